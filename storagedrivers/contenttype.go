@@ -1,0 +1,56 @@
+package storagedrivers
+
+import "strings"
+
+// contentTypes are the media types of the extensions that the service knows, as IANA
+// registers them or, where it does not, as browsers take them. It is a list of our own
+// because mime.TypeByExtension gives what the machine has installed.
+var contentTypes = map[string]string{
+	"jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "gif": "image/gif",
+	"webp": "image/webp", "svg": "image/svg+xml", "avif": "image/avif", "heic": "image/heic",
+	"heif": "image/heif", "bmp": "image/bmp", "tif": "image/tiff", "tiff": "image/tiff",
+	"ico": "image/vnd.microsoft.icon",
+
+	"mp3": "audio/mpeg", "m4a": "audio/mp4", "aac": "audio/aac", "ogg": "audio/ogg",
+	"oga": "audio/ogg", "opus": "audio/ogg", "wav": "audio/wav", "flac": "audio/flac",
+	"mid": "audio/midi", "midi": "audio/midi", "weba": "audio/webm",
+
+	"mp4": "video/mp4", "m4v": "video/mp4", "mov": "video/quicktime", "webm": "video/webm",
+	"mkv": "video/matroska", "avi": "video/x-msvideo", "ogv": "video/ogg", "mpg": "video/mpeg",
+	"mpeg": "video/mpeg", "3gp": "video/3gpp", "wmv": "video/x-ms-wmv",
+
+	"pdf": "application/pdf", "rtf": "application/rtf", "epub": "application/epub+zip",
+	"doc":  "application/msword",
+	"docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+	"xls":  "application/vnd.ms-excel",
+	"xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+	"ppt":  "application/vnd.ms-powerpoint",
+	"pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+	"odt":  "application/vnd.oasis.opendocument.text",
+	"ods":  "application/vnd.oasis.opendocument.spreadsheet",
+	"odp":  "application/vnd.oasis.opendocument.presentation",
+
+	"txt": "text/plain; charset=utf-8", "md": "text/markdown; charset=utf-8",
+	"csv": "text/csv; charset=utf-8", "html": "text/html; charset=utf-8",
+	"htm": "text/html; charset=utf-8", "css": "text/css; charset=utf-8",
+	"js": "text/javascript; charset=utf-8", "json": "application/json", "xml": "application/xml",
+	"ics": "text/calendar; charset=utf-8", "vcf": "text/vcard; charset=utf-8",
+	"srt": "application/x-subrip", "vtt": "text/vtt; charset=utf-8",
+
+	"zip": "application/zip", "7z": "application/x-7z-compressed", "rar": "application/vnd.rar",
+	"tar": "application/x-tar", "gz": "application/gzip", "tgz": "application/gzip",
+	"bz2": "application/x-bzip2", "xz": "application/x-xz", "zst": "application/zstd",
+	"woff": "font/woff", "woff2": "font/woff2", "ttf": "font/ttf", "otf": "font/otf",
+}
+
+// ContentType gives the media type by the extension of a key:
+// "application/octet-stream" for one that is not known.
+func ContentType(key string) string {
+	name := key[strings.LastIndexByte(key, '/')+1:]
+	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
+		if t, ok := contentTypes[strings.ToLower(name[dot+1:])]; ok {
+			return t
+		}
+	}
+	return "application/octet-stream"
+}

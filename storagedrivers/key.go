@@ -1,0 +1,56 @@
+package storagedrivers
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Limits of a key. 1,024 bytes is what Amazon S3, Azure Blob and Google Cloud Storage
+// take; 255 bytes a segment is what file systems take.
+const (
+	MaxKeyBytes     = 1024
+	MaxSegmentBytes = 255
+)
+
+// ValidKey tells whether key may name an object: segments joined by single slashes, of
+// valid UTF-8 without control characters and backslashes, none of them beginning with a
+// dot (so that "." and ".." are out and drivers may hide names of their own there) or
+// ending in a space or a dot. The error wraps ErrInvalidKey.
+func ValidKey(key string) error {
+	if key == "" || len(key) > MaxKeyBytes {
+		return fmt.Errorf("%w: %d bytes, want 1 to %d", ErrInvalidKey, len(key), MaxKeyBytes)
+	}
+	if !utf8.ValidString(key) {
+		return fmt.Errorf("%w: not UTF-8", ErrInvalidKey)
+	}
+	if strings.ContainsFunc(key, func(r rune) bool { return r == '\\' || unicode.IsControl(r) }) {
+		return fmt.Errorf("%w: control character or backslash", ErrInvalidKey)
+	}
+	for segment := range strings.SplitSeq(key, "/") {
+		if err := validSegment(segment); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func validSegment(segment string) error {
+	switch {
+	case segment == "":
+		return fmt.Errorf("%w: empty segment", ErrInvalidKey)
+	case len(segment) > MaxSegmentBytes:
+		return fmt.Errorf("%w: segment of %d bytes, want at most %d", ErrInvalidKey, len(segment), MaxSegmentBytes)
+	case segment[0] == '.':
+		return fmt.Errorf("%w: segment begins with a dot", ErrInvalidKey)
+	case strings.HasSuffix(segment, ".") || strings.HasSuffix(segment, " "):
+		return fmt.Errorf("%w: segment ends in a dot or a space", ErrInvalidKey)
+	}
+	return nil
+}
+
+// validPrefix tells whether a valid key may begin with prefix.
+func validPrefix(prefix string) bool {
+	return prefix == "" || ValidKey(prefix) == nil || ValidKey(prefix+"x") == nil
+}

@@ -1,0 +1,116 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+func init() { caddy.RegisterModule(Local{}) }
+
+// Local keeps objects as files below one folder.
+//
+// An object appears under its name when it is whole and on the disk; two uploads of one
+// name never mix, also when several processes use the folder. Symbolic links inside the
+// folder are followed, unless they lead out of it.
+type Local struct {
+	// The folder. It is made when it is first used; a relative one is relative to the
+	// folder that Caddy was started in. Placeholders such as `{env.MEDIA_ROOT}` are
+	// expanded. Everything below must be on one file system. Required.
+	Root string `json:"root,omitempty"`
+
+	// Whether an upload is on the disk (file and folder synced) before it is called
+	// stored. Turning it off is faster with many small files, and a power failure then
+	// loses uploads that were answered as stored. Default: `true`.
+	Sync *bool `json:"sync,omitempty"`
+
+	root string // expanded
+}
+
+// CaddyModule returns the Caddy module information.
+func (Local) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "media.storages.local",
+		New: func() caddy.Module { return new(Local) },
+	}
+}
+
+// Provision expands the root.
+func (l *Local) Provision(caddy.Context) error {
+	root, err := caddy.NewReplacer().ReplaceOrErr(l.Root, true, true)
+	if err != nil {
+		return fmt.Errorf("root: %w", err)
+	}
+	if root == "" {
+		return errors.New("local storage without a root")
+	}
+	if l.root, err = filepath.Abs(root); err != nil {
+		return fmt.Errorf("root: %w", err)
+	}
+	return nil
+}
+
+// PoolKey is the folder and the way of writing.
+func (l *Local) PoolKey() string { return fmt.Sprintf("local %q sync=%t", l.root, l.synced()) }
+
+// NewDriver makes the driver; the folder is touched at its first use.
+func (l *Local) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) {
+	return New(l.root, l.synced(), log), nil
+}
+
+func (l *Local) synced() bool { return l.Sync == nil || *l.Sync }
+
+// UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:
+//
+//	local [<root>] {
+//		root <path>
+//		sync on|off
+//	}
+func (l *Local) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // the driver's name
+	if d.NextArg() {
+		l.Root = d.Val()
+	}
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	for d.NextBlock(d.Nesting()) {
+		option, value := d.Val(), ""
+		if !d.AllArgs(&value) {
+			return d.ArgErr()
+		}
+		switch option {
+		case "root":
+			if l.Root != "" {
+				return d.Err("root is already given")
+			}
+			l.Root = value
+		case "sync":
+			if l.Sync != nil {
+				return d.Err("sync is already given")
+			}
+			if value != "on" && value != "off" {
+				return d.Errf("sync is on or off, not %q", value)
+			}
+			on := value == "on"
+			l.Sync = &on
+		default:
+			return d.Errf("unknown option of a local storage: %s", option)
+		}
+	}
+	return nil
+}
+
+// Interface guards
+var (
+	_ caddy.Module          = (*Local)(nil)
+	_ caddy.Provisioner     = (*Local)(nil)
+	_ caddyfile.Unmarshaler = (*Local)(nil)
+	_ storagedrivers.Module = (*Local)(nil)
+)

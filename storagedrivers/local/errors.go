@@ -1,0 +1,43 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// mapError gives the contract's error for one of the operating system. Missing, existing
+// and forbidden ones match the errors of io/fs already.
+func mapError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if sentinel := sentinelOf(err); sentinel != nil {
+		return fmt.Errorf("%w: %w", sentinel, err)
+	}
+	return err
+}
+
+// mapReadError is mapError for looking up an object: below a file there are none.
+func mapReadError(err error) error {
+	if isNotDir(err) {
+		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	}
+	return mapError(err)
+}
+
+// escapes tells os.Root's refusal to follow a path out of the root, which matches no
+// exported error.
+func escapes(err error) bool {
+	var pathErr *fs.PathError
+	return errors.As(err, &pathErr) && pathErr.Err.Error() == "path escapes from parent"
+}
+
+func sentinelOf(err error) error {
+	if escapes(err) {
+		return storagedrivers.ErrInvalidKey
+	}
+	return systemSentinel(err)
+}

@@ -1,0 +1,152 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"sync"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// openFolder opens a folder of the root, making it where it is missing.
+func (d *Driver) openFolder(root *os.Root, name string) (*os.File, error) {
+	dir, err := root.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := root.MkdirAll(name, dirPerm); err != nil {
+			return nil, fmt.Errorf("making folder %q: %w", name, mapFolderError(err))
+		}
+		dir, err = root.Open(name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("opening folder %q: %w", name, mapFolderError(err))
+	}
+	stat, err := dir.Stat()
+	if err == nil && !stat.IsDir() {
+		err = fmt.Errorf("%q is no folder: %w", name, storagedrivers.ErrInvalidKey)
+	}
+	if err != nil {
+		return nil, errors.Join(mapError(err), dir.Close())
+	}
+	return dir, nil
+}
+
+// mapFolderError: a file stands where the key needs a folder.
+func mapFolderError(err error) error {
+	if errors.Is(err, fs.ErrExist) || isNotDir(err) {
+		return fmt.Errorf("%w: %w", storagedrivers.ErrInvalidKey, err)
+	}
+	return mapError(err)
+}
+
+// syncDir forces the names in a folder to the disk.
+func (d *Driver) syncDir(root *os.Root, name string) error {
+	if !d.sync {
+		return nil
+	}
+	dir, err := root.Open(name)
+	if err != nil {
+		return fmt.Errorf("opening folder %q: %w", name, mapError(err))
+	}
+	defer dir.Close() //nolint:errcheck // it was only synced
+	return d.syncOpenDir(root, dir, name)
+}
+
+func (d *Driver) syncOpenDir(root *os.Root, dir *os.File, name string) error {
+	if !d.sync {
+		return nil
+	}
+	err := d.flush.do(name, func() error { return d.syncNames(root, dir, name) })
+	if err != nil {
+		return fmt.Errorf("syncing folder %q: %w", name, mapError(err))
+	}
+	return nil
+}
+
+// syncNames forces a folder to the disk and, the first time that this process does so,
+// the folders above it: one of them may be as new.
+func (d *Driver) syncNames(root *os.Root, dir *os.File, name string) error {
+	if err := syncFolder(dir); err != nil {
+		return err
+	}
+	if d.flush.settled(name) {
+		return nil
+	}
+	for above := name; above != "."; {
+		above = path.Dir(above)
+		parent, err := root.Open(above)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(syncFolder(parent), parent.Close()); err != nil {
+			return err
+		}
+	}
+	d.flush.settle(name)
+	return nil
+}
+
+// flusher lets all that wait for the same folder share one sync: whoever comes while one
+// is running waits for the next, which covers them all.
+type flusher struct {
+	mu     sync.Mutex
+	rounds map[string]*round
+	known  map[string]bool // folders whose own names are on the disk
+}
+
+type round struct {
+	begun bool
+	done  chan struct{}
+	err   error
+}
+
+func (f *flusher) do(name string, sync func() error) error {
+	f.mu.Lock()
+	before := f.rounds[name]
+	if before != nil && !before.begun {
+		f.mu.Unlock()
+		<-before.done
+		return before.err
+	}
+	mine := &round{done: make(chan struct{})}
+	if f.rounds == nil {
+		f.rounds = map[string]*round{}
+	}
+	f.rounds[name] = mine
+	f.mu.Unlock()
+
+	if before != nil {
+		<-before.done
+	}
+	f.mu.Lock()
+	mine.begun = true
+	f.mu.Unlock()
+	mine.err = sync()
+	f.mu.Lock()
+	if f.rounds[name] == mine {
+		delete(f.rounds, name)
+	}
+	f.mu.Unlock()
+	close(mine.done)
+	return mine.err
+}
+
+// maxKnown bounds what is remembered of folders; a forgotten one is only synced again.
+const maxKnown = 4096
+
+func (f *flusher) settled(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.known[name]
+}
+
+func (f *flusher) settle(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.known == nil || len(f.known) >= maxKnown {
+		f.known = map[string]bool{}
+	}
+	f.known[name] = true
+}

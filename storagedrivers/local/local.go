@@ -1,0 +1,250 @@
+// Package local keeps objects as files below one folder, the root.
+//
+// A key is the path of its file. Nothing outside the root can be reached: every access
+// goes through [os.Root], so that neither ".." nor a symbolic link leads out.
+//
+// An object is written to an unnamed file (O_TMPFILE, open(2)) that is linked into place
+// when it is whole. Where the system or the file system has no such files, and while an
+// object is being replaced, names in a hidden folder ".media-tmp-*" of the root are
+// used. A process locks its folder (flock(2)), so that the next start can tell the
+// leftovers of one that was killed from the work of one that is running.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Permissions of what is made; the process' umask is applied.
+const (
+	filePerm = 0o644
+	dirPerm  = 0o755
+)
+
+const copyBuffer = 256 << 10
+
+// Driver is the local driver; see [New].
+type Driver struct {
+	path  string
+	sync  bool
+	named bool // never use unnamed files
+	log   *slog.Logger
+	now   func() time.Time
+
+	mu      sync.Mutex
+	root    *os.Root // nil until first used
+	scratch *scratch
+	flush   flusher
+}
+
+// New gives the driver for the folder at path, which is made at its first use. Without
+// sync an object is not forced to the disk before success is told.
+func New(path string, sync bool, log *slog.Logger) *Driver {
+	return &Driver{path: path, sync: sync, log: log, now: time.Now} //nolint:forbidigo // the clock's one default
+}
+
+// open gives the root, making the folder and sweeping leftovers when it is used first.
+func (d *Driver) open() (*os.Root, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.root != nil {
+		return d.root, nil
+	}
+	if err := os.MkdirAll(d.path, dirPerm); err != nil {
+		return nil, fmt.Errorf("making the root: %w", mapError(err))
+	}
+	root, err := os.OpenRoot(d.path)
+	if err != nil {
+		return nil, fmt.Errorf("opening the root: %w", mapError(err))
+	}
+	if err := sweep(root, d.log); err != nil {
+		return nil, errors.Join(fmt.Errorf("sweeping leftovers: %w", mapError(err)), root.Close())
+	}
+	d.root = root
+	return root, nil
+}
+
+// Check opens the root and looks whether it may be read and written.
+func (d *Driver) Check(ctx context.Context) error {
+	root, err := d.open()
+	if err != nil {
+		return err
+	}
+	dir, err := root.Open(".")
+	if err != nil {
+		return mapError(err)
+	}
+	defer dir.Close() //nolint:errcheck // it was only read
+	if _, err := dir.ReadDir(1); err != nil && !errors.Is(err, io.EOF) {
+		return mapError(err)
+	}
+	if err := writable(dir); err != nil {
+		return fmt.Errorf("writing to the root: %w", mapError(err))
+	}
+	return ctx.Err()
+}
+
+// Features: the file system decides who is first, and renames at once.
+func (d *Driver) Features() storagedrivers.Features {
+	return storagedrivers.Features{
+		Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Restore: true, Seek: true,
+	}
+}
+
+// Close gives up the root and the folder for temporary names.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.root == nil {
+		return nil
+	}
+	err := errors.Join(d.scratch.close(d.root), d.root.Close())
+	d.root, d.scratch = nil, nil
+	return err
+}
+
+// Put stages r and commits it.
+func (d *Driver) Put(ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions) (info storagedrivers.Info, err error) {
+	st, err := d.Stage(ctx)
+	if err != nil {
+		return info, err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	if err := copyAll(ctx, st, r); err != nil {
+		return info, err
+	}
+	return st.Commit(ctx, key, opts)
+}
+
+func copyAll(ctx context.Context, w io.Writer, r io.Reader) error {
+	buf := make([]byte, copyBuffer)
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := r.Read(buf)
+		if _, werr := w.Write(buf[:n]); werr != nil {
+			return werr
+		}
+		if err == io.EOF { //nolint:errorlint // the end is io.EOF itself; a wrapped one is a failure
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Open gives the file itself for the zero range.
+func (d *Driver) Open(ctx context.Context, key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error) {
+	fail := func(err error) (io.ReadCloser, storagedrivers.Info, error) {
+		return nil, storagedrivers.Info{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return fail(err)
+	}
+	root, err := d.open()
+	if err != nil {
+		return fail(err)
+	}
+	file, err := root.OpenFile(key, os.O_RDONLY|openNonblock, 0)
+	if err != nil {
+		return fail(mapReadError(err))
+	}
+	stat, err := file.Stat()
+	if err != nil {
+		return fail(errors.Join(mapError(err), file.Close()))
+	}
+	if !stat.Mode().IsRegular() {
+		return fail(errors.Join(notAnObject(key), file.Close()))
+	}
+	n, err := rng.Within(stat.Size())
+	if err != nil {
+		return fail(errors.Join(err, file.Close()))
+	}
+	info := describe(key, stat)
+	if rng == (storagedrivers.Range{}) {
+		return file, info, nil
+	}
+	return &section{Reader: io.NewSectionReader(file, rng.Offset, n), Closer: file}, info, nil
+}
+
+// section is a part of a file.
+type section struct {
+	io.Reader
+	io.Closer
+}
+
+// Stat describes the file.
+func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	if err := ctx.Err(); err != nil {
+		return storagedrivers.Info{}, err
+	}
+	root, err := d.open()
+	if err != nil {
+		return storagedrivers.Info{}, err
+	}
+	stat, err := root.Stat(key)
+	if err != nil {
+		return storagedrivers.Info{}, mapReadError(err)
+	}
+	if !stat.Mode().IsRegular() {
+		return storagedrivers.Info{}, notAnObject(key)
+	}
+	return describe(key, stat), nil
+}
+
+// Delete unlinks the file. Folders stay.
+func (d *Driver) Delete(ctx context.Context, key string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	root, err := d.open()
+	if err != nil {
+		return err
+	}
+	stat, err := root.Lstat(key)
+	if err != nil {
+		return mapReadError(err)
+	}
+	if stat.IsDir() { // Remove would take an empty one
+		return notAnObject(key)
+	}
+	if err := root.Remove(key); err != nil {
+		return mapReadError(err)
+	}
+	return d.syncDir(root, path.Dir(key))
+}
+
+func notAnObject(key string) error {
+	return fmt.Errorf("%q is no regular file: %w", key, fs.ErrNotExist)
+}
+
+func describe(key string, stat fs.FileInfo) storagedrivers.Info {
+	return storagedrivers.Info{
+		Key: key, Size: stat.Size(), ModTime: stat.ModTime(), ETag: etag(stat),
+		ContentType: storagedrivers.ContentType(key),
+	}
+}
+
+// etag tells generations apart by inode, time in nanoseconds and size. It is strong
+// because every object is a new inode that gets the time of its own commit.
+func etag(stat fs.FileInfo) string {
+	return fmt.Sprintf(`"%x-%x-%x"`, inode(stat), stat.ModTime().UnixNano(), stat.Size())
+}
+
+// Interface guards
+var (
+	_ storagedrivers.Driver = (*Driver)(nil)
+	_ storagedrivers.Stager = (*Driver)(nil)
+)

@@ -1,0 +1,106 @@
+package local
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+)
+
+// scratchPrefix begins the names of scratch folders. No key begins with a dot, so no
+// object is ever in one.
+const scratchPrefix = ".media-tmp-"
+
+// scratch is the folder for names that are not final. It is locked as long as the
+// process lives, which tells it from a leftover.
+type scratch struct {
+	name string
+	lock *os.File
+	next atomic.Int64
+}
+
+// scratchName gives a new name in the scratch folder, which is made when first needed.
+func (d *Driver) scratchName(root *os.Root) (string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.scratch == nil {
+		s, err := newScratch(root)
+		if err != nil {
+			return "", fmt.Errorf("making the scratch folder: %w", mapError(err))
+		}
+		d.scratch = s
+	}
+	return d.scratch.name + "/" + strconv.FormatInt(d.scratch.next.Add(1), 36), nil
+}
+
+func newScratch(root *os.Root) (*scratch, error) {
+	for {
+		name := scratchPrefix + rand.Text()
+		if err := root.Mkdir(name, 0o700); err != nil {
+			return nil, err
+		}
+		lock, err := root.Open(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // swept by a process that starts
+		}
+		if err != nil {
+			return nil, err
+		}
+		if tryLock(lock) && stillThere(root, name) {
+			return &scratch{name: name, lock: lock}, nil
+		}
+		if err := lock.Close(); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func stillThere(root *os.Root, name string) bool {
+	_, err := root.Lstat(name)
+	return err == nil
+}
+
+func (s *scratch) close(root *os.Root) error {
+	if s == nil {
+		return nil
+	}
+	return errors.Join(root.RemoveAll(s.name), s.lock.Close())
+}
+
+// sweep removes the scratch folders of processes that are gone.
+func sweep(root *os.Root, log *slog.Logger) error {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if !entry.IsDir() || !strings.HasPrefix(entry.Name(), scratchPrefix) {
+			continue
+		}
+		if err := sweepFolder(root, entry.Name()); err != nil {
+			// Somebody else's folder that cannot be removed must not stop the service.
+			log.Warn("leftovers of an earlier run stay", "folder", entry.Name(), "error", err)
+		}
+	}
+	return nil
+}
+
+func sweepFolder(root *os.Root, name string) error {
+	folder, err := root.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer folder.Close() //nolint:errcheck // closing gives up the lock; there is nothing to lose
+	if !tryLock(folder) {
+		return nil // in use
+	}
+	return root.RemoveAll(name)
+}

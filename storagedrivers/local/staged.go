@@ -1,0 +1,246 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// staged is an object on its way: an open file with no name, or with one in the scratch
+// folder.
+type staged struct {
+	driver *Driver
+	root   *os.Root
+	file   *os.File
+	temp   string // its name in the scratch folder; empty while it has none
+	size   int64
+	dirty  int64 // bytes since the disk was last asked to begin writing
+
+	key    string // committed under
+	backup string // the object it replaced, in the scratch folder
+}
+
+// writeBehind is how much is written before the disk is asked to begin with it, so that
+// little is left to wait for when the object is forced to the disk.
+const writeBehind = 8 << 20
+
+// Stage begins an object on the file system of the root.
+func (d *Driver) Stage(ctx context.Context) (storagedrivers.Staged, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	root, err := d.open()
+	if err != nil {
+		return nil, err
+	}
+	st := &staged{driver: d, root: root}
+	if !d.named {
+		st.file, err = openUnnamed(root)
+		if err == nil {
+			return st, nil
+		}
+		if !errors.Is(err, errors.ErrUnsupported) {
+			return nil, fmt.Errorf("making an unnamed file: %w", mapError(err))
+		}
+	}
+	st.temp, err = d.scratchName(root)
+	if err != nil {
+		return nil, err
+	}
+	st.file, err = root.OpenFile(st.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, filePerm)
+	if err != nil {
+		return nil, fmt.Errorf("making a temporary file: %w", mapError(err))
+	}
+	return st, nil
+}
+
+func (st *staged) Write(p []byte) (int, error) {
+	n, err := st.file.Write(p)
+	st.size += int64(n)
+	st.dirty += int64(n)
+	if st.driver.sync && st.dirty >= writeBehind {
+		beginWriting(st.file, st.size-st.dirty, st.dirty)
+		st.dirty = 0
+	}
+	return n, mapError(err)
+}
+
+func (st *staged) Read(p []byte) (int, error) { return st.file.Read(p) }
+
+func (st *staged) Seek(offset int64, whence int) (int64, error) {
+	return st.file.Seek(offset, whence)
+}
+
+// Commit forces the bytes to the disk, gives them their name, and then forces the name.
+func (st *staged) Commit(ctx context.Context, key string, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
+	if err := ctx.Err(); err != nil {
+		return storagedrivers.Info{}, err
+	}
+	d := st.driver
+	if err := stamp(st.file, d.now()); err != nil {
+		return storagedrivers.Info{}, fmt.Errorf("setting the time: %w", mapError(err))
+	}
+	if d.sync {
+		if err := st.file.Sync(); err != nil {
+			return storagedrivers.Info{}, fmt.Errorf("syncing the file: %w", mapError(err))
+		}
+	}
+	dir, err := d.openFolder(st.root, path.Dir(key))
+	if err != nil {
+		return storagedrivers.Info{}, err
+	}
+	defer dir.Close() //nolint:errcheck // it was only used to name and sync
+	place := st.create
+	if opts.Mode == storagedrivers.Overwrite {
+		place = st.replace
+	}
+	if err := place(dir, key); err != nil {
+		return storagedrivers.Info{}, err
+	}
+	st.key = key
+	if err := d.syncOpenDir(st.root, dir, path.Dir(key)); err != nil {
+		return storagedrivers.Info{}, errors.Join(err, st.Revert(ctx))
+	}
+	stat, err := st.file.Stat()
+	if err != nil {
+		return storagedrivers.Info{}, errors.Join(mapError(err), st.Revert(ctx))
+	}
+	return describe(key, stat), nil
+}
+
+// create links the file to a name that must be free.
+func (st *staged) create(dir *os.File, key string) error {
+	var err error
+	if st.temp == "" {
+		err = linkUnnamed(st.file, dir, path.Base(key))
+	} else {
+		err = st.root.Link(st.temp, key)
+	}
+	if err != nil {
+		return fmt.Errorf("linking into place: %w", mapError(err))
+	}
+	return nil
+}
+
+// replace puts the file in the place of what is there, which is kept in the scratch
+// folder until Close. A reader finds the old or the new object at every moment.
+func (st *staged) replace(dir *os.File, key string) error {
+	if stat, err := st.root.Lstat(key); err == nil && stat.IsDir() {
+		return fmt.Errorf("a folder stands at %q: %w", key, storagedrivers.ErrInvalidKey)
+	}
+	folder, err := st.nameTemp()
+	if err != nil {
+		return err
+	}
+	defer folder.Close() //nolint:errcheck // it was only used to name
+	for {
+		err := exchange(folder, path.Base(st.temp), dir, path.Base(key))
+		switch {
+		case err == nil:
+			st.temp, st.backup = "", st.temp
+			return nil
+		case errors.Is(err, fs.ErrNotExist): // nothing to replace, unless somebody is faster
+			if err = st.root.Link(st.temp, key); errors.Is(err, fs.ErrExist) {
+				continue
+			}
+		case errors.Is(err, errors.ErrUnsupported):
+			err = st.rename(key)
+		}
+		if err != nil {
+			return fmt.Errorf("replacing: %w", mapError(err))
+		}
+		return nil
+	}
+}
+
+// rename replaces where the system cannot exchange two names: the old object gets a
+// second name, then loses its first one to the new object in one step.
+func (st *staged) rename(key string) error {
+	backup, err := st.driver.scratchName(st.root)
+	if err != nil {
+		return err
+	}
+	switch err := st.root.Link(key, backup); {
+	case err == nil:
+		st.backup = backup
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if err := st.root.Rename(st.temp, key); err != nil {
+		return err
+	}
+	st.temp = ""
+	return nil
+}
+
+// nameTemp makes sure that the file has a name in the scratch folder, and opens that.
+func (st *staged) nameTemp() (*os.File, error) {
+	name := st.temp
+	if name == "" {
+		var err error
+		if name, err = st.driver.scratchName(st.root); err != nil {
+			return nil, err
+		}
+	}
+	folder, err := st.root.Open(path.Dir(name))
+	if err != nil {
+		return nil, fmt.Errorf("opening the scratch folder: %w", mapError(err))
+	}
+	if st.temp == "" {
+		if err := linkUnnamed(st.file, folder, path.Base(name)); err != nil {
+			return nil, errors.Join(fmt.Errorf("naming the temporary file: %w", mapError(err)), folder.Close())
+		}
+		st.temp = name
+	}
+	return folder, nil
+}
+
+// Revert takes the object away again, or puts the one back that it replaced, unless
+// somebody else has replaced it since.
+func (st *staged) Revert(context.Context) error {
+	mine, err := st.file.Stat()
+	if err != nil {
+		return mapError(err)
+	}
+	there, err := st.root.Lstat(st.key)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(mine, there) {
+		return nil
+	}
+	if err != nil {
+		return mapError(err)
+	}
+	if st.backup != "" {
+		err = st.root.Rename(st.backup, st.key)
+		st.backup = ""
+	} else {
+		err = st.root.Remove(st.key)
+	}
+	if err != nil {
+		return fmt.Errorf("undoing: %w", mapError(err))
+	}
+	return st.driver.syncDir(st.root, path.Dir(st.key))
+}
+
+// Close drops the names in the scratch folder. The file itself goes with its handle
+// where it was not linked.
+func (st *staged) Close() error {
+	var errs []error
+	for _, name := range []string{st.temp, st.backup} {
+		if name != "" {
+			errs = append(errs, st.root.Remove(name))
+		}
+	}
+	return errors.Join(append(errs, st.file.Close())...)
+}
+
+// Interface guards
+var (
+	_ storagedrivers.Staged = (*staged)(nil)
+	_ io.ReadWriteSeeker    = (*staged)(nil)
+)

@@ -1,0 +1,48 @@
+//go:build unix
+
+package local
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// openNonblock keeps a named pipe in the root from stopping whoever opens it.
+const openNonblock = syscall.O_NONBLOCK
+
+// stamp sets a file's times to now, to the microsecond: a file system's own clock ticks
+// too slowly to tell two generations of a key apart.
+func stamp(file *os.File, now time.Time) error {
+	at := unix.NsecToTimeval(now.UnixNano())
+	return unix.Futimes(int(file.Fd()), []unix.Timeval{at, at})
+}
+
+func inode(stat fs.FileInfo) uint64 {
+	if sys, ok := stat.Sys().(*syscall.Stat_t); ok {
+		return sys.Ino
+	}
+	return 0
+}
+
+// tryLock takes the lock that says that a scratch folder is in use; false if somebody
+// has it. Where there are no locks every folder counts as used.
+func tryLock(dir *os.File) bool {
+	return unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+}
+
+func syncFolder(dir *os.File) error {
+	err := dir.Sync()
+	if errors.Is(err, syscall.EINVAL) { // a file system that has no such thing
+		return nil
+	}
+	return err
+}
+
+func writable(dir *os.File) error {
+	return unix.Faccessat(int(dir.Fd()), ".", unix.W_OK|unix.X_OK, 0)
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package storagedrivers
+
+func isNoSpace(error) bool { return false }

@@ -1,0 +1,127 @@
+package storagedrivers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+)
+
+// Object is an object that is read, from any place in it: what http.ServeContent wants.
+// Nothing is transferred before the first Read. It is for one goroutine.
+type Object struct {
+	// Info of the object when it was opened; a reader never gets another generation.
+	Info Info
+
+	storage *Storage
+	open    func(offset int64) (io.ReadCloser, Info, error) // nil once closed
+	body    io.ReadCloser // nil before the first Read and after a Seek
+	offset  int64         // of the next Read
+	seeker  io.Seeker     // body, where the driver's readers seek
+}
+
+// OpenSeeker opens an object for reading from any place in it. The caller must Close it.
+func (s *Storage) OpenSeeker(ctx context.Context, key string) (*Object, error) {
+	if !s.users.Acquire() {
+		return nil, s.wrap("open", key, ErrClosed)
+	}
+	o := &Object{storage: s, open: func(offset int64) (io.ReadCloser, Info, error) {
+		return s.open(ctx, key, Range{Offset: offset})
+	}}
+	var err error
+	if s.Features().Seek {
+		if o.body, o.Info, err = o.open(0); err == nil {
+			o.seeker, _ = o.Underlying().(io.Seeker)
+		}
+	} else {
+		o.Info, err = s.Stat(ctx, key)
+	}
+	if err != nil {
+		return nil, errors.Join(err, o.Close())
+	}
+	return o, nil
+}
+
+// Underlying is the driver's own reader while one is open, an *os.File for instance, for
+// who can make more of it than Read does; otherwise nil.
+func (o *Object) Underlying() io.Reader {
+	if body, ok := o.body.(*openBody); ok {
+		return body.ReadCloser
+	}
+	return nil
+}
+
+// Read gives bytes from the current offset on.
+func (o *Object) Read(p []byte) (int, error) {
+	if o.open == nil {
+		return 0, fs.ErrClosed
+	}
+	if o.body == nil {
+		if o.offset >= o.Info.Size {
+			return 0, io.EOF
+		}
+		body, info, err := o.open(o.offset)
+		if err != nil {
+			return 0, err
+		}
+		if !info.sameAs(o.Info) {
+			return 0, o.storage.wrap("open", o.Info.Key, errors.Join(errChanged, body.Close()))
+		}
+		o.body = body
+	}
+	n, err := o.body.Read(p)
+	o.offset += int64(n)
+	if errors.Is(err, io.EOF) && o.offset < o.Info.Size {
+		err = o.storage.wrap("open", o.Info.Key, io.ErrUnexpectedEOF)
+	}
+	return n, err
+}
+
+var errChanged = errors.New("the object was replaced while it was read")
+
+// Seek sets the offset of the next Read.
+func (o *Object) Seek(offset int64, whence int) (int64, error) {
+	if o.seeker != nil {
+		at, err := o.seeker.Seek(offset, whence)
+		if err == nil {
+			o.offset = at
+		}
+		return at, err
+	}
+	switch whence {
+	case io.SeekStart:
+	case io.SeekCurrent:
+		offset += o.offset
+	case io.SeekEnd:
+		offset += o.Info.Size
+	default:
+		return 0, fmt.Errorf("seeking: whence %d", whence)
+	}
+	if offset < 0 {
+		return 0, fmt.Errorf("seeking to %d: negative offset", offset)
+	}
+	if offset == o.offset {
+		return offset, nil
+	}
+	o.offset = offset
+	return offset, o.closeBody()
+}
+
+// Close ends the reading. Closing again does nothing.
+func (o *Object) Close() error {
+	if o.open == nil {
+		return nil
+	}
+	o.open = nil
+	return errors.Join(o.closeBody(), o.storage.users.Release())
+}
+
+func (o *Object) closeBody() error {
+	if o.body == nil {
+		return nil
+	}
+	body := o.body
+	o.body = nil
+	return body.Close()
+}

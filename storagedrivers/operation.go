@@ -1,0 +1,106 @@
+package storagedrivers
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+)
+
+// bounded runs an operation that moves no object: do, with a time-out for each attempt.
+func (s *Storage) bounded(ctx context.Context, op, key string, f func(context.Context) error) error {
+	return s.do(ctx, op, key, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeoutCause(ctx, s.opts.Timeout, ErrUnavailable)
+		defer cancel()
+		return timedOut(ctx, f(ctx))
+	})
+}
+
+// do runs one operation as a user of the storage.
+func (s *Storage) do(ctx context.Context, op, key string, f func(context.Context) error) error {
+	if !s.users.Acquire() {
+		return s.wrap(op, key, ErrClosed)
+	}
+	defer s.users.Release() //nolint:errcheck // closing late is not this operation's failure
+	return s.run(ctx, op, key, f)
+}
+
+// run is do for who is a user already: it checks the key, repeats f while the place is
+// unavailable, tells the observer and wraps the error.
+func (s *Storage) run(ctx context.Context, op, key string, f func(context.Context) error) error {
+	if key != "" || needsKey(op) {
+		if err := ValidKey(key); err != nil {
+			return s.wrap(op, key, err)
+		}
+	}
+	start := s.now()
+	return s.ended(op, key, start, s.attempt(ctx, f))
+}
+
+func needsKey(op string) bool { return op != "list" && op != "check" }
+
+// attempt calls f up to three times while it answers ErrUnavailable.
+func (s *Storage) attempt(ctx context.Context, f func(context.Context) error) error {
+	pause := s.pause
+	for i := 1; ; i++ {
+		err := timedOut(ctx, f(ctx))
+		if i == attempts || !errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+			pause *= 2
+		}
+	}
+}
+
+// timedOut tells a time-out of our own, which is the place's fault, from the caller's
+// end of patience.
+func timedOut(ctx context.Context, err error) error {
+	if err == nil || errors.Is(err, ErrUnavailable) {
+		return err
+	}
+	if errors.Is(context.Cause(ctx), ErrUnavailable) {
+		return errors.Join(ErrUnavailable, err)
+	}
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return errors.Join(ErrUnavailable, err)
+	}
+	return err
+}
+
+// ended tells the observer and wraps the error of an operation that began at start.
+func (s *Storage) ended(op, key string, start time.Time, err error) error {
+	if s.opts.Observe != nil {
+		s.opts.Observe(op, s.now().Sub(start), err)
+	}
+	return s.wrap(op, key, err)
+}
+
+func (s *Storage) wrap(op, key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &OpError{Op: op, Storage: s.name, Key: key, Err: err}
+}
+
+// openBody is a driver's reader with what its end sets free. It is closed once, however
+// often its user closes it.
+type openBody struct {
+	io.ReadCloser
+	done []func() error // nil once closed
+}
+
+func (b *openBody) Close() error {
+	if b.done == nil {
+		return nil
+	}
+	err := b.ReadCloser.Close()
+	for _, done := range b.done {
+		err = errors.Join(err, done())
+	}
+	b.done = nil
+	return err
+}

@@ -1,0 +1,68 @@
+package storagedrivers
+
+import (
+	"context"
+	"errors"
+)
+
+// staged is what Storage.Stage gives: the driver's or the spool's Staged with the checks
+// that hold for every storage, keeping the storage open until it is closed.
+type staged struct {
+	storage *Storage
+	inner   Staged
+	size    int64
+	key     string // committed under
+}
+
+func (st *staged) Write(p []byte) (int, error) {
+	n, err := st.inner.Write(p)
+	st.size += int64(n)
+	return n, st.storage.wrap("stage", "", err)
+}
+
+// Read must give io.EOF bare.
+func (st *staged) Read(p []byte) (int, error) { return st.inner.Read(p) }
+
+func (st *staged) Seek(offset int64, whence int) (int64, error) {
+	return st.inner.Seek(offset, whence)
+}
+
+// Commit is repeated under its one key as Put is: a name that has no answer must not be
+// given up for the next one.
+func (st *staged) Commit(ctx context.Context, key string, opts PutOptions) (Info, error) {
+	const op = "commit"
+	s := st.storage
+	if err := ValidKey(key); err != nil {
+		return Info{}, s.wrap(op, key, err)
+	}
+	if opts.ContentType == "" {
+		opts.ContentType = ContentType(key)
+	}
+	start := s.now()
+	var info Info
+	err := s.attempt(ctx, func(ctx context.Context) error {
+		var err error
+		info, err = st.inner.Commit(ctx, key, opts)
+		return err
+	})
+	if err == nil {
+		st.key = key
+		if info.Size != st.size {
+			err = errors.Join(ErrSizeMismatch, st.inner.Revert(ctx))
+		}
+	}
+	return info, s.ended(op, key, start, err)
+}
+
+func (st *staged) Revert(ctx context.Context) error {
+	start := st.storage.now()
+	return st.storage.ended("revert", st.key, start, st.inner.Revert(ctx))
+}
+
+func (st *staged) Close() error {
+	err := st.inner.Close()
+	if closeErr := st.storage.users.Release(); err == nil {
+		err = closeErr
+	}
+	return st.storage.wrap("stage", st.key, err)
+}

@@ -1,0 +1,226 @@
+package storagedrivers
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+	"time"
+)
+
+// Options of a [Storage]; the zero value is usable.
+type Options struct {
+	// Timeout bounds every operation that moves no object: stat, delete, list, check,
+	// and opening up to the first byte. 0 is 30 s.
+	Timeout time.Duration
+	// Close is called instead of the driver's Close when the last user is done, for
+	// whoever shares a driver between storages.
+	Close func() error
+	// Observe is told of every operation that ended: its name as in [OpError], how long
+	// it took and how it ended.
+	Observe func(op string, took time.Duration, err error)
+	// SpoolDir is where objects beyond 1 MiB wait for a driver that is no [Stager].
+	// Empty: the system's folder for temporary files.
+	SpoolDir string
+}
+
+// Storage is what everybody uses to store and fetch objects; see [New].
+//
+// Its errors are *[OpError]. Whatever runs when Close is called goes on to its end: the
+// driver stays open until the last object that is staged or read is closed.
+type Storage struct {
+	name   string
+	driver Driver
+	opts   Options
+	users  *Users
+	now    func() time.Time
+	pause  time.Duration // before the first repetition; it doubles
+}
+
+const (
+	defaultTimeout = 30 * time.Second
+	attempts       = 3
+	firstPause     = 100 * time.Millisecond
+)
+
+// New gives the storage called name on driver.
+func New(name string, driver Driver, opts Options) *Storage {
+	if opts.Timeout <= 0 {
+		opts.Timeout = defaultTimeout
+	}
+	if opts.Close == nil {
+		opts.Close = driver.Close
+	}
+	return &Storage{
+		name: name, driver: driver, opts: opts, users: NewUsers(opts.Close),
+		now:   time.Now, //nolint:forbidigo // the clock's one default
+		pause: firstPause,
+	}
+}
+
+// Name is the storage's name in the configuration.
+func (s *Storage) Name() string { return s.name }
+
+// Features tells what the storage can guarantee.
+func (s *Storage) Features() Features { return s.driver.Features() }
+
+// Close lets no operation begin any more; the driver is closed when the last one ends.
+func (s *Storage) Close() error { return s.users.Close() }
+
+// Stage begins an object that has no name yet. The caller must Close it.
+func (s *Storage) Stage(ctx context.Context) (Staged, error) {
+	const op = "stage"
+	if !s.users.Acquire() {
+		return nil, s.wrap(op, "", ErrClosed)
+	}
+	stager, ok := s.driver.(Stager)
+	if !ok {
+		return &staged{storage: s, inner: newSpool(s.driver, s.opts.SpoolDir)}, nil
+	}
+	start := s.now()
+	inner, err := stager.Stage(ctx)
+	if err = s.ended(op, "", start, err); err != nil {
+		s.users.Release() //nolint:errcheck // the driver's Close has nothing to tell who could not stage
+		return nil, err
+	}
+	return &staged{storage: s, inner: inner}, nil
+}
+
+// Put stores all of r, which stands at its start, under key. See [Driver.Put].
+func (s *Storage) Put(ctx context.Context, key string, r io.ReadSeeker, opts PutOptions) (Info, error) {
+	size, err := r.Seek(0, io.SeekEnd)
+	if err != nil {
+		return Info{}, s.wrap("put", key, err)
+	}
+	if opts.ContentType == "" {
+		opts.ContentType = ContentType(key)
+	}
+	var info Info
+	err = s.do(ctx, "put", key, func(ctx context.Context) error {
+		if _, err := r.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		var err error
+		info, err = s.driver.Put(ctx, key, r, opts)
+		if err == nil && info.Size != size {
+			err = ErrSizeMismatch
+			if opts.Mode == CreateOnly {
+				err = errors.Join(err, s.driver.Delete(ctx, key))
+			}
+		}
+		return err
+	})
+	return info, err
+}
+
+// Open gives the bytes of rng and the Info of the whole object. The caller must Close
+// the reader.
+func (s *Storage) Open(ctx context.Context, key string, rng Range) (io.ReadCloser, Info, error) {
+	if !s.users.Acquire() {
+		return nil, Info{}, s.wrap("open", key, ErrClosed)
+	}
+	body, info, err := s.open(ctx, key, rng)
+	if err != nil {
+		s.users.Release() //nolint:errcheck // the open error is the one to tell
+		return nil, Info{}, err
+	}
+	body.done = append(body.done, s.users.Release)
+	return body, info, nil
+}
+
+// open is Open for who is a user already.
+func (s *Storage) open(ctx context.Context, key string, rng Range) (*openBody, Info, error) {
+	// The time-out is for getting the reader, not for reading: it must not outlive open.
+	ctx, cancel := context.WithCancelCause(ctx)
+	var (
+		body io.ReadCloser
+		info Info
+	)
+	err := s.run(ctx, "open", key, func(ctx context.Context) error {
+		if rng.Offset < 0 || rng.Length < 0 {
+			return ErrInvalidRange
+		}
+		timer := time.AfterFunc(s.opts.Timeout, func() { cancel(ErrUnavailable) })
+		var err error
+		body, info, err = s.driver.Open(ctx, key, rng)
+		if !timer.Stop() && err == nil {
+			return errors.Join(ErrUnavailable, body.Close())
+		}
+		return err
+	})
+	if err != nil {
+		cancel(nil)
+		return nil, Info{}, err
+	}
+	done := func() error {
+		cancel(nil)
+		return nil
+	}
+	return &openBody{ReadCloser: body, done: []func() error{done}}, info, nil
+}
+
+// Stat gives the Info of an object.
+func (s *Storage) Stat(ctx context.Context, key string) (Info, error) {
+	var info Info
+	err := s.bounded(ctx, "stat", key, func(ctx context.Context) error {
+		var err error
+		info, err = s.driver.Stat(ctx, key)
+		return err
+	})
+	return info, err
+}
+
+// Delete removes an object; one that is missing already is no error.
+func (s *Storage) Delete(ctx context.Context, key string) error {
+	return s.bounded(ctx, "delete", key, func(ctx context.Context) error {
+		err := s.driver.Delete(ctx, key)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+}
+
+// List gives one page of objects.
+func (s *Storage) List(ctx context.Context, opts ListOptions) (Page, error) {
+	var page Page
+	err := s.bounded(ctx, "list", "", func(ctx context.Context) error {
+		if !validPrefix(opts.Prefix) {
+			return ctx.Err() // no driver must find out what "../" lists
+		}
+		var err error
+		page, err = s.driver.List(ctx, opts)
+		return err
+	})
+	return page, err
+}
+
+// All gives every object whose key begins with prefix, in the byte order of the keys,
+// up to the first error.
+func (s *Storage) All(ctx context.Context, prefix string) iter.Seq2[Info, error] {
+	return func(yield func(Info, error) bool) {
+		opts := ListOptions{Prefix: prefix}
+		for {
+			page, err := s.List(ctx, opts)
+			if err != nil {
+				yield(Info{}, err)
+				return
+			}
+			for _, info := range page.Objects {
+				if !yield(info, nil) {
+					return
+				}
+			}
+			if page.Next == "" {
+				return
+			}
+			opts.Cursor = page.Next
+		}
+	}
+}
+
+// Check connects, authenticates and finds the root.
+func (s *Storage) Check(ctx context.Context) error {
+	return s.bounded(ctx, "check", "", s.driver.Check)
+}
