@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/block"
 )
 
 func init() { caddy.RegisterModule(Local{}) }
@@ -74,37 +75,16 @@ func (l *Local) synced() bool { return l.Sync == nil || *l.Sync }
 //	}
 func (l *Local) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // the driver's name
+	options := block.Options{"sync": block.OnOff(&l.Sync)}
 	if d.NextArg() {
 		l.Root = d.Val()
+	} else {
+		options["root"] = block.Text(&l.Root)
 	}
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	for d.NextBlock(d.Nesting()) {
-		option, value := d.Val(), ""
-		if !d.AllArgs(&value) {
-			return d.ArgErr()
-		}
-		switch option {
-		case "root":
-			if l.Root != "" {
-				return d.Err("root is already given")
-			}
-			l.Root = value
-		case "sync":
-			if l.Sync != nil {
-				return d.Err("sync is already given")
-			}
-			if value != "on" && value != "off" {
-				return d.Errf("sync is on or off, not %q", value)
-			}
-			on := value == "on"
-			l.Sync = &on
-		default:
-			return d.Errf("unknown option of a local storage: %s", option)
-		}
-	}
-	return nil
+	return block.Parse(d, "a local storage", options)
 }
 
 // Interface guards

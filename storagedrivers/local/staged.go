@@ -22,6 +22,8 @@ type staged struct {
 	size   int64
 	dirty  int64 // bytes since the disk was last asked to begin writing
 
+	settled bool // written, stamped and on the disk
+
 	key    string // committed under
 	backup string // the object it replaced, in the scratch folder
 }
@@ -82,15 +84,10 @@ func (st *staged) Commit(ctx context.Context, key string, opts storagedrivers.Pu
 	if err := ctx.Err(); err != nil {
 		return storagedrivers.Info{}, err
 	}
+	if err := st.settle(); err != nil {
+		return storagedrivers.Info{}, err
+	}
 	d := st.driver
-	if err := stamp(st.file, d.now()); err != nil {
-		return storagedrivers.Info{}, fmt.Errorf("setting the time: %w", mapError(err))
-	}
-	if d.sync {
-		if err := st.file.Sync(); err != nil {
-			return storagedrivers.Info{}, fmt.Errorf("syncing the file: %w", mapError(err))
-		}
-	}
 	dir, err := d.openFolder(st.root, path.Dir(key))
 	if err != nil {
 		return storagedrivers.Info{}, err
@@ -112,6 +109,23 @@ func (st *staged) Commit(ctx context.Context, key string, opts storagedrivers.Pu
 		return storagedrivers.Info{}, errors.Join(mapError(err), st.Revert(ctx))
 	}
 	return describe(key, stat), nil
+}
+
+// settle ends the writing: the bytes are on the disk before they have a name.
+func (st *staged) settle() error {
+	if st.settled {
+		return nil
+	}
+	if err := stamp(st.file, st.driver.now()); err != nil {
+		return fmt.Errorf("setting the time: %w", mapError(err))
+	}
+	if st.driver.sync {
+		if err := st.file.Sync(); err != nil {
+			return fmt.Errorf("syncing the file: %w", mapError(err))
+		}
+	}
+	st.settled = true
+	return nil
 }
 
 // create links the file to a name that must be free.

@@ -1,0 +1,14 @@
+// Package caddymedia plugs the media service into Caddy: it imports every module of it,
+// and is the package that xcaddy is given.
+package caddymedia
+
+import (
+	// The app, what speaks for it, and where tokens and items are kept.
+	_ "github.com/caddymedia/media/caddymedia/mediaapp"
+	_ "github.com/caddymedia/media/caddymedia/mediahttp"
+	_ "github.com/caddymedia/media/caddymedia/mediatpl"
+	_ "github.com/caddymedia/media/caddymedia/tokens/bolt"
+	_ "github.com/caddymedia/media/caddymedia/tokens/memory"
+	_ "github.com/caddymedia/media/caddymedia/tokens/redis"
+	_ "github.com/caddymedia/media/storagedrivers/local"
+)

@@ -1,0 +1,134 @@
+// Package ingest is the one way in: it takes a request's items from their source to
+// their stored names.
+//
+// Every item is staged where it will stay, then all are checked, and only when all of
+// them pass is any of them given its name. Uploads over HTTP, the panel, the helpers in
+// the process and the commands come through here, so that no check can be missed.
+package ingest
+
+import (
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/naming"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Kind is what an alias is for.
+type Kind string
+
+// The two kinds; the value is the word in keys and addresses.
+const (
+	Image Kind = "img"
+	File  Kind = "file"
+)
+
+// DefaultAlias is the alias of a request that names none.
+const DefaultAlias = "content"
+
+// Alias is a named upload configuration.
+type Alias struct {
+	Kind Kind
+	Name string
+	// Storage keeps the items, under Prefix ("img/content").
+	Storage *storagedrivers.Storage
+	Prefix  string
+	// BaseURL is what public addresses begin with ("https://cdn.example"), without a
+	// slash at the end. Empty: the scheme and host of the request.
+	BaseURL string
+
+	// SubFolder is the folder of an item whose request names none.
+	SubFolder naming.Format
+	// Overwrite replaces an item of the same name; otherwise the new one gets the time
+	// in its name.
+	Overwrite bool
+	// Sanitize makes plain names; otherwise they are stored exactly as submitted.
+	Sanitize bool
+
+	// Extensions are the allowed ones, lower case, without a dot.
+	Extensions map[string]bool
+	// MaxSize of an item in bytes.
+	MaxSize int64
+	// Imaging are the limits for pictures.
+	Imaging imaging.Options
+	// CacheControl is the Cache-Control header of the items.
+	CacheControl string
+}
+
+// Path is the public path of the alias: "/static/img/content".
+func (a *Alias) Path() string { return "/static/" + string(a.Kind) + "/" + a.Name }
+
+// URL is the public address of filename (relative to the alias), each segment
+// percent-encoded. base stands in where the alias has no BaseURL.
+func (a *Alias) URL(base, filename string) string {
+	if a.BaseURL != "" {
+		base = a.BaseURL
+	}
+	segments := strings.Split(filename, "/")
+	for i, segment := range segments {
+		segments[i] = url.PathEscape(segment)
+	}
+	return base + a.Path() + "/" + strings.Join(segments, "/")
+}
+
+// Key is where filename (relative to the alias) is in the storage.
+func (a *Alias) Key(filename string) string {
+	if a.Prefix == "" {
+		return filename
+	}
+	return a.Prefix + "/" + filename
+}
+
+// filename gives the name relative to the alias for what a caller submitted; the error
+// is a *Failure.
+func (a *Alias) filename(submitted, subFolder string, now time.Time) (string, error) {
+	if ext := naming.Restricted(submitted); ext != "" {
+		return "", failf(BadContent, "files with the extension .%s are never accepted", ext)
+	}
+	name, err := naming.FileName(submitted, a.Sanitize)
+	if err != nil {
+		return "", &Failure{Reason: BadRequest, Message: err.Error()}
+	}
+	if ext := naming.Extension(name); !a.Extensions[ext] || naming.Restricted(name) != "" {
+		return "", a.refusedExtension(ext)
+	}
+	folder, err := a.folder(subFolder, now)
+	if err != nil {
+		return "", err
+	}
+	if folder != "" {
+		name = folder + "/" + name
+	}
+	if storagedrivers.ValidKey(a.Key(name)) != nil {
+		return "", failf(BadRequest, "the name and its sub folder are too long")
+	}
+	return name, nil
+}
+
+func (a *Alias) refusedExtension(ext string) error {
+	switch {
+	case ext == "":
+		return failf(BadContent, "the name has no extension")
+	case a.Kind == Image:
+		return failf(BadContent, "the extension .%s is not one of a picture that is accepted here", ext)
+	default:
+		return failf(BadContent, "the extension .%s is not accepted here", ext)
+	}
+}
+
+// folder gives the sub folder for what a caller submitted; empty is the alias' root.
+func (a *Alias) folder(submitted string, now time.Time) (string, error) {
+	if submitted == "" {
+		return a.SubFolder.Folder(now), nil
+	}
+	folder, err := naming.SubFolder(submitted, a.Sanitize)
+	if err != nil {
+		return "", &Failure{Reason: BadRequest, Message: err.Error()}
+	}
+	if ext := naming.Restricted(folder); ext != "" {
+		return "", failf(BadRequest, "a sub folder with the extension .%s is never accepted", ext)
+	}
+	return folder, nil
+}

@@ -1,0 +1,110 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Reason says in which way an item or a request failed.
+type Reason int
+
+// Reasons, as spec'd answers go by them.
+const (
+	// Internal is a fault of the service itself.
+	Internal Reason = iota
+	// BadRequest is a malformed body, an unknown alias, a bad name or sub folder.
+	BadRequest
+	// Forbidden is an alias that the account may not use.
+	Forbidden
+	// Conflict is two items of one request that would overwrite each other.
+	Conflict
+	// TooLarge is over a limit on bytes, files, parts or pixels.
+	TooLarge
+	// BadContent is an extension or a content that is refused.
+	BadContent
+	// StorageFailed is an error that the storage answered.
+	StorageFailed
+	// Unavailable is a storage that cannot be reached.
+	Unavailable
+	// NoSpace is a storage that is full.
+	NoSpace
+)
+
+// Failure is why an item, or the whole request, was not stored.
+type Failure struct {
+	Reason Reason
+	// Message tells the caller what to change. It never has a path, host, key or
+	// secret.
+	Message string
+	// Filename as submitted; empty for the whole request.
+	Filename string
+	// Err is the detail for the log, if there is any.
+	Err error
+}
+
+// Error gives the message and the detail: it is for the log.
+func (f *Failure) Error() string {
+	if f.Err != nil {
+		return fmt.Sprintf("%s: %v", f.Message, f.Err)
+	}
+	return f.Message
+}
+
+// Unwrap gives the detail.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Failures are what a request failed with, one for each failing item.
+type Failures []*Failure
+
+// Error joins the messages: it is for the log.
+func (fs Failures) Error() string {
+	messages := make([]string, len(fs))
+	for i, f := range fs {
+		messages[i] = f.Error()
+	}
+	return strings.Join(messages, "; ")
+}
+
+func failf(reason Reason, format string, args ...any) *Failure {
+	return &Failure{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// storageFailure tells the caller of an error of a storage without its detail.
+func storageFailure(err error) *Failure {
+	reason, message := StorageFailed, "the storage did not take the item"
+	switch {
+	case errors.Is(err, storagedrivers.ErrNoSpace):
+		reason, message = NoSpace, "the storage is full"
+	case errors.Is(err, storagedrivers.ErrUnavailable), errors.Is(err, storagedrivers.ErrClosed),
+		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		reason, message = Unavailable, "the storage cannot be reached now, try again later"
+	case errors.Is(err, storagedrivers.ErrInvalidKey):
+		reason, message = BadRequest, "the storage cannot hold an item of this name"
+	case errors.Is(err, fs.ErrPermission):
+		message = "the storage refuses to be written to"
+	}
+	return &Failure{Reason: reason, Message: message, Err: err}
+}
+
+// contentFailure tells the caller of a content that did not pass, or of a staged item
+// that could not be read for checking.
+func contentFailure(err error) *Failure {
+	var (
+		content *imaging.ContentError
+		large   *imaging.TooLargeError
+	)
+	switch {
+	case errors.As(err, &content):
+		return &Failure{Reason: BadContent, Message: content.Message}
+	case errors.As(err, &large):
+		return &Failure{Reason: TooLarge, Message: large.Message}
+	default:
+		return storageFailure(err)
+	}
+}

@@ -1,0 +1,180 @@
+package ingest
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"net/textproto"
+	"os"
+	"regexp"
+	"sync"
+)
+
+// Limits of one request.
+type Limits struct {
+	// MaxFiles and MaxFields are the most parts of each sort.
+	MaxFiles, MaxFields int
+	// MaxFieldSize is the most bytes of a field's value.
+	MaxFieldSize int64
+	// MaxPartHeader is the most bytes of a part's header.
+	MaxPartHeader int64
+}
+
+// bufferSize is what stands before and behind the multipart reader, which by itself
+// reads and gives 4 KiB at a time.
+const bufferSize = 256 << 10
+
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, bufferSize) }}
+
+// form reads the parts of a multipart/form-data body, RFC 7578, within limits.
+type form struct {
+	limits        Limits
+	buffer        *bufio.Reader
+	guard         *headerGuard
+	parts         *multipart.Reader
+	current       *multipart.Part
+	files, fields int
+}
+
+// part is one part of a form: a file where its header has a file name.
+type part struct {
+	name     string
+	file     bool
+	filename string // as submitted, with any path
+	body     io.Reader
+}
+
+func newForm(body io.Reader, boundary string, limits Limits) *form {
+	buffer := readers.Get().(*bufio.Reader) //nolint:forcetypeassert,errcheck // the pool holds nothing else
+	buffer.Reset(body)
+	guard := &headerGuard{r: buffer}
+	return &form{limits: limits, buffer: buffer, guard: guard, parts: multipart.NewReader(guard, boundary)}
+}
+
+func (f *form) close() {
+	f.buffer.Reset(nil)
+	readers.Put(f.buffer)
+	f.buffer = nil
+}
+
+// next gives the next part, io.EOF after the last. What is left of the part before is
+// passed over. Other errors are *Failure.
+func (f *form) next() (*part, error) {
+	if f.current != nil {
+		// NextPart would do it too, but against the guard.
+		if _, err := io.Copy(io.Discard, f.current); err != nil {
+			return nil, bodyFailure(err)
+		}
+	}
+	f.guard.arm(f.limits.MaxPartHeader)
+	var err error
+	f.current, err = f.parts.NextPart()
+	tripped := f.guard.disarm()
+	switch {
+	case tripped || err == nil && headerSize(f.current.Header) > f.limits.MaxPartHeader:
+		return nil, failf(TooLarge, "the header of a part is larger than %d bytes", f.limits.MaxPartHeader)
+	case err == io.EOF: //nolint:errorlint // the end is io.EOF itself; a wrapped one is a body cut short
+		return nil, io.EOF
+	case err != nil:
+		return nil, bodyFailure(err)
+	}
+	return f.describe()
+}
+
+func (f *form) describe() (*part, error) {
+	disposition, params, err := mime.ParseMediaType(f.current.Header.Get("Content-Disposition"))
+	if err != nil || disposition != "form-data" {
+		return nil, failf(BadRequest, "a part has no valid Content-Disposition of form-data")
+	}
+	p := &part{name: params["name"], body: f.current}
+	p.filename, p.file = params["filename"]
+	if p.file {
+		f.files++
+	} else {
+		f.fields++
+	}
+	switch {
+	case f.files > f.limits.MaxFiles:
+		return nil, failf(TooLarge, "more than %d files", f.limits.MaxFiles)
+	case f.fields > f.limits.MaxFields:
+		return nil, failf(TooLarge, "more than %d fields", f.limits.MaxFields)
+	}
+	return p, nil
+}
+
+// value reads a field.
+func (f *form) value(p *part) (string, error) {
+	b, err := io.ReadAll(io.LimitReader(p.body, f.limits.MaxFieldSize+1))
+	if err != nil {
+		return "", bodyFailure(err)
+	}
+	if int64(len(b)) > f.limits.MaxFieldSize {
+		return "", failf(TooLarge, "a field is larger than %d bytes", f.limits.MaxFieldSize)
+	}
+	return string(b), nil
+}
+
+// fileField: files, files[] and files[<index>].
+var fileField = regexp.MustCompile(`^files(\[[^\[\]]*\])?$`)
+
+func headerSize(header textproto.MIMEHeader) int64 {
+	var n int64
+	for name, values := range header {
+		for _, value := range values {
+			n += int64(len(name) + len(value) + len(": \r\n"))
+		}
+	}
+	return n
+}
+
+// bodyFailure tells the caller of a body that could not be read to its end.
+func bodyFailure(err error) *Failure {
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return failf(TooLarge, "the request is larger than %d bytes", tooLarge.Limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &Failure{Reason: BadRequest, Message: "the upload stood still for too long", Err: err}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return &Failure{Reason: BadRequest, Message: "the body ends too early", Err: err}
+	default:
+		return &Failure{Reason: BadRequest, Message: "the body is no valid multipart form", Err: err}
+	}
+}
+
+// headerGuard bounds what the multipart reader takes while it looks for the next part
+// and parses its header, which by itself it does up to 10 MiB.
+type headerGuard struct {
+	r       io.Reader
+	left    int64
+	armed   bool
+	tripped bool
+}
+
+// guardSlack is what the multipart reader may read ahead beyond a header.
+const guardSlack = 8 << 10
+
+func (g *headerGuard) arm(limit int64) { g.left, g.armed, g.tripped = limit+guardSlack, true, false }
+
+func (g *headerGuard) disarm() (tripped bool) {
+	g.armed = false
+	return g.tripped
+}
+
+func (g *headerGuard) Read(p []byte) (int, error) {
+	if g.armed {
+		if g.left <= 0 {
+			g.tripped = true
+			return 0, io.ErrUnexpectedEOF
+		}
+		p = p[:min(int64(len(p)), g.left)]
+	}
+	n, err := g.r.Read(p)
+	if g.armed {
+		g.left -= int64(n)
+	}
+	return n, err
+}

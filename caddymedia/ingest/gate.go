@@ -1,0 +1,88 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+)
+
+// Gate lets items in.
+type Gate struct {
+	// Aliases by kind and name.
+	Aliases map[Kind]map[string]*Alias
+	// Limits of one request.
+	Limits Limits
+	// Now is the clock: of folders with a date and of names with the time.
+	Now func() time.Time
+	// Stored is told of every item that was stored, if it is not nil.
+	Stored func(context.Context, *Alias, Item)
+}
+
+// Request says what a caller wants besides the items.
+type Request struct {
+	Kind Kind
+	// Alias and SubFolder as the request's address has them; what the form says wins.
+	Alias, SubFolder string
+	// Allows tells whether the account may use an alias.
+	Allows func(alias string) bool
+	// BaseURL is what addresses begin with where the alias does not say.
+	BaseURL string
+}
+
+// Item is an item that was stored.
+type Item struct {
+	// FullPath is the public address.
+	FullPath string
+	// Filename is the stored name, relative to the alias, sub folder included.
+	Filename string
+	// Size in bytes.
+	Size int64
+}
+
+// Form takes in the files of a multipart/form-data body: all of them, in the order sent,
+// or none. The error is Failures.
+func (g *Gate) Form(ctx context.Context, body io.Reader, boundary string, req Request) ([]Item, error) {
+	f := newForm(body, boundary, g.Limits)
+	defer f.close()
+	b := g.newBatch(req)
+	err := b.read(ctx, f)
+	var items []Item
+	if err == nil {
+		items, err = b.store(ctx)
+	}
+	if closeErr := b.close(); err == nil && closeErr != nil {
+		err = storageFailure(closeErr)
+	}
+	if err != nil {
+		return nil, asFailures(err)
+	}
+	return items, nil
+}
+
+func asFailures(err error) Failures {
+	var (
+		many Failures
+		one  *Failure
+	)
+	switch {
+	case errors.As(err, &many):
+		return many
+	case errors.As(err, &one):
+		return Failures{one}
+	default:
+		return Failures{{Reason: Internal, Message: "internal error", Err: err}}
+	}
+}
+
+// alias resolves a name for a request.
+func (g *Gate) alias(req Request, name string) (*Alias, error) {
+	a := g.Aliases[req.Kind][name]
+	if a == nil {
+		return nil, failf(BadRequest, "unknown alias %.64q", name)
+	}
+	if req.Allows != nil && !req.Allows(name) {
+		return nil, failf(Forbidden, "the account may not use the alias %.64q", name)
+	}
+	return a, nil
+}

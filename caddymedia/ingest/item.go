@@ -1,0 +1,148 @@
+package ingest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// item is one file on its way.
+type item struct {
+	submitted string // its name
+	storage   *storagedrivers.Storage
+	staged    storagedrivers.Staged // nil when nothing is kept of it
+	size      int64
+	failure   *Failure // why it will not be stored
+
+	filename string // relative to the alias, once it is known
+	placed   bool
+}
+
+var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bufferSize) }}
+
+// stage writes the item to the storage of the alias as far as that is known yet: the
+// form may name another one after the file. An error is the whole request's.
+func (it *item) stage(ctx context.Context, b *batch, body io.Reader) error {
+	guess := b.guess()
+	if guess == nil {
+		return failf(BadRequest, "unknown alias %.64q", b.aliasName())
+	}
+	if _, err := guess.filename(it.submitted, b.subFolder(), b.now); err != nil && b.fields["alias"] != "" {
+		it.failure = asFailure(err) // sure to be refused: nothing is kept of it
+		return nil
+	}
+	limit := b.gate.largest(b.req.Kind)
+	if b.fields["alias"] != "" {
+		limit = guess.MaxSize
+	}
+	var err error
+	it.storage = guess.Storage
+	if it.staged, err = guess.Storage.Stage(ctx); err != nil {
+		return storageFailure(err)
+	}
+	it.size, err = copyBuffered(it.staged, io.LimitReader(body, limit+1))
+	if err != nil {
+		return err
+	}
+	if it.size > limit {
+		it.failure = tooLarge(limit)
+		return it.drop()
+	}
+	return nil
+}
+
+func tooLarge(limit int64) *Failure { return failf(TooLarge, "larger than %d bytes", limit) }
+
+func asFailure(err error) *Failure { return asFailures(err)[0] }
+
+// guess is the alias of the request as far as it is known, else any of its kind.
+func (b *batch) guess() *Alias {
+	aliases := b.gate.Aliases[b.req.Kind]
+	if a := aliases[b.aliasName()]; a != nil {
+		return a
+	}
+	for _, a := range aliases {
+		return a
+	}
+	return nil
+}
+
+// largest is the most bytes that any alias of a kind takes.
+func (g *Gate) largest(kind Kind) int64 {
+	var size int64
+	for _, a := range g.Aliases[kind] {
+		size = max(size, a.MaxSize)
+	}
+	return size
+}
+
+// copyBuffered copies in large pieces; the error is a *Failure that tells the two sides
+// apart.
+func copyBuffered(dst io.Writer, src io.Reader) (int64, error) {
+	w := writers.Get().(*bufio.Writer) //nolint:forcetypeassert,errcheck // the pool holds nothing else
+	w.Reset(struct{ io.Writer }{dst})
+	defer func() {
+		w.Reset(nil)
+		writers.Put(w)
+	}()
+	from := &source{r: src}
+	n, err := w.ReadFrom(from)
+	if err == nil {
+		err = w.Flush()
+	}
+	switch {
+	case from.err != nil:
+		return n, bodyFailure(from.err)
+	case err != nil:
+		return n, storageFailure(err)
+	}
+	return n, nil
+}
+
+// source remembers the error of a reader.
+type source struct {
+	r   io.Reader
+	err error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != nil && err != io.EOF { //nolint:errorlint // the end is io.EOF itself
+		s.err = err
+	}
+	return n, err
+}
+
+// move takes the item to the storage of the alias that the form named after it.
+func (it *item) move(ctx context.Context, to *storagedrivers.Storage) error {
+	if it.storage == to || it.staged == nil {
+		return nil
+	}
+	staged, err := to.Stage(ctx)
+	if err != nil {
+		return storageFailure(err)
+	}
+	if _, err = it.staged.Seek(0, io.SeekStart); err == nil {
+		_, err = copyBuffered(staged, it.staged)
+	}
+	if err != nil {
+		return errors.Join(err, staged.Close())
+	}
+	err = it.drop()
+	it.storage, it.staged = to, staged
+	return err
+}
+
+// drop forgets what was staged.
+func (it *item) drop() error {
+	if it.staged == nil {
+		return nil
+	}
+	staged := it.staged
+	it.staged = nil
+	return staged.Close()
+}

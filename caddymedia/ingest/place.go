@@ -1,0 +1,71 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/naming"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// revertTime bounds the undoing of a request that failed, also when its caller is gone.
+const revertTime = 30 * time.Second
+
+// place gives every item its name. When one fails the ones before it are undone.
+func (b *batch) place(ctx context.Context, alias *Alias) error {
+	for _, it := range b.items {
+		if err := it.place(ctx, alias, b.now); err != nil {
+			failure := storageFailure(err)
+			failure.Filename = it.submitted
+			return append(Failures{failure}, b.revert(ctx)...)
+		}
+		it.placed = true
+	}
+	return nil
+}
+
+// place commits the item under its name. Under Append Time a name that is taken gets the
+// time, and the second is stepped forward until a name is free: the storage decides
+// which one is, so that nobody's item is ever replaced.
+func (it *item) place(ctx context.Context, alias *Alias, now time.Time) error {
+	opts := storagedrivers.PutOptions{CacheControl: alias.CacheControl}
+	if alias.Overwrite {
+		opts.Mode = storagedrivers.Overwrite
+	}
+	plain := it.filename
+	for second := now.Unix(); ; second++ {
+		_, err := it.staged.Commit(ctx, alias.Key(it.filename), opts)
+		if !errors.Is(err, fs.ErrExist) || alias.Overwrite {
+			return err
+		}
+		it.filename = naming.WithTime(plain, second)
+	}
+}
+
+// revert undoes what was placed, the last first. What cannot be put back is named.
+func (b *batch) revert(ctx context.Context) Failures {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), revertTime)
+	defer cancel()
+	var failures Failures
+	for _, it := range slices.Backward(b.items) {
+		if !it.placed {
+			continue
+		}
+		switch err := it.staged.Revert(ctx); {
+		case errors.Is(err, errors.ErrUnsupported):
+			failures = append(failures, &Failure{
+				Reason: StorageFailed, Filename: it.submitted,
+				Message: "it stays replaced: the storage cannot put the old item back",
+			})
+		case err != nil:
+			failures = append(failures, &Failure{
+				Reason: StorageFailed, Filename: it.submitted, Err: err,
+				Message: "it may stay stored: the storage did not take it back",
+			})
+		}
+	}
+	return failures
+}

@@ -1,0 +1,279 @@
+package mediaapp
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/naming"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// AliasOptions are what both kinds of aliases have.
+type AliasOptions struct {
+	// The storage that keeps the items. Default: the one called `default`, or the only
+	// one there is.
+	Storage string `json:"storage,omitempty"`
+
+	// Where the items are in their storage. No two aliases of one storage may share a
+	// prefix, nor may one lie within another. `/` is the root of the storage. Default:
+	// `img/<alias>` or `file/<alias>`, like the public address.
+	Prefix string `json:"prefix,omitempty"`
+
+	// What the public addresses of this alias begin with. Default: the app's `cdn_base`.
+	CDNBase string `json:"cdn_base,omitempty"`
+
+	// The largest item in bytes. Default: `max_image_size` or `max_file_size` of the
+	// limits.
+	MaxSize int64 `json:"max_size,omitempty"`
+
+	// The `Cache-Control` header of the items. Default: one year and immutable, or
+	// revalidation each time where the storage overwrites.
+	CacheControl string `json:"cache_control,omitempty"`
+}
+
+// ImageAlias is a named upload configuration for pictures.
+type ImageAlias struct {
+	AliasOptions
+
+	// What to do with SVG pictures: `reject` those with scripts, handlers, external
+	// references or entities, `keep` all, or `off` to take none. A picture that is kept
+	// with a script in it runs only where somebody opens it outside of this service,
+	// which serves it without rights. Default: `reject`.
+	SVG string `json:"svg,omitempty"`
+
+	// The most pixels of a picture, width times height. Default: `max_pixels` of the
+	// limits.
+	MaxPixels int64 `json:"max_pixels,omitempty"`
+}
+
+// FileAlias is a named upload configuration for files of any sort.
+type FileAlias struct {
+	AliasOptions
+
+	// The extensions that are accepted, without dots. Those of PHP and shell scripts are
+	// refused in any case. Default: common documents, archives, pictures, sound and
+	// film.
+	Extensions []string `json:"extensions,omitempty"`
+}
+
+// Cache-Control of items that never change and of those that may be replaced.
+const (
+	cacheForever = "public, max-age=31536000, immutable"
+	cacheAsk     = "public, no-cache"
+)
+
+var imageExtensions = []string{"jpg", "jpeg", "gif", "svg", "png"}
+
+// fileExtensions are accepted where an alias names none.
+var fileExtensions = []string{
+	"pdf", "rtf", "txt", "md", "csv", "json", "xml", "epub",
+	"doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt", "ods", "odp",
+	"zip", "7z", "rar", "tar", "gz", "tgz", "bz2", "xz",
+	"jpg", "jpeg", "png", "gif", "webp", "avif", "heic", "tif", "tiff", "bmp",
+	"mp3", "m4a", "aac", "ogg", "oga", "opus", "wav", "flac",
+	"mp4", "m4v", "mov", "webm", "mkv", "avi", "ogv", "mpg", "mpeg",
+}
+
+func (a *App) provisionGate(caddy.Context) error {
+	base, err := baseURL(a.CDNBase)
+	if err != nil {
+		return err
+	}
+	if err := a.Limits.validate(); err != nil {
+		return err
+	}
+	a.gate = &ingest.Gate{
+		Aliases: map[ingest.Kind]map[string]*ingest.Alias{ingest.Image: {}, ingest.File: {}},
+		Limits:  a.Limits.ingest(),
+		Now:     time.Now, //nolint:forbidigo // the clock's one default
+		Stored:  a.stored,
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.ImageAliases)) {
+		if err := a.addImageAlias(name, base); err != nil {
+			return fmt.Errorf("image alias %q: %w", name, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.FileAliases)) {
+		if err := a.addFileAlias(name, base); err != nil {
+			return fmt.Errorf("file alias %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (a *App) addImageAlias(name, base string) error {
+	config := a.ImageAliases[name]
+	if config == nil {
+		return errors.New("it is empty")
+	}
+	alias, err := a.newAlias(ingest.Image, name, base, &config.AliasOptions)
+	if err != nil {
+		return err
+	}
+	alias.MaxSize = cmp.Or(config.MaxSize, a.Limits.maxImageSize())
+	if config.MaxPixels < 0 {
+		return errors.New("max_pixels is negative")
+	}
+	svg, err := imaging.ParseSVGMode(config.SVG)
+	if err != nil {
+		return fmt.Errorf("svg: %w", err)
+	}
+	alias.Imaging = imaging.Options{MaxPixels: cmp.Or(config.MaxPixels, a.Limits.maxPixels()), SVG: svg}
+	alias.Extensions = setOf(imageExtensions)
+	return a.add(alias)
+}
+
+func (a *App) addFileAlias(name, base string) error {
+	config := a.FileAliases[name]
+	if config == nil {
+		return errors.New("it is empty")
+	}
+	alias, err := a.newAlias(ingest.File, name, base, &config.AliasOptions)
+	if err != nil {
+		return err
+	}
+	alias.MaxSize = cmp.Or(config.MaxSize, a.Limits.maxFileSize())
+	if alias.Extensions, err = extensionSet(config.Extensions); err != nil {
+		return err
+	}
+	return a.add(alias)
+}
+
+// newAlias resolves what both kinds have.
+func (a *App) newAlias(kind ingest.Kind, name, base string, o *AliasOptions) (*ingest.Alias, error) {
+	if err := checkName("alias", name); err != nil {
+		return nil, err
+	}
+	storageName, err := a.storageOf(o)
+	if err != nil {
+		return nil, err
+	}
+	if o.MaxSize < 0 {
+		return nil, errors.New("max_size is negative")
+	}
+	own, err := baseURL(o.CDNBase)
+	if err != nil {
+		return nil, err
+	}
+	prefix, err := prefixOf(o, string(kind)+"/"+name)
+	if err != nil {
+		return nil, err
+	}
+	if !httpguts.ValidHeaderFieldValue(o.CacheControl) {
+		return nil, errors.New("cache_control is no valid header")
+	}
+	config := a.Storages[storageName]
+	alias := &ingest.Alias{
+		Kind: kind, Name: name, Storage: a.storages[storageName], Prefix: prefix,
+		BaseURL: cmp.Or(own, base), SubFolder: config.subFolder,
+		Overwrite: config.overwrite(), Sanitize: config.sanitize(),
+		CacheControl: cmp.Or(o.CacheControl, cacheForever),
+	}
+	if o.CacheControl == "" && alias.Overwrite {
+		alias.CacheControl = cacheAsk
+	}
+	return alias, nil
+}
+
+// storageOf gives the name of the storage of an alias.
+func (a *App) storageOf(o *AliasOptions) (string, error) {
+	name := o.Storage
+	if name == "" {
+		name = defaultStorage
+		if len(a.Storages) == 1 {
+			for only := range a.Storages {
+				name = only
+			}
+		}
+	}
+	if a.storages[name] == nil {
+		if o.Storage == "" {
+			return "", errors.New("it names no storage, and none is called default")
+		}
+		return "", fmt.Errorf("there is no storage %q", name)
+	}
+	return name, nil
+}
+
+func prefixOf(o *AliasOptions, standard string) (string, error) {
+	if o.Prefix == "/" {
+		return "", nil
+	}
+	prefix := cmp.Or(strings.Trim(o.Prefix, "/"), standard)
+	if err := storagedrivers.ValidKey(prefix); err != nil {
+		return "", fmt.Errorf("prefix: %w", err)
+	}
+	return prefix, nil
+}
+
+// add takes an alias in whose items cannot be taken for those of another.
+func (a *App) add(alias *ingest.Alias) error {
+	for _, others := range a.gate.Aliases {
+		for _, other := range others {
+			if other.Storage == alias.Storage && (within(alias.Prefix, other.Prefix) || within(other.Prefix, alias.Prefix)) {
+				return fmt.Errorf("its prefix %q overlaps that of alias %q in storage %q",
+					alias.Prefix, other.Name, alias.Storage.Name())
+			}
+		}
+	}
+	a.gate.Aliases[alias.Kind][alias.Name] = alias
+	return nil
+}
+
+func within(prefix, other string) bool {
+	return other == "" || prefix == other || strings.HasPrefix(prefix, other+"/")
+}
+
+// baseURL checks what addresses begin with and takes the slash off its end.
+func baseURL(raw string) (string, error) {
+	if raw == "" {
+		return "", nil
+	}
+	expanded, err := caddy.NewReplacer().ReplaceOrErr(raw, true, true)
+	if err != nil {
+		return "", fmt.Errorf("cdn_base: %w", err)
+	}
+	u, err := url.Parse(expanded)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+		u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return "", fmt.Errorf("cdn_base %q is no address such as https://cdn.example.com", expanded)
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
+// extensionSet checks an administrator's list.
+func extensionSet(list []string) (map[string]bool, error) {
+	if len(list) == 0 {
+		return setOf(fileExtensions), nil
+	}
+	normal := make([]string, len(list))
+	for i, ext := range list {
+		normal[i] = strings.ToLower(strings.TrimPrefix(ext, "."))
+		if naming.RestrictedExtension(ext) {
+			return nil, fmt.Errorf("the extension %q is never accepted", ext)
+		}
+		if naming.Extension("x."+normal[i]) != normal[i] || normal[i] == "" {
+			return nil, fmt.Errorf("%q is no extension", ext)
+		}
+	}
+	return setOf(normal), nil
+}
+
+func setOf(list []string) map[string]bool {
+	set := make(map[string]bool, len(list))
+	for _, s := range list {
+		set[s] = true
+	}
+	return set
+}

@@ -1,0 +1,221 @@
+// Package mediaapp is the Caddy app "media": it turns the configuration into storages,
+// aliases, accounts and tokens that are in use.
+package mediaapp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+func init() { caddy.RegisterModule(App{}) }
+
+// App holds everything that the media service needs to know: where items are kept
+// (storages), under which names and rules they are uploaded (aliases), who may do so
+// (accounts) and where their tokens are. The `media` handler serves it on a site.
+//
+// Names of storages and aliases are made of `a` to `z`, `0` to `9`, `_` and `-`.
+// Placeholders such as `{env.PASSWORD}` or `{file./run/secrets/x}` may stand for secrets
+// and addresses; they are expanded when the configuration is loaded.
+type App struct {
+	// What public addresses begin with, for instance `https://cdn.example.com`; an alias
+	// may have its own. Default: the scheme and host of the upload request, and no host
+	// at all in templates.
+	CDNBase string `json:"cdn_base,omitempty"`
+
+	// How long a token is valid. Default: `24h`.
+	TokenLifetime caddy.Duration `json:"token_lifetime,omitempty"`
+
+	// Where tokens are kept: `bolt` (a file), `redis` or `memory`. Several Caddys share
+	// tokens only through Redis. Default: `bolt`, in Caddy's data folder.
+	TokensRaw json.RawMessage `json:"tokens,omitempty" caddy:"namespace=media.tokens inline_key=store"`
+
+	// The accounts by API key. Without any nobody can upload.
+	Accounts map[string]*Account `json:"accounts,omitempty"`
+
+	// The storages by name. Default: one called `default`, a folder in Caddy's data
+	// folder.
+	Storages map[string]*Storage `json:"storages,omitempty"`
+
+	// The aliases for images by name. Default: one called `content`, where no alias of
+	// either kind is given.
+	ImageAliases map[string]*ImageAlias `json:"image_aliases,omitempty"`
+
+	// The aliases for files by name. Default: one called `content`, where no alias of
+	// either kind is given.
+	FileAliases map[string]*FileAlias `json:"file_aliases,omitempty"`
+
+	// What one request may hold, and how often one may fail to log in.
+	Limits *Limits `json:"limits,omitempty"`
+
+	log      *slog.Logger
+	metrics  *metrics
+	events   *events
+	storages map[string]*storagedrivers.Storage
+	gate     *ingest.Gate
+	issuer   *tokens.Issuer
+	store    tokens.Store
+	users    *storagedrivers.Users
+	closers  []func() error
+}
+
+// CaddyModule returns the Caddy module information.
+func (App) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "media",
+		New: func() caddy.Module { return new(App) },
+	}
+}
+
+// Provision builds what the configuration describes. It touches no storage and no
+// network, so that a host that is down cannot keep a site from starting.
+func (a *App) Provision(ctx caddy.Context) error {
+	a.log = ctx.Slogger()
+	a.users = storagedrivers.NewUsers(a.closeAll)
+	a.metrics = newMetrics(ctx.GetMetricsRegistry())
+	a.defaults()
+	for _, step := range []func(caddy.Context) error{
+		a.provisionEvents, a.provisionStorages, a.provisionGate, a.provisionTokens, a.provisionIssuer,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// defaults fills in what the configuration leaves out.
+func (a *App) defaults() {
+	if a.Limits == nil {
+		a.Limits = new(Limits)
+	}
+	if len(a.Storages) == 0 {
+		a.Storages = map[string]*Storage{defaultStorage: {DriverRaw: defaultDriver()}}
+	}
+	if len(a.ImageAliases) == 0 && len(a.FileAliases) == 0 {
+		a.ImageAliases = map[string]*ImageAlias{ingest.DefaultAlias: new(ImageAlias)}
+		a.FileAliases = map[string]*FileAlias{ingest.DefaultAlias: new(FileAlias)}
+	}
+}
+
+// startTime bounds the checks that run once after the start.
+const startTime = time.Minute
+
+// Start looks once, in the background, whether every storage can be used; what is wrong
+// goes to the log. That also sweeps what an earlier run left over.
+func (a *App) Start() error {
+	if !a.users.Acquire() {
+		return errors.New("the app is closed")
+	}
+	go func() {
+		defer a.release()
+		ctx, cancel := context.WithTimeout(context.Background(), startTime)
+		defer cancel()
+		for name, storage := range a.storages {
+			if err := storage.Check(ctx); err != nil {
+				a.log.Error("storage cannot be used now", "storage", name, "error", err)
+			}
+		}
+		if err := a.store.Check(ctx); err != nil {
+			a.log.Error("token store cannot be used now", "error", err)
+		}
+	}()
+	return nil
+}
+
+// Stop does nothing: uploads and downloads of this configuration may go on.
+func (a *App) Stop() error { return nil }
+
+// Cleanup closes the storages and the token store when their last user is done.
+func (a *App) Cleanup() error {
+	if a.users == nil {
+		return nil
+	}
+	return a.users.Close()
+}
+
+func (a *App) closeAll() error {
+	var errs []error
+	for _, closer := range a.closers {
+		errs = append(errs, closer())
+	}
+	return errors.Join(errs...)
+}
+
+func (a *App) release() {
+	if err := a.users.Release(); err != nil {
+		a.log.Error("closing after the last request of an earlier configuration", "error", err)
+	}
+}
+
+// Use keeps the app open, through any reload, until the function it returns is called.
+// An app whose configuration is gone already stands aside for the one that is running.
+func (a *App) Use() (*App, func(), error) {
+	if a.users.Acquire() {
+		return a, a.release, nil
+	}
+	current, err := Active()
+	if err != nil {
+		return nil, nil, err
+	}
+	if !current.users.Acquire() {
+		return nil, nil, errors.New("the media app is closed")
+	}
+	return current, current.release, nil
+}
+
+// Active gives the app of the running configuration. Whoever outlives a configuration
+// must ask each time.
+func Active() (*App, error) {
+	app, err := caddy.ActiveContext().AppIfConfigured("media")
+	if err != nil {
+		return nil, fmt.Errorf("looking for the running media app: %w", err)
+	}
+	return app.(*App), nil //nolint:forcetypeassert,errcheck // this is what "media" is
+}
+
+// Gate lets items in.
+func (a *App) Gate() *ingest.Gate { return a.gate }
+
+// Issuer gives and checks tokens.
+func (a *App) Issuer() *tokens.Issuer { return a.issuer }
+
+// MaxBody is the most bytes of an upload request.
+func (a *App) MaxBody() int64 { return a.Limits.maxBody() }
+
+// Alias gives an alias; false if there is none of that kind and name.
+func (a *App) Alias(kind ingest.Kind, name string) (*ingest.Alias, bool) {
+	alias, ok := a.gate.Aliases[kind][name]
+	return alias, ok
+}
+
+// ImagePath gives the public address of an image alias, to which "/" and a stored name
+// are added: "https://cdn.example.com/static/img/content".
+func (a *App) ImagePath(alias string) (string, error) { return a.pathOf(ingest.Image, alias) }
+
+// FilePath gives the public address of a file alias.
+func (a *App) FilePath(alias string) (string, error) { return a.pathOf(ingest.File, alias) }
+
+func (a *App) pathOf(kind ingest.Kind, name string) (string, error) {
+	alias, ok := a.Alias(kind, name)
+	if !ok {
+		return "", fmt.Errorf("unknown alias %q", name)
+	}
+	return alias.BaseURL + alias.Path(), nil
+}
+
+// Interface guards
+var (
+	_ caddy.App          = (*App)(nil)
+	_ caddy.Provisioner  = (*App)(nil)
+	_ caddy.CleanerUpper = (*App)(nil)
+)

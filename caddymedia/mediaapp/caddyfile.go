@@ -1,0 +1,232 @@
+package mediaapp
+
+import (
+	"encoding/json"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+
+	"github.com/caddymedia/media/storagedrivers/block"
+)
+
+func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
+
+// parseGlobal sets up the app from the global option. Syntax:
+//
+//	media {
+//		cdn_base       <url>
+//		token_lifetime <duration>
+//		tokens         bolt [<path>] | redis [<url>] { ... } | memory
+//		account        <api_key> <password_hash> {
+//			aliases <alias...>
+//		}
+//		storage <name> {
+//			driver             <name> [<args...>] {
+//				...
+//			}
+//			sub_folder_format  <format>
+//			overwrite_strategy append_time|overwrite
+//			sanitize           on|off
+//		}
+//		image_alias <name> {
+//			storage       <name>
+//			prefix        <path>
+//			cdn_base      <url>
+//			cache_control <value>
+//			max_size      <size>
+//			max_pixels    <n>
+//			svg           reject|keep|off
+//		}
+//		file_alias <name> {
+//			storage       <name>
+//			prefix        <path>
+//			cdn_base      <url>
+//			cache_control <value>
+//			max_size      <size>
+//			extensions    <ext...>
+//		}
+//		limits {
+//			max_body        <size>
+//			max_files       <n>
+//			max_fields      <n>
+//			max_field_size  <size>
+//			max_part_header <size>
+//			max_image_size  <size>
+//			max_file_size   <size>
+//			max_pixels      <n>
+//			login_failures  <n>
+//			password_checks <n>
+//		}
+//	}
+//
+// Several blocks are read as one, so that imported files can each add to it.
+func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
+	app := new(App)
+	if before, ok := existing.(httpcaddyfile.App); ok {
+		if err := json.Unmarshal(before.Value, app); err != nil {
+			return nil, d.WrapErr(err)
+		}
+	}
+	if err := app.UnmarshalCaddyfile(d); err != nil {
+		return nil, err
+	}
+	return httpcaddyfile.App{Name: "media", Value: caddyconfig.JSON(app, nil)}, nil
+}
+
+// UnmarshalCaddyfile sets up the app from Caddyfile tokens; the syntax is that of the
+// global option.
+func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // media
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	return block.Parse(d, "media", block.Options{
+		"cdn_base":       once("cdn_base", &a.CDNBase, block.Text),
+		"token_lifetime": once("token_lifetime", &a.TokenLifetime, block.Duration),
+		"tokens":         a.parseTokens,
+		"account":        a.parseAccount,
+		"storage":        a.parseStorage,
+		"image_alias":    a.parseImageAlias,
+		"file_alias":     a.parseFileAlias,
+		"limits":         a.parseLimits,
+	}, "account", "storage", "image_alias", "file_alias")
+}
+
+// once refuses an option that an earlier media block has given.
+func once[T comparable](name string, into *T, option func(*T) block.Option) block.Option {
+	return func(d *caddyfile.Dispenser) error {
+		if *into != *new(T) {
+			return d.Errf("option %q of media is given twice", name)
+		}
+		return option(into)(d)
+	}
+}
+
+// named adds an entry with the one argument as its name, which must be new.
+func named[T any](d *caddyfile.Dispenser, into *map[string]*T) (*T, error) {
+	what := d.Val()
+	var name string
+	if !d.AllArgs(&name) {
+		return nil, d.ArgErr()
+	}
+	return entry(d, what, name, into)
+}
+
+func entry[T any](d *caddyfile.Dispenser, what, name string, into *map[string]*T) (*T, error) {
+	if (*into)[name] != nil {
+		return nil, d.Errf("%s %q is given twice", what, name)
+	}
+	if *into == nil {
+		*into = map[string]*T{}
+	}
+	(*into)[name] = new(T)
+	return (*into)[name], nil
+}
+
+// parseModule reads a guest module from the current segment: its name, and what follows.
+func parseModule(d *caddyfile.Dispenser, namespace, nameKey string) (json.RawMessage, error) {
+	if !d.NextArg() {
+		return nil, d.ArgErr()
+	}
+	name := d.Val()
+	module, err := caddyfile.UnmarshalModule(d, namespace+"."+name)
+	if err != nil {
+		return nil, err
+	}
+	return caddyconfig.JSONModuleObject(module, nameKey, name, nil), nil
+}
+
+func (a *App) parseTokens(d *caddyfile.Dispenser) (err error) {
+	if a.TokensRaw != nil {
+		return d.Err(`option "tokens" of media is given twice`)
+	}
+	a.TokensRaw, err = parseModule(d, "media.tokens", "store")
+	return err
+}
+
+func (a *App) parseAccount(d *caddyfile.Dispenser) error {
+	var key, hash string
+	if !d.AllArgs(&key, &hash) {
+		return d.ArgErr()
+	}
+	account, err := entry(d, "account", key, &a.Accounts)
+	if err != nil {
+		return err
+	}
+	account.PasswordHash = hash
+	return block.Parse(d, "an account", block.Options{"aliases": block.Texts(&account.Aliases)})
+}
+
+func (a *App) parseStorage(d *caddyfile.Dispenser) error {
+	s, err := named(d, &a.Storages)
+	if err != nil {
+		return err
+	}
+	return block.Parse(d, "a storage", block.Options{
+		"driver": func(d *caddyfile.Dispenser) (err error) {
+			s.DriverRaw, err = parseModule(d, "media.storages", "name")
+			return err
+		},
+		"sub_folder_format":  block.Text(&s.SubFolderFormat),
+		"overwrite_strategy": block.Word(&s.OverwriteStrategy, appendTime, overwrite),
+		"sanitize":           block.OnOff(&s.Sanitize),
+	})
+}
+
+func (a *App) parseImageAlias(d *caddyfile.Dispenser) error {
+	alias, err := named(d, &a.ImageAliases)
+	if err != nil {
+		return err
+	}
+	options := alias.options()
+	options["svg"] = block.Word(&alias.SVG, "reject", "keep", "off")
+	options["max_pixels"] = block.Count(&alias.MaxPixels)
+	return block.Parse(d, "an image alias", options)
+}
+
+func (a *App) parseFileAlias(d *caddyfile.Dispenser) error {
+	alias, err := named(d, &a.FileAliases)
+	if err != nil {
+		return err
+	}
+	options := alias.options()
+	options["extensions"] = block.Texts(&alias.Extensions)
+	return block.Parse(d, "a file alias", options)
+}
+
+func (o *AliasOptions) options() block.Options {
+	return block.Options{
+		"storage":       block.Text(&o.Storage),
+		"prefix":        block.Text(&o.Prefix),
+		"cdn_base":      block.Text(&o.CDNBase),
+		"cache_control": block.Text(&o.CacheControl),
+		"max_size":      block.Size(&o.MaxSize),
+	}
+}
+
+func (a *App) parseLimits(d *caddyfile.Dispenser) error {
+	if a.Limits != nil {
+		return d.Err(`option "limits" of media is given twice`)
+	}
+	a.Limits = new(Limits)
+	l := a.Limits
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	return block.Parse(d, "limits", block.Options{
+		"max_body":        block.Size(&l.MaxBody),
+		"max_files":       block.Count(&l.MaxFiles),
+		"max_fields":      block.Count(&l.MaxFields),
+		"max_field_size":  block.Size(&l.MaxFieldSize),
+		"max_part_header": block.Size(&l.MaxPartHeader),
+		"max_image_size":  block.Size(&l.MaxImageSize),
+		"max_file_size":   block.Size(&l.MaxFileSize),
+		"max_pixels":      block.Count(&l.MaxPixels),
+		"login_failures":  block.Count(&l.LoginFailures),
+		"password_checks": block.Count(&l.PasswordChecks),
+	})
+}
+
+// Interface guards
+var _ caddyfile.Unmarshaler = (*App)(nil)

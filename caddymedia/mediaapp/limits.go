@@ -1,0 +1,73 @@
+package mediaapp
+
+import (
+	"cmp"
+	"errors"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/ingest"
+)
+
+// Limits bound what a stranger can make the service do. None is infinite; 0 is the
+// default.
+type Limits struct {
+	// The largest upload request, in bytes. Default: 4 GiB.
+	MaxBody int64 `json:"max_body,omitempty"`
+	// The most files of a request. Default: 200.
+	MaxFiles int `json:"max_files,omitempty"`
+	// The most fields of a request. Default: 100.
+	MaxFields int `json:"max_fields,omitempty"`
+	// The largest field, in bytes. Default: 8 KiB.
+	MaxFieldSize int64 `json:"max_field_size,omitempty"`
+	// The largest header of a part, in bytes. Default: 16 KiB.
+	MaxPartHeader int64 `json:"max_part_header,omitempty"`
+	// The largest picture in bytes, where the alias does not say. Default: 32 MiB.
+	MaxImageSize int64 `json:"max_image_size,omitempty"`
+	// The largest file in bytes, where the alias does not say. Default: 2 GiB.
+	MaxFileSize int64 `json:"max_file_size,omitempty"`
+	// The most pixels of a picture, where the alias does not say. Default: 50,000,000.
+	MaxPixels int64 `json:"max_pixels,omitempty"`
+	// How many failed logins a client address has per minute; an API key has three times
+	// as many. Behind a proxy set `trusted_proxies`, or all clients share one address.
+	// Default: 10.
+	LoginFailures int `json:"login_failures,omitempty"`
+	// How many passwords are checked at the same time; each may take 50 MB. Default: one
+	// for each processor.
+	PasswordChecks int `json:"password_checks,omitempty"`
+}
+
+const (
+	defaultMaxBody       = 4 << 30
+	defaultMaxFiles      = 200
+	defaultMaxFields     = 100
+	defaultMaxFieldSize  = 8 << 10
+	defaultMaxPartHeader = 16 << 10
+	defaultMaxImageSize  = 32 << 20
+	defaultMaxFileSize   = 2 << 30
+	defaultLoginFailures = 10
+	keyToAddress         = 3 // failures of an API key for each one of an address
+)
+
+func (l *Limits) maxBody() int64      { return cmp.Or(l.MaxBody, defaultMaxBody) }
+func (l *Limits) maxImageSize() int64 { return cmp.Or(l.MaxImageSize, defaultMaxImageSize) }
+func (l *Limits) maxFileSize() int64  { return cmp.Or(l.MaxFileSize, defaultMaxFileSize) }
+func (l *Limits) maxPixels() int64    { return cmp.Or(l.MaxPixels, imaging.DefaultMaxPixels) }
+func (l *Limits) loginFailures() int  { return cmp.Or(l.LoginFailures, defaultLoginFailures) }
+
+func (l *Limits) ingest() ingest.Limits {
+	return ingest.Limits{
+		MaxFiles:      cmp.Or(l.MaxFiles, defaultMaxFiles),
+		MaxFields:     cmp.Or(l.MaxFields, defaultMaxFields),
+		MaxFieldSize:  cmp.Or(l.MaxFieldSize, defaultMaxFieldSize),
+		MaxPartHeader: cmp.Or(l.MaxPartHeader, defaultMaxPartHeader),
+	}
+}
+
+func (l *Limits) validate() error {
+	smallest := min(l.MaxBody, l.MaxFieldSize, l.MaxPartHeader, l.MaxImageSize, l.MaxFileSize, l.MaxPixels,
+		int64(min(l.MaxFiles, l.MaxFields, l.LoginFailures, l.PasswordChecks)))
+	if smallest < 0 {
+		return errors.New("limits: a limit is negative")
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package mediaapp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+
+	"github.com/caddymedia/media/caddymedia/naming"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/local"
+)
+
+const defaultStorage = "default"
+
+// Overwrite strategies.
+const (
+	appendTime = "append_time"
+	overwrite  = "overwrite"
+)
+
+// Storage is one place for items, and how they are named there.
+type Storage struct {
+	// The driver and its options, for instance
+	// `{"name": "local", "root": "/srv/media"}`. Required.
+	DriverRaw json.RawMessage `json:"driver,omitempty" caddy:"namespace=media.storages inline_key=name"`
+
+	// The folder of an item whose upload names none: a strftime pattern of letters,
+	// digits, `-`, `_`, `.`, `/` and conversions such as `%Y`, or `/` for none.
+	// Default: year, month and day as `26-11/20`.
+	SubFolderFormat string `json:"sub_folder_format,omitempty"`
+
+	// What becomes of an upload whose name is taken. `append_time`: it gets the time in
+	// its name, `photo-1795132800.jpg`, and what is there is never changed. `overwrite`:
+	// it replaces what is there; caches then have to ask each time. Default:
+	// `append_time`.
+	OverwriteStrategy string `json:"overwrite_strategy,omitempty"`
+
+	// Whether names are made plain: lower case, without accents, spaces or signs.
+	// Without it a name is stored exactly as submitted, or refused if that is not safe.
+	// Default: `true`.
+	Sanitize *bool `json:"sanitize,omitempty"`
+
+	subFolder naming.Format
+}
+
+func (s *Storage) sanitize() bool  { return s.Sanitize == nil || *s.Sanitize }
+func (s *Storage) overwrite() bool { return s.OverwriteStrategy == overwrite }
+
+// defaultDriver is a folder where Caddy keeps its data.
+func defaultDriver() json.RawMessage {
+	return caddyconfig.JSONModuleObject(
+		&local.Local{Root: filepath.Join(caddy.AppDataDir(), "media", "storage")}, "name", "local", nil)
+}
+
+// validName is what storages and aliases may be called: it must fit an address and a
+// path of the config API.
+var validName = regexp.MustCompile(`^[a-z0-9_-]{1,64}$`)
+
+func checkName(what, name string) error {
+	if !validName.MatchString(name) {
+		return fmt.Errorf("%s %q: a name is 1 to 64 of a-z, 0-9, _ and -", what, name)
+	}
+	return nil
+}
+
+func (a *App) provisionStorages(ctx caddy.Context) error {
+	a.storages = map[string]*storagedrivers.Storage{}
+	for _, name := range slices.Sorted(maps.Keys(a.Storages)) {
+		if err := checkName("storage", name); err != nil {
+			return err
+		}
+		config := a.Storages[name]
+		if config == nil {
+			return fmt.Errorf("storage %q is empty", name)
+		}
+		storage, err := a.openStorage(ctx, name, config)
+		if err != nil {
+			return fmt.Errorf("storage %q: %w", name, err)
+		}
+		a.storages[name] = storage
+		a.closers = append(a.closers, storage.Close)
+	}
+	return nil
+}
+
+// openStorage gives the storage on the driver that the pool has for its settings.
+func (a *App) openStorage(ctx caddy.Context, name string, config *Storage) (*storagedrivers.Storage, error) {
+	var err error
+	if config.subFolder, err = naming.ParseFormat(config.SubFolderFormat); err != nil {
+		return nil, fmt.Errorf("sub_folder_format: %w", err)
+	}
+	if s := config.OverwriteStrategy; s != "" && s != appendTime && s != overwrite {
+		return nil, fmt.Errorf("overwrite_strategy is %s or %s, not %q", appendTime, overwrite, s)
+	}
+	if config.DriverRaw == nil {
+		return nil, errors.New("it has no driver")
+	}
+	loaded, err := ctx.LoadModule(config, "DriverRaw")
+	if err != nil {
+		return nil, fmt.Errorf("loading the driver: %w", err)
+	}
+	module, ok := loaded.(storagedrivers.Module)
+	if !ok {
+		return nil, fmt.Errorf("%T is no storage driver", loaded)
+	}
+	driver, done, err := pooled("storage", module.PoolKey(), func() (storagedrivers.Driver, error) {
+		return module.NewDriver(a.log)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return storagedrivers.New(name, driver, storagedrivers.Options{
+		Close: done,
+		Observe: func(op string, took time.Duration, err error) {
+			a.metrics.operation(name, op, took, err)
+		},
+	}), nil
+}

@@ -1,0 +1,69 @@
+package mediahttp
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// answer writes v as JSON.
+func answer(w http.ResponseWriter, status int, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return caddyhttp.Error(http.StatusInternalServerError, err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a client that is gone cannot be told
+	return nil
+}
+
+// closeUnread ends an HTTP/1 connection whose body is not read to its end. Otherwise the
+// server waits for that body before it answers, a minute if the client in turn waits for
+// "100 Continue".
+func closeUnread(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 1 && r.Body != nil && r.Body != http.NoBody {
+		w.Header().Set("Connection", "close")
+	}
+}
+
+// baseURL is the scheme and host that the client used. What a proxy says of them counts
+// only if Caddy trusts it.
+func baseURL(r *http.Request) string {
+	u := url.URL{Scheme: "http", Host: r.Host}
+	if r.TLS != nil {
+		u.Scheme = "https"
+	}
+	if trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool); trusted {
+		if scheme := r.Header.Get("X-Forwarded-Proto"); scheme == "http" || scheme == "https" {
+			u.Scheme = scheme
+		}
+		if host := r.Header.Get("X-Forwarded-Host"); host != "" && !strings.Contains(host, ",") {
+			u.Host = host
+		}
+	}
+	if !validHost(u.Host) {
+		return "" // an address without a host is still right on this site
+	}
+	return u.String()
+}
+
+// validHost tells a host and port from what else a Host header can hold.
+func validHost(host string) bool {
+	u, err := url.Parse("//" + host)
+	if err != nil || u.Host != host || u.Hostname() == "" {
+		return false
+	}
+	if strings.HasPrefix(host, "[") {
+		_, err := netip.ParseAddr(u.Hostname())
+		return err == nil
+	}
+	return !strings.ContainsFunc(u.Hostname(), func(r rune) bool {
+		return !(r == '.' || r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r|0x20 && r|0x20 <= 'z' || r > 0x7f)
+	})
+}

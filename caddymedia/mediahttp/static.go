@@ -1,0 +1,108 @@
+package mediahttp
+
+import (
+	"errors"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// sandbox is the policy for what a browser could run: it may show itself, and nothing
+// else.
+const sandbox = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
+
+// static serves an item; rest is the path behind "/static/<kind>/".
+func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
+	return func(app *mediaapp.App, w http.ResponseWriter, r *http.Request) error {
+		name, filename, _ := strings.Cut(rest, "/")
+		alias, ok := app.Alias(kind, name)
+		if !ok || storagedrivers.ValidKey(filename) != nil {
+			return caddyhttp.Error(http.StatusNotFound, fs.ErrNotExist)
+		}
+		object, err := alias.Storage.OpenSeeker(r.Context(), alias.Key(filename))
+		if err != nil {
+			status := staticStatus(err)
+			if status >= http.StatusInternalServerError {
+				app.CountFailure("static", strconv.Itoa(status))
+			}
+			return caddyhttp.Error(status, err)
+		}
+		defer object.Close() //nolint:errcheck // it was only read
+		setHeaders(w.Header(), alias, object.Info)
+		http.ServeContent(newFileWriter(w, object), oneRange(r), "", object.Info.ModTime, object)
+		return nil
+	}
+}
+
+// staticStatus: what is missing must not be taken for what cannot be reached.
+func staticStatus(err error) int {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, storagedrivers.ErrInvalidKey):
+		return http.StatusNotFound
+	case errors.Is(err, storagedrivers.ErrUnavailable), errors.Is(err, storagedrivers.ErrClosed):
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusBadGateway
+	}
+}
+
+func setHeaders(header http.Header, alias *ingest.Alias, info storagedrivers.Info) {
+	header.Set("Content-Type", info.ContentType)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Cache-Control", alias.CacheControl)
+	if info.ETag != "" {
+		header.Set("ETag", info.ETag)
+	}
+	mediaType, _, _ := strings.Cut(info.ContentType, ";")
+	if active[mediaType] {
+		header.Set("Content-Security-Policy", sandbox)
+	}
+	if !inline(mediaType) {
+		header.Set("Content-Disposition", attachment(path.Base(info.Key)))
+	}
+}
+
+// active are the types that a browser runs or renders with links to elsewhere.
+var active = map[string]bool{
+	"image/svg+xml": true, "text/html": true, "application/xml": true, "application/xhtml+xml": true,
+}
+
+// inlineTypes are shown by a browser without danger to the site, SVG under its policy.
+var inlineTypes = map[string]bool{
+	"image/jpeg": true, "image/png": true, "image/gif": true, "image/webp": true,
+	"image/avif": true, "image/heic": true, "image/heif": true, "image/bmp": true,
+	"image/tiff": true, "image/svg+xml": true, "image/vnd.microsoft.icon": true,
+	"application/pdf": true, "text/plain": true,
+}
+
+func inline(mediaType string) bool {
+	return inlineTypes[mediaType] || strings.HasPrefix(mediaType, "audio/") || strings.HasPrefix(mediaType, "video/")
+}
+
+// attachment makes a browser save the item under its name, RFC 6266.
+func attachment(name string) string {
+	if value := mime.FormatMediaType("attachment", map[string]string{"filename": name}); value != "" {
+		return value
+	}
+	return "attachment"
+}
+
+// oneRange takes the Range header away when it asks for several ranges: a server may
+// answer with the whole, RFC 9110 section 14.2, and many small ranges cost more than it.
+func oneRange(r *http.Request) *http.Request {
+	if !strings.Contains(r.Header.Get("Range"), ",") && len(r.Header["Range"]) <= 1 {
+		return r
+	}
+	r = r.Clone(r.Context())
+	r.Header.Del("Range")
+	return r
+}

@@ -1,0 +1,74 @@
+// Package mediatpl gives Caddy's templates the addresses of aliases.
+package mediatpl
+
+import (
+	"text/template"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/templates"
+
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+)
+
+func init() { caddy.RegisterModule(Functions{}) }
+
+// Functions adds two functions to the `templates` handler. Both take the name of an
+// alias and give its public address, to which a slash and a stored name are added:
+//
+// `{{image_path "content"}}/{{.Filename}}`
+//
+// `{{file_path "content"}}/{{.Filename}}`
+//
+// Without a `cdn_base` the address has no host: `/static/img/content`.
+type Functions struct {
+	app *mediaapp.App
+}
+
+// CaddyModule returns the Caddy module information.
+func (Functions) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "http.handlers.templates.functions.media",
+		New: func() caddy.Module { return new(Functions) },
+	}
+}
+
+// Provision finds the app.
+func (f *Functions) Provision(ctx caddy.Context) error {
+	app, err := ctx.App("media")
+	if err != nil {
+		return err
+	}
+	f.app = app.(*mediaapp.App) //nolint:forcetypeassert,errcheck // this is what "media" is
+	return nil
+}
+
+// CustomTemplateFunctions gives image_path and file_path.
+func (f *Functions) CustomTemplateFunctions() template.FuncMap {
+	return template.FuncMap{"image_path": f.app.ImagePath, "file_path": f.app.FilePath}
+}
+
+// UnmarshalCaddyfile takes no options. Syntax:
+//
+//	templates {
+//		extensions {
+//			media
+//		}
+//	}
+func (f *Functions) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // media
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	if d.NextBlock(0) {
+		return d.Errf("unknown option %q of the media functions", d.Val())
+	}
+	return nil
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner         = (*Functions)(nil)
+	_ caddyfile.Unmarshaler     = (*Functions)(nil)
+	_ templates.CustomFunctions = (*Functions)(nil)
+)

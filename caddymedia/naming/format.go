@@ -1,0 +1,125 @@
+package naming
+
+import (
+	"strings"
+	"time"
+
+	"github.com/ncruces/go-strftime"
+)
+
+const (
+	defaultPattern = "%y-%m/%d"
+	rootPattern    = "/"
+)
+
+// conversions are those of strftime that always give letters, digits, hyphens and, for %D and %x, slashes. The
+// others give spaces, colons, control characters, or a time zone's free text.
+const conversions = "AaBbCDdFfGgHhIjLMmNPpQSsUuVWwxYy"
+
+// Format is a Sub Folder Format: it names the folder of an item whose caller gave none. Its zero value is the
+// default, the upload date as <yy>-<mm>/<dd>.
+type Format struct {
+	// pattern is "" for the default, so that equal formats compare equal.
+	pattern string
+}
+
+// ParseFormat reads a Sub Folder Format: "" is the default, "/" the root of the alias, anything else a strftime
+// pattern such as %Y/%m. One slash at its end is tolerated.
+//
+// What a pattern holds besides conversions is kept as written and may be ASCII letters, digits, "-", "_", "." and "/".
+// So a folder never needs encoding in an address. The error is an *[Error]: for another character, for a conversion
+// that is unknown or gives one, and for a pattern that gives a folder [SubFolder] would refuse or that is [Restricted].
+func ParseFormat(s string) (Format, error) {
+	if s == rootPattern {
+		return Format{s}, nil
+	}
+	f := Format{strings.TrimSuffix(s, "/")}
+	if s == "" || f.pattern == defaultPattern {
+		return Format{}, nil
+	}
+	if p := patternProblem(f.pattern); p != "" {
+		return Format{}, &Error{"the sub folder format " + p}
+	}
+	for _, t := range samples() {
+		if p := folderProblem(f.expand(t)); p != "" {
+			return Format{}, &Error{"a folder of the sub folder format " + p}
+		}
+	}
+	return f, nil
+}
+
+// Folder returns the folder for an item stored at t, in the time zone of t; "" is the root of the alias. The result
+// is always a valid folder: in a year so far off that its pattern gives none, the default steps in.
+func (f Format) Folder(t time.Time) string {
+	if f.pattern == rootPattern {
+		return ""
+	}
+	folder := f.expand(t)
+	if folderProblem(folder) != "" {
+		return Format{}.expand(t)
+	}
+	return folder
+}
+
+// String returns the pattern in use, which [ParseFormat] reads back as the same format: "%y-%m/%d" for the default.
+func (f Format) String() string {
+	if f.pattern == "" {
+		return defaultPattern
+	}
+	return f.pattern
+}
+
+func (f Format) expand(t time.Time) string {
+	return strftime.Format(f.String(), t)
+}
+
+// patternProblem says why a pattern could give characters that no folder should hold; "" if it cannot.
+func patternProblem(pattern string) string {
+	for i := 0; i < len(pattern); i++ {
+		if pattern[i] != '%' {
+			if !plainByte(pattern[i]) {
+				return `may hold, besides conversions, only ASCII letters, digits, "-", "_", "." and "/"`
+			}
+			continue
+		}
+		// A hyphen asks for a number without padding.
+		directive := strings.TrimPrefix(pattern[i+1:], "-")
+		if directive == "" || !strings.Contains(conversions, directive[:1]) {
+			return "has a conversion that is unknown or cannot be part of a folder: use % and one of " + conversions
+		}
+		i = len(pattern) - len(directive)
+	}
+	return ""
+}
+
+func plainByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-_./", c) >= 0
+}
+
+// folderProblem says why an expanded pattern is no folder; "" if it is one.
+func folderProblem(folder string) string {
+	if p := pathProblem(folder); p != "" {
+		return p
+	}
+	for segment := range strings.SplitSeq(folder, "/") {
+		if p := problem(segment); p != "" {
+			return "has a segment that " + p
+		}
+	}
+	if Restricted(folder) != "" {
+		return "carries an extension that is never allowed"
+	}
+	return ""
+}
+
+// samples returns times that between them show every month and weekday over four years, the first being one at which
+// every conversion is at its longest.
+func samples() []time.Time {
+	const step = 13*24*time.Hour + 7*time.Hour + 11*time.Minute + 13*time.Second
+	start := time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
+	times := []time.Time{time.Date(2026, time.September, 30, 23, 59, 59, 999_999_999, time.UTC)} // a Wednesday
+	for i := range 120 {
+		times = append(times, start.Add(time.Duration(i)*step))
+	}
+	return times
+}

@@ -1,0 +1,114 @@
+package naming
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"unicode"
+
+	"github.com/gosimple/unidecode"
+	"golang.org/x/text/unicode/norm"
+)
+
+// maxExtension is where an extension stops being one: longer ones become part of the base.
+const maxExtension = 32
+
+// sanitizeName returns the sanitized form of any name, also of one that FileName refuses.
+func sanitizeName(submitted string) string {
+	base, ext := sanitizedParts(submitted)
+	if base == "" {
+		base = shortHash(submitted)
+	}
+	if ext == "" {
+		return cut(base, maxName)
+	}
+	return cut(base, maxName-len(ext)-1) + "." + ext
+}
+
+// sanitizeSegment returns the sanitized form of a folder's segment, which has no extension.
+func sanitizeSegment(submitted string) string {
+	s := hyphens(plain(fold(submitted)))
+	if s == "" {
+		s = shortHash(submitted)
+	}
+	return cut(s, maxName)
+}
+
+// sanitizedParts splits a name at its last extension and sanitizes both parts. Either may be empty.
+func sanitizedParts(submitted string) (base, ext string) {
+	// A dot at the start hides a file; it does not begin an extension. One further left than the last separator
+	// belongs to a folder.
+	s := fold(strings.TrimLeft(submitted, "."))
+	if i := strings.LastIndexFunc(s, separator); i >= 0 {
+		s = strings.ReplaceAll(s[:i], ".", "-") + s[i:]
+	}
+	s = strings.TrimRight(plain(s), "-.")
+	base = s
+	if i := strings.LastIndexByte(s, '.'); i >= 0 {
+		if e := hyphens(s[i+1:]); len(e) <= maxExtension {
+			base, ext = s[:i], e
+		}
+	}
+	return hyphens(base), ext
+}
+
+// fold returns the compatibility form of s in lower case without its invisible characters: what is left looks to a
+// person, and to systems that normalize names, like s.
+func fold(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+			return -1
+		}
+		return r
+	}, norm.NFKC.String(s))
+	return strings.ToLower(s)
+}
+
+// plain returns folded text in the characters a-z, 0-9, "-", "_" and ".". Only dots of s itself stay dots.
+func plain(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '.', r == '-', r == '_', r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case r >= 0x80 && unicode.In(r, unicode.L, unicode.M, unicode.N):
+			b.WriteString(transliterate(r))
+		default:
+			b.WriteByte('-')
+		}
+	}
+	return b.String()
+}
+
+// transliterate returns plain letters and digits for a letter, a mark or a number of any script. Marks and letters
+// without a sound of their own give nothing; where the script is unknown, a hyphen stands for the letter.
+func transliterate(r rune) string {
+	known := unidecode.Unidecode(string(r))
+	if known == "" && !unicode.Is(unicode.M, r) {
+		return "-"
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		case r == ' ', r == '-':
+			return '-'
+		}
+		return -1
+	}, strings.ToLower(known))
+}
+
+// hyphens turns runs of dots and hyphens into one hyphen, and removes them at both ends.
+func hyphens(s string) string {
+	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '-' || r == '.' }), "-")
+}
+
+// cut shortens plain text without leaving a hyphen at its end.
+func cut(s string, size int) string {
+	return strings.TrimRight(s[:min(len(s), size)], "-")
+}
+
+func shortHash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:4])
+}

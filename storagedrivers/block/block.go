@@ -1,0 +1,154 @@
+// Package block reads the blocks of a Caddyfile in which every line is an option with
+// its arguments. It is for the modules of drivers and token stores and for the app, so
+// that all of them refuse what they do not know, and in the same words.
+package block
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/dustin/go-humanize"
+)
+
+// Option reads the arguments of one option; the dispenser stands at its name.
+type Option func(d *caddyfile.Dispenser) error
+
+// Options are the options of a block by name.
+type Options map[string]Option
+
+// Parse reads the block that follows the current token, if there is one. what names its
+// owner in errors ("a local storage"). An option that is unknown is an error, and so is
+// one given twice, unless it is in repeatable.
+func Parse(d *caddyfile.Dispenser, what string, options Options, repeatable ...string) error {
+	seen := map[string]bool{}
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		name := d.Val()
+		option, ok := options[name]
+		if !ok {
+			return d.Errf("unknown option %q of %s", name, what)
+		}
+		if seen[name] && !slices.Contains(repeatable, name) {
+			return d.Errf("option %q of %s is given twice", name, what)
+		}
+		seen[name] = true
+		if err := option(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// argument reads the one argument of an option.
+func argument(d *caddyfile.Dispenser) (string, error) {
+	var value string
+	if !d.AllArgs(&value) {
+		return "", d.ArgErr()
+	}
+	return value, nil
+}
+
+// Text is an option with one argument.
+func Text(into *string) Option {
+	return func(d *caddyfile.Dispenser) error {
+		value, err := argument(d)
+		*into = value
+		return err
+	}
+}
+
+// Texts is an option with one or more arguments.
+func Texts(into *[]string) Option {
+	return func(d *caddyfile.Dispenser) error {
+		args := d.RemainingArgs()
+		if len(args) == 0 {
+			return d.ArgErr()
+		}
+		*into = append(*into, args...)
+		return nil
+	}
+}
+
+// Word is an option with one argument out of words.
+func Word(into *string, words ...string) Option {
+	return func(d *caddyfile.Dispenser) error {
+		name := d.Val()
+		value, err := argument(d)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(words, value) {
+			return d.Errf("%s is one of %s, not %q", name, strings.Join(words, ", "), value)
+		}
+		*into = value
+		return nil
+	}
+}
+
+// OnOff is an option that is on or off. into stays nil where it is not given.
+func OnOff(into **bool) Option {
+	return func(d *caddyfile.Dispenser) error {
+		var word string
+		if err := Word(&word, "on", "off")(d); err != nil {
+			return err
+		}
+		on := word == "on"
+		*into = &on
+		return nil
+	}
+}
+
+// Count is an option with a number above zero.
+func Count[N int | int64](into *N) Option {
+	return func(d *caddyfile.Dispenser) error {
+		name := d.Val()
+		value, err := argument(d)
+		if err != nil {
+			return err
+		}
+		n, err := strconv.ParseInt(value, 10, strconv.IntSize)
+		if err != nil || n <= 0 {
+			return d.Errf("%s is a number above zero, not %q", name, value)
+		}
+		*into = N(n)
+		return nil
+	}
+}
+
+// Size is an option with a number of bytes above zero: "32MiB", "2GB", "65536".
+func Size(into *int64) Option {
+	return func(d *caddyfile.Dispenser) error {
+		name := d.Val()
+		value, err := argument(d)
+		if err != nil {
+			return err
+		}
+		n, err := humanize.ParseBytes(value)
+		if err != nil || n == 0 || n > math.MaxInt64 {
+			return d.Errf("%s is a size such as 32MiB, not %q", name, value)
+		}
+		*into = int64(n)
+		return nil
+	}
+}
+
+// Duration is an option with a time span above zero: "24h", "7d".
+func Duration(into *caddy.Duration) Option {
+	return func(d *caddyfile.Dispenser) error {
+		name := d.Val()
+		value, err := argument(d)
+		if err != nil {
+			return err
+		}
+		span, err := caddy.ParseDuration(value)
+		if err != nil || span <= 0 {
+			return d.Errf("%s is a duration such as %s, not %q", name, 24*time.Hour, value)
+		}
+		*into = caddy.Duration(span)
+		return nil
+	}
+}
