@@ -15,10 +15,10 @@ type Object struct {
 	Info Info
 
 	storage *Storage
-	open    func(offset int64) (io.ReadCloser, Info, error) // nil once closed
-	body    io.ReadCloser // nil before the first Read and after a Seek
-	offset  int64         // of the next Read
-	seeker  io.Seeker     // body, where the driver's readers seek
+	open    func(offset int64) (*openBody, Info, error) // nil once closed
+	body    *openBody                                   // nil before the first Read and after a Seek
+	offset  int64                                       // of the next Read
+	seeker  io.Seeker                                   // body, where the driver's readers seek
 }
 
 // OpenSeeker opens an object for reading from any place in it. The caller must Close it.
@@ -26,7 +26,7 @@ func (s *Storage) OpenSeeker(ctx context.Context, key string) (*Object, error) {
 	if !s.users.Acquire() {
 		return nil, s.wrap("open", key, ErrClosed)
 	}
-	o := &Object{storage: s, open: func(offset int64) (io.ReadCloser, Info, error) {
+	o := &Object{storage: s, open: func(offset int64) (*openBody, Info, error) {
 		return s.open(ctx, key, Range{Offset: offset})
 	}}
 	var err error
@@ -46,10 +46,10 @@ func (s *Storage) OpenSeeker(ctx context.Context, key string) (*Object, error) {
 // Underlying is the driver's own reader while one is open, an *os.File for instance, for
 // who can make more of it than Read does; otherwise nil.
 func (o *Object) Underlying() io.Reader {
-	if body, ok := o.body.(*openBody); ok {
-		return body.ReadCloser
+	if o.body == nil {
+		return nil
 	}
-	return nil
+	return o.body.ReadCloser
 }
 
 // Read gives bytes from the current offset on.

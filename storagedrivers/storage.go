@@ -81,7 +81,7 @@ func (s *Storage) Stage(ctx context.Context) (Staged, error) {
 	start := s.now()
 	inner, err := stager.Stage(ctx)
 	if err = s.ended(op, "", start, err); err != nil {
-		s.users.Release() //nolint:errcheck // the driver's Close has nothing to tell who could not stage
+		_ = s.users.Release() // the driver's Close has nothing to tell who could not stage
 		return nil, err
 	}
 	return &staged{storage: s, inner: inner}, nil
@@ -122,7 +122,7 @@ func (s *Storage) Open(ctx context.Context, key string, rng Range) (io.ReadClose
 	}
 	body, info, err := s.open(ctx, key, rng)
 	if err != nil {
-		s.users.Release() //nolint:errcheck // the open error is the one to tell
+		_ = s.users.Release() // the open error is the one to tell
 		return nil, Info{}, err
 	}
 	body.done = append(body.done, s.users.Release)

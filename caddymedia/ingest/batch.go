@@ -119,9 +119,9 @@ func (b *batch) store(ctx context.Context) ([]Item, error) {
 
 // close drops what was not placed.
 func (b *batch) close() error {
-	var errs []error
+	var err error
 	for _, it := range b.items {
-		errs = append(errs, it.drop())
+		err = errors.Join(err, it.drop())
 	}
-	return errors.Join(errs...)
+	return err
 }

@@ -48,7 +48,7 @@ type part struct {
 }
 
 func newForm(body io.Reader, boundary string, limits Limits) *form {
-	buffer := readers.Get().(*bufio.Reader) //nolint:forcetypeassert,errcheck // the pool holds nothing else
+	buffer := readers.Get().(*bufio.Reader) // the pool holds nothing else
 	buffer.Reset(body)
 	guard := &headerGuard{r: buffer}
 	return &form{limits: limits, buffer: buffer, guard: guard, parts: multipart.NewReader(guard, boundary)}
@@ -76,7 +76,7 @@ func (f *form) next() (*part, error) {
 	switch {
 	case tripped || err == nil && headerSize(f.current.Header) > f.limits.MaxPartHeader:
 		return nil, failf(TooLarge, "the header of a part is larger than %d bytes", f.limits.MaxPartHeader)
-	case err == io.EOF: //nolint:errorlint // the end is io.EOF itself; a wrapped one is a body cut short
+	case err == io.EOF: // the end is io.EOF itself; a wrapped one is a body cut short
 		return nil, io.EOF
 	case err != nil:
 		return nil, bodyFailure(err)

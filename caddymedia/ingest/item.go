@@ -83,7 +83,7 @@ func (g *Gate) largest(kind Kind) int64 {
 // copyBuffered copies in large pieces; the error is a *Failure that tells the two sides
 // apart.
 func copyBuffered(dst io.Writer, src io.Reader) (int64, error) {
-	w := writers.Get().(*bufio.Writer) //nolint:forcetypeassert,errcheck // the pool holds nothing else
+	w := writers.Get().(*bufio.Writer) // the pool holds nothing else
 	w.Reset(struct{ io.Writer }{dst})
 	defer func() {
 		w.Reset(nil)
@@ -111,7 +111,7 @@ type source struct {
 
 func (s *source) Read(p []byte) (int, error) {
 	n, err := s.r.Read(p)
-	if err != nil && err != io.EOF { //nolint:errorlint // the end is io.EOF itself
+	if err != nil && err != io.EOF { // the end is io.EOF itself
 		s.err = err
 	}
 	return n, err

@@ -35,7 +35,7 @@ var validAPIKey = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,128}$`)
 func (a *App) provisionTokens(ctx caddy.Context) error {
 	var module tokens.StoreModule = new(bolt.Module)
 	if a.TokensRaw == nil {
-		if err := module.(caddy.Provisioner).Provision(ctx); err != nil { //nolint:forcetypeassert,errcheck // it is one
+		if err := module.(caddy.Provisioner).Provision(ctx); err != nil { // it is one
 			return fmt.Errorf("tokens: %w", err)
 		}
 	} else {

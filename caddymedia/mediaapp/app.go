@@ -144,11 +144,11 @@ func (a *App) Cleanup() error {
 }
 
 func (a *App) closeAll() error {
-	var errs []error
+	var err error
 	for _, closer := range a.closers {
-		errs = append(errs, closer())
+		err = errors.Join(err, closer())
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 func (a *App) release() {
@@ -180,7 +180,7 @@ func Active() (*App, error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking for the running media app: %w", err)
 	}
-	return app.(*App), nil //nolint:forcetypeassert,errcheck // this is what "media" is
+	return app.(*App), nil // this is what "media" is
 }
 
 // Gate lets items in.

@@ -25,7 +25,7 @@ func (a *App) provisionEvents(ctx caddy.Context) error {
 	if err != nil {
 		return fmt.Errorf("getting the events app: %w", err)
 	}
-	a.events = &events{app: app.(*caddyevents.App), ctx: ctx} //nolint:forcetypeassert,errcheck // this is what "events" is
+	a.events = &events{app: app.(*caddyevents.App), ctx: ctx} // this is what "events" is
 	return nil
 }
 

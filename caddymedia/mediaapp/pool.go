@@ -24,7 +24,7 @@ func pooled[T any](sort, key string, open func() (T, error)) (value T, done func
 	if err != nil {
 		return value, nil, err
 	}
-	return entry.(poolEntry[T]).value, func() error { //nolint:forcetypeassert,errcheck // the sort is part of the key
+	return entry.(poolEntry[T]).value, func() error { // the sort is part of the key
 		_, err := pool.Delete(hashed)
 		return err
 	}, nil

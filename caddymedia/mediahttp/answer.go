@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"unicode"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
@@ -63,7 +64,9 @@ func validHost(host string) bool {
 		_, err := netip.ParseAddr(u.Hostname())
 		return err == nil
 	}
-	return !strings.ContainsFunc(u.Hostname(), func(r rune) bool {
-		return !(r == '.' || r == '-' || r == '_' || '0' <= r && r <= '9' || 'a' <= r|0x20 && r|0x20 <= 'z' || r > 0x7f)
-	})
+	return strings.IndexFunc(u.Hostname(), outsideHost) < 0
+}
+
+func outsideHost(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune(".-_", r)
 }

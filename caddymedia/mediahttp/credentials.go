@@ -14,7 +14,7 @@ const (
 	headerDocumentedKey   = "Http_service_api_key"
 	headerDocumentedToken = "Http_service_access_token" //nolint:gosec // a header's name, no secret
 	headerKey             = "Service-Api-Key"
-	headerToken           = "Service-Access-Token" //nolint:gosec // a header's name, no secret
+	headerToken           = "Service-Access-Token"
 )
 
 var errCredentials = errors.New("missing or contradictory credentials")

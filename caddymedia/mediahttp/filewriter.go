@@ -29,12 +29,12 @@ func newFileWriter(w http.ResponseWriter, object *storagedrivers.Object) http.Re
 
 // ReadFrom passes the file on when r is what is left of it up to the end.
 func (w *fileWriter) ReadFrom(r io.Reader) (int64, error) {
-	to := w.ResponseWriter.(io.ReaderFrom) //nolint:forcetypeassert,errcheck // newFileWriter has looked
+	to := w.ResponseWriter.(io.ReaderFrom) // newFileWriter has looked
 	limited, ok := r.(*io.LimitedReader)
 	if !ok || limited.R != io.Reader(w.object) {
 		return to.ReadFrom(r)
 	}
-	file := w.object.Underlying().(*os.File) //nolint:forcetypeassert,errcheck // newFileWriter has looked
+	file := w.object.Underlying().(*os.File) // newFileWriter has looked
 	at, err := file.Seek(0, io.SeekCurrent)
 	if err != nil || at+limited.N != w.object.Info.Size {
 		return to.ReadFrom(r)

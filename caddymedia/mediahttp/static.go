@@ -36,7 +36,7 @@ func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 			}
 			return caddyhttp.Error(status, err)
 		}
-		defer object.Close() //nolint:errcheck // it was only read
+		defer object.Close()
 		setHeaders(w.Header(), alias, object.Info)
 		http.ServeContent(newFileWriter(w, object), oneRange(r), "", object.Info.ModTime, object)
 		return nil

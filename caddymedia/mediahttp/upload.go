@@ -60,8 +60,7 @@ func (h *Handler) upload(kind ingest.Kind) endpoint {
 			Kind: kind, Alias: query.Get("alias"), SubFolder: query.Get("sub_folder"),
 			Allows: account.Allows, BaseURL: baseURL(r),
 		})
-		var failures ingest.Failures
-		if errors.As(err, &failures) {
+		if failures, ok := errors.AsType[ingest.Failures](err); ok {
 			closeUnread(w, r)
 			return h.refuse(app, w, kind, statusOf(failures), failures)
 		}

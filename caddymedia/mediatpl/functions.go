@@ -39,7 +39,7 @@ func (f *Functions) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	f.app = app.(*mediaapp.App) //nolint:forcetypeassert,errcheck // this is what "media" is
+	f.app = app.(*mediaapp.App) // this is what "media" is
 	return nil
 }
 

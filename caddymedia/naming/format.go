@@ -117,7 +117,8 @@ func folderProblem(folder string) string {
 func samples() []time.Time {
 	const step = 13*24*time.Hour + 7*time.Hour + 11*time.Minute + 13*time.Second
 	start := time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)
-	times := []time.Time{time.Date(2026, time.September, 30, 23, 59, 59, 999_999_999, time.UTC)} // a Wednesday
+	times := make([]time.Time, 1, 121)
+	times[0] = time.Date(2026, time.September, 30, 23, 59, 59, 999_999_999, time.UTC) // a Wednesday
 	for i := range 120 {
 		times = append(times, start.Add(time.Duration(i)*step))
 	}

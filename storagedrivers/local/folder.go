@@ -50,7 +50,7 @@ func (d *Driver) syncDir(root *os.Root, name string) error {
 	if err != nil {
 		return fmt.Errorf("opening folder %q: %w", name, mapError(err))
 	}
-	defer dir.Close() //nolint:errcheck // it was only synced
+	defer dir.Close()
 	return d.syncOpenDir(root, dir, name)
 }
 

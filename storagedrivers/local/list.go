@@ -69,8 +69,8 @@ func (l *lister) folder(prefix string) error {
 
 // entry adds one object, or those of a folder, if the page wants them.
 func (l *lister) entry(key string) error {
-	if storagedrivers.ValidKey(strings.TrimSuffix(key, "/")) != nil {
-		return nil
+	if valid := storagedrivers.ValidKey(strings.TrimSuffix(key, "/")) == nil; !valid {
+		return nil // hidden, or somebody else's
 	}
 	if strings.HasSuffix(key, "/") {
 		passed := l.opts.Cursor > key && !strings.HasPrefix(l.opts.Cursor, key)
@@ -84,7 +84,7 @@ func (l *lister) entry(key string) error {
 	}
 	stat, err := l.root.Stat(key) // follows links that stay inside
 	if err != nil || !stat.Mode().IsRegular() {
-		return nil //nolint:nilerr // gone since, or a link that leads nowhere: no object
+		return nil //nolint:nilerr // gone since, or a link that leads nowhere
 	}
 	if len(l.page.Objects) == l.limit {
 		return errPageFull

@@ -84,7 +84,7 @@ func (d *Driver) Check(ctx context.Context) error {
 	if err != nil {
 		return mapError(err)
 	}
-	defer dir.Close() //nolint:errcheck // it was only read
+	defer dir.Close()
 	if _, err := dir.ReadDir(1); err != nil && !errors.Is(err, io.EOF) {
 		return mapError(err)
 	}
@@ -94,7 +94,7 @@ func (d *Driver) Check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Features: the file system decides who is first, and renames at once.
+// Features are all there: the file system decides who is first, and renames at once.
 func (d *Driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{
 		Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Restore: true, Seek: true,
@@ -136,7 +136,7 @@ func copyAll(ctx context.Context, w io.Writer, r io.Reader) error {
 		if _, werr := w.Write(buf[:n]); werr != nil {
 			return werr
 		}
-		if err == io.EOF { //nolint:errorlint // the end is io.EOF itself; a wrapped one is a failure
+		if err == io.EOF { // the end is io.EOF itself; a wrapped one is a failure
 			return nil
 		}
 		if err != nil {

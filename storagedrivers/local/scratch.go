@@ -98,7 +98,7 @@ func sweepFolder(root *os.Root, name string) error {
 	if err != nil {
 		return err
 	}
-	defer folder.Close() //nolint:errcheck // closing gives up the lock; there is nothing to lose
+	defer folder.Close()
 	if !tryLock(folder) {
 		return nil // in use
 	}

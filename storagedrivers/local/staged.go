@@ -92,7 +92,7 @@ func (st *staged) Commit(ctx context.Context, key string, opts storagedrivers.Pu
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
-	defer dir.Close() //nolint:errcheck // it was only used to name and sync
+	defer dir.Close()
 	place := st.create
 	if opts.Mode == storagedrivers.Overwrite {
 		place = st.replace
@@ -136,23 +136,34 @@ func (st *staged) create(dir *os.File, key string) error {
 	} else {
 		err = st.root.Link(st.temp, key)
 	}
+	if errors.Is(err, fs.ErrExist) && st.folderAt(key) {
+		return errFolder
+	}
 	if err != nil {
 		return fmt.Errorf("linking into place: %w", mapError(err))
 	}
 	return nil
 }
 
+// errFolder is a key at which a folder stands: no object that could be named otherwise.
+var errFolder = fmt.Errorf("a folder stands there: %w", storagedrivers.ErrInvalidKey)
+
+func (st *staged) folderAt(key string) bool {
+	stat, err := st.root.Lstat(key)
+	return err == nil && stat.IsDir()
+}
+
 // replace puts the file in the place of what is there, which is kept in the scratch
 // folder until Close. A reader finds the old or the new object at every moment.
 func (st *staged) replace(dir *os.File, key string) error {
-	if stat, err := st.root.Lstat(key); err == nil && stat.IsDir() {
-		return fmt.Errorf("a folder stands at %q: %w", key, storagedrivers.ErrInvalidKey)
+	if st.folderAt(key) {
+		return errFolder
 	}
 	folder, err := st.nameTemp()
 	if err != nil {
 		return err
 	}
-	defer folder.Close() //nolint:errcheck // it was only used to name
+	defer folder.Close()
 	for {
 		err := exchange(folder, path.Base(st.temp), dir, path.Base(key))
 		switch {

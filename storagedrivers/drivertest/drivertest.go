@@ -1,0 +1,170 @@
+// Package drivertest is the conformance suite of storage drivers. A rule that is not in
+// a comment of package storagedrivers is not here, and the other way round; what a driver
+// says in its Features decides which guarantees are asserted.
+//
+// A driver's own tests call [Run] once for every server and setting that it must work
+// with, and otherwise test only what is its own: its errors, its configuration.
+package drivertest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Harness says how to get at a driver under test. The subtests run in parallel; New is
+// called once in each of them, and the other functions with the same t after it, from
+// the test's own goroutine.
+type Harness struct {
+	// New makes a driver on an empty place. The suite closes it.
+	New func(t *testing.T) storagedrivers.Driver
+	// Another opens one more driver on the place that New made for t, as another process
+	// would. The suite closes it. Nil where that cannot be done.
+	Another func(t *testing.T) storagedrivers.Driver
+	// Leftovers lists the files or objects, without folders, that the place New made for
+	// t holds, hidden and temporary ones included, by their keys or, for what has none,
+	// by any name. Nil where that cannot be seen.
+	Leftovers func(t *testing.T) []string
+	// MaxMemory is how many bytes of memory storing and reading 100 MiB may take. 0 is
+	// 32 MiB.
+	MaxMemory uint64
+	// NoMemoryTest leaves that measurement out, for a server that runs in the process of
+	// the test and would be measured too.
+	NoMemoryTest bool
+}
+
+// Run tests a driver, once with its keys as they are and once behind a key prefix. A test
+// that calls it must not be parallel to others: memory is measured.
+func Run(t *testing.T, h Harness) {
+	t.Helper()
+	if !h.NoMemoryTest {
+		t.Run("memory", func(t *testing.T) { testMemory(t, h.place(t, "")) })
+	}
+	t.Run("plain", func(t *testing.T) { runAll(t, h, "") })
+	t.Run("prefix", func(t *testing.T) { runAll(t, h, "some/prefix/") })
+}
+
+// A subtest has a place of its own.
+type subtest struct {
+	name string
+	run  func(t *testing.T, p *place)
+}
+
+var subtests = []subtest{
+	{"put and open", testRoundTrip},
+	{"create twice", testCreateTwice},
+	{"create race", testCreateRace},
+	{"create race of two drivers", testCreateRaceOfTwo},
+	{"overwrite", testOverwrite},
+	{"overwrite while reading", testOverwriteWhileReading},
+	{"delete while reading", testDeleteWhileReading},
+	{"overwriters and readers", testOverwritersAndReaders},
+	{"many goroutines", testManyGoroutines},
+	{"range", testRange},
+	{"stat", testStat},
+	{"etag", testETag},
+	{"odd names", testOddNames},
+	{"invalid keys", testInvalidKeys},
+	{"key below an object", testKeyBelowObject},
+	{"key of a folder", testKeyOfFolder},
+	{"missing", testMissing},
+	{"delete", testDelete},
+	{"list", testList},
+	{"list pages", testListPages},
+	{"list while deleting", testListWhileDeleting},
+	{"list prefixes of no key", testListOddPrefixes},
+	{"all", testAll},
+	{"source error on create", testSourceErrorOnCreate},
+	{"source error on overwrite", testSourceErrorOnOverwrite},
+	{"cancel while storing", testCancelWhileStoring},
+	{"cancel while reading", testCancelWhileReading},
+	{"cancelled before", testCancelledBefore},
+	{"stage", testStage},
+	{"stage commit under another key", testStageOtherKey},
+	{"stage overwrite", testStageOverwrite},
+	{"stage without commit", testStageWithoutCommit},
+	{"stage commit cancelled", testStageCommitCancelled},
+	{"stage many", testStageMany},
+	{"stage commit race", testStageCommitRace},
+	{"revert create", testRevertCreate},
+	{"revert overwrite", testRevertOverwrite},
+	{"revert leaves others", testRevertLeavesOthers},
+	{"seeking readers", testSeekingReaders},
+	{"open seeker", testOpenSeeker},
+	{"open seeker of replaced", testOpenSeekerOfReplaced},
+	{"serve content", testServeContent},
+	{"check", testCheck},
+	{"close", testClose},
+}
+
+func runAll(t *testing.T, h Harness, prefix string) {
+	for _, tt := range subtests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			tt.run(t, h.place(t, prefix))
+		})
+	}
+}
+
+// place is where a subtest works.
+type place struct {
+	t       *testing.T // the subtest's, which the harness knows the place by
+	harness Harness
+	prefix  string
+	driver  storagedrivers.Driver // behind the prefix
+	storage *storagedrivers.Storage
+}
+
+func (h Harness) place(t *testing.T, prefix string) *place {
+	t.Helper()
+	p := &place{t: t, harness: h, prefix: prefix, driver: behind(h.New(t), prefix)}
+	p.storage = storagedrivers.New("test", p.driver, storagedrivers.Options{})
+	t.Cleanup(func() { closed(t, p.storage) })
+	return p
+}
+
+// another gives a storage on the same place as from another process, or nil.
+func (p *place) another(t *testing.T) *storagedrivers.Storage {
+	t.Helper()
+	if p.harness.Another == nil {
+		return nil
+	}
+	s := storagedrivers.New("another", behind(p.harness.Another(p.t), p.prefix), storagedrivers.Options{})
+	t.Cleanup(func() { closed(t, s) })
+	return s
+}
+
+// keys lists everything behind the prefix.
+func (p *place) keys(t *testing.T) []string {
+	t.Helper()
+	var keys []string
+	for info, err := range p.storage.All(t.Context(), "") {
+		if err != nil {
+			t.Fatalf("listing: %v", err)
+		}
+		keys = append(keys, info.Key)
+	}
+	return keys
+}
+
+// holds asserts that exactly these keys are in the place, and nothing hidden.
+func (p *place) holds(t *testing.T, want ...string) {
+	t.Helper()
+	slices.Sort(want)
+	if got := p.keys(t); !slices.Equal(got, want) {
+		t.Errorf("listed %q, want %q", got, want)
+	}
+	if p.harness.Leftovers == nil {
+		return
+	}
+	names := p.harness.Leftovers(p.t)
+	slices.Sort(names)
+	full := make([]string, len(want))
+	for i, key := range want {
+		full[i] = p.prefix + key
+	}
+	if !slices.Equal(names, full) {
+		t.Errorf("the place has %q, want only %q", names, full)
+	}
+}

@@ -1,0 +1,93 @@
+package drivertest
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"strings"
+	"testing"
+	"time"
+)
+
+const defaultMaxMemory = 32 * mib
+
+// testMemory stages 100 MiB of unknown length, commits and reads them, and watches the
+// heap and, on Linux, what the whole process takes.
+func testMemory(t *testing.T, p *place) {
+	c := content{1, 100 * mib}
+	limit := p.harness.MaxMemory
+	if limit == 0 {
+		limit = defaultMaxMemory
+	}
+	p.put(t, "warm up", content{2, 9 * mib}, create) // connections and pools
+	p.has(t, "warm up", content{2, 9 * mib})
+	heap, resident := watch(func() {
+		staged := p.stage(t, c)
+		p.commit(t, staged, "object", c, create)
+		closed(t, staged)
+		p.has(t, "object", c)
+	})
+	t.Logf("the heap grew by %d KiB, the process by %d KiB", heap/kib, resident/kib)
+	if heap > limit {
+		t.Errorf("the heap grew by %d bytes, want at most %d", heap, limit)
+	}
+	// Pages that are free again are given back late.
+	if want := 2 * limit; resident > want && !raceDetector {
+		t.Errorf("the process grew by %d bytes, want at most %d", resident, want)
+	}
+	p.holds(t, "warm up", "object")
+}
+
+// watch tells by how much the heap and the process grew at most while f ran.
+func watch(f func()) (heap, resident uint64) {
+	runtime.GC()
+	heapBefore, residentBefore := heapBytes(), residentBytes()
+	done, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(2 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			heap = max(heap, grown(heapBefore, heapBytes()))
+			resident = max(resident, grown(residentBefore, residentBytes()))
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	f()
+	close(done)
+	<-stopped
+	return heap, resident
+}
+
+func grown(before, after uint64) uint64 { return max(before, after) - before }
+
+func heapBytes() uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// residentBytes is 0 where the system does not tell.
+func residentBytes() uint64 {
+	file, err := os.Open("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	defer file.Close()
+	for lines := bufio.NewScanner(io.LimitReader(file, mib)); lines.Scan(); {
+		if rest, ok := strings.CutPrefix(lines.Text(), "VmRSS:"); ok {
+			var kilobytes uint64
+			if _, err := fmt.Sscan(rest, &kilobytes); err == nil {
+				return kilobytes * kib
+			}
+		}
+	}
+	return 0
+}

@@ -1,0 +1,88 @@
+package drivertest
+
+import (
+	"context"
+	"io"
+	"strings"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// behind gives the driver whose keys all begin with prefix; a Stager where d is one.
+func behind(d storagedrivers.Driver, prefix string) storagedrivers.Driver {
+	if prefix == "" {
+		return d
+	}
+	p := prefixed{d, prefix}
+	if stager, ok := d.(storagedrivers.Stager); ok {
+		return prefixedStager{p, stager}
+	}
+	return p
+}
+
+type prefixed struct {
+	storagedrivers.Driver
+	prefix string
+}
+
+func (p prefixed) strip(info storagedrivers.Info) storagedrivers.Info {
+	info.Key = strings.TrimPrefix(info.Key, p.prefix)
+	return info
+}
+
+func (p prefixed) Put(
+	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
+) (storagedrivers.Info, error) {
+	info, err := p.Driver.Put(ctx, p.prefix+key, r, opts)
+	return p.strip(info), err
+}
+
+func (p prefixed) Open(
+	ctx context.Context, key string, rng storagedrivers.Range,
+) (io.ReadCloser, storagedrivers.Info, error) {
+	body, info, err := p.Driver.Open(ctx, p.prefix+key, rng)
+	return body, p.strip(info), err
+}
+
+func (p prefixed) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	info, err := p.Driver.Stat(ctx, p.prefix+key)
+	return p.strip(info), err
+}
+
+func (p prefixed) Delete(ctx context.Context, key string) error {
+	return p.Driver.Delete(ctx, p.prefix+key)
+}
+
+func (p prefixed) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
+	opts.Prefix = p.prefix + opts.Prefix
+	page, err := p.Driver.List(ctx, opts)
+	for i, info := range page.Objects {
+		page.Objects[i] = p.strip(info)
+	}
+	return page, err
+}
+
+type prefixedStager struct {
+	prefixed
+	stager storagedrivers.Stager
+}
+
+func (p prefixedStager) Stage(ctx context.Context) (storagedrivers.Staged, error) {
+	staged, err := p.stager.Stage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return prefixedStaged{staged, p.prefixed}, nil
+}
+
+type prefixedStaged struct {
+	storagedrivers.Staged
+	prefixed prefixed
+}
+
+func (s prefixedStaged) Commit(
+	ctx context.Context, key string, opts storagedrivers.PutOptions,
+) (storagedrivers.Info, error) {
+	info, err := s.Staged.Commit(ctx, s.prefixed.prefix+key, opts)
+	return s.prefixed.strip(info), err
+}

@@ -1,0 +1,178 @@
+package drivertest
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+func testRange(t *testing.T, p *place) {
+	c := content{1, 9 * mib}
+	p.put(t, "object", c, create)
+	p.put(t, "empty", content{2, 0}, create)
+	for _, tt := range []struct {
+		offset, length, want int64
+	}{
+		{0, 0, c.size},
+		{0, 1, 1},
+		{1000, 5000, 5000},
+		{8*mib - 1, 2, 2},
+		{5 * mib, 0, 4 * mib},
+		{c.size - 1, 0, 1},
+		{c.size - 1, 1, 1},
+		{c.size - 10, 100, 10},
+		{0, c.size, c.size},
+		{0, c.size + 1, c.size},
+		{1, 1 << 62, c.size - 1},
+	} {
+		rng := storagedrivers.Range{Offset: tt.offset, Length: tt.length}
+		body, info, err := p.storage.Open(t.Context(), "object", rng)
+		if err != nil {
+			t.Errorf("opening %+v: %v", rng, err)
+			continue
+		}
+		if info.Size != c.size {
+			t.Errorf("opening %+v: info of %d bytes, want the whole object's %d", rng, info.Size, c.size)
+		}
+		succeeds(t, equal(body, c.part(tt.offset, tt.want)), fmt.Sprintf("reading %+v", rng))
+		closed(t, body)
+	}
+	refused := func(key string, offset, length int64) {
+		body, _, err := p.storage.Open(t.Context(), key, storagedrivers.Range{Offset: offset, Length: length})
+		if err == nil {
+			closed(t, body)
+		}
+		what := fmt.Sprintf("opening %d bytes from %d of %s", length, offset, key)
+		fails(t, err, storagedrivers.ErrInvalidRange, what)
+		never(t, err, what, fs.ErrNotExist, storagedrivers.ErrUnavailable)
+	}
+	refused("object", c.size, 0)
+	refused("object", c.size, 1)
+	refused("object", c.size+1000, 0)
+	refused("object", 1<<62, 10)
+	refused("object", -1, 0)
+	refused("object", 0, -1)
+	refused("empty", 0, 1)
+	refused("empty", 1, 0)
+	p.has(t, "empty", content{2, 0})
+	_, _, err := p.storage.Open(t.Context(), "missing", storagedrivers.Range{Offset: 10})
+	fails(t, err, fs.ErrNotExist, "a range of a missing object")
+}
+
+func testStat(t *testing.T, p *place) {
+	const precision = 2 * time.Minute // of the place, and how far its clock may be off
+	for key, contentType := range map[string]string{
+		"a/picture.PNG": "image/png",
+		"text.txt":      "text/plain; charset=utf-8",
+		"no extension":  "application/octet-stream",
+	} {
+		before := time.Now() //nolint:forbidigo // compared with the place's clock
+		want := p.put(t, key, content{1, 12345}, create)
+		got, err := p.storage.Stat(t.Context(), key)
+		if err != nil {
+			t.Fatalf("stat: %v", err)
+		}
+		if got.Key != key || got.Size != 12345 || got.ContentType != contentType {
+			t.Errorf("stat of %q: %+v, want 12345 bytes of %s", key, got, contentType)
+		}
+		if age := got.ModTime.Sub(before); age < -precision || age > precision {
+			t.Errorf("stat of %q: stored at %v, want about %v", key, got.ModTime, before)
+		}
+		sameInfo(t, "put", want, got)
+		body, opened, err := p.storage.Open(t.Context(), key, storagedrivers.Range{Offset: 5, Length: 5})
+		if err != nil {
+			t.Fatalf("opening: %v", err)
+		}
+		closed(t, body)
+		sameInfo(t, "open", opened, got)
+		page, err := p.storage.List(t.Context(), storagedrivers.ListOptions{Prefix: key})
+		if err != nil || len(page.Objects) != 1 {
+			t.Fatalf("listing %q: %d objects, error %v", key, len(page.Objects), err)
+		}
+		listed := page.Objects[0]
+		if age := listed.ModTime.Sub(before); age < -precision || age > precision {
+			t.Errorf("listing of %q: stored at %v, want about %v", key, listed.ModTime, before)
+		}
+		listed.ModTime = got.ModTime
+		sameInfo(t, "list", listed, got)
+	}
+}
+
+// sameInfo asserts that a method describes an object as Stat does.
+func sameInfo(t *testing.T, method string, got, stat storagedrivers.Info) {
+	t.Helper()
+	if got.ETag == "" && !got.ModTime.Equal(stat.ModTime) {
+		t.Errorf("%s without an etag: stored at %v, want as stat %v", method, got.ModTime, stat.ModTime)
+	}
+	got.ModTime = stat.ModTime
+	if got != stat {
+		t.Errorf("%s gives %+v, stat %+v", method, got, stat)
+	}
+}
+
+func testETag(t *testing.T, p *place) {
+	seen := map[string]bool{}
+	for seed := range uint64(5) {
+		info := p.put(t, "object", content{seed, 1000}, overwrite)
+		if info.ETag == "" {
+			t.Skip("the place has no etags")
+		}
+		if len(info.ETag) < 3 || !strings.HasPrefix(info.ETag, `"`) || !strings.HasSuffix(info.ETag, `"`) {
+			t.Errorf("etag %q is not a strong one in quotes", info.ETag)
+		}
+		if seen[info.ETag] {
+			t.Errorf("etag %q was another generation's", info.ETag)
+		}
+		seen[info.ETag] = true
+		got, err := p.storage.Stat(t.Context(), "object")
+		if err != nil || got.ETag != info.ETag {
+			t.Errorf("stat gives etag %q after %q was stored, error %v", got.ETag, info.ETag, err)
+		}
+	}
+}
+
+func testSeekingReaders(t *testing.T, p *place) {
+	if !p.driver.Features().Seek {
+		t.Skip("the driver's readers do not seek")
+	}
+	c := content{1, 300 * kib}
+	p.put(t, "object", c, create)
+	p.put(t, "empty", content{2, 0}, create)
+	body, _, err := p.driver.Open(t.Context(), "object", all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, body)
+	seeker, ok := body.(io.ReadSeeker)
+	if !ok {
+		t.Fatalf("%T has no io.Seeker", body)
+	}
+	at, ok := body.(io.ReaderAt)
+	if !ok {
+		t.Fatalf("%T has no io.ReaderAt", body)
+	}
+	succeeds(t, equal(io.NewSectionReader(at, 1000, 2000), c.part(1000, 2000)), "reading at 1000")
+	succeeds(t, equal(seeker, c.reader()), "reading after reading at")
+	offset, err := seeker.Seek(-1000, io.SeekEnd)
+	if err != nil || offset != c.size-1000 {
+		t.Errorf("seeking from the end: at %d, error %v", offset, err)
+	}
+	succeeds(t, equal(seeker, c.part(c.size-1000, 1000)), "reading the end")
+	_, err = seeker.Seek(5, io.SeekStart)
+	succeeds(t, err, "seeking back")
+	succeeds(t, equal(seeker, c.part(5, c.size-5)), "reading again")
+
+	empty, _, err := p.driver.Open(t.Context(), "empty", all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, empty)
+	if _, ok := empty.(io.Seeker); !ok {
+		t.Errorf("%T of an empty object has no io.Seeker", empty)
+	}
+}

@@ -1,0 +1,150 @@
+package storagedrivers_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var (
+	create    = storagedrivers.PutOptions{Mode: storagedrivers.CreateOnly}
+	overwrite = storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
+	all       = storagedrivers.Range{}
+)
+
+// stub is the memory driver with some methods replaced.
+type stub struct {
+	*memory.Driver
+	put func(
+		ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
+	) (storagedrivers.Info, error)
+	open func(
+		ctx context.Context, key string, rng storagedrivers.Range,
+	) (io.ReadCloser, storagedrivers.Info, error)
+	stat     func(ctx context.Context, key string) (storagedrivers.Info, error)
+	remove   func(ctx context.Context, key string) error
+	features *storagedrivers.Features
+}
+
+func (s *stub) Put(
+	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
+) (storagedrivers.Info, error) {
+	if s.put != nil {
+		return s.put(ctx, key, r, opts)
+	}
+	return s.Driver.Put(ctx, key, r, opts)
+}
+
+func (s *stub) Open(
+	ctx context.Context, key string, rng storagedrivers.Range,
+) (io.ReadCloser, storagedrivers.Info, error) {
+	if s.open != nil {
+		return s.open(ctx, key, rng)
+	}
+	return s.Driver.Open(ctx, key, rng)
+}
+
+func (s *stub) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	if s.stat != nil {
+		return s.stat(ctx, key)
+	}
+	return s.Driver.Stat(ctx, key)
+}
+
+func (s *stub) Delete(ctx context.Context, key string) error {
+	if s.remove != nil {
+		return s.remove(ctx, key)
+	}
+	return s.Driver.Delete(ctx, key)
+}
+
+func (s *stub) Features() storagedrivers.Features {
+	if s.features != nil {
+		return *s.features
+	}
+	return s.Driver.Features()
+}
+
+// open gives a storage that the end of the test closes.
+func open(t *testing.T, d storagedrivers.Driver, opts storagedrivers.Options) *storagedrivers.Storage {
+	t.Helper()
+	s := storagedrivers.New("test", d, opts)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("closing the storage: %v", err)
+		}
+	})
+	return s
+}
+
+// put stores text under key.
+func put(t *testing.T, s *storagedrivers.Storage, key, text string) {
+	t.Helper()
+	if _, err := s.Put(t.Context(), key, strings.NewReader(text), overwrite); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// has asserts that key holds text.
+func has(t *testing.T, s *storagedrivers.Storage, key, text string) {
+	t.Helper()
+	body, _, err := s.Open(t.Context(), key, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(body)
+	if err = errors.Join(err, body.Close()); err != nil || string(got) != text {
+		t.Errorf("%q holds %d bytes, want %d, equal %t, error %v", key, len(got), len(text), string(got) == text, err)
+	}
+}
+
+// is asserts that err matches want; nil matches nil.
+func is(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("error %v, want %v", err, want)
+	}
+}
+
+// isNot asserts that err does not match other.
+func isNot(t *testing.T, err, other error) {
+	t.Helper()
+	if errors.Is(err, other) {
+		t.Errorf("error %v, which must not match %v", err, other)
+	}
+}
+
+// everyOp calls every method of s, and gives the errors by the operation's name.
+func everyOp(t *testing.T, s *storagedrivers.Storage, key string) map[string]error {
+	t.Helper()
+	ctx := t.Context()
+	closing := func(c io.Closer, err error) error {
+		if err == nil {
+			return c.Close()
+		}
+		return err
+	}
+	_, putErr := s.Put(ctx, key, strings.NewReader("text"), overwrite)
+	body, _, openErr := s.Open(ctx, key, all)
+	_, statErr := s.Stat(ctx, key)
+	_, listErr := s.List(ctx, storagedrivers.ListOptions{})
+	staged, err := s.Stage(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, commitErr := staged.Commit(ctx, key, create)
+	is(t, staged.Close(), nil)
+	return map[string]error{
+		"put": putErr, "open": closing(body, openErr), "stat": statErr, "list": listErr,
+		"delete": s.Delete(ctx, key), "check": s.Check(ctx), "commit": commitErr,
+	}
+}

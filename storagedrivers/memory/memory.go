@@ -1,0 +1,203 @@
+// Package memory is a storage driver that keeps its objects in memory. It is for tests:
+// nothing survives the driver, and faults can be injected.
+package memory
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Driver keeps objects in memory. It is no [storagedrivers.Stager] and its readers do
+// not seek, so that what a Storage does for such drivers is used.
+type Driver struct {
+	// Fail is called before each operation with its name ("put", "open", "stat",
+	// "delete", "list", "check") and the key, where there is one; what it returns ends
+	// the operation. Nil: nothing fails. It must be set before the driver is used.
+	Fail func(op, key string) error
+
+	place  *place
+	closed atomic.Bool
+	now    func() time.Time
+}
+
+// place is what several drivers may share, as processes share a bucket.
+type place struct {
+	mu         sync.RWMutex
+	objects    map[string]object
+	generation uint64
+}
+
+type object struct {
+	info storagedrivers.Info
+	data []byte // never changed
+}
+
+// New gives a driver on an empty place of its own.
+func New() *Driver { return on(&place{objects: map[string]object{}}) }
+
+func on(p *place) *Driver {
+	return &Driver{place: p, now: time.Now} //nolint:forbidigo // the clock's one default
+}
+
+// Put stores all of r under key.
+func (d *Driver) Put(
+	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
+) (storagedrivers.Info, error) {
+	if err := d.begin(ctx, "put", key); err != nil {
+		return storagedrivers.Info{}, err
+	}
+	var data bytes.Buffer
+	if size, err := r.Seek(0, io.SeekEnd); err == nil {
+		data.Grow(int(size) + bytes.MinRead)
+	}
+	if _, err := r.Seek(0, io.SeekStart); err != nil {
+		return storagedrivers.Info{}, err
+	}
+	if _, err := data.ReadFrom(&ctxReader{ctx, r}); err != nil {
+		return storagedrivers.Info{}, err
+	}
+	d.place.mu.Lock()
+	defer d.place.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return storagedrivers.Info{}, err
+	}
+	if _, taken := d.place.objects[key]; taken && opts.Mode == storagedrivers.CreateOnly {
+		return storagedrivers.Info{}, fs.ErrExist
+	}
+	d.place.generation++
+	info := storagedrivers.Info{
+		Key:         key,
+		Size:        int64(data.Len()),
+		ModTime:     d.now(),
+		ETag:        fmt.Sprintf(`"%x"`, d.place.generation),
+		ContentType: storagedrivers.ContentType(key),
+	}
+	d.place.objects[key] = object{info, data.Bytes()}
+	return info, nil
+}
+
+// Open gives the bytes of rng.
+func (d *Driver) Open(
+	ctx context.Context, key string, rng storagedrivers.Range,
+) (io.ReadCloser, storagedrivers.Info, error) {
+	o, err := d.find(ctx, "open", key)
+	if err != nil {
+		return nil, storagedrivers.Info{}, err
+	}
+	n, err := rng.Within(o.info.Size)
+	if err != nil {
+		return nil, storagedrivers.Info{}, err
+	}
+	data := bytes.NewReader(o.data[rng.Offset : rng.Offset+n])
+	return io.NopCloser(&ctxReader{ctx, data}), o.info, nil
+}
+
+// Stat gives the Info of an object.
+func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	o, err := d.find(ctx, "stat", key)
+	return o.info, err
+}
+
+// Delete removes an object; a missing one is fs.ErrNotExist.
+func (d *Driver) Delete(ctx context.Context, key string) error {
+	if err := d.begin(ctx, "delete", key); err != nil {
+		return err
+	}
+	d.place.mu.Lock()
+	defer d.place.mu.Unlock()
+	if _, ok := d.place.objects[key]; !ok {
+		return fs.ErrNotExist
+	}
+	delete(d.place.objects, key)
+	return nil
+}
+
+// List gives one page of objects. The cursor is the last key of the page before.
+func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
+	if err := d.begin(ctx, "list", opts.Prefix); err != nil {
+		return storagedrivers.Page{}, err
+	}
+	var page storagedrivers.Page
+	d.place.mu.RLock()
+	for key, o := range d.place.objects {
+		if strings.HasPrefix(key, opts.Prefix) && key > opts.Cursor {
+			page.Objects = append(page.Objects, o.info)
+		}
+	}
+	d.place.mu.RUnlock()
+	slices.SortFunc(page.Objects, func(a, b storagedrivers.Info) int { return strings.Compare(a.Key, b.Key) })
+	if limit := opts.PageLimit(); len(page.Objects) > limit {
+		page.Objects = page.Objects[:limit:limit]
+		page.Next = page.Objects[limit-1].Key
+	}
+	return page, nil
+}
+
+// Check finds nothing wrong.
+func (d *Driver) Check(ctx context.Context) error { return d.begin(ctx, "check", "") }
+
+// Features tells that memory keeps every promise but those that a Stager can make.
+func (d *Driver) Features() storagedrivers.Features {
+	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic}
+}
+
+// Close lets no operation begin any more.
+func (d *Driver) Close() error {
+	if d.closed.Swap(true) {
+		return storagedrivers.ErrClosed
+	}
+	return nil
+}
+
+// begin tells what keeps an operation from beginning.
+func (d *Driver) begin(ctx context.Context, op, key string) error {
+	if d.closed.Load() {
+		return storagedrivers.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if d.Fail != nil {
+		return d.Fail(op, key)
+	}
+	return nil
+}
+
+func (d *Driver) find(ctx context.Context, op, key string) (object, error) {
+	if err := d.begin(ctx, op, key); err != nil {
+		return object{}, err
+	}
+	d.place.mu.RLock()
+	defer d.place.mu.RUnlock()
+	o, ok := d.place.objects[key]
+	if !ok {
+		return object{}, fs.ErrNotExist
+	}
+	return o, nil
+}
+
+// ctxReader reads until ctx ends.
+type ctxReader struct {
+	ctx context.Context //nolint:containedctx // the contract has readers that ctx governs
+	r   io.Reader
+}
+
+func (r *ctxReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
+}
+
+// Interface guards
+var _ storagedrivers.Driver = (*Driver)(nil)

@@ -1,0 +1,78 @@
+package memory
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestConformance(t *testing.T) {
+	var places sync.Map // by test
+	at := func(t *testing.T) *place {
+		p, ok := places.Load(t)
+		if !ok {
+			t.Fatal("no place was made for this test")
+		}
+		return p.(*place)
+	}
+	drivertest.Run(t, drivertest.Harness{
+		New: func(t *testing.T) storagedrivers.Driver {
+			d := New()
+			places.Store(t, d.place)
+			t.Cleanup(func() { places.Delete(t) })
+			return d
+		},
+		Another: func(t *testing.T) storagedrivers.Driver { return on(at(t)) },
+		Leftovers: func(t *testing.T) []string {
+			p := at(t)
+			p.mu.RLock()
+			defer p.mu.RUnlock()
+			return slices.Collect(maps.Keys(p.objects))
+		},
+		MaxMemory: 512 << 20, // the objects are in it
+	})
+}
+
+func TestFail(t *testing.T) {
+	t.Parallel()
+	var ops []string
+	broken := errors.New("broken")
+	d := New()
+	d.Fail = func(op, key string) error {
+		ops = append(ops, op+" "+key)
+		return broken
+	}
+	s := storagedrivers.New("test", d, storagedrivers.Options{})
+	ctx := t.Context()
+	_, putErr := s.Put(ctx, "key", strings.NewReader("x"), storagedrivers.PutOptions{})
+	_, _, openErr := s.Open(ctx, "key", storagedrivers.Range{})
+	_, statErr := s.Stat(ctx, "key")
+	_, listErr := s.List(ctx, storagedrivers.ListOptions{Prefix: "prefix"})
+	for op, err := range map[string]error{
+		"put": putErr, "open": openErr, "stat": statErr, "list": listErr,
+	} {
+		if !errors.Is(err, broken) {
+			t.Errorf("%s: error %v, want %v", op, err, broken)
+		}
+	}
+	if err := s.Delete(ctx, "key"); !errors.Is(err, broken) {
+		t.Errorf("delete: error %v, want %v", err, broken)
+	}
+	if err := s.Check(ctx); !errors.Is(err, broken) {
+		t.Errorf("check: error %v, want %v", err, broken)
+	}
+	want := []string{"put key", "open key", "stat key", "list prefix", "delete key", "check "}
+	if !slices.Equal(ops, want) {
+		t.Errorf("asked for %q, want %q", ops, want)
+	}
+}

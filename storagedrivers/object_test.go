@@ -1,0 +1,225 @@
+package storagedrivers_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// opens counts how often each operation reaches the driver.
+func counted() (*memory.Driver, map[string]int) {
+	calls := map[string]int{}
+	d := memory.New()
+	d.Fail = func(op, _ string) error {
+		calls[op]++
+		return nil
+	}
+	return d, calls
+}
+
+func openSeeker(t *testing.T, s *storagedrivers.Storage, key string) *storagedrivers.Object {
+	t.Helper()
+	o, err := s.OpenSeeker(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { is(t, o.Close(), nil) })
+	return o
+}
+
+func reads(t *testing.T, r io.Reader, n int, want string) {
+	t.Helper()
+	got := make([]byte, n)
+	if _, err := io.ReadFull(r, got); err != nil || string(got) != want {
+		t.Errorf("read %q, want %q, error %v", got, want, err)
+	}
+}
+
+func seeks(t *testing.T, s io.Seeker, offset int64, whence int, want int64) {
+	t.Helper()
+	if at, err := s.Seek(offset, whence); err != nil || at != want {
+		t.Errorf("seeking %d from %d: at %d, want %d, error %v", offset, whence, at, want, err)
+	}
+}
+
+// TestObjectIsLazy: nothing is opened before the first Read, and again only after a Seek
+// that goes somewhere else.
+func TestObjectIsLazy(t *testing.T) {
+	t.Parallel()
+	d, calls := counted()
+	s := open(t, d, storagedrivers.Options{})
+	put(t, s, "key", "0123456789")
+	o := openSeeker(t, s, "key")
+	opened := func(want int) {
+		t.Helper()
+		if calls["open"] != want {
+			t.Errorf("opened %d times, want %d", calls["open"], want)
+		}
+	}
+	seeks(t, o, 0, io.SeekEnd, 10)
+	seeks(t, o, 0, io.SeekStart, 0)
+	opened(0)
+	if o.Underlying() != nil {
+		t.Error("a reader is open before the first Read")
+	}
+	reads(t, o, 2, "01")
+	reads(t, o, 2, "23")
+	seeks(t, o, 0, io.SeekCurrent, 4)
+	seeks(t, o, 4, io.SeekStart, 4)
+	if o.Underlying() == nil {
+		t.Error("no reader is open after a Read")
+	}
+	reads(t, o, 2, "45")
+	opened(1)
+	seeks(t, o, 1, io.SeekCurrent, 7)
+	reads(t, o, 2, "78")
+	opened(2)
+	seeks(t, o, 0, io.SeekEnd, 10)
+	if n, err := o.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		t.Errorf("read %d bytes at the end, error %v", n, err)
+	}
+	opened(2)
+	for _, whence := range []int{io.SeekStart, 3, -1} {
+		if _, err := o.Seek(-1, whence); err == nil {
+			t.Errorf("seeking to -1 from %d succeeded", whence)
+		}
+	}
+}
+
+// TestObjectChanged: once replaced, an object that must be opened again gives no more
+// bytes, however often it is asked.
+func TestObjectChanged(t *testing.T) {
+	t.Parallel()
+	later := time.Unix(1, 0)
+	for name, strip := range map[string]func(*storagedrivers.Info){
+		"by etag":     func(*storagedrivers.Info) {},
+		"by mod time": func(i *storagedrivers.Info) { i.ETag = "" },
+		"by size":     func(i *storagedrivers.Info) { i.ETag, i.ModTime = "", later },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := &stub{Driver: memory.New()}
+			d.stat = func(ctx context.Context, key string) (storagedrivers.Info, error) {
+				info, err := d.Driver.Stat(ctx, key)
+				strip(&info)
+				return info, err
+			}
+			d.open = func(
+				ctx context.Context, key string, rng storagedrivers.Range,
+			) (io.ReadCloser, storagedrivers.Info, error) {
+				body, info, err := d.Driver.Open(ctx, key, rng)
+				strip(&info)
+				return body, info, err
+			}
+			s := open(t, d, storagedrivers.Options{})
+			put(t, s, "key", "old text")
+			o := openSeeker(t, s, "key")
+			reads(t, o, 3, "old")
+			second := "new text"
+			if name == "by size" {
+				second = "a longer text"
+			}
+			put(t, s, "key", second)
+			reads(t, o, 5, " text")
+			seeks(t, o, 0, io.SeekStart, 0)
+			for range 3 {
+				if b, err := io.ReadAll(o); len(b) > 0 || err == nil || !strings.Contains(err.Error(), "replaced") {
+					t.Errorf("read %q of another generation, error %v", b, err)
+				}
+			}
+		})
+	}
+}
+
+// TestObjectCutShort: a reader that ends early is no end of the object.
+func TestObjectCutShort(t *testing.T) {
+	t.Parallel()
+	d := &stub{Driver: memory.New()}
+	d.open = func(
+		ctx context.Context, key string, rng storagedrivers.Range,
+	) (io.ReadCloser, storagedrivers.Info, error) {
+		body, info, err := d.Driver.Open(ctx, key, rng)
+		return io.NopCloser(io.LimitReader(body, 3)), info, err
+	}
+	s := open(t, d, storagedrivers.Options{})
+	put(t, s, "key", "0123456789")
+	o := openSeeker(t, s, "key")
+	b, err := io.ReadAll(o)
+	is(t, err, io.ErrUnexpectedEOF)
+	if string(b) != "012" {
+		t.Errorf("read %q", b)
+	}
+}
+
+func TestObjectClosed(t *testing.T) {
+	t.Parallel()
+	d, calls := counted()
+	s := open(t, d, storagedrivers.Options{})
+	put(t, s, "key", "text")
+	o := openSeeker(t, s, "key")
+	is(t, o.Close(), nil)
+	_, err := o.Read(make([]byte, 1))
+	is(t, err, fs.ErrClosed)
+	if calls["open"] > 0 {
+		t.Error("reading after Close opened the object")
+	}
+	_, err = s.OpenSeeker(t.Context(), "missing")
+	is(t, err, fs.ErrNotExist)
+}
+
+// seekingBody is a reader as of a driver that seeks.
+type seekingBody struct {
+	*bytes.Reader
+	closes int
+}
+
+func (b *seekingBody) Close() error {
+	b.closes++
+	return nil
+}
+
+// TestObjectOfSeekingDriver: one reader serves all.
+func TestObjectOfSeekingDriver(t *testing.T) {
+	t.Parallel()
+	body := &seekingBody{Reader: bytes.NewReader([]byte("0123456789"))}
+	opens := 0
+	d := &stub{
+		Driver:   memory.New(),
+		features: &storagedrivers.Features{Seek: true},
+		open: func(context.Context, string, storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error) {
+			opens++
+			return body, storagedrivers.Info{Key: "key", Size: 10}, nil
+		},
+	}
+	s := open(t, d, storagedrivers.Options{})
+	o, err := s.OpenSeeker(t.Context(), "key")
+	is(t, err, nil)
+	if o.Underlying() != io.Reader(body) {
+		t.Errorf("underlying %T, want the driver's reader", o.Underlying())
+	}
+	reads(t, o, 2, "01")
+	seeks(t, o, -2, io.SeekEnd, 8)
+	reads(t, o, 2, "89")
+	if n, err := o.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		t.Errorf("read %d bytes at the end, error %v", n, err)
+	}
+	if _, err := o.Seek(-1, io.SeekStart); err == nil {
+		t.Error("seeking to -1 succeeded")
+	}
+	if n, err := o.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		t.Errorf("read %d bytes after a refused seek, error %v", n, err)
+	}
+	seeks(t, o, 5, io.SeekStart, 5)
+	reads(t, o, 5, "56789")
+	is(t, o.Close(), nil)
+	if opens != 1 || body.closes != 1 {
+		t.Errorf("opened %d times and closed %d times, want once", opens, body.closes)
+	}
+}

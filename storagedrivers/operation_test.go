@@ -1,0 +1,258 @@
+package storagedrivers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// TestRetries: what is unavailable is tried three times, anything else once.
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err   error
+		calls int
+	}{
+		{storagedrivers.ErrUnavailable, 3},
+		{fmt.Errorf("dialling: %w", storagedrivers.ErrUnavailable), 3},
+		{errors.Join(storagedrivers.ErrUnavailable, io.ErrUnexpectedEOF), 3},
+		{fs.ErrPermission, 1},
+		{fs.ErrExist, 1},
+		{storagedrivers.ErrNoSpace, 1},
+		{storagedrivers.ErrClosed, 1},
+		{context.Canceled, 1},
+		{io.ErrUnexpectedEOF, 1},
+	} {
+		t.Run(tt.err.Error(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				calls := map[string]int{}
+				d := memory.New()
+				d.Fail = func(op, _ string) error {
+					calls[op]++
+					return tt.err
+				}
+				s := open(t, d, storagedrivers.Options{})
+				start := time.Now()
+				errs := everyOp(t, s, "key")
+				for op, err := range errs {
+					is(t, err, tt.err)
+					var opErr *storagedrivers.OpError
+					if !errors.As(err, &opErr) || opErr.Op != op || opErr.Storage != "test" {
+						t.Errorf("%s: error %#v, want an OpError", op, err)
+					}
+				}
+				for op, n := range calls {
+					want := tt.calls
+					if op == "put" { // by commit too
+						want *= 2
+					}
+					if n != want {
+						t.Errorf("%s was tried %d times, want %d", op, n, want)
+					}
+				}
+				want := time.Duration(len(errs)*(tt.calls/2)) * 300 * time.Millisecond
+				if took := time.Since(start); took != want {
+					t.Errorf("paused for %v, want %v", took, want)
+				}
+			})
+		})
+	}
+}
+
+func TestRetrySucceeds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		calls := map[string]int{}
+		d := memory.New()
+		d.Fail = func(op, _ string) error {
+			if calls[op]++; calls[op] < 3 {
+				return storagedrivers.ErrUnavailable
+			}
+			return nil
+		}
+		s := open(t, d, storagedrivers.Options{})
+		for op, err := range everyOp(t, s, "key") {
+			if op != "commit" { // create only, and it is there
+				is(t, err, nil)
+			}
+		}
+	})
+}
+
+func TestRetryEndsWithTheCaller(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		d := memory.New()
+		d.Fail = func(string, string) error {
+			calls++
+			return storagedrivers.ErrUnavailable
+		}
+		s := open(t, d, storagedrivers.Options{})
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		_, err := s.Stat(ctx, "key")
+		is(t, err, storagedrivers.ErrUnavailable)
+		if calls != 1 {
+			t.Errorf("tried %d times, want once", calls)
+		}
+	})
+}
+
+// TestPutRewinds: what is sent again begins at its start.
+func TestPutRewinds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := &stub{Driver: memory.New()}
+		calls := 0
+		d.put = func(
+			ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
+		) (storagedrivers.Info, error) {
+			if at, err := r.Seek(0, io.SeekCurrent); at != 0 || err != nil {
+				t.Errorf("the source stands at %d, error %v", at, err)
+			}
+			if calls++; calls < 3 {
+				_, err := io.CopyN(io.Discard, r, int64(calls))
+				return storagedrivers.Info{}, errors.Join(storagedrivers.ErrUnavailable, err)
+			}
+			return d.Driver.Put(ctx, key, r, opts)
+		}
+		s := open(t, d, storagedrivers.Options{})
+		put(t, s, "put", "text")
+		has(t, s, "put", "text")
+		calls = 0
+		staged, err := s.Stage(t.Context())
+		is(t, err, nil)
+		_, err = io.WriteString(staged, "staged")
+		is(t, err, nil)
+		_, err = staged.Commit(t.Context(), "staged", create)
+		is(t, err, nil)
+		is(t, staged.Close(), nil)
+		has(t, s, "staged", "staged")
+	})
+}
+
+var errCut = errors.New("connection cut")
+
+// TestTimeout: a place that does not answer is unavailable, in whatever words its driver
+// tells that ctx ended; a caller that gives up is told just that.
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]func(context.Context) error{
+		"err":   context.Context.Err,
+		"cause": context.Cause,
+		"other": func(context.Context) error { return errCut },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { testTimeout(t, answer) })
+		})
+	}
+}
+
+func testTimeout(t *testing.T, answer func(context.Context) error) {
+	calls := 0
+	wait := func(ctx context.Context) error {
+		calls++
+		<-ctx.Done()
+		return answer(ctx)
+	}
+	d := &stub{
+		Driver: memory.New(),
+		stat: func(ctx context.Context, _ string) (storagedrivers.Info, error) {
+			return storagedrivers.Info{}, wait(ctx)
+		},
+		open: func(
+			ctx context.Context, _ string, _ storagedrivers.Range,
+		) (io.ReadCloser, storagedrivers.Info, error) {
+			return nil, storagedrivers.Info{}, wait(ctx)
+		},
+		remove: func(ctx context.Context, _ string) error { return wait(ctx) },
+	}
+	s := open(t, d, storagedrivers.Options{Timeout: time.Second})
+	for op, call := range map[string]func(context.Context) error{
+		"stat":   func(ctx context.Context) error { _, err := s.Stat(ctx, "key"); return err },
+		"open":   func(ctx context.Context) error { _, _, err := s.Open(ctx, "key", all); return err },
+		"delete": func(ctx context.Context) error { return s.Delete(ctx, "key") },
+	} {
+		calls = 0
+		err := call(t.Context())
+		is(t, err, storagedrivers.ErrUnavailable)
+		if want := 3; calls != want && op != "open" {
+			t.Errorf("%s was tried %d times, want %d", op, calls, want)
+		}
+
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		err = call(ctx)
+		isNot(t, err, storagedrivers.ErrUnavailable)
+		if !errors.Is(err, errCut) {
+			is(t, err, context.DeadlineExceeded)
+		}
+		cancel()
+
+		ctx, cancel = context.WithCancel(t.Context())
+		time.AfterFunc(500*time.Millisecond, cancel)
+		err = call(ctx)
+		isNot(t, err, storagedrivers.ErrUnavailable)
+		if !errors.Is(err, errCut) {
+			is(t, err, context.Canceled)
+		}
+	}
+}
+
+// TestTimeoutOfOpen is for getting a reader, not for reading.
+func TestTimeoutOfOpen(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, memory.New(), storagedrivers.Options{Timeout: time.Second})
+		put(t, s, "key", "text")
+		body, _, err := s.Open(t.Context(), "key", all)
+		is(t, err, nil)
+		time.Sleep(time.Minute)
+		got, err := io.ReadAll(body)
+		if err != nil || string(got) != "text" {
+			t.Errorf("read %q, error %v", got, err)
+		}
+		is(t, body.Close(), nil)
+	})
+}
+
+// closeCounter counts how often it was closed.
+type closeCounter struct {
+	io.Reader
+	n int
+}
+
+func (c *closeCounter) Close() error {
+	c.n++
+	return nil
+}
+
+func TestOpenTooLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		body := &closeCounter{Reader: strings.NewReader("text")}
+		d := &stub{Driver: memory.New(), open: func(
+			context.Context, string, storagedrivers.Range,
+		) (io.ReadCloser, storagedrivers.Info, error) {
+			time.Sleep(2 * time.Second)
+			return body, storagedrivers.Info{}, nil
+		}}
+		s := open(t, d, storagedrivers.Options{Timeout: time.Second})
+		_, _, err := s.Open(t.Context(), "key", all)
+		is(t, err, storagedrivers.ErrUnavailable)
+		if body.n != 1 {
+			t.Errorf("the reader that came too late was closed %d times, want once", body.n)
+		}
+	})
+}

@@ -1,0 +1,177 @@
+package storagedrivers
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+)
+
+// Report is what [Storage.Probe] found.
+type Report struct {
+	// Steps in the order in which they were taken. What could not be tried after a
+	// failure is not among them.
+	Steps []Step
+}
+
+// Step is one thing that a probe tried.
+type Step struct {
+	// Name says what was tried: "check", "create", "create again", "read", "range",
+	// "overwrite", "delete", "stat after delete", "clean up".
+	Name string
+	// Took is how long it took.
+	Took time.Duration
+	// Err is why it failed, or nil.
+	Err error
+	// Note is for the operator, where something is to be known.
+	Note string
+}
+
+// OK tells whether every step succeeded.
+func (r Report) OK() bool { return r.Err() == nil }
+
+// Err joins the errors of the steps, each with the step's name.
+func (r Report) Err() error {
+	var errs []error
+	for _, step := range r.Steps {
+		if step.Err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", step.Name, step.Err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+const (
+	noteNotRefused = "The place did not refuse a second upload of the same name: " +
+		"two uploads of one name could overwrite each other."
+	noteBestEffort = "The place does not decide by itself who creates a name: two uploads of one name " +
+		"at the same moment, from different servers, could overwrite each other."
+)
+
+var (
+	errNotRefused = errors.New("creating what exists was not refused")
+	errDiffers    = errors.New("what was read differs from what was stored")
+	errStillThere = errors.New("the deleted object is still there")
+)
+
+// Probe tests the storage with an object of its own under a random key, which it removes
+// again: what a configuration needs to work, and whether the place keeps two uploads from
+// overwriting each other.
+func (s *Storage) Probe(ctx context.Context) Report {
+	random := rand.Text()
+	p := &probe{
+		storage: s,
+		key:     "media-probe-" + random + "/probe.txt",
+		first:   "first " + random,
+		second:  "the second, longer " + random,
+	}
+	p.run(ctx)
+	return p.report
+}
+
+type probe struct {
+	storage       *Storage
+	key           string
+	first, second string
+	report        Report
+}
+
+// run goes on after a failure as long as there is something to be learnt from it.
+func (p *probe) run(ctx context.Context) {
+	s := p.storage
+	if !p.step("check", func() error { return s.Check(ctx) }) {
+		return
+	}
+	if !p.step("create", func() error { return p.put(ctx, p.first, CreateOnly) }) {
+		_ = p.remove(ctx) // if its reply was lost; the failure to tell is the one before
+		return
+	}
+	p.createAgain(ctx)
+	p.step("read", func() error { return p.read(ctx, Range{}, p.first) })
+	p.step("range", func() error { return p.read(ctx, Range{Offset: 2, Length: 10}, p.first[2:12]) })
+	p.step("overwrite", func() error {
+		if err := p.put(ctx, p.second, Overwrite); err != nil {
+			return err
+		}
+		return p.read(ctx, Range{}, p.second)
+	})
+	if p.step("delete", func() error { return s.Delete(ctx, p.key) }) &&
+		p.step("stat after delete", func() error { return p.isGone(ctx) }) {
+		return
+	}
+	if !p.step("clean up", func() error { return p.remove(ctx) }) {
+		p.note("The object " + p.key + " may have stayed behind.")
+	}
+}
+
+// step takes one step and tells whether it succeeded.
+func (p *probe) step(name string, f func() error) bool {
+	start := p.storage.now()
+	err := f()
+	p.report.Steps = append(p.report.Steps, Step{Name: name, Took: p.storage.now().Sub(start), Err: err})
+	return err == nil
+}
+
+// note goes with the last step.
+func (p *probe) note(text string) { p.report.Steps[len(p.report.Steps)-1].Note = text }
+
+func (p *probe) put(ctx context.Context, text string, mode Mode) error {
+	_, err := p.storage.Put(ctx, p.key, strings.NewReader(text), PutOptions{Mode: mode})
+	return err
+}
+
+// createAgain must be refused. It sends what is there already, so that a place that
+// does not refuse it still passes the other steps.
+func (p *probe) createAgain(ctx context.Context) {
+	refused := p.step("create again", func() error {
+		err := p.put(ctx, p.first, CreateOnly)
+		if err == nil {
+			return errNotRefused
+		}
+		if errors.Is(err, fs.ErrExist) {
+			return nil
+		}
+		return err
+	})
+	switch {
+	case !refused && errors.Is(p.report.Err(), errNotRefused):
+		p.note(noteNotRefused)
+	case refused && p.storage.Features().Create != Atomic:
+		p.note(noteBestEffort)
+	}
+}
+
+func (p *probe) read(ctx context.Context, rng Range, want string) error {
+	body, _, err := p.storage.Open(ctx, p.key, rng)
+	if err != nil {
+		return err
+	}
+	got, err := io.ReadAll(io.LimitReader(body, int64(len(want))+1))
+	if err = errors.Join(err, body.Close()); err != nil {
+		return err
+	}
+	if string(got) != want {
+		return errDiffers
+	}
+	return nil
+}
+
+func (p *probe) isGone(ctx context.Context) error {
+	_, err := p.storage.Stat(ctx, p.key)
+	if err == nil {
+		return errStillThere
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// remove removes the object also when the caller has lost patience.
+func (p *probe) remove(ctx context.Context) error {
+	return p.storage.Delete(context.WithoutCancel(ctx), p.key)
+}

@@ -1,0 +1,184 @@
+package storagedrivers_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+const mib = 1 << 20
+
+// stage begins an object and writes parts to it.
+func stage(t *testing.T, s *storagedrivers.Storage, parts ...string) storagedrivers.Staged {
+	t.Helper()
+	staged, err := s.Stage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range parts {
+		if _, err := io.WriteString(staged, part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return staged
+}
+
+// TestSpoolBoundary: up to 1 MiB needs no file, which a folder that is missing shows.
+func TestSpoolBoundary(t *testing.T) {
+	t.Parallel()
+	s := open(t, memory.New(), storagedrivers.Options{SpoolDir: filepath.Join(t.TempDir(), "missing")})
+	text := strings.Repeat("x", mib-1) + "y"
+	staged := stage(t, s, text[:mib/2], text[mib/2:])
+	_, err := io.WriteString(staged, "z")
+	is(t, err, fs.ErrNotExist)
+	is(t, staged.Close(), nil)
+
+	staged = stage(t, s, text)
+	_, err = staged.Commit(t.Context(), "key", create)
+	is(t, err, nil)
+	is(t, staged.Close(), nil)
+	has(t, s, "key", text)
+}
+
+// TestSpoolFile: beyond 1 MiB there is a file, which has no name.
+func TestSpoolFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := open(t, memory.New(), storagedrivers.Options{SpoolDir: dir})
+	text := strings.Repeat("0123456789", mib/5)
+	staged := stage(t, s, text[:mib], text[mib:mib+1], text[mib+1:])
+	names, err := os.ReadDir(dir)
+	if err != nil || len(names) > 0 {
+		t.Errorf("the spool folder holds %v, error %v", names, err)
+	}
+	seeks(t, staged, 0, io.SeekEnd, int64(len(text)))
+	seeks(t, staged, mib-1, io.SeekStart, mib-1)
+	reads(t, staged, 2, text[mib-1:mib+1])
+	for _, key := range []string{"key", "other"} {
+		put(t, s, "key", "taken")
+		_, err = staged.Commit(t.Context(), key, create)
+	}
+	is(t, err, nil)
+	is(t, staged.Close(), nil)
+	has(t, s, "key", "taken")
+	has(t, s, "other", text)
+}
+
+// TestSpoolRevert: what was there before is never removed, nor what came after.
+func TestSpoolRevert(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name          string
+		before, after string // what others store
+		opts          storagedrivers.PutOptions
+		err           error
+		left          string
+	}{
+		{"created", "", "", create, nil, ""},
+		{"created by overwrite", "", "", overwrite, nil, ""},
+		{"replaced", "before", "", overwrite, errors.ErrUnsupported, "text"},
+		{"created, then replaced", "", "late", create, nil, "late"},
+		{"replaced, then replaced", "before", "late", overwrite, errors.ErrUnsupported, "late"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, memory.New(), storagedrivers.Options{})
+			if tt.before != "" {
+				put(t, s, "key", tt.before)
+			}
+			staged := stage(t, s, "text")
+			_, err := staged.Commit(t.Context(), "key", tt.opts)
+			is(t, err, nil)
+			if tt.after != "" {
+				put(t, s, "key", tt.after)
+			}
+			is(t, staged.Revert(t.Context()), tt.err)
+			is(t, staged.Close(), nil)
+			if tt.left != "" {
+				has(t, s, "key", tt.left)
+				return
+			}
+			_, err = s.Stat(t.Context(), "key")
+			is(t, err, fs.ErrNotExist)
+		})
+	}
+}
+
+func TestSpoolRevertFails(t *testing.T) {
+	t.Parallel()
+	var failing string
+	d := memory.New()
+	d.Fail = func(op, _ string) error {
+		if op == failing {
+			return fs.ErrPermission
+		}
+		return nil
+	}
+	s := open(t, d, storagedrivers.Options{})
+	for _, failing = range []string{"stat", "delete"} {
+		op := failing
+		failing = ""
+		staged := stage(t, s, "text")
+		_, err := staged.Commit(t.Context(), op, create)
+		is(t, err, nil)
+		failing = op
+		err = staged.Revert(t.Context())
+		is(t, err, fs.ErrPermission)
+		var opErr *storagedrivers.OpError
+		if !errors.As(err, &opErr) || opErr.Op != "revert" || opErr.Key != op {
+			t.Errorf("error %#v, want an OpError of revert with its key", err)
+		}
+		failing = ""
+		is(t, staged.Revert(t.Context()), nil)
+		is(t, staged.Close(), nil)
+	}
+}
+
+// TestSpoolOverwriteLooksFirst: without knowing what is there, nothing is replaced.
+func TestSpoolOverwriteLooksFirst(t *testing.T) {
+	t.Parallel()
+	d := memory.New()
+	d.Fail = func(op, _ string) error {
+		if op == "stat" {
+			return fs.ErrPermission
+		}
+		return nil
+	}
+	s := open(t, d, storagedrivers.Options{})
+	put(t, s, "key", "old")
+	staged := stage(t, s, "new")
+	_, err := staged.Commit(t.Context(), "key", overwrite)
+	is(t, err, fs.ErrPermission)
+	is(t, staged.Close(), nil)
+	has(t, s, "key", "old")
+}
+
+// brokenStager cannot stage.
+type brokenStager struct{ *memory.Driver }
+
+func (brokenStager) Stage(context.Context) (storagedrivers.Staged, error) {
+	return nil, storagedrivers.ErrNoSpace
+}
+
+func TestStageFails(t *testing.T) {
+	t.Parallel()
+	closes := 0
+	s := storagedrivers.New("test", brokenStager{memory.New()}, storagedrivers.Options{Close: func() error {
+		closes++
+		return nil
+	}})
+	_, err := s.Stage(t.Context())
+	is(t, err, storagedrivers.ErrNoSpace)
+	is(t, s.Close(), nil)
+	if closes != 1 {
+		t.Errorf("closed %d times after a failed stage, want once", closes)
+	}
+}

@@ -1,0 +1,211 @@
+package storagedrivers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := memory.New()
+		d.Fail = func(op, _ string) error {
+			time.Sleep(time.Second)
+			if op == "stat" {
+				return fs.ErrPermission
+			}
+			return nil
+		}
+		var seen []string
+		s := open(t, d, storagedrivers.Options{Observe: func(op string, took time.Duration, err error) {
+			seen = append(seen, fmt.Sprint(op, " ", took, " ", err))
+		}})
+		everyOp(t, s, "key")
+		_, err := s.Stat(t.Context(), "../key")
+		is(t, err, storagedrivers.ErrInvalidKey)
+		want := []string{
+			"put 1s <nil>", "open 1s <nil>", "stat 1s permission denied", "list 1s <nil>",
+			"commit 1s file already exists", "delete 1s <nil>", "check 1s <nil>",
+		}
+		if !slices.Equal(seen, want) {
+			t.Errorf("observed %q, want %q", seen, want)
+		}
+	})
+}
+
+// TestSizeMismatch: an object that the driver calls stored and that is not as long as
+// what was sent is an error, and does not stay where it is new.
+func TestSizeMismatch(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		opts  storagedrivers.PutOptions
+		stays bool
+	}{
+		{"create", create, false},
+		{"overwrite", overwrite, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			d := &stub{Driver: memory.New()}
+			d.put = func(
+				ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
+			) (storagedrivers.Info, error) {
+				b, err := io.ReadAll(r)
+				if err != nil {
+					return storagedrivers.Info{}, err
+				}
+				return d.Driver.Put(ctx, key, strings.NewReader(string(b[:len(b)-1])), opts)
+			}
+			s := open(t, d, storagedrivers.Options{})
+			_, err := s.Put(t.Context(), "put", strings.NewReader("text"), tt.opts)
+			is(t, err, storagedrivers.ErrSizeMismatch)
+			_, err = s.Stat(t.Context(), "put")
+			if stays := err == nil; stays != tt.stays {
+				t.Errorf("stayed %t, want %t", stays, tt.stays)
+			}
+
+			staged, err := s.Stage(t.Context())
+			is(t, err, nil)
+			_, err = io.WriteString(staged, "text")
+			is(t, err, nil)
+			_, err = staged.Commit(t.Context(), "staged", tt.opts)
+			is(t, err, storagedrivers.ErrSizeMismatch)
+			is(t, staged.Close(), nil)
+			_, err = s.Stat(t.Context(), "staged") // nothing stood there: reverted in both modes
+			is(t, err, fs.ErrNotExist)
+		})
+	}
+}
+
+func TestContentTypeIsFilledIn(t *testing.T) {
+	t.Parallel()
+	d := &stub{Driver: memory.New()}
+	var got []string
+	d.put = func(
+		ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
+	) (storagedrivers.Info, error) {
+		got = append(got, opts.ContentType)
+		return d.Driver.Put(ctx, key, r, opts)
+	}
+	s := open(t, d, storagedrivers.Options{})
+	for _, opts := range []storagedrivers.PutOptions{overwrite, {Mode: storagedrivers.Overwrite, ContentType: "x/y"}} {
+		_, err := s.Put(t.Context(), "a.png", strings.NewReader("text"), opts)
+		is(t, err, nil)
+		staged, err := s.Stage(t.Context())
+		is(t, err, nil)
+		_, err = staged.Commit(t.Context(), "a.png", opts)
+		is(t, err, nil)
+		is(t, staged.Close(), nil)
+	}
+	if want := []string{"image/png", "image/png", "x/y", "x/y"}; !slices.Equal(got, want) {
+		t.Errorf("drivers got %q, want %q", got, want)
+	}
+}
+
+// TestAllPages: all of more objects than a page holds, while they are deleted.
+func TestAllPages(t *testing.T) {
+	t.Parallel()
+	const n = 2*storagedrivers.PageSize + 1
+	pages := 0
+	d := memory.New()
+	d.Fail = func(op, _ string) error {
+		if op == "list" {
+			pages++
+		}
+		return nil
+	}
+	s := open(t, d, storagedrivers.Options{})
+	for i := range n {
+		put(t, s, fmt.Sprintf("all/%04d", i), "")
+	}
+	i := 0
+	for info, err := range s.All(t.Context(), "all/") {
+		if want := fmt.Sprintf("all/%04d", i); err != nil || info.Key != want {
+			t.Fatalf("%q, want %q, error %v", info.Key, want, err)
+		}
+		is(t, s.Delete(t.Context(), info.Key), nil)
+		i++
+	}
+	if i != n || pages != 3 {
+		t.Errorf("%d objects on %d pages, want %d on 3", i, pages, n)
+	}
+}
+
+func TestAllFails(t *testing.T) {
+	t.Parallel()
+	d := memory.New()
+	d.Fail = func(string, string) error { return fs.ErrPermission }
+	s := open(t, d, storagedrivers.Options{})
+	n := 0
+	for _, err := range s.All(t.Context(), "") {
+		is(t, err, fs.ErrPermission)
+		n++
+	}
+	if n != 1 {
+		t.Errorf("%d errors, want one", n)
+	}
+}
+
+// TestClose: Options.Close stands for the driver's, its error goes to who was the last,
+// and a reader that is closed twice counts once.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	failed := errors.New("closing failed")
+	closes := 0
+	s := storagedrivers.New("test", memory.New(), storagedrivers.Options{Close: func() error {
+		closes++
+		return failed
+	}})
+	put(t, s, "key", "text")
+	first, _, err := s.Open(t.Context(), "key", all)
+	is(t, err, nil)
+	second, _, err := s.Open(t.Context(), "key", all)
+	is(t, err, nil)
+	o, err := s.OpenSeeker(t.Context(), "key")
+	is(t, err, nil)
+	is(t, s.Close(), nil)
+	for range 3 {
+		is(t, first.Close(), nil)
+		is(t, o.Close(), nil)
+	}
+	if closes != 0 {
+		t.Fatalf("closed under a reader")
+	}
+	is(t, second.Close(), failed)
+	is(t, second.Close(), nil)
+	is(t, s.Close(), nil)
+	if closes != 1 {
+		t.Errorf("closed %d times, want once", closes)
+	}
+}
+
+func TestName(t *testing.T) {
+	t.Parallel()
+	if got := open(t, memory.New(), storagedrivers.Options{}).Name(); got != "test" {
+		t.Errorf("name %q", got)
+	}
+}
+
+// brokenSeeker cannot tell its length.
+type brokenSeeker struct{ *strings.Reader }
+
+func (brokenSeeker) Seek(int64, int) (int64, error) { return 0, errCut }
+
+func TestPutOfBrokenSeeker(t *testing.T) {
+	t.Parallel()
+	s := open(t, memory.New(), storagedrivers.Options{})
+	_, err := s.Put(t.Context(), "key", brokenSeeker{strings.NewReader("text")}, create)
+	is(t, err, errCut)
+}
