@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// opens counts how often each operation reaches the driver.
+// counted counts how often each operation reaches the driver.
 func counted() (*memory.Driver, map[string]int) {
 	calls := map[string]int{}
 	d := memory.New()
@@ -24,9 +24,10 @@ func counted() (*memory.Driver, map[string]int) {
 	return d, calls
 }
 
-func openSeeker(t *testing.T, s *storagedrivers.Storage, key string) *storagedrivers.Object {
+// openSeeker opens "key", and the end of the test closes it.
+func openSeeker(t *testing.T, s *storagedrivers.Storage) *storagedrivers.Object {
 	t.Helper()
-	o, err := s.OpenSeeker(t.Context(), key)
+	o, err := s.OpenSeeker(t.Context(), "key")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,6 +40,14 @@ func reads(t *testing.T, r io.Reader, n int, want string) {
 	got := make([]byte, n)
 	if _, err := io.ReadFull(r, got); err != nil || string(got) != want {
 		t.Errorf("read %q, want %q, error %v", got, want, err)
+	}
+}
+
+// ends asserts that r is at its end, and says so bare.
+func ends(t *testing.T, r io.Reader) {
+	t.Helper()
+	if n, err := r.Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		t.Errorf("read %d bytes at the end, error %v", n, err)
 	}
 }
 
@@ -56,7 +65,7 @@ func TestObjectIsLazy(t *testing.T) {
 	d, calls := counted()
 	s := open(t, d, storagedrivers.Options{})
 	put(t, s, "key", "0123456789")
-	o := openSeeker(t, s, "key")
+	o := openSeeker(t, s)
 	opened := func(want int) {
 		t.Helper()
 		if calls["open"] != want {
@@ -82,9 +91,7 @@ func TestObjectIsLazy(t *testing.T) {
 	reads(t, o, 2, "78")
 	opened(2)
 	seeks(t, o, 0, io.SeekEnd, 10)
-	if n, err := o.Read(make([]byte, 1)); n != 0 || err != io.EOF {
-		t.Errorf("read %d bytes at the end, error %v", n, err)
-	}
+	ends(t, o)
 	opened(2)
 	for _, whence := range []int{io.SeekStart, 3, -1} {
 		if _, err := o.Seek(-1, whence); err == nil {
@@ -120,7 +127,7 @@ func TestObjectChanged(t *testing.T) {
 			}
 			s := open(t, d, storagedrivers.Options{})
 			put(t, s, "key", "old text")
-			o := openSeeker(t, s, "key")
+			o := openSeeker(t, s)
 			reads(t, o, 3, "old")
 			second := "new text"
 			if name == "by size" {
@@ -150,7 +157,7 @@ func TestObjectCutShort(t *testing.T) {
 	}
 	s := open(t, d, storagedrivers.Options{})
 	put(t, s, "key", "0123456789")
-	o := openSeeker(t, s, "key")
+	o := openSeeker(t, s)
 	b, err := io.ReadAll(o)
 	is(t, err, io.ErrUnexpectedEOF)
 	if string(b) != "012" {
@@ -163,7 +170,7 @@ func TestObjectClosed(t *testing.T) {
 	d, calls := counted()
 	s := open(t, d, storagedrivers.Options{})
 	put(t, s, "key", "text")
-	o := openSeeker(t, s, "key")
+	o := openSeeker(t, s)
 	is(t, o.Close(), nil)
 	_, err := o.Read(make([]byte, 1))
 	is(t, err, fs.ErrClosed)
@@ -207,15 +214,11 @@ func TestObjectOfSeekingDriver(t *testing.T) {
 	reads(t, o, 2, "01")
 	seeks(t, o, -2, io.SeekEnd, 8)
 	reads(t, o, 2, "89")
-	if n, err := o.Read(make([]byte, 1)); n != 0 || err != io.EOF {
-		t.Errorf("read %d bytes at the end, error %v", n, err)
-	}
+	ends(t, o)
 	if _, err := o.Seek(-1, io.SeekStart); err == nil {
 		t.Error("seeking to -1 succeeded")
 	}
-	if n, err := o.Read(make([]byte, 1)); n != 0 || err != io.EOF {
-		t.Errorf("read %d bytes after a refused seek, error %v", n, err)
-	}
+	ends(t, o)
 	seeks(t, o, 5, io.SeekStart, 5)
 	reads(t, o, 5, "56789")
 	is(t, o.Close(), nil)
