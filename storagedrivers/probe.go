@@ -65,7 +65,7 @@ func (s *Storage) Probe(ctx context.Context) Report {
 	random := rand.Text()
 	p := &probe{
 		storage: s,
-		key:     "media-probe-" + random + "/probe.txt",
+		key:     "media-probe-" + random + ".txt", // in the root: a folder would stay
 		first:   "first " + random,
 		second:  "the second, longer " + random,
 	}

@@ -188,7 +188,7 @@ func TestProbeTakesTime(t *testing.T) {
 		if keys[0] == keys[len(keys)-1] {
 			t.Errorf("both probes used %q", keys[0])
 		}
-		if !strings.HasPrefix(keys[0], "media-probe-") || !strings.HasSuffix(keys[0], "/probe.txt") {
+		if !strings.HasPrefix(keys[0], "media-probe-") || !strings.HasSuffix(keys[0], ".txt") {
 			t.Errorf("probed with %q", keys[0])
 		}
 	})

@@ -1,0 +1,131 @@
+package imaging_test
+
+import (
+	"bytes"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+)
+
+// bombs are pictures that would cost a decoder, or a naive check, far more than their size.
+func bombs(t testing.TB) map[string]struct {
+	ext  string
+	data []byte
+	want verdict
+} {
+	jpg, pic := drawJPEG(t, 64, 64), drawPNG(t, 64, 64)
+	manyScans := bytes.Clone(jpg[:len(jpg)-2])
+	for range 300 {
+		manyScans = append(manyScans, "\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00\x55"...)
+	}
+	end := []byte{0xFF, 0xD9}
+	type bomb = struct {
+		ext  string
+		data []byte
+		want verdict
+	}
+	const big = 32 << 20
+	return map[string]bomb{
+		"jpeg of 65500x65500":         {"jpg", resizedJPEG(t, jpg, 65500, 65500), tooLarge},
+		"jpeg of 300 scans":           {"jpg", append(manyScans, end...), tooLarge},
+		"jpeg of a million segments":  {"jpg", append([]byte{0xFF, 0xD8}, bytes.Repeat([]byte{0xFF, 0xE1, 0, 2}, 1<<20)...), tooLarge},
+		"jpeg of escaped bytes":       {"jpg", append(append(bytes.Clone(jpg[:len(jpg)-2]), bytes.Repeat([]byte{0xFF, 0}, big/2)...), end...), passes},
+		"jpeg of restart markers":     {"jpg", append(append(bytes.Clone(jpg[:len(jpg)-2]), bytes.Repeat([]byte{0xFF, 0xD0}, big/2)...), end...), passes},
+		"jpeg of fill bytes":          {"jpg", append(append(bytes.Clone(jpg[:len(jpg)-2]), bytes.Repeat([]byte{0xFF}, big)...), end...), passes},
+		"jpeg of zeros":               {"jpg", append([]byte{0xFF, 0xD8}, make([]byte, big)...), refused},
+		"png of 30000x30000":          {"png", resizedPNG(pic, 30000, 30000), tooLarge},
+		"png of 2^31-1 a side":        {"png", resizedPNG(pic, 1<<31-1, 1<<31-1), tooLarge},
+		"png of millions of chunks":   {"png", withChunks(pic, bytes.Repeat(chunk("teXt", nil), big/12)), tooLarge},
+		"png of one huge chunk":       {"png", withChunks(pic, chunk("IDAT", make([]byte, big))), passes},
+		"apng of 1001 frames":         {"png", withChunks(pic, chunk("acTL", make([]byte, 8)), bytes.Repeat(frameChunk(1, 1), 1001)), tooLarge},
+		"apng of huge frames":         {"png", withChunks(pic, chunk("acTL", make([]byte, 8)), frameChunk(1<<31-1, 1<<31-1)), tooLarge},
+		"gif of 20000x20000":          {"gif", manyFrames(1, 20000, 20000), tooLarge},
+		"gif of 5000 frames":          {"gif", manyFrames(5000, 1, 1), tooLarge},
+		"gif of a million frames":     {"gif", manyFrames(1_000_000, 1, 1), tooLarge},
+		"gif of 200 frames of 25 MP":  {"gif", manyFrames(200, 5000, 5000), tooLarge},
+		"gif of 65535x65535 frames":   {"gif", manyFrames(900, 65535, 65535), tooLarge},
+		"gif of millions of comments": {"gif", append(manyFrames(1, 1, 1)[:25], bytes.Repeat([]byte{0x21, 0xFE, 0}, big/3)...), tooLarge},
+		"gif of one-byte sub-blocks":  {"gif", append(manyFrames(1, 1, 1)[:24], bytes.Repeat([]byte{1}, big)...), refused},
+		"svg of 3 MiB":                {"svg", []byte(svg(strings.Repeat(" ", 3<<20))), tooLarge},
+		"svg of deep nesting":         {"svg", []byte(svg(strings.Repeat("<g>", 200) + strings.Repeat("</g>", 200))), tooLarge},
+		"svg of 200,000 elements":     {"svg", []byte(svg(strings.Repeat("<g/>", 200_000))), tooLarge},
+		"svg of one long path":        {"svg", []byte(svg(`<path d="` + strings.Repeat("L1 1", 500_000) + `"/>`)), passes},
+		"svg of 400,000 attributes":   {"svg", []byte(svg("<g " + strings.Repeat(`a=""`, 400_000) + "/>")), tooLarge},
+		"svg of one long name":        {"svg", []byte(svg("<" + strings.Repeat("a", 2_000_000) + "/>")), refused},
+		"svg of escaped style":        {"svg", []byte(svg("<style>" + strings.Repeat(`\0`, 1_000_000) + "</style>")), passes},
+		"svg of url( in style":        {"svg", []byte(svg("<style>" + strings.Repeat(`url(#`, 400_000) + "</style>")), passes},
+		"svg of open comments":        {"svg", []byte(svg("<style>" + strings.Repeat(`/*`, 1_000_000) + "</style>")), passes},
+		"svg of colons":               {"svg", []byte(svg(`<g id="` + strings.Repeat(`:`, 2_000_000) + `"/>`)), passes},
+		"svg entity bomb": {"svg", []byte(`<!DOCTYPE svg [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;">]>` +
+			svg(strings.Repeat("&b;", 100))), refused},
+	}
+}
+
+// raceDetector is set by a file behind the build tag race: timings mean nothing then.
+var raceDetector bool
+
+// A bomb must be answered fast and with little memory; no parallel test, since the counters are of the process.
+func TestBombs(t *testing.T) {
+	for name, b := range bombs(t) {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			start := time.Now()
+			_, err := check(b.data, b.ext, imaging.Options{})
+			took := time.Since(start)
+			runtime.ReadMemStats(&after)
+			if verdictOf(err) != b.want {
+				t.Errorf("got %v (%s), want %s", err, verdictOf(err), b.want)
+			}
+			if err != nil && len(err.Error()) > 200 {
+				t.Errorf("the message has %d bytes", len(err.Error()))
+			}
+			allocated := after.TotalAlloc - before.TotalAlloc
+			if allocated > 32<<20 {
+				t.Errorf("allocated %d bytes", allocated)
+			}
+			if took > 2*time.Second && !raceDetector {
+				t.Errorf("took %v", took)
+			}
+			t.Logf("%d bytes: %v, %d KiB, %v", len(b.data), took, allocated>>10, err)
+		})
+	}
+}
+
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	anim, pic := drawGIF(t, 10, 10, 3), drawPNG(t, 10, 10)
+	for _, c := range []struct {
+		name, ext string
+		data      []byte
+		opts      imaging.Options
+		want      verdict
+	}{
+		{"pixels at the limit", "png", pic, imaging.Options{MaxPixels: 100}, passes},
+		{"pixels over the limit", "png", pic, imaging.Options{MaxPixels: 99}, tooLarge},
+		{"frames at the limit", "gif", anim, imaging.Options{MaxFrames: 3}, passes},
+		{"frames over the limit", "gif", anim, imaging.Options{MaxFrames: 2}, tooLarge},
+		{"frame pixels at the limit", "gif", anim, imaging.Options{MaxFramePixels: 300}, passes},
+		{"frame pixels over the limit", "gif", anim, imaging.Options{MaxFramePixels: 299}, tooLarge},
+		{"pixels of one gif frame over the limit", "gif", anim, imaging.Options{MaxPixels: 99}, tooLarge},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := check(c.data, c.ext, c.opts); verdictOf(err) != c.want {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestMessageOfTooManyPixels(t *testing.T) {
+	t.Parallel()
+	_, err := check(resizedPNG(drawPNG(t, 4, 4), 30000, 30000), "png", imaging.Options{})
+	if want := "the picture has 900,000,000 pixels, at most 50,000,000 are allowed"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

@@ -1,0 +1,82 @@
+package imaging_test
+
+import (
+	"bytes"
+	"runtime"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+)
+
+// measured fails when f allocates wildly, or when its error is not one of the documented ones. A reader of bytes
+// cannot fail, so an error must be a verdict.
+func measured(t *testing.T, f func() error) {
+	t.Helper()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := f()
+	runtime.ReadMemStats(&after)
+	if verdictOf(err) == failed {
+		t.Errorf("undocumented error %v", err)
+	}
+	if err != nil && (err.Error() == "" || len(err.Error()) > 300 || !utf8.ValidString(err.Error())) {
+		t.Errorf("message %q", err)
+	}
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 64<<20 {
+		t.Errorf("allocated %d bytes", allocated)
+	}
+}
+
+func FuzzCheckImage(f *testing.F) {
+	exts := []string{"jpg", "png", "gif"}
+	f.Add(drawJPEG(f, 16, 16), uint8(0))
+	f.Add(drawPNG(f, 16, 16), uint8(1))
+	f.Add(withChunks(drawPNG(f, 4, 4), chunk("acTL", make([]byte, 8)), frameChunk(4, 4)), uint8(1))
+	f.Add(drawGIF(f, 16, 16, 2), uint8(2))
+	f.Fuzz(func(t *testing.T, data []byte, kind uint8) {
+		measured(t, func() error {
+			info, err := check(data, exts[int(kind)%len(exts)], imaging.Options{})
+			pixels := int64(info.Width) * int64(info.Height)
+			if err == nil && (pixels <= 0 || pixels > imaging.DefaultMaxPixels || info.Frames < 1) {
+				t.Errorf("passed as %+v", info)
+			}
+			return err
+		})
+	})
+}
+
+func FuzzCheckSVG(f *testing.F) {
+	for _, picture := range attacks {
+		f.Add([]byte(picture))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var strict, kept error
+		measured(t, func() error {
+			_, strict = check(data, "svg", imaging.Options{})
+			return strict
+		})
+		measured(t, func() error {
+			_, kept = check(data, "svg", imaging.Options{SVG: imaging.SVGKeep})
+			return kept
+		})
+		if strict != nil {
+			return
+		}
+		if kept != nil {
+			t.Errorf("passes, but is not kept: %v", kept)
+		}
+		if lower := bytes.ToLower(data); bytes.Contains(lower, []byte("<script")) && !bytes.Contains(lower, []byte("<!")) {
+			t.Errorf("a script passed: %q", data)
+		}
+	})
+}
+
+func FuzzCheckFile(f *testing.F) {
+	for name, content := range samples(f) {
+		f.Add([]byte(content), name, mediaTypes[name])
+	}
+	f.Fuzz(func(t *testing.T, data []byte, ext, contentType string) {
+		measured(t, func() error { return imaging.CheckFile(bytes.NewReader(data), ext, contentType) })
+	})
+}

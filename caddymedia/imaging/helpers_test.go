@@ -1,0 +1,150 @@
+package imaging_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"image"
+	"image/color"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+)
+
+// verdict is how the tests name the three outcomes.
+type verdict string
+
+const (
+	passes   verdict = "passes"
+	refused  verdict = "content error"
+	tooLarge verdict = "too large"
+	failed   verdict = "another error"
+)
+
+func verdictOf(err error) verdict {
+	var content *imaging.ContentError
+	var large *imaging.TooLargeError
+	switch {
+	case err == nil:
+		return passes
+	case errors.As(err, &content):
+		return refused
+	case errors.As(err, &large):
+		return tooLarge
+	}
+	return failed
+}
+
+func check(data []byte, ext string, opts imaging.Options) (imaging.Info, error) {
+	return imaging.CheckImage(bytes.NewReader(data), int64(len(data)), ext, opts)
+}
+
+// picture draws something that does not compress to nothing.
+func picture(width, height int) image.Image {
+	img := image.NewNRGBA(image.Rect(0, 0, width, height))
+	for i := range img.Pix {
+		img.Pix[i] = byte(i*i>>7 ^ i*31)
+	}
+	return img
+}
+
+func drawJPEG(t testing.TB, width, height int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := jpeg.Encode(&b, picture(width, height), &jpeg.Options{Quality: 90}); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func drawPNG(t testing.TB, width, height int) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, picture(width, height)); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func drawGIF(t testing.TB, width, height, frames int) []byte {
+	t.Helper()
+	g := &gif.GIF{Config: image.Config{Width: width, Height: height}}
+	palette := color.Palette{color.Black, color.White}
+	for range frames {
+		g.Image = append(g.Image, image.NewPaletted(image.Rect(0, 0, width, height), palette))
+		g.Delay = append(g.Delay, 10)
+	}
+	var b bytes.Buffer
+	if err := gif.EncodeAll(&b, g); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// resizedJPEG patches the size in the frame header: the cheapest bomb there is.
+func resizedJPEG(t testing.TB, data []byte, width, height int) []byte {
+	t.Helper()
+	i := bytes.Index(data, []byte{0xFF, 0xC0})
+	if i < 0 {
+		t.Fatal("no baseline frame header")
+	}
+	data = bytes.Clone(data)
+	binary.BigEndian.PutUint16(data[i+5:], uint16(height))
+	binary.BigEndian.PutUint16(data[i+7:], uint16(width))
+	return data
+}
+
+func chunk(kind string, data []byte) []byte {
+	b := binary.BigEndian.AppendUint32(nil, uint32(len(data)))
+	b = append(append(b, kind...), data...)
+	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[4:]))
+}
+
+const pngSignature = "\x89PNG\r\n\x1a\n"
+
+// resizedPNG replaces the header chunk by one of another size.
+func resizedPNG(data []byte, width, height uint32) []byte {
+	header := binary.BigEndian.AppendUint32(nil, width)
+	header = binary.BigEndian.AppendUint32(header, height)
+	header = append(header, data[24:29]...)
+	return append(append([]byte(pngSignature), chunk("IHDR", header)...), data[33:]...)
+}
+
+// withChunks puts chunks right after the header.
+func withChunks(data []byte, chunks ...[]byte) []byte {
+	out := bytes.Clone(data[:33])
+	for _, c := range chunks {
+		out = append(out, c...)
+	}
+	return append(out, data[33:]...)
+}
+
+// frameChunk is an APNG frame control of the given size.
+func frameChunk(width, height uint32) []byte {
+	b := binary.BigEndian.AppendUint32(make([]byte, 4), width)
+	b = binary.BigEndian.AppendUint32(b, height)
+	return chunk("fcTL", append(b, make([]byte, 14)...))
+}
+
+// manyFrames builds a GIF of n frames of the given size with no pixels in them.
+func manyFrames(n, width, height int) []byte {
+	le := binary.LittleEndian
+	b := []byte("GIF89a")
+	b = le.AppendUint16(le.AppendUint16(b, uint16(width)), uint16(height))
+	b = append(b, 0, 0, 0)
+	for range n {
+		b = append(b, 0x2C, 0, 0, 0, 0)
+		b = le.AppendUint16(le.AppendUint16(b, uint16(width)), uint16(height))
+		b = append(b, 0, 2, 0)
+	}
+	return append(b, 0x3B)
+}
+
+const svgOpen = `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">`
+
+// svg wraps a body into a root element.
+func svg(body string) string { return svgOpen + body + `</svg>` }

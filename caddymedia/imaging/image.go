@@ -1,0 +1,191 @@
+package imaging
+
+import (
+	"errors"
+	"image"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"io"
+)
+
+// Format is a kind of picture, named as people write it.
+type Format string
+
+// The formats that are accepted as pictures.
+const (
+	JPEG Format = "JPEG"
+	PNG  Format = "PNG"
+	GIF  Format = "GIF"
+	SVG  Format = "SVG"
+)
+
+// Defaults of [Options].
+const (
+	DefaultMaxPixels      = 50_000_000
+	DefaultMaxFrames      = 1000
+	DefaultMaxFramePixels = 200_000_000
+)
+
+// maxBlocks bounds the parts (PNG chunks, JPEG segments, GIF blocks) of one picture. A real picture of 32 MiB has
+// some thousands; a file of millions of empty ones only burns time here and in every decoder after.
+const maxBlocks = 100_000
+
+// Options are the limits of a picture. The zero value means the documented defaults.
+type Options struct {
+	// MaxPixels is the largest width times height. 0 means 50,000,000.
+	MaxPixels int64
+	// MaxFrames is the largest number of frames of an animation. 0 means 1000.
+	MaxFrames int
+	// MaxFramePixels is the largest sum of the areas of all frames. 0 means 200,000,000.
+	MaxFramePixels int64
+	// SVG tells what to do with SVG pictures. Empty means [SVGReject].
+	SVG SVGMode
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxPixels <= 0 {
+		o.MaxPixels = DefaultMaxPixels
+	}
+	if o.MaxFrames <= 0 {
+		o.MaxFrames = DefaultMaxFrames
+	}
+	if o.MaxFramePixels <= 0 {
+		o.MaxFramePixels = DefaultMaxFramePixels
+	}
+	return o
+}
+
+// Info describes a picture that passed.
+type Info struct {
+	// Format is what the picture is.
+	Format Format
+	// Width and Height are in pixels as stored, before any EXIF orientation; 0 for SVG.
+	Width, Height int
+	// Frames is 1 for a still picture.
+	Frames int
+}
+
+// raster is what differs between the pixel formats.
+type raster struct {
+	mediaType string
+	config    func(io.Reader) (image.Config, error)
+	// walk goes over the blocks from the first byte to the end marker and returns the number of frames. An error
+	// that is no verdict means a damaged file.
+	walk func(*source, Options) (int, error)
+}
+
+var (
+	formats = map[string]Format{"jpg": JPEG, "jpeg": JPEG, "png": PNG, "gif": GIF, "svg": SVG}
+	rasters = map[Format]raster{
+		JPEG: {"image/jpeg", jpeg.DecodeConfig, walkJPEG},
+		PNG:  {"image/png", png.DecodeConfig, walkPNG},
+		GIF:  {"image/gif", gif.DecodeConfig, walkGIF},
+	}
+)
+
+// ImageExtension tells whether ext (lower case, no dot) is one of the picture extensions.
+func ImageExtension(ext string) bool {
+	_, ok := formats[ext]
+	return ok
+}
+
+// CheckImage tells whether r is a picture of the kind that ext (lower case, no dot) says, whole and within opts. It
+// decodes no pixels. size is the length of r. r may stand anywhere before and stands anywhere after: CheckImage
+// starts at the first byte by itself. Bytes after the end marker of a picture are allowed.
+//
+// The error is a [*ContentError], a [*TooLargeError], or wraps a failure of r.
+func CheckImage(r io.ReadSeeker, size int64, ext string, opts Options) (Info, error) {
+	format, ok := formats[ext]
+	if !ok {
+		return Info{}, contentErrorf("a .%s file is not accepted as a picture", shorten(ext))
+	}
+	s, err := newSource(r)
+	if err != nil {
+		return Info{}, err
+	}
+	if _, err := s.Peek(1); errors.Is(err, io.EOF) {
+		return Info{}, contentErrorf("the file is empty")
+	}
+	if format == SVG {
+		return checkSVG(s, size, opts.SVG)
+	}
+	return checkRaster(s, format, ext, opts.withDefaults())
+}
+
+// checkRaster walks first: the walk is bounded on any bytes, which the decoders' search for a header is not.
+func checkRaster(s *source, format Format, ext string, opts Options) (Info, error) {
+	kind := rasters[format]
+	frames, err := kind.walk(s, opts)
+	if err != nil {
+		return Info{}, refuseRaster(s, format, ext, err)
+	}
+	if err := s.rewind(); err != nil {
+		return Info{}, err
+	}
+	cfg, err := kind.config(s)
+	if errors.Is(err, errPNGOverflow) {
+		return Info{}, tooLargef("the picture has far more than the %s pixels allowed", thousands(opts.MaxPixels))
+	}
+	if err != nil {
+		return Info{}, refuseRaster(s, format, ext, err)
+	}
+	if cfg.Width <= 0 || cfg.Height <= 0 {
+		return Info{}, contentErrorf("the %s picture has no width or no height", format)
+	}
+	// No format stores a side over 32 bits, so the product cannot overflow.
+	if pixels := int64(cfg.Width) * int64(cfg.Height); pixels > opts.MaxPixels {
+		return Info{}, tooLargef("the picture has %s pixels, at most %s are allowed",
+			thousands(pixels), thousands(opts.MaxPixels))
+	}
+	return Info{Format: format, Width: cfg.Width, Height: cfg.Height, Frames: frames}, nil
+}
+
+// refuseRaster turns the failure of a walk or of a decoder into words: a failing reader first, then a limit, then
+// what the content is instead, then the damage.
+func refuseRaster(s *source, format Format, ext string, cause error) error {
+	if err := s.ioError(); err != nil {
+		return err
+	}
+	if said := verdict(cause); said != nil {
+		return said
+	}
+	head, err := s.head(sniffSize)
+	if err != nil {
+		return err
+	}
+	if found := sniff(head); !found.Is(rasters[format].mediaType) && !unknown(found) {
+		return contentErrorf("content is %s, the name says .%s", kindName(found, head), ext)
+	}
+	var noJPEG jpeg.UnsupportedError
+	var noPNG png.UnsupportedError
+	switch {
+	case errors.Is(cause, io.EOF), errors.Is(cause, io.ErrUnexpectedEOF):
+		return contentErrorf("content is not a %s picture or is damaged: its end is missing", format)
+	case errors.As(cause, &noJPEG), errors.As(cause, &noPNG):
+		return contentErrorf("the %s picture uses a feature that is not supported", format)
+	}
+	return contentErrorf("content is not a %s picture or is damaged", format)
+}
+
+// frameSum counts the frames of an animation against the limits.
+type frameSum struct {
+	opts   Options
+	count  int
+	pixels int64
+}
+
+// add counts one frame. Sides are at most 31 bits long, so an area fits; the sum is checked at every step.
+func (f *frameSum) add(width, height int64) error {
+	f.count++
+	if f.count > f.opts.MaxFrames {
+		return tooLargef("the animation has more than the %s frames allowed", thousands(int64(f.opts.MaxFrames)))
+	}
+	area := width * height
+	if area > f.opts.MaxFramePixels-f.pixels {
+		return tooLargef("the frames of the animation have more than the %s pixels allowed in all",
+			thousands(f.opts.MaxFramePixels))
+	}
+	f.pixels += area
+	return nil
+}

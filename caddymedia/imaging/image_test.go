@@ -1,0 +1,236 @@
+package imaging_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+)
+
+func TestCheckImageDescribesWhatPasses(t *testing.T) {
+	t.Parallel()
+	jpg, pic, anim := drawJPEG(t, 30, 20), drawPNG(t, 30, 20), drawGIF(t, 30, 20, 3)
+	apng := withChunks(pic, chunk("acTL", make([]byte, 8)), frameChunk(30, 20), frameChunk(10, 10))
+	for _, c := range []struct {
+		name, ext string
+		data      []byte
+		want      imaging.Info
+	}{
+		{"jpg", "jpg", jpg, imaging.Info{Format: imaging.JPEG, Width: 30, Height: 20, Frames: 1}},
+		{"jpeg", "jpeg", jpg, imaging.Info{Format: imaging.JPEG, Width: 30, Height: 20, Frames: 1}},
+		{"png", "png", pic, imaging.Info{Format: imaging.PNG, Width: 30, Height: 20, Frames: 1}},
+		{"animated png", "png", apng, imaging.Info{Format: imaging.PNG, Width: 30, Height: 20, Frames: 2}},
+		{"gif", "gif", drawGIF(t, 30, 20, 1), imaging.Info{Format: imaging.GIF, Width: 30, Height: 20, Frames: 1}},
+		{"animated gif", "gif", anim, imaging.Info{Format: imaging.GIF, Width: 30, Height: 20, Frames: 3}},
+		{"svg", "svg", []byte(svg("")), imaging.Info{Format: imaging.SVG, Frames: 1}},
+		{"svg starting with a comment", "svg", []byte("<!-- x -->" + svg("")), imaging.Info{Format: imaging.SVG, Frames: 1}},
+		{
+			"frame control without animation control is ignored", "png", withChunks(pic, frameChunk(1<<31-1, 1<<31-1)),
+			imaging.Info{Format: imaging.PNG, Width: 30, Height: 20, Frames: 1},
+		},
+		{
+			"jpeg with stray bytes between segments", "jpg", append([]byte{0xFF, 0xD8, 0, 1, 2, 0xFF, 0xFF}, jpg[3:]...),
+			imaging.Info{Format: imaging.JPEG, Width: 30, Height: 20, Frames: 1},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := check(c.data, c.ext, imaging.Options{})
+			if err != nil || got != c.want {
+				t.Errorf("got %+v, %v; want %+v", got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestCheckImageSaysWhatTheContentIs(t *testing.T) {
+	t.Parallel()
+	content := map[string][]byte{
+		"JPEG": drawJPEG(t, 8, 8), "PNG": drawPNG(t, 8, 8), "GIF": drawGIF(t, 8, 8, 1), "SVG": []byte(svg("")),
+		"HTML":              []byte("<!DOCTYPE html><script>alert(1)</script>"),
+		"PDF":               []byte("%PDF-1.7\n%\xe2\xe3\xcf\xd3\n"),
+		"plain text":        []byte("hello"),
+		"PHP":               []byte("<?php system($_GET['c']);"),
+		"a script":          []byte("#!/bin/sh\nid\n"),
+		"a Windows program": append([]byte("MZ\x90\x00\x03"), make([]byte, 200)...),
+		"WEBP":              []byte("RIFF\x24\x00\x00\x00WEBPVP8 \x18\x00\x00\x00"),
+	}
+	own := map[string]string{"jpg": "JPEG", "jpeg": "JPEG", "png": "PNG", "gif": "GIF", "svg": "SVG"}
+	for found, data := range content {
+		for ext, kind := range own {
+			if kind == found {
+				continue
+			}
+			t.Run(found+" named "+ext, func(t *testing.T) {
+				t.Parallel()
+				_, err := check(data, ext, imaging.Options{})
+				want := "content is " + found + ", the name says ." + ext
+				if verdictOf(err) != refused || err.Error() != want {
+					t.Errorf("got %q (%s), want %q", err, verdictOf(err), want)
+				}
+			})
+		}
+	}
+}
+
+func TestCheckImageRefuses(t *testing.T) {
+	t.Parallel()
+	jpg, pic, anim := drawJPEG(t, 30, 20), drawPNG(t, 30, 20), drawGIF(t, 30, 20, 3)
+	flipped := bytes.Clone(pic)
+	flipped[len(flipped)-20] ^= 1
+	outside := manyFrames(1, 30, 20)
+	outside[6] = 29 // the screen, not the frame
+	for _, c := range []struct {
+		name, ext string
+		data      []byte
+		message   string
+	}{
+		{"nothing", "jpg", nil, "the file is empty"},
+		{"empty svg", "svg", nil, "the file is empty"},
+		{"extension that is no picture", "webp", jpg, "a .webp file is not accepted"},
+		{"extension that would fill the message", "x" + strings.Repeat("\x9b", 1000), jpg, "x\uFFFD file"},
+		{"upper case extension", "JPG", jpg, "a .JPG file"},
+		{"magic bytes only, jpg", "jpg", []byte("\xff\xd8\xff"), "its end is missing"},
+		{"magic bytes only, png", "png", []byte(pngSignature), "its end is missing"},
+		{"magic bytes only, gif", "gif", []byte("GIF89a"), "its end is missing"},
+		{"gif magic before html", "gif", []byte("GIF89a<html><script>alert(1)</script></html>"), "damaged"},
+		{"jpeg magic before php", "jpg", []byte("\xff\xd8\xff\xe0<?php system('id');"), "its end is missing"},
+		{"noise named jpg", "jpg", bytes.Repeat([]byte{1, 2, 3, 0}, 99), "not a JPEG picture or is damaged"},
+		{"png with a flipped bit", "png", flipped, "damaged"},
+		{"png whose header is not first", "png", append(append([]byte(pngSignature), chunk("tEXt", nil)...), pic[8:]...), "damaged"},
+		{"png with two headers", "png", withChunks(pic, pic[8:33]), "damaged"},
+		{"png without data", "png", append(bytes.Clone(pic[:33]), chunk("IEND", nil)...), "damaged"},
+		{"png with a chunk longer than the file", "png", append(bytes.Clone(pic[:33]), "\x7f\xff\xff\xffIDATabc"...), "end is missing"},
+		{"png with a chunk longer than the format", "png", append(bytes.Clone(pic[:33]), "\x80\x00\x00\x00IDATabc"...), "damaged"},
+		{"png of no width", "png", resizedPNG(pic, 0, 5), "damaged"},
+		{"png of an unknown colour type", "png", withChunks(append([]byte(pngSignature), chunk("IHDR",
+			[]byte{0, 0, 0, 1, 0, 0, 0, 1, 8, 7, 0, 0, 0})...), pic[33:]), "not supported"},
+		{"jpeg of no height", "jpg", resizedJPEG(t, jpg, 30, 0), "no width or no height"},
+		{"jpeg without a scan", "jpg", append([]byte("\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"),
+			append(bytes.Clone(jpg[2:bytes.Index(jpg, []byte{0xFF, 0xDA})]), 0xFF, 0xD9)...), "damaged"},
+		{"jpeg cut off before a whole one", "jpg", append(bytes.Clone(jpg[:len(jpg)-2]), drawJPEG(t, 320, 320)...), "damaged"},
+		{"jpeg within a jpeg", "jpg", append(bytes.Clone(jpg[:2]), jpg...), "damaged"},
+		{"jpeg with a short segment", "jpg", []byte("\xff\xd8\xff\xe0\x00\x01\xff\xd9"), "damaged"},
+		{"jpeg with megabytes of stray bytes", "jpg", append([]byte{0xFF, 0xD8}, make([]byte, 1<<20)...), "end is missing"},
+		{
+			"jpeg with stray bytes before the tables", "jpg",
+			append(append([]byte{0xFF, 0xD8}, make([]byte, 1<<17)...), jpg[2:]...), "damaged",
+		},
+		{"gif without a frame", "gif", []byte("GIF89a\x01\x00\x01\x00\x00\x00\x00;"), "damaged"},
+		{"gif of no size", "gif", manyFrames(1, 0, 0), "no width or no height"},
+		{"gif frame outside the screen", "gif", outside, "larger than the picture"},
+		{"gif with an unknown block", "gif", append(bytes.Clone(anim[:len(anim)-1]), 'X'), "damaged"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := check(c.data, c.ext, imaging.Options{})
+			if verdictOf(err) != refused || !strings.Contains(err.Error(), c.message) {
+				t.Errorf("got %v (%s), want a content error with %q", err, verdictOf(err), c.message)
+			}
+		})
+	}
+}
+
+func TestTruncatedPicturesAreRefused(t *testing.T) {
+	t.Parallel()
+	for ext, data := range map[string][]byte{
+		"jpg": drawJPEG(t, 40, 40), "png": drawPNG(t, 40, 40), "gif": drawGIF(t, 40, 40, 2), "svg": []byte(svg("<g/>")),
+	} {
+		t.Run(ext, func(t *testing.T) {
+			t.Parallel()
+			for n := range data {
+				if _, err := check(data[:n], ext, imaging.Options{}); verdictOf(err) != refused {
+					t.Fatalf("the first %d of %d bytes: %v (%s)", n, len(data), err, verdictOf(err))
+				}
+			}
+		})
+	}
+}
+
+func TestBytesAfterTheEndMarkerAreAllowed(t *testing.T) {
+	t.Parallel()
+	tails := map[string]string{
+		"GIFAR, a zip behind": "PK\x03\x04 a whole archive", "php behind": "<?php system('id');",
+		"html behind": "<script>alert(1)</script>", "a second picture behind": string(drawJPEG(t, 8, 8)),
+	}
+	for ext, data := range map[string][]byte{
+		"jpg": drawJPEG(t, 40, 40), "png": drawPNG(t, 40, 40), "gif": drawGIF(t, 40, 40, 2),
+	} {
+		for name, tail := range tails {
+			t.Run(ext+" with "+name+" is harmless, it stays a picture", func(t *testing.T) {
+				t.Parallel()
+				if _, err := check(append(bytes.Clone(data), tail...), ext, imaging.Options{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// brokenReader fails after some bytes.
+type brokenReader struct {
+	io.Reader
+	seekErr error
+}
+
+func (b brokenReader) Seek(int64, int) (int64, error) { return 0, b.seekErr }
+
+func TestReaderFailuresAreNoVerdicts(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("disk on fire")
+	pictures := map[string][]byte{
+		"jpg": drawJPEG(t, 40, 40), "png": drawPNG(t, 40, 40), "gif": drawGIF(t, 40, 40, 2), "svg": []byte(svg("")),
+	}
+	for ext, data := range pictures {
+		for _, n := range []int{0, 5, 30, len(data) - 3} {
+			r := brokenReader{Reader: io.MultiReader(bytes.NewReader(data[:n]), iotest.ErrReader(cause))}
+			_, err := imaging.CheckImage(r, int64(len(data)), ext, imaging.Options{})
+			if verdictOf(err) != failed || !errors.Is(err, cause) {
+				t.Errorf("%s failing after %d bytes: %v (%s)", ext, n, err, verdictOf(err))
+			}
+		}
+		_, err := imaging.CheckImage(brokenReader{Reader: bytes.NewReader(data), seekErr: cause}, 9, ext, imaging.Options{})
+		if !errors.Is(err, cause) {
+			t.Errorf("%s failing to seek: %v", ext, err)
+		}
+	}
+	err := imaging.CheckFile(brokenReader{Reader: iotest.ErrReader(cause)}, "pdf", "application/pdf")
+	if verdictOf(err) != failed || !errors.Is(err, cause) {
+		t.Errorf("file: %v (%s)", err, verdictOf(err))
+	}
+}
+
+// slow hands out one byte at a time.
+type slow struct {
+	io.Reader
+	io.Seeker
+}
+
+func TestPositionOfTheReaderDoesNotMatter(t *testing.T) {
+	t.Parallel()
+	data := drawPNG(t, 20, 20)
+	r := bytes.NewReader(data)
+	for range 2 {
+		if _, err := r.Seek(17, io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := imaging.CheckImage(slow{iotest.OneByteReader(r), r}, int64(len(data)), "png", imaging.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestImageExtension(t *testing.T) {
+	t.Parallel()
+	for ext, want := range map[string]bool{
+		"jpg": true, "jpeg": true, "png": true, "gif": true, "svg": true, "JPG": false, ".jpg": false, "webp": false, "": false,
+	} {
+		if got := imaging.ImageExtension(ext); got != want {
+			t.Errorf("%q: got %t", ext, got)
+		}
+	}
+}

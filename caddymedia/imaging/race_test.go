@@ -1,0 +1,5 @@
+//go:build race
+
+package imaging_test
+
+func init() { raceDetector = true }

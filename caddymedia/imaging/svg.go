@@ -1,0 +1,203 @@
+package imaging
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// SVGMode tells what to do with SVG pictures.
+type SVGMode string
+
+const (
+	// SVGReject refuses a picture with active content, external references or declarations of its own. The default.
+	SVGReject SVGMode = "reject"
+	// SVGKeep accepts every picture that is XML with an SVG root.
+	SVGKeep SVGMode = "keep"
+	// SVGOff accepts no SVG picture.
+	SVGOff SVGMode = "off"
+)
+
+// ParseSVGMode reads a mode as written in a configuration. Empty means [SVGReject].
+func ParseSVGMode(s string) (SVGMode, error) {
+	switch mode := SVGMode(s); mode {
+	case "":
+		return SVGReject, nil
+	case SVGReject, SVGKeep, SVGOff:
+		return mode, nil
+	}
+	return "", fmt.Errorf("unknown SVG mode %q: it is reject, keep or off", s)
+}
+
+// Limits of an SVG picture. Icon sets and diagrams stay a hundred times below.
+const (
+	maxSVGSize   = 2 << 20
+	maxSVGDepth  = 100
+	maxSVGTokens = 200_000
+)
+
+// checkSVG parses the picture as XML. In every mode but [SVGKeep] each token must pass the rules of svg_rules.go;
+// the picture is refused rather than cleaned, because rewriting is where sanitisers fail.
+func checkSVG(s *source, size int64, mode SVGMode) (Info, error) {
+	if mode == SVGOff {
+		return Info{}, contentErrorf("SVG pictures are not accepted here")
+	}
+	if size > maxSVGSize {
+		return Info{}, errSVGSize
+	}
+	start, _ := s.Peek(3) // a failure is noted, a short file fails as XML
+	if strings.HasPrefix(string(start), "\x1f\x8b") {
+		return Info{}, contentErrorf("the SVG is compressed, upload it unpacked")
+	}
+	if string(start) == "\xef\xbb\xbf" {
+		_, _ = s.Discard(3)
+	}
+	c := svgCheck{strict: mode != SVGKeep, xml: xml.NewDecoder(&svgInput{r: s})}
+	c.xml.CharsetReader = charsetReader
+	err := c.run()
+	switch {
+	case s.ioError() != nil:
+		return Info{}, s.ioError()
+	case err != nil:
+		return Info{}, c.refuse(s, err)
+	}
+	return Info{Format: SVG, Frames: 1}, nil
+}
+
+// svgCheck is the state of one pass over the tokens of a picture.
+type svgCheck struct {
+	xml    *xml.Decoder
+	strict bool
+
+	tokens, depth int
+	rooted        bool
+	style         *strings.Builder // the text of the style element that is open
+}
+
+func (c *svgCheck) run() error {
+	for {
+		token, err := c.xml.Token()
+		if errors.Is(err, io.EOF) && c.rooted {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if c.tokens++; c.tokens > maxSVGTokens {
+			return tooLargef("the SVG has more than the %s parts allowed", thousands(maxSVGTokens))
+		}
+		if err := c.token(token); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *svgCheck) token(token xml.Token) error {
+	switch t := token.(type) {
+	case xml.StartElement:
+		return c.start(t)
+	case xml.EndElement:
+		return c.end()
+	case xml.CharData:
+		return c.text(t)
+	case xml.Directive:
+		return c.directive(string(t))
+	case xml.ProcInst:
+		if c.strict && (c.tokens > 1 || !validDeclaration(t)) {
+			return contentErrorf("the SVG contains the processing instruction %s", shorten(t.Target))
+		}
+	}
+	return nil
+}
+
+func (c *svgCheck) start(e xml.StartElement) error {
+	if c.depth++; c.depth > maxSVGDepth {
+		return tooLargef("the SVG is nested deeper than %d elements", maxSVGDepth)
+	}
+	if c.depth == 1 {
+		if c.rooted || e.Name != (xml.Name{Space: svgNamespace, Local: "svg"}) {
+			return errNoSVG
+		}
+		c.rooted = true
+	}
+	if !c.strict {
+		return nil
+	}
+	if c.style != nil {
+		return contentErrorf("the SVG contains an element inside a style element")
+	}
+	if err := checkElement(e); err != nil {
+		return err
+	}
+	if e.Name == (xml.Name{Space: svgNamespace, Local: "style"}) {
+		c.style = new(strings.Builder)
+	}
+	return nil
+}
+
+// end checks a style sheet as a whole: comments and CDATA sections may split its text, a browser joins it.
+func (c *svgCheck) end() error {
+	c.depth--
+	if c.style == nil {
+		return nil
+	}
+	css := c.style.String()
+	c.style = nil
+	return checkStyleSheet(css)
+}
+
+func (c *svgCheck) text(data []byte) error {
+	if c.depth == 0 && strings.TrimSpace(string(data)) != "" {
+		return errNoSVG
+	}
+	if c.style != nil {
+		c.style.Write(data)
+	}
+	return nil
+}
+
+// directive accepts the public document types. A subset of its own may declare entities and default attributes,
+// which encoding/xml does not apply but a browser does.
+func (c *svgCheck) directive(text string) error {
+	if !c.strict {
+		c.xml.Entity = declaredEntities(text)
+		return nil
+	}
+	if c.rooted || !validDoctype(text) {
+		return contentErrorf("the SVG contains a document type declaration of its own")
+	}
+	return nil
+}
+
+var (
+	errSVGSize = tooLargef("the SVG is larger than the %s bytes allowed", thousands(maxSVGSize))
+	errNoSVG   = errors.New("the root element is not svg of the SVG namespace")
+)
+
+// refuse turns a failure of the parser into words.
+func (c *svgCheck) refuse(s *source, cause error) error {
+	if !c.rooted {
+		head, err := s.head(sniffSize)
+		if err != nil {
+			return err
+		}
+		found := sniff(head)
+		// XML may look like plain text to the sniffer; then the parser knows better what is wrong with it.
+		markup := unknown(found) || found.Is("image/svg+xml") || within(found, "text/xml") ||
+			found.Is(plainText) && bytes.HasPrefix(skipComments(head), []byte("<"))
+		if !markup {
+			return contentErrorf("content is %s, the name says .svg", kindName(found, head))
+		}
+	}
+	if said := verdict(cause); said != nil {
+		return said
+	}
+	if errors.Is(cause, errNoSVG) {
+		return contentErrorf("content is not an SVG picture: %v", cause)
+	}
+	line, _ := c.xml.InputPos()
+	return contentErrorf("content is not an SVG picture or is damaged: not well-formed XML at line %d", line)
+}

@@ -1,0 +1,93 @@
+package imaging
+
+import (
+	"encoding/xml"
+	"io"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxSVGAttributes bounds the attributes of one element.
+const maxSVGAttributes = 10_000
+
+// svgInput ends the reading of a picture that would make the XML parser hold too much: more bytes than allowed, or
+// an element with a flood of attributes, which the parser collects before anyone can look at them.
+type svgInput struct {
+	r      io.Reader
+	read   int
+	equals int // since the last "<", which XML allows nowhere inside a tag: no fewer than the attributes of it
+}
+
+// Read reads and counts.
+func (in *svgInput) Read(p []byte) (int, error) {
+	n, err := in.r.Read(p)
+	if in.read += n; in.read > maxSVGSize {
+		return 0, errSVGSize
+	}
+	for _, b := range p[:n] {
+		switch b {
+		case '<':
+			in.equals = 0
+		case '=':
+			if in.equals++; in.equals > maxSVGAttributes {
+				return 0, tooLargef("the SVG has an element with more than the %s attributes allowed",
+					thousands(maxSVGAttributes))
+			}
+		}
+	}
+	return n, err
+}
+
+// charsetReader decodes what is not UTF-8. Every other encoding is refused: a browser might read other characters
+// than the check did.
+func charsetReader(charset string, in io.Reader) (io.Reader, error) {
+	if strings.EqualFold(charset, "iso-8859-1") {
+		return &latin1{r: in}, nil
+	}
+	return nil, contentErrorf("the SVG is encoded in %s, UTF-8 is needed", shorten(charset))
+}
+
+// latin1 decodes ISO-8859-1, whose bytes are the first 256 code points.
+type latin1 struct {
+	r   io.Reader
+	buf [1024]byte
+}
+
+// Read fills at most half of p with input, since a byte becomes one or two.
+func (l *latin1) Read(p []byte) (int, error) {
+	n, err := l.r.Read(l.buf[:min(len(l.buf), len(p)/2)])
+	out := p[:0]
+	for _, b := range l.buf[:n] {
+		out = utf8.AppendRune(out, rune(b))
+	}
+	return len(out), err
+}
+
+// Declarations are matched in full, because encoding/xml reads them loosely.
+var (
+	xmlDeclaration = regexp.MustCompile(`^version=("1\.0"|'1\.0')` +
+		`(\s+encoding=("[\w.-]+"|'[\w.-]+'))?(\s+standalone=("(yes|no)"|'(yes|no)'))?\s*$`)
+	svgDoctype = regexp.MustCompile(`^DOCTYPE\s+([\w.-]+:)?svg` +
+		`(\s+PUBLIC\s+["']-//W3C//DTD SVG [\w. ]+//EN["'](\s+["']https?://www\.w3\.org/[\w./-]+["'])?)?\s*$`)
+	entityDeclaration = regexp.MustCompile(`<!ENTITY\s+([\w.-]+)\s+(?:"([^"]*)"|'([^']*)')\s*>`)
+)
+
+func validDeclaration(p xml.ProcInst) bool {
+	return p.Target == "xml" && xmlDeclaration.Match(p.Inst)
+}
+
+func validDoctype(text string) bool { return svgDoctype.MatchString(text) }
+
+// declaredEntities returns the entities of an internal subset, as Illustrator writes them, so that the picture
+// parses. Only the SVG namespace is needed as a value; all others are empty, so that nothing grows by expansion.
+func declaredEntities(text string) map[string]string {
+	entities := make(map[string]string)
+	for _, m := range entityDeclaration.FindAllStringSubmatch(text, 1000) {
+		entities[m[1]] = ""
+		if m[2]+m[3] == svgNamespace {
+			entities[m[1]] = svgNamespace
+		}
+	}
+	return entities
+}

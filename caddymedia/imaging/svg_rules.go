@@ -1,0 +1,162 @@
+package imaging
+
+import (
+	"encoding/xml"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+const (
+	svgNamespace = "http://www.w3.org/2000/svg"
+	xmlNamespace = "http://www.w3.org/XML/1998/namespace"
+)
+
+// svgElements are the elements that draw, describe or animate: SVG 1.1, SVG 2, and what Inkscape adds to them. Not
+// among them, because they run or embed something: script, handler, listener, foreignObject, iframe, embed, object,
+// audio, video, canvas, form.
+var svgElements = set(`
+	a altGlyph altGlyphDef altGlyphItem animate animateColor animateMotion animateTransform circle clipPath
+	color-profile cursor defs desc discard ellipse feBlend feColorMatrix feComponentTransfer feComposite
+	feConvolveMatrix feDiffuseLighting feDisplacementMap feDistantLight feDropShadow feFlood feFuncA feFuncB feFuncG
+	feFuncR feGaussianBlur feImage feMerge feMergeNode feMorphology feOffset fePointLight feSpecularLighting
+	feSpotLight feTile feTurbulence filter flowDiv flowLine flowPara flowRegion flowRegionExclude flowRoot flowSpan
+	font font-face font-face-format font-face-name font-face-src font-face-uri g glyph glyphRef hatch hatchpath hkern
+	image line linearGradient marker mask mesh meshgradient meshpatch meshrow metadata missing-glyph mpath path
+	pattern polygon polyline radialGradient rect set solidColor solidcolor stop style svg switch symbol text textArea
+	textPath title tref tspan use view vkern`)
+
+// editorNamespaces are those of metadata and of drawing programs; a browser does nothing with their elements.
+var editorNamespaces = []string{
+	"http://www.inkscape.org/namespaces/inkscape",
+	"http://sodipodi.sourceforge.net/DTD/sodipodi-0.dtd",
+	"http://inkscape.sourceforge.net/DTD/sodipodi-0.dtd",
+	"http://www.w3.org/1999/02/22-rdf-syntax-ns#",
+	"http://www.w3.org/2000/01/rdf-schema#",
+	"http://creativecommons.org/ns#",
+	"http://web.resource.org/cc/",
+	"http://purl.org/dc/elements/1.1/",
+	"http://purl.org/dc/terms/",
+	"http://xmlns.com/foaf/0.1/",
+	"http://www.bohemiancoding.com/sketch/ns",
+	"http://www.serif.com/",
+	"http://www.figma.com/figma/ns",
+	"http://vectornator.io",
+	"http://boxy-svg.com",
+	"https://boxy-svg.com",
+	"http://www.corel.com/coreldraw/odm/2003",
+	"http://schemas.microsoft.com/visio/2003/SVGExtensions/",
+	"http://www.openswatchbook.org/uri/2009/osb",
+	"adobe:ns:meta/",
+}
+
+// adobeNamespaces starts all the namespaces of Illustrator and of XMP.
+const adobeNamespaces = "http://ns.adobe.com/"
+
+func set(words string) map[string]bool {
+	m := make(map[string]bool)
+	for w := range strings.FieldsSeq(words) {
+		m[w] = true
+	}
+	return m
+}
+
+// checkElement holds an element and its attributes against the rules, which follow those of MediaWiki for uploaded
+// SVG files: refuse what can run, and what makes a browser fetch anything.
+func checkElement(e xml.StartElement) error {
+	switch {
+	case e.Name.Space == svgNamespace:
+		if !svgElements[e.Name.Local] {
+			return contentErrorf("the SVG contains the element %s", shorten(e.Name.Local))
+		}
+	case !editorNamespace(e.Name.Space):
+		return contentErrorf("the SVG contains the element %s of another namespace", shorten(e.Name.Local))
+	}
+	for _, a := range e.Attr {
+		if a.Name.Space == "xmlns" || a.Name == (xml.Name{Local: "xmlns"}) {
+			continue
+		}
+		if err := checkAttribute(e.Name, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func editorNamespace(space string) bool {
+	return slices.Contains(editorNamespaces, space) || strings.HasPrefix(space, adobeNamespaces)
+}
+
+func checkAttribute(element xml.Name, a xml.Attr) error {
+	name := strings.ToLower(a.Name.Local)
+	switch {
+	case strings.HasPrefix(name, "on"):
+		return contentErrorf("the SVG contains the event attribute %s", shorten(a.Name.Local))
+	case strings.Contains(name, ":"), name == "ping",
+		name == "base" && (a.Name.Space == xmlNamespace || a.Name.Space == "xml"): // xml:base makes fragments remote
+		return contentErrorf("the SVG contains the attribute %s", shorten(a.Name.Local))
+	case hasActiveScheme(a.Value):
+		return contentErrorf("the SVG contains a script address in the attribute %s", shorten(a.Name.Local))
+	case name == "href", name == "src":
+		anchor := element == xml.Name{Space: svgNamespace, Local: "a"}
+		if local := localLink(a.Value); !local && (!anchor || !webLink.MatchString(trimURL(a.Value))) {
+			return contentErrorf("the SVG refers to something outside of it in the attribute %s", shorten(a.Name.Local))
+		}
+	case name == "attributename" && !animatable(a.Value):
+		return contentErrorf("the SVG animates the attribute %s", shorten(a.Value))
+	case a.Name.Space == "": // attributes of other namespaces have no style
+		return checkCSS(a.Value)
+	}
+	return nil
+}
+
+// animatable tells whether an animation may change the attribute. One of href would bring in an address that was
+// never checked.
+func animatable(attribute string) bool {
+	name := strings.ToLower(strings.TrimSpace(attribute))
+	name = name[strings.LastIndexByte(name, ':')+1:]
+	return !strings.HasPrefix(name, "on") && name != "href" && name != "src" && name != "base" && name != "attributename"
+}
+
+var (
+	webLink    = regexp.MustCompile(`(?i)^https?://`)
+	rasterData = regexp.MustCompile(`(?i)^data:image/(?:png|jpe?g|gif|webp)(?:;charset=[\w-]+)?;base64,`)
+)
+
+// localLink tells whether a reference stays within the picture: nothing, a fragment, or a raster picture inside.
+func localLink(ref string) bool {
+	ref = trimURL(ref)
+	return ref == "" || ref[0] == '#' || rasterData.MatchString(ref)
+}
+
+// trimURL strips what the WHATWG URL parser strips in front of an address, and not more: other white space makes a
+// relative address.
+func trimURL(ref string) string {
+	return strings.TrimLeftFunc(ref, func(r rune) bool { return r <= 0x20 })
+}
+
+// activeSchemes are addresses that run when followed. A picture inside a picture must be a raster.
+var activeSchemes = []string{
+	"javascript:", "vbscript:", "livescript:", "data:text/html", "data:text/xml", "data:application/", "data:image/svg",
+}
+
+// hasActiveScheme looks for such an address anywhere in value (an animation lists several), past any white space or
+// control character hidden in it.
+func hasActiveScheme(value string) bool {
+	if !strings.Contains(value, ":") {
+		return false
+	}
+	compact := strings.ToLower(strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+			return -1
+		}
+		return r
+	}, value))
+	for _, scheme := range activeSchemes {
+		if strings.Contains(compact, scheme) {
+			return true
+		}
+	}
+	return false
+}
