@@ -1,0 +1,158 @@
+package bolt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"go.etcd.io/bbolt"
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+const (
+	// lockTimeout is how long to wait for another process to let go of the file.
+	lockTimeout = time.Second
+	// damagePause is how long a damaged file is left alone, because each attempt at it costs address space.
+	damagePause = 10 * time.Second
+)
+
+// file is an open database. The descriptor is held apart for when the database cannot be closed any more.
+type file struct {
+	db   *bbolt.DB
+	desc *os.File
+}
+
+// damageError is what a panic of bbolt becomes: it trusts the pages of its file.
+type damageError struct{ cause any }
+
+func (e *damageError) Error() string { return fmt.Sprintf("the file is damaged: %v", e.cause) }
+
+// guard calls f and returns its panics as errors, those from reading a mapped file that has become too short included.
+func guard(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = &damageError{cause}
+		}
+	}()
+	return f()
+}
+
+// open returns the database, opening it if need be. Callers that come while it is being opened share the outcome, so
+// that none of them waits longer than one attempt takes.
+func (s *Store) open(ctx context.Context) (*file, error) {
+	if ctx.Err() != nil {
+		return nil, s.unavailable(ctx.Err())
+	}
+	if f, err := s.opened(); f != nil || err != nil {
+		return f, err
+	}
+	select {
+	case o := <-s.opening.DoChan("", s.openNow):
+		if o.Err != nil {
+			return nil, o.Err
+		}
+		return o.Val.(*file), nil
+	case <-ctx.Done():
+		return nil, s.unavailable(ctx.Err())
+	}
+}
+
+// opened returns the database if it is open, and nothing if opening it may be tried.
+func (s *Store) opened() (*file, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, s.unavailable(errClosed)
+	case s.file != nil:
+		return s.file, nil
+	case s.damage != nil && s.now().Before(s.retryAt):
+		return nil, s.unavailable(s.damage)
+	}
+	return nil, nil //nolint:nilnil // nothing is one of the three answers
+}
+
+// openNow is open for one caller at a time. It returns a *file.
+func (s *Store) openNow() (any, error) {
+	if f, err := s.opened(); f != nil || err != nil {
+		return f, err
+	}
+	f := new(file)
+	if err := guard(func() error { return f.open(s.path) }); err != nil {
+		return nil, s.failed(f, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		_ = guard(f.db.Close)
+		return nil, s.unavailable(errClosed)
+	}
+	s.file, s.damage = f, nil
+	s.log.Info("opened the token file", "path", s.path)
+	return f, nil
+}
+
+func (f *file) open(path string) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f.db, err = bbolt.Open(path, 0o600, &bbolt.Options{
+		Timeout:      lockTimeout,
+		FreelistType: bbolt.FreelistMapType, // with many tokens the other one is slow
+		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
+			desc, err := os.OpenFile(name, flag, mode)
+			f.desc = desc
+			return desc, err
+		},
+	})
+	if errors.Is(err, bolterrors.ErrTimeout) {
+		return errors.New("another process has the file locked: the embedded store belongs to one process " +
+			"(tokens in redis can be shared)")
+	}
+	if err != nil {
+		return err
+	}
+	err = f.db.Update(func(tx *bbolt.Tx) error {
+		for _, bucket := range [][]byte{bucketRecords, bucketExpiries} {
+			if _, err := tx.CreateBucketIfNotExists(bucket); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		_ = f.db.Close() // or the next attempt would find the file locked
+	}
+	return err
+}
+
+// failed turns what went wrong with f into what a tokens.Store answers. A database that has panicked may hold its
+// locks for ever. It is not used again, nor closed; closing the descriptor frees the file for the next attempt.
+func (s *Store) failed(f *file, err error) error {
+	if errors.Is(err, tokens.ErrUnknown) {
+		return tokens.ErrUnknown
+	}
+	if _, damaged := errors.AsType[*damageError](err); damaged {
+		s.mu.Lock()
+		if s.file == f {
+			s.file = nil
+		}
+		s.damage, s.retryAt = err, s.now().Add(damagePause)
+		s.mu.Unlock()
+		if f.desc != nil {
+			_ = f.desc.Close()
+		}
+	}
+	return s.unavailable(err)
+}
+
+func (s *Store) unavailable(err error) error {
+	return fmt.Errorf("%w: %s: %w", tokens.ErrUnavailable, s.path, err)
+}

@@ -1,0 +1,250 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	mathrand "math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/tokens/tokentest"
+)
+
+// TestLocked uses a file that another store has open: it fails with a word about it, for many callers in the time that
+// one takes, and works as soon as the other is closed.
+func TestLocked(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens.db")
+	holder, s := New(path, nil, nil), New(path, nil, nil)
+	defer s.Close()
+	id := saveNew(t, holder, time.Now().Add(time.Hour))
+
+	start := time.Now()
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			_, err := s.Load(t.Context(), id)
+			if !errors.Is(err, tokens.ErrUnavailable) || !strings.Contains(err.Error(), "another process") {
+				t.Errorf("locked: got %v", err)
+			}
+		})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Check(ctx); !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > lockTimeout/2 {
+		t.Errorf("with a short context: got %v after %v", err, time.Since(start))
+	}
+	wg.Wait()
+	if d := time.Since(start); d > 4*lockTimeout {
+		t.Errorf("20 callers waited %v for the lock", d)
+	}
+
+	if err := holder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load(t.Context(), id); err != nil {
+		t.Errorf("after the other closed: %v", err)
+	}
+}
+
+// TestLockedByProcess does the same with another process, which dies without closing anything.
+func TestLockedByProcess(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens.db")
+	holder := exec.CommandContext(t.Context(), os.Args[0])
+	holder.Env = append(os.Environ(), lockHolder+"="+path)
+	holder.Stderr = os.Stderr
+	stdout, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(stdout, make([]byte, 1)); err != nil {
+		t.Fatalf("the other process is not ready: %v", err)
+	}
+	s := New(path, nil, nil)
+	defer s.Close()
+	if err := s.Check(t.Context()); !errors.Is(err, tokens.ErrUnavailable) {
+		t.Errorf("locked: got %v", err)
+	}
+	holder.Process.Kill()
+	holder.Wait()
+	if err := s.Check(t.Context()); err != nil {
+		t.Errorf("after the other died: %v", err)
+	}
+	if _, err := s.Load(t.Context(), tokens.ID{1}); err != nil {
+		t.Errorf("what the other saved is lost: %v", err)
+	}
+}
+
+// holdLock is the other process.
+func holdLock(path string) {
+	s := New(path, nil, nil)
+	if err := s.Save(context.Background(), tokens.ID{1}, tokens.Record{Expires: time.Now().Add(time.Hour)}); err != nil {
+		panic(err)
+	}
+	os.Stdout.WriteString("!")
+	select {}
+}
+
+// TestUnusable gives it files that cannot be opened.
+func TestUnusable(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, content := range map[string][]byte{
+		"text":  []byte("no database"),
+		"noise": bytes.Repeat([]byte{0xa5}, 64<<10),
+		"zeros": make([]byte, 64<<10),
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wantUnusable(t, path)
+	}
+	wantUnusable(t, dir)
+	wantUnusable(t, filepath.Join(dir, "text", "tokens.db"))
+}
+
+func wantUnusable(t *testing.T, path string) {
+	t.Helper()
+	s := New(path, nil, nil)
+	defer s.Close()
+	err := s.Check(t.Context())
+	if !errors.Is(err, tokens.ErrUnavailable) || !strings.Contains(err.Error(), path) {
+		t.Errorf("%s: got %v, want ErrUnavailable with the path", path, err)
+	}
+}
+
+// TestDamaged loses pages of a good file at random. Whatever the store then answers, it is an error of the contract,
+// it comes, and the process lives; once the file is replaced the store works again.
+func TestDamaged(t *testing.T) {
+	t.Parallel()
+	good := filepath.Join(t.TempDir(), "good.db")
+	s := New(good, nil, nil)
+	ids := make([]tokens.ID, 0, 300)
+	for range 300 {
+		ids = append(ids, saveNew(t, s, time.Now().Add(time.Hour)))
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gaveUp := 0
+	for seed := range uint64(60) {
+		if survive(t, content, damage(bytes.Clone(content), mathrand.New(mathrand.NewPCG(seed, 0))), ids) {
+			gaveUp++
+		}
+		if t.Failed() {
+			t.Fatalf("with seed %d", seed)
+		}
+	}
+	if gaveUp == 0 {
+		t.Error("no file was so damaged that the store gave it up")
+	}
+}
+
+// survive uses a store with bad content until its content is good, and tells whether it gave the bad file up.
+func survive(t *testing.T, good, bad []byte, ids []tokens.ID) (gaveUp bool) {
+	t.Helper()
+	clock := new(tokentest.Clock)
+	path := filepath.Join(t.TempDir(), "bad.db")
+	replace(t, path, bad)
+	s := New(path, nil, clock.Now)
+	useAll(t, s, ids)
+	s.mu.Lock()
+	gaveUp = s.damage != nil
+	s.mu.Unlock()
+	if !gaveUp {
+		_ = s.Close()
+		return false
+	}
+	replace(t, path, good)
+	clock.Advance(damagePause)
+	if err := s.Check(t.Context()); err != nil {
+		t.Errorf("after the file was replaced: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	return true
+}
+
+// TestShrunk cuts the file under the open store: reading the missing pages is a fault, not an error.
+func TestShrunk(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens.db")
+	clock := new(tokentest.Clock)
+	s := New(path, nil, clock.Now)
+	defer s.Close()
+	id := saveNew(t, s, clock.Now().Add(time.Hour))
+	if err := os.Truncate(path, 4096); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := s.Load(t.Context(), id); !errors.Is(err, tokens.ErrUnavailable) || !strings.Contains(err.Error(), "damaged") {
+			t.Fatalf("got %v, want ErrUnavailable and a word about damage", err)
+		}
+	}
+}
+
+// damage loses pages behind the first two as disks do: to zeros, to noise, or to what belongs elsewhere. (bbolt believes
+// a page that looks right whatever it says, so single bits that turned over are not a matter for this test.)
+func damage(content []byte, r *mathrand.Rand) []byte {
+	const page = 4096
+	anyPage := func() []byte {
+		start := (2 + r.IntN(len(content)/page-2)) * page
+		return content[start : start+page]
+	}
+	for range 1 + r.IntN(3) {
+		switch lost := anyPage(); r.IntN(3) {
+		case 0:
+			clear(lost)
+		case 1:
+			copy(lost, anyPage())
+		default:
+			for n := range lost {
+				lost[n] = byte(r.Uint32())
+			}
+		}
+	}
+	return content
+}
+
+func replace(t *testing.T, path string, content []byte) {
+	t.Helper()
+	_ = os.Remove(path)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func useAll(t *testing.T, s *Store, ids []tokens.ID) {
+	t.Helper()
+	want := func(err error) {
+		if err != nil && !errors.Is(err, tokens.ErrUnavailable) && !errors.Is(err, tokens.ErrUnknown) {
+			t.Errorf("not an error of the contract: %v", err)
+		}
+	}
+	for n, id := range ids {
+		_, err := s.Load(t.Context(), id)
+		want(err)
+		if n%20 == 0 {
+			want(s.Delete(t.Context(), id))
+			want(s.Save(t.Context(), id, tokens.Record{Expires: s.now().Add(time.Minute)}))
+		}
+	}
+}

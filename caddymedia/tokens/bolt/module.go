@@ -1,0 +1,81 @@
+package bolt
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+func init() {
+	caddy.RegisterModule(Module{})
+}
+
+// Module keeps tokens in a file. They survive a restart.
+//
+// The file belongs to one Caddy: a second one that is given the same file cannot issue or check tokens. Several
+// Caddys share tokens through `redis`.
+type Module struct {
+	// The file. It is created when first needed, with its folder, both for the owner alone. A damaged file is not
+	// repaired: remove it, and callers ask for new tokens. Placeholders such as `{env.X}` are allowed.
+	// Default: `media/tokens.db` in Caddy's data folder.
+	Path string `json:"path,omitempty"`
+
+	path string
+}
+
+// CaddyModule returns the Caddy module information.
+func (Module) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "media.tokens.bolt",
+		New: func() caddy.Module { return new(Module) },
+	}
+}
+
+// UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:
+//
+//	bolt [<path>]
+func (m *Module) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // the name of the store
+	if d.NextArg() {
+		m.Path = d.Val()
+	}
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	if d.NextBlock(d.Nesting()) {
+		return d.Errf("unrecognized option %q", d.Val())
+	}
+	return nil
+}
+
+// Provision sets up the module.
+func (m *Module) Provision(caddy.Context) error {
+	path, err := caddy.NewReplacer().ReplaceOrErr(m.Path, true, true)
+	if err != nil {
+		return fmt.Errorf("path: %w", err)
+	}
+	if path == "" {
+		path = filepath.Join(caddy.AppDataDir(), "media", "tokens.db")
+	}
+	m.path, err = filepath.Abs(path)
+	return err
+}
+
+// PoolKey implements tokens.StoreModule.
+func (m *Module) PoolKey() string { return "bolt:" + m.path }
+
+// NewStore implements tokens.StoreModule.
+func (m *Module) NewStore(log *slog.Logger) (tokens.Store, error) { return New(m.path, log, nil), nil }
+
+// Interface guards
+var (
+	_ caddy.Module          = (*Module)(nil)
+	_ caddy.Provisioner     = (*Module)(nil)
+	_ caddyfile.Unmarshaler = (*Module)(nil)
+	_ tokens.StoreModule    = (*Module)(nil)
+)

@@ -1,0 +1,164 @@
+// Package bolt keeps tokens in a file: they survive a restart. The file belongs to one process at a time.
+package bolt
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"go.etcd.io/bbolt"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+// sweepPerSave is how many expired records go with each one that comes. More than one, so that sweeping catches up;
+// few, because every record removed is a page to write.
+const sweepPerSave = 4
+
+// The file has two buckets. Records holds the records by ID. Expiries holds the times at which they may be swept, as
+// keys only: milliseconds since 1970, then the ID.
+var (
+	bucketRecords  = []byte("records")
+	bucketExpiries = []byte("expiries")
+)
+
+var errClosed = errors.New("closed")
+
+// Store is a tokens.Store in a bbolt file, which it opens at its first use.
+type Store struct {
+	path string
+	log  *slog.Logger
+	now  func() time.Time
+
+	opening singleflight.Group
+
+	mu         sync.Mutex
+	file       *file // nil when not open
+	closed     bool
+	damage     error // why the file was given up, until retryAt
+	retryAt    time.Time
+	pending    []*write
+	committing bool
+}
+
+// New makes a Store of the file at path without touching it. Without a logger it is silent; without a clock it uses
+// time.Now.
+func New(path string, log *slog.Logger, now func() time.Time) *Store {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	if now == nil {
+		now = time.Now //nolint:forbidigo // where the real clock comes in
+	}
+	return &Store{path: path, log: log, now: now}
+}
+
+// Save implements tokens.Store. It returns when the record is synced to the disk.
+func (s *Store) Save(ctx context.Context, id tokens.ID, rec tokens.Record) error {
+	value, err := json.Marshal(rec)
+	if err != nil {
+		return s.unavailable(err)
+	}
+	return s.write(ctx, func(tx *bbolt.Tx) error {
+		if err := tx.Bucket(bucketRecords).Put(id[:], value); err != nil {
+			return err
+		}
+		return tx.Bucket(bucketExpiries).Put(expiryKey(rec.Expires, id), nil)
+	})
+}
+
+// Load implements tokens.Store.
+func (s *Store) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
+	f, err := s.open(ctx)
+	if err != nil {
+		return tokens.Record{}, err
+	}
+	var rec tokens.Record
+	err = guard(func() error {
+		return f.db.View(func(tx *bbolt.Tx) error {
+			value := tx.Bucket(bucketRecords).Get(id[:])
+			if value == nil {
+				return tokens.ErrUnknown
+			}
+			return json.Unmarshal(value, &rec)
+		})
+	})
+	if err == nil && !s.now().Before(rec.Expires) {
+		err = tokens.ErrUnknown
+	}
+	if err != nil {
+		return tokens.Record{}, s.failed(f, err)
+	}
+	return rec, nil
+}
+
+// Delete implements tokens.Store.
+func (s *Store) Delete(ctx context.Context, id tokens.ID) error {
+	return s.write(ctx, func(tx *bbolt.Tx) error {
+		return tx.Bucket(bucketRecords).Delete(id[:])
+	})
+}
+
+// Check implements tokens.Store. Writing is checked by sweeping.
+func (s *Store) Check(ctx context.Context) error {
+	return s.write(ctx, func(*bbolt.Tx) error { return nil })
+}
+
+// Close implements tokens.Store.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	f := s.file
+	s.file, s.closed = nil, true
+	s.mu.Unlock()
+	if f == nil {
+		return nil
+	}
+	if err := guard(f.db.Close); err != nil {
+		return fmt.Errorf("closing the token file %s: %w", s.path, err)
+	}
+	return nil
+}
+
+// sweep removes at most n records that have expired. An entry of a record that was deleted, or saved again with a
+// later expiry, is dropped alone.
+func sweep(tx *bbolt.Tx, now time.Time, n int) error {
+	records, expiries := tx.Bucket(bucketRecords), tx.Bucket(bucketExpiries)
+	end := expiryKey(now, tokens.ID{})
+	var due [][]byte // collected first: a cursor may skip keys when deleting under it
+	for c, key := first(expiries); key != nil && len(due) < n && string(key) < string(end); key, _ = c.Next() {
+		due = append(due, key)
+	}
+	for _, key := range due {
+		id := key[8:]
+		var rec tokens.Record
+		if value := records.Get(id); value != nil && json.Unmarshal(value, &rec) == nil && !now.Before(rec.Expires) {
+			if err := records.Delete(id); err != nil {
+				return err
+			}
+		}
+		if err := expiries.Delete(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func first(b *bbolt.Bucket) (*bbolt.Cursor, []byte) {
+	c := b.Cursor()
+	key, _ := c.First()
+	return c, key
+}
+
+func expiryKey(at time.Time, id tokens.ID) []byte {
+	key := binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(id)), uint64(max(at.UnixMilli(), 0)))
+	return append(key, id[:]...)
+}
+
+// Interface guards
+var _ tokens.Store = (*Store)(nil)

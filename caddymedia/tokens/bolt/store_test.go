@@ -1,0 +1,169 @@
+package bolt
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+	"go.uber.org/goleak"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/tokens/tokentest"
+)
+
+// lockHolder names the variable that makes the test binary the other process of TestLockedByProcess.
+const lockHolder = "MEDIA_TEST_BOLT_LOCK"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(lockHolder); path != "" {
+		holdLock(path)
+		return
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent())
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	tokentest.Run(t, func(t *testing.T) tokentest.Subject {
+		clock := new(tokentest.Clock)
+		path := filepath.Join(t.TempDir(), "tokens.db")
+		s := New(path, nil, clock.Now)
+		return tokentest.Subject{
+			Store: s, Now: clock.Now, Advance: clock.Advance,
+			Reopen: func(t *testing.T) tokens.Store {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+				return New(path, nil, clock.Now)
+			},
+		}
+	})
+}
+
+// TestLazy expects nothing to be touched before the first use, and the file to be for the owner alone then.
+func TestLazy(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a", "b", "tokens.db")
+	s := New(path, nil, nil)
+	if _, err := os.Stat(filepath.Dir(path)); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("folder before the first use: %v", err)
+	}
+	if err := s.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantMode(t, path, 0o600)
+	wantMode(t, filepath.Dir(path), 0o700|fs.ModeDir)
+	wantMode(t, filepath.Dir(filepath.Dir(path)), 0o700|fs.ModeDir)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantMode(t *testing.T, path string, want fs.FileMode) {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode() != want {
+		t.Errorf("%s: mode %v, want %v", path, info.Mode(), want)
+	}
+}
+
+// TestClosedUnused closes a store that never had a file.
+func TestClosedUnused(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tokens.db")
+	s := New(path, nil, nil)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Check(t.Context()); !errors.Is(err, tokens.ErrUnavailable) {
+		t.Errorf("got %v, want ErrUnavailable", err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file is there: %v", err)
+	}
+}
+
+// TestSweep saves tokens that come and go and expects only those that live to take room.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	clock := new(tokentest.Clock)
+	s := New(filepath.Join(t.TempDir(), "tokens.db"), nil, clock.Now)
+	defer s.Close()
+	var wg sync.WaitGroup
+	for range 500 {
+		wg.Go(func() { saveNew(t, s, clock.Now().Add(time.Minute)) })
+	}
+	wg.Wait()
+	saveNew(t, s, clock.Now().Add(time.Hour))
+	if records, expiries := count(t, s); records != 501 || expiries != 501 {
+		t.Errorf("before: %d records, %d expiries, want 501", records, expiries)
+	}
+	clock.Advance(2 * time.Minute)
+	for range 500/sweepPerSave + 1 {
+		if err := s.Check(t.Context()); err != nil { // sweeps too
+			t.Fatal(err)
+		}
+	}
+	if records, expiries := count(t, s); records != 1 || expiries != 1 {
+		t.Errorf("after: %d records, %d expiries, want 1", records, expiries)
+	}
+}
+
+func saveNew(t testing.TB, s *Store, expires time.Time) tokens.ID {
+	t.Helper()
+	id := tokens.IDOf(rand.Text())
+	if err := s.Save(t.Context(), id, tokens.Record{Account: "a", Expires: expires}); err != nil {
+		t.Error(err)
+	}
+	return id
+}
+
+func count(t *testing.T, s *Store) (records, expiries int) {
+	t.Helper()
+	f, err := s.opened()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = f.db.View(func(tx *bbolt.Tx) error {
+		records = tx.Bucket(bucketRecords).Stats().KeyN
+		expiries = tx.Bucket(bucketExpiries).Stats().KeyN
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records, expiries
+}
+
+func BenchmarkLoad(b *testing.B) {
+	s := New(filepath.Join(b.TempDir(), "tokens.db"), nil, nil)
+	defer s.Close()
+	id := saveNew(b, s, time.Now().Add(time.Hour))
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := s.Load(b.Context(), id); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}
+
+func BenchmarkSave(b *testing.B) {
+	s := New(filepath.Join(b.TempDir(), "tokens.db"), nil, nil)
+	defer s.Close()
+	b.SetParallelism(64)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			saveNew(b, s, time.Now().Add(time.Hour))
+		}
+	})
+}

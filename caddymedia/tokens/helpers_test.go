@@ -1,0 +1,129 @@
+package tokens_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/tokens/memory"
+	"github.com/caddymedia/media/caddymedia/tokens/tokentest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
+
+var home = netip.MustParseAddr("192.0.2.1")
+
+// fixture is what outlives a configuration, and what it counts.
+type fixture struct {
+	*testing.T
+	clock    tokentest.Clock
+	store    *countingStore
+	comparer *countingComparer
+	throttle *tokens.Throttle
+	hashing  *tokens.Gate
+}
+
+func newFixture(t *testing.T) *fixture {
+	f := &fixture{T: t, comparer: new(countingComparer), hashing: tokens.NewGate(tokens.GateOptions{})}
+	f.store = &countingStore{Store: memory.New(f.clock.Now)}
+	f.throttle = tokens.NewThrottle(tokens.ThrottleOptions{Now: f.clock.Now})
+	return f
+}
+
+// issuer makes the Issuer of a configuration with these accounts.
+func (f *fixture) issuer(accounts ...tokens.Account) *tokens.Issuer {
+	f.Helper()
+	i, err := tokens.NewIssuer(tokens.IssuerOptions{
+		Store: f.store, Accounts: accounts, Comparer: f.comparer, FakeHash: []byte("fake"),
+		Throttle: f.throttle, Hashing: f.hashing, Now: f.clock.Now,
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	return i
+}
+
+// login issues a token to the account "shop", which must be possible.
+func (f *fixture) login(i *tokens.Issuer) string {
+	f.Helper()
+	token, _, err := i.Issue(f.Context(), "shop", "secret", home)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return token
+}
+
+// account has a password that is hashed to itself.
+func account(apiKey, password string, aliases ...string) tokens.Account {
+	return tokens.Account{APIKey: apiKey, PasswordHash: password, Aliases: aliases}
+}
+
+// countingComparer remembers what it was asked.
+type countingComparer struct {
+	mu     sync.Mutex
+	hashes []string
+	err    error
+}
+
+func (c *countingComparer) Compare(hashed, plaintext []byte) (bool, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.hashes = append(c.hashes, string(hashed))
+	return slices.Equal(hashed, plaintext), c.err
+}
+
+// take returns what it was asked since the last time.
+func (c *countingComparer) take() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	hashes := c.hashes
+	c.hashes = nil
+	return hashes
+}
+
+// countingStore counts, and fails when told to.
+type countingStore struct {
+	tokens.Store
+	mu    sync.Mutex
+	loads int
+	saved []tokens.Record
+	err   error
+}
+
+func (s *countingStore) Save(ctx context.Context, id tokens.ID, rec tokens.Record) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.saved = append(s.saved, rec)
+	return errors.Join(s.err, s.Store.Save(ctx, id, rec))
+}
+
+func (s *countingStore) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loads++
+	rec, err := s.Store.Load(ctx, id)
+	if s.err != nil {
+		return tokens.Record{}, s.err
+	}
+	return rec, err
+}
+
+// wantCredentials fails unless the credentials were refused, as those and nothing else.
+func wantCredentials(t *testing.T, what string, err error) {
+	t.Helper()
+	_, throttled := errors.AsType[*tokens.ThrottledError](err)
+	if !errors.Is(err, tokens.ErrCredentials) || errors.Is(err, tokens.ErrUnavailable) || throttled {
+		t.Errorf("%s: got %v, want ErrCredentials", what, err)
+	}
+}
+
+func isThrottled(err error) bool {
+	throttled, ok := errors.AsType[*tokens.ThrottledError](err)
+	return ok && throttled.RetryAfter > 0 && !errors.Is(err, tokens.ErrCredentials)
+}

@@ -1,0 +1,173 @@
+package tokens_test
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+func TestIssue(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.clock.Advance(time.Nanosecond)
+	i := f.issuer(account("shop", "secret", "content"))
+	token, expires, err := i.Issue(t.Context(), "shop", "secret", home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(token) != 43 || strings.Trim(token, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+		t.Errorf("token %q", token)
+	}
+	if want := f.clock.Now().Add(24*time.Hour + time.Second - 1).Truncate(time.Second); !expires.Equal(want) {
+		t.Errorf("expires %v, want %v", expires, want)
+	}
+	if rec := f.store.saved[0]; rec.Account != "shop" || !rec.Expires.Equal(expires) || strings.Contains(rec.Fingerprint, "secret") {
+		t.Errorf("stored: %+v", rec)
+	}
+	for _, apiKey := range []string{"", "shop"} {
+		got, err := i.Verify(t.Context(), token, apiKey)
+		if err != nil || got.APIKey != "shop" || !got.Allows("content") || got.Allows("other") {
+			t.Errorf("with key %q: got %+v, %v", apiKey, got, err)
+		}
+	}
+	if f.login(i) == token {
+		t.Error("the same token twice")
+	}
+	if n := len(f.comparer.take()); n != 2 {
+		t.Errorf("%d passwords were hashed for two logins", n)
+	}
+}
+
+func TestVerifyRefuses(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	i := f.issuer(account("shop", "secret"), account("blog", "other"))
+	token := f.login(i)
+	id := tokens.IDOf(token)
+	flipped := "A" + token[1:]
+	if token[0] == 'A' {
+		flipped = "B" + token[1:]
+	}
+	// The last of 43 characters has two bits to spare, which a lenient decoder ignores.
+	spare := token[:42] + string(token[42]+1)
+	for _, test := range []struct {
+		name, token, apiKey string
+		malformed           bool
+	}{
+		{"empty", "", "shop", true},
+		{"short", token[:42], "shop", true},
+		{"long", token + "A", "shop", true},
+		{"much too long", strings.Repeat(token, 1000), "shop", true},
+		{"padded", token + "=", "shop", true},
+		{"standard alphabet", "+/" + token[2:], "shop", true},
+		{"line break inside", token[:20] + "\n" + token[21:], "shop", true},
+		{"line break behind", token + "\n", "shop", true},
+		{"spare bits", spare, "shop", true},
+		{"not text", strings.Repeat("\xff", 43), "shop", true},
+		{"unknown", flipped, "shop", false},
+		{"another account's", token, "blog", false},
+		{"of a key that does not exist", token, "nobody", false},
+		{"key in another case", token, "Shop", false},
+		{"what is stored of it", string(id[:]), "shop", true},
+	} {
+		before := f.store.loads
+		_, err := i.Verify(t.Context(), test.token, test.apiKey)
+		wantCredentials(t, test.name, err)
+		if asked := f.store.loads > before; asked == test.malformed {
+			t.Errorf("%s: the store was asked: %v", test.name, asked)
+		}
+	}
+	f.comparer.take()
+	f.clock.Advance(24*time.Hour - 1)
+	if _, err := i.Verify(t.Context(), token, "shop"); err != nil {
+		t.Errorf("just before its end: %v", err)
+	}
+	f.clock.Advance(1)
+	_, err := i.Verify(t.Context(), token, "shop")
+	wantCredentials(t, "expired", err)
+	if n := len(f.comparer.take()); n != 0 {
+		t.Errorf("verifying hashed %d passwords", n)
+	}
+}
+
+// TestStoreFails expects a store's failure never to be told as wrong credentials, whatever the store calls it.
+func TestStoreFails(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	i := f.issuer(account("shop", "secret"))
+	token := f.login(i)
+	for _, failure := range []error{tokens.ErrUnavailable, errors.New("disk on fire")} {
+		f.store.err = failure
+		_, errVerify := i.Verify(t.Context(), token, "shop")
+		_, _, errIssue := i.Issue(t.Context(), "shop", "secret", home)
+		for _, err := range []error{errVerify, errIssue} {
+			if !errors.Is(err, tokens.ErrUnavailable) || !errors.Is(err, failure) || errors.Is(err, tokens.ErrCredentials) {
+				t.Errorf("%v: got %v", failure, err)
+			}
+		}
+	}
+}
+
+// TestGHSA56p6 changes the configuration: a token ends at once with the account that it was issued to, and no other.
+func TestGHSA56p6(t *testing.T) {
+	t.Parallel()
+	blog := account("blog", "other")
+	for _, test := range []struct {
+		name     string
+		accounts []tokens.Account
+		ends     bool
+	}{
+		{"removed", []tokens.Account{blog}, true},
+		{"all removed", nil, true},
+		{"password changed", []tokens.Account{account("shop", "secret2", "content"), blog}, true},
+		{"aliases changed", []tokens.Account{account("shop", "secret", "other"), blog}, true},
+		{"alias added", []tokens.Account{account("shop", "secret", "content", "other"), blog}, true},
+		{"aliases lifted", []tokens.Account{account("shop", "secret"), blog}, true},
+		{"renamed", []tokens.Account{account("shop2", "secret", "content"), blog}, true},
+		{"unchanged", []tokens.Account{blog, account("shop", "secret", "content")}, false},
+		{"another one removed", []tokens.Account{account("shop", "secret", "content")}, false},
+	} {
+		f := newFixture(t)
+		token := f.login(f.issuer(account("shop", "secret", "content"), blog))
+		_, err := f.issuer(test.accounts...).Verify(t.Context(), token, "")
+		if test.ends {
+			wantCredentials(t, test.name, err)
+		} else if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+	}
+}
+
+func TestNewIssuer(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	good := account("shop", "secret")
+	for _, test := range []struct {
+		opts tokens.IssuerOptions
+		want string
+	}{
+		{tokens.IssuerOptions{Store: f.store, Comparer: f.comparer, Accounts: []tokens.Account{good}}, ""},
+		{tokens.IssuerOptions{Comparer: f.comparer}, "store"},
+		{tokens.IssuerOptions{Store: f.store}, "comparer"},
+		{tokens.IssuerOptions{Store: f.store, Comparer: f.comparer, Accounts: []tokens.Account{good, good}}, `"shop" is there twice`},
+		{tokens.IssuerOptions{Store: f.store, Comparer: f.comparer, Accounts: []tokens.Account{account("", "x")}}, "without an API key"},
+		{tokens.IssuerOptions{Store: f.store, Comparer: f.comparer, Accounts: []tokens.Account{account("x", "")}}, "no password hash"},
+		{tokens.IssuerOptions{Store: f.store, Comparer: f.comparer, Accounts: []tokens.Account{account(strings.Repeat("x", 1025), "x")}}, "1024 bytes"},
+	} {
+		i, err := tokens.NewIssuer(test.opts)
+		switch {
+		case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+			t.Errorf("got %v, want an error with %q", err, test.want)
+		case test.want == "" && err != nil:
+			t.Error(err)
+		case test.want == "": // with its defaults it works
+			if _, _, err := i.Issue(t.Context(), "shop", "secret", netip.Addr{}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

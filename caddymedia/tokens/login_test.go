@@ -1,0 +1,258 @@
+package tokens_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/tokens/memory"
+)
+
+// TestUnknownKeyCost expects an unknown key to be compared once, like a known one, with an account's hash that stays
+// the same for the key, whatever the configuration's order, and never to be let in.
+func TestUnknownKeyCost(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	cheap, dear := account("cheap", "pw1"), account("dear", "pw2")
+	var met []string
+	for n := range 40 {
+		apiKey := fmt.Sprint("nobody", n)
+		hashes := make([]string, 0, 6)
+		for _, i := range []*tokens.Issuer{f.issuer(cheap, dear), f.issuer(dear, cheap)} {
+			for _, password := range []string{"wrong", "pw1", "pw2"} {
+				_, _, err := i.Issue(t.Context(), apiKey, password, home)
+				wantCredentials(t, apiKey+" with "+password, err)
+				f.clock.Advance(time.Minute)
+			}
+			hashes = append(hashes, f.comparer.take()...)
+		}
+		if len(hashes) != 6 || len(slices.Compact(hashes)) != 1 {
+			t.Fatalf("%s was compared with %q", apiKey, hashes)
+		}
+		met = append(met, hashes[0])
+	}
+	slices.Sort(met)
+	if met = slices.Compact(met); !slices.Equal(met, []string{"pw1", "pw2"}) {
+		t.Errorf("unknown keys meet %q only", met)
+	}
+
+	_, _, err := f.issuer(cheap, dear).Issue(t.Context(), "dear", "wrong", home)
+	wantCredentials(t, "wrong password", err)
+	if hashes := f.comparer.take(); !slices.Equal(hashes, []string{"pw2"}) {
+		t.Errorf("a known key was compared with %q", hashes)
+	}
+	_, _, err = f.issuer().Issue(t.Context(), "nobody", "fake", home)
+	wantCredentials(t, "no accounts", err)
+	if hashes := f.comparer.take(); !slices.Equal(hashes, []string{"fake"}) {
+		t.Errorf("without accounts it was compared with %q", hashes)
+	}
+}
+
+// TestNoAccounts has nothing to compare with at all.
+func TestNoAccounts(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	i, err := tokens.NewIssuer(tokens.IssuerOptions{Store: f.store, Comparer: f.comparer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = i.Issue(t.Context(), "nobody", "", home)
+	wantCredentials(t, "no accounts", err)
+}
+
+// TestCVE202564526 changes everything that a client can choose: it does not get more attempts.
+func TestCVE202564526(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	i := f.issuer(account("shop", "secret"))
+	for n := range 30 {
+		_, _, err := i.Issue(t.Context(), fmt.Sprint("shop", n), fmt.Sprint("guess", n), home)
+		switch {
+		case n < 10:
+			wantCredentials(t, fmt.Sprint("attempt ", n), err)
+		case !isThrottled(err):
+			t.Errorf("attempt %d: got %v, want a ThrottledError", n, err)
+		}
+	}
+	if n := len(f.comparer.take()); n != 10 {
+		t.Errorf("%d passwords were hashed", n)
+	}
+	if _, _, err := i.Issue(t.Context(), "shop", "secret", home); !isThrottled(err) {
+		t.Errorf("the right password from there: got %v", err)
+	}
+	if _, _, err := i.Issue(t.Context(), "shop", "secret", home.Next()); err != nil {
+		t.Errorf("the right password from elsewhere: %v", err)
+	}
+	// A new configuration forgets nothing.
+	if _, _, err := f.issuer(account("shop", "new")).Issue(t.Context(), "shop", "new", home); !isThrottled(err) {
+		t.Errorf("after a reload: got %v", err)
+	}
+}
+
+// TestThrottledAlike attacks a key from everywhere: whether it exists or not, it ends after as many attempts.
+func TestThrottledAlike(t *testing.T) {
+	t.Parallel()
+	for _, apiKey := range []string{"shop", "nobody"} {
+		f := newFixture(t)
+		i := f.issuer(account("shop", "secret"))
+		client, attempts := home, 0
+		for ; attempts < 100; attempts++ {
+			client = client.Next()
+			if _, _, err := i.Issue(t.Context(), apiKey, "wrong", client); isThrottled(err) {
+				break
+			}
+		}
+		if attempts != 30 {
+			t.Errorf("%s: %d attempts", apiKey, attempts)
+		}
+	}
+}
+
+func TestSuccessIsFree(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	i := f.issuer(account("shop", "secret"))
+	for range 100 {
+		f.login(i)
+	}
+	for n := range 10 {
+		_, _, err := i.Issue(t.Context(), "shop", "wrong", home)
+		wantCredentials(t, fmt.Sprint("failure ", n), err)
+	}
+	if _, _, err := i.Issue(t.Context(), "shop", "secret", home); !isThrottled(err) {
+		t.Errorf("after 10 failures: got %v", err)
+	}
+}
+
+// TestParallelGuesses sends many guesses at once: no more of them are looked at than one after the other.
+func TestParallelGuesses(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	i := f.issuer(account("shop", "secret"))
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() { _, _, _ = i.Issue(t.Context(), "shop", "wrong", home) })
+	}
+	wg.Wait()
+	if n := len(f.comparer.take()); n != 10 {
+		t.Errorf("%d passwords were hashed", n)
+	}
+}
+
+// TestTooLong sends what would take long to hash.
+func TestTooLong(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	i := f.issuer(account("shop", "secret"))
+	long := strings.Repeat("x", 1025)
+	_, _, errKey := i.Issue(t.Context(), long, "secret", home)
+	_, _, errPassword := i.Issue(t.Context(), "shop", long, home)
+	wantCredentials(t, "key", errKey)
+	wantCredentials(t, "password", errPassword)
+	if n := len(f.comparer.take()); n != 0 {
+		t.Errorf("%d passwords were hashed", n)
+	}
+}
+
+// TestBrokenHash configures what the comparer cannot read: nobody gets in, and the log learns why.
+func TestBrokenHash(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.comparer.err = errors.New("malformed hash")
+	_, _, err := f.issuer(account("shop", "secret")).Issue(t.Context(), "shop", "secret", home)
+	wantCredentials(t, "broken hash", err)
+	if !errors.Is(err, f.comparer.err) {
+		t.Errorf("the cause is lost: %v", err)
+	}
+}
+
+// TestGate sends more logins at once than are hashed, and than may wait.
+func TestGate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var running, most atomic.Int64
+		gate := tokens.NewGate(tokens.GateOptions{Concurrent: 2, Waiting: 3, MaxWait: 10 * time.Second})
+		i, err := tokens.NewIssuer(tokens.IssuerOptions{
+			Store:    memory.New(nil),
+			Accounts: []tokens.Account{account("shop", "secret")},
+			Hashing:  gate,
+			Comparer: tokens.CompareFunc(func(hashed, plaintext []byte) (bool, error) {
+				most.Store(max(most.Load(), running.Add(1)))
+				defer running.Add(-1)
+				time.Sleep(6 * time.Second)
+				return slices.Equal(hashed, plaintext), nil
+			}),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start, next := time.Now(), home
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		answers := make(map[string]int)
+		for range 10 {
+			next = next.Next()
+			client := next
+			wg.Go(func() {
+				_, _, err := i.Issue(t.Context(), "shop", "secret", client)
+				mu.Lock()
+				defer mu.Unlock()
+				answers[fmt.Sprintf("throttled %v after %v", isThrottled(err), time.Since(start))]++
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+		want := map[string]int{
+			"throttled false after 6s": 2, "throttled true after 0s": 5,
+			"throttled false after 12s": 2, "throttled true after 10s": 1,
+		}
+		if fmt.Sprint(answers) != fmt.Sprint(want) || most.Load() != 2 {
+			t.Errorf("%d at once, answers:\n got %v\nwant %v", most.Load(), answers, want)
+		}
+	})
+}
+
+// TestGateContext ends the context of a login that waits: it costs nothing.
+func TestGateContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		var compared atomic.Int64
+		i, err := tokens.NewIssuer(tokens.IssuerOptions{
+			Store:    memory.New(nil),
+			Accounts: []tokens.Account{account("shop", "secret")},
+			Hashing:  tokens.NewGate(tokens.GateOptions{Concurrent: 1}),
+			Comparer: tokens.CompareFunc(func(_, _ []byte) (bool, error) {
+				compared.Add(1)
+				<-hold
+				return false, nil
+			}),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _, _ = i.Issue(t.Context(), "shop", "wrong", home) }()
+		synctest.Wait()
+		for range 50 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+			_, _, err := i.Issue(ctx, "shop", "wrong", home)
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, tokens.ErrCredentials) {
+				t.Fatalf("got %v, want the context's error", err)
+			}
+		}
+		close(hold)
+		synctest.Wait()
+		if n := compared.Load(); n != 1 {
+			t.Errorf("%d passwords were hashed", n)
+		}
+	})
+}

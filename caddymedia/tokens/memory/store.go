@@ -1,0 +1,137 @@
+// Package memory keeps tokens in the process: they survive a reload, but not a restart.
+package memory
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+// sweepPerSave is how many expired records a Save removes at most. More than one, so that sweeping catches up.
+const sweepPerSave = 8
+
+var errClosed = errors.New("closed")
+
+// Store is a tokens.Store in memory.
+type Store struct {
+	now func() time.Time
+
+	mu       sync.Mutex
+	records  map[tokens.ID]tokens.Record // nil when closed
+	byExpiry expiries
+}
+
+// New makes a Store with the given clock. Without one it uses time.Now.
+func New(now func() time.Time) *Store {
+	if now == nil {
+		now = time.Now //nolint:forbidigo // where the real clock comes in
+	}
+	return &Store{now: now, records: make(map[tokens.ID]tokens.Record)}
+}
+
+// Save implements tokens.Store.
+func (s *Store) Save(ctx context.Context, id tokens.ID, rec tokens.Record) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	s.records[id] = rec
+	heap.Push(&s.byExpiry, expiry{rec.Expires, id})
+	s.sweep()
+	return nil
+}
+
+// Load implements tokens.Store.
+func (s *Store) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return tokens.Record{}, err
+	}
+	rec, ok := s.records[id]
+	if !ok || !s.now().Before(rec.Expires) {
+		return tokens.Record{}, tokens.ErrUnknown
+	}
+	return rec, nil
+}
+
+// Delete implements tokens.Store.
+func (s *Store) Delete(ctx context.Context, id tokens.ID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	delete(s.records, id)
+	return nil
+}
+
+// Check implements tokens.Store.
+func (s *Store) Check(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.usable(ctx)
+}
+
+// Close implements tokens.Store.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.records, s.byExpiry = nil, nil
+	return nil
+}
+
+func (s *Store) usable(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", tokens.ErrUnavailable, err)
+	}
+	if s.records == nil {
+		return fmt.Errorf("%w: %w", tokens.ErrUnavailable, errClosed)
+	}
+	return nil
+}
+
+// sweep forgets a few expired records. One that was saved again with a later expiry stays.
+func (s *Store) sweep() {
+	now := s.now()
+	for range sweepPerSave {
+		if len(s.byExpiry) == 0 || now.Before(s.byExpiry[0].at) {
+			return
+		}
+		id := heap.Pop(&s.byExpiry).(expiry).id
+		if rec, ok := s.records[id]; ok && !now.Before(rec.Expires) {
+			delete(s.records, id)
+		}
+	}
+}
+
+type expiry struct {
+	at time.Time
+	id tokens.ID
+}
+
+// expiries is a heap, the next to expire first.
+type expiries []expiry
+
+func (e expiries) Len() int           { return len(e) }
+func (e expiries) Less(i, j int) bool { return e[i].at.Before(e[j].at) }
+func (e expiries) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
+func (e *expiries) Push(x any)        { *e = append(*e, x.(expiry)) }
+func (e *expiries) Pop() any {
+	last := len(*e) - 1
+	x := (*e)[last]
+	*e = (*e)[:last]
+	return x
+}
+
+// Interface guards
+var (
+	_ tokens.Store   = (*Store)(nil)
+	_ heap.Interface = (*expiries)(nil)
+)

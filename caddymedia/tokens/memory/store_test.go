@@ -1,0 +1,62 @@
+package memory
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/tokens/tokentest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	tokentest.Run(t, func(*testing.T) tokentest.Subject {
+		clock := new(tokentest.Clock)
+		return tokentest.Subject{Store: New(clock.Now), Now: clock.Now, Advance: clock.Advance}
+	})
+}
+
+// TestSweep saves more and more tokens and expects only those that live to take memory.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	clock := new(tokentest.Clock)
+	s := New(clock.Now)
+	for n := range 10_000 {
+		clock.Advance(time.Second)
+		rec := tokens.Record{Account: "a", Expires: clock.Now().Add(time.Minute)}
+		if err := s.Save(t.Context(), tokens.ID{byte(n), byte(n >> 8)}, rec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(s.records) > 61 || len(s.byExpiry) > 61 {
+		t.Errorf("%d records and %d entries are left of 60 that live", len(s.records), len(s.byExpiry))
+	}
+}
+
+func TestModule(t *testing.T) {
+	t.Parallel()
+	for input, wantErr := range map[string]bool{
+		"memory":             false,
+		"memory x":           true,
+		"memory {\n\tx y\n}": true,
+	} {
+		err := new(Module).UnmarshalCaddyfile(caddyfile.NewTestDispenser(input))
+		if (err != nil) != wantErr {
+			t.Errorf("%q: got error %v, want one: %v", input, err, wantErr)
+		}
+	}
+	s, err := new(Module).NewStore(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Check(context.Background()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,133 @@
+package redis
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+func init() {
+	caddy.RegisterModule(Module{})
+}
+
+// Module keeps tokens in Redis (or what speaks its protocol), where all Caddys with the same accounts share them: one
+// server, a master found through Sentinel, or a cluster.
+//
+// While Redis is away no token can be issued or checked, so nothing can be uploaded; it works again when Redis is
+// back. A token that Redis loses, because memory ran out or a master died before its replica had it, is unknown from
+// then on: callers ask for a new one.
+//
+// The Redis user needs the commands GET, SET and DEL on keys that begin with `key_prefix`. Placeholders such as
+// `{env.X}` and `{file.path}` are allowed in all texts but `key_prefix`; keep passwords in them, because this
+// configuration can be read through the admin API.
+type Module struct {
+	// One server as `redis://[<user>:<password>@]<host>[:<port>][/<db>]`, or `rediss://` for TLS. In place of
+	// `addresses`, `username`, `password` and `db`.
+	URL string `json:"url,omitempty"`
+	// The server as `<host>:<port>`. With `master_name` the Sentinels, with `cluster` some of the nodes.
+	// Default: `127.0.0.1:6379`.
+	Addresses []string `json:"addresses,omitempty"`
+	// What Sentinel calls the master. Then `addresses` are Sentinels.
+	MasterName string `json:"master_name,omitempty"`
+	// Whether the addresses are nodes of a cluster. Default: false.
+	Cluster bool `json:"cluster,omitempty"`
+	// The user. Default: the server's default user.
+	Username string `json:"username,omitempty"`
+	// The user's password. Default: none.
+	Password string `json:"password,omitempty"`
+	// The user at the Sentinels, which do not know the one at the servers. Default: none.
+	SentinelUsername string `json:"sentinel_username,omitempty"`
+	// The password at the Sentinels. Default: none.
+	SentinelPassword string `json:"sentinel_password,omitempty"`
+	// The number of the database. Default: 0.
+	DB int `json:"db,omitempty"`
+	// What all keys begin with. Caddys share tokens only when it is the same. Default: `caddymedia:token:`.
+	KeyPrefix string `json:"key_prefix,omitempty"`
+	// Whether to use TLS, for the Sentinels too. Default: false.
+	TLS bool `json:"tls,omitempty"`
+	// The certificates that the server's must come from, as PEM. It is read when the configuration loads.
+	// Default: those that the system trusts.
+	TLSCAFile string `json:"tls_ca_file,omitempty"`
+	// The name that must be in the server's certificate. Default: the host of the address.
+	TLSServerName string `json:"tls_server_name,omitempty"`
+	// The certificate to show to the server, as PEM. It is read when the configuration loads. Default: none.
+	TLSCertFile string `json:"tls_cert_file,omitempty"`
+	// The key of that certificate, as PEM.
+	TLSKeyFile string `json:"tls_key_file,omitempty"`
+	// How long to wait for the server. A command is tried twice, so a dead server is noticed after twice the time;
+	// uploads wait for that. Default: `500ms`.
+	Timeout caddy.Duration `json:"timeout,omitempty"`
+	// The most connections to a server. Default: 10 for each CPU.
+	PoolSize int `json:"pool_size,omitempty"`
+
+	options  *goredis.UniversalOptions
+	expanded *Module
+	key      string
+}
+
+// CaddyModule returns the Caddy module information.
+func (Module) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "media.tokens.redis",
+		New: func() caddy.Module { return new(Module) },
+	}
+}
+
+// Provision sets up the module. It does not connect.
+func (m *Module) Provision(caddy.Context) (err error) {
+	if m.expanded, err = m.expand(); err != nil {
+		return err
+	}
+	if err := m.expanded.check(); err != nil {
+		return err
+	}
+	digest := sha256.New()
+	if m.options, err = m.expanded.clientOptions(digest); err != nil {
+		return err
+	}
+	m.key, err = m.expanded.poolKey(digest)
+	return err
+}
+
+// PoolKey implements tokens.StoreModule.
+func (m *Module) PoolKey() string { return m.key }
+
+// NewStore implements tokens.StoreModule.
+func (m *Module) NewStore(*slog.Logger) (tokens.Store, error) {
+	quietClient()
+	return &store{
+		client:  goredis.NewUniversalClient(m.options),
+		prefix:  m.expanded.KeyPrefix,
+		timeout: attempts * time.Duration(m.expanded.Timeout),
+		now:     time.Now, //nolint:forbidigo // where the real clock comes in
+	}, nil
+}
+
+// quietClient makes the client library, which would write to standard error, write to Caddy's log instead. It has one
+// logger for all its users, so what it says goes to the debug level: errors reach the log through those who get them.
+var quietClient = sync.OnceFunc(func() { goredis.SetLogger(caddyLog{}) })
+
+type caddyLog struct{}
+
+// Printf implements the library's logger.
+func (caddyLog) Printf(_ context.Context, format string, args ...any) {
+	caddy.Log().Named("media.tokens.redis").Debug(fmt.Sprintf(format, args...))
+}
+
+// Interface guards
+var (
+	_ caddy.Module          = (*Module)(nil)
+	_ caddy.Provisioner     = (*Module)(nil)
+	_ caddyfile.Unmarshaler = (*Module)(nil)
+	_ tokens.StoreModule    = (*Module)(nil)
+)

@@ -1,0 +1,177 @@
+package redis
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+)
+
+// every is a block with every option.
+const every = `redis {
+	addresses         127.0.0.1:1 127.0.0.1:2
+	master_name       main
+	cluster           off
+	username          media
+	password          {env.TOKENS_TEST_PASSWORD}
+	sentinel_username watcher
+	sentinel_password s
+	db                3
+	key_prefix        {x}:
+	tls
+	tls_ca_file       {file}
+	tls_server_name   redis.test
+	timeout           2s
+	pool_size         7
+}`
+
+func TestEveryOption(t *testing.T) {
+	t.Setenv("TOKENS_TEST_PASSWORD", "hunter2")
+	certs := newCertificates(t)
+	input := strings.ReplaceAll(every, "{file}", certs.ca)
+	m := provision(t, input)
+	raw, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"addresses":["127.0.0.1:1","127.0.0.1:2"],"master_name":"main","username":"media",` +
+		`"password":"{env.TOKENS_TEST_PASSWORD}","sentinel_username":"watcher","sentinel_password":"s","db":3,` +
+		`"key_prefix":"{x}:","tls":true,"tls_ca_file":"` + certs.ca + `","tls_server_name":"redis.test",` +
+		`"timeout":2000000000,"pool_size":7}`
+	if string(raw) != want {
+		t.Errorf("JSON:\n got %s\nwant %s", raw, want)
+	}
+	o := m.options
+	if o.Password != "hunter2" || o.ReadTimeout != 2*time.Second || o.TLSConfig.ServerName != "redis.test" ||
+		o.TLSConfig.RootCAs == nil || o.PoolSize != 7 || o.DB != 3 || o.MasterName != "main" {
+		t.Errorf("options: %+v", o)
+	}
+	if strings.Contains(m.PoolKey(), "hunter2") {
+		t.Errorf("pool key: %s", m.PoolKey())
+	}
+	jsonNames := make(map[string]any)
+	if err := json.Unmarshal(raw, &jsonNames); err != nil {
+		t.Fatal(err)
+	}
+	names := slices.Collect(maps.Keys(m.caddyfileOptions()))
+	for name := range jsonNames {
+		if !slices.Contains(names, name) {
+			t.Errorf("%s is in the JSON, but not in the Caddyfile", name)
+		}
+	}
+}
+
+func provision(t *testing.T, input string) *Module {
+	t.Helper()
+	m := new(Module)
+	if err := m.UnmarshalCaddyfile(caddyfile.NewTestDispenser(input)); err != nil {
+		t.Fatalf("%s: %v", input, err)
+	}
+	if err := m.Provision(caddy.Context{}); err != nil {
+		t.Fatalf("%s: %v", input, err)
+	}
+	return m
+}
+
+func TestURL(t *testing.T) {
+	t.Setenv("TOKENS_TEST_URL", "rediss://u:p%40w@example.com/5")
+	m := provision(t, "redis {env.TOKENS_TEST_URL}")
+	o := m.options
+	if o.Addrs[0] != "example.com:6379" || o.Username != "u" || o.Password != "p@w" || o.DB != 5 || o.TLSConfig == nil {
+		t.Errorf("options: %+v", o)
+	}
+	if m.URL != "{env.TOKENS_TEST_URL}" || m.Password != "" {
+		t.Errorf("the configuration holds %+v", m)
+	}
+	if o := provision(t, "redis").options; o.Addrs[0] != defaultAddress || o.TLSConfig != nil {
+		t.Errorf("defaults: %+v", o)
+	}
+}
+
+func TestPoolKey(t *testing.T) {
+	t.Setenv("TOKENS_TEST_ADDRESS", "localhost:6379")
+	same := []string{"redis redis://localhost", "redis {\n\taddress localhost:6379\n}", "redis {\n\taddress {env.TOKENS_TEST_ADDRESS}\n\ttimeout 500ms\n}"}
+	key := provision(t, same[0]).PoolKey()
+	for _, input := range same {
+		if provision(t, input).PoolKey() != key {
+			t.Errorf("%q is another store than %q", input, same[0])
+		}
+	}
+	for _, input := range []string{"redis redis://localhost/1", "redis rediss://localhost", "redis redis://localhost {\n\tkey_prefix x\n}"} {
+		if provision(t, input).PoolKey() == key {
+			t.Errorf("%q is the same store as %q", input, same[0])
+		}
+	}
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	keys := make([]string, 0, 2)
+	for range 2 { // two certificates under one name
+		pem, err := os.ReadFile(newCertificates(t).ca)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(ca, pem, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, provision(t, "redis rediss://localhost {\n\ttls_ca_file "+ca+"\n}").PoolKey())
+	}
+	if keys[0] == keys[1] {
+		t.Error("another certificate is the same store")
+	}
+}
+
+func TestWrong(t *testing.T) {
+	t.Parallel()
+	noPEM := filepath.Join(t.TempDir(), "x.pem")
+	if err := os.WriteFile(noPEM, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for input, wantErr := range map[string]string{
+		"redis a b":                           "argument",
+		"redis {\n\tport 1\n}":                `unrecognized option "port"`,
+		"redis {\n\turl redis://localhost\n}": `unrecognized option "url"`,
+		"redis {\n\taddress localhost:1\n\taddresses localhost:2\n}":         `"addresses" is there twice`,
+		"redis {\n\tdb 1\n\tdb 1\n}":                                         `"db" is there twice`,
+		"redis {\n\tdb one\n}":                                               "want a number",
+		"redis {\n\tdb\n}":                                                   "want one argument",
+		"redis {\n\tusername a b\n}":                                         "want one argument",
+		"redis {\n\taddresses\n}":                                            "want at least one argument",
+		"redis {\n\ttls maybe\n}":                                            "want on or off",
+		"redis {\n\ttimeout soon\n}":                                         "timeout",
+		"redis {\n\ttimeout -1s\n}":                                          "negative",
+		"redis {\n\ttls {\n\t\tca x\n\t}\n}":                                 "unrecognized option",
+		"redis {\n\taddress localhost\n}":                                    `"localhost" is not <host>:<port>`,
+		"redis {\n\taddresses a:1 b:1\n}":                                    "cluster or master_name",
+		"redis {\n\tcluster\n\tmaster_name m\n}":                             "exclude each other",
+		"redis {\n\tcluster\n\tdb 1\n}":                                      "database 0",
+		"redis {\n\tsentinel_password x\n}":                                  "need master_name",
+		"redis {\n\ttls_ca_file x\n}":                                        "need tls",
+		"redis {\n\ttls\n\ttls_cert_file x\n}":                               "need each other",
+		"redis {\n\ttls\n\ttls_ca_file /nonexistent\n}":                      "tls_ca_file",
+		"redis {\n\ttls\n\ttls_ca_file " + noPEM + "\n}":                     "no certificate",
+		"redis {\n\tpassword {env.TOKENS_TEST_NONE}\n}":                      "TOKENS_TEST_NONE",
+		"redis redis://localhost {\n\tpassword x\n}":                         "a url excludes",
+		"redis http://:hunter2@localhost":                                    "url: want redis[s]://",
+		"redis redis://:hunter2@localhost?pool_size=3":                       "url: want redis[s]://",
+		"redis redis://:hunter2@localhost/x":                                 "url: not understood",
+		"redis redis://:hunter2@local%zzhost":                                "url: want redis[s]://",
+		"redis {\n\ttls\n\ttls_cert_file " + noPEM + "\n\ttls_key_file x\n}": "tls_key_file",
+	} {
+		m := new(Module)
+		err := m.UnmarshalCaddyfile(caddyfile.NewTestDispenser(input))
+		if err == nil {
+			err = m.Provision(caddy.Context{})
+		}
+		if err == nil || !strings.Contains(err.Error(), wantErr) {
+			t.Errorf("%q: got %v, want an error with %q", input, err, wantErr)
+		} else if strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: the password is in the error: %v", input, err)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package redis
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/tokens/tokentest"
+)
+
+// conformance runs the suite on a server whose data outlives a client.
+func conformance(t *testing.T, input string) {
+	t.Helper()
+	tokentest.Run(t, func(t *testing.T) tokentest.Subject {
+		s := open(t, input)
+		return tokentest.Subject{Store: s, Reopen: func(t *testing.T) tokens.Store {
+			s.Close()
+			return open(t, input)
+		}}
+	})
+}
+
+func TestRealPlain(t *testing.T) {
+	t.Parallel()
+	conformance(t, "redis redis://"+startPlain(t).addr())
+}
+
+// TestRealRestart kills a server that keeps its data and starts it again: the same store goes on.
+func TestRealRestart(t *testing.T) {
+	t.Parallel()
+	port, dir := freePort(t), t.TempDir()
+	args := []string{"--port", strconv.Itoa(port), "--dir", dir, "--appendonly", "yes", "--appendfsync", "always"}
+	first := start(t, port, args...)
+	s, id := open(t, "redis redis://"+first.addr()), tokens.IDOf("token")
+	if err := s.Save(t.Context(), id, record()); err != nil {
+		t.Fatal(err)
+	}
+	first.kill()
+	if _, err := s.Load(t.Context(), id); !errors.Is(err, tokens.ErrUnavailable) {
+		t.Errorf("dead: %v", err)
+	}
+	start(t, port, args...)
+	eventually(t, 10*time.Second, func() error {
+		_, err := s.Load(t.Context(), id)
+		return err
+	})
+}
+
+// TestRealFrozen stops a server while connections to it are open, and lets it go on.
+func TestRealFrozen(t *testing.T) {
+	t.Parallel()
+	server := startPlain(t)
+	s, id := open(t, "redis redis://"+server.addr()), tokens.IDOf("token")
+	if err := s.Save(t.Context(), id, record()); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if _, err := s.Load(t.Context(), id); !errors.Is(err, tokens.ErrUnavailable) || time.Since(began) > 2*time.Second {
+		t.Errorf("frozen: %v after %v", err, time.Since(began))
+	}
+	if err := server.process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 5*time.Second, func() error {
+		_, err := s.Load(t.Context(), id)
+		return err
+	})
+}
+
+// TestRealTLS uses TLS on both sides and a user that may do only what is documented.
+func TestRealTLS(t *testing.T) {
+	t.Parallel()
+	certs, port := newCertificates(t), freePort(t)
+	acl := filepath.Join(t.TempDir(), "users.acl")
+	users := "user default off\nuser media on >hunter2 ~caddymedia:token:* +get +set +del\n"
+	if err := os.WriteFile(acl, []byte(users), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start(t, port, "--port", "0", "--tls-port", strconv.Itoa(port), "--save", "", "--aclfile", acl,
+		"--tls-cert-file", certs.ca, "--tls-key-file", certs.key, "--tls-ca-cert-file", certs.ca)
+	block := func(username, serverName string) string {
+		return fmt.Sprintf("redis {\n\taddress 127.0.0.1:%d\n\tusername %s\n\tpassword hunter2\n\ttls\n\ttls_ca_file %s\n"+
+			"\ttls_cert_file %s\n\ttls_key_file %s\n\ttls_server_name %s\n}", port, username, certs.ca, certs.ca, certs.key, serverName)
+	}
+	conformance(t, block("media", "redis.test"))
+	for _, wrong := range []string{
+		block("mallory", "redis.test"),
+		block("media", "other.test"),
+		fmt.Sprintf("redis rediss://media:hunter2@127.0.0.1:%d", port), // not trusted
+		fmt.Sprintf("redis redis://media:hunter2@127.0.0.1:%d", port),  // no TLS
+		strings.ReplaceAll(block("media", "redis.test"), "}", "\tkey_prefix other:\n}"),
+	} {
+		err := open(t, wrong).Check(t.Context())
+		if !errors.Is(err, tokens.ErrUnavailable) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: got %v", wrong, err)
+		}
+	}
+}
+
+// TestRealSentinel kills the master: its replica takes over, with the tokens, and the same store goes on.
+func TestRealSentinel(t *testing.T) {
+	t.Parallel()
+	auth := []string{"--requirepass", "hunter2", "--masterauth", "hunter2"}
+	master := startPlain(t, append(auth, "--repl-diskless-sync-delay", "0")...)
+	replica := startPlain(t, append(auth, "--replicaof", "127.0.0.1 "+strconv.Itoa(master.port))...)
+	eventually(t, 20*time.Second, func() error {
+		info := admin(t, replica, "hunter2").Info(t.Context(), "replication").Val()
+		if !strings.Contains(info, "master_link_status:up") {
+			return errors.New(info)
+		}
+		return nil
+	})
+	port := freePort(t)
+	conf := filepath.Join(t.TempDir(), "sentinel.conf")
+	lines := fmt.Sprintf("port %d\nrequirepass watch\nsentinel monitor media 127.0.0.1 %d 1\nsentinel auth-pass media hunter2\n"+
+		"sentinel down-after-milliseconds media 500\nsentinel failover-timeout media 5000\n", port, master.port)
+	if err := os.WriteFile(conf, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sentinel := start(t, port, conf, "--sentinel")
+	eventually(t, 20*time.Second, func() error {
+		found, err := admin(t, sentinel, "watch").Do(t.Context(), "sentinel", "replicas", "media").Slice()
+		if err == nil && len(found) == 0 {
+			err = errors.New("the sentinel knows no replica")
+		}
+		return err
+	})
+	block := fmt.Sprintf("redis {\n\taddress %s\n\tmaster_name media\n\tpassword hunter2\n\tsentinel_password watch\n}", sentinel.addr())
+	conformance(t, block)
+
+	s, id := open(t, block), tokens.IDOf("token")
+	if err := s.Save(t.Context(), id, record()); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := admin(t, master, "hunter2").Wait(t.Context(), 1, 5*time.Second).Result(); n != 1 {
+		t.Fatalf("the replica does not have it: %v", err)
+	}
+	master.kill()
+	began := time.Now()
+	if _, err := s.Load(t.Context(), id); !errors.Is(err, tokens.ErrUnavailable) {
+		t.Errorf("at once: %v", err)
+	}
+	eventually(t, 30*time.Second, func() error {
+		asked := time.Now()
+		_, err := s.Load(t.Context(), id)
+		if d := time.Since(asked); d > 1500*time.Millisecond {
+			t.Errorf("one answer took %v", d)
+		}
+		return errors.Join(err, s.Check(t.Context()))
+	})
+	t.Logf("the replica took over after %v", time.Since(began))
+}
+
+// TestRealCluster spreads the tokens over three masters.
+func TestRealCluster(t *testing.T) {
+	t.Parallel()
+	nodes := make([]*server, 0, 3)
+	for n := range 3 {
+		bus := strconv.Itoa(freePort(t))
+		node := startPlain(t, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "2000")
+		c := admin(t, node, "")
+		if err := c.ClusterAddSlotsRange(t.Context(), n*16384/3, (n+1)*16384/3-1).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for _, other := range nodes {
+			if err := admin(t, other, "").Do(t.Context(), "cluster", "meet", "127.0.0.1", node.port, bus).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		nodes = append(nodes, node)
+	}
+	for _, node := range nodes {
+		eventually(t, 30*time.Second, func() error {
+			info := admin(t, node, "").ClusterInfo(t.Context()).Val()
+			if !strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, "cluster_known_nodes:3") {
+				return errors.New(info)
+			}
+			return nil
+		})
+	}
+	block := fmt.Sprintf("redis {\n\taddresses %s %s\n\tcluster\n}", nodes[0].addr(), nodes[1].addr())
+	conformance(t, block)
+	s := open(t, block)
+	for n := range 60 {
+		if err := s.Save(t.Context(), tokens.ID{byte(n)}, record()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, node := range nodes {
+		if size := admin(t, node, "").DBSize(t.Context()).Val(); size == 0 {
+			t.Errorf("%s holds nothing", node.addr())
+		}
+	}
+}
+
+// admin is a plain connection to one server.
+func admin(t *testing.T, s *server, password string) *goredis.Client {
+	t.Helper()
+	c := goredis.NewClient(&goredis.Options{
+		Addr: s.addr(), Password: password, Protocol: 2, DisableIdentity: true, MaxRetries: -1,
+	})
+	t.Cleanup(func() { c.Close() })
+	return c
+}

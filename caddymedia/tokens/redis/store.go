@@ -1,0 +1,101 @@
+// Package redis keeps tokens in Redis, alone, behind Sentinel or as a cluster, where several Caddys share them.
+package redis
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+// Every command names one key, so that a cluster can serve them all, and needs no more than GET, SET and DEL.
+
+// store is a tokens.Store in Redis, which lets go of expired records by itself.
+type store struct {
+	client  goredis.UniversalClient
+	prefix  string
+	timeout time.Duration // for all attempts at a command together
+	now     func() time.Time
+}
+
+// Save implements tokens.Store.
+func (s *store) Save(ctx context.Context, id tokens.ID, rec tokens.Record) error {
+	ttl := rec.Expires.Sub(s.now())
+	if ttl <= 0 {
+		return s.Delete(ctx, id) // Redis would take a lifetime of zero for an endless one
+	}
+	value, err := json.Marshal(rec)
+	if err != nil {
+		return unavailable(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return mapError(s.client.Set(ctx, s.key(id), value, max(ttl, time.Millisecond)).Err())
+}
+
+// Load implements tokens.Store.
+func (s *store) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	value, err := s.client.Get(ctx, s.key(id)).Bytes()
+	if err != nil {
+		return tokens.Record{}, mapError(err)
+	}
+	var rec tokens.Record
+	if err := json.Unmarshal(value, &rec); err != nil {
+		return tokens.Record{}, unavailable(err)
+	}
+	if !s.now().Before(rec.Expires) {
+		return tokens.Record{}, tokens.ErrUnknown
+	}
+	return rec, nil
+}
+
+// Delete implements tokens.Store.
+func (s *store) Delete(ctx context.Context, id tokens.ID) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return mapError(s.client.Del(ctx, s.key(id)).Err())
+}
+
+// Check implements tokens.Store. It writes, because a replica or a full server still reads.
+func (s *store) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return mapError(s.client.Set(ctx, s.prefix+"check", "", time.Second).Err())
+}
+
+// Close implements tokens.Store.
+func (s *store) Close() error {
+	if err := s.client.Close(); err != nil && !errors.Is(err, goredis.ErrClosed) {
+		return fmt.Errorf("closing the connections to redis: %w", err)
+	}
+	return nil
+}
+
+func (s *store) key(id tokens.ID) string {
+	return s.prefix + base64.RawURLEncoding.EncodeToString(id[:])
+}
+
+// mapError turns what the client says into what a tokens.Store answers.
+func mapError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, goredis.Nil):
+		return tokens.ErrUnknown
+	default:
+		return unavailable(err)
+	}
+}
+
+func unavailable(err error) error { return fmt.Errorf("%w: redis: %w", tokens.ErrUnavailable, err) }
+
+// Interface guards
+var _ tokens.Store = (*store)(nil)

@@ -1,0 +1,190 @@
+package redis
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"go.uber.org/goleak"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/tokens/tokentest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
+
+// open makes a store of a Caddyfile block. It is closed when the test ends.
+func open(t *testing.T, input string) *store {
+	t.Helper()
+	m := new(Module)
+	if err := m.UnmarshalCaddyfile(caddyfile.NewTestDispenser(input)); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Provision(caddy.Context{}); err != nil {
+		t.Fatal(err)
+	}
+	s, err := m.NewStore(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s.(*store)
+}
+
+// record is one that is valid during the test.
+func record() tokens.Record {
+	return tokens.Record{Account: "a", Expires: time.Now().Add(time.Hour)}
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	tokentest.Run(t, func(t *testing.T) tokentest.Subject {
+		clock, server := new(tokentest.Clock), miniredis.RunT(t)
+		openIt := func(t *testing.T) tokens.Store {
+			s := open(t, "redis redis://"+server.Addr())
+			s.now = clock.Now
+			return s
+		}
+		s := openIt(t)
+		return tokentest.Subject{
+			Store: s,
+			Now:   clock.Now,
+			Advance: func(d time.Duration) {
+				clock.Advance(d)
+				server.FastForward(d)
+			},
+			Reopen: func(t *testing.T) tokens.Store {
+				s.Close()
+				return openIt(t)
+			},
+		}
+	})
+}
+
+// TestStored looks at what is in Redis: nothing but a hash, and it goes away.
+func TestStored(t *testing.T) {
+	t.Parallel()
+	server := miniredis.RunT(t)
+	s := open(t, "redis redis://"+server.Addr()+" {\n\tkey_prefix x:\n}")
+	if err := s.Save(t.Context(), tokens.IDOf("token"), record()); err != nil {
+		t.Fatal(err)
+	}
+	keys := server.Keys()
+	if len(keys) != 1 || !strings.HasPrefix(keys[0], "x:") || len(keys[0]) != 2+43 {
+		t.Fatalf("keys: %q", keys)
+	}
+	if ttl := server.TTL(keys[0]); ttl < 59*time.Minute || ttl > time.Hour {
+		t.Errorf("TTL: %v", ttl)
+	}
+	value, _ := server.Get(keys[0])
+	var fields map[string]any
+	if err := json.Unmarshal([]byte(value), &fields); err != nil || len(fields) != 3 {
+		t.Errorf("value: %s, %v", value, err)
+	}
+	server.Set(keys[0], "something else")
+	if _, err := s.Load(t.Context(), tokens.IDOf("token")); !errors.Is(err, tokens.ErrUnavailable) {
+		t.Errorf("unreadable value: %v", err)
+	}
+}
+
+// TestDead takes the server away and brings it back: errors come at once and in time, and then it works again.
+func TestDead(t *testing.T) {
+	t.Parallel()
+	server := miniredis.RunT(t)
+	s := open(t, "redis redis://"+server.Addr())
+	id := tokens.IDOf("token")
+	if err := s.Save(t.Context(), id, record()); err != nil {
+		t.Fatal(err)
+	}
+	server.Close()
+	for range 5 {
+		start := time.Now()
+		if _, err := s.Load(t.Context(), id); !errors.Is(err, tokens.ErrUnavailable) {
+			t.Fatalf("dead: %v", err)
+		}
+		if d := time.Since(start); d > 2*time.Second {
+			t.Errorf("it took %v to notice", d)
+		}
+	}
+	if err := server.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 5*time.Second, func() error {
+		_, err := s.Load(t.Context(), id)
+		return err
+	})
+}
+
+// TestSilent connects to a server that never answers: the wait is bounded, and the context bounds it further.
+func TestSilent(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	s := open(t, "redis redis://user:hunter2@"+listener.Addr().String())
+	start := time.Now()
+	err = s.Check(t.Context())
+	if !errors.Is(err, tokens.ErrUnavailable) {
+		t.Fatalf("got %v, want ErrUnavailable", err)
+	}
+	if d := time.Since(start); d > 2*time.Second {
+		t.Errorf("it took %v to notice", d)
+	}
+	if strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("the password is in the error: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	start = time.Now()
+	if err := s.Check(ctx); !errors.Is(err, tokens.ErrUnavailable) || time.Since(start) > 400*time.Millisecond {
+		t.Errorf("with a short context: %v after %v", err, time.Since(start))
+	}
+}
+
+// TestRefused makes the server answer with errors.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	server := miniredis.RunT(t)
+	s := open(t, "redis redis://"+server.Addr())
+	for _, answer := range []string{
+		"LOADING Redis is loading the dataset in memory", "OOM command not allowed", "READONLY You can't write",
+		"NOPERM this user has no permissions", "CLUSTERDOWN The cluster is down", "MOVED 1 127.0.0.1:1", "ERR",
+	} {
+		server.SetError(answer)
+		if _, err := s.Load(t.Context(), tokens.ID{}); !errors.Is(err, tokens.ErrUnavailable) {
+			t.Errorf("%s: %v", answer, err)
+		}
+	}
+	server.SetError("")
+	server.RequireAuth("secret")
+	wrong := open(t, "redis redis://:wrong@"+server.Addr())
+	if err := wrong.Check(t.Context()); !errors.Is(err, tokens.ErrUnavailable) {
+		t.Errorf("wrong password: %v", err)
+	}
+}
+
+// eventually calls f until it succeeds.
+func eventually(t *testing.T, within time.Duration, f func() error) {
+	t.Helper()
+	var err error
+	for end := time.Now().Add(within); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if err = f(); err == nil {
+			return
+		}
+	}
+	t.Fatalf("after %v still: %v", within, err)
+}

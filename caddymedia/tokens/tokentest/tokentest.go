@@ -1,0 +1,257 @@
+// Package tokentest is the conformance suite of token stores: what the comments of tokens.Store promise, tested.
+package tokentest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+// soon is how long a record lives that is to expire: short, for stores whose time cannot be moved. Nothing relies on
+// being quicker.
+const soon = 500 * time.Millisecond
+
+// Subject is a store under test.
+type Subject struct {
+	// Store is the store.
+	Store tokens.Store
+	// Now is the store's clock. Default: time.Now.
+	Now func() time.Time
+	// Advance lets time go by for the store. Default: time.Sleep.
+	Advance func(time.Duration)
+	// Reopen closes the store and returns another one over the same data. Without it the store is taken for one
+	// that forgets everything when it is closed.
+	Reopen func(*testing.T) tokens.Store
+}
+
+var suite = []struct {
+	name string
+	run  func(*testing.T, Subject)
+}{
+	{"RoundTrip", testRoundTrip},
+	{"Unknown", testUnknown},
+	{"Replace", testReplace},
+	{"Expiry", testExpiry},
+	{"SaveExpired", testSaveExpired},
+	{"Extend", testExtend},
+	{"Delete", testDelete},
+	{"Check", testCheck},
+	{"Concurrent", testConcurrent},
+	{"Reopen", testReopen},
+	{"ContextEnded", testContextEnded},
+	{"Closed", testClosed},
+}
+
+// Run runs the suite and returns when all of it is done. Every test gets a Subject of its own; those may share their
+// data.
+func Run(t *testing.T, newSubject func(*testing.T) Subject) {
+	t.Helper()
+	t.Run("Conformance", func(t *testing.T) {
+		for _, test := range suite {
+			t.Run(test.name, func(t *testing.T) {
+				t.Parallel()
+				s := newSubject(t)
+				if s.Now == nil {
+					s.Now = time.Now //nolint:forbidigo // where the real clock comes in
+				}
+				if s.Advance == nil {
+					s.Advance = time.Sleep
+				}
+				t.Cleanup(func() { _ = s.Store.Close() })
+				test.run(t, s)
+			})
+		}
+	})
+}
+
+func testRoundTrip(t *testing.T, s Subject) {
+	id, rec := newID(), s.record("key ěš")
+	save(t, s.Store, id, rec)
+	wantRecord(t, s.Store, id, rec)
+	wantRecord(t, s.Store, id, rec)
+}
+
+func testUnknown(t *testing.T, s Subject) {
+	wantUnknown(t, s.Store, newID())
+	id := newID()
+	save(t, s.Store, id, s.record("a"))
+	id[0] ^= 1
+	wantUnknown(t, s.Store, id)
+}
+
+func testReplace(t *testing.T, s Subject) {
+	id, rec := newID(), s.record("b")
+	save(t, s.Store, id, s.record("a"))
+	save(t, s.Store, id, rec)
+	wantRecord(t, s.Store, id, rec)
+}
+
+func testExpiry(t *testing.T, s Subject) {
+	id, later, rec := newID(), newID(), s.record("b")
+	save(t, s.Store, later, rec)
+	save(t, s.Store, id, s.shortRecord("a"))
+	s.Advance(soon)
+	wantUnknown(t, s.Store, id)
+	wantRecord(t, s.Store, later, rec)
+}
+
+func testSaveExpired(t *testing.T, s Subject) {
+	id, rec := newID(), s.record("a")
+	save(t, s.Store, id, rec)
+	rec.Expires = s.Now()
+	save(t, s.Store, id, rec)
+	wantUnknown(t, s.Store, id)
+	rec.Expires = time.Time{}
+	save(t, s.Store, id, rec)
+	wantUnknown(t, s.Store, id)
+}
+
+// testExtend saves a record again, to expire later, and lets the store sweep at its first expiry.
+func testExtend(t *testing.T, s Subject) {
+	id, rec := newID(), s.record("a")
+	save(t, s.Store, id, s.shortRecord("a"))
+	save(t, s.Store, id, rec)
+	s.Advance(soon)
+	for range 10 {
+		save(t, s.Store, newID(), s.record("b"))
+	}
+	wantRecord(t, s.Store, id, rec)
+}
+
+func testDelete(t *testing.T, s Subject) {
+	id, other, rec := newID(), newID(), s.record("a")
+	save(t, s.Store, id, rec)
+	save(t, s.Store, other, rec)
+	for range 2 { // the second time it is missing
+		if err := s.Store.Delete(t.Context(), id); err != nil {
+			t.Fatalf("Delete: %v", err)
+		}
+		wantUnknown(t, s.Store, id)
+	}
+	wantRecord(t, s.Store, other, rec)
+}
+
+func testCheck(t *testing.T, s Subject) {
+	if err := s.Store.Check(t.Context()); err != nil {
+		t.Fatalf("Check: %v", err)
+	}
+}
+
+func testConcurrent(t *testing.T, s Subject) {
+	shared, rec := newID(), s.record("shared")
+	save(t, s.Store, shared, rec)
+	var wg sync.WaitGroup
+	for n := range 50 {
+		wg.Go(func() {
+			id, own := newID(), rec
+			own.Account = fmt.Sprint(n)
+			err := s.Store.Save(t.Context(), id, own)
+			got, errLoad := s.Store.Load(t.Context(), id)
+			_, errShared := s.Store.Load(t.Context(), shared)
+			if err := errors.Join(err, errLoad, errShared, s.Store.Check(t.Context())); err != nil {
+				t.Errorf("worker %d: %v", n, err)
+			} else if got.Account != own.Account {
+				t.Errorf("worker %d got the record of %s", n, got.Account)
+			}
+			if err := s.Store.Delete(t.Context(), id); err != nil {
+				t.Errorf("worker %d: Delete: %v", n, err)
+			}
+			if _, err := s.Store.Load(t.Context(), id); !errors.Is(err, tokens.ErrUnknown) {
+				t.Errorf("worker %d: Load after Delete: %v", n, err)
+			}
+		})
+	}
+	wg.Wait()
+	wantRecord(t, s.Store, shared, rec)
+}
+
+func testReopen(t *testing.T, s Subject) {
+	if s.Reopen == nil {
+		t.Skip("the store keeps nothing when it is closed")
+	}
+	id, expired, rec := newID(), newID(), s.record("a")
+	save(t, s.Store, expired, s.shortRecord("a"))
+	save(t, s.Store, id, rec)
+	s.Advance(soon)
+	again := s.Reopen(t)
+	t.Cleanup(func() { _ = again.Close() })
+	wantRecord(t, again, id, rec)
+	wantUnknown(t, again, expired)
+}
+
+func testContextEnded(t *testing.T, s Subject) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, err := range callAll(ctx, s) {
+		if !errors.Is(err, tokens.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v, want ErrUnavailable and context.Canceled", name, err)
+		}
+	}
+}
+
+func testClosed(t *testing.T, s Subject) {
+	save(t, s.Store, newID(), s.record("a"))
+	for range 2 {
+		if err := s.Store.Close(); err != nil {
+			t.Fatalf("Close: %v", err)
+		}
+	}
+	for name, err := range callAll(t.Context(), s) {
+		if !errors.Is(err, tokens.ErrUnavailable) {
+			t.Errorf("%s: got %v, want ErrUnavailable", name, err)
+		}
+	}
+}
+
+func callAll(ctx context.Context, s Subject) map[string]error {
+	_, errLoad := s.Store.Load(ctx, newID())
+	return map[string]error{
+		"Save":   s.Store.Save(ctx, newID(), s.record("a")),
+		"Load":   errLoad,
+		"Delete": s.Store.Delete(ctx, newID()),
+		"Check":  s.Store.Check(ctx),
+	}
+}
+
+func (s Subject) record(account string) tokens.Record {
+	return tokens.Record{Account: account, Fingerprint: "of " + account, Expires: s.Now().Add(time.Hour)}
+}
+
+func (s Subject) shortRecord(account string) tokens.Record {
+	rec := s.record(account)
+	rec.Expires = s.Now().Add(soon)
+	return rec
+}
+
+func newID() tokens.ID { return tokens.IDOf(rand.Text()) }
+
+func save(t *testing.T, s tokens.Store, id tokens.ID, rec tokens.Record) {
+	t.Helper()
+	if err := s.Save(t.Context(), id, rec); err != nil {
+		t.Fatalf("Save: %v", err)
+	}
+}
+
+func wantRecord(t *testing.T, s tokens.Store, id tokens.ID, want tokens.Record) {
+	t.Helper()
+	got, err := s.Load(t.Context(), id)
+	if err != nil {
+		t.Fatalf("Load: %v", err)
+	}
+	if got.Account != want.Account || got.Fingerprint != want.Fingerprint || !got.Expires.Equal(want.Expires) {
+		t.Fatalf("Load: got %+v, want %+v", got, want)
+	}
+}
+
+func wantUnknown(t *testing.T, s tokens.Store, id tokens.ID) {
+	t.Helper()
+	if _, err := s.Load(t.Context(), id); !errors.Is(err, tokens.ErrUnknown) {
+		t.Fatalf("Load: got %v, want ErrUnknown", err)
+	}
+}
