@@ -57,20 +57,21 @@ func bearerToken(header http.Header) (string, error) {
 
 // agreed gives the one value of headers that mean the same; empty if none is sent.
 func agreed(header http.Header, names ...string) (string, error) {
-	found := ""
+	var found []string
 	for _, name := range names {
 		values := header[name]
 		switch {
-		case len(values) > 1:
-			return "", errCredentials
 		case len(values) == 0:
 			continue
-		case found != "" && !equal(found, values[0]):
+		case len(values) > 1, found != nil && !equal(found[0], values[0]):
 			return "", errCredentials
 		}
-		found = values[0]
+		found = values
 	}
-	return found, nil
+	if found == nil {
+		return "", nil
+	}
+	return found[0], nil
 }
 
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

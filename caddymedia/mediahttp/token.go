@@ -59,6 +59,9 @@ func (h *Handler) generateToken(app *mediaapp.App, w http.ResponseWriter, r *htt
 	var throttled *tokens.ThrottledError
 	switch {
 	case errors.Is(err, tokens.ErrCredentials):
+		if err != tokens.ErrCredentials { // more than that: the hash in the configuration is broken
+			h.log.Error("checking a password", zap.Error(err))
+		}
 		return refuse(http.StatusUnauthorized, "wrong API key or password")
 	case errors.As(err, &throttled):
 		retryAfter(w, throttled.RetryAfter)

@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/templates"
 
 	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/storagedrivers/block"
 )
 
 func init() { caddy.RegisterModule(Functions{}) }
@@ -60,10 +61,7 @@ func (f *Functions) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	if d.NextBlock(0) {
-		return d.Errf("unknown option %q of the media functions", d.Val())
-	}
-	return nil
+	return block.Parse(d, "the media functions", nil)
 }
 
 // Interface guards

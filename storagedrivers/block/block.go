@@ -93,18 +93,29 @@ func Word(into *string, words ...string) Option {
 // OnOff is an option that is on or off. into stays nil where it is not given.
 func OnOff(into **bool) Option {
 	return func(d *caddyfile.Dispenser) error {
+		on := new(bool)
+		*into = on
+		return Switch(on)(d)
+	}
+}
+
+// Switch is an option that is on or off, and off where it is not given.
+func Switch(into *bool) Option {
+	return func(d *caddyfile.Dispenser) error {
 		var word string
-		if err := Word(&word, "on", "off")(d); err != nil {
-			return err
-		}
-		on := word == "on"
-		*into = &on
-		return nil
+		err := Word(&word, "on", "off")(d)
+		*into = word == "on"
+		return err
 	}
 }
 
 // Count is an option with a number above zero.
-func Count[N int | int64](into *N) Option {
+func Count[N int | int64](into *N) Option { return whole(into, 1, "a number above zero") }
+
+// Number is an option with a number from zero on.
+func Number[N int | int64](into *N) Option { return whole(into, 0, "a number") }
+
+func whole[N int | int64](into *N, least int64, what string) Option {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
 		value, err := argument(d)
@@ -112,8 +123,8 @@ func Count[N int | int64](into *N) Option {
 			return err
 		}
 		n, err := strconv.ParseInt(value, 10, strconv.IntSize)
-		if err != nil || n <= 0 {
-			return d.Errf("%s is a number above zero, not %q", name, value)
+		if err != nil || n < least {
+			return d.Errf("%s is %s, not %q", name, what, value)
 		}
 		*into = N(n)
 		return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers/block"
 )
 
 func init() {
@@ -47,10 +48,7 @@ func (m *Module) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	if d.NextBlock(d.Nesting()) {
-		return d.Errf("unrecognized option %q", d.Val())
-	}
-	return nil
+	return block.Parse(d, "tokens in bolt", nil)
 }
 
 // Provision sets up the module.

@@ -17,7 +17,7 @@ func TestModule(t *testing.T) {
 		{input: "bolt {env.TOKENS_TEST_DIR}/t.db", wantKey: "bolt:/srv/t.db"},
 		{input: "bolt {env.TOKENS_TEST_NONE}/t.db", wantErr: "TOKENS_TEST_NONE"},
 		{input: "bolt a b", wantErr: "argument"},
-		{input: "bolt {\n\tpath a\n}", wantErr: `unrecognized option "path"`},
+		{input: "bolt {\n\tpath a\n}", wantErr: `unknown option "path"`},
 	} {
 		m := new(Module)
 		err := m.UnmarshalCaddyfile(caddyfile.NewTestDispenser(test.input))

@@ -1,11 +1,9 @@
 package redis
 
 import (
-	"errors"
-	"strconv"
-
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/caddymedia/media/storagedrivers/block"
 )
 
 // UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:
@@ -13,14 +11,14 @@ import (
 //	redis [<url>] {
 //		addresses         <host:port...>
 //		master_name       <name>
-//		cluster           [on|off]
+//		cluster           on|off
 //		username          <name>
 //		password          <password>
 //		sentinel_username <name>
 //		sentinel_password <password>
 //		db                <number>
 //		key_prefix        <text>
-//		tls               [on|off]
+//		tls               on|off
 //		tls_ca_file       <path>
 //		tls_server_name   <name>
 //		tls_cert_file     <path>
@@ -28,8 +26,6 @@ import (
 //		timeout           <duration>
 //		pool_size         <number>
 //	}
-//
-// For `addresses` one may write `address`.
 func (m *Module) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // the name of the store
 	if d.NextArg() {
@@ -38,26 +34,19 @@ func (m *Module) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	options := m.caddyfileOptions()
-	seen := make(map[string]bool)
-	for nesting := d.Nesting(); d.NextBlock(nesting); {
-		name := d.Val()
-		if name == "address" {
-			name = "addresses"
-		}
-		set, known := options[name]
-		if !known {
-			return d.Errf("unrecognized option %q", name)
-		}
-		if seen[name] {
-			return d.Errf("option %q is there twice", name)
-		}
-		seen[name] = true
-		if err := set(d.RemainingArgs()); err != nil {
-			return d.Errf("option %q: %v", name, err)
-		}
+	options := block.Options{
+		"addresses":  block.Texts(&m.Addresses),
+		"cluster":    block.Switch(&m.Cluster),
+		"db":         block.Number(&m.DB),
+		"key_prefix": block.Text(&m.KeyPrefix),
+		"tls":        block.Switch(&m.TLS),
+		"timeout":    block.Duration(&m.Timeout),
+		"pool_size":  block.Count(&m.PoolSize),
 	}
-	return nil
+	for _, t := range m.texts()[1:] { // the url stands before the block
+		options[t.name] = block.Text(t.value)
+	}
+	return block.Parse(d, "tokens in redis", options)
 }
 
 // text is an option that is a text with placeholders.
@@ -78,64 +67,5 @@ func (m *Module) texts() []text {
 		{"tls_server_name", &m.TLSServerName},
 		{"tls_cert_file", &m.TLSCertFile},
 		{"tls_key_file", &m.TLSKeyFile},
-	}
-}
-
-// caddyfileOptions returns, for each option of the block, what takes its arguments.
-func (m *Module) caddyfileOptions() map[string]func(args []string) error {
-	options := map[string]func([]string) error{
-		"key_prefix": one(func(v string) error { m.KeyPrefix = v; return nil }),
-		"cluster":    onOff(&m.Cluster),
-		"tls":        onOff(&m.TLS),
-		"db":         number(&m.DB),
-		"pool_size":  number(&m.PoolSize),
-		"timeout": one(func(v string) error {
-			timeout, err := caddy.ParseDuration(v)
-			m.Timeout = caddy.Duration(timeout)
-			return err
-		}),
-		"addresses": func(args []string) error {
-			if len(args) == 0 {
-				return errors.New("want at least one argument")
-			}
-			m.Addresses = args
-			return nil
-		},
-	}
-	for _, t := range m.texts()[1:] { // the url stands before the block
-		options[t.name] = one(func(v string) error { *t.value = v; return nil })
-	}
-	return options
-}
-
-func one(set func(string) error) func([]string) error {
-	return func(args []string) error {
-		if len(args) != 1 {
-			return errors.New("want one argument")
-		}
-		return set(args[0])
-	}
-}
-
-func number(to *int) func([]string) error {
-	return one(func(v string) (err error) {
-		if *to, err = strconv.Atoi(v); err != nil {
-			return errors.New("want a number")
-		}
-		return nil
-	})
-}
-
-func onOff(to *bool) func([]string) error {
-	return func(args []string) error {
-		switch {
-		case len(args) == 0, len(args) == 1 && args[0] == "on":
-			*to = true
-		case len(args) == 1 && args[0] == "off":
-			*to = false
-		default:
-			return errors.New("want on or off")
-		}
-		return nil
 	}
 }

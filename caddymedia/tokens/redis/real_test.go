@@ -91,7 +91,7 @@ func TestRealTLS(t *testing.T) {
 	start(t, port, "--port", "0", "--tls-port", strconv.Itoa(port), "--save", "", "--aclfile", acl,
 		"--tls-cert-file", certs.ca, "--tls-key-file", certs.key, "--tls-ca-cert-file", certs.ca)
 	block := func(username, serverName string) string {
-		return fmt.Sprintf("redis {\n\taddress 127.0.0.1:%d\n\tusername %s\n\tpassword hunter2\n\ttls\n\ttls_ca_file %s\n"+
+		return fmt.Sprintf("redis {\n\taddresses 127.0.0.1:%d\n\tusername %s\n\tpassword hunter2\n\ttls on\n\ttls_ca_file %s\n"+
 			"\ttls_cert_file %s\n\ttls_key_file %s\n\ttls_server_name %s\n}", port, username, certs.ca, certs.ca, certs.key, serverName)
 	}
 	conformance(t, block("media", "redis.test"))
@@ -190,7 +190,7 @@ func TestRealCluster(t *testing.T) {
 			return nil
 		})
 	}
-	block := fmt.Sprintf("redis {\n\taddresses %s %s\n\tcluster\n}", nodes[0].addr(), nodes[1].addr())
+	block := fmt.Sprintf("redis {\n\taddresses %s %s\n\tcluster on\n}", nodes[0].addr(), nodes[1].addr())
 	conformance(t, block)
 	s := open(t, block)
 	for n := range 60 {
