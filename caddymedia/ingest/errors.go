@@ -82,8 +82,10 @@ func storageFailure(err error) *Failure {
 	case errors.Is(err, storagedrivers.ErrNoSpace):
 		reason, message = NoSpace, "the storage is full"
 	case errors.Is(err, storagedrivers.ErrUnavailable), errors.Is(err, storagedrivers.ErrClosed),
-		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		errors.Is(err, context.DeadlineExceeded):
 		reason, message = Unavailable, "the storage cannot be reached now, try again later"
+	case errors.Is(err, context.Canceled): // by the caller, who is gone or has stopped sending
+		reason, message = BadRequest, "the upload was broken off"
 	case errors.Is(err, storagedrivers.ErrInvalidKey):
 		reason, message = BadRequest, "the storage cannot hold an item of this name"
 	case errors.Is(err, fs.ErrPermission):

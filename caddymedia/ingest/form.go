@@ -2,8 +2,10 @@ package ingest
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"io"
+	"math"
 	"mime"
 	"mime/multipart"
 	"net/http"
@@ -50,7 +52,7 @@ type part struct {
 func newForm(body io.Reader, boundary string, limits Limits) *form {
 	buffer := readers.Get().(*bufio.Reader) // the pool holds nothing else
 	buffer.Reset(body)
-	guard := &headerGuard{r: buffer}
+	guard := &headerGuard{r: buffer, closing: []byte("--" + boundary + "--")}
 	return &form{limits: limits, buffer: buffer, guard: guard, parts: multipart.NewReader(guard, boundary)}
 }
 
@@ -78,6 +80,8 @@ func (f *form) next() (*part, error) {
 		return nil, failf(TooLarge, "the header of a part is larger than %d bytes", f.limits.MaxPartHeader)
 	case err == io.EOF: // the end is io.EOF itself; a wrapped one is a body cut short
 		return nil, io.EOF
+	case f.guard.err != nil: // what the multipart reader makes of it may hide it
+		return nil, bodyFailure(f.guard.err)
 	case err != nil:
 		return nil, bodyFailure(err)
 	}
@@ -105,9 +109,12 @@ func (f *form) describe() (*part, error) {
 	return p, nil
 }
 
+// oneMore is how much must be read to notice that a limit is passed.
+func oneMore(limit int64) int64 { return min(limit, math.MaxInt64-1) + 1 }
+
 // value reads a field.
 func (f *form) value(p *part) (string, error) {
-	b, err := io.ReadAll(io.LimitReader(p.body, f.limits.MaxFieldSize+1))
+	b, err := io.ReadAll(io.LimitReader(p.body, oneMore(f.limits.MaxFieldSize)))
 	if err != nil {
 		return "", bodyFailure(err)
 	}
@@ -146,18 +153,24 @@ func bodyFailure(err error) *Failure {
 }
 
 // headerGuard bounds what the multipart reader takes while it looks for the next part
-// and parses its header, which by itself it does up to 10 MiB.
+// and parses its header, which by itself it does up to 10 MiB. It also tells a body that
+// was cut short: where that happens in a header the multipart reader sees a good end.
 type headerGuard struct {
 	r       io.Reader
 	left    int64
 	armed   bool
 	tripped bool
+	closing []byte // the boundary after the last part
+	tail    []byte // the last bytes read
+	err     error  // of r, but for a good end
 }
 
 // guardSlack is what the multipart reader may read ahead beyond a header.
 const guardSlack = 8 << 10
 
-func (g *headerGuard) arm(limit int64) { g.left, g.armed, g.tripped = limit+guardSlack, true, false }
+func (g *headerGuard) arm(limit int64) {
+	g.left, g.armed, g.tripped = min(limit, math.MaxInt64-guardSlack)+guardSlack, true, false
+}
 
 func (g *headerGuard) disarm() (tripped bool) {
 	g.armed = false
@@ -176,5 +189,22 @@ func (g *headerGuard) Read(p []byte) (int, error) {
 	if g.armed {
 		g.left -= int64(n)
 	}
+	keep := 1 + len(g.closing) + maxPadding
+	g.tail = append(g.tail, p[max(0, n-keep):n]...)
+	g.tail = append(g.tail[:0], g.tail[max(0, len(g.tail)-keep):]...)
+	if err == io.EOF && !g.complete() { // the end is io.EOF itself
+		err = io.ErrUnexpectedEOF
+	}
+	if err != io.EOF { // the end is io.EOF itself
+		g.err = err
+	}
 	return n, err
+}
+
+// maxPadding is how much white space may follow the last boundary at the end of a body.
+const maxPadding = 64
+
+func (g *headerGuard) complete() bool {
+	before, found := bytes.CutSuffix(bytes.TrimRight(g.tail, " \t\r\n"), g.closing)
+	return found && (len(before) == 0 || before[len(before)-1] == '\n')
 }

@@ -31,12 +31,16 @@ func (it *item) stage(ctx context.Context, b *batch, body io.Reader) error {
 	if guess == nil {
 		return failf(BadRequest, "unknown alias %.64q", b.aliasName())
 	}
-	if _, err := guess.filename(it.submitted, b.subFolder(), b.now); err != nil && b.fields["alias"] != "" {
-		it.failure = asFailure(err) // sure to be refused: nothing is kept of it
-		return nil
-	}
 	limit := b.gate.largest(b.req.Kind)
 	if b.fields["alias"] != "" {
+		folder := "/" // what the form may still say of it wins over the address
+		if _, known := b.fields["sub_folder"]; known {
+			folder = b.subFolder()
+		}
+		if _, err := guess.filename(it.submitted, folder, b.now); err != nil {
+			it.failure = asFailure(err) // sure to be refused: nothing is kept of it
+			return nil
+		}
 		limit = guess.MaxSize
 	}
 	var err error
@@ -44,7 +48,7 @@ func (it *item) stage(ctx context.Context, b *batch, body io.Reader) error {
 	if it.staged, err = guess.Storage.Stage(ctx); err != nil {
 		return storageFailure(err)
 	}
-	it.size, err = copyBuffered(it.staged, io.LimitReader(body, limit+1))
+	it.size, err = copyBuffered(it.staged, io.LimitReader(body, oneMore(limit)), bodyFailure)
 	if err != nil {
 		return err
 	}
@@ -80,9 +84,9 @@ func (g *Gate) largest(kind Kind) int64 {
 	return size
 }
 
-// copyBuffered copies in large pieces; the error is a *Failure that tells the two sides
-// apart.
-func copyBuffered(dst io.Writer, src io.Reader) (int64, error) {
+// copyBuffered copies in large pieces to a storage. The error is a *Failure: readFailure
+// gives it for an error of src.
+func copyBuffered(dst io.Writer, src io.Reader, readFailure func(error) *Failure) (int64, error) {
 	w := writers.Get().(*bufio.Writer) // the pool holds nothing else
 	w.Reset(struct{ io.Writer }{dst})
 	defer func() {
@@ -96,7 +100,7 @@ func copyBuffered(dst io.Writer, src io.Reader) (int64, error) {
 	}
 	switch {
 	case from.err != nil:
-		return n, bodyFailure(from.err)
+		return n, readFailure(from.err)
 	case err != nil:
 		return n, storageFailure(err)
 	}
@@ -127,7 +131,7 @@ func (it *item) move(ctx context.Context, to *storagedrivers.Storage) error {
 		return storageFailure(err)
 	}
 	if _, err = it.staged.Seek(0, io.SeekStart); err == nil {
-		_, err = copyBuffered(staged, it.staged)
+		_, err = copyBuffered(staged, it.staged, storageFailure)
 	}
 	if err != nil {
 		return errors.Join(err, staged.Close())

@@ -60,6 +60,9 @@ func (a *App) provisionTokens(ctx caddy.Context) error {
 }
 
 func (a *App) provisionIssuer(ctx caddy.Context) error {
+	if a.TokenLifetime < 0 {
+		return errors.New("token_lifetime is negative")
+	}
 	accounts, err := a.accounts()
 	if err != nil {
 		return err
@@ -98,7 +101,7 @@ func (a *App) accounts() ([]tokens.Account, error) {
 		if err != nil {
 			return nil, fmt.Errorf("account %q: password hash: %w", key, err)
 		}
-		if algorithmOf(hash) == "" {
+		if !validHash(hash) {
 			return nil, fmt.Errorf("account %q: not a password hash; make one with: caddy hash-password --algorithm argon2id", key)
 		}
 		for _, alias := range config.Aliases {
@@ -160,6 +163,21 @@ func (c *comparer) Compare(hashed, plaintext []byte) (bool, error) {
 		return false, errors.New("unknown password hash")
 	}
 	return hash.Compare(hashed, plaintext)
+}
+
+// What the two algorithms write. A hash that was cut short would panic at a login, or fit
+// any password.
+var (
+	argon2idHash = regexp.MustCompile(`^\$argon2id\$v=19\$m=[1-9][0-9]*,t=[1-9][0-9]*,p=[1-9][0-9]*\$[A-Za-z0-9+/]{11,}\$[A-Za-z0-9+/]{22,}$`)
+	bcryptHash   = regexp.MustCompile(`^\$2[aby]\$(0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}$`)
+)
+
+func validHash(hash string) bool {
+	if bcryptHash.MatchString(hash) {
+		return true
+	}
+	_, _, err := caddyauth.DecodeHash([]byte(hash))
+	return err == nil && argon2idHash.MatchString(hash)
 }
 
 func algorithmOf(hash string) string {

@@ -211,7 +211,7 @@ func prefixOf(o *AliasOptions, standard string) (string, error) {
 	if o.Prefix == "/" {
 		return "", nil
 	}
-	prefix := cmp.Or(strings.Trim(o.Prefix, "/"), standard)
+	prefix := strings.Trim(cmp.Or(o.Prefix, standard), "/")
 	if err := storagedrivers.ValidKey(prefix); err != nil {
 		return "", fmt.Errorf("prefix: %w", err)
 	}

@@ -2,7 +2,7 @@ package mediaapp
 
 import (
 	"cmp"
-	"errors"
+	"fmt"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/ingest"
@@ -64,10 +64,24 @@ func (l *Limits) ingest() ingest.Limits {
 }
 
 func (l *Limits) validate() error {
-	smallest := min(l.MaxBody, l.MaxFieldSize, l.MaxPartHeader, l.MaxImageSize, l.MaxFileSize, l.MaxPixels,
-		int64(min(l.MaxFiles, l.MaxFields, l.LoginFailures, l.PasswordChecks)))
-	if smallest < 0 {
-		return errors.New("limits: a limit is negative")
+	for _, limit := range []struct {
+		name  string
+		value int64
+	}{
+		{"max_body", l.MaxBody},
+		{"max_files", int64(l.MaxFiles)},
+		{"max_fields", int64(l.MaxFields)},
+		{"max_field_size", l.MaxFieldSize},
+		{"max_part_header", l.MaxPartHeader},
+		{"max_image_size", l.MaxImageSize},
+		{"max_file_size", l.MaxFileSize},
+		{"max_pixels", l.MaxPixels},
+		{"login_failures", int64(l.LoginFailures)},
+		{"password_checks", int64(l.PasswordChecks)},
+	} {
+		if limit.value < 0 {
+			return fmt.Errorf("limits: %s is negative", limit.name)
+		}
 	}
 	return nil
 }

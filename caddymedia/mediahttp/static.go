@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"mime"
 	"net/http"
+	"net/url"
 	"path"
 	"strconv"
 	"strings"
@@ -25,8 +26,8 @@ func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 	return func(app *mediaapp.App, w http.ResponseWriter, r *http.Request) error {
 		name, filename, _ := strings.Cut(rest, "/")
 		alias, ok := app.Alias(kind, name)
-		if !ok || storagedrivers.ValidKey(filename) != nil {
-			return caddyhttp.Error(http.StatusNotFound, fs.ErrNotExist)
+		if !ok || storagedrivers.ValidKey(filename) != nil || encodedSlash(r.URL) {
+			return staticError(w, http.StatusNotFound, fs.ErrNotExist)
 		}
 		object, err := alias.Storage.OpenSeeker(r.Context(), alias.Key(filename))
 		if err != nil {
@@ -34,13 +35,25 @@ func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 			if status >= http.StatusInternalServerError {
 				app.CountFailure("static", strconv.Itoa(status))
 			}
-			return caddyhttp.Error(status, err)
+			return staticError(w, status, err)
 		}
 		defer object.Close()
 		setHeaders(w.Header(), alias, object.Info)
 		http.ServeContent(newFileWriter(w, object), oneRange(r), "", object.Info.ModTime, object)
 		return nil
 	}
+}
+
+// staticError leaves the answer to the site's handle_errors.
+func staticError(w http.ResponseWriter, status int, err error) error {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	return caddyhttp.Error(status, err)
+}
+
+// encodedSlash tells of an address that separates by %2F what others see as one segment:
+// no item has such an address.
+func encodedSlash(u *url.URL) bool {
+	return strings.Contains(strings.ToLower(u.EscapedPath()), "%2f")
 }
 
 // staticStatus: what is missing must not be taken for what cannot be reached.

@@ -137,7 +137,7 @@ func TestRealSentinel(t *testing.T) {
 		}
 		return err
 	})
-	block := fmt.Sprintf("redis {\n\taddress %s\n\tmaster_name media\n\tpassword hunter2\n\tsentinel_password watch\n}", sentinel.addr())
+	block := fmt.Sprintf("redis {\n\taddresses %s\n\tmaster_name media\n\tpassword hunter2\n\tsentinel_password watch\n}", sentinel.addr())
 	conformance(t, block)
 
 	s, id := open(t, block), tokens.IDOf("token")

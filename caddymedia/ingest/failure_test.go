@@ -1,0 +1,239 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"image/gif"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/local"
+)
+
+// TestStorageErrors tells a caller what kind of error it is, and nothing of its text.
+func TestStorageErrors(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		err     error
+		reason  Reason
+		message string
+	}{
+		{"full", storagedrivers.ErrNoSpace, NoSpace, "full"},
+		{"away", storagedrivers.ErrUnavailable, Unavailable, "try again later"},
+		{"closed", storagedrivers.ErrClosed, Unavailable, "try again later"},
+		{"too slow", context.DeadlineExceeded, Unavailable, "try again later"},
+		{"key", storagedrivers.ErrInvalidKey, BadRequest, "item of this name"},
+		{"forbidden", fs.ErrPermission, StorageFailed, "refuses to be written to"},
+		{"size", storagedrivers.ErrSizeMismatch, StorageFailed, "did not take"},
+		{"unforeseen", errors.New("unforeseen"), StorageFailed, "did not take"},
+	} {
+		for name, open := range storages {
+			for _, op := range []string{"stage", "commit"} {
+				if name == "memory" && op == "stage" {
+					continue // takes nothing before the commit
+				}
+				t.Run(c.name+" "+name+" "+op, func(t *testing.T) {
+					t.Parallel()
+					s := open(t, func(asked, _ string) error {
+						if asked == op || asked == "put" {
+							return fmt.Errorf("%s: %w", secret, c.err)
+						}
+						return nil
+					})
+					_, failures := upload(t, newGate(newAlias(t, DefaultAlias, s)), file("a.txt", "text"))
+					filename := "a.txt"
+					if op == "stage" {
+						filename = "" // the whole request ends there
+					}
+					wantFailure(t, failures, c.reason, filename, c.message)
+					if !strings.Contains(failures.Error(), secret) || !errors.Is(failures[0], c.err) {
+						t.Errorf("%v is not what the log needs", failures)
+					}
+					wantContents(t, s, nil)
+				})
+			}
+		}
+	}
+}
+
+func TestStorageThatIsClosed(t *testing.T) {
+	t.Parallel()
+	for name, open := range storages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, nil)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			_, failures := upload(t, newGate(newAlias(t, DefaultAlias, s)), file("a.txt", "text"))
+			wantFailure(t, failures, Unavailable, "", "try again later")
+		})
+	}
+}
+
+// TestStorageAwayAtTheMove is away only when the form has named it.
+func TestStorageAwayAtTheMove(t *testing.T) {
+	t.Parallel()
+	first, second := onMemory(t, nil), onLocal(t, func(string, string) error {
+		return fmt.Errorf("%s: %w", secret, storagedrivers.ErrUnavailable)
+	})
+	g := newGate(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
+	_, failures := upload(t, g, file("a.txt", "text"), file("b.txt", "text"), field("alias", "docs"))
+	if len(failures) != 2 {
+		t.Errorf("failures %v, want 2", failures)
+	}
+	wantFailure(t, failures, Unavailable, "a.txt", "try again later")
+	wantContents(t, first, nil)
+	wantContents(t, second, nil)
+}
+
+// TestLocalLeavesNoFile looks at the folder itself.
+func TestLocalLeavesNoFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := storagedrivers.New("local", local.New(dir, true, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
+	g := newGate(newAlias(t, DefaultAlias, s))
+	for _, parts := range [][]send{
+		{file("a.txt", "text"), file("b.exe", "text")},
+		{file("a.txt", "text"), field("alias", "nobody")},
+		{file("a.txt", "text"), file("b.txt", strings.Repeat("x", 2<<20))},
+	} {
+		if _, failures := upload(t, g, parts...); failures == nil {
+			t.Errorf("%v is stored", parts)
+		}
+	}
+	body := formBody(file("a.txt", "text"), file("b.txt", "text"))
+	if _, failures := uploadBody(t, g, bytes.NewReader(body[:len(body)-10]), Request{Kind: File}); failures == nil {
+		t.Error("half a form is stored")
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			t.Errorf("%s is left", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRootThatCannotBeMade has a path that the caller must not learn.
+func TestRootThatCannotBeMade(t *testing.T) {
+	t.Parallel()
+	blocked := filepath.Join(t.TempDir(), "blocked")
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := closed(t, storagedrivers.New("local",
+		local.New(filepath.Join(blocked, "below"), true, slog.New(slog.DiscardHandler)), storagedrivers.Options{}))
+	_, failures := upload(t, newGate(newAlias(t, DefaultAlias, s)), file("a.txt", "text"))
+	wantFailure(t, failures, StorageFailed, "", "")
+	if strings.Contains(failures[0].Message, blocked) {
+		t.Errorf("the message is %q", failures[0].Message)
+	}
+}
+
+func TestNamesAsTheyAre(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		filename, folder string
+		reason           Reason
+		message          string // empty: it is stored as it is
+	}{
+		{"Ein Bild ěšč.TXT", "", 0, ""},
+		{"a%2fb.txt", "Ein Ordner/é", 0, ""},
+		{".hidden.txt", "", BadRequest, "starts with a dot"},
+		{"a.txt ", "", BadRequest, "ends with"},
+		{"a\u200b.txt", "", BadRequest, "invisible"},
+		{"a.txt", "x.php", BadRequest, ".php"},
+		{"a.txt", ".x", BadRequest, "starts with a dot"},
+		{strings.Repeat("x", 197) + ".txt", "", BadRequest, "longer than"},
+	} {
+		t.Run(c.filename, func(t *testing.T) {
+			t.Parallel()
+			s := onMemory(t, nil)
+			alias := newAlias(t, DefaultAlias, s)
+			alias.Sanitize = false
+			// As is: a form writer would escape some of these.
+			body := "--boundary\r\nContent-Disposition: form-data; name=\"files[]\"; filename=\"" + c.filename +
+				"\"\r\n\r\ntext\r\n--boundary--\r\n"
+			items, failures := uploadBody(t, newGate(alias), strings.NewReader(body), Request{Kind: File, SubFolder: c.folder})
+			if c.message != "" {
+				wantFailure(t, failures, c.reason, c.filename, c.message)
+				wantContents(t, s, nil)
+				return
+			}
+			want := c.filename
+			if c.folder != "" {
+				want = c.folder + "/" + want
+			}
+			if failures != nil || items[0].Filename != want {
+				t.Errorf("stored %v (%v), want %q", items, failures, want)
+			}
+		})
+	}
+}
+
+func TestKeyThatIsTooLong(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, nil)
+	alias := newAlias(t, DefaultAlias, s)
+	alias.Prefix = strings.TrimSuffix(strings.Repeat(strings.Repeat("p", 200)+"/", 5), "/")
+	g := newGate(alias)
+	_, failures := upload(t, g, file("a-name-of-some-length.txt", "text"))
+	wantFailure(t, failures, BadRequest, "a-name-of-some-length.txt", "too long")
+	wantContents(t, s, nil)
+}
+
+func TestImages(t *testing.T) {
+	t.Parallel()
+	var picture bytes.Buffer
+	if err := gif.Encode(&picture, image.NewGray(image.Rect(0, 0, 4, 4)), nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		filename, content string
+		pixels            int64
+		reason            Reason
+		message           string
+	}{
+		{"a.gif", picture.String(), 16, 0, ""},
+		{"a.gif", picture.String(), 15, TooLarge, "pixels"},
+		{"a.jpg", picture.String(), 0, BadContent, "GIF"},
+		{"a.gif", "text", 0, BadContent, ""},
+		{"a.gif", "", 0, BadContent, "empty"},
+		{"a.pdf", picture.String(), 0, BadContent, ".pdf"},
+		{"a.svg", "<svg><script/></svg>", 0, BadContent, ""},
+	} {
+		t.Run(c.filename+" "+c.message, func(t *testing.T) {
+			t.Parallel()
+			s := onLocal(t, nil)
+			alias := newAlias(t, DefaultAlias, s)
+			alias.Kind, alias.Prefix = Image, "img/content"
+			alias.Extensions = map[string]bool{"gif": true, "jpg": true, "svg": true}
+			alias.Imaging.MaxPixels = c.pixels
+			_, failures := uploadBody(t, newGate(alias), bytes.NewReader(formBody(file(c.filename, c.content))), Request{Kind: Image})
+			if c.message == "" && c.reason == 0 {
+				if failures != nil {
+					t.Error(failures)
+				}
+				wantContents(t, s, map[string]string{"img/content/" + c.filename: c.content})
+				return
+			}
+			wantFailure(t, failures, c.reason, c.filename, c.message)
+			wantContents(t, s, nil)
+		})
+	}
+}

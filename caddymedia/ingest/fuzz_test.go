@@ -1,0 +1,51 @@
+package ingest
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// FuzzForm gives any bytes for a form: no panic, all files or none, and no bytes but
+// those of the body.
+func FuzzForm(f *testing.F) {
+	whole := formBody(field("alias", "docs"), file("a.txt", "first"), field("sub_folder", "x/y"), file("b.txt", "second"))
+	f.Add(whole, boundary)
+	f.Add(whole[:len(whole)/2], boundary)
+	f.Add(bytes.ReplaceAll(whole, []byte("\r\n"), []byte("\n")), boundary)
+	f.Add([]byte("--\r\n\r\n----"), "")
+	f.Add([]byte("--b\r\nContent-Disposition: form-data; name=files; filename*=UTF-8''%41.txt\r\n\r\nx\r\n--b--"), "b")
+	f.Add([]byte("--b\r\nContent-Disposition: form-data; name=files; filename=a.txt\r\n"+
+		"Content-Transfer-Encoding: quoted-printable\r\n\r\n=41=\r\n--b--"), "b")
+	f.Add([]byte("--"+strings.Repeat("b", 5000)+"\r\n\r\n"), strings.Repeat("b", 5000))
+	f.Fuzz(func(t *testing.T, body []byte, boundary string) {
+		first, second := onMemory(t, nil), onMemory(t, nil)
+		g := newGate(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
+		g.Limits = Limits{MaxFiles: 5, MaxFields: 5, MaxFieldSize: 100, MaxPartHeader: 1 << 10}
+		read := func(body io.Reader) []Item {
+			items, err := g.Form(t.Context(), body, boundary, Request{Kind: File})
+			checked(t, items, err)
+			return items
+		}
+		items := read(bytes.NewReader(body))
+		stored := 0
+		for _, s := range []map[string]string{contents(t, first), contents(t, second)} {
+			stored += len(s)
+			for key, value := range s {
+				if !bytes.Contains(body, []byte(value)) && !bytes.Contains(body, []byte("quoted-printable")) {
+					t.Errorf("%s holds %q, which is not in the body", key, value)
+				}
+			}
+		}
+		if stored != len(items) {
+			t.Errorf("%d items are stored and %d told", stored, len(items))
+		}
+		if len(body) < 4<<10 {
+			if again := read(iotest.OneByteReader(bytes.NewReader(body))); len(again) != len(items) {
+				t.Errorf("%d items of the body byte by byte, %d of it at once", len(again), len(items))
+			}
+		}
+	})
+}

@@ -1,0 +1,285 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime/multipart"
+	"net/textproto"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/naming"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/local"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// boundary of every form that the tests build themselves.
+const boundary = "boundary"
+
+// noon is when all of these uploads happen.
+var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+// secret stands for what no caller may ever read.
+const secret = "dial tcp 10.1.2.3:21: /srv/secret/place refused secret-key"
+
+// send is one part of a form: a file where it has a filename.
+type send struct {
+	name, filename, value string
+}
+
+func file(filename, value string) send { return send{"files[]", filename, value} }
+
+func field(name, value string) send { return send{name: name, value: value} }
+
+// formBody writes a form as browsers do.
+func formBody(parts ...send) []byte {
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	if err := w.SetBoundary(boundary); err != nil {
+		panic(err)
+	}
+	for _, p := range parts {
+		disposition := fmt.Sprintf("form-data; name=%q", p.name)
+		if p.filename != "" {
+			disposition += fmt.Sprintf("; filename=%q", p.filename)
+		}
+		part, err := w.CreatePart(textproto.MIMEHeader{"Content-Disposition": {disposition}})
+		if err == nil {
+			_, err = io.WriteString(part, p.value)
+		}
+		if err != nil {
+			panic(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		panic(err)
+	}
+	return body.Bytes()
+}
+
+// newAlias gives an alias for files that takes the root of its own folder.
+func newAlias(t testing.TB, name string, s *storagedrivers.Storage) *Alias {
+	t.Helper()
+	root, err := naming.ParseFormat("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Alias{
+		Kind: File, Name: name, Storage: s, Prefix: "file/" + name, SubFolder: root, Sanitize: true,
+		Extensions: map[string]bool{"txt": true, "pdf": true}, MaxSize: 1 << 20,
+		CacheControl: "no-cache", BaseURL: "https://cdn.example",
+	}
+}
+
+// newGate gives a gate under a clock that stands still.
+func newGate(aliases ...*Alias) *Gate {
+	g := &Gate{
+		Aliases: map[Kind]map[string]*Alias{Image: {}, File: {}},
+		Limits:  Limits{MaxFiles: 200, MaxFields: 100, MaxFieldSize: 8 << 10, MaxPartHeader: 16 << 10},
+		Now:     func() time.Time { return noon },
+	}
+	for _, a := range aliases {
+		g.Aliases[a.Kind][a.Name] = a
+	}
+	return g
+}
+
+func onMemory(t testing.TB, fail func(op, key string) error) *storagedrivers.Storage {
+	t.Helper()
+	d := memory.New()
+	d.Fail = fail
+	return closed(t, storagedrivers.New("memory", d, storagedrivers.Options{}))
+}
+
+// onLocal gives a storage in a folder of its own; fail is asked before "stage" and
+// "commit".
+func onLocal(t testing.TB, fail func(op, key string) error) *storagedrivers.Storage {
+	t.Helper()
+	d := local.New(t.TempDir(), false, slog.New(slog.DiscardHandler))
+	return closed(t, storagedrivers.New("local", &faulty{Driver: d, fail: fail}, storagedrivers.Options{}))
+}
+
+func closed(t testing.TB, s *storagedrivers.Storage) *storagedrivers.Storage {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("closing storage %s: %v", s.Name(), err)
+		}
+	})
+	return s
+}
+
+// storages are the two sorts: one that takes bytes where they stay, and one that does
+// not.
+var storages = map[string]func(testing.TB, func(op, key string) error) *storagedrivers.Storage{
+	"memory": onMemory, "local": onLocal,
+}
+
+// faulty is a local driver with faults.
+type faulty struct {
+	*local.Driver
+	fail func(op, key string) error
+}
+
+func (d *faulty) Stage(ctx context.Context) (storagedrivers.Staged, error) {
+	if err := d.ask("stage", ""); err != nil {
+		return nil, err
+	}
+	st, err := d.Driver.Stage(ctx)
+	return &faultyStaged{st, d}, err
+}
+
+func (d *faulty) ask(op, key string) error {
+	if d.fail == nil {
+		return nil
+	}
+	return d.fail(op, key)
+}
+
+type faultyStaged struct {
+	storagedrivers.Staged
+	driver *faulty
+}
+
+func (st *faultyStaged) Read(p []byte) (int, error) {
+	if err := st.driver.ask("read", ""); err != nil {
+		return 0, err
+	}
+	return st.Staged.Read(p)
+}
+
+func (st *faultyStaged) Commit(ctx context.Context, key string, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
+	if err := st.driver.ask("commit", key); err != nil {
+		return storagedrivers.Info{}, err
+	}
+	return st.Staged.Commit(ctx, key, opts)
+}
+
+func (st *faultyStaged) Close() error {
+	return errors.Join(st.Staged.Close(), st.driver.ask("close", ""))
+}
+
+// at fails the nth time that an object is to get its name.
+func at(n int, err error) func(op, key string) error {
+	var mu sync.Mutex
+	return func(op, _ string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if op == "put" || op == "commit" {
+			if n--; n == 0 {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// upload gives the parts to the default alias for files.
+func upload(t testing.TB, g *Gate, parts ...send) ([]Item, Failures) {
+	t.Helper()
+	return uploadBody(t, g, bytes.NewReader(formBody(parts...)), Request{Kind: File})
+}
+
+// uploadBody checks what holds for every answer: items or failures, and never a secret.
+func uploadBody(t testing.TB, g *Gate, body io.Reader, req Request) ([]Item, Failures) {
+	t.Helper()
+	items, err := g.Form(t.Context(), body, boundary, req)
+	return items, checked(t, items, err)
+}
+
+func checked(t testing.TB, items []Item, err error) Failures {
+	t.Helper()
+	if err == nil {
+		if len(items) == 0 {
+			t.Error("neither items nor an error")
+		}
+		return nil
+	}
+	var failures Failures
+	if !errors.As(err, &failures) || len(failures) == 0 {
+		t.Fatalf("error %v (%T), want Failures", err, err)
+	}
+	if items != nil {
+		t.Errorf("items %v beside the error %v", items, err)
+	}
+	for _, f := range failures {
+		if f.Message == "" {
+			t.Errorf("failure without a message: %+v", f)
+		}
+		for word := range strings.FieldsSeq(secret) {
+			if strings.Contains(f.Message, word) {
+				t.Errorf("the message %q tells %q", f.Message, word)
+			}
+		}
+	}
+	return failures
+}
+
+// contents gives all that a storage holds.
+func contents(t testing.TB, s *storagedrivers.Storage) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for info, err := range s.All(context.Background(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, _, err := s.Open(context.Background(), info.Key, storagedrivers.Range{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(r)
+		if err := errors.Join(err, r.Close()); err != nil {
+			t.Fatal(err)
+		}
+		found[info.Key] = string(b)
+	}
+	return found
+}
+
+func wantContents(t testing.TB, s *storagedrivers.Storage, want map[string]string) {
+	t.Helper()
+	got := contents(t, s)
+	for key, value := range want {
+		if have, ok := got[key]; !ok || have != value {
+			t.Errorf("%s holds %.40q (there: %t), want %.40q", key, have, ok, value)
+		}
+		delete(got, key)
+	}
+	for key := range got {
+		t.Errorf("%s is there, unwanted", key)
+	}
+}
+
+func put(t testing.TB, s *storagedrivers.Storage, key, value string) {
+	t.Helper()
+	_, err := s.Put(t.Context(), key, strings.NewReader(value), storagedrivers.PutOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantFailure(t testing.TB, failures Failures, reason Reason, filename, message string) {
+	t.Helper()
+	if len(failures) == 0 {
+		t.Errorf("no failure, want %q", message)
+		return
+	}
+	if f := failures[0]; f.Reason != reason || f.Filename != filename || !strings.Contains(f.Message, message) {
+		t.Errorf("failure %d %q of %q, want %d %q of %q", f.Reason, f.Message, f.Filename, reason, message, filename)
+	}
+}
+
+func filenames(items []Item) []string {
+	names := make([]string, len(items))
+	for i, it := range items {
+		names[i] = it.Filename
+	}
+	return names
+}

@@ -1,0 +1,88 @@
+package ingest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// TestTruncatedBody cuts a form at every byte: whatever is missing, nothing is stored.
+func TestTruncatedBody(t *testing.T) {
+	t.Parallel()
+	body := formBody(
+		field("alias", "content"), file("a.txt", "first\r\n--bound"), field("sub_folder", "folder"),
+		file("b.txt", ""), send{"files[]", "c.txt", "third\n"},
+	)
+	for _, lines := range []string{"\r\n", "\n"} {
+		for name, open := range storages {
+			t.Run(fmt.Sprintf("%s %q", name, lines), func(t *testing.T) {
+				t.Parallel()
+				body := bytes.ReplaceAll(body, []byte("\r\n"), []byte(lines))
+				complete := len(body) - len(lines) // the last line break may be missing
+				s := open(t, nil)
+				g := newGate(newAlias(t, DefaultAlias, s))
+				for n := range complete {
+					_, failures := uploadBody(t, g, bytes.NewReader(body[:n]), Request{Kind: File})
+					if failures == nil {
+						t.Fatalf("%d of %d bytes are taken for a form: %q", n, len(body), body[:n])
+					}
+					wantFailure(t, failures, BadRequest, "", "")
+				}
+				wantContents(t, s, nil)
+				if _, failures := uploadBody(t, g, bytes.NewReader(body[:complete]), Request{Kind: File}); failures != nil {
+					t.Errorf("the form without its last line break: %v", failures)
+				}
+			})
+		}
+	}
+}
+
+// TestBodyThatBreaksOff gives an error of the connection in place of an early end.
+func TestBodyThatBreaksOff(t *testing.T) {
+	t.Parallel()
+	body := formBody(file("a.txt", "first"), file("b.txt", "second"))
+	s := onMemory(t, nil)
+	g := newGate(newAlias(t, DefaultAlias, s))
+	for n := range len(body) - len("--\r\n") {
+		broken := io.MultiReader(bytes.NewReader(body[:n]), iotest.ErrReader(errors.New(secret)))
+		if _, failures := uploadBody(t, g, broken, Request{Kind: File}); failures == nil {
+			t.Errorf("%d of %d bytes are taken for a form", n, len(body))
+		}
+	}
+	wantContents(t, s, nil)
+}
+
+// TestBodyInSmallPieces: how the bytes arrive makes no difference.
+func TestBodyInSmallPieces(t *testing.T) {
+	t.Parallel()
+	body := formBody(file("a.txt", "first"), file("b.txt", strings.Repeat("second", 5000)))
+	for name, reader := range map[string]func(io.Reader) io.Reader{
+		"one byte": iotest.OneByteReader, "half": iotest.HalfReader, "end with the data": iotest.DataErrReader,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := onMemory(t, nil)
+			_, failures := uploadBody(t, newGate(newAlias(t, DefaultAlias, s)), reader(bytes.NewReader(body)), Request{Kind: File})
+			if failures != nil {
+				t.Error(failures)
+			}
+			wantContents(t, s, map[string]string{
+				"file/content/a.txt": "first", "file/content/b.txt": strings.Repeat("second", 5000),
+			})
+		})
+	}
+}
+
+func TestEpilogueIsIgnored(t *testing.T) {
+	t.Parallel()
+	body := append(formBody(file("a.txt", "first")), "epilogue\r\n--boundary\r\nwhatever"...)
+	s := onMemory(t, nil)
+	if _, failures := uploadBody(t, newGate(newAlias(t, DefaultAlias, s)), bytes.NewReader(body), Request{Kind: File}); failures != nil {
+		t.Error(failures)
+	}
+	wantContents(t, s, map[string]string{"file/content/a.txt": "first"})
+}

@@ -1,0 +1,170 @@
+package integration
+
+import (
+	"mime"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const sandbox = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
+
+// TestStaticTypes: what a browser is told of an item, whatever the uploader said of it.
+func TestStaticTypes(t *testing.T) {
+	s := staticSite(t, "media")
+	all := samples(t)
+	for _, c := range []struct {
+		image             bool
+		name, content     string
+		contentType, save string
+		policy            string
+	}{
+		{true, "a.jpg", all["jpg"], "image/jpeg", "", ""},
+		{true, "a.JPEG", all["jpg"], "image/jpeg", "", ""},
+		{true, "a.png", all["png"], "image/png", "", ""},
+		{true, "a.gif", all["gif"], "image/gif", "", ""},
+		{true, "a.svg", all["svg"], "image/svg+xml", "", sandbox},
+		{false, "a.pdf", all["pdf"], "application/pdf", "", ""},
+		{false, "a.txt", "<script>1</script>", "text/plain; charset=utf-8", "", ""},
+		{false, "a.mp3", "ID3\x03\x00\x00\x00\x00\x00\x00", "audio/mpeg", "", ""},
+		{false, "a.zip", all["zip"], "application/zip", "a.zip", ""},
+		{false, "My Archive ěšč \"1\".zip", all["zip"], "application/zip", "My Archive ěšč \"1\".zip", ""},
+		{false, "a.html", "<!doctype html><p>x", "text/html; charset=utf-8", "a.html", sandbox},
+		{false, "a.xml", "<a/>", "application/xml", "a.xml", sandbox},
+		{false, "b.svg", all["svg"], "image/svg+xml", "", sandbox},
+		{false, "a.json", "{}", "application/json", "a.json", ""},
+		{false, "a.js", "alert(1)", "text/javascript; charset=utf-8", "a.js", ""},
+		{false, "a.css", "a{}", "text/css; charset=utf-8", "a.css", ""},
+		{false, "a.md", "# x", "text/markdown; charset=utf-8", "a.md", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			upload := s.uploadFile
+			if c.image {
+				upload = s.uploadImage
+			}
+			part := file(c.name, c.content)
+			part.header = "Content-Type: text/html\r\n" // a second one, which counts no more than the first
+			r := s.fetch(t, upload(t, part).one(t).FullPath)
+			if r.status != http.StatusOK || r.body != c.content {
+				t.Fatalf("%d %q", r.status, r.body)
+			}
+			for name, want := range map[string]string{
+				"Content-Type": c.contentType, "Content-Security-Policy": c.policy, "X-Content-Type-Options": "nosniff", "Set-Cookie": "",
+			} {
+				if got := r.header.Get(name); got != want {
+					t.Errorf("%s %q, want %q", name, got, want)
+				}
+			}
+			disposition := r.header.Get("Content-Disposition")
+			if c.save == "" {
+				if disposition != "" {
+					t.Errorf("Content-Disposition %q, want none", disposition)
+				}
+				return
+			}
+			kind, params, err := mime.ParseMediaType(disposition)
+			if err != nil || kind != "attachment" || params["filename"] != c.save {
+				t.Errorf("Content-Disposition %q, want an attachment called %s", disposition, c.save)
+			}
+		})
+	}
+}
+
+// TestActiveSVG: refused by default; where it is kept it is served without any rights.
+func TestActiveSVG(t *testing.T) {
+	s := startSite(t, basic+"image_alias keep {\nsvg keep\n}\nimage_alias off {\nsvg off\n}", "media")
+	for name, inner := range map[string]string{
+		"script":  `<script>alert(1)</script>`,
+		"handler": `<rect onload="alert(1)"/>`,
+		"link":    `<a href="javascript:alert(1)"><rect/></a>`,
+		"image":   `<image href="https://evil.example/x.png"/>`,
+		"foreign": `<foreignObject><body xmlns="http://www.w3.org/1999/xhtml"/></foreignObject>`,
+		"use":     `<use href="https://evil.example/x.svg#a"/>`,
+	} {
+		picture := `<svg xmlns="http://www.w3.org/2000/svg">` + inner + `</svg>`
+		t.Run(name, func(t *testing.T) {
+			s.uploadImage(t, file("a.svg", picture)).failures(t, http.StatusUnsupportedMediaType)
+			r := s.fetch(t, s.uploadImage(t, field("alias", "keep"), file("a.svg", picture)).one(t).FullPath)
+			if r.body != picture || r.header.Get("Content-Security-Policy") != sandbox {
+				t.Errorf("%q with policy %q", r.body, r.header.Get("Content-Security-Policy"))
+			}
+		})
+	}
+	entity := `<!DOCTYPE svg [<!ENTITY x SYSTEM "file:///etc/passwd">]><svg xmlns="http://www.w3.org/2000/svg"><text>&x;</text></svg>`
+	s.uploadImage(t, file("a.svg", entity)).failures(t, http.StatusUnsupportedMediaType)
+	s.uploadImage(t, field("alias", "off"), file("a.svg", svgPicture)).failures(t, http.StatusUnsupportedMediaType)
+	s.uploadImage(t, file("a.svg", svgPicture)).one(t)
+}
+
+// templateSite runs templates with the media functions on the pages of a folder.
+func templateSite(t *testing.T, media string) (s *site, pages string) {
+	t.Helper()
+	pages = tempFolder(t)
+	return startSite(t, media, "encode gzip\nmedia\nroot * "+pages+"\ntemplates {\nextensions {\nmedia\n}\n}\nfile_server"), pages
+}
+
+func writePage(t *testing.T, pages, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(pages, name), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTemplateFunctions: the addresses of aliases in a page, and an alias that is not
+// there breaks the page and not the site.
+func TestTemplateFunctions(t *testing.T) {
+	media := basic + "image_alias own {\ncdn_base https://img.example\n}\n"
+	const page = `{{image_path "content"}} {{file_path "content"}} {{image_path "own"}}/{{"a.jpg"}}`
+	s, pages := templateSite(t, media)
+	writePage(t, pages, "page.html", page)
+	writePage(t, pages, "unknown.html", `{{image_path "none"}}`)
+	writePage(t, pages, "kind.html", `{{file_path "own"}}`)
+	checkAll(t, s, []httpCase{
+		{name: "no cdn_base", path: "/page.html", wantStatus: 200, wantBody: "/static/img/content /static/file/content https://img.example/static/img/own/a.jpg"},
+		{name: "unknown alias", path: "/unknown.html", wantStatus: 500},
+		{name: "alias of the other kind", path: "/kind.html", wantStatus: 500},
+	})
+	s.waitForLog(t, `unknown alias \"none\"`)
+
+	s, pages = templateSite(t, media+"cdn_base https://cdn.example/\n")
+	writePage(t, pages, "page.html", page)
+	checkAll(t, s, []httpCase{{
+		name: "cdn_base", path: "/page.html", wantStatus: 200,
+		wantBody: "https://cdn.example/static/img/content https://cdn.example/static/file/content https://img.example/static/img/own/a.jpg",
+	}})
+}
+
+// TestTemplatesOfStrangers: nothing that is uploaded is ever run as a template, and what
+// the caller named it reaches no template either.
+func TestTemplatesOfStrangers(t *testing.T) {
+	t.Setenv("MEDIA_TEST_SECRET", "top-secret")
+	const code = `{{env "MEDIA_TEST_SECRET"}}{{readFile "page.html"}} {env.MEDIA_TEST_SECRET}`
+	s, pages := templateSite(t, account+atRoot+"sanitize off\n}\nfile_alias content {\nextensions html txt md\n}")
+	writePage(t, pages, "page.html", "top-secret")
+	for _, name := range []string{"a.html", "a.txt", "a.md", "{env.MEDIA_TEST_SECRET}.txt", `{{env "MEDIA_TEST_SECRET"}}.html`} {
+		content := code
+		if strings.HasSuffix(name, ".html") {
+			content = "<!doctype html>" + code
+		}
+		up := s.uploadFile(t, file(name, content))
+		got := up.one(t)
+		if got.Filename != name {
+			t.Errorf("filename %q, want %q", got.Filename, name)
+		}
+		r := s.fetch(t, got.FullPath)
+		if r.body != content {
+			t.Errorf("%s is served as %q", name, r.body)
+		}
+		if strings.Contains(up.body+r.body, "top-secret") {
+			t.Errorf("%s: the secret is out", name)
+		}
+		if strings.HasSuffix(name, ".html") && (r.header.Get("Content-Security-Policy") != sandbox || !strings.HasPrefix(r.header.Get("Content-Disposition"), "attachment")) {
+			t.Errorf("%s: headers %v", name, r.header)
+		}
+	}
+	if log := s.logged(t); strings.Contains(log, "top-secret") {
+		t.Error("the secret is logged")
+	}
+}

@@ -1,0 +1,97 @@
+package integration
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// prompt is generous for a machine under load, and far below the minute that a server
+// waits for a body which does not come.
+const prompt = 10 * time.Second
+
+// TestExpectContinue: who asks before sending a body gets the refusal at once.
+func TestExpectContinue(t *testing.T) {
+	s := startSite(t, basic+limits, "media")
+	token := s.token(t, apiKey)
+	credentials := "HTTP_SERVICE_API_KEY: " + apiKey + "\r\nHTTP_SERVICE_ACCESS_TOKEN: " + token + "\r\n"
+	const multipart = "Content-Type: multipart/form-data; boundary=x\r\n"
+	for name, c := range map[string]struct {
+		head string
+		want int
+	}{
+		"no credentials": {"POST /api/upload/image HTTP/1.1\r\n" + multipart + "Content-Length: 1000000000\r\n", 401},
+		"wrong token":    {"POST /api/upload/image HTTP/1.1\r\nAuthorization: Bearer x\r\n" + multipart + "Content-Length: 1000000000\r\n", 401},
+		"too large":      {"POST /api/upload/image HTTP/1.1\r\n" + credentials + multipart + "Content-Length: 1000000000\r\n", 413},
+		"no form":        {"POST /api/upload/image HTTP/1.1\r\n" + credentials + "Content-Length: 1000\r\n", 415},
+		"alias twice":    {"POST /api/upload/image?alias=a&alias=b HTTP/1.1\r\n" + credentials + multipart + "Content-Length: 1000\r\n", 400},
+		"chunked":        {"POST /api/upload/image HTTP/1.1\r\n" + multipart + "Transfer-Encoding: chunked\r\n", 401},
+		"PUT":            {"PUT /api/upload/image HTTP/1.1\r\nContent-Length: 1000\r\n", 405},
+		"token, json":    {"POST /api/auth/generateToken HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n", 415},
+	} {
+		for expect, line := range map[string]string{"asking": "Expect: 100-continue\r\n", "not asking": ""} {
+			t.Run(name+" "+expect, func(t *testing.T) {
+				conn := s.dial(t)
+				conn.SetDeadline(time.Now().Add(prompt))
+				fmt.Fprintf(conn, "%sHost: media.test\r\n%s\r\n", strings.Replace(c.head, "HTTP/1.1\r\n", "HTTP/1.1\r\n"+line, 1), "")
+				r := readAnswer(t, conn)
+				if r.status != c.want {
+					t.Errorf("status %d, want %d: %s", r.status, c.want, r.body)
+				}
+			})
+		}
+	}
+}
+
+// TestExpectContinueAccepted: a good upload is asked for and taken.
+func TestExpectContinueAccepted(t *testing.T) {
+	s := startSite(t, basic, "media")
+	client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: prompt}}
+	defer client.CloseIdleConnections()
+	r := s.request(t, http.MethodPost, "/api/upload/image",
+		merged(s.credentials(t), formType, headers("Expect", "100-continue")), strings.NewReader(form(file("a.gif", gifOf(t)))))
+	s.send(t, client, r).one(t)
+}
+
+// TestBodyCutShort: a client that declares more than it sends gets 400, if it is still
+// there, and leaves nothing in the storage; the server goes on.
+func TestBodyCutShort(t *testing.T) {
+	s := startSite(t, basic, "media")
+	token := s.token(t, apiKey)
+	body := form(file("a.gif", gifOf(t)), file("b.gif", gifOf(t)))
+	head := func(length string) string {
+		return "POST /api/upload/image HTTP/1.1\r\nHost: media.test\r\nAuthorization: Bearer " + token + "\r\n" +
+			"Content-Type: multipart/form-data; boundary=" + formBoundary + "\r\n" + length + "\r\n\r\n"
+	}
+	declared := head(fmt.Sprintf("Content-Length: %d", len(body)))
+	for name, request := range map[string]string{
+		"nothing":          declared,
+		"in a file":        declared + body[:len(body)/2+30],
+		"in a header":      declared + body[:40],
+		"between files":    declared + body[:strings.LastIndex(body, "--"+formBoundary+"\r\n")],
+		"before the end":   declared + body[:len(body)-len("--\r\n")],
+		"chunk cut":        head("Transfer-Encoding: chunked") + fmt.Sprintf("%x\r\n%s", len(body), body[:len(body)/2]),
+		"last chunk lacks": head("Transfer-Encoding: chunked") + fmt.Sprintf("%x\r\n%s\r\n", len(body)/2, body[:len(body)/2]),
+		"no chunk":         head("Transfer-Encoding: chunked") + body,
+	} {
+		t.Run(name, func(t *testing.T) {
+			conn := s.dial(t)
+			conn.SetDeadline(time.Now().Add(prompt))
+			io.WriteString(conn, request)
+			conn.(*net.TCPConn).CloseWrite()
+			readAnswer(t, conn).failures(t, http.StatusBadRequest)
+			s.wantNothing(t)
+
+			gone := s.dial(t)
+			io.WriteString(gone, request)
+			gone.Close()
+		})
+	}
+	s.waitForLog(t, "ends too early")
+	s.wantNothing(t)
+	s.uploadImage(t, file("a.gif", gifOf(t))).one(t)
+}

@@ -1,0 +1,88 @@
+package integration
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// logFilter is the one of Caddyfile.example, which a test there compares.
+const logFilter = `format filter {
+	request>headers>Http_service_api_key delete
+	request>headers>Http_service_access_token delete
+	request>headers>Service-Api-Key delete
+	request>headers>Service-Access-Token delete
+	request>headers>Authorization delete
+}
+`
+
+// TestLogsHaveNoSecrets: with the filter of Caddyfile.example neither the access log nor
+// the error log nor the debug log ever holds a key, a password or a token.
+func TestLogsHaveNoSecrets(t *testing.T) {
+	for name, drop := range map[string]bool{"option set": false, "option missing": true} {
+		t.Run(name, func(t *testing.T) {
+			s := startSiteConfig(t, siteConfig{
+				Media: basic, Site: "log\nmedia\nroute /broken {\nerror 500\n}", Log: logFilter, DropUnderscores: drop,
+			})
+			token := s.token(t, apiKey)
+			const wrong = "wrong-guess-of-a-password"
+			s.login(t, apiKey, wrong)
+			s.login(t, "unknown-key-of-nobody", wrong)
+			spellings := []http.Header{
+				documented(apiKey, token),
+				headers("http_service_api_key", apiKey, "http_service_access_token", token),
+				headers("Service-Api-Key", apiKey, "Service-Access-Token", token),
+				headers("Authorization", "Bearer "+token),
+				merged(documented(apiKey, token), documented(apiKey, token)),
+				merged(documented(apiKey, token), headers("Service-Access-Token", "x"+token)),
+			}
+			for _, header := range spellings {
+				for _, request := range []struct{ method, path, body string }{
+					{http.MethodPost, "/api/upload/image", form(file("a.gif", gifOf(t)))},
+					{http.MethodPost, "/api/upload/image", form(file("a.gif", "no picture"))},
+					{http.MethodPost, "/api/upload/image", form()},
+					{http.MethodGet, "/static/img/content/none.gif", ""},
+					{http.MethodGet, "/broken", ""},
+				} {
+					s.do(t, request.method, request.path, merged(header, formType), request.body)
+				}
+			}
+			s.get(t, "/last-request")
+			s.waitForLog(t, "/last-request")
+			log := s.logged(t)
+			if !strings.Contains(log, `"logger":"http.log.access`) || !strings.Contains(log, `"logger":"http.log.error`) {
+				t.Fatalf("the log lacks accesses or errors:\n%s", log)
+			}
+			for _, secret := range []string{token, password, wrong, cheapHash, `"` + apiKey + `"`, `[` + apiKey} {
+				for line := range strings.Lines(log) {
+					if strings.Contains(line, secret) {
+						t.Errorf("%q is logged: %s", secret, line)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestErrorsHaveNoInternals: what a caller reads names no path and no secret.
+func TestErrorsHaveNoInternals(t *testing.T) {
+	s := startSite(t, basic, "media")
+	token := s.token(t, apiKey)
+	picture := gifOf(t)
+	for _, parts := range [][]formPart{
+		{file("../../etc/passwd.gif", picture)},
+		{file("a.php", picture)},
+		{file("a.gif", "no picture")},
+		{field("sub_folder", "../x"), file("a.gif", picture)},
+		{field("alias", "{env.HOME}"), file("a.gif", picture)},
+		{field("alias", "none"), file("a.gif", picture)},
+		{field("sub_folder", "{file./etc/passwd}"), file("{file./etc/passwd}.txt", picture)},
+	} {
+		r := s.upload(t, "/api/upload/image", parts...)
+		for _, internal := range []string{s.root, token, apiKey, cheapHash, "/tmp", "root:", "/home", ".go:"} {
+			if strings.Contains(r.body, internal) {
+				t.Errorf("%q is in the answer %s", internal, r.body)
+			}
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package integration
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSecretsStayHidden configures secrets as placeholders: nothing that can be read shows
+// what they stand for.
+func TestSecretsStayHidden(t *testing.T) {
+	const secret = "the-password-of-redis"
+	c := newChild(t, "MEDIA_TEST_REDIS="+secret, "MEDIA_TEST_HASH="+cheapHash)
+	c.env = append(c.env, "MEDIA_TEST_ROOT="+filepath.Join(c.root, "from-the-environment"))
+	config := strings.ReplaceAll(binaries, "$ROOT/keep", "{env.MEDIA_TEST_ROOT}") +
+		"account " + apiKey + " {env.MEDIA_TEST_HASH}\n"
+	redis := "tokens redis {\naddresses 127.0.0.1:1\nusername somebody\npassword {env.MEDIA_TEST_REDIS}\n}\n"
+	c.start(redis + config)
+	client := c.http1()
+	if r := client.login(t, password); r.status != http.StatusServiceUnavailable {
+		t.Errorf("a login without Redis: %v", r)
+	}
+	hides := func(where, text string) {
+		t.Helper()
+		for _, hidden := range []string{secret, cheapHash} {
+			if strings.Contains(text, hidden) {
+				t.Errorf("%s shows %q", where, hidden)
+			}
+		}
+	}
+	_, shown := c.ask(http.MethodGet, "/config/", "")
+	hides("/config/", shown)
+	for _, name := range []string{"{env.MEDIA_TEST_REDIS}", "{env.MEDIA_TEST_HASH}", "{env.MEDIA_TEST_ROOT}"} {
+		if !strings.Contains(shown, name) {
+			t.Errorf("/config/ has no %s", name)
+		}
+	}
+	if strings.Contains(shown, "from-the-environment") {
+		t.Error("/config/ shows the expanded root")
+	}
+	for _, path := range []string{"/metrics", "/config/apps/media/tokens", "/config/apps/media/accounts"} {
+		_, shown := c.ask(http.MethodGet, path, "")
+		hides(path, shown)
+	}
+	saved, err := os.ReadFile(filepath.Join(c.home, "config", "caddy", "autosave.json"))
+	if err != nil {
+		t.Error(err)
+	}
+	hides("the saved configuration", string(saved))
+
+	// A change of something else leaves the placeholder what it is, and working.
+	c.mustLoad("tokens memory\n" + config)
+	if status, answer := c.change(http.MethodPut, "token_lifetime", `"2h"`); status != http.StatusOK {
+		t.Errorf("a new lifetime: %d %s", status, answer)
+	}
+	client.mustPut(t, client.mustLogin(t), "content", "small.bin", []byte("x"))
+	mustHaveOnly(t, filepath.Join(c.root, "from-the-environment"), "small.bin")
+	_, shown = c.ask(http.MethodGet, "/config/", "")
+	hides("/config/ after a change", shown)
+	hides("the log", c.output())
+}
+
+// TestStorageOverAdminAPI edits a storage as a panel does: a stale edit is refused, and so
+// is a broken one, which leaves the old configuration running.
+func TestStorageOverAdminAPI(t *testing.T) {
+	const path = "storages/keep"
+	c := newChild(t)
+	c.start(onBolt)
+	client := c.http1()
+	token := client.mustLogin(t)
+	r := c.request(http.MethodGet, "/config/apps/media/"+path, "")
+	r.Body.Close()
+	etag := r.Header.Get("ETag")
+	patch := func(folder string, headers ...string) (int, string) {
+		t.Helper()
+		return c.change(http.MethodPatch, path, `{"driver": {"name": "local", "root": "`+folder+`"}}`, headers...)
+	}
+	moved := filepath.Join(c.root, "moved")
+	if status, answer := patch(moved, "If-Match", etag); status != http.StatusOK {
+		t.Fatalf("the first edit: %d %s", status, answer)
+	}
+	stored := client.mustPut(t, token, "content", "moved.bin", []byte("x"))
+	mustHaveOnly(t, moved, stored)
+	if status, answer := patch(filepath.Join(c.root, "lost"), "If-Match", etag); status != http.StatusPreconditionFailed {
+		t.Errorf("a stale edit is answered with %d %s, want 412", status, answer)
+	}
+	for want, broken := range map[string]string{
+		"no-such-driver": `{"driver": {"name": "no-such-driver"}}`,
+		"root":           `{"driver": {"name": "local"}}`,
+		"MEDIA_NOT_SET":  `{"driver": {"name": "local", "root": "{env.MEDIA_NOT_SET}"}}`,
+		"overwrite":      `{"driver": {"name": "local", "root": "x"}, "overwrite_strategy": "sometimes"}`,
+		"rooot":          `{"driver": {"name": "local", "rooot": "x"}}`,
+		"driver":         `{}`,
+		"sub_folder":     `{"driver": {"name": "local", "root": "x"}, "sub_folder_format": "../%Y"}`,
+	} {
+		status, answer := c.change(http.MethodPatch, path, broken)
+		if status < 400 || !strings.Contains(answer, want) || !strings.Contains(answer, "keep") {
+			t.Errorf("%s: %d %s, want an error that names the storage and %q", broken, status, answer, want)
+		}
+		client.mustFetch(t, "content", stored, []byte("x"))
+		client.mustPut(t, token, "content", "again.bin", []byte("x"))
+	}
+	// A storage that is in use cannot go.
+	if status, answer := c.change(http.MethodDelete, path, ""); status < 400 || !strings.Contains(answer, `keep`) {
+		t.Errorf("deleting a storage of an alias: %d %s", status, answer)
+	}
+	if got := len(filesBelow(t, moved)); got != 8 {
+		t.Errorf("%d files are stored, want 8", got)
+	}
+	if exists(filepath.Join(c.root, "lost")) || exists(filepath.Join(c.home, "x")) {
+		t.Error("a refused storage has made its folder")
+	}
+}
+
+// TestRootCannotBeMade starts with a storage below a file: everything else works, and the
+// storage too when the file is gone.
+func TestRootCannotBeMade(t *testing.T) {
+	c := newChild(t)
+	if err := os.Mkdir(c.root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	obstacle := filepath.Join(c.root, "keep")
+	if err := os.WriteFile(obstacle, []byte("a file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	below := strings.ReplaceAll(onBolt, "$ROOT/keep", "$ROOT/keep/below")
+	c.start(below)
+	eventually(t, "the log tells of it", func() bool {
+		return strings.Contains(c.output(), "storage cannot be used now")
+	})
+	client := c.http1()
+	token := client.mustLogin(t)
+	r, _ := client.put(t, token, "content", "small.bin", []byte("x"))
+	if r.status != http.StatusBadGateway && r.status != http.StatusServiceUnavailable {
+		t.Errorf("an upload is answered with %v, want 502 or 503", r)
+	}
+	wantNoDetail(t, r, c.root, "/", "below", "directory")
+	if status, body := client.fetch(t, "content", "small.bin"); status != http.StatusBadGateway &&
+		status != http.StatusServiceUnavailable || strings.Contains(string(body), "below") {
+		t.Errorf("a download is answered with %d %q, want 502 or 503", status, body)
+	}
+	client.mustPut(t, token, "over", "small.bin", []byte("x")) // the other storage
+	if status, _ := client.fetch(t, "none", "small.bin"); status != http.StatusNotFound {
+		t.Errorf("an unknown alias answers %d", status)
+	}
+	if err := os.Remove(obstacle); err != nil {
+		t.Fatal(err)
+	}
+	stored := client.mustPut(t, token, "content", "small.bin", []byte("x"))
+	client.mustFetch(t, "content", stored, []byte("x"))
+}

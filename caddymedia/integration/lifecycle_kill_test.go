@@ -1,0 +1,248 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const (
+	killRounds  = 16
+	killClients = 6
+)
+
+// onBolt keeps tokens over a restart.
+const onBolt = account + binaries
+
+// TestKill kills a Caddy at random moments while clients upload, and starts it again on
+// the same folder: what was answered as stored is there, everything that is visible is
+// whole, and nothing else is left.
+func TestKill(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	c := newChild(t)
+	c.start(onBolt)
+	token := c.http1().mustLogin(t)
+	ledger := &killLedger{kept: map[string]int{}, last: map[string]uint64{}}
+	leftovers := 0
+	for round := range killRounds {
+		var clients sync.WaitGroup
+		ctx, cancel := context.WithCancel(t.Context())
+		for i := range killClients {
+			u := &killUploader{
+				ledger: ledger, client: c.http1(), token: token, own: fmt.Sprintf("own-%d.bin", i),
+				random: rand.New(rand.NewPCG(seed, uint64(1000*round+i+1))),
+			}
+			clients.Go(func() { u.run(ctx, t) })
+		}
+		before := ledger.stored()
+		eventually(t, "uploads are stored", func() bool { return ledger.stored() > before })
+		time.Sleep(time.Duration(random.IntN(150)) * time.Millisecond) // the random moment
+		c.kill()
+		cancel()
+		clients.Wait()
+		leftovers += len(hidden(t, c.root))
+		c.start(onBolt)
+		eventually(t, "nothing hidden is left", func() bool { return len(hidden(t, c.root)) == 0 })
+		ledger.check(t, c)
+		if t.Failed() {
+			t.Fatalf("after round %d", round)
+		}
+	}
+	if r, _ := c.http1().put(t, token, "content", "last.bin", []byte("x")); r.status != http.StatusOK {
+		t.Errorf("with the token from before all that: %v", r)
+	}
+	t.Logf("%d uploads were answered, %d hidden names were left over and swept", ledger.stored(), leftovers)
+}
+
+// killLedger is what the clients of a Caddy know of their uploads.
+type killLedger struct {
+	mu   sync.Mutex
+	n    int
+	kept map[string]int // answered uploads of "content": their sizes by name
+	// last has the seed of the last upload of a name to "over" that was answered; that of
+	// the one after it is one more.
+	last map[string]uint64
+}
+
+func (l *killLedger) stored() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.n
+}
+
+// check looks at every file in the folders.
+func (l *killLedger) check(t *testing.T, c *child) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	contents := map[string][]byte{}
+	for _, name := range filesBelow(t, c.root) {
+		b, err := os.ReadFile(filepath.Join(c.root, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := whole(b); err != nil {
+			t.Errorf("%s is not whole: %v", name, err)
+		}
+		contents[name] = b
+	}
+	for name, size := range l.kept {
+		if b, ok := contents["keep/"+name]; !ok || len(b) != size {
+			t.Errorf("%s was answered as stored with %d bytes and has %d", name, size, len(b))
+		}
+	}
+	for name, seed := range l.last {
+		b := contents["replace/"+name]
+		if !bytes.Equal(b, ownContent(seed)) && !bytes.Equal(b, ownContent(seed+1)) {
+			t.Errorf("%s is neither what was answered last nor what was sent after it", name)
+		}
+	}
+	client := c.http1()
+	for name := range maps.Keys(l.last) {
+		client.mustFetch(t, "over", name, contents["replace/"+name])
+	}
+}
+
+// killUploader is one client that uploads until its Caddy is gone.
+type killUploader struct {
+	ledger *killLedger
+	client *childClient
+	token  string
+	own    string // the name that nobody else overwrites
+	random *rand.Rand
+}
+
+func (u *killUploader) run(ctx context.Context, t *testing.T) {
+	for {
+		var err error
+		switch u.random.IntN(3) {
+		case 0:
+			err = u.keep(ctx)
+		case 1:
+			err = u.replaceOwn(ctx)
+		case 2: // all clients replace this one
+			_, err = u.upload(ctx, "over", childPart{"shared.bin", bytes.NewReader(u.content())})
+		}
+		if err != nil {
+			if answer, ok := errors.AsType[statusError](err); ok {
+				t.Errorf("an upload is answered with %v", answer)
+			}
+			return // what is not answered may be there or not
+		}
+	}
+}
+
+// content is small or large, up to 4 MiB.
+func (u *killUploader) content() []byte {
+	size := 1 + u.random.IntN(1<<u.random.IntN(23))
+	return described(u.random.Uint64(), size)
+}
+
+// keep uploads some files whose names are taken soon.
+func (u *killUploader) keep(ctx context.Context) error {
+	parts := make([]childPart, 1+u.random.IntN(4))
+	sizes := make([]int, len(parts))
+	for i := range parts {
+		content := u.content()
+		sizes[i] = len(content)
+		parts[i] = childPart{fmt.Sprintf("file-%d.bin", u.random.IntN(10)), bytes.NewReader(content)}
+	}
+	r, err := u.upload(ctx, "content", parts...)
+	if err != nil {
+		return err
+	}
+	u.ledger.mu.Lock()
+	defer u.ledger.mu.Unlock()
+	for i, item := range r.Result {
+		u.ledger.kept[item.Filename] = sizes[i]
+	}
+	return nil
+}
+
+// replaceOwn uploads the next generation of a file.
+func (u *killUploader) replaceOwn(ctx context.Context) error {
+	u.ledger.mu.Lock()
+	next := u.ledger.last[u.own] + 1
+	u.ledger.mu.Unlock()
+	if _, err := u.upload(ctx, "over", childPart{u.own, bytes.NewReader(ownContent(next))}); err != nil {
+		return err
+	}
+	u.ledger.mu.Lock()
+	defer u.ledger.mu.Unlock()
+	u.ledger.last[u.own] = next
+	return nil
+}
+
+// ownContent is the content of a generation of a file.
+func ownContent(seed uint64) []byte { return described(seed, 100+int(seed*77_777%1_500_000)) }
+
+func (u *killUploader) upload(ctx context.Context, alias string, parts ...childPart) (childReply, error) {
+	r, err := u.client.upload(ctx, u.token, alias, parts...)
+	if err != nil {
+		return r, err
+	}
+	if r.status != http.StatusOK {
+		return r, statusError(r.status)
+	}
+	u.ledger.mu.Lock()
+	defer u.ledger.mu.Unlock()
+	u.ledger.n++
+	return r, nil
+}
+
+// TestStartBesideOthers starts a Caddy on the folder of another one, again and again, and
+// kills it: the sweep at its start leaves alone what the other one is working on.
+func TestStartBesideOthers(t *testing.T) {
+	one, two := newChild(t), newChild(t)
+	two.root = one.root
+	one.start(inMemory)
+	client := one.http1()
+	token := client.mustLogin(t)
+	var stop atomic.Bool
+	var stored atomic.Int64
+	var clients sync.WaitGroup
+	for i := range 3 {
+		clients.Go(func() {
+			for n := uint64(0); !stop.Load(); n++ {
+				r, err := client.upload(t.Context(), token, "over", childPart{
+					fmt.Sprintf("file-%d.bin", i), bytes.NewReader(described(n, 300_000)),
+				})
+				if err != nil || r.status != http.StatusOK {
+					t.Errorf("beside a Caddy that starts: %v %v", r, err)
+					return
+				}
+				stored.Add(1)
+			}
+		})
+	}
+	for range 4 {
+		before := stored.Load()
+		two.start(inMemory)
+		other := two.http1()
+		other.mustPut(t, other.mustLogin(t), "over", "other.bin", described(1, 1000))
+		two.kill() // its scratch folder stays, for its next start to sweep
+		eventually(t, "uploads succeed", func() bool { return stored.Load() > before+5 || t.Failed() })
+	}
+	stop.Store(true)
+	clients.Wait()
+	two.start(inMemory)
+	eventually(t, "only the folder that is in use is left", func() bool { return len(hidden(t, one.root)) == 1 })
+	two.stop()
+	one.stop()
+	mustHaveOnly(t, filepath.Join(one.root, "replace"), "file-0.bin", "file-1.bin", "file-2.bin", "other.bin")
+	if left := hidden(t, one.root); left != nil {
+		t.Errorf("left over: %q", left)
+	}
+}

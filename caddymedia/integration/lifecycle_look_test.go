@@ -1,0 +1,108 @@
+package integration
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// metric adds up the values of all series of a metric that have the labels
+// (`operation="stage"`).
+func (c *child) metric(name string, labels ...string) float64 {
+	c.t.Helper()
+	_, text := c.ask(http.MethodGet, "/metrics", "")
+	sum := 0.0
+series:
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, name+"{") && !strings.HasPrefix(line, name+" ") {
+			continue
+		}
+		for _, label := range labels {
+			if !strings.Contains(line, label) {
+				continue series
+			}
+		}
+		fields := strings.Fields(line)
+		value, err := strconv.ParseFloat(fields[len(fields)-1], 64)
+		if err != nil {
+			c.t.Fatalf("metric %q: %v", line, err)
+		}
+		sum += value
+	}
+	return sum
+}
+
+// staged is how many uploads have begun to store since the last reload, and refused how
+// many have failed.
+func (c *child) staged() float64 {
+	c.t.Helper()
+	return c.metric("caddy_media_storage_operation_seconds_count", `operation="stage"`)
+}
+
+func (c *child) refused() float64 {
+	c.t.Helper()
+	return c.metric("caddy_media_failed_requests_total", `endpoint="file"`)
+}
+
+// filesBelow gives the regular files below a folder, hidden ones too, in order.
+func filesBelow(t *testing.T, folder string) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			name, _ := filepath.Rel(folder, path)
+			files = append(files, filepath.ToSlash(name))
+		}
+		return err
+	})
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// mustHaveOnly expects a folder to hold these files and nothing else, hidden or not.
+func mustHaveOnly(t *testing.T, folder string, want ...string) {
+	t.Helper()
+	slices.Sort(want)
+	if got := filesBelow(t, folder); !slices.Equal(got, want) {
+		t.Errorf("the folder has %q, want %q", got, want)
+	}
+}
+
+// openFiles gives what a child holds open below a folder; false where the system does not
+// tell.
+func (c *child) openFiles(folder string) ([]string, bool) {
+	c.t.Helper()
+	links := filepath.Join("/proc", strconv.Itoa(c.cmd.Process.Pid), "fd")
+	entries, err := os.ReadDir(links)
+	if err != nil {
+		return nil, false
+	}
+	var open []string
+	for _, entry := range entries {
+		if target, err := os.Readlink(filepath.Join(links, entry.Name())); err == nil && strings.HasPrefix(target, folder) {
+			open = append(open, target)
+		}
+	}
+	return open, true
+}
+
+// hidden gives the names below a folder that no caller can see.
+func hidden(t *testing.T, folder string) []string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(folder, "*", ".*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

@@ -1,0 +1,117 @@
+package integration
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// memory gives a figure of a child's memory in bytes: "VmRSS" is what it has in memory,
+// "VmHWM" the most that it ever had. It is false where the system does not tell.
+func (c *child) memory(name string) (int64, bool) {
+	c.t.Helper()
+	status, err := os.ReadFile(c.proc("status"))
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(status)) {
+		value, ok := strings.CutPrefix(line, name+":")
+		if !ok {
+			continue
+		}
+		kilobytes, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		return kilobytes << 10, true
+	}
+	return 0, false
+}
+
+func (c *child) proc(name string) string {
+	return filepath.Join("/proc", strconv.Itoa(c.cmd.Process.Pid), name)
+}
+
+// TestMemoryStaysFlat uploads and downloads a gibibyte, which takes no more memory than a
+// small file does.
+func TestMemoryStaysFlat(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it moves a gibibyte")
+	}
+	const (
+		size  = 1 << 30
+		limit = 32 << 20
+		space = 3 * size
+	)
+	c := newChild(t)
+	var disk unix.Statfs_t
+	if err := unix.Statfs(c.home, &disk); err != nil || int64(disk.Bavail)*disk.Bsize < space {
+		skip(t, "less than %d bytes are free for temporary files (%v)", space, err)
+	}
+	c.start("tokens memory\n" + account + `
+storage keep {
+	driver local $ROOT {
+		sync off
+	}
+}
+file_alias content {
+	extensions bin
+}
+`)
+	client := c.http1()
+	token := client.mustLogin(t)
+	warm := described(1, 20<<20) // so that all code and all buffers are in memory
+	client.mustFetch(t, "content", client.mustPut(t, token, "content", "warm.bin", warm), warm)
+
+	before, ok := c.memory("VmRSS")
+	if !ok {
+		skip(t, "the system does not tell how much memory a process has")
+	}
+	if err := os.WriteFile(c.proc("clear_refs"), []byte("5"), 0); err != nil { // sets VmHWM back
+		skip(t, "the peak of the memory cannot be measured: %v", err)
+	}
+	peak := func(what string) {
+		t.Helper()
+		most, _ := c.memory("VmHWM")
+		t.Logf("%s: %d KiB more than the %d KiB before", what, (most-before)>>10, before>>10)
+		if most-before >= limit {
+			t.Errorf("%s has taken %d MiB", what, (most-before)>>20)
+		}
+	}
+	sent := sha256.New()
+	r, err := client.upload(t.Context(), token, "content", childPart{"large.bin", generated(size, sent)})
+	if err != nil || r.status != http.StatusOK {
+		t.Fatal(r, err)
+	}
+	peak("the upload")
+	got := sha256.New()
+	answer, err := client.Get(r.Result[0].FullPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	n, err := io.Copy(got, answer.Body)
+	if err != nil || n != size || !bytes.Equal(got.Sum(nil), sent.Sum(nil)) {
+		t.Errorf("got %d bytes back with the hash %x, want %d with %x; error %v",
+			n, got.Sum(nil), size, sent.Sum(nil), err)
+	}
+	peak("the download")
+}
+
+// generated gives bytes that are made as they are read.
+func generated(size int64, hash hash.Hash) io.Reader {
+	var key [32]byte
+	copy(key[:], fmt.Sprint(size))
+	return io.TeeReader(io.LimitReader(rand.NewChaCha8(key), size), hash)
+}

@@ -1,0 +1,283 @@
+package integration
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// slowUpload is an upload that goes on only when it is told to.
+type slowUpload struct {
+	name    string
+	content []byte
+	sent    int
+	w       *io.PipeWriter
+	done    chan error
+	answer  childReply
+}
+
+// beginUpload sends the head of an upload over a client and the first bytes of its first
+// file. A small second one follows when the first is complete.
+func beginUpload(t *testing.T, client *childClient, token, name string) *slowUpload {
+	t.Helper()
+	r, w := io.Pipe()
+	u := &slowUpload{name: name, content: described(uint64(len(name)), 3_000_000), w: w, done: make(chan error, 1)}
+	go func() {
+		var err error
+		u.answer, err = client.upload(t.Context(), token, "content",
+			childPart{name, r}, childPart{"second-" + name, strings.NewReader(name)})
+		r.CloseWithError(io.ErrClosedPipe) // so that a failed upload stops nobody
+		u.done <- err
+	}()
+	u.goOn(t)
+	return u
+}
+
+// goOn sends some more.
+func (u *slowUpload) goOn(t *testing.T) {
+	t.Helper()
+	n, err := u.w.Write(u.content[u.sent:min(u.sent+200_000, len(u.content))])
+	u.sent += n
+	if err != nil {
+		t.Errorf("upload %s is cut after %d bytes: %v", u.name, u.sent, err)
+	}
+}
+
+// finish sends the rest and expects both files to be stored.
+func (u *slowUpload) finish(t *testing.T) {
+	t.Helper()
+	_, _ = u.w.Write(u.content[u.sent:]) // what fails here shows in the answer
+	u.w.Close()
+	if err := <-u.done; err != nil || u.answer.status != http.StatusOK ||
+		u.answer.Result[0].Filename != u.name || u.answer.Result[1].Filename != "second-"+u.name {
+		t.Errorf("upload %s: %v %v", u.name, u.answer, err)
+	}
+}
+
+// slowDownload is a download that goes on only when it is told to. It is so large that
+// most of it waits in the Caddy.
+type slowDownload struct {
+	version string
+	want    []byte
+	got     bytes.Buffer
+	body    io.Reader
+}
+
+func beginDownload(t *testing.T, client *childClient, alias, name string, want []byte) *slowDownload {
+	t.Helper()
+	r, err := client.Get(client.base + "/static/file/" + alias + "/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.StatusCode != http.StatusOK || r.Proto != client.version {
+		t.Fatalf("download over %s: %s %s", client.version, r.Proto, r.Status)
+	}
+	t.Cleanup(func() { r.Body.Close() })
+	d := &slowDownload{version: client.version, want: want, body: r.Body}
+	d.goOn(t)
+	return d
+}
+
+func (d *slowDownload) goOn(t *testing.T) {
+	t.Helper()
+	if _, err := io.CopyN(&d.got, d.body, 100_000); err != nil {
+		t.Errorf("download over %s is cut after %d bytes: %v", d.version, d.got.Len(), err)
+	}
+}
+
+func (d *slowDownload) finish(t *testing.T) {
+	t.Helper()
+	if _, err := d.got.ReadFrom(d.body); err != nil || !bytes.Equal(d.got.Bytes(), d.want) {
+		t.Errorf("download over %s: got %d bytes, want the %d of the file; error %v",
+			d.version, d.got.Len(), len(d.want), err)
+	}
+}
+
+// beginBoth begins an upload and a download over every version of HTTP.
+func beginBoth(t *testing.T, c *child, token, name string, want []byte) ([]*slowUpload, []*slowDownload) {
+	t.Helper()
+	before := c.staged()
+	clients := c.clients()
+	uploads, downloads := make([]*slowUpload, len(clients)), make([]*slowDownload, len(clients))
+	for i, client := range clients {
+		uploads[i] = beginUpload(t, client, token, "slow-"+client.version[5:6]+".bin")
+		downloads[i] = beginDownload(t, client, "content", name, want)
+	}
+	eventually(t, "all uploads are being stored", func() bool { return c.staged() == before+float64(len(uploads)) })
+	return uploads, downloads
+}
+
+// rooted is a configuration whose files are in a folder of the root.
+func rooted(folder string) string { return strings.ReplaceAll(inMemory, "$ROOT", "$ROOT/"+folder) }
+
+// TestReload changes the configuration in many ways while an upload and a download go on
+// over every version of HTTP: all of them end well, in the configuration they began with.
+func TestReload(t *testing.T) {
+	c := newTLSChild(t)
+	oldRoot, newRoot := filepath.Join(c.root, "old"), filepath.Join(c.root, "new")
+	c.start(rooted("old"))
+	plain := c.http1()
+	token := plain.mustLogin(t)
+	large := described(9, 40_000_000)
+	if err := os.MkdirAll(filepath.Join(oldRoot, "keep"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(oldRoot, "keep", "large.bin"), large, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	uploads, downloads := beginBoth(t, c, token, "large.bin", large)
+	for _, step := range reloadSteps {
+		step.load(t, c)
+		for i := range uploads {
+			uploads[i].goOn(t)
+			downloads[i].goOn(t)
+		}
+		for _, client := range c.clients() { // new ones live in the new configuration
+			r, stored := client.put(t, token, "content", "short.bin", described(3, 10))
+			if r.status != step.status {
+				t.Errorf("%s: an upload over %s is answered with %v, want %d", step.name, client.version, r, step.status)
+			}
+			if at := filepath.Join(newRoot, "keep", stored); stored != "" && step.inNewRoot != exists(at) {
+				t.Errorf("%s: %s is there: %t", step.name, at, exists(at))
+			}
+		}
+		if t.Failed() {
+			t.Fatalf("after the step: %s", step.name)
+		}
+	}
+	if open, ok := c.openFiles(oldRoot); ok && len(open) == 0 {
+		t.Error("nothing below the old root is open, although uploads go on")
+	}
+	for i := range uploads {
+		uploads[i].finish(t)
+		downloads[i].finish(t)
+		b, err := os.ReadFile(filepath.Join(oldRoot, "keep", uploads[i].name))
+		if err != nil || !bytes.Equal(b, uploads[i].content) {
+			t.Errorf("%s in the old root: %d bytes, want %d; error %v", uploads[i].name, len(b), len(uploads[i].content), err)
+		}
+		if !exists(filepath.Join(oldRoot, "keep", "second-"+uploads[i].name)) {
+			t.Errorf("the second file of %s is not in the old root", uploads[i].name)
+		}
+	}
+	eventually(t, "nothing below the old root is open", func() bool {
+		open, _ := c.openFiles(oldRoot)
+		return len(open) == 0
+	})
+}
+
+// reloadStep is a change of the configuration and what an upload gets that comes after
+// it.
+type reloadStep struct {
+	name      string
+	load      func(*testing.T, *child)
+	status    int
+	inNewRoot bool
+}
+
+var reloadSteps = []reloadStep{
+	{"another alias", func(_ *testing.T, c *child) {
+		c.mustLoad(rooted("old") + "storage other {\ndriver local $ROOT/other\n}\n" +
+			"file_alias more {\nstorage other\n}")
+	}, http.StatusOK, false},
+	{"another root", func(_ *testing.T, c *child) { c.mustLoad(rooted("new")) }, http.StatusOK, true},
+	{"a rejected configuration", func(t *testing.T, c *child) {
+		if status, body := c.load(rooted("old") + "storage bad {\ndriver local {env.MEDIA_TEST_NOT_SET}\n}"); status < 400 {
+			t.Errorf("an unset variable is accepted: %d %s", status, body)
+		}
+	}, http.StatusOK, true},
+	{"without the alias", func(_ *testing.T, c *child) {
+		c.mustLoad(strings.ReplaceAll(rooted("new"), "file_alias content", "file_alias other"))
+	}, http.StatusBadRequest, false},
+	{"without accounts", func(_ *testing.T, c *child) {
+		c.mustLoad(strings.ReplaceAll(rooted("new"), account, ""))
+	}, http.StatusUnauthorized, false},
+	{"the command reload", func(t *testing.T, c *child) {
+		t.Helper()
+		c.reload(rooted("new"))
+	}, http.StatusOK, true},
+}
+
+// reload runs the command `caddy reload` with another configuration.
+func (c *child) reload(media string) {
+	c.t.Helper()
+	config := filepath.Join(c.home, "Caddyfile")
+	if err := os.WriteFile(config, []byte(c.caddyfile(media)), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	cmd := exec.Command(c.cmd.Path, "reload", "--config", config, "--adapter", "caddyfile")
+	cmd.Env = append(os.Environ(), c.env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		c.t.Fatalf("caddy reload: %v\n%s", err, out)
+	}
+	c.forgetIdle()
+}
+
+// loadOnly gives the Caddy another configuration and leaves all connections alone.
+func (c *child) loadOnly(media string) {
+	c.t.Helper()
+	status, answer := c.ask(http.MethodPost, "/load", c.caddyfile(media), "Content-Type", "text/caddyfile")
+	if status != http.StatusOK {
+		c.t.Fatalf("the configuration is refused: %d %s", status, answer)
+	}
+}
+
+// TestReloadKeepsClients uses clients that keep connections from before a reload, one of
+// which is busy with a download: their next request is served by the new configuration.
+func TestReloadKeepsClients(t *testing.T) {
+	c := newTLSChild(t)
+	c.start(rooted("old"))
+	clients := c.clients()
+	token := clients[0].mustLogin(t)
+	large := described(2, 20_000_000)
+	name := clients[0].mustPut(t, token, "content", "large.bin", large)
+	for _, client := range clients {
+		download := beginDownload(t, client, "content", name, large)
+		c.loadOnly(rooted("new"))
+		if status, _ := client.fetch(t, "content", name); status != http.StatusNotFound {
+			t.Errorf("%s: a download from the new root answers %d", client.version, status)
+		}
+		stored := client.mustPut(t, token, "content", "after.bin", large[:1000])
+		client.mustFetch(t, "content", stored, large[:1000])
+		if !exists(filepath.Join(c.root, "new", "keep", stored)) {
+			t.Errorf("%s: the upload went into the old configuration", client.version)
+		}
+		c.loadOnly(rooted("old"))
+		client.mustFetch(t, "content", name, large)
+		download.finish(t)
+	}
+}
+
+// TestConfigurationThatCannotStart loads one whose media app has started already when
+// another app fails: the old configuration goes on, and nothing of the new one stays open.
+func TestConfigurationThatCannotStart(t *testing.T) {
+	c := newChild(t)
+	c.start(rooted("old"))
+	client := c.http1()
+	token := client.mustLogin(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	c.sites = "http://" + taken.Addr().String() + " {\n\trespond \"taken\"\n}\n"
+	for range 5 {
+		tokens := "tokens bolt " + filepath.Join(c.root, "new", "tokens.db") + "\n"
+		if status, body := c.load(strings.Replace(rooted("new"), "tokens memory\n", tokens, 1)); status < 400 {
+			t.Fatalf("an address that is taken is accepted: %d %s", status, body)
+		}
+		client.mustPut(t, token, "content", "file.bin", []byte("x"))
+	}
+	if got := len(filesBelow(t, filepath.Join(c.root, "old"))); got != 5 {
+		t.Errorf("%d files are in the old root, want 5", got)
+	}
+	eventually(t, "nothing below the new root is open", func() bool {
+		open, _ := c.openFiles(filepath.Join(c.root, "new"))
+		return len(open) == 0
+	})
+}

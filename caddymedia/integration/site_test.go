@@ -1,0 +1,275 @@
+package integration
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig"
+)
+
+// The accounts of the tests. Their hashes are cheap ones:
+//
+//	caddy hash-password -a argon2id --argon2id-memory 64
+const (
+	apiKey     = "site-one"
+	otherKey   = "site-two"
+	password   = "secret"
+	cheapHash  = "$argon2id$v=19$m=64,t=1,p=1$4Zz0Ov8UYBl8SIBaXP3PIQ$A6oNBFDUyPJsjGVdXdDqkc7pFDG6P+xnupYfNmFID4o"
+	account    = "account " + apiKey + " " + cheapHash + "\n"
+	twoAccount = account + "account " + otherKey + " " + cheapHash + "\n"
+)
+
+// basic is what most sites of the tests have inside the global option media: an account,
+// and the alias content of both kinds in the folder $ROOT.
+const basic = account + localDefault + "image_alias content\nfile_alias content\n"
+
+// localDefault is the storage "default" in the folder $ROOT.
+const localDefault = "storage default {\ndriver local $ROOT\n}\n"
+
+// siteConfig says what a site is made of. $ROOT stands for the folder of the site's
+// storage in every part.
+type siteConfig struct {
+	// Media are lines inside the global option media. A store of tokens that outlives
+	// no process is added where they name none.
+	Media string
+	// Site are lines inside the site block.
+	Site string
+	// Global are further global options.
+	Global string
+	// Servers are lines inside the global option servers.
+	Servers string
+	// Log is the format of the global log, JSON if empty.
+	Log string
+	// DropUnderscores leaves expected_underscore_headers out.
+	DropUnderscores bool
+	// TLS serves https with a certificate of Caddy's own authority, with HTTP/2 and
+	// HTTP/3.
+	TLS bool
+}
+
+// site is a running site in this process. There is one at a time: tests that use it
+// cannot be parallel.
+type site struct {
+	url     string // scheme, host and port, without a slash
+	block   string // the address in the Caddyfile
+	address string // host and port
+	root    string // $ROOT
+	logFile string
+	client  *http.Client
+}
+
+// startSite runs a site until the test ends. media are lines inside the global option
+// media, block those inside the site block.
+func startSite(t *testing.T, media, block string) *site {
+	t.Helper()
+	return startSiteConfig(t, siteConfig{Media: media, Site: block})
+}
+
+func startSiteConfig(t *testing.T, config siteConfig) *site {
+	t.Helper()
+	folder := tempFolder(t)
+	s := &site{
+		address: freeAddress(t),
+		root:    filepath.Join(folder, "storage"),
+		logFile: filepath.Join(folder, "caddy.log"),
+	}
+	_, port, _ := net.SplitHostPort(s.address)
+	s.url, s.block = "http://"+s.address, "http://:"+port
+	transport := &http.Transport{DisableCompression: true}
+	if config.TLS {
+		s.url, s.block = "https://localhost:"+port, "https://localhost:"+port
+		transport.ForceAttemptHTTP2 = true
+		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, network, s.address)
+		}
+	}
+	s.client = &http.Client{
+		Transport:     transport,
+		Timeout:       30 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	t.Cleanup(func() {
+		s.client.CloseIdleConnections()
+		if err := caddy.Stop(); err != nil {
+			t.Errorf("stopping Caddy: %v", err)
+		}
+	})
+	if err := s.tryLoad(t, config); err != nil {
+		t.Fatal(err)
+	}
+	if config.TLS {
+		transport.TLSClientConfig = &tls.Config{RootCAs: localAuthority(t), NextProtos: []string{"h2", "http/1.1"}}
+		s.waitForCertificate(t, transport.TLSClientConfig)
+	}
+	return s
+}
+
+// waitForCertificate: Caddy makes it while it is serving already.
+func (s *site) waitForCertificate(t *testing.T, config *tls.Config) {
+	t.Helper()
+	config = config.Clone()
+	config.ServerName = "localhost"
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		conn, err := tls.Dial("tcp", s.address, config)
+		if err == nil {
+			conn.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// localAuthority is what signs the certificates of sites with TLS.
+func localAuthority(t *testing.T) *x509.CertPool {
+	t.Helper()
+	pem, err := os.ReadFile(filepath.Join(caddy.AppDataDir(), "pki", "authorities", "local", "root.crt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(pem)
+	return pool
+}
+
+// load gives the running Caddy another configuration for the same address and folder.
+func (s *site) load(t *testing.T, config siteConfig) {
+	t.Helper()
+	if err := s.tryLoad(t, config); err != nil {
+		t.Fatal(err)
+	}
+	s.settle(t)
+}
+
+// settle leaves connections to the configuration before behind. Its listener closes a
+// moment after the new one has opened, and what the kernel has queued there is reset.
+func (s *site) settle(t *testing.T) {
+	t.Helper()
+	s.client.CloseIdleConnections()
+	s.client.Transport = s.client.Transport.(*http.Transport).Clone()
+	const often = 20
+	for good, deadline := 0, time.Now().Add(20*time.Second); good < often; time.Sleep(time.Millisecond) {
+		good++
+		conn, err := net.Dial("tcp", s.address)
+		if err == nil {
+			conn.SetDeadline(deadline)
+			_, err = conn.Write([]byte("HEAD /settled HTTP/1.0\r\n\r\n"))
+		}
+		if err == nil {
+			_, err = conn.Read(make([]byte, 1))
+		}
+		if conn != nil {
+			conn.Close()
+		}
+		if err != nil {
+			good = 0
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the site does not answer: %v", err)
+		}
+	}
+}
+
+// tryLoad is load for a configuration that may be refused.
+func (s *site) tryLoad(t *testing.T, config siteConfig) error {
+	t.Helper()
+	source := s.caddyfile(config)
+	adapted, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(source), nil)
+	if err != nil {
+		t.Logf("Caddyfile:\n%s", source)
+		return err
+	}
+	for _, w := range warnings {
+		if !strings.Contains(w.Message, "not formatted") {
+			t.Errorf("adapting: %v", w)
+		}
+	}
+	return caddy.Load(adapted, true)
+}
+
+func (s *site) caddyfile(config siteConfig) string {
+	var b strings.Builder
+	b.WriteString("{\nadmin off\npersist_config off\nskip_install_trust\n")
+	if config.TLS {
+		b.WriteString("local_certs\nauto_https disable_redirects\n")
+	}
+	b.WriteString("log {\noutput file " + s.logFile + "\nlevel DEBUG\n" + cmp.Or(config.Log, "format json\n") + "}\n")
+	b.WriteString(config.Global + "\nservers {\n" + config.Servers + "\n")
+	if !config.DropUnderscores {
+		b.WriteString("expected_underscore_headers HTTP_SERVICE_API_KEY HTTP_SERVICE_ACCESS_TOKEN\n")
+	}
+	b.WriteString("}\nmedia {\n" + config.Media + "\n")
+	if !strings.Contains("\n"+config.Media, "\ntokens ") {
+		b.WriteString("tokens memory\n")
+	}
+	b.WriteString("}\n}\n" + s.block + " {\nbind 127.0.0.1\n" + config.Site + "\n}\n")
+	return strings.ReplaceAll(b.String(), "$ROOT", s.root)
+}
+
+// logged gives what Caddy has logged up to now.
+func (s *site) logged(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile(s.logFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(bytes.ToValidUTF8(b, []byte("?")))
+}
+
+// waitForLog waits until Caddy has logged a text: an access is logged after its answer.
+func (s *site) waitForLog(t *testing.T, text string) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if strings.Contains(s.logged(t), text) {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the log never has %q:\n%s", text, s.logged(t))
+		}
+	}
+}
+
+// tempFolder is t.TempDir for folders that a Caddy may write to until the very end.
+func tempFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "media-site-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	return folder
+}
+
+// freeAddress gives a loopback address that is free for TCP and for UDP.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range 20 {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		u, err := net.ListenPacket("udp", "127.0.0.1:"+strconv.Itoa(port))
+		l.Close()
+		if err != nil {
+			continue
+		}
+		u.Close()
+		return l.Addr().String()
+	}
+	t.Fatal("no port is free for TCP and UDP")
+	return ""
+}

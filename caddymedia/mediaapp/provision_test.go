@@ -1,0 +1,201 @@
+package mediaapp_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// hash is that of a password which nobody knows.
+const hash = "$argon2id$v=19$m=47104,t=1,p=1$A4jf1aqXBp1xxJ37lPh12A$WaFuBSrB5SmdEcA4byiDJ83t54g74DSO4UiWcMTjXHQ"
+
+// configOf is a configuration with the media app alone, which logs nothing.
+func configOf(app string) *caddy.Config {
+	return &caddy.Config{
+		Admin: &caddy.AdminConfig{Disabled: true},
+		Logging: &caddy.Logging{Logs: map[string]*caddy.CustomLog{
+			"default": {BaseLog: caddy.BaseLog{WriterRaw: json.RawMessage(`{"output":"discard"}`)}},
+		}},
+		AppsRaw: caddy.ModuleMap{"media": json.RawMessage(app)},
+	}
+}
+
+// storages is JSON for one storage, with more options of it.
+func storages(more string) string {
+	return `"storages": {"main": {"driver": {"name": "local", "root": "/nowhere/media"}` + more + `}}`
+}
+
+// TestProvisionErrors: whatever is wrong is named, with what it is part of.
+func TestProvisionErrors(t *testing.T) { // not parallel: Caddy has globals
+	t.Setenv("MEDIA_TEST_SECRET", "expanded secret")
+	for _, c := range []struct {
+		name string
+		app  string
+		want []string
+	}{
+		{"storage without a driver", `"storages": {"main": {}}`, []string{`storage "main"`, "no driver"}},
+		{"storage that is null", `"storages": {"main": null}`, []string{`storage "main" is empty`}},
+		{"driver without a name", `"storages": {"main": {"driver": {"root": "/x"}}}`, []string{`storage "main"`, "name"}},
+		{"unknown driver", `"storages": {"main": {"driver": {"name": "floppy"}}}`, []string{`storage "main"`, "media.storages.floppy"}},
+		{"local without a root", `"storages": {"main": {"driver": {"name": "local"}}}`, []string{`storage "main"`, "local storage without a root"}},
+		{"name of a storage", `"storages": {"Main": {"driver": {"name": "local", "root": "/x"}}}`, []string{`storage "Main"`, "a-z"}},
+		{"long name of a storage", `"storages": {"` + strings.Repeat("a", 65) + `": {}}`, []string{`storage "aaa`, "64"}},
+		{"empty name of a storage", `"storages": {"": {}}`, []string{`storage ""`}},
+		{"overwrite_strategy", storages(`, "overwrite_strategy": "replace"`), []string{`storage "main"`, "overwrite_strategy", `"replace"`}},
+		{"sub_folder_format up", storages(`, "sub_folder_format": "../x"`), []string{`storage "main"`, "sub_folder_format"}},
+		{"sub_folder_format absolute", storages(`, "sub_folder_format": "/%Y"`), []string{`storage "main"`, "sub_folder_format"}},
+		{"sub_folder_format conversion", storages(`, "sub_folder_format": "%c"`), []string{`storage "main"`, "sub_folder_format"}},
+		{"sub_folder_format restricted", storages(`, "sub_folder_format": "%Y.php"`), []string{`storage "main"`, "sub_folder_format"}},
+
+		{"alias without its storage", storages("") + `, "image_aliases": {"one": {"storage": "archive"}}`, []string{`image alias "one"`, `no storage "archive"`}},
+		{"file alias without its storage", storages("") + `, "file_aliases": {"one": {"storage": "archive"}}`, []string{`file alias "one"`, `no storage "archive"`}},
+		{
+			"alias that names none of two storages",
+			`"storages": {"a": {"driver": {"name": "local", "root": "/a"}}, "b": {"driver": {"name": "local", "root": "/b"}}}`,
+			[]string{`image alias "content"`, "names no storage"},
+		},
+		{"alias that is null", `"image_aliases": {"one": null}`, []string{`image alias "one"`, "empty"}},
+		{"file alias that is null", `"file_aliases": {"one": null}`, []string{`file alias "one"`, "empty"}},
+		{"name of an image alias", `"image_aliases": {"A b": {}}`, []string{`image alias "A b"`}},
+		{"name of a file alias", `"file_aliases": {"a/b": {}}`, []string{`file alias "a/b"`}},
+		{"dots for a name", `"file_aliases": {"..": {}}`, []string{`file alias ".."`}},
+		{"prefix up", `"image_aliases": {"one": {"prefix": "../x"}}`, []string{`image alias "one"`, "prefix"}},
+		{"prefix hidden", `"image_aliases": {"one": {"prefix": ".x"}}`, []string{`image alias "one"`, "prefix"}},
+		{"prefix with a hole", `"image_aliases": {"one": {"prefix": "a//b"}}`, []string{`image alias "one"`, "prefix"}},
+		{"prefix of slashes", `"image_aliases": {"one": {"prefix": "//"}}`, []string{`image alias "one"`, "prefix"}},
+		{"prefix with a backslash", `"image_aliases": {"one": {"prefix": "a\\b"}}`, []string{`image alias "one"`, "prefix"}},
+		{"cache_control", `"image_aliases": {"one": {"cache_control": "a\nb"}}`, []string{`image alias "one"`, "cache_control"}},
+		{"max_size", `"image_aliases": {"one": {"max_size": -1}}`, []string{`image alias "one"`, "max_size is negative"}},
+		{"max_size of files", `"file_aliases": {"one": {"max_size": -1}}`, []string{`file alias "one"`, "max_size is negative"}},
+		{"max_pixels", `"image_aliases": {"one": {"max_pixels": -1}}`, []string{`image alias "one"`, "max_pixels is negative"}},
+		{"svg", `"image_aliases": {"one": {"svg": "clean"}}`, []string{`image alias "one"`, "svg", `"clean"`}},
+		{"extension with a dot inside", `"file_aliases": {"one": {"extensions": ["tar.gz"]}}`, []string{`file alias "one"`, `"tar.gz"`}},
+		{"empty extension", `"file_aliases": {"one": {"extensions": ["pdf", ""]}}`, []string{`file alias "one"`, `""`}},
+		{"extension with a space", `"file_aliases": {"one": {"extensions": ["pdf "]}}`, []string{`file alias "one"`, `"pdf "`}},
+
+		{"cdn_base", `"cdn_base": "cdn.example.com"`, []string{"cdn_base", `"cdn.example.com"`}},
+		{"cdn_base of an alias", `"file_aliases": {"one": {"cdn_base": "//cdn"}}`, []string{`file alias "one"`, "cdn_base", `"//cdn"`}},
+		{"cdn_base without a variable", `"cdn_base": "{env.MEDIA_TEST_MISSING}"`, []string{"cdn_base", "env.MEDIA_TEST_MISSING"}},
+		{"root without a variable", `"storages": {"main": {"driver": {"name": "local", "root": "{env.MEDIA_TEST_MISSING}"}}}`, []string{`storage "main"`, "root", "env.MEDIA_TEST_MISSING"}},
+		{"token_lifetime", `"token_lifetime": -1`, []string{"lifetime"}},
+
+		{"account without a hash", `"accounts": {"shop": {}}`, []string{`account "shop"`, "no password hash"}},
+		{"account that is null", `"accounts": {"shop": null}`, []string{`account "shop"`, "no password hash"}},
+		{"account with a password", `"accounts": {"shop": {"password_hash": "{env.MEDIA_TEST_SECRET}"}}`, []string{`account "shop"`, "caddy hash-password"}},
+		{"account with half a hash", `"accounts": {"shop": {"password_hash": "$argon2id$garbage"}}`, []string{`account "shop"`, "hash"}},
+		{"account with half a bcrypt hash", `"accounts": {"shop": {"password_hash": "$2a$14$garbage"}}`, []string{`account "shop"`, "hash"}},
+		{"account with a hash cut short", `"accounts": {"shop": {"password_hash": "` + hash[:strings.LastIndex(hash, "$")+1] + `"}}`, []string{`account "shop"`, "hash"}},
+		{"account with a hash of no rounds", `"accounts": {"shop": {"password_hash": "` + strings.Replace(hash, "t=1", "t=0", 1) + `"}}`, []string{`account "shop"`, "hash"}},
+		{"account without a variable", `"accounts": {"shop": {"password_hash": "{env.MEDIA_TEST_MISSING}"}}`, []string{`account "shop"`, "env.MEDIA_TEST_MISSING"}},
+		{"account of an unknown alias", `"accounts": {"shop": {"password_hash": "` + hash + `", "aliases": ["content", "photos"]}}`, []string{`account "shop"`, `no alias "photos"`}},
+		{"bad key", `"accounts": {"a b": {"password_hash": "` + hash + `"}}`, []string{`account "a b"`}},
+		{"empty key", `"accounts": {"": {"password_hash": "` + hash + `"}}`, []string{`account ""`}},
+		{"long key", `"accounts": {"` + strings.Repeat("k", 129) + `": {"password_hash": "` + hash + `"}}`, []string{`account "kkk`, "128"}},
+
+		{"unknown token store", `"tokens": {"store": "sqlite"}`, []string{"tokens", "media.tokens.sqlite"}},
+		{"token store without a name", `"tokens": {}`, []string{"tokens", "store"}},
+		{"token store without a variable", `"tokens": {"store": "bolt", "path": "{env.MEDIA_TEST_MISSING}"}`, []string{"tokens", "path", "env.MEDIA_TEST_MISSING"}},
+		{"redis", `"tokens": {"store": "redis", "url": "http://user:{env.MEDIA_TEST_SECRET}@host"}`, []string{"tokens", "url"}},
+
+		{"unknown field", `"cdn": "x"`, []string{`unknown field "cdn"`}},
+		{"unknown field of a storage", storages(`, "strategy": "x"`), []string{`unknown field "strategy"`}},
+		{"unknown field of a driver", `"storages": {"main": {"driver": {"name": "local", "root": "/x", "fsync": true}}}`, []string{`storage "main"`, `unknown field "fsync"`}},
+		{"unknown field of an image alias", `"image_aliases": {"one": {"extensions": ["jpg"]}}`, []string{`unknown field "extensions"`}},
+		{"unknown field of a file alias", `"file_aliases": {"one": {"svg": "keep"}}`, []string{`unknown field "svg"`}},
+		{"unknown field of an account", `"accounts": {"shop": {"password": "x"}}`, []string{`unknown field "password"`}},
+		{"unknown field of the tokens", `"tokens": {"store": "memory", "size": 1}`, []string{`unknown field "size"`}},
+		{"unknown field of the limits", `"limits": {"max_size": 1}`, []string{`unknown field "max_size"`}},
+	} {
+		t.Run(c.name, func(t *testing.T) { wantError(t, "{"+c.app+"}", c.want...) })
+	}
+}
+
+func wantError(t *testing.T, app string, want ...string) {
+	t.Helper()
+	err := caddy.Validate(configOf(app))
+	if err == nil {
+		t.Errorf("%.200s is accepted", app)
+		return
+	}
+	for _, part := range want {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error %q, want %q in it", err, part)
+		}
+	}
+	if strings.Contains(err.Error(), "expanded secret") {
+		t.Errorf("error %q tells a secret", err)
+	}
+}
+
+func TestNegativeLimits(t *testing.T) { // not parallel: Caddy has globals
+	for _, limit := range []string{
+		"max_body", "max_files", "max_fields", "max_field_size", "max_part_header",
+		"max_image_size", "max_file_size", "max_pixels", "login_failures", "password_checks",
+	} {
+		t.Run(limit, func(t *testing.T) { wantError(t, fmt.Sprintf(`{"limits": {%q: -1}}`, limit), "limits", limit) })
+	}
+}
+
+func TestBadAddresses(t *testing.T) { // not parallel: Caddy has globals
+	for _, base := range []string{
+		"cdn.example.com", "/cdn", "//cdn.example.com", "ftp://cdn.example.com", "https://", "https:///x", "https:x",
+		"https://cdn.example.com?x", "https://cdn.example.com#x", "https://user@cdn.example.com", "https://cdn example.com", " ",
+	} {
+		t.Run(base, func(t *testing.T) {
+			wantError(t, fmt.Sprintf(`{"cdn_base": %q}`, base), "cdn_base", fmt.Sprintf("%q", base))
+		})
+	}
+}
+
+func TestRestrictedExtensions(t *testing.T) { // not parallel: Caddy has globals
+	for _, ext := range []string{
+		"php", "PHP", ".php", ".PHP", "pHp5", "php7", "php8", "phtml", "phar", "phps", "pht", "sh", ".Sh", "bash",
+		"htaccess", ".htaccess", "php ", "php.", "ｐｈｐ", "%70hp", "php.jpg", "jpg.php",
+	} {
+		t.Run(ext, func(t *testing.T) {
+			app, err := json.Marshal(map[string]any{"file_aliases": map[string]any{"one": map[string]any{"extensions": []string{"pdf", ext}}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantError(t, string(app), `file alias "one"`, fmt.Sprintf("%q", ext))
+		})
+	}
+}
+
+// TestOverlappingPrefixes gives two aliases on one storage; the second one is refused.
+func TestOverlappingPrefixes(t *testing.T) { // not parallel: Caddy has globals
+	for _, c := range []struct {
+		image, file string
+		overlap     bool
+	}{
+		{"a", "a", true},
+		{"a", "/a/", true},
+		{"a", "a/b", true},
+		{"a/b", "a", true},
+		{"/", "a", true},
+		{"a", "/", true},
+		{"/", "/", true},
+		{"a", "ab", false},
+		{"a/b", "a/c", false},
+		{"file/two", "", true}, // the default of the other
+		{"img", "", false},
+		{"file", "", true},
+	} {
+		t.Run(c.image+" "+c.file, func(t *testing.T) {
+			app := fmt.Sprintf(`{"image_aliases": {"one": {"prefix": %q}}, "file_aliases": {"two": {"prefix": %q}}}`, c.image, c.file)
+			if c.overlap {
+				wantError(t, app, `file alias "two"`, "overlaps", `alias "one"`, `storage "default"`)
+			} else if err := caddy.Validate(configOf(app)); err != nil {
+				t.Error(err)
+			}
+			apart := fmt.Sprintf(`{"image_aliases": {"one": {"storage": "a", "prefix": %q}}, "file_aliases": {"two": {"storage": "b", "prefix": %q}},
+				"storages": {"a": {"driver": {"name": "local", "root": "/a"}}, "b": {"driver": {"name": "local", "root": "/b"}}}}`, c.image, c.file)
+			if err := caddy.Validate(configOf(apart)); err != nil {
+				t.Errorf("on two storages: %v", err)
+			}
+		})
+	}
+}

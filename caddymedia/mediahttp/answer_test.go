@@ -1,0 +1,111 @@
+package mediahttp
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+func TestValidHost(t *testing.T) {
+	t.Parallel()
+	for host, want := range map[string]bool{
+		"example.com": true, "example.com:8080": true, "EXAMPLE.com": true, "localhost": true,
+		"127.0.0.1": true, "127.0.0.1:80": true, "[::1]": true, "[::1]:8080": true, "[2001:db8::1]": true,
+		"my_host": true, "xn--bcher-kva.example": true, "bücher.example": true,
+
+		"": false, ":80": false, "example.com/": false, "example.com/path": false, "example.com?x": false,
+		"example.com#x": false, "user@example.com": false, "user:pass@example.com": false, "example.com:port": false,
+		"exa mple.com": false, "exa\tmple.com": false, "exa\nmple.com": false, "example.com\x00": false,
+		"ex%61mple.com": false, "<script>": false, "a\"b": false, "a'b": false, "a,b": false, "a;b": false,
+		"a\\b": false, "[::1": false, "::1": false, "[]": false, "[example.com]": false, "[::1%25eth0]": false,
+		"[::1]x": false, "a`b": false, "{env.HOME}": false, "$(x)": false, "a*b": false,
+	} {
+		if got := validHost(host); got != want {
+			t.Errorf("validHost(%q) is %t", host, got)
+		}
+	}
+}
+
+func TestBaseURL(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name        string
+		host        string
+		tls         bool
+		trusted     bool
+		proto, from string // what a proxy says
+		want        string
+	}{
+		{"plain", "example.com", false, false, "", "", "http://example.com"},
+		{"port", "example.com:8080", false, false, "", "", "http://example.com:8080"},
+		{"TLS", "example.com", true, false, "", "", "https://example.com"},
+		{"IPv6", "[::1]:8080", true, false, "", "", "https://[::1]:8080"},
+		{"stranger", "example.com", false, false, "https", "evil.example", "http://example.com"},
+		{"proxy", "10.0.0.1:80", false, true, "https", "example.com", "https://example.com"},
+		{"proxy without TLS before TLS", "10.0.0.1:80", true, true, "http", "example.com", "http://example.com"},
+		{"proxy that says nothing", "example.com", true, true, "", "", "https://example.com"},
+		{"proxy with the scheme alone", "example.com", false, true, "https", "", "https://example.com"},
+		{"proxy of another scheme", "example.com", false, true, "javascript", "", "http://example.com"},
+		{"proxy of two schemes", "example.com", false, true, "https, http", "", "http://example.com"},
+		{"proxy of two hosts", "example.com", false, true, "", "a.example, b.example", "http://example.com"},
+		{"proxy of a bad host", "example.com", false, true, "", "a.example/path", ""},
+		{"bad host", "exa mple.com", false, false, "", "", ""},
+		{"no host", "", false, false, "", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := httptest.NewRequest(http.MethodPost, "/", nil)
+			r.Host = c.host
+			if c.tls {
+				r.TLS = new(tls.ConnectionState)
+			}
+			for name, value := range map[string]string{"X-Forwarded-Proto": c.proto, "X-Forwarded-Host": c.from} {
+				if value != "" {
+					r.Header.Set(name, value)
+				}
+			}
+			vars := map[string]any{caddyhttp.TrustedProxyVarKey: c.trusted}
+			r = r.WithContext(context.WithValue(r.Context(), caddyhttp.VarsCtxKey, vars))
+			if got := baseURL(r); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestClientOf(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[any]string{
+		"192.0.2.1": "192.0.2.1", "2001:db8::1": "2001:db8::1", "": "invalid IP", "@": "invalid IP", 5: "invalid IP",
+		nil: "invalid IP",
+	} {
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		r.Header.Set("X-Forwarded-For", "198.51.100.1") // never looked at
+		vars := map[string]any{caddyhttp.ClientIPVarKey: value}
+		r = r.WithContext(context.WithValue(r.Context(), caddyhttp.VarsCtxKey, vars))
+		if got := clientOf(r); got.String() != want {
+			t.Errorf("client %v is %s, want %s", value, got, want)
+		}
+	}
+	if got := clientOf(httptest.NewRequest(http.MethodPost, "/", nil)); got != (netip.Addr{}) {
+		t.Errorf("a request without variables has the client %s", got)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	for wait, want := range map[time.Duration]string{
+		-time.Second: "1", 0: "1", time.Millisecond: "1", time.Second: "1", 1001 * time.Millisecond: "2", time.Minute: "60",
+	} {
+		w := httptest.NewRecorder()
+		if retryAfter(w, wait); w.Header().Get("Retry-After") != want {
+			t.Errorf("%s gives %q, want %q", wait, w.Header().Get("Retry-After"), want)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package mediatpl_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"text/template"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/mediatpl"
+	_ "github.com/caddymedia/media/storagedrivers/local" // the default driver
+)
+
+// functions gives those of a configuration with the media app alone.
+func functions(t *testing.T, app string) template.FuncMap {
+	t.Helper()
+	ctx, err := caddy.ProvisionContext(&caddy.Config{
+		Admin: &caddy.AdminConfig{Disabled: true},
+		Logging: &caddy.Logging{Logs: map[string]*caddy.CustomLog{
+			"default": {BaseLog: caddy.BaseLog{WriterRaw: json.RawMessage(`{"output":"discard"}`)}},
+		}},
+		AppsRaw: caddy.ModuleMap{"media": json.RawMessage(app)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	media, err := ctx.App("media")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := media.(*mediaapp.App).Cleanup(); err != nil {
+			t.Error(err)
+		}
+	})
+	module, err := ctx.LoadModuleByID("http.handlers.templates.functions.media", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return module.(*mediatpl.Functions).CustomTemplateFunctions()
+}
+
+func TestFunctions(t *testing.T) { // not parallel: Caddy has globals
+	const photos = `"image_aliases": {"photos": {}}, "file_aliases": {"docs": {"cdn_base": "https://files.example.com"}}`
+	for _, c := range []struct {
+		name, app, page string
+		want            string
+		fails           string
+	}{
+		{"default alias", `{}`, `{{image_path "content"}}/{{"a.jpg"}} {{file_path "content"}}`, "/static/img/content/a.jpg /static/file/content", ""},
+		{"cdn_base", `{"cdn_base": "https://cdn.example.com/", ` + photos + `}`, `{{image_path "photos"}}`, "https://cdn.example.com/static/img/photos", ""},
+		{"cdn_base of an alias", `{"cdn_base": "https://cdn.example.com", ` + photos + `}`, `{{file_path "docs"}}`, "https://files.example.com/static/file/docs", ""},
+		{"unknown alias", `{}`, `{{image_path "nobody"}}`, "", `unknown alias "nobody"`},
+		{"alias of the other kind", `{` + photos + `}`, `{{file_path "photos"}}`, "", `unknown alias "photos"`},
+		{"alias of the other kind", `{` + photos + `}`, `{{image_path "docs"}}`, "", `unknown alias "docs"`},
+		{"no alias", `{}`, `{{image_path ""}}`, "", `unknown alias ""`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			page, err := template.New("page").Funcs(functions(t, c.app)).Parse(c.page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got strings.Builder
+			err = page.Execute(&got, nil)
+			if c.fails != "" {
+				if err == nil || !strings.Contains(err.Error(), c.fails) {
+					t.Errorf("error %v, want %q", err, c.fails)
+				}
+				return
+			}
+			if err != nil || got.String() != c.want {
+				t.Errorf("got %q (%v), want %q", got.String(), err, c.want)
+			}
+		})
+	}
+}
+
+func TestCaddyfile(t *testing.T) {
+	t.Parallel()
+	for input, fails := range map[string]bool{
+		"media": false, "media {\n}": false, "media content": true, "media {\n alias content\n}": true,
+	} {
+		if err := new(mediatpl.Functions).UnmarshalCaddyfile(caddyfile.NewTestDispenser(input)); (err != nil) != fails {
+			t.Errorf("%q: error %v", input, err)
+		}
+	}
+}
