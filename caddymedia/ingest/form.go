@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"io"
 	"math"
@@ -12,6 +11,7 @@ import (
 	"net/textproto"
 	"os"
 	"regexp"
+	"strings"
 	"sync"
 )
 
@@ -52,7 +52,10 @@ type part struct {
 func newForm(body io.Reader, boundary string, limits Limits) *form {
 	buffer := readers.Get().(*bufio.Reader) // the pool holds nothing else
 	buffer.Reset(body)
-	guard := &headerGuard{r: buffer, closing: []byte("--" + boundary + "--")}
+	// The multipart reader takes the end of the body within a header for a good end. So
+	// it never sees one: behind the last boundary it does not look, and elsewhere it is
+	// the end of a body that was cut short. The line break is for a last boundary without.
+	guard := &headerGuard{r: io.MultiReader(buffer, strings.NewReader("\r\n"), cutShort{})}
 	return &form{limits: limits, buffer: buffer, guard: guard, parts: multipart.NewReader(guard, boundary)}
 }
 
@@ -152,17 +155,19 @@ func bodyFailure(err error) *Failure {
 	}
 }
 
+// cutShort is what comes after a body.
+type cutShort struct{}
+
+func (cutShort) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
 // headerGuard bounds what the multipart reader takes while it looks for the next part
-// and parses its header, which by itself it does up to 10 MiB. It also tells a body that
-// was cut short: where that happens in a header the multipart reader sees a good end.
+// and parses its header, which by itself it does up to 10 MiB.
 type headerGuard struct {
 	r       io.Reader
 	left    int64
 	armed   bool
 	tripped bool
-	closing []byte // the boundary after the last part
-	tail    []byte // the last bytes read
-	err     error  // of r, but for a good end
+	err     error // of r, which the multipart reader may hide
 }
 
 // guardSlack is what the multipart reader may read ahead beyond a header.
@@ -189,22 +194,8 @@ func (g *headerGuard) Read(p []byte) (int, error) {
 	if g.armed {
 		g.left -= int64(n)
 	}
-	keep := 1 + len(g.closing) + maxPadding
-	g.tail = append(g.tail, p[max(0, n-keep):n]...)
-	g.tail = append(g.tail[:0], g.tail[max(0, len(g.tail)-keep):]...)
-	if err == io.EOF && !g.complete() { // the end is io.EOF itself
-		err = io.ErrUnexpectedEOF
-	}
-	if err != io.EOF { // the end is io.EOF itself
+	if err != nil {
 		g.err = err
 	}
 	return n, err
-}
-
-// maxPadding is how much white space may follow the last boundary at the end of a body.
-const maxPadding = 64
-
-func (g *headerGuard) complete() bool {
-	before, found := bytes.CutSuffix(bytes.TrimRight(g.tail, " \t\r\n"), g.closing)
-	return found && (len(before) == 0 || before[len(before)-1] == '\n')
 }

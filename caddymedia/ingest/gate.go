@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"time"
 )
 
@@ -17,6 +18,8 @@ type Gate struct {
 	Now func() time.Time
 	// Stored is told of every item that was stored, if it is not nil.
 	Stored func(context.Context, *Alias, Item)
+	// Log takes what no caller has to know, if it is not nil.
+	Log *slog.Logger
 }
 
 // Request says what a caller wants besides the items.
@@ -51,8 +54,9 @@ func (g *Gate) Form(ctx context.Context, body io.Reader, boundary string, req Re
 	if err == nil {
 		items, err = b.store(ctx)
 	}
-	if closeErr := b.close(); err == nil && closeErr != nil {
-		err = storageFailure(closeErr)
+	if closeErr := b.close(); closeErr != nil && g.Log != nil {
+		// What is stored is stored by now: this is about what was to be dropped.
+		g.Log.Warn("dropping what was staged", "error", closeErr)
 	}
 	if err != nil {
 		return nil, asFailures(err)

@@ -22,7 +22,10 @@ func TestTruncatedBody(t *testing.T) {
 			t.Run(fmt.Sprintf("%s %q", name, lines), func(t *testing.T) {
 				t.Parallel()
 				body := bytes.ReplaceAll(body, []byte("\r\n"), []byte(lines))
-				complete := len(body) - len(lines) // the last line break may be missing
+				complete := len(body)
+				if lines == "\r\n" { // with RFC 2046's line breaks the last one may be missing
+					complete -= len(lines)
+				}
 				s := open(t, nil)
 				g := newGate(newAlias(t, DefaultAlias, s))
 				for n := range complete {
@@ -34,7 +37,7 @@ func TestTruncatedBody(t *testing.T) {
 				}
 				wantContents(t, s, nil)
 				if _, failures := uploadBody(t, g, bytes.NewReader(body[:complete]), Request{Kind: File}); failures != nil {
-					t.Errorf("the form without its last line break: %v", failures)
+					t.Errorf("the complete form: %v", failures)
 				}
 			})
 		}

@@ -95,3 +95,30 @@ func TestBodyCutShort(t *testing.T) {
 	s.wantNothing(t)
 	s.uploadImage(t, file("a.gif", gifOf(t))).one(t)
 }
+
+// TestRefusalReachesWhoIsStillSending: a client that sends a large body in one go reads
+// why it was refused, and not that the connection was reset.
+func TestRefusalReachesWhoIsStillSending(t *testing.T) {
+	s := startSite(t, basic, "media")
+	for round := range 5 {
+		conn := s.dial(t)
+		conn.SetDeadline(time.Now().Add(2 * prompt))
+		const size = 64 << 20
+		fmt.Fprintf(conn, "POST /api/upload/image HTTP/1.1\r\nHost: media.test\r\nContent-Type: multipart/form-data; boundary=x\r\nContent-Length: %d\r\n\r\n", size)
+		if n, err := io.CopyN(conn, zeros{}, size); err != nil {
+			t.Errorf("round %d: the connection broke after %d bytes: %v", round, n, err)
+		}
+		if r := readAnswer(t, conn); r.status != http.StatusUnauthorized {
+			t.Errorf("round %d: status %d, want 401", round, r.status)
+		}
+		conn.Close()
+	}
+}
+
+// zeros is a body without end.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}

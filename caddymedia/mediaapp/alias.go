@@ -99,6 +99,7 @@ func (a *App) provisionGate(caddy.Context) error {
 		Limits:  a.Limits.ingest(),
 		Now:     time.Now, //nolint:forbidigo // the clock's one default
 		Stored:  a.stored,
+		Log:     a.log,
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.ImageAliases)) {
 		if err := a.addImageAlias(name, base); err != nil {

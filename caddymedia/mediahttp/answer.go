@@ -2,10 +2,13 @@ package mediahttp
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -18,19 +21,34 @@ func answer(w http.ResponseWriter, status int, v any) error {
 		return caddyhttp.Error(http.StatusInternalServerError, err)
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // a client that is gone cannot be told
 	return nil
 }
 
-// closeUnread ends an HTTP/1 connection whose body is not read to its end. Otherwise the
-// server waits for that body before it answers, a minute if the client in turn waits for
-// "100 Continue".
-func closeUnread(w http.ResponseWriter, r *http.Request) {
-	if r.ProtoMajor == 1 && r.Body != nil && r.Body != http.NoBody {
-		w.Header().Set("Connection", "close")
+// lingerTime is how long the rest of a refused body is read after the answer.
+const lingerTime = 3 * time.Second
+
+// answerUnread answers a request whose body is not read to its end. Over HTTP/1 that ends
+// the connection: otherwise the server waits for the body before it answers, a minute if
+// the client in turn waits for "100 Continue". And what the client still sends is thrown
+// away for a while: closing at once resets the connection, and with it the answer that
+// the client has not read yet, RFC 9112 section 9.6.
+func (h *Handler) answerUnread(w http.ResponseWriter, r *http.Request, status int, v any) error {
+	if r.ProtoMajor != 1 || r.Body == nil || r.Body == http.NoBody {
+		return answer(w, status, v)
 	}
+	w.Header().Set("Connection", "close")
+	if err := answer(w, status, v); err != nil {
+		return err
+	}
+	control := http.NewResponseController(w)
+	if control.Flush() == nil && r.Header.Get("Expect") == "" && control.SetReadDeadline(h.now().Add(lingerTime)) == nil {
+		_, _ = io.Copy(io.Discard, r.Body) // it ends as it may
+	}
+	return nil
 }
 
 // baseURL is the scheme and host that the client used. What a proxy says of them counts

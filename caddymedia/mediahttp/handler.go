@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -35,6 +36,7 @@ func init() {
 type Handler struct {
 	app *mediaapp.App
 	log *zap.Logger
+	now func() time.Time
 }
 
 // CaddyModule returns the Caddy module information.
@@ -48,6 +50,7 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 // Provision finds the app, and warns where the server drops the documented headers.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.log = ctx.Logger()
+	h.now = time.Now //nolint:forbidigo // the clock's one default
 	app, err := ctx.App("media")
 	if err != nil {
 		return err

@@ -40,8 +40,7 @@ type tokenFailure struct {
 func (h *Handler) generateToken(app *mediaapp.App, w http.ResponseWriter, r *http.Request) error {
 	refuse := func(status int, message string) error {
 		app.CountFailure("token", strconv.Itoa(status))
-		closeUnread(w, r)
-		return answer(w, status, tokenFailure{Message: message})
+		return h.answerUnread(w, r, status, tokenFailure{Message: message})
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodPost {
@@ -59,7 +58,7 @@ func (h *Handler) generateToken(app *mediaapp.App, w http.ResponseWriter, r *htt
 	var throttled *tokens.ThrottledError
 	switch {
 	case errors.Is(err, tokens.ErrCredentials):
-		if err != tokens.ErrCredentials { // more than that: the hash in the configuration is broken
+		if err != tokens.ErrCredentials { //nolint:errorlint // more than that: the hash in the configuration is broken
 			h.log.Error("checking a password", zap.Error(err))
 		}
 		return refuse(http.StatusUnauthorized, "wrong API key or password")

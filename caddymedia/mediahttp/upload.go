@@ -45,14 +45,12 @@ func (h *Handler) upload(kind ingest.Kind) endpoint {
 		w.Header().Set("Cache-Control", "no-store")
 		account, boundary, refusal := h.admit(app, w, r)
 		if refusal != nil {
-			closeUnread(w, r)
-			return h.refuse(app, w, kind, refusal.status, ingest.Failures{{Message: refusal.message}})
+			return h.refuse(app, w, r, kind, refusal.status, ingest.Failures{{Message: refusal.message}})
 		}
 		query := r.URL.Query()
 		for _, name := range []string{"alias", "sub_folder"} {
 			if len(query[name]) > 1 {
-				closeUnread(w, r)
-				return h.refuse(app, w, kind, http.StatusBadRequest, ingest.Failures{{Message: "the parameter " + name + " is sent twice"}})
+				return h.refuse(app, w, r, kind, http.StatusBadRequest, ingest.Failures{{Message: "the parameter " + name + " is sent twice"}})
 			}
 		}
 		body := http.MaxBytesReader(w, r.Body, app.MaxBody())
@@ -61,8 +59,7 @@ func (h *Handler) upload(kind ingest.Kind) endpoint {
 			Allows: account.Allows, BaseURL: baseURL(r),
 		})
 		if failures, ok := errors.AsType[ingest.Failures](err); ok {
-			closeUnread(w, r)
-			return h.refuse(app, w, kind, statusOf(failures), failures)
+			return h.refuse(app, w, r, kind, statusOf(failures), failures)
 		}
 		result := make([]uploadItem, len(items))
 		for i, item := range items {
@@ -126,7 +123,7 @@ func (h *Handler) authenticate(ctx context.Context, app *mediaapp.App, w http.Re
 }
 
 // refuse answers what failed, and logs what is not the caller's fault.
-func (h *Handler) refuse(app *mediaapp.App, w http.ResponseWriter, kind ingest.Kind, status int, failures ingest.Failures) error {
+func (h *Handler) refuse(app *mediaapp.App, w http.ResponseWriter, r *http.Request, kind ingest.Kind, status int, failures ingest.Failures) error {
 	app.CountFailure(map[ingest.Kind]string{ingest.Image: "image", ingest.File: "file"}[kind], strconv.Itoa(status))
 	if status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
 		retryAfter(w, time.Second)
@@ -142,7 +139,7 @@ func (h *Handler) refuse(app *mediaapp.App, w http.ResponseWriter, kind ingest.K
 			h.log.Log(level, f.Message, zap.Int("status", status), zap.Error(f.Err))
 		}
 	}
-	return answer(w, status, failed)
+	return h.answerUnread(w, r, status, failed)
 }
 
 // statuses of the reasons, in the order of spec'd precedence: the highest wins.

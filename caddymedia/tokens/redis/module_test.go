@@ -23,7 +23,7 @@ const every = `redis {
 	sentinel_password s
 	db                3
 	key_prefix        {x}:
-	tls
+	tls               on
 	tls_ca_file       {file}
 	tls_server_name   redis.test
 	timeout           2s
@@ -132,7 +132,7 @@ func TestWrong(t *testing.T) {
 		"redis {\n\taddresses\n}":                                               "argument",
 		"redis {\n\ttls maybe\n}":                                               "tls is one of on, off",
 		"redis {\n\ttimeout soon\n}":                                            "timeout",
-		"redis {\n\ttimeout -1s\n}":                                             "negative",
+		"redis {\n\ttimeout -1s\n}":                                             "timeout is a duration",
 		"redis {\n\ttls {\n\t\tca x\n\t}\n}":                                    "argument",
 		"redis {\n\taddresses localhost\n}":                                     `"localhost" is not <host>:<port>`,
 		"redis {\n\taddresses a:1 b:1\n}":                                       "cluster or master_name",
