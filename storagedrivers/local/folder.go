@@ -13,8 +13,12 @@ import (
 
 // openFolder opens a folder of the root, making it where it is missing.
 func (d *Driver) openFolder(root *os.Root, name string) (*os.File, error) {
+	if dir := openBeneath(d.dir, name); dir != nil {
+		return dir, nil
+	}
 	dir, err := root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
+		d.flush.unsettle(name) // it was there before if somebody has removed it
 		if err := root.MkdirAll(name, dirPerm); err != nil {
 			return nil, fmt.Errorf("making folder %q: %w", name, mapFolderError(err))
 		}
@@ -140,6 +144,12 @@ func (f *flusher) settled(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.known[name]
+}
+
+func (f *flusher) unsettle(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.known, name)
 }
 
 func (f *flusher) settle(name string) {

@@ -43,7 +43,9 @@ type Driver struct {
 
 	mu      sync.Mutex
 	root    *os.Root // nil until first used
+	dir     *os.File // the root once more, for system calls that os.Root has not
 	scratch *scratch
+	shared  sharer
 	flush   flusher
 }
 
@@ -70,7 +72,15 @@ func (d *Driver) open() (*os.Root, error) {
 	if err := sweep(root, d.log); err != nil {
 		return nil, errors.Join(fmt.Errorf("sweeping leftovers: %w", mapError(err)), root.Close())
 	}
-	d.root = root
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the root: %w", mapError(err)), root.Close())
+	}
+	d.root, d.dir, d.named = root, dir, d.named || !canLink()
+	d.shared.now = d.now
+	if canShare(dir) {
+		d.shared.share = func() error { return syncAll(dir) }
+	}
 	return root, nil
 }
 
@@ -108,8 +118,8 @@ func (d *Driver) Close() error {
 	if d.root == nil {
 		return nil
 	}
-	err := errors.Join(d.scratch.close(d.root), d.root.Close())
-	d.root, d.scratch = nil, nil
+	err := errors.Join(d.scratch.close(d.root), d.dir.Close(), d.root.Close())
+	d.root, d.dir, d.scratch = nil, nil, nil
 	return err
 }
 

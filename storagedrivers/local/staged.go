@@ -22,7 +22,8 @@ type staged struct {
 	size   int64
 	dirty  int64 // bytes since the disk was last asked to begin writing
 
-	settled bool // written, stamped and on the disk
+	failures int  // of the disk when it was begun
+	settled  bool // written, stamped and on the disk
 
 	key    string // committed under
 	backup string // the object it replaced, in the scratch folder
@@ -41,9 +42,9 @@ func (d *Driver) Stage(ctx context.Context) (storagedrivers.Staged, error) {
 	if err != nil {
 		return nil, err
 	}
-	st := &staged{driver: d, root: root}
+	st := &staged{driver: d, root: root, failures: d.shared.failures()}
 	if !d.named {
-		st.file, err = openUnnamed(root)
+		st.file, err = openUnnamed(d.dir)
 		if err == nil {
 			return st, nil
 		}
@@ -101,7 +102,7 @@ func (st *staged) Commit(ctx context.Context, key string, opts storagedrivers.Pu
 		return storagedrivers.Info{}, err
 	}
 	st.key = key
-	if err := d.syncOpenDir(st.root, dir, path.Dir(key)); err != nil {
+	if err := st.syncName(dir, path.Dir(key)); err != nil {
 		return storagedrivers.Info{}, errors.Join(err, st.Revert(ctx))
 	}
 	stat, err := st.file.Stat()
@@ -120,12 +121,35 @@ func (st *staged) settle() error {
 		return fmt.Errorf("setting the time: %w", mapError(err))
 	}
 	if st.driver.sync {
-		if err := st.file.Sync(); err != nil {
+		sync := st.durable
+		if st.size > writeBehind { // nobody else must wait for so much
+			sync = func(own func() error) error { return own() }
+		}
+		if err := sync(st.file.Sync); err != nil {
 			return fmt.Errorf("syncing the file: %w", mapError(err))
 		}
 	}
 	st.settled = true
 	return nil
+}
+
+// syncName forces the new name to the disk, and with it the file once more: it counts its
+// names, and a file system without a journal drops one that says it has none.
+func (st *staged) syncName(dir *os.File, name string) error {
+	if !st.driver.sync {
+		return nil
+	}
+	return st.durable(func() error {
+		if err := st.file.Sync(); err != nil {
+			return fmt.Errorf("syncing the file: %w", mapError(err))
+		}
+		return st.driver.syncOpenDir(st.root, dir, name)
+	})
+}
+
+// durable returns when the object is on the disk as it is now, by own or with others.
+func (st *staged) durable(own func() error) error {
+	return st.driver.shared.do(own, st.failures)
 }
 
 // create links the file to a name that must be free.

@@ -9,20 +9,44 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openUnnamed opens a file without a name on the file system of the root:
+// openUnnamed opens a file without a name on the file system of a folder:
 // errors.ErrUnsupported where there are none.
-func openUnnamed(root *os.Root) (*os.File, error) {
-	if _, err := os.Stat("/proc/self/fd"); err != nil { // linkUnnamed needs it
-		return nil, errors.ErrUnsupported
+func openUnnamed(dir *os.File) (*os.File, error) {
+	const flags = unix.O_TMPFILE | unix.O_RDWR | unix.O_CLOEXEC
+	fd, err := unix.Openat(int(dir.Fd()), ".", flags, filePerm)
+	for errors.Is(err, unix.EINTR) { // some network file systems
+		fd, err = unix.Openat(int(dir.Fd()), ".", flags, filePerm)
 	}
-	file, err := root.OpenFile(".", unix.O_TMPFILE|os.O_RDWR, filePerm)
 	// A kernel or file system without O_TMPFILE sees a folder opened for writing.
 	for _, lacking := range []error{unix.EOPNOTSUPP, unix.EISDIR, unix.EINVAL, unix.ENOENT} {
 		if errors.Is(err, lacking) {
 			return nil, fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
 		}
 	}
-	return file, err
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "unnamed file"), nil
+}
+
+// canLink tells whether linkUnnamed works here, as far as that can be known beforehand.
+func canLink() bool {
+	_, err := os.Stat("/proc/self/fd")
+	return err == nil
+}
+
+// openBeneath opens a folder below another one in one step, where [os.Root] takes one for
+// each segment of the name, openat2(2). Links that lead out are refused all the same. It
+// gives nil where it fails: os.Root can tell why, and knows what to do on an old kernel.
+func openBeneath(dir *os.File, name string) *os.File {
+	fd, err := unix.Openat2(int(dir.Fd()), name, &unix.OpenHow{
+		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if err != nil {
+		return nil
+	}
+	return os.NewFile(uintptr(fd), name)
 }
 
 // linkUnnamed gives an unnamed file a name that must be free. It goes through /proc
@@ -46,5 +70,32 @@ func exchange(oldDir *os.File, oldName string, newDir *os.File, newName string) 
 func beginWriting(file *os.File, offset, length int64) {
 	_ = unix.SyncFileRange(int(file.Fd()), offset, length, unix.SYNC_FILE_RANGE_WRITE)
 }
+
+// canShare tells whether syncAll makes the file system of dir durable and tells of every
+// error. That is so since Linux 5.8, syncfs(2), and on local file systems: others may
+// leave what is theirs to a server.
+func canShare(dir *os.File) bool {
+	var (
+		kernel       unix.Utsname
+		system       unix.Statfs_t
+		major, minor int
+	)
+	if unix.Uname(&kernel) != nil || unix.Fstatfs(int(dir.Fd()), &system) != nil {
+		return false
+	}
+	release := unix.ByteSliceToString(kernel.Release[:])
+	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil || major < 5 || major == 5 && minor < 8 {
+		return false
+	}
+	switch uint32(system.Type) {
+	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC: // ext4's is that of ext2 too
+		return true
+	}
+	return false
+}
+
+// syncAll forces the whole file system of dir to the disk. It tells of the failures since
+// the last call with this handle, or since the handle was opened.
+func syncAll(dir *os.File) error { return unix.Syncfs(int(dir.Fd())) }
 
 func procPath(file *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(file.Fd())) }

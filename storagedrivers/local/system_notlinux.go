@@ -7,10 +7,18 @@ import (
 	"os"
 )
 
-func openUnnamed(*os.Root) (*os.File, error) { return nil, errors.ErrUnsupported }
+func openUnnamed(*os.File) (*os.File, error) { return nil, errors.ErrUnsupported }
+
+func canLink() bool { return false }
+
+func openBeneath(*os.File, string) *os.File { return nil }
 
 func linkUnnamed(*os.File, *os.File, string) error { return errors.ErrUnsupported }
 
 func exchange(*os.File, string, *os.File, string) error { return errors.ErrUnsupported }
 
 func beginWriting(*os.File, int64, int64) {}
+
+func canShare(*os.File) bool { return false }
+
+func syncAll(*os.File) error { return errors.ErrUnsupported }
