@@ -45,7 +45,7 @@ func (sp *spool) Write(p []byte) (int, error) {
 func (sp *spool) spill() error {
 	file, err := os.CreateTemp(sp.dir, "media-spool-*")
 	if err != nil {
-		return fmt.Errorf("making a spool file: %w", err)
+		return fmt.Errorf("making a spool file: %w", mapSpoolError(err))
 	}
 	if err := os.Remove(file.Name()); err != nil {
 		return errors.Join(fmt.Errorf("unlinking the spool file: %w", err), file.Close())

@@ -131,7 +131,10 @@ func (a *App) addImageAlias(name, base string) error {
 	if err != nil {
 		return fmt.Errorf("svg: %w", err)
 	}
-	alias.Imaging = imaging.Options{MaxPixels: cmp.Or(config.MaxPixels, a.Limits.maxPixels()), SVG: svg}
+	alias.Imaging = imaging.Options{
+		MaxPixels: cmp.Or(config.MaxPixels, a.Limits.maxPixels()), SVG: svg,
+		MaxFrames: a.Limits.MaxFrames, MaxFramePixels: a.Limits.MaxFramePixels,
+	}
 	alias.Extensions = setOf(imageExtensions)
 	return a.add(alias)
 }
@@ -223,7 +226,7 @@ func prefixOf(o *AliasOptions, standard string) (string, error) {
 func (a *App) add(alias *ingest.Alias) error {
 	for _, others := range a.gate.Aliases {
 		for _, other := range others {
-			if other.Storage == alias.Storage && (within(alias.Prefix, other.Prefix) || within(other.Prefix, alias.Prefix)) {
+			if a.places[other.Storage.Name()] == a.places[alias.Storage.Name()] && (within(alias.Prefix, other.Prefix) || within(other.Prefix, alias.Prefix)) {
 				return fmt.Errorf("its prefix %q overlaps that of alias %q in storage %q",
 					alias.Prefix, other.Name, alias.Storage.Name())
 			}

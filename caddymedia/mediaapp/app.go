@@ -61,6 +61,7 @@ type App struct {
 	metrics  *metrics
 	events   *events
 	storages map[string]*storagedrivers.Storage
+	places   map[string]string // of the storages: the settings of their drivers
 	gate     *ingest.Gate
 	issuer   *tokens.Issuer
 	store    tokens.Store
@@ -107,29 +108,32 @@ func (a *App) defaults() {
 	}
 }
 
-// startTime bounds the checks that run once after the start.
+// startTime bounds each of the checks that run once after the start.
 const startTime = time.Minute
 
 // Start looks once, in the background, whether every storage can be used; what is wrong
 // goes to the log. That also sweeps what an earlier run left over.
 func (a *App) Start() error {
+	for name, storage := range a.storages {
+		a.check(storage.Check, "storage cannot be used now", "storage", name)
+	}
+	a.check(a.store.Check, "token store cannot be used now")
+	return nil
+}
+
+// check looks in the background whether something can be used, and says so if it cannot.
+func (a *App) check(check func(context.Context) error, message string, attrs ...any) {
 	if !a.users.Acquire() {
-		return errors.New("the app is closed")
+		return
 	}
 	go func() {
 		defer a.release()
 		ctx, cancel := context.WithTimeout(context.Background(), startTime)
 		defer cancel()
-		for name, storage := range a.storages {
-			if err := storage.Check(ctx); err != nil {
-				a.log.Error("storage cannot be used now", "storage", name, "error", err)
-			}
-		}
-		if err := a.store.Check(ctx); err != nil {
-			a.log.Error("token store cannot be used now", "error", err)
+		if err := check(ctx); err != nil {
+			a.log.Error(message, append(attrs, "error", err)...)
 		}
 	}()
-	return nil
 }
 
 // Stop does nothing: uploads and downloads of this configuration may go on.

@@ -47,16 +47,18 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //			extensions    <ext...>
 //		}
 //		limits {
-//			max_body        <size>
-//			max_files       <n>
-//			max_fields      <n>
-//			max_field_size  <size>
-//			max_part_header <size>
-//			max_image_size  <size>
-//			max_file_size   <size>
-//			max_pixels      <n>
-//			login_failures  <n>
-//			password_checks <n>
+//			max_body         <size>
+//			max_files        <n>
+//			max_fields       <n>
+//			max_field_size   <size>
+//			max_part_header  <size>
+//			max_image_size   <size>
+//			max_file_size    <size>
+//			max_pixels       <n>
+//			max_frames       <n>
+//			max_frame_pixels <n>
+//			login_failures   <n>
+//			password_checks  <n>
 //		}
 //	}
 //
@@ -215,16 +217,18 @@ func (a *App) parseLimits(d *caddyfile.Dispenser) error {
 		return d.ArgErr()
 	}
 	return block.Parse(d, "limits", block.Options{
-		"max_body":        block.Size(&l.MaxBody),
-		"max_files":       block.Count(&l.MaxFiles),
-		"max_fields":      block.Count(&l.MaxFields),
-		"max_field_size":  block.Size(&l.MaxFieldSize),
-		"max_part_header": block.Size(&l.MaxPartHeader),
-		"max_image_size":  block.Size(&l.MaxImageSize),
-		"max_file_size":   block.Size(&l.MaxFileSize),
-		"max_pixels":      block.Count(&l.MaxPixels),
-		"login_failures":  block.Count(&l.LoginFailures),
-		"password_checks": block.Count(&l.PasswordChecks),
+		"max_body":         block.Size(&l.MaxBody),
+		"max_files":        block.Count(&l.MaxFiles),
+		"max_fields":       block.Count(&l.MaxFields),
+		"max_field_size":   block.Size(&l.MaxFieldSize),
+		"max_part_header":  block.Size(&l.MaxPartHeader),
+		"max_image_size":   block.Size(&l.MaxImageSize),
+		"max_file_size":    block.Size(&l.MaxFileSize),
+		"max_pixels":       block.Count(&l.MaxPixels),
+		"max_frames":       block.Count(&l.MaxFrames),
+		"max_frame_pixels": block.Count(&l.MaxFramePixels),
+		"login_failures":   block.Count(&l.LoginFailures),
+		"password_checks":  block.Count(&l.PasswordChecks),
 	})
 }
 

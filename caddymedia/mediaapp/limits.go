@@ -27,6 +27,10 @@ type Limits struct {
 	MaxFileSize int64 `json:"max_file_size,omitempty"`
 	// The most pixels of a picture, where the alias does not say. Default: 50,000,000.
 	MaxPixels int64 `json:"max_pixels,omitempty"`
+	// The most frames of an animated picture. Default: 1,000.
+	MaxFrames int `json:"max_frames,omitempty"`
+	// The most pixels of all frames of a picture together. Default: 200,000,000.
+	MaxFramePixels int64 `json:"max_frame_pixels,omitempty"`
 	// How many failed logins a client address has per minute; an API key has three times
 	// as many. Behind a proxy set `trusted_proxies`, or all clients share one address.
 	// Default: 10.
@@ -76,6 +80,8 @@ func (l *Limits) validate() error {
 		{"max_image_size", l.MaxImageSize},
 		{"max_file_size", l.MaxFileSize},
 		{"max_pixels", l.MaxPixels},
+		{"max_frames", int64(l.MaxFrames)},
+		{"max_frame_pixels", l.MaxFramePixels},
 		{"login_failures", int64(l.LoginFailures)},
 		{"password_checks", int64(l.PasswordChecks)},
 	} {

@@ -72,7 +72,7 @@ func checkName(what, name string) error {
 }
 
 func (a *App) provisionStorages(ctx caddy.Context) error {
-	a.storages = map[string]*storagedrivers.Storage{}
+	a.storages, a.places = map[string]*storagedrivers.Storage{}, map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(a.Storages)) {
 		if err := checkName("storage", name); err != nil {
 			return err
@@ -111,6 +111,7 @@ func (a *App) openStorage(ctx caddy.Context, name string, config *Storage) (*sto
 	if !ok {
 		return nil, fmt.Errorf("%T is no storage driver", loaded)
 	}
+	a.places[name] = module.PoolKey()
 	driver, done, err := pooled("storage", module.PoolKey(), func() (storagedrivers.Driver, error) {
 		return module.NewDriver(a.log)
 	})

@@ -45,10 +45,27 @@ func (h *Handler) answerUnread(w http.ResponseWriter, r *http.Request, status in
 		return err
 	}
 	control := http.NewResponseController(w)
-	if control.Flush() == nil && r.Header.Get("Expect") == "" && control.SetReadDeadline(h.now().Add(lingerTime)) == nil {
+	waits := r.Header.Get("Expect") != "" && !bodyBegun(r)
+	if control.Flush() == nil && !waits && control.SetReadDeadline(h.now().Add(lingerTime)) == nil {
 		_, _ = io.Copy(io.Discard, r.Body) // it ends as it may
 	}
 	return nil
+}
+
+// watchedBody remembers whether anything was read of a body.
+type watchedBody struct {
+	io.ReadCloser
+	begun bool
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	b.begun = true
+	return b.ReadCloser.Read(p)
+}
+
+func bodyBegun(r *http.Request) bool {
+	body, ok := r.Body.(*watchedBody)
+	return ok && body.begun
 }
 
 // baseURL is the scheme and host that the client used. What a proxy says of them counts

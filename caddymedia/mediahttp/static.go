@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"go.uber.org/zap"
+
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
@@ -32,6 +34,9 @@ func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 		object, err := alias.Storage.OpenSeeker(r.Context(), alias.Key(filename))
 		if err != nil {
 			status := staticStatus(err)
+			if r.Context().Err() != nil {
+				return nil // nobody is there to be answered
+			}
 			if status >= http.StatusInternalServerError {
 				app.CountFailure("static", strconv.Itoa(status))
 			}
@@ -39,9 +44,24 @@ func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 		}
 		defer object.Close()
 		setHeaders(w.Header(), alias, object.Info)
-		http.ServeContent(newFileWriter(w, object), oneRange(r), "", object.Info.ModTime, object)
+		out := newItemWriter(w, object)
+		http.ServeContent(out, oneRange(r), "", object.Info.ModTime, object)
+		if out.short(r.Method) {
+			h.breakOff(app, r, out)
+		}
 		return nil
 	}
+}
+
+// breakOff ends the connection, or the stream, of an answer that cannot be completed:
+// compressed, it would look complete to the client.
+func (h *Handler) breakOff(app *mediaapp.App, r *http.Request, out *itemWriter) {
+	if r.Context().Err() == nil { // otherwise the client is gone
+		app.CountFailure("static", "broken")
+		h.log.Error("sending an item", zap.String("key", out.object.Info.Key),
+			zap.Int64("sent", out.sent), zap.Int64("promised", out.promised), zap.Error(out.err))
+	}
+	panic(http.ErrAbortHandler)
 }
 
 // staticError leaves the answer to the site's handle_errors.

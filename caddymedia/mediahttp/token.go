@@ -69,6 +69,8 @@ func (h *Handler) generateToken(app *mediaapp.App, w http.ResponseWriter, r *htt
 		h.log.Error("token store cannot be used", zap.Error(err))
 		retryAfter(w, time.Second)
 		return refuse(http.StatusServiceUnavailable, "tokens cannot be given now, try again later")
+	case r.Context().Err() != nil:
+		return nil // nobody is there to be answered
 	default:
 		h.log.Error("giving a token", zap.Error(err))
 		return refuse(http.StatusInternalServerError, "internal error")
@@ -81,6 +83,7 @@ func readTokenForm(w http.ResponseWriter, r *http.Request) (url.Values, int, str
 	if err != nil {
 		mediaType = ""
 	}
+	r.Body = &watchedBody{ReadCloser: r.Body}
 	body := http.MaxBytesReader(w, r.Body, maxTokenBody)
 	var form url.Values
 	switch mediaType {

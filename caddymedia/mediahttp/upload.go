@@ -53,6 +53,7 @@ func (h *Handler) upload(kind ingest.Kind) endpoint {
 				return h.refuse(app, w, r, kind, http.StatusBadRequest, ingest.Failures{{Message: "the parameter " + name + " is sent twice"}})
 			}
 		}
+		r.Body = &watchedBody{ReadCloser: r.Body}
 		body := http.MaxBytesReader(w, r.Body, app.MaxBody())
 		items, err := app.Gate().Form(r.Context(), body, boundary, ingest.Request{
 			Kind: kind, Alias: query.Get("alias"), SubFolder: query.Get("sub_folder"),

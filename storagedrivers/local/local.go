@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"os"
 	"path"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -62,7 +63,7 @@ func (d *Driver) open() (*os.Root, error) {
 	if d.root != nil {
 		return d.root, nil
 	}
-	if err := os.MkdirAll(d.path, dirPerm); err != nil {
+	if err := d.makeRoot(); err != nil {
 		return nil, fmt.Errorf("making the root: %w", mapError(err))
 	}
 	root, err := os.OpenRoot(d.path)
@@ -82,6 +83,30 @@ func (d *Driver) open() (*os.Root, error) {
 		d.shared.share = func() error { return syncAll(dir) }
 	}
 	return root, nil
+}
+
+// makeRoot makes the folder, and forces its name and those above it to the disk if it is
+// new. Not all of them need to be readable.
+func (d *Driver) makeRoot() error {
+	if _, err := os.Stat(d.path); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(d.path, dirPerm); err != nil {
+		return err
+	}
+	for above := filepath.Dir(d.path); d.sync && above != filepath.Dir(above); above = filepath.Dir(above) {
+		dir, err := os.Open(above)
+		if errors.Is(err, fs.ErrPermission) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(syncFolder(dir), dir.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Check opens the root and looks whether it may be read and written.

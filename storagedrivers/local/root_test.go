@@ -86,21 +86,6 @@ func TestLinksThatLeaveTheRootAreRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRegularFileIsNoObject(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	if err := os.Mkdir(filepath.Join(root, "folder"), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	makePipe(t, filepath.Join(root, "pipe"))
-	s := open(t, root)
-	for _, key := range []string{"folder", "pipe"} {
-		if _, _, err := s.Open(context.Background(), key, storagedrivers.Range{}); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("open %q: error %v, want not exist", key, err)
-		}
-	}
-}
-
 func TestStartSweepsOnlyWhatNobodyUses(t *testing.T) {
 	t.Parallel()
 	ctx, root := context.Background(), t.TempDir()

@@ -38,6 +38,8 @@ func (d *Driver) scratchName(root *os.Root) (string, error) {
 	return d.scratch.name + "/" + strconv.FormatInt(d.scratch.next.Add(1), 36), nil
 }
 
+var errInUse = errors.New("somebody has locked the folder")
+
 func newScratch(root *os.Root) (*scratch, error) {
 	for {
 		name := scratchPrefix + rand.Text()
@@ -51,7 +53,8 @@ func newScratch(root *os.Root) (*scratch, error) {
 		if err != nil {
 			return nil, err
 		}
-		if tryLock(lock) && stillThere(root, name) {
+		// Where there are no locks the folder is used without: nobody takes it then.
+		if !errors.Is(tryLock(lock), errInUse) && stillThere(root, name) {
 			return &scratch{name: name, lock: lock}, nil
 		}
 		if err := lock.Close(); err != nil {
@@ -99,8 +102,8 @@ func sweepFolder(root *os.Root, name string) error {
 		return err
 	}
 	defer folder.Close()
-	if !tryLock(folder) {
-		return nil // in use
+	if tryLock(folder) != nil {
+		return nil // in use, or nobody knows
 	}
 	return root.RemoveAll(name)
 }

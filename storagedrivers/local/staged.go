@@ -193,6 +193,10 @@ func (st *staged) replace(dir *os.File, key string) error {
 		switch {
 		case err == nil:
 			st.temp, st.backup = "", st.temp
+			if st.folderAt(st.backup) { // it was made since we looked
+				st.temp, st.backup = st.backup, ""
+				return errors.Join(errFolder, exchange(folder, path.Base(st.temp), dir, path.Base(key)))
+			}
 			return nil
 		case errors.Is(err, fs.ErrNotExist): // nothing to replace, unless somebody is faster
 			if err = st.root.Link(st.temp, key); errors.Is(err, fs.ErrExist) {
@@ -265,15 +269,64 @@ func (st *staged) Revert(context.Context) error {
 		return mapError(err)
 	}
 	if st.backup != "" {
-		err = st.root.Rename(st.backup, st.key)
-		st.backup = ""
+		err = st.putBack(mine)
 	} else {
-		err = st.root.Remove(st.key)
+		err = st.takeAway(mine)
 	}
 	if err != nil {
 		return fmt.Errorf("undoing: %w", mapError(err))
 	}
 	return st.driver.syncDir(st.root, path.Dir(st.key))
+}
+
+// putBack puts the object back that was replaced. Who has replaced ours since we looked
+// keeps the place.
+func (st *staged) putBack(mine fs.FileInfo) error {
+	err := st.swap(st.backup, st.key)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = st.root.Rename(st.backup, st.key)
+		st.backup = ""
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	if came, err := st.root.Lstat(st.backup); err != nil || os.SameFile(mine, came) {
+		return err
+	}
+	return st.swap(st.backup, st.key)
+}
+
+// takeAway removes the object that was created, with the same care.
+func (st *staged) takeAway(mine fs.FileInfo) error {
+	name, err := st.driver.scratchName(st.root)
+	if err != nil {
+		return err
+	}
+	if err := st.root.Rename(st.key, name); err != nil {
+		return err
+	}
+	if came, err := st.root.Lstat(name); err == nil && !os.SameFile(mine, came) {
+		if err := st.root.Link(name, st.key); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	return st.root.Remove(name)
+}
+
+// swap exchanges two names in one step.
+func (st *staged) swap(a, b string) error {
+	dirA, err := st.root.Open(path.Dir(a))
+	if err != nil {
+		return err
+	}
+	defer dirA.Close()
+	dirB, err := st.root.Open(path.Dir(b))
+	if err != nil {
+		return err
+	}
+	defer dirB.Close()
+	return exchange(dirA, path.Base(a), dirB, path.Base(b))
 }
 
 // Close drops the names in the scratch folder. The file itself goes with its handle

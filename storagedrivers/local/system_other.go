@@ -14,14 +14,16 @@ func stamp(file *os.File, now time.Time) error { return os.Chtimes(file.Name(), 
 
 func inode(fs.FileInfo) uint64 { return 0 }
 
-// tryLock: without locks a folder counts as a leftover when it is a day old.
-func tryLock(dir *os.File) bool {
+// tryLock: without locks a folder counts as in use until it is a day old.
+func tryLock(dir *os.File) error {
 	stat, err := dir.Stat()
 	if err != nil {
-		return false
+		return err
 	}
-	age := time.Since(stat.ModTime())
-	return age < time.Second || age > 24*time.Hour
+	if age := time.Since(stat.ModTime()); age > time.Second && age < 24*time.Hour {
+		return errInUse
+	}
+	return nil
 }
 
 // syncFolder: the system journals names by itself.

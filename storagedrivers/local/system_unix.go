@@ -29,10 +29,14 @@ func inode(stat fs.FileInfo) uint64 {
 	return 0
 }
 
-// tryLock takes the lock that says that a scratch folder is in use; false if somebody
-// has it. Where there are no locks every folder counts as used.
-func tryLock(dir *os.File) bool {
-	return unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+// tryLock takes the lock that says that a scratch folder is in use: errInUse if somebody
+// has it, another error where the file system has no locks.
+func tryLock(dir *os.File) error {
+	err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return errInUse
+	}
+	return err
 }
 
 func syncFolder(dir *os.File) error {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -57,7 +58,7 @@ func objectOn(t *testing.T, d storagedrivers.Driver) *storagedrivers.Object {
 	return object
 }
 
-func TestFileWriter(t *testing.T) {
+func TestItemWriter(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, ranges string
@@ -86,7 +87,7 @@ func TestFileWriter(t *testing.T) {
 				if c.ranges != "" {
 					r.Header.Set("Range", c.ranges)
 				}
-				http.ServeContent(newFileWriter(w, object), r, "a.txt", object.Info.ModTime, object)
+				http.ServeContent(newItemWriter(w, object), r, "a.txt", object.Info.ModTime, object)
 				if got := w.Body.String(); got != c.want {
 					t.Errorf("body %q, want %q", got, c.want)
 				}
@@ -98,12 +99,12 @@ func TestFileWriter(t *testing.T) {
 	}
 }
 
-// TestFileWriterWithOtherReaders leaves readers alone that are not of the object.
-func TestFileWriterWithOtherReaders(t *testing.T) {
+// TestItemWriterWithOtherReaders leaves readers alone that are not of the object.
+func TestItemWriterWithOtherReaders(t *testing.T) {
 	t.Parallel()
 	object := objectOn(t, local.New(t.TempDir(), false, slog.New(slog.DiscardHandler)))
 	w := &recorder{ResponseRecorder: httptest.NewRecorder()}
-	to := newFileWriter(w, object).(io.ReaderFrom)
+	to := newItemWriter(w, object)
 	for _, from := range []io.Reader{
 		strings.NewReader("one "), io.LimitReader(strings.NewReader("two "), int64(len(text))),
 	} {
@@ -116,22 +117,40 @@ func TestFileWriterWithOtherReaders(t *testing.T) {
 	}
 }
 
-// TestFileWriterOnlyOverReaderFrom: without it there is nothing to win.
-func TestFileWriterOnlyOverReaderFrom(t *testing.T) {
+// TestItemWriterShort: what breaks off in the middle is known, whatever it was sent
+// through.
+func TestItemWriterShort(t *testing.T) {
 	t.Parallel()
-	object := objectOn(t, local.New(t.TempDir(), false, slog.New(slog.DiscardHandler)))
-	plain := httptest.NewRecorder()
-	if w := newFileWriter(plain, object); w != http.ResponseWriter(plain) {
-		t.Errorf("%T is wrapped in %T", plain, w)
-	}
-	w := newFileWriter(&recorder{ResponseRecorder: plain}, object)
-	if unwrapper, ok := w.(interface{ Unwrap() http.ResponseWriter }); !ok || unwrapper.Unwrap() == w {
-		t.Errorf("%T cannot be unwrapped", w)
+	for name, w := range map[string]http.ResponseWriter{
+		"as a file": &recorder{ResponseRecorder: httptest.NewRecorder()}, "copied": httptest.NewRecorder(),
+	} {
+		root := t.TempDir()
+		object := objectOn(t, local.New(root, false, slog.New(slog.DiscardHandler)))
+		get := httptest.NewRequest(http.MethodGet, "/", nil)
+		whole := newItemWriter(w, object)
+		http.ServeContent(whole, get, "a.txt", object.Info.ModTime, object)
+		if whole.short(http.MethodGet) {
+			t.Errorf("%s: a whole item counts as short: %d of %d", name, whole.sent, whole.promised)
+		}
+		if err := os.Truncate(filepath.Join(root, "a.txt"), 10); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := object.Seek(0, io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+		cut := newItemWriter(w, object)
+		cut.WriteHeader(http.StatusOK) // the length is still in the header
+		if _, err := cut.ReadFrom(io.LimitReader(object, object.Info.Size)); err != nil && name == "as a file" {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !cut.short(http.MethodGet) || cut.short(http.MethodHead) {
+			t.Errorf("%s: an item cut to 10 bytes: %d of %d counts as whole", name, cut.sent, cut.promised)
+		}
 	}
 }
 
-// TestFileWriterOverTheNetwork: the same bytes reach a client.
-func TestFileWriterOverTheNetwork(t *testing.T) {
+// TestItemWriterOverTheNetwork: the same bytes reach a client.
+func TestItemWriterOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	s := storagedrivers.New("test", local.New(t.TempDir(), false, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
 	t.Cleanup(func() { s.Close() })
@@ -146,7 +165,7 @@ func TestFileWriterOverTheNetwork(t *testing.T) {
 			return
 		}
 		defer object.Close()
-		http.ServeContent(newFileWriter(w, object), r, "a.txt", object.Info.ModTime, object)
+		http.ServeContent(newItemWriter(w, object), r, "a.txt", object.Info.ModTime, object)
 	}))
 	t.Cleanup(server.Close)
 	for ranges, want := range map[string][]byte{
