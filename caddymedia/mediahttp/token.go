@@ -70,7 +70,7 @@ func (h *Handler) generateToken(app *mediaapp.App, w http.ResponseWriter, r *htt
 		retryAfter(w, time.Second)
 		return refuse(http.StatusServiceUnavailable, "tokens cannot be given now, try again later")
 	case r.Context().Err() != nil:
-		return nil // nobody is there to be answered
+		return nil //nolint:nilerr // nobody is there to be answered
 	default:
 		h.log.Error("giving a token", zap.Error(err))
 		return refuse(http.StatusInternalServerError, "internal error")
