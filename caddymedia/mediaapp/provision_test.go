@@ -165,6 +165,18 @@ func TestRestrictedExtensions(t *testing.T) { // not parallel: Caddy has globals
 	}
 }
 
+// TestOverlappingPlaces: two storages on one folder are one place.
+func TestOverlappingPlaces(t *testing.T) {
+	wantError(t, `{
+		"storages": {
+			"keeps": {"driver": {"name": "local", "root": "/tmp/one"}},
+			"replaces": {"driver": {"name": "local", "root": "/tmp/one"}, "overwrite_strategy": "overwrite"}
+		},
+		"image_aliases": {"one": {"storage": "keeps", "prefix": "same"}},
+		"file_aliases": {"two": {"storage": "replaces", "prefix": "same"}}
+	}`, `file alias "two"`, "overlaps", `alias "one"`)
+}
+
 // TestOverlappingPrefixes gives two aliases on one storage; the second one is refused.
 func TestOverlappingPrefixes(t *testing.T) { // not parallel: Caddy has globals
 	for _, c := range []struct {

@@ -194,7 +194,7 @@ func (d *Driver) Open(ctx context.Context, key string, rng storagedrivers.Range)
 	}
 	file, err := root.OpenFile(key, os.O_RDONLY|openNonblock, 0)
 	if err != nil {
-		return fail(mapReadError(err))
+		return fail(d.lookupError(err))
 	}
 	stat, err := file.Stat()
 	if err != nil {
@@ -231,7 +231,7 @@ func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 	}
 	stat, err := root.Stat(key)
 	if err != nil {
-		return storagedrivers.Info{}, mapReadError(err)
+		return storagedrivers.Info{}, d.lookupError(err)
 	}
 	if !stat.Mode().IsRegular() {
 		return storagedrivers.Info{}, notAnObject(key)
@@ -250,15 +250,27 @@ func (d *Driver) Delete(ctx context.Context, key string) error {
 	}
 	stat, err := root.Lstat(key)
 	if err != nil {
-		return mapReadError(err)
+		return d.lookupError(err)
 	}
 	if stat.IsDir() { // Remove would take an empty one
 		return notAnObject(key)
 	}
 	if err := root.Remove(key); err != nil {
-		return mapReadError(err)
+		return d.lookupError(err)
 	}
 	return d.syncDir(root, path.Dir(key))
+}
+
+// lookupError is for an object that was not found or not reached: without its root none
+// is missing, the place is.
+func (d *Driver) lookupError(err error) error {
+	err = mapReadError(err)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, rootErr := os.Stat(d.path); errors.Is(rootErr, fs.ErrNotExist) {
+			return fmt.Errorf("the root is gone: %w", storagedrivers.ErrUnavailable)
+		}
+	}
+	return err
 }
 
 func notAnObject(key string) error {

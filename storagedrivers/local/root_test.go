@@ -163,6 +163,28 @@ func TestRootThatCannotBeUsed(t *testing.T) {
 	}
 }
 
+// TestRootThatIsGone: then it is the place that is missing, and no object.
+func TestRootThatIsGone(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "root")
+	s := open(t, root)
+	if err := put(t, s, "a", "x", storagedrivers.CreateOnly); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(root); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Stat(context.Background(), "a"); !errors.Is(err, storagedrivers.ErrUnavailable) {
+		t.Errorf("stat: %v, want unavailable", err)
+	}
+	if _, _, err := s.Open(context.Background(), "a", storagedrivers.Range{}); !errors.Is(err, storagedrivers.ErrUnavailable) {
+		t.Errorf("open: %v, want unavailable", err)
+	}
+	if err := put(t, s, "b", "x", storagedrivers.CreateOnly); err == nil || errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("put: %v, want an error that is no missing object", err)
+	}
+}
+
 func TestETagsOfRapidGenerationsDiffer(t *testing.T) {
 	t.Parallel()
 	s, seen := open(t, t.TempDir()), map[string]bool{}

@@ -54,7 +54,7 @@ func (d *Driver) Stage(ctx context.Context) (storagedrivers.Staged, error) {
 	}
 	st.temp, err = d.scratchName(root)
 	if err != nil {
-		return nil, err
+		return nil, d.lookupError(err)
 	}
 	st.file, err = root.OpenFile(st.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, filePerm)
 	if err != nil {
