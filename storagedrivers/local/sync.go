@@ -6,17 +6,14 @@ import (
 	"time"
 )
 
-// maxAlone is how many may force a file of their own to the disk at the same time.
-const maxAlone = 8
-
-// A sharer lets many that wait for the disk share one sync of the whole file system: one
-// for each file costs more of the processor than all the rest of a small upload, because
-// each takes a thread and several waits.
+// A sharer lets all that wait for the disk at the same time share one sync of the whole
+// file system: with many small uploads a sync for each costs more of the processor than
+// all the rest of them, because each takes a thread and has to wait several times.
 //
 // It is as good as a sync of the file and of its folder: all that was written, linked or
-// made before a round begins is on the disk when it ends. It also waits for what others
-// write to the file system. So a few still sync for themselves, and after a round that
-// was slow everybody does for a while.
+// made before a round begins is on the disk when it ends. But it also waits for what
+// others write to the file system. So whoever is alone syncs for himself, and after a
+// round that was slow everybody does for a while.
 type sharer struct {
 	now   func() time.Time
 	share func() error // nil where it cannot be relied upon
@@ -33,12 +30,12 @@ type sharer struct {
 }
 
 const (
-	slowRound = time.Second
-	avoidSlow = time.Minute
+	slowRound = 500 * time.Millisecond
+	avoidSlow = 10 * time.Second
 )
 
 var (
-	errAlone = errors.New("no round for so few")
+	errAlone = errors.New("no round for one")
 	errLost  = errors.New("the file system failed to write something since this object was begun")
 )
 
@@ -52,7 +49,7 @@ func (s *sharer) failures() int {
 // do returns when what the caller has written is on the disk: by a round, or by own.
 func (s *sharer) do(own func() error, failures int) error {
 	s.mu.Lock()
-	if s.running || s.alone >= maxAlone && s.share != nil && !s.now().Before(s.avoid) {
+	if s.running || s.alone > 0 && s.share != nil && !s.now().Before(s.avoid) {
 		ended := make(chan error, 1)
 		s.queue = append(s.queue, ended)
 		if !s.running {
@@ -86,7 +83,7 @@ func (s *sharer) rounds() {
 	for len(s.queue) > 0 {
 		waiting, err := s.queue, errAlone
 		s.queue = nil
-		if len(waiting)+s.alone >= maxAlone && !s.now().Before(s.avoid) {
+		if len(waiting)+s.alone > 1 && !s.now().Before(s.avoid) {
 			err = s.round()
 		}
 		for _, ended := range waiting {

@@ -1,0 +1,165 @@
+package local
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// disk stands in for the file system and counts the two ways of syncing.
+type disk struct {
+	mu     sync.Mutex
+	rounds int
+	own    int
+	fail   error
+	takes  time.Duration
+}
+
+func (d *disk) share() error {
+	d.mu.Lock()
+	d.rounds++
+	err := d.fail
+	d.mu.Unlock()
+	time.Sleep(d.takes)
+	return err
+}
+
+func (d *disk) counted() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rounds
+}
+
+func (d *disk) syncOwn() error {
+	d.mu.Lock()
+	d.own++
+	d.mu.Unlock()
+	time.Sleep(10 * time.Millisecond)
+	return nil
+}
+
+func (d *disk) sharer() *sharer { return &sharer{now: time.Now, share: d.share} }
+
+// syncMany lets n wait at once, and gives their errors.
+func syncMany(s *sharer, d *disk, n, failures int) []error {
+	var wg sync.WaitGroup
+	errs := make([]error, n)
+	for i := range n {
+		wg.Go(func() { errs[i] = s.do(d.syncOwn, failures) })
+	}
+	wg.Wait()
+	return errs
+}
+
+func TestSharerAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := new(disk)
+		s := d.sharer()
+		for range 5 {
+			if err := s.do(d.syncOwn, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d.own != 5 || d.rounds != 0 {
+			t.Errorf("%d syncs alone and %d rounds, want 5 and none", d.own, d.rounds)
+		}
+	})
+}
+
+// TestSharerMany has 64 wait at once: one syncs alone, the others share, and nobody
+// returns by a round that had begun before.
+func TestSharerMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{takes: 20 * time.Millisecond}
+		s := d.sharer()
+		for _, err := range syncMany(s, d, 64, 0) {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		if d.own+d.rounds > 4 || d.rounds == 0 {
+			t.Errorf("%d syncs alone and %d rounds", d.own, d.rounds)
+		}
+		go s.do(d.syncOwn, 0)
+		go s.do(d.syncOwn, 0)
+		time.Sleep(15 * time.Millisecond) // a round is running, the one alone is done
+		synctest.Wait()
+		begin, rounds := time.Now(), d.counted()
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() { s.do(d.syncOwn, 0) })
+		}
+		wg.Wait()
+		if took := time.Since(begin); took != 25*time.Millisecond || d.counted() != rounds+1 {
+			t.Errorf("two more took %v and %d rounds, want the rest of one round and another one", took, d.counted()-rounds)
+		}
+	})
+}
+
+// TestSharerFails has a round fail: all that were begun before fail, also in a later
+// round, and none that is begun after.
+func TestSharerFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("broken")
+		d := &disk{takes: 20 * time.Millisecond, fail: broken}
+		s := d.sharer()
+		before := s.failures()
+		failed := 0
+		for _, err := range syncMany(s, d, 20, before) {
+			if errors.Is(err, broken) {
+				failed++
+			}
+		}
+		if failed != 19 {
+			t.Errorf("%d failed, want all but the one that synced alone", failed)
+		}
+		d.fail = nil
+		lost := 0
+		for _, err := range syncMany(s, d, 20, before) {
+			if errors.Is(err, errLost) {
+				lost++
+			}
+		}
+		if lost != 19 {
+			t.Errorf("%d of those begun before were called lost, want all in the round", lost)
+		}
+		for _, err := range syncMany(s, d, 20, s.failures()) {
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// TestSharerSlow has one slow round: for a while everybody syncs alone.
+func TestSharerSlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &disk{takes: slowRound + time.Millisecond}
+		s := d.sharer()
+		syncMany(s, d, 10, 0)
+		rounds := d.rounds
+		syncMany(s, d, 10, 0)
+		if rounds == 0 || d.rounds != rounds {
+			t.Errorf("%d rounds, then %d more while they are avoided", rounds, d.rounds-rounds)
+		}
+		time.Sleep(avoidSlow)
+		syncMany(s, d, 10, 0)
+		if d.rounds == rounds {
+			t.Error("no more rounds ever")
+		}
+	})
+}
+
+// TestSharerUnable has a file system that does not share.
+func TestSharerUnable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := new(disk)
+		s := &sharer{now: time.Now}
+		syncMany(s, d, 10, 0)
+		if d.own != 10 {
+			t.Errorf("%d synced alone, want all 10", d.own)
+		}
+	})
+}
