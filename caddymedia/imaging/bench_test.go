@@ -2,6 +2,8 @@ package imaging_test
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -36,5 +38,37 @@ func BenchmarkCheckFile(b *testing.B) {
 		if err := checkFile("pdf", data); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// largePhoto is a JPEG of 3 MB as a camera makes it.
+func largePhoto(b *testing.B) []byte {
+	b.Helper()
+	preview := make([]byte, 30_000)
+	return withSegments(drawJPEG(b, 2400, 1600), exifSegment(append(turned(6), preview...)), iccSegment(1, 1, profile("RGB ", 536)),
+		segment(0xE1, append([]byte(xmpName), preview...)))
+}
+
+func BenchmarkCheckPhoto(b *testing.B) { benchmarkImage(b, largePhoto(b), "jpg") }
+func BenchmarkCheckSmall(b *testing.B) { benchmarkImage(b, drawJPEG(b, 32, 32), "jpg") }
+
+func BenchmarkStripped(b *testing.B) {
+	data := largePhoto(b)
+	info, err := check(data, "jpg", imaging.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := bytes.NewReader(data)
+	out := make([]byte, 32<<10)
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	for b.Loop() {
+		for stripped := info.Stripped(r); err == nil; {
+			_, err = stripped.Read(out)
+		}
+		if !errors.Is(err, io.EOF) {
+			b.Fatal(err)
+		}
+		err = nil
 	}
 }

@@ -2,6 +2,7 @@ package imaging_test
 
 import (
 	"bytes"
+	"io"
 	"runtime"
 	"strings"
 	"testing"
@@ -16,12 +17,13 @@ func bombs(t testing.TB) map[string]struct {
 	data []byte
 	want verdict
 } {
-	jpg, pic := drawJPEG(t, 64, 64), drawPNG(t, 64, 64)
+	jpg, pic, anim := drawJPEG(t, 64, 64), drawPNG(t, 64, 64), drawGIF(t, 8, 8, 2)
 	manyScans := bytes.Clone(jpg[:len(jpg)-2])
 	for range 300 {
 		manyScans = append(manyScans, "\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00\x55"...)
 	}
 	end := []byte{0xFF, 0xD9}
+	comment, longEXIF := segment(0xFE, nil), segment(0xE1, append([]byte("Exif\x00\x00"), make([]byte, 65500)...))
 	type bomb = struct {
 		ext  string
 		data []byte
@@ -29,36 +31,42 @@ func bombs(t testing.TB) map[string]struct {
 	}
 	const big = 32 << 20
 	return map[string]bomb{
-		"jpeg of 65500x65500":         {"jpg", resizedJPEG(t, jpg, 65500, 65500), tooLarge},
-		"jpeg of 300 scans":           {"jpg", append(manyScans, end...), tooLarge},
-		"jpeg of a million segments":  {"jpg", append([]byte{0xFF, 0xD8}, bytes.Repeat([]byte{0xFF, 0xE1, 0, 2}, 1<<20)...), tooLarge},
-		"jpeg of escaped bytes":       {"jpg", append(append(bytes.Clone(jpg[:len(jpg)-2]), bytes.Repeat([]byte{0xFF, 0}, big/2)...), end...), passes},
-		"jpeg of restart markers":     {"jpg", append(append(bytes.Clone(jpg[:len(jpg)-2]), bytes.Repeat([]byte{0xFF, 0xD0}, big/2)...), end...), passes},
-		"jpeg of fill bytes":          {"jpg", append(append(bytes.Clone(jpg[:len(jpg)-2]), bytes.Repeat([]byte{0xFF}, big)...), end...), passes},
-		"jpeg of zeros":               {"jpg", append([]byte{0xFF, 0xD8}, make([]byte, big)...), refused},
-		"png of 30000x30000":          {"png", resizedPNG(pic, 30000, 30000), tooLarge},
-		"png of 2^31-1 a side":        {"png", resizedPNG(pic, 1<<31-1, 1<<31-1), tooLarge},
-		"png of millions of chunks":   {"png", withChunks(pic, bytes.Repeat(chunk("teXt", nil), big/12)), tooLarge},
-		"png of one huge chunk":       {"png", withChunks(pic, chunk("IDAT", make([]byte, big))), passes},
-		"apng of 1001 frames":         {"png", withChunks(pic, chunk("acTL", make([]byte, 8)), bytes.Repeat(frameChunk(1, 1), 1001)), tooLarge},
-		"apng of huge frames":         {"png", withChunks(pic, chunk("acTL", make([]byte, 8)), frameChunk(1<<31-1, 1<<31-1)), tooLarge},
-		"gif of 20000x20000":          {"gif", manyFrames(1, 20000, 20000), tooLarge},
-		"gif of 5000 frames":          {"gif", manyFrames(5000, 1, 1), tooLarge},
-		"gif of a million frames":     {"gif", manyFrames(1_000_000, 1, 1), tooLarge},
-		"gif of 200 frames of 25 MP":  {"gif", manyFrames(200, 5000, 5000), tooLarge},
-		"gif of 65535x65535 frames":   {"gif", manyFrames(900, 65535, 65535), tooLarge},
-		"gif of millions of comments": {"gif", append(manyFrames(1, 1, 1)[:25], bytes.Repeat([]byte{0x21, 0xFE, 0}, big/3)...), tooLarge},
-		"gif of one-byte sub-blocks":  {"gif", append(manyFrames(1, 1, 1)[:24], bytes.Repeat([]byte{1}, big)...), refused},
-		"svg of 3 MiB":                {"svg", []byte(svg(strings.Repeat(" ", 3<<20))), tooLarge},
-		"svg of deep nesting":         {"svg", []byte(svg(strings.Repeat("<g>", 200) + strings.Repeat("</g>", 200))), tooLarge},
-		"svg of 200,000 elements":     {"svg", []byte(svg(strings.Repeat("<g/>", 200_000))), tooLarge},
-		"svg of one long path":        {"svg", []byte(svg(`<path d="` + strings.Repeat("L1 1", 500_000) + `"/>`)), passes},
-		"svg of 400,000 attributes":   {"svg", []byte(svg("<g " + strings.Repeat(`a=""`, 400_000) + "/>")), tooLarge},
-		"svg of one long name":        {"svg", []byte(svg("<" + strings.Repeat("a", 2_000_000) + "/>")), refused},
-		"svg of escaped style":        {"svg", []byte(svg("<style>" + strings.Repeat(`\0`, 1_000_000) + "</style>")), passes},
-		"svg of url( in style":        {"svg", []byte(svg("<style>" + strings.Repeat(`url(#`, 400_000) + "</style>")), passes},
-		"svg of open comments":        {"svg", []byte(svg("<style>" + strings.Repeat(`/*`, 1_000_000) + "</style>")), passes},
-		"svg of colons":               {"svg", []byte(svg(`<g id="` + strings.Repeat(`:`, 2_000_000) + `"/>`)), passes},
+		"jpeg of 65500x65500":               {"jpg", resizedJPEG(t, jpg, 65500, 65500), tooLarge},
+		"jpeg of 300 scans":                 {"jpg", append(manyScans, end...), tooLarge},
+		"jpeg of a million segments":        {"jpg", append([]byte{0xFF, 0xD8}, bytes.Repeat([]byte{0xFF, 0xE1, 0, 2}, 1<<20)...), tooLarge},
+		"jpeg of escaped bytes":             {"jpg", append(append(bytes.Clone(jpg[:len(jpg)-2]), bytes.Repeat([]byte{0xFF, 0}, big/2)...), end...), passes},
+		"jpeg of restart markers":           {"jpg", append(append(bytes.Clone(jpg[:len(jpg)-2]), bytes.Repeat([]byte{0xFF, 0xD0}, big/2)...), end...), passes},
+		"jpeg of fill bytes":                {"jpg", append(append(bytes.Clone(jpg[:len(jpg)-2]), bytes.Repeat([]byte{0xFF}, big)...), end...), passes},
+		"jpeg of zeros":                     {"jpg", append([]byte{0xFF, 0xD8}, make([]byte, big)...), refused},
+		"png of 30000x30000":                {"png", resizedPNG(pic, 30000, 30000), tooLarge},
+		"png of 2^31-1 a side":              {"png", resizedPNG(pic, 1<<31-1, 1<<31-1), tooLarge},
+		"png of millions of chunks":         {"png", withChunks(pic, bytes.Repeat(chunk("teXt", nil), big/12)), tooLarge},
+		"png of one huge chunk":             {"png", withChunks(pic, chunk("IDAT", make([]byte, big))), passes},
+		"apng of 1001 frames":               {"png", withChunks(pic, chunk("acTL", make([]byte, 8)), bytes.Repeat(frameChunk(1, 1), 1001)), tooLarge},
+		"apng of huge frames":               {"png", withChunks(pic, chunk("acTL", make([]byte, 8)), frameChunk(1<<31-1, 1<<31-1)), tooLarge},
+		"gif of 20000x20000":                {"gif", manyFrames(1, 20000, 20000), tooLarge},
+		"gif of 5000 frames":                {"gif", manyFrames(5000, 1, 1), tooLarge},
+		"gif of a million frames":           {"gif", manyFrames(1_000_000, 1, 1), tooLarge},
+		"gif of 200 frames of 25 MP":        {"gif", manyFrames(200, 5000, 5000), tooLarge},
+		"gif of 65535x65535 frames":         {"gif", manyFrames(900, 65535, 65535), tooLarge},
+		"gif of millions of comments":       {"gif", append(manyFrames(1, 1, 1)[:25], bytes.Repeat([]byte{0x21, 0xFE, 0}, big/3)...), tooLarge},
+		"gif of one-byte sub-blocks":        {"gif", append(manyFrames(1, 1, 1)[:24], bytes.Repeat([]byte{1}, big)...), refused},
+		"jpeg of kept and dropped segments": {"jpg", withSegments(jpg, bytes.Repeat(append(comment, segment(0xDD, nil)...), 49_000)), passes},
+		"jpeg of parts of a profile":        {"jpg", withSegments(jpg, bytes.Repeat(iccSegment(1, 255, nil), 99_000)), passes},
+		"jpeg of large EXIF":                {"jpg", withSegments(jpg, bytes.Repeat(longEXIF, 500)), passes},
+		"png of kept and dropped chunks":    {"png", withChunks(pic, bytes.Repeat(append(chunk("tEXt", nil), chunk("gAMA", nil)...), 49_000)), passes},
+		"png of profiles of 64 MB":          {"png", withChunks(pic, bytes.Repeat(profileChunk(make([]byte, 64<<20)), 400)), passes},
+		"gif of kept and dropped blocks":    {"gif", joined(anim[:len(anim)-1], bytes.Repeat([]byte("!\xfe\x00!\xf9\x00"), 49_000), []byte(";")), passes},
+		"svg of 3 MiB":                      {"svg", []byte(svg(strings.Repeat(" ", 3<<20))), tooLarge},
+		"svg of deep nesting":               {"svg", []byte(svg(strings.Repeat("<g>", 200) + strings.Repeat("</g>", 200))), tooLarge},
+		"svg of 200,000 elements":           {"svg", []byte(svg(strings.Repeat("<g/>", 200_000))), tooLarge},
+		"svg of one long path":              {"svg", []byte(svg(`<path d="` + strings.Repeat("L1 1", 500_000) + `"/>`)), passes},
+		"svg of 400,000 attributes":         {"svg", []byte(svg("<g " + strings.Repeat(`a=""`, 400_000) + "/>")), tooLarge},
+		"svg of one long name":              {"svg", []byte(svg("<" + strings.Repeat("a", 2_000_000) + "/>")), refused},
+		"svg of escaped style":              {"svg", []byte(svg("<style>" + strings.Repeat(`\0`, 1_000_000) + "</style>")), passes},
+		"svg of url( in style":              {"svg", []byte(svg("<style>" + strings.Repeat(`url(#`, 400_000) + "</style>")), passes},
+		"svg of open comments":              {"svg", []byte(svg("<style>" + strings.Repeat(`/*`, 1_000_000) + "</style>")), passes},
+		"svg of colons":                     {"svg", []byte(svg(`<g id="` + strings.Repeat(`:`, 2_000_000) + `"/>`)), passes},
 		"svg entity bomb": {"svg", []byte(`<!DOCTYPE svg [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;">]>` +
 			svg(strings.Repeat("&b;", 100))), refused},
 	}
@@ -94,6 +102,43 @@ func TestBombs(t *testing.T) {
 			t.Logf("%d bytes: %v, %d KiB, %v", len(b.data), took, allocated>>10, err)
 		})
 	}
+}
+
+// Stripping a picture of the most parts there may be costs no more than checking it.
+func TestStrippedBombs(t *testing.T) {
+	for name, b := range bombs(t) {
+		info, err := check(b.data, b.ext, imaging.Options{})
+		if err != nil || !strings.Contains(name, "kept and dropped") {
+			continue
+		}
+		r := &countedSeeks{Reader: bytes.NewReader(b.data)}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		start := time.Now()
+		n, err := io.Copy(io.Discard, info.Stripped(r))
+		took := time.Since(start)
+		runtime.ReadMemStats(&after)
+		if err != nil || n > int64(len(b.data))*2/3 {
+			t.Errorf("%s: %d of %d bytes, %v", name, n, len(b.data), err)
+		}
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 1<<20 {
+			t.Errorf("%s: allocated %d bytes", name, allocated)
+		}
+		if r.seeks > 1 || took > 500*time.Millisecond && !raceDetector {
+			t.Errorf("%s: %d seeks, %v", name, r.seeks, took)
+		}
+		t.Logf("%s: %d of %d bytes, %v", name, n, len(b.data), took)
+	}
+}
+
+type countedSeeks struct {
+	*bytes.Reader
+	seeks int
+}
+
+func (c *countedSeeks) Seek(offset int64, whence int) (int64, error) {
+	c.seeks++
+	return c.Reader.Seek(offset, whence)
 }
 
 func TestLimits(t *testing.T) {

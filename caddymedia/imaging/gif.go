@@ -1,6 +1,9 @@
 package imaging
 
-import "errors"
+import (
+	"errors"
+	"math"
+)
 
 // Block introducers of GIF89a, appendix A.
 const (
@@ -12,46 +15,85 @@ const (
 var errGIF = errors.New("not the structure of a GIF")
 
 // walkGIF goes over the blocks of a GIF (GIF89a, section 17 to 27) to its trailer, without decompressing a frame.
-func walkGIF(s *source, opts Options) (int, error) {
+func walkGIF(s *source, opts Options, info *Info) error {
 	screen, err := s.take(13)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if v := string(screen[:6]); v != "GIF87a" && v != "GIF89a" {
-		return 0, errGIF
+		return errGIF
 	}
 	width, height := le16(screen[6:]), le16(screen[8:])
 	if err := skipColors(s, screen[10]); err != nil {
-		return 0, err
+		return err
 	}
+	info.keep(0, s.offset())
 	frames := frameSum{opts: opts}
 	for range maxBlocks {
+		at := s.offset()
 		kind, err := s.ReadByte()
 		if err != nil {
-			return 0, err
+			return err
 		}
+		kept, most := true, int64(math.MaxInt64)
 		switch kind {
 		case gifExtension:
-			if _, err := s.ReadByte(); err != nil { // the label
-				return 0, err
-			}
+			most = opts.MaxChunk
+			kept, err = gifExtensionHeader(s)
 		case gifFrame:
-			if err := gifFrameHeader(s, width, height, &frames); err != nil {
-				return 0, err
-			}
+			err = gifFrameHeader(s, width, height, &frames)
 		case gifTrailer:
 			if frames.count == 0 {
-				return 0, errGIF
+				return errGIF
 			}
-			return frames.count, nil
+			info.keep(at, s.offset())
+			info.End = s.offset()
+			frames.describe(info)
+			return nil
 		default:
-			return 0, errGIF
+			return errGIF
 		}
-		if err := skipSubBlocks(s); err != nil {
-			return 0, err
+		if err != nil {
+			return err
+		}
+		if err := skipSubBlocks(s, most); err != nil {
+			return err
+		}
+		if kept {
+			info.keep(at, s.offset())
 		}
 	}
-	return 0, tooLargef("the GIF picture has too many blocks")
+	return tooLargef("the GIF picture has too many blocks")
+}
+
+// describe notes the frames of a GIF.
+func (f *frameSum) describe(info *Info) {
+	info.Frames = f.count
+	if f.count > 1 {
+		info.Animated = true
+		info.FramePixels = f.pixels
+	}
+}
+
+// gifExtensionHeader reads the label of an extension and tells whether the picture needs it: the control of the next
+// frame, and of the applications those that loop the animation or hold its colour profile. Comments, XMP and unknown
+// ones go. So does plain text, which nobody renders; the control before it stays, because decoders that skip the
+// text apply it to the next frame.
+func gifExtensionHeader(s *source) (kept bool, err error) {
+	label, err := s.ReadByte()
+	if err != nil {
+		return false, err
+	}
+	switch label {
+	case 0xF9:
+		return true, nil
+	case 0xFF:
+		switch b, _ := s.Peek(12); string(b) { // shorter at the end of the file
+		case "\x0BNETSCAPE2.0", "\x0BANIMEXTS1.0", "\x0BICCRGBG1012":
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // gifFrameHeader reads an image descriptor up to the compressed data. A frame must lie within the screen: GIF89a
@@ -85,9 +127,10 @@ func skipColors(s *source, flags byte) error {
 }
 
 // skipSubBlocks skips data sub-blocks (section 15) and the empty one that ends them. It runs over the buffered bytes
-// because a hostile file may hold millions of sub-blocks of one byte.
-func skipSubBlocks(s *source) error {
-	for {
+// because a hostile file may hold millions of sub-blocks of one byte. More than most bytes, with those that count, are
+// refused.
+func skipSubBlocks(s *source, most int64) error {
+	for left := most; ; {
 		w, err := s.window(1)
 		if err != nil {
 			return err
@@ -96,12 +139,18 @@ func skipSubBlocks(s *source) error {
 		for i < len(w) && w[i] != 0 {
 			i += 1 + int(w[i])
 		}
-		if i < len(w) {
-			_, err = s.Discard(i + 1)
-			return err
+		last := i < len(w)
+		if last {
+			i++
 		}
 		if _, err := s.Discard(i); err != nil {
 			return err
+		}
+		if left -= int64(i); left < 0 {
+			return tooLargef("an extension of the GIF picture has more than the %s bytes allowed", thousands(most))
+		}
+		if last {
+			return nil
 		}
 	}
 }

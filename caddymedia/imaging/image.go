@@ -25,6 +25,8 @@ const (
 	DefaultMaxPixels      = 50_000_000
 	DefaultMaxFrames      = 1000
 	DefaultMaxFramePixels = 200_000_000
+	DefaultMaxSide        = 65_535
+	DefaultMaxChunk       = 8 << 20
 )
 
 // maxBlocks bounds the parts (PNG chunks, JPEG segments, GIF blocks) of one picture. A real picture of 32 MiB has
@@ -39,6 +41,13 @@ type Options struct {
 	MaxFrames int
 	// MaxFramePixels is the largest sum of the areas of all frames. 0 means 200,000,000.
 	MaxFramePixels int64
+	// MaxSide is the longest side in pixels, of the picture and of each frame. 0 means 65,535, as much as JPEG and
+	// GIF can store.
+	MaxSide int
+	// MaxChunk is the most bytes of one part that holds no pixels: the data of a PNG chunk, or all sub-blocks of a
+	// GIF extension as they are stored. 0 means 8,388,608, the limit of libpng. The segments of a JPEG have at most
+	// 65,535 by their format.
+	MaxChunk int64
 	// SVG tells what to do with SVG pictures. Empty means [SVGReject].
 	SVG SVGMode
 }
@@ -53,26 +62,31 @@ func (o Options) withDefaults() Options {
 	if o.MaxFramePixels <= 0 {
 		o.MaxFramePixels = DefaultMaxFramePixels
 	}
+	if o.MaxSide <= 0 {
+		o.MaxSide = DefaultMaxSide
+	}
+	if o.MaxChunk <= 0 {
+		o.MaxChunk = DefaultMaxChunk
+	}
 	return o
 }
 
-// Info describes a picture that passed.
-type Info struct {
-	// Format is what the picture is.
-	Format Format
-	// Width and Height are in pixels as stored, before any EXIF orientation; 0 for SVG.
-	Width, Height int
-	// Frames is 1 for a still picture.
-	Frames int
+// checkSide refuses a size of which one side is too long. what names whose size it is.
+func (o Options) checkSide(what string, width, height int64) error {
+	if side := max(width, height); side > int64(o.MaxSide) {
+		return tooLargef("%s has a side of %s pixels, at most %s are allowed", what, thousands(side),
+			thousands(int64(o.MaxSide)))
+	}
+	return nil
 }
 
 // raster is what differs between the pixel formats.
 type raster struct {
 	mediaType string
 	config    func(io.Reader) (image.Config, error)
-	// walk goes over the blocks from the first byte to the end marker and returns the number of frames. An error
-	// that is no verdict means a damaged file.
-	walk func(*source, Options) (int, error)
+	// walk goes over the blocks from the first byte to the end marker and notes in the Info what they say, all but
+	// the size. An error that is no verdict means a damaged file.
+	walk func(*source, Options, *Info) error
 }
 
 var (
@@ -83,12 +97,6 @@ var (
 		GIF:  {"image/gif", gif.DecodeConfig, walkGIF},
 	}
 )
-
-// ImageExtension tells whether ext (lower case, no dot) is one of the picture extensions.
-func ImageExtension(ext string) bool {
-	_, ok := formats[ext]
-	return ok
-}
 
 // CheckImage tells whether r is a picture of the kind that ext (lower case, no dot) says, whole and within opts. It
 // decodes no pixels. size is the length of r. r may stand anywhere before and stands anywhere after: CheckImage
@@ -104,20 +112,21 @@ func CheckImage(r io.ReadSeeker, size int64, ext string, opts Options) (Info, er
 	if err != nil {
 		return Info{}, err
 	}
+	defer s.release()
 	if _, err := s.Peek(1); errors.Is(err, io.EOF) {
 		return Info{}, contentErrorf("the file is empty")
 	}
 	if format == SVG {
 		return checkSVG(s, size, opts.SVG)
 	}
-	return checkRaster(s, format, ext, opts.withDefaults())
+	return checkRaster(s, size, format, ext, opts.withDefaults())
 }
 
 // checkRaster walks first: the walk is bounded on any bytes, which the decoders' search for a header is not.
-func checkRaster(s *source, format Format, ext string, opts Options) (Info, error) {
+func checkRaster(s *source, size int64, format Format, ext string, opts Options) (Info, error) {
 	kind := rasters[format]
-	frames, err := kind.walk(s, opts)
-	if err != nil {
+	info := Info{Format: format, Frames: 1, Orientation: Upright, size: size}
+	if err := kind.walk(s, opts, &info); err != nil {
 		return Info{}, refuseRaster(s, format, ext, err)
 	}
 	if err := s.rewind(); err != nil {
@@ -134,11 +143,19 @@ func checkRaster(s *source, format Format, ext string, opts Options) (Info, erro
 		return Info{}, contentErrorf("the %s picture has no width or no height", format)
 	}
 	// No format stores a side over 32 bits, so the product cannot overflow.
-	if pixels := int64(cfg.Width) * int64(cfg.Height); pixels > opts.MaxPixels {
+	pixels := int64(cfg.Width) * int64(cfg.Height)
+	if pixels > opts.MaxPixels {
 		return Info{}, tooLargef("the picture has %s pixels, at most %s are allowed",
 			thousands(pixels), thousands(opts.MaxPixels))
 	}
-	return Info{Format: format, Width: cfg.Width, Height: cfg.Height, Frames: frames}, nil
+	if err := opts.checkSide("the picture", int64(cfg.Width), int64(cfg.Height)); err != nil {
+		return Info{}, err
+	}
+	info.Width, info.Height = cfg.Width, cfg.Height
+	if info.FramePixels == 0 {
+		info.FramePixels = pixels
+	}
+	return info, nil
 }
 
 // refuseRaster turns the failure of a walk or of a decoder into words: a failing reader first, then a limit, then
@@ -157,12 +174,10 @@ func refuseRaster(s *source, format Format, ext string, cause error) error {
 	if found := sniff(head); !found.Is(rasters[format].mediaType) && !unknown(found) {
 		return contentErrorf("content is %s, the name says .%s", kindName(found, head), ext)
 	}
-	var noJPEG jpeg.UnsupportedError
-	var noPNG png.UnsupportedError
 	switch {
 	case errors.Is(cause, io.EOF), errors.Is(cause, io.ErrUnexpectedEOF):
 		return contentErrorf("content is not a %s picture or is damaged: its end is missing", format)
-	case errors.As(cause, &noJPEG), errors.As(cause, &noPNG):
+	case unsupported(cause):
 		return contentErrorf("the %s picture uses a feature that is not supported", format)
 	}
 	return contentErrorf("content is not a %s picture or is damaged", format)
@@ -187,5 +202,5 @@ func (f *frameSum) add(width, height int64) error {
 			thousands(f.opts.MaxFramePixels))
 	}
 	f.pixels += area
-	return nil
+	return f.opts.checkSide("a frame of the animation", width, height)
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -14,36 +15,62 @@ import (
 func TestCheckImageDescribesWhatPasses(t *testing.T) {
 	t.Parallel()
 	jpg, pic, anim := drawJPEG(t, 30, 20), drawPNG(t, 30, 20), drawGIF(t, 30, 20, 3)
+	grey, deep := drawGrey(t, 30, 20)
 	apng := withChunks(pic, chunk("acTL", make([]byte, 8)), frameChunk(30, 20), frameChunk(10, 10))
 	for _, c := range []struct {
 		name, ext string
 		data      []byte
 		want      imaging.Info
 	}{
-		{"jpg", "jpg", jpg, imaging.Info{Format: imaging.JPEG, Width: 30, Height: 20, Frames: 1}},
-		{"jpeg", "jpeg", jpg, imaging.Info{Format: imaging.JPEG, Width: 30, Height: 20, Frames: 1}},
-		{"png", "png", pic, imaging.Info{Format: imaging.PNG, Width: 30, Height: 20, Frames: 1}},
-		{"animated png", "png", apng, imaging.Info{Format: imaging.PNG, Width: 30, Height: 20, Frames: 2}},
-		{"gif", "gif", drawGIF(t, 30, 20, 1), imaging.Info{Format: imaging.GIF, Width: 30, Height: 20, Frames: 1}},
-		{"animated gif", "gif", anim, imaging.Info{Format: imaging.GIF, Width: 30, Height: 20, Frames: 3}},
-		{"svg", "svg", []byte(svg("")), imaging.Info{Format: imaging.SVG, Frames: 1}},
-		{"svg starting with a comment", "svg", []byte("<!-- x -->" + svg("")), imaging.Info{Format: imaging.SVG, Frames: 1}},
+		{"jpg", "jpg", jpg, imaging.Info{Format: imaging.JPEG, Components: 3, Chroma420: true}},
+		{"jpeg", "jpeg", jpg, imaging.Info{Format: imaging.JPEG, Components: 3, Chroma420: true}},
+		{"jpeg of grey", "jpg", grey, imaging.Info{Format: imaging.JPEG, Components: 1}},
+		{"jpeg of CMYK", "jpg", headerJPEG(0xC0, 0x11, 0x11, 0x11, 0x11), imaging.Info{Format: imaging.JPEG, Components: 4}},
+		{"jpeg of full chroma", "jpg", headerJPEG(0xC0, 0x11, 0x11, 0x11), imaging.Info{Format: imaging.JPEG, Components: 3}},
+		{"jpeg of half chroma", "jpg", headerJPEG(0xC0, 0x21, 0x11, 0x11), imaging.Info{Format: imaging.JPEG, Components: 3}},
 		{
-			"frame control without animation control is ignored", "png", withChunks(pic, frameChunk(1<<31-1, 1<<31-1)),
-			imaging.Info{Format: imaging.PNG, Width: 30, Height: 20, Frames: 1},
+			"progressive jpeg", "jpg", headerJPEG(0xC2, 0x22, 0x11, 0x11),
+			imaging.Info{Format: imaging.JPEG, Components: 3, Chroma420: true, Progressive: true},
 		},
+		{"png", "png", pic, imaging.Info{Format: imaging.PNG}},
+		{"deep png", "png", deep, imaging.Info{Format: imaging.PNG, Deep: true}},
+		{"interlaced png", "png", interlaced(pic), imaging.Info{Format: imaging.PNG, Interlaced: true}},
+		{"animated png", "png", apng, imaging.Info{Format: imaging.PNG, Frames: 2, Animated: true, FramePixels: 700}},
+		{
+			"animated png of no frames", "png", withChunks(pic, chunk("acTL", make([]byte, 8))),
+			imaging.Info{Format: imaging.PNG, Animated: true},
+		},
+		{"gif", "gif", drawGIF(t, 30, 20, 1), imaging.Info{Format: imaging.GIF}},
+		{"animated gif", "gif", anim, imaging.Info{Format: imaging.GIF, Frames: 3, Animated: true, FramePixels: 1800}},
+		{"frame control without animation control", "png", withChunks(pic, frameChunk(1<<31-1, 1)), imaging.Info{Format: imaging.PNG}},
 		{
 			"jpeg with stray bytes between segments", "jpg", append([]byte{0xFF, 0xD8, 0, 1, 2, 0xFF, 0xFF}, jpg[3:]...),
-			imaging.Info{Format: imaging.JPEG, Width: 30, Height: 20, Frames: 1},
+			imaging.Info{Format: imaging.JPEG, Components: 3, Chroma420: true},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := check(c.data, c.ext, imaging.Options{})
-			if err != nil || got != c.want {
-				t.Errorf("got %+v, %v; want %+v", got, err, c.want)
+			c.want.Width, c.want.Height, c.want.Frames = 30, 20, max(1, c.want.Frames)
+			c.want.Orientation, c.want.End = imaging.Upright, int64(len(c.data))
+			if c.want.FramePixels == 0 {
+				c.want.FramePixels = 600
+			}
+			got, err := check(append(c.data, "tail"...), c.ext, imaging.Options{})
+			if err != nil || !reflect.DeepEqual(said(got), c.want) {
+				t.Errorf("got %+v, %v; want %+v", said(got), err, c.want)
 			}
 		})
+	}
+}
+
+func TestCheckImageDescribesSVG(t *testing.T) {
+	t.Parallel()
+	for _, data := range []string{svg(""), "<!-- x -->" + svg("")} {
+		got, err := check([]byte(data), "svg", imaging.Options{})
+		want := imaging.Info{Format: imaging.SVG, Frames: 1, Orientation: imaging.Upright, End: int64(len(data))}
+		if err != nil || !reflect.DeepEqual(said(got), want) {
+			t.Errorf("got %+v, %v; want %+v", said(got), err, want)
+		}
 	}
 }
 
@@ -220,17 +247,6 @@ func TestPositionOfTheReaderDoesNotMatter(t *testing.T) {
 		}
 		if _, err := imaging.CheckImage(slow{iotest.OneByteReader(r), r}, int64(len(data)), "png", imaging.Options{}); err != nil {
 			t.Fatal(err)
-		}
-	}
-}
-
-func TestImageExtension(t *testing.T) {
-	t.Parallel()
-	for ext, want := range map[string]bool{
-		"jpg": true, "jpeg": true, "png": true, "gif": true, "svg": true, "JPG": false, ".jpg": false, "webp": false, "": false,
-	} {
-		if got := imaging.ImageExtension(ext); got != want {
-			t.Errorf("%q: got %t", ext, got)
 		}
 	}
 }

@@ -7,11 +7,19 @@ import (
 
 // Markers of ITU-T T.81, table B.1.
 const (
-	jpegRST0 = 0xD0
-	jpegRST7 = 0xD7
-	jpegSOI  = 0xD8
-	jpegEOI  = 0xD9
-	jpegSOS  = 0xDA
+	jpegSOF0  = 0xC0
+	jpegSOF2  = 0xC2
+	jpegDHT   = 0xC4
+	jpegJPG   = 0xC8
+	jpegDAC   = 0xCC
+	jpegSOF15 = 0xCF
+	jpegRST0  = 0xD0
+	jpegRST7  = 0xD7
+	jpegSOI   = 0xD8
+	jpegEOI   = 0xD9
+	jpegSOS   = 0xDA
+	jpegEXP   = 0xDF
+	jpegAPP0  = 0xE0
 )
 
 const (
@@ -26,57 +34,95 @@ const (
 var errJPEG = errors.New("not the structure of a JPEG")
 
 // walkJPEG goes from marker to marker (ITU-T T.81, annex B) to the end of the image.
-func walkJPEG(s *source, _ Options) (int, error) {
+func walkJPEG(s *source, _ Options, info *Info) error {
 	start, err := s.take(2)
-	if err != nil {
-		return 0, err
-	}
-	if start[0] != 0xFF || start[1] != jpegSOI {
-		return 0, errJPEG
-	}
-	stray, scans, inScan := int64(0), 0, false
-	for range maxBlocks {
-		marker, skipped, err := nextMarker(s)
-		if err != nil {
-			return 0, err
-		}
-		if !inScan {
-			stray += skipped
-		}
-		if stray > maxStray || marker == jpegSOI {
-			return 0, errJPEG
-		}
-		if marker == jpegEOI {
-			if scans == 0 {
-				return 0, errJPEG
-			}
-			return 1, nil
-		}
-		if err := skipSegment(s); err != nil {
-			return 0, err
-		}
-		if inScan = marker == jpegSOS; inScan {
-			scans++
-		}
-		if scans > maxScans {
-			return 0, tooLargef("the JPEG picture has more than %d scans", maxScans)
-		}
-	}
-	return 0, tooLargef("the JPEG picture has too many segments")
-}
-
-// skipSegment skips the length of a segment and what it counts.
-func skipSegment(s *source) error {
-	b, err := s.take(2)
 	if err != nil {
 		return err
 	}
-	n := be16(b)
-	if n < 2 {
+	if start[0] != 0xFF || start[1] != jpegSOI {
 		return errJPEG
 	}
-	_, err = s.Discard(n - 2)
-	return err
+	info.keep(0, 2)
+	j := jpegSegments{info: info}
+	for range maxBlocks {
+		done, err := j.next(s)
+		if err != nil {
+			return err
+		}
+		if done {
+			info.End = s.offset()
+			if info.Components == 3 {
+				info.Profile = usableProfile(j.icc.join())
+			}
+			return nil
+		}
+	}
+	return tooLargef("the JPEG picture has too many segments")
+}
+
+// jpegSegments is what is known of the segments read so far.
+type jpegSegments struct {
+	info   *Info
+	stray  int64
+	scans  int
+	inScan bool
+	framed bool
+	exif   bool
+	jfif   bool
+	icc    iccParts
+}
+
+// next reads what is before the next marker, and its segment. It tells whether it was the last.
+func (j *jpegSegments) next(s *source) (done bool, err error) {
+	from := s.offset()
+	marker, skipped, err := nextMarker(s)
+	if err != nil {
+		return false, err
+	}
+	at := from + skipped
+	if j.inScan {
+		j.info.keep(from, at)
+	} else {
+		j.stray += skipped
+	}
+	if j.stray > maxStray || marker == jpegSOI || marker == jpegEOI && j.scans == 0 {
+		return false, errJPEG
+	}
+	kept := true
+	if marker != jpegEOI {
+		if kept, err = j.segment(s, marker); err != nil {
+			return false, err
+		}
+	}
+	if kept {
+		j.info.keep(at, s.offset())
+	}
+	return marker == jpegEOI, nil
+}
+
+// segment reads the length of a segment and what it counts, and tells whether it remains without metadata.
+func (j *jpegSegments) segment(s *source, marker byte) (kept bool, err error) {
+	b, err := s.take(2)
+	if err != nil {
+		return false, err
+	}
+	n := be16(b) - 2
+	if n < 0 {
+		return false, errJPEG
+	}
+	if kept, err = j.look(s, marker, n); err != nil {
+		return false, err
+	}
+	if _, err = s.Discard(n); err != nil {
+		return false, err
+	}
+	if j.inScan = marker == jpegSOS; j.inScan {
+		j.scans++
+	}
+	if j.scans > maxScans {
+		return false, tooLargef("the JPEG picture has more than %d scans", maxScans)
+	}
+	return kept, nil
 }
 
 // nextMarker consumes the next marker and tells how many bytes were before it: the data of a scan, or stray bytes.

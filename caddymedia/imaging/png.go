@@ -16,35 +16,43 @@ var (
 
 // walkPNG goes over the chunks of a PNG (W3C PNG, section 5) to IEND and checks the checksum of those that every
 // decoder needs.
-func walkPNG(s *source, opts Options) (int, error) {
+func walkPNG(s *source, opts Options, info *Info) error {
 	sig, err := s.take(len(pngSignature))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	if string(sig) != pngSignature {
-		return 0, errPNG
+		return errPNG
 	}
-	c := pngChunks{frames: frameSum{opts: opts}}
+	info.keep(0, int64(len(pngSignature)))
+	c := pngChunks{info: info, frames: frameSum{opts: opts}}
 	for range maxBlocks {
 		done, err := c.next(s)
 		if err != nil {
-			return 0, err
+			return err
 		}
 		if done {
-			return max(1, c.frames.count), nil
+			c.finish(s.offset())
+			return nil
 		}
 	}
-	return 0, tooLargef("the PNG picture has too many chunks")
+	return tooLargef("the PNG picture has too many chunks")
 }
 
 // pngChunks is what is known of the chunks read so far.
 type pngChunks struct {
-	frames                 frameSum
-	header, data, animated bool
+	info                  *Info
+	frames                frameSum
+	header, palette, data bool
+	grey                  bool
+	exif, iccp            bool
+	firstData             int    // the place before the first IDAT
+	late                  []byte // a chunk to go there
 }
 
 // next reads one chunk and tells whether it was the last.
 func (c *pngChunks) next(s *source) (done bool, err error) {
+	at := s.offset()
 	head, err := s.take(8)
 	if err != nil {
 		return false, err
@@ -53,49 +61,49 @@ func (c *pngChunks) next(s *source) (done bool, err error) {
 	if size > 1<<31-1 {
 		return false, errPNG
 	}
-	switch string(kind[:]) {
-	case "IHDR":
-		if c.header {
-			return false, errPNG
-		}
-		c.header = true
-	case "IDAT":
-		c.data = true
-	case "acTL":
-		c.animated = c.animated || !c.data // W3C PNG 11.3.6.1: it counts before the first IDAT only
-	case "fcTL":
-		err = c.frame(s, size)
-	case "IEND":
-		if !c.data {
-			return false, errPNG
-		}
-		done = true
-	}
+	kept, err := c.look(s, kind, size)
 	if err != nil {
 		return false, err
 	}
 	if !c.header {
 		return false, errPNG
 	}
-	return done, skipChunk(s, kind, size)
+	if most := c.frames.opts.MaxChunk; size > most && !holdsPixels(kind) {
+		return false, tooLargef("a chunk of the PNG picture that holds no pixels has %s bytes, at most %s are allowed",
+			thousands(size), thousands(most))
+	}
+	if err := skipChunk(s, kind, size); err != nil {
+		return false, err
+	}
+	if kept {
+		c.info.keep(at, s.offset())
+	}
+	return string(kind[:]) == "IEND", nil
 }
 
-// frame counts the frame that an fcTL chunk announces (W3C PNG, section 11.3.6.2).
-func (c *pngChunks) frame(s *source, size int64) error {
-	if !c.animated || size < 12 {
-		return nil
+// finish notes what only the last chunk completes.
+func (c *pngChunks) finish(end int64) {
+	c.info.End = end
+	c.info.Frames = max(1, c.frames.count)
+	c.info.FramePixels = c.frames.pixels
+	if c.grey {
+		c.info.Profile = nil
 	}
-	b, err := s.Peek(12)
-	if err != nil {
-		return err
+	if c.late != nil {
+		c.info.insert(c.firstData, c.late)
 	}
-	return c.frames.add(be32(b[4:])&(1<<31-1), be32(b[8:])&(1<<31-1))
 }
 
-// skipChunk skips the data of a chunk and checks the checksum of a critical one (upper case first letter). A wrong
-// checksum of another chunk harms nobody: browsers and libpng ignore it.
+// isCritical tells whether no decoder can do without the chunk: its first letter is upper case (W3C PNG 5.4).
+func isCritical(kind [4]byte) bool { return kind[0]&0x20 == 0 }
+
+// holdsPixels tells whether the chunk is a part of the compressed pixels, whose size the picture decides.
+func holdsPixels(kind [4]byte) bool { return string(kind[:]) == "IDAT" || string(kind[:]) == "fdAT" }
+
+// skipChunk skips the data of a chunk and checks the checksum of a critical one. A wrong checksum of another chunk
+// harms nobody: browsers and libpng ignore it.
 func skipChunk(s *source, kind [4]byte, size int64) error {
-	critical := kind[0]&0x20 == 0
+	critical := isCritical(kind)
 	sum := crc32.ChecksumIEEE(kind[:])
 	for size > 0 {
 		w, err := s.window(1)

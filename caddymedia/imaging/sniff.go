@@ -27,6 +27,7 @@ func CheckFile(r io.ReadSeeker, ext, contentType string) error {
 	if err != nil {
 		return err
 	}
+	defer s.release()
 	head, err := s.head(sniffSize)
 	if err != nil {
 		return err

@@ -5,10 +5,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"sync"
 )
 
 // bufferSize bounds what is held of a file while its blocks are walked.
 const bufferSize = 64 << 10
+
+// buffers keeps buffers for the next picture: most are smaller than one, and clearing it would be half the work.
+var buffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, bufferSize) }}
 
 // source reads a file through one bounded buffer. It remembers a failing reader, because decoders of the standard
 // library drop the cause (image/gif formats it away).
@@ -19,13 +23,15 @@ type source struct {
 
 // failing notes the first error of a reader that is not the end of the file.
 type failing struct {
-	r   io.ReadSeeker
-	err error
+	r    io.ReadSeeker
+	read int64 // bytes since the start of the file
+	err  error
 }
 
 // Read reads and notes a failure.
 func (f *failing) Read(p []byte) (int, error) {
 	n, err := f.r.Read(p)
+	f.read += int64(n)
 	f.note(err)
 	return n, err
 }
@@ -36,11 +42,21 @@ func (f *failing) note(err error) {
 	}
 }
 
-// newSource starts at the beginning of r, wherever r stands.
+// newSource starts at the beginning of r, wherever r stands. Without an error, release must follow.
 func newSource(r io.ReadSeeker) (*source, error) {
-	s := &source{in: &failing{r: r}}
-	s.Reader = bufio.NewReaderSize(s.in, bufferSize)
-	return s, s.rewind()
+	s := &source{Reader: buffers.Get().(*bufio.Reader), in: &failing{r: r}}
+	if err := s.rewind(); err != nil {
+		s.release()
+		return nil, err
+	}
+	return s, nil
+}
+
+// release gives the buffer back. What was peeked at or taken is no longer valid.
+func (s *source) release() {
+	s.Reset(nil)
+	buffers.Put(s.Reader)
+	s.Reader = nil
 }
 
 // rewind goes back to the first byte.
@@ -49,9 +65,13 @@ func (s *source) rewind() error {
 		s.in.note(err)
 		return s.ioError()
 	}
+	s.in.read = 0
 	s.Reset(s.in)
 	return nil
 }
+
+// offset tells where in the file the next byte is.
+func (s *source) offset() int64 { return s.in.read - int64(s.Buffered()) }
 
 // ioError returns the failure of the reader beneath, nil when it never failed.
 func (s *source) ioError() error {

@@ -64,7 +64,9 @@ func checkSVG(s *source, size int64, mode SVGMode) (Info, error) {
 	case err != nil:
 		return Info{}, c.refuse(s, err)
 	}
-	return Info{Format: SVG, Frames: 1}, nil
+	info := Info{Format: SVG, Frames: 1, Orientation: Upright, End: size, size: size}
+	info.keep(0, size)
+	return info, nil
 }
 
 // svgCheck is the state of one pass over the tokens of a picture.

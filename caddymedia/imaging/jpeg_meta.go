@@ -1,0 +1,101 @@
+package imaging
+
+import "bytes"
+
+// jfifSize is the length of a JFIF segment without a thumbnail (JFIF 1.02), without the length field.
+const jfifSize = 14
+
+// look notes what a segment of n bytes says of the picture, and tells whether the picture needs it. It consumes
+// nothing. A segment that no standard assigns to the decoding may hold anything, so it goes.
+func (j *jpegSegments) look(s *source, marker byte, n int) (kept bool, err error) {
+	switch {
+	case marker >= jpegAPP0:
+		return j.application(s, marker, n)
+	case marker == jpegDHT, marker == jpegJPG, marker == jpegDAC, jpegSOF15 < marker && marker <= jpegEXP:
+		return true, nil
+	case jpegSOF0 <= marker && marker <= jpegSOF15:
+		return true, j.frame(s, marker, n)
+	}
+	return false, nil
+}
+
+// frame reads the first frame header (ITU-T T.81, B.2.2): six bytes, and three for each component.
+func (j *jpegSegments) frame(s *source, marker byte, n int) error {
+	if j.framed || n < 6 {
+		return nil
+	}
+	j.framed = true
+	b, err := s.Peek(min(n, 15))
+	if err != nil {
+		return err
+	}
+	j.info.Progressive = marker == jpegSOF2
+	j.info.Components = int(b[5])
+	if len(b) == 15 && b[5] == 3 {
+		luma, cb, cr := b[7], b[10], b[13]
+		j.info.Chroma420 = cb == cr && luma>>4 == cb>>4*2 && luma&15 == cb&15*2
+	}
+	return nil
+}
+
+// application looks at a segment of the applications, or a comment. To readers only those count that come before the
+// first scan, except that Go's decoder obeys JFIF and Adobe wherever they are.
+func (j *jpegSegments) application(s *source, marker byte, n int) (kept bool, err error) {
+	number := marker - jpegAPP0
+	if number != 0 && number != 1 && number != 2 && number != 14 {
+		return false, nil
+	}
+	b, err := s.Peek(n)
+	if err != nil {
+		return false, err
+	}
+	switch number {
+	case 0:
+		return j.keepJFIF(b), nil
+	case 1:
+		return j.keepEXIF(b), nil
+	case 2:
+		if j.scans > 0 || !bytes.HasPrefix(b, []byte(iccPrefix)) {
+			return false, nil
+		}
+		j.icc.add(b[len(iccPrefix):])
+		return true, nil
+	}
+	return bytes.HasPrefix(b, []byte("Adobe")), nil // how the components make colours
+}
+
+// keepJFIF tells whether an APP0 segment remains. One with a thumbnail gives way to one without.
+func (j *jpegSegments) keepJFIF(b []byte) bool {
+	if !bytes.HasPrefix(b, []byte("JFIF\x00")) {
+		return false
+	}
+	first := !j.jfif
+	j.jfif = true
+	if first && len(b) > jfifSize {
+		own := append([]byte{0xFF, jpegAPP0, 0, 2 + jfifSize}, b[:jfifSize-2]...)
+		j.info.insert(j.info.mark(), append(own, 0, 0)) // the sides of the thumbnail
+	}
+	return len(b) <= jfifSize
+}
+
+// keepEXIF reads the orientation from the first EXIF and tells whether the segment remains: when it holds nothing
+// else. Otherwise one that does takes its place, rather than a fixed one, so that whoever found the orientation in
+// the file still does.
+func (j *jpegSegments) keepEXIF(b []byte) bool {
+	tiff, ok := bytes.CutPrefix(b, []byte(exifPrefix))
+	if !ok || j.exif || j.scans > 0 {
+		return false
+	}
+	j.exif = true
+	o := parseOrientation(tiff)
+	j.info.Orientation = o
+	if o == Upright {
+		return false
+	}
+	own := o.jpegSegment()
+	if bytes.Equal(b, own[4:]) {
+		return true
+	}
+	j.info.insert(j.info.mark(), own)
+	return false
+}

@@ -1,0 +1,161 @@
+package imaging_test
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+)
+
+// said returns what an Info says, without what it remembers of the file.
+func said(i imaging.Info) imaging.Info {
+	return imaging.Info{
+		Format: i.Format, Width: i.Width, Height: i.Height, Frames: i.Frames, FramePixels: i.FramePixels,
+		Animated: i.Animated, Orientation: i.Orientation, Profile: i.Profile, Progressive: i.Progressive,
+		Components: i.Components, Chroma420: i.Chroma420, Interlaced: i.Interlaced, Deep: i.Deep, End: i.End,
+	}
+}
+
+// strip checks data and returns it without metadata.
+func strip(t testing.TB, data []byte, ext string) (imaging.Info, []byte) {
+	t.Helper()
+	info, err := check(data, ext, imaging.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stripped, err := io.ReadAll(info.Stripped(bytes.NewReader(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info, stripped
+}
+
+// drawGrey draws a grey JPEG, and a grey PNG of 16 bits.
+func drawGrey(t testing.TB, width, height int) (jpg, deep []byte) {
+	t.Helper()
+	grey := image.NewGray16(image.Rect(0, 0, width, height))
+	for i := range grey.Pix {
+		grey.Pix[i] = byte(i * 7)
+	}
+	small := image.NewGray(grey.Rect)
+	small.SetGray(1, 1, color.Gray{Y: 200})
+	var a, b bytes.Buffer
+	if err := jpeg.Encode(&a, small, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := png.Encode(&b, grey); err != nil {
+		t.Fatal(err)
+	}
+	return a.Bytes(), b.Bytes()
+}
+
+// headerJPEG is a JPEG of 30 x 20 with one component for each of the sampling factors, and no pixels.
+func headerJPEG(sof byte, sampling ...byte) []byte {
+	n := byte(len(sampling))
+	frame, scan := "\x08\x00\x14\x00\x1e"+string(rune(n)), string(rune(n))
+	for i, s := range sampling {
+		frame += string([]byte{byte(i + 1), s, 0})
+		scan += string([]byte{byte(i + 1), 0})
+	}
+	return joined([]byte{0xFF, 0xD8}, textSegment(sof, frame), textSegment(0xDA, scan+"\x00\x3f\x00"), []byte{0x55, 0xFF, 0xD9})
+}
+
+func joined(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
+
+// segment is a segment of a JPEG.
+func segment(marker byte, data []byte) []byte {
+	return append(binary.BigEndian.AppendUint16([]byte{0xFF, marker}, uint16(2+len(data))), data...)
+}
+
+func textSegment(marker byte, data string) []byte { return segment(marker, []byte(data)) }
+
+// withSegments puts segments right behind the start of a JPEG.
+func withSegments(data []byte, segments ...[]byte) []byte {
+	return joined(data[:2], joined(segments...), data[2:])
+}
+
+// beforeEnd puts something before the end marker of a JPEG or before the last chunk of a PNG.
+func beforeEnd(data []byte, size int, parts ...[]byte) []byte {
+	i := len(data) - size
+	return joined(data[:i], joined(parts...), data[i:])
+}
+
+// interlaced sets the flag in the header of a PNG.
+func interlaced(data []byte) []byte {
+	header := bytes.Clone(data[16:29])
+	header[12] = 1
+	return joined(data[:8], chunk("IHDR", header), data[33:])
+}
+
+// tiffEntry is an entry of a directory: a tag, a type, a count, and the four bytes of the value.
+type tiffEntry struct {
+	tag, kind uint16
+	count     uint32
+	value     [4]byte
+}
+
+// exif builds a TIFF structure of one directory.
+func exif(order binary.AppendByteOrder, entries ...tiffEntry) []byte {
+	b := []byte("MM\x00*")
+	if order.String() == binary.LittleEndian.String() {
+		b = []byte("II*\x00")
+	}
+	b = order.AppendUint32(b, 8)
+	b = order.AppendUint16(b, uint16(len(entries)))
+	for _, e := range entries {
+		b = order.AppendUint16(order.AppendUint16(b, e.tag), e.kind)
+		b = append(order.AppendUint32(b, e.count), e.value[:]...)
+	}
+	return order.AppendUint32(b, 0)
+}
+
+// turned is EXIF of an orientation, a camera, and a place in an area that no reader of orientations looks at.
+func turned(orientation byte) []byte {
+	return append(exif(
+		binary.BigEndian,
+		tiffEntry{0x010F, 2, 4, [4]byte{'C', 'a', 'm', 0}},
+		tiffEntry{0x0112, 3, 1, [4]byte{0, orientation}},
+		tiffEntry{0x8825, 4, 1, [4]byte{0, 0, 0, 62}},
+	), "GPS 0.5N 0.5E"...)
+}
+
+// onlyTurned is EXIF of an orientation alone.
+func onlyTurned(orientation byte) []byte {
+	return exif(binary.BigEndian, tiffEntry{0x0112, 3, 1, [4]byte{0, orientation}})
+}
+
+func exifSegment(tiff []byte) []byte { return segment(0xE1, append([]byte("Exif\x00\x00"), tiff...)) }
+
+// profile is an ICC profile of a colour space, as far as anybody looks at it here.
+func profile(space string, size int) []byte {
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = byte(i * i >> 5)
+	}
+	copy(b[16:], space)
+	return b
+}
+
+// iccSegment is one part of a profile.
+func iccSegment(number, of byte, data []byte) []byte {
+	return segment(0xE2, append([]byte{'I', 'C', 'C', '_', 'P', 'R', 'O', 'F', 'I', 'L', 'E', 0, number, of}, data...))
+}
+
+func deflated(data []byte) []byte {
+	var b bytes.Buffer
+	z := zlib.NewWriter(&b)
+	_, _ = z.Write(data)
+	_ = z.Close()
+	return b.Bytes()
+}
+
+func profileChunk(data []byte) []byte {
+	return chunk("iCCP", append([]byte("a name\x00\x00"), deflated(data)...))
+}

@@ -1,0 +1,135 @@
+package imaging
+
+import (
+	"bytes"
+	"hash/crc32"
+)
+
+// keptChunk tells whether an ancillary chunk changes what is seen: colours, transparency, the shape of a pixel and
+// the animation. Every other one goes, because a private chunk may hold anything.
+func keptChunk(kind string) bool {
+	switch kind {
+	case "tRNS", "gAMA", "cHRM", "sRGB", "iCCP", "sBIT", "cICP", "mDCV", "cLLI", "bKGD", "pHYs", "sPLT", "hIST",
+		"acTL", "fcTL", "fdAT":
+		return true
+	}
+	return false
+}
+
+// look notes what a chunk says of the picture, and tells whether the picture needs it. It consumes nothing.
+func (c *pngChunks) look(s *source, kind [4]byte, size int64) (kept bool, err error) {
+	switch string(kind[:]) {
+	case "IHDR":
+		if c.header {
+			return false, errPNG
+		}
+		c.header = true
+		err = c.describe(s, size)
+	case "PLTE":
+		c.palette = true
+	case "IDAT":
+		if !c.data {
+			c.firstData = c.info.mark()
+		}
+		c.data = true
+	case "acTL":
+		c.info.Animated = c.info.Animated || !c.data // W3C PNG 11.3.6.1: it counts before the first IDAT only
+	case "fcTL":
+		err = c.frame(s, size)
+	case "iCCP":
+		err = c.profile(s, kind, size)
+	case "eXIf":
+		return c.keepEXIF(s, kind, size)
+	case "IEND":
+		if !c.data {
+			return false, errPNG
+		}
+	}
+	return isCritical(kind) || keptChunk(string(kind[:])), err
+}
+
+// describe reads the header (W3C PNG, section 11.2.1). One of a wrong length is refused by the decoder later.
+func (c *pngChunks) describe(s *source, size int64) error {
+	if size < 13 {
+		return nil
+	}
+	b, err := s.Peek(13)
+	if err != nil {
+		return err
+	}
+	c.info.Deep = b[8] == 16
+	c.grey = b[9] == 0 || b[9] == 4 // the colour types without a colour
+	c.info.Interlaced = b[12] == 1
+	return nil
+}
+
+// frame counts the frame that an fcTL chunk announces (W3C PNG, section 11.3.6.2).
+func (c *pngChunks) frame(s *source, size int64) error {
+	if !c.info.Animated || size < 12 {
+		return nil
+	}
+	b, err := s.Peek(12)
+	if err != nil {
+		return err
+	}
+	return c.frames.add(be32(b[4:])&(1<<31-1), be32(b[8:])&(1<<31-1))
+}
+
+// content returns the data of a chunk, nil when its checksum is wrong: readers ignore the chunk then. Of one that is
+// larger than the buffer it returns the start, unchecked.
+func content(s *source, kind [4]byte, size int64) ([]byte, error) {
+	if size > bufferSize-4 {
+		return s.Peek(bufferSize)
+	}
+	b, err := s.Peek(int(size) + 4)
+	if err != nil {
+		return nil, err
+	}
+	data, stored := b[:size], b[size:]
+	sum := crc32.Update(crc32.ChecksumIEEE(kind[:]), crc32.IEEETable, data)
+	if be32(stored) != int64(sum) {
+		return nil, nil
+	}
+	return data, nil
+}
+
+// profile reads the first colour profile, which counts before the palette and the pixels only (W3C PNG, 5.6).
+func (c *pngChunks) profile(s *source, kind [4]byte, size int64) error {
+	if c.iccp || c.palette || c.data {
+		return nil
+	}
+	c.iccp = true
+	data, err := content(s, kind, size)
+	if err != nil {
+		return err
+	}
+	c.info.Profile = usableProfile(inflateProfile(data))
+	return nil
+}
+
+// keepEXIF reads the orientation from the first EXIF, and tells whether the chunk remains: when it holds nothing
+// else. Otherwise one that does takes its place. EXIF may follow the pixels, where browsers do not look for it; then
+// the place is in front of them.
+func (c *pngChunks) keepEXIF(s *source, kind [4]byte, size int64) (kept bool, err error) {
+	if c.exif {
+		return false, nil
+	}
+	c.exif = true
+	data, err := content(s, kind, size)
+	if err != nil {
+		return false, err
+	}
+	o := parseOrientation(data)
+	c.info.Orientation = o
+	switch {
+	case o == Upright:
+		return false, nil
+	case c.data:
+		c.late = o.pngChunk()
+		return false, nil
+	case bytes.Equal(data, o.tiff()):
+		return true, nil
+	}
+	c.info.insert(c.info.mark(), o.pngChunk())
+	return false, nil
+}

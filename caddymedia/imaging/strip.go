@@ -1,0 +1,127 @@
+package imaging
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// layout is what remains of a file without its metadata.
+type layout struct {
+	spans   []span
+	patches []patch
+	kept    int64 // bytes in spans
+	closed  int   // how many of the spans may not grow
+}
+
+// span is a part of a file that remains, up to and without the offset to.
+type span struct{ from, to int64 }
+
+// patch is own bytes that go before the span of that number.
+type patch struct {
+	span int
+	data []byte
+}
+
+// keep adds the part of the file behind all that was kept so far. Neighbours become one span, so that the list stays
+// short.
+func (l *layout) keep(from, to int64) {
+	l.kept += to - from
+	if n := len(l.spans); n > l.closed && l.spans[n-1].to == from {
+		l.spans[n-1].to = to
+		return
+	}
+	l.spans = append(l.spans, span{from, to})
+}
+
+// mark returns a place for a patch: behind all that was kept so far.
+func (l *layout) mark() int {
+	l.closed = len(l.spans)
+	return l.closed
+}
+
+// insert puts data at a place that mark returned, behind what was put there before. It must stand for something that
+// is not kept, or HasMetadata would not tell.
+func (l *layout) insert(mark int, data []byte) {
+	l.patches = append(l.patches, patch{mark, data})
+}
+
+// stripBuffer is how much is read of the file at least, and how much of it is rather read than skipped.
+const stripBuffer = 16 << 10
+
+// stripReader gives the parts of a layout.
+type stripReader struct {
+	in  io.ReadSeeker
+	buf *bufio.Reader // nil before the first read
+	at  int64         // the offset where buf stands
+	layout
+
+	next int    // number of the next span
+	left int64  // of the span before
+	own  []byte // rest of the patch being given
+	err  error
+}
+
+// Read gives the next bytes that remain.
+func (r *stripReader) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for r.err == nil {
+		switch {
+		case len(r.own) > 0:
+			n := copy(p, r.own)
+			r.own = r.own[n:]
+			return n, nil
+		case r.left > 0:
+			n, err := r.buf.Read(p[:min(int64(len(p)), r.left)])
+			r.at += int64(n)
+			r.left -= int64(n)
+			r.fail(err)
+			if n > 0 {
+				return n, nil
+			}
+		case len(r.patches) > 0 && r.patches[0].span == r.next:
+			r.own = r.patches[0].data
+			r.patches = r.patches[1:]
+		case r.next < len(r.spans):
+			part := r.spans[r.next]
+			r.next++
+			r.left = part.to - part.from
+			r.fail(r.goTo(part.from))
+		default:
+			r.err = io.EOF
+		}
+	}
+	return 0, r.err
+}
+
+// goTo moves to an offset. It reads over a short gap: a file of many would mean a system call for each.
+func (r *stripReader) goTo(offset int64) error {
+	if gap := offset - r.at; r.buf != nil && gap <= stripBuffer {
+		n, err := r.buf.Discard(int(gap))
+		r.at += int64(n)
+		return err
+	}
+	if _, err := r.in.Seek(offset, io.SeekStart); err != nil {
+		return err
+	}
+	if r.buf == nil {
+		r.buf = bufio.NewReaderSize(r.in, stripBuffer)
+	} else {
+		r.buf.Reset(r.in)
+	}
+	r.at = offset
+	return nil
+}
+
+// fail ends the reading. The end of the file is no good one here: the picture was whole.
+func (r *stripReader) fail(err error) {
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("reading the upload: %w", err)
+	}
+}
