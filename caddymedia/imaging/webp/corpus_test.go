@@ -1,0 +1,149 @@
+package webp_test
+
+import (
+	"bytes"
+	"image"
+	imagedraw "image/draw"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging/webp"
+)
+
+// corpusFiles are the files of one folder of the test corpus that MEDIA_TEST_CORPUS names.
+// Without it the test is skipped, or fails where MEDIA_TEST_MUST_RUN says so.
+func corpusFiles(t testing.TB, folder string) []string {
+	t.Helper()
+	root := os.Getenv("MEDIA_TEST_CORPUS")
+	files, err := filepath.Glob(filepath.Join(root, folder, "*.*"))
+	if root != "" && err == nil && len(files) > 0 {
+		return files
+	}
+	if os.Getenv("MEDIA_TEST_MUST_RUN") != "" {
+		t.Fatalf("MEDIA_TEST_CORPUS=%q has no folder %s", root, folder)
+	}
+	t.Skip("MEDIA_TEST_CORPUS names no test corpus")
+	return nil
+}
+
+// readPicture decodes a file: 4:2:0 planes as they are, all else as pixels.
+func readPicture(t testing.TB, path string) image.Image {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var img image.Image
+	switch filepath.Ext(path) {
+	case ".png":
+		img, err = png.Decode(bytes.NewReader(data))
+	case ".gif":
+		img, err = gif.Decode(bytes.NewReader(data))
+	default:
+		img, err = jpeg.Decode(bytes.NewReader(data))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch img := img.(type) {
+	case *image.YCbCr:
+		if img.SubsampleRatio == image.YCbCrSubsampleRatio420 {
+			return img
+		}
+	case *image.NRGBA:
+		return img
+	}
+	out := image.NewNRGBA(image.Rectangle{Max: img.Bounds().Size()})
+	imagedraw.Draw(out, out.Rect, img, img.Bounds().Min, imagedraw.Src)
+	return out
+}
+
+func TestCorpus(t *testing.T) {
+	t.Parallel()
+	for _, folder := range []string{"valid", "color"} {
+		for _, path := range corpusFiles(t, folder) {
+			t.Run(folder+"/"+filepath.Base(path), func(t *testing.T) {
+				t.Parallel()
+				switch img := readPicture(t, path).(type) {
+				case *image.YCbCr:
+					want := pixels(img)
+					alike(t, encode(t, img, webp.Options{Quality: 95}), want, 36)
+				case *image.NRGBA:
+					alike(t, encode(t, img, webp.Options{Lossless: true}), img, 99)
+					corpusLossy(t, img)
+				}
+			})
+		}
+	}
+}
+
+// corpusLossy holds a picture against itself with half the chroma, which is all that a
+// lossy file can have.
+func corpusLossy(t *testing.T, img *image.NRGBA) {
+	t.Helper()
+	best := pixels(planes(img))
+	for i := 3; i < len(best.Pix); i += 4 {
+		best.Pix[i] = img.Pix[i]
+	}
+	got := decode(t, encode(t, img, webp.Options{Quality: 95}))
+	for _, background := range []float64{0, 255} {
+		possible := psnr(best, img, background)
+		if db := psnr(got, img, background); db < min(38, possible-3) {
+			t.Errorf("over %v: %.2f dB, where %.2f are possible", background, db, possible)
+		}
+	}
+}
+
+func TestCorpusAnimations(t *testing.T) {
+	t.Parallel()
+	for _, path := range corpusFiles(t, "anim") {
+		if filepath.Ext(path) != ".gif" {
+			continue
+		}
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
+			want := readFrames(t, path)
+			for _, opts := range []webp.Options{{Quality: 95}, {Lossless: true}} {
+				got, _ := play(t, animate(t, want, 0, opts))
+				if len(want) != len(got) {
+					t.Fatalf("%d frames, want %d", len(got), len(want))
+				}
+				for i := range got {
+					if db := psnr(got[i].img, want[i].img, 255); opts.Lossless && db < 99 || db < 24 {
+						t.Errorf("frame %d: %.2f dB", i, db)
+					}
+				}
+			}
+		})
+	}
+}
+
+// readFrames lays the frames of a GIF over each other, without what its disposals say, and
+// leaves those out that change nothing.
+func readFrames(t *testing.T, path string) []shown {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := gif.DecodeAll(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	canvas := image.NewNRGBA(image.Rect(0, 0, g.Config.Width, g.Config.Height))
+	var out []shown
+	for i, frame := range g.Image {
+		imagedraw.Draw(canvas, frame.Rect, frame, frame.Rect.Min, imagedraw.Over)
+		img := image.NewNRGBA(canvas.Rect)
+		copy(img.Pix, canvas.Pix)
+		if i == 0 || !bytes.Equal(out[len(out)-1].img.Pix, img.Pix) {
+			out = append(out, shown{img, 100 * time.Millisecond})
+		}
+	}
+	return out
+}

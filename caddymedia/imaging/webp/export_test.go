@@ -1,0 +1,3 @@
+package webp
+
+var WithProfile = withProfile

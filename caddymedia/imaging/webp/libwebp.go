@@ -1,0 +1,245 @@
+//go:build cgo && linux
+
+package webp
+
+/*
+#include "libwebp.h"
+*/
+import "C"
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image"
+	"runtime"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	// It carries libwebp's sources. Its own functions are not used: they take straight alpha for premultiplied, and
+	// cannot be stopped.
+	_ "github.com/chai2010/webp"
+)
+
+// libwebpVersion is the one whose behaviour was tested: major << 8 | minor.
+const libwebpVersion = 0x0104
+
+type libwebp struct {
+	version int
+}
+
+// New gives the encoder of this build. It fails where libwebp is another one than is
+// known here.
+func New() (Encoder, error) {
+	version := int(C.cm_version())
+	if err := checkVersion(version); err != nil {
+		return nil, err
+	}
+	if err := checkABI(C.CM_ENCODER_ABI, C.CM_MUX_ABI); err != nil {
+		return nil, err
+	}
+	return libwebp{version}, nil
+}
+
+func checkVersion(version int) error {
+	switch {
+	case version == 0:
+		return errors.New("libwebp is not linked into this program")
+	case version>>8 != libwebpVersion:
+		return fmt.Errorf("this program has libwebp %s, but %d.%d is needed",
+			versionText(version), libwebpVersion>>8, libwebpVersion&0xFF)
+	}
+	return nil
+}
+
+// checkABI asks libwebp whether it serves these interfaces. It takes them as arguments so
+// that a test can ask for wrong ones.
+func checkABI(encoder, mux int) error {
+	if C.cm_accepts(C.int(encoder), C.int(mux)) == 0 {
+		return fmt.Errorf("libwebp does not have the interfaces %#x and %#x", encoder, mux)
+	}
+	return nil
+}
+
+func versionText(v int) string { return fmt.Sprintf("%d.%d.%d", v>>16, v>>8&0xFF, v&0xFF) }
+
+func (l libwebp) Name() string { return "libwebp " + versionText(l.version) }
+
+func (l libwebp) Stops() bool { return true }
+
+func (l libwebp) Encode(ctx context.Context, img image.Image, opts Options) ([]byte, error) {
+	opts, err := prepare(ctx, img, opts)
+	if err != nil {
+		return nil, err
+	}
+	stop, release := stopFlag(ctx)
+	defer release()
+	var file C.cm_file
+	switch img := img.(type) {
+	case *image.YCbCr:
+		file = encodePlanes(img, opts, stop)
+	case *image.NRGBA:
+		shape := shapeOf(img)
+		file = C.cm_encode_pixels(first(img.Pix), shape, settings(shape, opts), stop)
+	}
+	return finish(ctx, file, opts, "")
+}
+
+func encodePlanes(img *image.YCbCr, opts Options, stop *C.int32_t) C.cm_file {
+	size := img.Rect.Size()
+	shape := C.cm_shape{
+		width: C.int(size.X), height: C.int(size.Y),
+		stride: C.int(img.YStride), chroma_stride: C.int(img.CStride),
+	}
+	opts.Lossless = false
+	return C.cm_encode_planes(first(img.Y), first(img.Cb), first(img.Cr), shape, settings(shape, opts), stop)
+}
+
+func shapeOf(img *image.NRGBA) C.cm_shape {
+	size := img.Rect.Size()
+	return C.cm_shape{width: C.int(size.X), height: C.int(size.Y), stride: C.int(img.Stride)}
+}
+
+// first gives C the address of some samples for the time of a call.
+func first(samples []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.SliceData(samples)) }
+
+// The modes of a file have 512 KiB. Where they need more, libwebp encodes the whole picture
+// again and again until they fit. From as many pixels on as may do that, it is told to be
+// sparing at once, which takes a third of the time and costs 0.25 dB.
+const (
+	largePixels  = 28_000_000
+	largeFine    = 21_000_000 // above fineQuality
+	fineQuality  = 85
+	sparingModes = 60
+)
+
+// settings are what libwebp is told. Its quality says, where nothing is lost, how hard it
+// tries; at 100 it would take 30 times as long for 4 % less.
+func settings(shape C.cm_shape, opts Options) C.cm_options {
+	if opts.Lossless {
+		switch opts.Effort {
+		case Fast:
+			return C.cm_options{lossless: 1, method: 1, quality: 50}
+		case Small:
+			return C.cm_options{lossless: 1, method: 6, quality: 90}
+		default:
+			return C.cm_options{lossless: 1, method: 4, quality: 75}
+		}
+	}
+	s := C.cm_options{quality: C.float(opts.Quality)}
+	switch opts.Effort {
+	case Fast:
+		s.method = 1
+	case Small:
+		s.method = 6
+	default:
+		s.method = 4
+	}
+	pixels := int64(shape.width) * int64(shape.height)
+	if pixels >= largePixels || pixels >= largeFine && opts.Quality > fineQuality {
+		s.partition_limit = sparingModes
+	}
+	return s
+}
+
+// stopFlag gives what tells C that ctx is done. C may keep it until release.
+func stopFlag(ctx context.Context) (stop *C.int32_t, release func()) {
+	flag := new(atomic.Int32)
+	var pin runtime.Pinner
+	pin.Pin(flag)
+	unwatch := context.AfterFunc(ctx, func() { flag.Store(1) })
+	return (*C.int32_t)(unsafe.Pointer(flag)), func() {
+		unwatch()
+		pin.Unpin()
+	}
+}
+
+// finish turns what C gave into a file of Go's memory. The detail is of an error.
+func finish(ctx context.Context, file C.cm_file, opts Options, detail string) ([]byte, error) {
+	if file.error != C.CM_OK {
+		return nil, failure(ctx, int(file.error), detail)
+	}
+	defer C.cm_free(unsafe.Pointer(file.data))
+	data := unsafe.Slice((*byte)(file.data), int(file.size))
+	if len(opts.Profile) > 0 {
+		return withProfile(data, opts.Profile)
+	}
+	return bytes.Clone(data), nil
+}
+
+// failure makes an error of a code. Where ctx is done, that is the reason: an animation
+// does not always say so.
+func failure(ctx context.Context, code int, detail string) error {
+	if ctx.Err() != nil {
+		return stopped(ctx)
+	}
+	text, ok := failures[code]
+	if !ok {
+		text = fmt.Sprintf("error %d", code)
+	}
+	if detail != "" {
+		text += " (" + detail + ")"
+	}
+	return errors.New("libwebp: " + text)
+}
+
+// failures are the codes of C, and libwebp's (enum WebPEncodingError).
+var failures = map[int]string{
+	C.CM_UNUSABLE: "it refuses its settings",
+	C.CM_MUX:      "the animation cannot be put together",
+	1:             "out of memory",
+	2:             "out of memory for the file",
+	3:             "a pointer is missing",
+	4:             "it refuses its settings",
+	5:             "it refuses the picture's size",
+	6:             "the modes of the picture are larger than 512 KiB",
+	7:             "a part of the picture is larger than 16 MiB",
+	8:             "the file cannot be written",
+	9:             "the file is larger than 4 GiB",
+	10:            "it was stopped",
+}
+
+// Memory has what was measured with detailed pictures, and a fifth more.
+func (l libwebp) Memory(width, height int, use Use) int64 {
+	return memory(width, height, map[Use]int64{Planes: 8, Opaque: 10, Pixels: 32, Lossless: 46, Frames: 66}[use])
+}
+
+func (l libwebp) Animate(ctx context.Context, a Animation, opts Options) ([]byte, error) {
+	opts, err := prepareAnimation(ctx, a, opts)
+	if err != nil {
+		return nil, err
+	}
+	stop, release := stopFlag(ctx)
+	defer release()
+	canvas := C.cm_shape{width: C.int(a.Width), height: C.int(a.Height)}
+	anim := C.cm_anim_new(canvas, C.int(plays(a.Loops)), settings(canvas, opts))
+	if anim == nil {
+		return nil, failure(ctx, C.CM_UNUSABLE, "")
+	}
+	defer C.cm_anim_free(anim)
+	// The times are when frames begin. The one after the last frame ends it.
+	var now time.Duration
+	frames := 0
+	for img, shown := range a.Frames {
+		if err := checkFrame(ctx, a, img); err != nil {
+			return nil, err
+		}
+		if now > maxPlay {
+			return nil, errPlay
+		}
+		shape := shapeOf(img)
+		code := C.cm_anim_add(anim, first(img.Pix), shape, C.int(now.Milliseconds()), settings(shape, opts), stop)
+		if code != C.CM_OK {
+			return nil, failure(ctx, int(code), C.GoString(C.cm_anim_error(anim)))
+		}
+		now += bounded(shown)
+		frames++
+	}
+	if err := checkEnd(ctx, frames); err != nil {
+		return nil, err
+	}
+	file := C.cm_anim_finish(anim, C.int(now.Milliseconds()))
+	return finish(ctx, file, opts, C.GoString(C.cm_anim_error(anim)))
+}
