@@ -1,0 +1,313 @@
+package variant_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"image"
+	"image/gif"
+	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
+)
+
+// busy makes n variants of a picture at once with an encoder that goes on when it is told
+// to, and gives what becomes of them.
+func busy(t *testing.T, r *recorder, m *variant.Maker, n int) (results chan error, goOn chan struct{}) {
+	t.Helper()
+	file := asJPEG(t, scene(40, 30))
+	info := checked(t, file, "jpg")
+	results, goOn = make(chan error, n), make(chan struct{})
+	r.before = func(ctx context.Context) error {
+		r.inside.Add(1)
+		defer r.inside.Add(-1)
+		select {
+		case <-goOn:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	for range n {
+		go func() {
+			_, err := m.Make(t.Context(), bytes.NewReader(file), info, variant.Options{})
+			results <- err
+		}()
+	}
+	return results, goOn
+}
+
+func TestQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := new(recorder)
+		m := variant.NewMaker(r, variant.Limits{Workers: 2, Queue: 3, Wait: time.Minute})
+		results, goOn := busy(t, r, m, 7)
+		synctest.Wait()
+		if m.Waiting() != 3 {
+			t.Errorf("%d are waiting, want 3", m.Waiting())
+		}
+		for range 2 { // for whom there was no room
+			if err := <-results; !errors.Is(err, variant.ErrBusy) {
+				t.Errorf("one too many: %v", err)
+			}
+		}
+		close(goOn)
+		for range 5 {
+			if err := <-results; err != nil {
+				t.Errorf("one that waited: %v", err)
+			}
+		}
+		if m.Waiting() != 0 {
+			t.Errorf("%d are waiting in the end", m.Waiting())
+		}
+	})
+}
+
+func TestWaitEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := new(recorder)
+		m := variant.NewMaker(r, variant.Limits{Workers: 1, Wait: 5 * time.Second, Time: time.Hour})
+		results, goOn := busy(t, r, m, 2)
+		start := time.Now()
+		if err := <-results; !errors.Is(err, variant.ErrBusy) {
+			t.Errorf("it waited too long: %v", err)
+		}
+		if took := time.Since(start); took != 5*time.Second {
+			t.Errorf("after %v", took)
+		}
+		close(goOn)
+		if err := <-results; err != nil {
+			t.Errorf("the other: %v", err)
+		}
+	})
+}
+
+// TestMemory lets two pictures in that together fit, and the third one after them.
+func TestMemory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := &recorder{memory: 100}
+		const each = 40 * 30 * (100 + 2)
+		m := variant.NewMaker(r, variant.Limits{Workers: 3, Memory: 2*each + each/2, Wait: time.Minute})
+		results, goOn := busy(t, r, m, 3)
+		synctest.Wait()
+		if got := r.inside.Load(); got != 2 {
+			t.Errorf("%d are worked on, want 2", got)
+		}
+		for range 2 {
+			goOn <- struct{}{}
+		}
+		if a, b := <-results, <-results; a != nil || b != nil {
+			t.Errorf("the first two: %v, %v", a, b)
+		}
+		close(goOn)
+		if err := <-results; err != nil {
+			t.Errorf("the third: %v", err)
+		}
+	})
+}
+
+func TestTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := new(recorder)
+		m := variant.NewMaker(r, variant.Limits{Time: 3 * time.Second})
+		results, _ := busy(t, r, m, 1)
+		if err := <-results; !errors.Is(err, variant.ErrNone) || !strings.Contains(err.Error(), "too long") {
+			t.Errorf("an encoder that does not end: %v", err)
+		}
+	})
+}
+
+// TestLeave frees the place of a caller who leaves, whether waiting or being worked for.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := new(recorder)
+		m := variant.NewMaker(r, variant.Limits{Workers: 1})
+		file := asJPEG(t, scene(40, 30))
+		info := checked(t, file, "jpg")
+		var running atomic.Int32
+		r.before = func(ctx context.Context) error {
+			running.Add(1)
+			<-ctx.Done()
+			running.Add(-1)
+			return context.Cause(ctx)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		results := make(chan error)
+		for range 3 {
+			go func() {
+				_, err := m.Make(ctx, bytes.NewReader(file), info, variant.Options{})
+				results <- err
+			}()
+		}
+		synctest.Wait()
+		if running.Load() != 1 || m.Waiting() != 2 {
+			t.Fatalf("%d are worked for, %d wait", running.Load(), m.Waiting())
+		}
+		leave()
+		for range 3 {
+			if err := <-results; !errors.Is(err, context.Canceled) || errors.Is(err, variant.ErrNone) {
+				t.Errorf("one who left: %v", err)
+			}
+		}
+		r.before = nil
+		if _, err := m.Make(t.Context(), bytes.NewReader(file), info, variant.Options{}); err != nil {
+			t.Errorf("the next: %v", err)
+		}
+	})
+}
+
+// TestLosslessMemory gives a large drawing to the lossless encoder only with the memory
+// for it, and never more than there is.
+func TestLosslessMemory(t *testing.T) {
+	t.Parallel()
+	drawing := image.NewNRGBA(image.Rect(0, 0, 100, 100))
+	file := asPNG(t, drawing)
+	const lossless = 100 * 100 * (40 + 4)
+	for _, c := range []struct {
+		name   string
+		memory int64
+		want   int // encodings
+	}{
+		{"enough for all", 2 * lossless, 2},
+		{"enough for one", lossless, 2},
+		{"not enough", lossless - 1, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := &recorder{memory: 4}
+			m := variant.NewMaker(r, variant.Limits{Workers: 2, Memory: c.memory})
+			if _, err := m.Make(t.Context(), bytes.NewReader(file), checked(t, file, "png"), variant.Options{}); err != nil {
+				t.Fatal(err)
+			}
+			if len(r.still) != c.want {
+				t.Errorf("encoded %d times, want %d", len(r.still), c.want)
+			}
+			// All of the memory is there again.
+			if _, err := m.Make(t.Context(), bytes.NewReader(file), checked(t, file, "png"), variant.Options{}); err != nil {
+				t.Errorf("the next: %v", err)
+			}
+		})
+	}
+}
+
+func TestTooMuchMemory(t *testing.T) {
+	t.Parallel()
+	file := asPNG(t, scene(100, 100))
+	info := checked(t, file, "png")
+	small := variant.NewMaker(&recorder{memory: 100}, variant.Limits{Memory: 100 * 100 * 5})
+	if _, err := small.Make(t.Context(), bytes.NewReader(file), info, variant.Options{}); !errors.Is(err, variant.ErrNone) {
+		t.Errorf("a picture that can only be decoded: %v", err)
+	}
+	if err := small.Check(t.Context(), bytes.NewReader(file), info); err != nil {
+		t.Errorf("decoding it: %v", err)
+	}
+	tiny := variant.NewMaker(new(recorder), variant.Limits{Memory: 100})
+	for name, err := range map[string]error{
+		"checking": tiny.Check(t.Context(), bytes.NewReader(file), info),
+		"making": func() error {
+			_, err := tiny.Make(t.Context(), bytes.NewReader(file), info, variant.Options{})
+			return err
+		}(),
+	} {
+		if _, ok := errors.AsType[*imaging.TooLargeError](err); !ok {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestNone(t *testing.T) {
+	t.Parallel()
+	wide := asPNG(t, image.NewGray(image.Rect(0, 0, 16384, 1)))
+	apng := asPNG(t, scene(5, 5))
+	control := []byte("acTL\x00\x00\x00\x01\x00\x00\x00\x00")
+	chunk := binary.BigEndian.AppendUint32(append([]byte("\x00\x00\x00\x08"), control...), crc32.ChecksumIEEE(control))
+	apng = slices.Insert(apng, 33, chunk...) // behind the header
+	for name, file := range map[string][]byte{"too wide": wide, "an animated PNG": apng} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := variant.NewMaker(new(recorder), variant.Limits{})
+			_, err := m.Make(t.Context(), bytes.NewReader(file), checked(t, file, "png"), variant.Options{})
+			if !errors.Is(err, variant.ErrNone) {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// TestPanic: neither a decoder nor an encoder that panics may take the process down, or
+// keep its place.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	file := asJPEG(t, scene(40, 30))
+	info := checked(t, file, "jpg")
+	r := new(recorder)
+	m := variant.NewMaker(r, variant.Limits{Workers: 1})
+	for range 3 {
+		if err := m.Check(t.Context(), panics{bytes.NewReader(file)}, info); !errors.Is(err, variant.ErrPanic) {
+			t.Errorf("decoding: %v", err)
+		}
+		_, err := m.Make(t.Context(), panics{bytes.NewReader(file)}, info, variant.Options{})
+		if !errors.Is(err, variant.ErrPanic) || errors.Is(err, variant.ErrNone) {
+			t.Errorf("decoding for a variant: %v", err)
+		}
+		r.before = func(context.Context) error { panic("no idea") }
+		_, err = m.Make(t.Context(), bytes.NewReader(file), info, variant.Options{})
+		if !errors.Is(err, variant.ErrNone) {
+			t.Errorf("encoding: %v", err)
+		}
+	}
+}
+
+// panics stands for a decoder: what it reads from panics.
+type panics struct{ io.ReadSeeker }
+
+func (panics) Read([]byte) (int, error) { panic("no idea") }
+
+// TestDamage cuts the pictures off behind the structural check's back, and breaks them.
+func TestDamage(t *testing.T) {
+	t.Parallel()
+	moving := asGIF(t, &gif.GIF{Image: []*image.Paletted{frame(0, "RGBR"), frame(0, "GRB")}, Delay: []int{5, 5}})
+	for ext, file := range map[string][]byte{
+		"jpg": asJPEG(t, scene(200, 100)), "png": asPNG(t, scene(200, 100)), "gif": moving,
+	} {
+		info := checked(t, file, ext)
+		m := variant.NewMaker(new(recorder), variant.Limits{})
+		for _, n := range []int{len(file) / 2, len(file) - 2, len(file) - 1} {
+			if ext == "jpg" && n == len(file)-1 {
+				continue // half of the end marker is as good as all of it
+			}
+			err := m.Check(t.Context(), bytes.NewReader(file[:n]), info)
+			if _, damaged := errors.AsType[*imaging.ContentError](err); !damaged {
+				t.Errorf("the first %d of the %d bytes of a .%s: %v", n, len(file), ext, err)
+			}
+			if _, makeErr := m.Make(t.Context(), bytes.NewReader(file[:n]), info, variant.Options{}); makeErr == nil || makeErr.Error() != err.Error() {
+				t.Errorf("and for a variant: %v, not %v", makeErr, err)
+			}
+		}
+		broken := iotest.ErrReader(errors.New("the disk is gone"))
+		err := m.Check(t.Context(), readSeeker{broken, bytes.NewReader(file)}, info)
+		if _, damaged := errors.AsType[*imaging.ContentError](err); damaged || err == nil {
+			t.Errorf("a .%s that cannot be read: %v", ext, err)
+		}
+	}
+}
+
+type readSeeker struct {
+	io.Reader
+	io.Seeker
+}
