@@ -137,9 +137,9 @@ type Info struct {
 	ContentType string
 }
 
-// sameAs tells whether two Infos of one key are of one generation, as far as the place
+// Same tells whether two Infos of one key are of one generation, as far as the place
 // lets it be known.
-func (i Info) sameAs(other Info) bool {
+func (i Info) Same(other Info) bool {
 	if i.Size != other.Size || i.ETag != other.ETag {
 		return false
 	}

@@ -65,7 +65,7 @@ func (o *Object) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if !info.sameAs(o.Info) {
+		if !info.Same(o.Info) {
 			return 0, o.storage.wrap("open", o.Info.Key, errors.Join(errChanged, body.Close()))
 		}
 		o.body = body

@@ -111,7 +111,7 @@ func (sp *spool) Revert(ctx context.Context) error {
 		return errors.ErrUnsupported
 	}
 	info, err := sp.driver.Stat(ctx, sp.info.Key)
-	if err == nil && info.sameAs(sp.info) {
+	if err == nil && info.Same(sp.info) {
 		err = sp.driver.Delete(ctx, sp.info.Key)
 	}
 	if errors.Is(err, fs.ErrNotExist) {

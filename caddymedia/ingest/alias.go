@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -53,6 +54,12 @@ type Alias struct {
 	MaxSize int64
 	// Imaging are the limits for pictures.
 	Imaging imaging.Options
+	// WebP says how the variants of pictures are made; nil for none.
+	WebP *variant.Options
+	// StripMetadata stores pictures without what is not needed to show them.
+	StripMetadata bool
+	// Negotiate serves the variant under the address of its picture.
+	Negotiate bool
 	// CacheControl is the Cache-Control header of the items.
 	CacheControl string
 }
@@ -81,6 +88,9 @@ func (a *Alias) Key(filename string) string {
 	return a.Prefix + "/" + filename
 }
 
+// VariantKey is where the variant of a picture is.
+func (a *Alias) VariantKey(filename string) string { return a.Key(filename) + variant.Suffix }
+
 // filename gives the name relative to the alias for what a caller submitted; the error
 // is a *Failure.
 func (a *Alias) filename(submitted, subFolder string, now time.Time) (string, error) {
@@ -101,7 +111,7 @@ func (a *Alias) filename(submitted, subFolder string, now time.Time) (string, er
 	if folder != "" {
 		name = folder + "/" + name
 	}
-	if storagedrivers.ValidKey(a.Key(name)) != nil {
+	if storagedrivers.ValidKey(a.VariantKey(name)) != nil {
 		return "", failf(BadRequest, "the name and its sub folder are too long")
 	}
 	return name, nil

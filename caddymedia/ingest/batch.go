@@ -6,6 +6,8 @@ import (
 	"errors"
 	"io"
 	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
 )
 
 // batch is the items of one request on their way: read, checked, placed.
@@ -109,6 +111,9 @@ func (b *batch) store(ctx context.Context) ([]Item, error) {
 	for i, it := range b.items {
 		stored[i] = Item{
 			FullPath: alias.URL(b.req.BaseURL, it.filename), Filename: it.filename, Size: it.size,
+		}
+		if it.variant != nil {
+			stored[i].WebP = stored[i].FullPath + variant.Suffix
 		}
 		if b.gate.Stored != nil {
 			b.gate.Stored(ctx, alias, stored[i])

@@ -2,6 +2,9 @@ package ingest
 
 import (
 	"context"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/naming"
@@ -11,11 +14,17 @@ import (
 // check looks at every item, as name and as content, and collects all failures.
 func (b *batch) check(ctx context.Context, alias *Alias) error {
 	var failures Failures
+	var group errgroup.Group // each item keeps its own failure
+	group.SetLimit(runtime.GOMAXPROCS(0))
 	for _, it := range b.items {
 		if it.failure == nil {
-			it.check(ctx, b, alias)
+			group.Go(func() error {
+				it.check(ctx, b, alias)
+				return nil
+			})
 		}
 	}
+	_ = group.Wait() // nothing above fails
 	if alias.Overwrite {
 		b.findConflicts()
 	}
@@ -40,7 +49,7 @@ func (it *item) check(ctx context.Context, b *batch, alias *Alias) {
 		err = tooLarge(alias.MaxSize)
 	default:
 		if err = it.move(ctx, alias.Storage); err == nil {
-			err = it.checkContent(alias)
+			err = it.checkContent(ctx, b.gate, alias)
 		}
 	}
 	if err != nil {
@@ -48,13 +57,10 @@ func (it *item) check(ctx context.Context, b *batch, alias *Alias) {
 	}
 }
 
-func (it *item) checkContent(alias *Alias) error {
+func (it *item) checkContent(ctx context.Context, g *Gate, alias *Alias) error {
 	ext := naming.Extension(it.filename)
 	if alias.Kind == Image {
-		if _, err := imaging.CheckImage(it.staged, it.size, ext, alias.Imaging); err != nil {
-			return contentFailure(err)
-		}
-		return nil
+		return it.checkPicture(ctx, g, alias, ext)
 	}
 	if err := imaging.CheckFile(it.staged, ext, storagedrivers.ContentType(it.filename)); err != nil {
 		return contentFailure(err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -94,14 +95,18 @@ func storageFailure(err error) *Failure {
 	return &Failure{Reason: reason, Message: message, Err: err}
 }
 
-// contentFailure tells the caller of a content that did not pass, or of a staged item
-// that could not be read for checking.
+// contentFailure tells the caller of a content that did not pass, of too much other work,
+// or of a staged item that could not be read for checking.
 func contentFailure(err error) *Failure {
 	var (
 		content *imaging.ContentError
 		large   *imaging.TooLargeError
 	)
 	switch {
+	case errors.Is(err, variant.ErrBusy):
+		return &Failure{Reason: Unavailable, Message: "too many pictures are being worked on, try again later", Err: err}
+	case errors.Is(err, variant.ErrPanic):
+		return &Failure{Reason: BadContent, Message: "the picture is damaged: it cannot be decoded", Err: err}
 	case errors.As(err, &content):
 		return &Failure{Reason: BadContent, Message: content.Message}
 	case errors.As(err, &large):

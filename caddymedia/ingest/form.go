@@ -82,6 +82,8 @@ func (f *form) next() (*part, error) {
 	case tripped || err == nil && headerSize(f.current.Header) > f.limits.MaxPartHeader:
 		return nil, failf(TooLarge, "the header of a part is larger than %d bytes", f.limits.MaxPartHeader)
 	case err == io.EOF: // the end is io.EOF itself; a wrapped one is a body cut short
+		// Only behind the end of the body does a server notice that its client leaves.
+		_, _ = io.Copy(io.Discard, f.buffer)
 		return nil, io.EOF
 	case f.guard.err != nil: // what the multipart reader makes of it may hide it
 		return nil, bodyFailure(f.guard.err)

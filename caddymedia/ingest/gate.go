@@ -6,6 +6,8 @@ import (
 	"io"
 	"log/slog"
 	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
 )
 
 // Gate lets items in.
@@ -14,11 +16,15 @@ type Gate struct {
 	Aliases map[Kind]map[string]*Alias
 	// Limits of one request.
 	Limits Limits
+	// Pictures decodes pictures and makes their variants.
+	Pictures *variant.Maker
 	// Now is the clock: of folders with a date and of names with the time.
 	Now func() time.Time
 	// Stored is told of every item that was stored, if it is not nil.
 	Stored func(context.Context, *Alias, Item)
-	// Log takes what no caller has to know, if it is not nil.
+	// Variant is told of every variant that was asked for, if it is not nil.
+	Variant func(*Alias, VariantResult)
+	// Log takes what no caller has to know.
 	Log *slog.Logger
 }
 
@@ -41,7 +47,19 @@ type Item struct {
 	Filename string
 	// Size in bytes.
 	Size int64
+	// WebP is the public address of the variant; empty where there is none.
+	WebP string
 }
+
+// VariantResult is what became of a variant.
+type VariantResult string
+
+// What can become of a variant.
+const (
+	VariantMade   VariantResult = "made"
+	VariantLarger VariantResult = "larger" // than its picture, and kept
+	VariantNone   VariantResult = "none"   // cannot be made
+)
 
 // Form takes in the files of a multipart/form-data body: all of them, in the order sent,
 // or none. The error is Failures.
@@ -54,7 +72,7 @@ func (g *Gate) Form(ctx context.Context, body io.Reader, boundary string, req Re
 	if err == nil {
 		items, err = b.store(ctx)
 	}
-	if closeErr := b.close(); closeErr != nil && g.Log != nil {
+	if closeErr := b.close(); closeErr != nil {
 		// What is stored is stored by now: this is about what was to be dropped.
 		g.Log.Warn("dropping what was staged", "error", closeErr)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/local"
@@ -84,6 +85,9 @@ func newGate(aliases ...*Alias) *Gate {
 		Aliases: map[Kind]map[string]*Alias{Image: {}, File: {}},
 		Limits:  Limits{MaxFiles: 200, MaxFields: 100, MaxFieldSize: 8 << 10, MaxPartHeader: 16 << 10},
 		Now:     func() time.Time { return noon },
+		Log:     slog.New(slog.DiscardHandler),
+
+		Pictures: variant.NewMaker(painter{}, variant.Limits{}),
 	}
 	for _, a := range aliases {
 		g.Aliases[a.Kind][a.Name] = a

@@ -18,8 +18,12 @@ type item struct {
 	size      int64
 	failure   *Failure // why it will not be stored
 
-	filename string // relative to the alias, once it is known
-	placed   bool
+	filename string              // relative to the alias, once it is known
+	placed   storagedrivers.Info // zero until then
+
+	picture       bool                  // that could have a variant
+	variant       storagedrivers.Staged // nil for none
+	variantPlaced bool
 }
 
 var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bufferSize) }}
@@ -143,10 +147,12 @@ func (it *item) move(ctx context.Context, to *storagedrivers.Storage) error {
 
 // drop forgets what was staged.
 func (it *item) drop() error {
-	if it.staged == nil {
-		return nil
+	var err error
+	for _, staged := range []*storagedrivers.Staged{&it.staged, &it.variant} {
+		if *staged != nil {
+			err = errors.Join(err, (*staged).Close())
+			*staged = nil
+		}
 	}
-	staged := it.staged
-	it.staged = nil
-	return staged.Close()
+	return err
 }

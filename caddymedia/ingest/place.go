@@ -14,17 +14,37 @@ import (
 // revertTime bounds the undoing of a request that failed, also when its caller is gone.
 const revertTime = 30 * time.Second
 
-// place gives every item its name. When one fails the ones before it are undone.
+// place gives every item and its variant their names. When one fails the ones before it
+// are undone.
 func (b *batch) place(ctx context.Context, alias *Alias) error {
-	for _, it := range b.items {
-		if err := it.place(ctx, alias, b.now); err != nil {
-			failure := storageFailure(err)
-			failure.Filename = it.submitted
-			return append(Failures{failure}, b.revert(ctx)...)
-		}
-		it.placed = true
+	err := b.placeAll(ctx, alias)
+	if err == nil {
+		err = b.settle(ctx, alias)
+	}
+	if err != nil {
+		return append(asFailures(err), b.revert(ctx)...)
 	}
 	return nil
+}
+
+// placeAll stores the variant after its picture, so that it never exists alone.
+func (b *batch) placeAll(ctx context.Context, alias *Alias) error {
+	for _, it := range b.items {
+		err := it.place(ctx, alias, b.now)
+		if err == nil {
+			err = it.placeVariant(ctx, alias)
+		}
+		if err != nil {
+			return it.storageFailed(err)
+		}
+	}
+	return nil
+}
+
+func (it *item) storageFailed(err error) *Failure {
+	failure := storageFailure(err)
+	failure.Filename = it.submitted
+	return failure
 }
 
 // place commits the item under its name. Under Append Time a name that is taken gets the
@@ -37,7 +57,10 @@ func (it *item) place(ctx context.Context, alias *Alias, now time.Time) error {
 	}
 	plain := it.filename
 	for second := now.Unix(); ; second++ {
-		_, err := it.staged.Commit(ctx, alias.Key(it.filename), opts)
+		placed, err := it.staged.Commit(ctx, alias.Key(it.filename), opts)
+		if err == nil {
+			it.placed = placed
+		}
 		if !errors.Is(err, fs.ErrExist) || alias.Overwrite {
 			return err
 		}
@@ -51,10 +74,10 @@ func (b *batch) revert(ctx context.Context) Failures {
 	defer cancel()
 	var failures Failures
 	for _, it := range slices.Backward(b.items) {
-		if !it.placed {
+		if it.placed.Key == "" {
 			continue
 		}
-		switch err := it.staged.Revert(ctx); {
+		switch err := it.revert(ctx); {
 		case errors.Is(err, errors.ErrUnsupported):
 			failures = append(failures, &Failure{
 				Reason: StorageFailed, Filename: it.submitted,
@@ -68,4 +91,13 @@ func (b *batch) revert(ctx context.Context) Failures {
 		}
 	}
 	return failures
+}
+
+// revert undoes the item and its variant, the variant first: it never exists alone.
+func (it *item) revert(ctx context.Context) error {
+	var err error
+	if it.variantPlaced {
+		err = it.variant.Revert(ctx)
+	}
+	return errors.Join(err, it.staged.Revert(ctx))
 }
