@@ -2,11 +2,13 @@ package mediaapp
 
 import (
 	"encoding/json"
+	"strconv"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
+	"github.com/caddymedia/media/caddymedia/imaging/webp"
 	"github.com/caddymedia/media/storagedrivers/block"
 )
 
@@ -30,13 +32,16 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //			sanitize           on|off
 //		}
 //		image_alias <name> {
-//			storage       <name>
-//			prefix        <path>
-//			cdn_base      <url>
-//			cache_control <value>
-//			max_size      <size>
-//			max_pixels    <n>
-//			svg           reject|keep|off
+//			storage        <name>
+//			prefix         <path>
+//			cdn_base       <url>
+//			cache_control  <value>
+//			max_size       <size>
+//			max_pixels     <n>
+//			svg            reject|keep|off
+//			webp           [<quality> [fast|normal|small]]
+//			negotiate      on|off
+//			strip_metadata on|off
 //		}
 //		file_alias <name> {
 //			storage       <name>
@@ -57,6 +62,11 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //			max_pixels       <n>
 //			max_frames       <n>
 //			max_frame_pixels <n>
+//			image_workers    <n>
+//			image_memory     <size>
+//			image_queue      <n>
+//			image_wait       <duration>
+//			image_time       <duration>
 //			login_failures   <n>
 //			password_checks  <n>
 //		}
@@ -184,7 +194,33 @@ func (a *App) parseImageAlias(d *caddyfile.Dispenser) error {
 	options := alias.options()
 	options["svg"] = block.Word(&alias.SVG, "reject", "keep", "off")
 	options["max_pixels"] = block.Count(&alias.MaxPixels)
+	options["webp"] = alias.parseWebP
+	options["negotiate"] = block.Switch(&alias.Negotiate)
+	options["strip_metadata"] = block.Switch(&alias.StripMetadata)
 	return block.Parse(d, "an image alias", options)
+}
+
+func (a *ImageAlias) parseWebP(d *caddyfile.Dispenser) error {
+	a.WebP = new(WebP)
+	args := d.RemainingArgs()
+	if len(args) > 2 {
+		return d.ArgErr()
+	}
+	if len(args) > 0 {
+		quality, err := strconv.Atoi(args[0])
+		if err != nil || quality < 1 || quality > 100 {
+			return d.Errf("the quality of webp is a number from 1 to 100, not %q", args[0])
+		}
+		a.WebP.Quality = quality
+	}
+	if len(args) > 1 {
+		effort, err := webp.ParseEffort(args[1])
+		if err != nil {
+			return d.Errf("the effort of webp: %v", err)
+		}
+		a.WebP.Effort = string(effort)
+	}
+	return nil
 }
 
 func (a *App) parseFileAlias(d *caddyfile.Dispenser) error {
@@ -227,6 +263,11 @@ func (a *App) parseLimits(d *caddyfile.Dispenser) error {
 		"max_pixels":       block.Count(&l.MaxPixels),
 		"max_frames":       block.Count(&l.MaxFrames),
 		"max_frame_pixels": block.Count(&l.MaxFramePixels),
+		"image_workers":    block.Count(&l.ImageWorkers),
+		"image_memory":     block.Size(&l.ImageMemory),
+		"image_queue":      block.Count(&l.ImageQueue),
+		"image_wait":       block.Duration(&l.ImageWait),
+		"image_time":       block.Duration(&l.ImageTime),
 		"login_failures":   block.Count(&l.LoginFailures),
 		"password_checks":  block.Count(&l.PasswordChecks),
 	})

@@ -11,7 +11,8 @@ import (
 )
 
 // eventStored is the event of an item that was stored. Its data: kind ("img", "file"),
-// alias, filename, full_path and size in bytes.
+// alias, filename, full_path, size in bytes, and webp, the address of the variant or
+// empty.
 const eventStored = "media_stored"
 
 // events tells subscribers in Caddy's event system what happened.
@@ -35,6 +36,6 @@ func (e *events) stored(_ context.Context, alias *ingest.Alias, item ingest.Item
 	}
 	e.app.Emit(e.ctx, eventStored, map[string]any{
 		"kind": string(alias.Kind), "alias": alias.Name, "filename": item.Filename,
-		"full_path": item.FullPath, "size": item.Size,
+		"full_path": item.FullPath, "size": item.Size, "webp": item.WebP,
 	})
 }

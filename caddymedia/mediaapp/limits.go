@@ -3,8 +3,12 @@ package mediaapp
 import (
 	"cmp"
 	"fmt"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/caddymedia/ingest"
 )
 
@@ -31,6 +35,23 @@ type Limits struct {
 	MaxFrames int `json:"max_frames,omitempty"`
 	// The most pixels of all frames of a picture together. Default: 200,000,000.
 	MaxFramePixels int64 `json:"max_frame_pixels,omitempty"`
+	// How many pictures are decoded and encoded at the same time. Default: one for each
+	// processor.
+	ImageWorkers int `json:"image_workers,omitempty"`
+	// How many bytes of memory the pictures that are worked on may take together, by
+	// estimates that are on the safe side; the service itself needs about 100 MiB
+	// besides. A picture that alone would need more has no variant, or is refused where
+	// it cannot be decoded. Default: 512 MiB.
+	ImageMemory int64 `json:"image_memory,omitempty"`
+	// How many pictures may wait for the others; one more is answered with 503. Default:
+	// 100.
+	ImageQueue int `json:"image_queue,omitempty"`
+	// How long a picture may wait for the others before it is answered with 503.
+	// Default: `30s`.
+	ImageWait caddy.Duration `json:"image_wait,omitempty"`
+	// How long an encoder may take for a picture, which is then stored without a
+	// variant. Default: `1m`.
+	ImageTime caddy.Duration `json:"image_time,omitempty"`
 	// How many failed logins a client address has per minute; an API key has three times
 	// as many. Behind a proxy set `trusted_proxies`, or all clients share one address.
 	// Default: 10.
@@ -67,6 +88,13 @@ func (l *Limits) ingest() ingest.Limits {
 	}
 }
 
+func (l *Limits) pictures() variant.Limits {
+	return variant.Limits{
+		Workers: l.ImageWorkers, Memory: l.ImageMemory, Queue: l.ImageQueue,
+		Wait: time.Duration(l.ImageWait), Time: time.Duration(l.ImageTime),
+	}
+}
+
 func (l *Limits) validate() error {
 	for _, limit := range []struct {
 		name  string
@@ -82,6 +110,11 @@ func (l *Limits) validate() error {
 		{"max_pixels", l.MaxPixels},
 		{"max_frames", int64(l.MaxFrames)},
 		{"max_frame_pixels", l.MaxFramePixels},
+		{"image_workers", int64(l.ImageWorkers)},
+		{"image_memory", l.ImageMemory},
+		{"image_queue", int64(l.ImageQueue)},
+		{"image_wait", int64(l.ImageWait)},
+		{"image_time", int64(l.ImageTime)},
 		{"login_failures", int64(l.LoginFailures)},
 		{"password_checks", int64(l.PasswordChecks)},
 	} {

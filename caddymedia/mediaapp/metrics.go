@@ -16,6 +16,7 @@ type metrics struct {
 	bytes      *prometheus.CounterVec
 	failures   *prometheus.CounterVec
 	operations *prometheus.HistogramVec
+	variants   *prometheus.CounterVec
 }
 
 func newMetrics(registry *prometheus.Registry) *metrics {
@@ -37,9 +38,17 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			Help:    "How long the operations of a storage took.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 10),
 		}, []string{"storage", "operation", "result"}),
+		variants: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "caddy", Subsystem: "media", Name: "variants_total",
+			Help: "WebP variants of pictures: made, larger than the picture and kept, or none because none can be made.",
+		}, []string{"alias", "result"}),
 	}
-	registry.MustRegister(m.items, m.bytes, m.failures, m.operations)
+	registry.MustRegister(m.items, m.bytes, m.failures, m.operations, m.variants)
 	return m
+}
+
+func (m *metrics) variant(alias *ingest.Alias, result ingest.VariantResult) {
+	m.variants.WithLabelValues(alias.Name, string(result)).Inc()
 }
 
 func (m *metrics) operation(storage, op string, took time.Duration, err error) {

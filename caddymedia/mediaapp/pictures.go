@@ -1,0 +1,28 @@
+package mediaapp
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/webp"
+)
+
+// pictures gives the maker of variants. It is the same before and after a reload that
+// does not change its limits: what is being worked on counts.
+func (a *App) pictures() (*variant.Maker, error) {
+	limits := a.Limits.pictures()
+	maker, done, err := pooled("pictures", fmt.Sprint(limits), func() (*variant.Maker, error) {
+		encoder, err := webp.New()
+		if err != nil {
+			return nil, fmt.Errorf("WebP encoder: %w", err)
+		}
+		a.log.Info("WebP encoder", slog.String("name", encoder.Name()))
+		return variant.NewMaker(encoder, limits), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.closers = append(a.closers, done)
+	return maker, nil
+}
