@@ -31,7 +31,7 @@ func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 		if !ok || storagedrivers.ValidKey(filename) != nil || encodedSlash(r.URL) {
 			return staticError(w, http.StatusNotFound, fs.ErrNotExist)
 		}
-		object, err := alias.Storage.OpenSeeker(r.Context(), alias.Key(filename))
+		object, err := open(w.Header(), r, alias, filename)
 		if err != nil {
 			status := staticStatus(err)
 			if r.Context().Err() != nil {

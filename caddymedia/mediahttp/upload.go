@@ -23,6 +23,7 @@ type uploadAnswer struct {
 type uploadItem struct {
 	FullPath string `json:"full_path"`
 	Filename string `json:"filename"`
+	WebP     string `json:"webp,omitempty"`
 }
 
 type uploadFailure struct {
@@ -64,7 +65,7 @@ func (h *Handler) upload(kind ingest.Kind) endpoint {
 		}
 		result := make([]uploadItem, len(items))
 		for i, item := range items {
-			result[i] = uploadItem{FullPath: item.FullPath, Filename: item.Filename}
+			result[i] = uploadItem{FullPath: item.FullPath, Filename: item.Filename, WebP: item.WebP}
 		}
 		return answer(w, http.StatusOK, uploadAnswer{Success: true, Result: result})
 	}
