@@ -1,0 +1,17 @@
+package variant
+
+import (
+	"image"
+	"image/gif"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+)
+
+// Upright is the step between decoding and encoding, for benchmarks.
+func Upright(img image.Image, info imaging.Info) image.Image { return upright(img, info) }
+
+// Compose puts the frames of a GIF together, for benchmarks.
+func Compose(g *gif.GIF) {
+	for range animation(g).Frames { //nolint:revive // to have gone over them is all
+	}
+}
