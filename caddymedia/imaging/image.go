@@ -41,12 +41,11 @@ type Options struct {
 	MaxFrames int
 	// MaxFramePixels is the largest sum of the areas of all frames. 0 means 200,000,000.
 	MaxFramePixels int64
-	// MaxSide is the longest side in pixels, of the picture and of each frame. 0 means 65,535, as much as JPEG and
-	// GIF can store.
+	// MaxSide is the longest side in pixels. 0 means 65,535, the most that JPEG and GIF can store.
 	MaxSide int
 	// MaxChunk is the most bytes of one part that holds no pixels: the data of a PNG chunk, or all sub-blocks of a
-	// GIF extension as they are stored. 0 means 8,388,608, the limit of libpng. The segments of a JPEG have at most
-	// 65,535 by their format.
+	// GIF extension with the byte that counts each. 0 means 8,388,608, about what libpng takes. A JPEG segment has
+	// at most 65,535 by its format.
 	MaxChunk int64
 	// SVG tells what to do with SVG pictures. Empty means [SVGReject].
 	SVG SVGMode
@@ -69,15 +68,6 @@ func (o Options) withDefaults() Options {
 		o.MaxChunk = DefaultMaxChunk
 	}
 	return o
-}
-
-// checkSide refuses a size of which one side is too long. what names whose size it is.
-func (o Options) checkSide(what string, width, height int64) error {
-	if side := max(width, height); side > int64(o.MaxSide) {
-		return tooLargef("%s has a side of %s pixels, at most %s are allowed", what, thousands(side),
-			thousands(int64(o.MaxSide)))
-	}
-	return nil
 }
 
 // raster is what differs between the pixel formats.
@@ -148,8 +138,9 @@ func checkRaster(s *source, size int64, format Format, ext string, opts Options)
 		return Info{}, tooLargef("the picture has %s pixels, at most %s are allowed",
 			thousands(pixels), thousands(opts.MaxPixels))
 	}
-	if err := opts.checkSide("the picture", int64(cfg.Width), int64(cfg.Height)); err != nil {
-		return Info{}, err
+	if side := max(cfg.Width, cfg.Height); side > opts.MaxSide {
+		return Info{}, tooLargef("the picture has a side of %s pixels, at most %s are allowed",
+			thousands(int64(side)), thousands(int64(opts.MaxSide)))
 	}
 	info.Width, info.Height = cfg.Width, cfg.Height
 	if info.FramePixels == 0 {
@@ -202,5 +193,5 @@ func (f *frameSum) add(width, height int64) error {
 			thousands(f.opts.MaxFramePixels))
 	}
 	f.pixels += area
-	return f.opts.checkSide("a frame of the animation", width, height)
+	return nil
 }

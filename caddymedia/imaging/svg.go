@@ -105,6 +105,11 @@ func (c *svgCheck) token(token xml.Token) error {
 		return c.end()
 	case xml.CharData:
 		return c.text(t)
+	case xml.Comment:
+		// To XML the comment goes on, in HTML it ends here, and what follows is markup.
+		if c.strict && (bytes.HasPrefix(t, []byte(">")) || bytes.HasPrefix(t, []byte("->"))) {
+			return contentErrorf("the SVG contains a comment that ends early in HTML")
+		}
 	case xml.Directive:
 		return c.directive(string(t))
 	case xml.ProcInst:

@@ -51,6 +51,11 @@ var editorNamespaces = []string{
 	"adobe:ns:meta/",
 }
 
+// htmlElements run or fetch something once the picture is pasted into an HTML page, to which the default namespace of
+// an element is nothing. No drawing program has elements of these names.
+var htmlElements = set(`applet audio base embed form foreignobject frame frameset handler html iframe link listener
+	meta object script style video`)
+
 // adobeNamespaces starts all the namespaces of Illustrator and of XMP.
 const adobeNamespaces = "http://ns.adobe.com/"
 
@@ -70,11 +75,14 @@ func checkElement(e xml.StartElement) error {
 		if !svgElements[e.Name.Local] {
 			return contentErrorf("the SVG contains the element %s", shorten(e.Name.Local))
 		}
-	case !editorNamespace(e.Name.Space):
+	case !editorNamespace(e.Name.Space), htmlElements[strings.ToLower(e.Name.Local)]:
 		return contentErrorf("the SVG contains the element %s of another namespace", shorten(e.Name.Local))
 	}
 	for _, a := range e.Attr {
 		if a.Name.Space == "xmlns" || a.Name == (xml.Name{Local: "xmlns"}) {
+			if a.Value == "xmlns" { // encoding/xml gives the attributes of that namespace as declarations
+				return contentErrorf("the SVG declares the namespace xmlns")
+			}
 			continue
 		}
 		if err := checkAttribute(e.Name, a); err != nil {
@@ -93,7 +101,7 @@ func checkAttribute(element xml.Name, a xml.Attr) error {
 	switch {
 	case strings.HasPrefix(name, "on"):
 		return contentErrorf("the SVG contains the event attribute %s", shorten(a.Name.Local))
-	case strings.Contains(name, ":"), name == "ping",
+	case strings.Contains(name, ":"), name == "ping", name == "handler", // of XML Events
 		name == "base" && (a.Name.Space == xmlNamespace || a.Name.Space == "xml"): // xml:base makes fragments remote
 		return contentErrorf("the SVG contains the attribute %s", shorten(a.Name.Local))
 	case hasActiveScheme(a.Value):

@@ -170,6 +170,7 @@ func (s *site) upload(t *testing.T, path string, parts ...formPart) *reply {
 type stored struct {
 	FullPath string `json:"full_path"`
 	Filename string `json:"filename"`
+	WebP     string `json:"webp"` // empty for a picture without a variant, and for files
 }
 
 // result reads the answer to an upload that succeeded, of exactly the documented shape.

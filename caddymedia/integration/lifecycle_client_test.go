@@ -71,6 +71,7 @@ type childReply struct {
 	Result    []struct {
 		FullPath string `json:"full_path"`
 		Filename string
+		WebP     string
 	}
 	Errors []struct{ Message, Filename string }
 }

@@ -12,6 +12,6 @@ func Upright(img image.Image, info imaging.Info) image.Image { return upright(im
 
 // Compose puts the frames of a GIF together, for benchmarks.
 func Compose(g *gif.GIF) {
-	for range animation(g).Frames { //nolint:revive // to have gone over them is all
+	for range animation(g).Frames {
 	}
 }
