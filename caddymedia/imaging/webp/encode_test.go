@@ -48,7 +48,7 @@ func TestLooks(t *testing.T) {
 		t.Run("alpha/"+string(effort), func(t *testing.T) {
 			t.Parallel()
 			img := drawAlpha(640, 427)
-			alike(t, encode(t, img, webp.Options{Effort: effort, Quality: 95}), img, 40)
+			alike(t, encode(t, img, opts), img, 40)
 		})
 		t.Run("lossless/"+string(effort), func(t *testing.T) {
 			t.Parallel()
