@@ -1,0 +1,65 @@
+//go:build unix
+
+package imaging_test
+
+import (
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+)
+
+// cost is what a bomb may cost in all: the check, and the full decode of what passes.
+const (
+	costTime   = 50 * time.Millisecond
+	costMemory = 32 << 20
+)
+
+// processorTime is what the process has used so far, of all threads.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// answer is all that is done with the pixels of an upload before they are encoded.
+func answer(data []byte, ext string) (imaging.Info, error) {
+	info, err := check(data, ext, imaging.Options{})
+	if err == nil && info.Format != imaging.SVG {
+		_, err = decodeFully(data, info)
+	}
+	return info, err
+}
+
+// No parallel test: it reads the counters of the process.
+func TestCorpusBombsAreCheap(t *testing.T) {
+	for _, path := range corpus(t, "bombs") {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			data, ext := readCorpus(t, path)
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			start := processorTime(t)
+			info, err := answer(data, ext)
+			took := processorTime(t) - start
+			runtime.ReadMemStats(&after)
+			allocated := after.TotalAlloc - before.TotalAlloc
+			if verdictOf(err) == failed {
+				t.Errorf("got %v", err)
+			}
+			if allocated > costMemory {
+				t.Errorf("allocated %d bytes", allocated)
+			}
+			if took > costTime && !raceDetector {
+				t.Errorf("took %v", took)
+			}
+			t.Logf("%v, %d KiB, %d x %d, %v", took, allocated>>10, info.Width, info.Height, err)
+		})
+	}
+}

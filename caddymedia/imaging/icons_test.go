@@ -1,0 +1,49 @@
+package imaging_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+)
+
+// fewestIcons is how many an icon set must have for the test to say anything.
+const fewestIcons = 1000
+
+// No rule may refuse what drawing tools write: every icon of the sets below the folder that MEDIA_TEST_ICONS names
+// passes. Without it the test is skipped, or fails where MEDIA_TEST_MUST_RUN says that no test may be skipped.
+func TestIconsPass(t *testing.T) {
+	t.Parallel()
+	root := os.Getenv("MEDIA_TEST_ICONS")
+	if root == "" {
+		if os.Getenv("MEDIA_TEST_MUST_RUN") != "" {
+			t.Fatal("MEDIA_TEST_ICONS is not set")
+		}
+		t.Skip("MEDIA_TEST_ICONS names no icons")
+	}
+	icons, bytes := 0, 0
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() || filepath.Ext(path) != ".svg" {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		icons++
+		bytes += len(data)
+		if _, err := check(data, "svg", imaging.Options{SVG: imaging.SVGReject}); err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if icons < fewestIcons {
+		t.Errorf("there are %d icons, at least %d are needed", icons, fewestIcons)
+	}
+	t.Logf("%d icons, %d bytes", icons, bytes)
+}
