@@ -18,11 +18,11 @@ func bombs(t testing.TB) map[string]struct {
 	want verdict
 } {
 	jpg, pic, anim := drawJPEG(t, 64, 64), drawPNG(t, 64, 64), drawGIF(t, 8, 8, 2)
-	manyScans := bytes.Clone(jpg[:len(jpg)-2])
-	for range 300 {
-		manyScans = append(manyScans, "\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00\x55"...)
-	}
 	end := []byte{0xFF, 0xD9}
+	scans := func(n int) []byte { // and the one that it has
+		scan := []byte("\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00\x55")
+		return joined(jpg[:len(jpg)-2], bytes.Repeat(scan, n), end)
+	}
 	comment, longEXIF := segment(0xFE, nil), segment(0xE1, append([]byte("Exif\x00\x00"), make([]byte, 65500)...))
 	type bomb = struct {
 		ext  string
@@ -32,7 +32,10 @@ func bombs(t testing.TB) map[string]struct {
 	const big = 32 << 20
 	return map[string]bomb{
 		"jpeg of 65500x65500":               {"jpg", resizedJPEG(t, jpg, 65500, 65500), tooLarge},
-		"jpeg of 300 scans":                 {"jpg", append(manyScans, end...), tooLarge},
+		"jpeg of 300 scans":                 {"jpg", scans(300), tooLarge},
+		"jpeg of 200 scans":                 {"jpg", scans(199), passes},
+		"jpeg of 49 MP in 20 scans":         {"jpg", resizedJPEG(t, scans(19), 7000, 7000), passes},
+		"jpeg of 49 MP in 21 scans":         {"jpg", resizedJPEG(t, scans(20), 7000, 7000), tooLarge},
 		"jpeg of a million segments":        {"jpg", append([]byte{0xFF, 0xD8}, bytes.Repeat([]byte{0xFF, 0xE1, 0, 2}, 1<<20)...), tooLarge},
 		"jpeg of escaped bytes":             {"jpg", append(append(bytes.Clone(jpg[:len(jpg)-2]), bytes.Repeat([]byte{0xFF, 0}, big/2)...), end...), passes},
 		"jpeg of restart markers":           {"jpg", append(append(bytes.Clone(jpg[:len(jpg)-2]), bytes.Repeat([]byte{0xFF, 0xD0}, big/2)...), end...), passes},

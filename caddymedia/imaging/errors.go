@@ -17,7 +17,7 @@ type ContentError struct {
 // Error returns the message.
 func (e *ContentError) Error() string { return e.Message }
 
-// TooLargeError tells that the content is over a limit: pixels, frames, or the size of an SVG. The message is meant
+// TooLargeError tells that the content is over a limit: pixels, sides, frames, chunks, or the size of an SVG. The message is meant
 // for the uploader. Answer it with 413.
 type TooLargeError struct {
 	// Message names the limit and what exceeds it.

@@ -138,6 +138,9 @@ func checkRaster(s *source, size int64, format Format, ext string, opts Options)
 		return Info{}, tooLargef("the picture has %s pixels, at most %s are allowed",
 			thousands(pixels), thousands(opts.MaxPixels))
 	}
+	if int64(info.scans) > maxVisits*opts.MaxPixels/pixels {
+		return Info{}, tooLargef("the JPEG picture has %d scans, too many for its size", info.scans)
+	}
 	if side := max(cfg.Width, cfg.Height); side > opts.MaxSide {
 		return Info{}, tooLargef("the picture has a side of %s pixels, at most %s are allowed",
 			thousands(int64(side)), thousands(int64(opts.MaxSide)))

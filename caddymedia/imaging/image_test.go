@@ -136,6 +136,7 @@ func TestCheckImageRefuses(t *testing.T) {
 		{"png of no width", "png", resizedPNG(pic, 0, 5), "damaged"},
 		{"png of an unknown colour type", "png", withChunks(append([]byte(pngSignature), chunk("IHDR",
 			[]byte{0, 0, 0, 1, 0, 0, 0, 1, 8, 7, 0, 0, 0})...), pic[33:]), "not supported"},
+		{"png with a critical chunk that nobody knows", "png", withChunks(pic, chunk("CgBI", make([]byte, 4))), "not supported"},
 		{"jpeg of no height", "jpg", resizedJPEG(t, jpg, 30, 0), "no width or no height"},
 		{"jpeg without a scan", "jpg", append([]byte("\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"),
 			append(bytes.Clone(jpg[2:bytes.Index(jpg, []byte{0xFF, 0xDA})]), 0xFF, 0xD9)...), "damaged"},

@@ -36,7 +36,8 @@ type Info struct {
 	// of the file for SVG.
 	End int64
 
-	size int64 // of the file
+	scans int   // of a JPEG
+	size  int64 // of the file
 	layout
 }
 

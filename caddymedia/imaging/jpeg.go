@@ -29,6 +29,8 @@ const (
 	// maxScans bounds the scans. A progressive picture has about ten; a decoder visits the whole picture for every
 	// one of them, however few bytes it has.
 	maxScans = 200
+	// maxVisits bounds how often the pixels of the largest picture that is allowed are visited.
+	maxVisits = 20
 )
 
 var errJPEG = errors.New("not the structure of a JPEG")
@@ -50,7 +52,7 @@ func walkJPEG(s *source, _ Options, info *Info) error {
 			return err
 		}
 		if done {
-			info.End = s.offset()
+			info.End, info.scans = s.offset(), j.scans
 			if info.Components == 3 {
 				info.Profile = usableProfile(j.icc.join())
 			}

@@ -3,17 +3,15 @@ package imaging
 import (
 	"bytes"
 	"hash/crc32"
+	"math"
 )
 
-// keptChunk tells whether an ancillary chunk changes what is seen: colours, transparency, the shape of a pixel and
-// the animation. Every other one goes, because a private chunk may hold anything.
-func keptChunk(kind string) bool {
-	switch kind {
-	case "tRNS", "gAMA", "cHRM", "sRGB", "iCCP", "sBIT", "cICP", "mDCV", "cLLI", "bKGD", "pHYs", "sPLT", "hIST",
-		"acTL", "fcTL", "fdAT":
-		return true
-	}
-	return false
+// keptChunks are the ancillary chunks that change what is seen: colours, transparency, the shape of a pixel and the
+// animation, each with the most bytes that W3C PNG, section 11.3, gives it. Every other one goes, because a private
+// chunk, or what is too much in one of these, may hold anything.
+var keptChunks = map[string]int64{
+	"tRNS": 256, "gAMA": 4, "cHRM": 32, "sRGB": 1, "iCCP": math.MaxInt64, "sBIT": 4, "cICP": 4, "mDCV": 24, "cLLI": 8,
+	"bKGD": 6, "pHYs": 9, "sPLT": math.MaxInt64, "hIST": 512, "acTL": 8, "fcTL": 26, "fdAT": math.MaxInt64,
 }
 
 // look notes what a chunk says of the picture, and tells whether the picture needs it. It consumes nothing.
@@ -45,7 +43,8 @@ func (c *pngChunks) look(s *source, kind [4]byte, size int64) (kept bool, err er
 			return false, errPNG
 		}
 	}
-	return isCritical(kind) || keptChunk(string(kind[:])), err
+	most, listed := keptChunks[string(kind[:])]
+	return isCritical(kind) || listed && size <= most, err
 }
 
 // describe reads the header (W3C PNG, section 11.2.1). One of a wrong length is refused by the decoder later.

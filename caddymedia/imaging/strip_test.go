@@ -102,13 +102,14 @@ func TestStripPNG(t *testing.T) {
 	wrong := chunk("gAMA", make([]byte, 4))
 	wrong[len(wrong)-1] ^= 1
 	var all [][]byte
-	for _, kind := range []string{"cHRM", "sRGB", "sBIT", "cICP", "mDCV", "cLLI", "bKGD", "hIST", "tRNS", "pHYs", "sPLT", "PRIV"} {
+	for _, kind := range []string{"cHRM", "sRGB", "sBIT", "cICP", "mDCV", "cLLI", "bKGD", "hIST", "tRNS", "pHYs", "sPLT"} {
 		all = append(all, chunk(kind, []byte{1}))
 	}
 	anim := [][]byte{chunk("acTL", make([]byte, 8)), frameChunk(30, 20)}
 	late := [][]byte{frameChunk(30, 20), chunk("fdAT", []byte{0, 0, 0, 2, 1})}
 	dropped := []string{"tEXt", "zTXt", "iTXt", "tIME", "prVt", "vpAg", "caBX", "dSIG", "oFFs", "gIFx"}
-	gone := make([]stripCase, 0, 2*len(dropped))
+	gone := make([]stripCase, 0, 2*len(dropped)+1)
+	gone = append(gone, stripCase{"more than a gamma", withChunks(pic, chunk("gAMA", []byte("0000GPS"))), pic})
 	for _, kind := range dropped {
 		gone = append(gone,
 			stripCase{kind, withChunks(pic, chunk(kind, []byte("GPS"))), pic},

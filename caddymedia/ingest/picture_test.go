@@ -25,9 +25,9 @@ import (
 // painter is an encoder whose variants tell the colour of their pictures.
 type painter struct{}
 
-func (painter) Name() string                    { return "painter" }
-func (painter) Stops() bool                     { return true }
-func (painter) Memory(int, int, webp.Use) int64 { return 0 }
+func (painter) Name() string           { return "painter" }
+func (painter) Stops() bool            { return true }
+func (painter) Memory(webp.Task) int64 { return 0 }
 func (painter) Animate(context.Context, webp.Animation, webp.Options) ([]byte, error) {
 	return nil, errors.New("it does not move")
 }

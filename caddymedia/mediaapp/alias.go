@@ -173,6 +173,7 @@ func (a *App) addImageAlias(name, base string) error {
 	alias.Imaging = imaging.Options{
 		MaxPixels: cmp.Or(config.MaxPixels, a.Limits.maxPixels()), SVG: svg,
 		MaxFrames: a.Limits.MaxFrames, MaxFramePixels: a.Limits.MaxFramePixels,
+		MaxSide: a.Limits.MaxSide, MaxChunk: a.Limits.MaxChunkSize,
 	}
 	alias.Extensions = setOf(imageExtensions)
 	return a.add(alias)

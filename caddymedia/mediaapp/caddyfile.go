@@ -62,6 +62,8 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //			max_pixels       <n>
 //			max_frames       <n>
 //			max_frame_pixels <n>
+//			max_side         <n>
+//			max_chunk_size   <size>
 //			image_workers    <n>
 //			image_memory     <size>
 //			image_queue      <n>
@@ -263,6 +265,8 @@ func (a *App) parseLimits(d *caddyfile.Dispenser) error {
 		"max_pixels":       block.Count(&l.MaxPixels),
 		"max_frames":       block.Count(&l.MaxFrames),
 		"max_frame_pixels": block.Count(&l.MaxFramePixels),
+		"max_side":         block.Count(&l.MaxSide),
+		"max_chunk_size":   block.Size(&l.MaxChunkSize),
 		"image_workers":    block.Count(&l.ImageWorkers),
 		"image_memory":     block.Size(&l.ImageMemory),
 		"image_queue":      block.Count(&l.ImageQueue),

@@ -35,6 +35,10 @@ type Limits struct {
 	MaxFrames int `json:"max_frames,omitempty"`
 	// The most pixels of all frames of a picture together. Default: 200,000,000.
 	MaxFramePixels int64 `json:"max_frame_pixels,omitempty"`
+	// The longest side of a picture in pixels. Default: 65,535.
+	MaxSide int `json:"max_side,omitempty"`
+	// The largest part of a PNG or GIF that holds no pixels, in bytes. Default: 8 MiB.
+	MaxChunkSize int64 `json:"max_chunk_size,omitempty"`
 	// How many pictures are decoded and encoded at the same time. Default: one for each
 	// processor.
 	ImageWorkers int `json:"image_workers,omitempty"`
@@ -110,6 +114,8 @@ func (l *Limits) validate() error {
 		{"max_pixels", l.MaxPixels},
 		{"max_frames", int64(l.MaxFrames)},
 		{"max_frame_pixels", l.MaxFramePixels},
+		{"max_side", int64(l.MaxSide)},
+		{"max_chunk_size", l.MaxChunkSize},
 		{"image_workers", int64(l.ImageWorkers)},
 		{"image_memory", l.ImageMemory},
 		{"image_queue", int64(l.ImageQueue)},

@@ -36,12 +36,15 @@ type recorder struct {
 func (r *recorder) Name() string { return "recorder" }
 func (r *recorder) Stops() bool  { return true }
 
-func (r *recorder) Memory(width, height int, use webp.Use) int64 {
+func (r *recorder) Memory(t webp.Task) int64 {
 	factor := r.memory
-	if use == webp.Lossless {
+	if t.Use == webp.Pixels {
+		factor *= 5
+	}
+	if t.Use == webp.Lossless {
 		factor *= 10
 	}
-	return int64(width) * int64(height) * factor
+	return int64(t.Width) * int64(t.Height) * factor
 }
 
 func (r *recorder) Encode(ctx context.Context, img image.Image, opts webp.Options) ([]byte, error) {

@@ -16,14 +16,57 @@ import (
 // errTime is the end of an encoder's time.
 var errTime = errors.New("encoding takes too long")
 
-// job is one picture at its place.
+// job is one picture on its way to its variant.
 type job struct {
 	encoder webp.Encoder
+	limits  Limits
 	place   *place
 	in      io.ReadSeeker
 	info    imaging.Info
-	need    need
 	options webp.Options
+}
+
+// cannot tells why no variant of the picture can be made, nil if one can.
+func (j *job) cannot() error {
+	switch {
+	case max(j.info.Width, j.info.Height) > webp.MaxSide:
+		return fmt.Errorf("%w: %w", ErrNone, webp.ErrTooWide)
+	case j.info.Format == imaging.PNG && j.info.Animated:
+		return fmt.Errorf("%w: it is an animated PNG", ErrNone)
+	}
+	return j.fits(uses(j.info)[0])
+}
+
+// fits tells that a use of the encoder takes too much memory, nil if it does not.
+func (j *job) fits(use webp.Use) error {
+	if memory := j.memory(use); memory > j.limits.Memory {
+		return fmt.Errorf("%w: making it takes %d MiB, at most %d are set aside", ErrNone, memory>>20, j.limits.Memory>>20)
+	}
+	return nil
+}
+
+// memory is what the picture takes, decoded and for the encoder.
+func (j *job) memory(use webp.Use) int64 {
+	return decodedMemory(j.info) + j.encoder.Memory(webp.Task{
+		Width: j.info.Width, Height: j.info.Height, Bytes: j.info.End, Quality: j.options.Quality, Use: use,
+	})
+}
+
+// firstMemory is what is asked for before it is known how the picture will be encoded:
+// enough for everything where that keeps nobody from a place.
+func (j *job) firstMemory() int64 {
+	var least, most int64
+	for i, use := range uses(j.info) {
+		memory := j.memory(use)
+		if i == 0 {
+			least = memory
+		}
+		most = max(most, memory)
+	}
+	if most <= j.limits.Memory/int64(j.limits.Workers) {
+		return most
+	}
+	return least
 }
 
 func (j *job) run(ctx context.Context) ([]byte, error) {
@@ -40,19 +83,38 @@ func (j *job) run(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	pixels, ok := img.(*image.NRGBA)
-	if !ok || j.need.lossless > j.place.line.limits.Memory || !hasFewColors(pixels) {
-		return j.encodeLossy(ctx, img)
+	use := j.use(img)
+	if err := j.fits(use); err != nil {
+		return nil, err
 	}
-	if j.place.memory < j.need.lossless { // decoded again, to hold nothing while waiting for more
-		if err := j.place.change(ctx, j.need.lossless); err != nil {
+	if memory := j.memory(use); memory > j.place.memory {
+		// Nothing may be held while waiting for more, so it is decoded again.
+		if err := j.place.change(ctx, memory); err != nil {
 			return nil, err
 		}
 		if img, err = j.decode(); err != nil {
 			return nil, err
 		}
 	}
-	return j.encodeBoth(ctx, img)
+	if use == webp.Lossless {
+		return j.encodeBoth(ctx, img)
+	}
+	return j.encodeLossy(ctx, img)
+}
+
+// use is how a decoded picture is encoded. Without loss only where there is memory for it.
+func (j *job) use(img image.Image) webp.Use {
+	pixels, ok := img.(*image.NRGBA)
+	switch {
+	case !ok:
+		return webp.Planes
+	case j.fits(webp.Lossless) == nil && hasFewColors(pixels):
+		return webp.Lossless
+	case pixels.Opaque():
+		return webp.Opaque
+	default:
+		return webp.Pixels
+	}
 }
 
 // decode gives the picture as an encoder takes it.
@@ -103,7 +165,7 @@ func (j *job) encodeBoth(ctx context.Context, img image.Image) ([]byte, error) {
 // encode runs an encoder within its time. What fails is the variant, not the picture,
 // unless the caller has left.
 func (j *job) encode(ctx context.Context, f func(context.Context) ([]byte, error)) ([]byte, error) {
-	bounded, cancel := context.WithTimeoutCause(ctx, j.place.line.limits.Time, errTime)
+	bounded, cancel := context.WithTimeoutCause(ctx, j.limits.Time, errTime)
 	defer cancel()
 	file, err := guarded(func() ([]byte, error) { return f(bounded) })
 	switch {

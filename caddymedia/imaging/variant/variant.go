@@ -79,58 +79,22 @@ func (m *Maker) fits(memory int64) error {
 // Make is [Maker.Check] and gives the bytes of the variant. Its error may also be
 // [ErrNone], with the reason.
 func (m *Maker) Make(ctx context.Context, r io.ReadSeeker, info imaging.Info, opts Options) ([]byte, error) {
-	need := m.need(info)
-	if none := m.cannot(info, need.lossy); none != nil {
+	j := &job{
+		encoder: m.encoder, limits: m.line.limits, in: &stopping{r, ctx.Err}, info: info,
+		options: webp.Options{Quality: opts.Quality, Effort: opts.Effort, Profile: info.Profile},
+	}
+	if none := j.cannot(); none != nil {
 		if err := m.Check(ctx, r, info); err != nil {
 			return nil, err
 		}
 		return nil, none
 	}
-	p, err := m.line.enter(ctx, need.first)
-	if err != nil {
+	var err error
+	if j.place, err = m.line.enter(ctx, j.firstMemory()); err != nil {
 		return nil, err
 	}
-	defer p.leave()
-	j := &job{
-		encoder: m.encoder, place: p, in: &stopping{r, ctx.Err}, info: info, need: need,
-		options: webp.Options{Quality: opts.Quality, Effort: opts.Effort, Profile: info.Profile},
-	}
+	defer j.place.leave()
 	return j.run(ctx)
-}
-
-// need is how much memory a picture takes.
-type need struct {
-	lossy, lossless int64
-	// first is what is asked for before it is known which of them it will be: the larger
-	// one where that keeps nobody from a place.
-	first int64
-}
-
-func (m *Maker) need(info imaging.Info) need {
-	decoded, use := decodedMemory(info), use(info)
-	n := need{lossy: decoded + m.encoder.Memory(info.Width, info.Height, use)}
-	n.first = n.lossy
-	if use == webp.Pixels {
-		n.lossless = decoded + m.encoder.Memory(info.Width, info.Height, webp.Lossless)
-		if n.lossless <= m.line.limits.Memory/int64(m.line.limits.Workers) {
-			n.first = max(n.lossy, n.lossless)
-		}
-	}
-	return n
-}
-
-// cannot tells why no variant of a picture can be made, nil if one can.
-func (m *Maker) cannot(info imaging.Info, memory int64) error {
-	limit := m.line.limits.Memory
-	switch {
-	case max(info.Width, info.Height) > webp.MaxSide:
-		return fmt.Errorf("%w: %w", ErrNone, webp.ErrTooWide)
-	case info.Format == imaging.PNG && info.Animated:
-		return fmt.Errorf("%w: it is an animated PNG", ErrNone)
-	case memory > limit:
-		return fmt.Errorf("%w: making it takes %d MiB, at most %d are set aside", ErrNone, memory>>20, limit>>20)
-	}
-	return nil
 }
 
 // stopping ends the reading, and with it the decoding, for a caller who has left.

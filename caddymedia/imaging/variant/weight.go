@@ -62,14 +62,17 @@ func pngBytes(info imaging.Info, turned bool) int64 {
 	return sum
 }
 
-// use is what an encoder will be asked to do for a picture.
-func use(info imaging.Info) webp.Use {
+// uses are how an encoder may be used for a picture, as far as its header tells, the one
+// that takes the least memory first.
+func uses(info imaging.Info) []webp.Use {
 	switch {
 	case info.Format == imaging.GIF && info.Frames > 1:
-		return webp.Frames
-	case info.Format == imaging.JPEG && info.Components != 4:
-		return webp.Planes
+		return []webp.Use{webp.Frames}
+	case info.Format == imaging.JPEG && info.Components == 4:
+		return []webp.Use{webp.Opaque, webp.Lossless}
+	case info.Format == imaging.JPEG:
+		return []webp.Use{webp.Planes}
 	default:
-		return webp.Pixels
+		return []webp.Use{webp.Opaque, webp.Pixels, webp.Lossless}
 	}
 }

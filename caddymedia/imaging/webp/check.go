@@ -155,7 +155,18 @@ func stopped(ctx context.Context) error {
 	return fmt.Errorf("encoding as WebP: %w: %w", err, cause)
 }
 
-// memory is what so many bytes for each pixel make, and what a small picture takes anyway.
-func memory(width, height int, perPixel int64) int64 {
-	return 1<<20 + int64(width)*int64(height)*perPixel
+// cost is what an encoder takes, in tenths of a byte of memory.
+type cost struct {
+	pixel int64 // for each pixel
+	input int64 // for each byte of the file that the picture was decoded from
+}
+
+// memory is what a task costs, and what a small picture takes anyway. At a fine quality
+// detail costs twice as much.
+func (c cost) memory(t Task) int64 {
+	detail := c.input * t.Bytes
+	if t.Quality > fineQuality {
+		detail *= 2
+	}
+	return 1<<20 + (int64(t.Width)*int64(t.Height)*c.pixel+detail)/10
 }

@@ -221,7 +221,8 @@ func TestMemory(t *testing.T) {
 	t.Parallel()
 	e := newEncoder(t)
 	for _, use := range []webp.Use{webp.Planes, webp.Pixels, webp.Lossless, webp.Frames, webp.Opaque} {
-		small, large := e.Memory(1, 1, use), e.Memory(webp.MaxSide, webp.MaxSide, use)
+		small := e.Memory(webp.Task{Width: 1, Height: 1, Use: use})
+		large := e.Memory(webp.Task{Width: webp.MaxSide, Height: webp.MaxSide, Bytes: webp.MaxSide * webp.MaxSide, Use: use})
 		if small <= 0 || large < 5*webp.MaxSide*webp.MaxSide {
 			t.Errorf("use %d: %d and %d bytes", use, small, large)
 		}

@@ -23,7 +23,7 @@ import (
 	_ "github.com/chai2010/webp"
 )
 
-// libwebpVersion is the one whose behaviour was tested: major << 8 | minor.
+// libwebpVersion is the first one whose behaviour was tested: major << 8 | minor.
 const libwebpVersion = 0x0104
 
 type libwebp struct {
@@ -47,8 +47,8 @@ func checkVersion(version int) error {
 	switch {
 	case version == 0:
 		return errors.New("libwebp is not linked into this program")
-	case version>>8 != libwebpVersion:
-		return fmt.Errorf("this program has libwebp %s, but %d.%d is needed",
+	case version>>16 != libwebpVersion>>8 || version>>8 < libwebpVersion:
+		return fmt.Errorf("this program has libwebp %s, but %d.%d or a later one of the same kind is needed",
 			versionText(version), libwebpVersion>>8, libwebpVersion&0xFF)
 	}
 	return nil
@@ -202,9 +202,12 @@ var failures = map[int]string{
 }
 
 // Memory has what was measured with detailed pictures, and a fifth more.
-func (l libwebp) Memory(width, height int, use Use) int64 {
-	return memory(width, height, map[Use]int64{Planes: 8, Opaque: 10, Pixels: 32, Lossless: 46, Frames: 66}[use])
+// costs are measured.
+var costs = map[Use]cost{
+	Planes: {25, 100}, Opaque: {40, 50}, Pixels: {300, 0}, Lossless: {420, 0}, Frames: {660, 0},
 }
+
+func (libwebp) Memory(t Task) int64 { return costs[t.Use].memory(t) }
 
 func (l libwebp) Animate(ctx context.Context, a Animation, opts Options) ([]byte, error) {
 	opts, err := prepareAnimation(ctx, a, opts)

@@ -38,15 +38,28 @@ type Encoder interface {
 	// Stops tells whether an Encode can be stopped on its way.
 	Stops() bool
 
-	// Memory is about the most bytes that encoding takes, beside the picture itself. It is
-	// what detailed pictures need; noise at the highest quality takes up to six times as much.
-	Memory(width, height int, use Use) int64
+	// Memory is about the most bytes that a task takes, beside the picture itself. Noise
+	// may take twice as much.
+	Memory(t Task) int64
 }
 
-// Use is what memory is asked for.
+// Task is what memory is asked for.
+type Task struct {
+	// Width and Height in pixels.
+	Width, Height int
+	// Bytes of the file that the picture was decoded from: they say how much detail
+	// there is, which is what lossy encoders need memory for.
+	Bytes int64
+	// Quality of lossy encoding. 0 means [DefaultQuality].
+	Quality int
+	// Use is how the picture is encoded.
+	Use Use
+}
+
+// Use is what an encoder is used for.
 type Use int
 
-// What an encoder is used for.
+// The uses of an encoder.
 const (
 	Planes   Use = iota // Encode of an *image.YCbCr
 	Pixels              // Encode of an *image.NRGBA, lossy
