@@ -110,9 +110,11 @@ func (c *child) start(media string) {
 		c.t.Fatal(err)
 	}
 	defer out.Close()
-	binary, err := os.Executable()
-	if err != nil {
-		c.t.Fatal(err)
+	binary := os.Getenv("MEDIA_TEST_CADDY")
+	if binary == "" {
+		if binary, err = os.Executable(); err != nil {
+			c.t.Fatal(err)
+		}
 	}
 	c.cmd = exec.Command(binary, "run", "--config", config, "--adapter", "caddyfile")
 	c.cmd.Env = append(os.Environ(), c.env...)

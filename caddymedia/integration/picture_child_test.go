@@ -1,0 +1,208 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"image/jpeg"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging/webp"
+)
+
+// raceDetector slows everything down and takes memory of its own.
+var raceDetector bool
+
+// withPictures is a configuration with pictures at the root of the alias content, and
+// binaries at that of the alias small. limits are lines of the block of that name.
+func withPictures(limits string) string {
+	return "tokens memory\n" + account + `
+storage keep {
+	driver local $ROOT
+	sub_folder_format /
+}
+image_alias content {
+	storage keep
+	prefix pictures
+	webp 80 small
+}
+file_alias small {
+	storage keep
+	prefix small
+	extensions bin
+}
+limits {
+` + limits + `
+}
+`
+}
+
+// slowPicture takes an encoder several seconds at the effort of withPictures, and memory
+// for bigPicture.
+var slowPicture = sync.OnceValue(func() string { return drawnJPEG(6000, 4000) })
+
+const bigPicture = "image_memory 1GiB\n"
+
+func drawnJPEG(width, height int) string {
+	var b bytes.Buffer
+	if err := jpeg.Encode(&b, photograph(width, height), &jpeg.Options{Quality: 80}); err != nil {
+		panic(err) // it writes to memory
+	}
+	return b.String()
+}
+
+// pictureReply is an answer to an upload of pictures.
+type pictureReply struct {
+	childReply
+	retryAfter string
+	took       time.Duration
+}
+
+// busy tells whether the answer is 503 in the documented form: the caller is told when to
+// come back.
+func (r pictureReply) busy() bool {
+	seconds, err := strconv.Atoi(r.retryAfter)
+	return r.status == http.StatusServiceUnavailable && err == nil && seconds > 0 && !r.Success && r.Message != ""
+}
+
+func pictureForm(name, content string) string {
+	b, err := io.ReadAll(childForm("content", childPart{name, strings.NewReader(content)}))
+	if err != nil {
+		panic(err) // it reads from memory
+	}
+	return string(b)
+}
+
+// sendPicture uploads a form with pictures.
+func (c *childClient) sendPicture(ctx context.Context, token string, body io.Reader) (r pictureReply, err error) {
+	begin := time.Now()
+	defer func() { r.took = time.Since(begin) }()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+"/api/upload/image", body)
+	if err != nil {
+		return r, err
+	}
+	req.Header.Set("Content-Type", "multipart/form-data; boundary="+childBoundary)
+	req.Header["HTTP_SERVICE_API_KEY"] = []string{apiKey}
+	req.Header["HTTP_SERVICE_ACCESS_TOKEN"] = []string{token}
+	answer, err := c.Do(req)
+	if err != nil {
+		return r, err
+	}
+	defer answer.Body.Close()
+	r.retryAfter = answer.Header.Get("Retry-After")
+	r.childReply, err = parseChildReply(answer)
+	return r, err
+}
+
+// pending is an upload of a picture that goes on.
+type pending struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	answer pictureReply
+	err    error
+}
+
+// beginPicture sends a picture, and comes back when it is in the Caddy and should be
+// worked on, or wait for that.
+func (c *childClient) beginPicture(t *testing.T, token, name, content string) *pending {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	p := &pending{cancel: cancel, done: make(chan struct{})}
+	form := pictureForm(name, content)
+	sent := make(chan struct{})
+	body := &tellEnd{Reader: strings.NewReader(form), end: sync.OnceFunc(func() { close(sent) })}
+	go func() {
+		defer close(p.done)
+		p.answer, p.err = c.sendPicture(ctx, token, body)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-p.done
+	})
+	select {
+	case <-sent:
+	case <-p.done:
+	}
+	time.Sleep(toBeWorkedOn())
+	return p
+}
+
+// toBeWorkedOn is how long a picture that was sent takes at most until it is worked on.
+func toBeWorkedOn() time.Duration {
+	if raceDetector {
+		return time.Second
+	}
+	return 700 * time.Millisecond
+}
+
+// tellEnd tells when all was read.
+type tellEnd struct {
+	io.Reader
+	end func()
+}
+
+func (r *tellEnd) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if errors.Is(err, io.EOF) {
+		r.end()
+	}
+	return n, err
+}
+
+// going tells whether the upload is not answered yet.
+func (p *pending) going() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// mustSucceed waits for the answer, which must be that the picture and its variant are
+// stored.
+func (p *pending) mustSucceed(t *testing.T) {
+	t.Helper()
+	<-p.done
+	if p.err != nil || p.answer.status != http.StatusOK || p.answer.Result[0].WebP != p.answer.Result[0].FullPath+".webp" {
+		t.Errorf("after %v: %v %v", p.answer.took, p.answer, p.err)
+	}
+}
+
+// mustHavePictures expects the folder to hold these pictures, each with its variant, and
+// nothing else, soon.
+func (c *child) mustHavePictures(t *testing.T, names ...string) {
+	t.Helper()
+	want := map[string]bool{}
+	for _, name := range names {
+		want[name], want[name+".webp"] = true, true
+	}
+	var got []string
+	eventually(t, fmt.Sprintf("the folder has nothing but %q (and now %q)", names, filesBelow(t, c.root)), func() bool {
+		got = filesBelow(t, c.root)
+		return len(got) == len(want)
+	})
+	for _, name := range got {
+		if !want[filepath.Base(name)] {
+			t.Errorf("the folder has %q, want %q and their variants", got, names)
+		}
+	}
+}
+
+// stopsEncoding tells whether the encoder of this build can be stopped on its way.
+func stopsEncoding(t *testing.T) bool {
+	t.Helper()
+	encoder, err := webp.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encoder.Stops()
+}

@@ -1,0 +1,122 @@
+package integration
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestLine: one picture is worked on, one waits, and there is no room for a third. Later
+// there is.
+func TestLine(t *testing.T) {
+	c := newChild(t)
+	c.start(withPictures("image_workers 1\nimage_queue 1\n" + bigPicture))
+	client := c.http1()
+	token := client.mustLogin(t)
+	small := drawnJPEG(64, 64)
+	first := client.beginPicture(t, token, "first.jpg", slowPicture())
+	second := client.beginPicture(t, token, "second.jpg", small)
+	third, err := client.sendPicture(t.Context(), token, strings.NewReader(pictureForm("third.jpg", small)))
+	if !first.going() || !second.going() {
+		t.Fatal("the first two were done too soon to show anything")
+	}
+	if err != nil || !third.busy() {
+		t.Errorf("the third is answered with %v %v, want 503 and when to come back", third, err)
+	}
+	if len(third.Errors) != 1 || third.Errors[0].Filename != "third.jpg" {
+		t.Errorf("errors %v, want one for third.jpg", third.Errors)
+	}
+	client.mustPut(t, token, "small", "meanwhile.bin", []byte("files do not wait"))
+	if !first.going() {
+		t.Error("the file waited for the pictures")
+	}
+	first.mustSucceed(t)
+	second.mustSucceed(t)
+	again, err := client.sendPicture(t.Context(), token, strings.NewReader(pictureForm("third.jpg", small)))
+	if err != nil || again.status != http.StatusOK {
+		t.Errorf("later: %v %v", again, err)
+	}
+}
+
+// TestLineTakesTooLong: who waited for image_wait is sent away, and nothing is stored.
+func TestLineTakesTooLong(t *testing.T) {
+	c := newChild(t)
+	c.start(withPictures("image_workers 1\nimage_wait 300ms\n" + bigPicture))
+	client := c.http1()
+	token := client.mustLogin(t)
+	small := pictureForm("second.jpg", drawnJPEG(64, 64))
+	first := client.beginPicture(t, token, "first.jpg", slowPicture())
+	second, err := client.sendPicture(t.Context(), token, strings.NewReader(small))
+	if !first.going() {
+		t.Fatal("the first was done too soon to show anything")
+	}
+	if err != nil || !second.busy() {
+		t.Errorf("the second is answered with %v %v, want 503 and when to come back", second, err)
+	}
+	if second.took < 300*time.Millisecond || second.took > 2*time.Second && !raceDetector {
+		t.Errorf("the second waited for %v", second.took)
+	}
+	first.mustSucceed(t)
+	c.mustHavePictures(t, "first.jpg")
+}
+
+// TestEncoderTakesTooLong: a picture whose variant takes longer than image_time is stored
+// without.
+func TestEncoderTakesTooLong(t *testing.T) {
+	if !stopsEncoding(t) {
+		t.Skip("the encoder of this build cannot be stopped")
+	}
+	c := newChild(t)
+	c.start(withPictures("image_time 200ms\n" + bigPicture))
+	client := c.http1()
+	r, err := client.sendPicture(t.Context(), client.mustLogin(t), strings.NewReader(pictureForm("slow.jpg", slowPicture())))
+	if err != nil || r.status != http.StatusOK || r.Result[0].WebP != "" {
+		t.Fatalf("%v %v, want it to be stored without a variant", r, err)
+	}
+	mustHaveOnly(t, c.root, "pictures/slow.jpg")
+	if got := c.metric("caddy_media_variants_total", `alias="content"`, `result="none"`); got != 1 {
+		t.Errorf("%v are counted as without a variant", got)
+	}
+	if !strings.Contains(c.output(), "slow.jpg") {
+		t.Error("the log says nothing about it")
+	}
+}
+
+// TestReloadWhileEncoding: an upload whose picture is worked on ends well, with its
+// variant. The encoder is named once, not again at each reload.
+func TestReloadWhileEncoding(t *testing.T) {
+	c := newTLSChild(t)
+	limits := "image_workers 3\n" + bigPicture
+	c.start(withPictures(limits))
+	token := c.http1().mustLogin(t)
+	clients := c.clients()
+	uploads := make([]*pending, len(clients))
+	for i, client := range clients {
+		uploads[i] = client.beginPicture(t, token, "slow-"+client.version[5:6]+".jpg", slowPicture())
+	}
+	if !uploads[0].going() {
+		t.Fatal("an upload was done too soon to show anything")
+	}
+	const named = `"msg":"WebP encoder"`
+	for range 3 {
+		c.loadOnly(strings.Replace(withPictures(limits), "webp 80 small", "cache_control no-store\nwebp 70 fast", 1))
+		c.loadOnly(withPictures(limits))
+	}
+	if got := strings.Count(c.output(), named); got != 1 {
+		t.Errorf("the encoder is named %d times, want once", got)
+	}
+	c.loadOnly(withPictures("image_workers 2\n" + bigPicture)) // the next ones have another line
+	if !uploads[2].going() {
+		t.Error("no upload was going on at the reloads")
+	}
+	for _, u := range uploads {
+		u.mustSucceed(t)
+	}
+	c.mustHavePictures(t, "slow-1.jpg", "slow-2.jpg", "slow-3.jpg")
+	client := c.http1()
+	r, err := client.sendPicture(t.Context(), token, strings.NewReader(pictureForm("after.jpg", drawnJPEG(64, 64))))
+	if err != nil || r.status != http.StatusOK || r.Result[0].WebP == "" {
+		t.Errorf("after the reloads: %v %v", r, err)
+	}
+}

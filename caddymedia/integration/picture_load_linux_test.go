@@ -1,0 +1,262 @@
+package integration
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image"
+	"image/draw"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// besides is the memory that the service is documented to need besides image_memory.
+const besides = 100 << 20
+
+// flood is many uploads of one picture at the same time.
+type flood struct {
+	limits        string
+	memory        int64 // what the limits allow for pictures
+	uploads       int
+	width, height int
+}
+
+// TestFloodOfPictures sends many photographs at once. Each is stored with its variant or
+// told to come back; memory stays within its limit; small files do not wait.
+func TestFloodOfPictures(t *testing.T) {
+	for name, f := range map[string]flood{
+		"by default":            {"", 512 << 20, 50, 4000, 3000},
+		"with little memory":    {"image_memory 128MiB\n", 128 << 20, 20, 2448, 1632},
+		"with many workers":     {"image_workers 16\nimage_memory 256MiB\n", 256 << 20, 20, 4000, 2000},
+		"with a line too short": {"image_queue 4\n", 512 << 20, 20, 2448, 1632},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() || raceDetector {
+				f.uploads, f.width, f.height = 12, 1600, 1200
+			}
+			f.run(t)
+		})
+	}
+}
+
+func (f flood) run(t *testing.T) {
+	c := newChild(t)
+	c.start(strings.Replace(withPictures(f.limits), "webp 80 small", "webp", 1))
+	client := c.http1()
+	token := client.mustLogin(t)
+	photo := drawnJPEG(f.width, f.height)
+	form := pictureForm("photo.jpg", photo)
+	f.watchMemory(t, c)
+
+	answers, failures := make([]pictureReply, f.uploads), make([]error, f.uploads)
+	var clients sync.WaitGroup
+	begin := time.Now()
+	for i := range answers {
+		clients.Go(func() {
+			answers[i], failures[i] = c.http1Alone().sendPicture(t.Context(), token, strings.NewReader(form))
+		})
+	}
+	var done atomic.Bool
+	go func() {
+		clients.Wait()
+		done.Store(true)
+	}()
+	small, slowest := f.smallFiles(t, client, token, done.Load)
+	took := time.Since(begin)
+	if err := errors.Join(failures...); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	busy := 0
+	for _, r := range answers {
+		switch {
+		case r.busy():
+			busy++
+		case r.status == http.StatusOK && r.Result[0].WebP == r.Result[0].FullPath+".webp":
+			names = append(names, r.Result[0].Filename)
+		default:
+			t.Errorf("a photograph is answered with %v, %+v, Retry-After %q", r, r.Result, r.retryAfter)
+		}
+	}
+	t.Logf("%d photographs of %d bytes in %v: %d stored, %d told to come back; the slowest of %d small files took %v",
+		f.uploads, len(photo), took, len(names), busy, len(small), slowest)
+	if len(names) == 0 {
+		t.Error("no photograph was stored")
+	}
+	if limit := 5 * time.Second; slowest > limit {
+		t.Errorf("a small file took %v, want at most %v", slowest, limit)
+	}
+	wantWhole(t, c, photo, names, f)
+	f.wantOnly(t, c, names, small)
+}
+
+// TestFloodOfKinds sends pictures of the kinds that take the most memory for each pixel.
+func TestFloodOfKinds(t *testing.T) {
+	const memory = 256 << 20
+	side := 1500
+	if testing.Short() || raceDetector {
+		side = 300
+	}
+	deep := image.NewNRGBA64(image.Rect(0, 0, side, side))
+	draw.Draw(deep, deep.Rect, photograph(side, side), image.Point{}, draw.Src)
+	for i := 6; i < len(deep.Pix); i += 8 {
+		deep.Pix[i] = uint8(i / side)
+	}
+	kinds := map[string]string{
+		"deep.png": asPNG(t, deep), "few-colors.png": asPNG(t, seeThrough(side)), "photo.png": asPNG(t, photograph(side, side)),
+		"palette.gif": paletteGIF(t, photograph(side, side)),
+	}
+	for name, content := range kinds {
+		t.Run(name, func(t *testing.T) { floodOf(t, memory, map[string]string{name: content}) })
+	}
+	t.Run("all together", func(t *testing.T) { floodOf(t, memory, kinds) })
+}
+
+// floodOf sends several of each kind at the same time.
+func floodOf(t *testing.T, memory int64, kinds map[string]string) {
+	c := newChild(t)
+	limits := fmt.Sprintf("image_workers 8\nimage_memory %dMiB\n", memory>>20)
+	c.start(strings.Replace(withPictures(limits), "webp 80 small", "webp", 1))
+	token := c.http1().mustLogin(t)
+	flood{memory: memory}.watchMemory(t, c)
+	var clients sync.WaitGroup
+	for name, content := range kinds {
+		form := pictureForm(name, content)
+		for range 8 / len(kinds) {
+			clients.Go(func() {
+				r, err := c.http1Alone().sendPicture(t.Context(), token, strings.NewReader(form))
+				if err != nil || !r.busy() && (r.status != http.StatusOK || r.Result[0].WebP == "") {
+					t.Errorf("%s is answered with %v, %+v, %v", name, r, r.Result, err)
+				}
+			})
+		}
+	}
+	clients.Wait()
+}
+
+// seeThrough has 256 colours, alpha included, and so is encoded with loss and without.
+func seeThrough(side int) image.Image {
+	m := quartered(side, side)
+	for i := 3; i < len(m.Pix); i += 4 {
+		m.Pix[i] = uint8(i / 4 % 64)
+	}
+	return m
+}
+
+// TestMemoryComesBack sends one picture after the other: later ones take no more than the
+// first.
+func TestMemoryComesBack(t *testing.T) {
+	const memory = 128 << 20
+	side := 1500
+	if testing.Short() || raceDetector {
+		side = 300
+	}
+	c := newChild(t)
+	c.start(strings.Replace(withPictures("image_workers 1\nimage_memory 128MiB\n"), "webp 80 small", "webp", 1))
+	token := c.http1().mustLogin(t)
+	form := pictureForm("few-colors.png", asPNG(t, seeThrough(side)))
+	flood{memory: memory}.watchMemory(t, c)
+	for i := range 12 {
+		r, err := c.http1Alone().sendPicture(t.Context(), token, strings.NewReader(form))
+		if err != nil || r.status != http.StatusOK {
+			t.Fatal(r, err)
+		}
+		now, _ := c.memory("VmRSS")
+		t.Logf("after %d pictures the Caddy has %d MiB", i+1, now>>20)
+	}
+}
+
+// http1Alone gives a client with one connection, which ends with the test.
+func (c *child) http1Alone() *childClient {
+	transport := &http.Transport{DisableKeepAlives: true}
+	return &childClient{&http.Client{Transport: transport, Timeout: 2 * time.Minute}, "HTTP/1.1", "http://" + c.plain}
+}
+
+// smallFiles uploads files one after the other until it is told to stop.
+func (f flood) smallFiles(t *testing.T, client *childClient, token string, stop func() bool) (names []string, slowest time.Duration) {
+	t.Helper()
+	content := described(1, 1<<10)
+	for i := 0; !stop(); i++ {
+		body, err := io.ReadAll(childForm("small", childPart{fmt.Sprintf("%d.bin", i), bytes.NewReader(content)}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		r, err := client.send(t.Context(), token, bytes.NewReader(body))
+		if err != nil || r.status != http.StatusOK {
+			t.Fatalf("a small file: %v %v", r, err)
+		}
+		slowest = max(slowest, time.Since(begin))
+		names = append(names, r.Result[0].Filename)
+		time.Sleep(20 * time.Millisecond)
+	}
+	return names, slowest
+}
+
+// watchMemory looks at the most memory that the Caddy has had, when the test ends.
+func (f flood) watchMemory(t *testing.T, c *child) {
+	t.Helper()
+	before, ok := c.memory("VmRSS")
+	if !ok || os.WriteFile(c.proc("clear_refs"), []byte("5"), 0) != nil {
+		skip(t, "the system does not tell how much memory a process has")
+	}
+	t.Cleanup(func() {
+		most, _ := c.memory("VmHWM")
+		t.Logf("the Caddy has had %d MiB at most, %d before", most>>20, before>>20)
+		if limit := f.memory + besides; most > limit && !raceDetector {
+			t.Errorf("the Caddy has had %d MiB, want at most %d", most>>20, limit>>20)
+		}
+	})
+}
+
+// wantWhole expects all pictures to be the one that was uploaded, and their variants to be
+// the one that is made of it.
+func wantWhole(t *testing.T, c *child, photo string, names []string, f flood) {
+	t.Helper()
+	var first string
+	for _, name := range names {
+		b, err := os.ReadFile(filepath.Join(c.root, "pictures", name))
+		if err != nil || string(b) != photo {
+			t.Errorf("%s has %d bytes, want the %d that were sent; %v", name, len(b), len(photo), err)
+		}
+		b, err = os.ReadFile(filepath.Join(c.root, "pictures", name+".webp"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if first == "" {
+			first = string(b)
+			if size := decodedWebP(t, first).Bounds(); size.Dx() != f.width || size.Dy() != f.height {
+				t.Errorf("the variant of %s is %v", name, size)
+			}
+		}
+		if string(b) != first {
+			t.Errorf("the variant of %s is another one than the first", name)
+		}
+	}
+}
+
+// wantOnly expects nothing to be left of uploads that were not stored.
+func (f flood) wantOnly(t *testing.T, c *child, pictures, small []string) {
+	t.Helper()
+	want := make([]string, 0, 2*len(pictures)+len(small))
+	for _, name := range pictures {
+		want = append(want, "pictures/"+name, "pictures/"+name+".webp")
+	}
+	for _, name := range small {
+		want = append(want, "small/"+name)
+	}
+	slices.Sort(want)
+	eventually(t, "nothing else is in the folder", func() bool { return slices.Equal(filesBelow(t, c.root), want) })
+	if open, ok := c.openFiles(c.root); ok && slices.ContainsFunc(open, isNoFolder(c)) {
+		t.Errorf("files stay open: %q", open)
+	}
+}

@@ -1,0 +1,152 @@
+package integration
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/deepteams/webp"
+)
+
+// withVariants is a site whose pictures have variants, at the root of the alias; more are
+// further lines of the alias.
+func withVariants(t *testing.T, block string, more ...string) *site {
+	t.Helper()
+	return startSite(t, account+atRoot+"}\nfile_alias content\nimage_alias content {\nwebp\n"+strings.Join(more, "\n")+"\n}", block)
+}
+
+// variant gets the variant that an answer promises, under exactly the documented address.
+func (s *site) variant(t *testing.T, of stored) string {
+	t.Helper()
+	if of.WebP != of.FullPath+".webp" {
+		t.Fatalf("webp %q, want %q", of.WebP, of.FullPath+".webp")
+	}
+	r := s.fetch(t, of.WebP)
+	if r.status != 200 {
+		t.Fatalf("%s: %d", of.WebP, r.status)
+	}
+	return r.body
+}
+
+// wantNoVariant expects an answer without `webp`, and nothing at the variant's address.
+func (s *site) wantNoVariant(t *testing.T, answer *reply) {
+	t.Helper()
+	one := answer.one(t)
+	if strings.Contains(answer.body, `"webp"`) {
+		t.Errorf("there is a variant in the answer %s", answer.body)
+	}
+	if r := s.fetch(t, one.FullPath+".webp"); r.status != 404 {
+		t.Errorf("the address of a variant answers %d", r.status)
+	}
+}
+
+// variants is how many variants of the alias content had a result, by the metrics of the
+// site, which must serve them as /metrics.
+func (s *site) variants(t *testing.T, result string) int {
+	t.Helper()
+	r := s.get(t, "/metrics")
+	if r.status != 200 {
+		t.Fatalf("metrics: %d", r.status)
+	}
+	found := regexp.MustCompile(`(?m)^caddy_media_variants_total\{alias="content",result="` + result + `"\} (\d+)$`).FindStringSubmatch(r.body)
+	if found == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(found[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func decodedWebP(t *testing.T, file string) image.Image {
+	t.Helper()
+	m, err := webp.Decode(strings.NewReader(file))
+	if err != nil {
+		t.Fatalf("decoding the variant: %v", err)
+	}
+	return m
+}
+
+func webpFeatures(t *testing.T, file string) *webp.Features {
+	t.Helper()
+	f, err := webp.GetFeatures(strings.NewReader(file))
+	if err != nil {
+		t.Fatalf("reading the variant: %v", err)
+	}
+	return f
+}
+
+// wantQuarters expects a picture of a size with colours in its quarters.
+func wantQuarters(t *testing.T, m image.Image, width, height int, want [4]color.NRGBA) {
+	t.Helper()
+	size := m.Bounds()
+	if size.Dx() != width || size.Dy() != height {
+		t.Errorf("it is %dx%d, want %dx%d", size.Dx(), size.Dy(), width, height)
+	}
+	for i, c := range want {
+		x := size.Min.X + size.Dx()*(1+2*(i%2))/4
+		y := size.Min.Y + size.Dy()*(1+2*(i/2))/4
+		if !near(m.At(x, y), c) {
+			t.Errorf("at %d,%d it is %v, want %v", x, y, m.At(x, y), c)
+		}
+	}
+}
+
+func near(a, b color.Color) bool {
+	const much = 24 << 8
+	ar, ag, ab, aa := a.RGBA()
+	br, bg, bb, ba := b.RGBA()
+	for _, d := range []int{int(ar) - int(br), int(ag) - int(bg), int(ab) - int(bb), int(aa) - int(ba)} {
+		if d < -much || d > much {
+			return false
+		}
+	}
+	return true
+}
+
+// corpus gives the files of a folder of the pictures that MEDIA_TEST_CORPUS names, none
+// where it names nothing.
+func corpus(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	root := os.Getenv("MEDIA_TEST_CORPUS")
+	if root == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(filepath.Join(root, folder))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, entry := range entries {
+		b, err := os.ReadFile(filepath.Join(root, folder, entry.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[entry.Name()] = string(b)
+	}
+	return found
+}
+
+// samePixels decodes two files with one decoder and compares what comes out.
+func samePixels(t *testing.T, a, b string) bool {
+	t.Helper()
+	var pixels [2][]byte
+	for i, file := range []string{a, b} {
+		m := decodedPicture(t, file)
+		size := m.Bounds()
+		for y := size.Min.Y; y < size.Max.Y; y++ {
+			for x := size.Min.X; x < size.Max.X; x++ {
+				r, g, b, a := m.At(x, y).RGBA()
+				pixels[i] = append(pixels[i], byte(r>>8), byte(r), byte(g>>8), byte(g), byte(b>>8), byte(b), byte(a>>8), byte(a))
+			}
+		}
+	}
+	return bytes.Equal(pixels[0], pixels[1])
+}

@@ -1,0 +1,94 @@
+package integration
+
+import (
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestVariantOfManyWriters lets many replace one picture at the same time, also by ones
+// that can have no variant: what lies beside the last one is its own variant, or none.
+func TestVariantOfManyWriters(t *testing.T) {
+	s := startSite(t, account+atRoot+"overwrite_strategy overwrite\n}\nimage_alias content {\nwebp\n}", "media")
+	header := merged(s.credentials(t), formType)
+	const writers = 8
+	var bodies [writers]string
+	for i := range bodies {
+		content := asPNG(t, photograph(100+i*30, 50))
+		if i == 0 {
+			content = pngOf(t, 16_384, 1)
+		}
+		bodies[i] = form(file("a.png", content))
+	}
+	stored := filepath.Join(s.root, "img/content")
+	for round := range 10 {
+		var all sync.WaitGroup
+		for _, body := range bodies {
+			all.Go(func() {
+				r, err := s.client.Do(s.request(t, http.MethodPost, "/api/upload/image", header, strings.NewReader(body)))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer r.Body.Close()
+				if r.StatusCode != http.StatusOK {
+					t.Errorf("an upload is answered with %d", r.StatusCode)
+				}
+			})
+		}
+		all.Wait()
+		found := files(t, stored)
+		width := decodedPicture(t, string(found["a.png"])).Bounds().Dx()
+		variant, has := found["a.png.webp"]
+		switch {
+		case width > 16_383 && has:
+			t.Errorf("round %d: a picture that can have no variant has one", round)
+		case width <= 16_383 && !has:
+			t.Errorf("round %d: the picture %d pixels wide has no variant", round, width)
+		case has && webpFeatures(t, string(variant)).Width != width:
+			t.Errorf("round %d: the variant is %d pixels wide, its picture %d", round, webpFeatures(t, string(variant)).Width, width)
+		}
+		delete(found, "a.png")
+		delete(found, "a.png.webp")
+		for name := range found {
+			t.Errorf("round %d: %s is left", round, name)
+		}
+	}
+}
+
+// TestVariantsOfOneName lets many add a picture of one name at the same time: each has a
+// variant of its own.
+func TestVariantsOfOneName(t *testing.T) {
+	s := withVariants(t, "media")
+	header := merged(s.credentials(t), formType)
+	var all sync.WaitGroup
+	for i := range 12 {
+		body := form(file("a.png", asPNG(t, photograph(100+i, 50))))
+		all.Go(func() {
+			r, err := s.client.Do(s.request(t, http.MethodPost, "/api/upload/image", header, strings.NewReader(body)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r.Body.Close()
+		})
+	}
+	all.Wait()
+	found := files(t, filepath.Join(s.root, "img/content"))
+	widths := map[int]bool{}
+	for name, content := range found {
+		if strings.HasSuffix(name, ".webp") {
+			continue
+		}
+		width := decodedPicture(t, string(content)).Bounds().Dx()
+		widths[width] = true
+		if got := webpFeatures(t, string(found[name+".webp"])).Width; got != width {
+			t.Errorf("%s is %d pixels wide, its variant %d", name, width, got)
+		}
+	}
+	if len(found) != 24 || len(widths) != 12 {
+		t.Errorf("%d files of %d pictures are stored, want 24 of 12", len(found), len(widths))
+	}
+}
