@@ -2,7 +2,9 @@ package ingest
 
 import (
 	"context"
+	"fmt"
 	"runtime"
+	"runtime/debug"
 
 	"golang.org/x/sync/errgroup"
 
@@ -41,6 +43,11 @@ func (b *batch) check(ctx context.Context, alias *Alias) error {
 }
 
 func (it *item) check(ctx context.Context, b *batch, alias *Alias) {
+	defer func() {
+		if value := recover(); value != nil { // in no request's goroutine it would end the process
+			it.failure = asFailure(fmt.Errorf("panic: %v\n%s", value, debug.Stack()))
+		}
+	}()
 	var err error
 	it.filename, err = alias.filename(it.submitted, b.subFolder(), b.now)
 	switch {

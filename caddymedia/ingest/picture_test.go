@@ -325,6 +325,21 @@ func TestManyPictures(t *testing.T) {
 	}
 }
 
+// TestPanic: what nobody foresaw is an error of its item, and the others are not stored.
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	s := onLocal(t, func(op, _ string) error {
+		if op == "read" {
+			panic(secret)
+		}
+		return nil
+	})
+	_, failures := uploadPictures(t, newGate(pictures(t, s)), file("a.png", picture(red)), file("b.png", picture(red)))
+	if len(failures) != 2 || failures[0].Reason != Internal || !strings.Contains(failures[0].Err.Error(), secret) {
+		t.Errorf("%v", failures)
+	}
+}
+
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	failure := contentFailure(fmt.Errorf("waiting: %w", variant.ErrBusy))

@@ -2,6 +2,8 @@
 
 #include "libwebp.h"
 
+#include <malloc.h>
+
 #include "libwebp_abi.h"
 
 int cm_version(void) {
@@ -177,3 +179,9 @@ const char *cm_anim_error(struct WebPAnimEncoder *anim) { return WebPAnimEncoder
 void cm_anim_free(struct WebPAnimEncoder *anim) { WebPAnimEncoderDelete(anim); }
 
 void cm_free(void *data) { WebPFree(data); }
+
+void cm_trim(void) {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}

@@ -74,6 +74,7 @@ func (l libwebp) Encode(ctx context.Context, img image.Image, opts Options) ([]b
 	if err != nil {
 		return nil, err
 	}
+	defer trim(img.Bounds().Dx() * img.Bounds().Dy())
 	stop, release := stopFlag(ctx)
 	defer release()
 	var file C.cm_file
@@ -85,6 +86,17 @@ func (l libwebp) Encode(ctx context.Context, img image.Image, opts Options) ([]b
 		file = C.cm_encode_pixels(first(img.Pix), shape, settings(shape, opts), stop)
 	}
 	return finish(ctx, file, opts, "")
+}
+
+// trimPixels are those of a picture from which on memory is given back at once.
+const trimPixels = 500_000
+
+// trim undoes that glibc keeps what was freed, in an arena for each of several threads:
+// together that would soon be several times what is in use.
+func trim(pixels int) {
+	if pixels >= trimPixels {
+		C.cm_trim()
+	}
 }
 
 func encodePlanes(img *image.YCbCr, opts Options, stop *C.int32_t) C.cm_file {
@@ -214,6 +226,7 @@ func (l libwebp) Animate(ctx context.Context, a Animation, opts Options) ([]byte
 	if err != nil {
 		return nil, err
 	}
+	defer trim(a.Width * a.Height)
 	stop, release := stopFlag(ctx)
 	defer release()
 	canvas := C.cm_shape{width: C.int(a.Width), height: C.int(a.Height)}

@@ -56,4 +56,7 @@ void cm_anim_free(struct WebPAnimEncoder *anim);
 
 void cm_free(void *data);
 
+/* Gives the system back what is free. */
+void cm_trim(void);
+
 #endif
