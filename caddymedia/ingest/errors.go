@@ -35,6 +35,8 @@ const (
 	Unavailable
 	// NoSpace is a storage that is full.
 	NoSpace
+	// Busy is too much other work.
+	Busy
 )
 
 // Failure is why an item, or the whole request, was not stored.
@@ -104,7 +106,7 @@ func contentFailure(err error) *Failure {
 	)
 	switch {
 	case errors.Is(err, variant.ErrBusy):
-		return &Failure{Reason: Unavailable, Message: "too many pictures are being worked on, try again later", Err: err}
+		return &Failure{Reason: Busy, Message: "too many pictures are being worked on, try again later", Err: err}
 	case errors.Is(err, variant.ErrPanic):
 		return &Failure{Reason: BadContent, Message: "the picture is damaged: it cannot be decoded", Err: err}
 	case errors.As(err, &content):

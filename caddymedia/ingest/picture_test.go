@@ -11,7 +11,6 @@ import (
 	"image/color"
 	"image/png"
 	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -263,87 +262,5 @@ func TestOverwritersAtOnce(t *testing.T) {
 	paint := color.NRGBAModel.Convert(img.At(0, 0)).(color.NRGBA)
 	if got["a.png.webp"] != webpOf(paint) && got["a.png.webp"] != "" {
 		t.Errorf("beside %v lies %q", paint, got["a.png.webp"])
-	}
-}
-
-func TestStripMetadata(t *testing.T) {
-	t.Parallel()
-	for name, open := range storages {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := open(t, nil)
-			alias := pictures(t, s)
-			alias.StripMetadata = true
-			plain := picture(red)
-			items, failures := uploadPictures(t, newGate(alias),
-				file("a.png", withText(plain, "taken at home")+"<?php"), file("b.png", plain))
-			if failures != nil {
-				t.Fatal(failures)
-			}
-			for _, it := range items {
-				if it.Size != int64(len(plain)) {
-					t.Errorf("%s has %d bytes, want %d", it.Filename, it.Size, len(plain))
-				}
-			}
-			wantContents(t, s, map[string]string{
-				"a.png": plain, "a.png.webp": webpOf(red), "b.png": plain, "b.png.webp": webpOf(red),
-			})
-		})
-	}
-}
-
-// TestDamagedPicture has the right structure, but pixels that nobody can decode.
-func TestDamagedPicture(t *testing.T) {
-	t.Parallel()
-	damaged := []byte(picture(red))
-	at := bytes.Index(damaged, []byte("IDAT"))
-	size := int(binary.BigEndian.Uint32(damaged[at-4:]))
-	copy(damaged[at+8:at+4+size], "nonsense")
-	binary.BigEndian.PutUint32(damaged[at+4+size:], crc32.ChecksumIEEE(damaged[at:at+4+size]))
-	for _, webp := range []*variant.Options{nil, {}} {
-		s := onMemory(t, nil)
-		alias := pictures(t, s)
-		alias.WebP = webp
-		_, failures := uploadPictures(t, newGate(alias), file("a.png", picture(blue)), file("b.png", string(damaged)))
-		wantFailure(t, failures, BadContent, "b.png", "damaged")
-		wantContents(t, s, nil)
-	}
-}
-
-// TestManyPictures has the answer in the order sent, whoever is done first.
-func TestManyPictures(t *testing.T) {
-	t.Parallel()
-	s := onMemory(t, nil)
-	parts, want := make([]send, 30), make([]string, 30)
-	for i := range parts {
-		want[i] = fmt.Sprintf("%02d.png", i)
-		parts[i] = file(want[i], picture(color.NRGBA{byte(i), 0, 0, 255}))
-	}
-	items, failures := uploadPictures(t, newGate(pictures(t, s)), parts...)
-	if failures != nil || !slices.Equal(filenames(items), want) {
-		t.Errorf("%v (%v)", filenames(items), failures)
-	}
-}
-
-// TestPanic: what nobody foresaw is an error of its item, and the others are not stored.
-func TestPanic(t *testing.T) {
-	t.Parallel()
-	s := onLocal(t, func(op, _ string) error {
-		if op == "read" {
-			panic(secret)
-		}
-		return nil
-	})
-	_, failures := uploadPictures(t, newGate(pictures(t, s)), file("a.png", picture(red)), file("b.png", picture(red)))
-	if len(failures) != 2 || failures[0].Reason != Internal || !strings.Contains(failures[0].Err.Error(), secret) {
-		t.Errorf("%v", failures)
-	}
-}
-
-func TestBusy(t *testing.T) {
-	t.Parallel()
-	failure := contentFailure(fmt.Errorf("waiting: %w", variant.ErrBusy))
-	if failure.Reason != Unavailable || !strings.Contains(failure.Message, "try again") {
-		t.Errorf("%+v", failure)
 	}
 }

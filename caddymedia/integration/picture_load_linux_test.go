@@ -130,7 +130,7 @@ func floodOf(t *testing.T, memory int64, kinds map[string]string) {
 	var clients sync.WaitGroup
 	for name, content := range kinds {
 		form := pictureForm(name, content)
-		for range 8 / len(kinds) {
+		for range 20 / len(kinds) {
 			clients.Go(func() {
 				r, err := c.http1Alone().sendPicture(t.Context(), token, strings.NewReader(form))
 				if err != nil || !r.busy() && (r.status != http.StatusOK || r.Result[0].WebP == "") {

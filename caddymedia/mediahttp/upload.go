@@ -135,7 +135,7 @@ func (h *Handler) refuse(app *mediaapp.App, w http.ResponseWriter, r *http.Reque
 		failed.Errors[i] = itemFailure{Message: f.Message, Filename: f.Filename}
 		if f.Err != nil {
 			level := zap.WarnLevel
-			if status >= http.StatusInternalServerError {
+			if status >= http.StatusInternalServerError && f.Reason != ingest.Busy {
 				level = zap.ErrorLevel
 			}
 			h.log.Log(level, f.Message, zap.Int("status", status), zap.Error(f.Err))
@@ -155,6 +155,7 @@ var statuses = map[ingest.Reason]int{
 	ingest.StorageFailed: http.StatusBadGateway,
 	ingest.Unavailable:   http.StatusServiceUnavailable,
 	ingest.NoSpace:       http.StatusInsufficientStorage,
+	ingest.Busy:          http.StatusServiceUnavailable,
 }
 
 // statusOf is the highest status of several failures.
