@@ -147,6 +147,7 @@ func TestStatusOf(t *testing.T) {
 		{ingest.Internal, 500},
 		{ingest.StorageFailed, 502},
 		{ingest.Unavailable, 503},
+		{ingest.Busy, 503},
 		{ingest.NoSpace, 507},
 	}
 	if len(ascending) != len(statuses) {
