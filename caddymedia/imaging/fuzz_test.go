@@ -46,6 +46,35 @@ func FuzzCheckImage(f *testing.F) {
 	})
 }
 
+// FuzzGIFInStep: the walk counts the frames that the decoder decodes, no more and no fewer.
+func FuzzGIFInStep(f *testing.F) {
+	f.Add(drawGIF(f, 16, 16, 2))
+	f.Add(hiddenFrame("\x01\x18"))
+	f.Add(hiddenFrame("\x01\x0c"))
+	f.Add(hiddenFrame("\xff\x00"))
+	f.Add(joined(drawGIF(f, 8, 8, 3)[:13], []byte("!\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x00"), drawGIF(f, 8, 8, 3)[13:]))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		info, err := check(data, "gif", imaging.Options{MaxPixels: 10_000, MaxFramePixels: 100_000})
+		if err != nil {
+			return
+		}
+		measured(t, func() error {
+			g, err := imaging.DecodeGIF(bytes.NewReader(data), info)
+			if err != nil {
+				return err
+			}
+			var pixels int64
+			for _, frame := range g.Image {
+				pixels += int64(frame.Rect.Dx() * frame.Rect.Dy())
+			}
+			if len(g.Image) != info.Frames || info.Frames > 1 && pixels != info.FramePixels {
+				t.Errorf("%d frames of %d pixels, the walk saw %d of %d", len(g.Image), pixels, info.Frames, info.FramePixels)
+			}
+			return nil
+		})
+	})
+}
+
 func FuzzCheckSVG(f *testing.F) {
 	for _, picture := range attacks {
 		f.Add([]byte(picture))

@@ -12,6 +12,13 @@ const (
 	gifTrailer   = 0x3B
 )
 
+// Labels of extensions.
+const (
+	gifText        = 0x01
+	gifControl     = 0xF9
+	gifApplication = 0xFF
+)
+
 var errGIF = errors.New("not the structure of a GIF")
 
 // walkGIF goes over the blocks of a GIF (GIF89a, section 17 to 27) to its trailer, without decompressing a frame.
@@ -84,16 +91,31 @@ func gifExtensionHeader(s *source) (kept bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	switch label {
-	case 0xF9:
-		return true, nil
-	case 0xFF:
-		switch b, _ := s.Peek(12); string(b) { // shorter at the end of the file
-		case "\x0BNETSCAPE2.0", "\x0BANIMEXTS1.0", "\x0BICCRGBG1012":
-			return true, nil
-		}
+	head, err := s.Peek(1)
+	if err != nil {
+		return false, err
 	}
-	return false, nil
+	// Go's decoder takes these two sizes for granted. With others it would see other blocks than the walk does, and
+	// frames that nobody has counted.
+	if label == gifText && head[0] != 12 || label == gifApplication && head[0] == 0 {
+		return false, errGIF
+	}
+	return label == gifControl || label == gifApplication && keptApplication(s), nil
+}
+
+// keptApplication tells whether an application extension is a loop, with nothing more in it, or a colour profile.
+func keptApplication(s *source) bool {
+	b, _ := s.Peek(17) // shorter at the end of the file
+	if len(b) < 17 {
+		return false
+	}
+	switch string(b[:12]) {
+	case "\x0BNETSCAPE2.0", "\x0BANIMEXTS1.0":
+		return b[12] == 3 && b[13] == 1 && b[16] == 0
+	case "\x0BICCRGBG1012":
+		return true
+	}
+	return false
 }
 
 // gifFrameHeader reads an image descriptor up to the compressed data. A frame must lie within the screen: GIF89a

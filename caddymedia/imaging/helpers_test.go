@@ -148,3 +148,12 @@ const svgOpen = `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www
 
 // svg wraps a body into a root element.
 func svg(body string) string { return svgOpen + body + `</svg>` }
+
+// hiddenFrame is a GIF with an extension in which a decoder that takes the size of its first block for granted finds
+// a second frame.
+func hiddenFrame(extension string) []byte {
+	frame := manyFrames(1, 9, 9)[13:]
+	inside := append(make([]byte, 12), 0)
+	inside = append(inside, frame[:len(frame)-1]...)
+	return joined(manyFrames(1, 9, 9)[:13], []byte("!"+extension), inside, frame)
+}

@@ -138,7 +138,7 @@ func checkRaster(s *source, size int64, format Format, ext string, opts Options)
 		return Info{}, tooLargef("the picture has %s pixels, at most %s are allowed",
 			thousands(pixels), thousands(opts.MaxPixels))
 	}
-	if int64(info.scans) > maxVisits*opts.MaxPixels/pixels {
+	if int64(info.scans)*pixels/maxVisits > opts.MaxPixels {
 		return Info{}, tooLargef("the JPEG picture has %d scans, too many for its size", info.scans)
 	}
 	if side := max(cfg.Width, cfg.Height); side > opts.MaxSide {

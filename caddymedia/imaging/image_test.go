@@ -22,15 +22,15 @@ func TestCheckImageDescribesWhatPasses(t *testing.T) {
 		data      []byte
 		want      imaging.Info
 	}{
-		{"jpg", "jpg", jpg, imaging.Info{Format: imaging.JPEG, Components: 3, Chroma420: true}},
-		{"jpeg", "jpeg", jpg, imaging.Info{Format: imaging.JPEG, Components: 3, Chroma420: true}},
-		{"jpeg of grey", "jpg", grey, imaging.Info{Format: imaging.JPEG, Components: 1}},
-		{"jpeg of CMYK", "jpg", headerJPEG(0xC0, 0x11, 0x11, 0x11, 0x11), imaging.Info{Format: imaging.JPEG, Components: 4}},
-		{"jpeg of full chroma", "jpg", headerJPEG(0xC0, 0x11, 0x11, 0x11), imaging.Info{Format: imaging.JPEG, Components: 3}},
-		{"jpeg of half chroma", "jpg", headerJPEG(0xC0, 0x21, 0x11, 0x11), imaging.Info{Format: imaging.JPEG, Components: 3}},
+		{"jpg", "jpg", jpg, imaging.Info{Format: imaging.JPEG, Components: 3, Samples: 3}},
+		{"jpeg", "jpeg", jpg, imaging.Info{Format: imaging.JPEG, Components: 3, Samples: 3}},
+		{"jpeg of grey", "jpg", grey, imaging.Info{Format: imaging.JPEG, Components: 1, Samples: 2}},
+		{"jpeg of CMYK", "jpg", headerJPEG(0xC0, 0x11, 0x11, 0x11, 0x11), imaging.Info{Format: imaging.JPEG, Components: 4, Samples: 8}},
+		{"jpeg of full chroma", "jpg", headerJPEG(0xC0, 0x11, 0x11, 0x11), imaging.Info{Format: imaging.JPEG, Components: 3, Samples: 6}},
+		{"jpeg of half chroma", "jpg", headerJPEG(0xC0, 0x21, 0x11, 0x11), imaging.Info{Format: imaging.JPEG, Components: 3, Samples: 4}},
 		{
 			"progressive jpeg", "jpg", headerJPEG(0xC2, 0x22, 0x11, 0x11),
-			imaging.Info{Format: imaging.JPEG, Components: 3, Chroma420: true, Progressive: true},
+			imaging.Info{Format: imaging.JPEG, Components: 3, Samples: 3, Progressive: true},
 		},
 		{"png", "png", pic, imaging.Info{Format: imaging.PNG}},
 		{"deep png", "png", deep, imaging.Info{Format: imaging.PNG, Deep: true}},
@@ -45,7 +45,7 @@ func TestCheckImageDescribesWhatPasses(t *testing.T) {
 		{"frame control without animation control", "png", withChunks(pic, frameChunk(1<<31-1, 1)), imaging.Info{Format: imaging.PNG}},
 		{
 			"jpeg with stray bytes between segments", "jpg", append([]byte{0xFF, 0xD8, 0, 1, 2, 0xFF, 0xFF}, jpg[3:]...),
-			imaging.Info{Format: imaging.JPEG, Components: 3, Chroma420: true},
+			imaging.Info{Format: imaging.JPEG, Components: 3, Samples: 3},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -151,6 +151,8 @@ func TestCheckImageRefuses(t *testing.T) {
 		{"gif without a frame", "gif", []byte("GIF89a\x01\x00\x01\x00\x00\x00\x00;"), "damaged"},
 		{"gif of no size", "gif", manyFrames(1, 0, 0), "no width or no height"},
 		{"gif frame outside the screen", "gif", outside, "larger than the picture"},
+		{"gif with a frame that only a decoder sees, in a text", "gif", hiddenFrame("\x01\x18"), "damaged"},
+		{"gif with a frame that only a decoder sees, behind nothing", "gif", hiddenFrame("\xff\x00"), "damaged"},
 		{"gif with an unknown block", "gif", append(bytes.Clone(anim[:len(anim)-1]), 'X'), "damaged"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -25,8 +25,11 @@ type Info struct {
 	Progressive bool
 	// Components is the number of colour components of a JPEG: 1, 3 or 4; 0 for every other format.
 	Components int
-	// Chroma420 tells that a JPEG of three components stores its chroma at half the size both ways.
-	Chroma420 bool
+	// Samples is how many samples a JPEG stores for two pixels: 3 for chroma at half the size both ways, 6 for all of
+	// it; 0 for every other format.
+	Samples int
+	// RGB tells that the components of a JPEG may be red, green and blue rather than luma and chroma.
+	RGB bool
 	// Interlaced tells that the pixels of a PNG come in seven passes.
 	Interlaced bool
 	// Deep tells that a PNG has 16 bits a sample.

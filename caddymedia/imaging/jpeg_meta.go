@@ -25,17 +25,27 @@ func (j *jpegSegments) frame(s *source, marker byte, n int) error {
 		return nil
 	}
 	j.framed = true
-	b, err := s.Peek(min(n, 15))
+	b, err := s.Peek(min(n, 18))
 	if err != nil {
 		return err
 	}
 	j.info.Progressive = marker == jpegSOF2
 	j.info.Components = int(b[5])
-	if len(b) == 15 && b[5] == 3 {
-		luma, cb, cr := b[7], b[10], b[13]
-		j.info.Chroma420 = cb == cr && luma>>4 == cb>>4*2 && luma&15 == cb&15*2
-	}
+	j.describe(b[6:])
 	return nil
+}
+
+// describe reads the names and the sampling factors of the components. A larger factor makes a larger plane.
+func (j *jpegSegments) describe(b []byte) {
+	var names []byte
+	sum, across, down := 0, 1, 1
+	for ; len(b) >= 3; b = b[3:] {
+		names = append(names, b[0])
+		h, v := int(b[1]>>4), int(b[1]&15)
+		sum, across, down = sum+h*v, max(across, h), max(down, v)
+	}
+	j.info.Samples = (2*sum + across*down - 1) / (across * down)
+	j.info.RGB = j.info.RGB || string(names) == "RGB"
 }
 
 // application looks at a segment of the applications, or a comment. To readers only those count that come before the
@@ -61,7 +71,21 @@ func (j *jpegSegments) application(s *source, marker byte, n int) (kept bool, er
 		j.icc.add(b[len(iccPrefix):])
 		return true, nil
 	}
-	return bytes.HasPrefix(b, []byte("Adobe")), nil // how the components make colours
+	return j.keepAdobe(b), nil
+}
+
+// keepAdobe tells whether an APP14 segment remains: it says how the components make colours, 0 for as they are. What
+// is behind its twelve bytes gives way.
+func (j *jpegSegments) keepAdobe(b []byte) bool {
+	const size = 12
+	if !bytes.HasPrefix(b, []byte("Adobe")) || len(b) < size {
+		return false
+	}
+	j.info.RGB = j.info.RGB || b[size-1] == 0 && j.info.Components != 4
+	if len(b) > size {
+		j.info.insert(j.info.mark(), append([]byte{0xFF, jpegAPP0 + 14, 0, 2 + size}, b[:size]...))
+	}
+	return len(b) == size
 }
 
 // keepJFIF tells whether an APP0 segment remains. One with a thumbnail gives way to one without.

@@ -19,7 +19,7 @@ func said(i imaging.Info) imaging.Info {
 	return imaging.Info{
 		Format: i.Format, Width: i.Width, Height: i.Height, Frames: i.Frames, FramePixels: i.FramePixels,
 		Animated: i.Animated, Orientation: i.Orientation, Profile: i.Profile, Progressive: i.Progressive,
-		Components: i.Components, Chroma420: i.Chroma420, Interlaced: i.Interlaced, Deep: i.Deep, End: i.End,
+		Components: i.Components, Samples: i.Samples, RGB: i.RGB, Interlaced: i.Interlaced, Deep: i.Deep, End: i.End,
 	}
 }
 

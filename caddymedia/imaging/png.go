@@ -46,6 +46,7 @@ type pngChunks struct {
 	header, palette, data bool
 	grey                  bool
 	exif, iccp            bool
+	profiles              int
 	firstData             int    // the place before the first IDAT
 	late                  []byte // a chunk to go there
 }
@@ -111,8 +112,9 @@ func isKnown(kind [4]byte) bool {
 // holdsPixels tells whether the chunk is a part of the compressed pixels, whose size the picture decides.
 func holdsPixels(kind [4]byte) bool { return string(kind[:]) == "IDAT" || string(kind[:]) == "fdAT" }
 
-// skipChunk skips the data of a chunk and checks the checksum of a critical one. A wrong checksum of another chunk
-// harms nobody: browsers and libpng ignore it.
+// skipChunk skips the data of a chunk and checks the checksum of a critical one (upper case first letter). A wrong
+// checksum of another chunk is left to the decoder: browsers and libpng ignore the chunk, Go's decoder refuses the
+// picture.
 func skipChunk(s *source, kind [4]byte, size int64) error {
 	critical := isCritical(kind)
 	sum := crc32.ChecksumIEEE(kind[:])

@@ -6,10 +6,11 @@ import (
 	"math"
 )
 
-// keptChunks are the ancillary chunks that change what is seen: colours, transparency, the shape of a pixel and the
-// animation, each with the most bytes that W3C PNG, section 11.3, gives it. Every other one goes, because a private
+// keptChunks are those that change what is seen: pixels, colours, transparency, the shape of a pixel and the
+// animation, each with the most bytes that W3C PNG, section 11, gives it. Every other one goes, because a private
 // chunk, or what is too much in one of these, may hold anything.
 var keptChunks = map[string]int64{
+	"IHDR": 13, "PLTE": 768, "IDAT": math.MaxInt64, "IEND": math.MaxInt64,
 	"tRNS": 256, "gAMA": 4, "cHRM": 32, "sRGB": 1, "iCCP": math.MaxInt64, "sBIT": 4, "cICP": 4, "mDCV": 24, "cLLI": 8,
 	"bKGD": 6, "pHYs": 9, "sPLT": math.MaxInt64, "hIST": 512, "acTL": 8, "fcTL": 26, "fdAT": math.MaxInt64,
 }
@@ -43,8 +44,19 @@ func (c *pngChunks) look(s *source, kind [4]byte, size int64) (kept bool, err er
 			return false, errPNG
 		}
 	}
-	most, listed := keptChunks[string(kind[:])]
-	return isCritical(kind) || listed && size <= most, err
+	return c.keeps(string(kind[:]), size), err
+}
+
+// keeps tells whether the picture needs a chunk: the first profile only, and frames only of an animation.
+func (c *pngChunks) keeps(kind string, size int64) bool {
+	if kind == "iCCP" {
+		c.profiles++
+	}
+	if c.profiles > 1 && kind == "iCCP" || !c.info.Animated && (kind == "fcTL" || kind == "fdAT") {
+		return false
+	}
+	most, listed := keptChunks[kind]
+	return listed && size <= most
 }
 
 // describe reads the header (W3C PNG, section 11.2.1). One of a wrong length is refused by the decoder later.

@@ -156,11 +156,12 @@ func TestStripGIF(t *testing.T) {
 		{"comments", with("!\xfe\x00", "!\xfe\x03GPS\x02ab\x00"), anim},
 		{"comment before the trailer", joined(anim[:len(anim)-1], []byte("!\xfe\x03GPS\x00;")), anim},
 		{"XMP", with(loop, "!\xff\x0bXMP DataXMP\x03gps\x00"), with(loop)},
-		{"other applications", with("!\xff\x0bMGK8BIM0000\x03gps\x00", "!\xff\x00", "!\xff\x03abc\x00", "!\xff\x0bNETSCAPE2.1\x00"), anim},
+		{"other applications", with("!\xff\x0bMGK8BIM0000\x03gps\x00", "!\xff\x03abc\x00", "!\xff\x0bNETSCAPE2.1\x00"), anim},
 		{"unknown extension", with("!\x42\x03GPS\x00"), anim},
 		{"text, but not its control", with(delay, text), with(delay)},
 		{"behind the trailer", append(bytes.Clone(anim), "TRAILER"...), anim},
-		{"short application before the trailer", joined(anim[:len(anim)-1], []byte("!\xff\x00;")), anim},
+		{"short application before the trailer", joined(anim[:len(anim)-1], []byte("!\xff\x01a\x00;")), anim},
+		{"loop with more in it", with("!\xff\x0bNETSCAPE2.0\x03\x01\x00\x00\x03gps\x00"), anim},
 	})
 	if _, got := strip(t, with(xmp[:14]+"\x03<x>"+"\x00"), "gif"); !bytes.Equal(got, anim) {
 		t.Error("XMP is left")

@@ -13,6 +13,11 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
+// maxShown bounds the pixels of an animation as they are shown: however small its frames
+// are, an encoder looks at the whole picture for each one, some 100 million pixels a
+// second.
+const maxShown = 2_000_000_000
+
 // errTime is the end of an encoder's time.
 var errTime = errors.New("encoding takes too long")
 
@@ -33,6 +38,8 @@ func (j *job) cannot() error {
 		return fmt.Errorf("%w: %w", ErrNone, webp.ErrTooWide)
 	case j.info.Format == imaging.PNG && j.info.Animated:
 		return fmt.Errorf("%w: it is an animated PNG", ErrNone)
+	case j.info.Animated && int64(j.info.Width)*int64(j.info.Height)*int64(j.info.Frames) > maxShown:
+		return fmt.Errorf("%w: its %d frames show too many pixels", ErrNone, j.info.Frames)
 	}
 	return j.fits(uses(j.info)[0])
 }
@@ -47,7 +54,7 @@ func (j *job) fits(use webp.Use) error {
 
 // memory is what the picture takes, decoded and for the encoder.
 func (j *job) memory(use webp.Use) int64 {
-	return decodedMemory(j.info) + j.encoder.Memory(webp.Task{
+	return decodedMemory(j.info) + convertedMemory(j.info) + j.encoder.Memory(webp.Task{
 		Width: j.info.Width, Height: j.info.Height, Bytes: j.info.End, Quality: j.options.Quality, Use: use,
 	})
 }
@@ -148,17 +155,17 @@ func (j *job) encodeLossy(ctx context.Context, img image.Image) ([]byte, error) 
 // encodeBoth gives the smaller one of lossy and lossless.
 func (j *job) encodeBoth(ctx context.Context, img image.Image) ([]byte, error) {
 	return j.encode(ctx, func(ctx context.Context) ([]byte, error) {
-		options := j.options
-		options.Lossless = true
-		exact, err := j.encoder.Encode(ctx, img, options)
+		lossy, err := j.encoder.Encode(ctx, img, j.options)
 		if err != nil {
 			return nil, err
 		}
-		lossy, err := j.encoder.Encode(ctx, img, j.options)
-		if err != nil || len(exact) <= len(lossy) {
-			return exact, err
+		options := j.options
+		options.Lossless = true
+		exact, err := j.encoder.Encode(ctx, img, options)
+		if err != nil || len(exact) > len(lossy) {
+			return lossy, nil //nolint:nilerr // one of them is enough, when the time is over for instance
 		}
-		return lossy, nil
+		return exact, nil
 	})
 }
 

@@ -77,18 +77,18 @@ func newLine(limits Limits) *line {
 // enter waits for a place with memory. The caller must leave it, unless there is an
 // error: ErrBusy, or that of ctx.
 func (l *line) enter(ctx context.Context, memory int64) (*place, error) {
+	p := &place{line: l, until: time.Now().Add(l.limits.Wait)} //nolint:forbidigo // there is no other clock for a context
 	if !l.places.TryAcquire(1) {
 		if l.waiting.Add(1) > int64(l.limits.Queue) {
 			l.waiting.Add(-1)
 			return nil, fmt.Errorf("%w: %d are waiting", ErrBusy, l.limits.Queue)
 		}
-		err := l.wait(ctx, l.places, 1)
+		err := p.wait(ctx, l.places, 1)
 		l.waiting.Add(-1)
 		if err != nil {
 			return nil, err
 		}
 	}
-	p := &place{line: l}
 	if err := p.change(ctx, memory); err != nil {
 		l.places.Release(1)
 		return nil, err
@@ -96,8 +96,15 @@ func (l *line) enter(ctx context.Context, memory int64) (*place, error) {
 	return p, nil
 }
 
-func (l *line) wait(ctx context.Context, s *semaphore.Weighted, n int64) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, l.limits.Wait, ErrBusy)
+// place is where one picture is worked on.
+type place struct {
+	line   *line
+	until  time.Time // all of its waiting ends
+	memory int64
+}
+
+func (p *place) wait(ctx context.Context, s *semaphore.Weighted, n int64) error {
+	ctx, cancel := context.WithDeadlineCause(ctx, p.until, ErrBusy)
 	defer cancel()
 	if s.Acquire(ctx, n) != nil {
 		return context.Cause(ctx)
@@ -105,17 +112,11 @@ func (l *line) wait(ctx context.Context, s *semaphore.Weighted, n int64) error {
 	return nil
 }
 
-// place is where one picture is worked on.
-type place struct {
-	line   *line
-	memory int64
-}
-
 // change gives back the memory and waits for another amount: who held on to the one while
 // waiting for the other could wait for ever. After an error it has none.
 func (p *place) change(ctx context.Context, memory int64) error {
 	p.giveBack()
-	if err := p.line.wait(ctx, p.line.memory, memory); err != nil {
+	if err := p.wait(ctx, p.line.memory, memory); err != nil {
 		return err
 	}
 	p.memory = memory

@@ -177,7 +177,7 @@ func TestLosslessMemory(t *testing.T) {
 	t.Parallel()
 	drawing := image.NewNRGBA(image.Rect(0, 0, 100, 100))
 	file := asPNG(t, drawing)
-	const lossless = 100 * 100 * (40 + 4)
+	const lossless = 100 * 100 * (40 + 8)
 	for _, c := range []struct {
 		name   string
 		memory int64

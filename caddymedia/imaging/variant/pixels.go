@@ -15,7 +15,7 @@ func upright(img image.Image, info imaging.Info) image.Image {
 	o := info.Orientation
 	switch img := img.(type) {
 	case *image.YCbCr:
-		if planes := halved(img); planes != nil && turnsEvenly(planes, o) {
+		if planes := halved(img); planes != nil && turnsEvenly(img.Bounds().Size(), o) {
 			return turnPlanes(planes, o)
 		}
 	case *image.Gray:
@@ -34,9 +34,8 @@ func upright(img image.Image, info imaging.Info) image.Image {
 
 // turnsEvenly tells whether chroma samples still cover the same four pixels after the
 // turn: read backwards, an odd side would move them by half a sample.
-func turnsEvenly(img *image.YCbCr, o imaging.Orientation) bool {
-	size := img.Bounds()
-	return (size.Dx()%2 == 0 || !flipsX(o)) && (size.Dy()%2 == 0 || !flipsY(o))
+func turnsEvenly(size image.Point, o imaging.Orientation) bool {
+	return (size.X%2 == 0 || !flipsX(o)) && (size.Y%2 == 0 || !flipsY(o))
 }
 
 func turnPlanes(img *image.YCbCr, o imaging.Orientation) *image.YCbCr {

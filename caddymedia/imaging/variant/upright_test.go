@@ -116,7 +116,7 @@ func TestFewColors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := recorded(t, asPNG(t, c.img), "png")
-			if got := len(r.still) == 2 && r.lossless[0]; got != c.lossless {
+			if got := len(r.still) == 2 && r.lossless[1]; got != c.lossless {
 				t.Errorf("tried without loss: %v, want %v", got, c.lossless)
 			}
 		})

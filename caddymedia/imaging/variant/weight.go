@@ -1,65 +1,76 @@
 package variant
 
 import (
+	"image"
+
 	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// decodedMemory is about the most bytes that it takes to decode a picture and to bring
-// its pixels into the form of an encoder, by what the decoders of the standard library
-// allocate.
+// decodedMemory is about the most bytes that it takes to decode a picture, by what the
+// decoders of the standard library allocate.
 func decodedMemory(info imaging.Info) int64 {
 	pixels := int64(info.Width) * int64(info.Height)
-	turned := info.Orientation > 1
 	switch info.Format {
 	case imaging.JPEG:
-		return pixels * jpegBytes(info, turned) / 2
-	case imaging.GIF:
-		const canvas = 4
-		return info.FramePixels + pixels*canvas*2 // a frame may ask for what was there before
+		return pixels * decodedJPEG(info) / 2
 	case imaging.PNG:
-		return pixels * pngBytes(info, turned)
+		return pixels * decodedPNG(info) / 2
+	case imaging.GIF:
+		return info.FramePixels
 	default:
 		return 0
 	}
 }
 
-// jpegBytes counts for two pixels.
-func jpegBytes(info imaging.Info, turned bool) int64 {
-	var planes, converted int64
-	switch {
-	case info.Components == 1:
-		planes, converted = 2, 1
-	case info.Components == 4:
-		planes, converted = 8+8, 8
-	case info.Chroma420:
-		planes, converted = 3, 0
-	default: // halved, or RGB
-		planes, converted = 6, 8
-	}
-	sum := planes + converted
+// decodedJPEG counts for two pixels.
+func decodedJPEG(info imaging.Info) int64 {
+	sum := int64(info.Samples)
 	if info.Progressive {
 		const coefficient = 4 // for each sample
-		sum += planes * coefficient
+		sum += int64(info.Samples) * coefficient
 	}
-	if turned {
-		sum += max(3, converted)
+	if info.RGB || info.Components == 4 {
+		sum += 8 // another image
 	}
 	return sum
 }
 
-func pngBytes(info imaging.Info, turned bool) int64 {
-	sum := int64(4)
+// decodedPNG counts for two pixels.
+func decodedPNG(info imaging.Info) int64 {
+	sum := int64(8)
 	if info.Deep {
-		sum += 8
+		sum = 16
 	}
 	if info.Interlaced {
 		sum += sum / 2 // the last pass has half of the pixels
 	}
-	if turned {
-		sum += 4
-	}
 	return sum
+}
+
+// convertedMemory is about the most bytes that it takes besides to bring the pixels into
+// the form of an encoder.
+func convertedMemory(info imaging.Info) int64 {
+	pixels := int64(info.Width) * int64(info.Height)
+	if info.Format == imaging.GIF {
+		const canvas = 4
+		return pixels * canvas * 2 // a frame may ask for what was there before
+	}
+	turned := info.Orientation > imaging.Upright
+	odd := !turnsEvenly(image.Pt(info.Width, info.Height), info.Orientation)
+	planes := info.Format == imaging.JPEG && info.Components != 4 && !info.RGB
+	switch {
+	case planes && turned && odd && info.Components == 3:
+		return pixels * 9 // its chroma, all of its pixels, and these turned
+	case planes && turned:
+		return pixels * 5 / 2
+	case planes:
+		return pixels // its chroma
+	case turned:
+		return pixels * 8
+	default:
+		return pixels * 4
+	}
 }
 
 // uses are how an encoder may be used for a picture, as far as its header tells, the one
@@ -68,10 +79,10 @@ func uses(info imaging.Info) []webp.Use {
 	switch {
 	case info.Format == imaging.GIF && info.Frames > 1:
 		return []webp.Use{webp.Frames}
-	case info.Format == imaging.JPEG && info.Components == 4:
+	case info.Format == imaging.JPEG && (info.Components == 4 || info.RGB):
 		return []webp.Use{webp.Opaque, webp.Lossless}
 	case info.Format == imaging.JPEG:
-		return []webp.Use{webp.Planes}
+		return []webp.Use{webp.Planes, webp.Opaque}
 	default:
 		return []webp.Use{webp.Opaque, webp.Pixels, webp.Lossless}
 	}

@@ -213,8 +213,7 @@ var failures = map[int]string{
 	10:            "it was stopped",
 }
 
-// Memory has what was measured with detailed pictures, and a fifth more.
-// costs are measured.
+// costs were measured with photographs, noise and drawings.
 var costs = map[Use]cost{
 	Planes: {25, 100}, Opaque: {40, 50}, Pixels: {300, 0}, Lossless: {420, 0}, Frames: {660, 0},
 }
