@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
@@ -18,6 +19,7 @@ type batch struct {
 
 	fields map[string]string // what the form says of alias and sub_folder
 	items  []*item
+	doomed atomic.Bool // an item has failed, so none will be stored
 }
 
 func (g *Gate) newBatch(req Request) *batch {
@@ -114,6 +116,9 @@ func (b *batch) store(ctx context.Context) ([]Item, error) {
 		}
 		if it.variant != nil {
 			stored[i].WebP = stored[i].FullPath + variant.Suffix
+		}
+		if b.gate.Variant != nil && alias.WebP != nil && it.isRaster() {
+			b.gate.Variant(alias, it.variantResult())
 		}
 		if b.gate.Stored != nil {
 			b.gate.Stored(ctx, alias, stored[i])

@@ -13,23 +13,15 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// check looks at every item, as name and as content, and collects all failures.
+// check looks at every item, as name and as content, and collects all failures. What
+// takes long comes last: the pixels of pictures.
 func (b *batch) check(ctx context.Context, alias *Alias) error {
-	var failures Failures
-	var group errgroup.Group // each item keeps its own failure
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for _, it := range b.items {
-		if it.failure == nil {
-			group.Go(func() error {
-				it.check(ctx, b, alias)
-				return nil
-			})
-		}
-	}
-	_ = group.Wait() // nothing above fails
+	b.each(func(it *item) error { return it.check(ctx, b, alias) })
 	if alias.Overwrite {
 		b.findConflicts()
 	}
+	b.each(func(it *item) error { return it.checkPixels(ctx, b, alias) })
+	var failures Failures
 	for _, it := range b.items {
 		if it.failure != nil {
 			it.failure.Filename = it.submitted
@@ -42,34 +34,53 @@ func (b *batch) check(ctx context.Context, alias *Alias) error {
 	return nil
 }
 
-func (it *item) check(ctx context.Context, b *batch, alias *Alias) {
-	defer func() {
-		if value := recover(); value != nil { // in no request's goroutine it would end the process
-			it.failure = asFailure(fmt.Errorf("panic: %v\n%s", value, debug.Stack()))
+// each calls f for every item that has not failed, several at a time.
+func (b *batch) each(f func(*item) error) {
+	var group errgroup.Group // each item keeps its own failure
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for _, it := range b.items {
+		if it.failure != nil {
+			b.doomed.Store(true)
+			continue
 		}
-	}()
-	var err error
-	it.filename, err = alias.filename(it.submitted, b.subFolder(), b.now)
-	switch {
-	case err != nil:
-	case it.size > alias.MaxSize:
-		err = tooLarge(alias.MaxSize)
-	default:
-		if err = it.move(ctx, alias.Storage); err == nil {
-			err = it.checkContent(ctx, b.gate, alias)
-		}
+		group.Go(func() error {
+			defer func() {
+				if value := recover(); value != nil { // in no request's goroutine it would end the process
+					it.fail(b, fmt.Errorf("panic: %v\n%s", value, debug.Stack()))
+				}
+			}()
+			if err := f(it); err != nil {
+				it.fail(b, err)
+			}
+			return nil
+		})
 	}
-	if err != nil {
-		it.failure = asFailure(err)
-	}
+	_ = group.Wait() // nothing above fails
 }
 
-func (it *item) checkContent(ctx context.Context, g *Gate, alias *Alias) error {
+func (it *item) fail(b *batch, err error) {
+	it.failure = asFailure(err)
+	b.doomed.Store(true)
+}
+
+func (it *item) check(ctx context.Context, b *batch, alias *Alias) (err error) {
+	it.filename, err = alias.filename(it.submitted, b.subFolder(), b.now)
+	if err != nil {
+		return err
+	}
+	if it.size > alias.MaxSize {
+		return tooLarge(alias.MaxSize)
+	}
+	if err := it.move(ctx, alias.Storage); err != nil {
+		return err
+	}
 	ext := naming.Extension(it.filename)
 	if alias.Kind == Image {
-		return it.checkPicture(ctx, g, alias, ext)
+		it.picture, err = imaging.CheckImage(it.staged, it.size, ext, alias.Imaging)
+	} else {
+		err = imaging.CheckFile(it.staged, ext, storagedrivers.ContentType(it.filename))
 	}
-	if err := imaging.CheckFile(it.staged, ext, storagedrivers.ContentType(it.filename)); err != nil {
+	if err != nil {
 		return contentFailure(err)
 	}
 	return nil

@@ -22,7 +22,8 @@ type Gate struct {
 	Now func() time.Time
 	// Stored is told of every item that was stored, if it is not nil.
 	Stored func(context.Context, *Alias, Item)
-	// Variant is told of every variant that was asked for, if it is not nil.
+	// Variant is told of the variant of every picture that was stored where variants are
+	// wanted, if it is not nil.
 	Variant func(*Alias, VariantResult)
 	// Log takes what no caller has to know.
 	Log *slog.Logger
@@ -67,14 +68,16 @@ func (g *Gate) Form(ctx context.Context, body io.Reader, boundary string, req Re
 	f := newForm(body, boundary, g.Limits)
 	defer f.close()
 	b := g.newBatch(req)
+	defer func() {
+		if err := b.close(); err != nil {
+			// What is stored is stored by now: this is about what was to be dropped.
+			g.Log.Warn("dropping what was staged", "error", err)
+		}
+	}()
 	err := b.read(ctx, f)
 	var items []Item
 	if err == nil {
 		items, err = b.store(ctx)
-	}
-	if closeErr := b.close(); closeErr != nil {
-		// What is stored is stored by now: this is about what was to be dropped.
-		g.Log.Warn("dropping what was staged", "error", closeErr)
 	}
 	if err != nil {
 		return nil, asFailures(err)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 
+	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -21,9 +22,10 @@ type item struct {
 	filename string              // relative to the alias, once it is known
 	placed   storagedrivers.Info // zero until then
 
-	picture       bool                  // that could have a variant
+	picture       imaging.Info          // zero for what is none
 	variant       storagedrivers.Staged // nil for none
-	variantPlaced bool
+	variantSize   int64
+	variantPlaced storagedrivers.Info // zero until then
 }
 
 var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bufferSize) }}

@@ -9,66 +9,68 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// checkPicture looks at the structure of a picture, then decodes it whole. What the alias
-// wants besides is made on the way: the variant, and the picture without metadata.
-func (it *item) checkPicture(ctx context.Context, g *Gate, alias *Alias, ext string) error {
-	info, err := imaging.CheckImage(it.staged, it.size, ext, alias.Imaging)
-	if err != nil {
-		return contentFailure(err)
-	}
-	if info.Format == imaging.SVG {
+// checkPixels decodes a picture whole. What the alias wants besides is made on the way:
+// the variant, and the picture without metadata.
+func (it *item) checkPixels(ctx context.Context, b *batch, alias *Alias) error {
+	if !it.isRaster() {
 		return nil
 	}
-	it.picture = true
-	if alias.WebP == nil {
-		err = g.Pictures.Check(ctx, it.staged, info)
+	var err error
+	if alias.WebP == nil || b.doomed.Load() { // then nothing will be stored
+		err = b.gate.Pictures.Check(ctx, it.staged, it.picture)
 	} else {
-		err = it.makeVariant(ctx, g, alias, info)
+		err = it.makeVariant(ctx, b.gate, alias)
 	}
 	if err != nil {
 		return contentFailure(err)
 	}
-	if alias.StripMetadata && info.HasMetadata() {
-		return it.strip(ctx, info)
+	if alias.StripMetadata && it.picture.HasMetadata() {
+		return it.strip(ctx)
 	}
 	return nil
 }
 
+// isRaster tells whether the item is a picture of pixels, which may have a variant.
+func (it *item) isRaster() bool {
+	return it.picture.Format != "" && it.picture.Format != imaging.SVG
+}
+
 // makeVariant stages the variant. Where none can be made the picture is stored without.
-func (it *item) makeVariant(ctx context.Context, g *Gate, alias *Alias, info imaging.Info) error {
-	file, err := g.Pictures.Make(ctx, it.staged, info, *alias.WebP)
+func (it *item) makeVariant(ctx context.Context, g *Gate, alias *Alias) error {
+	file, err := g.Pictures.Make(ctx, it.staged, it.picture, *alias.WebP)
 	if errors.Is(err, variant.ErrNone) {
 		g.Log.Warn("storing a picture without its variant", "alias", alias.Name, "filename", it.filename, "error", err)
-		g.tellVariant(alias, VariantNone)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	result := VariantMade
-	if int64(len(file)) > it.size {
-		result = VariantLarger
-	}
-	g.tellVariant(alias, result)
+	it.variantSize = int64(len(file))
 	if it.variant, err = it.storage.Stage(ctx); err == nil {
 		_, err = it.variant.Write(file)
 	}
 	return err
 }
 
-func (g *Gate) tellVariant(alias *Alias, result VariantResult) {
-	if g.Variant != nil {
-		g.Variant(alias, result)
+// variantResult is what became of the variant of a stored item.
+func (it *item) variantResult() VariantResult {
+	switch {
+	case it.variant == nil:
+		return VariantNone
+	case it.variantSize > it.size:
+		return VariantLarger
+	default:
+		return VariantMade
 	}
 }
 
 // strip stages the picture anew, without metadata.
-func (it *item) strip(ctx context.Context, info imaging.Info) error {
+func (it *item) strip(ctx context.Context) error {
 	bare, err := it.storage.Stage(ctx)
 	if err != nil {
 		return storageFailure(err)
 	}
-	size, err := copyBuffered(bare, info.Stripped(it.staged), storageFailure)
+	size, err := copyBuffered(bare, it.picture.Stripped(it.staged), storageFailure)
 	if err != nil {
 		return errors.Join(err, bare.Close())
 	}
@@ -79,13 +81,12 @@ func (it *item) strip(ctx context.Context, info imaging.Info) error {
 
 // placeVariant commits the variant beside its picture. Whatever lies at its name belongs
 // to no picture any more.
-func (it *item) placeVariant(ctx context.Context, alias *Alias) error {
+func (it *item) placeVariant(ctx context.Context, alias *Alias) (err error) {
 	if it.variant == nil {
 		return nil
 	}
-	_, err := it.variant.Commit(ctx, alias.VariantKey(it.filename), storagedrivers.PutOptions{
+	it.variantPlaced, err = it.variant.Commit(ctx, alias.VariantKey(it.filename), storagedrivers.PutOptions{
 		Mode: storagedrivers.Overwrite, CacheControl: alias.CacheControl,
 	})
-	it.variantPlaced = err == nil
 	return err
 }

@@ -24,21 +24,31 @@ func (b *batch) place(ctx context.Context, alias *Alias) error {
 	if err != nil {
 		return append(asFailures(err), b.revert(ctx)...)
 	}
+	b.removeStale(ctx, alias)
 	return nil
 }
 
 // placeAll stores the variant after its picture, so that it never exists alone.
 func (b *batch) placeAll(ctx context.Context, alias *Alias) error {
 	for _, it := range b.items {
-		err := it.place(ctx, alias, b.now)
-		if err == nil {
-			err = it.placeVariant(ctx, alias)
-		}
-		if err != nil {
+		if err := it.placePair(ctx, alias, b.now); err != nil {
 			return it.storageFailed(err)
 		}
 	}
 	return nil
+}
+
+// placePair gives a picture and its variant their names with nobody in between.
+func (it *item) placePair(ctx context.Context, alias *Alias, now time.Time) error {
+	unlock, err := it.lock(ctx, alias)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := it.place(ctx, alias, now); err != nil {
+		return err
+	}
+	return it.placeVariant(ctx, alias)
 }
 
 func (it *item) storageFailed(err error) *Failure {
@@ -96,7 +106,7 @@ func (b *batch) revert(ctx context.Context) Failures {
 // revert undoes the item and its variant, the variant first: it never exists alone.
 func (it *item) revert(ctx context.Context) error {
 	var err error
-	if it.variantPlaced {
+	if it.variantPlaced.Key != "" {
 		err = it.variant.Revert(ctx)
 	}
 	return errors.Join(err, it.staged.Revert(ctx))

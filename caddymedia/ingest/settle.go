@@ -11,20 +11,13 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// rounds is how often a variant is made again because its picture was replaced meanwhile,
-// before it is given up.
-const rounds = 5
-
-// settle sees to it that what lies beside each picture is its own variant, or none. Of
-// several who replace a picture at the same time the last to store the picture need not
-// be the last to store the variant, and a picture without one may have replaced a picture
-// with one.
+// settle sees to it that no variant of this request lies beside a picture that is not its
+// own. Within this process names are locked, but of several processes that replace a
+// picture at the same time the last to store the picture need not be the last to store
+// the variant.
 func (b *batch) settle(ctx context.Context, alias *Alias) error {
-	if !alias.Overwrite {
-		return nil
-	}
 	for _, it := range b.items {
-		if !it.picture {
+		if !alias.Overwrite || it.variant == nil {
 			continue
 		}
 		if err := b.gate.settle(ctx, alias, it); err != nil {
@@ -34,53 +27,97 @@ func (b *batch) settle(ctx context.Context, alias *Alias) error {
 	return nil
 }
 
+// rounds is how often a variant is made again because its picture was replaced meanwhile,
+// before it is given up.
+const rounds = 5
+
 func (g *Gate) settle(ctx context.Context, alias *Alias, it *item) error {
-	stored, has := it.placed, it.variant != nil
+	unlock, err := it.lock(ctx, alias)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	picture, mine := it.placed, it.variantPlaced
 	for range rounds {
-		now, err := alias.Storage.Stat(ctx, stored.Key)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		now, err := stat(ctx, alias.Storage, it.placed.Key)
+		if err != nil || now.Same(picture) {
 			return err
 		}
-		if err != nil { // deleted meanwhile
-			break
+		beside, err := stat(ctx, alias.Storage, mine.Key)
+		if err != nil || !beside.Same(mine) {
+			return err // somebody else's, who sees to it
 		}
-		if now.Same(stored) && has {
-			return nil
-		}
-		if now.Same(stored) || alias.WebP == nil {
-			break
-		}
-		stored = now
-		if err = g.remake(ctx, alias, it.filename); err != nil {
+		picture = now
+		if mine, err = g.remake(ctx, alias, it.filename); err != nil {
 			g.Log.Warn("a picture that was replaced twice at a time has no variant",
 				"alias", alias.Name, "filename", it.filename, "error", err)
+			break
 		}
-		has = err == nil
 	}
-	err := alias.Storage.Delete(ctx, alias.VariantKey(it.filename))
+	return remove(ctx, alias.Storage, it.variantPlaced.Key)
+}
+
+// removeStale removes the variants of pictures that were replaced by ones without. There
+// is no way back from it, so it comes last, and what fails only leaves a variant that
+// negotiation passes over.
+func (b *batch) removeStale(ctx context.Context, alias *Alias) {
+	for _, it := range b.items {
+		if !alias.Overwrite || it.variant != nil || !it.isRaster() {
+			continue
+		}
+		if err := it.removeStale(ctx, alias); err != nil {
+			b.gate.Log.Error("removing the variant of an earlier picture",
+				"alias", alias.Name, "filename", it.filename, "error", err)
+		}
+	}
+}
+
+func (it *item) removeStale(ctx context.Context, alias *Alias) error {
+	unlock, err := it.lock(ctx, alias)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	now, err := stat(ctx, alias.Storage, it.placed.Key)
+	if err != nil || !now.Same(it.placed) {
+		return err // replaced already by somebody who sees to it
+	}
+	return remove(ctx, alias.Storage, alias.VariantKey(it.filename))
+}
+
+// stat is Storage.Stat with the zero Info for what is not there.
+func stat(ctx context.Context, s *storagedrivers.Storage, key string) (storagedrivers.Info, error) {
+	info, err := s.Stat(ctx, key)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return storagedrivers.Info{}, nil
 	}
-	return err
+	return info, err
+}
+
+// remove is Storage.Delete for what may be gone already.
+func remove(ctx context.Context, s *storagedrivers.Storage, key string) error {
+	if err := s.Delete(ctx, key); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // remake makes the variant of a picture as it is stored now.
-func (g *Gate) remake(ctx context.Context, alias *Alias, filename string) error {
+func (g *Gate) remake(ctx context.Context, alias *Alias, filename string) (storagedrivers.Info, error) {
 	object, err := alias.Storage.OpenSeeker(ctx, alias.Key(filename))
 	if err != nil {
-		return err
+		return storagedrivers.Info{}, err
 	}
 	defer object.Close()
 	info, err := imaging.CheckImage(object, object.Info.Size, naming.Extension(filename), alias.Imaging)
 	if err != nil {
-		return err
+		return storagedrivers.Info{}, err
 	}
 	file, err := g.Pictures.Make(ctx, object, info, *alias.WebP)
 	if err != nil {
-		return err
+		return storagedrivers.Info{}, err
 	}
-	_, err = alias.Storage.Put(ctx, alias.VariantKey(filename), bytes.NewReader(file), storagedrivers.PutOptions{
+	return alias.Storage.Put(ctx, alias.VariantKey(filename), bytes.NewReader(file), storagedrivers.PutOptions{
 		Mode: storagedrivers.Overwrite, CacheControl: alias.CacheControl,
 	})
-	return err
 }

@@ -17,10 +17,12 @@ type metrics struct {
 	failures   *prometheus.CounterVec
 	operations *prometheus.HistogramVec
 	variants   *prometheus.CounterVec
+	registry   *prometheus.Registry
 }
 
 func newMetrics(registry *prometheus.Registry) *metrics {
 	m := &metrics{
+		registry: registry,
 		items: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "caddy", Subsystem: "media", Name: "stored_items_total",
 			Help: "Items that were stored.",
@@ -45,6 +47,14 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	}
 	registry.MustRegister(m.items, m.bytes, m.failures, m.operations, m.variants)
 	return m
+}
+
+// waiting tells how many pictures are in line.
+func (m *metrics) waiting(count func() float64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "caddy", Subsystem: "media", Name: "waiting_pictures",
+		Help: "Pictures that wait to be decoded and encoded.",
+	}, count))
 }
 
 func (m *metrics) variant(alias *ingest.Alias, result ingest.VariantResult) {

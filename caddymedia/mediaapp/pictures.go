@@ -12,17 +12,30 @@ import (
 // does not change its limits: what is being worked on counts.
 func (a *App) pictures() (*variant.Maker, error) {
 	limits := a.Limits.pictures()
-	maker, done, err := pooled("pictures", fmt.Sprint(limits), func() (*variant.Maker, error) {
+	maker, done, err := pooled("pictures", fmt.Sprint(limits, a.wantsWebP()), func() (*variant.Maker, error) {
+		if !a.wantsWebP() {
+			return variant.NewMaker(nil, limits), nil
+		}
 		encoder, err := webp.New()
 		if err != nil {
 			return nil, fmt.Errorf("WebP encoder: %w", err)
 		}
-		a.log.Info("WebP encoder", slog.String("name", encoder.Name()))
+		a.log.Info("WebP encoder", slog.String("name", encoder.Name()), slog.Bool("can_be_stopped", encoder.Stops()))
 		return variant.NewMaker(encoder, limits), nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	a.closers = append(a.closers, done)
+	a.metrics.waiting(func() float64 { return float64(maker.Waiting()) })
 	return maker, nil
+}
+
+func (a *App) wantsWebP() bool {
+	for _, alias := range a.ImageAliases {
+		if alias != nil && alias.WebP != nil {
+			return true
+		}
+	}
+	return false
 }

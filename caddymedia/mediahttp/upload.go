@@ -128,7 +128,7 @@ func (h *Handler) authenticate(ctx context.Context, app *mediaapp.App, w http.Re
 func (h *Handler) refuse(app *mediaapp.App, w http.ResponseWriter, r *http.Request, kind ingest.Kind, status int, failures ingest.Failures) error {
 	app.CountFailure(map[ingest.Kind]string{ingest.Image: "image", ingest.File: "file"}[kind], strconv.Itoa(status))
 	if status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
-		retryAfter(w, time.Second)
+		retryAfter(w, waitFor(failures))
 	}
 	failed := uploadFailure{Errors: make([]itemFailure, len(failures))}
 	for i, f := range failures {
@@ -142,6 +142,17 @@ func (h *Handler) refuse(app *mediaapp.App, w http.ResponseWriter, r *http.Reque
 		}
 	}
 	return h.answerUnread(w, r, status, failed)
+}
+
+// waitFor is how long a caller had better wait: a line of pictures is worked off in some
+// seconds, and who sends his picture again makes it longer.
+func waitFor(failures ingest.Failures) time.Duration {
+	for _, f := range failures {
+		if f.Reason == ingest.Busy {
+			return 5 * time.Second
+		}
+	}
+	return time.Second
 }
 
 // statuses of the reasons, in the order of spec'd precedence: the highest wins.

@@ -36,7 +36,7 @@ type Maker struct {
 	line    *line
 }
 
-// NewMaker gives a Maker that works within limits.
+// NewMaker gives a Maker that works within limits. Without an encoder it can only check.
 func NewMaker(encoder webp.Encoder, limits Limits) *Maker {
 	return &Maker{encoder: encoder, line: newLine(limits.withDefaults())}
 }

@@ -1,0 +1,174 @@
+package ingest
+
+import (
+	"fmt"
+	"image/color"
+	"image/png"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/local"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// TestOverwriteVariant: whatever a picture replaces, what lies beside it is its own
+// variant or none.
+func TestOverwriteVariant(t *testing.T) {
+	t.Parallel()
+	for name, open := range storages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, nil)
+			alias := pictures(t, s)
+			alias.Overwrite = true
+			g := newGate(alias)
+			without := pictures(t, s)
+			without.Overwrite, without.WebP = true, nil
+			gateWithout := newGate(without)
+			for i, step := range []struct {
+				gate  *Gate
+				paint color.NRGBA
+				want  string // the variant, empty for none
+			}{
+				{g, red, webpOf(red)},
+				{g, blue, webpOf(blue)},
+				{g, unloved, ""},
+				{g, red, webpOf(red)},
+				{gateWithout, green, ""},
+			} {
+				if _, failures := uploadPictures(t, step.gate, file("a.png", picture(step.paint))); failures != nil {
+					t.Fatal(failures)
+				}
+				want := map[string]string{"a.png": picture(step.paint)}
+				if step.want != "" {
+					want["a.png.webp"] = step.want
+				}
+				t.Logf("step %d", i)
+				wantContents(t, s, want)
+			}
+		})
+	}
+}
+
+// TestVariantFails: a storage that does not take the variant does not keep its picture
+// either, nor those before it.
+func TestVariantFails(t *testing.T) {
+	t.Parallel()
+	for name, open := range storages {
+		for n := 1; n <= 4; n++ {
+			t.Run(fmt.Sprintf("%s at %d", name, n), func(t *testing.T) {
+				t.Parallel()
+				s := open(t, at(n, storagedrivers.ErrNoSpace))
+				g := newGate(pictures(t, s))
+				_, failures := uploadPictures(t, g, file("a.png", picture(red)), file("b.png", picture(blue)))
+				wantFailure(t, failures, NoSpace, []string{"a.png", "b.png"}[(n-1)/2], "full")
+				wantContents(t, s, nil)
+			})
+		}
+	}
+}
+
+// TestVariantComesBack: where a storage can put back what was replaced, the variant comes
+// back as well.
+func TestVariantComesBack(t *testing.T) {
+	t.Parallel()
+	for paint, last := range map[color.NRGBA]int{blue: 8, unloved: 7} { // the last commit, of the variant of b.png
+		s := onLocal(t, at(last, storagedrivers.ErrNoSpace))
+		alias := pictures(t, s)
+		alias.Overwrite = true
+		g := newGate(alias)
+		if _, failures := uploadPictures(t, g, file("a.png", picture(red)), file("b.png", picture(red))); failures != nil {
+			t.Fatal(failures)
+		}
+		_, failures := uploadPictures(t, g, file("a.png", picture(paint)), file("b.png", picture(blue)))
+		wantFailure(t, failures, NoSpace, "b.png", "full")
+		wantContents(t, s, map[string]string{
+			"a.png": picture(red), "a.png.webp": webpOf(red), "b.png": picture(red), "b.png.webp": webpOf(red),
+		})
+	}
+}
+
+// TestVariantOvertaken replaces a picture, as another process would, while the variant of
+// another one for the same name is about to be stored.
+func TestVariantOvertaken(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"memory", "local"} {
+		for _, winner := range []color.NRGBA{blue, unloved} {
+			t.Run(name+" by "+webpOf(winner), func(t *testing.T) {
+				t.Parallel()
+				var elsewhere *Gate
+				var overtaken atomic.Bool
+				here, there := shared(t, name, func(op, key string) error {
+					if op != "put" && op != "commit" || !strings.HasSuffix(key, variant.Suffix) || overtaken.Swap(true) {
+						return nil
+					}
+					if _, failures := uploadPictures(t, elsewhere, file("a.png", picture(winner))); failures != nil {
+						t.Error(failures)
+					}
+					return nil
+				})
+				one, other := pictures(t, here), pictures(t, there)
+				one.Overwrite, other.Overwrite = true, true
+				elsewhere = newGate(other)
+				if _, failures := uploadPictures(t, newGate(one), file("a.png", picture(red))); failures != nil {
+					t.Fatal(failures)
+				}
+				want := map[string]string{"a.png": picture(winner)}
+				if winner != unloved {
+					want["a.png.webp"] = webpOf(winner)
+				}
+				wantContents(t, here, want)
+			})
+		}
+	}
+}
+
+// shared gives two storages in one place, like those of two processes.
+func shared(t testing.TB, kind string, fail func(op, key string) error) (here, there *storagedrivers.Storage) {
+	t.Helper()
+	var d storagedrivers.Driver
+	if kind == "memory" {
+		m := memory.New()
+		m.Fail = fail
+		d = m
+	} else {
+		d = &faulty{Driver: local.New(t.TempDir(), false, slog.New(slog.DiscardHandler)), fail: fail}
+	}
+	notYet := func() error { return nil }
+	there = storagedrivers.New("there", d, storagedrivers.Options{Close: notYet})
+	return closed(t, storagedrivers.New("here", d, storagedrivers.Options{})), closed(t, there)
+}
+
+// TestOverwritersAtOnce: of many who replace one picture at the same time one wins, with
+// its variant.
+func TestOverwritersAtOnce(t *testing.T) {
+	t.Parallel()
+	s := onLocal(t, nil)
+	alias := pictures(t, s)
+	alias.Overwrite = true
+	g := newGate(alias)
+	var group sync.WaitGroup
+	for i := range 24 {
+		group.Go(func() {
+			paint := color.NRGBA{byte(10 * i), byte(i), 200, 255}
+			if _, failures := uploadPictures(t, g, file("a.png", picture(paint))); failures != nil {
+				t.Error(failures)
+			}
+		})
+	}
+	group.Wait()
+	got := contents(t, s)
+	img, err := png.Decode(strings.NewReader(got["a.png"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	paint := color.NRGBAModel.Convert(img.At(0, 0)).(color.NRGBA)
+	if got["a.png.webp"] != webpOf(paint) {
+		t.Errorf("beside %v lies %q", paint, got["a.png.webp"])
+	}
+}
