@@ -15,3 +15,8 @@ func Compose(g *gif.GIF) {
 	for range animation(g).Frames {
 	}
 }
+
+// Weights are what decoding a picture and converting it are thought to take, in bytes.
+func Weights(info imaging.Info) (decoding, converting int64) {
+	return decodedMemory(info), convertedMemory(info)
+}

@@ -17,7 +17,8 @@ func decodedMemory(info imaging.Info) int64 {
 	case imaging.PNG:
 		return pixels * decodedPNG(info) / 2
 	case imaging.GIF:
-		return info.FramePixels
+		const palette = 8 << 10
+		return info.FramePixels + int64(info.Frames)*palette
 	default:
 		return 0
 	}
