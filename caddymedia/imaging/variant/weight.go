@@ -44,7 +44,7 @@ func decodedPNG(info imaging.Info) int64 {
 		sum = 16
 	}
 	if info.Interlaced {
-		sum += sum / 2 // the last pass has half of the pixels
+		sum *= 2 // each pass is an image of its own
 	}
 	return sum
 }
