@@ -111,7 +111,14 @@ func (a *Alias) filename(submitted, subFolder string, now time.Time) (string, er
 	if folder != "" {
 		name = folder + "/" + name
 	}
-	if storagedrivers.ValidKey(a.VariantKey(name)) != nil {
+	longest := name
+	if !a.Overwrite {
+		longest = naming.WithTime(name, now.Unix())
+	}
+	if a.Kind == Image {
+		longest += variant.Suffix
+	}
+	if storagedrivers.ValidKey(a.Key(longest)) != nil {
 		return "", failf(BadRequest, "the name and its sub folder are too long")
 	}
 	return name, nil

@@ -114,7 +114,7 @@ func (b *batch) store(ctx context.Context) ([]Item, error) {
 		stored[i] = Item{
 			FullPath: alias.URL(b.req.BaseURL, it.filename), Filename: it.filename, Size: it.size,
 		}
-		if it.variant != nil {
+		if it.hasVariant() {
 			stored[i].WebP = stored[i].FullPath + variant.Suffix
 		}
 		if b.gate.Variant != nil && alias.WebP != nil && it.isRaster() {

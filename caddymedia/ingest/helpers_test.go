@@ -166,6 +166,13 @@ func (st *faultyStaged) Commit(ctx context.Context, key string, opts storagedriv
 	return st.Staged.Commit(ctx, key, opts)
 }
 
+func (st *faultyStaged) Revert(ctx context.Context) error {
+	if err := st.driver.ask("revert", ""); err != nil {
+		return err
+	}
+	return st.Staged.Revert(ctx)
+}
+
 func (st *faultyStaged) Close() error {
 	return errors.Join(st.Staged.Close(), st.driver.ask("close", ""))
 }

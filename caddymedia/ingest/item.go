@@ -26,6 +26,8 @@ type item struct {
 	variant       storagedrivers.Staged // nil for none
 	variantSize   int64
 	variantPlaced storagedrivers.Info // zero until then
+
+	withoutVariant bool // it was taken away again
 }
 
 var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bufferSize) }}
@@ -144,7 +146,10 @@ func (it *item) move(ctx context.Context, to *storagedrivers.Storage) error {
 	}
 	err = it.drop()
 	it.storage, it.staged = to, staged
-	return err
+	if err != nil {
+		return storageFailure(err)
+	}
+	return nil
 }
 
 // drop forgets what was staged.

@@ -52,10 +52,13 @@ func (it *item) makeVariant(ctx context.Context, g *Gate, alias *Alias) error {
 	return err
 }
 
+// hasVariant tells whether a stored item has a variant beside it.
+func (it *item) hasVariant() bool { return it.variant != nil && !it.withoutVariant }
+
 // variantResult is what became of the variant of a stored item.
 func (it *item) variantResult() VariantResult {
 	switch {
-	case it.variant == nil:
+	case !it.hasVariant():
 		return VariantNone
 	case it.variantSize > it.size:
 		return VariantLarger
@@ -70,23 +73,30 @@ func (it *item) strip(ctx context.Context) error {
 	if err != nil {
 		return storageFailure(err)
 	}
-	size, err := copyBuffered(bare, it.picture.Stripped(it.staged), storageFailure)
-	if err != nil {
-		return errors.Join(err, bare.Close())
+	whole := it.staged
+	it.staged = bare
+	it.size, err = copyBuffered(bare, it.picture.Stripped(whole), storageFailure)
+	closeErr := whole.Close()
+	switch {
+	case err != nil:
+		return err
+	case closeErr != nil:
+		return storageFailure(closeErr)
 	}
-	err = it.staged.Close()
-	it.staged, it.size = bare, size
-	return err
+	return nil
 }
 
 // placeVariant commits the variant beside its picture. Whatever lies at its name belongs
 // to no picture any more.
-func (it *item) placeVariant(ctx context.Context, alias *Alias) (err error) {
+func (it *item) placeVariant(ctx context.Context, alias *Alias) error {
 	if it.variant == nil {
 		return nil
 	}
-	it.variantPlaced, err = it.variant.Commit(ctx, alias.VariantKey(it.filename), storagedrivers.PutOptions{
+	placed, err := it.variant.Commit(ctx, alias.VariantKey(it.filename), storagedrivers.PutOptions{
 		Mode: storagedrivers.Overwrite, CacheControl: alias.CacheControl,
 	})
+	if err == nil {
+		it.variantPlaced = placed
+	}
 	return err
 }

@@ -15,40 +15,39 @@ import (
 const revertTime = 30 * time.Second
 
 // place gives every item and its variant their names. When one fails the ones before it
-// are undone.
+// are undone. Names that may be replaced are locked all the while, or an item could be put
+// back over one that came after it.
 func (b *batch) place(ctx context.Context, alias *Alias) error {
-	err := b.placeAll(ctx, alias)
+	unlock, err := b.lockNames(ctx, alias)
+	if err != nil {
+		return storageFailure(err)
+	}
+	defer unlock()
+	err = b.placeAll(ctx, alias)
 	if err == nil {
 		err = b.settle(ctx, alias)
 	}
+	undone, cancel := context.WithTimeout(context.WithoutCancel(ctx), revertTime)
+	defer cancel()
 	if err != nil {
-		return append(asFailures(err), b.revert(ctx)...)
+		return append(asFailures(err), b.revert(undone, alias)...)
 	}
-	b.removeStale(ctx, alias)
+	b.removeStale(undone, alias)
 	return nil
 }
 
 // placeAll stores the variant after its picture, so that it never exists alone.
 func (b *batch) placeAll(ctx context.Context, alias *Alias) error {
 	for _, it := range b.items {
-		if err := it.placePair(ctx, alias, b.now); err != nil {
+		err := it.place(ctx, alias, b.now)
+		if err == nil {
+			err = it.placeVariant(ctx, alias)
+		}
+		if err != nil {
 			return it.storageFailed(err)
 		}
 	}
 	return nil
-}
-
-// placePair gives a picture and its variant their names with nobody in between.
-func (it *item) placePair(ctx context.Context, alias *Alias, now time.Time) error {
-	unlock, err := it.lock(ctx, alias)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	if err := it.place(ctx, alias, now); err != nil {
-		return err
-	}
-	return it.placeVariant(ctx, alias)
 }
 
 func (it *item) storageFailed(err error) *Failure {
@@ -79,15 +78,13 @@ func (it *item) place(ctx context.Context, alias *Alias, now time.Time) error {
 }
 
 // revert undoes what was placed, the last first. What cannot be put back is named.
-func (b *batch) revert(ctx context.Context) Failures {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), revertTime)
-	defer cancel()
+func (b *batch) revert(ctx context.Context, alias *Alias) Failures {
 	var failures Failures
 	for _, it := range slices.Backward(b.items) {
 		if it.placed.Key == "" {
 			continue
 		}
-		switch err := it.revert(ctx); {
+		switch err := it.revert(ctx, alias); {
 		case errors.Is(err, errors.ErrUnsupported):
 			failures = append(failures, &Failure{
 				Reason: StorageFailed, Filename: it.submitted,
@@ -103,11 +100,24 @@ func (b *batch) revert(ctx context.Context) Failures {
 	return failures
 }
 
-// revert undoes the item and its variant, the variant first: it never exists alone.
-func (it *item) revert(ctx context.Context) error {
-	var err error
-	if it.variantPlaced.Key != "" {
-		err = it.variant.Revert(ctx)
+// revert undoes the item and its variant. Whatever cannot be undone, no picture is left
+// beside the variant of another one.
+func (it *item) revert(ctx context.Context, alias *Alias) error {
+	if it.variantPlaced.Key == "" {
+		err := it.staged.Revert(ctx)
+		if errors.Is(err, errors.ErrUnsupported) && it.isRaster() {
+			return errors.Join(err, it.removeStale(ctx, alias)) // the one of the picture that it replaced
+		}
+		return err
 	}
-	return errors.Join(err, it.staged.Revert(ctx))
+	switch err := it.variant.Revert(ctx); {
+	case errors.Is(err, errors.ErrUnsupported): // it stays, and goes only if the picture does
+		if err := it.staged.Revert(ctx); err != nil {
+			return err
+		}
+		return removeOwn(ctx, alias.Storage, it.variantPlaced)
+	case err != nil:
+		return err
+	}
+	return it.staged.Revert(ctx)
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -21,7 +22,9 @@ func (b *batch) settle(ctx context.Context, alias *Alias) error {
 			continue
 		}
 		if err := b.gate.settle(ctx, alias, it); err != nil {
-			return it.storageFailed(err)
+			failure := contentFailure(err)
+			failure.Filename = it.submitted
+			return failure
 		}
 	}
 	return nil
@@ -32,14 +35,9 @@ func (b *batch) settle(ctx context.Context, alias *Alias) error {
 const rounds = 5
 
 func (g *Gate) settle(ctx context.Context, alias *Alias, it *item) error {
-	unlock, err := it.lock(ctx, alias)
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	picture, mine := it.placed, it.variantPlaced
 	for range rounds {
-		now, err := stat(ctx, alias.Storage, it.placed.Key)
+		now, err := stat(ctx, alias.Storage, picture.Key)
 		if err != nil || now.Same(picture) {
 			return err
 		}
@@ -47,22 +45,28 @@ func (g *Gate) settle(ctx context.Context, alias *Alias, it *item) error {
 		if err != nil || !beside.Same(mine) {
 			return err // somebody else's, who sees to it
 		}
-		picture = now
-		if mine, err = g.remake(ctx, alias, it.filename); err != nil {
-			g.Log.Warn("a picture that was replaced twice at a time has no variant",
-				"alias", alias.Name, "filename", it.filename, "error", err)
+		if now.Key == "" {
+			break // deleted meanwhile
+		}
+		made, err := g.remake(ctx, alias, it.filename)
+		if errors.Is(err, variant.ErrNone) {
 			break
 		}
+		if err != nil {
+			return err
+		}
+		picture, mine = now, made
 	}
-	return remove(ctx, alias.Storage, it.variantPlaced.Key)
+	it.withoutVariant = true
+	return removeOwn(ctx, alias.Storage, mine)
 }
 
-// removeStale removes the variants of pictures that were replaced by ones without. There
-// is no way back from it, so it comes last, and what fails only leaves a variant that
-// negotiation passes over.
+// removeStale removes what lies beside the pictures of this request that have no variant:
+// that of an earlier picture of the name. There is no way back from it, so it comes last,
+// and what fails only leaves a variant that negotiation passes over.
 func (b *batch) removeStale(ctx context.Context, alias *Alias) {
 	for _, it := range b.items {
-		if !alias.Overwrite || it.variant != nil || !it.isRaster() {
+		if it.variant != nil || !it.isRaster() || !alias.Overwrite && alias.WebP == nil {
 			continue
 		}
 		if err := it.removeStale(ctx, alias); err != nil {
@@ -73,16 +77,20 @@ func (b *batch) removeStale(ctx context.Context, alias *Alias) {
 }
 
 func (it *item) removeStale(ctx context.Context, alias *Alias) error {
-	unlock, err := it.lock(ctx, alias)
-	if err != nil {
-		return err
-	}
-	defer unlock()
 	now, err := stat(ctx, alias.Storage, it.placed.Key)
 	if err != nil || !now.Same(it.placed) {
 		return err // replaced already by somebody who sees to it
 	}
 	return remove(ctx, alias.Storage, alias.VariantKey(it.filename))
+}
+
+// removeOwn removes an object unless somebody has replaced it.
+func removeOwn(ctx context.Context, s *storagedrivers.Storage, own storagedrivers.Info) error {
+	now, err := stat(ctx, s, own.Key)
+	if err != nil || !now.Same(own) {
+		return err
+	}
+	return remove(ctx, s, own.Key)
 }
 
 // stat is Storage.Stat with the zero Info for what is not there.

@@ -104,6 +104,12 @@ type place struct {
 }
 
 func (p *place) wait(ctx context.Context, s *semaphore.Weighted, n int64) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	if s.TryAcquire(n) { // also when the time for waiting is over
+		return nil
+	}
 	ctx, cancel := context.WithDeadlineCause(ctx, p.until, ErrBusy)
 	defer cancel()
 	if s.Acquire(ctx, n) != nil {

@@ -18,7 +18,7 @@ func decodedMemory(info imaging.Info) int64 {
 		return pixels * decodedPNG(info) / 2
 	case imaging.GIF:
 		const palette = 8 << 10
-		return info.FramePixels + int64(info.Frames)*palette
+		return info.FramePixels + pixels + int64(info.Frames)*palette // a frame that is interlaced is copied
 	default:
 		return 0
 	}

@@ -1,0 +1,109 @@
+package ingest
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// TestStaysReplaced: where a storage cannot put back what was replaced, a picture that
+// stays is not left beside the variant of the one before.
+func TestStaysReplaced(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, func(op, key string) error {
+		if op == "put" && strings.HasPrefix(key, "z.png") {
+			return storagedrivers.ErrNoSpace
+		}
+		return nil
+	})
+	alias := pictures(t, s)
+	alias.Overwrite = true
+	g := newGate(alias)
+	if _, failures := uploadPictures(t, g, file("a.png", picture(red)), file("b.png", picture(red))); failures != nil {
+		t.Fatal(failures)
+	}
+	_, failures := uploadPictures(t, g,
+		file("a.png", picture(unloved)), file("b.png", picture(blue)), file("c.png", picture(blue)), file("z.png", picture(red)))
+	wantFailure(t, failures, NoSpace, "z.png", "full")
+	if len(failures) != 3 || !strings.Contains(failures[1].Message, "stays replaced") {
+		t.Errorf("%v", failures)
+	}
+	wantContents(t, s, map[string]string{
+		"a.png": picture(unloved), "b.png": picture(blue), "b.png.webp": webpOf(blue),
+	})
+}
+
+// TestTwoFail: of two uploads that replace one picture and both fail, neither puts
+// something of the other back.
+func TestTwoFail(t *testing.T) {
+	t.Parallel()
+	var g *Gate
+	var second sync.WaitGroup
+	var variants atomic.Int32
+	s := onLocal(t, func(op, key string) error {
+		if op == "commit" && key == "z.png" {
+			second.Go(func() {
+				if _, failures := uploadPictures(t, g, file("a.png", picture(blue))); failures == nil {
+					t.Error("the second upload does not fail")
+				}
+			})
+			return storagedrivers.ErrNoSpace
+		}
+		if op == "commit" && key == "a.png.webp" && variants.Add(1) == 3 {
+			return storagedrivers.ErrNoSpace
+		}
+		return nil
+	})
+	alias := pictures(t, s)
+	alias.Overwrite = true
+	g = newGate(alias)
+	if _, failures := uploadPictures(t, g, file("a.png", picture(red))); failures != nil {
+		t.Fatal(failures)
+	}
+	if _, failures := uploadPictures(t, g, file("a.png", picture(green)), file("z.png", picture(red))); failures == nil {
+		t.Error("the first upload does not fail")
+	}
+	second.Wait()
+	wantContents(t, s, map[string]string{"a.png": picture(red), "a.png.webp": webpOf(red)})
+}
+
+// TestVariantStays: a picture whose variant cannot be taken back stays with it.
+func TestVariantStays(t *testing.T) {
+	t.Parallel()
+	var reverts atomic.Int32
+	s := onLocal(t, func(op, key string) error {
+		if op == "commit" && key == "z.png" {
+			return storagedrivers.ErrNoSpace
+		}
+		if op == "revert" && reverts.Add(1) == 1 { // of the variant, which comes first
+			return errors.New(secret)
+		}
+		return nil
+	})
+	alias := pictures(t, s)
+	alias.Overwrite = true
+	g := newGate(alias)
+	if _, failures := uploadPictures(t, g, file("a.png", picture(red))); failures != nil {
+		t.Fatal(failures)
+	}
+	_, failures := uploadPictures(t, g, file("a.png", picture(green)), file("z.png", picture(red)))
+	if len(failures) != 2 || !strings.Contains(failures[1].Message, "may stay stored") {
+		t.Errorf("%v", failures)
+	}
+	wantContents(t, s, map[string]string{"a.png": picture(green), "a.png.webp": webpOf(green)})
+}
+
+// TestNameThatIsTooLongLater is refused the first time already, not only when its time
+// does not fit behind it.
+func TestNameThatIsTooLongLater(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, nil)
+	alias := newAlias(t, DefaultAlias, s)
+	alias.Prefix = strings.TrimSuffix(strings.Repeat(strings.Repeat("p", 200)+"/", 5), "/")
+	_, failures := upload(t, newGate(alias), file("abcdefghi.txt", "text"))
+	wantFailure(t, failures, BadRequest, "abcdefghi.txt", "too long")
+}
