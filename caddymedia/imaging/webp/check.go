@@ -155,6 +155,19 @@ func stopped(ctx context.Context) error {
 	return fmt.Errorf("encoding as WebP: %w: %w", err, cause)
 }
 
+// Detailed photographs of so many pixels need more than the 512 KiB that a file has for
+// their modes.
+const (
+	largePixels = 28_000_000
+	largeFine   = 21_000_000 // above fineQuality
+	fineQuality = 85
+)
+
+// manyModes tells whether the modes of a lossy picture may not fit into its file.
+func manyModes(pixels, quality int) bool {
+	return pixels >= largePixels || pixels >= largeFine && quality > fineQuality
+}
+
 // cost is what an encoder takes, in tenths of a byte of memory.
 type cost struct {
 	pixel int64 // for each pixel

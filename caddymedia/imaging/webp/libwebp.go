@@ -118,14 +118,8 @@ func shapeOf(img *image.NRGBA) C.cm_shape {
 func first(samples []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.SliceData(samples)) }
 
 // The modes of a file have 512 KiB. Where they need more, libwebp encodes the whole picture
-// again and again until they fit. From as many pixels on as may do that, it is told to be
-// sparing at once, which takes a third of the time and costs 0.25 dB.
-const (
-	largePixels  = 28_000_000
-	largeFine    = 21_000_000 // above fineQuality
-	fineQuality  = 85
-	sparingModes = 60
-)
+// again and again until they fit. Where that may happen it is told to be sparing at once, which takes a third of the time and costs 0.25 dB.
+const sparingModes = 60
 
 // settings are what libwebp is told. Its quality says, where nothing is lost, how hard it
 // tries; at 100 it would take 30 times as long for 4 % less.
@@ -149,8 +143,8 @@ func settings(shape C.cm_shape, opts Options) C.cm_options {
 	default:
 		s.method = 4
 	}
-	pixels := int64(shape.width) * int64(shape.height)
-	if pixels >= largePixels || pixels >= largeFine && opts.Quality > fineQuality {
+	pixels := int(shape.width) * int(shape.height)
+	if manyModes(pixels, opts.Quality) {
 		s.partition_limit = sparingModes
 	}
 	return s

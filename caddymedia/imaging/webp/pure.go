@@ -60,15 +60,9 @@ func opaque(planes *image.YCbCr) *image.RGBA {
 }
 
 // The modes of a file have 512 KiB. Where they need more, the library writes a file that is
-// broken, and has no setting against it. Below safePixels they cannot need more. From as
-// many pixels on as may well do that, a picture is encoded with the few modes of Fast; in
-// between it is tried. Those of Fast fit up to some 100 million pixels.
-const (
-	safePixels  = 4_000_000
-	largePixels = 28_000_000
-	largeFine   = 21_000_000 // above fineQuality
-	fineQuality = 85
-)
+// broken, and has no setting against it. Below safePixels they cannot need more. Where
+// they may well, a picture is encoded with the few modes of Fast; in between it is tried. Those of Fast fit up to some 100 million pixels.
+const safePixels = 4_000_000
 
 // encodeWhole encodes a picture so that its modes fit.
 func encodeWhole(ctx context.Context, img image.Image, opts Options) ([]byte, error) {
@@ -77,7 +71,7 @@ func encodeWhole(ctx context.Context, img image.Image, opts Options) ([]byte, er
 	if opts.Lossless || pixels < safePixels {
 		return encode(ctx, img, opts)
 	}
-	if pixels >= largePixels || pixels >= largeFine && opts.Quality > fineQuality {
+	if manyModes(pixels, opts.Quality) {
 		opts.Effort = Fast
 	}
 	file, err := encode(ctx, img, opts)
