@@ -46,7 +46,6 @@ type pngChunks struct {
 	header, palette, data bool
 	grey                  bool
 	exif, iccp            bool
-	profiles              int
 	firstData             int    // the place before the first IDAT
 	late                  []byte // a chunk to go there
 }
@@ -62,7 +61,7 @@ func (c *pngChunks) next(s *source) (done bool, err error) {
 	if size > 1<<31-1 {
 		return false, errPNG
 	}
-	if isCritical(kind) && !isKnown(kind) { // W3C PNG 5.4: who does not know it cannot show the picture
+	if _, known := keptChunks[string(kind[:])]; isCritical(kind) && !known { // W3C PNG 5.4: who does not know it cannot show the picture
 		return false, png.UnsupportedError("critical chunk")
 	}
 	kept, err := c.look(s, kind, size)
@@ -100,14 +99,6 @@ func (c *pngChunks) finish(end int64) {
 
 // isCritical tells whether no decoder can do without the chunk: its first letter is upper case (W3C PNG 5.4).
 func isCritical(kind [4]byte) bool { return kind[0]&0x20 == 0 }
-
-func isKnown(kind [4]byte) bool {
-	switch string(kind[:]) {
-	case "IHDR", "PLTE", "IDAT", "IEND":
-		return true
-	}
-	return false
-}
 
 // holdsPixels tells whether the chunk is a part of the compressed pixels, whose size the picture decides.
 func holdsPixels(kind [4]byte) bool { return string(kind[:]) == "IDAT" || string(kind[:]) == "fdAT" }

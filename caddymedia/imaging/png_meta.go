@@ -50,9 +50,11 @@ func (c *pngChunks) look(s *source, kind [4]byte, size int64) (kept bool, err er
 // keeps tells whether the picture needs a chunk: the first profile only, and frames only of an animation.
 func (c *pngChunks) keeps(kind string, size int64) bool {
 	if kind == "iCCP" {
-		c.profiles++
+		first := !c.iccp
+		c.iccp = true
+		return first
 	}
-	if c.profiles > 1 && kind == "iCCP" || !c.info.Animated && (kind == "fcTL" || kind == "fdAT") {
+	if !c.info.Animated && (kind == "fcTL" || kind == "fdAT") {
 		return false
 	}
 	most, listed := keptChunks[kind]
@@ -109,7 +111,6 @@ func (c *pngChunks) profile(s *source, kind [4]byte, size int64) error {
 	if c.iccp || c.palette || c.data {
 		return nil
 	}
-	c.iccp = true
 	data, err := content(s, kind, size)
 	if err != nil {
 		return err
