@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/imaging/imagingtest"
 )
 
 // decode decodes every frame.
@@ -48,7 +49,7 @@ var traces = []string{
 func TestCorpusStripped(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"valid", "color", "orientation", "anim"} {
-		for _, path := range corpus(t, folder) {
+		for _, path := range imagingtest.Files(t, folder) {
 			t.Run(folder+"/"+filepath.Base(path), func(t *testing.T) {
 				t.Parallel()
 				data, ext := readCorpus(t, path)
@@ -97,7 +98,7 @@ func lookForTraces(t *testing.T, stripped []byte, o imaging.Orientation) {
 
 func TestCorpusOrientations(t *testing.T) {
 	t.Parallel()
-	for _, path := range corpus(t, "orientation") {
+	for _, path := range imagingtest.Files(t, "orientation") {
 		data, ext := readCorpus(t, path)
 		info, stripped := strip(t, data, ext)
 		name := filepath.Base(path)
@@ -119,7 +120,7 @@ func TestCorpusOrientations(t *testing.T) {
 
 func TestCorpusProfiles(t *testing.T) {
 	t.Parallel()
-	for _, path := range corpus(t, "color") {
+	for _, path := range imagingtest.Files(t, "color") {
 		data, ext := readCorpus(t, path)
 		info, _ := strip(t, data, ext)
 		if got, want := info.Profile != nil, !strings.Contains(path, "cmyk"); got != want {

@@ -10,23 +10,8 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/imaging/imagingtest"
 )
-
-// corpus returns the files of one folder of the test corpus that MEDIA_TEST_CORPUS names. Without it the test is
-// skipped, or fails where MEDIA_TEST_MUST_RUN says that no test may be skipped.
-func corpus(t testing.TB, folder string) []string {
-	t.Helper()
-	root := os.Getenv("MEDIA_TEST_CORPUS")
-	files, err := filepath.Glob(filepath.Join(root, folder, "*.*"))
-	if root != "" && err == nil && len(files) > 0 {
-		return files
-	}
-	if os.Getenv("MEDIA_TEST_MUST_RUN") != "" {
-		t.Fatalf("MEDIA_TEST_CORPUS=%q has no folder %s", root, folder)
-	}
-	t.Skip("MEDIA_TEST_CORPUS names no test corpus")
-	return nil
-}
 
 func readCorpus(t testing.TB, path string) (data []byte, ext string) {
 	t.Helper()
@@ -40,7 +25,7 @@ func readCorpus(t testing.TB, path string) (data []byte, ext string) {
 func TestCorpusPasses(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"valid", "color", "orientation", "anim", "svg-good"} {
-		for _, path := range corpus(t, folder) {
+		for _, path := range imagingtest.Files(t, folder) {
 			t.Run(folder+"/"+filepath.Base(path), func(t *testing.T) {
 				t.Parallel()
 				data, ext := readCorpus(t, path)
@@ -63,7 +48,7 @@ func TestCorpusPasses(t *testing.T) {
 func TestCorpusTruncatedIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"valid", "color", "anim"} {
-		for _, path := range corpus(t, folder) {
+		for _, path := range imagingtest.Files(t, folder) {
 			data, ext := readCorpus(t, path)
 			for _, n := range []int{len(data) / 10, len(data) / 2, len(data) * 99 / 100, len(data) - 2, len(data) - 1} {
 				if _, err := check(data[:n], ext, imaging.Options{}); verdictOf(err) != refused {
@@ -76,7 +61,7 @@ func TestCorpusTruncatedIsRefused(t *testing.T) {
 
 // No parallel test: it reads the memory counters of the process.
 func TestCorpusBombs(t *testing.T) {
-	for _, path := range corpus(t, "bombs") {
+	for _, path := range imagingtest.Files(t, "bombs") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			data, ext := readCorpus(t, path)
 			var before, after runtime.MemStats

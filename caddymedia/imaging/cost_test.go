@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/imaging/imagingtest"
 )
 
 // cost is what a bomb may cost in all: the check, and the full decode of what passes.
@@ -39,7 +40,7 @@ func answer(data []byte, ext string) (imaging.Info, error) {
 
 // No parallel test: it reads the counters of the process.
 func TestCorpusBombsAreCheap(t *testing.T) {
-	for _, path := range corpus(t, "bombs") {
+	for _, path := range imagingtest.Files(t, "bombs") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			data, ext := readCorpus(t, path)
 			var before, after runtime.MemStats

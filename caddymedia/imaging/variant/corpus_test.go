@@ -17,6 +17,7 @@ import (
 	decoder "github.com/deepteams/webp"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
@@ -87,20 +88,10 @@ func reference(t testing.TB, file []byte, info imaging.Info) image.Image {
 	return turned(img, int(info.Orientation))
 }
 
-// corpus gives the folder of pictures to try, and skips the test where there is none.
-func corpus(t testing.TB) string {
-	t.Helper()
-	folder := os.Getenv("MEDIA_TEST_CORPUS")
-	if folder == "" {
-		t.Skip("MEDIA_TEST_CORPUS names no folder of pictures")
-	}
-	return folder
-}
-
 // TestCorpus makes the variant of every picture and compares what is seen.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
-	root := os.DirFS(corpus(t))
+	root := os.DirFS(imagingtest.Corpus(t))
 	for _, folder := range []string{"valid", "color", "orientation"} {
 		err := fs.WalkDir(root, folder, func(name string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {

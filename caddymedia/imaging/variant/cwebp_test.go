@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
@@ -38,7 +39,7 @@ func cwebp(t testing.TB, name string) []byte {
 // picture: ours may be at most 3 % larger and 0.5 dB worse.
 func TestBesideCwebp(t *testing.T) {
 	t.Parallel()
-	root := corpus(t)
+	root := imagingtest.Corpus(t)
 	encoder, err := webp.New()
 	if err != nil {
 		t.Fatal(err)

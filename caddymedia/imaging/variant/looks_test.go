@@ -15,6 +15,7 @@ import (
 
 	"github.com/deepteams/webp/animation"
 
+	"github.com/caddymedia/media/caddymedia/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 )
 
@@ -144,7 +145,7 @@ func play(t *testing.T, a *animation.Animation, want *recorder, least float64) {
 // its colour profile is.
 func TestNoMetadata(t *testing.T) {
 	t.Parallel()
-	root := os.DirFS(corpus(t))
+	root := os.DirFS(imagingtest.Corpus(t))
 	names, err := fs.Glob(root, "orientation/*")
 	if err != nil || len(names) == 0 {
 		t.Fatalf("%d files (%v)", len(names), err)

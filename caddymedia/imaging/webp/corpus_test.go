@@ -12,24 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
-
-// corpusFiles are the files of one folder of the test corpus that MEDIA_TEST_CORPUS names.
-// Without it the test is skipped, or fails where MEDIA_TEST_MUST_RUN says so.
-func corpusFiles(t testing.TB, folder string) []string {
-	t.Helper()
-	root := os.Getenv("MEDIA_TEST_CORPUS")
-	files, err := filepath.Glob(filepath.Join(root, folder, "*.*"))
-	if root != "" && err == nil && len(files) > 0 {
-		return files
-	}
-	if os.Getenv("MEDIA_TEST_MUST_RUN") != "" {
-		t.Fatalf("MEDIA_TEST_CORPUS=%q has no folder %s", root, folder)
-	}
-	t.Skip("MEDIA_TEST_CORPUS names no test corpus")
-	return nil
-}
 
 // readPicture decodes a file: 4:2:0 planes as they are, all else as pixels.
 func readPicture(t testing.TB, path string) image.Image {
@@ -66,7 +51,7 @@ func readPicture(t testing.TB, path string) image.Image {
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"valid", "color"} {
-		for _, path := range corpusFiles(t, folder) {
+		for _, path := range imagingtest.Files(t, folder) {
 			t.Run(folder+"/"+filepath.Base(path), func(t *testing.T) {
 				t.Parallel()
 				switch img := readPicture(t, path).(type) {
@@ -101,7 +86,7 @@ func corpusLossy(t *testing.T, img *image.NRGBA) {
 
 func TestCorpusAnimations(t *testing.T) {
 	t.Parallel()
-	for _, path := range corpusFiles(t, "anim") {
+	for _, path := range imagingtest.Files(t, "anim") {
 		if filepath.Ext(path) != ".gif" {
 			continue
 		}
