@@ -24,8 +24,7 @@ type item struct {
 
 	picture       imaging.Info          // zero for what is none
 	variant       storagedrivers.Staged // nil for none
-	variantSize   int64
-	variantPlaced storagedrivers.Info // zero until then
+	variantPlaced storagedrivers.Info   // zero until then
 
 	withoutVariant bool // it was taken away again
 }

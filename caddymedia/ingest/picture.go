@@ -45,7 +45,6 @@ func (it *item) makeVariant(ctx context.Context, g *Gate, alias *Alias) error {
 	if err != nil {
 		return err
 	}
-	it.variantSize = int64(len(file))
 	if it.variant, err = it.storage.Stage(ctx); err == nil {
 		_, err = it.variant.Write(file)
 	}
@@ -60,7 +59,7 @@ func (it *item) variantResult() VariantResult {
 	switch {
 	case !it.hasVariant():
 		return VariantNone
-	case it.variantSize > it.size:
+	case it.variantPlaced.Size > it.size:
 		return VariantLarger
 	default:
 		return VariantMade

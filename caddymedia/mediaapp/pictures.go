@@ -11,9 +11,9 @@ import (
 // pictures gives the maker of variants. It is the same before and after a reload that
 // does not change its limits: what is being worked on counts.
 func (a *App) pictures() (*variant.Maker, error) {
-	limits := a.Limits.pictures()
-	maker, done, err := pooled("pictures", fmt.Sprint(limits, a.wantsWebP()), func() (*variant.Maker, error) {
-		if !a.wantsWebP() {
+	limits, wanted := a.Limits.pictures(), a.wantsWebP()
+	maker, done, err := pooled("pictures", fmt.Sprint(limits, wanted), func() (*variant.Maker, error) {
+		if !wanted {
 			return variant.NewMaker(nil, limits), nil
 		}
 		encoder, err := webp.New()
