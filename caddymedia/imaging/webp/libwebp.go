@@ -118,7 +118,8 @@ func shapeOf(img *image.NRGBA) C.cm_shape {
 func first(samples []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.SliceData(samples)) }
 
 // The modes of a file have 512 KiB. Where they need more, libwebp encodes the whole picture
-// again and again until they fit. Where that may happen it is told to be sparing at once, which takes a third of the time and costs 0.25 dB.
+// again and again until they fit. Where that may happen it is told to be sparing at once,
+// which takes a third of the time and costs 0.25 dB.
 const sparingModes = 60
 
 // settings are what libwebp is told. Its quality says, where nothing is lost, how hard it

@@ -61,7 +61,8 @@ func opaque(planes *image.YCbCr) *image.RGBA {
 
 // The modes of a file have 512 KiB. Where they need more, the library writes a file that is
 // broken, and has no setting against it. Below safePixels they cannot need more. Where
-// they may well, a picture is encoded with the few modes of Fast; in between it is tried. Those of Fast fit up to some 100 million pixels.
+// they may well, a picture is encoded with the few modes of Fast; in between it is tried.
+// Those of Fast fit up to some 100 million pixels.
 const safePixels = 4_000_000
 
 // encodeWhole encodes a picture so that its modes fit.
