@@ -57,10 +57,12 @@ type Driver interface {
 	List(ctx context.Context, opts ListOptions) (Page, error)
 
 	// Check connects, authenticates and finds the root, making it where that is
-	// possible. It does not write an object.
+	// possible. The first time it may find out by experiment what the place guarantees;
+	// it leaves no object behind, and a place that may only be read passes.
 	Check(ctx context.Context) error
 
-	// Features tells what the driver can guarantee. It does no I/O.
+	// Features tells what the driver can guarantee. It does no I/O: where only an
+	// experiment tells, it is the least until the first Check or Put.
 	Features() Features
 
 	// Close releases connections and handles. No other method is running or follows.
@@ -97,6 +99,27 @@ type Staged interface {
 	Close() error
 }
 
+// A Presigner is a [Driver] whose place serves objects by itself to whoever has a signed
+// address.
+type Presigner interface {
+	// Presign gives an address under which GET and HEAD answer with the object under
+	// key, as the media type of opts, until opts.Lifetime is over. It need not look
+	// whether there is one. [errors.ErrUnsupported] is a place whose credentials cannot
+	// sign.
+	Presign(ctx context.Context, key string, opts PresignOptions) (string, error)
+}
+
+// PresignOptions go with an address that is signed.
+type PresignOptions struct {
+	// Lifetime of the address, at most seven days.
+	Lifetime time.Duration
+	// ContentType and CacheControl are the headers of the answer. Empty: as stored.
+	ContentType  string
+	CacheControl string
+	// Disposition is the Content-Disposition header of the answer. Empty: none.
+	Disposition string
+}
+
 // Mode says what [Driver.Put] does where the key is taken.
 type Mode int
 
@@ -122,7 +145,7 @@ type PutOptions struct {
 }
 
 // Info describes an object. Of one generation every method of a driver gives the same
-// ETag, and all but List the same ModTime where the ETag is empty.
+// ETag, and all but List the same ModTime.
 type Info struct {
 	// Key is the object's name in its storage.
 	Key string
@@ -130,8 +153,8 @@ type Info struct {
 	Size int64
 	// ModTime is when the object was stored, to the precision of the place.
 	ModTime time.Time
-	// ETag is a strong entity tag with its quotes (RFC 9110 section 8.8.3): two
-	// generations of one key never share it. Empty where the place has none.
+	// ETag is a strong entity tag with its quotes (RFC 9110 section 8.8.3): generations of
+	// one key that differ in a byte never share it. Empty where the place has none.
 	ETag string
 	// ContentType is the media type by the extension of the key.
 	ContentType string
@@ -140,10 +163,7 @@ type Info struct {
 // Same tells whether two Infos of one key are of one generation, as far as the place
 // lets it be known.
 func (i Info) Same(other Info) bool {
-	if i.Size != other.Size || i.ETag != other.ETag {
-		return false
-	}
-	return i.ETag != "" || i.ModTime.Equal(other.ModTime)
+	return i.Size == other.Size && i.ETag == other.ETag && i.ModTime.Equal(other.ModTime)
 }
 
 // Range is a part of an object. The zero value is all of it.
@@ -245,4 +265,6 @@ type Module interface {
 	// NewDriver makes the driver without touching the place: a host that is down is a
 	// failing check, not a failed start.
 	NewDriver(log *slog.Logger) (Driver, error)
+	// Timeout is how long the place may keep silent. 0 is 30 s.
+	Timeout() time.Duration
 }

@@ -119,6 +119,7 @@ type place struct {
 func (h Harness) place(t *testing.T, prefix string) *place {
 	t.Helper()
 	p := &place{t: t, harness: h, prefix: prefix, driver: behind(h.New(t), prefix)}
+	succeeds(t, p.driver.Check(t.Context()), "the first check") // the features are known from here on
 	p.storage = storagedrivers.New("test", p.driver, storagedrivers.Options{})
 	t.Cleanup(func() { closed(t, p.storage) })
 	return p
@@ -130,7 +131,9 @@ func (p *place) another(t *testing.T) *storagedrivers.Storage {
 	if p.harness.Another == nil {
 		return nil
 	}
-	s := storagedrivers.New("another", behind(p.harness.Another(p.t), p.prefix), storagedrivers.Options{})
+	driver := behind(p.harness.Another(p.t), p.prefix)
+	succeeds(t, driver.Check(t.Context()), "the first check")
+	s := storagedrivers.New("another", driver, storagedrivers.Options{})
 	t.Cleanup(func() { closed(t, s) })
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
@@ -64,6 +65,9 @@ func (l *Local) PoolKey() string { return fmt.Sprintf("local %q sync=%t", l.root
 func (l *Local) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) {
 	return New(l.root, l.synced(), log), nil
 }
+
+// Timeout is the default one.
+func (*Local) Timeout() time.Duration { return 0 }
 
 func (l *Local) synced() bool { return l.Sync == nil || *l.Sync }
 

@@ -1,0 +1,154 @@
+// Package servers starts real storage servers for tests, each on a free port of the
+// loopback interface with an empty place of its own. A test whose server is not installed
+// is skipped, or fails where MEDIA_TEST_MUST_RUN is set.
+package servers
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// mustRun makes a missing server a failure.
+const mustRun = "MEDIA_TEST_MUST_RUN"
+
+// Program gives the path of a program that a test needs.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path
+	}
+	for _, folder := range []string{"/usr/sbin", "/sbin", "/usr/local/sbin"} { // often not in PATH
+		if stat, err := os.Stat(folder + "/" + name); err == nil && stat.Mode().IsRegular() {
+			return folder + "/" + name
+		}
+	}
+	if os.Getenv(mustRun) != "" {
+		t.Fatalf("%s is not installed, but all tests must run", name)
+	}
+	t.Skipf("%s is not installed", name)
+	return ""
+}
+
+// Process is a server that runs, and may be stopped and started again on its port.
+type Process struct {
+	// Address is host and port.
+	Address string
+
+	t       testing.TB
+	command func() *exec.Cmd
+	cmd     *exec.Cmd
+	ended   chan struct{}
+}
+
+// Start starts a server that ends with the test and waits until address answers. command
+// is called for each start.
+func Start(t testing.TB, address string, command func() *exec.Cmd) *Process {
+	t.Helper()
+	p := &Process{Address: address, t: t, command: command}
+	t.Cleanup(p.Stop)
+	p.Start()
+	return p
+}
+
+// Start starts a server that was stopped.
+func (p *Process) Start() {
+	p.t.Helper()
+	cmd := p.command()
+	if cmd.Stdout == nil {
+		cmd.Stdout = p.t.Output()
+	}
+	if cmd.Stderr == nil {
+		cmd.Stderr = p.t.Output()
+	}
+	// A child of the server must not keep the test waiting for the end of its output.
+	cmd.WaitDelay = time.Second
+	if err := cmd.Start(); err != nil {
+		p.t.Fatalf("starting %s: %v", cmd.Path, err)
+	}
+	p.cmd, p.ended = cmd, make(chan struct{})
+	go func(ended chan struct{}) {
+		defer close(ended)
+		_ = cmd.Wait()
+	}(p.ended)
+	p.answers()
+}
+
+// answers waits until the port does.
+func (p *Process) answers() {
+	p.t.Helper()
+	var err error
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		select {
+		case <-p.ended:
+			p.t.Fatalf("%s ended: %v", p.cmd.Path, p.cmd.ProcessState)
+		default:
+		}
+		var conn net.Conn
+		if conn, err = net.Dial("tcp", p.Address); err == nil {
+			conn.Close()
+			return
+		}
+	}
+	p.t.Fatalf("%s does not answer: %v", p.cmd.Path, err)
+}
+
+// Stop kills the server as a power cut would, and waits for it.
+func (p *Process) Stop() {
+	if p.cmd == nil {
+		return
+	}
+	_ = p.cmd.Process.Kill() // it may have ended by itself
+	<-p.ended
+	p.cmd = nil
+}
+
+// FreeAddress gives a loopback address on which nobody listens.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(FreePort(t)))
+}
+
+// FreePort gives a port on which nobody listens.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// Folder makes a folder that server processes of any user may enter; it goes with the
+// test.
+func Folder(t testing.TB) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "media-server-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(folder); err != nil {
+			t.Errorf("cleaning up: %v", err)
+		}
+	})
+	if err := os.Chmod(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// writeFile writes a file of a server's configuration.
+func writeFile(t testing.TB, path, format string, args ...any) string {
+	t.Helper()
+	if err := os.WriteFile(path, fmt.Appendf(nil, format, args...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

@@ -1,0 +1,87 @@
+// Package network opens connections to storage hosts that cannot keep anyone waiting for
+// ever, and tells which errors mean that a host cannot be reached.
+package network
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+)
+
+// DefaultTimeout is how long a host may keep silent where the configuration does not say.
+const DefaultTimeout = 30 * time.Second
+
+// maxDial bounds getting a connection, however patient the configuration is otherwise.
+const maxDial = 10 * time.Second
+
+// Dialer opens connections. The zero value is usable.
+type Dialer struct {
+	// Timeout is how long a connection may move no byte in either direction while
+	// somebody waits for it; then whoever waits gets os.ErrDeadlineExceeded. 0 is
+	// DefaultTimeout.
+	Timeout time.Duration
+}
+
+// DialContext opens a connection; it is what http.Transport and others want.
+func (d Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	timeout := d.Timeout
+	if timeout <= 0 {
+		timeout = DefaultTimeout
+	}
+	dialer := net.Dialer{Timeout: min(timeout, maxDial), KeepAlive: 15 * time.Second}
+	raw, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &conn{Conn: raw, timeout: timeout}, nil
+}
+
+// conn is a connection whose deadline moves on with every read and write. Both share it:
+// who waits for the answer to a large upload is patient as long as that makes progress.
+type conn struct {
+	net.Conn
+	timeout time.Duration
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	if err := c.extend(); err != nil {
+		return 0, err
+	}
+	return c.Conn.Read(b)
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	if err := c.extend(); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *conn) extend() error {
+	return c.SetDeadline(time.Now().Add(c.timeout)) //nolint:forbidigo // the operating system's clock counts
+}
+
+// CloseWrite tells the other side that nothing more follows, and keeps reading.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Close()
+}
+
+// Transport gives the HTTP transport of an object store. It speaks HTTP/1.1, so that a
+// connection that is stuck holds up one request, and keeps the proxies of the environment
+// (HTTPS_PROXY and the like).
+func Transport(timeout time.Duration) *http.Transport {
+	return &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         Dialer{Timeout: timeout}.DialContext,
+		TLSHandshakeTimeout: maxDial,
+		MaxIdleConns:        128,
+		MaxIdleConnsPerHost: 64,
+		WriteBufferSize:     64 << 10,
+		ReadBufferSize:      64 << 10,
+		DisableCompression:  true, // an object is its bytes
+	}
+}
