@@ -86,6 +86,15 @@ func open(t *testing.T, d storagedrivers.Driver, opts storagedrivers.Options) *s
 	return s
 }
 
+// onEach gives a new storage on d each time, which knows nothing of the failures of others.
+func onEach(t *testing.T, d storagedrivers.Driver) func() *storagedrivers.Storage {
+	t.Helper()
+	t.Cleanup(func() { is(t, d.Close(), nil) })
+	return func() *storagedrivers.Storage {
+		return open(t, d, storagedrivers.Options{Close: func() error { return nil }})
+	}
+}
+
 // put stores text under key.
 func put(t *testing.T, s *storagedrivers.Storage, key, text string) {
 	t.Helper()
@@ -123,8 +132,9 @@ func isNot(t *testing.T, err, other error) {
 	}
 }
 
-// everyOp calls every method of s, and gives the errors by the operation's name.
-func everyOp(t *testing.T, s *storagedrivers.Storage, key string) map[string]error {
+// everyOp calls every method, each of another storage, and gives the errors by the
+// operation's name.
+func everyOp(t *testing.T, storage func() *storagedrivers.Storage, key string) map[string]error {
 	t.Helper()
 	ctx := t.Context()
 	closing := func(c io.Closer, err error) error {
@@ -133,11 +143,11 @@ func everyOp(t *testing.T, s *storagedrivers.Storage, key string) map[string]err
 		}
 		return err
 	}
-	_, putErr := s.Put(ctx, key, strings.NewReader("text"), overwrite)
-	body, _, openErr := s.Open(ctx, key, all)
-	_, statErr := s.Stat(ctx, key)
-	_, listErr := s.List(ctx, storagedrivers.ListOptions{})
-	staged, err := s.Stage(ctx)
+	_, putErr := storage().Put(ctx, key, strings.NewReader("text"), overwrite)
+	body, _, openErr := storage().Open(ctx, key, all)
+	_, statErr := storage().Stat(ctx, key)
+	_, listErr := storage().List(ctx, storagedrivers.ListOptions{})
+	staged, err := storage().Stage(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,6 +155,6 @@ func everyOp(t *testing.T, s *storagedrivers.Storage, key string) map[string]err
 	is(t, staged.Close(), nil)
 	return map[string]error{
 		"put": putErr, "open": closing(body, openErr), "stat": statErr, "list": listErr,
-		"delete": s.Delete(ctx, key), "check": s.Check(ctx), "commit": commitErr,
+		"delete": storage().Delete(ctx, key), "check": storage().Check(ctx), "commit": commitErr,
 	}
 }

@@ -19,6 +19,7 @@ type Object struct {
 	body    *openBody                                   // nil before the first Read and after a Seek
 	offset  int64                                       // of the next Read
 	seeker  io.Seeker                                   // body, where the driver's readers seek
+	resumed int
 }
 
 // OpenSeeker opens an object for reading from any place in it. The caller must Close it.
@@ -52,30 +53,55 @@ func (o *Object) Underlying() io.Reader {
 	return o.body.ReadCloser
 }
 
-// Read gives bytes from the current offset on.
+// Read gives bytes from the current offset on. A connection that is lost on the way is
+// replaced a few times, where the entity tag tells that the rest is of the same generation.
 func (o *Object) Read(p []byte) (int, error) {
 	if o.open == nil {
 		return 0, fs.ErrClosed
 	}
-	if o.body == nil {
-		if o.offset >= o.Info.Size {
-			return 0, io.EOF
+	for {
+		if o.body == nil {
+			if o.offset >= o.Info.Size {
+				return 0, io.EOF
+			}
+			if err := o.begin(); err != nil {
+				return 0, err
+			}
 		}
-		body, info, err := o.open(o.offset)
-		if err != nil {
-			return 0, err
+		n, err := o.body.Read(p)
+		o.offset += int64(n)
+		if errors.Is(err, io.EOF) && o.offset < o.Info.Size {
+			err = o.storage.wrap("open", o.Info.Key, errors.Join(ErrUnavailable, io.ErrUnexpectedEOF))
 		}
-		if !info.Same(o.Info) {
-			return 0, o.storage.wrap("open", o.Info.Key, errors.Join(errChanged, body.Close()))
+		if !o.resumable(err) {
+			return n, err
 		}
-		o.body = body
+		o.resumed++
+		_ = o.closeBody() // it is broken
+		if n > 0 {
+			return n, nil
+		}
 	}
-	n, err := o.body.Read(p)
-	o.offset += int64(n)
-	if errors.Is(err, io.EOF) && o.offset < o.Info.Size {
-		err = o.storage.wrap("open", o.Info.Key, io.ErrUnexpectedEOF)
+}
+
+// begin opens the object from the current offset on.
+func (o *Object) begin() error {
+	body, info, err := o.open(o.offset)
+	if err != nil {
+		return err
 	}
-	return n, err
+	if !info.Same(o.Info) {
+		return o.storage.wrap("open", o.Info.Key, errors.Join(errChanged, body.Close()))
+	}
+	o.body = body
+	return nil
+}
+
+// maxResumes bounds how often one object is opened again.
+const maxResumes = 3
+
+func (o *Object) resumable(err error) bool {
+	return errors.Is(err, ErrUnavailable) && o.seeker == nil && o.Info.ETag != "" && o.resumed < maxResumes
 }
 
 var errChanged = errors.New("the object was replaced while it was read")

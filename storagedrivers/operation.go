@@ -4,16 +4,16 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"time"
 )
 
-// bounded runs an operation that moves no object: do, with a time-out for each attempt.
+// bounded runs an operation that moves no object: do, all attempts together within the
+// time-out.
 func (s *Storage) bounded(ctx context.Context, op, key string, f func(context.Context) error) error {
-	return s.do(ctx, op, key, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeoutCause(ctx, s.opts.Timeout, ErrUnavailable)
-		defer cancel()
-		return timedOut(ctx, f(ctx))
-	})
+	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.Timeout, ErrUnavailable)
+	defer cancel()
+	return s.do(ctx, op, key, f)
 }
 
 // do runs one operation as a user of the storage.
@@ -34,17 +34,29 @@ func (s *Storage) run(ctx context.Context, op, key string, f func(context.Contex
 		}
 	}
 	start := s.now()
-	return s.ended(op, key, start, s.attempt(ctx, f))
+	return s.ended(op, key, start, s.attempt(ctx, op, f))
 }
 
 func needsKey(op string) bool { return op != "list" && op != "check" }
 
-// attempt calls f up to three times while it answers ErrUnavailable.
-func (s *Storage) attempt(ctx context.Context, f func(context.Context) error) error {
+// attempt calls f, unless the place had better be left alone, and again while it is
+// unavailable. A check is what finds out that it has come back.
+func (s *Storage) attempt(ctx context.Context, op string, f func(context.Context) error) error {
+	if err := s.circuit.enter(s.now()); err != nil && op != "check" {
+		return err
+	}
+	err := s.repeat(ctx, f)
+	s.circuit.leave(ctx, s.now(), err)
+	return err
+}
+
+// repeat calls f up to three times while it answers ErrUnavailable. A place that has kept
+// silent for as long as a driver waits has had its time.
+func (s *Storage) repeat(ctx context.Context, f func(context.Context) error) error {
 	pause := s.pause
 	for i := 1; ; i++ {
 		err := timedOut(ctx, f(ctx))
-		if i == attempts || !errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
+		if i == attempts || !errors.Is(err, ErrUnavailable) || errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() != nil {
 			return err
 		}
 		select {

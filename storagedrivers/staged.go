@@ -40,7 +40,7 @@ func (st *staged) Commit(ctx context.Context, key string, opts PutOptions) (Info
 	}
 	start := s.now()
 	var info Info
-	err := s.attempt(ctx, func(ctx context.Context) error {
+	err := s.attempt(ctx, op, func(ctx context.Context) error {
 		var err error
 		info, err = st.inner.Commit(ctx, key, opts)
 		return err

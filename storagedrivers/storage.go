@@ -11,8 +11,8 @@ import (
 
 // Options of a [Storage]; the zero value is usable.
 type Options struct {
-	// Timeout bounds every operation that moves no object: stat, delete, list, check,
-	// and opening up to the first byte. 0 is 30 s.
+	// Timeout bounds every operation that moves neither objects nor lists of them: stat,
+	// delete, check, and opening up to the first byte. 0 is 30 s.
 	Timeout time.Duration
 	// Close is called instead of the driver's Close when the last user is done, for
 	// whoever shares a driver between storages.
@@ -30,12 +30,13 @@ type Options struct {
 // Its errors are *[OpError]. Whatever runs when Close is called goes on to its end: the
 // driver stays open until the last object that is staged or read is closed.
 type Storage struct {
-	name   string
-	driver Driver
-	opts   Options
-	users  *Users
-	now    func() time.Time
-	pause  time.Duration // before the first repetition; it doubles
+	name    string
+	driver  Driver
+	opts    Options
+	users   *Users
+	circuit circuit
+	now     func() time.Time
+	pause   time.Duration // before the first repetition; it doubles
 }
 
 const (
@@ -137,14 +138,15 @@ func (s *Storage) open(ctx context.Context, key string, rng Range) (*openBody, I
 		body io.ReadCloser
 		info Info
 	)
+	timer := time.AfterFunc(s.opts.Timeout, func() { cancel(ErrUnavailable) })
+	defer timer.Stop()
 	err := s.run(ctx, "open", key, func(ctx context.Context) error {
 		if rng.Offset < 0 || rng.Length < 0 {
 			return ErrInvalidRange
 		}
-		timer := time.AfterFunc(s.opts.Timeout, func() { cancel(ErrUnavailable) })
 		var err error
 		body, info, err = s.driver.Open(ctx, key, rng)
-		if !timer.Stop() && err == nil {
+		if err == nil && !timer.Stop() {
 			return errors.Join(ErrUnavailable, body.Close())
 		}
 		return err
@@ -185,7 +187,7 @@ func (s *Storage) Delete(ctx context.Context, key string) error {
 // List gives one page of objects.
 func (s *Storage) List(ctx context.Context, opts ListOptions) (Page, error) {
 	var page Page
-	err := s.bounded(ctx, "list", "", func(ctx context.Context) error {
+	err := s.do(ctx, "list", "", func(ctx context.Context) error {
 		if !validPrefix(opts.Prefix) {
 			return ctx.Err() // no driver must find out what "../" lists
 		}
@@ -220,7 +222,30 @@ func (s *Storage) All(ctx context.Context, prefix string) iter.Seq2[Info, error]
 	}
 }
 
-// Check connects, authenticates and finds the root.
+// CanPresign tells whether the place can serve objects by itself, see [Storage.Presign].
+func (s *Storage) CanPresign() bool {
+	_, ok := s.driver.(Presigner)
+	return ok
+}
+
+// Presign gives an address at which the place itself serves the object for a while; see
+// [Presigner]. Where it cannot the error matches [errors.ErrUnsupported].
+func (s *Storage) Presign(ctx context.Context, key string, opts PresignOptions) (string, error) {
+	var address string
+	err := s.bounded(ctx, "presign", key, func(ctx context.Context) error {
+		signer, ok := s.driver.(Presigner)
+		if !ok {
+			return errors.ErrUnsupported
+		}
+		var err error
+		address, err = signer.Presign(ctx, key, opts)
+		return err
+	})
+	return address, err
+}
+
+// Check connects, authenticates and finds the root. It is tried also when the storage
+// otherwise leaves the place alone for a while.
 func (s *Storage) Check(ctx context.Context) error {
 	return s.bounded(ctx, "check", "", s.driver.Check)
 }

@@ -31,7 +31,7 @@ func TestObserve(t *testing.T) {
 		s := open(t, d, storagedrivers.Options{Observe: func(op string, took time.Duration, err error) {
 			seen = append(seen, fmt.Sprint(op, " ", took, " ", err))
 		}})
-		everyOp(t, s, "key")
+		everyOp(t, func() *storagedrivers.Storage { return s }, "key")
 		_, err := s.Stat(t.Context(), "../key")
 		is(t, err, storagedrivers.ErrInvalidKey)
 		want := []string{

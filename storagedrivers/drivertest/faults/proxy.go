@@ -181,7 +181,7 @@ func (p *Proxy) flow(to, from net.Conn, toServer bool) {
 		}
 		if _, err := to.Write(packet.data); err != nil {
 			reset(from)
-			for range packets { //nolint:revive // what follows is lost
+			for range packets {
 			}
 			return
 		}

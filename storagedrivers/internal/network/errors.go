@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// Unreachable tells whether err says that a host could not be reached or spoken to to the
+// Unreachable tells whether err says that a host could not be reached, or not to the
 // end: no such name, refused, reset, cut, timed out. A caller who has given up is none of
 // these, nor is a certificate that is not trusted.
 //

@@ -1,0 +1,60 @@
+package storagedrivers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	tripAfter = 5               // operations in a row that found the place unavailable
+	rest      = 5 * time.Second // before one more of them may try
+)
+
+// errResting is what a storage answers by itself.
+var errResting = fmt.Errorf("%w: not tried, it has failed %d times in a row", ErrUnavailable, tripAfter)
+
+// circuit keeps operations from a place that does not answer, so that they neither wait
+// for it nor keep it from getting up. While it is open one operation in rest is let
+// through; the first that is answered, whatever the answer, closes it.
+//
+// A trial may be a long upload, so the next one does not wait for its end.
+type circuit struct {
+	mu     sync.Mutex
+	failed int // in a row
+	trial  time.Time
+}
+
+// enter tells whether an operation may be tried.
+func (c *circuit) enter(now time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed < tripAfter {
+		return nil
+	}
+	if now.Before(c.trial) {
+		return errResting
+	}
+	c.trial = now.Add(rest)
+	return nil
+}
+
+// leave takes note of how an operation ended. A caller who gave up says nothing about the
+// place.
+func (c *circuit) leave(ctx context.Context, now time.Time, err error) {
+	unavailable := errors.Is(err, ErrUnavailable)
+	if ctx.Err() != nil && !unavailable {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !unavailable {
+		c.failed = 0
+		return
+	}
+	if c.failed++; c.failed == tripAfter {
+		c.trial = now.Add(rest)
+	}
+}

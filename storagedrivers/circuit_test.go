@@ -1,0 +1,150 @@
+package storagedrivers_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// flaky is a driver whose stat and check answer with what is set, and counts them.
+type flaky struct {
+	*memory.Driver
+	err   error
+	calls int
+}
+
+func newFlaky() *flaky {
+	f := &flaky{Driver: memory.New()}
+	f.Fail = func(string, string) error {
+		f.calls++
+		return f.err
+	}
+	return f
+}
+
+func stat(t *testing.T, s *storagedrivers.Storage) error {
+	t.Helper()
+	_, err := s.Stat(t.Context(), "key")
+	return err
+}
+
+// TestCircuitOpens: a place that was unavailable five times in a row is left alone, but
+// for one trial in five seconds.
+func TestCircuitOpens(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlaky()
+		s := open(t, f, storagedrivers.Options{})
+		f.err = storagedrivers.ErrUnavailable
+		for range 5 {
+			is(t, stat(t, s), storagedrivers.ErrUnavailable)
+		}
+		tried := f.calls
+		start := time.Now()
+		for range 100 {
+			is(t, stat(t, s), storagedrivers.ErrUnavailable)
+		}
+		if f.calls != tried || time.Since(start) != 0 {
+			t.Errorf("a dead place was tried %d times more, for %v", f.calls-tried, time.Since(start))
+		}
+		for range 3 {
+			time.Sleep(5 * time.Second)
+			tried = f.calls
+			for range 10 {
+				is(t, stat(t, s), storagedrivers.ErrUnavailable)
+			}
+			if got := f.calls - tried; got != 3 {
+				t.Errorf("after a rest the place was tried %d times, want the 3 of one operation", got)
+			}
+		}
+	})
+}
+
+// TestCircuitCloses: any answer shows that the place is back, and a check finds it out
+// without waiting for the end of the rest.
+func TestCircuitCloses(t *testing.T) {
+	t.Parallel()
+	for name, back := range map[string]func(t *testing.T, s *storagedrivers.Storage){
+		"by a trial": func(t *testing.T, s *storagedrivers.Storage) {
+			time.Sleep(5 * time.Second)
+			is(t, stat(t, s), fs.ErrNotExist)
+		},
+		"by a check": func(t *testing.T, s *storagedrivers.Storage) { is(t, s.Check(t.Context()), nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFlaky()
+				s := open(t, f, storagedrivers.Options{})
+				f.err = storagedrivers.ErrUnavailable
+				for range 7 {
+					is(t, stat(t, s), storagedrivers.ErrUnavailable)
+				}
+				f.err = nil
+				is(t, stat(t, s), storagedrivers.ErrUnavailable)
+				back(t, s)
+				for range 10 {
+					is(t, stat(t, s), fs.ErrNotExist)
+				}
+			})
+		})
+	}
+}
+
+// TestCircuitStaysClosed: neither other answers, nor failures with answers between them,
+// nor callers who give up keep the next one out.
+func TestCircuitStaysClosed(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(t *testing.T, f *flaky, s *storagedrivers.Storage){
+		"other answers": func(t *testing.T, f *flaky, s *storagedrivers.Storage) {
+			f.err = fs.ErrPermission
+			is(t, stat(t, s), fs.ErrPermission)
+		},
+		"now and then": func(t *testing.T, f *flaky, s *storagedrivers.Storage) {
+			f.err = storagedrivers.ErrUnavailable
+			is(t, stat(t, s), storagedrivers.ErrUnavailable)
+			f.err = nil
+			is(t, stat(t, s), fs.ErrNotExist)
+		},
+		"callers who give up": func(t *testing.T, f *flaky, s *storagedrivers.Storage) {
+			f.err = context.Canceled
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			_, err := s.Stat(ctx, "key")
+			is(t, err, context.Canceled)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFlaky()
+				s := open(t, f, storagedrivers.Options{})
+				for range 10 {
+					fail(t, f, s)
+				}
+				f.err = nil
+				is(t, stat(t, s), fs.ErrNotExist)
+			})
+		})
+	}
+}
+
+// TestSilenceIsNotRepeated: whoever waited for as long as a driver waits does not wait
+// again.
+func TestSilenceIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	f := newFlaky()
+	s := open(t, f, storagedrivers.Options{})
+	f.err = errors.Join(storagedrivers.ErrUnavailable, os.ErrDeadlineExceeded)
+	is(t, stat(t, s), storagedrivers.ErrUnavailable)
+	if f.calls != 1 {
+		t.Errorf("tried %d times, want once", f.calls)
+	}
+}

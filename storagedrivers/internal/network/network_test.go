@@ -1,0 +1,171 @@
+package network_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// echo is a server that gives back what it gets, through a proxy.
+func echo(t *testing.T) *faults.Proxy {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				_, _ = io.Copy(conn, conn)
+			}()
+		}
+	}()
+	return faults.New(t, listener.Addr().String())
+}
+
+func dial(t *testing.T, timeout time.Duration, address string) net.Conn {
+	t.Helper()
+	conn, err := network.Dialer{Timeout: timeout}.DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// TestSilence: who waits for a connection that moves nothing is told.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	proxy := echo(t)
+	conn := dial(t, 200*time.Millisecond, proxy.Address)
+	proxy.SetSilent(true)
+	if _, err := io.WriteString(conn, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := conn.Read(make([]byte, 5))
+	if !errors.Is(err, os.ErrDeadlineExceeded) || !network.Unreachable(err) {
+		t.Errorf("error %v, want a deadline", err)
+	}
+}
+
+// TestProgress: a reader is patient as long as the writer gets on.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	proxy := echo(t)
+	conn := dial(t, 500*time.Millisecond, proxy.Address)
+	proxy.SetSilent(true)
+	read := make(chan error, 1)
+	go func() {
+		_, err := io.ReadFull(conn, make([]byte, 20))
+		read <- err
+	}()
+	for range 20 {
+		time.Sleep(50 * time.Millisecond)
+		if _, err := io.WriteString(conn, "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	proxy.SetSilent(false)
+	if err := <-read; err != nil {
+		t.Errorf("reading beside a writer that gets on: %v", err)
+	}
+}
+
+func TestTransport(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.Proto, " ", r.Header.Get("Accept-Encoding"))
+	}))
+	defer server.Close()
+	proxy := faults.New(t, strings.TrimPrefix(server.URL, "http://"))
+	transport := network.Transport(300 * time.Millisecond)
+	defer transport.CloseIdleConnections()
+	get := func() (string, error) {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+proxy.Address, nil)
+		if err != nil {
+			return "", err
+		}
+		response, err := transport.RoundTrip(request)
+		if err != nil {
+			return "", err
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		return string(body), err
+	}
+	if got, err := get(); err != nil || got != "HTTP/1.1 " {
+		t.Errorf("got %q, error %v", got, err)
+	}
+	proxy.SetSilent(true)
+	if _, err := get(); !network.Unreachable(err) {
+		t.Errorf("from a silent host: error %v", err)
+	}
+	proxy.SetSilent(false)
+	if _, err := get(); err != nil {
+		t.Errorf("from a host that is back: %v", err)
+	}
+	proxy.SetRefusing(true)
+	if _, err := get(); !network.Unreachable(err) {
+		t.Errorf("from a host that refuses: error %v", err)
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	t.Parallel()
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	_, certificate := (&http.Client{}).Get(tlsServer(t)) //nolint:bodyclose // it fails
+	_, late := net.DialTimeout("tcp", "127.0.0.1:1", time.Nanosecond)
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{
+		{nil, false},
+		{refused, true},
+		{fmt.Errorf("talking: %w", refused), true},
+		{late, true},
+		{&net.DNSError{Err: "no such host", Name: "host.invalid", IsNotFound: true}, true},
+		{&net.OpError{Op: "read", Err: syscall.ECONNRESET}, true},
+		{io.ErrUnexpectedEOF, true},
+		{net.ErrClosed, true},
+		{os.ErrDeadlineExceeded, true},
+		{context.Canceled, false},
+		{fmt.Errorf("%w: %w", context.Canceled, net.ErrClosed), false},
+		{certificate, false},
+		{errors.New("no"), false},
+		{os.ErrPermission, false},
+	} {
+		if got := network.Unreachable(tt.err); got != tt.want {
+			t.Errorf("%v: unreachable %t, want %t", tt.err, got, tt.want)
+		}
+	}
+}
+
+// tlsServer gives the address of a server whose certificate nobody trusts.
+func tlsServer(t *testing.T) string {
+	t.Helper()
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(server.Close)
+	return server.URL
+}
