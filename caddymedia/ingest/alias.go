@@ -62,6 +62,17 @@ type Alias struct {
 	Negotiate bool
 	// CacheControl is the Cache-Control header of the items.
 	CacheControl string
+	// Redirect sends clients elsewhere for the items; nil serves them.
+	Redirect *Redirect
+}
+
+// Redirect says where items are fetched from instead.
+type Redirect struct {
+	// Base is the public address of the storage's root, without a slash at the end. Empty:
+	// the storage signs an address for each request.
+	Base string
+	// Lifetime of a signed address. Clients may keep the answer for half of it.
+	Lifetime time.Duration
 }
 
 // Path is the public path of the alias: "/static/img/content".
@@ -73,11 +84,19 @@ func (a *Alias) URL(base, filename string) string {
 	if a.BaseURL != "" {
 		base = a.BaseURL
 	}
-	segments := strings.Split(filename, "/")
+	return base + a.Path() + "/" + escapePath(filename)
+}
+
+// URL is the public address of an object of the storage.
+func (r *Redirect) URL(key string) string { return r.Base + "/" + escapePath(key) }
+
+// escapePath percent-encodes each segment.
+func escapePath(path string) string {
+	segments := strings.Split(path, "/")
 	for i, segment := range segments {
 		segments[i] = url.PathEscape(segment)
 	}
-	return base + a.Path() + "/" + strings.Join(segments, "/")
+	return strings.Join(segments, "/")
 }
 
 // Key is where filename (relative to the alias) is in the storage.

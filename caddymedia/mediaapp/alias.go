@@ -43,6 +43,10 @@ type AliasOptions struct {
 	// The `Cache-Control` header of the items. Default: one year and immutable, or
 	// revalidation each time where the storage overwrites.
 	CacheControl string `json:"cache_control,omitempty"`
+
+	// Where clients are sent for the items, instead of serving them here. Default: they
+	// are served here.
+	Redirect *Redirect `json:"redirect,omitempty"`
 }
 
 // ImageAlias is a named upload configuration for pictures.
@@ -116,7 +120,7 @@ var fileExtensions = []string{
 }
 
 func (a *App) provisionGate(caddy.Context) error {
-	base, err := baseURL(a.CDNBase)
+	base, err := baseURL("cdn_base", a.CDNBase)
 	if err != nil {
 		return err
 	}
@@ -223,7 +227,7 @@ func (a *App) newAlias(kind ingest.Kind, name, base string, o *AliasOptions) (*i
 	if o.MaxSize < 0 {
 		return nil, errors.New("max_size is negative")
 	}
-	own, err := baseURL(o.CDNBase)
+	own, err := baseURL("cdn_base", o.CDNBase)
 	if err != nil {
 		return nil, err
 	}
@@ -243,6 +247,9 @@ func (a *App) newAlias(kind ingest.Kind, name, base string, o *AliasOptions) (*i
 	}
 	if o.CacheControl == "" && alias.Overwrite {
 		alias.CacheControl = cacheAsk
+	}
+	if alias.Redirect, err = o.Redirect.options(alias.Storage); err != nil {
+		return nil, fmt.Errorf("redirect: %w", err)
 	}
 	return alias, nil
 }
@@ -297,18 +304,18 @@ func within(prefix, other string) bool {
 }
 
 // baseURL checks what addresses begin with and takes the slash off its end.
-func baseURL(raw string) (string, error) {
+func baseURL(option, raw string) (string, error) {
 	if raw == "" {
 		return "", nil
 	}
 	expanded, err := caddy.NewReplacer().ReplaceOrErr(raw, true, true)
 	if err != nil {
-		return "", fmt.Errorf("cdn_base: %w", err)
+		return "", fmt.Errorf("%s: %w", option, err)
 	}
 	u, err := url.Parse(expanded)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
 		u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return "", fmt.Errorf("cdn_base %q is no address such as https://cdn.example.com", expanded)
+		return "", fmt.Errorf("%s %q is no address such as https://cdn.example.com", option, expanded)
 	}
 	return strings.TrimRight(u.String(), "/"), nil
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -54,19 +53,25 @@ type App struct {
 	// either kind is given.
 	FileAliases map[string]*FileAlias `json:"file_aliases,omitempty"`
 
+	// How long to wait between two checks of a storage that can be used; one that cannot
+	// is looked at again after ten seconds. Default: `1m`.
+	HealthInterval caddy.Duration `json:"health_interval,omitempty"`
+
 	// What one request may hold, and how often one may fail to log in.
 	Limits *Limits `json:"limits,omitempty"`
 
-	log      *slog.Logger
-	metrics  *metrics
-	events   *events
-	storages map[string]*storagedrivers.Storage
-	places   map[string]string // of the storages: the settings of their drivers
-	gate     *ingest.Gate
-	issuer   *tokens.Issuer
-	store    tokens.Store
-	users    *storagedrivers.Users
-	closers  []func() error
+	log       *slog.Logger
+	metrics   *metrics
+	events    *events
+	storages  map[string]*storagedrivers.Storage
+	places    map[string]string // of the storages: the settings of their drivers
+	health    *health
+	endChecks func()
+	gate      *ingest.Gate
+	issuer    *tokens.Issuer
+	store     tokens.Store
+	users     *storagedrivers.Users
+	closers   []func() error
 }
 
 // CaddyModule returns the Caddy module information.
@@ -83,6 +88,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.log = ctx.Slogger()
 	a.users = storagedrivers.NewUsers(a.closeAll)
 	a.metrics = newMetrics(ctx.GetMetricsRegistry())
+	a.health = newHealth()
 	a.defaults()
 	for _, step := range []func(caddy.Context) error{
 		a.provisionEvents, a.provisionStorages, a.provisionGate, a.provisionTokens, a.provisionIssuer,
@@ -108,32 +114,29 @@ func (a *App) defaults() {
 	}
 }
 
-// startTime bounds each of the checks that run once after the start.
-const startTime = time.Minute
-
-// Start looks once, in the background, whether every storage can be used; what is wrong
-// goes to the log. That also sweeps what an earlier run left over.
+// Start begins to check, in the background, whether the storages can be used, and looks
+// once after the token store; what is wrong goes to the log. The first check also sweeps
+// what an earlier run left over.
 func (a *App) Start() error {
+	var ctx context.Context
+	ctx, a.endChecks = context.WithCancel(context.Background())
 	for name, storage := range a.storages {
-		a.check(storage.Check, "storage cannot be used now", "storage", name)
+		go a.watch(ctx, name, storage)
 	}
-	a.check(a.store.Check, "token store cannot be used now")
+	if a.users.Acquire() {
+		go a.checkTokens(ctx)
+	}
 	return nil
 }
 
-// check looks in the background whether something can be used, and says so if it cannot.
-func (a *App) check(check func(context.Context) error, message string, attrs ...any) {
-	if !a.users.Acquire() {
-		return
+// checkTokens looks whether the token store can be used, as one of its users.
+func (a *App) checkTokens(ctx context.Context) {
+	defer a.release()
+	ctx, cancel := context.WithTimeout(ctx, maxCheckTime)
+	defer cancel()
+	if err := a.store.Check(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		a.log.Error("token store cannot be used now", "error", err)
 	}
-	go func() {
-		defer a.release()
-		ctx, cancel := context.WithTimeout(context.Background(), startTime)
-		defer cancel()
-		if err := check(ctx); err != nil {
-			a.log.Error(message, append(attrs, "error", err)...)
-		}
-	}()
 }
 
 // Stop does nothing: uploads and downloads of this configuration may go on.
@@ -141,6 +144,9 @@ func (a *App) Stop() error { return nil }
 
 // Cleanup closes the storages and the token store when their last user is done.
 func (a *App) Cleanup() error {
+	if a.endChecks != nil {
+		a.endChecks()
+	}
 	if a.users == nil {
 		return nil
 	}

@@ -17,10 +17,11 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 // parseGlobal sets up the app from the global option. Syntax:
 //
 //	media {
-//		cdn_base       <url>
-//		token_lifetime <duration>
-//		tokens         bolt [<path>] | redis [<url>] { ... } | memory
-//		account        <api_key> <password_hash> {
+//		cdn_base        <url>
+//		token_lifetime  <duration>
+//		health_interval <duration>
+//		tokens          bolt [<path>] | redis [<url>] { ... } | memory
+//		account         <api_key> <password_hash> {
 //			aliases <alias...>
 //		}
 //		storage <name> {
@@ -38,6 +39,7 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //			cache_control  <value>
 //			max_size       <size>
 //			max_pixels     <n>
+//			redirect       presigned [<lifetime>] | public <url> [<lifetime>]
 //			svg            reject|keep|off
 //			webp           [<quality> [fast|normal|small]]
 //			negotiate      on|off
@@ -49,6 +51,7 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //			cdn_base      <url>
 //			cache_control <value>
 //			max_size      <size>
+//			redirect      presigned [<lifetime>] | public <url> [<lifetime>]
 //			extensions    <ext...>
 //		}
 //		limits {
@@ -96,14 +99,15 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return d.ArgErr()
 	}
 	return block.Parse(d, "media", block.Options{
-		"cdn_base":       once("cdn_base", &a.CDNBase, block.Text),
-		"token_lifetime": once("token_lifetime", &a.TokenLifetime, block.Duration),
-		"tokens":         a.parseTokens,
-		"account":        a.parseAccount,
-		"storage":        a.parseStorage,
-		"image_alias":    a.parseImageAlias,
-		"file_alias":     a.parseFileAlias,
-		"limits":         a.parseLimits,
+		"cdn_base":        once("cdn_base", &a.CDNBase, block.Text),
+		"token_lifetime":  once("token_lifetime", &a.TokenLifetime, block.Duration),
+		"health_interval": once("health_interval", &a.HealthInterval, block.Duration),
+		"tokens":          a.parseTokens,
+		"account":         a.parseAccount,
+		"storage":         a.parseStorage,
+		"image_alias":     a.parseImageAlias,
+		"file_alias":      a.parseFileAlias,
+		"limits":          a.parseLimits,
 	}, "account", "storage", "image_alias", "file_alias")
 }
 
@@ -242,6 +246,7 @@ func (o *AliasOptions) options() block.Options {
 		"cdn_base":      block.Text(&o.CDNBase),
 		"cache_control": block.Text(&o.CacheControl),
 		"max_size":      block.Size(&o.MaxSize),
+		"redirect":      o.parseRedirect,
 	}
 }
 

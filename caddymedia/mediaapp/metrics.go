@@ -17,6 +17,7 @@ type metrics struct {
 	failures   *prometheus.CounterVec
 	operations *prometheus.HistogramVec
 	variants   *prometheus.CounterVec
+	usable     *prometheus.GaugeVec
 	registry   *prometheus.Registry
 }
 
@@ -44,8 +45,12 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			Namespace: "caddy", Subsystem: "media", Name: "variants_total",
 			Help: "WebP variants of pictures: made, larger than the picture and kept, or none because none can be made.",
 		}, []string{"alias", "result"}),
+		usable: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "caddy", Subsystem: "media", Name: "storage_up",
+			Help: "Whether the last check of a storage found that it can be used.",
+		}, []string{"storage"}),
 	}
-	registry.MustRegister(m.items, m.bytes, m.failures, m.operations, m.variants)
+	registry.MustRegister(m.items, m.bytes, m.failures, m.operations, m.variants, m.usable)
 	return m
 }
 
@@ -59,6 +64,14 @@ func (m *metrics) waiting(count func() float64) {
 
 func (m *metrics) variant(alias *ingest.Alias, result ingest.VariantResult) {
 	m.variants.WithLabelValues(alias.Name, string(result)).Inc()
+}
+
+func (m *metrics) up(storage string, ok bool) {
+	value := 0.0
+	if ok {
+		value = 1
+	}
+	m.usable.WithLabelValues(storage).Set(value)
 }
 
 func (m *metrics) operation(storage, op string, took time.Duration, err error) {

@@ -119,7 +119,8 @@ func (a *App) openStorage(ctx caddy.Context, name string, config *Storage) (*sto
 		return nil, err
 	}
 	return storagedrivers.New(name, driver, storagedrivers.Options{
-		Close: done,
+		Timeout: module.Timeout(),
+		Close:   done,
 		Observe: func(op string, took time.Duration, err error) {
 			a.metrics.operation(name, op, took, err)
 		},

@@ -2,6 +2,7 @@ package mediahttp
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"mime"
 	"net/http"
@@ -33,16 +34,16 @@ func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 		}
 		object, err := open(w.Header(), r, alias, filename)
 		if err != nil {
-			status := staticStatus(err)
-			if r.Context().Err() != nil {
-				return nil // nobody is there to be answered
-			}
-			if status >= http.StatusInternalServerError {
-				app.CountFailure("static", strconv.Itoa(status))
-			}
-			return staticError(w, status, err)
+			return storageFailed(app, w, r, err)
 		}
 		defer object.Close()
+		sent, err := h.elsewhere(w, r, alias, object.Info)
+		if err != nil {
+			return storageFailed(app, w, r, err)
+		}
+		if sent {
+			return nil
+		}
 		setHeaders(w.Header(), alias, object.Info)
 		out := newItemWriter(w, object)
 		http.ServeContent(out, oneRange(r), "", object.Info.ModTime, object)
@@ -51,6 +52,18 @@ func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 		}
 		return nil
 	}
+}
+
+// storageFailed tells whoever still waits what kept the storage from serving.
+func storageFailed(app *mediaapp.App, w http.ResponseWriter, r *http.Request, err error) error {
+	if r.Context().Err() != nil {
+		return nil //nolint:nilerr // nobody is there to be answered
+	}
+	status := staticStatus(err)
+	if status >= http.StatusInternalServerError {
+		app.CountFailure("static", strconv.Itoa(status))
+	}
+	return staticError(w, status, err)
 }
 
 // breakOff ends the connection, or the stream, of an answer that cannot be completed:
@@ -92,16 +105,33 @@ func setHeaders(header http.Header, alias *ingest.Alias, info storagedrivers.Inf
 	header.Set("Content-Type", info.ContentType)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", alias.CacheControl)
-	if info.ETag != "" {
-		header.Set("ETag", info.ETag)
-	}
-	mediaType, _, _ := strings.Cut(info.ContentType, ";")
-	if active[mediaType] {
+	header.Set("ETag", entityTag(alias, info))
+	if active[mediaType(info)] {
 		header.Set("Content-Security-Policy", sandbox)
 	}
-	if !inline(mediaType) {
+	if !inline(mediaType(info)) {
 		header.Set("Content-Disposition", attachment(path.Base(info.Key)))
 	}
+}
+
+// mediaType is the type of an object without parameters.
+func mediaType(info storagedrivers.Info) string {
+	name, _, _ := strings.Cut(info.ContentType, ";")
+	return name
+}
+
+// entityTag is the storage's, or where that has none one of size and time. Those tell
+// generations of a name apart only as well as the clock of the storage does, which often
+// counts seconds, so that it is strong just where items are never replaced.
+func entityTag(alias *ingest.Alias, info storagedrivers.Info) string {
+	if info.ETag != "" {
+		return info.ETag
+	}
+	tag := fmt.Sprintf(`"%x-%x"`, info.Size, info.ModTime.UnixNano())
+	if alias.Overwrite {
+		return "W/" + tag
+	}
+	return tag
 }
 
 // active are the types that a browser runs or renders with links to elsewhere.

@@ -1,0 +1,106 @@
+package mediaapp
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Health is what the checks of a storage have found.
+type Health struct {
+	// Err is why the storage cannot be used; nil if it can.
+	Err error
+	// Since is when that began, Checked when the last check ended, and Took how long it
+	// took. All are zero before the first check has ended.
+	Since, Checked time.Time
+	Took           time.Duration
+	// Features are what the storage is known to guarantee.
+	Features storagedrivers.Features
+}
+
+const (
+	checkEvery     = time.Minute
+	checkAgain     = 10 * time.Second // while it fails
+	maxCheckTime   = time.Minute
+	msgUnusable    = "storage cannot be used now"
+	msgUsableAgain = "storage can be used again"
+)
+
+// health keeps the state of the storages by their names.
+type health struct {
+	mu     sync.Mutex
+	states map[string]Health
+	now    func() time.Time
+}
+
+func newHealth() *health {
+	return &health{states: map[string]Health{}, now: time.Now} //nolint:forbidigo // the clock's one default
+}
+
+// note keeps what a check that began at start has found, and gives what was known before.
+func (h *health) note(name string, start time.Time, err error, features storagedrivers.Features) (before Health) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before = h.states[name]
+	state := Health{Err: err, Since: before.Since, Checked: h.now(), Features: features}
+	state.Took = state.Checked.Sub(start)
+	if before.Checked.IsZero() || (err == nil) != (before.Err == nil) {
+		state.Since = state.Checked
+	}
+	h.states[name] = state
+	return before
+}
+
+// Health gives the state of every storage by its name; of one that was not checked yet
+// the zero value.
+func (a *App) Health() map[string]Health {
+	a.health.mu.Lock()
+	defer a.health.mu.Unlock()
+	states := make(map[string]Health, len(a.storages))
+	for name := range a.storages {
+		states[name] = a.health.states[name]
+	}
+	return states
+}
+
+// watch checks a storage again and again until ctx ends. Nothing waits for it.
+func (a *App) watch(ctx context.Context, name string, storage *storagedrivers.Storage) {
+	every := time.Duration(a.HealthInterval)
+	if every <= 0 {
+		every = checkEvery
+	}
+	for ctx.Err() == nil {
+		pause := every
+		if !a.examine(ctx, name, storage) {
+			pause = min(every, checkAgain)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// examine checks a storage once and tells whether it can be used. What changes goes to
+// the log.
+func (a *App) examine(ctx context.Context, name string, storage *storagedrivers.Storage) bool {
+	bounded, cancel := context.WithTimeout(ctx, maxCheckTime)
+	defer cancel()
+	start := a.health.now()
+	err := storage.Check(bounded)
+	if ctx.Err() != nil || errors.Is(err, storagedrivers.ErrClosed) {
+		return true // nobody wants to know any more
+	}
+	before := a.health.note(name, start, err, storage.Features())
+	a.metrics.up(name, err == nil)
+	switch {
+	case err != nil && before.Err == nil:
+		a.log.Error(msgUnusable, "storage", name, "error", err)
+	case err == nil && before.Err != nil:
+		a.log.Info(msgUsableAgain, "storage", name, "after", a.health.now().Sub(before.Since))
+	}
+	return err == nil
+}

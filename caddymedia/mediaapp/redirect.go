@@ -1,0 +1,93 @@
+package mediaapp
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Redirect answers requests for items with the address at which the storage itself serves
+// them, so that their bytes do not pass through here. SVG, HTML and XML are served here all
+// the same: only here they come without rights.
+type Redirect struct {
+	// How clients get at the items: `presigned` gives them an address that the storage
+	// honours for a while (S3, Azure Blob, Google Cloud Storage), `public` the address of
+	// a storage that serves everybody. Required.
+	To string `json:"to,omitempty"`
+
+	// The public address of the root of the storage, for `public`: an item of the key
+	// `img/content/a.png` is at `<base>/img/content/a.png`.
+	Base string `json:"base,omitempty"`
+
+	// How long an address is valid for which the storage asks for a signature, at most
+	// seven days. Clients keep the redirect for half of this time. Default: `1h`.
+	Lifetime caddy.Duration `json:"lifetime,omitempty"`
+}
+
+const (
+	toPresigned     = "presigned"
+	toPublic        = "public"
+	defaultLifetime = time.Hour
+	maxLifetime     = 7 * 24 * time.Hour
+)
+
+// options are nil where nothing is redirected.
+func (r *Redirect) options(storage *storagedrivers.Storage) (*ingest.Redirect, error) {
+	if r == nil {
+		return nil, nil //nolint:nilnil // see above
+	}
+	lifetime := cmp.Or(time.Duration(r.Lifetime), defaultLifetime)
+	if lifetime < time.Second || lifetime > maxLifetime {
+		return nil, fmt.Errorf("the lifetime is between 1s and 7d, not %v", lifetime)
+	}
+	base, err := baseURL("base", r.Base)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case r.To == toPublic && base == "":
+		return nil, errors.New("public needs the address of the storage")
+	case r.To == toPresigned && base != "":
+		return nil, errors.New("presigned takes no address: the storage gives it")
+	case r.To == toPresigned && !storage.CanPresign():
+		return nil, fmt.Errorf("the driver of storage %q cannot sign addresses", storage.Name())
+	case r.To != toPublic && r.To != toPresigned:
+		return nil, fmt.Errorf("to is %s or %s, not %q", toPresigned, toPublic, r.To)
+	}
+	return &ingest.Redirect{Base: base, Lifetime: lifetime}, nil
+}
+
+func (o *AliasOptions) parseRedirect(d *caddyfile.Dispenser) error {
+	args := d.RemainingArgs()
+	if len(args) == 0 {
+		return d.ArgErr()
+	}
+	o.Redirect = &Redirect{To: args[0]}
+	rest := args[1:]
+	switch {
+	case args[0] != toPresigned && args[0] != toPublic:
+		return d.Errf("redirect is %s or %s, not %q", toPresigned, toPublic, args[0])
+	case args[0] == toPublic && len(rest) == 0:
+		return d.ArgErr()
+	case args[0] == toPublic:
+		o.Redirect.Base, rest = rest[0], rest[1:]
+	}
+	if len(rest) > 1 {
+		return d.ArgErr()
+	}
+	if len(rest) == 1 {
+		lifetime, err := caddy.ParseDuration(rest[0])
+		if err != nil || lifetime <= 0 {
+			return d.Errf("the lifetime of redirect is a duration such as 1h, not %q", rest[0])
+		}
+		o.Redirect.Lifetime = caddy.Duration(lifetime)
+	}
+	return nil
+}
