@@ -20,6 +20,7 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //		cdn_base        <url>
 //		token_lifetime  <duration>
 //		health_interval <duration>
+//		spool_folder    <path>
 //		tokens          bolt [<path>] | redis [<url>] { ... } | memory
 //		account         <api_key> <password_hash> {
 //			aliases <alias...>
@@ -102,6 +103,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"cdn_base":        once("cdn_base", &a.CDNBase, block.Text),
 		"token_lifetime":  once("token_lifetime", &a.TokenLifetime, block.Duration),
 		"health_interval": once("health_interval", &a.HealthInterval, block.Duration),
+		"spool_folder":    once("spool_folder", &a.SpoolFolder, block.Text),
 		"tokens":          a.parseTokens,
 		"account":         a.parseAccount,
 		"storage":         a.parseStorage,

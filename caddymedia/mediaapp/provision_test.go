@@ -74,6 +74,8 @@ func TestProvisionErrors(t *testing.T) { // not parallel: Caddy has globals
 		{"svg", `"image_aliases": {"one": {"svg": "clean"}}`, []string{`image alias "one"`, "svg", `"clean"`}},
 		{"quality", `"image_aliases": {"one": {"webp": {"quality": 101}}}`, []string{`image alias "one"`, "webp", "quality"}},
 		{"effort", `"image_aliases": {"one": {"webp": {"effort": "most"}}}`, []string{`image alias "one"`, "webp", `"most"`}},
+		{"spool_folder that is not there", `"spool_folder": "/nowhere/media"`, []string{"spool_folder", "/nowhere/media"}},
+		{"spool_folder that is a file", `"spool_folder": "/dev/null"`, []string{"spool_folder", "no folder"}},
 		{"redirect to nowhere", `"image_aliases": {"one": {"redirect": {}}}`, []string{`image alias "one"`, "redirect", "presigned or public"}},
 		{"public redirect without an address", `"image_aliases": {"one": {"redirect": {"to": "public"}}}`, []string{`image alias "one"`, "redirect", "address"}},
 		{"public redirect to no address", `"image_aliases": {"one": {"redirect": {"to": "public", "base": "ftp://x"}}}`, []string{`image alias "one"`, "redirect", "base"}},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -73,6 +74,10 @@ func checkName(what, name string) error {
 
 func (a *App) provisionStorages(ctx caddy.Context) error {
 	a.storages, a.places = map[string]*storagedrivers.Storage{}, map[string]string{}
+	spool, err := spoolFolder(a.SpoolFolder)
+	if err != nil {
+		return fmt.Errorf("spool_folder: %w", err)
+	}
 	for _, name := range slices.Sorted(maps.Keys(a.Storages)) {
 		if err := checkName("storage", name); err != nil {
 			return err
@@ -81,7 +86,7 @@ func (a *App) provisionStorages(ctx caddy.Context) error {
 		if config == nil {
 			return fmt.Errorf("storage %q is empty", name)
 		}
-		storage, err := a.openStorage(ctx, name, config)
+		storage, err := a.openStorage(ctx, name, spool, config)
 		if err != nil {
 			return fmt.Errorf("storage %q: %w", name, err)
 		}
@@ -92,7 +97,7 @@ func (a *App) provisionStorages(ctx caddy.Context) error {
 }
 
 // openStorage gives the storage on the driver that the pool has for its settings.
-func (a *App) openStorage(ctx caddy.Context, name string, config *Storage) (*storagedrivers.Storage, error) {
+func (a *App) openStorage(ctx caddy.Context, name, spool string, config *Storage) (*storagedrivers.Storage, error) {
 	var err error
 	if config.subFolder, err = naming.ParseFormat(config.SubFolderFormat); err != nil {
 		return nil, fmt.Errorf("sub_folder_format: %w", err)
@@ -119,10 +124,27 @@ func (a *App) openStorage(ctx caddy.Context, name string, config *Storage) (*sto
 		return nil, err
 	}
 	return storagedrivers.New(name, driver, storagedrivers.Options{
-		Timeout: module.Timeout(),
-		Close:   done,
+		Timeout:  module.Timeout(),
+		SpoolDir: spool,
+		Close:    done,
 		Observe: func(op string, took time.Duration, err error) {
 			a.metrics.operation(name, op, took, err)
 		},
 	}), nil
+}
+
+// spoolFolder expands the path of a folder, which must be there.
+func spoolFolder(raw string) (string, error) {
+	path, err := caddy.NewReplacer().ReplaceOrErr(raw, true, true)
+	if err != nil || path == "" {
+		return "", err
+	}
+	stat, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !stat.IsDir() {
+		return "", fmt.Errorf("%s is no folder", path)
+	}
+	return path, nil
 }
