@@ -102,9 +102,9 @@ type Staged interface {
 // A Presigner is a [Driver] whose place serves objects by itself to whoever has a signed
 // address.
 type Presigner interface {
-	// Presign gives an address under which GET and HEAD answer with the object under
-	// key, as the media type of opts, until opts.Lifetime is over. It need not look
-	// whether there is one. [errors.ErrUnsupported] is a place whose credentials cannot
+	// Presign gives an address under which GET answers with the object under key, with
+	// the headers of opts, until opts.Lifetime is over. It need not look whether there is
+	// one. [errors.ErrUnsupported] is a place whose credentials cannot
 	// sign.
 	Presign(ctx context.Context, key string, opts PresignOptions) (string, error)
 }

@@ -1,0 +1,123 @@
+// Package azblob is the storage driver for Azure Blob Storage and what speaks its protocol.
+package azblob
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
+)
+
+// Driver keeps objects as block blobs in one container.
+type Driver struct {
+	name      string // of the container
+	folder    string // what all keys begin with there
+	container *container.Client
+	sign      signer // nil: nothing can
+	transport *http.Transport
+	grace     time.Duration
+	now       func() time.Time
+}
+
+// maxGrace is how long an upload goes on at most when its caller has given up while it is
+// being committed.
+const maxGrace = 5 * time.Second
+
+// New makes the driver of a container; nothing is sent yet.
+func New(c Config) (*Driver, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if c.Timeout <= 0 {
+		c.Timeout = network.DefaultTimeout
+	}
+	d := &Driver{
+		name: c.Container, folder: c.folder(),
+		transport: network.Transport(c.Timeout),
+		grace:     min(c.Timeout, maxGrace),
+		now:       time.Now, //nolint:forbidigo // the clock's one default
+	}
+	var err error
+	d.container, d.sign, err = c.open(&http.Client{Transport: d.transport}, d.now)
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// Stat gives the Info of an object.
+func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	reply, err := d.blob(key).GetProperties(ctx, nil)
+	if err != nil {
+		return storagedrivers.Info{}, failed(ctx, err)
+	}
+	return info(key, value(reply.ContentLength), reply.ETag, reply.LastModified), nil
+}
+
+// Delete removes an object, with the snapshots that somebody may have made of it; a
+// missing one is fs.ErrNotExist.
+func (d *Driver) Delete(ctx context.Context, key string) error {
+	_, err := d.blob(key).Delete(ctx, &blob.DeleteOptions{
+		DeleteSnapshots: new(blob.DeleteSnapshotsOptionTypeInclude),
+	})
+	return failed(ctx, err)
+}
+
+// Check looks into the container, as listing does, so that it needs no right of its own.
+func (d *Driver) Check(ctx context.Context) error {
+	_, err := d.List(ctx, storagedrivers.ListOptions{Limit: 1})
+	if bloberror.HasCode(err, bloberror.ContainerNotFound) {
+		return fmt.Errorf("the container %q does not exist and is not made: %w", d.name, err)
+	}
+	return err
+}
+
+// Features tells that the service keeps every promise but those that a Stager can make.
+func (d *Driver) Features() storagedrivers.Features {
+	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic}
+}
+
+// Close closes the connections that are idle; no other is open any more.
+func (d *Driver) Close() error {
+	d.transport.CloseIdleConnections()
+	return nil
+}
+
+func (d *Driver) blob(key string) *blockblob.Client {
+	return d.container.NewBlockBlobClient(d.folder + key)
+}
+
+// info describes an object by what the service says of it.
+func info(key string, size int64, etag *azcore.ETag, modTime *time.Time) storagedrivers.Info {
+	return storagedrivers.Info{
+		Key:         key,
+		Size:        size,
+		ModTime:     value(modTime).UTC(),
+		ETag:        string(value(etag)),
+		ContentType: storagedrivers.ContentType(key),
+	}
+}
+
+// value gives what the SDK has behind a pointer, which is nil where the service kept
+// silent about it.
+func value[T any](p *T) T {
+	if p == nil {
+		return *new(T)
+	}
+	return *p
+}
+
+// Interface guards
+var (
+	_ storagedrivers.Driver    = (*Driver)(nil)
+	_ storagedrivers.Presigner = (*Driver)(nil)
+)

@@ -1,0 +1,95 @@
+package azblob
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+// account is a blob service in which every test has a container of its own.
+type account struct {
+	endpoint   string
+	containers sync.Map // test name to container
+}
+
+// open gives a driver on a container.
+func (a *account) open(t *testing.T, container string) *Driver {
+	t.Helper()
+	d, err := New(a.config(container))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (a *account) config(container string) Config {
+	return Config{
+		Account: servers.AzuriteAccount, Key: servers.AzuriteKey, Endpoint: a.endpoint, Container: container,
+		Timeout: 20 * time.Second,
+	}
+}
+
+// first makes a container.
+func (a *account) first(t *testing.T) storagedrivers.Driver {
+	t.Helper()
+	name := "c" + strings.ToLower(rand.Text())
+	a.containers.Store(t.Name(), name)
+	d := a.open(t, name)
+	if _, err := d.container.Create(t.Context(), nil); err != nil {
+		t.Fatalf("making a container: %v", err)
+	}
+	t.Cleanup(func() {
+		admin := a.open(t, name)
+		_, _ = admin.container.Delete(context.Background(), nil) // to save memory
+		_ = admin.Close()
+	})
+	return d
+}
+
+func (a *account) another(t *testing.T) storagedrivers.Driver {
+	t.Helper()
+	name, ok := a.containers.Load(t.Name())
+	if !ok {
+		t.Fatal("no container was made yet")
+	}
+	return a.open(t, name.(string))
+}
+
+// objects lists what the container holds, by the SDK itself.
+func (a *account) objects(t *testing.T) []string {
+	t.Helper()
+	d := a.another(t).(*Driver)
+	defer d.Close()
+	var names []string
+	for pager := d.container.NewListBlobsFlatPager(nil); pager.More(); {
+		page, err := pager.NextPage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range page.Segment.BlobItems {
+			names = append(names, *item.Name)
+		}
+	}
+	return names
+}
+
+func (a *account) harness() drivertest.Harness {
+	return drivertest.Harness{New: a.first, Another: a.another, Leftovers: a.objects}
+}
+
+func TestConformance(t *testing.T) {
+	h := (&account{endpoint: startFake(t)}).harness()
+	h.NoMemoryTest = true
+	drivertest.Run(t, h)
+}
+
+func TestConformanceAzurite(t *testing.T) {
+	drivertest.Run(t, (&account{endpoint: servers.StartAzurite(t).Endpoint}).harness())
+}

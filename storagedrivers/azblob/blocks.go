@@ -1,0 +1,118 @@
+package azblob
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+const (
+	// blockSize is the most that is sent by one request, in bytes, and maxBlocks what an
+	// object may consist of: larger ones than 195 GiB have larger blocks.
+	blockSize = 4 << 20
+	maxBlocks = 50_000
+	// concurrency is how many blocks of an object are sent at once.
+	concurrency = 2
+)
+
+// sendBlocks stores a large object.
+func (u *upload) sendBlocks(ctx context.Context, r io.Reader) (storagedrivers.Info, error) {
+	if u.opts.Mode == storagedrivers.CreateOnly { // or it is refused when all of it was sent
+		_, err := u.driver.Stat(ctx, u.key)
+		if err = cmp.Or(err, fs.ErrExist); !errors.Is(err, fs.ErrNotExist) {
+			return storagedrivers.Info{}, err
+		}
+	}
+	ids, err := u.stageAll(ctx, r)
+	if err != nil {
+		return storagedrivers.Info{}, err
+	}
+	return u.commit(ctx, func(ctx context.Context) (*azcore.ETag, *time.Time, error) {
+		reply, err := u.blob.CommitBlockList(ctx, ids, &blockblob.CommitBlockListOptions{
+			Metadata: u.metadata(), HTTPHeaders: u.headers(), AccessConditions: u.conditions(),
+		})
+		return reply.ETag, reply.LastModified, err
+	})
+}
+
+// stageAll sends the blocks of r and gives their names in order.
+func (u *upload) stageAll(ctx context.Context, r io.Reader) ([]string, error) {
+	group, staging := errgroup.WithContext(ctx)
+	staging, cancel := context.WithCancel(staging)
+	defer cancel()
+	buffers := make(chan []byte, concurrency)
+	for range concurrency {
+		buffers <- nil
+	}
+	size := min(u.size, max(blockSize, (u.size+maxBlocks-1)/maxBlocks))
+	var ids []string
+	for left := u.size; left > 0; left -= size {
+		var buffer []byte
+		select {
+		case buffer = <-buffers:
+		case <-staging.Done():
+			return nil, cmp.Or(failed(ctx, group.Wait()), ctx.Err())
+		}
+		if buffer == nil {
+			buffer = make([]byte, size)
+		}
+		block := buffer[:min(left, size)]
+		if err := fill(r, block); err != nil {
+			cancel()
+			_ = group.Wait() // broken off for the source's error
+			return nil, err
+		}
+		id := u.blockID(len(ids))
+		ids = append(ids, id)
+		group.Go(func() error {
+			clean, err := u.stage(staging, id, block)
+			if !clean {
+				buffer = nil // a broken connection may still read it
+			}
+			buffers <- buffer
+			return err
+		})
+	}
+	return ids, failed(ctx, group.Wait())
+}
+
+// blockID names a block: of an object all names must have one length, also those of blocks
+// that others have left behind, and this is the one that Microsoft's library uses.
+func (u *upload) blockID(number int) string {
+	var name [64]byte
+	copy(name[:], fmt.Sprintf("%s-%08d", u.id, number))
+	return base64.StdEncoding.EncodeToString(name[:])
+}
+
+// stage sends a block, again where the service could not be reached. It tells whether the
+// first attempt succeeded.
+func (u *upload) stage(ctx context.Context, id string, block []byte) (bool, error) {
+	for attempt := 1; ; attempt++ {
+		_, err := u.blob.StageBlock(ctx, id, streaming.NopCloser(bytes.NewReader(block)), nil)
+		if err == nil {
+			return attempt == 1, nil
+		}
+		// A host that has kept silent for the whole time-out is not waited for again.
+		if attempt == attempts || errors.Is(err, os.ErrDeadlineExceeded) ||
+			!errors.Is(mapError(err), storagedrivers.ErrUnavailable) {
+			return false, err
+		}
+		if err := pause(ctx, attempt); err != nil {
+			return false, err
+		}
+	}
+}

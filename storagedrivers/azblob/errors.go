@@ -1,0 +1,121 @@
+package azblob
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
+)
+
+// failed is mapError, and makes sure that the end of ctx is told, whatever else went wrong.
+func failed(ctx context.Context, err error) error {
+	err = mapError(err)
+	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	return err
+}
+
+// mapError gives the contract's error for one of the SDK.
+func mapError(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	err = brief(err)
+	if sentinel := sentinelOf(err); sentinel != nil {
+		return fmt.Errorf("%w: %w", sentinel, err)
+	}
+	return err
+}
+
+// brief leaves out of an error what must not or need not be logged: an address, which may
+// carry a signature, and a whole answer.
+func brief(err error) error {
+	if replied, ok := errors.AsType[*azcore.ResponseError](err); ok {
+		return &answer{replied}
+	}
+	if request, ok := errors.AsType[*url.Error](err); ok {
+		return request.Err
+	}
+	return err
+}
+
+// answer is an error of the service in one line.
+type answer struct{ *azcore.ResponseError }
+
+func (a *answer) Error() string { return fmt.Sprintf("status %d %s", a.StatusCode, a.ErrorCode) }
+
+func (a *answer) Unwrap() error { return a.ResponseError }
+
+var sentinels = map[bloberror.Code]error{
+	bloberror.BlobNotFound:             fs.ErrNotExist,
+	bloberror.BlobAlreadyExists:        fs.ErrExist,
+	bloberror.BlobImmutableDueToPolicy: fs.ErrPermission,
+	bloberror.LeaseIDMissing:           fs.ErrPermission,
+	bloberror.InvalidRange:             storagedrivers.ErrInvalidRange,
+	bloberror.InvalidResourceName:      storagedrivers.ErrInvalidKey,
+	bloberror.InvalidURI:               storagedrivers.ErrInvalidKey,
+	bloberror.OutOfRangeInput:          storagedrivers.ErrInvalidKey,
+	// Other writers of the key have dropped the blocks of this one, again and again.
+	bloberror.InvalidBlockList: storagedrivers.ErrUnavailable,
+}
+
+func sentinelOf(err error) error {
+	if replied, ok := errors.AsType[*azcore.ResponseError](err); ok {
+		if sentinel, ok := sentinels[bloberror.Code(replied.ErrorCode)]; ok {
+			return sentinel
+		}
+		return sentinelOfStatus(replied.StatusCode)
+	}
+	if login, ok := errors.AsType[*azidentity.AuthenticationFailedError](err); ok {
+		return sentinelOfLogin(login)
+	}
+	if network.Unreachable(err) {
+		return storagedrivers.ErrUnavailable
+	}
+	return nil
+}
+
+// sentinelOfLogin is for who asked for a token. Without an answer it was the network, of
+// which the SDK keeps but the text.
+func sentinelOfLogin(err *azidentity.AuthenticationFailedError) error {
+	switch {
+	case err.RawResponse == nil:
+		return storagedrivers.ErrUnavailable
+	case err.RawResponse.StatusCode == http.StatusBadRequest: // how a wrong secret is told
+		return fs.ErrPermission
+	}
+	return sentinelOfStatus(err.RawResponse.StatusCode)
+}
+
+func sentinelOfStatus(status int) error {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return fs.ErrPermission
+	case http.StatusInsufficientStorage:
+		return storagedrivers.ErrNoSpace
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return storagedrivers.ErrUnavailable
+	}
+	return nil
+}
+
+// uncertain tells whether a request that ended with err may have been carried out.
+func uncertain(err error) bool {
+	if replied, ok := errors.AsType[*azcore.ResponseError](err); ok {
+		return replied.StatusCode >= http.StatusInternalServerError
+	}
+	unsent, ok := errors.AsType[*net.OpError](err)
+	return !ok || unsent.Op != "dial"
+}

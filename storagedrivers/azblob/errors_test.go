@@ -1,0 +1,133 @@
+package azblob
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// replied gives the SDK's error for an answer of the service.
+func replied(status int, code string) error {
+	header := http.Header{}
+	if code != "" {
+		header.Set("x-ms-error-code", code)
+	}
+	return runtime.NewResponseError(&http.Response{
+		StatusCode: status, Status: http.StatusText(status), Header: header, Body: http.NoBody,
+		Request: &http.Request{Method: http.MethodGet, URL: &url.URL{Scheme: "https", Host: "a", RawQuery: "sig=secret"}},
+	})
+}
+
+func dialed(err error) error {
+	return &url.Error{Op: "Put", URL: "https://a/c/k?sig=secret", Err: &net.OpError{Op: "dial", Net: "tcp", Err: err}}
+}
+
+// login gives the error of who asked for a token and got status.
+func login(status int) error {
+	return &azidentity.AuthenticationFailedError{RawResponse: &http.Response{StatusCode: status, Body: http.NoBody}}
+}
+
+func TestMapError(t *testing.T) {
+	t.Parallel()
+	foreseen := []error{
+		fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, storagedrivers.ErrInvalidKey, storagedrivers.ErrInvalidRange,
+		storagedrivers.ErrNoSpace, storagedrivers.ErrUnavailable,
+	}
+	for _, tt := range []struct {
+		err  error
+		want error // nil: none of those foreseen
+	}{
+		{replied(404, "BlobNotFound"), fs.ErrNotExist},
+		{replied(404, "ContainerNotFound"), nil},
+		{replied(404, ""), nil},
+		{replied(409, "BlobAlreadyExists"), fs.ErrExist},
+		{replied(409, "SnapshotsPresent"), nil},
+		{replied(412, "ConditionNotMet"), nil},
+		{replied(409, "BlobImmutableDueToPolicy"), fs.ErrPermission},
+		{replied(412, "LeaseIdMissing"), fs.ErrPermission},
+		{replied(401, "NoAuthenticationInformation"), fs.ErrPermission},
+		{replied(403, "AuthenticationFailed"), fs.ErrPermission},
+		{replied(403, "AuthorizationPermissionMismatch"), fs.ErrPermission},
+		{replied(403, ""), fs.ErrPermission},
+		{replied(416, "InvalidRange"), storagedrivers.ErrInvalidRange},
+		{replied(400, "InvalidResourceName"), storagedrivers.ErrInvalidKey},
+		{replied(400, "InvalidUri"), storagedrivers.ErrInvalidKey},
+		{replied(400, "OutOfRangeInput"), storagedrivers.ErrInvalidKey},
+		{replied(400, "InvalidBlockList"), storagedrivers.ErrUnavailable},
+		{replied(400, "InvalidHeaderValue"), nil},
+		{replied(500, "InternalError"), storagedrivers.ErrUnavailable},
+		{replied(500, "OperationTimedOut"), storagedrivers.ErrUnavailable},
+		{replied(503, "ServerBusy"), storagedrivers.ErrUnavailable},
+		{replied(429, ""), storagedrivers.ErrUnavailable},
+		{replied(502, ""), storagedrivers.ErrUnavailable},
+		{replied(507, ""), storagedrivers.ErrNoSpace},
+		{dialed(syscall.ECONNREFUSED), storagedrivers.ErrUnavailable},
+		{dialed(&net.DNSError{Name: "a"}), storagedrivers.ErrUnavailable},
+		{&url.Error{Op: "Put", URL: "https://a/c/k?sig=secret", Err: io.EOF}, storagedrivers.ErrUnavailable},
+		{&url.Error{Op: "Put", URL: "https://a/c/k?sig=secret", Err: os.ErrDeadlineExceeded}, storagedrivers.ErrUnavailable},
+		{io.ErrUnexpectedEOF, storagedrivers.ErrUnavailable},
+		{&azidentity.AuthenticationFailedError{}, storagedrivers.ErrUnavailable},
+		{login(http.StatusBadRequest), fs.ErrPermission},
+		{login(http.StatusUnauthorized), fs.ErrPermission},
+		{login(http.StatusServiceUnavailable), storagedrivers.ErrUnavailable},
+		{azidentity.NewCredentialUnavailableError("no credentials"), nil},
+		{context.Canceled, nil},
+		{context.DeadlineExceeded, nil},
+	} {
+		got := mapError(tt.err)
+		for _, sentinel := range foreseen {
+			if errors.Is(got, sentinel) != errors.Is(tt.want, sentinel) {
+				t.Errorf("%v matches %v: %t", got, sentinel, errors.Is(got, sentinel))
+			}
+		}
+		if text := got.Error(); strings.Contains(text, "secret") || strings.Contains(text, "ERROR CODE") {
+			t.Errorf("unfit for a log: %q", text)
+		}
+		if cause := errors.Unwrap(tt.err); cause != nil && !errors.Is(got, cause) {
+			t.Errorf("%v does not match its cause %v", got, cause)
+		}
+	}
+	if mapError(nil) != nil || failed(t.Context(), nil) != nil {
+		t.Error("no error became one")
+	}
+}
+
+func TestFailedAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, err := range []error{replied(503, ""), dialed(syscall.ECONNREFUSED), context.Canceled} {
+		if got := failed(ctx, err); !errors.Is(got, context.Canceled) {
+			t.Errorf("%v after the end of the context", got)
+		}
+	}
+}
+
+func TestUncertain(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]bool{
+		replied(409, "BlobAlreadyExists"): false,
+		replied(400, "InvalidBlockList"):  false,
+		replied(500, "OperationTimedOut"): true,
+		dialed(syscall.ECONNREFUSED):      false,
+		io.EOF:                            true,
+		context.Canceled:                  true,
+	} {
+		if got := uncertain(err); got != want {
+			t.Errorf("%v is uncertain: %t", err, got)
+		}
+	}
+}

@@ -1,0 +1,232 @@
+package azblob
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+var (
+	create    = storagedrivers.PutOptions{Mode: storagedrivers.CreateOnly}
+	overwrite = storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
+)
+
+// random gives size bytes.
+func random(size int) []byte {
+	data := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{byte(size)}).Read(data)
+	return data
+}
+
+// holds asserts that key holds data and is as info says.
+func holds(t *testing.T, d storagedrivers.Driver, key string, data []byte, info storagedrivers.Info) {
+	t.Helper()
+	body, opened, err := d.Open(t.Context(), key, storagedrivers.Range{})
+	if err != nil {
+		t.Errorf("opening %q: %v", key, err)
+		return
+	}
+	defer body.Close()
+	got, err := io.ReadAll(body)
+	if err != nil || !bytes.Equal(got, data) {
+		t.Errorf("%q holds %d bytes, want %d, error %v", key, len(got), len(data), err)
+	}
+	if opened != info {
+		t.Errorf("%q opened as %+v, want %+v", key, opened, info)
+	}
+}
+
+func missing(t *testing.T, d storagedrivers.Driver, key string) {
+	t.Helper()
+	if _, err := d.Stat(t.Context(), key); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("stat of %q: error %v, want missing", key, err)
+	}
+}
+
+// through gives two drivers on a container of a: one whose requests pass through handle,
+// and one that speaks to the service directly.
+func through(
+	t *testing.T, a *account, handle func(w http.ResponseWriter, r *http.Request, service http.Handler),
+) (*Driver, *Driver) {
+	t.Helper()
+	direct := a.first(t).(*Driver)
+	target, err := url.Parse(a.endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: target.Scheme, Host: target.Host})
+	service.ErrorLog = log.New(io.Discard, "", 0)
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handle(w, r, service) }))
+	t.Cleanup(proxy.Close)
+	d := (&account{endpoint: proxy.URL + target.Path}).open(t, direct.name)
+	t.Cleanup(func() {
+		_ = d.Close()
+		_ = direct.Close()
+	})
+	return d, direct
+}
+
+// commits tells whether a request makes an object visible.
+func commits(r *http.Request) bool {
+	return r.Method == http.MethodPut && r.URL.Query().Get("comp") != "block"
+}
+
+// TestLostReply: the write is carried out, and nobody hears of it.
+func TestLostReply(t *testing.T) {
+	t.Parallel()
+	a := &account{endpoint: startFake(t)}
+	for name, tt := range map[string]struct {
+		size int
+		opts storagedrivers.PutOptions
+	}{
+		"small": {100, create}, "large": {9 << 20, create}, "empty": {0, create},
+		"small overwrite": {100, overwrite}, "large overwrite": {9 << 20, overwrite},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var writes atomic.Int32
+			d, direct := through(t, a, func(w http.ResponseWriter, r *http.Request, service http.Handler) {
+				if !commits(r) {
+					service.ServeHTTP(w, r)
+					return
+				}
+				writes.Add(1)
+				service.ServeHTTP(httptest.NewRecorder(), r)
+				panic(http.ErrAbortHandler)
+			})
+			data := random(tt.size)
+			info, err := d.Put(t.Context(), "a/b.png", bytes.NewReader(data), tt.opts)
+			if err != nil || writes.Load() != 1 {
+				t.Fatalf("stored with %d writes, error %v", writes.Load(), err)
+			}
+			holds(t, direct, "a/b.png", data, info)
+			_, err = d.Put(t.Context(), "a/b.png", bytes.NewReader(random(tt.size+1)), create)
+			if !errors.Is(err, fs.ErrExist) {
+				t.Errorf("a fresh put: error %v, want that it exists", err)
+			}
+		})
+	}
+}
+
+// TestLostRequest: the write is not carried out, and the answer is lost or says so.
+func TestLostRequest(t *testing.T) {
+	t.Parallel()
+	a := &account{endpoint: startFake(t)}
+	for name, lose := range map[string]func(w http.ResponseWriter){
+		"aborted": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+		"busy":    func(w http.ResponseWriter) { refuse(w, http.StatusServiceUnavailable, "ServerBusy") },
+	} {
+		for _, size := range []int{100, 9 << 20} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				var writes atomic.Int32
+				d, direct := through(t, a, func(w http.ResponseWriter, r *http.Request, service http.Handler) {
+					if r.Method == http.MethodPut && writes.Add(1) == 3 || commits(r) && writes.Load() < 3 {
+						_, _ = io.Copy(io.Discard, r.Body)
+						lose(w)
+						return
+					}
+					service.ServeHTTP(w, r)
+				})
+				data := random(size)
+				if size == 100 {
+					_, err := d.Put(t.Context(), "a/b.png", bytes.NewReader(data), create)
+					if !errors.Is(err, storagedrivers.ErrUnavailable) {
+						t.Errorf("the driver: error %v, want unavailable", err)
+					}
+					missing(t, direct, "a/b.png")
+				}
+				s := storagedrivers.New("test", d, storagedrivers.Options{Close: func() error { return nil }})
+				info, err := s.Put(t.Context(), "a/b.png", bytes.NewReader(data), create)
+				if err != nil {
+					t.Fatal(err)
+				}
+				holds(t, direct, "a/b.png", data, info)
+			})
+		}
+	}
+}
+
+// TestCancelWhileCommitting: what was sent is waited for a little, and the truth is told.
+func TestCancelWhileCommitting(t *testing.T) {
+	t.Parallel()
+	a := &account{endpoint: startFake(t)}
+	t.Run("slow", func(t *testing.T) {
+		t.Parallel()
+		ctx, cancel := context.WithCancel(t.Context())
+		d, direct := through(t, a, func(w http.ResponseWriter, r *http.Request, service http.Handler) {
+			if commits(r) {
+				cancel()
+				time.Sleep(100 * time.Millisecond)
+			}
+			service.ServeHTTP(w, r)
+		})
+		info, err := d.Put(ctx, "key", bytes.NewReader(random(100)), create)
+		if err != nil {
+			t.Fatalf("stored, but told %v", err)
+		}
+		holds(t, direct, "key", random(100), info)
+	})
+	t.Run("silent", func(t *testing.T) {
+		t.Parallel()
+		ctx, cancel := context.WithCancel(t.Context())
+		d, direct := through(t, a, func(w http.ResponseWriter, r *http.Request, service http.Handler) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			if commits(r) {
+				cancel()
+				<-r.Context().Done()
+				return
+			}
+			service.ServeHTTP(w, r)
+		})
+		d.grace = 200 * time.Millisecond
+		start := time.Now()
+		_, err := d.Put(ctx, "key", bytes.NewReader(random(100)), create)
+		if took := time.Since(start); !errors.Is(err, context.Canceled) || took > 5*time.Second {
+			t.Errorf("error %v after %v, want that it was cancelled", err, took)
+		}
+		missing(t, direct, "key")
+	})
+}
+
+// TestDroppedBlocks: an upload whose blocks others have dropped is sent again, not for ever.
+func TestDroppedBlocks(t *testing.T) {
+	t.Parallel()
+	a := &account{endpoint: startFake(t)}
+	data := random(5 << 20)
+	for _, times := range []int32{1, attempts} {
+		var writes atomic.Int32
+		d, direct := through(t, a, func(w http.ResponseWriter, r *http.Request, service http.Handler) {
+			if commits(r) && writes.Add(1) <= times {
+				refuse(w, http.StatusBadRequest, "InvalidBlockList")
+				return
+			}
+			service.ServeHTTP(w, r)
+		})
+		info, err := d.Put(t.Context(), "key", bytes.NewReader(data), create)
+		if times < attempts {
+			if err != nil {
+				t.Fatal(err)
+			}
+			holds(t, direct, "key", data, info)
+			continue
+		}
+		if !errors.Is(err, storagedrivers.ErrUnavailable) || writes.Load() != attempts {
+			t.Errorf("error %v after %d commits, want unavailable after %d", err, writes.Load(), attempts)
+		}
+		missing(t, direct, "key")
+	}
+}

@@ -1,0 +1,228 @@
+package azblob
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+// TestService is what every service must do beside the suite.
+func TestService(t *testing.T) {
+	t.Parallel()
+	testService(t, &account{endpoint: startFake(t)})
+}
+
+// TestServiceAzurite is TestService, and what a service must do that checks signatures.
+func TestServiceAzurite(t *testing.T) {
+	t.Parallel()
+	a := &account{endpoint: servers.StartAzurite(t).Endpoint}
+	testService(t, a)
+	for name, run := range map[string]func(*testing.T, *account){
+		"permission": testPermission, "shared access signature": testSharedAccessSignature,
+		"presign": testPresign, "presign by connection string": testPresignByConnectionString,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, a)
+		})
+	}
+}
+
+func testService(t *testing.T, a *account) {
+	for name, run := range map[string]func(*testing.T, *account){
+		"large overwriters": testLargeOverwriters, "left blocks": testLeftBlocks, "headers": testHeaders,
+		"prefix": testPrefix, "foreign names": testForeignNames, "missing container": testMissingContainer,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, a)
+		})
+	}
+}
+
+// testLargeOverwriters: who commits drops the blocks of others, who send them again.
+func testLargeOverwriters(t *testing.T, a *account) {
+	d := a.first(t)
+	defer d.Close()
+	var wg sync.WaitGroup
+	for i := range 3 {
+		wg.Go(func() {
+			s := storagedrivers.New("test", d, storagedrivers.Options{Close: func() error { return nil }})
+			_, err := s.Put(t.Context(), "hot", bytes.NewReader(random(9<<20+i)), overwrite)
+			if err != nil {
+				t.Errorf("overwriting at once with others: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	info, err := d.Stat(t.Context(), "hot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds(t, d, "hot", random(int(info.Size)), info)
+}
+
+// testLeftBlocks: what a broken upload has left behind is no object.
+func testLeftBlocks(t *testing.T, a *account) {
+	d := a.first(t).(*Driver)
+	defer d.Close()
+	for i, size := range []int{0, 100, 9 << 20} {
+		key := fmt.Sprint(i)
+		u := &upload{driver: d, blob: d.blob(key), id: "left", size: 100}
+		if _, err := u.stageAll(t.Context(), bytes.NewReader(random(100))); err != nil {
+			t.Fatal(err)
+		}
+		missing(t, d, key)
+		info, err := d.Put(t.Context(), key, bytes.NewReader(random(size)), create)
+		if err != nil {
+			t.Fatalf("creating %d bytes: %v", size, err)
+		}
+		holds(t, d, key, random(size), info)
+		if _, err := d.Put(t.Context(), key, bytes.NewReader(random(size)), create); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("creating %d bytes again: %v", size, err)
+		}
+	}
+}
+
+func testHeaders(t *testing.T, a *account) {
+	d := a.first(t).(*Driver)
+	defer d.Close()
+	for _, size := range []int{100, 9 << 20} {
+		opts := storagedrivers.PutOptions{
+			Mode: storagedrivers.Overwrite, ContentType: "image/png", CacheControl: "public, max-age=60",
+		}
+		if _, err := d.Put(t.Context(), "a.png", bytes.NewReader(random(size)), opts); err != nil {
+			t.Fatal(err)
+		}
+		got, err := d.blob("a.png").GetProperties(t.Context(), nil)
+		if err != nil || value(got.ContentType) != opts.ContentType || value(got.CacheControl) != opts.CacheControl {
+			t.Errorf("%q, %q, error %v", value(got.ContentType), value(got.CacheControl), err)
+		}
+	}
+}
+
+func testPrefix(t *testing.T, a *account) {
+	outside := a.first(t).(*Driver)
+	defer outside.Close()
+	c := a.config(outside.name)
+	c.Prefix = "/some/folder/"
+	d, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if _, err := outside.Put(t.Context(), "some/folder-not", strings.NewReader("x"), create); err != nil {
+		t.Fatal(err)
+	}
+	info, err := d.Put(t.Context(), "a/b", strings.NewReader("x"), create)
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds(t, d, "a/b", []byte("x"), info)
+	info.Key = "some/folder/a/b"
+	holds(t, outside, info.Key, []byte("x"), info)
+	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
+	if err != nil || len(page.Objects) != 1 || page.Objects[0].Key != "a/b" {
+		t.Errorf("listed %+v, error %v", page.Objects, err)
+	}
+	if err := d.Delete(t.Context(), "a/b"); err != nil {
+		t.Error(err)
+	}
+	missing(t, outside, info.Key)
+}
+
+func testForeignNames(t *testing.T, a *account) {
+	d := a.first(t).(*Driver)
+	defer d.Close()
+	for _, name := range []string{".hidden", "a/.b", "a//b", "ok"} {
+		if _, err := d.blob(name).UploadBuffer(t.Context(), []byte("x"), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
+	if err != nil || len(page.Objects) != 1 || page.Objects[0].Key != "ok" {
+		t.Errorf("listed %+v, error %v", page.Objects, err)
+	}
+}
+
+func testMissingContainer(t *testing.T, a *account) {
+	d := a.open(t, "no-such-container")
+	defer d.Close()
+	err := d.Check(t.Context())
+	if err == nil || !strings.Contains(err.Error(), `the container "no-such-container" does not exist`) {
+		t.Errorf("check: %v", err)
+	}
+	_, err = d.Stat(t.Context(), "key")
+	_, putErr := d.Put(t.Context(), "key", strings.NewReader("x"), create)
+	_, largeErr := d.Put(t.Context(), "key", bytes.NewReader(random(9<<20)), create)
+	for _, err := range []error{err, putErr, largeErr, d.Delete(t.Context(), "key")} {
+		if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
+			t.Errorf("error %v, want one that says nothing of the key", err)
+		}
+	}
+}
+
+func testPermission(t *testing.T, a *account) {
+	c := a.config(a.first(t).(*Driver).name)
+	c.Key = "d3Jvbmc="
+	d, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	_, err = d.Stat(t.Context(), "key")
+	_, putErr := d.Put(t.Context(), "key", strings.NewReader("x"), create)
+	_, largeErr := d.Put(t.Context(), "key", bytes.NewReader(random(9<<20)), overwrite)
+	for _, err := range []error{err, putErr, largeErr, d.Check(t.Context())} {
+		if !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("error %v, want a missing permission", err)
+		}
+	}
+}
+
+func testSharedAccessSignature(t *testing.T, a *account) {
+	owner := a.first(t).(*Driver)
+	defer owner.Close()
+	signature, err := owner.container.GetSASURL(
+		sas.ContainerPermissions{Read: true, Write: true, Create: true, Delete: true, List: true}, time.Now().Add(time.Hour), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, query, _ := strings.Cut(signature, "?")
+	d, err := New(Config{
+		ConnectionString: "BlobEndpoint=" + a.endpoint + ";SharedAccessSignature=" + query, Container: owner.name,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for key, size := range map[string]int{"small": 100, "large": 9 << 20} {
+		info, err := d.Put(t.Context(), key, bytes.NewReader(random(size)), create)
+		if err != nil {
+			t.Fatal(err)
+		}
+		holds(t, d, key, random(size), info)
+		if _, err := d.Put(t.Context(), key, bytes.NewReader(random(size)), create); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("creating again: %v", err)
+		}
+		if err := d.Delete(t.Context(), key); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := d.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := d.Presign(t.Context(), "small", storagedrivers.PresignOptions{}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("signing: error %v, want unsupported", err)
+	}
+}

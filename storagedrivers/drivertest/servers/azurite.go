@@ -1,0 +1,42 @@
+package servers
+
+import (
+	"net"
+	"os/exec"
+	"testing"
+)
+
+// What Azurite is called with.
+const (
+	AzuriteAccount = "devstoreaccount1"
+	// AzuriteKey is no secret: every emulator has it.
+	AzuriteKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+)
+
+// Azurite is the emulator of Azure Blob Storage.
+type Azurite struct {
+	*Process
+	// Endpoint is the address of the one account's blob service.
+	Endpoint string
+}
+
+// StartAzurite starts an emulator that keeps everything in its memory and has no container
+// yet.
+func StartAzurite(t testing.TB) *Azurite {
+	t.Helper()
+	program := Program(t, "azurite-blob")
+	address := FreeAddress(t)
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := Folder(t)
+	process := Start(t, address, func() *exec.Cmd {
+		// It is older than the libraries, and would refuse the version they speak.
+		cmd := exec.Command(program, "--blobHost", host, "--blobPort", port, "--skipApiVersionCheck",
+			"--inMemoryPersistence", "--silent", "--disableTelemetry")
+		cmd.Dir = folder
+		return cmd
+	})
+	return &Azurite{Process: process, Endpoint: "http://" + address + "/" + AzuriteAccount}
+}
