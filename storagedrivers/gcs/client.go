@@ -1,0 +1,90 @@
+package gcs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strings"
+
+	"cloud.google.com/go/auth"
+	"cloud.google.com/go/auth/credentials"
+	"cloud.google.com/go/auth/httptransport"
+	gcsdk "cloud.google.com/go/storage"
+	"google.golang.org/api/option"
+)
+
+// client is the SDK's, with what signs addresses.
+type client struct {
+	sdk    *gcsdk.Client
+	bucket *gcsdk.BucketHandle
+	signer signer
+}
+
+// signer is the part of a service account's key that signs addresses. It is empty where
+// the credentials are others.
+type signer struct {
+	Email      string `json:"client_email"`
+	PrivateKey string `json:"private_key"`
+}
+
+// connect gives the client. It is made at the first use, because looking for credentials
+// may ask the network, and made again after a failure.
+func (d *Driver) connect(ctx context.Context) (*client, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.client != nil {
+		return d.client, nil
+	}
+	c := &client{}
+	web := &http.Client{Transport: d.http}
+	if d.config.Key != "" || !strings.HasPrefix(d.config.Endpoint, "http://") {
+		creds, err := d.credentials(web)
+		if err == nil {
+			web, err = authenticated(creds, d.http)
+		}
+		if err != nil {
+			// The text only: a missing file of credentials is no missing object.
+			return nil, fmt.Errorf("%w: finding credentials: %s", fs.ErrPermission, err.Error())
+		}
+		_ = json.Unmarshal(creds.JSON(), &c.signer) // others than keys are no JSON, or another
+	}
+	// To the SDK there is nothing left to authenticate.
+	sdk, err := gcsdk.NewClient(context.WithoutCancel(ctx), option.WithHTTPClient(web),
+		option.WithoutAuthentication(), option.WithEndpoint(d.config.Endpoint+"/storage/v1/"))
+	if err != nil {
+		return nil, fmt.Errorf("making the client: %w", err)
+	}
+	sdk.SetRetry(gcsdk.WithPolicy(gcsdk.RetryNever)) // whole operations are repeated by who calls
+	c.sdk, c.bucket = sdk, sdk.Bucket(d.config.Bucket)
+	d.client = c
+	return c, nil
+}
+
+// credentials gives those of the configuration, or what the environment offers.
+func (d *Driver) credentials(web *http.Client) (*auth.Credentials, error) {
+	if d.config.Key != "" {
+		return serviceAccount(d.config.Key, web)
+	}
+	return credentials.DetectDefault(detect(web))
+}
+
+// serviceAccount gives the credentials of a service account by its JSON key, whose tokens
+// come over web.
+func serviceAccount(key string, web *http.Client) (*auth.Credentials, error) {
+	return credentials.NewCredentialsFromJSON(credentials.ServiceAccount, []byte(key), detect(web))
+}
+
+func detect(web *http.Client) *credentials.DetectOptions {
+	return &credentials.DetectOptions{Scopes: []string{gcsdk.ScopeReadWrite}, Client: web}
+}
+
+// authenticated gives the client that adds a token to every request.
+func authenticated(creds *auth.Credentials, base http.RoundTripper) (*http.Client, error) {
+	return httptransport.NewClient(&httptransport.Options{
+		Credentials:      creds,
+		BaseRoundTripper: base,
+		DisableTelemetry: true,
+	})
+}

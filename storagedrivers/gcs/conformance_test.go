@@ -1,0 +1,103 @@
+package gcs
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/fsouza/fake-gcs-server/fakestorage"
+	"go.uber.org/goleak"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
+}
+
+// inProcess starts a server within the process of the test.
+func inProcess(t testing.TB) servers.GCS {
+	t.Helper()
+	server, err := fakestorage.NewServerWithOptions(fakestorage.Options{Scheme: "http", PublicHost: "127.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	return servers.GCS{Endpoint: server.URL()}
+}
+
+var buckets atomic.Int64
+
+// newBucket makes an empty bucket and gives its name.
+func newBucket(t testing.TB, server servers.GCS) string {
+	t.Helper()
+	name := fmt.Sprintf("media-test-%d", buckets.Add(1))
+	server.Bucket(t, name)
+	return name
+}
+
+// open gives a driver.
+func open(t testing.TB, c Config) *Driver {
+	t.Helper()
+	d, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// opened is open, and the test's end closes the driver.
+func opened(t testing.TB, c Config) *Driver {
+	t.Helper()
+	d := open(t, c)
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Errorf("closing: %v", err)
+		}
+	})
+	return d
+}
+
+// harness gives each test a bucket of its own.
+func harness(server servers.GCS, prefix string) drivertest.Harness {
+	bucketName := func(t *testing.T) string {
+		return "b" + strings.Map(func(r rune) rune {
+			if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+				return r
+			}
+			return '-'
+		}, strings.ToLower(t.Name())) + "b"
+	}
+	driver := func(t *testing.T) storagedrivers.Driver {
+		return open(t, Config{Bucket: bucketName(t), Endpoint: server.Endpoint, Prefix: prefix})
+	}
+	return drivertest.Harness{
+		New: func(t *testing.T) storagedrivers.Driver {
+			server.Bucket(t, bucketName(t))
+			return driver(t)
+		},
+		Another: driver,
+		Leftovers: func(t *testing.T) []string {
+			names := server.Objects(t, bucketName(t))
+			for i, name := range names {
+				names[i] = strings.TrimPrefix(name, prefix+"/")
+			}
+			return names
+		},
+	}
+}
+
+func TestConformance(t *testing.T) {
+	h := harness(inProcess(t), "")
+	h.NoMemoryTest = true
+	drivertest.Run(t, h)
+}
+
+// TestConformanceFakeGCSServer also keeps everything in a folder of the bucket.
+func TestConformanceFakeGCSServer(t *testing.T) {
+	_, server := servers.FakeGCS(t)
+	drivertest.Run(t, harness(server, "some/folder"))
+}

@@ -1,0 +1,92 @@
+package gcs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+
+	"cloud.google.com/go/auth"
+	gcsdk "cloud.google.com/go/storage"
+	"google.golang.org/api/googleapi"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
+)
+
+// mapError gives the errors of the service the names that callers know. After the end of
+// ctx an error is that end, whatever the libraries make of it.
+func mapError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if end := ctx.Err(); end != nil {
+		if errors.Is(err, end) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", end, err)
+	}
+	if known := sentinel(err); known != nil && !errors.Is(err, known) {
+		return fmt.Errorf("%w: %w", known, err)
+	}
+	return err
+}
+
+// sentinel gives what an error means to callers, or nil.
+func sentinel(err error) error {
+	var answer *googleapi.Error
+	var refused *auth.Error
+	switch {
+	case errors.Is(err, gcsdk.ErrObjectNotExist), errors.Is(err, gcsdk.ErrBucketNotExist):
+		return fs.ErrNotExist
+	case errors.As(err, &answer):
+		return byStatus(answer)
+	case errors.As(err, &refused) && refused.Response != nil:
+		if refused.Temporary() || refused.Response.StatusCode >= http.StatusInternalServerError {
+			return storagedrivers.ErrUnavailable
+		}
+		return fs.ErrPermission
+	case network.Unreachable(err):
+		return storagedrivers.ErrUnavailable
+	}
+	return nil
+}
+
+// byStatus gives what an answer of the service means.
+func byStatus(answer *googleapi.Error) error {
+	switch answer.Code {
+	case http.StatusNotFound:
+		return fs.ErrNotExist
+	case http.StatusPreconditionFailed:
+		return fs.ErrExist
+	case http.StatusRequestedRangeNotSatisfiable:
+		return storagedrivers.ErrInvalidRange
+	case http.StatusInsufficientStorage:
+		return storagedrivers.ErrNoSpace
+	case http.StatusUnauthorized, http.StatusForbidden:
+		if throttled(answer) {
+			return storagedrivers.ErrUnavailable
+		}
+		return fs.ErrPermission
+	case http.StatusGone: // of an upload that the service has forgotten
+		return storagedrivers.ErrUnavailable
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return storagedrivers.ErrUnavailable
+	}
+	if answer.Code >= http.StatusInternalServerError {
+		return storagedrivers.ErrUnavailable
+	}
+	return nil
+}
+
+// throttled tells whether a refusal is for too many requests.
+func throttled(answer *googleapi.Error) bool {
+	for _, item := range answer.Errors {
+		switch item.Reason {
+		case "rateLimitExceeded", "userRateLimitExceeded", "quotaExceeded":
+			return true
+		}
+	}
+	return false
+}

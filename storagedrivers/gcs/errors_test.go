@@ -1,0 +1,148 @@
+package gcs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"cloud.google.com/go/auth"
+	gcsdk "cloud.google.com/go/storage"
+	"google.golang.org/api/googleapi"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+func TestMapError(t *testing.T) {
+	t.Parallel()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	answer := func(status int, reasons ...string) error {
+		err := &googleapi.Error{Code: status}
+		for _, reason := range reasons {
+			err.Errors = append(err.Errors, googleapi.ErrorItem{Reason: reason})
+		}
+		return err
+	}
+	token := func(status int) error {
+		return &url.Error{Op: "Get", URL: "x", Err: &auth.Error{Response: &http.Response{StatusCode: status}}}
+	}
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	for name, tt := range map[string]struct {
+		ctx  context.Context //nolint:containedctx // the case is about it
+		err  error
+		want error // nil: the error as it is
+	}{
+		"no object":            {t.Context(), gcsdk.ErrObjectNotExist, fs.ErrNotExist},
+		"no bucket":            {t.Context(), fmt.Errorf("x: %w", gcsdk.ErrBucketNotExist), fs.ErrNotExist},
+		"404":                  {t.Context(), answer(404), fs.ErrNotExist},
+		"401":                  {t.Context(), answer(401, "authError"), fs.ErrPermission},
+		"403":                  {t.Context(), answer(403, "forbidden"), fs.ErrPermission},
+		"403 of a quota":       {t.Context(), answer(403, "rateLimitExceeded"), storagedrivers.ErrUnavailable},
+		"408":                  {t.Context(), answer(408), storagedrivers.ErrUnavailable},
+		"410":                  {t.Context(), answer(410), storagedrivers.ErrUnavailable},
+		"412":                  {t.Context(), answer(412, "conditionNotMet"), fs.ErrExist},
+		"416":                  {t.Context(), answer(416), storagedrivers.ErrInvalidRange},
+		"429":                  {t.Context(), answer(429), storagedrivers.ErrUnavailable},
+		"500":                  {t.Context(), answer(500), storagedrivers.ErrUnavailable},
+		"503":                  {t.Context(), fmt.Errorf("x: %w", answer(503)), storagedrivers.ErrUnavailable},
+		"507":                  {t.Context(), answer(507), storagedrivers.ErrNoSpace},
+		"400":                  {t.Context(), answer(400), nil},
+		"refused token":        {t.Context(), token(400), fs.ErrPermission},
+		"failed token":         {t.Context(), token(503), storagedrivers.ErrUnavailable},
+		"bad gateway of token": {t.Context(), token(502), storagedrivers.ErrUnavailable},
+		"refused connection":   {t.Context(), &url.Error{Op: "Get", URL: "x", Err: refused}, storagedrivers.ErrUnavailable},
+		"silence":              {t.Context(), os.ErrDeadlineExceeded, storagedrivers.ErrUnavailable},
+		"too many requests":    {t.Context(), &url.Error{Op: "Get", URL: "x", Err: errBreaksOff}, storagedrivers.ErrUnavailable},
+		"anything else":        {t.Context(), errors.New("x"), nil},
+		"caller left":          {gone, gcsdk.ErrObjectNotExist, context.Canceled},
+		"caller left early":    {gone, context.Canceled, context.Canceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := mapError(tt.ctx, tt.err)
+			if !errors.Is(got, tt.err) {
+				t.Errorf("%v is no longer %v", got, tt.err)
+			}
+			if tt.want != nil && !errors.Is(got, tt.want) {
+				t.Errorf("%v is not %v", got, tt.want)
+			}
+			if tt.want == nil && sentinel(got) != nil {
+				t.Errorf("%v has a meaning", got)
+			}
+		})
+	}
+	if err := mapError(gone, nil); err != nil {
+		t.Errorf("success is %v", err)
+	}
+}
+
+// TestAnswers: what the service answers reaches the caller by every method.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]error{
+		http.StatusUnauthorized:        fs.ErrPermission,
+		http.StatusForbidden:           fs.ErrPermission,
+		http.StatusNotFound:            fs.ErrNotExist,
+		http.StatusTooManyRequests:     storagedrivers.ErrUnavailable,
+		http.StatusServiceUnavailable:  storagedrivers.ErrUnavailable,
+		http.StatusInsufficientStorage: storagedrivers.ErrNoSpace,
+	} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(status)
+			}))
+			defer server.Close()
+			d := opened(t, Config{Bucket: "b", Endpoint: server.URL})
+			for op, err := range everyMethod(t.Context(), d) {
+				if !errors.Is(err, want) {
+					t.Errorf("%s: error %v, want %v", op, err, want)
+				}
+			}
+		})
+	}
+}
+
+// everyMethod calls every method that speaks to the service.
+func everyMethod(ctx context.Context, d *Driver) map[string]error {
+	_, _, open := d.Open(ctx, "key", storagedrivers.Range{})
+	_, stat := d.Stat(ctx, "key")
+	_, list := d.List(ctx, storagedrivers.ListOptions{})
+	_, create := d.Put(ctx, "key", strings.NewReader("text"), storagedrivers.PutOptions{})
+	_, large := d.Put(ctx, "key", zeros(chunkSize+1), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
+	return map[string]error{
+		"open": open, "stat": stat, "list": list, "create": create, "large overwrite": large,
+		"delete": d.Delete(ctx, "key"), "check": d.Check(ctx),
+	}
+}
+
+func TestMissingBucket(t *testing.T) {
+	t.Parallel()
+	d := opened(t, Config{Bucket: "nowhere", Endpoint: inProcess(t).Endpoint})
+	err := d.Check(t.Context())
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `bucket "nowhere"`) {
+		t.Errorf("checking: error %v", err)
+	}
+	_, err = d.Put(t.Context(), "key", strings.NewReader("text"), storagedrivers.PutOptions{})
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("storing: error %v", err)
+	}
+}
+
+func TestKeyTooLong(t *testing.T) {
+	t.Parallel()
+	d := opened(t, Config{Bucket: "b", Endpoint: "http://127.0.0.1:1", Prefix: "prefix"})
+	_, err := d.Stat(t.Context(), strings.Repeat("x/", 509)+"x")
+	if !errors.Is(err, storagedrivers.ErrInvalidKey) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,187 @@
+// Package gcs is the storage driver for Google Cloud Storage.
+package gcs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	gcsdk "cloud.google.com/go/storage"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
+)
+
+// google is the address of the service where none is configured.
+const google = "https://storage.googleapis.com"
+
+// Config of a [Driver].
+type Config struct {
+	// Bucket is the name of the bucket.
+	Bucket string
+	// Key is the JSON key of a service account. Empty: what the environment offers, and
+	// nothing for an endpoint that begins with "http://".
+	Key string
+	// Endpoint is scheme and host of the service. Empty: Google's.
+	Endpoint string
+	// Prefix is the folder of all keys, without slashes around it. Empty: none.
+	Prefix string
+	// Timeout is how long the service may keep silent. 0 is 30 s.
+	Timeout time.Duration
+}
+
+// Driver keeps objects in a bucket.
+type Driver struct {
+	config Config
+	prefix string // of all names; it is empty or ends at a slash
+	http   *transport
+	now    func() time.Time
+
+	mu     sync.Mutex
+	client *client // nil until one could be made
+}
+
+// New gives the driver for a bucket, without touching the network.
+func New(c Config) (*Driver, error) {
+	if c.Timeout <= 0 {
+		c.Timeout = network.DefaultTimeout
+	}
+	if c.Endpoint == "" {
+		c.Endpoint = google
+	}
+	d := &Driver{
+		config: c, http: newTransport(c.Timeout),
+		now: time.Now, //nolint:forbidigo // the clock's one default
+	}
+	if c.Prefix != "" {
+		d.prefix = c.Prefix + "/"
+	}
+	if c.Key != "" {
+		if _, err := serviceAccount(c.Key, nil); err != nil {
+			return nil, fmt.Errorf("reading the key of the service account: %w", err)
+		}
+	}
+	return d, nil
+}
+
+// object gives the handle of the object under key.
+func (d *Driver) object(ctx context.Context, key string) (*gcsdk.ObjectHandle, error) {
+	if len(d.prefix)+len(key) > storagedrivers.MaxKeyBytes {
+		return nil, fmt.Errorf("%w: too long behind the prefix %q", storagedrivers.ErrInvalidKey, d.prefix)
+	}
+	client, err := d.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return client.bucket.Object(d.prefix + key), nil
+}
+
+// Stat gives the Info of an object.
+func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	object, err := d.object(ctx, key)
+	if err != nil {
+		return storagedrivers.Info{}, err
+	}
+	attrs, err := object.Attrs(ctx)
+	if err != nil {
+		return storagedrivers.Info{}, mapError(ctx, err)
+	}
+	return d.info(attrs), nil
+}
+
+// info describes an object. Its generation is what tells it from every other that was or
+// will be under its name; the entity tag of the service also changes with the metadata.
+func (d *Driver) info(attrs *gcsdk.ObjectAttrs) storagedrivers.Info {
+	key := strings.TrimPrefix(attrs.Name, d.prefix)
+	return storagedrivers.Info{
+		Key:         key,
+		Size:        attrs.Size,
+		ModTime:     attrs.Created,
+		ETag:        strconv.Quote(strconv.FormatInt(attrs.Generation, 10)),
+		ContentType: storagedrivers.ContentType(key),
+	}
+}
+
+// maxGenerations bounds how often Open begins anew because the object was replaced
+// between the look at it and the download.
+const maxGenerations = 5
+
+var errReplaced = fmt.Errorf("%w: the object is replaced all the time", storagedrivers.ErrUnavailable)
+
+// Open gives the bytes of rng. It looks at the object first, because a download tells
+// neither the time of the upload nor, where the range is refused, that the object exists.
+func (d *Driver) Open(
+	ctx context.Context, key string, rng storagedrivers.Range,
+) (io.ReadCloser, storagedrivers.Info, error) {
+	object, err := d.object(ctx, key)
+	if err != nil {
+		return nil, storagedrivers.Info{}, err
+	}
+	for range maxGenerations {
+		attrs, err := object.Attrs(ctx)
+		if err != nil {
+			return nil, storagedrivers.Info{}, mapError(ctx, err)
+		}
+		length, err := rng.Within(attrs.Size)
+		if err != nil {
+			return nil, storagedrivers.Info{}, err
+		}
+		if rng == (storagedrivers.Range{}) {
+			length = -1 // all of it, and its checksum is compared
+		}
+		body, err := download(ctx, object, attrs, rng.Offset, length)
+		if err == nil {
+			return body, d.info(attrs), nil
+		}
+		if !errors.Is(err, gcsdk.ErrObjectNotExist) {
+			return nil, storagedrivers.Info{}, mapError(ctx, err)
+		}
+	}
+	return nil, storagedrivers.Info{}, errReplaced
+}
+
+// Delete removes an object; a missing one is fs.ErrNotExist.
+func (d *Driver) Delete(ctx context.Context, key string) error {
+	object, err := d.object(ctx, key)
+	if err != nil {
+		return err
+	}
+	return mapError(ctx, object.Delete(ctx))
+}
+
+// Check asks for one object of the bucket, which is what an account that may only use
+// objects is allowed to do.
+func (d *Driver) Check(ctx context.Context) error {
+	_, err := d.list(ctx, d.prefix, "", 1)
+	if errors.Is(err, gcsdk.ErrBucketNotExist) {
+		err = fmt.Errorf("bucket %q: %w", d.config.Bucket, err)
+	}
+	return mapError(ctx, err)
+}
+
+// Features tells that the service decides who creates a name, and replaces objects whole.
+func (d *Driver) Features() storagedrivers.Features {
+	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic}
+}
+
+// Close releases the connections.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.http.CloseIdleConnections()
+	if d.client == nil {
+		return nil
+	}
+	return d.client.sdk.Close()
+}
+
+// Interface guards
+var (
+	_ storagedrivers.Driver    = (*Driver)(nil)
+	_ storagedrivers.Presigner = (*Driver)(nil)
+)

@@ -1,0 +1,146 @@
+package gcs
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+// meddler stands before a server and does something to answers before they go out.
+type meddler struct {
+	// answer may change the answer to r, or panic with http.ErrAbortHandler to lose it.
+	answer func(r *http.Request, answer *httptest.ResponseRecorder)
+	calls  atomic.Int64
+}
+
+// before puts the meddler before server and gives its address.
+func (m *meddler) before(t *testing.T, server servers.GCS) string {
+	t.Helper()
+	target, err := url.Parse(server.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(target)
+		r.Out.Host = r.In.Host // the address of an upload is the meddler's, too
+	}}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		answer := httptest.NewRecorder()
+		proxy.ServeHTTP(answer, r)
+		m.calls.Add(1)
+		m.answer(r, answer)
+		maps.Copy(w.Header(), answer.Header())
+		w.WriteHeader(answer.Code)
+		_, _ = answer.Body.WriteTo(w)
+	}))
+	t.Cleanup(front.Close)
+	return front.URL
+}
+
+func isUpload(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/upload/") }
+
+func isDownload(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/media-test-") }
+
+// commits tells whether a request makes an object visible.
+func commits(r *http.Request) bool {
+	contentRange := r.Header.Get("Content-Range")
+	return isUpload(r) && (r.URL.Query().Get("uploadType") == "multipart" ||
+		contentRange != "" && !strings.HasSuffix(contentRange, "/*"))
+}
+
+// TestLostReply: an upload that was stored is a success, whatever became of the answer.
+func TestLostReply(t *testing.T) {
+	t.Parallel()
+	server := inProcess(t)
+	for name, tt := range map[string]struct {
+		size int
+		opts storagedrivers.PutOptions
+	}{
+		"empty":           {0, create},
+		"small":           {100, create},
+		"small overwrite": {100, overwrite},
+		"large":           {chunkSize + 100, create},
+		"large overwrite": {chunkSize + 100, overwrite},
+		"one chunk":       {chunkSize, create},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var lost atomic.Int64
+			m := &meddler{answer: func(r *http.Request, _ *httptest.ResponseRecorder) {
+				if commits(r) && lost.Add(1) == 1 {
+					panic(http.ErrAbortHandler)
+				}
+			}}
+			d := opened(t, Config{Bucket: newBucket(t, server), Endpoint: m.before(t, server)})
+			info, err := d.Put(t.Context(), "key", zeros(tt.size), tt.opts)
+			if err != nil || lost.Load() == 0 {
+				t.Fatalf("storing: error %v, %d replies lost", err, lost.Load())
+			}
+			stat, err := d.Stat(t.Context(), "key")
+			if err != nil || info != stat || info.Size != int64(tt.size) {
+				t.Errorf("stored %+v, found %+v, error %v", info, stat, err)
+			}
+			if _, err = d.Put(t.Context(), "key", zeros(tt.size), create); !errors.Is(err, fs.ErrExist) {
+				t.Errorf("creating it again: error %v", err)
+			}
+		})
+	}
+}
+
+// TestLostReplyOfNothing: what is there is somebody else's.
+func TestLostReplyOfNothing(t *testing.T) {
+	t.Parallel()
+	server := inProcess(t)
+	bucket := newBucket(t, server)
+	m := &meddler{answer: func(r *http.Request, _ *httptest.ResponseRecorder) {
+		if commits(r) {
+			panic(http.ErrAbortHandler)
+		}
+	}}
+	other := opened(t, Config{Bucket: bucket, Endpoint: server.Endpoint})
+	if _, err := other.Put(t.Context(), "key", zeros(100), create); err != nil {
+		t.Fatal(err)
+	}
+	d := opened(t, Config{Bucket: bucket, Endpoint: m.before(t, server)})
+	if _, err := d.Put(t.Context(), "key", zeros(100), create); !errors.Is(err, storagedrivers.ErrUnavailable) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestCancelledTooLate: a caller who leaves when all is stored learns so.
+func TestCancelledTooLate(t *testing.T) {
+	t.Parallel()
+	server := inProcess(t)
+	for name, size := range map[string]int{"small": 100, "large": chunkSize + 100} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			m := &meddler{answer: func(r *http.Request, _ *httptest.ResponseRecorder) {
+				if commits(r) {
+					cancel()
+					<-r.Context().Done()
+				}
+			}}
+			d := opened(t, Config{Bucket: newBucket(t, server), Endpoint: m.before(t, server)})
+			info, err := d.Put(ctx, "key", zeros(size), create)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if stat, err := d.Stat(t.Context(), "key"); err != nil || stat != info {
+				t.Errorf("stored %+v, found %+v, error %v", info, stat, err)
+			}
+		})
+	}
+}

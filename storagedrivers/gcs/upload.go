@@ -1,0 +1,170 @@
+package gcs
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	gcsdk "cloud.google.com/go/storage"
+	"github.com/googleapis/gax-go/v2"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/source"
+)
+
+const (
+	// chunkSize is how much of a larger object is sent, and sent again, at once; it waits
+	// in memory. A smaller object is one request.
+	chunkSize = 8 << 20
+	// repetitions is how often a chunk is sent again.
+	repetitions = 2
+	// uploadID is the metadata by which an upload knows its object again.
+	uploadID = "caddymedia-upload"
+	// lookTimeout bounds the look at what became of an upload.
+	lookTimeout = 5 * time.Second
+)
+
+// Put stores all of r under key.
+func (d *Driver) Put(
+	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
+) (storagedrivers.Info, error) {
+	object, err := d.object(ctx, key)
+	if err != nil {
+		return storagedrivers.Info{}, err
+	}
+	size, err := r.Seek(0, io.SeekEnd)
+	if err == nil {
+		_, err = r.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return storagedrivers.Info{}, err
+	}
+	u := &upload{
+		object: object, source: source.New(ctx, r), size: size, options: opts, id: rand.Text(),
+		look: min(d.config.Timeout, lookTimeout),
+	}
+	attrs, err := u.run(ctx)
+	if err != nil {
+		return storagedrivers.Info{}, err
+	}
+	return d.info(attrs), nil
+}
+
+// upload is one object on its way.
+type upload struct {
+	object  *gcsdk.ObjectHandle
+	source  *source.Reader
+	size    int64 // as the source says
+	options storagedrivers.PutOptions
+	id      string
+	look    time.Duration // how long the look at the outcome may take
+}
+
+// run stores the object and gives its attributes.
+func (u *upload) run(ctx context.Context) (*gcsdk.ObjectAttrs, error) {
+	if err := u.refuseEarly(ctx); err != nil {
+		return nil, err
+	}
+	attrs, err := u.send(ctx)
+	if err == nil {
+		return attrs, nil
+	}
+	if broken := u.source.Err(); broken != nil {
+		return nil, broken
+	}
+	// When all of it has gone out the answer may be what was lost.
+	if u.source.Size() == u.size {
+		if attrs := u.stored(ctx); attrs != nil {
+			return attrs, nil
+		}
+	}
+	return nil, mapError(ctx, err)
+}
+
+// refuseEarly spares a large object the way to a name that is taken. The service decides
+// in the end.
+func (u *upload) refuseEarly(ctx context.Context) error {
+	if u.options.Mode != storagedrivers.CreateOnly || u.size < chunkSize {
+		return nil
+	}
+	_, err := u.object.Attrs(ctx)
+	if err == nil {
+		return fs.ErrExist
+	}
+	if errors.Is(err, gcsdk.ErrObjectNotExist) {
+		return nil
+	}
+	return mapError(ctx, err)
+}
+
+// send sends the object. Only a writer whose context has ended before it is closed leaves
+// nothing behind.
+func (u *upload) send(ctx context.Context) (*gcsdk.ObjectAttrs, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w := u.writer(ctx)
+	n, err := io.Copy(w, u.source)
+	if err == nil && n != u.size {
+		err = fmt.Errorf("the source gave %d bytes instead of %d: %w", n, u.size, storagedrivers.ErrSizeMismatch)
+	}
+	if err != nil {
+		cancel()
+		_ = w.Close() // it tells of the cancellation
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return w.Attrs(), nil
+}
+
+func (u *upload) writer(ctx context.Context) *gcsdk.Writer {
+	object := u.object
+	if u.options.Mode == storagedrivers.CreateOnly {
+		object = object.If(gcsdk.Conditions{DoesNotExist: true})
+	}
+	left := 0 // of the repetitions
+	if u.size >= chunkSize {
+		left = repetitions
+	}
+	w := object.Retryer(
+		gcsdk.WithPolicy(gcsdk.RetryAlways),
+		gcsdk.WithBackoff(gax.Backoff{Initial: 100 * time.Millisecond, Max: time.Second}),
+		gcsdk.WithErrorFunc(func(err error) bool {
+			if left == 0 || !transient(ctx, err) {
+				return false
+			}
+			left--
+			return true
+		}),
+	).NewWriter(ctx)
+	w.ProgressFunc = func(int64) { left = repetitions }
+	w.ChunkSize = int(min(u.size+1, chunkSize)) // the SDK takes as much memory at once
+	w.ContentType = u.options.ContentType
+	w.CacheControl = u.options.CacheControl
+	w.Metadata = map[string]string{uploadID: u.id}
+	return w
+}
+
+// transient tells whether a chunk may be sent again. A service that has kept silent for
+// as long as it may is not waited for once more.
+func transient(ctx context.Context, err error) bool {
+	return errors.Is(mapError(ctx, err), storagedrivers.ErrUnavailable) && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// stored gives the attributes of what is under the key if it is this upload's, all of it;
+// otherwise nil.
+func (u *upload) stored(ctx context.Context) *gcsdk.ObjectAttrs {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), u.look)
+	defer cancel()
+	attrs, err := u.object.Attrs(ctx)
+	if err != nil || attrs.Metadata[uploadID] != u.id || attrs.Size != u.size {
+		return nil
+	}
+	return attrs
+}
