@@ -12,6 +12,7 @@ package storagedrivers
 
 import (
 	"context"
+	"crypto/rand"
 	"io"
 	"log/slog"
 	"time"
@@ -32,8 +33,8 @@ type Driver interface {
 	// returned (errors.Is), io.ErrUnexpectedEOF included. With [CreateOnly] a key that
 	// is taken is fs.ErrExist, decided by the place itself where Features says
 	// [Atomic]. On success the object is as durable as the place can make it. Put may be
-	// called again after ErrUnavailable: a driver whose replies get lost must know its
-	// own object from somebody else's.
+	// called again after ErrUnavailable, with the same options: a driver whose replies get
+	// lost should know its own object from somebody else's.
 	Put(ctx context.Context, key string, r io.ReadSeeker, opts PutOptions) (Info, error)
 
 	// Open gives the bytes of rng and the Info of the whole object. A reader stays on
@@ -134,6 +135,10 @@ const (
 type PutOptions struct {
 	// Mode is what to do where the key is taken.
 	Mode Mode
+	// ID tells this upload from all others, by letters and digits. [Storage] fills it in,
+	// for all repetitions the same. A driver whose place keeps metadata keeps it there, and
+	// so knows its own object when it finds the key taken after an answer was lost.
+	ID string
 	// ContentType is the media type of the object ("image/png"). [Storage] fills it in
 	// by the extension of the key where it is empty; a place that does not keep media
 	// types ignores it.
@@ -142,6 +147,16 @@ type PutOptions struct {
 	// by itself should answer. Empty: none. A place that does not keep headers ignores
 	// it.
 	CacheControl string
+}
+
+// fill sets what the caller has left out for an object under key.
+func (o *PutOptions) fill(key string) {
+	if o.ContentType == "" {
+		o.ContentType = ContentType(key)
+	}
+	if o.ID == "" {
+		o.ID = rand.Text()
+	}
 }
 
 // Info describes an object. Of one generation every method of a driver gives the same
@@ -250,6 +265,9 @@ type Features struct {
 	Replace Guarantee
 	// Restore: [Staged.Revert] can put back an object that was replaced.
 	Restore bool
+	// Repeat: a Put with the ID of the very object that stands under the key has stored it,
+	// also with [CreateOnly].
+	Repeat bool
 	// Seek: readers of the zero [Range] have io.Seeker and io.ReaderAt, and opening one
 	// transfers nothing.
 	Seek bool

@@ -53,9 +53,9 @@ func TestPageLimit(t *testing.T) {
 
 func TestGuaranteeString(t *testing.T) {
 	t.Parallel()
-	got := fmt.Sprint(storagedrivers.Features{Create: storagedrivers.Atomic})
-	if want := "{atomic best effort false false}"; got != want {
-		t.Errorf("%s, want %s", got, want)
+	got := fmt.Sprint(storagedrivers.Atomic, ", ", storagedrivers.BestEffort)
+	if want := "atomic, best effort"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -35,9 +35,7 @@ func (st *staged) Commit(ctx context.Context, key string, opts PutOptions) (Info
 	if err := ValidKey(key); err != nil {
 		return Info{}, s.wrap(op, key, err)
 	}
-	if opts.ContentType == "" {
-		opts.ContentType = ContentType(key)
-	}
+	opts.fill(key)
 	start := s.now()
 	var info Info
 	err := s.attempt(ctx, op, func(ctx context.Context) error {

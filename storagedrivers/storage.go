@@ -94,9 +94,7 @@ func (s *Storage) Put(ctx context.Context, key string, r io.ReadSeeker, opts Put
 	if err != nil {
 		return Info{}, s.wrap("put", key, err)
 	}
-	if opts.ContentType == "" {
-		opts.ContentType = ContentType(key)
-	}
+	opts.fill(key)
 	var info Info
 	err = s.do(ctx, "put", key, func(ctx context.Context) error {
 		if _, err := r.Seek(0, io.SeekStart); err != nil {

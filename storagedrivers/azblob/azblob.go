@@ -83,7 +83,7 @@ func (d *Driver) Check(ctx context.Context) error {
 
 // Features tells that the service keeps every promise but those that a Stager can make.
 func (d *Driver) Features() storagedrivers.Features {
-	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic}
+	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Repeat: true}
 }
 
 // Close closes the connections that are idle; no other is open any more.

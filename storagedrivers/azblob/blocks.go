@@ -32,8 +32,10 @@ const (
 // sendBlocks stores a large object.
 func (u *upload) sendBlocks(ctx context.Context, r io.Reader) (storagedrivers.Info, error) {
 	if u.opts.Mode == storagedrivers.CreateOnly { // or it is refused when all of it was sent
-		_, err := u.driver.Stat(ctx, u.key)
-		if err = cmp.Or(err, fs.ErrExist); !errors.Is(err, fs.ErrNotExist) {
+		switch _, err := u.driver.Stat(ctx, u.key); {
+		case err == nil:
+			return u.taken(ctx)
+		case !errors.Is(err, fs.ErrNotExist):
 			return storagedrivers.Info{}, err
 		}
 	}
@@ -47,6 +49,16 @@ func (u *upload) sendBlocks(ctx context.Context, r io.Reader) (storagedrivers.In
 		})
 		return reply.ETag, reply.LastModified, err
 	})
+}
+
+// taken gives the object under the key if it is this upload's, stored by an earlier attempt
+// whose answer was lost; otherwise fs.ErrExist.
+func (u *upload) taken(ctx context.Context) (storagedrivers.Info, error) {
+	found, id, err := u.find(ctx)
+	if err == nil && id == u.id {
+		return found, nil
+	}
+	return storagedrivers.Info{}, failed(ctx, fs.ErrExist)
 }
 
 // stageAll sends the blocks of r and gives their names in order.

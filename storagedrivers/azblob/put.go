@@ -2,6 +2,7 @@ package azblob
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -39,7 +40,7 @@ type upload struct {
 	driver *Driver
 	blob   *blockblob.Client
 	key    string
-	id     string // of this Put, to know its object by
+	id     string // of the upload, to know its object by
 	size   int64
 	opts   storagedrivers.PutOptions
 }
@@ -53,7 +54,7 @@ func (d *Driver) Put(
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
-	u := &upload{driver: d, blob: d.blob(key), key: key, id: rand.Text(), size: size, opts: opts}
+	u := &upload{driver: d, blob: d.blob(key), key: key, id: cmp.Or(opts.ID, rand.Text()), size: size, opts: opts}
 	for attempt := 1; ; attempt++ {
 		if _, err := r.Seek(0, io.SeekStart); err != nil {
 			return storagedrivers.Info{}, err

@@ -54,6 +54,7 @@ type subtest struct {
 var subtests = []subtest{
 	{"put and open", testRoundTrip},
 	{"create twice", testCreateTwice},
+	{"create once more", testCreateOnceMore},
 	{"create race", testCreateRace},
 	{"create race of two drivers", testCreateRaceOfTwo},
 	{"overwrite", testOverwrite},

@@ -44,6 +44,29 @@ func testCreateTwice(t *testing.T, p *place) {
 	p.holds(t, "small", "folder/small", "large", "empty")
 }
 
+// testCreateOnceMore: an upload that is repeated, because its answer was lost, is no other
+// upload of the name where the place lets that be known.
+func testCreateOnceMore(t *testing.T, p *place) {
+	opts := storagedrivers.PutOptions{Mode: storagedrivers.CreateOnly, ID: "FIRST"}
+	for key, size := range map[string]int64{"empty": 0, "small": 100, "large": 9 * mib} {
+		c := content{1, size}
+		first := p.put(t, key, c, opts)
+		again, err := p.storage.Put(t.Context(), key, newSource(c), opts)
+		if p.storage.Features().Repeat {
+			succeeds(t, err, "repeating an upload")
+			sameInfo(t, "repeating an upload", again, first)
+		} else {
+			fails(t, err, fs.ErrExist, "repeating an upload")
+		}
+		other := opts
+		other.ID = "SECOND"
+		_, err = p.storage.Put(t.Context(), key, newSource(c), other)
+		fails(t, err, fs.ErrExist, "another upload of the name")
+		p.has(t, key, c)
+	}
+	p.holds(t, "empty", "small", "large")
+}
+
 func testCreateRace(t *testing.T, p *place) {
 	race := func(key string, n int, size int64) {
 		p.raceToCreate(t, key, n, size, true, p.storage)

@@ -166,7 +166,7 @@ func (d *Driver) Check(ctx context.Context) error {
 
 // Features tells that the service decides who creates a name, and replaces objects whole.
 func (d *Driver) Features() storagedrivers.Features {
-	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic}
+	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Repeat: true}
 }
 
 // Close releases the connections.

@@ -1,6 +1,7 @@
 package gcs
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -45,7 +46,7 @@ func (d *Driver) Put(
 		return storagedrivers.Info{}, err
 	}
 	u := &upload{
-		object: object, source: source.New(ctx, r), size: size, options: opts, id: rand.Text(),
+		object: object, source: source.New(ctx, r), size: size, options: opts, id: cmp.Or(opts.ID, rand.Text()),
 		look: min(d.config.Timeout, lookTimeout),
 	}
 	attrs, err := u.run(ctx)
@@ -67,8 +68,8 @@ type upload struct {
 
 // run stores the object and gives its attributes.
 func (u *upload) run(ctx context.Context) (*gcsdk.ObjectAttrs, error) {
-	if err := u.refuseEarly(ctx); err != nil {
-		return nil, err
+	if attrs, err := u.lookFirst(ctx); attrs != nil || err != nil {
+		return attrs, err
 	}
 	attrs, err := u.send(ctx)
 	if err == nil {
@@ -86,20 +87,29 @@ func (u *upload) run(ctx context.Context) (*gcsdk.ObjectAttrs, error) {
 	return nil, mapError(ctx, err)
 }
 
-// refuseEarly spares a large object the way to a name that is taken. The service decides
-// in the end.
-func (u *upload) refuseEarly(ctx context.Context) error {
+// lookFirst spares a large object the way to a name that is taken: fs.ErrExist, or the
+// attributes if that is the upload's own object, from an earlier attempt whose answer was
+// lost. The service decides in the end.
+func (u *upload) lookFirst(ctx context.Context) (*gcsdk.ObjectAttrs, error) {
 	if u.options.Mode != storagedrivers.CreateOnly || u.size < chunkSize {
-		return nil
+		return nil, nil //nolint:nilnil // nothing is there, or nobody looked
 	}
-	_, err := u.object.Attrs(ctx)
-	if err == nil {
-		return fs.ErrExist
+	attrs, err := u.object.Attrs(ctx)
+	switch {
+	case err == nil && u.owns(attrs):
+		return attrs, nil
+	case err == nil:
+		return nil, fs.ErrExist
+	case errors.Is(err, gcsdk.ErrObjectNotExist):
+		return nil, nil //nolint:nilnil // see above
+	default:
+		return nil, mapError(ctx, err)
 	}
-	if errors.Is(err, gcsdk.ErrObjectNotExist) {
-		return nil
-	}
-	return mapError(ctx, err)
+}
+
+// owns tells whether an object is this upload's, all of it.
+func (u *upload) owns(attrs *gcsdk.ObjectAttrs) bool {
+	return attrs.Metadata[uploadID] == u.id && attrs.Size == u.size
 }
 
 // send sends the object. Only a writer whose context has ended before it is closed leaves
@@ -163,7 +173,7 @@ func (u *upload) stored(ctx context.Context) *gcsdk.ObjectAttrs {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), u.look)
 	defer cancel()
 	attrs, err := u.object.Attrs(ctx)
-	if err != nil || attrs.Metadata[uploadID] != u.id || attrs.Size != u.size {
+	if err != nil || !u.owns(attrs) {
 		return nil
 	}
 	return attrs

@@ -1,0 +1,124 @@
+//go:build unix
+
+package s3
+
+import (
+	"crypto/rand"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// BenchmarkPut stores one file of 1 GiB in versitygw, and does the same with rclone where
+// that is installed. Each iteration is a round of both, so that they share whatever else
+// the machine does: look at the ratio. MEDIA_BENCH_DIR says on which disk the file and the
+// temporary files of the server are; TMPDIR says it for the server.
+func BenchmarkPut(b *testing.B) {
+	dir := os.Getenv("MEDIA_BENCH_DIR")
+	if dir == "" {
+		b.Skip("MEDIA_BENCH_DIR is not set")
+	}
+	path := randomFile(b, dir, 1<<30)
+	s := real(b)
+	c := s.fresh(b)
+	ways := map[string]func() (cpu time.Duration){"driver": func() time.Duration { return putFile(b, s.driver(b, c), path) }}
+	if program, err := exec.LookPath("rclone"); err == nil {
+		ways["rclone"] = func() time.Duration { return rclone(b, program, c, path) }
+	}
+	d := s.driver(b, c)
+	defer d.Close()
+	wall, cpu := map[string][]float64{}, map[string][]float64{}
+	for range b.N {
+		for name, way := range ways {
+			start := time.Now()
+			used := way()
+			wall[name] = append(wall[name], time.Since(start).Seconds())
+			cpu[name] = append(cpu[name], used.Seconds())
+			if err := d.Delete(b.Context(), "object"); err != nil {
+				b.Fatal(err)
+			}
+			syscall.Sync()
+		}
+	}
+	b.ReportMetric(0, "ns/op") // of both together it says nothing
+	for name := range ways {
+		b.ReportMetric((1<<30)/1e6/median(wall[name]), name+"-MB/s")
+		b.ReportMetric(median(cpu[name]), name+"-cpu-s")
+	}
+	if wall["rclone"] != nil {
+		b.ReportMetric(median(wall["rclone"])/median(wall["driver"]), "driver/rclone")
+	}
+}
+
+func randomFile(b *testing.B, dir string, size int64) string {
+	b.Helper()
+	path := filepath.Join(dir, "media-bench-object")
+	file, err := os.Create(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { os.Remove(path) })
+	defer file.Close()
+	if _, err := io.CopyN(file, rand.Reader, size); err != nil {
+		b.Fatal(err)
+	}
+	return path
+}
+
+func putFile(b *testing.B, d *Driver, path string) time.Duration {
+	b.Helper()
+	defer d.Close()
+	before := processTime(b)
+	file, err := os.Open(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := d.Put(b.Context(), "object", file, storagedrivers.PutOptions{}); err != nil {
+		b.Fatal(err)
+	}
+	return processTime(b) - before
+}
+
+func rclone(b *testing.B, program string, c Config, path string) time.Duration {
+	b.Helper()
+	cmd := exec.CommandContext(b.Context(), program, "copyto", "--config", "", path, "bench:"+c.Bucket+"/object")
+	cmd.Env = append(os.Environ(),
+		"RCLONE_CONFIG_BENCH_TYPE=s3", "RCLONE_CONFIG_BENCH_PROVIDER=Other",
+		"RCLONE_CONFIG_BENCH_ENDPOINT="+c.Endpoint,
+		"RCLONE_CONFIG_BENCH_ACCESS_KEY_ID="+c.AccessKeyID,
+		"RCLONE_CONFIG_BENCH_SECRET_ACCESS_KEY="+c.SecretAccessKey,
+		"RCLONE_CONFIG_BENCH_NO_CHECK_BUCKET=true",
+	)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		b.Fatalf("rclone: %v: %s", err, output)
+	}
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+}
+
+// processTime is how long the process has kept processors busy.
+func processTime(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}

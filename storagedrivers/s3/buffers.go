@@ -1,0 +1,75 @@
+package s3
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+)
+
+const (
+	// partSize is how much of an object is sent at once. Up to it, objects are sent whole.
+	partSize = 5 << 20
+	// maxBuffered is how much all uploads of a driver hold in memory together.
+	maxBuffered = 128 << 20
+	// minPooled is from where on a buffer is worth keeping for the next upload.
+	minPooled = 1 << 20
+)
+
+// buffers are what objects wait in while they are sent: a request can then be signed and
+// repeated whatever the source is, and its errors are known before anything is sent.
+type buffers struct {
+	room  *semaphore.Weighted
+	parts sync.Pool // of *[partSize]byte
+}
+
+func newBuffers() *buffers {
+	return &buffers{
+		room:  semaphore.NewWeighted(maxBuffered),
+		parts: sync.Pool{New: func() any { return new([partSize]byte) }},
+	}
+}
+
+// get gives a buffer of n bytes when there is room for it. Whoever holds one must not wait
+// for another. It is released clean when nobody can be reading it any more; a connection
+// that has failed may be, and must not send what the buffer's next user puts into it.
+func (b *buffers) get(ctx context.Context, n int64) (buffer []byte, release func(clean bool), err error) {
+	if err := b.room.Acquire(ctx, weight(n)); err != nil {
+		return nil, nil, err
+	}
+	buffer, release = b.take(n)
+	return buffer, release, nil
+}
+
+// try gives a buffer of n bytes if there is room for it.
+func (b *buffers) try(n int64) (buffer []byte, release func(clean bool), ok bool) {
+	if !b.room.TryAcquire(weight(n)) {
+		return nil, nil, false
+	}
+	buffer, release = b.take(n)
+	return buffer, release, true
+}
+
+func (b *buffers) take(n int64) (buffer []byte, release func(clean bool)) {
+	if !pooled(n) {
+		return make([]byte, n), func(bool) { b.room.Release(weight(n)) }
+	}
+	part := b.parts.Get().(*[partSize]byte)
+	return part[:n], func(clean bool) {
+		if clean {
+			b.parts.Put(part)
+		}
+		b.room.Release(weight(n))
+	}
+}
+
+func pooled(n int64) bool { return n >= minPooled && n <= partSize }
+
+// weight is the room that a buffer takes. A part that is larger than all the room, as those
+// of an object of terabytes are, is at least alone.
+func weight(n int64) int64 {
+	if pooled(n) {
+		return partSize
+	}
+	return min(n, maxBuffered)
+}

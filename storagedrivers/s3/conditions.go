@@ -1,0 +1,118 @@
+package s3
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"net/http"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// conditions are what a service makes of If-None-Match.
+type conditions struct {
+	accepted bool // it may be sent
+	kept     bool // and is heeded, by the completion of an upload in parts too
+}
+
+// knownConditions tells what the service makes of If-None-Match, by an experiment if
+// nobody knows yet.
+func (d *Driver) knownConditions(ctx context.Context) (conditions, error) {
+	if known := d.conditions.Load(); known != nil {
+		return *known, nil
+	}
+	release, err := d.locks.lock(ctx, "") // which is no key
+	if err != nil {
+		return conditions{}, err
+	}
+	defer release()
+	if known := d.conditions.Load(); known != nil {
+		return *known, nil
+	}
+	found, err := d.experiment(ctx)
+	if err != nil {
+		return conditions{}, err
+	}
+	d.conditions.Store(&found)
+	return found, nil
+}
+
+// experiment tries to create twice under a hidden key of its own, by the second time both
+// at once and in parts.
+func (d *Driver) experiment(ctx context.Context) (conditions, error) {
+	key := ".media-probe-" + rand.Text()
+	defer d.forget(ctx, key)
+	if err := d.probeWhole(ctx, key); err != nil {
+		return refused(ctx, err)
+	}
+	for _, probe := range []func(context.Context, string) error{d.probeWhole, d.probeParts} {
+		err := probe(ctx, key)
+		if err == nil {
+			d.log.WarnContext(ctx, "the service does not heed If-None-Match: "+
+				"two servers that create one name at the same moment may overwrite each other",
+				"bucket", d.bucket)
+			return conditions{accepted: true}, nil
+		}
+		if !errors.Is(mapError(ctx, err), fs.ErrExist) {
+			return refused(ctx, err)
+		}
+	}
+	return conditions{accepted: true, kept: true}, nil
+}
+
+// refused is what is known where the experiment itself failed with err: who may only read
+// passes, and so does a service that does not take conditions.
+func refused(ctx context.Context, err error) (conditions, error) {
+	if errors.Is(mapError(ctx, err), fs.ErrPermission) {
+		return conditions{accepted: true}, nil
+	}
+	switch status(err) {
+	case http.StatusBadRequest, http.StatusNotImplemented:
+		if sentinelOf(err) == nil {
+			return conditions{}, nil
+		}
+	}
+	return conditions{}, mapError(ctx, err)
+}
+
+func (d *Driver) probeWhole(ctx context.Context, key string) error {
+	_, err := d.client.PutObject(ctx, &awss3.PutObjectInput{
+		Bucket: &d.bucket, Key: d.name(key), Body: strings.NewReader("probe"), IfNoneMatch: aws.String("*"),
+		ChecksumAlgorithm: d.algorithm,
+	})
+	return err
+}
+
+func (d *Driver) probeParts(ctx context.Context, key string) error {
+	id, err := d.beginParts(ctx, &upload{key: key})
+	if err != nil {
+		return err
+	}
+	part, err := d.sendPart(ctx, key, id, 1, []byte("probe"))
+	if err == nil {
+		_, err = d.client.CompleteMultipartUpload(ctx, &awss3.CompleteMultipartUploadInput{
+			Bucket: &d.bucket, Key: d.name(key), UploadId: &id, IfNoneMatch: aws.String("*"),
+			MultipartUpload: &types.CompletedMultipartUpload{Parts: []types.CompletedPart{part}},
+		})
+	}
+	if err != nil {
+		d.abort(ctx, key, id)
+	}
+	return err
+}
+
+// forget removes what the experiment has stored.
+func (d *Driver) forget(ctx context.Context, key string) {
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+	defer cancel()
+	err := d.Delete(own, key)
+	if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, storagedrivers.ErrUnavailable) {
+		d.log.WarnContext(own, "a probe may have stayed in the bucket", "key", d.prefix+key, "error", err)
+	}
+}

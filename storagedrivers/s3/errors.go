@@ -1,0 +1,145 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+
+	smithy "github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
+)
+
+// codes are the errors of the services that mean something to callers, whatever their
+// status. The status of a missing object alone means nothing: so does a bucket or a user who
+// is missing, or an endpoint where something else answers.
+var codes = map[string]error{
+	"NoSuchKey": fs.ErrNotExist,
+	"NotFound":  fs.ErrNotExist, // the SDK's own, for HEAD
+
+	"PreconditionFailed": fs.ErrExist,
+
+	"AccessDenied":          fs.ErrPermission,
+	"ExpiredToken":          fs.ErrPermission,
+	"InvalidAccessKeyId":    fs.ErrPermission,
+	"InvalidToken":          fs.ErrPermission,
+	"SignatureDoesNotMatch": fs.ErrPermission,
+	"XAdminUserNotFound":    fs.ErrPermission,
+
+	"ExistingObjectIsDirectory":      storagedrivers.ErrInvalidKey,
+	"KeyTooLongError":                storagedrivers.ErrInvalidKey,
+	"ObjectParentIsFile":             storagedrivers.ErrInvalidKey,
+	"XMinioInvalidObjectName":        storagedrivers.ErrInvalidKey,
+	"XMinioObjectExistsAsDirectory":  storagedrivers.ErrInvalidKey,
+	"XMinioParentIsObject":           storagedrivers.ErrInvalidKey,
+	"InvalidRange":                   storagedrivers.ErrInvalidRange,
+	"InsufficientStorage":            storagedrivers.ErrNoSpace,
+	"QuotaExceeded":                  storagedrivers.ErrNoSpace,
+	"XMinioAdminBucketQuotaExceeded": storagedrivers.ErrNoSpace,
+	"XMinioStorageFull":              storagedrivers.ErrNoSpace,
+
+	// An upload in parts that somebody has tidied away can only be begun again.
+	"ConditionalRequestConflict": storagedrivers.ErrUnavailable,
+	"NoSuchUpload":               storagedrivers.ErrUnavailable,
+	"OperationAborted":           storagedrivers.ErrUnavailable,
+	"RequestTimeout":             storagedrivers.ErrUnavailable,
+	"SlowDown":                   storagedrivers.ErrUnavailable,
+}
+
+// statuses are for answers without a code that is known.
+var statuses = map[int]error{
+	http.StatusUnauthorized:                 fs.ErrPermission,
+	http.StatusForbidden:                    fs.ErrPermission,
+	http.StatusRequestTimeout:               storagedrivers.ErrUnavailable,
+	http.StatusPreconditionFailed:           fs.ErrExist,
+	http.StatusRequestedRangeNotSatisfiable: storagedrivers.ErrInvalidRange,
+	http.StatusTooManyRequests:              storagedrivers.ErrUnavailable,
+	http.StatusInternalServerError:          storagedrivers.ErrUnavailable,
+	http.StatusBadGateway:                   storagedrivers.ErrUnavailable,
+	http.StatusServiceUnavailable:           storagedrivers.ErrUnavailable,
+	http.StatusGatewayTimeout:               storagedrivers.ErrUnavailable,
+	http.StatusInsufficientStorage:          storagedrivers.ErrNoSpace,
+}
+
+// mapError gives the contract's error for one of the SDK. It must not be given errors of
+// the source, which look like the network's.
+func mapError(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ended := ctx.Err(); ended != nil {
+		if errors.Is(err, ended) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", ended, err)
+	}
+	if sentinel := sentinelOf(err); sentinel != nil {
+		return fmt.Errorf("%w: %w", sentinel, err)
+	}
+	return err
+}
+
+// mapReadError is mapError for looking up an object: where none can be, none is.
+func mapReadError(ctx context.Context, err error) error {
+	if errors.Is(sentinelOf(err), storagedrivers.ErrInvalidKey) {
+		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	}
+	return mapError(ctx, err)
+}
+
+func sentinelOf(err error) error {
+	if sentinel, ok := codes[code(err)]; ok {
+		return sentinel
+	}
+	if status := status(err); status != 0 {
+		return statuses[status]
+	}
+	if network.Unreachable(err) {
+		return storagedrivers.ErrUnavailable
+	}
+	return nil
+}
+
+// code gives the service's own word for an error, or "".
+func code(err error) string {
+	if answer, ok := errors.AsType[smithy.APIError](err); ok {
+		return answer.ErrorCode()
+	}
+	return ""
+}
+
+// status gives the HTTP status of an answer that was an error, and 0 where none came.
+func status(err error) int {
+	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && answer.Response != nil {
+		return answer.HTTPStatusCode()
+	}
+	return 0
+}
+
+// regionOf gives the region of the bucket where an error comes from another one.
+func regionOf(err error) string {
+	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && answer.Response != nil {
+		return answer.Response.Header.Get("X-Amz-Bucket-Region")
+	}
+	return ""
+}
+
+// doubtful tells whether what err was the answer to may have happened all the same: no
+// answer came, or one of a service in trouble, or one to a request that something on the
+// way has repeated.
+func doubtful(err error) bool {
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
+		return false
+	}
+	switch status(err) {
+	case 0, http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed:
+		return true
+	default:
+		return status(err) >= http.StatusInternalServerError
+	}
+}

@@ -1,0 +1,164 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+var sentinels = []error{
+	fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, storagedrivers.ErrInvalidKey,
+	storagedrivers.ErrInvalidRange, storagedrivers.ErrNoSpace, storagedrivers.ErrUnavailable,
+}
+
+// answering gives a driver of a service that gives one answer to everything.
+func answering(t *testing.T, status int, code string, header http.Header) *Driver {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		maps.Copy(w.Header(), header)
+		w.WriteHeader(status)
+		if code != "" && r.Method != http.MethodHead {
+			fmt.Fprintf(w, "<Error><Code>%s</Code><Message>no</Message></Error>", code)
+		}
+	}))
+	t.Cleanup(server.Close)
+	d, err := New(Config{
+		Bucket: "bucket", Endpoint: server.URL, PathStyle: true, AccessKeyID: "id", SecretAccessKey: "secret",
+	}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		status    int
+		code      string
+		put, open error
+	}{
+		{http.StatusNotFound, "NoSuchKey", fs.ErrNotExist, fs.ErrNotExist},
+		{http.StatusNotFound, "NoSuchBucket", nil, nil},
+		{http.StatusNotFound, "XAdminUserNotFound", fs.ErrPermission, fs.ErrPermission},
+		{http.StatusNotFound, "", fs.ErrNotExist, fs.ErrNotExist},
+		{http.StatusNotFound, "NoSuchEndpoint", nil, nil},
+		{http.StatusNotFound, "NoSuchUpload", storagedrivers.ErrUnavailable, storagedrivers.ErrUnavailable},
+		{http.StatusPreconditionFailed, "PreconditionFailed", fs.ErrExist, fs.ErrExist},
+		{http.StatusPreconditionFailed, "", fs.ErrExist, fs.ErrExist},
+		{http.StatusConflict, "ConditionalRequestConflict", storagedrivers.ErrUnavailable, storagedrivers.ErrUnavailable},
+		{http.StatusConflict, "OperationAborted", storagedrivers.ErrUnavailable, storagedrivers.ErrUnavailable},
+		{http.StatusConflict, "ObjectParentIsFile", storagedrivers.ErrInvalidKey, fs.ErrNotExist},
+		{http.StatusBadRequest, "XMinioParentIsObject", storagedrivers.ErrInvalidKey, fs.ErrNotExist},
+		{http.StatusBadRequest, "KeyTooLongError", storagedrivers.ErrInvalidKey, fs.ErrNotExist},
+		{http.StatusBadRequest, "InvalidArgument", nil, nil},
+		{http.StatusBadRequest, "ExpiredToken", fs.ErrPermission, fs.ErrPermission},
+		{http.StatusBadRequest, "RequestTimeout", storagedrivers.ErrUnavailable, storagedrivers.ErrUnavailable},
+		{http.StatusUnauthorized, "", fs.ErrPermission, fs.ErrPermission},
+		{http.StatusForbidden, "", fs.ErrPermission, fs.ErrPermission},
+		{http.StatusForbidden, "AccessDenied", fs.ErrPermission, fs.ErrPermission},
+		{http.StatusForbidden, "SignatureDoesNotMatch", fs.ErrPermission, fs.ErrPermission},
+		{http.StatusForbidden, "QuotaExceeded", storagedrivers.ErrNoSpace, storagedrivers.ErrNoSpace},
+		{http.StatusRequestedRangeNotSatisfiable, "InvalidRange", storagedrivers.ErrInvalidRange, storagedrivers.ErrInvalidRange},
+		{http.StatusTooManyRequests, "", storagedrivers.ErrUnavailable, storagedrivers.ErrUnavailable},
+		{http.StatusInternalServerError, "InternalError", storagedrivers.ErrUnavailable, storagedrivers.ErrUnavailable},
+		{http.StatusServiceUnavailable, "SlowDown", storagedrivers.ErrUnavailable, storagedrivers.ErrUnavailable},
+		{http.StatusInsufficientStorage, "XMinioStorageFull", storagedrivers.ErrNoSpace, storagedrivers.ErrNoSpace},
+		{http.StatusNotImplemented, "NotImplemented", nil, nil},
+	} {
+		t.Run(fmt.Sprint(tt.status, " ", tt.code), func(t *testing.T) {
+			t.Parallel()
+			d := answering(t, tt.status, tt.code, nil)
+			overwrite := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
+			_, err := d.Put(t.Context(), "object", strings.NewReader("content"), overwrite)
+			matches(t, "put", err, tt.put)
+			_, _, err = d.Open(t.Context(), "object", storagedrivers.Range{})
+			matches(t, "open", err, tt.open)
+			matches(t, "delete", d.Delete(t.Context(), "object"), tt.open)
+			_, err = d.List(t.Context(), storagedrivers.ListOptions{})
+			matches(t, "list", err, tt.put)
+		})
+	}
+}
+
+// matches asserts that an error is want and none of the other sentinels; nil is none at all.
+func matches(t *testing.T, what string, err, want error) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s: no error", what)
+	}
+	for _, sentinel := range sentinels {
+		if errors.Is(err, sentinel) != (sentinel == want) { //nolint:errorlint // the very value is meant
+			t.Errorf("%s: error %v, want %v", what, err, want)
+		}
+	}
+}
+
+func TestErrorsOfTheCallerAndTheSourceStay(t *testing.T) {
+	t.Parallel()
+	ended, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	d := answering(t, http.StatusServiceUnavailable, "SlowDown", nil)
+	_, err := d.Stat(ended, "object")
+	matches(t, "stat after the deadline", err, nil)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("stat after the deadline: %v", err)
+	}
+	_, err = d.Stat(t.Context(), "object")
+	if err = mapError(ended, err); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("an answer after the deadline: %v", err)
+	}
+	short := &lyingSource{Reader: strings.NewReader("short"), size: 100}
+	_, err = d.Put(t.Context(), "object", short, storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
+	matches(t, "a source that ends early", err, nil)
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("a source that ends early: %v", err)
+	}
+}
+
+// lyingSource says that it is longer than it is.
+type lyingSource struct {
+	*strings.Reader
+	size int64
+}
+
+func (s *lyingSource) Seek(offset int64, whence int) (int64, error) {
+	if whence == io.SeekEnd {
+		return s.size + offset, nil
+	}
+	return s.Reader.Seek(offset, whence)
+}
+
+func TestCheckNamesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		status int
+		code   string
+		header http.Header
+		want   string
+		is     error
+	}{
+		{http.StatusNotFound, "NoSuchBucket", nil, `there is no bucket "bucket"`, fs.ErrNotExist},
+		{http.StatusMovedPermanently, "PermanentRedirect", http.Header{"X-Amz-Bucket-Region": {"eu-west-1"}}, `is in the region "eu-west-1"`, nil},
+		{http.StatusForbidden, "InvalidAccessKeyId", nil, "InvalidAccessKeyId", fs.ErrPermission},
+	} {
+		err := answering(t, tt.status, tt.code, tt.header).Check(t.Context())
+		matches(t, tt.code, err, tt.is)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error %v, want %q", tt.code, err, tt.want)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package s3
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+func TestForeignNames(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		service *service
+		foreign []string
+	}{
+		"gofakes3":  {fake(t), []string{"mine/", "mine/a//b", "mine/x/", "mine", "mine2", "other/x"}},
+		"versitygw": {real(t), []string{"mine/.hidden", "mine/a/.up-1", "mine/end.", "mine/x/", "mine2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := tt.service.fresh(t)
+			c.Prefix = "mine"
+			d := tt.service.driver(t, c)
+			defer d.Close()
+			for _, name := range tt.foreign {
+				_, err := d.client.PutObject(t.Context(), &awss3.PutObjectInput{Bucket: &d.bucket, Key: &name})
+				if err != nil {
+					t.Fatalf("storing %q: %v", name, err)
+				}
+			}
+			put(t, d, "a/b", content('a', 1), create)
+			put(t, d, "z+ %41", content('a', 1), create)
+			var got []string
+			opts := storagedrivers.ListOptions{Limit: 2}
+			for {
+				page, err := d.List(t.Context(), opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, info := range page.Objects {
+					got = append(got, info.Key)
+				}
+				if opts.Cursor = page.Next; opts.Cursor == "" {
+					break
+				}
+			}
+			if want := []string{"a/b", "z+ %41"}; !slices.Equal(got, want) {
+				t.Errorf("listed %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// TestListDecodesNames: XML cannot hold every name that somebody may have given.
+func TestListDecodesNames(t *testing.T) {
+	t.Parallel()
+	const encoded, plain = "<EncodingType>url</EncodingType>", ""
+	for _, encoding := range []string{encoded, plain} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, "<ListBucketResult>"+encoding)
+			for _, name := range []string{"c%01d", "a%2Bb+c"} {
+				io.WriteString(w, "<Contents><Key>"+name+"</Key></Contents>")
+			}
+			io.WriteString(w, "</ListBucketResult>")
+		}))
+		defer server.Close()
+		s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, PathStyle: true, AccessKeyID: "i", SecretAccessKey: "s"}}
+		d := s.driver(t, s.config)
+		defer d.Close()
+		page, err := d.List(t.Context(), storagedrivers.ListOptions{})
+		var got []string
+		for _, info := range page.Objects {
+			got = append(got, info.Key)
+		}
+		want := []string{"c%01d", "a%2Bb+c"}
+		if encoding == encoded {
+			want = []string{"a+b c"}
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("listed %q, error %v, want %q", got, err, want)
+		}
+	}
+}

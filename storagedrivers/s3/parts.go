@@ -1,0 +1,169 @@
+package s3
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"io"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+const (
+	// maxParts is how many parts an object may have.
+	maxParts = 10_000
+	// lanes is how many parts of one object are sent at once, where memory allows.
+	lanes = 4
+)
+
+// putParts sends an object in parts and makes them one.
+//
+// The SDK's transfer manager is not used: it logs each refused creation to the standard
+// logger, allocates its buffers anew for each object, and gives an upload up before anybody
+// can find out whether the completion whose answer was lost has happened.
+func (d *Driver) putParts(ctx context.Context, u *upload) (info storagedrivers.Info, err error) {
+	id, err := d.beginParts(ctx, u)
+	if err != nil {
+		return storagedrivers.Info{}, mapError(ctx, err)
+	}
+	// Before the look at what there is, so that nothing changes after it.
+	abort := sync.OnceFunc(func() { d.abort(ctx, u.key, id) })
+	defer func() {
+		if err != nil {
+			abort()
+		}
+	}()
+	parts, err := d.sendParts(ctx, u, id)
+	if err != nil {
+		return storagedrivers.Info{}, err
+	}
+	return d.commit(ctx, u, func(patient context.Context, condition *string) (*string, error) {
+		out, err := d.client.CompleteMultipartUpload(patient, &awss3.CompleteMultipartUploadInput{
+			Bucket: &d.bucket, Key: d.name(u.key), UploadId: &id,
+			IfNoneMatch:     condition,
+			MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
+		})
+		if err != nil {
+			abort()
+			return nil, err
+		}
+		return out.ETag, nil
+	})
+}
+
+// beginParts gives the service's name for the upload, which must be known to be aborted.
+func (d *Driver) beginParts(ctx context.Context, u *upload) (id string, err error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	patient, cancel := outliving(ctx, grace)
+	defer cancel()
+	out, err := d.client.CreateMultipartUpload(patient, &awss3.CreateMultipartUploadInput{
+		Bucket: &d.bucket, Key: d.name(u.key),
+		ContentType:       optional(u.opts.ContentType),
+		CacheControl:      optional(u.opts.CacheControl),
+		Metadata:          map[string]string{uploadID: u.id},
+		ChecksumAlgorithm: d.algorithm,
+	})
+	if err != nil {
+		return "", err
+	}
+	return aws.ToString(out.UploadId), nil
+}
+
+// sendParts reads the object once, part by part, and sends several at a time.
+func (d *Driver) sendParts(ctx context.Context, u *upload, id string) ([]types.CompletedPart, error) {
+	size := max(partSize, (u.size+maxParts-1)/maxParts)
+	c := &cutter{upload: u, size: size}
+	parts := make([]types.CompletedPart, (u.size+size-1)/size)
+	group, sending := errgroup.WithContext(ctx)
+	lane := func(buffer []byte, release func(clean bool)) {
+		group.Go(func() error {
+			clean := true
+			defer func() { release(clean) }()
+			for {
+				i, content, err := c.cut(sending, buffer)
+				if err != nil || len(content) == 0 {
+					return err
+				}
+				if parts[i], err = d.sendPart(sending, u.key, id, int32(i+1), content); err != nil {
+					clean = false
+					return mapError(ctx, err)
+				}
+			}
+		})
+	}
+	buffer, release, err := d.buffers.get(ctx, size)
+	if err != nil {
+		return nil, err
+	}
+	lane(buffer, release)
+	for range min(lanes, len(parts)) - 1 {
+		if buffer, release, ok := d.buffers.try(size); ok {
+			lane(buffer, release)
+		}
+	}
+	return parts, group.Wait()
+}
+
+// cutter cuts an object into parts, for several who send them.
+type cutter struct {
+	*upload
+	size int64 // of a part
+
+	mu   sync.Mutex
+	next int
+	err  error // of the source
+}
+
+// cut reads the next part; after the last one there are parts of nothing.
+func (c *cutter) cut(ctx context.Context, buffer []byte) (i int, content []byte, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil || ctx.Err() != nil {
+		return 0, nil, cmp.Or(c.err, ctx.Err())
+	}
+	i = c.next
+	c.next++
+	left := max(0, c.upload.size-int64(i)*c.size)
+	content = buffer[:min(left, c.size)]
+	_, c.err = io.ReadFull(c.r, content)
+	return i, content, c.err
+}
+
+// sendPart sends one part. A part that arrives behind the abortion of its upload may stay
+// for ever, so one that has been sent whole waits for its answer.
+func (d *Driver) sendPart(
+	ctx context.Context, key, id string, number int32, content []byte,
+) (types.CompletedPart, error) {
+	patient, cancel := outliving(ctx, grace)
+	defer cancel()
+	out, err := d.client.UploadPart(patient, &awss3.UploadPartInput{
+		Bucket: &d.bucket, Key: d.name(key), UploadId: &id, PartNumber: &number,
+		Body:              &body{ctx, bytes.NewReader(content)},
+		ChecksumAlgorithm: d.algorithm,
+	}, retrying)
+	if err != nil {
+		return types.CompletedPart{}, err
+	}
+	return types.CompletedPart{PartNumber: &number, ETag: out.ETag, ChecksumCRC32: out.ChecksumCRC32}, nil
+}
+
+// abort drops the parts that were sent, also for a caller who has given up.
+func (d *Driver) abort(ctx context.Context, key, id string) {
+	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+	defer cancel()
+	_, err := d.client.AbortMultipartUpload(own, &awss3.AbortMultipartUploadInput{
+		Bucket: &d.bucket, Key: d.name(key), UploadId: &id,
+	}, retrying)
+	if err != nil && code(err) != "NoSuchUpload" {
+		d.log.WarnContext(own, "the parts of a failed upload may have stayed in the bucket",
+			"key", d.prefix+key, "upload_id", id, "error", err)
+	}
+}

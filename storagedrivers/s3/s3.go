@@ -1,0 +1,146 @@
+// Package s3 is the storage driver for Amazon S3 and services that speak its protocol.
+package s3
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Driver keeps objects in a bucket.
+type Driver struct {
+	client *awss3.Client
+	http   *http.Client
+	log    *slog.Logger
+	now    func() time.Time
+
+	bucket string
+	prefix string // of all keys; it is empty or ends at a slash
+	// algorithm of the checksums that are sent; empty: none.
+	algorithm types.ChecksumAlgorithm
+
+	buffers *buffers
+	locks   locks
+	// conditions are what the service makes of If-None-Match; nil while nobody knows.
+	conditions atomic.Pointer[conditions]
+}
+
+// New makes a driver without touching the network.
+func New(c Config, log *slog.Logger) (*Driver, error) {
+	client, httpClient, err := connect(c)
+	if err != nil {
+		return nil, err
+	}
+	d := &Driver{
+		client: client, http: httpClient, log: log,
+		now:    time.Now, //nolint:forbidigo // the clock's one default
+		bucket: c.Bucket, buffers: newBuffers(),
+	}
+	if c.Prefix != "" {
+		d.prefix = c.Prefix + "/"
+	}
+	options := client.Options()
+	if options.RequestChecksumCalculation != aws.RequestChecksumCalculationWhenRequired {
+		d.algorithm = types.ChecksumAlgorithmCrc32
+	}
+	if options.BaseEndpoint == nil {
+		d.conditions.Store(&conditions{accepted: true, kept: true}) // Amazon's word
+	}
+	return d, nil
+}
+
+// Stat gives the Info of an object.
+func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	head, err := d.head(ctx, key)
+	if err != nil {
+		return storagedrivers.Info{}, mapReadError(ctx, err)
+	}
+	return d.headInfo(key, head), nil
+}
+
+func (d *Driver) head(
+	ctx context.Context, key string, options ...func(*awss3.Options),
+) (*awss3.HeadObjectOutput, error) {
+	return d.client.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: &d.bucket, Key: d.name(key)}, options...)
+}
+
+func (d *Driver) headInfo(key string, head *awss3.HeadObjectOutput) storagedrivers.Info {
+	return storagedrivers.Info{
+		Key:         key,
+		Size:        aws.ToInt64(head.ContentLength),
+		ModTime:     aws.ToTime(head.LastModified),
+		ETag:        strong(head.ETag),
+		ContentType: storagedrivers.ContentType(key),
+	}
+}
+
+// name gives the name in the bucket of the object under key.
+func (d *Driver) name(key string) *string { return aws.String(d.prefix + key) }
+
+// strong gives an entity tag with the quotes that some services leave out. What something
+// on the way has made weak says nothing.
+func strong(tag *string) string {
+	t := aws.ToString(tag)
+	if t == "" || strings.HasPrefix(t, "W/") {
+		return ""
+	}
+	return `"` + strings.Trim(t, `"`) + `"`
+}
+
+// Delete removes an object. The service does not tell whether there was one.
+func (d *Driver) Delete(ctx context.Context, key string) error {
+	_, err := d.client.DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: &d.bucket, Key: d.name(key)})
+	return mapReadError(ctx, err)
+}
+
+// Check finds the bucket with the right to list it, and finds out, where that is not known,
+// what the service makes of conditions.
+func (d *Driver) Check(ctx context.Context) error {
+	_, err := d.client.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{
+		Bucket: &d.bucket, Prefix: &d.prefix, MaxKeys: aws.Int32(1),
+	})
+	if code(err) == "NoSuchBucket" {
+		return fmt.Errorf("%w: there is no bucket %q: %w", fs.ErrNotExist, d.bucket, err)
+	}
+	if region := regionOf(err); region != "" && region != d.client.Options().Region {
+		return fmt.Errorf("the bucket %q is in the region %q: %w", d.bucket, region, err)
+	}
+	if err != nil {
+		return mapError(ctx, err)
+	}
+	_, err = d.knownConditions(ctx)
+	return err
+}
+
+// Features tells that objects are replaced as a whole, and who decides which one is
+// created.
+func (d *Driver) Features() storagedrivers.Features {
+	features := storagedrivers.Features{Replace: storagedrivers.Atomic, Repeat: true}
+	if c := d.conditions.Load(); c != nil && c.kept {
+		features.Create = storagedrivers.Atomic
+	}
+	return features
+}
+
+// Close closes the connections.
+func (d *Driver) Close() error {
+	d.http.CloseIdleConnections()
+	return nil
+}
+
+// Interface guards
+var (
+	_ storagedrivers.Driver    = (*Driver)(nil)
+	_ storagedrivers.Presigner = (*Driver)(nil)
+)

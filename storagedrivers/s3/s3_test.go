@@ -1,0 +1,183 @@
+package s3
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+// service is where tests make buckets.
+type service struct {
+	config  Config
+	secure  func(d *Driver) // lets a driver trust the service
+	buckets sync.Map        // test name to the bucket it was given
+	made    atomic.Int64
+}
+
+// fake is a service in the process of the test.
+func fake(t *testing.T) *service {
+	t.Helper()
+	server := httptest.NewUnstartedServer(gofakes3.New(s3mem.New(), gofakes3.WithLogger(gofakes3.DiscardLog())).Server())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it writes some answers' heads twice
+	server.Start()
+	t.Cleanup(server.Close)
+	return &service{config: Config{
+		Endpoint: server.URL, AccessKeyID: "id", SecretAccessKey: "secret", PathStyle: true,
+	}}
+}
+
+// real is versitygw, by http.
+func real(t testing.TB) *service {
+	t.Helper()
+	server := servers.VersityGW(t)
+	return &service{config: Config{
+		Endpoint: "http://" + server.Address, PathStyle: true,
+		AccessKeyID: server.AccessKeyID, SecretAccessKey: server.SecretAccessKey,
+	}}
+}
+
+// behind gives the service as it is seen through a proxy for HTTP. An answer for which lose
+// says so is lost on the way, when the service has done what it was asked.
+func (s *service) behind(
+	t *testing.T, start func(http.Handler) *httptest.Server, lose func(*http.Request) bool,
+) *service {
+	t.Helper()
+	target, err := url.Parse(s.config.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := start(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host },
+		ModifyResponse: func(answer *http.Response) error {
+			if lose != nil && lose(answer.Request) {
+				panic(http.ErrAbortHandler)
+			}
+			return nil
+		},
+		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ErrorLog:     log.New(io.Discard, "", 0),
+	})
+	t.Cleanup(server.Close)
+	config := s.config
+	config.Endpoint = server.URL
+	return &service{config: config, secure: func(d *Driver) {
+		if server.TLS != nil {
+			trusted := server.Client().Transport.(*http.Transport).TLSClientConfig
+			d.http.Transport.(*http.Transport).TLSClientConfig = trusted
+		}
+	}}
+}
+
+// driver gives a driver as configured.
+func (s *service) driver(t testing.TB, c Config) *Driver {
+	t.Helper()
+	d, err := New(c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.secure != nil {
+		s.secure(d)
+	}
+	return d
+}
+
+// fresh gives the configuration of a bucket that was just made.
+func (s *service) fresh(t testing.TB) Config {
+	t.Helper()
+	c := s.config
+	c.Bucket = fmt.Sprintf("bucket-%d", s.made.Add(1))
+	d := s.driver(t, c)
+	defer d.Close()
+	if _, err := d.client.CreateBucket(t.Context(), &awss3.CreateBucketInput{Bucket: &c.Bucket}); err != nil {
+		t.Fatalf("making a bucket: %v", err)
+	}
+	return c
+}
+
+func (s *service) harness() drivertest.Harness {
+	config := func(t *testing.T) Config {
+		c, ok := s.buckets.Load(t.Name())
+		if !ok {
+			t.Fatal("no bucket was made yet")
+		}
+		return c.(Config)
+	}
+	return drivertest.Harness{
+		New: func(t *testing.T) storagedrivers.Driver {
+			c := s.fresh(t)
+			s.buckets.Store(t.Name(), c)
+			return s.driver(t, c)
+		},
+		Another: func(t *testing.T) storagedrivers.Driver { return s.driver(t, config(t)) },
+		Leftovers: func(t *testing.T) []string {
+			d := s.driver(t, config(t))
+			defer d.Close()
+			return leftovers(t, d)
+		},
+	}
+}
+
+// leftovers lists what the bucket holds below the driver's prefix, uploads in parts that
+// are neither completed nor aborted included.
+func leftovers(t *testing.T, d *Driver) []string {
+	t.Helper()
+	var names []string
+	objects := awss3.NewListObjectsV2Paginator(d.client, &awss3.ListObjectsV2Input{Bucket: &d.bucket})
+	for objects.HasMorePages() {
+		page, err := objects.NextPage(t.Context())
+		if err != nil {
+			t.Fatalf("listing the bucket: %v", err)
+		}
+		for _, object := range page.Contents {
+			if name := aws.ToString(object.Key); !strings.HasSuffix(name, "/") { // a folder
+				names = append(names, strings.TrimPrefix(name, d.prefix))
+			}
+		}
+	}
+	uploads, err := d.client.ListMultipartUploads(t.Context(), &awss3.ListMultipartUploadsInput{Bucket: &d.bucket})
+	if err != nil {
+		if code(err) != "NoSuchUpload" { // gofakes3's word for none
+			t.Fatalf("listing uploads: %v", err)
+		}
+		return names
+	}
+	for _, upload := range uploads.Uploads {
+		names = append(names, "parts of "+aws.ToString(upload.Key))
+	}
+	return names
+}
+
+func TestConformance(t *testing.T) {
+	h := fake(t).harness()
+	h.NoMemoryTest = true // the service is in the process
+	drivertest.Run(t, h)
+}
+
+func TestConformanceVersityGW(t *testing.T) { drivertest.Run(t, real(t).harness()) }
+
+// By https contents are not signed, and checksums come behind them.
+func TestConformanceVersityGWWithTLS(t *testing.T) {
+	s := real(t).behind(t, httptest.NewTLSServer, nil)
+	s.config.Prefix, s.config.Checksums = "some/folder", whenSupported
+	h := s.harness()
+	h.NoMemoryTest = true // the proxy is in the process
+	drivertest.Run(t, h)
+}

@@ -1,0 +1,254 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// refusing gives the service behind something that refuses some requests.
+func (s *service) refusing(t *testing.T, status int, code string, refuse func(*http.Request) bool) *service {
+	t.Helper()
+	return s.behind(t, func(inner http.Handler) *httptest.Server {
+		return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !refuse(r) {
+				inner.ServeHTTP(w, r)
+				return
+			}
+			io.Copy(io.Discard, r.Body)
+			w.WriteHeader(status)
+			io.WriteString(w, "<Error><Code>"+code+"</Code></Error>")
+		}))
+	}, nil)
+}
+
+func TestWhatTheServiceMakesOfConditions(t *testing.T) {
+	t.Parallel()
+	conditional := func(r *http.Request) bool { return r.Header.Get("If-None-Match") != "" }
+	writes := func(r *http.Request) bool {
+		return r.Method != http.MethodGet && strings.Count(strings.Trim(r.URL.Path, "/"), "/") > 0 // an object's
+	}
+	for name, tt := range map[string]struct {
+		service *service
+		want    conditions
+		err     error
+	}{
+		"keeps them":      {real(t), conditions{accepted: true, kept: true}, nil},
+		"ignores some":    {fake(t), conditions{accepted: true}, nil},
+		"does not know":   {fake(t).refusing(t, http.StatusNotImplemented, "NotImplemented", conditional), conditions{}, nil},
+		"finds it wrong":  {fake(t).refusing(t, http.StatusBadRequest, "InvalidArgument", conditional), conditions{}, nil},
+		"may not write":   {fake(t).refusing(t, http.StatusForbidden, "AccessDenied", writes), conditions{accepted: true}, nil},
+		"is out of order": {fake(t).refusing(t, http.StatusServiceUnavailable, "SlowDown", conditional), conditions{}, storagedrivers.ErrUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := tt.service.driver(t, tt.service.fresh(t))
+			defer d.Close()
+			if got := d.Features().Create; got != storagedrivers.BestEffort {
+				t.Errorf("before the experiment: %v", got)
+			}
+			if err := d.Check(t.Context()); !errors.Is(err, tt.err) {
+				t.Fatalf("checking: %v, want %v", err, tt.err)
+			}
+			if tt.err != nil {
+				return
+			}
+			if got := *d.conditions.Load(); got != tt.want {
+				t.Errorf("found %+v, want %+v", got, tt.want)
+			}
+			if got := d.Features().Create == storagedrivers.Atomic; got != tt.want.kept {
+				t.Errorf("atomic is %t, want %t", got, tt.want.kept)
+			}
+			if got := leftovers(t, d); len(got) > 0 {
+				t.Errorf("the bucket has %q", got)
+			}
+		})
+	}
+}
+
+// TestWithoutConditions: who creates is decided by the process alone.
+func TestWithoutConditions(t *testing.T) {
+	t.Parallel()
+	s := fake(t).refusing(t, http.StatusNotImplemented, "NotImplemented", func(r *http.Request) bool {
+		return r.Header.Get("If-None-Match") != ""
+	})
+	d := s.driver(t, s.fresh(t))
+	defer d.Close()
+	for name, size := range sizes {
+		put(t, d, name, content('a', size), create)
+		if _, err := d.Put(t.Context(), name, content('b', size), create); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("creating %s again: %v", name, err)
+		}
+		has(t, d, name, 'a', size)
+	}
+	holds(t, d, []string{"whole", "parts"})
+}
+
+func TestCheckOfWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	s := real(t)
+	for name, tt := range map[string]struct {
+		change func(c *Config)
+		is     error
+		want   string
+	}{
+		"bucket": {func(c *Config) { c.Bucket = "missing" }, fs.ErrNotExist, `there is no bucket "missing"`},
+		"key":    {func(c *Config) { c.AccessKeyID = "nobody" }, fs.ErrPermission, "UserNotFound"},
+		"secret": {func(c *Config) { c.SecretAccessKey = "wrong" }, fs.ErrPermission, "SignatureDoesNotMatch"},
+	} {
+		c := s.fresh(t)
+		tt.change(&c)
+		d := s.driver(t, c)
+		defer d.Close()
+		err := d.Check(t.Context())
+		if !errors.Is(err, tt.is) || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("wrong %s: error %v, want %q", name, err, tt.want)
+		}
+		_, err = d.Put(t.Context(), "object", content('a', 10), overwrite)
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("storing with a wrong %s: error %v", name, err)
+		}
+	}
+}
+
+// TestReplacedAtOnce: what others do behind an upload changes nothing of its answer.
+func TestReplacedAtOnce(t *testing.T) {
+	t.Parallel()
+	s := real(t)
+	c := s.fresh(t)
+	direct := s.driver(t, c)
+	for what, do := range map[string]func(key string) error{
+		"replaced": func(key string) error {
+			_, err := direct.Put(t.Context(), key, content('b', 50), overwrite)
+			return err
+		},
+		"deleted": func(key string) error { return direct.Delete(t.Context(), key) },
+	} {
+		hurried := s.behind(t, httptest.NewServer, func(r *http.Request) bool {
+			if commits(r) {
+				if err := do(strings.TrimPrefix(r.URL.Path, "/"+c.Bucket+"/")); err != nil {
+					t.Error(err)
+				}
+			}
+			return false
+		})
+		c.Endpoint = hurried.config.Endpoint
+		d := hurried.driver(t, c)
+		defer d.Close()
+		d.conditions.Store(&conditions{accepted: true})
+		for name, size := range sizes {
+			undisturbed := put(t, direct, "other "+name, content('a', size), overwrite)
+			info := put(t, d, name, content('a', size), overwrite)
+			if info.Size != int64(size) || info.ETag != undisturbed.ETag || time.Since(info.ModTime) > time.Minute {
+				t.Errorf("%s at once: %+v, want %d bytes and the etag %s", what, info, size, undisturbed.ETag)
+			}
+		}
+	}
+}
+
+func TestPresign(t *testing.T) {
+	t.Parallel()
+	s := real(t)
+	for _, checksums := range checksumWords {
+		c := s.fresh(t)
+		c.Prefix, c.Checksums = "some folder", checksums
+		d := s.driver(t, c)
+		defer d.Close()
+		put(t, d, "a b/ü+.png", content('a', 100), storagedrivers.PutOptions{ContentType: "image/png", CacheControl: "no-store"})
+		for _, opts := range []storagedrivers.PresignOptions{
+			{Lifetime: time.Minute},
+			{
+				Lifetime: 7 * 24 * time.Hour, ContentType: "image/x-test", CacheControl: "max-age=60",
+				Disposition: `attachment; filename="x y.png"`,
+			},
+		} {
+			address, err := d.Presign(t.Context(), "a b/ü+.png", opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := http.Get(address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			body, err := io.ReadAll(answer.Body)
+			if err != nil || answer.StatusCode != http.StatusOK || string(body) != strings.Repeat("a", 100) {
+				t.Errorf("status %d, %d bytes, error %v", answer.StatusCode, len(body), err)
+			}
+			if opts.ContentType == "" {
+				opts.ContentType, opts.CacheControl = "image/png", "no-store"
+			}
+			for name, want := range map[string]string{
+				"Content-Type": opts.ContentType, "Cache-Control": opts.CacheControl, "Content-Disposition": opts.Disposition,
+			} {
+				if got := answer.Header.Get(name); got != want {
+					t.Errorf("%s is %q, want %q", name, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestRangeIgnored: an answer that is all of an object is cut to what was asked for.
+func TestRangeIgnored(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", "tag without quotes")
+		io.WriteString(w, "0123456789")
+	}))
+	t.Cleanup(server.Close)
+	s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, PathStyle: true, AccessKeyID: "i", SecretAccessKey: "s"}}
+	d := s.driver(t, s.config)
+	defer d.Close()
+	for _, tt := range []struct {
+		rng  storagedrivers.Range
+		want string
+		err  error
+	}{
+		{storagedrivers.Range{}, "0123456789", nil},
+		{storagedrivers.Range{Offset: 3}, "3456789", nil},
+		{storagedrivers.Range{Offset: 3, Length: 2}, "34", nil},
+		{storagedrivers.Range{Length: 2}, "01", nil},
+		{storagedrivers.Range{Length: 20}, "0123456789", nil},
+		{storagedrivers.Range{Offset: 10}, "", storagedrivers.ErrInvalidRange},
+	} {
+		body, info, err := d.Open(t.Context(), "object", tt.rng)
+		if !errors.Is(err, tt.err) {
+			t.Errorf("%+v: error %v, want %v", tt.rng, err, tt.err)
+		}
+		if err != nil {
+			continue
+		}
+		got, err := io.ReadAll(body)
+		if err = errors.Join(err, body.Close()); err != nil || string(got) != tt.want {
+			t.Errorf("%+v: %q, error %v, want %q", tt.rng, got, err, tt.want)
+		}
+		if info.Size != 10 || info.ETag != `"tag without quotes"` {
+			t.Errorf("%+v: %+v", tt.rng, info)
+		}
+	}
+}
+
+func TestOutliving(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	patient, release := outliving(ctx, 20*time.Millisecond)
+	defer release()
+	cancel()
+	if patient.Err() != nil {
+		t.Error("it ended at once")
+	}
+	select {
+	case <-patient.Done():
+	case <-time.After(5 * time.Second):
+		t.Error("it did not end")
+	}
+}
