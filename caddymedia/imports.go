@@ -10,5 +10,10 @@ import (
 	_ "github.com/caddymedia/media/caddymedia/tokens/bolt"
 	_ "github.com/caddymedia/media/caddymedia/tokens/memory"
 	_ "github.com/caddymedia/media/caddymedia/tokens/redis"
+	_ "github.com/caddymedia/media/storagedrivers/azblob"
+	_ "github.com/caddymedia/media/storagedrivers/ftp"
+	_ "github.com/caddymedia/media/storagedrivers/gcs"
 	_ "github.com/caddymedia/media/storagedrivers/local"
+	_ "github.com/caddymedia/media/storagedrivers/s3"
+	_ "github.com/caddymedia/media/storagedrivers/sftp"
 )

@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Redirect answers requests for items with the address at which the storage itself serves
+// Redirect answers GET requests for items with the address at which the storage itself serves
 // them, so that their bytes do not pass through here. SVG, HTML and XML are served here all
 // the same: only here they come without rights.
 type Redirect struct {

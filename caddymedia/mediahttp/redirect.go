@@ -12,10 +12,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// elsewhere sends the client to the storage for an item where the alias wants that, and
-// tells whether it did.
+// elsewhere sends the client to the storage for the bytes of an item where the alias wants
+// that, and tells whether it did. HEAD is answered here: a signature is for one method.
 func (h *Handler) elsewhere(w http.ResponseWriter, r *http.Request, alias *ingest.Alias, info storagedrivers.Info) (bool, error) {
-	if alias.Redirect == nil || active[mediaType(info)] {
+	if alias.Redirect == nil || r.Method != http.MethodGet || active[mediaType(info)] {
 		return false, nil
 	}
 	address, err := location(r, alias, info)

@@ -1,0 +1,168 @@
+package integration
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
+)
+
+// TestRemoteDead starts a Caddy whose storage is on a dead host: everything else serves,
+// who wants the dead one is told within the time-out, and when the host comes back so does
+// the storage.
+func TestRemoteDead(t *testing.T) {
+	for name, set := range map[string]func(*faults.Proxy, bool){
+		"refusing": (*faults.Proxy).SetRefusing,
+		"silent":   (*faults.Proxy).SetSilent,
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachRemote(t, func(t *testing.T, p remotePlace) { remoteDead(t, p, set) })
+		})
+	}
+}
+
+func remoteDead(t *testing.T, p remotePlace, kill func(*faults.Proxy, bool)) {
+	const timeout = 2 * time.Second
+	proxy := faults.New(t, p.address)
+	kill(proxy, true)
+	c := newChild(t)
+	begin := time.Now()
+	c.start("health_interval 1s\n" + p.media(proxy.Address, "timeout 2s"))
+	t.Logf("started after %v", time.Since(begin))
+	client := c.http1()
+	token := client.mustLogin(t)
+	content := described(1, 1_000_000)
+	for range 2 { // before and while the circuit is open
+		client.mustFetch(t, "near", client.mustPut(t, token, "near", "file.bin", content), content)
+		remoteDown(t, client, token, timeout)
+	}
+	eventually(t, "the log tells of it", func() bool { return strings.Contains(c.output(), "storage cannot be used now") })
+
+	kill(proxy, false)
+	eventually(t, "the storage takes files again", func() bool {
+		r, _ := client.put(t, token, "content", "file.bin", content)
+		return r.status == http.StatusOK
+	})
+	client.mustFetch(t, "content", "file.bin", content)
+	eventually(t, "the log tells of the return", func() bool { return strings.Contains(c.output(), "storage can be used again") })
+
+	kill(proxy, true)
+	remoteDown(t, client, token, timeout)
+	kill(proxy, false)
+	eventually(t, "the storage takes files again", func() bool {
+		r, _ := client.put(t, token, "over", "file.bin", content)
+		return r.status == http.StatusOK
+	})
+}
+
+// remoteDown asserts that uploads and downloads are answered with 503 in time, and without
+// a word about the host.
+func remoteDown(t *testing.T, client *childClient, token string, timeout time.Duration) {
+	t.Helper()
+	// The attempts of one operation, and then what undoes them; machines are slow.
+	limit := 4*timeout + 5*time.Second
+	begin := time.Now()
+	r, name := client.put(t, token, "over", "lost.bin", described(2, 3_000_000))
+	if r.status != http.StatusServiceUnavailable || strings.Contains(r.String(), "127.0.0.1") {
+		t.Errorf("an upload to a dead host is answered with %v %q", r, name)
+	}
+	if took := time.Since(begin); took > limit {
+		t.Errorf("an upload to a dead host is answered after %v", took)
+	}
+	begin = time.Now()
+	if status, _ := client.fetch(t, "over", "any.bin"); status != http.StatusServiceUnavailable {
+		t.Errorf("a download from a dead host: status %d", status)
+	}
+	if took := time.Since(begin); took > limit {
+		t.Errorf("a download from a dead host is answered after %v", took)
+	}
+}
+
+// TestRemoteCut resets the connection in the middle of uploads: each is stored whole, or
+// not at all and the caller is told; what it would have replaced stays.
+func TestRemoteCut(t *testing.T) {
+	eachRemote(t, func(t *testing.T, p remotePlace) {
+		proxy := faults.New(t, p.address)
+		c := newChild(t)
+		c.start(p.media(proxy.Address, ""))
+		client := c.http1()
+		token := client.mustLogin(t)
+		old := described(1, 500_000)
+		client.mustPut(t, token, "over", "old.bin", old)
+		cuts := []int64{0, 1000, 300_000, 9_000_000, 19_999_000}
+		if p.apart { // then these are commands
+			cuts = []int64{0, 20, 60, 100}
+		}
+		for _, at := range cuts {
+			content := described(uint64(at)+2, 20_000_000)
+			for alias, name := range map[string]string{"content": "new.bin", "over": "old.bin"} {
+				before := proxy.Cuts()
+				proxy.CutAfter(at)
+				r, stored := client.put(t, token, alias, name, content)
+				if proxy.Cuts() == before {
+					t.Errorf("%s at %d: nothing was cut", alias, at)
+				}
+				proxy.CutAfter(-1)
+				switch {
+				case r.status == http.StatusOK:
+					client.mustFetch(t, alias, stored, content)
+					if alias == "over" {
+						old = content
+					}
+				case r.status != http.StatusServiceUnavailable && r.status != http.StatusBadGateway:
+					t.Errorf("%s at %d: %v", alias, at, r)
+				case alias == "over":
+					client.mustFetch(t, alias, name, old)
+				default:
+					if status, b := client.fetch(t, alias, name); status != http.StatusNotFound && whole(b) != nil {
+						t.Errorf("%s at %d: status %d with %d bytes of a failed upload", alias, at, status, len(b))
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestRemoteDownloadCut: a reader gets the whole, or notices that it did not.
+func TestRemoteDownloadCut(t *testing.T) {
+	eachRemote(t, func(t *testing.T, p remotePlace) {
+		proxy := faults.New(t, p.address)
+		c := newChild(t)
+		c.start(p.media(proxy.Address, ""))
+		client := c.http1()
+		token := client.mustLogin(t)
+		content := described(1, 60_000_000)
+		client.mustPut(t, token, "content", "file.bin", content)
+		r, err := client.Get(client.base + "/static/file/content/file.bin")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		got := make([]byte, 0, len(content))
+		buffer := make([]byte, 64<<10)
+		for cut := false; ; {
+			n, err := r.Body.Read(buffer)
+			got = append(got, buffer[:n]...)
+			if !cut && len(got) > 1_000_000 {
+				proxy.CloseAll()
+				cut = true
+			}
+			if err != nil {
+				if !bytes.Equal(got, content[:len(got)]) {
+					t.Errorf("the first %d bytes are others", len(got))
+				}
+				if errors.Is(err, io.EOF) && len(got) < len(content) {
+					t.Errorf("%d of %d bytes look like all", len(got), len(content))
+				}
+				t.Logf("%d of %d bytes, then %v", len(got), len(content), err)
+				break
+			}
+		}
+		client.mustFetch(t, "content", "file.bin", content)
+	})
+}

@@ -1,0 +1,148 @@
+package integration
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// remoteKind is one kind of storage on a real server.
+type remoteKind struct {
+	name string
+	// start starts a server with an empty place, which ends with the test.
+	start func(t testing.TB) remotePlace
+}
+
+// remotePlace is a place on a real server.
+type remotePlace struct {
+	// address is host and port of the server.
+	address string
+	// driver gives the driver's part of a Caddyfile: for the server as it is seen at
+	// address, with all keys below folder, and with the lines of more among its options.
+	driver func(address, folder, more string) string
+	// signs tells whether the place can give signed addresses.
+	signs signing
+	// example makes an example of the README one for this place: old texts and new ones in
+	// turn. env are the variables that it names ("NAME=value").
+	example, env []string
+	// rclone is how that program finds the place as "bench:"+folder, by variables.
+	rclone []string
+	folder string
+	// apart tells that objects travel over connections of their own, which go to the server
+	// whatever address it is seen at.
+	apart bool
+}
+
+// signing tells whether a place can give signed addresses.
+type signing int
+
+const (
+	neverSigns signing = iota // as every place of its kind
+	cannotSign                // for want of a key
+	signsForReal
+)
+
+// media are the lines inside the global option media for a site on the place, as it is
+// seen at address: the alias content, whose files keep their names, over, whose files are
+// replaced, pictures with variants, and near, which is on the disk.
+func (p remotePlace) media(address, more string) string {
+	return "tokens memory\n" + account + fmt.Sprintf(`
+storage keep {
+	%s
+}
+storage replace {
+	%s
+	overwrite_strategy overwrite
+}
+storage near {
+	driver local $ROOT
+}
+image_alias content {
+	storage keep
+	webp
+}
+file_alias content {
+	storage keep
+	extensions bin
+}
+image_alias over {
+	storage replace
+	webp
+}
+file_alias over {
+	storage replace
+	extensions bin
+}
+file_alias near {
+	storage near
+	extensions bin
+}
+`, p.driver(address, "keep", more), p.driver(address, "replace", more))
+}
+
+// eachRemote runs a test on every kind.
+func eachRemote(t *testing.T, test func(t *testing.T, p remotePlace)) {
+	for _, kind := range remoteKinds {
+		t.Run(kind.name, func(t *testing.T) { test(t, kind.start(t)) })
+	}
+}
+
+// startOn starts a Caddy whose storages are on the place, and logs in.
+func startOn(t *testing.T, p remotePlace) (c *child, client *childClient, token string) {
+	t.Helper()
+	c = newChild(t)
+	c.start(p.media(p.address, ""))
+	client = c.http1()
+	return c, client, client.mustLogin(t)
+}
+
+// uploadPicture stores a picture under an alias of pictures, at its root.
+func (c *childClient) uploadPicture(t *testing.T, token, alias, name, content string) childReply {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.base+"/api/upload/image?sub_folder=%2F",
+		childForm(alias, childPart{name, strings.NewReader(content)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "multipart/form-data; boundary="+childBoundary)
+	req.Header.Set("Authorization", "Bearer "+token)
+	answer, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	r, err := parseChildReply(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// get fetches an address of this service, or one beside it, without following redirects.
+func (c *childClient) get(t *testing.T, address string, headers ...string) *reply {
+	t.Helper()
+	if strings.HasPrefix(address, "/") {
+		address = c.base + address
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	plain := *c.Client
+	plain.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	answer, err := plain.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatalf("reading the answer: %v", err)
+	}
+	return &reply{answer.StatusCode, answer.Proto, answer.Header, string(body)}
+}
