@@ -1,0 +1,67 @@
+package sftp
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Connections that were lost while nobody used them are replaced without an error.
+func TestConnectionsLostWhileIdle(t *testing.T) {
+	t.Parallel()
+	_, s, proxy := behindProxy(t, newHost(t), defaultTimeout)
+	for range 3 {
+		proxy.CloseAll()
+		_, err := s.Put(t.Context(), "object", strings.NewReader("text"), overwrite)
+		is(t, err, nil)
+	}
+}
+
+// An idle connection stays: the signs of life keep it from being taken for dead.
+func TestIdleConnectionStays(t *testing.T) {
+	t.Parallel()
+	const timeout = 400 * time.Millisecond
+	root := t.TempDir()
+	server := startServer(t, root)
+	h := &host{folder: root, config: Config{
+		Address: server.address, User: testUser, Password: testPassword, HostKeys: server.hostKeys, Root: ".", Connections: 1,
+	}}
+	d, _, _ := behindProxy(t, h, timeout)
+	time.Sleep(4 * timeout)
+	is(t, d.Check(t.Context()), nil)
+	if got := server.accepted.Load(); got != 1 {
+		t.Errorf("%d connections were opened, want 1", got)
+	}
+}
+
+func TestConnections(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ wanted, allowed, most int }{{1, 0, 1}, {3, 0, 3}, {3, 1, 1}} {
+		root := t.TempDir()
+		server := startServer(t, root, func(s *server) { s.max = tt.allowed })
+		h := &host{folder: root, config: Config{
+			Address: server.address, User: testUser, Password: testPassword, HostKeys: server.hostKeys, Root: ".",
+			Connections: tt.wanted, Timeout: defaultTimeout,
+		}}
+		d := h.driver(t, "objects")
+		is(t, d.Check(t.Context()), nil)
+		errs := make(chan error)
+		for i := range 20 {
+			go func() {
+				_, err := d.Put(t.Context(), "f/"+string(rune('a'+i)), strings.NewReader("text"), create)
+				errs <- err
+			}()
+		}
+		for range 20 {
+			is(t, <-errs, nil)
+		}
+		if got := server.connected(); got > tt.most {
+			t.Errorf("%d connections of %d: %d are open", tt.wanted, tt.allowed, got)
+		}
+		is(t, d.Close(), nil)
+		if got := len(filesBelow(t, filepath.Join(root, "objects"))); got != 20 {
+			t.Errorf("%d objects, want 20", got)
+		}
+	}
+}

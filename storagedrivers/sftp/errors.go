@@ -1,0 +1,105 @@
+package sftp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	pkgsftp "github.com/pkg/sftp"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
+)
+
+// Status codes that the library has no names for: OpenSSH sends those of protocol 3 only,
+// others take what fits from later ones.
+const (
+	codeNoSuchPath   = 10
+	codeExists       = 11
+	codeWriteProtect = 12
+	codeNoSpace      = 14
+	codeQuota        = 15
+	codeInvalidName  = 20
+)
+
+// mapError gives the contract's error for one of the library or of the network. Missing
+// and forbidden files match the errors of io/fs already.
+func mapError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if sentinel := sentinelOf(err); sentinel != nil && !errors.Is(err, sentinel) {
+		return fmt.Errorf("%w: %w", sentinel, err)
+	}
+	return err
+}
+
+func sentinelOf(err error) error {
+	var status *pkgsftp.StatusError
+	var hostKey *hostKeyError
+	switch {
+	case errors.As(err, &status):
+		return sentinelOfStatus(status)
+	case errors.As(err, &hostKey):
+		return nil // it can be neither retried nor granted
+	case errors.Is(err, pkgsftp.ErrSSHFxConnectionLost), network.Unreachable(err):
+		return storagedrivers.ErrUnavailable
+	case strings.Contains(err.Error(), "ssh: unable to authenticate"): // the library has no value for it
+		return fs.ErrPermission
+	case errors.Is(err, syscall.ENOTDIR): // the library's, on the way to a folder
+		return storagedrivers.ErrInvalidKey
+	}
+	return nil
+}
+
+func sentinelOfStatus(status *pkgsftp.StatusError) error {
+	switch status.Code {
+	case uint32(pkgsftp.ErrSSHFxNoConnection), uint32(pkgsftp.ErrSSHFxConnectionLost):
+		return storagedrivers.ErrUnavailable
+	case uint32(pkgsftp.ErrSSHFxBadMessage), codeInvalidName: // OpenSSH says the first to long names
+		return storagedrivers.ErrInvalidKey
+	case codeNoSuchPath:
+		return fs.ErrNotExist
+	case codeExists:
+		return fs.ErrExist
+	case codeWriteProtect:
+		return fs.ErrPermission
+	case codeNoSpace, codeQuota:
+		return storagedrivers.ErrNoSpace
+	}
+	return nil
+}
+
+// unavailable tells a host that did not answer from one that refused.
+func unavailable(err error) bool { return errors.Is(mapError(err), storagedrivers.ErrUnavailable) }
+
+// failed tells a refusal for which the protocol has no better word: the name exists, a
+// folder is a file, the disk is full.
+func failed(err error) bool {
+	var status *pkgsftp.StatusError
+	return errors.As(err, &status) && status.Code == uint32(pkgsftp.ErrSSHFxFailure)
+}
+
+// unsupported tells that the host does not know the operation.
+func unsupported(err error) bool {
+	var status *pkgsftp.StatusError
+	return errors.As(err, &status) && status.Code == uint32(pkgsftp.ErrSSHFxOpUnsupported)
+}
+
+// ended is the error of a ctx that is over, with its cause where that is another.
+func ended(ctx context.Context) error {
+	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
+		return fmt.Errorf("%w: %w", ctx.Err(), cause)
+	}
+	return ctx.Err()
+}
+
+func notAnObject(key string) error {
+	return fmt.Errorf("%q is no regular file: %w", key, fs.ErrNotExist)
+}
+
+// errFolder is a key at which a folder stands.
+var errFolder = fmt.Errorf("a folder stands there: %w", storagedrivers.ErrInvalidKey)

@@ -1,0 +1,256 @@
+package sftp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
+)
+
+// behindProxy gives a driver, a storage on it and the proxy before the host. The driver has
+// been checked.
+func behindProxy(t *testing.T, h *host, timeout time.Duration) (*Driver, *storagedrivers.Storage, *faults.Proxy) {
+	t.Helper()
+	proxy := faults.New(t, h.config.Address)
+	config := h.config
+	config.Address, config.Timeout = proxy.Address, timeout
+	d, err := New(config, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := storagedrivers.New("test", d, storagedrivers.Options{})
+	t.Cleanup(func() { is(t, s.Close(), nil) })
+	is(t, s.Check(t.Context()), nil)
+	return d, s, proxy
+}
+
+// is asserts that err matches want; nil matches nil.
+func is(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("error %v, want %v", err, want)
+	}
+}
+
+func isNot(t *testing.T, err, other error) {
+	t.Helper()
+	if errors.Is(err, other) {
+		t.Errorf("error %v, which must not match %v", err, other)
+	}
+}
+
+// within asserts that f takes no longer than most.
+func within(t *testing.T, most time.Duration, what string, f func()) {
+	t.Helper()
+	start := time.Now()
+	f()
+	if took := time.Since(start); took > most {
+		t.Errorf("%s took %v, want at most %v", what, took, most)
+	}
+}
+
+// eventually waits for what happens beside the caller.
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(soon); !f(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("in vain waited for %s", what)
+		}
+	}
+}
+
+func randomBytes(size int) []byte {
+	b := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(b) // it never fails
+	return b
+}
+
+// opener is a driver, or a storage, which tries again.
+type opener interface {
+	Open(ctx context.Context, key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error)
+}
+
+func has(t *testing.T, o opener, key string, want []byte) {
+	t.Helper()
+	body, _, err := o.Open(t.Context(), key, all)
+	if err != nil {
+		t.Errorf("opening %q: %v", key, err)
+		return
+	}
+	defer body.Close()
+	got, err := io.ReadAll(body)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("%q holds %d bytes, want %d, equal %t, error %v", key, len(got), len(want), bytes.Equal(got, want), err)
+	}
+}
+
+func TestRefusingHost(t *testing.T) {
+	t.Parallel()
+	d, _, proxy := behindProxy(t, newHost(t), defaultTimeout)
+	proxy.SetRefusing(true)
+	within(t, 5*time.Second, "all operations", func() {
+		for name, err := range everyOp(t.Context(), d) {
+			if !errors.Is(err, storagedrivers.ErrUnavailable) {
+				t.Errorf("%s: error %v, want unavailable", name, err)
+			}
+		}
+	})
+	proxy.SetRefusing(false)
+	for name, err := range everyOp(t.Context(), d) {
+		if errors.Is(err, storagedrivers.ErrUnavailable) {
+			t.Errorf("%s after the host is back: error %v", name, err)
+		}
+	}
+}
+
+func TestSilentHost(t *testing.T) {
+	t.Parallel()
+	const timeout = 2 * time.Second
+	h := newHost(t)
+	d, _, proxy := behindProxy(t, h, timeout)
+	content := randomBytes(1 << 20)
+	_, err := d.Put(t.Context(), "object", bytes.NewReader(content), create)
+	is(t, err, nil)
+	body, _, err := d.Open(t.Context(), "object", all)
+	is(t, err, nil)
+	for _, phase := range []string{"on open connections", "dialling"} {
+		proxy.SetSilent(true)
+		within(t, 2*timeout, "waiting "+phase, func() {
+			_, err := d.Stat(t.Context(), "object")
+			is(t, err, storagedrivers.ErrUnavailable)
+		})
+	}
+	_, err = body.Read(make([]byte, 100))
+	is(t, err, storagedrivers.ErrUnavailable)
+	is(t, body.Close(), nil)
+	proxy.SetSilent(false)
+	has(t, d, "object", content)
+}
+
+func TestSilentHostWhilePutting(t *testing.T) {
+	t.Parallel()
+	const timeout = 2 * time.Second
+	h := newHost(t)
+	d, _, proxy := behindProxy(t, h, timeout)
+	src := &eventReader{Reader: bytes.NewReader(randomBytes(30 << 20)), at: 8 << 20, event: func() { proxy.SetSilent(true) }}
+	within(t, 3*timeout, "storing", func() {
+		_, err := d.Put(t.Context(), "object", src, create)
+		is(t, err, storagedrivers.ErrUnavailable)
+	})
+	proxy.SetSilent(false)
+	_, err := d.Stat(t.Context(), "object")
+	is(t, err, fs.ErrNotExist)
+}
+
+// eventReader does something once when it was read up to a place.
+type eventReader struct {
+	*bytes.Reader
+	at    int64
+	event func()
+}
+
+func (r *eventReader) Read(p []byte) (int, error) {
+	if r.event != nil && r.Size()-int64(r.Len()) >= r.at {
+		r.event()
+		r.event = nil
+	}
+	return r.Reader.Read(p)
+}
+
+// everyOp calls every method of d, and gives the errors by the operation's name.
+func everyOp(ctx context.Context, d *Driver) map[string]error {
+	_, putErr := d.Put(ctx, "f/object", strings.NewReader("text"), overwrite)
+	body, _, openErr := d.Open(ctx, "f/object", all)
+	if openErr == nil {
+		openErr = body.Close()
+	}
+	_, statErr := d.Stat(ctx, "f/object")
+	_, listErr := d.List(ctx, storagedrivers.ListOptions{})
+	return map[string]error{
+		"put": putErr, "open": openErr, "stat": statErr, "list": listErr,
+		"delete": d.Delete(ctx, "f/object"), "check": d.Check(ctx),
+	}
+}
+
+// Callers leave when their context ends, whatever the host does.
+func TestCancelWithSilentHost(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	d, _, proxy := behindProxy(t, h, time.Minute)
+	content := randomBytes(1 << 20)
+	_, err := d.Put(t.Context(), "object", bytes.NewReader(content), create)
+	is(t, err, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	body, _, err := d.Open(ctx, "object", all)
+	is(t, err, nil)
+	proxy.SetSilent(true)
+	time.AfterFunc(100*time.Millisecond, cancel)
+	within(t, 3*time.Second, "reading", func() {
+		_, err := body.Read(make([]byte, 100))
+		is(t, err, context.Canceled)
+	})
+	is(t, body.Close(), nil)
+	ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	within(t, 100*time.Millisecond+tidying+2*time.Second, "all operations", func() {
+		for name, err := range everyOp(ctx, d) {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: error %v, want deadline exceeded", name, err)
+			}
+		}
+	})
+	proxy.SetSilent(false)
+	has(t, d, "object", content)
+	eventually(t, "the temporary file to go", func() bool {
+		return slices.Equal(filesBelow(t, h.folder), []string{"object"})
+	})
+}
+
+// A connection that is cut under an upload costs one repetition and leaves nothing.
+func TestCutWhilePutting(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	_, s, proxy := behindProxy(t, h, defaultTimeout)
+	content := randomBytes(10 << 20)
+	for i, mode := range []storagedrivers.PutOptions{create, overwrite, overwrite} {
+		proxy.CutAfter(int64(len(content) / 2))
+		info, err := s.Put(t.Context(), "folder/object", bytes.NewReader(content), mode)
+		if err != nil || info.Size != int64(len(content)) {
+			t.Errorf("stored %d bytes, error %v", info.Size, err)
+		}
+		if proxy.Cuts() != i+1 {
+			t.Errorf("%d connections were cut, want %d", proxy.Cuts(), i+1)
+		}
+	}
+	eventually(t, "the temporary files to go", func() bool {
+		return slices.Equal(filesBelow(t, h.folder), []string{"folder/object"})
+	})
+}
+
+func TestCutWhileReading(t *testing.T) {
+	t.Parallel()
+	d, s, proxy := behindProxy(t, newHost(t), defaultTimeout)
+	content := randomBytes(10 << 20)
+	_, err := d.Put(t.Context(), "object", bytes.NewReader(content), create)
+	is(t, err, nil)
+	body, _, err := d.Open(t.Context(), "object", all)
+	is(t, err, nil)
+	if _, err := io.ReadFull(body, make([]byte, 1000)); err != nil {
+		t.Fatal(err)
+	}
+	proxy.CloseAll()
+	_, err = io.Copy(io.Discard, body)
+	is(t, err, storagedrivers.ErrUnavailable)
+	is(t, body.Close(), nil)
+	has(t, s, "object", content)
+}

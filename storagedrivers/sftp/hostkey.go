@@ -1,0 +1,172 @@
+package sftp
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
+)
+
+// trust says by which keys the host is recognised.
+type trust struct {
+	check ssh.HostKeyCallback
+	// algorithms are the groups of key algorithms to ask the host for, one after the
+	// other. The host shows one key only, so it must be of a kind that is known. A nil
+	// group is whatever the host prefers.
+	algorithms [][]string
+}
+
+// hostKeyError is a host that shows a key that it should not have.
+type hostKeyError struct {
+	host string
+	key  ssh.PublicKey
+	err  error
+}
+
+func (e *hostKeyError) Error() string {
+	return fmt.Sprintf("the host key of %s (%s %s) is not trusted: %v",
+		e.host, e.key.Type(), ssh.FingerprintSHA256(e.key), e.err)
+}
+
+func (e *hostKeyError) Unwrap() error { return e.err }
+
+// trusted reads what the configuration says about the host's keys.
+func trusted(config Config) (trust, error) {
+	known, err := fromFiles(config)
+	if err != nil {
+		return trust{}, err
+	}
+	pinned, err := parsePins(config.HostKeys)
+	if err != nil {
+		return trust{}, err
+	}
+	switch {
+	case known.check == nil && pinned.check == nil && config.InsecureSkipHostKey:
+		return trust{check: ssh.InsecureIgnoreHostKey(), algorithms: [][]string{nil}}, nil //nolint:gosec // asked for
+	case known.check == nil && pinned.check == nil:
+		return trust{}, errors.New("nothing says how to recognise the host: " +
+			"one of known_hosts, host_key and insecure_skip_host_key is required")
+	case config.InsecureSkipHostKey:
+		return trust{}, errors.New("insecure_skip_host_key contradicts known_hosts and host_key")
+	}
+	return trust{
+		check: func(host string, remote net.Addr, key ssh.PublicKey) error {
+			var errs []error
+			for _, check := range []ssh.HostKeyCallback{pinned.check, known.check} {
+				if check == nil {
+					continue
+				}
+				err := check(host, remote, key)
+				if err == nil {
+					return nil
+				}
+				errs = append(errs, err)
+			}
+			return &hostKeyError{host, key, errors.Join(errs...)}
+		},
+		algorithms: append(pinned.algorithms, known.algorithms...),
+	}, nil
+}
+
+// fromFiles reads the known_hosts files.
+func fromFiles(config Config) (trust, error) {
+	if len(config.KnownHosts) == 0 {
+		return trust{}, nil
+	}
+	check, err := knownhosts.New(config.KnownHosts...)
+	if err != nil {
+		return trust{}, fmt.Errorf("known_hosts: %w", err)
+	}
+	// Only what is wrong with a key that nobody has tells which keys are known.
+	var types []string
+	err = check(config.Address, &net.TCPAddr{}, nobodysKey{})
+	if unknown, ok := errors.AsType[*knownhosts.KeyError](err); ok {
+		for _, want := range unknown.Want {
+			types = append(types, want.Key.Type())
+		}
+	}
+	groups := [][]string{algorithmsOf(types)}
+	if nameAuthority(config.KnownHosts) {
+		groups = append(groups, certificates)
+	}
+	return trust{check, groups}, nil
+}
+
+// certificates are the algorithms of host keys that an authority has signed.
+var certificates = []string{
+	ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01, ssh.CertAlgoECDSA521v01,
+	ssh.CertAlgoRSASHA512v01, ssh.CertAlgoRSASHA256v01,
+}
+
+// nameAuthority tells whether one of the files names an authority for host keys.
+func nameAuthority(files []string) bool {
+	return slices.ContainsFunc(files, func(file string) bool {
+		content, err := os.ReadFile(file)
+		return err == nil && strings.Contains(string(content), "@cert-authority")
+	})
+}
+
+// nobodysKey is a public key that equals no other.
+type nobodysKey struct{ ssh.PublicKey }
+
+func (nobodysKey) Type() string { return "nobody's" }
+
+func (nobodysKey) Marshal() []byte { return nil }
+
+// parsePins reads the keys and fingerprints of the configuration.
+func parsePins(pins []string) (trust, error) {
+	if len(pins) == 0 {
+		return trust{}, nil
+	}
+	var prints, types []string
+	anyType := false
+	for _, pin := range pins {
+		if strings.HasPrefix(pin, "SHA256:") {
+			prints, anyType = append(prints, strings.TrimRight(pin, "=")), true
+			continue
+		}
+		key, err := parsePublicKey(pin)
+		if err != nil {
+			return trust{}, fmt.Errorf("host_key %q: neither a public key nor a SHA256 fingerprint: %w", pin, err)
+		}
+		prints, types = append(prints, ssh.FingerprintSHA256(key)), append(types, key.Type())
+	}
+	groups := [][]string{algorithmsOf(types)}
+	if anyType {
+		groups = [][]string{
+			{ssh.KeyAlgoED25519},
+			{ssh.KeyAlgoECDSA256, ssh.KeyAlgoECDSA384, ssh.KeyAlgoECDSA521},
+			algorithmsOf([]string{ssh.KeyAlgoRSA}),
+		}
+	}
+	return trust{func(_ string, _ net.Addr, key ssh.PublicKey) error {
+		if !slices.Contains(prints, ssh.FingerprintSHA256(key)) {
+			return errors.New("it is none of host_key")
+		}
+		return nil
+	}, groups}, nil
+}
+
+func parsePublicKey(line string) (ssh.PublicKey, error) {
+	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line)) //nolint:dogsled // comment and options mean nothing here
+	return key, err
+}
+
+// algorithmsOf gives the algorithms of keys of these types; nil, which is all of them, where
+// there are none.
+func algorithmsOf(types []string) []string {
+	var algorithms []string
+	for _, t := range types {
+		if t == ssh.KeyAlgoRSA { // ssh-rsa itself signs with SHA-1
+			algorithms = append(algorithms, ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256)
+		} else {
+			algorithms = append(algorithms, t)
+		}
+	}
+	return algorithms
+}

@@ -1,0 +1,172 @@
+package sftp
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// List walks the folders in the order of the keys, beginning with the one that the prefix
+// names. The cursor is the last key of the page before. One folder's names are in memory
+// at a time, for each level. Links to folders are not followed.
+func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
+	return do(ctx, d.pool, func(c *connection) (storagedrivers.Page, error) {
+		l := &lister{driver: d, ctx: ctx, c: c, opts: opts}
+		err := l.folder(opts.Prefix[:strings.LastIndexByte(opts.Prefix, '/')+1])
+		if errors.Is(err, errPageFull) {
+			last := l.page.Objects[len(l.page.Objects)-1]
+			l.page.Next, err = last.Key, nil
+		}
+		return l.page, err
+	})
+}
+
+var errPageFull = errors.New("page full")
+
+type lister struct {
+	driver *Driver
+	ctx    context.Context //nolint:containedctx // a lister lives as long as one call
+	c      *connection
+	opts   storagedrivers.ListOptions
+	page   storagedrivers.Page
+}
+
+// entry is what stands in a folder.
+type entry struct {
+	key  string // with a slash at the end, if it is a folder
+	stat fs.FileInfo
+}
+
+// folder adds the objects below prefix, which is empty or ends at a slash.
+func (l *lister) folder(prefix string) error {
+	entries, err := l.driver.readFolder(l.ctx, l.c, prefix)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := l.entry(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entry adds one object, or those of a folder, if the page wants them.
+func (l *lister) entry(e entry) error {
+	if strings.HasSuffix(e.key, "/") {
+		passed := l.opts.Cursor > e.key && !strings.HasPrefix(l.opts.Cursor, e.key)
+		if passed || !strings.HasPrefix(e.key, l.opts.Prefix) && !strings.HasPrefix(l.opts.Prefix, e.key) {
+			return nil
+		}
+		return l.folder(e.key)
+	}
+	if e.key <= l.opts.Cursor || !strings.HasPrefix(e.key, l.opts.Prefix) {
+		return nil
+	}
+	if e.stat.Mode()&fs.ModeSymlink != 0 {
+		var err error
+		if e.stat, err = l.c.Stat(l.driver.path(e.key)); err != nil {
+			return l.unless(err) // it leads nowhere
+		}
+	}
+	if !e.stat.Mode().IsRegular() {
+		return nil
+	}
+	if len(l.page.Objects) == l.opts.PageLimit() {
+		return errPageFull
+	}
+	l.page.Objects = append(l.page.Objects, describe(e.key, e.stat))
+	return nil
+}
+
+// unless drops what was refused, and keeps what was not answered.
+func (l *lister) unless(err error) error {
+	if unavailable(err) {
+		return err
+	}
+	return nil
+}
+
+// readFolder gives what stands in a folder in the order of the keys, without what has no
+// valid key. A folder that is missing is empty.
+func (d *Driver) readFolder(ctx context.Context, c *connection, prefix string) ([]entry, error) {
+	path := strings.TrimSuffix(d.path(prefix), "/")
+	if path == "" {
+		path = "/"
+	}
+	stats, err := c.ReadDirContext(ctx, path)
+	if err != nil {
+		stat, statErr := c.Stat(path)
+		if statErr == nil && !stat.IsDir() || errors.Is(statErr, fs.ErrNotExist) || failed(statErr) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	entries := make([]entry, 0, len(stats))
+	for _, stat := range stats {
+		key := prefix + stat.Name()
+		switch {
+		case storagedrivers.ValidKey(key) != nil:
+			d.dropOld(c, path, stat)
+		case stat.IsDir(): // the slash puts "a-b" before what is in the folder "a"
+			entries = append(entries, entry{key + "/", stat})
+		default:
+			entries = append(entries, entry{key, stat})
+		}
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	return entries, nil
+}
+
+// leftoverAge is when a temporary file counts as left behind.
+const leftoverAge = 24 * time.Hour
+
+// dropOld removes a temporary file that was left behind.
+func (d *Driver) dropOld(c *connection, folder string, stat fs.FileInfo) {
+	name := stat.Name()
+	if !strings.HasPrefix(name, tempPrefix) || !strings.HasSuffix(name, tempSuffix) ||
+		!stat.Mode().IsRegular() || d.now().Sub(stat.ModTime()) < leftoverAge {
+		return
+	}
+	if err := c.Remove(strings.TrimSuffix(folder, "/") + "/" + name); err != nil {
+		d.log.Debug("a temporary file that was left behind could not be removed", "file", name, "error", err)
+		return
+	}
+	d.log.Info("removed a temporary file that was left behind", "folder", folder, "file", name)
+}
+
+// The sweep after the first check is bounded; what it does not come to is removed when its
+// folder is listed.
+const (
+	sweepTime    = time.Minute
+	sweepFolders = 10_000
+)
+
+// sweep looks through the folders for what was left behind, the upper ones first.
+func (d *Driver) sweep() {
+	ctx, cancel := context.WithTimeout(d.pool.ctx, sweepTime)
+	defer cancel()
+	err := run(ctx, d.pool, func(c *connection) error {
+		folders := []string{""}
+		for i := 0; i < len(folders) && i < sweepFolders; i++ {
+			entries, err := d.readFolder(ctx, c, folders[i])
+			if err != nil {
+				return err
+			}
+			for _, e := range entries {
+				if strings.HasSuffix(e.key, "/") {
+					folders = append(folders, e.key)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		d.log.Debug("looking for temporary files that were left behind", "error", err)
+	}
+}

@@ -1,0 +1,255 @@
+package sftp
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/agent"
+	"golang.org/x/crypto/ssh/knownhosts"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// checking gives the error of the first check with a configuration.
+func checking(t *testing.T, config Config) error {
+	t.Helper()
+	config.Root, config.Connections, config.Timeout = "objects", 1, defaultTimeout
+	d, err := New(config, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return errors.Join(d.Check(t.Context()), d.Close())
+}
+
+func knownHosts(t *testing.T, lines ...string) []string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "known_hosts")
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return []string{path}
+}
+
+func fingerprint(t *testing.T, key string) string {
+	t.Helper()
+	public, err := parsePublicKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ssh.FingerprintSHA256(public)
+}
+
+func TestHostKeys(t *testing.T) {
+	t.Parallel()
+	_, others, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ecKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startServer(t, t.TempDir(), func(s *server) { // beside its ed25519 key
+		s.addHostKey(t, rsaKey)
+		s.addHostKey(t, ecKey)
+	})
+	other := publicKey(t, others)
+	host := knownhosts.Normalize(s.address)
+	line := func(key string) string { return host + " " + key }
+	good := map[string]Config{
+		"hashed": {KnownHosts: knownHosts(t, knownhosts.HashHostname(host)+" "+s.hostKeys[0])},
+		"one of": {HostKeys: []string{other, fingerprint(t, other), s.hostKeys[0]}},
+		"file or pin": {
+			HostKeys: []string{other}, KnownHosts: knownHosts(t, line(s.hostKeys[2])),
+		},
+		"skipped": {InsecureSkipHostKey: true},
+	}
+	for i, key := range s.hostKeys {
+		good[fmt.Sprint("file ", i)] = Config{KnownHosts: knownHosts(t, "elsewhere "+other, line(key))}
+		good[fmt.Sprint("pin ", i)] = Config{HostKeys: []string{key}}
+		good[fmt.Sprint("fingerprint ", i)] = Config{HostKeys: []string{fingerprint(t, key)}}
+	}
+	for name, config := range good {
+		config.Address, config.User, config.Password = s.address, testUser, testPassword
+		if err := checking(t, config); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, config := range map[string]Config{
+		"another pin":         {HostKeys: []string{other}},
+		"another fingerprint": {HostKeys: []string{fingerprint(t, other)}},
+		"changed":             {KnownHosts: knownHosts(t, line(other))},
+		"unknown":             {KnownHosts: knownHosts(t, "elsewhere "+s.hostKeys[0])},
+		"another port":        {KnownHosts: knownHosts(t, "127.0.0.1 "+s.hostKeys[0])},
+		"revoked":             {KnownHosts: knownHosts(t, line(s.hostKeys[0]), "@revoked "+line(s.hostKeys[0]))},
+	} {
+		config.Address, config.User, config.Password = s.address, testUser, testPassword
+		err := checking(t, config)
+		var hostKey *hostKeyError
+		if !errors.As(err, &hostKey) || !strings.Contains(err.Error(), "is not trusted") {
+			t.Errorf("%s: error %v", name, err)
+		}
+		isNot(t, err, storagedrivers.ErrUnavailable)
+		isNot(t, err, fs.ErrPermission)
+	}
+}
+
+// A host that shows a certificate is recognised by the authority that signed it.
+func TestHostCertificate(t *testing.T) {
+	t.Parallel()
+	_, authority, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewSignerFromKey(authority)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := ssh.NewSignerFromKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate := &ssh.Certificate{
+		Key: plain.PublicKey(), CertType: ssh.HostCert, ValidPrincipals: []string{"127.0.0.1"}, ValidBefore: ssh.CertTimeInfinity,
+	}
+	if err := certificate.SignCert(rand.Reader, signer); err != nil {
+		t.Fatal(err)
+	}
+	shown, err := ssh.NewCertSigner(certificate, plain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startServer(t, t.TempDir(), func(s *server) { s.config.AddHostKey(shown) })
+	config := Config{
+		Address: s.address, User: testUser, Password: testPassword,
+		KnownHosts: knownHosts(t, "@cert-authority "+knownhosts.Normalize(s.address)+" "+publicKey(t, authority)),
+	}
+	is(t, checking(t, config), nil)
+}
+
+func publicKey(t *testing.T, key any) string {
+	t.Helper()
+	signer, err := ssh.NewSignerFromKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
+}
+
+// startKeyServer starts a server that wants a key, or the password as an answer.
+func startKeyServer(t *testing.T, authorized ssh.PublicKey) *server {
+	t.Helper()
+	return startServer(t, t.TempDir(), func(s *server) {
+		s.config.PasswordCallback = nil
+		s.config.PublicKeyCallback = func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+			if string(key.Marshal()) != string(authorized.Marshal()) {
+				return nil, errors.New("wrong")
+			}
+			return nil, nil
+		}
+		s.config.KeyboardInteractiveCallback = func(
+			_ ssh.ConnMetadata, ask ssh.KeyboardInteractiveChallenge,
+		) (*ssh.Permissions, error) {
+			answers, err := ask("", "", []string{"Password: "}, []bool{false})
+			if err != nil || len(answers) != 1 || answers[0] != testPassword {
+				return nil, errors.New("wrong")
+			}
+			return nil, nil
+		}
+	})
+}
+
+func TestLogin(t *testing.T) {
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewSignerFromKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(key, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := startKeyServer(t, signer.PublicKey())
+	t.Setenv(agentSocket, startAgent(t, key))
+	for name, config := range map[string]Config{
+		"key":         {PrivateKey: string(pem.EncodeToMemory(block))},
+		"interactive": {Password: testPassword},
+		"agent":       {Agent: true},
+		"another key and agent": {
+			PrivateKey: phrasedKey(t), Passphrase: testPassword, Agent: true,
+		},
+	} {
+		config.Address, config.User, config.HostKeys = s.address, testUser, s.hostKeys
+		if err := checking(t, config); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, config := range map[string]Config{
+		"wrong key":      {PrivateKey: phrasedKey(t), Passphrase: testPassword},
+		"wrong password": {Password: "wrong"},
+	} {
+		config.Address, config.User, config.HostKeys = s.address, testUser, s.hostKeys
+		err := checking(t, config)
+		if !errors.Is(err, fs.ErrPermission) || errors.Is(err, storagedrivers.ErrUnavailable) {
+			t.Errorf("%s: error %v, want permission", name, err)
+		}
+	}
+}
+
+// startAgent starts an agent that has a key, and gives its socket.
+func startAgent(t *testing.T, key any) string {
+	t.Helper()
+	ring := agent.NewKeyring()
+	if err := ring.Add(agent.AddedKey{PrivateKey: key}); err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(t.TempDir(), "agent")
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				_ = agent.ServeAgent(ring, conn) // it ends with the connection
+				conn.Close()
+			})
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		serving.Wait()
+	})
+	return socket
+}

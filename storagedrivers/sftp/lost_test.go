@@ -1,0 +1,173 @@
+package sftp
+
+import (
+	"bytes"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	pkgsftp "github.com/pkg/sftp"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// loss takes an answer, or a request, away from a session and ends it.
+type loss struct {
+	what    atomic.Pointer[func(packet []byte) bool] // which request; nil is none
+	request atomic.Bool                              // lose the request itself
+	losses  atomic.Int32
+}
+
+// lossy is a session's channel as the server sees it.
+type lossy struct {
+	io.ReadWriteCloser
+	loss   *loss
+	losing atomic.Bool
+}
+
+// Read gives what the client sends; the server reads a packet's length, then its rest.
+func (l *lossy) Read(p []byte) (int, error) {
+	n, err := l.ReadWriteCloser.Read(p)
+	if what := l.loss.what.Load(); what != nil && n > 0 && (*what)(p[:n]) && l.loss.what.CompareAndSwap(what, nil) {
+		l.loss.losses.Add(1)
+		if l.loss.request.Load() {
+			l.Close()
+			return 0, io.EOF
+		}
+		l.losing.Store(true)
+	}
+	return n, err
+}
+
+func (l *lossy) Write(p []byte) (int, error) {
+	if l.losing.Load() {
+		l.Close()
+		return 0, io.ErrClosedPipe
+	}
+	return l.ReadWriteCloser.Write(p)
+}
+
+// newLossyHost gives a server in this process that can lose things.
+func newLossyHost(t *testing.T) (*host, *loss) {
+	t.Helper()
+	root, loss := t.TempDir(), new(loss)
+	s := startServerOf(t, func(channel io.ReadWriteCloser) error {
+		s, err := pkgsftp.NewServer(&lossy{ReadWriteCloser: channel, loss: loss}, pkgsftp.WithServerWorkingDirectory(root))
+		if err != nil {
+			return err
+		}
+		return s.Serve()
+	})
+	return &host{folder: root, config: Config{
+		Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
+		Connections: 1, Timeout: defaultTimeout,
+	}}, loss
+}
+
+// Packets that name the object.
+func isLink(p []byte) bool   { return bytes.Contains(p, []byte("hardlink@openssh.com")) }
+func isPosix(p []byte) bool  { return bytes.Contains(p, []byte("posix-rename@openssh.com")) }
+func isRename(p []byte) bool { return p[0] == 18 }
+
+// naming are the ways of giving a name, and the request that does it.
+var naming = []struct {
+	name   string
+	can    abilities
+	opts   storagedrivers.PutOptions
+	packet func([]byte) bool
+}{
+	{"link", abilities{linked, true}, create, isLink},
+	{"rename", abilities{renamed, true}, create, isRename},
+	{"claim", abilities{claimed, true}, create, isPosix},
+	{"look and rename", abilities{locked, false}, create, isRename},
+	{"replace", abilities{linked, true}, overwrite, isPosix},
+	{"remove and rename", abilities{locked, false}, overwrite, isRename},
+}
+
+// An object whose naming was not answered is known again, or named again.
+func TestLostReply(t *testing.T) {
+	t.Parallel()
+	for _, tt := range naming {
+		for _, request := range []bool{false, true} {
+			t.Run(tt.name, func(t *testing.T) {
+				t.Parallel()
+				h, loss := newLossyHost(t)
+				h.force = &tt.can
+				d := h.driver(t, ".")
+				t.Cleanup(func() { is(t, d.Close(), nil) })
+				loss.request.Store(request)
+				loss.what.Store(&tt.packet)
+				info, err := d.Put(t.Context(), "folder/object", strings.NewReader("content"), tt.opts)
+				if err != nil || info.Size != 7 {
+					t.Errorf("stored %d bytes, error %v", info.Size, err)
+				}
+				if got := loss.losses.Load(); got != 1 {
+					t.Errorf("%d answers were lost, want one", got)
+				}
+				has(t, d, "folder/object", []byte("content"))
+				stat, err := d.Stat(t.Context(), "folder/object")
+				if err != nil || stat != info {
+					t.Errorf("stat gives %+v, put %+v, error %v", stat, info, err)
+				}
+				if got := filesBelow(t, h.folder); !slices.Equal(got, []string{"folder/object"}) {
+					t.Errorf("the place has %q", got)
+				}
+			})
+		}
+	}
+}
+
+// Somebody else's object is not taken for ours, though it has the same size.
+func TestLostRequestAndTaken(t *testing.T) {
+	t.Parallel()
+	h, loss := newLossyHost(t)
+	d, other := h.driver(t, "."), h.driver(t, ".")
+	t.Cleanup(func() {
+		is(t, d.Close(), nil)
+		is(t, other.Close(), nil)
+	})
+	is(t, d.Check(t.Context()), nil)
+	is(t, other.Check(t.Context()), nil)
+	loss.request.Store(true)
+	between := func(p []byte) bool {
+		if !isLink(p) {
+			return false
+		}
+		_, err := other.Put(t.Context(), "folder/object", strings.NewReader("theirs!"), overwrite)
+		is(t, err, nil)
+		return true
+	}
+	loss.what.Store(&between)
+	_, err := d.Put(t.Context(), "folder/object", strings.NewReader("content"), create)
+	is(t, err, fs.ErrExist)
+	has(t, d, "folder/object", []byte("theirs!"))
+	if got := filesBelow(t, h.folder); !slices.Equal(got, []string{"folder/object"}) {
+		t.Errorf("the place has %q", got)
+	}
+}
+
+// An answer that is lost before the naming is a failure, after which nothing stays.
+func TestLostAnswerBefore(t *testing.T) {
+	t.Parallel()
+	for name, packet := range map[string]func(p []byte) bool{
+		"open":  func(p []byte) bool { return p[0] == 3 && bytes.Contains(p, []byte(tempSuffix)) },
+		"write": func(p []byte) bool { return p[0] == 6 },
+		"close": func(p []byte) bool { return p[0] == 4 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, loss := newLossyHost(t)
+			d := h.driver(t, ".")
+			t.Cleanup(func() { is(t, d.Close(), nil) })
+			is(t, d.Check(t.Context()), nil)
+			loss.what.Store(&packet)
+			_, err := d.Put(t.Context(), "object", strings.NewReader("content"), create)
+			is(t, err, storagedrivers.ErrUnavailable)
+			isNot(t, err, fs.ErrExist)
+			eventually(t, "the temporary file to go", func() bool { return len(filesBelow(t, h.folder)) == 0 })
+		})
+	}
+}

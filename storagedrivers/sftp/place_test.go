@@ -1,0 +1,156 @@
+package sftp
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+func TestLeftovers(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	old := time.Now().Add(-leftoverAge - time.Minute)
+	make := func(name string, when time.Time) {
+		path := filepath.Join(h.folder, name)
+		if err := errors.Join(
+			os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o600), os.Chtimes(path, when, when),
+		); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{".up-a.part", "f/g/.up-b.part"} {
+		make(name, old)
+	}
+	kept := []string{".hidden", ".up-c.part", "f/.up-d", "f/object"}
+	for _, name := range kept {
+		when := old
+		if strings.HasSuffix(name, ".part") {
+			when = time.Now()
+		}
+		make(name, when)
+	}
+	d := h.driver(t, ".")
+	t.Cleanup(func() { is(t, d.Close(), nil) })
+	is(t, d.Check(t.Context()), nil)
+	eventually(t, "old leftovers to go", func() bool { return slices.Equal(filesBelow(t, h.folder), kept) })
+
+	make("f/.up-e.part", old) // the next listing finds it
+	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
+	if err != nil || len(page.Objects) != 1 || page.Objects[0].Key != "f/object" {
+		t.Errorf("listed %+v, error %v", page.Objects, err)
+	}
+	if got := filesBelow(t, h.folder); !slices.Equal(got, kept) {
+		t.Errorf("the place has %q, want %q", got, kept)
+	}
+}
+
+// Links to files are objects; links to folders are not walked through.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	d := h.driver(t, ".")
+	t.Cleanup(func() { is(t, d.Close(), nil) })
+	_, err := d.Put(t.Context(), "f/object", strings.NewReader("content"), create)
+	is(t, err, nil)
+	for name, target := range map[string]string{"link": "f/object", "folder": "f", "nowhere": "missing", "f/round": ".."} {
+		if err := os.Symlink(target, filepath.Join(h.folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
+	keys := make([]string, 0, len(page.Objects))
+	for _, info := range page.Objects {
+		keys = append(keys, info.Key)
+	}
+	if want := []string{"f/object", "link"}; err != nil || !slices.Equal(keys, want) {
+		t.Errorf("listed %q, want %q, error %v", keys, want, err)
+	}
+	has(t, d, "link", []byte("content"))
+	is(t, d.Delete(t.Context(), "link"), nil)
+	is(t, d.Delete(t.Context(), "folder"), fs.ErrNotExist)
+	has(t, d, "f/object", []byte("content"))
+	_, err = d.Put(t.Context(), "nowhere", strings.NewReader("content"), create)
+	is(t, err, fs.ErrExist)
+}
+
+func TestCheckOfRoot(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	d := h.driver(t, "new/deep")
+	is(t, d.Check(t.Context()), nil)
+	if stat, err := os.Stat(filepath.Join(h.folder, "new/deep")); err != nil || !stat.IsDir() {
+		t.Errorf("the root was not made: %v", err)
+	}
+	is(t, d.Close(), nil)
+	if err := os.WriteFile(filepath.Join(h.folder, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d = h.driver(t, "file")
+	if err := d.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "is no folder") {
+		t.Errorf("a file as root: error %v", err)
+	}
+	is(t, d.Close(), nil)
+}
+
+// A place that may only be read passes the check, and tells who may not write.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can take the folder away from the server")
+	}
+	server := servers.StartProFTPDOverSSH(t)
+	if err := errors.Join(
+		os.Chown(server.Folder, 0, 0), os.WriteFile(filepath.Join(server.Folder, "object"), []byte("content"), 0o644),
+	); err != nil {
+		t.Fatal(err)
+	}
+	d := hostOf(t, server).driver(t, ".")
+	t.Cleanup(func() { is(t, d.Close(), nil) })
+	is(t, d.Check(t.Context()), nil)
+	if got := d.Features(); got != (storagedrivers.Features{Seek: true}) {
+		t.Errorf("features %+v", got)
+	}
+	has(t, d, "object", []byte("content"))
+	for _, key := range []string{"new", "folder/new"} {
+		_, err := d.Put(t.Context(), key, strings.NewReader("content"), create)
+		is(t, err, fs.ErrPermission)
+		isNot(t, err, storagedrivers.ErrUnavailable)
+	}
+	is(t, d.Delete(t.Context(), "object"), fs.ErrPermission)
+}
+
+// The driver does with OpenSSH what the suite does not ask for.
+func TestOpenSSH(t *testing.T) {
+	t.Parallel()
+	server := servers.StartOpenSSH(t)
+	h := hostOf(t, server)
+	d := h.driver(t, "objects")
+	t.Cleanup(func() { is(t, d.Close(), nil) })
+	is(t, d.Check(t.Context()), nil)
+	if got, want := *d.known.Load(), (abilities{linked, true}); got != want {
+		t.Errorf("found out %+v, want %+v", got, want)
+	}
+	content := randomBytes(5<<20 + 1)
+	_, err := d.Put(t.Context(), "object", bytes.NewReader(content), create)
+	is(t, err, nil)
+	has(t, d, "object", content)
+
+	config := h.config // any of its keys will do
+	for _, key := range []string{server.HostKey, server.RSAHostKey} {
+		config.HostKeys = []string{fingerprint(t, key)}
+		other, err := New(config, slog.New(slog.DiscardHandler))
+		is(t, err, nil)
+		is(t, other.Check(t.Context()), nil)
+		is(t, other.Close(), nil)
+	}
+}

@@ -1,0 +1,107 @@
+package sftp
+
+import (
+	"io"
+	"io/fs"
+	"strings"
+	"testing"
+
+	pkgsftp "github.com/pkg/sftp"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// What hosts announce is not believed.
+func TestExperiment(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		cmd  rules
+		want abilities
+	}{
+		"links":                       {rules{}, abilities{linked, true}},
+		"refuses links":               {rules{noLink: true}, abilities{renamed, true}},
+		"renames over what exists":    {rules{noLink: true, renameOver: true}, abilities{claimed, true}},
+		"replaces nothing":            {rules{noPosix: true}, abilities{linked, false}},
+		"nothing but makes files":     {rules{noLink: true, renameOver: true, noPosix: true}, abilities{locked, false}},
+		"makes over what exists":      {rules{noLink: true, renameOver: true, openOver: true}, abilities{locked, true}},
+		"links, but makes over files": {rules{openOver: true}, abilities{linked, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			handlers := pkgsftp.InMemHandler()
+			tt.cmd.Handlers = handlers
+			handlers.FileCmd, handlers.FilePut = tt.cmd, tt.cmd
+			s := startServerOf(t, func(channel io.ReadWriteCloser) error {
+				return pkgsftp.NewRequestServer(channel, handlers).Serve()
+			})
+			h := &host{config: Config{
+				Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
+				Connections: 1, Timeout: defaultTimeout,
+			}}
+			d := h.driver(t, "objects")
+			t.Cleanup(func() { is(t, d.Close(), nil) })
+			is(t, d.Check(t.Context()), nil)
+			if got := d.known.Load(); *got != tt.want {
+				t.Errorf("found out %+v, want %+v", *got, tt.want)
+			}
+			features := d.Features()
+			if (features.Create == storagedrivers.Atomic) != (tt.want.create != locked) ||
+				(features.Replace == storagedrivers.Atomic) != tt.want.replace || !features.Seek {
+				t.Errorf("features %+v", features)
+			}
+			_, err := d.Put(t.Context(), "a/b", strings.NewReader("old"), create)
+			is(t, err, nil)
+			_, err = d.Put(t.Context(), "a/b", strings.NewReader("again"), create)
+			is(t, err, fs.ErrExist)
+			_, err = d.Put(t.Context(), "a/b", strings.NewReader("new"), overwrite)
+			is(t, err, nil)
+			has(t, d, "a/b", []byte("new"))
+			for _, folder := range []string{"objects", "objects/a"} {
+				if got := entries(t, d, folder); got != 1 {
+					t.Errorf("%s has %d entries, want one", folder, got)
+				}
+			}
+		})
+	}
+}
+
+// entries counts what stands in a folder of the host.
+func entries(t *testing.T, d *Driver, folder string) int {
+	t.Helper()
+	n, err := do(t.Context(), d.pool, func(c *connection) (int, error) {
+		list, err := c.ReadDir(folder)
+		return len(list), err
+	})
+	is(t, err, nil)
+	return n
+}
+
+// rules make a host in memory behave worse than it does by itself.
+type rules struct {
+	pkgsftp.Handlers
+	noLink, noPosix, renameOver, openOver bool
+}
+
+func (r rules) Filecmd(request *pkgsftp.Request) error {
+	switch {
+	case request.Method == "Link" && r.noLink:
+		return pkgsftp.ErrSSHFxOpUnsupported
+	case request.Method == "Rename" && r.renameOver:
+		return r.FileCmd.(pkgsftp.PosixRenameFileCmder).PosixRename(request)
+	}
+	return r.FileCmd.Filecmd(request)
+}
+
+func (r rules) PosixRename(request *pkgsftp.Request) error {
+	if r.noPosix {
+		return pkgsftp.ErrSSHFxOpUnsupported
+	}
+	return r.FileCmd.(pkgsftp.PosixRenameFileCmder).PosixRename(request)
+}
+
+func (r rules) Filewrite(request *pkgsftp.Request) (io.WriterAt, error) {
+	if r.openOver {
+		request.Flags &^= 0x20 // SSH_FXF_EXCL
+	}
+	return r.FilePut.Filewrite(request)
+}

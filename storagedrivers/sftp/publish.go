@@ -1,0 +1,177 @@
+package sftp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// commit gives the object its name. The end of ctx does not keep it from that any more,
+// since nobody could tell what had become of it; the host's silence does.
+func (d *Driver) commit(ctx context.Context, u *upload) error {
+	attempt := func(how func(*connection, *upload) error) error {
+		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), d.config.Timeout, storagedrivers.ErrUnavailable)
+		defer cancel()
+		return run(ctx, d.pool, func(c *connection) error {
+			err := how(c, u)
+			if err == nil || !unavailable(err) {
+				d.discard(ctx, c, u.temp)
+			}
+			return err
+		})
+	}
+	err := attempt(d.place)
+	if unavailable(err) {
+		err = attempt(d.settle)
+	}
+	if unavailable(err) {
+		d.discardLater(ctx, u.temp)
+	}
+	return err
+}
+
+// place gives the object its name, as the host can.
+func (d *Driver) place(c *connection, u *upload) error {
+	how := d.create
+	if u.mode == storagedrivers.Overwrite {
+		how = d.replace
+	}
+	err := how(c, u)
+	if err == nil || unavailable(err) {
+		return err
+	}
+	stat, missing := c.Lstat(u.path)
+	switch {
+	case missing != nil:
+		return fmt.Errorf("naming the file: %w", err)
+	case stat.IsDir():
+		return errFolder
+	case u.mode == storagedrivers.CreateOnly:
+		return fmt.Errorf("%w: %w", fs.ErrExist, err)
+	}
+	return fmt.Errorf("replacing: %w", err)
+}
+
+// settle finds out what became of a name that was given without an answer, and gives it
+// again if nothing did.
+func (d *Driver) settle(c *connection, u *upload) error {
+	if done, err := d.placed(c, u); done || err != nil {
+		return err
+	}
+	err := d.place(c, u)
+	if err != nil && !unavailable(err) {
+		// The host may have come to the first request only now.
+		if done, _ := d.placed(c, u); done {
+			return nil
+		}
+	}
+	return err
+}
+
+// placed tells for certain whether the object has its name: the temporary one is gone, or
+// both are of one file.
+func (d *Driver) placed(c *connection, u *upload) (bool, error) {
+	_, err := c.Lstat(u.temp)
+	if errors.Is(err, fs.ErrNotExist) {
+		return true, nil
+	}
+	if err != nil || u.mode != storagedrivers.CreateOnly {
+		return false, err
+	}
+	stat, err := c.Lstat(u.path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && stat.Size() != u.info.Size {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return d.oneFile(c, u)
+}
+
+// oneFile tells whether both names of an object are of one file: the protocol does not
+// say, but what changes under one name changes under the other too.
+func (d *Driver) oneFile(c *connection, u *upload) (bool, error) {
+	mark := time.Unix(1+rand.Int64N(1<<30), 0) //nolint:gosec // nobody gains by guessing it
+	if err := c.Chtimes(u.temp, mark, mark); err != nil {
+		return false, err
+	}
+	stat, err := c.Lstat(u.path)
+	if err != nil {
+		return false, err
+	}
+	return stat.ModTime().Equal(mark), c.Chtimes(u.temp, u.info.ModTime, u.info.ModTime)
+}
+
+// create gives a name that must be free.
+func (d *Driver) create(c *connection, u *upload) error {
+	switch u.can.create {
+	case linked:
+		return c.Link(u.temp, u.path)
+	case renamed:
+		return c.Rename(u.temp, u.path)
+	case claimed:
+		return d.claim(c, u)
+	default:
+		d.naming.Lock()
+		defer d.naming.Unlock()
+		if _, err := c.Lstat(u.path); err == nil {
+			return fs.ErrExist
+		}
+		return c.Rename(u.temp, u.path)
+	}
+}
+
+// claim takes the name with an empty file, which is then replaced.
+func (d *Driver) claim(c *connection, u *upload) error {
+	if !u.claimed.Load() {
+		file, err := c.OpenFile(u.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+		if err != nil {
+			return err
+		}
+		u.claimed.Store(true)
+		if err := file.Close(); err != nil {
+			return err
+		}
+	}
+	err := c.PosixRename(u.temp, u.path)
+	if err != nil && !unavailable(err) {
+		return errors.Join(err, c.Remove(u.path))
+	}
+	return err
+}
+
+// replaceAttempts bounds how often others may be faster to take a name that was freed.
+const replaceAttempts = 20
+
+// replace gives a name that may be taken. Where the host cannot do that in one step the
+// old object is removed first, and uploads of other processes may come in between.
+func (d *Driver) replace(c *connection, u *upload) (err error) {
+	if u.can.replace {
+		return c.PosixRename(u.temp, u.path)
+	}
+	d.naming.Lock()
+	defer d.naming.Unlock()
+	for range replaceAttempts {
+		err = c.Rename(u.temp, u.path)
+		if err == nil || unavailable(err) {
+			return err
+		}
+		stat, missing := c.Lstat(u.path)
+		switch {
+		case errors.Is(missing, fs.ErrNotExist): // somebody else is about to take it
+			continue
+		case missing != nil || stat.IsDir(): // Remove would take an empty one
+			return err
+		}
+		if err := c.Remove(u.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return err
+}

@@ -1,0 +1,206 @@
+package sftp
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	pkgsftp "github.com/pkg/sftp"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/source"
+)
+
+// maxRequests is how many packets of an object are on the way at once: 2 MiB with those of
+// 32 KiB, which is all that SSH lets be under way on one connection.
+const maxRequests = 64
+
+// tidying is how long a caller whose context has ended waits for its leftovers to be
+// removed; then that goes on without it.
+const tidying = 2 * time.Second
+
+// scarce is so little free space that a write that failed without a reason was for want
+// of it.
+const scarce = 1 << 20
+
+// Put writes a hidden file beside the key and gives it its name.
+func (d *Driver) Put(
+	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
+) (storagedrivers.Info, error) {
+	src := source.New(ctx, r)
+	patient, cancel := linger(ctx, tidying)
+	defer cancel()
+	u, err := do(patient, d.pool, func(c *connection) (*upload, error) {
+		return d.send(ctx, c, key, src, opts.Mode)
+	})
+	own := src.Err() // nobody reads r from here on, even where send goes on by itself
+	switch {
+	case err == nil:
+		err = d.commit(ctx, u)
+	case ctx.Err() != nil:
+		return storagedrivers.Info{}, ended(ctx)
+	case own != nil:
+		return storagedrivers.Info{}, own
+	}
+	if err != nil {
+		return storagedrivers.Info{}, err
+	}
+	return u.info, nil
+}
+
+// linger gives a context that ends some time after ctx does.
+func linger(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
+	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(patience, cancel) })
+	return patient, func() {
+		stop()
+		cancel()
+	}
+}
+
+// upload is an object that is whole in the place, and has no name yet.
+type upload struct {
+	mode    storagedrivers.Mode
+	path    string // where it is to be
+	temp    string // where it is
+	info    storagedrivers.Info
+	can     abilities
+	claimed atomic.Bool // an empty file of ours holds the name
+}
+
+// send writes the object to a temporary file, which is gone again if that fails.
+func (d *Driver) send(
+	ctx context.Context, c *connection, key string, src *source.Reader, mode storagedrivers.Mode,
+) (*upload, error) {
+	u := &upload{mode: mode, path: d.path(key)}
+	var err error
+	if u.can, err = d.learn(ctx, c, folderOf(u.path)); err != nil {
+		return nil, err
+	}
+	if mode == storagedrivers.CreateOnly {
+		stat, err := c.Lstat(u.path)
+		switch {
+		case err == nil && stat.IsDir():
+			return nil, errFolder
+		case err == nil:
+			return nil, fs.ErrExist
+		case unavailable(err):
+			return nil, err
+		}
+	}
+	file, temp, err := d.makeTemp(ctx, c, folderOf(u.path))
+	if err != nil {
+		return nil, d.spaceError(c, folderOf(u.path), err)
+	}
+	u.temp = temp
+	var stat fs.FileInfo
+	if err = fill(file, src); err == nil {
+		stat, err = c.Lstat(temp)
+	}
+	switch {
+	case src.Err() != nil || ctx.Err() != nil:
+		err = errSource
+	case err != nil:
+		err = d.spaceError(c, folderOf(u.path), err)
+	case stat.Size() != src.Size():
+		err = fmt.Errorf("%w: %d bytes of %d", storagedrivers.ErrSizeMismatch, stat.Size(), src.Size())
+	}
+	if err != nil {
+		d.discard(ctx, c, temp)
+		return nil, err
+	}
+	u.info = describe(key, stat)
+	return u, nil
+}
+
+// errSource is a source that failed or was given up, which [Driver.Put] knows more about.
+// Its own error could be taken for the connection's.
+var errSource = errors.New("the source failed")
+
+// fill writes all of src, forces it to the disk where the host can, and closes the file.
+func fill(file *pkgsftp.File, src *source.Reader) error {
+	_, err := file.ReadFromWithConcurrency(src, maxRequests)
+	if err == nil {
+		err = src.Err() // the library takes an error that wraps io.EOF for the end
+	}
+	if err == nil {
+		if err = file.Sync(); unsupported(err) {
+			err = nil
+		}
+	}
+	return errors.Join(err, file.Close())
+}
+
+// makeTemp makes a file under a name that nobody else has, and its folder if need be.
+func (d *Driver) makeTemp(ctx context.Context, c *connection, folder string) (*pkgsftp.File, string, error) {
+	name := strings.TrimSuffix(folder, "/") + "/" + tempPrefix + rand.Text() + tempSuffix
+	open := func() (*pkgsftp.File, error) { return c.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL) }
+	file, err := open()
+	if err != nil && !unavailable(err) && !errors.Is(err, fs.ErrPermission) {
+		if err := c.MkdirAll(folder); err != nil {
+			return nil, "", fmt.Errorf("making a folder: %w", err)
+		}
+		file, err = open()
+	}
+	if unavailable(err) { // it may be there although we were not told
+		d.discardLater(ctx, name)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("making a temporary file: %w", err)
+	}
+	return file, name, nil
+}
+
+// Temporary files have names that are no valid keys.
+const (
+	tempPrefix = ".up-"
+	tempSuffix = ".part"
+)
+
+// folderOf gives the folder of a path, which has a slash.
+func folderOf(path string) string {
+	if i := strings.LastIndexByte(path, '/'); i > 0 {
+		return path[:i]
+	}
+	return "/"
+}
+
+// spaceError looks whether a failure without a reason is for want of space.
+func (d *Driver) spaceError(c *connection, folder string, err error) error {
+	if !failed(err) {
+		return err
+	}
+	free, statErr := c.StatVFS(folder)
+	if statErr != nil || free.Bavail*free.Frsize >= scarce && (free.Favail > 0 || free.Files == 0) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", storagedrivers.ErrNoSpace, err)
+}
+
+// discard removes a temporary file, now or later.
+func (d *Driver) discard(ctx context.Context, c *connection, temp string) {
+	if err := c.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		d.discardLater(ctx, temp)
+	}
+}
+
+// discardLater removes a temporary file beside the caller, over whatever connection there
+// is. If that fails too it stays for a day.
+func (d *Driver) discardLater(ctx context.Context, temp string) {
+	d.tasks.Go(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.config.Timeout)
+		defer cancel()
+		err := run(ctx, d.pool, func(c *connection) error { return c.Remove(temp) })
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			d.log.Warn("a temporary file has stayed behind; it is removed when it is a day old",
+				"file", temp, "error", err)
+		}
+	})
+}

@@ -1,0 +1,199 @@
+package sftp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync/atomic"
+
+	pkgsftp "github.com/pkg/sftp"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+const (
+	// packet is how much one request asks for: what every host gives.
+	packet = 32 << 10
+	// firstRequests are sent when the reading begins somewhere. Each one that is used up
+	// adds one, up to maxRequests, so that they double with each round trip.
+	firstRequests = 8
+	// readAtOnce bounds what one ReadAt holds beside its caller's buffer.
+	readAtOnce = 1 << 20
+)
+
+// reader reads a file from any place in it. It asks ahead for what comes next, so that the
+// time to the host is not waited for with every packet; up to 2 MiB are in memory. Read
+// and Seek are for one goroutine.
+type reader struct {
+	ctx     context.Context //nolint:containedctx // the contract has readers that ctx governs
+	c       *connection
+	file    *pkgsftp.File
+	info    storagedrivers.Info
+	closing func()
+	closed  atomic.Bool
+
+	offset   int64    // of the next Read
+	end      int64    // where the reading ends
+	ahead    []*chunk // what was asked for, one after the other
+	next     int64    // where they end
+	requests int      // how many they may be
+	spare    [][]byte // buffers of chunks that were used up
+}
+
+// chunk is a part of the file on its way.
+type chunk struct {
+	offset int64
+	data   []byte // to be looked at when done
+	err    error
+	done   chan struct{}
+}
+
+// fetch asks for the bytes from offset on that fill buffer.
+func (r *reader) fetch(buffer []byte, offset int64) *chunk {
+	c := &chunk{offset: offset, data: buffer, done: make(chan struct{})}
+	go func() {
+		defer close(c.done)
+		n, err := r.file.ReadAt(buffer, offset)
+		switch {
+		case n == len(buffer):
+		case err == io.EOF: //nolint:errorlint // the library gives it bare
+			c.err = fmt.Errorf("the file ends at %d: %w", offset+int64(n), io.ErrUnexpectedEOF)
+		default:
+			if unavailable(err) {
+				r.c.drop()
+			}
+			c.err = mapError(err)
+		}
+	}()
+	return c
+}
+
+// wait waits until the chunk is there.
+func (r *reader) wait(c *chunk) error {
+	select {
+	case <-c.done:
+		return c.err
+	case <-r.ctx.Done():
+		return ended(r.ctx)
+	}
+}
+
+// unreadable tells why nothing can be read from offset on.
+func (r *reader) unreadable(offset int64) error {
+	switch {
+	case r.closed.Load():
+		return fs.ErrClosed
+	case r.ctx.Err() != nil:
+		return ended(r.ctx)
+	case offset >= r.end:
+		return io.EOF
+	}
+	return nil
+}
+
+// Read gives bytes from the current offset on.
+func (r *reader) Read(p []byte) (int, error) {
+	if err := r.unreadable(r.offset); err != nil {
+		return 0, err
+	}
+	r.request()
+	c := r.ahead[0]
+	if err := r.wait(c); err != nil {
+		return 0, err
+	}
+	n := copy(p, c.data[r.offset-c.offset:])
+	r.offset += int64(n)
+	if r.offset == c.offset+int64(len(c.data)) {
+		r.ahead, r.spare = r.ahead[1:], append(r.spare, c.data)
+		r.requests = min(r.requests+1, maxRequests)
+	}
+	return n, nil
+}
+
+// request sees to it that the chunk at the offset is the first of those that were asked
+// for, and that they are as many as they may be.
+func (r *reader) request() {
+	if len(r.ahead) == 0 || r.offset < r.ahead[0].offset || r.offset >= r.next {
+		r.ahead, r.next, r.requests = nil, r.offset, firstRequests
+	}
+	for len(r.ahead) > 0 && r.offset >= r.ahead[0].offset+packet {
+		r.ahead = r.ahead[1:]
+	}
+	for len(r.ahead) < r.requests && r.next < r.end {
+		buffer := r.buffer(min(packet, r.end-r.next))
+		r.ahead = append(r.ahead, r.fetch(buffer, r.next))
+		r.next += int64(len(buffer))
+	}
+}
+
+// buffer gives one of size bytes, which are at most a packet.
+func (r *reader) buffer(size int64) []byte {
+	if last := len(r.spare) - 1; last >= 0 {
+		buffer := r.spare[last]
+		r.spare = r.spare[:last]
+		return buffer[:size]
+	}
+	return make([]byte, size, packet)
+}
+
+// Seek sets the offset of the next Read.
+func (r *reader) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekStart:
+	case io.SeekCurrent:
+		offset += r.offset
+	case io.SeekEnd:
+		offset += r.end
+	default:
+		return 0, fmt.Errorf("seeking: whence %d", whence)
+	}
+	if offset < 0 {
+		return 0, fmt.Errorf("seeking to %d: negative offset", offset)
+	}
+	r.offset = offset
+	return offset, nil
+}
+
+// ReadAt gives bytes from offset on. It goes through buffers of its own, since who left
+// because ctx has ended takes p along.
+func (r *reader) ReadAt(p []byte, offset int64) (int, error) {
+	if offset < 0 {
+		return 0, fmt.Errorf("reading at %d: negative offset", offset)
+	}
+	read := 0
+	for read < len(p) {
+		if err := r.unreadable(offset); err != nil {
+			return read, err
+		}
+		size := min(int64(len(p)-read), r.end-offset, readAtOnce)
+		var chunks []*chunk
+		for at := int64(0); at < size; at += packet {
+			chunks = append(chunks, r.fetch(make([]byte, min(packet, size-at)), offset+at))
+		}
+		for _, c := range chunks {
+			if err := r.wait(c); err != nil {
+				return read, err
+			}
+			read += copy(p[read:], c.data)
+			offset += int64(len(c.data))
+		}
+	}
+	return read, nil
+}
+
+// Close ends the reading, and gives the file back beside the caller.
+func (r *reader) Close() error {
+	if r.closed.Swap(true) {
+		return fs.ErrClosed
+	}
+	r.ahead, r.spare = nil, nil
+	r.closing()
+	return nil
+}
+
+// Interface guards
+var (
+	_ io.ReadSeekCloser = (*reader)(nil)
+	_ io.ReaderAt       = (*reader)(nil)
+)

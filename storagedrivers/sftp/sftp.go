@@ -1,0 +1,228 @@
+// Package sftp keeps objects as files on a host that speaks SFTP (version 3, with the
+// extensions of OpenSSH where the host has them).
+//
+// A key is the path of its file below the root. An object is written to a hidden file
+// ".up-*.part" in the folder of its key, forced to the disk where the host can, and then
+// given its name in one step. Which steps the host offers is found out by experiment,
+// since hosts announce what they do not keep.
+//
+// The protocol has neither contexts nor time-outs. Operations run beside their callers,
+// who leave when their context ends; a host that keeps silent is found by signs of life
+// that it does not give, and its connection is closed under whoever waits for it.
+package sftp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Config says where the objects are and how to get there.
+type Config struct {
+	// Address is host and port.
+	Address string
+	// User is who logs in, with whatever of the following is given.
+	User     string
+	Password string
+	// PrivateKey is the key itself, as in its file.
+	PrivateKey string
+	Passphrase string
+	// Agent also uses the keys of the agent at SSH_AUTH_SOCK.
+	Agent bool
+	// KnownHosts are files, HostKeys public keys or SHA256 fingerprints, by which the
+	// host is recognised.
+	KnownHosts []string
+	HostKeys   []string
+	// InsecureSkipHostKey trusts whoever answers.
+	InsecureSkipHostKey bool
+	// Root is the folder for all keys; "." is the one of the login.
+	Root string
+	// Connections are how many are opened at most.
+	Connections int
+	// Timeout is how long the host may keep silent.
+	Timeout time.Duration
+}
+
+// Driver is the SFTP driver; see [New].
+type Driver struct {
+	config Config
+	log    *slog.Logger
+	now    func() time.Time
+	pool   *pool
+	tasks  sync.WaitGroup // everything that runs beside the callers
+
+	learning sync.Mutex // one experiment at a time
+	known    atomic.Pointer[abilities]
+	naming   sync.Mutex // held to give a name where the host cannot refuse one
+	swept    atomic.Bool
+}
+
+// New makes the driver of a configuration without gaps. It connects at its first use.
+func New(config Config, log *slog.Logger) (*Driver, error) {
+	dialer, err := newDialer(config)
+	if err != nil {
+		return nil, err
+	}
+	d := &Driver{config: config, log: log, now: time.Now} //nolint:forbidigo // the clock's one default
+	d.pool = newPool(dialer, &d.tasks)
+	return d, nil
+}
+
+// path gives the path of a key, or of a folder that ends at a slash. It begins with the
+// root or "./", so that no host takes a tilde for somebody's home.
+func (d *Driver) path(key string) string { return strings.TrimSuffix(d.config.Root, "/") + "/" + key }
+
+// Check finds or makes the root, and the first time finds out what the host can. It
+// passes where nothing may be written.
+func (d *Driver) Check(ctx context.Context) error {
+	err := run(ctx, d.pool, func(c *connection) error {
+		stat, err := c.Stat(d.config.Root)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			if err = c.MkdirAll(d.config.Root); err != nil {
+				return fmt.Errorf("making the root: %w", err)
+			}
+		case err != nil:
+			return fmt.Errorf("looking for the root: %w", err)
+		case !stat.IsDir():
+			return fmt.Errorf("the root %s is no folder", d.config.Root)
+		}
+		if _, err = d.learn(ctx, c, d.config.Root); err != nil && !unavailable(err) {
+			d.log.Warn("nothing can be written to the root", "error", err)
+			return nil
+		}
+		return err
+	})
+	if err == nil && !d.swept.Swap(true) {
+		d.tasks.Go(d.sweep)
+	}
+	return err
+}
+
+// Features are what was found out so far.
+func (d *Driver) Features() storagedrivers.Features {
+	f := storagedrivers.Features{Seek: true}
+	if a := d.known.Load(); a != nil {
+		if a.create != locked {
+			f.Create = storagedrivers.Atomic
+		}
+		if a.replace {
+			f.Replace = storagedrivers.Atomic
+		}
+	}
+	return f
+}
+
+// Close closes the connections and waits for whatever used them.
+func (d *Driver) Close() error {
+	d.pool.cancel()
+	d.tasks.Wait()
+	return nil
+}
+
+// Open opens the file. Nothing of it is transferred before the first Read.
+func (d *Driver) Open(
+	ctx context.Context, key string, rng storagedrivers.Range,
+) (io.ReadCloser, storagedrivers.Info, error) {
+	r, err := do(ctx, d.pool, func(c *connection) (*reader, error) { return d.open(ctx, c, key) })
+	if err != nil {
+		return nil, storagedrivers.Info{}, err
+	}
+	n, err := rng.Within(r.info.Size)
+	if err != nil {
+		return nil, storagedrivers.Info{}, errors.Join(err, r.Close())
+	}
+	if rng == (storagedrivers.Range{}) {
+		return r, r.info, nil
+	}
+	r.offset, r.end = rng.Offset, rng.Offset+n
+	return struct{ io.ReadCloser }{r}, r.info, nil // its offsets are nobody else's
+}
+
+func (d *Driver) open(ctx context.Context, c *connection, key string) (*reader, error) {
+	file, err := c.Open(d.path(key))
+	if err != nil {
+		if _, missing := d.find(c, key); errors.Is(missing, fs.ErrNotExist) {
+			return nil, missing // some hosts have other words for folders
+		}
+		return nil, err
+	}
+	stat, err := file.Stat()
+	if err == nil && !stat.Mode().IsRegular() {
+		err = notAnObject(key)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	d.pool.share(c)
+	return &reader{
+		ctx: ctx, c: c, file: file, info: describe(key, stat), end: stat.Size(),
+		closing: func() {
+			d.tasks.Go(func() {
+				_ = file.Close() // it was only read
+				d.pool.release(c)
+			})
+		},
+	}, nil
+}
+
+// Stat describes the file.
+func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	return do(ctx, d.pool, func(c *connection) (storagedrivers.Info, error) { return d.find(c, key) })
+}
+
+func (d *Driver) find(c *connection, key string) (storagedrivers.Info, error) {
+	stat, err := c.Stat(d.path(key))
+	switch {
+	case failed(err) && d.belowFile(c, key):
+		return storagedrivers.Info{}, notAnObject(key)
+	case err != nil:
+		return storagedrivers.Info{}, err
+	case !stat.Mode().IsRegular():
+		return storagedrivers.Info{}, notAnObject(key)
+	}
+	return describe(key, stat), nil
+}
+
+// belowFile tells that a part of the key's path is a file, for which some hosts have no
+// better word than failure.
+func (d *Driver) belowFile(c *connection, key string) bool {
+	for i, r := range key {
+		if r != '/' {
+			continue
+		}
+		stat, err := c.Stat(d.path(key[:i]))
+		if err != nil || !stat.IsDir() {
+			return err == nil || errors.Is(err, fs.ErrNotExist)
+		}
+	}
+	return false
+}
+
+// Delete removes the file. Folders stay: somebody may be about to write into them.
+func (d *Driver) Delete(ctx context.Context, key string) error {
+	return run(ctx, d.pool, func(c *connection) error {
+		if _, err := d.find(c, key); err != nil { // Remove would take an empty folder, too
+			return err
+		}
+		return c.Remove(d.path(key))
+	})
+}
+
+func describe(key string, stat fs.FileInfo) storagedrivers.Info {
+	return storagedrivers.Info{
+		Key: key, Size: stat.Size(), ModTime: stat.ModTime(), ContentType: storagedrivers.ContentType(key),
+	}
+}
+
+// Interface guards
+var _ storagedrivers.Driver = (*Driver)(nil)

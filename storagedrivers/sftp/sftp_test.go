@@ -1,0 +1,142 @@
+package sftp
+
+import (
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// host is a server with a folder for each test.
+type host struct {
+	config Config
+	folder string     // on this machine
+	force  *abilities // what the driver takes for found out
+
+	roots sync.Map // test name to folder below
+}
+
+// hostOf gives a server of another process.
+func hostOf(t testing.TB, s *servers.SSHServer) *host {
+	t.Helper()
+	config := Config{
+		Address: s.Address, User: s.User, Password: s.Password, PrivateKey: s.KeyFile, HostKeys: []string{s.HostKey},
+		Root: s.Root,
+	}
+	if err := config.complete(); err != nil {
+		t.Fatal(err)
+	}
+	return &host{folder: s.Folder, config: config}
+}
+
+// newHost gives a server in this process.
+func newHost(t testing.TB) *host {
+	t.Helper()
+	root := t.TempDir()
+	s := startServer(t, root)
+	return &host{folder: root, config: Config{
+		Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
+		Connections: defaultConnections, Timeout: defaultTimeout,
+	}}
+}
+
+// driver gives a driver on the folder root below the host's.
+func (h *host) driver(t testing.TB, root string) *Driver {
+	t.Helper()
+	config := h.config
+	config.Root = filepath.Join(config.Root, root)
+	d, err := New(config, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.known.Store(h.force)
+	return d
+}
+
+func (h *host) first(t *testing.T) storagedrivers.Driver {
+	root := strings.NewReplacer("/", "-", " ", "_").Replace(t.Name()) + "/~objects"
+	h.roots.Store(t.Name(), root)
+	return h.driver(t, root)
+}
+
+func (h *host) root(t *testing.T) string {
+	root, ok := h.roots.Load(t.Name())
+	if !ok {
+		t.Fatal("no folder was made yet")
+	}
+	return root.(string)
+}
+
+func (h *host) another(t *testing.T) storagedrivers.Driver { return h.driver(t, h.root(t)) }
+
+func (h *host) files(t *testing.T) []string { return filesBelow(t, filepath.Join(h.folder, h.root(t))) }
+
+// filesBelow gives the files below a folder, hidden ones included.
+func filesBelow(t testing.TB, root string) []string {
+	t.Helper()
+	var names []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			name, _ := filepath.Rel(root, path)
+			names = append(names, filepath.ToSlash(name))
+		}
+		return err
+	})
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return names
+}
+
+func (h *host) harness() drivertest.Harness {
+	return drivertest.Harness{New: h.first, Another: h.another, Leftovers: h.files}
+}
+
+func TestConformance(t *testing.T) {
+	harness := newHost(t).harness()
+	harness.NoMemoryTest = true // the server is in this process
+	drivertest.Run(t, harness)
+}
+
+func TestConformanceOpenSSH(t *testing.T) {
+	for name, force := range map[string]*abilities{
+		"found out": nil,
+		"renamed":   {create: renamed, replace: true},
+		"claimed":   {create: claimed, replace: true},
+		"locked":    {create: locked, replace: false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := hostOf(t, servers.StartOpenSSH(t))
+			h.force = force
+			harness := h.harness()
+			harness.NoMemoryTest = force != nil // once is enough
+			drivertest.Run(t, harness)
+		})
+	}
+}
+
+func TestConformanceProFTPD(t *testing.T) {
+	h := hostOf(t, servers.StartProFTPDOverSSH(t))
+	drivertest.Run(t, h.harness())
+}
+
+var (
+	create    = storagedrivers.PutOptions{Mode: storagedrivers.CreateOnly}
+	overwrite = storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
+	all       = storagedrivers.Range{}
+)
+
+// soon is when tests stop waiting for what happens beside them.
+const soon = 20 * time.Second

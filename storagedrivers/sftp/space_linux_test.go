@@ -1,0 +1,48 @@
+package sftp
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+// A full disk is told from other failures, and is as before after the attempt.
+func TestNoSpace(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(testing.TB) *servers.SSHServer{
+		"OpenSSH": servers.StartOpenSSH, "ProFTPD": servers.StartProFTPDOverSSH,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := start(t)
+			small := filepath.Join(server.Folder, "small")
+			if err := os.Mkdir(small, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := unix.Mount("tmpfs", small, "tmpfs", 0, "size=6m,mode=777"); err != nil {
+				t.Skipf("mounting a small disk: %v", err)
+			}
+			t.Cleanup(func() { is(t, unix.Unmount(small, unix.MNT_DETACH), nil) })
+			d := hostOf(t, server).driver(t, "small")
+			t.Cleanup(func() { is(t, d.Close(), nil) })
+			for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
+				_, err := d.Put(t.Context(), "large", bytes.NewReader(randomBytes(10<<20)), opts)
+				is(t, err, storagedrivers.ErrNoSpace)
+				isNot(t, err, storagedrivers.ErrUnavailable)
+				if got := filesBelow(t, small); len(got) > 0 {
+					t.Errorf("the place has %q", got)
+				}
+			}
+			content := randomBytes(4 << 20)
+			_, err := d.Put(t.Context(), "fits", bytes.NewReader(content), create)
+			is(t, err, nil)
+			has(t, d, "fits", content)
+		})
+	}
+}
