@@ -3,12 +3,13 @@ package ingest
 import (
 	"context"
 	"slices"
-	"sync"
+
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 // names are those that are being replaced in this process. A reload changes nothing about
 // them.
-var names = nameLocks{held: map[string]*nameLock{}}
+var names storagedrivers.NameLocks
 
 // lockNames keeps others from replacing the items of the request until unlock is called.
 // Where nothing is replaced there is nothing to lock.
@@ -28,7 +29,7 @@ func (b *batch) lockNames(ctx context.Context, alias *Alias) (unlock func(), err
 		}
 	}
 	for _, name := range wanted {
-		one, err := names.lock(ctx, name)
+		one, err := names.Lock(ctx, name)
 		if err != nil {
 			unlock()
 			return nil, err
@@ -36,44 +37,4 @@ func (b *batch) lockNames(ctx context.Context, alias *Alias) (unlock func(), err
 		unlocks = append(unlocks, one)
 	}
 	return unlock, nil
-}
-
-// nameLocks are locks by name.
-type nameLocks struct {
-	mu   sync.Mutex
-	held map[string]*nameLock
-}
-
-type nameLock struct {
-	taken chan struct{} // full while somebody has it
-	users int           // who have it or wait for it
-}
-
-func (n *nameLocks) lock(ctx context.Context, name string) (unlock func(), err error) {
-	n.mu.Lock()
-	l := n.held[name]
-	if l == nil {
-		l = &nameLock{taken: make(chan struct{}, 1)}
-		n.held[name] = l
-	}
-	l.users++
-	n.mu.Unlock()
-	select {
-	case l.taken <- struct{}{}:
-		return func() {
-			<-l.taken
-			n.forget(name, l)
-		}, nil
-	case <-ctx.Done():
-		n.forget(name, l)
-		return nil, context.Cause(ctx)
-	}
-}
-
-func (n *nameLocks) forget(name string, l *nameLock) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if l.users--; l.users == 0 {
-		delete(n.held, name)
-	}
 }

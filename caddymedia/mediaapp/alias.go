@@ -20,6 +20,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/block"
 )
 
 // AliasOptions are what both kinds of aliases have.
@@ -308,9 +309,10 @@ func baseURL(option, raw string) (string, error) {
 	if raw == "" {
 		return "", nil
 	}
-	expanded, err := caddy.NewReplacer().ReplaceOrErr(raw, true, true)
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", option, err)
+	var expand block.Expander
+	expanded := expand.Text(option, raw)
+	if err := expand.Err(); err != nil {
+		return "", err
 	}
 	u, err := url.Parse(expanded)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||

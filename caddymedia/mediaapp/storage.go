@@ -16,6 +16,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/block"
 	"github.com/caddymedia/media/storagedrivers/local"
 )
 
@@ -74,8 +75,12 @@ func checkName(what, name string) error {
 
 func (a *App) provisionStorages(ctx caddy.Context) error {
 	a.storages, a.places = map[string]*storagedrivers.Storage{}, map[string]string{}
-	spool, err := spoolFolder(a.SpoolFolder)
-	if err != nil {
+	var expand block.Expander
+	spool := expand.Text("spool_folder", a.SpoolFolder)
+	if err := expand.Err(); err != nil {
+		return err
+	}
+	if err := isFolder(spool); err != nil {
 		return fmt.Errorf("spool_folder: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Storages)) {
@@ -133,18 +138,14 @@ func (a *App) openStorage(ctx caddy.Context, name, spool string, config *Storage
 	}), nil
 }
 
-// spoolFolder expands the path of a folder, which must be there.
-func spoolFolder(raw string) (string, error) {
-	path, err := caddy.NewReplacer().ReplaceOrErr(raw, true, true)
-	if err != nil || path == "" {
-		return "", err
+// isFolder tells what keeps path, if there is one, from being used as a folder.
+func isFolder(path string) error {
+	if path == "" {
+		return nil
 	}
 	stat, err := os.Stat(path)
-	if err != nil {
-		return "", err
+	if err == nil && !stat.IsDir() {
+		return fmt.Errorf("%s is no folder", path)
 	}
-	if !stat.IsDir() {
-		return "", fmt.Errorf("%s is no folder", path)
-	}
-	return path, nil
+	return err
 }

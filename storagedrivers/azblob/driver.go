@@ -51,7 +51,7 @@ type AzBlob struct {
 
 	// How long the service may keep silent before it counts as unreachable. Default:
 	// `30s`.
-	SilentFor caddy.Duration `json:"timeout,omitempty"`
+	SilenceTimeout caddy.Duration `json:"timeout,omitempty"`
 
 	config Config // expanded
 }
@@ -66,23 +66,16 @@ func (AzBlob) CaddyModule() caddy.ModuleInfo {
 
 // Provision expands the placeholders and checks what the options say together.
 func (a *AzBlob) Provision(caddy.Context) error {
-	c := Config{Timeout: time.Duration(a.SilentFor)}
-	replacer := caddy.NewReplacer()
-	for _, option := range []struct {
-		name, raw string
-		into      *string
-	}{
-		{"account", a.Account, &c.Account},
-		{"key", a.Key, &c.Key},
-		{"connection_string", a.ConnectionString, &c.ConnectionString},
-		{"container", a.Container, &c.Container},
-		{"endpoint", a.Endpoint, &c.Endpoint},
-		{"prefix", a.Prefix, &c.Prefix},
-	} {
-		var err error
-		if *option.into, err = replacer.ReplaceOrErr(option.raw, true, true); err != nil {
-			return fmt.Errorf("%s: %w", option.name, err)
-		}
+	c := Config{Timeout: time.Duration(a.SilenceTimeout)}
+	var expand block.Expander
+	c.Account = expand.Text("account", a.Account)
+	c.Key = expand.Text("key", a.Key)
+	c.ConnectionString = expand.Text("connection_string", a.ConnectionString)
+	c.Container = expand.Text("container", a.Container)
+	c.Endpoint = expand.Text("endpoint", a.Endpoint)
+	c.Prefix = expand.Text("prefix", a.Prefix)
+	if err := expand.Err(); err != nil {
+		return err
 	}
 	if err := c.check(); err != nil {
 		return err
@@ -112,24 +105,14 @@ func (a *AzBlob) Timeout() time.Duration { return a.config.Timeout }
 //		timeout           <duration>
 //	}
 func (a *AzBlob) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // the driver's name
-	options := block.Options{
+	return block.ParseModule(d, "an azblob storage", "container", &a.Container, block.Options{
 		"account":           block.Text(&a.Account),
 		"key":               block.Text(&a.Key),
 		"connection_string": block.Text(&a.ConnectionString),
 		"endpoint":          block.Text(&a.Endpoint),
 		"prefix":            block.Text(&a.Prefix),
-		"timeout":           block.Duration(&a.SilentFor),
-	}
-	if d.NextArg() {
-		a.Container = d.Val()
-	} else {
-		options["container"] = block.Text(&a.Container)
-	}
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	return block.Parse(d, "an azblob storage", options)
+		"timeout":           block.Duration(&a.SilenceTimeout),
+	})
 }
 
 // Interface guards

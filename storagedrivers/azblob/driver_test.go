@@ -84,7 +84,7 @@ func TestProvision(t *testing.T) {
 	}
 	key := provisioned(AzBlob{
 		Account: "media", Key: "{env.AZBLOB_TEST_KEY}", Container: "pictures", Prefix: "/a/b/",
-		SilentFor: caddy.Duration(time.Minute),
+		SilenceTimeout: caddy.Duration(time.Minute),
 	})
 	if key.config.Key != "a2V5" || key.Key != "{env.AZBLOB_TEST_KEY}" {
 		t.Errorf("the key is %q, raw %q", key.config.Key, key.Key)
@@ -96,7 +96,7 @@ func TestProvision(t *testing.T) {
 		t.Errorf("the service is at %q", got)
 	}
 	same := provisioned(AzBlob{
-		Account: "media", Key: "a2V5", Container: "pictures", Prefix: "/a/b/", SilentFor: caddy.Duration(time.Minute),
+		Account: "media", Key: "a2V5", Container: "pictures", Prefix: "/a/b/", SilenceTimeout: caddy.Duration(time.Minute),
 	})
 	other := provisioned(AzBlob{Account: "media", Container: "pictures"}) // default credentials
 	if key.PoolKey() != same.PoolKey() || key.PoolKey() == other.PoolKey() {

@@ -4,6 +4,7 @@
 package block
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -43,6 +44,44 @@ func Parse(d *caddyfile.Dispenser, what string, options Options, repeatable ...s
 	}
 	return nil
 }
+
+// ParseModule reads a module from its name on: an argument, which is the option called first
+// where there is one, and the block. For the rest see [Parse].
+func ParseModule(d *caddyfile.Dispenser, what, first string, into *string, options Options, repeatable ...string) error {
+	d.Next() // its name
+	if d.NextArg() {
+		*into = d.Val()
+	} else {
+		options[first] = Text(into)
+	}
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	return Parse(d, what, options, repeatable...)
+}
+
+// Expander replaces placeholders such as {env.SECRET} in the texts of options. The zero
+// value is usable.
+type Expander struct {
+	replacer *caddy.Replacer
+	err      error
+}
+
+// Text gives what raw, the text of the option called name, stands for.
+func (e *Expander) Text(name, raw string) string {
+	if e.replacer == nil {
+		e.replacer = caddy.NewReplacer()
+	}
+	value, err := e.replacer.ReplaceOrErr(raw, true, true)
+	if err != nil && e.err == nil {
+		e.err = fmt.Errorf("%s: %w", name, err)
+	}
+	return value
+}
+
+// Err is the first thing that was wrong, with the name of its option: a placeholder that
+// stands for nothing, as an environment variable does that is not set.
+func (e *Expander) Err() error { return e.err }
 
 // argument reads the one argument of an option.
 func argument(d *caddyfile.Dispenser) (string, error) {

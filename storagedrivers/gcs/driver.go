@@ -64,22 +64,14 @@ func (GCS) CaddyModule() caddy.ModuleInfo {
 
 // Provision expands the placeholders and reads the key of the service account.
 func (g *GCS) Provision(caddy.Context) error {
-	replacer := caddy.NewReplacer()
 	c := Config{Timeout: g.Timeout()}
-	var keyFile string
-	for _, option := range []struct {
-		name, raw string
-		into      *string
-	}{
-		{"bucket", g.Bucket, &c.Bucket},
-		{"credentials_file", g.CredentialsFile, &keyFile},
-		{"endpoint", g.Endpoint, &c.Endpoint},
-		{"prefix", g.Prefix, &c.Prefix},
-	} {
-		var err error
-		if *option.into, err = replacer.ReplaceOrErr(option.raw, true, true); err != nil {
-			return fmt.Errorf("%s: %w", option.name, err)
-		}
+	var expand block.Expander
+	c.Bucket = expand.Text("bucket", g.Bucket)
+	keyFile := expand.Text("credentials_file", g.CredentialsFile)
+	c.Endpoint = expand.Text("endpoint", g.Endpoint)
+	c.Prefix = expand.Text("prefix", g.Prefix)
+	if err := expand.Err(); err != nil {
+		return err
 	}
 	if keyFile != "" {
 		key, err := os.ReadFile(keyFile)
@@ -154,22 +146,12 @@ func (g *GCS) Timeout() time.Duration { return time.Duration(g.SilenceTimeout) }
 //		timeout          <duration>
 //	}
 func (g *GCS) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // the driver's name
-	options := block.Options{
+	return block.ParseModule(d, "a gcs storage", "bucket", &g.Bucket, block.Options{
 		"credentials_file": block.Text(&g.CredentialsFile),
 		"endpoint":         block.Text(&g.Endpoint),
 		"prefix":           block.Text(&g.Prefix),
 		"timeout":          block.Duration(&g.SilenceTimeout),
-	}
-	if d.NextArg() {
-		g.Bucket = d.Val()
-	} else {
-		options["bucket"] = block.Text(&g.Bucket)
-	}
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	return block.Parse(d, "a gcs storage", options)
+	})
 }
 
 // Interface guards

@@ -45,13 +45,15 @@ func (Local) CaddyModule() caddy.ModuleInfo {
 
 // Provision expands the root.
 func (l *Local) Provision(caddy.Context) error {
-	root, err := caddy.NewReplacer().ReplaceOrErr(l.Root, true, true)
-	if err != nil {
-		return fmt.Errorf("root: %w", err)
+	var expand block.Expander
+	root := expand.Text("root", l.Root)
+	if err := expand.Err(); err != nil {
+		return err
 	}
 	if root == "" {
 		return errors.New("local storage without a root")
 	}
+	var err error
 	if l.root, err = filepath.Abs(root); err != nil {
 		return fmt.Errorf("root: %w", err)
 	}
@@ -78,17 +80,7 @@ func (l *Local) synced() bool { return l.Sync == nil || *l.Sync }
 //		sync on|off
 //	}
 func (l *Local) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // the driver's name
-	options := block.Options{"sync": block.OnOff(&l.Sync)}
-	if d.NextArg() {
-		l.Root = d.Val()
-	} else {
-		options["root"] = block.Text(&l.Root)
-	}
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	return block.Parse(d, "a local storage", options)
+	return block.ParseModule(d, "a local storage", "root", &l.Root, block.Options{"sync": block.OnOff(&l.Sync)})
 }
 
 // Interface guards

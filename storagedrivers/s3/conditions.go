@@ -27,7 +27,7 @@ func (d *Driver) knownConditions(ctx context.Context) (conditions, error) {
 	if known := d.conditions.Load(); known != nil {
 		return *known, nil
 	}
-	release, err := d.locks.lock(ctx, "") // which is no key
+	release, err := d.locks.Lock(ctx, "") // which is no key
 	if err != nil {
 		return conditions{}, err
 	}

@@ -76,25 +76,18 @@ func (S3) CaddyModule() caddy.ModuleInfo {
 
 // Provision expands the placeholders.
 func (s *S3) Provision(caddy.Context) error {
-	replacer := caddy.NewReplacer()
 	c := Config{Timeout: s.Timeout()}
-	for _, option := range []struct {
-		name, raw string
-		into      *string
-	}{
-		{"bucket", s.Bucket, &c.Bucket},
-		{"region", s.Region, &c.Region},
-		{"endpoint", s.Endpoint, &c.Endpoint},
-		{"access_key_id", s.AccessKeyID, &c.AccessKeyID},
-		{"secret_access_key", s.SecretAccessKey, &c.SecretAccessKey},
-		{"session_token", s.SessionToken, &c.SessionToken},
-		{"prefix", s.Prefix, &c.Prefix},
-		{"checksums", s.Checksums, &c.Checksums},
-	} {
-		var err error
-		if *option.into, err = replacer.ReplaceOrErr(option.raw, true, true); err != nil {
-			return fmt.Errorf("%s: %w", option.name, err)
-		}
+	var expand block.Expander
+	c.Bucket = expand.Text("bucket", s.Bucket)
+	c.Region = expand.Text("region", s.Region)
+	c.Endpoint = expand.Text("endpoint", s.Endpoint)
+	c.AccessKeyID = expand.Text("access_key_id", s.AccessKeyID)
+	c.SecretAccessKey = expand.Text("secret_access_key", s.SecretAccessKey)
+	c.SessionToken = expand.Text("session_token", s.SessionToken)
+	c.Prefix = expand.Text("prefix", s.Prefix)
+	c.Checksums = expand.Text("checksums", s.Checksums)
+	if err := expand.Err(); err != nil {
+		return err
 	}
 	c.Prefix = strings.Trim(c.Prefix, "/")
 	c.PathStyle = c.Endpoint != ""
@@ -169,8 +162,7 @@ func (s *S3) Timeout() time.Duration { return time.Duration(s.SilenceTimeout) }
 //		timeout           <duration>
 //	}
 func (s *S3) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // the driver's name
-	options := block.Options{
+	return block.ParseModule(d, "an s3 storage", "bucket", &s.Bucket, block.Options{
 		"region":            block.Text(&s.Region),
 		"endpoint":          block.Text(&s.Endpoint),
 		"access_key_id":     block.Text(&s.AccessKeyID),
@@ -180,16 +172,7 @@ func (s *S3) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"prefix":            block.Text(&s.Prefix),
 		"checksums":         block.Text(&s.Checksums),
 		"timeout":           block.Duration(&s.SilenceTimeout),
-	}
-	if d.NextArg() {
-		s.Bucket = d.Val()
-	} else {
-		options["bucket"] = block.Text(&s.Bucket)
-	}
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	return block.Parse(d, "an s3 storage", options)
+	})
 }
 
 // Interface guards

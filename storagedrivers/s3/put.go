@@ -143,7 +143,7 @@ func (d *Driver) claim(ctx context.Context, u *upload) (condition *string, relea
 	if known.kept {
 		return condition, func() {}, nil
 	}
-	if release, err = d.locks.lock(ctx, u.key); err != nil {
+	if release, err = d.locks.Lock(ctx, u.key); err != nil {
 		return nil, nil, err
 	}
 	if _, err = d.free(ctx, u); err != nil { // its own is sent again, which changes nothing

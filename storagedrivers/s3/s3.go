@@ -31,7 +31,7 @@ type Driver struct {
 	algorithm types.ChecksumAlgorithm
 
 	buffers *buffers
-	locks   locks
+	locks   storagedrivers.NameLocks
 	// conditions are what the service makes of If-None-Match; nil while nobody knows.
 	conditions atomic.Pointer[conditions]
 }

@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -95,54 +94,36 @@ func (SFTP) CaddyModule() caddy.ModuleInfo {
 // Provision expands the options, reads the keys and checks what can be checked without
 // the host.
 func (s *SFTP) Provision(caddy.Context) error {
-	config := Config{
-		Agent: s.Agent, KnownHosts: slices.Clone(s.KnownHosts), HostKeys: slices.Clone(s.HostKey),
-		InsecureSkipHostKey: s.InsecureSkipHostKey, Connections: s.Connections, Timeout: time.Duration(s.SilenceTimeout),
+	var expand block.Expander
+	texts := func(option string, raw []string) []string {
+		expanded := make([]string, len(raw))
+		for i, text := range raw {
+			expanded[i] = expand.Text(option, text)
+		}
+		return expanded
 	}
-	if err := s.expand(&config); err != nil {
-		return err
+	config := Config{
+		Address:    expand.Text("address", s.Address),
+		User:       expand.Text("user", s.User),
+		Password:   expand.Text("password", s.Password),
+		PrivateKey: expand.Text("private_key", s.PrivateKey),
+		Passphrase: expand.Text("passphrase", s.Passphrase),
+		Agent:      s.Agent,
+		KnownHosts: texts("known_hosts", s.KnownHosts),
+		HostKeys:   texts("host_key", s.HostKey),
+		Root:       expand.Text("root", s.Root),
+
+		InsecureSkipHostKey: s.InsecureSkipHostKey,
+		Connections:         s.Connections,
+		Timeout:             time.Duration(s.SilenceTimeout),
+	}
+	if err := expand.Err(); err != nil {
+		return fmt.Errorf("sftp storage: %w", err)
 	}
 	if err := config.complete(); err != nil {
 		return fmt.Errorf("sftp storage: %w", err)
 	}
 	s.config = config
-	return nil
-}
-
-// expand replaces the placeholders of all texts.
-func (s *SFTP) expand(config *Config) error {
-	texts := []struct {
-		option, raw string
-		into        *string
-	}{
-		{"address", s.Address, &config.Address},
-		{"user", s.User, &config.User},
-		{"password", s.Password, &config.Password},
-		{"private_key", s.PrivateKey, &config.PrivateKey},
-		{"passphrase", s.Passphrase, &config.Passphrase},
-		{"root", s.Root, &config.Root},
-	}
-	replacer := caddy.NewReplacer()
-	expand := func(option, raw string, into *string) error {
-		value, err := replacer.ReplaceOrErr(raw, true, true)
-		if err != nil {
-			return fmt.Errorf("sftp storage: %s: %w", option, err)
-		}
-		*into = value
-		return nil
-	}
-	for _, t := range texts {
-		if err := expand(t.option, t.raw, t.into); err != nil {
-			return err
-		}
-	}
-	for option, list := range map[string][]string{"known_hosts": config.KnownHosts, "host_key": config.HostKeys} {
-		for i, raw := range list {
-			if err := expand(option, raw, &list[i]); err != nil {
-				return err
-			}
-		}
-	}
 	return nil
 }
 
@@ -209,8 +190,7 @@ func (s *SFTP) Timeout() time.Duration { return s.config.Timeout }
 //
 // known_hosts and host_key may be repeated.
 func (s *SFTP) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // the driver's name
-	options := block.Options{
+	return block.ParseModule(d, "an sftp storage", "address", &s.Address, block.Options{
 		"user":                   block.Text(&s.User),
 		"password":               block.Text(&s.Password),
 		"private_key":            block.Text(&s.PrivateKey),
@@ -222,16 +202,7 @@ func (s *SFTP) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"root":                   block.Text(&s.Root),
 		"connections":            block.Count(&s.Connections),
 		"timeout":                block.Duration(&s.SilenceTimeout),
-	}
-	if d.NextArg() {
-		s.Address = d.Val()
-	} else {
-		options["address"] = block.Text(&s.Address)
-	}
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	return block.Parse(d, "an sftp storage", options, "known_hosts", "host_key")
+	}, "known_hosts", "host_key")
 }
 
 // hostKey reads one key, whose type, key and comment need no quotes around them.

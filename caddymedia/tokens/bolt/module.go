@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"fmt"
 	"log/slog"
 	"path/filepath"
 
@@ -53,13 +52,15 @@ func (m *Module) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 // Provision sets up the module.
 func (m *Module) Provision(caddy.Context) error {
-	path, err := caddy.NewReplacer().ReplaceOrErr(m.Path, true, true)
-	if err != nil {
-		return fmt.Errorf("path: %w", err)
+	var expand block.Expander
+	path := expand.Text("path", m.Path)
+	if err := expand.Err(); err != nil {
+		return err
 	}
 	if path == "" {
 		path = filepath.Join(caddy.AppDataDir(), "media", "tokens.db")
 	}
+	var err error
 	m.path, err = filepath.Abs(path)
 	return err
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/storagedrivers/block"
 )
 
 const (
@@ -36,12 +38,12 @@ func (m *Module) expand() (*Module, error) {
 	for i := range e.Addresses {
 		texts = append(texts, text{"addresses", &e.Addresses[i]})
 	}
-	replacer := caddy.NewReplacer()
+	var expand block.Expander
 	for _, t := range texts {
-		var err error
-		if *t.value, err = replacer.ReplaceOrErr(*t.value, true, true); err != nil {
-			return nil, fmt.Errorf("%s: %w", t.name, err)
-		}
+		*t.value = expand.Text(t.name, *t.value)
+	}
+	if err := expand.Err(); err != nil {
+		return nil, err
 	}
 	if err := e.useURL(); err != nil {
 		return nil, err
