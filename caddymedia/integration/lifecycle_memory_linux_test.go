@@ -50,9 +50,8 @@ func TestMemoryStaysFlat(t *testing.T) {
 		t.Skip("it moves a gibibyte")
 	}
 	const (
-		size  = 1 << 30
 		limit = 32 << 20
-		space = 3 * size
+		space = 3 << 30
 	)
 	c := newChild(t)
 	var disk unix.Statfs_t
@@ -74,21 +73,15 @@ file_alias content {
 	warm := described(1, 20<<20) // so that all code and all buffers are in memory
 	client.mustFetch(t, "content", client.mustPut(t, token, "content", "warm.bin", warm), warm)
 
-	before, ok := c.memory("VmRSS")
-	if !ok {
-		skip(t, "the system does not tell how much memory a process has")
-	}
-	if err := os.WriteFile(c.proc("clear_refs"), []byte("5"), 0); err != nil { // sets VmHWM back
-		skip(t, "the peak of the memory cannot be measured: %v", err)
-	}
-	peak := func(what string) {
-		t.Helper()
-		most, _ := c.memory("VmHWM")
-		t.Logf("%s: %d KiB more than the %d KiB before", what, (most-before)>>10, before>>10)
-		if most-before >= limit {
-			t.Errorf("%s has taken %d MiB", what, (most-before)>>20)
-		}
-	}
+	moveGibibyte(t, c, client, token, limit)
+}
+
+// moveGibibyte uploads and downloads a file, for which the child may take less than limit
+// bytes of memory.
+func moveGibibyte(t *testing.T, c *child, client *childClient, token string, limit int64) {
+	t.Helper()
+	const size = 1 << 30
+	peak := c.watchMemory(t, limit)
 	sent := sha256.New()
 	r, err := client.upload(t.Context(), token, "content", childPart{"large.bin", generated(size, sent)})
 	if err != nil || r.status != http.StatusOK {
@@ -107,6 +100,27 @@ file_alias content {
 			n, got.Sum(nil), size, sent.Sum(nil), err)
 	}
 	peak("the download")
+}
+
+// watchMemory gives a function that looks whether the child has taken limit bytes more
+// than it has now.
+func (c *child) watchMemory(t *testing.T, limit int64) (peak func(what string)) {
+	t.Helper()
+	before, ok := c.memory("VmRSS")
+	if !ok {
+		skip(t, "the system does not tell how much memory a process has")
+	}
+	if err := os.WriteFile(c.proc("clear_refs"), []byte("5"), 0); err != nil { // sets VmHWM back
+		skip(t, "the peak of the memory cannot be measured: %v", err)
+	}
+	return func(what string) {
+		t.Helper()
+		most, _ := c.memory("VmHWM")
+		t.Logf("%s: %d KiB more than the %d KiB before", what, (most-before)>>10, before>>10)
+		if most-before >= limit {
+			t.Errorf("%s has taken %d MiB", what, (most-before)>>20)
+		}
+	}
 }
 
 // generated gives bytes that are made as they are read.

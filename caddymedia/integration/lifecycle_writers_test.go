@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -40,16 +41,34 @@ const inMemory = "tokens memory\n" + account + binaries
 func TestWritersOfOneName(t *testing.T) {
 	one, two := newChild(t), newChild(t)
 	two.root = one.root
-	const writers = 64
-	names := make([]string, writers)
-	contents := make([][]byte, writers)
-	start := make(chan struct{})
-	var wg sync.WaitGroup
 	for _, c := range []*child{one, two} {
 		c.start(inMemory)
 	}
 	clients := []*childClient{one.http1(), two.http1()}
-	tokens := []string{clients[0].mustLogin(t), clients[1].mustLogin(t)}
+	names := writersOfOneName(t, 64, clients, []string{clients[0].mustLogin(t), clients[1].mustLogin(t)})
+	dated := regexp.MustCompile(`^photo-\d{10}\.bin$`)
+	for i, name := range names {
+		if name != "photo.bin" && !dated.MatchString(name) {
+			t.Errorf("writer %d got the name %q", i, name)
+		}
+	}
+	if !slices.Contains(names, "photo.bin") {
+		t.Error("nobody got the plain name")
+	}
+	one.stop()
+	two.stop()
+	mustHaveOnly(t, filepath.Join(one.root, "keep"), names...)
+}
+
+// writersOfOneName lets so many writers upload files of one name at once, through the
+// clients in turn, and gives their names: each has one of its own, under which the other
+// clients find its content.
+func writersOfOneName(t *testing.T, writers int, clients []*childClient, tokens []string) []string {
+	t.Helper()
+	names := make([]string, writers)
+	contents := make([][]byte, writers)
+	start := make(chan struct{})
+	var wg sync.WaitGroup
 	for i := range writers {
 		contents[i] = described(uint64(i), 1000+i)
 		wg.Go(func() {
@@ -66,26 +85,17 @@ func TestWritersOfOneName(t *testing.T) {
 	close(start)
 	wg.Wait()
 	if t.Failed() {
-		return
+		t.FailNow()
 	}
-	dated := regexp.MustCompile(`^photo-\d{10}\.bin$`)
 	owners := map[string]int{}
 	for i, name := range names {
 		if other, taken := owners[name]; taken {
 			t.Errorf("writers %d and %d were both told %s", other, i, name)
 		}
 		owners[name] = i
-		if name != "photo.bin" && !dated.MatchString(name) {
-			t.Errorf("writer %d got the name %q", i, name)
-		}
 		clients[(i+1)%2].mustFetch(t, "content", name, contents[i])
 	}
-	if _, ok := owners["photo.bin"]; !ok {
-		t.Error("nobody got the plain name")
-	}
-	one.stop()
-	two.stop()
-	mustHaveOnly(t, filepath.Join(one.root, "keep"), names...)
+	return names
 }
 
 // TestWritersOverwriteOneName lets two processes replace one file at once, over and over,

@@ -83,15 +83,20 @@ func remoteDown(t *testing.T, client *childClient, token string, timeout time.Du
 	}
 }
 
+// startThrough starts a Caddy whose storages are behind a proxy, and logs in.
+func startThrough(t *testing.T, p remotePlace) (proxy *faults.Proxy, client *childClient, token string) {
+	t.Helper()
+	proxy = faults.New(t, p.address)
+	p.address = proxy.Address
+	_, client, token = startOn(t, p)
+	return proxy, client, token
+}
+
 // TestRemoteCut resets the connection in the middle of uploads: each is stored whole, or
 // not at all and the caller is told; what it would have replaced stays.
 func TestRemoteCut(t *testing.T) {
 	eachRemote(t, func(t *testing.T, p remotePlace) {
-		proxy := faults.New(t, p.address)
-		c := newChild(t)
-		c.start(p.media(proxy.Address, ""))
-		client := c.http1()
-		token := client.mustLogin(t)
+		proxy, client, token := startThrough(t, p)
 		old := described(1, 500_000)
 		client.mustPut(t, token, "over", "old.bin", old)
 		cuts := []int64{0, 1000, 300_000, 9_000_000, 19_999_000}
@@ -131,11 +136,7 @@ func TestRemoteCut(t *testing.T) {
 // TestRemoteDownloadCut: a reader gets the whole, or notices that it did not.
 func TestRemoteDownloadCut(t *testing.T) {
 	eachRemote(t, func(t *testing.T, p remotePlace) {
-		proxy := faults.New(t, p.address)
-		c := newChild(t)
-		c.start(p.media(proxy.Address, ""))
-		client := c.http1()
-		token := client.mustLogin(t)
+		proxy, client, token := startThrough(t, p)
 		content := described(1, 60_000_000)
 		client.mustPut(t, token, "content", "file.bin", content)
 		r, err := client.Get(client.base + "/static/file/content/file.bin")

@@ -1,11 +1,8 @@
 package integration
 
 import (
-	"bytes"
 	"net/http"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -110,40 +107,11 @@ func remoteOverwrite(t *testing.T, client *childClient, token string) {
 // name of their own.
 func TestRemoteWriters(t *testing.T) {
 	eachRemote(t, func(t *testing.T, p remotePlace) {
-		const writers = 32
 		clients, tokens := make([]*childClient, 2), make([]string, 2)
 		for i := range clients {
 			_, clients[i], tokens[i] = startOn(t, p)
 		}
-		var wg sync.WaitGroup
-		names := make([]string, writers)
-		contents := make([][]byte, writers)
-		begin := make(chan struct{})
-		for i := range writers {
-			contents[i] = described(uint64(i), 1000+i)
-			wg.Go(func() {
-				<-begin
-				r, err := clients[i%2].upload(t.Context(), tokens[i%2], "content",
-					childPart{"photo.bin", bytes.NewReader(contents[i])})
-				if err != nil || r.status != http.StatusOK {
-					t.Errorf("writer %d: %v %v", i, r, err)
-					return
-				}
-				names[i] = r.Result[0].Filename
-			})
-		}
-		close(begin)
-		wg.Wait()
-		if t.Failed() {
-			return
-		}
-		for i, name := range names {
-			clients[(i+1)%2].mustFetch(t, "content", name, contents[i])
-		}
-		slices.Sort(names)
-		if different := len(slices.Compact(slices.Clone(names))); different != writers {
-			t.Errorf("%d writers got %d names: %q", writers, different, names)
-		}
+		writersOfOneName(t, 32, clients, tokens)
 	})
 }
 

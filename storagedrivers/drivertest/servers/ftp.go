@@ -1,0 +1,229 @@
+package servers
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// FTPSettings say which kind of FTP server is wanted.
+type FTPSettings struct {
+	// TLS is "explicit", "implicit" or empty. Plain connections are refused with it, and
+	// so are data connections that do not resume the session of their control connection.
+	TLS string
+	// KeepFiles makes the server refuse to rename onto a file that exists (proftpd).
+	KeepFiles bool
+}
+
+// FTP is an FTP server that runs.
+type FTP struct {
+	*Process
+	// User and Password are its login, which may do everything below Root.
+	User, Password string
+	// Root is the login folder on this machine.
+	Root string
+	// CA is the PEM file of the certificate, which is for "localhost".
+	CA string
+}
+
+const ftpStorePerm = 0o755
+
+// ftpAsRoot skips a test whose server needs to be started by root.
+func ftpAsRoot(t testing.TB) {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		return
+	}
+	if os.Getenv(mustRun) != "" {
+		t.Fatal("not root, but all tests must run")
+	}
+	t.Skip("not root")
+}
+
+// ProFTPD starts proftpd.
+func ProFTPD(t testing.TB, settings FTPSettings) *FTP {
+	t.Helper()
+	ftpAsRoot(t)
+	program, ftpasswd := Program(t, "proftpd"), Program(t, "ftpasswd")
+	folder := Folder(t)
+	nobody, gid := ftpAccount(t, "nobody")
+	f := &FTP{User: "u", Password: "p", Root: ftpFolder(t, folder, nobody), CA: filepath.Join(folder, "cert")}
+	passwords := filepath.Join(folder, "passwords")
+	command := exec.CommandContext(t.Context(), ftpasswd, "--passwd", "--file", passwords, "--name", f.User,
+		"--uid", strconv.Itoa(nobody), "--gid", strconv.Itoa(gid), "--home", f.Root, "--shell", "/bin/false", "--stdin")
+	command.Stdin = strings.NewReader(f.Password + "\n")
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("ftpasswd: %v: %s", err, output)
+	}
+	if err := os.Chmod(passwords, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	port := FreePort(t)
+	config := fmt.Sprintf(`ServerType standalone
+UseIPv6 off
+DefaultAddress 127.0.0.1
+SocketBindTight on
+Port %d
+PidFile %[2]s/pid
+ScoreboardFile %[2]s/scoreboard
+DelayEngine off
+User nobody
+Group nogroup
+AuthOrder mod_auth_file.c
+AuthUserFile %[2]s/passwords
+RequireValidShell off
+DefaultRoot ~
+SystemLog %[2]s/log
+TransferLog none
+WtmpLog off
+UseReverseDNS off
+MaxInstances none
+AllowOverwrite %[3]s
+AllowStoreRestart on
+`, port, folder, map[bool]string{false: "on", true: "off"}[settings.KeepFiles])
+	if settings.TLS != "" {
+		key := ftpCertificate(t, folder)
+		config += fmt.Sprintf(`ModulePath %s
+LoadModule mod_tls.c
+TLSEngine on
+TLSRequired on
+TLSRSACertificateFile %s
+TLSRSACertificateKeyFile %s
+`, proftpdModules(program), f.CA, key)
+	}
+	path := writeFile(t, filepath.Join(folder, "config"), "%s", config)
+	f.Process = Start(t, ftpAddress(port), func() *exec.Cmd {
+		return exec.CommandContext(t.Context(), program, "-n", "-q", "-c", path)
+	})
+	return f
+}
+
+// proftpdModules gives the folder of modules that can be loaded.
+func proftpdModules(program string) string {
+	return filepath.Join(filepath.Dir(filepath.Dir(program)), "lib", "proftpd")
+}
+
+// VSFTPD starts vsftpd.
+func VSFTPD(t testing.TB, settings FTPSettings) *FTP {
+	t.Helper()
+	ftpAsRoot(t)
+	program := Program(t, "vsftpd")
+	folder := Folder(t)
+	// Without PAM there is only the anonymous login, which needs an account with a home
+	// folder that exists.
+	const name = "games"
+	games, _ := ftpAccount(t, name)
+	root := filepath.Join(folder, "root")
+	store := ftpFolder(t, root, games)
+	empty := filepath.Join(folder, "empty")
+	if err := os.Mkdir(empty, ftpStorePerm); err != nil {
+		t.Fatal(err)
+	}
+	f := &FTP{User: "anonymous", Password: "p", Root: store, CA: filepath.Join(folder, "cert")}
+	port := FreePort(t)
+	config := fmt.Sprintf(`listen=YES
+listen_address=127.0.0.1
+listen_port=%d
+background=NO
+anonymous_enable=YES
+no_anon_password=YES
+ftp_username=%s
+anon_root=%s
+secure_chroot_dir=%s
+write_enable=YES
+anon_upload_enable=YES
+anon_mkdir_write_enable=YES
+anon_other_write_enable=YES
+anon_world_readable_only=NO
+anon_umask=022
+seccomp_sandbox=NO
+utf8_filesystem=YES
+max_clients=0
+max_per_ip=0
+`, port, name, root, empty)
+	if settings.TLS != "" {
+		config += fmt.Sprintf(`ssl_enable=YES
+allow_anon_ssl=YES
+force_anon_logins_ssl=YES
+force_anon_data_ssl=YES
+require_ssl_reuse=YES
+ssl_ciphers=HIGH
+implicit_ssl=%s
+rsa_cert_file=%s
+rsa_private_key_file=%s
+`, map[bool]string{false: "NO", true: "YES"}[settings.TLS == "implicit"], f.CA, ftpCertificate(t, folder))
+	}
+	path := writeFile(t, filepath.Join(folder, "config"), "%s", config)
+	f.Process = Start(t, ftpAddress(port), func() *exec.Cmd { return exec.CommandContext(t.Context(), program, path) })
+	return f
+}
+
+// ftpFolder makes the folder "store" of a server in its folder, for one account.
+func ftpFolder(t testing.TB, folder string, uid int) string {
+	t.Helper()
+	store := filepath.Join(folder, "store")
+	if err := os.MkdirAll(store, ftpStorePerm); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(store, uid, -1); err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func ftpAccount(t testing.TB, name string) (uid, gid int) {
+	t.Helper()
+	found, err := user.Lookup(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid, uidErr := strconv.Atoi(found.Uid)
+	gid, gidErr := strconv.Atoi(found.Gid)
+	if uidErr != nil || gidErr != nil {
+		t.Fatalf("account %+v", found)
+	}
+	return uid, gid
+}
+
+func ftpAddress(port int) string { return "127.0.0.1:" + strconv.Itoa(port) }
+
+// ftpCertificate writes a certificate for "localhost" to the file "cert" of a folder, and
+// gives the path of its key.
+func ftpCertificate(t testing.TB, folder string) string {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: "localhost"},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		DNSNames: []string{"localhost"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(folder, "cert"), "%s",
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}))
+	return writeFile(t, filepath.Join(folder, "key"), "%s",
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}))
+}

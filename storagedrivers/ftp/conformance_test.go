@@ -1,0 +1,76 @@
+package ftp
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"log/slog"
+	"math/big"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// options are for the fake.
+func (f *fake) options() Options {
+	opts := Options{Address: f.address, User: "u", Password: "secret", Connections: 4, Lock: true, Timeout: 20 * time.Second}
+	if f.tls != nil {
+		opts.TLS = TLSExplicit
+		opts.TLSConfig = &tls.Config{ServerName: "example.com", RootCAs: trusted, MinVersion: tls.VersionTLS12}
+	}
+	return opts
+}
+
+// secured is for a server that is "example.com", which trusted believes.
+var secured, trusted = func() (*tls.Config, *x509.CertPool) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"example.com"},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		panic(err)
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		panic(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(parsed)
+	pair := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, roots
+}()
+
+// driver gives one with these options.
+func driver(opts Options) *Driver { return New(opts, slog.New(slog.DiscardHandler)) }
+
+func TestConformance(t *testing.T) {
+	for name, f := range map[string]*fake{
+		"facts":                      {facts: true},
+		"plain lists, keeping files": {plain: true, keep: true},
+		"lists, explicit TLS":        {tls: secured},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f.start(t)
+			h := harness(f.root, func(_ *testing.T, root string) storagedrivers.Driver {
+				opts := f.options()
+				opts.Root = root
+				return driver(opts)
+			})
+			h.NoMemoryTest = true
+			drivertest.Run(t, h)
+		})
+	}
+}

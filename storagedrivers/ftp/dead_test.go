@@ -1,0 +1,125 @@
+package ftp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
+)
+
+func TestDeadHost(t *testing.T) {
+	t.Parallel()
+	const timeout = 500 * time.Millisecond
+	f := (&fake{facts: true}).start(t)
+	proxy := faults.New(t, f.address)
+	opts := f.options()
+	opts.Address, opts.Timeout = proxy.Address, timeout
+	d := open(t, opts)
+	if err := put(t, d, "key", "content", create); err != nil {
+		t.Fatal(err)
+	}
+	tries := func(most time.Duration) {
+		t.Helper()
+		for name, op := range map[string]func() error{
+			"put":    func() error { return put(t, d, "other", "content", create) },
+			"stat":   func() error { _, err := d.Stat(t.Context(), "key"); return err },
+			"open":   func() error { _, err := read(t, d, "key"); return err },
+			"list":   func() error { _, err := d.List(t.Context(), storagedrivers.ListOptions{}); return err },
+			"delete": func() error { return d.Delete(t.Context(), "other") },
+			"check":  func() error { return d.Check(t.Context()) },
+		} {
+			start := time.Now()
+			if err := op(); !errors.Is(err, storagedrivers.ErrUnavailable) {
+				t.Errorf("%s: error %v, want %v", name, err, storagedrivers.ErrUnavailable)
+			}
+			if took := time.Since(start); took > most {
+				t.Errorf("%s took %s", name, took)
+			}
+		}
+	}
+	proxy.SetSilent(true)
+	tries(timeout + 2*time.Second)
+	proxy.SetRefusing(true)
+	tries(2 * time.Second)
+	proxy.SetRefusing(false)
+	proxy.SetSilent(false)
+	if _, err := d.Stat(t.Context(), "key"); err != nil { // the one connection that may be left
+		fails(t, err, storagedrivers.ErrUnavailable)
+	}
+	holds(t, d, "key", "content")
+	f.has(t, "key")
+}
+
+// TestCancelledWhileSilent: who gives up does not wait for the server.
+func TestCancelledWhileSilent(t *testing.T) {
+	t.Parallel()
+	f := (&fake{facts: true}).start(t)
+	proxy := faults.New(t, f.address)
+	opts := f.options()
+	opts.Address = proxy.Address
+	d := open(t, opts)
+	if err := put(t, d, "key", "content", create); err != nil {
+		t.Fatal(err)
+	}
+	proxy.SetSilent(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err := d.Stat(ctx, "key")
+	fails(t, err, context.DeadlineExceeded)
+	_, err = d.Put(ctx, "other", strings.NewReader("content"), create)
+	fails(t, err, context.DeadlineExceeded)
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("giving up took %s", took)
+	}
+}
+
+// TestServerRestarts: connections that the server closed while they were idle.
+func TestServerRestarts(t *testing.T) {
+	t.Parallel()
+	f := (&fake{facts: true}).start(t)
+	s := storagedrivers.New("test", driver(f.options()), storagedrivers.Options{})
+	defer s.Close()
+	for range 3 {
+		if _, err := s.Put(t.Context(), "key", strings.NewReader("content"), overwrite); err != nil {
+			t.Errorf("storing: %v", err)
+		}
+		f.hangUp()
+	}
+	f.stop()
+	f.listen(t)
+	if _, err := s.Stat(t.Context(), "key"); err != nil {
+		t.Errorf("stat: %v", err)
+	}
+}
+
+func TestNoConnectionIsFree(t *testing.T) {
+	t.Parallel()
+	f := (&fake{facts: true}).start(t)
+	opts := f.options()
+	opts.Connections, opts.Timeout = 1, 300*time.Millisecond
+	d := open(t, opts)
+	if err := put(t, d, "key", strings.Repeat("x", 1000), create); err != nil {
+		t.Fatal(err)
+	}
+	body, _, err := d.Open(t.Context(), "key", all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = d.Stat(t.Context(), "key")
+	fails(t, err, storagedrivers.ErrUnavailable)
+	if _, err := io.Copy(io.Discard, body); err != nil {
+		t.Error(err)
+	}
+	if _, err := d.Stat(t.Context(), "key"); err != nil {
+		t.Errorf("stat beside a reader at its end: %v", err)
+	}
+	if err := body.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,157 @@
+package ftp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/textproto"
+	"slices"
+	"strings"
+
+	jftp "github.com/jlaffaye/ftp"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
+)
+
+// mapError gives the contract's error for a server's reply or the network's failure.
+// What matches one already stays as it is, and so does a refusal that may mean anything;
+// see [refused].
+func mapError(err error) error {
+	if err == nil || slices.ContainsFunc(sentinels, func(s error) bool { return errors.Is(err, s) }) {
+		return err
+	}
+	if sentinel := sentinelOf(err); sentinel != nil {
+		return fmt.Errorf("%w: %w", sentinel, err)
+	}
+	return err
+}
+
+var sentinels = []error{
+	fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, storagedrivers.ErrInvalidKey, storagedrivers.ErrInvalidRange,
+	storagedrivers.ErrNoSpace, storagedrivers.ErrUnavailable, storagedrivers.ErrClosed, context.Canceled,
+}
+
+// ended is mapError for what ran under ctx: once that has ended, nothing else is to blame.
+func ended(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return mapError(err)
+	}
+	if cause := context.Cause(ctx); !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	if !errors.Is(err, ctx.Err()) {
+		err = fmt.Errorf("%w: %w", ctx.Err(), err)
+	}
+	return err
+}
+
+func sentinelOf(err error) error {
+	if reply, ok := errors.AsType[*textproto.Error](err); ok {
+		return replySentinel(reply)
+	}
+	if network.Unreachable(err) {
+		return storagedrivers.ErrUnavailable
+	}
+	return nil
+}
+
+// replySentinel gives what a reply means. The code tells only half of it: 550 is "not
+// found" and "permission denied", and 451 is what servers say whose disk is full.
+func replySentinel(reply *textproto.Error) error {
+	told := textSentinel(reply.Msg)
+	switch reply.Code {
+	case jftp.StatusNotAvailable, jftp.StatusCanNotOpenDataConnection, jftp.StatusTransfertAborted:
+		return storagedrivers.ErrUnavailable
+	case jftp.StatusFileActionIgnored, jftp.StatusActionAborted:
+		if told == nil {
+			return storagedrivers.ErrUnavailable
+		}
+		return told
+	case jftp.Status452, jftp.StatusExceededStorage:
+		return storagedrivers.ErrNoSpace
+	case jftp.StatusInvalidCredentials, jftp.StatusNotLoggedIn, jftp.StatusStorNeedAccount:
+		if errors.Is(told, storagedrivers.ErrUnavailable) {
+			return told // all logins are taken
+		}
+		return fs.ErrPermission
+	case jftp.StatusFileUnavailable, jftp.StatusPageTypeUnknown, jftp.StatusBadFileName:
+		return told
+	}
+	return nil
+}
+
+// texts are the words that servers use, in small letters.
+var texts = []struct {
+	sentinel error
+	words    []string
+}{
+	{storagedrivers.ErrNoSpace, []string{"no space", "quota", "disk full", "insufficient", "not enough"}},
+	{storagedrivers.ErrUnavailable, []string{"too many", "maximum number", "try again", "temporarily"}},
+	{fs.ErrNotExist, []string{"no such file", "not found", "not exist", "cannot find", "can't find"}},
+	{fs.ErrPermission, []string{
+		"permission", "denied", "not permitted", "not allowed", "forbidden", "read-only", "prohibited",
+	}},
+	{storagedrivers.ErrInvalidKey, []string{"too long", "invalid", "illegal"}},
+}
+
+// textSentinel gives what the text of a reply means, or nil. Servers put names before
+// the reason ("a/no such file.txt: Permission denied"), so only what follows the last
+// colon counts.
+func textSentinel(text string) error {
+	text = strings.ToLower(text[strings.LastIndex(text, ": ")+1:])
+	for _, t := range texts {
+		if slices.ContainsFunc(t.words, func(word string) bool { return strings.Contains(text, word) }) {
+			return t.sentinel
+		}
+	}
+	return nil
+}
+
+// refused tells whether err is a server's clean "no" to what was asked of a name, for
+// whatever reason.
+func refused(err error) bool {
+	reply, ok := errors.AsType[*textproto.Error](err)
+	if !ok {
+		return false
+	}
+	switch reply.Code {
+	case jftp.StatusFileUnavailable, jftp.StatusPageTypeUnknown, jftp.StatusBadFileName,
+		jftp.StatusFileActionIgnored, jftp.StatusActionAborted, jftp.StatusBadArguments, statusFolderExists:
+		return true
+	}
+	return false
+}
+
+// statusFolderExists is what RFC 959 has some servers say to MKD.
+const statusFolderExists = 521
+
+// missing is mapError for looking up a name: a refusal that gives no reason means that
+// there is none.
+func missing(err error) error {
+	mapped := mapError(err)
+	if mapped == err && refused(err) { //nolint:errorlint // whether anything was added
+		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+	}
+	return mapped
+}
+
+// because gives the reason of a refusal, or sentinel where the server did not tell one.
+func because(refusal, sentinel error) error {
+	mapped := mapError(refusal)
+	if mapped == refusal || errors.Is(mapped, fs.ErrNotExist) { //nolint:errorlint // whether anything was added
+		return fmt.Errorf("%w: %w", sentinel, refusal)
+	}
+	return mapped
+}
+
+// clean tells whether err is what the server replied and nothing else, so that the next
+// reply will be that to the next command.
+func clean(err error) bool {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !clean(e) })
+	}
+	reply, ok := err.(*textproto.Error) //nolint:errorlint // what wraps it would say more
+	return ok && reply.Code != jftp.StatusNotAvailable
+}

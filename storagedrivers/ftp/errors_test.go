@@ -1,0 +1,116 @@
+package ftp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/textproto"
+	"os"
+	"syscall"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+func TestMapError(t *testing.T) {
+	t.Parallel()
+	reply := func(code int, text string) error { return &textproto.Error{Code: code, Msg: text} }
+	reset := &net.OpError{Op: "write", Err: os.NewSyscallError("write", syscall.ECONNRESET)}
+	for _, tt := range []struct {
+		err  error
+		want error // nil: as it was
+	}{
+		{reply(421, "Timeout."), storagedrivers.ErrUnavailable},
+		{reply(421, "There are too many connected users, please try later."), storagedrivers.ErrUnavailable},
+		{reply(425, "Unable to build data connection: Operation not permitted"), storagedrivers.ErrUnavailable},
+		{reply(426, "Failure reading network stream."), storagedrivers.ErrUnavailable},
+		{reply(450, "/a: Resource temporarily unavailable"), storagedrivers.ErrUnavailable},
+		{reply(450, "/a: No such file or directory"), fs.ErrNotExist},
+		{reply(451, "Failure writing to local file."), storagedrivers.ErrUnavailable},
+		{reply(451, "/a: No space left on device"), storagedrivers.ErrNoSpace},
+		{reply(451, "/a: Disk quota exceeded"), storagedrivers.ErrNoSpace},
+		{reply(452, "no"), storagedrivers.ErrNoSpace},
+		{reply(552, "no"), storagedrivers.ErrNoSpace},
+		{errors.Join(reset, reply(552, "no")), storagedrivers.ErrNoSpace},
+		{reply(530, "Login incorrect."), fs.ErrPermission},
+		{reply(530, "Sorry, the maximum number of clients (3) are already connected."), storagedrivers.ErrUnavailable},
+		{reply(550, "/a/b: No such file or directory"), fs.ErrNotExist},
+		{reply(550, "The system cannot find the file specified. "), fs.ErrNotExist},
+		{reply(550, "/no such file: Permission denied"), fs.ErrPermission},
+		{reply(550, "/permission denied: No such file or directory"), fs.ErrNotExist},
+		{reply(550, "Permission denied."), fs.ErrPermission},
+		{reply(550, "/a: Read-only file system"), fs.ErrPermission},
+		{reply(550, "/a: File name too long"), storagedrivers.ErrInvalidKey},
+		{reply(550, "/permission denied/key: Failed"), nil},
+		{reply(550, "Failed to open file."), nil},
+		{reply(553, "Could not create file."), nil},
+		{reply(500, "Unknown command."), nil},
+		{reset, storagedrivers.ErrUnavailable},
+		{io.EOF, storagedrivers.ErrUnavailable},
+		{io.ErrUnexpectedEOF, storagedrivers.ErrUnavailable},
+		{os.ErrDeadlineExceeded, storagedrivers.ErrUnavailable},
+		{textproto.ProtocolError("short response"), nil},
+		{context.Canceled, nil},
+		{fmt.Errorf("%w: %w", fs.ErrExist, reply(550, "Permission denied.")), nil},
+	} {
+		got := mapError(tt.err)
+		if !errors.Is(got, tt.err) {
+			t.Errorf("%v became %v", tt.err, got)
+		}
+		if tt.want == nil && got != tt.err { //nolint:errorlint // not even wrapped
+			t.Errorf("%v became %v, want it as it was", tt.err, got)
+		}
+		for _, sentinel := range sentinels {
+			if tt.want != nil && errors.Is(got, sentinel) != errors.Is(tt.want, sentinel) {
+				t.Errorf("%v became %v, want %v", tt.err, got, tt.want)
+			}
+		}
+	}
+	if mapError(nil) != nil {
+		t.Error("nothing became an error")
+	}
+}
+
+func TestEnded(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(storagedrivers.ErrUnavailable)
+	err := ended(ctx, io.EOF)
+	for _, want := range []error{context.Canceled, storagedrivers.ErrUnavailable, io.EOF} {
+		fails(t, err, want)
+	}
+	plain, stop := context.WithCancel(t.Context())
+	stop()
+	err = ended(plain, io.EOF)
+	fails(t, err, context.Canceled)
+	if errors.Is(err, storagedrivers.ErrUnavailable) {
+		t.Errorf("error %v blames the server", err)
+	}
+	if ended(plain, nil) != nil {
+		t.Error("success became an error")
+	}
+}
+
+func TestClean(t *testing.T) {
+	t.Parallel()
+	reply := &textproto.Error{Code: 550, Msg: "no"}
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{
+		{reply, true},
+		{errors.Join(reply), true},
+		{errors.Join(reply, reply), true},
+		{errors.Join(io.EOF, reply), false},
+		{io.EOF, false},
+		{&textproto.Error{Code: 421, Msg: "bye"}, false},
+		{textproto.ProtocolError("what?"), false},
+	} {
+		if got := clean(tt.err); got != tt.want {
+			t.Errorf("clean(%v) is %t, want %t", tt.err, got, tt.want)
+		}
+	}
+}

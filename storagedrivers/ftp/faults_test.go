@@ -1,0 +1,271 @@
+package ftp
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+var (
+	create    = storagedrivers.PutOptions{Mode: storagedrivers.CreateOnly}
+	overwrite = storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
+	all       = storagedrivers.Range{}
+)
+
+// open gives a driver that ends with the test.
+func open(t *testing.T, opts Options) *Driver {
+	t.Helper()
+	d := driver(opts)
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Errorf("closing: %v", err)
+		}
+	})
+	return d
+}
+
+func put(t *testing.T, d *Driver, key, content string, opts storagedrivers.PutOptions) error {
+	t.Helper()
+	info, err := d.Put(t.Context(), key, strings.NewReader(content), opts)
+	if err != nil {
+		return err
+	}
+	stat, err := d.Stat(t.Context(), key)
+	if err != nil || stat != info || info.Size != int64(len(content)) {
+		t.Errorf("put gives %+v, stat %+v, error %v", info, stat, err)
+	}
+	return nil
+}
+
+func read(t *testing.T, d *Driver, key string) (string, error) {
+	t.Helper()
+	body, _, err := d.Open(t.Context(), key, all)
+	if err != nil {
+		return "", err
+	}
+	b, err := io.ReadAll(body)
+	return string(b), errors.Join(err, body.Close())
+}
+
+func holds(t *testing.T, d *Driver, key, want string) {
+	t.Helper()
+	if got, err := read(t, d, key); err != nil || got != want {
+		t.Errorf("%q holds %q, error %v, want %q", key, got, err, want)
+	}
+}
+
+func fails(t *testing.T, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) {
+		t.Errorf("error %v, want %v", err, want)
+	}
+}
+
+func (f *fake) has(t *testing.T, want ...string) {
+	t.Helper()
+	if got := files(t, f.root); !slices.Equal(got, want) {
+		t.Errorf("the server has %q, want %q", got, want)
+	}
+}
+
+// nth is true for the n-th of the commands with this name.
+func nth(n int64, name string) func(command, argument string) bool {
+	var seen atomic.Int64
+	return func(command, _ string) bool { return command == name && seen.Add(1) == n }
+}
+
+func TestLostReplyOfTheRename(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		keep bool // the server renames over nothing
+		lost int64
+		opts storagedrivers.PutOptions
+		want error
+		then string
+	}{
+		{"create", false, 1, create, nil, "content"},
+		{"create, kept", true, 1, create, nil, "content"},
+		{"overwrite", false, 1, overwrite, nil, "content"},
+		{"refusal", true, 1, overwrite, storagedrivers.ErrUnavailable, "old"},
+		{"old one put aside", true, 2, overwrite, storagedrivers.ErrUnavailable, "old"},
+		{"new one in place", true, 3, overwrite, nil, "content"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := (&fake{facts: true, keep: tt.keep, lose: nth(tt.lost, "RNTO")}).start(t)
+			d := open(t, f.options())
+			if tt.opts == overwrite {
+				f.replace(t, "key", "old")
+			}
+			fails(t, put(t, d, "key", "content", tt.opts), tt.want)
+			holds(t, d, "key", tt.then)
+			f.has(t, "key")
+		})
+	}
+}
+
+// TestRenameThatNeverCame: the connection broke before the server did anything.
+func TestRenameThatNeverCame(t *testing.T) {
+	t.Parallel()
+	first := nth(1, "RNTO")
+	f := &fake{facts: true}
+	f.before = func(s *session, command, argument string) string {
+		if first(command, argument) {
+			s.raw.Close()
+			return "421 too late"
+		}
+		return ""
+	}
+	f.start(t)
+	d := open(t, f.options())
+	fails(t, put(t, d, "key", "content", create), storagedrivers.ErrUnavailable)
+	f.has(t)
+	if err := put(t, d, "key", "content", create); err != nil {
+		t.Errorf("storing again: %v", err)
+	}
+	f.has(t, "key")
+}
+
+// TestBrokenUpload: whatever happens on the way, nothing is seen, and Storage sends it
+// once more.
+func TestBrokenUpload(t *testing.T) {
+	t.Parallel()
+	content := strings.Repeat("0123456789", 100_000)
+	for name, fault := range map[string]func(f *fake){
+		"truncated and called complete": func(f *fake) {
+			first := nth(1, "STOR")
+			f.cutData = func(command, argument string) int64 {
+				if first(command, argument) {
+					return 1000
+				}
+				return -1
+			}
+		},
+		"control connection cut": func(f *fake) { f.lose = nth(1, "STOR") },
+		"no data connection":     func(f *fake) { f.refuse(nth(1, "STOR"), "425 cannot open data connection") },
+		"login refused for now":  func(f *fake) { f.refuse(nth(1, "USER"), "421 too many users") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &fake{facts: true}
+			fault(f)
+			f.start(t)
+			_, err := open(t, f.options()).Put(t.Context(), "a/key", strings.NewReader(content), create)
+			fails(t, err, storagedrivers.ErrUnavailable)
+			f.has(t)
+
+			f = &fake{facts: true}
+			fault(f)
+			f.start(t)
+			d := driver(f.options())
+			s := storagedrivers.New("test", d, storagedrivers.Options{})
+			defer s.Close()
+			if _, err := s.Put(t.Context(), "a/key", strings.NewReader(content), create); err != nil {
+				t.Errorf("storing: %v", err)
+			}
+			holds(t, d, "a/key", content)
+			f.has(t, "a/key")
+		})
+	}
+}
+
+// refuse answers the commands that when tells with reply.
+func (f *fake) refuse(when func(command, argument string) bool, reply string) {
+	f.before = func(_ *session, command, argument string) string {
+		if when(command, argument) {
+			return reply
+		}
+		return ""
+	}
+}
+
+func TestWhatServersRefuse(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		command, reply string
+		want           error
+	}{
+		{"STOR", "452 disk full", storagedrivers.ErrNoSpace},
+		{"STOR", "451 /key: No space left on device", storagedrivers.ErrNoSpace},
+		{"STOR", "553 Could not create file.", fs.ErrPermission},
+		{"STOR", "550 /key: Permission denied", fs.ErrPermission},
+		{"RNTO", "550 Permission denied.", fs.ErrPermission},
+		{"RNTO", "550 Rename failed.", storagedrivers.ErrInvalidKey},
+		{"RNFR", "550 /up: No such file or directory", storagedrivers.ErrInvalidKey},
+		{"MKD", "550 Permission denied.", fs.ErrPermission},
+		{"PASS", "530 Login incorrect.", fs.ErrPermission},
+		{"PASS", "530 Sorry, the maximum number of clients (1) are already connected.", storagedrivers.ErrUnavailable},
+		{"PASS", "421 too many connections", storagedrivers.ErrUnavailable},
+	} {
+		t.Run(tt.command+" "+tt.reply, func(t *testing.T) {
+			t.Parallel()
+			f := &fake{facts: true}
+			f.refuse(func(command, _ string) bool { return command == tt.command }, tt.reply)
+			f.start(t)
+			d := open(t, f.options())
+			for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
+				fails(t, put(t, d, "folder/key", "content", opts), tt.want)
+			}
+			f.has(t)
+		})
+	}
+}
+
+// TestFolderRemovedByOthers: what is remembered may be wrong.
+func TestFolderRemovedByOthers(t *testing.T) {
+	t.Parallel()
+	f := (&fake{facts: true}).start(t)
+	d := open(t, f.options())
+	for range 3 {
+		if err := put(t, d, "a/b/key", "content", create); err != nil {
+			t.Errorf("storing: %v", err)
+		}
+		f.has(t, "a/b/key")
+		if err := os.RemoveAll(filepath.Join(f.root, "a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestLoginFolder: where a connection stands must not matter.
+func TestLoginFolder(t *testing.T) {
+	t.Parallel()
+	for name, facts := range map[string]bool{"facts": true, "lists": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := (&fake{facts: facts}).start(t)
+			f.aged(t, "a/b", true, 0)
+			opts := f.options()
+			opts.Connections = 1
+			d := open(t, opts)
+			want := []string{"a/b/key", "c/key", "key"}
+			for _, key := range slices.Backward(want) { // the last one's folder is entered
+				if err := put(t, d, key, "content", create); err != nil {
+					t.Errorf("storing: %v", err)
+				}
+				_, err := d.Stat(t.Context(), "a")
+				fails(t, err, fs.ErrNotExist)
+			}
+			if _, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: "c/"}); err != nil {
+				t.Errorf("listing: %v", err)
+			}
+			page, err := d.List(t.Context(), storagedrivers.ListOptions{})
+			var got []string
+			for _, info := range page.Objects {
+				got = append(got, info.Key)
+			}
+			if err != nil || !slices.Equal(got, want) {
+				t.Errorf("listed %q, error %v, want %q", got, err, want)
+			}
+		})
+	}
+}

@@ -1,0 +1,202 @@
+// Package ftp keeps objects as files on an FTP server, plain or over TLS.
+//
+// A key is the path of its file below the root. An object is sent to a temporary file
+// ".up-*.part" in its folder, and renamed when it is whole: a server keeps what it got
+// when a transfer breaks off, and calls it complete.
+//
+// The protocol has no way to create a name only if it is free. What stands in for it is a
+// look before the rename, under a lock in this process and, between processes that keep
+// to it, a lock folder ".lock-*" beside the object, because making a folder is refused
+// where it exists. See lock.go.
+//
+// Hidden names are taken for this driver's: leftovers of it that are older than a day are
+// removed when they are met in a listing.
+package ftp
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/connpool"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
+)
+
+// Options of a [Driver].
+type Options struct {
+	// Address is host and port.
+	Address string
+	// User and Password are for the login.
+	User, Password string
+	// Root is the folder of all keys; one that is not absolute is below the login folder.
+	Root string
+	// TLS says how connections are secured. Empty: not at all.
+	TLS TLSMode
+	// TLSConfig says whom to trust and has the ServerName. Needed with TLS.
+	TLSConfig *tls.Config
+	// Connections is how many there are at most at a time. 0 is 8.
+	Connections int
+	// Lock keeps writers of several processes apart with lock folders.
+	Lock bool
+	// Timeout is how long the server may keep silent. 0 is 30 s.
+	Timeout time.Duration
+}
+
+const defaultConnections = 8
+
+// maxCleanup bounds what is done after a failure.
+const maxCleanup = 5 * time.Second
+
+// Driver is the FTP driver; see [New].
+type Driver struct {
+	opts     Options
+	log      *slog.Logger
+	now      func() time.Time
+	pool     *connpool.Pool[*conn]
+	folders  folders
+	keys     keyLocks
+	features atomic.Pointer[storagedrivers.Features] // nil until they are found out
+}
+
+// New gives the driver. It connects when it is first used.
+func New(opts Options, log *slog.Logger) *Driver {
+	if opts.TLS == "" {
+		opts.TLS = TLSNone
+	}
+	if opts.Connections <= 0 {
+		opts.Connections = defaultConnections
+	}
+	if opts.Timeout <= 0 {
+		opts.Timeout = network.DefaultTimeout
+	}
+	d := &Driver{opts: opts, log: log, now: time.Now} //nolint:forbidigo // the clock's one default
+	d.pool = connpool.New(connpool.Options[*conn]{
+		Size: opts.Connections, Open: d.connect, Alive: alive, Close: hangUp,
+	})
+	return d
+}
+
+// get lends a connection.
+func (d *Driver) get(ctx context.Context) (*conn, error) {
+	wait, cancel := context.WithTimeoutCause(ctx, d.opts.Timeout, errNoConnection)
+	defer cancel()
+	c, err := d.pool.Get(wait)
+	if err != nil {
+		return nil, ended(ctx, err)
+	}
+	return c, nil
+}
+
+var errNoConnection = fmt.Errorf("%w: got no connection in time", storagedrivers.ErrUnavailable)
+
+// release gives a connection back.
+func (d *Driver) release(c *conn) {
+	if c.broken {
+		d.pool.Discard(c)
+	} else {
+		d.pool.Put(c)
+	}
+}
+
+// with calls f with a connection.
+func (d *Driver) with(ctx context.Context, f func(c *conn) error) error {
+	c, err := d.get(ctx)
+	if err != nil {
+		return err
+	}
+	defer d.release(c)
+	return c.run(ctx, func() error { return f(c) })
+}
+
+// cleanUp calls f, which sets right what the end of ctx or a failure has left, also after
+// the end of ctx.
+func (d *Driver) cleanUp(ctx context.Context, c *conn, f func() error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(d.opts.Timeout, maxCleanup))
+	defer cancel()
+	return c.run(ctx, f)
+}
+
+// describe gives the Info of an object.
+func describe(key string, e entry) storagedrivers.Info {
+	return storagedrivers.Info{
+		Key: key, Size: e.size, ModTime: e.modTime, ContentType: storagedrivers.ContentType(key),
+	}
+}
+
+// Stat gives the Info of an object.
+func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	var info storagedrivers.Info
+	err := d.with(ctx, func(c *conn) error {
+		e, err := c.look(c.path(key))
+		info = describe(key, e)
+		return err
+	})
+	if err != nil {
+		return storagedrivers.Info{}, err
+	}
+	return info, nil
+}
+
+// Delete removes an object; a missing one is fs.ErrNotExist.
+func (d *Driver) Delete(ctx context.Context, key string) error {
+	return d.with(ctx, func(c *conn) error {
+		err := c.remove(c.path(key))
+		if !refused(err) {
+			return err
+		}
+		if _, looked := c.look(c.path(key)); looked != nil {
+			return looked
+		}
+		return because(err, fs.ErrPermission)
+	})
+}
+
+// Check connects, logs in, finds the root or makes it and, the first time, tries out what
+// renaming does.
+func (d *Driver) Check(ctx context.Context) error {
+	c, err := d.get(ctx)
+	if err != nil {
+		return err
+	}
+	defer d.release(c)
+	root := path.Join("/", c.base)
+	err = c.run(ctx, func() error {
+		if err := c.enter(root); !refused(err) {
+			return err
+		}
+		d.folders.forget()
+		return d.folders.ensure(c, root)
+	})
+	if err != nil {
+		return fmt.Errorf("finding the root %q: %w", root, err)
+	}
+	if d.features.Load() != nil {
+		return nil
+	}
+	return d.probe(ctx, c)
+}
+
+// Features tells what the driver can guarantee: little, until Check has tried it out.
+func (d *Driver) Features() storagedrivers.Features {
+	if found := d.features.Load(); found != nil {
+		return *found
+	}
+	return storagedrivers.Features{}
+}
+
+// Close ends the connections.
+func (d *Driver) Close() error {
+	d.pool.Close()
+	return nil
+}
+
+var errReplaced = fmt.Errorf("%w: the object was replaced while it was opened", storagedrivers.ErrUnavailable)
+
+// Interface guards
+var _ storagedrivers.Driver = (*Driver)(nil)

@@ -1,0 +1,54 @@
+package ftp
+
+import (
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
+)
+
+// harness gives every subtest a folder of its own below the login folder, which is at
+// store on this machine.
+func harness(store string, driver func(t *testing.T, root string) storagedrivers.Driver) drivertest.Harness {
+	var roots sync.Map // test name to folder
+	var n atomic.Int64
+	root := func(t *testing.T) string {
+		t.Helper()
+		name, ok := roots.Load(t.Name())
+		if !ok {
+			t.Fatal("no place was made yet")
+		}
+		return name.(string)
+	}
+	return drivertest.Harness{
+		New: func(t *testing.T) storagedrivers.Driver {
+			name := fmt.Sprintf("place%d/of test", n.Add(1))
+			roots.Store(t.Name(), name)
+			return driver(t, name)
+		},
+		Another:   func(t *testing.T) storagedrivers.Driver { return driver(t, root(t)) },
+		Leftovers: func(t *testing.T) []string { return files(t, filepath.Join(store, root(t))) },
+	}
+}
+
+// files lists what is below a folder; lock folders count as files, for they must not stay.
+func files(t *testing.T, folder string) []string {
+	t.Helper()
+	var names []string
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && (!entry.IsDir() || entry.Name()[0] == '.') {
+			name, _ := filepath.Rel(folder, path)
+			names = append(names, filepath.ToSlash(name))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}

@@ -1,0 +1,166 @@
+package ftp
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Between processes, who creates a name holds a lock folder beside it: of many that make
+// one folder a single one succeeds. It is held for the look and the rename, some round
+// trips, and removed. Who replaces an object needs it only where the server does not
+// rename over one.
+//
+// The folder of a process that died stays. Nobody's clock but the server's tells its age:
+// the waiting upload's own temporary file, which was written just now, is compared with
+// it. Once it is staleAfter old it is broken, by whoever can make a second folder
+// ".lock-*-break" first and then still finds it old, so that no two break it and the
+// second one removes a lock that somebody holds by then. Who has held a lock for leaseTime
+// by its own clock does not rename any more, which is long before others break it.
+const (
+	lockPrefix  = ".lock-"
+	breakSuffix = "-break"
+	staleAfter  = 10 * time.Minute
+	leaseTime   = 5 * time.Minute
+
+	firstPause  = 20 * time.Millisecond
+	lastPause   = 500 * time.Millisecond
+	breakingLag = time.Second // of waiting before a lock is suspected
+)
+
+var (
+	errLocked    = errors.New("the lock folder exists")
+	errLeaseOver = fmt.Errorf("%w: the lock was held for too long", storagedrivers.ErrUnavailable)
+)
+
+// lease is a lock that is held.
+type lease struct{ until time.Time }
+
+// over tells whether a lock is not to be counted on any more; no lock never is.
+func (l lease) over(now time.Time) bool { return !l.until.IsZero() && now.After(l.until) }
+
+// lockPath gives the lock folder of an object. It has nothing of the folders above, which
+// may have other names for other logins.
+func lockPath(dst string) string {
+	return path.Join(path.Dir(dst), fmt.Sprintf("%s%x", lockPrefix, sha256.Sum256([]byte(path.Base(dst)))))
+}
+
+// lock makes the lock folder, and waits while somebody else has it. Who wants to create
+// the object and sees it appear meanwhile is told by fs.ErrExist.
+func (u *upload) lock(ctx context.Context) error {
+	if !u.driver.opts.Lock {
+		return nil
+	}
+	start := u.driver.now()
+	suspected := false
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		asked := u.driver.now()
+		err := u.conn.run(ctx, u.tryLock)
+		if err == nil {
+			u.lease.until = asked.Add(leaseTime)
+			return nil
+		}
+		if !errors.Is(err, errLocked) {
+			return err
+		}
+		lag := min(breakingLag, u.driver.opts.Timeout/4)
+		if !suspected && u.driver.now().Sub(start) >= lag {
+			suspected = true
+			if err := u.conn.run(ctx, u.breakStale); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ended(ctx, fmt.Errorf("making %q: %w", lockPath(u.dst), err))
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (u *upload) tryLock() error {
+	err := u.conn.makeFolder(lockPath(u.dst))
+	if !refused(err) {
+		return err
+	}
+	if u.mode == storagedrivers.CreateOnly {
+		if err := u.isFree(); err != nil {
+			return err
+		}
+	}
+	if mapped := mapError(err); errors.Is(mapped, fs.ErrPermission) {
+		return fmt.Errorf("making a lock folder: %w", mapped)
+	}
+	return fmt.Errorf("%w: %w", errLocked, err)
+}
+
+// unlock removes the lock folder, unless it may be another's by now.
+func (u *upload) unlock(ctx context.Context) {
+	if !u.driver.opts.Lock || u.lease.over(u.driver.now()) {
+		return
+	}
+	err := u.driver.cleanUp(ctx, u.conn, func() error { return u.conn.removeFolder(lockPath(u.dst)) })
+	if err != nil {
+		u.driver.log.WarnContext(ctx, "a lock folder may have stayed behind", "folder", lockPath(u.dst), "error", err)
+	}
+}
+
+// breakStale removes the lock folder of a process that died. Not being able to is no
+// failure: the lock is held then.
+func (u *upload) breakStale() error {
+	lock := lockPath(u.dst)
+	if stale, err := u.isStale(lock); err != nil || !stale {
+		return err
+	}
+	err := u.conn.makeFolder(lock + breakSuffix)
+	if refused(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	stale, err := u.isStale(lock)
+	if err == nil && stale {
+		u.driver.log.Warn("breaking the lock of a process that died", "folder", lock)
+		err = u.conn.removeFolder(lock)
+	}
+	if err != nil && !refused(err) {
+		return err
+	}
+	if err = u.conn.removeFolder(lock + breakSuffix); refused(err) {
+		return nil
+	}
+	return err
+}
+
+// isStale compares the ages of the lock folder and of the temporary file. Listings tell
+// both in the same zone, whichever that is.
+func (u *upload) isStale(lock string) (bool, error) {
+	if u.conn.hasFacts() {
+		e, err := u.conn.facts(lock)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		return err == nil && u.info.ModTime.Sub(e.modTime) > staleAfter, err
+	}
+	entries, err := u.conn.list(u.folder)
+	if err != nil {
+		return false, err
+	}
+	var locked, sent time.Time
+	for _, e := range entries {
+		switch e.name {
+		case path.Base(lock):
+			locked = e.modTime
+		case path.Base(u.temp):
+			sent = e.modTime
+		}
+	}
+	return !locked.IsZero() && sent.Sub(locked) > staleAfter, nil
+}

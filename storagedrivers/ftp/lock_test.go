@@ -1,0 +1,181 @@
+package ftp
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+// raceToCreate lets uploads of several drivers create one name: as many processes would.
+func raceToCreate(t *testing.T, opts Options) {
+	t.Helper()
+	const drivers, uploads, rounds = 3, 4, 8
+	over := make([]*Driver, drivers)
+	for i := range over {
+		over[i] = open(t, opts)
+	}
+	for round := range rounds {
+		key := fmt.Sprintf("race %d/key", round)
+		errs := make([]error, drivers*uploads)
+		var wg sync.WaitGroup
+		for i := range errs {
+			wg.Go(func() {
+				content := strings.Repeat(fmt.Sprint(i%10), 100+i)
+				_, errs[i] = over[i%drivers].Put(t.Context(), key, strings.NewReader(content), create)
+			})
+		}
+		wg.Wait()
+		winners, size := 0, int64(0)
+		for i, err := range errs {
+			if err == nil {
+				winners++
+				size = int64(100 + i)
+			} else if !errors.Is(err, fs.ErrExist) {
+				t.Errorf("creating in a race: %v", err)
+			}
+		}
+		info, err := over[0].Stat(t.Context(), key)
+		if winners != 1 || err != nil || info.Size != size {
+			t.Errorf("%q has %d winners, the last with %d bytes, stored are %d, error %v", key, winners, size, info.Size, err)
+		}
+	}
+}
+
+func TestLockedRace(t *testing.T) {
+	t.Parallel()
+	for name, facts := range map[string]bool{"facts": true, "lists": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			raceToCreate(t, (&fake{facts: facts}).start(t).options())
+		})
+	}
+}
+
+func TestLockedRaceProFTPD(t *testing.T) {
+	raceToCreate(t, on(t, servers.ProFTPD(t, servers.FTPSettings{}), TLSNone))
+}
+
+// TestProFTPDKeepingFiles: AllowOverwrite is off, which is its default.
+func TestProFTPDKeepingFiles(t *testing.T) {
+	opts := on(t, servers.ProFTPD(t, servers.FTPSettings{KeepFiles: true}), TLSNone)
+	d := open(t, opts)
+	if err := d.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.Features(); got != (storagedrivers.Features{}) {
+		t.Errorf("features %+v, want none", got)
+	}
+	for _, content := range []string{"first", "second", "third"} {
+		if err := put(t, d, "folder/key", content, overwrite); err != nil {
+			t.Errorf("overwriting: %v", err)
+		}
+		holds(t, d, "folder/key", content)
+	}
+	fails(t, put(t, d, "folder/key", "content", create), fs.ErrExist)
+	raceToCreate(t, opts)
+}
+
+func TestLockedRaceVSFTPD(t *testing.T) {
+	raceToCreate(t, on(t, servers.VSFTPD(t, servers.FTPSettings{TLS: "explicit"}), TLSExplicit))
+}
+
+// aged makes a file or folder that is old.
+func (f *fake) aged(t *testing.T, name string, folder bool, age time.Duration) {
+	t.Helper()
+	file := filepath.Join(f.root, name)
+	var err error
+	if folder {
+		err = os.MkdirAll(file, 0o755)
+	} else {
+		err = os.WriteFile(file, []byte("x"), 0o600)
+	}
+	then := time.Now().Add(-age)
+	if err = errors.Join(err, os.Chtimes(file, then, then)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLockOfADeadProcess(t *testing.T) {
+	t.Parallel()
+	for name, facts := range map[string]bool{"facts": true, "lists": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := (&fake{facts: facts}).start(t)
+			opts := f.options()
+			opts.Timeout = 2 * time.Second
+			d := open(t, opts)
+
+			f.aged(t, lockPath("stale"), true, staleAfter+2*time.Minute)
+			if err := put(t, d, "stale", "content", create); err != nil {
+				t.Errorf("creating below a stale lock: %v", err)
+			}
+			f.has(t, "stale")
+
+			// It may still be held.
+			f.aged(t, lockPath("held"), true, staleAfter-2*time.Minute)
+			fails(t, put(t, d, "held", "content", create), storagedrivers.ErrUnavailable)
+			if err := put(t, d, "held", "content", overwrite); err != nil {
+				t.Errorf("overwriting needs no lock: %v", err)
+			}
+			fails(t, put(t, d, "held", "other", create), fs.ErrExist)
+
+			// Somebody else is breaking it.
+			f.aged(t, lockPath("broken"), true, time.Hour)
+			f.aged(t, lockPath("broken")+breakSuffix, true, 0)
+			fails(t, put(t, d, "broken", "content", create), storagedrivers.ErrUnavailable)
+
+			opts.Lock = false
+			if err := put(t, open(t, opts), "broken", "content", create); err != nil {
+				t.Errorf("creating without locks: %v", err)
+			}
+		})
+	}
+}
+
+// TestLeaseIsOver: who was held up for minutes must not rename any more.
+func TestLeaseIsOver(t *testing.T) {
+	t.Parallel()
+	f := (&fake{facts: true}).start(t)
+	d := open(t, f.options())
+	start, calls := time.Now(), 0
+	d.now = func() time.Time { // when it starts to wait, asks, renames
+		calls++
+		if calls < 3 {
+			return start
+		}
+		return start.Add(leaseTime + time.Second)
+	}
+	fails(t, put(t, d, "key", "content", create), storagedrivers.ErrUnavailable)
+	f.has(t, strings.TrimPrefix(lockPath("/key"), "/")) // by now it could be another's
+}
+
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	for name, facts := range map[string]bool{"facts": true, "lists": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := (&fake{facts: facts}).start(t)
+			f.aged(t, "folder", true, 0)
+			f.aged(t, "folder/object", false, 72*time.Hour)
+			f.aged(t, "folder/.up-old.part", false, 72*time.Hour)
+			f.aged(t, "folder/.up-new.part", false, 12*time.Hour)
+			f.aged(t, "folder/.up-other", false, 72*time.Hour)
+			f.aged(t, "folder/.lock-old", true, 72*time.Hour)
+			f.aged(t, "folder/.lock-new", true, 12*time.Hour)
+			page, err := open(t, f.options()).List(t.Context(), storagedrivers.ListOptions{})
+			if err != nil || len(page.Objects) != 1 || page.Objects[0].Key != "folder/object" {
+				t.Errorf("listed %+v, error %v", page.Objects, err)
+			}
+			f.has(t, "folder/.lock-new", "folder/.up-new.part", "folder/.up-other", "folder/object")
+		})
+	}
+}

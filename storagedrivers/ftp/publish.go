@@ -1,0 +1,134 @@
+package ftp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+var errKeyTaken = fmt.Errorf("%w: another upload of this name takes too long", storagedrivers.ErrUnavailable)
+
+// publish gives the temporary file its name, or removes it. No other upload of this
+// process does so for the same name meanwhile, nor does one of another process that
+// locks, too.
+func (u *upload) publish(ctx context.Context) error {
+	wait, cancel := context.WithTimeoutCause(ctx, u.driver.opts.Timeout, errKeyTaken)
+	defer cancel()
+	unlock, err := u.driver.keys.lock(wait, u.dst)
+	if err != nil {
+		return u.cleanUp(ctx, ended(wait, err))
+	}
+	defer unlock()
+	if u.mode == storagedrivers.CreateOnly {
+		if err := u.lock(wait); err != nil {
+			return u.cleanUp(ctx, err)
+		}
+		defer u.unlock(ctx)
+	}
+	err = u.conn.run(ctx, u.rename)
+	if errors.Is(err, errTaken) {
+		if err = u.lock(wait); err == nil {
+			defer u.unlock(ctx)
+			err = u.conn.run(ctx, u.replace)
+		}
+	}
+	if err != nil {
+		return u.settle(ctx, err)
+	}
+	return nil
+}
+
+// settle is cleanUp for a rename that failed, which may have left the old object aside.
+func (u *upload) settle(ctx context.Context, failure error) error {
+	failure = u.cleanUp(ctx, failure)
+	if u.aside == "" {
+		return failure
+	}
+	err := u.driver.cleanUp(ctx, u.conn, func() error {
+		if failure == nil {
+			return u.conn.remove(u.aside)
+		}
+		return u.conn.move(u.aside, u.dst)
+	})
+	if err != nil && !refused(err) { // refused: there is none
+		u.driver.log.WarnContext(ctx, "an object may have stayed aside", "file", u.aside, "error", err)
+	}
+	return failure
+}
+
+func (u *upload) rename() error {
+	if u.mode == storagedrivers.CreateOnly {
+		if err := u.isFree(); err != nil {
+			return err
+		}
+		if u.lease.over(u.driver.now()) {
+			return errLeaseOver
+		}
+	}
+	u.renamed = true
+	err := u.conn.move(u.temp, u.dst)
+	if refused(err) {
+		return u.renameRefused(err)
+	}
+	return err
+}
+
+var errTaken = errors.New("the server does not rename over an object")
+
+// renameRefused finds out why.
+func (u *upload) renameRefused(refusal error) error {
+	_, err := u.conn.look(u.dst)
+	switch {
+	case err == nil && u.mode == storagedrivers.CreateOnly:
+		return fs.ErrExist
+	case err == nil:
+		return errTaken
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if entered := u.conn.enter(u.dst); entered == nil {
+		return fmt.Errorf("%w: a folder stands there: %w", storagedrivers.ErrInvalidKey, refusal)
+	}
+	if u.mode == storagedrivers.Overwrite && u.driver.Features().Replace != storagedrivers.Atomic {
+		return errTaken // or it was: somebody else may have put it aside just now
+	}
+	return because(refusal, storagedrivers.ErrInvalidKey)
+}
+
+// replaceAttempts bounds how often somebody who does not lock may be faster.
+const replaceAttempts = 5
+
+// replace puts the old object aside, where the server does not rename over it. For a
+// moment there is none.
+func (u *upload) replace() error {
+	var err error
+	reason := storagedrivers.ErrInvalidKey
+	u.aside = tempName(u.folder)
+	for range replaceAttempts {
+		if err = u.conn.move(u.dst, u.aside); err != nil && !refused(err) {
+			return err
+		}
+		if err = u.conn.move(u.temp, u.dst); !refused(err) {
+			break
+		}
+		if _, looked := u.conn.look(u.dst); looked == nil {
+			reason = fs.ErrPermission
+			if removed := u.conn.remove(u.aside); removed != nil && !refused(removed) {
+				return removed // what was put aside is older than what is there now
+			}
+		}
+	}
+	if refused(err) {
+		return because(err, reason)
+	}
+	if err != nil {
+		return err
+	}
+	if err = u.conn.remove(u.aside); refused(err) {
+		return nil // there was none any more
+	}
+	return err
+}

@@ -1,0 +1,146 @@
+package ftp
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/source"
+)
+
+// What temporary files are called: no valid key is.
+const (
+	tempPrefix = ".up-"
+	tempSuffix = ".part"
+)
+
+func tempName(folder string) string {
+	return path.Join(folder, tempPrefix+strings.ToLower(rand.Text())+tempSuffix)
+}
+
+// upload is an object on its way.
+type upload struct {
+	driver  *Driver
+	conn    *conn
+	mode    storagedrivers.Mode
+	dst     string
+	folder  string
+	temp    string
+	info    storagedrivers.Info
+	sent    bool   // there may be a temporary file
+	renamed bool   // the rename was asked for
+	aside   string // where the old object waits, if the server would not replace it
+	lease   lease
+}
+
+// Put stores all of r under key.
+func (d *Driver) Put(
+	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
+) (storagedrivers.Info, error) {
+	c, err := d.get(ctx)
+	if err != nil {
+		return storagedrivers.Info{}, err
+	}
+	defer d.release(c)
+	dst := c.path(key)
+	folder := path.Dir(dst)
+	u := &upload{driver: d, conn: c, mode: opts.Mode, dst: dst, folder: folder, temp: tempName(folder)}
+	src := source.New(ctx, r)
+	err = c.run(ctx, func() error { return u.store(key, src) })
+	if failed := src.Err(); failed != nil {
+		err = failed // whatever the network says to that
+	}
+	if err == nil {
+		err = u.publish(ctx)
+	} else {
+		err = u.cleanUp(ctx, err)
+	}
+	if err != nil {
+		return storagedrivers.Info{}, ended(ctx, err)
+	}
+	return u.info, nil
+}
+
+// store sends the temporary file.
+func (u *upload) store(key string, src *source.Reader) error {
+	if u.mode == storagedrivers.CreateOnly {
+		if err := u.isFree(); err != nil { // it spares the transfer
+			return err
+		}
+	}
+	if err := u.driver.folders.ensure(u.conn, u.folder); err != nil {
+		return err
+	}
+	u.sent = true
+	err := u.conn.store(u.temp, src)
+	if refused(err) && src.Size() == 0 {
+		u.driver.folders.forget() // somebody may have removed it
+		if err := u.driver.folders.ensure(u.conn, u.folder); err != nil {
+			return err
+		}
+		err = u.conn.store(u.temp, src)
+	}
+	if refused(err) {
+		return because(err, fs.ErrPermission)
+	}
+	if err != nil {
+		return err
+	}
+	e, err := u.conn.look(u.temp)
+	if err != nil {
+		return fmt.Errorf("looking for what was sent: %w", err)
+	}
+	if e.size != src.Size() {
+		return fmt.Errorf("%w: %w: %d of %d bytes", storagedrivers.ErrUnavailable,
+			storagedrivers.ErrSizeMismatch, e.size, src.Size())
+	}
+	u.info = describe(key, e)
+	return nil
+}
+
+// isFree tells by fs.ErrExist that there is an object.
+func (u *upload) isFree() error {
+	_, err := u.conn.look(u.dst)
+	switch {
+	case err == nil:
+		return fs.ErrExist
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	return err
+}
+
+// cleanUp removes the temporary file after a failure. Where the reply to the rename was
+// lost, that decides: a file that can be removed was not renamed and never will be, and
+// one that is gone was renamed, which is no failure.
+func (u *upload) cleanUp(ctx context.Context, failure error) error {
+	if !u.sent {
+		return failure
+	}
+	published := false
+	err := u.driver.cleanUp(ctx, u.conn, func() error {
+		err := u.conn.remove(u.temp)
+		if !refused(err) {
+			return err
+		}
+		if u.renamed {
+			e, err := u.conn.look(u.dst)
+			published = err == nil && e.size == u.info.Size
+		}
+		return nil
+	})
+	u.sent = false
+	if err != nil {
+		u.driver.log.WarnContext(ctx, "a temporary file may have stayed behind", "file", u.temp, "error", err)
+	}
+	if published {
+		return nil
+	}
+	return failure
+}
