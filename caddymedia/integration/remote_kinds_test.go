@@ -57,7 +57,7 @@ func startS3(t testing.TB) remotePlace {
 
 func startAzblob(t testing.TB) remotePlace {
 	t.Helper()
-	server := servers.StartAzurite(t)
+	server := servers.Azurite(t)
 	credential, err := container.NewSharedKeyCredential(servers.AzuriteAccount, servers.AzuriteKey)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func startGCS(t testing.TB) remotePlace {
 
 func startSFTP(t testing.TB) remotePlace {
 	t.Helper()
-	server := servers.StartOpenSSH(t)
+	server := servers.OpenSSH(t)
 	host, port, err := net.SplitHostPort(server.Address)
 	if err != nil {
 		t.Fatal(err)

@@ -91,5 +91,5 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceAzurite(t *testing.T) {
-	drivertest.Run(t, (&account{endpoint: servers.StartAzurite(t).Endpoint}).harness())
+	drivertest.Run(t, (&account{endpoint: servers.Azurite(t).Endpoint}).harness())
 }

@@ -25,7 +25,7 @@ func TestService(t *testing.T) {
 // TestServiceAzurite is TestService, and what a service must do that checks signatures.
 func TestServiceAzurite(t *testing.T) {
 	t.Parallel()
-	a := &account{endpoint: servers.StartAzurite(t).Endpoint}
+	a := &account{endpoint: servers.Azurite(t).Endpoint}
 	testService(t, a)
 	for name, run := range map[string]func(*testing.T, *account){
 		"permission": testPermission, "shared access signature": testSharedAccessSignature,

@@ -1,6 +1,7 @@
 package ftp
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -69,7 +70,7 @@ type FTP struct {
 	Lock *bool `json:"lock,omitempty"`
 
 	// How long the server may keep silent. Default: `30s`.
-	MaxSilence caddy.Duration `json:"timeout,omitempty"`
+	SilenceTimeout caddy.Duration `json:"timeout,omitempty"`
 
 	opts Options // expanded
 	ca   string  // expanded
@@ -85,33 +86,28 @@ func (FTP) CaddyModule() caddy.ModuleInfo {
 
 // Provision expands and checks the options.
 func (f *FTP) Provision(caddy.Context) error {
+	var expand block.Expander
 	f.opts = Options{
-		TLS: f.TLS, Connections: f.Connections, Lock: f.Lock == nil || *f.Lock, Timeout: f.Timeout(),
+		Address:     expand.Text("address", f.Address),
+		User:        expand.Text("user", f.User),
+		Password:    expand.Text("password", f.Password),
+		Root:        expand.Text("root", f.Root),
+		TLS:         cmp.Or(f.TLS, TLSNone),
+		Connections: f.Connections,
+		Lock:        f.Lock == nil || *f.Lock,
+		Timeout:     f.Timeout(),
 	}
-	if f.opts.TLS == "" {
-		f.opts.TLS = TLSNone
+	f.ca = expand.Text("ca", f.CA)
+	serverName := expand.Text("server_name", f.ServerName)
+	if err := expand.Err(); err != nil {
+		return err
 	}
-	var serverName string
-	replacer := caddy.NewReplacer()
-	for _, option := range []struct {
-		name, raw string
-		into      *string
-	}{
-		{"address", f.Address, &f.opts.Address},
-		{"user", f.User, &f.opts.User},
-		{"password", f.Password, &f.opts.Password},
-		{"root", f.Root, &f.opts.Root},
-		{"ca", f.CA, &f.ca},
-		{"server_name", f.ServerName, &serverName},
+	for option, value := range map[string]string{
+		"address": f.opts.Address, "user": f.opts.User, "password": f.opts.Password, "root": f.opts.Root,
 	} {
-		value, err := replacer.ReplaceOrErr(option.raw, true, true)
-		if err != nil {
-			return fmt.Errorf("%s: %w", option.name, err)
+		if strings.ContainsAny(value, "\r\n\x00") { // each is a line of the protocol, or part of one
+			return fmt.Errorf("%s has a line break", option)
 		}
-		if strings.ContainsAny(value, "\r\n\x00") {
-			return fmt.Errorf("%s has a line break", option.name)
-		}
-		*option.into = value
 	}
 	return f.check(serverName)
 }
@@ -127,8 +123,8 @@ func (f *FTP) check(serverName string) error {
 		return fmt.Errorf("tls is none, explicit or implicit, not %q", f.opts.TLS)
 	case f.Connections < 0:
 		return fmt.Errorf("connections is a number above zero, not %d", f.Connections)
-	case f.MaxSilence < 0:
-		return fmt.Errorf("timeout is a duration above zero, not %s", time.Duration(f.MaxSilence))
+	case f.SilenceTimeout < 0:
+		return fmt.Errorf("timeout is a duration above zero, not %s", time.Duration(f.SilenceTimeout))
 	case f.opts.TLS == TLSNone && (f.ca != "" || serverName != "" || f.InsecureSkipVerify):
 		return errors.New("ca, server_name and insecure_skip_verify need tls explicit or implicit")
 	case f.InsecureSkipVerify && f.ca != "":
@@ -201,7 +197,7 @@ func (f *FTP) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) {
 }
 
 // Timeout is how long the server may keep silent.
-func (f *FTP) Timeout() time.Duration { return time.Duration(f.MaxSilence) }
+func (f *FTP) Timeout() time.Duration { return time.Duration(f.SilenceTimeout) }
 
 // UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:
 //
@@ -219,8 +215,7 @@ func (f *FTP) Timeout() time.Duration { return time.Duration(f.MaxSilence) }
 //		timeout     <duration>
 //	}
 func (f *FTP) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // the driver's name
-	options := block.Options{
+	return block.ParseModule(d, "an ftp storage", "address", &f.Address, block.Options{
 		"user":                 block.Text(&f.User),
 		"password":             block.Text(&f.Password),
 		"root":                 block.Text(&f.Root),
@@ -230,17 +225,8 @@ func (f *FTP) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"insecure_skip_verify": block.Switch(&f.InsecureSkipVerify),
 		"connections":          block.Count(&f.Connections),
 		"lock":                 block.OnOff(&f.Lock),
-		"timeout":              block.Duration(&f.MaxSilence),
-	}
-	if d.NextArg() {
-		f.Address = d.Val()
-	} else {
-		options["address"] = block.Text(&f.Address)
-	}
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	return block.Parse(d, "an ftp storage", options)
+		"timeout":              block.Duration(&f.SilenceTimeout),
+	})
 }
 
 // Interface guards

@@ -91,7 +91,7 @@ func TestProvision(t *testing.T) {
 			t.Errorf("the raw password became %q", f.Password)
 		}
 	}
-	f := &FTP{Address: "host", User: "u", TLS: TLSImplicit, MaxSilence: caddy.Duration(time.Second)}
+	f := &FTP{Address: "host", User: "u", TLS: TLSImplicit, SilenceTimeout: caddy.Duration(time.Second)}
 	if err := f.Provision(caddy.Context{}); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestWrongOptions(t *testing.T) {
 		"user has a line break":               {Address: "a", User: "u\r\nDELE x"},
 		"tls is none, explicit or implicit":   {Address: "a", User: "u", TLS: "some"},
 		"connections is a number above zero":  {Address: "a", User: "u", Connections: -1},
-		"timeout is a duration above zero":    {Address: "a", User: "u", MaxSilence: -1},
+		"timeout is a duration above zero":    {Address: "a", User: "u", SilenceTimeout: -1},
 		"need tls explicit or implicit":       {Address: "a", User: "u", ServerName: "b"},
 		"contradict each other":               {Address: "a", User: "u", TLS: TLSExplicit, CA: "x", InsecureSkipVerify: true},
 		"address: ":                           {Address: "a:b:c", User: "u"},
@@ -143,7 +143,7 @@ func TestPoolKey(t *testing.T) {
 		{TLS: TLSExplicit, InsecureSkipVerify: true},
 		{Connections: 3},
 		{Lock: &off},
-		{MaxSilence: caddy.Duration(time.Second)},
+		{SilenceTimeout: caddy.Duration(time.Second)},
 	} {
 		if f.Address == "" {
 			f.Address = "host"

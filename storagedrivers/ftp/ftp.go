@@ -60,7 +60,7 @@ type Driver struct {
 	now      func() time.Time
 	pool     *connpool.Pool[*conn]
 	folders  folders
-	keys     keyLocks
+	keys     storagedrivers.NameLocks
 	features atomic.Pointer[storagedrivers.Features] // nil until they are found out
 }
 

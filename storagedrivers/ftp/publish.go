@@ -17,7 +17,7 @@ var errKeyTaken = fmt.Errorf("%w: another upload of this name takes too long", s
 func (u *upload) publish(ctx context.Context) error {
 	wait, cancel := context.WithTimeoutCause(ctx, u.driver.opts.Timeout, errKeyTaken)
 	defer cancel()
-	unlock, err := u.driver.keys.lock(wait, u.dst)
+	unlock, err := u.driver.keys.Lock(wait, u.dst)
 	if err != nil {
 		return u.cleanUp(ctx, ended(wait, err))
 	}

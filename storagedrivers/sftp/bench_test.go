@@ -31,7 +31,7 @@ func BenchmarkUpload(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { os.RemoveAll(dir) })
-	server := servers.StartOpenSSH(b)
+	server := servers.OpenSSH(b)
 	h := hostOf(b, server)
 	h.config.Root = dir
 	source := benchFile(b, filepath.Join(dir, "source"))
@@ -119,7 +119,7 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-func rcloneCopy(b *testing.B, rclone string, s *servers.SSHServer, source, target string, flags []string) time.Duration {
+func rcloneCopy(b *testing.B, rclone string, s *servers.SSH, source, target string, flags []string) time.Duration {
 	b.Helper()
 	host, port, _ := strings.Cut(s.Address, ":")
 	args := append([]string{

@@ -108,7 +108,7 @@ func TestReadOnly(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can take the folder away from the server")
 	}
-	server := servers.StartProFTPDOverSSH(t)
+	server := servers.ProFTPDOverSSH(t)
 	if err := errors.Join(
 		os.Chown(server.Folder, 0, 0), os.WriteFile(filepath.Join(server.Folder, "object"), []byte("content"), 0o644),
 	); err != nil {
@@ -132,7 +132,7 @@ func TestReadOnly(t *testing.T) {
 // The driver does with OpenSSH what the suite does not ask for.
 func TestOpenSSH(t *testing.T) {
 	t.Parallel()
-	server := servers.StartOpenSSH(t)
+	server := servers.OpenSSH(t)
 	h := hostOf(t, server)
 	d := h.driver(t, "objects")
 	t.Cleanup(func() { is(t, d.Close(), nil) })

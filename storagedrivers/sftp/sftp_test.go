@@ -29,7 +29,7 @@ type host struct {
 }
 
 // hostOf gives a server of another process.
-func hostOf(t testing.TB, s *servers.SSHServer) *host {
+func hostOf(t testing.TB, s *servers.SSH) *host {
 	t.Helper()
 	config := Config{
 		Address: s.Address, User: s.User, Password: s.Password, PrivateKey: s.KeyFile, HostKeys: []string{s.HostKey},
@@ -118,7 +118,7 @@ func TestConformanceOpenSSH(t *testing.T) {
 		"locked":    {create: locked, replace: false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := hostOf(t, servers.StartOpenSSH(t))
+			h := hostOf(t, servers.OpenSSH(t))
 			h.force = force
 			harness := h.harness()
 			harness.NoMemoryTest = force != nil // once is enough
@@ -128,7 +128,7 @@ func TestConformanceOpenSSH(t *testing.T) {
 }
 
 func TestConformanceProFTPD(t *testing.T) {
-	h := hostOf(t, servers.StartProFTPDOverSSH(t))
+	h := hostOf(t, servers.ProFTPDOverSSH(t))
 	drivertest.Run(t, h.harness())
 }
 

@@ -15,8 +15,8 @@ import (
 // A full disk is told from other failures, and is as before after the attempt.
 func TestNoSpace(t *testing.T) {
 	t.Parallel()
-	for name, start := range map[string]func(testing.TB) *servers.SSHServer{
-		"OpenSSH": servers.StartOpenSSH, "ProFTPD": servers.StartProFTPDOverSSH,
+	for name, start := range map[string]func(testing.TB) *servers.SSH{
+		"OpenSSH": servers.OpenSSH, "ProFTPD": servers.ProFTPDOverSSH,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

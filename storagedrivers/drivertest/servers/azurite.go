@@ -13,16 +13,16 @@ const (
 	AzuriteKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 
-// Azurite is the emulator of Azure Blob Storage.
-type Azurite struct {
+// Azure is a blob service with one account.
+type Azure struct {
 	*Process
 	// Endpoint is the address of the one account's blob service.
 	Endpoint string
 }
 
-// StartAzurite starts an emulator that keeps everything in its memory and has no container
+// Azurite starts an emulator that keeps everything in its memory and has no container
 // yet.
-func StartAzurite(t testing.TB) *Azurite {
+func Azurite(t testing.TB) *Azure {
 	t.Helper()
 	program := Program(t, "azurite-blob")
 	address := FreeAddress(t)
@@ -38,5 +38,5 @@ func StartAzurite(t testing.TB) *Azurite {
 		cmd.Dir = folder
 		return cmd
 	})
-	return &Azurite{Process: process, Endpoint: "http://" + address + "/" + AzuriteAccount}
+	return &Azure{Process: process, Endpoint: "http://" + address + "/" + AzuriteAccount}
 }

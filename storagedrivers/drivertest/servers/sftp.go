@@ -16,8 +16,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// SSHServer is a server that speaks SFTP, with one user.
-type SSHServer struct {
+// SSH is a server that speaks SFTP, with one user.
+type SSH struct {
 	*Process
 
 	User string
@@ -33,13 +33,13 @@ type SSHServer struct {
 	Root   string
 }
 
-// StartOpenSSH starts sshd for the user who runs the test, who logs in with a key and sees
+// OpenSSH starts sshd for the user who runs the test, who logs in with a key and sees
 // the whole machine.
-func StartOpenSSH(t testing.TB) *SSHServer {
+func OpenSSH(t testing.TB) *SSH {
 	t.Helper()
 	program := Program(t, "sshd")
 	dir := Folder(t)
-	s := &SSHServer{Folder: filepath.Join(dir, "objects"), KeyFile: filepath.Join(dir, "user")}
+	s := &SSH{Folder: filepath.Join(dir, "objects"), KeyFile: filepath.Join(dir, "user")}
 	s.Root = s.Folder
 	if err := os.Mkdir(s.Folder, 0o755); err != nil {
 		t.Fatal(err)
@@ -83,13 +83,13 @@ Subsystem sftp internal-sftp
 	return s
 }
 
-// StartProFTPDOverSSH starts proftpd with mod_sftp, for a user with a password who sees but the
+// ProFTPDOverSSH starts proftpd with mod_sftp, for a user with a password who sees but the
 // objects' folder.
-func StartProFTPDOverSSH(t testing.TB) *SSHServer {
+func ProFTPDOverSSH(t testing.TB) *SSH {
 	t.Helper()
 	program, passwd := Program(t, "proftpd"), Program(t, "ftpasswd")
 	dir := Folder(t)
-	s := &SSHServer{User: "somebody", Password: "a secret", Folder: filepath.Join(dir, "objects"), Root: "."}
+	s := &SSH{User: "somebody", Password: "a secret", Folder: filepath.Join(dir, "objects"), Root: "."}
 	if err := os.Mkdir(s.Folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ SFTPAuthMethods password
 }
 
 // makeHostKeys makes the server's keys in dir.
-func (s *SSHServer) makeHostKeys(t testing.TB, dir string) {
+func (s *SSH) makeHostKeys(t testing.TB, dir string) {
 	t.Helper()
 	_, first, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
