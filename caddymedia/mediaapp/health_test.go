@@ -1,0 +1,93 @@
+package mediaapp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// TestHealth: what changes goes to the log, and since when it is so is kept.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	var broken error
+	driver := memory.New()
+	driver.Fail = func(string, string) error { return broken }
+	storage := storagedrivers.New("far", driver, storagedrivers.Options{})
+	var log bytes.Buffer
+	now := time.Unix(1000, 0)
+	app := &App{
+		log: slog.New(slog.NewTextHandler(&log, nil)), metrics: newMetrics(prometheus.NewPedanticRegistry()),
+		health: newHealth(), storages: map[string]*storagedrivers.Storage{"far": storage},
+	}
+	app.health.now = func() time.Time {
+		now = now.Add(time.Second)
+		return now
+	}
+	if got := app.Health()["far"]; got != (Health{}) {
+		t.Errorf("before the first check: %+v", got)
+	}
+	down := errors.New("down")
+	var since time.Time
+	for i, tt := range []struct {
+		err     error
+		changes bool
+		logged  string
+	}{
+		{nil, true, ""},
+		{nil, false, ""},
+		{down, true, msgUnusable},
+		{down, false, ""},
+		{nil, true, msgUsableAgain},
+		{down, true, msgUnusable},
+	} {
+		broken = tt.err
+		log.Reset()
+		if ok := app.examine(t.Context(), "far", storage); ok != (tt.err == nil) {
+			t.Errorf("check %d: usable %t", i, ok)
+		}
+		got := app.Health()["far"]
+		if !errors.Is(got.Err, tt.err) || got.Took <= 0 || got.Features != storage.Features() {
+			t.Errorf("check %d: %+v, want error %v", i, got, tt.err)
+		}
+		if changed := !got.Since.Equal(since); changed != tt.changes {
+			t.Errorf("check %d: since %v, before %v, want a change %t", i, got.Since, since, tt.changes)
+		}
+		since = got.Since
+		if text := log.String(); strings.Count(text, "\n") > 1 || (tt.logged == "") != (text == "") || !strings.Contains(text, tt.logged) {
+			t.Errorf("check %d logs %q, want %q", i, text, tt.logged)
+		}
+		up := testutil.ToFloat64(app.metrics.usable.WithLabelValues("far"))
+		if (up == 1) != (tt.err == nil) {
+			t.Errorf("check %d: the metric is %v", i, up)
+		}
+	}
+}
+
+// TestHealthOfTheEnd: a configuration that is gone is not heard of any more.
+func TestHealthOfTheEnd(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	app := &App{log: slog.New(slog.NewTextHandler(&log, nil)), metrics: newMetrics(prometheus.NewPedanticRegistry()), health: newHealth()}
+	storage := storagedrivers.New("far", memory.New(), storagedrivers.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	app.examine(ctx, "far", storage)
+	if err := storage.Close(); err != nil {
+		t.Fatal(err)
+	}
+	app.examine(t.Context(), "far", storage)
+	app.watch(ctx, "far", storage) // ends at once
+	if log.Len() > 0 || len(app.health.states) > 0 {
+		t.Errorf("logged %q, kept %v", log.String(), app.health.states)
+	}
+}
