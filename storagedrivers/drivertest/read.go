@@ -119,13 +119,14 @@ func testETag(t *testing.T, p *place) {
 	seen := map[string]bool{}
 	for seed := range uint64(5) {
 		info := p.put(t, "object", content{seed, 1000}, overwrite)
-		if info.ETag == "" {
-			t.Skip("the place has no etags")
+		none := info.ETag == "" // then it has none of any generation
+		if seed > 0 && none != seen[""] {
+			t.Errorf("etag %q after those of %v", info.ETag, seen)
 		}
-		if len(info.ETag) < 3 || !strings.HasPrefix(info.ETag, `"`) || !strings.HasSuffix(info.ETag, `"`) {
+		if !none && (len(info.ETag) < 3 || !strings.HasPrefix(info.ETag, `"`) || !strings.HasSuffix(info.ETag, `"`)) {
 			t.Errorf("etag %q is not a strong one in quotes", info.ETag)
 		}
-		if seen[info.ETag] {
+		if !none && seen[info.ETag] {
 			t.Errorf("etag %q was another generation's", info.ETag)
 		}
 		seen[info.ETag] = true
@@ -138,7 +139,7 @@ func testETag(t *testing.T, p *place) {
 
 func testSeekingReaders(t *testing.T, p *place) {
 	if !p.driver.Features().Seek {
-		t.Skip("the driver's readers do not seek")
+		return // nothing is promised
 	}
 	c := content{1, 300 * kib}
 	p.put(t, "object", c, create)
