@@ -41,6 +41,13 @@ func (c *circuit) enter(now time.Time) error {
 	return nil
 }
 
+// resting tells whether an operation would not be tried now.
+func (c *circuit) resting(now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failed >= tripAfter && now.Before(c.trial)
+}
+
 // leave takes note of how an operation ended. A caller who gave up says nothing about the
 // place.
 func (c *circuit) leave(ctx context.Context, now time.Time, err error) {

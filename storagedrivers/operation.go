@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"os"
 	"time"
 )
@@ -56,7 +57,7 @@ func (s *Storage) repeat(ctx context.Context, f func(context.Context) error) err
 	pause := s.pause
 	for i := 1; ; i++ {
 		err := timedOut(ctx, f(ctx))
-		if i == attempts || !errors.Is(err, ErrUnavailable) || errors.Is(err, os.ErrDeadlineExceeded) || ctx.Err() != nil {
+		if i == attempts || !errors.Is(err, ErrUnavailable) || silent(err) || ctx.Err() != nil {
 			return err
 		}
 		select {
@@ -66,6 +67,13 @@ func (s *Storage) repeat(ctx context.Context, f func(context.Context) error) err
 			pause *= 2
 		}
 	}
+}
+
+// silent tells that a driver has waited for an answer, or for a connection, as long as it
+// waits.
+func silent(err error) bool {
+	dial, ok := errors.AsType[*net.OpError](err)
+	return errors.Is(err, os.ErrDeadlineExceeded) || ok && dial.Op == "dial" && dial.Timeout()
 }
 
 // timedOut tells a time-out of our own, which is the place's fault, from the caller's

@@ -8,13 +8,23 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sync/atomic"
 )
 
-// spoolMemory is how much of an object waits in memory before it moves to a file.
-const spoolMemory = 1 << 20
+const (
+	// spoolMemory is how much of an object waits in memory before it moves to a file.
+	spoolMemory = 1 << 20
+	// allSpoolMemory is how much all objects together hold there. A request may bring
+	// hundreds of small ones.
+	allSpoolMemory = 64 << 20
+)
 
-// spool is the Staged of a driver that is no Stager: memory up to 1 MiB, a temporary
-// file without a name beyond it. Commit sends it with the driver's Put.
+// spooled is what spools hold in memory now.
+var spooled atomic.Int64
+
+// spool is the Staged of a driver that is no Stager: memory up to 1 MiB, as long as others
+// leave some, a temporary file without a name beyond it. Commit sends it with the driver's
+// Put.
 type spool struct {
 	driver  Driver
 	dir     string
@@ -22,14 +32,16 @@ type spool struct {
 	file    *os.File      // once memory is full
 	reading io.ReadSeeker // once the writing is over
 
-	info     Info // of what was committed
-	replaced bool // an object that stood there
+	looked   string // the key of which taken tells
+	taken    bool   // an object stood there before the first attempt
+	info     Info   // of what was committed
+	replaced bool   // an object that stood there
 }
 
 func newSpool(driver Driver, dir string) *spool { return &spool{driver: driver, dir: dir} }
 
 func (sp *spool) Write(p []byte) (int, error) {
-	if sp.file == nil && sp.memory.Len()+len(p) <= spoolMemory {
+	if sp.file == nil && sp.memory.Len()+len(p) <= spoolMemory && hold(len(p)) {
 		return sp.memory.Write(p)
 	}
 	if sp.file == nil {
@@ -41,6 +53,21 @@ func (sp *spool) Write(p []byte) (int, error) {
 	return n, mapSpoolError(err)
 }
 
+// hold takes n bytes of the memory for all spools, if there are so many left.
+func hold(n int) bool {
+	if spooled.Add(int64(n)) <= allSpoolMemory {
+		return true
+	}
+	spooled.Add(-int64(n))
+	return false
+}
+
+// forget gives back the memory.
+func (sp *spool) forget() {
+	spooled.Add(-int64(sp.memory.Len()))
+	sp.memory = bytes.Buffer{}
+}
+
 // spill moves what is in memory to a file that is gone with its last handle.
 func (sp *spool) spill() error {
 	file, err := os.CreateTemp(sp.dir, "media-spool-*")
@@ -50,10 +77,10 @@ func (sp *spool) spill() error {
 	if err := os.Remove(file.Name()); err != nil {
 		return errors.Join(fmt.Errorf("unlinking the spool file: %w", err), file.Close())
 	}
-	if _, err := sp.memory.WriteTo(file); err != nil {
+	if _, err := file.Write(sp.memory.Bytes()); err != nil {
 		return errors.Join(mapSpoolError(err), file.Close())
 	}
-	sp.memory = bytes.Buffer{}
+	sp.forget()
 	sp.file = file
 	return nil
 }
@@ -86,13 +113,8 @@ func (sp *spool) Commit(ctx context.Context, key string, opts PutOptions) (Info,
 	if _, err := r.Seek(0, io.SeekStart); err != nil {
 		return Info{}, err
 	}
-	replaced := false
 	if opts.Mode == Overwrite {
-		// Only for Revert, which must not delete what it cannot put back.
-		switch _, err := sp.driver.Stat(ctx, key); {
-		case err == nil:
-			replaced = true
-		case !errors.Is(err, fs.ErrNotExist):
+		if err := sp.look(ctx, key); err != nil {
 			return Info{}, err
 		}
 	}
@@ -100,8 +122,23 @@ func (sp *spool) Commit(ctx context.Context, key string, opts PutOptions) (Info,
 	if err != nil {
 		return Info{}, err
 	}
-	sp.info, sp.replaced = info, replaced
+	sp.info, sp.replaced = info, opts.Mode == Overwrite && sp.taken
 	return info, nil
+}
+
+// look finds out whether an object stands under key, only for Revert, which must not delete
+// what it cannot put back. It looks once: an attempt whose answer was lost may have stored
+// the object of this spool.
+func (sp *spool) look(ctx context.Context, key string) error {
+	if sp.looked == key {
+		return nil
+	}
+	_, err := sp.driver.Stat(ctx, key)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	sp.looked, sp.taken = key, err == nil
+	return nil
 }
 
 // Revert looks first: places have no "delete it if it is still mine". What somebody puts
@@ -121,7 +158,7 @@ func (sp *spool) Revert(ctx context.Context) error {
 }
 
 func (sp *spool) Close() error {
-	sp.memory = bytes.Buffer{}
+	sp.forget()
 	if sp.file == nil {
 		return nil
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -180,5 +181,68 @@ func TestStageFails(t *testing.T) {
 	is(t, s.Close(), nil)
 	if closes != 1 {
 		t.Errorf("closed %d times after a failed stage, want once", closes)
+	}
+}
+
+// TestSpoolRevertAfterLostAnswers: what an attempt has stored whose answer was lost is not
+// taken for what stood there before, and a lost answer does not keep it in place.
+func TestSpoolRevertAfterLostAnswers(t *testing.T) {
+	t.Parallel()
+	for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
+		synctest.Test(t, func(t *testing.T) {
+			d := &stub{Driver: memory.New()}
+			lost := map[string]bool{}
+			lose := func(op string, err error) error {
+				if lost[op] {
+					return err
+				}
+				lost[op] = true
+				return errors.Join(storagedrivers.ErrUnavailable, err)
+			}
+			d.put = func(
+				ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
+			) (storagedrivers.Info, error) {
+				info, err := d.Driver.Put(ctx, key, r, opts)
+				if opts.Mode == storagedrivers.Overwrite { // it would not know its own object
+					err = lose("put", err)
+				}
+				return info, err
+			}
+			d.remove = func(ctx context.Context, key string) error { return lose("delete", d.Driver.Delete(ctx, key)) }
+			s := open(t, d, storagedrivers.Options{})
+			staged := stage(t, s, "text")
+			_, err := staged.Commit(t.Context(), "key", opts)
+			is(t, err, nil)
+			is(t, staged.Revert(t.Context()), nil)
+			is(t, staged.Close(), nil)
+			_, err = s.Stat(t.Context(), "key")
+			is(t, err, fs.ErrNotExist)
+		})
+	}
+}
+
+// TestSpoolsTogether: many small objects at once move to files before they fill the memory,
+// which is free again after them.
+func TestSpoolsTogether(t *testing.T) { // not parallel: all spools share this memory
+	const limit = 64
+	text := strings.Repeat("x", mib)
+	s := open(t, memory.New(), storagedrivers.Options{SpoolDir: t.TempDir()})
+	full := open(t, memory.New(), storagedrivers.Options{SpoolDir: filepath.Join(t.TempDir(), "missing")})
+	for range 2 {
+		spools := make([]storagedrivers.Staged, limit)
+		large := stage(t, s, text, "in a file")
+		for i := range spools {
+			spools[i] = stage(t, full, text)
+		}
+		one := stage(t, full)
+		_, err := io.WriteString(one, "x")
+		is(t, err, fs.ErrNotExist)
+		small := stage(t, s, "small")
+		_, err = small.Commit(t.Context(), "small", overwrite)
+		is(t, err, nil)
+		has(t, s, "small", "small")
+		for _, staged := range append(spools, large, one, small) {
+			is(t, staged.Close(), nil)
+		}
 	}
 }

@@ -46,15 +46,18 @@ func (st *staged) Commit(ctx context.Context, key string, opts PutOptions) (Info
 	if err == nil {
 		st.key = key
 		if info.Size != st.size {
-			err = errors.Join(ErrSizeMismatch, st.inner.Revert(ctx))
+			err = errors.Join(ErrSizeMismatch, s.repeat(ctx, st.inner.Revert))
 		}
 	}
 	return info, s.ended(op, key, start, err)
 }
 
+// Revert is tried also when the storage otherwise leaves the place alone for a while: what
+// is not taken back stays.
 func (st *staged) Revert(ctx context.Context) error {
-	start := st.storage.now()
-	return st.storage.ended("revert", st.key, start, st.inner.Revert(ctx))
+	s := st.storage
+	start := s.now()
+	return s.ended("revert", st.key, start, s.repeat(ctx, st.inner.Revert))
 }
 
 func (st *staged) Close() error {

@@ -20,8 +20,8 @@ type Options struct {
 	// Observe is told of every operation that ended: its name as in [OpError], how long
 	// it took and how it ended.
 	Observe func(op string, took time.Duration, err error)
-	// SpoolDir is where objects beyond 1 MiB wait for a driver that is no [Stager].
-	// Empty: the system's folder for temporary files.
+	// SpoolDir is where objects beyond 1 MiB wait for a driver that is no [Stager], and
+	// smaller ones where many wait. Empty: the system's folder for temporary files.
 	SpoolDir string
 }
 
@@ -69,11 +69,15 @@ func (s *Storage) Features() Features { return s.driver.Features() }
 // Close lets no operation begin any more; the driver is closed when the last one ends.
 func (s *Storage) Close() error { return s.users.Close() }
 
-// Stage begins an object that has no name yet. The caller must Close it.
+// Stage begins an object that has no name yet. The caller must Close it. Nothing is begun
+// for a place that is left alone for a while: ErrUnavailable, before anything is received.
 func (s *Storage) Stage(ctx context.Context) (Staged, error) {
 	const op = "stage"
 	if !s.users.Acquire() {
 		return nil, s.wrap(op, "", ErrClosed)
+	}
+	if s.circuit.resting(s.now()) {
+		return nil, errors.Join(s.ended(op, "", s.now(), errResting), s.users.Release())
 	}
 	stager, ok := s.driver.(Stager)
 	if !ok {

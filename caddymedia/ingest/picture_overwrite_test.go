@@ -94,7 +94,7 @@ func TestVariantComesBack(t *testing.T) {
 }
 
 // TestVariantOvertaken replaces a picture, as another process would, while the variant of
-// another one for the same name is about to be stored.
+// another one for the same name is about to be stored. That picture is fetched once.
 func TestVariantOvertaken(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"memory", "local"} {
@@ -103,7 +103,11 @@ func TestVariantOvertaken(t *testing.T) {
 				t.Parallel()
 				var elsewhere *Gate
 				var overtaken atomic.Bool
+				var fetched atomic.Int32
 				here, there := shared(t, name, func(op, key string) error {
+					if op == "open" {
+						fetched.Add(1)
+					}
 					if op != "put" && op != "commit" || !strings.HasSuffix(key, variant.Suffix) || overtaken.Swap(true) {
 						return nil
 					}
@@ -117,6 +121,9 @@ func TestVariantOvertaken(t *testing.T) {
 				elsewhere = newGate(other)
 				if _, failures := uploadPictures(t, newGate(one), file("a.png", picture(red))); failures != nil {
 					t.Fatal(failures)
+				}
+				if n := fetched.Load(); n > 1 {
+					t.Errorf("the picture was fetched %d times", n)
 				}
 				want := map[string]string{"a.png": picture(winner)}
 				if winner != unloved {

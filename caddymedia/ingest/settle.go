@@ -112,20 +112,38 @@ func remove(ctx context.Context, s *storagedrivers.Storage, key string) error {
 
 // remake makes the variant of a picture as it is stored now.
 func (g *Gate) remake(ctx context.Context, alias *Alias, filename string) (storagedrivers.Info, error) {
-	object, err := alias.Storage.OpenSeeker(ctx, alias.Key(filename))
+	picture, size, err := fetch(ctx, alias.Storage, alias.Key(filename))
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
-	defer object.Close()
-	info, err := imaging.CheckImage(object, object.Info.Size, naming.Extension(filename), alias.Imaging)
+	defer picture.Close()
+	info, err := imaging.CheckImage(picture, size, naming.Extension(filename), alias.Imaging)
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
-	file, err := g.Pictures.Make(ctx, object, info, *alias.WebP)
+	file, err := g.Pictures.Make(ctx, picture, info, *alias.WebP)
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
 	return alias.Storage.Put(ctx, alias.VariantKey(filename), bytes.NewReader(file), storagedrivers.PutOptions{
 		Mode: storagedrivers.Overwrite, CacheControl: alias.CacheControl,
 	})
+}
+
+// fetch stages what is stored under key, for who reads it more than once, or while others wait:
+// the storage may be far away. The caller must Close it.
+func fetch(ctx context.Context, s *storagedrivers.Storage, key string) (storagedrivers.Staged, int64, error) {
+	object, err := s.OpenSeeker(ctx, key)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer object.Close()
+	staged, err := s.Stage(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	if _, err := copyBuffered(staged, object, storageFailure); err != nil {
+		return nil, 0, errors.Join(err, staged.Close())
+	}
+	return staged, object.Info.Size, nil
 }

@@ -70,6 +70,9 @@ image_alias content {
 			if r.status != tt.status || r.header.Get("Location") != tt.location || r.header.Get("Cache-Control") != tt.cache {
 				t.Errorf("status %d to %q, Cache-Control %q", r.status, r.header.Get("Location"), r.header.Get("Cache-Control"))
 			}
+			if r.header.Get("X-Content-Type-Options") != "nosniff" {
+				t.Errorf("headers %v", r.header)
+			}
 			if tt.address == picture.FullPath && r.header.Get("Vary") != "Accept" {
 				t.Errorf("Vary %q", r.header.Get("Vary"))
 			}

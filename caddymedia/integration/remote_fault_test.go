@@ -133,7 +133,8 @@ func TestRemoteCut(t *testing.T) {
 	})
 }
 
-// TestRemoteDownloadCut: a reader gets the whole, or notices that it did not.
+// TestRemoteDownloadCut: a reader gets the whole, or notices that it did not. Where entity
+// tags tell that the rest is of the same object, it is the whole.
 func TestRemoteDownloadCut(t *testing.T) {
 	eachRemote(t, func(t *testing.T, p remotePlace) {
 		proxy, client, token := startThrough(t, p)
@@ -154,11 +155,12 @@ func TestRemoteDownloadCut(t *testing.T) {
 				cut = true
 			}
 			if err != nil {
-				if !bytes.Equal(got, content[:len(got)]) {
+				if !bytes.HasPrefix(content, got) {
 					t.Errorf("the first %d bytes are others", len(got))
 				}
-				if errors.Is(err, io.EOF) && len(got) < len(content) {
-					t.Errorf("%d of %d bytes look like all", len(got), len(content))
+				tagged := p.signs != neverSigns // who signs addresses also keeps entity tags
+				if (errors.Is(err, io.EOF) || tagged) && len(got) < len(content) {
+					t.Errorf("%d of %d bytes are all that comes", len(got), len(content))
 				}
 				t.Logf("%d of %d bytes, then %v", len(got), len(content), err)
 				break

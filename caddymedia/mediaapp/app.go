@@ -53,10 +53,11 @@ type App struct {
 	// either kind is given.
 	FileAliases map[string]*FileAlias `json:"file_aliases,omitempty"`
 
-	// The folder in which an upload of more than 1 MiB waits until it is complete, for
-	// storages on other hosts. It must exist, and should be on a disk, not in memory as
-	// `/tmp` is on some systems. Files in it have no name and are gone with the process.
-	// Default: the system's folder for temporary files.
+	// The folder in which an upload waits until it is complete, for storages on other
+	// hosts, if it has more than 1 MiB or 64 MiB of smaller ones wait in memory. It must
+	// exist, and should be on a disk, not in memory as `/tmp` is on some systems. Files in
+	// it have no name and are gone with the process. Default: the system's folder for
+	// temporary files.
 	SpoolFolder string `json:"spool_folder,omitempty"`
 
 	// How long to wait between two checks of a storage that can be used; one that cannot

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -37,6 +38,8 @@ type Handler struct {
 	app *mediaapp.App
 	log *zap.Logger
 	now func() time.Time
+
+	unsigned *sync.Map // aliases that should redirect and were found not to
 }
 
 // CaddyModule returns the Caddy module information.
@@ -50,6 +53,7 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 // Provision finds the app, and warns where the server drops the documented headers.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.log = ctx.Logger()
+	h.unsigned = new(sync.Map)
 	h.now = time.Now //nolint:forbidigo // the clock's one default
 	app, err := ctx.App("media")
 	if err != nil {

@@ -20,7 +20,9 @@ func (h *Handler) elsewhere(w http.ResponseWriter, r *http.Request, alias *inges
 	}
 	address, err := location(r, alias, info)
 	if errors.Is(err, errors.ErrUnsupported) {
-		h.log.Warn("serving what should be redirected", zap.String("alias", alias.Name), zap.Error(err))
+		if _, known := h.unsigned.LoadOrStore(alias.Name, true); !known {
+			h.log.Warn("serving what should be redirected", zap.String("alias", alias.Name), zap.Error(err))
+		}
 		return false, nil
 	}
 	if err != nil {
@@ -29,6 +31,7 @@ func (h *Handler) elsewhere(w http.ResponseWriter, r *http.Request, alias *inges
 	// Location holds a signature: it is for the one who asked.
 	w.Header().Set("Cache-Control", fmt.Sprintf("private, max-age=%d", int(alias.Redirect.Lifetime.Seconds()/2)))
 	w.Header().Set("Location", address)
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(http.StatusFound)
 	return true, nil
 }

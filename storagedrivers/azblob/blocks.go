@@ -43,16 +43,21 @@ func (u *upload) sendBlocks(ctx context.Context, r io.Reader) (storagedrivers.In
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
-	return u.commit(ctx, func(ctx context.Context) (*azcore.ETag, *time.Time, error) {
+	stored, err := u.commit(ctx, func(ctx context.Context) (*azcore.ETag, *time.Time, error) {
 		reply, err := u.blob.CommitBlockList(ctx, ids, &blockblob.CommitBlockListOptions{
 			Metadata: u.metadata(), HTTPHeaders: u.headers(), AccessConditions: u.conditions(),
 		})
 		return reply.ETag, reply.LastModified, err
 	})
+	if errors.Is(err, fs.ErrExist) {
+		return u.taken(ctx)
+	}
+	return stored, err
 }
 
 // taken gives the object under the key if it is this upload's, stored by an earlier attempt
-// whose answer was lost; otherwise fs.ErrExist.
+// whose answer was lost, or by a request that something on the way has repeated; otherwise
+// fs.ErrExist.
 func (u *upload) taken(ctx context.Context) (storagedrivers.Info, error) {
 	found, id, err := u.find(ctx)
 	if err == nil && id == u.id {
@@ -106,7 +111,7 @@ func (u *upload) stageAll(ctx context.Context, r io.Reader) ([]string, error) {
 // that others have left behind, and this is the one that Microsoft's library uses.
 func (u *upload) blockID(number int) string {
 	var name [64]byte
-	copy(name[:], fmt.Sprintf("%s-%08d", u.id, number))
+	copy(name[:], fmt.Sprintf("%08d-%s", number, u.id))
 	return base64.StdEncoding.EncodeToString(name[:])
 }
 

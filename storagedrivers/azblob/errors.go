@@ -28,10 +28,13 @@ func failed(ctx context.Context, err error) error {
 
 // mapError gives the contract's error for one of the SDK.
 func mapError(err error) error {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
+	if err == nil {
+		return nil
 	}
 	err = brief(err)
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
 	if sentinel := sentinelOf(err); sentinel != nil {
 		return fmt.Errorf("%w: %w", sentinel, err)
 	}

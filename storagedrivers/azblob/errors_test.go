@@ -86,6 +86,8 @@ func TestMapError(t *testing.T) {
 		{azidentity.NewCredentialUnavailableError("no credentials"), nil},
 		{context.Canceled, nil},
 		{context.DeadlineExceeded, nil},
+		{&url.Error{Op: "Get", URL: "https://a/c/k?sig=secret", Err: context.Canceled}, nil},
+		{&url.Error{Op: "Get", URL: "https://a/c/k?sig=secret", Err: context.DeadlineExceeded}, nil},
 	} {
 		got := mapError(tt.err)
 		for _, sentinel := range foreseen {

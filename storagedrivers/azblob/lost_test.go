@@ -12,6 +12,8 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -117,6 +119,48 @@ func TestLostReply(t *testing.T) {
 			if !errors.Is(err, fs.ErrExist) {
 				t.Errorf("a fresh put: error %v, want that it exists", err)
 			}
+		})
+	}
+}
+
+// TestLongID: whatever the name of an upload, its blocks have names of their own.
+func TestLongID(t *testing.T) {
+	t.Parallel()
+	d := (&account{endpoint: startFake(t)}).first(t).(*Driver)
+	defer d.Close()
+	data := random(9 << 20)
+	opts := storagedrivers.PutOptions{ID: strings.Repeat("A", 100)}
+	info, err := d.Put(t.Context(), "a/b.png", bytes.NewReader(data), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds(t, d, "a/b.png", data, info)
+}
+
+// TestRepeatedRequest: something on the way sends what creates an object twice, and the
+// answer is the second one.
+func TestRepeatedRequest(t *testing.T) {
+	t.Parallel()
+	a := &account{endpoint: startFake(t)}
+	for _, size := range []int{100, 9 << 20} {
+		t.Run(strconv.Itoa(size), func(t *testing.T) {
+			t.Parallel()
+			d, direct := through(t, a, func(w http.ResponseWriter, r *http.Request, service http.Handler) {
+				if commits(r) {
+					body, _ := io.ReadAll(r.Body)
+					first := r.Clone(r.Context())
+					first.Body = io.NopCloser(bytes.NewReader(body))
+					service.ServeHTTP(httptest.NewRecorder(), first)
+					r.Body = io.NopCloser(bytes.NewReader(body))
+				}
+				service.ServeHTTP(w, r)
+			})
+			data := random(size)
+			info, err := d.Put(t.Context(), "a/b.png", bytes.NewReader(data), create)
+			if err != nil {
+				t.Fatal(err)
+			}
+			holds(t, direct, "a/b.png", data, info)
 		})
 	}
 }

@@ -54,7 +54,8 @@ func sharedKey(key *azsdk.SharedKeyCredential) signer {
 }
 
 const (
-	// keyLifetime is how long a key lives that the service lends, at most.
+	// keyLifetime is how long a key lives that the service lends, at most. One that would end
+	// later by the service's own clock is refused.
 	keyLifetime = 7 * 24 * time.Hour
 	// clockSkew is how far the clock of this machine may be ahead of the service's.
 	clockSkew = 15 * time.Minute
@@ -87,10 +88,10 @@ func (s *delegation) valid(ctx context.Context, then time.Time) (*service.UserDe
 	if key != nil && !expires.Before(then) {
 		return key, nil
 	}
-	now := s.now().UTC()
-	expires = now.Add(keyLifetime)
+	start := s.now().UTC().Add(-clockSkew)
+	expires = start.Add(keyLifetime)
 	key, err := s.account.GetUserDelegationCredential(ctx, service.KeyInfo{
-		Start:  new(now.Add(-clockSkew).Format(sas.TimeFormat)),
+		Start:  new(start.Format(sas.TimeFormat)),
 		Expiry: new(expires.Format(sas.TimeFormat)),
 	}, nil)
 	if err != nil {

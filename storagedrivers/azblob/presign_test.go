@@ -3,6 +3,7 @@ package azblob
 import (
 	"bytes"
 	"context"
+	"encoding/xml"
 	"fmt"
 	"io"
 	"net/http"
@@ -134,6 +135,14 @@ func TestDelegation(t *testing.T) {
 			return
 		}
 		lent++
+		var info struct{ Start, Expiry time.Time }
+		if err := xml.NewDecoder(r.Body).Decode(&info); err != nil {
+			t.Error(err)
+		}
+		// The service refuses what ends later, by its own clock.
+		if info.Expiry.After(now.Add(-clockSkew+keyLifetime)) || info.Expiry.Sub(info.Start) > keyLifetime {
+			t.Errorf("asked for a key from %s to %s", info.Start, info.Expiry)
+		}
 		w.Header().Set("Content-Type", "application/xml")
 		fmt.Fprintf(w, `<UserDelegationKey><SignedOid>oid</SignedOid><SignedTid>tid</SignedTid>`+
 			`<SignedStart>%s</SignedStart><SignedExpiry>%s</SignedExpiry><SignedService>b</SignedService>`+
@@ -166,13 +175,13 @@ func TestDelegation(t *testing.T) {
 		}
 	}
 	sign(time.Hour)
-	sign(keyLifetime)
+	sign(keyLifetime - clockSkew)
 	if lent != 1 {
 		t.Errorf("%d keys were lent, want one", lent)
 	}
 	now = now.Add(time.Hour)
 	sign(time.Hour)
-	sign(keyLifetime)
+	sign(keyLifetime - clockSkew)
 	if lent != 2 {
 		t.Errorf("%d keys were lent, want two", lent)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 const (
@@ -121,10 +122,8 @@ func (u *upload) commit(
 func (u *upload) sent(
 	ctx context.Context, send func(context.Context) (*azcore.ETag, *time.Time, error),
 ) (*azcore.ETag, *time.Time, error) {
-	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	longer, cancel := network.Outlive(ctx, u.driver.grace)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(u.driver.grace, cancel) })
-	defer stop()
 	return send(longer)
 }
 

@@ -73,7 +73,7 @@ type FTP struct {
 	SilenceTimeout caddy.Duration `json:"timeout,omitempty"`
 
 	opts Options // expanded
-	ca   string  // expanded
+	ca   string  // what the file holds
 }
 
 // CaddyModule returns the Caddy module information.
@@ -97,7 +97,7 @@ func (f *FTP) Provision(caddy.Context) error {
 		Lock:        f.Lock == nil || *f.Lock,
 		Timeout:     f.Timeout(),
 	}
-	f.ca = expand.Text("ca", f.CA)
+	ca := expand.Text("ca", f.CA)
 	serverName := expand.Text("server_name", f.ServerName)
 	if err := expand.Err(); err != nil {
 		return err
@@ -109,11 +109,11 @@ func (f *FTP) Provision(caddy.Context) error {
 			return fmt.Errorf("%s has a line break", option)
 		}
 	}
-	return f.check(serverName)
+	return f.check(ca, serverName)
 }
 
 // check completes the expanded options.
-func (f *FTP) check(serverName string) error {
+func (f *FTP) check(ca, serverName string) error {
 	switch {
 	case f.opts.Address == "":
 		return errors.New("ftp storage without an address")
@@ -125,9 +125,9 @@ func (f *FTP) check(serverName string) error {
 		return fmt.Errorf("connections is a number above zero, not %d", f.Connections)
 	case f.SilenceTimeout < 0:
 		return fmt.Errorf("timeout is a duration above zero, not %s", time.Duration(f.SilenceTimeout))
-	case f.opts.TLS == TLSNone && (f.ca != "" || serverName != "" || f.InsecureSkipVerify):
+	case f.opts.TLS == TLSNone && (ca != "" || serverName != "" || f.InsecureSkipVerify):
 		return errors.New("ca, server_name and insecure_skip_verify need tls explicit or implicit")
-	case f.InsecureSkipVerify && f.ca != "":
+	case f.InsecureSkipVerify && ca != "":
 		return errors.New("ca and insecure_skip_verify contradict each other")
 	}
 	host, port, err := splitAddress(f.opts.Address)
@@ -148,11 +148,18 @@ func (f *FTP) check(serverName string) error {
 		ServerName: serverName, MinVersion: tls.VersionTLS12,
 		InsecureSkipVerify: f.InsecureSkipVerify, //nolint:gosec // the administrator says so
 	}
-	if f.ca == "" {
+	if ca == "" {
 		return nil
 	}
-	f.opts.TLSConfig.RootCAs, err = readRoots(f.ca)
-	return err
+	pem, err := os.ReadFile(ca)
+	if err != nil {
+		return fmt.Errorf("ca: %w", err)
+	}
+	f.ca, f.opts.TLSConfig.RootCAs = string(pem), x509.NewCertPool()
+	if !f.opts.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
+		return fmt.Errorf("ca: no certificate in %s", ca)
+	}
+	return nil
 }
 
 // splitAddress gives host and port, which may be missing.
@@ -168,19 +175,8 @@ func splitAddress(address string) (host, port string, err error) {
 	return host, port, err
 }
 
-func readRoots(path string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("ca: %w", err)
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("ca: no certificate in %s", path)
-	}
-	return roots, nil
-}
-
-// PoolKey is the server, the login and all settings.
+// PoolKey is the server, the login and all settings, with what the file of certificates holds:
+// a reload after it was renewed must count.
 func (f *FTP) PoolKey() string {
 	o := f.opts
 	serverName := ""

@@ -161,6 +161,27 @@ func TestPoolKey(t *testing.T) {
 	}
 }
 
+// Certificates that were renewed under the same path count after a reload.
+func TestPoolKeyOfRenewedCertificates(t *testing.T) {
+	t.Parallel()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	block := &pem.Block{Type: "CERTIFICATE", Bytes: secured.Certificates[0].Certificate[0]}
+	keys := make([]string, 0, 2)
+	for _, before := range []string{"", "renewed\n"} {
+		if err := os.WriteFile(ca, append([]byte(before), pem.EncodeToMemory(block)...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f := &FTP{Address: "host", User: "u", TLS: TLSExplicit, CA: ca}
+		if err := f.Provision(caddy.Context{}); err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, f.PoolKey())
+	}
+	if keys[0] == keys[1] {
+		t.Error("one key for two sets of certificates")
+	}
+}
+
 func TestModule(t *testing.T) {
 	t.Parallel()
 	server := (&fake{facts: true, tls: secured}).start(t)

@@ -10,7 +10,8 @@
 // where it exists. See lock.go.
 //
 // Hidden names are taken for this driver's: leftovers of it that are older than a day are
-// removed when they are met in a listing.
+// removed when they are met in a listing. What a server that does not rename over objects
+// had put aside (".old-*") is not: it may be the only one left of its name.
 package ftp
 
 import (

@@ -106,7 +106,7 @@ const replaceAttempts = 5
 func (u *upload) replace() error {
 	var err error
 	reason := storagedrivers.ErrInvalidKey
-	u.aside = tempName(u.folder)
+	u.aside = newName(u.folder, asidePrefix)
 	for range replaceAttempts {
 		if err = u.conn.move(u.dst, u.aside); err != nil && !refused(err) {
 			return err

@@ -14,14 +14,18 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
-// What temporary files are called: no valid key is.
+// What temporary files are called, and old objects that are put aside: no valid key is.
 const (
-	tempPrefix = ".up-"
-	tempSuffix = ".part"
+	tempPrefix  = ".up-"
+	tempSuffix  = ".part"
+	asidePrefix = ".old-"
 )
 
-func tempName(folder string) string {
-	return path.Join(folder, tempPrefix+strings.ToLower(rand.Text())+tempSuffix)
+func tempName(folder string) string { return newName(folder, tempPrefix) + tempSuffix }
+
+// newName gives a name that nobody else has.
+func newName(folder, prefix string) string {
+	return path.Join(folder, prefix+strings.ToLower(rand.Text()))
 }
 
 // upload is an object on its way.
@@ -128,6 +132,9 @@ func (u *upload) cleanUp(ctx context.Context, failure error) error {
 		err := u.conn.remove(u.temp)
 		if !refused(err) {
 			return err
+		}
+		if _, gone := u.conn.look(u.temp); !errors.Is(gone, fs.ErrNotExist) {
+			return err // it was not renamed, whatever stands under the name
 		}
 		if u.renamed {
 			e, err := u.conn.look(u.dst)

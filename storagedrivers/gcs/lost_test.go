@@ -1,8 +1,10 @@
 package gcs
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
@@ -19,7 +22,10 @@ import (
 
 // meddler stands before a server and does something to answers before they go out.
 type meddler struct {
-	// answer may change the answer to r, or panic with http.ErrAbortHandler to lose it.
+	// request may change r before it goes on. nil: nothing does.
+	request func(r *http.Request) *http.Request
+	// answer may change the answer to r, or panic with http.ErrAbortHandler to lose it. nil:
+	// nothing does.
 	answer func(r *http.Request, answer *httptest.ResponseRecorder)
 	calls  atomic.Int64
 }
@@ -36,10 +42,15 @@ func (m *meddler) before(t *testing.T, server servers.GCS) string {
 		r.Out.Host = r.In.Host // the address of an upload is the meddler's, too
 	}}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if m.request != nil {
+			r = m.request(r)
+		}
 		answer := httptest.NewRecorder()
 		proxy.ServeHTTP(answer, r)
 		m.calls.Add(1)
-		m.answer(r, answer)
+		if m.answer != nil {
+			m.answer(r, answer)
+		}
 		maps.Copy(w.Header(), answer.Header())
 		w.WriteHeader(answer.Code)
 		_, _ = answer.Body.WriteTo(w)
@@ -132,6 +143,44 @@ func TestCancelledTooLate(t *testing.T) {
 					cancel()
 					<-r.Context().Done()
 				}
+			}}
+			d := opened(t, Config{
+				Bucket: newBucket(t, server), Endpoint: m.before(t, server), Timeout: 2 * time.Second,
+			})
+			info, err := d.Put(ctx, "key", zeros(size), create)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if stat, err := d.Stat(t.Context(), "key"); err != nil || stat != info {
+				t.Errorf("stored %+v, found %+v, error %v", info, stat, err)
+			}
+		})
+	}
+}
+
+// TestCancelledWhileStoring: a service that has all of an object stores it, whoever has left
+// meanwhile, and is waited for.
+func TestCancelledWhileStoring(t *testing.T) {
+	t.Parallel()
+	server := inProcess(t)
+	for name, size := range map[string]int{"small": 100, "large": chunkSize + 100} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			m := &meddler{request: func(r *http.Request) *http.Request {
+				if !commits(r) {
+					return r
+				}
+				body, err := io.ReadAll(r.Body)
+				if err != nil {
+					t.Error(err)
+				}
+				cancel()
+				time.Sleep(200 * time.Millisecond)
+				r = r.WithContext(context.WithoutCancel(r.Context()))
+				r.Body = io.NopCloser(bytes.NewReader(body))
+				return r
 			}}
 			d := opened(t, Config{Bucket: newBucket(t, server), Endpoint: m.before(t, server)})
 			info, err := d.Put(ctx, "key", zeros(size), create)

@@ -26,8 +26,9 @@ const (
 	repetitions = 2
 	// uploadID is the metadata by which an upload knows its object again.
 	uploadID = "caddymedia-upload"
-	// lookTimeout bounds the look at what became of an upload.
-	lookTimeout = 5 * time.Second
+	// maxGrace is how long an upload whose caller has given up is waited for at most when all
+	// of it was sent, and how long the look at what became of it may take.
+	maxGrace = 5 * time.Second
 )
 
 // Put stores all of r under key.
@@ -47,7 +48,7 @@ func (d *Driver) Put(
 	}
 	u := &upload{
 		object: object, source: source.New(ctx, r), size: size, options: opts, id: cmp.Or(opts.ID, rand.Text()),
-		look: min(d.config.Timeout, lookTimeout),
+		grace: min(d.config.Timeout, maxGrace),
 	}
 	attrs, err := u.run(ctx)
 	if err != nil {
@@ -63,7 +64,7 @@ type upload struct {
 	size    int64 // as the source says
 	options storagedrivers.PutOptions
 	id      string
-	look    time.Duration // how long the look at the outcome may take
+	grace   time.Duration // see maxGrace
 }
 
 // run stores the object and gives its attributes.
@@ -115,9 +116,9 @@ func (u *upload) owns(attrs *gcsdk.ObjectAttrs) bool {
 // send sends the object. Only a writer whose context has ended before it is closed leaves
 // nothing behind.
 func (u *upload) send(ctx context.Context) (*gcsdk.ObjectAttrs, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	patient, cancel := u.outliving(ctx)
 	defer cancel()
-	w := u.writer(ctx)
+	w := u.writer(patient)
 	n, err := io.Copy(w, u.source)
 	if err == nil && n != u.size {
 		err = fmt.Errorf("the source gave %d bytes instead of %d: %w", n, u.size, storagedrivers.ErrSizeMismatch)
@@ -131,6 +132,23 @@ func (u *upload) send(ctx context.Context) (*gcsdk.ObjectAttrs, error) {
 		return nil, err
 	}
 	return w.Attrs(), nil
+}
+
+// outliving gives a context that ends with ctx or, once all of the object is on its way, a
+// little later: without the answer nobody knows what there is.
+func (u *upload) outliving(ctx context.Context) (context.Context, context.CancelFunc) {
+	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if u.source.Size() == u.size {
+			time.AfterFunc(u.grace, cancel)
+		} else {
+			cancel()
+		}
+	})
+	return patient, func() {
+		stop()
+		cancel()
+	}
 }
 
 func (u *upload) writer(ctx context.Context) *gcsdk.Writer {
@@ -170,7 +188,7 @@ func transient(ctx context.Context, err error) bool {
 // stored gives the attributes of what is under the key if it is this upload's, all of it;
 // otherwise nil.
 func (u *upload) stored(ctx context.Context) *gcsdk.ObjectAttrs {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), u.look)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), u.grace)
 	defer cancel()
 	attrs, err := u.object.Attrs(ctx)
 	if err != nil || !u.owns(attrs) {

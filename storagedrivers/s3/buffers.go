@@ -31,9 +31,9 @@ func newBuffers() *buffers {
 }
 
 // get gives a buffer of n bytes when there is room for it. Whoever holds one must not wait
-// for another. It is released clean when nobody can be reading it any more; a connection
-// that has failed may be, and must not send what the buffer's next user puts into it.
-func (b *buffers) get(ctx context.Context, n int64) (buffer []byte, release func(clean bool), err error) {
+// for another. The
+// SDK reads no body any more when its call has returned, also when that has failed.
+func (b *buffers) get(ctx context.Context, n int64) (buffer []byte, release func(), err error) {
 	if err := b.room.Acquire(ctx, weight(n)); err != nil {
 		return nil, nil, err
 	}
@@ -42,7 +42,7 @@ func (b *buffers) get(ctx context.Context, n int64) (buffer []byte, release func
 }
 
 // try gives a buffer of n bytes if there is room for it.
-func (b *buffers) try(n int64) (buffer []byte, release func(clean bool), ok bool) {
+func (b *buffers) try(n int64) (buffer []byte, release func(), ok bool) {
 	if !b.room.TryAcquire(weight(n)) {
 		return nil, nil, false
 	}
@@ -50,15 +50,13 @@ func (b *buffers) try(n int64) (buffer []byte, release func(clean bool), ok bool
 	return buffer, release, true
 }
 
-func (b *buffers) take(n int64) (buffer []byte, release func(clean bool)) {
+func (b *buffers) take(n int64) (buffer []byte, release func()) {
 	if !pooled(n) {
-		return make([]byte, n), func(bool) { b.room.Release(weight(n)) }
+		return make([]byte, n), func() { b.room.Release(weight(n)) }
 	}
 	part := b.parts.Get().(*[partSize]byte)
-	return part[:n], func(clean bool) {
-		if clean {
-			b.parts.Put(part)
-		}
+	return part[:n], func() {
+		b.parts.Put(part)
 		b.room.Release(weight(n))
 	}
 }

@@ -39,7 +39,7 @@ func TestUploadsShareMemory(t *testing.T) {
 			t.Errorf("storing %d bytes without room: %v", size, err)
 		}
 	}
-	release(true)
+	release()
 	put(t, d, "object", content('a', 2*partSize), overwrite)
 	holds(t, d, []string{"0", "1", "2", "3", "object"})
 }

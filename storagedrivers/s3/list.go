@@ -28,9 +28,11 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 	for _, object := range out.Contents {
 		name := aws.ToString(object.Key)
 		if out.EncodingType == types.EncodingTypeUrl {
-			if name, err = url.QueryUnescape(name); err != nil {
+			plain, err := url.QueryUnescape(name)
+			if err != nil {
 				return storagedrivers.Page{}, fmt.Errorf("the listing has the name %q: %w", name, err)
 			}
+			name = plain
 		}
 		key, ok := strings.CutPrefix(name, d.prefix)
 		if !ok || storagedrivers.ValidKey(key) != nil {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
@@ -84,5 +85,22 @@ func TestListDecodesNames(t *testing.T) {
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("listed %q, error %v, want %q", got, err, want)
 		}
+	}
+}
+
+// TestListUndecodable: the error names what the service says is encoded and is not.
+func TestListUndecodable(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.WriteString(w, "<ListBucketResult><EncodingType>url</EncodingType>"+
+			"<Contents><Key>100% wool</Key></Contents></ListBucketResult>")
+	}))
+	defer server.Close()
+	s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, PathStyle: true, AccessKeyID: "i", SecretAccessKey: "s"}}
+	d := s.driver(t, s.config)
+	defer d.Close()
+	_, err := d.List(t.Context(), storagedrivers.ListOptions{})
+	if err == nil || !strings.Contains(err.Error(), `"100% wool"`) {
+		t.Errorf("error %v", err)
 	}
 }

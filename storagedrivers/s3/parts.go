@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 const (
@@ -62,7 +63,7 @@ func (d *Driver) beginParts(ctx context.Context, u *upload) (id string, err erro
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	patient, cancel := outliving(ctx, grace)
+	patient, cancel := network.Outlive(ctx, grace)
 	defer cancel()
 	out, err := d.client.CreateMultipartUpload(patient, &awss3.CreateMultipartUploadInput{
 		Bucket: &d.bucket, Key: d.name(u.key),
@@ -83,17 +84,15 @@ func (d *Driver) sendParts(ctx context.Context, u *upload, id string) ([]types.C
 	c := &cutter{upload: u, size: size}
 	parts := make([]types.CompletedPart, (u.size+size-1)/size)
 	group, sending := errgroup.WithContext(ctx)
-	lane := func(buffer []byte, release func(clean bool)) {
+	lane := func(buffer []byte, release func()) {
 		group.Go(func() error {
-			clean := true
-			defer func() { release(clean) }()
+			defer release()
 			for {
 				i, content, err := c.cut(sending, buffer)
 				if err != nil || len(content) == 0 {
 					return err
 				}
 				if parts[i], err = d.sendPart(sending, u.key, id, int32(i+1), content); err != nil {
-					clean = false
 					return mapError(ctx, err)
 				}
 			}
@@ -142,7 +141,7 @@ func (c *cutter) cut(ctx context.Context, buffer []byte) (i int, content []byte,
 func (d *Driver) sendPart(
 	ctx context.Context, key, id string, number int32, content []byte,
 ) (types.CompletedPart, error) {
-	patient, cancel := outliving(ctx, grace)
+	patient, cancel := network.Outlive(ctx, grace)
 	defer cancel()
 	out, err := d.client.UploadPart(patient, &awss3.UploadPartInput{
 		Bucket: &d.bucket, Key: d.name(key), UploadId: &id, PartNumber: &number,

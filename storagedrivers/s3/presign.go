@@ -2,6 +2,8 @@ package s3
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
@@ -9,11 +11,18 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Presign gives an address of the object under key. A signature is for one method: this
-// one is for GET, and the service refuses HEAD.
+// Presign gives an address of the object under key. It dies with the credentials that have
+// signed it: those of a role that are about to be renewed cannot sign for so long.
 func (d *Driver) Presign(
 	ctx context.Context, key string, opts storagedrivers.PresignOptions,
 ) (string, error) {
+	signer, err := d.client.Options().Credentials.Retrieve(ctx)
+	if err != nil {
+		return "", mapError(ctx, err)
+	}
+	if signer.CanExpire && signer.Expires.Before(d.now().Add(opts.Lifetime)) {
+		return "", fmt.Errorf("the credentials expire before the address: %w", errors.ErrUnsupported)
+	}
 	// A checksum of the answer would be a header that whoever has the address must send.
 	unchecked := awss3.WithPresignClientFromClientOptions(func(o *awss3.Options) {
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired

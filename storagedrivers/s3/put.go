@@ -16,6 +16,7 @@ import (
 	smithy "github.com/aws/smithy-go"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 const (
@@ -82,8 +83,7 @@ func (d *Driver) putWhole(ctx context.Context, u *upload) (storagedrivers.Info, 
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
-	clean := true
-	defer func() { release(clean) }()
+	defer release()
 	if _, err := io.ReadFull(u.r, buffer); err != nil {
 		return storagedrivers.Info{}, err
 	}
@@ -98,7 +98,6 @@ func (d *Driver) putWhole(ctx context.Context, u *upload) (storagedrivers.Info, 
 			ChecksumAlgorithm: d.algorithm,
 		})
 		if err != nil {
-			clean = false
 			return nil, err
 		}
 		return out.ETag, nil
@@ -118,7 +117,7 @@ func (d *Driver) commit(
 		return storagedrivers.Info{}, err
 	}
 	defer release()
-	patient, cancel := outliving(ctx, grace)
+	patient, cancel := network.Outlive(ctx, grace)
 	defer cancel()
 	tag, err := send(patient, condition)
 	if err != nil && !doubtful(err) {
@@ -178,22 +177,6 @@ func (d *Driver) settle(ctx context.Context, u *upload, tag *string, failed erro
 		ETag:        strong(tag),
 		ContentType: storagedrivers.ContentType(u.key),
 	}, nil
-}
-
-// outliving gives a context that ends some time after ctx does.
-func outliving(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
-	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		select {
-		case <-time.After(by):
-			cancel()
-		case <-patient.Done():
-		}
-	})
-	return patient, func() {
-		stop()
-		cancel()
-	}
 }
 
 // body is an object that is sent as long as ctx lasts. A request whose body breaks off is

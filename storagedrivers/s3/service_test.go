@@ -1,7 +1,6 @@
 package s3
 
 import (
-	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -234,21 +233,5 @@ func TestRangeIgnored(t *testing.T) {
 		if info.Size != 10 || info.ETag != `"tag without quotes"` {
 			t.Errorf("%+v: %+v", tt.rng, info)
 		}
-	}
-}
-
-func TestOutliving(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	patient, release := outliving(ctx, 20*time.Millisecond)
-	defer release()
-	cancel()
-	if patient.Err() != nil {
-		t.Error("it ended at once")
-	}
-	select {
-	case <-patient.Done():
-	case <-time.After(5 * time.Second):
-		t.Error("it did not end")
 	}
 }

@@ -22,6 +22,7 @@ type connection struct {
 	ready chan struct{} // closed when it was dialled or could not be
 	users int           // guarded by the pool
 	dead  atomic.Bool   // it will serve nobody any more
+	heard atomic.Int64  // how many bytes the file server has said
 }
 
 // drop closes the connection. Who waits for an answer gets an error.
@@ -30,30 +31,46 @@ func (c *connection) drop() {
 	_ = c.shell.Close()
 }
 
+// watches are how often in the time that a host may keep silent it is looked after.
+const watches = 8
+
 // watch asks the host for a sign of life often enough to find a dead one within silence,
-// and ends when the connection does.
+// and ends when the connection does. It asks the file server, since SSH lives on where that
+// hangs; whatever else it says meanwhile is as good.
 func (c *connection) watch(silence time.Duration) {
-	ended := make(chan struct{})
-	go func() {
+	ended, asking := make(chan struct{}), make(chan struct{}, 1)
+	var tasks sync.WaitGroup
+	tasks.Go(func() {
 		defer close(ended)
 		_ = c.Wait() // it tells how the connection ended, which whoever used it knows
-	}()
-	tick := time.NewTicker(max(silence/4, time.Millisecond))
+	})
+	tick := time.NewTicker(max(silence/watches, time.Millisecond))
 	defer tick.Stop()
+	heard, quiet := c.heard.Load(), 0
 	for alive := true; alive; {
 		select {
 		case <-ended:
 			alive = false
 		case <-tick.C:
-			patience := time.AfterFunc(silence*3/4, c.drop)
-			_, _, err := c.shell.SendRequest("keepalive@openssh.com", true, nil)
-			patience.Stop()
-			alive = err == nil
+			if now := c.heard.Load(); now != heard {
+				heard, quiet = now, 0
+			} else {
+				quiet++
+			}
+			alive = quiet < watches-1
+			select {
+			case asking <- struct{}{}:
+				tasks.Go(func() {
+					_, _ = c.Getwd() // any answer will do
+					<-asking
+				})
+			default: // it was asked and has not answered
+			}
 		}
 	}
 	c.drop()
 	_ = c.Client.Close() // it is closed already
-	<-ended
+	tasks.Wait()
 }
 
 // pool keeps up to max connections, which it dials when they are needed.
@@ -132,7 +149,7 @@ func (p *pool) pick(dial bool) (c *connection) {
 
 // open dials c and stays with it until it has ended.
 func (p *pool) open(c *connection) {
-	c.shell, c.Client, c.err = p.dialer.dial(p.ctx)
+	c.shell, c.Client, c.err = p.dialer.dial(p.ctx, &c.heard)
 	if c.err != nil {
 		p.mu.Lock()
 		c.dead.Store(true)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"slices"
@@ -55,8 +56,8 @@ func parseKey(key, passphrase string) (ssh.Signer, error) {
 }
 
 // dial opens a connection. Where only fingerprints tell what key the host should show, it
-// is asked for its other keys until one fits.
-func (d *dialer) dial(ctx context.Context) (*ssh.Client, *pkgsftp.Client, error) {
+// is asked for its other keys until one fits. What the file server says is counted in heard.
+func (d *dialer) dial(ctx context.Context, heard *atomic.Int64) (*ssh.Client, *pkgsftp.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.config.Timeout)
 	defer cancel()
 	trust, err := trusted(d.config) // anew, since the files may have changed
@@ -67,7 +68,7 @@ func (d *dialer) dial(ctx context.Context) (*ssh.Client, *pkgsftp.Client, error)
 	var errs []error
 	for i := range trust.algorithms {
 		group := (first + i) % len(trust.algorithms)
-		shell, client, err := d.login(ctx, trust.algorithms[group], trust.check)
+		shell, client, err := d.login(ctx, trust.algorithms[group], trust.check, heard)
 		if err == nil {
 			d.group.Store(int32(group))
 			return shell, client, nil
@@ -84,7 +85,7 @@ func (d *dialer) dial(ctx context.Context) (*ssh.Client, *pkgsftp.Client, error)
 
 // login opens a connection to a host that must show a key of one of algorithms.
 func (d *dialer) login(
-	ctx context.Context, algorithms []string, check ssh.HostKeyCallback,
+	ctx context.Context, algorithms []string, check ssh.HostKeyCallback, heard *atomic.Int64,
 ) (*ssh.Client, *pkgsftp.Client, error) {
 	auth, done, err := d.auth(ctx)
 	if err != nil {
@@ -105,7 +106,7 @@ func (d *dialer) login(
 		return nil, nil, err
 	}
 	shell := ssh.NewClient(conn, channels, requests)
-	client, err := pkgsftp.NewClient(shell, pkgsftp.MaxConcurrentRequestsPerFile(maxRequests))
+	client, err := start(shell, heard)
 	if err == nil {
 		err = enlarge(client)
 	}
@@ -117,6 +118,37 @@ func (d *dialer) login(
 		return nil, nil, fmt.Errorf("starting sftp: %w", err)
 	}
 	return shell, client, nil
+}
+
+// start starts the file server, as the library's NewClient does.
+func start(shell *ssh.Client, heard *atomic.Int64) (*pkgsftp.Client, error) {
+	session, err := shell.NewSession()
+	if err != nil {
+		return nil, err
+	}
+	in, inErr := session.StdinPipe()
+	out, outErr := session.StdoutPipe()
+	complaints, err := session.StderrPipe()
+	if err = errors.Join(inErr, outErr, err); err != nil {
+		return nil, err
+	}
+	if err := session.RequestSubsystem("sftp"); err != nil {
+		return nil, err
+	}
+	go io.Copy(io.Discard, complaints) //nolint:errcheck // it ends with the connection
+	return pkgsftp.NewClientPipe(counter{out, heard}, in, pkgsftp.MaxConcurrentRequestsPerFile(maxRequests))
+}
+
+// counter counts the bytes that are read.
+type counter struct {
+	io.Reader
+	bytes *atomic.Int64
+}
+
+func (c counter) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.bytes.Add(int64(n))
+	return n, err
 }
 
 // largePacket is how much of an object goes to OpenSSH in one request; it takes 255 KiB.

@@ -71,7 +71,8 @@ type SFTP struct {
 	// transfers; more of them use more processor cores. Default: `2`.
 	Connections int `json:"connections,omitempty"`
 
-	// How long the host may keep silent. Default: `30s`.
+	// How long the host may keep silent, also while it forces an upload to its disk.
+	// Default: `30s`.
 	SilenceTimeout caddy.Duration `json:"timeout,omitempty"`
 
 	config Config // expanded

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -12,6 +14,7 @@ import (
 	pkgsftp "github.com/pkg/sftp"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
 // loss takes an answer, or a request, away from a session and ends it.
@@ -168,6 +171,36 @@ func TestLostAnswerBefore(t *testing.T) {
 			is(t, err, storagedrivers.ErrUnavailable)
 			isNot(t, err, fs.ErrExist)
 			eventually(t, "the temporary file to go", func() bool { return len(filesBelow(t, h.folder)) == 0 })
+		})
+	}
+}
+
+// A request that the host comes to late has named the object: what it repeats then must not
+// take that away.
+func TestNamedLate(t *testing.T) {
+	t.Parallel()
+	for _, tt := range naming {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t)
+			h.force = &tt.can
+			d := h.driver(t, ".")
+			t.Cleanup(func() { is(t, d.Close(), nil) })
+			is(t, run(t.Context(), d.pool, func(c *connection) error {
+				u, err := d.send(t.Context(), c, "object", source.New(t.Context(), strings.NewReader("content")), tt.opts.Mode)
+				if err != nil {
+					return err
+				}
+				u.claimed.Store(true)
+				if err := os.Rename(filepath.Join(h.folder, u.temp), filepath.Join(h.folder, "object")); err != nil {
+					return err
+				}
+				if d.place(c, u) == nil {
+					t.Error("an object was named that has its name")
+				}
+				return d.settle(c, u)
+			}), nil)
+			has(t, d, "object", []byte("content"))
 		})
 	}
 }

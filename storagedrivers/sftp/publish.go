@@ -18,19 +18,17 @@ func (d *Driver) commit(ctx context.Context, u *upload) error {
 	attempt := func(how func(*connection, *upload) error) error {
 		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), d.config.Timeout, storagedrivers.ErrUnavailable)
 		defer cancel()
-		return run(ctx, d.pool, func(c *connection) error {
-			err := how(c, u)
-			if err == nil || !unavailable(err) {
-				d.discard(ctx, c, u.temp)
-			}
-			return err
-		})
+		return run(ctx, d.pool, func(c *connection) error { return how(c, u) })
 	}
 	err := attempt(d.place)
 	if unavailable(err) {
 		err = attempt(d.settle)
 	}
+	// Not before, since settle goes by whether it is there.
+	discard := func(c *connection, u *upload) error { return c.Remove(u.temp) }
 	if unavailable(err) {
+		d.discardLater(ctx, u.temp)
+	} else if left := attempt(discard); left != nil && !errors.Is(left, fs.ErrNotExist) {
 		d.discardLater(ctx, u.temp)
 	}
 	return err
@@ -120,8 +118,12 @@ func (d *Driver) create(c *connection, u *upload) error {
 	default:
 		d.naming.Lock()
 		defer d.naming.Unlock()
-		if _, err := c.Lstat(u.path); err == nil {
+		_, err := c.Lstat(u.path)
+		switch {
+		case err == nil:
 			return fs.ErrExist
+		case !errors.Is(mapError(err), fs.ErrNotExist):
+			return err // it may be there, and the rename would replace it
 		}
 		return c.Rename(u.temp, u.path)
 	}
@@ -140,7 +142,11 @@ func (d *Driver) claim(c *connection, u *upload) error {
 		}
 	}
 	err := c.PosixRename(u.temp, u.path)
-	if err != nil && !unavailable(err) {
+	if err == nil || unavailable(err) {
+		return err
+	}
+	// What is not empty was put there by a request that the host has come to only now.
+	if stat, missing := c.Lstat(u.path); missing == nil && stat.Size() == 0 {
 		return errors.Join(err, c.Remove(u.path))
 	}
 	return err
@@ -161,6 +167,9 @@ func (d *Driver) replace(c *connection, u *upload) (err error) {
 		err = c.Rename(u.temp, u.path)
 		if err == nil || unavailable(err) {
 			return err
+		}
+		if _, gone := c.Lstat(u.temp); gone != nil {
+			return err // then what has the name may be ours
 		}
 		stat, missing := c.Lstat(u.path)
 		switch {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -118,7 +119,7 @@ func distant(tb testing.TB) (*Driver, *pkgsftp.Client) {
 	if err := d.Check(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}
-	shell, client, err := d.pool.dialer.dial(tb.Context())
+	shell, client, err := d.pool.dialer.dial(tb.Context(), new(atomic.Int64))
 	if err != nil {
 		tb.Fatal(err)
 	}

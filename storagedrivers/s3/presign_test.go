@@ -1,0 +1,51 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// TestPresignByRole: an address that would die with its credentials before its time is none.
+func TestPresignByRole(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, tt := range map[string]struct {
+		expires time.Duration // 0: never
+		want    error
+	}{
+		"key":             {0, nil},
+		"long session":    {2 * time.Hour, nil},
+		"session to end":  {59 * time.Minute, errors.ErrUnsupported},
+		"session of old":  {-time.Minute, errors.ErrUnsupported},
+		"just as long as": {time.Hour, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, err := New(Config{Bucket: "bucket", Endpoint: "http://127.0.0.1:1"}, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			d.now = func() time.Time { return now }
+			options := d.client.Options()
+			options.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+				return aws.Credentials{
+					AccessKeyID: "id", SecretAccessKey: "secret", SessionToken: "session",
+					CanExpire: tt.expires != 0, Expires: now.Add(tt.expires),
+				}, nil
+			})
+			d.client = awss3.New(options)
+			address, err := d.Presign(t.Context(), "object", storagedrivers.PresignOptions{Lifetime: time.Hour})
+			if !errors.Is(err, tt.want) || (err == nil) != (address != "") {
+				t.Errorf("address %q, error %v, want %v", address, err, tt.want)
+			}
+		})
+	}
+}
