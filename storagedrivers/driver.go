@@ -105,8 +105,7 @@ type Staged interface {
 type Presigner interface {
 	// Presign gives an address under which GET answers with the object under key, with
 	// the headers of opts, until opts.Lifetime is over. It need not look whether there is
-	// one. [errors.ErrUnsupported] is a place whose credentials cannot
-	// sign.
+	// one. [errors.ErrUnsupported] is a place whose credentials cannot sign.
 	Presign(ctx context.Context, key string, opts PresignOptions) (string, error)
 }
 

@@ -79,13 +79,12 @@ func (l *lister) entry(key string, e entry) error {
 		return nil
 	}
 	if e.folder {
-		passed := l.opts.Cursor > key && !strings.HasPrefix(l.opts.Cursor, key)
-		if passed || !strings.HasPrefix(key, l.opts.Prefix) && !strings.HasPrefix(l.opts.Prefix, key) {
+		if !l.opts.Enters(key) {
 			return nil
 		}
 		return l.folder(key)
 	}
-	if key <= l.opts.Cursor || !strings.HasPrefix(key, l.opts.Prefix) {
+	if !l.opts.Wants(key) {
 		return nil
 	}
 	if e.link {

@@ -73,13 +73,12 @@ func (l *lister) entry(key string) error {
 		return nil // hidden, or somebody else's
 	}
 	if strings.HasSuffix(key, "/") {
-		passed := l.opts.Cursor > key && !strings.HasPrefix(l.opts.Cursor, key)
-		if passed || !strings.HasPrefix(key, l.opts.Prefix) && !strings.HasPrefix(l.opts.Prefix, key) {
+		if !l.opts.Enters(key) {
 			return nil
 		}
 		return l.folder(key)
 	}
-	if key <= l.opts.Cursor || !strings.HasPrefix(key, l.opts.Prefix) {
+	if !l.opts.Wants(key) {
 		return nil
 	}
 	stat, err := l.root.Stat(key) // follows links that stay inside

@@ -130,7 +130,7 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 	var page storagedrivers.Page
 	d.place.mu.RLock()
 	for key, o := range d.place.objects {
-		if strings.HasPrefix(key, opts.Prefix) && key > opts.Cursor {
+		if opts.Wants(key) {
 			page.Objects = append(page.Objects, o.info)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/block"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 func init() { caddy.RegisterModule(SFTP{}) }
@@ -81,7 +82,7 @@ type SFTP struct {
 const (
 	defaultPort        = "22"
 	defaultConnections = 2
-	defaultTimeout     = 30 * time.Second
+	defaultTimeout     = network.DefaultTimeout
 )
 
 // CaddyModule returns the Caddy module information.

@@ -59,13 +59,12 @@ func (l *lister) folder(prefix string) error {
 // entry adds one object, or those of a folder, if the page wants them.
 func (l *lister) entry(e entry) error {
 	if strings.HasSuffix(e.key, "/") {
-		passed := l.opts.Cursor > e.key && !strings.HasPrefix(l.opts.Cursor, e.key)
-		if passed || !strings.HasPrefix(e.key, l.opts.Prefix) && !strings.HasPrefix(l.opts.Prefix, e.key) {
+		if !l.opts.Enters(e.key) {
 			return nil
 		}
 		return l.folder(e.key)
 	}
-	if e.key <= l.opts.Cursor || !strings.HasPrefix(e.key, l.opts.Prefix) {
+	if !l.opts.Wants(e.key) {
 		return nil
 	}
 	if e.stat.Mode()&fs.ModeSymlink != 0 {
