@@ -15,6 +15,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/caddymedia/tokens/bolt"
+	"github.com/caddymedia/media/storagedrivers/block"
 )
 
 // Account is an API key with its password. Changing or removing an account ends its
@@ -97,9 +98,10 @@ func (a *App) accounts() ([]tokens.Account, error) {
 		if !validAPIKey.MatchString(key) {
 			return nil, fmt.Errorf("account %q: an API key is 1 to 128 of A-Z, a-z, 0-9, '.', '_', '~' and '-'", key)
 		}
-		hash, err := caddy.NewReplacer().ReplaceOrErr(config.PasswordHash, true, true)
-		if err != nil {
-			return nil, fmt.Errorf("account %q: password hash: %w", key, err)
+		var expand block.Expander
+		hash := expand.Text("password hash", config.PasswordHash)
+		if err := expand.Err(); err != nil {
+			return nil, fmt.Errorf("account %q: %w", key, err)
 		}
 		if !validHash(hash) {
 			return nil, fmt.Errorf("account %q: not a password hash; make one with: caddy hash-password --algorithm argon2id", key)
