@@ -48,6 +48,23 @@ func startOurs(b *testing.B, dir string) []server {
 	conf := filepath.Join(dir, "Caddyfile")
 	path := func(name string) string { return filepath.Join(dir, name) }
 	writeFile(b, conf, fmt.Sprintf(benchCaddyfile, addr, path("tokens.db"), path("synced"), path("unsynced"), account))
+	token, _ := startBenchCaddy(b, conf, dir, addr)
+	names := []string{"unsynced", "synced"}
+	servers := make([]server, len(names))
+	for i, name := range names {
+		servers[i] = server{
+			name: name, addr: addr, form: true, dir: path(name),
+			head:  "POST /api/upload/file?alias=" + name + " HTTP/1.1\r\nAuthorization: Bearer " + token + "\r\n",
+			peers: []string{"nginx", "php"},
+		}
+	}
+	return servers
+}
+
+// startBenchCaddy runs the service in a process of its own, whose folders are in dir, waits
+// until it answers at addr, and logs in.
+func startBenchCaddy(b *testing.B, conf, dir, addr string) (token string, process *os.Process) {
+	b.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		b.Fatal(err)
@@ -67,14 +84,5 @@ func startOurs(b *testing.B, dir string) []server {
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || answer.Token == "" {
 		b.Fatalf("no token: %s, %v", resp.Status, err)
 	}
-	names := []string{"unsynced", "synced"}
-	servers := make([]server, len(names))
-	for i, name := range names {
-		servers[i] = server{
-			name: name, addr: addr, form: true, dir: path(name),
-			head:  "POST /api/upload/file?alias=" + name + " HTTP/1.1\r\nAuthorization: Bearer " + answer.Token + "\r\n",
-			peers: []string{"nginx", "php"},
-		}
-	}
-	return servers
+	return answer.Token, caddy.Process
 }

@@ -3,12 +3,10 @@
 package integration
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -106,26 +104,7 @@ http://%s {
 	media
 }
 `, account, dir, p.driver(p.address, "bench", ""), s.address))
-	self, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
-	caddy := exec.CommandContext(b.Context(), self, "run", "--config", conf, "--adapter", "caddyfile")
-	caddy.Env = append(os.Environ(), runCaddy+"=1", "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir)
-	start(b, caddy)
-	s.process = caddy.Process
-	await(b, "tcp", s.address)
-	answer, err := http.PostForm("http://"+s.address+"/api/auth/generateToken",
-		url.Values{"api_key": {apiKey}, "password": {password}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer answer.Body.Close()
-	var login struct{ Token string }
-	if err := json.NewDecoder(answer.Body).Decode(&login); err != nil || login.Token == "" {
-		b.Fatalf("no token: %s, %v", answer.Status, err)
-	}
-	s.token = login.Token
+	s.token, s.process = startBenchCaddy(b, conf, dir, s.address)
 	return s
 }
 
