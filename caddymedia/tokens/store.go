@@ -55,6 +55,13 @@ type Store interface {
 	Load(ctx context.Context, id ID) (Record, error)
 	// Delete removes the record of id. A missing one is no error.
 	Delete(ctx context.Context, id ID) error
+	// DeleteAccount removes all records whose Account is exactly account, and those of no other, and tells how many
+	// of them had not expired. An account without records is no error. Every record whose Save has returned before
+	// DeleteAccount is called must be gone, for all processes and as durably as it was stored, when it returns nil;
+	// one that is saved meanwhile may stay. Other calls may go on at the same time, and must not be kept waiting for
+	// long. It takes as long as there are records to look at, so it must end early when the context does. With an
+	// error the number is zero, and any of the records may be gone: it can be called again.
+	DeleteAccount(ctx context.Context, account string) (int, error)
 	// Check tells whether the store can be reached and takes writes.
 	Check(ctx context.Context) error
 	// Close releases everything. Later calls must fail with ErrUnavailable; a second Close must be no error.

@@ -247,4 +247,6 @@ func useAll(t *testing.T, s *Store, ids []tokens.ID) {
 			want(s.Save(t.Context(), id, tokens.Record{Expires: s.now().Add(time.Minute)}))
 		}
 	}
+	_, err := s.DeleteAccount(t.Context(), "a")
+	want(err)
 }

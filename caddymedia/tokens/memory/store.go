@@ -72,6 +72,26 @@ func (s *Store) Delete(ctx context.Context, id tokens.ID) error {
 	return nil
 }
 
+// DeleteAccount implements tokens.Store.
+func (s *Store) DeleteAccount(ctx context.Context, account string) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return 0, err
+	}
+	deleted, now := 0, s.now()
+	for id, rec := range s.records {
+		if rec.Account != account {
+			continue
+		}
+		if now.Before(rec.Expires) {
+			deleted++
+		}
+		delete(s.records, id)
+	}
+	return deleted, nil
+}
+
 // Check implements tokens.Store.
 func (s *Store) Check(ctx context.Context) error {
 	s.mu.Lock()

@@ -27,9 +27,9 @@ func init() {
 // back. A token that Redis loses, because memory ran out or a master died before its replica had it, is unknown from
 // then on: callers ask for a new one.
 //
-// The Redis user needs the commands GET, SET and DEL on keys that begin with `key_prefix`, and for a cluster
-// CLUSTER SLOTS and PING too. Placeholders such as
-// `{env.X}` and `{file.path}` are allowed in all texts but `key_prefix`; keep passwords in them, because this
+// The Redis user needs the commands GET, SET, DEL and SCAN on keys that begin with `key_prefix`, and for a cluster
+// CLUSTER SLOTS and PING too. SCAN is for ending all tokens of an account; without it nothing else fails.
+// Placeholders such as `{env.X}` and `{file.path}` are allowed in all texts but `key_prefix`; keep passwords in them, because this
 // configuration can be read through the admin API.
 type Module struct {
 	// One server as `redis://[<user>:<password>@]<host>[:<port>][/<db>]`, or `rediss://` for TLS. In place of

@@ -84,7 +84,7 @@ func TestRealTLS(t *testing.T) {
 	t.Parallel()
 	certs, port := newCertificates(t), freePort(t)
 	acl := filepath.Join(t.TempDir(), "users.acl")
-	users := "user default off\nuser media on >hunter2 ~caddymedia:token:* +get +set +del\n"
+	users := "user default off\nuser media on >hunter2 ~caddymedia:token:* +get +set +del +scan\n"
 	if err := os.WriteFile(acl, []byte(users), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -190,19 +190,43 @@ func TestRealCluster(t *testing.T) {
 			return nil
 		})
 	}
-	block := fmt.Sprintf("redis {\n\taddresses %s %s\n\tcluster on\n}", nodes[0].addr(), nodes[1].addr())
+	for _, node := range nodes {
+		rights := strings.Fields("acl setuser media on >hunter2 ~caddymedia:token:* +get +set +del +scan +cluster|slots +ping")
+		if err := admin(t, node, "").Do(t.Context(), anys(rights)...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	block := fmt.Sprintf("redis {\n\taddresses %s %s\n\tcluster on\n\tusername media\n\tpassword hunter2\n}",
+		nodes[0].addr(), nodes[1].addr())
 	conformance(t, block)
-	s := open(t, block)
+	s, rec := open(t, block), record()
+	rec.Account = "spread"
 	for n := range 60 {
-		if err := s.Save(t.Context(), tokens.ID{byte(n)}, record()); err != nil {
+		if err := s.Save(t.Context(), tokens.ID{byte(n)}, rec); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, node := range nodes {
-		if size := admin(t, node, "").DBSize(t.Context()).Val(); size == 0 {
+		keys := admin(t, node, "").Keys(t.Context(), "*AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA").Val()
+		if len(keys) == 0 {
 			t.Errorf("%s holds nothing", node.addr())
 		}
 	}
+	if n, err := s.DeleteAccount(t.Context(), "spread"); n != 60 || err != nil {
+		t.Errorf("deleted %d of 60 tokens: %v", n, err)
+	}
+	nodes[1].kill()
+	if n, err := s.DeleteAccount(t.Context(), "spread"); n != 0 || !errors.Is(err, tokens.ErrUnavailable) {
+		t.Errorf("without one of the masters: %d, %v", n, err)
+	}
+}
+
+func anys(words []string) []any {
+	values := make([]any, len(words))
+	for i, word := range words {
+		values[i] = word
+	}
+	return values
 }
 
 // admin is a plain connection to one server.

@@ -14,7 +14,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// Every command names one key, so that a cluster can serve them all, and needs no more than GET, SET and DEL.
+// Every command but SCAN names one key, so that a cluster can serve them all, and needs no more than GET, SET and DEL.
 
 // store is a tokens.Store in Redis, which lets go of expired records by itself.
 type store struct {

@@ -41,6 +41,11 @@ var suite = []struct {
 	{"SaveExpired", testSaveExpired},
 	{"Extend", testExtend},
 	{"Delete", testDelete},
+	{"DeleteAccount", testDeleteAccount},
+	{"DeleteAccountExpired", testDeleteAccountExpired},
+	{"DeleteAccountReplaced", testDeleteAccountReplaced},
+	{"DeleteAccountMany", testDeleteAccountMany},
+	{"DeleteAccountConcurrent", testDeleteAccountConcurrent},
 	{"Check", testCheck},
 	{"Concurrent", testConcurrent},
 	{"Reopen", testReopen},
@@ -178,11 +183,15 @@ func testReopen(t *testing.T, s Subject) {
 	id, expired, rec := newID(), newID(), s.record("a")
 	save(t, s.Store, expired, s.shortRecord("a"))
 	save(t, s.Store, id, rec)
+	ended, account := newID(), rand.Text()
+	save(t, s.Store, ended, s.record(account))
+	wantDeleted(t, s.Store, account, 1)
 	s.Advance(soon)
 	again := s.Reopen(t)
 	t.Cleanup(func() { _ = again.Close() })
 	wantRecord(t, again, id, rec)
 	wantUnknown(t, again, expired)
+	wantUnknown(t, again, ended)
 }
 
 func testContextEnded(t *testing.T, s Subject) {
@@ -211,11 +220,14 @@ func testClosed(t *testing.T, s Subject) {
 
 func callAll(ctx context.Context, s Subject) map[string]error {
 	_, errLoad := s.Store.Load(ctx, newID())
+	_, errAccount := s.Store.DeleteAccount(ctx, "a")
 	return map[string]error{
 		"Save":   s.Store.Save(ctx, newID(), s.record("a")),
 		"Load":   errLoad,
 		"Delete": s.Store.Delete(ctx, newID()),
 		"Check":  s.Store.Check(ctx),
+
+		"DeleteAccount": errAccount,
 	}
 }
 

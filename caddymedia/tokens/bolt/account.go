@@ -1,0 +1,74 @@
+package bolt
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"go.etcd.io/bbolt"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+// DeleteAccount implements tokens.Store. The records are looked for while others are read and written, and only then
+// removed, all of them by one commit.
+func (s *Store) DeleteAccount(ctx context.Context, account string) (int, error) {
+	ids, err := s.idsOf(ctx, account)
+	if err != nil || len(ids) == 0 {
+		return 0, err
+	}
+	deleted := 0
+	err = s.write(ctx, func(tx *bbolt.Tx) error {
+		records, now := tx.Bucket(bucketRecords), s.now()
+		for _, id := range ids {
+			rec, ok := recordOf(records.Get(id), account)
+			if !ok {
+				continue // gone meanwhile, or replaced
+			}
+			if err := records.Delete(id); err != nil {
+				return err
+			}
+			if now.Before(rec.Expires) {
+				deleted++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err // the commit may go on, so nobody must look at deleted
+	}
+	return deleted, nil
+}
+
+// idsOf returns the IDs of all records of an account.
+func (s *Store) idsOf(ctx context.Context, account string) ([][]byte, error) {
+	f, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var ids [][]byte
+	err = guard(func() error {
+		return f.db.View(func(tx *bbolt.Tx) error {
+			return tx.Bucket(bucketRecords).ForEach(func(id, value []byte) error {
+				if _, ok := recordOf(value, account); ok {
+					ids = append(ids, bytes.Clone(id))
+				}
+				return ctx.Err()
+			})
+		})
+	})
+	if err != nil {
+		return nil, s.failed(f, err)
+	}
+	return ids, nil
+}
+
+// recordOf reads a record and tells whether it belongs to the account. One that cannot be read belongs to none: no
+// token opens it.
+func recordOf(value []byte, account string) (tokens.Record, bool) {
+	var rec tokens.Record
+	if value == nil || json.Unmarshal(value, &rec) != nil {
+		return rec, false
+	}
+	return rec, rec.Account == account
+}

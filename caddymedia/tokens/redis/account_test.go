@@ -1,0 +1,134 @@
+package redis
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+// TestAccountOfOtherPrefix deletes tokens of one prefix that, taken for a pattern, would match another; what else lies
+// there stays.
+func TestAccountOfOtherPrefix(t *testing.T) {
+	t.Parallel()
+	for name, address := range map[string]string{"mini": miniredis.RunT(t).Addr(), "real": startPlain(t).addr()} {
+		for prefix, other := range map[string]string{
+			"a*:": "ab:", "b?:": "bc:", "c[xy]:": "cx:", "d[^x]:": "dy:", `e\x:`: "ex:", `f\\x:`: `f\x:`, "g[x-z:": "gy:",
+		} {
+			t.Run(name+" "+prefix, func(t *testing.T) {
+				t.Parallel()
+				own, others := open(t, "redis redis://"+address), open(t, "redis redis://"+address)
+				own.prefix, others.prefix = prefix, other
+				for n := range 3 {
+					for _, s := range []*store{own, others} {
+						if err := s.Save(t.Context(), tokens.ID{byte(n)}, record()); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				if err := own.client.Set(t.Context(), own.key(tokens.ID{9}), "not a record", 0).Err(); err != nil {
+					t.Fatal(err)
+				}
+				if err := own.Check(t.Context()); err != nil { // leaves a key of its own
+					t.Fatal(err)
+				}
+				if n, err := own.DeleteAccount(t.Context(), "a"); n != 3 || err != nil {
+					t.Errorf("deleted %d, want 3: %v", n, err)
+				}
+				for n := range 3 {
+					if _, err := own.Load(t.Context(), tokens.ID{byte(n)}); !errors.Is(err, tokens.ErrUnknown) {
+						t.Errorf("token %d: %v", n, err)
+					}
+					if _, err := others.Load(t.Context(), tokens.ID{byte(n)}); err != nil {
+						t.Errorf("token %d of the other prefix: %v", n, err)
+					}
+				}
+				if n := own.client.Exists(t.Context(), own.key(tokens.ID{9})).Val(); n != 1 {
+					t.Error("what is not a record is gone")
+				}
+			})
+		}
+	}
+}
+
+// TestRealAccountRights takes one right after the other from the user: nothing is deleted, and the error says which
+// right is missing.
+func TestRealAccountRights(t *testing.T) {
+	t.Parallel()
+	acl := filepath.Join(t.TempDir(), "users.acl")
+	users := "user default off\n"
+	for _, missing := range []string{"none", "scan", "get", "del"} {
+		rights := strings.ReplaceAll("+get +set +del +scan", "+"+missing, "")
+		users += "user no-" + missing + " on >hunter2 ~caddymedia:token:* " + rights + "\n"
+	}
+	if err := os.WriteFile(acl, []byte(users), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address := startPlain(t, "--aclfile", acl).addr()
+	as := func(missing string) *store { return open(t, "redis redis://no-"+missing+":hunter2@"+address) }
+	all, id := as("none"), tokens.IDOf("token")
+	if err := all.Save(t.Context(), id, record()); err != nil {
+		t.Fatal(err)
+	}
+	for _, missing := range []string{"scan", "get", "del"} {
+		_, err := as(missing).DeleteAccount(t.Context(), "a")
+		if !errors.Is(err, tokens.ErrUnavailable) || !strings.Contains(err.Error(), "permissions to run the '"+missing+"' command") {
+			t.Errorf("without %s: %v", missing, err)
+		}
+		if _, err := all.Load(t.Context(), id); err != nil {
+			t.Errorf("without %s: %v", missing, err)
+		}
+	}
+	if n, err := all.DeleteAccount(t.Context(), "a"); n != 1 || err != nil {
+		t.Errorf("deleted %d, want 1: %v", n, err)
+	}
+}
+
+// TestRealAccountFrozen stops the server: the wait is bounded, and it works again when the server goes on.
+func TestRealAccountFrozen(t *testing.T) {
+	t.Parallel()
+	server := startPlain(t)
+	s := open(t, "redis redis://"+server.addr())
+	if err := s.Save(t.Context(), tokens.ID{}, record()); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	_, err := s.DeleteAccount(t.Context(), "a")
+	if !errors.Is(err, tokens.ErrUnavailable) || time.Since(began) > 10*time.Second {
+		t.Errorf("frozen: %v after %v", err, time.Since(began))
+	}
+	if err := server.process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, 5*time.Second, func() error {
+		n, err := s.DeleteAccount(t.Context(), "a")
+		if err == nil && n != 1 {
+			err = errors.New("not counted")
+		}
+		return err
+	})
+}
+
+// TestRealAccountOnePooled has one connection only, which must do for everything.
+func TestRealAccountOnePooled(t *testing.T) {
+	t.Parallel()
+	s := open(t, "redis redis://"+startPlain(t).addr()+" {\n\tpool_size 1\n}")
+	for range 3 {
+		if err := s.Save(t.Context(), tokens.ID{}, record()); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := s.DeleteAccount(t.Context(), "a"); n != 1 || err != nil {
+			t.Errorf("deleted %d, want 1: %v", n, err)
+		}
+	}
+}
