@@ -1,0 +1,94 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"image/color"
+	"io/fs"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestDeleteWaitsForUpload deletes a picture whose variant is just being stored: not before
+// it is, and not when that takes too long.
+func TestDeleteWaitsForUpload(t *testing.T) {
+	t.Parallel()
+	halfWay, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	s := onLocal(t, func(op, key string) error {
+		if op == "commit" && strings.HasSuffix(key, ".webp") {
+			once.Do(func() {
+				close(halfWay)
+				<-goOn
+			})
+		}
+		return nil
+	})
+	g, images, _ := withItems(t, s, true)
+	var group sync.WaitGroup
+	defer group.Wait()
+	group.Go(func() {
+		if _, failures := uploadPictures(t, g, file("new.png", picture(red))); failures != nil {
+			t.Error(failures)
+		}
+	})
+	<-halfWay
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := g.Delete(ctx, images, "new.png"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
+	}
+	if err := g.Delete(t.Context(), images, "b.jpg"); err != nil {
+		t.Errorf("another name: %v", err)
+	}
+	group.Go(func() {
+		if err := g.Delete(t.Context(), images, "new.png"); err != nil {
+			t.Error(err)
+		}
+	})
+	close(goOn)
+	group.Wait()
+	want := itemsThere()
+	delete(want, "img/content/b.jpg")
+	wantContents(t, s, want)
+}
+
+// TestDeleteAmongOverwriters uploads and deletes one picture again and again: every upload
+// succeeds with its variant, and in the end there are both or neither.
+func TestDeleteAmongOverwriters(t *testing.T) {
+	t.Parallel()
+	for name, open := range storages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, nil)
+			alias := pictures(t, s)
+			alias.Overwrite = true
+			g := newGate(alias)
+			var group sync.WaitGroup
+			for i := range 16 {
+				group.Go(func() {
+					items, failures := uploadPictures(t, g, file("a.png", picture(color.NRGBA{byte(i), 5, 5, 255})))
+					if failures != nil || items[0].WebP == "" {
+						t.Errorf("upload %d: %v, %v", i, items, failures)
+					}
+				})
+				group.Go(func() {
+					if err := g.Delete(t.Context(), alias, "a.png"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+						t.Errorf("deletion %d: %v", i, err)
+					}
+				})
+			}
+			group.Wait()
+			if n := len(contents(t, s)); n != 0 && n != 2 {
+				t.Errorf("%d objects are left, want a picture with its variant or nothing", n)
+			}
+			err := g.Delete(t.Context(), alias, "a.png")
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Error(err)
+			}
+			wantContents(t, s, nil)
+		})
+	}
+}
