@@ -36,7 +36,7 @@ const lingerTime = 3 * time.Second
 // the client in turn waits for "100 Continue". And what the client still sends is thrown
 // away for a while: closing at once resets the connection, and with it the answer that
 // the client has not read yet, RFC 9112 section 9.6.
-func (h *Handler) answerUnread(w http.ResponseWriter, r *http.Request, status int, v any) error {
+func answerUnread(w http.ResponseWriter, r *http.Request, now func() time.Time, status int, v any) error {
 	if r.ProtoMajor != 1 || r.Body == nil || r.Body == http.NoBody {
 		return answer(w, status, v)
 	}
@@ -46,10 +46,15 @@ func (h *Handler) answerUnread(w http.ResponseWriter, r *http.Request, status in
 	}
 	control := http.NewResponseController(w)
 	waits := r.Header.Get("Expect") != "" && !bodyBegun(r)
-	if control.Flush() == nil && !waits && control.SetReadDeadline(h.now().Add(lingerTime)) == nil {
+	if control.Flush() == nil && !waits && control.SetReadDeadline(now().Add(lingerTime)) == nil {
 		_, _ = io.Copy(io.Discard, r.Body) // it ends as it may
 	}
 	return nil
+}
+
+// answerUnread is answerUnread by the handler's clock.
+func (h *Handler) answerUnread(w http.ResponseWriter, r *http.Request, status int, v any) error {
+	return answerUnread(w, r, h.now, status, v)
 }
 
 // watchedBody remembers whether anything was read of a body.

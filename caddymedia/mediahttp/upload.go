@@ -3,9 +3,7 @@ package mediahttp
 import (
 	"context"
 	"errors"
-	"mime"
 	"net/http"
-	"strconv"
 	"time"
 
 	"go.uber.org/zap"
@@ -36,73 +34,13 @@ type itemFailure struct {
 	Filename string `json:"filename"`
 }
 
-// maxBoundary is the longest boundary, RFC 2046 section 5.1.1.
-const maxBoundary = 70
-
-// upload stores the files of a request. Whatever can be refused is, before the body is
-// read.
+// upload stores the files of a request of whom its token names.
 func (h *Handler) upload(kind ingest.Kind) endpoint {
 	return func(app *mediaapp.App, w http.ResponseWriter, r *http.Request) error {
-		w.Header().Set("Cache-Control", "no-store")
-		account, boundary, refusal := h.admit(app, w, r)
-		if refusal != nil {
-			return h.refuse(app, w, r, kind, refusal.status, ingest.Failures{{Message: refusal.message}})
-		}
-		query := r.URL.Query()
-		for _, name := range []string{"alias", "sub_folder"} {
-			if len(query[name]) > 1 {
-				return h.refuse(app, w, r, kind, http.StatusBadRequest, ingest.Failures{{Message: "the parameter " + name + " is sent twice"}})
-			}
-		}
-		r.Body = &watchedBody{ReadCloser: r.Body}
-		body := http.MaxBytesReader(w, r.Body, app.MaxBody())
-		items, err := app.Gate().Form(r.Context(), body, boundary, ingest.Request{
-			Kind: kind, Alias: query.Get("alias"), SubFolder: query.Get("sub_folder"),
-			Allows: account.Allows, BaseURL: baseURL(r),
+		return Uploads{Log: h.log, Now: h.now}.serve(app, w, r, kind, func() (tokens.Account, *refusal) {
+			return h.authenticate(r.Context(), app, w, r.Header)
 		})
-		if failures, ok := errors.AsType[ingest.Failures](err); ok {
-			return h.refuse(app, w, r, kind, statusOf(failures), failures)
-		}
-		result := make([]uploadItem, len(items))
-		for i, item := range items {
-			result[i] = uploadItem{FullPath: item.FullPath, Filename: item.Filename, WebP: item.WebP}
-		}
-		return answer(w, http.StatusOK, uploadAnswer{Success: true, Result: result})
 	}
-}
-
-// refusal is why a request is not even read.
-type refusal struct {
-	status  int
-	message string
-}
-
-// admit decides from the head of a request whether its body is read: who sends it, and
-// whether it can be a form that is small enough.
-func (h *Handler) admit(app *mediaapp.App, w http.ResponseWriter, r *http.Request) (tokens.Account, string, *refusal) {
-	if r.Method != http.MethodPost {
-		w.Header().Set("Allow", http.MethodPost)
-		return tokens.Account{}, "", &refusal{http.StatusMethodNotAllowed, "use POST"}
-	}
-	account, refused := h.authenticate(r.Context(), app, w, r.Header)
-	if refused != nil {
-		return account, "", refused
-	}
-	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || mediaType != "multipart/form-data" {
-		return account, "", &refusal{http.StatusUnsupportedMediaType, "the body must be multipart/form-data"}
-	}
-	boundary := params["boundary"]
-	if boundary == "" || len(boundary) > maxBoundary {
-		return account, "", &refusal{http.StatusBadRequest, "the boundary of the form is missing or too long"}
-	}
-	if r.ContentLength > app.MaxBody() {
-		return account, "", &refusal{
-			http.StatusRequestEntityTooLarge,
-			"the request is larger than " + strconv.FormatInt(app.MaxBody(), 10) + " bytes",
-		}
-	}
-	return account, boundary, nil
 }
 
 func (h *Handler) authenticate(ctx context.Context, app *mediaapp.App, w http.ResponseWriter, header http.Header) (tokens.Account, *refusal) {
@@ -122,26 +60,6 @@ func (h *Handler) authenticate(ctx context.Context, app *mediaapp.App, w http.Re
 		w.Header().Set("WWW-Authenticate", "Bearer") // RFC 6750 section 3
 		return account, &refusal{http.StatusUnauthorized, "missing, wrong or expired API key and token"}
 	}
-}
-
-// refuse answers what failed, and logs what is not the caller's fault.
-func (h *Handler) refuse(app *mediaapp.App, w http.ResponseWriter, r *http.Request, kind ingest.Kind, status int, failures ingest.Failures) error {
-	app.CountFailure(map[ingest.Kind]string{ingest.Image: "image", ingest.File: "file"}[kind], strconv.Itoa(status))
-	if status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
-		retryAfter(w, waitFor(failures))
-	}
-	failed := uploadFailure{Errors: make([]itemFailure, len(failures))}
-	for i, f := range failures {
-		failed.Errors[i] = itemFailure{Message: f.Message, Filename: f.Filename}
-		if f.Err != nil {
-			level := zap.WarnLevel
-			if status >= http.StatusInternalServerError && f.Reason != ingest.Busy {
-				level = zap.ErrorLevel
-			}
-			h.log.Log(level, f.Message, zap.Int("status", status), zap.Error(f.Err))
-		}
-	}
-	return h.answerUnread(w, r, status, failed)
 }
 
 // waitFor is how long a caller had better wait: a line of pictures is worked off in some

@@ -1,0 +1,122 @@
+package mediahttp
+
+import (
+	"errors"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+// Uploads answers upload requests as the endpoints do, for handlers that know their callers
+// by themselves. Both fields are required.
+type Uploads struct {
+	// Log takes what is not the caller's fault.
+	Log *zap.Logger
+	// Now is the clock, by which the rest of a refused body is read for a while.
+	Now func() time.Time
+}
+
+// maxBoundary is the longest boundary, RFC 2046 section 5.1.1.
+const maxBoundary = 70
+
+// refusal is why a request is not even read.
+type refusal struct {
+	status  int
+	message string
+}
+
+// Serve stores the files of a request of account, which needs no token, and answers it.
+// Nothing of the body may have been read. The app must stay open until Serve returns. The
+// error is for Caddy; nothing was answered then.
+func (u Uploads) Serve(app *mediaapp.App, w http.ResponseWriter, r *http.Request, kind ingest.Kind, account tokens.Account) error {
+	return u.serve(app, w, r, kind, func() (tokens.Account, *refusal) { return account, nil })
+}
+
+// serve is Serve for a caller whom authenticate finds out. Whatever can be refused is,
+// before the body is read.
+func (u Uploads) serve(
+	app *mediaapp.App, w http.ResponseWriter, r *http.Request, kind ingest.Kind, authenticate func() (tokens.Account, *refusal),
+) error {
+	w.Header().Set("Cache-Control", "no-store")
+	account, boundary, refused := admit(app, w, r, authenticate)
+	if refused != nil {
+		return u.refuse(app, w, r, kind, refused.status, ingest.Failures{{Message: refused.message}})
+	}
+	query := r.URL.Query()
+	for _, name := range []string{"alias", "sub_folder"} {
+		if len(query[name]) > 1 {
+			return u.refuse(app, w, r, kind, http.StatusBadRequest, ingest.Failures{{Message: "the parameter " + name + " is sent twice"}})
+		}
+	}
+	r.Body = &watchedBody{ReadCloser: r.Body}
+	body := http.MaxBytesReader(w, r.Body, app.MaxBody())
+	items, err := app.Gate().Form(r.Context(), body, boundary, ingest.Request{
+		Kind: kind, Alias: query.Get("alias"), SubFolder: query.Get("sub_folder"),
+		Allows: account.Allows, BaseURL: baseURL(r),
+	})
+	if failures, ok := errors.AsType[ingest.Failures](err); ok {
+		return u.refuse(app, w, r, kind, statusOf(failures), failures)
+	}
+	result := make([]uploadItem, len(items))
+	for i, item := range items {
+		result[i] = uploadItem{FullPath: item.FullPath, Filename: item.Filename, WebP: item.WebP}
+	}
+	return answer(w, http.StatusOK, uploadAnswer{Success: true, Result: result})
+}
+
+// admit decides from the head of a request whether its body is read: who sends it, and
+// whether it can be a form that is small enough.
+func admit(
+	app *mediaapp.App, w http.ResponseWriter, r *http.Request, authenticate func() (tokens.Account, *refusal),
+) (tokens.Account, string, *refusal) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return tokens.Account{}, "", &refusal{http.StatusMethodNotAllowed, "use POST"}
+	}
+	account, refused := authenticate()
+	if refused != nil {
+		return account, "", refused
+	}
+	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || mediaType != "multipart/form-data" {
+		return account, "", &refusal{http.StatusUnsupportedMediaType, "the body must be multipart/form-data"}
+	}
+	boundary := params["boundary"]
+	if boundary == "" || len(boundary) > maxBoundary {
+		return account, "", &refusal{http.StatusBadRequest, "the boundary of the form is missing or too long"}
+	}
+	if r.ContentLength > app.MaxBody() {
+		return account, "", &refusal{
+			http.StatusRequestEntityTooLarge,
+			"the request is larger than " + strconv.FormatInt(app.MaxBody(), 10) + " bytes",
+		}
+	}
+	return account, boundary, nil
+}
+
+// refuse answers what failed, and logs what is not the caller's fault.
+func (u Uploads) refuse(app *mediaapp.App, w http.ResponseWriter, r *http.Request, kind ingest.Kind, status int, failures ingest.Failures) error {
+	app.CountFailure(map[ingest.Kind]string{ingest.Image: "image", ingest.File: "file"}[kind], strconv.Itoa(status))
+	if status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
+		retryAfter(w, waitFor(failures))
+	}
+	failed := uploadFailure{Errors: make([]itemFailure, len(failures))}
+	for i, f := range failures {
+		failed.Errors[i] = itemFailure{Message: f.Message, Filename: f.Filename}
+		if f.Err != nil {
+			level := zap.WarnLevel
+			if status >= http.StatusInternalServerError && f.Reason != ingest.Busy {
+				level = zap.ErrorLevel
+			}
+			u.Log.Log(level, f.Message, zap.Int("status", status), zap.Error(f.Err))
+		}
+	}
+	return answerUnread(w, r, u.Now, status, failed)
+}
