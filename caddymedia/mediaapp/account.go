@@ -15,7 +15,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/caddymedia/tokens/bolt"
-	"github.com/caddymedia/media/storagedrivers/block"
 )
 
 // Account is an API key with its password. Changing or removing an account ends its
@@ -23,7 +22,7 @@ import (
 type Account struct {
 	// The hash of the password, made by `caddy hash-password --algorithm argon2id`; a
 	// bcrypt hash works too, and costs more time at each login. Required.
-	PasswordHash string `json:"password_hash,omitempty"`
+	PasswordHash string `json:"password_hash,omitempty" option:"required,secret" example:"{env.SITE_PASSWORD_HASH}"`
 
 	// The aliases that the account may upload to; a name stands for the image alias and
 	// the file alias. Default: all.
@@ -87,23 +86,21 @@ func (a *App) provisionIssuer(ctx caddy.Context) error {
 	return nil
 }
 
-// accounts checks the accounts and expands their hashes.
+// accounts expands and checks the accounts.
 func (a *App) accounts() ([]tokens.Account, error) {
 	var accounts []tokens.Account
 	for _, key := range slices.Sorted(maps.Keys(a.Accounts)) {
-		config := a.Accounts[key]
-		if config == nil || config.PasswordHash == "" {
-			return nil, fmt.Errorf("account %q has no password hash", key)
+		var config Account
+		if given := a.Accounts[key]; given != nil {
+			config = *given
+		}
+		if err := accountOptions.Expand(&config); err != nil {
+			return nil, fmt.Errorf("account %q: %w", key, err)
 		}
 		if !validAPIKey.MatchString(key) {
 			return nil, fmt.Errorf("account %q: an API key is 1 to 128 of A-Z, a-z, 0-9, '.', '_', '~' and '-'", key)
 		}
-		var expand block.Expander
-		hash := expand.Text("password hash", config.PasswordHash)
-		if err := expand.Err(); err != nil {
-			return nil, fmt.Errorf("account %q: %w", key, err)
-		}
-		if !validHash(hash) {
+		if !validHash(config.PasswordHash) {
 			return nil, fmt.Errorf("account %q: not a password hash; make one with: caddy hash-password --algorithm argon2id", key)
 		}
 		for _, alias := range config.Aliases {
@@ -112,7 +109,7 @@ func (a *App) accounts() ([]tokens.Account, error) {
 				return nil, fmt.Errorf("account %q: there is no alias %q", key, alias)
 			}
 		}
-		accounts = append(accounts, tokens.Account{APIKey: key, PasswordHash: hash, Aliases: config.Aliases})
+		accounts = append(accounts, tokens.Account{APIKey: key, PasswordHash: config.PasswordHash, Aliases: config.Aliases})
 	}
 	return accounts, nil
 }

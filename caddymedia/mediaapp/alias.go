@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -21,29 +20,30 @@ import (
 	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/block"
+	"github.com/caddymedia/media/storagedrivers/schema"
 )
 
 // AliasOptions are what both kinds of aliases have.
 type AliasOptions struct {
 	// The storage that keeps the items. Default: the one called `default`, or the only
 	// one there is.
-	Storage string `json:"storage,omitempty"`
+	Storage string `json:"storage,omitempty" example:"default"`
 
 	// Where the items are in their storage. No two aliases of one storage may share a
 	// prefix, nor may one lie within another. `/` is the root of the storage. Default:
 	// `img/<alias>` or `file/<alias>`, like the public address.
-	Prefix string `json:"prefix,omitempty"`
+	Prefix string `json:"prefix,omitempty" example:"img/photos"`
 
 	// What the public addresses of this alias begin with. Default: the app's `cdn_base`.
-	CDNBase string `json:"cdn_base,omitempty"`
+	CDNBase string `json:"cdn_base,omitempty" option:"address" example:"https://cdn.example.com"`
 
-	// The largest item in bytes. Default: `max_image_size` or `max_file_size` of the
-	// limits.
-	MaxSize int64 `json:"max_size,omitempty"`
+	// The largest item that is accepted. Default: `max_image_size` or `max_file_size` of
+	// the limits.
+	MaxSize int64 `json:"max_size,omitempty" option:"size"`
 
 	// The `Cache-Control` header of the items. Default: one year and immutable, or
-	// revalidation each time where the storage overwrites.
-	CacheControl string `json:"cache_control,omitempty"`
+	// `public, no-cache` where the storage overwrites.
+	CacheControl string `json:"cache_control,omitempty" example:"public, max-age=3600"`
 
 	// Where clients are sent for the items, instead of serving them here. Default: they
 	// are served here.
@@ -58,7 +58,7 @@ type ImageAlias struct {
 	// references or entities, `keep` all, or `off` to take none. A picture that is kept
 	// with a script in it runs only where somebody opens it outside of this service,
 	// which serves it without rights. Default: `reject`.
-	SVG string `json:"svg,omitempty"`
+	SVG string `json:"svg,omitempty" option:"words=reject|keep|off"`
 
 	// The most pixels of a picture, width times height. Default: `max_pixels` of the
 	// limits.
@@ -83,13 +83,11 @@ type ImageAlias struct {
 type WebP struct {
 	// The quality of lossy variants, 1 to 100. Drawings of at most 256 colours are also
 	// tried without loss, and the smaller one is stored. Default: `80`.
-	Quality int `json:"quality,omitempty"`
+	Quality int `json:"quality,omitempty" example:"80"`
 
-	// How hard the encoder tries to make small variants. Beside `normal`, `fast` takes a
-	// third of the time for photographs and makes them 8 % larger, `small` takes 2.5
-	// times as long and makes them 2 to 4 % smaller; without cgo they are 0.8 and 1.3
-	// times. Default: `normal`.
-	Effort string `json:"effort,omitempty"`
+	// How hard the encoder tries to make small variants. `fast` takes less time for
+	// larger ones, `small` takes more time for smaller ones. Default: `normal`.
+	Effort string `json:"effort,omitempty" option:"words=fast|normal|small"`
 }
 
 // FileAlias is a named upload configuration for files of any sort.
@@ -99,7 +97,7 @@ type FileAlias struct {
 	// The extensions that are accepted, without dots. Those of PHP and shell scripts are
 	// refused in any case. Default: common documents, archives, pictures, sound and
 	// film.
-	Extensions []string `json:"extensions,omitempty"`
+	Extensions []string `json:"extensions,omitempty" example:"pdf"`
 }
 
 // Cache-Control of items that never change and of those that may be replaced.
@@ -121,12 +119,12 @@ var fileExtensions = []string{
 }
 
 func (a *App) provisionGate(caddy.Context) error {
-	base, err := baseURL("cdn_base", a.CDNBase)
+	base, err := baseURL(a.CDNBase)
 	if err != nil {
 		return err
 	}
-	if err := a.Limits.validate(); err != nil {
-		return err
+	if err := limitsOptions.Expand(a.Limits); err != nil {
+		return fmt.Errorf("limits: %w", err)
 	}
 	a.gate = &ingest.Gate{
 		Aliases: map[ingest.Kind]map[string]*ingest.Alias{ingest.Image: {}, ingest.File: {}},
@@ -153,18 +151,18 @@ func (a *App) provisionGate(caddy.Context) error {
 }
 
 func (a *App) addImageAlias(name, base string) error {
-	config := a.ImageAliases[name]
-	if config == nil {
+	if a.ImageAliases[name] == nil {
 		return errors.New("it is empty")
+	}
+	config := *a.ImageAliases[name]
+	if err := imageAliasOptions.Expand(&config); err != nil {
+		return err
 	}
 	alias, err := a.newAlias(ingest.Image, name, base, &config.AliasOptions)
 	if err != nil {
 		return err
 	}
 	alias.MaxSize = cmp.Or(config.MaxSize, a.Limits.maxImageSize())
-	if config.MaxPixels < 0 {
-		return errors.New("max_pixels is negative")
-	}
 	svg, err := imaging.ParseSVGMode(config.SVG)
 	if err != nil {
 		return fmt.Errorf("svg: %w", err)
@@ -190,8 +188,8 @@ func (w *WebP) options() (*variant.Options, error) {
 	if w == nil {
 		return nil, nil //nolint:nilnil // see above
 	}
-	if w.Quality < 0 || w.Quality > 100 {
-		return nil, errors.New("the quality is not between 1 and 100")
+	if w.Quality > 100 {
+		return nil, fmt.Errorf("quality is a number from 1 to 100, not %d", w.Quality)
 	}
 	effort, err := webp.ParseEffort(w.Effort)
 	if err != nil {
@@ -201,9 +199,12 @@ func (w *WebP) options() (*variant.Options, error) {
 }
 
 func (a *App) addFileAlias(name, base string) error {
-	config := a.FileAliases[name]
-	if config == nil {
+	if a.FileAliases[name] == nil {
 		return errors.New("it is empty")
+	}
+	config := *a.FileAliases[name]
+	if err := fileAliasOptions.Expand(&config); err != nil {
+		return err
 	}
 	alias, err := a.newAlias(ingest.File, name, base, &config.AliasOptions)
 	if err != nil {
@@ -216,19 +217,12 @@ func (a *App) addFileAlias(name, base string) error {
 	return a.add(alias)
 }
 
-// newAlias resolves what both kinds have.
+// newAlias resolves what both kinds have; o is expanded.
 func (a *App) newAlias(kind ingest.Kind, name, base string, o *AliasOptions) (*ingest.Alias, error) {
 	if err := checkName("alias", name); err != nil {
 		return nil, err
 	}
 	storageName, err := a.storageOf(o)
-	if err != nil {
-		return nil, err
-	}
-	if o.MaxSize < 0 {
-		return nil, errors.New("max_size is negative")
-	}
-	own, err := baseURL("cdn_base", o.CDNBase)
 	if err != nil {
 		return nil, err
 	}
@@ -242,7 +236,7 @@ func (a *App) newAlias(kind ingest.Kind, name, base string, o *AliasOptions) (*i
 	config := a.Storages[storageName]
 	alias := &ingest.Alias{
 		Kind: kind, Name: name, Storage: a.storages[storageName], Prefix: prefix,
-		BaseURL: cmp.Or(own, base), SubFolder: config.subFolder,
+		BaseURL: cmp.Or(o.CDNBase, base), SubFolder: config.subFolder,
 		Overwrite: config.overwrite(), Sanitize: config.sanitize(),
 		CacheControl: cmp.Or(o.CacheControl, cacheForever),
 	}
@@ -304,22 +298,14 @@ func within(prefix, other string) bool {
 	return other == "" || prefix == other || strings.HasPrefix(prefix, other+"/")
 }
 
-// baseURL checks what addresses begin with and takes the slash off its end.
-func baseURL(option, raw string) (string, error) {
-	if raw == "" {
-		return "", nil
-	}
+// baseURL expands and checks what all addresses begin with.
+func baseURL(raw string) (string, error) {
 	var expand block.Expander
-	expanded := expand.Text(option, raw)
-	if err := expand.Err(); err != nil {
+	base := expand.Text("cdn_base", raw)
+	if err := expand.Err(); err != nil || base == "" {
 		return "", err
 	}
-	u, err := url.Parse(expanded)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
-		u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return "", fmt.Errorf("%s %q is no address such as https://cdn.example.com", option, expanded)
-	}
-	return strings.TrimRight(u.String(), "/"), nil
+	return schema.Address("cdn_base", base, "https://cdn.example.com")
 }
 
 // extensionSet checks an administrator's list.

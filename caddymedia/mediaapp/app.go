@@ -72,6 +72,7 @@ type App struct {
 	events    *events
 	storages  map[string]*storagedrivers.Storage
 	places    map[string]string // of the storages: the settings of their drivers
+	drivers   map[string]storagedrivers.Module
 	health    *health
 	endChecks func()
 	gate      *ingest.Gate

@@ -175,7 +175,7 @@ func (a *App) parseAccount(d *caddyfile.Dispenser) error {
 		return err
 	}
 	account.PasswordHash = hash
-	return block.Parse(d, "an account", block.Options{"aliases": block.Texts(&account.Aliases)})
+	return block.Parse(d, "an account", block.Options{"aliases": block.Texts(&account.Aliases)}) // the hash is given
 }
 
 func (a *App) parseStorage(d *caddyfile.Dispenser) error {
@@ -183,14 +183,11 @@ func (a *App) parseStorage(d *caddyfile.Dispenser) error {
 	if err != nil {
 		return err
 	}
-	return block.Parse(d, "a storage", block.Options{
+	return storageOptions.Parse(d, "a storage", s, block.Options{
 		"driver": func(d *caddyfile.Dispenser) (err error) {
 			s.DriverRaw, err = parseModule(d, "media.storages", "name")
 			return err
 		},
-		"sub_folder_format":  block.Text(&s.SubFolderFormat),
-		"overwrite_strategy": block.Word(&s.OverwriteStrategy, appendTime, overwrite),
-		"sanitize":           block.OnOff(&s.Sanitize),
 	})
 }
 
@@ -199,13 +196,8 @@ func (a *App) parseImageAlias(d *caddyfile.Dispenser) error {
 	if err != nil {
 		return err
 	}
-	options := alias.options()
-	options["svg"] = block.Word(&alias.SVG, "reject", "keep", "off")
-	options["max_pixels"] = block.Count(&alias.MaxPixels)
-	options["webp"] = alias.parseWebP
-	options["negotiate"] = block.Switch(&alias.Negotiate)
-	options["strip_metadata"] = block.Switch(&alias.StripMetadata)
-	return block.Parse(d, "an image alias", options)
+	return imageAliasOptions.Parse(d, "an image alias", alias,
+		block.Options{"webp": alias.parseWebP, "redirect": alias.parseRedirect})
 }
 
 func (a *ImageAlias) parseWebP(d *caddyfile.Dispenser) error {
@@ -236,20 +228,7 @@ func (a *App) parseFileAlias(d *caddyfile.Dispenser) error {
 	if err != nil {
 		return err
 	}
-	options := alias.options()
-	options["extensions"] = block.Texts(&alias.Extensions)
-	return block.Parse(d, "a file alias", options)
-}
-
-func (o *AliasOptions) options() block.Options {
-	return block.Options{
-		"storage":       block.Text(&o.Storage),
-		"prefix":        block.Text(&o.Prefix),
-		"cdn_base":      block.Text(&o.CDNBase),
-		"cache_control": block.Text(&o.CacheControl),
-		"max_size":      block.Size(&o.MaxSize),
-		"redirect":      o.parseRedirect,
-	}
+	return fileAliasOptions.Parse(d, "a file alias", alias, block.Options{"redirect": alias.parseRedirect})
 }
 
 func (a *App) parseLimits(d *caddyfile.Dispenser) error {
@@ -257,31 +236,10 @@ func (a *App) parseLimits(d *caddyfile.Dispenser) error {
 		return d.Err(`option "limits" of media is given twice`)
 	}
 	a.Limits = new(Limits)
-	l := a.Limits
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	return block.Parse(d, "limits", block.Options{
-		"max_body":         block.Size(&l.MaxBody),
-		"max_files":        block.Count(&l.MaxFiles),
-		"max_fields":       block.Count(&l.MaxFields),
-		"max_field_size":   block.Size(&l.MaxFieldSize),
-		"max_part_header":  block.Size(&l.MaxPartHeader),
-		"max_image_size":   block.Size(&l.MaxImageSize),
-		"max_file_size":    block.Size(&l.MaxFileSize),
-		"max_pixels":       block.Count(&l.MaxPixels),
-		"max_frames":       block.Count(&l.MaxFrames),
-		"max_frame_pixels": block.Count(&l.MaxFramePixels),
-		"max_side":         block.Count(&l.MaxSide),
-		"max_chunk_size":   block.Size(&l.MaxChunkSize),
-		"image_workers":    block.Count(&l.ImageWorkers),
-		"image_memory":     block.Size(&l.ImageMemory),
-		"image_queue":      block.Count(&l.ImageQueue),
-		"image_wait":       block.Duration(&l.ImageWait),
-		"image_time":       block.Duration(&l.ImageTime),
-		"login_failures":   block.Count(&l.LoginFailures),
-		"password_checks":  block.Count(&l.PasswordChecks),
-	})
+	return limitsOptions.Parse(d, "limits", a.Limits, nil)
 }
 
 // Interface guards

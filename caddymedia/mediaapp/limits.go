@@ -2,7 +2,6 @@ package mediaapp
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -16,19 +15,19 @@ import (
 // default.
 type Limits struct {
 	// The largest upload request, in bytes. Default: 4 GiB.
-	MaxBody int64 `json:"max_body,omitempty"`
+	MaxBody int64 `json:"max_body,omitempty" option:"size"`
 	// The most files of a request. Default: 200.
 	MaxFiles int `json:"max_files,omitempty"`
 	// The most fields of a request. Default: 100.
 	MaxFields int `json:"max_fields,omitempty"`
 	// The largest field, in bytes. Default: 8 KiB.
-	MaxFieldSize int64 `json:"max_field_size,omitempty"`
+	MaxFieldSize int64 `json:"max_field_size,omitempty" option:"size"`
 	// The largest header of a part, in bytes. Default: 16 KiB.
-	MaxPartHeader int64 `json:"max_part_header,omitempty"`
+	MaxPartHeader int64 `json:"max_part_header,omitempty" option:"size"`
 	// The largest picture in bytes, where the alias does not say. Default: 32 MiB.
-	MaxImageSize int64 `json:"max_image_size,omitempty"`
+	MaxImageSize int64 `json:"max_image_size,omitempty" option:"size"`
 	// The largest file in bytes, where the alias does not say. Default: 2 GiB.
-	MaxFileSize int64 `json:"max_file_size,omitempty"`
+	MaxFileSize int64 `json:"max_file_size,omitempty" option:"size"`
 	// The most pixels of a picture, where the alias does not say. Default: 50,000,000.
 	MaxPixels int64 `json:"max_pixels,omitempty"`
 	// The most frames of an animated picture. Default: 1,000.
@@ -38,7 +37,7 @@ type Limits struct {
 	// The longest side of a picture in pixels. Default: 65,535.
 	MaxSide int `json:"max_side,omitempty"`
 	// The largest part of a PNG or GIF that holds no pixels, in bytes. Default: 8 MiB.
-	MaxChunkSize int64 `json:"max_chunk_size,omitempty"`
+	MaxChunkSize int64 `json:"max_chunk_size,omitempty" option:"size"`
 	// How many pictures are decoded and encoded at the same time. Default: one for each
 	// processor.
 	ImageWorkers int `json:"image_workers,omitempty"`
@@ -46,7 +45,7 @@ type Limits struct {
 	// estimates from their headers and sizes; the service itself needs about 100 MiB
 	// besides. A picture that alone would need more has no variant, or is refused where
 	// it cannot even be decoded. Default: 512 MiB.
-	ImageMemory int64 `json:"image_memory,omitempty"`
+	ImageMemory int64 `json:"image_memory,omitempty" option:"size"`
 	// How many pictures may wait for the others; one more is answered with 503. Default:
 	// 100.
 	ImageQueue int `json:"image_queue,omitempty"`
@@ -97,36 +96,4 @@ func (l *Limits) pictures() variant.Limits {
 		Workers: l.ImageWorkers, Memory: l.ImageMemory, Queue: l.ImageQueue,
 		Wait: time.Duration(l.ImageWait), Time: time.Duration(l.ImageTime),
 	}
-}
-
-func (l *Limits) validate() error {
-	for _, limit := range []struct {
-		name  string
-		value int64
-	}{
-		{"max_body", l.MaxBody},
-		{"max_files", int64(l.MaxFiles)},
-		{"max_fields", int64(l.MaxFields)},
-		{"max_field_size", l.MaxFieldSize},
-		{"max_part_header", l.MaxPartHeader},
-		{"max_image_size", l.MaxImageSize},
-		{"max_file_size", l.MaxFileSize},
-		{"max_pixels", l.MaxPixels},
-		{"max_frames", int64(l.MaxFrames)},
-		{"max_frame_pixels", l.MaxFramePixels},
-		{"max_side", int64(l.MaxSide)},
-		{"max_chunk_size", l.MaxChunkSize},
-		{"image_workers", int64(l.ImageWorkers)},
-		{"image_memory", l.ImageMemory},
-		{"image_queue", int64(l.ImageQueue)},
-		{"image_wait", int64(l.ImageWait)},
-		{"image_time", int64(l.ImageTime)},
-		{"login_failures", int64(l.LoginFailures)},
-		{"password_checks", int64(l.PasswordChecks)},
-	} {
-		if limit.value < 0 {
-			return fmt.Errorf("limits: %s is negative", limit.name)
-		}
-	}
-	return nil
 }

@@ -20,15 +20,15 @@ type Redirect struct {
 	// How clients get at the items: `presigned` gives them an address that the storage
 	// honours for a while (S3, Azure Blob, Google Cloud Storage), `public` the address of
 	// a storage that serves everybody. Required.
-	To string `json:"to,omitempty"`
+	To string `json:"to,omitempty" option:"required,words=presigned|public"`
 
 	// The public address of the root of the storage, for `public`: an item of the key
 	// `img/content/a.png` is at `<base>/img/content/a.png`.
-	Base string `json:"base,omitempty"`
+	Base string `json:"base,omitempty" option:"address" example:"https://media.example.com"`
 
 	// How long an address is valid for which the storage asks for a signature, at most
 	// seven days. Clients keep the redirect for half of this time. Default: `1h`.
-	Lifetime caddy.Duration `json:"lifetime,omitempty"`
+	Lifetime caddy.Duration `json:"lifetime,omitempty" example:"1h"`
 }
 
 const (
@@ -38,7 +38,7 @@ const (
 	maxLifetime     = 7 * 24 * time.Hour
 )
 
-// options are nil where nothing is redirected.
+// options are nil where nothing is redirected; r is expanded.
 func (r *Redirect) options(storage *storagedrivers.Storage) (*ingest.Redirect, error) {
 	if r == nil {
 		return nil, nil //nolint:nilnil // see above
@@ -47,21 +47,15 @@ func (r *Redirect) options(storage *storagedrivers.Storage) (*ingest.Redirect, e
 	if lifetime < time.Second || lifetime > maxLifetime {
 		return nil, fmt.Errorf("the lifetime is between 1s and 7d, not %v", lifetime)
 	}
-	base, err := baseURL("base", r.Base)
-	if err != nil {
-		return nil, err
-	}
 	switch {
-	case r.To == toPublic && base == "":
+	case r.To == toPublic && r.Base == "":
 		return nil, errors.New("public needs the address of the storage")
-	case r.To == toPresigned && base != "":
+	case r.To == toPresigned && r.Base != "":
 		return nil, errors.New("presigned takes no address: the storage gives it")
 	case r.To == toPresigned && !storage.CanPresign():
 		return nil, fmt.Errorf("the driver of storage %q cannot sign addresses", storage.Name())
-	case r.To != toPublic && r.To != toPresigned:
-		return nil, fmt.Errorf("to is %s or %s, not %q", toPresigned, toPublic, r.To)
 	}
-	return &ingest.Redirect{Base: base, Lifetime: lifetime}, nil
+	return &ingest.Redirect{Base: r.Base, Lifetime: lifetime}, nil
 }
 
 func (o *AliasOptions) parseRedirect(d *caddyfile.Dispenser) error {

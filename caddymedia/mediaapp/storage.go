@@ -22,11 +22,8 @@ import (
 
 const defaultStorage = "default"
 
-// Overwrite strategies.
-const (
-	appendTime = "append_time"
-	overwrite  = "overwrite"
-)
+// overwrite is the strategy that replaces items.
+const overwrite = "overwrite"
 
 // Storage is one place for items, and how they are named there.
 type Storage struct {
@@ -37,24 +34,26 @@ type Storage struct {
 	// The folder of an item whose upload names none: a strftime pattern of letters,
 	// digits, `-`, `_`, `.`, `/` and conversions such as `%Y`, or `/` for none.
 	// Default: year, month and day as `26-11/20`.
-	SubFolderFormat string `json:"sub_folder_format,omitempty"`
+	SubFolderFormat string `json:"sub_folder_format,omitempty" example:"%y-%m/%d"`
 
 	// What becomes of an upload whose name is taken. `append_time`: it gets the time in
 	// its name, `photo-1795132800.jpg`, and what is there is never changed. `overwrite`:
 	// it replaces what is there; caches then have to ask each time. Default:
 	// `append_time`.
-	OverwriteStrategy string `json:"overwrite_strategy,omitempty"`
+	OverwriteStrategy string `json:"overwrite_strategy,omitempty" option:"words=append_time|overwrite"`
 
 	// Whether names are made plain: lower case, without accents, spaces or signs.
 	// Without it a name is stored exactly as submitted, or refused if that is not safe.
 	// Default: `true`.
 	Sanitize *bool `json:"sanitize,omitempty"`
 
+	// Of the expanded options.
 	subFolder naming.Format
+	replaces  bool
 }
 
 func (s *Storage) sanitize() bool  { return s.Sanitize == nil || *s.Sanitize }
-func (s *Storage) overwrite() bool { return s.OverwriteStrategy == overwrite }
+func (s *Storage) overwrite() bool { return s.replaces }
 
 // defaultDriver is a folder where Caddy keeps its data.
 func defaultDriver() json.RawMessage {
@@ -75,6 +74,7 @@ func checkName(what, name string) error {
 
 func (a *App) provisionStorages(ctx caddy.Context) error {
 	a.storages, a.places = map[string]*storagedrivers.Storage{}, map[string]string{}
+	a.drivers = map[string]storagedrivers.Module{}
 	var expand block.Expander
 	spool := expand.Text("spool_folder", a.SpoolFolder)
 	if err := expand.Err(); err != nil {
@@ -103,12 +103,14 @@ func (a *App) provisionStorages(ctx caddy.Context) error {
 
 // openStorage gives the storage on the driver that the pool has for its settings.
 func (a *App) openStorage(ctx caddy.Context, name, spool string, config *Storage) (*storagedrivers.Storage, error) {
-	var err error
-	if config.subFolder, err = naming.ParseFormat(config.SubFolderFormat); err != nil {
-		return nil, fmt.Errorf("sub_folder_format: %w", err)
+	e := *config
+	err := storageOptions.Expand(&e)
+	if err != nil {
+		return nil, err
 	}
-	if s := config.OverwriteStrategy; s != "" && s != appendTime && s != overwrite {
-		return nil, fmt.Errorf("overwrite_strategy is %s or %s, not %q", appendTime, overwrite, s)
+	config.replaces = e.OverwriteStrategy == overwrite
+	if config.subFolder, err = naming.ParseFormat(e.SubFolderFormat); err != nil {
+		return nil, fmt.Errorf("sub_folder_format: %w", err)
 	}
 	if config.DriverRaw == nil {
 		return nil, errors.New("it has no driver")
@@ -121,7 +123,7 @@ func (a *App) openStorage(ctx caddy.Context, name, spool string, config *Storage
 	if !ok {
 		return nil, fmt.Errorf("%T is no storage driver", loaded)
 	}
-	a.places[name] = module.PoolKey()
+	a.places[name], a.drivers[name] = module.PoolKey(), module
 	driver, done, err := pooled("storage", module.PoolKey(), func() (storagedrivers.Driver, error) {
 		return module.NewDriver(a.log)
 	})

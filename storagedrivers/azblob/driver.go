@@ -1,6 +1,7 @@
 package azblob
 
 import (
+	_ "embed"
 	"fmt"
 	"log/slog"
 	"time"
@@ -9,10 +10,15 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/block"
+	"github.com/caddymedia/media/storagedrivers/schema"
 )
 
 func init() { caddy.RegisterModule(AzBlob{}) }
+
+//go:embed driver.go
+var comments string
+
+var options = schema.Of[AzBlob](comments)
 
 // AzBlob keeps objects as block blobs in one container of an Azure storage account.
 //
@@ -25,33 +31,35 @@ func init() { caddy.RegisterModule(AzBlob{}) }
 //
 // Every text may hold placeholders such as `{env.AZURE_KEY}` and `{file./run/secrets/key}`.
 type AzBlob struct {
-	// The name of the storage account. Required, unless a connection string or an
-	// endpoint names it.
-	Account string `json:"account,omitempty"`
+	// The container, which must exist. Required.
+	Container string `json:"container,omitempty" option:"required" example:"my-container"`
 
-	// A key of the account. Without a key and a connection string the default
-	// credentials of the machine are used: the `AZURE_*` environment variables, a workload
-	// or managed identity, or who is logged in with the Azure command line.
-	Key string `json:"key,omitempty"`
+	// The name of the storage account. It is needed, unless a connection string or an
+	// endpoint names it.
+	Account string `json:"account,omitempty" example:"myaccount"`
+
+	// A key of the account, best as a placeholder such as `{env.AZURE_STORAGE_KEY}`.
+	// Default: the credentials of the machine, which are the `AZURE_*` environment
+	// variables, a workload or managed identity, or who is logged in with the Azure
+	// command line.
+	Key string `json:"key,omitempty" option:"secret" example:"{env.AZURE_STORAGE_KEY}"`
 
 	// A connection string as the Azure portal shows it, with an account key or a shared
 	// access signature. It stands alone, without account, key and endpoint.
-	ConnectionString string `json:"connection_string,omitempty"`
-
-	// The container. Required.
-	Container string `json:"container,omitempty"`
+	ConnectionString string `json:"connection_string,omitempty" option:"secret" example:"{env.AZURE_STORAGE_CONNECTION_STRING}"`
 
 	// The address of the account's blob service, for other clouds and emulators; for
-	// Azurite `http://127.0.0.1:10000/devstoreaccount1`. The default credentials are only
-	// sent over https. Default: `https://<account>.blob.core.windows.net`.
-	Endpoint string `json:"endpoint,omitempty"`
+	// Azurite `http://127.0.0.1:10000/devstoreaccount1`. The credentials of the machine
+	// are only sent over https. Default: `https://<account>.blob.core.windows.net`.
+	Endpoint string `json:"endpoint,omitempty" option:"address" example:"https://myaccount.blob.core.windows.net"`
 
-	// A folder in the container that all keys are in. Default: none.
-	Prefix string `json:"prefix,omitempty"`
+	// The folder of the container below which all objects are kept. Default: the whole
+	// container.
+	Prefix string `json:"prefix,omitempty" option:"folder" example:"media"`
 
 	// How long the service may keep silent before it counts as unreachable. Default:
 	// `30s`.
-	SilenceTimeout caddy.Duration `json:"timeout,omitempty"`
+	SilenceTimeout caddy.Duration `json:"timeout,omitempty" example:"30s"`
 
 	config Config // expanded
 }
@@ -64,24 +72,20 @@ func (AzBlob) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision expands the placeholders and checks what the options say together.
+// Schema describes the options.
+func (*AzBlob) Schema() *schema.Schema { return options.Documented() }
+
+// Provision expands the options and checks them, also together.
 func (a *AzBlob) Provision(caddy.Context) error {
-	c := Config{Timeout: time.Duration(a.SilenceTimeout)}
-	var expand block.Expander
-	c.Account = expand.Text("account", a.Account)
-	c.Key = expand.Text("key", a.Key)
-	c.ConnectionString = expand.Text("connection_string", a.ConnectionString)
-	c.Container = expand.Text("container", a.Container)
-	c.Endpoint = expand.Text("endpoint", a.Endpoint)
-	c.Prefix = expand.Text("prefix", a.Prefix)
-	if err := expand.Err(); err != nil {
+	e := *a
+	if err := options.Expand(&e); err != nil {
 		return err
 	}
-	if err := c.check(); err != nil {
-		return err
+	a.config = Config{
+		Account: e.Account, Key: e.Key, ConnectionString: e.ConnectionString, Container: e.Container,
+		Endpoint: e.Endpoint, Prefix: e.Prefix, Timeout: time.Duration(e.SilenceTimeout),
 	}
-	a.config = c
-	return nil
+	return a.config.check()
 }
 
 // PoolKey is everything that is configured.
@@ -95,24 +99,11 @@ func (a *AzBlob) Timeout() time.Duration { return a.config.Timeout }
 
 // UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:
 //
-//	azblob [<container>] {
-//		container         <name>
-//		account           <name>
-//		key               <key>
-//		connection_string <string>
-//		endpoint          <url>
-//		prefix            <path>
-//		timeout           <duration>
-//	}
+//	azblob [<container>] { ... }
+//
+// The options are the fields by their JSON names.
 func (a *AzBlob) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return block.ParseModule(d, "an azblob storage", "container", &a.Container, block.Options{
-		"account":           block.Text(&a.Account),
-		"key":               block.Text(&a.Key),
-		"connection_string": block.Text(&a.ConnectionString),
-		"endpoint":          block.Text(&a.Endpoint),
-		"prefix":            block.Text(&a.Prefix),
-		"timeout":           block.Duration(&a.SilenceTimeout),
-	})
+	return options.ParseModule(d, "an azblob storage", a, nil)
 }
 
 // Interface guards
@@ -120,5 +111,6 @@ var (
 	_ caddy.Module          = (*AzBlob)(nil)
 	_ caddy.Provisioner     = (*AzBlob)(nil)
 	_ caddyfile.Unmarshaler = (*AzBlob)(nil)
+	_ schema.Described      = (*AzBlob)(nil)
 	_ storagedrivers.Module = (*AzBlob)(nil)
 )

@@ -18,7 +18,7 @@ func TestCaddyfile(t *testing.T) {
 			"argument", `azblob pictures {
 				account media
 			}`,
-			`{"account":"media","container":"pictures"}`,
+			`{"container":"pictures","account":"media"}`,
 		},
 		{
 			"all", `azblob {
@@ -29,14 +29,14 @@ func TestCaddyfile(t *testing.T) {
 				prefix    a/b
 				timeout   5s
 			}`,
-			`{"account":"media","key":"{env.KEY}","container":"pictures","endpoint":"http://127.0.0.1:10000/media",` +
+			`{"container":"pictures","account":"media","key":"{env.KEY}","endpoint":"http://127.0.0.1:10000/media",` +
 				`"prefix":"a/b","timeout":5000000000}`,
 		},
 		{
 			"connection string", `azblob pictures {
 				connection_string AccountName=media;AccountKey=a2V5
 			}`,
-			`{"connection_string":"AccountName=media;AccountKey=a2V5","container":"pictures"}`,
+			`{"container":"pictures","connection_string":"AccountName=media;AccountKey=a2V5"}`,
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestWrongOptions(t *testing.T) {
 		options AzBlob
 		want    string
 	}{
-		{AzBlob{Account: "media"}, "without a container"},
+		{AzBlob{Account: "media"}, "container is missing"},
 		{AzBlob{Account: "media", Container: "a_b"}, "container:"},
 		{AzBlob{Account: "media", Container: "ab"}, "container:"},
 		{AzBlob{Account: "media", Container: "a--b"}, "container:"},
@@ -125,13 +125,13 @@ func TestWrongOptions(t *testing.T) {
 		{AzBlob{Container: "pictures", Account: "media", Key: "not base64!"}, "key:"},
 		{AzBlob{Container: "pictures", Account: "media", Key: "{env.AZBLOB_TEST_NO_SUCH}"}, "key:"},
 		{AzBlob{Container: "pictures", Account: "media", Prefix: "../x"}, "prefix:"},
-		{AzBlob{Container: "pictures", Account: "media", Endpoint: "media.example"}, "endpoint:"},
-		{AzBlob{Container: "pictures", Account: "media", Endpoint: "ftp://media.example"}, "endpoint:"},
-		{AzBlob{Container: "pictures", Account: "media", Endpoint: "https://media.example?sig=x"}, "endpoint:"},
+		{AzBlob{Container: "pictures", Account: "media", Endpoint: "media.example"}, "endpoint is an address"},
+		{AzBlob{Container: "pictures", Account: "media", Endpoint: "ftp://media.example"}, "endpoint is an address"},
+		{AzBlob{Container: "pictures", Account: "media", Endpoint: "https://media.example?sig=x"}, "endpoint is an address"},
 		{AzBlob{Container: "pictures", Account: "media", Endpoint: "http://media.example"}, "only sent over https"},
 		{AzBlob{Container: "pictures", ConnectionString: "AccountName=a;AccountKey=a2V5", Account: "a"}, "stands alone"},
 		{AzBlob{Container: "pictures", ConnectionString: "AccountName=a;AccountKey=a2V5", Key: "a2V5"}, "stands alone"},
-		{AzBlob{Container: "pictures", ConnectionString: "AccountName=a;AccountKey=a2V5", Endpoint: "x"}, "stands alone"},
+		{AzBlob{Container: "pictures", ConnectionString: "AccountName=a;AccountKey=a2V5", Endpoint: "https://x"}, "stands alone"},
 		{AzBlob{Container: "pictures", ConnectionString: "nonsense"}, "connection_string:"},
 		{AzBlob{Container: "pictures", ConnectionString: "AccountName=a"}, "connection_string:"},
 	} {

@@ -5,6 +5,7 @@ package block
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -32,7 +33,7 @@ func Parse(d *caddyfile.Dispenser, what string, options Options, repeatable ...s
 		name := d.Val()
 		option, ok := options[name]
 		if !ok {
-			return d.Errf("unknown option %q of %s", name, what)
+			return d.Errf("unknown option %q of %s%s", name, what, known(options))
 		}
 		if seen[name] && !slices.Contains(repeatable, name) {
 			return d.Errf("option %q of %s is given twice", name, what)
@@ -45,19 +46,12 @@ func Parse(d *caddyfile.Dispenser, what string, options Options, repeatable ...s
 	return nil
 }
 
-// ParseModule reads a module from its name on: an argument, which is the option called first
-// where there is one, and the block. For the rest see [Parse].
-func ParseModule(d *caddyfile.Dispenser, what, first string, into *string, options Options, repeatable ...string) error {
-	d.Next() // its name
-	if d.NextArg() {
-		*into = d.Val()
-	} else {
-		options[first] = Text(into)
+// known tells which options there are, behind the words about another.
+func known(options Options) string {
+	if len(options) == 0 {
+		return ""
 	}
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	return Parse(d, what, options, repeatable...)
+	return "; there are " + strings.Join(slices.Sorted(maps.Keys(options)), ", ")
 }
 
 // Expander replaces placeholders such as {env.SECRET} in the texts of options. The zero

@@ -85,7 +85,7 @@ func TestParse(t *testing.T) {
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	for option, want := range map[string]string{
-		"other x":                    `unknown option "other" of a test`,
+		"other x":                    `unknown option "other" of a test; there are count, duration, large, on, size, text, texts, word, at Testfile:2`,
 		"Text x":                     `unknown option "Text" of a test`,
 		"text x\n text y":            `option "text" of a test is given twice`,
 		"text":                       "wrong argument count",

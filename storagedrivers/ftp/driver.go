@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
+	_ "embed"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,10 +17,15 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/block"
+	"github.com/caddymedia/media/storagedrivers/schema"
 )
 
 func init() { caddy.RegisterModule(FTP{}) }
+
+//go:embed driver.go
+var comments string
+
+var options = schema.Of[FTP](comments)
 
 // FTP keeps objects as files on an FTP server, plain or over TLS, in passive mode.
 //
@@ -32,29 +37,30 @@ func init() { caddy.RegisterModule(FTP{}) }
 //
 // Without TLS the password and all content can be read on the way.
 type FTP struct {
-	// Host and port of the server. Default port: `21`, with implicit TLS `990`. Required.
-	Address string `json:"address,omitempty"`
+	// The host, with a port after a colon where it is not 21, or 990 with implicit TLS.
+	// Required.
+	Address string `json:"address,omitempty" option:"required" example:"files.example.com"`
 
-	// The login. Required.
-	User string `json:"user,omitempty"`
+	// The user to log in as. Required.
+	User string `json:"user,omitempty" option:"required" example:"media"`
 
-	// The password, best given as `{env.FTP_PASSWORD}` or `{file./path}`.
-	Password string `json:"password,omitempty"`
+	// The user's password. Without TLS it can be read on the way.
+	Password string `json:"password,omitempty" option:"secret" example:"{env.FTP_PASSWORD}"`
 
 	// The folder of all objects, which is made where it is missing. One that does not
 	// begin with a slash is below the login folder. Default: the login folder.
-	Root string `json:"root,omitempty"`
+	Root string `json:"root,omitempty" example:"uploads"`
 
 	// How connections are secured: `none`, `explicit` (AUTH TLS, what servers call FTPES)
 	// or `implicit` (TLS from the first byte, on a port of its own). Default: `none`.
-	TLS TLSMode `json:"tls,omitempty"`
+	TLS TLSMode `json:"tls,omitempty" option:"words=none|explicit|implicit"`
 
 	// The path of a PEM file with the certificates to trust. Default: what the system
 	// trusts.
-	CA string `json:"ca,omitempty"`
+	CA string `json:"ca,omitempty" example:"/etc/caddy/ftp-ca.pem"`
 
 	// The name in the server's certificate. Default: the host of the address.
-	ServerName string `json:"server_name,omitempty"`
+	ServerName string `json:"server_name,omitempty" example:"files.example.com"`
 
 	// Whether any certificate is believed. Whoever stands between can then read and change
 	// everything. Default: `false`.
@@ -62,7 +68,7 @@ type FTP struct {
 
 	// How many connections there are at most at a time. Each does one thing: a download
 	// takes one until it ends. Servers have limits for an address, too. Default: `8`.
-	Connections int `json:"connections,omitempty"`
+	Connections int `json:"connections,omitempty" example:"8"`
 
 	// Whether an upload that must not replace anything makes a lock folder for a moment,
 	// so that several processes of this service can share the server. One that dies in
@@ -70,7 +76,7 @@ type FTP struct {
 	Lock *bool `json:"lock,omitempty"`
 
 	// How long the server may keep silent. Default: `30s`.
-	SilenceTimeout caddy.Duration `json:"timeout,omitempty"`
+	SilenceTimeout caddy.Duration `json:"timeout,omitempty" example:"30s"`
 
 	opts Options // expanded
 	ca   string  // what the file holds
@@ -84,47 +90,35 @@ func (FTP) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
+// Schema describes the options.
+func (*FTP) Schema() *schema.Schema { return options.Documented() }
+
 // Provision expands and checks the options.
 func (f *FTP) Provision(caddy.Context) error {
-	var expand block.Expander
-	f.opts = Options{
-		Address:     expand.Text("address", f.Address),
-		User:        expand.Text("user", f.User),
-		Password:    expand.Text("password", f.Password),
-		Root:        expand.Text("root", f.Root),
-		TLS:         cmp.Or(f.TLS, TLSNone),
-		Connections: f.Connections,
-		Lock:        f.Lock == nil || *f.Lock,
-		Timeout:     f.Timeout(),
-	}
-	ca := expand.Text("ca", f.CA)
-	serverName := expand.Text("server_name", f.ServerName)
-	if err := expand.Err(); err != nil {
+	e := *f
+	if err := options.Expand(&e); err != nil {
 		return err
 	}
+	f.opts = Options{
+		Address: e.Address, User: e.User, Password: e.Password, Root: e.Root,
+		TLS:         cmp.Or(e.TLS, TLSNone),
+		Connections: e.Connections,
+		Lock:        e.Lock == nil || *e.Lock,
+		Timeout:     e.Timeout(),
+	}
 	for option, value := range map[string]string{
-		"address": f.opts.Address, "user": f.opts.User, "password": f.opts.Password, "root": f.opts.Root,
+		"address": e.Address, "user": e.User, "password": e.Password, "root": e.Root,
 	} {
 		if strings.ContainsAny(value, "\r\n\x00") { // each is a line of the protocol, or part of one
 			return fmt.Errorf("%s has a line break", option)
 		}
 	}
-	return f.check(ca, serverName)
+	return f.check(e.CA, e.ServerName)
 }
 
 // check completes the expanded options.
 func (f *FTP) check(ca, serverName string) error {
 	switch {
-	case f.opts.Address == "":
-		return errors.New("ftp storage without an address")
-	case f.opts.User == "":
-		return errors.New("ftp storage without a user")
-	case !slices.Contains([]TLSMode{TLSNone, TLSExplicit, TLSImplicit}, f.opts.TLS):
-		return fmt.Errorf("tls is none, explicit or implicit, not %q", f.opts.TLS)
-	case f.Connections < 0:
-		return fmt.Errorf("connections is a number above zero, not %d", f.Connections)
-	case f.SilenceTimeout < 0:
-		return fmt.Errorf("timeout is a duration above zero, not %s", time.Duration(f.SilenceTimeout))
 	case f.opts.TLS == TLSNone && (ca != "" || serverName != "" || f.InsecureSkipVerify):
 		return errors.New("ca, server_name and insecure_skip_verify need tls explicit or implicit")
 	case f.InsecureSkipVerify && ca != "":
@@ -197,32 +191,11 @@ func (f *FTP) Timeout() time.Duration { return time.Duration(f.SilenceTimeout) }
 
 // UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:
 //
-//	ftp [<address>] {
-//		address     <host>[:<port>]
-//		user        <name>
-//		password    <password>
-//		root        <path>
-//		tls         none|explicit|implicit
-//		ca          <path>
-//		server_name <name>
-//		insecure_skip_verify on|off
-//		connections <n>
-//		lock        on|off
-//		timeout     <duration>
-//	}
+//	ftp [<address>] { ... }
+//
+// The options are the fields by their JSON names.
 func (f *FTP) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return block.ParseModule(d, "an ftp storage", "address", &f.Address, block.Options{
-		"user":                 block.Text(&f.User),
-		"password":             block.Text(&f.Password),
-		"root":                 block.Text(&f.Root),
-		"tls":                  block.Word((*string)(&f.TLS), string(TLSNone), string(TLSExplicit), string(TLSImplicit)),
-		"ca":                   block.Text(&f.CA),
-		"server_name":          block.Text(&f.ServerName),
-		"insecure_skip_verify": block.Switch(&f.InsecureSkipVerify),
-		"connections":          block.Count(&f.Connections),
-		"lock":                 block.OnOff(&f.Lock),
-		"timeout":              block.Duration(&f.SilenceTimeout),
-	})
+	return options.ParseModule(d, "an ftp storage", f, nil)
 }
 
 // Interface guards
@@ -230,5 +203,6 @@ var (
 	_ caddy.Module          = (*FTP)(nil)
 	_ caddy.Provisioner     = (*FTP)(nil)
 	_ caddyfile.Unmarshaler = (*FTP)(nil)
+	_ schema.Described      = (*FTP)(nil)
 	_ storagedrivers.Module = (*FTP)(nil)
 )

@@ -107,19 +107,19 @@ func TestWrongOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, f := range map[string]*FTP{
-		"ftp storage without an address":      {User: "u"},
-		"ftp storage without a user":          {Address: "a"},
-		"password: ":                          {Address: "a", User: "u", Password: "{env.NOT_SET_ANYWHERE}"},
-		"user has a line break":               {Address: "a", User: "u\r\nDELE x"},
-		"tls is none, explicit or implicit":   {Address: "a", User: "u", TLS: "some"},
-		"connections is a number above zero":  {Address: "a", User: "u", Connections: -1},
-		"timeout is a duration above zero":    {Address: "a", User: "u", SilenceTimeout: -1},
-		"need tls explicit or implicit":       {Address: "a", User: "u", ServerName: "b"},
-		"contradict each other":               {Address: "a", User: "u", TLS: TLSExplicit, CA: "x", InsecureSkipVerify: true},
-		"address: ":                           {Address: "a:b:c", User: "u"},
-		"is not host or host:port":            {Address: ":21", User: "u"},
-		"ca: open":                            {Address: "a", User: "u", TLS: TLSExplicit, CA: empty + ".not"},
-		"ca: no certificate in " + empty + "": {Address: "a", User: "u", TLS: TLSExplicit, CA: empty},
+		"address is missing":                     {User: "u"},
+		"user is missing":                        {Address: "a"},
+		"password: ":                             {Address: "a", User: "u", Password: "{env.NOT_SET_ANYWHERE}"},
+		"user has a line break":                  {Address: "a", User: "u\r\nDELE x"},
+		"tls is one of none, explicit, implicit": {Address: "a", User: "u", TLS: "some"},
+		"connections is a number above zero":     {Address: "a", User: "u", Connections: -1},
+		"timeout is a duration above zero":       {Address: "a", User: "u", SilenceTimeout: -1},
+		"need tls explicit or implicit":          {Address: "a", User: "u", ServerName: "b"},
+		"contradict each other":                  {Address: "a", User: "u", TLS: TLSExplicit, CA: "x", InsecureSkipVerify: true},
+		"address: ":                              {Address: "a:b:c", User: "u"},
+		"is not host or host:port":               {Address: ":21", User: "u"},
+		"ca: open":                               {Address: "a", User: "u", TLS: TLSExplicit, CA: empty + ".not"},
+		"ca: no certificate in " + empty + "":    {Address: "a", User: "u", TLS: TLSExplicit, CA: empty},
 	} {
 		if err := f.Provision(caddy.Context{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

@@ -1,10 +1,9 @@
 package gcs
 
 import (
-	"errors"
+	_ "embed"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -13,10 +12,15 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/block"
+	"github.com/caddymedia/media/storagedrivers/schema"
 )
 
 func init() { caddy.RegisterModule(GCS{}) }
+
+//go:embed driver.go
+var comments string
+
+var options = schema.Of[GCS](comments)
 
 // GCS keeps objects in a bucket of Google Cloud Storage.
 //
@@ -29,27 +33,28 @@ func init() { caddy.RegisterModule(GCS{}) }
 // Placeholders such as `{env.MEDIA_BUCKET}` are expanded in every text.
 type GCS struct {
 	// The bucket, which must exist. Required.
-	Bucket string `json:"bucket,omitempty"`
+	Bucket string `json:"bucket,omitempty" option:"required" example:"my-bucket"`
 
-	// The JSON file with the key of a service account. It is read when the configuration
-	// is loaded. Default: Application Default Credentials, which are the file that the
-	// environment variable `GOOGLE_APPLICATION_CREDENTIALS` names, the login of the
-	// `gcloud` command, or the service account of the machine or container on Google
-	// Cloud. Only the key of a service account can sign addresses.
-	CredentialsFile string `json:"credentials_file,omitempty"`
+	// The JSON file with the key of a service account, which is read when the
+	// configuration is loaded. Only such a key can sign addresses. Default: Application
+	// Default Credentials, which are the file that the environment variable
+	// `GOOGLE_APPLICATION_CREDENTIALS` names, the login of the `gcloud` command, or the
+	// service account of the machine or container on Google Cloud.
+	CredentialsFile string `json:"credentials_file,omitempty" example:"/etc/caddy/media-gcs.json"`
 
 	// The address of the service, without a path, where it is a private endpoint or an
 	// emulator. One that begins with `http://` is spoken to without credentials, unless
 	// there is a `credentials_file`, whose tokens then travel unprotected. Default:
 	// `https://storage.googleapis.com`.
-	Endpoint string `json:"endpoint,omitempty"`
+	Endpoint string `json:"endpoint,omitempty" option:"address" example:"https://storage.example.com"`
 
-	// The folder of the bucket below which all objects are kept. Default: none.
-	Prefix string `json:"prefix,omitempty"`
+	// The folder of the bucket below which all objects are kept. Default: the whole
+	// bucket.
+	Prefix string `json:"prefix,omitempty" option:"folder" example:"media"`
 
 	// How long the service may keep silent before an operation is given up. Default:
 	// `30s`.
-	SilenceTimeout caddy.Duration `json:"timeout,omitempty"`
+	SilenceTimeout caddy.Duration `json:"timeout,omitempty" example:"30s"`
 
 	config Config // expanded
 }
@@ -62,26 +67,23 @@ func (GCS) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision expands the placeholders and reads the key of the service account.
+// Schema describes the options.
+func (*GCS) Schema() *schema.Schema { return options.Documented() }
+
+// Provision expands and checks the options and reads the key of the service account.
 func (g *GCS) Provision(caddy.Context) error {
-	c := Config{Timeout: g.Timeout()}
-	var expand block.Expander
-	c.Bucket = expand.Text("bucket", g.Bucket)
-	keyFile := expand.Text("credentials_file", g.CredentialsFile)
-	c.Endpoint = expand.Text("endpoint", g.Endpoint)
-	c.Prefix = expand.Text("prefix", g.Prefix)
-	if err := expand.Err(); err != nil {
+	e := *g
+	if err := options.Expand(&e); err != nil {
 		return err
 	}
-	if keyFile != "" {
-		key, err := os.ReadFile(keyFile)
+	c := Config{Bucket: e.Bucket, Endpoint: e.Endpoint, Prefix: e.Prefix, Timeout: e.Timeout()}
+	if e.CredentialsFile != "" {
+		key, err := os.ReadFile(e.CredentialsFile)
 		if err != nil {
 			return fmt.Errorf("credentials_file: %w", err)
 		}
 		c.Key = string(key)
 	}
-	c.Endpoint = strings.TrimSuffix(c.Endpoint, "/")
-	c.Prefix = strings.Trim(c.Prefix, "/")
 	g.config = c
 	return nil
 }
@@ -89,9 +91,6 @@ func (g *GCS) Provision(caddy.Context) error {
 // Validate refuses what cannot work.
 func (g *GCS) Validate() error {
 	c := g.config
-	if c.Bucket == "" {
-		return errors.New("gcs storage without a bucket")
-	}
 	if strings.ContainsAny(c.Bucket, ":/") {
 		return fmt.Errorf("bucket is a name such as my-media, not %q", c.Bucket)
 	}
@@ -100,28 +99,8 @@ func (g *GCS) Validate() error {
 			return fmt.Errorf("credentials_file is not the key of a service account: %w", err)
 		}
 	}
-	if c.Prefix != "" {
-		if err := storagedrivers.ValidKey(c.Prefix); err != nil {
-			return fmt.Errorf("prefix: %w", err)
-		}
-	}
-	if c.Timeout < 0 {
-		return fmt.Errorf("timeout is %s, want more than nothing", c.Timeout)
-	}
-	return validEndpoint(c.Endpoint)
-}
-
-func validEndpoint(endpoint string) error {
-	if endpoint == "" {
-		return nil
-	}
-	address, err := url.Parse(endpoint)
-	if err != nil {
-		return fmt.Errorf("endpoint: %w", err)
-	}
-	bare := url.URL{Scheme: address.Scheme, Host: address.Host}
-	if address.Scheme != "http" && address.Scheme != "https" || address.Host == "" || *address != bare {
-		return fmt.Errorf("endpoint is an address such as https://storage.example.com, not %q", endpoint)
+	if _, address, _ := strings.Cut(c.Endpoint, "://"); strings.Contains(address, "/") {
+		return fmt.Errorf("endpoint is an address without a path, not %q", c.Endpoint)
 	}
 	return nil
 }
@@ -138,20 +117,11 @@ func (g *GCS) Timeout() time.Duration { return time.Duration(g.SilenceTimeout) }
 
 // UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:
 //
-//	gcs [<bucket>] {
-//		bucket           <name>
-//		credentials_file <path>
-//		endpoint         <url>
-//		prefix           <path>
-//		timeout          <duration>
-//	}
+//	gcs [<bucket>] { ... }
+//
+// The options are the fields by their JSON names.
 func (g *GCS) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return block.ParseModule(d, "a gcs storage", "bucket", &g.Bucket, block.Options{
-		"credentials_file": block.Text(&g.CredentialsFile),
-		"endpoint":         block.Text(&g.Endpoint),
-		"prefix":           block.Text(&g.Prefix),
-		"timeout":          block.Duration(&g.SilenceTimeout),
-	})
+	return options.ParseModule(d, "a gcs storage", g, nil)
 }
 
 // Interface guards
@@ -160,5 +130,6 @@ var (
 	_ caddy.Provisioner     = (*GCS)(nil)
 	_ caddy.Validator       = (*GCS)(nil)
 	_ caddyfile.Unmarshaler = (*GCS)(nil)
+	_ schema.Described      = (*GCS)(nil)
 	_ storagedrivers.Module = (*GCS)(nil)
 )

@@ -1,7 +1,7 @@
 package local
 
 import (
-	"errors"
+	_ "embed"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -11,25 +11,32 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/block"
+	"github.com/caddymedia/media/storagedrivers/schema"
 )
 
 func init() { caddy.RegisterModule(Local{}) }
+
+//go:embed driver.go
+var comments string
+
+var options = schema.Of[Local](comments)
 
 // Local keeps objects as files below one folder.
 //
 // An object appears under its name when it is whole and on the disk; two uploads of one
 // name never mix, also when several processes use the folder. Symbolic links inside the
 // folder are followed, unless they lead out of it.
+//
+// Placeholders such as `{env.MEDIA_ROOT}` are expanded in every text.
 type Local struct {
 	// The folder. It is made when it is first used; a relative one is relative to the
-	// folder that Caddy was started in. Placeholders such as `{env.MEDIA_ROOT}` are
-	// expanded. Everything below must be on one file system. Required.
-	Root string `json:"root,omitempty"`
+	// folder that Caddy was started in. Everything below must be on one file system.
+	// Required.
+	Root string `json:"root,omitempty" option:"required" example:"/srv/media"`
 
 	// Whether an upload is on the disk (file and folder synced) before it is called
-	// stored. Turning it off is faster with many small files, and a power failure then
-	// loses uploads that were answered as stored. Default: `true`.
+	// stored. Without it many small files are stored faster, and a power failure loses
+	// uploads that were answered as stored. Default: `true`.
 	Sync *bool `json:"sync,omitempty"`
 
 	root string // expanded
@@ -43,18 +50,17 @@ func (Local) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
+// Schema describes the options.
+func (*Local) Schema() *schema.Schema { return options.Documented() }
+
 // Provision expands the root.
 func (l *Local) Provision(caddy.Context) error {
-	var expand block.Expander
-	root := expand.Text("root", l.Root)
-	if err := expand.Err(); err != nil {
+	e := *l
+	if err := options.Expand(&e); err != nil {
 		return err
 	}
-	if root == "" {
-		return errors.New("local storage without a root")
-	}
 	var err error
-	if l.root, err = filepath.Abs(root); err != nil {
+	if l.root, err = filepath.Abs(e.Root); err != nil {
 		return fmt.Errorf("root: %w", err)
 	}
 	return nil
@@ -75,12 +81,11 @@ func (l *Local) synced() bool { return l.Sync == nil || *l.Sync }
 
 // UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:
 //
-//	local [<root>] {
-//		root <path>
-//		sync on|off
-//	}
+//	local [<root>] { ... }
+//
+// The options are the fields by their JSON names.
 func (l *Local) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return block.ParseModule(d, "a local storage", "root", &l.Root, block.Options{"sync": block.OnOff(&l.Sync)})
+	return options.ParseModule(d, "a local storage", l, nil)
 }
 
 // Interface guards
@@ -88,5 +93,6 @@ var (
 	_ caddy.Module          = (*Local)(nil)
 	_ caddy.Provisioner     = (*Local)(nil)
 	_ caddyfile.Unmarshaler = (*Local)(nil)
+	_ schema.Described      = (*Local)(nil)
 	_ storagedrivers.Module = (*Local)(nil)
 )

@@ -48,8 +48,6 @@ const (
 	endpointRegion = "us-east-1"
 )
 
-var checksumWords = []string{whenSupported, whenRequired}
-
 // errNoRegion comes before the SDK's own words, which name no option.
 var errNoRegion = errors.New("s3 storage without a region: give the region option, or set AWS_REGION")
 

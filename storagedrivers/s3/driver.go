@@ -1,22 +1,25 @@
 package s3
 
 import (
+	_ "embed"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/block"
+	"github.com/caddymedia/media/storagedrivers/schema"
 )
 
 func init() { caddy.RegisterModule(S3{}) }
+
+//go:embed driver.go
+var comments string
+
+var options = schema.Of[S3](comments)
 
 // S3 keeps objects in a bucket of Amazon S3 or of a service that speaks its protocol.
 //
@@ -28,40 +31,42 @@ func init() { caddy.RegisterModule(S3{}) }
 // every text.
 type S3 struct {
 	// The bucket, which must exist. Required.
-	Bucket string `json:"bucket,omitempty"`
+	Bucket string `json:"bucket,omitempty" option:"required" example:"my-bucket"`
 
 	// The region of the bucket. Default: what `AWS_REGION` or the AWS profile says, and
 	// `us-east-1` where an endpoint is given.
-	Region string `json:"region,omitempty"`
+	Region string `json:"region,omitempty" example:"eu-central-1"`
 
-	// The address of the service, such as `https://s3.example.com`. Default: Amazon S3.
-	Endpoint string `json:"endpoint,omitempty"`
+	// The address of the service, for one other than Amazon's. Default: Amazon S3.
+	Endpoint string `json:"endpoint,omitempty" option:"address" example:"https://s3.example.com"`
 
 	// The access key. Default: what the AWS SDK finds by itself in the environment, in
 	// the files of the AWS profile, or by asking the machine or container that it runs in.
-	AccessKeyID string `json:"access_key_id,omitempty"`
+	AccessKeyID string `json:"access_key_id,omitempty" example:"{env.AWS_ACCESS_KEY_ID}"`
 
-	// The secret of the access key; better a placeholder than the secret itself.
-	SecretAccessKey string `json:"secret_access_key,omitempty"`
+	// The secret of the access key, best as a placeholder such as
+	// `{env.AWS_SECRET_ACCESS_KEY}`.
+	SecretAccessKey string `json:"secret_access_key,omitempty" option:"secret" example:"{env.AWS_SECRET_ACCESS_KEY}"`
 
 	// The session token of an access key that is temporary.
-	SessionToken string `json:"session_token,omitempty"`
+	SessionToken string `json:"session_token,omitempty" option:"secret" example:"{env.AWS_SESSION_TOKEN}"`
 
 	// Whether the bucket is named in the path of addresses instead of in the host name.
 	// Default: `true` where an endpoint is given, otherwise `false`.
 	PathStyle *bool `json:"path_style,omitempty"`
 
-	// The folder of the bucket below which all objects are kept. Default: none.
-	Prefix string `json:"prefix,omitempty"`
+	// The folder of the bucket below which all objects are kept. Default: the whole
+	// bucket.
+	Prefix string `json:"prefix,omitempty" option:"folder" example:"media"`
 
-	// When to send and to check checksums (CRC32) of objects: `when_supported` or
-	// `when_required`. Services other than Amazon's may refuse the former. Default:
-	// `when_required` where an endpoint is given, otherwise `when_supported`.
-	Checksums string `json:"checksums,omitempty"`
+	// When to send and to check checksums (CRC32) of objects. Services other than
+	// Amazon's may refuse them where they are not required. Default: `when_required`
+	// where an endpoint is given, otherwise `when_supported`.
+	Checksums string `json:"checksums,omitempty" option:"words=when_supported|when_required"`
 
 	// How long the service may keep silent before an operation is given up and tried
 	// again. Default: `30s`.
-	SilenceTimeout caddy.Duration `json:"timeout,omitempty"`
+	SilenceTimeout caddy.Duration `json:"timeout,omitempty" example:"30s"`
 
 	config Config // expanded
 }
@@ -74,66 +79,34 @@ func (S3) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision expands the placeholders.
+// Schema describes the options.
+func (*S3) Schema() *schema.Schema { return options.Documented() }
+
+// Provision expands and checks the options.
 func (s *S3) Provision(caddy.Context) error {
-	c := Config{Timeout: s.Timeout()}
-	var expand block.Expander
-	c.Bucket = expand.Text("bucket", s.Bucket)
-	c.Region = expand.Text("region", s.Region)
-	c.Endpoint = expand.Text("endpoint", s.Endpoint)
-	c.AccessKeyID = expand.Text("access_key_id", s.AccessKeyID)
-	c.SecretAccessKey = expand.Text("secret_access_key", s.SecretAccessKey)
-	c.SessionToken = expand.Text("session_token", s.SessionToken)
-	c.Prefix = expand.Text("prefix", s.Prefix)
-	c.Checksums = expand.Text("checksums", s.Checksums)
-	if err := expand.Err(); err != nil {
+	e := *s
+	if err := options.Expand(&e); err != nil {
 		return err
 	}
-	c.Prefix = strings.Trim(c.Prefix, "/")
-	c.PathStyle = c.Endpoint != ""
-	if s.PathStyle != nil {
-		c.PathStyle = *s.PathStyle
+	s.config = Config{
+		Bucket: e.Bucket, Region: e.Region, Endpoint: e.Endpoint, Prefix: e.Prefix,
+		AccessKeyID: e.AccessKeyID, SecretAccessKey: e.SecretAccessKey, SessionToken: e.SessionToken,
+		PathStyle: e.Endpoint != "", Checksums: e.Checksums, Timeout: e.Timeout(),
 	}
-	s.config = c
+	if e.PathStyle != nil {
+		s.config.PathStyle = *e.PathStyle
+	}
 	return nil
 }
 
-// Validate refuses what cannot work.
+// Validate refuses options that do not go together.
 func (s *S3) Validate() error {
 	c := s.config
-	if c.Bucket == "" {
-		return errors.New("s3 storage without a bucket")
-	}
 	if (c.AccessKeyID == "") != (c.SecretAccessKey == "") {
 		return errors.New("access_key_id and secret_access_key go together")
 	}
 	if c.SessionToken != "" && c.AccessKeyID == "" {
 		return errors.New("session_token goes with access_key_id and secret_access_key")
-	}
-	if c.Prefix != "" {
-		if err := storagedrivers.ValidKey(c.Prefix); err != nil {
-			return fmt.Errorf("prefix: %w", err)
-		}
-	}
-	if c.Checksums != "" && !slices.Contains(checksumWords, c.Checksums) {
-		return fmt.Errorf("checksums is one of %s, not %q", strings.Join(checksumWords, ", "), c.Checksums)
-	}
-	if c.Timeout < 0 {
-		return fmt.Errorf("timeout is %s, want more than nothing", c.Timeout)
-	}
-	return validEndpoint(c.Endpoint)
-}
-
-func validEndpoint(endpoint string) error {
-	if endpoint == "" {
-		return nil
-	}
-	address, err := url.Parse(endpoint)
-	if err != nil {
-		return fmt.Errorf("endpoint: %w", err)
-	}
-	if address.Scheme != "http" && address.Scheme != "https" || address.Host == "" {
-		return fmt.Errorf("endpoint is an address such as https://s3.example.com, not %q", endpoint)
 	}
 	return nil
 }
@@ -149,30 +122,11 @@ func (s *S3) Timeout() time.Duration { return time.Duration(s.SilenceTimeout) }
 
 // UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:
 //
-//	s3 [<bucket>] {
-//		bucket            <name>
-//		region            <region>
-//		endpoint          <url>
-//		access_key_id     <id>
-//		secret_access_key <secret>
-//		session_token     <token>
-//		path_style        on|off
-//		prefix            <path>
-//		checksums         when_supported|when_required
-//		timeout           <duration>
-//	}
+//	s3 [<bucket>] { ... }
+//
+// The options are the fields by their JSON names.
 func (s *S3) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return block.ParseModule(d, "an s3 storage", "bucket", &s.Bucket, block.Options{
-		"region":            block.Text(&s.Region),
-		"endpoint":          block.Text(&s.Endpoint),
-		"access_key_id":     block.Text(&s.AccessKeyID),
-		"secret_access_key": block.Text(&s.SecretAccessKey),
-		"session_token":     block.Text(&s.SessionToken),
-		"path_style":        block.OnOff(&s.PathStyle),
-		"prefix":            block.Text(&s.Prefix),
-		"checksums":         block.Text(&s.Checksums),
-		"timeout":           block.Duration(&s.SilenceTimeout),
-	})
+	return options.ParseModule(d, "an s3 storage", s, nil)
 }
 
 // Interface guards
@@ -181,5 +135,6 @@ var (
 	_ caddy.Provisioner     = (*S3)(nil)
 	_ caddy.Validator       = (*S3)(nil)
 	_ caddyfile.Unmarshaler = (*S3)(nil)
+	_ schema.Described      = (*S3)(nil)
 	_ storagedrivers.Module = (*S3)(nil)
 )

@@ -111,17 +111,17 @@ func TestWrongCaddyfile(t *testing.T) {
 func TestWrongOptions(t *testing.T) {
 	t.Parallel()
 	for want, s := range map[string]*S3{
-		"without a bucket":              {},
+		"bucket is missing":             {},
 		"region: ":                      {Bucket: "b", Region: "{env.MEDIA_TEST_NOT_SET}"},
 		"go together":                   {Bucket: "b", AccessKeyID: "id"},
 		"secret_access_key go together": {Bucket: "b", SecretAccessKey: "secret"},
 		"session_token goes with":       {Bucket: "b", SessionToken: "token"},
 		"prefix: invalid key":           {Bucket: "b", Prefix: "a/../b"},
 		"checksums is one of":           {Bucket: "b", Checksums: "always"},
-		"timeout is -1s":                {Bucket: "b", SilenceTimeout: caddy.Duration(-time.Second)},
+		"above zero, not -1s":           {Bucket: "b", SilenceTimeout: caddy.Duration(-time.Second)},
 		"endpoint is an address":        {Bucket: "b", Endpoint: "s3.example.com"},
 		`not "ftp://example.com"`:       {Bucket: "b", Endpoint: "ftp://example.com"},
-		"endpoint: parse":               {Bucket: "b", Endpoint: "http://[::1"},
+		`not "http://[::1"`:             {Bucket: "b", Endpoint: "http://[::1"},
 		`not "https://"`:                {Bucket: "b", Endpoint: "https://"},
 	} {
 		if err := provision(s); err == nil || !strings.Contains(err.Error(), want) {

@@ -1,0 +1,90 @@
+package integration
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/storagedrivers/schema"
+)
+
+var update = flag.Bool("update", false, "write the tables of options into README.md")
+
+// optionTable is a table of README.md, between the comments that name its driver and end it.
+var optionTable = regexp.MustCompile(`(?s)(<!-- options ([a-z0-9]+) -->\n)(.*?)(<!-- end of options -->)`)
+
+// TestReadmeOptions: README.md has the options of every driver, as they describe themselves.
+func TestReadmeOptions(t *testing.T) {
+	t.Parallel()
+	name := filepath.Join("..", "..", "README.md")
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	described := map[string]*schema.Schema{}
+	for _, info := range caddy.GetModules("media.storages") {
+		if driver, ok := info.New().(schema.Described); ok {
+			described[info.ID.Name()] = driver.Schema()
+		}
+	}
+	seen := map[string]bool{}
+	want := optionTable.ReplaceAllStringFunc(string(content), func(table string) string {
+		parts := optionTable.FindStringSubmatch(table)
+		driver := described[parts[2]]
+		if driver == nil || seen[parts[2]] {
+			t.Errorf("table of %q, which is no driver or was there before", parts[2])
+			return table
+		}
+		seen[parts[2]] = true
+		return parts[1] + readmeTable(driver) + parts[4]
+	})
+	for driver := range described {
+		if !seen[driver] {
+			t.Errorf("no table of the options of %s", driver)
+		}
+	}
+	switch {
+	case want == string(content):
+	case *update:
+		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
+			t.Error(err)
+		}
+	default:
+		t.Error("README.md differs from what the drivers say; this writes it:" +
+			" go test -run ReadmeOptions ./caddymedia/integration -update")
+	}
+}
+
+func readmeTable(s *schema.Schema) string {
+	var table strings.Builder
+	table.WriteString("| option | what it does |\n| --- | --- |\n")
+	for _, o := range s.Options {
+		fmt.Fprintf(&table, "| `%s` | %s |\n", o.Name, strings.ReplaceAll(readmeCell(o), "|", `\|`))
+	}
+	return table.String()
+}
+
+// readmeCell is all there is to say of an option, in the words of a Caddyfile.
+func readmeCell(o schema.Option) string {
+	cell := o.Help
+	if o.Type == schema.Word && slices.ContainsFunc(o.Words, func(w string) bool { return !strings.Contains(cell, "`"+w+"`") }) {
+		cell += " One of `" + strings.Join(o.Words, "`, `") + "`."
+	}
+	if o.Required {
+		cell += " Required."
+	}
+	if o.Default != "" {
+		cell += " Default: " + o.Default + "."
+	}
+	if o.Type == schema.Switch {
+		cell = strings.NewReplacer("`true`", "`on`", "`false`", "`off`").Replace(cell)
+	}
+	return cell
+}

@@ -1,0 +1,45 @@
+package mediaapp
+
+import (
+	_ "embed"
+
+	"github.com/caddymedia/media/storagedrivers/schema"
+)
+
+// The files with the comments of what is described.
+var (
+	//go:embed storage.go
+	storageComments string
+	//go:embed alias.go
+	aliasComments string
+	//go:embed redirect.go
+	redirectComments string
+	//go:embed account.go
+	accountComments string
+	//go:embed limits.go
+	limitsComments string
+)
+
+var (
+	storageOptions    = schema.Of[Storage](storageComments)
+	imageAliasOptions = schema.Of[ImageAlias](aliasComments, redirectComments)
+	fileAliasOptions  = schema.Of[FileAlias](aliasComments, redirectComments)
+	accountOptions    = schema.Of[Account](accountComments)
+	limitsOptions     = schema.Of[Limits](limitsComments)
+)
+
+// Descriptions are those of what the app has by name.
+type Descriptions struct {
+	// Storage is without its driver, which describes itself.
+	Storage, ImageAlias, FileAlias, Account *schema.Schema
+}
+
+// Schemas describes the options of storages, aliases and accounts, with their documentation.
+func Schemas() Descriptions {
+	return Descriptions{
+		Storage:    storageOptions.Documented(),
+		ImageAlias: imageAliasOptions.Documented(),
+		FileAlias:  fileAliasOptions.Documented(),
+		Account:    accountOptions.Documented(),
+	}
+}

@@ -1,0 +1,142 @@
+package schema
+
+import (
+	"fmt"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/block"
+)
+
+// Expand replaces placeholders in the texts of config, a pointer to the struct, and checks
+// what the description says of them and of its numbers. Addresses lose slashes at their end,
+// folders those around them. Lists and groups are replaced by new ones, so that config may
+// be a plain copy of a struct that stays as it is. The error begins with the name of the
+// option, in a group with that of the group and a dot before it.
+func (s *Schema) Expand(config any) error {
+	value := s.structOf(config)
+	var expand block.Expander
+	expandAll(&expand, s.fields, value, "")
+	if err := expand.Err(); err != nil {
+		return err
+	}
+	return checkAll(s.fields, value, "")
+}
+
+func expandAll(expand *block.Expander, fields []field, in reflect.Value, path string) {
+	for _, f := range fields {
+		value, name := in.FieldByIndex(f.index), path+f.option.Name
+		switch f.option.Type {
+		case Text, Word:
+			into := text(value)
+			*into = expand.Text(name, *into)
+		case Texts:
+			texts := slices.Clone(value.Interface().([]string)) // that is what Texts are
+			for i, raw := range texts {
+				texts[i] = expand.Text(name, raw)
+			}
+			value.Set(reflect.ValueOf(texts))
+		case Group:
+			if value.IsNil() {
+				continue
+			}
+			group := reflect.New(value.Type().Elem())
+			group.Elem().Set(value.Elem())
+			value.Set(group)
+			expandAll(expand, f.group, group.Elem(), name+".")
+		default: // holds no text
+		}
+	}
+}
+
+func checkAll(fields []field, in reflect.Value, path string) error {
+	for _, f := range fields {
+		value, name := in.FieldByIndex(f.index), path+f.option.Name
+		var err error
+		switch f.option.Type {
+		case Text, Word:
+			err = f.checkText(name, text(value))
+		case Count:
+			err = aboveZero(name, "number", value.Int(), value.Int())
+		case Size:
+			err = aboveZero(name, "size", value.Int(), value.Int())
+		case Duration:
+			err = aboveZero(name, "duration", value.Int(), time.Duration(value.Int()))
+		case Group:
+			if !value.IsNil() {
+				err = checkAll(f.group, value.Elem(), name+".")
+			}
+		default: // cannot be wrong
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// aboveZero checks a number whose zero is the default.
+func aboveZero(name, what string, n int64, shown any) error {
+	if n < 0 {
+		return fmt.Errorf("%s is a %s above zero, not %v", name, what, shown)
+	}
+	return nil
+}
+
+func (f field) checkText(name string, value *string) error {
+	if f.folder {
+		*value = strings.Trim(*value, "/")
+	}
+	switch {
+	case *value == "" && !f.option.Required:
+		return nil
+	case f.option.Type == Word && !slices.Contains(f.option.Words, *value):
+		return notAWord(name, *value, f.option.Words)
+	case *value == "":
+		return fmt.Errorf("%s is missing", name)
+	case f.folder:
+		if err := storagedrivers.ValidKey(*value); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	case f.address:
+		address, err := Address(name, *value, f.option.Example)
+		if err != nil {
+			return err
+		}
+		*value = address
+	}
+	return nil
+}
+
+// Address checks what the mark "address" stands for, and gives the address as it is written
+// in general, without a slash at its end. name is that of the option. The error shows an
+// example, and no secret.
+func Address(name, value, example string) (string, error) {
+	u, err := url.Parse(value)
+	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" &&
+		u.User == nil && u.RawQuery == "" && !u.ForceQuery && u.Fragment == "" {
+		return strings.TrimRight(u.String(), "/"), nil
+	}
+	return "", fmt.Errorf("%s is an address such as %s, not %q", name, example, harmless(value))
+}
+
+// harmless gives a wrong address without what may be secret in it: a password, and a query,
+// which may be a signature.
+func harmless(address string) string {
+	place, _, isQuery := strings.Cut(address, "?")
+	if strings.Contains(place, "@") {
+		u, err := url.Parse(place)
+		if err != nil || u.User == nil {
+			return "...@..."
+		}
+		place = u.Redacted()
+	}
+	if isQuery {
+		return place + "?..."
+	}
+	return place
+}

@@ -1,0 +1,118 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// field is an option as a struct has it.
+type field struct {
+	option Option // without documentation
+	index  []int  // of the field in the struct
+
+	// owner and name are those of the struct and the field that the comment belongs to.
+	owner, name string
+
+	address, folder, repeat bool
+
+	group []field
+}
+
+// fieldsOf gives the options of a struct, of those embedded in it too; index leads to it.
+func fieldsOf(of reflect.Type, index []int) []field {
+	var fields []field
+	for i := range of.NumField() {
+		f := of.Field(i)
+		at := append(slices.Clone(index), i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous:
+			fields = append(fields, fieldsOf(f.Type, at)...)
+		case f.IsExported() && name != "" && name != "-" && f.Type != reflect.TypeFor[json.RawMessage]():
+			fields = append(fields, newField(of, f, name, at))
+		}
+	}
+	return fields
+}
+
+func newField(of reflect.Type, f reflect.StructField, name string, index []int) field {
+	option := field{
+		option: Option{Name: name, Example: f.Tag.Get("example")},
+		index:  index, owner: of.Name(), name: f.Name,
+	}
+	switch {
+	case f.Type == reflect.TypeFor[caddy.Duration]():
+		option.option.Type = Duration
+	case f.Type == reflect.TypeFor[[]string]():
+		option.option.Type = Texts
+	case f.Type == reflect.TypeFor[bool](), f.Type == reflect.TypeFor[*bool]():
+		option.option.Type = Switch
+	case f.Type == reflect.TypeFor[int](), f.Type == reflect.TypeFor[int64]():
+		option.option.Type = Count
+	case f.Type.Kind() == reflect.String:
+		option.option.Type = Text
+	case f.Type.Kind() == reflect.Pointer && f.Type.Elem().Kind() == reflect.Struct:
+		option.option.Type = Group
+		option.group = fieldsOf(f.Type.Elem(), nil)
+		option.option.Options = optionsOf(option.group)
+	default:
+		panic(fmt.Sprintf("schema: %s.%s: no option is a %s", of, f.Name, f.Type))
+	}
+	if tag := f.Tag.Get("option"); tag != "" {
+		for word := range strings.SplitSeq(tag, ",") {
+			if !option.mark(word, f.Type) {
+				panic(fmt.Sprintf("schema: %s.%s: %q is no mark of a %s", of, f.Name, word, option.option.Type))
+			}
+		}
+	}
+	return option
+}
+
+// mark heeds a word of the tag and tells whether it makes sense for a field of that type.
+func (f *field) mark(word string, of reflect.Type) bool {
+	o := &f.option
+	words, isWords := strings.CutPrefix(word, "words=")
+	switch {
+	case word == "required":
+		o.Required = o.Type == Text || o.Type == Word
+		return o.Required
+	case word == "secret":
+		o.Secret = o.Type == Text || o.Type == Texts
+		return o.Secret
+	case isWords && o.Type == Text:
+		o.Type, o.Words = Word, strings.Split(words, "|")
+		return true
+	case word == "size":
+		o.Type = Size
+		return of.Kind() == reflect.Int64
+	case word == "address":
+		f.address = true
+		return o.Type == Text
+	case word == "folder":
+		f.folder = true
+		return o.Type == Text
+	case word == "repeat":
+		f.repeat = true
+		return o.Type == Texts
+	}
+	return false
+}
+
+// text gives a string field as one to be set, whatever its type is called.
+func text(value reflect.Value) *string {
+	return value.Addr().Convert(reflect.TypeFor[*string]()).Interface().(*string) // its kind is string
+}
+
+// structOf gives the struct behind config, which is of the described type or points to it.
+func (s *Schema) structOf(config any) reflect.Value {
+	value := reflect.Indirect(reflect.ValueOf(config))
+	if !value.IsValid() || value.Type() != s.of {
+		panic(fmt.Sprintf("schema of %s: given a %T", s.of, config))
+	}
+	return value
+}

@@ -1,0 +1,74 @@
+package schema_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/caddymedia/media/storagedrivers/block"
+)
+
+func parseModule(input string) (*config, error) {
+	c := new(config)
+	custom := block.Options{
+		"group": func(d *caddyfile.Dispenser) error {
+			c.Group = new(inner)
+			return block.Text(&c.Group.Key)(d)
+		},
+	}
+	return c, options.ParseModule(caddyfile.NewTestDispenser(input), "a test", c, custom)
+}
+
+func TestParseModule(t *testing.T) {
+	t.Parallel()
+	for input, want := range map[string]string{
+		"test":                                `{"where":""}`,
+		"test x":                              `{"name":"x","where":""}`,
+		"test {\n name x\n}":                  `{"name":"x","where":""}`,
+		"test x {\n where https://y\n}":       `{"name":"x","where":"https://y"}`,
+		"test {\n folder a\n mode two\n}":     `{"where":"","folder":"a","mode":"two"}`,
+		"test {\n mode {env.ANY}\n}":          `{"where":"","mode":"{env.ANY}"}`,
+		"test {\n secrets a b\n secrets c\n}": `{"where":"","secrets":["a","b","c"]}`,
+		"test {\n list a b\n}":                `{"where":"","list":["a","b"]}`,
+		"test {\n off on\n}":                  `{"where":"","off":true}`,
+		"test {\n on off\n}":                  `{"where":"","on":false}`,
+		"test {\n few 1\n many 2\n}":          `{"where":"","few":1,"many":2}`,
+		"test {\n size 1KiB\n every 1m\n}":    `{"where":"","size":1024,"every":60000000000}`,
+		"test {\n group k\n}":                 `{"where":"","group":{"key":"k"}}`,
+	} {
+		c, err := parseModule(input)
+		if err != nil {
+			t.Errorf("%s: %v", input, err)
+			continue
+		}
+		if got, err := json.Marshal(c); err != nil || string(got) != want {
+			t.Errorf("%s: got %s, error %v, want %s", input, got, err, want)
+		}
+	}
+}
+
+func TestParseModuleErrors(t *testing.T) {
+	t.Parallel()
+	for input, want := range map[string]string{
+		"test a b":                    "wrong argument count",
+		"test a {\n name b\n}":        `unknown option "name" of a test; there are every, few, folder, group, list,`,
+		"test {\n Name b\n}":          `unknown option "Name" of a test; there are every, few,`,
+		"test {\n other {}\n}":        `unknown option "other" of a test`,
+		"test {\n Not x\n}":           `unknown option "Not" of a test`,
+		"test {\n name a\n name b\n}": `option "name" of a test is given twice`,
+		"test {\n list a\n list b\n}": `option "list" of a test is given twice`,
+		"test {\n mode three\n}":      `mode is one of one, two, not "three"`,
+		"test {\n mode\n}":            "wrong argument count",
+		"test {\n on maybe\n}":        "on is one of on, off",
+		"test {\n few 0\n}":           "few is a number above zero",
+		"test {\n size x\n}":          "size is a size such as",
+		"test {\n every x\n}":         "every is a duration such as",
+	} {
+		_, err := parseModule(input)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "Testfile:") {
+			t.Errorf("%s: error %v, want %q and the line", input, err, want)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+// Package schema describes the options of a configuration by the struct that holds them:
+// the one description from which the Caddyfile is read, options are checked, documentation
+// is written and forms are made.
+//
+// The `json` tag of a field gives the name of its option, and its Go type what it takes:
+// string, []string, bool or *bool, int or int64, [caddy.Duration], or a pointer to the
+// struct of a group. Embedded structs count as if their fields stood there. Fields of other
+// modules ([json.RawMessage]) are no options. The tag `option` adds what a type cannot say,
+// separated by commas:
+//
+//	required    it must be given
+//	secret      nobody may see its value
+//	words=a|b   it is one of these words
+//	size        its number is one of bytes
+//	address     it is a URL of http or https, with a host, and no user, query or fragment
+//	folder      it is the path of a folder, as in a key; slashes around it do not count
+//	repeat      a Caddyfile may give it several times
+//
+// The tag `example` is what a form shows in an empty field. The comment of a field is its
+// help, in sentences; "Required." and "Default: `30s`." may end it.
+package schema
+
+import (
+	"reflect"
+	"sync"
+)
+
+// Type says what an option takes.
+type Type string
+
+// The types of options, with what they are in JSON.
+const (
+	Text     Type = "text"     // string
+	Texts    Type = "texts"    // array of strings
+	Word     Type = "word"     // string, one of Words
+	Switch   Type = "switch"   // true or false
+	Count    Type = "count"    // whole number above zero
+	Size     Type = "size"     // number of bytes above zero
+	Duration Type = "duration" // string such as "30s", or nanoseconds
+	Group    Type = "group"    // object with Options
+)
+
+// Option describes one option.
+type Option struct {
+	Name string `json:"name"`
+	Type Type   `json:"type"`
+	// Help is for the administrator, in sentences with `code` in backticks, without the
+	// default.
+	Help string `json:"help,omitempty"`
+	// Default in words or as `code`.
+	Default  string   `json:"default,omitempty"`
+	Required bool     `json:"required,omitempty"`
+	Secret   bool     `json:"secret,omitempty"`
+	Words    []string `json:"words,omitempty"`
+	Example  string   `json:"example,omitempty"`
+	Options  []Option `json:"options,omitempty"`
+}
+
+// Schema describes the options of one kind of configuration.
+type Schema struct {
+	Help    string   `json:"help,omitempty"`
+	Options []Option `json:"options"`
+
+	of         reflect.Type
+	fields     []field
+	documented func() *Schema
+	wrong      error // in the comments
+}
+
+// Described is a configuration that knows its options, with their documentation.
+type Described interface{ Schema() *Schema }
+
+// Of describes the struct T; sources are the Go files with the comments of it and of the
+// structs in it. They are only read for [Schema.Documented]: without that no option has
+// Help or a Default. Of panics where T has a field that no option can be.
+func Of[T any](sources ...string) *Schema {
+	s := &Schema{of: reflect.TypeFor[T]()}
+	s.fields = fieldsOf(s.of, nil)
+	s.Options = optionsOf(s.fields)
+	s.documented = sync.OnceValue(func() *Schema { return s.read(sources) })
+	return s
+}
+
+// Documented gives the schema with the help and the defaults of all options. The sources are
+// read at the first call.
+func (s *Schema) Documented() *Schema { return s.documented() }
+
+// Err tells what is wrong with the documentation: an option without help, or whose help is no
+// sentence, or comments that contradict the tags. It is for tests.
+func (s *Schema) Err() error { return s.documented().wrong }
+
+func optionsOf(fields []field) []Option {
+	options := make([]Option, len(fields))
+	for i, f := range fields {
+		options[i] = f.option
+	}
+	return options
+}

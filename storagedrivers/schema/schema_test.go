@@ -1,0 +1,201 @@
+package schema_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/storagedrivers/schema"
+)
+
+type mode string
+
+// common is embedded.
+type common struct {
+	Where string `json:"where" option:"address" example:"https://example.com"`
+}
+
+type inner struct {
+	Key   string         `json:"key,omitempty" option:"required,secret"`
+	Mode  mode           `json:"mode,omitempty" option:"words=one|two"`
+	Where string         `json:"where,omitempty" option:"address" example:"https://example.com"`
+	Every caddy.Duration `json:"every,omitempty"`
+}
+
+// config has an option of every sort.
+type config struct {
+	Name string `json:"name,omitempty" option:"required" example:"x"`
+	common
+	Folder  string   `json:"folder,omitempty" option:"folder"`
+	Mode    mode     `json:"mode,omitempty" option:"words=one|two"`
+	Secret  string   `json:"secret,omitempty" option:"secret"`
+	Secrets []string `json:"secrets,omitempty" option:"secret,repeat"`
+	List    []string `json:"list,omitempty"`
+	Off     bool     `json:"off,omitempty"`
+	On      *bool    `json:"on,omitempty"`
+	Few     int      `json:"few,omitempty"`
+	Many    int64    `json:"many,omitempty"`
+	Size    int64    `json:"size,omitempty" option:"size"`
+
+	Every caddy.Duration  `json:"every,omitempty"`
+	Group *inner          `json:"group,omitempty"`
+	Other json.RawMessage `json:"other,omitempty"` // no option
+	Not   string          `json:"-"`
+
+	hidden string
+}
+
+var options = schema.Of[config]("this is no Go, and nobody has to read it")
+
+func TestOf(t *testing.T) {
+	t.Parallel()
+	want := []schema.Option{
+		{Name: "name", Type: schema.Text, Required: true, Example: "x"},
+		{Name: "where", Type: schema.Text, Example: "https://example.com"},
+		{Name: "folder", Type: schema.Text},
+		{Name: "mode", Type: schema.Word, Words: []string{"one", "two"}},
+		{Name: "secret", Type: schema.Text, Secret: true},
+		{Name: "secrets", Type: schema.Texts, Secret: true},
+		{Name: "list", Type: schema.Texts},
+		{Name: "off", Type: schema.Switch},
+		{Name: "on", Type: schema.Switch},
+		{Name: "few", Type: schema.Count},
+		{Name: "many", Type: schema.Count},
+		{Name: "size", Type: schema.Size},
+		{Name: "every", Type: schema.Duration},
+		{Name: "group", Type: schema.Group, Options: []schema.Option{
+			{Name: "key", Type: schema.Text, Required: true, Secret: true},
+			{Name: "mode", Type: schema.Word, Words: []string{"one", "two"}},
+			{Name: "where", Type: schema.Text, Example: "https://example.com"},
+			{Name: "every", Type: schema.Duration},
+		}},
+	}
+	if !reflect.DeepEqual(options.Options, want) {
+		t.Errorf("got  %+v\nwant %+v", options.Options, want)
+	}
+}
+
+// TestImpossible: a struct that cannot be described is found at once.
+func TestImpossible(t *testing.T) {
+	t.Parallel()
+	for want, of := range map[string]func(){
+		"no option is a float64": func() {
+			schema.Of[struct {
+				X float64 `json:"x"`
+			}]()
+		},
+		`"requird" is no mark of a text`: func() {
+			schema.Of[struct {
+				X string `json:"x" option:"secret,requird"`
+			}]()
+		},
+		`"words=a|b" is no mark of a count`: func() {
+			schema.Of[struct {
+				X int `json:"x" option:"words=a|b"`
+			}]()
+		},
+		`"size" is no mark`: func() {
+			schema.Of[struct {
+				X int `json:"x" option:"size"`
+			}]()
+		},
+		`"repeat" is no mark of a text`: func() {
+			schema.Of[struct {
+				X string `json:"x" option:"repeat"`
+			}]()
+		},
+		`"required" is no mark of a switch`: func() {
+			schema.Of[struct {
+				X bool `json:"x" option:"required"`
+			}]()
+		},
+		"given a *schema_test.inner": func() { options.Values(new(inner)) },
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			defer func() {
+				if said, _ := recover().(string); !strings.Contains(said, want) {
+					t.Errorf("panic %q, want %q", said, want)
+				}
+			}()
+			of()
+		})
+	}
+}
+
+func TestValues(t *testing.T) {
+	t.Parallel()
+	on, off := true, false
+	none := map[string]any{"secret": "not set", "secrets": "not set"}
+	for _, c := range []struct {
+		name   string
+		config config
+		want   map[string]any
+	}{
+		{"nothing", config{}, none},
+		{"empty lists", config{Secrets: []string{}, List: []string{}}, none},
+		{"what is no option", config{Other: []byte("{}"), Not: "x", hidden: "x"}, none},
+		{
+			"everything",
+			config{
+				Name: "n", common: common{Where: "w"}, Folder: "f", Mode: "one", Secret: "s", Secrets: []string{"s"},
+				List: []string{"a", "b"}, Off: true, On: &on, Few: 1, Many: 2, Size: 3, Every: caddy.Duration(90 * time.Second),
+				Group: &inner{Key: "k", Mode: "two", Every: caddy.Duration(time.Hour)},
+			},
+			map[string]any{
+				"name": "n", "where": "w", "folder": "f", "mode": "one", "secret": "set", "secrets": "set",
+				"list": []string{"a", "b"}, "off": true, "on": true, "few": 1, "many": int64(2), "size": int64(3), "every": "1m30s",
+				"group": map[string]any{"key": "set", "mode": "two", "every": "1h"},
+			},
+		},
+		{
+			"switched off, and an empty group",
+			config{On: &off, Group: new(inner)},
+			map[string]any{
+				"secret": "not set", "secrets": "not set", "on": false,
+				"group": map[string]any{"key": "not set"},
+			},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			for _, given := range []any{c.config, &c.config} {
+				if got := options.Values(given); !reflect.DeepEqual(got, c.want) {
+					t.Errorf("of a %T: got %v, want %v", given, got, c.want)
+				}
+			}
+		})
+	}
+}
+
+func TestDurationsInValues(t *testing.T) {
+	t.Parallel()
+	for want, d := range map[string]time.Duration{
+		"30s": 30 * time.Second, "1m": time.Minute, "10m": 10 * time.Minute, "20h": 20 * time.Hour,
+		"1h10m": 70 * time.Minute, "1h0m1s": time.Hour + time.Second, "168h": 7 * 24 * time.Hour, "100ms": 100 * time.Millisecond,
+	} {
+		if got := options.Values(config{Every: caddy.Duration(d)})["every"]; got != want {
+			t.Errorf("%v became %v, want %q", d, got, want)
+		}
+	}
+}
+
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		config config
+		want   []string
+	}{
+		{config{Name: "n"}, nil},
+		{config{Secrets: []string{""}, Group: new(inner)}, nil},
+		{config{Secret: "a", Secrets: []string{"b", "", "c"}, Group: &inner{Key: "d"}}, []string{"a", "b", "c", "d"}},
+	} {
+		if got := options.Secrets(&c.config); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%+v: %q, want %q", c.config, got, c.want)
+		}
+	}
+}

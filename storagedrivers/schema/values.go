@@ -1,0 +1,91 @@
+package schema
+
+import (
+	"reflect"
+	"strings"
+	"time"
+)
+
+// What Values says of secrets.
+const (
+	Set    = "set"
+	NotSet = "not set"
+)
+
+// Values gives the options of config, the struct or a pointer to it, that are given, by name
+// as in JSON: groups as maps, durations as strings. Of every secret it only tells whether it
+// is [Set] or [NotSet].
+func (s *Schema) Values(config any) map[string]any {
+	return valuesOf(s.fields, s.structOf(config))
+}
+
+func valuesOf(fields []field, in reflect.Value) map[string]any {
+	values := map[string]any{}
+	for _, f := range fields {
+		value := in.FieldByIndex(f.index)
+		switch {
+		case f.option.Secret && len(textsOf(value)) == 0:
+			values[f.option.Name] = NotSet
+		case f.option.Secret:
+			values[f.option.Name] = Set
+		case value.IsZero() || value.Kind() == reflect.Slice && value.Len() == 0:
+			// not given
+		case f.option.Type == Group:
+			values[f.option.Name] = valuesOf(f.group, value.Elem())
+		case f.option.Type == Duration:
+			values[f.option.Name] = shortly(time.Duration(value.Int()))
+		case value.Kind() == reflect.String:
+			values[f.option.Name] = value.String()
+		default:
+			values[f.option.Name] = reflect.Indirect(value).Interface()
+		}
+	}
+	return values
+}
+
+// shortly is "1h" for what Go calls "1h0m0s".
+func shortly(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// Secrets gives the values of the secret options of config, the struct or a pointer to it,
+// that are not empty.
+func (s *Schema) Secrets(config any) []string {
+	return secretsOf(s.fields, s.structOf(config))
+}
+
+func secretsOf(fields []field, in reflect.Value) []string {
+	var secrets []string
+	for _, f := range fields {
+		value := in.FieldByIndex(f.index)
+		switch {
+		case f.option.Secret:
+			secrets = append(secrets, textsOf(value)...)
+		case f.option.Type == Group && !value.IsNil():
+			secrets = append(secrets, secretsOf(f.group, value.Elem())...)
+		}
+	}
+	return secrets
+}
+
+// textsOf gives what a string or a list of strings holds that is not empty.
+func textsOf(value reflect.Value) []string {
+	all, isList := reflect.TypeAssert[[]string](value)
+	if !isList {
+		all = []string{value.String()}
+	}
+	var texts []string
+	for _, s := range all {
+		if s != "" {
+			texts = append(texts, s)
+		}
+	}
+	return texts
+}
