@@ -1,0 +1,86 @@
+package mediaapp
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/local"
+)
+
+// Storage gives the storage of a name; false if there is none.
+func (a *App) Storage(name string) (*storagedrivers.Storage, bool) {
+	storage, ok := a.storages[name]
+	return storage, ok
+}
+
+// Driver gives the module of the driver of a storage; nil if there is no such storage.
+func (a *App) Driver(name string) storagedrivers.Module { return a.drivers[name] }
+
+// DriverKind gives the word for a driver in the configuration, "sftp" for instance.
+func DriverKind(module storagedrivers.Module) string {
+	if known, ok := module.(caddy.Module); ok {
+		return known.CaddyModule().ID.Name()
+	}
+	return ""
+}
+
+// ImpliesStorage tells whether the only storage is the one that stands in where the
+// configuration has none, or one that says the same.
+func (a *App) ImpliesStorage() bool {
+	config, ok := a.Storages[defaultStorage]
+	driver, isLocal := a.drivers[defaultStorage].(*local.Local)
+	return ok && isLocal && len(a.Storages) == 1 &&
+		config.SubFolderFormat == "" && config.OverwriteStrategy == "" && config.Sanitize == nil &&
+		driver.Root == filepath.Join(caddy.AppDataDir(), "media", "storage") && driver.Sync == nil
+}
+
+// ImpliesAliases tells whether the only aliases are the two that stand in where the
+// configuration has none, or two that say the same.
+func (a *App) ImpliesAliases() bool {
+	image, file := a.ImageAliases[ingest.DefaultAlias], a.FileAliases[ingest.DefaultAlias]
+	return len(a.ImageAliases) == 1 && len(a.FileAliases) == 1 && image != nil && file != nil &&
+		reflect.ValueOf(*image).IsZero() && reflect.ValueOf(*file).IsZero()
+}
+
+// Aliases gives the aliases in the order of their kinds, pictures first, and names.
+func (a *App) Aliases() []*ingest.Alias {
+	var aliases []*ingest.Alias
+	for _, kind := range []ingest.Kind{ingest.Image, ingest.File} {
+		of := a.gate.Aliases[kind]
+		for _, name := range slices.Sorted(maps.Keys(of)) {
+			aliases = append(aliases, of[name])
+		}
+	}
+	return aliases
+}
+
+// NamedBy gives the API keys of the accounts whose lists have the name of an alias, in
+// their order. Accounts that may use all aliases are not among them.
+func (a *App) NamedBy(alias string) []string {
+	var keys []string
+	for _, key := range slices.Sorted(maps.Keys(a.Accounts)) {
+		if slices.Contains(a.Accounts[key].Aliases, alias) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// TokenStore gives the word for the token store in the configuration, "bolt" for
+// instance, which is also the name of its package.
+func (a *App) TokenStore() string {
+	kind, _, _ := strings.Cut(strings.TrimPrefix(fmt.Sprintf("%T", a.store), "*"), ".")
+	return kind
+}
+
+// CheckTokenStore tells whether the token store can be reached and takes writes.
+func (a *App) CheckTokenStore(ctx context.Context) error { return a.store.Check(ctx) }

@@ -1,0 +1,74 @@
+package mediaapp
+
+import (
+	"encoding/json"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/block"
+	"github.com/caddymedia/media/storagedrivers/schema"
+)
+
+// Secrets gives everything in the configuration of the storages and accounts that nobody
+// may see: as it is written, and what its placeholders stand for now.
+func (a *App) Secrets() []string {
+	var secrets []string
+	for _, module := range a.drivers {
+		secrets = append(secrets, SecretsOf(module)...)
+	}
+	for _, account := range a.Accounts {
+		secrets = append(secrets, withExpanded(account.PasswordHash)...)
+	}
+	return secrets
+}
+
+// SecretsOf gives the same of a driver alone. Of one that does not describe its options
+// every text counts.
+func SecretsOf(module storagedrivers.Module) []string {
+	raw := textsOf(module)
+	if described, ok := module.(schema.Described); ok {
+		raw = described.Schema().Secrets(module)
+	}
+	var secrets []string
+	for _, secret := range raw {
+		secrets = append(secrets, withExpanded(secret)...)
+	}
+	return secrets
+}
+
+// withExpanded gives the text of an option and what it stands for, where that is another.
+func withExpanded(raw string) []string {
+	var expand block.Expander
+	expanded := expand.Text("", raw)
+	if expand.Err() != nil || expanded == raw {
+		return []string{raw}
+	}
+	return []string{raw, expanded}
+}
+
+// textsOf gives all texts in the JSON of a configuration.
+func textsOf(config any) []string {
+	var value any
+	if raw, err := json.Marshal(config); err != nil || json.Unmarshal(raw, &value) != nil {
+		return nil
+	}
+	return textsIn(value)
+}
+
+func textsIn(value any) []string {
+	var texts []string
+	switch v := value.(type) {
+	case string:
+		if v != "" {
+			texts = append(texts, v)
+		}
+	case []any:
+		for _, element := range v {
+			texts = append(texts, textsIn(element)...)
+		}
+	case map[string]any:
+		for _, element := range v {
+			texts = append(texts, textsIn(element)...)
+		}
+	}
+	return texts
+}
