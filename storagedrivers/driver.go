@@ -53,8 +53,9 @@ type Driver interface {
 	// and no error elsewhere.
 	Delete(ctx context.Context, key string) error
 
-	// List gives the objects whose keys begin with opts.Prefix, in the byte order of
-	// their keys, without leftovers and foreign names that are no valid keys.
+	// List gives the objects whose keys begin with opts.Prefix, or one level of them, in
+	// the byte order of their keys, without leftovers and foreign names that are no valid
+	// keys.
 	List(ctx context.Context, opts ListOptions) (Page, error)
 
 	// Check connects, authenticates and finds the root, making it where that is
@@ -211,8 +212,11 @@ type ListOptions struct {
 	Prefix string
 	// Cursor is the Next of the page before; empty for the first page.
 	Cursor string
-	// Limit is the most objects of a page; 0 is 1,000.
+	// Limit is the most objects of a page, folders included; 0 is 1,000.
 	Limit int
+	// Shallow lists one level: instead of the objects whose keys have a slash behind the
+	// prefix it gives [Page.Folders]. A driver need not look at what is in them.
+	Shallow bool
 }
 
 // PageSize is how many objects a page holds at most when [ListOptions] do not say.
@@ -231,6 +235,12 @@ func (o ListOptions) PageLimit() int {
 type Page struct {
 	// Objects in the byte order of their keys.
 	Objects []Info
+	// Folders of a [ListOptions.Shallow] listing in byte order: what keys begin with up to
+	// the first slash behind the prefix. Each is there once on all pages together. What is
+	// on a page comes, objects and folders together, before what is on the next. One that
+	// holds no objects may be there or not, as the place has it; a name that no valid key
+	// begins with is not.
+	Folders []string
 	// Next is the cursor of the next page; empty on the last. It stays good when objects
 	// are stored and deleted meanwhile.
 	Next string

@@ -186,7 +186,7 @@ func (s *Storage) Delete(ctx context.Context, key string) error {
 	})
 }
 
-// List gives one page of objects.
+// List gives one page of objects, and of folders if the listing is shallow.
 func (s *Storage) List(ctx context.Context, opts ListOptions) (Page, error) {
 	var page Page
 	err := s.do(ctx, "list", "", func(ctx context.Context) error {
@@ -200,8 +200,8 @@ func (s *Storage) List(ctx context.Context, opts ListOptions) (Page, error) {
 	return page, err
 }
 
-// All gives every object whose key begins with prefix, in the byte order of the keys,
-// up to the first error.
+// All gives every object whose key begins with prefix, at any depth, in the byte order of
+// the keys, up to the first error.
 func (s *Storage) All(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		opts := ListOptions{Prefix: prefix}

@@ -174,10 +174,13 @@ func get(w http.ResponseWriter, r *http.Request, b *fakeBlob) {
 }
 
 type fakeList struct {
-	XMLName    xml.Name   `xml:"EnumerationResults"`
-	Blobs      []fakeItem `xml:"Blobs>Blob"`
+	XMLName    xml.Name     `xml:"EnumerationResults"`
+	Blobs      []fakeItem   `xml:"Blobs>Blob"`
+	Prefixes   []fakePrefix `xml:"Blobs>BlobPrefix"`
 	NextMarker string
 }
+
+type fakePrefix struct{ Name string }
 
 type fakeItem struct {
 	Name       string
@@ -188,7 +191,7 @@ type fakeItem struct {
 	}
 }
 
-// list answers List Blobs; the marker is the first key of the next page.
+// list answers List Blobs; the marker is the first key or prefix of the next page.
 func list(w http.ResponseWriter, r *http.Request, blobs map[string]*fakeBlob) {
 	query := r.URL.Query()
 	limit, err := strconv.Atoi(query.Get("maxresults"))
@@ -197,17 +200,26 @@ func list(w http.ResponseWriter, r *http.Request, blobs map[string]*fakeBlob) {
 	}
 	var keys []string
 	for key, b := range blobs {
-		if b.committed && strings.HasPrefix(key, query.Get("prefix")) && key >= query.Get("marker") {
+		rest, ok := strings.CutPrefix(key, query.Get("prefix"))
+		if slash := strings.Index(rest, "/"); slash >= 0 && query.Get("delimiter") == "/" {
+			key = key[:len(key)-len(rest)+slash+1]
+		}
+		if b.committed && ok && key >= query.Get("marker") {
 			keys = append(keys, key)
 		}
 	}
 	slices.Sort(keys)
+	keys = slices.Compact(keys)
 	var answer fakeList
 	if len(keys) > limit {
 		answer.NextMarker = keys[limit]
 		keys = keys[:limit]
 	}
 	for _, key := range keys {
+		if blobs[key] == nil {
+			answer.Prefixes = append(answer.Prefixes, fakePrefix{key})
+			continue
+		}
 		item := fakeItem{Name: key}
 		item.Properties.LastModified = blobs[key].header.Get("Last-Modified")
 		item.Properties.Etag = strings.Trim(blobs[key].header.Get("ETag"), `"`)

@@ -10,21 +10,14 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// List gives one page of objects. The cursor is the service's own.
+// List gives one page of objects. The cursor holds the service's own.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
-	options := &container.ListBlobsFlatOptions{
-		Prefix:     new(d.folder + opts.Prefix),
-		MaxResults: new(int32(opts.PageLimit())),
-	}
-	if opts.Cursor != "" {
-		options.Marker = &opts.Cursor
-	}
-	reply, err := d.container.NewListBlobsFlatPager(options).NextPage(ctx)
+	page, marker := storagedrivers.Resume(opts.Cursor)
+	found, err := d.list(ctx, opts, marker)
 	if err != nil {
 		return storagedrivers.Page{}, failed(ctx, err)
 	}
-	page := storagedrivers.Page{Next: value(reply.NextMarker)}
-	for _, item := range reply.Segment.BlobItems {
+	for _, item := range found.blobs {
 		key := strings.TrimPrefix(value(item.Name), d.folder)
 		if storagedrivers.ValidKey(key) != nil || item.Properties == nil {
 			continue
@@ -32,7 +25,41 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 		about := info(key, value(item.Properties.ContentLength), quoted(item.Properties.ETag), item.Properties.LastModified)
 		page.Objects = append(page.Objects, about)
 	}
-	return page, nil
+	for _, item := range found.prefixes {
+		page.TakeFolder(strings.TrimPrefix(value(item.Name), d.folder))
+	}
+	return page.End(found.next), nil
+}
+
+// segment is a part of what the service lists.
+type segment struct {
+	blobs    []*container.BlobItem
+	prefixes []*container.BlobPrefix
+	next     string
+}
+
+// list asks the service for what follows on the marker, which is empty at the beginning.
+func (d *Driver) list(ctx context.Context, opts storagedrivers.ListOptions, marker string) (segment, error) {
+	options := container.ListBlobsHierarchyOptions{
+		Prefix:     new(d.folder + opts.Prefix),
+		MaxResults: new(int32(opts.PageLimit())),
+	}
+	if marker != "" {
+		options.Marker = &marker
+	}
+	if opts.Shallow {
+		reply, err := d.container.NewListBlobsHierarchyPager("/", &options).NextPage(ctx)
+		if err != nil {
+			return segment{}, err
+		}
+		return segment{reply.Segment.BlobItems, reply.Segment.BlobPrefixes, value(reply.NextMarker)}, nil
+	}
+	flat := container.ListBlobsFlatOptions{Prefix: options.Prefix, MaxResults: options.MaxResults, Marker: options.Marker}
+	reply, err := d.container.NewListBlobsFlatPager(&flat).NextPage(ctx)
+	if err != nil {
+		return segment{}, err
+	}
+	return segment{blobs: reply.Segment.BlobItems, next: value(reply.NextMarker)}, nil
 }
 
 // quoted gives an ETag of a listing, which lacks the quotes, as headers have it.

@@ -73,6 +73,8 @@ var subtests = []subtest{
 	{"delete", testDelete},
 	{"list", testList},
 	{"list pages", testListPages},
+	{"list one level", testListLevel},
+	{"list one level by pages", testListLevelPages},
 	{"list while deleting", testListWhileDeleting},
 	{"list prefixes of no key", testListOddPrefixes},
 	{"all", testAll},

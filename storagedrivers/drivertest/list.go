@@ -38,7 +38,7 @@ func testList(t *testing.T, p *place) {
 	p.holds(t)
 	p.fill(t)
 	for _, prefix := range listPrefixes {
-		p.lists(t, prefix, 0)
+		p.lists(t, storagedrivers.ListOptions{Prefix: prefix}, begin(prefix))
 	}
 	p.holds(t, slices.Clone(listed)...)
 }
@@ -47,60 +47,126 @@ func testListPages(t *testing.T, p *place) {
 	p.fill(t)
 	for _, limit := range []int{1, 3, len(listed) - 1, len(listed), len(listed) + 1} {
 		for _, prefix := range []string{"", "a", "a/", "dir/su", "nope"} {
-			p.lists(t, prefix, limit)
+			p.lists(t, storagedrivers.ListOptions{Prefix: prefix, Limit: limit}, begin(prefix))
 		}
 	}
 }
 
-// lists asserts what pages of limit objects give together, and their order.
-func (p *place) lists(t *testing.T, prefix string, limit int) {
+// levels are what shallow listings of the same keys give, by their prefixes.
+var levels = map[string][]string{
+	"":   {"B", "a b", "a!/", "a-b", "a-c/", "a.b", "a/", "a0", "ab", "dir/", "z/", "é", "日本"},
+	"a":  {"a b", "a!/", "a-b", "a-c/", "a.b", "a/", "a0", "ab"},
+	"a!": {"a!/"}, "a-": {"a-b", "a-c/"}, "a-c/": {"a-c/d"},
+	"a/": {"a/b", "a/b-c", "a/b.c", "a/c/", "a/c0"}, "a/b": {"a/b", "a/b-c", "a/b.c"}, "a/b/": nil,
+	"a/c": {"a/c/", "a/c0"}, "a/c/": {"a/c/d"}, "B": {"B"}, "B/": nil, "b": nil, "d": {"dir/"}, "dir": {"dir/"},
+	"dir/":     {"dir/sub!", "dir/sub-x", "dir/sub.z", "dir/sub/", "dir/sub0"},
+	"dir/su":   {"dir/sub!", "dir/sub-x", "dir/sub.z", "dir/sub/", "dir/sub0"},
+	"dir/sub":  {"dir/sub!", "dir/sub-x", "dir/sub.z", "dir/sub/", "dir/sub0"},
+	"dir/sub/": {"dir/sub/y", "dir/sub/y0"}, "dir/sub/y": {"dir/sub/y", "dir/sub/y0"},
+	"é": {"é"}, "nope": nil, "nope/": nil, "nope/nope/": nil, "z": {"z/"}, "z/": {"z/z/"}, "z/z/z/z": nil, "日": {"日本"},
+}
+
+func testListLevel(t *testing.T, p *place) {
+	p.lists(t, storagedrivers.ListOptions{Shallow: true}, nil)
+	p.fill(t)
+	for prefix, want := range levels {
+		p.lists(t, storagedrivers.ListOptions{Prefix: prefix, Shallow: true}, want)
+	}
+}
+
+func testListLevelPages(t *testing.T, p *place) {
+	p.fill(t)
+	for _, limit := range []int{1, 2, 3, len(levels[""]) - 1, len(levels[""])} {
+		for _, prefix := range []string{"", "a", "a/", "dir/su", "nope"} {
+			p.lists(t, storagedrivers.ListOptions{Prefix: prefix, Limit: limit, Shallow: true}, levels[prefix])
+		}
+	}
+}
+
+// lists asserts what the pages of a listing give together, and their order.
+func (p *place) lists(t *testing.T, opts storagedrivers.ListOptions, want []string) {
 	t.Helper()
-	opts := storagedrivers.ListOptions{Prefix: prefix, Limit: limit}
 	var got []string
+	p.pages(t, &opts, func(names []string) { got = append(got, names...) })
+	if opts.Cursor != "" || !slices.Equal(got, want) {
+		t.Errorf("listing %+v gives %q, want %q", opts, got, want)
+	}
+}
+
+// pages calls f for each page of a listing, up to the last or a failure, with the keys and
+// folders of it. The cursor is empty after the last.
+func (p *place) pages(t *testing.T, opts *storagedrivers.ListOptions, f func(names []string)) {
+	t.Helper()
 	for range 10 * len(listed) {
-		page, err := p.storage.List(t.Context(), opts)
+		page, err := p.storage.List(t.Context(), *opts)
 		if err != nil {
-			t.Errorf("listing %q: %v", prefix, err)
+			t.Errorf("listing %+v: %v", *opts, err)
 			return
 		}
-		if len(page.Objects) > opts.PageLimit() {
-			t.Errorf("a page of %d objects, want at most %d", len(page.Objects), opts.PageLimit())
-		}
-		for _, info := range page.Objects {
-			got = append(got, info.Key)
-		}
-		opts.Cursor = page.Next
-		if page.Next == "" {
-			break
+		f(p.names(t, *opts, page))
+		if opts.Cursor = page.Next; opts.Cursor == "" {
+			return
 		}
 	}
-	if want := begin(prefix); opts.Cursor != "" || !slices.Equal(got, want) {
-		t.Errorf("listing %q by %d gives %q, want %q; then cursor %q", prefix, limit, got, want, opts.Cursor)
+}
+
+// names gives the keys and folders of a page in byte order.
+func (p *place) names(t *testing.T, opts storagedrivers.ListOptions, page storagedrivers.Page) []string {
+	t.Helper()
+	keys := make([]string, 0, len(page.Objects)+len(page.Folders))
+	for _, info := range page.Objects {
+		keys = append(keys, info.Key)
 	}
+	for _, folder := range page.Folders {
+		if !strings.HasPrefix(folder, opts.Prefix) {
+			t.Errorf("listing %+v gives the folder %q, want the prefix in front", opts, folder)
+		}
+	}
+	if !slices.IsSorted(keys) || !slices.IsSorted(page.Folders) {
+		t.Errorf("listing %+v gives %q and %q, want each in byte order", opts, keys, page.Folders)
+	}
+	names := append(keys, page.Folders...)
+	if len(names) > opts.PageLimit() {
+		t.Errorf("listing %+v gives a page of %d, want at most %d", opts, len(names), opts.PageLimit())
+	}
+	slices.Sort(names)
+	return names
 }
 
 // testListWhileDeleting: the cursor outlives the objects that it was given with.
 func testListWhileDeleting(t *testing.T, p *place) {
-	p.fill(t)
-	opts := storagedrivers.ListOptions{Limit: 3}
-	var got []string
-	for range 10 * len(listed) {
-		page, err := p.storage.List(t.Context(), opts)
-		if err != nil {
-			t.Fatalf("listing: %v", err)
-		}
-		for _, info := range page.Objects {
-			got = append(got, info.Key)
-			succeeds(t, p.storage.Delete(t.Context(), info.Key), "deleting between pages")
-		}
-		if opts.Cursor = page.Next; opts.Cursor == "" {
-			break
-		}
+	for _, limit := range []int{1, 3} {
+		p.listsWhileDeleting(t, storagedrivers.ListOptions{Limit: limit}, listed)
+		p.listsWhileDeleting(t, storagedrivers.ListOptions{Limit: limit, Shallow: true}, levels[""])
 	}
-	if !slices.Equal(got, listed) {
-		t.Errorf("listing while deleting gives %q, want %q", got, listed)
+}
+
+func (p *place) listsWhileDeleting(t *testing.T, opts storagedrivers.ListOptions, want []string) {
+	t.Helper()
+	p.fill(t)
+	var got []string
+	p.pages(t, &opts, func(names []string) {
+		got = append(got, names...)
+		for _, name := range names {
+			p.removes(t, name)
+		}
+	})
+	if opts.Cursor != "" || !slices.Equal(got, want) {
+		t.Errorf("listing %+v while deleting gives %q, want %q", opts, got, want)
 	}
 	p.holds(t)
+}
+
+// removes deletes an object, or all in a folder.
+func (p *place) removes(t *testing.T, name string) {
+	t.Helper()
+	keys := []string{name}
+	if strings.HasSuffix(name, "/") {
+		keys = begin(name)
+	}
+	for _, key := range keys {
+		succeeds(t, p.storage.Delete(t.Context(), key), "deleting between pages")
+	}
 }
 
 func testListOddPrefixes(t *testing.T, p *place) {
@@ -110,10 +176,8 @@ func testListOddPrefixes(t *testing.T, p *place) {
 		"/", "//", "../", "..", ".", "./", "folder//", "folder/../", "folder/.", `folder\`, "folder/\x00", "\xff",
 		strings.Repeat("x", 2000),
 	} {
-		page, err := p.storage.List(t.Context(), storagedrivers.ListOptions{Prefix: prefix})
-		if err != nil || len(page.Objects) > 0 || page.Next != "" {
-			t.Errorf("listing %q gives %d objects, cursor %q, error %v", prefix, len(page.Objects), page.Next, err)
-		}
+		p.lists(t, storagedrivers.ListOptions{Prefix: prefix}, nil)
+		p.lists(t, storagedrivers.ListOptions{Prefix: prefix, Shallow: true}, nil)
 	}
 }
 

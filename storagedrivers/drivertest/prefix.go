@@ -59,6 +59,9 @@ func (p prefixed) List(ctx context.Context, opts storagedrivers.ListOptions) (st
 	for i, info := range page.Objects {
 		page.Objects[i] = p.strip(info)
 	}
+	for i, folder := range page.Folders {
+		page.Folders[i] = strings.TrimPrefix(folder, p.prefix)
+	}
 	return page, err
 }
 

@@ -12,17 +12,15 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// List walks the folders in the order of the keys. The cursor is the last key of the page
+// List walks the folders in the order of the keys. The cursor is the last name of the page
 // before. One folder's names are in memory at a time, for each level.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
-	l := &lister{opts: opts, limit: opts.PageLimit(), old: d.now().Add(-leftoverAge)}
+	l := &lister{Walk: storagedrivers.Walk{ListOptions: opts}, old: d.now().Add(-leftoverAge)}
+	var page storagedrivers.Page
 	err := d.with(ctx, func(c *conn) error {
 		l.conn = c
-		start := opts.Prefix[:strings.LastIndexByte(opts.Prefix, '/')+1]
-		err := l.folder(start)
-		if errors.Is(err, errPageFull) {
-			l.page.Next, err = l.page.Objects[l.limit-1].Key, nil
-		}
+		var err error
+		page, err = l.Page(l.folder(opts.Prefix[:strings.LastIndexByte(opts.Prefix, '/')+1]))
 		if err == nil {
 			l.sweep()
 		}
@@ -31,16 +29,12 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 	if err != nil {
 		return storagedrivers.Page{}, err
 	}
-	return l.page, nil
+	return page, nil
 }
 
-var errPageFull = errors.New("page full")
-
 type lister struct {
-	conn      *conn
-	opts      storagedrivers.ListOptions
-	limit     int
-	page      storagedrivers.Page
+	conn *conn
+	storagedrivers.Walk
 	old       time.Time // what is from before is nobody's any more
 	leftovers []leftover
 }
@@ -72,19 +66,19 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// entry adds one object, or those of a folder, if the page wants them.
+// entry adds one object, or a folder or what is in it, if the page wants them.
 func (l *lister) entry(key string, e entry) error {
 	if valid := storagedrivers.ValidKey(strings.TrimSuffix(key, "/")) == nil; !valid {
 		l.suspect(key, e) // hidden, or somebody else's
 		return nil
 	}
 	if e.folder {
-		if !l.opts.Enters(key) {
-			return nil
+		if l.Enters(key) {
+			return l.folder(key)
 		}
-		return l.folder(key)
+		return l.TakeFolder(key)
 	}
-	if !l.opts.Wants(key) {
+	if !l.Wants(key) {
 		return nil
 	}
 	if e.link {
@@ -93,11 +87,7 @@ func (l *lister) entry(key string, e entry) error {
 			return ignoreMissing(err) // it leads to a folder, or nowhere
 		}
 	}
-	if len(l.page.Objects) == l.limit {
-		return errPageFull
-	}
-	l.page.Objects = append(l.page.Objects, describe(key, e))
-	return nil
+	return l.Take(describe(key, e))
 }
 
 // Leftovers are temporary files and lock folders of processes that died.

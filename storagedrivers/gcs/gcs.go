@@ -157,7 +157,7 @@ func (d *Driver) Delete(ctx context.Context, key string) error {
 // Check asks for one object of the bucket, which is what an account that may only use
 // objects is allowed to do.
 func (d *Driver) Check(ctx context.Context) error {
-	_, err := d.list(ctx, d.prefix, "", 1)
+	_, err := d.list(ctx, storagedrivers.ListOptions{}, 1)
 	if errors.Is(err, gcsdk.ErrBucketNotExist) {
 		err = fmt.Errorf("bucket %q: %w", d.config.Bucket, err)
 	}

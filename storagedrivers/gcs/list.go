@@ -1,7 +1,9 @@
 package gcs
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"strings"
 
 	gcsdk "cloud.google.com/go/storage"
@@ -13,39 +15,68 @@ import (
 // listed are the attributes that an Info is made of.
 var listed = []string{"Name", "Size", "Generation", "Created"}
 
-// page is a part of what the service lists.
+// page is a part of what the service lists, in the byte order of the names.
 type page struct {
-	objects []*gcsdk.ObjectAttrs
-	next    string
+	found []*gcsdk.ObjectAttrs
+	more  bool
 }
 
-// list gives at most limit objects whose names begin with prefix, from the cursor on, in
-// the byte order of their names.
-func (d *Driver) list(ctx context.Context, prefix, cursor string, limit int) (page, error) {
+// nameOf gives the name of an object, or of a folder with all before it.
+func nameOf(attrs *gcsdk.ObjectAttrs) string { return cmp.Or(attrs.Prefix, attrs.Name) }
+
+// list gives what the options want, but from the cursor's name on, and at least limit names
+// of it where there are so many.
+func (d *Driver) list(ctx context.Context, opts storagedrivers.ListOptions, limit int) (page, error) {
 	client, err := d.connect(ctx)
 	if err != nil {
 		return page{}, err
 	}
-	query := &gcsdk.Query{Prefix: prefix, Projection: gcsdk.ProjectionNoACL}
+	query := &gcsdk.Query{
+		Prefix: d.prefix + opts.Prefix, StartOffset: opts.Cursor, Projection: gcsdk.ProjectionNoACL,
+	}
+	if opts.Shallow {
+		query.Delimiter = "/"
+	}
 	if err := query.SetAttrSelection(listed); err != nil {
 		return page{}, err
 	}
 	var p page
-	p.next, err = iterator.NewPager(client.bucket.Objects(ctx, query), limit, cursor).NextPage(&p.objects)
-	return p, err
+	next, err := iterator.NewPager(client.bucket.Objects(ctx, query), limit, "").NextPage(&p.found)
+	if err != nil {
+		return page{}, err
+	}
+	p.more = next != ""
+	slices.SortFunc(p.found, func(a, b *gcsdk.ObjectAttrs) int { return strings.Compare(nameOf(a), nameOf(b)) })
+	return p, nil
 }
 
-// List gives one page of objects; the cursor is the service's.
+// List gives one page of objects. The cursor is the last name of the page before, that of no
+// key included, and is listed once more: hence the one beyond the limit.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
-	found, err := d.list(ctx, d.prefix+opts.Prefix, opts.Cursor, opts.PageLimit())
+	limit := opts.PageLimit()
+	p, err := d.list(ctx, opts, limit+1)
 	if err != nil {
 		return storagedrivers.Page{}, mapError(ctx, err)
 	}
-	result := storagedrivers.Page{Next: found.next}
-	for _, attrs := range found.objects {
-		if storagedrivers.ValidKey(strings.TrimPrefix(attrs.Name, d.prefix)) == nil {
+	if len(p.found) > 0 && nameOf(p.found[0]) == opts.Cursor {
+		p.found = p.found[1:]
+	}
+	if len(p.found) > limit {
+		p.found, p.more = p.found[:limit], true
+	}
+	var result storagedrivers.Page
+	for _, attrs := range p.found {
+		key, folder := strings.CutSuffix(strings.TrimPrefix(nameOf(attrs), d.prefix), "/")
+		switch {
+		case storagedrivers.ValidKey(key) != nil:
+		case attrs.Prefix != "":
+			result.Folders = append(result.Folders, key+"/")
+		case !folder:
 			result.Objects = append(result.Objects, d.info(attrs))
 		}
+	}
+	if p.more {
+		result.Next = nameOf(p.found[len(p.found)-1])
 	}
 	return result, nil
 }

@@ -12,30 +12,24 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// List walks the folders in the order of the keys. The cursor is the last key of the
-// page before. One folder's names are in memory at a time, for each level.
+// List walks the folders in the order of the keys. The cursor is the last name of the
+// page before. One folder's names are in memory at a time, for each level; only what is on
+// the page is looked at closer.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	root, err := d.open()
 	if err != nil {
 		return storagedrivers.Page{}, err
 	}
-	l := &lister{ctx: ctx.Err, root: root, opts: opts, limit: opts.PageLimit()}
-	err = l.folder("")
-	if errors.Is(err, errPageFull) {
-		last := l.page.Objects[len(l.page.Objects)-1]
-		l.page.Next, err = last.Key, nil
-	}
-	return l.page, mapError(err)
+	l := &lister{ctx: ctx.Err, root: root, dir: d.dir, Walk: storagedrivers.Walk{ListOptions: opts}}
+	page, err := l.Page(l.folder(""))
+	return page, mapError(err)
 }
 
-var errPageFull = errors.New("page full")
-
 type lister struct {
-	ctx   func() error
-	root  *os.Root
-	opts  storagedrivers.ListOptions
-	limit int
-	page  storagedrivers.Page
+	ctx  func() error
+	root *os.Root
+	dir  *os.File // the root once more
+	storagedrivers.Walk
 }
 
 // folder adds the objects below prefix, which is empty or ends at a slash.
@@ -43,7 +37,7 @@ func (l *lister) folder(prefix string) error {
 	if err := l.ctx(); err != nil {
 		return err
 	}
-	entries, err := fs.ReadDir(l.root.FS(), path.Clean("./"+prefix))
+	entries, err := l.read(path.Clean("./" + prefix))
 	if errors.Is(err, fs.ErrNotExist) { // removed while walking
 		return nil
 	}
@@ -67,27 +61,34 @@ func (l *lister) folder(prefix string) error {
 	return nil
 }
 
-// entry adds one object, or those of a folder, if the page wants them.
+// read gives what is in a folder. With [os.Root] that is a look at every file.
+func (l *lister) read(folder string) ([]fs.DirEntry, error) {
+	dir := openBeneath(l.dir, folder)
+	if dir == nil {
+		return fs.ReadDir(l.root.FS(), folder)
+	}
+	defer dir.Close()
+	return dir.ReadDir(-1)
+}
+
+// entry adds one object, or a folder or what is in it, if the page wants them.
 func (l *lister) entry(key string) error {
+	enters := strings.HasSuffix(key, "/") && l.Enters(key)
+	if !enters && !l.Wants(key) {
+		return nil
+	}
 	if valid := storagedrivers.ValidKey(strings.TrimSuffix(key, "/")) == nil; !valid {
 		return nil // hidden, or somebody else's
 	}
-	if strings.HasSuffix(key, "/") {
-		if !l.opts.Enters(key) {
-			return nil
-		}
+	if enters {
 		return l.folder(key)
 	}
-	if !l.opts.Wants(key) {
-		return nil
+	if strings.HasSuffix(key, "/") {
+		return l.TakeFolder(key)
 	}
 	stat, err := l.root.Stat(key) // follows links that stay inside
 	if err != nil || !stat.Mode().IsRegular() {
 		return nil //nolint:nilerr // gone since, or a link that leads nowhere
 	}
-	if len(l.page.Objects) == l.limit {
-		return errPageFull
-	}
-	l.page.Objects = append(l.page.Objects, describe(key, stat))
-	return nil
+	return l.Take(describe(key, stat))
 }

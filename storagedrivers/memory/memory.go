@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -122,25 +123,42 @@ func (d *Driver) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// List gives one page of objects. The cursor is the last key of the page before.
+// List gives one page of objects. The cursor is the last name of the page before.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	if err := d.begin(ctx, "list", opts.Prefix); err != nil {
 		return storagedrivers.Page{}, err
 	}
-	var page storagedrivers.Page
+	found := map[string]storagedrivers.Info{} // by key or folder
 	d.place.mu.RLock()
 	for key, o := range d.place.objects {
-		if opts.Wants(key) {
-			page.Objects = append(page.Objects, o.info)
+		if name := shown(key, opts); opts.Wants(name) {
+			found[name] = o.info
 		}
 	}
 	d.place.mu.RUnlock()
-	slices.SortFunc(page.Objects, func(a, b storagedrivers.Info) int { return strings.Compare(a.Key, b.Key) })
-	if limit := opts.PageLimit(); len(page.Objects) > limit {
-		page.Objects = page.Objects[:limit:limit]
-		page.Next = page.Objects[limit-1].Key
+	walk := storagedrivers.Walk{ListOptions: opts}
+	var err error
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if strings.HasSuffix(name, "/") {
+			err = walk.TakeFolder(name)
+		} else {
+			err = walk.Take(found[name])
+		}
+		if err != nil {
+			break
+		}
 	}
-	return page, nil
+	return walk.Page(err)
+}
+
+// shown gives what a listing has for the object under key: its key, or its folder.
+func shown(key string, opts storagedrivers.ListOptions) string {
+	rest, ok := strings.CutPrefix(key, opts.Prefix)
+	folder, _, below := strings.Cut(rest, "/")
+	if ok && below && opts.Shallow {
+		return opts.Prefix + folder + "/"
+	}
+	return key
 }
 
 // Check finds nothing wrong.

@@ -13,28 +13,27 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// List gives one page of objects; the cursor is the service's own.
+// List gives one page of objects; the cursor holds the service's own.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
-	out, err := d.client.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{
+	page, token := storagedrivers.Resume(opts.Cursor)
+	input := &awss3.ListObjectsV2Input{
 		Bucket: &d.bucket, Prefix: d.name(opts.Prefix),
-		ContinuationToken: optional(opts.Cursor),
+		ContinuationToken: optional(token),
 		MaxKeys:           aws.Int32(int32(opts.PageLimit())),
 		EncodingType:      types.EncodingTypeUrl, // XML cannot name everything that foreign keys hold
-	})
+	}
+	if opts.Shallow {
+		input.Delimiter = aws.String("/")
+	}
+	out, err := d.client.ListObjectsV2(ctx, input)
 	if err != nil {
 		return storagedrivers.Page{}, mapError(ctx, err)
 	}
-	var page storagedrivers.Page
 	for _, object := range out.Contents {
-		name := aws.ToString(object.Key)
-		if out.EncodingType == types.EncodingTypeUrl {
-			plain, err := url.QueryUnescape(name)
-			if err != nil {
-				return storagedrivers.Page{}, fmt.Errorf("the listing has the name %q: %w", name, err)
-			}
-			name = plain
+		key, ok, err := d.listed(object.Key, out.EncodingType)
+		if err != nil {
+			return storagedrivers.Page{}, err
 		}
-		key, ok := strings.CutPrefix(name, d.prefix)
 		if !ok || storagedrivers.ValidKey(key) != nil {
 			continue
 		}
@@ -46,8 +45,30 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 			ContentType: storagedrivers.ContentType(key),
 		})
 	}
-	if aws.ToBool(out.IsTruncated) {
-		page.Next = aws.ToString(out.NextContinuationToken)
+	for _, common := range out.CommonPrefixes {
+		folder, ok, err := d.listed(common.Prefix, out.EncodingType)
+		if err != nil {
+			return storagedrivers.Page{}, err
+		}
+		if ok {
+			page.TakeFolder(folder)
+		}
 	}
-	return page, nil
+	if !aws.ToBool(out.IsTruncated) {
+		return page.End(""), nil
+	}
+	return page.End(aws.ToString(out.NextContinuationToken)), nil
+}
+
+// listed gives the key that a listing names, or the beginning of keys, and whether it is one
+// of the driver's.
+func (d *Driver) listed(name *string, encoding types.EncodingType) (key string, ok bool, err error) {
+	plain := aws.ToString(name)
+	if encoding == types.EncodingTypeUrl {
+		if plain, err = url.QueryUnescape(plain); err != nil {
+			return "", false, fmt.Errorf("the listing has the name %q: %w", aws.ToString(name), err)
+		}
+	}
+	key, ok = strings.CutPrefix(plain, d.prefix)
+	return key, ok, nil
 }

@@ -57,6 +57,52 @@ func TestForeignNames(t *testing.T) {
 	}
 }
 
+// TestLevelOfForeignNames: a folder that no key may begin with does not show.
+func TestLevelOfForeignNames(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		service *service
+		foreign []string
+	}{
+		"gofakes3":  {fake(t), []string{"mine/.hidden/x", "mine//x", "mine/end./x", "mine/", "mine2/x"}},
+		"versitygw": {real(t), []string{"mine/.hidden/x", "mine/end./x", "mine/", "mine2/x"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := tt.service.fresh(t)
+			c.Prefix = "mine"
+			d := tt.service.driver(t, c)
+			defer d.Close()
+			for _, name := range tt.foreign {
+				_, err := d.client.PutObject(t.Context(), &awss3.PutObjectInput{Bucket: &d.bucket, Key: &name})
+				if err != nil {
+					t.Fatalf("storing %q: %v", name, err)
+				}
+			}
+			put(t, d, "a/b", content('a', 1), create)
+			put(t, d, "a/c", content('a', 1), create)
+			put(t, d, "z+ %41/c", content('a', 1), create)
+			for _, limit := range []int{1, 2, 10} {
+				var got []string
+				opts := storagedrivers.ListOptions{Limit: limit, Shallow: true}
+				for {
+					page, err := d.List(t.Context(), opts)
+					if err != nil || len(page.Objects) > 0 {
+						t.Fatalf("objects %+v, error %v", page.Objects, err)
+					}
+					got = append(got, page.Folders...)
+					if opts.Cursor = page.Next; opts.Cursor == "" {
+						break
+					}
+				}
+				if want := []string{"a/", "z+ %41/"}; !slices.Equal(got, want) {
+					t.Errorf("by %d: listed %q, want %q", limit, got, want)
+				}
+			}
+		})
+	}
+}
+
 // TestListDecodesNames: XML cannot hold every name that somebody may have given.
 func TestListDecodesNames(t *testing.T) {
 	t.Parallel()
@@ -66,6 +112,7 @@ func TestListDecodesNames(t *testing.T) {
 			io.WriteString(w, "<ListBucketResult>"+encoding)
 			for _, name := range []string{"c%01d", "a%2Bb+c"} {
 				io.WriteString(w, "<Contents><Key>"+name+"</Key></Contents>")
+				io.WriteString(w, "<CommonPrefixes><Prefix>"+name+"/</Prefix></CommonPrefixes>")
 			}
 			io.WriteString(w, "</ListBucketResult>")
 		}))
@@ -73,14 +120,14 @@ func TestListDecodesNames(t *testing.T) {
 		s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, PathStyle: true, AccessKeyID: "i", SecretAccessKey: "s"}}
 		d := s.driver(t, s.config)
 		defer d.Close()
-		page, err := d.List(t.Context(), storagedrivers.ListOptions{})
-		var got []string
+		page, err := d.List(t.Context(), storagedrivers.ListOptions{Shallow: true})
+		got := page.Folders
 		for _, info := range page.Objects {
 			got = append(got, info.Key)
 		}
-		want := []string{"c%01d", "a%2Bb+c"}
+		want := []string{"c%01d/", "a%2Bb+c/", "c%01d", "a%2Bb+c"}
 		if encoding == encoded {
-			want = []string{"a+b c"}
+			want = []string{"a+b c/", "a+b c"}
 		}
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("listed %q, error %v, want %q", got, err, want)
@@ -91,16 +138,20 @@ func TestListDecodesNames(t *testing.T) {
 // TestListUndecodable: the error names what the service says is encoded and is not.
 func TestListUndecodable(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		io.WriteString(w, "<ListBucketResult><EncodingType>url</EncodingType>"+
-			"<Contents><Key>100% wool</Key></Contents></ListBucketResult>")
-	}))
-	defer server.Close()
-	s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, PathStyle: true, AccessKeyID: "i", SecretAccessKey: "s"}}
-	d := s.driver(t, s.config)
-	defer d.Close()
-	_, err := d.List(t.Context(), storagedrivers.ListOptions{})
-	if err == nil || !strings.Contains(err.Error(), `"100% wool"`) {
-		t.Errorf("error %v", err)
+	for _, found := range []string{
+		"<Contents><Key>100% wool</Key></Contents>",
+		"<CommonPrefixes><Prefix>100% wool</Prefix></CommonPrefixes>",
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.WriteString(w, "<ListBucketResult><EncodingType>url</EncodingType>"+found+"</ListBucketResult>")
+		}))
+		defer server.Close()
+		s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, PathStyle: true, AccessKeyID: "i", SecretAccessKey: "s"}}
+		d := s.driver(t, s.config)
+		defer d.Close()
+		_, err := d.List(t.Context(), storagedrivers.ListOptions{Shallow: true})
+		if err == nil || !strings.Contains(err.Error(), `"100% wool"`) {
+			t.Errorf("error %v", err)
+		}
 	}
 }

@@ -113,8 +113,7 @@ func (s *SFTP) Provision(caddy.Context) error {
 		Address: e.Address, User: e.User, Root: path.Clean(e.Root),
 		Password: e.Password, PrivateKey: e.PrivateKey, Passphrase: e.Passphrase, Agent: e.Agent,
 		KnownHosts: e.KnownHosts, HostKeys: e.HostKey, InsecureSkipHostKey: e.InsecureSkipHostKey,
-		Connections: cmp.Or(e.Connections, defaultConnections),
-		Timeout:     cmp.Or(time.Duration(e.SilenceTimeout), defaultTimeout),
+		Connections: e.Connections, Timeout: time.Duration(e.SilenceTimeout),
 	}
 	if err := config.complete(); err != nil {
 		return err
@@ -123,8 +122,10 @@ func (s *SFTP) Provision(caddy.Context) error {
 	return nil
 }
 
-// complete adds the port, reads the private key and finds what is wrong.
+// complete fills in the defaults, reads the private key and finds what is wrong.
 func (c *Config) complete() error {
+	c.Connections = cmp.Or(c.Connections, defaultConnections)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	if _, _, err := net.SplitHostPort(c.Address); err != nil {
 		c.Address = net.JoinHostPort(strings.Trim(c.Address, "[]"), defaultPort)
 	}

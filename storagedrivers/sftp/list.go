@@ -12,28 +12,20 @@ import (
 )
 
 // List walks the folders in the order of the keys, beginning with the one that the prefix
-// names. The cursor is the last key of the page before. One folder's names are in memory
+// names. The cursor is the last name of the page before. One folder's names are in memory
 // at a time, for each level. Links to folders are not followed.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	return do(ctx, d.pool, func(c *connection) (storagedrivers.Page, error) {
-		l := &lister{driver: d, ctx: ctx, c: c, opts: opts}
-		err := l.folder(opts.Prefix[:strings.LastIndexByte(opts.Prefix, '/')+1])
-		if errors.Is(err, errPageFull) {
-			last := l.page.Objects[len(l.page.Objects)-1]
-			l.page.Next, err = last.Key, nil
-		}
-		return l.page, err
+		l := &lister{driver: d, ctx: ctx, c: c, Walk: storagedrivers.Walk{ListOptions: opts}}
+		return l.Page(l.folder(opts.Prefix[:strings.LastIndexByte(opts.Prefix, '/')+1]))
 	})
 }
-
-var errPageFull = errors.New("page full")
 
 type lister struct {
 	driver *Driver
 	ctx    context.Context //nolint:containedctx // a lister lives as long as one call
 	c      *connection
-	opts   storagedrivers.ListOptions
-	page   storagedrivers.Page
+	storagedrivers.Walk
 }
 
 // entry is what stands in a folder.
@@ -56,15 +48,15 @@ func (l *lister) folder(prefix string) error {
 	return nil
 }
 
-// entry adds one object, or those of a folder, if the page wants them.
+// entry adds one object, or a folder or what is in it, if the page wants them.
 func (l *lister) entry(e entry) error {
 	if strings.HasSuffix(e.key, "/") {
-		if !l.opts.Enters(e.key) {
-			return nil
+		if l.Enters(e.key) {
+			return l.folder(e.key)
 		}
-		return l.folder(e.key)
+		return l.TakeFolder(e.key)
 	}
-	if !l.opts.Wants(e.key) {
+	if !l.Wants(e.key) {
 		return nil
 	}
 	if e.stat.Mode()&fs.ModeSymlink != 0 {
@@ -76,11 +68,7 @@ func (l *lister) entry(e entry) error {
 	if !e.stat.Mode().IsRegular() {
 		return nil
 	}
-	if len(l.page.Objects) == l.opts.PageLimit() {
-		return errPageFull
-	}
-	l.page.Objects = append(l.page.Objects, describe(e.key, e.stat))
-	return nil
+	return l.Take(describe(e.key, e.stat))
 }
 
 // unless drops what was refused, and keeps what was not answered.

@@ -1,0 +1,39 @@
+package azblob
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+// TestLevelOfForeignNames: a folder that no key may begin with does not show.
+func TestLevelOfForeignNames(t *testing.T) {
+	t.Parallel()
+	for name, a := range map[string]*account{
+		"fake": {endpoint: startFake(t)}, "azurite": {endpoint: servers.Azurite(t).Endpoint},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			outside := a.first(t).(*Driver)
+			defer outside.Close()
+			for _, name := range []string{"in/.hidden/x", "in//x", "in/end./x", "in/a/b", "in/a/c", "in/z", "ink/x"} {
+				if _, err := outside.blob(name).UploadBuffer(t.Context(), []byte("x"), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c := a.config(outside.name)
+			c.Prefix = "in"
+			d, err := New(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			page, err := d.List(t.Context(), storagedrivers.ListOptions{Shallow: true})
+			if err != nil || !slices.Equal(page.Folders, []string{"a/"}) || len(page.Objects) != 1 || page.Next != "" {
+				t.Errorf("listed %+v, error %v", page, err)
+			}
+		})
+	}
+}

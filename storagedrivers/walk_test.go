@@ -1,0 +1,133 @@
+package storagedrivers_test
+
+import (
+	"io/fs"
+	"slices"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+func TestEnters(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		prefix, cursor, folder string
+		deep, shallow          bool
+	}{
+		{"", "", "a/", true, false},
+		{"a", "", "a/", true, false},
+		{"a/", "", "a/", true, true},
+		{"a/", "", "ab/", false, false},
+		{"a/b", "", "a/", true, true},
+		{"a/b", "", "a/b/", true, false},
+		{"a/b/c", "", "a/b/", true, true},
+		{"a/b/c", "", "a/c/", false, false},
+		{"", "a/b", "a/", true, false},
+		{"", "a0", "a/", false, false},
+		{"a/", "a/b", "a/", true, true},
+		{"a/b", "a0", "a/", false, false},
+	} {
+		opts := storagedrivers.ListOptions{Prefix: tt.prefix, Cursor: tt.cursor}
+		if got := opts.Enters(tt.folder); got != tt.deep {
+			t.Errorf("%+v enters %q: %t, want %t", opts, tt.folder, got, tt.deep)
+		}
+		opts.Shallow = true
+		if got := opts.Enters(tt.folder); got != tt.shallow {
+			t.Errorf("%+v enters %q: %t, want %t", opts, tt.folder, got, tt.shallow)
+		}
+	}
+}
+
+// TestWalk: objects and folders together fill a page, and the cursor is whichever came last.
+func TestWalk(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[int]struct {
+		objects []string
+		folders []string
+		next    string
+	}{
+		1: {[]string{"a"}, nil, "a"},
+		2: {[]string{"a"}, []string{"b/"}, "b/"},
+		3: {[]string{"a", "c"}, []string{"b/"}, ""},
+	} {
+		w := storagedrivers.Walk{ListOptions: storagedrivers.ListOptions{Limit: limit, Shallow: true}}
+		err := w.Take(storagedrivers.Info{Key: "a"})
+		if err == nil {
+			err = w.TakeFolder("b/")
+		}
+		if err == nil {
+			err = w.Take(storagedrivers.Info{Key: "c"})
+		}
+		page, err := w.Page(err)
+		is(t, err, nil)
+		if !slices.Equal(keysOf(page), want.objects) || !slices.Equal(page.Folders, want.folders) || page.Next != want.next {
+			t.Errorf("a page of %d has %+v, want %+v", limit, page, want)
+		}
+	}
+}
+
+func TestWalkLeavesFoldersOut(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string]storagedrivers.ListOptions{
+		"deep": {}, "another prefix": {Shallow: true, Prefix: "c"}, "passed": {Shallow: true, Cursor: "b/"},
+	} {
+		w := storagedrivers.Walk{ListOptions: opts}
+		page, err := w.Page(w.TakeFolder("b/"))
+		if err != nil || len(page.Folders) > 0 {
+			t.Errorf("%s: folders %q, error %v", name, page.Folders, err)
+		}
+	}
+}
+
+func TestWalkThatFails(t *testing.T) {
+	t.Parallel()
+	var w storagedrivers.Walk
+	is(t, w.Take(storagedrivers.Info{Key: "a"}), nil)
+	page, err := w.Page(fs.ErrPermission)
+	is(t, err, fs.ErrPermission)
+	if len(page.Objects) > 0 {
+		t.Errorf("a walk that failed gives %+v", page)
+	}
+}
+
+// TestTokenPage: services that give a folder again do so behind any number of pages that have
+// none.
+func TestTokenPage(t *testing.T) {
+	t.Parallel()
+	cursor := ""
+	for i, step := range []struct {
+		token   string // that the service is asked with
+		folders []string
+		want    []string
+	}{
+		{"", []string{"a/", ".hidden/", "b/", "b/"}, []string{"a/", "b/"}},
+		{"token 1", []string{"b/", "c/", "/"}, []string{"c/"}},
+		{"token 2", nil, nil},
+		{"token 3", []string{"c/"}, nil},
+		{"token 4", []string{"c/", "d/"}, []string{"d/"}},
+	} {
+		page, token := storagedrivers.Resume(cursor)
+		if token != step.token {
+			t.Errorf("page %d: token %q, want %q", i, token, step.token)
+		}
+		for _, folder := range step.folders {
+			page.TakeFolder(folder)
+		}
+		got := page.End("token " + string(rune('1'+i)))
+		if cursor = got.Next; !slices.Equal(got.Folders, step.want) || cursor == "" {
+			t.Errorf("page %d: folders %q, want %q; cursor %q", i, got.Folders, step.want, cursor)
+		}
+	}
+	page, _ := storagedrivers.Resume(cursor)
+	if got := page.End(""); got.Next != "" {
+		t.Errorf("the last page has the cursor %q", got.Next)
+	}
+}
+
+func keysOf(page storagedrivers.Page) []string {
+	keys := make([]string, len(page.Objects))
+	for i, info := range page.Objects {
+		keys[i] = info.Key
+	}
+	return keys
+}
