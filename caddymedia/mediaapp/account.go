@@ -54,7 +54,7 @@ func (a *App) provisionTokens(ctx caddy.Context) error {
 	if err != nil {
 		return fmt.Errorf("tokens: %w", err)
 	}
-	a.store = store
+	a.tokens, a.store = module, store
 	a.closers = append(a.closers, done)
 	return nil
 }

@@ -253,7 +253,7 @@ func (a *App) newAlias(kind ingest.Kind, name, base string, o *AliasOptions) (*i
 func (a *App) storageOf(o *AliasOptions) (string, error) {
 	name := o.Storage
 	if name == "" {
-		name = defaultStorage
+		name = DefaultStorage
 		if len(a.Storages) == 1 {
 			for only := range a.Storages {
 				name = only

@@ -73,6 +73,8 @@ type App struct {
 	storages  map[string]*storagedrivers.Storage
 	places    map[string]string // of the storages: the settings of their drivers
 	drivers   map[string]storagedrivers.Module
+	implied   struct{ storage, aliases bool } // by defaults
+	tokens    tokens.StoreModule
 	health    *health
 	endChecks func()
 	gate      *ingest.Gate
@@ -113,10 +115,10 @@ func (a *App) defaults() {
 	if a.Limits == nil {
 		a.Limits = new(Limits)
 	}
-	if len(a.Storages) == 0 {
-		a.Storages = map[string]*Storage{defaultStorage: {DriverRaw: defaultDriver()}}
+	if a.implied.storage = len(a.Storages) == 0; a.implied.storage {
+		a.Storages = map[string]*Storage{DefaultStorage: {DriverRaw: DefaultDriver()}}
 	}
-	if len(a.ImageAliases) == 0 && len(a.FileAliases) == 0 {
+	if a.implied.aliases = len(a.ImageAliases) == 0 && len(a.FileAliases) == 0; a.implied.aliases {
 		a.ImageAliases = map[string]*ImageAlias{ingest.DefaultAlias: new(ImageAlias)}
 		a.FileAliases = map[string]*FileAlias{ingest.DefaultAlias: new(FileAlias)}
 	}

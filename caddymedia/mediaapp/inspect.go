@@ -2,18 +2,13 @@ package mediaapp
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"path/filepath"
-	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/local"
 )
 
 // Storage gives the storage of a name; false if there is none.
@@ -26,7 +21,9 @@ func (a *App) Storage(name string) (*storagedrivers.Storage, bool) {
 func (a *App) Driver(name string) storagedrivers.Module { return a.drivers[name] }
 
 // DriverKind gives the word for a driver in the configuration, "sftp" for instance.
-func DriverKind(module storagedrivers.Module) string {
+func DriverKind(module storagedrivers.Module) string { return kindOf(module) }
+
+func kindOf(module any) string {
 	if known, ok := module.(caddy.Module); ok {
 		return known.CaddyModule().ID.Name()
 	}
@@ -34,22 +31,12 @@ func DriverKind(module storagedrivers.Module) string {
 }
 
 // ImpliesStorage tells whether the only storage is the one that stands in where the
-// configuration has none, or one that says the same.
-func (a *App) ImpliesStorage() bool {
-	config, ok := a.Storages[defaultStorage]
-	driver, isLocal := a.drivers[defaultStorage].(*local.Local)
-	return ok && isLocal && len(a.Storages) == 1 &&
-		config.SubFolderFormat == "" && config.OverwriteStrategy == "" && config.Sanitize == nil &&
-		driver.Root == filepath.Join(caddy.AppDataDir(), "media", "storage") && driver.Sync == nil
-}
+// configuration has none.
+func (a *App) ImpliesStorage() bool { return a.implied.storage }
 
 // ImpliesAliases tells whether the only aliases are the two that stand in where the
-// configuration has none, or two that say the same.
-func (a *App) ImpliesAliases() bool {
-	image, file := a.ImageAliases[ingest.DefaultAlias], a.FileAliases[ingest.DefaultAlias]
-	return len(a.ImageAliases) == 1 && len(a.FileAliases) == 1 && image != nil && file != nil &&
-		reflect.ValueOf(*image).IsZero() && reflect.ValueOf(*file).IsZero()
-}
+// configuration has none.
+func (a *App) ImpliesAliases() bool { return a.implied.aliases }
 
 // Aliases gives the aliases in the order of their kinds, pictures first, and names.
 func (a *App) Aliases() []*ingest.Alias {
@@ -75,12 +62,8 @@ func (a *App) NamedBy(alias string) []string {
 	return keys
 }
 
-// TokenStore gives the word for the token store in the configuration, "bolt" for
-// instance, which is also the name of its package.
-func (a *App) TokenStore() string {
-	kind, _, _ := strings.Cut(strings.TrimPrefix(fmt.Sprintf("%T", a.store), "*"), ".")
-	return kind
-}
+// TokenStore gives the word for the token store in the configuration, "bolt" for instance.
+func (a *App) TokenStore() string { return kindOf(a.tokens) }
 
 // CheckTokenStore tells whether the token store can be reached and takes writes.
 func (a *App) CheckTokenStore(ctx context.Context) error { return a.store.Check(ctx) }

@@ -3,32 +3,32 @@ package mediaapp
 import (
 	"encoding/json"
 
-	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/block"
 	"github.com/caddymedia/media/storagedrivers/schema"
 )
 
-// Secrets gives everything in the configuration of the storages and accounts that nobody
-// may see: as it is written, and what its placeholders stand for now.
+// Secrets gives everything in the configuration of the storages, the accounts and the token
+// store that nobody may see: as it is written, and what its placeholders stand for now.
 func (a *App) Secrets() []string {
-	var secrets []string
+	secrets := make([]string, 0, len(a.drivers)+len(a.Accounts))
 	for _, module := range a.drivers {
 		secrets = append(secrets, SecretsOf(module)...)
 	}
+	secrets = append(secrets, SecretsOf(a.tokens)...)
 	for _, account := range a.Accounts {
 		secrets = append(secrets, withExpanded(account.PasswordHash)...)
 	}
 	return secrets
 }
 
-// SecretsOf gives the same of a driver alone. Of one that does not describe its options
-// every text counts.
-func SecretsOf(module storagedrivers.Module) []string {
+// SecretsOf gives the same of a driver or a token store alone. Of one that does not describe
+// its options every text counts.
+func SecretsOf(module any) []string {
 	raw := textsOf(module)
 	if described, ok := module.(schema.Described); ok {
 		raw = described.Schema().Secrets(module)
 	}
-	var secrets []string
+	secrets := make([]string, 0, 2*len(raw))
 	for _, secret := range raw {
 		secrets = append(secrets, withExpanded(secret)...)
 	}

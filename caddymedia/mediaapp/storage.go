@@ -20,7 +20,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers/local"
 )
 
-const defaultStorage = "default"
+// DefaultStorage is what the storage is called that stands in where none is configured, and
+// that aliases are kept in which name none.
+const DefaultStorage = "default"
 
 // overwrite is the strategy that replaces items.
 const overwrite = "overwrite"
@@ -55,8 +57,9 @@ type Storage struct {
 func (s *Storage) sanitize() bool  { return s.Sanitize == nil || *s.Sanitize }
 func (s *Storage) overwrite() bool { return s.replaces }
 
-// defaultDriver is a folder where Caddy keeps its data.
-func defaultDriver() json.RawMessage {
+// DefaultDriver is that of the storage which stands in where none is configured: a folder where
+// Caddy keeps its data.
+func DefaultDriver() json.RawMessage {
 	return caddyconfig.JSONModuleObject(
 		&local.Local{Root: filepath.Join(caddy.AppDataDir(), "media", "storage")}, "name", "local", nil)
 }
