@@ -1,0 +1,87 @@
+package api
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+)
+
+type aliasAnswer struct {
+	Kind       ingest.Kind    `json:"kind"`
+	Name       string         `json:"name"`
+	Implicit   bool           `json:"implicit"`
+	Storage    string         `json:"storage"`
+	Prefix     string         `json:"prefix"`
+	Address    string         `json:"address"`
+	Overwrite  bool           `json:"overwrite"`
+	Sanitize   bool           `json:"sanitize"`
+	MaxSize    int64          `json:"max_size"`
+	Extensions []string       `json:"extensions"`
+	WebP       bool           `json:"webp"`
+	Settings   map[string]any `json:"settings"`
+	Accounts   []string       `json:"accounts"`
+}
+
+// aliases answers with all aliases, those for pictures first.
+func (c *call) aliases() error {
+	aliases, implicit := c.app.Aliases(), c.app.ImpliesAliases()
+	all := make([]aliasAnswer, 0, len(aliases))
+	for _, alias := range aliases {
+		all = append(all, aliasAnswer{
+			Kind: alias.Kind, Name: alias.Name, Implicit: implicit,
+			Storage: alias.Storage.Name(), Prefix: alias.Prefix, Address: alias.BaseURL + alias.Path(),
+			Overwrite: alias.Overwrite, Sanitize: alias.Sanitize, MaxSize: alias.MaxSize,
+			Extensions: slices.Sorted(maps.Keys(alias.Extensions)), WebP: alias.WebP != nil,
+			Settings: c.aliasSettings(alias), Accounts: orEmpty(c.app.NamedBy(alias.Name)),
+		})
+	}
+	return c.answer(map[string]any{"aliases": all})
+}
+
+// aliasSettings gives what was configured of an alias.
+func (c *call) aliasSettings(alias *ingest.Alias) map[string]any {
+	if alias.Kind == ingest.Image {
+		return mediaapp.Schemas().ImageAlias.Values(c.app.ImageAliases[alias.Name])
+	}
+	return mediaapp.Schemas().FileAlias.Values(c.app.FileAliases[alias.Name])
+}
+
+type accountAnswer struct {
+	APIKey  string   `json:"api_key"`
+	Aliases []string `json:"aliases"`
+}
+
+// accounts answers with all accounts.
+func (c *call) accounts() error {
+	all := make([]accountAnswer, 0, len(c.app.Accounts))
+	for _, key := range slices.Sorted(maps.Keys(c.app.Accounts)) {
+		all = append(all, accountAnswer{APIKey: key, Aliases: orEmpty(c.app.Accounts[key].Aliases)})
+	}
+	return c.answer(map[string]any{"accounts": all})
+}
+
+// endTokens ends all tokens of an account and answers with how many there were.
+func (c *call) endTokens() error {
+	key := c.args[0]
+	if _, ok := c.app.Accounts[key]; !ok {
+		return failf(http.StatusNotFound, "There is no account %.128q.", key)
+	}
+	ctx, cancel := c.bounded()
+	defer cancel()
+	ended, err := c.app.Issuer().End(ctx, key)
+	if err != nil {
+		return failf(http.StatusServiceUnavailable, "%s %s", noTokenStore, c.scrub(err.Error()))
+	}
+	return c.answer(map[string]int{"ended": ended})
+}
+
+// orEmpty gives a list that is no null in JSON.
+func orEmpty(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}

@@ -1,0 +1,95 @@
+package api
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+)
+
+type healthAnswer struct {
+	State   string `json:"state"`
+	Since   string `json:"since"`
+	Checked string `json:"checked"`
+	TookMS  int64  `json:"took_ms"`
+	Message string `json:"message"`
+	Detail  string `json:"detail"`
+}
+
+type storageHealth struct {
+	Name       string            `json:"name"`
+	Driver     string            `json:"driver"`
+	Health     healthAnswer      `json:"health"`
+	Guarantees []guaranteeAnswer `json:"guarantees"`
+}
+
+type tokensHealth struct {
+	Store   string `json:"store"`
+	OK      bool   `json:"ok"`
+	Message string `json:"message"`
+	Detail  string `json:"detail"`
+}
+
+// maxTokenCheck bounds the look at the token store, which is done at each request.
+const maxTokenCheck = 5 * time.Second
+
+// health answers with how the storages, the token store and the encoder are.
+func (c *call) health() error {
+	states := c.app.Health()
+	all := make([]storageHealth, 0, len(states))
+	for _, name := range slices.Sorted(maps.Keys(states)) {
+		kind := mediaapp.DriverKind(c.app.Driver(name))
+		all = append(all, storageHealth{
+			Name: name, Driver: kind,
+			Health: c.describeHealth(kind, states[name]), Guarantees: healthGuarantees(states[name]),
+		})
+	}
+	encoder := ""
+	if e, err := webp.New(); err == nil {
+		encoder = e.Name()
+	}
+	return c.answer(struct {
+		Storages []storageHealth `json:"storages"`
+		Tokens   tokensHealth    `json:"tokens"`
+		Encoder  string          `json:"webp_encoder"`
+	}{all, c.tokensHealth(), encoder})
+}
+
+const noTokenStore = "The token store cannot be used: nobody can log in or upload until it is back."
+
+func (c *call) tokensHealth() tokensHealth {
+	ctx, cancel := context.WithTimeout(c.r.Context(), maxTokenCheck)
+	defer cancel()
+	health := tokensHealth{Store: c.app.TokenStore(), OK: true}
+	if err := c.app.CheckTokenStore(ctx); err != nil {
+		health.OK, health.Message, health.Detail = false, noTokenStore, c.scrub(err.Error())
+	}
+	return health
+}
+
+func (c *call) describeHealth(kind string, h mediaapp.Health) healthAnswer {
+	if h.Checked.IsZero() {
+		return healthAnswer{State: "unknown", Message: "The first check has not ended yet."}
+	}
+	described := healthAnswer{
+		State: "up", Since: h.Since.UTC().Format(time.RFC3339), Checked: h.Checked.UTC().Format(time.RFC3339),
+		TookMS: h.Took.Milliseconds(),
+	}
+	if h.Err != nil {
+		described.State = "down"
+		described.Message, described.Detail = explain(kind, stepCheck, h.Err), c.scrub(h.Err.Error())
+	}
+	return described
+}
+
+// healthGuarantees are known of a storage that can be used: some are found out by a check
+// that passes.
+func healthGuarantees(h mediaapp.Health) []guaranteeAnswer {
+	if h.Checked.IsZero() || h.Err != nil {
+		return []guaranteeAnswer{}
+	}
+	return guarantees(h.Features)
+}

@@ -1,0 +1,177 @@
+package api
+
+import (
+	"errors"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+type itemAnswer struct {
+	Filename string         `json:"filename"`
+	Name     string         `json:"name"`
+	Size     int64          `json:"size"`
+	Modified string         `json:"modified"`
+	Type     string         `json:"type"`
+	Address  string         `json:"address"`
+	WebP     *variantAnswer `json:"webp,omitempty"`
+}
+
+type variantAnswer struct {
+	Address string `json:"address"`
+	Size    int64  `json:"size"`
+}
+
+func describeItem(alias *ingest.Alias, filename string, info storagedrivers.Info) itemAnswer {
+	return itemAnswer{
+		Filename: filename, Name: path.Base(filename), Size: info.Size,
+		Modified: info.ModTime.UTC().Format(time.RFC3339), Type: info.ContentType,
+		Address: alias.URL("", filename),
+	}
+}
+
+// alias gives the alias that the address names.
+func (c *call) alias() (*ingest.Alias, error) {
+	alias, ok := c.app.Alias(ingest.Kind(c.args[0]), c.args[1])
+	if !ok {
+		return nil, failf(http.StatusNotFound, "There is no alias %.64q of this kind.", c.args[1])
+	}
+	return alias, nil
+}
+
+// aliasFile gives the alias and the item that the address names.
+func (c *call) aliasFile() (*ingest.Alias, string, error) {
+	alias, err := c.alias()
+	if err != nil {
+		return nil, "", err
+	}
+	filename := c.args[2]
+	if alias.IsVariant(filename) || storagedrivers.ValidKey(alias.Key(filename)) != nil ||
+		storagedrivers.ValidKey(filename) != nil {
+		return nil, "", noItem()
+	}
+	return alias, filename, nil
+}
+
+func noItem() error { return failf(http.StatusNotFound, "There is no such item.") }
+
+// itemFailed tells of an item that the storage does not give or delete.
+func (c *call) itemFailed(alias *ingest.Alias, step string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, storagedrivers.ErrInvalidKey) {
+		return noItem()
+	}
+	return storageFailed(c.kindOf(alias), step, err)
+}
+
+func (c *call) kindOf(alias *ingest.Alias) string {
+	return mediaapp.DriverKind(c.app.Driver(alias.Storage.Name()))
+}
+
+// item answers with one item and its variant.
+func (c *call) item() error {
+	alias, filename, err := c.aliasFile()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.bounded()
+	defer cancel()
+	info, err := alias.Storage.Stat(ctx, alias.Key(filename))
+	if err != nil {
+		return c.itemFailed(alias, "read", err)
+	}
+	item := describeItem(alias, filename, info)
+	if alias.IsVariant(filename + variant.Suffix) {
+		made, err := alias.Storage.Stat(ctx, alias.VariantKey(filename))
+		if err == nil {
+			item.WebP = &variantAnswer{Address: item.Address + variant.Suffix, Size: made.Size}
+		} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, storagedrivers.ErrInvalidKey) {
+			return c.itemFailed(alias, "read", err)
+		}
+	}
+	return c.answer(item)
+}
+
+// deleteItem deletes an item and its variant.
+func (c *call) deleteItem() error {
+	alias, filename, err := c.aliasFile()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.bounded()
+	defer cancel()
+	if err := c.app.Gate().Delete(ctx, alias, filename); err != nil {
+		return c.itemFailed(alias, "delete", err)
+	}
+	c.w.Header().Set("Cache-Control", "no-store")
+	c.w.Header().Set("X-Content-Type-Options", "nosniff")
+	c.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+type itemsAnswer struct {
+	Kind     ingest.Kind  `json:"kind"`
+	Alias    string       `json:"alias"`
+	Folder   string       `json:"folder"`
+	Folders  []string     `json:"folders"`
+	Items    []itemAnswer `json:"items"`
+	Next     string       `json:"next"`
+	LookedAt int          `json:"looked_at"`
+}
+
+// Items of a page.
+const (
+	defaultLimit = 60
+	maxLimit     = 200
+)
+
+// items answers with a page of the items of a folder, or of those that are searched for.
+func (c *call) items() error {
+	alias, err := c.alias()
+	if err != nil {
+		return err
+	}
+	query := c.r.URL.Query()
+	folder := query.Get("folder")
+	if folder != "" && storagedrivers.ValidKey(folder) != nil {
+		return failf(http.StatusBadRequest, "The folder is none that can be: folders are separated by single slashes, without one at the ends.")
+	}
+	limit, err := limitOf(query)
+	if err != nil {
+		return err
+	}
+	from, err := parsePosition(query.Get("cursor"))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := c.bounded()
+	defer cancel()
+	f := newFinder(alias, folder, query.Get("search"), limit)
+	next, err := f.find(ctx, from)
+	if err != nil {
+		return storageFailed(c.kindOf(alias), stepCheck, err)
+	}
+	return c.answer(itemsAnswer{
+		Kind: alias.Kind, Alias: alias.Name, Folder: folder,
+		Folders: f.folders, Items: f.items, Next: next.String(), LookedAt: f.looked,
+	})
+}
+
+func limitOf(query url.Values) (int, error) {
+	raw := query.Get("limit")
+	if raw == "" {
+		return defaultLimit, nil
+	}
+	limit, err := strconv.Atoi(raw)
+	if err != nil || limit < 1 || limit > maxLimit {
+		return 0, failf(http.StatusBadRequest, "The limit is a number from 1 to %d.", maxLimit)
+	}
+	return limit, nil
+}

@@ -1,0 +1,249 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// walk gives the folders and names of all pages.
+func walk(t testing.TB, address string) (folders, names []string, pages int) {
+	t.Helper()
+	for cursor := ""; ; pages++ {
+		page := get[itemsAnswer](t, address+"&cursor="+cursor)
+		folders = append(folders, page.Folders...)
+		for _, item := range page.Items {
+			names = append(names, item.Filename)
+		}
+		if cursor = page.Next; cursor == "" {
+			return folders, names, pages + 1
+		}
+		if pages > 1000 {
+			t.Fatal("the pages have no end")
+		}
+	}
+}
+
+// TestItems: one level, in byte order, without variants; all pages together are the whole
+// however small they are.
+func TestItems(t *testing.T) {
+	root := load(t, oneFolder)
+	files(t, root+"/img/photos",
+		"a.jpg", "a.jpg.webp", "a-b.png", "a/x.jpg", "a.b/x.jpg", "a/x.jpg.webp", "B.JPG", "B.JPG.webp", "c.svg",
+		"c/d/e.gif", "z.webp", "c/d/e.gif.webp", "x.jpg", "x.jpg.webp", ".hidden/x.jpg", ".part")
+	for _, c := range []struct {
+		query          string
+		folders, names []string
+	}{
+		{"folder=", []string{"a", "a.b", "c"}, []string{"B.JPG", "a-b.png", "a.jpg", "c.svg", "x.jpg", "z.webp"}},
+		{"folder=a", nil, []string{"a/x.jpg"}},
+		{"folder=c", []string{"d"}, nil},
+		{"folder=c/d", nil, []string{"c/d/e.gif"}},
+		{"folder=none", nil, nil},
+		{"folder=a.jpg", nil, nil},
+		{"search=X", nil, []string{"a.b/x.jpg", "a/x.jpg", "x.jpg"}},
+		{"search=x.JPG&folder=a", nil, []string{"a/x.jpg"}},
+		{"search=jpg", nil, []string{"B.JPG", "a.b/x.jpg", "a.jpg", "a/x.jpg", "x.jpg"}},
+		{"search=d", nil, nil},
+		{"search=nothing", nil, nil},
+	} {
+		for _, limit := range []int{1, 2, 3, 60, 200} {
+			folders, names, _ := walk(t, fmt.Sprintf("/items/img/photos?%s&limit=%d", c.query, limit))
+			slices.Sort(folders) // the byte order of folders is that of their keys, with the slash
+			slices.Sort(names)
+			want := slices.Sorted(slices.Values(c.names))
+			if !slices.Equal(folders, c.folders) || !slices.Equal(names, want) {
+				t.Errorf("%s, limit %d: folders %q, names %q, want %q, %q", c.query, limit, folders, names, c.folders, want)
+			}
+		}
+	}
+}
+
+// TestChangingLimits: where a page ends within one of the storage, the next goes on behind
+// it, however long it is.
+func TestChangingLimits(t *testing.T) {
+	root := load(t, oneFolder)
+	var got []string
+	want := make([]string, 30)
+	for i := range want {
+		want[i] = fmt.Sprintf("%02d.jpg", i)
+	}
+	files(t, root+"/img/photos", want...)
+	for round, cursor := 0, ""; ; round++ {
+		page := get[itemsAnswer](t, fmt.Sprintf("/items/img/photos?limit=%d&cursor=%s", []int{5, 1, 2}[round%3], cursor))
+		for _, item := range page.Items {
+			got = append(got, item.Name)
+		}
+		if cursor = page.Next; cursor == "" || round > 100 {
+			break
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestListings: a page of pictures with their variants takes one listing.
+func TestListings(t *testing.T) {
+	t.Parallel()
+	listings := 0
+	driver := memory.New()
+	driver.Fail = func(op, _ string) error {
+		if op == "list" {
+			listings++
+		}
+		return nil
+	}
+	alias := &ingest.Alias{
+		Kind: ingest.Image, Name: "photos", Storage: storagedrivers.New("main", driver, storagedrivers.Options{}),
+		WebP: new(variant.Options), Extensions: map[string]bool{"jpg": true},
+	}
+	for i := range 100 {
+		for _, suffix := range []string{"", variant.Suffix} {
+			key := fmt.Sprintf("%03d.jpg%s", i, suffix)
+			if _, err := alias.Storage.Put(t.Context(), key, strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	f := newFinder(alias, "", "", 60)
+	next, err := f.find(t.Context(), position{})
+	if err != nil || len(f.items) != 60 || listings != 1 || next == (position{}) {
+		t.Errorf("%d items by %d listings, next %v, error %v", len(f.items), listings, next, err)
+	}
+}
+
+// TestRootPrefix: the items of an alias without a prefix are those of the storage.
+func TestRootPrefix(t *testing.T) {
+	root := load(t, `{"storages": {"main": {"driver": {"name": "local", "root": "$ROOT"}}}, "file_aliases": {"docs": {"prefix": "/"}}}`)
+	files(t, root, "a.pdf", "b/c.pdf", "x.jpg.webp")
+	page := get[itemsAnswer](t, "/items/file/docs")
+	if !slices.Equal(page.Folders, []string{"b"}) || len(page.Items) != 2 || page.Items[0].Address != "/static/file/docs/a.pdf" ||
+		page.Items[1].Name != "x.jpg.webp" || page.Kind != "file" || page.Alias != "docs" || page.Next != "" {
+		t.Errorf("%+v", page)
+	}
+	if page = get[itemsAnswer](t, "/items/file/docs?folder=b"); len(page.Items) != 1 || page.Items[0].Filename != "b/c.pdf" ||
+		page.Items[0].Name != "c.pdf" || page.Folder != "b" {
+		t.Errorf("%+v", page)
+	}
+	if item := get[itemAnswer](t, "/items/file/docs/b/c.pdf"); item.Filename != "b/c.pdf" || item.Type != "application/pdf" || item.WebP != nil {
+		t.Errorf("%+v", item)
+	}
+}
+
+func TestItem(t *testing.T) {
+	root := load(t, oneFolder)
+	files(t, root+"/img/photos", "26-11/a.jpg", "26-11/a.jpg.webp", "b.jpg", "c.svg")
+	item := get[itemAnswer](t, "/items/img/photos/26-11/a.jpg")
+	if item.Type != "image/jpeg" || item.Name != "a.jpg" || item.Modified == "" || item.WebP == nil ||
+		item.WebP.Address != "/static/img/photos/26-11/a.jpg.webp" || item.WebP.Size != 1 {
+		t.Errorf("%+v", item)
+	}
+	for _, name := range []string{"b.jpg", "c.svg"} {
+		if item := get[itemAnswer](t, "/items/img/photos/"+name); item.WebP != nil {
+			t.Errorf("%+v", item)
+		}
+	}
+	wantError(t, ask(t, New(), http.MethodGet, "/items/img/photos/26-11/a.jpg.webp", ""), http.StatusNotFound, "no such item")
+	wantError(t, ask(t, New(), http.MethodGet, "/items/img/photos/26-11", ""), http.StatusNotFound, "no such item")
+}
+
+func TestDeleteItem(t *testing.T) {
+	root := load(t, oneFolder)
+	files(t, root+"/img/photos", "26-11/a b.jpg", "26-11/a b.jpg.webp", "26-11/b.jpg", "26-11/b.jpg.webp")
+	for _, c := range []struct {
+		name   string
+		status int
+	}{
+		{"26-11/b.jpg.webp", 404}, {"26-11/a%20b.jpg", 204}, {"26-11/a%20b.jpg", 404}, {"none.jpg", 404}, {"..%2fx", 404}, {"26-11", 404},
+	} {
+		w := ask(t, New(), http.MethodDelete, "/items/img/photos/"+c.name, "")
+		if w.Code != c.status || w.Header().Get("Cache-Control") != "no-store" || c.status == 204 && w.Body.Len() > 0 {
+			t.Errorf("%s: %d %v %s", c.name, w.Code, w.Header(), w.Body)
+		}
+	}
+	if _, names, _ := walk(t, "/items/img/photos?search=jpg"); !slices.Equal(names, []string{"26-11/b.jpg"}) {
+		t.Errorf("left are %q", names)
+	}
+	if _, err := os.Stat(filepath.Join(root, "img/photos/26-11/a b.jpg.webp")); !os.IsNotExist(err) {
+		t.Errorf("the variant: %v", err)
+	}
+}
+
+// TestStorageDown: a storage that fails is told from one that has nothing.
+func TestStorageDown(t *testing.T) {
+	for fault, status := range map[string]int{"unavailable": 503, "denied": 502, "strange": 502} {
+		load(t, `{"storages": {"main": {"driver": {"name": "foreign", "fault": "`+fault+`", "word": "hidden word"}}}, "file_aliases": {"docs": {}}}`)
+		for _, address := range []string{"/items/file/docs", "/items/file/docs?search=x", "/items/file/docs/a.pdf"} {
+			w := ask(t, New(), http.MethodGet, address, "")
+			wantError(t, w, status, ". ")
+			if strings.Contains(w.Body.String(), "hidden word") {
+				t.Errorf("%s: %s", address, w.Body)
+			}
+		}
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// manyItems is a folder of 10,000 items.
+func manyItems(t testing.TB) (names []string) {
+	t.Helper()
+	root := load(t, oneFolder)
+	names = make([]string, 10_000)
+	for i := range names {
+		names[i] = fmt.Sprintf("picture-%05d.jpg", i)
+	}
+	files(t, root+"/img/photos", names...)
+	return names
+}
+
+// TestManyItems: a page costs what it shows, and all pages have each item once.
+func TestManyItems(t *testing.T) {
+	want := manyItems(t)
+	first := get[itemsAnswer](t, "/items/img/photos")
+	if len(first.Items) != 60 || first.Next == "" || first.LookedAt > 200 {
+		t.Fatalf("%d items, next %q, looked at %d", len(first.Items), first.Next, first.LookedAt)
+	}
+	_, names, pages := walk(t, "/items/img/photos?limit=200")
+	if !slices.Equal(names, want) {
+		t.Errorf("%d pages have %d items, or in another order", pages, len(names))
+	}
+	found := get[itemsAnswer](t, "/items/img/photos?search=09999")
+	if len(found.Items) != 0 || found.Next == "" || found.LookedAt != maxLooked {
+		t.Errorf("the first half: %d items, next %q, looked at %d", len(found.Items), found.Next, found.LookedAt)
+	}
+	_, names, pages = walk(t, "/items/img/photos?search="+url.QueryEscape("E-0999"))
+	if len(names) != 10 || pages > 4 {
+		t.Errorf("found %q on %d pages", names, pages)
+	}
+}
+
+func BenchmarkFirstPage(b *testing.B) {
+	manyItems(b)
+	b.ResetTimer()
+	for range b.N {
+		if page := get[itemsAnswer](b, "/items/img/photos"); len(page.Items) != 60 {
+			b.Fatalf("%d items", len(page.Items))
+		}
+	}
+}
+
+func BenchmarkSearch(b *testing.B) {
+	manyItems(b)
+	b.ResetTimer()
+	for range b.N {
+		get[itemsAnswer](b, "/items/img/photos?search=nothing")
+	}
+}

@@ -1,0 +1,176 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+	_ "github.com/caddyserver/caddy/v2/modules/standard"
+
+	_ "github.com/caddymedia/media/caddymedia/mediaapp"
+	_ "github.com/caddymedia/media/caddymedia/tokens/bolt"
+	_ "github.com/caddymedia/media/caddymedia/tokens/memory"
+	_ "github.com/caddymedia/media/caddymedia/tokens/redis"
+	"github.com/caddymedia/media/storagedrivers"
+	_ "github.com/caddymedia/media/storagedrivers/azblob"
+	_ "github.com/caddymedia/media/storagedrivers/ftp"
+	_ "github.com/caddymedia/media/storagedrivers/gcs"
+	_ "github.com/caddymedia/media/storagedrivers/local"
+	"github.com/caddymedia/media/storagedrivers/memory"
+	_ "github.com/caddymedia/media/storagedrivers/s3"
+	_ "github.com/caddymedia/media/storagedrivers/sftp"
+)
+
+func TestMain(m *testing.M) {
+	caddy.RegisterModule(foreign{})
+	os.Exit(runTests(m))
+}
+
+// runTests keeps Caddy away from the folders of whoever runs the tests.
+func runTests(m *testing.M) int {
+	home, err := os.MkdirTemp("", "media-api-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(home)
+	for name, folder := range map[string]string{"XDG_DATA_HOME": "data", "XDG_CONFIG_HOME": "config"} {
+		if err := os.Setenv(name, filepath.Join(home, folder)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	caddy.ConfigAutosavePath = filepath.Join(home, "config", "autosave.json")
+	caddy.DefaultStorage.Path = caddy.AppDataDir()
+	return m.Run()
+}
+
+// foreign is a driver that does not describe its options. Its place is in memory, and
+// every operation fails with Fault where there is one, in whose text stands Word.
+type foreign struct {
+	Word  string `json:"word,omitempty"`
+	Fault string `json:"fault,omitempty"`
+}
+
+func (foreign) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "media.storages.foreign", New: func() caddy.Module { return new(foreign) }}
+}
+
+func (f *foreign) PoolKey() string { return fmt.Sprintf("foreign %#v", f) }
+
+func (f *foreign) NewDriver(*slog.Logger) (storagedrivers.Driver, error) {
+	driver := memory.New()
+	driver.Fail = func(string, string) error {
+		sentinel, ok := map[string]error{
+			"unavailable": storagedrivers.ErrUnavailable, "full": storagedrivers.ErrNoSpace,
+			"denied": fs.ErrPermission, "strange": errors.New("strange"),
+		}[f.Fault]
+		if !ok {
+			return nil
+		}
+		return fmt.Errorf("%w: %s", sentinel, f.Word)
+	}
+	return driver, nil
+}
+
+func (*foreign) Timeout() time.Duration { return 0 }
+
+// hash is that of a password which nobody knows.
+const hash = "$argon2id$v=19$m=47104,t=1,p=1$A4jf1aqXBp1xxJ37lPh12A$WaFuBSrB5SmdEcA4byiDJ83t54g74DSO4UiWcMTjXHQ"
+
+// load runs Caddy with the media app of a configuration, in which $ROOT stands for a
+// folder of the test, until the test ends.
+func load(t testing.TB, app string) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	loadAdmin(t, strings.ReplaceAll(app, "$ROOT", root), `{"disabled": true, "config": {"persist": false}}`)
+	return root
+}
+
+func loadAdmin(t testing.TB, app, admin string) {
+	t.Helper()
+	if !strings.Contains(app, `"tokens"`) {
+		app = strings.Replace(app, "{", `{"tokens": {"store": "memory"}, `, 1)
+		app = strings.Replace(app, ", }", "}", 1)
+	}
+	config := fmt.Sprintf(`{"admin": %s, "apps": {"media": %s},
+		"logging": {"logs": {"default": {"writer": {"output": "discard"}}}}}`, admin, app)
+	t.Cleanup(func() {
+		if err := caddy.Stop(); err != nil {
+			t.Errorf("stopping Caddy: %v", err)
+		}
+	})
+	if err := caddy.Load([]byte(config), true); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stop ends Caddy before the test does.
+func stop() error { return caddy.Stop() }
+
+// ask sends a request to a handler and gives the answer.
+func ask(t testing.TB, handler http.Handler, method, address, body string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(method, address, strings.NewReader(body)).WithContext(t.Context())
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	return w
+}
+
+// get gives what the API answers at an address, which must be a success.
+func get[T any](t testing.TB, address string) T {
+	t.Helper()
+	return decoded[T](t, ask(t, New(), http.MethodGet, address, ""), http.StatusOK)
+}
+
+// decoded gives the JSON of an answer without unknown fields.
+func decoded[T any](t testing.TB, w *httptest.ResponseRecorder, status int) T {
+	t.Helper()
+	var v T
+	if w.Code != status || w.Header().Get("Content-Type") != "application/json" ||
+		w.Header().Get("Cache-Control") != "no-store" || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+		t.Fatalf("status %d, want %d, headers %v: %s", w.Code, status, w.Header(), w.Body)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(w.Body.Bytes()))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&v); err != nil {
+		t.Fatalf("%v in %s", err, w.Body)
+	}
+	return v
+}
+
+// wantError checks that an answer is an error with a text in it.
+func wantError(t testing.TB, w *httptest.ResponseRecorder, status int, text string) {
+	t.Helper()
+	got := decoded[struct {
+		Error string `json:"error"`
+	}](t, w, status)
+	if !strings.Contains(got.Error, text) || got.Error == "" {
+		t.Errorf("error %q, want one with %q", got.Error, text)
+	}
+}
+
+// files makes files with a byte in a folder.
+func files(t testing.TB, folder string, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		path := filepath.Join(folder, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

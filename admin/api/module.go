@@ -1,0 +1,37 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+func init() { caddy.RegisterModule(Module{}) }
+
+// Module serves the API for administrators on Caddy's admin endpoint, below `/media/`. It
+// is there wherever that endpoint is, and needs no configuration.
+type Module struct{}
+
+// CaddyModule returns the Caddy module information.
+func (Module) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "admin.api.media",
+		New: func() caddy.Module { return new(Module) },
+	}
+}
+
+const mounted = "/media"
+
+// Routes gives all routes of the API under one prefix. They hold no app: this module may
+// be that of a configuration that was rejected.
+func (*Module) Routes() []caddy.AdminRoute {
+	handler := http.StripPrefix(mounted, New())
+	serve := caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {
+		handler.ServeHTTP(w, r)
+		return nil
+	})
+	return []caddy.AdminRoute{{Pattern: mounted, Handler: serve}, {Pattern: mounted + "/", Handler: serve}}
+}
+
+// Interface guard
+var _ caddy.AdminRouter = (*Module)(nil)

@@ -1,0 +1,119 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+type probeAnswer struct {
+	OK         bool              `json:"ok"`
+	Steps      []stepAnswer      `json:"steps"`
+	Guarantees []guaranteeAnswer `json:"guarantees"`
+}
+
+type stepAnswer struct {
+	Name    string `json:"name"`
+	Title   string `json:"title"`
+	OK      bool   `json:"ok"`
+	TookMS  int64  `json:"took_ms"`
+	Message string `json:"message"`
+	Detail  string `json:"detail"`
+	Note    string `json:"note"`
+}
+
+// maxProbeBody is the most bytes of a driver that is submitted.
+const maxProbeBody = 1 << 20
+
+// probeSaved probes a storage of the configuration.
+func (c *call) probeSaved() error {
+	name := c.args[0]
+	storage, ok := c.app.Storage(name)
+	if !ok {
+		return noStorage(name)
+	}
+	return c.probing(func() error {
+		ctx, cancel := c.bounded()
+		defer cancel()
+		report := storage.Probe(ctx)
+		return c.report(mediaapp.DriverKind(c.app.Driver(name)), report, storage.Features())
+	})
+}
+
+// probeUnsaved probes the storage of the request's body.
+func (c *call) probeUnsaved() error {
+	decoder := json.NewDecoder(http.MaxBytesReader(c.w, c.r.Body, maxProbeBody))
+	decoder.DisallowUnknownFields()
+	var body struct {
+		Driver json.RawMessage `json:"driver"`
+	}
+	err := decoder.Decode(&body)
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return failf(http.StatusRequestEntityTooLarge, "The request is larger than 1 MiB.")
+	}
+	if err == nil {
+		_, err = decoder.Token() // what follows
+	}
+	if !errors.Is(err, io.EOF) || !bytes.HasPrefix(body.Driver, []byte("{")) {
+		return failf(http.StatusBadRequest, `The body is no JSON such as {"driver": {"name": "local", "root": "/srv/media"}}.`)
+	}
+	return c.try(body.Driver)
+}
+
+// Try answers as POST /probe does with a probe of driver, which is as in a configuration,
+// with its secrets.
+func (h *Handler) Try(w http.ResponseWriter, r *http.Request, driver json.RawMessage) {
+	h.serve(w, r, func(c *call) error { return c.try(driver) })
+}
+
+func (c *call) try(driver json.RawMessage) error {
+	return c.probing(func() error {
+		ctx, cancel := c.bounded()
+		defer cancel()
+		trial, err := c.app.TryStorage(ctx, driver)
+		if wrong, ok := errors.AsType[*mediaapp.ConfigError](err); ok {
+			c.hide(wrong.Secrets)
+			return failf(http.StatusBadRequest, "%s", c.scrub(optionError(wrong)))
+		}
+		if err != nil {
+			return err
+		}
+		c.hide(trial.Secrets)
+		return c.report(trial.Kind, trial.Report, trial.Features)
+	})
+}
+
+// probing calls f unless too many probes are running.
+func (c *call) probing(f func() error) error {
+	select {
+	case c.handler.probes <- struct{}{}:
+		defer func() { <-c.handler.probes }()
+		return f()
+	default:
+		c.w.Header().Set("Retry-After", "5")
+		return failf(http.StatusTooManyRequests, "Other storages are being tested already. Try again in a moment.")
+	}
+}
+
+func (c *call) report(kind string, report storagedrivers.Report, features storagedrivers.Features) error {
+	result := probeAnswer{OK: report.OK(), Steps: []stepAnswer{}, Guarantees: []guaranteeAnswer{}}
+	for _, step := range report.Steps {
+		described := stepAnswer{
+			Name: step.Name, Title: title(kind, step.Name), OK: step.Err == nil,
+			TookMS: step.Took.Milliseconds(), Note: step.Note,
+		}
+		if step.Err != nil {
+			described.Message, described.Detail = explain(kind, step.Name, step.Err), c.scrub(step.Err.Error())
+		}
+		result.Steps = append(result.Steps, described)
+		if step.Name == stepCheck && step.Err == nil {
+			result.Guarantees = guarantees(features)
+		}
+	}
+	return c.answer(result)
+}

@@ -1,0 +1,158 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestProbeSaved(t *testing.T) {
+	root := load(t, full)
+	got := decoded[probeAnswer](t, ask(t, New(), http.MethodPost, "/storages/main/probe", ""), http.StatusOK)
+	if !got.OK || len(got.Steps) != 8 || len(got.Guarantees) != 3 {
+		t.Errorf("%+v", got)
+	}
+	for _, step := range got.Steps {
+		if !step.OK || step.Message != "" || step.Detail != "" || step.Title == "" {
+			t.Errorf("%+v", step)
+		}
+	}
+	left, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range left {
+		if !strings.HasPrefix(entry.Name(), ".") {
+			t.Errorf("the probe has left %s", entry.Name())
+		}
+	}
+	got = decoded[probeAnswer](t, ask(t, New(), http.MethodPost, "/storages/far/probe", ""), http.StatusOK)
+	if got.OK || len(got.Steps) != 1 || len(got.Guarantees) != 0 || got.Steps[0].OK || got.Steps[0].Message == "" || got.Steps[0].Detail == "" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestWrongOptions: what can be told without the place is told at once, without Caddy's
+// own words in front.
+func TestWrongOptions(t *testing.T) {
+	load(t, oneFolder)
+	for body, want := range map[string]string{
+		``:                    "no JSON",
+		`{`:                   "no JSON",
+		`null`:                "no JSON",
+		`{}`:                  "no JSON",
+		`{"driver": null}`:    "no JSON",
+		`{"driver": "local"}`: "no JSON",
+		`{"driver": {"name": "local", "root": "/x"}} {}`:          "no JSON",
+		`{"driver": {"name": "local", "root": "/x"}, "keep": ""}`: "no JSON",
+
+		`{"driver": {}}`:                                                                    "name",
+		`{"driver": {"name": "floppy"}}`:                                                    "media.storages.floppy",
+		`{"driver": {"name": "local"}}`:                                                     "root",
+		`{"driver": {"name": "local", "rooot": "/x"}}`:                                      `unknown field "rooot"`,
+		`{"driver": {"name": "local", "root": 5}}`:                                          "root",
+		`{"driver": {"name": "local", "root": "{env.NOT_SET}"}}`:                            "NOT_SET",
+		`{"driver": {"name": "sftp", "address": "x", "user": "x", "password": "hunter22"}}`: "how to recognise the host",
+		`{"driver": {"name": "s3"}}`:                                                        "bucket",
+	} {
+		w := ask(t, New(), http.MethodPost, "/probe", body)
+		wantError(t, w, http.StatusBadRequest, want)
+		for _, unwanted := range []string{"provision", "decoding module", "hunter22"} {
+			if strings.Contains(w.Body.String(), unwanted) {
+				t.Errorf("%s: %s", body, w.Body)
+			}
+		}
+	}
+	large := `{"driver": {"name": "local", "root": "` + strings.Repeat("x", maxProbeBody) + `"}}`
+	wantError(t, ask(t, New(), http.MethodPost, "/probe", large), http.StatusRequestEntityTooLarge, "1 MiB")
+}
+
+// TestTry: what has been put together elsewhere is probed as what was sent.
+func TestTry(t *testing.T) {
+	root := load(t, oneFolder)
+	w := httptest.NewRecorder()
+	New().Try(w, httptest.NewRequest(http.MethodPost, "/anything", nil), []byte(`{"name": "local", "root": "`+root+`/new"}`))
+	if got := decoded[probeAnswer](t, w, http.StatusOK); !got.OK {
+		t.Errorf("%+v", got)
+	}
+}
+
+// silentHost gives the address of a host that takes connections and says nothing, and a
+// channel that tells of each connection and of its end.
+func silentHost(t *testing.T) (address string, begun, ended chan struct{}) {
+	t.Helper()
+	begun, ended = make(chan struct{}, 100), make(chan struct{}, 100)
+	address = listen(t, func(conn net.Conn) {
+		begun <- struct{}{}
+		_, _ = io.Copy(io.Discard, conn)
+		ended <- struct{}{}
+	})
+	return address, begun, ended
+}
+
+func waitsFor(address string) string {
+	return fmt.Sprintf(`{"driver": {"name": "sftp", "address": %q, "user": "x", "password": "hunter22",
+		"insecure_skip_host_key": true, "timeout": "1h"}}`, address)
+}
+
+// TestProbeEnds: a probe ends with its caller, or when its time is over, and lets go of the
+// host.
+func TestProbeEnds(t *testing.T) {
+	load(t, oneFolder)
+	address, begun, ended := silentHost(t)
+	handler := New()
+	ctx, cancel := context.WithCancel(t.Context())
+	var answered sync.WaitGroup
+	answered.Go(func() {
+		r := httptest.NewRequest(http.MethodPost, "/probe", strings.NewReader(waitsFor(address))).WithContext(ctx)
+		handler.ServeHTTP(httptest.NewRecorder(), r)
+	})
+	<-begun
+	cancel()
+	answered.Wait()
+	<-ended
+
+	handler.maxTime = 200 * time.Millisecond
+	got := decoded[probeAnswer](t, ask(t, handler, http.MethodPost, "/probe", waitsFor(address)), http.StatusOK)
+	if got.OK || !strings.Contains(got.Steps[0].Message, "does not answer") {
+		t.Errorf("%+v", got)
+	}
+	<-ended
+}
+
+// TestManyProbes: only some run at a time, whoever asks for them.
+func TestManyProbes(t *testing.T) {
+	load(t, oneFolder)
+	address, begun, _ := silentHost(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var answered sync.WaitGroup
+	for range maxProbes {
+		answered.Go(func() {
+			r := httptest.NewRequest(http.MethodPost, "/probe", strings.NewReader(waitsFor(address))).WithContext(ctx)
+			New().ServeHTTP(httptest.NewRecorder(), r)
+		})
+	}
+	for range maxProbes {
+		<-begun
+	}
+	for _, path := range []string{"/probe", "/storages/main/probe"} {
+		w := ask(t, New(), http.MethodPost, path, waitsFor(address))
+		wantError(t, w, http.StatusTooManyRequests, "Try again")
+		if w.Header().Get("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+	}
+	cancel()
+	answered.Wait()
+	if w := ask(t, New(), http.MethodPost, "/storages/main/probe", ""); w.Code != http.StatusOK {
+		t.Errorf("after the others: %d %s", w.Code, w.Body)
+	}
+}

@@ -1,0 +1,109 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+)
+
+// call is one request.
+type call struct {
+	handler *Handler
+	app     *mediaapp.App
+	w       http.ResponseWriter
+	r       *http.Request
+	args    []string // what stands for the wildcards of its route
+	secrets []string // of the app; nil until they are asked for
+}
+
+// routes are all there are. "*" stands for one segment of the path and "**" for all that
+// follow; segments are decoded one by one.
+var routes = []struct {
+	method, pattern string
+	serve           func(*call) error
+}{
+	{http.MethodGet, "kinds", (*call).kinds},
+	{http.MethodGet, "storages", (*call).storages},
+	{http.MethodGet, "storages/*", (*call).storage},
+	{http.MethodPost, "storages/*/probe", (*call).probeSaved},
+	{http.MethodPost, "probe", (*call).probeUnsaved},
+	{http.MethodGet, "aliases", (*call).aliases},
+	{http.MethodGet, "accounts", (*call).accounts},
+	{http.MethodDelete, "accounts/*/tokens", (*call).endTokens},
+	{http.MethodGet, "items/*/*", (*call).items},
+	{http.MethodGet, "items/*/*/**", (*call).item},
+	{http.MethodDelete, "items/*/*/**", (*call).deleteItem},
+	{http.MethodGet, "health", (*call).health},
+}
+
+// route serves the request by the route that it is for.
+func (c *call) route() error {
+	path, err := segments(c.r.URL)
+	if err != nil {
+		return err
+	}
+	method := c.r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	var allowed []string
+	for _, route := range routes {
+		args, ok := match(strings.Split(route.pattern, "/"), path)
+		if !ok {
+			continue
+		}
+		if route.method == method {
+			c.args = args
+			return route.serve(c)
+		}
+		allowed = append(allowed, route.method)
+	}
+	if allowed == nil {
+		return failf(http.StatusNotFound, "There is nothing at this address.")
+	}
+	if slices.Contains(allowed, http.MethodGet) {
+		allowed = append(allowed, http.MethodHead)
+	}
+	slices.Sort(allowed)
+	list := strings.Join(allowed, ", ")
+	c.w.Header().Set("Allow", list)
+	return failf(http.StatusMethodNotAllowed, "This address takes %s only.", list)
+}
+
+// segments gives the decoded segments of the path. What has a slash in it after decoding
+// names nothing.
+func segments(u *url.URL) ([]string, error) {
+	path := strings.Split(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
+	for i, segment := range path {
+		plain, err := url.PathUnescape(segment)
+		if err != nil {
+			return nil, failf(http.StatusBadRequest, "The address is malformed.")
+		}
+		if strings.Contains(plain, "/") {
+			return nil, failf(http.StatusNotFound, "There is nothing at this address.")
+		}
+		path[i] = plain
+	}
+	return path, nil
+}
+
+// match gives what stands for the wildcards of a pattern; false if the path is another.
+func match(pattern, path []string) ([]string, bool) {
+	var args []string
+	for i, want := range pattern {
+		switch {
+		case i >= len(path):
+			return nil, false
+		case want == "**":
+			return append(args, strings.Join(path[i:], "/")), true
+		case want == "*":
+			args = append(args, path[i])
+		case want != path[i]:
+			return nil, false
+		}
+	}
+	return args, len(path) == len(pattern)
+}

@@ -1,0 +1,135 @@
+package api
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// oneFolder keeps all items in the folder $ROOT, with names as they are.
+const oneFolder = `{"storages": {"main": {"driver": {"name": "local", "root": "$ROOT"}, "sanitize": false}},
+	"image_aliases": {"photos": {"webp": {}}}, "file_aliases": {"docs": {}},
+	"accounts": {"site-one": {"password_hash": "` + hash + `", "aliases": ["photos"]}}}`
+
+func TestRefusals(t *testing.T) { // not parallel: Caddy has globals
+	load(t, oneFolder)
+	for _, c := range []struct {
+		method, path string
+		status       int
+		allow        string
+	}{
+		{"GET", "/", 404, ""},
+		{"GET", "/nothing", 404, ""},
+		{"GET", "/storages/", 404, ""},
+		{"GET", "/storages/none", 404, ""},
+		{"GET", "/storages/main/other", 404, ""},
+		{"GET", "/items", 404, ""},
+		{"GET", "/items/img", 404, ""},
+		{"GET", "/items/img/none", 404, ""},
+		{"GET", "/items/sound/photos", 404, ""},
+		{"GET", "/items/img/docs", 404, ""},
+		{"GET", "/items/file/docs/none.pdf", 404, ""},
+		{"GET", "/items/file/docs/", 404, ""},
+		{"GET", "/items/file/docs/.hidden", 404, ""},
+		{"GET", "/items/file/docs/a//b", 404, ""},
+		{"GET", "/items/file/docs/../../secret", 404, ""},
+		{"GET", "/items/file/docs/..%2f..%2fsecret", 404, ""},
+		{"GET", "/items/file/docs/%2e%2e/x", 404, ""},
+		{"GET", "/items/file/docs?folder=../x", 400, ""},
+		{"GET", "/items/file/docs?folder=/x", 400, ""},
+		{"GET", "/items/file/docs?folder=x/", 400, ""},
+		{"GET", "/items/file/docs?folder=.media-tmp", 400, ""},
+		{"GET", "/items/file/docs?limit=0", 400, ""},
+		{"GET", "/items/file/docs?limit=201", 400, ""},
+		{"GET", "/items/file/docs?limit=many", 400, ""},
+		{"GET", "/items/file/docs?cursor=!", 400, ""},
+		{"GET", "/items/file/docs?cursor=e30x", 400, ""},
+		{"DELETE", "/accounts/nobody/tokens", 404, ""},
+		{"POST", "/storages/none/probe", 404, ""},
+
+		{"POST", "/storages", 405, "GET, HEAD"},
+		{"PUT", "/storages/main", 405, "GET, HEAD"},
+		{"GET", "/storages/main/probe", 405, "POST"},
+		{"GET", "/probe", 405, "POST"},
+		{"OPTIONS", "/health", 405, "GET, HEAD"},
+		{"GET", "/accounts/site-one/tokens", 405, "DELETE"},
+		{"POST", "/items/file/docs/a.pdf", 405, "DELETE, GET, HEAD"},
+		{"TRACE", "/kinds", 405, "GET, HEAD"},
+	} {
+		w := ask(t, New(), c.method, "http://localhost"+c.path, "")
+		wantError(t, w, c.status, "")
+		if got := w.Header().Get("Allow"); got != c.allow {
+			t.Errorf("%s %s: Allow %q, want %q", c.method, c.path, got, c.allow)
+		}
+	}
+}
+
+// TestWithoutApp: before the app runs there is an answer all the same.
+func TestWithoutApp(t *testing.T) {
+	wantError(t, ask(t, New(), http.MethodGet, "/storages", ""), http.StatusServiceUnavailable, "not running")
+	if err := caddy.Load([]byte(`{"admin": {"disabled": true, "config": {"persist": false}}}`), true); err != nil {
+		t.Fatal(err)
+	}
+	defer caddy.Stop()
+	wantError(t, ask(t, New(), http.MethodGet, "/storages", ""), http.StatusServiceUnavailable, "not running")
+}
+
+// TestNames: an item of any name is found under its address, however the API is mounted.
+func TestNames(t *testing.T) {
+	root := load(t, oneFolder)
+	handler := New()
+	mux := http.NewServeMux()
+	for _, prefix := range []string{"/media", "/media-admin/api"} {
+		mux.Handle(prefix+"/", http.StripPrefix(prefix, handler))
+	}
+	files(t, root+"/file/docs", "folder/x.pdf")
+	wantError(t, ask(t, handler, http.MethodGet, "/items/file/docs/folder%2Fx.pdf", ""), http.StatusNotFound, "nothing at this address")
+	for _, name := range []string{
+		"plain.pdf", "with space.pdf", "100%.pdf", "100%25.pdf", "a+b.pdf", "what?.pdf", "a#b.pdf", "a&b=c.pdf",
+		"příliš žluťoučký.pdf", "日本/語.pdf", "<img src=x onerror=alert(1)>.pdf", `"quoted".pdf`, "a;b.pdf",
+		"26-11/20/deep down/x.pdf", "a:b.pdf", "~user.pdf", "a%2fb.pdf", "{env.HOME}.pdf",
+	} {
+		files(t, root+"/file/docs", name)
+		segments := strings.Split(name, "/")
+		for i := range segments {
+			segments[i] = url.PathEscape(segments[i])
+		}
+		escaped := strings.Join(segments, "/")
+		for _, prefix := range []string{"/media", "/media-admin/api"} {
+			w := ask(t, mux, http.MethodGet, prefix+"/items/file/docs/"+escaped, "")
+			if w.Code != http.StatusOK {
+				t.Errorf("%s%q: %d %s", prefix, name, w.Code, w.Body)
+				continue
+			}
+			item := decoded[itemAnswer](t, w, http.StatusOK)
+			if item.Filename != name || item.Address != "/static/file/docs/"+escaped || item.Size != 1 {
+				t.Errorf("%q: %+v", name, item)
+			}
+			if strings.ContainsAny(w.Body.String(), "<>") {
+				t.Errorf("%q: the answer has HTML: %s", name, w.Body)
+			}
+		}
+	}
+}
+
+func TestHead(t *testing.T) {
+	load(t, oneFolder)
+	server := httptest.NewServer(New())
+	defer server.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodHead, server.URL+"/storages", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := server.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusOK || response.ContentLength <= 0 {
+		t.Errorf("%d, length %d", response.StatusCode, response.ContentLength)
+	}
+}

@@ -1,0 +1,85 @@
+package api
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/schema"
+)
+
+type storageAnswer struct {
+	Name              string            `json:"name"`
+	Implicit          bool              `json:"implicit"`
+	Driver            string            `json:"driver"`
+	Settings          map[string]any    `json:"settings"`
+	SubFolderFormat   string            `json:"sub_folder_format"`
+	OverwriteStrategy string            `json:"overwrite_strategy"`
+	Sanitize          bool              `json:"sanitize"`
+	UsedBy            []usedBy          `json:"used_by"`
+	Health            healthAnswer      `json:"health"`
+	Guarantees        []guaranteeAnswer `json:"guarantees"`
+}
+
+type usedBy struct {
+	Kind  ingest.Kind `json:"kind"`
+	Alias string      `json:"alias"`
+}
+
+// storages answers with all storages.
+func (c *call) storages() error {
+	health := c.app.Health()
+	all := make([]storageAnswer, 0, len(health))
+	for _, name := range slices.Sorted(maps.Keys(c.app.Storages)) {
+		all = append(all, c.describeStorage(name, health[name]))
+	}
+	return c.answer(map[string]any{"storages": all})
+}
+
+// storage answers with one storage.
+func (c *call) storage() error {
+	name := c.args[0]
+	if _, ok := c.app.Storage(name); !ok {
+		return noStorage(name)
+	}
+	return c.answer(c.describeStorage(name, c.app.Health()[name]))
+}
+
+func noStorage(name string) error {
+	return failf(http.StatusNotFound, "There is no storage %.64q.", name)
+}
+
+func (c *call) describeStorage(name string, health mediaapp.Health) storageAnswer {
+	config, driver := c.app.Storages[name], c.app.Driver(name)
+	kind := mediaapp.DriverKind(driver)
+	s := storageAnswer{
+		Name: name, Implicit: c.app.ImpliesStorage(),
+		Driver: kind, Settings: settings(driver),
+		SubFolderFormat:   config.SubFolderFormat,
+		OverwriteStrategy: cmp.Or(config.OverwriteStrategy, "append_time"),
+		Sanitize:          config.Sanitize == nil || *config.Sanitize,
+		UsedBy:            []usedBy{},
+		Health:            c.describeHealth(kind, health),
+		Guarantees:        healthGuarantees(health),
+	}
+	for _, alias := range c.app.Aliases() {
+		if alias.Storage.Name() == name {
+			s.UsedBy = append(s.UsedBy, usedBy{alias.Kind, alias.Name})
+		}
+	}
+	return s
+}
+
+// settings gives what was configured of a driver, without secrets. Of one that does not
+// describe itself nobody knows what may be shown.
+func settings(driver storagedrivers.Module) map[string]any {
+	described, ok := driver.(schema.Described)
+	if !ok {
+		return map[string]any{}
+	}
+	return described.Schema().Values(driver)
+}

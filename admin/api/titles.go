@@ -1,0 +1,97 @@
+package api
+
+import (
+	"fmt"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// The step of a probe that comes first and is what a check of the health is.
+const stepCheck = "check"
+
+// place is what holds the objects of a driver.
+func place(kind string) string {
+	switch kind {
+	case "s3", "gcs":
+		return "bucket"
+	case "azblob":
+		return "container"
+	default:
+		return "folder"
+	}
+}
+
+// title tells what a step of a probe does.
+func title(kind, step string) string {
+	switch step {
+	case stepCheck:
+		if kind == "local" {
+			return "Find the folder"
+		}
+		return "Connect, log in and find the " + place(kind)
+	case "create":
+		return "Store a small file"
+	case "create again":
+		return "Refuse a second file of the same name"
+	case "read":
+		return "Read the file"
+	case "range":
+		return "Read a part of the file"
+	case "overwrite":
+		return "Replace the file"
+	case "delete":
+		return "Delete the file"
+	case "stat after delete":
+		return "See that the file is gone"
+	case "clean up":
+		return "Clean up"
+	default:
+		return step
+	}
+}
+
+// denied tells who lacks which right.
+func denied(kind, step string) string {
+	right := "use the " + place(kind)
+	switch step {
+	case "create", "create again", "overwrite":
+		right = "store files there"
+	case "read", "range", "stat after delete":
+		right = "read what is stored there"
+	case "delete", "clean up":
+		right = "delete what is stored there"
+	}
+	if kind == "local" {
+		return fmt.Sprintf("The user that Caddy runs as may not %s. Change the owner or the rights of the folder, "+
+			"or name another one.", right)
+	}
+	return fmt.Sprintf("The login worked but may not %s. Give it that right, or use another login.", right)
+}
+
+type guaranteeAnswer struct {
+	Name  string `json:"name"`
+	Holds bool   `json:"holds"`
+	Text  string `json:"text"`
+}
+
+// guarantees says what a storage can guarantee.
+func guarantees(f storagedrivers.Features) []guaranteeAnswer {
+	g := func(name string, holds bool, yes, no string) guaranteeAnswer {
+		if holds {
+			return guaranteeAnswer{name, true, yes}
+		}
+		return guaranteeAnswer{name, false, no}
+	}
+	return []guaranteeAnswer{
+		g("create", f.Create == storagedrivers.Atomic,
+			"Two uploads of one name never overwrite each other, whoever else writes to the storage.",
+			"Two uploads of one name are kept apart as long as only this service writes to the storage; "+
+				"uploads by others at the same moment could overwrite each other."),
+		g("replace", f.Replace == storagedrivers.Atomic,
+			"While an item is replaced everybody gets the old one or the new one.",
+			"While an item is replaced it may be missing for a moment."),
+		g("restore", f.Restore,
+			"When an upload of several items fails, items that it has replaced are put back.",
+			"When an upload of several items fails, items that it has replaced stay replaced; the answer names them."),
+	}
+}

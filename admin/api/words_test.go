@@ -1,0 +1,204 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net"
+	"net/http"
+	"net/textproto"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// coded is an error of a service that gives its errors a word.
+type coded string
+
+func (c coded) Error() string     { return "service: " + string(c) }
+func (c coded) ErrorCode() string { return string(c) }
+
+// TestExplain: every error that is known gets words that tell what to do.
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	denied := fs.ErrPermission
+	for _, c := range []struct {
+		kind, step string
+		err        error
+		want       string
+	}{
+		{"local", "check", &fs.PathError{Op: "mkdir", Path: "/srv/media", Err: syscall.EACCES}, "The user that Caddy runs as may not use the folder."},
+		{"local", "create", fmt.Errorf("%w: %w", denied, syscall.EROFS), "may not store files there"},
+		{"local", "check", &fs.PathError{Op: "open", Path: "/srv/media", Err: syscall.ENOTDIR}, "not a folder"},
+		{"local", "create", fmt.Errorf("%w: x", storagedrivers.ErrNoSpace), "full"},
+		{"sftp", "create", denied, "The login worked but may not store files there."},
+		{"sftp", "read", denied, "may not read"},
+		{"sftp", "delete", denied, "may not delete"},
+		{"sftp", "clean up", denied, "may not delete"},
+		{"s3", "check", fmt.Errorf("%w: %w", denied, coded("AccessDenied")), "may not use the bucket"},
+		{"s3", "check", fmt.Errorf("%w: %w", denied, coded("SignatureDoesNotMatch")), "access key or its secret is wrong"},
+		{"s3", "check", fmt.Errorf("%w: %w", denied, coded("ExpiredToken")), "expired"},
+		{"s3", "check", errors.New(`the bucket "x" is in the region "eu-west-1": moved`), "another region"},
+		{"azblob", "check", fmt.Errorf("%w: status 403 AuthenticationFailed", denied), "account or its key is wrong"},
+		{"azblob", "check", errors.New(`the container "x" does not exist and is not made: status 404 ContainerNotFound`), "no such container"},
+		{"gcs", "check", fmt.Errorf(`bucket "x": %w: storage: bucket doesn't exist`, fs.ErrNotExist), "no such bucket"},
+		{"gcs", "check", fmt.Errorf("%w: finding credentials: none", denied), "No credentials"},
+		{"ftp", "check", fmt.Errorf("logging in as %q: %w: %w", "x", denied, &textproto.Error{Code: 530, Msg: "Login incorrect."}), "refused the login"},
+		{"ftp", "check", &textproto.Error{Code: 500, Msg: "?"}, "not a usual one"},
+		{"ftp", "check", fmt.Errorf("%w: %w", storagedrivers.ErrUnavailable, &textproto.Error{Code: 421, Msg: "Too many."}), "too busy"},
+		{"ftp", "check", fmt.Errorf("connecting to x: %w", &textproto.Error{Code: 500, Msg: "AUTH not understood"}), "does not speak TLS"},
+		{"sftp", "check", fmt.Errorf("%w: ssh: unable to authenticate, attempted methods [none], no supported", denied), "way of logging in"},
+		{"sftp", "check", errors.New("looking for the root: sftp: \"Not a directory\" (SSH_FX_FAILURE)"), "not a folder"},
+		{"ftp", "check", tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "does not speak TLS"},
+		{"ftp", "check", x509.UnknownAuthorityError{}, "certificate"},
+		{"sftp", "check", errors.New("ssh agent: no such file"), "agent"},
+		{"sftp", "check", errors.New("ssh: handshake failed: ssh: no common algorithm for host key; we offered"), "no key of the kind"},
+		{"sftp", "check", &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}, "no way to the host"},
+		{"sftp", "check", fmt.Errorf("%w: %w", storagedrivers.ErrUnavailable, io.EOF), "ended the connection"},
+		{"sftp", "check", os.ErrDeadlineExceeded, "does not answer"},
+		{"sftp", "check", errors.Join(storagedrivers.ErrUnavailable, context.DeadlineExceeded), "does not answer"},
+		{"sftp", "check", context.Canceled, "broken off"},
+		{"sftp", "check", fs.ErrNotExist, "The folder does not exist"},
+		{"sftp", "read", storagedrivers.ErrClosed, "changed meanwhile"},
+		{"sftp", "create", storagedrivers.ErrSizeMismatch, "not as long"},
+		{"sftp", "check", fmt.Errorf("%w: not tried, it has failed 5 times in a row", storagedrivers.ErrUnavailable), "left alone"},
+		{"s3", "create again", errors.New("creating what exists was not refused"), "not refused"},
+		{"s3", "overwrite", errors.New("what was read differs from what was stored"), "changed"},
+		{"s3", "stat after delete", errors.New("the deleted object is still there"), "still there"},
+		{"s3", "read", errors.New("what nobody foresaw"), "not a usual one"},
+	} {
+		wrapped := &storagedrivers.OpError{Op: "x", Storage: "main", Err: c.err}
+		got := explain(c.kind, c.step, wrapped)
+		if !strings.Contains(got, c.want) || !strings.HasSuffix(got, ".") || strings.Contains(got, "{") {
+			t.Errorf("%s, %s: %v is explained as %q, want %q", c.kind, c.step, c.err, got, c.want)
+		}
+	}
+}
+
+// TestTitles: every step of a probe has a title of its own for every driver.
+func TestTitles(t *testing.T) {
+	t.Parallel()
+	steps := []string{"check", "create", "create again", "read", "range", "overwrite", "delete", "stat after delete", "clean up"}
+	for _, kind := range []string{"local", "s3", "azblob", "gcs", "sftp", "ftp", "foreign"} {
+		seen := map[string]bool{}
+		for _, step := range steps {
+			seen[title(kind, step)] = true
+			if title(kind, step) == step {
+				t.Errorf("%s: %q has no title", kind, step)
+			}
+		}
+		if len(seen) != len(steps) {
+			t.Errorf("%s: two steps share a title", kind)
+		}
+	}
+}
+
+func TestGuarantees(t *testing.T) {
+	t.Parallel()
+	none := guarantees(storagedrivers.Features{})
+	all := guarantees(storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Restore: true})
+	for i, name := range []string{"create", "replace", "restore"} {
+		if none[i].Name != name || all[i].Name != name || none[i].Holds || !all[i].Holds ||
+			none[i].Text == all[i].Text || none[i].Text == "" || all[i].Text == "" {
+			t.Errorf("%+v, %+v", none[i], all[i])
+		}
+	}
+}
+
+// probed gives the answer to a probe of a storage that is not saved.
+func probed(t *testing.T, driver map[string]any) (probeAnswer, string) {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"driver": driver})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := ask(t, New(), http.MethodPost, "/probe", string(body))
+	return decoded[probeAnswer](t, w, http.StatusOK), w.Body.String()
+}
+
+// TestRealDrivers: what goes wrong with real drivers is explained, without the password.
+func TestRealDrivers(t *testing.T) {
+	root := load(t, oneFolder)
+	files(t, root, "a-file")
+	address, hostKey := sshServer(t, root)
+	_, otherKey := sshServer(t, root)
+	hangsUp := listen(t, func(net.Conn) {})
+	silent := listen(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })
+	const password = "not-the-password"
+	sftp := func(change map[string]any) map[string]any {
+		driver := map[string]any{
+			"name": "sftp", "address": address, "user": "media", "password": "a secret", "host_key": []string{hostKey},
+			"root": "objects", "timeout": "1s",
+		}
+		maps.Copy(driver, change)
+		return driver
+	}
+	s3 := func(status int, code string) map[string]any {
+		return map[string]any{
+			"name": "s3", "bucket": "media", "endpoint": bucketServer(t, status, code),
+			"access_key_id": "AKIDEXAMPLE", "secret_access_key": password, "timeout": "1s",
+		}
+	}
+	for name, c := range map[string]struct {
+		driver map[string]any
+		want   string // empty: all goes well
+	}{
+		"all is well":       {sftp(nil), ""},
+		"wrong password":    {sftp(map[string]any{"password": password}), "The host refused the login: the user or the password is wrong"},
+		"wrong host key":    {sftp(map[string]any{"host_key": []string{otherKey}}), "The host shows a key that is not the expected one"},
+		"wrong fingerprint": {sftp(map[string]any{"host_key": []string{"SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}}), "The host shows a key that is not the expected one"},
+		"refused":           {sftp(map[string]any{"address": "127.0.0.1:1"}), "The host refused the connection"},
+		"unknown name":      {sftp(map[string]any{"address": "host.invalid"}), "The name of the host is unknown"},
+		"silent":            {sftp(map[string]any{"address": silent}), "The host does not answer"},
+		"hangs up":          {sftp(map[string]any{"address": hangsUp}), "The host ended the connection"},
+		"root is a file":    {sftp(map[string]any{"root": filepath.Join(root, "a-file")}), "The root is not a folder"},
+		"root below a file": {sftp(map[string]any{"root": filepath.Join(root, "a-file", "x")}), "The root is not a folder"},
+
+		"local":            {map[string]any{"name": "local", "root": filepath.Join(root, "new")}, ""},
+		"local, a file":    {map[string]any{"name": "local", "root": filepath.Join(root, "a-file")}, "The root is not a folder"},
+		"local, below":     {map[string]any{"name": "local", "root": filepath.Join(root, "a-file", "x")}, "The root is not a folder"},
+		"ftp login":        {map[string]any{"name": "ftp", "address": listen(t, ftpServer), "user": "x", "password": password, "timeout": "1s"}, "The host refused the login"},
+		"ftp refused":      {map[string]any{"name": "ftp", "address": "127.0.0.1:1", "user": "x", "password": password}, "The host refused the connection"},
+		"ftp silent":       {map[string]any{"name": "ftp", "address": silent, "user": "x", "password": password, "timeout": "1s"}, "The host does not answer"},
+		"missing bucket":   {s3(404, "NoSuchBucket"), "There is no such bucket"},
+		"wrong access key": {s3(403, "InvalidAccessKeyId"), "The service refused the login"},
+		"missing right":    {s3(403, "AccessDenied"), "may not use the bucket"},
+		"full":             {map[string]any{"name": "foreign", "fault": "full"}, "full"},
+		"missing container": {map[string]any{
+			"name": "azblob", "account": "media", "key": "bm90LXRoZS1wYXNzd29yZA==", "container": "media",
+			"endpoint": azureServer(t, 404, "ContainerNotFound"), "timeout": "1s",
+		}, "There is no such container"},
+		"wrong account key": {map[string]any{
+			"name": "azblob", "account": "media", "key": "bm90LXRoZS1wYXNzd29yZA==", "container": "media",
+			"endpoint": azureServer(t, 403, "AuthenticationFailed"), "timeout": "1s",
+		}, "the account or its key is wrong"},
+		"missing bucket of Google": {map[string]any{"name": "gcs", "bucket": "media", "endpoint": googleServer(t, 404), "timeout": "1s"}, "There is no such bucket"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, body := probed(t, c.driver)
+			if c.want == "" {
+				if !got.OK || len(got.Steps) != 8 || len(got.Guarantees) != 3 || got.Steps[0].Message != "" {
+					t.Errorf("%s", body)
+				}
+				return
+			}
+			if got.OK || len(got.Steps) != 1 || len(got.Guarantees) != 0 || !strings.Contains(got.Steps[0].Message, c.want) ||
+				got.Steps[0].Detail == "" {
+				t.Errorf("want %q: %s", c.want, body)
+			}
+			if strings.Contains(body, password) || strings.Contains(body, "a secret") {
+				t.Errorf("the password is in %s", body)
+			}
+		})
+	}
+}
