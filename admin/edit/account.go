@@ -1,0 +1,74 @@
+package edit
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
+
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+)
+
+const hashOption = "password_hash"
+
+// newPassword makes a password, which nobody chooses, and its hash.
+func newPassword() (password, hash string, err error) {
+	password = rand.Text() // without digits that look like letters
+	hash, err = hashOf(password)
+	return password, hash, err
+}
+
+const (
+	saltBytes = 16
+	saltField = 4 // of "$argon2id$v=19$m=47104,t=1,p=1$<salt>$<key>"
+)
+
+// hashOf hashes a password by Caddy's module at its default cost. The module has that cost
+// only where it is read from a hash: here from its own fake one, with another salt.
+func hashOf(password string) (string, error) {
+	info, err := caddy.GetModule("http.authentication.hashes.argon2id")
+	if err != nil {
+		return "", fmt.Errorf("looking for the password hash: %w", err)
+	}
+	module, ok := info.New().(caddyauth.Hasher)
+	if !ok {
+		return "", errors.New("the password hash cannot hash")
+	}
+	salt := make([]byte, saltBytes)
+	_, _ = rand.Read(salt) // it never fails
+	fields := strings.Split(string(module.FakeHash()), "$")
+	if len(fields) <= saltField {
+		return "", errors.New("the password hash is of an unknown form")
+	}
+	fields[saltField] = base64.RawStdEncoding.EncodeToString(salt)
+	hasher, _, err := caddyauth.DecodeHash([]byte(strings.Join(fields, "$")))
+	if err != nil {
+		return "", fmt.Errorf("reading the cost of the password hash: %w", err)
+	}
+	hash, err := hasher.Hash([]byte(password))
+	return string(hash), err
+}
+
+// endTokens removes the tokens of an account that is gone or has another password. They are
+// worth nothing already, unless the account came back as it was.
+func (e *Editor) endTokens(ctx context.Context, apiKey string) {
+	ctx = context.WithoutCancel(ctx)
+	app, err := mediaapp.Active()
+	if err == nil {
+		var done func()
+		if app, done, err = app.Use(); err == nil {
+			defer done()
+			_, err = app.Issuer().End(ctx, apiKey)
+		}
+	}
+	if err != nil {
+		e.log.Error("removing the tokens of an account", zap.String("account", apiKey), zap.Error(err))
+	}
+}

@@ -1,0 +1,216 @@
+package edit
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/zap"
+)
+
+func TestClientAddresses(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"":                      "http://localhost:2019",
+		"localhost:2019":        "http://localhost:2019",
+		"127.0.0.1:1":           "http://127.0.0.1:1",
+		"127.9.9.9:1":           "http://127.9.9.9:1",
+		"[::1]:1":               "http://[::1]:1",
+		"tcp/localhost:1":       "http://localhost:1",
+		":1":                    "http://:1",
+		"0.0.0.0:1":             "http://0.0.0.0:1",
+		"unix//run/x.sock":      "http://127.0.0.1",
+		"unix//run/x.sock|0220": "http://127.0.0.1",
+		"example.com:2019":      "",
+		"192.0.2.1:2019":        "",
+		"10.0.0.1:2019":         "",
+		"localhost.example:1":   "",
+		"localhost:1-3":         "",
+		"udp/localhost:1":       "",
+		"://":                   "",
+	} {
+		client, err := NewClient(address)
+		if (err == nil) != (want != "") || err == nil && client.origin != want {
+			t.Errorf("%q: %+v, %v, want %q", address, client, err, want)
+		}
+	}
+}
+
+// admin is a stand-in for Caddy's admin endpoint, which fails as it is told.
+type admin struct {
+	mu      sync.Mutex
+	body    string
+	version int
+	changes int
+	before  func(a *admin, w http.ResponseWriter, r *http.Request) (answered bool)
+}
+
+func (a *admin) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r.URL.Path != appPath {
+		http.Error(w, `{"error":"another path"}`, http.StatusForbidden)
+		return
+	}
+	if a.before != nil && a.before(a, w, r) {
+		return
+	}
+	tag := fmt.Sprintf(`"%s %d"`, appPath, a.version)
+	if r.Method == http.MethodGet {
+		w.Header().Set("Etag", tag)
+		io.WriteString(w, a.body)
+		return
+	}
+	if r.Header.Get("If-Match") != tag {
+		http.Error(w, `{"error":"stale"}`, http.StatusPreconditionFailed)
+		return
+	}
+	a.take(r)
+}
+
+func (a *admin) take(r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	a.body = string(body)
+	a.version++
+	a.changes++
+}
+
+func editorOf(t *testing.T, a *admin) *Editor {
+	t.Helper()
+	server := httptest.NewServer(a)
+	t.Cleanup(server.Close)
+	client, err := NewClient(strings.TrimPrefix(server.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(client, zap.NewNop())
+}
+
+// once fails the first request of a method.
+func once(method string, fail func(a *admin, w http.ResponseWriter, r *http.Request)) func(*admin, http.ResponseWriter, *http.Request) bool {
+	done := false
+	return func(a *admin, w http.ResponseWriter, r *http.Request) bool {
+		if done || r.Method != method {
+			return false
+		}
+		done = true
+		fail(a, w, r)
+		return true
+	}
+}
+
+func hangUp(*admin, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+
+// TestChangesArriveOnce: whatever becomes of a connection, a change is made once and told of.
+func TestChangesArriveOnce(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]func(*admin, http.ResponseWriter, *http.Request) bool{
+		"all goes well":      nil,
+		"a read is cut":      once(http.MethodGet, hangUp),
+		"a change is cut":    once(http.MethodPost, hangUp),
+		"its answer is lost": once(http.MethodPost, func(a *admin, _ http.ResponseWriter, r *http.Request) { a.take(r); panic(http.ErrAbortHandler) }),
+		"somebody else changes something": once(http.MethodPost, func(a *admin, w http.ResponseWriter, _ *http.Request) {
+			a.body, a.version = `{"cdn_base":"https://other","image_aliases":{"b":{}}}`, a.version+1
+			w.WriteHeader(http.StatusPreconditionFailed)
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := &admin{body: `{"image_aliases":{"b":{}}}`, before: before}
+			saved, err := editorOf(t, a).Put(t.Context(), Change{
+				Section: FileAliases, Name: "a", Condition: Condition{New: true}, Value: object{"prefix": "p"},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := `{"file_aliases":{"a":{"prefix":"p"}},"image_aliases":{"b":{}}}`
+			if strings.HasPrefix(name, "somebody") {
+				want = `{"cdn_base":"https://other",` + want[1:]
+			}
+			if a.body != want || a.changes != 1 || !saved.Created {
+				t.Errorf("%s after %d changes, created %t, want %s", a.body, a.changes, saved.Created, want)
+			}
+		})
+	}
+}
+
+// TestManyAtOnce: what several administrators add at the same time is all there.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	a := &admin{body: `{"image_aliases":{"b":{}}}`}
+	editor := editorOf(t, a)
+	var all sync.WaitGroup
+	for _, name := range []string{"one", "two", "three", "four"} {
+		all.Go(func() {
+			_, err := editor.Put(t.Context(), Change{Section: FileAliases, Name: name, Condition: Condition{New: true}})
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	all.Wait()
+	mustEqual(t, parsed(t, a.body), `{"file_aliases":{"one":{},"two":{},"three":{},"four":{}},"image_aliases":{"b":{}}}`)
+}
+
+func TestUnusableEndpoint(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]func(*admin, http.ResponseWriter, *http.Request) bool{
+		"it hangs up": func(a *admin, w http.ResponseWriter, r *http.Request) bool { hangUp(a, w, r); return true },
+		"it refuses": func(_ *admin, w http.ResponseWriter, _ *http.Request) bool {
+			http.Error(w, `{"error":"host not allowed"}`, http.StatusForbidden)
+			return true
+		},
+		"it sends elsewhere": func(_ *admin, w http.ResponseWriter, r *http.Request) bool {
+			http.Redirect(w, r, "http://192.0.2.1/", http.StatusFound)
+			return true
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := editorOf(t, &admin{body: "{}", before: before}).Entry(t.Context(), Storages, "default")
+			if status, _ := statusOf(err); status != http.StatusBadGateway {
+				t.Errorf("status %d: %v", status, err)
+			}
+		})
+	}
+}
+
+func TestRefusedByCaddy(t *testing.T) {
+	t.Parallel()
+	a := &admin{body: "null", before: once(http.MethodPost, func(_ *admin, w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, `{"error":"loading new config: loading media app module: provision media: storage \"a\": local storage: root p4ssword is missing"}`, http.StatusInternalServerError)
+	})}
+	_, err := editorOf(t, a).Put(t.Context(), Change{
+		Section: Storages, Name: "a", Condition: Condition{New: true}, Value: parsed(t, `{"driver":{"name":"sftp"}}`),
+		Secrets: map[string]string{"driver.password": "p4ssword"},
+	})
+	status, _ := statusOf(err)
+	if want := `storage "a": local storage: root *** is missing`; status != http.StatusBadRequest || err.Error() != want {
+		t.Errorf("%d %v, want 400 %s", status, err, want)
+	}
+}
+
+func TestUnixSocket(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.sock")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Skip(err)
+	}
+	server := &http.Server{Handler: &admin{body: `{"image_aliases":{"b":{}}}`}}
+	go server.Serve(listener)
+	t.Cleanup(func() { server.Close() })
+	client, err := NewClient("unix/" + path + "|0200")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(client, zap.NewNop()).Entry(t.Context(), ImageAliases, "b"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,139 @@
+package edit
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+)
+
+const (
+	archive = `"archive":{"driver":{"name":"local","root":"/a"}}`
+	backup  = `"backup":{"driver":{"name":"local","root":"/b"}}`
+)
+
+// TestWhatTheAppAddsStays: neither a storage nor an alias vanishes because of what is added
+// beside it, and no alias gets another storage. $DEFAULT is the driver of the app's own storage.
+func TestWhatTheAppAddsStays(t *testing.T) {
+	t.Parallel()
+	driver := parsed(t, string(mediaapp.DefaultDriver()))
+	for name, c := range map[string]struct {
+		app, want string
+		do        func(config)
+	}{
+		"the first storage": {
+			`{}`, `{"storages":{"default":{"driver":$DEFAULT},` + archive + `}}`,
+			func(c config) { c.set(Storages, "archive", parsed(t, `{"driver":{"name":"local","root":"/a"}}`)) },
+		},
+		"the default storage itself": {
+			`{}`, `{"storages":{"default":{"driver":$DEFAULT,"sanitize":false}}}`,
+			func(c config) { c.set(Storages, "default", object{"driver": driver, "sanitize": false}) },
+		},
+		"the first image alias": {
+			`{}`, `{"image_aliases":{"content":{},"photos":{}},"file_aliases":{"content":{}}}`,
+			func(c config) { c.set(ImageAliases, "photos", object{}) },
+		},
+		"the first file alias": {
+			`{}`, `{"image_aliases":{"content":{}},"file_aliases":{"content":{},"reports":{}}}`,
+			func(c config) { c.set(FileAliases, "reports", object{}) },
+		},
+		"an image alias beside one": {
+			`{"image_aliases":{"photos":{}}}`, `{"image_aliases":{"photos":{},"more":{}}}`,
+			func(c config) { c.set(ImageAliases, "more", object{}) },
+		},
+		"one of the app's aliases is removed": {
+			`{}`, `{"file_aliases":{"content":{}}}`,
+			func(c config) { c.remove(ImageAliases, "content") },
+		},
+		"a second storage, and the app's aliases used the only one": {
+			`{"storages":{` + archive + `}}`,
+			`{"storages":{` + archive + `,` + backup + `},"image_aliases":{"content":{"storage":"archive"}},"file_aliases":{"content":{"storage":"archive"}}}`,
+			func(c config) { c.set(Storages, "backup", parsed(t, `{"driver":{"name":"local","root":"/b"}}`)) },
+		},
+		"a storage called default, and an alias used the only one": {
+			`{"storages":{` + archive + `},"image_aliases":{"photos":{"webp":{}}}}`,
+			`{"storages":{` + archive + `,"default":{}},"image_aliases":{"photos":{"webp":{},"storage":"archive"}}}`,
+			func(c config) { c.set(Storages, "default", object{}) },
+		},
+		"a second storage beside default": {
+			`{"storages":{"default":{}},"image_aliases":{"photos":{}}}`,
+			`{"storages":{"default":{},` + archive + `},"image_aliases":{"photos":{}}}`,
+			func(c config) { c.set(Storages, "archive", parsed(t, `{"driver":{"name":"local","root":"/a"}}`)) },
+		},
+		"a storage that is changed": {
+			`{"storages":{` + archive + `},"image_aliases":{"photos":{}}}`,
+			`{"storages":{` + backup + `,` + archive + `},"image_aliases":{"photos":{"storage":"archive"}}}`,
+			func(c config) {
+				c.set(Storages, "archive", parsed(t, `{"driver":{"name":"local","root":"/a"}}`))
+				c.set(Storages, "backup", parsed(t, `{"driver":{"name":"local","root":"/b"}}`))
+			},
+		},
+		"a storage of two goes": {
+			`{"storages":{` + archive + `,"default":{}},"image_aliases":{"photos":{}}}`,
+			`{"storages":{"default":{}},"image_aliases":{"photos":{}}}`,
+			func(c config) { c.remove(Storages, "archive") },
+		},
+		"an account": {
+			`{}`, `{"accounts":{"key":{}}}`,
+			func(c config) { c.set(Accounts, "key", object{}) },
+		},
+		"the last account": {
+			`{"accounts":{"key":{}},"cdn_base":"https://x"}`, `{"cdn_base":"https://x"}`,
+			func(c config) { c.remove(Accounts, "key") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := config{parsed(t, c.app)}
+			before := config.storagesOfAliases()
+			c.do(config)
+			mustEqual(t, config.app, strings.ReplaceAll(c.want, "$DEFAULT", string(canonical(driver))))
+			after := config.storagesOfAliases()
+			maps.DeleteFunc(before, func(alias Use, storage string) bool {
+				now, there := after[alias]
+				return !there || now == storage
+			})
+			if len(before) > 0 {
+				t.Errorf("aliases that have other storages now: %v", before)
+			}
+		})
+	}
+}
+
+func TestUses(t *testing.T) {
+	t.Parallel()
+	const both = `{"image_aliases":{"a":{"storage":"archive"},"c":{}},"file_aliases":{"b":{"storage":"archive"},"c":{"storage":"default"}},
+		"accounts":{"k2":{"aliases":["a","c"]},"k1":{"aliases":["a"]},"k3":{}},"storages":{` + archive + `,` + backup + `,"default":{}}}`
+	for name, c := range map[string]struct {
+		app     string
+		section Section
+		entry   string
+		want    string // of the error; empty if it may go
+	}{
+		"storage of aliases":            {both, Storages, "archive", `storage "archive" is used by the image alias a and the file alias b`},
+		"storage called default":        {both, Storages, "default", `storage "default" is used by the image alias c and the file alias c`},
+		"storage of nobody":             {both, Storages, "backup", ""},
+		"the only storage":              {`{"storages":{` + archive + `}}`, Storages, "archive", `storage "archive" is used by the image alias content and the file alias content`},
+		"the app's own storage":         {`{}`, Storages, "default", `storage "default" is used by the image alias content and the file alias content`},
+		"alias of accounts":             {both, ImageAliases, "a", `image alias "a" is used by the account k1 and the account k2`},
+		"alias whose name stays":        {both, ImageAliases, "c", ""},
+		"alias of nobody":               {both, FileAliases, "b", ""},
+		"one of the app's own aliases":  {`{}`, ImageAliases, "content", ""},
+		"the last alias":                {`{"image_aliases":{"a":{}}}`, ImageAliases, "a", `image alias "a" is the last alias`},
+		"the last alias of one kind":    {`{"image_aliases":{"a":{}},"file_aliases":{"b":{}}}`, ImageAliases, "a", ""},
+		"an account":                    {both, Accounts, "k1", ""},
+		"storage of three in many ways": {`{"image_aliases":{"a":{},"b":{},"c":{}},"storages":{` + archive + `}}`, Storages, "archive", "the image alias a, the image alias b and the image alias c"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := config{parsed(t, c.app)}.removable(c.section, c.entry)
+			if (err == nil) != (c.want == "") {
+				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			if status, _ := statusOf(err); err != nil && (status != 409 || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("got %d %v, want %q", status, err, c.want)
+			}
+		})
+	}
+}

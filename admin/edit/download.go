@@ -1,0 +1,117 @@
+package edit
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/storagedrivers/schema"
+)
+
+// Download gives the configuration of the app as it may leave the host: for each secret
+// that is written out it has a placeholder such as {env.MEDIA_STORAGES_ARCHIVE_PASSWORD}.
+func (e *Editor) Download(ctx context.Context) (map[string]any, error) {
+	c, err := e.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.veil()
+	return c.app, nil
+}
+
+// veil takes the secrets out.
+func (c config) veil() {
+	v := veiler{taken: map[string]bool{}}
+	for _, s := range slices.Sorted(maps.Keys(sections)) { // that the same names are given each time
+		entries := c.section(s)
+		for _, name := range slices.Sorted(maps.Keys(entries)) {
+			entry, _ := entries[name].(object)
+			place := []string{string(s), name}
+			options, err := s.options(driverOf(entry))
+			if err != nil {
+				v.allBut(driverKind, place, group(entry, driverGroup))
+				continue
+			}
+			v.described(options, place, entry)
+		}
+	}
+	if store := group(c.app, "tokens"); store != nil {
+		v.tokens(store)
+	}
+}
+
+// veiler replaces secrets by placeholders, of which none stands for two.
+type veiler struct{ taken map[string]bool }
+
+// described replaces what the description calls a secret.
+func (v veiler) described(options []schema.Option, place []string, entry object) {
+	for _, option := range options {
+		switch {
+		case option.Type == schema.Group && option.Name == driverGroup:
+			v.described(option.Options, place, group(entry, option.Name))
+		case option.Type == schema.Group:
+			v.described(option.Options, append(slices.Clone(place), option.Name), group(entry, option.Name))
+		case option.Secret && !empty(entry[option.Name]):
+			entry[option.Name] = v.veiled(place, option.Name, entry[option.Name])
+		}
+	}
+}
+
+// allBut replaces everything that is not known to be harmless.
+func (v veiler) allBut(known string, place []string, entry object) {
+	for _, name := range slices.Sorted(maps.Keys(entry)) {
+		if name != known && !empty(entry[name]) {
+			entry[name] = v.veiled(place, name, entry[name])
+		}
+	}
+}
+
+// secretsOfTokens are the secrets of the stores of tokens that come with the service.
+var secretsOfTokens = map[string][]string{
+	"bolt": nil, "memory": nil, "redis": {"url", "password", "sentinel_password"},
+}
+
+func (v veiler) tokens(store object) {
+	const kindOption = "store"
+	place := []string{"tokens"}
+	kind, _ := store[kindOption].(string)
+	if info, err := caddy.GetModule("media.tokens." + kind); err == nil {
+		if module, ok := info.New().(schema.Described); ok {
+			v.described(module.Schema().Options, place, store)
+			return
+		}
+	}
+	secrets, known := secretsOfTokens[kind]
+	if !known {
+		v.allBut(kindOption, place, store)
+	}
+	for _, name := range secrets {
+		if !empty(store[name]) {
+			store[name] = v.veiled(place, name, store[name])
+		}
+	}
+}
+
+var (
+	wholePlaceholder = regexp.MustCompile(`^\{[^{}]+\}$`)
+	unfit            = regexp.MustCompile(`[^A-Z0-9]+`)
+)
+
+// veiled gives what stands for a secret. A placeholder already does.
+func (v veiler) veiled(place []string, option string, secret any) any {
+	if text, ok := secret.(string); ok && wholePlaceholder.MatchString(text) {
+		return text
+	}
+	name := "MEDIA_" + unfit.ReplaceAllString(strings.ToUpper(strings.Join(append(slices.Clone(place), option), "_")), "_")
+	free := name
+	for i := 2; v.taken[free]; i++ {
+		free = fmt.Sprintf("%s_%d", name, i)
+	}
+	v.taken[free] = true
+	return "{env." + free + "}"
+}

@@ -1,0 +1,46 @@
+package edit
+
+import (
+	"errors"
+	"testing"
+
+	_ "github.com/caddymedia/media/caddymedia/tokens/redis"
+	_ "github.com/caddymedia/media/storagedrivers/s3"
+	_ "github.com/caddymedia/media/storagedrivers/sftp"
+)
+
+// parsed reads a JSON object.
+func parsed(t *testing.T, text string) object {
+	t.Helper()
+	var o object
+	if err := decode([]byte(text), &o); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return o
+}
+
+// mustEqual compares values as JSON.
+func mustEqual(t *testing.T, got any, want string) {
+	t.Helper()
+	if g, w := sorted(t, canonical(got)), sorted(t, []byte(want)); g != w {
+		t.Errorf("got\n%s\nwant\n%s", g, w)
+	}
+}
+
+// sorted gives JSON with its keys in order.
+func sorted(t *testing.T, text []byte) string {
+	t.Helper()
+	var value any
+	if err := decode(text, &value); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return string(canonical(value))
+}
+
+// statusOf is the status of an error, and the option that it blames.
+func statusOf(err error) (int, string) {
+	if failed, ok := errors.AsType[*Error](err); ok {
+		return failed.Status, failed.Option
+	}
+	return 0, ""
+}

@@ -1,0 +1,143 @@
+package edit
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/caddymedia/media/storagedrivers/schema"
+)
+
+// shown gives the described options of an entry without any secret, and the paths of the
+// secrets that are set.
+func shown(options []schema.Option, entry object) (value object, secrets []string) {
+	value = object{}
+	for _, option := range options {
+		given, ok := entry[option.Name]
+		switch {
+		case !ok || given == nil:
+		case option.Secret:
+			if !empty(given) {
+				secrets = append(secrets, option.Name)
+			}
+		case option.Type == schema.Group:
+			inner, below := shown(option.Options, group(entry, option.Name))
+			value[option.Name] = inner
+			for _, path := range below {
+				secrets = append(secrets, option.Name+"."+path)
+			}
+		default:
+			value[option.Name] = given
+		}
+	}
+	return value, secrets
+}
+
+// merger makes an entry of what an administrator has sent.
+type merger struct {
+	secrets map[string]string // by their paths; an empty one is removed
+	used    []string          // of the secrets
+}
+
+// merged gives the entry that takes the place of old: the options as in value, secrets as
+// they were if they are not named, and what is not described as it was.
+func merged(options []schema.Option, old, value object, secrets map[string]string) (object, error) {
+	m := merger{secrets: secrets}
+	entry, err := m.merge("", options, old, value)
+	if err != nil {
+		return nil, err
+	}
+	for path := range secrets {
+		if !slices.Contains(m.used, path) {
+			return nil, refused(path, "there is no secret option %q", path)
+		}
+	}
+	return entry, nil
+}
+
+func (m *merger) merge(prefix string, options []schema.Option, old, value object) (object, error) {
+	entry := object{}
+	for name, kept := range old {
+		if !described(options, name) {
+			entry[name] = kept
+		}
+	}
+	for name := range value {
+		if !described(options, name) {
+			return nil, refused(prefix+name, "there is no option %q", prefix+name)
+		}
+	}
+	for _, option := range options {
+		var err error
+		var given any
+		path := prefix + option.Name
+		switch {
+		case option.Secret && value[option.Name] != nil:
+			return nil, refused(path, "%q is a secret and is sent as one", path)
+		case option.Secret:
+			given = m.secret(path, old[option.Name])
+		case option.Type == schema.Group:
+			given, err = m.group(path, option, group(old, option.Name), value[option.Name])
+		default:
+			given = value[option.Name]
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !empty(given) {
+			entry[option.Name] = given
+		}
+	}
+	return entry, nil
+}
+
+// secret gives the new value of a secret that has been old.
+func (m *merger) secret(path string, old any) any {
+	text, named := m.secrets[path]
+	if !named {
+		return old
+	}
+	m.used = append(m.used, path)
+	return text
+}
+
+// group gives the new value of options in a group; nil leaves it out, and with it the
+// secrets that were in it.
+func (m *merger) group(path string, option schema.Option, old object, value any) (any, error) {
+	inner, isObject := value.(object)
+	if value != nil && !isObject {
+		return nil, refused(path, "%q holds further options", path)
+	}
+	named := false
+	for secret := range m.secrets {
+		named = named || strings.HasPrefix(secret, path+".")
+	}
+	if empty(inner) && !named {
+		return nil, nil //nolint:nilnil // see above
+	}
+	return m.merge(path+".", option.Options, old, inner)
+}
+
+func described(options []schema.Option, name string) bool {
+	return slices.ContainsFunc(options, func(o schema.Option) bool { return o.Name == name })
+}
+
+// empty tells what stands for an option that is not given.
+func empty(value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case string:
+		return value == ""
+	case []any:
+		return len(value) == 0
+	case object:
+		for _, inner := range value {
+			if !empty(inner) {
+				return false
+			}
+		}
+		return true
+	default:
+		return false
+	}
+}

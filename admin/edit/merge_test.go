@@ -1,0 +1,138 @@
+package edit
+
+import (
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers/schema"
+)
+
+// testOptions are of every sort that is treated in its own way.
+var testOptions = []schema.Option{
+	{Name: "text", Type: schema.Text},
+	{Name: "list", Type: schema.Texts},
+	{Name: "on", Type: schema.Switch},
+	{Name: "size", Type: schema.Size},
+	{Name: "secret", Type: schema.Text, Secret: true},
+	{Name: "group", Type: schema.Group, Options: []schema.Option{
+		{Name: "inner", Type: schema.Text},
+		{Name: "hidden", Type: schema.Text, Secret: true},
+	}},
+}
+
+func TestShown(t *testing.T) {
+	t.Parallel()
+	for entry, want := range map[string]struct {
+		value   string
+		secrets []string
+	}{
+		`{}`: {`{}`, nil},
+		`{"text":"a","list":["b"],"on":false,"size":9007199254740993}`:       {`{"text":"a","list":["b"],"on":false,"size":9007199254740993}`, nil},
+		`{"secret":"s","group":{"inner":"i","hidden":"h"}}`:                  {`{"group":{"inner":"i"}}`, []string{"secret", "group.hidden"}},
+		`{"secret":"","text":null,"group":{}}`:                               {`{"group":{}}`, nil},
+		`{"@id":"x","other":"unknown","group":{"@id":"y","other":"secret"}}`: {`{"group":{}}`, nil},
+	} {
+		value, secrets := shown(testOptions, parsed(t, entry))
+		mustEqual(t, value, want.value)
+		if !slices.Equal(secrets, want.secrets) {
+			t.Errorf("%s: secrets %q, want %q", entry, secrets, want.secrets)
+		}
+	}
+}
+
+func TestMerged(t *testing.T) {
+	t.Parallel()
+	const old = `{"text":"a","secret":"s","@id":"x","group":{"inner":"i","hidden":"h","@id":"y"}}`
+	for name, c := range map[string]struct {
+		old, value string
+		secrets    map[string]string
+		want       string
+	}{
+		"options are those of the body":    {old, `{"list":["b"]}`, nil, `{"list":["b"],"secret":"s","@id":"x"}`},
+		"numbers stay as they are":         {`{}`, `{"size":9007199254740993}`, nil, `{"size":9007199254740993}`},
+		"false is a value":                 {`{}`, `{"on":false}`, nil, `{"on":false}`},
+		"empty ones are left out":          {old, `{"text":"","list":[],"on":null,"group":{"inner":""}}`, nil, `{"secret":"s","@id":"x"}`},
+		"a group keeps its secret":         {old, `{"group":{"inner":"j"}}`, nil, `{"secret":"s","@id":"x","group":{"inner":"j","hidden":"h","@id":"y"}}`},
+		"secrets are changed":              {old, `{}`, map[string]string{"secret": "t"}, `{"secret":"t","@id":"x"}`},
+		"secrets are removed":              {old, `{"text":"a"}`, map[string]string{"secret": ""}, `{"text":"a","@id":"x"}`},
+		"secrets in groups are changed":    {old, `{"group":{"inner":"i"}}`, map[string]string{"group.hidden": "g"}, `{"secret":"s","@id":"x","group":{"inner":"i","hidden":"g","@id":"y"}}`},
+		"a secret alone makes a group":     {`{}`, `{}`, map[string]string{"group.hidden": "g"}, `{"group":{"hidden":"g"}}`},
+		"a new entry has what it is given": {`{}`, `{"text":"a"}`, map[string]string{"secret": "{env.S}"}, `{"text":"a","secret":"{env.S}"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := merged(testOptions, parsed(t, c.old), parsed(t, c.value), c.secrets)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustEqual(t, got, c.want)
+		})
+	}
+}
+
+func TestMergedRefuses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		value   string
+		secrets map[string]string
+		option  string
+	}{
+		"an unknown option":          {`{"txet":"a"}`, nil, "txet"},
+		"an unknown option in depth": {`{"group":{"x":"a"}}`, nil, "group.x"},
+		"a secret among the values":  {`{"secret":"s"}`, nil, "secret"},
+		"a secret that is none":      {`{}`, map[string]string{"text": "s"}, "text"},
+		"an unknown secret":          {`{}`, map[string]string{"group.none": "s"}, "group.none"},
+		"a group that is none":       {`{"group":"a"}`, nil, "group"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := merged(testOptions, object{}, parsed(t, c.value), c.secrets)
+			if status, option := statusOf(err); status != http.StatusBadRequest || option != c.option {
+				t.Errorf("status %d for option %q, want 400 for %q: %v", status, option, c.option, err)
+			}
+		})
+	}
+}
+
+// TestAppliedToDrivers changes storages: the secrets of one kind of driver never go to another.
+func TestAppliedToDrivers(t *testing.T) {
+	t.Parallel()
+	const app = `{"storages":{"archive":{"@id":"a","sanitize":false,
+		"driver":{"@id":"d","name":"sftp","address":"host","user":"u","password":"p","host_key":["k"]}}}}`
+	for name, c := range map[string]struct {
+		value, want string
+		secrets     map[string]string
+	}{
+		"the same kind": {
+			value: `{"driver":{"name":"sftp","address":"other"}}`,
+			want:  `{"@id":"a","driver":{"@id":"d","name":"sftp","address":"other","password":"p"}}`,
+		},
+		"another kind": {
+			value: `{"driver":{"name":"ftp2","address":"other"}}`,
+		},
+		"another kind that is known": {
+			value:   `{"driver":{"name":"s3","bucket":"b"}}`,
+			secrets: map[string]string{"driver.secret_access_key": "s"},
+			want:    `{"@id":"a","driver":{"name":"s3","bucket":"b","secret_access_key":"s"}}`,
+		},
+		"no driver": {value: `{"sanitize":false}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := config{parsed(t, app)}.applied(Change{
+				Section: Storages, Name: "archive", Value: parsed(t, c.value), Secrets: c.secrets,
+			})
+			if c.want == "" {
+				if status, option := statusOf(err); status != http.StatusBadRequest || option != "driver.name" {
+					t.Errorf("status %d for option %q: %v", status, option, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustEqual(t, got, c.want)
+		})
+	}
+}

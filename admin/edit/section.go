@@ -1,0 +1,115 @@
+// Package edit changes the configuration of the media app through Caddy's config API, one
+// storage, alias or account at a time.
+package edit
+
+import (
+	"fmt"
+	"net/http"
+	"regexp"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/storagedrivers/schema"
+)
+
+// Section is a part of the app's configuration that holds entries by their names.
+type Section string
+
+// The sections that can be edited.
+const (
+	Storages     Section = "storages"
+	ImageAliases Section = "image_aliases"
+	FileAliases  Section = "file_aliases"
+	Accounts     Section = "accounts"
+)
+
+// sections are all of them, with what one of their entries is called.
+var sections = map[Section]string{
+	Storages: "storage", ImageAliases: "image alias", FileAliases: "file alias", Accounts: "account",
+}
+
+// aliasSections are those of aliases, with their kinds.
+var aliasSections = map[Section]ingest.Kind{ImageAliases: ingest.Image, FileAliases: ingest.File}
+
+// object is a JSON object; its numbers are json.Number.
+type object = map[string]any
+
+var (
+	validName   = regexp.MustCompile(`^[a-z0-9_-]{1,64}$`)
+	validAPIKey = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,128}$`)
+)
+
+// check tells why there cannot be an entry of that name.
+func (s Section) check(name string) error {
+	what, ok := sections[s]
+	switch {
+	case !ok:
+		return &Error{Status: http.StatusNotFound, Message: fmt.Sprintf("there is nothing called %q to configure", string(s))}
+	case s == Accounts && !validAPIKey.MatchString(name):
+		return refused("", "an API key is 1 to 128 of A-Z, a-z, 0-9, '.', '_', '~' and '-'")
+	case s != Accounts && !validName.MatchString(name):
+		return refused("", "the name of a %s is 1 to 64 of a-z, 0-9, _ and -", what)
+	}
+	return nil
+}
+
+// title names an entry for people: storage "archive".
+func (s Section) title(name string) string { return fmt.Sprintf("%s %q", sections[s], name) }
+
+// Driver options are in a group of this name, among them the kind of the driver.
+const (
+	driverGroup = "driver"
+	driverKind  = "name"
+)
+
+// options describe the entries of a section. Those of a storage depend on the kind of its
+// driver; one that is unknown or does not describe itself is an error.
+func (s Section) options(driver string) ([]schema.Option, error) {
+	all := mediaapp.Schemas()
+	switch s {
+	case Storages:
+		options, err := driverOptions(driver)
+		if err != nil {
+			return nil, err
+		}
+		options = append([]schema.Option{{Name: driverKind, Type: schema.Text, Required: true}}, options...)
+		group := schema.Option{Name: driverGroup, Type: schema.Group, Required: true, Options: options}
+		return append([]schema.Option{group}, all.Storage.Options...), nil
+	case ImageAliases:
+		return all.ImageAlias.Options, nil
+	case FileAliases:
+		return all.FileAlias.Options, nil
+	default:
+		return all.Account.Options, nil
+	}
+}
+
+func driverOptions(kind string) ([]schema.Option, error) {
+	const where = driverGroup + "." + driverKind
+	if kind == "" {
+		return nil, refused(where, "the storage needs a driver")
+	}
+	module, err := caddy.GetModule("media.storages." + kind)
+	if err != nil {
+		return nil, refused(where, "there is no driver %q", kind)
+	}
+	described, ok := module.New().(schema.Described)
+	if !ok {
+		return nil, refused(where, "the driver %q does not describe its options: it can be changed in the configuration file only", kind)
+	}
+	return described.Schema().Options, nil
+}
+
+// driverOf is the kind of driver of a storage.
+func driverOf(entry object) string {
+	kind, _ := group(entry, driverGroup)[driverKind].(string)
+	return kind
+}
+
+// group is an object inside of another, nil if there is none.
+func group(of object, name string) object {
+	inner, _ := of[name].(object)
+	return inner
+}

@@ -1,0 +1,105 @@
+package edit
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+)
+
+// Use is an entry that needs another one: an alias its storage, an account an alias.
+type Use struct {
+	// Kind is that of an alias, "img" or "file", or "account".
+	Kind   string `json:"kind"`
+	Alias  string `json:"alias,omitempty"`
+	APIKey string `json:"api_key,omitempty"`
+}
+
+const accountUse = "account"
+
+func (u Use) String() string {
+	switch u.Kind {
+	case accountUse:
+		return "the account " + u.APIKey
+	case string(ingest.Image):
+		return "the image alias " + u.Alias
+	default:
+		return "the file alias " + u.Alias
+	}
+}
+
+func sectionOf(kind string) Section {
+	if kind == string(ingest.Image) {
+		return ImageAliases
+	}
+	return FileAliases
+}
+
+// uses gives the entries that need this one, sorted.
+func (c config) uses(s Section, name string) []Use {
+	var uses []Use
+	switch {
+	case s == Storages:
+		for alias, storage := range c.storagesOfAliases() {
+			if storage == name {
+				uses = append(uses, alias)
+			}
+		}
+	case aliasSections[s] != "" && !c.otherKind(s, name):
+		for key, account := range c.section(Accounts) {
+			entry, _ := account.(object)
+			if names, _ := entry["aliases"].([]any); slices.Contains(names, any(name)) {
+				uses = append(uses, Use{Kind: accountUse, APIKey: key})
+			}
+		}
+	}
+	slices.SortFunc(uses, func(a, b Use) int {
+		// Image aliases stand before those of files.
+		return cmp.Or(cmp.Compare(b.Kind, a.Kind), cmp.Compare(a.Alias, b.Alias), cmp.Compare(a.APIKey, b.APIKey))
+	})
+	return uses
+}
+
+// otherKind tells whether there is an alias of that name of the other kind too: an account
+// that names it then still names something.
+func (c config) otherKind(s Section, name string) bool {
+	for other := range aliasSections {
+		if _, there := c.all(other)[name]; there && other != s {
+			return true
+		}
+	}
+	return false
+}
+
+// removable tells why an entry has to stay.
+func (c config) removable(s Section, name string) error {
+	if uses := c.uses(s, name); len(uses) > 0 {
+		return &Error{
+			Status: http.StatusConflict, UsedBy: uses,
+			Message: fmt.Sprintf("%s is used by %s", s.title(name), listed(uses)),
+		}
+	}
+	if aliasSections[s] != "" && len(c.all(ImageAliases))+len(c.all(FileAliases)) == 1 {
+		return &Error{
+			Status:  http.StatusConflict,
+			Message: fmt.Sprintf("%s is the last alias: add another one first, as without any there are those called %s", s.title(name), ingest.DefaultAlias),
+		}
+	}
+	return nil
+}
+
+// listed joins uses to a part of a sentence: "a, b and c".
+func listed(uses []Use) string {
+	words := make([]string, len(uses))
+	for i, use := range uses {
+		words[i] = use.String()
+	}
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " and " + words[last]
+}
