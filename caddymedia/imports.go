@@ -4,6 +4,8 @@ package caddymedia
 
 import (
 	// The app, what speaks for it, and where tokens and items are kept.
+	_ "github.com/caddymedia/media/admin/api"
+	_ "github.com/caddymedia/media/admin/panel"
 	_ "github.com/caddymedia/media/caddymedia/mediaapp"
 	_ "github.com/caddymedia/media/caddymedia/mediahttp"
 	_ "github.com/caddymedia/media/caddymedia/mediatpl"

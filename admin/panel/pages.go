@@ -1,0 +1,80 @@
+package panel
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+)
+
+const (
+	indexFile    = "index.html"
+	versionMark  = "{{version}}"
+	versionBytes = 8
+	cacheForever = "private, max-age=31536000, immutable"
+)
+
+// contentTypes are those of the files of the pages; no other is served.
+var contentTypes = map[string]string{
+	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
+}
+
+// pages are the files of the panel, under addresses that change with their contents.
+type pages struct {
+	version string
+	index   []byte
+	files   map[string][]byte
+}
+
+func newPages(files fs.FS) (*pages, error) {
+	p := &pages{files: map[string][]byte{}}
+	sum := sha256.New()
+	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(files, name)
+		p.files[name] = content
+		sum.Write([]byte(name + "\x00"))
+		sum.Write(content)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	index, ok := p.files[indexFile]
+	if !ok {
+		return nil, errors.New("there is no " + indexFile)
+	}
+	p.version = hex.EncodeToString(sum.Sum(nil)[:versionBytes])
+	p.index = bytes.ReplaceAll(index, []byte(versionMark), []byte(p.version))
+	return p, nil
+}
+
+// serve answers for the rest of a path below base; false if there is no such page.
+func (p *pages) serve(w http.ResponseWriter, r *http.Request, base, rest string) bool {
+	if rest == "" {
+		http.Redirect(w, r, base+"/", http.StatusPermanentRedirect)
+		return true
+	}
+	if rest == "/" {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(p.index))
+		return true
+	}
+	name, ok := strings.CutPrefix(rest, "/assets/"+p.version+"/")
+	contentType := contentTypes[path.Ext(name)]
+	content, there := p.files[name]
+	if !ok || !there || contentType == "" {
+		return false
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Cache-Control", cacheForever)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+	return true
+}

@@ -1,0 +1,160 @@
+// Package panel serves the administrators' panel on a site that authenticates: the pages,
+// and the JSON API that they use.
+package panel
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddymedia/media/admin/api"
+	"github.com/caddymedia/media/admin/edit"
+	"github.com/caddymedia/media/admin/web"
+)
+
+func init() { caddy.RegisterModule(Panel{}) }
+
+// Panel serves the pages on which administrators manage storages, aliases, accounts and
+// items. It works only behind something that authenticates, `basic_auth` for instance: who
+// is not logged in is refused on every address of the panel.
+//
+// What is changed there goes through Caddy's admin endpoint into the running configuration.
+// It outlives a restart only where Caddy is started with `--resume`; the panel says so.
+type Panel struct {
+	// What the addresses of the panel begin with on its site; `/` for a site of its own.
+	// Other addresses go on to the next handler. Default: `/media-admin`.
+	Path string `json:"path,omitempty"`
+
+	// A placeholder for the user who is logged in. Whatever sets it must do so only after it
+	// has checked who that is: a header that any client can send opens the panel to all.
+	// Default: `{http.auth.user.id}`, which `basic_auth` and its like set.
+	User string `json:"user,omitempty"`
+
+	// The users who may change things; others who are logged in may look. Default: all.
+	Editors []string `json:"editors,omitempty"`
+
+	// The address of Caddy's admin endpoint, on the loopback interface or a unix socket, or
+	// `off`: then the panel shows everything and changes no configuration. Default: in a
+	// Caddyfile that of the global option `admin`, in JSON Caddy's default,
+	// `localhost:2019`.
+	Admin string `json:"admin,omitempty"`
+
+	base   string // Path without a slash at its end
+	log    *zap.Logger
+	pages  *pages
+	editor *edit.Editor // nil without an admin endpoint
+	api    *api.Handler
+	routes http.Handler // of api, below base
+	guard  *http.CrossOriginProtection
+	args   []string // with which Caddy was started
+	now    func() time.Time
+}
+
+const (
+	defaultPath = "/media-admin"
+	defaultUser = "{http.auth.user.id}"
+)
+
+// CaddyModule returns the Caddy module information.
+func (Panel) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "http.handlers.media_admin",
+		New: func() caddy.Module { return new(Panel) },
+	}
+}
+
+// Provision fills in the defaults and prepares the pages. It asks for the media app, so that
+// there is one even where nothing of it is configured.
+func (p *Panel) Provision(ctx caddy.Context) error {
+	if p.Path == "" {
+		p.Path = defaultPath
+	}
+	if p.User == "" {
+		p.User = defaultUser
+	}
+	p.base = strings.TrimRight(p.Path, "/")
+	p.log = ctx.Logger()
+	p.now = time.Now //nolint:forbidigo // the clock's one default
+	p.args = os.Args
+	p.guard = http.NewCrossOriginProtection()
+	p.api = api.New()
+	p.routes = http.StripPrefix(p.base+"/api", p.api)
+	if _, err := ctx.App("media"); err != nil {
+		return err
+	}
+	var err error
+	if p.pages, err = newPages(web.Files); err != nil {
+		return fmt.Errorf("reading the pages: %w", err)
+	}
+	return p.provisionEditor()
+}
+
+func (p *Panel) provisionEditor() error {
+	if p.Admin == edit.Off {
+		return nil
+	}
+	address, err := caddy.NewReplacer().ReplaceOrErr(p.Admin, true, true)
+	if err != nil {
+		return fmt.Errorf("admin: %w", err)
+	}
+	client, err := edit.NewClient(address)
+	if err != nil {
+		return err
+	}
+	p.editor = edit.New(client, p.log)
+	return nil
+}
+
+// Validate checks the options.
+func (p *Panel) Validate() error {
+	switch {
+	case !strings.HasPrefix(p.Path, "/") || strings.ContainsAny(p.Path, "*?#{}\\") || strings.Contains(p.Path, "//"):
+		return fmt.Errorf("path %q: what addresses begin with is like /media-admin", p.Path)
+	case !strings.Contains(p.User, "{"):
+		// A fixed name would be the name of everybody.
+		return fmt.Errorf("user %q is no placeholder such as %s", p.User, defaultUser)
+	case slices.Contains(p.Editors, ""):
+		return fmt.Errorf("editors: a name is empty")
+	}
+	return nil
+}
+
+// ServeHTTP answers what is below the path of the panel.
+func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	rest, ok := strings.CutPrefix(r.URL.Path, p.base)
+	if !ok || rest != "" && rest[0] != '/' {
+		return next.ServeHTTP(w, r)
+	}
+	secure(w.Header())
+	v := p.visitor(r)
+	if v.name == "" {
+		p.refuseStranger(w, r, rest)
+		return nil
+	}
+	if reason := p.refusal(r, v); reason != "" {
+		p.fail(w, r, http.StatusForbidden, reason)
+		return nil
+	}
+	if route, ok := strings.CutPrefix(rest, "/api/"); ok {
+		return p.audited(w, r, v, route, func(w http.ResponseWriter) error { return p.serveAPI(w, r, v, route) })
+	}
+	if p.allowed(w, r, http.MethodGet, http.MethodHead) && !p.pages.serve(w, r, p.base, rest) {
+		p.fail(w, r, http.StatusNotFound, "there is no such page")
+	}
+	return nil
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Panel)(nil)
+	_ caddy.Validator             = (*Panel)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Panel)(nil)
+)

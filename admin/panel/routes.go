@@ -1,0 +1,153 @@
+package panel
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/mediahttp"
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+// maxJSON is the most bytes of a request with JSON.
+const maxJSON = 1 << 20
+
+// serveAPI answers for a route below "<path>/api/". Whoever asks may do so.
+func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, route string) error {
+	area, rest, _ := strings.Cut(route, "/")
+	if area == "upload" {
+		return p.upload(w, r, rest)
+	}
+	if !p.takesJSON(w, r) {
+		return nil
+	}
+	switch {
+	case area == "session" && rest == "":
+		if p.allowed(w, r, http.MethodGet, http.MethodHead) {
+			answer(w, http.StatusOK, p.session(r.Context(), v))
+		}
+	case area == "config":
+		p.serveConfig(w, r, rest)
+	case area == "preview":
+		p.preview(w, r, rest)
+	case route == "probe" && r.Method == http.MethodPost:
+		p.probe(w, r)
+	default:
+		p.routes.ServeHTTP(w, r)
+	}
+	return nil
+}
+
+// takesJSON refuses a body that is too large, or that a form of another site could send.
+func (p *Panel) takesJSON(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method != http.MethodPut && r.Method != http.MethodPost {
+		return true
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		p.fail(w, r, http.StatusUnsupportedMediaType, "the body must be application/json")
+		return false
+	}
+	if r.ContentLength > maxJSON {
+		p.tooLarge(w, r)
+		return false
+	}
+	return true
+}
+
+func (p *Panel) tooLarge(w http.ResponseWriter, r *http.Request) {
+	p.fail(w, r, http.StatusRequestEntityTooLarge, "the request is larger than 1 MiB")
+}
+
+// readJSON reads the body of a request; false after it has answered why it cannot. Unknown
+// fields are refused, and numbers stay as they are written.
+func (p *Panel) readJSON(w http.ResponseWriter, r *http.Request, into any) bool {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJSON))
+	d.UseNumber()
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil {
+		if _, end := d.Token(); !errors.Is(end, io.EOF) {
+			err = errors.New("something follows the JSON")
+		}
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		p.tooLarge(w, r)
+		return false
+	}
+	if err != nil {
+		// The error of the decoder may quote a value.
+		p.fail(w, r, http.StatusBadRequest, "the body is not the JSON that is expected here")
+	}
+	return err == nil
+}
+
+// use gives the running app, which stays open until done is called; false after it has
+// answered that there is none.
+func (p *Panel) use(w http.ResponseWriter, r *http.Request) (app *mediaapp.App, done func(), ok bool) {
+	app, err := mediaapp.Active()
+	if err == nil {
+		app, done, err = app.Use()
+	}
+	if err != nil {
+		p.fail(w, r, http.StatusServiceUnavailable, "the media service is not running")
+		return nil, nil, false
+	}
+	return app, done, true
+}
+
+// kindOf is the kind of an alias in an address.
+func kindOf(word string) (ingest.Kind, bool) {
+	kind := ingest.Kind(word)
+	return kind, kind == ingest.Image || kind == ingest.File
+}
+
+// upload takes items in as the public endpoint does. Editors may upload to all aliases.
+func (p *Panel) upload(w http.ResponseWriter, r *http.Request, word string) error {
+	kind, ok := kindOf(word)
+	if !ok {
+		p.fail(w, r, http.StatusNotFound, "there is no such route")
+		return nil
+	}
+	app, done, ok := p.use(w, r)
+	if !ok {
+		return nil
+	}
+	defer done()
+	return mediahttp.Uploads{Log: p.log, Now: p.now}.Serve(app, w, r, kind, tokens.Account{})
+}
+
+// trial asks for the probe of a storage that is not saved.
+type trial struct {
+	Driver  map[string]any    `json:"driver"`
+	Secrets map[string]string `json:"secrets"`
+	Keep    string            `json:"keep"`
+}
+
+// probe puts the secrets into a storage that is not saved, those that were not typed from
+// the storage that it is meant to change, and hands it on.
+func (p *Panel) probe(w http.ResponseWriter, r *http.Request) {
+	var asked trial
+	if !p.readJSON(w, r, &asked) {
+		return
+	}
+	if p.editor == nil {
+		p.fail(w, r, http.StatusBadGateway, adminOff)
+		return
+	}
+	driver, err := p.editor.Driver(r.Context(), asked.Driver, asked.Secrets, asked.Keep)
+	if err != nil {
+		p.failEdit(w, r, err)
+		return
+	}
+	body, err := json.Marshal(driver)
+	if err != nil {
+		p.failEdit(w, r, err)
+		return
+	}
+	p.api.Try(w, r, body) //nolint:contextcheck // it takes the one of the request
+}

@@ -1,0 +1,115 @@
+package panel
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// session is what the pages must know of who looks at them.
+type session struct {
+	User   string `json:"user"`
+	Editor bool   `json:"editor"`
+	// WhyNot says why nothing can be changed; empty where it can.
+	WhyNot string `json:"why_not"`
+	// Lasting changes outlive a restart; LastingNote says what to do where they do not.
+	Lasting     bool   `json:"lasting"`
+	LastingNote string `json:"lasting_note"`
+	// StartedFrom is the file that Caddy was started with, if that is known.
+	StartedFrom string `json:"started_from"`
+}
+
+const (
+	notResumed = "Caddy was started without --resume: what is changed here is lost at a restart and at `caddy reload`. " +
+		"Start it by `caddy run --resume` (the unit caddy-api.service does), or put the downloaded configuration into the configuration file."
+	notSaved = "Caddy does not save what runs: what is changed here is lost at a restart and at `caddy reload`. " +
+		"Look whether `persist_config` is off and whether Caddy may write its folder for configurations, or put the downloaded configuration into the configuration file."
+)
+
+func (p *Panel) session(ctx context.Context, v visitor) session {
+	s := session{User: v.name, Editor: v.editor, StartedFrom: valueOf(p.args, "--config", "-c")}
+	running, why := p.running(ctx)
+	switch {
+	case !v.editor:
+		s.WhyNot = onlyLooking
+	case why != "":
+		s.WhyNot = why
+	}
+	switch {
+	case !resumed(p.args):
+		s.LastingNote = notResumed
+	case why != "":
+		s.LastingNote = why
+	case !autosaved(running):
+		s.LastingNote = notSaved
+	default:
+		s.Lasting = true
+	}
+	return s
+}
+
+// running gives the configuration of the app, or why it cannot be changed.
+func (p *Panel) running(ctx context.Context) (app map[string]any, why string) {
+	if p.editor == nil {
+		return nil, adminOff
+	}
+	app, err := p.editor.Running(ctx)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return app, ""
+}
+
+// resumed tells whether Caddy starts with the configuration that ran last.
+func resumed(args []string) bool {
+	return slices.ContainsFunc(args, func(arg string) bool {
+		return arg == "--resume" || arg == "-r" || arg == "--resume=true"
+	})
+}
+
+// valueOf is the value of a flag; empty if it is not given.
+func valueOf(args []string, names ...string) string {
+	for i, arg := range args {
+		name, value, joined := strings.Cut(arg, "=")
+		switch {
+		case !slices.Contains(names, name):
+		case joined:
+			return value
+		case i+1 < len(args):
+			return args[i+1]
+		}
+	}
+	return ""
+}
+
+// autosaved tells whether the configuration of the app that runs is the one that Caddy has
+// saved, and goes on to be.
+func autosaved(running map[string]any) bool {
+	saved, err := os.ReadFile(caddy.ConfigAutosavePath)
+	if err != nil {
+		return false
+	}
+	var config struct {
+		Admin struct {
+			Config struct {
+				Persist *bool `json:"persist"`
+			} `json:"config"`
+		} `json:"admin"`
+		Apps struct {
+			Media map[string]any `json:"media"`
+		} `json:"apps"`
+	}
+	d := json.NewDecoder(bytes.NewReader(saved))
+	d.UseNumber()
+	if err := d.Decode(&config); err != nil {
+		return false
+	}
+	persists := config.Admin.Config.Persist == nil || *config.Admin.Config.Persist
+	return persists && (len(running)+len(config.Apps.Media) == 0 || reflect.DeepEqual(running, config.Apps.Media))
+}

@@ -1,0 +1,122 @@
+package panel
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// visitor is who sends a request.
+type visitor struct {
+	name   string // empty if nobody is logged in
+	editor bool
+}
+
+// visitor finds out who is logged in. The name is data: it is never expanded itself.
+func (p *Panel) visitor(r *http.Request) visitor {
+	replacer, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	if !ok {
+		return visitor{}
+	}
+	name, err := replacer.ReplaceOrErr(p.User, true, true)
+	if err != nil || strings.TrimSpace(name) == "" {
+		return visitor{}
+	}
+	return visitor{name: name, editor: len(p.Editors) == 0 || slices.Contains(p.Editors, name)}
+}
+
+const onlyLooking = "You may look at everything here, and change nothing: your user is not among the editors."
+
+// refusal is why a request of somebody who is logged in is not served; empty if it is.
+func (p *Panel) refusal(r *http.Request, v visitor) string {
+	if err := p.guard.Check(r); err != nil {
+		return "the request comes from another site"
+	}
+	if !v.editor && !reads(r) {
+		return onlyLooking
+	}
+	return ""
+}
+
+func reads(r *http.Request) bool {
+	return r.Method == http.MethodGet || r.Method == http.MethodHead
+}
+
+const strangerText = "Nobody is logged in. The panel works only behind something that authenticates, for instance in the Caddyfile: " +
+	"basic_auth /media-admin/* { <user> <password hash> }, with a hash made by: caddy hash-password --algorithm argon2id"
+
+const strangerPage = `<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Not logged in</title></head>
+<body>
+<h1>Nobody is logged in</h1>
+<p>This panel works only behind something that authenticates. In a Caddyfile, for instance:</p>
+<pre>
+handle /media-admin/* {
+	basic_auth argon2id {
+		&lt;user&gt; &lt;password hash&gt;
+	}
+	media_admin
+}
+</pre>
+<p>The hash is made by <code>caddy hash-password --algorithm argon2id</code>.</p>
+</body>
+</html>
+`
+
+// refuseStranger explains how to log in, and shows nothing else.
+func (p *Panel) refuseStranger(w http.ResponseWriter, r *http.Request, rest string) {
+	if rest == "/api" || strings.HasPrefix(rest, "/api/") || !reads(r) {
+		p.fail(w, r, http.StatusForbidden, strangerText)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(http.StatusForbidden)
+	_, _ = w.Write([]byte(strangerPage)) // a client that is gone cannot be told
+}
+
+// audited logs what was changed, by whom and from where; never what was sent.
+func (p *Panel) audited(w http.ResponseWriter, r *http.Request, v visitor, route string, serve func(http.ResponseWriter) error) error {
+	if reads(r) {
+		return serve(w)
+	}
+	section, name := subject(route)
+	recorder := &statusRecorder{ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}}
+	err := serve(recorder)
+	client, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
+	p.log.Info("change in the panel", zap.String("user", v.name), zap.String("what", r.Method),
+		zap.String("section", section), zap.String("name", name), zap.String("client", client), zap.Int("result", recorder.status))
+	return err
+}
+
+// subject is what a route is about: "config/storages/archive" is about "storages" and
+// "archive", "items/img/content/a.png" about "items" and the rest.
+func subject(route string) (section, name string) {
+	section, name, _ = strings.Cut(strings.TrimPrefix(route, "config/"), "/")
+	return section, name
+}
+
+// statusRecorder remembers the status of an answer.
+type statusRecorder struct {
+	*caddyhttp.ResponseWriterWrapper
+	status int
+}
+
+func (s *statusRecorder) WriteHeader(status int) {
+	if s.status < http.StatusOK { // 1xx come before
+		s.status = status
+	}
+	s.ResponseWriterWrapper.WriteHeader(status)
+}
+
+func (s *statusRecorder) Write(b []byte) (int, error) {
+	if s.status == 0 {
+		s.status = http.StatusOK
+	}
+	return s.ResponseWriterWrapper.Write(b)
+}

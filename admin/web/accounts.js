@@ -1,0 +1,133 @@
+// Accounts: API keys, their passwords and tokens.
+import { h, newId } from './dom.js';
+import { get, read, send } from './api.js';
+import { announce, ask, busyWhile, confirm, copyField, empty, pageHead } from './ui.js';
+import { plural } from './format.js';
+import { icon } from './icons.js';
+import { entryForm, nameField, removeEntry, section } from './entry.js';
+import { mayAct, mayConfigure } from './state.js';
+
+const validKey = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/;
+const keyWords = 'An API key is 1 to 128 of the characters A-Z, a-z, 0-9, ., _, ~ and -.';
+
+/** The page of all accounts, or of one. */
+export async function accounts({ segments, query, signal, again }) {
+	if ((segments.length > 0 || query.add) && mayConfigure()) return editPage(segments[0] ?? '', signal);
+	const { accounts: list } = await get(['accounts'], {}, signal);
+	const add = mayConfigure() && h('a', { class: 'button primary', href: '#/accounts?add=1' }, icon('plus'), 'Add account');
+	return {
+		title: 'Accounts',
+		content: [
+			pageHead('Accounts', add),
+			h('p', { class: 'lead' }, 'Who may upload: each has an API key and a password, for which it gets tokens.'),
+			list.length === 0
+				? empty('accounts', 'No account yet', 'Nobody can upload over HTTP until there is one.', add?.cloneNode(true))
+				: h('ul', { class: 'rows', role: 'list', 'aria-label': 'Accounts' }, list.map((account) => row(account, again))),
+		],
+	};
+}
+
+function row({ api_key: key, aliases = [] }, again) {
+	return h('li', { class: 'row' },
+		h('div', { class: 'row-icon' }, icon('accounts')),
+		h('div', { class: 'row-main' },
+			h('h2', { class: 'path' }, mayConfigure() ? h('a', { href: `#/accounts/${encodeURIComponent(key)}` }, key) : key),
+			h('p', null, h('span', { class: 'muted' }, 'May upload to '), aliases.length === 0 ? 'all aliases' : aliases.join(', '))),
+		h('div', { class: 'row-actions' },
+			mayConfigure() && h('a', { class: 'button', href: `#/accounts/${encodeURIComponent(key)}`, 'aria-label': `Edit ${key}` }, 'Edit'),
+			mayConfigure() && h('button', { type: 'button', 'aria-label': `New password for ${key}`, onclick: (event) => renew(event.currentTarget, key) }, 'New password'),
+			mayAct() && h('button', { type: 'button', 'aria-label': `End tokens of ${key}`, onclick: (event) => endTokens(event.currentTarget, key) }, 'End tokens'),
+			mayConfigure() && h('button', {
+				type: 'button', class: 'quiet-danger', 'aria-label': `Remove ${key}`, onclick: async () => {
+					if (await removeAccount(key)) again();
+				},
+			}, 'Remove')));
+}
+
+const removeAccount = (name) => removeEntry({
+	section: 'accounts', name, what: 'account', warning: 'It can no longer log in, and its tokens end at once. What it has uploaded stays.',
+});
+
+async function renew(button, key) {
+	const text = 'Its present password no longer works then, and its tokens end at once. Whoever uses the account needs the new password.';
+	if (!await confirm(`Give “${key}” a new password?`, h('p', null, text), 'Make a new password')) return;
+	await busyWhile(button, 'The password was not changed', async () => {
+		const { body: entry, etag } = await read(['config', 'accounts', key]);
+		const { body } = await send('PUT', ['config', 'accounts', key], { body: { value: entry.value, new_password: true }, etag });
+		await showPassword(body);
+	});
+}
+
+async function endTokens(button, key) {
+	const text = 'Whoever uses the account has to log in again, with the same password.';
+	if (!await confirm(`End all tokens of “${key}”?`, h('p', null, text), 'End tokens')) return;
+	await busyWhile(button, 'The tokens were not ended', async () => {
+		const { body } = await send('DELETE', ['accounts', key, 'tokens']);
+		announce(`${plural(body.ended, 'token')} of “${key}” ended.`);
+	});
+}
+
+function showPassword({ api_key: key, password }) {
+	return ask('The new password', [
+		h('p', { class: 'notice' }, icon('lock'), 'It is shown only now: only its hash is kept, and nobody can show it again. Copy it to a safe place before you close this.'),
+		copyField('API key', key), copyField('Password', password),
+	], [{ text: 'I have kept it', value: 'kept', look: 'primary' }]);
+}
+
+async function editPage(key, signal) {
+	const [{ aliases }, { body: entry, etag }] = await Promise.all([
+		get(['aliases'], {}, signal), key ? read(['config', 'accounts', key], {}, signal) : { body: { value: {}, secrets: [] }, etag: null },
+	]);
+	const form = entryForm({
+		section: 'accounts', what: 'account', name: key, current: entry, etag, back: '#/accounts',
+		build: (current, isNew) => build(aliases, current, isNew),
+		done: async (answer, saved) => {
+			if (answer.password) await showPassword(answer);
+			location.hash = '#/accounts';
+			announce(`The account “${saved}” is saved.`);
+		},
+	});
+	const title = key || 'Add account';
+	return {
+		title,
+		content: [h('nav', { class: 'crumbs', 'aria-label': 'Breadcrumb' }, h('a', { href: '#/accounts' }, 'Accounts')), pageHead(title),
+			!key && h('p', { class: 'lead' }, 'A password is made when you add the account, and shown once.'), form.element],
+	};
+}
+
+function build(aliases, current, isNew) {
+	const help = 'What the account is called when it logs in. It is no secret. It cannot be changed later.';
+	const key = isNew ? nameField({ name: 'api_key', help }, validKey, keyWords, suggestion()) : null;
+	const limits = aliasField(aliases, current.value.aliases ?? []);
+	return {
+		element: h('div', { class: 'sections' }, key && section('', key.element), section('', limits.element)),
+		fields: () => [key, limits].filter(Boolean),
+		extra: () => (isNew ? { new_password: true } : {}),
+	};
+}
+
+// Easy to read aloud and free in all likelihood.
+function suggestion() {
+	const letters = 'abcdefghjkmnpqrstuvwxyz23456789';
+	return 'site-' + [...crypto.getRandomValues(new Uint8Array(8))].map((n) => letters[n % letters.length]).join('');
+}
+
+function aliasField(aliases, chosen) {
+	const names = [...new Set([...aliases.map(({ name }) => name), ...chosen])].sort();
+	const boxes = names.map((name) => h('input', { type: 'checkbox', id: newId('alias'), value: name, checked: chosen.includes(name) }));
+	const what = (name) => aliases.filter((alias) => alias.name === name).map(({ kind }) => (kind === 'img' ? 'images' : 'files')).join(' and ') || 'there is none of this name';
+	const id = newId('aliases');
+	const error = h('p', { class: 'field-error', hidden: true });
+	const element = h('fieldset', { 'aria-describedby': id },
+		h('legend', null, 'May upload to'),
+		h('p', { class: 'help', id }, 'Tick none to allow all aliases, also those that are added later.'),
+		h('div', { class: 'ticks' }, boxes.map((box) => h('div', { class: 'tick' }, box, h('label', { for: box.id }, box.value), h('span', { class: 'muted small-text' }, what(box.value))))), error);
+	return {
+		path: 'aliases', name: 'Aliases', element, control: boxes[0] ?? element,
+		read: () => {
+			const ticked = boxes.filter((box) => box.checked).map((box) => box.value);
+			return ticked.length ? ticked : undefined;
+		},
+		mark: (message) => { error.hidden = !message; error.textContent = message; },
+	};
+}

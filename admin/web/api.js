@@ -1,0 +1,78 @@
+// How the pages talk to the server.
+
+const pauses = [300, 1200]; // a reload of the configuration may cut a connection
+
+/** What the server refused, in its own words. */
+export class ApiError extends Error {
+	constructor(message, status, body, etag) {
+		super(message);
+		this.status = status;
+		this.body = body;
+		this.option = body.option ?? '';
+		this.etag = etag;
+	}
+}
+
+/** The address of an API route; each segment is encoded, query values that are empty are left out. */
+export function route(segments, query = {}) {
+	const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== '' && value != null));
+	const path = 'api/' + segments.map(encodeURIComponent).join('/');
+	return search.size ? `${path}?${search}` : path;
+}
+
+/** The segments of a stored filename. */
+export const parts = (filename) => filename.split('/').filter((segment) => segment !== '');
+
+/** Reads a route. What is read may be asked for again when the connection breaks. */
+export async function get(segments, query, signal) {
+	return (await read(segments, query, signal)).body;
+}
+
+/** Like get, with the ETag: {body, etag}. */
+export async function read(segments, query, signal) {
+	for (let attempt = 0; ; attempt++) {
+		try {
+			return await call('GET', route(segments, query), { signal });
+		} catch (error) {
+			if (error instanceof ApiError || error.name === 'AbortError' || attempt >= pauses.length) throw error;
+			await new Promise((done) => setTimeout(done, pauses[attempt]));
+		}
+	}
+}
+
+/** Changes something; never repeated by itself. Gives {body, etag}. */
+export async function send(method, segments, { body, etag, create } = {}) {
+	const headers = { 'Content-Type': 'application/json' };
+	if (create) headers['If-None-Match'] = '*';
+	if (etag) headers['If-Match'] = etag;
+	try {
+		return await call(method, route(segments), { headers, body: body === undefined ? undefined : JSON.stringify(body) });
+	} catch (error) {
+		if (error instanceof ApiError) throw error;
+		throw new Error('The connection broke before the answer came, so it is not known whether this was done. Look before you try again.');
+	}
+}
+
+async function call(method, address, options) {
+	let response;
+	try {
+		response = await fetch(address, { method, ...options, cache: 'no-store', credentials: 'same-origin' });
+	} catch (error) {
+		if (error.name === 'AbortError') throw error;
+		throw new Error('The server cannot be reached.');
+	}
+	const text = await response.text();
+	const body = parse(text);
+	const etag = response.headers.get('ETag');
+	if (response.ok && body !== null) return { body, etag };
+	const { error } = body ?? {};
+	throw new ApiError(error || `The server answered ${response.status} ${response.statusText}`.trim() + '.', response.status, body ?? {}, etag);
+}
+
+function parse(text) {
+	try {
+		return text === '' ? {} : JSON.parse(text);
+	} catch {
+		return null;
+	}
+}

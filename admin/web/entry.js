@@ -1,0 +1,159 @@
+// Adding, changing and removing one entry of the configuration: a storage, an alias, an account.
+import { h, fill, newId, rich } from './dom.js';
+import { ApiError, read, send } from './api.js';
+import { allFields, collect, reveal } from './form.js';
+import { askConflict } from './conflict.js';
+import { wrapped } from './fields.js';
+import { announce, ask, confirm, tellError } from './ui.js';
+import { guard } from './state.js';
+import { icon } from './icons.js';
+
+/** The field for the name of a new entry. */
+export function nameField(option, rule, words, value = '') {
+	const control = h('input', { type: 'text', value, autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', placeholder: option.example });
+	return wrapped({ required: true, ...option }, '@name', control, () => {
+		const name = control.value.trim();
+		if (name === '') return undefined;
+		if (!rule.test(name)) throw new Error(words);
+		return name;
+	});
+}
+
+/**
+ * The form of an entry. spec: {section, what, name ('' for a new one), current: {value, secrets}, etag,
+ * build(current, isNew) -> {element, fields(), extra()}, tools (nodes beside the buttons), back (address of the
+ * list), done(answer, name)}. Gives {element, typed(only), isDirty(), complain(problems, intro), fieldOf(path)}.
+ */
+export function entryForm(spec) {
+	let { etag } = spec;
+	let dirty = false;
+	let parts;
+	const summary = h('div', { class: 'notice bad', role: 'alert', tabindex: '-1', hidden: true });
+	const body = h('div');
+	const save = h('button', { type: 'submit', class: 'primary' }, spec.name ? 'Save' : `Add ${spec.what}`);
+	const form = h('form', { novalidate: true, 'aria-label': spec.what, onsubmit: submit, oninput: () => { dirty = true; }, onchange: () => { dirty = true; } },
+		summary, body, h('div', { class: 'actions form-actions' }, save, h('a', { class: 'button', href: spec.back }, 'Cancel'), spec.tools));
+	show(spec.current);
+	guard(() => dirty && form.isConnected);
+
+	function show(current) {
+		parts = spec.build(current, !spec.name);
+		fill(body, parts.element);
+		dirty = false;
+	}
+
+	async function submit(event) {
+		event.preventDefault();
+		if (save.getAttribute('aria-disabled') === 'true') return;
+		const typed = check();
+		if (!typed) return;
+		save.setAttribute('aria-disabled', 'true');
+		try {
+			await put(typed);
+		} finally {
+			save.removeAttribute('aria-disabled');
+		}
+	}
+
+	// What was typed (in some of the fields), or nothing after showing what is wrong with it.
+	function check(only = () => true) {
+		summary.hidden = true;
+		const { value, secrets, problems } = collect(parts.fields().filter(only));
+		if (problems.length > 0) return void complain(problems);
+		const { '@name': name = spec.name, ...rest } = value;
+		return { name, body: { value: rest, secrets, ...parts.extra?.() } };
+	}
+
+	const complain = (problems, intro = 'This cannot be saved yet') => showProblems(summary, problems, intro);
+
+	async function put(typed) {
+		try {
+			const answer = await send('PUT', ['config', spec.section, typed.name], { body: typed.body, etag, create: !etag });
+			dirty = false;
+			spec.done(answer.body, typed.name);
+		} catch (error) {
+			await refused(error, typed);
+		}
+	}
+
+	async function refused(error, typed) {
+		const fields = allFields(parts.fields());
+		if (error instanceof ApiError && error.status === 412 && !etag) {
+			const field = fields.find(({ path }) => path === '@name');
+			return complain([{ field, message: `There is a ${spec.what} called “${typed.name}” already.` }], 'It was not saved');
+		}
+		if (error instanceof ApiError && error.status === 412 && error.body.current) return conflict(error, typed);
+		if (error instanceof ApiError && (error.status === 404 || error.status === 412)) {
+			etag = null; // saving again creates it
+			return complain([{ message: `Somebody else has removed this ${spec.what} meanwhile. Save once more to add it again as you have typed it.` }], 'It was not saved');
+		}
+		const field = fields.find(({ path }) => error.option && path === error.option);
+		complain([{ field, message: error.message }], 'It was not saved');
+	}
+
+	async function conflict(error, typed) {
+		const choice = await askConflict(spec.what, error.body.current, typed.body);
+		if (choice === 'mine') {
+			etag = error.etag;
+			await put(typed);
+		} else if (choice === 'theirs') {
+			etag = error.etag;
+			show(error.body.current);
+			announce('The form shows what is saved now.');
+		}
+	}
+
+	return { element: form, typed: check, isDirty: () => dirty, complain,
+		fieldOf: (path) => allFields(parts.fields()).find((each) => each.path === path) };
+}
+
+// Says what is wrong at the top and at the fields; the first of them gets the focus.
+function showProblems(summary, problems, intro) {
+	const link = ({ field, message }) => h('a', { href: '#', onclick: (event) => {
+		event.preventDefault();
+		reveal(field);
+	} }, rich(message));
+	for (const { field, message } of problems) field?.mark(message);
+	summary.hidden = false;
+	fill(summary, icon('down'), h('div', null, h('h2', null, intro),
+		h('ul', null, problems.map((problem) => h('li', null, problem.field ? link(problem) : rich(problem.message))))));
+	if (problems[0].field) reveal(problems[0].field);
+	else summary.focus();
+}
+
+/** Removes an entry after asking; shows who still uses it. Tells whether it is gone. */
+export async function removeEntry({ section, name, what, warning }) {
+	if (!await confirm(`Remove the ${what} “${name}”?`, h('p', null, warning), `Remove ${what}`)) return false;
+	try {
+		const { etag } = await read(['config', section, name]);
+		await send('DELETE', ['config', section, name], { etag });
+		announce(`The ${what} “${name}” is removed.`);
+		return true;
+	} catch (error) {
+		if (error.status === 409) await showUsers(name, what, error);
+		else await tellError(`The ${what} “${name}” was not removed`, error);
+		return false;
+	}
+}
+
+function showUsers(name, what, error) {
+	return ask(`The ${what} “${name}” is in use`, [
+		h('p', null, rich(error.message)),
+		h('ul', { class: 'users' }, (error.body.used_by ?? []).map((user) => h('li', null, userLink(user)))),
+	], [{ text: 'Close', value: '', first: true }]);
+}
+
+function userLink(user) {
+	const close = (event) => event.target.closest('dialog').close('');
+	if (typeof user === 'string') return user;
+	if (user.alias) return h('a', { href: `#/aliases/${user.kind}/${encodeURIComponent(user.alias)}`, onclick: close }, `${user.kind === 'img' ? 'Image' : 'File'} alias ${user.alias}`);
+	const key = user.account ?? user.api_key ?? '';
+	return h('a', { href: `#/accounts/${encodeURIComponent(key)}`, onclick: close }, `Account ${key}`);
+}
+
+/** A group of fields, with a title if there is one. */
+export function section(title, ...content) {
+	if (!title) return h('div', { class: 'card' }, content);
+	const id = newId('section');
+	return h('section', { class: 'card', 'aria-labelledby': id }, h('h2', { id }, title), content);
+}

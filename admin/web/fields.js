@@ -1,0 +1,170 @@
+// One option of a configuration as a field of a form.
+//
+// A field is {path, name, element, control, read, secret, mark}: read gives the value or undefined for
+// "not given" and throws an Error with words for what cannot be; secret (of secret fields only) gives the
+// typed text, '' to remove it, undefined to keep it; mark shows what is wrong with it.
+import { h, rich, newId, fill, unseen } from './dom.js';
+import { label, literal, exactSize, parseSize, duration, isDuration } from './format.js';
+import { icon } from './icons.js';
+
+/** Makes the field of an option. */
+export function field(option, { path, value, isSet = false }) {
+	const make = option.secret ? secretField : makers[option.type] ?? textField;
+	return make(option, { path, value, isSet });
+}
+
+const makers = { texts: textsField, word: wordField, switch: switchField, count: countField, size: sizeField, duration: durationField };
+
+/** A field around a control with label, help and a place for what is wrong. */
+export function wrapped(option, path, control, read, { after, help, side = false } = {}) {
+	const id = newId(option.name);
+	const error = h('p', { id: id + '-error', class: 'field-error', hidden: true });
+	control.id = id;
+	control.setAttribute('aria-describedby', `${id}-help ${id}-error`);
+	if (option.required) control.required = true;
+	const name = label(option.name);
+	const head = h('div', { class: 'field-head' },
+		h('label', { for: id }, name), option.required && h('span', { class: 'required' }, 'required'));
+	const helpText = h('div', { class: 'help', id: id + '-help' }, help ?? helpOf(option));
+	const element = side
+		? h('div', { class: 'field side-by-side' }, control, h('div', null, head, helpText, error))
+		: h('div', { class: 'field' }, head, control, after, helpText, error);
+	return { path, name, element, control, read: () => required(option, read()), mark: marker(control, error) };
+}
+
+/** Help and default of an option. */
+export function helpOf(option) {
+	return [
+		option.help && h('p', null, rich(option.help)),
+		option.default && h('p', { class: 'default' }, 'Default: ', rich(option.default.replace(/\.$/, ''))),
+	];
+}
+
+function required(option, value) {
+	if (option.required && value === undefined) throw new Error(`${label(option.name)} is required.`);
+	return value;
+}
+
+function marker(control, error) {
+	return (message) => {
+		error.hidden = !message;
+		fill(error, message && icon('down'), message);
+		if (message) control.setAttribute('aria-invalid', 'true');
+		else control.removeAttribute('aria-invalid');
+	};
+}
+
+const input = (option, value, attributes) => h('input', {
+	type: 'text', value, placeholder: option.example, autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', ...attributes,
+});
+
+const given = (control) => control.value.trim() || undefined;
+
+function textField(option, { path, value }) {
+	const control = input(option, value ?? '');
+	return wrapped(option, path, control, () => given(control));
+}
+
+function textsField(option, { path, value }) {
+	const shown = (value ?? []).join('\n');
+	const control = h('textarea', {
+		rows: Math.min(8, Math.max(2, (value ?? []).length + 1)), value: shown, placeholder: option.example, spellcheck: 'false', autocapitalize: 'none',
+	});
+	const read = () => {
+		const lines = control.value.split('\n').map((line) => line.trim()).filter(Boolean);
+		return lines.length ? lines : undefined;
+	};
+	return wrapped(option, path, control, read, { help: [helpOf(option), h('p', null, 'One per line.')] });
+}
+
+function wordField(option, { path, value }) {
+	const standard = literal(option.default);
+	const words = option.words ?? [];
+	const known = value == null || value === '' || words.includes(value) ? words : [...words, value];
+	const none = option.required ? 'Choose …' : standard ? `Default: ${standard}` : 'Default';
+	const control = h('select', null, h('option', { value: '' }, none), known.map((word) => h('option', { value: word }, word)));
+	control.value = value ?? '';
+	return wrapped(option, path, control, () => control.value || undefined, { help: helpOf(standard ? { ...option, default: '' } : option) });
+}
+
+function switchField(option, { path, value }) {
+	const standard = /^`(true|false)`(?=$|,)/.exec(option.default ?? '`false`')?.[1];
+	if (!standard) return threeState(option, { path, value });
+	const byDefault = standard === 'true';
+	const control = h('input', { type: 'checkbox', checked: value ?? byDefault });
+	const read = () => (control.checked === byDefault && value == null ? undefined : control.checked);
+	const words = (option.default ?? '').replace(/^`(true|false)`/, '');
+	return wrapped(option, path, control, read, { side: true, help: helpOf({ ...option, default: (byDefault ? 'on' : 'off') + words }) });
+}
+
+// What the default is depends on other options.
+function threeState(option, { path, value }) {
+	const control = h('select', null, [['', 'Default'], ['true', 'On'], ['false', 'Off']].map(([word, text]) => h('option', { value: word }, text)));
+	control.value = String(value ?? '');
+	return wrapped(option, path, control, () => ({ true: true, false: false })[control.value]);
+}
+
+// Texts that stand for numbers: what was not touched is sent as it was.
+function parsedField(option, path, value, shown, parse, attributes) {
+	const control = input(option, shown, attributes);
+	const read = () => {
+		const text = given(control);
+		if (text === undefined) return undefined;
+		return text === shown ? value : parse(text);
+	};
+	return wrapped(option, path, control, read);
+}
+
+function countField(option, { path, value }) {
+	return parsedField(option, path, value, value ? String(value) : '', (text) => {
+		if (!/^[1-9]\d{0,14}$/.test(text)) throw new Error(`${label(option.name)} is a whole number above zero, not “${text}”.`);
+		return Number(text);
+	}, { inputmode: 'numeric' });
+}
+
+function sizeField(option, { path, value }) {
+	const example = { ...option, example: option.example ?? 'such as 32 MiB' };
+	return parsedField(example, path, value, value ? exactSize(value) : '', (text) => {
+		const bytes = parseSize(text);
+		if (!(bytes > 0)) throw new Error(`${label(option.name)} is a size such as 32 MiB or 2 GiB, not “${text}”.`);
+		return bytes;
+	});
+}
+
+function durationField(option, { path, value }) {
+	const example = { ...option, example: option.example ?? 'such as 30s or 5m' };
+	return parsedField(example, path, value, duration(value), (text) => {
+		if (!isDuration(text)) throw new Error(`${label(option.name)} is a duration such as 30s, 5m or 1h30m, not “${text}”.`);
+		return text;
+	});
+}
+
+const hint = 'Write {env.NAME} or {file./path} to keep it out of the configuration.';
+
+function secretField(option, { path, isSet }) {
+	const key = /private_key|certificate/.test(option.name); // has lines
+	const kept = 'Set: leave empty to keep';
+	const common = { placeholder: isSet ? kept : option.example, autocomplete: 'new-password', spellcheck: 'false', autocapitalize: 'none' };
+	const control = key ? h('textarea', { ...common, rows: 3, class: 'masked' }) : h('input', { ...common, type: 'password' });
+	let removed = false;
+	const remove = h('button', { type: 'button', class: 'small', 'aria-pressed': 'false', onclick: toggle }, h('span', null, 'Remove', unseen(` ${label(option.name)}`)));
+	const state = h('p', { class: 'default' }, kept + '.');
+	function toggle() {
+		removed = !removed;
+		remove.setAttribute('aria-pressed', String(removed));
+		control.disabled = removed;
+		control.placeholder = removed ? 'Will be removed' : kept;
+		fill(state, removed ? 'Will be removed when you save.' : kept + '.');
+		remove.dispatchEvent(new Event('input', { bubbles: true }));
+	}
+	const made = wrapped(option, path, control, () => undefined, {
+		after: isSet && h('div', { class: 'secret-state' }, state, remove),
+		help: [helpOf(option), !option.help?.includes('{env.') && h('p', null, rich(hint.replace(/\{[^}]*\}/g, '`$&`')))],
+	});
+	made.secret = () => (removed && isSet ? '' : control.value || undefined);
+	made.read = () => {
+		if (option.required && !made.secret() && (!isSet || removed)) throw new Error(`${label(option.name)} is required.`);
+		return undefined;
+	};
+	return made;
+}

@@ -1,0 +1,106 @@
+// A form made from the description of options, and what was typed into it.
+import { h, newId } from './dom.js';
+import { field, helpOf } from './fields.js';
+import { label, literal } from './format.js';
+
+// What most administrators look for, beside what is required.
+const common = new Set([
+	'root', 'bucket', 'region', 'endpoint', 'access_key_id', 'secret_access_key', 'account', 'key', 'connection_string', 'container',
+	'credentials_file', 'address', 'user', 'password', 'private_key', 'passphrase', 'known_hosts', 'host_key', 'tls', 'storage', 'webp',
+	'svg', 'extensions', 'sub_folder_format', 'overwrite_strategy', 'sanitize',
+]);
+
+/**
+ * Makes the fields of options: {element, fields}. Paths of options begin with prefix; value holds what is given,
+ * secrets the paths of secrets that are set; all of them are in view, or only what most look for.
+ */
+export function optionFields(options, { prefix = '', value = {}, secrets = [], all = false } = {}) {
+	const made = options.map((option) => {
+		const path = prefix + option.name;
+		const context = { path, value: value?.[option.name], isSet: secrets.includes(path), secrets };
+		return { option, context, field: option.type === 'group' ? groupField(option, context) : field(option, context) };
+	});
+	const front = ({ option }) => all || option.required || common.has(option.name);
+	const first = [...made.filter(({ option }) => option.required), ...made.filter((m) => !m.option.required && front(m))];
+	const rest = made.filter((m) => !front(m));
+	const used = rest.some(({ context }) => context.isSet || (context.value != null && context.value !== ''));
+	const element = h('div', { class: 'fields' }, first.map((m) => m.field.element),
+		rest.length > 0 && h('details', { class: 'more', open: used || first.length === 0 },
+			h('summary', null, 'More options'), h('div', { class: 'fields' }, rest.map((m) => m.field.element))));
+	return { element, fields: made.map((m) => m.field) };
+}
+
+// A group is there or not; its options show when it is.
+function groupField(option, { path, value, secrets }) {
+	const inner = optionFields(option.options ?? [], { prefix: path + '.', value, secrets, all: true });
+	const id = newId(option.name);
+	const control = h('input', { type: 'checkbox', id, checked: value != null, 'aria-describedby': id + '-help', onchange: show });
+	const box = h('div', { class: 'group', role: 'group', 'aria-label': `${label(option.name)} options` }, inner.element);
+	const element = h('div', { class: 'field side-by-side' }, control, h('div', null,
+		h('div', { class: 'field-head' }, h('label', { for: id }, label(option.name))),
+		h('div', { class: 'help', id: id + '-help' }, helpOf(option))), box);
+	function show() { box.hidden = !control.checked; }
+	show();
+	return { path, name: label(option.name), element, control, inner: inner.fields, isOn: () => control.checked, standard: standardOf(option), mark() {} };
+}
+
+// An empty group cannot be told from none, so one that is only turned on names a default.
+function standardOf(option) {
+	for (const { name, type, default: text } of option.options ?? []) {
+		const word = literal(text);
+		if (word !== null) return { [name]: type === 'count' ? Number(word) : type === 'switch' ? word === 'true' : word };
+	}
+	return {};
+}
+
+/** What was typed: {value, secrets, problems}; a problem is {field, message}. */
+export function collect(fields) {
+	const result = { value: {}, secrets: {}, problems: [] };
+	for (const each of fields) {
+		each.mark('');
+		if (each.inner) collectGroup(each, result);
+		else collectOne(each, result);
+	}
+	return result;
+}
+
+function collectOne(each, { value, secrets, problems }) {
+	try {
+		put(value, each.path, each.read());
+		const secret = each.secret?.();
+		if (secret !== undefined) secrets[each.path] = secret;
+	} catch (error) {
+		problems.push({ field: each, message: error.message });
+	}
+}
+
+function collectGroup(group, result) {
+	if (!group.isOn()) return;
+	const inner = collect(group.inner);
+	const there = at(inner.value, group.path);
+	put(result.value, group.path, there ?? group.standard);
+	Object.assign(result.secrets, inner.secrets);
+	result.problems.push(...inner.problems);
+}
+
+/** The value at a path with dots. */
+export const at = (value, path) => path.split('.').reduce((inside, name) => inside?.[name], value);
+
+function put(value, path, what) {
+	if (what === undefined) return;
+	const names = path.split('.');
+	const last = names.pop();
+	for (const name of names) value = value[name] ??= {};
+	value[last] = what;
+}
+
+/** All fields, those in groups too. */
+export const allFields = (fields) => fields.flatMap((each) => (each.inner ? [each, ...allFields(each.inner)] : [each]));
+
+/** Shows a problem at its field and gives the field the focus. */
+export function reveal(each) {
+	for (let parent = each.element.parentElement; parent; parent = parent.parentElement) {
+		if (parent.tagName === 'DETAILS') parent.open = true;
+	}
+	(each.control.disabled ? each.element.querySelector('button') : each.control)?.focus();
+}

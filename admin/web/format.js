@@ -1,0 +1,117 @@
+// Words, sizes, times: how values read, and how typed ones are understood.
+
+const spelling = {
+	id: 'ID', url: 'URL', tls: 'TLS', svg: 'SVG', webp: 'WebP', cdn: 'CDN', ca: 'CA', api: 'API', ssh: 'SSH', http: 'HTTP', html: 'HTML',
+};
+
+/** The label of an option: "cdn_base" reads "CDN base". */
+export function label(name) {
+	const text = name.split('_').map((word) => spelling[word] ?? word).join(' ');
+	return text.charAt(0).toUpperCase() + text.slice(1);
+}
+
+const drivers = { local: 'Local folder', s3: 'S3', azblob: 'Azure Blob Storage', gcs: 'Google Cloud Storage', sftp: 'SFTP', ftp: 'FTP' };
+
+/** What a kind of storage is called. */
+export const driverTitle = (driver) => drivers[driver] ?? label(driver ?? '');
+
+/** What a kind of alias is called. */
+export const kindTitle = (kind) => (kind === 'img' ? 'image alias' : 'file alias');
+
+/** The section of the configuration with aliases of a kind. */
+export const sectionOf = (kind) => (kind === 'img' ? 'image_aliases' : 'file_aliases');
+
+/** The first sentence of a help text. */
+export const firstSentence = (text) => /^.*?[.!?](?=\s|$)/s.exec(text ?? '')?.[0] ?? text ?? '';
+
+/** A default that is one `word`, or null where it is described. */
+export const literal = (text) => /^`([^`]*)`$/.exec((text ?? '').trim())?.[1] ?? null;
+
+/** How many of something: plural(2, 'item') is "2 items". */
+export const plural = (n, noun) => `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`;
+
+const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+
+/** A size to look at, rounded. */
+export function size(bytes) {
+	let unit = 0;
+	while (bytes >= 1024 && unit < units.length - 1) {
+		bytes /= 1024;
+		unit++;
+	}
+	return `${unit && bytes < 10 ? bytes.toFixed(1) : Math.round(bytes)} ${units[unit]}`;
+}
+
+/** A size to edit: exact. */
+export function exactSize(bytes) {
+	let unit = 0;
+	while (bytes >= 1024 && bytes % 1024 === 0 && unit < units.length - 1) {
+		bytes /= 1024;
+		unit++;
+	}
+	return `${bytes} ${units[unit]}`;
+}
+
+/** The bytes of a typed size such as "32 MiB", "1.5 GB" or "4096"; NaN for anything else. */
+export function parseSize(text) {
+	const match = /^(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?))?b?$/i.exec(text.trim());
+	if (!match) return NaN;
+	const power = match[2] ? 'kmgt'.indexOf(match[2].toLowerCase()) + 1 : 0;
+	return Math.round(Number(match[1]) * (match[3] ? 1024 : 1000) ** power);
+}
+
+const steps = [['h', 3600e9], ['m', 60e9], ['s', 1e9], ['ms', 1e6], ['us', 1e3], ['ns', 1]];
+
+/** A duration to edit: nanoseconds become "1h30m", texts stay. */
+export function duration(value) {
+	if (typeof value !== 'number') return value ?? '';
+	let text = '';
+	for (const [unit, length] of steps) {
+		const n = Math.floor(value / length);
+		if (n > 0) text += n + unit;
+		value -= n * length;
+	}
+	return text;
+}
+
+/** Whether a typed text is a duration. */
+export const isDuration = (text) => /^(\d+(\.\d+)?(ns|us|µs|ms|s|m|h|d))+$/.test(text);
+
+const ages = [['year', 31536000], ['month', 2592000], ['day', 86400], ['hour', 3600], ['minute', 60]];
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+
+/** How long ago a moment was, in words. */
+export function ago(time, now = Date.now()) {
+	const seconds = Math.round((new Date(time).getTime() - now) / 1000);
+	for (const [unit, length] of ages) {
+		if (Math.abs(seconds) >= length) return relative.format(Math.trunc(seconds / length), unit);
+	}
+	return seconds > -5 ? 'just now' : relative.format(seconds, 'second');
+}
+
+const moments = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+
+/** A moment in the reader's time zone. */
+export const moment = (time) => moments.format(new Date(time));
+
+/** Whether an answer's time says anything: Go's zero time does not. */
+export const isTime = (time) => Boolean(time) && !time.startsWith('0001-');
+
+/** How long something took. */
+export const took = (ms) => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`);
+
+/** Where a storage keeps its objects, in short, from its settings. */
+export function place(driver, s = {}) {
+	const inside = (root, prefix) => [root, prefix].filter(Boolean).join('/');
+	switch (driver) {
+	case 'local':
+		return s.root ?? '';
+	case 'sftp':
+	case 'ftp':
+		return `${s.user ? s.user + '@' : ''}${s.address ?? ''}${s.root ? (s.root.startsWith('/') ? ' ' : ' ~/') + s.root : ''}`;
+	case 'azblob':
+		return inside(s.container, s.prefix) + (s.account ? ` (${s.account})` : '');
+	default:
+		return inside(s.bucket, s.prefix) + (s.endpoint ? ` at ${s.endpoint.replace(/^https?:\/\//, '')}` : s.region ? ` (${s.region})` : '');
+	}
+}

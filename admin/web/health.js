@@ -1,0 +1,75 @@
+// Health of the storages, the token store and the encoder.
+import { h, fill, rich } from './dom.js';
+import { get } from './api.js';
+import { announce, badge, details, empty, facts, failed, guarantees, pageHead, time } from './ui.js';
+import { driverTitle, isTime, took } from './format.js';
+import { driverIcon, icon } from './icons.js';
+
+const pause = 15000;
+
+/** The page of what works and what does not; it looks again by itself. */
+export async function health({ signal }) {
+	const region = h('div');
+	const seen = h('p', { class: 'muted small-text' });
+	show(region, await get(['health'], {}, signal));
+	const refresh = async (event) => {
+		try {
+			show(region, await get(['health'], {}, signal));
+			fill(seen, 'Refreshed at ', new Date().toLocaleTimeString());
+			if (event) announce('Refreshed.');
+		} catch (error) {
+			if (error.name !== 'AbortError') fill(seen, error.message);
+		}
+	};
+	const timer = setInterval(() => { if (!document.hidden) refresh(); }, pause);
+	signal.addEventListener('abort', () => clearInterval(timer));
+	return {
+		title: 'Health',
+		content: [pageHead('Health', h('button', { type: 'button', onclick: refresh }, icon('refresh'), 'Refresh')), seen, region],
+	};
+}
+
+// What the reader has opened or is at stays so.
+function show(region, answer) {
+	const opened = new Set([...region.querySelectorAll('details[open]')].map((element) => element.dataset.key));
+	const focused = region.contains(document.activeElement) ? document.activeElement.closest('[data-key]')?.dataset.key : '';
+	fill(region, content(answer));
+	for (const element of region.querySelectorAll('details')) element.open = opened.has(element.dataset.key);
+	if (focused) region.querySelector(`[data-key="${CSS.escape(focused)}"] summary`)?.focus();
+}
+
+function content({ storages, tokens, webp_encoder: encoder }) {
+	const down = storages.filter((storage) => storage.health?.state === 'down').length;
+	const trouble = down + (tokens?.ok ? 0 : 1);
+	return [
+		h('p', { class: 'verdict ' + (trouble ? 'bad' : 'good') }, icon(trouble ? 'down' : 'up'), trouble ? `${trouble} of ${storages.length + 1} need attention` : 'Everything that was looked at works'),
+		h('section', null, h('h2', null, 'Storages'),
+			storages.length === 0 ? empty('storages', 'No storage', 'None is configured.') : h('ul', { class: 'rows', role: 'list', 'aria-label': 'Storages' }, storages.map(storageRow))),
+		h('section', null, h('h2', null, 'Service'), h('ul', { class: 'rows', role: 'list', 'aria-label': 'Service' }, [tokenRow(tokens ?? {}), encoderRow(encoder)])),
+	];
+}
+
+function storageRow({ name, driver, health: state = {}, guarantees: list }) {
+	return h('li', { class: 'row' },
+		h('div', { class: 'row-icon' }, driverIcon(driver)),
+		h('div', { class: 'row-main' },
+			h('h3', null, h('a', { href: `#/storages/${encodeURIComponent(name)}` }, name)),
+			h('p', { class: 'muted' }, driverTitle(driver)),
+			facts([['Since', isTime(state.since) && time(state.since)], ['Looked at', time(state.checked)], ['Took', isTime(state.checked) && took(state.took_ms ?? 0)]], 'facts inline'),
+			state.message && h('p', { class: state.state === 'down' ? 'trouble' : '' }, rich(state.message)),
+			details(state.detail, 'Details', `${name}/detail`),
+			list?.length > 0 && h('details', { 'data-key': `${name}/guarantees` }, h('summary', null, 'What it guarantees'), guarantees(list))),
+		h('div', { class: 'row-state' }, badge(state.state)));
+}
+
+function tokenRow({ store, ok, message, detail }) {
+	return h('li', { class: 'row' }, h('div', { class: 'row-icon' }, icon('lock')),
+		h('div', { class: 'row-main' }, h('h3', null, 'Token store'), h('p', { class: 'muted' }, store),
+			message && h('p', { class: ok ? '' : 'trouble' }, rich(message)), details(detail, 'Details', 'tokens/detail')),
+		h('div', { class: 'row-state' }, badge(ok ? 'up' : 'down')));
+}
+
+function encoderRow(encoder) {
+	return h('li', { class: 'row' }, h('div', { class: 'row-icon' }, icon('items')),
+		h('div', { class: 'row-main' }, h('h3', null, 'WebP encoder'), h('p', { class: 'muted' }, encoder || 'none: this build cannot make WebP variants')));
+}

@@ -1,0 +1,80 @@
+// One item: preview, facts, what to copy, deleting it.
+import { h, fill } from './dom.js';
+import { get, parts, send } from './api.js';
+import { busyWhile, confirm, copyField, facts, failed, openDialog } from './ui.js';
+import { moment, size } from './format.js';
+import { icon } from './icons.js';
+import { previewOf } from './listing.js';
+import { mayAct } from './state.js';
+
+const pictures = /^image\/(jpeg|png|gif|webp|svg\+xml)$/;
+
+/** Opens the dialog of an item; deleted is called when it is gone. Gives the dialog. */
+export function itemDialog(alias, filename, deleted) {
+	const body = h('div', { class: 'item', 'aria-busy': 'true' }, h('p', { class: 'muted' }, 'Loading …'));
+	const dialog = openDialog(parts(filename).at(-1) ?? filename, body, { wide: true });
+	const load = async () => {
+		try {
+			const item = await get(['items', alias.kind, alias.name, ...parts(filename)]);
+			fill(body, content(alias, item, () => {
+				dialog.close();
+				deleted();
+			}));
+		} catch (error) {
+			fill(body, failed(error, load));
+		}
+		body.removeAttribute('aria-busy');
+	};
+	load();
+	return dialog;
+}
+
+const absolute = (address) => new URL(address, location.origin).href;
+
+function content(alias, item, deleted) {
+	const address = absolute(item.address);
+	return [
+		preview(alias, item),
+		facts([['Size', size(item.size)], ['Changed', moment(item.modified)], ['Type', item.type], ['WebP variant', item.webp && size(item.webp.size)]], 'facts inline'),
+		copyField('Address', address),
+		snippets(alias, item, address),
+		copyField('Stored filename', item.filename),
+		h('div', { class: 'actions' },
+			h('a', { class: 'button', href: address, target: '_blank', rel: 'noopener noreferrer' }, 'Open'),
+			mayAct() && h('button', { type: 'button', class: 'danger', onclick: (event) => remove(event.currentTarget, alias, item, deleted) }, 'Delete')),
+	];
+}
+
+function preview(alias, item) {
+	const box = h('div', { class: 'preview' });
+	const none = (text) => fill(box, icon(item.type?.startsWith('image/') ? 'items' : 'file'), h('p', { class: 'muted' }, text));
+	if (!pictures.test(item.type)) return none('No preview of this type');
+	return fill(box, h('img', { src: previewOf(alias, item), alt: item.name, onerror: () => none('No preview of this picture') }));
+}
+
+const escaped = (text) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
+
+function snippets(alias, item, address) {
+	const template = templateOf(alias, item);
+	if (alias.kind === 'file') {
+		return [copyField('HTML link', `<a href="${escaped(address)}">${escaped(item.name)}</a>`), copyField('Template function', template)];
+	}
+	const img = `<img src="${escaped(address)}" alt="">`;
+	const html = item.webp ? `<picture>\n  <source srcset="${escaped(absolute(item.webp.address))}" type="image/webp">\n  ${img}\n</picture>` : img;
+	return [copyField(item.webp ? 'HTML picture' : 'HTML image', html), copyField('Template function', template)];
+}
+
+function templateOf(alias, item) {
+	const rest = item.address.startsWith(alias.address + '/')
+		? item.address.slice(alias.address.length + 1) : parts(item.filename).map(encodeURIComponent).join('/');
+	return `{{${alias.kind === 'img' ? 'image_path' : 'file_path'} "${alias.name}"}}/${rest}`;
+}
+
+async function remove(button, alias, item, deleted) {
+	const text = `It is removed from its storage${item.webp ? ', with its WebP variant' : ''}, and its address no longer works. This cannot be undone.`;
+	if (!await confirm(`Delete “${item.name}”?`, h('p', null, text), 'Delete')) return;
+	await busyWhile(button, 'The item was not deleted', async () => {
+		await send('DELETE', ['items', alias.kind, alias.name, ...parts(item.filename)]);
+		deleted();
+	});
+}

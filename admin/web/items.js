@@ -1,0 +1,135 @@
+// Items of an alias: folders, search, upload.
+import { h, fill } from './dom.js';
+import { get, parts } from './api.js';
+import { announce, empty, pageHead } from './ui.js';
+import { icon } from './icons.js';
+import { listing } from './listing.js';
+import { itemDialog } from './item.js';
+import { uploader } from './upload.js';
+import { mayAct, preference } from './state.js';
+
+/** The address of a place among the items. */
+export function itemsHash(kind, alias, folder = '', query = {}) {
+	const path = ['items', kind, alias, ...parts(folder)].map(encodeURIComponent).join('/');
+	const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
+	return `#/${path}${search.size ? '?' + search : ''}`;
+}
+
+/** The page of the items of an alias. */
+export async function items({ segments, query, signal }) {
+	const { aliases } = await get(['aliases'], {}, signal);
+	const alias = segments.length < 2 ? standard(aliases) : aliases.find(({ kind, name }) => kind === segments[0] && name === segments[1]);
+	if (!alias && segments.length < 2) {
+		return { title: 'Items', content: [pageHead('Items'), empty('items', 'No alias yet', 'Items are uploaded to aliases. Add one first.', h('a', { class: 'button', href: '#/aliases' }, 'Aliases'))] };
+	}
+	if (!alias) throw new Error(`There is no alias called “${segments[1]}” of this kind.`);
+	const place = { alias, folder: segments.slice(2).join('/'), search: query.search ?? '' };
+	return browser(place, aliases, query.item ?? '');
+}
+
+const standard = (aliases) => aliases.find(({ kind, name }) => kind === 'img' && name === 'content') ?? aliases[0];
+
+function browser(place, aliases, item) {
+	const { alias, folder, search } = place;
+	const view = { look: preference('view') === 'list' ? 'list' : 'grid' };
+	const list = listing(place, view);
+	const upload = mayAct() && uploader(alias, folder, (stored) => uploaded(place, stored, list));
+	const panel = itemPanel(place, list);
+	list.load();
+	panel.show(item);
+	return {
+		title: [folder, `Items of ${alias.name}`].filter(Boolean).join(' · '),
+		content: [
+			pageHead('Items', upload && h('button', { type: 'button', class: 'primary', onclick: () => upload.choose() }, icon('upload'), 'Upload')),
+			h('div', { class: 'toolbar' }, aliasSelect(aliases, alias), searchForm(place), looks(view, list)),
+			crumbs(place),
+			upload?.element, list.element,
+		],
+		update: (route) => { // the same place: only an item is opened or closed
+			const [kind, name, ...rest] = route.segments;
+			if (kind !== alias.kind || name !== alias.name || rest.join('/') !== folder || (route.query.search ?? '') !== search) return false;
+			panel.show(route.query.item ?? '', true);
+			return true;
+		},
+	};
+}
+
+function uploaded({ alias, folder, search }, stored, list) {
+	const folderOf = (filename) => filename.split('/').slice(0, -1).join('/');
+	if (stored.some((filename) => folderOf(filename) === folder) && !search) list.load();
+	else location.hash = itemsHash(alias.kind, alias.name, folderOf(stored[0]));
+}
+
+function aliasSelect(aliases, alias) {
+	const option = ({ kind, name }) => h('option', { value: `${kind}/${name}`, selected: kind === alias.kind && name === alias.name }, name);
+	const kinds = [['img', 'Images'], ['file', 'Files']].filter(([kind]) => aliases.some((each) => each.kind === kind));
+	const select = h('select', { id: 'alias', onchange: () => { location.hash = itemsHash(...select.value.split('/')); } },
+		kinds.map(([kind, title]) => h('optgroup', { label: title }, aliases.filter((each) => each.kind === kind).map(option))));
+	return h('div', { class: 'tool' }, h('label', { for: 'alias' }, 'Alias'), select);
+}
+
+function searchForm({ alias, folder, search }) {
+	const input = h('input', { id: 'search', type: 'search', value: search, placeholder: 'A part of the name', autocomplete: 'off', spellcheck: 'false' });
+	const submit = (event) => {
+		event.preventDefault();
+		location.hash = itemsHash(alias.kind, alias.name, folder, { search: input.value.trim() });
+	};
+	return h('form', { class: 'tool grow', role: 'search', onsubmit: submit },
+		h('label', { for: 'search' }, folder ? 'Search by name in this folder' : 'Search by name'),
+		h('div', { class: 'joined' }, input, h('button', { type: 'submit', 'aria-label': 'Search' }, icon('search')),
+			search && h('a', { class: 'button', href: itemsHash(alias.kind, alias.name, folder) }, 'Clear')));
+}
+
+function looks(view, list) {
+	const buttons = [['grid', 'Pictures'], ['list', 'List']].map(([look, text]) => h('button', {
+		type: 'button', 'aria-pressed': String(view.look === look), 'aria-label': text, title: text, 'data-look': look, onclick: () => {
+			view.look = preference('view', look) ?? look;
+			for (const button of buttons) button.setAttribute('aria-pressed', String(button.dataset.look === view.look));
+			list.draw();
+		},
+	}, icon(look)));
+	return h('div', { class: 'tool joined', role: 'group', 'aria-label': 'Look' }, buttons);
+}
+
+function crumbs({ alias, folder, search }) {
+	const names = parts(folder);
+	const here = search ? -1 : names.length;
+	const link = (text, depth) => h('li', null, h('a', {
+		href: itemsHash(alias.kind, alias.name, names.slice(0, depth).join('/')), 'aria-current': depth === here && 'page',
+	}, text));
+	return h('nav', { class: 'crumbs', 'aria-label': 'Folder' }, h('ol', { role: 'list' },
+		link(alias.name, 0), names.map((name, i) => link(name, i + 1)), search && h('li', null, `Search for “${search}”`)));
+}
+
+// The open item is part of the address: it can be linked to, and Back closes it.
+function itemPanel({ alias, folder, search }, list) {
+	let dialog = null;
+	let filename = '';
+	let fromHere = false;
+	async function show(wanted, clicked = false) {
+		if (wanted === filename) return;
+		filename = wanted;
+		fromHere = clicked;
+		const old = dialog;
+		dialog = null;
+		old?.close();
+		if (wanted === '') return;
+		const mine = dialog = itemDialog(alias, wanted, () => {
+			announce(`${wanted} is deleted.`);
+			list.remove(wanted);
+		});
+		mine.addEventListener('close', () => {
+			if (dialog !== mine) return;
+			dialog = null;
+			filename = '';
+			if (fromHere) history.back();
+			else location.replace(itemsHash(alias.kind, alias.name, folder, { search }));
+		});
+	}
+	return { show };
+}
+
+/** Says that a place has no items. */
+export const nothingHere = (element, place) => fill(element, place.search
+	? empty('search', 'Nothing found', `No name here contains “${place.search}”.`)
+	: empty('folder', 'Nothing here yet', 'Items appear here when they are uploaded.'));

@@ -1,0 +1,136 @@
+// The folders and items of one place, page by page.
+import { h, fill } from './dom.js';
+import { get, parts, route } from './api.js';
+import { announce, failed, time } from './ui.js';
+import { plural, size } from './format.js';
+import { icon } from './icons.js';
+import { itemsHash, nothingHere } from './items.js';
+
+const pictures = /^image\/(jpeg|png|gif|webp)$/;
+
+/** The address of an item's preview; another one when the item is replaced. */
+export const previewOf = (alias, item) => route(['preview', alias.kind, alias.name, ...parts(item.filename)], { of: item.modified });
+
+/**
+ * Shows a place {alias, folder, search} in the look of view: {element, load, draw, remove}. More is loaded only
+ * when it is asked for.
+ */
+export function listing(place, view) {
+	const { alias, folder, search } = place;
+	const state = { folders: [], items: [], next: '', looked: 0, run: 0 };
+	const content = h('div');
+	const status = h('p', { class: 'muted', role: 'status' });
+	const more = h('button', { type: 'button', hidden: true, onclick: loadMore }, search ? 'Go on searching' : 'Show more');
+	const element = h('section', { class: 'listing', 'aria-label': 'Contents', tabindex: '-1' }, content, h('div', { class: 'more-line' }, status, more));
+	let lists = null;
+
+	// Whether the answer is still wanted.
+	async function page(cursor) {
+		const run = state.run;
+		const answer = await get(['items', alias.kind, alias.name], { folder, search, cursor, limit: 60 });
+		if (run !== state.run) return false;
+		state.folders.push(...answer.folders ?? []);
+		state.items.push(...answer.items ?? []);
+		state.next = answer.next ?? '';
+		state.looked += answer.looked_at ?? 0;
+		return true;
+	}
+
+	async function load() {
+		Object.assign(state, { folders: [], items: [], next: '', looked: 0, run: state.run + 1 });
+		element.setAttribute('aria-busy', 'true');
+		more.hidden = true;
+		status.textContent = 'Loading …';
+		try {
+			if (await page('')) draw();
+		} catch (error) {
+			status.textContent = '';
+			fill(content, failed(error, load));
+		}
+		element.removeAttribute('aria-busy');
+	}
+
+	async function loadMore() {
+		if (more.getAttribute('aria-disabled') === 'true') return;
+		more.setAttribute('aria-disabled', 'true');
+		const [folders, items] = [state.folders.length, state.items.length];
+		try {
+			if (await page(state.next)) append(folders, items)?.focus();
+			if (!more.hidden && document.activeElement === more) announce(status.textContent);
+		} catch (error) {
+			fill(status, error.message);
+		} finally {
+			more.removeAttribute('aria-disabled');
+		}
+	}
+
+	function draw() {
+		lists = { folders: folderList(), items: (view.look === 'list' ? table : grid)() };
+		append(0, 0);
+	}
+
+	// Shows what came in addition; gives the first new link.
+	function append(folders, items) {
+		const nothing = state.folders.length + state.items.length === 0;
+		if (nothing && !state.next) nothingHere(content, place);
+		else if (!content.contains(lists.items.element)) fill(content, lists.folders, lists.items.element);
+		const added = [
+			...state.folders.slice(folders).map((name) => folderEntry(place, name)), ...state.items.slice(items).map((item) => lists.items.entry(place, item)),
+		];
+		lists.folders.append(...added.slice(0, state.folders.length - folders));
+		lists.items.body.append(...added.slice(state.folders.length - folders));
+		lists.folders.hidden = state.folders.length === 0;
+		lists.items.element.hidden = state.items.length === 0;
+		more.hidden = !state.next;
+		status.textContent = summary(state, search);
+		return added[Math.min(state.folders.length - folders, added.length - 1)]?.querySelector('a');
+	}
+
+	function remove(filename) {
+		state.items = state.items.filter((item) => item.filename !== filename);
+		draw();
+		element.focus(); // the link that had it is gone
+	}
+
+	return { element, load, draw, remove };
+}
+
+function summary({ folders, items, next, looked }, search) {
+	if (search) return `Looked at ${plural(looked, 'name')}, found ${items.length.toLocaleString('en')}.`;
+	const counts = [folders.length && plural(folders.length, 'folder'), items.length && plural(items.length, 'item')];
+	const shown = counts.filter(Boolean).join(', ');
+	return shown && shown + (next ? ' shown, there are more.' : '.');
+}
+
+const folderList = () => h('ul', { class: 'folders', role: 'list', 'aria-label': 'Folders' });
+
+const folderEntry = ({ alias, folder }, name) => h('li', null,
+	h('a', { href: itemsHash(alias.kind, alias.name, folder ? `${folder}/${name}` : name) }, icon('folder'), h('span', null, name)));
+
+const hashOf = ({ alias, folder, search }, item) => itemsHash(alias.kind, alias.name, folder, { search, item: item.filename });
+
+// What a name is below the place that is shown.
+const below = ({ folder, search }, item) => (search ? item.filename.slice(folder ? folder.length + 1 : 0) : item.name);
+
+function grid() {
+	const body = h('ul', { class: 'grid', role: 'list', 'aria-label': 'Items' });
+	return { element: body, body, entry: (place, item) => h('li', null,
+		h('a', { href: hashOf(place, item) }, thumbnail(place.alias, item), h('span', { class: 'name', title: item.name }, below(place, item))),
+		h('p', { class: 'muted small-text' }, size(item.size), ' · ', time(item.modified))) };
+}
+
+function table() {
+	const body = h('tbody');
+	const head = ['Name', 'Size', 'Changed', 'Type'].map((text) => h('th', { scope: 'col', class: 'col-' + text.toLowerCase() }, text));
+	return { element: h('table', { class: 'items', 'aria-label': 'Items' }, h('thead', null, h('tr', null, head)), body), body, entry: (place, item) => h('tr', null,
+		h('th', { scope: 'row' }, h('a', { href: hashOf(place, item) }, icon(pictures.test(item.type) ? 'items' : 'file'), h('span', null, below(place, item)))),
+		h('td', { class: 'col-size' }, size(item.size)), h('td', { class: 'col-changed' }, time(item.modified)), h('td', { class: 'col-type' }, item.type)) };
+}
+
+function thumbnail(alias, item) {
+	const box = h('span', { class: 'thumb' });
+	if (!pictures.test(item.type)) return fill(box, icon(item.type?.startsWith('image/') ? 'items' : 'file'));
+	return fill(box, h('img', {
+		src: previewOf(alias, item), alt: `Preview of ${item.name}`, loading: 'lazy', decoding: 'async', onerror: () => fill(box, icon('items')),
+	}));
+}

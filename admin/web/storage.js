@@ -1,0 +1,144 @@
+// One storage: adding, changing, testing it.
+import { h, fill, rich, newId } from './dom.js';
+import { get, read, send } from './api.js';
+import { announce, badge, details, facts, guarantees, pageHead, time } from './ui.js';
+import { driverTitle, firstSentence, label } from './format.js';
+import { driverIcon } from './icons.js';
+import { entryForm, nameField, section } from './entry.js';
+import { optionFields } from './form.js';
+import { showProbe } from './probe.js';
+import { removeStorage, usedBy } from './storages.js';
+import { mayConfigure } from './state.js';
+
+/** What storages and aliases may be called. */
+export const validName = /^[a-z0-9_-]{1,64}$/;
+export const nameWords = 'A name is 1 to 64 of the characters a-z, 0-9, _ and -.';
+
+export async function storagePage(name, signal) {
+	const isNew = name === '';
+	if (isNew && !mayConfigure()) return { title: 'Add storage', content: [pageHead('Add storage'), h('p', null, 'Nothing can be changed here.')] };
+	const [kinds, stored] = await Promise.all([
+		get(['kinds'], {}, signal), isNew ? null : get(['storages', name], {}, signal),
+	]);
+	if (!isNew && !mayConfigure()) return { title: name, content: readOnly(stored) };
+	if (!isNew && !kinds.drivers[stored.driver]) return { title: name, content: [...readOnly(stored), h('p', { class: 'notice' }, 'Storages of this kind do not describe their options, so they are changed in the configuration itself.')] };
+	const { body: entry, etag } = isNew ? { body: { value: {}, secrets: [] }, etag: null } : await read(['config', 'storages', name], {}, signal);
+	return { title: isNew ? 'Add storage' : name, content: editor(name, kinds, stored, entry, etag) };
+}
+
+function editor(name, kinds, stored, entry, etag) {
+	const result = h('div', { class: 'probe card', hidden: true, role: 'region', 'aria-label': 'Result of the test' });
+	const test = h('button', { type: 'button', onclick: () => probe(form, name, test, result) }, 'Test');
+	const form = entryForm({
+		section: 'storages', what: 'storage', name, current: entry, etag, back: '#/storages',
+		tools: test, build: (current, isNew) => build(kinds, current, isNew),
+		done: (_, saved) => {
+			location.hash = '#/storages';
+			announce(`The storage “${saved}” is saved.`);
+		},
+	});
+	return [
+		h('nav', { class: 'crumbs', 'aria-label': 'Breadcrumb' }, h('a', { href: '#/storages' }, 'Storages')),
+		pageHead(name || 'Add storage', name && !stored.implicit && h('button', {
+			type: 'button', class: 'quiet-danger', 'aria-label': `Remove ${name}`, onclick: async () => {
+				if (await removeStorage(name)) location.hash = '#/storages';
+			},
+		}, 'Remove')),
+		name !== '' && status(stored),
+		stored?.implicit && h('p', { class: 'notice' }, 'This storage is built in: it is there as long as no other is configured. Saving writes it into the configuration.'),
+		form.element, result,
+	];
+}
+
+const status = ({ health = {}, used_by: users = [] }) => h('div', { class: 'status-line' }, badge(health.state), usedBy(users));
+
+async function probe(form, name, button, result) {
+	if (button.getAttribute('aria-disabled') === 'true') return;
+	const stored = name !== '' && !form.isDirty();
+	const typed = stored ? null : form.typed(({ path }) => path.startsWith('driver.'));
+	if (!stored && !typed) return;
+	button.setAttribute('aria-disabled', 'true');
+	const error = await showProbe(result, name || 'The storage', async () => {
+		if (stored) return (await send('POST', ['storages', name, 'probe'], { body: {} })).body;
+		const { value, secrets } = typed.body;
+		return (await send('POST', ['probe'], { body: { driver: value.driver, secrets, keep: name || undefined } })).body;
+	});
+	button.removeAttribute('aria-disabled');
+	const field = error?.option && form.fieldOf(error.option);
+	if (field) form.complain([{ field, message: error.message }], 'The test could not be run');
+	else result.scrollIntoView({ block: 'nearest' });
+}
+
+// The fields of a storage; those of each kind are kept while another is looked at.
+function build(kinds, current, isNew) {
+	const names = Object.keys(kinds.drivers).sort((a, b) => order(a) - order(b));
+	const made = new Map();
+	const saved = current.value.driver?.name;
+	let chosen = saved ?? '';
+	const options = h('div');
+	const name = isNew ? nameField({ name: 'name', example: 'archive', help: 'What aliases call it. It cannot be changed later.' }, validName, nameWords) : null;
+	const naming = optionFields(kinds.storage.options, { value: current.value, secrets: current.secrets });
+	const cards = chooser(names, kinds.drivers, () => chosen, (kind) => { chosen = kind; show(); });
+
+	function driver() {
+		if (!made.has(chosen)) {
+			const same = chosen === saved;
+			made.set(chosen, optionFields(kinds.drivers[chosen].options, {
+				prefix: 'driver.', value: same ? current.value.driver : {}, secrets: same ? current.secrets : [],
+			}));
+		}
+		return made.get(chosen);
+	}
+	function show() {
+		if (!kinds.drivers[chosen]) return;
+		fill(options, section(driverTitle(chosen), about(kinds.drivers[chosen].help), driver().element));
+	}
+	show();
+	return {
+		element: h('div', { class: 'sections' },
+			name && section('', name.element),
+			isNew ? section('Kind', cards.element) : h('details', { class: 'card' }, h('summary', null, `Kind: ${driverTitle(saved)}`), cards.element),
+			options, section('Naming rules', naming.element)),
+		fields: () => [name, cards, ...(chosen ? driver().fields : []), ...naming.fields].filter(Boolean),
+	};
+}
+
+const order = (driver) => ['local', 's3', 'azblob', 'gcs', 'sftp', 'ftp'].indexOf(driver) >>> 0;
+
+// What a kind is, beyond the sentence on its card.
+function about(help = '') {
+	const rest = help.slice(firstSentence(help).length).trim();
+	return rest && h('details', { class: 'about' }, h('summary', null, 'About this kind'), rest.split('\n\n').map((text) => h('p', null, rich(text))));
+}
+
+function chooser(names, drivers, chosen, choose) {
+	const group = newId('kind');
+	const inputs = names.map((name) => h('input', {
+		type: 'radio', name: group, value: name, id: newId('kind'), checked: chosen() === name, 'aria-describedby': `${group}-${name}`, onchange: () => choose(name),
+	}));
+	const error = h('p', { class: 'field-error', hidden: true, id: group + '-error' });
+	const element = h('div', { role: 'radiogroup', 'aria-label': 'Kind of storage', class: 'cards' }, names.map((name, i) =>
+		h('div', { class: 'choice' }, inputs[i], h('label', { for: inputs[i].id }, driverIcon(name), driverTitle(name)),
+			h('p', { id: `${group}-${name}` }, rich(firstSentence(drivers[name].help))))));
+	return {
+		path: 'driver.name', name: 'Kind', element: h('div', null, element, error), control: inputs[0],
+		read: () => {
+			if (!chosen()) throw new Error('Choose the kind of storage.');
+			return chosen();
+		},
+		mark: (message) => { error.hidden = !message; error.textContent = message; },
+	};
+}
+
+function readOnly(stored) {
+	const { name, driver, settings = {}, health = {}, sub_folder_format: format, overwrite_strategy: strategy, sanitize } = stored;
+	const text = (value) => (Array.isArray(value) ? value.join(', ') : String(value));
+	return [
+		h('nav', { class: 'crumbs', 'aria-label': 'Breadcrumb' }, h('a', { href: '#/storages' }, 'Storages')),
+		pageHead(name), status(stored),
+		section('Health', facts([['Looked at', time(health.checked)], ['Message', health.message && rich(health.message)]]), details(health.detail), guarantees(stored.guarantees)),
+		section('Settings', facts([['Kind', driverTitle(driver)],
+			...Object.entries(settings).map(([option, value]) => [label(option), text(value)]),
+			['Sub folder format', format || 'year, month and day'], ['Overwrite strategy', strategy], ['Sanitize', sanitize === undefined ? null : sanitize ? 'on' : 'off']])),
+	];
+}

@@ -1,0 +1,68 @@
+// The list of storages.
+import { h, rich } from './dom.js';
+import { get, send } from './api.js';
+import { badge, details, empty, openDialog, pageHead, time } from './ui.js';
+import { driverTitle, isTime, place } from './format.js';
+import { driverIcon, icon } from './icons.js';
+import { removeEntry } from './entry.js';
+import { showProbe } from './probe.js';
+import { storagePage } from './storage.js';
+import { mayAct, mayConfigure } from './state.js';
+
+/** The page of all storages, or of one. */
+export async function storages({ segments, query, signal, again }) {
+	if (segments.length > 0 || query.add) return storagePage(segments[0] ?? '', signal);
+	const { storages: list } = await get(['storages'], {}, signal);
+	const add = mayConfigure() && h('a', { class: 'button primary', href: '#/storages?add=1' }, icon('plus'), 'Add storage');
+	const own = list.filter(({ implicit }) => !implicit);
+	return {
+		title: 'Storages',
+		content: [
+			pageHead('Storages', add),
+			h('p', { class: 'lead' }, 'Places where items are kept. Aliases decide which uploads go where.'),
+			list.length > 0 && h('ul', { class: 'rows', role: 'list', 'aria-label': 'Storages' }, list.map((storage) => row(storage, again))),
+			own.length === 0 && empty('storages', 'No storage is configured yet',
+				list.length > 0 ? 'Until then items are kept in Caddy\'s own data folder. Add a folder of your choice, a bucket or another host.' : 'Add a folder, a bucket or another host to keep items in.', add?.cloneNode(true)),
+		],
+	};
+}
+
+function row(storage, again) {
+	const { name, driver, health = {}, used_by: users = [], implicit } = storage;
+	return h('li', { class: 'row' },
+		h('div', { class: 'row-icon' }, driverIcon(driver)),
+		h('div', { class: 'row-main' },
+			h('h2', null, h('a', { href: `#/storages/${encodeURIComponent(name)}` }, name), implicit && h('span', { class: 'tag' }, 'built in')),
+			h('p', null, h('span', { class: 'kind' }, driverTitle(driver)), ' ', h('span', { class: 'muted path' }, place(driver, storage.settings))),
+			usedBy(users),
+			health.state === 'down' && h('div', { class: 'trouble' }, h('p', null, rich(health.message)), details(health.detail))),
+		h('div', { class: 'row-state' }, badge(health.state), h('p', { class: 'muted small-text' }, isTime(health.checked) ? ['looked at ', time(health.checked)] : 'not looked at yet')),
+		h('div', { class: 'row-actions' },
+			mayAct() && h('button', { type: 'button', 'aria-label': `Test ${name}`, onclick: () => test(name) }, 'Test'),
+			mayConfigure() && h('a', { class: 'button', href: `#/storages/${encodeURIComponent(name)}`, 'aria-label': `Edit ${name}` }, 'Edit'),
+			mayConfigure() && !implicit && h('button', {
+				type: 'button', class: 'quiet-danger', 'aria-label': `Remove ${name}`, onclick: async () => {
+					if (await removeStorage(name)) again();
+				},
+			}, 'Remove')));
+}
+
+/** Removes a storage from the configuration; tells whether it is gone. */
+export const removeStorage = (name) => removeEntry({
+	section: 'storages', name, what: 'storage',
+	warning: 'It is taken out of the configuration. What is kept there stays where it is.',
+});
+
+function test(name) {
+	const result = h('div', { class: 'probe' });
+	openDialog(`Test of ${name}`, result);
+	showProbe(result, name, async () => (await send('POST', ['storages', name, 'probe'], { body: {} })).body);
+}
+
+/** Who uses a storage, as links. */
+export function usedBy(users) {
+	if (users.length === 0) return h('p', { class: 'muted' }, 'Not used by any alias');
+	return h('p', null, h('span', { class: 'muted' }, 'Used by '), users.map(({ kind, alias }, i) => [
+		i > 0 && ', ', h('a', { href: `#/aliases/${kind}/${encodeURIComponent(alias)}` }, alias), h('span', { class: 'muted' }, kind === 'img' ? ' (images)' : ' (files)'),
+	]));
+}

@@ -1,0 +1,173 @@
+// Uploading: choosing or dropping files, progress of each, what the server says.
+import { h, fill } from './dom.js';
+import { parts, route } from './api.js';
+import { announce } from './ui.js';
+import { plural, size } from './format.js';
+import { icon } from './icons.js';
+import { itemsHash } from './items.js';
+import { underWay } from './state.js';
+
+const atOnce = 3;
+const kept = new Map(); // what is under way survives a look at another page
+
+/** The upload area of an alias: {element, choose}. stored gets the stored filenames when all is done. */
+export function uploader(alias, folder, stored) {
+	const key = `${alias.kind}/${alias.name}`;
+	if (!kept.has(key)) kept.set(key, area(alias));
+	const made = kept.get(key);
+	made.at(alias, folder, stored);
+	return made;
+}
+
+function area(alias) {
+	const queue = [];
+	const done = [];
+	let running = 0;
+	let whenDone = () => {};
+	const input = h('input', { type: 'file', multiple: true, id: 'upload-files', onchange: () => {
+		add(input.files);
+		input.value = '';
+	} });
+	const folder = h('input', { type: 'text', id: 'upload-folder', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', placeholder: 'as the storage says', 'aria-describedby': 'upload-folder-help' });
+	const list = h('ul', { class: 'uploads', role: 'list', 'aria-label': 'Uploads', hidden: true });
+	const clear = h('button', { type: 'button', class: 'small', hidden: true, onclick: tidy }, 'Clear the list');
+	const element = h('section', { class: 'upload', 'aria-label': 'Upload' },
+		h('div', { class: 'upload-line' },
+			h('div', { class: 'tool grow' }, h('label', { for: 'upload-files' }, 'Files to upload'), input),
+			h('div', { class: 'tool' }, h('label', { for: 'upload-folder' }, 'Sub folder'), folder)),
+		h('p', { class: 'help', id: 'upload-folder-help' }, 'Choose files or drop them here. An empty sub folder takes the one that the storage makes, usually of the date; ',
+			h('code', null, '/'), ' is the top of the alias.'),
+		list, clear);
+
+	takesDrops(element, add);
+
+	function add(files) {
+		for (const file of files) {
+			const row = upload(alias, file, folder.value.trim());
+			list.append(row.element);
+			queue.push(row);
+		}
+		list.hidden = list.childElementCount === 0;
+		clear.hidden = true;
+		next();
+	}
+
+	function next() {
+		while (running < atOnce && queue.length > 0) {
+			running++;
+			start(queue.shift());
+		}
+	}
+
+	async function start(row) {
+		const filename = await row.run();
+		running--;
+		if (filename) done.push(filename);
+		next();
+		if (running === 0 && queue.length === 0) finish();
+	}
+
+	function finish() {
+		clear.hidden = false;
+		const failures = list.querySelectorAll('.bad').length;
+		announce([done.length > 0 && `${plural(done.length, 'file')} stored.`, failures > 0 && `${plural(failures, 'file')} not stored.`].filter(Boolean).join(' ') || 'Nothing was stored.');
+		if (done.length > 0 && element.isConnected) whenDone(done.splice(0));
+	}
+
+	function tidy() {
+		list.replaceChildren();
+		list.hidden = clear.hidden = true;
+		input.focus();
+	}
+
+	return {
+		element,
+		choose: () => input.click(),
+		at: ({ extensions = [] }, place, callback) => {
+			input.accept = extensions.map((extension) => '.' + extension).join(',');
+			folder.value = place;
+			whenDone = callback;
+		},
+	};
+}
+
+// Gives files that are dropped on element to add.
+function takesDrops(element, add) {
+	element.addEventListener('dragover', (event) => {
+		if (!event.dataTransfer?.types.includes('Files')) return;
+		event.preventDefault();
+		element.classList.add('over');
+	});
+	element.addEventListener('dragleave', (event) => {
+		if (!element.contains(event.relatedTarget)) element.classList.remove('over');
+	});
+	element.addEventListener('drop', (event) => {
+		event.preventDefault();
+		element.classList.remove('over');
+		add(event.dataTransfer.files);
+	});
+}
+
+// One file: a line with its progress. run gives the stored filename, or nothing.
+function upload(alias, file, folder) {
+	const request = new XMLHttpRequest();
+	const bar = h('progress', { max: '100', value: 0, 'aria-label': `Progress of ${file.name}` });
+	const state = h('p', { class: 'muted small-text' }, 'Waiting');
+	const cancel = h('button', { type: 'button', class: 'small', 'aria-label': `Cancel ${file.name}`, onclick: stop }, 'Cancel');
+	const element = h('li', null, h('div', { class: 'upload-name' }, h('span', null, file.name), h('span', { class: 'muted small-text' }, size(file.size))), bar, state, cancel);
+	let cancelled = false;
+	function stop() {
+		cancelled = true;
+		request.abort();
+		end('bad', 'Cancelled.');
+	}
+	function end(look, ...text) {
+		element.className = look;
+		bar.remove();
+		cancel.remove();
+		state.className = look === 'bad' ? 'upload-error' : 'small-text';
+		fill(state, icon(look === 'bad' ? 'cross' : 'check'), h('span', null, text));
+	}
+	function progress({ loaded, total }) {
+		const percent = total ? Math.floor((loaded / total) * 100) : 0;
+		bar.value = percent;
+		state.textContent = percent < 100 ? `${percent} %` : 'Sent; the server is checking and storing it …';
+	}
+	function finished() {
+		const answer = parse(request.responseText);
+		const [result] = answer.result ?? [];
+		if (!answer.success || !result) {
+			end('bad', answer.errors?.map(({ message }) => message).join(' ') || answer.error || `The server answered ${request.status}.`);
+			return '';
+		}
+		const folderOf = parts(result.filename).slice(0, -1).join('/');
+		end('good', 'Stored as ', h('a', { href: itemsHash(alias.kind, alias.name, folderOf, { item: result.filename }) }, result.filename));
+		return result.filename;
+	}
+	const run = () => new Promise((resolve) => {
+		if (cancelled) return resolve('');
+		const over = underWay();
+		const body = new FormData();
+		body.append('files[]', file);
+		request.upload.addEventListener('progress', progress);
+		request.addEventListener('load', () => resolve(finished()));
+		request.addEventListener('abort', () => resolve(''));
+		request.addEventListener('error', () => {
+			end('bad', 'The connection broke: it is not known whether the file was stored. Look before you send it again.');
+			resolve('');
+		});
+		request.addEventListener('loadend', over);
+		request.open('POST', route(['upload', alias.kind], { alias: alias.name, sub_folder: folder }));
+		state.textContent = '0 %';
+		request.send(body);
+	});
+	return { element, run };
+}
+
+function parse(text) {
+	try {
+		return JSON.parse(text);
+	} catch {
+		return {};
+	}
+}

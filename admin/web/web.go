@@ -1,0 +1,9 @@
+// Package web holds the pages of the administrators' panel.
+package web
+
+import "embed"
+
+// Files are the pages: index.html, and what it refers to.
+//
+//go:embed *.html *.css *.js *.svg
+var Files embed.FS
