@@ -46,7 +46,7 @@ func TestExampleIsTidy(t *testing.T) {
 // TestExampleRuns it as it is, but for the port, and does what a newcomer does.
 func TestExampleRuns(t *testing.T) {
 	withinOneDay()
-	s, output := runExample(t)
+	s, output := runExample(t, "off")
 	r := s.login(t, "try-out", "only for trying out")
 	var answer struct {
 		Success   bool   `json:"success"`
@@ -82,9 +82,9 @@ func TestExampleRuns(t *testing.T) {
 	}
 }
 
-// runExample starts a process with Caddyfile.example on a free port. output ends it and
-// gives what it has written.
-func runExample(t *testing.T) (s *site, output func() string) {
+// runExample starts a process with Caddyfile.example on a free port, and its admin endpoint at
+// the address admin. output ends it and gives what it has written.
+func runExample(t *testing.T, admin string) (s *site, output func() string) {
 	t.Helper()
 	address := freeAddress(t)
 	_, port, err := net.SplitHostPort(address)
@@ -93,7 +93,7 @@ func runExample(t *testing.T) (s *site, output func() string) {
 	}
 	url := "http://localhost:" + port
 	config := strings.Replace(exampleCaddyfile(t), exampleAddress, url, 1)
-	config = strings.Replace(config, "{\n", "{\n\tadmin off\n", 1)
+	config = strings.Replace(config, "{\n", "{\n\tadmin "+admin+"\n", 1)
 	home := tempFolder(t)
 	if err := os.WriteFile(filepath.Join(home, "Caddyfile"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,93 @@
+package integration
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// made is the answer that shows the password of an account.
+type made struct {
+	Section, Name, Password string
+	APIKey                  string `json:"api_key"`
+}
+
+// TestPanelAccounts makes an account whose password is shown once and works, renews the
+// password, limits the account and removes it: each ends what it must.
+func TestPanelAccounts(t *testing.T) {
+	p := startPanel(t, basic)
+	try := func(key, token string) int {
+		t.Helper()
+		return p.do(t, http.MethodPost, "/api/upload/file", merged(documented(key, token), formType), form(file("a.txt", "x"))).status
+	}
+	login := func(password string, want int) string {
+		t.Helper()
+		r := p.login(t, "new.site", password)
+		if r.status != want {
+			t.Fatalf("a login answers %d %s, want %d", r.status, r.body, want)
+		}
+		var answer struct {
+			Success   bool
+			Token     string
+			ExpiresAt int64 `json:"expires_at"`
+			Message   string
+		}
+		r.decode(t, &answer)
+		return answer.Token
+	}
+	renew := func(status int) string {
+		t.Helper()
+		var answer made
+		p.put(t, status, "accounts/new.site", `{"value":{"aliases":["content"]},"new_password":true}`).decode(t, &answer)
+		if answer.APIKey != "new.site" || len(answer.Password) < 20 {
+			t.Fatalf("%+v", answer)
+		}
+		return answer.Password
+	}
+	first := renew(http.StatusCreated)
+	token := login(first, http.StatusOK)
+	if status := try("new.site", token); status != http.StatusOK {
+		t.Errorf("an upload with the new account: %d", status)
+	}
+	second := renew(http.StatusOK)
+	if second == first {
+		t.Error("the new password is the old one")
+	}
+	login(first, http.StatusUnauthorized)
+	if status := try("new.site", token); status != http.StatusUnauthorized {
+		t.Errorf("a token of the old password: %d, want 401", status)
+	}
+	login(second, http.StatusOK)
+
+	// A change of something else keeps the password.
+	saved := p.put(t, http.StatusOK, "accounts/new.site", `{"value":{}}`)
+	if strings.Contains(saved.body, "password") {
+		t.Errorf("a password is shown: %s", saved.body)
+	}
+	token = login(second, http.StatusOK)
+
+	// Tokens end with the account, also when it comes back as it was.
+	entry := p.running(t)
+	hash := entry[strings.Index(entry, `"new.site"`):]
+	hash = hash[strings.Index(hash, "$argon2id"):]
+	hash = hash[:strings.Index(hash, `"`)]
+	p.remove(t, http.StatusNoContent, "accounts/new.site")
+	if status := try("new.site", token); status != http.StatusUnauthorized {
+		t.Errorf("a token of an account that is gone: %d, want 401", status)
+	}
+	p.put(t, http.StatusCreated, "accounts/new.site", map[string]any{
+		"value": map[string]any{}, "secrets": map[string]string{"password_hash": hash},
+	})
+	if status := try("new.site", token); status != http.StatusUnauthorized {
+		t.Errorf("a token of an account that was gone: %d, want 401", status)
+	}
+	login(second, http.StatusOK)
+	for _, answer := range *p.seen {
+		if strings.Contains(answer.body, "argon2id") {
+			t.Errorf("a hash is shown: %s", answer.body)
+		}
+	}
+	if log := p.logged(t); strings.Contains(log, first) || strings.Contains(log, second) || strings.Contains(log, hash) {
+		t.Error("the log has a password or its hash")
+	}
+}

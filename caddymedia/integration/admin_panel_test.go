@@ -1,0 +1,325 @@
+package integration
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// panelRoutes are requests to every route, for who must be refused on all of them.
+var panelRoutes = []string{
+	"", "/", "/assets/x/app.js", "/assets/", "/nothing", "/api", "/api/", "/api/session", "/api/kinds", "/api/storages", "/api/storages/default",
+	"/api/storages/default/probe", "/api/probe", "/api/aliases", "/api/accounts", "/api/accounts/site-one/tokens",
+	"/api/items/file/content", "/api/items/file/content/small.txt", "/api/health", "/api/config", "/api/config/storages/default",
+	"/api/config/file_aliases/content", "/api/config/accounts/site-one", "/api/upload/file", "/api/upload/img?alias=content",
+	"/api/preview/img/content/a.png", "/api/%63onfig/storages/default", "/api//config", "/api/../api/session",
+}
+
+var allMethods = []string{
+	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "PROPFIND",
+}
+
+// TestPanelNeedsAuthentication: where nobody is logged in no route answers, whatever the
+// site lets through to the panel.
+func TestPanelNeedsAuthentication(t *testing.T) {
+	for name, options := range map[string]string{
+		"nobody authenticates": "",
+		"an empty user":        "user {http.request.header.X-User}",
+		"an unknown user":      "user {http.auth.nothing.like.this}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := startPanelConfig(t, siteConfig{
+				Media: basic, Site: "media\nmedia_admin {\n" + options + "\n}", Global: "admin " + freeAddress(t),
+			})
+			before := p.running(t)
+			for _, route := range panelRoutes {
+				for _, method := range allMethods {
+					r := p.do(t, method, "/media-admin"+route, headers("Content-Type", asJSON, "If-None-Match", "*"), `{"value":{}}`)
+					if r.status != http.StatusForbidden {
+						t.Errorf("%s %s: status %d, want 403", method, route, r.status)
+					}
+					for _, name := range []string{`"default"`, "site-one", p.root} {
+						if strings.Contains(r.body, name) {
+							t.Errorf("%s %s shows %q: %s", method, route, name, r.body)
+						}
+					}
+					inJSON := strings.HasPrefix(route, "/api") || method != http.MethodGet && method != http.MethodHead
+					if method != http.MethodHead && (r.header.Get("Content-Type") == asJSON) != inJSON {
+						t.Errorf("%s %s: Content-Type %q", method, route, r.header.Get("Content-Type"))
+					}
+					if method == http.MethodGet && !strings.Contains(r.body, "basic_auth") {
+						t.Errorf("%s says nothing of how to log in: %s", route, r.body)
+					}
+				}
+			}
+			if after := p.running(t); after != before {
+				t.Errorf("the configuration was changed to %s", after)
+			}
+		})
+	}
+}
+
+// TestPanelPages serves the page and its parts, with a policy that lets nothing else in.
+func TestPanelPages(t *testing.T) {
+	p := startPanel(t, basic)
+	get := func(path string) *reply {
+		t.Helper()
+		r := p.request(t, http.MethodGet, path, nil, nil)
+		r.SetBasicAuth("viewer", password)
+		return p.send(t, p.client, r)
+	}
+	if r := get("/media-admin"); r.status != http.StatusPermanentRedirect || r.header.Get("Location") != "/media-admin/" {
+		t.Errorf("the base: %d to %q", r.status, r.header.Get("Location"))
+	}
+	page := get("/media-admin/")
+	if page.status != http.StatusOK || strings.Contains(page.body, "{{") || page.header.Get("Cache-Control") != "no-store" {
+		t.Errorf("the page: %d %v", page.status, page.header)
+	}
+	for _, want := range []string{"default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"} {
+		if policy := page.header.Get("Content-Security-Policy"); !strings.Contains(policy, want) {
+			t.Errorf("the policy %q lacks %q", policy, want)
+		}
+	}
+	parts := 0
+	for piece := range strings.SplitSeq(page.body, `"`) {
+		if !strings.HasPrefix(piece, "assets/") {
+			continue
+		}
+		parts++
+		part := get("/media-admin/" + piece)
+		if part.status != http.StatusOK || !strings.Contains(part.header.Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: %d %q", piece, part.status, part.header.Get("Cache-Control"))
+		}
+	}
+	if parts == 0 {
+		t.Error("the page has no parts")
+	}
+	write := p.request(t, http.MethodPost, "/media-admin/", nil, nil)
+	write.SetBasicAuth("admin", password)
+	if r := p.send(t, p.client, write); r.status != http.StatusMethodNotAllowed || r.header.Get("Allow") != "GET, HEAD" {
+		t.Errorf("a write to the page: %d %v", r.status, r.header)
+	}
+	for _, path := range []string{"/media-admin/nothing", "/media-admin/assets/old/app.js", "/media-admin/web.go", "/media-admin/index.html"} {
+		if r := get(path); r.status != http.StatusNotFound {
+			t.Errorf("%s: status %d, want 404", path, r.status)
+		}
+	}
+	if r := get("/media-adminother"); r.status == http.StatusOK && r.body != "" {
+		t.Errorf("beside the panel: %d %s", r.status, r.body)
+	}
+}
+
+// TestPanelRefusesOtherSites: a page of another site in the browser of somebody who is
+// logged in changes nothing.
+func TestPanelRefusesOtherSites(t *testing.T) {
+	p := startPanel(t, basic)
+	p.user = "admin"
+	if r := p.uploadFile(t, file("small.txt", "x")); r.status != http.StatusOK {
+		t.Fatalf("%d %s", r.status, r.body)
+	}
+	before := p.running(t)
+	stored := fmt.Sprint(files(t, p.root))
+	tag := p.entry(t, "file_aliases/content").tag
+	requests := []struct{ method, route, body string }{
+		{http.MethodPut, "config/file_aliases/new", `{"value":{"prefix":"x"}}`},
+		{http.MethodPut, "config/accounts/new", `{"value":{},"new_password":true}`},
+		{http.MethodDelete, "config/file_aliases/content", ""},
+		{http.MethodDelete, "accounts/site-one/tokens", ""},
+		{http.MethodPost, "storages/default/probe", "{}"},
+		{http.MethodPost, "probe", `{"driver":{"name":"local","root":"` + filepath.Join(p.root, "x") + `"}}`},
+		{http.MethodPost, "upload/file", form(file("evil.txt", "x"))},
+		{http.MethodPatch, "session", ""},
+	}
+	foreign := map[string][]string{
+		"another origin":           {"Origin", "https://evil.example"},
+		"no origin":                {"Origin", "null"},
+		"another site":             {"Sec-Fetch-Site", "cross-site"},
+		"the same site":            {"Sec-Fetch-Site", "same-site"},
+		"another origin that lies": {"Origin", p.url, "Sec-Fetch-Site", "cross-site"},
+	}
+	for name, header := range foreign {
+		for _, c := range requests {
+			kind := asJSON
+			if strings.HasPrefix(c.route, "upload") {
+				kind = formType.Get("Content-Type")
+			}
+			r := p.call(t, c.method, c.route, c.body, append(header, "Content-Type", kind, "If-Match", tag)...)
+			if r.status != http.StatusForbidden {
+				t.Errorf("%s: %s %s: %d %s, want 403", name, c.method, c.route, r.status, r.body)
+			}
+		}
+	}
+	for _, kind := range []string{"text/plain", "application/x-www-form-urlencoded", formType.Get("Content-Type"), "x"} {
+		r := p.call(t, http.MethodPut, "config/file_aliases/new", `{"value":{"prefix":"x"}}`, "Content-Type", kind, "If-None-Match", "*")
+		if r.status != http.StatusUnsupportedMediaType {
+			t.Errorf("%s: %d %s, want 415", kind, r.status, r.body)
+		}
+		r = p.call(t, http.MethodPost, "probe", `{"driver":{}}`, "Content-Type", kind)
+		if r.status != http.StatusUnsupportedMediaType {
+			t.Errorf("probe as %s: %d %s, want 415", kind, r.status, r.body)
+		}
+	}
+	if after := p.running(t); after != before || fmt.Sprint(files(t, p.root)) != stored {
+		t.Errorf("something was changed: %s", after)
+	}
+	// The same from the site itself.
+	p.must(t, http.StatusCreated, http.MethodPut, "config/file_aliases/new", `{"value":{"prefix":"x"}}`,
+		"Origin", p.url, "Sec-Fetch-Site", "same-origin", "If-None-Match", "*")
+}
+
+// TestPanelViewer: who is no editor sees everything and changes nothing.
+func TestPanelViewer(t *testing.T) {
+	p := startPanel(t, basic).as("viewer")
+	before := p.running(t)
+	for _, route := range []string{"session", "kinds", "storages", "aliases", "accounts", "health", "items/file/content", "config", "config/storages/default"} {
+		p.must(t, http.StatusOK, http.MethodGet, route, nil)
+	}
+	for _, c := range []struct{ method, route, body string }{
+		{http.MethodPut, "config/file_aliases/new", `{"value":{"prefix":"x"}}`},
+		{http.MethodDelete, "config/file_aliases/content", ""},
+		{http.MethodDelete, "accounts/site-one/tokens", ""},
+		{http.MethodDelete, "items/file/content/a.txt", ""},
+		{http.MethodPost, "storages/default/probe", "{}"},
+		{http.MethodPost, "probe", `{"driver":{"name":"local","root":"x"}}`},
+		{http.MethodPost, "upload/file", "x"},
+		{http.MethodOptions, "session", ""},
+	} {
+		if r := p.call(t, c.method, c.route, c.body, "If-Match", "*"); r.status != http.StatusForbidden {
+			t.Errorf("%s %s: %d %s, want 403", c.method, c.route, r.status, r.body)
+		}
+	}
+	var session struct {
+		User, WhyNot string
+		Editor       bool
+	}
+	if err := json.Unmarshal([]byte(strings.Replace(p.call(t, http.MethodGet, "session", nil).body, "why_not", "WhyNot", 1)), &session); err != nil {
+		t.Fatal(err)
+	}
+	if session.User != "viewer" || session.Editor || session.WhyNot == "" {
+		t.Errorf("session %+v", session)
+	}
+	if after := p.running(t); after != before {
+		t.Errorf("the configuration was changed to %s", after)
+	}
+}
+
+// TestPanelUserIsData: a name is never expanded, and is the whole of what editors say.
+func TestPanelUserIsData(t *testing.T) {
+	p := startPanelConfig(t, siteConfig{
+		Media: basic, Global: "admin " + freeAddress(t),
+		Site: "media\nmedia_admin {\nuser {http.request.header.X-User}\neditors admin\n}",
+	})
+	for _, name := range []string{"{env.HOME}", "{http.request.host}", "admin2", "Admin", `<b>"x"`} {
+		r := p.get(t, "/media-admin/api/session", "X-User", name)
+		var session struct {
+			User   string
+			Editor bool
+		}
+		if err := json.Unmarshal([]byte(r.body), &session); err != nil || session.User != name || session.Editor {
+			t.Errorf("%s: %d %s", name, r.status, r.body)
+		}
+	}
+}
+
+// TestPanelThroughAdmin changes an alias through each kind of admin endpoint.
+func TestPanelThroughAdmin(t *testing.T) {
+	socket := filepath.Join(tempFolder(t), "admin.sock")
+	for name, admin := range map[string]string{
+		"loopback":       "admin " + freeAddress(t),
+		"unix socket":    "admin unix/" + socket,
+		"socket rights":  "admin unix/" + socket + "2|0600",
+		"enforce_origin": "admin " + freeAddress(t) + " {\nenforce_origin\n}",
+		"all interfaces": "admin :" + portOf(freeAddress(t)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := startPanelConfig(t, siteConfig{Media: basic, Site: panelBlock, Global: admin})
+			p.put(t, http.StatusCreated, "file_aliases/one", `{"value":{"prefix":"one"}}`)
+			p.put(t, http.StatusOK, "file_aliases/one", `{"value":{"prefix":"two"}}`)
+			if got := p.entry(t, "file_aliases/one").Value["prefix"]; got != "two" {
+				t.Errorf("the prefix is %v", got)
+			}
+			p.remove(t, http.StatusNoContent, "file_aliases/one")
+			r := p.must(t, http.StatusOK, http.MethodGet, "session", nil)
+			if !strings.Contains(r.body, `"why_not":""`) || !strings.Contains(r.body, `"lasting":false`) || !strings.Contains(r.body, "--resume") {
+				t.Errorf("session %s", r.body)
+			}
+		})
+	}
+}
+
+func portOf(address string) string {
+	_, port, _ := net.SplitHostPort(address)
+	return port
+}
+
+// TestPanelWithoutAdmin shows everything, and says why nothing of the configuration can be
+// changed.
+func TestPanelWithoutAdmin(t *testing.T) {
+	for name, c := range map[string]struct{ block, why string }{
+		"switched off": {panelBlock, "switched off"},
+		"unreachable":  {strings.Replace(panelBlock, "media_admin {", "media_admin {\nadmin "+freeAddress(t), 1), "cannot be reached"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := startPanelConfig(t, siteConfig{Media: basic, Site: c.block, Global: ""})
+			if r := p.must(t, http.StatusOK, http.MethodGet, "session", nil); !strings.Contains(r.body, c.why) {
+				t.Errorf("session %s", r.body)
+			}
+			p.must(t, http.StatusOK, http.MethodGet, "storages", nil)
+			r := p.must(t, http.StatusBadGateway, http.MethodPut, "config/file_aliases/new", `{"value":{}}`, "If-None-Match", "*")
+			if !strings.Contains(r.body, c.why) {
+				t.Errorf("a change: %s", r.body)
+			}
+			upload := p.call(t, http.MethodPost, "upload/file", form(file("a.txt", "x")), "Content-Type", formType.Get("Content-Type"))
+			if upload.status != http.StatusOK {
+				t.Errorf("an upload: %d %s", upload.status, upload.body)
+			}
+		})
+	}
+}
+
+// TestPanelRefusesConfigurations names what is wrong with the options of a panel.
+func TestPanelRefusesConfigurations(t *testing.T) {
+	s := startSite(t, basic, "media")
+	for want, block := range map[string]string{
+		"another host":      "media_admin {\nadmin example.com:2019\n}",
+		"no placeholder":    "media_admin {\nuser admin\n}",
+		"MEDIA_NOT_SET":     "media_admin {\nadmin {env.MEDIA_NOT_SET}\n}",
+		"a name is empty":   "media_admin {\neditors admin \"\"\n}",
+		`path "media"`:      "media_admin * media",
+		`path "/a//b"`:      "media_admin * /a//b",
+		"no single TCP add": "media_admin {\nadmin localhost:1-9\n}",
+	} {
+		if err := s.tryLoad(t, siteConfig{Media: basic, Site: block}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", block, err, want)
+		}
+	}
+}
+
+// TestPanelLogsChanges: each change is one line, with who made it and without what was sent.
+func TestPanelLogsChanges(t *testing.T) {
+	p := startPanel(t, basic)
+	p.put(t, http.StatusCreated, "file_aliases/new", `{"value":{"prefix":"a-value-of-an-option"}}`)
+	p.must(t, http.StatusPreconditionFailed, http.MethodPut, "config/file_aliases/new", `{"value":{}}`, "If-Match", `"x"`)
+	p.waitForLog(t, `"result":412`)
+	var lines []string
+	for line := range strings.Lines(p.logged(t)) {
+		if strings.Contains(line, "change in the panel") {
+			lines = append(lines, line)
+		}
+		if strings.Contains(line, "a-value-of-an-option") {
+			t.Errorf("logged: %s", line)
+		}
+	}
+	if len(lines) != 2 {
+		t.Fatalf("%d lines, want 2: %q", len(lines), lines)
+	}
+	for _, want := range []string{`"user":"admin"`, `"what":"PUT"`, `"section":"file_aliases"`, `"name":"new"`, `"client":"127.0.0.1"`, `"result":201`} {
+		if !strings.Contains(lines[0], want) {
+			t.Errorf("%s lacks %s", lines[0], want)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package integration
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The secrets of the storage that TestPanelSecrets edits, which must be seen nowhere.
+const (
+	firstSecret  = "the-first-s3cret-of-a-bucket"
+	secondSecret = "the-second-s3cret-of-a-bucket"
+	envSecret    = "the-s3cret-of-the-environment"
+)
+
+// TestPanelSecrets: a secret that is not named is kept, an empty one is removed, and none is
+// in any answer or in the log.
+func TestPanelSecrets(t *testing.T) {
+	t.Setenv("MEDIA_TEST_SECRET", envSecret)
+	p := startPanel(t, basic)
+	const route = "storages/bucket"
+	body := func(region string, secrets map[string]string) map[string]any {
+		return map[string]any{"secrets": secrets, "value": map[string]any{"driver": map[string]any{
+			"name": "s3", "bucket": "b", "region": region, "endpoint": "http://127.0.0.1:1", "access_key_id": "the-id",
+		}}}
+	}
+	has := func(want string) {
+		t.Helper()
+		var running struct {
+			Storages map[string]struct{ Driver map[string]any }
+		}
+		if err := json.Unmarshal([]byte(p.running(t)), &running); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := running.Storages["bucket"].Driver["secret_access_key"].(string); got != want {
+			t.Errorf("the secret is %q, want %q", got, want)
+		}
+		isSet := slices.Contains(p.entry(t, route).Secrets, "driver.secret_access_key")
+		if isSet != (want != "") {
+			t.Errorf("shown as set: %t", isSet)
+		}
+	}
+	named := func(secret string) map[string]string {
+		return map[string]string{"driver.secret_access_key": secret}
+	}
+	p.put(t, http.StatusCreated, route, body("one", named(firstSecret)))
+	has(firstSecret)
+	tag := p.entry(t, route).tag
+	p.put(t, http.StatusOK, route, body("two", nil))
+	has(firstSecret)
+	p.put(t, http.StatusOK, route, body("one", named(secondSecret)))
+	has(secondSecret)
+	if p.entry(t, route).tag == tag {
+		t.Error("another secret has the same tag")
+	}
+
+	// Refused together with a secret, and shown neither then.
+	for _, secret := range []string{"{env.MEDIA_TEST_NOT_SET_" + firstSecret + "}", firstSecret} {
+		broken := body("one", named(secret))
+		broken["value"].(map[string]any)["driver"].(map[string]any)["endpoint"] = "ftp://" + firstSecret + "@x"
+		p.put(t, http.StatusBadRequest, route, broken)
+	}
+	p.put(t, http.StatusBadRequest, route, map[string]any{"value": map[string]any{"driver": map[string]any{
+		"name": "s3", "bucket": "b", "secret_access_key": firstSecret,
+	}}})
+	has(secondSecret)
+
+	// Tried without saving, with the secret that is saved, and with one that was typed.
+	for _, secrets := range []map[string]string{nil, named(firstSecret)} {
+		trial := map[string]any{"driver": body("one", nil)["value"].(map[string]any)["driver"], "secrets": secrets, "keep": "bucket"}
+		if r := p.must(t, http.StatusOK, http.MethodPost, "probe", trial); !strings.Contains(r.body, `"ok":false`) {
+			t.Errorf("a probe of nothing: %s", r.body)
+		}
+	}
+	p.must(t, http.StatusNotFound, http.MethodPost, "probe", map[string]any{"driver": map[string]any{"name": "s3"}, "keep": "none"})
+
+	// Another kind of driver gets none of them.
+	p.put(t, http.StatusOK, route, local(p.root+"/x"))
+	has("")
+	p.put(t, http.StatusOK, route, body("one", named("{env.MEDIA_TEST_SECRET}")))
+	has("{env.MEDIA_TEST_SECRET}")
+	if r := p.must(t, http.StatusOK, http.MethodGet, "config", nil); !strings.Contains(r.body, "{env.MEDIA_TEST_SECRET}") ||
+		!strings.Contains(r.body, "{env.MEDIA_ACCOUNTS_SITE_ONE_PASSWORD_HASH}") ||
+		!strings.Contains(r.header.Get("Content-Disposition"), "attachment") {
+		t.Errorf("the download: %v %s", r.header, r.body)
+	}
+	p.put(t, http.StatusOK, route, body("one", named(secondSecret)))
+	for _, route := range []string{"kinds", "storages", "storages/bucket", "aliases", "accounts", "health", "config", "session", "config/" + route, "config/accounts/" + apiKey} {
+		p.must(t, http.StatusOK, http.MethodGet, route, nil)
+	}
+	withoutKeys := body("one", named(""))
+	delete(withoutKeys["value"].(map[string]any)["driver"].(map[string]any), "access_key_id")
+	p.put(t, http.StatusOK, route, withoutKeys)
+	has("")
+
+	p.waitForLog(t, "change in the panel")
+	log := p.logged(t)
+	for _, secret := range []string{firstSecret, secondSecret, envSecret, cheapHash} {
+		for _, answer := range *p.seen {
+			if strings.Contains(answer.body, secret) {
+				t.Errorf("%q is shown: %s", secret, answer.body)
+			}
+		}
+		if secret == cheapHash {
+			continue
+		}
+		for line := range strings.Lines(log) {
+			// Caddy itself logs why it refuses a configuration, which is the business of
+			// whoever wrote a secret into another option.
+			if strings.Contains(line, secret) && !strings.Contains(line, `"logger":"admin.api"`) {
+				t.Errorf("%q is logged: %s", secret, line)
+			}
+		}
+	}
+}

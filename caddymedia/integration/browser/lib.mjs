@@ -1,0 +1,119 @@
+// What all scripts share: a browser that watches over every page it opens.
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+
+const require = createRequire(path.join(process.env.MEDIA_TEST_BROWSER, 'package.json'));
+const { chromium } = require('playwright-core');
+const axeSource = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+
+/** What the test knows of the site: panel, user, password, secrets, more. */
+export const facts = JSON.parse(readFileSync(process.env.MEDIA_TEST_FACTS, 'utf8'));
+export { assert };
+
+const shots = process.env.MEDIA_TEST_SHOTS;
+const name = path.basename(process.argv[1], '.mjs');
+const browser = await chromium.launch({
+	executablePath: process.env.MEDIA_TEST_CHROMIUM,
+	args: [
+		'--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--no-first-run',
+		'--disable-background-networking', '--disable-component-update', '--disable-sync',
+	],
+});
+
+const trouble = [];
+const pages = [];
+const looking = new Set();
+
+/** Opens the panel as a user, in a browser of their own. */
+export async function open({ width = 1280, height = 900, dark = false, user = facts.user, password = facts.password, route = '' } = {}) {
+	const context = await browser.newContext({
+		viewport: { width, height },
+		colorScheme: dark ? 'dark' : 'light',
+		reducedMotion: 'reduce',
+		httpCredentials: { username: user, password },
+		permissions: ['clipboard-read', 'clipboard-write'],
+	});
+	context.setDefaultTimeout(30_000);
+	await context.addInitScript({ content: axeSource });
+	const page = await context.newPage();
+	pages.push(page);
+	watch(page);
+	await page.goto(facts.panel + route);
+	await page.getByRole('heading', { level: 1 }).waitFor();
+	return page;
+}
+
+/** Notes what must never happen on a page of the panel. */
+function watch(page) {
+	page.on('pageerror', (error) => trouble.push(`error in the page: ${error.stack ?? error}`));
+	page.on('dialog', (dialog) => {
+		trouble.push(`a dialog of the browser: ${dialog.message()}`);
+		return dialog.dismiss();
+	});
+	page.on('console', (message) => {
+		// A refused request is reported to the console too; the scripts look at those.
+		if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) {
+			trouble.push(`console: ${message.text()}`);
+		}
+	});
+	page.on('request', (request) => {
+		if (!request.url().startsWith(new URL(facts.panel).origin)) {
+			trouble.push(`request to another host: ${request.url()}`);
+		}
+		hides(`the address ${request.url()}`, request.url());
+	});
+	page.on('response', (response) => {
+		const look = response.text().then((text) => hides(response.url(), text), () => {});
+		looking.add(look);
+		look.finally(() => looking.delete(look));
+	});
+}
+
+/** Secrets must not be in a text. */
+function hides(where, text) {
+	for (const secret of facts.secrets ?? []) {
+		if (text.includes(secret)) {
+			trouble.push(`${where} has the secret ${secret}`);
+		}
+	}
+}
+
+/** No violation of the rules of axe-core, nothing beyond the right edge. */
+export async function accessible(page, what) {
+	const violations = await page.evaluate(async () => {
+		const found = await globalThis.axe.run(document, { resultTypes: ['violations'] });
+		return found.violations.map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.html).slice(0, 3).join(' | ')}`);
+	});
+	assert.deepEqual(violations, [], `axe-core on ${what}`);
+	const beyond = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+	assert.ok(beyond <= 0, `${what} is ${beyond} pixels wider than the window`);
+}
+
+/** Keeps a picture of the page, where pictures are wanted. */
+export async function shot(page, what, fullPage = true) {
+	if (!shots) {
+		return;
+	}
+	mkdirSync(shots, { recursive: true });
+	await page.screenshot({ path: path.join(shots, `${name}-${what}.png`), fullPage });
+}
+
+/** Runs the script of a person, and then tells what went wrong meanwhile. */
+export async function person(does) {
+	try {
+		await does();
+		await Promise.all(looking);
+		assert.deepEqual(trouble, []);
+	} catch (error) {
+		console.error(error.stack ?? error, ...trouble.map((text) => `\n${text}`));
+		for (const [i, page] of pages.entries()) {
+			console.error(`page ${i}: ${page.url()}\n${await page.locator('body').innerText().catch(String)}`);
+			await shot(page, `failed-${i}`).catch(() => {});
+		}
+		process.exitCode = 1;
+	} finally {
+		await browser.close();
+	}
+}

@@ -1,0 +1,86 @@
+// Every page, wide and narrow, light and dark, by mouse and by keyboard.
+import { accessible, assert, facts, open, person, shot } from './lib.mjs';
+
+const kinds = ['Local folder', 'S3', 'Azure Blob Storage', 'Google Cloud Storage', 'SFTP', 'FTP'];
+
+const places = [
+	['storages', '#/storages', 'Storages'],
+	['storage', '#/storages/archive', 'archive'],
+	['storage-down', '#/storages/dead', 'dead'],
+	['aliases', '#/aliases', 'Aliases'],
+	['alias-image', '#/aliases/img/content', 'content'],
+	['alias-file', '#/aliases/file/content', 'content'],
+	['alias-add', '#/aliases/img?add=1', 'Add image alias'],
+	['accounts', '#/accounts', 'Accounts'],
+	['account', '#/accounts/site-one', 'site-one'],
+	['account-add', '#/accounts?add=1', 'Add account'],
+	['items', '#/items/img/content', 'Items'],
+	['items-folder', '#/items/img/content/album', 'Items'],
+	['items-search', '#/items/img/content?search=a', 'Items'],
+	['items-down', '#/items/file/far', 'Items'],
+	['health', '#/health', 'Health'],
+	['missing', '#/aliases/img/missing', 'Aliases'],
+];
+
+await person(async () => {
+	for (const width of [1280, 390]) {
+		for (const dark of [false, true]) {
+			const looks = `${width}-${dark ? 'dark' : 'light'}`;
+			const page = await open({ width, height: width === 390 ? 844 : 900, dark });
+			for (const [name, route, title] of places) {
+				await page.goto(facts.panel + route);
+				await page.getByRole('heading', { level: 1, name: title, exact: true }).waitFor();
+				await settled(page);
+				await accessible(page, `${name} ${looks}`);
+				await shot(page, `${name}-${looks}`);
+			}
+			await page.goto(`${facts.panel}#/storages?add=1`);
+			for (const kind of kinds) {
+				await page.getByRole('radio', { name: kind, exact: true }).check();
+				for (const more of await page.getByRole('main').locator('details:not([open]) > summary').all()) {
+					await more.click();
+				}
+				await accessible(page, `a new storage, ${kind}, ${looks}`);
+				await shot(page, `new-${kind.replaceAll(' ', '-')}-${looks}`);
+			}
+			await page.context().close();
+		}
+	}
+	await byKeyboard();
+});
+
+/** Waits for what is loaded after the page. */
+async function settled(page) {
+	await page.waitForLoadState('networkidle');
+	await page.waitForFunction(() => [...document.images].every((img) => img.loading === 'lazy' || img.complete));
+}
+
+/** From the address to an open item and back, without a mouse. */
+async function byKeyboard() {
+	const page = await open();
+	const focused = () => page.evaluate(() => document.activeElement.innerText || document.activeElement.getAttribute('aria-label'));
+	const tabTo = async (text) => {
+		for (let i = 0; i < 60; i++) {
+			await page.keyboard.press('Tab');
+			if ((await focused())?.startsWith(text)) return;
+		}
+		assert.fail(`Tab never reaches ${text}`);
+	};
+	await page.keyboard.press('Tab');
+	assert.equal(await focused(), 'Skip to the content');
+	await tabTo('Items');
+	await page.keyboard.press('Enter');
+	await page.getByRole('heading', { level: 1, name: 'Items' }).waitFor();
+	assert.equal(await focused(), 'Items', 'the focus moves to the new page');
+	assert.match(await page.title(), /Items/);
+	await tabTo('album');
+	await page.keyboard.press('Enter');
+	await page.locator('main').getByRole('link', { name: /tree\.jpg/ }).waitFor();
+	await tabTo('tree.jpg');
+	await page.keyboard.press('Enter');
+	const item = page.getByRole('dialog', { name: 'tree.jpg' });
+	await item.getByRole('button', { name: 'Delete' }).waitFor();
+	await page.keyboard.press('Escape');
+	await item.waitFor({ state: 'detached' });
+	assert.match(await focused(), /tree\.jpg/, 'the focus comes back');
+}

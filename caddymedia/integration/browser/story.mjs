@@ -1,0 +1,151 @@
+// A new administrator's first hour: from the example to a picture on a storage of their own.
+import { accessible, assert, facts, open, person, shot } from './lib.mjs';
+
+const { sftp, picture } = facts.more;
+
+await person(async () => {
+	const page = await open();
+	const button = (name) => page.getByRole('button', { name, exact: true });
+	const link = (name) => page.getByRole('link', { name, exact: true });
+	const field = (name) => page.getByLabel(name, { exact: true });
+
+	// It says that changes will not last, and how they do.
+	const notice = page.getByRole('complementary', { name: 'Changes do not last' });
+	await notice.getByText('--resume', { exact: false }).first().waitFor();
+	await shot(page, '1-start');
+
+	// An SFTP storage, with a password that is wrong.
+	await link('Add storage').click();
+	await field('Name').fill('archive');
+	await page.getByRole('radio', { name: 'SFTP' }).check();
+	await field('Address').fill(sftp.address);
+	await field('User').fill(sftp.user);
+	await field('Password').fill('not this one');
+	await field('Host key').fill(sftp.hostKey);
+	await field('Root').fill('pictures');
+	await button('Test').click();
+	const result = page.getByRole('region', { name: 'Result of the test' });
+	await result.getByText('The test failed').waitFor();
+	await result.getByText(/refused the login/).waitFor();
+	await shot(page, '2-wrong-password');
+	await accessible(page, 'a test that failed');
+
+	// Mended.
+	await field('Password').fill(sftp.password);
+	await button('Test').click();
+	await result.getByText('The test went well').waitFor();
+	await result.getByRole('heading', { name: 'What this storage guarantees' }).waitFor();
+	await shot(page, '3-test-went-well');
+	await button('Add storage').click();
+	await page.getByRole('heading', { level: 1, name: 'Storages' }).waitFor();
+	await link('archive').waitFor();
+
+	// An alias that points at it.
+	await link('Aliases').click();
+	await link('Add image alias').click();
+	await field('Name').fill('photos');
+	await field('Storage').selectOption('archive');
+	await field('WebP').check();
+	await shot(page, '4-alias');
+	await button('Add image alias').click();
+	await page.getByRole('link', { name: 'photos', exact: true }).waitFor();
+
+	// An account, whose password is shown once.
+	await link('Accounts').click();
+	await link('Add account').click();
+	await field('API key').fill('gallery');
+	await field('photos').check();
+	await button('Add account').click();
+	const once = page.getByRole('dialog', { name: 'The new password' });
+	const password = await once.getByLabel('Password', { exact: true }).inputValue();
+	await shot(page, '5-password', false);
+	await once.getByRole('button', { name: 'I have kept it' }).click();
+	await link('gallery').waitFor();
+	await page.reload();
+	await link('gallery').waitFor();
+	assert.ok(!(await page.content()).includes(password), 'the password is shown again');
+	await logIn('gallery', password);
+
+	// A picture, dropped.
+	await link('Items').click();
+	await field('Alias').selectOption('img/photos');
+	await page.getByRole('heading', { name: 'Nothing here yet' }).waitFor();
+	await drop(page, picture);
+	const stored = page.getByRole('list', { name: 'Uploads' }).getByText('Stored as');
+	await stored.waitFor();
+	const thumbnail = page.getByRole('img', { name: /^Preview of sunset-/ });
+	await thumbnail.waitFor();
+	await page.waitForFunction((img) => img.complete && img.naturalWidth > 0, await thumbnail.elementHandle());
+	await shot(page, '6-thumbnail');
+
+	// Its address, copied, opens.
+	await thumbnail.click();
+	const item = page.getByRole('dialog');
+	await item.getByRole('button', { name: 'Copy: Address' }).click();
+	const address = await page.evaluate(() => navigator.clipboard.readText());
+	assert.match(address, /\/static\/img\/photos\/\d\d-\d\d\/\d\d\/sunset-over-brno\.jpg$/);
+	assert.match(await item.getByLabel('HTML picture', { exact: true }).inputValue(), /<picture>[\s\S]*sunset-over-brno\.jpg\.webp[\s\S]*<img/);
+	assert.match(await item.getByLabel('Template function', { exact: true }).inputValue(), /^{{image_path "photos"}}\/\d\d-\d\d\/\d\d\/sunset-over-brno\.jpg$/);
+	await page.waitForFunction(() => document.querySelector('dialog img')?.naturalWidth > 0);
+	await shot(page, '7-item', false);
+	await accessible(page, 'an item');
+	const opened = page.context().waitForEvent('page');
+	await item.getByRole('link', { name: 'Open' }).click();
+	const tab = await opened;
+	await tab.waitForLoadState();
+	assert.equal(tab.url(), address);
+	await tab.close();
+	assert.equal((await fetch(address)).status, 200);
+
+	// Deleted, with its variant.
+	await item.getByRole('button', { name: 'Delete' }).click();
+	await page.getByRole('dialog', { name: /^Delete/ }).getByRole('button', { name: 'Delete' }).click();
+	await page.getByRole('heading', { name: 'Nothing here yet' }).waitFor();
+	assert.equal((await fetch(address)).status, 404);
+	assert.equal((await fetch(address + '.webp')).status, 404);
+
+	// The storage cannot go while the alias needs it.
+	await link('Storages').click();
+	await button('Remove archive').click();
+	await button('Remove storage').click();
+	const used = page.getByRole('dialog', { name: /in use/ });
+	await shot(page, '8-in-use', false);
+	await used.getByRole('link', { name: /photos/ }).click();
+	await button('Remove photos').click();
+	await button('Remove image alias').click();
+	await page.getByRole('dialog', { name: /in use/ }).getByRole('link', { name: /gallery/ }).click();
+	await field('photos').uncheck();
+	await field('content').check();
+	await button('Save').click();
+	await page.getByRole('heading', { level: 1, name: 'Accounts' }).waitFor();
+	await link('Aliases').click();
+	await button('Remove photos').click();
+	await button('Remove image alias').click();
+	await page.getByRole('link', { name: 'photos', exact: true }).waitFor({ state: 'detached' });
+	await link('Storages').click();
+	await button('Remove archive').click();
+	await button('Remove storage').click();
+	await page.getByRole('link', { name: 'archive', exact: true }).waitFor({ state: 'detached' });
+	await page.getByRole('link', { name: 'default', exact: true }).waitFor();
+});
+
+/** Drops a file on the upload area, as it comes from the desktop. */
+async function drop(page, { name, content }) {
+	const data = await page.evaluateHandle(([name, content]) => {
+		const bytes = Uint8Array.from(atob(content), (c) => c.charCodeAt(0));
+		const data = new DataTransfer();
+		data.items.add(new File([bytes], name, { type: 'image/jpeg' }));
+		return data;
+	}, [name, content]);
+	const area = page.getByRole('region', { name: 'Upload', exact: true });
+	await area.dispatchEvent('dragover', { dataTransfer: data });
+	await area.dispatchEvent('drop', { dataTransfer: data });
+}
+
+/** Exchanges the account's password for a token, as a site does. */
+async function logIn(key, password) {
+	const answer = await fetch(new URL('/api/auth/generateToken', facts.panel), {
+		method: 'POST', body: new URLSearchParams({ api_key: key, password }),
+	});
+	assert.equal(answer.status, 200, 'logging in with the password that was shown');
+}

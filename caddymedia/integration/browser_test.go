@@ -1,0 +1,62 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+// browserModules names the folder in whose node_modules playwright-core and axe-core are.
+const browserModules = "MEDIA_TEST_BROWSER"
+
+// facts are what a script must know of the site that it visits.
+type facts struct {
+	// Panel is the address of the panel, with a slash at the end.
+	Panel    string `json:"panel"`
+	User     string `json:"user"`
+	Password string `json:"password"`
+	// Secrets must be in nothing that the browser gets.
+	Secrets []string `json:"secrets"`
+	// More is what only this script knows.
+	More map[string]any `json:"more"`
+}
+
+// browse runs a script of the folder browser, which does in Chromium what a person does.
+// Where MEDIA_TEST_SHOTS names a folder it leaves pictures there.
+func browse(t *testing.T, script string, f facts) {
+	t.Helper()
+	needsBrowser(t)
+	node, chromium := servers.Program(t, "node"), servers.Program(t, "chromium")
+	encoded, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "facts.json")
+	if err := os.WriteFile(file, encoded, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, node, filepath.Join("browser", script+".mjs"))
+	cmd.Env = append(os.Environ(), "MEDIA_TEST_CHROMIUM="+chromium, "MEDIA_TEST_FACTS="+file)
+	cmd.WaitDelay = 5 * time.Second
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", script, err, out)
+	} else if len(out) > 0 {
+		t.Logf("%s", out)
+	}
+}
+
+// needsBrowser skips a test where browse would, before it prepares anything.
+func needsBrowser(t *testing.T) {
+	t.Helper()
+	if os.Getenv(browserModules) == "" {
+		skip(t, "%s is not set", browserModules)
+	}
+}
