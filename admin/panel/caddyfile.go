@@ -13,8 +13,8 @@ import (
 
 func init() {
 	httpcaddyfile.RegisterDirective("media_admin", parseDirective)
-	// Inside of everything that authenticates, basic_auth and forward_auth.
-	httpcaddyfile.RegisterDirectiveOrder("media_admin", httpcaddyfile.After, "encode")
+	// Inside of everything that keeps somebody out: basic_auth, forward_auth, abort and error.
+	httpcaddyfile.RegisterDirectiveOrder("media_admin", httpcaddyfile.After, "error")
 }
 
 // parseDirective sets up the handler from Caddyfile tokens. Syntax:

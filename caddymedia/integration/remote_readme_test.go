@@ -31,15 +31,20 @@ func TestReadmeStorages(t *testing.T) {
 // readmeBlock gives the first block of a Caddyfile in the README that has a text.
 func readmeBlock(t *testing.T, text string) string {
 	t.Helper()
-	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for part := range strings.SplitSeq(string(readme), "```caddyfile\n") {
+	for part := range strings.SplitSeq(readmeText(t), "```caddyfile\n") {
 		if block, _, ok := strings.Cut(part, "```"); ok && strings.Contains(block, text) {
 			return block
 		}
 	}
 	t.Fatalf("the README has no example with %q", text)
 	return ""
+}
+
+func readmeText(t *testing.T) string {
+	t.Helper()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(readme)
 }
