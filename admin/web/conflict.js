@@ -23,8 +23,8 @@ export function askConflict(what, now, mine) {
 
 const nameOf = (path) => (path === 'driver.name' ? 'Kind' : path.replace(/^driver\./, '').split('.').map(label).join(': '));
 
-/** The options that differ: {path, now, mine} as texts. */
-export function differences(now, mine) {
+// The options that differ: {path, now, mine} as texts.
+function differences(now, mine) {
 	const theirs = flat(now.value ?? {});
 	const ours = flat(mine.value);
 	for (const path of now.secrets ?? []) theirs.set(path, 'set');

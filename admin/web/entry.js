@@ -64,6 +64,7 @@ export function entryForm(spec) {
 		return { name, body: { value: rest, secrets, ...parts.extra?.() } };
 	}
 
+	const fieldOf = (path) => allFields(parts.fields()).find((each) => each.path === path);
 	const complain = (problems, intro = 'This cannot be saved yet') => showProblems(summary, problems, intro);
 
 	async function put(typed) {
@@ -77,18 +78,15 @@ export function entryForm(spec) {
 	}
 
 	async function refused(error, typed) {
-		const fields = allFields(parts.fields());
 		if (error instanceof ApiError && error.status === 412 && !etag) {
-			const field = fields.find(({ path }) => path === '@name');
-			return complain([{ field, message: `There is a ${spec.what} called “${typed.name}” already.` }], 'It was not saved');
+			return complain([{ field: fieldOf('@name'), message: `There is a ${spec.what} called “${typed.name}” already.` }], 'It was not saved');
 		}
 		if (error instanceof ApiError && error.status === 412 && error.body.current) return conflict(error, typed);
 		if (error instanceof ApiError && (error.status === 404 || error.status === 412)) {
 			etag = null; // saving again creates it
 			return complain([{ message: `Somebody else has removed this ${spec.what} meanwhile. Save once more to add it again as you have typed it.` }], 'It was not saved');
 		}
-		const field = fields.find(({ path }) => error.option && path === error.option);
-		complain([{ field, message: error.message }], 'It was not saved');
+		complain([{ field: fieldOf(error.option), message: error.message }], 'It was not saved');
 	}
 
 	async function conflict(error, typed) {
@@ -103,8 +101,7 @@ export function entryForm(spec) {
 		}
 	}
 
-	return { element: form, typed: check, isDirty: () => dirty, complain,
-		fieldOf: (path) => allFields(parts.fields()).find((each) => each.path === path) };
+	return { element: form, typed: check, isDirty: () => dirty, complain, fieldOf };
 }
 
 // Says what is wrong at the top and at the fields; the first of them gets the focus.

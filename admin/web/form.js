@@ -83,8 +83,8 @@ function collectGroup(group, result) {
 	result.problems.push(...inner.problems);
 }
 
-/** The value at a path with dots. */
-export const at = (value, path) => path.split('.').reduce((inside, name) => inside?.[name], value);
+// The value at a path with dots.
+const at = (value, path) => path.split('.').reduce((inside, name) => inside?.[name], value);
 
 function put(value, path, what) {
 	if (what === undefined) return;

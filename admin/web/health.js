@@ -1,7 +1,7 @@
 // Health of the storages, the token store and the encoder.
 import { h, fill, rich } from './dom.js';
 import { get } from './api.js';
-import { announce, badge, details, empty, facts, failed, guarantees, pageHead, time } from './ui.js';
+import { announce, badge, details, empty, facts, guarantees, pageHead, time } from './ui.js';
 import { driverTitle, isTime, took } from './format.js';
 import { driverIcon, icon } from './icons.js';
 

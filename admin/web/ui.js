@@ -59,7 +59,7 @@ export const tellError = (title, error) => ask(title, h('p', null, rich(error.me
 export function copyField(name, text) {
 	const id = newId('copy');
 	const field = h(text.includes('\n') ? 'textarea' : 'input', { id, value: text, readonly: true, spellcheck: 'false', rows: text.split('\n').length });
-	const button = h('button', { type: 'button', onclick: () => copy(field, name) }, icon('copy'), h('span', null, 'Copy', unseen(` ${name}`)));
+	const button = h('button', { type: 'button', 'aria-label': `Copy: ${name}`, onclick: () => copy(field, name) }, icon('copy'), 'Copy');
 	return h('div', { class: 'copy' }, h('label', { for: id }, name), h('div', { class: 'copy-row' }, field, button));
 }
 
