@@ -1,6 +1,8 @@
 package bolt
 
 import (
+	"cmp"
+	_ "embed"
 	"log/slog"
 	"path/filepath"
 
@@ -9,11 +11,17 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/block"
+	"github.com/caddymedia/media/storagedrivers/schema"
 )
 
 func init() {
 	caddy.RegisterModule(Module{})
 }
+
+//go:embed module.go
+var comments string
+
+var options = schema.Of[Module](comments)
 
 // Module keeps tokens in a file. They survive a restart.
 //
@@ -23,7 +31,7 @@ type Module struct {
 	// The file. It is created when first needed, with its folder, both for the owner alone. A damaged file is not
 	// repaired: remove it, and callers ask for new tokens. Placeholders such as `{env.X}` are allowed.
 	// Default: `media/tokens.db` in Caddy's data folder.
-	Path string `json:"path,omitempty"`
+	Path string `json:"path,omitempty" example:"/srv/media/tokens.db"`
 
 	path string
 }
@@ -35,6 +43,9 @@ func (Module) CaddyModule() caddy.ModuleInfo {
 		New: func() caddy.Module { return new(Module) },
 	}
 }
+
+// Schema describes the options.
+func (*Module) Schema() *schema.Schema { return options.Documented() }
 
 // UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:
 //
@@ -52,16 +63,12 @@ func (m *Module) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 
 // Provision sets up the module.
 func (m *Module) Provision(caddy.Context) error {
-	var expand block.Expander
-	path := expand.Text("path", m.Path)
-	if err := expand.Err(); err != nil {
+	e := *m
+	if err := options.Expand(&e); err != nil {
 		return err
 	}
-	if path == "" {
-		path = filepath.Join(caddy.AppDataDir(), "media", "tokens.db")
-	}
 	var err error
-	m.path, err = filepath.Abs(path)
+	m.path, err = filepath.Abs(cmp.Or(e.Path, filepath.Join(caddy.AppDataDir(), "media", "tokens.db")))
 	return err
 }
 
@@ -76,5 +83,6 @@ var (
 	_ caddy.Module          = (*Module)(nil)
 	_ caddy.Provisioner     = (*Module)(nil)
 	_ caddyfile.Unmarshaler = (*Module)(nil)
+	_ schema.Described      = (*Module)(nil)
 	_ tokens.StoreModule    = (*Module)(nil)
 )

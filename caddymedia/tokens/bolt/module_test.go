@@ -34,3 +34,14 @@ func TestModule(t *testing.T) {
 		}
 	}
 }
+
+func TestSchema(t *testing.T) {
+	t.Parallel()
+	s := new(Module).Schema()
+	if err := s.Err(); err != nil {
+		t.Error(err)
+	}
+	if len(s.Options) != 1 || s.Options[0].Name != "path" || s.Options[0].Secret {
+		t.Errorf("options: %+v", s.Options)
+	}
+}

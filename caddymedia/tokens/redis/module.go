@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"crypto/sha256"
+	_ "embed"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -14,11 +15,18 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers/block"
+	"github.com/caddymedia/media/storagedrivers/schema"
 )
 
 func init() {
 	caddy.RegisterModule(Module{})
 }
+
+//go:embed module.go
+var comments string
+
+var options = schema.Of[Module](comments)
 
 // Module keeps tokens in Redis (or what speaks its protocol), where all Caddys with the same accounts share them: one
 // server, a master found through Sentinel, or a cluster.
@@ -29,47 +37,63 @@ func init() {
 //
 // The Redis user needs the commands GET, SET, DEL and SCAN on keys that begin with `key_prefix`, and for a cluster
 // CLUSTER SLOTS and PING too. SCAN is for ending all tokens of an account; without it nothing else fails.
-// Placeholders such as `{env.X}` and `{file.path}` are allowed in all texts but `key_prefix`; keep passwords in them, because this
-// configuration can be read through the admin API.
+// Placeholders such as `{env.X}` and `{file.path}` are allowed in all texts but `key_prefix`; keep passwords in them,
+// because this configuration can be read through the admin API.
 type Module struct {
 	// One server as `redis://[<user>:<password>@]<host>[:<port>][/<db>]`, or `rediss://` for TLS. In place of
 	// `addresses`, `username`, `password` and `db`.
-	URL string `json:"url,omitempty"`
+	URL string `json:"url,omitempty" option:"secret" example:"{env.REDIS_URL}"`
+
 	// The server as `<host>:<port>`. With `master_name` the Sentinels, with `cluster` some of the nodes.
 	// Default: `127.0.0.1:6379`.
-	Addresses []string `json:"addresses,omitempty"`
+	Addresses []string `json:"addresses,omitempty" example:"redis.example.com:6379"`
+
 	// What Sentinel calls the master. Then `addresses` are Sentinels.
-	MasterName string `json:"master_name,omitempty"`
-	// Whether the addresses are nodes of a cluster. Default: false.
+	MasterName string `json:"master_name,omitempty" example:"mymaster"`
+
+	// Whether the addresses are nodes of a cluster. Default: `false`.
 	Cluster bool `json:"cluster,omitempty"`
+
 	// The user. Default: the server's default user.
-	Username string `json:"username,omitempty"`
+	Username string `json:"username,omitempty" example:"media"`
+
 	// The user's password. Default: none.
-	Password string `json:"password,omitempty"`
+	Password string `json:"password,omitempty" option:"secret" example:"{env.REDIS_PASSWORD}"`
+
 	// The user at the Sentinels, which do not know the one at the servers. Default: none.
-	SentinelUsername string `json:"sentinel_username,omitempty"`
+	SentinelUsername string `json:"sentinel_username,omitempty" example:"media"`
+
 	// The password at the Sentinels. Default: none.
-	SentinelPassword string `json:"sentinel_password,omitempty"`
-	// The number of the database. Default: 0.
-	DB int `json:"db,omitempty"`
+	SentinelPassword string `json:"sentinel_password,omitempty" option:"secret" example:"{env.SENTINEL_PASSWORD}"`
+
+	// The number of the database. Default: `0`.
+	DB int `json:"db,omitempty" example:"0"`
+
 	// What all keys begin with. Caddys share tokens only when it is the same. Default: `caddymedia:token:`.
-	KeyPrefix string `json:"key_prefix,omitempty"`
-	// Whether to use TLS, for the Sentinels too. Default: false.
+	KeyPrefix string `json:"key_prefix,omitempty" example:"caddymedia:token:"`
+
+	// Whether to use TLS, for the Sentinels too. Default: `false`.
 	TLS bool `json:"tls,omitempty"`
-	// The certificates that the server's must come from, as PEM. It is read when the configuration loads.
+
+	// The PEM file with the certificates that the server's must come from. It is read when the configuration loads.
 	// Default: those that the system trusts.
-	TLSCAFile string `json:"tls_ca_file,omitempty"`
+	TLSCAFile string `json:"tls_ca_file,omitempty" example:"/etc/caddy/redis-ca.pem"`
+
 	// The name that must be in the server's certificate. Default: the host of the address.
-	TLSServerName string `json:"tls_server_name,omitempty"`
-	// The certificate to show to the server, as PEM. It is read when the configuration loads. Default: none.
-	TLSCertFile string `json:"tls_cert_file,omitempty"`
-	// The key of that certificate, as PEM.
-	TLSKeyFile string `json:"tls_key_file,omitempty"`
+	TLSServerName string `json:"tls_server_name,omitempty" example:"redis.example.com"`
+
+	// The PEM file with the certificate to show to the server. It is read when the configuration loads. Default: none.
+	TLSCertFile string `json:"tls_cert_file,omitempty" example:"/etc/caddy/redis.pem"`
+
+	// The PEM file with the key of that certificate.
+	TLSKeyFile string `json:"tls_key_file,omitempty" example:"/etc/caddy/redis.key"`
+
 	// How long to wait for the server. A command is tried twice, so a dead server is noticed after twice the time;
 	// uploads wait for that. Default: `500ms`.
-	Timeout caddy.Duration `json:"timeout,omitempty"`
+	Timeout caddy.Duration `json:"timeout,omitempty" example:"500ms"`
+
 	// The most connections to a server. Default: 10 for each CPU.
-	PoolSize int `json:"pool_size,omitempty"`
+	PoolSize int `json:"pool_size,omitempty" example:"20"`
 
 	options  *goredis.UniversalOptions
 	expanded *Module
@@ -82,6 +106,18 @@ func (Module) CaddyModule() caddy.ModuleInfo {
 		ID:  "media.tokens.redis",
 		New: func() caddy.Module { return new(Module) },
 	}
+}
+
+// Schema describes the options.
+func (*Module) Schema() *schema.Schema { return options.Documented() }
+
+// UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:
+//
+//	redis [<url>] { ... }
+//
+// The options are the fields by their JSON names.
+func (m *Module) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	return options.ParseModule(d, "tokens in redis", m, block.Options{"db": block.Number(&m.DB)})
 }
 
 // Provision sets up the module. It does not connect.
@@ -130,5 +166,6 @@ var (
 	_ caddy.Module          = (*Module)(nil)
 	_ caddy.Provisioner     = (*Module)(nil)
 	_ caddyfile.Unmarshaler = (*Module)(nil)
+	_ schema.Described      = (*Module)(nil)
 	_ tokens.StoreModule    = (*Module)(nil)
 )

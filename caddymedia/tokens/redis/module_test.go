@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/caddymedia/media/storagedrivers/schema"
 )
 
 // every is a block with every option.
@@ -51,8 +54,35 @@ func TestEveryOption(t *testing.T) {
 		o.TLSConfig.RootCAs == nil || o.PoolSize != 7 || o.DB != 3 || o.MasterName != "main" {
 		t.Errorf("options: %+v", o)
 	}
+	if m.expanded.KeyPrefix != "{x}:" {
+		t.Errorf("the keys begin with %q", m.expanded.KeyPrefix)
+	}
 	if strings.Contains(m.PoolKey(), "hunter2") {
 		t.Errorf("pool key: %s", m.PoolKey())
+	}
+}
+
+// TestSchema looks at what the description adds to the types: which options are secret, and that all are explained.
+func TestSchema(t *testing.T) {
+	t.Parallel()
+	s := new(Module).Schema()
+	if err := s.Err(); err != nil {
+		t.Error(err)
+	}
+	if !strings.HasPrefix(s.Help, "Keeps tokens ") {
+		t.Errorf("help %q", s.Help)
+	}
+	var secrets []string
+	for _, o := range s.Options {
+		if o.Type == schema.Switch && o.Default == "" {
+			t.Errorf("%s: no default", o.Name)
+		}
+		if o.Secret {
+			secrets = append(secrets, o.Name)
+		}
+	}
+	if want := []string{"url", "password", "sentinel_password"}; !slices.Equal(secrets, want) {
+		t.Errorf("secrets %q, want %q", secrets, want)
 	}
 }
 
@@ -114,6 +144,20 @@ func TestPoolKey(t *testing.T) {
 	}
 }
 
+// TestNegative has numbers that only JSON can give.
+func TestNegative(t *testing.T) {
+	t.Parallel()
+	for _, option := range []string{"db", "pool_size", "timeout"} {
+		m := new(Module)
+		if err := json.Unmarshal([]byte(`{"`+option+`":-1}`), m); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Provision(caddy.Context{}); err == nil || !strings.HasPrefix(err.Error(), option+" is a ") {
+			t.Errorf("%s: got %v", option, err)
+		}
+	}
+}
+
 func TestWrong(t *testing.T) {
 	t.Parallel()
 	noPEM := filepath.Join(t.TempDir(), "x.pem")
@@ -121,9 +165,9 @@ func TestWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	for input, wantErr := range map[string]string{
-		"redis a b":                           "argument",
-		"redis {\n\tport 1\n}":                `unknown option "port"`,
-		"redis {\n\turl redis://localhost\n}": `unknown option "url"`,
+		"redis a b":            "argument",
+		"redis {\n\tport 1\n}": `unknown option "port"`,
+		"redis redis://localhost {\n\turl redis://localhost\n}":                 `unknown option "url"`,
 		"redis {\n\taddresses localhost:1\n\taddresses localhost:2\n}":          `"addresses" of tokens in redis is given twice`,
 		"redis {\n\tdb 1\n\tdb 1\n}":                                            `"db" of tokens in redis is given twice`,
 		"redis {\n\tdb one\n}":                                                  "db is a number",
@@ -148,6 +192,7 @@ func TestWrong(t *testing.T) {
 		"redis http://:hunter2@localhost":                                       "url: want redis[s]://",
 		"redis redis://:hunter2@localhost?pool_size=3":                          "url: want redis[s]://",
 		"redis redis://:hunter2@localhost/x":                                    "url: not understood",
+		"redis redis://:hunter2@localhost/-1":                                   "url: not understood",
 		"redis redis://:hunter2@local%zzhost":                                   "url: want redis[s]://",
 		"redis {\n\ttls on\n\ttls_cert_file " + noPEM + "\n\ttls_key_file x\n}": "tls_key_file",
 	} {

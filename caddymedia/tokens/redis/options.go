@@ -10,7 +10,6 @@ import (
 	"hash"
 	"net"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,8 +17,6 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/caddyserver/caddy/v2"
-
-	"github.com/caddymedia/media/storagedrivers/block"
 )
 
 const (
@@ -33,16 +30,8 @@ const (
 // expand returns a copy of the settings with the placeholders replaced, the URL taken apart and the defaults filled in.
 func (m *Module) expand() (*Module, error) {
 	e := *m
-	e.Addresses = slices.Clone(m.Addresses)
-	texts := e.texts()
-	for i := range e.Addresses {
-		texts = append(texts, text{"addresses", &e.Addresses[i]})
-	}
-	var expand block.Expander
-	for _, t := range texts {
-		*t.value = expand.Text(t.name, *t.value)
-	}
-	if err := expand.Err(); err != nil {
+	e.KeyPrefix = "" // braces in it tell a cluster what to keep together and are no placeholders
+	if err := options.Expand(&e); err != nil {
 		return nil, err
 	}
 	if err := e.useURL(); err != nil {
@@ -51,7 +40,7 @@ func (m *Module) expand() (*Module, error) {
 	if len(e.Addresses) == 0 {
 		e.Addresses = []string{defaultAddress}
 	}
-	e.KeyPrefix = cmp.Or(e.KeyPrefix, defaultKeyPrefix)
+	e.KeyPrefix = cmp.Or(m.KeyPrefix, defaultKeyPrefix)
 	e.Timeout = cmp.Or(e.Timeout, caddy.Duration(defaultTimeout))
 	return &e, nil
 }
@@ -69,7 +58,7 @@ func (m *Module) useURL() error {
 		return errors.New("url: want redis[s]://[<user>:<password>@]<host>[:<port>][/<db>] without anything after it")
 	}
 	opts, err := goredis.ParseURL(m.URL)
-	if err != nil {
+	if err != nil || opts.DB < 0 {
 		return errors.New("url: not understood: the scheme is redis or rediss, and only a number may follow the host")
 	}
 	m.Addresses, m.Username, m.Password, m.DB = []string{opts.Addr}, opts.Username, opts.Password, opts.DB
@@ -98,8 +87,6 @@ func (m *Module) check() error {
 		return errors.New("the options that begin with tls_ need tls")
 	case (m.TLSCertFile == "") != (m.TLSKeyFile == ""):
 		return errors.New("tls_cert_file and tls_key_file need each other")
-	case m.DB < 0, m.PoolSize < 0, m.Timeout < 0:
-		return errors.New("db, pool_size and timeout must not be negative")
 	}
 	return nil
 }
@@ -143,7 +130,7 @@ func (m *Module) clientOptions(digest hash.Hash) (*goredis.UniversalOptions, err
 
 // poolKey does not show the settings, because they hold passwords.
 func (m *Module) poolKey(digest hash.Hash) (string, error) {
-	settings, err := json.Marshal(m) //nolint:gosec // hashed at once
+	settings, err := json.Marshal(m)
 	if err != nil {
 		return "", err
 	}
