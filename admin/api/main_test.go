@@ -18,6 +18,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
+	"github.com/caddymedia/media/caddymedia/caddytest"
 	_ "github.com/caddymedia/media/caddymedia/mediaapp"
 	_ "github.com/caddymedia/media/caddymedia/tokens/bolt"
 	_ "github.com/caddymedia/media/caddymedia/tokens/memory"
@@ -34,26 +35,7 @@ import (
 
 func TestMain(m *testing.M) {
 	caddy.RegisterModule(foreign{})
-	os.Exit(runTests(m))
-}
-
-// runTests keeps Caddy away from the folders of whoever runs the tests.
-func runTests(m *testing.M) int {
-	home, err := os.MkdirTemp("", "media-api-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(home)
-	for name, folder := range map[string]string{"XDG_DATA_HOME": "data", "XDG_CONFIG_HOME": "config"} {
-		if err := os.Setenv(name, filepath.Join(home, folder)); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
-	caddy.ConfigAutosavePath = filepath.Join(home, "config", "autosave.json")
-	caddy.DefaultStorage.Path = caddy.AppDataDir()
-	return m.Run()
+	os.Exit(caddytest.Run(m))
 }
 
 // foreign is a driver that does not describe its options. Its place is in memory, and

@@ -71,11 +71,7 @@ func (v veiler) allBut(known string, place []string, entry object) {
 	}
 }
 
-// secretsOfTokens are the secrets of the stores of tokens that come with the service.
-var secretsOfTokens = map[string][]string{
-	"bolt": nil, "memory": nil, "redis": {"url", "password", "sentinel_password"},
-}
-
+// tokens replaces the secrets of a token store: all options of one that does not describe them.
 func (v veiler) tokens(store object) {
 	const kindOption = "store"
 	place := []string{"tokens"}
@@ -86,15 +82,7 @@ func (v veiler) tokens(store object) {
 			return
 		}
 	}
-	secrets, known := secretsOfTokens[kind]
-	if !known {
-		v.allBut(kindOption, place, store)
-	}
-	for _, name := range secrets {
-		if !empty(store[name]) {
-			store[name] = v.veiled(place, name, store[name])
-		}
-	}
+	v.allBut(kindOption, place, store)
 }
 
 var (

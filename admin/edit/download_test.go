@@ -1,6 +1,11 @@
 package edit
 
-import "testing"
+import (
+	"testing"
+
+	_ "github.com/caddymedia/media/caddymedia/tokens/bolt"
+	_ "github.com/caddymedia/media/caddymedia/tokens/memory"
+)
 
 func TestVeil(t *testing.T) {
 	t.Parallel()
@@ -21,9 +26,23 @@ func TestVeil(t *testing.T) {
 			"x":{"driver":{"name":"foreign","place":"{env.MEDIA_STORAGES_X_PLACE}","port":"{env.MEDIA_STORAGES_X_PORT}"}}}}`)
 }
 
-func TestVeilForeignTokens(t *testing.T) {
+func TestVeilTokens(t *testing.T) {
 	t.Parallel()
-	c := config{parsed(t, `{"tokens":{"store":"foreign","dsn":"s","n":1}}`)}
-	c.veil()
-	mustEqual(t, c.app, `{"tokens":{"store":"foreign","dsn":"{env.MEDIA_TOKENS_DSN}","n":"{env.MEDIA_TOKENS_N}"}}`)
+	for name, test := range map[string]struct{ tokens, want string }{
+		"redis": {
+			`{"store":"redis","url":"u","password":"p","sentinel_password":"s","username":"n","tls_key_file":"/k"}`,
+			`{"store":"redis","url":"{env.MEDIA_TOKENS_URL}","password":"{env.MEDIA_TOKENS_PASSWORD}",
+				"sentinel_password":"{env.MEDIA_TOKENS_SENTINEL_PASSWORD}","username":"n","tls_key_file":"/k"}`,
+		},
+		"bolt":    {`{"store":"bolt","path":"/t.db"}`, `{"store":"bolt","path":"/t.db"}`},
+		"memory":  {`{"store":"memory"}`, `{"store":"memory"}`},
+		"foreign": {`{"store":"foreign","dsn":"s","n":1}`, `{"store":"foreign","dsn":"{env.MEDIA_TOKENS_DSN}","n":"{env.MEDIA_TOKENS_N}"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := config{parsed(t, `{"tokens":`+test.tokens+`}`)}
+			c.veil()
+			mustEqual(t, c.app, `{"tokens":`+test.want+`}`)
+		})
+	}
 }

@@ -1,16 +1,14 @@
 package integration
 
 import (
-	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	_ "github.com/caddymedia/media/caddymedia"
+	"github.com/caddymedia/media/caddymedia/caddytest"
 )
 
 // runCaddy is the variable that makes the test binary a Caddy with the plug-in, so that
@@ -25,27 +23,7 @@ func TestMain(m *testing.M) {
 		caddycmd.Main()
 		return
 	}
-	os.Exit(runTests(m))
-}
-
-// runTests keeps Caddy away from the folders of whoever runs the tests.
-func runTests(m *testing.M) int {
-	home, err := os.MkdirTemp("", "media-integration-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(home)
-	for name, folder := range map[string]string{"XDG_DATA_HOME": "data", "XDG_CONFIG_HOME": "config"} {
-		if err := os.Setenv(name, filepath.Join(home, folder)); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-	}
-	// Caddy has computed these two before the variables were set.
-	caddy.ConfigAutosavePath = filepath.Join(home, "config", "autosave.json")
-	caddy.DefaultStorage.Path = caddy.AppDataDir()
-	return m.Run()
+	os.Exit(caddytest.Run(m))
 }
 
 // skip ends a test for which this machine has not what it takes, unless

@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,15 +11,14 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/caddymedia/media/caddymedia/caddytest"
 	"github.com/caddymedia/media/storagedrivers/schema"
 )
 
-var update = flag.Bool("update", false, "write the tables of options into README.md")
-
-// optionTable is a table of README.md, between the comments that name its driver and end it.
+// optionTable is a table of README.md, between the comments that name its module and end it.
 var optionTable = regexp.MustCompile(`(?s)(<!-- options ([a-z0-9]+) -->\n)(.*?)(<!-- end of options -->)`)
 
-// TestReadmeOptions: README.md has the options of every driver, as they describe themselves.
+// TestReadmeOptions: README.md has the options of every driver and token store, as they describe themselves.
 func TestReadmeOptions(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join("..", "..", "README.md")
@@ -29,35 +27,35 @@ func TestReadmeOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	described := map[string]*schema.Schema{}
-	for _, info := range caddy.GetModules("media.storages") {
-		if driver, ok := info.New().(schema.Described); ok {
-			described[info.ID.Name()] = driver.Schema()
+	for _, info := range slices.Concat(caddy.GetModules("media.storages"), caddy.GetModules("media.tokens")) {
+		if module, ok := info.New().(schema.Described); ok {
+			described[info.ID.Name()] = module.Schema()
 		}
 	}
 	seen := map[string]bool{}
 	want := optionTable.ReplaceAllStringFunc(string(content), func(table string) string {
 		parts := optionTable.FindStringSubmatch(table)
-		driver := described[parts[2]]
-		if driver == nil || seen[parts[2]] {
-			t.Errorf("table of %q, which is no driver or was there before", parts[2])
+		module := described[parts[2]]
+		if module == nil || seen[parts[2]] {
+			t.Errorf("table of %q, which does not describe itself or was there before", parts[2])
 			return table
 		}
 		seen[parts[2]] = true
-		return parts[1] + readmeTable(driver) + parts[4]
+		return parts[1] + readmeTable(module) + parts[4]
 	})
-	for driver := range described {
-		if !seen[driver] {
-			t.Errorf("no table of the options of %s", driver)
+	for name := range described {
+		if !seen[name] {
+			t.Errorf("no table of the options of %s", name)
 		}
 	}
 	switch {
 	case want == string(content):
-	case *update:
+	case *caddytest.Update:
 		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
 			t.Error(err)
 		}
 	default:
-		t.Error("README.md differs from what the drivers say; this writes it:" +
+		t.Error("README.md differs from what the modules say; this writes it:" +
 			" go test -run ReadmeOptions ./caddymedia/integration -update")
 	}
 }

@@ -1,0 +1,31 @@
+// Package caddytest is what the tests of several packages need of Caddy.
+package caddytest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// Run runs the tests of a package, and keeps Caddy away from the folders of whoever runs them.
+func Run(m *testing.M) int {
+	home, err := os.MkdirTemp("", "media-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(home)
+	for name, folder := range map[string]string{"XDG_DATA_HOME": "data", "XDG_CONFIG_HOME": "config"} {
+		if err := os.Setenv(name, filepath.Join(home, folder)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	// Caddy has computed these two before the variables were set.
+	caddy.ConfigAutosavePath = filepath.Join(home, "config", "autosave.json")
+	caddy.DefaultStorage.Path = caddy.AppDataDir()
+	return m.Run()
+}

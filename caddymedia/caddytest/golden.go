@@ -1,0 +1,104 @@
+package caddytest
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+)
+
+// Update is the flag with which golden files, and what is generated in documents, are written
+// anew.
+var Update = flag.Bool("update", false, "write what golden files and the README's tables hold now")
+
+const (
+	separator   = "----------\n"
+	errorMarker = "ERROR: "
+)
+
+// Golden adapts every Caddyfile of testdata. Below its line of hyphens stands what it gives:
+// the whole JSON where that has "apps", the JSON of the media app otherwise, or "ERROR: " and
+// a part of the error. With -update the JSON is written.
+func Golden(t *testing.T) {
+	t.Helper()
+	names, err := filepath.Glob("testdata/*.caddyfiletest")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("golden files %q: %v", names, err)
+	}
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".caddyfiletest"), func(t *testing.T) {
+			t.Parallel()
+			golden(t, name)
+		})
+	}
+}
+
+func golden(t *testing.T, name string) {
+	t.Helper()
+	content, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, want, found := bytes.Cut(content, []byte(separator))
+	if !found {
+		t.Fatalf("no line %q", separator)
+	}
+	got := adapted(t, config, bytes.Contains(want, []byte(`"apps": {`)))
+	if bytes.HasPrefix(want, []byte(errorMarker)) {
+		message := strings.TrimSpace(strings.TrimPrefix(string(want), errorMarker))
+		if !bytes.HasPrefix(got, []byte(errorMarker)) || !bytes.Contains(got, []byte(message)) {
+			t.Errorf("got %s, want an error with %q", got, message)
+		}
+		return
+	}
+	if bytes.HasPrefix(got, []byte(errorMarker)) {
+		t.Fatalf("got %s", got)
+	}
+	if *Update {
+		if err := os.WriteFile(name, append(append(config, separator...), got...), 0o644); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("got:\n%s\nwant:\n%s", got, want)
+	}
+	if !bytes.Equal(caddyfile.Format(config), config) {
+		t.Errorf("not as `caddy fmt` has it; that is:\n%s", caddyfile.Format(config))
+	}
+}
+
+// adapted gives the JSON of a Caddyfile, or its error.
+func adapted(t *testing.T, config []byte, whole bool) []byte {
+	t.Helper()
+	result, warnings, err := caddyfile.Adapter{ServerType: httpcaddyfile.ServerType{}}.Adapt(config, nil)
+	if err != nil {
+		return []byte(errorMarker + err.Error())
+	}
+	for _, warning := range warnings {
+		t.Errorf("warning: %v", warning)
+	}
+	if !whole {
+		var parsed struct {
+			Apps struct {
+				Media json.RawMessage `json:"media"`
+			} `json:"apps"`
+		}
+		if err := json.Unmarshal(result, &parsed); err != nil {
+			t.Fatal(err)
+		}
+		result = parsed.Apps.Media
+	}
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, result, "", "\t"); err != nil {
+		t.Fatalf("%v in %q", err, result)
+	}
+	indented.WriteByte('\n')
+	return indented.Bytes()
+}
