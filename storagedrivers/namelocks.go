@@ -2,35 +2,50 @@ package storagedrivers
 
 import (
 	"context"
+	"math"
 	"sync"
+
+	"golang.org/x/sync/semaphore"
 )
 
-// NameLocks are locks by name, for what only one in this process may do at a time. A lock
-// exists while somebody holds or wants it. The zero value is usable.
+// NameLocks are locks by name, for what only one in this process may do at a time, or many
+// who do not mind each other. A lock exists while somebody holds or wants it. The zero value
+// is usable.
 type NameLocks struct {
 	mu    sync.Mutex
 	locks map[string]*nameLock
 }
 
 type nameLock struct {
-	taken chan struct{} // full while somebody has it
-	users int           // who have it or wait for it
+	taken *semaphore.Weighted // in the order of asking, so that nobody waits for ever
+	users int                 // who have it or wait for it
 }
+
+// everybody is what a lock weighs that is nobody else's at the same time.
+const everybody = math.MaxInt64
 
 // Lock waits for the lock of name, up to the end of ctx, whose cause is the error. unlock
 // must be called once.
 func (n *NameLocks) Lock(ctx context.Context, name string) (unlock func(), err error) {
+	return n.take(ctx, name, everybody)
+}
+
+// Share is [NameLocks.Lock] for those who may have the lock together with each other, but not
+// with anybody who has it by Lock.
+func (n *NameLocks) Share(ctx context.Context, name string) (unlock func(), err error) {
+	return n.take(ctx, name, 1)
+}
+
+func (n *NameLocks) take(ctx context.Context, name string, weight int64) (unlock func(), err error) {
 	l := n.join(name)
-	select {
-	case l.taken <- struct{}{}:
-		return func() {
-			<-l.taken
-			n.leave(name, l)
-		}, nil
-	case <-ctx.Done():
+	if l.taken.Acquire(ctx, weight) != nil {
 		n.leave(name, l)
 		return nil, context.Cause(ctx)
 	}
+	return func() {
+		l.taken.Release(weight)
+		n.leave(name, l)
+	}, nil
 }
 
 func (n *NameLocks) join(name string) *nameLock {
@@ -41,7 +56,7 @@ func (n *NameLocks) join(name string) *nameLock {
 	}
 	l := n.locks[name]
 	if l == nil {
-		l = &nameLock{taken: make(chan struct{}, 1)}
+		l = &nameLock{taken: semaphore.NewWeighted(everybody)}
 		n.locks[name] = l
 	}
 	l.users++

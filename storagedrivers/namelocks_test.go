@@ -51,3 +51,32 @@ func TestNameLocksGivenUp(t *testing.T) {
 	is(t, err, nil)
 	unlock()
 }
+
+// TestNameLocksShared: those who share a lock have it together, and nobody has it alone then.
+func TestNameLocksShared(t *testing.T) {
+	t.Parallel()
+	var locks storagedrivers.NameLocks
+	one, err := locks.Share(t.Context(), "a")
+	is(t, err, nil)
+	two, err := locks.Share(t.Context(), "a")
+	is(t, err, nil)
+	waits := func(lock func(context.Context, string) (func(), error)) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		_, err := lock(ctx, "a")
+		is(t, err, context.DeadlineExceeded)
+	}
+	waits(locks.Lock)
+	one()
+	waits(locks.Lock)
+	two()
+	alone, err := locks.Lock(t.Context(), "a")
+	is(t, err, nil)
+	waits(locks.Share)
+	waits(locks.Lock)
+	alone()
+	again, err := locks.Share(t.Context(), "a")
+	is(t, err, nil)
+	again()
+}

@@ -14,8 +14,7 @@ import (
 
 // Delete removes an item of the alias and, for a picture, its variant. The variant goes
 // first, so that it never stays alone; one that was left alone is removed when its picture
-// is asked for. Where items are replaced, Delete waits for uploads of the name in this
-// process.
+// is asked for. Delete waits for uploads of the name in this process.
 //
 // What is no name, names a variant or does not exist is fs.ErrNotExist. All other errors
 // are those of the storage, or of ctx while it waits; then the item is still there, without

@@ -7,14 +7,26 @@ import (
 	"io/fs"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
 )
 
 // TestDeleteWaitsForUpload deletes a picture whose variant is just being stored: not before
 // it is, and not when that takes too long.
 func TestDeleteWaitsForUpload(t *testing.T) {
 	t.Parallel()
+	for name, overwrite := range map[string]bool{"append": false, "overwrite": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			deleteWaits(t, overwrite)
+		})
+	}
+}
+
+func deleteWaits(t *testing.T, overwrite bool) {
 	halfWay, goOn := make(chan struct{}), make(chan struct{})
 	var once sync.Once
 	s := onLocal(t, func(op, key string) error {
@@ -26,7 +38,7 @@ func TestDeleteWaitsForUpload(t *testing.T) {
 		}
 		return nil
 	})
-	g, images, _ := withItems(t, s, true)
+	g, images, _ := withItems(t, s, overwrite)
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() {
@@ -90,5 +102,56 @@ func TestDeleteAmongOverwriters(t *testing.T) {
 			}
 			wantContents(t, s, nil)
 		})
+	}
+}
+
+// TestDeleteAmongAppenders uploads pictures of one name while the first of them is deleted all
+// the time: none is left without its variant, and no variant without its picture.
+func TestDeleteAmongAppenders(t *testing.T) {
+	t.Parallel()
+	for name, open := range storages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, nil)
+			alias := pictures(t, s)
+			g := newGate(alias)
+			var uploads, deletions sync.WaitGroup
+			var uploaded atomic.Bool
+			for range 2 {
+				deletions.Go(func() {
+					for !uploaded.Load() {
+						if err := g.Delete(t.Context(), alias, "a.png"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+							t.Errorf("deletion: %v", err)
+						}
+					}
+				})
+			}
+			for i := range 64 {
+				uploads.Go(func() {
+					_, failures := uploadPictures(t, g, file("a.png", picture(color.NRGBA{byte(i), 5, 5, 255})))
+					if failures != nil {
+						t.Errorf("upload %d: %v", i, failures)
+					}
+				})
+			}
+			uploads.Wait()
+			uploaded.Store(true)
+			deletions.Wait()
+			wantPairs(t, contents(t, s))
+		})
+	}
+}
+
+// wantPairs asserts that there are only pictures with their variants.
+func wantPairs(t *testing.T, left map[string]string) {
+	t.Helper()
+	for key := range left {
+		other, isVariant := strings.CutSuffix(key, variant.Suffix)
+		if !isVariant {
+			other += variant.Suffix
+		}
+		if _, ok := left[other]; !ok {
+			t.Errorf("%s is left without %s", key, other)
+		}
 	}
 }

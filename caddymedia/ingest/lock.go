@@ -7,12 +7,16 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// names are those that are being replaced, or deleted, in this process. A reload changes
-// nothing about them.
+// names are those that are being placed or deleted in this process. A reload changes nothing
+// about them.
 var names storagedrivers.NameLocks
 
-// lockNames keeps others from replacing the items of the request until unlock is called.
+// lockNames keeps others from replacing and deleting the items of the request until unlock is
+// called. Where nothing is replaced each item has its lock for itself: see [Alias.share].
 func (b *batch) lockNames(ctx context.Context, alias *Alias) (unlock func(), err error) {
+	if !alias.Overwrite {
+		return func() {}, nil
+	}
 	filenames := make([]string, len(b.items))
 	for i, it := range b.items {
 		filenames[i] = it.filename
@@ -20,15 +24,22 @@ func (b *batch) lockNames(ctx context.Context, alias *Alias) (unlock func(), err
 	return alias.lock(ctx, filenames...)
 }
 
-// lock keeps others from replacing and deleting items until unlock is called. Where nothing
-// is replaced there is nothing to lock.
-func (a *Alias) lock(ctx context.Context, filenames ...string) (unlock func(), err error) {
-	if !a.Overwrite {
+// share keeps others from deleting an item while it and its variant get a name that nobody
+// else can get. Where items are replaced the name is locked already.
+func (a *Alias) share(ctx context.Context, filename string) (unlock func(), err error) {
+	if a.Overwrite {
 		return func() {}, nil
 	}
+	return names.Share(ctx, a.lockName(filename))
+}
+
+func (a *Alias) lockName(filename string) string { return a.Storage.Name() + "/" + a.Key(filename) }
+
+// lock keeps others from placing and deleting items until unlock is called.
+func (a *Alias) lock(ctx context.Context, filenames ...string) (unlock func(), err error) {
 	wanted := make([]string, len(filenames))
 	for i, filename := range filenames {
-		wanted[i] = a.Storage.Name() + "/" + a.Key(filename)
+		wanted[i] = a.lockName(filename)
 	}
 	slices.Sort(wanted) // in one order for all, so that nobody waits in a circle
 	var unlocks []func()

@@ -36,14 +36,9 @@ func (b *batch) place(ctx context.Context, alias *Alias) error {
 	return nil
 }
 
-// placeAll stores the variant after its picture, so that it never exists alone.
 func (b *batch) placeAll(ctx context.Context, alias *Alias) error {
 	for _, it := range b.items {
-		err := it.place(ctx, alias, b.now)
-		if err == nil {
-			err = it.placeVariant(ctx, alias)
-		}
-		if err != nil {
+		if err := it.place(ctx, alias, b.now); err != nil {
 			return it.storageFailed(err)
 		}
 	}
@@ -56,25 +51,38 @@ func (it *item) storageFailed(err error) *Failure {
 	return failure
 }
 
-// place commits the item under its name. Under Append Time a name that is taken gets the
-// time, and the second is stepped forward until a name is free: the storage decides
+// place gives the item and its variant their name. Under Append Time a name that is taken
+// gets the time, and the second is stepped forward until a name is free: the storage decides
 // which one is, so that nobody's item is ever replaced.
 func (it *item) place(ctx context.Context, alias *Alias, now time.Time) error {
-	opts := storagedrivers.PutOptions{CacheControl: alias.CacheControl}
-	if alias.Overwrite {
-		opts.Mode = storagedrivers.Overwrite
-	}
 	plain := it.filename
 	for second := now.Unix(); ; second++ {
-		placed, err := it.staged.Commit(ctx, alias.Key(it.filename), opts)
-		if err == nil {
-			it.placed = placed
-		}
-		if !errors.Is(err, fs.ErrExist) || alias.Overwrite {
+		taken, err := it.placeHere(ctx, alias)
+		if !taken {
 			return err
 		}
 		it.filename = naming.WithTime(plain, second)
 	}
+}
+
+// placeHere commits the item under the name that it has by now, unless that is taken, and then
+// the variant, so that it never exists alone. Nobody deletes the item in between.
+func (it *item) placeHere(ctx context.Context, alias *Alias) (taken bool, err error) {
+	unlock, err := alias.share(ctx, it.filename)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	opts := storagedrivers.PutOptions{CacheControl: alias.CacheControl}
+	if alias.Overwrite {
+		opts.Mode = storagedrivers.Overwrite
+	}
+	placed, err := it.staged.Commit(ctx, alias.Key(it.filename), opts)
+	if err != nil {
+		return errors.Is(err, fs.ErrExist) && !alias.Overwrite, err
+	}
+	it.placed = placed
+	return false, it.placeVariant(ctx, alias)
 }
 
 // revert undoes what was placed, the last first. What cannot be put back is named.
