@@ -51,10 +51,11 @@ func (d *Driver) list(ctx context.Context, opts storagedrivers.ListOptions, limi
 }
 
 // List gives one page of objects. The cursor is the last name of the page before, that of no
-// key included, and is listed once more: hence the one beyond the limit.
+// key included, and is listed once more: hence the one beyond the limit, but where that would
+// take a second request.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	limit := opts.PageLimit()
-	p, err := d.list(ctx, opts, limit+1)
+	p, err := d.list(ctx, opts, min(limit+1, storagedrivers.PageSize)) // which is all that the service gives at once
 	if err != nil {
 		return storagedrivers.Page{}, mapError(ctx, err)
 	}
