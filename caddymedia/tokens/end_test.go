@@ -3,6 +3,7 @@ package tokens_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -46,6 +47,48 @@ func TestEndOfUnknown(t *testing.T) {
 	}
 	_, err := before.Verify(t.Context(), token, "shop") // the account has come back
 	wantCredentials(t, "an ended token", err)
+}
+
+// TestEndAmongLogins ends tokens while others log in, by the issuers of two configurations with one
+// store, as during a reload: what was issued before is worth nothing to either, and every token is
+// counted once.
+func TestEndAmongLogins(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	issuers := []*tokens.Issuer{f.issuer(account("shop", "secret")), f.issuer(account("shop", "secret"))}
+	const each = 20
+	before := make([]string, each)
+	for n := range before {
+		before[n] = f.login(issuers[n%2])
+	}
+	ended := make([]int, len(issuers))
+	var group sync.WaitGroup
+	for n, i := range issuers {
+		group.Go(func() {
+			for range each {
+				if _, _, err := i.Issue(t.Context(), "shop", "secret", home); err != nil {
+					t.Errorf("logging in: %v", err)
+				}
+			}
+		})
+		group.Go(func() {
+			count, err := i.End(t.Context(), "shop")
+			if ended[n] = count; err != nil {
+				t.Errorf("ending: %v", err)
+			}
+		})
+	}
+	group.Wait()
+	for _, token := range before {
+		for _, i := range issuers {
+			_, err := i.Verify(t.Context(), token, "shop")
+			wantCredentials(t, "an ended token", err)
+		}
+	}
+	rest, err := issuers[0].End(t.Context(), "shop")
+	if total := ended[0] + ended[1] + rest; err != nil || total != 3*each {
+		t.Errorf("ended %d and then %d, want %d in all: %v", ended, rest, 3*each, err)
+	}
 }
 
 func TestEndWithoutStore(t *testing.T) {
