@@ -61,7 +61,7 @@ func golden(t *testing.T, name string) {
 		t.Fatalf("got %s", got)
 	}
 	if *Update {
-		if err := os.WriteFile(name, append(append(config, separator...), got...), 0o644); err != nil {
+		if err := os.WriteFile(name, append(append(config, separator...), got...), 0o600); err != nil {
 			t.Error(err)
 		}
 		return
