@@ -16,6 +16,8 @@ type failure struct {
 	status int
 	// Message is for a person. It has no secrets.
 	Message string `json:"error"`
+	// Option is the path of the one that is to blame, if that is known: "driver.root".
+	Option string `json:"option,omitempty"`
 }
 
 func (f *failure) Error() string { return f.Message }

@@ -136,7 +136,8 @@ func decoded[T any](t testing.TB, w *httptest.ResponseRecorder, status int) T {
 func wantError(t testing.TB, w *httptest.ResponseRecorder, status int, text string) {
 	t.Helper()
 	got := decoded[struct {
-		Error string `json:"error"`
+		Error  string `json:"error"`
+		Option string `json:"option"`
 	}](t, w, status)
 	if !strings.Contains(got.Error, text) || got.Error == "" {
 		t.Errorf("error %q, want one with %q", got.Error, text)

@@ -1,20 +1,57 @@
 package api
 
-import "strings"
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
 
-// optionError gives what is wrong with the options of a driver without what Caddy puts in
-// front.
-func optionError(err error) string {
-	text := err.Error()
-	for _, wrapper := range []string{": provision media.storages.", ": invalid configuration: ", "decoding module config: media.storages."} {
-		_, inner, found := strings.Cut(text, wrapper)
-		if !found {
-			continue
-		}
-		if strings.HasSuffix(wrapper, ".") { // the name of the module follows
-			_, inner, _ = strings.Cut(inner, ": ")
-		}
-		text = inner
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/storagedrivers/schema"
+)
+
+// What Caddy puts in front of the reason why it does not load a configuration or a driver.
+const (
+	ofApp    = "loading media app module: "
+	ofConfig = "loading new config: "
+)
+
+var (
+	ofProvision = regexp.MustCompile(`^provision media: `)
+	ofDriver    = regexp.MustCompile(`(loading the driver: )?(loading module|module name) '[a-z0-9_]+': ` +
+		`((decoding module config: |provision )?media\.storages\.[a-z0-9_]+: (invalid configuration: )?)?`)
+)
+
+// Reason takes from an error of Caddy's, about a configuration or a driver, what says
+// nothing to an administrator.
+func Reason(message string) string {
+	message = strings.TrimPrefix(message, ofConfig)
+	if _, after, ok := strings.Cut(message, ofApp); ok {
+		message = ofProvision.ReplaceAllString(after, "")
 	}
-	return text
+	if at := ofDriver.FindStringIndex(message); at != nil {
+		message = message[:at[0]] + message[at[1]:]
+	}
+	return message
+}
+
+// blamedOption gives the path of the option of a driver that an error is about: "driver.root".
+func blamedOption(driver json.RawMessage, message string) string {
+	var named struct {
+		Name string `json:"name"`
+	}
+	_ = json.Unmarshal(driver, &named) // without a name there is no such module
+	info, err := caddy.GetModule("media.storages." + named.Name)
+	if err != nil {
+		return ""
+	}
+	described, ok := info.New().(schema.Described)
+	if !ok {
+		return ""
+	}
+	option := schema.Blamed(message, described.Schema().Options)
+	if option == "" {
+		return ""
+	}
+	return "driver." + option
 }

@@ -78,7 +78,10 @@ func (c *call) try(driver json.RawMessage) error {
 		trial, err := c.app.TryStorage(ctx, driver)
 		if wrong, ok := errors.AsType[*mediaapp.ConfigError](err); ok {
 			c.hide(wrong.Secrets)
-			return failf(http.StatusBadRequest, "%s", c.scrub(optionError(wrong)))
+			reason := Reason(wrong.Error())
+			return &failure{
+				status: http.StatusBadRequest, Message: c.scrub(reason), Option: blamedOption(driver, reason),
+			}
 		}
 		if err != nil {
 			return err

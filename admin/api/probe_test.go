@@ -75,6 +75,22 @@ func TestWrongOptions(t *testing.T) {
 	wantError(t, ask(t, New(), http.MethodPost, "/probe", large), http.StatusRequestEntityTooLarge, "1 MiB")
 }
 
+// TestWrongOptionIsNamed: a form can show what is wrong beside the option.
+func TestWrongOptionIsNamed(t *testing.T) {
+	load(t, oneFolder)
+	for body, want := range map[string]string{
+		`{"driver": {"name": "s3"}}`:                         "driver.bucket",
+		`{"driver": {"name": "ftp", "address": "x"}}`:        "driver.user",
+		`{"driver": {"name": "floppy"}}`:                     "",
+		`{"driver": {"name": "local", "root": {"root": 1}}}`: "",
+	} {
+		got := decoded[failure](t, ask(t, New(), http.MethodPost, "/probe", body), http.StatusBadRequest)
+		if got.Option != want {
+			t.Errorf("%s: %+v, want the option %q", body, got, want)
+		}
+	}
+}
+
 // TestTry: what has been put together elsewhere is probed as what was sent.
 func TestTry(t *testing.T) {
 	root := load(t, oneFolder)

@@ -2,10 +2,7 @@ package api
 
 import (
 	"cmp"
-	"encoding/json"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -16,32 +13,49 @@ const (
 	minSecret = 4
 )
 
-// Scrub removes secrets from a text, in the ways in which an error may write them: plain,
-// quoted, or escaped in an address. A text with a very short secret in it is not shown at
-// all.
+// Scrub removes secrets from a text, however they are quoted or escaped in it. A text with a
+// very short secret in it is not shown at all.
 func Scrub(text string, secrets []string) string {
-	var forms []string
+	all := make([]string, 0, 2*len(secrets)) // most are one line
 	for _, secret := range secrets {
-		for _, part := range parts(secret) {
-			forms = append(forms, written(part)...)
-		}
+		all = append(all, parts(secret)...)
 	}
-	// A secret may have another one in it.
-	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	for _, form := range slices.Compact(forms) {
-		if !strings.Contains(text, form) {
-			continue
-		}
-		if len(form) < minSecret {
-			return hiddenText
-		}
-		text = strings.ReplaceAll(text, form, hidden)
+	text = hide(text, stands(text, all, func(secret string) bool { return len(secret) >= minSecret }))
+	if len(stands(text, all, func(secret string) bool { return len(secret) < minSecret })) > 0 {
+		return hiddenText
 	}
 	return text
 }
 
-// parts gives what is secret in a secret: the whole, each line of a key, and the keys and
-// signatures of a connection string.
+// stands gives the parts of a text in which those secrets stand that are meant.
+func stands(text string, secrets []string, meant func(string) bool) []span {
+	var found []span
+	asItIs, bare := plain(text), unescaped(text)
+	for _, secret := range secrets {
+		if meant(secret) {
+			found = append(found, asItIs.find([]byte(secret))...)
+			found = append(found, bare.find(unescaped(secret).bytes)...)
+		}
+	}
+	return found
+}
+
+// hide replaces parts of a text, which may overlap.
+func hide(text string, found []span) string {
+	slices.SortFunc(found, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+	var shown strings.Builder
+	end := 0 // of what is written or hidden
+	for _, part := range found {
+		if part.start >= end {
+			shown.WriteString(text[end:part.start] + hidden)
+		}
+		end = max(end, part.end)
+	}
+	return shown.String() + text[end:]
+}
+
+// parts gives what is secret in a secret: the whole, each line of a key, the keys and
+// signatures of a connection string, and the password of an address.
 func parts(secret string) []string {
 	const long = 16 // shorter ones say nothing by themselves
 	all := []string{secret, strings.TrimSpace(secret)}
@@ -56,17 +70,11 @@ func parts(secret string) []string {
 			all = append(all, pair[len(name)+1:])
 		}
 	}
-	return slices.DeleteFunc(all, func(s string) bool { return strings.TrimSpace(s) == "" })
-}
-
-// written gives the ways in which a text is written.
-func written(s string) []string {
-	quoted := strconv.Quote(s)
-	forms := []string{s, quoted[1 : len(quoted)-1], url.QueryEscape(s), url.PathEscape(s)}
-	if inJSON, err := json.Marshal(s); err == nil {
-		forms = append(forms, string(inJSON[1:len(inJSON)-1]))
+	if _, address, ok := strings.Cut(secret, "://"); ok {
+		_, password, _ := strings.Cut(address[:max(strings.LastIndex(address, "@"), 0)], ":")
+		all = append(all, password)
 	}
-	return forms
+	return slices.DeleteFunc(all, func(s string) bool { return strings.TrimSpace(s) == "" })
 }
 
 // scrub removes the secrets of the app, and those that were hidden, from a text.

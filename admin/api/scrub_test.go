@@ -1,10 +1,14 @@
 package api
 
 import (
+	"encoding/json"
 	"fmt"
+	"html"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 func TestScrub(t *testing.T) {
@@ -36,6 +40,19 @@ func TestScrub(t *testing.T) {
 		{"key of a connection string", "bad key QWNjb3VudEtleUZvclRlc3RzT25seQ==", []string{con}, "bad key ***"},
 		{"host of a connection string", "no host core.windows.net", []string{con}, "no host core.windows.net"},
 		{"signature", "GET https://example.com/c?sig=c2lnbmF0dXJlLW9mLWEtc2Fz%3D", []string{sas}, "GET https://example.com/c?sig=***"},
+		{"as a user of an address", "ftp://u" + (&url.URL{User: url.UserPassword("", "a:b,c@d;e/f?")}).User.String() + "@x", []string{"a:b,c@d;e/f?"}, "ftp://u:***@x"},
+		{"as a path of several parts", (&url.URL{Path: "/a:b,c;e/f?"}).String(), []string{"a:b,c;e/f?"}, "/***"},
+		{"in a query with small digits", "?p=p%22a+s%2fs%5c%3c%26%3e", []string{odd}, "?p=***"},
+		{"an address in quotes", fmt.Sprintf("Get %q: refused", "http://x/?p="+url.PathEscape(odd)), []string{odd}, `Get "http://x/?p=***": refused`},
+		{"an error in an error", fmt.Sprintf("%q", fmt.Sprintf("login with %q", odd)), []string{odd}, `"login with \"***\""`},
+		{"line breaks in quotes", fmt.Sprintf("login with %q", "one\ntwo\tthree"), []string{"one\ntwo\tthree"}, `login with "***"`},
+		{"letters in ASCII", fmt.Sprintf("login with %+q", "schlüssel😀"), []string{"schlüssel😀"}, `login with "***"`},
+		{"letters in JSON in ASCII", `{"p":"schl\u00fcssel\ud83d\ude00"}`, []string{"schlüssel😀"}, `{"p":"***"}`},
+		{"in JSON of others", `{"p":"p\"a s\/s\\<&>"}`, []string{odd}, `{"p":"***"}`},
+		{"in XML", "<Error>p&quot;a s/s\\&lt;&amp;&gt;</Error>", []string{odd}, "<Error>***</Error>"},
+		{"in XML by numbers", "<Error>p&#34;a s/s\\&#x3c;&#38;&gt;</Error>", []string{odd}, "<Error>***</Error>"},
+		{"in hex", fmt.Sprintf("%q", "ab\x01\xffcd"), []string{"ab\x01\xffcd"}, `"***"`},
+		{"password of an address", "AUTH hunter:22 failed", []string{"redis://user:hunter%3A22@host/0"}, "AUTH *** failed"},
 		{"short one", "a cat", []string{"cat"}, hiddenText},
 		{"short one that is not there", "a dog", []string{"cat"}, "a dog"},
 		{"short one beside a long one", "hunter22 has a cat", []string{"cat", "hunter22"}, hiddenText},
@@ -46,8 +63,36 @@ func TestScrub(t *testing.T) {
 	}
 }
 
-// TestOptionError: what is left of Caddy's errors names the option.
-func TestOptionError(t *testing.T) {
+// FuzzScrub writes a secret in the ways in which errors do, and in two of them.
+func FuzzScrub(f *testing.F) {
+	for _, secret := range []string{`p"a s/s\<&>`, `C:\new\x41`, "%41%2541", "&amp;lt;", `\ud83d\u0041`, "a+b c", "\xff\x00é😀", `\`, "%", "&#;"} {
+		f.Add(secret)
+	}
+	writers := []func(string) string{
+		func(s string) string { return s },
+		strconv.Quote, strconv.QuoteToASCII, url.QueryEscape, url.PathEscape, html.EscapeString,
+		func(s string) string { return url.UserPassword("", s).String() },
+		func(s string) string { b, _ := json.Marshal(s); return string(b) },
+	}
+	f.Fuzz(func(t *testing.T, secret string) {
+		if !utf8.ValidString(secret) { // which JSON cannot write
+			return
+		}
+		secret = "hunter" + secret + "jkq"
+		for i, write := range writers {
+			for j, again := range writers {
+				text := "before " + again("in "+write(secret)+" it") + " behind"
+				got := Scrub(text, []string{secret})
+				if strings.Contains(got, "hunter") || strings.Contains(got, "jkq") || !strings.HasPrefix(got, "before ") || !strings.HasSuffix(got, " behind") {
+					t.Errorf("%d in %d: %q became %q", i, j, text, got)
+				}
+			}
+		}
+	})
+}
+
+// TestReason: what is left of Caddy's errors names the option.
+func TestReason(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"module name 'sftp': provision media.storages.sftp: sftp storage: address is missing":     "sftp storage: address is missing",
@@ -56,7 +101,7 @@ func TestOptionError(t *testing.T) {
 		"module name 'x': unknown module: media.storages.x":                                       "unknown module: media.storages.x",
 		"something else": "something else",
 	} {
-		if got := optionError(fmt.Errorf("%s", text)); !strings.HasSuffix(got, want) || len(got) > len(want)+len("module name 'x': ") {
+		if got := Reason(text); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 	}

@@ -64,6 +64,7 @@ var causes = []cause{
 	{code("ExpiredToken"), "The service refused the login: the session token has expired."},
 	{says("AuthenticationFailed"), "The service refused the login: the account or its key is wrong."},
 	{says("finding credentials"), "No credentials were found on this machine. Name a file with the key of a service account."},
+	{says("failed to refresh cached credentials"), "No credentials were found on this machine. Give access_key_id and secret_access_key."},
 	{says("ssh agent: "), "The SSH agent of this machine does not answer. Start it, or log in with a password or a key."},
 	{says("no bucket ", "bucket doesn't exist", "ContainerNotFound"), "There is no such {place}. Make it first, or correct its name."},
 	{says("is in the region "), "The {place} is in another region. Give the region that the details name."},

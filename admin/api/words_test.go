@@ -48,6 +48,7 @@ func TestExplain(t *testing.T) {
 		{"s3", "check", fmt.Errorf("%w: %w", denied, coded("AccessDenied")), "may not use the bucket"},
 		{"s3", "check", fmt.Errorf("%w: %w", denied, coded("SignatureDoesNotMatch")), "access key or its secret is wrong"},
 		{"s3", "check", fmt.Errorf("%w: %w", denied, coded("ExpiredToken")), "expired"},
+		{"s3", "check", fmt.Errorf("%w: get identity: get credentials: failed to refresh cached credentials, no EC2 IMDS role found", denied), "No credentials"},
 		{"s3", "check", errors.New(`the bucket "x" is in the region "eu-west-1": moved`), "another region"},
 		{"azblob", "check", fmt.Errorf("%w: status 403 AuthenticationFailed", denied), "account or its key is wrong"},
 		{"azblob", "check", errors.New(`the container "x" does not exist and is not made: status 404 ContainerNotFound`), "no such container"},

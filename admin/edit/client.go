@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/admin/api"
 )
 
 // Off is the address of an admin endpoint that is switched off.
@@ -156,7 +158,7 @@ func (c *Client) write(ctx context.Context, app object, tag string) error {
 	case status == http.StatusPreconditionFailed:
 		return errChanged
 	case status == http.StatusBadRequest || status == http.StatusInternalServerError:
-		return refused("", "%s", readable(errorOf(answer)))
+		return refused("", "%s", api.Reason(errorOf(answer)))
 	default:
 		return unusable(status, answer)
 	}

@@ -40,7 +40,7 @@ func (c config) veil() {
 			v.described(options, place, entry)
 		}
 	}
-	if store := group(c.app, "tokens"); store != nil {
+	if store := group(c.app, tokenStore); store != nil {
 		v.tokens(store)
 	}
 }
@@ -73,16 +73,32 @@ func (v veiler) allBut(known string, place []string, entry object) {
 
 // tokens replaces the secrets of a token store: all options of one that does not describe them.
 func (v veiler) tokens(store object) {
-	const kindOption = "store"
-	place := []string{"tokens"}
-	kind, _ := store[kindOption].(string)
-	if info, err := caddy.GetModule("media.tokens." + kind); err == nil {
-		if module, ok := info.New().(schema.Described); ok {
-			v.described(module.Schema().Options, place, store)
-			return
-		}
+	place := []string{tokenStore}
+	if options := tokenOptions(store); options != nil {
+		v.described(options, place, store)
+		return
 	}
-	v.allBut(kindOption, place, store)
+	v.allBut(storeKind, place, store)
+}
+
+// The token store is in a group of this name, among its options its kind.
+const (
+	tokenStore = "tokens"
+	storeKind  = "store"
+)
+
+// tokenOptions describe a token store; nil where it does not describe itself.
+func tokenOptions(store object) []schema.Option {
+	kind, _ := store[storeKind].(string)
+	info, err := caddy.GetModule("media.tokens." + kind)
+	if err != nil {
+		return nil
+	}
+	described, ok := info.New().(schema.Described)
+	if !ok {
+		return nil
+	}
+	return described.Schema().Options
 }
 
 var (

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"strings"
 
 	"go.uber.org/zap"
+
+	"github.com/caddymedia/media/storagedrivers/schema"
 )
 
 // Editor reads and changes the configuration of the media app, as one of several that may
@@ -46,15 +49,17 @@ type Saved struct {
 // maxAttempts is how often a change is made anew when something else was changed meanwhile.
 const maxAttempts = 5
 
-// Running gives the configuration of the app, secrets included.
+// Running gives the configuration of the app as it is written, secrets included.
 func (e *Editor) Running(ctx context.Context) (map[string]any, error) {
-	c, err := e.read(ctx)
-	return c.app, err
+	app, _, err := e.client.read(ctx)
+	return app, reachable(err)
 }
 
 func (e *Editor) read(ctx context.Context) (config, error) {
 	app, _, err := e.client.read(ctx)
-	return config{app}, reachable(err)
+	c := config{app}
+	c.fold()
+	return c, reachable(err)
 }
 
 // reachable words that the endpoint does not answer.
@@ -97,7 +102,7 @@ func (e *Editor) Put(ctx context.Context, change Change) (*Saved, error) {
 			return nil, err
 		}
 	}
-	err := e.change(ctx, func(c config) error {
+	err := e.change(ctx, change.Section, change.Name, func(c config) error {
 		current := c.view(change.Section, change.Name)
 		if err := change.check(change.Section, change.Name, current); err != nil {
 			return err
@@ -134,8 +139,10 @@ func (change Change) blame(err error) error {
 	if !ok || failed.Status != http.StatusBadRequest || failed.Option != "" {
 		return err
 	}
-	if options, err := change.Section.options(driverOf(change.Value)); err == nil {
-		failed.Option = blamed(failed.Message, options)
+	// What is wrong with another entry is not the fault of an option here.
+	reason, own := strings.CutPrefix(failed.Message, change.Section.title(change.Name)+": ")
+	if options, err := change.Section.options(driverOf(change.Value)); own && err == nil {
+		failed.Option = schema.Blamed(reason, options)
 	}
 	return failed
 }
@@ -172,7 +179,7 @@ func (e *Editor) Delete(ctx context.Context, s Section, name string, expected Co
 	if sections[s] == "" {
 		return s.check(name)
 	}
-	err := e.change(ctx, func(c config) error {
+	err := e.change(ctx, s, name, func(c config) error {
 		if err := expected.check(s, name, c.view(s, name)); err != nil {
 			return err
 		}
@@ -191,26 +198,40 @@ func (e *Editor) Delete(ctx context.Context, s Section, name string, expected Co
 	return nil
 }
 
-// change makes one change of the configuration. It goes on when the caller leaves: half of
-// a change would be none that anybody knows of.
-func (e *Editor) change(ctx context.Context, apply func(config) error) error {
+// turn is taken by the change that is being made. Those of this process wait for each other,
+// so that many at once do not wear out their attempts; only others can come between.
+var turn = make(chan struct{}, 1)
+
+// change makes one change of the configuration, to an entry. Once it has begun it goes on
+// when the caller leaves: half of a change would be none that anybody knows of.
+func (e *Editor) change(ctx context.Context, s Section, name string, apply func(config) error) error {
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return &Error{Status: http.StatusServiceUnavailable, Message: "the change was given up before it was made"}
+	}
 	ctx = context.WithoutCancel(ctx)
-	var sent object // of which nobody knows whether it arrived
+	var unanswered bool
+	var sent any // the entry; nil if it was to go
 	for range maxAttempts {
 		app, tag, err := e.client.read(ctx)
 		if err != nil {
 			return reachable(err)
 		}
-		if sent != nil && same(app, sent) {
+		c := config{app}
+		c.fold()
+		if unanswered && same(c.section(s)[name], sent) { // it arrived, whatever was changed since
 			return nil
 		}
-		if err := apply(config{app}); err != nil {
+		if err := apply(c); err != nil {
 			return err
 		}
+		sent = c.section(s)[name]
 		err = e.client.write(ctx, app, tag)
 		switch {
 		case errors.Is(err, errUnanswered):
-			sent = app
+			unanswered = true
 		case !errors.Is(err, errChanged):
 			return err
 		}
@@ -219,7 +240,7 @@ func (e *Editor) change(ctx context.Context, apply func(config) error) error {
 }
 
 // same compares what was sent with what Caddy has made of it: numbers may look different.
-func same(a, b object) bool {
+func same(a, b any) bool {
 	var left, right any
 	return json.Unmarshal(canonical(a), &left) == nil && json.Unmarshal(canonical(b), &right) == nil && reflect.DeepEqual(left, right)
 }

@@ -78,12 +78,12 @@ func (m *merger) merge(prefix string, options []schema.Option, old, value object
 		case option.Type == schema.Group:
 			given, err = m.group(path, option, group(old, option.Name), value[option.Name])
 		default:
-			given = value[option.Name]
+			given, err = taken(path, option, value[option.Name])
 		}
 		if err != nil {
 			return nil, err
 		}
-		if !empty(given) {
+		if option.Type == schema.Group && given != nil || !empty(given) {
 			entry[option.Name] = given
 		}
 	}
@@ -100,8 +100,19 @@ func (m *merger) secret(path string, old any) any {
 	return text
 }
 
-// group gives the new value of options in a group; nil leaves it out, and with it the
-// secrets that were in it.
+// taken gives the new value of an option that is neither a secret nor a group.
+func taken(path string, option schema.Option, value any) (any, error) {
+	if empty(value) {
+		return nil, nil //nolint:nilnil // it is left out
+	}
+	if err := option.CheckJSON(path, value); err != nil {
+		return nil, refused(path, "%v", err)
+	}
+	return value, nil
+}
+
+// group gives the new value of options in a group, which means something even if none is
+// given. Without a value it is left out, and with it the secrets that were in it.
 func (m *merger) group(path string, option schema.Option, old object, value any) (any, error) {
 	inner, isObject := value.(object)
 	if value != nil && !isObject {
@@ -111,7 +122,7 @@ func (m *merger) group(path string, option schema.Option, old object, value any)
 	for secret := range m.secrets {
 		named = named || strings.HasPrefix(secret, path+".")
 	}
-	if empty(inner) && !named {
+	if value == nil && !named {
 		return nil, nil //nolint:nilnil // see above
 	}
 	return m.merge(path+".", option.Options, old, inner)

@@ -52,7 +52,8 @@ func TestMerged(t *testing.T) {
 		"options are those of the body":    {old, `{"list":["b"]}`, nil, `{"list":["b"],"secret":"s","@id":"x"}`},
 		"numbers stay as they are":         {`{}`, `{"size":9007199254740993}`, nil, `{"size":9007199254740993}`},
 		"false is a value":                 {`{}`, `{"on":false}`, nil, `{"on":false}`},
-		"empty ones are left out":          {old, `{"text":"","list":[],"on":null,"group":{"inner":""}}`, nil, `{"secret":"s","@id":"x"}`},
+		"empty ones are left out":          {old, `{"text":"","list":[],"on":null,"group":null}`, nil, `{"secret":"s","@id":"x"}`},
+		"a group may be empty":             {`{"group":{}}`, `{"text":"a","group":{"inner":""}}`, nil, `{"text":"a","group":{}}`},
 		"a group keeps its secret":         {old, `{"group":{"inner":"j"}}`, nil, `{"secret":"s","@id":"x","group":{"inner":"j","hidden":"h","@id":"y"}}`},
 		"secrets are changed":              {old, `{}`, map[string]string{"secret": "t"}, `{"secret":"t","@id":"x"}`},
 		"secrets are removed":              {old, `{"text":"a"}`, map[string]string{"secret": ""}, `{"text":"a","@id":"x"}`},
@@ -84,6 +85,8 @@ func TestMergedRefuses(t *testing.T) {
 		"a secret that is none":      {`{}`, map[string]string{"text": "s"}, "text"},
 		"an unknown secret":          {`{}`, map[string]string{"group.none": "s"}, "group.none"},
 		"a group that is none":       {`{"group":"a"}`, nil, "group"},
+		"a text for a number":        {`{"size":"32 MiB"}`, nil, "size"},
+		"a number for a text":        {`{"group":{"inner":7}}`, nil, "group.inner"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

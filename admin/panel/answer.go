@@ -2,12 +2,12 @@ package panel
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
 // policy lets the pages use what comes with them, and nothing else.
@@ -35,23 +35,9 @@ func answer(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(body) // a client that is gone cannot be told
 }
 
-// lingerTime is how long the rest of a body is read after an answer.
-const lingerTime = 3 * time.Second
-
-// fail answers with an error in words. Where the body of the request was not read, that
-// ends the connection over HTTP/1: otherwise the server would wait for the body before it
-// answers. What the client still sends is thrown away for a while, as closing at once would
-// take the answer from it.
+// fail answers with an error in words, whether or not the body of the request was read.
 func (p *Panel) fail(w http.ResponseWriter, r *http.Request, status int, message string) {
-	unread := r.ProtoMajor == 1 && r.Body != nil && r.Body != http.NoBody
-	if unread {
-		w.Header().Set("Connection", "close")
-	}
-	answer(w, status, map[string]string{"error": message})
-	control := http.NewResponseController(w)
-	if unread && r.Header.Get("Expect") == "" && control.Flush() == nil && control.SetReadDeadline(p.now().Add(lingerTime)) == nil {
-		_, _ = io.Copy(io.Discard, r.Body) // it ends as it may
-	}
+	_ = mediahttp.AnswerUnread(w, r, p.now, status, map[string]string{"error": message}) // a text can be written
 }
 
 // allowed refuses a request of another method than these.

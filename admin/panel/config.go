@@ -71,6 +71,10 @@ func (p *Panel) put(w http.ResponseWriter, r *http.Request, section edit.Section
 	if !p.readJSON(w, r, &body) {
 		return
 	}
+	if body.Value == nil { // all options would go, such as the list that limits an account
+		p.fail(w, r, http.StatusBadRequest, "the value is missing")
+		return
+	}
 	made, err := p.editor.Put(r.Context(), edit.Change{
 		Section: section, Name: name, Condition: expected(r.Header),
 		Value: body.Value, Secrets: body.Secrets, NewPassword: body.NewPassword,

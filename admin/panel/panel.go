@@ -118,13 +118,20 @@ func (p *Panel) Validate() error {
 	switch {
 	case !strings.HasPrefix(p.Path, "/") || strings.ContainsAny(p.Path, "*?#{}\\") || strings.Contains(p.Path, "//"):
 		return fmt.Errorf("path %q: what addresses begin with is like /media-admin", p.Path)
-	case !strings.Contains(p.User, "{"):
+	case !dependsOnRequest(p.User):
 		// A fixed name would be the name of everybody.
 		return fmt.Errorf("user %q is no placeholder such as %s", p.User, defaultUser)
 	case slices.Contains(p.Editors, ""):
 		return fmt.Errorf("editors: a name is empty")
 	}
 	return nil
+}
+
+// dependsOnRequest tells of a text that stands for nothing as long as there is no request. One
+// in which a brace is missing, or whose placeholder is of the environment, is always the same.
+func dependsOnRequest(text string) bool {
+	_, err := caddy.NewReplacer().ReplaceOrErr(text, true, true)
+	return err != nil
 }
 
 // ServeHTTP answers what is below the path of the panel.

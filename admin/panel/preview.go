@@ -18,7 +18,7 @@ const (
 	maxPreview   = 8 << 20
 	cachePreview = "private, max-age=300"
 	cacheAsk     = "private, no-cache"
-	sandbox      = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
+	sandbox      = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
 )
 
 // previewTypes are what is shown on a page.
@@ -74,7 +74,8 @@ func ext(filename string) string { return strings.ToLower(path.Ext(filename)) }
 func picture(r *http.Request, alias *ingest.Alias, filename string) (*storagedrivers.Object, string, error) {
 	if hasVariant(alias, filename) {
 		object, err := opened(r, alias, filename+variant.Suffix)
-		if !errors.Is(err, fs.ErrNotExist) {
+		// The name of a variant may be too long where that of its picture is not.
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, storagedrivers.ErrInvalidKey) {
 			return object, previewTypes[variant.Suffix], err
 		}
 	}

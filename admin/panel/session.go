@@ -26,8 +26,8 @@ type session struct {
 }
 
 const (
-	notResumed = "Caddy was started without --resume: what is changed here is lost at a restart and at `caddy reload`. " +
-		"Start it by `caddy run --resume` (the unit caddy-api.service does), or put the downloaded configuration into the configuration file."
+	notResumed = "Caddy was started without `--resume`: what is changed here is lost at a restart and at `caddy reload`. " +
+		"Start it by `caddy run --resume` (the unit `caddy-api.service` does), or put the downloaded configuration into the configuration file."
 	notSaved = "Caddy does not save what runs: what is changed here is lost at a restart and at `caddy reload`. " +
 		"Look whether `persist_config` is off and whether Caddy may write its folder for configurations, or put the downloaded configuration into the configuration file."
 )

@@ -120,6 +120,19 @@ func TestPanelStaleEdit(t *testing.T) {
 	p.must(t, http.StatusNoContent, http.MethodDelete, route, nil, "If-Match", now.tag)
 }
 
+// TestPanelKeepsGroups: a group that is there for its defaults stays when something else is
+// changed.
+func TestPanelKeepsGroups(t *testing.T) {
+	p := startPanel(t, account+"image_alias photos {\nwebp\n}\n")
+	value := p.entry(t, "image_aliases/photos").Value
+	value["svg"] = "off"
+	p.put(t, http.StatusOK, "image_aliases/photos", map[string]any{"value": value})
+	want := map[string]any{"svg": "off", "webp": map[string]any{}}
+	if got := p.entry(t, "image_aliases/photos").Value; !reflect.DeepEqual(got, want) {
+		t.Errorf("changed to %v, want %v", got, want)
+	}
+}
+
 // TestPanelCompressed edits with the tag of an answer that the site has compressed, which
 // Caddy marks.
 func TestPanelCompressed(t *testing.T) {
@@ -165,12 +178,23 @@ func TestPanelBrokenEdit(t *testing.T) {
 		{"storages/x", `{"value":{"driver":{"name":"local","root":"{env.MEDIA_NOT_SET}"}}}`, "root", "driver.root"},
 		{"storages/x", `{"value":{"driver":{"name":"local","root":"/x"},"overwrite_strategy":"maybe"}}`, "overwrite_strategy", "overwrite_strategy"},
 		{"storages/x", `{"value":{"driver":{"name":"local","root":"/x"},"sub_folder_format":"../%Y"}}`, "sub_folder_format", "sub_folder_format"},
-		{"storages/x", `{"value":{"driver":{"name":"local","root":7}}}`, "", ""},
+		{"storages/x", `{"value":{"driver":{"name":"local","root":7}}}`, "driver.root is a text", "driver.root"},
+		{"storages/x", `{"value":{"driver":{"name":"ftp","timeout":"10"}}}`, "such as 30s", "driver.timeout"},
+		{"storages/x", `{"value":{"driver":{"name":"s3","bucket":"b","region":"r","access_key_id":"x"}}}`, `storage "x": access_key_id and`, "driver.access_key_id"},
 		{"storages/x", `{"value":{"driver":"local"}}`, "driver", "driver.name"},
-		{"image_aliases/x", `{"value":{"storage":"none"}}`, `no storage "none"`, ""},
-		{"image_aliases/x", `{"value":{"prefix":"img/content"}}`, "overlaps", ""},
-		{"file_aliases/x", `{"value":{"extensions":["php"]}}`, "php", ""},
-		{"accounts/x", `{"value":{"aliases":["none"]},"new_password":true}`, "none", ""},
+		{"storages/x", `{"value":{"driver":{"name":"local","root":"/x"},"sanitize":"no"}}`, "sanitize is true or false", "sanitize"},
+		{"image_aliases/x", `{"value":{"storage":"none"}}`, `no storage "none"`, "storage"},
+		{"image_aliases/x", `{"value":{"prefix":"img/content"}}`, "overlaps", "prefix"},
+		{"image_aliases/x", `{"value":{"prefix":"/"}}`, `prefix "/" overlaps`, "prefix"},
+		{"image_aliases/x", `{"value":{"max_size":"32 MiB"}}`, "whole number of bytes", "max_size"},
+		{"image_aliases/x", `{"value":{"webp":{"quality":101}}}`, "1 to 100", "webp.quality"},
+		{"image_aliases/x", `{"value":{"webp":{"effort":"max"}}}`, "fast", "webp.effort"},
+		{"image_aliases/x", `{"value":{"redirect":{"to":"public","lifetime":"1y"}}}`, "duration", "redirect.lifetime"},
+		{"image_aliases/x", `{"value":{"redirect":{}}}`, "presigned", "redirect.to"},
+		{"file_aliases/x", `{"value":{"extensions":["php"]}}`, "php", "extensions"},
+		{"file_aliases/x", `{"value":{"extensions":"pdf"}}`, "list", "extensions"},
+		{"accounts/x", `{"value":{"aliases":["none"]},"new_password":true}`, "none", "aliases"},
+		{"accounts/x", `{"new_password":true}`, "value", ""},
 		{"accounts/x", `{"value":{}}`, "password_hash", "password_hash"},
 		{"accounts/a%20b", `{"value":{},"new_password":true}`, "API key", ""},
 		{"storages/UP", `{"value":{"driver":{"name":"local","root":"/x"}}}`, "name", ""},

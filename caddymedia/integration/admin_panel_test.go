@@ -286,7 +286,6 @@ func TestPanelRefusesConfigurations(t *testing.T) {
 	s := startSite(t, basic, "media")
 	for want, block := range map[string]string{
 		"another host":      "media_admin {\nadmin example.com:2019\n}",
-		"no placeholder":    "media_admin {\nuser admin\n}",
 		"MEDIA_NOT_SET":     "media_admin {\nadmin {env.MEDIA_NOT_SET}\n}",
 		"a name is empty":   "media_admin {\neditors admin \"\"\n}",
 		`path "media"`:      "media_admin * media",

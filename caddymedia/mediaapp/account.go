@@ -106,7 +106,7 @@ func (a *App) accounts() ([]tokens.Account, error) {
 		for _, alias := range config.Aliases {
 			_, image := a.Alias(ingest.Image, alias)
 			if _, file := a.Alias(ingest.File, alias); !image && !file {
-				return nil, fmt.Errorf("account %q: there is no alias %q", key, alias)
+				return nil, fmt.Errorf("account %q: aliases: there is no alias %q", key, alias)
 			}
 		}
 		accounts = append(accounts, tokens.Account{APIKey: key, PasswordHash: config.PasswordHash, Aliases: config.Aliases})

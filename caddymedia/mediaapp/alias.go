@@ -262,9 +262,9 @@ func (a *App) storageOf(o *AliasOptions) (string, error) {
 	}
 	if a.storages[name] == nil {
 		if o.Storage == "" {
-			return "", errors.New("it names no storage, and none is called default")
+			return "", errors.New("storage is missing: there are several, and none is called default")
 		}
-		return "", fmt.Errorf("there is no storage %q", name)
+		return "", fmt.Errorf("storage: there is no storage %q", name)
 	}
 	return name, nil
 }
@@ -285,8 +285,8 @@ func (a *App) add(alias *ingest.Alias) error {
 	for _, others := range a.gate.Aliases {
 		for _, other := range others {
 			if a.places[other.Storage.Name()] == a.places[alias.Storage.Name()] && (within(alias.Prefix, other.Prefix) || within(other.Prefix, alias.Prefix)) {
-				return fmt.Errorf("its prefix %q overlaps that of alias %q in storage %q",
-					alias.Prefix, other.Name, alias.Storage.Name())
+				return fmt.Errorf("prefix %q overlaps that of alias %q in storage %q",
+					cmp.Or(alias.Prefix, "/"), other.Name, alias.Storage.Name())
 			}
 		}
 	}
@@ -317,10 +317,10 @@ func extensionSet(list []string) (map[string]bool, error) {
 	for i, ext := range list {
 		normal[i] = strings.ToLower(strings.TrimPrefix(ext, "."))
 		if naming.RestrictedExtension(ext) {
-			return nil, fmt.Errorf("the extension %q is never accepted", ext)
+			return nil, fmt.Errorf("extensions: %q is never accepted", ext)
 		}
 		if naming.Extension("x."+normal[i]) != normal[i] || normal[i] == "" {
-			return nil, fmt.Errorf("%q is no extension", ext)
+			return nil, fmt.Errorf("extensions: %q is no extension", ext)
 		}
 	}
 	return setOf(normal), nil

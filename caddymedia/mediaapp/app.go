@@ -107,6 +107,9 @@ func (a *App) Provision(ctx caddy.Context) error {
 			return err
 		}
 	}
+	if before, err := Active(); err == nil {
+		a.inherit(before)
+	}
 	return nil
 }
 

@@ -14,7 +14,8 @@ type Health struct {
 	// Err is why the storage cannot be used; nil if it can.
 	Err error
 	// Since is when that began, Checked when the last check ended, and Took how long it
-	// took. All are zero before the first check has ended.
+	// took. All are zero before the first check has ended, of this configuration or of one
+	// before it with the same storage.
 	Since, Checked time.Time
 	Took           time.Duration
 	// Features are what the storage is known to guarantee.
@@ -33,7 +34,9 @@ const (
 type health struct {
 	mu     sync.Mutex
 	states map[string]Health
-	now    func() time.Time
+	// earlier are those that the configuration before had of storages that stay as they are.
+	earlier map[string]Health
+	now     func() time.Time
 }
 
 func newHealth() *health {
@@ -50,8 +53,23 @@ func (h *health) note(name string, start time.Time, err error, features storaged
 	if before.Checked.IsZero() || (err == nil) != (before.Err == nil) {
 		state.Since = state.Checked
 	}
+	earlier := h.earlier[name]
+	if before.Checked.IsZero() && !earlier.Checked.IsZero() && (err == nil) == (earlier.Err == nil) {
+		state.Since = earlier.Since
+	}
 	h.states[name] = state
 	return before
+}
+
+// inherit takes over what the app of the configuration before knows of storages that are in
+// the same places here.
+func (a *App) inherit(before *App) {
+	a.health.earlier = map[string]Health{}
+	for name, state := range before.Health() {
+		if place, ok := a.places[name]; ok && place == before.places[name] {
+			a.health.earlier[name] = state
+		}
+	}
 }
 
 // Health gives the state of every storage by its name; of one that was not checked yet
@@ -61,7 +79,11 @@ func (a *App) Health() map[string]Health {
 	defer a.health.mu.Unlock()
 	states := make(map[string]Health, len(a.storages))
 	for name := range a.storages {
-		states[name] = a.health.states[name]
+		state, checked := a.health.states[name]
+		if !checked {
+			state = a.health.earlier[name]
+		}
+		states[name] = state
 	}
 	return states
 }

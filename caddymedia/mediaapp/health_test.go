@@ -73,6 +73,36 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// TestHealthAfterReload: what was known of a storage that stays is known until its first
+// check, and since when it is so longer than that.
+func TestHealthAfterReload(t *testing.T) {
+	t.Parallel()
+	down, long := errors.New("down"), time.Unix(1000, 0)
+	before := &App{health: newHealth(), places: map[string]string{"stays": "a", "moves": "b", "mended": "c"}, storages: map[string]*storagedrivers.Storage{}}
+	after := &App{health: newHealth(), places: map[string]string{"stays": "a", "moves": "x", "mended": "c", "new": "n"}, storages: map[string]*storagedrivers.Storage{}}
+	for name := range before.places {
+		before.storages[name] = nil
+		before.health.states[name] = Health{Err: down, Since: long, Checked: long}
+	}
+	for name := range after.places {
+		after.storages[name] = nil
+	}
+	after.inherit(before)
+	for name, known := range map[string]bool{"stays": true, "mended": true, "moves": false, "new": false} {
+		if got := after.Health()[name]; got.Since.Equal(long) != known || (got.Err != nil) != known {
+			t.Errorf("%s: %+v, known %t", name, got, known)
+		}
+	}
+	if told := after.health.note("stays", long, down, storagedrivers.Features{}); told.Err != nil {
+		t.Errorf("the log of this configuration would not tell: %+v", told)
+	}
+	after.health.note("stays", long, down, storagedrivers.Features{})
+	after.health.note("mended", long, nil, storagedrivers.Features{})
+	if got := after.Health(); !got["stays"].Since.Equal(long) || got["mended"].Since.Equal(long) || got["mended"].Err != nil {
+		t.Errorf("after the first checks: %+v", got)
+	}
+}
+
 // TestHealthOfTheEnd: a configuration that is gone is not heard of any more.
 func TestHealthOfTheEnd(t *testing.T) {
 	t.Parallel()

@@ -55,7 +55,7 @@ func TestProvisionErrors(t *testing.T) { // not parallel: Caddy has globals
 		{
 			"alias that names none of two storages",
 			`"storages": {"a": {"driver": {"name": "local", "root": "/a"}}, "b": {"driver": {"name": "local", "root": "/b"}}}`,
-			[]string{`image alias "content"`, "names no storage"},
+			[]string{`image alias "content"`, "storage is missing"},
 		},
 		{"alias that is null", `"image_aliases": {"one": null}`, []string{`image alias "one"`, "empty"}},
 		{"file alias that is null", `"file_aliases": {"one": null}`, []string{`file alias "one"`, "empty"}},

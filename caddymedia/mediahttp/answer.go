@@ -31,12 +31,13 @@ func answer(w http.ResponseWriter, status int, v any) error {
 // lingerTime is how long the rest of a refused body is read after the answer.
 const lingerTime = 3 * time.Second
 
-// answerUnread answers a request whose body is not read to its end. Over HTTP/1 that ends
+// AnswerUnread answers with v as JSON a request whose body is not read to its end. Over HTTP/1 that ends
 // the connection: otherwise the server waits for the body before it answers, a minute if
 // the client in turn waits for "100 Continue". And what the client still sends is thrown
 // away for a while: closing at once resets the connection, and with it the answer that
-// the client has not read yet, RFC 9112 section 9.6.
-func answerUnread(w http.ResponseWriter, r *http.Request, now func() time.Time, status int, v any) error {
+// the client has not read yet, RFC 9112 section 9.6. now is the clock of that while. The error
+// is for Caddy; nothing was answered then.
+func AnswerUnread(w http.ResponseWriter, r *http.Request, now func() time.Time, status int, v any) error {
 	if r.ProtoMajor != 1 || r.Body == nil || r.Body == http.NoBody {
 		return answer(w, status, v)
 	}
@@ -52,9 +53,9 @@ func answerUnread(w http.ResponseWriter, r *http.Request, now func() time.Time, 
 	return nil
 }
 
-// answerUnread is answerUnread by the handler's clock.
+// answerUnread is AnswerUnread by the handler's clock.
 func (h *Handler) answerUnread(w http.ResponseWriter, r *http.Request, status int, v any) error {
-	return answerUnread(w, r, h.now, status, v)
+	return AnswerUnread(w, r, h.now, status, v)
 }
 
 // watchedBody remembers whether anything was read of a body.

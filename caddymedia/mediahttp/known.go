@@ -118,5 +118,5 @@ func (u Uploads) refuse(app *mediaapp.App, w http.ResponseWriter, r *http.Reques
 			u.Log.Log(level, f.Message, zap.Int("status", status), zap.Error(f.Err))
 		}
 	}
-	return answerUnread(w, r, u.Now, status, failed)
+	return AnswerUnread(w, r, u.Now, status, failed)
 }

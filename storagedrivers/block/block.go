@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,6 +73,24 @@ func (e *Expander) Text(name, raw string) string {
 	}
 	return value
 }
+
+// Secret is Text for an option that nobody may see. Its error shows nothing of it but what
+// names an environment variable or a file: braces may be a part of the secret itself.
+func (e *Expander) Secret(name, raw string) string {
+	own := Expander{replacer: e.replacer}
+	value := own.Text(name, raw)
+	e.replacer = own.replacer
+	if own.err != nil && e.err == nil {
+		e.err = own.err
+		if !elsewhere.MatchString(raw) {
+			e.err = fmt.Errorf(`%s: there is a placeholder in it that stands for nothing; a brace of its own is written \{ or \}`, name)
+		}
+	}
+	return value
+}
+
+// elsewhere is a secret that is kept in another place.
+var elsewhere = regexp.MustCompile(`^\{(env|file)\.[^{}]+\}$`)
 
 // Err is the first thing that was wrong, with the name of its option: a placeholder that
 // stands for nothing, as an environment variable does that is not set.

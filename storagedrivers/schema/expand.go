@@ -30,14 +30,21 @@ func (s *Schema) Expand(config any) error {
 func expandAll(expand *block.Expander, fields []field, in reflect.Value, path string) {
 	for _, f := range fields {
 		value, name := in.FieldByIndex(f.index), path+f.option.Name
+		expanded := expand.Text
+		if f.option.Secret {
+			expanded = expand.Secret
+		}
 		switch f.option.Type {
 		case Text, Word:
 			into := text(value)
-			*into = expand.Text(name, *into)
+			*into = expanded(name, *into)
 		case Texts:
 			texts := slices.Clone(value.Interface().([]string)) // that is what Texts are
 			for i, raw := range texts {
-				texts[i] = expand.Text(name, raw)
+				texts[i] = expanded(name, raw)
+			}
+			if len(texts) == 0 {
+				texts = nil // however it is spelt
 			}
 			value.Set(reflect.ValueOf(texts))
 		case Group:

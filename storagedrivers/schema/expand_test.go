@@ -33,6 +33,42 @@ func TestExpand(t *testing.T) {
 	}
 }
 
+// TestExpandEmptyList: what JSON spells [] is what a Caddyfile leaves out, also to who compares
+// expanded options to find out whether they have changed.
+func TestExpandEmptyList(t *testing.T) {
+	t.Parallel()
+	without, empty := config{Name: "n"}, config{Name: "n", List: []string{}, Secrets: []string{}}
+	for _, c := range []*config{&without, &empty} {
+		if err := options.Expand(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !reflect.DeepEqual(without, empty) {
+		t.Errorf("none is %#v, an empty list %#v", without.List, empty.List)
+	}
+}
+
+// TestExpandSecretErrors: the error about a secret has nothing of it, unless that only says
+// where the secret is.
+func TestExpandSecretErrors(t *testing.T) {
+	t.Parallel()
+	for _, secret := range []string{
+		"{hunter22}", "a{hunter22}b", "{env.hunter22}b", "{a}{hunter22", "{env.a}{hunter22}", "{http.hunter22}", strings.Repeat("{", 200) + "hunter22",
+	} {
+		for _, c := range []*config{{Name: "n", Secret: secret}, {Name: "n", Secrets: []string{secret}}} {
+			err := options.Expand(c)
+			if err == nil || !strings.HasPrefix(err.Error(), "secret") || strings.Contains(err.Error(), "hunter") {
+				t.Errorf("%s: error %v", secret, err)
+			}
+		}
+	}
+	for _, place := range []string{"{env.SCHEMA_TEST_NONE}", "{file./schema/test/none}"} {
+		if err := options.Expand(&config{Name: "n", Secret: place}); err == nil || !strings.Contains(err.Error(), place) {
+			t.Errorf("%s: error %v", place, err)
+		}
+	}
+}
+
 func TestExpandErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -85,14 +85,14 @@ func (f field) reader(value reflect.Value) block.Option {
 	return block.Text(text(value))
 }
 
-// word is one of words, or a placeholder that will stand for one.
+// word is one of words, or has a placeholder, so that it is known later; empty is not given.
 func word(into *string, words []string) block.Option {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
 		if err := block.Text(into)(d); err != nil {
 			return err
 		}
-		if strings.HasPrefix(*into, "{") || slices.Contains(words, *into) {
+		if *into == "" || strings.Contains(*into, "{") || slices.Contains(words, *into) {
 			return nil
 		}
 		return d.WrapErr(notAWord(name, *into, words))

@@ -30,6 +30,8 @@ func TestParseModule(t *testing.T) {
 		"test x {\n where https://y\n}":       `{"name":"x","where":"https://y"}`,
 		"test {\n folder a\n mode two\n}":     `{"where":"","folder":"a","mode":"two"}`,
 		"test {\n mode {env.ANY}\n}":          `{"where":"","mode":"{env.ANY}"}`,
+		"test {\n mode t{env.ANY}\n}":         `{"where":"","mode":"t{env.ANY}"}`,
+		"test {\n mode \"\"\n}":               `{"where":""}`,
 		"test {\n secrets a b\n secrets c\n}": `{"where":"","secrets":["a","b","c"]}`,
 		"test {\n list a b\n}":                `{"where":"","list":["a","b"]}`,
 		"test {\n off on\n}":                  `{"where":"","off":true}`,

@@ -115,6 +115,7 @@ func TestProvision(t *testing.T) {
 		other := minimal()
 		other.Address = s.Address
 		same := *other
+		same.KnownHosts, same.HostKey = []string{}, []string{} // as JSON may spell none
 		change(other)
 		for _, module := range []*SFTP{other, &same} {
 			if err := module.Provision(caddy.Context{}); err != nil {
@@ -141,7 +142,7 @@ func TestProvisionErrors(t *testing.T) {
 		"address is missing":                     func(s *SFTP) { s.Address = "" },
 		"user is missing":                        func(s *SFTP) { s.User = "" },
 		"one of password, private_key and agent": func(s *SFTP) { s.Password = "" },
-		"password: unrecognized placeholder":     func(s *SFTP) { s.Password = "{no.such}" },
+		"password: there is a placeholder in it": func(s *SFTP) { s.Password = "{no.such}" },
 		"known_hosts: unrecognized placeholder":  func(s *SFTP) { s.KnownHosts = []string{"{no.such}"} },
 		"private_key: open":                      func(s *SFTP) { s.PrivateKey = filepath.Join(dir, "missing") },
 		"private_key: ssh: no key found":         func(s *SFTP) { s.PrivateKey = broken },

@@ -1,0 +1,53 @@
+package edit
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/caddymedia/media/storagedrivers/schema"
+)
+
+// fold gives all keys that are known their proper names. Caddy takes them in upper case as
+// well; a secret, or a whole section, that is not known by its name would not be taken for one.
+func (c config) fold() {
+	fold(c.app, tokenStore)
+	for s := range sections {
+		fold(c.app, string(s))
+		for _, value := range c.section(s) {
+			entry, _ := value.(object)
+			fold(entry, driverGroup)
+			if options, err := s.options(driverOf(entry)); err == nil {
+				foldOptions(entry, options)
+			}
+		}
+	}
+	tokens := group(c.app, tokenStore)
+	foldOptions(tokens, tokenOptions(tokens))
+}
+
+func foldOptions(of object, options []schema.Option) {
+	for _, option := range options {
+		fold(of, option.Name)
+		foldOptions(group(of, option.Name), option.Options)
+	}
+}
+
+// fold renames keys that differ from a name by their case alone. Where there are several of
+// them the last one counts, and of objects all that they hold, as when Caddy reads them.
+func fold(of object, name string) {
+	folded := object{}
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		if !strings.EqualFold(key, name) {
+			continue
+		}
+		before, after := group(folded, name), group(of, key)
+		folded[name] = of[key]
+		delete(of, key)
+		if before != nil && after != nil {
+			maps.Copy(before, after)
+			folded[name] = before
+		}
+	}
+	maps.Copy(of, folded)
+}

@@ -1,0 +1,129 @@
+package integration
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestPanelSecretsWithBraces: what stands in braces in a secret may be a part of it, and is
+// neither answered nor logged, by Caddy neither.
+func TestPanelSecretsWithBraces(t *testing.T) {
+	const part = "a-part-of-the-s3cret"
+	p := startPanel(t, basic)
+	for option, driver := range map[string]map[string]any{
+		"secret_access_key": {"name": "s3", "bucket": "b", "region": "x", "access_key_id": "k"},
+		"key":               {"name": "azblob", "container": "b", "account": "x"},
+		"private_key":       {"name": "sftp", "address": "127.0.0.1:1", "user": "x", "insecure_skip_host_key": true},
+		"password":          {"name": "ftp", "address": "127.0.0.1:1", "user": "x"},
+	} {
+		for _, secret := range []string{"x{" + part + "}", "{" + part + "}", "{env." + part + "}x", "{a}{" + part} {
+			secrets := map[string]string{"driver." + option: secret}
+			body := map[string]any{"value": map[string]any{"driver": driver}, "secrets": secrets}
+			p.must(t, http.StatusBadRequest, http.MethodPut, "config/storages/x", body, "If-None-Match", "*")
+			p.must(t, http.StatusBadRequest, http.MethodPost, "probe", map[string]any{"driver": driver, "secrets": secrets})
+		}
+	}
+	for _, answer := range *p.seen {
+		if strings.Contains(answer.body, part) {
+			t.Errorf("answered: %s", answer.body)
+		}
+	}
+	p.waitForLog(t, "change in the panel")
+	for line := range strings.Lines(p.logged(t)) {
+		if strings.Contains(line, part) {
+			t.Errorf("logged: %s", line)
+		}
+	}
+}
+
+// TestPanelKeysInCapitals: Caddy takes the keys of its JSON in capitals too, and a secret is one
+// under such a key.
+func TestPanelKeysInCapitals(t *testing.T) {
+	const secret = "s3cret-under-a-capital"
+	p := startPanel(t, basic)
+	config := `{"Storages":{"a":{"Driver":{"name":"s3","bucket":"b","region":"r","access_key_id":"k","Secret_Access_Key":"` + secret + `"}}},
+		"Tokens":{"store":"memory"},"Accounts":{"k":{"Password_Hash":"` + cheapHash + `"}}}`
+	r, err := adminClient.Post("http://"+strings.Fields(p.admin)[1]+"/config/apps/media", asJSON, strings.NewReader(config))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Body.Close(); r.StatusCode != http.StatusOK {
+		t.Fatalf("status %d", r.StatusCode)
+	}
+	p.settle(t)
+	if e := p.entry(t, "storages/a"); e.Implicit || len(e.Secrets) != 1 || e.Value["driver"] == nil {
+		t.Errorf("the storage is %+v", e)
+	}
+	p.must(t, http.StatusOK, http.MethodGet, "config", nil)
+	p.put(t, http.StatusOK, "storages/a", map[string]any{"value": map[string]any{"driver": map[string]any{
+		"name": "s3", "bucket": "c", "region": "r", "access_key_id": "k",
+	}}})
+	if !strings.Contains(p.running(t), `"secret_access_key":"`+secret) {
+		t.Errorf("the secret was not kept: %s", p.running(t))
+	}
+	p.put(t, http.StatusCreated, "file_aliases/new", `{"value":{"prefix":"x"}}`)
+	for _, answer := range *p.seen {
+		if strings.Contains(answer.body, secret) || strings.Contains(answer.body, cheapHash) {
+			t.Errorf("answered: %s", answer.body)
+		}
+	}
+}
+
+// TestPanelRefusesFixedUsers: a name that is the same for everybody, because a brace is missing
+// for instance, would open the panel to strangers.
+func TestPanelRefusesFixedUsers(t *testing.T) {
+	s := startSite(t, basic, "media")
+	for _, user := range []string{"admin", "{http.auth.user.id", `"\{http.auth.user.id\}"`, "http.auth.user.id}", `"{"`, "{system.os}", "{env.PATH}"} {
+		err := s.tryLoad(t, siteConfig{Media: basic, Site: "media_admin {\nuser " + user + "\n}"})
+		if err == nil || !strings.Contains(err.Error(), "no placeholder") {
+			t.Errorf("user %s: error %v", user, err)
+		}
+	}
+}
+
+// TestPanelNeedsAuthenticationHoweverSpelled: whatever of an address the panel answers, below
+// whatever base, a stranger is refused.
+func TestPanelNeedsAuthenticationHoweverSpelled(t *testing.T) {
+	rests := []string{
+		"", "/", "//", "/api/session", "//api/session", "/./api/session", "/api/../api/session", "/%61pi/session", "/api%2fsession", "%2fapi/session",
+		"/api/session/", "/API/session", "/api/session.", "/api\\session", "/api/config/storages%2fdefault", "/api/storages?x", "/;x", ".", "%20", "%00",
+	}
+	for name, c := range map[string]struct{ block, base string }{
+		"alone":                       {"media_admin", "/media-admin"},
+		"with a matcher":              {"media_admin /media-admin/*", "/media-admin"},
+		"on a site of its own":        {"media_admin /", ""},
+		"with handle_path":            {"handle_path /media-admin/* {\nmedia_admin /\n}", "/media-admin"},
+		"with handle_path, no slash":  {"handle_path /media-admin* {\nmedia_admin /\n}", "/media-admin"},
+		"with handle_path and a base": {"handle_path /x/* {\nmedia_admin\n}", "/x/media-admin"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := startPanelConfig(t, siteConfig{Media: basic, Site: "media\n" + c.block, Global: "admin " + freeAddress(t)})
+			before, answered := p.running(t), 0
+			for _, rest := range rests {
+				for _, base := range []string{c.base, "/" + c.base, "/." + c.base, "/x/.." + c.base, strings.ToUpper(c.base)} {
+					for _, method := range allMethods {
+						if !strings.HasPrefix(base+rest, "/") {
+							continue
+						}
+						r := p.do(t, method, base+rest, headers("Content-Type", asJSON, "If-None-Match", "*"), `{"value":{}}`)
+						if r.header.Get("Content-Security-Policy") == "" {
+							if r.body != "" { // that of no other handler either
+								t.Errorf("%s %s: %d %s", method, base+rest, r.status, r.body)
+							}
+							continue // not the panel's
+						}
+						answered++
+						if r.status != http.StatusForbidden {
+							t.Errorf("%s %s: status %d, want 403", method, base+rest, r.status)
+						}
+					}
+				}
+			}
+			if answered == 0 || p.running(t) != before {
+				t.Errorf("%d answers, the configuration is %s", answered, p.running(t))
+			}
+			t.Logf("%d answers of the panel", answered)
+		})
+	}
+}

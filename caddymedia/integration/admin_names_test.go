@@ -1,0 +1,63 @@
+package integration
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// shownItem is what the panel tells of an item.
+type shownItem struct{ Filename, Name, Address string }
+
+// items asks for those of the image alias content.
+func (p *panel) items(t *testing.T, query string) []shownItem {
+	t.Helper()
+	var page struct{ Items []shownItem }
+	r := p.must(t, http.StatusOK, http.MethodGet, "items/img/content?"+query, nil)
+	if err := json.Unmarshal([]byte(r.body), &page); err != nil {
+		t.Fatal(err)
+	}
+	return page.Items
+}
+
+// TestPanelOddNames finds, shows and removes items whose names mean something in addresses,
+// which are there where names are not made plain.
+func TestPanelOddNames(t *testing.T) {
+	p := startPanel(t, account+"storage default {\ndriver local $ROOT\nsanitize off\n}\nimage_alias content\nfile_alias content\n")
+	folder := filepath.Join(p.root, "img", "content", "in here", "50%")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{
+		"a b.gif", "100%.gif", "a%2Fb.gif", "a#b.gif", "q?a=b.gif", "a+b.gif", "a;b&c=d.gif", "-dash.gif", "--help.gif", "日本 é.gif", "e\u0301.gif",
+		`"quoted".gif`, "<b>.gif", "it's.gif", "{env.HOME}.gif", "UPPER.GIF", strings.Repeat("n", 251) + ".gif",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(gifOf(t)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		listed := p.items(t, "folder="+url.QueryEscape("in here/50%"))
+		found := p.items(t, "search="+url.QueryEscape(strings.ToLower(name)))
+		if len(listed) != 1 || listed[0].Name != name || !slices.Equal(found, listed) {
+			t.Errorf("%q: listed %q, found %q", name, listed, found)
+			continue
+		}
+		route := "img/content/in%20here/50%25/" + url.PathEscape(name)
+		var one shownItem
+		if err := json.Unmarshal([]byte(p.must(t, http.StatusOK, http.MethodGet, "items/"+route, nil).body), &one); err != nil || one != listed[0] {
+			t.Errorf("%q: %q, %v, want %q", name, one, err, listed[0])
+		}
+		if r := p.must(t, http.StatusOK, http.MethodGet, "preview/"+route, nil); r.body != gifOf(t) {
+			t.Errorf("%q: the preview has %d bytes", name, len(r.body))
+		}
+		if r := p.fetch(t, p.url+one.Address); r.status != http.StatusOK || r.body != gifOf(t) {
+			t.Errorf("%q: %d at %s", name, r.status, one.Address)
+		}
+		p.must(t, http.StatusNoContent, http.MethodDelete, "items/"+route, nil)
+		p.must(t, http.StatusNotFound, http.MethodGet, "items/"+route, nil)
+	}
+}

@@ -1,0 +1,35 @@
+package schema
+
+import "strings"
+
+// Blamed gives the path of the option that an error is about, which one of its parts begins
+// with, as those of [Schema.Expand] do: of `webp: quality is a number` it is "webp.quality".
+// Empty if there is none.
+func Blamed(message string, options []Option) string {
+	for message != "" {
+		part, rest, _ := strings.Cut(message, ": ")
+		word, _, _ := strings.Cut(part, " ")
+		if path, inner := find(word, "", options); path != "" {
+			if below := Blamed(rest, inner); below != "" {
+				return path + "." + below
+			}
+			return path
+		}
+		message = rest
+	}
+	return ""
+}
+
+// find gives the path of an option by its name or path, and the options that are in it.
+func find(word, prefix string, options []Option) (string, []Option) {
+	for _, option := range options {
+		path := prefix + option.Name
+		if word == option.Name || word == path {
+			return path, option.Options
+		}
+		if inner, below := find(word, path+".", option.Options); inner != "" {
+			return inner, below
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,65 @@
+package schema
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// CheckJSON tells what keeps value from being that of the option, which is no group, in JSON
+// whose numbers were read as [json.Number]. The error begins with name and has nothing of
+// the value.
+func (o Option) CheckJSON(name string, value any) error {
+	var what string
+	var ok bool
+	switch o.Type {
+	case Texts:
+		what, ok = "a list of texts", areTexts(value)
+	case Switch:
+		what = "true or false"
+		_, ok = value.(bool)
+	case Count:
+		what, ok = "a whole number", isWhole(value)
+	case Size:
+		what, ok = "a whole number of bytes", isWhole(value)
+	case Duration:
+		what, ok = "a duration such as 30s, 5m or 1h30m", isDuration(value)
+	default:
+		what = "a text"
+		_, ok = value.(string)
+	}
+	if !ok {
+		return fmt.Errorf("%s is %s", name, what)
+	}
+	return nil
+}
+
+func areTexts(value any) bool {
+	list, ok := value.([]any)
+	for _, element := range list {
+		if _, isText := element.(string); !isText {
+			return false
+		}
+	}
+	return ok
+}
+
+func isWhole(value any) bool {
+	number, ok := value.(json.Number)
+	if !ok {
+		return false
+	}
+	_, err := number.Int64()
+	return err == nil
+}
+
+// isDuration takes nanoseconds too, as Caddy's own JSON has them.
+func isDuration(value any) bool {
+	text, ok := value.(string)
+	if !ok {
+		return isWhole(value)
+	}
+	_, err := caddy.ParseDuration(text)
+	return err == nil
+}

@@ -1,0 +1,44 @@
+package schema_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers/schema"
+)
+
+func TestCheckJSON(t *testing.T) {
+	t.Parallel()
+	for kind, values := range map[schema.Type]struct{ right, wrong string }{
+		schema.Text:     {`["a", ""]`, `[7, true, ["a"], {}]`},
+		schema.Word:     {`["a", "{env.WORD}"]`, `[7]`},
+		schema.Texts:    {`[[], ["a", "b"]]`, `["a", ["a", 7], [null], {}]`},
+		schema.Switch:   {`[true, false]`, `["true", 1]`},
+		schema.Count:    {`[1, -1, 9223372036854775807]`, `["1", 1.5, 1e3, 9223372036854775808]`},
+		schema.Size:     {`[33554432]`, `["32 MiB", 0.5]`},
+		schema.Duration: {`["30s", "1h30m", "7d", 30000000000]`, `["10", "soon", 1.5, true]`},
+	} {
+		option := schema.Option{Name: "inner", Type: kind}
+		for _, value := range decoded(t, values.right) {
+			if err := option.CheckJSON("group.inner", value); err != nil {
+				t.Errorf("%s %v: %v", kind, value, err)
+			}
+		}
+		for _, value := range decoded(t, values.wrong) {
+			if err := option.CheckJSON("group.inner", value); err == nil || !strings.HasPrefix(err.Error(), "group.inner is ") {
+				t.Errorf("%s %v: %v", kind, value, err)
+			}
+		}
+	}
+}
+
+func decoded(t *testing.T, list string) (values []any) {
+	t.Helper()
+	d := json.NewDecoder(strings.NewReader(list))
+	d.UseNumber()
+	if err := d.Decode(&values); err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
