@@ -7,7 +7,6 @@ import (
 
 	"github.com/caddymedia/media/admin/api"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
-	"github.com/caddymedia/media/storagedrivers/block"
 )
 
 // Error is why something was not read or changed, in words for the administrator.
@@ -45,8 +44,7 @@ func scrubbed(err error, submitted map[string]string) error {
 		secrets = app.Secrets()
 	}
 	for _, secret := range submitted {
-		var expand block.Expander
-		secrets = append(secrets, secret, expand.Text("", secret))
+		secrets = append(secrets, mediaapp.WithExpanded(secret)...)
 	}
 	failed.Message = api.Scrub(failed.Message, secrets)
 	return failed

@@ -16,7 +16,7 @@ func (a *App) Secrets() []string {
 	}
 	secrets = append(secrets, SecretsOf(a.tokens)...)
 	for _, account := range a.Accounts {
-		secrets = append(secrets, withExpanded(account.PasswordHash)...)
+		secrets = append(secrets, WithExpanded(account.PasswordHash)...)
 	}
 	return secrets
 }
@@ -30,13 +30,13 @@ func SecretsOf(module any) []string {
 	}
 	secrets := make([]string, 0, 2*len(raw))
 	for _, secret := range raw {
-		secrets = append(secrets, withExpanded(secret)...)
+		secrets = append(secrets, WithExpanded(secret)...)
 	}
 	return secrets
 }
 
-// withExpanded gives the text of an option and what it stands for, where that is another.
-func withExpanded(raw string) []string {
+// WithExpanded gives the text of a secret and what it stands for, where that is another.
+func WithExpanded(raw string) []string {
 	var expand block.Expander
 	expanded := expand.Text("", raw)
 	if expand.Err() != nil || expanded == raw {
