@@ -23,8 +23,8 @@ func init() { caddy.RegisterModule(App{}) }
 // (accounts) and where their tokens are. The `media` handler serves it on a site.
 //
 // Names of storages and aliases are made of `a` to `z`, `0` to `9`, `_` and `-`.
-// Placeholders such as `{env.PASSWORD}` or `{file./run/secrets/x}` may stand for secrets
-// and addresses; they are expanded when the configuration is loaded.
+// Placeholders such as `{env.PASSWORD}` or `{file./run/secrets/x}` may stand in all texts of
+// storages, aliases and accounts; they are expanded when the configuration is loaded.
 type App struct {
 	// What public addresses begin with, for instance `https://cdn.example.com`; an alias
 	// may have its own. Default: the scheme and host of the upload request, and no host
