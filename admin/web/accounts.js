@@ -5,7 +5,7 @@ import { announce, ask, busyWhile, confirm, copyField, empty, pageHead } from '.
 import { plural } from './format.js';
 import { icon } from './icons.js';
 import { entryForm, nameField, removeEntry, section } from './entry.js';
-import { mayAct, mayConfigure } from './state.js';
+import { guard, mayAct, mayConfigure } from './state.js';
 
 const validKey = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/;
 const keyWords = 'An API key is 1 to 128 of the characters A-Z, a-z, 0-9, ., _, ~ and -.';
@@ -67,11 +67,13 @@ async function endTokens(button, key) {
 	});
 }
 
-function showPassword({ api_key: key, password }) {
-	return ask('The new password', [
+async function showPassword({ api_key: key, password }) {
+	guard(() => true, 'The new password is not shown again then.');
+	await ask('The new password', [
 		h('p', { class: 'notice' }, icon('lock'), 'It is shown only now: only its hash is kept, and nobody can show it again. Copy it to a safe place before you close this.'),
 		copyField('API key', key), copyField('Password', password),
-	], [{ text: 'I have kept it', value: 'kept', look: 'primary' }]);
+	], [{ text: 'I have kept it', value: 'kept', look: 'primary' }], { kept: true });
+	guard(() => false);
 }
 
 async function editPage(key, signal) {

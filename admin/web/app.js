@@ -1,7 +1,7 @@
 // The panel: which page an address shows, and what surrounds all pages.
 import { h, fill, rich } from './dom.js';
 import { get } from './api.js';
-import { confirm, failed, pageHead } from './ui.js';
+import { closeDialogs, confirm, failed, pageHead, waiting } from './ui.js';
 import { icon } from './icons.js';
 import { guard, isBusy, mayAct, mayConfigure, setSession, wouldLose } from './state.js';
 import { storages } from './storages.js';
@@ -14,12 +14,13 @@ const pages = { storages, aliases, accounts, items, health };
 const titles = { storages: 'Storages', aliases: 'Aliases', accounts: 'Accounts', items: 'Items', health: 'Health' };
 const main = document.getElementById('main');
 let shown = { hash: '', page: null, leave: new AbortController() };
+let asking = false;
 
 /** The page of an address: {name, segments, query}. */
 function parse(hash) {
 	const [path, search = ''] = hash.replace(/^#\/?/, '').split(/\?(.*)/s);
 	const [name, ...segments] = path.split('/').filter(Boolean).map(decode);
-	return { name: pages[name] ? name : 'storages', segments, query: Object.fromEntries(new URLSearchParams(search)) };
+	return { name: Object.hasOwn(pages, name) ? name : 'storages', segments, query: Object.fromEntries(new URLSearchParams(search)) };
 }
 
 function decode(segment) {
@@ -40,18 +41,19 @@ async function show(focus = true) {
 	shown.leave.abort();
 	const current = shown = { hash: location.hash, name: route.name, page: null, leave: new AbortController() };
 	guard(() => false);
-	for (const dialog of document.querySelectorAll('dialog[open]')) dialog.close('');
+	closeDialogs();
 	markNav(route.name);
-	const waiting = setTimeout(() => { if (current === shown) fill(main, h('p', { class: 'muted waiting', role: 'status' }, h('span', { class: 'spinner' }), 'Loading …')); }, 250);
+	const held = document.activeElement?.id;
+	const slow = setTimeout(() => { if (current === shown) fill(main, waiting()); }, 250);
 	const page = await load(route, current);
-	clearTimeout(waiting);
+	clearTimeout(slow);
 	if (current !== shown) return;
 	current.page = page;
 	document.title = `${page.title} · Media`;
 	fill(main, page.content);
 	if (!focus) return;
 	scrollTo(0, 0);
-	(main.querySelector('h1') ?? main).focus({ preventScroll: true });
+	(main.querySelector(held ? `select#${CSS.escape(held)}` : 'h1') ?? main.querySelector('h1') ?? main).focus({ preventScroll: true });
 }
 
 async function load(route, current) {
@@ -66,7 +68,11 @@ async function load(route, current) {
 async function leaveAllowed() {
 	const wanted = location.hash;
 	history.pushState(null, '', shown.hash || '#/storages');
-	if (!await confirm('Leave without saving?', h('p', null, 'What you have typed is lost then.'), 'Leave')) return false;
+	if (asking) return false;
+	asking = true;
+	const leave = await confirm('Leave without saving?', h('p', null, wouldLose()), 'Leave');
+	asking = false;
+	if (!leave) return false;
 	guard(() => false);
 	location.hash = wanted;
 	return false; // the new address shows itself
@@ -94,15 +100,15 @@ function readOnlyNotice(session) {
 
 function lastingNotice(session) {
 	if (session.lasting || !mayConfigure() || dismissed()) return null;
+	const dismiss = () => {
+		dismissed(true);
+		notice.remove();
+		main.focus();
+	};
 	const notice = h('aside', { class: 'notice warn', 'aria-label': 'Changes do not last' }, icon('down'),
-		h('div', null, h('p', null, h('strong', null, 'Changes do not outlast a restart')), h('p', null, rich(session.lasting_note)),
-			h('div', { class: 'actions' },
-				h('a', { class: 'button', href: 'api/config', download: '' }, 'Download the configuration'),
-				h('button', { type: 'button', onclick: () => {
-					dismissed(true);
-					notice.remove();
-					main.focus();
-				} }, 'Dismiss'))));
+		h('details', { open: matchMedia('(min-width: 52rem)').matches }, h('summary', null, 'Changes do not outlast a restart'), // a phone has no room for it
+			h('p', null, rich(session.lasting_note)), h('a', { class: 'button', href: 'api/config', download: '' }, 'Download the configuration')),
+		h('button', { type: 'button', class: 'plain', 'aria-label': 'Dismiss', title: 'Dismiss', onclick: dismiss }, icon('cross')));
 	return notice;
 }
 
@@ -116,6 +122,7 @@ function dismissed(now) {
 }
 
 async function start() {
+	fill(main, waiting());
 	try {
 		const session = await get(['session']);
 		setSession(session);

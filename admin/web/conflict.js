@@ -39,6 +39,7 @@ function flat(value, prefix = '', into = new Map()) {
 	for (const [name, inside] of Object.entries(value)) {
 		if (name.startsWith('@') || inside == null || inside === '') continue; // what no form shows
 		if (Array.isArray(inside)) into.set(prefix + name, inside.join(', '));
+		else if (typeof inside === 'object' && Object.keys(inside).length === 0) into.set(prefix + name, 'on'); // with its defaults
 		else if (typeof inside === 'object') flat(inside, `${prefix}${name}.`, into);
 		else into.set(prefix + name, String(inside));
 	}

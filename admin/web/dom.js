@@ -24,7 +24,7 @@ export function h(tag, attributes, ...children) {
 
 /** Text in which `words` in backticks become code. */
 export function rich(text) {
-	return (text ?? '').split('`').map((piece, i) => (i % 2 ? h('code', null, piece) : piece));
+	return (text ?? '').split('`').map((piece, i) => (i % 2 ? h('code', { class: piece.length < 20 && 'whole' }, piece) : piece));
 }
 
 /** Text for those who cannot see. */

@@ -79,7 +79,7 @@ export function entryForm(spec) {
 
 	async function refused(error, typed) {
 		if (error instanceof ApiError && error.status === 412 && !etag) {
-			return complain([{ field: fieldOf('@name'), message: `There is a ${spec.what} called “${typed.name}” already.` }], 'It was not saved');
+			return complain([{ field: fieldOf('@name'), message: `Another ${spec.what} is called “${typed.name}” already.` }], 'It was not saved');
 		}
 		if (error instanceof ApiError && error.status === 412 && error.body.current) return conflict(error, typed);
 		if (error instanceof ApiError && (error.status === 404 || error.status === 412)) {
@@ -124,6 +124,7 @@ export async function removeEntry({ section, name, what, warning }) {
 	try {
 		const { etag } = await read(['config', section, name]);
 		await send('DELETE', ['config', section, name], { etag });
+		guard(() => false); // nothing of it is worth saving
 		announce(`The ${what} “${name}” is removed.`);
 		return true;
 	} catch (error) {

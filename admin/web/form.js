@@ -1,7 +1,7 @@
 // A form made from the description of options, and what was typed into it.
 import { h, newId } from './dom.js';
 import { field, helpOf } from './fields.js';
-import { label, literal } from './format.js';
+import { label } from './format.js';
 
 // What most administrators look for, beside what is required.
 const common = new Set([
@@ -41,16 +41,7 @@ function groupField(option, { path, value, secrets }) {
 		h('div', { class: 'help', id: id + '-help' }, helpOf(option))), box);
 	function show() { box.hidden = !control.checked; }
 	show();
-	return { path, name: label(option.name), element, control, inner: inner.fields, isOn: () => control.checked, standard: standardOf(option), mark() {} };
-}
-
-// An empty group cannot be told from none, so one that is only turned on names a default.
-function standardOf(option) {
-	for (const { name, type, default: text } of option.options ?? []) {
-		const word = literal(text);
-		if (word !== null) return { [name]: type === 'count' ? Number(word) : type === 'switch' ? word === 'true' : word };
-	}
-	return {};
+	return { path, name: label(option.name), element, control, inner: inner.fields, isOn: () => control.checked, mark() {} };
 }
 
 /** What was typed: {value, secrets, problems}; a problem is {field, message}. */
@@ -78,7 +69,7 @@ function collectGroup(group, result) {
 	if (!group.isOn()) return;
 	const inner = collect(group.inner);
 	const there = at(inner.value, group.path);
-	put(result.value, group.path, there ?? group.standard);
+	put(result.value, group.path, there ?? {});
 	Object.assign(result.secrets, inner.secrets);
 	result.problems.push(...inner.problems);
 }

@@ -10,18 +10,25 @@ const pause = 15000;
 /** The page of what works and what does not; it looks again by itself. */
 export async function health({ signal }) {
 	const region = h('div');
-	const seen = h('p', { class: 'muted small-text' });
+	const seen = h('p');
+	const say = (look, ...text) => {
+		seen.className = look;
+		fill(seen, text);
+	};
 	show(region, await get(['health'], {}, signal));
 	const refresh = async (event) => {
 		try {
 			show(region, await get(['health'], {}, signal));
-			fill(seen, 'Refreshed at ', new Date().toLocaleTimeString());
+			say('muted small-text', 'Refreshed at ', new Date().toLocaleTimeString());
 			if (event) announce('Refreshed.');
 		} catch (error) {
-			if (error.name !== 'AbortError') fill(seen, error.message);
+			if (error.name === 'AbortError') return;
+			say('verdict bad', icon('down'), `${error.message} What is shown may be old.`);
+			if (event) announce(error.message);
 		}
 	};
-	const timer = setInterval(() => { if (!document.hidden) refresh(); }, pause);
+	const reading = () => document.hidden || !getSelection().isCollapsed; // or copying what is shown
+	const timer = setInterval(() => { if (!reading()) refresh(); }, pause);
 	signal.addEventListener('abort', () => clearInterval(timer));
 	return {
 		title: 'Health',
@@ -35,7 +42,8 @@ function show(region, answer) {
 	const focused = region.contains(document.activeElement) ? document.activeElement.closest('[data-key]')?.dataset.key : '';
 	fill(region, content(answer));
 	for (const element of region.querySelectorAll('details')) element.open = opened.has(element.dataset.key);
-	if (focused) region.querySelector(`[data-key="${CSS.escape(focused)}"] summary`)?.focus();
+	const again = focused && region.querySelector(`[data-key="${CSS.escape(focused)}"]`);
+	if (again) (again.querySelector('summary') ?? again).focus();
 }
 
 function content({ storages, tokens, webp_encoder: encoder }) {
@@ -45,7 +53,7 @@ function content({ storages, tokens, webp_encoder: encoder }) {
 		h('p', { class: 'verdict ' + (trouble ? 'bad' : 'good') }, icon(trouble ? 'down' : 'up'), trouble ? `${trouble} of ${storages.length + 1} need attention` : 'Everything that was looked at works'),
 		h('section', null, h('h2', null, 'Storages'),
 			storages.length === 0 ? empty('storages', 'No storage', 'None is configured.') : h('ul', { class: 'rows', role: 'list', 'aria-label': 'Storages' }, storages.map(storageRow))),
-		h('section', null, h('h2', null, 'Service'), h('ul', { class: 'rows', role: 'list', 'aria-label': 'Service' }, [tokenRow(tokens ?? {}), encoderRow(encoder)])),
+		h('section', null, h('h2', null, 'Service'), h('ul', { class: 'rows', role: 'list', 'aria-label': 'Service' }, [tokenRow(tokens ?? {}), encoderRow(encoder), configRow()])),
 	];
 }
 
@@ -53,7 +61,7 @@ function storageRow({ name, driver, health: state = {}, guarantees: list }) {
 	return h('li', { class: 'row' },
 		h('div', { class: 'row-icon' }, driverIcon(driver)),
 		h('div', { class: 'row-main' },
-			h('h3', null, h('a', { href: `#/storages/${encodeURIComponent(name)}` }, name)),
+			h('h3', null, h('a', { href: `#/storages/${encodeURIComponent(name)}`, 'data-key': name }, name)),
 			h('p', { class: 'muted' }, driverTitle(driver)),
 			facts([['Since', isTime(state.since) && time(state.since)], ['Looked at', time(state.checked)], ['Took', isTime(state.checked) && took(state.took_ms ?? 0)]], 'facts inline'),
 			state.message && h('p', { class: state.state === 'down' ? 'trouble' : '' }, rich(state.message)),
@@ -72,4 +80,10 @@ function tokenRow({ store, ok, message, detail }) {
 function encoderRow(encoder) {
 	return h('li', { class: 'row' }, h('div', { class: 'row-icon' }, icon('items')),
 		h('div', { class: 'row-main' }, h('h3', null, 'WebP encoder'), h('p', { class: 'muted' }, encoder || 'none: this build cannot make WebP variants')));
+}
+
+function configRow() {
+	return h('li', { class: 'row' }, h('div', { class: 'row-icon' }, icon('file')),
+		h('div', { class: 'row-main' }, h('h3', null, 'Configuration'), h('p', { class: 'muted' }, 'As it runs now. Placeholders stand for its secrets.')),
+		h('div', { class: 'row-actions' }, h('a', { class: 'button', href: 'api/config', download: '', 'data-key': 'configuration' }, 'Download')));
 }

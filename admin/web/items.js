@@ -1,7 +1,7 @@
 // Items of an alias: folders, search, upload.
 import { h, fill } from './dom.js';
 import { get, parts } from './api.js';
-import { announce, empty, pageHead } from './ui.js';
+import { announce, closeDialogs, empty, pageHead } from './ui.js';
 import { icon } from './icons.js';
 import { listing } from './listing.js';
 import { itemDialog } from './item.js';
@@ -24,17 +24,17 @@ export async function items({ segments, query, signal }) {
 	}
 	if (!alias) throw new Error(`There is no alias called “${segments[1]}” of this kind.`);
 	const place = { alias, folder: segments.slice(2).join('/'), search: query.search ?? '' };
-	return browser(place, aliases, query.item ?? '');
+	return browser(place, aliases, query.item ?? '', signal);
 }
 
 const standard = (aliases) => aliases.find(({ kind, name }) => kind === 'img' && name === 'content') ?? aliases[0];
 
-function browser(place, aliases, item) {
+function browser(place, aliases, item, signal) {
 	const { alias, folder, search } = place;
 	const view = { look: preference('view') === 'list' ? 'list' : 'grid' };
 	const list = listing(place, view);
 	const upload = mayAct() && uploader(alias, folder, (stored) => uploaded(place, stored, list));
-	const panel = itemPanel(place, list);
+	const panel = itemPanel(place, list, signal);
 	list.load();
 	panel.show(item);
 	return {
@@ -57,7 +57,7 @@ function browser(place, aliases, item) {
 function uploaded({ alias, folder, search }, stored, list) {
 	const folderOf = (filename) => filename.split('/').slice(0, -1).join('/');
 	if (stored.some((filename) => folderOf(filename) === folder) && !search) list.load();
-	else location.hash = itemsHash(alias.kind, alias.name, folderOf(stored[0]));
+	else if (!document.querySelector('dialog[open]')) location.hash = itemsHash(alias.kind, alias.name, folderOf(stored[0]));
 }
 
 function aliasSelect(aliases, alias) {
@@ -102,7 +102,7 @@ function crumbs({ alias, folder, search }) {
 }
 
 // The open item is part of the address: it can be linked to, and Back closes it.
-function itemPanel({ alias, folder, search }, list) {
+function itemPanel({ alias, folder, search }, list, signal) {
 	let dialog = null;
 	let filename = '';
 	let fromHere = false;
@@ -110,16 +110,17 @@ function itemPanel({ alias, folder, search }, list) {
 		if (wanted === filename) return;
 		filename = wanted;
 		fromHere = clicked;
-		const old = dialog;
 		dialog = null;
-		old?.close();
+		closeDialogs();
 		if (wanted === '') return;
 		const mine = dialog = itemDialog(alias, wanted, () => {
 			announce(`${wanted} is deleted.`);
 			list.remove(wanted);
 		});
 		mine.addEventListener('close', () => {
-			if (dialog !== mine) return;
+			if (signal.aborted) return; // another page is shown
+			if (document.activeElement === document.body) list.focus(wanted);
+			if (dialog !== mine) return; // the address has changed already
 			dialog = null;
 			filename = '';
 			if (fromHere) history.back();

@@ -1,7 +1,7 @@
 // The folders and items of one place, page by page.
 import { h, fill } from './dom.js';
 import { get, parts, route } from './api.js';
-import { announce, failed, time } from './ui.js';
+import { failed, time } from './ui.js';
 import { plural, size } from './format.js';
 import { icon } from './icons.js';
 import { itemsHash, nothingHere } from './items.js';
@@ -12,8 +12,8 @@ const pictures = /^image\/(jpeg|png|gif|webp)$/;
 export const previewOf = (alias, item) => route(['preview', alias.kind, alias.name, ...parts(item.filename)], { of: item.modified });
 
 /**
- * Shows a place {alias, folder, search} in the look of view: {element, load, draw, remove}. More is loaded only
- * when it is asked for.
+ * Shows a place {alias, folder, search} in the look of view: {element, load, draw, remove, focus}. More is loaded
+ * only when it is asked for.
  */
 export function listing(place, view) {
 	const { alias, folder, search } = place;
@@ -55,8 +55,10 @@ export function listing(place, view) {
 		more.setAttribute('aria-disabled', 'true');
 		const [folders, items] = [state.folders.length, state.items.length];
 		try {
-			if (await page(state.next)) append(folders, items)?.focus();
-			if (!more.hidden && document.activeElement === more) announce(status.textContent);
+			if (!await page(state.next)) return;
+			const added = append(folders, items);
+			if (added) added.focus();
+			else if (more.hidden) element.focus();
 		} catch (error) {
 			fill(status, error.message);
 		} finally {
@@ -92,7 +94,13 @@ export function listing(place, view) {
 		element.focus(); // the link that had it is gone
 	}
 
-	return { element, load, draw, remove };
+	// Gives the focus to the link of an item, if it is shown.
+	function focus(filename) {
+		const href = hashOf(place, { filename });
+		([...element.querySelectorAll('a')].find((link) => link.getAttribute('href') === href) ?? element).focus();
+	}
+
+	return { element, load, draw, remove, focus };
 }
 
 function summary({ folders, items, next, looked }, search) {

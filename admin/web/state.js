@@ -10,11 +10,12 @@ export const mayAct = () => session.editor;
 /** Whether the configuration can be changed as well. */
 export const mayConfigure = () => session.editor && !session.why_not;
 
-let unsaved = () => false;
+let unsaved = () => '';
 
-/** Says how to find out whether leaving loses something; for the page that is shown. */
-export const guard = (check) => { unsaved = check; };
+/** Says how to find out whether leaving the page that is shown loses something, and in what words to ask. */
+export const guard = (check, words = 'What you have typed is lost then.') => { unsaved = () => (check() ? words : ''); };
 
+/** What leaving would lose, in words; '' for nothing. */
 export const wouldLose = () => unsaved();
 
 const busy = new Set();

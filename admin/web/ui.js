@@ -4,6 +4,7 @@ import { icon } from './icons.js';
 import { ago, isTime, moment } from './format.js';
 
 const live = h('div', { class: 'toast', role: 'status', 'aria-live': 'polite' });
+document.body.append(live); // only what is there before it speaks is heard
 let fading;
 
 /** Says the result of something, to be seen and heard. */
@@ -16,16 +17,17 @@ export function announce(text) {
 	fading = setTimeout(() => { live.textContent = ''; }, 7000);
 }
 
-/** Shows a dialog; gives it back when it is on the screen. Its close event tells the end. */
-export function openDialog(title, content, { actions = [], wide = false } = {}) {
+/** Shows a dialog; gives it back when it is on the screen. Its close event tells the end. One that is kept ends only by an action. */
+export function openDialog(title, content, { actions = [], wide = false, kept = false } = {}) {
 	const id = newId('dialog');
 	const dialog = h('dialog', { 'aria-labelledby': id, class: wide ? 'wide' : '' },
 		h('div', { class: 'dialog-head' },
 			h('h2', { id }, title),
-			h('button', { type: 'button', class: 'plain', 'aria-label': 'Close', onclick: () => dialog.close('') }, icon('cross'))),
+			!kept && h('button', { type: 'button', class: 'plain', 'aria-label': 'Close', onclick: () => dialog.close('') }, icon('cross'))),
 		h('div', { class: 'dialog-body' }, content),
 		actions.length > 0 && h('div', { class: 'actions' }, actions.map(({ text, value, look, first }) =>
 			h('button', { type: 'button', class: look, autofocus: first, onclick: () => dialog.close(value) }, text))));
+	if (kept) dialog.addEventListener('cancel', (event) => event.preventDefault());
 	dialog.addEventListener('close', () => {
 		if (dialog.contains(live)) document.body.append(live);
 		dialog.remove();
@@ -33,6 +35,11 @@ export function openDialog(title, content, { actions = [], wide = false } = {}) 
 	document.body.append(dialog);
 	dialog.showModal();
 	return dialog;
+}
+
+/** Closes all dialogs as if nothing was chosen. */
+export function closeDialogs() {
+	for (const dialog of [...document.querySelectorAll('dialog[open]')].reverse()) dialog.close('');
 }
 
 /** Asks; gives the value of the button that was chosen, '' for none. */
@@ -67,7 +74,7 @@ async function copy(field, name) {
 	field.select();
 	try {
 		if (navigator.clipboard) await navigator.clipboard.writeText(field.value);
-		else document.execCommand('copy'); // a page without https has no clipboard
+		else if (!document.execCommand('copy')) throw new Error('refused'); // a page without https has no clipboard
 		announce(`${name}: copied.`);
 	} catch {
 		announce('The browser did not allow to copy: the text is selected, copy it by hand.');
@@ -104,6 +111,9 @@ export function details(text, summary = 'Details', key) {
 export function empty(iconName, title, text, action) {
 	return h('div', { class: 'empty' }, icon(iconName), h('h2', null, title), h('p', null, rich(text)), action);
 }
+
+/** What is shown while something is loaded. */
+export const waiting = () => h('p', { class: 'muted waiting', role: 'status' }, h('span', { class: 'spinner' }), 'Loading …');
 
 /** What is shown where something could not be loaded. */
 export function failed(error, again) {

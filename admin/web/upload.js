@@ -21,9 +21,11 @@ export function uploader(alias, folder, stored) {
 
 function area(alias) {
 	const queue = [];
-	const done = [];
+	let stored = [];
+	let failed = 0;
 	let running = 0;
 	let whenDone = () => {};
+	let wanted; // whenDone of the place where the last ones were added
 	const input = h('input', { type: 'file', multiple: true, id: 'upload-files', onchange: () => {
 		add(input.files);
 		input.value = '';
@@ -39,15 +41,13 @@ function area(alias) {
 			h('code', null, '/'), ' is the top of the alias.'),
 		list, clear);
 
-	takesDrops(element, add);
-
 	function add(files) {
-		for (const file of files) {
-			const row = upload(alias, file, folder.value.trim());
-			list.append(row.element);
-			queue.push(row);
-		}
-		list.hidden = list.childElementCount === 0;
+		if (files.length === 0) return;
+		const rows = [...files].map((file) => upload(alias, file, folder.value.trim()));
+		list.append(...rows.map((row) => row.element));
+		queue.push(...rows);
+		wanted = whenDone;
+		list.hidden = false;
 		clear.hidden = true;
 		next();
 	}
@@ -62,16 +62,18 @@ function area(alias) {
 	async function start(row) {
 		const filename = await row.run();
 		running--;
-		if (filename) done.push(filename);
+		if (filename) stored.push(filename);
+		else failed++;
 		next();
 		if (running === 0 && queue.length === 0) finish();
 	}
 
 	function finish() {
 		clear.hidden = false;
-		const failures = list.querySelectorAll('.bad').length;
-		announce([done.length > 0 && `${plural(done.length, 'file')} stored.`, failures > 0 && `${plural(failures, 'file')} not stored.`].filter(Boolean).join(' ') || 'Nothing was stored.');
-		if (done.length > 0 && element.isConnected) whenDone(done.splice(0));
+		announce([stored.length > 0 && `${plural(stored.length, 'file')} stored.`, failed > 0 && `${plural(failed, 'file')} not stored.`].filter(Boolean).join(' '));
+		if (stored.length > 0 && element.isConnected && wanted === whenDone) whenDone(stored); // who looks at another place stays there
+		stored = [];
+		failed = 0;
 	}
 
 	function tidy() {
@@ -82,6 +84,7 @@ function area(alias) {
 
 	return {
 		element,
+		add,
 		choose: () => input.click(),
 		at: ({ extensions = [] }, place, callback) => {
 			input.accept = extensions.map((extension) => '.' + extension).join(',');
@@ -91,21 +94,32 @@ function area(alias) {
 	};
 }
 
-// Gives files that are dropped on element to add.
-function takesDrops(element, add) {
-	element.addEventListener('dragover', (event) => {
-		if (!event.dataTransfer?.types.includes('Files')) return;
+// Files may be dropped anywhere beside an upload area. Elsewhere they are refused: the browser would open them.
+function takesDrops() {
+	const shown = () => !document.querySelector('dialog[open]') && [...kept.values()].find(({ element }) => element.isConnected);
+	const mark = (on) => { for (const { element } of kept.values()) element.classList.toggle('over', on); };
+	const listen = (type, act) => addEventListener(type, (event) => {
+		if (!event.dataTransfer?.types.includes('Files')) return; // text may go into fields
 		event.preventDefault();
-		element.classList.add('over');
+		act(event, shown());
 	});
-	element.addEventListener('dragleave', (event) => {
-		if (!element.contains(event.relatedTarget)) element.classList.remove('over');
+	listen('dragover', (event, area) => {
+		if (area) mark(true);
+		else event.dataTransfer.dropEffect = 'none';
 	});
-	element.addEventListener('drop', (event) => {
-		event.preventDefault();
-		element.classList.remove('over');
-		add(event.dataTransfer.files);
+	listen('dragleave', (event) => { if (!event.relatedTarget) mark(false); });
+	listen('drop', (event, area) => {
+		mark(false);
+		if (area) area.add(filesOf(event.dataTransfer));
 	});
+}
+
+takesDrops();
+
+// The files of a drop; a folder among them is an empty one that says so.
+function filesOf({ items, files }) {
+	const folders = [...items].filter(({ kind }) => kind === 'file').map((item) => item.webkitGetAsEntry?.()?.isDirectory);
+	return [...files].map((file, i) => (folders[i] ? { name: file.name, size: 0, isFolder: true } : file));
 }
 
 // One file: a line with its progress. run gives the stored filename, or nothing.
@@ -114,12 +128,13 @@ function upload(alias, file, folder) {
 	const bar = h('progress', { max: '100', value: 0, 'aria-label': `Progress of ${file.name}` });
 	const state = h('p', { class: 'muted small-text' }, 'Waiting');
 	const cancel = h('button', { type: 'button', class: 'small', 'aria-label': `Cancel ${file.name}`, onclick: stop }, 'Cancel');
-	const element = h('li', null, h('div', { class: 'upload-name' }, h('span', null, file.name), h('span', { class: 'muted small-text' }, size(file.size))), bar, state, cancel);
+	const element = h('li', { tabindex: '-1' }, h('div', { class: 'upload-name' }, h('span', null, file.name), h('span', { class: 'muted small-text' }, size(file.size))), bar, state, cancel);
 	let cancelled = false;
 	function stop() {
 		cancelled = true;
 		request.abort();
 		end('bad', 'Cancelled.');
+		element.focus(); // the button that had it is gone
 	}
 	function end(look, ...text) {
 		element.className = look;
@@ -145,7 +160,8 @@ function upload(alias, file, folder) {
 		return result.filename;
 	}
 	const run = () => new Promise((resolve) => {
-		if (cancelled) return resolve('');
+		if (file.isFolder) end('bad', 'A folder cannot be uploaded: open it and choose the files in it.');
+		if (file.isFolder || cancelled) return resolve('');
 		const over = underWay();
 		const body = new FormData();
 		body.append('files[]', file);
