@@ -100,6 +100,36 @@ export async function shot(page, what, fullPage = true) {
 	await page.screenshot({ path: path.join(shots, `${name}-${what}.png`), fullPage });
 }
 
+/** Tells what has the focus: its name or its text, '' for nothing. */
+export const focused = (page) => page.evaluate(() => {
+	const { ariaLabel, innerText } = document.activeElement;
+	return document.activeElement === document.body ? '' : ariaLabel || innerText;
+});
+
+/** Waits until a result is told to those who hear the page, too. */
+export const told = (page, text) => page.getByRole('status').filter({ hasText: text }).waitFor();
+
+/** Exchanges an account's password for a token, as a site does: {status, token}. */
+export async function logIn(key, password) {
+	const answer = await fetch(new URL('/api/auth/generateToken', facts.panel), {
+		method: 'POST', body: new URLSearchParams({ api_key: key, password }),
+	});
+	return { status: answer.status, ...await answer.json() };
+}
+
+/** Drops files {name, type, content in base64} on an element, as they come from the desktop. */
+export async function drop(page, element, files) {
+	const data = await page.evaluateHandle((files) => {
+		const data = new DataTransfer();
+		for (const { name, type, content } of files) {
+			data.items.add(new File([Uint8Array.from(atob(content), (c) => c.charCodeAt(0))], name, { type }));
+		}
+		return data;
+	}, files);
+	await element.dispatchEvent('dragover', { dataTransfer: data });
+	await element.dispatchEvent('drop', { dataTransfer: data });
+}
+
 /** Runs the script of a person, and then tells what went wrong meanwhile. */
 export async function person(does) {
 	try {

@@ -1,5 +1,5 @@
 // A folder with very many pictures is shown page by page.
-import { assert, facts, open, person, shot } from './lib.mjs';
+import { assert, facts, focused, open, person, shot } from './lib.mjs';
 
 const { folder, count, late } = facts.more;
 
@@ -30,4 +30,15 @@ await person(async () => {
 		await goOn.click({ timeout: 1000 }).catch(() => {}); // it may be busy, or done
 	}
 	await shot(page, 'found', false);
+
+	// What is nowhere is looked for to the end.
+	await page.getByLabel(/^Search by name/).fill('nowhere');
+	await page.keyboard.press('Enter');
+	const nothing = page.getByRole('heading', { name: 'Nothing found' });
+	await page.getByText(/^Looked at .* found 0/).waitFor();
+	for (let rounds = 0; await nothing.count() === 0 && rounds < count; rounds++) {
+		await goOn.press('Enter', { timeout: 1000 }).catch(() => {}); // it may be busy, or done
+	}
+	await nothing.waitFor();
+	assert.equal(await focused(page), 'Contents', 'the button is gone, the focus is not');
 });

@@ -1,5 +1,5 @@
 // Every page, wide and narrow, light and dark, by mouse and by keyboard.
-import { accessible, assert, facts, open, person, shot } from './lib.mjs';
+import { accessible, assert, facts, focused, open, person, shot } from './lib.mjs';
 
 const kinds = ['Local folder', 'S3', 'Azure Blob Storage', 'Google Cloud Storage', 'SFTP', 'FTP'];
 
@@ -46,8 +46,23 @@ await person(async () => {
 			await page.context().close();
 		}
 	}
+	await magnified();
 	await byKeyboard();
 });
+
+/** At 400 % a screen is as small as this. */
+async function magnified() {
+	const page = await open({ width: 320, height: 256 });
+	for (const [name, route, title] of places) {
+		await page.goto(facts.panel + route);
+		await page.getByRole('heading', { level: 1, name: title, exact: true }).waitFor();
+		await settled(page);
+		await accessible(page, `${name} at 400 %`);
+		const covered = await page.evaluate(() => document.elementFromPoint(160, 250).closest('header') !== null);
+		assert.equal(covered, false, `${name} has room at 400 %`);
+	}
+	await page.context().close();
+}
 
 /** Waits for what is loaded after the page. */
 async function settled(page) {
@@ -58,20 +73,19 @@ async function settled(page) {
 /** From the address to an open item and back, without a mouse. */
 async function byKeyboard() {
 	const page = await open();
-	const focused = () => page.evaluate(() => document.activeElement.innerText || document.activeElement.getAttribute('aria-label'));
 	const tabTo = async (text) => {
 		for (let i = 0; i < 60; i++) {
 			await page.keyboard.press('Tab');
-			if ((await focused())?.startsWith(text)) return;
+			if ((await focused(page))?.startsWith(text)) return;
 		}
 		assert.fail(`Tab never reaches ${text}`);
 	};
 	await page.keyboard.press('Tab');
-	assert.equal(await focused(), 'Skip to the content');
+	assert.equal(await focused(page), 'Skip to the content');
 	await tabTo('Items');
 	await page.keyboard.press('Enter');
 	await page.getByRole('heading', { level: 1, name: 'Items' }).waitFor();
-	assert.equal(await focused(), 'Items', 'the focus moves to the new page');
+	assert.equal(await focused(page), 'Items', 'the focus moves to the new page');
 	assert.match(await page.title(), /Items/);
 	await tabTo('album');
 	await page.keyboard.press('Enter');
@@ -82,5 +96,5 @@ async function byKeyboard() {
 	await item.getByRole('button', { name: 'Delete' }).waitFor();
 	await page.keyboard.press('Escape');
 	await item.waitFor({ state: 'detached' });
-	assert.match(await focused(), /tree\.jpg/, 'the focus comes back');
+	assert.match(await focused(page), /tree\.jpg/, 'the focus comes back');
 }

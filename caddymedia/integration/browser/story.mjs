@@ -1,5 +1,5 @@
 // A new administrator's first hour: from the example to a picture on a storage of their own.
-import { accessible, assert, facts, open, person, shot } from './lib.mjs';
+import { accessible, assert, drop, facts, logIn, open, person, shot } from './lib.mjs';
 
 const { sftp, picture } = facts.more;
 
@@ -64,13 +64,13 @@ await person(async () => {
 	await page.reload();
 	await link('gallery').waitFor();
 	assert.ok(!(await page.content()).includes(password), 'the password is shown again');
-	await logIn('gallery', password);
+	assert.equal((await logIn('gallery', password)).status, 200, 'logging in with the password that was shown');
 
 	// A picture, dropped.
 	await link('Items').click();
 	await field('Alias').selectOption('img/photos');
 	await page.getByRole('heading', { name: 'Nothing here yet' }).waitFor();
-	await drop(page, picture);
+	await drop(page, page.getByRole('region', { name: 'Upload', exact: true }), [{ type: 'image/jpeg', ...picture }]);
 	const stored = page.getByRole('list', { name: 'Uploads' }).getByText('Stored as');
 	await stored.waitFor();
 	const thumbnail = page.getByRole('img', { name: /^Preview of sunset-/ });
@@ -128,24 +128,3 @@ await person(async () => {
 	await page.getByRole('link', { name: 'archive', exact: true }).waitFor({ state: 'detached' });
 	await page.getByRole('link', { name: 'default', exact: true }).waitFor();
 });
-
-/** Drops a file on the upload area, as it comes from the desktop. */
-async function drop(page, { name, content }) {
-	const data = await page.evaluateHandle(([name, content]) => {
-		const bytes = Uint8Array.from(atob(content), (c) => c.charCodeAt(0));
-		const data = new DataTransfer();
-		data.items.add(new File([bytes], name, { type: 'image/jpeg' }));
-		return data;
-	}, [name, content]);
-	const area = page.getByRole('region', { name: 'Upload', exact: true });
-	await area.dispatchEvent('dragover', { dataTransfer: data });
-	await area.dispatchEvent('drop', { dataTransfer: data });
-}
-
-/** Exchanges the account's password for a token, as a site does. */
-async function logIn(key, password) {
-	const answer = await fetch(new URL('/api/auth/generateToken', facts.panel), {
-		method: 'POST', body: new URLSearchParams({ api_key: key, password }),
-	});
-	assert.equal(answer.status, 200, 'logging in with the password that was shown');
-}

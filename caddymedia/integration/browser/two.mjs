@@ -62,4 +62,10 @@ await person(async () => {
 	await alice.getByRole('heading', { level: 1, name: 'Health' }).waitFor();
 	await bob.goto(new URL('#/storages/archive', bob.url()).href);
 	assert.equal(await field(bob, 'Sub folder format').inputValue(), '%Y/bob');
+
+	// What was typed into something that is removed is worth no question.
+	await field(bob, 'Sub folder format').fill('%Y/gone');
+	await bob.getByRole('button', { name: 'Remove archive' }).click();
+	await bob.getByRole('button', { name: 'Remove storage' }).click();
+	await saved(bob);
 });

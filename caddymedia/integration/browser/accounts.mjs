@@ -1,0 +1,101 @@
+// An account from its first password to its end.
+import { accessible, assert, facts, focused, logIn, open, person, shot, told } from './lib.mjs';
+
+await person(async () => {
+	const page = await open({ route: '#/accounts' });
+	const button = (name) => page.getByRole('button', { name, exact: true });
+	const link = (name) => page.getByRole('link', { name, exact: true });
+	const field = (name) => page.getByLabel(name, { exact: true });
+	const once = page.getByRole('dialog', { name: 'The new password' });
+	const keep = async () => {
+		const password = await once.getByLabel('Password', { exact: true }).inputValue();
+		assert.ok(password.length >= 20);
+		await once.getByRole('button', { name: 'I have kept it' }).click();
+		return password;
+	};
+
+	// A name is suggested; one that is taken is refused.
+	await link('Add account').first().click();
+	assert.match(await field('API key').inputValue(), /^site-\w{8}$/);
+	await field('API key').fill('site-one');
+	await button('Add account').click();
+	await page.getByRole('alert').getByText('Another account is called “site-one” already.').waitFor();
+	assert.equal(await field('API key').getAttribute('aria-invalid'), 'true');
+	await accessible(page, 'an account whose name is taken');
+
+	// Made; the password is not lost by going back before it was kept.
+	await field('API key').fill('gallery');
+	await button('Add account').click();
+	await once.getByRole('button', { name: 'Copy: Password' }).click();
+	await told(page, 'Password: copied.');
+	await accessible(page, 'a new password');
+	await page.keyboard.press('Escape');
+	await once.getByRole('button', { name: 'I have kept it' }).waitFor();
+	await page.goBack();
+	const leave = page.getByRole('dialog', { name: 'Leave without saving?' });
+	await leave.getByText('The new password is not shown again then.').waitFor();
+	await leave.getByRole('button', { name: 'Cancel' }).click();
+	const copied = await page.evaluate(() => navigator.clipboard.readText());
+	const first = await keep();
+	assert.equal(copied, first);
+	await link('gallery').waitFor();
+	await told(page, 'The account “gallery” is saved.');
+	const { token } = await mayLogIn(first);
+	assert.equal(await upload(token, 'content'), 200);
+
+	// Renewed: neither the old password nor what it gave is worth anything.
+	await button('New password for gallery').click();
+	await button('Make a new password').click();
+	const second = await keep();
+	assert.notEqual(second, first);
+	assert.equal(await focused(page), 'New password for gallery', 'the focus comes back');
+	assert.equal((await logIn('gallery', first)).status, 401);
+	assert.equal(await upload(token, 'content'), 401);
+	const renewed = await mayLogIn(second);
+	assert.equal(await upload(renewed.token, 'content'), 200);
+
+	// Its tokens are ended, its password stays.
+	await button('End tokens of gallery').click();
+	await page.getByRole('dialog').getByRole('button', { name: 'End tokens' }).click();
+	await told(page, '1 token of “gallery” ended.');
+	assert.equal(await upload(renewed.token, 'content'), 401);
+	await shot(page, 'ended', false);
+
+	// Limited to one alias.
+	await link('Edit gallery').click();
+	await field('docs').check();
+	await button('Save').click();
+	await page.getByText('May upload to docs').waitFor();
+	const limited = await mayLogIn(second);
+	assert.equal(await upload(limited.token, 'docs'), 200);
+	assert.notEqual(await upload(limited.token, 'content'), 200);
+
+	// Removed.
+	await button('Remove gallery').click();
+	await button('Remove account').click();
+	await link('gallery').waitFor({ state: 'detached' });
+	await told(page, 'The account “gallery” is removed.');
+	assert.equal(await focused(page), 'Accounts');
+	assert.equal((await logIn('gallery', second)).status, 401);
+	assert.equal(await upload(limited.token, 'docs'), 401);
+	await accessible(page, 'accounts after a removal');
+	assert.ok(!(await page.content()).includes(second));
+});
+
+async function mayLogIn(password) {
+	const answer = await logIn('gallery', password);
+	assert.equal(answer.status, 200, 'the password that was shown');
+	return answer;
+}
+
+/** Uploads a file as a site does; gives the status. */
+async function upload(token, alias) {
+	const body = new FormData();
+	body.append('alias', alias);
+	body.append('files[]', new Blob(['text']), 'note.txt');
+	const answer = await fetch(new URL('/api/upload/file', facts.panel), {
+		method: 'POST', body, headers: { 'Service-Api-Key': 'gallery', 'Service-Access-Token': token },
+	});
+	await answer.text();
+	return answer.status;
+}

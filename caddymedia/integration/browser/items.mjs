@@ -1,0 +1,117 @@
+// Looking at items: as a list, by search, by address, back and forth.
+import { accessible, assert, facts, focused, open, person, shot, told } from './lib.mjs';
+
+await person(async () => {
+	const page = await open({ route: '#/items/img/content/all' });
+	const button = (name) => page.getByRole('button', { name, exact: true });
+	const link = (name) => page.getByRole('main').getByRole('link', { name });
+	const item = (name) => page.getByRole('dialog', { name, exact: true });
+	const goTo = (hash) => page.evaluate((hash) => { location.hash = hash; }, hash);
+	const address = (end) => page.waitForFunction((end) => decodeURIComponent(location.hash).endsWith(end), end);
+
+	// As a list, which stays chosen; more of it on demand.
+	await button('List').click();
+	const table = page.getByRole('table', { name: 'Items' });
+	await table.waitFor();
+	assert.deepEqual(await table.getByRole('columnheader').allInnerTexts(), ['Name', 'Size', 'Changed', 'Type']);
+	await page.reload();
+	await table.waitFor();
+	const before = await table.getByRole('row').count();
+	await button('Show more').click();
+	await page.waitForFunction((n) => document.querySelectorAll('tr').length > n, before);
+	assert.equal(await focused(page), await table.getByRole('row').nth(before).getByRole('link').innerText(), 'the first new one has the focus');
+	await accessible(page, 'a list');
+	await shot(page, 'list', false);
+
+	// A search that finds nothing, and the way out of it.
+	await page.getByLabel(/^Search by name/).fill('nowhere');
+	await page.keyboard.press('Enter');
+	await page.getByText('No name here contains “nowhere”.').waitFor();
+	await accessible(page, 'a search without result');
+	await link('Clear').click();
+	await table.waitFor();
+
+	// An item is part of the address: Escape, Back, Forward and reloading know it.
+	const first = table.getByRole('link').first();
+	const name = await first.innerText();
+	await first.click();
+	await item(name).waitFor();
+	await page.keyboard.press('Escape');
+	await address('/all');
+	assert.equal(await focused(page), name, 'the focus comes back');
+	await page.goForward();
+	await item(name).waitFor();
+	await page.reload();
+	await item(name).waitFor();
+	await page.keyboard.press('Escape');
+	await address('/all');
+	await table.waitFor();
+	await first.click();
+	await item(name).getByRole('button', { name: 'Delete' }).click();
+	await page.getByRole('dialog', { name: /^Delete/ }).waitFor();
+	await page.goBack();
+	await page.waitForFunction(() => !document.querySelector('dialog'));
+
+	// Another page from an open item; an item from outside; one that is not there.
+	await first.click();
+	await item(name).waitFor();
+	await goTo('#/health');
+	await page.getByRole('heading', { level: 1, name: 'Health' }).waitFor();
+	await page.getByRole('list', { name: 'Service' }).waitFor();
+	await address('#/health');
+	await page.goto('about:blank');
+	await page.goto(`${facts.panel}#/items/img/content?item=tree.jpg`);
+	await item('tree.jpg').getByRole('button', { name: 'Delete' }).waitFor();
+	await page.getByText(/^\d+ folders?, /).waitFor();
+	await page.keyboard.press('Escape');
+	await address('/content');
+	assert.match(await focused(page), /tree\.jpg/, 'the focus goes to the item');
+	await goTo('#/items/img/content?item=missing.jpg');
+	await item('missing.jpg').getByRole('alert').waitFor();
+	await accessible(page, 'an item that is not there');
+	await page.keyboard.press('Escape');
+	await goTo('#/constructor');
+	await page.getByRole('heading', { level: 1, name: 'Storages' }).waitFor();
+
+	// Another alias, chosen by keyboard: the focus stays to choose on.
+	await goTo('#/items/img/content');
+	const alias = page.getByLabel('Alias', { exact: true });
+	await alias.focus();
+	await page.keyboard.press('ArrowDown');
+	await address('/img/photos');
+	await page.getByRole('heading', { name: 'Nothing here yet' }).waitFor();
+	assert.equal(await page.evaluate(() => document.activeElement.value), 'img/photos');
+
+	// Deleted: what follows is not lost from sight.
+	await goTo('#/items/img/content/all');
+	await first.click();
+	await item(name).getByRole('button', { name: 'Delete' }).click();
+	await page.getByRole('dialog', { name: /^Delete/ }).getByRole('button', { name: 'Delete' }).click();
+	await told(page, `all/${name} is deleted.`);
+	await address('/all');
+	assert.equal(await focused(page), 'Contents');
+	await copying(page);
+});
+
+/** Copies where the browser allows it, where it refuses, and where there is no clipboard. */
+async function copying(page) {
+	const copy = page.getByRole('button', { name: 'Copy: Stored filename' });
+	await page.goto(`${facts.panel}#/items/img/content?item=tree.jpg`);
+	await copy.click();
+	await told(page, 'Stored filename: copied.');
+	assert.equal(await page.evaluate(() => navigator.clipboard.readText()), 'tree.jpg');
+	await page.evaluate(() => { navigator.clipboard.writeText = () => Promise.reject(new Error('refused')); });
+	await copy.click();
+	await told(page, 'did not allow');
+	await page.evaluate(() => {
+		Object.defineProperty(navigator, 'clipboard', { value: undefined }); // as without https
+		document.addEventListener('copy', () => { document.title = getSelection().toString(); });
+	});
+	await copy.click();
+	await told(page, 'Stored filename: copied.');
+	assert.equal(await page.title(), 'tree.jpg');
+	await page.evaluate(() => { document.execCommand = () => false; });
+	await copy.click();
+	await told(page, 'did not allow');
+	await accessible(page, 'a copy that was refused');
+}

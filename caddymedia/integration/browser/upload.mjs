@@ -1,0 +1,104 @@
+// Uploading: several files, refused ones, progress, cancelling, sub folders, drops.
+import { accessible, assert, drop, facts, focused, open, person, shot, told } from './lib.mjs';
+
+const text = (name, size = 10) => ({ name, mimeType: 'text/plain', buffer: Buffer.alloc(size, 'x') });
+
+await person(async () => {
+	const page = await open({ route: '#/items/file/docs' });
+	const button = (name) => page.getByRole('button', { name, exact: true });
+	const choose = (...files) => page.getByLabel('Files to upload').setInputFiles(files);
+	const line = (name) => page.getByRole('list', { name: 'Uploads' }).getByRole('listitem').filter({ hasText: name });
+	const items = page.getByRole('list', { name: 'Items' });
+	const slow = await slower(page);
+
+	// Several at once, of which one is refused; those that are stored are shown.
+	await choose(text('one.txt'), text('program.exe'), text('two.txt'));
+	await told(page, '2 files stored. 1 file not stored.');
+	await line('program.exe').getByText(/\.exe/).last().waitFor();
+	for (const name of ['one.txt', 'two.txt']) {
+		await line(name).getByRole('link', { name: new RegExp(`^\\d\\d-\\d\\d/\\d\\d/${name}$`) }).waitFor();
+		await items.getByRole('link', { name }).waitFor();
+	}
+	await accessible(page, 'uploads that have ended');
+	await shot(page, 'ended');
+	await button('Clear the list').click();
+	await line('one.txt').waitFor({ state: 'detached' });
+	assert.equal(await page.evaluate(() => document.activeElement.type), 'file', 'the focus stays in the upload area');
+
+	// One that is too large is refused in the words of the server.
+	await choose(text('large.txt', 3 << 20));
+	await line('large.txt').getByText(/larger than/).waitFor();
+	await told(page, '1 file not stored.');
+
+	// A sub folder of one's own is where the page goes.
+	await page.getByLabel('Sub folder').fill('reports/new');
+	await choose(text('three.txt'));
+	await items.getByRole('link', { name: 'three.txt' }).waitFor();
+	assert.match(page.url(), /#\/items\/file\/docs\/reports\/new$/);
+	assert.equal(await page.getByLabel('Sub folder').inputValue(), 'reports/new');
+
+	// Progress is seen; what is under way or waits is cancelled.
+	await slow(true);
+	const names = ['slow-1.txt', 'slow-2.txt', 'slow-3.txt', 'slow-4.txt'];
+	await choose(...names.map((name) => text(name, 1 << 20)));
+	await page.waitForFunction(() => [...document.querySelectorAll('progress')].some(({ value }) => value > 0 && value < 100));
+	await line('slow-4.txt').getByText('Waiting').waitFor();
+	await accessible(page, 'uploads under way');
+	await shot(page, 'under-way');
+	for (const name of names.toReversed()) {
+		await button(`Cancel ${name}`).press('Enter');
+		await line(name).getByText('Cancelled.').waitFor();
+		assert.match(await focused(page), new RegExp(name), 'the button is gone, the focus is not');
+	}
+	await told(page, '4 files not stored.');
+	const found = await page.request.get(`${facts.panel}api/items/file/docs?search=slow-`);
+	assert.deepEqual((await found.json()).items, []);
+
+	// One under way outlasts a change of the configuration.
+	await choose(text('lasting.txt', 1 << 19));
+	await page.waitForFunction(() => document.querySelector('progress')?.value > 0);
+	const other = await open({ route: '#/aliases/img/content' });
+	await other.getByLabel('WebP', { exact: true }).check();
+	await other.getByRole('button', { name: 'Save', exact: true }).click();
+	await other.getByRole('heading', { level: 1, name: 'Aliases' }).waitFor();
+	await slow(false);
+	await items.getByRole('link', { name: 'lasting.txt' }).waitFor();
+
+	// Who looks at another place meanwhile stays there.
+	let go;
+	const gate = new Promise((resolve) => { go = resolve; });
+	await page.route('**/api/upload/**', async (route) => {
+		await gate;
+		await route.continue();
+	});
+	await choose(text('later.txt'));
+	await line('later.txt').getByText('Cancel').waitFor();
+	await page.getByRole('navigation', { name: 'Folder' }).getByRole('link', { name: 'docs' }).click();
+	await page.getByRole('link', { name: 'reports', exact: true }).waitFor();
+	go();
+	await told(page, '1 file stored.');
+	await line('later.txt').getByRole('link', { name: 'reports/new/later.txt' }).waitFor();
+	assert.match(page.url(), /#\/items\/file\/docs$/);
+
+	// Dropped anywhere on the page; a folder says what it is, text is nothing.
+	await page.evaluate(() => {
+		DataTransferItem.prototype.webkitGetAsEntry = function () { return { isDirectory: this.type === '' }; };
+	});
+	const heading = page.getByRole('heading', { level: 1, name: 'Items' });
+	await page.getByLabel('Sub folder').fill('dropped');
+	await drop(page, heading, [{ name: 'holiday', type: '', content: '' }, { name: 'four.txt', type: 'text/plain', content: btoa('x') }]);
+	await line('holiday').getByText('A folder cannot be uploaded').waitFor();
+	await items.getByRole('link', { name: 'four.txt' }).waitFor();
+	await drop(page, page.getByLabel('Sub folder'), []);
+	await line('four.txt').waitFor();
+	assert.ok(await button('Clear the list').isVisible());
+});
+
+/** Makes the way to the server slow, and quick again. */
+async function slower(page) {
+	const session = await page.context().newCDPSession(page);
+	await session.send('Network.enable');
+	return (on) => session.send('Network.emulateNetworkConditions', {
+		offline: false, latency: 0, downloadThroughput: -1, uploadThroughput: on ? 100_000 : -1,
+	});
+}
