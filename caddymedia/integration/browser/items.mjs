@@ -70,6 +70,7 @@ await person(async () => {
 	await item('missing.jpg').getByRole('alert').waitFor();
 	await accessible(page, 'an item that is not there');
 	await page.keyboard.press('Escape');
+	await address('/content');
 	await goTo('#/constructor');
 	await page.getByRole('heading', { level: 1, name: 'Storages' }).waitFor();
 

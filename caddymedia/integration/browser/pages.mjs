@@ -89,7 +89,7 @@ async function byKeyboard() {
 	assert.match(await page.title(), /Items/);
 	await tabTo('album');
 	await page.keyboard.press('Enter');
-	await page.locator('main').getByRole('link', { name: /tree\.jpg/ }).waitFor();
+	await page.locator('main').getByRole('link', { name: /^Preview of a-rather-long/ }).waitFor();
 	await tabTo('tree.jpg');
 	await page.keyboard.press('Enter');
 	const item = page.getByRole('dialog', { name: 'tree.jpg' });
