@@ -1,0 +1,106 @@
+package fetch
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/net/idna"
+)
+
+const (
+	maxAddress = 8 << 10
+	nameBytes  = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+)
+
+// parse reads an address, relative to the one that redirects to it, and checks everything of it but where its name
+// leads. The host of the result is as it will be resolved: what was checked is what is dialled.
+func parse(base *url.URL, address string, ports []uint16) (*url.URL, error) {
+	if len(address) > maxAddress {
+		return nil, refused("the address is too long")
+	}
+	if strings.ContainsFunc(address, misread) {
+		return nil, refused("the address contains a space, a backslash or a control character")
+	}
+	u, err := base.Parse(address)
+	if err != nil {
+		if detail, ok := errors.AsType[*url.Error](err); ok {
+			err = detail.Err // without the address that it repeats
+		}
+		return nil, &Error{Message: "the address is not valid", Err: fmt.Errorf("%w: %w", ErrRefused, err)}
+	}
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, refused("the address does not begin with http:// or https://")
+	case u.Hostname() == "":
+		return nil, refused("the address names no server")
+	case u.User != nil:
+		return nil, refused("the address contains a user name or a password")
+	case !portAllowed(u, ports):
+		return nil, refused("the address has a port that is not allowed")
+	}
+	host, ok := hostname(u.Hostname())
+	if !ok {
+		return nil, refused("the address has a server name that is not valid")
+	}
+	if port := u.Port(); port != "" {
+		host += ":" + port
+	}
+	u.Host = host
+	return u, nil
+}
+
+// misread tells the characters that programs drop, or take for another one, each in its own way.
+func misread(r rune) bool { return r == '\\' || unicode.IsSpace(r) || unicode.IsControl(r) }
+
+func portAllowed(u *url.URL, ports []uint16) bool {
+	port := u.Port()
+	switch {
+	case port == "" && u.Scheme == "http":
+		port = "80"
+	case port == "":
+		port = "443"
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && slices.Contains(ports, uint16(n))
+}
+
+// hostname gives the host in ASCII, as an address needs it, and whether it is a name or an IP address without a zone.
+func hostname(host string) (string, bool) {
+	if strings.Contains(host, ":") {
+		addr, err := netip.ParseAddr(host)
+		return "[" + host + "]", err == nil && addr.Zone() == ""
+	}
+	if strings.ContainsFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		var err error
+		if host, err = idna.Lookup.ToASCII(host); err != nil {
+			return "", false
+		}
+	}
+	emptyLabel := host == "" || host[0] == '.' || strings.Contains(host, "..")
+	if emptyLabel || strings.Trim(host, nameBytes) != "" {
+		return "", false
+	}
+	if endsInNumber(host) {
+		_, err := netip.ParseAddr(host)
+		return host, err == nil
+	}
+	return host, true
+}
+
+// endsInNumber tells the names that a resolver may take for an IPv4 address, in one of many spellings: 127.1,
+// 2130706433, 0x7f.1, 0177.0.0.1. No public name ends so.
+func endsInNumber(host string) bool {
+	host = strings.TrimSuffix(host, ".")
+	label := strings.ToLower(host[strings.LastIndexByte(host, '.')+1:])
+	if hex, ok := strings.CutPrefix(label, "0x"); ok {
+		return strings.Trim(hex, "0123456789abcdef") == ""
+	}
+	return label != "" && strings.Trim(label, "0123456789") == ""
+}

@@ -1,0 +1,221 @@
+package fetch
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestDownload(t *testing.T) {
+	t.Parallel()
+	address, c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Disposition", `attachment; filename="photo.jpg"`)
+		w.Header().Set("Content-Type", "image/jpeg")
+		w.Header().Set("Content-Encoding", "identity")
+		w.Write([]byte("hello"))
+	})
+	d, err := c.Get(context.Background(), address+"/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Body.Close()
+	if d.Name != "photo.jpg" || d.ContentType != "image/jpeg" || d.Size != 5 {
+		t.Errorf("got %q of type %q, %d bytes", d.Name, d.ContentType, d.Size)
+	}
+	if b, err := io.ReadAll(d.Body); err != nil || string(b) != "hello" {
+		t.Errorf("got %q, %v", b, err)
+	}
+}
+
+func TestSizeIsUnknownWhereNotAnnounced(t *testing.T) {
+	t.Parallel()
+	address, c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Write([]byte("hel"))
+		w.(http.Flusher).Flush()
+		w.Write([]byte("lo"))
+	})
+	d, err := c.Get(context.Background(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Body.Close()
+	if b, err := io.ReadAll(d.Body); err != nil || string(b) != "hello" || d.Size != -1 {
+		t.Errorf("got %q of %d bytes, %v", b, d.Size, err)
+	}
+}
+
+// The name is that of the last address, not of the first.
+func TestNothingGoesAlongOnARedirect(t *testing.T) {
+	t.Parallel()
+	var (
+		mu   sync.Mutex
+		seen []*http.Request
+	)
+	address, c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		seen = append(seen, r)
+		mu.Unlock()
+		http.SetCookie(w, &http.Cookie{Name: "session", Value: "1"})
+		switch r.URL.Path {
+		case "/first":
+			http.Redirect(w, r, "second?a=b#c", http.StatusFound)
+		case "/second":
+			http.Redirect(w, r, "//"+r.Host+"/dir/third.jpg", http.StatusTemporaryRedirect)
+		}
+	})
+	d, err := c.Get(context.Background(), address+"/first?secret=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Body.Close()
+	if d.Name != "third.jpg" {
+		t.Errorf("got the name %q", d.Name)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(seen) != 3 {
+		t.Fatalf("got %d requests, want 3", len(seen))
+	}
+	for _, r := range seen {
+		if r.Method != http.MethodGet || r.UserAgent() != "caddymedia" || r.Header.Get("Accept-Encoding") != "identity" {
+			t.Errorf("%s: got %s %v", r.URL, r.Method, r.Header)
+		}
+		for _, header := range []string{"Cookie", "Referer", "Authorization"} {
+			if v := r.Header.Get(header); v != "" {
+				t.Errorf("%s: got %s: %s", r.URL, header, v)
+			}
+		}
+	}
+}
+
+func TestRedirectsAreLimited(t *testing.T) {
+	t.Parallel()
+	// Every address redirects to the next, up to the fourth.
+	site, _, port := newSite(t, func(w http.ResponseWriter, r *http.Request) {
+		if n := len(r.URL.Path); n <= 4 {
+			http.Redirect(w, r, r.URL.Path+"x", http.StatusMovedPermanently)
+		}
+	})
+	site.Start()
+	for _, tt := range []struct {
+		limit int
+		path  string
+		ok    bool
+	}{
+		{0, "/xxx", true},
+		{0, "/x", true},
+		{0, "/", false},
+		{4, "/", true},
+		{-1, "/xxxx", true},
+		{-1, "/xxx", false},
+	} {
+		o := options(port)
+		o.MaxRedirects = tt.limit
+		_, err := get(newClient(t, o, nil), site.URL+tt.path)
+		if tt.ok && err != nil {
+			t.Errorf("limit %d, %s: %v", tt.limit, tt.path, err)
+		}
+		if !tt.ok {
+			wantMessage(t, err, "the address redirects too often")
+		}
+	}
+}
+
+func TestRedirectLoopEnds(t *testing.T) {
+	t.Parallel()
+	address, c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, r.URL.Path, http.StatusPermanentRedirect)
+	})
+	_, err := get(c, address+"/again")
+	wantMessage(t, err, "the address redirects too often")
+}
+
+func TestServerThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	site := httptest.NewServer(nil)
+	at := netip.MustParseAddrPort(site.Listener.Addr().String())
+	site.Close()
+	o := options(at.Port())
+	o.Allow = append(o.Allow, netip.PrefixFrom(at.Addr(), 32))
+	c := newClient(t, o, nil)
+	for _, address := range []string{fmt.Sprintf("http://%s/?secret", at), "http://nowhere.test/?secret"} {
+		_, err := get(c, address)
+		wantMessage(t, err, "the server could not be reached")
+	}
+}
+
+func TestHTTPS(t *testing.T) {
+	t.Parallel()
+	site, _, port := newSite(t, func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("hello")) })
+	site.StartTLS()
+	names := map[string][][]string{"example.com": {{"127.0.0.2"}}, "other.test": {{"127.0.0.2"}}}
+	o := options(port)
+	o.roots = x509.NewCertPool()
+	o.roots.AddCert(site.Certificate())
+	trusting := newClient(t, o, names)
+	address := withPort("https://example.com:PORT/", port)
+	if body, err := get(trusting, address); err != nil || body != "hello" {
+		t.Errorf("got %q, %v", body, err)
+	}
+	_, err := get(trusting, withPort("https://other.test:PORT/", port))
+	wantMessage(t, err, "the certificate of the server is not valid")
+	_, err = get(newClient(t, options(port), names), address)
+	wantMessage(t, err, "the certificate of the server is not valid")
+}
+
+// TestMain names a proxy that does not answer, and an address in a name that no rule exempts from it.
+func TestProxyOfTheEnvironmentIsNotAsked(t *testing.T) {
+	t.Parallel()
+	site, _, port := newSite(t, func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("hello")) })
+	site.Start()
+	address := withPort("http://allowed.test:PORT/", port)
+	req := httptest.NewRequest(http.MethodGet, address, nil)
+	if proxy, err := http.ProxyFromEnvironment(req); err != nil || proxy == nil {
+		t.Fatalf("the environment has no proxy: %v, %v", proxy, err)
+	}
+	c := newClient(t, options(port), map[string][][]string{"allowed.test": {{"127.0.0.2"}}})
+	if body, err := get(c, address); err != nil || body != "hello" {
+		t.Errorf("got %q, %v", body, err)
+	}
+}
+
+// A stranger is told neither where the service looked nor what it found there.
+func TestMessagesNameNoHost(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Options{}, map[string][][]string{"intern.test": {{"10.1.2.3"}}})
+	for _, address := range []string{
+		"http://intern.test/secret", "http://10.1.2.3/secret", "http://nowhere.test/secret", "http://intern.test:22/secret",
+		"http://intern.test\\secret", "http://user:secret@intern.test/", "http://intern.test:secret/", "http://intern.test:x/secret", "file:///secret",
+	} {
+		_, err := get(c, address)
+		failed, ok := errors.AsType[*Error](err)
+		if !ok {
+			t.Errorf("%s: got %v", address, err)
+			continue
+		}
+		for _, hint := range []string{"intern", "nowhere", "10.1", "secret"} {
+			if strings.Contains(failed.Message, hint) {
+				t.Errorf("%s: got the message %q", address, failed.Message)
+			}
+		}
+		if log := err.Error(); strings.Contains(log, "/secret") {
+			t.Errorf("%s: got %q for the log", address, log)
+		}
+	}
+}
+
+func wantMessage(t *testing.T, err error, want string) {
+	t.Helper()
+	failed, ok := errors.AsType[*Error](err)
+	if !ok || failed.Message != want {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}

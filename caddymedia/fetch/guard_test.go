@@ -1,0 +1,71 @@
+package fetch
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"testing"
+)
+
+func TestGuardLetsPublicAddressesThrough(t *testing.T) {
+	t.Parallel()
+	g := newGuard(nil, []uint16{80, 443})
+	for _, address := range []string{
+		"8.8.8.8:443", "1.1.1.1:80", "99.255.255.255:80", "100.128.0.1:80", "172.15.0.1:80", "172.32.0.1:80", "192.167.0.1:80",
+		"198.17.0.1:80", "198.20.0.1:80", "223.255.255.255:443", "168.63.129.15:80",
+	} {
+		if err := g.control(context.Background(), "tcp4", address, nil); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	for _, address := range []string{"[2606:4700:4700::1111]:443", "[2001:4860:4860::8888]:80", "[2a00:1450::5eff:1]:443"} {
+		if err := g.control(context.Background(), "tcp6", address, nil); err != nil {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}
+
+func TestGuardRefusesWhatIsNotTCPToAnAllowedPort(t *testing.T) {
+	t.Parallel()
+	g := newGuard(nil, []uint16{80, 443})
+	for _, tt := range []struct{ network, address string }{
+		{"udp4", "8.8.8.8:443"},
+		{"udp6", "[2606:4700:4700::1111]:443"},
+		{"unix", "/run/docker.sock"},
+		{"ip4", "8.8.8.8"},
+		{"tcp4", "8.8.8.8:22"},
+		{"tcp4", "8.8.8.8:0"},
+		{"tcp4", "8.8.8.8"},
+		{"tcp4", "example.com:80"},
+		{"tcp6", "[2606:4700:4700::1111%eth0]:443"},
+		{"tcp6", "[::ffff:8.8.8.8]:80"},
+	} {
+		if err := g.control(context.Background(), tt.network, tt.address, nil); !errors.Is(err, ErrRefused) {
+			t.Errorf("%s %s: got %v, want it refused", tt.network, tt.address, err)
+		}
+	}
+}
+
+func TestAllowOpensOnlyItsOwnPrefix(t *testing.T) {
+	t.Parallel()
+	g := newGuard([]netip.Prefix{
+		netip.MustParsePrefix("10.1.0.0/16"),
+		netip.MustParsePrefix("168.63.129.16/32"),
+		netip.MustParsePrefix("fd00:1::/64"),
+		netip.MustParsePrefix("2606:4700:0:0:0:5efe:a00:0/112"),
+	}, []uint16{80})
+	tests := map[string]bool{
+		"10.1.2.3:80": true, "10.2.2.3:80": false, "10.1.2.3:81": false, "168.63.129.16:80": true,
+		"[fd00:1::1]:80": true, "[fd00:2::1]:80": false, "[fd00:1::1%eth0]:80": false, "[::ffff:10.1.2.3]:80": false,
+		"[2606:4700::5efe:a00:1]:80": true, "[2606:4700::5efe:b00:1]:80": false, "[2002:a01:203::]:80": false,
+	}
+	for address, want := range tests {
+		network := "tcp4"
+		if address[0] == '[' {
+			network = "tcp6"
+		}
+		if err := g.control(context.Background(), network, address, nil); (err == nil) != want {
+			t.Errorf("%s: got %v, want it allowed: %v", address, err, want)
+		}
+	}
+}
