@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
 // bounded runs an operation that moves no object: do, all attempts together within the
@@ -34,11 +36,11 @@ func (s *Storage) run(ctx context.Context, op, key string, f func(context.Contex
 			return s.wrap(op, key, err)
 		}
 	}
-	start := s.now()
-	return s.ended(op, key, start, s.attempt(ctx, op, f))
+	ctx, o := s.begin(ctx, op, key)
+	return o.end(s.attempt(ctx, op, f))
 }
 
-func needsKey(op string) bool { return op != "list" && op != "check" }
+func needsKey(op string) bool { return op != "list" && op != "check" && op != "sweep" }
 
 // attempt calls f, unless the place had better be left alone, and again while it is
 // unavailable. A check is what finds out that it has come back.
@@ -65,6 +67,7 @@ func (s *Storage) repeat(ctx context.Context, f func(context.Context) error) err
 			return err
 		case <-time.After(pause):
 			pause *= 2
+			trace.SpanFromContext(ctx).AddEvent("again")
 		}
 	}
 }
@@ -91,12 +94,29 @@ func timedOut(ctx context.Context, err error) error {
 	return err
 }
 
-// ended tells the observer and wraps the error of an operation that began at start.
-func (s *Storage) ended(op, key string, start time.Time, err error) error {
+// operation is one that runs.
+type operation struct {
+	storage *Storage
+	op, key string
+	start   time.Time
+	span    trace.Span
+}
+
+// begin begins an operation; its span is in the context that it gives. The operation must be
+// ended.
+func (s *Storage) begin(ctx context.Context, op, key string) (context.Context, operation) {
+	ctx, span := s.startSpan(ctx, op, key)
+	return ctx, operation{storage: s, op: op, key: key, start: s.now(), span: span}
+}
+
+// end tells the observer and the span how the operation ended, and wraps its error.
+func (o operation) end(err error) error {
+	s := o.storage
 	if s.opts.Observe != nil {
-		s.opts.Observe(op, s.now().Sub(start), err)
+		s.opts.Observe(o.op, s.now().Sub(o.start), err)
 	}
-	return s.wrap(op, key, err)
+	endSpan(o.span, o.op, err)
+	return s.wrap(o.op, o.key, err)
 }
 
 func (s *Storage) wrap(op, key string, err error) error {

@@ -3,6 +3,8 @@ package storagedrivers
 import (
 	"context"
 	"errors"
+
+	"go.opentelemetry.io/otel/attribute"
 )
 
 // staged is what Storage.Stage gives: the driver's or the spool's Staged with the checks
@@ -36,7 +38,8 @@ func (st *staged) Commit(ctx context.Context, key string, opts PutOptions) (Info
 		return Info{}, s.wrap(op, key, err)
 	}
 	opts.fill(key)
-	start := s.now()
+	ctx, o := s.begin(ctx, op, key)
+	note(ctx, attribute.Int64("media.size", st.size))
 	var info Info
 	err := s.attempt(ctx, op, func(ctx context.Context) error {
 		var err error
@@ -49,15 +52,14 @@ func (st *staged) Commit(ctx context.Context, key string, opts PutOptions) (Info
 			err = errors.Join(ErrSizeMismatch, s.repeat(ctx, st.inner.Revert))
 		}
 	}
-	return info, s.ended(op, key, start, err)
+	return info, o.end(err)
 }
 
 // Revert is tried also when the storage otherwise leaves the place alone for a while: what
 // is not taken back stays.
 func (st *staged) Revert(ctx context.Context) error {
-	s := st.storage
-	start := s.now()
-	return s.ended("revert", st.key, start, s.repeat(ctx, st.inner.Revert))
+	ctx, o := st.storage.begin(ctx, "revert", st.key)
+	return o.end(st.storage.repeat(ctx, st.inner.Revert))
 }
 
 func (st *staged) Close() error {

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"iter"
 	"time"
+
+	"go.opentelemetry.io/otel/attribute"
 )
 
 // Options of a [Storage]; the zero value is usable.
@@ -77,15 +79,16 @@ func (s *Storage) Stage(ctx context.Context) (Staged, error) {
 		return nil, s.wrap(op, "", ErrClosed)
 	}
 	if s.circuit.resting(s.now()) {
-		return nil, errors.Join(s.ended(op, "", s.now(), errResting), s.users.Release())
+		_, o := s.begin(ctx, op, "")
+		return nil, errors.Join(o.end(errResting), s.users.Release())
 	}
 	stager, ok := s.driver.(Stager)
 	if !ok {
 		return &staged{storage: s, inner: newSpool(s.driver, s.opts.SpoolDir)}, nil
 	}
-	start := s.now()
+	ctx, o := s.begin(ctx, op, "")
 	inner, err := stager.Stage(ctx)
-	if err = s.ended(op, "", start, err); err != nil {
+	if err = o.end(err); err != nil {
 		_ = s.users.Release() // the driver's Close has nothing to tell who could not stage
 		return nil, err
 	}
@@ -101,6 +104,7 @@ func (s *Storage) Put(ctx context.Context, key string, r io.ReadSeeker, opts Put
 	opts.fill(key)
 	var info Info
 	err = s.do(ctx, "put", key, func(ctx context.Context) error {
+		note(ctx, attribute.Int64("media.size", size))
 		if _, err := r.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
@@ -147,11 +151,14 @@ func (s *Storage) open(ctx context.Context, key string, rng Range) (*openBody, I
 			return ErrInvalidRange
 		}
 		var err error
-		body, info, err = s.driver.Open(ctx, key, rng)
-		if err == nil && !timer.Stop() {
+		if body, info, err = s.driver.Open(ctx, key, rng); err != nil {
+			return err
+		}
+		note(ctx, attribute.Int64("media.size", info.Size))
+		if !timer.Stop() {
 			return errors.Join(ErrUnavailable, body.Close())
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		cancel(nil)
@@ -169,7 +176,9 @@ func (s *Storage) Stat(ctx context.Context, key string) (Info, error) {
 	var info Info
 	err := s.bounded(ctx, "stat", key, func(ctx context.Context) error {
 		var err error
-		info, err = s.driver.Stat(ctx, key)
+		if info, err = s.driver.Stat(ctx, key); err == nil {
+			note(ctx, attribute.Int64("media.size", info.Size))
+		}
 		return err
 	})
 	return info, err
@@ -194,7 +203,9 @@ func (s *Storage) List(ctx context.Context, opts ListOptions) (Page, error) {
 			return ctx.Err() // no driver must find out what "../" lists
 		}
 		var err error
-		page, err = s.driver.List(ctx, opts)
+		if page, err = s.driver.List(ctx, opts); err == nil {
+			note(ctx, attribute.Int("media.files", len(page.Objects)))
+		}
 		return err
 	})
 	return page, err

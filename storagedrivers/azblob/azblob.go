@@ -18,6 +18,9 @@ import (
 )
 
 // Driver keeps objects as block blobs in one container.
+//
+// It is no [storagedrivers.Sweeper]: all that an upload leaves behind are blocks that were not
+// committed, which the service drops by itself after a week, and sooner when the key is stored.
 type Driver struct {
 	name      string // of the container
 	folder    string // what all keys begin with there

@@ -26,6 +26,12 @@ type Harness struct {
 	// t holds, hidden and temporary ones included, by their keys or, for what has none,
 	// by any name. Nil where that cannot be seen.
 	Leftovers func(t *testing.T) []string
+	// CutOff begins an upload of key, large enough to come in parts, in the place that New made
+	// for t, and cuts it off as if its process had died, so that something stays behind. Nil
+	// where that cannot be done.
+	CutOff func(t *testing.T, key string)
+	// Later is Another with a clock that is two days ahead. It goes with CutOff.
+	Later func(t *testing.T) storagedrivers.Driver
 	// MaxMemory is how many bytes of memory storing and reading 100 MiB may take. 0 is
 	// 32 MiB.
 	MaxMemory uint64
@@ -97,6 +103,8 @@ var subtests = []subtest{
 	{"open seeker", testOpenSeeker},
 	{"open seeker of replaced", testOpenSeekerOfReplaced},
 	{"serve content", testServeContent},
+	{"sweep", testSweep},
+	{"sweep beside uploads", testSweepBesideUploads},
 	{"check", testCheck},
 	{"close", testClose},
 }
@@ -115,13 +123,15 @@ type place struct {
 	t       *testing.T // the subtest's, which the harness knows the place by
 	harness Harness
 	prefix  string
+	bare    storagedrivers.Driver
 	driver  storagedrivers.Driver // behind the prefix
 	storage *storagedrivers.Storage
 }
 
 func (h Harness) place(t *testing.T, prefix string) *place {
 	t.Helper()
-	p := &place{t: t, harness: h, prefix: prefix, driver: behind(h.New(t), prefix)}
+	bare := h.New(t)
+	p := &place{t: t, harness: h, prefix: prefix, bare: bare, driver: behind(bare, prefix)}
 	succeeds(t, p.driver.Check(t.Context()), "the first check") // the features are known from here on
 	p.storage = storagedrivers.New("test", p.driver, storagedrivers.Options{})
 	t.Cleanup(func() { closed(t, p.storage) })

@@ -200,4 +200,7 @@ func (d *Driver) Close() error {
 var errReplaced = fmt.Errorf("%w: the object was replaced while it was opened", storagedrivers.ErrUnavailable)
 
 // Interface guards
-var _ storagedrivers.Driver = (*Driver)(nil)
+var (
+	_ storagedrivers.Driver  = (*Driver)(nil)
+	_ storagedrivers.Sweeper = (*Driver)(nil)
+)

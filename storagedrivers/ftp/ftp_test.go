@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
@@ -33,6 +34,15 @@ func harness(store string, driver func(t *testing.T, root string) storagedrivers
 		},
 		Another:   func(t *testing.T) storagedrivers.Driver { return driver(t, root(t)) },
 		Leftovers: func(t *testing.T) []string { return files(t, filepath.Join(store, root(t))) },
+		CutOff: func(t *testing.T, key string) {
+			t.Helper()
+			cutOff(t, driver(t, root(t)).(*Driver), key)
+		},
+		Later: func(t *testing.T) storagedrivers.Driver {
+			d := driver(t, root(t)).(*Driver)
+			d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
+			return d
+		},
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // List walks the folders in the order of the keys. The cursor is the last name of the page
 // before. One folder's names are in memory at a time, for each level.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
-	l := &lister{Walk: storagedrivers.Walk{ListOptions: opts}, old: d.now().Add(-leftoverAge)}
+	l := &lister{Walk: storagedrivers.Walk{ListOptions: opts}, old: storagedrivers.SweepOptions{}.Before(d.now())}
 	var page storagedrivers.Page
 	err := d.with(ctx, func(c *conn) error {
 		l.conn = c
@@ -35,8 +35,21 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 type lister struct {
 	conn *conn
 	storagedrivers.Walk
-	old       time.Time // what is from before is nobody's any more
-	leftovers []leftover
+	old      time.Time // what is from before is nobody's any more
+	suspects []suspect // that were met
+}
+
+// maxSuspects is how many leftovers are removed with one page.
+const maxSuspects = 16
+
+// sweep removes leftovers until one stays; why is not the listing's matter.
+func (l *lister) sweep() {
+	s := &sweeper{conn: l.conn, old: l.old}
+	for _, met := range l.suspects {
+		if _, err := s.take(met); err != nil {
+			return
+		}
+	}
 }
 
 // folder adds the objects below prefix, which is empty or ends at a slash.
@@ -69,8 +82,10 @@ func ignoreMissing(err error) error {
 // entry adds one object, or a folder or what is in it, if the page wants them.
 func (l *lister) entry(key string, e entry) error {
 	if valid := storagedrivers.ValidKey(strings.TrimSuffix(key, "/")) == nil; !valid {
-		l.suspect(key, e) // hidden, or somebody else's
-		return nil
+		if met := (suspect{key, e}); len(l.suspects) < maxSuspects && met.isLeftover(l.old) {
+			l.suspects = append(l.suspects, met)
+		}
+		return nil // hidden, or somebody else's
 	}
 	if e.folder {
 		if l.Enters(key) {
@@ -88,41 +103,4 @@ func (l *lister) entry(key string, e entry) error {
 		}
 	}
 	return l.Take(describe(key, e))
-}
-
-// Leftovers are temporary files and lock folders of processes that died.
-const (
-	leftoverAge  = 24 * time.Hour
-	maxLeftovers = 16 // that are removed with one page
-)
-
-type leftover struct {
-	path   string
-	folder bool
-}
-
-// suspect remembers a leftover.
-func (l *lister) suspect(key string, e entry) {
-	name := path.Base(key)
-	temp := !e.folder && strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
-	lock := e.folder && strings.HasPrefix(name, lockPrefix)
-	if (temp || lock) && len(l.leftovers) < maxLeftovers && e.modTime.Before(l.old) {
-		l.leftovers = append(l.leftovers, leftover{path.Clean(l.conn.path(key)), e.folder})
-	}
-}
-
-// sweep removes leftovers until one stays; why is not the listing's matter. The times in a
-// listing can be of any zone, and without a year: a file is looked at once more.
-func (l *lister) sweep() {
-	for _, left := range l.leftovers {
-		var err error
-		if left.folder {
-			err = l.conn.removeFolder(left.path)
-		} else if e, looked := l.conn.look(left.path); looked == nil && e.modTime.Before(l.old) {
-			err = l.conn.remove(left.path)
-		}
-		if err != nil {
-			return
-		}
-	}
 }

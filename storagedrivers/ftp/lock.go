@@ -118,25 +118,38 @@ func (u *upload) breakStale() error {
 	if stale, err := u.isStale(lock); err != nil || !stale {
 		return err
 	}
-	err := u.conn.makeFolder(lock + breakSuffix)
+	broken, err := u.conn.breakLock(lock, func() (bool, error) { return u.isStale(lock) })
+	if broken {
+		u.driver.log.Warn("broke the lock of a process that died", "folder", lock)
+	}
 	if refused(err) {
 		return nil
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+// breakLock removes a lock folder if stale still says, when nobody else can break it, that it
+// is of a process that died. It tells whether it did.
+func (c *conn) breakLock(lock string, stale func() (bool, error)) (broken bool, err error) {
+	err = c.makeFolder(lock + breakSuffix)
+	if refused(err) {
+		return false, nil
 	}
-	stale, err := u.isStale(lock)
-	if err == nil && stale {
-		u.driver.log.Warn("breaking the lock of a process that died", "folder", lock)
-		err = u.conn.removeFolder(lock)
+	if err != nil {
+		return false, err
+	}
+	isStale, err := stale()
+	if err == nil && isStale {
+		err = c.removeFolder(lock)
+		broken = err == nil
 	}
 	if err != nil && !refused(err) {
-		return err
+		return broken, err
 	}
-	if err = u.conn.removeFolder(lock + breakSuffix); refused(err) {
-		return nil
+	if left := c.removeFolder(lock + breakSuffix); left != nil && !refused(left) {
+		return broken, left
 	}
-	return err
+	return broken, err
 }
 
 // isStale compares the ages of the lock folder and of the temporary file. Listings tell

@@ -157,25 +157,3 @@ func TestLeaseIsOver(t *testing.T) {
 	fails(t, put(t, d, "key", "content", create), storagedrivers.ErrUnavailable)
 	f.has(t, strings.TrimPrefix(lockPath("/key"), "/")) // by now it could be another's
 }
-
-func TestSweep(t *testing.T) {
-	t.Parallel()
-	for name, facts := range map[string]bool{"facts": true, "lists": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			f := (&fake{facts: facts}).start(t)
-			f.aged(t, "folder", true, 0)
-			f.aged(t, "folder/object", false, 72*time.Hour)
-			f.aged(t, "folder/.up-old.part", false, 72*time.Hour)
-			f.aged(t, "folder/.up-new.part", false, 12*time.Hour)
-			f.aged(t, "folder/.up-other", false, 72*time.Hour)
-			f.aged(t, "folder/.lock-old", true, 72*time.Hour)
-			f.aged(t, "folder/.lock-new", true, 12*time.Hour)
-			page, err := open(t, f.options()).List(t.Context(), storagedrivers.ListOptions{})
-			if err != nil || len(page.Objects) != 1 || page.Objects[0].Key != "folder/object" {
-				t.Errorf("listed %+v, error %v", page.Objects, err)
-			}
-			f.has(t, "folder/.lock-new", "folder/.up-new.part", "folder/.up-other", "folder/object")
-		})
-	}
-}

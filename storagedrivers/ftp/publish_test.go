@@ -54,7 +54,7 @@ func TestListedWhilePutAside(t *testing.T) {
 	d := open(t, f.options())
 	lister = open(t, f.options())
 	f.replace(t, "key", "old")
-	when := time.Now().Add(-3 * leftoverAge)
+	when := time.Now().Add(-3 * storagedrivers.LeftoverAge)
 	if err := os.Chtimes(filepath.Join(f.root, "key"), when, when); err != nil {
 		t.Fatal(err)
 	}

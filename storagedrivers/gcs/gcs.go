@@ -36,6 +36,9 @@ type Config struct {
 }
 
 // Driver keeps objects in a bucket.
+//
+// It is no [storagedrivers.Sweeper]: all that an upload leaves behind is a session that nobody
+// goes on with, which the service ends by itself after a week and lists nowhere.
 type Driver struct {
 	config Config
 	prefix string // of all names; it is empty or ends at a slash

@@ -6,10 +6,74 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"sync"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
+
+// open gives the root, making the folder and sweeping leftovers when it is used first.
+func (d *Driver) open() (*os.Root, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	root, err := d.openRoot()
+	if err != nil || d.swept {
+		return root, err
+	}
+	if err := d.sweepAll(root); err != nil {
+		return nil, fmt.Errorf("sweeping leftovers: %w", mapError(err))
+	}
+	d.swept = true
+	return root, nil
+}
+
+// openRoot gives the root, making the folder when it is used first. d.mu must be held.
+func (d *Driver) openRoot() (*os.Root, error) {
+	if d.root != nil {
+		return d.root, nil
+	}
+	if err := d.makeRoot(); err != nil {
+		return nil, fmt.Errorf("making the root: %w", mapError(err))
+	}
+	root, err := os.OpenRoot(d.path)
+	if err != nil {
+		return nil, fmt.Errorf("opening the root: %w", mapError(err))
+	}
+	dir, err := root.Open(".")
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the root: %w", mapError(err)), root.Close())
+	}
+	d.root, d.dir, d.named = root, dir, d.named || !canLink()
+	d.shared.now = d.now
+	if canShare(dir) {
+		d.shared.share = func() error { return syncAll(dir) }
+	}
+	return root, nil
+}
+
+// makeRoot makes the folder, and forces its name and those above it to the disk if it is
+// new. Not all of them need to be readable.
+func (d *Driver) makeRoot() error {
+	if _, err := os.Stat(d.path); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(d.path, dirPerm); err != nil {
+		return err
+	}
+	for above := filepath.Dir(d.path); d.sync && above != filepath.Dir(above); above = filepath.Dir(above) {
+		dir, err := os.Open(above)
+		if errors.Is(err, fs.ErrPermission) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(syncFolder(dir), dir.Close()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // openFolder opens a folder of the root, making it where it is missing.
 func (d *Driver) openFolder(root *os.Root, name string) (*os.File, error) {

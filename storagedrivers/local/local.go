@@ -19,7 +19,6 @@ import (
 	"log/slog"
 	"os"
 	"path"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -45,6 +44,7 @@ type Driver struct {
 	mu      sync.Mutex
 	root    *os.Root // nil until first used
 	dir     *os.File // the root once more, for system calls that os.Root has not
+	swept   bool     // leftovers of earlier runs
 	scratch *scratch
 	shared  sharer
 	flush   flusher
@@ -54,59 +54,6 @@ type Driver struct {
 // sync an object is not forced to the disk before success is told.
 func New(path string, sync bool, log *slog.Logger) *Driver {
 	return &Driver{path: path, sync: sync, log: log, now: time.Now} //nolint:forbidigo // the clock's one default
-}
-
-// open gives the root, making the folder and sweeping leftovers when it is used first.
-func (d *Driver) open() (*os.Root, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.root != nil {
-		return d.root, nil
-	}
-	if err := d.makeRoot(); err != nil {
-		return nil, fmt.Errorf("making the root: %w", mapError(err))
-	}
-	root, err := os.OpenRoot(d.path)
-	if err != nil {
-		return nil, fmt.Errorf("opening the root: %w", mapError(err))
-	}
-	if err := sweep(root, d.log); err != nil {
-		return nil, errors.Join(fmt.Errorf("sweeping leftovers: %w", mapError(err)), root.Close())
-	}
-	dir, err := root.Open(".")
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the root: %w", mapError(err)), root.Close())
-	}
-	d.root, d.dir, d.named = root, dir, d.named || !canLink()
-	d.shared.now = d.now
-	if canShare(dir) {
-		d.shared.share = func() error { return syncAll(dir) }
-	}
-	return root, nil
-}
-
-// makeRoot makes the folder, and forces its name and those above it to the disk if it is
-// new. Not all of them need to be readable.
-func (d *Driver) makeRoot() error {
-	if _, err := os.Stat(d.path); err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := os.MkdirAll(d.path, dirPerm); err != nil {
-		return err
-	}
-	for above := filepath.Dir(d.path); d.sync && above != filepath.Dir(above); above = filepath.Dir(above) {
-		dir, err := os.Open(above)
-		if errors.Is(err, fs.ErrPermission) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(syncFolder(dir), dir.Close()); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Check opens the root and looks whether it may be read and written.
@@ -144,7 +91,7 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	err := errors.Join(d.scratch.close(d.root), d.dir.Close(), d.root.Close())
-	d.root, d.dir, d.scratch = nil, nil, nil
+	d.root, d.dir, d.swept, d.scratch = nil, nil, false, nil
 	return err
 }
 
@@ -292,6 +239,7 @@ func etag(stat fs.FileInfo) string {
 
 // Interface guards
 var (
-	_ storagedrivers.Driver = (*Driver)(nil)
-	_ storagedrivers.Stager = (*Driver)(nil)
+	_ storagedrivers.Driver  = (*Driver)(nil)
+	_ storagedrivers.Stager  = (*Driver)(nil)
+	_ storagedrivers.Sweeper = (*Driver)(nil)
 )

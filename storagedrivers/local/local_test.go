@@ -1,11 +1,13 @@
 package local
 
 import (
+	"errors"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
@@ -32,6 +34,28 @@ func (p *places) root(t *testing.T) string {
 }
 
 func (p *places) another(t *testing.T) storagedrivers.Driver { return p.driver(p.root(t)) }
+
+// cutOff does what the end of a process does to an upload: no file has its name yet, and the
+// lock of the scratch folder goes with its handle.
+func (p *places) cutOff(t *testing.T, _ string) {
+	d := p.driver(p.root(t))
+	d.named = true
+	begun, err := d.Stage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = begun.Write(make([]byte, 10<<20))
+	file := begun.(*staged).file
+	if err := errors.Join(err, file.Close(), d.scratch.lock.Close(), d.dir.Close(), d.root.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *places) later(t *testing.T) storagedrivers.Driver {
+	d := p.driver(p.root(t))
+	d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
+	return d
+}
 
 func (p *places) files(t *testing.T) []string {
 	root := p.root(t)
@@ -60,7 +84,9 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &places{driver: driver}
-			drivertest.Run(t, drivertest.Harness{New: p.first, Another: p.another, Leftovers: p.files})
+			drivertest.Run(t, drivertest.Harness{
+				New: p.first, Another: p.another, Leftovers: p.files, CutOff: p.cutOff, Later: p.later,
+			})
 		})
 	}
 }

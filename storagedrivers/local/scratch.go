@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"strconv"
-	"strings"
 	"sync/atomic"
 )
 
@@ -73,37 +71,4 @@ func (s *scratch) close(root *os.Root) error {
 		return nil
 	}
 	return errors.Join(root.RemoveAll(s.name), s.lock.Close())
-}
-
-// sweep removes the scratch folders of processes that are gone.
-func sweep(root *os.Root, log *slog.Logger) error {
-	entries, err := fs.ReadDir(root.FS(), ".")
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		if !entry.IsDir() || !strings.HasPrefix(entry.Name(), scratchPrefix) {
-			continue
-		}
-		if err := sweepFolder(root, entry.Name()); err != nil {
-			// Somebody else's folder that cannot be removed must not stop the service.
-			log.Warn("leftovers of an earlier run stay", "folder", entry.Name(), "error", err)
-		}
-	}
-	return nil
-}
-
-func sweepFolder(root *os.Root, name string) error {
-	folder, err := root.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer folder.Close()
-	if tryLock(folder) != nil {
-		return nil // in use, or nobody knows
-	}
-	return root.RemoveAll(name)
 }

@@ -21,6 +21,9 @@ type conditions struct {
 	kept     bool // and is heeded, by the completion of an upload in parts too
 }
 
+// probePrefix begins the keys of experiments. No valid key begins with a dot.
+const probePrefix = ".media-probe-"
+
 // knownConditions tells what the service makes of If-None-Match, by an experiment if
 // nobody knows yet.
 func (d *Driver) knownConditions(ctx context.Context) (conditions, error) {
@@ -46,7 +49,7 @@ func (d *Driver) knownConditions(ctx context.Context) (conditions, error) {
 // experiment tries to create twice under a hidden key of its own, by the second time both
 // at once and in parts.
 func (d *Driver) experiment(ctx context.Context) (conditions, error) {
-	key := ".media-probe-" + rand.Text()
+	key := probePrefix + rand.Text()
 	defer d.forget(ctx, key)
 	if err := d.probeWhole(ctx, key); err != nil {
 		return refused(ctx, err)

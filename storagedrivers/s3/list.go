@@ -63,12 +63,23 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 // listed gives the key that a listing names, or the beginning of keys, and whether it is one
 // of the driver's.
 func (d *Driver) listed(name *string, encoding types.EncodingType) (key string, ok bool, err error) {
-	plain := aws.ToString(name)
-	if encoding == types.EncodingTypeUrl {
-		if plain, err = url.QueryUnescape(plain); err != nil {
-			return "", false, fmt.Errorf("the listing has the name %q: %w", aws.ToString(name), err)
-		}
+	plain, err := decoded(name, encoding)
+	if err != nil {
+		return "", false, err
 	}
 	key, ok = strings.CutPrefix(plain, d.prefix)
 	return key, ok, nil
+}
+
+// decoded gives a name that a listing has.
+func decoded(name *string, encoding types.EncodingType) (string, error) {
+	plain := aws.ToString(name)
+	if encoding != types.EncodingTypeUrl {
+		return plain, nil
+	}
+	plain, err := url.QueryUnescape(plain)
+	if err != nil {
+		return "", fmt.Errorf("the listing has the name %q: %w", aws.ToString(name), err)
+	}
+	return plain, nil
 }

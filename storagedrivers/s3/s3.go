@@ -143,4 +143,5 @@ func (d *Driver) Close() error {
 var (
 	_ storagedrivers.Driver    = (*Driver)(nil)
 	_ storagedrivers.Presigner = (*Driver)(nil)
+	_ storagedrivers.Sweeper   = (*Driver)(nil)
 )

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
@@ -127,6 +128,12 @@ func (s *service) harness() drivertest.Harness {
 			return s.driver(t, c)
 		},
 		Another: func(t *testing.T) storagedrivers.Driver { return s.driver(t, config(t)) },
+		CutOff:  func(t *testing.T, key string) { s.cutOff(t, config(t), key) },
+		Later: func(t *testing.T) storagedrivers.Driver {
+			d := s.driver(t, config(t))
+			d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
+			return d
+		},
 		Leftovers: func(t *testing.T) []string {
 			d := s.driver(t, config(t))
 			defer d.Close()

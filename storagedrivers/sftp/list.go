@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -16,15 +15,19 @@ import (
 // at a time, for each level. Links to folders are not followed.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	return do(ctx, d.pool, func(c *connection) (storagedrivers.Page, error) {
-		l := &lister{driver: d, ctx: ctx, c: c, Walk: storagedrivers.Walk{ListOptions: opts}}
+		l := &lister{
+			driver: d, ctx: ctx, c: c, sweeper: d.sweeper(ctx, c, storagedrivers.SweepOptions{}),
+			Walk: storagedrivers.Walk{ListOptions: opts},
+		}
 		return l.Page(l.folder(opts.Prefix[:strings.LastIndexByte(opts.Prefix, '/')+1]))
 	})
 }
 
 type lister struct {
-	driver *Driver
-	ctx    context.Context //nolint:containedctx // a lister lives as long as one call
-	c      *connection
+	driver  *Driver
+	ctx     context.Context //nolint:containedctx // a lister lives as long as one call
+	c       *connection
+	sweeper *sweeper // of what is met
 	storagedrivers.Walk
 }
 
@@ -36,7 +39,7 @@ type entry struct {
 
 // folder adds the objects below prefix, which is empty or ends at a slash.
 func (l *lister) folder(prefix string) error {
-	entries, err := l.driver.readFolder(l.ctx, l.c, prefix)
+	entries, err := l.driver.readFolder(l.ctx, l.c, prefix, l.sweeper.hidden)
 	if err != nil {
 		return err
 	}
@@ -79,9 +82,11 @@ func (l *lister) unless(err error) error {
 	return nil
 }
 
-// readFolder gives what stands in a folder in the order of the keys, without what has no
-// valid key. A folder that is missing is empty.
-func (d *Driver) readFolder(ctx context.Context, c *connection, prefix string) ([]entry, error) {
+// readFolder gives what stands in a folder in the order of the keys. What has no valid key
+// is given to hidden instead. A folder that is missing is empty.
+func (d *Driver) readFolder(
+	ctx context.Context, c *connection, prefix string, hidden func(entry),
+) ([]entry, error) {
 	path := strings.TrimSuffix(d.path(prefix), "/")
 	if path == "" {
 		path = "/"
@@ -99,7 +104,7 @@ func (d *Driver) readFolder(ctx context.Context, c *connection, prefix string) (
 		key := prefix + stat.Name()
 		switch {
 		case storagedrivers.ValidKey(key) != nil:
-			d.dropOld(c, path, stat)
+			hidden(entry{key, stat})
 		case stat.IsDir(): // the slash puts "a-b" before what is in the folder "a"
 			entries = append(entries, entry{key + "/", stat})
 		default:
@@ -108,52 +113,4 @@ func (d *Driver) readFolder(ctx context.Context, c *connection, prefix string) (
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
 	return entries, nil
-}
-
-// leftoverAge is when a temporary file counts as left behind.
-const leftoverAge = 24 * time.Hour
-
-// dropOld removes a temporary file that was left behind.
-func (d *Driver) dropOld(c *connection, folder string, stat fs.FileInfo) {
-	name := stat.Name()
-	if !strings.HasPrefix(name, tempPrefix) || !strings.HasSuffix(name, tempSuffix) ||
-		!stat.Mode().IsRegular() || d.now().Sub(stat.ModTime()) < leftoverAge {
-		return
-	}
-	if err := c.Remove(strings.TrimSuffix(folder, "/") + "/" + name); err != nil {
-		d.log.Debug("a temporary file that was left behind could not be removed", "file", name, "error", err)
-		return
-	}
-	d.log.Info("removed a temporary file that was left behind", "folder", folder, "file", name)
-}
-
-// The sweep after the first check is bounded; what it does not come to is removed when its
-// folder is listed.
-const (
-	sweepTime    = time.Minute
-	sweepFolders = 10_000
-)
-
-// sweep looks through the folders for what was left behind, the upper ones first.
-func (d *Driver) sweep() {
-	ctx, cancel := context.WithTimeout(d.pool.ctx, sweepTime)
-	defer cancel()
-	err := run(ctx, d.pool, func(c *connection) error {
-		folders := []string{""}
-		for i := 0; i < len(folders) && i < sweepFolders; i++ {
-			entries, err := d.readFolder(ctx, c, folders[i])
-			if err != nil {
-				return err
-			}
-			for _, e := range entries {
-				if strings.HasSuffix(e.key, "/") {
-					folders = append(folders, e.key)
-				}
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		d.log.Debug("looking for temporary files that were left behind", "error", err)
-	}
 }

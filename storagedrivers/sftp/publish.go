@@ -93,9 +93,11 @@ func (d *Driver) placed(c *connection, u *upload) (bool, error) {
 }
 
 // oneFile tells whether both names of an object are of one file: the protocol does not
-// say, but what changes under one name changes under the other too.
+// say, but what changes under one name changes under the other too. The time that it is marked
+// with is to come, since a temporary file of the past would be taken for a leftover.
 func (d *Driver) oneFile(c *connection, u *upload) (bool, error) {
-	mark := time.Unix(1+rand.Int64N(1<<30), 0) //nolint:gosec // nobody gains by guessing it
+	ahead := time.Duration(1+rand.Int64N(1<<27)) * time.Second //nolint:gosec // nobody gains by guessing it
+	mark := u.info.ModTime.Truncate(time.Second).Add(ahead)
 	if err := c.Chtimes(u.temp, mark, mark); err != nil {
 		return false, err
 	}

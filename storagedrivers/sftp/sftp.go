@@ -103,7 +103,7 @@ func (d *Driver) Check(ctx context.Context) error {
 		return err
 	})
 	if err == nil && !d.swept.Swap(true) {
-		d.tasks.Go(d.sweep)
+		d.tasks.Go(d.sweepFirst)
 	}
 	return err
 }
@@ -225,4 +225,7 @@ func describe(key string, stat fs.FileInfo) storagedrivers.Info {
 }
 
 // Interface guards
-var _ storagedrivers.Driver = (*Driver)(nil)
+var (
+	_ storagedrivers.Driver  = (*Driver)(nil)
+	_ storagedrivers.Sweeper = (*Driver)(nil)
+)

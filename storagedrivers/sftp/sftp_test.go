@@ -101,7 +101,9 @@ func filesBelow(t testing.TB, root string) []string {
 }
 
 func (h *host) harness() drivertest.Harness {
-	return drivertest.Harness{New: h.first, Another: h.another, Leftovers: h.files}
+	return drivertest.Harness{
+		New: h.first, Another: h.another, Leftovers: h.files, CutOff: h.cutOff, Later: h.later,
+	}
 }
 
 func TestConformance(t *testing.T) {

@@ -1,0 +1,221 @@
+package ftp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
+)
+
+// cutOff begins an upload and lets the server be reached no more.
+func cutOff(t *testing.T, d *Driver, key string) {
+	t.Helper()
+	proxy := faults.New(t, d.opts.Address)
+	d.opts.Address = proxy.Address
+	src := &cut{Reader: bytes.NewReader(make([]byte, 9<<20)), event: func() { proxy.SetRefusing(true) }}
+	_, err := d.Put(t.Context(), key, src, overwrite)
+	fails(t, err, storagedrivers.ErrUnavailable)
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// cut is a source in the midst of which something happens.
+type cut struct {
+	*bytes.Reader
+	event func()
+}
+
+func (c *cut) Read(p []byte) (int, error) {
+	if c.event != nil && int64(c.Len()) < c.Size()/2 {
+		c.event()
+		c.event = nil
+	}
+	return c.Reader.Read(p)
+}
+
+// onBoth runs a test against servers that tell facts and ones that only list.
+func onBoth(t *testing.T, test func(t *testing.T, f *fake)) {
+	t.Helper()
+	for name, facts := range map[string]bool{"facts": true, "lists": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, &fake{facts: facts})
+		})
+	}
+}
+
+func TestListSweeps(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fake) {
+		f.start(t)
+		f.aged(t, "folder", true, 0)
+		f.aged(t, "folder/object", false, 72*time.Hour)
+		f.aged(t, "folder/.up-old.part", false, 72*time.Hour)
+		f.aged(t, "folder/.up-new.part", false, 12*time.Hour)
+		f.aged(t, "folder/.up-other", false, 72*time.Hour)
+		f.aged(t, "folder/.lock-old", true, 72*time.Hour)
+		f.aged(t, "folder/.lock-new", true, 12*time.Hour)
+		page, err := open(t, f.options()).List(t.Context(), storagedrivers.ListOptions{})
+		if err != nil || len(page.Objects) != 1 || page.Objects[0].Key != "folder/object" {
+			t.Errorf("listed %+v, error %v", page.Objects, err)
+		}
+		f.has(t, "folder/.lock-new", "folder/.up-new.part", "folder/.up-other", "folder/object")
+	})
+}
+
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fake) {
+		f.start(t)
+		stay := []string{
+			".hidden/.up-old.part", ".old-object", "folder/.lock-new", "folder/.up-new.part", "folder/.up-other", "folder/object",
+		}
+		left := map[string]int64{
+			".up-old.part": 1, "a/.lock-old": 0, "a/.lock-old-break": 0, "folder/deep/.up-old.part": 1,
+		}
+		for _, folder := range []string{".hidden", "a", "folder/deep"} {
+			f.aged(t, folder, true, 0)
+		}
+		for _, name := range stay {
+			age := 72 * time.Hour
+			if strings.HasSuffix(name, "new") || strings.HasSuffix(name, "new.part") {
+				age = time.Hour
+			}
+			f.aged(t, name, strings.Contains(name, ".lock"), age)
+		}
+		for name := range left {
+			f.aged(t, name, strings.Contains(name, ".lock"), 72*time.Hour)
+		}
+		before := files(t, f.root)
+		d := open(t, f.options())
+		for _, dry := range []bool{true, true, false} {
+			if dry {
+				f.has(t, before...)
+			}
+			found, err := d.Sweep(t.Context(), storagedrivers.SweepOptions{OlderThan: 1, DryRun: dry})
+			if err != nil || len(found) != len(left) {
+				t.Errorf("dry run %t: swept %+v, error %v, want %v", dry, found, err, left)
+			}
+			for _, one := range found {
+				if size, ok := left[one.Name]; !ok || one.Size != size || time.Since(one.ModTime).Round(24*time.Hour) != 72*time.Hour {
+					t.Errorf("dry run %t: swept %+v", dry, one)
+				}
+			}
+		}
+		f.has(t, append([]string{".hidden"}, stay...)...)
+	})
+}
+
+// TestSweepLeavesALockThatIsHeld: between the listing and the removal an upload has broken the
+// old lock and holds its own.
+func TestSweepLeavesALockThatIsHeld(t *testing.T) {
+	t.Parallel()
+	lock := strings.TrimPrefix(lockPath("/key"), "/")
+	onBoth(t, func(t *testing.T, f *fake) {
+		breaking := make(chan struct{}, 1)
+		f.before = func(_ *session, command, argument string) string {
+			if command == "MKD" && strings.HasSuffix(argument, breakSuffix) {
+				breaking <- struct{}{}
+				now := time.Now()
+				if err := os.Chtimes(filepath.Join(f.root, lock), now, now); err != nil {
+					t.Error(err)
+				}
+			}
+			return ""
+		}
+		f.start(t)
+		f.aged(t, lock, true, 72*time.Hour)
+		found, err := open(t, f.options()).Sweep(t.Context(), storagedrivers.SweepOptions{})
+		if err != nil || len(found) > 0 {
+			t.Errorf("swept %+v, error %v", found, err)
+		}
+		if len(breaking) != 1 {
+			t.Error("the lock was not broken as uploads do")
+		}
+		f.has(t, lock)
+	})
+}
+
+// TestSweepGoesOn: what the server refuses keeps nothing else.
+func TestSweepGoesOn(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fake) {
+		f.before = func(_ *session, command, argument string) string {
+			if command == "DELE" && strings.Contains(argument, "kept") || command == "RMD" && strings.HasSuffix(argument, "held") {
+				return "550 Permission denied."
+			}
+			return ""
+		}
+		f.start(t)
+		for _, folder := range []string{"kept", "z"} {
+			f.aged(t, folder, true, 0)
+			f.aged(t, folder+"/.up-old.part", false, 72*time.Hour)
+		}
+		f.aged(t, "kept/.lock-held", true, 72*time.Hour)
+		found, err := open(t, f.options()).Sweep(t.Context(), storagedrivers.SweepOptions{})
+		fails(t, err, fs.ErrPermission)
+		if len(found) != 1 || found[0].Name != "z/.up-old.part" {
+			t.Errorf("swept %+v", found)
+		}
+		f.has(t, "kept/.lock-held", "kept/.up-old.part")
+	})
+}
+
+// TestSweepIsCutOff: what was removed before is told beside the error.
+func TestSweepIsCutOff(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, f *fake) {
+		ctx, cancel := context.WithCancel(t.Context())
+		f.before = func(s *session, command, argument string) string {
+			if command == "DELE" && strings.HasSuffix(argument, "a.part") { // names come from the last
+				cancel()
+				_, _ = s.in.ReadByte() // up to the end of the connection
+			}
+			return ""
+		}
+		f.start(t)
+		f.aged(t, ".up-a.part", false, 72*time.Hour)
+		f.aged(t, ".up-b.part", false, 72*time.Hour)
+		found, err := open(t, f.options()).Sweep(ctx, storagedrivers.SweepOptions{})
+		fails(t, err, context.Canceled)
+		if !slices.ContainsFunc(found, func(one storagedrivers.Leftover) bool { return one.Name == ".up-b.part" }) {
+			t.Errorf("swept %+v", found)
+		}
+	})
+}
+
+// TestSweepOfAServerThatHides: nothing is to be expected of it, and it says so.
+func TestSweepOfAServerThatHides(t *testing.T) {
+	t.Parallel()
+	f := (&fake{plain: true}).start(t)
+	f.aged(t, "folder", true, 0)
+	f.aged(t, "folder/.up-old.part", false, 72*time.Hour)
+	found, err := open(t, f.options()).Sweep(t.Context(), storagedrivers.SweepOptions{})
+	fails(t, err, errors.ErrUnsupported)
+	if len(found) > 0 {
+		t.Errorf("swept %+v", found)
+	}
+}
+
+// TestUntimedIsNoLeftover: a server need not tell times.
+func TestUntimedIsNoLeftover(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for want, made := range map[bool]time.Time{false: {}, true: now.Add(-time.Hour)} {
+		for name, folder := range map[string]bool{".up-a.part": false, ".lock-a": true} {
+			if got := (suspect{"folder/" + name, entry{name: name, modTime: made, folder: folder}}).isLeftover(now); got != want {
+				t.Errorf("%s of %v is a leftover: %t, want %t", name, made, got, want)
+			}
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Sweep looks for scratch folders of processes that are gone, each of which is one leftover. It
+// does not sweep by itself first, as whatever else uses the root first does, so that all of them
+// are told of.
+func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
+	d.mu.Lock()
+	root, err := d.openRoot()
+	own := d.scratch
+	d.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	names, err := scratchFolders(root)
+	if err != nil {
+		return nil, mapError(err)
+	}
+	s := &sweeper{root: root, before: d.now().Add(-opts.OlderThan), dry: opts.DryRun}
+	var found []storagedrivers.Leftover
+	var failed []error
+	for _, name := range names {
+		if err := ctx.Err(); err != nil {
+			return found, err
+		}
+		if own != nil && own.name == name { // where there are no locks nothing else tells
+			continue
+		}
+		left, err := s.folder(name)
+		switch {
+		case err != nil:
+			failed = append(failed, fmt.Errorf("sweeping %q: %w", name, mapError(err)))
+		case left != nil:
+			found = append(found, *left)
+		}
+	}
+	return found, errors.Join(failed...)
+}
+
+// sweepAll removes the scratch folders of processes that are gone, of any age.
+func (d *Driver) sweepAll(root *os.Root) error {
+	names, err := scratchFolders(root)
+	if err != nil {
+		return err
+	}
+	s := &sweeper{root: root}
+	for _, name := range names {
+		if _, err := s.folder(name); err != nil {
+			// Somebody else's folder that cannot be removed must not stop the service.
+			d.log.Warn("leftovers of an earlier run stay", "folder", name, "error", err)
+		}
+	}
+	return nil
+}
+
+// scratchFolders gives the names of all scratch folders, of whichever process.
+func scratchFolders(root *os.Root) ([]string, error) {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, entry := range entries {
+		if entry.IsDir() && strings.HasPrefix(entry.Name(), scratchPrefix) {
+			names = append(names, entry.Name())
+		}
+	}
+	return names, nil
+}
+
+// sweeper removes scratch folders, or only tells of them.
+type sweeper struct {
+	root   *os.Root
+	before time.Time // the last write to a leftover was before; zero is any time
+	dry    bool
+}
+
+// folder removes a scratch folder and tells what it was; nil is one that is no leftover. A
+// folder that is young is not even locked: its process may be about to.
+func (s *sweeper) folder(name string) (*storagedrivers.Leftover, error) {
+	if stat, err := s.root.Lstat(name); err == nil && s.young(stat.ModTime()) {
+		return nil, nil //nolint:nilnil // see above
+	}
+	folder, err := s.root.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // somebody else was faster
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close()
+	if tryLock(folder) != nil {
+		return nil, nil //nolint:nilnil // in use, or nobody knows
+	}
+	if !stillThere(s.root, name) {
+		return nil, nil //nolint:nilnil // somebody else has removed it
+	}
+	left := s.measure(name)
+	if s.young(left.ModTime) {
+		return nil, nil //nolint:nilnil // something was written to it lately
+	}
+	if s.dry {
+		return &left, nil
+	}
+	return &left, s.root.RemoveAll(name)
+}
+
+func (s *sweeper) young(changed time.Time) bool {
+	return !s.before.IsZero() && !changed.Before(s.before)
+}
+
+// measure adds up what is in a scratch folder; its time is that of what was written last.
+func (s *sweeper) measure(name string) storagedrivers.Leftover {
+	left := storagedrivers.Leftover{Name: name}
+	unknown := false
+	_ = fs.WalkDir(s.root.FS(), name, func(_ string, entry fs.DirEntry, err error) error {
+		var stat fs.FileInfo
+		if err == nil {
+			stat, err = entry.Info()
+		}
+		if err != nil {
+			unknown = true
+			return nil //nolint:nilerr // what cannot be read may be removed all the same
+		}
+		if stat.Mode().IsRegular() {
+			left.Size += stat.Size()
+		}
+		if stat.ModTime().After(left.ModTime) {
+			left.ModTime = stat.ModTime()
+		}
+		return nil
+	})
+	if unknown {
+		left.Size = -1
+	}
+	return left
+}

@@ -1,0 +1,119 @@
+package local
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// leave makes a file of an age below root, and its folder of that age.
+func leave(t *testing.T, root, name string, age time.Duration) {
+	t.Helper()
+	file, then := filepath.Join(root, name), time.Now().Add(-age)
+	if err := errors.Join(
+		os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("half"), 0o600),
+		os.Chtimes(file, then, then), os.Chtimes(filepath.Dir(file), then, then),
+	); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// swept sweeps and gives the names.
+func swept(t *testing.T, s *storagedrivers.Storage, opts storagedrivers.SweepOptions) []string {
+	t.Helper()
+	left, err := s.Sweep(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := make([]string, len(left))
+	for i, one := range left {
+		names[i] = one.Name
+	}
+	return names
+}
+
+func TestSweepByAge(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	leave(t, root, scratchPrefix+"OLD/deep/1", 48*time.Hour)
+	leave(t, root, scratchPrefix+"OLD/2", 49*time.Hour)
+	leave(t, root, scratchPrefix+"YOUNG/1", 2*time.Hour)
+	leave(t, root, scratchPrefix+"WRITTEN/1", 48*time.Hour)
+	leave(t, root, scratchPrefix+"WRITTEN/2", 0)
+	then := time.Now().Add(-48 * time.Hour) // a file may be written to long after it was made
+	if err := os.Chtimes(filepath.Join(root, scratchPrefix+"WRITTEN"), then, then); err != nil {
+		t.Fatal(err)
+	}
+	leave(t, root, "folder/"+scratchPrefix+"DEEP/1", 48*time.Hour)
+	leave(t, root, ".hidden/1", 48*time.Hour)
+
+	s := open(t, root)
+	for range 2 {
+		left, err := s.Sweep(t.Context(), storagedrivers.SweepOptions{DryRun: true})
+		if err != nil || len(left) != 1 || left[0].Name != scratchPrefix+"OLD" || left[0].Size != 8 ||
+			time.Since(left[0].ModTime).Round(time.Hour) != 48*time.Hour { // the youngest in it
+			t.Errorf("found %+v, error %v", left, err)
+		}
+	}
+	if got, want := swept(t, s, storagedrivers.SweepOptions{}), []string{scratchPrefix + "OLD"}; !slices.Equal(got, want) {
+		t.Errorf("removed %q, want %q", got, want)
+	}
+	if _, err := os.Stat(filepath.Join(root, scratchPrefix+"OLD")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the leftover is still there: %v", err)
+	}
+	got := swept(t, s, storagedrivers.SweepOptions{OlderThan: time.Hour})
+	if want := []string{scratchPrefix + "YOUNG"}; !slices.Equal(got, want) {
+		t.Errorf("removed %q, want %q", got, want)
+	}
+	for _, name := range []string{scratchPrefix + "WRITTEN/2", "folder/" + scratchPrefix + "DEEP/1", ".hidden/1"} {
+		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
+			t.Errorf("%s is gone: %v", name, err)
+		}
+	}
+	// What uses the root otherwise sweeps first, by locks alone.
+	if err := s.Check(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(root, scratchPrefix+"WRITTEN")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the leftover is still there: %v", err)
+	}
+}
+
+// TestSweepOfALivingProcess: however old, the folder of a process that lives is in use.
+func TestSweepOfALivingProcess(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	running := New(root, true, slog.New(slog.DiscardHandler))
+	running.named = true
+	s := storagedrivers.New("test", running, storagedrivers.Options{})
+	defer s.Close()
+	staged, err := s.Stage(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer staged.Close()
+	if _, err := staged.Write([]byte("content")); err != nil {
+		t.Fatal(err)
+	}
+	then := time.Now().Add(-72 * time.Hour)
+	for _, name := range []string{running.scratch.name + "/1", running.scratch.name} {
+		if err := os.Chtimes(filepath.Join(root, name), then, then); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, sweeper := range map[string]*storagedrivers.Storage{"itself": s, "another": open(t, root)} {
+		if got := swept(t, sweeper, storagedrivers.SweepOptions{}); len(got) > 0 {
+			t.Errorf("%s swept %q", name, got)
+		}
+	}
+	if _, err := staged.Commit(t.Context(), "a", storagedrivers.PutOptions{}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,169 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Sweep looks for uploads in parts that were neither completed nor aborted, whose parts are paid
+// for and show in no listing of objects, and for objects of experiments. An upload under way has
+// a part that is young, whenever it was begun. Below its prefix the driver takes an upload of a
+// valid key for its own.
+func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
+	s := &sweeper{driver: d, before: opts.Before(d.now()), dry: opts.DryRun}
+	err := s.uploads(ctx)
+	if err == nil {
+		err = s.probes(ctx)
+	}
+	return s.found, errors.Join(append(s.failed, err)...)
+}
+
+// sweeper removes leftovers, or only finds them.
+type sweeper struct {
+	driver *Driver
+	before time.Time // the last write to a leftover was before
+	dry    bool
+	found  []storagedrivers.Leftover
+	failed []error // of leftovers that could not be removed
+}
+
+// uploads goes through all uploads in parts.
+func (s *sweeper) uploads(ctx context.Context) error {
+	d := s.driver
+	input := &awss3.ListMultipartUploadsInput{
+		Bucket: &d.bucket, Prefix: d.name(""), EncodingType: types.EncodingTypeUrl,
+	}
+	for {
+		out, err := d.client.ListMultipartUploads(ctx, input)
+		if code(err) == "NoSuchUpload" { // some services' word for none
+			return nil
+		}
+		if err != nil {
+			return mapSweepError(ctx, err)
+		}
+		for _, one := range out.Uploads {
+			if err := s.upload(ctx, one, out.EncodingType); err != nil {
+				return err
+			}
+		}
+		if !aws.ToBool(out.IsTruncated) {
+			return nil
+		}
+		after, err := decoded(out.NextKeyMarker, out.EncodingType)
+		if err != nil {
+			return err
+		}
+		input.KeyMarker, input.UploadIdMarker = &after, out.NextUploadIdMarker
+	}
+}
+
+// upload sweeps one upload in parts if it is a leftover.
+func (s *sweeper) upload(ctx context.Context, one types.MultipartUpload, encoding types.EncodingType) error {
+	d := s.driver
+	key, ok, err := d.listed(one.Key, encoding)
+	if err != nil {
+		return err
+	}
+	left := storagedrivers.Leftover{Name: key, ModTime: aws.ToTime(one.Initiated)}
+	own := storagedrivers.ValidKey(key) == nil || strings.HasPrefix(key, probePrefix)
+	if !ok || !own || !left.ModTime.Before(s.before) {
+		return nil
+	}
+	parts := awss3.NewListPartsPaginator(d.client, &awss3.ListPartsInput{
+		Bucket: &d.bucket, Key: d.name(key), UploadId: one.UploadId,
+	})
+	for parts.HasMorePages() {
+		page, err := parts.NextPage(ctx)
+		if code(err) == "NoSuchUpload" {
+			return nil // it was completed or aborted meanwhile
+		}
+		if err != nil {
+			return mapSweepError(ctx, err)
+		}
+		for _, part := range page.Parts {
+			left.Size += aws.ToInt64(part.Size)
+			if sent := aws.ToTime(part.LastModified); sent.After(left.ModTime) {
+				left.ModTime = sent
+			}
+		}
+	}
+	if !left.ModTime.Before(s.before) {
+		return nil
+	}
+	return s.take(ctx, left, func() error {
+		_, err := d.client.AbortMultipartUpload(ctx, &awss3.AbortMultipartUploadInput{
+			Bucket: &d.bucket, Key: d.name(key), UploadId: one.UploadId,
+		}, retrying)
+		if code(err) == "NoSuchUpload" {
+			return nil
+		}
+		return err
+	})
+}
+
+// probes sweeps what experiments have stored.
+func (s *sweeper) probes(ctx context.Context) error {
+	d := s.driver
+	objects := awss3.NewListObjectsV2Paginator(d.client, &awss3.ListObjectsV2Input{
+		Bucket: &d.bucket, Prefix: d.name(probePrefix), EncodingType: types.EncodingTypeUrl,
+	})
+	for objects.HasMorePages() {
+		page, err := objects.NextPage(ctx)
+		if err != nil {
+			return mapError(ctx, err)
+		}
+		for _, object := range page.Contents {
+			key, ok, err := d.listed(object.Key, page.EncodingType)
+			if err != nil {
+				return err
+			}
+			left := storagedrivers.Leftover{
+				Name: key, Size: aws.ToInt64(object.Size), ModTime: aws.ToTime(object.LastModified),
+			}
+			if !ok || !left.ModTime.Before(s.before) {
+				continue
+			}
+			if err := s.take(ctx, left, func() error { return d.Delete(ctx, key) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// take removes a leftover, unless it is only to be found. An error is one after which it makes
+// no sense to go on.
+func (s *sweeper) take(ctx context.Context, left storagedrivers.Leftover, remove func() error) error {
+	if !s.dry {
+		err := mapError(ctx, remove())
+		if errors.Is(err, storagedrivers.ErrUnavailable) || ctx.Err() != nil && err != nil {
+			return err
+		}
+		if err != nil {
+			s.failed = append(s.failed, fmt.Errorf("removing what is left of %q: %w", left.Name, err))
+			return nil
+		}
+	}
+	s.found = append(s.found, left)
+	return nil
+}
+
+// mapSweepError is mapError for asking after uploads in parts, which not every service that
+// takes them lists.
+func mapSweepError(ctx context.Context, err error) error {
+	switch status(err) {
+	case http.StatusNotImplemented, http.StatusMethodNotAllowed:
+		return fmt.Errorf("%w: the service does not list uploads in parts: %w", errors.ErrUnsupported, err)
+	}
+	return mapError(ctx, err)
+}

@@ -1,0 +1,226 @@
+package s3
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
+)
+
+// cutOff begins an upload in parts and lets the service be reached no more.
+func (s *service) cutOff(t *testing.T, c Config, key string) {
+	t.Helper()
+	address, err := url.Parse(c.Endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := faults.New(t, address.Host)
+	c.Endpoint = address.Scheme + "://" + proxy.Address
+	d := s.driver(t, c)
+	defer d.Close()
+	d.conditions.Store(&conditions{accepted: true})
+	src := &cut{ReadSeeker: content('x', 2*partSize+1), left: partSize + 1, event: func() { proxy.SetRefusing(true) }}
+	if _, err := d.Put(t.Context(), key, src, overwrite); !errors.Is(err, storagedrivers.ErrUnavailable) {
+		t.Fatalf("an upload that was cut off: error %v", err)
+	}
+}
+
+// cut is a source at one byte of which something happens.
+type cut struct {
+	io.ReadSeeker
+	left  int
+	event func()
+}
+
+func (c *cut) Read(p []byte) (int, error) {
+	n, err := c.ReadSeeker.Read(p)
+	if c.left -= n; c.left <= 0 && c.event != nil {
+		c.event()
+		c.event = nil
+	}
+	return n, err
+}
+
+// begin begins an upload in parts under a name in the bucket, and sends a part of 100 bytes.
+func begin(t *testing.T, d *Driver, name string) {
+	t.Helper()
+	out, err := d.client.CreateMultipartUpload(t.Context(), &awss3.CreateMultipartUploadInput{Bucket: &d.bucket, Key: &name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := int32(1)
+	_, err = d.client.UploadPart(t.Context(), &awss3.UploadPartInput{
+		Bucket: &d.bucket, Key: &name, UploadId: out.UploadId, PartNumber: &number, Body: content('x', 100),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// later lets a driver's clock be two days ahead.
+func later(d *Driver) *Driver {
+	d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
+	return d
+}
+
+// TestSweepLeavesOthers: what is not below the prefix, or has no valid key, is somebody else's.
+func TestSweepLeavesOthers(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, s *service) {
+		c := s.fresh(t)
+		c.Prefix = "mine"
+		d := later(s.driver(t, c))
+		defer d.Close()
+		probe := "mine/" + probePrefix
+		for _, name := range []string{"mine/a/ü +%41", "mine/b", "mine/b", "mine/.other", "other", "mine2", probe + "1"} {
+			begin(t, d, name)
+		}
+		for _, name := range []string{probe + "2", "mine/.media", probePrefix + "3"} {
+			if _, err := d.client.PutObject(t.Context(), &awss3.PutObjectInput{
+				Bucket: &d.bucket, Key: &name, Body: content('x', 5),
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(t, d, "object", content('a', 10), create)
+		want := map[string]int64{"a/ü +%41": 100, "b": 100, probePrefix + "1": 100, probePrefix + "2": 5}
+		for _, dry := range []bool{true, false} {
+			left, err := d.Sweep(t.Context(), storagedrivers.SweepOptions{DryRun: dry})
+			if err != nil || len(left) != 5 {
+				t.Errorf("dry run %t: swept %+v, error %v, want five", dry, left, err)
+			}
+			for _, one := range left {
+				if size, ok := want[one.Name]; !ok || one.Size != size || time.Since(one.ModTime) > time.Hour {
+					t.Errorf("dry run %t: swept %+v", dry, one)
+				}
+			}
+		}
+		got := leftovers(t, d)
+		slices.Sort(got)
+		stay := []string{
+			".media", probePrefix + "3", "object", "parts of mine/.other", "parts of mine2", "parts of other",
+		}
+		if !slices.Equal(got, stay) {
+			t.Errorf("the bucket has %q, want %q", got, stay)
+		}
+	})
+}
+
+// listing answers like a service whose uploads were begun an age ago, two on a page, and whose
+// last parts came later. It keeps what was aborted.
+type listing struct {
+	age, part time.Duration
+	refuse    map[string]int // the status of aborting a key
+	aborted   []string
+}
+
+func (l *listing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ago := func(age time.Duration) string { return time.Now().Add(-age).UTC().Format(time.RFC3339) }
+	query := r.URL.Query()
+	key := strings.TrimPrefix(r.URL.Path, "/bucket/")
+	switch {
+	case r.Method == http.MethodDelete:
+		if status := l.refuse[key]; status != 0 {
+			w.WriteHeader(status)
+			io.WriteString(w, "<Error><Code>"+map[int]string{403: "AccessDenied", 404: "NoSuchUpload"}[status]+"</Code></Error>")
+			return
+		}
+		l.aborted = append(l.aborted, key+" "+query.Get("uploadId"))
+		w.WriteHeader(http.StatusNoContent)
+	case query.Has("uploads"):
+		names, next := []string{"a%2Bb", "c"}, "<IsTruncated>true</IsTruncated><NextKeyMarker>c%2Bd</NextKeyMarker><NextUploadIdMarker>7</NextUploadIdMarker>"
+		if query.Get("key-marker") == "c+d" && query.Get("upload-id-marker") == "7" {
+			names, next = []string{"e"}, ""
+		}
+		fmt.Fprintf(w, "<ListMultipartUploadsResult><EncodingType>url</EncodingType>%s", next)
+		for _, name := range names {
+			fmt.Fprintf(w, "<Upload><Key>%s</Key><UploadId>id-%s</UploadId><Initiated>%s</Initiated></Upload>", name, name, ago(l.age))
+		}
+		io.WriteString(w, "</ListMultipartUploadsResult>")
+	case query.Has("uploadId"):
+		fmt.Fprintf(w, "<ListPartsResult><Part><Size>7</Size><LastModified>%s</LastModified></Part>"+
+			"<Part><Size>5</Size><LastModified>%s</LastModified></Part></ListPartsResult>", ago(l.age), ago(l.part))
+	default:
+		io.WriteString(w, "<ListBucketResult></ListBucketResult>")
+	}
+}
+
+// TestSweepOfPages: an upload is as old as its last part, all pages count, and one that cannot
+// be aborted keeps none of the others.
+func TestSweepOfPages(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	for name, tt := range map[string]struct {
+		listing listing
+		opts    storagedrivers.SweepOptions
+		want    []string
+		aborted []string
+		err     error
+	}{
+		"old":       {listing{age: 3 * day, part: 2 * day}, storagedrivers.SweepOptions{}, []string{"a+b", "c", "e"}, []string{"a+b id-a%2Bb", "c id-c", "e id-e"}, nil},
+		"dry":       {listing{age: 3 * day, part: 2 * day}, storagedrivers.SweepOptions{DryRun: true}, []string{"a+b", "c", "e"}, nil, nil},
+		"young":     {listing{age: time.Hour, part: time.Hour}, storagedrivers.SweepOptions{OlderThan: 1}, nil, nil, nil},
+		"under way": {listing{age: 3 * day, part: time.Minute}, storagedrivers.SweepOptions{OlderThan: 1}, nil, nil, nil},
+		"younger":   {listing{age: 3 * day, part: 2 * day}, storagedrivers.SweepOptions{OlderThan: 60 * time.Hour}, nil, nil, nil},
+		"refused": {
+			listing{age: 3 * day, part: 2 * day, refuse: map[string]int{"a+b": 403, "c": 404}},
+			storagedrivers.SweepOptions{},
+			[]string{"c", "e"},
+			[]string{"e id-e"},
+			fs.ErrPermission,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(&tt.listing)
+			defer server.Close()
+			s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, PathStyle: true, AccessKeyID: "i", SecretAccessKey: "s"}}
+			d := s.driver(t, s.config)
+			defer d.Close()
+			left, err := d.Sweep(t.Context(), tt.opts)
+			if !errors.Is(err, tt.err) {
+				t.Errorf("error %v, want %v", err, tt.err)
+			}
+			var got []string
+			for _, one := range left {
+				got = append(got, one.Name)
+				if one.Size != 12 || time.Since(one.ModTime).Round(time.Hour) != tt.listing.part {
+					t.Errorf("swept %+v", one)
+				}
+			}
+			if !slices.Equal(got, tt.want) || !slices.Equal(tt.listing.aborted, tt.aborted) {
+				t.Errorf("swept %q, aborted %q, want %q and %q", got, tt.listing.aborted, tt.want, tt.aborted)
+			}
+		})
+	}
+}
+
+func TestSweepOfAServiceThatDoesNotList(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]error{
+		http.StatusNotImplemented:     errors.ErrUnsupported,
+		http.StatusMethodNotAllowed:   errors.ErrUnsupported,
+		http.StatusForbidden:          fs.ErrPermission,
+		http.StatusServiceUnavailable: storagedrivers.ErrUnavailable,
+	} {
+		s := fake(t).refusing(t, status, "", func(r *http.Request) bool { return r.URL.Query().Has("uploads") })
+		d := s.driver(t, s.config)
+		defer d.Close()
+		left, err := d.Sweep(t.Context(), storagedrivers.SweepOptions{})
+		if !errors.Is(err, want) || left != nil {
+			t.Errorf("status %d: swept %+v, error %v, want %v", status, left, err, want)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package sftp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	pkgsftp "github.com/pkg/sftp"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
+	"github.com/caddymedia/media/storagedrivers/internal/source"
+)
+
+// cutOff begins an upload and lets the host be reached no more.
+func (h *host) cutOff(t *testing.T, key string) {
+	t.Helper()
+	proxy := faults.New(t, h.config.Address)
+	config := h.config
+	config.Address, config.Root = proxy.Address, filepath.Join(config.Root, h.root(t))
+	d, err := New(config, slog.New(slog.DiscardHandler))
+	is(t, err, nil)
+	d.known.Store(&abilities{create: locked})
+	src := &eventReader{
+		Reader: bytes.NewReader(randomBytes(9 << 20)), at: 4 << 20, event: func() { proxy.SetRefusing(true) },
+	}
+	_, err = d.Put(t.Context(), key, src, overwrite)
+	is(t, err, storagedrivers.ErrUnavailable)
+	is(t, d.Close(), nil)
+}
+
+// later gives one more driver, whose clock is two days ahead.
+func (h *host) later(t *testing.T) storagedrivers.Driver {
+	d := h.driver(t, h.root(t))
+	d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
+	return d
+}
+
+// old makes a file that was left behind two days ago.
+func (h *host) old(t *testing.T, name string) {
+	t.Helper()
+	file, then := filepath.Join(h.folder, name), time.Now().Add(-48*time.Hour)
+	is(t, errors.Join(
+		os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte("half"), 0o600), os.Chtimes(file, then, then),
+	), nil)
+}
+
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	left := []string{".up-a.part", "f/.up-b.part", "f/g/.up-c.part"}
+	kept := []string{".up-x", "f/.hidden/.up-y.part", "f/object"}
+	for _, name := range slices.Concat(left, kept) {
+		h.old(t, name)
+	}
+	d := h.driver(t, ".")
+	t.Cleanup(func() { is(t, d.Close(), nil) })
+	for _, dry := range []bool{true, true, false} {
+		found, err := d.Sweep(t.Context(), storagedrivers.SweepOptions{DryRun: dry})
+		is(t, err, nil)
+		var names []string
+		for _, one := range found {
+			names = append(names, one.Name)
+			if one.Size != 4 || time.Since(one.ModTime).Round(time.Hour) != 48*time.Hour {
+				t.Errorf("found %+v", one)
+			}
+		}
+		if !slices.Equal(names, left) {
+			t.Errorf("dry run %t: swept %q, want %q", dry, names, left)
+		}
+	}
+	if got := filesBelow(t, h.folder); !slices.Equal(got, kept) {
+		t.Errorf("the place has %q, want %q", got, kept)
+	}
+}
+
+// forbidding is a host in memory that forbids some things.
+type forbidding struct{ pkgsftp.Handlers }
+
+func (f forbidding) Filecmd(r *pkgsftp.Request) error {
+	if r.Method == "Remove" && strings.HasPrefix(r.Filepath, "/kept/") {
+		return pkgsftp.ErrSSHFxPermissionDenied
+	}
+	return f.FileCmd.Filecmd(r)
+}
+
+func (f forbidding) Filelist(r *pkgsftp.Request) (pkgsftp.ListerAt, error) {
+	if r.Method == "List" && r.Filepath == "/closed" {
+		return nil, pkgsftp.ErrSSHFxPermissionDenied
+	}
+	return f.FileList.Filelist(r)
+}
+
+// TestSweepGoesOn: what cannot be looked through or removed keeps nothing else.
+func TestSweepGoesOn(t *testing.T) {
+	t.Parallel()
+	handlers := pkgsftp.InMemHandler()
+	rules := forbidding{handlers}
+	handlers.FileCmd, handlers.FileList = rules, rules
+	s := startServerOf(t, func(channel io.ReadWriteCloser) error {
+		return pkgsftp.NewRequestServer(channel, handlers).Serve()
+	})
+	h := &host{config: Config{
+		Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
+		Connections: 1, Timeout: defaultTimeout,
+	}}
+	d := h.driver(t, ".")
+	t.Cleanup(func() { is(t, d.Close(), nil) })
+	d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
+	is(t, run(t.Context(), d.pool, func(c *connection) error {
+		for _, folder := range []string{"./closed", "./kept", "./z"} {
+			file, _, err := d.makeTemp(t.Context(), c, folder)
+			if err != nil {
+				return err
+			}
+			is(t, file.Close(), nil)
+		}
+		return nil
+	}), nil)
+	left, err := d.Sweep(t.Context(), storagedrivers.SweepOptions{})
+	is(t, err, fs.ErrPermission)
+	if len(left) != 1 || !strings.HasPrefix(left[0].Name, "z/"+tempPrefix) {
+		t.Errorf("swept %+v", left)
+	}
+	for _, folder := range []string{"closed/", "kept/"} {
+		if err == nil || !strings.Contains(err.Error(), folder) {
+			t.Errorf("error %v does not name the folder %s", err, folder)
+		}
+	}
+}
+
+// TestSweepEndsWithTheCaller: nothing is removed any more.
+func TestSweepEndsWithTheCaller(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.old(t, ".up-a.part")
+	d := h.driver(t, ".")
+	t.Cleanup(func() { is(t, d.Close(), nil) })
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := d.Sweep(ctx, storagedrivers.SweepOptions{})
+	is(t, err, context.Canceled)
+	is(t, run(t.Context(), d.pool, func(c *connection) error {
+		stat, err := c.Stat(d.path(".up-a.part")) // of a folder that was read before
+		if err == nil {
+			d.sweeper(ctx, c, storagedrivers.SweepOptions{}).hidden(entry{".up-a.part", stat})
+		}
+		return err
+	}), nil)
+	if got := filesBelow(t, h.folder); len(got) != 1 {
+		t.Errorf("the place has %q", got)
+	}
+}
+
+// TestMarkedLooksYoung: an upload that looks for its own name must not look like a leftover to
+// who sweeps meanwhile.
+func TestMarkedLooksYoung(t *testing.T) {
+	t.Parallel()
+	h, loss := newLossyHost(t)
+	d := h.driver(t, ".")
+	t.Cleanup(func() { is(t, d.Close(), nil) })
+	is(t, run(t.Context(), d.pool, func(c *connection) error {
+		u, err := d.send(t.Context(), c, "object", source.New(t.Context(), strings.NewReader("content")), create.Mode)
+		if err != nil {
+			return err
+		}
+		temp := filepath.Join(h.folder, u.temp)
+		if err := os.Link(temp, filepath.Join(h.folder, "object")); err != nil {
+			return err
+		}
+		marked := false
+		look := func([]byte) bool {
+			if stat, err := os.Stat(temp); err != nil || time.Since(stat.ModTime()) > time.Hour {
+				t.Errorf("the temporary file shows as %v, error %v", stat, err)
+			} else if !stat.ModTime().Equal(u.info.ModTime) {
+				marked = true
+			}
+			return false
+		}
+		loss.what.Store(&look)
+		done, err := d.placed(c, u)
+		loss.what.Store(nil)
+		if !done || !marked {
+			t.Errorf("its own name was known: %t, by a mark: %t", done, marked)
+		}
+		return errors.Join(err, c.Remove(u.temp))
+	}), nil)
+}

@@ -1,0 +1,87 @@
+package storagedrivers
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
+)
+
+// scope is who makes the spans, in the words of OpenTelemetry.
+const scope = "github.com/caddymedia/media/storagedrivers"
+
+var noSpan trace.Span = noop.Span{}
+
+// startSpan begins the span of an operation below the one in ctx, with the provider of that
+// one. Where none is recorded it makes none.
+func (s *Storage) startSpan(ctx context.Context, op, key string) (context.Context, trace.Span) {
+	parent := trace.SpanFromContext(ctx)
+	if !parent.IsRecording() {
+		return ctx, noSpan
+	}
+	ctx, span := parent.TracerProvider().Tracer(scope).Start(ctx, "media.storage."+op)
+	span.SetAttributes(attribute.String("media.storage.name", s.name))
+	if key != "" {
+		span.SetAttributes(attribute.String("media.key", key))
+	}
+	return ctx, span
+}
+
+// endSpan ends the span of an operation. Of an error it tells the operation and the kind: the
+// words of a driver may name hosts and paths.
+func endSpan(span trace.Span, op string, err error) {
+	if !span.IsRecording() {
+		return
+	}
+	if err != nil {
+		kind := kindOf(err)
+		span.SetAttributes(attribute.String("media.result", kind.name))
+		if kind.fault {
+			span.SetStatus(codes.Error, op+": "+kind.name)
+		}
+	}
+	span.End()
+}
+
+// note puts what has been found out on the span of the operation in ctx.
+func note(ctx context.Context, what attribute.KeyValue) {
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(what)
+	}
+}
+
+// kind of an error. What is no fault is how things are, or what the caller wanted: a name that
+// is taken, for instance, leads to the next one.
+type kind struct {
+	name  string
+	fault bool
+	err   error
+}
+
+// kinds go from the most telling, for errors that are joined.
+var kinds = []kind{
+	{"unavailable", true, ErrUnavailable},
+	{"canceled", false, context.Canceled},
+	{"timeout", true, context.DeadlineExceeded},
+	{"no_space", true, ErrNoSpace},
+	{"size_mismatch", true, ErrSizeMismatch},
+	{"permission", true, fs.ErrPermission},
+	{"unsupported", false, errors.ErrUnsupported},
+	{"invalid_key", false, ErrInvalidKey},
+	{"invalid_range", false, ErrInvalidRange},
+	{"exists", false, fs.ErrExist},
+	{"not_found", false, fs.ErrNotExist},
+}
+
+func kindOf(err error) kind {
+	for _, kind := range kinds {
+		if errors.Is(err, kind.err) {
+			return kind
+		}
+	}
+	return kind{name: "other", fault: true}
+}

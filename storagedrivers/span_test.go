@@ -1,0 +1,225 @@
+package storagedrivers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/local"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// traced calls f below a span and gives the spans that ended meanwhile, each as a line: its
+// name, its attributes and its status.
+func traced(t *testing.T, f func(ctx context.Context)) []string {
+	t.Helper()
+	recorder := tracetest.NewSpanRecorder()
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder))
+	ctx, root := provider.Tracer("test").Start(t.Context(), "request")
+	f(ctx)
+	spans := recorder.Ended()
+	lines := make([]string, len(spans))
+	for i, span := range spans {
+		if span.Parent().SpanID() != root.SpanContext().SpanID() {
+			t.Errorf("%s is no child of the request's span", span.Name())
+		}
+		lines[i] = line(span)
+	}
+	if started, ended := len(recorder.Started())-1, len(lines); started != ended {
+		t.Errorf("%d spans were begun and %d ended", started, ended)
+	}
+	root.End()
+	return lines
+}
+
+func line(span sdktrace.ReadOnlySpan) string {
+	set := attribute.NewSet(span.Attributes()...) // in the order of their names
+	words := []string{span.Name()}
+	for _, a := range set.ToSlice() {
+		words = append(words, string(a.Key)+"="+a.Value.String())
+	}
+	for _, event := range span.Events() {
+		words = append(words, "event="+event.Name)
+	}
+	if status := span.Status(); status.Code != codes.Unset {
+		words = append(words, fmt.Sprintf("%v=%q", status.Code, status.Description))
+	}
+	return strings.Join(words, " ")
+}
+
+func wantLines(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if g, w := strings.Join(got, "\n"), strings.Join(want, "\n"); g != w {
+		t.Errorf("the spans are\n%s\nwant\n%s", g, w)
+	}
+}
+
+func TestSpans(t *testing.T) {
+	t.Parallel()
+	for name, driver := range map[string]storagedrivers.Driver{
+		"memory": memory.New(), "local": local.New(t.TempDir(), false, slog.New(slog.DiscardHandler)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, driver, storagedrivers.Options{})
+			want := []string{
+				"media.storage.commit media.key=staged media.size=6 media.storage.name=test",
+				"media.storage.revert media.key=staged media.storage.name=test",
+				"media.storage.put media.key=key media.size=4 media.storage.name=test",
+				"media.storage.stat media.key=key media.size=4 media.storage.name=test",
+				"media.storage.open media.key=key media.size=4 media.storage.name=test",
+				"media.storage.list media.files=1 media.storage.name=test",
+				"media.storage.check media.storage.name=test",
+				"media.storage.delete media.key=key media.storage.name=test",
+				"media.storage.presign media.key=key media.result=unsupported media.storage.name=test",
+			}
+			if name == "local" { // takes the bytes where they stay
+				want = append([]string{"media.storage.stage media.storage.name=test"}, want...)
+			}
+			wantLines(t, traced(t, func(ctx context.Context) { useAll(ctx, t, s) }), want...)
+		})
+	}
+}
+
+func useAll(ctx context.Context, t *testing.T, s *storagedrivers.Storage) {
+	t.Helper()
+	staged, err := s.Stage(ctx)
+	is(t, err, nil)
+	_, err = staged.Write([]byte("staged"))
+	is(t, err, nil)
+	_, err = staged.Commit(ctx, "staged", create)
+	is(t, err, nil)
+	is(t, staged.Revert(ctx), nil)
+	is(t, staged.Close(), nil)
+	_, err = s.Put(ctx, "key", strings.NewReader("text"), create)
+	is(t, err, nil)
+	_, err = s.Stat(ctx, "key")
+	is(t, err, nil)
+	body, _, err := s.Open(ctx, "key", all)
+	is(t, err, nil)
+	is(t, body.Close(), nil)
+	_, err = s.List(ctx, storagedrivers.ListOptions{})
+	is(t, err, nil)
+	is(t, s.Check(ctx), nil)
+	is(t, s.Delete(ctx, "key"), nil)
+	_, err = s.Presign(ctx, "key", storagedrivers.PresignOptions{})
+	is(t, err, errors.ErrUnsupported)
+}
+
+// TestSpanErrors: a span tells the kind of an error and never its text. Faults of the storage
+// are errors of the span, answers are not.
+func TestSpanErrors(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{storagedrivers.ErrUnavailable, "unavailable Error"},
+		{errors.Join(storagedrivers.ErrUnavailable, fs.ErrNotExist), "unavailable Error"},
+		{storagedrivers.ErrNoSpace, "no_space Error"},
+		{storagedrivers.ErrSizeMismatch, "size_mismatch Error"},
+		{fs.ErrPermission, "permission Error"},
+		{errors.New("unforeseen"), "other Error"},
+		{context.Canceled, "canceled"},
+		{storagedrivers.ErrInvalidKey, "invalid_key"},
+		{storagedrivers.ErrInvalidRange, "invalid_range"},
+		{fs.ErrExist, "exists"},
+		{fs.ErrNotExist, "not_found"},
+	} {
+		t.Run(tt.err.Error(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				d := memory.New()
+				d.Fail = func(string, string) error { return fmt.Errorf("dial 10.1.2.3 /srv/secret: %w", tt.err) }
+				s := open(t, d, storagedrivers.Options{})
+				got := traced(t, func(ctx context.Context) {
+					_, err := s.Stat(ctx, "key")
+					is(t, err, tt.err)
+				})
+				kind, fault := strings.CutSuffix(tt.want, " Error")
+				want := "media.storage.stat media.key=key media.result=" + kind + " media.storage.name=test"
+				if errors.Is(tt.err, storagedrivers.ErrUnavailable) {
+					want += strings.Repeat(" event=again", 2)
+				}
+				if fault {
+					want += fmt.Sprintf(" Error=%q", "stat: "+kind)
+				}
+				wantLines(t, got, want)
+			})
+		})
+	}
+}
+
+// TestSpanOfRest: an operation that is not even tried has a span that tells so.
+func TestSpanOfRest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := memory.New()
+		d.Fail = func(string, string) error { return storagedrivers.ErrUnavailable }
+		s := open(t, d, storagedrivers.Options{})
+		for range 5 {
+			_, err := s.Stat(t.Context(), "key")
+			is(t, err, storagedrivers.ErrUnavailable)
+		}
+		const failed = ` media.result=unavailable media.storage.name=test Error="`
+		wantLines(t, traced(t, func(ctx context.Context) {
+			_, err := s.Stage(ctx)
+			is(t, err, storagedrivers.ErrUnavailable)
+			is(t, s.Delete(ctx, "key"), storagedrivers.ErrUnavailable)
+		}), "media.storage.stage"+failed+`stage: unavailable"`, "media.storage.delete media.key=key"+failed+`delete: unavailable"`)
+	})
+}
+
+// TestUntraced: there are no spans for a request that is not sampled, and none below a span
+// that has ended.
+func TestUntraced(t *testing.T) {
+	t.Parallel()
+	s := open(t, memory.New(), storagedrivers.Options{})
+	for name, sampler := range map[string]sdktrace.Sampler{
+		"not sampled": sdktrace.NeverSample(), "ended": sdktrace.AlwaysSample(),
+	} {
+		recorder := tracetest.NewSpanRecorder()
+		provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder), sdktrace.WithSampler(sampler))
+		ctx, root := provider.Tracer("test").Start(t.Context(), "request")
+		root.End()
+		useAll(ctx, t, s)
+		for _, span := range recorder.Started() {
+			if span.Name() != "request" {
+				t.Errorf("%s: %s", name, span.Name())
+			}
+		}
+	}
+}
+
+// BenchmarkSpans tells what spans cost, and the lack of them.
+func BenchmarkSpans(b *testing.B) {
+	s := storagedrivers.New("test", memory.New(), storagedrivers.Options{})
+	if _, err := s.Put(b.Context(), "key", strings.NewReader("text"), create); err != nil {
+		b.Fatal(err)
+	}
+	traced, _ := sdktrace.NewTracerProvider().Tracer("bench").Start(b.Context(), "request")
+	for name, ctx := range map[string]context.Context{"without": b.Context(), "with": traced} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := s.Stat(ctx, "key"); err != nil {
+					b.Fatal(err)
+				}
+				if _, err := s.Put(ctx, "key", strings.NewReader("text"), overwrite); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
