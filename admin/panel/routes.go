@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/caddymedia/media/admin/api"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -21,7 +22,7 @@ const maxJSON = 1 << 20
 func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, route string) error {
 	area, rest, _ := strings.Cut(route, "/")
 	if area == "upload" {
-		return p.upload(w, r, rest)
+		return p.upload(w, r, v, rest)
 	}
 	if !p.takesJSON(w, r) {
 		return nil
@@ -31,6 +32,10 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 		if p.allowed(w, r, http.MethodGet, http.MethodHead) {
 			answer(w, http.StatusOK, p.session(r.Context(), v))
 		}
+	case route == "openapi.json":
+		if p.allowed(w, r, http.MethodGet, http.MethodHead) {
+			answer(w, http.StatusOK, json.RawMessage(mediahttp.OpenAPI))
+		}
 	case area == "config":
 		p.serveConfig(w, r, rest)
 	case area == "preview":
@@ -38,7 +43,7 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 	case route == "probe" && r.Method == http.MethodPost:
 		p.probe(w, r)
 	default:
-		p.routes.ServeHTTP(w, r)
+		p.routes.ServeHTTP(w, r.WithContext(api.OnBehalfOf(r.Context(), v.by(r))))
 	}
 	return nil
 }
@@ -107,7 +112,7 @@ func kindOf(word string) (ingest.Kind, bool) {
 }
 
 // upload takes items in as the public endpoint does. Editors may upload to all aliases.
-func (p *Panel) upload(w http.ResponseWriter, r *http.Request, word string) error {
+func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, word string) error {
 	kind, ok := kindOf(word)
 	if !ok {
 		p.fail(w, r, http.StatusNotFound, "there is no such route")
@@ -118,7 +123,7 @@ func (p *Panel) upload(w http.ResponseWriter, r *http.Request, word string) erro
 		return nil
 	}
 	defer done()
-	return mediahttp.Uploads{Log: p.log, Now: p.now}.Serve(app, w, r, kind, tokens.Account{})
+	return mediahttp.Uploads{Via: ingest.ViaPanel, Log: p.log, Now: p.now}.Serve(app, w, r, kind, tokens.Account{APIKey: v.name})
 }
 
 // trial asks for the probe of a storage that is not saved.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
 )
 
 // visitor is who sends a request.
@@ -28,6 +30,17 @@ func (p *Panel) visitor(r *http.Request) visitor {
 		return visitor{}
 	}
 	return visitor{name: name, editor: len(p.Editors) == 0 || slices.Contains(p.Editors, name)}
+}
+
+// by tells what is changed for the visitor from whom it is.
+func (v visitor) by(r *http.Request) ingest.By {
+	return ingest.By{Via: ingest.ViaPanel, Account: v.name, Client: clientOf(r)}
+}
+
+// clientOf is the address of the client, as far as Caddy knows it.
+func clientOf(r *http.Request) string {
+	client, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
+	return client
 }
 
 const onlyLooking = "You may look at everything here, and change nothing: your user is not among the editors."
@@ -88,9 +101,8 @@ func (p *Panel) audited(w http.ResponseWriter, r *http.Request, v visitor, route
 	section, name := subject(route)
 	recorder := &statusRecorder{ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}}
 	err := serve(recorder)
-	client, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
 	p.log.Info("change in the panel", zap.String("user", v.name), zap.String("what", r.Method),
-		zap.String("section", section), zap.String("name", name), zap.String("client", client), zap.Int("result", recorder.status))
+		zap.String("section", section), zap.String("name", name), zap.String("client", clientOf(r)), zap.Int("result", recorder.status))
 	return err
 }
 

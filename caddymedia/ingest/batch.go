@@ -94,7 +94,7 @@ func (b *batch) addFile(ctx context.Context, p *part) error {
 	}
 	it := &item{submitted: p.filename}
 	b.items = append(b.items, it)
-	return it.stage(ctx, b, p.body)
+	return it.stage(ctx, b, p.body, bodyFailure)
 }
 
 // store checks every item and, if all pass, places them all.
@@ -103,10 +103,12 @@ func (b *batch) store(ctx context.Context) ([]Item, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := b.check(ctx, alias); err != nil {
+	err = traced(ctx, "media.check", b.attributes, func(ctx context.Context) error { return b.check(ctx, alias) })
+	if err != nil {
 		return nil, err
 	}
-	if err := b.place(ctx, alias); err != nil {
+	err = traced(ctx, "media.place", b.attributesPlaced, func(ctx context.Context) error { return b.place(ctx, alias) })
+	if err != nil {
 		return nil, err
 	}
 	stored := make([]Item, len(b.items))
@@ -118,11 +120,9 @@ func (b *batch) store(ctx context.Context) ([]Item, error) {
 			stored[i].WebP = stored[i].FullPath + variant.Suffix
 		}
 		if b.gate.Variant != nil && alias.WebP != nil && it.isRaster() {
-			b.gate.Variant(alias, it.variantResult())
+			b.gate.Variant(alias, it.variantResult(), it.variantTook)
 		}
-		if b.gate.Stored != nil {
-			b.gate.Stored(ctx, alias, stored[i])
-		}
+		b.gate.changed(ctx, Change{Action: it.action(), Alias: alias, Item: stored[i], By: b.req.By})
 	}
 	return stored, nil
 }

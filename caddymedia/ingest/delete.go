@@ -19,33 +19,48 @@ import (
 // What is no name, names a variant or does not exist is fs.ErrNotExist. All other errors
 // are those of the storage, or of ctx while it waits; then the item is still there, without
 // its variant perhaps, and can be deleted again.
-func (g *Gate) Delete(ctx context.Context, alias *Alias, filename string) error {
-	missing := fmt.Errorf("deleting %q of the alias %s: %w", filename, alias.Name, fs.ErrNotExist)
-	if alias.IsVariant(filename) {
-		return missing
-	}
-	unlock, err := alias.lock(ctx, filename)
+func (g *Gate) Delete(ctx context.Context, alias *Alias, filename string, by By) error {
+	item := Item{FullPath: alias.URL("", filename), Filename: filename}
+	err := alias.delete(ctx, &item)
 	if err != nil {
-		return fmt.Errorf("deleting %q of the alias %s: %w", filename, alias.Name, err)
+		err = fmt.Errorf("deleting %q of the alias %s: %w", filename, alias.Name, err)
+	}
+	g.changed(ctx, Change{Action: Deleted, Alias: alias, Item: item, By: by, Err: err})
+	return err
+}
+
+// delete removes an item, and fills in what is found of it.
+func (a *Alias) delete(ctx context.Context, item *Item) error {
+	if a.IsVariant(item.Filename) {
+		return fs.ErrNotExist
+	}
+	unlock, err := a.lock(ctx, item.Filename)
+	if err != nil {
+		return err
 	}
 	defer unlock()
 	var found []string
-	for _, key := range alias.keys(filename) {
-		there, err := exists(ctx, alias.Storage, key)
-		if err != nil {
+	for _, key := range a.keys(item.Filename) {
+		info, err := stat(ctx, a.Storage, key)
+		switch {
+		case errors.Is(err, storagedrivers.ErrInvalidKey), err == nil && info.Key == "":
+			continue // it is not there, or cannot be
+		case err != nil:
 			return err
+		case key == a.Key(item.Filename):
+			item.Size = info.Size
+		default:
+			item.WebP = item.FullPath + variant.Suffix
 		}
-		if there {
-			found = append(found, key)
-		}
+		found = append(found, key)
 	}
 	if found == nil {
-		return missing
+		return fs.ErrNotExist
 	}
 	// Not stopped half-way by a caller who leaves; the storage bounds each of the two.
 	ctx = context.WithoutCancel(ctx)
 	for _, key := range found {
-		if err := remove(ctx, alias.Storage, key); err != nil {
+		if err := remove(ctx, a.Storage, key); err != nil {
 			return err
 		}
 	}
@@ -65,13 +80,4 @@ func (a *Alias) keys(filename string) []string {
 		return []string{a.VariantKey(filename), a.Key(filename)}
 	}
 	return []string{a.Key(filename)}
-}
-
-// exists tells whether there is an object; there is none where its key cannot be.
-func exists(ctx context.Context, s *storagedrivers.Storage, key string) (bool, error) {
-	info, err := stat(ctx, s, key)
-	if errors.Is(err, storagedrivers.ErrInvalidKey) {
-		return false, nil
-	}
-	return info.Key != "", err
 }

@@ -37,7 +37,27 @@ const (
 	NoSpace
 	// Busy is too much other work.
 	Busy
+	// Unauthorized is a caller who is not known. Whoever asks the gate finds that out.
+	Unauthorized
 )
+
+var reasonWords = []string{
+	Internal: "internal", BadRequest: "bad_request", Forbidden: "forbidden", Conflict: "conflict",
+	TooLarge: "too_large", BadContent: "bad_content", StorageFailed: "storage_failed",
+	Unavailable: "unavailable", NoSpace: "no_space", Busy: "busy", Unauthorized: "unauthorized",
+}
+
+// String gives the word for a reason in metrics, events, logs and traces.
+func (r Reason) String() string { return reasonWords[r] }
+
+// Reasons are all there are.
+func Reasons() []Reason {
+	reasons := make([]Reason, len(reasonWords))
+	for i := range reasons {
+		reasons[i] = Reason(i)
+	}
+	return reasons
+}
 
 // Failure is why an item, or the whole request, was not stored.
 type Failure struct {

@@ -20,11 +20,18 @@ type Gate struct {
 	Pictures *variant.Maker
 	// Now is the clock: of folders with a date and of names with the time.
 	Now func() time.Time
-	// Stored is told of every item that was stored, if it is not nil.
-	Stored func(context.Context, *Alias, Item)
+	// Began is told of every request that is taken in, and what it gives of the end of it,
+	// if it is not nil.
+	Began func(Request) (ended func(error))
+	// Changed is told of every item that was stored, replaced or deleted, and of those that
+	// could not be deleted, if it is not nil.
+	Changed func(context.Context, Change)
+	// Refused is told of every request of which nothing was stored, if it is not nil. The
+	// alias and the sub folder are those that the form has named.
+	Refused func(context.Context, Request, Failures)
 	// Variant is told of the variant of every picture that was stored where variants are
-	// wanted, if it is not nil.
-	Variant func(*Alias, VariantResult)
+	// wanted, and how long it took, if it is not nil.
+	Variant func(alias *Alias, result VariantResult, took time.Duration)
 	// Log takes what no caller has to know.
 	Log *slog.Logger
 }
@@ -38,6 +45,8 @@ type Request struct {
 	Allows func(alias string) bool
 	// BaseURL is what addresses begin with where the alias does not say.
 	BaseURL string
+	// By is whose request it is.
+	By By
 }
 
 // Item is an item that was stored.
@@ -67,6 +76,22 @@ const (
 func (g *Gate) Form(ctx context.Context, body io.Reader, boundary string, req Request) ([]Item, error) {
 	f := newForm(body, boundary, g.Limits)
 	defer f.close()
+	return g.takeIn(ctx, req, func(ctx context.Context, b *batch) error { return b.read(ctx, f) })
+}
+
+// takeIn stores what read stages: all of it, or nothing. The error is Failures.
+func (g *Gate) takeIn(ctx context.Context, req Request, read func(context.Context, *batch) error) ([]Item, error) {
+	ended, outcome := g.began(req), errPanic
+	defer func() { ended(outcome) }()
+	items, err := g.takeAll(ctx, req, read)
+	outcome = err
+	return items, err
+}
+
+// errPanic is the outcome of a request that did not come to another one.
+var errPanic = errors.New("panic")
+
+func (g *Gate) takeAll(ctx context.Context, req Request, read func(context.Context, *batch) error) (items []Item, err error) {
 	b := g.newBatch(req)
 	defer func() {
 		if err := b.close(); err != nil {
@@ -74,13 +99,12 @@ func (g *Gate) Form(ctx context.Context, body io.Reader, boundary string, req Re
 			g.Log.Warn("dropping what was staged", "error", err)
 		}
 	}()
-	err := b.read(ctx, f)
-	var items []Item
+	err = traced(ctx, "media.receive", b.attributes, func(ctx context.Context) error { return read(ctx, b) })
 	if err == nil {
 		items, err = b.store(ctx)
 	}
 	if err != nil {
-		return nil, asFailures(err)
+		return nil, b.refused(ctx, err)
 	}
 	return items, nil
 }

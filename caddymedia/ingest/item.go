@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/storagedrivers"
@@ -21,10 +22,12 @@ type item struct {
 
 	filename string              // relative to the alias, once it is known
 	placed   storagedrivers.Info // zero until then
+	replaces bool                // another item of its name
 
 	picture       imaging.Info          // zero for what is none
 	variant       storagedrivers.Staged // nil for none
 	variantPlaced storagedrivers.Info   // zero until then
+	variantTook   time.Duration         // to make, or to find that it cannot be made
 
 	withoutVariant bool // it was taken away again
 }
@@ -32,8 +35,9 @@ type item struct {
 var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bufferSize) }}
 
 // stage writes the item to the storage of the alias as far as that is known yet: the
-// form may name another one after the file. An error is the whole request's.
-func (it *item) stage(ctx context.Context, b *batch, body io.Reader) error {
+// form may name another one after the file. An error is the whole request's; readFailure
+// gives it for one of body.
+func (it *item) stage(ctx context.Context, b *batch, body io.Reader, readFailure func(error) *Failure) error {
 	guess := b.guess()
 	if guess == nil {
 		return failf(BadRequest, "unknown alias %.64q", b.aliasName())
@@ -55,7 +59,7 @@ func (it *item) stage(ctx context.Context, b *batch, body io.Reader) error {
 	if it.staged, err = guess.Storage.Stage(ctx); err != nil {
 		return storageFailure(err)
 	}
-	it.size, err = copyBuffered(it.staged, io.LimitReader(body, oneMore(limit)), bodyFailure)
+	it.size, err = copyBuffered(it.staged, io.LimitReader(body, oneMore(limit)), readFailure)
 	if err != nil {
 		return err
 	}

@@ -37,11 +37,20 @@ func (it *item) isRaster() bool {
 
 // makeVariant stages the variant. Where none can be made the picture is stored without.
 func (it *item) makeVariant(ctx context.Context, g *Gate, alias *Alias) error {
-	file, err := g.Pictures.Make(ctx, it.staged, it.picture, *alias.WebP)
+	err := traced(ctx, "media.variant", alias.attributes, func(ctx context.Context) error {
+		return it.stageVariant(ctx, g, alias)
+	})
 	if errors.Is(err, variant.ErrNone) {
 		g.Log.Warn("storing a picture without its variant", "alias", alias.Name, "filename", it.filename, "error", err)
 		return nil
 	}
+	return err
+}
+
+func (it *item) stageVariant(ctx context.Context, g *Gate, alias *Alias) error {
+	start := g.Now()
+	file, err := g.Pictures.Make(ctx, it.staged, it.picture, *alias.WebP)
+	it.variantTook = g.Now().Sub(start)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"image/png"
 	"maps"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
@@ -89,7 +90,7 @@ func TestVariants(t *testing.T) {
 			s := open(t, nil)
 			results := map[VariantResult]int{}
 			g := newGate(pictures(t, s))
-			g.Variant = func(_ *Alias, result VariantResult) { results[result]++ }
+			g.Variant = func(_ *Alias, result VariantResult, _ time.Duration) { results[result]++ }
 			var items []Item
 			for _, p := range [][]send{
 				{file("a.png", picture(red)), file("b.png", picture(unloved)), file("c.svg", svg)},

@@ -76,6 +76,9 @@ func (it *item) placeHere(ctx context.Context, alias *Alias) (taken bool, err er
 	opts := storagedrivers.PutOptions{CacheControl: alias.CacheControl}
 	if alias.Overwrite {
 		opts.Mode = storagedrivers.Overwrite
+		if it.replaces, err = alias.has(ctx, it.filename); err != nil {
+			return false, err
+		}
 	}
 	placed, err := it.staged.Commit(ctx, alias.Key(it.filename), opts)
 	if err != nil {
@@ -83,6 +86,23 @@ func (it *item) placeHere(ctx context.Context, alias *Alias) (taken bool, err er
 	}
 	it.placed = placed
 	return false, it.placeVariant(ctx, alias)
+}
+
+// has tells whether an item is known to be there. An account that may write and not look can
+// still store: what it cannot see counts as new. The error is that of a storage that is away.
+func (a *Alias) has(ctx context.Context, filename string) (bool, error) {
+	info, err := stat(ctx, a.Storage, a.Key(filename))
+	if errors.Is(err, storagedrivers.ErrUnavailable) {
+		return false, err
+	}
+	return err == nil && info.Key != "", nil
+}
+
+func (it *item) action() Action {
+	if it.replaces {
+		return Replaced
+	}
+	return Stored
 }
 
 // revert undoes what was placed, the last first. What cannot be put back is named.

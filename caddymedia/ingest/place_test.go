@@ -222,12 +222,12 @@ func TestOverwriteConflict(t *testing.T) {
 	wantContents(t, s, map[string]string{"file/content/note.txt": "old"})
 }
 
-func TestStoredIsToldOfEveryItemOnce(t *testing.T) {
+func TestChangedIsToldOfEveryItemOnce(t *testing.T) {
 	t.Parallel()
 	var told []string
 	g := newGate(newAlias(t, DefaultAlias, onMemory(t, at(3, fs.ErrPermission))))
-	g.Stored = func(_ context.Context, a *Alias, it Item) {
-		told = append(told, fmt.Sprint(a.Name, " ", it.Filename, " ", it.Size))
+	g.Changed = func(_ context.Context, c Change) {
+		told = append(told, fmt.Sprint(c.Action, " ", c.Alias.Name, " ", c.Item.Filename, " ", c.Item.Size))
 	}
 	if _, failures := upload(t, g, file("a.txt", "12"), file("b.txt", "")); failures != nil {
 		t.Fatal(failures)
@@ -235,7 +235,7 @@ func TestStoredIsToldOfEveryItemOnce(t *testing.T) {
 	if _, failures := upload(t, g, file("c.txt", "12")); failures == nil {
 		t.Error("no failure of the third")
 	}
-	if want := []string{"content a.txt 2", "content b.txt 0"}; !slices.Equal(told, want) {
+	if want := []string{"stored content a.txt 2", "stored content b.txt 0"}; !slices.Equal(told, want) {
 		t.Errorf("told of %q, want %q", told, want)
 	}
 }

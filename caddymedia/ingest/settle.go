@@ -111,7 +111,15 @@ func remove(ctx context.Context, s *storagedrivers.Storage, key string) error {
 }
 
 // remake makes the variant of a picture as it is stored now.
-func (g *Gate) remake(ctx context.Context, alias *Alias, filename string) (storagedrivers.Info, error) {
+func (g *Gate) remake(ctx context.Context, alias *Alias, filename string) (made storagedrivers.Info, err error) {
+	err = traced(ctx, "media.variant", alias.attributes, func(ctx context.Context) error {
+		made, err = g.remakeVariant(ctx, alias, filename)
+		return err
+	})
+	return made, err
+}
+
+func (g *Gate) remakeVariant(ctx context.Context, alias *Alias, filename string) (storagedrivers.Info, error) {
 	picture, size, err := fetch(ctx, alias.Storage, alias.Key(filename))
 	if err != nil {
 		return storagedrivers.Info{}, err

@@ -12,13 +12,15 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddymedia/media/caddymedia/caddytest"
+	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers/schema"
 )
 
 // optionTable is a table of README.md, between the comments that name its module and end it.
 var optionTable = regexp.MustCompile(`(?s)(<!-- options ([a-z0-9]+) -->\n)(.*?)(<!-- end of options -->)`)
 
-// TestReadmeOptions: README.md has the options of every driver and token store, as they describe themselves.
+// TestReadmeOptions: README.md has the options of every driver and token store, and of downloads, as they
+// describe themselves.
 func TestReadmeOptions(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join("..", "..", "README.md")
@@ -26,7 +28,7 @@ func TestReadmeOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	described := map[string]*schema.Schema{}
+	described := map[string]*schema.Schema{"downloads": mediaapp.Schemas().Downloads}
 	for _, info := range slices.Concat(caddy.GetModules("media.storages"), caddy.GetModules("media.tokens")) {
 		if module, ok := info.New().(schema.Described); ok {
 			described[info.ID.Name()] = module.Schema()

@@ -88,6 +88,7 @@ func TestReadmeAdmin(t *testing.T) {
 	s.login(t, "try-out", "only for trying out")
 	for _, tt := range []struct{ line, want string }{
 		{"curl -s localhost:2019/media/health", `"state":"up"`},
+		{"curl -s localhost:2019/metrics | grep ^caddy_media_", "\ncaddy_media_storage_up{"},
 		{"curl -s -X POST localhost:2019/media/storages/default/probe", `{"ok":true`},
 		{"curl -s 'localhost:2019/media/items/img/content?folder=26-11/20&limit=10'", `"folder":"26-11/20"`},
 		{"curl -s -X DELETE localhost:2019/media/accounts/try-out/tokens", `{"ended":1}`},

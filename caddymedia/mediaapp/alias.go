@@ -130,8 +130,10 @@ func (a *App) provisionGate(caddy.Context) error {
 		Aliases: map[ingest.Kind]map[string]*ingest.Alias{ingest.Image: {}, ingest.File: {}},
 		Limits:  a.Limits.ingest(),
 		Now:     time.Now, //nolint:forbidigo // the clock's one default
-		Stored:  a.stored,
-		Variant: a.metrics.variant,
+		Began:   a.began,
+		Changed: a.changed,
+		Refused: a.Refused,
+		Variant: a.countVariant,
 		Log:     a.log,
 	}
 	if a.gate.Pictures, err = a.pictures(); err != nil {

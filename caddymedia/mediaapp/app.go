@@ -1,5 +1,8 @@
 // Package mediaapp is the Caddy app "media": it turns the configuration into storages,
 // aliases, accounts and tokens that are in use.
+//
+// Go code in the same Caddy stores items by the methods of the app that [Active] gives:
+// [App.DownloadImage], [App.DownloadFile], [App.FormImage] and [App.FormFile].
 package mediaapp
 
 import (
@@ -9,8 +12,11 @@ import (
 	"fmt"
 	"log/slog"
 
+	"go.uber.org/zap"
+
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/caddymedia/media/caddymedia/fetch"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
@@ -67,7 +73,11 @@ type App struct {
 	// What one request may hold, and how often one may fail to log in.
 	Limits *Limits `json:"limits,omitempty"`
 
+	// From where Go code in the same process may have items downloaded.
+	Downloads *Downloads `json:"downloads,omitempty"`
+
 	log       *slog.Logger
+	auditLog  *zap.Logger
 	metrics   *metrics
 	events    *events
 	storages  map[string]*storagedrivers.Storage
@@ -78,6 +88,7 @@ type App struct {
 	health    *health
 	endChecks func()
 	gate      *ingest.Gate
+	remote    *fetch.Client
 	issuer    *tokens.Issuer
 	store     tokens.Store
 	users     *storagedrivers.Users
@@ -96,12 +107,13 @@ func (App) CaddyModule() caddy.ModuleInfo {
 // network, so that a host that is down cannot keep a site from starting.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.log = ctx.Slogger()
+	a.auditLog = ctx.Logger().Named(auditName)
 	a.users = storagedrivers.NewUsers(a.closeAll)
 	a.metrics = newMetrics(ctx.GetMetricsRegistry())
 	a.health = newHealth()
 	a.defaults()
 	for _, step := range []func(caddy.Context) error{
-		a.provisionEvents, a.provisionStorages, a.provisionGate, a.provisionTokens, a.provisionIssuer,
+		a.provisionEvents, a.provisionStorages, a.provisionGate, a.provisionDownloads, a.provisionTokens, a.provisionIssuer,
 	} {
 		if err := step(ctx); err != nil {
 			return err

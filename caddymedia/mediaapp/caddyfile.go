@@ -76,6 +76,12 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //			login_failures   <n>
 //			password_checks  <n>
 //		}
+//		downloads {
+//			allow         <prefix...>
+//			ports         <port...>
+//			max_redirects <n>
+//			timeout       <duration>
+//		}
 //	}
 //
 // Several blocks are read as one, so that imported files can each add to it.
@@ -110,6 +116,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"image_alias":     a.parseImageAlias,
 		"file_alias":      a.parseFileAlias,
 		"limits":          a.parseLimits,
+		"downloads":       a.parseDownloads,
 	}, "account", "storage", "image_alias", "file_alias")
 }
 
@@ -240,6 +247,17 @@ func (a *App) parseLimits(d *caddyfile.Dispenser) error {
 		return d.ArgErr()
 	}
 	return limitsOptions.Parse(d, "limits", a.Limits, nil)
+}
+
+func (a *App) parseDownloads(d *caddyfile.Dispenser) error {
+	if a.Downloads != nil {
+		return d.Err(`option "downloads" of media is given twice`)
+	}
+	a.Downloads = new(Downloads)
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	return downloadsOptions.Parse(d, "downloads", a.Downloads, nil)
 }
 
 // Interface guards

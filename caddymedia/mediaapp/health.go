@@ -118,6 +118,9 @@ func (a *App) examine(ctx context.Context, name string, storage *storagedrivers.
 	}
 	before := a.health.note(name, start, err, storage.Features())
 	a.metrics.up(name, err == nil)
+	if (err == nil) != (before.Err == nil) {
+		a.events.health(name, err == nil, a.Health()[name].Since)
+	}
 	switch {
 	case err != nil && before.Err == nil:
 		a.log.Error(msgUnusable, "storage", name, "error", err)

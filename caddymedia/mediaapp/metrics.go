@@ -1,7 +1,6 @@
 package mediaapp
 
 import (
-	"context"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,58 +11,87 @@ import (
 // metrics begin anew with every configuration, as all of Caddy's do. No label is ever a
 // name or an address that a caller chose.
 type metrics struct {
-	items      *prometheus.CounterVec
-	bytes      *prometheus.CounterVec
-	failures   *prometheus.CounterVec
-	operations *prometheus.HistogramVec
-	variants   *prometheus.CounterVec
-	usable     *prometheus.GaugeVec
-	registry   *prometheus.Registry
+	registry *prometheus.Registry
+
+	items, bytes, replaced, deleted *prometheus.CounterVec // by kind and alias
+	served                          *prometheus.CounterVec
+	refusals                        *prometheus.CounterVec
+	failures                        *prometheus.CounterVec
+	uploads                         *prometheus.HistogramVec
+	variants                        *prometheus.CounterVec
+	variantTimes                    *prometheus.HistogramVec
+	logins                          *prometheus.CounterVec
+	operations                      *prometheus.HistogramVec
+	usable                          *prometheus.GaugeVec
 }
 
 func newMetrics(registry *prometheus.Registry) *metrics {
 	m := &metrics{
 		registry: registry,
-		items: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: "caddy", Subsystem: "media", Name: "stored_items_total",
-			Help: "Items that were stored.",
-		}, []string{"kind", "alias"}),
-		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: "caddy", Subsystem: "media", Name: "stored_bytes_total",
-			Help: "Bytes of the items that were stored.",
-		}, []string{"kind", "alias"}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: "caddy", Subsystem: "media", Name: "failed_requests_total",
-			Help: "Requests that were refused or failed, by the status of their answer.",
-		}, []string{"endpoint", "status"}),
-		operations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: "caddy", Subsystem: "media", Name: "storage_operation_seconds",
-			Help:    "How long the operations of a storage took.",
-			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 10),
-		}, []string{"storage", "operation", "result"}),
-		variants: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: "caddy", Subsystem: "media", Name: "variants_total",
-			Help: "WebP variants of pictures: made, larger than the picture and kept, or none because none can be made.",
-		}, []string{"alias", "result"}),
+		items:    counter("stored_items_total", "Items that were stored, those in the place of another included.", "kind", "alias"),
+		bytes:    counter("stored_bytes_total", "Bytes of the items that were stored.", "kind", "alias"),
+		replaced: counter("replaced_items_total", "Items that were stored in the place of another.", "kind", "alias"),
+		deleted:  counter("deleted_items_total", "Items that were deleted.", "kind", "alias"),
+		served:   counter("served_bytes_total", "Bytes of stored items that were sent, redirects not counted.", "kind", "alias"),
+		refusals: counter("refusals_total", "Items, and requests as a whole, that were refused or could not be stored.", "kind", "reason"),
+		failures: counter("failed_requests_total", "Requests that were refused or failed, by the status of their answer.", "endpoint", "status"),
+		uploads: seconds("upload_seconds", "How long uploads took, from the first byte of their body until they were stored or refused.",
+			prometheus.ExponentialBuckets(0.005, 4, 10), "kind", "result"),
+		variants: counter("variants_total", "WebP variants of pictures: made, larger than the picture and kept, or none because none can be made.",
+			"alias", "result"),
+		variantTimes: seconds("variant_seconds", "How long pictures took to be decoded and to get their variants, the wait for a place included.",
+			prometheus.ExponentialBuckets(0.005, 4, 8), "alias"),
+		logins: counter("logins_total", "Requests for a token with an API key and a password.", "result"),
+		operations: seconds("storage_operation_seconds", "How long the operations of a storage took.",
+			prometheus.ExponentialBuckets(0.0005, 4, 10), "storage", "operation", "result"),
 		usable: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: "caddy", Subsystem: "media", Name: "storage_up",
 			Help: "Whether the last check of a storage found that it can be used.",
 		}, []string{"storage"}),
 	}
-	registry.MustRegister(m.items, m.bytes, m.failures, m.operations, m.variants, m.usable)
+	registry.MustRegister(m.items, m.bytes, m.replaced, m.deleted, m.served, m.refusals, m.failures, m.uploads,
+		m.variants, m.variantTimes, m.logins, m.operations, m.usable)
+	m.begin()
 	return m
 }
 
-// waiting tells how many pictures are in line.
-func (m *metrics) waiting(count func() float64) {
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Namespace: "caddy", Subsystem: "media", Name: "waiting_pictures",
-		Help: "Pictures that wait to be decoded and encoded.",
-	}, count))
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "caddy", Subsystem: "media", Name: name, Help: help,
+	}, labels)
 }
 
-func (m *metrics) variant(alias *ingest.Alias, result ingest.VariantResult) {
+func seconds(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: "caddy", Subsystem: "media", Name: name, Help: help, Buckets: buckets,
+	}, labels)
+}
+
+// begin shows from the start what is not counted yet: a rate misses the first of a kind
+// where there was nothing before it.
+func (m *metrics) begin() {
+	for _, result := range []LoginResult{LoginOK, LoginRefused, LoginThrottled, LoginUnavailable, LoginFailed} {
+		m.logins.WithLabelValues(string(result))
+	}
+	for _, kind := range []ingest.Kind{ingest.Image, ingest.File} {
+		for _, reason := range ingest.Reasons() {
+			m.refusals.WithLabelValues(string(kind), reason.String())
+		}
+		m.gauge("uploads_in_progress", "Uploads that are being received, checked or stored.",
+			prometheus.Labels{"kind": string(kind)}, func() int { return int(underWay[kind].Load()) })
+	}
+}
+
+// gauge shows what count gives when it is asked for.
+func (m *metrics) gauge(name, help string, labels prometheus.Labels, count func() int) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Namespace: "caddy", Subsystem: "media", Name: name, Help: help, ConstLabels: labels,
+	}, func() float64 { return float64(count()) }))
+}
+
+func (m *metrics) variant(alias *ingest.Alias, result ingest.VariantResult, took time.Duration) {
 	m.variants.WithLabelValues(alias.Name, string(result)).Inc()
+	m.variantTimes.WithLabelValues(alias.Name).Observe(took.Seconds())
 }
 
 func (m *metrics) up(storage string, ok bool) {
@@ -82,15 +110,16 @@ func (m *metrics) operation(storage, op string, took time.Duration, err error) {
 	m.operations.WithLabelValues(storage, op, result).Observe(took.Seconds())
 }
 
-// CountFailure counts a request that was refused or failed. endpoint is one of a fixed
-// few: "token", "image", "file", "static".
-func (a *App) CountFailure(endpoint, status string) {
-	a.metrics.failures.WithLabelValues(endpoint, status).Inc()
-}
-
-// stored counts an item and tells the subscribers of its event.
-func (a *App) stored(ctx context.Context, alias *ingest.Alias, item ingest.Item) {
-	a.metrics.items.WithLabelValues(string(alias.Kind), alias.Name).Inc()
-	a.metrics.bytes.WithLabelValues(string(alias.Kind), alias.Name).Add(float64(item.Size))
-	a.events.stored(ctx, alias, item)
+func (m *metrics) changed(change ingest.Change) {
+	labels := []string{string(change.Alias.Kind), change.Alias.Name}
+	switch change.Action {
+	case ingest.Deleted:
+		m.deleted.WithLabelValues(labels...).Inc()
+		return
+	case ingest.Replaced:
+		m.replaced.WithLabelValues(labels...).Inc()
+	case ingest.Stored:
+	}
+	m.items.WithLabelValues(labels...).Inc()
+	m.bytes.WithLabelValues(labels...).Add(float64(change.Item.Size))
 }

@@ -27,7 +27,8 @@ func (a *App) pictures() (*variant.Maker, error) {
 		return nil, err
 	}
 	a.closers = append(a.closers, done)
-	a.metrics.waiting(func() float64 { return float64(maker.Waiting()) })
+	a.metrics.gauge("waiting_pictures", "Pictures that wait to be decoded and encoded.", nil, maker.Waiting)
+	a.metrics.gauge("working_pictures", "Pictures that are being decoded and encoded.", nil, maker.Working)
 	return maker, nil
 }
 

@@ -18,6 +18,8 @@ var (
 	accountComments string
 	//go:embed limits.go
 	limitsComments string
+	//go:embed downloads.go
+	downloadsComments string
 )
 
 var (
@@ -26,20 +28,25 @@ var (
 	fileAliasOptions  = schema.Of[FileAlias](aliasComments, redirectComments)
 	accountOptions    = schema.Of[Account](accountComments)
 	limitsOptions     = schema.Of[Limits](limitsComments)
+	downloadsOptions  = schema.Of[Downloads](downloadsComments)
 )
 
-// Descriptions are those of what the app has by name.
+// Descriptions are those of what the app has by name, and of its downloads.
 type Descriptions struct {
 	// Storage is without its driver, which describes itself.
 	Storage, ImageAlias, FileAlias, Account *schema.Schema
+	// Downloads are those of Go code.
+	Downloads *schema.Schema
 }
 
-// Schemas describes the options of storages, aliases and accounts, with their documentation.
+// Schemas describes the options of storages, aliases, accounts and downloads, with their
+// documentation.
 func Schemas() Descriptions {
 	return Descriptions{
 		Storage:    storageOptions.Documented(),
 		ImageAlias: imageAliasOptions.Documented(),
 		FileAlias:  fileAliasOptions.Documented(),
 		Account:    accountOptions.Documented(),
+		Downloads:  downloadsOptions.Documented(),
 	}
 }

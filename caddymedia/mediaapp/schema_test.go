@@ -16,7 +16,7 @@ func TestSchemas(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]*schema.Schema{
 		"storage": Schemas().Storage, "image alias": Schemas().ImageAlias, "file alias": Schemas().FileAlias,
-		"account": Schemas().Account, "limits": limitsOptions.Documented(),
+		"account": Schemas().Account, "limits": limitsOptions.Documented(), "downloads": Schemas().Downloads,
 	} {
 		if err := s.Err(); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -138,7 +138,7 @@ func (a *App) openStorage(ctx caddy.Context, name, spool string, config *Storage
 		SpoolDir: spool,
 		Close:    done,
 		Observe: func(op string, took time.Duration, err error) {
-			a.metrics.operation(name, op, took, err)
+			a.lasting().metrics.operation(name, op, took, err)
 		},
 	}), nil
 }

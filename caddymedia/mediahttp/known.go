@@ -15,8 +15,10 @@ import (
 )
 
 // Uploads answers upload requests as the endpoints do, for handlers that know their callers
-// by themselves. Both fields are required.
+// by themselves. All fields are required.
 type Uploads struct {
+	// Via is the way in which the items come.
+	Via ingest.Via
 	// Log takes what is not the caller's fault.
 	Log *zap.Logger
 	// Now is the clock, by which the rest of a refused body is read for a while.
@@ -29,10 +31,12 @@ const maxBoundary = 70
 // refusal is why a request is not even read.
 type refusal struct {
 	status  int
+	reason  ingest.Reason
 	message string
 }
 
-// Serve stores the files of a request of account, which needs no token, and answers it.
+// Serve stores the files of a request of account, which needs no token, and answers it. What
+// is stored is ascribed to the account's API key, and to the client as Caddy knows it.
 // Nothing of the body may have been read. The app must stay open until Serve returns. The
 // error is for Caddy; nothing was answered then.
 func (u Uploads) Serve(app *mediaapp.App, w http.ResponseWriter, r *http.Request, kind ingest.Kind, account tokens.Account) error {
@@ -46,21 +50,20 @@ func (u Uploads) serve(
 ) error {
 	w.Header().Set("Cache-Control", "no-store")
 	account, boundary, refused := admit(app, w, r, authenticate)
-	if refused != nil {
-		return u.refuse(app, w, r, kind, refused.status, ingest.Failures{{Message: refused.message}})
-	}
 	query := r.URL.Query()
-	for _, name := range []string{"alias", "sub_folder"} {
-		if len(query[name]) > 1 {
-			return u.refuse(app, w, r, kind, http.StatusBadRequest, ingest.Failures{{Message: "the parameter " + name + " is sent twice"}})
-		}
+	req := ingest.Request{
+		Kind: kind, Alias: query.Get("alias"), SubFolder: query.Get("sub_folder"),
+		Allows: account.Allows, BaseURL: baseURL(r),
+		By: ingest.By{Via: u.Via, Account: account.APIKey, Client: clientText(r)},
+	}
+	if refused != nil {
+		failures := ingest.Failures{{Reason: refused.reason, Message: refused.message}}
+		app.Refused(r.Context(), req, failures)
+		return u.refuse(app, w, r, kind, refused.status, failures)
 	}
 	r.Body = &watchedBody{ReadCloser: r.Body}
 	body := http.MaxBytesReader(w, r.Body, app.MaxBody())
-	items, err := app.Gate().Form(r.Context(), body, boundary, ingest.Request{
-		Kind: kind, Alias: query.Get("alias"), SubFolder: query.Get("sub_folder"),
-		Allows: account.Allows, BaseURL: baseURL(r),
-	})
+	items, err := app.Gate().Form(r.Context(), body, boundary, req)
 	if failures, ok := errors.AsType[ingest.Failures](err); ok {
 		return u.refuse(app, w, r, kind, statusOf(failures), failures)
 	}
@@ -78,7 +81,7 @@ func admit(
 ) (tokens.Account, string, *refusal) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		return tokens.Account{}, "", &refusal{http.StatusMethodNotAllowed, "use POST"}
+		return tokens.Account{}, "", &refusal{http.StatusMethodNotAllowed, ingest.BadRequest, "use POST"}
 	}
 	account, refused := authenticate()
 	if refused != nil {
@@ -86,16 +89,22 @@ func admit(
 	}
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || mediaType != "multipart/form-data" {
-		return account, "", &refusal{http.StatusUnsupportedMediaType, "the body must be multipart/form-data"}
+		return account, "", &refusal{http.StatusUnsupportedMediaType, ingest.BadRequest, "the body must be multipart/form-data"}
 	}
 	boundary := params["boundary"]
 	if boundary == "" || len(boundary) > maxBoundary {
-		return account, "", &refusal{http.StatusBadRequest, "the boundary of the form is missing or too long"}
+		return account, "", &refusal{http.StatusBadRequest, ingest.BadRequest, "the boundary of the form is missing or too long"}
 	}
 	if r.ContentLength > app.MaxBody() {
 		return account, "", &refusal{
-			http.StatusRequestEntityTooLarge,
+			http.StatusRequestEntityTooLarge, ingest.TooLarge,
 			"the request is larger than " + strconv.FormatInt(app.MaxBody(), 10) + " bytes",
+		}
+	}
+	query := r.URL.Query()
+	for _, name := range []string{"alias", "sub_folder"} {
+		if len(query[name]) > 1 {
+			return account, "", &refusal{http.StatusBadRequest, ingest.BadRequest, "the parameter " + name + " is sent twice"}
 		}
 	}
 	return account, boundary, nil

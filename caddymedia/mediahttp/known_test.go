@@ -74,7 +74,7 @@ func serveKnown(t *testing.T, account tokens.Account) *known {
 		}
 	})
 	core, logs := observer.New(zap.DebugLevel)
-	uploads := mediahttp.Uploads{Log: zap.New(core), Now: time.Now}
+	uploads := mediahttp.Uploads{Via: ingest.ViaPanel, Log: zap.New(core), Now: time.Now}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		active, err := mediaapp.Active()
 		if err == nil {

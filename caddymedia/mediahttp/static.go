@@ -32,6 +32,7 @@ func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 		if !ok || storagedrivers.ValidKey(filename) != nil || encodedSlash(r.URL) {
 			return staticError(w, http.StatusNotFound, fs.ErrNotExist)
 		}
+		mediaapp.NoteItem(r.Context(), kind, name, filename)
 		object, err := open(w.Header(), r, alias, filename)
 		if err != nil {
 			return storageFailed(app, w, r, err)
@@ -47,6 +48,7 @@ func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 		setHeaders(w.Header(), alias, object.Info)
 		out := newItemWriter(w, object)
 		http.ServeContent(out, oneRange(r), "", object.Info.ModTime, object)
+		app.CountServed(alias, out.sent)
 		if out.short(r.Method) {
 			h.breakOff(app, r, out)
 		}

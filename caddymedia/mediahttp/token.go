@@ -53,25 +53,31 @@ func (h *Handler) generateToken(app *mediaapp.App, w http.ResponseWriter, r *htt
 	}
 	token, expires, err := app.Issuer().Issue(r.Context(), form.Get("api_key"), form.Get("password"), clientOf(r))
 	if err == nil {
+		app.CountLogin(mediaapp.LoginOK)
+		mediaapp.NoteAccount(r.Context(), form.Get("api_key"))
 		return answer(w, http.StatusOK, tokenAnswer{Success: true, Token: token, ExpiresAt: expires.Unix()})
 	}
 	var throttled *tokens.ThrottledError
 	switch {
 	case errors.Is(err, tokens.ErrCredentials):
+		app.CountLogin(mediaapp.LoginRefused)
 		if err != tokens.ErrCredentials { //nolint:errorlint // more than that: the hash in the configuration is broken
 			h.log.Error("checking a password", zap.Error(err))
 		}
 		return refuse(http.StatusUnauthorized, "wrong API key or password")
 	case errors.As(err, &throttled):
+		app.CountLogin(mediaapp.LoginThrottled)
 		retryAfter(w, throttled.RetryAfter)
 		return refuse(http.StatusTooManyRequests, "too many attempts, try again later")
 	case errors.Is(err, tokens.ErrUnavailable):
+		app.CountLogin(mediaapp.LoginUnavailable)
 		h.log.Error("token store cannot be used", zap.Error(err))
 		retryAfter(w, time.Second)
 		return refuse(http.StatusServiceUnavailable, "tokens cannot be given now, try again later")
 	case r.Context().Err() != nil:
 		return nil //nolint:nilerr // nobody is there to be answered
 	default:
+		app.CountLogin(mediaapp.LoginFailed)
 		h.log.Error("giving a token", zap.Error(err))
 		return refuse(http.StatusInternalServerError, "internal error")
 	}
@@ -120,15 +126,17 @@ func readTokenForm(w http.ResponseWriter, r *http.Request) (url.Values, int, str
 // clientOf is the address that Caddy holds for the client's: forwarded headers count only
 // from its trusted proxies.
 func clientOf(r *http.Request) netip.Addr {
-	text, ok := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
-	if !ok {
-		return netip.Addr{}
-	}
-	addr, err := netip.ParseAddr(text)
+	addr, err := netip.ParseAddr(clientText(r))
 	if err != nil {
 		return netip.Addr{}
 	}
 	return addr
+}
+
+// clientText is the address as Caddy writes it; empty where it knows none.
+func clientText(r *http.Request) string {
+	text, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
+	return text
 }
 
 func retryAfter(w http.ResponseWriter, wait time.Duration) {

@@ -37,7 +37,7 @@ type itemFailure struct {
 // upload stores the files of a request of whom its token names.
 func (h *Handler) upload(kind ingest.Kind) endpoint {
 	return func(app *mediaapp.App, w http.ResponseWriter, r *http.Request) error {
-		return Uploads{Log: h.log, Now: h.now}.serve(app, w, r, kind, func() (tokens.Account, *refusal) {
+		return Uploads{Via: ingest.ViaHTTP, Log: h.log, Now: h.now}.serve(app, w, r, kind, func() (tokens.Account, *refusal) {
 			return h.authenticate(r.Context(), app, w, r.Header)
 		})
 	}
@@ -55,10 +55,10 @@ func (h *Handler) authenticate(ctx context.Context, app *mediaapp.App, w http.Re
 	case errors.Is(err, tokens.ErrUnavailable):
 		h.log.Error("token store cannot be used", zap.Error(err))
 		retryAfter(w, time.Second)
-		return account, &refusal{http.StatusServiceUnavailable, "tokens cannot be checked now, try again later"}
+		return account, &refusal{http.StatusServiceUnavailable, ingest.Unavailable, "tokens cannot be checked now, try again later"}
 	default:
 		w.Header().Set("WWW-Authenticate", "Bearer") // RFC 6750 section 3
-		return account, &refusal{http.StatusUnauthorized, "missing, wrong or expired API key and token"}
+		return account, &refusal{http.StatusUnauthorized, ingest.Unauthorized, "missing, wrong or expired API key and token"}
 	}
 }
 

@@ -64,6 +64,7 @@ type line struct {
 	places  *semaphore.Weighted
 	memory  *semaphore.Weighted
 	waiting atomic.Int64
+	working atomic.Int64
 	garbage atomic.Int64 // about how many bytes were set free since the last collection
 }
 
@@ -93,6 +94,7 @@ func (l *line) enter(ctx context.Context, memory int64) (*place, error) {
 		l.places.Release(1)
 		return nil, err
 	}
+	l.working.Add(1)
 	return p, nil
 }
 
@@ -143,5 +145,6 @@ func (p *place) giveBack() {
 
 func (p *place) leave() {
 	p.giveBack()
+	p.line.working.Add(-1)
 	p.line.places.Release(1)
 }

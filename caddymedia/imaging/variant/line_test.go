@@ -54,8 +54,8 @@ func TestQueue(t *testing.T) {
 		m := variant.NewMaker(r, variant.Limits{Workers: 2, Queue: 3, Wait: time.Minute})
 		results, goOn := busy(t, r, m, 7)
 		synctest.Wait()
-		if m.Waiting() != 3 {
-			t.Errorf("%d are waiting, want 3", m.Waiting())
+		if m.Waiting() != 3 || m.Working() != 2 {
+			t.Errorf("%d are waiting and %d are worked on, want 3 and 2", m.Waiting(), m.Working())
 		}
 		for range 2 { // for whom there was no room
 			if err := <-results; !errors.Is(err, variant.ErrBusy) {
@@ -68,8 +68,8 @@ func TestQueue(t *testing.T) {
 				t.Errorf("one that waited: %v", err)
 			}
 		}
-		if m.Waiting() != 0 {
-			t.Errorf("%d are waiting in the end", m.Waiting())
+		if m.Waiting() != 0 || m.Working() != 0 {
+			t.Errorf("%d are waiting and %d are worked on in the end", m.Waiting(), m.Working())
 		}
 	})
 }

@@ -44,6 +44,9 @@ func NewMaker(encoder webp.Encoder, limits Limits) *Maker {
 // Waiting is how many pictures wait to be worked on.
 func (m *Maker) Waiting() int { return int(m.line.waiting.Load()) }
 
+// Working is how many pictures are worked on.
+func (m *Maker) Working() int { return int(m.line.working.Load()) }
+
 // Check decodes all of a picture that passed [imaging.CheckImage] with info.
 //
 // The error is an [*imaging.ContentError] for a picture that is damaged, an

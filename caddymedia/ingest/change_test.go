@@ -1,0 +1,224 @@
+package ingest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Stat makes faults of looking as well.
+func (d *faulty) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	if err := d.ask("stat", key); err != nil {
+		return storagedrivers.Info{}, err
+	}
+	return d.Driver.Stat(ctx, key)
+}
+
+// watched keeps what a gate tells.
+type watched struct {
+	changes  []Change
+	refusals []string
+	underWay int
+	ended    []bool // whether well
+}
+
+func watch(g *Gate) *watched {
+	w := new(watched)
+	g.Changed = func(_ context.Context, c Change) { w.changes = append(w.changes, c) }
+	g.Refused = func(_ context.Context, req Request, failures Failures) {
+		for _, f := range failures {
+			w.refusals = append(w.refusals, fmt.Sprintf("%s/%s %s %q of %s", req.Kind, req.Alias, f.Reason, f.Filename, req.By.Account))
+		}
+	}
+	g.Began = func(Request) func(error) {
+		w.underWay++
+		return func(err error) {
+			w.underWay--
+			w.ended = append(w.ended, err == nil)
+		}
+	}
+	return w
+}
+
+// actions are what was done, with what and by whom.
+func (w *watched) actions() []string {
+	all := make([]string, len(w.changes))
+	for i, c := range w.changes {
+		all[i] = fmt.Sprintf("%s %s by %s", c.Action, c.Item.Filename, c.By.Account)
+	}
+	return all
+}
+
+// TestReplaced: an item in the place of another is told from a new one, which is all that
+// there is under Append Time.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	for name, open := range storages {
+		for _, overwrite := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, " overwrite ", overwrite), func(t *testing.T) {
+				t.Parallel()
+				alias := newAlias(t, DefaultAlias, open(t, nil))
+				alias.Overwrite = overwrite
+				g := newGate(alias)
+				w := watch(g)
+				for range 2 {
+					req := Request{Kind: File, By: By{Via: ViaGo, Account: "carol"}}
+					if _, failures := uploadBody(t, g, bytes.NewReader(formBody(file("a.txt", "a"))), req); failures != nil {
+						t.Fatal(failures)
+					}
+				}
+				want := []string{"stored a.txt by carol", "replaced a.txt by carol"}
+				if !overwrite {
+					want[1] = fmt.Sprintf("stored a-%d.txt by carol", noon.Unix())
+				}
+				if got := w.actions(); !slices.Equal(got, want) {
+					t.Errorf("told %q, want %q", got, want)
+				}
+			})
+		}
+	}
+}
+
+// TestReplacedUnseen: a storage that lets nobody look whether an item is there still takes one.
+func TestReplacedUnseen(t *testing.T) {
+	t.Parallel()
+	alias := newAlias(t, DefaultAlias, onLocal(t, func(op, _ string) error {
+		if op == "stat" {
+			return fs.ErrPermission
+		}
+		return nil
+	}))
+	alias.Overwrite = true
+	g := newGate(alias)
+	w := watch(g)
+	for range 2 {
+		if _, failures := upload(t, g, file("a.txt", "a")); failures != nil {
+			t.Fatal(failures)
+		}
+	}
+	if got := w.actions(); !slices.Equal(got, []string{"stored a.txt by ", "stored a.txt by "}) {
+		t.Errorf("told %q", got)
+	}
+}
+
+// TestRefused: a request of which nothing is stored is told with each of its failures, under
+// the alias that the form names, and no change beside it.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	other := newAlias(t, "other", onMemory(t, nil))
+	g := newGate(newAlias(t, DefaultAlias, onMemory(t, nil)), other)
+	w := watch(g)
+	by := By{Via: ViaHTTP, Account: "carol", Client: "192.0.2.1"}
+	body := bytes.NewReader(formBody(field("alias", "other"), file("a.exe", "a"), file("good.txt", "b"), file("b.php", "c")))
+	if _, failures := uploadBody(t, g, body, Request{Kind: File, By: by}); failures == nil {
+		t.Fatal("no failure")
+	}
+	if _, failures := uploadBody(t, g, bytes.NewReader(formBody()), Request{Kind: File, Alias: "none", By: by}); failures == nil {
+		t.Fatal("no failure")
+	}
+	if _, failures := uploadBody(t, g, bytes.NewReader(formBody(file("a.txt", "a"))), Request{Kind: File, By: by}); failures != nil {
+		t.Fatal(failures)
+	}
+	want := []string{
+		`file/other bad_content "a.exe" of carol`, `file/other bad_content "b.php" of carol`,
+		`file/none bad_request "" of carol`,
+	}
+	if !slices.Equal(w.refusals, want) {
+		t.Errorf("refusals %q, want %q", w.refusals, want)
+	}
+	if got := w.actions(); !slices.Equal(got, []string{"stored a.txt by carol"}) {
+		t.Errorf("changes %q", got)
+	}
+	if w.underWay != 0 || !slices.Equal(w.ended, []bool{false, false, true}) {
+		t.Errorf("%d under way in the end, ended %t", w.underWay, w.ended)
+	}
+}
+
+// TestDeletionIsTold: who deletes what, and also what was not deleted.
+func TestDeletionIsTold(t *testing.T) {
+	t.Parallel()
+	var broken error
+	s := onMemory(t, func(op, _ string) error {
+		if op == "delete" {
+			return broken
+		}
+		return nil
+	})
+	g, images, _ := withItems(t, s, false)
+	w := watch(g)
+	by := By{Via: ViaPanel, Account: "alice", Client: "192.0.2.1"}
+	broken = errors.New("broken")
+	if err := g.Delete(t.Context(), images, "a.png", by); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+	broken = nil
+	if err := g.Delete(t.Context(), images, "a.png", by); err != nil {
+		t.Error(err)
+	}
+	if err := g.Delete(t.Context(), images, "a.png", by); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+	if len(w.changes) != 3 {
+		t.Fatalf("told %v", w.changes)
+	}
+	for i, c := range w.changes {
+		if c.Action != Deleted || c.By != by || c.Alias != images || c.Item.Filename != "a.png" || (c.Err == nil) != (i == 1) {
+			t.Errorf("change %d: %+v", i, c)
+		}
+	}
+	address := images.URL("", "a.png")
+	if got, want := w.changes[1].Item, (Item{FullPath: address, Filename: "a.png", Size: w.changes[1].Item.Size, WebP: address + ".webp"}); got != want || got.Size == 0 {
+		t.Errorf("deleted %+v, want %+v", got, want)
+	}
+}
+
+// TestReasonWords: each reason has a word of its own.
+func TestReasonWords(t *testing.T) {
+	t.Parallel()
+	words := map[string]bool{}
+	for _, reason := range Reasons() {
+		words[reason.String()] = true
+	}
+	if len(words) != int(Unauthorized)+1 || words[""] {
+		t.Errorf("words %v", words)
+	}
+}
+
+// TestReplacedWhileAway: a storage that is found to be away is not asked for more.
+func TestReplacedWhileAway(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	storage := onMemory(t, func(op, _ string) error {
+		asked++
+		return storagedrivers.ErrUnavailable
+	})
+	alias := newAlias(t, DefaultAlias, storage)
+	alias.Overwrite = true
+	_, failures := upload(t, newGate(alias), file("a.txt", "a"))
+	if len(failures) != 1 || failures[0].Reason != Unavailable || failures[0].Filename != "a.txt" {
+		t.Errorf("failures %v, want that the storage cannot be reached", failures)
+	}
+	if asked != 3 {
+		t.Errorf("the storage is asked %d times, want one operation with its repetitions: 3", asked)
+	}
+}
+
+// TestEndedByPanic: what breaks down has not ended well.
+func TestEndedByPanic(t *testing.T) {
+	t.Parallel()
+	g := newGate(newAlias(t, DefaultAlias, onMemory(t, nil)))
+	w := watch(g)
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = g.takeIn(t.Context(), Request{Kind: File}, func(context.Context, *batch) error { panic("broken") })
+	}()
+	if w.underWay != 0 || !slices.Equal(w.ended, []bool{false}) {
+		t.Errorf("%d are under way, ended well: %v", w.underWay, w.ended)
+	}
+}

@@ -1,0 +1,175 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"image/color"
+	"io/fs"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
+)
+
+func TestRenew(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		stored []string // keys in the order in which they were stored
+		paint  color.NRGBA
+		all    bool
+
+		want  Renewed
+		left  string // the variant
+		fails error
+	}{
+		{"missing", []string{"a.png"}, red, false, Renewed{VariantMissing, VariantMade, 14}, webpOf(red), nil},
+		{"stale", []string{"a.png.webp", "a.png"}, red, false, Renewed{VariantStale, VariantMade, 14}, webpOf(red), nil},
+		{"current", []string{"a.png", "a.png.webp"}, red, false, Renewed{Before: VariantCurrent}, "variant", nil},
+		{"current, all", []string{"a.png", "a.png.webp"}, red, true, Renewed{VariantCurrent, VariantMade, 14}, webpOf(red), nil},
+		{"none", []string{"a.png"}, unloved, false, Renewed{VariantMissing, VariantNone, 0}, "", variant.ErrNone},
+		{"stale and none", []string{"a.png.webp", "a.png"}, unloved, false, Renewed{VariantStale, VariantNone, 0}, "", variant.ErrNone},
+		{"current and none", []string{"a.png", "a.png.webp"}, unloved, true, Renewed{VariantCurrent, VariantNone, 0}, "variant", variant.ErrNone},
+		{"no picture", []string{"a.png.webp"}, red, true, Renewed{}, "variant", fs.ErrNotExist},
+	} {
+		for name, open := range storages {
+			t.Run(c.name+" on "+name, func(t *testing.T) {
+				t.Parallel()
+				s := open(t, nil)
+				alias := pictures(t, s)
+				want := map[string]string{}
+				for _, key := range c.stored {
+					want[key] = "variant"
+					if key == "a.png" {
+						want[key] = picture(c.paint)
+					}
+					put(t, s, key, want[key])
+				}
+				if delete(want, "a.png.webp"); c.left != "" {
+					want["a.png.webp"] = c.left
+				}
+				done, err := newGate(alias).Renew(t.Context(), alias, "a.png", c.all)
+				if done != c.want || !errors.Is(err, c.fails) {
+					t.Errorf("%+v, %v, want %+v, %v", done, err, c.want, c.fails)
+				}
+				wantContents(t, s, want)
+			})
+		}
+	}
+}
+
+// TestRenewDamaged: what is no picture any more has no variant, and what lies beside it stays.
+func TestRenewDamaged(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, nil)
+	alias := pictures(t, s)
+	put(t, s, "a.png", "no picture")
+	if _, err := newGate(alias).Renew(t.Context(), alias, "a.png", false); err == nil || errors.Is(err, variant.ErrNone) {
+		t.Errorf("error %v, want one about the content", err)
+	}
+	wantContents(t, s, map[string]string{"a.png": "no picture"})
+}
+
+func TestRenewOnlyPictures(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, nil)
+	alias := pictures(t, s)
+	for _, filename := range []string{"a.svg", "a.png.webp", "a.txt"} {
+		put(t, s, filename, "x")
+		if _, err := newGate(alias).Renew(t.Context(), alias, filename, true); err == nil {
+			t.Errorf("%s has a variant", filename)
+		}
+	}
+	alias.WebP = nil
+	put(t, s, "a.png", picture(red))
+	if _, err := newGate(alias).Renew(t.Context(), alias, "a.png", true); err == nil {
+		t.Error("an alias without variants has one")
+	}
+}
+
+// TestRenewOvertaken replaces or deletes a picture, as another process would, while its variant
+// is being made.
+func TestRenewOvertaken(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"memory", "local"} {
+		for name, c := range map[string]struct {
+			overtake func(*testing.T, *Gate)
+			want     map[string]string
+			fails    error
+		}{
+			"by a picture": {
+				func(t *testing.T, g *Gate) {
+					if _, failures := uploadPictures(t, g, file("a.png", picture(blue))); failures != nil {
+						t.Error(failures)
+					}
+				},
+				map[string]string{"a.png": picture(blue), "a.png.webp": webpOf(blue)},
+				nil,
+			},
+			"by one without a variant": {
+				func(t *testing.T, g *Gate) {
+					if _, failures := uploadPictures(t, g, file("a.png", picture(unloved))); failures != nil {
+						t.Error(failures)
+					}
+				},
+				map[string]string{"a.png": picture(unloved)},
+				fs.ErrNotExist,
+			},
+			"by its deletion": {
+				func(t *testing.T, g *Gate) {
+					if err := g.Delete(t.Context(), g.Aliases[Image][DefaultAlias], "a.png", By{}); err != nil {
+						t.Error(err)
+					}
+				},
+				map[string]string{},
+				fs.ErrNotExist,
+			},
+		} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				t.Parallel()
+				var elsewhere *Gate
+				var armed, overtaken atomic.Bool
+				here, there := shared(t, kind, func(op, key string) error {
+					fetched := op == "stage" || op == "put" && strings.HasSuffix(key, variant.Suffix)
+					if armed.Load() && fetched && !overtaken.Swap(true) {
+						c.overtake(t, elsewhere)
+					}
+					return nil
+				})
+				one, other := pictures(t, here), pictures(t, there)
+				one.Overwrite, other.Overwrite = true, true
+				elsewhere = newGate(other)
+				put(t, here, "a.png", picture(red))
+				armed.Store(true)
+				if _, err := newGate(one).Renew(t.Context(), one, "a.png", false); !errors.Is(err, c.fails) {
+					t.Errorf("error %v, want %v", err, c.fails)
+				}
+				if !overtaken.Load() {
+					t.Error("nobody overtook it")
+				}
+				wantContents(t, here, c.want)
+			})
+		}
+	}
+}
+
+// TestRenewWaits: not while an upload or a deletion of the name is under way.
+func TestRenewWaits(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, nil)
+	alias := pictures(t, s)
+	put(t, s, "a.png", picture(red))
+	unlock, err := alias.lock(t.Context(), "a.png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := newGate(alias).Renew(ctx, alias, "a.png", false); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
+	}
+	wantContents(t, s, map[string]string{"a.png": picture(red)})
+}

@@ -1,0 +1,181 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyevents"
+
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+)
+
+func init() { caddy.RegisterModule(listener{}) }
+
+// listener subscribes to events and keeps them.
+type listener struct{}
+
+var heard struct {
+	sync.Mutex
+	events []caddy.Event
+}
+
+func (listener) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{ID: "events.handlers.media_test", New: func() caddy.Module { return new(listener) }}
+}
+
+func (*listener) UnmarshalCaddyfile(*caddyfile.Dispenser) error { return nil }
+
+func (*listener) Handle(_ context.Context, e caddy.Event) error {
+	heard.Lock()
+	defer heard.Unlock()
+	heard.events = append(heard.events, e)
+	return nil
+}
+
+var _ caddyevents.Handler = (*listener)(nil)
+
+// listening are global options that subscribe to all events of the app.
+const listening = `
+events {
+	on media_stored media_test
+	on media_replaced media_test
+	on media_deleted media_test
+	on media_refused media_test
+	on media_storage_health media_test
+}
+`
+
+// eventsUpToNow gives what was heard since it was last asked for: the name, and the data in
+// the order of their names.
+func eventsUpToNow() []string {
+	heard.Lock()
+	defer heard.Unlock()
+	all := make([]string, len(heard.events))
+	for i, e := range heard.events {
+		var data []string
+		for name, value := range e.Data {
+			if name != "since" && name != "full_path" && name != "webp" {
+				data = append(data, fmt.Sprintf("%s=%v", name, value))
+			}
+		}
+		slices.Sort(data)
+		all[i] = e.Name() + ": " + strings.Join(data, " ")
+	}
+	heard.events = nil
+	return all
+}
+
+// replacing is a storage in which items replace one another, and its alias for files.
+const replacing = `storage over {
+	driver local $ROOT-over
+	overwrite_strategy overwrite
+	sub_folder_format /
+}
+file_alias over {
+	storage over
+}
+`
+
+// onDefault are the aliases content where there are several storages.
+const onDefault = "image_alias content {\nstorage default\nwebp\n}\nfile_alias content {\nstorage default\n}\n"
+
+// TestEvents: whatever happens to an item is told once, with who did it and from where.
+func TestEvents(t *testing.T) {
+	p := startPanelConfig(t, siteConfig{
+		Media: account + atRoot + "}\n" + replacing + onDefault, Site: panelBlock, Global: "admin " + freeAddress(t) + listening,
+	})
+	eventsUpToNow()
+	header := merged(p.credentials(t), formType)
+	send := func(path string, header http.Header, parts ...formPart) {
+		t.Helper()
+		p.do(t, http.MethodPost, path, header, form(parts...))
+	}
+	const by = "account=site-one"
+	for _, tt := range []struct {
+		what string
+		do   func()
+		want []string
+	}{
+		{"stored", func() { send("/api/upload/file", header, file("a.txt", "12"), file("b.txt", "3")) }, []string{
+			"media_stored: " + by + " alias=content client=127.0.0.1 filename=a.txt kind=file size=2 via=http",
+			"media_stored: " + by + " alias=content client=127.0.0.1 filename=b.txt kind=file size=1 via=http",
+		}},
+		{"stored anew, then replaced", func() {
+			send("/api/upload/file?alias=over", header, file("a.txt", "12"))
+			send("/api/upload/file?alias=over", header, file("a.txt", "123"))
+		}, []string{
+			"media_stored: " + by + " alias=over client=127.0.0.1 filename=a.txt kind=file size=2 via=http",
+			"media_replaced: " + by + " alias=over client=127.0.0.1 filename=a.txt kind=file size=3 via=http",
+		}},
+		{"refused for its content", func() { send("/api/upload/image", header, file("a.png", "no picture"), file("b.exe", "x")) }, []string{
+			"media_refused: " + by + " alias=content client=127.0.0.1 filename=a.png kind=img message=content is plain text, the name says .png reason=bad_content via=http",
+			"media_refused: " + by + " alias=content client=127.0.0.1 filename=b.exe kind=img message=the extension .exe is not one of a picture that is accepted here reason=bad_content via=http",
+		}},
+		{"refused without a token", func() { send("/api/upload/file", formType, file("a.txt", "12")) }, []string{
+			"media_refused: account= alias= client=127.0.0.1 filename= kind=file message=missing, wrong or expired API key and token reason=unauthorized via=http",
+		}},
+		{"stored in the panel", func() {
+			p.must(t, http.StatusOK, http.MethodPost, "upload/file", form(file("c.txt", "12")), "Content-Type", formType.Get("Content-Type"))
+		}, []string{"media_stored: account=admin alias=content client=127.0.0.1 filename=c.txt kind=file size=2 via=panel"}},
+		{"deleted in the panel", func() { p.must(t, http.StatusNoContent, http.MethodDelete, "items/file/content/a.txt", nil) }, []string{
+			"media_deleted: account=admin alias=content client=127.0.0.1 filename=a.txt kind=file size=2 via=panel",
+		}},
+		{"not there to be deleted", func() { p.must(t, http.StatusNotFound, http.MethodDelete, "items/file/content/a.txt", nil) }, nil},
+	} {
+		tt.do()
+		if got := eventsUpToNow(); !slices.Equal(got, tt.want) {
+			t.Errorf("%s:\n%s\nwant\n%s", tt.what, strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
+		}
+	}
+}
+
+// TestEventAddresses: an event has the addresses that the answer has.
+func TestEventAddresses(t *testing.T) {
+	s := startSiteConfig(t, siteConfig{Media: account + localDefault + onDefault, Site: "media", Global: listening})
+	eventsUpToNow()
+	one := s.uploadImage(t, file("a.png", pngOf(t, 40, 30))).one(t)
+	heard.Lock()
+	defer heard.Unlock()
+	if len(heard.events) != 1 {
+		t.Fatalf("heard %v", heard.events)
+	}
+	if data := heard.events[0].Data; data["full_path"] != one.FullPath || data["webp"] != one.WebP || one.WebP == "" {
+		t.Errorf("the event has %v, the answer %+v", data, one)
+	}
+}
+
+// TestEventsOfHealth: a storage that can be used no more is told, and one that can again.
+func TestEventsOfHealth(t *testing.T) {
+	blocked := tempFolder(t) + "/blocked"
+	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	eventsUpToNow()
+	startSiteConfig(t, siteConfig{
+		Media: account + "health_interval 20ms\n" + localDefault + "storage frail {\ndriver local " + blocked + "\n}\n" + onDefault,
+		Site:  "media", Global: listening,
+	})
+	waitFor := func(want string) {
+		t.Helper()
+		eventually(t, want, func() bool {
+			got := eventsUpToNow()
+			if len(got) > 0 && !slices.Equal(got, []string{want}) {
+				t.Fatalf("told %q, want %q once", got, want)
+			}
+			return len(got) == 1
+		})
+	}
+	waitFor(mediaapp.EventStorageHealth + ": storage=frail usable=false")
+	if err := os.Remove(blocked); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(mediaapp.EventStorageHealth + ": storage=frail usable=true")
+}

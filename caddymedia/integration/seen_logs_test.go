@@ -1,0 +1,151 @@
+package integration
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// logLines gives the lines of a logger, without what every line has, as soon as there are n.
+func logLines(t *testing.T, file, logger string, n int) []map[string]any {
+	t.Helper()
+	var lines []map[string]any
+	eventually(t, logger+" has written", func() bool {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return false
+		}
+		lines = nil
+		for line := range strings.Lines(string(text)) {
+			var fields map[string]any
+			if err := json.Unmarshal([]byte(line), &fields); err != nil {
+				return false // it is being written
+			}
+			if fields["logger"] == logger {
+				lines = append(lines, fields)
+			}
+		}
+		return len(lines) >= n
+	})
+	if len(lines) != n {
+		t.Fatalf("%s has %d lines, want %d:\n%v", logger, len(lines), n, lines)
+	}
+	return lines
+}
+
+// TestReadmeAudit writes the audit log as the README does it, only into another file. Names
+// are written as they are, whatever they look like.
+func TestReadmeAudit(t *testing.T) {
+	const place = "/var/log/caddy/media-audit.log"
+	block := readmeBlock(t, "include media.audit")
+	written := filepath.Join(tempFolder(t), "audit.log")
+	if !strings.Contains(block, place) {
+		t.Fatalf("the example has no %s:\n%s", place, block)
+	}
+	p := startPanelConfig(t, siteConfig{
+		Media: account + "storage default {\ndriver local $ROOT\nsub_folder_format /\nsanitize off\n}\n" + replacing + onDefault,
+		Site:  panelBlock, Log: "format json\nexclude media.audit\n", Global: "admin " + freeAddress(t) + "\n" + strings.ReplaceAll(block, place, written),
+	})
+	const tricky = "{env.HOME} a\"b.txt"
+	p.uploadFile(t, file(tricky, "12")).one(t)
+	p.upload(t, "/api/upload/file?alias=over", file("a.txt", "12")).one(t)
+	p.upload(t, "/api/upload/file?alias=over", file("a.txt", "123")).one(t)
+	p.uploadFile(t, file("a.exe", "12")).failures(t, http.StatusUnsupportedMediaType)
+	p.do(t, http.MethodPost, "/api/upload/file", formType, form(file("a.txt", "12")))
+	p.must(t, http.StatusNoContent, http.MethodDelete, "items/file/over/a.txt", nil)
+	p.must(t, http.StatusNotFound, http.MethodDelete, "items/file/over/a.txt", nil)
+	adminAddress := "http://" + strings.Fields(p.admin)[1]
+	deleted, err := http.NewRequest(http.MethodDelete, adminAddress+"/media/items/file/over/b.txt", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.send(t, adminClient, deleted)
+
+	line := func(action, alias, filename, via, account, result string, more ...any) map[string]any {
+		fields := map[string]any{
+			"action": action, "kind": "file", "alias": alias, "filename": filename,
+			"via": via, "account": account, "client": "127.0.0.1", "result": result,
+		}
+		for i := 0; i < len(more); i += 2 {
+			fields[more[i].(string)] = more[i+1]
+		}
+		return fields
+	}
+	want := []map[string]any{
+		line("store", "content", tricky, "http", apiKey, "ok", "size", 2.0),
+		line("store", "over", "a.txt", "http", apiKey, "ok", "size", 2.0),
+		line("replace", "over", "a.txt", "http", apiKey, "ok", "size", 3.0),
+		line("store", "content", "a.exe", "http", apiKey, "the extension .exe is not accepted here", "reason", "bad_content"),
+		line("store", "", "", "http", "", "missing, wrong or expired API key and token", "reason", "unauthorized"),
+		line("delete", "over", "a.txt", "panel", "admin", "ok", "size", 3.0),
+		line("delete", "over", "a.txt", "panel", "admin", "there is no such item", "size", 0.0),
+		line("delete", "over", "b.txt", "admin", "", "there is no such item", "size", 0.0),
+	}
+	got := logLines(t, written, "media.audit", len(want))
+	mustBeLikeReadme(t, got[0])
+	for i, fields := range got {
+		for _, name := range []string{"level", "ts", "logger", "msg"} {
+			delete(fields, name)
+		}
+		if !reflect.DeepEqual(fields, want[i]) {
+			t.Errorf("line %d: %v\nwant %v", i, fields, want[i])
+		}
+	}
+	if strings.Contains(p.logged(t), "media.audit") {
+		t.Error("the other log has the lines too")
+	}
+}
+
+// mustBeLikeReadme expects a line of the audit log to have the fields of the README's.
+func mustBeLikeReadme(t *testing.T, line map[string]any) {
+	t.Helper()
+	_, example, _ := strings.Cut(readmeText(t), "```json\n{\"level\":\"info\"")
+	example, _, _ = strings.Cut(example, "\n```")
+	var fields map[string]any
+	if err := json.Unmarshal([]byte(`{"level":"info"`+example), &fields); err != nil {
+		t.Fatal(err)
+	}
+	got, want := slices.Sorted(maps.Keys(line)), slices.Sorted(maps.Keys(fields))
+	if !slices.Equal(got, want) {
+		t.Errorf("a line has %q, that of the README %q", got, want)
+	}
+}
+
+// TestReadmeAccessLog adds to the access log what the README adds, under another host.
+func TestReadmeAccessLog(t *testing.T) {
+	block := readmeBlock(t, "log_append")
+	inner, ok := strings.CutPrefix(strings.TrimSpace(block), "media.example.com {")
+	if !ok {
+		t.Fatalf("the example is for another site:\n%s", block)
+	}
+	s := startSite(t, account+atRoot+"sanitize off\n}\nimage_alias content\nfile_alias content", strings.TrimSuffix(inner, "}")+"\nrespond /other other")
+	token := s.credentials(t)
+	const tricky = "{env.HOME}.txt"
+	send := func(path string, parts ...formPart) func() {
+		return func() { s.do(t, http.MethodPost, path, merged(token, formType), form(parts...)) }
+	}
+	get := func(path string) func() { return func() { s.get(t, path) } }
+	for i, tt := range []struct {
+		do   func()
+		want [3]any
+	}{
+		{func() {}, [3]any{apiKey, nil, nil}}, // the token
+		{send("/api/upload/file", file("a.txt", "1"), file(tricky, "2")), [3]any{apiKey, "file/content", []any{"a.txt", tricky}}},
+		{get("/static/file/content/a.txt"), [3]any{nil, "file/content", []any{"a.txt"}}},
+		{get("/static/img/content/none.png"), [3]any{nil, "img/content", []any{"none.png"}}},
+		{send("/api/upload/image", file("a.png", "no picture")), [3]any{apiKey, "img/content", nil}},
+		{get("/other"), [3]any{nil, nil, nil}},
+	} {
+		tt.do()
+		fields := logLines(t, s.logFile, "http.log.access", i+1)[i] // it is written after the answer
+		if got := [3]any{fields["account"], fields["alias"], fields["filenames"]}; !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("line %d: %q, want %q", i, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package integration
+
+import (
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSeenAfterReload: an upload that outlives its configuration is under way and counted in
+// the metrics of the next, and written into its audit log.
+func TestSeenAfterReload(t *testing.T) {
+	folder, admin := tempFolder(t), "admin "+freeAddress(t)
+	with := func(file string) siteConfig {
+		return siteConfig{
+			Media: basic, Site: panelBlock,
+			Global: admin + "\nlog audit {\noutput file " + filepath.Join(folder, file) + "\nformat json\ninclude media.audit\n}",
+		}
+	}
+	p := startPanelConfig(t, with("before.log"))
+	const underWay, counted = `caddy_media_uploads_in_progress{kind="file"}`, `caddy_media_stored_items_total{alias="content",kind="file"}`
+	begun, rest, _ := strings.Cut(form(file("a.txt", "12 and 34")), " and ")
+	body, write := io.Pipe()
+	request := p.request(t, http.MethodPost, "/api/upload/file", merged(p.credentials(t), formType), body)
+	answers := make(chan *reply, 1)
+	go func() {
+		defer close(answers)
+		answers <- p.send(t, p.client, request)
+	}()
+	if _, err := io.WriteString(write, begun); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the upload is under way", func() bool { return p.scrape(t)[underWay] == "1" })
+
+	p.load(t, with("after.log"))
+	if now := p.scrape(t); now[underWay] != "1" || now[counted] != "" {
+		t.Errorf("after the reload %q are under way and %q counted", now[underWay], now[counted])
+	}
+	if _, err := io.WriteString(write, " and "+rest); err != nil {
+		t.Fatal(err)
+	}
+	write.Close()
+	one := (<-answers).one(t)
+	if now := p.scrape(t); now[underWay] != "0" || now[counted] != "1" {
+		t.Errorf("in the end %q are under way and %q counted", now[underWay], now[counted])
+	}
+	if lines := logLines(t, filepath.Join(folder, "after.log"), "media.audit", 1); lines[0]["filename"] != one.Filename {
+		t.Errorf("the audit log has %v", lines)
+	}
+}

@@ -1,0 +1,41 @@
+package mediaapp
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+)
+
+// TestAuditOfDeletions: why something was not deleted is told without the words of the storage.
+func TestAuditOfDeletions(t *testing.T) {
+	t.Parallel()
+	core, lines := observer.New(zap.InfoLevel)
+	app := &App{auditLog: zap.New(core)}
+	alias := &ingest.Alias{Kind: ingest.File, Name: "content"}
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{nil, "ok"},
+		{&fs.PathError{Op: "remove", Path: "secret", Err: fs.ErrNotExist}, "there is no such item"},
+		{errors.New("dial tcp 10.1.2.3: secret"), "the storage did not delete the item"},
+	} {
+		app.auditChange(ingest.Change{Action: ingest.Deleted, Alias: alias, Item: ingest.Item{Filename: "a.txt"}, Err: tt.err})
+		line := lines.TakeAll()[0]
+		fields := line.ContextMap()
+		if fields["result"] != tt.want || fields["action"] != "delete" || fields["filename"] != "a.txt" {
+			t.Errorf("%v: %v, want %q", tt.err, fields, tt.want)
+		}
+		for _, value := range fields {
+			if text, ok := value.(string); ok && strings.Contains(text, "secret") {
+				t.Errorf("%v: it tells %q", tt.err, text)
+			}
+		}
+	}
+}

@@ -1,0 +1,185 @@
+package mediaapp_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+)
+
+// remote is a server of the test's own, and what the configuration of downloads must be to allow it.
+func remote(t *testing.T, serve http.HandlerFunc) (url, downloads string) {
+	t.Helper()
+	server := httptest.NewServer(serve)
+	t.Cleanup(server.Close)
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server.URL, fmt.Sprintf(`, "downloads": {"allow": ["127.0.0.0/8"], "ports": [%q]}`, port)
+}
+
+// TestDownload: names are those of the server or its address, types those of the content.
+func TestDownload(t *testing.T) { // not parallel: Caddy has globals
+	picture, root := pngOf(t), t.TempDir()
+	url, downloads := remote(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/x-wrong")
+		if name := r.URL.Query().Get("name"); name != "" {
+			w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)
+		}
+		content, ok := map[string]string{"p": picture, "d": "%PDF-1.7", "t": "words", "": ""}[r.URL.Query().Get("c")]
+		if !ok {
+			t.Errorf("asked for %s", r.URL)
+		}
+		io.WriteString(w, content)
+	})
+	app := provisioned(t, helped(root, downloads))
+	var told ingest.By
+	app.Gate().Changed = func(_ context.Context, c ingest.Change) { told = c.By }
+	for i, c := range []struct {
+		kind    ingest.Kind
+		address string
+		want    string // the name; with spaces: a part of the message
+	}{
+		{ingest.Image, "/Test%20Picture.PNG?c=p", "test-picture.png"},
+		{ingest.Image, "/photo?c=p", "photo.png"},
+		{ingest.Image, "/image.aspx?c=p", "image-aspx.png"},
+		{ingest.Image, "/?c=p", "image.png"},
+		{ingest.Image, "/x.jpg?c=p&name=real.png", "real.png"},
+		{ingest.Image, "/x.jpg?c=p", "content is PNG, the name says .jpg"},
+		{ingest.Image, "/x?c=d", "extension .pdf is not one of a picture"},
+		{ingest.Image, "/x?c=", "the name has no extension"},
+		{ingest.Image, "/image.php?c=p", ".php are never accepted"},
+		{ingest.File, "/report.pdf?c=d", "report.pdf"},
+		{ingest.File, "/report?c=d", "report.pdf"},
+		{ingest.File, "/notes.?c=t", "notes.txt"},
+		{ingest.File, "/?c=d", "file.pdf"},
+		{ingest.File, "/photo?c=p", "photo.png"},
+		{ingest.File, "/setup.exe?c=d", "extension .exe is not accepted"},
+		{ingest.File, "/report.pdf?c=p", "content is PNG, the name says .pdf"},
+	} {
+		download := app.DownloadFile
+		if c.kind == ingest.Image {
+			download = app.DownloadImage
+		}
+		folder := fmt.Sprintf("f%d", i)
+		got := download(t.Context(), url+c.address, "", folder)
+		if strings.Contains(c.want, " ") {
+			if got.Success || !strings.Contains(got.Message, c.want) {
+				t.Errorf("%s: got %+v, want the message %q", c.address, got, c.want)
+			}
+			continue
+		}
+		if want := folder + "/" + c.want; !got.Success || got.Filename != want || got.FullPath != "/static/"+string(c.kind)+"/content/"+want {
+			t.Errorf("%s: got %+v, want %s", c.address, got, want)
+		}
+	}
+	wantStored(t, root, "img/content/f1/photo.png", picture)
+	wantStored(t, root, "file/content/f12/file.pdf", "%PDF-1.7")
+	if want := (ingest.By{Via: ingest.ViaGo}); told != want {
+		t.Errorf("on behalf of %v, want %v", told, want)
+	}
+}
+
+// TestDownloadRefused: a message tells nothing of hosts and addresses, and nothing is stored.
+func TestDownloadRefused(t *testing.T) { // not parallel: Caddy has globals
+	var answered atomic.Int64
+	halfWay := make(chan struct{})
+	url, downloads := remote(t, func(w http.ResponseWriter, r *http.Request) {
+		answered.Add(1)
+		switch r.URL.Path {
+		case "/announced.txt": // whoever reads it waits without end
+			w.Header().Set("Content-Length", "2097153")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		case "/endless.txt":
+			for err := error(nil); err == nil; {
+				_, err = io.WriteString(w, strings.Repeat("x", 10_000))
+			}
+		case "/broken.txt", "/broken":
+			w.Header().Set("Content-Length", "2000000")
+			io.WriteString(w, "half")
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		case "/hangs.txt":
+			io.WriteString(w, "half")
+			w.(http.Flusher).Flush()
+			close(halfWay)
+			<-r.Context().Done()
+		default:
+			http.NotFound(w, r)
+		}
+	})
+	root := t.TempDir()
+	allowed, closed := provisioned(t, helped(root, downloads)), provisioned(t, helped(root, strings.Replace(downloads, `"127.0.0.0/8"`, "", 1)))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		<-halfWay
+		cancel()
+	}()
+	for _, c := range []struct {
+		name, address, alias string
+		message              string
+		asked                int64
+	}{
+		{"not allowed", url + "/a.txt", "closed", "the address may not be fetched", 0},
+		{"unknown alias", url + "/a.txt", "nobody", `unknown alias "nobody"`, 0},
+		{"no web address", "file:///etc/passwd", "", "http", 0},
+		{"missing", url + "/missing.txt", "", "the server answered 404", 1},
+		{"announced too large", url + "/announced.txt", "", "larger than 2097152 bytes", 1},
+		{"turns out too large", url + "/endless.txt", "", "larger than 2097152 bytes", 1},
+		{"breaks off", url + "/broken.txt", "", "broke off", 1},
+		{"breaks off before its type is known", url + "/broken", "", "broke off", 1},
+		{"cancelled", url + "/hangs.txt", "", "the download was cancelled", 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			answered.Store(0)
+			app, alias := allowed, c.alias
+			if alias == "closed" {
+				app, alias = closed, ""
+			}
+			var told ingest.Failures
+			app.Gate().Refused = func(_ context.Context, _ ingest.Request, f ingest.Failures) { told = f }
+			got := app.DownloadFile(ctx, c.address, alias, "")
+			if got.Success || !strings.Contains(got.Message, c.message) || strings.Contains(got.Message, "127.0.0.1") {
+				t.Errorf("got %+v, want the message %q", got, c.message)
+			}
+			if answered.Load() != c.asked || len(told) != 1 {
+				t.Errorf("the server was asked %d times, want %d; told of %v", answered.Load(), c.asked, told)
+			}
+		})
+	}
+	if names, err := os.ReadDir(root + "/file/content"); len(names) > 0 {
+		t.Errorf("%v is stored, %v", names, err)
+	}
+}
+
+// TestDownloadsErrors: whatever is wrong is named.
+func TestDownloadsErrors(t *testing.T) { // not parallel: Caddy has globals
+	for config, want := range map[string]string{
+		`{"allow": ["example.com"]}`:        `downloads: allow: "example.com" is neither`,
+		`{"allow": ["10.0.0.0/33"]}`:        `downloads: allow: "10.0.0.0/33" is neither`,
+		`{"allow": [""]}`:                   `downloads: allow: "" is neither`,
+		`{"allow": ["{env.MEDIA_NOT_IT}"]}`: "downloads: allow: ",
+		`{"ports": ["http"]}`:               `downloads: ports: "http" is no port`,
+		`{"ports": ["0"]}`:                  `downloads: ports: "0" is no port`,
+		`{"ports": ["65536"]}`:              `downloads: ports: "65536" is no port`,
+		`{"max_redirects": -1}`:             "downloads: max_redirects is a number above zero",
+		`{"timeout": -1}`:                   "downloads: timeout is a duration above zero",
+		`{"deny": []}`:                      `unknown field "deny"`,
+	} {
+		t.Run(config, func(t *testing.T) { wantError(t, `{"downloads": `+config+`}`, want) })
+	}
+	t.Setenv("MEDIA_TEST_NETWORK", "fd00::/8")
+	provisioned(t, `{"downloads": {"allow": ["{env.MEDIA_TEST_NETWORK}", "192.168.1.7", "::1"], "ports": ["80"], "max_redirects": 1, "timeout": "5m"}}`)
+	provisioned(t, `{"downloads": null}`)
+}

@@ -1,0 +1,117 @@
+package mediaapp_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/png"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+)
+
+// Code in the same Caddy asks for the app of the running configuration each time, because a reload
+// makes another one.
+func ExampleApp_DownloadImage() {
+	address, end := exampleCaddy()
+	defer end()
+
+	app, err := mediaapp.Active()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background() // in a handler that of the request
+	result := app.DownloadImage(ctx, address+"/Our%20Team.PNG", "people", "")
+	fmt.Println(result.Success, result.Filename, result.FullPath)
+
+	result = app.DownloadImage(ctx, "http://169.254.169.254/latest/meta-data/", "people", "")
+	fmt.Println(result.Success, result.Message)
+	// Output:
+	// true our-team.png /static/img/people/our-team.png
+	// false the address may not be fetched
+}
+
+// A result is what a handler can answer with, as JSON.
+func ExampleApp_FormImage() {
+	_, end := exampleCaddy()
+	defer end()
+
+	portrait := func(w http.ResponseWriter, r *http.Request) error {
+		app, err := mediaapp.Active()
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(w).Encode(app.FormImage(r, "portrait", "people", "portraits"))
+	}
+	for _, name := range []string{"me.png", "me.gif"} {
+		w := httptest.NewRecorder()
+		if err := portrait(w, examplePost("portrait", name)); err != nil {
+			fmt.Println(err)
+		}
+		fmt.Print(w.Body)
+	}
+	// Output:
+	// {"success":true,"full_path":"/static/img/people/portraits/me.png","filename":"portraits/me.png"}
+	// {"success":false,"message":"content is PNG, the name says .gif"}
+}
+
+// examplePicture is a small PNG.
+func examplePicture() []byte {
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
+// examplePost is a form with one picture.
+func examplePost(input, name string) *http.Request {
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	part, err := w.CreateFormFile(input, name)
+	if err == nil {
+		_, err = part.Write(examplePicture())
+	}
+	if err != nil {
+		panic(err)
+	}
+	w.Close()
+	r := httptest.NewRequest(http.MethodPost, "/portrait", &body)
+	r.Header.Set("Content-Type", w.FormDataContentType())
+	return r
+}
+
+// exampleCaddy runs a Caddy with the alias "people", which may download from a server at address.
+func exampleCaddy() (address string, end func()) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(examplePicture()) }))
+	root, err := os.MkdirTemp("", "media-example-")
+	if err != nil {
+		panic(err)
+	}
+	port := netip.MustParseAddrPort(server.Listener.Addr().String()).Port()
+	config := configOf(fmt.Sprintf(`{
+		"tokens": {"store": "memory"},
+		"storages": {"default": {"driver": {"name": "local", "root": %q}, "sub_folder_format": "/"}},
+		"image_aliases": {"people": {}},
+		"downloads": {"allow": ["127.0.0.1"], "ports": ["80", "%d"]}
+	}`, root, port))
+	if err := caddy.Run(config); err != nil {
+		panic(err)
+	}
+	return server.URL, func() {
+		server.Close()
+		if err := caddy.Stop(); err != nil {
+			panic(err)
+		}
+		os.RemoveAll(root)
+	}
+}
