@@ -1,0 +1,138 @@
+package integration
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	bigItems    = 10_000
+	bigSize     = 2 << 30
+	bigKey      = "file/content/24/big.bin" // a little before the middle
+	bigParallel = 4
+	// copyMemory is the most that a copying may take, the program itself included.
+	copyMemory = 200 << 20
+)
+
+// TestCopyOfMuchInLittleMemory copies 10,000 small items and one of 2 GiB from a folder to
+// S3 and from there to SFTP. Each copying is killed half-way and run again; then the
+// addresses of the alias that was switched answer as before.
+func TestCopyOfMuchInLittleMemory(t *testing.T) {
+	if testing.Short() || raceDetector {
+		t.Skip("it moves some gibibytes")
+	}
+	s3, sftp := startS3(t), startSFTP(t)
+	c := newChild(t)
+	needSpace(t, c.home, 3*bigSize)
+	storage := func(name, driver string) string { return "storage " + name + " {\n" + driver + "\n}\n" }
+	media := "tokens memory\n" +
+		storage("local", "driver local $ROOT") + storage("s3", s3.driver(s3.address, "media", "")) +
+		storage("sftp", sftp.driver(sftp.address, "media", "")) +
+		"file_alias content {\nstorage local\n}\n"
+	putItems(t, c.root, bigItems, func(i int) int { return 1 + i%3000 })
+	putBig(t, filepath.Join(c.root, bigKey))
+	c.start(media)
+	before := answers(t, c, 250)
+
+	for _, step := range []struct{ from, to string }{{"local", "s3"}, {"s3", "sftp"}} {
+		copyMuch(t, c, step.from, step.to)
+		switchAlias(t, c, step.to, before)
+	}
+	mustBeSameFiles(t, c.root, filepath.Join(sftp.folder, "media"))
+}
+
+// needSpace skips a test for which the disk of a folder is too small.
+func needSpace(t *testing.T, folder string, space int64) {
+	t.Helper()
+	var disk unix.Statfs_t
+	if err := unix.Statfs(folder, &disk); err != nil || int64(disk.Bavail)*disk.Bsize < space+(1<<30) {
+		skip(t, "less than %d bytes are free for temporary files (%v)", space, err)
+	}
+}
+
+// putBig writes a file of which most is empty, so that it takes little space.
+func putBig(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	const piece = 1 << 20
+	for i, offset := range []int64{0, bigSize / 3, bigSize / 2, bigSize - piece} {
+		if _, err := file.WriteAt(described(uint64(i), piece), offset); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// copyMuch copies everything, killed half-way and resumed, and looks at the reports.
+func copyMuch(t *testing.T, c *child, from, to string) {
+	t.Helper()
+	state := filepath.Join(c.home, from+"-"+to)
+	args := []string{
+		"copy", from, to, "--address", c.admin, "--json", "--state", state, "--parallel", fmt.Sprint(bigParallel),
+	}
+	first := c.begin(args...)
+	if !first.killWhen(func() bool { return journalLines(state) >= bigItems/2 }) {
+		t.Fatalf("it was done before it was killed\n%s\n%s", first.out.String(), first.err.String())
+	}
+	known := int64(journalLines(state))
+	big := strings.Contains(string(readFile(t, state)), bigKey)
+
+	second := c.begin(args...)
+	got := second.wait().must(t).report(t)
+	if got.Skipped.Items != known || got.Present.Items > bigParallel || got.Failed.Items != 0 ||
+		got.Skipped.Items+got.Present.Items+got.Copied.Items != bigItems+1 || !got.Complete {
+		t.Errorf("%s to %s: %d were in the journal, then %+v", from, to, known, got)
+	}
+	third := c.media("copy", from, to, "--address", c.admin, "--json", "--state", state).must(t).report(t)
+	if third.Skipped.Items != bigItems+1 || third.Skipped.Bytes != got.Skipped.Bytes+got.Present.Bytes+got.Copied.Bytes {
+		t.Errorf("%s to %s, once more: %+v", from, to, third)
+	}
+	for _, run := range []*command{first, second} {
+		if run.peak > copyMemory {
+			t.Errorf("%s to %s took %d MiB of memory", from, to, run.peak>>20)
+		}
+	}
+	t.Logf("%s to %s: %d copied until it was killed (the big one: %v), then %d copied, %d already there, "+
+		"%d from the journal in %.1f s; once more in %.1f s; at most %d and %d MiB of memory",
+		from, to, known, big, got.Copied.Items, got.Present.Items, got.Skipped.Items, got.Seconds, third.Seconds,
+		first.peak>>20, second.peak>>20)
+}
+
+// mustBeSameFiles is mustBeSame for files that are too large to be held in memory.
+func mustBeSameFiles(t *testing.T, from, to string) {
+	t.Helper()
+	names, others := filesBelow(t, from), slices.DeleteFunc(filesBelow(t, to), isHidden)
+	if len(names) != len(others) {
+		t.Fatalf("there are %d files, want %d", len(others), len(names))
+	}
+	for i, name := range names {
+		if others[i] != name || sumOfFile(t, filepath.Join(from, name)) != sumOfFile(t, filepath.Join(to, name)) {
+			t.Errorf("%s and %s differ", name, others[i])
+		}
+	}
+}
+
+func sumOfFile(t *testing.T, path string) string {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		t.Fatal(err)
+	}
+	return string(sum.Sum(nil))
+}

@@ -1,0 +1,112 @@
+package integration
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestCopyIsInterrupted: a copying that is asked to end says what it has done, leaves
+// nothing half, and is gone on with by the same command.
+func TestCopyIsInterrupted(t *testing.T) {
+	t.Parallel()
+	const items = 200
+	c := newChild(t)
+	config, to, state := c.write(fromTo), c.root+"-to", filepath.Join(c.home, "state")
+	putItems(t, c.root, items, func(int) int { return 200 << 10 })
+	args := []string{"copy", "from", "to", "--config", config, "--state", state, "--json"}
+	run := c.begin(args...)
+	run.await(func() bool { return journalLines(state) >= 20 })
+	if err := run.cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		t.Fatal(err)
+	}
+	r := run.wait()
+	got := r.report(t)
+	if got.Failed.Items != 0 || int64(journalLines(state)) != got.Copied.Items {
+		t.Errorf("%+v, and the journal has %d", got, journalLines(state))
+	}
+	if r.code == 0 { // it was nearly done
+		t.Log("it was done before it was interrupted")
+	} else if got.Complete || got.Copied.Items >= items || !strings.Contains(r.out, `"stopped":"interrupted"`) {
+		t.Errorf("exit code %d: %s", r.code, r.out)
+	}
+	second := c.media(args...).must(t).report(t)
+	if second.Skipped.Items != got.Copied.Items || second.Skipped.Items+second.Copied.Items+second.Present.Items != items {
+		t.Errorf("then: %+v", second)
+	}
+	mustBeSame(t, c.root, to)
+}
+
+// TestCopyOnTerminal draws bars there, and only there.
+func TestCopyOnTerminal(t *testing.T) {
+	t.Parallel()
+	c := newChild(t)
+	config := c.write(fromTo)
+	putItems(t, c.root, 200, func(int) int { return 100 << 10 })
+	for _, quiet := range []bool{false, true} {
+		if err := os.RemoveAll(c.root + "-to"); err != nil {
+			t.Fatal(err)
+		}
+		terminal, screen := openTerminal(t)
+		args := []string{"copy", "from", "to", "--config", config, "--state", filepath.Join(c.home, fmt.Sprint(quiet))}
+		if quiet {
+			args = append(args, "--quiet")
+		}
+		run := c.prepare(args...)
+		run.cmd.Stderr = terminal
+		run.start()
+		terminal.Close()
+		shown := make(chan string)
+		go func() {
+			b, _ := io.ReadAll(screen) // it ends with an error when nobody writes any more
+			shown <- string(b)
+		}()
+		r := run.wait().must(t)
+		got := <-shown
+		for _, part := range []string{"items", " of 200", "bytes", "19.5 MiB", "/s", " left"} {
+			if strings.Contains(got, part) == quiet {
+				t.Errorf("quiet %v, %q: the terminal shows %q", quiet, part, got)
+			}
+		}
+		if quiet != (r.out == "") {
+			t.Errorf("quiet %v: the result is %q", quiet, r.out)
+		}
+	}
+	r := c.media("copy", "from", "to", "--config", config).must(t)
+	if r.err != "" || !strings.Contains(r.out, "already there") {
+		t.Errorf("without a terminal: %+v", r)
+	}
+}
+
+// openTerminal gives both sides of a terminal.
+func openTerminal(t *testing.T) (terminal, screen *os.File) {
+	t.Helper()
+	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		skip(t, "no terminal can be made: %v", err)
+	}
+	t.Cleanup(func() { screen.Close() })
+	if err := unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	n, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := &unix.Winsize{Row: 24, Col: 120}
+	if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, size); err != nil {
+		t.Fatal(err)
+	}
+	return terminal, screen
+}

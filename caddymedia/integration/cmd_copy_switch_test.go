@@ -1,0 +1,118 @@
+package integration
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestCopyThenSwitch moves an alias to another storage under a running Caddy: what was
+// uploaded is at its addresses as before, and what comes between the two steps is copied
+// by the same command.
+func TestCopyThenSwitch(t *testing.T) {
+	t.Parallel()
+	c := newChild(t)
+	c.start("tokens memory\n" + account + fromTo)
+	putItems(t, c.root, 40, func(i int) int { return i * 1000 })
+	before := answers(t, c, 1)
+	arguments := []string{"copy", "from", "to", "--alias", "file/content", "--address", c.admin, "--json"}
+	if got := c.media(arguments...).must(t).report(t); got.Copied.Items != 40 {
+		t.Errorf("%+v", got)
+	}
+	client := c.http1()
+	client.mustPut(t, client.mustLogin(t), "content", "late.txt", []byte("late"))
+	switchAlias(t, c, "to", before)
+	if got := c.media(arguments...).must(t).report(t); got.Copied.Items != 1 || got.Skipped.Items != 40 {
+		t.Errorf("after the switch: %+v", got)
+	}
+	mustBeSame(t, c.root, c.root+"-to")
+	if now := answers(t, c, 1); len(now) != 41 {
+		t.Errorf("%d addresses answer", len(now))
+	}
+}
+
+// TestCopyOfStaleVariant: a variant that is older than its picture would be taken for that
+// of the picture if it were copied. Among files there are no variants.
+func TestCopyOfStaleVariant(t *testing.T) {
+	t.Parallel()
+	c := newChild(t)
+	config := c.write(fromTo)
+	for i, name := range []string{"a.jpg.webp", "a.jpg"} {
+		for _, folder := range []string{"img/content", "file/content"} {
+			path := filepath.Join(c.root, folder, name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, []byte(path), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			stored := time.Unix(int64(1_700_000_000+i), 0)
+			if err := os.Chtimes(path, stored, stored); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r := c.media("copy", "from", "to", "--json", "--config", config)
+	got := r.report(t)
+	if r.code != 1 || got.Copied.Items != 3 || got.Failed.Items != 1 || got.failures["img/content/a.jpg.webp"] == "" {
+		t.Errorf("exit code %d: %+v", r.code, got)
+	}
+}
+
+// switchAlias gives file/content another storage, and expects its addresses to answer as
+// before.
+func switchAlias(t *testing.T, c *child, to string, before map[string]string) {
+	t.Helper()
+	status, body := c.change(http.MethodPatch, "file_aliases/content/storage", fmt.Sprintf("%q", to))
+	if status != http.StatusOK {
+		t.Fatalf("switching the alias: %d %s", status, body)
+	}
+	for _, address := range slices.Sorted(maps.Keys(before)) {
+		if got := answer(t, c, address); got != before[address] {
+			t.Errorf("%s answers %q on %s, want %q", address, got, to, before[address])
+		}
+	}
+}
+
+// answers gives what the site says to requests for each one of so many items, and for the
+// big one, by their addresses.
+func answers(t *testing.T, c *child, each int) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for i, name := range filesBelow(t, c.root) {
+		if i%each == 0 || filepath.Base(name) == "big.bin" {
+			address := (&url.URL{Path: "/static/" + name}).String()
+			found[address] = answer(t, c, address)
+		}
+	}
+	return found
+}
+
+// answer gives the status, the headers and the sum of the body.
+func answer(t *testing.T, c *child, address string) string {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	r, err := client.Get("http://" + c.plain + address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if r.StatusCode != http.StatusOK {
+		t.Errorf("%s: %s", address, r.Status)
+	}
+	sum := sha256.New()
+	n, err := io.Copy(sum, r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%d %s %s %d %x",
+		r.StatusCode, r.Header.Get("Content-Type"), r.Header.Get("Cache-Control"), n, sum.Sum(nil))
+}

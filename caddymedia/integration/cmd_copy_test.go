@@ -1,0 +1,301 @@
+package integration
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// copyReport is the last line of `caddy media copy --json`.
+type copyReport struct {
+	Copied    tally `json:"copied"`
+	Present   tally `json:"already_there"`
+	Skipped   tally `json:"skipped_by_journal"`
+	Differing tally `json:"differing"`
+	Failed    tally `json:"failed"`
+	Seconds   float64
+	Complete  bool
+	failures  map[string]string // by their keys, from the lines before
+}
+
+type tally struct{ Items, Bytes int64 }
+
+func (r commandReply) report(t *testing.T) copyReport {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(r.out), "\n")
+	report := copyReport{failures: map[string]string{}}
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &report); err != nil {
+		t.Fatalf("%v\n%s\n%s", err, r.out, r.err)
+	}
+	for _, line := range lines[:len(lines)-1] {
+		var failed struct{ Key, Error string }
+		if err := json.Unmarshal([]byte(line), &failed); err != nil {
+			t.Fatalf("%v\n%s", err, line)
+		}
+		report.failures[failed.Key] = failed.Error
+	}
+	return report
+}
+
+// fromTo are two local folders, $ROOT and the one beside it.
+const fromTo = `
+storage from {
+	driver local $ROOT
+}
+storage to {
+	driver local $ROOT-to
+}
+image_alias content {
+	storage from
+}
+file_alias content {
+	storage from
+}
+`
+
+// putItems writes n items for the alias file/content into a folder, some with names that
+// are not plain, and gives their keys in order.
+func putItems(t *testing.T, root string, n int, size func(i int) int) []string {
+	t.Helper()
+	keys := make([]string, 0, n)
+	for i := range n {
+		name := fmt.Sprintf("file/content/%02d/item-%05d.%s", i%50, i, []string{"txt", "pdf", "bin"}[i%3])
+		if i%100 == 0 {
+			name = fmt.Sprintf("file/content/names/Žluťoučký kůň & %d #.txt", i)
+		}
+		path := filepath.Join(root, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, described(uint64(i), size(i)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, name)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// journalLines counts the items in a journal.
+func journalLines(path string) int {
+	b, _ := os.ReadFile(path) // there is none at first
+	return max(0, bytes.Count(b, []byte("\n"))-1)
+}
+
+// mustBeSame expects two folders to hold the same files.
+func mustBeSame(t *testing.T, from, to string) {
+	t.Helper()
+	names := filesBelow(t, from)
+	if others := filesBelow(t, to); !slices.Equal(names, others) {
+		t.Fatalf("there are %d files, want %d", len(others), len(names))
+	}
+	for _, name := range names {
+		if !bytes.Equal(readFile(t, filepath.Join(from, name)), readFile(t, filepath.Join(to, name))) {
+			t.Errorf("%s differs", name)
+		}
+	}
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestCopyIsResumed kills a copying and runs it again: nothing is missed, and what was
+// taken down is not touched again.
+func TestCopyIsResumed(t *testing.T) {
+	t.Parallel()
+	const items, parallel = 200, 3
+	c := newChild(t)
+	config, to, state := c.write(fromTo), c.root+"-to", filepath.Join(c.home, "state")
+	putItems(t, c.root, items, func(int) int { return 200 << 10 })
+	args := []string{
+		"copy", "from", "to", "--config", config, "--state", state, "--json", "--parallel", fmt.Sprint(parallel),
+	}
+	enough := 20 + rand.IntN(items/2)
+	for !c.begin(args...).killWhen(func() bool { return journalLines(state) >= enough }) {
+		t.Log("it was done before it was killed; once more")
+		if err := os.RemoveAll(to); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := generations(t, to)
+	known := int64(journalLines(state))
+
+	got := c.media(args...).must(t).report(t)
+	if got.Skipped.Items != known || got.Present.Items > parallel || got.Failed.Items != 0 ||
+		got.Skipped.Items+got.Present.Items+got.Copied.Items != items {
+		t.Errorf("%d were in the journal, then: %+v", known, got)
+	}
+	after := generations(t, to)
+	for name, generation := range before {
+		if !isHidden(name) && after[name] != generation {
+			t.Errorf("%s was copied twice", name)
+		}
+	}
+	mustBeSame(t, c.root, to)
+
+	again := c.media(args...).must(t).report(t)
+	if again.Skipped.Items != items || again.Copied.Items+again.Present.Items != 0 {
+		t.Errorf("once more: %+v", again)
+	}
+}
+
+// isHidden tells of the names that items have on their way.
+func isHidden(name string) bool { return strings.HasPrefix(path.Base(name), ".") }
+
+// generations tells the files of a folder from later ones of the same names.
+func generations(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	generations := map[string]string{}
+	for _, name := range filesBelow(t, folder) {
+		stat, err := os.Stat(filepath.Join(folder, name))
+		if os.IsNotExist(err) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		generations[name] = fmt.Sprint(stat.ModTime().UnixNano(), stat.Size())
+	}
+	return generations
+}
+
+// TestCopyLeavesOthersAlone: what is in the destination and differs is not touched unless
+// that is asked for; the other items are copied all the same.
+func TestCopyLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
+	c := newChild(t)
+	config, to := c.write(fromTo), c.root+"-to"
+	keys := putItems(t, c.root, 10, func(i int) int { return 100 + i })
+	other := filepath.Join(to, keys[3])
+	if err := os.MkdirAll(filepath.Dir(other), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	different := bytes.Repeat([]byte("x"), len(readFile(t, filepath.Join(c.root, keys[3]))))
+	if err := os.WriteFile(other, different, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	dry := c.media("copy", "from", "to", "--dry-run", "--json", "--config", config).must(t).report(t)
+	if dry.Copied.Items != 9 || dry.Present.Items != 1 || len(filesBelow(t, to)) != 1 {
+		t.Errorf("a dry run: %+v, and then there are %q", dry, filesBelow(t, to))
+	}
+	r := c.media("copy", "from", "to", "--json", "--config", config)
+	got := r.report(t)
+	if r.code != 1 || got.Copied.Items != 9 || got.Failed.Items != 1 || got.failures[keys[3]] == "" || !got.Complete {
+		t.Errorf("exit code %d: %+v", r.code, got)
+	}
+	if !bytes.Equal(readFile(t, other), different) {
+		t.Error("what was there was replaced")
+	}
+	plain := c.media("copy", "from", "to", "--config", config)
+	if plain.code != 1 || !strings.Contains(plain.err, keys[3]+": ") || !strings.Contains(plain.out, "failed                         1 items") {
+		t.Errorf("for people: %+v", plain)
+	}
+	if got := c.media("copy", "from", "to", "--overwrite", "--json", "--config", config).must(t).report(t); got.Copied.Items != 1 {
+		t.Errorf("--overwrite: %+v", got)
+	}
+	mustBeSame(t, c.root, to)
+}
+
+// TestCopyOfAliases copies what belongs to the aliases that are named, variants included.
+func TestCopyOfAliases(t *testing.T) {
+	t.Parallel()
+	c := newChild(t)
+	config, to := c.write(fromTo), c.root+"-to"
+	for _, name := range []string{"img/content/a.jpg", "img/content/a.jpg.webp", "img/contents/b.jpg", "file/content/c.txt"} {
+		path := filepath.Join(c.root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.media("copy", "from", "to", "--alias", "img/content", "--config", config).must(t)
+	mustHaveOnly(t, to, "img/content/a.jpg", "img/content/a.jpg.webp")
+	c.media("copy", "from", "to", "--alias", "img/content", "--alias", "file/content", "--config", config).must(t)
+	mustHaveOnly(t, to, "img/content/a.jpg", "img/content/a.jpg.webp", "file/content/c.txt")
+	c.media("copy", "from", "to", "--verify", "size", "--config", config).must(t)
+	mustBeSame(t, c.root, to)
+}
+
+// TestCopyIsRefused: what cannot be meant is refused before anything is written.
+func TestCopyIsRefused(t *testing.T) {
+	c := newAwayChild(t)
+	link := filepath.Join(c.home, "link")
+	if err := os.Symlink(c.root, link); err != nil {
+		t.Fatal(err)
+	}
+	config := c.write(strings.ReplaceAll(fromTo, "storage to {", `storage linked {
+	driver local `+link+`
+}
+storage inner {
+	driver local $ROOT/inner
+}
+storage to {`) + `
+storage away {
+	driver ftp {env.AWAY} {
+		user nobody
+		password {env.SECRET}
+		timeout 5s
+	}
+}
+`)
+	putItems(t, c.root, 3, func(int) int { return 10 })
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"itself":           {[]string{"from", "from"}, "same place"},
+		"a link to itself": {[]string{"from", "linked"}, "same place"},
+		"into itself":      {[]string{"from", "inner"}, "same place"},
+		"out of itself":    {[]string{"inner", "from"}, "same place"},
+		"nowhere":          {[]string{"from", "nowhere"}, `no storage "nowhere"`},
+		"away":             {[]string{"from", "away"}, `storage "away" cannot be used`},
+		"no alias":         {[]string{"from", "to", "--alias", "img/none"}, `no alias "img/none"`},
+		"no kind":          {[]string{"from", "to", "--alias", "content"}, `no alias "content"`},
+		"foreign alias":    {[]string{"to", "linked", "--alias", "img/content"}, `kept in storage "from"`},
+		"verify":           {[]string{"from", "to", "--verify", "hope"}, "--verify"},
+		"parallel":         {[]string{"from", "to", "--parallel", "0"}, "--parallel"},
+		"one name":         {[]string{"from"}, "accepts 2 arg"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := c.media(append([]string{"copy", "--config", config}, test.args...)...)
+			if r.code != 1 || !strings.Contains(r.err, test.want) || strings.Contains(r.err, awaySecret) {
+				t.Errorf("exit code %d\n%s\n%s", r.code, r.out, r.err)
+			}
+		})
+	}
+	if files := filesBelow(t, c.root); len(files) != 3 {
+		t.Errorf("the storage has %q now", files)
+	}
+}
+
+// TestCopyWithJournalOfAnother: a journal knows what it is about.
+func TestCopyWithJournalOfAnother(t *testing.T) {
+	t.Parallel()
+	c := newChild(t)
+	config, state := c.write(fromTo), filepath.Join(c.home, "state")
+	putItems(t, c.root, 3, func(int) int { return 10 })
+	c.media("copy", "from", "to", "--state", state, "--config", config).must(t)
+	r := c.media("copy", "to", "from", "--state", state, "--config", config)
+	if r.code != 1 || !strings.Contains(r.err, "not the journal of this copy") {
+		t.Errorf("%+v", r)
+	}
+}

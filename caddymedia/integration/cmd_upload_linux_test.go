@@ -1,0 +1,158 @@
+package integration
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// terminal is somebody's in whose shell commands run.
+type terminal struct {
+	keys *os.File // what is typed goes in, what is seen comes out
+	line *os.File // the command's end
+
+	mu   sync.Mutex
+	seen strings.Builder
+	done chan struct{} // closed when nothing more comes
+}
+
+func newTerminal(t *testing.T) *terminal {
+	t.Helper()
+	keys, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		skip(t, "no terminal: %v", err)
+	}
+	t.Cleanup(func() { keys.Close() })
+	if err := unix.IoctlSetPointerInt(int(keys.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	number, err := unix.IoctlGetInt(int(keys.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := &unix.Winsize{Row: 25, Col: 100}
+	if err := unix.IoctlSetWinsize(int(keys.Fd()), unix.TIOCSWINSZ, size); err != nil {
+		t.Fatal(err)
+	}
+	line, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { line.Close() })
+	term := &terminal{keys: keys, line: line, done: make(chan struct{})}
+	go func() {
+		defer close(term.done)
+		io.Copy(term, keys) // up to the error that ends it
+	}()
+	return term
+}
+
+func (term *terminal) Write(p []byte) (int, error) {
+	term.mu.Lock()
+	defer term.mu.Unlock()
+	return term.seen.Write(p)
+}
+
+func (term *terminal) text() string {
+	term.mu.Lock()
+	defer term.mu.Unlock()
+	return term.seen.String()
+}
+
+// begin starts an upload of files in the terminal.
+func (term *terminal) begin(c *child, files ...string) *exec.Cmd {
+	c.t.Helper()
+	binary := os.Getenv("MEDIA_TEST_CADDY")
+	if binary == "" {
+		binary = os.Args[0]
+	}
+	cmd := exec.Command(binary, append([]string{"media", "upload"}, files...)...)
+	cmd.Env = slices.Concat(os.Environ(), c.env, c.uploading(""), []string{"TERM=xterm"})
+	cmd.Dir = c.home
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = term.line, term.line, term.line
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	return cmd
+}
+
+// echoes tells whether the terminal shows what is typed.
+func (term *terminal) echoes(t *testing.T) bool {
+	t.Helper()
+	state, err := unix.IoctlGetTermios(int(term.line.Fd()), unix.TCGETS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state.Lflag&unix.ECHO != 0
+}
+
+// asked waits until the password is asked for, and can be typed unseen.
+func (term *terminal) asked(t *testing.T) {
+	t.Helper()
+	eventually(t, "the password is asked for", func() bool {
+		return strings.Contains(term.text(), "Password of "+apiKey+" at http://") && !term.echoes(t)
+	})
+}
+
+// TestUploadCommandTerminal asks for the password, shows nothing of it, and draws bars.
+func TestUploadCommandTerminal(t *testing.T) {
+	t.Parallel()
+	c := newChild(t)
+	c.start("tokens memory\n" + basic)
+	term := newTerminal(t)
+	cmd := term.begin(c, c.localFile("a.txt", strings.Repeat("x", 1<<20)), c.localFile("b.txt", "x"))
+	term.asked(t)
+	if _, err := term.keys.WriteString(password + "\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if !term.echoes(t) {
+		t.Error("the terminal shows no more what is typed")
+	}
+	term.line.Close()
+	<-term.done
+	seen := term.text()
+	for _, want := range []string{"/a.txt", "2 of 2 files stored", "1.0 MiB of 1.0 MiB"} {
+		if !strings.Contains(seen, want) {
+			t.Errorf("no %q in %q", want, seen)
+		}
+	}
+	if strings.Contains(seen, password) {
+		t.Errorf("the password shows in %q", seen)
+	}
+}
+
+// TestUploadCommandInterrupt ends the question for the password, and leaves the terminal as it
+// was.
+func TestUploadCommandInterrupt(t *testing.T) {
+	t.Parallel()
+	c := newChild(t)
+	c.start("tokens memory\n" + basic)
+	term := newTerminal(t)
+	cmd := term.begin(c, c.localFile("a.txt", "x"))
+	term.asked(t)
+	if _, err := term.keys.WriteString("\x03"); err != nil { // Ctrl-C
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 {
+		t.Errorf("%v, want exit code 1", err)
+	}
+	if !term.echoes(t) {
+		t.Error("the terminal shows no more what is typed")
+	}
+	if _, err := os.Stat(filepath.Join(c.root, "file")); err == nil {
+		t.Error("something is stored")
+	}
+}

@@ -1,0 +1,232 @@
+package mediacmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/caddymedia/media/caddymedia/mediacmd/copying"
+)
+
+func copyCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "copy <from> <to>",
+		Short: "Copies items from one storage to another and verifies them",
+		Long: `Copies items, variants of pictures included, from one storage of the
+configuration to another, under the same keys, and verifies each copy.
+
+An item that is in the destination already is compared: the same is left as it
+is, and one that differs is a failure unless --overwrite is given. Nothing is
+ever deleted. Items may be uploaded meanwhile: what comes too late is copied by
+running the command again.
+
+What was copied is written to a journal, so that the command may be stopped or
+killed at any moment and be run again: it goes on where it was.
+
+With --json every item that could not be copied is a line with "key" and
+"error", and the last line is the report.`,
+		Example: `  caddy media copy default bucket --dry-run
+  caddy media copy default bucket --alias img/content --alias file/content`,
+		Args: cobra.ExactArgs(2),
+		RunE: run(copyItems),
+	}
+	addConfigFlags(cmd)
+	addOutputFlags(cmd)
+	flags := cmd.Flags()
+	flags.StringArray("alias", nil, "Copy the items of this alias only, img/<name> or file/<name>; may be repeated")
+	flags.Bool("dry-run", false, "Compare the lists of the two storages by size and copy nothing")
+	flags.Int("parallel", 4, "How many items are copied at once")
+	flags.Bool("overwrite", false, "Replace what is in the destination and differs")
+	flags.String("verify", string(copying.Checksum), "How to verify a copy: checksum (it is read back) or size")
+	flags.String("state", "", "File of the journal (default: one in Caddy's data folder for these storages and aliases)")
+	return cmd
+}
+
+// maxParallel bounds what --parallel may ask for.
+const maxParallel = 64
+
+// copyFlags are the flags of the command.
+type copyFlags struct {
+	aliases   []string
+	dryRun    bool
+	parallel  int
+	overwrite bool
+	verify    copying.Verify
+	state     string
+}
+
+func readCopyFlags(cmd *cobra.Command) (copyFlags, error) {
+	var f copyFlags
+	var errs [6]error
+	var verify string
+	flags := cmd.Flags()
+	f.aliases, errs[0] = flags.GetStringArray("alias")
+	f.dryRun, errs[1] = flags.GetBool("dry-run")
+	f.parallel, errs[2] = flags.GetInt("parallel")
+	f.overwrite, errs[3] = flags.GetBool("overwrite")
+	verify, errs[4] = flags.GetString("verify")
+	f.state, errs[5] = flags.GetString("state")
+	if err := errors.Join(errs[:]...); err != nil {
+		return copyFlags{}, err
+	}
+	f.verify = copying.Verify(verify)
+	if f.verify != copying.Checksum && f.verify != copying.Size {
+		return copyFlags{}, fmt.Errorf("--verify %q: it is checksum or size", verify)
+	}
+	if f.parallel < 1 || f.parallel > maxParallel {
+		return copyFlags{}, fmt.Errorf("--parallel %d: it is 1 to %d", f.parallel, maxParallel)
+	}
+	return f, nil
+}
+
+// copyItems is `caddy media copy`.
+func copyItems(ctx context.Context, cmd *cobra.Command, args []string) (err error) {
+	flags, err := readCopyFlags(cmd)
+	if err != nil {
+		return err
+	}
+	s, err := open(cmd)
+	if err != nil {
+		return err
+	}
+	defer func() { err = s.hideIn(errors.Join(err, s.Close())) }()
+	opts, err := s.copyOptions(ctx, flags, args[0], args[1])
+	if err != nil {
+		return err
+	}
+	if opts.Journal, err = s.journal(flags, args[0], args[1], opts.Prefixes); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, opts.Journal.Close()) }()
+	bars := s.copyBars(ctx, &opts)
+	report, stopped := copying.Run(ctx, opts)
+	bars.close()
+	return s.showCopy(opts, report, stopped, bars.total.Load())
+}
+
+// copyOptions looks whether the storages can be copied from and to.
+func (s *session) copyOptions(ctx context.Context, flags copyFlags, from, to string) (copying.Options, error) {
+	opts := copying.Options{
+		Overwrite: flags.overwrite, Verify: flags.verify, DryRun: flags.dryRun,
+		Parallel: min(flags.parallel, s.connections(from), s.connections(to)),
+		Now:      time.Now, //nolint:forbidigo // the clock's one default
+		Failed:   s.showFailed,
+	}
+	var err error
+	if opts.From, err = s.storage(from); err != nil {
+		return opts, err
+	}
+	if opts.To, err = s.storage(to); err != nil {
+		return opts, err
+	}
+	aliases, err := s.aliasesOf(from, to, flags.aliases)
+	if err != nil {
+		return opts, err
+	}
+	opts.Prefixes = prefixesOf(aliases, len(flags.aliases) == 0)
+	s.describe(&opts, from, to)
+	if err := s.differentPlaces(from, to); err != nil {
+		return opts, err
+	}
+	return opts, reachable(ctx, opts)
+}
+
+// showFailed tells of an item that could not be copied.
+func (s *session) showFailed(key string, err error) {
+	s.failf("%s: %v", key, err)
+	_ = s.document(struct { // a standard output that is gone cannot be told
+		Key   string `json:"key"`
+		Error string `json:"error"`
+	}{key, s.reason(err)})
+}
+
+// copyBars is how far the copying is, on a terminal.
+type copyBars struct {
+	*progress
+	total atomic.Int64 // items, 0 until they are counted
+}
+
+// copyBars begins to draw bars and counts, beside the copying, how much there is.
+func (s *session) copyBars(ctx context.Context, opts *copying.Options) *copyBars {
+	p := &copyBars{progress: s.progress()}
+	if !s.bars || opts.DryRun {
+		return p
+	}
+	items, bytes := p.items("items"), p.bytes("bytes")
+	opts.Progress = func(n, size int64) {
+		items.add(n)
+		bytes.add(size)
+	}
+	go func() {
+		total, err := copying.Count(ctx, opts.From, opts.Prefixes)
+		if err == nil {
+			p.total.Store(total.Items)
+			items.setTotal(total.Items)
+			bytes.setTotal(total.Bytes)
+		}
+	}()
+	return p
+}
+
+// showCopy prints the report. stopped is what ended the copying early, or nil; total is the
+// number of items, or 0 if it is not known.
+func (s *session) showCopy(opts copying.Options, report copying.Report, stopped error, total int64) error {
+	interrupted := errors.Is(stopped, context.Canceled)
+	document := struct {
+		From   string `json:"from"`
+		To     string `json:"to"`
+		DryRun bool   `json:"dry_run"`
+		copying.Report
+		Seconds  float64 `json:"seconds"`
+		Complete bool    `json:"complete"`
+		Stopped  string  `json:"stopped,omitempty"`
+	}{
+		opts.From.Name(), opts.To.Name(), opts.DryRun, report, report.Took.Seconds(), stopped == nil, s.reason(stopped),
+	}
+	if interrupted {
+		document.Stopped = "interrupted"
+	}
+	if err := s.document(document); err != nil {
+		return err
+	}
+	if err := s.table(copyTable(opts.DryRun, report)); err != nil {
+		return err
+	}
+	if interrupted {
+		s.failf("Interrupted. The same command goes on from here.")
+	} else if stopped != nil {
+		s.failf("Stopped: %v\nThe same command goes on from here.", stopped)
+	}
+	if left := total - report.Seen(); stopped != nil && left > 0 {
+		s.failf("%s of %s items are left.", humanize.Comma(left), humanize.Comma(total))
+	}
+	if stopped == nil && report.Failed.Items == 0 {
+		return nil
+	}
+	return errReported
+}
+
+func copyTable(dryRun bool, report copying.Report) [][]string {
+	row := func(name string, t copying.Tally) []string {
+		return []string{name, humanize.Comma(t.Items) + " items", humanize.IBytes(uint64(max(0, t.Bytes)))}
+	}
+	if dryRun {
+		return [][]string{
+			row("would be copied", report.Copied), row("already there with the same size", report.Present),
+			row("copied before, by the journal", report.Skipped), row("there with another size", report.Differing),
+		}
+	}
+	rows := [][]string{
+		row("copied and verified", report.Copied), row("already there", report.Present),
+		row("copied before, by the journal", report.Skipped), row("failed", report.Failed),
+	}
+	if report.Gone > 0 {
+		rows = append(rows, []string{"deleted meanwhile", humanize.Comma(report.Gone) + " items"})
+	}
+	return append(rows, []string{"time", report.Took.Round(time.Millisecond).String()})
+}

@@ -1,0 +1,147 @@
+package mediacmd
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/mediacmd/copying"
+)
+
+// aliasesOf gives the aliases of names such as "img/content". They are kept in one of the
+// two storages: in the second one after they were switched.
+func (s *session) aliasesOf(from, to string, names []string) ([]*ingest.Alias, error) {
+	aliases := make([]*ingest.Alias, 0, len(names))
+	for _, full := range names {
+		kind, name, _ := strings.Cut(full, "/")
+		alias, ok := s.App.Alias(ingest.Kind(kind), name)
+		if !ok {
+			return nil, fmt.Errorf("there is no alias %q in the configuration; write img/<name> or file/<name>", full)
+		}
+		if kept := alias.Storage.Name(); kept != from && kept != to {
+			return nil, fmt.Errorf("the alias %s is kept in storage %q, not in %q", full, kept, from)
+		}
+		aliases = append(aliases, alias)
+	}
+	return aliases, nil
+}
+
+// prefixesOf gives what the keys begin with that are to be copied, in their order.
+func prefixesOf(aliases []*ingest.Alias, everything bool) []string {
+	prefixes := make([]string, 0, len(aliases))
+	for _, alias := range aliases {
+		if alias.Prefix == "" {
+			everything = true
+		}
+		prefixes = append(prefixes, alias.Prefix+"/")
+	}
+	if everything {
+		return []string{""}
+	}
+	slices.Sort(prefixes)
+	// An alias of one storage may lie within one of the other.
+	last := "\xff"
+	return slices.DeleteFunc(slices.Compact(prefixes), func(prefix string) bool {
+		if strings.HasPrefix(prefix, last) {
+			return true
+		}
+		last = prefix
+		return false
+	})
+}
+
+// aliasOf gives the alias of a key; nil for none. One that was switched counts first.
+func (s *session) aliasOf(from, to string) func(key string) *ingest.Alias {
+	var aliases []*ingest.Alias
+	for _, kept := range []string{to, from} {
+		for _, alias := range s.App.Aliases() {
+			if alias.Storage.Name() == kept {
+				aliases = append(aliases, alias)
+			}
+		}
+	}
+	return func(key string) *ingest.Alias {
+		for _, alias := range aliases {
+			if strings.HasPrefix(key, alias.Key("")) {
+				return alias
+			}
+		}
+		return nil
+	}
+}
+
+// describe says what the aliases know about keys: the header, and what is a variant.
+func (s *session) describe(opts *copying.Options, from, to string) {
+	aliasOf := s.aliasOf(from, to)
+	opts.CacheControl = func(key string) string {
+		if alias := aliasOf(key); alias != nil {
+			return alias.CacheControl
+		}
+		return ""
+	}
+	opts.PictureOf = func(key string) string {
+		picture, ok := strings.CutSuffix(key, variant.Suffix)
+		if alias := aliasOf(key); !ok || alias == nil || alias.Kind != ingest.Image {
+			return ""
+		}
+		return picture
+	}
+}
+
+// connections is how many items can be on their way at once: a connection of FTP does one
+// thing at a time, and writing one item may take two of them.
+func (s *session) connections(storage string) int {
+	module := s.App.Driver(storage)
+	if mediaapp.DriverKind(module) != "ftp" {
+		return maxParallel
+	}
+	var options struct {
+		Connections int `json:"connections"`
+	}
+	raw, err := json.Marshal(module)
+	if err != nil || json.Unmarshal(raw, &options) != nil {
+		return 1
+	}
+	const byDefault = 8
+	return max(1, cmp.Or(options.Connections, byDefault)/2)
+}
+
+// journal opens the journal; nil where a dry run has none to look at.
+func (s *session) journal(flags copyFlags, from, to string, prefixes []string) (*copying.Journal, error) {
+	copied := s.fingerprint(from, to)
+	path := flags.state
+	if path == "" {
+		folder := filepath.Join(caddy.AppDataDir(), appName, "copy")
+		scope := sha256.Sum256([]byte(copied + "\n" + strings.Join(prefixes, "\n")))
+		path = filepath.Join(folder, fmt.Sprintf("%s-to-%s-%s.jsonl", from, to, hex.EncodeToString(scope[:4])))
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	if flags.dryRun {
+		if _, err := os.Stat(path); err != nil {
+			return nil, nil //nolint:nilerr,nilnil // without a journal all is as it would be at first
+		}
+	}
+	return copying.OpenJournal(path, copied)
+}
+
+// fingerprint tells a copy between two places from others, without their secrets.
+func (s *session) fingerprint(from, to string) string {
+	sum := sha256.New()
+	for _, storage := range []string{from, to} {
+		_ = json.NewEncoder(sum).Encode(placeOf(s.App.Driver(storage)).public()) // of texts alone
+	}
+	return fmt.Sprintf("%s to %s %x", from, to, sum.Sum(nil)[:8])
+}

@@ -1,0 +1,266 @@
+// Package copying copies items from one storage to another and makes sure that they have
+// arrived. It may be ended at any moment and begun again: what is done is in a journal.
+//
+// It walks both storages page by page in the order of the keys, so that it needs no more
+// memory for ten million items than for ten.
+package copying
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Verify is how an item is looked at after it was copied.
+type Verify string
+
+// The two ways to verify: to read the copy back and compare SHA-256 sums, or to compare
+// sizes. What was in the destination before is always compared by its sum.
+const (
+	Checksum Verify = "checksum"
+	Size     Verify = "size"
+)
+
+// Options say what is copied and how.
+type Options struct {
+	// From and To are two places, neither of which lies within the other.
+	From, To *storagedrivers.Storage
+	// Prefixes are what the keys begin with, in byte order and none within another; one
+	// that is empty is all keys.
+	Prefixes []string
+	// Parallel is how many items are on their way at once, at least 1.
+	Parallel int
+	// Overwrite replaces what is in the destination and differs; otherwise that is a
+	// failure of its item.
+	Overwrite bool
+	// Verify is Checksum or Size.
+	Verify Verify
+	// DryRun compares the two lists and changes nothing.
+	DryRun bool
+	// Journal knows what was copied before and takes down what is copied; nil: none.
+	Journal *Journal
+	// CacheControl gives the header of a key; nil: none.
+	CacheControl func(key string) string
+	// PictureOf gives the key of the picture that an item is the variant of; empty for none.
+	// A variant that is older than its picture is of an earlier one: such a one is not
+	// copied, and the others are stored behind their pictures. Nil: there are no variants.
+	PictureOf func(key string) string
+	// Progress is told of items that are done and of bytes, fewer where an item is begun
+	// anew; nil: nobody is.
+	Progress func(items, bytes int64)
+	// Failed is told of an item that could not be copied, or in a dry run differs. It may be
+	// called from several goroutines.
+	Failed func(key string, err error)
+	// Now is the clock.
+	Now func() time.Time
+}
+
+// Tally counts items and their bytes.
+type Tally struct {
+	Items int64 `json:"items"`
+	Bytes int64 `json:"bytes"`
+}
+
+func (t *Tally) add(bytes int64) {
+	t.Items++
+	t.Bytes += bytes
+}
+
+// Report is what became of the items. Those of a dry run are as the lists have them.
+type Report struct {
+	// Copied were not in the destination, or differed and were replaced.
+	Copied Tally `json:"copied"`
+	// Present were in the destination and are the same; after a dry run, of the same size.
+	Present Tally `json:"already_there"`
+	// Skipped were copied before, as the journal says, and have not changed.
+	Skipped Tally `json:"skipped_by_journal"`
+	// Differing are in the destination with another size. Only a dry run counts them.
+	Differing Tally `json:"differing"`
+	// Failed could not be copied.
+	Failed Tally `json:"failed"`
+	// Gone were deleted from the source before they could be read.
+	Gone int64 `json:"gone"`
+	// Took is how long it took.
+	Took time.Duration `json:"-"`
+}
+
+// Seen is how many items were looked at.
+func (r Report) Seen() int64 {
+	return r.Copied.Items + r.Present.Items + r.Skipped.Items + r.Differing.Items + r.Failed.Items + r.Gone
+}
+
+// errGone is an item that was deleted before it was read.
+var errGone = errors.New("the item is gone")
+
+// copier is one run.
+type copier struct {
+	Options
+
+	stop context.CancelCauseFunc
+
+	mu     sync.Mutex
+	report Report
+}
+
+// Run copies. The error is what ended it early: a storage that cannot be reached or is
+// full, a journal that cannot be written, or the end of ctx. Failures of single items are
+// in the report.
+func Run(ctx context.Context, opts Options) (Report, error) {
+	if opts.Progress == nil {
+		opts.Progress = func(int64, int64) {}
+	}
+	if opts.CacheControl == nil {
+		opts.CacheControl = func(string) string { return "" }
+	}
+	if opts.PictureOf == nil {
+		opts.PictureOf = func(string) string { return "" }
+	}
+	start := opts.Now()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c := &copier{Options: opts, stop: cancel}
+	var workers errgroup.Group
+	jobs := make(chan *job)
+	for range opts.Parallel {
+		workers.Go(func() error {
+			for j := range jobs {
+				c.do(ctx, j)
+			}
+			return nil
+		})
+	}
+	err := c.walk(ctx, jobs)
+	close(jobs)
+	_ = workers.Wait() // they tell by stop
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	c.report.Took = opts.Now().Sub(start)
+	return c.report, err
+}
+
+// walk hands out what is to be copied.
+func (c *copier) walk(ctx context.Context, jobs chan<- *job) error {
+	for _, prefix := range c.Prefixes {
+		destination := follow(c.To.All(ctx, prefix))
+		err := c.walkPrefix(ctx, prefix, destination, jobs)
+		destination.stop()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *copier) walkPrefix(ctx context.Context, prefix string, destination *follower, jobs chan<- *job) error {
+	var before lineage
+	for item, err := range c.From.All(ctx, prefix) {
+		if err != nil {
+			return err
+		}
+		copied, present, err := destination.find(item.Key)
+		if err != nil {
+			return err
+		}
+		j := newJob(item, present)
+		if j.known, err = c.Journal.knows(item); err != nil {
+			return err
+		}
+		j.known = j.known && present && copied.Size == item.Size
+		j.picture = before.add(j, c.PictureOf(item.Key))
+		switch {
+		case j.known && (j.picture == nil || j.picture.settled):
+			j.settled = true
+			j.end()
+			c.count(&c.report.Skipped, item.Size)
+		case c.DryRun:
+			c.compareInfos(item, copied, present)
+		default:
+			select {
+			case jobs <- j:
+				continue
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		c.Progress(1, item.Size)
+	}
+	return nil
+}
+
+// compareInfos counts an item of a dry run.
+func (c *copier) compareInfos(item, copied storagedrivers.Info, present bool) {
+	switch {
+	case !present:
+		c.count(&c.report.Copied, item.Size)
+	case copied.Size == item.Size:
+		c.count(&c.report.Present, item.Size)
+	default:
+		c.count(&c.report.Differing, item.Size)
+		c.Failed(item.Key, errDiffers)
+	}
+}
+
+func (c *copier) count(tally *Tally, bytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	tally.add(bytes)
+}
+
+// do copies one item and takes note of how it went.
+func (c *copier) do(ctx context.Context, j *job) {
+	defer j.end()
+	if !j.awaitPicture(ctx) {
+		return
+	}
+	if j.known && !j.behind() {
+		c.count(&c.report.Skipped, j.item.Size)
+		c.Progress(1, j.item.Size)
+		return
+	}
+	t := &transfer{copier: c, job: j}
+	record, err := t.run(ctx)
+	if err == nil {
+		if err = c.Journal.append(record); err != nil {
+			c.stop(fmt.Errorf("writing the journal: %w", err))
+		}
+	}
+	if ctx.Err() != nil && err != nil {
+		return // broken off: the next run will see
+	}
+	j.stored, j.failed = t.stored(), err != nil && !errors.Is(err, errGone)
+	c.Progress(1, j.item.Size-t.counted)
+	switch {
+	case errors.Is(err, errGone):
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.report.Gone++
+	case err != nil:
+		c.count(&c.report.Failed, j.item.Size)
+		c.Failed(j.item.Key, err)
+	case j.stored:
+		c.count(&c.report.Copied, record.Size)
+	default:
+		c.count(&c.report.Present, record.Size)
+	}
+}
+
+// Count goes through the source's list and tells how much there is.
+func Count(ctx context.Context, from *storagedrivers.Storage, prefixes []string) (Tally, error) {
+	var total Tally
+	for _, prefix := range prefixes {
+		for item, err := range from.All(ctx, prefix) {
+			if err != nil {
+				return Tally{}, err
+			}
+			total.add(item.Size)
+		}
+	}
+	return total, nil
+}

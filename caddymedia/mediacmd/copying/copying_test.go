@@ -1,0 +1,304 @@
+package copying_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/mediacmd/copying"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// pair is two storages in memory and what is copied between them.
+type pair struct {
+	t        *testing.T
+	from, to *memory.Driver
+	opts     copying.Options
+
+	mu     sync.Mutex
+	failed map[string]error
+}
+
+func newPair(t *testing.T) *pair {
+	t.Helper()
+	p := &pair{t: t, from: memory.New(), to: memory.New(), failed: map[string]error{}}
+	p.opts = copying.Options{
+		From: storagedrivers.New("from", p.from, storagedrivers.Options{}),
+		To:   storagedrivers.New("to", p.to, storagedrivers.Options{}),
+
+		Prefixes: []string{""}, Parallel: 4, Verify: copying.Checksum, Now: time.Now,
+		Failed: func(key string, err error) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.failed[key] = err
+		},
+	}
+	return p
+}
+
+func (p *pair) put(s *storagedrivers.Storage, key, content string) {
+	p.t.Helper()
+	opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
+	if _, err := s.Put(context.Background(), key, strings.NewReader(content), opts); err != nil {
+		p.t.Error(err)
+	}
+}
+
+// journal opens the journal of the pair, as a new run does.
+func (p *pair) journal(path string) {
+	p.t.Helper()
+	journal, err := copying.OpenJournal(path, "a copy")
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { journal.Close() })
+	p.opts.Journal = journal
+}
+
+// want is what a run must report, in items.
+type want struct{ copied, present, skipped, differing, failed, gone int64 }
+
+func (p *pair) run(expected want) copying.Report {
+	p.t.Helper()
+	report, err := copying.Run(p.t.Context(), p.opts)
+	if err != nil {
+		p.t.Errorf("it ended with %v", err)
+	}
+	p.expect(report, expected)
+	return report
+}
+
+func (p *pair) expect(r copying.Report, expected want) {
+	p.t.Helper()
+	got := want{r.Copied.Items, r.Present.Items, r.Skipped.Items, r.Differing.Items, r.Failed.Items, r.Gone}
+	if got != expected {
+		p.t.Errorf("%+v, want %+v; failed are %v", got, expected, p.failed)
+	}
+}
+
+// contents gives what is in a storage.
+func (p *pair) contents(s *storagedrivers.Storage) map[string]string {
+	p.t.Helper()
+	found := map[string]string{}
+	for info, err := range s.All(p.t.Context(), "") {
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		body, _, err := s.Open(p.t.Context(), info.Key, storagedrivers.Range{})
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		b, err := io.ReadAll(body)
+		if err = errors.Join(err, body.Close()); err != nil {
+			p.t.Fatal(err)
+		}
+		found[info.Key] = string(b)
+	}
+	return found
+}
+
+func (p *pair) mustBeSame() {
+	p.t.Helper()
+	if !maps.Equal(p.contents(p.opts.From), p.contents(p.opts.To)) {
+		p.t.Error("the destination is not the same as the source")
+	}
+}
+
+// fill puts n items into the source, more than a page of a list holds if n is 1,500.
+func (p *pair) fill(n int) {
+	for i := range n {
+		p.put(p.opts.From, fmt.Sprintf("img/%d/item-%d.txt", i%7, i), strings.Repeat(fmt.Sprint(i), i%50))
+	}
+}
+
+// TestRun copies all, and nothing again.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	const items = 1500
+	p := newPair(t)
+	p.fill(items)
+	path := filepath.Join(t.TempDir(), "journal")
+	p.opts.DryRun = true
+	p.run(want{copied: items})
+	if n := len(p.contents(p.opts.To)); n != 0 {
+		t.Errorf("a dry run copied %d items", n)
+	}
+	p.opts.DryRun = false
+	p.journal(path)
+	var done, bytes atomic.Int64
+	p.opts.Progress = func(n, size int64) {
+		done.Add(n)
+		bytes.Add(size)
+	}
+	report := p.run(want{copied: items})
+	if done.Load() != items || bytes.Load() != report.Copied.Bytes || report.Copied.Bytes == 0 {
+		t.Errorf("%d items and %d bytes were told, %d were copied", done.Load(), bytes.Load(), report.Copied.Bytes)
+	}
+	p.mustBeSame()
+
+	p.put(p.opts.From, "img/1/item-1.txt", "replaced since")
+	p.put(p.opts.From, "img/new.txt", "new")
+	if err := p.opts.To.Delete(t.Context(), "img/2/item-2.txt"); err != nil {
+		t.Fatal(err)
+	}
+	p.journal(path)
+	p.run(want{copied: 2, skipped: items - 2, failed: 1})
+	if p.failed["img/1/item-1.txt"] == nil || p.contents(p.opts.To)["img/1/item-1.txt"] != "1" {
+		t.Errorf("what was replaced since failed with %v", p.failed)
+	}
+	p.opts.Overwrite = true
+	p.journal(path)
+	p.run(want{copied: 1, skipped: items})
+	p.mustBeSame()
+	p.opts.Journal = nil
+	p.run(want{present: items + 1})
+	p.opts.Verify = copying.Size
+	p.run(want{present: items + 1})
+}
+
+// TestRunOfPrefixes copies what is asked for and no more.
+func TestRunOfPrefixes(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	for _, key := range []string{"a/1", "a/2", "ab/3", "b/4", "c/5"} {
+		p.put(p.opts.From, key, key)
+	}
+	p.put(p.opts.To, "a/2", "longer than it")
+	p.opts.Prefixes = []string{"a/", "c/"}
+	p.opts.DryRun = true
+	p.run(want{copied: 2, differing: 1})
+	if p.failed["a/2"] == nil || len(p.failed) != 1 {
+		t.Errorf("a dry run tells that these differ: %v", p.failed)
+	}
+	p.opts.DryRun = false
+	p.run(want{copied: 2, failed: 1})
+	if got := slices.Sorted(maps.Keys(p.contents(p.opts.To))); !slices.Equal(got, []string{"a/1", "a/2", "c/5"}) {
+		t.Errorf("the destination has %q", got)
+	}
+	total, err := copying.Count(t.Context(), p.opts.From, p.opts.Prefixes)
+	if err != nil || total != (copying.Tally{Items: 3, Bytes: 9}) {
+		t.Errorf("%+v are counted, error %v", total, err)
+	}
+}
+
+// TestHeaders: the copies have the header that their key is to have.
+func TestHeaders(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	p.put(p.opts.From, "img/a.png", "a")
+	recorder := &recording{Driver: p.to}
+	p.opts.To = storagedrivers.New("to", recorder, storagedrivers.Options{})
+	p.opts.CacheControl = func(key string) string { return "for " + key }
+	p.run(want{copied: 1})
+	if recorder.opts.CacheControl != "for img/a.png" || recorder.opts.ContentType != "image/png" {
+		t.Errorf("%+v", recorder.opts)
+	}
+}
+
+// recording keeps the options of the last Put.
+type recording struct {
+	*memory.Driver
+	opts storagedrivers.PutOptions
+}
+
+func (r *recording) Put(
+	ctx context.Context, key string, body io.ReadSeeker, opts storagedrivers.PutOptions,
+) (storagedrivers.Info, error) {
+	r.opts = opts
+	return r.Driver.Put(ctx, key, body, opts)
+}
+
+// TestItemThatChanges: the copy is of what the source has in the end.
+func TestItemThatChanges(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	p.put(p.opts.From, "a", "first")
+	var once sync.Once
+	p.to.Fail = func(op, _ string) error {
+		if op == "open" { // the copy is being verified
+			once.Do(func() { p.put(p.opts.From, "a", "second, longer") })
+		}
+		return nil
+	}
+	p.run(want{copied: 1})
+	p.mustBeSame()
+}
+
+// TestItemThatKeepsChanging is a failure and no endless work.
+func TestItemThatKeepsChanging(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	p.put(p.opts.From, "a", "first")
+	n := 0
+	p.to.Fail = func(op, _ string) error {
+		if op == "open" {
+			n++
+			p.put(p.opts.From, "a", fmt.Sprint("generation ", n))
+		}
+		return nil
+	}
+	p.run(want{failed: 1})
+}
+
+// TestItemThatGoes: what is deleted before it is read is nobody's failure.
+func TestItemThatGoes(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	p.put(p.opts.From, "a", "a")
+	p.put(p.opts.From, "b", "b")
+	p.from.Fail = func(op, key string) error {
+		if op == "stat" && key == "b" {
+			p.from.Delete(context.Background(), "b")
+		}
+		return nil
+	}
+	p.run(want{copied: 1, gone: 1})
+}
+
+// TestRunAgainAfterEnd ends runs at random and begins them again until all is copied.
+func TestRunAgainAfterEnd(t *testing.T) {
+	t.Parallel()
+	const items = 400
+	p := newPair(t)
+	p.fill(items)
+	path := filepath.Join(t.TempDir(), "journal")
+	var copied, present int64
+	for runs := 1; ; runs++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		var puts atomic.Int64
+		p.to.Fail = func(op, _ string) error {
+			if op == "put" && puts.Add(1) == 60 {
+				cancel()
+			}
+			return nil
+		}
+		p.journal(path)
+		report, err := copying.Run(ctx, p.opts)
+		cancel()
+		copied += report.Copied.Items
+		present += report.Present.Items
+		if err == nil {
+			if report.Skipped.Items+report.Copied.Items+report.Present.Items != items {
+				t.Errorf("%+v", report)
+			}
+			break
+		}
+		if !errors.Is(err, context.Canceled) || report.Failed.Items != 0 || runs > items {
+			t.Fatalf("run %d ended with %v: %+v", runs, err, report)
+		}
+	}
+	if copied+present != items {
+		t.Errorf("%d items were copied and %d were there, want %d together", copied, present, items)
+	}
+	p.mustBeSame()
+}

@@ -1,0 +1,117 @@
+package mediacmd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// output is what a command shows: results on the standard output, failures and bars on
+// the standard error. Its methods are safe for concurrent use.
+type output struct {
+	out, err io.Writer
+	json     bool     // results are JSON
+	quiet    bool     // nothing but failures
+	bars     bool     // the standard error is a terminal
+	secrets  []string // that never show
+
+	mu    sync.Mutex
+	above io.Writer // above the bars, while there are any
+}
+
+// addOutputFlags adds the flags that [newOutput] heeds.
+func addOutputFlags(cmd *cobra.Command) {
+	cmd.Flags().Bool("json", false, "Print results as JSON")
+	cmd.Flags().BoolP("quiet", "q", false, "Print failures only")
+	cmd.MarkFlagsMutuallyExclusive("json", "quiet")
+}
+
+func newOutput(cmd *cobra.Command) *output {
+	o := &output{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
+	o.json, _ = cmd.Flags().GetBool("json")
+	o.quiet, _ = cmd.Flags().GetBool("quiet")
+	o.bars = isTerminal(o.err) && !o.json && !o.quiet
+	return o
+}
+
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// sayf prints a line of a result, for people.
+func (o *output) sayf(format string, args ...any) {
+	if !o.json && !o.quiet {
+		o.print(o.out, fmt.Sprintf(format, args...))
+	}
+}
+
+// failf prints a line about a failure. With --json the result has to say it.
+func (o *output) failf(format string, args ...any) {
+	if !o.json {
+		o.print(o.err, fmt.Sprintf(format, args...))
+	}
+}
+
+func (o *output) print(to io.Writer, text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.above != nil && isTerminal(to) {
+		to = o.above
+	}
+	fmt.Fprintln(to, o.scrub(text))
+}
+
+// document prints a result as one line of JSON, with --json only.
+func (o *output) document(value any) error {
+	if !o.json {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	encoder := json.NewEncoder(o.out)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(value)
+}
+
+// table prints rows of cells in columns, for people.
+func (o *output) table(rows [][]string) error {
+	if o.json || o.quiet {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	w := tabwriter.NewWriter(o.out, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, o.scrub(strings.Join(row, "\t")))
+	}
+	return w.Flush()
+}
+
+// reason gives an error in words that may be shown; empty for none. What goes into a
+// document must pass through here.
+func (o *output) reason(err error) string {
+	if err == nil {
+		return ""
+	}
+	return o.scrub(err.Error())
+}
+
+// hideIn gives an error that may be shown.
+func (o *output) hideIn(err error) error {
+	if err == nil || errors.Is(err, errReported) || o.reason(err) == err.Error() {
+		return err
+	}
+	return errors.New(o.reason(err))
+}
+
+// scrub removes secrets.
+func (o *output) scrub(text string) string { return hideSecrets(text, o.secrets) }

@@ -1,0 +1,171 @@
+package mediacmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+func probeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "probe [<storage>...]",
+		Short: "Tests whether storages can be used, and what they guarantee",
+		Long: `Tests the storages of the configuration, or those that are named, each with a
+small object of its own, which it removes again: whether the storage can be
+reached, stores, reads, replaces and deletes, and what it guarantees.
+
+With --json the result is one document.`,
+		RunE: run(probe),
+	}
+	addConfigFlags(cmd)
+	addOutputFlags(cmd)
+	return cmd
+}
+
+// probed is what was found out about a storage.
+type probed struct {
+	Name     string         `json:"name"`
+	Driver   string         `json:"driver"`
+	OK       bool           `json:"ok"`
+	Steps    []probedStep   `json:"steps"`
+	Features probedFeatures `json:"features"`
+}
+
+type probedStep struct {
+	Name   string  `json:"name"`
+	Title  string  `json:"title"`
+	OK     bool    `json:"ok"`
+	TookMS float64 `json:"took_ms"`
+	Error  string  `json:"error,omitempty"`
+	Note   string  `json:"note,omitempty"`
+}
+
+type probedFeatures struct {
+	Create  string `json:"create"`
+	Replace string `json:"replace"`
+	Restore bool   `json:"restore"`
+}
+
+// probe is `caddy media probe`.
+func probe(ctx context.Context, cmd *cobra.Command, names []string) (err error) {
+	s, err := open(cmd)
+	if err != nil {
+		return err
+	}
+	defer func() { err = s.hideIn(errors.Join(err, s.Close())) }()
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(s.App.Storages))
+	}
+	storages := make([]*storagedrivers.Storage, len(names))
+	for i, name := range names {
+		if storages[i], err = s.storage(name); err != nil {
+			return err
+		}
+	}
+	results := make([]probed, len(names))
+	var running sync.WaitGroup
+	for i, storage := range storages {
+		running.Go(func() { results[i] = s.probe(ctx, storage) })
+	}
+	running.Wait()
+	return s.showProbes(results)
+}
+
+func (s *session) probe(ctx context.Context, storage *storagedrivers.Storage) probed {
+	report := storage.Probe(ctx)
+	features := storage.Features() // some are known only now
+	p := probed{
+		Name: storage.Name(), Driver: mediaapp.DriverKind(s.App.Driver(storage.Name())), OK: report.OK(),
+		Features: probedFeatures{features.Create.String(), features.Replace.String(), features.Restore},
+	}
+	for _, step := range report.Steps {
+		p.Steps = append(p.Steps, probedStep{
+			Name: step.Name, Title: stepTitle(step.Name), OK: step.Err == nil,
+			TookMS: float64(step.Took.Microseconds()) / 1000, Error: s.reason(step.Err), Note: step.Note,
+		})
+	}
+	return p
+}
+
+// showProbes prints the results, and ends the command with a failure if there was one.
+func (s *session) showProbes(results []probed) error {
+	ok := true
+	for _, p := range results {
+		ok = ok && p.OK
+		if err := s.showProbe(p); err != nil {
+			return err
+		}
+	}
+	err := s.document(struct {
+		OK       bool     `json:"ok"`
+		Storages []probed `json:"storages"`
+	}{ok, results})
+	if err == nil && !ok {
+		err = errReported
+	}
+	return err
+}
+
+func (s *session) showProbe(p probed) error {
+	verdict := "can be used"
+	if !p.OK {
+		verdict = "CANNOT be used as it should"
+	}
+	s.sayf("%s (%s) %s", p.Name, p.Driver, verdict)
+	rows := make([][]string, 0, len(p.Steps))
+	for _, step := range p.Steps {
+		took := time.Duration(step.TookMS * float64(time.Millisecond)).Round(10 * time.Microsecond)
+		rows = append(rows, []string{"  " + result(step.OK), took.String(), step.Title})
+	}
+	if err := s.table(rows); err != nil {
+		return err
+	}
+	for _, step := range p.Steps {
+		if step.Note != "" {
+			s.sayf("  note: %s", step.Note)
+		}
+		if !step.OK {
+			s.failf("%s: %s: %s", p.Name, step.Title, step.Error)
+		}
+	}
+	if p.OK {
+		s.sayf("  creates a name once: %s; replaces at once: %s; puts back what it replaced: %s",
+			p.Features.Create, p.Features.Replace, map[bool]string{true: "yes", false: "no"}[p.Features.Restore])
+	}
+	return nil
+}
+
+func result(ok bool) string {
+	if ok {
+		return "ok"
+	}
+	return "FAILED"
+}
+
+// stepTitle tells what a step of a probe does.
+func stepTitle(step string) string {
+	title, ok := map[string]string{
+		"check":             "connect, log in and find the root",
+		"create":            "store a small object",
+		"create again":      "refuse a second object of the same name",
+		"read":              "read the object",
+		"range":             "read a part of the object",
+		"overwrite":         "replace the object",
+		"delete":            "delete the object",
+		"stat after delete": "see that the object is gone",
+		"clean up":          "clean up",
+	}[step]
+	if !ok {
+		return fmt.Sprintf("step %q", step)
+	}
+	return title
+}

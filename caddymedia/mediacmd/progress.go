@@ -1,0 +1,100 @@
+package mediacmd
+
+import (
+	"sync/atomic"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+// progress is the bars of a command that is at work. Where they are not to be seen it does
+// nothing.
+type progress struct {
+	out       *output
+	container *mpb.Progress
+}
+
+// progress begins to draw bars on the standard error; lines of a result or a failure
+// appear above them until close.
+func (o *output) progress() *progress {
+	p := &progress{out: o}
+	if !o.bars {
+		return p
+	}
+	p.container = mpb.New(mpb.WithOutput(o.err))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.above = p.container
+	return p
+}
+
+// close leaves the bars as they are.
+func (p *progress) close() {
+	if p.container == nil {
+		return
+	}
+	p.out.mu.Lock()
+	p.out.above = nil
+	p.out.mu.Unlock()
+	p.container.Shutdown()
+}
+
+// items adds a bar that counts.
+func (p *progress) items(name string) *bar {
+	return p.add(name, decor.CountersNoUnit("%d of %d"), decor.CurrentNoUnit("%d"), decor.AverageSpeed(0, "%.0f/s"))
+}
+
+// bytes adds a bar that counts bytes.
+func (p *progress) bytes(name string) *bar {
+	return p.add(name, decor.CountersKibiByte("% .1f of % .1f"), decor.CurrentKibiByte("% .1f"),
+		decor.AverageSpeed(decor.SizeB1024(0), "% .1f"))
+}
+
+// add adds a bar; count stands in for counters as long as no total is known.
+func (p *progress) add(name string, counters, count, rate decor.Decorator) *bar {
+	b := new(bar)
+	if p.container == nil {
+		return b
+	}
+	left := decor.AverageETA(decor.ET_STYLE_GO)
+	b.bar = p.container.AddBar(0,
+		mpb.PrependDecorators(decor.Name(name, decor.WCSyncSpaceR), decor.Any(func(s decor.Statistics) string {
+			if b.known.Load() {
+				return textOf(counters, s)
+			}
+			return textOf(count, s)
+		})),
+		mpb.AppendDecorators(rate, decor.Any(func(s decor.Statistics) string {
+			if b.known.Load() {
+				return ", " + textOf(left, s) + " left"
+			}
+			return ""
+		})))
+	return b
+}
+
+func textOf(d decor.Decorator, s decor.Statistics) string {
+	text, _ := d.Decor(s)
+	return text
+}
+
+// bar is one of the bars of [progress]. Its methods are safe for concurrent use.
+type bar struct {
+	bar   *mpb.Bar // nil where it is not seen
+	known atomic.Bool
+}
+
+// setTotal says how many there are, once that is known.
+func (b *bar) setTotal(n int64) {
+	if b.bar != nil {
+		b.bar.SetTotal(n, false)
+		b.known.Store(true)
+	}
+}
+
+// add says that n more are done; fewer where n is negative.
+func (b *bar) add(n int64) {
+	if b.bar != nil {
+		b.bar.IncrInt64(n)
+	}
+}

@@ -1,0 +1,242 @@
+package mediacmd
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+func sweepCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sweep [<storage>...]",
+		Short: "Finds, and removes, variants without pictures and leftovers of uploads",
+		Long: `Finds what nobody needs in storages, all of them or those that are named:
+WebP variants whose pictures are gone, and leftovers of uploads that were cut
+off. It only shows them; --delete removes them.
+
+What is younger than --older-than does not count: an upload may be under way.
+Leftovers are a day old at least where nothing but their age tells that. Some
+drivers remove them by themselves when they list a folder: those are shown, and
+gone then all the same.
+
+With --json there is one line for each, and a last one with the totals.`,
+		RunE: run(sweep),
+	}
+	cmd.Flags().Bool("delete", false, "Remove what is found")
+	cmd.Flags().Duration("older-than", 24*time.Hour, "How old at least")
+	addConfigFlags(cmd)
+	addOutputFlags(cmd)
+	return cmd
+}
+
+// sweeping is a run of the command.
+type sweeping struct {
+	*session
+	remove    bool
+	olderThan time.Duration
+	before    time.Time
+
+	rows   [][]string
+	totals sweepTotals
+}
+
+// sweepTotals are the last line of the JSON.
+type sweepTotals struct {
+	DryRun    bool  `json:"dry_run"`
+	Variants  int   `json:"variants"`
+	Leftovers int   `json:"leftovers"`
+	Bytes     int64 `json:"bytes"` // as far as they are known
+	Removed   int   `json:"removed"`
+	Failed    int   `json:"failed"` // also storages that could not be looked through
+}
+
+// sweepResult is a line of the JSON.
+type sweepResult struct {
+	Storage string `json:"storage"`
+	// Kind is "variant" or "leftover"; empty for the storage itself.
+	Kind string `json:"kind,omitempty"`
+	Name string `json:"name,omitempty"`
+	// Size in bytes; -1 where the storage does not tell.
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified,omitzero"`
+	Removed  bool      `json:"removed"`
+	Message  string    `json:"message,omitempty"`
+}
+
+func sweep(ctx context.Context, cmd *cobra.Command, names []string) (err error) {
+	s, err := open(cmd)
+	if err != nil {
+		return err
+	}
+	defer func() { err = s.hideIn(errors.Join(err, s.Close())) }()
+	w := &sweeping{session: s}
+	if w.remove, err = cmd.Flags().GetBool("delete"); err != nil {
+		return err
+	}
+	if w.olderThan, err = cmd.Flags().GetDuration("older-than"); err != nil {
+		return err
+	}
+	if w.olderThan < 0 {
+		return errors.New("--older-than is no negative duration")
+	}
+	w.before = time.Now().Add(-w.olderThan) //nolint:forbidigo // a command runs once
+	w.totals.DryRun = !w.remove
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(s.App.Storages))
+	}
+	storages := make([]*storagedrivers.Storage, len(names))
+	for i, name := range names {
+		if storages[i], err = s.storage(name); err != nil {
+			return err
+		}
+	}
+	for _, storage := range storages {
+		err := w.storage(ctx, storage)
+		if ctx.Err() != nil {
+			err = errors.New("interrupted")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return w.report()
+}
+
+// storage sweeps one storage. What fails is told; the error is that of telling.
+func (w *sweeping) storage(ctx context.Context, s *storagedrivers.Storage) error {
+	// Drivers remove what is sure to be left over at their first use, and when they list:
+	// first it has to be told.
+	if err := w.leftovers(ctx, s); err != nil {
+		return err
+	}
+	for _, alias := range w.App.Aliases() {
+		if alias.Kind != ingest.Image || alias.Storage != s {
+			continue
+		}
+		if err := w.variants(ctx, alias); err != nil {
+			return err
+		}
+	}
+	return w.flush()
+}
+
+// variants sweeps those of an alias that have no pictures.
+func (w *sweeping) variants(ctx context.Context, alias *ingest.Alias) error {
+	for orphan, err := range alias.Orphans(ctx, w.before) {
+		found := sweepResult{
+			Storage: alias.Storage.Name(), Kind: "variant", Name: orphan.Key, Size: orphan.Size, Modified: orphan.ModTime,
+		}
+		if err != nil {
+			found = sweepResult{Storage: alias.Storage.Name()}
+		} else if w.remove {
+			found.Removed, err = w.App.Gate().RemoveOrphan(ctx, alias, orphan)
+			if err == nil && !found.Removed {
+				continue // it has its picture by now
+			}
+		}
+		if err := w.add(found, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leftovers sweeps those of uploads.
+func (w *sweeping) leftovers(ctx context.Context, s *storagedrivers.Storage) error {
+	const least = time.Nanosecond // 0 stands for the default
+	found, err := s.Sweep(ctx, storagedrivers.SweepOptions{OlderThan: max(w.olderThan, least), DryRun: !w.remove})
+	for _, one := range found {
+		result := sweepResult{
+			Storage: s.Name(), Kind: "leftover", Name: one.Name, Size: one.Size, Modified: one.ModTime, Removed: w.remove,
+		}
+		if err := w.add(result, nil); err != nil {
+			return err
+		}
+	}
+	if err == nil || errors.Is(err, errors.ErrUnsupported) {
+		return nil
+	}
+	return w.add(sweepResult{Storage: s.Name()}, err)
+}
+
+// add tells of something that was found, or of why that failed. The error is that of telling.
+func (w *sweeping) add(found sweepResult, err error) error {
+	w.count(found, err)
+	if found.Message = w.reason(err); err != nil {
+		w.failf("%s: %v", strings.TrimSpace(found.Storage+" "+found.Name), err)
+	} else if err := w.row(found); err != nil {
+		return err
+	}
+	return w.document(found)
+}
+
+func (w *sweeping) count(found sweepResult, err error) {
+	switch found.Kind {
+	case "variant":
+		w.totals.Variants++
+	case "leftover":
+		w.totals.Leftovers++
+	}
+	if found.Kind != "" {
+		w.totals.Bytes += max(0, found.Size)
+	}
+	if found.Removed {
+		w.totals.Removed++
+	}
+	if err != nil {
+		w.totals.Failed++
+	}
+}
+
+// maxRows is how many rows are kept to find the widths of their columns.
+const maxRows = 1000
+
+func (w *sweeping) row(found sweepResult) error {
+	size := "?"
+	if found.Size >= 0 {
+		size = humanize.IBytes(uint64(found.Size))
+	}
+	row := []string{found.Storage, found.Kind, found.Name, size, found.Modified.Local().Format(time.DateTime)}
+	if found.Removed {
+		row = append(row, "removed")
+	}
+	w.rows = append(w.rows, row)
+	if len(w.rows) < maxRows {
+		return nil
+	}
+	return w.flush()
+}
+
+func (w *sweeping) flush() error {
+	rows := w.rows
+	w.rows = nil
+	return w.table(rows)
+}
+
+// report gives the totals. The error tells of failures that were reported.
+func (w *sweeping) report() error {
+	t := w.totals
+	w.sayf("%d variants without pictures and %d leftovers of uploads, %s", t.Variants, t.Leftovers, humanize.IBytes(uint64(t.Bytes)))
+	switch {
+	case w.remove:
+		w.sayf("%d removed, %d failed", t.Removed, t.Failed)
+	case t.Variants+t.Leftovers > 0:
+		w.sayf("nothing was removed: --delete does that")
+	}
+	if err := w.document(t); err != nil {
+		return err
+	}
+	if t.Failed > 0 {
+		return errReported
+	}
+	return nil
+}

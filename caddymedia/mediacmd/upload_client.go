@@ -1,0 +1,161 @@
+package mediacmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+)
+
+// uploadClient speaks the HTTP contract of a media service. It is safe for concurrent use.
+type uploadClient struct {
+	server *url.URL
+	apiKey string
+	tokens tokenFile
+	// password is asked for when no token is kept, or the service does not take it any more.
+	password func(context.Context) (string, error)
+
+	http *http.Client
+	now  func() time.Time
+	wait func(context.Context, time.Duration) error
+
+	mu      sync.Mutex
+	token   string // empty: none yet
+	refused error  // why there will be no other
+}
+
+// The names of these headers hold no underscore, so every Caddy takes them.
+const (
+	headerKey   = "Service-Api-Key"
+	headerToken = "Service-Access-Token"
+)
+
+// newUploadClient gives a client for the service at an address that [serverAddress] gave.
+func newUploadClient(server *url.URL, apiKey string, password func(context.Context) (string, error)) *uploadClient {
+	transport := http.DefaultTransport.(*http.Transport).Clone() // it is one
+	transport.ResponseHeaderTimeout = answerTime
+	return &uploadClient{
+		server: server, apiKey: apiKey, password: password,
+		tokens: newTokenFile(server.String(), apiKey),
+		http: &http.Client{
+			Transport:     transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		now:  time.Now, //nolint:forbidigo // the clock's one default
+		wait: sleep,
+	}
+}
+
+// answerTime is how long the service may take for its answer after the last byte: it checks
+// the items, makes variants and brings them to a storage that may be far away.
+const answerTime = 15 * time.Minute
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// serverAddress reads the address of a service. One over plain HTTP on another host is
+// refused, unless insecure is true: the password would be readable on the way.
+func serverAddress(address string, insecure bool) (*url.URL, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" ||
+		u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("--server is an address like https://media.example.com")
+	}
+	if u.Scheme == "http" && !insecure && !isLoopback(u.Hostname()) {
+		return nil, errors.New("the password would go over plain HTTP to another host: " +
+			"use https, or --insecure-http where nobody else can listen")
+	}
+	u.Path = strings.TrimRight(u.Path, "/")
+	u.RawPath = ""
+	return u, nil
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// refusedError is what the service answered in place of success.
+type refusedError struct {
+	status     int
+	message    string
+	retryAfter string // the header
+}
+
+func (e *refusedError) Error() string { return e.message }
+
+// maxAnswer is the most bytes of an answer.
+const maxAnswer = 1 << 20
+
+// send sends a request and reads the answer into a value; one that does not tell of success
+// is a *refusedError.
+func (c *uploadClient) send(r *http.Request, into any) error {
+	resp, err := c.http.Do(r) //nolint:gosec // to the address that the user gives
+	if err != nil {
+		if cause := context.Cause(r.Context()); cause != nil {
+			return cause
+		}
+		if known, ok := errors.AsType[*url.Error](err); ok {
+			err = known.Err // without the address, which everybody knows
+		}
+		return fmt.Errorf("sending: %w", err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("reading the answer: %w", err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return &refusedError{resp.StatusCode, messageOf(resp, body), resp.Header.Get("Retry-After")}
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return &refusedError{status: resp.StatusCode, message: "the answer is not that of a media service"}
+	}
+	return nil
+}
+
+// messageOf gives the words of an answer that is no success.
+func messageOf(resp *http.Response, body []byte) string {
+	var answer struct {
+		Message string
+		Errors  []struct{ Message string }
+	}
+	if json.Unmarshal(body, &answer) == nil {
+		if len(answer.Errors) > 0 {
+			answer.Message = answer.Errors[0].Message
+		}
+		if answer.Message != "" {
+			return printable(answer.Message)
+		}
+	}
+	if to := resp.Header.Get("Location"); to != "" && resp.StatusCode/100 == 3 {
+		return fmt.Sprintf("the service is at another address: %d, %s", resp.StatusCode, printable(to))
+	}
+	return fmt.Sprintf("the server answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+}
+
+// printable takes what a terminal could obey out of a text from elsewhere.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text)
+}

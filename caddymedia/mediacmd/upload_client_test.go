@@ -1,0 +1,218 @@
+package mediacmd
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestUploadSendsTheForm(t *testing.T) {
+	t.Parallel()
+	f := newFakeService(t)
+	path := aFile(t, `a "strange" name ě.png`, strings.Repeat("x", 300_000))
+	var sent atomic.Int64
+	item, err := f.client(t, t.TempDir()).upload(t.Context(), upload{
+		File: path, Kind: "image", Alias: "photos", SubFolder: "a/b", Sent: func(n int64) { sent.Add(n) },
+	})
+	if want := (uploaded{"https://cdn/a.png", "a.png", "https://cdn/a.png.webp"}); item != want || err != nil {
+		t.Fatalf("%+v, %v, want %+v", item, err, want)
+	}
+	r, form := f.uploads[0], f.forms[0]
+	file := form.File["files[]"][0]
+	if r.URL.Path != "/api/upload/image" || form.Value["alias"][0] != "photos" || form.Value["sub_folder"][0] != "a/b" ||
+		file.Filename != filepath.Base(path) || file.Size != 300_000 {
+		t.Errorf("%s with %+v and the file %q of %d bytes", r.URL.Path, form.Value, file.Filename, file.Size)
+	}
+	if r.ContentLength < 300_000 || r.TransferEncoding != nil {
+		t.Errorf("Content-Length %d, Transfer-Encoding %q", r.ContentLength, r.TransferEncoding)
+	}
+	if sent.Load() != 300_000 {
+		t.Errorf("%d bytes counted, want 300,000", sent.Load())
+	}
+}
+
+func TestUploadPatience(t *testing.T) {
+	t.Parallel()
+	const second = time.Second
+	later := noon.Add(9 * second).Format(http.TimeFormat)
+	for name, c := range map[string]struct {
+		path    string
+		answers []http.HandlerFunc
+		waits   []time.Duration
+		status  int // 0: it is stored in the end
+	}{
+		"upload":        {"/api/upload/file", []http.HandlerFunc{busy("7"), busy("")}, []time.Duration{7 * second, 2 * second}, 0},
+		"date":          {"/api/upload/file", []http.HandlerFunc{busy(later)}, []time.Duration{9 * second}, 0},
+		"login":         {"/api/auth/generateToken", []http.HandlerFunc{answering(429, "{}", "Retry-After", "3")}, []time.Duration{3 * second}, 0},
+		"not for ever":  {"/api/upload/file", slices.Repeat([]http.HandlerFunc{busy("1")}, 9), slices.Repeat([]time.Duration{second}, 4), 503},
+		"not so long":   {"/api/upload/file", []http.HandlerFunc{busy("3600")}, nil, 503},
+		"not a refusal": {"/api/upload/file", []http.HandlerFunc{answering(415, `{"errors":[{"message":"no"}]}`)}, nil, 415},
+		"not a failure": {"/api/upload/file", []http.HandlerFunc{answering(502, `{}`)}, nil, 502},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFakeService(t)
+			f.refuse[c.path] = c.answers
+			client := f.client(t, t.TempDir())
+			var sent atomic.Int64
+			_, err := client.upload(t.Context(), upload{
+				File: aFile(t, "a.txt", "0123456789"), Kind: "file", Sent: func(n int64) { sent.Add(n) },
+			})
+			want := int64(10)
+			if c.status != 0 {
+				wantRefused(t, err, c.status, "")
+				want = 0
+			} else if err != nil {
+				t.Error(err)
+			}
+			if !slices.Equal(client.waits, c.waits) {
+				t.Errorf("waited %v, want %v", client.waits, c.waits)
+			}
+			if sent.Load() != want {
+				t.Errorf("%d bytes counted, want %d", sent.Load(), want)
+			}
+		})
+	}
+}
+
+// TestUploadBrokenOff: what may have been stored is not sent again.
+func TestUploadBrokenOff(t *testing.T) {
+	t.Parallel()
+	f := newFakeService(t)
+	f.refuse["/api/upload/file"] = []http.HandlerFunc{func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		panic(http.ErrAbortHandler)
+	}}
+	_, err := f.client(t, t.TempDir()).upload(t.Context(), upload{File: aFile(t, "a.txt", "x"), Kind: "file", Sent: ignore})
+	if err == nil || len(f.uploads) != 1 {
+		t.Errorf("error %v after %d uploads, want one", err, len(f.uploads))
+	}
+}
+
+// TestUploadFollowsNobody: the token goes nowhere else.
+func TestUploadFollowsNobody(t *testing.T) {
+	t.Parallel()
+	f, other := newFakeService(t), newFakeService(t)
+	f.refuse["/api/upload/file"] = []http.HandlerFunc{answering(http.StatusTemporaryRedirect, "", "Location", other.URL)}
+	_, err := f.client(t, t.TempDir()).upload(t.Context(), upload{File: aFile(t, "a.txt", "x"), Kind: "file", Sent: ignore})
+	wantRefused(t, err, http.StatusTemporaryRedirect, "at another address: 307, "+other.URL)
+	if len(other.uploads) != 0 {
+		t.Error("it was followed")
+	}
+}
+
+// TestUploadStrangeAnswers: nothing of what a server answers reaches the terminal raw.
+func TestUploadStrangeAnswers(t *testing.T) {
+	t.Parallel()
+	for want, answer := range map[string]http.HandlerFunc{
+		"the answer is not that of a media service":  answering(200, `<html>`),
+		"the answer is not that of a media service ": answering(200, `{"success":true,"result":[]}`),
+		"the server answered 404 Not Found":          answering(404, `<html>`),
+		"no?[31m":                                    answering(400, `{"errors":[{"message":"no\u001b[31m"}]}`),
+	} {
+		f := newFakeService(t)
+		f.refuse["/api/upload/file"] = []http.HandlerFunc{answer}
+		_, err := f.client(t, t.TempDir()).upload(t.Context(), upload{File: aFile(t, "a.txt", "x"), Kind: "file", Sent: ignore})
+		if err == nil || err.Error() != strings.TrimSpace(want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
+
+// TestUploadRefusedEarly: a large file that is refused is not sent first.
+func TestUploadRefusedEarly(t *testing.T) {
+	t.Parallel()
+	const size = 64 << 20
+	f := newFakeService(t)
+	f.refuse["/api/upload/file"] = []http.HandlerFunc{answering(http.StatusForbidden, `{"errors":[{"message":"not here"}]}`, "Connection", "close")}
+	path := aFile(t, "a.txt", "")
+	if err := os.Truncate(path, size); err != nil {
+		t.Fatal(err)
+	}
+	_, err := f.client(t, t.TempDir()).upload(t.Context(), upload{File: path, Kind: "file", Sent: func(n int64) {
+		if n > 0 {
+			t.Errorf("%d bytes sent", n)
+		}
+	}})
+	wantRefused(t, err, http.StatusForbidden, "not here")
+}
+
+func TestUploadUntrustedCertificate(t *testing.T) {
+	t.Parallel()
+	f := newFakeService(t)
+	f.Server = httptest.NewUnstartedServer(f)
+	f.Config.ErrorLog = nil
+	f.StartTLS()
+	t.Cleanup(f.Close)
+	_, err := f.client(t, t.TempDir()).upload(t.Context(), upload{File: aFile(t, "a.txt", "x"), Kind: "file", Sent: ignore})
+	if err == nil || !strings.Contains(err.Error(), "certificate") || f.logins != 0 {
+		t.Errorf("error %v after %d logins", err, f.logins)
+	}
+}
+
+func TestUploadNoFile(t *testing.T) {
+	t.Parallel()
+	f := newFakeService(t)
+	for path, want := range map[string]string{
+		filepath.Join(t.TempDir(), "none"): "no such file or directory",
+		t.TempDir():                        "it is no regular file",
+		os.DevNull:                         "it is no regular file",
+	} {
+		_, err := f.client(t, t.TempDir()).upload(t.Context(), upload{File: path, Kind: "file", Sent: ignore})
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: error %v, want %s", path, err, want)
+		}
+	}
+}
+
+func TestServerAddress(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"https://media.example.com":     "https://media.example.com",
+		"https://media.example.com/":    "https://media.example.com",
+		"https://example.com:8443/cdn/": "https://example.com:8443/cdn",
+		"http://localhost:8080":         "http://localhost:8080",
+		"http://127.0.0.1":              "http://127.0.0.1",
+		"http://[::1]:80":               "http://[::1]:80",
+		"http://media.example.com":      "",
+		"http://localhost.example.com":  "",
+		"http://10.0.0.1":               "",
+		"media.example.com":             "",
+		"localhost:8080":                "",
+		"https://":                      "",
+		"https://a:b@example.com":       "",
+		"https://example.com?a":         "",
+		"https://example.com#a":         "",
+		"ftp://example.com":             "",
+	} {
+		got, err := serverAddress(address, false)
+		switch {
+		case want == "" && err == nil:
+			t.Errorf("%s is taken as %s", address, got)
+		case want != "" && (err != nil || got.String() != want):
+			t.Errorf("%s: %v, %v, want %s", address, got, err, want)
+		}
+	}
+	if _, err := serverAddress("http://media.example.com", true); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestKindOf(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{
+		"a.jpg": "image", "a.JPEG": "image", "x.y/a.png": "image", "a.gif": "image", "a.svg": "image",
+		"a.webp": "file", "a.pdf": "file", "png": "file", "a.png.zip": "file",
+	} {
+		if got := kindOf(file); got != want {
+			t.Errorf("%s is sent as %s, want %s", file, got, want)
+		}
+	}
+}

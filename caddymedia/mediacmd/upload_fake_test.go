@@ -1,0 +1,146 @@
+package mediacmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// noon is the time of the clients in these tests.
+var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+// fakeService answers as a media service does, after a list of refusals.
+type fakeService struct {
+	*httptest.Server
+
+	mu      sync.Mutex
+	valid   string                        // the token that is taken
+	logins  int                           // up to now
+	refuse  map[string][]http.HandlerFunc // by path, the next first
+	forms   []*multipart.Form             // of uploads that were taken
+	uploads []*http.Request               // also those that were refused
+}
+
+func newFakeService(t *testing.T) *fakeService {
+	t.Helper()
+	f := &fakeService{refuse: map[string][]http.HandlerFunc{}}
+	f.Server = httptest.NewServer(f)
+	t.Cleanup(f.Close)
+	return f
+}
+
+func (f *fakeService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if strings.HasPrefix(r.URL.Path, "/api/upload/") {
+		f.uploads = append(f.uploads, r)
+	} else if r.FormValue("password") != "" {
+		f.logins++
+	}
+	if next := f.refuse[r.URL.Path]; len(next) > 0 {
+		f.refuse[r.URL.Path] = next[1:]
+		next[0](w, r)
+		return
+	}
+	if r.URL.Path == "/api/auth/generateToken" {
+		f.logIn(w, r)
+	} else {
+		f.upload(w, r)
+	}
+}
+
+func (f *fakeService) logIn(w http.ResponseWriter, r *http.Request) {
+	if r.FormValue("api_key") != "site" || r.FormValue("password") != "secret" {
+		answering(http.StatusUnauthorized, `{"success":false,"message":"wrong API key or password"}`)(w, r)
+		return
+	}
+	f.valid = fmt.Sprintf("token-%d", f.logins)
+	fmt.Fprintf(w, `{"success":true,"token":%q,"expires_at":%d}`, f.valid, noon.Add(time.Hour).Unix())
+}
+
+func (f *fakeService) upload(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Service-Api-Key") != "site" || r.Header.Get("Service-Access-Token") != f.valid {
+		answering(http.StatusUnauthorized, `{"success":false,"errors":[{"message":"expired","filename":""}]}`)(w, r)
+		return
+	}
+	if err := r.ParseMultipartForm(1 << 20); err != nil {
+		answering(http.StatusBadRequest, `{}`)(w, r)
+		return
+	}
+	f.forms = append(f.forms, r.MultipartForm)
+	io.WriteString(w, `{"success":true,"result":[{"full_path":"https://cdn/a.png","filename":"a.png","webp":"https://cdn/a.png.webp"}]}`)
+}
+
+// answering gives an answer; headers are names and values in turn.
+func answering(status int, body string, headers ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i < len(headers); i += 2 {
+			w.Header().Set(headers[i], headers[i+1])
+		}
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+	}
+}
+
+func busy(retryAfter string) http.HandlerFunc {
+	return answering(http.StatusServiceUnavailable, `{"errors":[{"message":"busy"}]}`, "Retry-After", retryAfter)
+}
+
+// testClient is a client that never waits.
+type testClient struct {
+	*uploadClient
+	waits []time.Duration
+	asked int // for the password
+}
+
+// client gives one whose tokens are kept in a folder.
+func (f *fakeService) client(t *testing.T, folder string) *testClient {
+	t.Helper()
+	server, err := serverAddress(f.URL, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := new(testClient)
+	c.uploadClient = newUploadClient(server, "site", func(context.Context) (string, error) {
+		c.asked++
+		return "secret", nil
+	})
+	c.tokens.path = filepath.Join(folder, "tokens", "kept.json")
+	c.now = func() time.Time { return noon }
+	c.wait = func(_ context.Context, d time.Duration) error {
+		c.waits = append(c.waits, d)
+		return nil
+	}
+	t.Cleanup(c.http.CloseIdleConnections)
+	return c
+}
+
+// aFile gives a file to upload.
+func aFile(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func ignore(int64) {}
+
+func wantRefused(t *testing.T, err error, status int, message string) {
+	t.Helper()
+	var refused *refusedError
+	if !errors.As(err, &refused) || refused.status != status || !strings.Contains(refused.message, message) {
+		t.Errorf("error %v, want %d %s", err, status, message)
+	}
+}

@@ -1,0 +1,196 @@
+package mediacmd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// upload is one file that is sent.
+type upload struct {
+	// File is its path.
+	File string
+	// Kind is the endpoint, "image" or "file".
+	Kind string
+	// Alias and SubFolder go with it; empty leaves them to the service.
+	Alias, SubFolder string
+	// Sent is told of bytes as they are sent, and of those that must be sent again as
+	// negative.
+	Sent func(int64)
+}
+
+// uploaded is what the service says of an item that it stored.
+type uploaded struct {
+	FullPath string `json:"full_path,omitempty"`
+	Filename string `json:"filename,omitempty"`
+	WebP     string `json:"webp,omitempty"`
+}
+
+// imageExtensions are those that go to the endpoint for images where nobody says.
+var imageExtensions = []string{".jpg", ".jpeg", ".png", ".gif", ".svg"}
+
+// kindOf gives the endpoint for a file by its extension.
+func kindOf(file string) string {
+	if slices.Contains(imageExtensions, strings.ToLower(filepath.Ext(file))) {
+		return "image"
+	}
+	return "file"
+}
+
+// upload sends a file. A token that the service refuses is renewed once.
+func (c *uploadClient) upload(ctx context.Context, u upload) (uploaded, error) {
+	token, err := c.currentToken(ctx)
+	if err != nil {
+		return uploaded{}, err
+	}
+	file, size, err := openRegular(u.File)
+	if err != nil {
+		return uploaded{}, err
+	}
+	defer file.Close()
+	form, err := newFileForm(u, file, size)
+	if err != nil {
+		return uploaded{}, err
+	}
+	var item uploaded
+	send := func() error {
+		item, err = c.sendForm(ctx, u, form, token)
+		return err
+	}
+	err = c.patiently(ctx, send)
+	var refused *refusedError
+	if errors.As(err, &refused) && refused.status == http.StatusUnauthorized {
+		if token, err = c.renew(ctx, token); err != nil {
+			return uploaded{}, err
+		}
+		err = c.patiently(ctx, send)
+	}
+	return item, err
+}
+
+// openRegular opens a file whose size is known. The caller must Close it.
+func openRegular(path string) (*os.File, int64, error) {
+	stat, err := os.Stat(path) // opening a pipe would wait for its writer
+	if err == nil && !stat.Mode().IsRegular() {
+		err = errors.New("it is no regular file")
+	}
+	var file *os.File
+	if err == nil {
+		file, err = os.Open(path)
+	}
+	if err != nil {
+		if known, ok := errors.AsType[*fs.PathError](err); ok {
+			err = known.Err // without the path, which everybody knows
+		}
+		return nil, 0, err
+	}
+	return file, stat.Size(), nil
+}
+
+func (c *uploadClient) sendForm(ctx context.Context, u upload, form *fileForm, token string) (uploaded, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.server.JoinPath("api/upload", u.Kind).String(), nil)
+	if err != nil {
+		return uploaded{}, err
+	}
+	sent := &counter{add: u.Sent}
+	r.GetBody = func() (io.ReadCloser, error) { // again, on another connection, when one turns out to be closed
+		sent.undo()
+		sent = &counter{add: u.Sent}
+		return io.NopCloser(form.reader(sent)), nil
+	}
+	if r.Body, err = r.GetBody(); err != nil {
+		return uploaded{}, err
+	}
+	r.ContentLength = form.size()
+	r.Header.Set("Content-Type", form.contentType)
+	r.Header.Set("Expect", "100-continue") // or all of a large file is sent to be refused
+	r.Header.Set(headerKey, c.apiKey)
+	r.Header.Set(headerToken, token)
+	var answer struct{ Result []uploaded }
+	if err = c.send(r, &answer); err == nil && len(answer.Result) != 1 {
+		err = &refusedError{status: http.StatusOK, message: "the answer is not that of a media service"}
+	}
+	if err != nil {
+		sent.undo()
+		return uploaded{}, err
+	}
+	item := answer.Result[0]
+	return uploaded{printable(item.FullPath), printable(item.Filename), printable(item.WebP)}, nil
+}
+
+// fileForm is a form around a file, which is read as it is sent.
+type fileForm struct {
+	contentType string
+	head, tail  []byte
+	file        io.ReaderAt
+	fileSize    int64
+}
+
+func newFileForm(u upload, file io.ReaderAt, size int64) (*fileForm, error) {
+	var form bytes.Buffer
+	w := multipart.NewWriter(&form)
+	for _, field := range [][2]string{{"alias", u.Alias}, {"sub_folder", u.SubFolder}} {
+		if field[1] == "" {
+			continue
+		}
+		if err := w.WriteField(field[0], field[1]); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := w.CreateFormFile("files[]", filepath.Base(u.File)); err != nil {
+		return nil, err
+	}
+	head := form.Len()
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return &fileForm{
+		contentType: w.FormDataContentType(), file: file, fileSize: size,
+		head: form.Bytes()[:head], tail: form.Bytes()[head:],
+	}, nil
+}
+
+func (f *fileForm) size() int64 { return int64(len(f.head)) + f.fileSize + int64(len(f.tail)) }
+
+// reader gives the form from its start, and counts the bytes of the file.
+func (f *fileForm) reader(sent *counter) io.Reader {
+	file := io.TeeReader(io.NewSectionReader(f.file, 0, f.fileSize), sent)
+	return io.MultiReader(bytes.NewReader(f.head), file, bytes.NewReader(f.tail))
+}
+
+// counter counts the bytes of one try, which a connection may still send when the try is
+// over.
+type counter struct {
+	add  func(int64)
+	mu   sync.Mutex
+	n    int64
+	over bool
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		c.n += int64(len(p))
+		c.add(int64(len(p)))
+	}
+	return len(p), nil
+}
+
+// undo takes back what was counted: the try was in vain.
+func (c *counter) undo() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+	c.add(-c.n)
+	c.n = 0
+}

@@ -1,0 +1,80 @@
+package mediacmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// passwordSource is where a password comes from, in this order: a file, the environment,
+// somebody at the terminal.
+type passwordSource struct {
+	file     string
+	terminal *os.File
+	prompt   io.Writer
+	question string
+	// before is called before somebody is asked.
+	before func()
+}
+
+// passwordVariable is the variable of the environment that may hold the password.
+const passwordVariable = "MEDIA_PASSWORD"
+
+// get gives the password.
+func (p *passwordSource) get(ctx context.Context) (string, error) {
+	password := os.Getenv(passwordVariable)
+	if p.file != "" {
+		raw, err := os.ReadFile(p.file)
+		if err != nil {
+			return "", fmt.Errorf("reading the password: %w", err)
+		}
+		password = strings.TrimRight(string(raw), "\r\n")
+		if password == "" {
+			return "", errors.New("the password file is empty")
+		}
+	}
+	if password != "" {
+		return password, nil
+	}
+	if !term.IsTerminal(int(p.terminal.Fd())) {
+		return "", errors.New("no password: set " + passwordVariable + " or give --password-file, nobody can be asked here")
+	}
+	return p.ask(ctx)
+}
+
+// ask asks at the terminal, which shows nothing of the answer. An interrupt ends it and
+// leaves the terminal as it was.
+func (p *passwordSource) ask(ctx context.Context) (string, error) {
+	fd := int(p.terminal.Fd())
+	state, err := term.GetState(fd)
+	if err != nil {
+		return "", fmt.Errorf("asking for the password: %w", err)
+	}
+	p.before()
+	fmt.Fprint(p.prompt, p.question)
+	defer fmt.Fprintln(p.prompt)
+	var password []byte
+	answered := make(chan error, 1)
+	go func() {
+		var err error
+		password, err = term.ReadPassword(fd)
+		answered <- err
+	}()
+	select {
+	case <-ctx.Done():
+		return "", errors.Join(context.Cause(ctx), term.Restore(fd, state))
+	case err = <-answered:
+	}
+	if err == nil && len(password) == 0 {
+		err = errors.New("it is empty")
+	}
+	if err != nil {
+		return "", fmt.Errorf("asking for the password: %w", err)
+	}
+	return string(password), nil
+}

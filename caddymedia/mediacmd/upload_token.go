@@ -1,0 +1,70 @@
+package mediacmd
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+)
+
+// tokenFile is where the token of an account of a service is kept between runs, readable by
+// its owner only. Whatever keeps it from being read or written costs a login, no more.
+type tokenFile struct {
+	path   string
+	server string
+	apiKey string
+}
+
+// keptToken is what is in the file.
+type keptToken struct {
+	Server    string `json:"server"`
+	Account   string `json:"account"`
+	Token     string `json:"token"`
+	ExpiresAt int64  `json:"expires_at"` // Unix seconds
+}
+
+func newTokenFile(server, apiKey string) tokenFile {
+	sum := sha256.Sum256([]byte(server + "\n" + apiKey))
+	name := hex.EncodeToString(sum[:16]) + ".json"
+	return tokenFile{filepath.Join(caddy.AppDataDir(), "media", "upload_tokens", name), server, apiKey}
+}
+
+// read gives the token that is kept; empty for none that is good for a while.
+func (f tokenFile) read(now time.Time) string {
+	const while = 30 * time.Second
+	raw, err := os.ReadFile(f.path)
+	if err != nil {
+		return ""
+	}
+	var kept keptToken
+	if json.Unmarshal(raw, &kept) != nil || kept.Server != f.server || kept.Account != f.apiKey ||
+		!time.Unix(kept.ExpiresAt, 0).After(now.Add(while)) {
+		return ""
+	}
+	return kept.Token
+}
+
+// write keeps a token, in place of an earlier one as a whole: several uploads may run at a
+// time.
+func (f tokenFile) write(token string, expires time.Time) {
+	raw, err := json.Marshal(keptToken{f.server, f.apiKey, token, expires.Unix()})
+	if err != nil || os.MkdirAll(filepath.Dir(f.path), 0o700) != nil {
+		return
+	}
+	temp, err := os.CreateTemp(filepath.Dir(f.path), "new-*") // for the owner only
+	if err != nil {
+		return
+	}
+	_, err = temp.Write(raw)
+	if err = errors.Join(err, temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), f.path)
+	}
+	if err != nil {
+		_ = os.Remove(temp.Name()) // nothing else is left to be done about it
+	}
+}

@@ -1,0 +1,288 @@
+package mediacmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/dustin/go-humanize"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+func variantsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "variants <alias>",
+		Short: "Makes WebP variants that are missing or stale",
+		Long: `Makes WebP variants that are missing or stale, for the pictures of an alias that
+has webp on: "content", or "img/content" as in its addresses. Stale is a variant
+that is older than its picture.
+
+It works beside a running Caddy, in the limits that the configuration sets for
+pictures, and can be run again after an interruption.
+
+With --json there is one line for each picture but those whose variants are
+current, and a last one with the totals.`,
+		Args: cobra.ExactArgs(1),
+		RunE: run(makeVariants),
+	}
+	cmd.Flags().Bool("all", false, "Make also the variants that are current, after a change of quality for instance")
+	cmd.Flags().Bool("dry-run", false, "Only show what would be made")
+	addConfigFlags(cmd)
+	addOutputFlags(cmd)
+	return cmd
+}
+
+// makingVariants is a run of the command.
+type makingVariants struct {
+	*session
+	alias  *ingest.Alias
+	all    bool
+	dryRun bool
+	// workers bounds the pictures that are worked on: no more than the gate takes without
+	// letting them wait.
+	workers *semaphore.Weighted
+	done    *bar
+
+	mu     sync.Mutex
+	totals variantTotals
+}
+
+// variantTotals are the last line of the JSON.
+type variantTotals struct {
+	Alias    string `json:"alias"`
+	DryRun   bool   `json:"dry_run"`
+	Pictures int    `json:"pictures"`
+	Current  int    `json:"current"`
+	// Made counts Larger as well; in a dry run both are what would be made.
+	Made   int `json:"made"`
+	Larger int `json:"larger"`
+	None   int `json:"none"`
+	Failed int `json:"failed"`
+	// Complete tells that no picture was left out; Stopped why some were.
+	Complete bool   `json:"complete"`
+	Stopped  string `json:"stopped,omitempty"`
+}
+
+// variantResult is a line of the JSON.
+type variantResult struct {
+	Filename string              `json:"filename"`
+	Before   ingest.VariantState `json:"before,omitempty"`
+	// Result is "made", "larger", "none" or "failed"; empty in a dry run.
+	Result  string `json:"result,omitempty"`
+	Size    int64  `json:"size,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// lookers is how many pictures are looked at together.
+const lookers = 16
+
+func makeVariants(ctx context.Context, cmd *cobra.Command, args []string) (err error) {
+	s, err := open(cmd)
+	if err != nil {
+		return err
+	}
+	defer func() { err = s.hideIn(errors.Join(err, s.Close())) }()
+	alias, err := s.pictureAlias(args[0])
+	if err != nil {
+		return err
+	}
+	m := &makingVariants{session: s, alias: alias}
+	m.totals.Alias = string(alias.Kind) + "/" + alias.Name
+	if m.all, err = cmd.Flags().GetBool("all"); err != nil {
+		return err
+	}
+	if m.dryRun, err = cmd.Flags().GetBool("dry-run"); err != nil {
+		return err
+	}
+	m.totals.DryRun = m.dryRun
+	m.workers = semaphore.NewWeighted(int64(cmp.Or(max(s.App.Limits.ImageWorkers, 0), runtime.GOMAXPROCS(0))))
+	bars := s.progress()
+	defer bars.close()
+	m.done = bars.items("pictures")
+	err = m.walk(ctx)
+	if ctx.Err() != nil {
+		err = errors.New("interrupted")
+	}
+	bars.close()
+	return m.report(err)
+}
+
+// pictureAlias gives an alias for pictures that has variants.
+func (s *session) pictureAlias(name string) (*ingest.Alias, error) {
+	kind, plain, found := strings.Cut(name, "/")
+	if !found {
+		kind, plain = string(ingest.Image), name
+	}
+	alias, ok := s.App.Alias(ingest.Kind(kind), plain)
+	switch {
+	case !ok && !found:
+		return nil, fmt.Errorf("there is no image alias %q in the configuration", plain)
+	case !ok:
+		return nil, fmt.Errorf("there is no alias %q in the configuration", name)
+	case alias.Kind != ingest.Image:
+		return nil, fmt.Errorf("%s is an alias for files: only pictures have variants", name)
+	case alias.WebP == nil:
+		return nil, fmt.Errorf("the image alias %q has no variants: switch webp on in its configuration first", plain)
+	}
+	return alias, nil
+}
+
+// walk goes through the pictures of the alias page by page. The error is why it has not come
+// to the end.
+func (m *makingVariants) walk(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(lookers + 1)
+	if m.bars {
+		group.Go(func() error { return m.count(ctx) })
+	}
+	err := m.each(ctx, func(filename string) {
+		group.Go(func() error {
+			defer m.done.add(1)
+			return m.one(ctx, filename)
+		})
+	})
+	if failed := group.Wait(); failed != nil {
+		return failed
+	}
+	return err
+}
+
+func (m *makingVariants) each(ctx context.Context, f func(filename string)) error {
+	for info, err := range m.alias.Storage.All(ctx, m.alias.Key("")) {
+		if err != nil {
+			return err
+		}
+		if filename := m.alias.Filename(info.Key); m.alias.MayHaveVariant(filename) {
+			f(filename)
+		}
+	}
+	return nil
+}
+
+// count finds out how many there are to come.
+func (m *makingVariants) count(ctx context.Context) error {
+	var n int64
+	if err := m.each(ctx, func(string) { n++ }); err != nil {
+		return err
+	}
+	m.done.setTotal(n)
+	return nil
+}
+
+// one sees to the variant of a picture. An error ends the run.
+func (m *makingVariants) one(ctx context.Context, filename string) error {
+	before, err := m.alias.VariantState(ctx, filename)
+	done := ingest.Renewed{Before: before}
+	if err == nil && (m.all || before != ingest.VariantCurrent) && !m.dryRun {
+		done, err = m.renew(ctx, filename)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil // deleted meanwhile
+	case errors.Is(err, variant.ErrNone):
+		return m.none(filename, done, err)
+	case err != nil:
+		return m.failed(ctx, filename, done, err)
+	}
+	return m.settled(filename, done)
+}
+
+func (m *makingVariants) renew(ctx context.Context, filename string) (ingest.Renewed, error) {
+	if err := m.workers.Acquire(ctx, 1); err != nil {
+		return ingest.Renewed{}, err
+	}
+	defer m.workers.Release(1)
+	for {
+		done, err := m.App.Gate().Renew(ctx, m.alias, filename, m.all)
+		if !errors.Is(err, variant.ErrBusy) || ctx.Err() != nil {
+			return done, err
+		} // it has waited in vain for memory that the others take
+	}
+}
+
+// tally changes the totals.
+func (m *makingVariants) tally(change func(*variantTotals)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.totals.Pictures++
+	change(&m.totals)
+}
+
+func (m *makingVariants) settled(filename string, done ingest.Renewed) error {
+	wanted := m.dryRun && (m.all || done.Before != ingest.VariantCurrent)
+	m.tally(func(t *variantTotals) {
+		switch {
+		case done.Result == "" && !wanted:
+			t.Current++
+			return
+		case done.Result == ingest.VariantLarger:
+			t.Larger++
+		}
+		t.Made++
+	})
+	if wanted {
+		m.sayf("%s: %s", filename, done.Before)
+	}
+	if done.Result == "" && !wanted {
+		return nil
+	}
+	return m.document(variantResult{Filename: filename, Before: done.Before, Result: string(done.Result), Size: done.Size})
+}
+
+func (m *makingVariants) none(filename string, done ingest.Renewed, err error) error {
+	m.tally(func(t *variantTotals) { t.None++ })
+	m.sayf("%s: none can be made: %s", filename, m.reason(err))
+	return m.document(variantResult{Filename: filename, Before: done.Before, Result: string(done.Result), Message: m.reason(err)})
+}
+
+// failed tells of a picture without the variant that it should have, and stops if its storage
+// cannot be reached at all.
+func (m *makingVariants) failed(ctx context.Context, filename string, done ingest.Renewed, err error) error {
+	m.tally(func(t *variantTotals) { t.Failed++ })
+	m.failf("%s: %v", filename, err)
+	document := m.document(variantResult{Filename: filename, Before: done.Before, Result: "failed", Message: m.reason(err)})
+	if errors.Is(err, storagedrivers.ErrUnavailable) {
+		return errors.Join(document, m.alias.Storage.Check(ctx))
+	}
+	return document
+}
+
+// report gives the totals. stopped is what ended the run early, or nil.
+func (m *makingVariants) report(stopped error) error {
+	t := &m.totals
+	t.Complete, t.Stopped = stopped == nil, m.reason(stopped)
+	if err := m.document(t); err != nil {
+		return err
+	}
+	verb := "made"
+	if t.DryRun {
+		verb = "would be made"
+	}
+	row := func(name string, n int) []string { return []string{name, humanize.Comma(int64(n))} }
+	err := m.table([][]string{
+		row("pictures", t.Pictures), row("variants "+verb, t.Made), row("of them larger than their pictures", t.Larger),
+		row("current", t.Current), row("cannot be made", t.None), row("failed", t.Failed),
+	})
+	switch {
+	case err != nil:
+		return err
+	case stopped != nil:
+		m.failf("Stopped: %v\nThe same command goes on from here.", stopped)
+	case t.Failed == 0:
+		return nil
+	}
+	return errReported
+}
