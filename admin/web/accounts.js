@@ -19,7 +19,8 @@ export async function accounts({ segments, query, signal, again }) {
 		title: 'Accounts',
 		content: [
 			pageHead('Accounts', add),
-			h('p', { class: 'lead' }, 'Who may upload: each has an API key and a password, for which it gets tokens.'),
+			h('p', { class: 'lead' }, 'Who may upload: each has an API key and a password, for which it gets tokens. What a client has to send is in ',
+				h('a', { href: 'api/openapi.json', download: '' }, 'the OpenAPI document'), '.'),
 			list.length === 0
 				? empty('accounts', 'No account yet', 'Nobody can upload over HTTP until there is one.', add?.cloneNode(true))
 				: h('ul', { class: 'rows', role: 'list', 'aria-label': 'Accounts' }, list.map((account) => row(account, again))),

@@ -1,0 +1,41 @@
+// Somebody uploads pictures on the README's page with Uppy.
+import { assert, facts, open, person, shot } from './lib.mjs';
+
+const { good, bad } = facts.more;
+const choose = (page, ...files) => page.locator('input[type=file]').first().setInputFiles(
+	files.map(({ name, content }) => ({ name, mimeType: 'image/jpeg', buffer: Buffer.from(content, 'base64') })));
+const upload = (page) => page.getByRole('button', { name: /^Upload \d+ files?$/ }).click();
+
+await person(async () => {
+	const page = await visit();
+	await choose(page, good, { ...good, name: 'second.jpg' });
+	await upload(page);
+	await page.locator('#told li').nth(1).waitFor();
+	for (const line of await page.locator('#told li').allInnerTexts()) {
+		const [address, filename] = line.split(' ');
+		assert.ok(address.endsWith(`/static/img/content/${filename}`) && filename.startsWith(facts.more.folder), line);
+		const answer = await page.request.get(address);
+		assert.equal((await answer.body()).toString('base64'), good.content);
+	}
+	await shot(page, 'stored');
+
+	await page.getByRole('button', { name: 'Done' }).click();
+	await choose(page, bad);
+	await upload(page);
+	await page.getByText(`Failed to upload ${bad.name} ${bad.message}`).waitFor();
+	await shot(page, 'refused');
+
+	await page.request.post(facts.more.lockOut);
+	const stranger = await visit();
+	await choose(stranger, good);
+	await upload(stranger);
+	await stranger.getByText('You may not upload.').waitFor();
+	assert.equal(await stranger.getByText('/static/').count(), 0);
+});
+
+// Uppy tells the console what it tells the user.
+async function visit() {
+	const page = await open();
+	await page.evaluate(() => { console.error = () => {}; });
+	return page;
+}

@@ -1,0 +1,196 @@
+package integration
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+// clientExamples are the programs of the folder clients. Each uploads the pictures that it is
+// given, and all of them speak to the service in the same way.
+var clientExamples = []clientExample{
+	{name: "curl", program: "sh", script: "upload.sh", needs: "curl"},
+	{name: "PHP", program: "php", script: "upload.php", several: true},
+	{name: "Python", program: "python3", script: "upload.py", several: true},
+	{name: "JavaScript", program: "node", script: "upload.mjs", several: true},
+}
+
+type clientExample struct {
+	name    string
+	program string // that runs the script
+	script  string
+	needs   string // another program
+	several bool   // takes several pictures at once
+}
+
+// TestReadmeClients: the README shows the programs that are tested here, letter by letter.
+func TestReadmeClients(t *testing.T) {
+	t.Parallel()
+	language := map[string]string{".sh": "sh", ".php": "php", ".py": "python", ".mjs": "javascript", ".html": "html"}
+	scripts, err := filepath.Glob("clients/*")
+	if err != nil || len(scripts) != len(clientExamples)+1 { // and the page with Uppy
+		t.Fatalf("clients are %v, %v", scripts, err)
+	}
+	for _, script := range scripts {
+		content, err := os.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(readmeText(t), "\n```"+language[filepath.Ext(script)]+"\n"+string(content)+"```\n") {
+			t.Errorf("the README does not show %s as it is", script)
+		}
+	}
+}
+
+// TestClients runs each example against a site: what it stores, and what it says of what is refused.
+func TestClients(t *testing.T) {
+	withinOneDay()
+	s := startSite(t, basic, "media")
+	picture := jpegOf(t, 40, 30)
+	for _, example := range clientExamples {
+		t.Run(example.name, func(t *testing.T) {
+			run := example.prepare(t, s.url)
+			t.Run("success", func(t *testing.T) {
+				out, problems, code := run(password, "Test \"Photo\"; 1, ěščř.JPG", picture)
+				if code != 0 { // Node 18 warns of fetch
+					t.Fatalf("exit code %d: %s%s", code, out, problems)
+				}
+				wantStored(t, s, out, "escr", picture)
+			})
+			t.Run("wrong password", func(t *testing.T) {
+				out, problems, code := example.prepare(t, s.url)("not this one", "a.jpg", picture) // no token is kept
+				if code != 1 || out != "" || !strings.Contains(problems, "wrong API key or password") || strings.Contains(problems, "not this one") {
+					t.Errorf("exit code %d, output %q, problems %q", code, out, problems)
+				}
+			})
+			t.Run("refused", func(t *testing.T) {
+				out, problems, code := run(password, "a.jpg", pngOf(t, 40, 30))
+				if code != 1 || out != "" || !strings.Contains(problems, "content is PNG, the name says .jpg") {
+					t.Errorf("exit code %d, output %q, problems %q", code, out, problems)
+				}
+			})
+			t.Run("several", func(t *testing.T) {
+				if !example.several {
+					t.Skip("it takes one picture")
+				}
+				out, problems, code := run(password, "one.jpg", picture, "two.jpg", picture)
+				first, second, _ := strings.Cut(out, "\n")
+				if code != 0 {
+					t.Fatalf("exit code %d: %s", code, problems)
+				}
+				wantStored(t, s, first, "one", picture)
+				wantStored(t, s, second, "two", picture)
+				out, problems, code = run(password, "fine.jpg", picture, "bad.jpg", "no picture")
+				if code != 1 || out != "" || !strings.Contains(problems, "bad.jpg: ") || strings.Contains(problems, "fine.jpg") {
+					t.Errorf("one refused: exit code %d, output %q, problems %q", code, out, problems)
+				}
+			})
+			t.Run("no service", func(t *testing.T) {
+				out, problems, code := example.prepare(t, "http://"+freeAddress(t))(password, "a.jpg", picture)
+				if code != 1 || out != "" || problems == "" {
+					t.Errorf("exit code %d, output %q, problems %q", code, out, problems)
+				}
+			})
+		})
+	}
+}
+
+// TestClientKeepsToken: the example in PHP logs in once, and again when its token has ended.
+func TestClientKeepsToken(t *testing.T) {
+	s := startSite(t, basic, "media")
+	example := clientExamples[1]
+	run := example.prepare(t, s.url)
+	kept := filepath.Join(os.Getenv("HOME"), ".media-token.json")
+	upload := func(password string) []byte {
+		t.Helper()
+		if out, problems, code := run(password, "a.jpg", jpegOf(t, 40, 30)); code != 0 {
+			t.Fatalf("exit code %d: %s%s", code, out, problems)
+		}
+		content, err := os.ReadFile(kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return content
+	}
+	first := upload(password)
+	if stat, err := os.Stat(kept); err != nil || stat.Mode().Perm() != 0o600 {
+		t.Errorf("who can read the token: %v %v", stat.Mode(), err)
+	}
+	if again := upload("it needs none now"); !bytes.Equal(again, first) {
+		t.Errorf("the token was not kept:\n%s\n%s", first, again)
+	}
+	for name, spoilt := range map[string]string{
+		"ended":     `{"token":"` + strings.Repeat("A", 43) + `","expires_at":4000000000}`,
+		"expired":   `{"token":"` + strings.Repeat("A", 43) + `","expires_at":1000000000}`,
+		"cut short": string(first[:20]),
+	} {
+		if err := os.WriteFile(kept, []byte(spoilt), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if renewed := upload(password); strings.Contains(string(renewed), "AAAA") || bytes.Equal(renewed, first) {
+			t.Errorf("%s: kept is %s", name, renewed)
+		}
+	}
+}
+
+// prepare gives what runs the example with a password and pictures: names and contents in turn.
+// The home of the user is a folder of the test's.
+func (e clientExample) prepare(t *testing.T, server string) func(password string, pictures ...string) (out, problems string, code int) {
+	t.Helper()
+	program := servers.Program(t, e.program)
+	if e.needs != "" {
+		servers.Program(t, e.needs)
+	}
+	if e.program == "php" {
+		if modules, err := exec.Command(program, "-m").Output(); err != nil || !strings.Contains(string(modules), "\ncurl\n") {
+			skip(t, "php has no curl extension")
+		}
+	}
+	script, err := filepath.Abs(filepath.Join("clients", e.script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", t.TempDir())
+	return func(password string, pictures ...string) (string, string, int) {
+		folder := t.TempDir()
+		args := []string{script}
+		for i := 0; i < len(pictures); i += 2 {
+			putFile(t, filepath.Join(folder, pictures[i]), pictures[i+1])
+			args = append(args, filepath.Join(folder, pictures[i]))
+		}
+		var out, problems bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		cmd.Env = append(os.Environ(), "MEDIA_SERVER="+server, "MEDIA_API_KEY="+apiKey, "MEDIA_PASSWORD="+password)
+		cmd.Stdout, cmd.Stderr = &out, &problems
+		err := cmd.Run()
+		if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+			t.Fatal(err)
+		}
+		return out.String(), problems.String(), cmd.ProcessState.ExitCode()
+	}
+}
+
+// wantStored asserts that an example tells full_path and filename of a picture, and that
+// it is there.
+func wantStored(t *testing.T, s *site, told, name, content string) {
+	t.Helper()
+	filename := ""
+	for word := range strings.FieldsFuncSeq(told, func(r rune) bool { return r == ' ' || r == '\n' || r == '"' }) {
+		if strings.Contains(word, name) && !strings.Contains(word, ":") {
+			filename = word
+		}
+	}
+	address := s.url + "/static/img/content/" + filename
+	if filename == "" || !strings.Contains(told, address) {
+		t.Fatalf("%q does not tell filename and full_path", told)
+	}
+	if got := s.fetch(t, address).body; got != content {
+		t.Errorf("%s is not the picture that was sent", address)
+	}
+}

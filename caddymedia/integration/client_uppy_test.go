@@ -1,0 +1,67 @@
+package integration
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+// TestClientUppy serves the README's page, on a site whose own server has a token, and has a
+// browser upload with it.
+func TestClientUppy(t *testing.T) {
+	needsBrowser(t)
+	withinOneDay()
+	servers.Program(t, "node")
+	uppy := filepath.Join(os.Getenv(browserModules), "node_modules", "uppy", "dist")
+	if _, err := os.Stat(uppy); err != nil {
+		skip(t, "uppy is not installed: %v", err)
+	}
+	page, err := filepath.Abs("clients")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var token atomic.Value
+	var locked atomic.Bool
+	own := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/lock-out":
+			locked.Store(true)
+		case locked.Load():
+			w.WriteHeader(http.StatusForbidden)
+		default:
+			fmt.Fprintf(w, `{"token":%q}`, token.Load())
+		}
+	}))
+	t.Cleanup(own.Close)
+	s := startSite(t, basic, `media
+		handle_path /uppy/* {
+			root `+uppy+`
+			file_server
+		}
+		@own path /media-token /lock-out
+		reverse_proxy @own `+own.URL+`
+		root `+page+`
+		file_server
+	`)
+	token.Store(s.token(t, apiKey))
+	encoded := func(content string) string { return base64.StdEncoding.EncodeToString([]byte(content)) }
+	browse(t, "uppy", facts{
+		Panel: s.url + "/uppy.html",
+		More: map[string]any{
+			"folder":  time.Now().Format("06-01/02/"),
+			"lockOut": s.url + "/lock-out",
+			"good":    map[string]string{"name": "Test Photo.jpg", "content": encoded(jpegOf(t, 40, 30))},
+			"bad": map[string]string{
+				"name": "disguise.jpg", "content": encoded(pngOf(t, 40, 30)), "message": "content is PNG, the name says .jpg",
+			},
+		},
+	})
+}

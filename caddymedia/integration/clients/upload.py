@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Uploads pictures:  python3 upload.py photo.jpg ...
+
+MEDIA_SERVER (https://media.example.com), MEDIA_API_KEY and MEDIA_PASSWORD are in the environment.
+"""
+
+import json
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from pathlib import Path
+from urllib.parse import urlencode
+
+
+def post(path, body, headers):
+    """Sends a request and gives its answer, which is JSON in success and in failure."""
+    request = urllib.request.Request(os.environ["MEDIA_SERVER"] + path, body, headers)
+    try:
+        with urllib.request.urlopen(request, timeout=300) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            return json.load(error)
+
+
+def get_token(api_key, password):
+    body = urlencode({"api_key": api_key, "password": password}).encode()
+    answer = post("/api/auth/generateToken", body, {"Content-Type": "application/x-www-form-urlencoded"})
+    if not answer["success"]:
+        raise ValueError(f"no token: {answer['message']}")
+    return answer["token"]
+
+
+def write_form(out, boundary, fields, paths):
+    """Writes a body of multipart/form-data."""
+    for name, value in fields.items():
+        out.write(f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode())
+    for path in paths:
+        filename = path.name.replace("\\", "\\\\").replace('"', '\\"')
+        out.write(f'--{boundary}\r\nContent-Disposition: form-data; name="files[]"; filename="{filename}"\r\n\r\n'.encode())
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, out)
+        out.write(b"\r\n")
+    out.write(f"--{boundary}--\r\n".encode())
+
+
+def upload_images(token, paths, fields):
+    """Uploads pictures, all or none; gives full_path, filename and perhaps webp of each."""
+    boundary = secrets.token_hex(16)
+    with tempfile.TemporaryFile() as body:  # however large they are, memory is not
+        write_form(body, boundary, fields, paths)
+        length = body.tell()
+        body.seek(0)
+        answer = post("/api/upload/image", body, {
+            "Authorization": f"Bearer {token}",
+            "Content-Type": f"multipart/form-data; boundary={boundary}",
+            "Content-Length": str(length),
+        })
+    if not answer["success"]:
+        raise ValueError("\n".join(f"{e['filename']}: {e['message']}" for e in answer["errors"]))
+    return answer["result"]
+
+
+def main():
+    token = get_token(os.environ["MEDIA_API_KEY"], os.environ["MEDIA_PASSWORD"])
+    for item in upload_images(token, [Path(name) for name in sys.argv[1:]], {"alias": "content"}):
+        print(item["full_path"], item["filename"])
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (OSError, ValueError) as error:  # ValueError is also an answer that is not JSON
+        sys.exit(str(error))

@@ -1,0 +1,162 @@
+package integration
+
+import (
+	"bytes"
+	"io"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestGoProgram builds the program in goprogram, which is of another module, and has it store a remote
+// picture and a form file.
+func TestGoProgram(t *testing.T) { // not parallel: the variable that names the Caddy is the process's
+	temp := t.TempDir()
+	c, address := newChild(t, "TMPDIR="+temp), freeAddress(t)
+	t.Setenv("MEDIA_TEST_CADDY", buildGoProgram(t))
+	picture := drawnJPEG(64, 48)
+	var asked atomic.Int64
+	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		io.WriteString(w, picture)
+	}))
+	defer remote.Close()
+	_, port, err := net.SplitHostPort(remote.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	c.sites = "http://" + address + " {\n\tpeople\n}\n"
+	media := "tokens memory\n" + localDefault + "image_alias people {\nwebp\n}\nfile_alias documents {\ncdn_base https://cdn.example.com\n}\n"
+	const network = "allow 10.0.0.0/8"
+	downloads, ports := readmeBlock(t, network), "\n\tports 80 443 "+port
+	c.start(media + strings.Replace(downloads, network, network+ports, 1))
+	from := url.Values{"from": {remote.URL + "/photos/My%20Portrait?size=large"}}.Encode()
+	portrait := func() string { return post(t, address, "/portrait", "application/x-www-form-urlencoded", from) }
+	wantAnswer(t, portrait(), `{"success":false,"message":"the address may not be fetched"}`)
+	if asked.Load() != 0 {
+		t.Error("a server that is not public was asked, and nothing allows it")
+	}
+
+	c.mustLoad(media + strings.Replace(downloads, network, "allow 127.0.0.0/8"+ports, 1))
+	wantAnswer(t, portrait(), `{"success":true,"full_path":"/static/img/people/portraits/my-portrait.jpg",`+
+		`"filename":"portraits/my-portrait.jpg","webp":"/static/img/people/portraits/my-portrait.jpg.webp"}`)
+	wantFile(t, filepath.Join(c.root, "img/people/portraits/my-portrait.jpg"), picture)
+	if _, err := os.Stat(filepath.Join(c.root, "img/people/portraits/my-portrait.jpg.webp")); err != nil {
+		t.Error(err)
+	}
+
+	withinOneDay()
+	body, contentType := cvForm(t, pdfDocument)
+	name := time.Now().Format("06-01/02") + "/cv.pdf"
+	wantAnswer(t, post(t, address, "/cv", contentType, body),
+		`{"success":true,"full_path":"https://cdn.example.com/static/file/documents/`+name+`","filename":"`+name+`"}`)
+	wantFile(t, filepath.Join(c.root, "file/documents", name), pdfDocument)
+	wantAnswer(t, post(t, address, "/cv", "text/plain", body),
+		`{"success":false,"message":"the request is no form of the type multipart/form-data"}`)
+
+	large := pdfDocument + strings.Repeat("\n", 3<<20)
+	body, contentType = cvForm(t, large)
+	if answer := post(t, address, "/cv", contentType, body); !strings.Contains(answer, `{"success":true`) {
+		t.Error(answer)
+	}
+	eventually(t, "the temporary files of the form are gone", func() bool {
+		names, err := os.ReadDir(temp)
+		return err == nil && len(names) == 0
+	})
+}
+
+// TestReadmeGo: what the README shows is the core of the program.
+func TestReadmeGo(t *testing.T) {
+	t.Parallel()
+	program, err := os.ReadFile("goprogram/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, _ := strings.Cut(readmeText(t), "```go\n")
+	block, _, found := strings.Cut(block, "```")
+	unindented := strings.ReplaceAll(string(program), "\n\t", "\n")
+	if !found || !strings.Contains(unindented, block) {
+		t.Errorf("the program has no\n%s", block)
+	}
+}
+
+// buildGoProgram builds the program as the README does it, in a folder of its own. All that it requires is
+// what this module does, so nothing has to be downloaded.
+func buildGoProgram(t *testing.T) string {
+	t.Helper()
+	const begin, place = "cp -r caddymedia/integration/goprogram ", "/srv/people"
+	_, commands, found := strings.Cut(readmeText(t), "```sh\n"+begin)
+	if !found {
+		t.Fatal("the README does not build the program")
+	}
+	commands, _, _ = strings.Cut(commands, "```")
+	folder := filepath.Join(t.TempDir(), "people")
+	cmd := exec.Command("sh", "-ec", strings.ReplaceAll(begin+commands, place, folder))
+	cmd.Dir = filepath.Join("..", "..")
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building the program: %v\n%s", err, out)
+	}
+	return filepath.Join(folder, "people")
+}
+
+func cvForm(t *testing.T, cv string) (body, contentType string) {
+	t.Helper()
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	part, err := w.CreateFormFile("cv", "CV.pdf")
+	if err == nil {
+		_, err = io.WriteString(part, cv)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String(), w.FormDataContentType()
+}
+
+func post(t *testing.T, address, path, contentType, body string) string {
+	t.Helper()
+	r, err := again(func() (*http.Response, error) {
+		r, err := adminClient.Post("http://"+address+path, contentType, strings.NewReader(body))
+		if err != nil {
+			err = unansweredError{err}
+		}
+		return r, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	answer, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(answer))
+}
+
+func wantAnswer(t *testing.T, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("the answer is\n%s, want\n%s", got, want)
+	}
+}
+
+func wantFile(t *testing.T, name, want string) {
+	t.Helper()
+	if got, err := os.ReadFile(name); err != nil || string(got) != want {
+		t.Errorf("%s holds %.40q, %v, want %.40q", name, got, err, want)
+	}
+}
