@@ -91,7 +91,7 @@ func (o *Object) begin() error {
 		return err
 	}
 	if !info.Same(o.Info) {
-		return o.storage.wrap("open", o.Info.Key, errors.Join(errChanged, body.Close()))
+		return o.storage.wrap("open", o.Info.Key, errors.Join(ErrChanged, body.Close()))
 	}
 	o.body = body
 	return nil
@@ -104,7 +104,8 @@ func (o *Object) resumable(err error) bool {
 	return errors.Is(err, ErrUnavailable) && o.seeker == nil && o.Info.ETag != "" && o.resumed < maxResumes
 }
 
-var errChanged = errors.New("the object was replaced while it was read")
+// ErrChanged is an object that was replaced while an [Object] was read. It may be opened anew.
+var ErrChanged = errors.New("the object was replaced while it was read")
 
 // Seek sets the offset of the next Read.
 func (o *Object) Seek(offset int64, whence int) (int64, error) {

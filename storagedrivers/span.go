@@ -38,10 +38,10 @@ func endSpan(span trace.Span, op string, err error) {
 		return
 	}
 	if err != nil {
-		kind := kindOf(err)
-		span.SetAttributes(attribute.String("media.result", kind.name))
-		if kind.fault {
-			span.SetStatus(codes.Error, op+": "+kind.name)
+		name := kindOf(err).name
+		span.SetAttributes(attribute.String("media.result", name))
+		if Fault(op, err) {
+			span.SetStatus(codes.Error, op+": "+name)
 		}
 	}
 	span.End()
@@ -75,6 +75,18 @@ var kinds = []kind{
 	{"invalid_range", false, ErrInvalidRange},
 	{"exists", false, fs.ErrExist},
 	{"not_found", false, fs.ErrNotExist},
+}
+
+// Fault tells whether the place is to blame for how an operation ended; op is its name as in
+// [OpError]. Otherwise err is nil, or how things are, or what the caller wanted: a missing
+// object is a fault only where none was asked for, and a taken name is none.
+func Fault(op string, err error) bool {
+	if err == nil {
+		return false
+	}
+	kind := kindOf(err)
+	asked := op == "open" || op == "stat"
+	return kind.fault || kind.name == "not_found" && !asked
 }
 
 func kindOf(err error) kind {

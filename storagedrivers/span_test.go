@@ -161,6 +161,21 @@ func TestSpanErrors(t *testing.T) {
 	}
 }
 
+// TestSpanOfMissingRoot: who asks for no object, and finds that something is missing, has met a
+// fault of the place.
+func TestSpanOfMissingRoot(t *testing.T) {
+	t.Parallel()
+	d := memory.New()
+	d.Fail = func(string, string) error { return fs.ErrNotExist }
+	s := open(t, d, storagedrivers.Options{})
+	wantLines(t, traced(t, func(ctx context.Context) {
+		is(t, s.Check(ctx), fs.ErrNotExist)
+		_, err := s.Stat(ctx, "key")
+		is(t, err, fs.ErrNotExist)
+	}), `media.storage.check media.result=not_found media.storage.name=test Error="check: not_found"`,
+		"media.storage.stat media.key=key media.result=not_found media.storage.name=test")
+}
+
 // TestSpanOfRest: an operation that is not even tried has a span that tells so.
 func TestSpanOfRest(t *testing.T) {
 	t.Parallel()

@@ -15,6 +15,9 @@ type Sweeper interface {
 	// one that cannot be removed keeps none of the others. What an upload under way uses,
 	// this process's or another's, is no leftover, however old opts want them.
 	// [errors.ErrUnsupported] is a place that does not tell.
+	//
+	// From the first call on the driver begins no sweep by itself any more, as at its first use
+	// or when it lists, until it is closed: whoever asks decides what goes.
 	Sweep(ctx context.Context, opts SweepOptions) ([]Leftover, error)
 }
 

@@ -65,6 +65,17 @@ func TestCutOffBodyIsNotTheEnd(t *testing.T) {
 	}
 }
 
+// Old servers announce no end: the connection's is that of the item.
+func TestUnannouncedEndIsThatOfTheConnection(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"1.0", "1.1"} {
+		address, o := serveRaw(t, "HTTP/"+version+" 200 OK\r\n\r\nhello", false)
+		if body, err := get(newClient(t, o, nil), address); err != nil || body != "hello" {
+			t.Errorf("HTTP/%s: got %q, %v", version, body, err)
+		}
+	}
+}
+
 // HTTP ends the item where its announced length does; what follows is nobody's.
 func TestBytesAfterTheAnnouncedLengthAreNotOfTheItem(t *testing.T) {
 	t.Parallel()

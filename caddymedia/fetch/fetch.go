@@ -65,7 +65,8 @@ type Download struct {
 	// anything else of the server: it has no slash, and is to be sanitized like a submitted name.
 	Name string
 	// Body has the bytes; how many, only its reader bounds. An error of it is an *[Error]: a download that was
-	// cut off never looks like one that has ended.
+	// cut off looks like one that has ended only where the server announces no end, neither by a length nor by
+	// chunks.
 	Body io.ReadCloser
 	// Size in bytes as announced, -1 where it was not.
 	Size int64

@@ -7,11 +7,10 @@ type Via string
 
 // The ways in.
 const (
-	ViaHTTP    Via = "http"    // the endpoints
-	ViaPanel   Via = "panel"   // the administrators' panel
-	ViaAdmin   Via = "admin"   // Caddy's admin endpoint
-	ViaGo      Via = "go"      // code in the same process
-	ViaCommand Via = "command" // a command in the shell
+	ViaHTTP  Via = "http"  // the endpoints
+	ViaPanel Via = "panel" // the administrators' panel
+	ViaAdmin Via = "admin" // Caddy's admin endpoint
+	ViaGo    Via = "go"    // code in the same process
 )
 
 // By says on whose behalf something is done.

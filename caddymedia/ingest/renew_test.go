@@ -155,6 +155,30 @@ func TestRenewOvertaken(t *testing.T) {
 	}
 }
 
+// TestRenewOvertakenBeforeItsBytes replaces a picture between the look at it and the reading.
+func TestRenewOvertakenBeforeItsBytes(t *testing.T) {
+	t.Parallel()
+	var elsewhere *Gate
+	var armed, overtaken atomic.Bool
+	here, there := shared(t, "memory", func(op, _ string) error {
+		if armed.Load() && op == "open" && !overtaken.Swap(true) {
+			if _, failures := uploadPictures(t, elsewhere, file("a.png", picture(blue))); failures != nil {
+				t.Error(failures)
+			}
+		}
+		return nil
+	})
+	one, other := pictures(t, here), pictures(t, there)
+	one.Overwrite, other.Overwrite = true, true
+	elsewhere = newGate(other)
+	put(t, here, "a.png", picture(red))
+	armed.Store(true)
+	if _, err := newGate(one).Renew(t.Context(), one, "a.png", false); err != nil {
+		t.Error(err)
+	}
+	wantContents(t, here, map[string]string{"a.png": picture(blue), "a.png.webp": webpOf(blue)})
+}
+
 // TestRenewWaits: not while an upload or a deletion of the name is under way.
 func TestRenewWaits(t *testing.T) {
 	t.Parallel()

@@ -139,8 +139,17 @@ func (g *Gate) remakeVariant(ctx context.Context, alias *Alias, filename string)
 }
 
 // fetch stages what is stored under key, for who reads it more than once, or while others wait:
-// the storage may be far away. The caller must Close it.
+// the storage may be far away. What is replaced meanwhile is begun anew. The caller must Close it.
 func fetch(ctx context.Context, s *storagedrivers.Storage, key string) (storagedrivers.Staged, int64, error) {
+	for round := 1; ; round++ {
+		staged, size, err := fetchOnce(ctx, s, key)
+		if !errors.Is(err, storagedrivers.ErrChanged) || round == rounds {
+			return staged, size, err
+		}
+	}
+}
+
+func fetchOnce(ctx context.Context, s *storagedrivers.Storage, key string) (storagedrivers.Staged, int64, error) {
 	object, err := s.OpenSeeker(ctx, key)
 	if err != nil {
 		return nil, 0, err

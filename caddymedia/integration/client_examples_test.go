@@ -90,6 +90,10 @@ func TestClients(t *testing.T) {
 				if code != 1 || out != "" || !strings.Contains(problems, "bad.jpg: ") || strings.Contains(problems, "fine.jpg") {
 					t.Errorf("one refused: exit code %d, output %q, problems %q", code, out, problems)
 				}
+				out, problems, code = run(password)
+				if code != 1 || out != "" || !strings.Contains(problems, "no file") || strings.Contains(problems, ": no file") {
+					t.Errorf("the whole request refused: exit code %d, output %q, problems %q", code, out, problems)
+				}
 			})
 			t.Run("no service", func(t *testing.T) {
 				out, problems, code := example.prepare(t, "http://"+freeAddress(t))(password, "a.jpg", picture)

@@ -121,7 +121,7 @@ func TestSweepCommand(t *testing.T) {
 func TestSweepCommandLeftovers(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
-	c.start("tokens memory\n" + account + localDefault + "file_alias small {\nextensions bin\n}\n")
+	c.start("tokens memory\n" + account + localDefault + "image_alias content\nfile_alias small {\nextensions bin\n}\n")
 	client := c.http1()
 	stored := client.mustPut(t, client.mustLogin(t), "small", "x.bin", []byte("x")) // Caddy has swept by itself
 	left := filepath.Join(c.root, ".media-tmp-LEFT", "1")
@@ -139,6 +139,9 @@ func TestSweepCommandLeftovers(t *testing.T) {
 	}
 	if names, _ := c.sweep("--older-than", "72h"); names != nil {
 		t.Errorf("found %q, which are young", names)
+	}
+	if names, _ := c.sweep("--older-than", "72h", "--delete"); names != nil {
+		t.Errorf("removed %q, which are young", names)
 	}
 	if _, err := os.Stat(left); err != nil {
 		t.Errorf("removed without being told to: %v", err)

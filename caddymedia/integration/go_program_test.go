@@ -22,7 +22,9 @@ import (
 func TestGoProgram(t *testing.T) { // not parallel: the variable that names the Caddy is the process's
 	temp := t.TempDir()
 	c, address := newChild(t, "TMPDIR="+temp), freeAddress(t)
-	t.Setenv("MEDIA_TEST_CADDY", buildGoProgram(t))
+	program := buildGoProgram(t)
+	t.Setenv("MEDIA_TEST_CADDY", program)
+	wantReadmeConfig(t, program)
 	picture := drawnJPEG(64, 48)
 	var asked atomic.Int64
 	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -108,6 +110,20 @@ func buildGoProgram(t *testing.T) string {
 		t.Fatalf("building the program: %v\n%s", err, out)
 	}
 	return filepath.Join(folder, "people")
+}
+
+// wantReadmeConfig has the program read the Caddyfile that the README gives for it.
+func wantReadmeConfig(t *testing.T, program string) {
+	t.Helper()
+	config := filepath.Join(t.TempDir(), "Caddyfile")
+	if err := os.WriteFile(config, []byte(readmeBlock(t, "file_alias documents")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "validate", "--config", config)
+	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("the README's configuration: %v\n%s", err, out)
+	}
 }
 
 func cvForm(t *testing.T, cv string) (body, contentType string) {

@@ -154,28 +154,51 @@ func TestEventAddresses(t *testing.T) {
 
 // TestEventsOfHealth: a storage that can be used no more is told, and one that can again.
 func TestEventsOfHealth(t *testing.T) {
+	blocked := blockedFolder(t)
+	eventsUpToNow()
+	startSiteConfig(t, withFrail(blocked))
+	waitForEvent(t, mediaapp.EventStorageHealth+": storage=frail usable=false")
+	if err := os.Remove(blocked); err != nil {
+		t.Fatal(err)
+	}
+	waitForEvent(t, mediaapp.EventStorageHealth+": storage=frail usable=true")
+}
+
+// TestEventsOfHealthAfterReload: it is told also of a storage that a new configuration mends.
+func TestEventsOfHealthAfterReload(t *testing.T) {
+	eventsUpToNow()
+	s := startSiteConfig(t, withFrail(blockedFolder(t)))
+	waitForEvent(t, mediaapp.EventStorageHealth+": storage=frail usable=false")
+	s.load(t, withFrail(tempFolder(t)))
+	waitForEvent(t, mediaapp.EventStorageHealth+": storage=frail usable=true")
+}
+
+// blockedFolder is where no folder can be as long as there is a file.
+func blockedFolder(t *testing.T) string {
+	t.Helper()
 	blocked := tempFolder(t) + "/blocked"
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	eventsUpToNow()
-	startSiteConfig(t, siteConfig{
-		Media: account + "health_interval 20ms\n" + localDefault + "storage frail {\ndriver local " + blocked + "\n}\n" + onDefault,
+	return blocked
+}
+
+// withFrail is a site with a storage that is looked at often.
+func withFrail(folder string) siteConfig {
+	return siteConfig{
+		Media: account + "health_interval 20ms\n" + localDefault + "storage frail {\ndriver local " + folder + "\n}\n" + onDefault,
 		Site:  "media", Global: listening,
+	}
+}
+
+// waitForEvent waits for an event, as the only one.
+func waitForEvent(t *testing.T, want string) {
+	t.Helper()
+	eventually(t, want, func() bool {
+		got := eventsUpToNow()
+		if len(got) > 0 && !slices.Equal(got, []string{want}) {
+			t.Fatalf("told %q, want %q once", got, want)
+		}
+		return len(got) == 1
 	})
-	waitFor := func(want string) {
-		t.Helper()
-		eventually(t, want, func() bool {
-			got := eventsUpToNow()
-			if len(got) > 0 && !slices.Equal(got, []string{want}) {
-				t.Fatalf("told %q, want %q once", got, want)
-			}
-			return len(got) == 1
-		})
-	}
-	waitFor(mediaapp.EventStorageHealth + ": storage=frail usable=false")
-	if err := os.Remove(blocked); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(mediaapp.EventStorageHealth + ": storage=frail usable=true")
 }

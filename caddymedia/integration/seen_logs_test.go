@@ -117,14 +117,17 @@ func mustBeLikeReadme(t *testing.T, line map[string]any) {
 	}
 }
 
-// TestReadmeAccessLog adds to the access log what the README adds, under another host.
+// TestReadmeAccessLog adds to the access log what the README adds, under another host and into another
+// file. It has no secrets.
 func TestReadmeAccessLog(t *testing.T) {
 	block := readmeBlock(t, "log_append")
 	inner, ok := strings.CutPrefix(strings.TrimSpace(block), "media.example.com {")
 	if !ok {
 		t.Fatalf("the example is for another site:\n%s", block)
 	}
-	s := startSite(t, account+atRoot+"sanitize off\n}\nimage_alias content\nfile_alias content", strings.TrimSuffix(inner, "}")+"\nrespond /other other")
+	written := filepath.Join(tempFolder(t), "access.log")
+	inner = strings.Replace(strings.TrimSuffix(inner, "}"), "/var/log/caddy/media-access.log", written, 1)
+	s := startSite(t, account+atRoot+"sanitize off\n}\nimage_alias content\nfile_alias content", inner+"\nrespond /other other")
 	token := s.credentials(t)
 	const tricky = "{env.HOME}.txt"
 	send := func(path string, parts ...formPart) func() {
@@ -143,9 +146,18 @@ func TestReadmeAccessLog(t *testing.T) {
 		{get("/other"), [3]any{nil, nil, nil}},
 	} {
 		tt.do()
-		fields := logLines(t, s.logFile, "http.log.access", i+1)[i] // it is written after the answer
+		fields := logLines(t, written, "http.log.access.log0", i+1)[i] // it is written after the answer
 		if got := [3]any{fields["account"], fields["alias"], fields["filenames"]}; !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("line %d: %q, want %q", i, got, tt.want)
+		}
+	}
+	text, err := os.ReadFile(written)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range token {
+		if strings.Contains(string(text), http.CanonicalHeaderKey(name)) {
+			t.Errorf("the access log has the header %s:\n%s", name, text)
 		}
 	}
 }

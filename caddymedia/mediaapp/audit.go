@@ -10,7 +10,8 @@ import (
 )
 
 // auditName is what the logger "media.audit" has behind the name of the app. It writes one
-// line for each item that was stored, replaced or deleted, or that was to be and was not.
+// line for each item that was stored, replaced or deleted, or was to be deleted, and for each
+// one because of which nothing of a request was stored.
 const auditName = "audit"
 
 // auditMessage is the message of all its lines; the rest is in fields.

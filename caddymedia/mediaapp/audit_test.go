@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -36,6 +37,20 @@ func TestAuditOfDeletions(t *testing.T) {
 			if text, ok := value.(string); ok && strings.Contains(text, "secret") {
 				t.Errorf("%v: it tells %q", tt.err, text)
 			}
+		}
+	}
+}
+
+// TestAuditOfAnyAlias: what a stranger names as alias does not fill the log; it can be as long
+// as an address.
+func TestAuditOfAnyAlias(t *testing.T) {
+	t.Parallel()
+	core, lines := observer.New(zap.InfoLevel)
+	app := &App{auditLog: zap.New(core), metrics: newMetrics(prometheus.NewPedanticRegistry())}
+	for _, alias := range []string{strings.Repeat("a", 64), strings.Repeat("\x01", 1<<20)} {
+		app.Refused(t.Context(), ingest.Request{Kind: ingest.File, Alias: alias}, ingest.Failures{{Reason: ingest.Unauthorized}})
+		if got := lines.TakeAll()[0].ContextMap()["alias"]; got != alias[:64] {
+			t.Errorf("an alias of %d bytes is written as %.100q", len(alias), got)
 		}
 	}
 }

@@ -56,8 +56,8 @@ func (a *App) provisionDownloads(caddy.Context) error {
 func (d *Downloads) options() (fetch.Options, error) {
 	o := fetch.Options{MaxRedirects: d.MaxRedirects, Timeout: time.Duration(d.Timeout)}
 	for _, text := range d.Allow {
-		network, err := parseNetwork(text)
-		if err != nil {
+		network, ok := parseNetwork(text)
+		if !ok {
 			return o, fmt.Errorf("allow: %q is neither an address nor a network such as 10.0.0.0/8", text)
 		}
 		o.Allow = append(o.Allow, network)
@@ -72,13 +72,14 @@ func (d *Downloads) options() (fetch.Options, error) {
 	return o, nil
 }
 
-func parseNetwork(text string) (netip.Prefix, error) {
-	if strings.Contains(text, "/") {
-		network, err := netip.ParsePrefix(text)
-		return network.Masked(), err
+// parseNetwork takes nothing that would allow nothing: what is dialled has no zone, and is never an IPv4 address
+// inside IPv6.
+func parseNetwork(text string) (netip.Prefix, bool) {
+	if addr, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(addr, addr.BitLen()), addr.Zone() == "" && !addr.Is4In6()
 	}
-	addr, err := netip.ParseAddr(text)
-	return netip.PrefixFrom(addr, addr.BitLen()), err
+	network, err := netip.ParsePrefix(text)
+	return network.Masked(), err == nil && !network.Addr().Is4In6()
 }
 
 func (a *App) download(ctx context.Context, address string, req ingest.Request) Result {

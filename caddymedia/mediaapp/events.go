@@ -19,7 +19,7 @@ import (
 //   - full_path: the public address
 //   - size: in bytes
 //   - webp: the address of the variant; empty where there is none
-//   - via: "http", "panel", "admin", "go" or "command"
+//   - via: "http", "panel", "admin" or "go"
 //   - account: the API key, or the user of the panel; empty where there is none
 //   - client: the address of the client; empty where there is none
 //

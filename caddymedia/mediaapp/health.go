@@ -36,14 +36,17 @@ type health struct {
 	states map[string]Health
 	// earlier are those that the configuration before had of storages that stay as they are.
 	earlier map[string]Health
-	now     func() time.Time
+	// failed are those that could not be used in the configuration before, in whatever place.
+	failed map[string]Health
+	now    func() time.Time
 }
 
 func newHealth() *health {
 	return &health{states: map[string]Health{}, now: time.Now} //nolint:forbidigo // the clock's one default
 }
 
-// note keeps what a check that began at start has found, and gives what was known before.
+// note keeps what a check that began at start has found, and gives what was told before: what
+// fails is told anew in every configuration, and that it does no more also across a reload.
 func (h *health) note(name string, start time.Time, err error, features storagedrivers.Features) (before Health) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,14 +61,20 @@ func (h *health) note(name string, start time.Time, err error, features storaged
 		state.Since = earlier.Since
 	}
 	h.states[name] = state
+	if before.Checked.IsZero() && err == nil {
+		return h.failed[name]
+	}
 	return before
 }
 
 // inherit takes over what the app of the configuration before knows of storages that are in
-// the same places here.
+// the same places here, and which of all it could not use.
 func (a *App) inherit(before *App) {
-	a.health.earlier = map[string]Health{}
+	a.health.earlier, a.health.failed = map[string]Health{}, map[string]Health{}
 	for name, state := range before.Health() {
+		if state.Err != nil {
+			a.health.failed[name] = state
+		}
 		if place, ok := a.places[name]; ok && place == before.places[name] {
 			a.health.earlier[name] = state
 		}

@@ -103,6 +103,39 @@ func TestHealthAfterReload(t *testing.T) {
 	}
 }
 
+// TestHealthMendedByReload: a storage that could not be used in the configuration before is told
+// to be usable again, also from another place; one that could be used is nothing to tell of.
+func TestHealthMendedByReload(t *testing.T) {
+	t.Parallel()
+	before := &App{health: newHealth(), places: map[string]string{}, storages: map[string]*storagedrivers.Storage{}}
+	var log bytes.Buffer
+	after := &App{
+		log: slog.New(slog.NewTextHandler(&log, nil)), metrics: newMetrics(prometheus.NewPedanticRegistry()),
+		health: newHealth(), places: map[string]string{"stays": "a", "moved": "x", "well": "w", "new": "n"},
+		storages: map[string]*storagedrivers.Storage{},
+	}
+	for name, state := range map[string]Health{
+		"stays": {Err: errors.New("down")}, "moved": {Err: errors.New("down")}, "well": {},
+	} {
+		state.Since, state.Checked = time.Unix(1000, 0), time.Unix(1000, 0)
+		before.places[name], before.storages[name], before.health.states[name] = name[:1], nil, state
+	}
+	before.places["stays"] = "a"
+	for name := range after.places {
+		after.storages[name] = storagedrivers.New(name, memory.New(), storagedrivers.Options{})
+	}
+	after.inherit(before)
+	for name, again := range map[string]bool{"stays": true, "moved": true, "well": false, "new": false} {
+		log.Reset()
+		for range 2 { // once is enough
+			after.examine(t.Context(), name, after.storages[name])
+		}
+		if told := strings.Count(log.String(), msgUsableAgain); told > 1 || (told == 1) != again {
+			t.Errorf("%s: logged %q, want it told %t", name, log.String(), again)
+		}
+	}
+}
+
 // TestHealthOfTheEnd: a configuration that is gone is not heard of any more.
 func TestHealthOfTheEnd(t *testing.T) {
 	t.Parallel()

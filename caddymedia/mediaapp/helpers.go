@@ -59,8 +59,8 @@ func (a *App) DownloadFile(ctx context.Context, address, alias, subFolder string
 // "content", and subFolder "" that of the storage, as "/" is the root of the alias.
 //
 // The form is parsed unless it is already, within max_body of the limits; it stays in
-// r.MultipartForm, so that further inputs and fields can be read, and its temporary files are
-// removed when the request ends. Exactly one file must be in the input.
+// r.MultipartForm, so that further inputs and fields can be read, and its temporary files, in the
+// folder of [os.TempDir], are removed when the request ends. Exactly one file must be in the input.
 func (a *App) FormImage(r *http.Request, input, alias, subFolder string) Result {
 	return a.formItem(r, input, request(r.Context(), ingest.Image, alias, subFolder))
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 // metrics begin anew with every configuration, as all of Caddy's do. No label is ever a
@@ -104,7 +105,7 @@ func (m *metrics) up(storage string, ok bool) {
 
 func (m *metrics) operation(storage, op string, took time.Duration, err error) {
 	result := "ok"
-	if err != nil {
+	if storagedrivers.Fault(op, err) { // whoever asks for what is not there causes none
 		result = "error"
 	}
 	m.operations.WithLabelValues(storage, op, result).Observe(took.Seconds())

@@ -2,6 +2,7 @@ package mediaapp
 
 import (
 	"context"
+	"sync"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -27,6 +28,10 @@ func NoteAccount(ctx context.Context, account string) {
 	}
 }
 
+// noting lets one at a time add to a list: code in the same process may store several items for
+// one request at once.
+var noting sync.Mutex
+
 // NoteItem sets the placeholders for the alias and an item of a request, given its context;
 // both may be empty. Several items make a list.
 func NoteItem(ctx context.Context, kind ingest.Kind, alias, filename string) {
@@ -36,6 +41,8 @@ func NoteItem(ctx context.Context, kind ingest.Kind, alias, filename string) {
 	}
 	replacer.Set(PlaceholderAlias, string(kind)+"/"+alias)
 	if filename != "" {
+		noting.Lock()
+		defer noting.Unlock()
 		noted, _ := replacer.Get(PlaceholderFilenames)
 		names, _ := noted.([]string) // nil at first
 		replacer.Set(PlaceholderFilenames, append(names, filename))

@@ -2,6 +2,7 @@ package mediaapp
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -85,6 +86,7 @@ func (a *App) changed(ctx context.Context, change ingest.Change) {
 // Refused notes why nothing of an upload was stored, and tells the subscribers of its event.
 // The gate does so by itself; this is for uploads that do not come so far.
 func (a *App) Refused(ctx context.Context, req ingest.Request, failures ingest.Failures) {
+	req.Alias = fmt.Sprintf("%.64s", req.Alias) // no name is longer; any text may stand there
 	NoteAccount(ctx, req.By.Account)
 	NoteItem(ctx, req.Kind, req.Alias, "")
 	lasting := a.lasting()

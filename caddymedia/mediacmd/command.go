@@ -36,6 +36,9 @@ well and 1 if anything failed.`,
 // errReported ends a command with exit code 1 that has said what failed.
 var errReported = errors.New("something failed")
 
+// errInterrupted ends a command that was asked to end.
+var errInterrupted = errors.New("interrupted")
+
 // run gives what a command does, in the form that cobra takes. The context of f ends at
 // the first interrupt or SIGTERM; the second one ends the process.
 func run(f func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
@@ -44,8 +47,11 @@ func run(f func(ctx context.Context, cmd *cobra.Command, args []string) error) f
 		defer stop()
 		context.AfterFunc(ctx, stop)
 		err := f(ctx, cmd, args)
-		if errors.Is(err, errReported) {
+		switch {
+		case errors.Is(err, errReported):
 			cmd.SilenceErrors = true
+		case err != nil && ctx.Err() != nil:
+			return errInterrupted // not what that did to a storage
 		}
 		return err
 	}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -77,6 +79,21 @@ func (s *session) storage(name string) (*storagedrivers.Storage, error) {
 		return nil, fmt.Errorf("there is no storage %q in the configuration", name)
 	}
 	return storage, nil
+}
+
+// storages gives those of names, or all in the order of their names if there is none.
+func (s *session) storages(names []string) ([]*storagedrivers.Storage, error) {
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(s.App.Storages))
+	}
+	storages := make([]*storagedrivers.Storage, len(names))
+	for i, name := range names {
+		var err error
+		if storages[i], err = s.storage(name); err != nil {
+			return nil, err
+		}
+	}
+	return storages, nil
 }
 
 // configuration gives the JSON of the media app.

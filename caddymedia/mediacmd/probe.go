@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -62,16 +60,11 @@ func probe(ctx context.Context, cmd *cobra.Command, names []string) (err error) 
 		return err
 	}
 	defer func() { err = s.hideIn(errors.Join(err, s.Close())) }()
-	if len(names) == 0 {
-		names = slices.Sorted(maps.Keys(s.App.Storages))
+	storages, err := s.storages(names)
+	if err != nil {
+		return err
 	}
-	storages := make([]*storagedrivers.Storage, len(names))
-	for i, name := range names {
-		if storages[i], err = s.storage(name); err != nil {
-			return err
-		}
-	}
-	results := make([]probed, len(names))
+	results := make([]probed, len(storages))
 	var running sync.WaitGroup
 	for i, storage := range storages {
 		running.Go(func() { results[i] = s.probe(ctx, storage) })

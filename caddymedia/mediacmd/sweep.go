@@ -3,8 +3,6 @@ package mediacmd
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -24,9 +22,7 @@ WebP variants whose pictures are gone, and leftovers of uploads that were cut
 off. It only shows them; --delete removes them.
 
 What is younger than --older-than does not count: an upload may be under way.
-Leftovers are a day old at least where nothing but their age tells that. Some
-drivers remove them by themselves when they list a folder: those are shown, and
-gone then all the same.
+Leftovers are a day old at least where nothing but their age tells that.
 
 With --json there is one line for each, and a last one with the totals.`,
 		RunE: run(sweep),
@@ -90,21 +86,12 @@ func sweep(ctx context.Context, cmd *cobra.Command, names []string) (err error) 
 	}
 	w.before = time.Now().Add(-w.olderThan) //nolint:forbidigo // a command runs once
 	w.totals.DryRun = !w.remove
-	if len(names) == 0 {
-		names = slices.Sorted(maps.Keys(s.App.Storages))
-	}
-	storages := make([]*storagedrivers.Storage, len(names))
-	for i, name := range names {
-		if storages[i], err = s.storage(name); err != nil {
-			return err
-		}
+	storages, err := s.storages(names)
+	if err != nil {
+		return err
 	}
 	for _, storage := range storages {
-		err := w.storage(ctx, storage)
-		if ctx.Err() != nil {
-			err = errors.New("interrupted")
-		}
-		if err != nil {
+		if err := errors.Join(w.storage(ctx, storage), ctx.Err()); err != nil {
 			return err
 		}
 	}
@@ -113,8 +100,8 @@ func sweep(ctx context.Context, cmd *cobra.Command, names []string) (err error) 
 
 // storage sweeps one storage. What fails is told; the error is that of telling.
 func (w *sweeping) storage(ctx context.Context, s *storagedrivers.Storage) error {
-	// Drivers remove what is sure to be left over at their first use, and when they list:
-	// first it has to be told.
+	// This comes first: a driver that is told when to sweep does not do so by itself, and
+	// listing the variants changes nothing.
 	if err := w.leftovers(ctx, s); err != nil {
 		return err
 	}
@@ -134,6 +121,9 @@ func (w *sweeping) variants(ctx context.Context, alias *ingest.Alias) error {
 	for orphan, err := range alias.Orphans(ctx, w.before) {
 		found := sweepResult{
 			Storage: alias.Storage.Name(), Kind: "variant", Name: orphan.Key, Size: orphan.Size, Modified: orphan.ModTime,
+		}
+		if err != nil && ctx.Err() != nil {
+			return nil
 		}
 		if err != nil {
 			found = sweepResult{Storage: alias.Storage.Name()}
@@ -162,10 +152,10 @@ func (w *sweeping) leftovers(ctx context.Context, s *storagedrivers.Storage) err
 			return err
 		}
 	}
-	if err == nil || errors.Is(err, errors.ErrUnsupported) {
-		return nil
+	if err != nil && ctx.Err() == nil && !errors.Is(err, errors.ErrUnsupported) {
+		return w.add(sweepResult{Storage: s.Name()}, err)
 	}
-	return w.add(sweepResult{Storage: s.Name()}, err)
+	return nil
 }
 
 // add tells of something that was found, or of why that failed. The error is that of telling.

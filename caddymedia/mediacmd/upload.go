@@ -71,7 +71,7 @@ func uploadFiles(ctx context.Context, cmd *cobra.Command, files []string) error 
 	}
 	if _, err := u.client.currentToken(ctx); err != nil {
 		if ctx.Err() != nil {
-			err = errors.New("interrupted")
+			err = errInterrupted
 		}
 		return u.failAll(files, err)
 	}

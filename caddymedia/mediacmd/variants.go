@@ -112,7 +112,7 @@ func makeVariants(ctx context.Context, cmd *cobra.Command, args []string) (err e
 	m.done = bars.items("pictures")
 	err = m.walk(ctx)
 	if ctx.Err() != nil {
-		err = errors.New("interrupted")
+		err = errInterrupted
 	}
 	bars.close()
 	return m.report(err)

@@ -63,6 +63,7 @@ type Driver struct {
 	folders  folders
 	keys     storagedrivers.NameLocks
 	features atomic.Pointer[storagedrivers.Features] // nil until they are found out
+	told     atomic.Bool                             // when to sweep: it does not by itself
 }
 
 // New gives the driver. It connects when it is first used.

@@ -21,7 +21,7 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 		l.conn = c
 		var err error
 		page, err = l.Page(l.folder(opts.Prefix[:strings.LastIndexByte(opts.Prefix, '/')+1]))
-		if err == nil {
+		if err == nil && !d.told.Load() {
 			l.sweep()
 		}
 		return err

@@ -17,6 +17,7 @@ import (
 // Nothing but their age tells them from those of processes that live. Some servers show no
 // hidden names: errors.ErrUnsupported, and so it is on one that has none and might.
 func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
+	d.told.Store(true)
 	s := &sweeper{old: opts.Before(d.now()), dry: opts.DryRun}
 	err := d.with(ctx, func(c *conn) error {
 		s.conn = c

@@ -51,6 +51,15 @@ func (d *Driver) openRoot() (*os.Root, error) {
 	return root, nil
 }
 
+// unmade tells whether the root is still to be made. d.mu must be held.
+func (d *Driver) unmade() bool {
+	if d.root != nil {
+		return false
+	}
+	_, err := os.Lstat(d.path) // a link that leads nowhere is there
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // makeRoot makes the folder, and forces its name and those above it to the disk if it is
 // new. Not all of them need to be readable.
 func (d *Driver) makeRoot() error {

@@ -14,8 +14,14 @@ import (
 
 // List walks the folders in the order of the keys. The cursor is the last name of the
 // page before. One folder's names are in memory at a time, for each level; only what is on
-// the page is looked at closer.
+// the page is looked at closer. A root that is missing is not made: nothing is in it.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
+	d.mu.Lock()
+	unmade := d.unmade()
+	d.mu.Unlock()
+	if unmade {
+		return storagedrivers.Page{}, ctx.Err()
+	}
 	root, err := d.open()
 	if err != nil {
 		return storagedrivers.Page{}, err

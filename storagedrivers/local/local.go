@@ -44,7 +44,7 @@ type Driver struct {
 	mu      sync.Mutex
 	root    *os.Root // nil until first used
 	dir     *os.File // the root once more, for system calls that os.Root has not
-	swept   bool     // leftovers of earlier runs
+	swept   bool     // leftovers of earlier runs, or is told when to
 	scratch *scratch
 	shared  sharer
 	flush   flusher

@@ -13,10 +13,15 @@ import (
 )
 
 // Sweep looks for scratch folders of processes that are gone, each of which is one leftover. It
-// does not sweep by itself first, as whatever else uses the root first does, so that all of them
-// are told of.
+// takes the place of the sweep at the first use, so that all of them are told of. A root that is
+// missing is not made.
 func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
 	d.mu.Lock()
+	d.swept = true
+	if d.unmade() {
+		d.mu.Unlock()
+		return nil, nil
+	}
 	root, err := d.openRoot()
 	own := d.scratch
 	d.mu.Unlock()

@@ -77,12 +77,35 @@ func TestSweepByAge(t *testing.T) {
 			t.Errorf("%s is gone: %v", name, err)
 		}
 	}
-	// What uses the root otherwise sweeps first, by locks alone.
-	if err := s.Check(t.Context()); err != nil {
-		t.Fatal(err)
+	// What uses the root first sweeps by itself, by locks alone, but not who is told when to.
+	for i, user := range []*storagedrivers.Storage{s, open(t, root)} {
+		if err := user.Check(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, err := os.Stat(filepath.Join(root, scratchPrefix+"WRITTEN"))
+		if gone := errors.Is(err, fs.ErrNotExist); gone != (i == 1) {
+			t.Errorf("user %d: the leftover is gone: %t, error %v", i, gone, err)
+		}
 	}
-	if _, err := os.Stat(filepath.Join(root, scratchPrefix+"WRITTEN")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the leftover is still there: %v", err)
+}
+
+// TestSweepMakesNoRoot: neither does the listing that goes with it. What is stored later has one.
+func TestSweepMakesNoRoot(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join(t.TempDir(), "above", "root")
+	s := open(t, root)
+	if got := swept(t, s, storagedrivers.SweepOptions{DryRun: true}); len(got) > 0 {
+		t.Errorf("found %q", got)
+	}
+	page, err := s.List(t.Context(), storagedrivers.ListOptions{})
+	if err != nil || len(page.Objects) > 0 {
+		t.Errorf("listed %+v, error %v", page, err)
+	}
+	if _, err := os.Stat(filepath.Dir(root)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder was made: %v", err)
+	}
+	if err := put(t, s, "a", "content", storagedrivers.CreateOnly); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -3,9 +3,12 @@
 package local
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 const openNonblock = 0
@@ -14,14 +17,14 @@ func stamp(file *os.File, now time.Time) error { return os.Chtimes(file.Name(), 
 
 func inode(fs.FileInfo) uint64 { return 0 }
 
-// tryLock: without locks a folder counts as in use until it is a day old.
+// tryLock: without locks nobody knows whether a folder is in use until it is a day old.
 func tryLock(dir *os.File) error {
 	stat, err := dir.Stat()
 	if err != nil {
 		return err
 	}
-	if age := time.Since(stat.ModTime()); age > time.Second && age < 24*time.Hour {
-		return errInUse
+	if time.Since(stat.ModTime()) < storagedrivers.LeftoverAge {
+		return errors.ErrUnsupported
 	}
 	return nil
 }

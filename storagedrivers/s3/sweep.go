@@ -76,7 +76,7 @@ func (s *sweeper) upload(ctx context.Context, one types.MultipartUpload, encodin
 	}
 	left := storagedrivers.Leftover{Name: key, ModTime: aws.ToTime(one.Initiated)}
 	own := storagedrivers.ValidKey(key) == nil || strings.HasPrefix(key, probePrefix)
-	if !ok || !own || !left.ModTime.Before(s.before) {
+	if !ok || !own || !s.isOld(left) {
 		return nil
 	}
 	parts := awss3.NewListPartsPaginator(d.client, &awss3.ListPartsInput{
@@ -97,7 +97,7 @@ func (s *sweeper) upload(ctx context.Context, one types.MultipartUpload, encodin
 			}
 		}
 	}
-	if !left.ModTime.Before(s.before) {
+	if !s.isOld(left) {
 		return nil
 	}
 	return s.take(ctx, left, func() error {
@@ -130,7 +130,7 @@ func (s *sweeper) probes(ctx context.Context) error {
 			left := storagedrivers.Leftover{
 				Name: key, Size: aws.ToInt64(object.Size), ModTime: aws.ToTime(object.LastModified),
 			}
-			if !ok || !left.ModTime.Before(s.before) {
+			if !ok || !s.isOld(left) {
 				continue
 			}
 			if err := s.take(ctx, left, func() error { return d.Delete(ctx, key) }); err != nil {
@@ -139,6 +139,11 @@ func (s *sweeper) probes(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// isOld tells whether something is old enough. What the service tells no time of is not.
+func (s *sweeper) isOld(left storagedrivers.Leftover) bool {
+	return !left.ModTime.IsZero() && left.ModTime.Before(s.before)
 }
 
 // take removes a leftover, unless it is only to be found. An error is one after which it makes

@@ -119,15 +119,21 @@ func TestSweepLeavesOthers(t *testing.T) {
 }
 
 // listing answers like a service whose uploads were begun an age ago, two on a page, and whose
-// last parts came later. It keeps what was aborted.
+// last parts came later, or that tells no times. It keeps what was aborted.
 type listing struct {
 	age, part time.Duration
+	untimed   bool
 	refuse    map[string]int // the status of aborting a key
 	aborted   []string
 }
 
 func (l *listing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	ago := func(age time.Duration) string { return time.Now().Add(-age).UTC().Format(time.RFC3339) }
+	ago := func(tag string, age time.Duration) string {
+		if l.untimed {
+			return ""
+		}
+		return "<" + tag + ">" + time.Now().Add(-age).UTC().Format(time.RFC3339) + "</" + tag + ">"
+	}
 	query := r.URL.Query()
 	key := strings.TrimPrefix(r.URL.Path, "/bucket/")
 	switch {
@@ -146,14 +152,18 @@ func (l *listing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		fmt.Fprintf(w, "<ListMultipartUploadsResult><EncodingType>url</EncodingType>%s", next)
 		for _, name := range names {
-			fmt.Fprintf(w, "<Upload><Key>%s</Key><UploadId>id-%s</UploadId><Initiated>%s</Initiated></Upload>", name, name, ago(l.age))
+			fmt.Fprintf(w, "<Upload><Key>%s</Key><UploadId>id-%s</UploadId>%s</Upload>", name, name, ago("Initiated", l.age))
 		}
 		io.WriteString(w, "</ListMultipartUploadsResult>")
 	case query.Has("uploadId"):
-		fmt.Fprintf(w, "<ListPartsResult><Part><Size>7</Size><LastModified>%s</LastModified></Part>"+
-			"<Part><Size>5</Size><LastModified>%s</LastModified></Part></ListPartsResult>", ago(l.age), ago(l.part))
+		fmt.Fprintf(w, "<ListPartsResult><Part><Size>7</Size>%s</Part>"+
+			"<Part><Size>5</Size>%s</Part></ListPartsResult>", ago("LastModified", l.age), ago("LastModified", l.part))
 	default:
-		io.WriteString(w, "<ListBucketResult></ListBucketResult>")
+		fmt.Fprintf(w, "<ListBucketResult>")
+		if l.untimed {
+			fmt.Fprintf(w, "<Contents><Key>%s1</Key><Size>5</Size></Contents>", probePrefix)
+		}
+		fmt.Fprintf(w, "</ListBucketResult>")
 	}
 }
 
@@ -173,6 +183,7 @@ func TestSweepOfPages(t *testing.T) {
 		"dry":       {listing{age: 3 * day, part: 2 * day}, storagedrivers.SweepOptions{DryRun: true}, []string{"a+b", "c", "e"}, nil, nil},
 		"young":     {listing{age: time.Hour, part: time.Hour}, storagedrivers.SweepOptions{OlderThan: 1}, nil, nil, nil},
 		"under way": {listing{age: 3 * day, part: time.Minute}, storagedrivers.SweepOptions{OlderThan: 1}, nil, nil, nil},
+		"untimed":   {listing{untimed: true}, storagedrivers.SweepOptions{}, nil, nil, nil},
 		"younger":   {listing{age: 3 * day, part: 2 * day}, storagedrivers.SweepOptions{OlderThan: 60 * time.Hour}, nil, nil, nil},
 		"refused": {
 			listing{age: 3 * day, part: 2 * day, refuse: map[string]int{"a+b": 403, "c": 404}},

@@ -16,7 +16,7 @@ import (
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	return do(ctx, d.pool, func(c *connection) (storagedrivers.Page, error) {
 		l := &lister{
-			driver: d, ctx: ctx, c: c, sweeper: d.sweeper(ctx, c, storagedrivers.SweepOptions{}),
+			driver: d, ctx: ctx, c: c, sweeper: d.sweeper(ctx, c, storagedrivers.SweepOptions{DryRun: d.told.Load()}),
 			Walk: storagedrivers.Walk{ListOptions: opts},
 		}
 		return l.Page(l.folder(opts.Prefix[:strings.LastIndexByte(opts.Prefix, '/')+1]))

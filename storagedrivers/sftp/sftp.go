@@ -64,6 +64,7 @@ type Driver struct {
 	known    atomic.Pointer[abilities]
 	naming   sync.Mutex // held to give a name where the host cannot refuse one
 	swept    atomic.Bool
+	told     atomic.Bool // when to sweep: it does not by itself
 }
 
 // New makes the driver of a configuration without gaps. It connects at its first use.
@@ -102,7 +103,7 @@ func (d *Driver) Check(ctx context.Context) error {
 		}
 		return err
 	})
-	if err == nil && !d.swept.Swap(true) {
+	if err == nil && !d.told.Load() && !d.swept.Swap(true) {
 		d.tasks.Go(d.sweepFirst)
 	}
 	return err

@@ -32,6 +32,7 @@ func (d *Driver) sweepFirst() {
 // Sweep looks through all folders for temporary files that were left behind. Nothing but their
 // age tells them from those of other processes' uploads.
 func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
+	d.told.Store(true)
 	return d.sweep(ctx, opts, math.MaxInt)
 }
 
@@ -89,11 +90,13 @@ func (s *sweeper) folder(prefix string) error {
 	return err
 }
 
-// hidden removes what has no valid key if it is a leftover.
+// hidden removes what has no valid key if it is a leftover. One that has no time, which is
+// 1970, is none.
 func (s *sweeper) hidden(e entry) {
 	name := path.Base(e.key)
 	if !strings.HasPrefix(name, tempPrefix) || !strings.HasSuffix(name, tempSuffix) ||
-		!e.stat.Mode().IsRegular() || !e.stat.ModTime().Before(s.before) || s.ctx.Err() != nil {
+		!e.stat.Mode().IsRegular() || e.stat.ModTime().Unix() == 0 || !e.stat.ModTime().Before(s.before) ||
+		s.ctx.Err() != nil {
 		return
 	}
 	if !s.dry {

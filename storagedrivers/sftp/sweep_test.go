@@ -100,21 +100,28 @@ func (f forbidding) Filelist(r *pkgsftp.Request) (pkgsftp.ListerAt, error) {
 	return f.FileList.Filelist(r)
 }
 
+// driverOf gives a driver for a host that answers by handlers.
+func driverOf(t *testing.T, handlers pkgsftp.Handlers) *Driver {
+	t.Helper()
+	s := startServerOf(t, func(channel io.ReadWriteCloser) error {
+		return pkgsftp.NewRequestServer(channel, handlers).Serve()
+	})
+	h := &host{config: Config{
+		Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
+		Connections: 2, Timeout: defaultTimeout,
+	}}
+	d := h.driver(t, ".")
+	t.Cleanup(func() { is(t, d.Close(), nil) })
+	return d
+}
+
 // TestSweepGoesOn: what cannot be looked through or removed keeps nothing else.
 func TestSweepGoesOn(t *testing.T) {
 	t.Parallel()
 	handlers := pkgsftp.InMemHandler()
 	rules := forbidding{handlers}
 	handlers.FileCmd, handlers.FileList = rules, rules
-	s := startServerOf(t, func(channel io.ReadWriteCloser) error {
-		return pkgsftp.NewRequestServer(channel, handlers).Serve()
-	})
-	h := &host{config: Config{
-		Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
-		Connections: 1, Timeout: defaultTimeout,
-	}}
-	d := h.driver(t, ".")
-	t.Cleanup(func() { is(t, d.Close(), nil) })
+	d := driverOf(t, handlers)
 	d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
 	is(t, run(t.Context(), d.pool, func(c *connection) error {
 		for _, folder := range []string{"./closed", "./kept", "./z"} {
@@ -193,5 +200,49 @@ func TestMarkedLooksYoung(t *testing.T) {
 			t.Errorf("its own name was known: %t, by a mark: %t", done, marked)
 		}
 		return errors.Join(err, c.Remove(u.temp))
+	}), nil)
+}
+
+// untimed is a host in memory that tells no times.
+type untimed struct{ pkgsftp.FileLister }
+
+func (u untimed) Filelist(r *pkgsftp.Request) (pkgsftp.ListerAt, error) {
+	lister, err := u.FileLister.Filelist(r)
+	return untimedLister{lister}, err
+}
+
+type untimedLister struct{ pkgsftp.ListerAt }
+
+func (u untimedLister) ListAt(infos []os.FileInfo, offset int64) (int, error) {
+	n, err := u.ListerAt.ListAt(infos, offset)
+	for i, info := range infos[:n] {
+		infos[i] = untimedInfo{info}
+	}
+	return n, err
+}
+
+type untimedInfo struct{ fs.FileInfo }
+
+func (untimedInfo) ModTime() time.Time { return time.Unix(0, 0) }
+
+// TestUntimedIsNoLeftover: a host need not tell times, and an upload may be under way.
+func TestUntimedIsNoLeftover(t *testing.T) {
+	t.Parallel()
+	handlers := pkgsftp.InMemHandler()
+	handlers.FileList = untimed{handlers.FileList}
+	d := driverOf(t, handlers)
+	is(t, run(t.Context(), d.pool, func(c *connection) error {
+		file, temp, err := d.makeTemp(t.Context(), c, ".")
+		if err != nil {
+			return err
+		}
+		is(t, file.Close(), nil)
+		found, err := d.Sweep(t.Context(), storagedrivers.SweepOptions{})
+		is(t, err, nil)
+		if len(found) > 0 {
+			t.Errorf("swept %+v", found)
+		}
+		_, err = c.Stat(temp)
+		return err
 	}), nil)
 }

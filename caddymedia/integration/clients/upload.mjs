@@ -23,7 +23,7 @@ async function uploadImages(token, paths, fields = {}) {
 	for (const [name, value] of Object.entries(fields)) form.append(name, value);
 	for (const path of paths) form.append('files[]', new Blob([await readFile(path)]), basename(path));
 	const answer = await post('/api/upload/image', form, { Authorization: `Bearer ${token}` });
-	if (!answer.success) throw new Error(answer.errors.map((e) => `${e.filename}: ${e.message}`).join('\n'));
+	if (!answer.success) throw new Error(answer.errors.map((e) => [e.filename, e.message].filter(Boolean).join(': ')).join('\n'));
 	return answer.result;
 }
 

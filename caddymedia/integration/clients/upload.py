@@ -61,7 +61,7 @@ def upload_images(token, paths, fields):
             "Content-Length": str(length),
         })
     if not answer["success"]:
-        raise ValueError("\n".join(f"{e['filename']}: {e['message']}" for e in answer["errors"]))
+        raise ValueError("\n".join(": ".join(filter(None, (e["filename"], e["message"]))) for e in answer["errors"]))
     return answer["result"]
 
 

@@ -234,6 +234,33 @@ func TestItemThatChanges(t *testing.T) {
 	p.mustBeSame()
 }
 
+// TestItemThatChangesBeforeItsBytes: what is replaced between a look at it and its bytes is no
+// failure, whether it is sent or compared.
+func TestItemThatChangesBeforeItsBytes(t *testing.T) {
+	t.Parallel()
+	for name, there := range map[string]string{"sent": "", "compared": "later"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPair(t)
+			p.put(p.opts.From, "a", "first")
+			expected := want{copied: 1}
+			if there != "" {
+				p.put(p.opts.To, "a", there)
+				expected = want{present: 1}
+			}
+			var once sync.Once
+			p.from.Fail = func(op, _ string) error {
+				if op == "open" {
+					once.Do(func() { p.put(p.opts.From, "a", "later") })
+				}
+				return nil
+			}
+			p.run(expected)
+			p.mustBeSame()
+		})
+	}
+}
+
 // TestItemThatKeepsChanging is a failure and no endless work.
 func TestItemThatKeepsChanging(t *testing.T) {
 	t.Parallel()

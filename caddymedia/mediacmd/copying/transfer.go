@@ -72,7 +72,7 @@ func (t *transfer) run(ctx context.Context) (record, error) {
 		switch {
 		case err == nil:
 			return recordOf(t.item, source, sum), nil
-		case errors.Is(err, errChanging):
+		case errors.Is(err, errChanging), errors.Is(err, storagedrivers.ErrChanged):
 		case errors.Is(err, fs.ErrNotExist):
 			if t.gone(ctx) {
 				return record{}, errGone

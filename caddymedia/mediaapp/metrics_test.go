@@ -1,0 +1,42 @@
+package mediaapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// TestOperationResults: nobody makes a storage look broken by asking for what is not there.
+func TestOperationResults(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		op   string
+		err  error
+		want string
+	}{
+		{"open", nil, "ok"},
+		{"open", fs.ErrNotExist, "ok"},
+		{"stat", fs.ErrNotExist, "ok"},
+		{"commit", fmt.Errorf("taken: %w", fs.ErrExist), "ok"},
+		{"open", context.Canceled, "ok"},
+		{"commit", fs.ErrNotExist, "error"}, // its folder is gone
+		{"check", fs.ErrNotExist, "error"},
+		{"open", storagedrivers.ErrUnavailable, "error"},
+		{"open", fs.ErrPermission, "error"},
+		{"open", errors.New("anything else"), "error"},
+	} {
+		m := newMetrics(prometheus.NewPedanticRegistry())
+		m.operation("far", tt.op, 0, tt.err)
+		m.operations.WithLabelValues("far", tt.op, tt.want)
+		if n := testutil.CollectAndCount(m.operations); n != 1 {
+			t.Errorf("%s: %v is not counted as %s", tt.op, tt.err, tt.want)
+		}
+	}
+}

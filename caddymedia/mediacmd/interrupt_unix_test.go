@@ -1,0 +1,69 @@
+//go:build unix
+
+package mediacmd
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"syscall"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/local"
+)
+
+// TestInterrupt: what the end of its context does to an operation is not told as a failure of
+// the storage.
+func TestInterrupt(t *testing.T) { // not parallel: the signal reaches the whole process
+	for name, test := range map[string]struct {
+		interrupted bool
+		fails       error
+		want        string
+	}{
+		"an operation is broken off": {true, errors.New(`storage "a" cannot be used: context canceled`), "interrupted"},
+		"what failed was told":       {true, errReported, errReported.Error()},
+		"a failure without it":       {false, errors.New("refused"), "refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := new(cobra.Command)
+			cmd.SetContext(t.Context())
+			err := run(func(ctx context.Context, _ *cobra.Command, _ []string) error {
+				if test.interrupted {
+					if err := syscall.Kill(syscall.Getpid(), syscall.SIGINT); err != nil {
+						t.Error(err)
+					}
+					<-ctx.Done()
+				}
+				return test.fails
+			})(cmd, nil)
+			if err == nil || err.Error() != test.want {
+				t.Errorf("error %v, want %s", err, test.want)
+			}
+		})
+	}
+}
+
+// TestSweepInterrupted counts no failures of a storage that was not asked to the end.
+func TestSweepInterrupted(t *testing.T) {
+	t.Parallel()
+	s := storagedrivers.New("a", local.New(t.TempDir(), false, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
+	t.Cleanup(func() { s.Close() })
+	ctx, interrupt := context.WithCancelCause(t.Context())
+	interrupt(errors.New("a signal"))
+	var out bytes.Buffer
+	w := &sweeping{session: &session{output: &output{out: &out, err: &out, json: true}}}
+	if err := w.leftovers(ctx, s); err != nil {
+		t.Error(err)
+	}
+	if err := w.variants(ctx, &ingest.Alias{Kind: ingest.Image, Storage: s}); err != nil {
+		t.Error(err)
+	}
+	if w.totals.Failed != 0 || out.Len() != 0 {
+		t.Errorf("%d failures are told: %s", w.totals.Failed, &out)
+	}
+}
