@@ -75,6 +75,7 @@ func TestMetricsMove(t *testing.T) {
 	}()
 	stop := p.underLoad(t)
 	defer stop()
+	mended := false
 	eventually(t, "every metric has moved", func() bool {
 		for series, value := range p.scrape(t) {
 			name, _, _ := strings.Cut(series, "{")
@@ -83,8 +84,8 @@ func TestMetricsMove(t *testing.T) {
 			}
 			before[series] = value
 		}
-		if before[`caddy_media_storage_up{storage="frail"}`] == "0" {
-			os.Remove(frail)
+		if !mended && before[`caddy_media_storage_up{storage="frail"}`] == "0" {
+			mended = os.Remove(frail) == nil // once: the folder that is made then must stay
 		}
 		if t.Failed() {
 			t.FailNow()
