@@ -11,6 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
 // visitor is who sends a request.
@@ -34,13 +35,7 @@ func (p *Panel) visitor(r *http.Request) visitor {
 
 // by tells what is changed for the visitor from whom it is.
 func (v visitor) by(r *http.Request) ingest.By {
-	return ingest.By{Via: ingest.ViaPanel, Account: v.name, Client: clientOf(r)}
-}
-
-// clientOf is the address of the client, as far as Caddy knows it.
-func clientOf(r *http.Request) string {
-	client, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
-	return client
+	return ingest.By{Via: ingest.ViaPanel, Account: v.name, Client: mediaapp.ClientOf(r.Context())}
 }
 
 const onlyLooking = "You may look at everything here, and change nothing: your user is not among the editors."
@@ -102,7 +97,7 @@ func (p *Panel) audited(w http.ResponseWriter, r *http.Request, v visitor, route
 	recorder := &statusRecorder{ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}}
 	err := serve(recorder)
 	p.log.Info("change in the panel", zap.String("user", v.name), zap.String("what", r.Method),
-		zap.String("section", section), zap.String("name", name), zap.String("client", clientOf(r)), zap.Int("result", recorder.status))
+		zap.String("section", section), zap.String("name", name), zap.String("client", mediaapp.ClientOf(r.Context())), zap.Int("result", recorder.status))
 	return err
 }
 

@@ -26,6 +26,14 @@ const (
 	File  Kind = "file"
 )
 
+// Word is the kind in the word of the endpoints and for people: "image" or "file".
+func (k Kind) Word() string {
+	if k == Image {
+		return "image"
+	}
+	return "file"
+}
+
 // DefaultAlias is the alias of a request that names none.
 const DefaultAlias = "content"
 

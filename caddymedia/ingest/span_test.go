@@ -106,19 +106,23 @@ media.place alias.name=content filename=["a-%[2]d.png"] files=1 size=%[1]d
 `, len(photo), noon.Unix())
 }
 
-// TestSpansOfMemory are those of a storage that takes whole objects only.
-func TestSpansOfMemory(t *testing.T) {
-	t.Parallel()
-	g := newGate(pictures(t, onMemory(t, nil)))
-	photo := picture(red)
-	wantTree(t, tracedUpload(t, g, file("a.png", photo)), `
+// treeOfPicture are the spans of a.png and its variant, of sizes that are to be filled in, on a storage
+// that takes whole objects only.
+const treeOfPicture = `
 media.receive alias.name=content files=1 size=%[1]d
 media.check alias.name=content files=1 size=%[1]d
   media.variant alias.name=content
 media.place alias.name=content filename=["a.png"] files=1 size=%[1]d
   media.storage.commit key=a.png size=%[1]d
   media.storage.commit key=a.png.webp size=%[2]d
-`, len(photo), len(webpOf(red)))
+`
+
+// TestSpansOfMemory are those of a storage that takes whole objects only.
+func TestSpansOfMemory(t *testing.T) {
+	t.Parallel()
+	g := newGate(pictures(t, onMemory(t, nil)))
+	photo := picture(red)
+	wantTree(t, tracedUpload(t, g, file("a.png", photo)), treeOfPicture, len(photo), len(webpOf(red)))
 }
 
 // TestSpansOfRefusal: what is wrong with an upload is no error of the service, and no name or
@@ -197,14 +201,7 @@ func TestSpanOfTake(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	wantTree(t, got, `
-media.receive alias.name=content files=1 size=%[1]d
-media.check alias.name=content files=1 size=%[1]d
-  media.variant alias.name=content
-media.place alias.name=content filename=["a.png"] files=1 size=%[1]d
-  media.storage.commit key=a.png size=%[1]d
-  media.storage.commit key=a.png.webp size=%[2]d
-`, len(photo), len(webpOf(red)))
+	wantTree(t, got, treeOfPicture, len(photo), len(webpOf(red)))
 }
 
 // TestSpanOfPanic: a step that panics has a span nevertheless.

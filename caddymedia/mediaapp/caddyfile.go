@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 	"github.com/caddymedia/media/storagedrivers/block"
+	"github.com/caddymedia/media/storagedrivers/schema"
 )
 
 func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
@@ -239,25 +240,24 @@ func (a *App) parseFileAlias(d *caddyfile.Dispenser) error {
 }
 
 func (a *App) parseLimits(d *caddyfile.Dispenser) error {
-	if a.Limits != nil {
-		return d.Err(`option "limits" of media is given twice`)
-	}
-	a.Limits = new(Limits)
-	if d.NextArg() {
-		return d.ArgErr()
-	}
-	return limitsOptions.Parse(d, "limits", a.Limits, nil)
+	return parseOnce(d, &a.Limits, limitsOptions)
 }
 
 func (a *App) parseDownloads(d *caddyfile.Dispenser) error {
-	if a.Downloads != nil {
-		return d.Err(`option "downloads" of media is given twice`)
+	return parseOnce(d, &a.Downloads, downloadsOptions)
+}
+
+// parseOnce reads a block of options, which may be given once.
+func parseOnce[T any](d *caddyfile.Dispenser, into **T, options *schema.Schema) error {
+	name := d.Val()
+	if *into != nil {
+		return d.Errf("option %q of media is given twice", name)
 	}
-	a.Downloads = new(Downloads)
+	*into = new(T)
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	return downloadsOptions.Parse(d, "downloads", a.Downloads, nil)
+	return options.Parse(d, name, *into, nil)
 }
 
 // Interface guards

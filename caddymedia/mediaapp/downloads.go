@@ -118,7 +118,7 @@ func open(from *fetch.Download, alias *ingest.Alias) (string, io.Reader, *ingest
 	}
 	name := strings.TrimRight(from.Name, ". ")
 	if name == "" {
-		name = map[ingest.Kind]string{ingest.Image: "image", ingest.File: "file"}[alias.Kind]
+		name = alias.Kind.Word()
 	}
 	if found != "" {
 		name += "." + found

@@ -72,11 +72,17 @@ func (a *App) FormFile(r *http.Request, input, alias, subFolder string) Result {
 
 // request is one of Go code, on behalf of the client of a request of Caddy's if ctx is that of one.
 func request(ctx context.Context, kind ingest.Kind, alias, subFolder string) ingest.Request {
-	client, _ := caddyhttp.GetVar(ctx, caddyhttp.ClientIPVarKey).(string)
 	return ingest.Request{
 		Kind: kind, Alias: cmp.Or(alias, ingest.DefaultAlias), SubFolder: subFolder,
-		By: ingest.By{Via: ingest.ViaGo, Client: client},
+		By: ingest.By{Via: ingest.ViaGo, Client: ClientOf(ctx)},
 	}
+}
+
+// ClientOf gives the address that Caddy holds for the client's, given the context of a request:
+// forwarded headers count only from its trusted proxies. It is empty where Caddy knows none.
+func ClientOf(ctx context.Context) string {
+	client, _ := caddyhttp.GetVar(ctx, caddyhttp.ClientIPVarKey).(string)
+	return client
 }
 
 // result has the running app take an item in.

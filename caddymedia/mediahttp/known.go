@@ -54,7 +54,7 @@ func (u Uploads) serve(
 	req := ingest.Request{
 		Kind: kind, Alias: query.Get("alias"), SubFolder: query.Get("sub_folder"),
 		Allows: account.Allows, BaseURL: baseURL(r),
-		By: ingest.By{Via: u.Via, Account: account.APIKey, Client: clientText(r)},
+		By: ingest.By{Via: u.Via, Account: account.APIKey, Client: mediaapp.ClientOf(r.Context())},
 	}
 	if refused != nil {
 		failures := ingest.Failures{{Reason: refused.reason, Message: refused.message}}
@@ -112,7 +112,7 @@ func admit(
 
 // refuse answers what failed, and logs what is not the caller's fault.
 func (u Uploads) refuse(app *mediaapp.App, w http.ResponseWriter, r *http.Request, kind ingest.Kind, status int, failures ingest.Failures) error {
-	app.CountFailure(map[ingest.Kind]string{ingest.Image: "image", ingest.File: "file"}[kind], strconv.Itoa(status))
+	app.CountFailure(kind.Word(), strconv.Itoa(status))
 	if status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
 		retryAfter(w, waitFor(failures))
 	}

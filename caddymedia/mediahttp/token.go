@@ -14,8 +14,6 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
@@ -126,17 +124,11 @@ func readTokenForm(w http.ResponseWriter, r *http.Request) (url.Values, int, str
 // clientOf is the address that Caddy holds for the client's: forwarded headers count only
 // from its trusted proxies.
 func clientOf(r *http.Request) netip.Addr {
-	addr, err := netip.ParseAddr(clientText(r))
+	addr, err := netip.ParseAddr(mediaapp.ClientOf(r.Context()))
 	if err != nil {
 		return netip.Addr{}
 	}
 	return addr
-}
-
-// clientText is the address as Caddy writes it; empty where it knows none.
-func clientText(r *http.Request) string {
-	text, _ := caddyhttp.GetVar(r.Context(), caddyhttp.ClientIPVarKey).(string)
-	return text
 }
 
 func retryAfter(w http.ResponseWriter, wait time.Duration) {
