@@ -53,13 +53,18 @@ func (s *Storage) attempt(ctx context.Context, op string, f func(context.Context
 	return err
 }
 
-// repeat calls f up to three times while it answers ErrUnavailable. A place that has kept
-// silent for as long as a driver waits has had its time.
+// repeat calls f up to three times while it returns ErrUnavailable. A backend that has kept silent
+// for half of the time-out, all attempts together, is not waited for again, whatever the error. An
+// upload waits from the last Read of its source.
 func (s *Storage) repeat(ctx context.Context, f func(context.Context) error) error {
-	pause := s.pause
+	pause, silence := s.pause, time.Duration(0)
 	for i := 1; ; i++ {
+		start := s.now()
 		err := timedOut(ctx, f(ctx))
 		if i == attempts || !errors.Is(err, ErrUnavailable) || silent(err) || ctx.Err() != nil {
+			return err
+		}
+		if silence += s.now().Sub(since(ctx, start)); silence >= s.opts.Timeout/2 {
 			return err
 		}
 		select {
@@ -72,8 +77,8 @@ func (s *Storage) repeat(ctx context.Context, f func(context.Context) error) err
 	}
 }
 
-// silent tells that a driver has waited for an answer, or for a connection, as long as it
-// waits.
+// silent reports whether a driver has waited for an answer, or for a connection, as long as it
+// waits, however long that is.
 func silent(err error) bool {
 	dial, ok := errors.AsType[*net.OpError](err)
 	return errors.Is(err, os.ErrDeadlineExceeded) || ok && dial.Op == "dial" && dial.Timeout()

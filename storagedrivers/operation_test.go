@@ -254,3 +254,55 @@ func TestOpenTooLate(t *testing.T) {
 		}
 	})
 }
+
+// TestSilence: a backend that keeps silent is waited for once, in whatever words its driver says
+// so. One that fails at once is tried again, and so is an upload that was moving until it failed.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	const timeout = 30 * time.Second
+	for name, tt := range map[string]struct {
+		moves, silent time.Duration // of each attempt
+		calls         int
+	}{
+		"at once":                     {0, 0, 3},
+		"silent":                      {0, timeout, 1},
+		"silent for half of it":       {0, timeout / 2, 1},
+		"silent for a third of it":    {0, timeout / 3, 2},
+		"moves and breaks":            {10 * timeout, 0, 3},
+		"moves and is silent":         {10 * timeout, timeout, 1},
+		"moves, a little silent":      {10 * timeout, timeout / 10, 3},
+		"moves, silent for a quarter": {timeout, timeout / 4, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				calls := 0
+				d := &stub{Driver: memory.New()}
+				d.put = func(
+					_ context.Context, _ string, r io.ReadSeeker, _ storagedrivers.PutOptions,
+				) (storagedrivers.Info, error) {
+					calls++
+					time.Sleep(tt.moves)
+					_, err := io.ReadAll(r)
+					time.Sleep(tt.silent)
+					return storagedrivers.Info{}, errors.Join(storagedrivers.ErrUnavailable, err)
+				}
+				s := open(t, d, storagedrivers.Options{Timeout: timeout})
+				_, err := s.Put(t.Context(), "key", strings.NewReader("text"), create)
+				is(t, err, storagedrivers.ErrUnavailable)
+				if calls != tt.calls {
+					t.Errorf("put was tried %d times, want %d", calls, tt.calls)
+				}
+				calls = 0
+				staged, err := s.Stage(t.Context())
+				is(t, err, nil)
+				_, err = staged.Commit(t.Context(), "key", create)
+				is(t, err, storagedrivers.ErrUnavailable)
+				is(t, staged.Close(), nil)
+				if calls != tt.calls {
+					t.Errorf("commit was tried %d times, want %d", calls, tt.calls)
+				}
+			})
+		})
+	}
+}

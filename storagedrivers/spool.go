@@ -118,7 +118,7 @@ func (sp *spool) Commit(ctx context.Context, key string, opts PutOptions) (Info,
 			return Info{}, err
 		}
 	}
-	info, err := sp.driver.Put(ctx, key, r, opts)
+	info, err := sp.driver.Put(ctx, key, watched(ctx, r), opts)
 	if err != nil {
 		return Info{}, err
 	}

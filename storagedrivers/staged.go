@@ -40,6 +40,7 @@ func (st *staged) Commit(ctx context.Context, key string, opts PutOptions) (Info
 	opts.fill(key)
 	ctx, o := s.begin(ctx, op, key)
 	note(ctx, attribute.Int64("media.size", st.size))
+	ctx = s.withProgress(ctx)
 	var info Info
 	err := s.attempt(ctx, op, func(ctx context.Context) error {
 		var err error

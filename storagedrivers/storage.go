@@ -103,13 +103,13 @@ func (s *Storage) Put(ctx context.Context, key string, r io.ReadSeeker, opts Put
 	}
 	opts.fill(key)
 	var info Info
-	err = s.do(ctx, "put", key, func(ctx context.Context) error {
+	err = s.do(s.withProgress(ctx), "put", key, func(ctx context.Context) error {
 		note(ctx, attribute.Int64("media.size", size))
 		if _, err := r.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
 		var err error
-		info, err = s.driver.Put(ctx, key, r, opts)
+		info, err = s.driver.Put(ctx, key, watched(ctx, r), opts)
 		if err == nil && info.Size != size {
 			err = ErrSizeMismatch
 			if opts.Mode == CreateOnly {
