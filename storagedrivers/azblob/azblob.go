@@ -27,6 +27,7 @@ type Driver struct {
 	container *container.Client
 	sign      signer // nil: nothing can
 	transport *http.Transport
+	timeout   time.Duration // that the service may keep silent
 	grace     time.Duration
 	now       func() time.Time
 }
@@ -46,6 +47,7 @@ func New(c Config) (*Driver, error) {
 	d := &Driver{
 		name: c.Container, folder: c.folder(),
 		transport: network.Transport(c.Timeout),
+		timeout:   c.Timeout,
 		grace:     min(c.Timeout, maxGrace),
 		now:       time.Now, //nolint:forbidigo // the clock's one default
 	}

@@ -59,7 +59,7 @@ func (u *upload) sendBlocks(ctx context.Context, r io.Reader) (storagedrivers.In
 // whose answer was lost, or by a request that something on the way has repeated; otherwise
 // fs.ErrExist.
 func (u *upload) taken(ctx context.Context) (storagedrivers.Info, error) {
-	found, id, err := u.find(ctx)
+	found, id, err := u.find(ctx, nil)
 	if err == nil && id == u.id {
 		return found, nil
 	}

@@ -105,7 +105,7 @@ func (u *upload) commit(
 	if err != nil && !uncertain(err) {
 		return storagedrivers.Info{}, u.failed(ctx, err)
 	}
-	found, id, missed := u.find(ctx)
+	found, id, missed := u.find(ctx, err)
 	switch {
 	case missed == nil && id == u.id:
 		return found, nil
@@ -127,10 +127,10 @@ func (u *upload) sent(
 	return send(longer)
 }
 
-// find looks for the object, also when ctx has ended, and gives the id of the upload that
-// it is from.
-func (u *upload) find(ctx context.Context) (storagedrivers.Info, string, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), u.driver.grace)
+// find looks for the object after a request that ended with failed, also when ctx has ended, and
+// returns the id of the upload that it is from.
+func (u *upload) find(ctx context.Context, failed error) (storagedrivers.Info, string, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), network.Afterwards(u.driver.timeout, failed))
 	defer cancel()
 	ctx = policy.WithRetryOptions(ctx, policy.RetryOptions{
 		MaxRetries: attempts - 1, RetryDelay: firstPause, MaxRetryDelay: time.Second,

@@ -15,6 +15,7 @@ import (
 	"github.com/googleapis/gax-go/v2"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
@@ -27,7 +28,7 @@ const (
 	// uploadID is the metadata by which an upload knows its object again.
 	uploadID = "caddymedia-upload"
 	// maxGrace is how long an upload whose caller has given up is waited for at most when all
-	// of it was sent, and how long the look at what became of it may take.
+	// of it was sent.
 	maxGrace = 5 * time.Second
 )
 
@@ -48,7 +49,7 @@ func (d *Driver) Put(
 	}
 	u := &upload{
 		object: object, source: source.New(ctx, r), size: size, options: opts, id: cmp.Or(opts.ID, rand.Text()),
-		grace: min(d.config.Timeout, maxGrace),
+		timeout: d.config.Timeout, grace: min(d.config.Timeout, maxGrace),
 	}
 	attrs, err := u.run(ctx)
 	if err != nil {
@@ -64,6 +65,7 @@ type upload struct {
 	size    int64 // as the source says
 	options storagedrivers.PutOptions
 	id      string
+	timeout time.Duration // that the service may keep silent
 	grace   time.Duration // see maxGrace
 }
 
@@ -81,7 +83,7 @@ func (u *upload) run(ctx context.Context) (*gcsdk.ObjectAttrs, error) {
 	}
 	// When all of it has gone out the answer may be what was lost.
 	if u.source.Size() == u.size {
-		if attrs := u.stored(ctx); attrs != nil {
+		if attrs := u.stored(ctx, err); attrs != nil {
 			return attrs, nil
 		}
 	}
@@ -185,10 +187,10 @@ func transient(ctx context.Context, err error) bool {
 	return errors.Is(mapError(ctx, err), storagedrivers.ErrUnavailable) && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// stored gives the attributes of what is under the key if it is this upload's, all of it;
-// otherwise nil.
-func (u *upload) stored(ctx context.Context) *gcsdk.ObjectAttrs {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), u.grace)
+// stored returns the attributes of the object under the key if it is all of this upload's, which
+// ended with failed; otherwise nil.
+func (u *upload) stored(ctx context.Context, failed error) *gcsdk.ObjectAttrs {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), network.Afterwards(u.timeout, failed))
 	defer cancel()
 	attrs, err := u.object.Attrs(ctx)
 	if err != nil || !u.owns(attrs) {

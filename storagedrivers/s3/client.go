@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -113,10 +114,19 @@ func (c Config) apply(o *awss3.Options) {
 }
 
 // retrying lets the SDK repeat a request that only it can repeat, without the object
-// being read again.
+// being read again. A service that has kept silent for the whole time-out is not asked again.
 func retrying(o *awss3.Options) {
 	o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = 3
 		o.MaxBackoff = 300 * time.Millisecond
+		o.Retryables = slices.Insert(o.Retryables, 0, retry.IsErrorRetryable(retry.IsErrorRetryableFunc(silence)))
 	})
+}
+
+// silence is the rule of [retrying] for the SDK.
+func silence(err error) aws.Ternary {
+	if network.Silent(err) {
+		return aws.FalseTernary
+	}
+	return aws.UnknownTernary
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
@@ -24,12 +25,20 @@ type conditions struct {
 // probePrefix begins the keys of experiments. No valid key begins with a dot.
 const probePrefix = ".media-probe-"
 
+// unanswered is an experiment that the service did not answer.
+type unanswered struct {
+	at  time.Time
+	err error
+}
+
 // knownConditions tells what the service makes of If-None-Match, by an experiment if
-// nobody knows yet.
+// nobody knows yet. Callers that wait for an experiment share its failure: each one's own would
+// take as long again where the service is silent.
 func (d *Driver) knownConditions(ctx context.Context) (conditions, error) {
 	if known := d.conditions.Load(); known != nil {
 		return *known, nil
 	}
+	asked := d.now()
 	release, err := d.locks.Lock(ctx, "") // which is no key
 	if err != nil {
 		return conditions{}, err
@@ -38,7 +47,13 @@ func (d *Driver) knownConditions(ctx context.Context) (conditions, error) {
 	if known := d.conditions.Load(); known != nil {
 		return *known, nil
 	}
+	if last := d.unanswered.Load(); last != nil && last.at.After(asked) {
+		return conditions{}, last.err
+	}
 	found, err := d.experiment(ctx)
+	if errors.Is(err, storagedrivers.ErrUnavailable) {
+		d.unanswered.Store(&unanswered{d.now(), err})
+	}
 	if err != nil {
 		return conditions{}, err
 	}
@@ -50,12 +65,13 @@ func (d *Driver) knownConditions(ctx context.Context) (conditions, error) {
 // at once and in parts.
 func (d *Driver) experiment(ctx context.Context) (conditions, error) {
 	key := probePrefix + rand.Text()
-	defer d.forget(ctx, key)
-	if err := d.probeWhole(ctx, key); err != nil {
+	var err error
+	defer func() { d.forget(ctx, key, err) }()
+	if err = d.probeWhole(ctx, key); err != nil {
 		return refused(ctx, err)
 	}
 	for _, probe := range []func(context.Context, string) error{d.probeWhole, d.probeParts} {
-		err := probe(ctx, key)
+		err = probe(ctx, key)
 		if err == nil {
 			d.log.WarnContext(ctx, "the service does not heed If-None-Match: "+
 				"two servers that create one name at the same moment may overwrite each other",
@@ -105,14 +121,14 @@ func (d *Driver) probeParts(ctx context.Context, key string) error {
 		})
 	}
 	if err != nil {
-		d.abort(ctx, key, id)
+		d.abort(ctx, key, id, err)
 	}
 	return err
 }
 
-// forget removes what the experiment has stored.
-func (d *Driver) forget(ctx context.Context, key string) {
-	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+// forget removes what the experiment has stored whose last request ended with failed.
+func (d *Driver) forget(ctx context.Context, key string, failed error) {
+	own, cancel := d.afterwards(ctx, failed)
 	defer cancel()
 	err := d.Delete(own, key)
 	if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, storagedrivers.ErrUnavailable) {

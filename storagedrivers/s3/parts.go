@@ -34,10 +34,11 @@ func (d *Driver) putParts(ctx context.Context, u *upload) (info storagedrivers.I
 		return storagedrivers.Info{}, mapError(ctx, err)
 	}
 	// Before the look at what there is, so that nothing changes after it.
-	abort := sync.OnceFunc(func() { d.abort(ctx, u.key, id) })
+	var once sync.Once
+	abort := func(failed error) { once.Do(func() { d.abort(ctx, u.key, id, failed) }) }
 	defer func() {
 		if err != nil {
-			abort()
+			abort(err)
 		}
 	}()
 	parts, err := d.sendParts(ctx, u, id)
@@ -51,7 +52,7 @@ func (d *Driver) putParts(ctx context.Context, u *upload) (info storagedrivers.I
 			MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
 		})
 		if err != nil {
-			abort()
+			abort(err)
 			return nil, err
 		}
 		return out.ETag, nil
@@ -154,9 +155,10 @@ func (d *Driver) sendPart(
 	return types.CompletedPart{PartNumber: &number, ETag: out.ETag, ChecksumCRC32: out.ChecksumCRC32}, nil
 }
 
-// abort drops the parts that were sent, also for a caller who has given up.
-func (d *Driver) abort(ctx context.Context, key, id string) {
-	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+// abort drops the parts that were sent by an upload that ended with failed, also for a caller who
+// has given up.
+func (d *Driver) abort(ctx context.Context, key, id string, failed error) {
+	own, cancel := d.afterwards(ctx, failed)
 	defer cancel()
 	_, err := d.client.AbortMultipartUpload(own, &awss3.AbortMultipartUploadInput{
 		Bucket: &d.bucket, Key: d.name(key), UploadId: &id,

@@ -25,8 +25,6 @@ const (
 	// grace is how long a request that makes an object appear may still be answered
 	// after its caller has given up: without the answer nobody knows what there is.
 	grace = 5 * time.Second
-	// afterwards bounds looking and tidying up after a request.
-	afterwards = 10 * time.Second
 )
 
 // upload is one object on its way.
@@ -157,7 +155,7 @@ func (d *Driver) claim(ctx context.Context, u *upload) (condition *string, relea
 // there was to be none, that is why. A service that refuses an object while it is still
 // being sent may close the connection before its answer is read.
 func (d *Driver) settle(ctx context.Context, u *upload, tag *string, failed error) (storagedrivers.Info, error) {
-	own, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterwards)
+	own, cancel := d.afterwards(ctx, failed)
 	defer cancel()
 	head, err := d.head(own, u.key, retrying)
 	if err == nil && (head.Metadata[uploadID] == u.id || failed == nil && strong(head.ETag) == strong(tag)) {
@@ -177,6 +175,12 @@ func (d *Driver) settle(ctx context.Context, u *upload, tag *string, failed erro
 		ETag:        strong(tag),
 		ContentType: storagedrivers.ContentType(u.key),
 	}, nil
+}
+
+// afterwards returns a context for looking or tidying up after a request that ended with failed,
+// also for a caller who has given up.
+func (d *Driver) afterwards(ctx context.Context, failed error) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), network.Afterwards(d.timeout, failed))
 }
 
 // body is an object that is sent as long as ctx lasts. A request whose body breaks off is

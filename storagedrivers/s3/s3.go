@@ -2,6 +2,7 @@
 package s3
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -16,14 +17,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 // Driver keeps objects in a bucket.
 type Driver struct {
 	client *awss3.Client
 	http   *http.Client
-	log    *slog.Logger
-	now    func() time.Time
+	// timeout is how long the service may keep silent.
+	timeout time.Duration
+
+	log *slog.Logger
+	now func() time.Time
 
 	bucket string
 	prefix string // of all keys; it is empty or ends at a slash
@@ -34,16 +39,18 @@ type Driver struct {
 	locks   storagedrivers.NameLocks
 	// conditions are what the service makes of If-None-Match; nil while nobody knows.
 	conditions atomic.Pointer[conditions]
+	unanswered atomic.Pointer[unanswered] // the last such experiment
 }
 
 // New makes a driver without touching the network.
 func New(c Config, log *slog.Logger) (*Driver, error) {
+	c.Timeout = cmp.Or(c.Timeout, network.DefaultTimeout)
 	client, httpClient, err := connect(c)
 	if err != nil {
 		return nil, err
 	}
 	d := &Driver{
-		client: client, http: httpClient, log: log,
+		client: client, http: httpClient, timeout: c.Timeout, log: log,
 		now:    time.Now, //nolint:forbidigo // the clock's one default
 		bucket: c.Bucket, buffers: newBuffers(),
 	}

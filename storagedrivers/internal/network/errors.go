@@ -36,3 +36,10 @@ func Unreachable(err error) bool {
 	var dnsErr *net.DNSError
 	return errors.As(err, &dnsErr) || errors.As(err, &opErr) && opErr.Op == "dial"
 }
+
+// Silent reports whether err is a host that has kept silent for as long as it may. The deadline of
+// a caller is no silence.
+func Silent(err error) bool {
+	var netErr net.Error
+	return errors.As(err, &netErr) && netErr.Timeout() && !errors.Is(err, context.DeadlineExceeded)
+}

@@ -22,3 +22,15 @@ func Outlive(ctx context.Context, by time.Duration) (longer context.Context, can
 		end()
 	}
 }
+
+// maxAfterwards bounds what [Afterwards] allows.
+const maxAfterwards = 10 * time.Second
+
+// Afterwards returns how long a look at what a failed request has left, or its removal, may take.
+// A host that has kept silent for the whole time-out is asked once more, briefly.
+func Afterwards(timeout time.Duration, failed error) time.Duration {
+	if Silent(failed) {
+		return timeout / 8
+	}
+	return min(timeout, maxAfterwards)
+}
