@@ -92,6 +92,7 @@ func TestDeadHost(t *testing.T) {
 			if took := time.Since(start); took > 8*timeout+5*time.Second {
 				t.Errorf("it took %s", took)
 			}
+			proxy.CloseAll() // or what is on its way arrives late
 			kill(proxy, false)
 			if _, err := d.Put(t.Context(), "key", zeros(mib), overwrite); err != nil {
 				t.Errorf("storing in a host that is back: %v", err)
