@@ -103,6 +103,7 @@ func filesBelow(t testing.TB, root string) []string {
 func (h *host) harness() drivertest.Harness {
 	return drivertest.Harness{
 		New: h.first, Another: h.another, Leftovers: h.files, CutOff: h.cutOff, Later: h.later,
+		CoarseTags: true,
 	}
 }
 

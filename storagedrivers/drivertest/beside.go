@@ -1,0 +1,181 @@
+package drivertest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// besideSizes are the sizes of the generations that one writer stores one after the other: they
+// grow, shrink and stay, within one packet or buffer and beyond it.
+var besideSizes = []int64{20 * kib, 20 * kib, 300 * kib, 300 * kib, 40 * kib, 2*mib + 1, 2*mib + 1, 24 * kib}
+
+// testReaderBesideWriter: every read beside a writer returns one generation or fails, and no entity
+// tag stands for two.
+func testReaderBesideWriter(t *testing.T, p *place) {
+	const overwrites = 16
+	g := &generations{coarse: p.harness.CoarseTags, contents: map[string]content{}}
+	readers := []*storagedrivers.Storage{p.storage}
+	if other := p.another(t); other != nil {
+		readers = append(readers, other)
+	}
+	store := func(i int) {
+		c := content{uint64(i), besideSizes[i%len(besideSizes)]}
+		info, err := p.storage.Put(t.Context(), "hot", newSource(c), overwrite)
+		succeeds(t, err, "overwriting beside readers")
+		if err == nil {
+			succeeds(t, g.add(info, c), "overwriting beside readers")
+		}
+	}
+	store(0)
+	var done atomic.Bool
+	var reads, failures atomic.Int32
+	atOnce(1+len(besideReads), func(i int) {
+		if i == 0 {
+			defer done.Store(true)
+			for i := range overwrites {
+				store(i + 1)
+			}
+			return
+		}
+		read, s := besideReads[i-1], readers[i%len(readers)]
+		for again := true; again; again = !done.Load() {
+			reads.Add(1)
+			b, offset, info, err := read.run(t, s)
+			if visible(s, err) {
+				failures.Add(1)
+				continue
+			}
+			if err == nil {
+				err = g.check(b, offset, info, read.length)
+			}
+			if err != nil {
+				t.Errorf("%s beside a writer: %v", read.name, err)
+			}
+		}
+	})
+	t.Logf("%d of %d reads failed", failures.Load(), reads.Load())
+	for _, read := range besideReads {
+		b, offset, info, err := read.run(t, p.storage)
+		if err == nil {
+			err = g.check(b, offset, info, read.length)
+		}
+		succeeds(t, err, read.name+" after all")
+	}
+	p.holds(t, "hot")
+}
+
+// visible reports whether err is a failure that a reader beside a writer may see.
+func visible(s *storagedrivers.Storage, err error) bool {
+	if errors.Is(err, fs.ErrNotExist) {
+		return s.Features().Replace != storagedrivers.Atomic
+	}
+	return errors.Is(err, storagedrivers.ErrChanged) || errors.Is(err, storagedrivers.ErrUnavailable)
+}
+
+// besideRead is a way of reading. It returns the bytes, where they begin, and the Info that a caller
+// would describe them with.
+type besideRead struct {
+	name   string
+	length int64 // 0 is up to the end
+	run    func(*testing.T, *storagedrivers.Storage) ([]byte, int64, storagedrivers.Info, error)
+}
+
+var besideReads = []besideRead{
+	{"reading", 0, func(t *testing.T, s *storagedrivers.Storage) ([]byte, int64, storagedrivers.Info, error) {
+		return readRange(t, s, all)
+	}},
+	{"reading a range", 5 * kib, func(t *testing.T, s *storagedrivers.Storage) ([]byte, int64, storagedrivers.Info, error) {
+		return readRange(t, s, storagedrivers.Range{Offset: 10 * kib, Length: 5 * kib})
+	}},
+	{"seeking", 0, func(t *testing.T, s *storagedrivers.Storage) ([]byte, int64, storagedrivers.Info, error) {
+		return readSeeking(t, s, 16*kib, 0)
+	}},
+	{"seeking to a part", 5 * kib, func(t *testing.T, s *storagedrivers.Storage) ([]byte, int64, storagedrivers.Info, error) {
+		return readSeeking(t, s, 8*kib, 5*kib)
+	}},
+}
+
+func readRange(t *testing.T, s *storagedrivers.Storage, rng storagedrivers.Range) ([]byte, int64, storagedrivers.Info, error) {
+	body, info, err := s.Open(t.Context(), "hot", rng)
+	if err != nil {
+		return nil, 0, info, err
+	}
+	b, err := io.ReadAll(body)
+	return b, rng.Offset, info, errors.Join(err, body.Close())
+}
+
+// readSeeking reads as http.ServeContent does: length bytes from offset on, or all from there.
+func readSeeking(t *testing.T, s *storagedrivers.Storage, offset, length int64) ([]byte, int64, storagedrivers.Info, error) {
+	o, err := s.OpenSeeker(t.Context(), "hot")
+	if err != nil {
+		return nil, 0, storagedrivers.Info{}, err
+	}
+	defer closed(t, o)
+	if _, err := o.Seek(offset, io.SeekStart); err != nil {
+		return nil, 0, o.Info, err
+	}
+	if length == 0 {
+		length = o.Info.Size - offset
+	}
+	var b bytes.Buffer
+	if _, err = io.CopyN(&b, o, length); errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%d bytes of %d as if they were all", b.Len(), length)
+	}
+	return b.Bytes(), offset, o.Info, err
+}
+
+// generations are the generations of one key by their entity tags.
+type generations struct {
+	coarse   bool
+	mu       sync.Mutex
+	contents map[string]content
+}
+
+// add records that info describes c. It fails if it has described another generation.
+func (g *generations) add(info storagedrivers.Info, c content) error {
+	if info.Size != c.size {
+		return fmt.Errorf("the info of %d bytes describes an object of %d", info.Size, c.size)
+	}
+	tag := info.ETag
+	if tag == "" && !info.ModTime.IsZero() && !g.coarse {
+		tag = fmt.Sprintf("%d bytes of %v", info.Size, info.ModTime)
+	}
+	if tag == "" {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if other, ok := g.contents[tag]; ok && other != c {
+		return fmt.Errorf("the tag %s stands for the generations %d and %d", tag, other.seed, c.seed)
+	}
+	g.contents[tag] = c
+	return nil
+}
+
+// check reports whether b are length bytes from offset on, a multiple of the block size, of one
+// generation that info describes.
+func (g *generations) check(b []byte, offset int64, info storagedrivers.Info, length int64) error {
+	if len(b) < headerSize {
+		return fmt.Errorf("%d bytes", len(b))
+	}
+	c := content{binary.LittleEndian.Uint64(b), int64(binary.LittleEndian.Uint64(b[8:]))}
+	if length == 0 {
+		length = c.size - offset
+	}
+	if int64(len(b)) != length {
+		return fmt.Errorf("%d bytes, want %d of an object of %d", len(b), length, c.size)
+	}
+	if err := equal(bytes.NewReader(b), c.part(offset, length)); err != nil {
+		return err
+	}
+	return g.add(info, c)
+}
