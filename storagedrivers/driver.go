@@ -38,8 +38,8 @@ type Driver interface {
 	Put(ctx context.Context, key string, r io.ReadSeeker, opts PutOptions) (Info, error)
 
 	// Open gives the bytes of rng and the Info of the whole object. A reader stays on
-	// the object it was opened on, also when that is replaced or deleted meanwhile. A
-	// missing key is fs.ErrNotExist; a range that starts at or past the end is
+	// the object it was opened on, also when that is replaced or deleted meanwhile; without an
+	// [Atomic] Replace it may fail with [ErrChanged] then. A missing key is fs.ErrNotExist; a range that starts at or past the end is
 	// ErrInvalidRange (but the zero Range of an empty object is its no bytes); one that
 	// ends past the end is cut to it. A reader that has io.Seeker and io.ReaderAt too is
 	// used for them, with offsets from the start of the object, when rng is zero. ctx
@@ -270,7 +270,7 @@ type Features struct {
 	// Create: of many that put one new key with [CreateOnly] exactly one succeeds.
 	Create Guarantee
 	// Replace: a reader during an [Overwrite] finds the old object or the new one, never
-	// neither.
+	// neither, and keeps it to the end.
 	Replace Guarantee
 	// Restore: [Staged.Revert] can put back an object that was replaced.
 	Restore bool

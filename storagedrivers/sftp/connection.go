@@ -3,6 +3,7 @@ package sftp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"sync"
@@ -22,6 +23,7 @@ type connection struct {
 	ready chan struct{} // closed when it was dialled or could not be
 	users int           // guarded by the pool
 	dead  atomic.Bool   // it will serve nobody any more
+	quiet atomic.Bool   // it is dead because the host did not answer
 	heard atomic.Int64  // how many bytes the file server has said
 }
 
@@ -57,7 +59,10 @@ func (c *connection) watch(silence time.Duration) {
 			} else {
 				quiet++
 			}
-			alive = quiet < watches-1
+			if quiet == watches-1 {
+				alive = false
+				c.quiet.Store(true)
+			}
 			select {
 			case asking <- struct{}{}:
 				tasks.Go(func() {
@@ -200,6 +205,9 @@ func do[T any](ctx context.Context, p *pool, f func(*connection) (T, error)) (T,
 		p.release(c)
 		if errors.Is(err, pkgsftp.ErrSSHFxConnectionLost) || ctx.Err() == nil && unavailable(err) {
 			c.drop() // so that nobody else comes to it
+		}
+		if c.quiet.Load() && unavailable(err) {
+			err = fmt.Errorf("%w: %w", errSilent, err)
 		}
 		select {
 		case answers <- answer{value, mapError(err)}:

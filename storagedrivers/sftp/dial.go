@@ -58,7 +58,7 @@ func parseKey(key, passphrase string) (ssh.Signer, error) {
 // dial opens a connection. Where only fingerprints tell what key the host should show, it
 // is asked for its other keys until one fits. What the file server says is counted in heard.
 func (d *dialer) dial(ctx context.Context, heard *atomic.Int64) (*ssh.Client, *pkgsftp.Client, error) {
-	ctx, cancel := context.WithTimeout(ctx, d.config.Timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, d.config.Timeout, errSilent)
 	defer cancel()
 	trust, err := trusted(d.config) // anew, since the files may have changed
 	if err != nil {
@@ -101,7 +101,9 @@ func (d *dialer) login(
 		User: d.config.User, Auth: auth, HostKeyAlgorithms: algorithms, HostKeyCallback: check,
 	})
 	if err != nil {
-		stop()
+		if !stop() {
+			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
 		_ = raw.Close() // it may be closed already
 		return nil, nil, err
 	}
@@ -111,7 +113,7 @@ func (d *dialer) login(
 		err = enlarge(client)
 	}
 	if !stop() { // the time was up, and the connection is closed or will be
-		err = errors.Join(err, context.Cause(ctx))
+		err = errors.Join(context.Cause(ctx), err)
 	}
 	if err != nil {
 		_ = shell.Close() // the first error is the one to tell

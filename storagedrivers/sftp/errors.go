@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 	"syscall"
 
@@ -103,3 +104,6 @@ func notAnObject(key string) error {
 
 // errFolder is a key at which a folder stands.
 var errFolder = fmt.Errorf("a folder stands there: %w", storagedrivers.ErrInvalidKey)
+
+// errSilent is a host that does not answer within the time-out.
+var errSilent = fmt.Errorf("%w: the host does not answer: %w", storagedrivers.ErrUnavailable, os.ErrDeadlineExceeded)

@@ -97,12 +97,12 @@ var naming = []struct {
 	opts   storagedrivers.PutOptions
 	packet func([]byte) bool
 }{
-	{"link", abilities{linked, true}, create, isLink},
-	{"rename", abilities{renamed, true}, create, isRename},
-	{"claim", abilities{claimed, true}, create, isPosix},
-	{"look and rename", abilities{locked, false}, create, isRename},
-	{"replace", abilities{linked, true}, overwrite, isPosix},
-	{"remove and rename", abilities{locked, false}, overwrite, isRename},
+	{"link", abilities{linked, true, exact}, create, isLink},
+	{"rename", abilities{renamed, true, exact}, create, isRename},
+	{"claim", abilities{claimed, true, exact}, create, isPosix},
+	{"look and rename", abilities{locked, false, exact}, create, isRename},
+	{"replace", abilities{linked, true, exact}, overwrite, isPosix},
+	{"remove and rename", abilities{locked, false, exact}, overwrite, isRename},
 }
 
 // An object whose naming was not answered is known again, or named again.

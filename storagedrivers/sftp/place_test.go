@@ -137,7 +137,7 @@ func TestOpenSSH(t *testing.T) {
 	d := h.driver(t, "objects")
 	t.Cleanup(func() { is(t, d.Close(), nil) })
 	is(t, d.Check(t.Context()), nil)
-	if got, want := *d.known.Load(), (abilities{linked, true}); got != want {
+	if got, want := *d.known.Load(), (abilities{linked, true, exact}); got != want {
 		t.Errorf("found out %+v, want %+v", got, want)
 	}
 	content := randomBytes(5<<20 + 1)

@@ -2,6 +2,8 @@ package sftp
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 )
 
@@ -10,6 +12,7 @@ import (
 type abilities struct {
 	create  creation
 	replace bool // posix-rename puts one file in the place of another
+	handles handling
 }
 
 // creation is how a name is given that must be free.
@@ -17,15 +20,31 @@ type creation int
 
 const (
 	// locked: the host does not refuse a name that is taken, so that we look first, one
-	// upload at a time.
+	// upload of a name at a time.
 	locked creation = iota
-	// linked: a hard link refuses it.
-	linked
-	// renamed: the protocol's own rename refuses it.
+	// renamed: the protocol's own rename refuses it, one upload of a name at a time. Most hosts
+	// look and then rename, so that two processes may both succeed.
 	renamed
-	// claimed: making a file exclusively refuses it. The empty file shows until it is
-	// replaced, and stays where the host's answer to its making is lost.
+	// claimed: making a file exclusively refuses it, which the host's file system decides. The
+	// empty file shows until it is replaced, and stays where the host's answer to its making is
+	// lost.
 	claimed
+	// linked: a hard link refuses it, which the host's file system decides.
+	linked
+)
+
+// handling is which file a handle stands for after the path was given to another.
+type handling int
+
+const (
+	// unknown: nothing was tried.
+	unknown handling = iota
+	// shaky: the handle may read the other file.
+	shaky
+	// steady: the handle reads the file that it was opened on, but may be described as the other.
+	steady
+	// exact: the handle reads the file that it was opened on, and is described as it.
+	exact
 )
 
 // learn finds out what the host can, the first time.
@@ -42,12 +61,15 @@ func (d *Driver) learn(ctx context.Context, c *connection, folder string) (abili
 	if err != nil {
 		return abilities{}, err
 	}
-	if a.create == locked {
-		d.log.Warn("the host does not refuse a name that is taken: " +
+	if a.create == locked || a.create == renamed {
+		d.log.Warn("the host's file system does not refuse a name that is taken: " +
 			"two servers that store one name at the same moment could overwrite each other")
 	}
 	if !a.replace {
 		d.log.Warn("the host cannot replace a file in one step: an object is missing while it is overwritten")
+	}
+	if a.handles == shaky {
+		d.log.Warn("the host's file handles follow their paths: reading a large object fails when it is overwritten meanwhile")
 	}
 	d.known.Store(&a)
 	return a, nil
@@ -70,13 +92,16 @@ func (d *Driver) experiment(ctx context.Context, c *connection, folder string) (
 	t := trial{c: c}
 	from, taken, free := names[0], names[1], names[2]
 	t.do(c.Remove(free))
-	a.create = t.creation(from, taken, free)
-	t.touch(taken)
-	t.touch(free)
-	a.replace = t.do(c.PosixRename(taken, free)) && !t.exists(taken) && t.exists(free)
-	if a.create == claimed && !a.replace {
-		a.create = locked
+	if t.do(c.Link(from, free)) && t.exists(from) && !t.do(c.Link(from, taken)) {
+		a.create = linked
 	}
+	t.write(taken, "")
+	t.write(free, "")
+	a.replace = t.do(c.PosixRename(taken, free)) && !t.exists(taken) && t.exists(free)
+	if a.create != linked {
+		a.create = t.creation(from, taken, free, a.replace)
+	}
+	a.handles = t.handling(from, taken)
 	return a, t.err
 }
 
@@ -98,27 +123,63 @@ func (t *trial) exists(path string) bool {
 	return t.do(err)
 }
 
-// touch makes a file that may be there.
-func (t *trial) touch(path string) {
-	file, err := t.c.OpenFile(path, os.O_WRONLY|os.O_CREATE)
-	if t.do(err) {
-		t.do(file.Close())
+// write writes a file that may be there.
+func (t *trial) write(path, text string) bool {
+	file, err := t.c.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
+	if !t.do(err) {
+		return false
 	}
+	_, err = file.Write([]byte(text))
+	return t.do(errors.Join(err, file.Close()))
 }
 
-// creation finds the best way of giving the name free to from, which must not work with
-// the name taken.
-func (t *trial) creation(from, taken, free string) creation {
-	switch c := t.c; {
-	case t.do(c.Link(from, free)) && t.exists(from) && !t.do(c.Link(from, taken)):
-		return linked
-	case !t.do(c.Rename(from, taken)) && t.exists(from) && t.do(c.Rename(from, free)) && !t.exists(from):
+// creation returns the best way without links of giving the name free to from, which must not work
+// with the name taken.
+func (t *trial) creation(from, taken, free string, replace bool) creation {
+	t.write(taken, "")
+	if replace {
+		file, err := t.c.OpenFile(taken, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
+		if !t.do(err) {
+			return claimed
+		}
+		t.do(file.Close())
+	}
+	t.do(t.c.Remove(free))
+	if !t.do(t.c.Rename(from, taken)) && t.exists(from) && t.do(t.c.Rename(from, free)) && !t.exists(from) {
 		return renamed
 	}
-	file, err := t.c.OpenFile(taken, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
-	if t.do(err) {
-		t.do(file.Close())
-		return locked
+	return locked
+}
+
+// handling opens a file, gives its path to another, and returns which of them the handle stands for.
+func (t *trial) handling(path, other string) handling {
+	const before, after = "before", "afterwards"
+	if !t.write(path, before) || !t.write(other, after) {
+		return shaky
 	}
-	return claimed
+	file, err := t.c.Open(path)
+	if !t.do(err) {
+		return shaky
+	}
+	defer func() { t.do(file.Close()) }()
+	if !t.do(t.c.PosixRename(other, path)) {
+		t.do(t.c.Remove(path))
+		if !t.do(t.c.Rename(other, path)) {
+			return shaky
+		}
+	}
+	stat, err := file.Stat()
+	described := t.do(err) && stat.Size() == int64(len(before))
+	text := make([]byte, len(before)+1)
+	n, err := file.ReadAt(text, 0)
+	if !errors.Is(err, io.EOF) {
+		t.do(err)
+	}
+	switch {
+	case string(text[:n]) != before:
+		return shaky
+	case !described:
+		return steady
+	}
+	return exact
 }

@@ -18,13 +18,14 @@ func TestExperiment(t *testing.T) {
 		cmd  rules
 		want abilities
 	}{
-		"links":                       {rules{}, abilities{linked, true}},
-		"refuses links":               {rules{noLink: true}, abilities{renamed, true}},
-		"renames over what exists":    {rules{noLink: true, renameOver: true}, abilities{claimed, true}},
-		"replaces nothing":            {rules{noPosix: true}, abilities{linked, false}},
-		"nothing but makes files":     {rules{noLink: true, renameOver: true, noPosix: true}, abilities{locked, false}},
-		"makes over what exists":      {rules{noLink: true, renameOver: true, openOver: true}, abilities{locked, true}},
-		"links, but makes over files": {rules{openOver: true}, abilities{linked, true}},
+		"links":                       {rules{}, abilities{linked, true, steady}},
+		"refuses links":               {rules{noLink: true}, abilities{claimed, true, steady}},
+		"only refuses to rename":      {rules{noLink: true, noPosix: true}, abilities{renamed, false, steady}},
+		"renames over what exists":    {rules{noLink: true, renameOver: true}, abilities{claimed, true, steady}},
+		"replaces nothing":            {rules{noPosix: true}, abilities{linked, false, steady}},
+		"nothing but makes files":     {rules{noLink: true, renameOver: true, noPosix: true}, abilities{locked, false, steady}},
+		"makes over what exists":      {rules{noLink: true, renameOver: true, openOver: true}, abilities{locked, true, steady}},
+		"links, but makes over files": {rules{openOver: true}, abilities{linked, true, steady}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -45,7 +46,7 @@ func TestExperiment(t *testing.T) {
 				t.Errorf("found out %+v, want %+v", *got, tt.want)
 			}
 			features := d.Features()
-			if (features.Create == storagedrivers.Atomic) != (tt.want.create != locked) ||
+			if (features.Create == storagedrivers.Atomic) != (tt.want.create >= claimed) ||
 				(features.Replace == storagedrivers.Atomic) != tt.want.replace || !features.Seek {
 				t.Errorf("features %+v", features)
 			}

@@ -15,14 +15,29 @@ import (
 // commit gives the object its name. The end of ctx does not keep it from that any more,
 // since nobody could tell what had become of it; the host's silence does.
 func (d *Driver) commit(ctx context.Context, u *upload) error {
+	ctx = context.WithoutCancel(ctx)
+	// A host that falls silent is asked once more what it has done, but not waited for again.
+	naming, cancel := context.WithTimeoutCause(ctx, d.config.Timeout+d.config.Timeout/4, errSilent)
+	defer cancel()
 	attempt := func(how func(*connection, *upload) error) error {
-		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), d.config.Timeout, storagedrivers.ErrUnavailable)
-		defer cancel()
-		return run(ctx, d.pool, func(c *connection) error { return how(c, u) })
+		return run(naming, d.pool, func(c *connection) error { return how(c, u) })
 	}
-	err := attempt(d.place)
-	if unavailable(err) {
-		err = attempt(d.settle)
+	if u.mode == storagedrivers.Overwrite || u.can.create < claimed {
+		unlock, err := d.naming.Lock(naming, u.path)
+		if err != nil {
+			d.discardLater(ctx, u.temp)
+			return err
+		}
+		defer unlock()
+	}
+	err := d.date(naming, u)
+	if unavailable(err) { // over another connection
+		err = d.date(naming, u)
+	}
+	if err == nil {
+		if err = attempt(d.place); unavailable(err) {
+			err = attempt(d.settle)
+		}
 	}
 	// Not before, since settle goes by whether it is there.
 	discard := func(c *connection, u *upload) error { return c.Remove(u.temp) }
@@ -32,6 +47,36 @@ func (d *Driver) commit(ctx context.Context, u *upload) error {
 		d.discardLater(ctx, u.temp)
 	}
 	return err
+}
+
+// date makes an object that replaces another one younger than that, by a second at least: hosts
+// count whole seconds, and size and time tell generations apart. A host that does not set times
+// keeps the time that it has.
+func (d *Driver) date(ctx context.Context, u *upload) error {
+	if u.mode != storagedrivers.Overwrite {
+		return nil
+	}
+	modTime, err := do(ctx, d.pool, func(c *connection) (time.Time, error) {
+		old, err := c.Stat(u.path)
+		if err != nil || u.info.ModTime.After(old.ModTime()) {
+			return u.info.ModTime, err
+		}
+		later := old.ModTime().Add(time.Second)
+		if err := c.Chtimes(u.temp, later, later); err != nil {
+			return u.info.ModTime, err
+		}
+		dated, err := c.Lstat(u.temp)
+		if err != nil {
+			return u.info.ModTime, err
+		}
+		return dated.ModTime(), nil
+	})
+	if err == nil {
+		u.info.ModTime = modTime
+	} else if unavailable(err) {
+		return err
+	}
+	return nil
 }
 
 // place gives the object its name, as the host can.
@@ -108,7 +153,8 @@ func (d *Driver) oneFile(c *connection, u *upload) (bool, error) {
 	return stat.ModTime().Equal(mark), c.Chtimes(u.temp, u.info.ModTime, u.info.ModTime)
 }
 
-// create gives a name that must be free.
+// create gives a name that must be free. Where the host's file system does not decide, the caller
+// holds the name's lock.
 func (d *Driver) create(c *connection, u *upload) error {
 	switch u.can.create {
 	case linked:
@@ -118,8 +164,6 @@ func (d *Driver) create(c *connection, u *upload) error {
 	case claimed:
 		return d.claim(c, u)
 	default:
-		d.naming.Lock()
-		defer d.naming.Unlock()
 		_, err := c.Lstat(u.path)
 		switch {
 		case err == nil:
@@ -163,8 +207,6 @@ func (d *Driver) replace(c *connection, u *upload) (err error) {
 	if u.can.replace {
 		return c.PosixRename(u.temp, u.path)
 	}
-	d.naming.Lock()
-	defer d.naming.Unlock()
 	for range replaceAttempts {
 		err = c.Rename(u.temp, u.path)
 		if err == nil || unavailable(err) {

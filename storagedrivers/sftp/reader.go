@@ -2,6 +2,7 @@ package sftp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -29,6 +30,8 @@ type reader struct {
 	ctx     context.Context //nolint:containedctx // the contract has readers that ctx governs
 	c       *connection
 	file    *pkgsftp.File
+	path    string
+	handles handling
 	info    storagedrivers.Info
 	closing func()
 	closed  atomic.Bool
@@ -54,19 +57,85 @@ func (r *reader) fetch(buffer []byte, offset int64) *chunk {
 	c := &chunk{offset: offset, data: buffer, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
-		n, err := r.file.ReadAt(buffer, offset)
-		switch {
-		case n == len(buffer):
-		case err == io.EOF: //nolint:errorlint // the library gives it bare
-			c.err = fmt.Errorf("the file ends at %d: %w", offset+int64(n), io.ErrUnexpectedEOF)
-		default:
-			if unavailable(err) {
-				r.c.drop()
-			}
-			c.err = mapError(err)
-		}
+		c.err = r.transfer(buffer, offset)
 	}()
 	return c
+}
+
+// transfer fills buffer from offset on. Where the handle may change its file, the bytes count only
+// if the path names the same generation after they have come.
+func (r *reader) transfer(buffer []byte, offset int64) error {
+	past := func() error { return nil }
+	if r.handles != exact && offset+int64(len(buffer)) == r.info.Size {
+		past = r.pastEnd()
+	}
+	n, err := r.file.ReadAt(buffer, offset)
+	switch {
+	case n == len(buffer):
+		err = nil
+	case err == io.EOF: //nolint:errorlint // the library gives it bare
+		err = r.shorter(offset + int64(n))
+	default:
+		err = r.lost(err)
+	}
+	if longer := past(); err == nil {
+		err = longer
+	}
+	if r.handles < steady {
+		if changed := r.changed(); changed != nil {
+			err = errors.Join(changed, err)
+		}
+	}
+	return err
+}
+
+// shorter returns the error of a file that ends too early.
+func (r *reader) shorter(end int64) error {
+	err := fmt.Errorf("the file ends at %d: %w", end, io.ErrUnexpectedEOF)
+	if r.handles == exact { // nothing else was opened
+		return err
+	}
+	return fmt.Errorf("%w: %w", storagedrivers.ErrChanged, err)
+}
+
+// lost drops the connection if err says that it is lost, and returns the contract's error.
+func (r *reader) lost(err error) error {
+	if unavailable(err) {
+		r.c.drop()
+	}
+	return mapError(err)
+}
+
+// pastEnd looks for a byte behind the end. The function that it returns waits for the answer.
+func (r *reader) pastEnd() (wait func() error) {
+	answer := make(chan error, 1)
+	go func() {
+		n, err := r.file.ReadAt(make([]byte, 1), r.info.Size)
+		switch {
+		case n > 0:
+			err = fmt.Errorf("%w: it is longer", storagedrivers.ErrChanged)
+		case err == io.EOF: //nolint:errorlint // the library gives it bare
+			err = nil
+		default:
+			err = r.lost(err)
+		}
+		answer <- err
+	}()
+	return func() error { return <-answer }
+}
+
+// changed returns an error unless the path still names the generation that was opened.
+func (r *reader) changed() error {
+	stat, err := r.c.Stat(r.path)
+	switch {
+	case unavailable(err):
+		return r.lost(err)
+	case err != nil:
+		return fmt.Errorf("%w: %w", storagedrivers.ErrChanged, err)
+	case !describe(r.info.Key, stat).Same(r.info):
+		return storagedrivers.ErrChanged
+	}
+	return nil
 }
 
 // wait waits until the chunk is there.

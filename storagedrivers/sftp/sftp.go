@@ -15,7 +15,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"strings"
@@ -62,7 +61,7 @@ type Driver struct {
 
 	learning sync.Mutex // one experiment at a time
 	known    atomic.Pointer[abilities]
-	naming   sync.Mutex // held to give a name where the host cannot refuse one
+	naming   storagedrivers.NameLocks // of names that are replaced, or that the host does not refuse
 	swept    atomic.Bool
 	told     atomic.Bool // when to sweep: it does not by itself
 }
@@ -113,10 +112,10 @@ func (d *Driver) Check(ctx context.Context) error {
 func (d *Driver) Features() storagedrivers.Features {
 	f := storagedrivers.Features{Seek: true}
 	if a := d.known.Load(); a != nil {
-		if a.create != locked {
+		if a.create == linked || a.create == claimed {
 			f.Create = storagedrivers.Atomic
 		}
-		if a.replace {
+		if a.replace && a.handles >= steady {
 			f.Replace = storagedrivers.Atomic
 		}
 	}
@@ -128,52 +127,6 @@ func (d *Driver) Close() error {
 	d.pool.cancel()
 	d.tasks.Wait()
 	return nil
-}
-
-// Open opens the file. Nothing of it is transferred before the first Read.
-func (d *Driver) Open(
-	ctx context.Context, key string, rng storagedrivers.Range,
-) (io.ReadCloser, storagedrivers.Info, error) {
-	r, err := do(ctx, d.pool, func(c *connection) (*reader, error) { return d.open(ctx, c, key) })
-	if err != nil {
-		return nil, storagedrivers.Info{}, err
-	}
-	n, err := rng.Within(r.info.Size)
-	if err != nil {
-		return nil, storagedrivers.Info{}, errors.Join(err, r.Close())
-	}
-	if rng == (storagedrivers.Range{}) {
-		return r, r.info, nil
-	}
-	r.offset, r.end = rng.Offset, rng.Offset+n
-	return struct{ io.ReadCloser }{r}, r.info, nil // its offsets are nobody else's
-}
-
-func (d *Driver) open(ctx context.Context, c *connection, key string) (*reader, error) {
-	file, err := c.Open(d.path(key))
-	if err != nil {
-		if _, missing := d.find(c, key); errors.Is(missing, fs.ErrNotExist) {
-			return nil, missing // some hosts have other words for folders
-		}
-		return nil, err
-	}
-	stat, err := file.Stat()
-	if err == nil && !stat.Mode().IsRegular() {
-		err = notAnObject(key)
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	d.pool.share(c)
-	return &reader{
-		ctx: ctx, c: c, file: file, info: describe(key, stat), end: stat.Size(),
-		closing: func() {
-			d.tasks.Go(func() {
-				_ = file.Close() // it was only read
-				d.pool.release(c)
-			})
-		},
-	}, nil
 }
 
 // Stat describes the file.

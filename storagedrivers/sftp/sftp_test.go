@@ -52,6 +52,17 @@ func newHost(t testing.TB) *host {
 	}}
 }
 
+// newRequestHost returns a server of files in this process.
+func newRequestHost(t testing.TB, files servers.RequestFiles) *host {
+	t.Helper()
+	files.Folder = t.TempDir()
+	s := startServerOf(t, files.Serve)
+	return &host{folder: files.Folder, config: Config{
+		Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
+		Connections: defaultConnections, Timeout: defaultTimeout,
+	}}
+}
+
 // driver gives a driver on the folder root below the host's.
 func (h *host) driver(t testing.TB, root string) *Driver {
 	t.Helper()
@@ -103,7 +114,6 @@ func filesBelow(t testing.TB, root string) []string {
 func (h *host) harness() drivertest.Harness {
 	return drivertest.Harness{
 		New: h.first, Another: h.another, Leftovers: h.files, CutOff: h.cutOff, Later: h.later,
-		CoarseTags: true,
 	}
 }
 
@@ -116,15 +126,40 @@ func TestConformance(t *testing.T) {
 func TestConformanceOpenSSH(t *testing.T) {
 	for name, force := range map[string]*abilities{
 		"found out": nil,
-		"renamed":   {create: renamed, replace: true},
-		"claimed":   {create: claimed, replace: true},
-		"locked":    {create: locked, replace: false},
+		"renamed":   {create: renamed, replace: true, handles: exact},
+		"claimed":   {create: claimed, replace: true, handles: steady},
+		"locked":    {create: locked, replace: false, handles: shaky},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := hostOf(t, servers.OpenSSH(t))
 			h.force = force
 			harness := h.harness()
 			harness.NoMemoryTest = force != nil // once is enough
+			drivertest.Run(t, harness)
+		})
+	}
+}
+
+// Servers on pkg/sftp's RequestServer describe handles by their paths.
+func TestConformanceRequestServer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		files servers.RequestFiles
+		want  abilities
+	}{
+		"rename replaces": {servers.RequestFiles{}, abilities{claimed, true, steady}},
+		"rename refuses":  {servers.RequestFiles{RefuseTaken: true, NoPosixRename: true}, abilities{renamed, false, steady}},
+		"opens late":      {servers.RequestFiles{Late: true}, abilities{claimed, true, shaky}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newRequestHost(t, tt.files)
+			d := h.driver(t, "first look")
+			is(t, d.Check(t.Context()), nil)
+			if got := *d.known.Load(); got != tt.want {
+				t.Errorf("found out %+v, want %+v", got, tt.want)
+			}
+			is(t, d.Close(), nil)
+			harness := h.harness()
+			harness.NoMemoryTest = true // the server is in this process
 			drivertest.Run(t, harness)
 		})
 	}

@@ -1,0 +1,130 @@
+package sftp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+const (
+	// openAttempts bounds how often an object may be replaced while it is opened.
+	openAttempts = 8
+	// smallObject is the most that Open reads at once where a handle may change its file.
+	smallObject = 1 << 20
+)
+
+// object is a reader of one generation, from any offset in it.
+type object interface {
+	io.ReadSeekCloser
+	io.ReaderAt
+}
+
+// opened is an object with its Info.
+type opened struct {
+	object
+	info storagedrivers.Info
+}
+
+// Open opens the file. Nothing of it is transferred before the first Read, unless it is small and
+// its handle may change to another file.
+func (d *Driver) Open(
+	ctx context.Context, key string, rng storagedrivers.Range,
+) (io.ReadCloser, storagedrivers.Info, error) {
+	o, err := do(ctx, d.pool, func(c *connection) (opened, error) { return d.open(ctx, c, key, rng) })
+	switch {
+	case err != nil:
+		return nil, storagedrivers.Info{}, err
+	case rng == (storagedrivers.Range{}):
+		return o.object, o.info, nil
+	}
+	return struct{ io.ReadCloser }{o}, o.info, nil // its offsets are not the object's
+}
+
+// open opens the file, again if it is replaced meanwhile.
+func (d *Driver) open(ctx context.Context, c *connection, key string, rng storagedrivers.Range) (opened, error) {
+	for range openAttempts {
+		o, err := d.openOnce(ctx, c, key, rng)
+		if !errors.Is(err, storagedrivers.ErrChanged) || ctx.Err() != nil {
+			return o, err
+		}
+	}
+	return opened{}, fmt.Errorf("%w: %w while it was opened", storagedrivers.ErrUnavailable, storagedrivers.ErrChanged)
+}
+
+// openOnce opens the file. A host that describes a handle by its path may describe another file than
+// it has opened. There the path must name one generation before and after.
+func (d *Driver) openOnce(
+	ctx context.Context, c *connection, key string, rng storagedrivers.Range,
+) (opened, error) {
+	handles := d.handles()
+	var before storagedrivers.Info
+	var err error
+	if handles != exact {
+		if before, err = d.find(c, key); err != nil {
+			return opened{}, err
+		}
+	}
+	file, err := c.Open(d.path(key))
+	if err != nil {
+		if _, missing := d.find(c, key); errors.Is(missing, fs.ErrNotExist) {
+			return opened{}, missing // some hosts have other words for folders
+		}
+		return opened{}, err
+	}
+	stat, err := file.Stat()
+	if err == nil && !stat.Mode().IsRegular() {
+		err = notAnObject(key)
+	}
+	if err != nil {
+		return opened{}, errors.Join(err, file.Close())
+	}
+	info := describe(key, stat)
+	n, err := rng.Within(info.Size)
+	switch {
+	case handles != exact && !info.Same(before):
+		err = storagedrivers.ErrChanged
+	case err == nil:
+		return d.opened(c, &reader{
+			ctx: ctx, c: c, file: file, path: d.path(key), handles: handles, info: info,
+			offset: rng.Offset, end: rng.Offset + n,
+		})
+	}
+	return opened{}, errors.Join(err, file.Close())
+}
+
+// opened returns r, or all that it reads where that is little and the handle may change its file.
+func (d *Driver) opened(c *connection, r *reader) (opened, error) {
+	if r.handles == shaky && r.end-r.offset <= smallObject {
+		b, err := io.ReadAll(r)
+		if err = errors.Join(err, r.file.Close()); err != nil {
+			return opened{}, err
+		}
+		return opened{small{bytes.NewReader(b)}, r.info}, nil
+	}
+	d.pool.share(c)
+	r.closing = func() {
+		d.tasks.Go(func() {
+			_ = r.file.Close() // it was only read
+			d.pool.release(c)
+		})
+	}
+	return opened{r, r.info}, nil
+}
+
+// handles returns what is known of the host's handles.
+func (d *Driver) handles() handling {
+	if a := d.known.Load(); a != nil {
+		return a.handles
+	}
+	return unknown
+}
+
+// small is an object that was read when it was opened.
+type small struct{ *bytes.Reader }
+
+func (small) Close() error { return nil }
