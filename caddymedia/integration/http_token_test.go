@@ -142,7 +142,7 @@ func TestTokenThrottle(t *testing.T) {
 	}
 }
 
-// TestTokenThrottleSuccess: successful logins are not counted.
+// TestTokenThrottleSuccess logs in three times as often as an account may fail.
 func TestTokenThrottleSuccess(t *testing.T) {
 	s := startSite(t, basic+"limits {\nlogin_failures 4\n}", "media") // other limits than above share no counters
 	for range 12 {

@@ -55,12 +55,14 @@ type Limits struct {
 	// How long an encoder may take for a picture, which is then stored without a
 	// variant. Default: `1m`.
 	ImageTime caddy.Duration `json:"image_time,omitempty"`
-	// How many failed logins a client address has per minute; an API key has three times
-	// as many. Behind a proxy set `trusted_proxies`, or all clients share one address.
-	// Default: 10.
+	// How many failed logins a client address (IPv6: a /64) has per minute. Its network (a /24
+	// or /48) has five times as many, an account three times. An account has this many of its
+	// own where it has logged in within 30 days, whatever happens elsewhere. A right login
+	// costs a tenth of a failed one. Behind a proxy set `trusted_proxies`, or all clients share
+	// one address. Default: 10.
 	LoginFailures int `json:"login_failures,omitempty"`
-	// How many passwords are checked at the same time; each may take 50 MB. Default: one
-	// for each processor.
+	// How many passwords are checked at the same time; each may take 50 MB. Default: one for
+	// every two processors.
 	PasswordChecks int `json:"password_checks,omitempty"`
 }
 

@@ -2,13 +2,9 @@ package mediahttp
 
 import (
 	"errors"
-	"io"
 	"math"
-	"mime"
-	"mime/multipart"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -17,9 +13,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
-
-// maxTokenBody is the most bytes of a token request.
-const maxTokenBody = 64 << 10
 
 type tokenAnswer struct {
 	Success bool `json:"success"`
@@ -34,7 +27,7 @@ type tokenFailure struct {
 	Message string `json:"message"`
 }
 
-// generateToken gives a token for an API key and its password.
+// generateToken answers with a token for an API key and its password.
 func (h *Handler) generateToken(app *mediaapp.App, w http.ResponseWriter, r *http.Request) error {
 	refuse := func(status int, message string) error {
 		app.CountFailure("token", strconv.Itoa(status))
@@ -45,7 +38,7 @@ func (h *Handler) generateToken(app *mediaapp.App, w http.ResponseWriter, r *htt
 		w.Header().Set("Allow", http.MethodPost)
 		return refuse(http.StatusMethodNotAllowed, "use POST")
 	}
-	form, status, message := readTokenForm(w, r)
+	form, status, message := ReadForm(w, r, h.now, "api_key", "password")
 	if message != "" {
 		return refuse(status, message)
 	}
@@ -79,46 +72,6 @@ func (h *Handler) generateToken(app *mediaapp.App, w http.ResponseWriter, r *htt
 		h.log.Error("giving a token", zap.Error(err))
 		return refuse(http.StatusInternalServerError, "internal error")
 	}
-}
-
-// readTokenForm reads the two fields; a message says what is wrong with the request.
-func readTokenForm(w http.ResponseWriter, r *http.Request) (url.Values, int, string) {
-	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil {
-		mediaType = ""
-	}
-	r.Body = &watchedBody{ReadCloser: r.Body}
-	body := http.MaxBytesReader(w, r.Body, maxTokenBody)
-	var form url.Values
-	switch mediaType {
-	case "application/x-www-form-urlencoded":
-		var b []byte
-		if b, err = io.ReadAll(body); err == nil {
-			form, err = url.ParseQuery(string(b))
-		}
-	case "multipart/form-data":
-		var parts *multipart.Form
-		if parts, err = multipart.NewReader(body, params["boundary"]).ReadForm(maxTokenBody); err == nil {
-			form = parts.Value
-		}
-	default:
-		return nil, http.StatusUnsupportedMediaType, "the body must be application/x-www-form-urlencoded or multipart/form-data"
-	}
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, http.StatusRequestEntityTooLarge, "the body is larger than 64 KiB"
-	}
-	if err != nil {
-		return nil, http.StatusBadRequest, "the body is malformed"
-	}
-	for _, name := range []string{"api_key", "password"} {
-		if len(form[name]) > 1 {
-			return nil, http.StatusBadRequest, "the field " + name + " is sent twice"
-		}
-		if form.Get(name) == "" {
-			return nil, http.StatusBadRequest, "the field " + name + " is missing"
-		}
-	}
-	return form, 0, ""
 }
 
 // clientOf is the address that Caddy holds for the client's: forwarded headers count only

@@ -30,7 +30,8 @@ func (f CompareFunc) Compare(hashed, plaintext []byte) (bool, error) { return f(
 
 // GateOptions are the limits of a Gate. Zero means the default.
 type GateOptions struct {
-	// Concurrent is how many passwords are hashed at the same time. One can cost 50 MB. Default: GOMAXPROCS.
+	// Concurrent is how many passwords are hashed at the same time. One can cost 50 MB.
+	// Default: half of GOMAXPROCS, at least one, so that a flood leaves processors to others.
 	Concurrent int
 	// Waiting is how many logins may wait for their turn. Default: 100.
 	Waiting int
@@ -52,7 +53,7 @@ type Gate struct {
 // NewGate makes a Gate.
 func NewGate(opts GateOptions) *Gate {
 	g := &Gate{
-		slots:      make(chan struct{}, positiveOr(opts.Concurrent, runtime.GOMAXPROCS(0))),
+		slots:      make(chan struct{}, positiveOr(opts.Concurrent, max(1, runtime.GOMAXPROCS(0)/2))),
 		maxWaiting: int64(positiveOr(opts.Waiting, defaultWaiting)),
 		maxWait:    positiveOr(opts.MaxWait, defaultMaxWait),
 	}
@@ -93,9 +94,9 @@ func positiveOr[T int | time.Duration](v, otherwise T) T {
 	return otherwise
 }
 
-// digest maps an API key to bytes that nobody outside of the process can foresee.
-func (g *Gate) digest(apiKey string) []byte {
+// digest maps a name to bytes that nobody outside of the process can foresee.
+func (g *Gate) digest(realm, name string) []byte {
 	h := hmac.New(sha256.New, g.secret[:])
-	h.Write([]byte(apiKey))
+	h.Write([]byte(realm + "\x00" + name))
 	return h.Sum(nil)
 }

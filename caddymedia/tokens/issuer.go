@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -17,8 +16,6 @@ import (
 const (
 	defaultLifetime = 24 * time.Hour
 	tokenBytes      = 32
-	// maxSecret is the most bytes that an API key or a password may have. Hashing takes longer for longer ones.
-	maxSecret = 1024
 )
 
 // ErrCredentials says that there is no such account, or that its password or token is not this one, without saying
@@ -54,11 +51,8 @@ type IssuerOptions struct {
 type Issuer struct {
 	store    Store
 	accounts map[string]issuerAccount
-	decoys   [][]byte
-	comparer Comparer
+	logins   *Passwords
 	lifetime time.Duration
-	throttle *Throttle
-	hashing  *Gate
 	now      func() time.Time
 	rand     io.Reader
 }
@@ -76,32 +70,26 @@ func NewIssuer(opts IssuerOptions) (*Issuer, error) {
 	i := &Issuer{
 		store:    opts.Store,
 		accounts: make(map[string]issuerAccount, len(opts.Accounts)),
-		comparer: opts.Comparer,
 		lifetime: positiveOr(opts.Lifetime, defaultLifetime),
-		throttle: opts.Throttle,
-		hashing:  opts.Hashing,
 		now:      clockOr(opts.Now),
 		rand:     opts.Rand,
 	}
-	if i.throttle == nil {
-		i.throttle = NewThrottle(ThrottleOptions{Now: opts.Now})
-	}
-	if i.hashing == nil {
-		i.hashing = NewGate(GateOptions{})
+	if opts.Throttle == nil {
+		opts.Throttle = NewThrottle(ThrottleOptions{Now: opts.Now})
 	}
 	if i.rand == nil {
 		i.rand = rand.Reader
 	}
+	hashes := make(map[string]string, len(opts.Accounts))
 	for _, a := range opts.Accounts {
 		if err := i.add(a); err != nil {
 			return nil, err
 		}
+		hashes[a.APIKey] = a.PasswordHash
 	}
-	// Sorted, because an unknown key must meet the same decoy whatever order the accounts came in.
-	slices.SortFunc(i.decoys, slices.Compare)
-	if len(i.decoys) == 0 && opts.FakeHash != nil {
-		i.decoys = [][]byte{opts.FakeHash}
-	}
+	i.logins = NewPasswords(PasswordsOptions{
+		Hashes: hashes, Comparer: opts.Comparer, FakeHash: opts.FakeHash, Throttle: opts.Throttle, Hashing: opts.Hashing,
+	})
 	return i, nil
 }
 
@@ -118,7 +106,6 @@ func (i *Issuer) add(a Account) error {
 	}
 	a.Aliases = slices.Clone(a.Aliases)
 	i.accounts[a.APIKey] = issuerAccount{a, a.Fingerprint()}
-	i.decoys = append(i.decoys, []byte(a.PasswordHash))
 	return nil
 }
 
@@ -128,10 +115,10 @@ func (i *Issuer) add(a Account) error {
 // The error is ErrCredentials for a wrong key or password, a *ThrottledError when there were too many failures or too
 // many logins are waiting, or ErrUnavailable when the store did not take the token.
 func (i *Issuer) Issue(ctx context.Context, apiKey, password string, client netip.Addr) (token string, expires time.Time, err error) {
-	account, err := i.login(ctx, apiKey, password, client)
-	if err != nil {
+	if err := i.logins.Check(ctx, apiKey, password, client); err != nil {
 		return "", time.Time{}, err
 	}
+	account := i.accounts[apiKey]
 	raw := make([]byte, tokenBytes)
 	if _, err := io.ReadFull(i.rand, raw); err != nil {
 		return "", time.Time{}, fmt.Errorf("making a token: %w", err)
@@ -144,49 +131,6 @@ func (i *Issuer) Issue(ctx context.Context, apiKey, password string, client neti
 		return "", time.Time{}, unavailable("storing a token", err)
 	}
 	return token, expires, nil
-}
-
-// login checks a password. An unknown key costs what a wrong password costs: it is compared with the hash of some
-// account, always the same for one key, and fails even if that password is right.
-func (i *Issuer) login(ctx context.Context, apiKey, password string, client netip.Addr) (issuerAccount, error) {
-	if len(apiKey) > maxSecret || len(password) > maxSecret {
-		return issuerAccount{}, ErrCredentials
-	}
-	digest := i.hashing.digest(apiKey)
-	account, known := i.accounts[apiKey]
-	hash, key := []byte(account.PasswordHash), loginKey{name: apiKey}
-	if !known {
-		hash, key = i.decoy(digest), loginKey{decoy: true, name: string(digest[:2])}
-	}
-	giveBack, err := i.throttle.take(client, key)
-	if err != nil {
-		return issuerAccount{}, err
-	}
-	if hash == nil {
-		return issuerAccount{}, ErrCredentials
-	}
-	if err := i.hashing.enter(ctx); err != nil {
-		giveBack()
-		return issuerAccount{}, err
-	}
-	defer i.hashing.leave()
-	ok, err := i.comparer.Compare(hash, []byte(password))
-	if err != nil {
-		return issuerAccount{}, fmt.Errorf("%w: comparing the password: %w", ErrCredentials, err)
-	}
-	if !ok || !known {
-		return issuerAccount{}, ErrCredentials
-	}
-	giveBack()
-	return account, nil
-}
-
-// decoy returns the hash that a password for an unknown key is compared with.
-func (i *Issuer) decoy(digest []byte) []byte {
-	if len(i.decoys) == 0 {
-		return nil
-	}
-	return i.decoys[binary.BigEndian.Uint64(digest[2:])%uint64(len(i.decoys))]
 }
 
 // Verify returns the account that a token belongs to. With an apiKey it must be the token's; an empty one is not

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -88,7 +89,7 @@ func TestCVE202564526(t *testing.T) {
 	if _, _, err := i.Issue(t.Context(), "shop", "secret", home); !isThrottled(err) {
 		t.Errorf("the right password from there: got %v", err)
 	}
-	if _, _, err := i.Issue(t.Context(), "shop", "secret", home.Next()); err != nil {
+	if _, _, err := i.Issue(t.Context(), "shop", "secret", netip.MustParseAddr("198.51.100.1")); err != nil {
 		t.Errorf("the right password from elsewhere: %v", err)
 	}
 	// A new configuration forgets nothing.
@@ -116,19 +117,72 @@ func TestThrottledAlike(t *testing.T) {
 	}
 }
 
-func TestSuccessIsFree(t *testing.T) {
+// TestSuccessCosts expects ten right logins to cost as much as one failure.
+func TestSuccessCosts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	i := f.issuer(account("shop", "secret"))
-	for range 100 {
+	for range 51 { // the first one is charged to the client, which was not known
 		f.login(i)
 	}
-	for n := range 10 {
+	for n := range 5 {
 		_, _, err := i.Issue(t.Context(), "shop", "wrong", home)
 		wantCredentials(t, fmt.Sprint("failure ", n), err)
 	}
 	if _, _, err := i.Issue(t.Context(), "shop", "secret", home); !isThrottled(err) {
-		t.Errorf("after 10 failures: got %v", err)
+		t.Errorf("after 50 logins and 5 failures: got %v", err)
+	}
+	f.clock.Advance(time.Minute)
+	for range 91 { // each one is charged in full until its password was checked
+		f.login(i)
+	}
+	if _, _, err := i.Issue(t.Context(), "shop", "secret", home); !isThrottled(err) {
+		t.Errorf("after 91 logins: got %v", err)
+	}
+}
+
+// TestLockOut guesses at an account from everywhere: its owner logs in from where he did before.
+func TestLockOut(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	i := f.issuer(account("shop", "secret"))
+	f.login(i)
+	for n := range 100 {
+		client := netip.AddrFrom4([4]byte{10, 0, byte(n), 1})
+		_, _, _ = i.Issue(t.Context(), "shop", "wrong", client)
+	}
+	if _, _, err := i.Issue(t.Context(), "shop", "secret", netip.MustParseAddr("203.0.113.1")); !isThrottled(err) {
+		t.Errorf("from elsewhere: got %v", err)
+	}
+	f.login(i)
+	f.login(f.issuer(account("shop", "secret"))) // a reload forgets nothing
+	// The first login has cost the account a tenth of a failure.
+	if n := len(f.comparer.take()); n != 32 {
+		t.Errorf("%d passwords were hashed", n)
+	}
+}
+
+// TestRealms uses up the limit of a name in one realm: the same name in another realm has its own.
+func TestRealms(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	i := f.issuer(account("admin", "secret"))
+	panel := tokens.NewPasswords(tokens.PasswordsOptions{
+		Realm: "panel", Hashes: map[string]string{"admin": "other"}, Comparer: f.comparer, Throttle: f.throttle, Hashing: f.hashing,
+	})
+	for n := range 40 {
+		_ = panel.Check(t.Context(), "admin", "wrong", netip.AddrFrom4([4]byte{10, 0, byte(n), 1}))
+	}
+	if err := panel.Check(t.Context(), "admin", "other", home); !isThrottled(err) {
+		t.Errorf("the limit is not used up: %v", err)
+	}
+	if _, _, err := i.Issue(t.Context(), "admin", "secret", home); err != nil {
+		t.Error(err)
+	}
+	f.clock.Advance(time.Minute)
+	wantCredentials(t, "the password of the other realm", panel.Check(t.Context(), "admin", "secret", home))
+	if err := panel.Check(t.Context(), "admin", "other", home); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -9,10 +10,17 @@ import (
 
 const (
 	defaultMaxEntries = 100_000
-	ipv6Site          = 64 // bits: what a provider gives one customer at least
+	// Bits of an address: what a provider assigns to one customer.
+	ipv4Client, ipv6Client = 32, 64
+	// Bits of an address: what one attacker can easily rent.
+	ipv4Network, ipv6Network = 24, 48
+	// networkToClient is how many failed logins a network has for each one of a client.
+	networkToClient = 5
+	// A failed login costs ten tenths of a token, a right one a single tenth.
+	tenths, successCost = 10, 1
 )
 
-// ThrottledError says that a login was not looked at because there were too many.
+// ThrottledError reports that a login was not checked because there were too many.
 type ThrottledError struct {
 	// RetryAfter is how long to wait before the next attempt.
 	RetryAfter time.Duration
@@ -31,12 +39,22 @@ type Rate struct {
 	Burst int
 }
 
-// ThrottleOptions are the limits of a Throttle. Zero means the default.
+func (r Rate) or(perMinute int) Rate {
+	r.PerMinute = positiveOr(r.PerMinute, perMinute)
+	r.Burst = positiveOr(r.Burst, r.PerMinute)
+	return r
+}
+
+func (r Rate) times(n int) Rate { return Rate{r.PerMinute * n, r.Burst * n} }
+
+// ThrottleOptions are the limits of a Throttle. Zero means the default. A right login costs a
+// tenth of a failed one.
 type ThrottleOptions struct {
-	// Address limits the failed logins from one client: an IPv4 address, or the /64 of an IPv6 address.
-	// Default: 10 a minute.
+	// Address limits the failed logins from one client: an IPv4 address, or the /64 of an IPv6
+	// address. Its network, a /24 or /48, has five times as many. Default: 10 a minute.
 	Address Rate
-	// Key limits the failed logins to one account. Default: 30 a minute.
+	// Key limits the failed logins to one account, but for those from where its password was right
+	// before. Default: 30 a minute.
 	Key Rate
 	// MaxEntries is how many clients, and how many accounts, are remembered. Default: 100000.
 	MaxEntries int
@@ -44,67 +62,123 @@ type ThrottleOptions struct {
 	Now func() time.Time
 }
 
-// A Throttle limits failed logins. Share one among all Issuers of a process and keep it across reloads.
+// A Throttle limits failed logins. Share one among all Issuers of a process and keep it across
+// reloads.
+//
+// An account that has logged in from a client, or from its network, has a limit of its own there,
+// and no other applies: neither guesses from elsewhere nor failures of its neighbours keep it out.
 type Throttle struct {
-	now     func() time.Time
-	mu      sync.Mutex
-	clients buckets[netip.Prefix]
-	keys    buckets[loginKey]
+	now      func() time.Time
+	mu       sync.Mutex
+	known    knownSites
+	pairs    buckets[pair]
+	clients  buckets[netip.Prefix]
+	networks buckets[netip.Prefix]
+	keys     buckets[loginKey]
 }
 
-// loginKey is the account that a login aims at. A key that is not configured counts for one of a fixed number of
-// decoys, which the caller can neither choose nor foresee. So it runs into its limit as a configured one does, and
-// asking often does not tell them apart; and inventing keys gives nobody a bucket of his own.
+// loginKey is the account that a login aims at. A name that is not configured counts for one of a
+// fixed number of decoys, which the caller can neither choose nor foresee. So it runs into its
+// limit as a configured one does: many attempts do not show which of the two it is, and an invented
+// name has no bucket of its own.
 type loginKey struct {
+	realm string
 	decoy bool
 	name  string
 }
 
-// NewThrottle makes a Throttle.
+// NewThrottle returns a Throttle.
 func NewThrottle(opts ThrottleOptions) *Throttle {
 	entries := positiveOr(opts.MaxEntries, defaultMaxEntries)
+	client, key := opts.Address.or(10), opts.Key.or(30)
 	return &Throttle{
-		now:     clockOr(opts.Now),
-		clients: newBuckets[netip.Prefix](opts.Address, 10, entries),
-		keys:    newBuckets[loginKey](opts.Key, 30, entries),
+		now:      clockOr(opts.Now),
+		known:    make(knownSites),
+		pairs:    newBuckets[pair](client, entries),
+		clients:  newBuckets[netip.Prefix](client, entries),
+		networks: newBuckets[netip.Prefix](client.times(networkToClient), entries),
+		keys:     newBuckets[loginKey](key, entries),
 	}
 }
 
-// take charges one attempt in advance, so that parallel attempts cannot overdraw. Whoever turns out not to have
-// failed calls giveBack.
-func (t *Throttle) take(client netip.Addr, key loginKey) (giveBack func(), err error) {
-	site := siteOf(client)
+// attempt is a login that was charged as a failed one in advance, so that parallel attempts cannot
+// overdraw a limit.
+type attempt struct {
+	throttle *Throttle
+	key      loginKey
+	sites    []netip.Prefix       // the client and its network
+	known    bool                 // this account has logged in from there before
+	refunds  []func(returned int) // tenths of the charge, one function for each bucket
+}
+
+// take charges a login to every limit that applies.
+func (t *Throttle) take(client netip.Addr, key loginKey) (*attempt, error) {
+	a := &attempt{throttle: t, key: key, sites: sitesOf(client)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
-	if wait := t.clients.take(site, now); wait > 0 {
-		return nil, &ThrottledError{RetryAfter: wait}
+	var err error
+	if known, ok := t.known.find(key, a.sites, now); ok {
+		a.known = true
+		err = charge(a, &t.pairs, known, now)
+	} else {
+		err = cmp.Or(
+			charge(a, &t.clients, a.sites[0], now), charge(a, &t.networks, a.sites[1], now), charge(a, &t.keys, key, now))
 	}
-	if wait := t.keys.take(key, now); wait > 0 {
-		t.clients.giveBack(site)
-		return nil, &ThrottledError{RetryAfter: wait}
+	if err != nil {
+		a.refund(tenths)
+		return nil, err
 	}
-	return func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.clients.giveBack(site)
-		t.keys.giveBack(key)
-	}, nil
+	return a, nil
 }
 
-// siteOf returns the addresses that count as one client. Invalid addresses are one client together.
-func siteOf(client netip.Addr) netip.Prefix {
+// charge takes one token from the bucket of k.
+func charge[K comparable](a *attempt, b *buckets[K], k K, now time.Time) error {
+	if wait := b.take(k, now); wait > 0 {
+		return &ThrottledError{RetryAfter: wait}
+	}
+	a.refunds = append(a.refunds, func(returned int) { b.refund(k, returned) })
+	return nil
+}
+
+func (a *attempt) refund(returned int) {
+	for _, refund := range a.refunds {
+		refund(returned)
+	}
+}
+
+// abandon returns the whole charge of a login whose password was not checked.
+func (a *attempt) abandon() {
+	a.throttle.mu.Lock()
+	defer a.throttle.mu.Unlock()
+	a.refund(tenths)
+}
+
+// succeed returns what a right login does not cost, and remembers from where it came.
+func (a *attempt) succeed() {
+	t := a.throttle
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	a.refund(tenths - successCost)
+	t.known.add(a.key, a.sites, t.now())
+}
+
+// sitesOf returns the addresses that count as the same client, and those of its network. Invalid
+// addresses are one client together.
+func sitesOf(client netip.Addr) []netip.Prefix {
 	client = client.Unmap().WithZone("")
-	bits := client.BitLen()
+	own, network := ipv4Client, ipv4Network
 	if client.Is6() {
-		bits = ipv6Site
+		own, network = ipv6Client, ipv6Network
 	}
-	site, _ := client.Prefix(bits) // fails for an invalid address only, with the zero Prefix
-	return site
+	sites := make([]netip.Prefix, 2)
+	sites[0], _ = client.Prefix(own) // it fails for an invalid address only, with the zero Prefix
+	sites[1], _ = client.Prefix(network)
+	return sites
 }
 
-// buckets are token buckets, each kept as the one moment at which it will be full. (golang.org/x/time/rate cannot
-// give a token back once its time has come.)
+// buckets are token buckets, each kept as the one moment at which it will be full.
+// (golang.org/x/time/rate cannot return a token once its time has come.)
 type buckets[K comparable] struct {
 	interval time.Duration // in which one token comes back
 	burst    time.Duration // in which an empty bucket becomes full
@@ -112,18 +186,17 @@ type buckets[K comparable] struct {
 	fullAt   map[K]time.Time
 }
 
-func newBuckets[K comparable](r Rate, defaultPerMinute, entries int) buckets[K] {
-	perMinute := positiveOr(r.PerMinute, defaultPerMinute)
-	interval := time.Minute / time.Duration(perMinute)
+func newBuckets[K comparable](r Rate, entries int) buckets[K] {
+	interval := time.Minute / time.Duration(r.PerMinute)
 	return buckets[K]{
 		interval: interval,
-		burst:    interval * time.Duration(positiveOr(r.Burst, perMinute)),
+		burst:    interval * time.Duration(r.Burst),
 		max:      entries,
 		fullAt:   make(map[K]time.Time),
 	}
 }
 
-// take takes a token from the bucket of k, or says how long to wait for one.
+// take takes a token from the bucket of k, or returns how long to wait for one.
 func (b *buckets[K]) take(k K, now time.Time) (wait time.Duration) {
 	fullAt, known := b.fullAt[k]
 	if !known {
@@ -140,14 +213,15 @@ func (b *buckets[K]) take(k K, now time.Time) (wait time.Duration) {
 	return 0
 }
 
-func (b *buckets[K]) giveBack(k K) {
+// refund returns so many tenths of a token to the bucket of k.
+func (b *buckets[K]) refund(k K, returned int) {
 	if fullAt, known := b.fullAt[k]; known {
-		b.fullAt[k] = fullAt.Add(-b.interval)
+		b.fullAt[k] = fullAt.Add(-b.interval * time.Duration(returned) / tenths)
 	}
 }
 
-// makeRoom looks at a few buckets at random, which keeps every step cheap: full ones are forgotten, and when there
-// are too many the one that is closest to full goes, which nobody can empty for himself by being noisy.
+// makeRoom looks at a few buckets at random, which keeps every step cheap. Full ones are forgotten.
+// If there are too many, the one that is closest to full goes: noise does not evict a noisy one.
 func (b *buckets[K]) makeRoom(now time.Time) {
 	const sample = 8
 	var victim K

@@ -3,6 +3,7 @@ package tokens
 import (
 	"errors"
 	"net/netip"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -18,7 +19,7 @@ func newTestThrottle(entries int) (*Throttle, *throttleClock) {
 	return NewThrottle(ThrottleOptions{MaxEntries: entries, Now: clock.now}), clock
 }
 
-// takes goes on until it is refused, and says how often it was not and how long to wait.
+// takes goes on until it is refused. It returns how often it was not, and how long to wait.
 func takes(t *testing.T, th *Throttle, client netip.Addr, key string) (n int, wait time.Duration) {
 	t.Helper()
 	for ; ; n++ {
@@ -72,19 +73,120 @@ func TestThrottleKey(t *testing.T) {
 	}
 }
 
-func TestThrottleGiveBack(t *testing.T) {
+func TestThrottleAbandon(t *testing.T) {
 	t.Parallel()
 	th, _ := newTestThrottle(0)
 	client := netip.MustParseAddr("192.0.2.1")
 	for range 100 {
-		giveBack, err := th.take(client, loginKey{name: "a"})
+		attempt, err := th.take(client, loginKey{name: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		giveBack()
+		attempt.abandon()
 	}
 	if n, _ := takes(t, th, client, "a"); n != 10 {
-		t.Errorf("%d are left after 100 that were given back", n)
+		t.Errorf("%d are left after 100 that were not checked", n)
+	}
+}
+
+// right takes a login and lets it succeed.
+func right(t *testing.T, th *Throttle, client netip.Addr, key string) {
+	t.Helper()
+	attempt, err := th.take(client, loginKey{name: key})
+	if err != nil {
+		t.Fatal(err)
+	}
+	attempt.succeed()
+}
+
+// TestThrottleKnown lets strangers and neighbours use up every limit of an account: it goes on
+// logging in from where it did before, and the failures there end at a limit too.
+func TestThrottleKnown(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ home, neighbour, sameNetwork string }{
+		{"192.0.2.1", "192.0.2.1", "192.0.2.77"},
+		{"2001:db8:1:1::1", "2001:db8:1:1::2", "2001:db8:1:2::1"},
+	} {
+		th, clock := newTestThrottle(0)
+		home := netip.MustParseAddr(test.home)
+		right(t, th, home, "shop")
+		guess := func() { // uses up the limit of the account
+			for n := range 4 {
+				takes(t, th, netip.AddrFrom4([4]byte{10, 0, byte(n), 1}), "shop")
+			}
+		}
+		guess()
+		if n, _ := takes(t, th, netip.MustParseAddr("203.0.113.1"), "shop"); n != 0 {
+			t.Errorf("%s: the limit of the account is not used up: %d", test.home, n)
+		}
+		takes(t, th, netip.MustParseAddr(test.neighbour), "blog") // the limit of the client
+		right(t, th, home, "shop")
+		right(t, th, netip.MustParseAddr(test.sameNetwork), "shop")
+		if n, wait := takes(t, th, home, "shop"); n != 9 || wait <= 0 {
+			t.Errorf("%s: %d failures, then wait %v", test.home, n, wait)
+		}
+		clock.advance(31 * 24 * time.Hour)
+		guess()
+		if n, _ := takes(t, th, home, "shop"); n != 0 {
+			t.Errorf("%s: %d failures after a month", test.home, n)
+		}
+	}
+}
+
+// TestThrottleSuccess expects ten right logins to cost as much as one failure.
+func TestThrottleSuccess(t *testing.T) {
+	t.Parallel()
+	th, _ := newTestThrottle(0)
+	client := netip.MustParseAddr("192.0.2.1")
+	right(t, th, client, "a") // not known yet
+	for range 50 {
+		right(t, th, client, "a")
+	}
+	if n, _ := takes(t, th, client, "a"); n != 5 {
+		t.Errorf("%d failures are left after 50 logins", n)
+	}
+	if n, _ := takes(t, th, client, "b"); n != 9 {
+		t.Errorf("%d failures of another account are left", n)
+	}
+}
+
+// TestThrottleKnownSites logs one account in from many clients: no other account is forgotten.
+func TestThrottleKnownSites(t *testing.T) {
+	t.Parallel()
+	th, clock := newTestThrottle(0)
+	home := netip.MustParseAddr("192.0.2.1")
+	right(t, th, home, "quiet")
+	for n := range 1000 {
+		right(t, th, netip.AddrFrom4([4]byte{10, byte(n >> 8), byte(n), 1}), "busy")
+		clock.advance(time.Minute)
+	}
+	if n := len(th.known[loginKey{name: "busy"}]); n != maxKnownSites {
+		t.Errorf("%d sites of one account are remembered", n)
+	}
+	if _, ok := th.known.find(loginKey{name: "quiet"}, sitesOf(home), th.now()); !ok {
+		t.Error("a quiet account is forgotten")
+	}
+}
+
+// TestThrottleNetworks spreads failures over the clients of one network.
+func TestThrottleNetworks(t *testing.T) {
+	t.Parallel()
+	for name, client := range map[string]func(n int) netip.Addr{
+		"a /24": func(n int) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, byte(n)}) },
+		"a /48": func(n int) netip.Addr {
+			return netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 7: byte(n), 15: 1})
+		},
+	} {
+		th, _ := newTestThrottle(0)
+		total := 0
+		for n := range 200 {
+			if _, err := th.take(client(n), loginKey{name: strconv.Itoa(n)}); err == nil {
+				total++
+			}
+		}
+		if total != 50 {
+			t.Errorf("%s: %d failures", name, total)
+		}
 	}
 }
 
@@ -107,7 +209,7 @@ func TestThrottleClients(t *testing.T) {
 	} {
 		a, _ := netip.ParseAddr(test.a)
 		b, _ := netip.ParseAddr(test.b)
-		if same := siteOf(a) == siteOf(b); same != test.same {
+		if same := sitesOf(a)[0] == sitesOf(b)[0]; same != test.same {
 			t.Errorf("%q and %q: the same client %v, want %v", test.a, test.b, same, test.same)
 		}
 	}
@@ -123,12 +225,12 @@ func TestThrottleMemory(t *testing.T) {
 	th, clock := newTestThrottle(100)
 	noisy, client := netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("192.0.2.1")
 	takes(t, th, noisy, "noisy")
-	for range 1000 {
-		client = client.Next()
+	for n := range 1000 {
+		client = netip.AddrFrom4([4]byte{10, byte(n >> 8), byte(n), 1})
 		if _, err := th.take(client, loginKey{name: client.String()}); err != nil {
 			t.Fatal(err)
 		}
-		if len(th.clients.fullAt) > 100 || len(th.keys.fullAt) > 100 {
+		if len(th.clients.fullAt) > 100 || len(th.networks.fullAt) > 100 || len(th.keys.fullAt) > 100 {
 			t.Fatalf("it remembers %d clients and %d keys", len(th.clients.fullAt), len(th.keys.fullAt))
 		}
 	}

@@ -1,0 +1,111 @@
+package tokens
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// maxSecret is the largest name or password in bytes. Hashing takes longer for longer ones.
+const maxSecret = 1024
+
+// PasswordsOptions are the parts of Passwords. Comparer is required.
+type PasswordsOptions struct {
+	// Realm separates equal names that mean different accounts, such as an API key and a user of
+	// the panel. Failed logins are counted by realm and name.
+	Realm string
+	// Hashes are the password hashes by name.
+	Hashes map[string]string
+	// Comparer compares a password with a hash, whichever algorithm made it.
+	Comparer Comparer
+	// FakeHash is compared with if there are no names. Without it such logins fail at once.
+	FakeHash []byte
+	// Throttle limits failed logins. Default: one of its own with the default limits.
+	Throttle *Throttle
+	// Hashing bounds the hashing of passwords. Default: one of its own with the default limits.
+	Hashing *Gate
+}
+
+// Passwords checks the passwords of the names of one configuration. It is safe for concurrent use.
+type Passwords struct {
+	realm    string
+	hashes   map[string]string
+	decoys   [][]byte
+	comparer Comparer
+	throttle *Throttle
+	hashing  *Gate
+}
+
+// NewPasswords returns Passwords with the defaults filled in.
+func NewPasswords(opts PasswordsOptions) *Passwords {
+	p := &Passwords{
+		realm: opts.Realm, hashes: opts.Hashes, comparer: opts.Comparer,
+		throttle: opts.Throttle, hashing: opts.Hashing, decoys: make([][]byte, 0, len(opts.Hashes)),
+	}
+	if p.throttle == nil {
+		p.throttle = NewThrottle(ThrottleOptions{})
+	}
+	if p.hashing == nil {
+		p.hashing = NewGate(GateOptions{})
+	}
+	for _, hash := range opts.Hashes {
+		p.decoys = append(p.decoys, []byte(hash))
+	}
+	// Sorted: an unknown name must meet the same decoy in every order of the map.
+	slices.SortFunc(p.decoys, slices.Compare)
+	if len(p.decoys) == 0 && opts.FakeHash != nil {
+		p.decoys = [][]byte{opts.FakeHash}
+	}
+	return p
+}
+
+// Check returns nil if password is the one of name. client is the address of the caller as the
+// server knows it, never one that the request claims.
+//
+// An unknown name costs what a wrong password costs: it is compared with the hash of some name,
+// always the same for one unknown name, and fails even if that password is right.
+//
+// The error is ErrCredentials for a wrong name or password, a *ThrottledError if there were too
+// many failures or too many logins are waiting, or the error of ctx.
+func (p *Passwords) Check(ctx context.Context, name, password string, client netip.Addr) error {
+	if len(name) > maxSecret || len(password) > maxSecret {
+		return ErrCredentials
+	}
+	digest := p.hashing.digest(p.realm, name)
+	configured, known := p.hashes[name]
+	hash, key := []byte(configured), loginKey{realm: p.realm, name: name}
+	if !known {
+		hash, key = p.decoy(digest), loginKey{realm: p.realm, decoy: true, name: string(digest[:2])}
+	}
+	attempt, err := p.throttle.take(client, key)
+	if err != nil {
+		return err
+	}
+	if hash == nil {
+		return ErrCredentials
+	}
+	if err := p.hashing.enter(ctx); err != nil {
+		attempt.abandon()
+		return err
+	}
+	defer p.hashing.leave()
+	ok, err := p.comparer.Compare(hash, []byte(password))
+	if err != nil {
+		return fmt.Errorf("%w: comparing the password: %w", ErrCredentials, err)
+	}
+	if !ok || !known {
+		return ErrCredentials
+	}
+	attempt.succeed()
+	return nil
+}
+
+// decoy returns the hash that a password for an unknown name is compared with.
+func (p *Passwords) decoy(digest []byte) []byte {
+	if len(p.decoys) == 0 {
+		return nil
+	}
+	return p.decoys[binary.BigEndian.Uint64(digest[2:])%uint64(len(p.decoys))]
+}
