@@ -49,10 +49,10 @@ func (c *circuit) resting(now time.Time) bool {
 }
 
 // leave takes note of how an operation ended. A caller who gave up says nothing about the
-// place.
+// backend, nor does a driver without a free connection.
 func (c *circuit) leave(ctx context.Context, now time.Time, err error) {
 	unavailable := errors.Is(err, ErrUnavailable)
-	if ctx.Err() != nil && !unavailable {
+	if ctx.Err() != nil && !unavailable || errors.Is(err, ErrBusy) {
 		return
 	}
 	c.mu.Lock()

@@ -36,6 +36,21 @@ func stat(t *testing.T, s *storagedrivers.Storage) error {
 	return err
 }
 
+// TestCircuitIgnoresBusyDrivers: a driver without a free connection says nothing about the backend.
+func TestCircuitIgnoresBusyDrivers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlaky()
+		s := open(t, f, storagedrivers.Options{})
+		f.err = storagedrivers.ErrBusy
+		for range 20 {
+			is(t, stat(t, s), storagedrivers.ErrUnavailable)
+		}
+		f.err = nil
+		is(t, stat(t, s), fs.ErrNotExist)
+	})
+}
+
 // TestCircuitOpens: a place that was unavailable five times in a row is left alone, but
 // for one trial in five seconds.
 func TestCircuitOpens(t *testing.T) {

@@ -18,6 +18,9 @@ var (
 	// ErrUnavailable is a place that cannot be reached now: network, time-out,
 	// throttling. It is the one that may be tried again.
 	ErrUnavailable = errors.New("storage unavailable")
+	// ErrBusy is ErrUnavailable of a driver whose connections are all in use. It says nothing
+	// about the backend, which may be well.
+	ErrBusy = fmt.Errorf("%w: all connections are in use", ErrUnavailable)
 	// ErrClosed is a storage that was closed. It is never tried again.
 	ErrClosed = fmt.Errorf("storage closed: %w", fs.ErrClosed)
 	// ErrSizeMismatch is an object that is not as long as what was sent.

@@ -2,19 +2,17 @@ package ftp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"net/textproto"
-	"path"
-	"regexp"
+	pathpkg "path"
 	"strconv"
+	"strings"
 	"time"
 
 	jftp "github.com/jlaffaye/ftp"
 
-	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 // conn is a connection to the server, which does one thing at a time. It is for one
@@ -24,9 +22,11 @@ type conn struct {
 	base      string // the root's path without a slash at its end; empty is "/"
 	connect   func(ctx context.Context) (*conn, error)
 	cut       context.CancelFunc // closes everything, so that whoever waits is let go
-	broken    bool               // cut, or out of step
-	plainList bool               // LIST -a shows nothing
-	heardLast *tail
+	control   *control
+	broken    bool // cut, or out of step
+	plainList bool // LIST -a shows nothing
+	timeless  bool // there is no MDTM
+	restless  bool // there is no REST
 }
 
 // run calls f, which talks to the server, and cuts the connection when ctx ends before f
@@ -60,6 +60,21 @@ func (c *conn) heard(err error) error {
 	return err
 }
 
+// longName is a path that, with a command before it, may be longer than a server's line.
+const longName = 240
+
+// about is heard for a command that names a path. A server that does not understand a long line
+// cannot hold the key, and may take the rest of the line for more commands.
+func (c *conn) about(path string, err error) error {
+	err = c.heard(err)
+	if len(path) > longName && notUnderstood(err) {
+		c.broken = true
+		c.cut()
+		return fmt.Errorf("%w: %w", storagedrivers.ErrInvalidKey, err)
+	}
+	return err
+}
+
 // path gives the path of a key's file.
 func (c *conn) path(key string) string { return c.base + "/" + key }
 
@@ -67,14 +82,14 @@ func (c *conn) path(key string) string { return c.base + "/" + key }
 type entry struct {
 	name    string
 	size    int64
-	modTime time.Time // to the second; zero where the server does not tell
+	modTime time.Time // zero where the server does not know it
 	folder  bool
 	link    bool
 }
 
 func newEntry(e *jftp.Entry) entry {
 	return entry{
-		name: e.Name, size: int64(e.Size), modTime: e.Time.UTC().Truncate(time.Second),
+		name: e.Name, size: int64(e.Size), modTime: e.Time.UTC(),
 		folder: e.Type == jftp.EntryTypeFolder, link: e.Type == jftp.EntryTypeLink,
 	}
 }
@@ -86,13 +101,13 @@ func (c *conn) hasFacts() bool { return c.ftp.IsTimePreciseInList() }
 // facts is what MLST tells of a file or folder.
 func (c *conn) facts(path string) (entry, error) {
 	e, err := c.ftp.GetEntry(path)
-	if err = c.heard(err); err != nil {
+	if err = c.about(path, err); err != nil {
 		return entry{}, missing(err)
 	}
 	return newEntry(e), nil
 }
 
-// look gives the size and time of a file. Anything else is fs.ErrNotExist.
+// look returns the size and time of a file. Anything else is fs.ErrNotExist.
 func (c *conn) look(path string) (entry, error) {
 	if c.hasFacts() {
 		e, err := c.facts(path)
@@ -101,20 +116,70 @@ func (c *conn) look(path string) (entry, error) {
 		}
 		return e, err
 	}
-	size, err := c.ftp.FileSize(path)
-	if err = c.heard(err); err != nil {
-		return entry{}, missing(err)
+	size, err := c.size(path)
+	if err != nil {
+		return entry{}, err
 	}
-	e := entry{size: size}
-	if c.ftp.IsGetTimeSupported() {
-		modTime, err := c.ftp.GetTime(path)
-		if err = c.heard(err); err != nil {
-			return entry{}, missing(err)
-		}
-		e.modTime = modTime.Truncate(time.Second)
+	modTime, err := c.time(path)
+	if err != nil {
+		return entry{}, err
 	}
-	return e, nil
+	return entry{size: size, modTime: modTime}, nil
 }
+
+// size asks for the size of a file. Some servers do not know the command, or do not answer with
+// a number for an empty file: the listing has the size.
+func (c *conn) size(path string) (int64, error) {
+	text, err := c.ask("SIZE", path)
+	if err == nil {
+		if size, err := strconv.ParseInt(text, 10, 64); err == nil && size >= 0 {
+			return size, nil
+		}
+	} else if !unknownCommand(err) {
+		return 0, missing(err)
+	}
+	entries, err := c.list(pathpkg.Dir(path))
+	if err != nil {
+		return 0, err
+	}
+	for _, e := range entries {
+		if e.name == pathpkg.Base(path) && !e.folder {
+			return e.size, nil
+		}
+	}
+	return 0, fs.ErrNotExist
+}
+
+// time asks for the time of a file, once also where the server does not announce the command.
+// It is zero where the server does not know it.
+func (c *conn) time(path string) (time.Time, error) {
+	if c.timeless {
+		return time.Time{}, nil
+	}
+	text, err := c.ask("MDTM", path)
+	if unknownCommand(err) {
+		c.timeless = true
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, missing(err)
+	}
+	modTime, err := time.Parse("20060102150405", text) // it takes fractions, too
+	if err != nil {
+		c.timeless = true
+		return time.Time{}, nil //nolint:nilerr // a time that nobody can read is none
+	}
+	return modTime, nil
+}
+
+// ask sends a command about a file and returns the text of a reply 213.
+func (c *conn) ask(command, path string) (string, error) {
+	text, err := c.control.command(jftp.StatusFile, command+" "+path)
+	return strings.TrimSpace(text), c.about(path, err)
+}
+
+// setTime sets the time of a file, to the second.
+func (c *conn) setTime(path string, t time.Time) error { return c.about(path, c.ftp.SetTime(path, t)) }
 
 // list gives what is in a folder, hidden names included where the server shows them.
 func (c *conn) list(folder string) ([]entry, error) {
@@ -154,14 +219,27 @@ func hasItself(entries []*jftp.Entry) bool {
 }
 
 // store sends r to the file at path.
-func (c *conn) store(path string, r io.Reader) error { return c.heard(c.ftp.Stor(path, r)) }
+func (c *conn) store(path string, r io.Reader) error {
+	err := c.ftp.Stor(path, r)
+	c.control.endUpload()
+	return c.about(path, err)
+}
 
-// retrieve begins to send the file at path from offset on. size is how long the server
-// says that it is, or what is left of it; -1 where it does not say.
-func (c *conn) retrieve(path string, offset int64) (response *jftp.Response, size int64, err error) {
-	c.heardLast.reset()
+// retrieve begins a download of the file at path, from offset on. size is the length of the
+// file, or of the rest of it, where the server announces it; otherwise -1. Without REST the
+// download begins at 0, and skip is offset.
+func (c *conn) retrieve(path string, offset int64) (response *jftp.Response, size, skip int64, err error) {
+	c.control.said.reset()
+	if c.restless {
+		offset, skip = 0, offset
+	}
 	response, err = c.ftp.RetrFrom(path, uint64(offset))
-	return response, c.heardLast.opened(), c.heard(err)
+	err = c.about(path, err)
+	if offset > 0 && unknownCommand(err) && !c.broken {
+		c.restless = true
+		return c.retrieve(path, offset)
+	}
+	return response, c.control.said.opened(), skip, err
 }
 
 // abort ends a transfer that was not read to its end. Servers differ in what they say to
@@ -180,65 +258,16 @@ func (c *conn) abort(response *jftp.Response) {
 // was whole.
 func (c *conn) finish(response *jftp.Response) error { return c.heard(response.Close()) }
 
-func (c *conn) ping() error                    { return c.heard(c.ftp.NoOp()) }
-func (c *conn) move(from, to string) error     { return c.heard(c.ftp.Rename(from, to)) }
-func (c *conn) remove(path string) error       { return c.heard(c.ftp.Delete(path)) }
-func (c *conn) makeFolder(path string) error   { return c.heard(c.ftp.MakeDir(path)) }
-func (c *conn) removeFolder(path string) error { return c.heard(c.ftp.RemoveDir(path)) }
+func (c *conn) ping() error { return c.heard(c.ftp.NoOp()) }
+
+// The names are of one folder, and as long as each other.
+func (c *conn) move(from, to string) error     { return c.about(from, c.ftp.Rename(from, to)) }
+func (c *conn) remove(path string) error       { return c.about(path, c.ftp.Delete(path)) }
+func (c *conn) makeFolder(path string) error   { return c.about(path, c.ftp.MakeDir(path)) }
+func (c *conn) removeFolder(path string) error { return c.about(path, c.ftp.RemoveDir(path)) }
 
 // enter goes into a folder, which is how to tell that it is one. Nothing depends on where
 // a connection stands.
 func (c *conn) enter(folder string) error {
-	return c.heard(c.ftp.ChangeDir(path.Join("/", folder)))
-}
-
-// tail keeps what was said last on a control connection, for what the library does not
-// hand on.
-type tail struct{ said []byte }
-
-const tailBytes = 8 << 10
-
-// Write takes what was said.
-func (t *tail) Write(p []byte) (int, error) {
-	t.said = append(t.said, p...)
-	if extra := len(t.said) - tailBytes; extra > 0 {
-		t.said = append(t.said[:0], t.said[extra:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) reset() {
-	clear(t.said)
-	t.said = t.said[:0]
-}
-
-// refusalLine is a reply that says no.
-var refusalLine = regexp.MustCompile(`(?m)^([45]\d\d) ?(.*?)\r?$`)
-
-// reply gives the error err with the code that the library has left out.
-func (t *tail) reply(err error) error {
-	matches := refusalLine.FindAllSubmatch(t.said, -1)
-	if _, ok := errors.AsType[*textproto.Error](err); ok || len(matches) == 0 || network.Unreachable(err) {
-		return err
-	}
-	last := matches[len(matches)-1]
-	code, _ := strconv.Atoi(string(last[1])) // three digits
-	return &textproto.Error{Code: code, Msg: string(last[2])}
-}
-
-// opening is what most servers say to RETR: "150 Opening BINARY mode data connection for
-// name (1234 bytes)."
-var opening = regexp.MustCompile(`(?m)^1[25][05][ -].*\((\d+) bytes\)`)
-
-// opened is the size of the file that was opened last, or -1.
-func (t *tail) opened() int64 {
-	match := opening.FindSubmatch(t.said)
-	if match == nil {
-		return -1
-	}
-	size, err := strconv.ParseInt(string(match[1]), 10, 64)
-	if err != nil {
-		return -1
-	}
-	return size
+	return c.about(folder, c.ftp.ChangeDir(pathpkg.Join("/", folder)))
 }

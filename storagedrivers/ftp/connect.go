@@ -3,9 +3,13 @@ package ftp
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"net/textproto"
 	"path"
+	"regexp"
 	"strings"
 	"time"
 
@@ -30,7 +34,7 @@ const aliveTimeout = 5 * time.Second
 // connect dials, logs in and finds the root. ctx bounds that, not the connection's life.
 func (d *Driver) connect(ctx context.Context) (*conn, error) {
 	life, cut := context.WithCancel(context.WithoutCancel(ctx))
-	c := &conn{connect: d.connect, cut: cut, heardLast: &tail{}}
+	c := &conn{connect: d.connect, cut: cut}
 	stop := context.AfterFunc(ctx, cut)
 	err := c.login(life, d.opts)
 	if !stop() && err == nil {
@@ -45,7 +49,6 @@ func (d *Driver) connect(ctx context.Context) (*conn, error) {
 
 // login makes the control connection, which ends with life.
 func (c *conn) login(life context.Context, opts Options) error {
-	options := []jftp.DialOption{jftp.DialWithDebugOutput(c.heardLast)}
 	var config *tls.Config
 	if opts.TLS != TLSNone {
 		// Servers demand that data connections resume the session of their control
@@ -53,49 +56,61 @@ func (c *conn) login(life context.Context, opts Options) error {
 		config = opts.TLSConfig.Clone()
 		config.ClientSessionCache = tls.NewLRUClientSessionCache(0)
 	}
-	switch opts.TLS {
-	case TLSNone:
-	case TLSExplicit:
-		options = append(options, jftp.DialWithExplicitTLS(config))
-	case TLSImplicit:
+	dialer := network.Dialer{Timeout: opts.Timeout}
+	raw, err := dialer.DialContext(life, "tcp", opts.Address)
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(life, func() { _ = raw.Close() })
+	if c.control, err = greet(life, raw, opts.TLS, config); err != nil {
+		return plainly(opts.TLS, err)
+	}
+	options := []jftp.DialOption{jftp.DialWithDialFunc(c.dialFunc(life, dialer, config)), jftp.DialWithWritingMDTM(true)}
+	if config != nil {
 		options = append(options, jftp.DialWithTLS(config))
 	}
-	options = append(options, jftp.DialWithDialFunc(dialFunc(life, opts, config, c.cut)))
-	var err error
 	if c.ftp, err = jftp.Dial(opts.Address, options...); err != nil {
 		return err
 	}
 	if err = c.ftp.Login(opts.User, opts.Password); err != nil {
-		return fmt.Errorf("logging in as %q: %w", opts.User, c.heardLast.reply(err))
+		return plainly(opts.TLS, fmt.Errorf("logging in as %q: %w", opts.User, c.control.said.reply(err)))
 	}
-	c.heardLast.reset() // it has the password
 	c.base, err = c.findBase(opts.Root)
 	return err
 }
 
-// dialFunc gives what dials the control connection first, then the data connections. All
-// end with life.
-func dialFunc(
-	life context.Context, opts Options, config *tls.Config, cut func(),
+// dialFunc returns the function that gives the library the control connection first, then dials
+// its data connections. All end with life.
+func (c *conn) dialFunc(
+	life context.Context, dialer network.Dialer, config *tls.Config,
 ) func(network, address string) (net.Conn, error) {
-	dialer := network.Dialer{Timeout: opts.Timeout}
-	control := true
+	control, cut, first := c.control, c.cut, true
 	return func(network, address string) (net.Conn, error) {
+		if first {
+			first = false
+			return control, nil
+		}
 		raw, err := dialer.DialContext(life, network, address)
 		if err != nil {
 			return nil, err
 		}
-		if !control {
-			return newDataConn(life, raw, config, cut), nil
-		}
-		control = false
-		context.AfterFunc(life, func() { _ = raw.Close() })
-		if opts.TLS == TLSImplicit {
-			return tls.Client(raw, config), nil
-		}
-		return raw, nil
+		return newDataConn(life, raw, config, control, cut), nil
 	}
 }
+
+var errWantsTLS = fmt.Errorf("%w: the server demands TLS, which needs tls explicit", fs.ErrPermission)
+
+// plainly adds what to change if the server refuses connections without TLS. Their code is often
+// that of a server that is not available for now.
+func plainly(mode TLSMode, err error) error {
+	reply, ok := errors.AsType[*textproto.Error](err)
+	if mode == TLSNone && ok && wantsTLS.MatchString(reply.Msg) {
+		return fmt.Errorf("%w: %w", errWantsTLS, err)
+	}
+	return err
+}
+
+var wantsTLS = regexp.MustCompile(`(?i)\b(tls|ssl|encrypt\w*)\b`)
 
 // findBase gives the absolute path of the root, without a slash at its end. Absolute ones
 // are safe: nothing at the start of a key is taken for an option or somebody's home.

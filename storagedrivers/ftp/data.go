@@ -14,21 +14,23 @@ const copyBuffer = 256 << 10
 
 // dataConn is the connection of one transfer.
 //
-// After an upload it is not closed before the server has closed it: a TLS 1.3 server
-// sends session tickets that nobody reads, and closing over unread bytes resets the
-// connection, which costs the server the end of the upload.
+// After an upload it is closed when the server has replied: a TLS 1.3 server sends session
+// tickets that nobody reads, and closing over unread bytes resets the connection, which costs
+// the server the end of the upload. The reply decides, because some servers never close it.
 type dataConn struct {
 	net.Conn          // raw, or TLS on top of it
 	raw      net.Conn // from network.Dialer
+	control  *control
 	forget   func() bool
-	cut      func() // ends the control connection, too
-	sent     bool   // something was written, or could have been
-	failed   error  // what writing ended with
+	cut      func()        // ends the control connection, too
+	sent     bool          // something was written, or could have been
+	failed   error         // what writing ended with
+	drained  chan struct{} // closed when nothing more is read after an upload
 }
 
-// newDataConn gives the data connection on raw, which is closed at the end of life.
-func newDataConn(life context.Context, raw net.Conn, config *tls.Config, cut func()) *dataConn {
-	c := &dataConn{Conn: raw, raw: raw, cut: cut}
+// newDataConn returns the data connection on raw, which is closed at the end of life.
+func newDataConn(life context.Context, raw net.Conn, config *tls.Config, control *control, cut func()) *dataConn {
+	c := &dataConn{Conn: raw, raw: raw, control: control, cut: cut}
 	c.forget = context.AfterFunc(life, func() { _ = raw.Close() })
 	if config != nil {
 		c.Conn = tls.Client(raw, config)
@@ -69,33 +71,36 @@ func (c *dataConn) ReadFrom(r io.Reader) (int64, error) {
 	return io.CopyBuffer(struct{ io.Writer }{c}, r, make([]byte, copyBuffer))
 }
 
-// Close ends the transfer.
+// Close ends the transfer. After an upload the connection is closed by end.
 func (c *dataConn) Close() error {
-	defer c.forget()
 	if !c.sent {
+		defer c.forget()
 		return c.Conn.Close()
 	}
-	err := c.failed
-	if err == nil {
-		err = c.drain()
+	if c.failed == nil {
+		closeWrite(c.Conn)
+		if c.Conn != c.raw {
+			closeWrite(c.raw)
+		}
+		c.drained, c.control.upload = make(chan struct{}), c
+		go func() {
+			defer close(c.drained)
+			_, _ = io.Copy(io.Discard, c.Conn) // the reply says what went wrong
+		}()
+		return nil
 	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
+	defer c.forget()
+	if errors.Is(c.failed, os.ErrDeadlineExceeded) {
 		c.cut() // nobody should wait for a reply as well
 	}
-	return errors.Join(err, c.raw.Close())
+	return errors.Join(c.failed, c.raw.Close())
 }
 
-// drain tells the server that this was all and waits until it closes. What else goes wrong
-// than that it keeps silent is for the server to tell.
-func (c *dataConn) drain() error {
-	closeWrite(c.Conn)
-	if c.Conn != c.raw {
-		closeWrite(c.raw)
-	}
-	if _, err := io.Copy(io.Discard, c.Conn); errors.Is(err, os.ErrDeadlineExceeded) {
-		return err
-	}
-	return nil
+// end closes the connection of an upload after the reply.
+func (c *dataConn) end() {
+	defer c.forget()
+	_ = c.raw.Close() // the upload is over
+	<-c.drained
 }
 
 func closeWrite(c net.Conn) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -104,7 +105,7 @@ func TestNoConnectionIsFree(t *testing.T) {
 	opts := f.options()
 	opts.Connections, opts.Timeout = 1, 300*time.Millisecond
 	d := open(t, opts)
-	if err := put(t, d, "key", strings.Repeat("x", 1000), create); err != nil {
+	if err := put(t, d, "key", strings.Repeat("x", maxWhole+1), create); err != nil {
 		t.Fatal(err)
 	}
 	body, _, err := d.Open(t.Context(), "key", all)
@@ -112,7 +113,8 @@ func TestNoConnectionIsFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = d.Stat(t.Context(), "key")
-	fails(t, err, storagedrivers.ErrUnavailable)
+	fails(t, err, storagedrivers.ErrBusy)
+	fails(t, err, os.ErrDeadlineExceeded) // it is not repeated
 	if _, err := io.Copy(io.Discard, body); err != nil {
 		t.Error(err)
 	}

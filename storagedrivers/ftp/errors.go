@@ -62,9 +62,9 @@ func sentinelOf(err error) error {
 func replySentinel(reply *textproto.Error) error {
 	told := textSentinel(reply.Msg)
 	switch reply.Code {
-	case jftp.StatusNotAvailable, jftp.StatusCanNotOpenDataConnection, jftp.StatusTransfertAborted:
+	case jftp.StatusNotAvailable, jftp.StatusCanNotOpenDataConnection:
 		return storagedrivers.ErrUnavailable
-	case jftp.StatusFileActionIgnored, jftp.StatusActionAborted:
+	case jftp.StatusFileActionIgnored, jftp.StatusActionAborted, jftp.StatusTransfertAborted:
 		if told == nil {
 			return storagedrivers.ErrUnavailable
 		}
@@ -82,19 +82,29 @@ func replySentinel(reply *textproto.Error) error {
 	return nil
 }
 
-// texts are the words that servers use, in small letters.
+// texts are the words that servers use, in small letters. Some say no more of a full disk than
+// that writing failed.
 var texts = []struct {
 	sentinel error
 	words    []string
 }{
-	{storagedrivers.ErrNoSpace, []string{"no space", "quota", "disk full", "insufficient", "not enough"}},
-	{storagedrivers.ErrUnavailable, []string{"too many", "maximum number", "try again", "temporarily"}},
+	{storagedrivers.ErrNoSpace, []string{
+		"no space", "quota", "disk full", "disk is full", "insufficient storage", "insufficient disk", "insufficient space",
+		"not enough space", "not enough disk", "not enough storage", "not enough free",
+		"error during write", "failure writing to local file", "error writing to file",
+	}},
+	{storagedrivers.ErrUnavailable, []string{tooMany, maximumNumber, "try again", "temporarily"}},
 	{fs.ErrNotExist, []string{"no such file", "not found", "not exist", "cannot find", "can't find"}},
 	{fs.ErrPermission, []string{
-		"permission", "denied", "not permitted", "not allowed", "forbidden", "read-only", "prohibited",
+		"permission", "denied", "not permitted", "not allowed", "forbidden", "read-only", "prohibited", "privilege",
 	}},
 	{storagedrivers.ErrInvalidKey, []string{"too long", "invalid", "illegal"}},
 }
+
+const (
+	tooMany       = "too many"
+	maximumNumber = "maximum number"
+)
 
 // textSentinel gives what the text of a reply means, or nil. Servers put names before
 // the reason ("a/no such file.txt: Permission denied"), so only what follows the last
@@ -113,7 +123,7 @@ func textSentinel(text string) error {
 // whatever reason.
 func refused(err error) bool {
 	reply, ok := errors.AsType[*textproto.Error](err)
-	if !ok {
+	if !ok || errors.Is(err, storagedrivers.ErrInvalidKey) {
 		return false
 	}
 	switch reply.Code {
@@ -126,6 +136,30 @@ func refused(err error) bool {
 
 // statusFolderExists is what RFC 959 has some servers say to MKD.
 const statusFolderExists = 521
+
+// unknownCommand reports whether the server does not have a command, or does not understand it.
+func unknownCommand(err error) bool {
+	reply, ok := errors.AsType[*textproto.Error](err)
+	return ok && !errors.Is(err, storagedrivers.ErrInvalidKey) && slices.Contains([]int{
+		jftp.StatusBadCommand, jftp.StatusNotImplemented, jftp.StatusNotImplementedParameter,
+	}, reply.Code)
+}
+
+// notUnderstood reports whether the server does not understand a command or its argument.
+func notUnderstood(err error) bool {
+	reply, ok := errors.AsType[*textproto.Error](err)
+	return ok && (reply.Code == jftp.StatusBadCommand || reply.Code == jftp.StatusBadArguments)
+}
+
+// crowded reports whether the server refuses because of too many connections.
+func crowded(err error) bool {
+	reply, ok := errors.AsType[*textproto.Error](err)
+	if !ok {
+		return false
+	}
+	text := strings.ToLower(reply.Msg)
+	return strings.Contains(text, tooMany) || strings.Contains(text, maximumNumber)
+}
 
 // missing is mapError for looking up a name: a refusal that gives no reason means that
 // there is none.

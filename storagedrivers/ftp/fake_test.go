@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // fake is an FTP server on a folder of its own, faithful to what vsftpd and proftpd do and
@@ -25,6 +26,11 @@ type fake struct {
 	silent  bool        // about the sizes of what it opens
 	plain   bool        // LIST takes no options
 	rude    bool        // TLS data connections end without a goodbye
+	lingers bool        // data connections of uploads are left to the client to close
+	most    int         // connections, data connections included; 0 is any number
+	mfmt    bool        // MFMT sets the time of a file
+	lacks   string      // commands that it does not have
+	quiet   bool        // FEAT is refused
 
 	// before is called with every command. A reply that is not empty is given in place of
 	// the command's.
@@ -97,6 +103,13 @@ func (f *fake) track(conn net.Conn) func() {
 	}
 }
 
+// crowded reports whether there are more connections than allowed.
+func (f *fake) crowded() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.most > 0 && len(f.open) > f.most
+}
+
 // session is one control connection.
 type session struct {
 	fake    *fake
@@ -120,7 +133,11 @@ func (f *fake) serve(conn net.Conn) {
 			s.passive.Close()
 		}
 	}()
-	s.reply("220 ready")
+	if f.crowded() {
+		s.reply("421 Too many connections. Service temporarily unavailable.")
+		return
+	}
+	s.reply("220-hello\r\n220 ready")
 	for {
 		line, err := s.in.ReadString('\n')
 		if err != nil {
@@ -147,6 +164,10 @@ func (s *session) answer(command, argument string) error {
 	}
 	if s.fake.tls != nil && !s.secure && command != "AUTH" && command != "FEAT" {
 		s.reply("530 TLS is needed")
+		return nil
+	}
+	if strings.Contains(s.fake.lacks, command) {
+		s.reply("502 Command not implemented.")
 		return nil
 	}
 	reply, err := s.execute(command, argument)
@@ -176,11 +197,19 @@ func (s *session) execute(command, argument string) (string, error) {
 		}
 		return "230 welcome", nil
 	case "FEAT":
+		if s.fake.quiet {
+			return "500 Unknown command.", nil
+		}
 		features := []string{"211-Features:", " EPSV", " MDTM", " REST STREAM", " SIZE", " UTF8"}
 		if s.fake.facts {
 			features = append(features, " MLST type*;size*;modify*;")
 		}
+		if s.fake.mfmt {
+			features = append(features, " MFMT")
+		}
 		return strings.Join(append(features, "211 End"), "\r\n"), nil
+	case "MFMT":
+		return s.setTime(argument), nil
 	case "TYPE", "OPTS", "PBSZ", "PROT", "NOOP":
 		return "200 fine", nil
 	case "PWD":
@@ -268,6 +297,15 @@ func (s *session) name(command, virtual string) string {
 		return done("250 renamed", os.Rename(s.from, file))
 	}
 	return "502 unknown"
+}
+
+func (s *session) setTime(argument string) string {
+	stamp, name, _ := strings.Cut(argument, " ")
+	when, err := time.Parse("20060102150405", stamp)
+	if err == nil {
+		err = os.Chtimes(s.local(s.virtual(name)), when, when)
+	}
+	return done("213 modified", err)
 }
 
 func done(reply string, err error) string {

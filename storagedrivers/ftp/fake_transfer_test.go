@@ -50,9 +50,11 @@ func (s *session) receive(argument string, cut int64) string {
 	s.reply("150 send")
 	data, err := s.accept()
 	if err != nil {
-		return "425 no data connection"
+		return err.Error()
 	}
-	defer data.Close()
+	if !s.fake.lingers {
+		defer data.Close()
+	}
 	var from io.Reader = data
 	if cut >= 0 {
 		from = io.LimitReader(data, cut)
@@ -91,7 +93,7 @@ func (s *session) send(argument string, rest, cut int64) string {
 func (s *session) give(r io.Reader, cut int64) string {
 	data, err := s.accept()
 	if err != nil {
-		return "425 no data connection"
+		return err.Error()
 	}
 	defer data.Close()
 	if cut >= 0 {
@@ -107,7 +109,10 @@ func (s *session) give(r io.Reader, cut int64) string {
 	return "226 sent"
 }
 
-var errNoData = errors.New("no data connection came")
+var (
+	errNoData  = errors.New("425 no data connection")
+	errFull = errors.New("421 Too many connections. Cannot open a data connection.")
+)
 
 // accept waits for the client's data connection.
 func (s *session) accept() (net.Conn, error) {
@@ -120,6 +125,10 @@ func (s *session) accept() (net.Conn, error) {
 		return nil, errNoData
 	}
 	data := &tracked{Conn: raw, forget: s.fake.track(raw)}
+	if s.fake.crowded() {
+		data.forget()
+		return nil, errFull
+	}
 	if s.secure {
 		data.Conn = tls.Server(raw, s.fake.tls)
 	}

@@ -20,9 +20,12 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"os"
 	"path"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/connpool"
@@ -64,7 +67,11 @@ type Driver struct {
 	keys     storagedrivers.NameLocks
 	features atomic.Pointer[storagedrivers.Features] // nil until they are found out
 	told     atomic.Bool                             // when to sweep: it does not by itself
+	memory   *semaphore.Weighted                     // for objects that were read whole
 }
+
+// maxMemory bounds how much the objects take that were read whole and wait for their readers.
+const maxMemory = 64 << 20
 
 // New gives the driver. It connects when it is first used.
 func New(opts Options, log *slog.Logger) *Driver {
@@ -77,27 +84,35 @@ func New(opts Options, log *slog.Logger) *Driver {
 	if opts.Timeout <= 0 {
 		opts.Timeout = network.DefaultTimeout
 	}
-	d := &Driver{opts: opts, log: log, now: time.Now} //nolint:forbidigo // the clock's one default
+	d := &Driver{
+		opts: opts, log: log, memory: semaphore.NewWeighted(maxMemory),
+		now: time.Now, //nolint:forbidigo // the clock's one default
+	}
 	d.pool = connpool.New(connpool.Options[*conn]{
-		Size: opts.Connections, Open: d.connect, Alive: alive, Close: hangUp,
+		Size: opts.Connections, Open: d.connect, Alive: alive, Close: hangUp, Lowered: d.lowered,
 	})
 	return d
 }
 
-// get lends a connection.
-func (d *Driver) get(ctx context.Context) (*conn, error) {
+// lowered is called when the server allows fewer connections than configured.
+func (d *Driver) lowered(limit int) {
+	d.log.Warn("the server allows fewer connections", "connections", d.opts.Connections, "allowed", limit)
+}
+
+// get lends a connection by one of the pool's methods.
+func (d *Driver) get(ctx context.Context, lend func(context.Context) (*conn, error)) (*conn, error) {
 	wait, cancel := context.WithTimeoutCause(ctx, d.opts.Timeout, errNoConnection)
 	defer cancel()
-	c, err := d.pool.Get(wait)
+	c, err := lend(wait)
 	if err != nil {
 		return nil, ended(ctx, err)
 	}
 	return c, nil
 }
 
-var errNoConnection = fmt.Errorf("%w: got no connection in time", storagedrivers.ErrUnavailable)
+var errNoConnection = fmt.Errorf("%w: got no connection in time: %w", storagedrivers.ErrUnavailable, os.ErrDeadlineExceeded)
 
-// release gives a connection back.
+// release returns a connection to the pool.
 func (d *Driver) release(c *conn) {
 	if c.broken {
 		d.pool.Discard(c)
@@ -106,20 +121,44 @@ func (d *Driver) release(c *conn) {
 	}
 }
 
-// with calls f with a connection.
-func (d *Driver) with(ctx context.Context, f func(c *conn) error) error {
-	c, err := d.get(ctx)
-	if err != nil {
-		return err
+// lend calls f with a connection. It calls f again with fewer connections if the server refused
+// because there are too many, data connections included.
+func (d *Driver) lend(ctx context.Context, f func(c *conn) error) error {
+	for {
+		c, err := d.get(ctx, d.pool.Get)
+		if err != nil {
+			return err
+		}
+		err = f(c)
+		again := d.yields(ctx, c, err)
+		d.release(c)
+		if !again {
+			return err
+		}
 	}
-	defer d.release(c)
-	return c.run(ctx, func() error { return f(c) })
+}
+
+// yields reports whether err is a refusal because of too many connections, and others are in use
+// that may end. The connection is given up then.
+func (d *Driver) yields(ctx context.Context, c *conn, err error) bool {
+	if !crowded(err) || ctx.Err() != nil || !d.pool.Lower() {
+		return false
+	}
+	c.broken = true
+	return true
+}
+
+// with calls f with a connection while that is watched; see [conn.run].
+func (d *Driver) with(ctx context.Context, f func(c *conn) error) error {
+	return d.lend(ctx, func(c *conn) error {
+		return c.run(ctx, func() error { return f(c) })
+	})
 }
 
 // cleanUp calls f, which sets right what the end of ctx or a failure has left, also after
 // the end of ctx.
 func (d *Driver) cleanUp(ctx context.Context, c *conn, f func() error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(d.opts.Timeout, maxCleanup))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(d.opts.Timeout/5, maxCleanup))
 	defer cancel()
 	return c.run(ctx, f)
 }
@@ -162,26 +201,23 @@ func (d *Driver) Delete(ctx context.Context, key string) error {
 // Check connects, logs in, finds the root or makes it and, the first time, tries out what
 // renaming does.
 func (d *Driver) Check(ctx context.Context) error {
-	c, err := d.get(ctx)
-	if err != nil {
-		return err
-	}
-	defer d.release(c)
-	root := path.Join("/", c.base)
-	err = c.run(ctx, func() error {
-		if err := c.enter(root); !refused(err) {
-			return err
+	return d.lend(ctx, func(c *conn) error {
+		root := path.Join("/", c.base)
+		err := c.run(ctx, func() error {
+			if err := c.enter(root); !refused(err) {
+				return err
+			}
+			d.folders.forget()
+			return d.folders.ensure(c, root)
+		})
+		if err != nil {
+			return fmt.Errorf("finding the root %q: %w", root, err)
 		}
-		d.folders.forget()
-		return d.folders.ensure(c, root)
+		if d.features.Load() != nil {
+			return nil
+		}
+		return d.probe(ctx, c)
 	})
-	if err != nil {
-		return fmt.Errorf("finding the root %q: %w", root, err)
-	}
-	if d.features.Load() != nil {
-		return nil
-	}
-	return d.probe(ctx, c)
 }
 
 // Features tells what the driver can guarantee: little, until Check has tried it out.

@@ -3,182 +3,113 @@ package ftp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
-
-	jftp "github.com/jlaffaye/ftp"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// openAttempts bounds how often an object may be replaced while it is opened.
-const openAttempts = 5
+// A server does not say which generation of an object it sends. The driver looks at the size and
+// time before and after it opens the file: if they are the same, so is the generation.
+//
+// Up to maxWhole bytes are read within Open, so that they can be read again if the object was
+// replaced meanwhile. They also hold no connection while a client reads slowly. Of a longer object
+// the second look uses another connection. Where there is none it follows the download, and the
+// last piece is kept from the reader until then.
+const (
+	maxWhole = 1 << 20
 
-// Open gives the bytes of rng. The reader takes a connection until it is at the end or
-// closed.
+	// openAttempts bounds how often an object may be replaced while it is opened. The last
+	// attempt takes a whole object without knowing its time.
+	openAttempts = 4
+)
+
+// Open returns the bytes of rng.
 func (d *Driver) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
-	c, err := d.get(ctx)
-	if err != nil {
-		return nil, storagedrivers.Info{}, err
-	}
-	var o opened
-	for range openAttempts {
-		err = c.run(ctx, func() error {
-			var err error
-			o, err = c.open(c.path(key), rng)
-			return err
-		})
-		if !errors.Is(err, errReplaced) {
-			break
-		}
-	}
-	if err != nil {
-		d.release(c)
-		return nil, storagedrivers.Info{}, err
-	}
-	info := describe(key, o.entry)
-	if o.response == nil {
-		d.release(c)
-		return http.NoBody, info, nil
-	}
-	b := &body{
-		driver: d, conn: c, ctx: ctx, opened: o, stop: context.AfterFunc(ctx, c.cut),
-	}
-	return b, info, nil
-}
-
-// opened is a file that the server begins to send.
-type opened struct {
-	entry    entry
-	response *jftp.Response // nil where there is nothing to send
-	left     int64          // of what is wanted
-	toEnd    bool           // what is wanted ends with the file
-}
-
-// open looks at a file and opens it. The server tells in between which file it opened,
-// in most cases; a file that was replaced is errReplaced.
-func (c *conn) open(path string, rng storagedrivers.Range) (opened, error) {
-	e, err := c.look(path)
-	if err != nil {
-		return opened{}, err
-	}
-	n, err := rng.Within(e.size)
-	if err != nil || n == 0 {
-		return opened{entry: e}, err
-	}
-	response, size, err := c.retrieve(path, rng.Offset)
-	if refused(err) {
-		now, looked := c.look(path)
+	r := &reading{driver: d, ctx: ctx, key: key, rng: rng, lend: d.pool.Get}
+	for attempt := 1; ; {
+		b, err := r.try(attempt == openAttempts)
 		switch {
-		case looked != nil:
-			return opened{}, looked // deleted meanwhile
-		case now != e || errors.Is(mapError(err), fs.ErrNotExist):
-			return opened{}, errReplaced // there was none for a moment
+		case err == nil && b == nil:
+			return http.NoBody, describe(key, r.entry), nil
+		case err == nil:
+			return b, describe(key, b.entry), nil
+		case errors.Is(err, errTooLong):
+			r.lend = d.pool.GetLong
+		case errors.Is(err, errCrowded):
+		case errors.Is(err, errReplaced) && attempt < openAttempts:
+			attempt++
+		default:
+			return nil, storagedrivers.Info{}, err
 		}
-		return opened{}, because(err, fs.ErrPermission)
 	}
-	if err != nil {
-		return opened{}, err
-	}
-	if size >= 0 && size != e.size && size != e.size-rng.Offset {
-		c.abort(response)
-		return opened{}, errReplaced
-	}
-	return opened{e, response, n, rng.Offset+n == e.size}, nil
 }
 
-// body is the reader of a file that is being sent.
-type body struct {
+var (
+	errTooLong = errors.New("too long to be read at once")
+	errCrowded = errors.New("too many connections for now")
+)
+
+// reading is the opening of an object.
+type reading struct {
 	driver *Driver
-	conn   *conn
-	ctx    context.Context //nolint:containedctx // the contract has readers that ctx governs
-	opened
-	stop func() bool
-	err  error // what reading ended with
-	free bool  // the connection was given back
+	ctx    context.Context //nolint:containedctx // that of Open and of its reader
+	key    string
+	rng    storagedrivers.Range
+	lend   func(context.Context) (*conn, error)
+	entry  entry // the latest look
 }
 
-// Read gives what comes, and the end only once the server has said that it was all.
-func (b *body) Read(p []byte) (int, error) {
-	switch {
-	case b.err != nil:
-		return 0, b.err
-	case len(p) == 0:
-		return 0, nil
-	case b.left == 0:
-		return 0, b.end()
-	case int64(len(p)) > b.left:
-		p = p[:b.left]
-	}
-	n, err := b.response.Read(p)
-	b.left -= int64(n)
-	switch {
-	case err == io.EOF && b.left > 0: //nolint:errorlint // readers give it bare
-		b.err = b.short()
-	case err != nil && err != io.EOF: //nolint:errorlint // readers give it bare
-		b.err = ended(b.ctx, b.conn.heard(err))
-	}
-	return n, b.err
-}
-
-// end is what comes after the last byte that is wanted: io.EOF, if all is right.
-func (b *body) end() error {
-	b.err = io.EOF
-	if !b.toEnd {
-		return b.err
-	}
-	n, err := b.response.Read(make([]byte, 1))
-	if n > 0 {
-		b.err = fmt.Errorf("%w: it is longer now", errReplaced)
-		return b.err
-	}
-	if err == io.EOF { //nolint:errorlint // readers give it bare
-		err = b.conn.finish(b.response)
-	}
+// try opens the object once. The body is nil if there is nothing to read. errTooLong asks for a
+// connection for long, errCrowded for another attempt. lenient accepts a whole object without
+// knowing its time.
+func (r *reading) try(lenient bool) (*body, error) {
+	c, err := r.driver.get(r.ctx, r.lend)
 	if err != nil {
-		b.err = ended(b.ctx, b.conn.heard(err))
+		return nil, err
 	}
-	b.giveBack()
-	return b.err
+	b := &body{driver: r.driver, conn: c, ctx: r.ctx, path: c.path(r.key)}
+	err = c.run(r.ctx, func() error { return b.look(r.rng) })
+	if r.entry = b.entry; err == nil && b.left > 0 {
+		err = r.open(b, lenient)
+	}
+	if r.driver.yields(r.ctx, c, err) {
+		err = errCrowded
+	}
+	if err != nil || b.response == nil {
+		_ = b.Close() // the error says more
+		return nil, err
+	}
+	return b, nil
 }
 
-// short tells why a transfer ended too early.
-func (b *body) short() error {
-	err := b.conn.finish(b.response)
-	if err == nil {
-		err = fmt.Errorf("%w: it is shorter now: %w", errReplaced, io.ErrUnexpectedEOF)
+// open begins the download, and ends it if it is short.
+func (r *reading) open(b *body, lenient bool) error {
+	d := r.driver
+	lenient = lenient && r.rng.Offset == 0 && b.toEnd
+	weight := b.left
+	if lenient {
+		weight = maxWhole
 	}
-	b.err = ended(b.ctx, err)
-	b.giveBack()
-	return b.err
-}
-
-// Close ends the reading. What was not read is not waited for.
-func (b *body) Close() error {
-	if b.free {
-		return nil
+	whole := b.left <= maxWhole && d.memory.TryAcquire(weight)
+	if whole {
+		b.weight = weight
+	} else if !d.pool.Lengthen(b.conn) {
+		return errTooLong
 	}
-	if b.err == nil && b.left == 0 && b.toEnd {
-		_ = b.end() // all was read, but for the end
+	lenient = lenient && whole
+	err := b.conn.run(r.ctx, func() error { return b.open(r.rng.Offset, lenient) })
+	if err != nil {
+		return err
 	}
-	if !b.free {
-		b.conn.abort(b.response)
-		b.giveBack()
+	b.stop = context.AfterFunc(r.ctx, b.conn.cut)
+	switch {
+	case lenient:
+		return b.readAll()
+	case whole:
+		return b.readAhead()
 	}
-	if b.err == nil {
-		b.err = fs.ErrClosed
-	}
-	return nil
-}
-
-func (b *body) giveBack() {
-	if !b.stop() {
-		b.conn.broken = true
-	}
-	b.free = true
-	b.driver.release(b.conn)
+	return b.lookBeside()
 }

@@ -1,7 +1,7 @@
 package ftp
 
 import (
-	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -25,44 +25,171 @@ func (f *fake) replace(t *testing.T, name, content string) {
 	}
 }
 
-// TestReplacedWhileOpened: between the look and the opening. Where the server says what it
-// opens, the look is repeated; elsewhere it comes out at the end.
+// replacing makes a server that replaces "key" at the next command of this name, once it is armed.
+func replacing(t *testing.T, f *fake, at string, now func() string) (armed *atomic.Int64) {
+	t.Helper()
+	armed = &atomic.Int64{}
+	f.before = func(_ *session, command, _ string) string {
+		if command == at && armed.Load() > 0 && armed.Add(-1) >= 0 {
+			f.replace(t, "key", now())
+		}
+		return ""
+	}
+	f.start(t)
+	return armed
+}
+
+// TestReplacedWhileOpened: between the look and the opening. The reader gets the new object, also
+// where the server does not announce what it opens, and where size and time are the same.
 func TestReplacedWhileOpened(t *testing.T) {
 	t.Parallel()
-	for name, now := range map[string]string{"longer": "the new content", "shorter": "new"} {
+	for name, now := range map[string]string{
+		"longer": "the new content", "shorter": "new", "as long": "CONTENT",
+	} {
 		for _, silent := range []bool{false, true} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				var armed atomic.Bool
-				f := &fake{silent: silent}
-				f.before = func(_ *session, command, _ string) string {
-					if command == "RETR" && armed.Swap(false) {
-						f.replace(t, "key", now)
+			for _, facts := range []bool{false, true} {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					f := &fake{silent: silent, facts: facts}
+					armed := replacing(t, f, "RETR", func() string { return now })
+					d := open(t, f.options())
+					if err := put(t, d, "key", "content", create); err != nil {
+						t.Fatal(err)
 					}
-					return ""
-				}
-				f.start(t)
-				d := open(t, f.options())
-				if err := put(t, d, "key", "content", create); err != nil {
-					t.Fatal(err)
-				}
-				armed.Store(true)
-				got, err := read(t, d, "key")
-				switch {
-				case silent && !errors.Is(err, errReplaced):
-					t.Errorf("read %q, error %v, want %v", got, err, errReplaced)
-				case !silent && (err != nil || got != now):
-					t.Errorf("read %q, error %v, want %q", got, err, now)
-				}
-				holds(t, d, "key", now)
-			})
+					armed.Store(1)
+					if got, err := read(t, d, "key"); err != nil || got != now {
+						t.Errorf("read %q, error %v, want %q", got, err, now)
+					}
+					holds(t, d, "key", now)
+				})
+			}
 		}
+	}
+}
+
+// TestReplacedAgainAndAgain: a short object is read whole all the same, but its time is not known.
+// Of a long one, and of a part, there is nothing.
+func TestReplacedAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	short := func(n int64) string { return strings.Repeat("x", int(n)) }
+	for name, tt := range map[string]struct {
+		content func(n int64) string
+		rng     storagedrivers.Range
+		fails   bool
+	}{
+		"short": {short, all, false},
+		"part":  {short, storagedrivers.Range{Offset: 1}, true},
+		"long":  {func(n int64) string { return short(maxWhole + n) }, all, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := atomic.Int64{}
+			n.Store(10)
+			f := &fake{silent: true, facts: true}
+			armed := replacing(t, f, "RETR", func() string { return tt.content(n.Add(1)) })
+			d := open(t, f.options())
+			if err := put(t, d, "key", tt.content(10), create); err != nil {
+				t.Fatal(err)
+			}
+			armed.Store(1000)
+			body, info, err := d.Open(t.Context(), "key", tt.rng)
+			if tt.fails {
+				fails(t, err, errReplaced)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(body)
+			if err != nil || string(got) != tt.content(n.Load()) || info.Size != int64(len(got)) || !info.ModTime.IsZero() {
+				t.Errorf("read %d bytes as %+v, error %v, want the %d latest without a time", len(got), info, err, n.Load())
+			}
+			if err := body.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestReplacedWhileRead: a reader stays on its object, whatever its length. With one connection
+// the second look comes too late for a long one, whose last piece is withheld then.
+func TestReplacedWhileRead(t *testing.T) {
+	t.Parallel()
+	for _, connections := range []int{1, 4} {
+		for _, size := range []int{1000, 3 * maxWhole} {
+			for _, rng := range []storagedrivers.Range{all, {Offset: 10, Length: int64(size - 20)}} {
+				t.Run(fmt.Sprint(connections, size, rng), func(t *testing.T) {
+					t.Parallel()
+					f := (&fake{silent: true, facts: true}).start(t)
+					opts := f.options()
+					opts.Connections = connections
+					d := open(t, opts)
+					old := strings.Repeat("x", size)
+					if err := put(t, d, "key", old, create); err != nil {
+						t.Fatal(err)
+					}
+					body, _, err := d.Open(t.Context(), "key", rng)
+					if err != nil {
+						t.Fatal(err)
+					}
+					f.replace(t, "key", strings.Repeat("y", size+1))
+					got, err := io.ReadAll(body)
+					want := old
+					if rng != all {
+						want = old[rng.Offset : rng.Offset+rng.Length]
+					}
+					if connections == 1 && size > maxWhole {
+						fails(t, err, errReplaced)
+						if len(got) >= len(want) {
+							t.Errorf("%d bytes look like the whole object", len(got))
+						}
+					} else if err != nil || string(got) != want {
+						t.Errorf("read %d bytes, error %v, want %d of the old object", len(got), err, len(want))
+					}
+					if err := body.Close(); err != nil {
+						t.Error(err)
+					}
+					if _, err := d.Stat(t.Context(), "key"); err != nil {
+						t.Errorf("stat: %v", err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestChangedInPlace: others may write to the file that is sent. Its last piece is withheld then.
+func TestChangedInPlace(t *testing.T) {
+	t.Parallel()
+	const size = 20 * maxWhole // more than sockets hold
+	for name, change := range map[string]int64{"longer": size + 1, "shorter": size - 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := (&fake{facts: true}).start(t)
+			d := open(t, f.options())
+			if err := put(t, d, "key", strings.Repeat("x", size), create); err != nil {
+				t.Fatal(err)
+			}
+			body, _, err := d.Open(t.Context(), "key", storagedrivers.Range{Offset: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer body.Close()
+			if err := os.Truncate(filepath.Join(f.root, "key"), change); err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(body)
+			if len(got) >= size-1 {
+				t.Errorf("%d bytes look like the whole object", len(got))
+			}
+			fails(t, err, storagedrivers.ErrUnavailable)
+		})
 	}
 }
 
 func TestBrokenDownload(t *testing.T) {
 	t.Parallel()
-	content := strings.Repeat("0123456789", 100_000)
+	content := strings.Repeat("0123456789", 200_000)
 	var cut atomic.Int64
 	cut.Store(-1)
 	f := &fake{facts: true, cutData: func(command, _ string) int64 {
@@ -86,8 +213,11 @@ func TestBrokenDownload(t *testing.T) {
 	}
 	// All the bytes came, but the server takes them back.
 	cut.Store(int64(len(content)))
-	_, err := read(t, d, "key")
+	got, err := read(t, d, "key")
 	fails(t, err, storagedrivers.ErrUnavailable)
+	if len(got) >= len(content) {
+		t.Errorf("%d bytes look like the whole object", len(got))
+	}
 	cut.Store(-1)
 	holds(t, d, "key", content)
 }

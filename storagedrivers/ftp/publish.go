@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -28,7 +29,12 @@ func (u *upload) publish(ctx context.Context) error {
 		}
 		defer u.unlock(ctx)
 	}
-	err = u.conn.run(ctx, u.rename)
+	err = u.conn.run(ctx, func() error {
+		if err := u.outdate(); err != nil {
+			return err
+		}
+		return u.rename()
+	})
 	if errors.Is(err, errTaken) {
 		if err = u.lock(wait); err == nil {
 			defer u.unlock(ctx)
@@ -57,6 +63,28 @@ func (u *upload) settle(ctx context.Context, failure error) error {
 		u.driver.log.WarnContext(ctx, "an object may have stayed aside", "file", u.aside, "error", err)
 	}
 	return failure
+}
+
+// outdate makes the new object younger than the one that it replaces, where the server lets its
+// time be set: many servers count seconds, and the time is what tells two objects of one size
+// apart.
+func (u *upload) outdate() error {
+	if u.mode == storagedrivers.CreateOnly || u.info.ModTime.IsZero() || !u.conn.ftp.IsSetTimeSupported() {
+		return nil
+	}
+	old, err := u.conn.look(u.dst)
+	if err != nil || u.info.ModTime.After(old.modTime) {
+		return ignoreMissing(err)
+	}
+	if err := u.conn.setTime(u.temp, old.modTime.Truncate(time.Second).Add(time.Second)); err != nil {
+		if !u.conn.broken {
+			return nil // it stays as it is
+		}
+		return err
+	}
+	e, err := u.conn.look(u.temp)
+	u.info = describe(u.info.Key, e)
+	return err
 }
 
 func (u *upload) rename() error {

@@ -46,17 +46,25 @@ type upload struct {
 // Put stores all of r under key.
 func (d *Driver) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
+) (info storagedrivers.Info, err error) {
+	err = d.lend(ctx, func(c *conn) error {
+		if _, err := r.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		info, err = d.put(ctx, c, key, r, opts)
+		return err
+	})
+	return info, err
+}
+
+func (d *Driver) put(
+	ctx context.Context, c *conn, key string, r io.Reader, opts storagedrivers.PutOptions,
 ) (storagedrivers.Info, error) {
-	c, err := d.get(ctx)
-	if err != nil {
-		return storagedrivers.Info{}, err
-	}
-	defer d.release(c)
 	dst := c.path(key)
 	folder := path.Dir(dst)
 	u := &upload{driver: d, conn: c, mode: opts.Mode, dst: dst, folder: folder, temp: tempName(folder)}
 	src := source.New(ctx, r)
-	err = c.run(ctx, func() error { return u.store(key, src) })
+	err := c.run(ctx, func() error { return u.store(key, src) })
 	if failed := src.Err(); failed != nil {
 		err = failed // whatever the network says to that
 	}

@@ -1,9 +1,14 @@
-// Package connpool keeps a bounded number of connections to one host: what is idle is
-// looked at before it is used again, and closed when nobody wants it for a while.
+// Package connpool keeps a bounded number of connections to one host. Idle connections are
+// tested before they are used again, and closed after a while.
+//
+// The host may allow fewer connections than the pool. The pool then makes do with those that it
+// has, and tries again after a minute.
 package connpool
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -11,16 +16,20 @@ import (
 )
 
 // Options of a [Pool].
-type Options[C any] struct {
-	// Size is how many connections there are at most, used and idle ones together.
+type Options[C comparable] struct {
+	// Size is the greatest number of connections, lent and idle ones together.
 	Size int
-	// Open makes a connection. ctx bounds the making, not the connection's life.
+	// Open makes a connection. ctx bounds the making, not the connection's life. An error
+	// that matches storagedrivers.ErrUnavailable while other connections are open is taken
+	// for a limit of the host.
 	Open func(ctx context.Context) (C, error)
-	// Alive tells whether a connection that was idle can still be used.
+	// Alive reports whether a connection that was idle can still be used.
 	Alive func(ctx context.Context, c C) bool
 	// Close ends a connection.
 	Close func(c C)
-	// AliveAfter is how long a connection may be idle before Alive is asked. 0 is 5 s.
+	// Lowered, if set, is called when the host allows fewer connections than Size.
+	Lowered func(limit int)
+	// AliveAfter is how long a connection may be idle before Alive is called. 0 is 5 s.
 	AliveAfter time.Duration
 	// IdleTimeout is when an idle connection is closed. 0 is one minute.
 	IdleTimeout time.Duration
@@ -31,27 +40,28 @@ const (
 	defaultIdleTimeout = time.Minute
 )
 
-// Pool lends connections, each to one user at a time. Every Get that succeeded is
+// Pool lends connections, each to one user at a time. Every Get or GetLong that succeeded is
 // followed by one Put or one Discard.
-type Pool[C any] struct {
+type Pool[C comparable] struct {
 	opts   Options[C]
-	places chan struct{} // one token for each connection that is lent
 	closed chan struct{}
 	now    func() time.Time
 
 	mu     sync.Mutex
-	idle   []resting[C] // who rests longest is first
-	reaper *time.Timer  // nil while nothing rests
+	slots  slots
+	long   map[C]struct{} // the lent connections of GetLong and Lengthen
+	idle   []resting[C]   // the one that rests longest is first
+	reaper *time.Timer    // nil while nothing rests
 }
 
-// resting is a connection that nobody uses.
-type resting[C any] struct {
+// resting is an idle connection.
+type resting[C comparable] struct {
 	conn  C
 	since time.Time
 }
 
-// New gives a pool without connections.
-func New[C any](opts Options[C]) *Pool[C] {
+// New returns a pool without connections.
+func New[C comparable](opts Options[C]) *Pool[C] {
 	if opts.AliveAfter <= 0 {
 		opts.AliveAfter = defaultAliveAfter
 	}
@@ -60,35 +70,83 @@ func New[C any](opts Options[C]) *Pool[C] {
 	}
 	return &Pool[C]{
 		opts:   opts,
-		places: make(chan struct{}, opts.Size),
 		closed: make(chan struct{}),
 		now:    time.Now, //nolint:forbidigo // the clock's one default
+		slots:  slots{size: opts.Size, limit: opts.Size},
+		long:   map[C]struct{}{},
 	}
 }
 
-// Get lends a connection, the one that was used last if one is idle. Where all are lent
-// it waits, up to the end of ctx, which is told by its cause. A pool that was closed is
-// storagedrivers.ErrClosed.
-func (p *Pool[C]) Get(ctx context.Context) (C, error) {
+// Get lends a connection, the most recently used one if any is idle. While all are lent it
+// waits until ctx ends: the error is then its cause and storagedrivers.ErrBusy. A pool that was
+// closed is storagedrivers.ErrClosed.
+func (p *Pool[C]) Get(ctx context.Context) (C, error) { return p.get(ctx, false) }
+
+// GetLong is Get for a use whose length others decide, such as a client that reads slowly. Some
+// connections are kept from such uses.
+func (p *Pool[C]) GetLong(ctx context.Context) (C, error) { return p.get(ctx, true) }
+
+func (p *Pool[C]) get(ctx context.Context, long bool) (C, error) {
 	var none C
-	if ctx.Err() != nil {
-		return none, context.Cause(ctx)
+	for {
+		if err := p.take(ctx, long); err != nil {
+			return none, err
+		}
+		c, err := p.conn(ctx)
+		if err == nil {
+			p.mu.Lock()
+			if long {
+				p.long[c] = struct{}{}
+			}
+			p.mu.Unlock()
+			return c, nil
+		}
+		again := ctx.Err() == nil && errors.Is(err, storagedrivers.ErrUnavailable) && p.Lower()
+		p.leave(long)
+		if !again {
+			return none, err
+		}
 	}
-	select {
-	case <-p.closed:
-		return none, storagedrivers.ErrClosed
-	case p.places <- struct{}{}:
-	case <-ctx.Done():
-		return none, context.Cause(ctx)
-	}
-	conn, err := p.conn(ctx)
-	if err != nil {
-		<-p.places
-	}
-	return conn, err
 }
 
-// conn gives an idle connection that is alive, or a new one.
+// take waits for a slot.
+func (p *Pool[C]) take(ctx context.Context, long bool) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	p.mu.Lock()
+	if p.isClosed() {
+		p.mu.Unlock()
+		return storagedrivers.ErrClosed
+	}
+	p.slots.restore(p.now(), len(p.idle))
+	granted := p.slots.wait(long)
+	p.mu.Unlock()
+	var err error
+	select {
+	case <-granted:
+		return nil
+	case <-p.closed:
+		err = storagedrivers.ErrClosed
+	case <-ctx.Done():
+		err = fmt.Errorf("%w: %w", storagedrivers.ErrBusy, context.Cause(ctx))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.slots.forget(granted) {
+		p.slots.leave(long) // it was granted at the same moment
+	}
+	return err
+}
+
+// leave returns a slot.
+func (p *Pool[C]) leave(long bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.slots.leave(long)
+}
+
+// conn returns an idle connection that is alive, or a new one.
 func (p *Pool[C]) conn(ctx context.Context) (C, error) {
 	if p.isClosed() {
 		var none C
@@ -118,31 +176,80 @@ func (p *Pool[C]) pop() (resting[C], bool) {
 	return last, true
 }
 
+// Lengthen makes a connection of Get one of GetLong. It reports whether there was room for one
+// more.
+func (p *Pool[C]) Lengthen(c C) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, ok := p.long[c]; ok {
+		return true
+	}
+	if !p.slots.lengthen() {
+		return false
+	}
+	p.long[c] = struct{}{}
+	return true
+}
+
+// Several reports whether there may be more than one connection.
+func (p *Pool[C]) Several() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.slots.limit > 1
+}
+
+// Lower is called when the host refused something because there are too many connections. It
+// takes one less than are lent for the limit, for a minute, and closes the idle ones. It reports
+// false if there is no other connection to blame.
+func (p *Pool[C]) Lower() bool {
+	p.mu.Lock()
+	lowered := p.slots.lower(p.now())
+	limit := p.slots.limit
+	p.mu.Unlock()
+	if !lowered {
+		return false
+	}
+	p.closeIdle(p.now())
+	if p.opts.Lowered != nil {
+		p.opts.Lowered(limit)
+	}
+	return true
+}
+
 // Put takes back a connection that can be used again.
 func (p *Pool[C]) Put(c C) {
 	p.mu.Lock()
-	open := !p.isClosed()
-	if open {
+	keep := !p.isClosed() && p.slots.lent+len(p.idle) <= p.slots.limit
+	if keep {
 		p.idle = append(p.idle, resting[C]{c, p.now()})
 		if p.reaper == nil {
 			p.reaper = time.AfterFunc(p.opts.IdleTimeout, p.reap)
 		}
 	}
 	p.mu.Unlock()
-	if !open {
+	if !keep {
 		p.opts.Close(c)
 	}
-	<-p.places
+	p.back(c)
 }
 
 // Discard takes back a connection that must not be used again, and closes it.
 func (p *Pool[C]) Discard(c C) {
 	p.opts.Close(c)
-	<-p.places
+	p.back(c)
 }
 
-// Close closes what is idle and lends nothing any more; what is lent is closed when it
-// comes back.
+// back returns the slot of a connection.
+func (p *Pool[C]) back(c C) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, long := p.long[c]
+	delete(p.long, c)
+	p.slots.leave(long)
+}
+
+// Close closes the idle connections and lends none any more. Lent ones are closed when they come
+// back.
 func (p *Pool[C]) Close() {
 	p.mu.Lock()
 	if !p.isClosed() {
@@ -165,7 +272,7 @@ func (p *Pool[C]) isClosed() bool {
 	}
 }
 
-// reap closes what has rested for too long, and comes back for the others.
+// reap closes the connections that have rested for too long, and comes back for the others.
 func (p *Pool[C]) reap() {
 	p.closeIdle(p.now().Add(-p.opts.IdleTimeout))
 	p.mu.Lock()
@@ -180,7 +287,7 @@ func (p *Pool[C]) reap() {
 	p.reaper.Reset(p.idle[0].since.Add(p.opts.IdleTimeout).Sub(p.now()))
 }
 
-// closeIdle closes what has rested since at least then.
+// closeIdle closes the connections that have rested since at least then.
 func (p *Pool[C]) closeIdle(then time.Time) {
 	p.mu.Lock()
 	n := 0

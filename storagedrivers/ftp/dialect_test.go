@@ -1,0 +1,351 @@
+package ftp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// TestTimesThatAreNotAnnounced: the server has MDTM, but FEAT does not say so.
+func TestTimesThatAreNotAnnounced(t *testing.T) {
+	t.Parallel()
+	f := (&fake{quiet: true}).start(t)
+	d := open(t, f.options())
+	if err := put(t, d, "key", "content", create); err != nil {
+		t.Fatal(err)
+	}
+	info, err := d.Stat(t.Context(), "key")
+	if err != nil || time.Since(info.ModTime) > time.Hour {
+		t.Errorf("stat %+v, error %v", info, err)
+	}
+}
+
+// TestNoTimes: without them there is a size, and no time.
+func TestNoTimes(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]*fake{
+		"no command": {quiet: true, lacks: "MDTM"},
+		"no number": {before: func(_ *session, command, _ string) string {
+			return map[string]string{"MDTM": "213 yesterday"}[command]
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f.start(t)
+			d := open(t, f.options())
+			if err := put(t, d, "key", "content", create); err != nil {
+				t.Fatal(err)
+			}
+			info, err := d.Stat(t.Context(), "key")
+			if err != nil || !info.ModTime.IsZero() || info.Size != 7 {
+				t.Errorf("stat %+v, error %v", info, err)
+			}
+			holds(t, d, "key", "content")
+		})
+	}
+}
+
+// TestSizesOfListings: some servers do not tell the size of an empty file, some of none.
+func TestSizesOfListings(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]*fake{
+		"no command": {lacks: "SIZE"},
+		"no number": {before: func(_ *session, command, _ string) string {
+			return map[string]string{"SIZE": "213 File status"}[command]
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f.start(t)
+			d := open(t, f.options())
+			for key, content := range map[string]string{"a/empty": "", "a/key": "content"} {
+				if err := put(t, d, key, content, create); err != nil {
+					t.Fatal(err)
+				}
+				fails(t, put(t, d, key, content, create), fs.ErrExist)
+				holds(t, d, key, content)
+			}
+			for _, key := range []string{"a/missing", "b/missing", "a"} {
+				_, err := d.Stat(t.Context(), key)
+				fails(t, err, fs.ErrNotExist)
+			}
+		})
+	}
+}
+
+// TestNoRestart: without REST what comes before a part is read and dropped.
+func TestNoRestart(t *testing.T) {
+	t.Parallel()
+	f := (&fake{facts: true, lacks: "REST"}).start(t)
+	d := open(t, f.options())
+	content := strings.Repeat("0123456789", 300_000)
+	if err := put(t, d, "key", content, create); err != nil {
+		t.Fatal(err)
+	}
+	for _, rng := range []storagedrivers.Range{
+		{Offset: 7, Length: 10}, {Offset: 7}, {Offset: 2_999_990}, {Offset: 1_000_001, Length: 1_500_000}, all,
+	} {
+		body, info, err := d.Open(t.Context(), "key", rng)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(body)
+		n, _ := rng.Within(info.Size)
+		if want := content[rng.Offset : rng.Offset+n]; err != nil || string(got) != want {
+			t.Errorf("%+v: %d bytes, error %v, want %d", rng, len(got), err, len(want))
+		}
+		if err := body.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestUploadsThatTheServerLeavesOpen: the reply decides, not the end of the data connection.
+func TestUploadsThatTheServerLeavesOpen(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]*fake{"plain": {facts: true, lingers: true}, "TLS": {lingers: true, tls: secured}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f.start(t)
+			opts := f.options()
+			opts.Timeout = time.Hour
+			d := open(t, opts)
+			for key, content := range map[string]string{"empty": "", "key": strings.Repeat("content", 100_000)} {
+				if err := put(t, d, key, content, create); err != nil {
+					t.Fatal(err)
+				}
+				holds(t, d, key, content)
+			}
+		})
+	}
+}
+
+// TestLongCommands: a server that does not understand a long line cannot hold the key.
+func TestLongCommands(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{500, 501} {
+		f := &fake{before: func(s *session, command, argument string) string {
+			if len(argument) <= 255 {
+				return ""
+			}
+			s.reply(fmt.Sprintf("%d '%s': command not understood", code, command)) // for the rest of the line
+			return fmt.Sprintf("%d '%s': command not understood", code, command)
+		}}
+		f.start(t)
+		d := open(t, f.options())
+		long := strings.Repeat("x", 200) + "/" + strings.Repeat("y", 200)
+		for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
+			_, err := d.Put(t.Context(), long, strings.NewReader("content"), opts)
+			fails(t, err, storagedrivers.ErrInvalidKey)
+		}
+		_, err := d.Stat(t.Context(), long)
+		fails(t, err, storagedrivers.ErrInvalidKey)
+		if err := put(t, d, "short", "content", create); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestFullDisk: the reason is what the server says after it has cut the data connection.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	for _, reply := range []string{
+		"451 Error during write to file", "426 No space left on device; transfer aborted.", "451 Failure writing to local file.",
+	} {
+		var tries atomic.Int64
+		f := &fake{facts: true}
+		f.before = func(s *session, command, _ string) string {
+			if command != "STOR" {
+				return ""
+			}
+			tries.Add(1)
+			s.reply("150 send")
+			data, err := s.accept()
+			if err != nil {
+				return err.Error()
+			}
+			raw := data.(*tracked).Conn.(*net.TCPConn)
+			_, _ = io.CopyN(io.Discard, raw, 1000)
+			_ = raw.SetLinger(0) // a reset
+			data.Close()
+			return reply
+		}
+		f.start(t)
+		s := storagedrivers.New("test", driver(f.options()), storagedrivers.Options{})
+		_, err := s.Put(t.Context(), "key", strings.NewReader(strings.Repeat("x", 20<<20)), create)
+		fails(t, err, storagedrivers.ErrNoSpace)
+		if n := tries.Load(); n != 1 {
+			t.Errorf("%q: sent %d times", reply, n)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestFewConnections: uploads and readers make do with what the server allows.
+func TestFewConnections(t *testing.T) {
+	t.Parallel()
+	for _, most := range []int{2, 3} { // a transfer takes two
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			t.Parallel()
+			f := (&fake{facts: true, most: most}).start(t)
+			opts := f.options()
+			opts.Connections = 8
+			s := storagedrivers.New("test", driver(opts), storagedrivers.Options{})
+			defer s.Close()
+			var wg sync.WaitGroup
+			for i := range 16 {
+				wg.Go(func() {
+					key := fmt.Sprint("key", i)
+					if _, err := s.Put(t.Context(), key, strings.NewReader(key), create); err != nil {
+						t.Errorf("storing: %v", err)
+						return
+					}
+					body, _, err := s.Open(t.Context(), key, all)
+					if err != nil {
+						t.Errorf("opening: %v", err)
+						return
+					}
+					defer body.Close()
+					if got, err := io.ReadAll(body); err != nil || string(got) != key {
+						t.Errorf("read %q, error %v", got, err)
+					}
+				})
+			}
+			wg.Wait()
+		})
+	}
+}
+
+// TestStalledReaders: clients that read slowly leave connections to uploads, checks and short
+// objects.
+func TestStalledReaders(t *testing.T) {
+	t.Parallel()
+	f := (&fake{facts: true}).start(t)
+	opts := f.options()
+	opts.Connections, opts.Timeout = 4, time.Second
+	d := open(t, opts)
+	for key, n := range map[string]int{"long": 4 * maxWhole, "short": maxWhole} {
+		if err := put(t, d, key, strings.Repeat("x", n), create); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var bodies []io.Closer
+	busy := false
+	for range 4 {
+		body, _, err := d.Open(t.Context(), "long", all)
+		if busy = errors.Is(err, storagedrivers.ErrBusy); busy {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		bodies = append(bodies, body)
+	}
+	if !busy || len(bodies) != 3 {
+		t.Errorf("%d readers took all connections", len(bodies))
+	}
+	for range 8 {
+		body, _, err := d.Open(t.Context(), "short", all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bodies = append(bodies, body)
+	}
+	if err := errors.Join(d.Check(t.Context()), put(t, d, "other", "content", create)); err != nil {
+		t.Error(err)
+	}
+	for _, body := range bodies {
+		if err := body.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestEveryReplacementHasItsTime: also within one second, so that size and time stand for one
+// generation.
+func TestEveryReplacementHasItsTime(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]*fake{"facts": {facts: true, mfmt: true}, "lists": {mfmt: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f.start(t)
+			d := open(t, f.options())
+			old := time.Now().Add(time.Hour).Truncate(time.Second) // as if its clock were wrong
+			f.replace(t, "key", "content")
+			if err := os.Chtimes(filepath.Join(f.root, "key"), old, old); err != nil {
+				t.Fatal(err)
+			}
+			for i := range 3 {
+				info, err := d.Put(t.Context(), "key", strings.NewReader("content"), overwrite)
+				if err != nil || !info.ModTime.After(old) {
+					t.Errorf("replacement %d is of %v, the object before of %v, error %v", i, info.ModTime, old, err)
+				}
+				if stat, err := d.Stat(t.Context(), "key"); err != nil || stat != info {
+					t.Errorf("stat %+v, error %v, want %+v", stat, err, info)
+				}
+				old = info.ModTime
+			}
+		})
+	}
+}
+
+// TestOtherServers: what does not speak the protocol is named at once.
+func TestOtherServers(t *testing.T) {
+	t.Parallel()
+	for greeting, want := range map[string]struct {
+		err   error
+		words string
+	}{
+		"SSH-2.0-OpenSSH_9.2": {errSSH, "driver sftp"},
+		"HTTP/1.1 400":        {errNot, "no FTP server"},
+		"\x15\x03\x01\x00":    {errNot, "no FTP server"},
+		"421 Please reconnect using TLS security mechanisms.\r\n": {errWantsTLS, "tls explicit"},
+		"220 ready\r\n530 SSL/TLS required\r\n":                   {errWantsTLS, "tls explicit"},
+		"220 ready\r\n421 Too many users\r\n":                     {storagedrivers.ErrUnavailable, "Too many"},
+		"120 soon\r\n220 ready\r\n530 no\r\n":                     {fs.ErrPermission, "logging in"},
+	} {
+		t.Run(greeting, func(t *testing.T) {
+			t.Parallel()
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer listener.Close()
+			go func() {
+				for {
+					conn, err := listener.Accept()
+					if err != nil {
+						return
+					}
+					_, _ = io.WriteString(conn, greeting)
+					defer conn.Close()
+				}
+			}()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			d := open(t, Options{Address: listener.Addr().String(), User: "u", Timeout: time.Hour})
+			err = d.Check(ctx)
+			fails(t, err, want.err)
+			if err == nil || !strings.Contains(err.Error(), want.words) || ctx.Err() != nil {
+				t.Errorf("error %v, want %q", err, want.words)
+			}
+			if errors.Is(err, storagedrivers.ErrUnavailable) != (want.err == storagedrivers.ErrUnavailable) {
+				t.Errorf("error %v, which decides whether it is repeated", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,104 @@
+package connpool
+
+import (
+	"slices"
+	"time"
+)
+
+// slots counts the lent connections and queues their users. The pool's mutex guards it.
+type slots struct {
+	size  int       // the configured limit
+	limit int       // the present one
+	until time.Time // when the limit rises to size again
+	lent  int
+	long  int // of the lent
+	queue []request
+}
+
+// request waits for a slot.
+type request struct {
+	long    bool
+	granted chan struct{}
+}
+
+// lowerFor is how long a limit of the host is believed.
+const lowerFor = time.Minute
+
+// reserved returns how many connections long uses leave to the others.
+func (s *slots) reserved() int {
+	switch {
+	case s.limit < 2:
+		return 0
+	case s.limit < 6:
+		return 1
+	}
+	return 2
+}
+
+func (s *slots) fits(long bool) bool {
+	return s.lent < s.limit && (!long || s.long < s.limit-s.reserved())
+}
+
+// wait queues a user. The channel is closed when he has a slot.
+func (s *slots) wait(long bool) <-chan struct{} {
+	granted := make(chan struct{})
+	s.queue = append(s.queue, request{long, granted})
+	s.grant()
+	return granted
+}
+
+// grant serves the queue in its order. A short use passes long ones that do not fit.
+func (s *slots) grant() {
+	s.queue = slices.DeleteFunc(s.queue, func(r request) bool {
+		if !s.fits(r.long) {
+			return false
+		}
+		s.lent++
+		if r.long {
+			s.long++
+		}
+		close(r.granted)
+		return true
+	})
+}
+
+// forget removes a user from the queue. It reports false if he is not there any more.
+func (s *slots) forget(granted <-chan struct{}) bool {
+	before := len(s.queue)
+	s.queue = slices.DeleteFunc(s.queue, func(r request) bool { return r.granted == granted })
+	return len(s.queue) < before
+}
+
+func (s *slots) leave(long bool) {
+	s.lent--
+	if long {
+		s.long--
+	}
+	s.grant()
+}
+
+// lengthen makes a short use a long one, if there is room for it.
+func (s *slots) lengthen() bool {
+	if s.long >= s.limit-s.reserved() {
+		return false
+	}
+	s.long++
+	return true
+}
+
+// lower sets the limit to one less than are lent.
+func (s *slots) lower(now time.Time) bool {
+	if s.lent < 2 {
+		return false
+	}
+	s.limit, s.until = min(s.limit, s.lent-1), now.Add(lowerFor)
+	return true
+}
+
+// restore raises the limit again when its time is over, or when no connection is left.
+func (s *slots) restore(now time.Time, idle int) {
+	if s.limit < s.size && (now.After(s.until) || s.lent+idle == 0) {
+		s.limit = s.size
+		s.grant()
+	}
+}
