@@ -72,23 +72,22 @@ func (b *body) open(offset int64, anySize bool) error {
 }
 
 // lookBeside takes the second look over another connection, if one is free in time.
-func (b *body) lookBeside() error {
+func (b *body) lookBeside(ctx context.Context) error {
 	if !b.driver.pool.Several() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(b.ctx, min(maxBeside, b.driver.opts.Timeout/4))
+	wait, cancel := context.WithTimeout(ctx, min(maxBeside, b.driver.opts.Timeout/4))
 	defer cancel()
-	c, err := b.driver.get(ctx, b.driver.pool.Get)
-	if err != nil {
-		return nil //nolint:nilerr // the look follows the download
+	c, err := b.driver.get(wait, b.driver.pool.Get)
+	if err == nil {
+		defer b.driver.release(c)
+		err = c.run(ctx, func() error { return b.lookAgain(c) })
+		b.known = err == nil
 	}
-	defer b.driver.release(c)
-	err = c.run(b.ctx, func() error { return b.lookAgain(c) })
-	b.known = err == nil
 	if errors.Is(err, errReplaced) {
 		return err
 	}
-	return nil
+	return nil // if it failed, the look follows the download
 }
 
 // lookAgain takes the second look.

@@ -66,8 +66,9 @@ type FTP struct {
 	// everything. Default: `false`.
 	InsecureSkipVerify bool `json:"insecure_skip_verify,omitempty"`
 
-	// How many connections there are at most at a time. Each does one thing: a download
-	// takes one until it ends. Servers have limits for an address, too. Default: `8`.
+	// The most connections at a time, if the server does not allow fewer. Each does one
+	// thing: the download of an item over 1 MiB takes one until it ends. Downloads leave one
+	// or two of them to uploads and checks. Default: `8`.
 	Connections int `json:"connections,omitempty" example:"8"`
 
 	// Whether an upload that must not replace anything makes a lock folder for a moment,

@@ -110,8 +110,8 @@ func (s *session) give(r io.Reader, cut int64) string {
 }
 
 var (
-	errNoData  = errors.New("425 no data connection")
-	errFull = errors.New("421 Too many connections. Cannot open a data connection.")
+	errNoData = errors.New("425 no data connection")
+	errFull   = errors.New("421 Too many connections")
 )
 
 // accept waits for the client's data connection.

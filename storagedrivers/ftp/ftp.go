@@ -9,6 +9,8 @@
 // to it, a lock folder ".lock-*" beside the object, because making a folder is refused
 // where it exists. See lock.go.
 //
+// A server does not say which generation of an object it sends. See open.go.
+//
 // Hidden names are taken for this driver's: leftovers of it that are older than a day are
 // removed when they are met in a listing. What a server that does not rename over objects
 // had put aside (".old-*") is not: it may be the only one left of its name.
@@ -44,7 +46,7 @@ type Options struct {
 	TLS TLSMode
 	// TLSConfig says whom to trust and has the ServerName. Needed with TLS.
 	TLSConfig *tls.Config
-	// Connections is how many there are at most at a time. 0 is 8.
+	// Connections is the greatest number of them at a time. 0 is 8.
 	Connections int
 	// Lock keeps writers of several processes apart with lock folders.
 	Lock bool

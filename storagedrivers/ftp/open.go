@@ -28,9 +28,9 @@ const (
 func (d *Driver) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
-	r := &reading{driver: d, ctx: ctx, key: key, rng: rng, lend: d.pool.Get}
+	r := &reading{driver: d, key: key, rng: rng, lend: d.pool.Get}
 	for attempt := 1; ; {
-		b, err := r.try(attempt == openAttempts)
+		b, err := r.try(ctx, attempt == openAttempts)
 		switch {
 		case err == nil && b == nil:
 			return http.NoBody, describe(key, r.entry), nil
@@ -55,7 +55,6 @@ var (
 // reading is the opening of an object.
 type reading struct {
 	driver *Driver
-	ctx    context.Context //nolint:containedctx // that of Open and of its reader
 	key    string
 	rng    storagedrivers.Range
 	lend   func(context.Context) (*conn, error)
@@ -65,17 +64,17 @@ type reading struct {
 // try opens the object once. The body is nil if there is nothing to read. errTooLong asks for a
 // connection for long, errCrowded for another attempt. lenient accepts a whole object without
 // knowing its time.
-func (r *reading) try(lenient bool) (*body, error) {
-	c, err := r.driver.get(r.ctx, r.lend)
+func (r *reading) try(ctx context.Context, lenient bool) (*body, error) {
+	c, err := r.driver.get(ctx, r.lend)
 	if err != nil {
 		return nil, err
 	}
-	b := &body{driver: r.driver, conn: c, ctx: r.ctx, path: c.path(r.key)}
-	err = c.run(r.ctx, func() error { return b.look(r.rng) })
+	b := &body{driver: r.driver, conn: c, ctx: ctx, path: c.path(r.key)}
+	err = c.run(ctx, func() error { return b.look(r.rng) })
 	if r.entry = b.entry; err == nil && b.left > 0 {
-		err = r.open(b, lenient)
+		err = r.open(ctx, b, lenient)
 	}
-	if r.driver.yields(r.ctx, c, err) {
+	if r.driver.yields(ctx, c, err) {
 		err = errCrowded
 	}
 	if err != nil || b.response == nil {
@@ -86,7 +85,7 @@ func (r *reading) try(lenient bool) (*body, error) {
 }
 
 // open begins the download, and ends it if it is short.
-func (r *reading) open(b *body, lenient bool) error {
+func (r *reading) open(ctx context.Context, b *body, lenient bool) error {
 	d := r.driver
 	lenient = lenient && r.rng.Offset == 0 && b.toEnd
 	weight := b.left
@@ -100,16 +99,16 @@ func (r *reading) open(b *body, lenient bool) error {
 		return errTooLong
 	}
 	lenient = lenient && whole
-	err := b.conn.run(r.ctx, func() error { return b.open(r.rng.Offset, lenient) })
+	err := b.conn.run(ctx, func() error { return b.open(r.rng.Offset, lenient) })
 	if err != nil {
 		return err
 	}
-	b.stop = context.AfterFunc(r.ctx, b.conn.cut)
+	b.stop = context.AfterFunc(ctx, b.conn.cut)
 	switch {
 	case lenient:
 		return b.readAll()
 	case whole:
 		return b.readAhead()
 	}
-	return b.lookBeside()
+	return b.lookBeside(ctx)
 }

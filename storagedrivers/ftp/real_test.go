@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/caddymedia/media/storagedrivers"
@@ -65,4 +66,51 @@ func TestConformanceVSFTPDExplicitTLS(t *testing.T) {
 
 func TestConformanceVSFTPDImplicitTLS(t *testing.T) {
 	conforms(t, servers.VSFTPD(t, servers.FTPSettings{TLS: "implicit"}), TLSImplicit)
+}
+
+func TestConformancePyFTPD(t *testing.T) {
+	conforms(t, servers.PyFTPD(t, servers.FTPSettings{}), TLSNone)
+}
+
+func TestConformancePyFTPDExplicitTLS(t *testing.T) {
+	conforms(t, servers.PyFTPD(t, servers.FTPSettings{TLS: "explicit"}), TLSExplicit)
+}
+
+func TestConformancePyFTPDWithoutFacts(t *testing.T) {
+	conforms(t, servers.PyFTPD(t, servers.FTPSettings{Without: []string{"MLSD", "MLST", "EPSV"}}), TLSNone)
+}
+
+func TestConformancePureFTPD(t *testing.T) {
+	conforms(t, servers.PureFTPD(t, servers.FTPSettings{}), TLSNone)
+}
+
+func TestConformancePureFTPDExplicitTLS(t *testing.T) {
+	conforms(t, servers.PureFTPD(t, servers.FTPSettings{TLS: "explicit"}), TLSExplicit)
+}
+
+// TestListingLikeDOS: the format of servers on Windows has no names that begin with a space, so that
+// such a server does not pass the whole suite.
+func TestListingLikeDOS(t *testing.T) {
+	t.Parallel()
+	server := servers.PyFTPD(t, servers.FTPSettings{Without: []string{"MLSD", "MLST"}, DOS: true})
+	d := open(t, on(t, server, TLSNone))
+	sizes := map[string]int64{"a/b c.txt": 7, "a/empty": 0, "d": 5_000_000}
+	for key, size := range sizes {
+		if err := put(t, d, key, strings.Repeat("x", int(size)), create); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
+	if err != nil || len(page.Objects) != len(sizes) {
+		t.Errorf("listed %+v, error %v", page.Objects, err)
+	}
+	for _, info := range page.Objects {
+		if size, ok := sizes[info.Key]; !ok || size != info.Size {
+			t.Errorf("listed %q with %d bytes, want %d", info.Key, info.Size, size)
+		}
+		holds(t, d, info.Key, strings.Repeat("x", int(info.Size)))
+		if err := d.Delete(t.Context(), info.Key); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -18,13 +18,17 @@ import (
 	"time"
 )
 
-// FTPSettings say which kind of FTP server is wanted.
+// FTPSettings select the kind of FTP server.
 type FTPSettings struct {
 	// TLS is "explicit", "implicit" or empty. Plain connections are refused with it, and
 	// so are data connections that do not resume the session of their control connection.
 	TLS string
 	// KeepFiles makes the server refuse to rename onto a file that exists (proftpd).
 	KeepFiles bool
+	// Without are commands that the server does not have (pyftpdlib).
+	Without []string
+	// DOS makes it list folders like a server on Windows (pyftpdlib).
+	DOS bool
 }
 
 // FTP is an FTP server that runs.
