@@ -30,7 +30,7 @@ var (
 // OpError is what every method of [Storage] returns on failure.
 type OpError struct {
 	// Op is the operation: "put", "open", "stat", "delete", "list", "check", "stage",
-	// "commit", "revert", "presign", "sweep".
+	// "plan", "prepare", "commit", "finish", "revert", "presign", "sweep".
 	Op string
 	// Storage is the name of the storage.
 	Storage string

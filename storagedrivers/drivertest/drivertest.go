@@ -32,6 +32,9 @@ type Harness struct {
 	CutOff func(t *testing.T, key string)
 	// Later is Another with a clock that is two days ahead. It goes with CutOff.
 	Later func(t *testing.T) storagedrivers.Driver
+	// Die ends a driver that New or Another made as the end of its process does. It goes with
+	// Another and is for a [storagedrivers.Grouper].
+	Die func(t *testing.T, d storagedrivers.Driver)
 	// MaxMemory is how many bytes of memory storing and reading 100 MiB may take. 0 is
 	// 32 MiB.
 	MaxMemory uint64
@@ -103,6 +106,12 @@ var subtests = []subtest{
 	{"revert create", testRevertCreate},
 	{"revert overwrite", testRevertOverwrite},
 	{"revert leaves others", testRevertLeavesOthers},
+	{"group", testGroup},
+	{"group of one", testGroupOfOne},
+	{"group of taken keys", testGroupOfTakenKeys},
+	{"group rolled back", testGroupRolledBack},
+	{"group not prepared", testGroupNotPrepared},
+	{"group crash", testGroupCrash},
 	{"seeking readers", testSeekingReaders},
 	{"open seeker", testOpenSeeker},
 	{"open seeker of replaced", testOpenSeekerOfReplaced},

@@ -8,12 +8,15 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// behind gives the driver whose keys all begin with prefix; a Stager where d is one.
+// behind gives the driver whose keys all begin with prefix; a Stager or Grouper where d is one.
 func behind(d storagedrivers.Driver, prefix string) storagedrivers.Driver {
 	if prefix == "" {
 		return d
 	}
 	p := prefixed{d, prefix}
+	if grouper, ok := d.(storagedrivers.Grouper); ok {
+		return prefixedGrouper{prefixedStager{p, grouper}, grouper}
+	}
 	if stager, ok := d.(storagedrivers.Stager); ok {
 		return prefixedStager{p, stager}
 	}
@@ -88,4 +91,35 @@ func (s prefixedStaged) Commit(
 ) (storagedrivers.Info, error) {
 	info, err := s.Staged.Commit(ctx, s.prefixed.prefix+key, opts)
 	return s.prefixed.strip(info), err
+}
+
+type prefixedGrouper struct {
+	prefixedStager
+	grouper storagedrivers.Grouper
+}
+
+func (p prefixedGrouper) Group() storagedrivers.Group {
+	return prefixedGroup{p.grouper.Group(), p.prefix}
+}
+
+type prefixedGroup struct {
+	storagedrivers.Group
+	prefix string
+}
+
+func (g prefixedGroup) Plan(
+	ctx context.Context, member storagedrivers.Staged, key string, opts storagedrivers.PutOptions,
+) error {
+	if member, ok := member.(prefixedStaged); ok {
+		return g.Group.Plan(ctx, member.Staged, g.prefix+key, opts)
+	}
+	return g.Group.Plan(ctx, member, g.prefix+key, opts)
+}
+
+func (g prefixedGroup) PlanRemove(ctx context.Context, key string) error {
+	return g.Group.PlanRemove(ctx, g.prefix+key)
+}
+
+func (g prefixedGroup) Remove(ctx context.Context, key string) error {
+	return g.Group.Remove(ctx, g.prefix+key)
 }

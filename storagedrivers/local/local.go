@@ -38,13 +38,19 @@ type Driver struct {
 	path  string
 	sync  bool
 	named bool // never use unnamed files
+	moves bool // never exchange names
 	log   *slog.Logger
 	now   func() time.Time
+
+	// step, if set, is called after each change of the file system in a commit. Tests end the
+	// process there.
+	step func(name string)
 
 	mu      sync.Mutex
 	root    *os.Root // nil until first used
 	dir     *os.File // the root once more, for system calls that os.Root has not
-	swept   bool     // leftovers of earlier runs, or is told when to
+	undone  bool     // aborted groups of earlier runs were looked for
+	swept   bool     // leftovers of earlier runs were removed, or the caller of Sweep decides
 	scratch *scratch
 	shared  sharer
 	flush   flusher
@@ -91,7 +97,7 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	err := errors.Join(d.scratch.close(d.root), d.dir.Close(), d.root.Close())
-	d.root, d.dir, d.swept, d.scratch = nil, nil, false, nil
+	d.root, d.dir, d.undone, d.swept, d.scratch = nil, nil, false, false, nil
 	return err
 }
 
@@ -240,6 +246,6 @@ func etag(stat fs.FileInfo) string {
 // Interface guards
 var (
 	_ storagedrivers.Driver  = (*Driver)(nil)
-	_ storagedrivers.Stager  = (*Driver)(nil)
+	_ storagedrivers.Grouper = (*Driver)(nil)
 	_ storagedrivers.Sweeper = (*Driver)(nil)
 )

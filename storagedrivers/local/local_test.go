@@ -46,7 +46,7 @@ func (p *places) cutOff(t *testing.T, _ string) {
 	}
 	_, err = begun.Write(make([]byte, 10<<20))
 	file := begun.(*staged).file
-	if err := errors.Join(err, file.Close(), d.scratch.lock.Close(), d.dir.Close(), d.root.Close()); err != nil {
+	if err := errors.Join(err, file.Close(), d.die()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -86,6 +86,7 @@ func TestConformance(t *testing.T) {
 			p := &places{driver: driver}
 			drivertest.Run(t, drivertest.Harness{
 				New: p.first, Another: p.another, Leftovers: p.files, CutOff: p.cutOff, Later: p.later,
+				Die: func(_ *testing.T, d storagedrivers.Driver) { d.(*Driver).die() },
 			})
 		})
 	}

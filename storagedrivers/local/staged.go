@@ -23,8 +23,10 @@ type staged struct {
 	dirty  int64 // bytes since the disk was last asked to begin writing
 
 	failures int  // of the disk when it was begun
-	settled  bool // written, stamped and on the disk
+	stamped  bool // written, with the time of its commit
+	settled  bool // and on the disk
 
+	group  *group // that it is planned in
 	key    string // committed under
 	backup string // the object it replaced, in the scratch folder
 }
@@ -80,7 +82,8 @@ func (st *staged) Seek(offset int64, whence int) (int64, error) {
 	return st.file.Seek(offset, whence)
 }
 
-// Commit forces the bytes to the disk, gives them their name, and then forces the name.
+// Commit forces the bytes to the disk, gives them their name, and then forces the name. A
+// group does the first and the last for all of its objects at once.
 func (st *staged) Commit(ctx context.Context, key string, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
 	if err := ctx.Err(); err != nil {
 		return storagedrivers.Info{}, err
@@ -88,7 +91,12 @@ func (st *staged) Commit(ctx context.Context, key string, opts storagedrivers.Pu
 	if err := st.settle(); err != nil {
 		return storagedrivers.Info{}, err
 	}
-	d := st.driver
+	d, grouped := st.driver, st.group.recorded()
+	if grouped {
+		if err := st.group.announce(st, key); err != nil {
+			return storagedrivers.Info{}, err
+		}
+	}
 	dir, err := d.openFolder(st.root, path.Dir(key))
 	if err != nil {
 		return storagedrivers.Info{}, err
@@ -102,8 +110,11 @@ func (st *staged) Commit(ctx context.Context, key string, opts storagedrivers.Pu
 		return storagedrivers.Info{}, err
 	}
 	st.key = key
-	if err := st.syncName(dir, path.Dir(key)); err != nil {
-		return storagedrivers.Info{}, errors.Join(err, st.Revert(ctx))
+	d.mark("named")
+	if !grouped {
+		if err := st.syncName(dir, path.Dir(key)); err != nil {
+			return storagedrivers.Info{}, errors.Join(err, st.Revert(ctx))
+		}
 	}
 	stat, err := st.file.Stat()
 	if err != nil {
@@ -117,12 +128,12 @@ func (st *staged) settle() error {
 	if st.settled {
 		return nil
 	}
-	if err := stamp(st.file, st.driver.now()); err != nil {
-		return fmt.Errorf("setting the time: %w", mapError(err))
+	if err := st.stamp(); err != nil {
+		return err
 	}
 	if st.driver.sync {
 		sync := st.durable
-		if st.size > writeBehind { // nobody else must wait for so much
+		if st.large() {
 			sync = func(own func() error) error { return own() }
 		}
 		if err := sync(st.file.Sync); err != nil {
@@ -132,6 +143,21 @@ func (st *staged) settle() error {
 	st.settled = true
 	return nil
 }
+
+// stamp sets the time of the commit.
+func (st *staged) stamp() error {
+	if st.stamped {
+		return nil
+	}
+	if err := stamp(st.file, st.driver.now()); err != nil {
+		return fmt.Errorf("setting the time: %w", mapError(err))
+	}
+	st.stamped = true
+	return nil
+}
+
+// large reports whether nobody else must wait for a sync of the bytes.
+func (st *staged) large() bool { return st.size > writeBehind }
 
 // syncName forces the new name to the disk, and with it the file once more: it counts its
 // names, and a file system without a journal drops one that says it has none.
@@ -189,21 +215,14 @@ func (st *staged) replace(dir *os.File, key string) error {
 	}
 	defer folder.Close()
 	for {
-		err := exchange(folder, path.Base(st.temp), dir, path.Base(key))
-		switch {
-		case err == nil:
-			st.temp, st.backup = "", st.temp
-			if st.folderAt(st.backup) { // it was made since we looked
-				st.temp, st.backup = st.backup, ""
-				return errors.Join(errFolder, exchange(folder, path.Base(st.temp), dir, path.Base(key)))
-			}
-			return nil
-		case errors.Is(err, fs.ErrNotExist): // nothing to replace, unless somebody is faster
+		err := st.exchange(folder, dir, key)
+		if errors.Is(err, errors.ErrUnsupported) {
+			err = st.rename(key)
+		}
+		if errors.Is(err, fs.ErrNotExist) { // nothing to replace, unless another process is faster
 			if err = st.root.Link(st.temp, key); errors.Is(err, fs.ErrExist) {
 				continue
 			}
-		case errors.Is(err, errors.ErrUnsupported):
-			err = st.rename(key)
 		}
 		if err != nil {
 			return fmt.Errorf("replacing: %w", mapError(err))
@@ -212,19 +231,32 @@ func (st *staged) replace(dir *os.File, key string) error {
 	}
 }
 
+// exchange swaps the file, in the scratch folder, with the object that it replaces.
+func (st *staged) exchange(folder, dir *os.File, key string) error {
+	if st.driver.moves {
+		return errors.ErrUnsupported
+	}
+	swap := func() error { return exchange(folder, path.Base(st.temp), dir, path.Base(key)) }
+	if err := swap(); err != nil {
+		return err
+	}
+	if st.folderAt(st.temp) { // it was made since the caller looked
+		return errors.Join(errFolder, swap())
+	}
+	st.temp, st.backup = "", st.temp
+	return nil
+}
+
 // rename replaces where the system cannot exchange two names: the old object gets a
-// second name, then loses its first one to the new object in one step.
+// second name, then loses its first one to the new object in one step. Without an old object
+// it is fs.ErrNotExist.
 func (st *staged) rename(key string) error {
-	backup, err := st.driver.scratchName(st.root)
-	if err != nil {
+	backup := st.temp + asideOld
+	if err := st.root.Link(key, backup); err != nil {
 		return err
 	}
-	switch err := st.root.Link(key, backup); {
-	case err == nil:
-		st.backup = backup
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	}
+	st.backup = backup
+	st.driver.mark("kept the old object")
 	if err := st.root.Rename(st.temp, key); err != nil {
 		return err
 	}
@@ -268,65 +300,33 @@ func (st *staged) Revert(context.Context) error {
 	if err != nil {
 		return mapError(err)
 	}
+	isMine := func(stat fs.FileInfo) bool { return os.SameFile(mine, stat) }
 	if st.backup != "" {
-		err = st.putBack(mine)
+		var left bool
+		if left, err = putBack(st.root, st.backup, st.key, isMine); !left {
+			st.backup = ""
+		}
 	} else {
-		err = st.takeAway(mine)
+		err = st.takeAway(isMine)
 	}
+	st.driver.mark("reverted")
 	if err != nil {
 		return fmt.Errorf("undoing: %w", mapError(err))
 	}
 	return st.driver.syncDir(st.root, path.Dir(st.key))
 }
 
-// putBack puts the object back that was replaced. Who has replaced ours since we looked
-// keeps the place.
-func (st *staged) putBack(mine fs.FileInfo) error {
-	err := st.swap(st.backup, st.key)
-	if errors.Is(err, errors.ErrUnsupported) {
-		err = st.root.Rename(st.backup, st.key)
-		st.backup = ""
-		return err
-	}
-	if err != nil {
-		return err
-	}
-	if came, err := st.root.Lstat(st.backup); err != nil || os.SameFile(mine, came) {
-		return err
-	}
-	return st.swap(st.backup, st.key)
-}
-
-// takeAway removes the object that was created, with the same care.
-func (st *staged) takeAway(mine fs.FileInfo) error {
-	name, err := st.driver.scratchName(st.root)
-	if err != nil {
-		return err
-	}
-	if err := st.root.Rename(st.key, name); err != nil {
-		return err
-	}
-	if came, err := st.root.Lstat(name); err == nil && !os.SameFile(mine, came) {
-		if err := st.root.Link(name, st.key); err != nil && !errors.Is(err, fs.ErrExist) {
+// takeAway removes the object that was created. In a group its aside name is the recorded one.
+func (st *staged) takeAway(mine func(fs.FileInfo) bool) error {
+	aside := st.group.aside(st)
+	if aside == "" {
+		name, err := st.driver.scratchName(st.root)
+		if err != nil {
 			return err
 		}
+		aside = name
 	}
-	return st.root.Remove(name)
-}
-
-// swap exchanges two names in one step.
-func (st *staged) swap(a, b string) error {
-	dirA, err := st.root.Open(path.Dir(a))
-	if err != nil {
-		return err
-	}
-	defer dirA.Close()
-	dirB, err := st.root.Open(path.Dir(b))
-	if err != nil {
-		return err
-	}
-	defer dirB.Close()
-	return exchange(dirA, path.Base(a), dirB, path.Base(b))
+	return takeAway(st.root, st.key, aside+asideNew, mine)
 }
 
 // Close drops the names in the scratch folder. The file itself goes with its handle

@@ -32,7 +32,7 @@ func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([
 	if err != nil {
 		return nil, mapError(err)
 	}
-	s := &sweeper{root: root, before: d.now().Add(-opts.OlderThan), dry: opts.DryRun}
+	s := &sweeper{driver: d, root: root, before: d.now().Add(-opts.OlderThan), dry: opts.DryRun}
 	var found []storagedrivers.Leftover
 	var failed []error
 	for _, name := range names {
@@ -53,19 +53,21 @@ func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([
 	return found, errors.Join(failed...)
 }
 
-// sweepAll removes the scratch folders of processes that are gone, of any age.
+// sweepAll undoes the groups of processes that are gone. It removes their scratch folders, of any
+// age, unless the caller of Sweep decides.
 func (d *Driver) sweepAll(root *os.Root) error {
 	names, err := scratchFolders(root)
 	if err != nil {
 		return err
 	}
-	s := &sweeper{root: root}
+	s := &sweeper{driver: d, root: root, keep: d.swept}
 	for _, name := range names {
 		if _, err := s.folder(name); err != nil {
 			// Somebody else's folder that cannot be removed must not stop the service.
 			d.log.Warn("leftovers of an earlier run stay", "folder", name, "error", err)
 		}
 	}
+	d.swept = true
 	return nil
 }
 
@@ -86,9 +88,11 @@ func scratchFolders(root *os.Root) ([]string, error) {
 
 // sweeper removes scratch folders, or only tells of them.
 type sweeper struct {
+	driver *Driver
 	root   *os.Root
 	before time.Time // the last write to a leftover was before; zero is any time
 	dry    bool
+	keep   bool // undo groups, remove nothing
 }
 
 // folder removes a scratch folder and tells what it was; nil is one that is no leftover. A
@@ -117,6 +121,13 @@ func (s *sweeper) folder(name string) (*storagedrivers.Leftover, error) {
 	}
 	if s.dry {
 		return &left, nil
+	}
+	undo := &undoer{driver: s.driver, root: s.root, folder: name}
+	if err := undo.undoGroups(); err != nil {
+		return nil, err
+	}
+	if s.keep {
+		return nil, nil //nolint:nilnil // the caller of Sweep decides
 	}
 	return &left, s.root.RemoveAll(name)
 }

@@ -71,6 +71,9 @@ func beginWriting(file *os.File, offset, length int64) {
 	_ = unix.SyncFileRange(int(file.Fd()), offset, length, unix.SYNC_FILE_RANGE_WRITE)
 }
 
+// syncData forces the bytes of a file to the disk, but not its times.
+func syncData(file *os.File) error { return unix.Fdatasync(int(file.Fd())) }
+
 // canShare tells whether syncAll makes the file system of dir durable and tells of every
 // error. That is so since Linux 5.8, syncfs(2), and on local file systems: others may
 // leave what is theirs to a server.

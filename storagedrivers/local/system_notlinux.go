@@ -22,3 +22,5 @@ func beginWriting(*os.File, int64, int64) {}
 func canShare(*os.File) bool { return false }
 
 func syncAll(*os.File) error { return errors.ErrUnsupported }
+
+func syncData(file *os.File) error { return file.Sync() }

@@ -1,0 +1,127 @@
+package storagedrivers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// A Grouper is a [Stager] that commits several objects as one: a crash leaves all of them or
+// none.
+type Grouper interface {
+	Stager
+	// Group begins a group without I/O.
+	Group() Group
+}
+
+// Group is the names of one request: objects that are committed, and objects that are removed
+// with them. The order of calls is Plan and PlanRemove, Prepare, [Staged.Commit] of the planned
+// objects and Remove, Finish, Close. It is for one goroutine.
+//
+// If the process dies before Finish has returned, the group is undone when the driver is next
+// used: a created object is removed, a replaced or removed one is put back. An object that
+// another process has stored since under one of the keys stays. After Finish has succeeded
+// nothing is undone. Where the driver is no [Grouper], a crash may leave a part of a group.
+type Group interface {
+	// Plan makes the Commit of staged, an object of this driver, a part of the group. key is
+	// the expected one; Commit accepts another, at the price of one more wait. With
+	// [CreateOnly] a key that is seen to be taken, also by this group, is fs.ErrExist, and
+	// staged is not planned.
+	Plan(ctx context.Context, staged Staged, key string, opts PutOptions) error
+
+	// PlanRemove announces a Remove of the object under key.
+	PlanRemove(ctx context.Context, key string) error
+
+	// Prepare makes the bytes of all planned objects durable. No object is visible yet.
+	Prepare(ctx context.Context) error
+
+	// Remove removes the object under key. A missing one is no error.
+	Remove(ctx context.Context, key string) error
+
+	// Finish returns when the new names are durable. After an error the caller reverts the
+	// planned objects, see [Staged.Revert].
+	Finish(ctx context.Context) error
+
+	// Close ends the group. Unless Finish has succeeded it puts back what Remove removed. It is
+	// called once, always, after a Revert and before the Close of a planned object.
+	Close() error
+}
+
+// Group begins a group of objects that the storage has staged. They keep the storage open.
+func (s *Storage) Group() Group {
+	if grouper, ok := s.driver.(Grouper); ok {
+		return &group{storage: s, inner: grouper.Group()}
+	}
+	return plainGroup{s}
+}
+
+// group is the driver's Group with the checks that hold for every storage.
+type group struct {
+	storage *Storage
+	inner   Group
+}
+
+func (g *group) Plan(ctx context.Context, member Staged, key string, opts PutOptions) error {
+	const op = "plan"
+	st, err := g.storage.member(member, key)
+	if err == nil {
+		opts.fill(key)
+		err = g.inner.Plan(ctx, st.inner, key, opts)
+	}
+	return g.storage.wrap(op, key, err)
+}
+
+func (g *group) PlanRemove(ctx context.Context, key string) error {
+	const op = "plan"
+	if err := ValidKey(key); err != nil {
+		return g.storage.wrap(op, key, err)
+	}
+	return g.storage.wrap(op, key, g.inner.PlanRemove(ctx, key))
+}
+
+func (g *group) Prepare(ctx context.Context) error {
+	return g.run(ctx, "prepare", "", g.inner.Prepare)
+}
+
+func (g *group) Remove(ctx context.Context, key string) error {
+	if err := ValidKey(key); err != nil {
+		return g.storage.wrap("delete", key, err)
+	}
+	return g.run(ctx, "delete", key, func(ctx context.Context) error { return g.inner.Remove(ctx, key) })
+}
+
+func (g *group) Finish(ctx context.Context) error { return g.run(ctx, "finish", "", g.inner.Finish) }
+
+// run calls one step of the driver. A step that failed is not repeated: the group is undone.
+func (g *group) run(ctx context.Context, op, key string, step func(context.Context) error) error {
+	ctx, o := g.storage.begin(ctx, op, key)
+	return o.end(step(ctx))
+}
+
+func (g *group) Close() error { return g.storage.wrap("finish", "", g.inner.Close()) }
+
+// plainGroup is the Group of a driver that is no [Grouper]: each object is committed by itself.
+type plainGroup struct{ storage *Storage }
+
+func (g plainGroup) Plan(_ context.Context, member Staged, key string, _ PutOptions) error {
+	_, err := g.storage.member(member, key)
+	return g.storage.wrap("plan", key, err)
+}
+
+func (g plainGroup) PlanRemove(context.Context, string) error { return nil }
+func (g plainGroup) Prepare(context.Context) error            { return nil }
+func (g plainGroup) Finish(context.Context) error             { return nil }
+func (g plainGroup) Close() error                             { return nil }
+
+func (g plainGroup) Remove(ctx context.Context, key string) error { return g.storage.Delete(ctx, key) }
+
+var errForeign = errors.New("the object was staged by another storage")
+
+// member returns the object of this storage that is to be committed under key.
+func (s *Storage) member(member Staged, key string) (*staged, error) {
+	st, ok := member.(*staged)
+	if !ok || st.storage != s {
+		return nil, fmt.Errorf("%w: %T", errForeign, member)
+	}
+	return st, ValidKey(key)
+}
