@@ -1,0 +1,49 @@
+package queue
+
+import "sync"
+
+// Pool lends parts of a common amount to owners that cannot wait.
+//
+// An owner may hold as much as is left for others: alone it is lent half, beside another one a third,
+// and so on. So there is always something left for an owner that holds nothing yet.
+//
+// It is safe for concurrent use. Owners take memory only while they hold something.
+type Pool struct {
+	capacity int64
+
+	mu   sync.Mutex
+	used int64
+	held map[string]int64 // by owner
+}
+
+// NewPool returns a Pool of capacity.
+func NewPool(capacity int64) *Pool { return &Pool{capacity: capacity, held: make(map[string]int64)} }
+
+// Take reports whether n was lent to owner, who must give it back.
+func (p *Pool) Take(owner string, n int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if held := p.held[owner] + n; held > p.capacity-p.used-n {
+		return false
+	}
+	p.used += n
+	p.held[owner] += n
+	return true
+}
+
+// Give takes back n of what was lent to owner.
+func (p *Pool) Give(owner string, n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.used -= n
+	if p.held[owner] -= n; p.held[owner] == 0 {
+		delete(p.held, owner)
+	}
+}
+
+// Used returns how much is lent.
+func (p *Pool) Used() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.used
+}

@@ -1,0 +1,29 @@
+package queue
+
+import "testing"
+
+func TestPool(t *testing.T) {
+	t.Parallel()
+	p := NewPool(12)
+	for _, c := range []struct {
+		owner string
+		want  int
+	}{{"a", 6}, {"b", 3}, {"c", 1}, {"d", 1}} {
+		n := 0
+		for p.Take(c.owner, 1) {
+			n++
+		}
+		if n != c.want {
+			t.Errorf("%s was lent %d, want %d", c.owner, n, c.want)
+		}
+	}
+	for owner, n := range map[string]int64{"a": 6, "b": 3, "c": 1, "d": 1} {
+		p.Give(owner, n)
+	}
+	if p.Used() != 0 || len(p.held) != 0 {
+		t.Errorf("%d are lent to %d owners in the end", p.Used(), len(p.held))
+	}
+	if p.Take("a", 7) || !p.Take("a", 6) {
+		t.Error("one owner may take a half, and no more")
+	}
+}
