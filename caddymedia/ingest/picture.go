@@ -17,9 +17,9 @@ func (it *item) checkPixels(ctx context.Context, b *batch, alias *Alias) error {
 	}
 	var err error
 	if alias.WebP == nil || b.doomed.Load() { // then nothing will be stored
-		err = b.gate.Pictures.Check(ctx, it.staged, it.picture)
+		err = b.pictures().Check(ctx, it.staged, it.picture)
 	} else {
-		err = it.makeVariant(ctx, b.gate, alias)
+		err = it.makeVariant(ctx, b, alias)
 	}
 	if err != nil {
 		return contentFailure(err)
@@ -30,27 +30,30 @@ func (it *item) checkPixels(ctx context.Context, b *batch, alias *Alias) error {
 	return nil
 }
 
+// pictures returns the maker of variants, whose work counts for the account of the request.
+func (b *batch) pictures() *variant.Maker { return b.gate.Pictures.For(b.req.By.owner()) }
+
 // isRaster tells whether the item is a picture of pixels, which may have a variant.
 func (it *item) isRaster() bool {
 	return it.picture.Format != "" && it.picture.Format != imaging.SVG
 }
 
 // makeVariant stages the variant. Where none can be made the picture is stored without.
-func (it *item) makeVariant(ctx context.Context, g *Gate, alias *Alias) error {
+func (it *item) makeVariant(ctx context.Context, b *batch, alias *Alias) error {
 	err := traced(ctx, "media.variant", alias.attributes, func(ctx context.Context) error {
-		return it.stageVariant(ctx, g, alias)
+		return it.stageVariant(ctx, b, alias)
 	})
 	if errors.Is(err, variant.ErrNone) {
-		g.Log.Warn("storing a picture without its variant", "alias", alias.Name, "filename", it.filename, "error", err)
+		b.gate.Log.Warn("storing a picture without its variant", "alias", alias.Name, "filename", it.filename, "error", err)
 		return nil
 	}
 	return err
 }
 
-func (it *item) stageVariant(ctx context.Context, g *Gate, alias *Alias) error {
-	start := g.Now()
-	file, err := g.Pictures.Make(ctx, it.staged, it.picture, *alias.WebP)
-	it.variantTook = g.Now().Sub(start)
+func (it *item) stageVariant(ctx context.Context, b *batch, alias *Alias) error {
+	start := b.gate.Now()
+	file, err := b.pictures().Make(ctx, it.staged, it.picture, *alias.WebP)
+	it.variantTook = b.gate.Now().Sub(start)
 	if err != nil {
 		return err
 	}

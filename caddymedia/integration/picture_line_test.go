@@ -11,7 +11,7 @@ import (
 // there is.
 func TestLine(t *testing.T) {
 	c := newChild(t)
-	c.start(withPictures("image_workers 1\nimage_queue 1\n" + bigPicture))
+	c.start(withPictures("image_workers 1\nimage_queue 1\nimage_wait 5m\nimage_time 5m\n" + bigPicture))
 	client := c.http1()
 	token := client.mustLogin(t)
 	small := drawnJPEG(64, 64)
@@ -42,7 +42,7 @@ func TestLine(t *testing.T) {
 // TestLineTakesTooLong: who waited for image_wait is sent away, and nothing is stored.
 func TestLineTakesTooLong(t *testing.T) {
 	c := newChild(t)
-	c.start(withPictures("image_workers 1\nimage_wait 300ms\n" + bigPicture))
+	c.start(withPictures("image_workers 1\nimage_wait 300ms\nimage_time 5m\n" + bigPicture))
 	client := c.http1()
 	token := client.mustLogin(t)
 	small := pictureForm("second.jpg", drawnJPEG(64, 64))

@@ -46,14 +46,15 @@ type Limits struct {
 	// besides. A picture that alone would need more has no variant, or is refused where
 	// it cannot even be decoded. Default: 512 MiB.
 	ImageMemory int64 `json:"image_memory,omitempty" option:"size"`
-	// How many pictures may wait for the others; one more is answered with 503. Default:
-	// 100.
+	// How many pictures may wait for the others, and as many below a megapixel, which have
+	// half of the turns. Accounts take turns. Where the queue is full, the account with the
+	// most waiting pictures gets a 503. Default: 100.
 	ImageQueue int `json:"image_queue,omitempty"`
 	// How long a picture may wait for the others before it is answered with 503.
 	// Default: `30s`.
 	ImageWait caddy.Duration `json:"image_wait,omitempty"`
 	// How long an encoder may take for a picture, which is then stored without a
-	// variant. Default: `1m`.
+	// variant. While other pictures wait it has a third of `image_wait`. Default: `20s`.
 	ImageTime caddy.Duration `json:"image_time,omitempty"`
 	// How many failed logins a client address (IPv6: a /64) has per minute. Its network (a /24
 	// or /48) has five times as many, an account three times. An account has this many of its

@@ -94,7 +94,7 @@ func (j *job) run(ctx context.Context) ([]byte, error) {
 	if err := j.fits(use); err != nil {
 		return nil, err
 	}
-	if memory := j.memory(use); memory > j.place.memory {
+	if memory := j.memory(use); memory > j.place.memory() {
 		// Nothing may be held while waiting for more, so it is decoded again.
 		if err := j.place.change(ctx, memory); err != nil {
 			return nil, err
@@ -174,6 +174,9 @@ func (j *job) encodeBoth(ctx context.Context, img image.Image) ([]byte, error) {
 func (j *job) encode(ctx context.Context, f func(context.Context) ([]byte, error)) ([]byte, error) {
 	bounded, cancel := context.WithTimeoutCause(ctx, j.limits.Time, errTime)
 	defer cancel()
+	bounded, giveWay := context.WithCancelCause(bounded)
+	defer giveWay(nil)
+	go j.place.yield(bounded, giveWay)
 	file, err := guarded(func() ([]byte, error) { return f(bounded) })
 	switch {
 	case err == nil:

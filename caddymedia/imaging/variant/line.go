@@ -8,7 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
+	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/queue"
 )
 
 // Limits bound what is worked on at a time. The zero value means the defaults.
@@ -19,11 +20,12 @@ type Limits struct {
 	// Memory is how many bytes the pictures that are worked on may take together. 0
 	// means [DefaultMemory].
 	Memory int64
-	// Queue is how many pictures may wait. 0 means [DefaultQueue].
+	// Queue is how many large pictures may wait, and how many small ones. 0 means [DefaultQueue].
 	Queue int
 	// Wait is how long a picture waits at most. 0 means [DefaultWait].
 	Wait time.Duration
-	// Time is how long an encoder may take for one picture. 0 means [DefaultTime].
+	// Time is how long an encoder may take for one picture, and a third of Wait while other pictures
+	// wait. 0 means [DefaultTime].
 	Time time.Duration
 }
 
@@ -32,7 +34,7 @@ const (
 	DefaultMemory = 512 << 20
 	DefaultQueue  = 100
 	DefaultWait   = 30 * time.Second
-	DefaultTime   = time.Minute
+	DefaultTime   = 20 * time.Second // below DefaultWait: one encoder keeps nobody out
 )
 
 func (l Limits) withDefaults() Limits {
@@ -54,97 +56,109 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// ErrBusy is a picture that could not be worked on because of the others: the line is too
-// long, or took too long.
+// ErrBusy means that a picture could not be worked on because of the others: the queue is full, or
+// the wait took too long.
 var ErrBusy = errors.New("too many pictures are being worked on")
 
-// line lets in so many pictures at a time, first come first served.
+// smallPixels is how many pixels a small picture shows at most, all frames of an animation counted.
+// Working on it takes some hundredths of a second.
+const smallPixels = 1 << 20
+
+// Classes of the queue. Half of the turns are for small pictures, which large ones must not keep
+// waiting.
+const (
+	smallPicture = iota
+	largePicture
+)
+
+func classOf(info imaging.Info) int {
+	if int64(info.Width)*int64(info.Height)*int64(max(1, info.Frames)) <= smallPixels {
+		return smallPicture
+	}
+	return largePicture
+}
+
+// line bounds the pictures that are worked on, and their memory. Their owners take turns.
 type line struct {
 	limits  Limits
-	places  *semaphore.Weighted
-	memory  *semaphore.Weighted
-	waiting atomic.Int64
-	working atomic.Int64
+	queue   *queue.Queue
 	garbage atomic.Int64 // about how many bytes were set free since the last collection
 }
 
 func newLine(limits Limits) *line {
-	return &line{
-		limits: limits, places: semaphore.NewWeighted(int64(limits.Workers)),
-		memory: semaphore.NewWeighted(limits.Memory),
-	}
+	class := queue.Class{Waiting: limits.Queue}
+	return &line{limits: limits, queue: queue.New(queue.Options{
+		Slots: limits.Workers, Units: limits.Memory, Wait: limits.Wait, Classes: []queue.Class{class, class},
+	})}
 }
 
-// enter waits for a place with memory. The caller must leave it, unless there is an
-// error: ErrBusy, or that of ctx.
-func (l *line) enter(ctx context.Context, memory int64) (*place, error) {
-	p := &place{line: l, until: time.Now().Add(l.limits.Wait)} //nolint:forbidigo // there is no other clock for a context
-	if !l.places.TryAcquire(1) {
-		if l.waiting.Add(1) > int64(l.limits.Queue) {
-			l.waiting.Add(-1)
-			return nil, fmt.Errorf("%w: %d are waiting", ErrBusy, l.limits.Queue)
-		}
-		err := p.wait(ctx, l.places, 1)
-		l.waiting.Add(-1)
-		if err != nil {
-			return nil, err
-		}
+// enter waits for a place with memory. The caller must leave it, unless there is an error: ErrBusy,
+// or that of ctx.
+func (l *line) enter(ctx context.Context, owner string, info imaging.Info, memory int64) (*place, error) {
+	slot, err := l.queue.Acquire(ctx, queue.Request{Owner: owner, Class: classOf(info), Units: memory})
+	if err != nil {
+		return nil, busy(err)
 	}
-	if err := p.change(ctx, memory); err != nil {
-		l.places.Release(1)
-		return nil, err
-	}
-	l.working.Add(1)
-	return p, nil
+	return &place{line: l, slot: slot}, nil
 }
+
+// busy makes the queue's own errors ErrBusy.
+func busy(err error) error {
+	if errors.Is(err, queue.ErrFull) || errors.Is(err, queue.ErrTimeout) {
+		return fmt.Errorf("%w: %w", ErrBusy, err)
+	}
+	return err
+}
+
+// patience is how long an encoder may take while other pictures wait. Most need less than a second,
+// which it always has.
+func (l *line) patience() time.Duration { return max(l.limits.Wait/3, time.Second) }
 
 // place is where one picture is worked on.
 type place struct {
-	line   *line
-	until  time.Time // all of its waiting ends
-	memory int64
+	line *line
+	slot *queue.Slot
 }
 
-func (p *place) wait(ctx context.Context, s *semaphore.Weighted, n int64) error {
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
-	}
-	if s.TryAcquire(n) { // also when the time for waiting is over
-		return nil
-	}
-	ctx, cancel := context.WithDeadlineCause(ctx, p.until, ErrBusy)
-	defer cancel()
-	if s.Acquire(ctx, n) != nil {
-		return context.Cause(ctx)
-	}
-	return nil
-}
+// memory is how much the picture may take.
+func (p *place) memory() int64 { return p.slot.Units() }
 
-// change gives back the memory and waits for another amount: who held on to the one while
-// waiting for the other could wait for ever. After an error it has none.
+// change gives back the memory and waits for another amount. After an error it has none.
 func (p *place) change(ctx context.Context, memory int64) error {
-	p.giveBack()
-	if err := p.wait(ctx, p.line.memory, memory); err != nil {
-		return err
-	}
-	p.memory = memory
-	return nil
+	p.collect()
+	return busy(p.slot.Change(ctx, memory))
 }
 
-// giveBack counts what was in use as garbage. The collector alone would let it grow to as
-// much again as is in use, beyond the limit on memory.
-func (p *place) giveBack() {
+// lookEvery is how often an encoder that has had its time looks for pictures that wait.
+const lookEvery = 200 * time.Millisecond
+
+// yield ends the encoder's time for the sake of pictures that wait: a variant is optional, an upload
+// that is refused is not. It returns when ctx ends.
+func (p *place) yield(ctx context.Context, giveWay context.CancelCauseFunc) {
+	for timer := time.NewTimer(p.line.patience()); ; timer.Reset(lookEvery) {
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		if p.line.queue.Contended() {
+			giveWay(errTime)
+		}
+	}
+}
+
+// collect counts the memory in use as garbage. The collector alone would let it grow to as much again
+// as is in use, beyond the limit on memory.
+func (p *place) collect() {
 	l := p.line
-	if l.garbage.Add(p.memory) > l.limits.Memory/8 {
+	if l.garbage.Add(p.slot.Units()) > l.limits.Memory/8 {
 		l.garbage.Store(0)
 		runtime.GC()
 	}
-	l.memory.Release(p.memory)
-	p.memory = 0
 }
 
 func (p *place) leave() {
-	p.giveBack()
-	p.line.working.Add(-1)
-	p.line.places.Release(1)
+	p.collect()
+	p.slot.Release()
 }

@@ -76,11 +76,20 @@ func TestQueue(t *testing.T) {
 
 func TestWaitEnds(t *testing.T) {
 	t.Parallel()
+	file := asJPEG(t, scene(40, 30))
+	info := checked(t, file, "jpg")
 	synctest.Test(t, func(t *testing.T) {
-		r := new(recorder)
+		goOn := make(chan struct{})
+		r := &recorder{before: func(context.Context) error { <-goOn; return nil }} // it cannot be stopped
 		m := variant.NewMaker(r, variant.Limits{Workers: 1, Wait: 5 * time.Second, Time: time.Hour})
-		results, goOn := busy(t, r, m, 2)
+		results := make(chan error)
 		start := time.Now()
+		for range 2 {
+			go func() {
+				_, err := m.Make(t.Context(), bytes.NewReader(file), info, variant.Options{})
+				results <- err
+			}()
+		}
 		if err := <-results; !errors.Is(err, variant.ErrBusy) {
 			t.Errorf("it waited too long: %v", err)
 		}

@@ -34,6 +34,7 @@ var ErrNone = errors.New("no variant")
 type Maker struct {
 	encoder webp.Encoder
 	line    *line
+	owner   string
 }
 
 // NewMaker gives a Maker that works within limits. Without an encoder it can only check.
@@ -41,11 +42,17 @@ func NewMaker(encoder webp.Encoder, limits Limits) *Maker {
 	return &Maker{encoder: encoder, line: newLine(limits.withDefaults())}
 }
 
-// Waiting is how many pictures wait to be worked on.
-func (m *Maker) Waiting() int { return int(m.line.waiting.Load()) }
+// For returns a Maker with the same limits whose pictures count for owner, an account for instance.
+// Owners whose pictures wait take turns.
+func (m *Maker) For(owner string) *Maker {
+	return &Maker{encoder: m.encoder, line: m.line, owner: owner}
+}
 
-// Working is how many pictures are worked on.
-func (m *Maker) Working() int { return int(m.line.working.Load()) }
+// Waiting returns how many pictures wait to be worked on.
+func (m *Maker) Waiting() int { return m.line.queue.Waiting() }
+
+// Working returns how many pictures are worked on.
+func (m *Maker) Working() int { return m.line.queue.Busy() }
 
 // Check decodes all of a picture that passed [imaging.CheckImage] with info.
 //
@@ -57,7 +64,7 @@ func (m *Maker) Check(ctx context.Context, r io.ReadSeeker, info imaging.Info) e
 	if err := m.fits(memory); err != nil {
 		return err
 	}
-	p, err := m.line.enter(ctx, memory)
+	p, err := m.line.enter(ctx, m.owner, info, memory)
 	if err != nil {
 		return err
 	}
@@ -93,7 +100,7 @@ func (m *Maker) Make(ctx context.Context, r io.ReadSeeker, info imaging.Info, op
 		return nil, none
 	}
 	var err error
-	if j.place, err = m.line.enter(ctx, j.firstMemory()); err != nil {
+	if j.place, err = m.line.enter(ctx, m.owner, info, j.firstMemory()); err != nil {
 		return nil, err
 	}
 	defer j.place.leave()

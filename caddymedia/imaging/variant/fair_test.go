@@ -1,0 +1,131 @@
+package variant_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"image"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
+)
+
+// slow is a Maker whose encoder works until it is told to go on, or stopped.
+type slow struct {
+	t    *testing.T
+	m    *variant.Maker
+	goOn chan struct{}
+}
+
+func newSlow(t *testing.T, limits variant.Limits) *slow {
+	s := &slow{t: t, goOn: make(chan struct{})}
+	s.m = variant.NewMaker(&recorder{before: func(ctx context.Context) error {
+		select {
+		case <-s.goOn:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}}, limits)
+	return s
+}
+
+// make begins the variant of a picture for an owner.
+func (s *slow) make(owner string, file []byte, info imaging.Info) chan error {
+	result := make(chan error, 1)
+	go func() {
+		_, err := s.m.For(owner).Make(s.t.Context(), bytes.NewReader(file), info, variant.Options{})
+		result <- err
+	}()
+	synctest.Wait()
+	return result
+}
+
+// turnOf returns how many encoders have to end, its own included, before result comes.
+func (s *slow) turnOf(result chan error) int {
+	for n := 0; ; n++ {
+		select {
+		case err := <-result:
+			if err != nil {
+				s.t.Error(err)
+			}
+			return n
+		case s.goOn <- struct{}{}:
+			synctest.Wait()
+		}
+	}
+}
+
+func (s *slow) end() {
+	close(s.goOn)
+	synctest.Wait()
+}
+
+// TestOwnersTakeTurns has the pictures of one owner fill the queue: neither do those of another wait
+// behind them, nor are they refused.
+func TestOwnersTakeTurns(t *testing.T) {
+	t.Parallel()
+	file := asJPEG(t, scene(40, 30))
+	info := checked(t, file, "jpg")
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t, variant.Limits{Workers: 1, Queue: 10})
+		for range 20 {
+			s.make("a", file, info)
+		}
+		if n := s.turnOf(s.make("b", file, info)); n > 3 {
+			t.Errorf("after %d pictures of another owner", n)
+		}
+		s.end()
+	})
+}
+
+// TestSmallPicturesPass has an owner's small picture wait for one large one at most.
+func TestSmallPicturesPass(t *testing.T) {
+	t.Parallel()
+	file, large := asJPEG(t, scene(40, 30)), asJPEG(t, image.NewGray(image.Rect(0, 0, 1025, 1024)))
+	info, largeInfo := checked(t, file, "jpg"), checked(t, large, "jpg")
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlow(t, variant.Limits{Workers: 1, Queue: 10})
+		for range 6 {
+			s.make("a", large, largeInfo)
+		}
+		if n := s.turnOf(s.make("a", file, info)); n > 3 {
+			t.Errorf("after %d large pictures", n)
+		}
+		s.end()
+	})
+}
+
+// TestEncoderGivesWay ends the encoder's time early only where a picture waits.
+func TestEncoderGivesWay(t *testing.T) {
+	t.Parallel()
+	file := asJPEG(t, scene(40, 30))
+	info := checked(t, file, "jpg")
+	for name, c := range map[string]struct {
+		others int
+		want   time.Duration
+	}{
+		"alone":     {0, 20 * time.Second},
+		"one waits": {1, 10 * time.Second},
+		"many wait": {5, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newSlow(t, variant.Limits{Workers: 1})
+				start := time.Now()
+				first := s.make("a", file, info)
+				for range c.others {
+					s.make("b", file, info)
+				}
+				if err := <-first; !errors.Is(err, variant.ErrNone) || time.Since(start) != c.want {
+					t.Errorf("after %v: %v", time.Since(start), err)
+				}
+				s.end()
+			})
+		})
+	}
+}
