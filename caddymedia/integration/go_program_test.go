@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// TestGoProgram builds the program in goprogram, which is of another module, and has it store a remote
-// picture and a form file.
+// TestGoProgram builds the program in goprogram as another module and has it store a remote picture and a
+// form file.
 func TestGoProgram(t *testing.T) { // not parallel: the variable that names the Caddy is the process's
 	temp := t.TempDir()
 	c, address := newChild(t, "TMPDIR="+temp), freeAddress(t)
@@ -92,8 +92,8 @@ func TestReadmeGo(t *testing.T) {
 	}
 }
 
-// buildGoProgram builds the program as the README does it, in a folder of its own. All that it requires is
-// what this module does, so nothing has to be downloaded.
+// buildGoProgram builds the program with the commands of the README, in a folder of its own. Its go.mod
+// requires the same versions as this module, so nothing has to be downloaded.
 func buildGoProgram(t *testing.T) string {
 	t.Helper()
 	const begin, place = "cp -r caddymedia/integration/goprogram ", "/srv/people"
