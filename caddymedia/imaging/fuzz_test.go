@@ -76,9 +76,13 @@ func FuzzGIFInStep(f *testing.F) {
 }
 
 func FuzzCheckSVG(f *testing.F) {
-	for _, picture := range attacks {
-		f.Add([]byte(picture))
+	for _, pictures := range []map[string]string{attacks, pastes} {
+		for _, picture := range pictures {
+			f.Add([]byte(picture))
+		}
 	}
+	f.Add([]byte(svg(illustrator(`<i:pgfRef></i:pgfRef>`) + copies(2))))
+	f.Add([]byte(`<!DOCTYPE svg [<!ENTITY x "y">]><s:svg xmlns:s="http://www.w3.org/2000/svg"><s:g id="&x;"/></s:svg>`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var strict, kept error
 		measured(t, func() error {
@@ -94,6 +98,9 @@ func FuzzCheckSVG(f *testing.F) {
 		}
 		if kept != nil {
 			t.Errorf("passes, but is not kept: %v", kept)
+		}
+		if out := escapes(string(data)); out != "" {
+			t.Errorf("a page sees %s: %q", out, data)
 		}
 		if lower := bytes.ToLower(data); bytes.Contains(lower, []byte("<script")) && !bytes.Contains(lower, []byte("<!")) {
 			t.Errorf("a script passed: %q", data)

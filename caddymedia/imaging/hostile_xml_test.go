@@ -48,7 +48,6 @@ func TestHostileSVGDocuments(t *testing.T) {
 		{"document type in lower case", `<!doctype svg>` + svg(""), doctype},
 		{"document type with a comment", `<!DOCTYPE svg <!-- ]> --> [<!ENTITY x "y">]>` + svg(""), doctype},
 		{"document type on this host", `<!DOCTYPE svg SYSTEM "file:///etc/passwd">` + svg(""), doctype},
-		{"document type that ends a quote", `<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://www.w3.org/a"[]>` + svg(""), doctype},
 		{"CDATA before the root", `<![CDATA[<script>]]>` + svg(""), "not an SVG picture"},
 
 		{"XML 1.1", `<?xml version="1.1"?>` + svg(""), "picture"},
@@ -99,10 +98,6 @@ func utf16BE(s string) string {
 // one.
 func TestHarmlessSVG(t *testing.T) {
 	t.Parallel()
-	bomb := `<g id="a0"><path d="M0 0"/></g>`
-	for i := range 9 {
-		bomb += fmt.Sprintf(`<g id="a%d">%s</g>`, i+1, strings.Repeat(fmt.Sprintf(`<use href="#a%d"/>`, i), 10))
-	}
 	for name, picture := range map[string]string{
 		"markup as text stays text":                          svg(`<desc><![CDATA[<script>alert(1)</script>]]></desc>`),
 		"script in a comment is a comment":                   svg(`<!-- <script>alert(1)</script> -->`),
@@ -125,10 +120,7 @@ func TestHarmlessSVG(t *testing.T) {
 		"address in attr() is text":                          svg(`<style>g{fill:attr(data-a url)}</style>`),
 		"element of an editor with a style draws nothing":    svg(`<i:g xmlns:i="http://ns.adobe.com/i/" i:style="fill:url(https://evil.example/)"/>`),
 		"mark and encoding that disagree: ASCII is ASCII":    "\xef\xbb\xbf" + `<?xml version="1.0" encoding="ISO-8859-1"?>` + svg("<text>\xc3\xa9</text>"),
-		"two document types are an error to a browser":       `<!DOCTYPE svg><!DOCTYPE svg>` + svg(""),
 		"an attribute twice is an error to a browser":        svg(`<g id="a" id="b"/>`),
-		"copies of copies cost the viewer, nobody here":      svg(bomb),
-		"itself as a copy is an error to a browser":          svg(`<g id="a"><use href="#a"/></g>`),
 		"entities of XML only":                               svg(`<text>&lt;&amp;&gt;&quot;&apos;&#60;</text>`),
 		"web address in a namespace is a name":               `<svg xmlns="http://www.w3.org/2000/svg" xmlns:x="https://evil.example/"/>`,
 		"place of a schema is not fetched":                   svg(`<g xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:schemaLocation="a https://evil.example/a.xsd"/>`),

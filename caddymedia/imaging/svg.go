@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// SVGMode tells what to do with SVG pictures.
+// SVGMode is the treatment of SVG pictures.
 type SVGMode string
 
 const (
@@ -55,8 +55,10 @@ func checkSVG(s *source, size int64, mode SVGMode) (Info, error) {
 	if string(start) == "\xef\xbb\xbf" {
 		_, _ = s.Discard(3)
 	}
-	c := svgCheck{strict: mode != SVGKeep, xml: xml.NewDecoder(&svgInput{r: s})}
-	c.xml.CharsetReader = charsetReader
+	input := &svgInput{r: s}
+	c := svgCheck{strict: mode != SVGKeep, input: input, raw: &rawTokens{Decoder: xml.NewDecoder(input)}}
+	c.raw.CharsetReader = charsetReader
+	c.xml = xml.NewTokenDecoder(c.raw)
 	err := c.run()
 	switch {
 	case s.ioError() != nil:
@@ -71,19 +73,23 @@ func checkSVG(s *source, size int64, mode SVGMode) (Info, error) {
 
 // svgCheck is the state of one pass over the tokens of a picture.
 type svgCheck struct {
+	input  *svgInput
+	raw    *rawTokens
 	xml    *xml.Decoder
 	strict bool
 
 	tokens, depth int
 	rooted        bool
-	style         *strings.Builder // the text of the style element that is open
+	style         *strings.Builder // the text of the open style element
+	html          htmlView
+	copies        svgCopies
 }
 
 func (c *svgCheck) run() error {
 	for {
 		token, err := c.xml.Token()
 		if errors.Is(err, io.EOF) && c.rooted {
-			return nil
+			return c.copies.check()
 		}
 		if err != nil {
 			return err
@@ -106,9 +112,8 @@ func (c *svgCheck) token(token xml.Token) error {
 	case xml.CharData:
 		return c.text(t)
 	case xml.Comment:
-		// To XML the comment goes on, in HTML it ends here, and what follows is markup.
-		if c.strict && (bytes.HasPrefix(t, []byte(">")) || bytes.HasPrefix(t, []byte("->"))) {
-			return contentErrorf("the SVG contains a comment that ends early in HTML")
+		if c.strict {
+			return checkComment(t)
 		}
 	case xml.Directive:
 		return c.directive(string(t))
@@ -133,12 +138,13 @@ func (c *svgCheck) start(e xml.StartElement) error {
 	if !c.strict {
 		return nil
 	}
-	if c.style != nil {
-		return contentErrorf("the SVG contains an element inside a style element")
-	}
 	if err := checkElement(e); err != nil {
 		return err
 	}
+	if err := c.html.start(e, c.raw.name, c.depth); err != nil {
+		return err
+	}
+	c.copies.start(e)
 	if e.Name == (xml.Name{Space: svgNamespace, Local: "style"}) {
 		c.style = new(strings.Builder)
 	}
@@ -147,6 +153,10 @@ func (c *svgCheck) start(e xml.StartElement) error {
 
 // end checks a style sheet as a whole: comments and CDATA sections may split its text, a browser joins it.
 func (c *svgCheck) end() error {
+	if c.strict {
+		c.html.end(c.depth, c.raw.size == 0)
+		c.copies.end()
+	}
 	c.depth--
 	if c.style == nil {
 		return nil
@@ -163,25 +173,34 @@ func (c *svgCheck) text(data []byte) error {
 	if c.style != nil {
 		c.style.Write(data)
 	}
+	if c.strict {
+		return c.html.data(data, c.raw.size)
+	}
 	return nil
 }
 
-// directive accepts the public document types. A subset of its own may declare entities and default attributes,
-// which encoding/xml does not apply but a browser does.
+// directive accepts the public document types, with a subset of harmless entities. Any other subset
+// may declare default attributes, which encoding/xml does not apply but a browser does.
 func (c *svgCheck) directive(text string) error {
 	if !c.strict {
-		c.xml.Entity = declaredEntities(text)
+		c.raw.Entity = declaredEntities(text)
 		return nil
 	}
-	if c.rooted || !validDoctype(text) {
+	entities, ok := parseDoctype(text)
+	whole := c.raw.size == int64(len(text)+len("<!>")) // the decoder drops comments, which end the type in HTML
+	if c.rooted || c.raw.Entity != nil || !ok || !whole {
 		return contentErrorf("the SVG contains a document type declaration of its own")
+	}
+	c.raw.Entity = entities
+	for _, value := range entities {
+		c.input.entity = max(c.input.entity, len(value))
 	}
 	return nil
 }
 
 var (
 	errSVGSize = tooLargef("the SVG is larger than the %s bytes allowed", thousands(maxSVGSize))
-	errNoSVG   = errors.New("the root element is not svg of the SVG namespace")
+	errNoSVG   = errors.New(`the root element is not svg of the SVG namespace: add xmlns="` + svgNamespace + `"`)
 )
 
 // refuse turns a failure of the parser into words.
@@ -205,6 +224,6 @@ func (c *svgCheck) refuse(s *source, cause error) error {
 	if errors.Is(cause, errNoSVG) {
 		return contentErrorf("content is not an SVG picture: %v", cause)
 	}
-	line, _ := c.xml.InputPos()
+	line, _ := c.raw.InputPos()
 	return contentErrorf("content is not an SVG picture or is damaged: not well-formed XML at line %d", line)
 }

@@ -11,12 +11,15 @@ import (
 // maxSVGAttributes bounds the attributes of one element.
 const maxSVGAttributes = 10_000
 
-// svgInput ends the reading of a picture that would make the XML parser hold too much: more bytes than allowed, or
-// an element with a flood of attributes, which the parser collects before anyone can look at them.
+// svgInput ends the reading of a picture that would make the XML parser hold too much: more bytes
+// than allowed, with all entities replaced, or an element with a flood of attributes, which the
+// parser collects before they are checked.
 type svgInput struct {
 	r      io.Reader
 	read   int
 	equals int // since the last "<", which XML allows nowhere inside a tag: no fewer than the attributes of it
+	refs   int // "&" so far: no fewer than the references to entities
+	entity int // the length of the longest declared entity
 }
 
 // Read reads and counts.
@@ -34,7 +37,12 @@ func (in *svgInput) Read(p []byte) (int, error) {
 				return 0, tooLargef("the SVG has an element with more than the %s attributes allowed",
 					thousands(maxSVGAttributes))
 			}
+		case '&':
+			in.refs++
 		}
+	}
+	if in.refs*in.entity > maxSVGSize {
+		return 0, errSVGSize
 	}
 	return n, err
 }
@@ -64,30 +72,10 @@ func (l *latin1) Read(p []byte) (int, error) {
 	return len(out), err
 }
 
-// Declarations are matched in full, because encoding/xml reads them loosely.
-var (
-	xmlDeclaration = regexp.MustCompile(`^version=("1\.0"|'1\.0')` +
-		`(\s+encoding=("[\w.-]+"|'[\w.-]+'))?(\s+standalone=("(yes|no)"|'(yes|no)'))?\s*$`)
-	svgDoctype = regexp.MustCompile(`^DOCTYPE\s+([\w.-]+:)?svg` +
-		`(\s+PUBLIC\s+["']-//W3C//DTD SVG [\w. ]+//EN["'](\s+["']https?://www\.w3\.org/[\w./-]+["'])?)?\s*$`)
-	entityDeclaration = regexp.MustCompile(`<!ENTITY\s+([\w.-]+)\s+(?:"([^"]*)"|'([^']*)')\s*>`)
-)
+// xmlDeclaration is matched in full, because encoding/xml reads it loosely.
+var xmlDeclaration = regexp.MustCompile(`^version=("1\.0"|'1\.0')` +
+	`(\s+encoding=("[\w.-]+"|'[\w.-]+'))?(\s+standalone=("(yes|no)"|'(yes|no)'))?\s*$`)
 
 func validDeclaration(p xml.ProcInst) bool {
 	return p.Target == "xml" && xmlDeclaration.Match(p.Inst)
-}
-
-func validDoctype(text string) bool { return svgDoctype.MatchString(text) }
-
-// declaredEntities returns the entities of an internal subset, as Illustrator writes them, so that the picture
-// parses. Only the SVG namespace is needed as a value; all others are empty, so that nothing grows by expansion.
-func declaredEntities(text string) map[string]string {
-	entities := make(map[string]string)
-	for _, m := range entityDeclaration.FindAllStringSubmatch(text, 1000) {
-		entities[m[1]] = ""
-		if m[2]+m[3] == svgNamespace {
-			entities[m[1]] = svgNamespace
-		}
-	}
-	return entities
 }

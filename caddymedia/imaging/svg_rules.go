@@ -59,6 +59,14 @@ var htmlElements = set(`applet audio base embed form foreignobject frame framese
 // adobeNamespaces starts all the namespaces of Illustrator and of XMP.
 const adobeNamespaces = "http://ns.adobe.com/"
 
+// ofIllustrator reports whether an element is a foreignObject for Illustrator alone: it holds what
+// Illustrator needs to go on editing. Viewers draw what stands beside it.
+func ofIllustrator(e xml.StartElement) bool {
+	return e.Name.Local == "foreignObject" && slices.ContainsFunc(e.Attr, func(a xml.Attr) bool {
+		return a.Name == xml.Name{Local: "requiredExtensions"} && strings.HasPrefix(a.Value, adobeNamespaces)
+	})
+}
+
 func set(words string) map[string]bool {
 	m := make(map[string]bool)
 	for w := range strings.FieldsSeq(words) {
@@ -72,7 +80,7 @@ func set(words string) map[string]bool {
 func checkElement(e xml.StartElement) error {
 	switch {
 	case e.Name.Space == svgNamespace:
-		if !svgElements[e.Name.Local] {
+		if !svgElements[e.Name.Local] && !ofIllustrator(e) {
 			return contentErrorf("the SVG contains the element %s", shorten(e.Name.Local))
 		}
 	case !editorNamespace(e.Name.Space), htmlElements[strings.ToLower(e.Name.Local)]:
@@ -99,14 +107,14 @@ func editorNamespace(space string) bool {
 func checkAttribute(element xml.Name, a xml.Attr) error {
 	name := strings.ToLower(a.Name.Local)
 	switch {
-	case strings.HasPrefix(name, "on"):
+	case isEvent(name):
 		return contentErrorf("the SVG contains the event attribute %s", shorten(a.Name.Local))
 	case strings.Contains(name, ":"), name == "ping", name == "handler", // of XML Events
 		name == "base" && (a.Name.Space == xmlNamespace || a.Name.Space == "xml"): // xml:base makes fragments remote
 		return contentErrorf("the SVG contains the attribute %s", shorten(a.Name.Local))
 	case hasActiveScheme(a.Value):
 		return contentErrorf("the SVG contains a script address in the attribute %s", shorten(a.Name.Local))
-	case name == "href", name == "src":
+	case name == "href", name == "src", name == "srcset":
 		anchor := element == xml.Name{Space: svgNamespace, Local: "a"}
 		if local := localLink(a.Value); !local && (!anchor || !webLink.MatchString(trimURL(a.Value))) {
 			return contentErrorf("the SVG refers to something outside of it in the attribute %s", shorten(a.Name.Local))
@@ -117,6 +125,12 @@ func checkAttribute(element xml.Name, a xml.Attr) error {
 		return checkCSS(a.Value)
 	}
 	return nil
+}
+
+// isEvent reports whether an attribute may be an event handler, in the SVG or in a page. No event
+// has an underscore in its name, as Inkscape's only_selected has.
+func isEvent(name string) bool {
+	return strings.HasPrefix(name, "on") && !strings.Contains(name, "_")
 }
 
 // animatable tells whether an animation may change the attribute. One of href would bring in an address that was

@@ -1,0 +1,56 @@
+package imaging
+
+import (
+	"html"
+	"regexp"
+)
+
+// Declarations are matched in full, because encoding/xml reads them loosely.
+var (
+	svgDoctype = regexp.MustCompile(`^DOCTYPE\s+(?:[\w.-]+:)?svg` +
+		`(?:\s+PUBLIC\s+["']-//W3C//DTD SVG [\w. ]+//EN["'](?:\s+["']https?://www\.w3\.org/[\w./-]+["'])?)?` +
+		`\s*(?:\[((?:\s|` + plainEntity + `|` + linkPrefix + `)*)\]\s*)?$`)
+	plainEntities     = regexp.MustCompile(plainEntity)
+	entityDeclaration = regexp.MustCompile(`<!ENTITY\s+([\w.-]+)\s+(?:"([^"]*)"|'([^']*)')\s*>`)
+)
+
+// What an internal subset may declare: entities of plain text, in which nothing refers to another
+// one, begins or ends a tag or escapes a letter, and the prefix of links.
+const (
+	entityText  = `[\w:/.#,;()+=~? -]{0,1000}`
+	plainEntity = `<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(?:"(` + entityText + `)"|'(` + entityText + `)')\s*>`
+	linkPrefix  = `<!ATTLIST\s+svg\s+xmlns:xlink\s+CDATA\s+#FIXED\s+["']http://www\.w3\.org/1999/xlink["']\s*>`
+)
+
+// parseDoctype returns the entities of a document type, as drawing programs write them for
+// namespaces and styles. It reports whether the document type declares nothing else. An entity that
+// HTML knows by its name is not accepted: in a page it would be another character.
+func parseDoctype(text string) (entities map[string]string, ok bool) {
+	parts := svgDoctype.FindStringSubmatch(text)
+	if parts == nil {
+		return nil, false
+	}
+	entities = make(map[string]string)
+	for _, m := range plainEntities.FindAllStringSubmatch(parts[1], -1) {
+		reference := "&" + m[1] + ";"
+		if _, twice := entities[m[1]]; twice || html.UnescapeString(reference) != reference {
+			return nil, false
+		}
+		entities[m[1]] = m[2] + m[3]
+	}
+	return entities, true
+}
+
+// declaredEntities returns the entities of an internal subset, so that a picture parses that is not
+// checked. Only the SVG namespace is needed as a value; all others are empty, so that nothing grows
+// by expansion.
+func declaredEntities(text string) map[string]string {
+	entities := make(map[string]string)
+	for _, m := range entityDeclaration.FindAllStringSubmatch(text, 1000) {
+		entities[m[1]] = ""
+		if m[2]+m[3] == svgNamespace {
+			entities[m[1]] = svgNamespace
+		}
+	}
+	return entities
+}
