@@ -58,9 +58,10 @@ func driver(opts Options) *Driver { return New(opts, slog.New(slog.DiscardHandle
 
 func TestConformance(t *testing.T) {
 	for name, f := range map[string]*fake{
-		"facts":                      {facts: true},
+		"facts":                      {facts: true, mfmt: true},
+		"silent facts":               {facts: true, mfmt: true, silent: true},
 		"plain lists, keeping files": {plain: true, keep: true},
-		"lists, explicit TLS":        {tls: secured},
+		"lists, explicit TLS":        {tls: secured, mfmt: true, lingers: true, silent: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f.start(t)
@@ -70,6 +71,7 @@ func TestConformance(t *testing.T) {
 				return driver(opts)
 			})
 			h.NoMemoryTest = true
+			h.CoarseTags = !f.mfmt // nothing else sets times apart
 			drivertest.Run(t, h)
 		})
 	}
