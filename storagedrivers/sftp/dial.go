@@ -97,7 +97,7 @@ func (d *dialer) login(
 		return nil, nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
-	conn, channels, requests, err := ssh.NewClientConn(raw, d.config.Address, &ssh.ClientConfig{
+	conn, channels, requests, err := ssh.NewClientConn(&greeted{Conn: raw}, d.config.Address, &ssh.ClientConfig{
 		User: d.config.User, Auth: auth, HostKeyAlgorithms: algorithms, HostKeyCallback: check,
 	})
 	if err != nil {
@@ -120,6 +120,30 @@ func (d *dialer) login(
 		return nil, nil, fmt.Errorf("starting sftp: %w", err)
 	}
 	return shell, client, nil
+}
+
+// greeted is a connection that fails when the host greets as one that does not speak SSH. The
+// library skips lines before the version of SSH, and would wait for it.
+type greeted struct {
+	net.Conn
+	greeting []byte // its first bytes
+}
+
+// greetings are how other servers begin, and what they are.
+var greetings = map[string]string{"220 ": "an FTP or mail server", "220-": "an FTP or mail server", "HTTP": "a web server"}
+
+// greetingSize is the length of each of the greetings.
+const greetingSize = 4
+
+func (g *greeted) Read(p []byte) (int, error) {
+	n, err := g.Conn.Read(p)
+	if missing := greetingSize - len(g.greeting); missing > 0 {
+		g.greeting = append(g.greeting, p[:min(n, missing)]...)
+		if server, ok := greetings[string(g.greeting)]; ok {
+			return 0, fmt.Errorf("the address is that of %s, not of an SSH server", server)
+		}
+	}
+	return n, err
 }
 
 // start starts the file server, as the library's NewClient does.

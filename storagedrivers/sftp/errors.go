@@ -58,6 +58,8 @@ func sentinelOf(err error) error {
 
 func sentinelOfStatus(status *pkgsftp.StatusError) error {
 	switch status.Code {
+	case uint32(pkgsftp.ErrSSHFxFailure):
+		return sentinelOfText(status.Error())
 	case uint32(pkgsftp.ErrSSHFxNoConnection), uint32(pkgsftp.ErrSSHFxConnectionLost):
 		return storagedrivers.ErrUnavailable
 	case uint32(pkgsftp.ErrSSHFxBadMessage), codeInvalidName: // OpenSSH says the first to long names
@@ -70,6 +72,18 @@ func sentinelOfStatus(status *pkgsftp.StatusError) error {
 		return fs.ErrPermission
 	case codeNoSpace, codeQuota:
 		return storagedrivers.ErrNoSpace
+	}
+	return nil
+}
+
+// sentinelOfText finds a full disk in what a host says of a failure, for which the protocol has no
+// status. Hosts put names before the reason, so that only what follows the last colon counts.
+func sentinelOfText(text string) error {
+	text = strings.ToLower(text[strings.LastIndex(text, ": ")+1:])
+	for _, words := range []string{"no space", "disk full", "not enough space", "quota exceeded"} {
+		if strings.Contains(text, words) {
+			return storagedrivers.ErrNoSpace
+		}
 	}
 	return nil
 }

@@ -82,6 +82,9 @@ func (l *lister) unless(err error) error {
 	return nil
 }
 
+// listAttempts bounds how often a folder is read in which files vanish meanwhile.
+const listAttempts = 10
+
 // readFolder gives what stands in a folder in the order of the keys. What has no valid key
 // is given to hidden instead. A folder that is missing is empty.
 func (d *Driver) readFolder(
@@ -92,12 +95,15 @@ func (d *Driver) readFolder(
 		path = "/"
 	}
 	stats, err := c.ReadDirContext(ctx, path)
-	if err != nil {
+	for attempt := 1; err != nil; attempt++ {
 		stat, statErr := c.Stat(path)
 		if statErr == nil && !stat.IsDir() || errors.Is(statErr, fs.ErrNotExist) || failed(statErr) {
 			return nil, nil
 		}
-		return nil, err
+		if !errors.Is(err, fs.ErrNotExist) || attempt == listAttempts {
+			return nil, err
+		}
+		stats, err = c.ReadDirContext(ctx, path) // some hosts stumble over a file that was removed meanwhile
 	}
 	entries := make([]entry, 0, len(stats))
 	for _, stat := range stats {

@@ -1,0 +1,198 @@
+package sftp
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+// replacing is a host that replaces the object at an operation, once.
+type replacing struct {
+	*host
+	at  atomic.Pointer[string] // the operation; nil is none
+	now []byte                 // what the object is then
+}
+
+func newReplacing(t *testing.T, late bool) *replacing {
+	t.Helper()
+	r := &replacing{}
+	r.host = newRequestHost(t, servers.RequestFiles{Late: late, Before: func(method, path string) error {
+		at := r.at.Load()
+		if path != "/object" || at == nil || method != *at || !r.at.CompareAndSwap(at, nil) {
+			return nil
+		}
+		next := filepath.Join(r.folder, "next")
+		return errors.Join(os.WriteFile(next, r.now, 0o600), os.Rename(next, filepath.Join(r.folder, "object")))
+	}})
+	return r
+}
+
+func (r *replacing) object(t *testing.T, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(r.folder, "object"), content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// otherBytes differ from randomBytes everywhere.
+func otherBytes(size int) []byte {
+	b := randomBytes(size)
+	for i := range b {
+		b[i] ^= 0xff
+	}
+	return b
+}
+
+// An object that is replaced while it is opened is read as one generation, whether it grows or
+// shrinks, and whatever the host is known to do.
+func TestReplacedWhileOpened(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		handles handling
+		late    bool
+	}{{unknown, false}, {unknown, true}, {shaky, false}, {shaky, true}, {steady, false}} {
+		for _, sizes := range [][2]int{{300_000, 1000}, {1000, 300_000}, {2 << 20, 3 << 20}, {3 << 20, 2 << 20}} {
+			for _, at := range []string{"Get", "Stat"} {
+				r := newReplacing(t, tt.late)
+				r.force = &abilities{claimed, true, tt.handles}
+				d := r.driver(t, ".")
+				old, now := randomBytes(sizes[0]), otherBytes(sizes[1])
+				r.object(t, old)
+				r.now = now
+				r.at.Store(&at)
+				body, info, err := d.Open(t.Context(), "object", all)
+				is(t, err, nil)
+				b, err := io.ReadAll(body)
+				is(t, err, nil)
+				if int64(len(b)) != info.Size || !bytes.Equal(b, old) && !bytes.Equal(b, now) {
+					t.Errorf("%+v, replaced at %s: %d bytes with the info of %d", tt, at, len(b), info.Size)
+				}
+				is(t, body.Close(), nil)
+				is(t, d.Close(), nil)
+			}
+		}
+	}
+}
+
+// Where a handle may read another file, a large object that is replaced breaks off, a small one does
+// not. Elsewhere the reader keeps the object that it was opened on.
+func TestReplacedAfterOpening(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		handles handling
+		size    int
+		want    error
+	}{
+		{unknown, 1000, storagedrivers.ErrChanged},
+		{shaky, 1000, nil},
+		{shaky, 2 << 20, storagedrivers.ErrChanged},
+		{steady, 1000, nil},
+		{steady, 2 << 20, nil},
+	} {
+		r := newReplacing(t, tt.handles != steady)
+		r.force = &abilities{claimed, true, tt.handles}
+		d := r.driver(t, ".")
+		old := randomBytes(tt.size)
+		r.object(t, old)
+		for _, rng := range []storagedrivers.Range{all, {Offset: 100, Length: 500}} {
+			body, _, err := d.Open(t.Context(), "object", rng)
+			is(t, err, nil)
+			_, err = d.Put(t.Context(), "object", bytes.NewReader(otherBytes(tt.size)), overwrite)
+			is(t, err, nil)
+			want, whole := old, rng == all
+			if !whole {
+				want = old[rng.Offset : rng.Offset+rng.Length]
+			}
+			b, err := io.ReadAll(body)
+			if small := tt.handles == shaky && !whole; small { // the range is, though the object is not
+				is(t, err, nil)
+			} else {
+				is(t, err, tt.want)
+			}
+			if err == nil && !bytes.Equal(b, want) || err != nil && len(b) > 0 {
+				t.Errorf("handles %d, %d bytes: read %d, error %v", tt.handles, tt.size, len(b), err)
+			}
+			is(t, body.Close(), nil)
+			r.object(t, old)
+		}
+		is(t, d.Close(), nil)
+	}
+}
+
+// A replacement is younger than the object before it, since hosts count whole seconds.
+func TestReplacementIsYounger(t *testing.T) {
+	t.Parallel()
+	for _, can := range []abilities{{linked, true, exact}, {renamed, false, steady}, {locked, false, shaky}} {
+		h := newHost(t)
+		h.force = &can
+		d := h.driver(t, ".")
+		var last storagedrivers.Info
+		for _, text := range []string{"one", "two", "longer", "six", "ten"} {
+			info, err := d.Put(t.Context(), "object", strings.NewReader(text), overwrite)
+			is(t, err, nil)
+			if !info.ModTime.After(last.ModTime) {
+				t.Errorf("%q is of %v, the object before of %v", text, info.ModTime, last.ModTime)
+			}
+			stat, err := d.Stat(t.Context(), "object")
+			if err != nil || stat != info {
+				t.Errorf("stat returns %+v, put %+v, error %v", stat, info, err)
+			}
+			last = info
+		}
+		is(t, d.Close(), nil)
+	}
+}
+
+// A folder in which a file vanishes while it is listed is listed all the same.
+func TestVanishedWhileListing(t *testing.T) {
+	t.Parallel()
+	var failures atomic.Int32
+	h := newRequestHost(t, servers.RequestFiles{Before: func(method, _ string) error {
+		if method == "List" && failures.Add(-1) >= 0 {
+			return fs.ErrNotExist
+		}
+		return nil
+	}})
+	d := h.driver(t, ".")
+	t.Cleanup(func() { is(t, d.Close(), nil) })
+	_, err := d.Put(t.Context(), "object", strings.NewReader("content"), create)
+	is(t, err, nil)
+	failures.Store(3)
+	page, err := d.List(t.Context(), storagedrivers.ListOptions{})
+	if err != nil || len(page.Objects) != 1 {
+		t.Errorf("listed %d objects, error %v", len(page.Objects), err)
+	}
+}
+
+// A full disk is told from other failures by the host's words.
+func TestFullByItsWords(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]error{
+		"write /home/media/.up-A.part: no space left on device": storagedrivers.ErrNoSpace,
+		"Disk quota exceeded":                        storagedrivers.ErrNoSpace,
+		"open /home/no space left: is a socket file": nil,
+	} {
+		h := newRequestHost(t, servers.RequestFiles{Before: func(method, _ string) error {
+			if method == "Put" {
+				return errors.New(text)
+			}
+			return nil
+		}})
+		h.force = &abilities{linked, true, exact}
+		d := h.driver(t, ".")
+		_, err := d.Put(t.Context(), "object", strings.NewReader("content"), create)
+		if err == nil || errors.Is(err, storagedrivers.ErrNoSpace) != (want != nil) {
+			t.Errorf("%q: error %v, want %v", text, err, want)
+		}
+		is(t, d.Close(), nil)
+	}
+}

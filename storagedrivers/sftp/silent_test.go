@@ -1,0 +1,117 @@
+package sftp
+
+import (
+	"bytes"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// A host that is silent from the beginning is dialled once for each operation: the error says that
+// the time-out is over, so that nothing tries again.
+func TestSilentFromTheBeginning(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	is(t, err, nil)
+	accepted := make(chan net.Conn, 100)
+	go func() {
+		defer close(accepted)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			accepted <- conn
+		}
+	}()
+	d, err := New(Config{
+		Address: listener.Addr().String(), User: testUser, Password: testPassword, InsecureSkipHostKey: true, Root: ".",
+		Connections: 1, Timeout: 300 * time.Millisecond,
+	}, slog.New(slog.DiscardHandler))
+	is(t, err, nil)
+	s := storagedrivers.New("test", d, storagedrivers.Options{Timeout: time.Minute})
+	_, err = s.Put(t.Context(), "object", bytes.NewReader(randomBytes(3<<20)), overwrite)
+	is(t, err, storagedrivers.ErrUnavailable)
+	is(t, err, os.ErrDeadlineExceeded)
+	is(t, s.Close(), nil)
+	listener.Close()
+	dials := 0
+	for conn := range accepted {
+		conn.Close()
+		dials++
+	}
+	if dials != 1 {
+		t.Errorf("dialled %d times, want once", dials)
+	}
+}
+
+// A host that falls silent ends every operation with the time-out as its cause, also when its
+// connection is closed for that.
+func TestFallsSilent(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]func(*testing.T, *Driver) error{
+		"put": func(t *testing.T, d *Driver) error {
+			_, err := d.Put(t.Context(), "new", bytes.NewReader(randomBytes(3<<20)), create)
+			return err
+		},
+		"stat":   func(t *testing.T, d *Driver) error { _, err := d.Stat(t.Context(), "object"); return err },
+		"open":   func(t *testing.T, d *Driver) error { _, _, err := d.Open(t.Context(), "object", all); return err },
+		"delete": func(t *testing.T, d *Driver) error { return d.Delete(t.Context(), "object") },
+		"list": func(t *testing.T, d *Driver) error {
+			_, err := d.List(t.Context(), storagedrivers.ListOptions{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, _, proxy := behindProxy(t, newHost(t), 500*time.Millisecond)
+			_, err := d.Put(t.Context(), "object", strings.NewReader("content"), create)
+			is(t, err, nil)
+			proxy.SetSilent(true)
+			err = f(t, d)
+			is(t, err, storagedrivers.ErrUnavailable)
+			is(t, err, os.ErrDeadlineExceeded)
+			proxy.SetSilent(false)
+		})
+	}
+}
+
+// A server of another protocol is named at once, and is not taken for a host that is down.
+func TestNoSSHServer(t *testing.T) {
+	t.Parallel()
+	for greeting, want := range map[string]string{
+		"220 ProFTPD Server ready.\r\n":    "an FTP or mail server",
+		"220-Welcome\r\n220 to Pure-FTPd ": "an FTP or mail server",
+		"HTTP/1.1 400 Bad Request\r\n":     "a web server",
+	} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		is(t, err, nil)
+		go func() {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			_, _ = conn.Write([]byte(greeting))
+			_, _ = conn.Read(make([]byte, 1000))
+			_, _ = conn.Read(make([]byte, 1000)) // until the client leaves
+		}()
+		d, err := New(Config{
+			Address: listener.Addr().String(), User: testUser, Password: testPassword, InsecureSkipHostKey: true, Root: ".",
+			Connections: 1, Timeout: time.Minute,
+		}, slog.New(slog.DiscardHandler))
+		is(t, err, nil)
+		within(t, soon, "the check", func() { err = d.Check(t.Context()) })
+		isNot(t, err, storagedrivers.ErrUnavailable)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want %q in it", greeting, err, want)
+		}
+		is(t, d.Close(), nil)
+		listener.Close()
+	}
+}
