@@ -9,36 +9,55 @@ import (
 )
 
 // Object is an object that is read, from any place in it: what http.ServeContent wants.
-// Nothing is transferred before the first Read. It is for one goroutine.
+// It is for one goroutine.
 type Object struct {
 	// Info of the object when it was opened; a reader never gets another generation.
 	Info Info
 
 	storage *Storage
 	open    func(offset int64) (*openBody, Info, error) // nil once closed
-	body    *openBody                                   // nil before the first Read and after a Seek
+	body    *openBody                                   // nil while no reader is open
+	at      int64                                       // where body stands
 	offset  int64                                       // of the next Read
 	seeker  io.Seeker                                   // body, where the driver's readers seek
+	given   bool                                        // bytes were returned
 	resumed int
 }
 
-// OpenSeeker opens an object for reading from any place in it. The caller must Close it.
+// OpenSeeker opens an object for reading from any place in it. One request to the backend returns
+// its Info and its first bytes, so both are of one generation. The caller must Close it.
 func (s *Storage) OpenSeeker(ctx context.Context, key string) (*Object, error) {
+	return s.openObject(ctx, key, func(o *Object) error {
+		var err error
+		if o.body, o.Info, err = o.open(0); err == nil && s.Features().Seek {
+			o.seeker, _ = o.Underlying().(io.Seeker)
+		}
+		return err
+	})
+}
+
+// OpenLazy is [Storage.OpenSeeker] for a caller that may need no bytes, or not the first ones.
+// Nothing is transferred before the first Read, which returns [ErrChanged] if the object has been
+// replaced by then.
+func (s *Storage) OpenLazy(ctx context.Context, key string) (*Object, error) {
+	if s.Features().Seek {
+		return s.OpenSeeker(ctx, key)
+	}
+	return s.openObject(ctx, key, func(o *Object) error {
+		var err error
+		o.Info, err = s.Stat(ctx, key)
+		return err
+	})
+}
+
+func (s *Storage) openObject(ctx context.Context, key string, begin func(*Object) error) (*Object, error) {
 	if !s.users.Acquire() {
 		return nil, s.wrap("open", key, ErrClosed)
 	}
 	o := &Object{storage: s, open: func(offset int64) (*openBody, Info, error) {
 		return s.open(ctx, key, Range{Offset: offset})
 	}}
-	var err error
-	if s.Features().Seek {
-		if o.body, o.Info, err = o.open(0); err == nil {
-			o.seeker, _ = o.Underlying().(io.Seeker)
-		}
-	} else {
-		o.Info, err = s.Stat(ctx, key)
-	}
-	if err != nil {
+	if err := begin(o); err != nil {
 		return nil, errors.Join(err, o.Close())
 	}
 	return o, nil
@@ -53,23 +72,23 @@ func (o *Object) Underlying() io.Reader {
 	return o.body.ReadCloser
 }
 
-// Read gives bytes from the current offset on. A connection that is lost on the way is
-// replaced a few times, where the entity tag tells that the rest is of the same generation.
+// Read reads from the current offset on. A connection that is lost on the way is
+// replaced a few times, where the entity tag guarantees that the rest is of the same generation.
 func (o *Object) Read(p []byte) (int, error) {
 	if o.open == nil {
 		return 0, fs.ErrClosed
 	}
 	for {
-		if o.body == nil {
-			if o.offset >= o.Info.Size {
-				return 0, io.EOF
-			}
-			if err := o.begin(); err != nil {
-				return 0, err
-			}
+		if o.seeker == nil && o.offset >= o.Info.Size {
+			return 0, io.EOF
+		}
+		if err := o.advance(); err != nil {
+			return 0, err
 		}
 		n, err := o.body.Read(p)
 		o.offset += int64(n)
+		o.at = o.offset
+		o.given = o.given || n > 0
 		if errors.Is(err, io.EOF) && o.offset < o.Info.Size {
 			err = o.storage.wrap("open", o.Info.Key, errors.Join(ErrUnavailable, io.ErrUnexpectedEOF))
 		}
@@ -84,16 +103,37 @@ func (o *Object) Read(p []byte) (int, error) {
 	}
 }
 
-// begin opens the object from the current offset on.
+// maxSkip is how much of an object is read and dropped to get to an offset: opening the object
+// there takes as long.
+const maxSkip = 64 << 10
+
+// advance makes body stand at the current offset.
+func (o *Object) advance() error {
+	if o.seeker != nil || o.body != nil && o.at == o.offset {
+		return nil
+	}
+	if gap := o.offset - o.at; o.body != nil && gap > 0 && gap <= maxSkip {
+		if _, err := io.CopyN(io.Discard, o.body, gap); err == nil {
+			o.at = o.offset
+			return nil
+		}
+	}
+	_ = o.closeBody() // not all of it was read
+	return o.begin()
+}
+
+// begin opens the object at the current offset. Where neither an entity tag nor a time identifies
+// a generation, the bytes of two readers are not put together.
 func (o *Object) begin() error {
 	body, info, err := o.open(o.offset)
 	if err != nil {
 		return err
 	}
-	if !info.Same(o.Info) {
+	identified := o.Info.ETag != "" || !o.Info.ModTime.IsZero()
+	if !info.Same(o.Info) || o.given && !identified {
 		return o.storage.wrap("open", o.Info.Key, errors.Join(ErrChanged, body.Close()))
 	}
-	o.body = body
+	o.body, o.at = body, o.offset
 	return nil
 }
 
@@ -128,11 +168,8 @@ func (o *Object) Seek(offset int64, whence int) (int64, error) {
 	if offset < 0 {
 		return 0, fmt.Errorf("seeking to %d: negative offset", offset)
 	}
-	if offset == o.offset {
-		return offset, nil
-	}
 	o.offset = offset
-	return offset, o.closeBody()
+	return offset, nil
 }
 
 // Close ends the reading. Closing again does nothing.

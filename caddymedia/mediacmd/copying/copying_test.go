@@ -284,7 +284,7 @@ func TestItemThatGoes(t *testing.T) {
 	p.put(p.opts.From, "a", "a")
 	p.put(p.opts.From, "b", "b")
 	p.from.Fail = func(op, key string) error {
-		if op == "stat" && key == "b" {
+		if op == "open" && key == "b" {
 			p.from.Delete(context.Background(), "b")
 		}
 		return nil
