@@ -70,6 +70,8 @@ func TestExplain(t *testing.T) {
 		{"sftp", "check", errors.Join(storagedrivers.ErrUnavailable, context.DeadlineExceeded), "does not answer"},
 		{"sftp", "check", context.Canceled, "broken off"},
 		{"sftp", "check", fs.ErrNotExist, "The folder does not exist"},
+		{"local", "check", fmt.Errorf("the root is gone: %w", storagedrivers.ErrUnavailable), "is gone. Mount"},
+		{"local", "check", fmt.Errorf("replaced by an empty folder of another file system: %w", storagedrivers.ErrUnavailable), "Mount its disk"},
 		{"sftp", "read", storagedrivers.ErrClosed, "changed meanwhile"},
 		{"sftp", "create", storagedrivers.ErrSizeMismatch, "not as long"},
 		{"sftp", "check", fmt.Errorf("%w: not tried, it has failed 5 times in a row", storagedrivers.ErrUnavailable), "left alone"},

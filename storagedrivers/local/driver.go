@@ -71,7 +71,7 @@ func (l *Local) PoolKey() string { return fmt.Sprintf("local %q sync=%t", l.root
 
 // NewDriver makes the driver; the folder is touched at its first use.
 func (l *Local) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) {
-	return New(l.root, l.synced(), log), nil
+	return NewFollower(l.root, l.synced(), log), nil
 }
 
 // Timeout is the default one.

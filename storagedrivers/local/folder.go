@@ -43,7 +43,11 @@ func (d *Driver) openRoot() (*os.Root, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the root: %w", mapError(err)), root.Close())
 	}
-	d.root, d.dir, d.named = root, dir, d.named || !canLink()
+	opened, err := dir.Stat()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the root: %w", mapError(err)), dir.Close(), root.Close())
+	}
+	d.root, d.dir, d.opened, d.named = root, dir, opened, d.named || !canLink()
 	d.shared.now = d.now
 	if canShare(dir) {
 		d.shared.share = func() error { return syncAll(dir) }

@@ -51,7 +51,7 @@ func (g *group) Plan(
 	if g.root == nil {
 		g.root = st.root
 	}
-	if g.root != st.root {
+	if g.root != st.root || g.driver != st.driver {
 		return fmt.Errorf("the root was replaced: %w", storagedrivers.ErrUnavailable)
 	}
 	does := create
@@ -232,6 +232,9 @@ func (g *group) Finish(context.Context) error {
 		return err
 	}
 	g.driver.mark("durable")
+	if err := g.driver.inPlace(); err != nil {
+		return err
+	}
 	if err := g.record.void(); err != nil {
 		return err
 	}

@@ -47,10 +47,11 @@ type Driver struct {
 	step func(name string)
 
 	mu      sync.Mutex
-	root    *os.Root // nil until first used
-	dir     *os.File // the root once more, for system calls that os.Root has not
-	undone  bool     // aborted groups of earlier runs were looked for
-	swept   bool     // leftovers of earlier runs were removed, or the caller of Sweep decides
+	root    *os.Root    // nil until first used
+	dir     *os.File    // the root once more, for system calls that os.Root has not
+	opened  fs.FileInfo // of the root
+	undone  bool        // aborted groups of earlier runs were looked for
+	swept   bool        // leftovers of earlier runs were removed, or the caller of Sweep decides
 	scratch *scratch
 	shared  sharer
 	flush   flusher
@@ -97,7 +98,7 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	err := errors.Join(d.scratch.close(d.root), d.dir.Close(), d.root.Close())
-	d.root, d.dir, d.undone, d.swept, d.scratch = nil, nil, false, false, nil
+	d.root, d.dir, d.opened, d.undone, d.swept, d.scratch = nil, nil, nil, false, false, nil
 	return err
 }
 

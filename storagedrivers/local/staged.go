@@ -29,6 +29,8 @@ type staged struct {
 	group  *group // that it is planned in
 	key    string // committed under
 	backup string // the object it replaced, in the scratch folder
+
+	closed func() // nil, or called by Close
 }
 
 // writeBehind is how much is written before the disk is asked to begin with it, so that
@@ -37,6 +39,14 @@ const writeBehind = 8 << 20
 
 // Stage begins an object on the file system of the root.
 func (d *Driver) Stage(ctx context.Context) (storagedrivers.Staged, error) {
+	st, err := d.stage(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return st, nil
+}
+
+func (d *Driver) stage(ctx context.Context) (*staged, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -83,9 +93,10 @@ func (st *staged) Seek(offset int64, whence int) (int64, error) {
 }
 
 // Commit forces the bytes to the disk, gives them their name, and then forces the name. A
-// group does the first and the last for all of its objects at once.
+// group does the first and the last for all of its objects at once. It succeeds only in the
+// folder that is at the path.
 func (st *staged) Commit(ctx context.Context, key string, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
-	if err := ctx.Err(); err != nil {
+	if err := errors.Join(ctx.Err(), st.driver.inPlace()); err != nil {
 		return storagedrivers.Info{}, err
 	}
 	if err := st.settle(); err != nil {
@@ -113,6 +124,9 @@ func (st *staged) Commit(ctx context.Context, key string, opts storagedrivers.Pu
 	d.mark("named")
 	if !grouped {
 		if err := st.syncName(dir, path.Dir(key)); err != nil {
+			return storagedrivers.Info{}, errors.Join(err, st.Revert(ctx))
+		}
+		if err := d.inPlace(); err != nil { // it may have been replaced meanwhile
 			return storagedrivers.Info{}, errors.Join(err, st.Revert(ctx))
 		}
 	}
@@ -338,7 +352,11 @@ func (st *staged) Close() error {
 			errs = append(errs, st.root.Remove(name))
 		}
 	}
-	return errors.Join(append(errs, st.file.Close())...)
+	err := errors.Join(append(errs, st.file.Close())...)
+	if st.closed != nil {
+		st.closed()
+	}
+	return err
 }
 
 // Interface guards

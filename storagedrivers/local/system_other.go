@@ -17,6 +17,8 @@ func stamp(file *os.File, now time.Time) error { return os.Chtimes(file.Name(), 
 
 func inode(fs.FileInfo) uint64 { return 0 }
 
+func device(fs.FileInfo) uint64 { return 0 }
+
 // tryLock: without locks nobody knows whether a folder is in use until it is a day old.
 func tryLock(dir *os.File) error {
 	stat, err := dir.Stat()

@@ -29,6 +29,14 @@ func inode(stat fs.FileInfo) uint64 {
 	return 0
 }
 
+// device returns the number of the file system.
+func device(stat fs.FileInfo) uint64 {
+	if sys, ok := stat.Sys().(*syscall.Stat_t); ok {
+		return uint64(sys.Dev) //nolint:unconvert // signed on some systems
+	}
+	return 0
+}
+
 // tryLock takes the lock that says that a scratch folder is in use: errInUse if somebody
 // has it, another error where the file system has no locks.
 func tryLock(dir *os.File) error {

@@ -1,0 +1,182 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Follower is the driver of whichever folder its path leads to. A [Driver] keeps the folder that it
+// has opened, also when that is moved away, removed or mounted over. A Follower then goes on with a
+// Driver of the new folder. An object that was staged in the old one is never committed there.
+//
+// It looks at the path before every change and, for readers, when an object is missing.
+type Follower struct {
+	path string
+	open func() *Driver
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	current *generation // nil until first used
+}
+
+// generation is the driver of one folder, which is closed after its last user.
+type generation struct {
+	*Driver
+	users *storagedrivers.Users
+}
+
+// NewFollower returns the driver for the folder that is at path. The arguments are those of [New].
+func NewFollower(path string, sync bool, log *slog.Logger) *Follower {
+	return &Follower{path: path, log: log, open: func() *Driver { return New(path, sync, log) }}
+}
+
+var (
+	errGone      = fmt.Errorf("the root is gone: %w", storagedrivers.ErrUnavailable)
+	errReplaced  = fmt.Errorf("the root was replaced during the upload: %w", storagedrivers.ErrUnavailable)
+	errUnmounted = fmt.Errorf("the root was replaced by an empty folder of another file system: %w", storagedrivers.ErrUnavailable)
+)
+
+// acquire returns the current generation without looking at the path. The caller must release it.
+func (f *Follower) acquire() *generation {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.current == nil {
+		f.current = f.begin()
+	}
+	f.current.users.Acquire()
+	return f.current
+}
+
+// follow returns the generation of the folder that is at the path now. The caller must release it.
+func (f *Follower) follow() (*generation, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.current == nil {
+		f.current = f.begin()
+	}
+	replaced, err := f.current.replaced()
+	if err != nil {
+		return nil, err
+	}
+	if replaced {
+		f.log.Warn("the folder of a storage was replaced; the new one is used from now on", "folder", f.path)
+		if err := f.current.users.Close(); err != nil {
+			f.log.Warn("closing the folder that was replaced", "folder", f.path, "error", err)
+		}
+		f.current = f.begin()
+	}
+	f.current.users.Acquire()
+	return f.current, nil
+}
+
+func (f *Follower) begin() *generation {
+	d := f.open()
+	return &generation{Driver: d, users: storagedrivers.NewUsers(d.Close)}
+}
+
+// release ends a use. Errors of closing a folder that was replaced concern no caller.
+func (g *generation) release() {
+	if err := g.users.Release(); err != nil {
+		g.log.Warn("closing the folder that was replaced", "folder", g.path, "error", err)
+	}
+}
+
+// replaced reports whether another folder is at the path than the one that is open. A missing one is
+// not made again: it may be a disk that is not mounted.
+func (d *Driver) replaced() (bool, error) {
+	d.mu.Lock()
+	opened := d.opened
+	d.mu.Unlock()
+	if opened == nil {
+		return false, nil
+	}
+	now, err := os.Stat(d.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, errGone
+	case err != nil:
+		return false, fmt.Errorf("looking at the root: %w", mapError(err))
+	case os.SameFile(opened, now):
+		return false, nil
+	case unmounted(d.path, opened, now):
+		return false, errUnmounted
+	}
+	return true, nil
+}
+
+// inPlace returns an error if the open folder is not the one at the path.
+func (d *Driver) inPlace() error {
+	replaced, err := d.replaced()
+	if replaced {
+		return errReplaced
+	}
+	return err
+}
+
+// unmounted reports whether the folder at path looks like the mount point of a disk that is no
+// longer mounted: empty, and of the file system of its parent, which is not that of the old one.
+func unmounted(path string, old, now fs.FileInfo) bool {
+	if device(old) == device(now) {
+		return false
+	}
+	parent, err := os.Stat(filepath.Dir(path))
+	return err == nil && device(parent) == device(now) && empty(path)
+}
+
+// empty reports whether a folder holds nothing but scratch folders.
+func empty(path string) bool {
+	dir, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	for {
+		names, err := dir.Readdirnames(16)
+		if err != nil {
+			return errors.Is(err, io.EOF)
+		}
+		for _, name := range names {
+			if !strings.HasPrefix(name, scratchPrefix) {
+				return false
+			}
+		}
+	}
+}
+
+// use calls do with the driver of the folder at the path.
+func (f *Follower) use(do func(*Driver) error) error {
+	g, err := f.follow()
+	if err != nil {
+		return err
+	}
+	defer g.release()
+	return do(g.Driver)
+}
+
+// look calls do with the current driver, and again if that finds nothing and its folder was replaced.
+func (f *Follower) look(do func(*Driver) error) error {
+	before := f.acquire()
+	defer before.release()
+	err := do(before.Driver)
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, storagedrivers.ErrUnavailable) {
+		return err
+	}
+	now, followErr := f.follow()
+	if followErr != nil {
+		return followErr
+	}
+	defer now.release()
+	if now == before {
+		return err
+	}
+	return do(now.Driver)
+}

@@ -1,0 +1,40 @@
+package local
+
+import (
+	"os"
+	"syscall"
+	"testing"
+)
+
+// TestMountedOver: a disk that is mounted over the root is used at once, also while it is empty. When it
+// is gone again, an empty mount point is not taken for the storage.
+func TestMountedOver(t *testing.T) {
+	t.Parallel()
+	f := follow(t)
+	mount := func() {
+		t.Helper()
+		if err := syscall.Mount("tmpfs", f.root, "tmpfs", 0, "size=1m"); err != nil {
+			t.Skipf("mounting: %v", err)
+		}
+	}
+	unmount := func() { must(t, syscall.Unmount(f.root, syscall.MNT_DETACH)) }
+
+	mount()
+	defer syscall.Unmount(f.root, syscall.MNT_DETACH)
+	f.mustPut(t, "second")
+	wantFiles(t, f.root, "second")
+	unmount()
+	wantFiles(t, f.root, "first")
+	f.mustPut(t, "third")
+	wantFiles(t, f.root, "first", "third")
+
+	must(t, os.Remove(f.root+"/first"))
+	must(t, os.Remove(f.root+"/third"))
+	mount()
+	f.mustPut(t, "fourth")
+	unmount()
+	f.wantUnavailable(t)
+	wantFiles(t, f.root)
+	must(t, os.WriteFile(f.root+"/fifth", nil, 0o600)) // an administrator means this folder
+	f.mustPut(t, "sixth")
+}
