@@ -24,6 +24,7 @@ require (
 	github.com/getkin/kin-openapi v0.152.0
 	github.com/googleapis/gax-go/v2 v2.26.2
 	github.com/gosimple/unidecode v1.0.1
+	github.com/hashicorp/golang-lru/v2 v2.0.7
 	github.com/jlaffaye/ftp v0.2.4
 	github.com/johannesboyne/gofakes3 v1.2.0
 	github.com/ncruces/go-strftime v1.1.0

@@ -59,6 +59,7 @@ func (s *Storage) Group() Group {
 type group struct {
 	storage *Storage
 	inner   Group
+	members int
 }
 
 func (g *group) Plan(ctx context.Context, member Staged, key string, opts PutOptions) error {
@@ -67,6 +68,9 @@ func (g *group) Plan(ctx context.Context, member Staged, key string, opts PutOpt
 	if err == nil {
 		opts.fill(key)
 		err = g.inner.Plan(ctx, st.inner, key, opts)
+	}
+	if err == nil {
+		g.members++
 	}
 	return g.storage.wrap(op, key, err)
 }
@@ -80,7 +84,7 @@ func (g *group) PlanRemove(ctx context.Context, key string) error {
 }
 
 func (g *group) Prepare(ctx context.Context) error {
-	return g.run(ctx, "prepare", "", g.inner.Prepare)
+	return g.together(ctx, "prepare", g.inner.Prepare)
 }
 
 func (g *group) Remove(ctx context.Context, key string) error {
@@ -90,7 +94,15 @@ func (g *group) Remove(ctx context.Context, key string) error {
 	return g.run(ctx, "delete", key, func(ctx context.Context) error { return g.inner.Remove(ctx, key) })
 }
 
-func (g *group) Finish(ctx context.Context) error { return g.run(ctx, "finish", "", g.inner.Finish) }
+func (g *group) Finish(ctx context.Context) error { return g.together(ctx, "finish", g.inner.Finish) }
+
+// together runs a step of all objects. With a single one it is a part of the Commit, and not observed.
+func (g *group) together(ctx context.Context, op string, step func(context.Context) error) error {
+	if g.members < 2 {
+		return g.storage.wrap(op, "", step(ctx))
+	}
+	return g.run(ctx, op, "", step)
+}
 
 // run calls one step of the driver. A step that failed is not repeated: the group is undone.
 func (g *group) run(ctx context.Context, op, key string, step func(context.Context) error) error {

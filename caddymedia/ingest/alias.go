@@ -140,7 +140,7 @@ func (a *Alias) filename(submitted, subFolder string, now time.Time) (string, er
 	}
 	longest := name
 	if !a.Overwrite {
-		longest = naming.WithTime(name, now.Unix())
+		longest = naming.WithSuffix(naming.WithTime(name, now.Unix()), strings.Repeat("x", suffixLength))
 	}
 	if a.Kind == Image {
 		longest += variant.Suffix

@@ -23,7 +23,8 @@ const (
 	BadRequest
 	// Forbidden is an alias that the account may not use.
 	Forbidden
-	// Conflict is two items of one request that would overwrite each other.
+	// Conflict is two items of one request that would overwrite each other, or an item for which no
+	// free name was found.
 	Conflict
 	// TooLarge is over a limit on bytes, files, parts or pixels.
 	TooLarge

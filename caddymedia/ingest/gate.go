@@ -34,6 +34,8 @@ type Gate struct {
 	Variant func(alias *Alias, result VariantResult, took time.Duration)
 	// Log takes what no caller has to know.
 	Log *slog.Logger
+
+	seconds seconds
 }
 
 // Request says what a caller wants besides the items.

@@ -147,6 +147,33 @@ func (d *faulty) ask(op, key string) error {
 	return d.fail(op, key)
 }
 
+func (d *faulty) Group() storagedrivers.Group { return &faultyGroup{d.Driver.Group(), d} }
+
+type faultyGroup struct {
+	storagedrivers.Group
+	driver *faulty
+}
+
+func (g *faultyGroup) Plan(
+	ctx context.Context, member storagedrivers.Staged, key string, opts storagedrivers.PutOptions,
+) error {
+	return g.Group.Plan(ctx, member.(*faultyStaged).Staged, key, opts)
+}
+
+func (g *faultyGroup) Prepare(ctx context.Context) error {
+	if err := g.driver.ask("prepare", ""); err != nil {
+		return err
+	}
+	return g.Group.Prepare(ctx)
+}
+
+func (g *faultyGroup) Finish(ctx context.Context) error {
+	if err := g.driver.ask("finish", ""); err != nil {
+		return err
+	}
+	return g.Group.Finish(ctx)
+}
+
 type faultyStaged struct {
 	storagedrivers.Staged
 	driver *faulty

@@ -21,6 +21,8 @@ type item struct {
 	failure   *Failure // why it will not be stored
 
 	filename string              // relative to the alias, once it is known
+	plain    string              // filename before it got the time
+	tries    int                 // of other names
 	placed   storagedrivers.Info // zero until then
 	replaces bool                // another item of its name
 

@@ -6,7 +6,6 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
-	"github.com/caddymedia/media/storagedrivers"
 )
 
 // checkPixels decodes a picture whole. What the alias wants besides is made on the way:
@@ -97,15 +96,12 @@ func (it *item) strip(ctx context.Context) error {
 	return nil
 }
 
-// placeVariant commits the variant beside its picture. Whatever lies at its name belongs
-// to no picture any more.
+// placeVariant commits the variant beside its picture.
 func (it *item) placeVariant(ctx context.Context, alias *Alias) error {
 	if it.variant == nil {
 		return nil
 	}
-	placed, err := it.variant.Commit(ctx, alias.VariantKey(it.filename), storagedrivers.PutOptions{
-		Mode: storagedrivers.Overwrite, CacheControl: alias.CacheControl,
-	})
+	placed, err := it.variant.Commit(ctx, alias.VariantKey(it.filename), alias.variantOptions())
 	if err == nil {
 		it.variantPlaced = placed
 	}

@@ -135,6 +135,59 @@ func TestVariantOvertaken(t *testing.T) {
 	}
 }
 
+// TestVariantNeverSettles replaces a picture, as another process would, each time that its
+// variant is made again, and once more when that is given up. The answer says what is there in
+// the end.
+func TestVariantNeverSettles(t *testing.T) {
+	t.Parallel()
+	for _, last := range []color.NRGBA{blue, unloved} {
+		t.Run("by "+webpOf(last), func(t *testing.T) {
+			t.Parallel()
+			var elsewhere *Gate
+			var inside bool
+			var made, replaced int // variants here, pictures there
+			here, there := shared(t, "memory", func(op, key string) error {
+				paint := color.NRGBA{byte(made), 7, 7, 255}
+				switch {
+				case inside:
+					return nil
+				case op == "put" && strings.HasSuffix(key, variant.Suffix):
+					made++
+				case op == "stat" && made == rounds+1 && replaced == made:
+					paint = last
+				default:
+					return nil
+				}
+				inside = true
+				defer func() { inside = false }()
+				replaced++
+				if _, failures := uploadPictures(t, elsewhere, file("a.png", picture(paint))); failures != nil {
+					t.Error(failures)
+				}
+				return nil
+			})
+			one, other := pictures(t, here), pictures(t, there)
+			one.Overwrite, other.Overwrite = true, true
+			elsewhere = newGate(other)
+			items, failures := uploadPictures(t, newGate(one), file("a.png", picture(red)))
+			if failures != nil {
+				t.Fatal(failures)
+			}
+			if replaced != rounds+2 {
+				t.Errorf("replaced %d times", replaced)
+			}
+			if (items[0].WebP != "") != (last != unloved) {
+				t.Errorf("the answer has the variant %q", items[0].WebP)
+			}
+			want := map[string]string{"a.png": picture(last)}
+			if last != unloved {
+				want["a.png.webp"] = webpOf(last)
+			}
+			wantContents(t, here, want)
+		})
+	}
+}
+
 // shared gives two storages in one place, like those of two processes.
 func shared(t testing.TB, kind string, fail func(op, key string) error) (here, there *storagedrivers.Storage) {
 	t.Helper()

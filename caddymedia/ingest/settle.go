@@ -31,7 +31,7 @@ func (b *batch) settle(ctx context.Context, alias *Alias) error {
 }
 
 // rounds is how often a variant is made again because its picture was replaced meanwhile,
-// before it is given up.
+// before it is given up. Then the answer says what lies beside the picture.
 const rounds = 5
 
 func (g *Gate) settle(ctx context.Context, alias *Alias, it *item) error {
@@ -43,7 +43,8 @@ func (g *Gate) settle(ctx context.Context, alias *Alias, it *item) error {
 		}
 		beside, err := stat(ctx, alias.Storage, mine.Key)
 		if err != nil || !beside.Same(mine) {
-			return err // somebody else's, who sees to it
+			it.withoutVariant = beside.Key == ""
+			return err // that of another process, which settles it
 		}
 		if now.Key == "" {
 			break // deleted meanwhile
@@ -58,30 +59,45 @@ func (g *Gate) settle(ctx context.Context, alias *Alias, it *item) error {
 		picture, mine = now, made
 	}
 	it.withoutVariant = true
-	return removeOwn(ctx, alias.Storage, mine)
+	if err := removeOwn(ctx, alias.Storage, mine); err != nil {
+		return err
+	}
+	left, err := alias.pair(ctx, it.filename)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	it.withoutVariant = left.state() != VariantCurrent
+	return err
 }
 
-// removeStale removes what lies beside the pictures of this request that have no variant:
-// that of an earlier picture of the name. There is no way back from it, so it comes last,
-// and what fails only leaves a variant that negotiation passes over.
-func (b *batch) removeStale(ctx context.Context, alias *Alias) {
+// removeStale removes the variants beside the pictures of this request that have none: those of
+// an earlier picture of the name. Where the storage cannot roll that back, it must come last. A
+// failure only leaves a variant that negotiation passes over.
+func (b *batch) removeStale(ctx context.Context, alias *Alias, group storagedrivers.Group) {
 	for _, it := range b.items {
-		if it.variant != nil || !it.isRaster() || !alias.Overwrite && alias.WebP == nil {
+		if !it.mayHaveStale(alias) {
 			continue
 		}
-		if err := it.removeStale(ctx, alias); err != nil {
+		if err := it.removeStale(ctx, alias, group.Remove); err != nil {
 			b.gate.Log.Error("removing the variant of an earlier picture",
 				"alias", alias.Name, "filename", it.filename, "error", err)
 		}
 	}
 }
 
-func (it *item) removeStale(ctx context.Context, alias *Alias) error {
+// mayHaveStale reports whether the variant of an earlier picture may lie beside the item.
+func (it *item) mayHaveStale(alias *Alias) bool {
+	return it.variant == nil && it.isRaster() && (alias.Overwrite || alias.WebP != nil)
+}
+
+func (it *item) removeStale(
+	ctx context.Context, alias *Alias, remove func(ctx context.Context, key string) error,
+) error {
 	now, err := stat(ctx, alias.Storage, it.placed.Key)
 	if err != nil || !now.Same(it.placed) {
-		return err // replaced already by somebody who sees to it
+		return err // replaced already by another process, which settles it
 	}
-	return remove(ctx, alias.Storage, alias.VariantKey(it.filename))
+	return remove(ctx, alias.VariantKey(it.filename))
 }
 
 // removeOwn removes an object unless somebody has replaced it.
@@ -133,9 +149,7 @@ func (g *Gate) remakeVariant(ctx context.Context, alias *Alias, filename string)
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
-	return alias.Storage.Put(ctx, alias.VariantKey(filename), bytes.NewReader(file), storagedrivers.PutOptions{
-		Mode: storagedrivers.Overwrite, CacheControl: alias.CacheControl,
-	})
+	return alias.Storage.Put(ctx, alias.VariantKey(filename), bytes.NewReader(file), alias.variantOptions())
 }
 
 // fetch stages what is stored under key, for who reads it more than once, or while others wait:

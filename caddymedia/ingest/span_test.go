@@ -87,8 +87,10 @@ media.check alias.name=content files=1 size=%[1]d
   media.variant alias.name=content
     media.storage.stage
 media.place alias.name=content filename=["a.png"] files=1 size=%[1]d
+  media.storage.prepare
   media.storage.commit key=a.png size=%[1]d
   media.storage.commit key=a.png.webp size=%[2]d
+  media.storage.finish
 `, len(photo), len(webpOf(red)))
 
 	// A name that is taken is no error, nor a variant that cannot be made.
@@ -99,7 +101,6 @@ media.receive alias.name=content files=1 size=%[1]d
 media.check alias.name=content files=1 size=%[1]d
   media.variant alias.name=content result=none
 media.place alias.name=content filename=["a-%[2]d.png"] files=1 size=%[1]d
-  media.storage.commit key=a.png result=exists size=%[1]d
   media.storage.commit key=a-%[2]d.png size=%[1]d
   media.storage.stat key=a-%[2]d.png size=%[1]d
   media.storage.delete key=a-%[2]d.png.webp
@@ -180,6 +181,7 @@ media.check alias.name=content files=1 size=%[1]d
   media.variant alias.name=content
     media.storage.stage
 media.place alias.name=content filename=["a.png"] files=1 result=no_space size=%[1]d Error "no_space"
+  media.storage.prepare
   media.storage.commit key=a.png size=%[1]d
   media.storage.commit key=a.png.webp result=no_space size=%[2]d Error "commit: no_space"
   media.storage.revert key=a.png

@@ -90,7 +90,7 @@ media
     media.variant
       media.storage.stage
   media.place
-`+strings.Repeat("    media.storage.commit\n", 2))
+`+"    media.storage.prepare\n"+strings.Repeat("    media.storage.commit\n", 2)+"    media.storage.finish\n")
 	for _, tt := range []struct{ span, attribute, want string }{
 		{"media", "service.name", "media"},
 		{"media.receive", "media.alias.kind", "img"},

@@ -41,11 +41,16 @@ func FileName(submitted string, sanitize bool) (string, error) {
 // WithTime returns name with a time added before its extension: photo.jpg and 1700000000 give photo-1700000000.jpg.
 // It expects what [FileName] returned, and adds at most 21 bytes to it.
 func WithTime(name string, unix int64) string {
+	return WithSuffix(name, strconv.FormatInt(unix, 10))
+}
+
+// WithSuffix returns name with a hyphen and suffix added before its extension.
+func WithSuffix(name, suffix string) string {
 	base, ext := name, ""
 	if i := strings.LastIndexByte(name, '.'); i > 0 {
 		base, ext = name[:i], name[i:]
 	}
-	return base + "-" + strconv.FormatInt(unix, 10) + ext
+	return base + "-" + suffix + ext
 }
 
 // problem says why a segment cannot be stored exactly as it is, as the end of a sentence; "" if it can.

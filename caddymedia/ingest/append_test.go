@@ -1,0 +1,153 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// counted counts the commits of a storage, whatever sort it is.
+func counted(t testing.TB, open func(testing.TB, func(op, key string) error) *storagedrivers.Storage) (*storagedrivers.Storage, *atomic.Int64) {
+	t.Helper()
+	var commits atomic.Int64
+	return open(t, func(op, _ string) error {
+		if op == "put" || op == "commit" {
+			commits.Add(1)
+		}
+		return nil
+	}), &commits
+}
+
+// TestAppendTimeTries: the number of tries for an item does not grow with the items of its name.
+func TestAppendTimeTries(t *testing.T) {
+	t.Parallel()
+	const requests, files = 10, 20
+	for name, open := range storages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, commits := counted(t, open)
+			g := newGate(newAlias(t, DefaultAlias, s))
+			parts := make([]send, files)
+			for i := range parts {
+				parts[i] = file("note.txt", "text")
+			}
+			names := map[string]bool{}
+			for range requests {
+				items, failures := upload(t, g, parts...)
+				if failures != nil {
+					t.Fatal(failures)
+				}
+				for _, it := range items {
+					names[it.Filename] = true
+				}
+			}
+			if len(names) != requests*files || !names[steps(requests * files)[requests*files-1]] {
+				t.Errorf("%d names, want the %d first seconds", len(names), requests*files)
+			}
+			if n := commits.Load(); n > 2*requests*files {
+				t.Errorf("%d commits for %d items", n, requests*files)
+			}
+		})
+	}
+}
+
+// TestAppendTimeBehindOthers has all seconds taken that this process has not seen: after some
+// of them the item gets a random suffix.
+func TestAppendTimeBehindOthers(t *testing.T) {
+	t.Parallel()
+	for name, open := range storages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, commits := counted(t, open)
+			g := newGate(newAlias(t, DefaultAlias, s))
+			for _, taken := range steps(100) {
+				put(t, s, "file/content/"+taken, "others'")
+			}
+			commits.Store(0)
+			items, failures := upload(t, g, file("note.txt", "mine"))
+			if failures != nil {
+				t.Fatal(failures)
+			}
+			if !regexp.MustCompile(`^note-\d{10}-[a-z2-7]{6}\.txt$`).MatchString(items[0].Filename) {
+				t.Errorf("stored as %s", items[0].Filename)
+			}
+			if n := commits.Load(); n > secondTries+2 {
+				t.Errorf("%d commits", n)
+			}
+		})
+	}
+}
+
+// TestAppendTimeGivesUp: a storage that calls every name taken is asked a bounded number of
+// times.
+func TestAppendTimeGivesUp(t *testing.T) {
+	t.Parallel()
+	for name, open := range storages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tries := 0
+			s := open(t, func(op, _ string) error {
+				if op == "put" || op == "commit" {
+					tries++
+					return fmt.Errorf("%s: %w", secret, fs.ErrExist)
+				}
+				return nil
+			})
+			_, failures := upload(t, newGate(newAlias(t, DefaultAlias, s)), file("note.txt", "text"))
+			wantFailure(t, failures, Conflict, "note.txt", "no free name")
+			if !errors.Is(failures[0], fs.ErrExist) || tries != allTries+1 {
+				t.Errorf("%v after %d tries", failures, tries)
+			}
+		})
+	}
+}
+
+// TestAppendTimeSuffixFits: a name that is accepted fits the key with all that may be added.
+func TestAppendTimeSuffixFits(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, nil)
+	alias := newAlias(t, DefaultAlias, s)
+	g := newGate(alias)
+	for n := 800; n < 1024; n++ {
+		alias.Prefix = strings.Repeat(strings.Repeat("p", 99)+"/", n/100) + strings.Repeat("p", n%100+1)
+		if _, failures := upload(t, g, file("a.txt", "text")); failures != nil {
+			wantFailure(t, failures, BadRequest, "a.txt", "too long")
+			return
+		}
+		for range 2 {
+			for _, taken := range steps(secondTries + 1) {
+				_, _ = s.Put(t.Context(), alias.Key(strings.Replace(taken, "note", "a", 1)), strings.NewReader(""), storagedrivers.PutOptions{})
+			}
+		}
+		g.seconds.last = nil
+		if _, failures := upload(t, g, file("a.txt", "text")); failures != nil {
+			t.Fatalf("a prefix of %d bytes: %v", n, failures)
+		}
+	}
+	t.Error("no prefix is too long")
+}
+
+func TestSeconds(t *testing.T) {
+	t.Parallel()
+	var s seconds
+	for i, step := range []struct {
+		name      string
+		now, want int64
+	}{{"a", 10, 10}, {"a", 10, 11}, {"b", 10, 10}, {"a", 9, 12}, {"a", 20, 20}} {
+		if got := s.next(step.name, step.now); got != step.want {
+			t.Errorf("step %d: %d, want %d", i, got, step.want)
+		}
+	}
+	for i := range maxSeconds {
+		s.next(fmt.Sprint(i), 1)
+	}
+	if s.last.Len() != maxSeconds || s.next("a", 1) != 1 {
+		t.Errorf("%d names are remembered", s.last.Len())
+	}
+}
