@@ -20,6 +20,10 @@ func init() {
 // parseDirective sets up the handler from Caddyfile tokens. Syntax:
 //
 //	media_admin [<matcher>] [<path>] {
+//		login {
+//			<user> <password_hash>
+//		}
+//		session <idle> [<lifetime>]
 //		user    <placeholder>
 //		editors <user...>
 //		admin   <address>|off
@@ -76,10 +80,49 @@ func (p *Panel) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return d.ArgErr()
 	}
 	return block.Parse(d, "media_admin", block.Options{
+		"login":   p.parseLogin,
+		"session": p.parseSession,
 		"user":    block.Text(&p.User),
 		"editors": block.Texts(&p.Editors),
 		"admin":   block.Text(&p.Admin),
 	})
+}
+
+func (p *Panel) parseLogin(d *caddyfile.Dispenser) error {
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	p.Login = map[string]string{}
+	for nesting := d.Nesting(); d.NextBlock(nesting); {
+		user := d.Val()
+		var hash string
+		if !d.AllArgs(&hash) {
+			return d.ArgErr()
+		}
+		if _, twice := p.Login[user]; twice {
+			return d.Errf("the user %q of login is given twice", user)
+		}
+		p.Login[user] = hash
+	}
+	if len(p.Login) == 0 {
+		return d.Err("login has no users; each is a line of a name and a password hash")
+	}
+	return nil
+}
+
+func (p *Panel) parseSession(d *caddyfile.Dispenser) error {
+	args := d.RemainingArgs()
+	if len(args) < 1 || len(args) > 2 {
+		return d.ArgErr()
+	}
+	for i, into := range []*caddy.Duration{&p.SessionIdle, &p.SessionLifetime}[:len(args)] {
+		span, err := caddy.ParseDuration(args[i])
+		if err != nil || span <= 0 {
+			return d.Errf("session is a duration such as 1h, not %q", args[i])
+		}
+		*into = caddy.Duration(span)
+	}
+	return nil
 }
 
 // Interface guards

@@ -5,15 +5,19 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"html/template"
 	"io/fs"
 	"net/http"
 	"path"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
 
 const (
 	indexFile    = "index.html"
+	loginFile    = "login.html"
 	versionMark  = "{{version}}"
 	versionBytes = 8
 	cacheForever = "private, max-age=31536000, immutable"
@@ -24,12 +28,19 @@ var contentTypes = map[string]string{
 	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }
 
+// openFiles are the parts of the login page, which are served to everybody.
+var openFiles = []string{"style.css", "pages.css", "login.js", "icon.svg"}
+
 // pages are the files of the panel, under addresses that change with their contents.
 type pages struct {
 	version string
 	index   []byte
+	login   *template.Template
 	files   map[string][]byte
 }
+
+// loginPage is the content of the login page after a login that failed.
+type loginPage struct{ User, Message string }
 
 func newPages(files fs.FS) (*pages, error) {
 	p := &pages{files: map[string][]byte{}}
@@ -53,7 +64,29 @@ func newPages(files fs.FS) (*pages, error) {
 	}
 	p.version = hex.EncodeToString(sum.Sum(nil)[:versionBytes])
 	p.index = bytes.ReplaceAll(index, []byte(versionMark), []byte(p.version))
-	return p, nil
+	p.login, err = template.New("").Funcs(template.FuncMap{"version": func() string { return p.version }}).Parse(string(p.files[loginFile]))
+	return p, err
+}
+
+// serveLogin serves the login page.
+func (p *pages) serveLogin(w http.ResponseWriter, r *http.Request, status int, content loginPage) {
+	var page bytes.Buffer
+	if err := p.login.Execute(&page, content); err != nil { // two texts, which fit
+		status = http.StatusInternalServerError
+	}
+	w.Header().Set("Content-Security-Policy", loginPolicy)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(page.Len()))
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(page.Bytes()) // a client that is gone cannot be told
+	}
+}
+
+// serveOpen serves a part of the login page; false if rest is none.
+func (p *pages) serveOpen(w http.ResponseWriter, r *http.Request, base, rest string) bool {
+	name, ok := strings.CutPrefix(rest, "/assets/"+p.version+"/")
+	return ok && slices.Contains(openFiles, name) && p.serve(w, r, base, rest)
 }
 
 // serve answers for the rest of a path below base; false if there is no such page.

@@ -70,8 +70,13 @@ func TestEmbeddedPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name := range p.files {
-		if name != indexFile && contentTypes[path.Ext(name)] == "" {
+		if name != indexFile && name != loginFile && contentTypes[path.Ext(name)] == "" {
 			t.Errorf("%s is never served", name)
+		}
+	}
+	for _, name := range openFiles {
+		if p.files[name] == nil {
+			t.Errorf("there is no %s for the login page", name)
 		}
 	}
 }

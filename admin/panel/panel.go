@@ -3,6 +3,7 @@
 package panel
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -18,13 +19,14 @@ import (
 	"github.com/caddymedia/media/admin/api"
 	"github.com/caddymedia/media/admin/edit"
 	"github.com/caddymedia/media/admin/web"
+	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
 func init() { caddy.RegisterModule(Panel{}) }
 
 // Panel serves the pages on which administrators manage storages, aliases, accounts and
-// items. It works only behind something that authenticates, `basic_auth` for instance: who
-// is not logged in is refused on every address of the panel.
+// items. Its users log in on a page of its own (`login`), or something in front of it
+// authenticates them, such as `basic_auth`. Without either every address is refused.
 //
 // What is changed there goes through Caddy's admin endpoint into the running configuration.
 // It outlives a restart only where Caddy is started with `--resume`; the panel says so.
@@ -33,9 +35,23 @@ type Panel struct {
 	// Other addresses go on to the next handler. Default: `/media-admin`.
 	Path string `json:"path,omitempty"`
 
-	// A placeholder for the user who is logged in. Whatever sets it must do so only after it
-	// has checked who that is: a header that any client can send opens the panel to all.
-	// Default: `{http.auth.user.id}`, which `basic_auth` and its like set.
+	// The users who log in on a page of the panel, with their password hashes, made by
+	// `caddy hash-password --algorithm argon2id`; `{env.NAME}` and `{file./path}` are allowed.
+	// Failed logins are limited as those of accounts are. Removing a user or changing the hash
+	// ends the user's sessions at once. Default: none; something in front authenticates.
+	Login map[string]string `json:"login,omitempty"`
+
+	// How long a session lasts without a request of its user. Default: `1h`.
+	SessionIdle caddy.Duration `json:"session_idle,omitempty"`
+
+	// How long a session lasts at most. Sessions outlive a reload and end at a restart.
+	// Default: `12h`.
+	SessionLifetime caddy.Duration `json:"session_lifetime,omitempty"`
+
+	// A placeholder for the user whom something in front has authenticated, in place of
+	// `login`. Whatever sets it must do so only after it has checked who that is: a header that
+	// any client can send opens the panel to all. Default: `{http.auth.user.id}`, which
+	// `basic_auth` and its like set.
 	User string `json:"user,omitempty"`
 
 	// The users who may change things; others who are logged in may look. Default: all.
@@ -48,6 +64,7 @@ type Panel struct {
 	Admin string `json:"admin,omitempty"`
 
 	base   string // Path without a slash at its end
+	login  *login // nil where something in front authenticates
 	log    *zap.Logger
 	pages  *pages
 	editor *edit.Editor // nil without an admin endpoint
@@ -77,7 +94,7 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 	if p.Path == "" {
 		p.Path = defaultPath
 	}
-	if p.User == "" {
+	if p.User == "" && len(p.Login) == 0 {
 		p.User = defaultUser
 	}
 	p.base = strings.TrimRight(p.Path, "/")
@@ -87,12 +104,17 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 	p.guard = http.NewCrossOriginProtection()
 	p.api = api.New()
 	p.routes = http.StripPrefix(p.base+"/api", p.api)
-	if _, err := ctx.App("media"); err != nil {
+	app, err := ctx.App("media")
+	if err != nil {
 		return err
 	}
-	var err error
 	if p.pages, err = newPages(web.Files); err != nil {
 		return fmt.Errorf("reading the pages: %w", err)
+	}
+	if len(p.Login) > 0 {
+		if p.login, err = p.newLogin(app.(*mediaapp.App)); err != nil { // this is what "media" is
+			return fmt.Errorf("login: %w", err)
+		}
 	}
 	return p.provisionEditor()
 }
@@ -116,13 +138,17 @@ func (p *Panel) provisionEditor() error {
 // Validate checks the options.
 func (p *Panel) Validate() error {
 	switch {
+	case slices.Contains(p.Editors, ""):
+		return errors.New("editors: a name is empty")
 	case !strings.HasPrefix(p.Path, "/") || strings.ContainsAny(p.Path, "*?#{}\\") || strings.Contains(p.Path, "//"):
 		return fmt.Errorf("path %q: what addresses begin with is like /media-admin", p.Path)
+	case p.login != nil:
+		return p.validateLogin()
+	case p.SessionIdle != 0 || p.SessionLifetime != 0:
+		return errors.New("session is for the users of login, and there are none")
 	case !dependsOnRequest(p.User):
 		// A fixed name would be the name of everybody.
 		return fmt.Errorf("user %q is no placeholder such as %s", p.User, defaultUser)
-	case slices.Contains(p.Editors, ""):
-		return fmt.Errorf("editors: a name is empty")
 	}
 	return nil
 }
@@ -134,7 +160,7 @@ func dependsOnRequest(text string) bool {
 	return err != nil
 }
 
-// ServeHTTP answers what is below the path of the panel.
+// ServeHTTP serves the addresses below the path of the panel.
 func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	rest, ok := strings.CutPrefix(r.URL.Path, p.base)
 	if !ok || rest != "" && rest[0] != '/' {
@@ -142,6 +168,9 @@ func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 	}
 	secure(w.Header())
 	v := p.visitor(r)
+	if p.login != nil && p.serveLogin(w, r, v, rest) {
+		return nil
+	}
 	if v.name == "" {
 		p.refuseStranger(w, r, rest)
 		return nil
@@ -159,9 +188,18 @@ func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 	return nil
 }
 
+// Cleanup releases the sessions, which the panel of the next configuration goes on with.
+func (p *Panel) Cleanup() error {
+	if p.login == nil {
+		return nil
+	}
+	return p.login.close()
+}
+
 // Interface guards
 var (
 	_ caddy.Provisioner           = (*Panel)(nil)
+	_ caddy.CleanerUpper          = (*Panel)(nil)
 	_ caddy.Validator             = (*Panel)(nil)
 	_ caddyhttp.MiddlewareHandler = (*Panel)(nil)
 )

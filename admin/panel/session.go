@@ -16,6 +16,8 @@ import (
 type session struct {
 	User   string `json:"user"`
 	Editor bool   `json:"editor"`
+	// LogOut is true where the session is one of the panel's own, which can be ended.
+	LogOut bool `json:"log_out"`
 	// WhyNot says why nothing can be changed; empty where it can.
 	WhyNot string `json:"why_not"`
 	// Lasting changes outlive a restart; LastingNote says what to do where they do not.
@@ -33,7 +35,7 @@ const (
 )
 
 func (p *Panel) session(ctx context.Context, v visitor) session {
-	s := session{User: v.name, Editor: v.editor, StartedFrom: valueOf(p.args, "--config", "-c")}
+	s := session{User: v.name, Editor: v.editor, LogOut: p.login != nil, StartedFrom: valueOf(p.args, "--config", "-c")}
 	running, why := p.running(ctx)
 	switch {
 	case !v.editor:

@@ -20,14 +20,20 @@ type visitor struct {
 	editor bool
 }
 
-// visitor finds out who is logged in. The name is data: it is never expanded itself.
+// visitor returns the user of a request. The name is data: it is never expanded itself.
 func (p *Panel) visitor(r *http.Request) visitor {
 	replacer, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	if !ok {
 		return visitor{}
 	}
-	name, err := replacer.ReplaceOrErr(p.User, true, true)
-	if err != nil || strings.TrimSpace(name) == "" {
+	var name string
+	if p.login != nil {
+		name = p.login.user(r)
+		replacer.Set(authenticatedUser, name) // for access logs
+	} else if known, err := replacer.ReplaceOrErr(p.User, true, true); err == nil {
+		name = known
+	}
+	if strings.TrimSpace(name) == "" {
 		return visitor{}
 	}
 	return visitor{name: name, editor: len(p.Editors) == 0 || slices.Contains(p.Editors, name)}
@@ -38,12 +44,14 @@ func (v visitor) by(r *http.Request) ingest.By {
 	return ingest.By{Via: ingest.ViaPanel, Account: v.name, Client: mediaapp.ClientOf(r.Context())}
 }
 
+const otherSite = "the request comes from another site"
+
 const onlyLooking = "You may look at everything here, and change nothing: your user is not among the editors."
 
 // refusal is why a request of somebody who is logged in is not served; empty if it is.
 func (p *Panel) refusal(r *http.Request, v visitor) string {
 	if err := p.guard.Check(r); err != nil {
-		return "the request comes from another site"
+		return otherSite
 	}
 	if !v.editor && !reads(r) {
 		return onlyLooking
@@ -55,15 +63,25 @@ func reads(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead
 }
 
-const strangerText = "Nobody is logged in. The panel works only behind something that authenticates, for instance in the Caddyfile: " +
-	"basic_auth /media-admin/* { <user> <password hash> }, with a hash made by: caddy hash-password --algorithm argon2id"
+const strangerText = "Nobody is logged in. Let the panel log its users in, in the Caddyfile: " +
+	"media_admin { login { <user> <password hash> } }, or put it behind something that authenticates, such as " +
+	"basic_auth argon2id. Make a hash with: caddy hash-password --algorithm argon2id"
 
 const strangerPage = `<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Not logged in</title></head>
 <body>
 <h1>Nobody is logged in</h1>
-<p>This panel works only behind something that authenticates. In a Caddyfile, for instance:</p>
+<p>This panel has no users yet. Add them in the Caddyfile:</p>
+<pre>
+media_admin {
+	login {
+		&lt;user&gt; &lt;password hash&gt;
+	}
+}
+</pre>
+<p>Make the hash with <code>caddy hash-password --algorithm argon2id</code>.</p>
+<p>Or put the panel behind something that authenticates, a single sign-on (<code>forward_auth</code>) or:</p>
 <pre>
 handle /media-admin/* {
 	basic_auth argon2id {
@@ -72,20 +90,24 @@ handle /media-admin/* {
 	media_admin
 }
 </pre>
-<p>The hash is made by <code>caddy hash-password --algorithm argon2id</code>.</p>
 </body>
 </html>
 `
 
 // refuseStranger explains how to log in, and shows nothing else.
 func (p *Panel) refuseStranger(w http.ResponseWriter, r *http.Request, rest string) {
-	if rest == "/api" || strings.HasPrefix(rest, "/api/") || !reads(r) {
+	if !isPage(r, rest) {
 		p.fail(w, r, http.StatusForbidden, strangerText)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(http.StatusForbidden)
 	_, _ = w.Write([]byte(strangerPage)) // a client that is gone cannot be told
+}
+
+// isPage reports whether a browser shows the answer to a request.
+func isPage(r *http.Request, rest string) bool {
+	return reads(r) && rest != "/api" && !strings.HasPrefix(rest, "/api/")
 }
 
 // audited logs what was changed, by whom and from where; never what was sent.

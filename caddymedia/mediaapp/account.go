@@ -76,6 +76,7 @@ func (a *App) provisionIssuer(ctx caddy.Context) error {
 		return err
 	}
 	a.closers = append(a.closers, done)
+	a.comparer, a.logins = compare, guard
 	a.issuer, err = tokens.NewIssuer(tokens.IssuerOptions{
 		Store: a.store, Accounts: accounts, Comparer: compare, FakeHash: compare.fake,
 		Lifetime: time.Duration(a.TokenLifetime), Throttle: guard.throttle, Hashing: guard.hashing,
@@ -84,6 +85,21 @@ func (a *App) provisionIssuer(ctx caddy.Context) error {
 		return fmt.Errorf("accounts: %w", err)
 	}
 	return nil
+}
+
+// Passwords returns the check of the passwords of other users than accounts, by their hashes. Realm
+// separates their names from others. All checks of a process share one limit of failures and one of
+// checks at the same time. The error names the user whose hash is none.
+func (a *App) Passwords(realm string, hashes map[string]string) (*tokens.Passwords, error) {
+	for user, hash := range hashes {
+		if !validHash(hash) {
+			return nil, fmt.Errorf("user %q: not a password hash; make one with: caddy hash-password --algorithm argon2id", user)
+		}
+	}
+	return tokens.NewPasswords(tokens.PasswordsOptions{
+		Realm: realm, Hashes: hashes, Comparer: a.comparer, FakeHash: a.comparer.fake,
+		Throttle: a.logins.throttle, Hashing: a.logins.hashing,
+	}), nil
 }
 
 // accounts expands and checks the accounts.

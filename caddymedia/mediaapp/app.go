@@ -90,6 +90,8 @@ type App struct {
 	gate      *ingest.Gate
 	remote    *fetch.Client
 	issuer    *tokens.Issuer
+	comparer  *comparer
+	logins    loginGuard
 	store     tokens.Store
 	users     *storagedrivers.Users
 	closers   []func() error

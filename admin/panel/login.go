@@ -1,0 +1,227 @@
+package panel
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/mediahttp"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers/block"
+)
+
+const (
+	defaultIdle     = time.Hour
+	defaultLifetime = 12 * time.Hour
+	loginRealm      = "panel"
+	loginRoute      = "/login"
+	cookieName      = "media-admin"
+	// backgroundHeader is sent by pages that refresh by themselves. It is no sign of their user.
+	backgroundHeader  = "Media-Background"
+	authenticatedUser = "http.auth.user.id"
+)
+
+// login authenticates the users of the panel by a form and a session.
+type login struct {
+	base         string            // of the panel
+	fingerprints map[string]string // of users and their hashes
+	passwords    *tokens.Passwords
+	sessions     *sessions
+	limits       sessionLimits
+	now          func() time.Time
+}
+
+// newLogin expands the hashes of the users.
+func (p *Panel) newLogin(app *mediaapp.App) (*login, error) {
+	l := &login{
+		base: p.base, now: p.now, fingerprints: make(map[string]string, len(p.Login)),
+		limits: sessionLimits{
+			cmp.Or(time.Duration(p.SessionIdle), defaultIdle), cmp.Or(time.Duration(p.SessionLifetime), defaultLifetime),
+		},
+	}
+	var expand block.Expander
+	hashes := make(map[string]string, len(p.Login))
+	for user, hash := range p.Login {
+		hashes[user] = expand.Secret(fmt.Sprintf("user %q", user), hash)
+		l.fingerprints[user] = tokens.Account{APIKey: user, PasswordHash: hashes[user]}.Fingerprint()
+	}
+	if err := expand.Err(); err != nil {
+		return nil, err
+	}
+	var err error
+	if l.passwords, err = app.Passwords(loginRealm, hashes); err != nil {
+		return nil, err
+	}
+	l.sessions = openSessions()
+	return l, nil
+}
+
+func (l *login) close() error { return closeSessions() }
+
+func (p *Panel) validateLogin() error {
+	switch {
+	case p.User != "":
+		return errors.New("login and user exclude each other: either the panel authenticates, or something in front of it")
+	case p.SessionIdle < 0 || p.SessionLifetime < 0:
+		return errors.New("session is negative")
+	}
+	for user := range p.Login {
+		if user != strings.TrimSpace(user) || user == "" {
+			return fmt.Errorf("login: the user %q is empty, or begins or ends with a space", user)
+		}
+	}
+	for _, editor := range p.Editors {
+		if _, ok := p.Login[editor]; !ok {
+			return fmt.Errorf("editors: there is no user %q in login", editor)
+		}
+	}
+	return nil
+}
+
+// user returns the user of a request's session; empty without one. A session ends with its user and
+// with the password of its user.
+func (l *login) user(r *http.Request) string {
+	cookie, err := r.Cookie(l.cookie(r).Name)
+	if err != nil {
+		return ""
+	}
+	session, ok := l.sessions.find(cookie.Value, l.limits, r.Header.Get(backgroundHeader) == "", l.now())
+	if !ok {
+		return ""
+	}
+	if l.fingerprints[session.user] != session.fingerprint {
+		l.sessions.end(cookie.Value)
+		return ""
+	}
+	return session.user
+}
+
+// cookie returns the cookie of sessions without its value. It is sent to the panel alone, and a
+// cookie of the same name that another site has set is not read.
+func (l *login) cookie(r *http.Request) *http.Cookie {
+	cookie := &http.Cookie{Name: cookieName, Path: l.base + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}
+	if cookie.Secure = overTLS(r); cookie.Secure {
+		cookie.Name = "__Secure-" + cookieName
+		if l.base == "" {
+			cookie.Name = "__Host-" + cookieName
+		}
+	}
+	return cookie
+}
+
+// endSent ends the session that a request carries in its cookie, if there is one.
+func (l *login) endSent(r *http.Request, cookie *http.Cookie) {
+	if sent, err := r.Cookie(cookie.Name); err == nil {
+		l.sessions.end(sent.Value)
+	}
+}
+
+// overTLS reports whether the browser uses TLS, to Caddy or to a proxy that Caddy trusts.
+func overTLS(r *http.Request) bool {
+	trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
+	return r.TLS != nil || trusted && r.Header.Get("X-Forwarded-Proto") == "https"
+}
+
+// serveLogin serves the login page, its form and the end of a session. It refuses all other requests
+// without a session. False means that the request is to be served.
+func (p *Panel) serveLogin(w http.ResponseWriter, r *http.Request, v visitor, rest string) bool {
+	switch {
+	case rest == loginRoute && r.Method == http.MethodPost:
+		p.logIn(w, r)
+	case rest == loginRoute && v.name != "" && reads(r):
+		http.Redirect(w, r, p.base+"/", http.StatusSeeOther)
+	case rest == loginRoute:
+		if p.allowed(w, r, http.MethodGet, http.MethodHead, http.MethodPost) {
+			p.pages.serveLogin(w, r, http.StatusOK, loginPage{})
+		}
+	case v.name != "" && rest == "/api/session" && r.Method == http.MethodDelete:
+		p.logOut(w, r, v)
+	case v.name != "":
+		return false
+	case reads(r) && (rest == "" || rest == "/"):
+		http.Redirect(w, r, p.base+loginRoute, http.StatusSeeOther)
+	case reads(r) && p.pages.serveOpen(w, r, p.base, rest):
+	default:
+		p.fail(w, r, http.StatusUnauthorized, "You are logged out.")
+	}
+	return true
+}
+
+// logIn checks the form of the login page and begins a session.
+func (p *Panel) logIn(w http.ResponseWriter, r *http.Request) {
+	if err := p.guard.Check(r); err != nil {
+		p.fail(w, r, http.StatusForbidden, otherSite)
+		return
+	}
+	form, status, message := mediahttp.ReadForm(w, r, p.now, "user", "password")
+	if message != "" {
+		p.fail(w, r, status, message)
+		return
+	}
+	user := form.Get("user")
+	client, _ := netip.ParseAddr(mediaapp.ClientOf(r.Context())) // one that is unknown counts as one client
+	err := p.login.passwords.Check(r.Context(), user, form.Get("password"), client)
+	if err == nil {
+		p.logLogin(r, user, "ok")
+		cookie := p.login.cookie(r)
+		p.login.endSent(r, cookie)
+		cookie.Value = p.login.sessions.begin(user, p.login.fingerprints[user], p.login.limits, p.login.now())
+		http.SetCookie(w, cookie)
+		http.Redirect(w, r, p.base+"/", http.StatusSeeOther)
+		return
+	}
+	if throttled, ok := errors.AsType[*tokens.ThrottledError](err); ok {
+		p.logLogin(r, user, "throttled")
+		seconds := strconv.Itoa(max(1, int(math.Ceil(throttled.RetryAfter.Seconds()))))
+		w.Header().Set("Retry-After", seconds)
+		p.pages.serveLogin(w, r, http.StatusTooManyRequests, loginPage{user, "Too many attempts. Try again in " + seconds + " s."})
+		return
+	}
+	if !errors.Is(err, tokens.ErrCredentials) {
+		return // the browser is gone
+	}
+	p.logLogin(r, user, "refused")
+	if err != tokens.ErrCredentials { //nolint:errorlint // more than that: the hash cannot be compared with
+		p.log.Error("checking a password", zap.Error(err))
+	}
+	p.pages.serveLogin(w, r, http.StatusUnauthorized, loginPage{user, "Wrong user or password."})
+}
+
+// logOut ends the session of a request.
+func (p *Panel) logOut(w http.ResponseWriter, r *http.Request, v visitor) {
+	if err := p.guard.Check(r); err != nil {
+		p.fail(w, r, http.StatusForbidden, otherSite)
+		return
+	}
+	cookie := p.login.cookie(r)
+	p.login.endSent(r, cookie)
+	cookie.MaxAge = -1
+	http.SetCookie(w, cookie)
+	p.logLogin(r, v.name, "logged out")
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// logLogin logs a login with its result. A name that is no user's is left out: people type their
+// password into the wrong field. Refusals by the throttle come in any number.
+func (p *Panel) logLogin(r *http.Request, user, result string) {
+	if _, known := p.login.fingerprints[user]; !known {
+		user = ""
+	}
+	level := zap.InfoLevel
+	if result == "throttled" {
+		level = zap.DebugLevel
+	}
+	p.log.Log(level, "login to the panel", zap.String("user", user),
+		zap.String("client", mediaapp.ClientOf(r.Context())), zap.String("result", result))
+}

@@ -1,0 +1,101 @@
+package panel
+
+import (
+	"crypto/rand"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+// maxSessions is the largest number of sessions of a user. The oldest one ends for one more.
+const maxSessions = 50
+
+// sessionPool holds the sessions of the process while any configuration has a panel with a login.
+// Every change in the panel is a reload, which must not end them.
+var sessionPool = caddy.NewUsagePool()
+
+const sessionKey = "sessions"
+
+// sessions are those who are logged in. Only the hash of a cookie is kept.
+type sessions struct {
+	mu   sync.Mutex
+	byID map[tokens.ID]*loggedIn
+}
+
+type loggedIn struct {
+	user string
+	// fingerprint is the one of the user's name and hash at the time of the login.
+	fingerprint string
+	began, seen time.Time
+}
+
+// sessionLimits are how long a session lasts without a request, and at most.
+type sessionLimits struct{ idle, lifetime time.Duration }
+
+func (l sessionLimits) over(s *loggedIn, now time.Time) bool {
+	return now.Sub(s.seen) >= l.idle || now.Sub(s.began) >= l.lifetime
+}
+
+func openSessions() *sessions {
+	shared, _ := sessionPool.LoadOrStore(sessionKey, &sessions{byID: map[tokens.ID]*loggedIn{}})
+	return shared.(*sessions) // nothing else is in the pool
+}
+
+func closeSessions() error {
+	_, err := sessionPool.Delete(sessionKey)
+	return err
+}
+
+// begin returns the secret of a new session. It removes sessions that are over.
+func (s *sessions) begin(user, fingerprint string, limits sessionLimits, now time.Time) (secret string) {
+	secret = rand.Text() + rand.Text()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var oldest tokens.ID
+	count := 0
+	for id, session := range s.byID {
+		switch {
+		case limits.over(session, now):
+			delete(s.byID, id)
+		case session.user == user:
+			if count++; count == 1 || session.began.Before(s.byID[oldest].began) {
+				oldest = id
+			}
+		}
+	}
+	if count >= maxSessions {
+		delete(s.byID, oldest)
+	}
+	s.byID[tokens.IDOf(secret)] = &loggedIn{user: user, fingerprint: fingerprint, began: now, seen: now}
+	return secret
+}
+
+// find returns the session of a secret; false if there is none or it is over. active reports that
+// its user has done something.
+func (s *sessions) find(secret string, limits sessionLimits, active bool, now time.Time) (loggedIn, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := tokens.IDOf(secret)
+	session, ok := s.byID[id]
+	if !ok {
+		return loggedIn{}, false
+	}
+	if limits.over(session, now) {
+		delete(s.byID, id)
+		return loggedIn{}, false
+	}
+	if active {
+		session.seen = now
+	}
+	return *session, true
+}
+
+// end ends the session of a secret.
+func (s *sessions) end(secret string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byID, tokens.IDOf(secret))
+}

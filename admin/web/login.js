@@ -1,0 +1,10 @@
+// The login page works without this script. With it, the page that was asked for is shown afterwards.
+const form = document.getElementById('login');
+
+form.action += location.hash;
+
+// A link from another site comes without the cookie of a session that goes on.
+if (!form.user.value) {
+	const session = await fetch('api/session', { credentials: 'same-origin', cache: 'no-store' }).catch(() => null);
+	if (session?.ok) location.replace('./' + location.hash);
+}
