@@ -13,6 +13,18 @@ export class ApiError extends Error {
 	}
 }
 
+/** There is no session any more: the panel says so, or what authenticates in front of it. */
+export class LoggedOutError extends ApiError {
+	constructor(status) {
+		super('You are logged out.', status, {}, null);
+		this.loggedOut = true;
+	}
+}
+
+/** Whether an answer to an API route comes from a login: a refusal, a redirect, or a page instead of JSON. */
+export const isLogin = (status, contentType) => status === 0 || status === 401
+	|| ((status === 403 || (status >= 200 && status < 400)) && /^text\/html/i.test(contentType ?? ''));
+
 /** The address of an API route; each segment is encoded, query values that are empty are left out. */
 export function route(segments, query = {}) {
 	const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== '' && value != null));
@@ -24,15 +36,18 @@ export function route(segments, query = {}) {
 export const parts = (filename) => filename.split('/').filter((segment) => segment !== '');
 
 /** Reads a route. What is read may be asked for again when the connection breaks. */
-export async function get(segments, query, signal) {
-	return (await read(segments, query, signal)).body;
+export async function get(segments, query, signal, headers) {
+	return (await read(segments, query, signal, headers)).body;
 }
 
+/** Sent when a page refreshes by itself, which does not keep a session alive. */
+export const background = { 'Media-Background': '1' };
+
 /** Like get, with the ETag: {body, etag}. */
-export async function read(segments, query, signal) {
+export async function read(segments, query, signal, headers) {
 	for (let attempt = 0; ; attempt++) {
 		try {
-			return await call('GET', route(segments, query), { signal });
+			return await call('GET', route(segments, query), { signal, headers });
 		} catch (error) {
 			if (error instanceof ApiError || error.name === 'AbortError' || attempt >= pauses.length) throw error;
 			await new Promise((done) => setTimeout(done, pauses[attempt]));
@@ -56,11 +71,12 @@ export async function send(method, segments, { body, etag, create } = {}) {
 async function call(method, address, options) {
 	let response;
 	try {
-		response = await fetch(address, { method, ...options, cache: 'no-store', credentials: 'same-origin' });
+		response = await fetch(address, { method, ...options, cache: 'no-store', credentials: 'same-origin', redirect: 'manual' });
 	} catch (error) {
 		if (error.name === 'AbortError') throw error;
 		throw new Error('The server cannot be reached.');
 	}
+	if (isLogin(response.status, response.headers.get('Content-Type'))) throw new LoggedOutError(response.status);
 	const text = await response.text();
 	const body = parse(text);
 	const etag = response.headers.get('ETag');

@@ -1,7 +1,7 @@
 // The panel: which page an address shows, and what surrounds all pages.
 import { h, fill, rich } from './dom.js';
-import { get } from './api.js';
-import { closeDialogs, confirm, failed, pageHead, waiting } from './ui.js';
+import { get, send } from './api.js';
+import { busyWhile, closeDialogs, confirm, failed, pageHead, waiting } from './ui.js';
 import { icon } from './icons.js';
 import { guard, isBusy, mayAct, mayConfigure, setSession, wouldLose } from './state.js';
 import { storages } from './storages.js';
@@ -88,8 +88,20 @@ function markNav(name) {
 function frame(session) {
 	fill(document.getElementById('nav'), h('ul', { role: 'list' }, Object.keys(pages).map((name) =>
 		h('li', null, h('a', { href: `#/${name}`, 'data-page': name }, icon(name), h('span', null, titles[name]))))));
-	fill(document.getElementById('user'), session.user && ['Signed in as ', h('strong', null, session.user)]);
+	fill(document.getElementById('user'), session.user && h('span', null, 'Signed in as ', h('strong', null, session.user)),
+		session.log_out && h('button', { type: 'button', class: 'small', onclick: (event) => logOut(event.currentTarget) }, 'Log out'));
 	fill(document.getElementById('notices'), readOnlyNotice(session), lastingNotice(session));
+}
+
+function logOut(button) {
+	return busyWhile(button, 'You are not logged out', async () => {
+		try {
+			await send('DELETE', ['session']);
+		} catch (error) {
+			if (!error.loggedOut) throw error;
+		}
+		location.reload();
+	});
 }
 
 function readOnlyNotice(session) {

@@ -4,7 +4,7 @@ import { ApiError, read, send } from './api.js';
 import { allFields, collect, reveal } from './form.js';
 import { askConflict } from './conflict.js';
 import { wrapped } from './fields.js';
-import { announce, ask, confirm, tellError } from './ui.js';
+import { announce, ask, confirm, explained, tellError } from './ui.js';
 import { guard } from './state.js';
 import { icon } from './icons.js';
 
@@ -86,7 +86,7 @@ export function entryForm(spec) {
 			etag = null; // saving again creates it
 			return complain([{ message: `Somebody else has removed this ${spec.what} meanwhile. Save once more to add it again as you have typed it.` }], 'It was not saved');
 		}
-		complain([{ field: fieldOf(error.option), message: error.message }], 'It was not saved');
+		complain([{ field: fieldOf(error.option), message: error.message, error }], 'It was not saved');
 	}
 
 	async function conflict(error, typed) {
@@ -113,7 +113,7 @@ function showProblems(summary, problems, intro) {
 	for (const { field, message } of problems) field?.mark(message);
 	summary.hidden = false;
 	fill(summary, icon('down'), h('div', null, h('h2', null, intro),
-		h('ul', null, problems.map((problem) => h('li', null, problem.field ? link(problem) : rich(problem.message))))));
+		h('ul', null, problems.map((problem) => h('li', null, problem.field ? link(problem) : problem.error ? explained(problem.error) : rich(problem.message))))));
 	if (problems[0].field) reveal(problems[0].field);
 	else summary.focus();
 }

@@ -1,7 +1,7 @@
 // Health of the storages, the token store and the encoder.
 import { h, fill, rich } from './dom.js';
-import { get } from './api.js';
-import { announce, badge, details, empty, facts, guarantees, pageHead, time } from './ui.js';
+import { background, get } from './api.js';
+import { announce, badge, details, empty, explained, facts, guarantees, pageHead, time } from './ui.js';
 import { driverTitle, isTime, took } from './format.js';
 import { driverIcon, icon } from './icons.js';
 
@@ -18,12 +18,12 @@ export async function health({ signal }) {
 	show(region, await get(['health'], {}, signal));
 	const refresh = async (event) => {
 		try {
-			show(region, await get(['health'], {}, signal));
+			show(region, await get(['health'], {}, signal, event ? {} : background));
 			say('muted small-text', 'Refreshed at ', new Date().toLocaleTimeString());
 			if (event) announce('Refreshed.');
 		} catch (error) {
 			if (error.name === 'AbortError') return;
-			say('verdict bad', icon('down'), `${error.message} What is shown may be old.`);
+			say('verdict bad', icon('down'), h('span', null, explained(error), ' What is shown may be old.'));
 			if (event) announce(error.message);
 		}
 	};

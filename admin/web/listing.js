@@ -1,7 +1,7 @@
 // The folders and items of one place, page by page.
 import { h, fill } from './dom.js';
 import { get, parts, route } from './api.js';
-import { failed, time } from './ui.js';
+import { explained, failed, time } from './ui.js';
 import { plural, size } from './format.js';
 import { icon } from './icons.js';
 import { itemsHash, nothingHere } from './items.js';
@@ -60,7 +60,7 @@ export function listing(place, view) {
 			if (added) added.focus();
 			else if (more.hidden) element.focus();
 		} catch (error) {
-			fill(status, error.message);
+			fill(status, explained(error));
 		} finally {
 			more.removeAttribute('aria-disabled');
 		}

@@ -1,6 +1,6 @@
 // Testing a storage, and the result in plain words.
 import { h, fill, rich } from './dom.js';
-import { announce, details, guarantees } from './ui.js';
+import { announce, details, explained, guarantees } from './ui.js';
 import { took } from './format.js';
 import { icon } from './icons.js';
 
@@ -18,7 +18,7 @@ export async function showProbe(element, name, test) {
 		fill(element, result(report));
 		announce(report.ok ? `${name}: the test went well.` : `${name}: the test failed. ${report.steps.find((step) => !step.ok)?.message ?? ''}`);
 	} catch (error) {
-		fill(element, h('p', { class: 'verdict bad' }, icon('down'), 'The test could not be run'), h('p', null, rich(error.message)));
+		fill(element, h('p', { class: 'verdict bad' }, icon('down'), 'The test could not be run'), h('p', null, explained(error)));
 		announce(`The test could not be run. ${error.message}`);
 		return error;
 	} finally {

@@ -2,6 +2,7 @@
 import { h, fill, rich, unseen, newId } from './dom.js';
 import { icon } from './icons.js';
 import { ago, isTime, moment } from './format.js';
+import { isBusy, wouldLose } from './state.js';
 
 const live = h('div', { class: 'toast', role: 'status', 'aria-live': 'polite' });
 document.body.append(live); // only what is there before it speaks is heard
@@ -59,8 +60,18 @@ export async function confirm(title, content, action) {
 	return answer === 'yes';
 }
 
-/** Tells of a failure that has no place on the page. */
-export const tellError = (title, error) => ask(title, h('p', null, rich(error.message)), [{ text: 'Close', value: '', first: true }]);
+/** Shows a failure that has no place on the page. */
+export const tellError = (title, error) => ask(title, h('p', null, explained(error)), [{ text: 'Close', value: '', first: true }]);
+
+/** A link to the login: in a new tab where something would be lost, else in place of the page. */
+export const logInAgain = () => h('a', { href: './' + location.hash, target: '_blank', onclick: (event) => {
+	if (wouldLose() || isBusy()) return;
+	event.preventDefault();
+	location.reload();
+} }, 'Log in again');
+
+/** The message of a failure, with a way on where there is one. */
+export const explained = (error) => [rich(error.message), error.loggedOut && [' ', logInAgain()]];
 
 /** A field with text to copy and its button. */
 export function copyField(name, text) {
@@ -118,7 +129,7 @@ export const waiting = () => h('p', { class: 'muted waiting', role: 'status' }, 
 /** What is shown where something could not be loaded. */
 export function failed(error, again) {
 	return h('div', { class: 'notice bad', role: 'alert' }, icon('down'),
-		h('div', null, h('p', null, rich(error.message)), again && h('button', { type: 'button', onclick: again }, icon('refresh'), 'Try again')));
+		h('div', null, h('p', null, explained(error)), again && !error.loggedOut && h('button', { type: 'button', onclick: again }, icon('refresh'), 'Try again')));
 }
 
 /** Does something while a button waits; failures are shown in a dialog. */

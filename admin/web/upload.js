@@ -1,7 +1,7 @@
 // Uploading: choosing or dropping files, progress of each, what the server says.
 import { h, fill } from './dom.js';
-import { parts, route } from './api.js';
-import { announce } from './ui.js';
+import { isLogin, LoggedOutError, parts, route } from './api.js';
+import { announce, explained } from './ui.js';
 import { plural, size } from './format.js';
 import { icon } from './icons.js';
 import { itemsHash } from './items.js';
@@ -149,6 +149,10 @@ function upload(alias, file, folder) {
 		state.textContent = percent < 100 ? `${percent} %` : 'Sent; the server is checking and storing it …';
 	}
 	function finished() {
+		if (isLogin(request.status, request.getResponseHeader('Content-Type'))) {
+			end('bad', explained(new LoggedOutError(request.status)));
+			return '';
+		}
 		const answer = parse(request.responseText);
 		const [result] = answer.result ?? [];
 		if (!answer.success || !result) {

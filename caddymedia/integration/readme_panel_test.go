@@ -27,6 +27,7 @@ func TestReadmePanel(t *testing.T) {
 		t.Cleanup(client.CloseIdleConnections)
 		return client
 	}
+	sessions := map[string]*http.Cookie{"carol": {Name: "__Host-media-admin", Value: "made-up"}}
 	ask := func(client *http.Client, method, path, user, body string) (int, string) {
 		t.Helper()
 		r, err := http.NewRequest(method, "https://"+address+path, strings.NewReader(body))
@@ -38,7 +39,7 @@ func TestReadmePanel(t *testing.T) {
 			r.Header.Set("If-None-Match", "*")
 		}
 		if user != "" {
-			r.SetBasicAuth(user, password)
+			r.AddCookie(sessions[user])
 		}
 		answer, err := client.Do(r)
 		if err != nil {
@@ -50,6 +51,12 @@ func TestReadmePanel(t *testing.T) {
 	}
 
 	inside := start("127.0.0.0/8")
+	for _, user := range []string{"alice", "bob"} {
+		sessions[user] = panelSession(t, inside, "https://"+address+"/login", user)
+		if c := sessions[user]; c.Name != "__Host-media-admin" || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode {
+			t.Errorf("the cookie of %s: %v", user, c)
+		}
+	}
 	archive, err := json.Marshal(local(c.root + "-archive"))
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +65,7 @@ func TestReadmePanel(t *testing.T) {
 		method, path, user, body string
 		status                   int
 	}{
-		{http.MethodGet, "/", "", "", http.StatusUnauthorized},
+		{http.MethodGet, "/", "", "", http.StatusOK}, // the login page
 		{http.MethodGet, "/api/storages", "", "", http.StatusUnauthorized},
 		{http.MethodGet, "/api/storages", "carol", "", http.StatusUnauthorized},
 		{http.MethodGet, "/", "bob", "", http.StatusOK},
@@ -72,7 +79,7 @@ func TestReadmePanel(t *testing.T) {
 	}
 	c.stop()
 
-	if status, answer := ask(start(network), http.MethodGet, "/", "alice", ""); status != 0 {
+	if status, answer := ask(start(network), http.MethodGet, "/login", "", ""); status != 0 {
 		t.Errorf("from elsewhere: %d %.300s, want nothing", status, answer)
 	}
 }

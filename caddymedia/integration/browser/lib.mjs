@@ -42,7 +42,17 @@ export async function open({ width = 1280, height = 900, dark = false, user = fa
 	watch(page);
 	await page.goto(facts.panel + route);
 	await page.getByRole('heading', { level: 1 }).waitFor();
+	if (await page.getByRole('heading', { level: 1, name: 'Log in' }).isVisible()) await fillLogin(page, user, password);
 	return page;
+}
+
+/** Logs in on the panel's own page. */
+export async function fillLogin(page, user, password) {
+	await page.getByLabel('User').fill(user);
+	await page.getByLabel('Password').fill(password);
+	await page.getByRole('button', { name: 'Log in' }).click();
+	await page.locator('#nav').waitFor();
+	await page.getByRole('heading', { level: 1 }).waitFor();
 }
 
 /** Notes what must never happen on a page of the panel. */
