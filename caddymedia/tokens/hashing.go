@@ -5,10 +5,12 @@ import (
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"runtime"
-	"sync/atomic"
 	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/queue"
 )
 
 const (
@@ -33,58 +35,60 @@ type GateOptions struct {
 	// Concurrent is how many passwords are hashed at the same time. One can cost 50 MB.
 	// Default: half of GOMAXPROCS, at least one, so that a flood leaves processors to others.
 	Concurrent int
-	// Waiting is how many logins may wait for their turn. Default: 100.
+	// Waiting is how many logins may wait for their turn, and as many again from where their
+	// account has logged in before. Default: 100.
 	Waiting int
 	// MaxWait is how long one waits at most. Default: 10s.
 	MaxWait time.Duration
 }
 
-// A Gate bounds the password hashing of a process, which anybody can ask for. Share one among all Issuers.
+// A Gate bounds the password hashing of a process, which every stranger can ask for. Share one among
+// all Issuers.
+//
+// Networks that wait take turns, and so do accounts at sites from where they have logged in before.
+// Those accounts get two of three turns while strangers wait too.
 type Gate struct {
-	slots      chan struct{}
-	waiting    atomic.Int64
-	maxWaiting int64
-	maxWait    time.Duration
+	queue   *queue.Queue
+	maxWait time.Duration
 	// secret keys the choice of a decoy. It lives here, not in the Issuer, so that one unknown key meets the same
 	// decoy before and after a reload.
 	secret [sha256.Size]byte
 }
 
-// NewGate makes a Gate.
+// Classes of the queue.
+const (
+	knownClass = iota
+	strangerClass
+)
+
+// NewGate returns a Gate.
 func NewGate(opts GateOptions) *Gate {
-	g := &Gate{
-		slots:      make(chan struct{}, positiveOr(opts.Concurrent, max(1, runtime.GOMAXPROCS(0)/2))),
-		maxWaiting: int64(positiveOr(opts.Waiting, defaultWaiting)),
-		maxWait:    positiveOr(opts.MaxWait, defaultMaxWait),
-	}
+	waiting := positiveOr(opts.Waiting, defaultWaiting)
+	g := &Gate{maxWait: positiveOr(opts.MaxWait, defaultMaxWait)}
+	g.queue = queue.New(queue.Options{
+		Slots:   positiveOr(opts.Concurrent, max(1, runtime.GOMAXPROCS(0)/2)),
+		Wait:    g.maxWait,
+		Classes: []queue.Class{knownClass: {Share: 2, Waiting: waiting}, strangerClass: {Share: 1, Waiting: waiting}},
+	})
 	rand.Read(g.secret[:]) // never fails, says its documentation
 	return g
 }
 
-// enter waits for a turn. Who gets one must call leave.
-func (g *Gate) enter(ctx context.Context) error {
-	select {
-	case g.slots <- struct{}{}:
-		return nil
-	default:
+// enter waits for the turn of a login. Without an error the caller must release the slot.
+func (g *Gate) enter(ctx context.Context, a *attempt) (*queue.Slot, error) {
+	request := queue.Request{Owner: a.sites[len(a.sites)-1].String(), Class: strangerClass}
+	if a.known {
+		request = queue.Request{Owner: "account " + a.key.realm + " " + a.key.name, Class: knownClass}
 	}
-	defer g.waiting.Add(-1)
-	if g.waiting.Add(1) > g.maxWaiting {
-		return &ThrottledError{RetryAfter: g.maxWait}
+	slot, err := g.queue.Acquire(ctx, request)
+	switch {
+	case errors.Is(err, queue.ErrFull) || errors.Is(err, queue.ErrTimeout):
+		return nil, &ThrottledError{RetryAfter: g.maxWait}
+	case err != nil:
+		return nil, fmt.Errorf("waiting to check a password: %w", err)
 	}
-	timer := time.NewTimer(g.maxWait)
-	defer timer.Stop()
-	select {
-	case g.slots <- struct{}{}:
-		return nil
-	case <-timer.C:
-		return &ThrottledError{RetryAfter: g.maxWait}
-	case <-ctx.Done():
-		return fmt.Errorf("waiting to check a password: %w", ctx.Err())
-	}
+	return slot, nil
 }
-
-func (g *Gate) leave() { <-g.slots }
 
 // positiveOr returns v, or otherwise if v is no limit at all.
 func positiveOr[T int | time.Duration](v, otherwise T) T {

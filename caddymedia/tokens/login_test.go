@@ -310,3 +310,57 @@ func TestGateContext(t *testing.T) {
 		}
 	})
 }
+
+// TestGateIsFair lets more logins of strangers wait than there is room for: one from another network
+// takes the next turn but one, and an account that has logged in before waits for none of them.
+func TestGateIsFair(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		i, err := tokens.NewIssuer(tokens.IssuerOptions{
+			Store:    memory.New(nil),
+			Accounts: []tokens.Account{account("shop", "secret"), account("blog", "other")},
+			Hashing:  tokens.NewGate(tokens.GateOptions{Concurrent: 1, MaxWait: time.Hour}),
+			Throttle: tokens.NewThrottle(tokens.ThrottleOptions{Address: tokens.Rate{PerMinute: 1000}}),
+			Comparer: tokens.CompareFunc(func(hashed, plaintext []byte) (bool, error) {
+				time.Sleep(time.Second)
+				return slices.Equal(hashed, plaintext), nil
+			}),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner := netip.MustParseAddr("203.0.113.1")
+		if _, _, err := i.Issue(t.Context(), "shop", "secret", owner); err != nil {
+			t.Fatal(err)
+		}
+		var refused atomic.Int64
+		var wg sync.WaitGroup
+		for n := range 400 { // of one network each, and of no account
+			for _, client := range []netip.Addr{
+				netip.AddrFrom4([4]byte{198, 51, 100, byte(n)}),
+				netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 6: byte(n >> 8), 7: byte(n), 15: 1}),
+			} {
+				wg.Go(func() {
+					if _, _, err := i.Issue(t.Context(), fmt.Sprint("nobody", n), "x", client); isThrottled(err) {
+						refused.Add(1)
+					}
+				})
+			}
+		}
+		synctest.Wait()
+		login := func(apiKey, password string, client netip.Addr, within time.Duration) {
+			wg.Go(func() {
+				start := time.Now()
+				if _, _, err := i.Issue(t.Context(), apiKey, password, client); err != nil || time.Since(start) > within {
+					t.Errorf("%s from %s: %v after %v", apiKey, client, err, time.Since(start))
+				}
+			})
+		}
+		login("shop", "secret", owner, 3*time.Second)
+		login("blog", "other", netip.MustParseAddr("203.0.114.1"), 6*time.Second)
+		wg.Wait()
+		if refused.Load() < 600 {
+			t.Errorf("%d logins of strangers were refused", refused.Load())
+		}
+	})
+}

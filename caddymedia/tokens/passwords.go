@@ -86,11 +86,12 @@ func (p *Passwords) Check(ctx context.Context, name, password string, client net
 	if hash == nil {
 		return ErrCredentials
 	}
-	if err := p.hashing.enter(ctx); err != nil {
+	slot, err := p.hashing.enter(ctx, attempt)
+	if err != nil {
 		attempt.abandon()
 		return err
 	}
-	defer p.hashing.leave()
+	defer slot.Release()
 	ok, err := p.comparer.Compare(hash, []byte(password))
 	if err != nil {
 		return fmt.Errorf("%w: comparing the password: %w", ErrCredentials, err)
