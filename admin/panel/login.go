@@ -92,7 +92,7 @@ func (p *Panel) validateLogin() error {
 // user returns the user of a request's session; empty without one. A session ends with its user and
 // with the password of its user.
 func (l *login) user(r *http.Request) string {
-	cookie, err := r.Cookie(l.cookie(r).Name)
+	cookie, err := r.Cookie(l.cookieName(r))
 	if err != nil {
 		return ""
 	}
@@ -107,22 +107,30 @@ func (l *login) user(r *http.Request) string {
 	return session.user
 }
 
-// cookie returns the cookie of sessions without its value. It is sent to the panel alone, and a
-// cookie of the same name that another site has set is not read.
-func (l *login) cookie(r *http.Request) *http.Cookie {
-	cookie := &http.Cookie{Name: cookieName, Path: l.base + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode}
-	if cookie.Secure = overTLS(r); cookie.Secure {
-		cookie.Name = "__Secure-" + cookieName
-		if l.base == "" {
-			cookie.Name = "__Host-" + cookieName
-		}
+// cookieName returns the name of the cookie of sessions. Over TLS its prefix keeps browsers from
+// taking one of that name which was set without TLS or, on a site of its own, by another host.
+func (l *login) cookieName(r *http.Request) string {
+	switch {
+	case !overTLS(r):
+		return cookieName
+	case l.base == "":
+		return "__Host-" + cookieName
+	default:
+		return "__Secure-" + cookieName
 	}
-	return cookie
+}
+
+// setCookie sets the cookie of sessions, which is sent to the panel alone. A negative age removes it.
+func (l *login) setCookie(w http.ResponseWriter, r *http.Request, value string, maxAge int) {
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure wherever the browser uses TLS
+		Name: l.cookieName(r), Value: value, MaxAge: maxAge, Path: l.base + "/",
+		Secure: overTLS(r), HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	})
 }
 
 // endSent ends the session that a request carries in its cookie, if there is one.
-func (l *login) endSent(r *http.Request, cookie *http.Cookie) {
-	if sent, err := r.Cookie(cookie.Name); err == nil {
+func (l *login) endSent(r *http.Request) {
+	if sent, err := r.Cookie(l.cookieName(r)); err == nil {
 		l.sessions.end(sent.Value)
 	}
 }
@@ -174,10 +182,8 @@ func (p *Panel) logIn(w http.ResponseWriter, r *http.Request) {
 	err := p.login.passwords.Check(r.Context(), user, form.Get("password"), client)
 	if err == nil {
 		p.logLogin(r, user, "ok")
-		cookie := p.login.cookie(r)
-		p.login.endSent(r, cookie)
-		cookie.Value = p.login.sessions.begin(user, p.login.fingerprints[user], p.login.limits, p.login.now())
-		http.SetCookie(w, cookie)
+		p.login.endSent(r)
+		p.login.setCookie(w, r, p.login.sessions.begin(user, p.login.fingerprints[user], p.login.limits, p.login.now()), 0)
 		http.Redirect(w, r, p.base+"/", http.StatusSeeOther)
 		return
 	}
@@ -204,10 +210,8 @@ func (p *Panel) logOut(w http.ResponseWriter, r *http.Request, v visitor) {
 		p.fail(w, r, http.StatusForbidden, otherSite)
 		return
 	}
-	cookie := p.login.cookie(r)
-	p.login.endSent(r, cookie)
-	cookie.MaxAge = -1
-	http.SetCookie(w, cookie)
+	p.login.endSent(r)
+	p.login.setCookie(w, r, "", -1)
 	p.logLogin(r, v.name, "logged out")
 	w.WriteHeader(http.StatusNoContent)
 }
