@@ -74,6 +74,7 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //			image_queue      <n>
 //			image_wait       <duration>
 //			image_time       <duration>
+//			max_open_items   <n>
 //			login_failures   <n>
 //			password_checks  <n>
 //		}

@@ -56,6 +56,10 @@ type Limits struct {
 	// How long an encoder may take for a picture, which is then stored without a
 	// variant. While other pictures wait it has a third of `image_wait`. Default: `20s`.
 	ImageTime caddy.Duration `json:"image_time,omitempty"`
+	// How many items a client address may have open at the same time, that is downloads that are
+	// under way; one more waits for 30 seconds and is answered with 429. Items up to 256 KiB hardly
+	// count. Behind a proxy set `trusted_proxies`, or all clients share one address. Default: 64.
+	MaxOpenItems int `json:"max_open_items,omitempty"`
 	// How many failed logins a client address (IPv6: a /64) has per minute. Its network (a /24
 	// or /48) has five times as many, an account three times. An account has this many of its
 	// own where it has logged in within 30 days, whatever happens elsewhere. A right login
@@ -75,6 +79,7 @@ const (
 	defaultMaxPartHeader = 16 << 10
 	defaultMaxImageSize  = 32 << 20
 	defaultMaxFileSize   = 2 << 30
+	defaultOpenItems     = 64
 	defaultLoginFailures = 10
 	keyToAddress         = 3 // failures of an API key for each one of an address
 )
@@ -84,6 +89,9 @@ func (l *Limits) maxImageSize() int64 { return cmp.Or(l.MaxImageSize, defaultMax
 func (l *Limits) maxFileSize() int64  { return cmp.Or(l.MaxFileSize, defaultMaxFileSize) }
 func (l *Limits) maxPixels() int64    { return cmp.Or(l.MaxPixels, imaging.DefaultMaxPixels) }
 func (l *Limits) loginFailures() int  { return cmp.Or(l.LoginFailures, defaultLoginFailures) }
+
+// OpenItems returns how many items a client may have open.
+func (l *Limits) OpenItems() int { return cmp.Or(l.MaxOpenItems, defaultOpenItems) }
 
 func (l *Limits) ingest() ingest.Limits {
 	return ingest.Limits{

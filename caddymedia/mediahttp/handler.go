@@ -39,6 +39,7 @@ type Handler struct {
 	log *zap.Logger
 	now func() time.Time
 
+	readers  *readers
 	unsigned *sync.Map // aliases that should redirect and were found not to
 }
 
@@ -54,6 +55,7 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 func (h *Handler) Provision(ctx caddy.Context) error {
 	h.log = ctx.Logger()
 	h.unsigned = new(sync.Map)
+	h.readers = allReaders()
 	h.now = time.Now //nolint:forbidigo // the clock's one default
 	app, err := ctx.App("media")
 	if err != nil {

@@ -58,6 +58,13 @@ func objectOn(t *testing.T, d storagedrivers.Driver) *storagedrivers.Object {
 	return object
 }
 
+// newTestWriter sends the object as one that is too large to be read whole.
+func newTestWriter(w http.ResponseWriter, object *storagedrivers.Object) *itemWriter {
+	out := newItemWriter(w, object, func() {})
+	out.small = 0
+	return out
+}
+
 func TestItemWriter(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -87,7 +94,11 @@ func TestItemWriter(t *testing.T) {
 				if c.ranges != "" {
 					r.Header.Set("Range", c.ranges)
 				}
-				http.ServeContent(newItemWriter(w, object), r, "a.txt", object.Info.ModTime, object)
+				out := newTestWriter(w, object)
+				http.ServeContent(out, r, "a.txt", object.Info.ModTime, object)
+				if err := out.finish(); err != nil {
+					t.Error(err)
+				}
 				if got := w.Body.String(); got != c.want {
 					t.Errorf("body %q, want %q", got, c.want)
 				}
@@ -104,7 +115,7 @@ func TestItemWriterWithOtherReaders(t *testing.T) {
 	t.Parallel()
 	object := objectOn(t, local.New(t.TempDir(), false, slog.New(slog.DiscardHandler)))
 	w := &recorder{ResponseRecorder: httptest.NewRecorder()}
-	to := newItemWriter(w, object)
+	to := newTestWriter(w, object)
 	for _, from := range []io.Reader{
 		strings.NewReader("one "), io.LimitReader(strings.NewReader("two "), int64(len(text))),
 	} {
@@ -127,7 +138,7 @@ func TestItemWriterShort(t *testing.T) {
 		root := t.TempDir()
 		object := objectOn(t, local.New(root, false, slog.New(slog.DiscardHandler)))
 		get := httptest.NewRequest(http.MethodGet, "/", nil)
-		whole := newItemWriter(w, object)
+		whole := newTestWriter(w, object)
 		http.ServeContent(whole, get, "a.txt", object.Info.ModTime, object)
 		if whole.short(http.MethodGet) {
 			t.Errorf("%s: a whole item counts as short: %d of %d", name, whole.sent, whole.promised)
@@ -138,7 +149,7 @@ func TestItemWriterShort(t *testing.T) {
 		if _, err := object.Seek(0, io.SeekStart); err != nil {
 			t.Fatal(err)
 		}
-		cut := newItemWriter(w, object)
+		cut := newTestWriter(w, object)
 		cut.WriteHeader(http.StatusOK) // the length is still in the header
 		if _, err := cut.ReadFrom(io.LimitReader(object, object.Info.Size)); err != nil && name == "as a file" {
 			t.Errorf("%s: %v", name, err)
@@ -165,7 +176,7 @@ func TestItemWriterOverTheNetwork(t *testing.T) {
 			return
 		}
 		defer object.Close()
-		http.ServeContent(newItemWriter(w, object), r, "a.txt", object.Info.ModTime, object)
+		http.ServeContent(newTestWriter(w, object), r, "a.txt", object.Info.ModTime, object)
 	}))
 	t.Cleanup(server.Close)
 	for ranges, want := range map[string][]byte{

@@ -8,45 +8,78 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
 const webpType = "image/webp"
 
-// open gives the item, or where the alias negotiates and the client likes it as well, its
-// variant.
+// open returns the item, or its variant where the alias negotiates and the client likes it as well.
+// A request that may need no bytes, or not the first ones, transfers none here.
 func open(header http.Header, r *http.Request, alias *ingest.Alias, filename string) (*storagedrivers.Object, error) {
-	item, err := alias.Storage.OpenSeeker(r.Context(), alias.Key(filename))
+	from := alias.Storage.OpenSeeker
+	if isPartial(r) || alias.Redirect != nil {
+		from = alias.Storage.OpenLazy
+	}
+	if picture, ok := strings.CutSuffix(filename, variant.Suffix); ok && alias.Overwrite && alias.IsVariant(filename) {
+		info, err := alias.Storage.Stat(r.Context(), alias.Key(picture))
+		if err != nil {
+			return nil, err
+		}
+		return openVariant(r.Context(), from, alias, picture, info)
+	}
+	liked := alias.Negotiate && prefersWebP(r.Header["Accept"], storagedrivers.ContentType(filename))
+	first := from
+	if liked {
+		first = alias.Storage.OpenLazy
+	}
+	item, err := first(r.Context(), alias.Key(filename))
 	if err != nil || !alias.Negotiate || !hasVariants[item.Info.ContentType] {
 		return item, err
 	}
 	header.Add("Vary", "Accept") // whichever it will be
-	if !prefersWebP(r.Header["Accept"], item.Info.ContentType) {
+	if !liked {
 		return item, nil
 	}
-	variant, err := openVariant(r.Context(), alias, filename, item.Info)
+	webp, err := openVariant(r.Context(), from, alias, filename, item.Info)
 	if errors.Is(err, fs.ErrNotExist) {
 		return item, nil
 	}
 	_ = item.Close() // nothing of it was read
-	return variant, err
+	return webp, err
+}
+
+// isPartial reports whether the answer to a request may be less than the whole item.
+func isPartial(r *http.Request) bool {
+	if r.Method != http.MethodGet {
+		return true
+	}
+	for _, name := range [...]string{"Range", "If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since"} {
+		if r.Header.Get(name) != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // hasVariants are the types that a variant is made of.
 var hasVariants = map[string]bool{"image/jpeg": true, "image/png": true, "image/gif": true}
 
-// openVariant gives the variant unless there is none, or it is that of an earlier item of
-// the name and the new one's is still on its way: fs.ErrNotExist.
-func openVariant(ctx context.Context, alias *ingest.Alias, filename string, item storagedrivers.Info) (*storagedrivers.Object, error) {
-	variant, err := alias.Storage.OpenSeeker(ctx, alias.VariantKey(filename))
+// openVariant returns the variant of a picture. One that is older than its picture is that of an
+// earlier picture of the name: fs.ErrNotExist, as where there is none.
+func openVariant(
+	ctx context.Context, from func(context.Context, string) (*storagedrivers.Object, error),
+	alias *ingest.Alias, filename string, picture storagedrivers.Info,
+) (*storagedrivers.Object, error) {
+	webp, err := from(ctx, alias.VariantKey(filename))
 	if err != nil {
 		return nil, err
 	}
-	if variant.Info.ModTime.Before(item.ModTime) {
-		return nil, errors.Join(fs.ErrNotExist, variant.Close())
+	if webp.Info.ModTime.Before(picture.ModTime) {
+		return nil, errors.Join(fs.ErrNotExist, webp.Close())
 	}
-	return variant, nil
+	return webp, nil
 }
 
 // prefersWebP tells whether an Accept header names WebP and gives it no less weight than

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
@@ -24,6 +25,9 @@ import (
 // else.
 const sandbox = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
+// maxOpens is how often an item is opened for one request while it is being replaced.
+const maxOpens = 5
+
 // static serves an item; rest is the path behind "/static/<kind>/".
 func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 	return func(app *mediaapp.App, w http.ResponseWriter, r *http.Request) error {
@@ -33,33 +37,57 @@ func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 			return staticError(w, http.StatusNotFound, fs.ErrNotExist)
 		}
 		mediaapp.NoteItem(r.Context(), kind, name, filename)
-		object, err := open(w.Header(), r, alias, filename)
+		leave, err := h.readers.enter(r.Context(), app.Limits.OpenItems())
 		if err != nil {
-			return storageFailed(app, w, r, err)
+			return h.tooMany(app, w, r, err)
 		}
-		defer object.Close()
-		sent, err := h.elsewhere(w, r, alias, object.Info)
-		if err != nil {
-			return storageFailed(app, w, r, err)
+		defer leave()
+		before := w.Header().Clone()
+		for range maxOpens {
+			if err = h.serve(app, w, r, alias, filename, leave); err == nil {
+				return nil
+			}
+			clear(w.Header())
+			maps.Copy(w.Header(), before)
+			if !errors.Is(err, storagedrivers.ErrChanged) {
+				break
+			}
 		}
-		if sent {
-			return nil
-		}
-		setHeaders(w.Header(), alias, object.Info)
-		out := newItemWriter(w, object)
-		http.ServeContent(out, oneRange(r), "", object.Info.ModTime, object)
-		app.CountServed(alias, out.sent)
-		if out.short(r.Method) {
-			h.breakOff(app, r, out)
-		}
-		return nil
+		return storageFailed(app, w, r, err)
 	}
 }
 
-// storageFailed tells whoever still waits what kept the storage from serving.
+// serve answers with an item, and calls closed when its source is closed. An error is one before
+// anything was sent.
+func (h *Handler) serve(
+	app *mediaapp.App, w http.ResponseWriter, r *http.Request, alias *ingest.Alias, filename string, closed func(),
+) error {
+	object, err := open(w.Header(), r, alias, filename)
+	if err != nil {
+		return err
+	}
+	defer object.Close()
+	sent, err := h.elsewhere(w, r, alias, object.Info)
+	if sent || err != nil {
+		return err
+	}
+	setHeaders(w.Header(), alias, object.Info)
+	out := newItemWriter(w, object, closed)
+	http.ServeContent(out, oneRange(r), "", object.Info.ModTime, object)
+	if err := out.finish(); err != nil {
+		return err
+	}
+	app.CountServed(alias, out.sent)
+	if out.short(r.Method) {
+		h.breakOff(app, out)
+	}
+	return nil
+}
+
+// storageFailed answers with the status of a storage's failure.
 func storageFailed(app *mediaapp.App, w http.ResponseWriter, r *http.Request, err error) error {
 	if r.Context().Err() != nil {
-		return nil //nolint:nilerr // nobody is there to be answered
+		return nil //nolint:nilerr // the client is gone
 	}
 	status := staticStatus(err)
 	if status >= http.StatusInternalServerError {
@@ -69,13 +97,16 @@ func storageFailed(app *mediaapp.App, w http.ResponseWriter, r *http.Request, er
 }
 
 // breakOff ends the connection, or the stream, of an answer that cannot be completed:
-// compressed, it would look complete to the client.
-func (h *Handler) breakOff(app *mediaapp.App, r *http.Request, out *itemWriter) {
-	if r.Context().Err() == nil { // otherwise the client is gone
-		app.CountFailure("static", "broken")
-		h.log.Error("sending an item", zap.String("key", out.object.Info.Key),
-			zap.Int64("sent", out.sent), zap.Int64("promised", out.promised), zap.Error(out.err))
+// compressed, it would look complete to the client. A client that has hung up, or takes nothing,
+// is no failure of the service.
+func (h *Handler) breakOff(app *mediaapp.App, out *itemWriter) {
+	status, level := "broken", zap.ErrorLevel
+	if out.aborted() {
+		status, level = "aborted", zap.DebugLevel
 	}
+	app.CountFailure("static", status)
+	h.log.Log(level, "sending an item", zap.String("key", out.object.Info.Key),
+		zap.Int64("sent", out.sent), zap.Int64("promised", out.promised), zap.Error(out.err))
 	panic(http.ErrAbortHandler)
 }
 
@@ -96,7 +127,8 @@ func staticStatus(err error) int {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, storagedrivers.ErrInvalidKey):
 		return http.StatusNotFound
-	case errors.Is(err, storagedrivers.ErrUnavailable), errors.Is(err, storagedrivers.ErrClosed):
+	case errors.Is(err, storagedrivers.ErrUnavailable), errors.Is(err, storagedrivers.ErrClosed),
+		errors.Is(err, storagedrivers.ErrChanged):
 		return http.StatusServiceUnavailable
 	default:
 		return http.StatusBadGateway
@@ -107,7 +139,9 @@ func setHeaders(header http.Header, alias *ingest.Alias, info storagedrivers.Inf
 	header.Set("Content-Type", info.ContentType)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", alias.CacheControl)
-	header.Set("ETag", entityTag(alias, info))
+	if tag := entityTag(alias, info); tag != "" {
+		header.Set("ETag", tag)
+	}
 	if active[mediaType(info)] {
 		header.Set("Content-Security-Policy", sandbox)
 	}
@@ -124,9 +158,10 @@ func mediaType(info storagedrivers.Info) string {
 
 // entityTag is the storage's, or where that has none one of size and time. Those tell
 // generations of a name apart only as well as the clock of the storage does, which often
-// counts seconds, so that it is strong just where items are never replaced.
+// counts seconds, so that it is strong just where items are never replaced. A size alone is no
+// tag: without a time there is none.
 func entityTag(alias *ingest.Alias, info storagedrivers.Info) string {
-	if info.ETag != "" {
+	if info.ETag != "" || info.ModTime.IsZero() {
 		return info.ETag
 	}
 	tag := fmt.Sprintf(`"%x-%x"`, info.Size, info.ModTime.UnixNano())

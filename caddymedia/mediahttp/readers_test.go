@@ -1,0 +1,121 @@
+package mediahttp
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// from is the context of a request of a client.
+func from(t *testing.T, client string) context.Context {
+	t.Helper()
+	return context.WithValue(t.Context(), caddyhttp.VarsCtxKey, map[string]any{caddyhttp.ClientIPVarKey: client})
+}
+
+func TestReaders(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 3
+		r := newReaders(100)
+		var leave []func()
+		for range limit {
+			done, err := r.enter(from(t, "192.0.2.1"), limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leave = append(leave, done)
+		}
+		start := time.Now()
+		if _, err := r.enter(from(t, "192.0.2.1"), limit); !errors.Is(err, errClientBusy) || time.Since(start) != readerPatience {
+			t.Errorf("one more: error %v after %v", err, time.Since(start))
+		}
+		other, err := r.enter(from(t, "192.0.2.2"), limit)
+		if err != nil {
+			t.Errorf("another client: %v", err)
+		}
+		other()
+		var waiting sync.WaitGroup
+		waiting.Go(func() {
+			done, err := r.enter(from(t, "192.0.2.1"), limit)
+			if err != nil {
+				t.Errorf("one that waits: %v", err)
+				return
+			}
+			done()
+		})
+		ctx, cancel := context.WithCancel(from(t, "192.0.2.1"))
+		waiting.Go(func() {
+			if _, err := r.enter(ctx, limit); !errors.Is(err, context.Canceled) {
+				t.Errorf("one that gives up: %v", err)
+			}
+		})
+		synctest.Wait()
+		cancel()
+		synctest.Wait()
+		leave[0]()
+		leave[0]() // counts once
+		waiting.Wait()
+		for _, done := range leave[1:] {
+			done()
+		}
+		if r.open != 0 || len(r.clients) != 0 {
+			t.Errorf("%d are open, of %d clients, want none", r.open, len(r.clients))
+		}
+	})
+}
+
+// TestReadersOfAll: a client that holds all that may be open keeps others neither from a first item
+// nor from waiting.
+func TestReadersOfAll(t *testing.T) {
+	t.Parallel()
+	r := newReaders(4)
+	var leave []func()
+	for range 4 {
+		done, err := r.enter(from(t, "2001:db8::1"), 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave = append(leave, done)
+	}
+	if _, err := r.enter(from(t, "2001:db8::2"), 10); !errors.Is(err, errAllBusy) {
+		t.Errorf("the same site: error %v, want busy", err)
+	}
+	done, err := r.enter(from(t, "2001:db8:0:1::1"), 10)
+	if err != nil {
+		t.Fatalf("another site: %v", err)
+	}
+	if _, err := r.enter(from(t, "2001:db8:0:1::1"), 10); !errors.Is(err, errAllBusy) {
+		t.Errorf("its second: error %v, want busy", err)
+	}
+	done()
+	for _, done := range leave {
+		done()
+	}
+	if r.open != 0 || len(r.clients) != 0 {
+		t.Errorf("%d are open, of %d clients, want none", r.open, len(r.clients))
+	}
+}
+
+func TestSiteOf(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		a, b string
+		same bool
+	}{
+		{"192.0.2.1", "::ffff:192.0.2.1", true},
+		{"192.0.2.1", "192.0.2.2", false},
+		{"2001:db8::1", "2001:db8::ffff", true},
+		{"2001:db8::1", "2001:db8:0:1::1", false},
+		{"fe80::1%eth0", "fe80::1", true},
+		{"", "no address", true},
+	} {
+		if got := siteOf(tt.a) == siteOf(tt.b); got != tt.same {
+			t.Errorf("%q and %q are one client: %t", tt.a, tt.b, got)
+		}
+	}
+}

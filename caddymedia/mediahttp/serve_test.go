@@ -1,0 +1,344 @@
+package mediahttp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+var overwrite = storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
+
+// memoryAlias is an alias of pictures with variants on a storage in memory that counts what reaches
+// it.
+func memoryAlias(t *testing.T) (*ingest.Alias, *memory.Driver, map[string]int) {
+	t.Helper()
+	calls := map[string]int{}
+	d := memory.New()
+	d.Fail = func(op, _ string) error {
+		calls[op]++
+		return nil
+	}
+	s := storagedrivers.New("test", d, storagedrivers.Options{})
+	t.Cleanup(func() { s.Close() })
+	return &ingest.Alias{
+		Kind: ingest.Image, Name: "content", Prefix: "img/content", Storage: s,
+		Extensions: map[string]bool{"jpg": true}, WebP: &variant.Options{}, CacheControl: "no-cache",
+	}, d, calls
+}
+
+func store(t *testing.T, alias *ingest.Alias, filename, text string) {
+	t.Helper()
+	if _, err := alias.Storage.Put(t.Context(), alias.Key(filename), strings.NewReader(text), overwrite); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestRequestsToTheStorage: a GET is one request, and an answer without a body moves none.
+func TestRequestsToTheStorage(t *testing.T) {
+	t.Parallel()
+	alias, _, calls := memoryAlias(t)
+	store(t, alias, "a.jpg", text)
+	info, err := alias.Storage.Stat(t.Context(), alias.Key("a.jpg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		method, header, value string
+		status, opens, stats  int
+	}{
+		"GET":        {http.MethodGet, "Accept", "*/*", 200, 1, 0},
+		"HEAD":       {http.MethodHead, "Accept", "*/*", 200, 0, 1},
+		"unchanged":  {http.MethodGet, "If-None-Match", info.ETag, 304, 0, 1},
+		"changed":    {http.MethodGet, "If-None-Match", `"other"`, 200, 1, 1},
+		"range":      {http.MethodGet, "Range", "bytes=3-5", 206, 1, 1},
+		"past range": {http.MethodGet, "Range", "bytes=100-", 416, 0, 1},
+	} {
+		clear(calls)
+		r := httptest.NewRequestWithContext(t.Context(), tt.method, "/", nil)
+		r.Header.Set(tt.header, tt.value)
+		w := httptest.NewRecorder()
+		object, err := open(w.Header(), r, alias, "a.jpg")
+		if err != nil {
+			t.Fatal(err)
+		}
+		setHeaders(w.Header(), alias, object.Info)
+		out := newItemWriter(w, object, func() {})
+		http.ServeContent(out, r, "", object.Info.ModTime, object)
+		if err := out.finish(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if w.Code != tt.status || calls["open"] != tt.opens || calls["stat"] != tt.stats {
+			t.Errorf("%s: status %d, opened %d times, looked %d times, want %d, %d, %d",
+				name, w.Code, calls["open"], calls["stat"], tt.status, tt.opens, tt.stats)
+		}
+		if err := object.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestReplacedBeforeTheFirstByte: nothing was sent of an item that was replaced after it was looked
+// at, so that the answer can begin anew.
+func TestReplacedBeforeTheFirstByte(t *testing.T) {
+	t.Parallel()
+	alias, _, _ := memoryAlias(t)
+	store(t, alias, "a.jpg", text)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	r.Header.Set("Range", "bytes=3-5")
+	w := httptest.NewRecorder()
+	object, err := open(w.Header(), r, alias, "a.jpg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer object.Close()
+	store(t, alias, "a.jpg", strings.ToUpper(text))
+	out := newItemWriter(w, object, func() {})
+	http.ServeContent(out, r, "", object.Info.ModTime, object)
+	if err := out.finish(); !errors.Is(err, storagedrivers.ErrChanged) {
+		t.Errorf("error %v, want that it was replaced", err)
+	}
+	if out.started || w.Body.Len() > 0 {
+		t.Errorf("%q was sent", w.Body)
+	}
+}
+
+// TestSmallItemIsClosedFirst: of a small item nothing is open while it is written.
+func TestSmallItemIsClosedFirst(t *testing.T) {
+	t.Parallel()
+	for name, size := range map[string]int{"empty": 0, "small": 100, "largest": smallItem, "large": smallItem + 1} {
+		alias, _, _ := memoryAlias(t)
+		content := strings.Repeat("x", size)
+		store(t, alias, "a.jpg", content)
+		object, err := alias.Storage.OpenSeeker(t.Context(), alias.Key("a.jpg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		closed := false
+		w := &onWrite{ResponseRecorder: httptest.NewRecorder()}
+		w.do = func() {
+			if want := size <= smallItem; closed != want {
+				t.Errorf("%s: closed before it is written: %t, want %t", name, closed, want)
+			}
+		}
+		out := newItemWriter(w, object, func() { closed = true })
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		http.ServeContent(out, r, "", object.Info.ModTime, object)
+		if err := out.finish(); err != nil || w.Body.String() != content {
+			t.Errorf("%s: %d bytes were sent, error %v", name, w.Body.Len(), err)
+		}
+		if err := object.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+type onWrite struct {
+	*httptest.ResponseRecorder
+	do func()
+}
+
+func (w *onWrite) Write(p []byte) (int, error) {
+	w.do()
+	return w.ResponseRecorder.Write(p)
+}
+
+// failing is a connection that fails after some bytes.
+type failing struct {
+	*httptest.ResponseRecorder
+	after int
+}
+
+func (w *failing) Write(p []byte) (int, error) {
+	if w.Body.Len()+len(p) > w.after {
+		return 0, &wrapped{syscall.ECONNRESET}
+	}
+	return w.ResponseRecorder.Write(p)
+}
+
+type wrapped struct{ error }
+
+// TestWhoBrokeOff: a client that hangs up is told from a storage that breaks off.
+func TestWhoBrokeOff(t *testing.T) {
+	t.Parallel()
+	content := strings.Repeat("x", 3*smallItem)
+	for name, tt := range map[string]struct {
+		broken  int64 // where the storage breaks off
+		hangsUp int
+		aborted bool
+	}{
+		"client":  {4 * smallItem, 1000, true},
+		"storage": {100_000, 4 * smallItem, false},
+	} {
+		alias, d, _ := memoryAlias(t)
+		store(t, alias, "a.jpg", content)
+		s := storagedrivers.New("cut", cutting{d, tt.broken}, storagedrivers.Options{Close: func() error { return nil }})
+		object, err := s.OpenSeeker(t.Context(), alias.Key("a.jpg"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := newItemWriter(&failing{httptest.NewRecorder(), tt.hangsUp}, object, func() {})
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		http.ServeContent(out, r, "", object.Info.ModTime, object)
+		if err := out.finish(); name == "storage" && err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !out.short(r.Method) || out.aborted() != tt.aborted {
+			t.Errorf("%s: short %t, aborted %t (%v), want %t", name, out.short(r.Method), out.aborted(), out.err, tt.aborted)
+		}
+		if err := errors.Join(object.Close(), s.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// cutting is a driver whose readers break off, and objects have no tag to go on with.
+type cutting struct {
+	*memory.Driver
+	after int64
+}
+
+func (d cutting) Open(
+	ctx context.Context, key string, rng storagedrivers.Range,
+) (io.ReadCloser, storagedrivers.Info, error) {
+	body, info, err := d.Driver.Open(ctx, key, rng)
+	if err != nil {
+		return nil, info, err
+	}
+	info.ETag = ""
+	return io.NopCloser(io.LimitReader(body, d.after)), info, nil
+}
+
+// dated is a driver of objects whose times are known.
+type dated struct {
+	*memory.Driver
+	times map[string]time.Time
+}
+
+func (d dated) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	info, err := d.Driver.Stat(ctx, key)
+	info.ModTime = d.times[key]
+	return info, err
+}
+
+func (d dated) Open(
+	ctx context.Context, key string, rng storagedrivers.Range,
+) (io.ReadCloser, storagedrivers.Info, error) {
+	body, info, err := d.Driver.Open(ctx, key, rng)
+	info.ModTime = d.times[key]
+	return body, info, err
+}
+
+// TestStaleVariant: a variant that is older than its picture, or has none, is not there.
+func TestStaleVariant(t *testing.T) {
+	t.Parallel()
+	alias, d, calls := memoryAlias(t)
+	alias.Overwrite = true
+	times := map[string]time.Time{}
+	alias.Storage = storagedrivers.New("dated", dated{d, times}, storagedrivers.Options{Close: func() error { return nil }})
+	now := time.Unix(1_000, 0)
+	store := func(t *testing.T, alias *ingest.Alias, filename, text string) {
+		t.Helper()
+		store(t, alias, filename, text)
+		times[alias.Key(filename)] = now
+	}
+	get := func() error {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		object, err := open(http.Header{}, r, alias, "a.jpg.webp")
+		if err == nil {
+			err = object.Close()
+		}
+		return err
+	}
+	is := func(when string, want error) {
+		t.Helper()
+		if err := get(); !errors.Is(err, want) {
+			t.Errorf("%s: error %v, want %v", when, err, want)
+		}
+	}
+	store(t, alias, "a.jpg", "picture")
+	is("no variant yet", fs.ErrNotExist)
+	store(t, alias, "a.jpg.webp", "variant")
+	is("of the same second", nil)
+	now = now.Add(time.Second)
+	store(t, alias, "a.jpg", "replaced")
+	is("of the picture before", fs.ErrNotExist)
+	alias.Overwrite = false
+	clear(calls)
+	is("never replaced", nil)
+	if calls["stat"] > 0 {
+		t.Error("the picture was looked at that is never replaced")
+	}
+	alias.Overwrite = true
+	store(t, alias, "a.jpg.webp", "variant")
+	is("made anew", nil)
+	if err := alias.Storage.Delete(t.Context(), alias.Key("a.jpg")); err != nil {
+		t.Fatal(err)
+	}
+	is("without a picture", fs.ErrNotExist)
+}
+
+// TestEntityTag: a size alone is no tag.
+func TestEntityTag(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1, 0)
+	for _, tt := range []struct {
+		info      storagedrivers.Info
+		overwrite bool
+		want      string
+	}{
+		{storagedrivers.Info{ETag: `"x"`, Size: 10}, true, `"x"`},
+		{storagedrivers.Info{Size: 10, ModTime: at}, false, `"a-3b9aca00"`},
+		{storagedrivers.Info{Size: 10, ModTime: at}, true, `W/"a-3b9aca00"`},
+		{storagedrivers.Info{Size: 10}, false, ""},
+		{storagedrivers.Info{Size: 10}, true, ""},
+	} {
+		alias := &ingest.Alias{Overwrite: tt.overwrite}
+		if got := entityTag(alias, tt.info); got != tt.want {
+			t.Errorf("%+v: tag %q, want %q", tt.info, got, tt.want)
+		}
+		header := http.Header{}
+		setHeaders(header, alias, tt.info)
+		if _, there := header["Etag"]; there != (tt.want != "") {
+			t.Errorf("%+v: header %q", tt.info, header["Etag"])
+		}
+	}
+}
+
+func TestBuffers(t *testing.T) {
+	t.Parallel()
+	b := newBuffers(smallItem + 4<<10)
+	large, release, ok := b.take(smallItem)
+	if !ok || len(large) != smallItem {
+		t.Fatalf("%d bytes, %t", len(large), ok)
+	}
+	if _, _, ok := b.take(smallItem); ok {
+		t.Error("there is more than the room")
+	}
+	little, releaseLittle, ok := b.take(10)
+	if !ok || len(little) != 10 {
+		t.Errorf("%d bytes, %t", len(little), ok)
+	}
+	if _, _, ok := b.take(smallItem + 1); ok {
+		t.Error("a buffer beyond the largest")
+	}
+	release()
+	releaseLittle()
+	again, release, ok := b.take(smallItem)
+	if !ok || !bytes.Equal(again[:0], large[:0]) {
+		t.Error("no room after all was released")
+	}
+	release()
+}
