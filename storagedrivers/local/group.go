@@ -240,8 +240,7 @@ func (g *group) Finish(context.Context) error {
 	}
 	g.driver.mark("void")
 	if g.driver.sync {
-		err := g.driver.shared.do(func() error { return syncData(g.record.file) }, g.failures())
-		if err != nil {
+		if err := g.durable(syncs{func() error { return syncData(g.record.file) }}); err != nil {
 			return fmt.Errorf("syncing a record: %w", mapError(err))
 		}
 	}

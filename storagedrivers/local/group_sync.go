@@ -3,40 +3,50 @@ package local
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path"
 
 	"golang.org/x/sync/errgroup"
 )
 
-// syncWidth is how many files a group forces to the disk at once: a journal commits them
-// together.
+// syncWidth is how many files and folders a group forces to the disk at once: a file system with
+// a journal commits them together.
 const syncWidth = 16
+
+// syncs are syncs that may end in any order.
+type syncs []func() error
+
+func (s syncs) wait() error {
+	var all errgroup.Group
+	all.SetLimit(syncWidth)
+	for _, one := range s {
+		all.Go(one)
+	}
+	return all.Wait()
+}
+
+// folder adds the sync of the names in a folder.
+func (s *syncs) folder(g *group, name string) {
+	*s = append(*s, func() error { return g.driver.syncDir(g.root, name) })
+}
 
 // syncBytes makes the bytes of all members durable, with the record and its name.
 func (g *group) syncBytes() error {
 	if !g.driver.sync {
 		return nil
 	}
-	files := []*os.File{g.record.file}
-	var large errgroup.Group
-	large.SetLimit(syncWidth)
+	var small, large syncs
+	small = append(small, g.record.file.Sync)
+	small.folder(g, path.Dir(g.record.name))
 	for _, s := range g.steps {
 		switch {
 		case s.member == nil:
 		case s.member.large():
-			large.Go(s.member.file.Sync)
+			large = append(large, s.member.file.Sync)
 		default:
-			files = append(files, s.member.file)
+			small = append(small, s.member.file.Sync)
 		}
 	}
-	err := g.driver.shared.doAll(len(files), func() error {
-		if err := syncAtOnce(files); err != nil {
-			return err
-		}
-		return g.driver.syncDir(g.root, path.Dir(g.record.name))
-	}, g.failures())
-	if err := errors.Join(err, large.Wait()); err != nil {
+	if err := errors.Join(g.durable(small), large.wait()); err != nil {
 		return fmt.Errorf("syncing the files: %w", mapError(err))
 	}
 	for _, s := range g.steps {
@@ -48,48 +58,40 @@ func (g *group) syncBytes() error {
 }
 
 // syncNames makes the names durable, with the files, which count them: see [staged.syncName].
-// The replaced objects come first, or a power failure could leave neither.
 func (g *group) syncNames() error {
 	if !g.driver.sync {
 		return nil
 	}
-	var (
-		files   []*os.File
-		intents []intent
-	)
-	for _, s := range g.steps {
+	var aside, names syncs // replaced objects come first, or a power failure could leave neither
+	intents := make([]intent, len(g.steps))
+	for i, s := range g.steps {
+		intents[i] = s.intent
 		if s.member != nil {
-			files = append(files, s.member.file)
+			names = append(names, s.member.file.Sync)
 		}
-		intents = append(intents, s.intent)
+		if s.Do != create && aside == nil {
+			aside.folder(g, path.Dir(g.record.name))
+		}
 	}
-	err := g.driver.shared.doAll(len(files), func() error {
-		if err := g.driver.syncDir(g.root, path.Dir(g.record.name)); err != nil {
-			return err
-		}
-		if err := syncAtOnce(files); err != nil {
-			return err
-		}
-		for _, folder := range folders(intents) {
-			if err := g.driver.syncDir(g.root, folder); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, g.failures())
-	if err != nil {
+	for _, folder := range folders(intents) {
+		names.folder(g, folder)
+	}
+	if err := g.durable(aside, names); err != nil {
 		return fmt.Errorf("syncing the names: %w", mapError(err))
 	}
 	return nil
 }
 
-func syncAtOnce(files []*os.File) error {
-	var all errgroup.Group
-	all.SetLimit(syncWidth)
-	for _, file := range files {
-		all.Go(file.Sync)
-	}
-	return all.Wait()
+// durable does the syncs, one list after the other, or returns after a shared one.
+func (g *group) durable(lists ...syncs) error {
+	return g.driver.shared.do(func() error {
+		for _, list := range lists {
+			if err := list.wait(); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, g.failures())
 }
 
 // failures returns the failures of the disk when the first member was begun.

@@ -21,22 +21,15 @@ type sharer struct {
 	mu      sync.Mutex
 	alone   int
 	running bool
-	queue   []waiter  // for the next round
-	avoid   time.Time // until then there are no rounds
+	queue   []chan<- error // those that wait for the next round
+	avoid   time.Time      // until then there are no rounds
 
 	// failed counts the rounds that failed. The system tells of each failure to write
 	// once, whichever file it concerns: it counts against all that were begun before.
 	failed int
 }
 
-// waiter waits for a round.
-type waiter struct {
-	files int
-	ended chan<- error
-}
-
 const (
-	manyFiles = 4
 	slowRound = 500 * time.Millisecond
 	avoidSlow = 10 * time.Second
 )
@@ -54,14 +47,11 @@ func (s *sharer) failures() int {
 }
 
 // do returns when what the caller has written is on the disk: by a round, or by own.
-func (s *sharer) do(own func() error, failures int) error { return s.doAll(1, own, failures) }
-
-// doAll is do for several files. Those of one caller are enough for a round if they are many.
-func (s *sharer) doAll(files int, own func() error, failures int) error {
+func (s *sharer) do(own func() error, failures int) error {
 	s.mu.Lock()
-	if s.running || (s.alone > 0 || files >= manyFiles) && s.share != nil && !s.now().Before(s.avoid) {
+	if s.running || s.alone > 0 && s.share != nil && !s.now().Before(s.avoid) {
 		ended := make(chan error, 1)
-		s.queue = append(s.queue, waiter{files, ended})
+		s.queue = append(s.queue, ended)
 		if !s.running {
 			s.running = true
 			go s.rounds()
@@ -93,12 +83,11 @@ func (s *sharer) rounds() {
 	for len(s.queue) > 0 {
 		waiting, err := s.queue, errAlone
 		s.queue = nil
-		enough := len(waiting)+s.alone > 1 || waiting[0].files >= manyFiles
-		if enough && !s.now().Before(s.avoid) {
+		if len(waiting)+s.alone > 1 && !s.now().Before(s.avoid) {
 			err = s.round()
 		}
-		for _, one := range waiting {
-			one.ended <- err
+		for _, ended := range waiting {
+			ended <- err
 		}
 	}
 	s.running = false
