@@ -157,8 +157,12 @@ func (f *FTP) check(ca, serverName string) error {
 	return nil
 }
 
-// splitAddress gives host and port, which may be missing.
+// splitAddress returns host and port, which may be missing. An error does not show an address that
+// may have a password in it.
 func splitAddress(address string) (host, port string, err error) {
+	if strings.Contains(address, "@") {
+		return "", "", errors.New("it is host or host:port; user and password are options of their own")
+	}
 	bare := strings.TrimSuffix(strings.TrimPrefix(address, "["), "]")
 	if net.ParseIP(bare) != nil || !strings.Contains(address, ":") {
 		return bare, "", nil

@@ -127,6 +127,18 @@ func TestWrongOptions(t *testing.T) {
 	}
 }
 
+// TestAddressWithPassword: the error must not show it.
+func TestAddressWithPassword(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"user:secret@host", "ftp://user:secret@host:21/", "user:secret@host:21", "secret@host"} {
+		f := &FTP{Address: address, User: "u"}
+		err := f.Provision(caddy.Context{})
+		if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "host:port") {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
 func TestPoolKey(t *testing.T) {
 	t.Parallel()
 	off := false
