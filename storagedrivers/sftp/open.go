@@ -47,13 +47,29 @@ func (d *Driver) Open(
 
 // open opens the file, again if it is replaced meanwhile.
 func (d *Driver) open(ctx context.Context, c *connection, key string, rng storagedrivers.Range) (opened, error) {
+	missing := 0
 	for range openAttempts {
 		o, err := d.openOnce(ctx, c, key, rng)
-		if !errors.Is(err, storagedrivers.ErrChanged) || ctx.Err() != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && missing < 2 && d.Features().Replace != storagedrivers.Atomic:
+			missing++
+			if err := d.replaced(ctx, key); err != nil {
+				return opened{}, err
+			}
+		case !errors.Is(err, storagedrivers.ErrChanged) || ctx.Err() != nil:
 			return o, err
 		}
 	}
 	return opened{}, fmt.Errorf("%w: %w while it was opened", storagedrivers.ErrUnavailable, storagedrivers.ErrChanged)
+}
+
+// replaced waits until this process no longer replaces the object, which may be missing meanwhile.
+func (d *Driver) replaced(ctx context.Context, key string) error {
+	unlock, err := d.naming.Share(ctx, d.path(key))
+	if err == nil {
+		unlock()
+	}
+	return err
 }
 
 // openOnce opens the file. A host that describes a handle by its path may describe another file than
@@ -101,8 +117,12 @@ func (d *Driver) openOnce(
 func (d *Driver) opened(c *connection, r *reader) (opened, error) {
 	if r.handles == shaky && r.end-r.offset <= smallObject {
 		b, err := io.ReadAll(r)
-		if err = errors.Join(err, r.file.Close()); err != nil {
+		closed := r.file.Close()
+		switch {
+		case err != nil:
 			return opened{}, err
+		case closed != nil: // rclone compares checksums here
+			return opened{}, fmt.Errorf("%w: %w", storagedrivers.ErrChanged, mapError(closed))
 		}
 		return opened{small{bytes.NewReader(b)}, r.info}, nil
 	}

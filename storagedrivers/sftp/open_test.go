@@ -196,3 +196,36 @@ func TestFullByItsWords(t *testing.T) {
 		is(t, d.Close(), nil)
 	}
 }
+
+// An object that is missing while this process replaces it is waited for.
+func TestMissingWhileReplaced(t *testing.T) {
+	t.Parallel()
+	looked := make(chan struct{}, 100)
+	h := newRequestHost(t, servers.RequestFiles{NoPosixRename: true, RefuseTaken: true, Before: func(method, path string) error {
+		if method == "Stat" && path == "/object" {
+			looked <- struct{}{}
+		}
+		return nil
+	}})
+	h.force = &abilities{renamed, false, steady}
+	d := h.driver(t, ".")
+	t.Cleanup(func() { is(t, d.Close(), nil) })
+	unlock, err := d.naming.Lock(t.Context(), d.path("object"))
+	is(t, err, nil)
+	opened := make(chan error)
+	go func() {
+		body, _, err := d.Open(t.Context(), "object", all)
+		if err == nil {
+			err = body.Close()
+		}
+		opened <- err
+	}()
+	<-looked
+	if err := os.WriteFile(filepath.Join(h.folder, "object"), []byte("new"), 0o600); err != nil {
+		t.Error(err)
+	}
+	unlock()
+	is(t, <-opened, nil)
+	_, _, err = d.Open(t.Context(), "missing", all)
+	is(t, err, fs.ErrNotExist)
+}
