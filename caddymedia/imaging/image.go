@@ -165,7 +165,7 @@ func refuseRaster(s *source, format Format, ext string, cause error) error {
 	if err != nil {
 		return err
 	}
-	if found := sniff(head); !found.Is(rasters[format].mediaType) && !unknown(found) {
+	if found := sniff(head); !within(found, rasters[format].mediaType) && !unknown(found) {
 		return contentErrorf("content is %s, the name says .%s", kindName(found, head), ext)
 	}
 	switch {

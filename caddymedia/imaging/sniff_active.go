@@ -15,7 +15,8 @@ type active struct {
 }
 
 var activeKinds = []active{
-	{"HTML", []string{"text/html", "application/xhtml+xml"}, "html htm xhtml xht shtml hta"},
+	// Programs export tables as HTML under the names of old Office files, which no browser shows.
+	{"HTML", []string{"text/html", "application/xhtml+xml"}, "html htm xhtml xht shtml hta xls doc"},
 	{"SVG", []string{"image/svg+xml"}, "svg"},
 	{"PHP", []string{"text/x-php"}, ""},
 	{

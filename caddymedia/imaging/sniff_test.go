@@ -102,7 +102,7 @@ func samples(t testing.TB) map[string]string {
 		"ods":           archive(t, "mimetype=application/vnd.oasis.opendocument.spreadsheet", "content.xml"),
 		"odp":           archive(t, "mimetype=application/vnd.oasis.opendocument.presentation", "content.xml"),
 		"epub":          archive(t, "mimetype=application/epub+zip", "META-INF/container.xml"),
-		"zip":           archive(t, "a.txt=hello"), "empty zip": archive(t), "jar": archive(t, "META-INF/MANIFEST.MF", "A.class"),
+		"zip":           archive(t, "a.txt=hello"), "empty zip": archive(t), "first of zip": "PK\x07\x08PK\x03\x04\x14\x00", "jar": archive(t, "META-INF/MANIFEST.MF", "A.class"),
 		"7z": "7z\xbc\xaf\x27\x1c\x00\x04", "rar": "Rar!\x1a\x07\x01\x00", "gz": "\x1f\x8b\x08\x00\x00\x00\x00\x00", "bz2": "BZh91AY&SY",
 		"xz": "\xfd7zXZ\x00\x00\x04", "tar": string(tarHead), "old tar": "a.txt" + pad,
 		"jpg": string(drawJPEG(t, 8, 8)), "png": string(drawPNG(t, 8, 8)), "gif": string(drawGIF(t, 8, 8, 1)),
@@ -118,8 +118,9 @@ func samples(t testing.TB) map[string]string {
 		"mkv":  "\x1a\x45\xdf\xa3\xa3\x42\x86\x81\x01\x42\xf7\x81\x01\x42\xf2\x81\x04\x42\xf3\x81\x08\x42\x82\x88matroska",
 		"avi":  "RIFF\x00\x10\x00\x00AVI LIST\x00\x10", "srt": "1\n00:00:01,000 --> 00:00:02,000\nHi\n", "amr": "#!AMR\n\x3c\x00", "rust": "#![no_std]\n",
 		"html": "<!DOCTYPE html><html><script>alert(1)</script>", "html, late": "\n\n  <!-- x -->\n<html>", "html part": "<script>alert(1)</script>",
-		"xhtml": `<?xml version="1.0"?><!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "x"><html xmlns="http://www.w3.org/1999/xhtml">`,
-		"svg":   svg(``), "svg with prefix": `<?xml version="1.0"?><s:svg xmlns:s="http://www.w3.org/2000/svg"/>`,
+		"html table": "<meta charset=utf-8>\n<table><tr><td>1</td></tr></table>",
+		"xhtml":      `<?xml version="1.0"?><!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "x"><html xmlns="http://www.w3.org/1999/xhtml">`,
+		"svg":        svg(``), "svg with prefix": `<?xml version="1.0"?><s:svg xmlns:s="http://www.w3.org/2000/svg"/>`,
 		"script of XHTML": `<?xml version="1.0"?><script xmlns="http://www.w3.org/1999/xhtml">alert(1)</script>`,
 		"php":             "<?php system($_GET['c']);", "shell": "#!/bin/sh\nid\n", "python": "#! /usr/bin/env python3\n",
 		"exe": "MZ\x90\x00\x03\x00\x00\x00" + pad, "elf": "\x7fELF\x02\x01\x01\x00" + pad, "macho": "\xcf\xfa\xed\xfe\x07\x00\x00\x01",
@@ -129,13 +130,13 @@ func samples(t testing.TB) map[string]string {
 
 // accepted lists, for an extension, the samples that may bear it.
 var accepted = map[string]string{
-	"pdf": "pdf|pdf after junk", "rtf": "rtf|text", "doc": "ole|rtf|docx|zip|text|xml", "xls": "ole|xlsx|csv|tsv|xml", "ppt": "ole|pptx",
+	"pdf": "pdf|pdf after junk", "rtf": "rtf|text", "doc": "ole|rtf|docx|zip|text|xml|html|html part|html, late|xhtml", "xls": "ole|xlsx|csv|tsv|xml|html|html part|html, late|xhtml|html table", "ppt": "ole|pptx",
 	"docx": "docx|zip|ole", "xlsx": "xlsx|zip|ole", "pptx": "pptx|zip|ole", "odt": "odt|zip", "ods": "ods|zip", "odp": "odp|zip",
 	"txt":  "text|empty|latin text|utf-16 text|text from MZ|text from BM|binary text|utf-32 text|csv|json|xml|html|shell|php|markdown html",
 	"md":   "text|empty|latin text|utf-16 text|text from MZ|markdown html|markdown note|html part|shell",
 	"csv":  "csv|tsv|text|empty|latin text|utf-16 text|text from MZ|text from BM|utf-32 text|binary text",
 	"json": "json|empty|text", "xml": "xml|empty|xml comment|xml of a|xml with svg|html part", "srt": "srt|utf-32 text|text|empty", "html": "html|html part|xhtml|text|html, late",
-	"svg": "svg|svg with prefix|empty", "zip": "zip|empty zip|docx|odt|jar|epub", "epub": "epub|zip", "jar": "jar|zip",
+	"svg": "svg|svg with prefix|empty", "zip": "zip|empty zip|docx|odt|jar|epub|first of zip", "epub": "epub|zip", "jar": "jar|zip",
 	"7z": "7z", "rar": "rar", "gz": "gz", "bz2": "bz2", "xz": "xz", "tar": "tar|old tar", "jpg": "jpg", "jpeg": "jpg", "png": "png|apng", "gif": "gif",
 	"webp": "webp", "avif": "avif|heif|mp4", "heic": "heic|heif", "tif": "tif|tif, big endian|big tif|mp3 after zeros", "bmp": "bmp", "ico": "ico",
 	"mp3": "mp3|mp3 with ID3|mp3 after zeros|wav", "m4a": "m4a|mp4|aac", "ogg": "ogg|opus", "opus": "opus", "wav": "wav|rf64|mp3", "flac": "flac|mp3 with ID3|ogg",
@@ -146,7 +147,7 @@ var accepted = map[string]string{
 // refusedFiles lists, for an extension, the samples that may not bear it. Every extension of accepted is refused the
 // active kinds besides, except where listed there.
 var refusedFiles = map[string]string{
-	"pdf": "png|text|zip|empty|noise|ole|json", "doc": "png|pdf|empty|mp3", "docx": "png|pdf|empty", "xls": "png|pdf", "odt": "pdf|png|ole|empty",
+	"pdf": "png|text|zip|empty|noise|ole|json", "doc": "png|pdf|empty|mp3", "docx": "png|pdf|empty|html", "ppt": "html", "xls": "png|pdf|svg|php", "odt": "pdf|png|ole|empty",
 	"txt": "png|pdf and noise|zip", "md": "png|zip", "csv": "png|zip|html|mp4", "json": "png|html", "xml": "png|svg|svg with prefix|xhtml|script of XHTML",
 	"zip": "png|7z|text|noise|empty", "7z": "zip|noise", "rar": "zip", "gz": "zip|text", "bz2": "gz", "xz": "gz", "tar": "zip|png",
 	"jpg": "png|gif|webp|noise|text|empty|pdf", "jpeg": "png", "png": "jpg|gif|noise|empty", "gif": "png|jpg|text|noise",

@@ -7,7 +7,9 @@
 package ingest
 
 import (
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -156,10 +158,20 @@ func (a *Alias) refusedExtension(ext string) error {
 	case ext == "":
 		return failf(BadContent, "the name has no extension")
 	case a.Kind == Image:
-		return failf(BadContent, "the extension .%s is not one of a picture that is accepted here", ext)
+		return failf(BadContent, ".%s is not accepted; pictures may be %s", ext, a.extensions())
 	default:
 		return failf(BadContent, "the extension .%s is not accepted here", ext)
 	}
+}
+
+// extensions returns those that the alias accepts, for a message.
+func (a *Alias) extensions() string {
+	names := slices.Sorted(maps.Keys(a.Extensions))
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // folder gives the sub folder for what a caller submitted; empty is the alias' root.

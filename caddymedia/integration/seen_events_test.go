@@ -117,7 +117,7 @@ func TestEvents(t *testing.T) {
 		}},
 		{"refused for its content", func() { send("/api/upload/image", header, file("a.png", "no picture"), file("b.exe", "x")) }, []string{
 			"media_refused: " + by + " alias=content client=127.0.0.1 filename=a.png kind=img message=content is plain text, the name says .png reason=bad_content via=http",
-			"media_refused: " + by + " alias=content client=127.0.0.1 filename=b.exe kind=img message=the extension .exe is not one of a picture that is accepted here reason=bad_content via=http",
+			"media_refused: " + by + " alias=content client=127.0.0.1 filename=b.exe kind=img message=.exe is not accepted; pictures may be gif, jpeg, jpg, png or svg reason=bad_content via=http",
 		}},
 		{"refused without a token", func() { send("/api/upload/file", formType, file("a.txt", "12")) }, []string{
 			"media_refused: account= alias= client=127.0.0.1 filename= kind=file message=missing, wrong or expired API key and token reason=unauthorized via=http",

@@ -55,7 +55,7 @@ func TestDownload(t *testing.T) { // not parallel: Caddy has globals
 		{ingest.Image, "/?c=p", "image.png"},
 		{ingest.Image, "/x.jpg?c=p&name=real.png", "real.png"},
 		{ingest.Image, "/x.jpg?c=p", "content is PNG, the name says .jpg"},
-		{ingest.Image, "/x?c=d", "extension .pdf is not one of a picture"},
+		{ingest.Image, "/x?c=d", ".pdf is not accepted; pictures may be"},
 		{ingest.Image, "/x?c=", "the name has no extension"},
 		{ingest.Image, "/image.php?c=p", ".php are never accepted"},
 		{ingest.File, "/report.pdf?c=d", "report.pdf"},
