@@ -33,6 +33,7 @@ func bombs(t testing.TB) map[string]struct {
 	return map[string]bomb{
 		"jpeg of 65500x65500":               {"jpg", resizedJPEG(t, jpg, 65500, 65500), tooLarge},
 		"jpeg of 300 scans":                 {"jpg", scans(300), tooLarge},
+		"jpeg of scans that refine nothing": {"jpg", flatJPEG(7000, 7000), refused},
 		"jpeg of 200 scans":                 {"jpg", scans(199), passes},
 		"jpeg of 49 MP in 20 scans":         {"jpg", resizedJPEG(t, scans(19), 7000, 7000), passes},
 		"jpeg of 49 MP in 21 scans":         {"jpg", resizedJPEG(t, scans(20), 7000, 7000), tooLarge},
@@ -73,6 +74,17 @@ func bombs(t testing.TB) map[string]struct {
 		"svg entity bomb": {"svg", []byte(`<!DOCTYPE svg [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;">]>` +
 			svg(strings.Repeat("&b;", 100))), refused},
 	}
+}
+
+// flatJPEG is a progressive JPEG in grey of a few bytes: its only scan ends the bands of all blocks
+// from the second coefficient on, in runs of 32,767.
+func flatJPEG(width, height int) []byte {
+	frame := []byte{8, byte(height >> 8), byte(height), byte(width >> 8), byte(width), 1, 1, 0x11, 0}
+	table := joined([]byte{0x10, 0, 1}, make([]byte, 14), []byte{0xE0}) // one code, 00: a run with 14 bits more
+	runs := ((width+7)/8*((height+7)/8) + 32766) / 32767
+	return joined([]byte{0xFF, 0xD8}, segment(0xDB, joined([]byte{0}, bytes.Repeat([]byte{1}, 64))),
+		segment(0xC2, frame), segment(0xC4, table), segment(0xDA, []byte{1, 1, 0, 1, 63, 0}),
+		bytes.Repeat([]byte{0x3F, 0xFF, 0}, runs), []byte{0xFF, 0xD9})
 }
 
 // raceDetector is set by a file behind the build tag race: timings mean nothing then.

@@ -253,3 +253,47 @@ func TestPositionOfTheReaderDoesNotMatter(t *testing.T) {
 		}
 	}
 }
+
+// A component without a scan that begins at its first coefficient is flat: nobody's picture, but
+// all the work of one.
+func TestEachComponentOfJPEGIsDrawn(t *testing.T) {
+	t.Parallel()
+	quick := func(components string) []byte {
+		frame := "\x08\x00\x14\x00\x1e\x03" + "\x01\x22\x00\x02\x11\x00\x03\x11\x00"
+		return joined([]byte{0xFF, 0xD8}, textSegment(0xC2, frame), []byte(components), []byte{0xFF, 0xD9})
+	}
+	scan := func(from byte, components ...byte) string {
+		header := []byte{byte(len(components))}
+		for _, c := range components {
+			header = append(header, c, 0)
+		}
+		return string(segment(0xDA, append(header, from, 63, 0))) + "U"
+	}
+	for name, c := range map[string]struct {
+		scans string
+		want  verdict
+	}{
+		"in one scan":               {scan(0, 1, 2, 3), passes},
+		"in three scans":            {scan(0, 3) + scan(1, 1) + scan(0, 1) + scan(0, 2), passes},
+		"luma alone":                {scan(0, 1) + scan(1, 1), refused},
+		"from the second on":        {scan(1, 1) + scan(1, 2) + scan(1, 3), refused},
+		"another component":         {scan(0, 1, 2) + scan(0, 4), refused},
+		"more components than said": {scan(0, 1, 2) + "\xff\xda\x00\x05\x03\x03\x00U", refused},
+		"empty header":              {scan(0, 1, 2) + "\xff\xda\x00\x02U", refused},
+	} {
+		_, err := check(quick(c.scans), "jpg", imaging.Options{})
+		if verdictOf(err) != c.want || err != nil && !strings.Contains(err.Error(), "a scan is missing") {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}
+
+// A damaged picture of the kind that its name says is not told that it is of that kind.
+func TestDamagedAnimationIsNotMistaken(t *testing.T) {
+	t.Parallel()
+	animation := withChunks(drawPNG(t, 8, 8), chunk("acTL", make([]byte, 8)))
+	_, err := check(animation[:60], "png", imaging.Options{})
+	if err == nil || strings.Contains(err.Error(), "the name says") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -52,10 +52,11 @@ func walkJPEG(s *source, _ Options, info *Info) error {
 			return err
 		}
 		if done {
-			info.End, info.scans = s.offset(), j.scans
-			if info.Components == 3 {
-				info.Profile = usableProfile(j.icc.join())
+			if len(j.undrawn) > 0 {
+				return contentErrorf("the JPEG picture is damaged: a scan is missing")
 			}
+			info.End, info.scans = s.offset(), j.scans
+			info.setProfile(j.icc.join(), map[int]string{1: spaceGrey, 3: spaceRGB, 4: spaceCMYK}[info.Components])
 			return nil
 		}
 	}
@@ -69,9 +70,11 @@ type jpegSegments struct {
 	scans  int
 	inScan bool
 	framed bool
-	exif   bool
-	jfif   bool
-	icc    iccParts
+	// undrawn are the names of the components without a scan that begins at the first coefficient.
+	undrawn []byte
+	exif    bool
+	jfif    bool
+	icc     iccParts
 }
 
 // next reads what is before the next marker, and its segment. It tells whether it was the last.

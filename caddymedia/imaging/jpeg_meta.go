@@ -11,6 +11,8 @@ func (j *jpegSegments) look(s *source, marker byte, n int) (kept bool, err error
 	switch {
 	case marker >= jpegAPP0:
 		return j.application(s, marker, n)
+	case marker == jpegSOS:
+		return true, j.scan(s, n)
 	case marker == jpegDHT, marker == jpegJPG, marker == jpegDAC, jpegSOF15 < marker && marker <= jpegEXP:
 		return true, nil
 	case jpegSOF0 <= marker && marker <= jpegSOF15:
@@ -44,8 +46,28 @@ func (j *jpegSegments) describe(b []byte) {
 		h, v := int(b[1]>>4), int(b[1]&15)
 		sum, across, down = sum+h*v, max(across, h), max(down, v)
 	}
+	j.undrawn = names
 	j.info.Samples = (2*sum + across*down - 1) / (across * down)
 	j.info.RGB = j.info.RGB || string(names) == "RGB"
+}
+
+// scan notes the components of a scan header that begins at the first coefficient (ITU-T T.81,
+// B.2.3). Without one a component is flat, however many scans refine it, and a decoder visits all
+// of the picture for some bytes.
+func (j *jpegSegments) scan(s *source, n int) error {
+	if n < 1 {
+		return nil
+	}
+	b, err := s.Peek(n)
+	if err != nil {
+		return err
+	}
+	if components := int(b[0]); n > 1+2*components && b[1+2*components] == 0 {
+		for i := range components {
+			j.undrawn = bytes.ReplaceAll(j.undrawn, b[1+2*i:][:1], nil)
+		}
+	}
+	return nil
 }
 
 // application looks at a segment of the applications, or a comment. To readers only those count that come before the
