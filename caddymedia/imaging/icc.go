@@ -3,29 +3,25 @@ package imaging
 import (
 	"bytes"
 	"compress/zlib"
+	"errors"
 	"io"
 	"slices"
 )
 
-// maxProfile is the largest ICC profile that is worth carrying into another file. Real ones have 0.5 to 4 KiB; those
-// of printers have megabytes, but are of CMYK.
+// maxProfile is the largest ICC profile that is carried into another file. It is held while its
+// request lasts, so 200 pictures of a request hold 12.5 MiB. Real ones have 0.5 to 4 KiB; those of
+// printers have megabytes, but are of CMYK.
 const maxProfile = 64 << 10
 
 // iccPrefix begins the APP2 segments of a JPEG that hold a profile (ICC.1:2022, annex B.4).
 const iccPrefix = "ICC_PROFILE\x00"
 
-// usableProfile returns the profile when it is one of RGB colours, else nil.
-func usableProfile(profile []byte) []byte {
-	if len(profile) < 128 || len(profile) > maxProfile || string(profile[16:20]) != "RGB " {
-		return nil
-	}
-	return profile
-}
-
 // iccParts puts together a profile that is cut into the segments of a JPEG.
 type iccParts struct {
 	parts  [][]byte // by number, from 0; nil where one is missing
 	size   int
+	space  string // of the first part
+	large  bool
 	broken bool
 }
 
@@ -41,41 +37,57 @@ func (c *iccParts) add(b []byte) {
 	if c.parts == nil {
 		c.parts = make([][]byte, b[1])
 	}
-	c.parts[b[0]-1] = bytes.Clone(b[2:])
-	c.size += len(b) - 2
+	at, part := b[0]-1, b[2:]
+	if at == 0 {
+		c.space = newProfile(part).space
+	}
+	if c.size += len(part); c.size > maxProfile {
+		c.large = true
+	}
+	if c.large {
+		part = nil // only that it was there is kept
+	}
+	c.parts[at] = append([]byte{}, part...)
 }
 
 func (c *iccParts) fits(b []byte) bool {
-	if len(b) < 2 || b[0] < 1 || b[0] > b[1] || c.size+len(b)-2 > maxProfile {
+	if len(b) < 2 || b[0] < 1 || b[0] > b[1] {
 		return false
 	}
 	return c.parts == nil || len(c.parts) == int(b[1]) && c.parts[b[0]-1] == nil
 }
 
-// join returns the profile, nil when a part is missing.
-func (c *iccParts) join() []byte {
+// join returns the profile, none when a part is missing.
+func (c *iccParts) join() colorProfile {
 	for _, part := range c.parts {
 		if part == nil {
-			return nil
+			return colorProfile{}
 		}
 	}
-	return slices.Concat(c.parts...)
+	if c.large {
+		return colorProfile{space: c.space}
+	}
+	return newProfile(slices.Concat(c.parts...))
 }
 
-// inflateProfile returns the profile in the data of an iCCP chunk (W3C PNG, section 11.3.2.3): a name, a zero byte,
-// the method of compression, of which there is one, and the compressed profile.
-func inflateProfile(data []byte) []byte {
+// inflateProfile returns the profile in the data of an iCCP chunk (W3C PNG, section 11.3.2.3): a
+// name, a zero byte, the method of compression, of which there is one, and the compressed profile.
+// cut tells that data is only a start.
+func inflateProfile(data []byte, cut bool) colorProfile {
 	_, rest, ok := bytes.Cut(data, []byte{0})
 	if !ok || len(rest) == 0 || rest[0] != 0 {
-		return nil
+		return colorProfile{}
 	}
 	z, err := zlib.NewReader(bytes.NewReader(rest[1:]))
 	if err != nil {
-		return nil
+		return colorProfile{}
 	}
 	profile, err := io.ReadAll(io.LimitReader(z, maxProfile+1))
-	if err != nil {
-		return nil
+	switch {
+	case cut && errors.Is(err, io.ErrUnexpectedEOF):
+		return colorProfile{space: newProfile(profile).space}
+	case err != nil:
+		return colorProfile{}
 	}
-	return profile
+	return newProfile(profile)
 }

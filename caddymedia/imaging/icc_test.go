@@ -43,7 +43,7 @@ func TestProfileOfJPEG(t *testing.T) {
 		{"too short", jpg, [][]byte{iccSegment(1, 1, rgb[:127])}, nil},
 		{"of CMYK", jpg, [][]byte{iccSegment(1, 1, profile("CMYK", 500))}, nil},
 		{"of RGB, pixels of CMYK", headerJPEG(0xC0, 0x11, 0x11, 0x11, 0x11), [][]byte{iccSegment(1, 1, rgb)}, nil},
-		{"of RGB, pixels grey", grey, [][]byte{iccSegment(1, 1, rgb)}, nil},
+		{"of RGB, pixels grey", grey, [][]byte{iccSegment(1, 1, rgb)}, rgb},
 		{"of grey", grey, [][]byte{iccSegment(1, 1, profile("GRAY", 500))}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestProfileOfPNG(t *testing.T) {
 		{"inflating to 64 MB", withChunks(pic, profileChunk(make([]byte, 64<<20))), nil},
 		{"too short", withChunks(pic, profileChunk(rgb[:127])), nil},
 		{"of CMYK", withChunks(pic, profileChunk(profile("CMYK", 500))), nil},
-		{"grey pixels", withChunks(grey, profileChunk(rgb)), nil},
+		{"grey pixels", withChunks(grey, profileChunk(rgb)), rgb},
 		{"first of two", withChunks(pic, profileChunk(rgb), profileChunk(other)), rgb},
 		{"first of two, broken", withChunks(pic, chunk("iCCP", nil), profileChunk(other)), nil},
 		{"behind the palette", withChunks(pic, chunk("PLTE", make([]byte, 3)), profileChunk(rgb)), nil},

@@ -17,9 +17,12 @@ type Info struct {
 
 	// Orientation says how to turn the stored pixels for viewing; [Upright] where nothing says so.
 	Orientation Orientation
-	// Profile is the ICC profile of the colours; nil where there is none, or one that is damaged, larger than 64 KiB
-	// or not of RGB, and where the pixels are grey or CMYK.
+	// Profile is the ICC profile of the colours, at most 64 KiB, or the one that the gAMA and cHRM
+	// chunks of a PNG describe. It is nil where a browser takes the colours for sRGB.
 	Profile []byte
+	// ColorLoss is why the pixels of the picture would have other colours in another file, in
+	// words. It is empty where Profile is enough.
+	ColorLoss string
 
 	// Progressive tells that the scans of a JPEG refine each other, so that a decoder must hold all of them.
 	Progressive bool

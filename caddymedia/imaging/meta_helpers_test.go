@@ -140,6 +140,7 @@ func profile(space string, size int) []byte {
 		b[i] = byte(i * i >> 5)
 	}
 	copy(b[16:], space)
+	copy(b[36:], "acsp")
 	return b
 }
 

@@ -46,6 +46,7 @@ type pngChunks struct {
 	header, palette, data bool
 	grey                  bool
 	exif, iccp            bool
+	colors                pngColors
 	firstData             int    // the place before the first IDAT
 	late                  []byte // a chunk to go there
 }
@@ -89,9 +90,7 @@ func (c *pngChunks) finish(end int64) {
 	c.info.End = end
 	c.info.Frames = max(1, c.frames.count)
 	c.info.FramePixels = c.frames.pixels
-	if c.grey {
-		c.info.Profile = nil
-	}
+	c.colors.describe(c.info, c.grey)
 	if c.late != nil {
 		c.info.insert(c.firstData, c.late)
 	}

@@ -35,8 +35,8 @@ func (c *pngChunks) look(s *source, kind [4]byte, size int64) (kept bool, err er
 		c.info.Animated = c.info.Animated || !c.data // W3C PNG 11.3.6.1: it counts before the first IDAT only
 	case "fcTL":
 		err = c.frame(s, size)
-	case "iCCP":
-		err = c.profile(s, kind, size)
+	case "iCCP", "cICP", "sRGB", "gAMA", "cHRM":
+		err = c.color(s, kind, size)
 	case "eXIf":
 		return c.keepEXIF(s, kind, size)
 	case "IEND":
@@ -106,17 +106,36 @@ func content(s *source, kind [4]byte, size int64) ([]byte, error) {
 	return data, nil
 }
 
-// profile reads the first colour profile, which counts before the palette and the pixels only (W3C PNG, 5.6).
-func (c *pngChunks) profile(s *source, kind [4]byte, size int64) error {
-	if c.iccp || c.palette || c.data {
+// color reads a chunk of colours, which counts before the palette and the pixels only (W3C PNG,
+// 5.6), and the first of its kind.
+func (c *pngChunks) color(s *source, kind [4]byte, size int64) error {
+	name := string(kind[:])
+	if c.palette || c.data || name == "iCCP" && c.iccp || name != "iCCP" && size != keptChunks[name] {
 		return nil
 	}
 	data, err := content(s, kind, size)
-	if err != nil {
+	if err != nil || data == nil {
 		return err
 	}
-	c.info.Profile = usableProfile(inflateProfile(data))
+	switch name {
+	case "iCCP":
+		c.colors.profile = inflateProfile(data, int64(len(data)) < size)
+	case "cICP":
+		keepFirst(&c.colors.cicp, data)
+	case "gAMA":
+		keepFirst(&c.colors.gamma, data)
+	case "cHRM":
+		keepFirst(&c.colors.chroma, data)
+	case "sRGB":
+		c.colors.srgb = true
+	}
 	return nil
+}
+
+func keepFirst(kept *[]byte, data []byte) {
+	if *kept == nil {
+		*kept = bytes.Clone(data)
+	}
 }
 
 // keepEXIF reads the orientation from the first EXIF, and tells whether the chunk remains: when it holds nothing

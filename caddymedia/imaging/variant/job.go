@@ -16,7 +16,7 @@ import (
 // maxShown bounds the pixels of an animation as they are shown: however small its frames
 // are, an encoder looks at the whole picture for each one, some 100 million pixels a
 // second.
-const maxShown = 2_000_000_000
+const maxShown = 400_000_000
 
 // errTime is the end of an encoder's time.
 var errTime = errors.New("encoding takes too long")
@@ -36,6 +36,8 @@ func (j *job) cannot() error {
 	switch {
 	case max(j.info.Width, j.info.Height) > webp.MaxSide:
 		return fmt.Errorf("%w: %w", ErrNone, webp.ErrTooWide)
+	case j.info.ColorLoss != "":
+		return fmt.Errorf("%w: %s", ErrNone, j.info.ColorLoss)
 	case j.info.Format == imaging.PNG && j.info.Animated:
 		return fmt.Errorf("%w: it is an animated PNG", ErrNone)
 	case j.info.Animated && int64(j.info.Width)*int64(j.info.Height)*int64(j.info.Frames) > maxShown:

@@ -1,0 +1,99 @@
+package imaging
+
+import "math"
+
+// colorSpaces are the spaces of an ICC profile that are told apart.
+const (
+	spaceRGB  = "RGB "
+	spaceGrey = "GRAY"
+	spaceCMYK = "CMYK"
+)
+
+// colorProfile is an ICC profile of a picture. The zero value is none.
+type colorProfile struct {
+	space string // as in the header of the profile
+	data  []byte // nil if it is larger than maxProfile
+}
+
+// newProfile returns the profile, or none if the data has no header of one (ICC.1:2022, 7.2).
+func newProfile(data []byte) colorProfile {
+	if len(data) < 128 || string(data[36:40]) != "acsp" {
+		return colorProfile{}
+	}
+	p := colorProfile{space: string(data[16:20]), data: data}
+	if len(data) > maxProfile {
+		p.data = nil
+	}
+	return p
+}
+
+// setProfile notes the profile of pixels of a space. As in browsers, one of other pixels does not
+// count, except that grey ones may have one of RGB.
+func (i *Info) setProfile(p colorProfile, pixels string) {
+	switch {
+	case p.space == spaceRGB && pixels != spaceCMYK:
+		if i.Profile = p.data; p.data == nil {
+			i.ColorLoss = "its colour profile is larger than 64 KiB"
+		}
+	case p.space == pixels && pixels == spaceGrey:
+		i.ColorLoss = "it has a colour profile of grey"
+	case p.space == pixels && pixels == spaceCMYK:
+		i.ColorLoss = "it has a colour profile of CMYK"
+	}
+}
+
+// pngColors are the chunks of a PNG that say what its samples mean, nil where there is none (W3C
+// PNG, 11.3.2).
+type pngColors struct {
+	cicp, gamma, chroma []byte
+	srgb                bool
+	profile             colorProfile
+}
+
+// Where gAMA stands alone browsers take it for the curve of sRGB if its exponent is close to that.
+const (
+	srgbGamma = 1 / 2.2
+	nearGamma = 0.05
+)
+
+// describe notes the colours: of the chunks, the first kind that is there counts (W3C PNG, 4.3).
+// What a browser makes of gAMA and cHRM is that of a profile, which goes with the variant as one
+// does.
+func (c *pngColors) describe(i *Info, grey bool) {
+	pixels := spaceRGB
+	if grey {
+		pixels = spaceGrey
+	}
+	switch {
+	case c.cicp != nil:
+		if string(c.cicp) != "\x01\x0d\x00\x01" { // the primaries and the curve of sRGB, full range
+			i.ColorLoss = "it has colours of video (cICP)"
+		}
+	case c.profile.space != "":
+		i.setProfile(c.profile, pixels)
+	case c.srgb, c.gamma == nil:
+	default:
+		c.applyGamma(i)
+	}
+}
+
+// applyGamma sets the profile that gAMA and cHRM describe. cHRM alone is not heeded.
+func (c *pngColors) applyGamma(i *Info) {
+	const factor = 100_000
+	gamma := float64(be32(c.gamma)) / factor
+	if gamma == 0 {
+		return
+	}
+	chroma := srgbChromaticities
+	if c.chroma != nil {
+		for n := range chroma {
+			x, y := be32(c.chroma[8*n:]), be32(c.chroma[8*n+4:])
+			chroma[n] = [2]float64{float64(x) / factor, float64(y) / factor}
+		}
+	} else if math.Abs(gamma/srgbGamma-1) < nearGamma {
+		return
+	}
+	if i.Profile = gammaProfile(1/gamma, chroma); i.Profile == nil {
+		i.ColorLoss = "its gAMA and cHRM chunks describe no colours"
+	}
+}
