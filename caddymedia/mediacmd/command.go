@@ -53,6 +53,6 @@ func run(f func(ctx context.Context, cmd *cobra.Command, args []string) error) f
 		case err != nil && ctx.Err() != nil:
 			return errInterrupted // not what that did to a storage
 		}
-		return err
+		return new(output).hideIn(err)
 	}
 }

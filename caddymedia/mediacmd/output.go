@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"text/tabwriter"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -77,9 +79,14 @@ func (o *output) document(value any) error {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	encoder := json.NewEncoder(o.out)
+	var encoded strings.Builder
+	encoder := json.NewEncoder(&encoded)
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(value)
+	if err := encoder.Encode(value); err != nil {
+		return err
+	}
+	_, err := io.WriteString(o.out, escaped(encoded.String()))
+	return err
 }
 
 // table prints rows of cells in columns, for people.
@@ -105,7 +112,7 @@ func (o *output) reason(err error) string {
 	return o.scrub(err.Error())
 }
 
-// hideIn gives an error that may be shown.
+// hideIn returns an error that may be shown.
 func (o *output) hideIn(err error) error {
 	if err == nil || errors.Is(err, errReported) || o.reason(err) == err.Error() {
 		return err
@@ -113,5 +120,36 @@ func (o *output) hideIn(err error) error {
 	return errors.New(o.reason(err))
 }
 
-// scrub removes secrets.
-func (o *output) scrub(text string) string { return hideSecrets(text, o.secrets) }
+// scrub removes secrets, and what a terminal could obey.
+func (o *output) scrub(text string) string { return harmless(hideSecrets(text, o.secrets)) }
+
+// harmless replaces what a terminal could obey in a text of several lines. Parts of it may come from
+// elsewhere: names, certificates, answers of servers.
+func harmless(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return '?'
+	}, text)
+}
+
+// printable is harmless for a part of a line.
+func printable(text string) string {
+	return strings.NewReplacer("\n", "?", "\t", "?").Replace(harmless(text))
+}
+
+// escaped returns JSON without what a terminal could obey: the encoder leaves some of it in strings.
+func escaped(document string) string {
+	var b strings.Builder
+	for _, r := range document {
+		if r == '\n' || unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
+}

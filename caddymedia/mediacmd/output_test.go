@@ -2,10 +2,14 @@ package mediacmd
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/spf13/cobra"
 )
@@ -52,6 +56,49 @@ func TestOutput(t *testing.T) {
 				t.Errorf("%q and %q, want %q and %q", out.String(), got, test.out, test.err)
 			}
 		})
+	}
+}
+
+// Names, certificates and answers of servers are shown, but the terminal obeys none of them.
+func TestTerminalObeysNothing(t *testing.T) {
+	t.Parallel()
+	const hostile = "\x1b]0;owned\x07\x1b[2Jok\u009b31m\u202e\x7f\r"
+	for _, flags := range [][]string{nil, {"--json"}} {
+		var out, errs bytes.Buffer
+		cmd := &cobra.Command{SilenceUsage: true, RunE: run(func(_ context.Context, cmd *cobra.Command, _ []string) error {
+			o := newOutput(cmd)
+			o.sayf("stored %s\n\tas it is", hostile)
+			o.failf("failed with %s", hostile)
+			if err := o.table([][]string{{hostile, "b"}}); err != nil {
+				return err
+			}
+			if err := o.document(map[string]string{"file": hostile}); err != nil {
+				return err
+			}
+			return &url.Error{Op: "Get", URL: "x", Err: errors.New(hostile)}
+		})}
+		cmd.SetOut(&out)
+		cmd.SetErr(&errs)
+		cmd.SetArgs(flags)
+		addOutputFlags(cmd)
+		if err := cmd.ExecuteContext(t.Context()); err == nil {
+			t.Error("no error")
+		}
+		for _, text := range []string{out.String(), errs.String()} {
+			if i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }); i >= 0 {
+				t.Errorf("%v: %q", flags, text)
+			}
+		}
+		if flags == nil {
+			if !strings.Contains(out.String(), "stored ?]0;owned??[2Jok?31m???\n\tas it is\n") {
+				t.Errorf("%q", out.String())
+			}
+			continue
+		}
+		var document map[string]string
+		if err := json.Unmarshal(out.Bytes(), &document); err != nil || document["file"] != hostile {
+			t.Errorf("%v: %q of %s", err, document["file"], out.String())
+		}
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 )
 
 // uploadClient speaks the HTTP contract of a media service. It is safe for concurrent use.
@@ -148,14 +147,4 @@ func messageOf(resp *http.Response, body []byte) string {
 		return fmt.Sprintf("the service is at another address: %d, %s", resp.StatusCode, printable(to))
 	}
 	return fmt.Sprintf("the server answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
-}
-
-// printable takes what a terminal could obey out of a text from elsewhere.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return '?'
-	}, text)
 }
