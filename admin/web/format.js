@@ -115,3 +115,6 @@ export function place(driver, s = {}) {
 		return inside(s.bucket, s.prefix) + (s.endpoint ? ` at ${s.endpoint.replace(/^https?:\/\//, '')}` : s.region ? ` (${s.region})` : '');
 	}
 }
+
+/** Text for HTML, in elements and in quotes. A page with it may be a template, so no action can begin in it. */
+export const escaped = (text) => text.replace(/[&<>"'`{}]/g, (sign) => `&#${sign.charCodeAt(0)};`);

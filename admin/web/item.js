@@ -2,7 +2,7 @@
 import { h, fill } from './dom.js';
 import { get, parts, send } from './api.js';
 import { busyWhile, confirm, copyField, facts, failed, openDialog } from './ui.js';
-import { moment, size } from './format.js';
+import { escaped, moment, size } from './format.js';
 import { icon } from './icons.js';
 import { previewOf } from './listing.js';
 import { mayAct } from './state.js';
@@ -51,8 +51,6 @@ function preview(alias, item) {
 	if (!pictures.test(item.type)) return none('No preview of this type');
 	return fill(box, h('img', { src: previewOf(alias, item), alt: item.name, onerror: () => none('No preview of this picture') }));
 }
-
-const escaped = (text) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 
 function snippets(alias, item, address) {
 	const template = templateOf(alias, item);

@@ -1,0 +1,44 @@
+package web_test
+
+import (
+	"encoding/json"
+	"html"
+	"os/exec"
+	"strings"
+	"testing"
+	"text/template"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+// A snippet is pasted into pages, which may be templates of Caddy: a name in it is text in both.
+func TestEscapedNamesAreText(t *testing.T) {
+	t.Parallel()
+	names := []string{
+		"{{env `HOME`}}.txt", `{{readFile "secrets.txt"}}.txt`, "${`x`}.txt", `<img src=x onerror=alert(1)>'".txt`,
+		"a &amp; b &#123;.txt", "plain.txt", "Žofie (1).txt",
+	}
+	list, err := json.Marshal(names)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := "import { escaped } from './format.js'; console.log(JSON.stringify(" + string(list) + ".map(escaped)));"
+	out, err := exec.CommandContext(t.Context(), servers.Program(t, "node"), "--input-type=module", "--eval", script).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var escaped []string
+	if err := json.Unmarshal(out, &escaped); err != nil || len(escaped) != len(names) {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for i, name := range names {
+		if html.UnescapeString(escaped[i]) != name || strings.ContainsAny(escaped[i], "{}`<>\"'") {
+			t.Errorf("%s became %s", name, escaped[i])
+		}
+		page, err := template.New("").Parse(escaped[i])
+		var b strings.Builder
+		if err != nil || page.Execute(&b, nil) != nil || b.String() != escaped[i] {
+			t.Errorf("%s is a template: %v", escaped[i], err)
+		}
+	}
+}
