@@ -122,6 +122,7 @@ func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, word s
 	if !ok {
 		return nil
 	}
+	defer mediahttp.Linger(w, r, p.now) // after done
 	defer done()
 	return mediahttp.Uploads{Via: ingest.ViaPanel, Log: p.log, Now: p.now}.Serve(app, w, r, kind, tokens.Account{APIKey: v.name})
 }

@@ -41,6 +41,9 @@ func (b *batch) read(ctx context.Context, f *form) error {
 		if err == io.EOF { //nolint:errorlint // the end is io.EOF itself; a wrapped one is a body cut short
 			break
 		}
+		if errors.Is(err, errPassed) {
+			return b.failures()
+		}
 		if err != nil {
 			return err
 		}
@@ -106,6 +109,11 @@ func (b *batch) store(ctx context.Context) ([]Item, error) {
 	err = traced(ctx, "media.check", b.attributes, func(ctx context.Context) error { return b.check(ctx, alias) })
 	if err != nil {
 		return nil, err
+	}
+	if b.req.Confirm != nil {
+		if err := b.req.Confirm(ctx, alias.Name); err != nil {
+			return nil, err
+		}
 	}
 	err = traced(ctx, "media.place", b.attributesPlaced, func(ctx context.Context) error { return b.place(ctx, alias) })
 	if err != nil {

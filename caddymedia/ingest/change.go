@@ -22,8 +22,8 @@ type By struct {
 	Client string
 }
 
-// owner returns whose share of bounded work a request takes.
-func (b By) owner() string { return string(b.Via) + " " + b.Account }
+// Owner returns whose share of bounded work a request takes.
+func (b By) Owner() string { return string(b.Via) + " " + b.Account }
 
 // Action is what was done with an item.
 type Action string

@@ -21,6 +21,14 @@ func (b *batch) check(ctx context.Context, alias *Alias) error {
 		b.findConflicts()
 	}
 	b.each(func(it *item) error { return it.checkPixels(ctx, b, alias) })
+	if failures := b.failures(); failures != nil {
+		return failures
+	}
+	return nil
+}
+
+// failures returns those of the items, nil if none has failed.
+func (b *batch) failures() Failures {
 	var failures Failures
 	for _, it := range b.items {
 		if it.failure != nil {
@@ -28,10 +36,7 @@ func (b *batch) check(ctx context.Context, alias *Alias) error {
 			failures = append(failures, it.failure)
 		}
 	}
-	if failures != nil {
-		return failures
-	}
-	return nil
+	return failures
 }
 
 // each calls f for every item that has not failed, several at a time.

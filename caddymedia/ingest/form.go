@@ -39,6 +39,7 @@ type form struct {
 	parts         *multipart.Reader
 	current       *multipart.Part
 	files, fields int
+	passable      int64 // how much of parts that are refused may still be passed over
 }
 
 // part is one part of a form: a file where its header has a file name.
@@ -49,14 +50,15 @@ type part struct {
 	body     io.Reader
 }
 
-func newForm(body io.Reader, boundary string, limits Limits) *form {
+// newForm returns the form of a body. Of parts that are refused it passes over passable bytes in all.
+func newForm(body io.Reader, boundary string, limits Limits, passable int64) *form {
 	buffer := readers.Get().(*bufio.Reader) // the pool holds nothing else
 	buffer.Reset(body)
 	// The multipart reader takes the end of the body within a header for a good end. So
 	// it never sees one: behind the last boundary it does not look, and elsewhere it is
 	// the end of a body that was cut short. The line break is for a last boundary without.
 	guard := &headerGuard{r: io.MultiReader(buffer, strings.NewReader("\r\n"), cutShort{})}
-	return &form{limits: limits, buffer: buffer, guard: guard, parts: multipart.NewReader(guard, boundary)}
+	return &form{limits: limits, buffer: buffer, guard: guard, parts: multipart.NewReader(guard, boundary), passable: passable}
 }
 
 func (f *form) close() {
@@ -65,13 +67,20 @@ func (f *form) close() {
 	f.buffer = nil
 }
 
-// next gives the next part, io.EOF after the last. What is left of the part before is
-// passed over. Other errors are *Failure.
+// errPassed means that too much of refused parts would have to be read to come to the next one.
+var errPassed = errors.New("the rest of the form is not read")
+
+// next returns the next part, io.EOF after the last. It passes over the rest of the part before, or
+// returns errPassed. Other errors are *Failure.
 func (f *form) next() (*part, error) {
 	if f.current != nil {
 		// NextPart would do it too, but against the guard.
-		if _, err := io.Copy(io.Discard, f.current); err != nil {
+		n, err := io.Copy(io.Discard, io.LimitReader(f.current, oneMore(f.passable)))
+		if err != nil {
 			return nil, bodyFailure(err)
+		}
+		if f.passable -= n; f.passable < 0 {
+			return nil, errPassed
 		}
 	}
 	f.guard.arm(f.limits.MaxPartHeader)
@@ -144,8 +153,13 @@ func headerSize(header textproto.MIMEHeader) int64 {
 
 // bodyFailure tells the caller of a body that could not be read to its end.
 func bodyFailure(err error) *Failure {
-	var tooLarge *http.MaxBytesError
+	var (
+		tooLarge *http.MaxBytesError
+		known    *Failure
+	)
 	switch {
+	case errors.As(err, &known):
+		return known
 	case errors.As(err, &tooLarge):
 		return failf(TooLarge, "the request is larger than %d bytes", tooLarge.Limit)
 	case errors.Is(err, os.ErrDeadlineExceeded):

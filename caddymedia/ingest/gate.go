@@ -45,6 +45,10 @@ type Request struct {
 	Alias, SubFolder string
 	// Allows tells whether the account may use an alias.
 	Allows func(alias string) bool
+	// Confirm, if set, is called right before the commit, with the alias. An upload may last for
+	// hours, and the account may have lost its rights meanwhile. An error, a *Failure, refuses the
+	// request.
+	Confirm func(ctx context.Context, alias string) error
 	// BaseURL is what addresses begin with where the alias does not say.
 	BaseURL string
 	// By is whose request it is.
@@ -76,7 +80,7 @@ const (
 // Form takes in the files of a multipart/form-data body: all of them, in the order sent,
 // or none. The error is Failures.
 func (g *Gate) Form(ctx context.Context, body io.Reader, boundary string, req Request) ([]Item, error) {
-	f := newForm(body, boundary, g.Limits)
+	f := newForm(body, boundary, g.Limits, g.largest(req.Kind))
 	defer f.close()
 	return g.takeIn(ctx, req, func(ctx context.Context, b *batch) error { return b.read(ctx, f) })
 }

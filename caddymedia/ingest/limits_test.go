@@ -114,6 +114,28 @@ func TestMaxSize(t *testing.T) {
 	}
 }
 
+// TestRefusedPartsAreNotReadToTheirEnd answers for a part that is refused when as much again as is taken
+// of a file was read in vain.
+func TestRefusedPartsAreNotReadToTheirEnd(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, nil)
+	a := newAlias(t, DefaultAlias, s)
+	a.MaxSize = 1000
+	g := newGate(a)
+	for _, name := range []string{"large.txt", "script.php"} {
+		body := bytes.NewReader(formBody(field("alias", DefaultAlias), file(name, strings.Repeat("x", 10<<20))))
+		_, err := g.Form(t.Context(), body, boundary, Request{Kind: File})
+		failures := asFailures(err)
+		if len(failures) != 1 || failures[0].Filename != name {
+			t.Errorf("%s: %v", name, err)
+		}
+		if read := int(body.Size()) - body.Len(); read > 2000+2*bufferSize {
+			t.Errorf("%s: %d bytes were read", name, read)
+		}
+	}
+	wantContents(t, s, nil)
+}
+
 func TestMaxBody(t *testing.T) {
 	t.Parallel()
 	body := formBody(file("a.txt", "text"), file("b.txt", "text"))

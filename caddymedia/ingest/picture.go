@@ -30,7 +30,7 @@ func (it *item) checkPixels(ctx context.Context, b *batch, alias *Alias) error {
 }
 
 // pictures returns the maker of variants, whose work counts for the account of the request.
-func (b *batch) pictures() *variant.Maker { return b.gate.Pictures.For(b.req.By.owner()) }
+func (b *batch) pictures() *variant.Maker { return b.gate.Pictures.For(b.req.By.Owner()) }
 
 // isRaster tells whether the item is a picture of pixels, which may have a variant.
 func (it *item) isRaster() bool {

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -220,6 +221,15 @@ func Active() (*App, error) {
 	return app.(*App), nil // this is what "media" is
 }
 
+// Running returns the app of the running configuration, which the caller must release, or the app
+// itself where none has a media app, while Caddy stops for instance.
+func (a *App) Running() (app *App, release func()) {
+	if current, err := Active(); err == nil && current.users.Acquire() {
+		return current, current.release
+	}
+	return a, func() {}
+}
+
 // Gate lets items in.
 func (a *App) Gate() *ingest.Gate { return a.gate }
 
@@ -228,6 +238,9 @@ func (a *App) Issuer() *tokens.Issuer { return a.issuer }
 
 // MaxBody is the most bytes of an upload request.
 func (a *App) MaxBody() int64 { return a.Limits.maxBody() }
+
+// MaxUploadTime returns how long the body of an upload may take to come.
+func (a *App) MaxUploadTime() time.Duration { return a.Limits.maxUploadTime() }
 
 // Alias gives an alias; false if there is none of that kind and name.
 func (a *App) Alias(kind ingest.Kind, name string) (*ingest.Alias, bool) {

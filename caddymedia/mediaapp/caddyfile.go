@@ -58,6 +58,8 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //		}
 //		limits {
 //			max_body         <size>
+//			max_uploads      <n>
+//			max_upload_time  <duration>
 //			max_files        <n>
 //			max_fields       <n>
 //			max_field_size   <size>

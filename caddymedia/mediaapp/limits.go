@@ -16,6 +16,11 @@ import (
 type Limits struct {
 	// The largest upload request, in bytes. Default: 4 GiB.
 	MaxBody int64 `json:"max_body,omitempty" option:"size"`
+	// How many uploads an account may have under way at the same time; one more is answered
+	// with 429. Default: 256.
+	MaxUploads int `json:"max_uploads,omitempty"`
+	// How long the body of an upload may take to come. Default: `6h`.
+	MaxUploadTime caddy.Duration `json:"max_upload_time,omitempty"`
 	// The most files of a request. Default: 200.
 	MaxFiles int `json:"max_files,omitempty"`
 	// The most fields of a request. Default: 100.
@@ -73,6 +78,8 @@ type Limits struct {
 
 const (
 	defaultMaxBody       = 4 << 30
+	defaultMaxUploads    = 256
+	defaultMaxUploadTime = 6 * time.Hour
 	defaultMaxFiles      = 200
 	defaultMaxFields     = 100
 	defaultMaxFieldSize  = 8 << 10
@@ -84,7 +91,11 @@ const (
 	keyToAddress         = 3 // failures of an API key for each one of an address
 )
 
-func (l *Limits) maxBody() int64      { return cmp.Or(l.MaxBody, defaultMaxBody) }
+func (l *Limits) maxBody() int64  { return cmp.Or(l.MaxBody, defaultMaxBody) }
+func (l *Limits) maxUploads() int { return cmp.Or(l.MaxUploads, defaultMaxUploads) }
+func (l *Limits) maxUploadTime() time.Duration {
+	return cmp.Or(time.Duration(l.MaxUploadTime), defaultMaxUploadTime)
+}
 func (l *Limits) maxImageSize() int64 { return cmp.Or(l.MaxImageSize, defaultMaxImageSize) }
 func (l *Limits) maxFileSize() int64  { return cmp.Or(l.MaxFileSize, defaultMaxFileSize) }
 func (l *Limits) maxPixels() int64    { return cmp.Or(l.MaxPixels, imaging.DefaultMaxPixels) }

@@ -144,7 +144,7 @@ func wantError(t *testing.T, app string, want ...string) {
 
 func TestNegativeLimits(t *testing.T) { // not parallel: Caddy has globals
 	for _, limit := range []string{
-		"max_body", "max_files", "max_fields", "max_field_size", "max_part_header",
+		"max_body", "max_uploads", "max_upload_time", "max_files", "max_fields", "max_field_size", "max_part_header",
 		"max_image_size", "max_file_size", "max_pixels", "max_frames", "max_frame_pixels", "max_side", "max_chunk_size",
 		"image_workers", "image_memory", "image_queue", "image_wait", "image_time", "max_open_items", "login_failures", "password_checks",
 	} {

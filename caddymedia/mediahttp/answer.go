@@ -28,34 +28,46 @@ func answer(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// lingerTime is how long the rest of a refused body is read after the answer.
-const lingerTime = 3 * time.Second
+// Bounds of [Linger]. A client that looks at answers while it sends has seen it by then.
+const (
+	lingerTime  = 3 * time.Second
+	lingerBytes = 1 << 20
+)
 
-// AnswerUnread answers with v as JSON a request whose body is not read to its end. Over HTTP/1 that ends
-// the connection: otherwise the server waits for the body before it answers, a minute if
-// the client in turn waits for "100 Continue". And what the client still sends is thrown
-// away for a while: closing at once resets the connection, and with it the answer that
-// the client has not read yet, RFC 9112 section 9.6. now is the clock of that while. The error
-// is for Caddy; nothing was answered then.
+// AnswerUnread answers with v as JSON a request whose body is not read to its end, and lingers. now is
+// the clock of that. The error is for Caddy; nothing was answered then.
 func AnswerUnread(w http.ResponseWriter, r *http.Request, now func() time.Time, status int, v any) error {
-	if r.ProtoMajor != 1 || r.Body == nil || r.Body == http.NoBody {
-		return answer(w, status, v)
+	err := answerUnread(w, r, status, v)
+	Linger(w, r, now)
+	return err
+}
+
+// answerUnread answers with v as JSON a request whose body is not read to its end. Over HTTP/1 that
+// ends the connection: otherwise the server waits for the body before it answers, a minute if the
+// client in turn waits for "100 Continue".
+func answerUnread(w http.ResponseWriter, r *http.Request, status int, v any) error {
+	if hasUnread(r) {
+		w.Header().Set("Connection", "close")
 	}
-	w.Header().Set("Connection", "close")
-	if err := answer(w, status, v); err != nil {
-		return err
+	return answer(w, status, v)
+}
+
+func hasUnread(r *http.Request) bool {
+	return r.ProtoMajor == 1 && r.Body != nil && r.Body != http.NoBody
+}
+
+// Linger reads a little more of a body that was refused, after the answer. To close the connection at
+// once would reset it, and the client would lose the answer that it has not read yet, RFC 9112 section
+// 9.6. It does nothing after other answers. Nothing should be held meanwhile.
+func Linger(w http.ResponseWriter, r *http.Request, now func() time.Time) {
+	if !hasUnread(r) || w.Header().Get("Connection") != "close" {
+		return
 	}
 	control := http.NewResponseController(w)
 	waits := r.Header.Get("Expect") != "" && !bodyBegun(r)
 	if control.Flush() == nil && !waits && control.SetReadDeadline(now().Add(lingerTime)) == nil {
-		_, _ = io.Copy(io.Discard, r.Body) // it ends as it may
+		_, _ = io.CopyN(io.Discard, r.Body, lingerBytes) // it ends as it may
 	}
-	return nil
-}
-
-// answerUnread is AnswerUnread by the handler's clock.
-func (h *Handler) answerUnread(w http.ResponseWriter, r *http.Request, status int, v any) error {
-	return AnswerUnread(w, r, h.now, status, v)
 }
 
 // watchedBody remembers whether anything was read of a body.

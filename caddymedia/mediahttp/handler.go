@@ -102,8 +102,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	if err != nil {
 		return caddyhttp.Error(http.StatusServiceUnavailable, err)
 	}
-	defer done()
-	return serve(app, w, r)
+	err = func() error {
+		defer done()
+		return serve(app, w, r)
+	}()
+	Linger(w, r, h.now)
+	return err
 }
 
 type endpoint func(app *mediaapp.App, w http.ResponseWriter, r *http.Request) error

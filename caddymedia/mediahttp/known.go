@@ -1,6 +1,7 @@
 package mediahttp
 
 import (
+	"context"
 	"errors"
 	"mime"
 	"net/http"
@@ -21,7 +22,7 @@ type Uploads struct {
 	Via ingest.Via
 	// Log takes what is not the caller's fault.
 	Log *zap.Logger
-	// Now is the clock, by which the rest of a refused body is read for a while.
+	// Now is the clock.
 	Now func() time.Time
 }
 
@@ -37,24 +38,34 @@ type refusal struct {
 
 // Serve stores the files of a request of account, which needs no token, and answers it. What
 // is stored is ascribed to the account's API key, and to the client as Caddy knows it.
-// Nothing of the body may have been read. The app must stay open until Serve returns. The
-// error is for Caddy; nothing was answered then.
+// Nothing of the body may have been read. The app must stay open until Serve returns; the caller should
+// call [Linger] when it has released the app. The error is for Caddy; nothing was answered then.
 func (u Uploads) Serve(app *mediaapp.App, w http.ResponseWriter, r *http.Request, kind ingest.Kind, account tokens.Account) error {
-	return u.serve(app, w, r, kind, func() (tokens.Account, *refusal) { return account, nil })
+	return u.serve(app, w, r, kind, func(*mediaapp.App) (tokens.Account, *refusal) { return account, nil })
 }
 
-// serve is Serve for a caller whom authenticate finds out. Whatever can be refused is,
-// before the body is read.
-func (u Uploads) serve(
-	app *mediaapp.App, w http.ResponseWriter, r *http.Request, kind ingest.Kind, authenticate func() (tokens.Account, *refusal),
-) error {
+// authenticator returns the account of a request by the accounts and tokens of an app.
+type authenticator func(app *mediaapp.App) (tokens.Account, *refusal)
+
+// serve is Serve for a caller that authenticate identifies. Whatever can be refused is, before the
+// body is read.
+func (u Uploads) serve(app *mediaapp.App, w http.ResponseWriter, r *http.Request, kind ingest.Kind, authenticate authenticator) error {
 	w.Header().Set("Cache-Control", "no-store")
 	account, boundary, refused := admit(app, w, r, authenticate)
 	query := r.URL.Query()
 	req := ingest.Request{
 		Kind: kind, Alias: query.Get("alias"), SubFolder: query.Get("sub_folder"),
-		Allows: account.Allows, BaseURL: baseURL(r),
+		Allows: account.Allows, Confirm: confirm(app, authenticate), BaseURL: baseURL(r),
 		By: ingest.By{Via: u.Via, Account: account.APIKey, Client: mediaapp.ClientOf(r.Context())},
+	}
+	if refused == nil {
+		ended, ok := app.BeginUpload(req.By)
+		if ok {
+			defer ended()
+		} else {
+			retryAfter(w, time.Second)
+			refused = &refusal{http.StatusTooManyRequests, ingest.Busy, "the account has too many uploads under way, try again later"}
+		}
 	}
 	if refused != nil {
 		failures := ingest.Failures{{Reason: refused.reason, Message: refused.message}}
@@ -62,7 +73,9 @@ func (u Uploads) serve(
 		return u.refuse(app, w, r, kind, refused.status, failures)
 	}
 	r.Body = &watchedBody{ReadCloser: r.Body}
-	body := http.MaxBytesReader(w, r.Body, app.MaxBody())
+	timed, stop := newTimedBody(w, r.Body, app.MaxUploadTime())
+	defer stop()
+	body := http.MaxBytesReader(w, timed, app.MaxBody())
 	items, err := app.Gate().Form(r.Context(), body, boundary, req)
 	if failures, ok := errors.AsType[ingest.Failures](err); ok {
 		return u.refuse(app, w, r, kind, statusOf(failures), failures)
@@ -74,16 +87,31 @@ func (u Uploads) serve(
 	return answer(w, http.StatusOK, uploadAnswer{Success: true, Result: result})
 }
 
+// confirm authenticates the request once more, by the accounts and tokens of the configuration that
+// runs then: an upload may outlast its token, its account and the configuration under which it began.
+func confirm(app *mediaapp.App, authenticate authenticator) func(context.Context, string) error {
+	return func(_ context.Context, alias string) error {
+		running, release := app.Running()
+		defer release()
+		account, refused := authenticate(running)
+		switch {
+		case refused != nil:
+			return &ingest.Failure{Reason: refused.reason, Message: refused.message}
+		case !account.Allows(alias):
+			return &ingest.Failure{Reason: ingest.Forbidden, Message: "the account may not use the alias any more"}
+		}
+		return nil
+	}
+}
+
 // admit decides from the head of a request whether its body is read: who sends it, and
 // whether it can be a form that is small enough.
-func admit(
-	app *mediaapp.App, w http.ResponseWriter, r *http.Request, authenticate func() (tokens.Account, *refusal),
-) (tokens.Account, string, *refusal) {
+func admit(app *mediaapp.App, w http.ResponseWriter, r *http.Request, authenticate authenticator) (tokens.Account, string, *refusal) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		return tokens.Account{}, "", &refusal{http.StatusMethodNotAllowed, ingest.BadRequest, "use POST"}
 	}
-	account, refused := authenticate()
+	account, refused := authenticate(app)
 	if refused != nil {
 		return account, "", refused
 	}
@@ -127,5 +155,5 @@ func (u Uploads) refuse(app *mediaapp.App, w http.ResponseWriter, r *http.Reques
 			u.Log.Log(level, f.Message, zap.Int("status", status), zap.Error(f.Err))
 		}
 	}
-	return AnswerUnread(w, r, u.Now, status, failed)
+	return answerUnread(w, r, status, failed)
 }

@@ -140,6 +140,7 @@ func TestStatusOf(t *testing.T) {
 		status int
 	}{
 		{ingest.BadRequest, 400},
+		{ingest.Unauthorized, 401},
 		{ingest.Forbidden, 403},
 		{ingest.Conflict, 409},
 		{ingest.TooLarge, 413},

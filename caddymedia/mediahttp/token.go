@@ -31,7 +31,7 @@ type tokenFailure struct {
 func (h *Handler) generateToken(app *mediaapp.App, w http.ResponseWriter, r *http.Request) error {
 	refuse := func(status int, message string) error {
 		app.CountFailure("token", strconv.Itoa(status))
-		return h.answerUnread(w, r, status, tokenFailure{Message: message})
+		return answerUnread(w, r, status, tokenFailure{Message: message})
 	}
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodPost {

@@ -37,7 +37,7 @@ type itemFailure struct {
 // upload stores the files of a request of whom its token names.
 func (h *Handler) upload(kind ingest.Kind) endpoint {
 	return func(app *mediaapp.App, w http.ResponseWriter, r *http.Request) error {
-		return Uploads{Via: ingest.ViaHTTP, Log: h.log, Now: h.now}.serve(app, w, r, kind, func() (tokens.Account, *refusal) {
+		return Uploads{Via: ingest.ViaHTTP, Log: h.log, Now: h.now}.serve(app, w, r, kind, func(app *mediaapp.App) (tokens.Account, *refusal) {
 			return h.authenticate(r.Context(), app, w, r.Header)
 		})
 	}
@@ -77,6 +77,7 @@ func waitFor(failures ingest.Failures) time.Duration {
 var statuses = map[ingest.Reason]int{
 	ingest.Internal:      http.StatusInternalServerError,
 	ingest.BadRequest:    http.StatusBadRequest,
+	ingest.Unauthorized:  http.StatusUnauthorized,
 	ingest.Forbidden:     http.StatusForbidden,
 	ingest.Conflict:      http.StatusConflict,
 	ingest.TooLarge:      http.StatusRequestEntityTooLarge,

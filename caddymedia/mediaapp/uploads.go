@@ -1,0 +1,46 @@
+package mediaapp
+
+import (
+	"sync"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+)
+
+// uploads counts the uploads under way of each account, in all configurations: those of an earlier
+// one go on.
+var uploads = counts{by: make(map[string]int)}
+
+// counts counts by owner. Owners without any take no memory.
+type counts struct {
+	mu sync.Mutex
+	by map[string]int
+}
+
+// begin reports whether owner had less than limit, and counts one more then.
+func (c *counts) begin(owner string, limit int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.by[owner] >= limit {
+		return false
+	}
+	c.by[owner]++
+	return true
+}
+
+func (c *counts) end(owner string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.by[owner]--; c.by[owner] == 0 {
+		delete(c.by, owner)
+	}
+}
+
+// BeginUpload counts an upload as under way until ended is called. It returns false if the account has
+// as many as it may have.
+func (a *App) BeginUpload(by ingest.By) (ended func(), ok bool) {
+	owner := by.Owner()
+	if !uploads.begin(owner, a.Limits.maxUploads()) {
+		return nil, false
+	}
+	return func() { uploads.end(owner) }, true
+}

@@ -1,0 +1,122 @@
+package mediahttp_test
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+)
+
+// TestMaxUploads refuses an account's second upload while its first one is under way, unread, and none
+// later.
+func TestMaxUploads(t *testing.T) { // not parallel: Caddy has globals
+	s := serve(t, map[string]any{"max_uploads": 1})
+	token := s.token(t)
+	form := formOf(t, "a.txt")
+	status, _, text := s.upload(t, token, &meanwhile{
+		first: strings.NewReader(form[:10]), second: strings.NewReader(form[10:]),
+		between: func() {
+			body := strings.NewReader(form)
+			status, header, text := s.upload(t, token, body)
+			if status != http.StatusTooManyRequests || header.Get("Retry-After") == "" || body.Len() != len(form) {
+				t.Errorf("the second: %d %s with the header %v, %d bytes unread", status, text, header, body.Len())
+			}
+		},
+	})
+	if status != http.StatusOK {
+		t.Errorf("the first: %d %s", status, text)
+	}
+	if status, _, text := s.upload(t, token, strings.NewReader(form)); status != http.StatusOK {
+		t.Errorf("after them: %d %s", status, text)
+	}
+}
+
+// drip never ends.
+type drip struct{ n atomic.Int64 }
+
+func (d *drip) Read(p []byte) (int, error) {
+	d.n.Add(1)
+	p[0] = 'x'
+	return 1, nil
+}
+
+func TestMaxUploadTime(t *testing.T) { // not parallel: Caddy has globals
+	s := serve(t, map[string]any{"max_upload_time": 30_000_000})
+	form := formOf(t, "a.txt")
+	status, _, text := s.upload(t, s.token(t), io.MultiReader(strings.NewReader(form[:strings.Index(form, "text")]), new(drip)))
+	if status != http.StatusBadRequest || !strings.Contains(text, "longer than 30ms") {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
+// TestMaxUploadTimeOfSilence ends an upload that sends nothing more.
+func TestMaxUploadTimeOfSilence(t *testing.T) { // not parallel: Caddy has globals
+	s := serve(t, map[string]any{"max_upload_time": 30_000_000})
+	token := s.token(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := s.handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(nil)); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = io.WriteString(conn, "POST /api/upload/file?alias=one HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\nContent-Type: "+
+		multipartType+"\r\nAuthorization: Bearer "+token+"\r\n\r\n--x\r\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(conn)
+	if err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 400")) {
+		t.Errorf("%s %v", answer, err)
+	}
+}
+
+// counted counts what is read of a body.
+type counted struct {
+	io.ReadCloser
+	n *atomic.Int64
+}
+
+func (c counted) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.n.Add(int64(n))
+	return n, err
+}
+
+// TestLingerEnds reads little of a body that is refused, however much comes.
+func TestLingerEnds(t *testing.T) { // not parallel: Caddy has globals
+	s := serve(t, nil)
+	var read atomic.Int64
+	answered := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = counted{r.Body, &read}
+		if err := s.handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(nil)); err != nil {
+			t.Error(err)
+		}
+		close(answered)
+	}))
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = io.WriteString(conn, "POST /api/upload/file HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\nContent-Type: "+multipartType+"\r\n\r\n")
+	for chunk := make([]byte, 1<<20); err == nil; {
+		_, err = conn.Write(chunk) // until the server closes
+	}
+	<-answered
+	if n := read.Load(); n < 1<<20 || n > 2<<20 {
+		t.Errorf("%d bytes were read", n)
+	}
+}
