@@ -21,7 +21,7 @@ type Report struct {
 // Step is one thing that a probe tried.
 type Step struct {
 	// Name says what was tried: "check", "create", "create again", "read", "range",
-	// "overwrite", "delete", "stat after delete", "clean up".
+	// "overwrite", "list", "delete", "stat after delete", "clean up".
 	Name string
 	// Took is how long it took.
 	Took time.Duration
@@ -55,6 +55,7 @@ const (
 var (
 	errNotRefused = errors.New("creating what exists was not refused")
 	errDiffers    = errors.New("what was read differs from what was stored")
+	errNotListed  = errors.New("the stored object is not listed")
 	errStillThere = errors.New("the deleted object is still there")
 )
 
@@ -99,6 +100,7 @@ func (p *probe) run(ctx context.Context) {
 		}
 		return p.read(ctx, Range{}, p.second)
 	})
+	p.step("list", func() error { return p.isListed(ctx) })
 	if p.step("delete", func() error { return s.Delete(ctx, p.key) }) &&
 		p.step("stat after delete", func() error { return p.isGone(ctx) }) {
 		return
@@ -158,6 +160,18 @@ func (p *probe) read(ctx context.Context, rng Range, want string) error {
 		return errDiffers
 	}
 	return nil
+}
+
+func (p *probe) isListed(ctx context.Context) error {
+	for info, err := range p.storage.All(ctx, p.key) {
+		if err != nil {
+			return err
+		}
+		if info.Key == p.key {
+			return nil
+		}
+	}
+	return errNotListed
 }
 
 func (p *probe) isGone(ctx context.Context) error {

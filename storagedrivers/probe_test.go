@@ -25,12 +25,12 @@ func TestProbe(t *testing.T) {
 	}{
 		{
 			name:  "good",
-			steps: "check, create, create again, read, range, overwrite, delete, stat after delete",
+			steps: "check, create, create again, read, range, overwrite, list, delete, stat after delete",
 		},
 		{
 			name:  "best effort",
 			spoil: func(d *stub) { d.features = &storagedrivers.Features{} },
-			steps: "check, create, create again, read, range, overwrite, delete, stat after delete",
+			steps: "check, create, create again, read, range, overwrite, list, delete, stat after delete",
 			note:  "could overwrite each other",
 		},
 		{
@@ -54,7 +54,7 @@ func TestProbe(t *testing.T) {
 					return d.Driver.Put(ctx, key, r, overwrite)
 				}
 			},
-			steps: "check, create, create again!, read, range, overwrite, delete, stat after delete",
+			steps: "check, create, create again!, read, range, overwrite, list, delete, stat after delete",
 			note:  "two uploads of one name could overwrite each other",
 		},
 		{
@@ -69,7 +69,7 @@ func TestProbe(t *testing.T) {
 					return d.Driver.Put(ctx, key, r, opts)
 				}
 			},
-			steps: "check, create, create again, read, range, overwrite!, delete, stat after delete",
+			steps: "check, create, create again, read, range, overwrite!, list, delete, stat after delete",
 			err:   fs.ErrPermission,
 		},
 		{
@@ -81,18 +81,34 @@ func TestProbe(t *testing.T) {
 					return d.Driver.Open(ctx, key, all)
 				}
 			},
-			steps: "check, create, create again, read, range!, overwrite, delete, stat after delete",
+			steps: "check, create, create again, read, range!, overwrite, list, delete, stat after delete",
 		},
 		{
 			name:  "not readable",
 			spoil: failOn("open", fs.ErrPermission),
-			steps: "check, create, create again, read!, range!, overwrite!, delete, stat after delete",
+			steps: "check, create, create again, read!, range!, overwrite!, list, delete, stat after delete",
+			err:   fs.ErrPermission,
+		},
+		{
+			name: "not listable",
+			spoil: func(d *stub) {
+				once := fs.ErrPermission
+				d.Fail = func(op, _ string) error {
+					if op != "list" {
+						return nil
+					}
+					err := once
+					once = nil
+					return err
+				}
+			},
+			steps: "check, create, create again, read, range, overwrite, list!, delete, stat after delete",
 			err:   fs.ErrPermission,
 		},
 		{
 			name:  "not deletable",
 			spoil: failOn("delete", fs.ErrPermission),
-			steps: "check, create, create again, read, range, overwrite, delete!, clean up!",
+			steps: "check, create, create again, read, range, overwrite, list, delete!, clean up!",
 			err:   fs.ErrPermission,
 			note:  "may have stayed behind",
 			left:  1,
@@ -100,13 +116,13 @@ func TestProbe(t *testing.T) {
 		{
 			name:  "deletion does nothing",
 			spoil: func(d *stub) { d.remove = func(context.Context, string) error { return nil } },
-			steps: "check, create, create again, read, range, overwrite, delete, stat after delete!, clean up",
+			steps: "check, create, create again, read, range, overwrite, list, delete, stat after delete!, clean up",
 			left:  1,
 		},
 		{
 			name:  "stat fails",
 			spoil: failOn("stat", fs.ErrPermission),
-			steps: "check, create, create again, read, range, overwrite, delete, stat after delete!, clean up",
+			steps: "check, create, create again, read, range, overwrite, list, delete, stat after delete!, clean up",
 			err:   fs.ErrPermission,
 		},
 	} {

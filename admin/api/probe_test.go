@@ -17,7 +17,7 @@ import (
 func TestProbeSaved(t *testing.T) {
 	root := load(t, full)
 	got := decoded[probeAnswer](t, ask(t, New(), http.MethodPost, "/storages/main/probe", ""), http.StatusOK)
-	if !got.OK || len(got.Steps) != 8 || len(got.Guarantees) != 3 {
+	if !got.OK || len(got.Steps) != 9 || len(got.Guarantees) != 3 {
 		t.Errorf("%+v", got)
 	}
 	for _, step := range got.Steps {

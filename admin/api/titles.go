@@ -39,6 +39,8 @@ func title(kind, step string) string {
 		return "Read a part of the file"
 	case "overwrite":
 		return "Replace the file"
+	case "list":
+		return "List the file"
 	case "delete":
 		return "Delete the file"
 	case "stat after delete":
@@ -56,7 +58,7 @@ func denied(kind, step string) string {
 	switch step {
 	case "create", "create again", "overwrite":
 		right = "store files there"
-	case "read", "range", "stat after delete":
+	case "read", "range", "list", "stat after delete":
 		right = "read what is stored there"
 	case "delete", "clean up":
 		right = "delete what is stored there"

@@ -51,6 +51,7 @@ var causes = []cause{
 	{says("the root is gone"), "The folder was there and is gone. Mount its disk, or make it again; it is then used without a restart."},
 	{says("empty folder of another file system"), "An empty folder of another file system stands where the folder was. Mount its disk; or, if this folder is meant, put any file into it or restart Caddy."},
 	{says("what was read differs from what was stored"), "What was stored came back changed. Something on the way, a cache for instance, gives old or other content."},
+	{says("the stored object is not listed"), "A file that was stored is not in the listing. The panel, copies and sweeps would not find what is there."},
 	{says("the deleted object is still there"), "What was deleted is still there. Something on the way, a cache for instance, gives old content."},
 	{says("the host key of "), "The host shows a key that is not the expected one. If the host got a new key, put it into " +
 		"host_key or known_hosts after comparing it at the host itself; otherwise somebody else may be answering in its place."},

@@ -77,6 +77,7 @@ func TestExplain(t *testing.T) {
 		{"sftp", "check", fmt.Errorf("%w: not tried, it has failed 5 times in a row", storagedrivers.ErrUnavailable), "left alone"},
 		{"s3", "create again", errors.New("creating what exists was not refused"), "not refused"},
 		{"s3", "overwrite", errors.New("what was read differs from what was stored"), "changed"},
+		{"s3", "list", errors.New("the stored object is not listed"), "not in the listing"},
 		{"s3", "stat after delete", errors.New("the deleted object is still there"), "still there"},
 		{"s3", "read", errors.New("what nobody foresaw"), "not a usual one"},
 	} {
@@ -91,7 +92,7 @@ func TestExplain(t *testing.T) {
 // TestTitles: every step of a probe has a title of its own for every driver.
 func TestTitles(t *testing.T) {
 	t.Parallel()
-	steps := []string{"check", "create", "create again", "read", "range", "overwrite", "delete", "stat after delete", "clean up"}
+	steps := []string{"check", "create", "create again", "read", "range", "overwrite", "list", "delete", "stat after delete", "clean up"}
 	for _, kind := range []string{"local", "s3", "azblob", "gcs", "sftp", "ftp", "foreign"} {
 		seen := map[string]bool{}
 		for _, step := range steps {
@@ -190,7 +191,7 @@ func TestRealDrivers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			got, body := probed(t, c.driver)
 			if c.want == "" {
-				if !got.OK || len(got.Steps) != 8 || len(got.Guarantees) != 3 || got.Steps[0].Message != "" {
+				if !got.OK || len(got.Steps) != 9 || len(got.Guarantees) != 3 || got.Steps[0].Message != "" {
 					t.Errorf("%s", body)
 				}
 				return

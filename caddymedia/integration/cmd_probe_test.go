@@ -114,7 +114,7 @@ func TestProbeCommandAsJSON(t *testing.T) {
 	if away.Name != "away" || away.OK || len(away.Steps) != 1 || away.Steps[0].Error == "" {
 		t.Errorf("%+v", away)
 	}
-	if good.Name != "good" || good.Driver != "local" || !good.OK || len(good.Steps) != 8 || good.Features["create"] != "atomic" {
+	if good.Name != "good" || good.Driver != "local" || !good.OK || len(good.Steps) != 9 || good.Features["create"] != "atomic" {
 		t.Errorf("%+v", good)
 	}
 }
