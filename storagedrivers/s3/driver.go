@@ -64,8 +64,7 @@ type S3 struct {
 	// where an endpoint is given, otherwise `when_supported`.
 	Checksums string `json:"checksums,omitempty" option:"words=when_supported|when_required"`
 
-	// How long the service may keep silent before an operation is given up and tried
-	// again. Default: `30s`.
+	// How long the service may keep silent before an operation is given up. Default: `30s`.
 	SilenceTimeout caddy.Duration `json:"timeout,omitempty" example:"30s"`
 
 	config Config // expanded

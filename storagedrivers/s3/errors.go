@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	smithy "github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
@@ -76,10 +78,42 @@ func mapError(ctx context.Context, err error) error {
 		if errors.Is(err, ended) {
 			return err
 		}
-		return fmt.Errorf("%w: %w", ended, err)
+		return fmt.Errorf("%w: %w", ended, brief(err))
 	}
 	if sentinel := sentinelOf(err); sentinel != nil {
-		return fmt.Errorf("%w: %w", sentinel, err)
+		return fmt.Errorf("%w: %w", sentinel, brief(err))
+	}
+	return brief(err)
+}
+
+// plain is an error of the SDK in words that begin with the cause.
+type plain struct {
+	text string
+	error
+}
+
+func (p *plain) Error() string { return p.text }
+
+func (p *plain) Unwrap() error { return p.error }
+
+// brief returns an error of the SDK with the service's code and message before the ids of the
+// request, and without the layers above an error of the network.
+func brief(err error) error {
+	if _, done := errors.AsType[*plain](err); done {
+		return err
+	}
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		return &plain{"the endpoint speaks http, not https: the option endpoint must begin with http://", err}
+	}
+	if answer, ok := errors.AsType[smithy.APIError](err); ok {
+		text := fmt.Sprintf("status %d %s: %s", status(err), answer.ErrorCode(), answer.ErrorMessage())
+		if response, ok := errors.AsType[*awshttp.ResponseError](err); ok && response.RequestID != "" {
+			text += " (request " + response.RequestID + ")"
+		}
+		return &plain{text, err}
+	}
+	if sent, ok := errors.AsType[*url.Error](err); ok {
+		return &plain{sent.Err.Error(), err}
 	}
 	return err
 }
@@ -87,7 +121,7 @@ func mapError(ctx context.Context, err error) error {
 // mapReadError is mapError for looking up an object: where none can be, none is.
 func mapReadError(ctx context.Context, err error) error {
 	if errors.Is(sentinelOf(err), storagedrivers.ErrInvalidKey) {
-		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
+		return fmt.Errorf("%w: %w", fs.ErrNotExist, brief(err))
 	}
 	return mapError(ctx, err)
 }
@@ -96,7 +130,8 @@ func sentinelOf(err error) error {
 	if sentinel, ok := codes[code(err)]; ok {
 		return sentinel
 	}
-	if status := status(err); status != 0 {
+	// An answer of which the rest is broken has a status that says nothing of the failure.
+	if status := status(err); status >= http.StatusBadRequest {
 		return statuses[status]
 	}
 	if network.Unreachable(err) {
@@ -113,7 +148,8 @@ func code(err error) string {
 	return ""
 }
 
-// status gives the HTTP status of an answer that was an error, and 0 where none came.
+// status returns the HTTP status of an answer that was an error, that of one whose body could not be
+// read, and 0 where none came.
 func status(err error) int {
 	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && answer.Response != nil {
 		return answer.HTTPStatusCode()
@@ -136,10 +172,10 @@ func doubtful(err error) bool {
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		return false
 	}
-	switch status(err) {
-	case 0, http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed:
+	switch status := status(err); status {
+	case http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed:
 		return true
 	default:
-		return status(err) >= http.StatusInternalServerError
+		return status < http.StatusMultipleChoices || status >= http.StatusInternalServerError
 	}
 }

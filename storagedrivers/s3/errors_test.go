@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -159,6 +161,67 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		matches(t, tt.code, err, tt.is)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: error %v, want %q", tt.code, err, tt.want)
+		}
+	}
+}
+
+// TestBrokenAnswer: an answer whose body breaks off says nothing by its status 200. The service may
+// have done what it was asked.
+func TestBrokenAnswer(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Length", "1000")
+		io.WriteString(w, "<CompleteMultipartUploadResult>")
+	}))
+	t.Cleanup(server.Close)
+	d, err := New(Config{
+		Bucket: "bucket", Endpoint: server.URL, PathStyle: true, AccessKeyID: "id", SecretAccessKey: "secret",
+	}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	_, err = d.List(t.Context(), storagedrivers.ListOptions{})
+	matches(t, "list", err, storagedrivers.ErrUnavailable)
+	_, err = d.client.CompleteMultipartUpload(t.Context(), &awss3.CompleteMultipartUploadInput{
+		Bucket: &d.bucket, Key: d.name("key"), UploadId: &d.bucket,
+	})
+	matches(t, "complete", mapError(t.Context(), err), storagedrivers.ErrUnavailable)
+	if !doubtful(err) {
+		t.Errorf("%v leaves no doubt", err)
+	}
+}
+
+// TestErrorWords: an error begins with its cause, and holds no ids of 80 characters before it.
+func TestErrorWords(t *testing.T) {
+	t.Parallel()
+	header := http.Header{"X-Amz-Request-Id": {"4442587FB7D0A2F9"}, "X-Amz-Id-2": {strings.Repeat("h", 80)}}
+	refused := answering(t, http.StatusForbidden, "SignatureDoesNotMatch", header).Check(t.Context())
+	plainHTTP := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(plainHTTP.Close)
+	for name, tt := range map[string]struct {
+		endpoint string
+		err      error
+		want     string
+	}{
+		"answer":     {err: refused, want: "permission denied: status 403 SignatureDoesNotMatch: no (request 4442587FB7D0A2F9)"},
+		"https":      {endpoint: "https" + strings.TrimPrefix(plainHTTP.URL, "http"), want: "the endpoint speaks http, not https: "},
+		"nobody":     {endpoint: "http://127.0.0.1:1", want: "storage unavailable: dial tcp 127.0.0.1:1: "},
+		"other site": {endpoint: plainHTTP.URL, want: "file does not exist: status 404 "},
+	} {
+		if tt.endpoint != "" {
+			d, err := New(Config{
+				Bucket: "bucket", Endpoint: tt.endpoint, PathStyle: true, AccessKeyID: "id", SecretAccessKey: "secret",
+			}, slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tt.err = d.Check(t.Context())
+			d.Close()
+		}
+		if tt.err == nil || !strings.HasPrefix(tt.err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %q", name, tt.err, tt.want)
 		}
 	}
 }

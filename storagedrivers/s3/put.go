@@ -162,7 +162,7 @@ func (d *Driver) settle(ctx context.Context, u *upload, tag *string, failed erro
 		return d.headInfo(u.key, head), nil
 	}
 	if failed != nil && err == nil && u.opts.Mode == storagedrivers.CreateOnly && ctx.Err() == nil {
-		return storagedrivers.Info{}, fmt.Errorf("%w: %w", fs.ErrExist, failed)
+		return storagedrivers.Info{}, fmt.Errorf("%w: %w", fs.ErrExist, brief(failed))
 	}
 	if failed != nil {
 		return storagedrivers.Info{}, mapError(ctx, failed)

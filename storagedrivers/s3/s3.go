@@ -118,10 +118,10 @@ func (d *Driver) Check(ctx context.Context) error {
 		Bucket: &d.bucket, Prefix: &d.prefix, MaxKeys: aws.Int32(1),
 	})
 	if code(err) == "NoSuchBucket" {
-		return fmt.Errorf("%w: there is no bucket %q: %w", fs.ErrNotExist, d.bucket, err)
+		return fmt.Errorf("%w: there is no bucket %q: %w", fs.ErrNotExist, d.bucket, brief(err))
 	}
 	if region := regionOf(err); region != "" && region != d.client.Options().Region {
-		return fmt.Errorf("the bucket %q is in the region %q: %w", d.bucket, region, err)
+		return fmt.Errorf("the bucket %q is in the region %q: %w", d.bucket, region, brief(err))
 	}
 	if err != nil {
 		return mapError(ctx, err)

@@ -168,7 +168,7 @@ func (s *sweeper) take(ctx context.Context, left storagedrivers.Leftover, remove
 func mapSweepError(ctx context.Context, err error) error {
 	switch status(err) {
 	case http.StatusNotImplemented, http.StatusMethodNotAllowed:
-		return fmt.Errorf("%w: the service does not list uploads in parts: %w", errors.ErrUnsupported, err)
+		return fmt.Errorf("%w: the service does not list uploads in parts: %w", errors.ErrUnsupported, brief(err))
 	}
 	return mapError(ctx, err)
 }
