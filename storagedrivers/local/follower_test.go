@@ -238,7 +238,7 @@ func TestRootReplacedDuringGroup(t *testing.T) {
 					must(t, os.Mkdir(f.root, 0o755))
 				}
 			}
-			var members []storagedrivers.Staged
+			members := make([]storagedrivers.Staged, 0, 2)
 			for range 2 {
 				st, err := f.Stage(t.Context())
 				must(t, err)

@@ -269,7 +269,10 @@ func (g *group) Close() error {
 		failed = append(failed, g.root.Remove(aside))
 	}
 	g.driver.mark("closed")
-	return errors.Join(append(failed, g.record.void(), g.record.close())...)
+	if !g.done {
+		failed = append(failed, g.record.void())
+	}
+	return errors.Join(append(failed, g.record.close())...)
 }
 
 // Interface guards
