@@ -47,7 +47,8 @@ type Group interface {
 	Close() error
 }
 
-// Group begins a group of objects that the storage has staged. They keep the storage open.
+// Group begins a group of objects that the storage has staged or holds. The staged ones keep the storage
+// open.
 func (s *Storage) Group() Group {
 	if grouper, ok := s.driver.(Grouper); ok {
 		return &group{storage: s, inner: grouper.Group()}
@@ -60,6 +61,7 @@ type group struct {
 	storage *Storage
 	inner   Group
 	members int
+	held    bool // the storage is open for this group, which has no members
 }
 
 func (g *group) Plan(ctx context.Context, member Staged, key string, opts PutOptions) error {
@@ -79,6 +81,11 @@ func (g *group) PlanRemove(ctx context.Context, key string) error {
 	const op = "plan"
 	if err := ValidKey(key); err != nil {
 		return g.storage.wrap(op, key, err)
+	}
+	if g.members == 0 && !g.held {
+		if g.held = g.storage.users.Acquire(); !g.held {
+			return g.storage.wrap(op, key, ErrClosed)
+		}
 	}
 	return g.storage.wrap(op, key, g.inner.PlanRemove(ctx, key))
 }
@@ -110,7 +117,13 @@ func (g *group) run(ctx context.Context, op, key string, step func(context.Conte
 	return o.end(step(ctx))
 }
 
-func (g *group) Close() error { return g.storage.wrap("finish", "", g.inner.Close()) }
+func (g *group) Close() error {
+	err := g.inner.Close()
+	if g.held {
+		err = errors.Join(err, g.storage.users.Release())
+	}
+	return g.storage.wrap("finish", "", err)
+}
 
 // plainGroup is the Group of a driver that is no [Grouper]: each object is committed by itself.
 type plainGroup struct{ storage *Storage }

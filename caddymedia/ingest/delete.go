@@ -58,13 +58,28 @@ func (a *Alias) delete(ctx context.Context, item *Item) error {
 		return fs.ErrNotExist
 	}
 	// Not stopped half-way by a caller who leaves; the storage bounds each of the two.
-	ctx = context.WithoutCancel(ctx)
-	for _, key := range found {
-		if err := remove(ctx, a.Storage, key); err != nil {
+	return a.removeAll(context.WithoutCancel(ctx), found)
+}
+
+// removeAll removes objects as one group: a crash leaves all of them or none where the storage can
+// do that.
+func (a *Alias) removeAll(ctx context.Context, keys []string) (err error) {
+	group := a.Storage.Group()
+	defer func() { err = errors.Join(err, group.Close()) }()
+	for _, key := range keys {
+		if err := group.PlanRemove(ctx, key); err != nil {
 			return err
 		}
 	}
-	return nil
+	if err := group.Prepare(ctx); err != nil {
+		return err
+	}
+	for _, key := range keys {
+		if err := group.Remove(ctx, key); err != nil {
+			return err
+		}
+	}
+	return group.Finish(ctx)
 }
 
 // IsVariant tells whether filename (relative to the alias) is where the variant of a picture

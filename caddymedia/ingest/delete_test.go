@@ -148,7 +148,7 @@ func TestDeleteFails(t *testing.T) {
 						t.Errorf("error %v, want %v", err, kind)
 					}
 					want := itemsThere()
-					if at == "a.png" {
+					if at == "a.png" && name == "memory" { // local puts the variant back
 						delete(want, "img/content/a.png.webp")
 					}
 					wantContents(t, s, want)

@@ -167,6 +167,13 @@ func (g *faultyGroup) Prepare(ctx context.Context) error {
 	return g.Group.Prepare(ctx)
 }
 
+func (g *faultyGroup) Remove(ctx context.Context, key string) error {
+	if err := g.driver.ask("delete", key); err != nil {
+		return err
+	}
+	return g.Group.Remove(ctx, key)
+}
+
 func (g *faultyGroup) Finish(ctx context.Context) error {
 	if err := g.driver.ask("finish", ""); err != nil {
 		return err

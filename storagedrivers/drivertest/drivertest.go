@@ -110,6 +110,7 @@ var subtests = []subtest{
 	{"group of one", testGroupOfOne},
 	{"group of taken keys", testGroupOfTakenKeys},
 	{"group rolled back", testGroupRolledBack},
+	{"group of removals", testGroupOfRemovals},
 	{"group not prepared", testGroupNotPrepared},
 	{"group crash", testGroupCrash},
 	{"seeking readers", testSeekingReaders},

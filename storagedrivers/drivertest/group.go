@@ -164,6 +164,34 @@ func testGroupRolledBack(t *testing.T, p *place) {
 	p.holds(t, "f/old", "f/removed")
 }
 
+// testGroupOfRemovals: a group needs no objects that are committed.
+func testGroupOfRemovals(t *testing.T, p *place) {
+	old, removed := p.putOld(t)
+	for _, finished := range []bool{false, true} {
+		group := p.storage.Group()
+		for _, key := range []string{"f/old", "f/removed", "f/missing"} {
+			succeeds(t, group.PlanRemove(t.Context(), key), "planning a removal")
+		}
+		succeeds(t, group.Prepare(t.Context()), "preparing")
+		p.has(t, "f/old", old)
+		if finished {
+			for _, key := range []string{"f/old", "f/removed", "f/missing"} {
+				succeeds(t, group.Remove(t.Context(), key), "removing "+key)
+			}
+			succeeds(t, group.Finish(t.Context()), "finishing")
+		} else if _, ok := p.driver.(storagedrivers.Grouper); ok {
+			succeeds(t, group.Remove(t.Context(), "f/old"), "removing one")
+			p.hasNot(t, "f/old")
+		}
+		closed(t, group)
+		if !finished {
+			p.has(t, "f/old", old)
+			p.has(t, "f/removed", removed)
+		}
+	}
+	p.holds(t)
+}
+
 func testGroupNotPrepared(t *testing.T, p *place) {
 	group := p.storage.Group()
 	staged := p.stage(t, content{1, 100})

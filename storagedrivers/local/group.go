@@ -20,6 +20,7 @@ type group struct {
 	root   *os.Root // of all members; nil before the first
 	steps  []*groupStep
 	record *record // nil before Prepare, and for a single name: that is whole by itself
+	failed int     // of the disk when it was begun
 	done   bool
 }
 
@@ -31,7 +32,7 @@ type groupStep struct {
 }
 
 // Group begins a group.
-func (d *Driver) Group() storagedrivers.Group { return &group{driver: d} }
+func (d *Driver) Group() storagedrivers.Group { return &group{driver: d, failed: d.shared.failures()} }
 
 // mark calls the hook of a test.
 func (d *Driver) mark(step string) {
@@ -76,8 +77,12 @@ func (g *group) taken(key string) bool {
 
 // PlanRemove plans nothing for a missing object.
 func (g *group) PlanRemove(ctx context.Context, key string) error {
-	if g.root == nil {
-		return ctx.Err()
+	if g.root == nil { // a group of removals
+		root, err := g.driver.open()
+		if err != nil {
+			return err
+		}
+		g.root = root
 	}
 	if stat, err := g.root.Lstat(key); err == nil && !stat.IsDir() {
 		g.steps = append(g.steps, &groupStep{intent: intent{Do: remove, Key: key}})

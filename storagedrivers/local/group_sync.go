@@ -94,12 +94,12 @@ func (g *group) durable(lists ...syncs) error {
 	}, g.failures())
 }
 
-// failures returns the failures of the disk when the first member was begun.
+// failures returns the failures of the disk when the first member was begun, or the group.
 func (g *group) failures() int {
-	failures := -1
+	failures := g.failed
 	for _, s := range g.steps {
-		if s.member != nil && (failures < 0 || s.member.failures < failures) {
-			failures = s.member.failures
+		if s.member != nil {
+			failures = min(failures, s.member.failures)
 		}
 	}
 	return failures
