@@ -19,6 +19,7 @@ type batch struct {
 
 	fields map[string]string // what the form says of alias and sub_folder
 	items  []*item
+	holds  holding
 	doomed atomic.Bool // an item has failed, so none will be stored
 }
 
@@ -141,5 +142,6 @@ func (b *batch) close() error {
 	for _, it := range b.items {
 		err = errors.Join(err, it.drop())
 	}
+	b.release()
 	return err
 }

@@ -16,6 +16,8 @@ type Gate struct {
 	Aliases map[Kind]map[string]*Alias
 	// Limits of one request.
 	Limits Limits
+	// Staging bounds what requests hold until they have arrived; nil does not.
+	Staging *Staging
 	// Pictures decodes pictures and makes their variants.
 	Pictures *variant.Maker
 	// Now is the clock: of folders with a date and of names with the time.
@@ -105,7 +107,12 @@ func (g *Gate) takeAll(ctx context.Context, req Request, read func(context.Conte
 			g.Log.Warn("dropping what was staged", "error", err)
 		}
 	}()
-	err = traced(ctx, "media.receive", b.attributes, func(ctx context.Context) error { return read(ctx, b) })
+	err = traced(ctx, "media.receive", b.attributes, func(ctx context.Context) error {
+		if err := read(ctx, b); err != nil {
+			return err
+		}
+		return b.stageHeld(ctx)
+	})
 	if err == nil {
 		items, err = b.store(ctx)
 	}

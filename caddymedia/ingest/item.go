@@ -16,7 +16,8 @@ import (
 type item struct {
 	submitted string // its name
 	storage   *storagedrivers.Storage
-	staged    storagedrivers.Staged // nil when nothing is kept of it
+	held      []byte                // all of a small one, until its request has arrived
+	staged    storagedrivers.Staged // nil before, and when nothing is kept of it
 	size      int64
 	failure   *Failure // why it will not be stored
 
@@ -56,13 +57,8 @@ func (it *item) stage(ctx context.Context, b *batch, body io.Reader, readFailure
 		}
 		limit = guess.MaxSize
 	}
-	var err error
 	it.storage = guess.Storage
-	if it.staged, err = guess.Storage.Stage(ctx); err != nil {
-		return storageFailure(err)
-	}
-	it.size, err = copyBuffered(it.staged, io.LimitReader(body, oneMore(limit)), readFailure)
-	if err != nil {
+	if err := it.receive(ctx, b, body, limit, readFailure); err != nil {
 		return err
 	}
 	if it.size > limit {
@@ -159,6 +155,7 @@ func (it *item) move(ctx context.Context, to *storagedrivers.Storage) error {
 
 // drop forgets what was staged.
 func (it *item) drop() error {
+	it.held = nil
 	var err error
 	for _, staged := range []*storagedrivers.Staged{&it.staged, &it.variant} {
 		if *staged != nil {

@@ -129,6 +129,7 @@ func (a *App) provisionGate(caddy.Context) error {
 	a.gate = &ingest.Gate{
 		Aliases: map[ingest.Kind]map[string]*ingest.Alias{ingest.Image: {}, ingest.File: {}},
 		Limits:  a.Limits.ingest(),
+		Staging: staging,
 		Now:     time.Now, //nolint:forbidigo // the clock's one default
 		Began:   a.began,
 		Changed: a.changed,

@@ -10,6 +10,13 @@ import (
 // one go on.
 var uploads = counts{by: make(map[string]int)}
 
+// staging bounds what uploads of all configurations hold until they have arrived. Half of the file
+// descriptors is left for connections and for all else.
+var staging = ingest.NewStaging(stagingMemory, maxOpenFiles()/2)
+
+// stagingMemory is how much of small items waits in memory.
+const stagingMemory = 64 << 20
+
 // counts counts by owner. Owners without any take no memory.
 type counts struct {
 	mu sync.Mutex

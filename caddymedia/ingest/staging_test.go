@@ -1,0 +1,73 @@
+package ingest
+
+import (
+	"bytes"
+	"io"
+	"maps"
+	"strings"
+	"testing"
+)
+
+// observed calls look before each Read.
+type observed struct {
+	io.Reader
+	look func()
+}
+
+func (o observed) Read(p []byte) (int, error) {
+	o.look()
+	return o.Reader.Read(p[:min(len(p), 100)])
+}
+
+// TestSmallItemsHoldNoFiles keeps small items in memory until their request has arrived, and stages
+// large ones, and those for which there is no memory, at once.
+func TestSmallItemsHoldNoFiles(t *testing.T) {
+	t.Parallel()
+	small := map[string]string{"a.txt": "one", "b.txt": "", "c.txt": strings.Repeat("x", headSize-1)}
+	for _, c := range []struct {
+		name          string
+		memory, files int64
+		contents      map[string]string
+		most          int64 // files that are held before the end of the body
+		busy          bool
+	}{
+		{"small", 1 << 20, 100, small, 0, false},
+		{"large", 1 << 20, 100, map[string]string{"a.txt": strings.Repeat("x", headSize), "b.txt": strings.Repeat("x", headSize+1)}, 2, false},
+		{"no memory", headSize, 100, small, 3, false},
+		{"files of half the limit", 1 << 20, 6, small, 0, false},
+		{"too many files", 1 << 20, 5, small, 0, true},
+		{"too many files, no memory", 0, 5, small, 2, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := onMemory(t, nil)
+			g := newGate(newAlias(t, DefaultAlias, s))
+			g.Staging = NewStaging(c.memory, c.files)
+			var parts []send
+			want := map[string]string{}
+			for name, content := range c.contents {
+				parts = append(parts, file(name, content))
+				want["file/content/"+name] = content
+			}
+			var most int64
+			body := observed{bytes.NewReader(formBody(parts...)), func() { most = max(most, g.Staging.files.Used()) }}
+			_, err := g.Form(t.Context(), body, boundary, Request{Kind: File, By: By{Account: "a"}})
+			if c.busy {
+				wantFailure(t, asFailures(err), Busy, "", "too many uploads")
+				want = map[string]string{}
+			} else if err != nil {
+				t.Error(err)
+			}
+			if most != c.most {
+				t.Errorf("%d files are held before the end of the body, want %d", most, c.most)
+			}
+			if memory, files := g.Staging.memory.Used(), g.Staging.files.Used(); memory != 0 || files != 0 {
+				t.Errorf("%d bytes and %d files are held in the end", memory, files)
+			}
+			got := contents(t, s)
+			if !maps.Equal(got, want) {
+				t.Errorf("stored %d items, want %d", len(got), len(want))
+			}
+		})
+	}
+}
