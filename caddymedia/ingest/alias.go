@@ -120,9 +120,16 @@ func (a *Alias) Key(filename string) string {
 // VariantKey is where the variant of a picture is.
 func (a *Alias) VariantKey(filename string) string { return a.Key(filename) + variant.Suffix }
 
+// maxName is how long a submitted name may be, in bytes. To fold the letters of a longer one takes time,
+// and no storage has room for it.
+const maxName = 1 << 10
+
 // filename gives the name relative to the alias for what a caller submitted; the error
 // is a *Failure.
 func (a *Alias) filename(submitted, subFolder string, now time.Time) (string, error) {
+	if max(len(submitted), len(subFolder)) > maxName {
+		return "", failf(BadRequest, "the name or its sub folder is longer than %d bytes", maxName)
+	}
 	if ext := naming.Restricted(submitted); ext != "" {
 		return "", failf(BadContent, "files with the extension .%s are never accepted", ext)
 	}

@@ -74,7 +74,7 @@ var errPassed = errors.New("the rest of the form is not read")
 // returns errPassed. Other errors are *Failure.
 func (f *form) next() (*part, error) {
 	if f.current != nil {
-		// NextPart would do it too, but against the guard.
+		// NextRawPart would do it too, but against the guard.
 		n, err := io.Copy(io.Discard, io.LimitReader(f.current, oneMore(f.passable)))
 		if err != nil {
 			return nil, bodyFailure(err)
@@ -85,7 +85,7 @@ func (f *form) next() (*part, error) {
 	}
 	f.guard.arm(f.limits.MaxPartHeader)
 	var err error
-	f.current, err = f.parts.NextPart()
+	f.current, err = f.parts.NextRawPart()
 	tripped := f.guard.disarm()
 	switch {
 	case tripped || err == nil && headerSize(f.current.Header) > f.limits.MaxPartHeader:
@@ -107,6 +107,12 @@ func (f *form) describe() (*part, error) {
 	if err != nil || disposition != "form-data" {
 		return nil, failf(BadRequest, "a part has no valid Content-Disposition of form-data")
 	}
+	if err := plainEncoding(f.current.Header.Get("Content-Transfer-Encoding")); err != nil {
+		return nil, err
+	}
+	if twoNames(f.current.Header.Get("Content-Disposition"), params["filename"]) {
+		return nil, failf(BadRequest, "a part has two file names, in filename and filename*")
+	}
 	p := &part{name: params["name"], body: f.current}
 	p.filename, p.file = params["filename"]
 	if p.file {
@@ -121,6 +127,33 @@ func (f *form) describe() (*part, error) {
 		return nil, failf(TooLarge, "more than %d fields", f.limits.MaxFields)
 	}
 	return p, nil
+}
+
+// plainEncoding refuses a part that is not sent as it is. RFC 7578 section 4.7 deprecates encodings, and
+// what decodes them stores other bytes than filters before it have seen.
+func plainEncoding(encoding string) error {
+	switch strings.ToLower(encoding) {
+	case "", "7bit", "8bit", "binary":
+		return nil
+	default:
+		return failf(BadContent, "a part has a Content-Transfer-Encoding: send it as it is")
+	}
+}
+
+// extendedName is the parameter of RFC 5987, and the pieces of one of RFC 2231.
+var extendedName = regexp.MustCompile(`(?i)filename\*`)
+
+// twoNames reports whether a header has a second file name in the extended form, which RFC 7578 section
+// 4.2 forbids. The parser prefers it to the plain one, filters may not.
+func twoNames(disposition, name string) bool {
+	const other = "extended"
+	_, params, err := mime.ParseMediaType(extendedName.ReplaceAllString(disposition, other+"*"))
+	if err != nil {
+		return false
+	}
+	plain, hasPlain := params["filename"]
+	_, hasExtended := params[other]
+	return hasPlain && hasExtended && plain != name
 }
 
 // oneMore is how much must be read to notice that a limit is passed.

@@ -82,7 +82,7 @@ const (
 // Form takes in the files of a multipart/form-data body: all of them, in the order sent,
 // or none. The error is Failures.
 func (g *Gate) Form(ctx context.Context, body io.Reader, boundary string, req Request) ([]Item, error) {
-	f := newForm(body, boundary, g.Limits, g.largest(req.Kind))
+	f := newForm(body, boundary, g.Limits, g.largest(req))
 	defer f.close()
 	return g.takeIn(ctx, req, func(ctx context.Context, b *batch) error { return b.read(ctx, f) })
 }
@@ -137,13 +137,15 @@ func asFailures(err error) Failures {
 	}
 }
 
+func (r Request) allows(alias string) bool { return r.Allows == nil || r.Allows(alias) }
+
 // alias resolves a name for a request.
 func (g *Gate) alias(req Request, name string) (*Alias, error) {
 	a := g.Aliases[req.Kind][name]
 	if a == nil {
 		return nil, failf(BadRequest, "unknown alias %.64q", name)
 	}
-	if req.Allows != nil && !req.Allows(name) {
+	if !req.allows(name) {
 		return nil, failf(Forbidden, "the account may not use the alias %.64q", name)
 	}
 	return a, nil

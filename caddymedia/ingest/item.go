@@ -2,9 +2,12 @@ package ingest
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,9 +46,10 @@ var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, buffer
 func (it *item) stage(ctx context.Context, b *batch, body io.Reader, readFailure func(error) *Failure) error {
 	guess := b.guess()
 	if guess == nil {
-		return failf(BadRequest, "unknown alias %.64q", b.aliasName())
+		_, err := b.gate.alias(b.req, b.aliasName())
+		return cmp.Or(err, error(failf(Forbidden, "the account may use no alias")))
 	}
-	limit := b.gate.largest(b.req.Kind)
+	limit := b.gate.largest(b.req)
 	if b.fields["alias"] != "" {
 		folder := "/" // what the form may still say of it wins over the address
 		if _, known := b.fields["sub_folder"]; known {
@@ -72,23 +76,26 @@ func tooLarge(limit int64) *Failure { return failf(TooLarge, "larger than %d byt
 
 func asFailure(err error) *Failure { return asFailures(err)[0] }
 
-// guess is the alias of the request as far as it is known, else any of its kind.
+// guess returns the alias of the request as far as it is known, else the default alias or the first
+// one by name. It is one that the account may use, or nil.
 func (b *batch) guess() *Alias {
 	aliases := b.gate.Aliases[b.req.Kind]
-	if a := aliases[b.aliasName()]; a != nil {
-		return a
-	}
-	for _, a := range aliases {
-		return a
+	names := append([]string{b.aliasName(), DefaultAlias}, slices.Sorted(maps.Keys(aliases))...)
+	for _, name := range names {
+		if a := aliases[name]; a != nil && b.req.allows(name) {
+			return a
+		}
 	}
 	return nil
 }
 
-// largest is the most bytes that any alias of a kind takes.
-func (g *Gate) largest(kind Kind) int64 {
+// largest returns the most bytes that any alias takes which the request may use.
+func (g *Gate) largest(req Request) int64 {
 	var size int64
-	for _, a := range g.Aliases[kind] {
-		size = max(size, a.MaxSize)
+	for name, a := range g.Aliases[req.Kind] {
+		if req.allows(name) {
+			size = max(size, a.MaxSize)
+		}
 	}
 	return size
 }

@@ -82,7 +82,6 @@ func TestReadmeAudit(t *testing.T) {
 		line("store", "over", "a.txt", "http", apiKey, "ok", "size", 2.0),
 		line("replace", "over", "a.txt", "http", apiKey, "ok", "size", 3.0),
 		line("store", "content", "a.exe", "http", apiKey, "the extension .exe is not accepted here", "reason", "bad_content"),
-		line("store", "", "", "http", "", "missing, wrong or expired API key and token", "reason", "unauthorized"),
 		line("delete", "over", "a.txt", "panel", "admin", "ok", "size", 3.0),
 		line("delete", "over", "a.txt", "panel", "admin", "there is no such item", "size", 0.0),
 		line("delete", "over", "b.txt", "admin", "", "there is no such item", "size", 0.0),

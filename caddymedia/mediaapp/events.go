@@ -32,7 +32,8 @@ const (
 	// EventDeleted is an item that was deleted. Where the alias has no address of its own
 	// the host is missing in full_path and webp.
 	EventDeleted = "media_deleted"
-	// EventRefused is an item that was not stored, or a request of which nothing was. It
+	// EventRefused is an item that was not stored, or a request of which nothing was. Requests
+	// without a valid token have no event. It
 	// carries kind, alias, filename (as submitted; empty for the whole request), reason (a
 	// word of [ingest.Reason]), message, via, account and client.
 	EventRefused = "media_refused"

@@ -90,9 +90,13 @@ func (a *App) Refused(ctx context.Context, req ingest.Request, failures ingest.F
 	NoteAccount(ctx, req.By.Account)
 	NoteItem(ctx, req.Kind, req.Alias, "")
 	lasting := a.lasting()
+	unknown := req.By.Via == ingest.ViaHTTP && req.By.Account == ""
 	for _, failure := range failures {
-		lasting.auditRefusal(req, failure)
 		lasting.metrics.refusals.WithLabelValues(string(req.Kind), failure.Reason.String()).Inc()
+		if unknown { // strangers fill no audit log, and send no mail
+			continue
+		}
+		lasting.auditRefusal(req, failure)
 		a.events.refused(req, failure)
 	}
 }

@@ -1,0 +1,82 @@
+package ingest
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestPartHeaders refuses parts whose bytes or names two readers would understand differently.
+func TestPartHeaders(t *testing.T) {
+	t.Parallel()
+	const disposition = "Content-Disposition: form-data; name=files; "
+	for _, c := range []struct {
+		header  string
+		reason  Reason
+		message string // empty: it is stored
+	}{
+		{disposition + "filename=a.txt", 0, ""},
+		{disposition + "filename=a.txt\r\nContent-Transfer-Encoding: Binary", 0, ""},
+		{disposition + "filename=a.txt\r\nContent-Transfer-Encoding: quoted-printable", BadContent, "as it is"},
+		{disposition + "filename=a.txt\r\nContent-Transfer-Encoding: base64", BadContent, "as it is"},
+		{disposition + "filename=a.txt; filename*=UTF-8''a.txt", 0, ""},
+		{disposition + "filename*=UTF-8''a.txt", 0, ""},
+		{disposition + `filename="a filename*.txt"`, 0, ""},
+		{disposition + "filename=a.txt; filename*=UTF-8''b.txt", BadRequest, "two file names"},
+		{disposition + "FileName*=UTF-8''b.txt; FILENAME=a.txt", BadRequest, "two file names"},
+		{disposition + "filename=a.txt; filename*0=b; filename*1=.txt", BadRequest, "two file names"},
+	} {
+		t.Run(c.header, func(t *testing.T) {
+			t.Parallel()
+			s := onMemory(t, nil)
+			body := strings.NewReader("--x\r\n" + c.header + "\r\n\r\na=3Db\r\n--x--\r\n")
+			items, err := newGate(newAlias(t, DefaultAlias, s)).Form(t.Context(), body, "x", Request{Kind: File})
+			if c.message != "" {
+				wantFailure(t, asFailures(err), c.reason, "", c.message)
+				wantContents(t, s, nil)
+				return
+			}
+			if err != nil || len(items) != 1 {
+				t.Fatalf("%v %v", items, err)
+			}
+			wantContents(t, s, map[string]string{"file/content/" + items[0].Filename: "a=3Db"})
+		})
+	}
+}
+
+// TestLongNames refuses long names before their letters are folded, which takes time.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	a := newAlias(t, DefaultAlias, onMemory(t, nil))
+	long := strings.Repeat("\ufdfa", maxName/3+1)
+	for _, names := range [][2]string{{long + ".txt", "/"}, {"a.txt", long}} {
+		_, err := a.filename(names[0], names[1], newGate().Now())
+		wantFailure(t, asFailures(err), BadRequest, "", "longer than")
+	}
+}
+
+// TestGuess stages an item whose alias is not known yet only where the account may store.
+func TestGuess(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, nil)
+	g := newGate(newAlias(t, DefaultAlias, s), newAlias(t, "b", s), newAlias(t, "c", s), newAlias(t, "d", s))
+	only := func(names string) func(string) bool {
+		return func(alias string) bool { return strings.Contains(names, alias) }
+	}
+	for _, c := range []struct {
+		named, allowed, want string
+	}{
+		{"", "content b", DefaultAlias},
+		{"d", "content b d", "d"},
+		{"", "d c", "c"},
+		{"nope", "d c", "c"},
+		{"nope", "content d", DefaultAlias},
+		{"b", "c", "c"},
+		{"", "none", ""},
+	} {
+		b := g.newBatch(Request{Kind: File, Alias: c.named, Allows: only(c.allowed)})
+		got := b.guess()
+		if c.want == "" && got != nil || c.want != "" && (got == nil || got.Name != c.want) {
+			t.Errorf("%q of %q: %v", c.named, c.allowed, got)
+		}
+	}
+}
