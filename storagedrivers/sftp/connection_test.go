@@ -1,6 +1,8 @@
 package sftp
 
 import (
+	"bytes"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -64,4 +66,31 @@ func TestConnections(t *testing.T) {
 			t.Errorf("%d objects, want 20", got)
 		}
 	}
+}
+
+// Readers that do not go on reading keep nobody from the one connection of the host.
+func TestStalledReaders(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	server := startServer(t, root, func(s *server) { s.max = 1 })
+	h := &host{folder: root, config: Config{
+		Address: server.address, User: testUser, Password: testPassword, HostKeys: server.hostKeys, Root: ".",
+		Connections: 2, Timeout: defaultTimeout,
+	}}
+	d := h.driver(t, ".")
+	t.Cleanup(func() { is(t, d.Close(), nil) })
+	_, err := d.Put(t.Context(), "object", bytes.NewReader(randomBytes(3<<20)), create)
+	is(t, err, nil)
+	for range 64 {
+		body, _, err := d.Open(t.Context(), "object", all)
+		is(t, err, nil)
+		_, err = io.ReadFull(body, make([]byte, 10))
+		is(t, err, nil)
+		defer body.Close()
+	}
+	within(t, soon, "an upload and a check", func() {
+		_, err = d.Put(t.Context(), "new", bytes.NewReader(randomBytes(3<<20)), create)
+		is(t, err, nil)
+		is(t, d.Check(t.Context()), nil)
+	})
 }
