@@ -83,7 +83,7 @@ func replySentinel(reply *textproto.Error) error {
 }
 
 // texts are the words that servers use, in small letters. Some say no more of a full disk than
-// that writing failed.
+// that writing failed, and pyftpdlib not even that.
 var texts = []struct {
 	sentinel error
 	words    []string
@@ -91,7 +91,7 @@ var texts = []struct {
 	{storagedrivers.ErrNoSpace, []string{
 		"no space", "quota", "disk full", "disk is full", "insufficient storage", "insufficient disk", "insufficient space",
 		"not enough space", "not enough disk", "not enough storage", "not enough free",
-		"error during write", "failure writing to local file", "error writing to file",
+		"error during write", "failure writing to local file", "error writing to file", "none; transfer aborted",
 	}},
 	{storagedrivers.ErrUnavailable, []string{tooMany, maximumNumber, "try again", "temporarily"}},
 	{fs.ErrNotExist, []string{"no such file", "not found", "not exist", "cannot find", "can't find"}},

@@ -32,6 +32,8 @@ func TestMapError(t *testing.T) {
 		{reply(451, "Failure writing to local file."), storagedrivers.ErrNoSpace},
 		{errors.Join(reset, reply(451, "Error during write to file")), storagedrivers.ErrNoSpace},
 		{reply(426, "No space left on device; transfer aborted."), storagedrivers.ErrNoSpace},
+		{reply(426, "None; transfer aborted."), storagedrivers.ErrNoSpace},
+		{reply(426, "Internal error; transfer aborted."), storagedrivers.ErrUnavailable},
 		{reply(451, "Requested action aborted: local error in processing"), storagedrivers.ErrUnavailable},
 		{reply(451, "/a: No space left on device"), storagedrivers.ErrNoSpace},
 		{reply(451, "/a: Disk quota exceeded"), storagedrivers.ErrNoSpace},
