@@ -5,6 +5,6 @@ form.action += location.hash;
 
 // A link from another site comes without the cookie of a session that goes on.
 if (!form.user.value) {
-	const session = await fetch('api/session', { credentials: 'same-origin', cache: 'no-store' }).catch(() => null);
+	const session = await fetch('api/session', { method: 'HEAD', credentials: 'same-origin', cache: 'no-store' }).catch(() => null);
 	if (session?.ok) location.replace('./' + location.hash);
 }

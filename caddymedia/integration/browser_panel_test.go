@@ -41,6 +41,21 @@ func TestBrowserStory(t *testing.T) {
 // archive is another storage beside the one called default.
 const archive = "storage archive {\ndriver local $ROOT-archive\n}\n"
 
+// TestBrowserLogin logs in and out, and meets the end of a session on every kind of page.
+func TestBrowserLogin(t *testing.T) {
+	needsBrowser(t)
+	p := startPanelConfig(t, siteConfig{
+		Media: basic, Site: loginBlock, Global: "admin " + freeAddress(t),
+	})
+	browse(t, "login", p.facts(nil))
+}
+
+// TestBrowserBasicAuth meets the end of a session where the login is in front of the panel.
+func TestBrowserBasicAuth(t *testing.T) {
+	needsBrowser(t)
+	browse(t, "login", startPanel(t, basic).facts(map[string]any{"basic": true}))
+}
+
 // TestBrowserTwo: the second of two administrators is told, and nothing typed is lost.
 func TestBrowserTwo(t *testing.T) {
 	needsBrowser(t)

@@ -26,13 +26,14 @@ const trouble = [];
 const pages = [];
 const looking = new Set();
 
-/** Opens the panel as a user, in a browser of their own. */
-export async function open({ width = 1280, height = 900, dark = false, user = facts.user, password = facts.password, route = '' } = {}) {
+/** Opens the panel as a user, in a browser of their own; without a user it stays on the login page. */
+export async function open({ width = 1280, height = 900, dark = false, user = facts.user, password = facts.password, route = '', script = true } = {}) {
 	const context = await browser.newContext({
 		viewport: { width, height },
 		colorScheme: dark ? 'dark' : 'light',
 		reducedMotion: 'reduce',
-		httpCredentials: { username: user, password },
+		javaScriptEnabled: script,
+		httpCredentials: user ? { username: user, password } : undefined,
 		permissions: ['clipboard-read', 'clipboard-write'],
 	});
 	context.setDefaultTimeout(30_000);
@@ -42,7 +43,7 @@ export async function open({ width = 1280, height = 900, dark = false, user = fa
 	watch(page);
 	await page.goto(facts.panel + route);
 	await page.getByRole('heading', { level: 1 }).waitFor();
-	if (await page.getByRole('heading', { level: 1, name: 'Log in' }).isVisible()) await fillLogin(page, user, password);
+	if (user && await page.getByRole('heading', { level: 1, name: 'Log in' }).isVisible()) await fillLogin(page, user, password);
 	return page;
 }
 

@@ -1,0 +1,101 @@
+// A user logs in and out, and comes back to pages whose session has ended.
+import { accessible, assert, drop, facts, fillLogin, open, person, shot } from './lib.mjs';
+
+const { basic } = facts.more ?? {};
+
+// What a login in front of the panel answers when its session has ended.
+const refusals = {
+	'basic_auth': { status: 401, headers: { 'WWW-Authenticate': 'Basic realm="x"' } },
+	'a page of a single sign-on': { status: 200, contentType: 'text/html; charset=utf-8', body: '<h1>Log in</h1>' },
+	'a redirect to a single sign-on': { status: 302, headers: { Location: 'login-elsewhere' } },
+};
+
+await person(async () => {
+	if (basic) {
+		for (const refusal of Object.values(refusals)) await visit((page) => page.route('**/api/**', (route) => route.fulfill(refusal)));
+	} else {
+		await loginPage();
+		await visit((page) => page.context().clearCookies());
+	}
+});
+
+async function visit(endSession) {
+	const page = await open();
+
+	// A page that loads, one that refreshes, a form, an upload: all say it, and how to go on.
+	const again = page.getByRole('link', { name: 'Log in again' });
+	const out = page.getByText('You are logged out.').first();
+	await page.getByRole('link', { name: 'Health', exact: true }).click();
+	await page.getByRole('heading', { level: 1, name: 'Health' }).waitFor();
+	await endSession(page);
+	await page.getByRole('button', { name: 'Refresh' }).click();
+	await out.waitFor();
+	assert.equal(await again.count(), 1);
+	await page.getByRole('link', { name: 'Aliases', exact: true }).click();
+	await page.getByRole('heading', { level: 1, name: 'Aliases' }).waitFor();
+	await out.waitFor();
+	assert.equal(await page.getByRole('button', { name: 'Try again' }).count(), 0);
+	await shot(page, 'ended');
+	await accessible(page, 'a page without a session');
+	if (basic) {
+		await page.context().close();
+		return;
+	}
+
+	await again.click(); // nothing would be lost: in this tab
+	await fillLogin(page, facts.user, facts.password);
+	await page.getByRole('heading', { level: 1, name: 'Aliases' }).waitFor();
+
+	await page.getByRole('link', { name: 'Add file alias' }).click();
+	await page.getByLabel('Name', { exact: true }).fill('typed');
+	await endSession(page);
+	await page.getByRole('button', { name: 'Add file alias' }).click();
+	await out.waitFor();
+	await shot(page, 'ended-form');
+	const [tab] = await Promise.all([page.context().waitForEvent('page'), again.click()]);
+	await fillLogin(tab, facts.user, facts.password);
+	await tab.close();
+	await page.getByRole('button', { name: 'Add file alias' }).click(); // what was typed is still there
+	await page.getByRole('link', { name: 'typed', exact: true }).waitFor();
+
+	await page.getByRole('link', { name: 'Items', exact: true }).click();
+	await page.getByRole('heading', { level: 1, name: 'Items' }).waitFor();
+	await endSession(page);
+	await drop(page, page.locator('.upload'), [{ name: 'a.txt', type: 'text/plain', content: 'YQ==' }]);
+	await page.locator('.upload-error', { hasText: 'You are logged out.' }).waitFor();
+	await shot(page, 'ended-upload');
+
+	await again.first().click();
+	await fillLogin(page, facts.user, facts.password);
+	await page.getByRole('button', { name: 'Log out' }).click();
+	await page.getByRole('heading', { level: 1, name: 'Log in' }).waitFor();
+	await page.goto(facts.panel);
+	await page.getByRole('heading', { level: 1, name: 'Log in' }).waitFor();
+}
+
+async function loginPage() {
+	for (const [look, options] of Object.entries({ light: {}, dark: { dark: true }, phone: { width: 390, height: 844 } })) {
+		const page = await open({ ...options, user: '', route: '#/health' });
+		await shot(page, look);
+		await accessible(page, `the login page, ${look}`);
+		assert.equal(await page.evaluate(() => document.activeElement.id), 'user');
+		await page.getByLabel('User').fill(facts.user);
+		await page.getByLabel('Password').fill('wrong');
+		await page.keyboard.press('Enter');
+		await page.getByRole('alert').filter({ hasText: 'Wrong user or password.' }).waitFor();
+		assert.equal(await page.evaluate(() => document.activeElement.id), 'password');
+		await shot(page, `${look}-wrong`);
+		await accessible(page, `a login that failed, ${look}`);
+		await fillLogin(page, facts.user, facts.password);
+		await page.getByRole('heading', { level: 1, name: 'Health' }).waitFor(); // the page that was asked for
+		await shot(page, `${look}-health`);
+		await accessible(page, `the panel, ${look}`);
+		await page.context().close();
+	}
+	const page = await open({ user: '', script: false });
+	await page.getByLabel('User').fill(facts.user);
+	await page.getByLabel('Password').fill(facts.password);
+	await page.getByRole('button', { name: 'Log in' }).click();
+	await page.getByRole('button', { name: 'Log in' }).waitFor({ state: 'detached' });
+	await page.context().close();
+}
