@@ -12,12 +12,14 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/caddymedia/caddytest"
 )
 
 // onEndpoint gives a client of Caddy's admin endpoint.
 func onEndpoint(t *testing.T, app string) (client *http.Client, root string) {
 	t.Helper()
-	root = t.TempDir()
+	root = caddytest.SocketFolder(t)
 	socket := filepath.Join(root, "admin.sock")
 	loadAdmin(t, strings.ReplaceAll(app, "$ROOT", root), `{"listen": "unix/`+socket+`", "config": {"persist": false}}`)
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/caddymedia/media/caddymedia/caddytest"
 )
 
 // panelRoutes are requests to every route, for who must be refused on all of them.
@@ -227,7 +229,7 @@ func TestPanelUserIsData(t *testing.T) {
 
 // TestPanelThroughAdmin changes an alias through each kind of admin endpoint.
 func TestPanelThroughAdmin(t *testing.T) {
-	socket := filepath.Join(tempFolder(t), "admin.sock")
+	socket := filepath.Join(caddytest.SocketFolder(t), "admin.sock")
 	for name, admin := range map[string]string{
 		"loopback":       "admin " + freeAddress(t),
 		"unix socket":    "admin unix/" + socket,

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/caddymedia/media/caddymedia/caddytest"
 )
 
 // twoStorages has one that can be used and one that cannot.
@@ -146,12 +148,7 @@ func TestProbeOfRunningCaddy(t *testing.T) {
 func TestProbeOverSocket(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
-	folder, err := os.MkdirTemp("", "media-admin-") // a short path: those of sockets are bounded
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(folder) })
-	c.admin = "unix/" + filepath.Join(folder, "admin.sock")
+	c.admin = "unix/" + filepath.Join(caddytest.SocketFolder(t), "admin.sock")
 	c.start("tokens memory\n" + account + binaries)
 	c.media("probe", "--address", c.admin).must(t)
 }

@@ -1,7 +1,6 @@
 package bolt
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -11,8 +10,9 @@ import (
 
 func TestModule(t *testing.T) {
 	t.Setenv("TOKENS_TEST_DIR", "/srv")
+	t.Setenv("XDG_DATA_HOME", "/srv/data")
 	for _, test := range []struct{ input, wantKey, wantErr string }{
-		{input: "bolt", wantKey: "bolt:" + filepath.Join(caddy.AppDataDir(), "media", "tokens.db")},
+		{input: "bolt", wantKey: "bolt:/srv/data/caddy/media/tokens.db"},
 		{input: "bolt /srv/x/../t.db", wantKey: "bolt:/srv/t.db"},
 		{input: "bolt {env.TOKENS_TEST_DIR}/t.db", wantKey: "bolt:/srv/t.db"},
 		{input: "bolt {env.TOKENS_TEST_NONE}/t.db", wantErr: "TOKENS_TEST_NONE"},

@@ -1,0 +1,11 @@
+package mediaapp_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/caddytest"
+)
+
+// TestMain keeps the configurations that tests load out of the user's home folder.
+func TestMain(m *testing.M) { os.Exit(caddytest.Run(m)) }
