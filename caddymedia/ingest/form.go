@@ -25,9 +25,9 @@ type Limits struct {
 	MaxPartHeader int64
 }
 
-// bufferSize is what stands before and behind the multipart reader, which by itself
-// reads and gives 4 KiB at a time.
-const bufferSize = 256 << 10
+// bufferSize is the size of the buffers before and behind the multipart reader, which by itself reads and
+// returns 4 KiB at a time. Both must fit into the processor's cache together: 256 KiB is slower.
+const bufferSize = 64 << 10
 
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, bufferSize) }}
 
