@@ -10,6 +10,20 @@ import (
 	"testing"
 )
 
+// TestBelowPrefix: the address of an upload leads to the item where the service is mounted below a prefix.
+func TestBelowPrefix(t *testing.T) {
+	s := startSite(t, basic, "handle_path /media/* {\nmedia\n}\nmedia")
+	for _, prefix := range []string{"", "/media"} {
+		got := s.upload(t, prefix+"/api/upload/file", file("item.txt", "content")).one(t)
+		if !strings.HasPrefix(got.FullPath, s.url+prefix+"/static/file/content/") {
+			t.Errorf("%q: address %s", prefix, got.FullPath)
+		}
+		if r := s.get(t, strings.TrimPrefix(got.FullPath, s.url)); r.status != http.StatusOK || r.body != "content" {
+			t.Errorf("%s: %d %q", got.FullPath, r.status, r.body)
+		}
+	}
+}
+
 // TestStaticPaths: an item has one address; all other spellings, and everything that is
 // no item, is 404.
 func TestStaticPaths(t *testing.T) {

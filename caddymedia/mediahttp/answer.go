@@ -107,6 +107,20 @@ func baseURL(r *http.Request) string {
 	return u.String()
 }
 
+// mountPrefix returns the prefix of the client's path that was removed on the way to the handler, as
+// `handle_path` does. Items are served below it too.
+func mountPrefix(r *http.Request) string {
+	original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
+	if !ok || original.URL == nil {
+		return ""
+	}
+	prefix, ok := strings.CutSuffix(original.URL.EscapedPath(), r.URL.EscapedPath())
+	if !ok || strings.HasPrefix(prefix, "//") { // without a host before it, "//" begins one
+		return ""
+	}
+	return prefix
+}
+
 // validHost tells a host and port from what else a Host header can hold.
 func validHost(host string) bool {
 	u, err := url.Parse("//" + host)

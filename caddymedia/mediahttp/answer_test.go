@@ -79,6 +79,28 @@ func TestBaseURL(t *testing.T) {
 	}
 }
 
+func TestMountPrefix(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ original, path, want string }{
+		{"/api/upload/file", "/api/upload/file", ""},
+		{"/media/api/upload/file", "/api/upload/file", "/media"},
+		{"/a/b/api/upload/file?alias=x", "/api/upload/file", "/a/b"},
+		{"/m%20%C3%A9/api/upload/file", "/api/upload/file", "/m%20%C3%A9"},
+		{"/put", "/api/upload/file", ""},
+		{"//evil.example/api/upload/file", "/api/upload/file", ""},
+	} {
+		original := httptest.NewRequest(http.MethodPost, "http://example.com"+c.original, nil)
+		r := httptest.NewRequest(http.MethodPost, c.path, nil)
+		r = r.WithContext(context.WithValue(r.Context(), caddyhttp.OriginalRequestCtxKey, *original))
+		if got := mountPrefix(r); got != c.want {
+			t.Errorf("%s for %s: prefix %q, want %q", c.path, c.original, got, c.want)
+		}
+	}
+	if got := mountPrefix(httptest.NewRequest(http.MethodPost, "/api/upload/file", nil)); got != "" {
+		t.Errorf("without an original request: prefix %q", got)
+	}
+}
+
 func TestClientOf(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[any]string{

@@ -16,7 +16,7 @@ import (
 )
 
 // Uploads answers upload requests as the endpoints do, for handlers that know their callers
-// by themselves. All fields are required.
+// by themselves. All exported fields are required.
 type Uploads struct {
 	// Via is the way in which the items come.
 	Via ingest.Via
@@ -24,6 +24,8 @@ type Uploads struct {
 	Log *zap.Logger
 	// Now is the clock.
 	Now func() time.Time
+
+	prefix string // of public addresses, behind the host
 }
 
 // maxBoundary is the longest boundary, RFC 2046 section 5.1.1.
@@ -55,7 +57,7 @@ func (u Uploads) serve(app *mediaapp.App, w http.ResponseWriter, r *http.Request
 	query := r.URL.Query()
 	req := ingest.Request{
 		Kind: kind, Alias: query.Get("alias"), SubFolder: query.Get("sub_folder"),
-		Allows: account.Allows, Confirm: confirm(app, authenticate), BaseURL: baseURL(r),
+		Allows: account.Allows, Confirm: confirm(app, authenticate), BaseURL: baseURL(r) + u.prefix,
 		By: ingest.By{Via: u.Via, Account: account.APIKey, Client: mediaapp.ClientOf(r.Context())},
 	}
 	if refused == nil {
