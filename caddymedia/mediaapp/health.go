@@ -38,11 +38,39 @@ type health struct {
 	earlier map[string]Health
 	// failed are those that could not be used in the configuration before, in whatever place.
 	failed map[string]Health
+	// doubts has a channel for each storage, which is sent to when an operation fails.
+	doubts map[string]chan struct{}
 	now    func() time.Time
 }
 
 func newHealth() *health {
-	return &health{states: map[string]Health{}, now: time.Now} //nolint:forbidigo // the clock's one default
+	return &health{states: map[string]Health{}, doubts: map[string]chan struct{}{}, now: time.Now} //nolint:forbidigo // the clock's one default
+}
+
+// doubted returns the channel on which failed operations of a storage are announced.
+func (h *health) doubted(name string) chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.doubts[name] == nil {
+		h.doubts[name] = make(chan struct{}, 1)
+	}
+	return h.doubts[name]
+}
+
+// observe returns the function that counts the operations of a storage. A failed one brings its next
+// check forward.
+func (a *App) observe(name string) func(op string, took time.Duration, err error) {
+	doubted := a.health.doubted(name)
+	return func(op string, took time.Duration, err error) {
+		a.lasting().metrics.operation(name, op, took, err)
+		if op == "check" || !storagedrivers.Fault(op, err) {
+			return
+		}
+		select {
+		case doubted <- struct{}{}:
+		default: // a check is due already
+		}
+	}
 }
 
 // note keeps what a check that began at start has found, and gives what was told before: what
@@ -97,20 +125,28 @@ func (a *App) Health() map[string]Health {
 	return states
 }
 
-// watch checks a storage again and again until ctx ends. Nothing waits for it.
+// watch checks a storage again and again until ctx ends. Nothing waits for it. After a failed
+// operation it does not wait for the end of the interval.
 func (a *App) watch(ctx context.Context, name string, storage *storagedrivers.Storage) {
 	every := time.Duration(a.HealthInterval)
 	if every <= 0 {
 		every = checkEvery
 	}
+	doubted := a.health.doubted(name)
 	for ctx.Err() == nil {
-		pause := every
-		if !a.examine(ctx, name, storage) {
-			pause = min(every, checkAgain)
+		usable := a.examine(ctx, name, storage)
+		soon := min(every, checkAgain)
+		select {
+		case <-ctx.Done():
+		case <-time.After(soon):
+		}
+		if !usable {
+			continue
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(pause):
+		case <-time.After(every - soon):
+		case <-doubted:
 		}
 	}
 }

@@ -7,10 +7,13 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -134,6 +137,52 @@ func TestHealthMendedByReload(t *testing.T) {
 			t.Errorf("%s: logged %q, want it told %t", name, log.String(), again)
 		}
 	}
+}
+
+// TestFailureBringsCheckForward: the state of a storage that fails is known before the interval is over.
+func TestFailureBringsCheckForward(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var checks int
+		var broken error
+		driver := memory.New()
+		driver.Fail = func(op, _ string) error {
+			if op == "check" {
+				checks++
+				return nil
+			}
+			return broken
+		}
+		app := &App{
+			log: slog.New(slog.DiscardHandler), metrics: newMetrics(prometheus.NewPedanticRegistry()), health: newHealth(),
+			storages: map[string]*storagedrivers.Storage{}, HealthInterval: caddy.Duration(time.Minute),
+		}
+		storage := storagedrivers.New("far", driver, storagedrivers.Options{Observe: app.observe("far")})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go app.watch(ctx, "far", storage)
+		use := func(err error) {
+			broken = err
+			_, _ = storage.Stat(ctx, "missing")
+			synctest.Wait()
+		}
+		want := func(n int, after time.Duration, when string) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			if checks != n {
+				t.Errorf("%s: %d checks, want %d", when, checks, n)
+			}
+		}
+		want(1, time.Second, "at the start")
+		use(errors.New("read-only"))
+		want(1, 8*time.Second, "right after a check")
+		want(2, 2*time.Second, "10 s after a check")
+		use(nil)
+		want(2, 20*time.Second, "after a missing object")
+		use(errors.New("read-only"))
+		want(3, 0, "after a failure")
+		want(4, time.Minute, "after the interval")
+	})
 }
 
 // TestHealthOfTheEnd: a configuration that is gone is not heard of any more.

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
@@ -137,9 +136,7 @@ func (a *App) openStorage(ctx caddy.Context, name, spool string, config *Storage
 		Timeout:  module.Timeout(),
 		SpoolDir: spool,
 		Close:    done,
-		Observe: func(op string, took time.Duration, err error) {
-			a.lasting().metrics.operation(name, op, took, err)
-		},
+		Observe:  a.observe(name),
 	}), nil
 }
 
