@@ -34,12 +34,18 @@ func FuzzCheckImage(f *testing.F) {
 	f.Add(drawPNG(f, 16, 16), uint8(1))
 	f.Add(withChunks(drawPNG(f, 4, 4), chunk("acTL", make([]byte, 8)), frameChunk(4, 4)), uint8(1))
 	f.Add(drawGIF(f, 16, 16, 2), uint8(2))
+	f.Add(withChunks(drawPNG(f, 4, 4), p3Chroma, gama(45_455)), uint8(1))
+	f.Add(withChunks(drawPNG(f, 4, 4), profileChunk(profile("RGB ", 200)), chunk("cICP", []byte{12, 13, 0, 1})), uint8(1))
+	f.Add(withSegments(drawJPEG(f, 8, 8), iccSegment(1, 1, profile("RGB ", 200))), uint8(0))
 	f.Fuzz(func(t *testing.T, data []byte, kind uint8) {
 		measured(t, func() error {
 			info, err := check(data, exts[int(kind)%len(exts)], imaging.Options{})
 			pixels := int64(info.Width) * int64(info.Height)
 			if err == nil && (pixels <= 0 || pixels > imaging.DefaultMaxPixels || info.Frames < 1) {
 				t.Errorf("passed as %+v", info)
+			}
+			if len(info.Profile) > 64<<10 || info.Profile != nil && info.ColorLoss != "" {
+				t.Errorf("a profile of %d bytes, and %q", len(info.Profile), info.ColorLoss)
 			}
 			return err
 		})
