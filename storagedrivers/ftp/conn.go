@@ -242,9 +242,19 @@ func (c *conn) retrieve(path string, offset int64) (response *jftp.Response, siz
 	return response, c.control.said.opened(), skip, err
 }
 
+// maxAbort bounds the wait for what a server says to the end of a transfer. A new connection is
+// cheaper than more.
+const maxAbort = time.Second
+
 // abort ends a transfer that was not read to its end. Servers differ in what they say to
 // that and how often, so it makes sure that the next reply will be the right one.
 func (c *conn) abort(response *jftp.Response) {
+	patience := time.AfterFunc(maxAbort, c.cut)
+	defer func() {
+		if !patience.Stop() {
+			c.broken = true
+		}
+	}()
 	if err := response.Close(); err != nil && c.heard(err) != nil && c.broken {
 		return
 	}
