@@ -2,5 +2,6 @@
 
 package mediaapp
 
-// maxOpenFiles returns how many files the process may have open: on Windows there is no limit but memory.
-func maxOpenFiles() int64 { return 1 << 20 }
+// MaxOpenFiles returns how many files and connections the process may have open: on Windows there
+// is no limit but memory.
+func MaxOpenFiles() int { return unlimitedFiles }

@@ -2,19 +2,15 @@
 
 package mediaapp
 
-import (
-	"math"
+import "golang.org/x/sys/unix"
 
-	"golang.org/x/sys/unix"
-)
-
-// maxOpenFiles returns how many files the process may have open.
-func maxOpenFiles() int64 {
+// MaxOpenFiles returns how many files and connections the process may have open.
+func MaxOpenFiles() int {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return someFiles
 	}
-	return int64(min(uint64(limit.Cur), math.MaxInt32))
+	return int(min(uint64(limit.Cur), unlimitedFiles)) //nolint:unconvert // FreeBSD has an int64
 }
 
 // someFiles is the usual limit of old systems.

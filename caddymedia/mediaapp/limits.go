@@ -63,7 +63,7 @@ type Limits struct {
 	ImageTime caddy.Duration `json:"image_time,omitempty"`
 	// How many items a client address may have open at the same time, that is downloads that are
 	// under way; one more waits for 30 seconds and is answered with 429. Items up to 256 KiB hardly
-	// count. Behind a proxy set `trusted_proxies`, or all clients share one address. Default: 64.
+	// count. Behind a proxy set `trusted_proxies`, or all clients share one address. Default: 256.
 	MaxOpenItems int `json:"max_open_items,omitempty"`
 	// How many failed logins a client address (IPv6: a /64) has per minute. Its network (a /24
 	// or /48) has five times as many, an account three times. An account has this many of its
@@ -86,7 +86,7 @@ const (
 	defaultMaxPartHeader = 16 << 10
 	defaultMaxImageSize  = 32 << 20
 	defaultMaxFileSize   = 2 << 30
-	defaultOpenItems     = 64
+	defaultOpenItems     = 256
 	defaultLoginFailures = 10
 	keyToAddress         = 3 // failures of an API key for each one of an address
 )

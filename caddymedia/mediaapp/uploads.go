@@ -12,12 +12,15 @@ var uploads = counts{by: make(map[string]int)}
 
 // staging bounds what uploads of all configurations hold until they have arrived. Half of the file
 // descriptors is left for connections and for all else.
-var staging = ingest.NewStaging(stagingMemory, maxOpenFiles()/2)
+var staging = ingest.NewStaging(stagingMemory, int64(MaxOpenFiles()/2))
+
+// unlimitedFiles stands for no limit of open files.
+const unlimitedFiles = 1 << 20
 
 // stagingMemory is how much of small items waits in memory.
 const stagingMemory = 64 << 20
 
-// counts counts by owner. Owners without any take no memory.
+// counts are numbers by owner. An owner without any takes no memory.
 type counts struct {
 	mu sync.Mutex
 	by map[string]int

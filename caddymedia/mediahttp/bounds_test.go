@@ -60,7 +60,7 @@ func TestMaxUploadTimeOfSilence(t *testing.T) { // not parallel: Caddy has globa
 	s := serve(t, map[string]any{"max_upload_time": 30_000_000})
 	token := s.token(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := s.handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(nil)); err != nil {
+		if err := s.handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(nil)); err != nil { //nolint:contextcheck // the request has it
 			t.Error(err)
 		}
 	}))
@@ -100,7 +100,7 @@ func TestLingerEnds(t *testing.T) { // not parallel: Caddy has globals
 	answered := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = counted{r.Body, &read}
-		if err := s.handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(nil)); err != nil {
+		if err := s.handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(nil)); err != nil { //nolint:contextcheck // the request has it
 			t.Error(err)
 		}
 		close(answered)

@@ -10,13 +10,10 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 const (
-	// unlimited is the number of descriptors of a system that does not bound them.
-	unlimited = 1 << 20
-	// ipv6Site is how many bits of an IPv6 address name a client: a provider assigns no less.
-	ipv6Site = 64
 	// readerPatience is how long a request waits for another of its client to be answered. Browsers
 	// ask for more pictures at once than a client may have open, and do not ask again.
 	readerPatience = 30 * time.Second
@@ -49,7 +46,7 @@ type clientReaders struct {
 }
 
 // allReaders are those of the process, whatever the configuration.
-var allReaders = sync.OnceValue(func() *readers { return newReaders(maxDescriptors() / 4) })
+var allReaders = sync.OnceValue(func() *readers { return newReaders(mediaapp.MaxOpenFiles() / 4) })
 
 func newReaders(limit int) *readers {
 	return &readers{patience: readerPatience, max: limit, clients: map[netip.Prefix]*clientReaders{}}
@@ -134,13 +131,7 @@ func (r *readers) forget(site netip.Prefix, c *clientReaders) {
 // siteOf returns the addresses that count as one client: all that are none are one together.
 func siteOf(client string) netip.Prefix {
 	address, _ := netip.ParseAddr(client)
-	address = address.Unmap().WithZone("")
-	bits := address.BitLen()
-	if address.Is6() {
-		bits = ipv6Site
-	}
-	site, _ := address.Prefix(bits) // the zero Prefix for the zero address
-	return site
+	return tokens.Client(address)
 }
 
 // tooMany answers a request that cannot open an item: 429 where its client has too many, 503 where

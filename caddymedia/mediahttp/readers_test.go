@@ -22,7 +22,7 @@ func TestReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 3
 		r := newReaders(100)
-		var leave []func()
+		leave := make([]func(), 0, limit)
 		for range limit {
 			done, err := r.enter(from(t, "192.0.2.1"), limit)
 			if err != nil {
@@ -74,7 +74,7 @@ func TestReaders(t *testing.T) {
 func TestReadersOfAll(t *testing.T) {
 	t.Parallel()
 	r := newReaders(4)
-	var leave []func()
+	leave := make([]func(), 0, 4)
 	for range 4 {
 		done, err := r.enter(from(t, "2001:db8::1"), 10)
 		if err != nil {

@@ -1,7 +1,6 @@
 package mediahttp
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -288,57 +287,4 @@ func TestStaleVariant(t *testing.T) {
 		t.Fatal(err)
 	}
 	is("without a picture", fs.ErrNotExist)
-}
-
-// TestEntityTag: a size alone is no tag.
-func TestEntityTag(t *testing.T) {
-	t.Parallel()
-	at := time.Unix(1, 0)
-	for _, tt := range []struct {
-		info      storagedrivers.Info
-		overwrite bool
-		want      string
-	}{
-		{storagedrivers.Info{ETag: `"x"`, Size: 10}, true, `"x"`},
-		{storagedrivers.Info{Size: 10, ModTime: at}, false, `"a-3b9aca00"`},
-		{storagedrivers.Info{Size: 10, ModTime: at}, true, `W/"a-3b9aca00"`},
-		{storagedrivers.Info{Size: 10}, false, ""},
-		{storagedrivers.Info{Size: 10}, true, ""},
-	} {
-		alias := &ingest.Alias{Overwrite: tt.overwrite}
-		if got := entityTag(alias, tt.info); got != tt.want {
-			t.Errorf("%+v: tag %q, want %q", tt.info, got, tt.want)
-		}
-		header := http.Header{}
-		setHeaders(header, alias, tt.info)
-		if _, there := header["Etag"]; there != (tt.want != "") {
-			t.Errorf("%+v: header %q", tt.info, header["Etag"])
-		}
-	}
-}
-
-func TestBuffers(t *testing.T) {
-	t.Parallel()
-	b := newBuffers(smallItem + 4<<10)
-	large, release, ok := b.take(smallItem)
-	if !ok || len(large) != smallItem {
-		t.Fatalf("%d bytes, %t", len(large), ok)
-	}
-	if _, _, ok := b.take(smallItem); ok {
-		t.Error("there is more than the room")
-	}
-	little, releaseLittle, ok := b.take(10)
-	if !ok || len(little) != 10 {
-		t.Errorf("%d bytes, %t", len(little), ok)
-	}
-	if _, _, ok := b.take(smallItem + 1); ok {
-		t.Error("a buffer beyond the largest")
-	}
-	release()
-	releaseLittle()
-	again, release, ok := b.take(smallItem)
-	if !ok || !bytes.Equal(again[:0], large[:0]) {
-		t.Error("no room after all was released")
-	}
-	release()
 }

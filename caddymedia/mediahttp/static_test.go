@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/storagedrivers"
@@ -162,6 +163,33 @@ func TestStatusOf(t *testing.T) {
 					t.Errorf("%d and %d give %d", high.status, low.status, got)
 				}
 			}
+		}
+	}
+}
+
+// TestEntityTag: a size alone is no tag.
+func TestEntityTag(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1, 0)
+	for _, tt := range []struct {
+		info      storagedrivers.Info
+		overwrite bool
+		want      string
+	}{
+		{storagedrivers.Info{ETag: `"x"`, Size: 10}, true, `"x"`},
+		{storagedrivers.Info{Size: 10, ModTime: at}, false, `"a-3b9aca00"`},
+		{storagedrivers.Info{Size: 10, ModTime: at}, true, `W/"a-3b9aca00"`},
+		{storagedrivers.Info{Size: 10}, false, ""},
+		{storagedrivers.Info{Size: 10}, true, ""},
+	} {
+		alias := &ingest.Alias{Overwrite: tt.overwrite}
+		if got := entityTag(alias, tt.info); got != tt.want {
+			t.Errorf("%+v: tag %q, want %q", tt.info, got, tt.want)
+		}
+		header := http.Header{}
+		setHeaders(header, alias, tt.info)
+		if _, there := header["Etag"]; there != (tt.want != "") {
+			t.Errorf("%+v: header %q", tt.info, header["Etag"])
 		}
 	}
 }

@@ -163,6 +163,10 @@ func (a *attempt) succeed() {
 	t.known.add(a.key, a.sites, t.now())
 }
 
+// Client returns the addresses that count as the same client as address. Invalid addresses are one
+// client together.
+func Client(address netip.Addr) netip.Prefix { return sitesOf(address)[0] }
+
 // sitesOf returns the addresses that count as the same client, and those of its network. Invalid
 // addresses are one client together.
 func sitesOf(client netip.Addr) []netip.Prefix {

@@ -1,6 +1,0 @@
-//go:build !unix
-
-package mediahttp
-
-// maxDescriptors returns how many files and connections the process may have open.
-func maxDescriptors() int { return unlimited }
