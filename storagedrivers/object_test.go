@@ -140,7 +140,7 @@ func TestObjectIsOpenedOnce(t *testing.T) {
 	}
 }
 
-// TestObjectWithoutIdentity: where neither a tag nor a time tells generations apart, bytes of two
+// TestObjectWithoutIdentity: where neither a tag nor a time identifies a generation, bytes of two
 // readers are never put together.
 func TestObjectWithoutIdentity(t *testing.T) {
 	t.Parallel()

@@ -72,7 +72,7 @@ func (c *iccParts) join() colorProfile {
 
 // inflateProfile returns the profile in the data of an iCCP chunk (W3C PNG, section 11.3.2.3): a
 // name, a zero byte, the method of compression, of which there is one, and the compressed profile.
-// cut tells that data is only a start.
+// cut reports that data is only the start of the chunk.
 func inflateProfile(data []byte, cut bool) colorProfile {
 	_, rest, ok := bytes.Cut(data, []byte{0})
 	if !ok || len(rest) == 0 || rest[0] != 0 {

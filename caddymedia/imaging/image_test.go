@@ -254,8 +254,8 @@ func TestPositionOfTheReaderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// A component without a scan that begins at its first coefficient is flat: nobody's picture, but
-// all the work of one.
+// A component without a scan that begins at its first coefficient is flat. It shows nothing, but
+// costs as much as a real picture.
 func TestEachComponentOfJPEGIsDrawn(t *testing.T) {
 	t.Parallel()
 	quick := func(components string) []byte {
@@ -288,7 +288,19 @@ func TestEachComponentOfJPEGIsDrawn(t *testing.T) {
 	}
 }
 
-// A damaged picture of the kind that its name says is not told that it is of that kind.
+// A sequential picture has no scans that refine others, whatever their headers say.
+func TestScanOfSequentialJPEG(t *testing.T) {
+	t.Parallel()
+	picture := drawJPEG(t, 8, 8)
+	header := bytes.LastIndex(picture, []byte{0xFF, 0xDA})
+	components := int(picture[header+4])
+	picture[header+5+2*components] = 1 // the first coefficient
+	if _, err := check(picture, "jpg", imaging.Options{}); err != nil {
+		t.Error(err)
+	}
+}
+
+// The error for a damaged picture does not claim that its content has another type.
 func TestDamagedAnimationIsNotMistaken(t *testing.T) {
 	t.Parallel()
 	animation := withChunks(drawPNG(t, 8, 8), chunk("acTL", make([]byte, 8)))

@@ -53,7 +53,7 @@ func (j *jpegSegments) describe(b []byte) {
 
 // scan notes the components of a scan header that begins at the first coefficient (ITU-T T.81,
 // B.2.3). Without one a component is flat, however many scans refine it, and a decoder visits all
-// of the picture for some bytes.
+// of the picture for some bytes. In a sequential picture each scan is whole.
 func (j *jpegSegments) scan(s *source, n int) error {
 	if n < 1 {
 		return nil
@@ -62,7 +62,7 @@ func (j *jpegSegments) scan(s *source, n int) error {
 	if err != nil {
 		return err
 	}
-	if components := int(b[0]); n > 1+2*components && b[1+2*components] == 0 {
+	if components := int(b[0]); n > 1+2*components && (!j.info.Progressive || b[1+2*components] == 0) {
 		for i := range components {
 			j.undrawn = bytes.ReplaceAll(j.undrawn, b[1+2*i:][:1], nil)
 		}

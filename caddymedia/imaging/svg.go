@@ -183,7 +183,7 @@ func (c *svgCheck) text(data []byte) error {
 // may declare default attributes, which encoding/xml does not apply but a browser does.
 func (c *svgCheck) directive(text string) error {
 	if !c.strict {
-		c.raw.Entity = declaredEntities(text)
+		c.raw.Entity, c.input.entity = declaredEntities(text), len(svgNamespace)
 		return nil
 	}
 	entities, ok := parseDoctype(text)

@@ -18,7 +18,8 @@ var (
 // one, begins or ends a tag or escapes a letter, and the prefix of links.
 const (
 	entityText  = `[\w:/.#,;()+=~? -]{0,1000}`
-	plainEntity = `<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(?:"(` + entityText + `)"|'(` + entityText + `)')\s*>`
+	fontsText   = `[\w:/.#,;()+=~?' -]{0,1000}` // with the quotes of font names
+	plainEntity = `<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(?:"(` + fontsText + `)"|'(` + entityText + `)')\s*>`
 	linkPrefix  = `<!ATTLIST\s+svg\s+xmlns:xlink\s+CDATA\s+#FIXED\s+["']http://www\.w3\.org/1999/xlink["']\s*>`
 )
 

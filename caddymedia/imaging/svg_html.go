@@ -99,8 +99,11 @@ func formatsFont(e xml.StartElement) bool {
 // checkComment refuses a comment that is none in HTML: one that ends at once, or that may stand in
 // text.
 func checkComment(text []byte) error {
-	if bytes.HasPrefix(text, []byte(">")) || bytes.HasPrefix(text, []byte("->")) || htmlEndTag.Match(text) {
+	if bytes.HasPrefix(text, []byte(">")) || bytes.HasPrefix(text, []byte("->")) {
 		return contentErrorf("the SVG contains a comment that ends early in HTML")
+	}
+	if tag := htmlEndTag.Find(text); tag != nil {
+		return contentErrorf("the SVG contains a comment with the end tag %s: remove the comment", shorten(string(tag)))
 	}
 	return nil
 }

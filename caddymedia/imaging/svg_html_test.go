@@ -94,7 +94,7 @@ func TestSVGOfProgramsPasses(t *testing.T) {
 	const inkscape = `xmlns:inkscape="http://www.inkscape.org/namespaces/inkscape"`
 	entities := `<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.0//EN" "http://www.w3.org/TR/2001/REC-SVG-20010904/DTD/svg10.dtd" [
 		<!ENTITY ns_svg "http://www.w3.org/2000/svg"> <!ENTITY ns_ai 'http://ns.adobe.com/AdobeIllustrator/10.0/'>
-		<!ENTITY st0 "fill:url(#XMLID_9_);opacity:0.2;"> ]>`
+		<!ENTITY st0 "fill:url(#XMLID_9_);opacity:0.2;"> <!ENTITY st3 "font-family:'MyriadPro-Regular';"> ]>`
 	for name, picture := range map[string]string{
 		"Inkscape, path effect":         svg(`<defs ` + inkscape + `><inkscape:path-effect only_selected="false" effect="fillet_chamfer"/></defs>`),
 		"Illustrator, editing":          svg(illustrator(`<i:pgfRef xlink:href="#adobe_illustrator_pgf"></i:pgfRef>`) + `<style>a > b{fill:red}</style>`),

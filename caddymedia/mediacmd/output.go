@@ -120,7 +120,7 @@ func (o *output) hideIn(err error) error {
 	return errors.New(o.reason(err))
 }
 
-// scrub removes secrets, and what a terminal could obey.
+// scrub removes secrets and terminal control sequences.
 func (o *output) scrub(text string) string { return harmless(hideSecrets(text, o.secrets)) }
 
 // harmless replaces what a terminal could obey in a text of several lines. Parts of it may come from

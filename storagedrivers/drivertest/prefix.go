@@ -8,7 +8,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// behind gives the driver whose keys all begin with prefix; a Stager or Grouper where d is one.
+// behind returns the driver whose keys all begin with prefix; a Stager or Grouper where d is one.
 func behind(d storagedrivers.Driver, prefix string) storagedrivers.Driver {
 	if prefix == "" {
 		return d

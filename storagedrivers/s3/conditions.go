@@ -32,7 +32,7 @@ type unanswered struct {
 }
 
 // knownConditions tells what the service makes of If-None-Match, by an experiment if
-// nobody knows yet. Callers that wait for an experiment share its failure: each one's own would
+// is not known yet. Callers that wait for an experiment share its failure: each one's own would
 // take as long again where the service is silent.
 func (d *Driver) knownConditions(ctx context.Context) (conditions, error) {
 	if known := d.conditions.Load(); known != nil {

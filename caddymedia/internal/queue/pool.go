@@ -31,7 +31,7 @@ func (p *Pool) Take(owner string, n int64) bool {
 	return true
 }
 
-// Give takes back n of what was lent to owner.
+// Give returns n that Take lent to owner.
 func (p *Pool) Give(owner string, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package queue bounds concurrent work and shares it fairly: by turns between the owners that wait
-// ([Queue]), or by what is left where nobody can wait ([Pool]).
+// ([Queue]), or by what is left where callers cannot wait ([Pool]).
 package queue
 
 import (
@@ -17,7 +17,7 @@ var (
 	// ErrTimeout means that the time for waiting is over.
 	ErrTimeout = errors.New("waiting in the queue took too long")
 	// ErrTooLarge means that a request asks for more units than there are.
-	ErrTooLarge = errors.New("more is asked for than there is")
+	ErrTooLarge = errors.New("the request exceeds the capacity")
 )
 
 // Options of a Queue.
@@ -148,7 +148,7 @@ type Slot struct {
 // Units returns how many units the slot holds.
 func (s *Slot) Units() int64 { return s.units }
 
-// Drop gives back the units and keeps the slot.
+// Drop releases the units and keeps the slot.
 func (s *Slot) Drop() {
 	q := s.queue
 	q.mu.Lock()
@@ -158,7 +158,7 @@ func (s *Slot) Drop() {
 	q.admit()
 }
 
-// Change gives back the units and waits for another number of them, so that slots never wait for
+// Change releases the units and waits for another number of them, so that slots never wait for
 // each other. All waiting for the slot counts against [Options.Wait]. After an error, one of
 // Acquire's, the slot holds no units and must still be released.
 func (s *Slot) Change(ctx context.Context, units int64) error {
@@ -178,7 +178,7 @@ func (s *Slot) Change(ctx context.Context, units int64) error {
 	return q.wait(ctx, w)
 }
 
-// Release gives back the slot and its units.
+// Release releases the slot and its units.
 func (s *Slot) Release() {
 	q := s.queue
 	q.mu.Lock()

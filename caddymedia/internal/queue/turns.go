@@ -109,7 +109,7 @@ func (q *Queue) admit() {
 	}
 }
 
-// take gives a slot to a request, and the next turn to another owner.
+// take admits a request and moves its owner to the end of the rotation.
 func (q *Queue) take(w *waiter) {
 	c := w.line.class
 	q.busy++

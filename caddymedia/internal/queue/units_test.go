@@ -48,7 +48,7 @@ func TestTooLarge(t *testing.T) {
 	empty(t, q)
 }
 
-// TestChange gives units to a slot that waits for them before any new request.
+// TestChange grants units to a slot that waits for them before any new request.
 func TestChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
