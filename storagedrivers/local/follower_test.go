@@ -247,12 +247,15 @@ func TestRootReplacedDuringGroup(t *testing.T) {
 			step("plan")
 			group, opts := f.Group(), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
 			keys := []string{"first", "second"}
+			var err error
 			for i, st := range members {
-				must(t, group.Plan(t.Context(), st, keys[i], opts))
+				err = errors.Join(err, group.Plan(t.Context(), st, keys[i], opts))
+			}
+			if (err != nil) != (replacedBefore == "plan") {
+				t.Errorf("plan: %v", err)
 			}
 			must(t, group.Prepare(t.Context()))
 			step("commit")
-			var err error
 			for i, st := range members {
 				if _, commitErr := st.Commit(t.Context(), keys[i], opts); commitErr != nil {
 					err = commitErr

@@ -92,9 +92,13 @@ func (f *Follower) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) 
 	return left, err
 }
 
-// Group begins a group in the current folder, which stays open until the group is closed.
+// Group begins a group in the folder at the path, which stays open until the group is closed.
+// Without a folder at the path it is the folder before, in which the group fails.
 func (f *Follower) Group() storagedrivers.Group {
-	g := f.acquire()
+	g, err := f.follow()
+	if err != nil {
+		g = f.acquire()
+	}
 	return &followed{g.Group(), g}
 }
 

@@ -49,10 +49,10 @@ func (g *group) Plan(
 	if !ok {
 		return fmt.Errorf("%w: staged by another driver: %T", errors.ErrUnsupported, member)
 	}
-	if g.root == nil {
+	if g.root == nil && g.driver == st.driver {
 		g.root = st.root
 	}
-	if g.root != st.root || g.driver != st.driver {
+	if g.root != st.root {
 		return fmt.Errorf("the root was replaced: %w", storagedrivers.ErrUnavailable)
 	}
 	does := create
@@ -186,6 +186,9 @@ func (g *group) amend(one intent) error {
 // Remove moves the object aside.
 func (g *group) Remove(ctx context.Context, key string) error {
 	if !g.recorded() {
+		if err := g.driver.inPlace(); err != nil {
+			return err
+		}
 		if err := g.driver.Delete(ctx, key); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

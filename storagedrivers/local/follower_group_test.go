@@ -1,0 +1,80 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// removeAll removes objects in one group. A single one has no record.
+func (f *followedRoot) removeAll(t *testing.T, keys ...string) (err error) {
+	t.Helper()
+	group := f.Group()
+	defer func() { err = errors.Join(err, group.Close()) }()
+	for _, key := range keys {
+		err = errors.Join(err, group.PlanRemove(t.Context(), key))
+	}
+	err = errors.Join(err, group.Prepare(t.Context()))
+	for _, key := range keys {
+		if err == nil {
+			err = group.Remove(t.Context(), key)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return group.Finish(t.Context())
+}
+
+var removals = [][]string{{"first"}, {"first", "second"}}
+
+// TestRemovalsFollow: a group of removals uses the folder that is at the path when it begins.
+func TestRemovalsFollow(t *testing.T) {
+	t.Parallel()
+	for _, keys := range removals {
+		t.Run(fmt.Sprint(len(keys)), func(t *testing.T) {
+			t.Parallel()
+			f := follow(t)
+			f.mustPut(t, "second")
+			must(t, os.Rename(f.root, f.root+".old"))
+			must(t, os.Mkdir(f.root, 0o755))
+			for _, key := range []string{"first", "second", "third"} {
+				must(t, os.WriteFile(filepath.Join(f.root, key), nil, 0o600))
+			}
+			must(t, f.removeAll(t, keys...))
+			for _, key := range keys {
+				if _, err := f.Stat(t.Context(), key); !errors.Is(err, fs.ErrNotExist) {
+					t.Errorf("%s: %v, want none", key, err)
+				}
+			}
+			wantFiles(t, f.root, []string{"first", "second", "third"}[len(keys):]...)
+			wantFiles(t, f.root+".old", "first", "second")
+		})
+	}
+}
+
+// TestRemovalsWithoutRoot: nothing is removed in a folder that was moved away, and the group works
+// once it is back.
+func TestRemovalsWithoutRoot(t *testing.T) {
+	t.Parallel()
+	for _, keys := range removals {
+		t.Run(fmt.Sprint(len(keys)), func(t *testing.T) {
+			t.Parallel()
+			f := follow(t)
+			f.mustPut(t, "second")
+			must(t, os.Rename(f.root, f.root+".old"))
+			if err := f.removeAll(t, keys...); !errors.Is(err, storagedrivers.ErrUnavailable) {
+				t.Errorf("removing: %v, want unavailable", err)
+			}
+			wantFiles(t, f.root+".old", "first", "second")
+			must(t, os.Rename(f.root+".old", f.root))
+			must(t, f.removeAll(t, keys...))
+			wantFiles(t, f.root, []string{"first", "second"}[len(keys):]...)
+		})
+	}
+}
