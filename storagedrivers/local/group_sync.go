@@ -57,6 +57,10 @@ func (g *group) syncBytes() error {
 	return nil
 }
 
+// movedAside reports whether an object of before is in the scratch folder, removed or replaced.
+// The name that a new one has there was made durable by Prepare.
+func (s *groupStep) movedAside() bool { return s.removed || s.member != nil && s.member.backup != "" }
+
 // syncNames makes the names durable, with the files, which count them: see [staged.syncName].
 func (g *group) syncNames() error {
 	if !g.driver.sync {
@@ -69,7 +73,7 @@ func (g *group) syncNames() error {
 		if s.member != nil {
 			names = append(names, s.member.file.Sync)
 		}
-		if s.Do != create && aside == nil {
+		if s.movedAside() && aside == nil {
 			aside.folder(g, path.Dir(g.record.name))
 		}
 	}
