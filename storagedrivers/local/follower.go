@@ -26,6 +26,7 @@ type Follower struct {
 
 	mu      sync.Mutex
 	current *generation // nil until first used
+	swept   bool        // a caller of Sweep decides what goes, in each folder
 }
 
 // generation is the driver of one folder, which is closed after its last user.
@@ -80,6 +81,7 @@ func (f *Follower) follow() (*generation, error) {
 
 func (f *Follower) begin() *generation {
 	d := f.open()
+	d.swept = f.swept
 	return &generation{Driver: d, users: storagedrivers.NewUsers(d.Close)}
 }
 

@@ -19,6 +19,7 @@ func (f *Follower) Features() storagedrivers.Features { return new(Driver).Featu
 func (f *Follower) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.swept = false
 	if f.current == nil {
 		return nil
 	}
@@ -85,6 +86,9 @@ func (f *Follower) List(ctx context.Context, opts storagedrivers.ListOptions) (p
 
 // Sweep sweeps the folder at the path.
 func (f *Follower) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) (left []storagedrivers.Leftover, err error) {
+	f.mu.Lock()
+	f.swept = true
+	f.mu.Unlock()
 	err = f.use(func(d *Driver) (err error) {
 		left, err = d.Sweep(ctx, opts)
 		return err
