@@ -111,7 +111,7 @@ func (f *form) describe() (*part, error) {
 		return nil, err
 	}
 	if twoNames(f.current.Header.Get("Content-Disposition"), params["filename"]) {
-		return nil, failf(BadRequest, "a part has two file names, in filename and filename*")
+		return nil, failf(BadRequest, "a part has different names in filename and filename*: send one")
 	}
 	p := &part{name: params["name"], body: f.current}
 	p.filename, p.file = params["filename"]
@@ -143,9 +143,13 @@ func plainEncoding(encoding string) error {
 // extendedName is the parameter of RFC 5987, and the pieces of one of RFC 2231.
 var extendedName = regexp.MustCompile(`(?i)filename\*`)
 
-// twoNames reports whether a header has a second file name in the extended form, which RFC 7578 section
-// 4.2 forbids. The parser prefers it to the plain one, filters may not.
+// twoNames reports whether a header has another file name in the extended form, which RFC 7578 section
+// 4.2 forbids. The parser prefers it to the plain one, filters may not. Some clients send both forms of
+// one name, and encode the plain one by RFC 2047.
 func twoNames(disposition, name string) bool {
+	if !extendedName.MatchString(disposition) {
+		return false
+	}
 	const other = "extended"
 	_, params, err := mime.ParseMediaType(extendedName.ReplaceAllString(disposition, other+"*"))
 	if err != nil {
@@ -153,7 +157,11 @@ func twoNames(disposition, name string) bool {
 	}
 	plain, hasPlain := params["filename"]
 	_, hasExtended := params[other]
-	return hasPlain && hasExtended && plain != name
+	if !hasPlain || !hasExtended || plain == name {
+		return false
+	}
+	decoded, err := new(mime.WordDecoder).DecodeHeader(plain)
+	return err != nil || decoded != name
 }
 
 // oneMore is how much must be read to notice that a limit is passed.

@@ -21,9 +21,14 @@ func TestPartHeaders(t *testing.T) {
 		{disposition + "filename=a.txt; filename*=UTF-8''a.txt", 0, ""},
 		{disposition + "filename*=UTF-8''a.txt", 0, ""},
 		{disposition + `filename="a filename*.txt"`, 0, ""},
-		{disposition + "filename=a.txt; filename*=UTF-8''b.txt", BadRequest, "two file names"},
-		{disposition + "FileName*=UTF-8''b.txt; FILENAME=a.txt", BadRequest, "two file names"},
-		{disposition + "filename=a.txt; filename*0=b; filename*1=.txt", BadRequest, "two file names"},
+		{disposition + "filename=a.txt; filename*=UTF-8''b.txt", BadRequest, "different names"},
+		{disposition + "FileName*=UTF-8''b.txt; FILENAME=a.txt", BadRequest, "different names"},
+		{disposition + `filename="=?utf-8?B?w6EudHh0?="; filename*=utf-8''%C3%A1.txt`, 0, ""},
+		{disposition + `filename="=?UTF-8?Q?=C3=A1.txt?="; filename*=UTF-8''%C3%A1.txt`, 0, ""},
+		{disposition + `filename="=?iso-8859-1?q?=E1.txt?="; filename*=UTF-8''%C3%A1.txt`, 0, ""},
+		{disposition + `filename="=?utf-8?B?w6EudHh0?="; filename*=utf-8''b.txt`, BadRequest, "different names"},
+		{disposition + `filename="=?unknown?B?w6EudHh0?="; filename*=utf-8''%C3%A1.txt`, BadRequest, "different names"},
+		{disposition + "filename=a.txt; filename*0=b; filename*1=.txt", BadRequest, "different names"},
 	} {
 		t.Run(c.header, func(t *testing.T) {
 			t.Parallel()
