@@ -22,8 +22,6 @@ type Uploads struct {
 	Via ingest.Via
 	// Log takes what is not the caller's fault.
 	Log *zap.Logger
-	// Now is the clock.
-	Now func() time.Time
 
 	prefix string // of public addresses, behind the host
 }

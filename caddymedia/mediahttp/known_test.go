@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -74,7 +73,7 @@ func serveKnown(t *testing.T, account tokens.Account) *known {
 		}
 	})
 	core, logs := observer.New(zap.DebugLevel)
-	uploads := mediahttp.Uploads{Via: ingest.ViaPanel, Log: zap.New(core), Now: time.Now}
+	uploads := mediahttp.Uploads{Via: ingest.ViaPanel, Log: zap.New(core)}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		active, err := mediaapp.Active()
 		if err == nil {
