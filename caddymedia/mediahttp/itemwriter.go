@@ -1,6 +1,7 @@
 package mediahttp
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
@@ -173,8 +174,10 @@ func (w *itemWriter) short(method string) bool {
 }
 
 // aborted reports whether the client is the cause of a short answer: writing failed, and reading
-// did not.
-func (w *itemWriter) aborted() bool { return w.err != nil && w.failed == nil }
+// did not. When the client leaves, the end of ctx, which is that of its request, also ends a read.
+func (w *itemWriter) aborted(ctx context.Context) bool {
+	return ctx.Err() != nil || w.err != nil && w.failed == nil
+}
 
 // Unwrap is for http.ResponseController.
 func (w *itemWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -194,8 +194,8 @@ func TestWhoBrokeOff(t *testing.T) {
 		if err := out.finish(); name == "storage" && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if !out.short(r.Method) || out.aborted() != tt.aborted {
-			t.Errorf("%s: short %t, aborted %t (%v), want %t", name, out.short(r.Method), out.aborted(), out.err, tt.aborted)
+		if aborted := out.aborted(r.Context()); !out.short(r.Method) || aborted != tt.aborted {
+			t.Errorf("%s: short %t, aborted %t (%v), want %t", name, out.short(r.Method), aborted, out.err, tt.aborted)
 		}
 		if err := errors.Join(object.Close(), s.Close()); err != nil {
 			t.Error(err)

@@ -79,7 +79,7 @@ func (h *Handler) serve(
 	}
 	app.CountServed(alias, out.sent)
 	if out.short(r.Method) {
-		h.breakOff(app, out)
+		h.breakOff(app, out, out.aborted(r.Context()))
 	}
 	return nil
 }
@@ -99,9 +99,9 @@ func storageFailed(app *mediaapp.App, w http.ResponseWriter, r *http.Request, er
 // breakOff ends the connection, or the stream, of an answer that cannot be completed:
 // compressed, it would look complete to the client. A client that has hung up, or takes nothing,
 // is no failure of the service.
-func (h *Handler) breakOff(app *mediaapp.App, out *itemWriter) {
+func (h *Handler) breakOff(app *mediaapp.App, out *itemWriter, aborted bool) {
 	status, level := "broken", zap.ErrorLevel
-	if out.aborted() {
+	if aborted {
 		status, level = "aborted", zap.DebugLevel
 	}
 	app.CountFailure("static", status)
