@@ -67,9 +67,9 @@ type Limits struct {
 	MaxOpenItems int `json:"max_open_items,omitempty"`
 	// How many failed logins a client address (IPv6: a /64) has per minute. Its network (a /24
 	// or /48) has five times as many, an account three times. An account has this many of its
-	// own where it has logged in within 30 days, whatever happens elsewhere. A right login
-	// costs a tenth of a failed one. Behind a proxy set `trusted_proxies`, or all clients share
-	// one address. Default: 10.
+	// own where it has logged in within 30 days, whatever happens elsewhere. Right logins cost
+	// nothing. Behind a proxy set `trusted_proxies`, or all clients share one address. Default:
+	// 10.
 	LoginFailures int `json:"login_failures,omitempty"`
 	// How many passwords are checked at the same time; each may take 50 MB. Default: one for
 	// every two processors.

@@ -79,10 +79,11 @@ func (p *Passwords) Check(ctx context.Context, name, password string, client net
 	if !known {
 		hash, key = p.decoy(digest), loginKey{realm: p.realm, decoy: true, name: string(digest[:2])}
 	}
-	attempt, err := p.throttle.take(client, key)
+	attempt, err := p.throttle.take(ctx, client, key)
 	if err != nil {
 		return err
 	}
+	defer attempt.end()
 	if hash == nil {
 		return ErrCredentials
 	}

@@ -1,7 +1,6 @@
 package tokens
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -16,8 +15,6 @@ const (
 	ipv4Network, ipv6Network = 24, 48
 	// networkToClient is how many failed logins a network has for each one of a client.
 	networkToClient = 5
-	// A failed login costs ten tenths of a token, a right one a single tenth.
-	tenths, successCost = 10, 1
 )
 
 // ThrottledError reports that a login was not checked because there were too many.
@@ -47,8 +44,8 @@ func (r Rate) or(perMinute int) Rate {
 
 func (r Rate) times(n int) Rate { return Rate{r.PerMinute * n, r.Burst * n} }
 
-// ThrottleOptions are the limits of a Throttle. Zero means the default. A right login costs a
-// tenth of a failed one.
+// ThrottleOptions are the limits of a Throttle. Zero means the default. A right login costs
+// nothing.
 type ThrottleOptions struct {
 	// Address limits the failed logins from one client: an IPv4 address, or the /64 of an IPv6
 	// address. Its network, a /24 or /48, has five times as many. Default: 10 a minute.
@@ -72,6 +69,7 @@ type Throttle struct {
 	mu       sync.Mutex
 	known    knownSites
 	pairs    buckets[pair]
+	inFlight map[pair]*flight
 	clients  buckets[netip.Prefix]
 	networks buckets[netip.Prefix]
 	keys     buckets[loginKey]
@@ -95,6 +93,7 @@ func NewThrottle(opts ThrottleOptions) *Throttle {
 		now:      clockOr(opts.Now),
 		known:    make(knownSites),
 		pairs:    newBuckets[pair](client, entries),
+		inFlight: make(map[pair]*flight),
 		clients:  newBuckets[netip.Prefix](client, entries),
 		networks: newBuckets[netip.Prefix](client.times(networkToClient), entries),
 		keys:     newBuckets[loginKey](key, entries),
@@ -106,30 +105,10 @@ func NewThrottle(opts ThrottleOptions) *Throttle {
 type attempt struct {
 	throttle *Throttle
 	key      loginKey
-	sites    []netip.Prefix       // the client and its network
-	known    bool                 // this account has logged in from there before
-	refunds  []func(returned int) // tenths of the charge, one function for each bucket
-}
-
-// take charges a login to every limit that applies.
-func (t *Throttle) take(client netip.Addr, key loginKey) (*attempt, error) {
-	a := &attempt{throttle: t, key: key, sites: sitesOf(client)}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := t.now()
-	var err error
-	if known, ok := t.known.find(key, a.sites, now); ok {
-		a.known = true
-		err = charge(a, &t.pairs, known, now)
-	} else {
-		err = cmp.Or(
-			charge(a, &t.clients, a.sites[0], now), charge(a, &t.networks, a.sites[1], now), charge(a, &t.keys, key, now))
-	}
-	if err != nil {
-		a.refund(tenths)
-		return nil, err
-	}
-	return a, nil
+	sites    []netip.Prefix // the client and its network
+	known    bool           // this account has logged in from there before
+	pair     pair           // if known
+	refunds  []func()       // one for each bucket
 }
 
 // charge takes one token from the bucket of k.
@@ -137,29 +116,29 @@ func charge[K comparable](a *attempt, b *buckets[K], k K, now time.Time) error {
 	if wait := b.take(k, now); wait > 0 {
 		return &ThrottledError{RetryAfter: wait}
 	}
-	a.refunds = append(a.refunds, func(returned int) { b.refund(k, returned) })
+	a.refunds = append(a.refunds, func() { b.refund(k) })
 	return nil
 }
 
-func (a *attempt) refund(returned int) {
+func (a *attempt) refund() {
 	for _, refund := range a.refunds {
-		refund(returned)
+		refund()
 	}
 }
 
-// abandon returns the whole charge of a login whose password was not checked.
+// abandon returns the charge of a login whose password was not checked.
 func (a *attempt) abandon() {
 	a.throttle.mu.Lock()
 	defer a.throttle.mu.Unlock()
-	a.refund(tenths)
+	a.refund()
 }
 
-// succeed returns what a right login does not cost, and remembers from where it came.
+// succeed returns the charge of a right login, and remembers from where it came.
 func (a *attempt) succeed() {
 	t := a.throttle
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	a.refund(tenths - successCost)
+	a.refund()
 	t.known.add(a.key, a.sites, t.now())
 }
 
@@ -217,10 +196,10 @@ func (b *buckets[K]) take(k K, now time.Time) (wait time.Duration) {
 	return 0
 }
 
-// refund returns so many tenths of a token to the bucket of k.
-func (b *buckets[K]) refund(k K, returned int) {
+// refund returns a token to the bucket of k.
+func (b *buckets[K]) refund(k K) {
 	if fullAt, known := b.fullAt[k]; known {
-		b.fullAt[k] = fullAt.Add(-b.interval * time.Duration(returned) / tenths)
+		b.fullAt[k] = fullAt.Add(-b.interval)
 	}
 }
 
