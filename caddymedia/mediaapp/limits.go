@@ -62,8 +62,8 @@ type Limits struct {
 	// variant. While other pictures wait it has a third of `image_wait`. Default: `20s`.
 	ImageTime caddy.Duration `json:"image_time,omitempty"`
 	// How many items a client address may have open at the same time, that is downloads that are
-	// under way; one more waits for 30 seconds and is answered with 429. Items up to 256 KiB hardly
-	// count. Behind a proxy set `trusted_proxies`, or all clients share one address. Default: 256.
+	// under way. Twice as many may wait for 30 seconds; after that, and for any more, it is 429.
+	// Items up to 256 KiB hardly count. Behind a proxy set `trusted_proxies`, or all clients share one address. Default: 256.
 	MaxOpenItems int `json:"max_open_items,omitempty"`
 	// How many failed logins a client address (IPv6: a /64) has per minute. Its network (a /24
 	// or /48) has five times as many, an account three times. An account has this many of its

@@ -1,6 +1,7 @@
 package mediahttp
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"net/http"
@@ -8,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -19,6 +22,10 @@ const (
 	readerPatience = 30 * time.Second
 	// readerRetry is the Retry-After value of a request that has waited in vain.
 	readerRetry = 5 * time.Second
+	// waitingPerOpen is how many requests of a client may wait for each item that it may have open.
+	waitingPerOpen = 2
+	// busyWarning is how often the log warns of refused clients at most.
+	busyWarning = time.Hour
 )
 
 var (
@@ -37,16 +44,18 @@ type readers struct {
 	mu      sync.Mutex
 	open    int
 	clients map[netip.Prefix]*clientReaders
+	warned  time.Time // of a client that was refused
 }
 
 // clientReaders are the requests of one client.
 type clientReaders struct {
 	open    int
-	waiting []chan struct{} // in the order of arrival; closed to hand over an open item
+	waiting list.List // of chan struct{}, in the order of arrival; closed to hand over an open item
 }
 
-// allReaders are those of the process, whatever the configuration.
-var allReaders = sync.OnceValue(func() *readers { return newReaders(mediaapp.MaxOpenFiles() / 4) })
+// allReaders are those of the process, whatever the configuration. With their reserve they have a
+// quarter of the open files.
+var allReaders = sync.OnceValue(func() *readers { return newReaders(mediaapp.MaxOpenFiles() / 6) })
 
 func newReaders(limit int) *readers {
 	return &readers{patience: readerPatience, max: limit, clients: map[netip.Prefix]*clientReaders{}}
@@ -75,8 +84,12 @@ func (r *readers) enter(ctx context.Context, limit int) (leave func(), err error
 		r.mu.Unlock()
 		return leave, nil
 	}
+	if c.waiting.Len() >= waitingPerOpen*limit {
+		r.mu.Unlock()
+		return nil, errClientBusy
+	}
 	turn := make(chan struct{})
-	c.waiting = append(c.waiting, turn)
+	waiting := c.waiting.PushBack(turn)
 	r.mu.Unlock()
 	timer := time.NewTimer(r.patience)
 	defer timer.Stop()
@@ -88,8 +101,13 @@ func (r *readers) enter(ctx context.Context, limit int) (leave func(), err error
 	case <-timer.C:
 		err = errClientBusy
 	}
-	if !r.giveUp(c, turn) { // it came meanwhile
+	r.mu.Lock()
+	c.waiting.Remove(waiting)
+	r.mu.Unlock()
+	select {
+	case <-turn: // it came meanwhile
 		leave()
+	default:
 	}
 	return nil, err
 }
@@ -98,9 +116,8 @@ func (r *readers) enter(ctx context.Context, limit int) (leave func(), err error
 func (r *readers) leave(site netip.Prefix, c *clientReaders) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(c.waiting) > 0 {
-		close(c.waiting[0])
-		c.waiting = c.waiting[1:]
+	if next := c.waiting.Front(); next != nil {
+		close(c.waiting.Remove(next).(chan struct{})) // the list holds nothing else
 		return
 	}
 	c.open--
@@ -108,23 +125,47 @@ func (r *readers) leave(site netip.Prefix, c *clientReaders) {
 	r.forget(site, c)
 }
 
-// giveUp takes a request out of those that wait, and reports whether it was there.
-func (r *readers) giveUp(c *clientReaders, turn chan struct{}) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i, waiting := range c.waiting {
-		if waiting == turn {
-			c.waiting = append(c.waiting[:i:i], c.waiting[i+1:]...)
-			return true
-		}
-	}
-	return false
-}
-
 // forget drops a client without requests.
 func (r *readers) forget(site netip.Prefix, c *clientReaders) {
-	if c.open == 0 && len(c.waiting) == 0 {
+	if c.open == 0 && c.waiting.Len() == 0 {
 		delete(r.clients, site)
+	}
+}
+
+// mayWarn reports whether the log may warn of a refused client now.
+func (r *readers) mayWarn(now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Sub(r.warned) < busyWarning {
+		return false
+	}
+	r.warned = now
+	return true
+}
+
+// admission is that of one request to the readers.
+type admission struct {
+	readers *readers
+	limit   int
+	leave   func() // nil before
+}
+
+// enter waits for the admission of a request that sends an item, once. HEAD sends none.
+func (a *admission) enter(r *http.Request) error {
+	if a.leave != nil || r.Method == http.MethodHead {
+		return nil
+	}
+	leave, err := a.readers.enter(r.Context(), a.limit)
+	if err == nil {
+		a.leave = leave
+	}
+	return err
+}
+
+// end must be called when the item is closed, and may be called again.
+func (a *admission) end() {
+	if a.leave != nil {
+		a.leave()
 	}
 }
 
@@ -143,8 +184,20 @@ func (h *Handler) tooMany(app *mediaapp.App, w http.ResponseWriter, r *http.Requ
 	status := http.StatusTooManyRequests
 	if errors.Is(err, errAllBusy) {
 		status = http.StatusServiceUnavailable
+	} else {
+		h.warnOfBusyClient(r.Context(), app.Limits.OpenItems())
 	}
 	app.CountFailure("static", strconv.Itoa(status))
 	w.Header().Set("Retry-After", strconv.Itoa(int(readerRetry.Seconds())))
 	return staticError(w, status, err)
+}
+
+// warnOfBusyClient names the options that may be the cause: behind a proxy all clients may seem to
+// be one.
+func (h *Handler) warnOfBusyClient(ctx context.Context, limit int) {
+	if !h.readers.mayWarn(h.now()) {
+		return
+	}
+	h.log.Warn("a client has too many items open; behind a proxy set trusted_proxies, otherwise max_open_items may be too low",
+		zap.String("client", mediaapp.ClientOf(ctx)), zap.Int("max_open_items", limit))
 }

@@ -3,6 +3,7 @@ package mediahttp
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -63,6 +64,59 @@ func TestReaders(t *testing.T) {
 		for _, done := range leave[1:] {
 			done()
 		}
+		if r.open != 0 || len(r.clients) != 0 {
+			t.Errorf("%d are open, of %d clients, want none", r.open, len(r.clients))
+		}
+	})
+}
+
+// TestReadersWaiting: as many requests of a client may wait as are two for each open item. They are
+// admitted in the order of arrival, others are refused at once.
+func TestReadersWaiting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 2
+		r := newReaders(100)
+		leave := make([]func(), 0, limit)
+		for range limit {
+			done, err := r.enter(from(t, "192.0.2.1"), limit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leave = append(leave, done)
+		}
+		var waiting sync.WaitGroup
+		var order []int
+		for i := range waitingPerOpen * limit {
+			ctx, cancel := context.WithCancel(from(t, "192.0.2.1"))
+			waiting.Go(func() {
+				defer cancel()
+				done, err := r.enter(ctx, limit)
+				if err == nil {
+					order = append(order, i)
+					done()
+				}
+			})
+			synctest.Wait()
+			if i == 1 {
+				defer cancel()
+				waiting.Go(func() {
+					time.Sleep(time.Second)
+					cancel()
+				})
+			}
+		}
+		start := time.Now()
+		if _, err := r.enter(from(t, "192.0.2.1"), limit); !errors.Is(err, errClientBusy) || time.Since(start) != 0 {
+			t.Errorf("one too many: error %v after %v", err, time.Since(start))
+		}
+		time.Sleep(2 * time.Second)
+		leave[0]()
+		waiting.Wait()
+		if !slices.Equal(order, []int{0, 2, 3}) {
+			t.Errorf("admitted in the order %v", order)
+		}
+		leave[1]()
 		if r.open != 0 || len(r.clients) != 0 {
 			t.Errorf("%d are open, of %d clients, want none", r.open, len(r.clients))
 		}

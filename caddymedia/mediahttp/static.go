@@ -37,14 +37,12 @@ func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 			return staticError(w, http.StatusNotFound, fs.ErrNotExist)
 		}
 		mediaapp.NoteItem(r.Context(), kind, name, filename)
-		leave, err := h.readers.enter(r.Context(), app.Limits.OpenItems())
-		if err != nil {
-			return h.tooMany(app, w, r, err)
-		}
-		defer leave()
+		admitted := &admission{readers: h.readers, limit: app.Limits.OpenItems()}
+		defer admitted.end()
+		var err error
 		before := w.Header().Clone()
 		for range maxOpens {
-			if err = h.serve(app, w, r, alias, filename, leave); err == nil {
+			if err = h.serve(app, w, r, alias, filename, admitted); err == nil {
 				return nil
 			}
 			clear(w.Header())
@@ -53,15 +51,24 @@ func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 				break
 			}
 		}
+		if errors.Is(err, errClientBusy) || errors.Is(err, errAllBusy) {
+			return h.tooMany(app, w, r, err)
+		}
 		return storageFailed(app, w, r, err)
 	}
 }
 
-// serve answers with an item, and calls closed when its source is closed. An error is one before
-// anything was sent.
+// serve answers with an item when it is admitted, or with a redirect, which needs no admission: its
+// source is not read. The admission ends early when the source is closed early. An error is one
+// before anything was sent.
 func (h *Handler) serve(
-	app *mediaapp.App, w http.ResponseWriter, r *http.Request, alias *ingest.Alias, filename string, closed func(),
+	app *mediaapp.App, w http.ResponseWriter, r *http.Request, alias *ingest.Alias, filename string, admitted *admission,
 ) error {
+	if alias.Redirect == nil {
+		if err := admitted.enter(r); err != nil {
+			return err
+		}
+	}
 	object, err := open(w.Header(), r, alias, filename)
 	if err != nil {
 		return err
@@ -71,8 +78,11 @@ func (h *Handler) serve(
 	if sent || err != nil {
 		return err
 	}
+	if err := admitted.enter(r); err != nil {
+		return err
+	}
 	setHeaders(w.Header(), alias, object.Info)
-	out := newItemWriter(w, object, closed)
+	out := newItemWriter(w, object, admitted.end)
 	http.ServeContent(out, oneRange(r), "", object.Info.ModTime, object)
 	if err := out.finish(); err != nil {
 		return err
