@@ -30,13 +30,15 @@ type loggedIn struct {
 	// fingerprint is the one of the user's name and hash at the time of the login.
 	fingerprint string
 	began, seen time.Time
+	// limits are those of its panel. Sessions of several panels are kept together.
+	limits sessionLimits
 }
 
 // sessionLimits are how long a session lasts without a request, and at most.
 type sessionLimits struct{ idle, lifetime time.Duration }
 
-func (l sessionLimits) over(s *loggedIn, now time.Time) bool {
-	return now.Sub(s.seen) >= l.idle || now.Sub(s.began) >= l.lifetime
+func (s *loggedIn) over(now time.Time) bool {
+	return now.Sub(s.seen) >= s.limits.idle || now.Sub(s.began) >= s.limits.lifetime
 }
 
 func openSessions() *sessions {
@@ -49,7 +51,8 @@ func closeSessions() error {
 	return err
 }
 
-// begin returns the secret of a new session. It removes sessions that are over.
+// begin returns the secret of a new session. It removes sessions that are over. Users are the same if
+// their fingerprints are: equal names of two panels are not.
 func (s *sessions) begin(user, fingerprint string, limits sessionLimits, now time.Time) (secret string) {
 	secret = rand.Text() + rand.Text()
 	s.mu.Lock()
@@ -58,9 +61,9 @@ func (s *sessions) begin(user, fingerprint string, limits sessionLimits, now tim
 	count := 0
 	for id, session := range s.byID {
 		switch {
-		case limits.over(session, now):
+		case session.over(now):
 			delete(s.byID, id)
-		case session.user == user:
+		case session.fingerprint == fingerprint:
 			if count++; count == 1 || session.began.Before(s.byID[oldest].began) {
 				oldest = id
 			}
@@ -69,12 +72,12 @@ func (s *sessions) begin(user, fingerprint string, limits sessionLimits, now tim
 	if count >= maxSessions {
 		delete(s.byID, oldest)
 	}
-	s.byID[tokens.IDOf(secret)] = &loggedIn{user: user, fingerprint: fingerprint, began: now, seen: now}
+	s.byID[tokens.IDOf(secret)] = &loggedIn{user: user, fingerprint: fingerprint, began: now, seen: now, limits: limits}
 	return secret
 }
 
-// find returns the session of a secret; false if there is none or it is over. active reports that
-// its user has done something.
+// find returns the session of a secret; false if there is none or it is over by limits, which are its
+// own from then on. active reports that its user has done something.
 func (s *sessions) find(secret string, limits sessionLimits, active bool, now time.Time) (loggedIn, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +86,8 @@ func (s *sessions) find(secret string, limits sessionLimits, active bool, now ti
 	if !ok {
 		return loggedIn{}, false
 	}
-	if limits.over(session, now) {
+	session.limits = limits
+	if session.over(now) {
 		delete(s.byID, id)
 		return loggedIn{}, false
 	}
