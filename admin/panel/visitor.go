@@ -63,16 +63,16 @@ func reads(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead
 }
 
-const strangerText = "Nobody is logged in. Let the panel log its users in, in the Caddyfile: " +
-	"media_admin { login { <user> <password hash> } }, or put it behind something that authenticates, such as " +
-	"basic_auth argon2id. Make a hash with: caddy hash-password --algorithm argon2id"
+const strangerText = "No user is logged in. Add users in the Caddyfile: " +
+	"media_admin { login { <user> <password hash> } }, or put the panel behind a single sign-on (forward_auth). " +
+	"Make a hash with: caddy hash-password --algorithm argon2id"
 
 const strangerPage = `<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Not logged in</title></head>
 <body>
-<h1>Nobody is logged in</h1>
-<p>This panel has no users yet. Add them in the Caddyfile:</p>
+<h1>No user is logged in</h1>
+<p>Add users in the Caddyfile:</p>
 <pre>
 media_admin {
 	login {
@@ -81,15 +81,7 @@ media_admin {
 }
 </pre>
 <p>Make the hash with <code>caddy hash-password --algorithm argon2id</code>.</p>
-<p>Or put the panel behind something that authenticates, a single sign-on (<code>forward_auth</code>) or:</p>
-<pre>
-handle /media-admin/* {
-	basic_auth argon2id {
-		&lt;user&gt; &lt;password hash&gt;
-	}
-	media_admin
-}
-</pre>
+<p>Or put the panel behind a single sign-on with <code>forward_auth</code>.</p>
 </body>
 </html>
 `
