@@ -107,13 +107,16 @@ func (l *login) user(r *http.Request) string {
 	return session.user
 }
 
+// mounted returns base as browsers know it, below a prefix that `handle_path` removes for instance.
+func mounted(r *http.Request, base string) string { return mediahttp.MountPrefix(r) + base }
+
 // cookieName returns the name of the cookie of sessions. Over TLS its prefix keeps browsers from
 // taking one of that name which was set without TLS or, on a site of its own, by another host.
 func (l *login) cookieName(r *http.Request) string {
 	switch {
 	case !overTLS(r):
 		return cookieName
-	case l.base == "":
+	case mounted(r, l.base) == "":
 		return "__Host-" + cookieName
 	default:
 		return "__Secure-" + cookieName
@@ -123,7 +126,7 @@ func (l *login) cookieName(r *http.Request) string {
 // setCookie sets the cookie of sessions, which is sent to the panel alone. A negative age removes it.
 func (l *login) setCookie(w http.ResponseWriter, r *http.Request, value string, maxAge int) {
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure wherever the browser uses TLS
-		Name: l.cookieName(r), Value: value, MaxAge: maxAge, Path: l.base + "/",
+		Name: l.cookieName(r), Value: value, MaxAge: maxAge, Path: mounted(r, l.base) + "/",
 		Secure: overTLS(r), HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
 }
@@ -148,7 +151,7 @@ func (p *Panel) serveLogin(w http.ResponseWriter, r *http.Request, v visitor, re
 	case rest == loginRoute && r.Method == http.MethodPost:
 		p.logIn(w, r)
 	case rest == loginRoute && v.name != "" && reads(r):
-		http.Redirect(w, r, p.base+"/", http.StatusSeeOther)
+		http.Redirect(w, r, mounted(r, p.base)+"/", http.StatusSeeOther)
 	case rest == loginRoute:
 		if p.allowed(w, r, http.MethodGet, http.MethodHead, http.MethodPost) {
 			p.pages.serveLogin(w, r, http.StatusOK, loginPage{})
@@ -158,8 +161,8 @@ func (p *Panel) serveLogin(w http.ResponseWriter, r *http.Request, v visitor, re
 	case v.name != "":
 		return false
 	case reads(r) && (rest == "" || rest == "/"):
-		http.Redirect(w, r, p.base+loginRoute, http.StatusSeeOther)
-	case reads(r) && p.pages.serveOpen(w, r, p.base, rest):
+		http.Redirect(w, r, mounted(r, p.base)+loginRoute, http.StatusSeeOther)
+	case reads(r) && p.pages.serveOpen(w, r, mounted(r, p.base), rest):
 	default:
 		p.fail(w, r, http.StatusUnauthorized, "You are logged out.")
 	}
@@ -184,7 +187,7 @@ func (p *Panel) logIn(w http.ResponseWriter, r *http.Request) {
 		p.logLogin(r, user, "ok")
 		p.login.endSent(r)
 		p.login.setCookie(w, r, p.login.sessions.begin(user, p.login.fingerprints[user], p.login.limits, p.login.now()), 0)
-		http.Redirect(w, r, p.base+"/", http.StatusSeeOther)
+		http.Redirect(w, r, mounted(r, p.base)+"/", http.StatusSeeOther)
 		return
 	}
 	if throttled, ok := errors.AsType[*tokens.ThrottledError](err); ok {

@@ -27,6 +27,7 @@ import (
 type loginSite struct {
 	*httptest.Server
 	panel *Panel
+	mount string // prefix of the addresses that is removed before the panel
 	time  time.Time
 	vars  map[string]any // of every request
 	logs  *observer.ObservedLogs
@@ -50,6 +51,7 @@ func newLoginSite(t *testing.T, users map[string]string, editors ...string) *log
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = caddyhttp.PrepareRequest(r, caddy.NewReplacer(), w, new(caddyhttp.Server))
 		maps.Copy(r.Context().Value(caddyhttp.VarsCtxKey).(map[string]any), s.vars)
+		r.URL.Path = strings.TrimPrefix(r.URL.Path, s.mount)
 		if err := s.panel.ServeHTTP(w, r, caddyhttp.HandlerFunc(func(http.ResponseWriter, *http.Request) error { return nil })); err != nil {
 			t.Error(err)
 		}
@@ -89,7 +91,7 @@ type seen struct {
 
 func (s *loginSite) do(t *testing.T, c *http.Client, method, path, body string, header ...string) seen {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+"/media-admin"+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), method, s.URL+s.mount+s.panel.base+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
-	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 func TestLoginStranger(t *testing.T) {
@@ -190,50 +188,6 @@ func TestSessionConfigured(t *testing.T) {
 	}
 }
 
-func TestSessionsBounded(t *testing.T) {
-	t.Parallel()
-	s := &sessions{byID: map[tokens.ID]*loggedIn{}}
-	limits, now := sessionLimits{time.Hour, 12 * time.Hour}, time.Unix(1_900_000_000, 0)
-	other := s.begin("bob", "b", limits, now)
-	secrets := make([]string, 0, 2*maxSessions)
-	for n := range 2 * maxSessions {
-		secrets = append(secrets, s.begin("alice", "a", limits, now.Add(time.Duration(n)*time.Second)))
-	}
-	if len(s.byID) != maxSessions+1 {
-		t.Errorf("%d sessions", len(s.byID))
-	}
-	for i, secret := range append(secrets[maxSessions:], other) {
-		if _, ok := s.find(secret, limits, true, now.Add(time.Minute)); !ok {
-			t.Errorf("session %d has ended", i)
-		}
-	}
-	s.begin("alice", "a", limits, now.Add(2*time.Hour))
-	if len(s.byID) != 1 {
-		t.Errorf("%d sessions after all have ended", len(s.byID))
-	}
-}
-
-// TestSessionsOfTwoPanels has a user of the same name in two panels, with other hashes and limits:
-// logins to one of them end no session of the other.
-func TestSessionsOfTwoPanels(t *testing.T) {
-	t.Parallel()
-	s := &sessions{byID: map[tokens.ID]*loggedIn{}}
-	long, short := sessionLimits{8 * time.Hour, 24 * time.Hour}, sessionLimits{time.Minute, time.Hour}
-	now := time.Unix(1_900_000_000, 0)
-	secret := s.begin("alice", "one", long, now)
-	now = now.Add(2 * time.Hour)
-	for range maxSessions {
-		s.begin("alice", "other", short, now)
-	}
-	if _, ok := s.find(secret, long, true, now); !ok {
-		t.Error("the session has ended")
-	}
-	s.begin("alice", "one", long, now.Add(time.Hour))
-	if n := len(s.byID); n != 2 {
-		t.Errorf("%d sessions, want the two of the panel with long ones", n)
-	}
-}
-
 func TestLoginCookie(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -260,22 +214,29 @@ func TestLoginCookie(t *testing.T) {
 	}
 }
 
-// TestSessionsShared opens the sessions as two configurations do at a reload.
-func TestSessionsShared(t *testing.T) {
-	before := openSessions()
-	after := openSessions()
-	if before != after {
-		t.Error("a reload loses the sessions")
-	}
-	for range 2 {
-		if err := closeSessions(); err != nil {
-			t.Error(err)
+// TestLoginBelowPrefix logs in below a prefix that is removed before the panel: redirects and the
+// cookie stay below it.
+func TestLoginBelowPrefix(t *testing.T) {
+	t.Parallel()
+	for _, base := range []string{"", "/media-admin"} {
+		s := newLoginSite(t, map[string]string{"alice": "secret"})
+		s.mount, s.panel.base, s.panel.login.base = "/admin", base, base
+		s.vars[caddyhttp.TrustedProxyVarKey] = true
+		c, below := browser(t), "/admin"+base
+		if r := s.do(t, c, http.MethodGet, "/", ""); r.Header.Get("Location") != below+"/login" {
+			t.Errorf("%s: %d to %q", below, r.StatusCode, r.Header.Get("Location"))
 		}
-	}
-	if openSessions() == before {
-		t.Error("the sessions outlive the last panel")
-	}
-	if err := closeSessions(); err != nil {
-		t.Error(err)
+		if r := s.logIn(t, c, "alice", "secret"); r.Header.Get("Location") != below+"/" || len(r.Cookies()) != 1 || r.Cookies()[0].Path != below+"/" {
+			t.Errorf("%s: %d %v", below, r.StatusCode, r.Header)
+		}
+		s.wantUser(t, c, below, "alice")
+		r := s.do(t, browser(t), http.MethodPost, "/login", "user=alice&password=secret", "X-Forwarded-Proto", "https")
+		if len(r.Cookies()) != 1 || r.Cookies()[0].Name != "__Secure-media-admin" {
+			t.Errorf("%s over TLS: %d %v", below, r.StatusCode, r.Header)
+		}
+		if r := s.do(t, c, http.MethodDelete, "/api/session", ""); r.StatusCode != http.StatusNoContent || r.Cookies()[0].Path != below+"/" {
+			t.Errorf("%s, log out: %d %v", below, r.StatusCode, r.Header)
+		}
+		s.wantUser(t, c, below+", logged out", "")
 	}
 }

@@ -182,7 +182,7 @@ func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 	if route, ok := strings.CutPrefix(rest, "/api/"); ok {
 		return p.audited(w, r, v, route, func(w http.ResponseWriter) error { return p.serveAPI(w, r, v, route) })
 	}
-	if p.allowed(w, r, http.MethodGet, http.MethodHead) && !p.pages.serve(w, r, p.base, rest) {
+	if p.allowed(w, r, http.MethodGet, http.MethodHead) && !p.pages.serve(w, r, mounted(r, p.base), rest) {
 		p.fail(w, r, http.StatusNotFound, "there is no such page")
 	}
 	return nil

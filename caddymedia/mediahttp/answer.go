@@ -107,9 +107,9 @@ func baseURL(r *http.Request) string {
 	return u.String()
 }
 
-// mountPrefix returns the prefix of the client's path that was removed on the way to the handler, as
+// MountPrefix returns the prefix of the client's path that was removed on the way to the handler, as
 // `handle_path` does. Items are served below it too.
-func mountPrefix(r *http.Request) string {
+func MountPrefix(r *http.Request) string {
 	original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
 	if !ok || original.URL == nil {
 		return ""

@@ -92,11 +92,11 @@ func TestMountPrefix(t *testing.T) {
 		original := httptest.NewRequest(http.MethodPost, "http://example.com"+c.original, nil)
 		r := httptest.NewRequest(http.MethodPost, c.path, nil)
 		r = r.WithContext(context.WithValue(r.Context(), caddyhttp.OriginalRequestCtxKey, *original))
-		if got := mountPrefix(r); got != c.want {
+		if got := MountPrefix(r); got != c.want {
 			t.Errorf("%s for %s: prefix %q, want %q", c.path, c.original, got, c.want)
 		}
 	}
-	if got := mountPrefix(httptest.NewRequest(http.MethodPost, "/api/upload/file", nil)); got != "" {
+	if got := MountPrefix(httptest.NewRequest(http.MethodPost, "/api/upload/file", nil)); got != "" {
 		t.Errorf("without an original request: prefix %q", got)
 	}
 }
