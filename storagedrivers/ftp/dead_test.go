@@ -56,6 +56,27 @@ func TestDeadHost(t *testing.T) {
 	f.has(t, "key")
 }
 
+// TestDeadHostHasNoLimit: a connection that cannot be made beside another is not one too many.
+func TestDeadHostHasNoLimit(t *testing.T) {
+	t.Parallel()
+	f := (&fake{facts: true}).start(t)
+	proxy := faults.New(t, f.address)
+	opts := f.options()
+	opts.Address = proxy.Address
+	d := open(t, opts)
+	lent, err := d.pool.Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.pool.Discard(lent)
+	proxy.SetRefusing(true)
+	_, err = d.Stat(t.Context(), "key")
+	fails(t, err, storagedrivers.ErrUnavailable)
+	if !d.pool.Several() {
+		t.Error("the limit was lowered")
+	}
+}
+
 // TestCancelledWhileSilent: who gives up does not wait for the server.
 func TestCancelledWhileSilent(t *testing.T) {
 	t.Parallel()

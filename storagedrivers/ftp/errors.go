@@ -151,6 +151,12 @@ func notUnderstood(err error) bool {
 	return ok && (reply.Code == jftp.StatusBadCommand || reply.Code == jftp.StatusBadArguments)
 }
 
+// replied reports whether err is a reply of the server.
+func replied(err error) bool {
+	_, ok := errors.AsType[*textproto.Error](err)
+	return ok
+}
+
 // crowded reports whether the server refuses because of too many connections.
 func crowded(err error) bool {
 	reply, ok := errors.AsType[*textproto.Error](err)

@@ -91,7 +91,7 @@ func New(opts Options, log *slog.Logger) *Driver {
 		now: time.Now, //nolint:forbidigo // the clock's one default
 	}
 	d.pool = connpool.New(connpool.Options[*conn]{
-		Size: opts.Connections, Open: d.connect, Alive: alive, Close: hangUp, Lowered: d.lowered,
+		Size: opts.Connections, Open: d.connect, Refused: replied, Alive: alive, Close: hangUp, Lowered: d.lowered,
 	})
 	return d
 }

@@ -19,10 +19,12 @@ import (
 type Options[C comparable] struct {
 	// Size is the greatest number of connections, lent and idle ones together.
 	Size int
-	// Open makes a connection. ctx bounds the making, not the connection's life. An error
-	// that matches storagedrivers.ErrUnavailable while other connections are open is taken
-	// for a limit of the host.
+	// Open makes a connection. ctx bounds the making, not the connection's life.
 	Open func(ctx context.Context) (C, error)
+	// Refused, if set, reports whether an error of Open is the host's own answer. One that also
+	// matches storagedrivers.ErrUnavailable while other connections are open is taken for a
+	// limit of the host. A host that is silent or cannot be reached has no such limit.
+	Refused func(err error) bool
 	// Alive reports whether a connection that was idle can still be used.
 	Alive func(ctx context.Context, c C) bool
 	// Close ends a connection.
@@ -101,12 +103,17 @@ func (p *Pool[C]) get(ctx context.Context, long bool) (C, error) {
 			p.mu.Unlock()
 			return c, nil
 		}
-		again := ctx.Err() == nil && errors.Is(err, storagedrivers.ErrUnavailable) && p.Lower()
+		again := ctx.Err() == nil && p.refused(err) && p.Lower()
 		p.leave(long)
 		if !again {
 			return none, err
 		}
 	}
+}
+
+// refused reports whether the host said that it has no connection to spare.
+func (p *Pool[C]) refused(err error) bool {
+	return p.opts.Refused != nil && errors.Is(err, storagedrivers.ErrUnavailable) && p.opts.Refused(err)
 }
 
 // take waits for a slot.

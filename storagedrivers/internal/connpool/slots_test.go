@@ -3,6 +3,7 @@ package connpool_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/connpool"
 )
 
+var errRefused = fmt.Errorf("%w: too many connections", storagedrivers.ErrUnavailable)
+
 // limited returns a pool of a host that allows only so many connections.
 func (h *host) limited(size int, most int64, lowered func(int)) *connpool.Pool[*conn] {
 	return connpool.New(connpool.Options[*conn]{
@@ -20,11 +23,12 @@ func (h *host) limited(size int, most int64, lowered func(int)) *connpool.Pool[*
 		Open: func(context.Context) (*conn, error) {
 			if h.open.Add(1) > most {
 				h.open.Add(-1)
-				return nil, storagedrivers.ErrUnavailable
+				return nil, errRefused
 			}
 			h.opened.Add(1)
 			return &conn{}, nil
 		},
+		Refused: func(err error) bool { return errors.Is(err, errRefused) },
 		Alive:   func(context.Context, *conn) bool { return true },
 		Close:   func(*conn) { h.open.Add(-1) },
 		Lowered: lowered,
@@ -76,6 +80,41 @@ func TestHostAllowsNone(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestHostIsDead: a host that cannot be reached has no limit. All users fail with its error at the
+// same time, and none waits for the others.
+func TestHostIsDead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const size, silence = 8, 10 * time.Second
+		p := connpool.New(connpool.Options[*conn]{
+			Size: size,
+			Open: func(ctx context.Context) (*conn, error) {
+				time.Sleep(silence)
+				return nil, storagedrivers.ErrUnavailable
+			},
+			Refused: func(err error) bool { return errors.Is(err, errRefused) },
+			Lowered: func(limit int) { t.Errorf("lowered to %d", limit) },
+		})
+		defer p.Close()
+		start := time.Now()
+		var wg sync.WaitGroup
+		for range size {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 3*silence)
+				defer cancel()
+				_, err := p.Get(ctx)
+				if !errors.Is(err, storagedrivers.ErrUnavailable) || errors.Is(err, storagedrivers.ErrBusy) {
+					t.Errorf("error %v, want %v", err, storagedrivers.ErrUnavailable)
+				}
+			})
+		}
+		wg.Wait()
+		if took := time.Since(start); took != silence {
+			t.Errorf("took %s, want %s", took, silence)
+		}
+	})
 }
 
 // TestLower: a host may also refuse what a connection does.
