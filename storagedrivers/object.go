@@ -144,7 +144,8 @@ func (o *Object) resumable(err error) bool {
 	return errors.Is(err, ErrUnavailable) && o.seeker == nil && o.Info.ETag != "" && o.resumed < maxResumes
 }
 
-// ErrChanged is an object that was replaced while an [Object] was read. It may be opened anew.
+// ErrChanged is an object that was replaced while it was opened or read. It may be opened anew. A
+// driver whose next attempt may succeed also returns [ErrUnavailable].
 var ErrChanged = errors.New("the object was replaced while it was read")
 
 // Seek sets the offset of the next Read.

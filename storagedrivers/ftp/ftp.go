@@ -236,7 +236,7 @@ func (d *Driver) Close() error {
 	return nil
 }
 
-var errReplaced = fmt.Errorf("%w: the object was replaced while it was opened", storagedrivers.ErrUnavailable)
+var errReplaced = fmt.Errorf("%w: %w", storagedrivers.ErrUnavailable, storagedrivers.ErrChanged)
 
 // Interface guards
 var (

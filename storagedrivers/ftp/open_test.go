@@ -94,7 +94,8 @@ func TestReplacedAgainAndAgain(t *testing.T) {
 			armed.Store(1000)
 			body, info, err := d.Open(t.Context(), "key", tt.rng)
 			if tt.fails {
-				fails(t, err, errReplaced)
+				fails(t, err, storagedrivers.ErrChanged)
+				fails(t, err, storagedrivers.ErrUnavailable)
 				return
 			}
 			if err != nil {
@@ -139,7 +140,7 @@ func TestReplacedWhileRead(t *testing.T) {
 						want = old[rng.Offset : rng.Offset+rng.Length]
 					}
 					if connections == 1 && size > maxWhole {
-						fails(t, err, errReplaced)
+						fails(t, err, storagedrivers.ErrChanged)
 						if len(got) >= len(want) {
 							t.Errorf("%d bytes look like the whole object", len(got))
 						}
@@ -182,7 +183,7 @@ func TestChangedInPlace(t *testing.T) {
 			if len(got) >= size-1 {
 				t.Errorf("%d bytes look like the whole object", len(got))
 			}
-			fails(t, err, storagedrivers.ErrUnavailable)
+			fails(t, err, storagedrivers.ErrChanged)
 		})
 	}
 }
