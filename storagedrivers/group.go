@@ -42,8 +42,9 @@ type Group interface {
 	// planned objects, see [Staged.Revert].
 	Finish(ctx context.Context) error
 
-	// Close ends the group. Unless Finish has succeeded it puts back what Remove removed. It is
-	// called once, always, after a Revert and before the Close of a planned object.
+	// Close ends the group. Unless Finish has succeeded it restores removed objects (of several
+	// names, in a [Grouper]). It is called once, always, after a Revert and before the Close of a
+	// planned object.
 	Close() error
 }
 
