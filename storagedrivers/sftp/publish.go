@@ -16,19 +16,20 @@ import (
 // since nobody could tell what had become of it; the host's silence does.
 func (d *Driver) commit(ctx context.Context, u *upload) error {
 	ctx = context.WithoutCancel(ctx)
-	// A host that falls silent is asked once more what it has done, but not waited for again.
-	naming, cancel := context.WithTimeoutCause(ctx, d.config.Timeout+d.config.Timeout/4, errSilent)
-	defer cancel()
-	attempt := func(how func(*connection, *upload) error) error {
-		return run(naming, d.pool, func(c *connection) error { return how(c, u) })
-	}
+	patience := d.config.Timeout + d.config.Timeout/4
 	if u.mode == storagedrivers.Overwrite || u.can.create < claimed {
-		unlock, err := d.naming.Lock(naming, u.path)
+		unlock, err := d.lockName(ctx, u.path, patience)
 		if err != nil {
 			d.discardLater(ctx, u.temp)
 			return err
 		}
 		defer unlock()
+	}
+	// A host that falls silent is asked once more what it has done, but not waited for again.
+	naming, cancel := context.WithTimeoutCause(ctx, patience, errSilent)
+	defer cancel()
+	attempt := func(how func(*connection, *upload) error) error {
+		return run(naming, d.pool, func(c *connection) error { return how(c, u) })
 	}
 	err := d.date(naming, u)
 	if unavailable(err) { // over another connection
@@ -47,6 +48,16 @@ func (d *Driver) commit(ctx context.Context, u *upload) error {
 		d.discardLater(ctx, u.temp)
 	}
 	return err
+}
+
+// errNameBusy is a wait for other uploads of one name. It is not repeated.
+var errNameBusy = fmt.Errorf("waiting for other uploads of the same name: %w: %w", storagedrivers.ErrBusy, os.ErrDeadlineExceeded)
+
+// lockName waits for the other uploads of a name.
+func (d *Driver) lockName(ctx context.Context, name string, patience time.Duration) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errNameBusy)
+	defer cancel()
+	return d.naming.Lock(ctx, name)
 }
 
 // date makes an object that replaces another one younger than that, by a second at least: hosts
