@@ -76,7 +76,7 @@ func (it *item) check(ctx context.Context, b *batch, alias *Alias) (err error) {
 	if it.size > alias.MaxSize {
 		return tooLarge(alias.MaxSize)
 	}
-	if err := it.move(ctx, alias.Storage); err != nil {
+	if err := it.move(ctx, b, alias.Storage); err != nil {
 		return err
 	}
 	ext := naming.Extension(it.filename)

@@ -124,8 +124,11 @@ func contentFailure(err error) *Failure {
 	var (
 		content *imaging.ContentError
 		large   *imaging.TooLargeError
+		known   *Failure
 	)
 	switch {
+	case errors.As(err, &known):
+		return known
 	case errors.Is(err, variant.ErrBusy):
 		return &Failure{Reason: Busy, Message: "too many pictures are being worked on, try again later", Err: err}
 	case errors.Is(err, variant.ErrPanic):

@@ -138,13 +138,13 @@ func (s *source) Read(p []byte) (int, error) {
 }
 
 // move takes the item to the storage of the alias that the form named after it.
-func (it *item) move(ctx context.Context, to *storagedrivers.Storage) error {
+func (it *item) move(ctx context.Context, b *batch, to *storagedrivers.Storage) error {
 	if it.storage == to || it.staged == nil {
 		return nil
 	}
-	staged, err := to.Stage(ctx)
+	staged, err := b.begin(ctx, to)
 	if err != nil {
-		return storageFailure(err)
+		return err
 	}
 	if _, err = it.staged.Seek(0, io.SeekStart); err == nil {
 		_, err = copyBuffered(staged, it.staged, storageFailure)
@@ -153,6 +153,7 @@ func (it *item) move(ctx context.Context, to *storagedrivers.Storage) error {
 		return errors.Join(err, staged.Close())
 	}
 	err = it.drop()
+	b.end()
 	it.storage, it.staged = to, staged
 	if err != nil {
 		return storageFailure(err)

@@ -24,7 +24,7 @@ func (it *item) checkPixels(ctx context.Context, b *batch, alias *Alias) error {
 		return contentFailure(err)
 	}
 	if alias.StripMetadata && it.picture.HasMetadata() {
-		return it.strip(ctx)
+		return it.strip(ctx, b)
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func (it *item) stageVariant(ctx context.Context, b *batch, alias *Alias) error 
 	if err != nil {
 		return err
 	}
-	if it.variant, err = it.storage.Stage(ctx); err == nil {
+	if it.variant, err = b.begin(ctx, it.storage); err == nil {
 		_, err = it.variant.Write(file)
 	}
 	return err
@@ -78,15 +78,16 @@ func (it *item) variantResult() VariantResult {
 }
 
 // strip stages the picture anew, without metadata.
-func (it *item) strip(ctx context.Context) error {
-	bare, err := it.storage.Stage(ctx)
+func (it *item) strip(ctx context.Context, b *batch) error {
+	bare, err := b.begin(ctx, it.storage)
 	if err != nil {
-		return storageFailure(err)
+		return err
 	}
 	whole := it.staged
 	it.staged = bare
 	it.size, err = copyBuffered(bare, it.picture.Stripped(whole), storageFailure)
 	closeErr := whole.Close()
+	b.end()
 	switch {
 	case err != nil:
 		return err

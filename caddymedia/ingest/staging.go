@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/caddymedia/media/caddymedia/internal/queue"
 	"github.com/caddymedia/media/storagedrivers"
@@ -29,7 +30,10 @@ const headSize = 64 << 10
 var heads = sync.Pool{New: func() any { return new([headSize]byte) }}
 
 // holding is what the items of a request hold of the Staging of its gate.
-type holding struct{ memory, files int64 }
+type holding struct {
+	memory int64
+	files  atomic.Int64 // several items are checked at a time
+}
 
 // takeMemory reports whether the request may hold n more bytes.
 func (b *batch) takeMemory(n int64) bool {
@@ -58,23 +62,32 @@ func (b *batch) release() {
 	}
 	owner := b.req.By.Owner()
 	b.gate.Staging.memory.Give(owner, b.holds.memory)
-	b.gate.Staging.files.Give(owner, b.holds.files)
-	b.holds = holding{}
+	b.gate.Staging.files.Give(owner, b.holds.files.Swap(0))
+	b.holds.memory = 0
 }
 
-// begin stages an item. Its file counts for the request until the end.
+// begin stages an item, or its variant. Its file counts for the request until the end, or until end.
 func (b *batch) begin(ctx context.Context, storage *storagedrivers.Storage) (storagedrivers.Staged, error) {
 	if b.gate.Staging != nil {
 		if !b.gate.Staging.files.Take(b.req.By.Owner(), 1) {
 			return nil, failf(Busy, "too many uploads are under way, try again later")
 		}
-		b.holds.files++
+		b.holds.files.Add(1)
 	}
 	staged, err := storage.Stage(ctx)
 	if err != nil {
 		return nil, storageFailure(err)
 	}
 	return staged, nil
+}
+
+// end no longer counts one file that was closed.
+func (b *batch) end() {
+	if b.gate.Staging == nil {
+		return
+	}
+	b.gate.Staging.files.Give(b.req.By.Owner(), 1)
+	b.holds.files.Add(-1)
 }
 
 // receive reads an item of limit bytes at most, and one more byte where there are more. A small one

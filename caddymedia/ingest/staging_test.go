@@ -71,3 +71,49 @@ func TestSmallItemsHoldNoFiles(t *testing.T) {
 		})
 	}
 }
+
+// TestVariantsHoldFiles counts the files of variants, and of pictures that are staged anew without
+// metadata or in another storage, which takes a second file for a moment.
+func TestVariantsHoldFiles(t *testing.T) {
+	t.Parallel()
+	plain, text := picture(red), withText(picture(red), "a")
+	for _, c := range []struct {
+		name    string
+		files   int64 // half of them are for one account
+		content string
+		other   bool
+		busy    bool
+	}{
+		{"variant", 4, plain, false, false},
+		{"no file for the variant", 3, plain, false, true},
+		{"variant and metadata", 6, text, false, false},
+		{"no file without metadata", 5, text, false, true},
+		{"other storage", 4, plain, true, false},
+		{"no file in the other storage", 3, plain, true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := onMemory(t, nil)
+			one := pictures(t, s)
+			one.StripMetadata = true
+			g := newGate(one)
+			parts := []send{file("a.png", c.content)}
+			if c.other {
+				other := pictures(t, onMemory(t, nil))
+				other.Name = "other"
+				g.Aliases[Image]["other"] = other
+				parts = append(parts, field("alias", "other"))
+			}
+			g.Staging = NewStaging(0, c.files)
+			_, err := g.Form(t.Context(), bytes.NewReader(formBody(parts...)), boundary, Request{Kind: Image, By: By{Account: "a"}})
+			if c.busy {
+				wantFailure(t, asFailures(err), Busy, "a.png", "too many uploads")
+			} else if err != nil {
+				t.Error(err)
+			}
+			if files := g.Staging.files.Used(); files != 0 {
+				t.Errorf("%d files are held in the end", files)
+			}
+		})
+	}
+}

@@ -10,9 +10,10 @@ import (
 // one go on.
 var uploads = counts{by: make(map[string]int)}
 
-// staging bounds what uploads of all configurations hold until they have arrived. Half of the file
-// descriptors is left for connections and for all else.
-var staging = ingest.NewStaging(stagingMemory, int64(MaxOpenFiles()/2))
+// staging bounds what uploads of all configurations hold until they have arrived. With
+// the quarter of the file descriptors that downloads have, three eighths are left for connections and
+// for all else.
+var staging = ingest.NewStaging(stagingMemory, int64(MaxOpenFiles())*3/8)
 
 // unlimitedFiles stands for no limit of open files.
 const unlimitedFiles = 1 << 20
