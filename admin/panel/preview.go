@@ -72,15 +72,30 @@ func ext(filename string) string { return strings.ToLower(path.Ext(filename)) }
 // picture opens what is shown for an item. The error is fs.ErrNotExist for a picture that
 // is too large.
 func picture(r *http.Request, alias *ingest.Alias, filename string) (*storagedrivers.Object, string, error) {
+	if err := storagedrivers.ValidKey(alias.Key(filename)); err != nil {
+		return nil, "", err
+	}
 	if hasVariant(alias, filename) {
-		object, err := opened(r, alias, filename+variant.Suffix)
+		object, err := variantOf(r, alias, filename)
 		// The name of a variant may be too long where that of its picture is not.
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, storagedrivers.ErrInvalidKey) {
 			return object, previewTypes[variant.Suffix], err
 		}
 	}
-	object, err := opened(r, alias, filename)
+	object, err := small(alias.Storage.OpenSeeker(r.Context(), alias.Key(filename)))
 	return object, previewTypes[ext(filename)], err
+}
+
+// variantOf opens the variant of a picture.
+func variantOf(r *http.Request, alias *ingest.Alias, filename string) (*storagedrivers.Object, error) {
+	if err := storagedrivers.ValidKey(alias.VariantKey(filename)); err != nil {
+		return nil, err
+	}
+	info, err := alias.Storage.Stat(r.Context(), alias.Key(filename))
+	if err != nil {
+		return nil, err
+	}
+	return small(alias.OpenVariant(r.Context(), filename, info, alias.Storage.OpenSeeker))
 }
 
 // hasVariant tells whether a variant may lie beside an item.
@@ -93,12 +108,8 @@ func hasVariant(alias *ingest.Alias, filename string) bool {
 	}
 }
 
-func opened(r *http.Request, alias *ingest.Alias, filename string) (*storagedrivers.Object, error) {
-	key := alias.Key(filename)
-	if err := storagedrivers.ValidKey(key); err != nil {
-		return nil, err
-	}
-	object, err := alias.Storage.OpenSeeker(r.Context(), key)
+// small passes on an object that was opened. One that is too large for a page is fs.ErrNotExist.
+func small(object *storagedrivers.Object, err error) (*storagedrivers.Object, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -66,6 +66,23 @@ func (p pair) state() VariantState {
 	}
 }
 
+// OpenVariant opens the variant of the picture filename by open, a method of [Alias.Storage]. One that
+// is older than its picture is that of an earlier picture of the name: fs.ErrNotExist, as where there
+// is none.
+func (a *Alias) OpenVariant(
+	ctx context.Context, filename string, picture storagedrivers.Info,
+	open func(context.Context, string) (*storagedrivers.Object, error),
+) (*storagedrivers.Object, error) {
+	webp, err := open(ctx, a.VariantKey(filename))
+	if err != nil {
+		return nil, err
+	}
+	if (pair{picture, webp.Info}).state() == VariantStale {
+		return nil, errors.Join(fs.ErrNotExist, webp.Close())
+	}
+	return webp, nil
+}
+
 // Renewed is what [Gate.Renew] did.
 type Renewed struct {
 	// Before is how the variant stood.

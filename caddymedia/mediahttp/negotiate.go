@@ -1,7 +1,6 @@
 package mediahttp
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -27,7 +26,7 @@ func open(header http.Header, r *http.Request, alias *ingest.Alias, filename str
 		if err != nil {
 			return nil, err
 		}
-		return openVariant(r.Context(), from, alias, picture, info)
+		return alias.OpenVariant(r.Context(), picture, info, from)
 	}
 	liked := alias.Negotiate && prefersWebP(r.Header["Accept"], storagedrivers.ContentType(filename))
 	first := from
@@ -42,7 +41,7 @@ func open(header http.Header, r *http.Request, alias *ingest.Alias, filename str
 	if !liked {
 		return item, nil
 	}
-	webp, err := openVariant(r.Context(), from, alias, filename, item.Info)
+	webp, err := alias.OpenVariant(r.Context(), filename, item.Info, from)
 	if errors.Is(err, fs.ErrNotExist) {
 		return item, nil
 	}
@@ -65,22 +64,6 @@ func isPartial(r *http.Request) bool {
 
 // hasVariants are the types that a variant is made of.
 var hasVariants = map[string]bool{"image/jpeg": true, "image/png": true, "image/gif": true}
-
-// openVariant returns the variant of a picture. One that is older than its picture is that of an
-// earlier picture of the name: fs.ErrNotExist, as where there is none.
-func openVariant(
-	ctx context.Context, from func(context.Context, string) (*storagedrivers.Object, error),
-	alias *ingest.Alias, filename string, picture storagedrivers.Info,
-) (*storagedrivers.Object, error) {
-	webp, err := from(ctx, alias.VariantKey(filename))
-	if err != nil {
-		return nil, err
-	}
-	if webp.Info.ModTime.Before(picture.ModTime) {
-		return nil, errors.Join(fs.ErrNotExist, webp.Close())
-	}
-	return webp, nil
-}
 
 // prefersWebP tells whether an Accept header names WebP and gives it no less weight than
 // the item's own type. One that merely accepts any image does not: such clients were there
