@@ -104,18 +104,20 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 	p.guard = http.NewCrossOriginProtection()
 	p.api = api.New()
 	p.routes = http.StripPrefix(p.base+"/api", p.api)
-	app, err := ctx.App("media")
+	module, err := ctx.App("media")
 	if err != nil {
 		return err
 	}
+	app := module.(*mediaapp.App) // this is what "media" is
 	if p.pages, err = newPages(web.Files); err != nil {
 		return fmt.Errorf("reading the pages: %w", err)
 	}
 	if len(p.Login) > 0 {
-		if p.login, err = p.newLogin(app.(*mediaapp.App)); err != nil { // this is what "media" is
+		if p.login, err = p.newLogin(app); err != nil {
 			return fmt.Errorf("login: %w", err)
 		}
 	}
+	provisioned.add(app, p)
 	return p.provisionEditor()
 }
 
@@ -190,6 +192,7 @@ func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 
 // Cleanup releases the sessions, which the panel of the next configuration goes on with.
 func (p *Panel) Cleanup() error {
+	provisioned.remove(p)
 	if p.login == nil {
 		return nil
 	}

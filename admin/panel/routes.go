@@ -124,7 +124,9 @@ func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, word s
 	}
 	defer mediahttp.Linger(w, r, p.now) // after done
 	defer done()
-	return mediahttp.Uploads{Via: ingest.ViaPanel, Log: p.log}.Serve(app, w, r, kind, tokens.Account{APIKey: v.name})
+	confirm, ended := p.uploadSession(r, v)
+	defer ended()
+	return mediahttp.Uploads{Via: ingest.ViaPanel, Log: p.log, Confirm: confirm}.Serve(app, w, r, kind, tokens.Account{APIKey: v.name})
 }
 
 // trial asks for the probe of a storage that is not saved.

@@ -32,13 +32,15 @@ type loggedIn struct {
 	began, seen time.Time
 	// limits are those of its panel. Sessions of several panels are kept together.
 	limits sessionLimits
+	// uploads is how many are under way. The session is not idle meanwhile.
+	uploads int
 }
 
 // sessionLimits are how long a session lasts without a request, and at most.
 type sessionLimits struct{ idle, lifetime time.Duration }
 
 func (s *loggedIn) over(now time.Time) bool {
-	return now.Sub(s.seen) >= s.limits.idle || now.Sub(s.began) >= s.limits.lifetime
+	return s.uploads == 0 && now.Sub(s.seen) >= s.limits.idle || now.Sub(s.began) >= s.limits.lifetime
 }
 
 func openSessions() *sessions {
@@ -95,6 +97,31 @@ func (s *sessions) find(secret string, limits sessionLimits, active bool, now ti
 		session.seen = now
 	}
 	return *session, true
+}
+
+// beginUpload keeps the session of a secret from being idle until the caller calls ended.
+func (s *sessions) beginUpload(secret string, now func() time.Time) (ended func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	session, ok := s.byID[tokens.IDOf(secret)]
+	if !ok {
+		return func() {}
+	}
+	session.uploads++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		session.uploads--
+		session.seen = now()
+	}
+}
+
+// lasts reports whether there is a session of a secret with this fingerprint.
+func (s *sessions) lasts(secret, fingerprint string, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	session, ok := s.byID[tokens.IDOf(secret)]
+	return ok && !session.over(now) && session.fingerprint == fingerprint
 }
 
 // end ends the session of a secret.

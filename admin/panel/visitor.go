@@ -2,7 +2,6 @@ package panel
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -36,7 +35,7 @@ func (p *Panel) visitor(r *http.Request) visitor {
 	if strings.TrimSpace(name) == "" {
 		return visitor{}
 	}
-	return visitor{name: name, editor: len(p.Editors) == 0 || slices.Contains(p.Editors, name)}
+	return visitor{name: name, editor: p.edits(name)}
 }
 
 // by tells what is changed for the visitor from whom it is.

@@ -16,12 +16,15 @@ import (
 )
 
 // Uploads answers upload requests as the endpoints do, for handlers that know their callers
-// by themselves. All exported fields are required.
+// by themselves. Via and Log are required.
 type Uploads struct {
 	// Via is the way in which the items come.
 	Via ingest.Via
 	// Log takes what is not the caller's fault.
 	Log *zap.Logger
+	// Confirm, if set, reports whether the caller may still store files, by the app of the
+	// configuration that runs then. It is called before the body is read and before the commit.
+	Confirm func(running *mediaapp.App) bool
 
 	prefix string // of public addresses, behind the host
 }
@@ -41,7 +44,12 @@ type refusal struct {
 // Nothing of the body may have been read. The app must stay open until Serve returns; the caller should
 // call [Linger] when it has released the app. The error is for Caddy; nothing was answered then.
 func (u Uploads) Serve(app *mediaapp.App, w http.ResponseWriter, r *http.Request, kind ingest.Kind, account tokens.Account) error {
-	return u.serve(app, w, r, kind, func(*mediaapp.App) (tokens.Account, *refusal) { return account, nil })
+	return u.serve(app, w, r, kind, func(running *mediaapp.App) (tokens.Account, *refusal) {
+		if u.Confirm != nil && !u.Confirm(running) {
+			return account, &refusal{http.StatusUnauthorized, ingest.Unauthorized, "the caller is logged out or may not upload any more"}
+		}
+		return account, nil
+	})
 }
 
 // authenticator returns the account of a request by the accounts and tokens of an app.

@@ -32,8 +32,9 @@ const multipartType = "multipart/form-data; boundary=x"
 // known is a server that takes every caller for one account, and nobody's token.
 type known struct {
 	*httptest.Server
-	root string // of the storage
-	logs *observer.ObservedLogs
+	root    string // of the storage
+	logs    *observer.ObservedLogs
+	uploads *mediahttp.Uploads
 }
 
 // serveKnown runs an app with the file aliases "one", "two" and "broken", whose storage
@@ -73,7 +74,7 @@ func serveKnown(t *testing.T, account tokens.Account) *known {
 		}
 	})
 	core, logs := observer.New(zap.DebugLevel)
-	uploads := mediahttp.Uploads{Via: ingest.ViaPanel, Log: zap.New(core)}
+	uploads := &mediahttp.Uploads{Via: ingest.ViaPanel, Log: zap.New(core)}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		active, err := mediaapp.Active()
 		if err == nil {
@@ -84,7 +85,7 @@ func serveKnown(t *testing.T, account tokens.Account) *known {
 		}
 	}))
 	t.Cleanup(server.Close)
-	return &known{server, filepath.Join(root, "items"), logs}
+	return &known{server, filepath.Join(root, "items"), logs, uploads}
 }
 
 func mustJSON(t *testing.T, v any) json.RawMessage {
@@ -197,6 +198,27 @@ func TestServeOfKnownAccount(t *testing.T) { // not parallel: Caddy has globals
 					}
 				})
 			}
+		}
+	}
+}
+
+// TestServeConfirms withdraws the right to upload before a request and while it is read: nothing is
+// stored.
+func TestServeConfirms(t *testing.T) { // not parallel: Caddy has globals
+	k := serveKnown(t, tokens.Account{APIKey: "all"})
+	for confirmed, want := range []int{http.StatusUnauthorized, http.StatusUnauthorized, http.StatusOK} {
+		calls := 0
+		k.uploads.Confirm = func(running *mediaapp.App) bool {
+			if active, err := mediaapp.Active(); err != nil || running != active {
+				t.Errorf("asked for another app than the running one: %v", err)
+			}
+			calls++
+			return calls <= confirmed
+		}
+		a := k.send(t, http.MethodPost, "?alias=one", multipartType, formOf(t, "a.txt"))
+		_, err := os.Stat(filepath.Join(k.root, "file", "one", "a.txt"))
+		if a.status != want || (err == nil) != (want == http.StatusOK) {
+			t.Errorf("confirmed %d times: %d %+v, stored: %v", confirmed, a.status, a.Errors, err)
 		}
 	}
 }

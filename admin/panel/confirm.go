@@ -1,0 +1,72 @@
+package panel
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+)
+
+// provisioned holds the panels of all configurations. An upload may outlast the configuration under
+// which it began, and is confirmed by the one that runs then.
+var provisioned = registry{panels: map[*mediaapp.App][]*Panel{}}
+
+// registry holds panels by the media app of their configuration.
+type registry struct {
+	mu     sync.Mutex
+	panels map[*mediaapp.App][]*Panel
+}
+
+func (g *registry) add(app *mediaapp.App, p *Panel) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.panels[app] = append(g.panels[app], p)
+}
+
+func (g *registry) remove(p *Panel) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for app, panels := range g.panels {
+		if panels = slices.DeleteFunc(panels, func(other *Panel) bool { return other == p }); len(panels) == 0 {
+			delete(g.panels, app)
+		} else {
+			g.panels[app] = panels
+		}
+	}
+}
+
+// any reports whether a panel of the configuration of app fits.
+func (g *registry) any(app *mediaapp.App, fits func(*Panel) bool) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.ContainsFunc(g.panels[app], fits)
+}
+
+// uploadSession keeps the session of a request while an upload of v runs, until the caller calls
+// ended. confirm reports whether v may still upload: its session lasts, and a panel of the running
+// configuration has the user as an editor, with the same password hash or the same `user`.
+func (p *Panel) uploadSession(r *http.Request, v visitor) (confirm func(running *mediaapp.App) bool, ended func()) {
+	if p.login == nil {
+		return func(running *mediaapp.App) bool {
+			return provisioned.any(running, func(other *Panel) bool {
+				return other.login == nil && other.User == p.User && other.edits(v.name)
+			})
+		}, func() {}
+	}
+	var secret string
+	if cookie, err := r.Cookie(p.login.cookieName(r)); err == nil {
+		secret = cookie.Value
+	}
+	fingerprint := p.login.fingerprints[v.name]
+	return func(running *mediaapp.App) bool {
+		return p.login.sessions.lasts(secret, fingerprint, p.login.now()) && provisioned.any(running, func(other *Panel) bool {
+			return other.login != nil && other.login.fingerprints[v.name] == fingerprint && other.edits(v.name)
+		})
+	}, p.login.sessions.beginUpload(secret, p.login.now)
+}
+
+// edits reports whether a user is an editor.
+func (p *Panel) edits(user string) bool {
+	return len(p.Editors) == 0 || slices.Contains(p.Editors, user)
+}
