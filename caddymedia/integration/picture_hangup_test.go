@@ -127,15 +127,15 @@ func (c *child) failedPictures() float64 {
 // TestLeavingTheLine: who waits and leaves makes room for the next one to wait.
 func TestLeavingTheLine(t *testing.T) {
 	c := newTLSChild(t)
-	c.start(withPictures("image_workers 1\nimage_queue 1\n" + bigPicture))
+	c.start(withPictures("image_workers 1\nimage_queue 1\nimage_wait 5m\nimage_time 5m\n" + bigPicture))
 	client := c.http1()
 	token := client.mustLogin(t)
-	small := drawnJPEG(64, 64)
+	large := drawnJPEG(1100, 1000)
 	for _, leaving := range []*childClient{c.http1(), c.http2(), c.http3()} {
 		t.Run(leaving.version, func(t *testing.T) {
 			first := client.beginPicture(t, token, "big.jpg", slowPicture())
-			second := leaving.beginPicture(t, token, "left.jpg", small)
-			r, err := client.sendPicture(t.Context(), token, strings.NewReader(pictureForm("third.jpg", small)))
+			second := leaving.beginPicture(t, token, "left.jpg", large)
+			r, err := client.sendPicture(t.Context(), token, strings.NewReader(pictureForm("third.jpg", large)))
 			if err != nil || !r.busy() {
 				t.Errorf("while one waits another is answered with %v %v, want 503", r, err)
 			}
@@ -146,7 +146,7 @@ func TestLeavingTheLine(t *testing.T) {
 			if second.err == nil {
 				t.Errorf("the second did not wait: %v", second.answer)
 			}
-			third := client.beginPicture(t, token, "third.jpg", small)
+			third := client.beginPicture(t, token, "third.jpg", large)
 			if !first.going() {
 				t.Fatal("the first picture was done too soon to show anything")
 			}

@@ -14,10 +14,10 @@ func TestLine(t *testing.T) {
 	c.start(withPictures("image_workers 1\nimage_queue 1\nimage_wait 5m\nimage_time 5m\n" + bigPicture))
 	client := c.http1()
 	token := client.mustLogin(t)
-	small := drawnJPEG(64, 64)
+	large := drawnJPEG(1100, 1000)
 	first := client.beginPicture(t, token, "first.jpg", slowPicture())
-	second := client.beginPicture(t, token, "second.jpg", small)
-	third, err := client.sendPicture(t.Context(), token, strings.NewReader(pictureForm("third.jpg", small)))
+	second := client.beginPicture(t, token, "second.jpg", large)
+	third, err := client.sendPicture(t.Context(), token, strings.NewReader(pictureForm("third.jpg", large)))
 	if !first.going() || !second.going() {
 		t.Fatal("the first two were done too soon to show anything")
 	}
@@ -33,7 +33,7 @@ func TestLine(t *testing.T) {
 	}
 	first.mustSucceed(t)
 	second.mustSucceed(t)
-	again, err := client.sendPicture(t.Context(), token, strings.NewReader(pictureForm("third.jpg", small)))
+	again, err := client.sendPicture(t.Context(), token, strings.NewReader(pictureForm("third.jpg", large)))
 	if err != nil || again.status != http.StatusOK {
 		t.Errorf("later: %v %v", again, err)
 	}

@@ -51,8 +51,8 @@ type Limits struct {
 	// besides. A picture that alone would need more has no variant, or is refused where
 	// it cannot even be decoded. Default: 512 MiB.
 	ImageMemory int64 `json:"image_memory,omitempty" option:"size"`
-	// How many pictures may wait for the others, and as many below a megapixel, which have
-	// half of the turns. Accounts take turns. Where the queue is full, the account with the
+	// How many pictures may wait for the others, and five times as many below a megapixel, which
+	// have half of the turns. Accounts take turns. Where the queue is full, the account with the
 	// most waiting pictures gets a 503. Default: 100.
 	ImageQueue int `json:"image_queue,omitempty"`
 	// How long a picture may wait for the others before it is answered with 503.

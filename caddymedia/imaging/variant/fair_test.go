@@ -47,13 +47,17 @@ func (s *slow) make(owner string, file []byte, info imaging.Info) chan error {
 // turnOf returns how many encoders have to end, its own included, before result comes.
 func (s *slow) turnOf(result chan error) int {
 	for n := 0; ; n++ {
+		goOn := s.goOn
+		if len(result) > 0 {
+			goOn = nil // no other encoder ends
+		}
 		select {
 		case err := <-result:
 			if err != nil {
 				s.t.Error(err)
 			}
 			return n
-		case s.goOn <- struct{}{}:
+		case goOn <- struct{}{}:
 			synctest.Wait()
 		}
 	}
@@ -72,7 +76,7 @@ func TestOwnersTakeTurns(t *testing.T) {
 	info := checked(t, file, "jpg")
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlow(t, variant.Limits{Workers: 1, Queue: 10})
-		for range 20 {
+		for range 60 {
 			s.make("a", file, info)
 		}
 		if n := s.turnOf(s.make("b", file, info)); n > 3 {

@@ -20,7 +20,8 @@ type Limits struct {
 	// Memory is how many bytes the pictures that are worked on may take together. 0
 	// means [DefaultMemory].
 	Memory int64
-	// Queue is how many large pictures may wait, and how many small ones. 0 means [DefaultQueue].
+	// Queue is how many large pictures may wait; five times as many small ones may. 0 means
+	// [DefaultQueue].
 	Queue int
 	// Wait is how long a picture waits at most. 0 means [DefaultWait].
 	Wait time.Duration
@@ -85,10 +86,15 @@ type line struct {
 	garbage atomic.Int64 // about how many bytes were set free since the last collection
 }
 
+// smallPerLarge is how many small pictures may wait for each large one that may.
+const smallPerLarge = 5
+
 func newLine(limits Limits) *line {
-	class := queue.Class{Waiting: limits.Queue}
+	classes := []queue.Class{
+		smallPicture: {Waiting: limits.Queue * smallPerLarge}, largePicture: {Waiting: limits.Queue},
+	}
 	return &line{limits: limits, queue: queue.New(queue.Options{
-		Slots: limits.Workers, Units: limits.Memory, Wait: limits.Wait, Classes: []queue.Class{class, class},
+		Slots: limits.Workers, Units: limits.Memory, Wait: limits.Wait, Classes: classes,
 	})}
 }
 

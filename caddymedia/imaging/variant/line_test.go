@@ -52,10 +52,11 @@ func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := new(recorder)
 		m := variant.NewMaker(r, variant.Limits{Workers: 2, Queue: 3, Wait: time.Minute})
-		results, goOn := busy(t, r, m, 7)
+		const waiting = 5 * 3 // small ones
+		results, goOn := busy(t, r, m, 2+waiting+2)
 		synctest.Wait()
-		if m.Waiting() != 3 || m.Working() != 2 {
-			t.Errorf("%d are waiting and %d are worked on, want 3 and 2", m.Waiting(), m.Working())
+		if m.Waiting() != waiting || m.Working() != 2 {
+			t.Errorf("%d are waiting and %d are worked on, want %d and 2", m.Waiting(), m.Working(), waiting)
 		}
 		for range 2 { // for whom there was no room
 			if err := <-results; !errors.Is(err, variant.ErrBusy) {
@@ -63,7 +64,7 @@ func TestQueue(t *testing.T) {
 			}
 		}
 		close(goOn)
-		for range 5 {
+		for range 2 + waiting {
 			if err := <-results; err != nil {
 				t.Errorf("one that waited: %v", err)
 			}
