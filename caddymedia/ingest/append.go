@@ -15,8 +15,8 @@ import (
 // Under Append Time an item whose name is taken gets the time in its name, by whole seconds.
 // After secondTries of them it gets a random suffix too, and after allTries it is refused.
 const (
-	secondTries = 16
-	allTries    = 20
+	secondTries = 128
+	allTries    = 132
 
 	suffixLength = 6
 	maxSeconds   = 10_000
@@ -55,7 +55,7 @@ func (it *item) firstFree(
 			return err
 		}
 		if it.tries++; it.tries > allTries {
-			failure := failf(Conflict, "no free name was found for it: send it again, or under another name")
+			failure := failf(Conflict, "no free name was found: send the file again or rename it")
 			failure.Err = err
 			return failure
 		}

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,6 +14,7 @@ func TestOpenAPI(t *testing.T) {
 	c := loadContract(t)
 	t.Run("tokens", c.tokens)
 	t.Run("uploads", c.uploads)
+	t.Run("many uploads", c.manyUploads)
 	t.Run("items", c.items)
 	t.Run("storages that fail", c.storagesThatFail)
 	t.Run("no store of tokens", c.noStore)
@@ -118,6 +120,21 @@ func (c *contract) uploads(t *testing.T) {
 		post(bearer, http.StatusUnsupportedMediaType, good, bad, file("x.php", "x"))
 		httpCase{method: http.MethodPost, path: path, header: bearer, body: "{}", wantStatus: http.StatusUnsupportedMediaType}.check(t, s)
 		httpCase{method: http.MethodGet, path: path, header: bearer, wantStatus: http.StatusMethodNotAllowed}.check(t, s)
+	}
+}
+
+// manyUploads asks for one upload more than an account may have under way.
+func (c *contract) manyUploads(t *testing.T) {
+	s := c.observe(startSite(t, basic+"limits {\nmax_uploads 1\n}", "media"))
+	bearer := headers("Authorization", "Bearer "+s.token(t, apiKey))
+	for _, path := range []string{"/api/upload/image", "/api/upload/file"} {
+		conn := s.dial(t)
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: media.test\r\nAuthorization: %s\r\nContent-Type: %s\r\nContent-Length: 1000\r\n\r\n",
+			path, bearer.Get("Authorization"), formType.Get("Content-Type"))
+		eventually(t, "the first upload is under way", func() bool {
+			return s.do(t, http.MethodPost, path, merged(formType, bearer), form()).status == http.StatusTooManyRequests
+		})
+		conn.Close()
 	}
 }
 

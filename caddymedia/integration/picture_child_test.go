@@ -56,6 +56,9 @@ var slowPicture = sync.OnceValue(func() string {
 
 const bigPicture = "image_memory 1GiB\n"
 
+// patient are limits under which every variant is made, on machines however slow.
+const patient = "image_wait 30m\nimage_time 10m\n"
+
 func drawnJPEG(width, height int) string {
 	var b bytes.Buffer
 	if err := jpeg.Encode(&b, photograph(width, height), &jpeg.Options{Quality: 80}); err != nil {

@@ -83,7 +83,7 @@ func leave(t *testing.T, client *childClient, token, form string) {
 // the next picture need not wait for it; nothing of the big one is stored.
 func TestLeaving(t *testing.T) {
 	c := newTLSChild(t)
-	c.start(withPictures("image_workers 1\n" + bigPicture))
+	c.start(withPictures("image_workers 1\n" + patient + bigPicture))
 	client := c.http1()
 	token := client.mustLogin(t)
 	big := pictureForm("big.jpg", slowPicture())
@@ -127,7 +127,7 @@ func (c *child) failedPictures() float64 {
 // TestLeavingTheLine: who waits and leaves makes room for the next one to wait.
 func TestLeavingTheLine(t *testing.T) {
 	c := newTLSChild(t)
-	c.start(withPictures("image_workers 1\nimage_queue 1\nimage_wait 5m\nimage_time 5m\n" + bigPicture))
+	c.start(withPictures("image_workers 1\nimage_queue 1\n" + patient + bigPicture))
 	client := c.http1()
 	token := client.mustLogin(t)
 	large := drawnJPEG(1100, 1000)

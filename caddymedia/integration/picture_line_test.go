@@ -87,7 +87,7 @@ func TestEncoderTakesTooLong(t *testing.T) {
 // variant. The encoder is named once, not again at each reload.
 func TestReloadWhileEncoding(t *testing.T) {
 	c := newTLSChild(t)
-	limits := "image_workers 3\n" + bigPicture
+	limits := "image_workers 3\n" + patient + bigPicture
 	c.start(withPictures(limits))
 	token := c.http1().mustLogin(t)
 	clients := c.clients()
@@ -106,7 +106,7 @@ func TestReloadWhileEncoding(t *testing.T) {
 	if got := strings.Count(c.output(), named); got != 1 {
 		t.Errorf("the encoder is named %d times, want once", got)
 	}
-	c.loadOnly(withPictures("image_workers 2\n" + bigPicture)) // the next ones have another line
+	c.loadOnly(withPictures("image_workers 2\n" + patient + bigPicture)) // the next ones have another line
 	if !uploads[2].going() {
 		t.Error("no upload was going on at the reloads")
 	}

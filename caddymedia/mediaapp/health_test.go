@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -142,12 +143,12 @@ func TestHealthMendedByReload(t *testing.T) {
 // TestFailureBringsCheckForward: the state of a storage that fails is known before the interval is over.
 func TestFailureBringsCheckForward(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var checks int
+		var checks atomic.Int32
 		var broken error
 		driver := memory.New()
 		driver.Fail = func(op, _ string) error {
 			if op == "check" {
-				checks++
+				checks.Add(1)
 				return nil
 			}
 			return broken
@@ -165,12 +166,12 @@ func TestFailureBringsCheckForward(t *testing.T) {
 			_, _ = storage.Stat(ctx, "missing")
 			synctest.Wait()
 		}
-		want := func(n int, after time.Duration, when string) {
+		want := func(n int32, after time.Duration, when string) {
 			t.Helper()
 			time.Sleep(after)
 			synctest.Wait()
-			if checks != n {
-				t.Errorf("%s: %d checks, want %d", when, checks, n)
+			if checks.Load() != n {
+				t.Errorf("%s: %d checks, want %d", when, checks.Load(), n)
 			}
 		}
 		want(1, time.Second, "at the start")

@@ -28,10 +28,10 @@ func answer(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// Bounds of [Linger]. A client that looks at answers while it sends has seen it by then.
+// Bounds of [Linger]. A client that sends a picture, or reads answers while it sends, sees the answer.
 const (
 	lingerTime  = 3 * time.Second
-	lingerBytes = 1 << 20
+	lingerBytes = 96 << 20
 )
 
 // AnswerUnread answers with v as JSON a request whose body is not read to its end, and lingers. now is

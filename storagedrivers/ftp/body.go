@@ -48,18 +48,24 @@ func (b *body) look(rng storagedrivers.Range) error {
 	return err
 }
 
+// openRefusals is how often a server refuses to open an object that is there before it counts as
+// forbidden. One that looks the same may have replaced it, and the name was free for a moment.
+const openRefusals = 3
+
 // open begins the download. Many servers announce the length of the file.
 func (b *body) open(offset int64, anySize bool) error {
 	response, size, skip, err := b.conn.retrieve(b.path, offset)
-	if refused(err) && !crowded(err) {
+	for refusals := 1; refused(err) && !crowded(err); refusals++ {
 		now, looked := b.conn.look(b.path)
 		switch {
 		case looked != nil:
 			return looked // deleted meanwhile
 		case now != b.entry || errors.Is(mapError(err), fs.ErrNotExist):
 			return errReplaced // there was none for a moment
+		case refusals == openRefusals:
+			return because(err, fs.ErrPermission)
 		}
-		return because(err, fs.ErrPermission)
+		response, size, skip, err = b.conn.retrieve(b.path, offset)
 	}
 	if err != nil {
 		return err
