@@ -66,7 +66,7 @@ func TestAppendTimeBehindOthers(t *testing.T) {
 			t.Parallel()
 			s, commits := counted(t, open)
 			g := newGate(newAlias(t, DefaultAlias, s))
-			for _, taken := range steps(100) {
+			for _, taken := range steps(2 * secondTries) {
 				put(t, s, "file/content/"+taken, "others'")
 			}
 			commits.Store(0)
