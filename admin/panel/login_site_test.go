@@ -116,7 +116,7 @@ func (s *loginSite) logIn(t *testing.T, c *http.Client, user, password string) s
 	return s.do(t, c, http.MethodPost, "/login", url.Values{"user": {user}, "password": {password}}.Encode())
 }
 
-// wantUser expects a browser to be logged in as user, "" for nobody.
+// wantUser expects a browser to be logged in as user, "" for none.
 func (s *loginSite) wantUser(t *testing.T, c *http.Client, what, user string) {
 	t.Helper()
 	answer := s.do(t, c, http.MethodGet, "/api/session", "")

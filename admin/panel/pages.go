@@ -28,7 +28,7 @@ var contentTypes = map[string]string{
 	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }
 
-// openFiles are the parts of the login page, which are served to everybody.
+// openFiles are the parts of the login page, which are served without a session.
 var openFiles = []string{"style.css", "pages.css", "login.js", "icon.svg"}
 
 // pages are the files of the panel, under addresses that change with their contents.

@@ -19,7 +19,7 @@ var sessionPool = caddy.NewUsagePool()
 
 const sessionKey = "sessions"
 
-// sessions are those who are logged in. Only the hash of a cookie is kept.
+// sessions holds the sessions of logged-in users. Only the hash of a cookie is kept.
 type sessions struct {
 	mu   sync.Mutex
 	byID map[tokens.ID]*loggedIn

@@ -136,7 +136,7 @@ func plainEncoding(encoding string) error {
 	case "", "7bit", "8bit", "binary":
 		return nil
 	default:
-		return failf(BadContent, "a part has a Content-Transfer-Encoding: send it as it is")
+		return failf(BadContent, "a part has a Content-Transfer-Encoding: send the part without one")
 	}
 }
 

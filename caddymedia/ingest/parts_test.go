@@ -16,8 +16,8 @@ func TestPartHeaders(t *testing.T) {
 	}{
 		{disposition + "filename=a.txt", 0, ""},
 		{disposition + "filename=a.txt\r\nContent-Transfer-Encoding: Binary", 0, ""},
-		{disposition + "filename=a.txt\r\nContent-Transfer-Encoding: quoted-printable", BadContent, "as it is"},
-		{disposition + "filename=a.txt\r\nContent-Transfer-Encoding: base64", BadContent, "as it is"},
+		{disposition + "filename=a.txt\r\nContent-Transfer-Encoding: quoted-printable", BadContent, "without one"},
+		{disposition + "filename=a.txt\r\nContent-Transfer-Encoding: base64", BadContent, "without one"},
 		{disposition + "filename=a.txt; filename*=UTF-8''a.txt", 0, ""},
 		{disposition + "filename*=UTF-8''a.txt", 0, ""},
 		{disposition + `filename="a filename*.txt"`, 0, ""},

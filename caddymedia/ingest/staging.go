@@ -55,7 +55,7 @@ func (b *batch) giveMemory(n int64) {
 	b.holds.memory -= n
 }
 
-// release gives back all that the request holds.
+// release releases the memory and files that the request holds.
 func (b *batch) release() {
 	if b.gate.Staging == nil {
 		return

@@ -26,7 +26,7 @@ import (
 
 func init() { caddy.RegisterModule(failingModule{}) }
 
-// failingModule keeps tokens in memory, and can be told to fail.
+// failingModule keeps tokens in memory, and can be set to fail.
 type failingModule struct{ memory.Module }
 
 // CaddyModule returns the Caddy module information.

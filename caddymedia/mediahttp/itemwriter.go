@@ -37,7 +37,7 @@ func newItemWriter(w http.ResponseWriter, object *storagedrivers.Object, closed 
 	return &itemWriter{ResponseWriter: w, object: object, closed: closed, small: smallItem}
 }
 
-// WriteHeader keeps the status until there is something to send, and takes note of the length,
+// WriteHeader keeps the status until there is something to send, and records the length,
 // which a writer further out may drop.
 func (w *itemWriter) WriteHeader(status int) {
 	if n, err := strconv.ParseInt(w.Header().Get("Content-Length"), 10, 64); err == nil {

@@ -55,8 +55,8 @@ func (u Uploads) Serve(app *mediaapp.App, w http.ResponseWriter, r *http.Request
 // authenticator returns the account of a request by the accounts and tokens of an app.
 type authenticator func(app *mediaapp.App) (tokens.Account, *refusal)
 
-// serve is Serve for a caller that authenticate identifies. Whatever can be refused is, before the
-// body is read.
+// serve is Serve for a caller that authenticate identifies. It refuses what it can before it reads
+// the body.
 func (u Uploads) serve(app *mediaapp.App, w http.ResponseWriter, r *http.Request, kind ingest.Kind, authenticate authenticator) error {
 	w.Header().Set("Cache-Control", "no-store")
 	account, boundary, refused := admit(app, w, r, authenticate)

@@ -169,7 +169,7 @@ func (w *failing) Write(p []byte) (int, error) {
 
 type wrapped struct{ error }
 
-// TestWhoBrokeOff: a client that hangs up is told from a storage that breaks off.
+// TestWhoBrokeOff: a client that hangs up is distinguished from a storage that fails.
 func TestWhoBrokeOff(t *testing.T) {
 	t.Parallel()
 	content := strings.Repeat("x", 3*smallItem)

@@ -98,7 +98,7 @@ func positiveOr[T int | time.Duration](v, otherwise T) T {
 	return otherwise
 }
 
-// digest maps a name to bytes that nobody outside of the process can foresee.
+// digest maps a name to bytes that are unpredictable outside the process.
 func (g *Gate) digest(realm, name string) []byte {
 	h := hmac.New(sha256.New, g.secret[:])
 	h.Write([]byte(realm + "\x00" + name))

@@ -141,7 +141,7 @@ func (b *body) readAll() error {
 	return nil
 }
 
-// Read returns what was read ahead, then what comes.
+// Read returns the buffered bytes, then reads from the server.
 func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case b.closed:

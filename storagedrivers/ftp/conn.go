@@ -167,7 +167,7 @@ func (c *conn) time(path string) (time.Time, error) {
 	modTime, err := time.Parse("20060102150405", text) // it takes fractions, too
 	if err != nil {
 		c.timeless = true
-		return time.Time{}, nil //nolint:nilerr // a time that nobody can read is none
+		return time.Time{}, nil //nolint:nilerr // an unreadable time counts as none
 	}
 	return modTime, nil
 }

@@ -79,7 +79,7 @@ func (c *conn) login(life context.Context, opts Options) error {
 	return err
 }
 
-// dialFunc returns the function that gives the library the control connection first, then dials
+// dialFunc returns the dial function of the library: it returns the control connection first, then dials
 // its data connections. All end with life.
 func (c *conn) dialFunc(
 	life context.Context, dialer network.Dialer, config *tls.Config,
@@ -98,7 +98,7 @@ func (c *conn) dialFunc(
 	}
 }
 
-var errWantsTLS = fmt.Errorf("%w: the server demands TLS, which needs tls explicit", fs.ErrPermission)
+var errWantsTLS = fmt.Errorf("%w: the server requires TLS: set tls explicit", fs.ErrPermission)
 
 // plainly adds what to change if the server refuses connections without TLS. Their code is often
 // that of a server that is not available for now.

@@ -31,7 +31,7 @@ type control struct {
 }
 
 var (
-	errSSH = errors.New("this is an SSH server, which the driver sftp is for")
+	errSSH = errors.New("the server speaks SSH: use the driver sftp")
 	errNot = errors.New("this is no FTP server")
 )
 

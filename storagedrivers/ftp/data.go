@@ -15,7 +15,7 @@ const copyBuffer = 256 << 10
 // dataConn is the connection of one transfer.
 //
 // After an upload it is closed when the server has replied: a TLS 1.3 server sends session
-// tickets that nobody reads, and closing over unread bytes resets the connection, which costs
+// tickets that stay unread, and closing over unread bytes resets the connection, which costs
 // the server the end of the upload. The reply decides, because some servers never close it.
 type dataConn struct {
 	net.Conn          // raw, or TLS on top of it

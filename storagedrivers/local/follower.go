@@ -14,7 +14,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Follower is the driver of whichever folder its path leads to. A [Driver] keeps the folder that it
+// Follower is the driver of the folder at a path, which may be replaced. A [Driver] keeps the folder that it
 // has opened, also when that is moved away, removed or mounted over. A Follower then goes on with a
 // Driver of the new folder. An object that was staged in the old one is never committed there.
 //

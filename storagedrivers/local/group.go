@@ -256,7 +256,7 @@ func (g *group) Finish(context.Context) error {
 	return nil
 }
 
-// Close puts back what was removed, unless the group is complete, and drops the record.
+// Close restores removed objects unless the group is complete, and drops the record.
 func (g *group) Close() error {
 	if !g.recorded() {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// record is a file in the scratch folder that says what a group is about to do. It is durable
+// record is a file in the scratch folder that lists the intended changes of a group. It is durable
 // before the first name of the group changes, and void before the group is acknowledged. A
 // record that is not void after its process has died is undone.
 //
@@ -36,7 +36,7 @@ const (
 	maxRecord    = 16 << 20 // far more than the largest request needs
 )
 
-// An action is what a group does to one name.
+// An action is a group's change of one name.
 type action string
 
 const (

@@ -170,7 +170,7 @@ func (st *staged) stamp() error {
 	return nil
 }
 
-// large reports whether nobody else must wait for a sync of the bytes.
+// large reports whether the file is synced by itself, so that no other upload waits for it.
 func (st *staged) large() bool { return st.size > writeBehind }
 
 // syncName forces the new name to the disk, and with it the file once more: it counts its

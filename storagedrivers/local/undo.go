@@ -60,7 +60,7 @@ func (u *undoer) undoGroup(name string) error {
 	return errors.Join(rec.void(), rec.close())
 }
 
-// undo undoes one name. It may be called again for what it has done already.
+// undo undoes one name. It is idempotent.
 func (u *undoer) undo(one intent) error {
 	aside := u.folder + "/" + one.Aside
 	switch one.Do {

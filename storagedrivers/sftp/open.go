@@ -136,7 +136,7 @@ func (d *Driver) opened(c *connection, r *reader) (opened, error) {
 	return opened{r, r.info}, nil
 }
 
-// handles returns what is known of the host's handles.
+// handles returns the known behaviour of the host's handles.
 func (d *Driver) handles() handling {
 	if a := d.known.Load(); a != nil {
 		return a.handles

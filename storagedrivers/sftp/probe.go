@@ -15,7 +15,7 @@ type abilities struct {
 	handles handling
 }
 
-// creation is how a name is given that must be free.
+// creation is the way to commit under a free name.
 type creation int
 
 const (

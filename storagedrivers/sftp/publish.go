@@ -164,7 +164,7 @@ func (d *Driver) oneFile(c *connection, u *upload) (bool, error) {
 	return stat.ModTime().Equal(mark), c.Chtimes(u.temp, u.info.ModTime, u.info.ModTime)
 }
 
-// create gives a name that must be free. Where the host's file system does not decide, the caller
+// create commits under a name that must be free. Where the host's file system does not decide, the caller
 // holds the name's lock.
 func (d *Driver) create(c *connection, u *upload) error {
 	switch u.can.create {

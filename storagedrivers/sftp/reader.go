@@ -73,7 +73,7 @@ func (r *reader) transfer(buffer []byte, offset int64) error {
 	switch {
 	case n == len(buffer):
 		err = nil
-	case err == io.EOF: //nolint:errorlint // the library gives it bare
+	case err == io.EOF: //nolint:errorlint // the library returns it bare
 		err = r.shorter(offset + int64(n))
 	default:
 		err = r.lost(err)
@@ -114,7 +114,7 @@ func (r *reader) pastEnd() (wait func() error) {
 		switch {
 		case n > 0:
 			err = fmt.Errorf("%w: it is longer", storagedrivers.ErrChanged)
-		case err == io.EOF: //nolint:errorlint // the library gives it bare
+		case err == io.EOF: //nolint:errorlint // the library returns it bare
 			err = nil
 		default:
 			err = r.lost(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 )
 
-// slow is a Maker whose encoder works until it is told to go on, or stopped.
+// slow is a Maker whose encoder works until it is released or stopped.
 type slow struct {
 	t    *testing.T
 	m    *variant.Maker

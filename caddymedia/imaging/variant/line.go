@@ -35,7 +35,7 @@ const (
 	DefaultMemory = 512 << 20
 	DefaultQueue  = 100
 	DefaultWait   = 30 * time.Second
-	DefaultTime   = 20 * time.Second // below DefaultWait: one encoder keeps nobody out
+	DefaultTime   = 20 * time.Second // below DefaultWait: a waiting picture outlasts one encoder
 )
 
 func (l Limits) withDefaults() Limits {
@@ -129,7 +129,7 @@ type place struct {
 // memory is how much the picture may take.
 func (p *place) memory() int64 { return p.slot.Units() }
 
-// change gives back the memory and waits for another amount. After an error it has none.
+// change releases the memory and acquires another amount. After an error the slot holds none.
 func (p *place) change(ctx context.Context, memory int64) error {
 	p.collect()
 	return busy(p.slot.Change(ctx, memory))
