@@ -110,6 +110,11 @@ func (l *login) user(r *http.Request) string {
 // mounted returns base as browsers know it, below a prefix that `handle_path` removes for instance.
 func mounted(r *http.Request, base string) string { return mediahttp.MountPrefix(r) + base }
 
+// redirect sends a browser to another address of the panel.
+func (p *Panel) redirect(w http.ResponseWriter, r *http.Request, route string) {
+	http.Redirect(w, r, mounted(r, p.base)+route, http.StatusSeeOther) //nolint:gosec // a prefix never begins with "//"
+}
+
 // cookieName returns the name of the cookie of sessions. Over TLS its prefix keeps browsers from
 // taking one of that name which was set without TLS or, on a site of its own, by another host.
 func (l *login) cookieName(r *http.Request) string {
@@ -151,7 +156,7 @@ func (p *Panel) serveLogin(w http.ResponseWriter, r *http.Request, v visitor, re
 	case rest == loginRoute && r.Method == http.MethodPost:
 		p.logIn(w, r)
 	case rest == loginRoute && v.name != "" && reads(r):
-		http.Redirect(w, r, mounted(r, p.base)+"/", http.StatusSeeOther)
+		p.redirect(w, r, "/")
 	case rest == loginRoute:
 		if p.allowed(w, r, http.MethodGet, http.MethodHead, http.MethodPost) {
 			p.pages.serveLogin(w, r, http.StatusOK, loginPage{})
@@ -161,7 +166,7 @@ func (p *Panel) serveLogin(w http.ResponseWriter, r *http.Request, v visitor, re
 	case v.name != "":
 		return false
 	case reads(r) && (rest == "" || rest == "/"):
-		http.Redirect(w, r, mounted(r, p.base)+loginRoute, http.StatusSeeOther)
+		p.redirect(w, r, loginRoute)
 	case reads(r) && p.pages.serveOpen(w, r, mounted(r, p.base), rest):
 	default:
 		p.fail(w, r, http.StatusUnauthorized, "You are logged out.")
@@ -187,7 +192,7 @@ func (p *Panel) logIn(w http.ResponseWriter, r *http.Request) {
 		p.logLogin(r, user, "ok")
 		p.login.endSent(r)
 		p.login.setCookie(w, r, p.login.sessions.begin(user, p.login.fingerprints[user], p.login.limits, p.login.now()), 0)
-		http.Redirect(w, r, mounted(r, p.base)+"/", http.StatusSeeOther)
+		p.redirect(w, r, "/")
 		return
 	}
 	if throttled, ok := errors.AsType[*tokens.ThrottledError](err); ok {

@@ -92,7 +92,7 @@ func (p *pages) serveOpen(w http.ResponseWriter, r *http.Request, base, rest str
 // serve answers for the rest of a path below base; false if there is no such page.
 func (p *pages) serve(w http.ResponseWriter, r *http.Request, base, rest string) bool {
 	if rest == "" {
-		http.Redirect(w, r, base+"/", http.StatusPermanentRedirect)
+		http.Redirect(w, r, base+"/", http.StatusPermanentRedirect) //nolint:gosec // see [Panel.redirect]
 		return true
 	}
 	if rest == "/" {

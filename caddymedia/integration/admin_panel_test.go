@@ -53,7 +53,7 @@ func TestPanelNeedsAuthentication(t *testing.T) {
 					if method != http.MethodHead && (r.header.Get("Content-Type") == asJSON) != inJSON {
 						t.Errorf("%s %s: Content-Type %q", method, route, r.header.Get("Content-Type"))
 					}
-					if method == http.MethodGet && !strings.Contains(r.body, "basic_auth") {
+					if method == http.MethodGet && !strings.Contains(r.body, "caddy hash-password") {
 						t.Errorf("%s says nothing of how to log in: %s", route, r.body)
 					}
 				}
