@@ -66,8 +66,8 @@ func (u *upload) settle(ctx context.Context, failure error) error {
 }
 
 // outdate makes the new object younger than the one that it replaces, where the server lets its
-// time be set: many servers count seconds, and the time is what tells two objects of one size
-// apart.
+// time be set: many servers count seconds, and only the time distinguishes two objects of one size
+// from each other.
 func (u *upload) outdate() error {
 	if u.mode == storagedrivers.CreateOnly || u.info.ModTime.IsZero() || !u.conn.ftp.IsSetTimeSupported() {
 		return nil

@@ -92,7 +92,7 @@ func (st *staged) Seek(offset int64, whence int) (int64, error) {
 	return st.file.Seek(offset, whence)
 }
 
-// Commit forces the bytes to the disk, gives them their name, and then forces the name. A
+// Commit syncs the bytes, links them to their name, and then syncs the name. A
 // group does the first and the last for all of its objects at once. It succeeds only in the
 // folder that is at the path.
 func (st *staged) Commit(ctx context.Context, key string, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {

@@ -178,7 +178,7 @@ func (d *Driver) settle(ctx context.Context, u *upload, tag *string, failed erro
 }
 
 // afterwards returns a context for looking or tidying up after a request that ended with failed,
-// also for a caller who has given up.
+// also if the context of the caller has ended.
 func (d *Driver) afterwards(ctx context.Context, failed error) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), network.Afterwards(d.timeout, failed))
 }

@@ -68,7 +68,7 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// Readers that do not go on reading keep nobody from the one connection of the host.
+// Readers that stall do not keep others from the only connection of the host.
 func TestStalledReaders(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

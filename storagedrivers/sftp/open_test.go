@@ -173,7 +173,7 @@ func TestVanishedWhileListing(t *testing.T) {
 	}
 }
 
-// A full disk is told from other failures by the host's words.
+// A full disk is recognised by the host's words.
 func TestFullByItsWords(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]error{

@@ -151,7 +151,7 @@ func (t *trial) creation(from, taken, free string, replace bool) creation {
 	return locked
 }
 
-// handling opens a file, gives its path to another, and returns which of them the handle stands for.
+// handling opens a file, renames another to its path, and returns the file that the handle reads.
 func (t *trial) handling(path, other string) handling {
 	const before, after = "before", "afterwards"
 	if !t.write(path, before) || !t.write(other, after) {

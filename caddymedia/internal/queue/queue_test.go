@@ -109,7 +109,7 @@ func TestLastSlot(t *testing.T) {
 	})
 }
 
-// TestLastSlotBeforeTurn gives the last slot to another owner although it is the turn of the one
+// TestLastSlotBeforeTurn admits another owner to the last slot, although it is the turn of the one
 // that has all others.
 func TestLastSlotBeforeTurn(t *testing.T) {
 	t.Parallel()
@@ -145,7 +145,7 @@ func TestShares(t *testing.T) {
 	})
 }
 
-// TestNoCredit gives a class without requests no credit for the turns that it has missed.
+// TestNoCredit: a class without requests gains no credit for the turns that it has missed.
 func TestNoCredit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
