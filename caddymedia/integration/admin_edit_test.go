@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // TestPanelEditsFromNothing begins where nothing is configured: what the app has by itself
@@ -136,7 +138,7 @@ func TestPanelKeepsGroups(t *testing.T) {
 // TestPanelCompressed edits with the tag of an answer that the site has compressed, which
 // Caddy marks.
 func TestPanelCompressed(t *testing.T) {
-	p := startPanelConfig(t, siteConfig{Media: basic, Site: "encode\n" + panelBlock, Global: "admin " + freeAddress(t)})
+	p := startPanelConfig(t, siteConfig{Media: basic, Site: "encode\n" + panelBlock, Global: "admin " + servers.FreeAddress(t)})
 	extensions, err := json.Marshal(strings.Fields(strings.Repeat("pdf txt ", 100)))
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // panelBlock is a site with the service and its panel, where the users admin and viewer
@@ -33,7 +35,7 @@ type panel struct {
 // startPanel runs a site with a panel and an admin endpoint on a loopback address.
 func startPanel(t *testing.T, media string) *panel {
 	t.Helper()
-	return startPanelConfig(t, siteConfig{Media: media, Site: panelBlock, Global: "admin " + freeAddress(t)})
+	return startPanelConfig(t, siteConfig{Media: media, Site: panelBlock, Global: "admin " + servers.FreeAddress(t)})
 }
 
 func startPanelConfig(t *testing.T, config siteConfig) *panel {

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // TestPanelSecretsWithBraces: what stands in braces in a secret may be a part of it, and is
@@ -98,7 +100,7 @@ func TestPanelNeedsAuthenticationHoweverSpelled(t *testing.T) {
 		"with handle_path and a base": {"handle_path /x/* {\nmedia_admin\n}", "/x/media-admin"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := startPanelConfig(t, siteConfig{Media: basic, Site: "media\n" + c.block, Global: "admin " + freeAddress(t)})
+			p := startPanelConfig(t, siteConfig{Media: basic, Site: "media\n" + c.block, Global: "admin " + servers.FreeAddress(t)})
 			before, answered := p.running(t), 0
 			for _, rest := range rests {
 				for _, base := range []string{c.base, "/" + c.base, "/." + c.base, "/x/.." + c.base, strings.ToUpper(c.base)} {

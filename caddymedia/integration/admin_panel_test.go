@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/caddytest"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // panelRoutes are requests to every route, for who must be refused on all of them.
@@ -35,7 +36,7 @@ func TestPanelNeedsAuthentication(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := startPanelConfig(t, siteConfig{
-				Media: basic, Site: "media\nmedia_admin {\n" + options + "\n}", Global: "admin " + freeAddress(t),
+				Media: basic, Site: "media\nmedia_admin {\n" + options + "\n}", Global: "admin " + servers.FreeAddress(t),
 			})
 			before := p.running(t)
 			for _, route := range panelRoutes {
@@ -212,7 +213,7 @@ func TestPanelViewer(t *testing.T) {
 // TestPanelUserIsData: a name is never expanded, and is the whole of what editors say.
 func TestPanelUserIsData(t *testing.T) {
 	p := startPanelConfig(t, siteConfig{
-		Media: basic, Global: "admin " + freeAddress(t),
+		Media: basic, Global: "admin " + servers.FreeAddress(t),
 		Site: "media\nmedia_admin {\nuser {http.request.header.X-User}\neditors admin\n}",
 	})
 	for _, name := range []string{"{env.HOME}", "{http.request.host}", "admin2", "Admin", `<b>"x"`} {
@@ -231,11 +232,11 @@ func TestPanelUserIsData(t *testing.T) {
 func TestPanelThroughAdmin(t *testing.T) {
 	socket := filepath.Join(caddytest.SocketFolder(t), "admin.sock")
 	for name, admin := range map[string]string{
-		"loopback":       "admin " + freeAddress(t),
+		"loopback":       "admin " + servers.FreeAddress(t),
 		"unix socket":    "admin unix/" + socket,
 		"socket rights":  "admin unix/" + socket + "2|0600",
-		"enforce_origin": "admin " + freeAddress(t) + " {\nenforce_origin\n}",
-		"all interfaces": "admin :" + portOf(freeAddress(t)),
+		"enforce_origin": "admin " + servers.FreeAddress(t) + " {\nenforce_origin\n}",
+		"all interfaces": "admin :" + portOf(servers.FreeAddress(t)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := startPanelConfig(t, siteConfig{Media: basic, Site: panelBlock, Global: admin})
@@ -263,7 +264,7 @@ func portOf(address string) string {
 func TestPanelWithoutAdmin(t *testing.T) {
 	for name, c := range map[string]struct{ block, why string }{
 		"switched off": {panelBlock, "switched off"},
-		"unreachable":  {strings.Replace(panelBlock, "media_admin {", "media_admin {\nadmin "+freeAddress(t), 1), "cannot be reached"},
+		"unreachable":  {strings.Replace(panelBlock, "media_admin {", "media_admin {\nadmin "+servers.FreeAddress(t), 1), "cannot be reached"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := startPanelConfig(t, siteConfig{Media: basic, Site: c.block, Global: ""})

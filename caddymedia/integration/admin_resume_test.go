@@ -6,12 +6,14 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // TestPanelChangesLast: the panel says whether its changes outlive a restart, and is right.
 func TestPanelChangesLast(t *testing.T) {
 	c := newChild(t)
-	address := freeAddress(t)
+	address := servers.FreeAddress(t)
 	c.sites = "http://" + address + " {\n" + panelBlock + "}\n"
 	p := &panel{
 		site: &site{url: "http://" + address, address: address, client: &http.Client{Transport: new(http.Transport)}},

@@ -17,7 +17,7 @@ func TestBrowserStory(t *testing.T) {
 	withinOneDay()
 	const wrong = "not this one"
 	host := servers.ProFTPDOverSSH(t)
-	s, output := runExample(t, freeAddress(t))
+	s, output := runExample(t, servers.FreeAddress(t))
 	browse(t, "story", facts{
 		Panel: s.url + "/media-admin/", User: "admin", Password: "only for trying out",
 		Secrets: []string{host.Password, wrong, "$argon2id$"},
@@ -45,7 +45,7 @@ const archive = "storage archive {\ndriver local $ROOT-archive\n}\n"
 func TestBrowserLogin(t *testing.T) {
 	needsBrowser(t)
 	p := startPanelConfig(t, siteConfig{
-		Media: basic, Site: loginBlock, Global: "admin " + freeAddress(t),
+		Media: basic, Site: loginBlock, Global: "admin " + servers.FreeAddress(t),
 	})
 	browse(t, "login", p.facts(nil))
 }

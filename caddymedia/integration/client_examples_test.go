@@ -96,7 +96,7 @@ func TestClients(t *testing.T) {
 				}
 			})
 			t.Run("no service", func(t *testing.T) {
-				out, problems, code := example.prepare(t, "http://"+freeAddress(t))(password, "a.jpg", picture)
+				out, problems, code := example.prepare(t, "http://"+servers.FreeAddress(t))(password, "a.jpg", picture)
 				if code != 1 || out != "" || problems == "" {
 					t.Errorf("exit code %d, output %q, problems %q", code, out, problems)
 				}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/caddytest"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // twoStorages has one that can be used and one that cannot.
@@ -35,7 +36,7 @@ const awaySecret = "the-secret-of-nobody"
 
 func newAwayChild(t *testing.T) *child {
 	t.Helper()
-	return newChild(t, "AWAY="+freeAddress(t), "SECRET="+awaySecret)
+	return newChild(t, "AWAY="+servers.FreeAddress(t), "SECRET="+awaySecret)
 }
 
 // TestProbeCommand probes the storages of a file: a table for people, a document for

@@ -15,13 +15,15 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // TestGoProgram builds the program in goprogram as another module and has it store a remote picture and a
 // form file.
 func TestGoProgram(t *testing.T) { // not parallel: the variable that names the Caddy is the process's
 	temp := t.TempDir()
-	c, address := newChild(t, "TMPDIR="+temp), freeAddress(t)
+	c, address := newChild(t, "TMPDIR="+temp), servers.FreeAddress(t)
 	program := buildGoProgram(t)
 	t.Setenv("MEDIA_TEST_CADDY", program)
 	wantReadmeConfig(t, program)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 const exampleAddress = "http://localhost:8080"
@@ -92,7 +94,7 @@ func TestExampleRuns(t *testing.T) {
 // the address admin. output ends it and gives what it has written.
 func runExample(t *testing.T, admin string) (s *site, output func() string) {
 	t.Helper()
-	address := freeAddress(t)
+	address := servers.FreeAddress(t)
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		t.Fatal(err)

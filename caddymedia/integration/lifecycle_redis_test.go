@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // redisServer is a Redis of the test's own, which may be stopped and started again.
@@ -26,7 +28,7 @@ func newRedis(t *testing.T) *redisServer {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		skip(t, "no redis-server: %v", err)
 	}
-	r := &redisServer{t: t, address: freeAddress(t), dir: t.TempDir()}
+	r := &redisServer{t: t, address: servers.FreeAddress(t), dir: t.TempDir()}
 	t.Cleanup(r.stop)
 	r.start()
 	return r

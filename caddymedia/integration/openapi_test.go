@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // TestOpenAPI has a Caddy give every answer of the OpenAPI document, and compares each of them,
@@ -231,7 +233,7 @@ func (c *contract) storagesThatFail(t *testing.T) {
 
 // noStore is a site whose tokens are kept by a Redis that is down.
 func (c *contract) noStore(t *testing.T) {
-	s := c.observe(startSite(t, basic+"tokens redis redis://"+freeAddress(t)+"\n", "media"))
+	s := c.observe(startSite(t, basic+"tokens redis redis://"+servers.FreeAddress(t)+"\n", "media"))
 	if r := s.login(t, apiKey, password); r.status != http.StatusServiceUnavailable {
 		t.Errorf("a login: %d %s", r.status, r.body)
 	}

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // loginBlock is a site with the service and a panel that logs its users in.
@@ -37,7 +39,7 @@ func panelSession(t *testing.T, client *http.Client, address, user string) *http
 // TestPanelLogin changes the configuration in the panel, which is a reload: sessions go on. They end
 // with their user, and the guesses at the panel and at the token endpoint have one limit.
 func TestPanelLogin(t *testing.T) {
-	p := startPanelConfig(t, siteConfig{Media: basic, Site: loginBlock, Global: "admin " + freeAddress(t)})
+	p := startPanelConfig(t, siteConfig{Media: basic, Site: loginBlock, Global: "admin " + servers.FreeAddress(t)})
 	p.user = ""
 	admin := panelSession(t, p.client, p.url+"/media-admin/login", "admin")
 	viewer := panelSession(t, p.client, p.url+"/media-admin/login", "viewer")

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // child is a Caddy in a process of its own, which a test may reload, stop, kill and start
@@ -47,7 +49,7 @@ func newChild(t *testing.T, env ...string) *child {
 	home := t.TempDir()
 	c := &child{
 		t: t, home: home, root: filepath.Join(home, "storage"),
-		admin: freeAddress(t), plain: freeAddress(t),
+		admin: servers.FreeAddress(t), plain: servers.FreeAddress(t),
 		env: append([]string{
 			runCaddy + "=1",
 			"XDG_DATA_HOME=" + filepath.Join(home, "data"),
@@ -62,7 +64,7 @@ func newChild(t *testing.T, env ...string) *child {
 func newTLSChild(t *testing.T) *child {
 	t.Helper()
 	c := newChild(t)
-	c.tls = freeAddress(t)
+	c.tls = servers.FreeAddress(t)
 	return c
 }
 

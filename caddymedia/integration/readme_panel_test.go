@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // TestReadmePanel puts the panel online as the README does it: only its host name and the
@@ -17,7 +19,7 @@ func TestReadmePanel(t *testing.T) {
 	if !strings.Contains(block, network) {
 		t.Fatalf("the example has no %s:\n%s", network, block)
 	}
-	address := freeAddress(t)
+	address := servers.FreeAddress(t)
 	c := newTLSChild(t)
 	c.env = append(c.env, "PANEL_ALICE="+cheapHash, "PANEL_BOB="+cheapHash)
 	start := func(letIn string) *http.Client {
@@ -90,7 +92,7 @@ func TestReadmeAdmin(t *testing.T) {
 	if err != nil {
 		skip(t, "curl is not installed")
 	}
-	admin := freeAddress(t)
+	admin := servers.FreeAddress(t)
 	s, _ := runExample(t, admin)
 	s.login(t, "try-out", "only for trying out")
 	for _, tt := range []struct{ line, want string }{

@@ -15,6 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 
 	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 func init() { caddy.RegisterModule(listener{}) }
@@ -90,7 +91,7 @@ const onDefault = "image_alias content {\nstorage default\nwebp\n}\nfile_alias c
 // TestEvents: whatever happens to an item is told once, with who did it and from where.
 func TestEvents(t *testing.T) {
 	p := startPanelConfig(t, siteConfig{
-		Media: account + atRoot + "}\n" + replacing + onDefault, Site: panelBlock, Global: "admin " + freeAddress(t) + listening,
+		Media: account + atRoot + "}\n" + replacing + onDefault, Site: panelBlock, Global: "admin " + servers.FreeAddress(t) + listening,
 	})
 	eventsUpToNow()
 	header := merged(p.credentials(t), formType)

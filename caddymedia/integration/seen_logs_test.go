@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // logLines gives the lines of a logger, without what every line has, as soon as there are n.
@@ -50,7 +52,7 @@ func TestReadmeAudit(t *testing.T) {
 	}
 	p := startPanelConfig(t, siteConfig{
 		Media: account + "storage default {\ndriver local $ROOT\nsub_folder_format /\nsanitize off\n}\n" + replacing + onDefault,
-		Site:  panelBlock, Log: "format json\nexclude media.audit\n", Global: "admin " + freeAddress(t) + "\n" + strings.ReplaceAll(block, place, written),
+		Site:  panelBlock, Log: "format json\nexclude media.audit\n", Global: "admin " + servers.FreeAddress(t) + "\n" + strings.ReplaceAll(block, place, written),
 	})
 	const tricky = "{env.HOME} a\"b.txt"
 	p.uploadFile(t, file(tricky, "12")).one(t)

@@ -16,6 +16,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 var fullName = regexp.MustCompile(`fqName: "(caddy_media_[a-z_]+)"`)
@@ -64,7 +66,7 @@ func TestMetricsMove(t *testing.T) {
 	p := startPanelConfig(t, siteConfig{
 		Media: account + "health_interval 20ms\nlimits {\nimage_workers 1\nlogin_failures 1000000\n}\n" + atRoot + "}\n" +
 			replacing + "storage frail {\ndriver local " + frail + "\n}\n" + onDefault,
-		Site: panelBlock, Global: "admin " + freeAddress(t),
+		Site: panelBlock, Global: "admin " + servers.FreeAddress(t),
 	})
 	names, before := registered(t), p.scrape(t)
 	still := slices.Clone(names)

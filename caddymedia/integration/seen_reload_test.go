@@ -6,12 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // TestSeenAfterReload: an upload that outlives its configuration is under way and counted in
 // the metrics of the next, and written into its audit log.
 func TestSeenAfterReload(t *testing.T) {
-	folder, admin := tempFolder(t), "admin "+freeAddress(t)
+	folder, admin := tempFolder(t), "admin "+servers.FreeAddress(t)
 	with := func(file string) siteConfig {
 		return siteConfig{
 			Media: basic, Site: panelBlock,

@@ -10,13 +10,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // The accounts of the tests. Their hashes are cheap ones:
@@ -81,7 +82,7 @@ func startSiteConfig(t *testing.T, config siteConfig) *site {
 	t.Helper()
 	folder := tempFolder(t)
 	s := &site{
-		address: freeAddress(t),
+		address: servers.FreeAddress(t),
 		root:    filepath.Join(folder, "storage"),
 		logFile: filepath.Join(folder, "caddy.log"),
 	}
@@ -251,25 +252,4 @@ func tempFolder(t *testing.T) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	return folder
-}
-
-// freeAddress gives a loopback address that is free for TCP and for UDP.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	for range 20 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		u, err := net.ListenPacket("udp", "127.0.0.1:"+strconv.Itoa(port))
-		l.Close()
-		if err != nil {
-			continue
-		}
-		u.Close()
-		return l.Addr().String()
-	}
-	t.Fatal("no port is free for TCP and UDP")
-	return ""
 }

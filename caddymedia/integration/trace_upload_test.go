@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // traceParent is the header of a client that traces its requests, and sends them on.
@@ -39,7 +41,7 @@ func tracedChild(t *testing.T, media string) (*child, *collector, func() (*child
 		t.Fatal("the README has no command with " + endpoint)
 	}
 	c := newChild(t, "OTEL_EXPORTER_OTLP_ENDPOINT="+sent.url, more, "OTEL_BSP_SCHEDULE_DELAY=50")
-	address := freeAddress(t)
+	address := servers.FreeAddress(t)
 	const host = "media.example.com"
 	block := readmeBlock(t, "tracing {")
 	if !strings.Contains(block, host+" {") {

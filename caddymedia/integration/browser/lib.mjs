@@ -70,7 +70,7 @@ function watch(page) {
 		}
 	});
 	page.on('request', (request) => {
-		if (!request.url().startsWith(new URL(facts.panel).origin)) {
+		if (new URL(request.url()).origin !== new URL(facts.panel).origin) { // a blob has that of its page
 			trouble.push(`request to another host: ${request.url()}`);
 		}
 		hides(`the address ${request.url()}`, request.url());

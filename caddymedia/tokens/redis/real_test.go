@@ -15,6 +15,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/caddymedia/tokens/tokentest"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // conformance runs the suite on a server whose data outlives a client.
@@ -37,7 +38,7 @@ func TestRealPlain(t *testing.T) {
 // TestRealRestart kills a server that keeps its data and starts it again: the same store goes on.
 func TestRealRestart(t *testing.T) {
 	t.Parallel()
-	port, dir := freePort(t), t.TempDir()
+	port, dir := servers.FreePort(t), t.TempDir()
 	args := []string{"--port", strconv.Itoa(port), "--dir", dir, "--appendonly", "yes", "--appendfsync", "always"}
 	first := start(t, port, args...)
 	s, id := open(t, "redis redis://"+first.addr()), tokens.IDOf("token")
@@ -82,7 +83,7 @@ func TestRealFrozen(t *testing.T) {
 // TestRealTLS uses TLS on both sides and a user that may do only what is documented.
 func TestRealTLS(t *testing.T) {
 	t.Parallel()
-	certs, port := newCertificates(t), freePort(t)
+	certs, port := newCertificates(t), servers.FreePort(t)
 	acl := filepath.Join(t.TempDir(), "users.acl")
 	users := "user default off\nuser media on >hunter2 ~caddymedia:token:* +get +set +del +scan\n"
 	if err := os.WriteFile(acl, []byte(users), 0o600); err != nil {
@@ -122,7 +123,7 @@ func TestRealSentinel(t *testing.T) {
 		}
 		return nil
 	})
-	port := freePort(t)
+	port := servers.FreePort(t)
 	conf := filepath.Join(t.TempDir(), "sentinel.conf")
 	lines := fmt.Sprintf("port %d\nrequirepass watch\nsentinel monitor media 127.0.0.1 %d 1\nsentinel auth-pass media hunter2\n"+
 		"sentinel down-after-milliseconds media 500\nsentinel failover-timeout media 5000\n", port, master.port)
@@ -168,7 +169,7 @@ func TestRealCluster(t *testing.T) {
 	t.Parallel()
 	nodes := make([]*server, 0, 3)
 	for n := range 3 {
-		bus := strconv.Itoa(freePort(t))
+		bus := strconv.Itoa(servers.FreePort(t))
 		node := startPlain(t, "--cluster-enabled", "yes", "--cluster-port", bus, "--cluster-node-timeout", "2000")
 		c := admin(t, node, "")
 		if err := c.ClusterAddSlotsRange(t.Context(), n*16384/3, (n+1)*16384/3-1).Err(); err != nil {

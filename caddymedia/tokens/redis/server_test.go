@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // server is a real redis-server on a port of its own.
@@ -71,18 +73,8 @@ func start(t *testing.T, port int, args ...string) *server {
 // startPlain starts a server on a free port that keeps nothing on the disk.
 func startPlain(t *testing.T, args ...string) *server {
 	t.Helper()
-	port := freePort(t)
+	port := servers.FreePort(t)
 	return start(t, port, append([]string{"--port", strconv.Itoa(port), "--save", ""}, args...)...)
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // certificates are the files of a certificate for redis.test, for both sides, that is its own authority.

@@ -5,10 +5,12 @@ package servers
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 )
@@ -114,15 +116,36 @@ func FreeAddress(t testing.TB) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(FreePort(t)))
 }
 
-// FreePort gives a port on which nobody listens.
+// given are the ports that FreePort has given. Servers that were stopped may be started again.
+var given sync.Map
+
+// FreePort gives a port of 127.0.0.1 that is free for TCP and for UDP, each one once. It is below
+// those that systems take for outgoing connections, which might have it before the server does.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const first, end = 10_000, 32_768
+	for range 1000 {
+		port := first + rand.IntN(end-first)
+		if _, taken := given.LoadOrStore(port, true); !taken && isFree(port) {
+			return port
+		}
 	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
+	t.Fatal("no port is free")
+	return 0
+}
+
+func isFree(port int) bool {
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	tcp, err := net.Listen("tcp", address)
+	if err != nil {
+		return false
+	}
+	defer tcp.Close()
+	udp, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return false
+	}
+	return udp.Close() == nil
 }
 
 // Folder makes a folder that server processes of any user may enter; it goes with the

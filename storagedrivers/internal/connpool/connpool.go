@@ -104,7 +104,7 @@ func (p *Pool[C]) get(ctx context.Context, long bool) (C, error) {
 			return c, nil
 		}
 		again := ctx.Err() == nil && p.refused(err) && p.Lower()
-		p.leave(long)
+		p.back(long)
 		if !again {
 			return none, err
 		}
@@ -146,20 +146,17 @@ func (p *Pool[C]) take(ctx context.Context, long bool) error {
 	return err
 }
 
-// leave returns a slot.
-func (p *Pool[C]) leave(long bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.slots.leave(long)
-}
-
 // conn returns an idle connection that is alive, or a new one.
 func (p *Pool[C]) conn(ctx context.Context) (C, error) {
+	last, ok := p.pop()
 	if p.isClosed() {
+		if ok {
+			p.opts.Close(last.conn)
+		}
 		var none C
 		return none, storagedrivers.ErrClosed
 	}
-	if last, ok := p.pop(); ok {
+	if ok {
 		if p.now().Sub(last.since) < p.opts.AliveAfter || p.opts.Alive(ctx, last.conn) {
 			return last.conn, nil
 		}
@@ -170,9 +167,12 @@ func (p *Pool[C]) conn(ctx context.Context) (C, error) {
 	return p.opts.Open(ctx)
 }
 
+// pop takes the connection that has rested for the shortest time. The user of a slot has a
+// connection from here on: this one, or the one that he opens next.
 func (p *Pool[C]) pop() (resting[C], bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.slots.held++
 	n := len(p.idle)
 	if n == 0 {
 		return resting[C]{}, false
@@ -225,34 +225,47 @@ func (p *Pool[C]) Lower() bool {
 
 // Put takes back a connection that can be used again.
 func (p *Pool[C]) Put(c C) {
+	if !p.rest(c) {
+		p.Discard(c)
+	}
+}
+
+// rest keeps a connection for the next user, unless the host allows fewer by now.
+func (p *Pool[C]) rest(c C) bool {
 	p.mu.Lock()
-	keep := !p.isClosed() && p.slots.lent+len(p.idle) <= p.slots.limit
-	if keep {
-		p.idle = append(p.idle, resting[C]{c, p.now()})
-		if p.reaper == nil {
-			p.reaper = time.AfterFunc(p.opts.IdleTimeout, p.reap)
-		}
+	defer p.mu.Unlock()
+	if p.isClosed() || p.slots.held+len(p.idle) > p.slots.limit {
+		return false
 	}
-	p.mu.Unlock()
-	if !keep {
-		p.opts.Close(c)
+	p.idle = append(p.idle, resting[C]{c, p.now()})
+	if p.reaper == nil {
+		p.reaper = time.AfterFunc(p.opts.IdleTimeout, p.reap)
 	}
-	p.back(c)
+	p.slots.back(p.forget(c))
+	return true
 }
 
 // Discard takes back a connection that must not be used again, and closes it.
 func (p *Pool[C]) Discard(c C) {
 	p.opts.Close(c)
-	p.back(c)
+	p.mu.Lock()
+	long := p.forget(c)
+	p.mu.Unlock()
+	p.back(long)
 }
 
-// back returns the slot of a connection.
-func (p *Pool[C]) back(c C) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// forget reports whether a connection was lent for long.
+func (p *Pool[C]) forget(c C) bool {
 	_, long := p.long[c]
 	delete(p.long, c)
-	p.slots.leave(long)
+	return long
+}
+
+// back returns the slot of a user who has no connection any more.
+func (p *Pool[C]) back(long bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.slots.back(long)
 }
 
 // Close closes the idle connections and lends none any more. Lent ones are closed when they come

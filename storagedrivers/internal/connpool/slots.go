@@ -12,6 +12,7 @@ type slots struct {
 	until time.Time // when the limit rises to size again
 	lent  int
 	long  int // of the lent
+	held  int // of the lent, those whose users have a connection or are opening one
 	queue []request
 }
 
@@ -75,6 +76,12 @@ func (s *slots) leave(long bool) {
 		s.long--
 	}
 	s.grant()
+}
+
+// back is leave for a user who had a connection.
+func (s *slots) back(long bool) {
+	s.held--
+	s.leave(long)
 }
 
 // lengthen makes a short use a long one, if there is room for it.
