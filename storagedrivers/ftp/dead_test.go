@@ -15,7 +15,7 @@ import (
 
 func TestDeadHost(t *testing.T) {
 	t.Parallel()
-	const timeout = 500 * time.Millisecond
+	const timeout = 2 * time.Second
 	f := (&fake{facts: true}).start(t)
 	proxy := faults.New(t, f.address)
 	opts := f.options()
@@ -44,9 +44,9 @@ func TestDeadHost(t *testing.T) {
 		}
 	}
 	proxy.SetSilent(true)
-	tries(timeout + 2*time.Second)
+	tries(3 * timeout)
 	proxy.SetRefusing(true)
-	tries(2 * time.Second)
+	tries(timeout)
 	proxy.SetRefusing(false)
 	proxy.SetSilent(false)
 	if _, err := d.Stat(t.Context(), "key"); err != nil { // the one connection that may be left

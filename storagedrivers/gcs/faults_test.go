@@ -67,7 +67,7 @@ func TestCut(t *testing.T) {
 func TestDeadHost(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)
-	const timeout = 500 * time.Millisecond
+	const timeout = 2 * time.Second
 	for name, kill := range map[string]func(*faults.Proxy, bool){
 		"refusing": (*faults.Proxy).SetRefusing,
 		"silent":   (*faults.Proxy).SetSilent,

@@ -188,7 +188,7 @@ func TestRefusingHost(t *testing.T) {
 	d, proxy := proxied(t, s, 5*time.Second)
 	put(t, d, "object", content('a', 10), create)
 	proxy.SetRefusing(true)
-	all(t, d, time.Second)
+	all(t, d, 5*time.Second)
 	proxy.SetRefusing(false)
 	has(t, d, "object", 'a', 10)
 	put(t, d, "new", content('a', partSize+1), create)
@@ -197,11 +197,11 @@ func TestRefusingHost(t *testing.T) {
 func TestSilentHost(t *testing.T) {
 	t.Parallel()
 	s := fake(t)
-	const timeout = 300 * time.Millisecond
+	const timeout = 2 * time.Second
 	d, proxy := proxied(t, s, timeout)
 	put(t, d, "object", content('a', 10), create)
 	proxy.SetSilent(true)
-	all(t, d, 20*timeout) // a write whose answer is missing is looked for, three times
+	all(t, d, 3*timeout)
 	proxy.SetSilent(false)
 	has(t, d, "object", 'a', 10)
 	put(t, d, "new", content('a', partSize+1), create)

@@ -125,7 +125,7 @@ func TestSilentHost(t *testing.T) {
 	is(t, err, nil)
 	for _, phase := range []string{"on open connections", "dialling"} {
 		proxy.SetSilent(true)
-		within(t, 2*timeout, "waiting "+phase, func() {
+		within(t, 3*timeout, "waiting "+phase, func() {
 			_, err := d.Stat(t.Context(), "object")
 			is(t, err, storagedrivers.ErrUnavailable)
 		})
