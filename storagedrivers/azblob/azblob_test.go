@@ -91,5 +91,7 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceAzurite(t *testing.T) {
-	drivertest.Run(t, (&account{endpoint: servers.Azurite(t).Endpoint}).harness())
+	h := (&account{endpoint: servers.Azurite(t).Endpoint}).harness()
+	h.PlainKeys = true
+	drivertest.Run(t, h)
 }

@@ -71,6 +71,7 @@ func TestConformance(t *testing.T) {
 				return driver(opts)
 			})
 			h.NoMemoryTest = true
+			h.PlainKeys = name != "facts"
 			h.CoarseTags = !f.mfmt // nothing else sets times apart
 			drivertest.Run(t, h)
 		})

@@ -40,12 +40,14 @@ func on(t *testing.T, server *servers.FTP, mode TLSMode) Options {
 func conforms(t *testing.T, server *servers.FTP, mode TLSMode) {
 	t.Helper()
 	opts := on(t, server, mode)
-	drivertest.Run(t, harness(server.Root, func(t *testing.T, root string) storagedrivers.Driver {
+	h := harness(server.Root, func(t *testing.T, root string) storagedrivers.Driver {
 		t.Helper()
 		opts := opts
 		opts.Root = filepath.Join(opts.Root, root)
 		return New(opts, slog.New(slog.DiscardHandler))
-	}))
+	})
+	h.PlainKeys = true
+	drivertest.Run(t, h)
 }
 
 func TestConformanceProFTPD(t *testing.T) {

@@ -99,5 +99,7 @@ func TestConformance(t *testing.T) {
 // TestConformanceFakeGCSServer also keeps everything in a folder of the bucket.
 func TestConformanceFakeGCSServer(t *testing.T) {
 	_, server := servers.FakeGCS(t)
-	drivertest.Run(t, harness(server, "some/folder"))
+	h := harness(server, "some/folder")
+	h.PlainKeys = true
+	drivertest.Run(t, h)
 }

@@ -178,7 +178,11 @@ func TestConformance(t *testing.T) {
 	drivertest.Run(t, h)
 }
 
-func TestConformanceVersityGW(t *testing.T) { drivertest.Run(t, real(t).harness()) }
+func TestConformanceVersityGW(t *testing.T) {
+	h := real(t).harness()
+	h.PlainKeys = true
+	drivertest.Run(t, h)
+}
 
 // By https contents are not signed, and checksums come behind them.
 func TestConformanceVersityGWWithTLS(t *testing.T) {
@@ -186,5 +190,6 @@ func TestConformanceVersityGWWithTLS(t *testing.T) {
 	s.config.Prefix, s.config.Checksums = "some/folder", whenSupported
 	h := s.harness()
 	h.NoMemoryTest = true // the proxy is in the process
+	h.PlainKeys = true
 	drivertest.Run(t, h)
 }
