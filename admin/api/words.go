@@ -79,8 +79,8 @@ var causes = []cause{
 	{isAny(storagedrivers.ErrNoSpace), "The storage is full, or over its quota. Make space or raise the quota."},
 	{says("not tried, it has failed"), "The storage has failed several times in a row and is left alone for some seconds. Try again then."},
 	{isAny(storagedrivers.ErrSizeMismatch), "What was stored is not as long as what was sent. Something on the way cuts it off."},
-	{isAny(context.Canceled), "It was broken off."},
 	{silent, "The host does not answer. Check the address and the port, and that no firewall swallows the connection."},
+	{isAny(context.Canceled), "It was broken off."},
 	{isAny(io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE), "The host ended the connection. Check that the port is the " +
 		"one for this kind of storage, and that the host does not refuse this machine."},
 }

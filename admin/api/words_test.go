@@ -69,6 +69,7 @@ func TestExplain(t *testing.T) {
 		{"sftp", "check", os.ErrDeadlineExceeded, "does not answer"},
 		{"sftp", "check", errors.Join(storagedrivers.ErrUnavailable, context.DeadlineExceeded), "does not answer"},
 		{"sftp", "check", context.Canceled, "broken off"},
+		{"ftp", "delete", errors.Join(storagedrivers.ErrUnavailable, context.DeadlineExceeded, context.Canceled), "does not answer"},
 		{"sftp", "check", fs.ErrNotExist, "The folder does not exist"},
 		{"local", "check", fmt.Errorf("the root is gone: %w", storagedrivers.ErrUnavailable), "is gone. Mount"},
 		{"local", "check", fmt.Errorf("replaced by an empty folder of another file system: %w", storagedrivers.ErrUnavailable), "Mount its disk"},
