@@ -12,6 +12,8 @@ import (
 
 	pkgsftp "github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 // connection is one SSH connection, for any number of operations at once.
@@ -99,21 +101,20 @@ func newPool(d *dialer, tasks *sync.WaitGroup) *pool {
 // some. The caller must release it.
 func (p *pool) acquire(ctx context.Context) (*connection, error) {
 	c := p.pick(true)
-	err := p.wait(ctx, c)
-	if err == nil {
-		return c, nil
-	}
-	// A host that does not want so many connections may have let us have others.
-	for ctx.Err() == nil {
-		other := p.pick(false)
-		if other == nil {
-			break
+	for {
+		err := p.wait(ctx, c)
+		if err == nil {
+			return c, nil
 		}
-		if p.wait(ctx, other) == nil {
-			return other, nil
+		// A host that does not want so many connections may have let us have others, but not
+		// one that is silent.
+		if ctx.Err() != nil || network.Silent(err) {
+			return nil, err
+		}
+		if c = p.pick(false); c == nil {
+			return nil, err
 		}
 	}
-	return nil, err
 }
 
 // wait waits until c is ready. It releases one that is none.

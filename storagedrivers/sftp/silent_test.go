@@ -50,6 +50,24 @@ func TestSilentFromTheBeginning(t *testing.T) {
 	}
 }
 
+// Who has waited in vain for a connection does not wait for one that somebody else is opening.
+func TestSilentBesideOthers(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	is(t, err, nil)
+	defer listener.Close()
+	d, err := New(Config{
+		Address: listener.Addr().String(), User: testUser, Password: testPassword, InsecureSkipHostKey: true, Root: ".",
+		Connections: 2, Timeout: 300 * time.Millisecond,
+	}, slog.New(slog.DiscardHandler))
+	is(t, err, nil)
+	defer d.Close()
+	others := &connection{ready: make(chan struct{}), users: 1}
+	d.pool.connections, d.pool.limit = []*connection{others}, 2
+	_, err = d.pool.acquire(t.Context())
+	is(t, err, os.ErrDeadlineExceeded)
+}
+
 // A host that falls silent ends every operation with the time-out as its cause, also when its
 // connection is closed for that.
 func TestFallsSilent(t *testing.T) {

@@ -37,9 +37,9 @@ func Unreachable(err error) bool {
 	return errors.As(err, &dnsErr) || errors.As(err, &opErr) && opErr.Op == "dial"
 }
 
-// Silent reports whether err is a host that has kept silent for as long as it may. The deadline of
-// a caller is no silence.
+// Silent tells whether err is a host that has kept silent for as long as it may, or has not taken a
+// connection for as long. The deadline of a caller is no silence.
 func Silent(err error) bool {
-	var netErr net.Error
-	return errors.As(err, &netErr) && netErr.Timeout() && !errors.Is(err, context.DeadlineExceeded)
+	dial, ok := errors.AsType[*net.OpError](err)
+	return errors.Is(err, os.ErrDeadlineExceeded) || ok && dial.Op == "dial" && dial.Timeout()
 }
