@@ -153,6 +153,7 @@ func stepTitle(step string) string {
 		"read":              "read the object",
 		"range":             "read a part of the object",
 		"overwrite":         "replace the object",
+		"list":              "find the object in a listing",
 		"delete":            "delete the object",
 		"stat after delete": "see that the object is gone",
 		"clean up":          "clean up",
