@@ -1,9 +1,11 @@
 package ftp
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -156,4 +158,37 @@ func TestLeaseIsOver(t *testing.T) {
 	}
 	fails(t, put(t, d, "key", "content", create), storagedrivers.ErrUnavailable)
 	f.has(t, strings.TrimPrefix(lockPath("/key"), "/")) // by now it could be another's
+}
+
+// TestLockInVain: a server that makes a folder once more gives a lock to several. The log says so.
+func TestLockInVain(t *testing.T) {
+	t.Parallel()
+	for name, again := range map[string]bool{"refused": false, "made once more": true} {
+		f := &fake{facts: true}
+		made := map[string]bool{}
+		f.before = func(_ *session, command, argument string) string {
+			if command != "MKD" || !again || !made[argument] {
+				made[argument] = made[argument] || command == "MKD"
+				return ""
+			}
+			return "257 made"
+		}
+		f.start(t)
+		var log bytes.Buffer
+		opts := f.options()
+		opts.Connections = 1
+		d := New(opts, slog.New(slog.NewTextHandler(&log, nil)))
+		if err := d.Check(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if warned := strings.Contains(log.String(), "lock folders are in vain"); warned != again {
+			t.Errorf("%s: warned: %v\n%s", name, warned, log.String())
+		}
+		if entries, err := os.ReadDir(f.root); err != nil || len(entries) > 0 {
+			t.Errorf("%s: left behind: %v, error %v", name, entries, err)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }

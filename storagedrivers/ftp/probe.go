@@ -10,18 +10,24 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// probe finds out whether the server renames over a file that exists, as most do. Where
-// nothing can be written there is nothing to find out.
+// probe finds out whether the server renames over a file that exists, as most do, and warns where
+// locks are in vain. Where nothing can be written there is nothing to find out.
 //
 // One that refuses to is still no judge of who creates a name: proftpd with AllowOverwrite
 // off looks first and renames then, and lets two through at the same moment.
 func (d *Driver) probe(ctx context.Context, c *conn) error {
 	root := path.Join("/", c.base)
-	p := &probe{c, tempName(root), tempName(root)}
+	p := &probe{c, tempName(root), tempName(root), newName(root, lockPrefix)}
 	err := c.run(ctx, func() error {
 		features, err := p.run()
 		if err == nil {
 			d.features.Store(&features)
+		}
+		if err == nil && d.opts.Lock {
+			err = p.tryLock(func() {
+				d.log.WarnContext(ctx, "the server makes a folder that exists once more, so that lock folders are in vain: "+
+					"let only one process write there")
+			})
 		}
 		if refused(err) {
 			d.log.DebugContext(ctx, "cannot try out what renaming does", "error", err)
@@ -36,10 +42,11 @@ func (d *Driver) probe(ctx context.Context, c *conn) error {
 	return err
 }
 
-// probe has the names of two temporary files.
+// probe has the names of two temporary files and of a lock folder.
 type probe struct {
 	conn       *conn
 	from, onto string
+	lock       string
 }
 
 func (p *probe) run() (storagedrivers.Features, error) {
@@ -60,12 +67,30 @@ func (p *probe) run() (storagedrivers.Features, error) {
 	return storagedrivers.Features{}, err
 }
 
+// tryLock calls vain where one lock folder can be made by two.
+func (p *probe) tryLock(vain func()) error {
+	if err := p.conn.makeFolder(p.lock); err != nil {
+		return err
+	}
+	err := p.conn.makeFolder(p.lock)
+	if err == nil {
+		vain()
+	}
+	if refused(err) {
+		return nil
+	}
+	return err
+}
+
 // remove leaves nothing behind, whatever happened.
 func (p *probe) remove() error {
 	for _, name := range []string{p.from, p.onto} {
 		if err := p.conn.remove(name); err != nil && !refused(err) {
 			return err
 		}
+	}
+	if err := p.conn.removeFolder(p.lock); err != nil && !refused(err) {
+		return err
 	}
 	return nil
 }
