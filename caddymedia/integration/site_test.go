@@ -4,8 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
+	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -55,8 +60,7 @@ type siteConfig struct {
 	Log string
 	// DropUnderscores leaves expected_underscore_headers out.
 	DropUnderscores bool
-	// TLS serves https with a certificate of Caddy's own authority, with HTTP/2 and
-	// HTTP/3.
+	// TLS serves https, with HTTP/2 and HTTP/3.
 	TLS bool
 }
 
@@ -69,6 +73,8 @@ type site struct {
 	root    string // $ROOT
 	logFile string
 	client  *http.Client
+
+	certificate string // the path of its file, with TLS
 }
 
 // startSite runs a site until the test ends. media are lines inside the global option
@@ -92,6 +98,7 @@ func startSiteConfig(t *testing.T, config siteConfig) *site {
 	if config.TLS {
 		s.url, s.block = "https://localhost:"+port, "https://localhost:"+port
 		transport.ForceAttemptHTTP2 = true
+		transport.TLSClientConfig = &tls.Config{RootCAs: s.certify(t, folder), NextProtos: []string{"h2", "http/1.1"}}
 		transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, s.address)
 		}
@@ -110,39 +117,38 @@ func startSiteConfig(t *testing.T, config siteConfig) *site {
 	if err := s.tryLoad(t, config); err != nil {
 		t.Fatal(err)
 	}
-	if config.TLS {
-		transport.TLSClientConfig = &tls.Config{RootCAs: localAuthority(t), NextProtos: []string{"h2", "http/1.1"}}
-		s.waitForCertificate(t, transport.TLSClientConfig)
-	}
 	return s
 }
 
-// waitForCertificate: Caddy makes it while it is serving already.
-func (s *site) waitForCertificate(t *testing.T, config *tls.Config) {
+// certify writes a certificate for localhost, and makes it trusted. Caddy would get one of its own
+// authority while it is starting, and Caddy 2.11.8 has a data race there: an event reads the TLS app
+// that is being written.
+func (s *site) certify(t *testing.T, folder string) *x509.CertPool {
 	t.Helper()
-	config = config.Clone()
-	config.ServerName = "localhost"
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		conn, err := tls.Dial("tcp", s.address, config)
-		if err == nil {
-			conn.Close()
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
-	}
-}
-
-// localAuthority is what signs the certificates of sites with TLS.
-func localAuthority(t *testing.T) *x509.CertPool {
-	t.Helper()
-	pem, err := os.ReadFile(filepath.Join(caddy.AppDataDir(), "pki", "authorities", "local", "root.crt"))
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	both := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(pem)
+	pool.AppendCertsFromPEM(both)
+	both = append(both, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...)
+	s.certificate = filepath.Join(folder, "certificate.pem")
+	if err := os.WriteFile(s.certificate, both, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	return pool
 }
 
@@ -205,7 +211,7 @@ func (s *site) caddyfile(config siteConfig) string {
 	var b strings.Builder
 	b.WriteString("{\nadmin off\npersist_config off\nskip_install_trust\n")
 	if config.TLS {
-		b.WriteString("local_certs\nauto_https disable_redirects\n")
+		b.WriteString("auto_https off\n")
 	}
 	b.WriteString("log {\noutput file " + s.logFile + "\nlevel DEBUG\n" + cmp.Or(config.Log, "format json\n") + "}\n")
 	b.WriteString(config.Global + "\nservers {\n" + config.Servers + "\n")
@@ -216,7 +222,11 @@ func (s *site) caddyfile(config siteConfig) string {
 	if !strings.Contains("\n"+config.Media, "\ntokens ") {
 		b.WriteString("tokens memory\n")
 	}
-	b.WriteString("}\n}\n" + s.block + " {\nbind 127.0.0.1\n" + config.Site + "\n}\n")
+	b.WriteString("}\n}\n" + s.block + " {\nbind 127.0.0.1\n")
+	if config.TLS {
+		b.WriteString("tls " + s.certificate + " " + s.certificate + "\n")
+	}
+	b.WriteString(config.Site + "\n}\n")
 	return strings.ReplaceAll(b.String(), "$ROOT", s.root)
 }
 
