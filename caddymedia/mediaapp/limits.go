@@ -17,7 +17,8 @@ type Limits struct {
 	// The largest upload request, in bytes. Default: 4 GiB.
 	MaxBody int64 `json:"max_body,omitempty" option:"size"`
 	// How many uploads an account may have under way at the same time; one more is answered
-	// with 429. Default: 256.
+	// with 429. All accounts together have a quarter of the open files that the process may have,
+	// and one alone half of that. Default: 256.
 	MaxUploads int `json:"max_uploads,omitempty"`
 	// How long the body of an upload may take to come. Default: `6h`.
 	MaxUploadTime caddy.Duration `json:"max_upload_time,omitempty"`

@@ -4,15 +4,16 @@ import (
 	"sync"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/internal/queue"
 )
 
 // uploads counts the uploads under way of each account, in all configurations: those of an earlier
-// one go on.
-var uploads = counts{by: make(map[string]int)}
+// one go on. Each may hold a connection, which is a file descriptor.
+var uploads = newUploadCounts(int64(MaxOpenFiles()) / 4)
 
-// staging bounds what uploads of all configurations hold until they have arrived. With
-// the quarter of the file descriptors that downloads have, three eighths are left for connections and
-// for all else.
+// staging bounds what uploads of all configurations hold until they have arrived. With the quarter of
+// the file descriptors that downloads have, and the quarter of the connections of uploads, an eighth is
+// left for all else.
 var staging = ingest.NewStaging(stagingMemory, int64(MaxOpenFiles())*3/8)
 
 // unlimitedFiles stands for no limit of open files.
@@ -21,28 +22,36 @@ const unlimitedFiles = 1 << 20
 // stagingMemory is how much of small items waits in memory.
 const stagingMemory = 64 << 20
 
-// counts are numbers by owner. An owner without any takes no memory.
-type counts struct {
+// uploadCounts are the uploads under way by account. An account without any takes no memory.
+type uploadCounts struct {
+	shares *queue.Pool // of all accounts together
+
 	mu sync.Mutex
 	by map[string]int
 }
 
-// begin reports whether owner had less than limit, and counts one more then.
-func (c *counts) begin(owner string, limit int) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.by[owner] >= limit {
+func newUploadCounts(most int64) *uploadCounts {
+	return &uploadCounts{shares: queue.NewPool(most), by: make(map[string]int)}
+}
+
+// begin reports whether owner had less than limit and a share of what is left for all, and counts one
+// more then.
+func (u *uploadCounts) begin(owner string, limit int) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.by[owner] >= limit || !u.shares.Take(owner, 1) {
 		return false
 	}
-	c.by[owner]++
+	u.by[owner]++
 	return true
 }
 
-func (c *counts) end(owner string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.by[owner]--; c.by[owner] == 0 {
-		delete(c.by, owner)
+func (u *uploadCounts) end(owner string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.shares.Give(owner, 1)
+	if u.by[owner]--; u.by[owner] == 0 {
+		delete(u.by, owner)
 	}
 }
 
