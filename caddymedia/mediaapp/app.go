@@ -197,18 +197,21 @@ func (a *App) release() {
 
 // Use keeps the app open, through any reload, until the function it returns is called.
 // An app whose configuration is gone already stands aside for the one that is running.
-func (a *App) Use() (*App, func(), error) {
-	if a.users.Acquire() {
-		return a, a.release, nil
+func (a *App) Use() (*App, func(), error) { return a.use(Active) }
+
+// use is Use with the app that active returns, which may be gone too by the time it is asked.
+func (a *App) use(active func() (*App, error)) (*App, func(), error) {
+	for !a.users.Acquire() {
+		current, err := active()
+		if err != nil {
+			return nil, nil, err
+		}
+		if current == a {
+			return nil, nil, errors.New("the media app is closed")
+		}
+		a = current
 	}
-	current, err := Active()
-	if err != nil {
-		return nil, nil, err
-	}
-	if !current.users.Acquire() {
-		return nil, nil, errors.New("the media app is closed")
-	}
-	return current, current.release, nil
+	return a, a.release, nil
 }
 
 // Active gives the app of the running configuration. Whoever outlives a configuration

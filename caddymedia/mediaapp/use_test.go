@@ -1,0 +1,42 @@
+package mediaapp
+
+import (
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// TestUseOutlivesReloads: a request gets the running app, however many reloads there were since it
+// began to look for it.
+func TestUseOutlivesReloads(t *testing.T) {
+	t.Parallel()
+	apps := make([]*App, 3)
+	for i := range apps {
+		apps[i] = &App{users: storagedrivers.NewUsers(func() error { return nil })}
+	}
+	first, second, third := apps[0], apps[1], apps[2]
+	running := []*App{second, third}
+	active := func() (*App, error) {
+		app := running[0]
+		if len(running) > 1 {
+			running = running[1:]
+		}
+		return app, nil
+	}
+	for _, gone := range []*App{first, second} {
+		if err := gone.users.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	app, release, err := first.use(active)
+	if err != nil || app != third {
+		t.Fatalf("got %p, error %v, want %p", app, err, third)
+	}
+	release()
+	if err := third.users.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := first.use(active); err == nil {
+		t.Error("a closed app can be used")
+	}
+}
