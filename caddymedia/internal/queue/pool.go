@@ -20,10 +20,13 @@ type Pool struct {
 func NewPool(capacity int64) *Pool { return &Pool{capacity: capacity, held: make(map[string]int64)} }
 
 // Take reports whether n was lent to owner, who must give it back.
-func (p *Pool) Take(owner string, n int64) bool {
+func (p *Pool) Take(owner string, n int64) bool { return p.TakeWithin(owner, n, p.capacity) }
+
+// TakeWithin is Take for an owner that may hold at most limit.
+func (p *Pool) TakeWithin(owner string, n, limit int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if held := p.held[owner] + n; held > p.capacity-p.used-n {
+	if held := p.held[owner] + n; held > min(limit, p.capacity-p.used-n) {
 		return false
 	}
 	p.used += n

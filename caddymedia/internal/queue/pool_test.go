@@ -27,3 +27,30 @@ func TestPool(t *testing.T) {
 		t.Error("one owner may take a half, and no more")
 	}
 }
+
+// TestPoolWithin: an owner leaves something to the others, whatever its own limit is.
+func TestPoolWithin(t *testing.T) {
+	t.Parallel()
+	p := NewPool(8)
+	take := func(owner string, limit int64, want int) {
+		t.Helper()
+		n := 0
+		for p.TakeWithin(owner, 1, limit) {
+			n++
+		}
+		if n != want {
+			t.Errorf("%s took %d, want %d", owner, n, want)
+		}
+	}
+	take("greedy", 100, 4)
+	take("modest", 1, 1)
+	take("late", 100, 1)
+	p.Give("greedy", 4)
+	take("greedy", 3, 3)
+	p.Give("greedy", 3)
+	p.Give("modest", 1)
+	p.Give("late", 1)
+	if len(p.held) != 0 || p.Used() != 0 {
+		t.Errorf("left: %v, %d used", p.held, p.Used())
+	}
+}
