@@ -37,9 +37,13 @@ func Unreachable(err error) bool {
 	return errors.As(err, &dnsErr) || errors.As(err, &opErr) && opErr.Op == "dial"
 }
 
-// Silent tells whether err is a host that has kept silent for as long as it may, or has not taken a
-// connection for as long. The deadline of a caller is no silence.
+// Silent reports whether err is the time-out of a silent host, dialling included. The deadline of a
+// caller is no silence.
 func Silent(err error) bool {
+	var netErr net.Error
+	if !errors.As(err, &netErr) || !netErr.Timeout() {
+		return false
+	}
 	dial, ok := errors.AsType[*net.OpError](err)
-	return errors.Is(err, os.ErrDeadlineExceeded) || ok && dial.Op == "dial" && dial.Timeout()
+	return ok && dial.Op == "dial" || !errors.Is(err, context.DeadlineExceeded)
 }

@@ -198,3 +198,21 @@ func TestOutlive(t *testing.T) {
 		}
 	})
 }
+
+func TestSilent(t *testing.T) {
+	t.Parallel()
+	for want, errs := range map[bool][]error{
+		true: {
+			fmt.Errorf("reading: %w", os.ErrDeadlineExceeded),
+			&net.OpError{Op: "dial", Err: context.DeadlineExceeded}, // as the net package reports it
+			&net.DNSError{IsTimeout: true},                          // like http's TLS handshake time-out, no OpError
+		},
+		false: {nil, io.EOF, context.DeadlineExceeded, context.Canceled, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}},
+	} {
+		for _, err := range errs {
+			if got := network.Silent(err); got != want {
+				t.Errorf("%v: silent %v, want %v", err, got, want)
+			}
+		}
+	}
+}
