@@ -104,7 +104,9 @@ func (p *Pool[C]) get(ctx context.Context, long bool) (C, error) {
 			return c, nil
 		}
 		again := ctx.Err() == nil && p.refused(err) && p.Lower()
-		p.back(long)
+		p.mu.Lock()
+		p.slots.back(long)
+		p.mu.Unlock()
 		if !again {
 			return none, err
 		}
@@ -249,23 +251,15 @@ func (p *Pool[C]) rest(c C) bool {
 func (p *Pool[C]) Discard(c C) {
 	p.opts.Close(c)
 	p.mu.Lock()
-	long := p.forget(c)
-	p.mu.Unlock()
-	p.back(long)
+	defer p.mu.Unlock()
+	p.slots.back(p.forget(c))
 }
 
-// forget reports whether a connection was lent for long.
+// forget removes c from the long uses and reports whether it was one. The caller holds the mutex.
 func (p *Pool[C]) forget(c C) bool {
 	_, long := p.long[c]
 	delete(p.long, c)
 	return long
-}
-
-// back returns the slot of a user who has no connection any more.
-func (p *Pool[C]) back(long bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.slots.back(long)
 }
 
 // Close closes the idle connections and lends none any more. Lent ones are closed when they come
