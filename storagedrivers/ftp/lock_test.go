@@ -160,7 +160,7 @@ func TestLeaseIsOver(t *testing.T) {
 	f.has(t, strings.TrimPrefix(lockPath("/key"), "/")) // by now it could be another's
 }
 
-// TestLockInVain: a server that makes a folder once more gives a lock to several. The log says so.
+// TestLockInVain: the log warns of a server on which MKD of an existing folder succeeds.
 func TestLockInVain(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]bool{"refused": false, "made once more": true} {

@@ -17,17 +17,21 @@ import (
 // off looks first and renames then, and lets two through at the same moment.
 func (d *Driver) probe(ctx context.Context, c *conn) error {
 	root := path.Join("/", c.base)
-	p := &probe{c, tempName(root), tempName(root), newName(root, lockPrefix)}
+	p := &probe{conn: c, from: tempName(root), onto: tempName(root)}
+	if d.opts.Lock {
+		p.lock = newName(root, lockPrefix)
+	}
 	err := c.run(ctx, func() error {
 		features, err := p.run()
 		if err == nil {
 			d.features.Store(&features)
 		}
-		if err == nil && d.opts.Lock {
-			err = p.tryLock(func() {
-				d.log.WarnContext(ctx, "the server makes a folder that exists once more, so that lock folders are in vain: "+
-					"let only one process write there")
-			})
+		if err == nil && p.lock != "" {
+			err = p.makeTwice()
+		}
+		if err == nil && p.shared {
+			d.log.WarnContext(ctx, "the server makes a folder that exists once more, so that lock folders are in vain: "+
+				"let only one process write there")
 		}
 		if refused(err) {
 			d.log.DebugContext(ctx, "cannot try out what renaming does", "error", err)
@@ -46,7 +50,8 @@ func (d *Driver) probe(ctx context.Context, c *conn) error {
 type probe struct {
 	conn       *conn
 	from, onto string
-	lock       string
+	lock       string // empty without locks
+	shared     bool   // two processes can hold one lock
 }
 
 func (p *probe) run() (storagedrivers.Features, error) {
@@ -67,15 +72,13 @@ func (p *probe) run() (storagedrivers.Features, error) {
 	return storagedrivers.Features{}, err
 }
 
-// tryLock calls vain where one lock folder can be made by two.
-func (p *probe) tryLock(vain func()) error {
+// makeTwice makes the lock folder, and finds out whether it can be made again.
+func (p *probe) makeTwice() error {
 	if err := p.conn.makeFolder(p.lock); err != nil {
 		return err
 	}
 	err := p.conn.makeFolder(p.lock)
-	if err == nil {
-		vain()
-	}
+	p.shared = err == nil
 	if refused(err) {
 		return nil
 	}
@@ -88,6 +91,9 @@ func (p *probe) remove() error {
 		if err := p.conn.remove(name); err != nil && !refused(err) {
 			return err
 		}
+	}
+	if p.lock == "" {
+		return nil
 	}
 	if err := p.conn.removeFolder(p.lock); err != nil && !refused(err) {
 		return err
