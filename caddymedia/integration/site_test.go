@@ -4,13 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -74,7 +69,7 @@ type site struct {
 	logFile string
 	client  *http.Client
 
-	certificate string // the path of its file, with TLS
+	certificate, key string // the paths of their files, with TLS
 }
 
 // startSite runs a site until the test ends. media are lines inside the global option
@@ -120,35 +115,15 @@ func startSiteConfig(t *testing.T, config siteConfig) *site {
 	return s
 }
 
-// certify writes a certificate for localhost, and makes it trusted. Caddy would get one of its own
-// authority while it is starting, and Caddy 2.11.8 has a data race there: an event reads the TLS app
-// that is being written.
+// certify writes a certificate for localhost and returns a pool that trusts it. Caddy would issue its
+// own certificate during its start, and Caddy 2.11.8 has a data race there: an event reads the TLS app
+// while Start writes it.
 func (s *site) certify(t *testing.T, folder string) *x509.CertPool {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"},
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	both := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
+	s.key = servers.Certificate(t, folder)
+	s.certificate = filepath.Join(folder, "cert")
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(both)
-	both = append(both, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})...)
-	s.certificate = filepath.Join(folder, "certificate.pem")
-	if err := os.WriteFile(s.certificate, both, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	pool.AppendCertsFromPEM(readFile(t, s.certificate))
 	return pool
 }
 
@@ -224,7 +199,7 @@ func (s *site) caddyfile(config siteConfig) string {
 	}
 	b.WriteString("}\n}\n" + s.block + " {\nbind 127.0.0.1\n")
 	if config.TLS {
-		b.WriteString("tls " + s.certificate + " " + s.certificate + "\n")
+		b.WriteString("tls " + s.certificate + " " + s.key + "\n")
 	}
 	b.WriteString(config.Site + "\n}\n")
 	return strings.ReplaceAll(b.String(), "$ROOT", s.root)

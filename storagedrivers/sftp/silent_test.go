@@ -50,7 +50,7 @@ func TestSilentFromTheBeginning(t *testing.T) {
 	}
 }
 
-// Who has waited in vain for a connection does not wait for one that somebody else is opening.
+// After a time-out of its own connection, an operation does not wait for the dial of another one.
 func TestSilentBesideOthers(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

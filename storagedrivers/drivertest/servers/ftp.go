@@ -98,7 +98,7 @@ AllowOverwrite %[3]s
 AllowStoreRestart on
 `, port, folder, map[bool]string{false: "on", true: "off"}[settings.KeepFiles])
 	if settings.TLS != "" {
-		key := ftpCertificate(t, folder)
+		key := Certificate(t, folder)
 		config += fmt.Sprintf(`ModulePath %s
 LoadModule mod_tls.c
 TLSEngine on
@@ -167,7 +167,7 @@ ssl_ciphers=HIGH
 implicit_ssl=%s
 rsa_cert_file=%s
 rsa_private_key_file=%s
-`, map[bool]string{false: "NO", true: "YES"}[settings.TLS == "implicit"], f.CA, ftpCertificate(t, folder))
+`, map[bool]string{false: "NO", true: "YES"}[settings.TLS == "implicit"], f.CA, Certificate(t, folder))
 	}
 	path := writeFile(t, filepath.Join(folder, "config"), "%s", config)
 	f.Process = Start(t, ftpAddress(port), func() *exec.Cmd { return exec.CommandContext(t.Context(), program, path) })
@@ -203,9 +203,9 @@ func ftpAccount(t testing.TB, name string) (uid, gid int) {
 
 func ftpAddress(port int) string { return "127.0.0.1:" + strconv.Itoa(port) }
 
-// ftpCertificate writes a certificate for "localhost" to the file "cert" of a folder, and
-// gives the path of its key.
-func ftpCertificate(t testing.TB, folder string) string {
+// Certificate writes a certificate for "localhost" to the file "cert" of a folder, and
+// returns the path of its key.
+func Certificate(t testing.TB, folder string) string {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {

@@ -83,10 +83,10 @@ func PureFTPD(t testing.TB, settings FTPSettings) *FTP {
 	return f
 }
 
-// ftpCertificateWithKey is ftpCertificate in one file.
+// ftpCertificateWithKey is Certificate in one file.
 func ftpCertificateWithKey(t testing.TB, folder string) string {
 	t.Helper()
-	key, err := os.ReadFile(ftpCertificate(t, folder))
+	key, err := os.ReadFile(Certificate(t, folder))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,17 +110,17 @@ func (p *Process) Stop() {
 	p.cmd = nil
 }
 
-// FreeAddress gives a loopback address on which nobody listens.
+// FreeAddress returns a loopback address without a listener.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(FreePort(t)))
 }
 
-// given are the ports that FreePort has given. Servers that were stopped may be started again.
+// given are the ports that FreePort has returned. A stopped server may be started again on its port.
 var given sync.Map
 
-// FreePort gives a port of 127.0.0.1 that is free for TCP and for UDP, each one once. It is below
-// those that systems take for outgoing connections, which might have it before the server does.
+// FreePort returns a port of 127.0.0.1 that is free for TCP and UDP, and no port twice. All are below
+// the ephemeral range: an outgoing connection cannot take one before the server does.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	const first, end = 10_000, 32_768
