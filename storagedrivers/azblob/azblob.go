@@ -1,4 +1,3 @@
-// Package azblob is the storage driver for Azure Blob Storage and what speaks its protocol.
 package azblob
 
 import (

@@ -1,3 +1,4 @@
+// Package azblob is the storage driver for Azure Blob Storage and what speaks its protocol.
 package azblob
 
 import (

@@ -20,13 +20,13 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // options are for the fake.
-func (f *fake) options() Options {
-	opts := Options{Address: f.address, User: "u", Password: "secret", Connections: 4, Lock: true, Timeout: 20 * time.Second}
+func (f *fake) config() Config {
+	config := Config{Address: f.address, User: "u", Password: "secret", Connections: 4, Lock: true, Timeout: 20 * time.Second}
 	if f.tls != nil {
-		opts.TLS = TLSExplicit
-		opts.TLSConfig = &tls.Config{ServerName: "example.com", RootCAs: trusted, MinVersion: tls.VersionTLS12}
+		config.TLS = TLSExplicit
+		config.TLSConfig = &tls.Config{ServerName: "example.com", RootCAs: trusted, MinVersion: tls.VersionTLS12}
 	}
-	return opts
+	return config
 }
 
 // secured is for a server that is "example.com", which trusted believes.
@@ -54,7 +54,7 @@ var secured, trusted = func() (*tls.Config, *x509.CertPool) {
 }()
 
 // driver gives one with these options.
-func driver(opts Options) *Driver { return New(opts, slog.New(slog.DiscardHandler)) }
+func driver(config Config) *Driver { return New(config, slog.New(slog.DiscardHandler)) }
 
 func TestConformance(t *testing.T) {
 	for name, f := range map[string]*fake{
@@ -66,9 +66,9 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f.start(t)
 			h := harness(f.root, func(_ *testing.T, root string) storagedrivers.Driver {
-				opts := f.options()
-				opts.Root = root
-				return driver(opts)
+				config := f.config()
+				config.Root = root
+				return driver(config)
 			})
 			h.NoMemoryTest = true
 			h.PlainKeys = name != "facts"

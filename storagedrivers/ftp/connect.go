@@ -18,16 +18,6 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// TLSMode says how connections are secured.
-type TLSMode string
-
-// The ways of securing connections.
-const (
-	TLSNone     TLSMode = "none"     // not at all
-	TLSExplicit TLSMode = "explicit" // AUTH TLS after connecting (RFC 4217)
-	TLSImplicit TLSMode = "implicit" // from the first byte on
-)
-
 // aliveTimeout is how long a connection that was idle may take to say that it lives.
 const aliveTimeout = 5 * time.Second
 
@@ -36,53 +26,53 @@ func (d *Driver) connect(ctx context.Context) (*conn, error) {
 	life, cut := context.WithCancel(context.WithoutCancel(ctx))
 	c := &conn{connect: d.connect, cut: cut}
 	stop := context.AfterFunc(ctx, cut)
-	err := c.login(life, d.opts)
+	err := c.login(life, d.config)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
 		cut()
-		return nil, fmt.Errorf("connecting to %s: %w", d.opts.Address, ended(ctx, err))
+		return nil, fmt.Errorf("connecting to %s: %w", d.config.Address, ended(ctx, err))
 	}
 	return c, nil
 }
 
 // login makes the control connection, which ends with life.
-func (c *conn) login(life context.Context, opts Options) error {
-	var config *tls.Config
-	if opts.TLS != TLSNone {
+func (c *conn) login(life context.Context, config Config) error {
+	var tlsConfig *tls.Config
+	if config.TLS != TLSNone {
 		// Servers demand that data connections resume the session of their control
 		// connection, and of no other.
-		config = opts.TLSConfig.Clone()
-		config.ClientSessionCache = tls.NewLRUClientSessionCache(0)
+		tlsConfig = config.TLSConfig.Clone()
+		tlsConfig.ClientSessionCache = tls.NewLRUClientSessionCache(0)
 	}
-	dialer := network.Dialer{Timeout: opts.Timeout}
-	raw, err := dialer.DialContext(life, "tcp", opts.Address)
+	dialer := network.Dialer{Timeout: config.Timeout}
+	raw, err := dialer.DialContext(life, "tcp", config.Address)
 	if err != nil {
 		return err
 	}
 	context.AfterFunc(life, func() { _ = raw.Close() })
-	if c.control, err = greet(life, raw, opts.TLS, config); err != nil {
-		return plainly(opts.TLS, err)
+	if c.control, err = greet(life, raw, config.TLS, tlsConfig); err != nil {
+		return plainly(config.TLS, err)
 	}
-	options := []jftp.DialOption{jftp.DialWithDialFunc(c.dialFunc(life, dialer, config)), jftp.DialWithWritingMDTM(true)}
-	if config != nil {
-		options = append(options, jftp.DialWithTLS(config))
+	options := []jftp.DialOption{jftp.DialWithDialFunc(c.dialFunc(life, dialer, tlsConfig)), jftp.DialWithWritingMDTM(true)}
+	if tlsConfig != nil {
+		options = append(options, jftp.DialWithTLS(tlsConfig))
 	}
-	if c.ftp, err = jftp.Dial(opts.Address, options...); err != nil {
+	if c.ftp, err = jftp.Dial(config.Address, options...); err != nil {
 		return err
 	}
-	if err = c.ftp.Login(opts.User, opts.Password); err != nil {
-		return plainly(opts.TLS, fmt.Errorf("logging in as %q: %w", opts.User, c.control.said.reply(err)))
+	if err = c.ftp.Login(config.User, config.Password); err != nil {
+		return plainly(config.TLS, fmt.Errorf("logging in as %q: %w", config.User, c.control.said.reply(err)))
 	}
-	c.base, err = c.findBase(opts.Root)
+	c.base, err = c.findBase(config.Root)
 	return err
 }
 
 // dialFunc returns the dial function of the library: it returns the control connection first, then dials
 // its data connections. All end with life.
 func (c *conn) dialFunc(
-	life context.Context, dialer network.Dialer, config *tls.Config,
+	life context.Context, dialer network.Dialer, tlsConfig *tls.Config,
 ) func(network, address string) (net.Conn, error) {
 	control, cut, first := c.control, c.cut, true
 	return func(network, address string) (net.Conn, error) {
@@ -94,7 +84,7 @@ func (c *conn) dialFunc(
 		if err != nil {
 			return nil, err
 		}
-		return newDataConn(life, raw, config, control, cut), nil
+		return newDataConn(life, raw, tlsConfig, control, cut), nil
 	}
 }
 

@@ -18,9 +18,9 @@ func TestDeadHost(t *testing.T) {
 	const timeout = 2 * time.Second
 	f := (&fake{facts: true}).start(t)
 	proxy := faults.New(t, f.address)
-	opts := f.options()
-	opts.Address, opts.Timeout = proxy.Address, timeout
-	d := open(t, opts)
+	config := f.config()
+	config.Address, config.Timeout = proxy.Address, timeout
+	d := open(t, config)
 	if err := put(t, d, "key", "content", create); err != nil {
 		t.Fatal(err)
 	}
@@ -61,9 +61,9 @@ func TestDeadHostHasNoLimit(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true}).start(t)
 	proxy := faults.New(t, f.address)
-	opts := f.options()
-	opts.Address = proxy.Address
-	d := open(t, opts)
+	config := f.config()
+	config.Address = proxy.Address
+	d := open(t, config)
 	lent, err := d.pool.Get(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -82,9 +82,9 @@ func TestCancelledWhileSilent(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true}).start(t)
 	proxy := faults.New(t, f.address)
-	opts := f.options()
-	opts.Address = proxy.Address
-	d := open(t, opts)
+	config := f.config()
+	config.Address = proxy.Address
+	d := open(t, config)
 	if err := put(t, d, "key", "content", create); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestCancelledWhileSilent(t *testing.T) {
 func TestServerRestarts(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true}).start(t)
-	s := storagedrivers.New("test", driver(f.options()), storagedrivers.Options{})
+	s := storagedrivers.New("test", driver(f.config()), storagedrivers.Options{})
 	defer s.Close()
 	for range 3 {
 		if _, err := s.Put(t.Context(), "key", strings.NewReader("content"), overwrite); err != nil {
@@ -123,9 +123,9 @@ func TestServerRestarts(t *testing.T) {
 func TestNoConnectionIsFree(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true}).start(t)
-	opts := f.options()
-	opts.Connections, opts.Timeout = 1, 300*time.Millisecond
-	d := open(t, opts)
+	config := f.config()
+	config.Connections, config.Timeout = 1, 300*time.Millisecond
+	d := open(t, config)
 	if err := put(t, d, "key", strings.Repeat("x", maxWhole+1), create); err != nil {
 		t.Fatal(err)
 	}

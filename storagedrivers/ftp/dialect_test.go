@@ -21,7 +21,7 @@ import (
 func TestTimesThatAreNotAnnounced(t *testing.T) {
 	t.Parallel()
 	f := (&fake{quiet: true}).start(t)
-	d := open(t, f.options())
+	d := open(t, f.config())
 	if err := put(t, d, "key", "content", create); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestNoTimes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f.start(t)
-			d := open(t, f.options())
+			d := open(t, f.config())
 			if err := put(t, d, "key", "content", create); err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +68,7 @@ func TestSizesOfListings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f.start(t)
-			d := open(t, f.options())
+			d := open(t, f.config())
 			for key, content := range map[string]string{"a/empty": "", "a/key": "content"} {
 				if err := put(t, d, key, content, create); err != nil {
 					t.Fatal(err)
@@ -88,7 +88,7 @@ func TestSizesOfListings(t *testing.T) {
 func TestNoRestart(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true, lacks: "REST"}).start(t)
-	d := open(t, f.options())
+	d := open(t, f.config())
 	content := strings.Repeat("0123456789", 300_000)
 	if err := put(t, d, "key", content, create); err != nil {
 		t.Fatal(err)
@@ -118,9 +118,9 @@ func TestUploadsThatTheServerLeavesOpen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f.start(t)
-			opts := f.options()
-			opts.Timeout = time.Hour
-			d := open(t, opts)
+			config := f.config()
+			config.Timeout = time.Hour
+			d := open(t, config)
 			for key, content := range map[string]string{"empty": "", "key": strings.Repeat("content", 100_000)} {
 				if err := put(t, d, key, content, create); err != nil {
 					t.Fatal(err)
@@ -143,7 +143,7 @@ func TestLongCommands(t *testing.T) {
 			return fmt.Sprintf("%d '%s': command not understood", code, command)
 		}}
 		f.start(t)
-		d := open(t, f.options())
+		d := open(t, f.config())
 		long := strings.Repeat("x", 200) + "/" + strings.Repeat("y", 200)
 		for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
 			_, err := d.Put(t.Context(), long, strings.NewReader("content"), opts)
@@ -182,7 +182,7 @@ func TestFullDisk(t *testing.T) {
 			return reply
 		}
 		f.start(t)
-		s := storagedrivers.New("test", driver(f.options()), storagedrivers.Options{})
+		s := storagedrivers.New("test", driver(f.config()), storagedrivers.Options{})
 		_, err := s.Put(t.Context(), "key", strings.NewReader(strings.Repeat("x", 20<<20)), create)
 		fails(t, err, storagedrivers.ErrNoSpace)
 		if n := tries.Load(); n != 1 {
@@ -202,7 +202,7 @@ func TestEveryReplacementHasItsTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f.start(t)
-			d := open(t, f.options())
+			d := open(t, f.config())
 			old := time.Now().Add(time.Hour).Truncate(time.Second) // as if its clock were wrong
 			f.replace(t, "key", "content")
 			if err := os.Chtimes(filepath.Join(f.root, "key"), old, old); err != nil {
@@ -256,7 +256,7 @@ func TestOtherServers(t *testing.T) {
 			}()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			d := open(t, Options{Address: listener.Addr().String(), User: "u", Timeout: time.Hour})
+			d := open(t, Config{Address: listener.Addr().String(), User: "u", Timeout: time.Hour})
 			err = d.Check(ctx)
 			fails(t, err, want.err)
 			if err == nil || !strings.Contains(err.Error(), want.words) || ctx.Err() != nil {

@@ -1,15 +1,26 @@
+// Package ftp keeps objects as files on an FTP server, plain or over TLS.
+//
+// A key is the path of its file below the root. An object is sent to a temporary file
+// ".up-*.part" in its folder, and renamed when it is whole: a server keeps what it got
+// when a transfer breaks off, and calls it complete.
+//
+// The protocol has no way to create a name only if it is free. What stands in for it is a
+// look before the rename, under a lock in this process and, between processes that keep
+// to it, a lock folder ".lock-*" beside the object, because making a folder is refused
+// where it exists. See lock.go.
+//
+// A server does not say which generation of an object it sends. See open.go.
+//
+// Hidden names are taken for this driver's: leftovers of it that are older than a day are
+// removed when they are met in a listing. What a server that does not rename over objects
+// had put aside (".old-*") is not: it may be the only one left of its name.
 package ftp
 
 import (
 	"cmp"
-	"crypto/tls"
-	"crypto/x509"
 	_ "embed"
-	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"os"
 	"strings"
 	"time"
 
@@ -79,8 +90,8 @@ type FTP struct {
 	// How long the server may keep silent. Default: `30s`.
 	SilenceTimeout caddy.Duration `json:"timeout,omitempty" example:"30s"`
 
-	opts Options // expanded
-	ca   string  // what the file holds
+	config Config // expanded
+	ca     string // what the file holds
 }
 
 // CaddyModule returns the Caddy module information.
@@ -100,7 +111,7 @@ func (f *FTP) Provision(caddy.Context) error {
 	if err := options.Expand(&e); err != nil {
 		return err
 	}
-	f.opts = Options{
+	f.config = Config{
 		Address: e.Address, User: e.User, Password: e.Password, Root: e.Root,
 		TLS:         cmp.Or(e.TLS, TLSNone),
 		Connections: e.Connections,
@@ -117,78 +128,21 @@ func (f *FTP) Provision(caddy.Context) error {
 	return f.check(e.CA, e.ServerName)
 }
 
-// check completes the expanded options.
-func (f *FTP) check(ca, serverName string) error {
-	switch {
-	case f.opts.TLS == TLSNone && (ca != "" || serverName != "" || f.InsecureSkipVerify):
-		return errors.New("ca, server_name and insecure_skip_verify need tls explicit or implicit")
-	case f.InsecureSkipVerify && ca != "":
-		return errors.New("ca and insecure_skip_verify contradict each other")
-	}
-	host, port, err := splitAddress(f.opts.Address)
-	if err != nil {
-		return fmt.Errorf("address: %w", err)
-	}
-	if port == "" {
-		port = map[bool]string{false: "21", true: "990"}[f.opts.TLS == TLSImplicit]
-	}
-	f.opts.Address = net.JoinHostPort(host, port)
-	if f.opts.TLS == TLSNone {
-		return nil
-	}
-	if serverName == "" {
-		serverName = host
-	}
-	f.opts.TLSConfig = &tls.Config{
-		ServerName: serverName, MinVersion: tls.VersionTLS12,
-		InsecureSkipVerify: f.InsecureSkipVerify, //nolint:gosec // the administrator says so
-	}
-	if ca == "" {
-		return nil
-	}
-	pem, err := os.ReadFile(ca)
-	if err != nil {
-		return fmt.Errorf("ca: %w", err)
-	}
-	f.ca, f.opts.TLSConfig.RootCAs = string(pem), x509.NewCertPool()
-	if !f.opts.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("ca: no certificate in %s", ca)
-	}
-	return nil
-}
-
-// splitAddress returns host and port, which may be missing. An error does not show an address that
-// may have a password in it.
-func splitAddress(address string) (host, port string, err error) {
-	if strings.Contains(address, "@") {
-		return "", "", errors.New("it is host or host:port; user and password are options of their own")
-	}
-	bare := strings.TrimSuffix(strings.TrimPrefix(address, "["), "]")
-	if net.ParseIP(bare) != nil || !strings.Contains(address, ":") {
-		return bare, "", nil
-	}
-	host, port, err = net.SplitHostPort(address)
-	if err == nil && (host == "" || port == "") {
-		err = fmt.Errorf("%q is not host or host:port", address)
-	}
-	return host, port, err
-}
-
 // PoolKey is the server, the login and all settings, with what the file of certificates holds:
 // a reload after it was renewed must count.
 func (f *FTP) PoolKey() string {
-	o := f.opts
+	c := f.config
 	serverName := ""
-	if o.TLSConfig != nil {
-		serverName = o.TLSConfig.ServerName
+	if c.TLSConfig != nil {
+		serverName = c.TLSConfig.ServerName
 	}
-	return fmt.Sprintf("ftp %q %q %q %q %s %q %q %t %d %t %s", o.Address, o.User, o.Password, o.Root, o.TLS,
-		f.ca, serverName, f.InsecureSkipVerify, o.Connections, o.Lock, o.Timeout)
+	return fmt.Sprintf("ftp %q %q %q %q %s %q %q %t %d %t %s", c.Address, c.User, c.Password, c.Root, c.TLS,
+		f.ca, serverName, f.InsecureSkipVerify, c.Connections, c.Lock, c.Timeout)
 }
 
 // NewDriver makes the driver; it connects when it is first used.
 func (f *FTP) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) {
-	return New(f.opts, log), nil
+	return New(f.config, log), nil
 }
 
 // Timeout is how long the server may keep silent.

@@ -84,8 +84,8 @@ func TestProvision(t *testing.T) {
 		if err := f.Provision(caddy.Context{}); err != nil {
 			t.Fatal(err)
 		}
-		if f.opts.Address != want || f.opts.Password != "secret {env.HOME}" || !f.opts.Lock {
-			t.Errorf("%q became %+v, want %q", address, f.opts, want)
+		if f.config.Address != want || f.config.Password != "secret {env.HOME}" || !f.config.Lock {
+			t.Errorf("%q became %+v, want %q", address, f.config, want)
 		}
 		if f.Password != "{env.FTP_TEST_PASSWORD}" {
 			t.Errorf("the raw password became %q", f.Password)
@@ -95,8 +95,8 @@ func TestProvision(t *testing.T) {
 	if err := f.Provision(caddy.Context{}); err != nil {
 		t.Fatal(err)
 	}
-	if f.opts.Address != "host:990" || f.opts.TLSConfig.ServerName != "host" || f.Timeout() != time.Second {
-		t.Errorf("implicit TLS became %+v", f.opts)
+	if f.config.Address != "host:990" || f.config.TLSConfig.ServerName != "host" || f.Timeout() != time.Second {
+		t.Errorf("implicit TLS became %+v", f.config)
 	}
 }
 
@@ -221,20 +221,20 @@ func TestModule(t *testing.T) {
 func TestWrongLogin(t *testing.T) {
 	t.Parallel()
 	f := (&fake{tls: secured}).start(t)
-	opts := f.options()
-	opts.Password = "wrong"
-	fails(t, open(t, opts).Check(t.Context()), fs.ErrPermission)
+	config := f.config()
+	config.Password = "wrong"
+	fails(t, open(t, config).Check(t.Context()), fs.ErrPermission)
 
-	opts = f.options()
-	opts.TLSConfig = opts.TLSConfig.Clone()
-	opts.TLSConfig.ServerName = "example.org"
-	err := open(t, opts).Check(t.Context())
+	config = f.config()
+	config.TLSConfig = config.TLSConfig.Clone()
+	config.TLSConfig.ServerName = "example.org"
+	err := open(t, config).Check(t.Context())
 	if err == nil || errors.Is(err, storagedrivers.ErrUnavailable) {
 		t.Errorf("another's certificate: error %v, which must not be tried again", err)
 	}
-	opts = f.options()
-	opts.TLS = TLSNone
-	fails(t, open(t, opts).Check(t.Context()), fs.ErrPermission)
+	config = f.config()
+	config.TLS = TLSNone
+	fails(t, open(t, config).Check(t.Context()), fs.ErrPermission)
 }
 
 // TestCheck: what is found out, where that can be done.
@@ -256,7 +256,7 @@ func TestCheck(t *testing.T) {
 			f := tt.server
 			f.refuse(func(command, _ string) bool { return strings.Contains(tt.refuses, command) }, "550 Permission denied.")
 			f.start(t)
-			d := open(t, f.options())
+			d := open(t, f.config())
 			for range 2 {
 				if err := d.Check(t.Context()); err != nil {
 					t.Error(err)
@@ -270,9 +270,9 @@ func TestCheck(t *testing.T) {
 		})
 	}
 	missing := (&fake{}).start(t)
-	opts := missing.options()
-	opts.Root = "/a/b"
-	d := open(t, opts)
+	config := missing.config()
+	config.Root = "/a/b"
+	d := open(t, config)
 	if err := errors.Join(d.Check(context.WithoutCancel(t.Context())), put(t, d, "c/key", "x", create)); err != nil {
 		t.Error(err)
 	}

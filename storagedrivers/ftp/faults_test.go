@@ -21,9 +21,9 @@ var (
 )
 
 // open gives a driver that ends with the test.
-func open(t *testing.T, opts Options) *Driver {
+func open(t *testing.T, config Config) *Driver {
 	t.Helper()
-	d := driver(opts)
+	d := driver(config)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Errorf("closing: %v", err)
@@ -102,7 +102,7 @@ func TestLostReplyOfTheRename(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			f := (&fake{facts: true, keep: tt.keep, lose: nth(tt.lost, "RNTO")}).start(t)
-			d := open(t, f.options())
+			d := open(t, f.config())
 			if tt.opts == overwrite {
 				f.replace(t, "key", "old")
 			}
@@ -126,7 +126,7 @@ func TestRenameThatNeverCame(t *testing.T) {
 		return ""
 	}
 	f.start(t)
-	d := open(t, f.options())
+	d := open(t, f.config())
 	fails(t, put(t, d, "key", "content", create), storagedrivers.ErrUnavailable)
 	f.has(t)
 	if err := put(t, d, "key", "content", create); err != nil {
@@ -159,14 +159,14 @@ func TestBrokenUpload(t *testing.T) {
 			f := &fake{facts: true}
 			fault(f)
 			f.start(t)
-			_, err := open(t, f.options()).Put(t.Context(), "a/key", strings.NewReader(content), create)
+			_, err := open(t, f.config()).Put(t.Context(), "a/key", strings.NewReader(content), create)
 			fails(t, err, storagedrivers.ErrUnavailable)
 			f.has(t)
 
 			f = &fake{facts: true}
 			fault(f)
 			f.start(t)
-			d := driver(f.options())
+			d := driver(f.config())
 			s := storagedrivers.New("test", d, storagedrivers.Options{})
 			defer s.Close()
 			if _, err := s.Put(t.Context(), "a/key", strings.NewReader(content), create); err != nil {
@@ -211,7 +211,7 @@ func TestWhatServersRefuse(t *testing.T) {
 			f := &fake{facts: true}
 			f.refuse(func(command, _ string) bool { return command == tt.command }, tt.reply)
 			f.start(t)
-			d := open(t, f.options())
+			d := open(t, f.config())
 			for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
 				fails(t, put(t, d, "folder/key", "content", opts), tt.want)
 			}
@@ -224,7 +224,7 @@ func TestWhatServersRefuse(t *testing.T) {
 func TestFolderRemovedByOthers(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true}).start(t)
-	d := open(t, f.options())
+	d := open(t, f.config())
 	for range 3 {
 		if err := put(t, d, "a/b/key", "content", create); err != nil {
 			t.Errorf("storing: %v", err)
@@ -244,9 +244,9 @@ func TestLoginFolder(t *testing.T) {
 			t.Parallel()
 			f := (&fake{facts: facts}).start(t)
 			f.aged(t, "a/b", true, 0)
-			opts := f.options()
-			opts.Connections = 1
-			d := open(t, opts)
+			config := f.config()
+			config.Connections = 1
+			d := open(t, config)
 			want := []string{"a/b/key", "c/key", "key"}
 			for _, key := range slices.Backward(want) { // the last one's folder is entered
 				if err := put(t, d, key, "content", create); err != nil {

@@ -1,24 +1,7 @@
-// Package ftp keeps objects as files on an FTP server, plain or over TLS.
-//
-// A key is the path of its file below the root. An object is sent to a temporary file
-// ".up-*.part" in its folder, and renamed when it is whole: a server keeps what it got
-// when a transfer breaks off, and calls it complete.
-//
-// The protocol has no way to create a name only if it is free. What stands in for it is a
-// look before the rename, under a lock in this process and, between processes that keep
-// to it, a lock folder ".lock-*" beside the object, because making a folder is refused
-// where it exists. See lock.go.
-//
-// A server does not say which generation of an object it sends. See open.go.
-//
-// Hidden names are taken for this driver's: leftovers of it that are older than a day are
-// removed when they are met in a listing. What a server that does not rename over objects
-// had put aside (".old-*") is not: it may be the only one left of its name.
 package ftp
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -34,34 +17,12 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// Options of a [Driver].
-type Options struct {
-	// Address is host and port.
-	Address string
-	// User and Password are for the login.
-	User, Password string
-	// Root is the folder of all keys; one that is not absolute is below the login folder.
-	Root string
-	// TLS says how connections are secured. Empty: not at all.
-	TLS TLSMode
-	// TLSConfig says whom to trust and has the ServerName. Needed with TLS.
-	TLSConfig *tls.Config
-	// Connections is the greatest number of them at a time. 0 is 8.
-	Connections int
-	// Lock keeps writers of several processes apart with lock folders.
-	Lock bool
-	// Timeout is how long the server may keep silent. 0 is 30 s.
-	Timeout time.Duration
-}
-
-const defaultConnections = 8
-
 // maxCleanup bounds what is done after a failure.
 const maxCleanup = 5 * time.Second
 
 // Driver is the FTP driver; see [New].
 type Driver struct {
-	opts     Options
+	config   Config
 	log      *slog.Logger
 	now      func() time.Time
 	pool     *connpool.Pool[*conn]
@@ -76,34 +37,34 @@ type Driver struct {
 const maxMemory = 64 << 20
 
 // New gives the driver. It connects when it is first used.
-func New(opts Options, log *slog.Logger) *Driver {
-	if opts.TLS == "" {
-		opts.TLS = TLSNone
+func New(config Config, log *slog.Logger) *Driver {
+	if config.TLS == "" {
+		config.TLS = TLSNone
 	}
-	if opts.Connections <= 0 {
-		opts.Connections = defaultConnections
+	if config.Connections <= 0 {
+		config.Connections = defaultConnections
 	}
-	if opts.Timeout <= 0 {
-		opts.Timeout = network.DefaultTimeout
+	if config.Timeout <= 0 {
+		config.Timeout = network.DefaultTimeout
 	}
 	d := &Driver{
-		opts: opts, log: log, memory: semaphore.NewWeighted(maxMemory),
+		config: config, log: log, memory: semaphore.NewWeighted(maxMemory),
 		now: time.Now, //nolint:forbidigo // the clock's one default
 	}
 	d.pool = connpool.New(connpool.Options[*conn]{
-		Size: opts.Connections, Open: d.connect, Refused: replied, Alive: alive, Close: hangUp, Lowered: d.lowered,
+		Size: config.Connections, Open: d.connect, Refused: replied, Alive: alive, Close: hangUp, Lowered: d.lowered,
 	})
 	return d
 }
 
 // lowered is called when the server allows fewer connections than configured.
 func (d *Driver) lowered(limit int) {
-	d.log.Warn("the server allows fewer connections", "connections", d.opts.Connections, "allowed", limit)
+	d.log.Warn("the server allows fewer connections", "connections", d.config.Connections, "allowed", limit)
 }
 
 // get lends a connection by one of the pool's methods.
 func (d *Driver) get(ctx context.Context, lend func(context.Context) (*conn, error)) (*conn, error) {
-	wait, cancel := context.WithTimeoutCause(ctx, d.opts.Timeout, errNoConnection)
+	wait, cancel := context.WithTimeoutCause(ctx, d.config.Timeout, errNoConnection)
 	defer cancel()
 	c, err := lend(wait)
 	if err != nil {
@@ -160,7 +121,7 @@ func (d *Driver) with(ctx context.Context, f func(c *conn) error) error {
 // cleanUp calls f, which sets right what the end of ctx or a failure has left, also after
 // the end of ctx.
 func (d *Driver) cleanUp(ctx context.Context, c *conn, f func() error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(d.opts.Timeout/5, maxCleanup))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(d.config.Timeout/5, maxCleanup))
 	defer cancel()
 	return c.run(ctx, f)
 }

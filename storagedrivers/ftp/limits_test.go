@@ -19,9 +19,9 @@ func TestFewConnections(t *testing.T) {
 		t.Run(fmt.Sprint(most), func(t *testing.T) {
 			t.Parallel()
 			f := (&fake{facts: true, most: most}).start(t)
-			opts := f.options()
-			opts.Connections = 8
-			s := storagedrivers.New("test", driver(opts), storagedrivers.Options{})
+			config := f.config()
+			config.Connections = 8
+			s := storagedrivers.New("test", driver(config), storagedrivers.Options{})
 			defer s.Close()
 			var wg sync.WaitGroup
 			for i := range 16 {
@@ -52,9 +52,9 @@ func TestFewConnections(t *testing.T) {
 func TestStalledReaders(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true}).start(t)
-	opts := f.options()
-	opts.Connections, opts.Timeout = 4, time.Second
-	d := open(t, opts)
+	config := f.config()
+	config.Connections, config.Timeout = 4, time.Second
+	d := open(t, config)
 	for key, n := range map[string]int{"long": 4 * maxWhole, "short": maxWhole} {
 		if err := put(t, d, key, strings.Repeat("x", n), create); err != nil {
 			t.Fatal(err)

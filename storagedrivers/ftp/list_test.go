@@ -28,7 +28,7 @@ func TestLevel(t *testing.T) {
 				f.aged(t, folder, true, time.Minute)
 			}
 			f.aged(t, "a/object", false, time.Minute)
-			d := open(t, f.options())
+			d := open(t, f.config())
 			for prefix, want := range map[string][]string{"": {"a/", "b/"}, "a/": {"a/empty/", "a/in/"}, "a/e": {"a/empty/"}} {
 				lists.Store(0)
 				page, err := d.List(t.Context(), storagedrivers.ListOptions{Prefix: prefix, Shallow: true})

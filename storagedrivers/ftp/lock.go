@@ -54,7 +54,7 @@ func lockPath(dst string) string {
 // lock makes the lock folder, and waits while somebody else has it. Who wants to create
 // the object and sees it appear meanwhile is told by fs.ErrExist.
 func (u *upload) lock(ctx context.Context) error {
-	if !u.driver.opts.Lock {
+	if !u.driver.config.Lock {
 		return nil
 	}
 	start := u.driver.now()
@@ -69,7 +69,7 @@ func (u *upload) lock(ctx context.Context) error {
 		if !errors.Is(err, errLocked) {
 			return err
 		}
-		lag := min(breakingLag, u.driver.opts.Timeout/4)
+		lag := min(breakingLag, u.driver.config.Timeout/4)
 		if !suspected && u.driver.now().Sub(start) >= lag {
 			suspected = true
 			if err := u.conn.run(ctx, u.breakStale); err != nil {
@@ -102,7 +102,7 @@ func (u *upload) tryLock() error {
 
 // unlock removes the lock folder, unless it may be another's by now.
 func (u *upload) unlock(ctx context.Context) {
-	if !u.driver.opts.Lock || u.lease.over(u.driver.now()) {
+	if !u.driver.config.Lock || u.lease.over(u.driver.now()) {
 		return
 	}
 	err := u.driver.cleanUp(ctx, u.conn, func() error { return u.conn.removeFolder(lockPath(u.dst)) })

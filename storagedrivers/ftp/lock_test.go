@@ -18,12 +18,12 @@ import (
 )
 
 // raceToCreate lets uploads of several drivers create one name: as many processes would.
-func raceToCreate(t *testing.T, opts Options) {
+func raceToCreate(t *testing.T, config Config) {
 	t.Helper()
 	const drivers, uploads, rounds = 3, 4, 8
 	over := make([]*Driver, drivers)
 	for i := range over {
-		over[i] = open(t, opts)
+		over[i] = open(t, config)
 	}
 	for round := range rounds {
 		key := fmt.Sprintf("race %d/key", round)
@@ -57,7 +57,7 @@ func TestLockedRace(t *testing.T) {
 	for name, facts := range map[string]bool{"facts": true, "lists": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			raceToCreate(t, (&fake{facts: facts}).start(t).options())
+			raceToCreate(t, (&fake{facts: facts}).start(t).config())
 		})
 	}
 }
@@ -68,8 +68,8 @@ func TestLockedRaceProFTPD(t *testing.T) {
 
 // TestProFTPDKeepingFiles: AllowOverwrite is off, which is its default.
 func TestProFTPDKeepingFiles(t *testing.T) {
-	opts := on(t, servers.ProFTPD(t, servers.FTPSettings{KeepFiles: true}), TLSNone)
-	d := open(t, opts)
+	config := on(t, servers.ProFTPD(t, servers.FTPSettings{KeepFiles: true}), TLSNone)
+	d := open(t, config)
 	if err := d.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestProFTPDKeepingFiles(t *testing.T) {
 		holds(t, d, "folder/key", content)
 	}
 	fails(t, put(t, d, "folder/key", "content", create), fs.ErrExist)
-	raceToCreate(t, opts)
+	raceToCreate(t, config)
 }
 
 func TestLockedRaceVSFTPD(t *testing.T) {
@@ -112,9 +112,9 @@ func TestLockOfADeadProcess(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := (&fake{facts: facts}).start(t)
-			opts := f.options()
-			opts.Timeout = 2 * time.Second
-			d := open(t, opts)
+			config := f.config()
+			config.Timeout = 2 * time.Second
+			d := open(t, config)
 
 			f.aged(t, lockPath("stale"), true, staleAfter+2*time.Minute)
 			if err := put(t, d, "stale", "content", create); err != nil {
@@ -135,8 +135,8 @@ func TestLockOfADeadProcess(t *testing.T) {
 			f.aged(t, lockPath("broken")+breakSuffix, true, 0)
 			fails(t, put(t, d, "broken", "content", create), storagedrivers.ErrUnavailable)
 
-			opts.Lock = false
-			if err := put(t, open(t, opts), "broken", "content", create); err != nil {
+			config.Lock = false
+			if err := put(t, open(t, config), "broken", "content", create); err != nil {
 				t.Errorf("creating without locks: %v", err)
 			}
 		})
@@ -147,7 +147,7 @@ func TestLockOfADeadProcess(t *testing.T) {
 func TestLeaseIsOver(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true}).start(t)
-	d := open(t, f.options())
+	d := open(t, f.config())
 	start, calls := time.Now(), 0
 	d.now = func() time.Time { // when it starts to wait, asks, renames
 		calls++
@@ -175,9 +175,9 @@ func TestLockInVain(t *testing.T) {
 		}
 		f.start(t)
 		var log bytes.Buffer
-		opts := f.options()
-		opts.Connections = 1
-		d := New(opts, slog.New(slog.NewTextHandler(&log, nil)))
+		config := f.config()
+		config.Connections = 1
+		d := New(config, slog.New(slog.NewTextHandler(&log, nil)))
 		if err := d.Check(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

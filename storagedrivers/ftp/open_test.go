@@ -52,7 +52,7 @@ func TestReplacedWhileOpened(t *testing.T) {
 					t.Parallel()
 					f := &fake{silent: silent, facts: facts}
 					armed := replacing(t, f, "RETR", func() string { return now })
-					d := open(t, f.options())
+					d := open(t, f.config())
 					if err := put(t, d, "key", "content", create); err != nil {
 						t.Fatal(err)
 					}
@@ -87,7 +87,7 @@ func TestReplacedAgainAndAgain(t *testing.T) {
 			n.Store(10)
 			f := &fake{silent: true, facts: true}
 			armed := replacing(t, f, "RETR", func() string { return tt.content(n.Add(1)) })
-			d := open(t, f.options())
+			d := open(t, f.config())
 			if err := put(t, d, "key", tt.content(10), create); err != nil {
 				t.Fatal(err)
 			}
@@ -122,9 +122,9 @@ func TestReplacedWhileRead(t *testing.T) {
 				t.Run(fmt.Sprint(connections, size, rng), func(t *testing.T) {
 					t.Parallel()
 					f := (&fake{silent: true, facts: true}).start(t)
-					opts := f.options()
-					opts.Connections = connections
-					d := open(t, opts)
+					config := f.config()
+					config.Connections = connections
+					d := open(t, config)
 					old := strings.Repeat("x", size)
 					if err := put(t, d, "key", old, create); err != nil {
 						t.Fatal(err)
@@ -167,7 +167,7 @@ func TestChangedInPlace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := (&fake{facts: true}).start(t)
-			d := open(t, f.options())
+			d := open(t, f.config())
 			if err := put(t, d, "key", strings.Repeat("x", size), create); err != nil {
 				t.Fatal(err)
 			}
@@ -200,7 +200,7 @@ func TestBrokenDownload(t *testing.T) {
 		return cut.Load()
 	}}
 	f.start(t)
-	d := open(t, f.options())
+	d := open(t, f.config())
 	if err := put(t, d, "key", content, create); err != nil {
 		t.Fatal(err)
 	}
@@ -236,9 +236,9 @@ func TestClosingEarly(t *testing.T) {
 		return ""
 	}
 	f.start(t)
-	opts := f.options()
-	opts.Connections = 1
-	d := open(t, opts)
+	config := f.config()
+	config.Connections = 1
+	d := open(t, config)
 	if err := put(t, d, "key", content, create); err != nil {
 		t.Fatal(err)
 	}
@@ -274,7 +274,7 @@ func TestRudeServer(t *testing.T) {
 	t.Parallel()
 	content := strings.Repeat("0123456789", 100_000)
 	f := (&fake{tls: secured, rude: true}).start(t)
-	d := open(t, f.options())
+	d := open(t, f.config())
 	if err := put(t, d, "folder/key", content, create); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ var errKeyTaken = fmt.Errorf("%w: another upload of this name takes too long", s
 // process does so for the same name meanwhile, nor does one of another process that
 // locks, too.
 func (u *upload) publish(ctx context.Context) error {
-	wait, cancel := context.WithTimeoutCause(ctx, u.driver.opts.Timeout, errKeyTaken)
+	wait, cancel := context.WithTimeoutCause(ctx, u.driver.config.Timeout, errKeyTaken)
 	defer cancel()
 	unlock, err := u.driver.keys.Lock(wait, u.dst)
 	if err != nil {

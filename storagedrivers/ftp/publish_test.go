@@ -22,7 +22,7 @@ func TestNothingMayBeRenamed(t *testing.T) {
 				return command == "RNFR" || command == "DELE"
 			}, refusal)
 			f.start(t)
-			d := open(t, f.options())
+			d := open(t, f.config())
 			f.replace(t, "object", "old")
 			if _, err := d.Put(t.Context(), "object", strings.NewReader("new"), overwrite); err == nil {
 				t.Error("nothing was stored, and no error says so")
@@ -51,8 +51,8 @@ func TestListedWhilePutAside(t *testing.T) {
 		return refusal
 	}
 	f.start(t)
-	d := open(t, f.options())
-	lister = open(t, f.options())
+	d := open(t, f.config())
+	lister = open(t, f.config())
 	f.replace(t, "key", "old")
 	when := time.Now().Add(-3 * storagedrivers.LeftoverAge)
 	if err := os.Chtimes(filepath.Join(f.root, "key"), when, when); err != nil {

@@ -15,16 +15,16 @@ import (
 )
 
 // on gives the options for a server.
-func on(t *testing.T, server *servers.FTP, mode TLSMode) Options {
+func on(t *testing.T, server *servers.FTP, mode TLSMode) Config {
 	t.Helper()
-	opts := Options{
+	config := Config{
 		Address: server.Address, User: server.User, Password: server.Password, TLS: mode, Connections: 4, Lock: true,
 	}
 	if server.Process == nil || filepath.Base(server.Root) != "store" {
 		t.Fatal("no login folder")
 	}
 	if server.User == "anonymous" { // its login folder is above, and not for writing
-		opts.Root = "store"
+		config.Root = "store"
 	}
 	if mode != TLSNone {
 		roots := x509.NewCertPool()
@@ -32,19 +32,19 @@ func on(t *testing.T, server *servers.FTP, mode TLSMode) Options {
 		if err != nil || !roots.AppendCertsFromPEM(pem) {
 			t.Fatalf("no certificate: %v", err)
 		}
-		opts.TLSConfig = &tls.Config{ServerName: "localhost", RootCAs: roots, MinVersion: tls.VersionTLS12}
+		config.TLSConfig = &tls.Config{ServerName: "localhost", RootCAs: roots, MinVersion: tls.VersionTLS12}
 	}
-	return opts
+	return config
 }
 
 func conforms(t *testing.T, server *servers.FTP, mode TLSMode) {
 	t.Helper()
-	opts := on(t, server, mode)
+	config := on(t, server, mode)
 	h := harness(server.Root, func(t *testing.T, root string) storagedrivers.Driver {
 		t.Helper()
-		opts := opts
-		opts.Root = filepath.Join(opts.Root, root)
-		return New(opts, slog.New(slog.DiscardHandler))
+		config := config
+		config.Root = filepath.Join(config.Root, root)
+		return New(config, slog.New(slog.DiscardHandler))
 	})
 	h.PlainKeys = true
 	drivertest.Run(t, h)

@@ -19,8 +19,8 @@ import (
 // cutOff begins an upload and lets the server be reached no more.
 func cutOff(t *testing.T, d *Driver, key string) {
 	t.Helper()
-	proxy := faults.New(t, d.opts.Address)
-	d.opts.Address = proxy.Address
+	proxy := faults.New(t, d.config.Address)
+	d.config.Address = proxy.Address
 	src := &cut{Reader: bytes.NewReader(make([]byte, 9<<20)), event: func() { proxy.SetRefusing(true) }}
 	_, err := d.Put(t.Context(), key, src, overwrite)
 	fails(t, err, storagedrivers.ErrUnavailable)
@@ -65,7 +65,7 @@ func TestListSweeps(t *testing.T) {
 		f.aged(t, "folder/.up-other", false, 72*time.Hour)
 		f.aged(t, "folder/.lock-old", true, 72*time.Hour)
 		f.aged(t, "folder/.lock-new", true, 12*time.Hour)
-		page, err := open(t, f.options()).List(t.Context(), storagedrivers.ListOptions{})
+		page, err := open(t, f.config()).List(t.Context(), storagedrivers.ListOptions{})
 		if err != nil || len(page.Objects) != 1 || page.Objects[0].Key != "folder/object" {
 			t.Errorf("listed %+v, error %v", page.Objects, err)
 		}
@@ -97,7 +97,7 @@ func TestSweep(t *testing.T) {
 			f.aged(t, name, strings.Contains(name, ".lock"), 72*time.Hour)
 		}
 		before := files(t, f.root)
-		d := open(t, f.options())
+		d := open(t, f.config())
 		for _, dry := range []bool{true, true, false} {
 			if dry {
 				f.has(t, before...)
@@ -135,7 +135,7 @@ func TestSweepLeavesALockThatIsHeld(t *testing.T) {
 		}
 		f.start(t)
 		f.aged(t, lock, true, 72*time.Hour)
-		found, err := open(t, f.options()).Sweep(t.Context(), storagedrivers.SweepOptions{})
+		found, err := open(t, f.config()).Sweep(t.Context(), storagedrivers.SweepOptions{})
 		if err != nil || len(found) > 0 {
 			t.Errorf("swept %+v, error %v", found, err)
 		}
@@ -162,7 +162,7 @@ func TestSweepGoesOn(t *testing.T) {
 			f.aged(t, folder+"/.up-old.part", false, 72*time.Hour)
 		}
 		f.aged(t, "kept/.lock-held", true, 72*time.Hour)
-		found, err := open(t, f.options()).Sweep(t.Context(), storagedrivers.SweepOptions{})
+		found, err := open(t, f.config()).Sweep(t.Context(), storagedrivers.SweepOptions{})
 		fails(t, err, fs.ErrPermission)
 		if len(found) != 1 || found[0].Name != "z/.up-old.part" {
 			t.Errorf("swept %+v", found)
@@ -186,7 +186,7 @@ func TestSweepIsCutOff(t *testing.T) {
 		f.start(t)
 		f.aged(t, ".up-a.part", false, 72*time.Hour)
 		f.aged(t, ".up-b.part", false, 72*time.Hour)
-		found, err := open(t, f.options()).Sweep(ctx, storagedrivers.SweepOptions{})
+		found, err := open(t, f.config()).Sweep(ctx, storagedrivers.SweepOptions{})
 		fails(t, err, context.Canceled)
 		if !slices.ContainsFunc(found, func(one storagedrivers.Leftover) bool { return one.Name == ".up-b.part" }) {
 			t.Errorf("swept %+v", found)
@@ -200,7 +200,7 @@ func TestSweepOfAServerThatHides(t *testing.T) {
 	f := (&fake{plain: true}).start(t)
 	f.aged(t, "folder", true, 0)
 	f.aged(t, "folder/.up-old.part", false, 72*time.Hour)
-	found, err := open(t, f.options()).Sweep(t.Context(), storagedrivers.SweepOptions{})
+	found, err := open(t, f.config()).Sweep(t.Context(), storagedrivers.SweepOptions{})
 	fails(t, err, errors.ErrUnsupported)
 	if len(found) > 0 {
 		t.Errorf("swept %+v", found)

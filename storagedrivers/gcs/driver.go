@@ -1,3 +1,4 @@
+// Package gcs is the storage driver for Google Cloud Storage.
 package gcs
 
 import (

@@ -1,11 +1,9 @@
-// Package gcs is the storage driver for Google Cloud Storage.
 package gcs
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,24 +14,6 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
-
-// google is the address of the service where none is configured.
-const google = "https://storage.googleapis.com"
-
-// Config of a [Driver].
-type Config struct {
-	// Bucket is the name of the bucket.
-	Bucket string
-	// Key is the JSON key of a service account. Empty: what the environment offers, and
-	// nothing for an endpoint that begins with "http://".
-	Key string
-	// Endpoint is scheme and host of the service. Empty: Google's.
-	Endpoint string
-	// Prefix is the folder of all keys, without slashes around it. Empty: none.
-	Prefix string
-	// Timeout is how long the service may keep silent. 0 is 30 s.
-	Timeout time.Duration
-}
 
 // Driver keeps objects in a bucket.
 //
@@ -108,44 +88,6 @@ func (d *Driver) info(attrs *gcsdk.ObjectAttrs) storagedrivers.Info {
 		ETag:        strconv.Quote(strconv.FormatInt(attrs.Generation, 10)),
 		ContentType: storagedrivers.ContentType(key),
 	}
-}
-
-// maxGenerations bounds how often Open begins anew because the object was replaced
-// between the look at it and the download.
-const maxGenerations = 5
-
-var errReplaced = fmt.Errorf("%w: the object is replaced all the time", storagedrivers.ErrUnavailable)
-
-// Open gives the bytes of rng. It looks at the object first, because a download tells
-// neither the time of the upload nor, where the range is refused, that the object exists.
-func (d *Driver) Open(
-	ctx context.Context, key string, rng storagedrivers.Range,
-) (io.ReadCloser, storagedrivers.Info, error) {
-	object, err := d.object(ctx, key)
-	if err != nil {
-		return nil, storagedrivers.Info{}, err
-	}
-	for range maxGenerations {
-		attrs, err := object.Attrs(ctx)
-		if err != nil {
-			return nil, storagedrivers.Info{}, mapError(ctx, err)
-		}
-		length, err := rng.Within(attrs.Size)
-		if err != nil {
-			return nil, storagedrivers.Info{}, err
-		}
-		if rng == (storagedrivers.Range{}) {
-			length = -1 // all of it, and its checksum is compared
-		}
-		body, err := download(ctx, object, attrs, rng.Offset, length)
-		if err == nil {
-			return body, d.info(attrs), nil
-		}
-		if !errors.Is(err, gcsdk.ErrObjectNotExist) {
-			return nil, storagedrivers.Info{}, mapError(ctx, err)
-		}
-	}
-	return nil, storagedrivers.Info{}, errReplaced
 }
 
 // Delete removes an object; a missing one is fs.ErrNotExist.

@@ -1,3 +1,13 @@
+// Package local keeps objects as files below one folder, the root.
+//
+// A key is the path of its file. Nothing outside the root can be reached: every access
+// goes through [os.Root], so that neither ".." nor a symbolic link leads out.
+//
+// An object is written to an unnamed file (O_TMPFILE, open(2)) that is linked into place
+// when it is whole. Where the system or the file system has no such files, and while an
+// object is being replaced, names in a hidden folder ".media-tmp-*" of the root are
+// used. A process locks its folder (flock(2)), so that the next start can tell the
+// leftovers of one that was killed from the work of one that is running.
 package local
 
 import (

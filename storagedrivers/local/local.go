@@ -1,13 +1,3 @@
-// Package local keeps objects as files below one folder, the root.
-//
-// A key is the path of its file. Nothing outside the root can be reached: every access
-// goes through [os.Root], so that neither ".." nor a symbolic link leads out.
-//
-// An object is written to an unnamed file (O_TMPFILE, open(2)) that is linked into place
-// when it is whole. Where the system or the file system has no such files, and while an
-// object is being replaced, names in a hidden folder ".media-tmp-*" of the root are
-// used. A process locks its folder (flock(2)), so that the next start can tell the
-// leftovers of one that was killed from the work of one that is running.
 package local
 
 import (
@@ -30,8 +20,6 @@ const (
 	filePerm = 0o644
 	dirPerm  = 0o755
 )
-
-const copyBuffer = 256 << 10
 
 // Driver is the local driver; see [New].
 type Driver struct {
@@ -100,78 +88,6 @@ func (d *Driver) Close() error {
 	err := errors.Join(d.scratch.close(d.root), d.dir.Close(), d.root.Close())
 	d.root, d.dir, d.opened, d.undone, d.swept, d.scratch = nil, nil, nil, false, false, nil
 	return err
-}
-
-// Put stages r and commits it.
-func (d *Driver) Put(ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions) (info storagedrivers.Info, err error) {
-	st, err := d.Stage(ctx)
-	if err != nil {
-		return info, err
-	}
-	defer func() { err = errors.Join(err, st.Close()) }()
-	if err := copyAll(ctx, st, r); err != nil {
-		return info, err
-	}
-	return st.Commit(ctx, key, opts)
-}
-
-func copyAll(ctx context.Context, w io.Writer, r io.Reader) error {
-	buf := make([]byte, copyBuffer)
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		n, err := r.Read(buf)
-		if _, werr := w.Write(buf[:n]); werr != nil {
-			return werr
-		}
-		if err == io.EOF { // the end is io.EOF itself; a wrapped one is a failure
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// Open gives the file itself for the zero range.
-func (d *Driver) Open(ctx context.Context, key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error) {
-	fail := func(err error) (io.ReadCloser, storagedrivers.Info, error) {
-		return nil, storagedrivers.Info{}, err
-	}
-	if err := ctx.Err(); err != nil {
-		return fail(err)
-	}
-	root, err := d.open()
-	if err != nil {
-		return fail(err)
-	}
-	file, err := root.OpenFile(key, os.O_RDONLY|openNonblock, 0)
-	if err != nil {
-		return fail(d.lookupError(err))
-	}
-	stat, err := file.Stat()
-	if err != nil {
-		return fail(errors.Join(mapError(err), file.Close()))
-	}
-	if !stat.Mode().IsRegular() {
-		return fail(errors.Join(notAnObject(key), file.Close()))
-	}
-	n, err := rng.Within(stat.Size())
-	if err != nil {
-		return fail(errors.Join(err, file.Close()))
-	}
-	info := describe(key, stat)
-	if rng == (storagedrivers.Range{}) {
-		return file, info, nil
-	}
-	return &section{Reader: io.NewSectionReader(file, rng.Offset, n), Closer: file}, info, nil
-}
-
-// section is a part of a file.
-type section struct {
-	io.Reader
-	io.Closer
 }
 
 // Stat describes the file.

@@ -1,3 +1,4 @@
+// Package s3 is the storage driver for Amazon S3 and services that speak its protocol.
 package s3
 
 import (

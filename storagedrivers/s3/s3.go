@@ -1,4 +1,3 @@
-// Package s3 is the storage driver for Amazon S3 and services that speak its protocol.
 package s3
 
 import (

@@ -1,12 +1,20 @@
+// Package sftp keeps objects as files on a host that speaks SFTP (version 3, with the
+// extensions of OpenSSH where the host has them).
+//
+// A key is the path of its file below the root. An object is written to a hidden file
+// ".up-*.part" in the folder of its key, forced to the disk where the host can, and then
+// given its name in one step. Which steps the host offers is found out by experiment,
+// since hosts announce what they do not keep.
+//
+// The protocol has neither contexts nor time-outs. Operations run beside their callers,
+// who leave when their context ends; a host that keeps silent is found by signs of life
+// that it does not give, and its connection is closed under whoever waits for it.
 package sftp
 
 import (
-	"cmp"
 	_ "embed"
 	"fmt"
 	"log/slog"
-	"net"
-	"os"
 	"path"
 	"strings"
 	"time"
@@ -16,7 +24,6 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/block"
-	"github.com/caddymedia/media/storagedrivers/internal/network"
 	"github.com/caddymedia/media/storagedrivers/schema"
 )
 
@@ -85,12 +92,6 @@ type SFTP struct {
 	config Config // expanded
 }
 
-const (
-	defaultPort        = "22"
-	defaultConnections = 2
-	defaultTimeout     = network.DefaultTimeout
-)
-
 // CaddyModule returns the Caddy module information.
 func (SFTP) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
@@ -120,24 +121,6 @@ func (s *SFTP) Provision(caddy.Context) error {
 	}
 	s.config = config
 	return nil
-}
-
-// complete fills in the defaults, reads the private key and finds what is wrong.
-func (c *Config) complete() error {
-	c.Connections = cmp.Or(c.Connections, defaultConnections)
-	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
-	if _, _, err := net.SplitHostPort(c.Address); err != nil {
-		c.Address = net.JoinHostPort(strings.Trim(c.Address, "[]"), defaultPort)
-	}
-	if c.PrivateKey != "" && !strings.HasPrefix(strings.TrimSpace(c.PrivateKey), "-----BEGIN") {
-		key, err := os.ReadFile(c.PrivateKey)
-		if err != nil {
-			return fmt.Errorf("private_key: %w", err)
-		}
-		c.PrivateKey = string(key)
-	}
-	_, err := newDialer(*c)
-	return err
 }
 
 // PoolKey is everything that the connections depend on.

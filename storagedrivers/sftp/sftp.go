@@ -1,14 +1,3 @@
-// Package sftp keeps objects as files on a host that speaks SFTP (version 3, with the
-// extensions of OpenSSH where the host has them).
-//
-// A key is the path of its file below the root. An object is written to a hidden file
-// ".up-*.part" in the folder of its key, forced to the disk where the host can, and then
-// given its name in one step. Which steps the host offers is found out by experiment,
-// since hosts announce what they do not keep.
-//
-// The protocol has neither contexts nor time-outs. Operations run beside their callers,
-// who leave when their context ends; a host that keeps silent is found by signs of life
-// that it does not give, and its connection is closed under whoever waits for it.
 package sftp
 
 import (
@@ -24,32 +13,6 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 )
-
-// Config says where the objects are and how to get there.
-type Config struct {
-	// Address is host and port.
-	Address string
-	// User is who logs in, with whatever of the following is given.
-	User     string
-	Password string
-	// PrivateKey is the key itself, as in its file.
-	PrivateKey string
-	Passphrase string
-	// Agent also uses the keys of the agent at SSH_AUTH_SOCK.
-	Agent bool
-	// KnownHosts are files, HostKeys public keys or SHA256 fingerprints, by which the
-	// host is recognised.
-	KnownHosts []string
-	HostKeys   []string
-	// InsecureSkipHostKey trusts whoever answers.
-	InsecureSkipHostKey bool
-	// Root is the folder for all keys; "." is the one of the login.
-	Root string
-	// Connections are how many are opened at most.
-	Connections int
-	// Timeout is how long the host may keep silent.
-	Timeout time.Duration
-}
 
 // Driver is the SFTP driver; see [New].
 type Driver struct {

@@ -82,7 +82,7 @@ func (b *body) lookBeside(ctx context.Context) error {
 	if !b.driver.pool.Several() {
 		return nil
 	}
-	wait, cancel := context.WithTimeout(ctx, min(maxBeside, b.driver.opts.Timeout/4))
+	wait, cancel := context.WithTimeout(ctx, min(maxBeside, b.driver.config.Timeout/4))
 	defer cancel()
 	c, err := b.driver.get(wait, b.driver.pool.Get)
 	if err == nil {
@@ -107,7 +107,7 @@ func (b *body) lookAgain(c *conn) error {
 
 // readAhead reads up to the end, unless that takes too long: the reader is not kept waiting then.
 func (b *body) readAhead() error {
-	patience := b.driver.now().Add(b.driver.opts.Timeout / 4)
+	patience := b.driver.now().Add(b.driver.config.Timeout / 4)
 	b.ahead = make([]byte, 0, b.left)
 	for b.err == nil {
 		if b.driver.now().After(patience) {
