@@ -126,7 +126,7 @@ func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, word s
 	defer done()
 	confirm, ended := p.uploadSession(r, v)
 	defer ended()
-	return mediahttp.Uploads{Via: ingest.ViaPanel, Log: p.log, Confirm: confirm}.Serve(app, w, r, kind, tokens.Account{APIKey: v.name})
+	return mediahttp.Uploads{Origin: ingest.OriginPanel, Log: p.log, Confirm: confirm}.Serve(app, w, r, kind, tokens.Account{APIKey: v.name})
 }
 
 // trial asks for the probe of a storage that is not saved.

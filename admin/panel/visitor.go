@@ -39,8 +39,8 @@ func (p *Panel) visitor(r *http.Request) visitor {
 }
 
 // by tells what is changed for the visitor from whom it is.
-func (v visitor) by(r *http.Request) ingest.By {
-	return ingest.By{Via: ingest.ViaPanel, Account: v.name, Client: mediaapp.ClientOf(r.Context())}
+func (v visitor) by(r *http.Request) ingest.Actor {
+	return ingest.Actor{Origin: ingest.OriginPanel, Account: v.name, Client: mediaapp.ClientOf(r.Context())}
 }
 
 const otherSite = "the request comes from another site"

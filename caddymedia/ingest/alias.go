@@ -28,8 +28,8 @@ const (
 	File  Kind = "file"
 )
 
-// Word is the kind in the word of the endpoints and for people: "image" or "file".
-func (k Kind) Word() string {
+// Name returns the kind as in the endpoints and in messages: "image" or "file".
+func (k Kind) Name() string {
 	if k == Image {
 		return "image"
 	}

@@ -47,7 +47,7 @@ func (s *seconds) next(name string, now int64) int64 {
 // firstFree calls use until the name that the item has by then is not taken. The error is that
 // of use, or a [*Failure] where no free name is found.
 func (it *item) firstFree(
-	ctx context.Context, alias *Alias, g *Gate, now time.Time, use func() (taken bool, err error),
+	ctx context.Context, alias *Alias, u *Uploader, now time.Time, use func() (taken bool, err error),
 ) error {
 	for {
 		taken, err := use()
@@ -65,7 +65,7 @@ func (it *item) firstFree(
 		if it.tries == 1 {
 			it.plain = it.filename
 		}
-		it.filename = naming.WithTime(it.plain, g.seconds.next(alias.lockName(it.plain), now.Unix()))
+		it.filename = naming.WithTime(it.plain, u.seconds.next(alias.lockName(it.plain), now.Unix()))
 		if it.tries > secondTries {
 			it.filename = naming.WithSuffix(it.filename, strings.ToLower(rand.Text()[:suffixLength]))
 		}

@@ -32,7 +32,7 @@ func TestAppendTimeTries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, commits := counted(t, open)
-			g := newGate(newAlias(t, DefaultAlias, s))
+			g := newUploader(newAlias(t, DefaultAlias, s))
 			parts := make([]send, files)
 			for i := range parts {
 				parts[i] = file("note.txt", "text")
@@ -65,7 +65,7 @@ func TestAppendTimeBehindOthers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, commits := counted(t, open)
-			g := newGate(newAlias(t, DefaultAlias, s))
+			g := newUploader(newAlias(t, DefaultAlias, s))
 			for _, taken := range steps(2 * secondTries) {
 				put(t, s, "file/content/"+taken, "others'")
 			}
@@ -99,7 +99,7 @@ func TestAppendTimeGivesUp(t *testing.T) {
 				}
 				return nil
 			})
-			_, failures := upload(t, newGate(newAlias(t, DefaultAlias, s)), file("note.txt", "text"))
+			_, failures := upload(t, newUploader(newAlias(t, DefaultAlias, s)), file("note.txt", "text"))
 			wantFailure(t, failures, Conflict, "note.txt", "no free name")
 			if !errors.Is(failures[0], fs.ErrExist) || tries != allTries+1 {
 				t.Errorf("%v after %d tries", failures, tries)
@@ -113,7 +113,7 @@ func TestAppendTimeSuffixFits(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
 	alias := newAlias(t, DefaultAlias, s)
-	g := newGate(alias)
+	g := newUploader(alias)
 	for n := 800; n < 1024; n++ {
 		alias.Prefix = strings.Repeat(strings.Repeat("p", 99)+"/", n/100) + strings.Repeat("p", n%100+1)
 		if _, failures := upload(t, g, file("a.txt", "text")); failures != nil {

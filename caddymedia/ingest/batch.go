@@ -13,9 +13,9 @@ import (
 
 // batch is the items of one request on their way: read, checked, placed.
 type batch struct {
-	gate *Gate
-	req  Request
-	now  time.Time
+	uploader *Uploader
+	req      Request
+	now      time.Time
 
 	fields map[string]string // what the form says of alias and sub_folder
 	items  []*item
@@ -23,8 +23,8 @@ type batch struct {
 	doomed atomic.Bool // an item has failed, so none will be stored
 }
 
-func (g *Gate) newBatch(req Request) *batch {
-	return &batch{gate: g, req: req, now: g.Now(), fields: map[string]string{}}
+func (u *Uploader) newBatch(req Request) *batch {
+	return &batch{uploader: u, req: req, now: u.Now(), fields: map[string]string{}}
 }
 
 // aliasName and subFolder are what is known of the request up to now.
@@ -76,7 +76,7 @@ func (b *batch) addField(f *form, p *part) error {
 	}
 	b.fields[p.name] = value
 	if p.name == "alias" && value != "" {
-		_, err = b.gate.alias(b.req, value)
+		_, err = b.uploader.alias(b.req, value)
 	}
 	return err
 }
@@ -103,7 +103,7 @@ func (b *batch) addFile(ctx context.Context, p *part) error {
 
 // store checks every item and, if all pass, places them all.
 func (b *batch) store(ctx context.Context) ([]Item, error) {
-	alias, err := b.gate.alias(b.req, b.aliasName())
+	alias, err := b.uploader.alias(b.req, b.aliasName())
 	if err != nil {
 		return nil, err
 	}
@@ -128,10 +128,10 @@ func (b *batch) store(ctx context.Context) ([]Item, error) {
 		if it.hasVariant() {
 			stored[i].WebP = stored[i].FullPath + variant.Suffix
 		}
-		if b.gate.Variant != nil && alias.WebP != nil && it.isRaster() {
-			b.gate.Variant(alias, it.variantResult(), it.variantTook)
+		if alias.WebP != nil && it.isRaster() {
+			b.uploader.Observer.Variant(alias, it.variantResult(), it.variantTook)
 		}
-		b.gate.changed(ctx, Change{Action: it.action(), Alias: alias, Item: stored[i], By: b.req.By})
+		b.uploader.Observer.Changed(ctx, Change{Action: it.action(), Alias: alias, Item: stored[i], Actor: b.req.Actor})
 	}
 	return stored, nil
 }

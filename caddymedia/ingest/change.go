@@ -1,29 +1,63 @@
 package ingest
 
-import "context"
-
-// Via is the way in which something is asked for.
-type Via string
-
-// The ways in.
-const (
-	ViaHTTP  Via = "http"  // the endpoints
-	ViaPanel Via = "panel" // the administrators' panel
-	ViaAdmin Via = "admin" // Caddy's admin endpoint
-	ViaGo    Via = "go"    // code in the same process
+import (
+	"context"
+	"time"
 )
 
-// By says on whose behalf something is done.
-type By struct {
-	Via Via
-	// Account is the API key, or the user of the panel; empty where there is none.
+// Origin is where a request comes from.
+type Origin string
+
+// The origins.
+const (
+	OriginHTTP  Origin = "http"  // the endpoints
+	OriginPanel Origin = "panel" // the administrators' panel
+	OriginAdmin Origin = "admin" // Caddy's admin endpoint
+	OriginGo    Origin = "go"    // code in the same process
+)
+
+// Actor is who uploads or deletes an item.
+type Actor struct {
+	Origin Origin
+	// Account is the API key, or the user of the panel; empty if there is none.
 	Account string
-	// Client is the address of the client; empty where there is none.
+	// Client is the address of the client; empty if there is none.
 	Client string
 }
 
-// Owner returns whose share of bounded work a request takes.
-func (b By) Owner() string { return string(b.Via) + " " + b.Account }
+// Owner returns the name under which the actor's requests share bounded work.
+func (a Actor) Owner() string { return string(a.Origin) + " " + a.Account }
+
+// Observer is called about requests and items. Its methods may be called concurrently.
+type Observer interface {
+	// Began is called when a request starts. The function that it returns is called when the request
+	// ends, also by a panic; stored reports whether its items are stored.
+	Began(req Request) (ended func(stored bool))
+	// Changed is called for every item that is stored, replaced or deleted, and for every failed
+	// deletion.
+	Changed(ctx context.Context, change Change)
+	// Refused is called for every request that fails. The alias and the sub folder are those of the
+	// form if it names any.
+	Refused(ctx context.Context, req Request, failures Failures)
+	// Variant is called for every picture that is stored in an alias with variants. Making the variant
+	// took so long.
+	Variant(alias *Alias, result VariantResult, took time.Duration)
+}
+
+// NopObserver is an [Observer] that does nothing.
+type NopObserver struct{}
+
+// Began implements [Observer].
+func (NopObserver) Began(Request) (ended func(stored bool)) { return func(bool) {} }
+
+// Changed implements [Observer].
+func (NopObserver) Changed(context.Context, Change) {}
+
+// Refused implements [Observer].
+func (NopObserver) Refused(context.Context, Request, Failures) {}
+
+// Variant implements [Observer].
+func (NopObserver) Variant(*Alias, VariantResult, time.Duration) {}
 
 // Action is what was done with an item.
 type Action string
@@ -39,35 +73,18 @@ const (
 type Change struct {
 	Action Action
 	Alias  *Alias
-	// Item is what was stored. Of one that was deleted it has the name, and the size if that
-	// is known.
-	Item Item
-	By   By
-	// Err is why an item was not deleted; nil where the change was made.
+	// Item as stored. A deleted one has its name, and its size if that is known.
+	Item  Item
+	Actor Actor
+	// Err is the error of a failed deletion; nil otherwise.
 	Err error
 }
 
-// began tells that a request is taken in. What it gives must be told how that ended.
-func (g *Gate) began(req Request) (ended func(error)) {
-	if g.Began == nil {
-		return func(error) {}
-	}
-	return g.Began(req)
-}
-
-func (g *Gate) changed(ctx context.Context, change Change) {
-	if g.Changed != nil {
-		g.Changed(ctx, change)
-	}
-}
-
-// refused tells that nothing of the request was stored, and why.
+// refused reports the failure of the request and returns it as Failures.
 func (b *batch) refused(ctx context.Context, err error) Failures {
 	failures := asFailures(err)
-	if b.gate.Refused != nil {
-		req := b.req
-		req.Alias, req.SubFolder = b.aliasName(), b.subFolder()
-		b.gate.Refused(ctx, req, failures)
-	}
+	req := b.req
+	req.Alias, req.SubFolder = b.aliasName(), b.subFolder()
+	b.uploader.Observer.Refused(ctx, req, failures)
 	return failures
 }

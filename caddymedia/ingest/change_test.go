@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -20,37 +21,48 @@ func (d *faulty) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 	return d.Driver.Stat(ctx, key)
 }
 
-// watched keeps what a gate tells.
+// watched records what an uploader reports.
 type watched struct {
 	changes  []Change
 	refusals []string
+	requests []Request // refused
+	failures Failures
+	variants map[VariantResult]int
 	underWay int
-	ended    []bool // whether well
+	ended    []bool // whether stored
 }
 
-func watch(g *Gate) *watched {
-	w := new(watched)
-	g.Changed = func(_ context.Context, c Change) { w.changes = append(w.changes, c) }
-	g.Refused = func(_ context.Context, req Request, failures Failures) {
-		for _, f := range failures {
-			w.refusals = append(w.refusals, fmt.Sprintf("%s/%s %s %q of %s", req.Kind, req.Alias, f.Reason, f.Filename, req.By.Account))
-		}
-	}
-	g.Began = func(Request) func(error) {
-		w.underWay++
-		return func(err error) {
-			w.underWay--
-			w.ended = append(w.ended, err == nil)
-		}
-	}
+// watch makes w the observer of u.
+func watch(u *Uploader) *watched {
+	w := &watched{variants: map[VariantResult]int{}}
+	u.Observer = w
 	return w
 }
+
+func (w *watched) Began(Request) (ended func(bool)) {
+	w.underWay++
+	return func(stored bool) {
+		w.underWay--
+		w.ended = append(w.ended, stored)
+	}
+}
+
+func (w *watched) Changed(_ context.Context, c Change) { w.changes = append(w.changes, c) }
+
+func (w *watched) Refused(_ context.Context, req Request, failures Failures) {
+	w.requests, w.failures = append(w.requests, req), append(w.failures, failures...)
+	for _, f := range failures {
+		w.refusals = append(w.refusals, fmt.Sprintf("%s/%s %s %q of %s", req.Kind, req.Alias, f.Reason, f.Filename, req.Actor.Account))
+	}
+}
+
+func (w *watched) Variant(_ *Alias, result VariantResult, _ time.Duration) { w.variants[result]++ }
 
 // actions are what was done, with what and by whom.
 func (w *watched) actions() []string {
 	all := make([]string, len(w.changes))
 	for i, c := range w.changes {
-		all[i] = fmt.Sprintf("%s %s by %s", c.Action, c.Item.Filename, c.By.Account)
+		all[i] = fmt.Sprintf("%s %s by %s", c.Action, c.Item.Filename, c.Actor.Account)
 	}
 	return all
 }
@@ -65,10 +77,10 @@ func TestReplaced(t *testing.T) {
 				t.Parallel()
 				alias := newAlias(t, DefaultAlias, open(t, nil))
 				alias.Overwrite = overwrite
-				g := newGate(alias)
+				g := newUploader(alias)
 				w := watch(g)
 				for range 2 {
-					req := Request{Kind: File, By: By{Via: ViaGo, Account: "carol"}}
+					req := Request{Kind: File, Actor: Actor{Origin: OriginGo, Account: "carol"}}
 					if _, failures := uploadBody(t, g, bytes.NewReader(formBody(file("a.txt", "a"))), req); failures != nil {
 						t.Fatal(failures)
 					}
@@ -95,7 +107,7 @@ func TestReplacedUnseen(t *testing.T) {
 		return nil
 	}))
 	alias.Overwrite = true
-	g := newGate(alias)
+	g := newUploader(alias)
 	w := watch(g)
 	for range 2 {
 		if _, failures := upload(t, g, file("a.txt", "a")); failures != nil {
@@ -112,17 +124,17 @@ func TestReplacedUnseen(t *testing.T) {
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	other := newAlias(t, "other", onMemory(t, nil))
-	g := newGate(newAlias(t, DefaultAlias, onMemory(t, nil)), other)
+	g := newUploader(newAlias(t, DefaultAlias, onMemory(t, nil)), other)
 	w := watch(g)
-	by := By{Via: ViaHTTP, Account: "carol", Client: "192.0.2.1"}
+	by := Actor{Origin: OriginHTTP, Account: "carol", Client: "192.0.2.1"}
 	body := bytes.NewReader(formBody(field("alias", "other"), file("a.exe", "a"), file("good.txt", "b"), file("b.php", "c")))
-	if _, failures := uploadBody(t, g, body, Request{Kind: File, By: by}); failures == nil {
+	if _, failures := uploadBody(t, g, body, Request{Kind: File, Actor: by}); failures == nil {
 		t.Fatal("no failure")
 	}
-	if _, failures := uploadBody(t, g, bytes.NewReader(formBody()), Request{Kind: File, Alias: "none", By: by}); failures == nil {
+	if _, failures := uploadBody(t, g, bytes.NewReader(formBody()), Request{Kind: File, Alias: "none", Actor: by}); failures == nil {
 		t.Fatal("no failure")
 	}
-	if _, failures := uploadBody(t, g, bytes.NewReader(formBody(file("a.txt", "a"))), Request{Kind: File, By: by}); failures != nil {
+	if _, failures := uploadBody(t, g, bytes.NewReader(formBody(file("a.txt", "a"))), Request{Kind: File, Actor: by}); failures != nil {
 		t.Fatal(failures)
 	}
 	want := []string{
@@ -152,7 +164,7 @@ func TestDeletionIsTold(t *testing.T) {
 	})
 	g, images, _ := withItems(t, s, false)
 	w := watch(g)
-	by := By{Via: ViaPanel, Account: "alice", Client: "192.0.2.1"}
+	by := Actor{Origin: OriginPanel, Account: "alice", Client: "192.0.2.1"}
 	broken = errors.New("broken")
 	if err := g.Delete(t.Context(), images, "a.png", by); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
@@ -168,7 +180,7 @@ func TestDeletionIsTold(t *testing.T) {
 		t.Fatalf("told %v", w.changes)
 	}
 	for i, c := range w.changes {
-		if c.Action != Deleted || c.By != by || c.Alias != images || c.Item.Filename != "a.png" || (c.Err == nil) != (i == 1) {
+		if c.Action != Deleted || c.Actor != by || c.Alias != images || c.Item.Filename != "a.png" || (c.Err == nil) != (i == 1) {
 			t.Errorf("change %d: %+v", i, c)
 		}
 	}
@@ -200,7 +212,7 @@ func TestReplacedWhileAway(t *testing.T) {
 	})
 	alias := newAlias(t, DefaultAlias, storage)
 	alias.Overwrite = true
-	_, failures := upload(t, newGate(alias), file("a.txt", "a"))
+	_, failures := upload(t, newUploader(alias), file("a.txt", "a"))
 	if len(failures) != 1 || failures[0].Reason != Unavailable || failures[0].Filename != "a.txt" {
 		t.Errorf("failures %v, want that the storage cannot be reached", failures)
 	}
@@ -209,14 +221,19 @@ func TestReplacedWhileAway(t *testing.T) {
 	}
 }
 
-// TestEndedByPanic: what breaks down has not ended well.
+// panicking is a source that panics.
+type panicking struct{}
+
+func (panicking) receive(context.Context, *batch) error { panic("broken") }
+
+// TestEndedByPanic: a request that panics ends without items.
 func TestEndedByPanic(t *testing.T) {
 	t.Parallel()
-	g := newGate(newAlias(t, DefaultAlias, onMemory(t, nil)))
+	g := newUploader(newAlias(t, DefaultAlias, onMemory(t, nil)))
 	w := watch(g)
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = g.takeIn(t.Context(), Request{Kind: File}, func(context.Context, *batch) error { panic("broken") })
+		_, _ = g.Upload(t.Context(), Request{Kind: File}, panicking{})
 	}()
 	if w.underWay != 0 || !slices.Equal(w.ended, []bool{false}) {
 		t.Errorf("%d are under way, ended well: %v", w.underWay, w.ended)

@@ -19,13 +19,13 @@ import (
 // What is no name, names a variant or does not exist is fs.ErrNotExist. All other errors
 // are those of the storage, or of ctx while it waits; then the item is still there, without
 // its variant perhaps, and can be deleted again.
-func (g *Gate) Delete(ctx context.Context, alias *Alias, filename string, by By) error {
+func (u *Uploader) Delete(ctx context.Context, alias *Alias, filename string, actor Actor) error {
 	item := Item{FullPath: alias.URL("", filename), Filename: filename}
 	err := alias.delete(ctx, &item)
 	if err != nil {
 		err = fmt.Errorf("deleting %q of the alias %s: %w", filename, alias.Name, err)
 	}
-	g.changed(ctx, Change{Action: Deleted, Alias: alias, Item: item, By: by, Err: err})
+	u.Observer.Changed(ctx, Change{Action: Deleted, Alias: alias, Item: item, Actor: actor, Err: err})
 	return err
 }
 

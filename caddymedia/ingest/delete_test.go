@@ -21,7 +21,7 @@ func (d *faulty) Delete(ctx context.Context, key string) error {
 
 // withItems gives an alias for pictures and one for files on a storage that holds items of
 // both.
-func withItems(t *testing.T, s *storagedrivers.Storage, overwrite bool) (g *Gate, images, files *Alias) {
+func withItems(t *testing.T, s *storagedrivers.Storage, overwrite bool) (g *Uploader, images, files *Alias) {
 	t.Helper()
 	images, files = pictures(t, s), newAlias(t, DefaultAlias, s)
 	images.Overwrite, files.Overwrite = overwrite, overwrite
@@ -29,7 +29,7 @@ func withItems(t *testing.T, s *storagedrivers.Storage, overwrite bool) (g *Gate
 	for key, value := range itemsThere() {
 		put(t, s, key, value)
 	}
-	return newGate(images, files), images, files
+	return newUploader(images, files), images, files
 }
 
 func itemsThere() map[string]string {
@@ -68,7 +68,7 @@ func TestDelete(t *testing.T) {
 					s := open(t, nil)
 					g, images, files := withItems(t, s, overwrite)
 					alias := map[Kind]*Alias{Image: images, File: files}[c.kind]
-					if err := g.Delete(t.Context(), alias, c.filename, By{}); err != nil {
+					if err := g.Delete(t.Context(), alias, c.filename, Actor{}); err != nil {
 						t.Fatal(err)
 					}
 					want := itemsThere()
@@ -76,7 +76,7 @@ func TestDelete(t *testing.T) {
 						delete(want, alias.Key(gone))
 					}
 					wantContents(t, s, want)
-					if err := g.Delete(t.Context(), alias, c.filename, By{}); !errors.Is(err, fs.ErrNotExist) {
+					if err := g.Delete(t.Context(), alias, c.filename, Actor{}); !errors.Is(err, fs.ErrNotExist) {
 						t.Errorf("the second time: %v", err)
 					}
 				})
@@ -98,13 +98,13 @@ func TestDeleteOfNone(t *testing.T) {
 				"sub//a.png", `sub\a.png`, "a.png\x00", "a.png ", "a\xff.png", "A.PNG", strings.Repeat("x", 2000), "sub/none.txt",
 			} {
 				for _, alias := range []*Alias{images, files} {
-					if err := g.Delete(t.Context(), alias, filename, By{}); !errors.Is(err, fs.ErrNotExist) {
+					if err := g.Delete(t.Context(), alias, filename, Actor{}); !errors.Is(err, fs.ErrNotExist) {
 						t.Errorf("%s %q: %v", alias.Kind, filename, err)
 					}
 				}
 			}
 			for _, filename := range []string{"a.png.webp", "alone.png.webp", "b.jpg.webp", "none.PNG.webp", "c.svg.webp"} {
-				if err := g.Delete(t.Context(), images, filename, By{}); !errors.Is(err, fs.ErrNotExist) {
+				if err := g.Delete(t.Context(), images, filename, Actor{}); !errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("variant %s: %v", filename, err)
 				}
 			}
@@ -120,7 +120,7 @@ func TestDeleteOfLongName(t *testing.T) {
 	long := strings.Repeat("x", storagedrivers.MaxSegmentBytes-4) + ".png"
 	put(t, s, "img/content/"+long, "long")
 	g, images, _ := withItems(t, s, true)
-	if err := g.Delete(t.Context(), images, long, By{}); err != nil {
+	if err := g.Delete(t.Context(), images, long, Actor{}); err != nil {
 		t.Fatal(err)
 	}
 	wantContents(t, s, itemsThere())
@@ -143,7 +143,7 @@ func TestDeleteFails(t *testing.T) {
 						return nil
 					})
 					g, images, _ := withItems(t, s, true)
-					err := g.Delete(t.Context(), images, "a.png", By{})
+					err := g.Delete(t.Context(), images, "a.png", Actor{})
 					if !errors.Is(err, kind) || errors.Is(err, fs.ErrNotExist) {
 						t.Errorf("error %v, want %v", err, kind)
 					}
@@ -153,7 +153,7 @@ func TestDeleteFails(t *testing.T) {
 					}
 					wantContents(t, s, want)
 					failing = false
-					if err := g.Delete(t.Context(), images, "a.png", By{}); err != nil {
+					if err := g.Delete(t.Context(), images, "a.png", Actor{}); err != nil {
 						t.Errorf("later: %v", err)
 					}
 					delete(want, "img/content/a.png")
@@ -179,7 +179,7 @@ func TestDeleteInStorageThatIsDown(t *testing.T) {
 					return nil
 				})
 				g, images, _ := withItems(t, s, false)
-				if err := g.Delete(t.Context(), images, "a.png", By{}); !errors.Is(err, kind) || errors.Is(err, fs.ErrNotExist) {
+				if err := g.Delete(t.Context(), images, "a.png", Actor{}); !errors.Is(err, kind) || errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("error %v, want %v", err, kind)
 				}
 				wantContents(t, s, itemsThere())
@@ -191,7 +191,7 @@ func TestDeleteInStorageThatIsDown(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Delete(t.Context(), files, "a.txt", By{}); !errors.Is(err, storagedrivers.ErrClosed) {
+	if err := g.Delete(t.Context(), files, "a.txt", Actor{}); !errors.Is(err, storagedrivers.ErrClosed) {
 		t.Errorf("error %v, want %v", err, storagedrivers.ErrClosed)
 	}
 }
@@ -212,11 +212,11 @@ func TestDeleteOfCallerThatIsGone(t *testing.T) {
 			g, images, _ := withItems(t, s, true)
 			gone, leave := context.WithCancel(t.Context())
 			leave()
-			if err := g.Delete(gone, images, "a.png", By{}); !errors.Is(err, context.Canceled) {
+			if err := g.Delete(gone, images, "a.png", Actor{}); !errors.Is(err, context.Canceled) {
 				t.Errorf("error %v, want %v", err, context.Canceled)
 			}
 			wantContents(t, s, itemsThere())
-			if err := g.Delete(ctx, images, "a.png", By{}); err != nil {
+			if err := g.Delete(ctx, images, "a.png", Actor{}); err != nil {
 				t.Error(err)
 			}
 			want := itemsThere()

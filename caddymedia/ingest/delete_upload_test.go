@@ -49,14 +49,14 @@ func deleteWaits(t *testing.T, overwrite bool) {
 	<-halfWay
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := g.Delete(ctx, images, "new.png", By{}); !errors.Is(err, context.DeadlineExceeded) {
+	if err := g.Delete(ctx, images, "new.png", Actor{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
 	}
-	if err := g.Delete(t.Context(), images, "b.jpg", By{}); err != nil {
+	if err := g.Delete(t.Context(), images, "b.jpg", Actor{}); err != nil {
 		t.Errorf("another name: %v", err)
 	}
 	group.Go(func() {
-		if err := g.Delete(t.Context(), images, "new.png", By{}); err != nil {
+		if err := g.Delete(t.Context(), images, "new.png", Actor{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -77,7 +77,7 @@ func TestDeleteAmongOverwriters(t *testing.T) {
 			s := open(t, nil)
 			alias := pictures(t, s)
 			alias.Overwrite = true
-			g := newGate(alias)
+			g := newUploader(alias)
 			var group sync.WaitGroup
 			for i := range 16 {
 				group.Go(func() {
@@ -87,7 +87,7 @@ func TestDeleteAmongOverwriters(t *testing.T) {
 					}
 				})
 				group.Go(func() {
-					if err := g.Delete(t.Context(), alias, "a.png", By{}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					if err := g.Delete(t.Context(), alias, "a.png", Actor{}); err != nil && !errors.Is(err, fs.ErrNotExist) {
 						t.Errorf("deletion %d: %v", i, err)
 					}
 				})
@@ -96,7 +96,7 @@ func TestDeleteAmongOverwriters(t *testing.T) {
 			if n := len(contents(t, s)); n != 0 && n != 2 {
 				t.Errorf("%d objects are left, want a picture with its variant or nothing", n)
 			}
-			err := g.Delete(t.Context(), alias, "a.png", By{})
+			err := g.Delete(t.Context(), alias, "a.png", Actor{})
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				t.Error(err)
 			}
@@ -114,13 +114,13 @@ func TestDeleteAmongAppenders(t *testing.T) {
 			t.Parallel()
 			s := open(t, nil)
 			alias := pictures(t, s)
-			g := newGate(alias)
+			g := newUploader(alias)
 			var uploads, deletions sync.WaitGroup
 			var uploaded atomic.Bool
 			for range 2 {
 				deletions.Go(func() {
 					for !uploaded.Load() {
-						if err := g.Delete(t.Context(), alias, "a.png", By{}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+						if err := g.Delete(t.Context(), alias, "a.png", Actor{}); err != nil && !errors.Is(err, fs.ErrNotExist) {
 							t.Errorf("deletion: %v", err)
 						}
 					}

@@ -49,7 +49,7 @@ func TestStorageErrors(t *testing.T) {
 						}
 						return nil
 					})
-					_, failures := upload(t, newGate(newAlias(t, DefaultAlias, s)), file("a.txt", "text"))
+					_, failures := upload(t, newUploader(newAlias(t, DefaultAlias, s)), file("a.txt", "text"))
 					filename := "a.txt"
 					if op == "stage" {
 						filename = "" // the whole request ends there
@@ -74,7 +74,7 @@ func TestStorageThatIsClosed(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			_, failures := upload(t, newGate(newAlias(t, DefaultAlias, s)), file("a.txt", "text"))
+			_, failures := upload(t, newUploader(newAlias(t, DefaultAlias, s)), file("a.txt", "text"))
 			wantFailure(t, failures, Unavailable, "", "try again later")
 		})
 	}
@@ -86,7 +86,7 @@ func TestStorageAwayAtTheMove(t *testing.T) {
 	first, second := onMemory(t, nil), onLocal(t, func(string, string) error {
 		return fmt.Errorf("%s: %w", secret, storagedrivers.ErrUnavailable)
 	})
-	g := newGate(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
+	g := newUploader(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
 	_, failures := upload(t, g, file("a.txt", "text"), file("b.txt", "text"), field("alias", "docs"))
 	if len(failures) != 2 {
 		t.Errorf("failures %v, want 2", failures)
@@ -101,7 +101,7 @@ func TestLocalLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := storagedrivers.New("local", local.New(dir, true, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
-	g := newGate(newAlias(t, DefaultAlias, s))
+	g := newUploader(newAlias(t, DefaultAlias, s))
 	for _, parts := range [][]send{
 		{file("a.txt", "text"), file("b.exe", "text")},
 		{file("a.txt", "text"), field("alias", "nobody")},
@@ -138,7 +138,7 @@ func TestRootThatCannotBeMade(t *testing.T) {
 	}
 	s := closed(t, storagedrivers.New("local",
 		local.New(filepath.Join(blocked, "below"), true, slog.New(slog.DiscardHandler)), storagedrivers.Options{}))
-	_, failures := upload(t, newGate(newAlias(t, DefaultAlias, s)), file("a.txt", "text"))
+	_, failures := upload(t, newUploader(newAlias(t, DefaultAlias, s)), file("a.txt", "text"))
 	wantFailure(t, failures, StorageFailed, "", "")
 	if strings.Contains(failures[0].Message, blocked) {
 		t.Errorf("the message is %q", failures[0].Message)
@@ -169,7 +169,7 @@ func TestNamesAsTheyAre(t *testing.T) {
 			// As is: a form writer would escape some of these.
 			body := "--boundary\r\nContent-Disposition: form-data; name=\"files[]\"; filename=\"" + c.filename +
 				"\"\r\n\r\ntext\r\n--boundary--\r\n"
-			items, failures := uploadBody(t, newGate(alias), strings.NewReader(body), Request{Kind: File, SubFolder: c.folder})
+			items, failures := uploadBody(t, newUploader(alias), strings.NewReader(body), Request{Kind: File, SubFolder: c.folder})
 			if c.message != "" {
 				wantFailure(t, failures, c.reason, c.filename, c.message)
 				wantContents(t, s, nil)
@@ -191,7 +191,7 @@ func TestKeyThatIsTooLong(t *testing.T) {
 	s := onMemory(t, nil)
 	alias := newAlias(t, DefaultAlias, s)
 	alias.Prefix = strings.TrimSuffix(strings.Repeat(strings.Repeat("p", 200)+"/", 5), "/")
-	g := newGate(alias)
+	g := newUploader(alias)
 	_, failures := upload(t, g, file("a-name-of-some-length.txt", "text"))
 	wantFailure(t, failures, BadRequest, "a-name-of-some-length.txt", "too long")
 	wantContents(t, s, nil)
@@ -224,7 +224,7 @@ func TestImages(t *testing.T) {
 			alias.Kind, alias.Prefix = Image, "img/content"
 			alias.Extensions = map[string]bool{"gif": true, "jpg": true, "svg": true}
 			alias.Imaging.MaxPixels = c.pixels
-			_, failures := uploadBody(t, newGate(alias), bytes.NewReader(formBody(file(c.filename, c.content))), Request{Kind: Image})
+			_, failures := uploadBody(t, newUploader(alias), bytes.NewReader(formBody(file(c.filename, c.content))), Request{Kind: Image})
 			if c.message == "" && c.reason == 0 {
 				if failures != nil {
 					t.Error(failures)

@@ -32,7 +32,7 @@ func TestPartsInAnyOrder(t *testing.T) {
 			t.Run(fmt.Sprint(sort, " ", i), func(t *testing.T) {
 				t.Parallel()
 				first, second := onMemory(t, nil), open(t, nil)
-				g := newGate(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
+				g := newUploader(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
 				items, failures := upload(t, g, parts...)
 				if failures != nil || !slices.Equal(filenames(items), []string{"a-folder/note.txt"}) {
 					t.Errorf("stored %v (%v)", items, failures)
@@ -65,7 +65,7 @@ func TestFormWinsOverAddress(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			g := newGate(newAlias(t, DefaultAlias, s), newAlias(t, "docs", s))
+			g := newUploader(newAlias(t, DefaultAlias, s), newAlias(t, "docs", s))
 			c.req.Kind = File
 			if _, failures := uploadBody(t, g, bytes.NewReader(formBody(c.parts...)), c.req); failures != nil {
 				t.Error(failures)
@@ -104,7 +104,7 @@ func TestRefusedForms(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			g := newGate(newAlias(t, DefaultAlias, s), newAlias(t, "private", s))
+			g := newUploader(newAlias(t, DefaultAlias, s), newAlias(t, "private", s))
 			req := Request{Kind: File, Allows: func(alias string) bool { return alias != "private" }}
 			_, failures := uploadBody(t, g, bytes.NewReader(formBody(c.parts...)), req)
 			wantFailure(t, failures, c.reason, c.filename, c.message)
@@ -116,7 +116,7 @@ func TestRefusedForms(t *testing.T) {
 func TestEveryFailingFileIsNamed(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	_, failures := upload(t, newGate(newAlias(t, DefaultAlias, s)),
+	_, failures := upload(t, newUploader(newAlias(t, DefaultAlias, s)),
 		file("a.exe", "1"), file("good.txt", "2"), file("b.sh", "3"), file("c.txt", strings.Repeat("4", 1<<20+1)))
 	if len(failures) != 3 {
 		t.Fatalf("failures %v, want 3", failures)
@@ -133,7 +133,7 @@ func TestNamesOfParts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			_, failures := upload(t, newGate(newAlias(t, DefaultAlias, s)),
+			_, failures := upload(t, newUploader(newAlias(t, DefaultAlias, s)),
 				send{name, "a.txt", "text"}, field("unknown", "field"))
 			if failures != nil {
 				t.Error(failures)
@@ -150,7 +150,7 @@ func TestFileInputLeftEmpty(t *testing.T) {
 		"Content-Type: application/octet-stream\r\n\r\n"
 	note := string(formBody(file("a.txt", "text")))
 	s := onMemory(t, nil)
-	g := newGate(newAlias(t, DefaultAlias, s))
+	g := newUploader(newAlias(t, DefaultAlias, s))
 	if _, failures := uploadBody(t, g, strings.NewReader(head+"\r\n"+note), Request{Kind: File}); failures != nil {
 		t.Error(failures)
 	}
@@ -164,7 +164,7 @@ func TestFileInputLeftEmpty(t *testing.T) {
 func TestDispositionOfParts(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	g := newGate(newAlias(t, DefaultAlias, s))
+	g := newUploader(newAlias(t, DefaultAlias, s))
 	for _, header := range []string{
 		"", "Content-Type: text/plain\r\n", "Content-Disposition: \r\n",
 		"Content-Disposition: attachment; name=\"files[]\"; filename=\"a.txt\"\r\n",
@@ -184,7 +184,7 @@ func TestSpooledItemsMove(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long ", 1<<20)
 	first, second := onMemory(t, nil), onLocal(t, nil)
-	g := newGate(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
+	g := newUploader(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
 	g.Aliases[File]["docs"].MaxSize = math.MaxInt64
 	items, failures := upload(t, g, file("long.txt", long), field("alias", "docs"))
 	if failures != nil || items[0].Size != int64(len(long)) {
@@ -205,7 +205,7 @@ func TestStagedItemThatCannotBeRead(t *testing.T) {
 	for name, second := range map[string]*storagedrivers.Storage{"moving": onMemory(t, nil), "checking": first} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := newGate(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
+			g := newUploader(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
 			_, failures := upload(t, g, file("a.txt", "text"), field("alias", "docs"))
 			wantFailure(t, failures, StorageFailed, "a.txt", "storage")
 			wantContents(t, second, nil)
@@ -223,7 +223,7 @@ func TestBodyErrorsOfTheConnection(t *testing.T) {
 		io.ErrClosedPipe:       "no valid multipart form",
 	} {
 		broken := io.MultiReader(bytes.NewReader(body[:len(body)-20]), iotest.ErrReader(err))
-		_, failures := uploadBody(t, newGate(newAlias(t, DefaultAlias, s)), broken, Request{Kind: File})
+		_, failures := uploadBody(t, newUploader(newAlias(t, DefaultAlias, s)), broken, Request{Kind: File})
 		wantFailure(t, failures, BadRequest, "", message)
 	}
 	wantContents(t, s, nil)

@@ -22,11 +22,11 @@ func FuzzForm(f *testing.F) {
 	f.Add([]byte("--"+strings.Repeat("b", 5000)+"\r\n\r\n"), strings.Repeat("b", 5000))
 	f.Fuzz(func(t *testing.T, body []byte, boundary string) {
 		first, second := onMemory(t, nil), onMemory(t, nil)
-		g := newGate(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
+		g := newUploader(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
 		g.Limits = Limits{MaxFiles: 5, MaxFields: 5, MaxFieldSize: 100, MaxPartHeader: 1 << 10}
 		read := func(body io.Reader) []Item {
-			items, err := g.Form(t.Context(), body, boundary, Request{Kind: File})
-			checked(t, items, err)
+			items, failures := g.Upload(t.Context(), Request{Kind: File}, Form(body, boundary))
+			checked(t, items, failures)
 			return items
 		}
 		items := read(bytes.NewReader(body))

@@ -24,7 +24,7 @@ func TestGroupFails(t *testing.T) {
 				})
 				alias := pictures(t, s)
 				alias.Overwrite = overwrite
-				g := newGate(alias)
+				g := newUploader(alias)
 				if _, failures := uploadPictures(t, g, file("a.png", picture(red)), file("b.png", picture(red))); failures != nil {
 					t.Fatal(failures)
 				}

@@ -46,10 +46,10 @@ var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, buffer
 func (it *item) stage(ctx context.Context, b *batch, body io.Reader, readFailure func(error) *Failure) error {
 	guess := b.guess()
 	if guess == nil {
-		_, err := b.gate.alias(b.req, b.aliasName())
+		_, err := b.uploader.alias(b.req, b.aliasName())
 		return cmp.Or(err, error(failf(Forbidden, "the account may use no alias")))
 	}
-	limit := b.gate.largest(b.req)
+	limit := b.uploader.largest(b.req)
 	if b.fields["alias"] != "" {
 		folder := "/" // what the form may still say of it wins over the address
 		if _, known := b.fields["sub_folder"]; known {
@@ -79,7 +79,7 @@ func asFailure(err error) *Failure { return asFailures(err)[0] }
 // guess returns the alias of the request as far as it is known, else the default alias or the first
 // one by name. It is one that the account may use, or nil.
 func (b *batch) guess() *Alias {
-	aliases := b.gate.Aliases[b.req.Kind]
+	aliases := b.uploader.Aliases[b.req.Kind]
 	names := append([]string{b.aliasName(), DefaultAlias}, slices.Sorted(maps.Keys(aliases))...)
 	for _, name := range names {
 		if a := aliases[name]; a != nil && b.req.allows(name) {
@@ -90,9 +90,9 @@ func (b *batch) guess() *Alias {
 }
 
 // largest returns the most bytes that any alias takes which the request may use.
-func (g *Gate) largest(req Request) int64 {
+func (u *Uploader) largest(req Request) int64 {
 	var size int64
-	for name, a := range g.Aliases[req.Kind] {
+	for name, a := range u.Aliases[req.Kind] {
 		if req.allows(name) {
 			size = max(size, a.MaxSize)
 		}

@@ -46,7 +46,7 @@ func TestLimits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			g := newGate(newAlias(t, DefaultAlias, s))
+			g := newUploader(newAlias(t, DefaultAlias, s))
 			setLimits(&g.Limits, c.limits)
 			_, failures := upload(t, g, c.parts...)
 			if c.message == "" {
@@ -88,12 +88,12 @@ func TestMaxSize(t *testing.T) {
 				s := onMemory(t, nil)
 				small, large := newAlias(t, "small", s), newAlias(t, "large", s)
 				small.MaxSize, large.MaxSize = 10, 100
-				g := newGate(small, large)
+				g := newUploader(small, large)
 				parts := append(alias, file("a.txt", strings.Repeat("x", size)))
 				switch name {
 				case "default":
 					small.Name = DefaultAlias
-					g = newGate(small, large)
+					g = newUploader(small, large)
 				case "behind":
 					parts = append(parts, field("alias", "small"))
 				}
@@ -121,13 +121,12 @@ func TestRefusedPartsAreNotReadToTheirEnd(t *testing.T) {
 	s := onMemory(t, nil)
 	a := newAlias(t, DefaultAlias, s)
 	a.MaxSize = 1000
-	g := newGate(a)
+	g := newUploader(a)
 	for _, name := range []string{"large.txt", "script.php"} {
 		body := bytes.NewReader(formBody(field("alias", DefaultAlias), file(name, strings.Repeat("x", 10<<20))))
-		_, err := g.Form(t.Context(), body, boundary, Request{Kind: File})
-		failures := asFailures(err)
+		_, failures := g.Upload(t.Context(), Request{Kind: File}, Form(body, boundary))
 		if len(failures) != 1 || failures[0].Filename != name {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v", name, failures)
 		}
 		if read := int(body.Size()) - body.Len(); read > 2000+2*bufferSize {
 			t.Errorf("%s: %d bytes were read", name, read)
@@ -140,7 +139,7 @@ func TestMaxBody(t *testing.T) {
 	t.Parallel()
 	body := formBody(file("a.txt", "text"), file("b.txt", "text"))
 	s := onMemory(t, nil)
-	g := newGate(newAlias(t, DefaultAlias, s))
+	g := newUploader(newAlias(t, DefaultAlias, s))
 	for limit := range len(body) - len("\r\n") {
 		limited := http.MaxBytesReader(nil, io.NopCloser(bytes.NewReader(body)), int64(limit))
 		_, failures := uploadBody(t, g, limited, Request{Kind: File})
@@ -189,7 +188,7 @@ func TestHugePartHeader(t *testing.T) {
 					continue
 				}
 				body := &pieces{r: io.MultiReader(bytes.NewReader(before), strings.NewReader(rest)), piece: 4 << 10}
-				_, failures := uploadBody(t, newGate(newAlias(t, DefaultAlias, s)), body, Request{Kind: File})
+				_, failures := uploadBody(t, newUploader(newAlias(t, DefaultAlias, s)), body, Request{Kind: File})
 				wantFailure(t, failures, TooLarge, "", "header of a part")
 				if body.read > 64<<10 {
 					t.Errorf("%s: %d bytes were read", place, body.read)
@@ -209,7 +208,7 @@ func TestCVE202241725(t *testing.T) { // not parallel: it measures memory
 		"a million of fields":  io.LimitReader(endless(head+"\r\n"), 1<<26),
 		"a million of no file": io.LimitReader(endless("--boundary\r\nContent-Disposition: form-data; name=\"files[]\"; filename=\"\"\r\n\r\n\r\n"), 1<<26),
 	} {
-		g := newGate(newAlias(t, DefaultAlias, onMemory(t, nil)))
+		g := newUploader(newAlias(t, DefaultAlias, onMemory(t, nil)))
 		counted := &pieces{r: body, piece: 32 << 10}
 		took := allocated(func() {
 			_, failures := uploadBody(t, g, counted, Request{Kind: File})
@@ -225,7 +224,7 @@ func TestCVE202241725(t *testing.T) { // not parallel: it measures memory
 func TestCVE202324536(t *testing.T) { // not parallel: it measures memory
 	lines := strings.Repeat("a:\r\n", 3000)
 	part := "--boundary\r\n" + lines + "Content-Disposition: form-data; name=\"x\"\r\n\r\n\r\n"
-	g := newGate(newAlias(t, DefaultAlias, onMemory(t, nil)))
+	g := newUploader(newAlias(t, DefaultAlias, onMemory(t, nil)))
 	counted := &pieces{r: io.LimitReader(endless(part), 1<<28), piece: 32 << 10}
 	took := allocated(func() {
 		_, failures := uploadBody(t, g, counted, Request{Kind: File})

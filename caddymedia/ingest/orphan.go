@@ -68,7 +68,7 @@ func (a *Alias) orphan(ctx context.Context, key string) (storagedrivers.Info, er
 // RemoveOrphan removes what [Alias.Orphans] gave if it is still what it was, and its picture
 // still not there. It waits for uploads and deletions of the name in this process. Should
 // another process store the picture at that very moment, its variant is made again.
-func (g *Gate) RemoveOrphan(ctx context.Context, alias *Alias, orphan storagedrivers.Info) (removed bool, err error) {
+func (u *Uploader) RemoveOrphan(ctx context.Context, alias *Alias, orphan storagedrivers.Info) (removed bool, err error) {
 	filename := alias.Filename(pictureKey(orphan.Key))
 	unlock, err := alias.lock(ctx, filename)
 	if err != nil {
@@ -84,7 +84,7 @@ func (g *Gate) RemoveOrphan(ctx context.Context, alias *Alias, orphan storagedri
 	}
 	picture, err := stat(ctx, alias.Storage, pictureKey(orphan.Key))
 	if err == nil && picture.Key != "" && alias.WebP != nil {
-		if _, err = g.renew(ctx, alias, filename, false); errors.Is(err, variant.ErrNone) {
+		if _, err = u.renew(ctx, alias, filename, false); errors.Is(err, variant.ErrNone) {
 			err = nil
 		}
 	}

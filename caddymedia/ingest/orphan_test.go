@@ -141,7 +141,7 @@ func TestRemoveOrphan(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				removed, err := newGate(alias).RemoveOrphan(t.Context(), alias, found[0])
+				removed, err := newUploader(alias).RemoveOrphan(t.Context(), alias, found[0])
 				if removed != c.want || err != nil {
 					t.Errorf("removed %t, %v, want %t", removed, err, c.want)
 				}
@@ -174,7 +174,7 @@ func TestRemoveOrphanOvertaken(t *testing.T) {
 			alias.WebP = nil
 			delete(want, "a.png.webp")
 		}
-		removed, err := newGate(alias).RemoveOrphan(t.Context(), alias, found[0])
+		removed, err := newUploader(alias).RemoveOrphan(t.Context(), alias, found[0])
 		if !removed || err != nil {
 			t.Errorf("removed %t, %v", removed, err)
 		}
@@ -195,7 +195,7 @@ func TestRemoveOrphanWaits(t *testing.T) {
 	defer unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if removed, err := newGate(alias).RemoveOrphan(ctx, alias, found[0]); removed || !errors.Is(err, context.DeadlineExceeded) {
+	if removed, err := newUploader(alias).RemoveOrphan(ctx, alias, found[0]); removed || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("removed %t, %v, want %v", removed, err, context.DeadlineExceeded)
 	}
 	wantContents(t, s, map[string]string{"a.png.webp": "x"})

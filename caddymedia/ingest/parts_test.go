@@ -34,14 +34,14 @@ func TestPartHeaders(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
 			body := strings.NewReader("--x\r\n" + c.header + "\r\n\r\na=3Db\r\n--x--\r\n")
-			items, err := newGate(newAlias(t, DefaultAlias, s)).Form(t.Context(), body, "x", Request{Kind: File})
+			items, failures := newUploader(newAlias(t, DefaultAlias, s)).Upload(t.Context(), Request{Kind: File}, Form(body, "x"))
 			if c.message != "" {
-				wantFailure(t, asFailures(err), c.reason, "", c.message)
+				wantFailure(t, failures, c.reason, "", c.message)
 				wantContents(t, s, nil)
 				return
 			}
-			if err != nil || len(items) != 1 {
-				t.Fatalf("%v %v", items, err)
+			if failures != nil || len(items) != 1 {
+				t.Fatalf("%v %v", items, failures)
 			}
 			wantContents(t, s, map[string]string{"file/content/" + items[0].Filename: "a=3Db"})
 		})
@@ -54,7 +54,7 @@ func TestLongNames(t *testing.T) {
 	a := newAlias(t, DefaultAlias, onMemory(t, nil))
 	long := strings.Repeat("\ufdfa", maxName/3+1)
 	for _, names := range [][2]string{{long + ".txt", "/"}, {"a.txt", long}} {
-		_, err := a.filename(names[0], names[1], newGate().Now())
+		_, err := a.filename(names[0], names[1], newUploader().Now())
 		wantFailure(t, asFailures(err), BadRequest, "", "longer than")
 	}
 }
@@ -63,7 +63,7 @@ func TestLongNames(t *testing.T) {
 func TestGuess(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	g := newGate(newAlias(t, DefaultAlias, s), newAlias(t, "b", s), newAlias(t, "c", s), newAlias(t, "d", s))
+	g := newUploader(newAlias(t, DefaultAlias, s), newAlias(t, "b", s), newAlias(t, "c", s), newAlias(t, "d", s))
 	only := func(names string) func(string) bool {
 		return func(alias string) bool { return strings.Contains(names, alias) }
 	}

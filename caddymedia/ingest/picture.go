@@ -30,7 +30,7 @@ func (it *item) checkPixels(ctx context.Context, b *batch, alias *Alias) error {
 }
 
 // pictures returns the maker of variants, whose work counts for the account of the request.
-func (b *batch) pictures() *variant.Maker { return b.gate.Pictures.For(b.req.By.Owner()) }
+func (b *batch) pictures() *variant.Maker { return b.uploader.Pictures.For(b.req.Actor.Owner()) }
 
 // isRaster tells whether the item is a picture of pixels, which may have a variant.
 func (it *item) isRaster() bool {
@@ -43,16 +43,16 @@ func (it *item) makeVariant(ctx context.Context, b *batch, alias *Alias) error {
 		return it.stageVariant(ctx, b, alias)
 	})
 	if errors.Is(err, variant.ErrNone) {
-		b.gate.Log.Warn("storing a picture without its variant", "alias", alias.Name, "filename", it.filename, "error", err)
+		b.uploader.Log.Warn("storing a picture without its variant", "alias", alias.Name, "filename", it.filename, "error", err)
 		return nil
 	}
 	return err
 }
 
 func (it *item) stageVariant(ctx context.Context, b *batch, alias *Alias) error {
-	start := b.gate.Now()
+	start := b.uploader.Now()
 	file, err := b.pictures().Make(ctx, it.staged, it.picture, *alias.WebP)
-	it.variantTook = b.gate.Now().Sub(start)
+	it.variantTook = b.uploader.Now().Sub(start)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func TestStripMetadata(t *testing.T) {
 			alias := pictures(t, s)
 			alias.StripMetadata = true
 			plain := picture(red)
-			items, failures := uploadPictures(t, newGate(alias),
+			items, failures := uploadPictures(t, newUploader(alias),
 				file("a.png", withText(plain, "taken at home")+"<?php"), file("b.png", plain))
 			if failures != nil {
 				t.Fatal(failures)
@@ -51,7 +51,7 @@ func TestDamagedPicture(t *testing.T) {
 		s := onMemory(t, nil)
 		alias := pictures(t, s)
 		alias.WebP = webp
-		_, failures := uploadPictures(t, newGate(alias), file("a.png", picture(blue)), file("b.png", string(damaged)))
+		_, failures := uploadPictures(t, newUploader(alias), file("a.png", picture(blue)), file("b.png", string(damaged)))
 		wantFailure(t, failures, BadContent, "b.png", "damaged")
 		wantContents(t, s, nil)
 	}
@@ -66,7 +66,7 @@ func TestManyPictures(t *testing.T) {
 		want[i] = fmt.Sprintf("%02d.png", i)
 		parts[i] = file(want[i], picture(color.NRGBA{byte(i), 0, 0, 255}))
 	}
-	items, failures := uploadPictures(t, newGate(pictures(t, s)), parts...)
+	items, failures := uploadPictures(t, newUploader(pictures(t, s)), parts...)
 	if failures != nil || !slices.Equal(filenames(items), want) {
 		t.Errorf("%v (%v)", filenames(items), failures)
 	}
@@ -81,7 +81,7 @@ func TestPanic(t *testing.T) {
 		}
 		return nil
 	})
-	_, failures := uploadPictures(t, newGate(pictures(t, s)), file("a.png", picture(red)), file("b.png", picture(red)))
+	_, failures := uploadPictures(t, newUploader(pictures(t, s)), file("a.png", picture(red)), file("b.png", picture(red)))
 	if len(failures) != 2 || failures[0].Reason != Internal || !strings.Contains(failures[0].Err.Error(), secret) {
 		t.Errorf("%v", failures)
 	}

@@ -26,12 +26,12 @@ func TestOverwriteVariant(t *testing.T) {
 			s := open(t, nil)
 			alias := pictures(t, s)
 			alias.Overwrite = true
-			g := newGate(alias)
+			g := newUploader(alias)
 			without := pictures(t, s)
 			without.Overwrite, without.WebP = true, nil
-			gateWithout := newGate(without)
+			gateWithout := newUploader(without)
 			for i, step := range []struct {
-				gate  *Gate
+				gate  *Uploader
 				paint color.NRGBA
 				want  string // the variant, empty for none
 			}{
@@ -64,7 +64,7 @@ func TestVariantFails(t *testing.T) {
 			t.Run(fmt.Sprintf("%s at %d", name, n), func(t *testing.T) {
 				t.Parallel()
 				s := open(t, at(n, storagedrivers.ErrNoSpace))
-				g := newGate(pictures(t, s))
+				g := newUploader(pictures(t, s))
 				_, failures := uploadPictures(t, g, file("a.png", picture(red)), file("b.png", picture(blue)))
 				wantFailure(t, failures, NoSpace, []string{"a.png", "b.png"}[(n-1)/2], "full")
 				wantContents(t, s, nil)
@@ -81,7 +81,7 @@ func TestVariantComesBack(t *testing.T) {
 		s := onLocal(t, at(last, storagedrivers.ErrNoSpace))
 		alias := pictures(t, s)
 		alias.Overwrite = true
-		g := newGate(alias)
+		g := newUploader(alias)
 		if _, failures := uploadPictures(t, g, file("a.png", picture(red)), file("b.png", picture(red))); failures != nil {
 			t.Fatal(failures)
 		}
@@ -101,7 +101,7 @@ func TestVariantOvertaken(t *testing.T) {
 		for _, winner := range []color.NRGBA{blue, unloved} {
 			t.Run(name+" by "+webpOf(winner), func(t *testing.T) {
 				t.Parallel()
-				var elsewhere *Gate
+				var elsewhere *Uploader
 				var overtaken atomic.Bool
 				var fetched atomic.Int32
 				here, there := shared(t, name, func(op, key string) error {
@@ -118,8 +118,8 @@ func TestVariantOvertaken(t *testing.T) {
 				})
 				one, other := pictures(t, here), pictures(t, there)
 				one.Overwrite, other.Overwrite = true, true
-				elsewhere = newGate(other)
-				if _, failures := uploadPictures(t, newGate(one), file("a.png", picture(red))); failures != nil {
+				elsewhere = newUploader(other)
+				if _, failures := uploadPictures(t, newUploader(one), file("a.png", picture(red))); failures != nil {
 					t.Fatal(failures)
 				}
 				if n := fetched.Load(); n > 1 {
@@ -143,7 +143,7 @@ func TestVariantNeverSettles(t *testing.T) {
 	for _, last := range []color.NRGBA{blue, unloved} {
 		t.Run("by "+webpOf(last), func(t *testing.T) {
 			t.Parallel()
-			var elsewhere *Gate
+			var elsewhere *Uploader
 			var inside bool
 			var made, replaced int // variants here, pictures there
 			here, there := shared(t, "memory", func(op, key string) error {
@@ -168,8 +168,8 @@ func TestVariantNeverSettles(t *testing.T) {
 			})
 			one, other := pictures(t, here), pictures(t, there)
 			one.Overwrite, other.Overwrite = true, true
-			elsewhere = newGate(other)
-			items, failures := uploadPictures(t, newGate(one), file("a.png", picture(red)))
+			elsewhere = newUploader(other)
+			items, failures := uploadPictures(t, newUploader(one), file("a.png", picture(red)))
 			if failures != nil {
 				t.Fatal(failures)
 			}
@@ -211,7 +211,7 @@ func TestOverwritersAtOnce(t *testing.T) {
 	s := onLocal(t, nil)
 	alias := pictures(t, s)
 	alias.Overwrite = true
-	g := newGate(alias)
+	g := newUploader(alias)
 	var group sync.WaitGroup
 	for i := range 24 {
 		group.Go(func() {

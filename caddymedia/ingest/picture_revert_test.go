@@ -22,7 +22,7 @@ func TestStaysReplaced(t *testing.T) {
 	})
 	alias := pictures(t, s)
 	alias.Overwrite = true
-	g := newGate(alias)
+	g := newUploader(alias)
 	if _, failures := uploadPictures(t, g, file("a.png", picture(red)), file("b.png", picture(red))); failures != nil {
 		t.Fatal(failures)
 	}
@@ -41,7 +41,7 @@ func TestStaysReplaced(t *testing.T) {
 // something of the other back.
 func TestTwoFail(t *testing.T) {
 	t.Parallel()
-	var g *Gate
+	var g *Uploader
 	var second sync.WaitGroup
 	var variants atomic.Int32
 	s := onLocal(t, func(op, key string) error {
@@ -60,7 +60,7 @@ func TestTwoFail(t *testing.T) {
 	})
 	alias := pictures(t, s)
 	alias.Overwrite = true
-	g = newGate(alias)
+	g = newUploader(alias)
 	if _, failures := uploadPictures(t, g, file("a.png", picture(red))); failures != nil {
 		t.Fatal(failures)
 	}
@@ -86,7 +86,7 @@ func TestVariantStays(t *testing.T) {
 	})
 	alias := pictures(t, s)
 	alias.Overwrite = true
-	g := newGate(alias)
+	g := newUploader(alias)
 	if _, failures := uploadPictures(t, g, file("a.png", picture(red))); failures != nil {
 		t.Fatal(failures)
 	}
@@ -104,6 +104,6 @@ func TestNameThatIsTooLongLater(t *testing.T) {
 	s := onMemory(t, nil)
 	alias := newAlias(t, DefaultAlias, s)
 	alias.Prefix = strings.TrimSuffix(strings.Repeat(strings.Repeat("p", 200)+"/", 5), "/")
-	_, failures := upload(t, newGate(alias), file("abcdefghi.txt", "text"))
+	_, failures := upload(t, newUploader(alias), file("abcdefghi.txt", "text"))
 	wantFailure(t, failures, BadRequest, "abcdefghi.txt", "too long")
 }

@@ -12,7 +12,6 @@ import (
 	"image/png"
 	"maps"
 	"testing"
-	"time"
 
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
@@ -76,7 +75,7 @@ func pictures(t testing.TB, s *storagedrivers.Storage) *Alias {
 	return alias
 }
 
-func uploadPictures(t testing.TB, g *Gate, parts ...send) ([]Item, Failures) {
+func uploadPictures(t testing.TB, g *Uploader, parts ...send) ([]Item, Failures) {
 	t.Helper()
 	return uploadBody(t, g, bytes.NewReader(formBody(parts...)), Request{Kind: Image})
 }
@@ -88,9 +87,8 @@ func TestVariants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, nil)
-			results := map[VariantResult]int{}
-			g := newGate(pictures(t, s))
-			g.Variant = func(_ *Alias, result VariantResult, _ time.Duration) { results[result]++ }
+			g := newUploader(pictures(t, s))
+			w := watch(g)
 			var items []Item
 			for _, p := range [][]send{
 				{file("a.png", picture(red)), file("b.png", picture(unloved)), file("c.svg", svg)},
@@ -115,8 +113,8 @@ func TestVariants(t *testing.T) {
 				"a.png": picture(red), "a.png.webp": webpOf(red), "b.png": picture(unloved), "c.svg": svg,
 				later: picture(blue), later + ".webp": webpOf(blue),
 			})
-			if want := (map[VariantResult]int{VariantMade: 2, VariantNone: 1}); !maps.Equal(results, want) {
-				t.Errorf("variants: %v, want %v", results, want)
+			if want := (map[VariantResult]int{VariantMade: 2, VariantNone: 1}); !maps.Equal(w.variants, want) {
+				t.Errorf("variants: %v, want %v", w.variants, want)
 			}
 		})
 	}

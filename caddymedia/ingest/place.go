@@ -25,7 +25,7 @@ func (b *batch) place(ctx context.Context, alias *Alias) error {
 	group := alias.Storage.Group()
 	defer func() {
 		if err := group.Close(); err != nil {
-			b.gate.Log.Error("closing a group of items", "alias", alias.Name, "error", err)
+			b.uploader.Log.Error("closing a group of items", "alias", alias.Name, "error", err)
 		}
 	}()
 	err = b.placeAll(ctx, alias, group)
@@ -82,7 +82,7 @@ func (it *item) storageFailed(err error) *Failure {
 // plan adds the names of the item to the group. A name that is seen to be taken gets the time
 // already here.
 func (it *item) plan(ctx context.Context, b *batch, alias *Alias, group storagedrivers.Group) error {
-	err := it.firstFree(ctx, alias, b.gate, b.now, func() (bool, error) {
+	err := it.firstFree(ctx, alias, b.uploader, b.now, func() (bool, error) {
 		err := group.Plan(ctx, it.staged, alias.Key(it.filename), alias.putOptions())
 		return errors.Is(err, fs.ErrExist), err
 	})
@@ -114,7 +114,7 @@ func (a *Alias) variantOptions() storagedrivers.PutOptions {
 // place commits the item and its variant. Under Append Time a name that is taken gets the time: the
 // storage decides which name is free, so that no other item is ever replaced.
 func (it *item) place(ctx context.Context, b *batch, alias *Alias) error {
-	return it.firstFree(ctx, alias, b.gate, b.now, func() (bool, error) { return it.placeHere(ctx, alias) })
+	return it.firstFree(ctx, alias, b.uploader, b.now, func() (bool, error) { return it.placeHere(ctx, alias) })
 }
 
 // placeHere commits the item under the name that it has by now, unless that is taken, and then

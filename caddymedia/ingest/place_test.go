@@ -22,7 +22,7 @@ func TestAllOrNothing(t *testing.T) {
 				t.Parallel()
 				s := open(t, at(n+1, errors.New(secret))) // the first is for what is there before
 				there(t, name, s, "file/content/old.txt", "old")
-				_, failures := upload(t, newGate(newAlias(t, DefaultAlias, s)),
+				_, failures := upload(t, newUploader(newAlias(t, DefaultAlias, s)),
 					file("a.txt", "a"), file("b.txt", "b"), file("c.txt", "c"))
 				if len(failures) != 1 {
 					t.Errorf("%d failures, want 1: %v", len(failures), failures)
@@ -55,11 +55,11 @@ func there(t *testing.T, sort string, s *storagedrivers.Storage, key, value stri
 	}
 }
 
-func overwriting(t *testing.T, s *storagedrivers.Storage) *Gate {
+func overwriting(t *testing.T, s *storagedrivers.Storage) *Uploader {
 	t.Helper()
 	alias := newAlias(t, DefaultAlias, s)
 	alias.Overwrite = true
-	return newGate(alias)
+	return newUploader(alias)
 }
 
 func TestReplacedItemsArePutBack(t *testing.T) {
@@ -99,7 +99,7 @@ func TestWhatMayStayStoredIsNamed(t *testing.T) {
 		}
 		return third(op, key)
 	})
-	_, failures := upload(t, newGate(newAlias(t, DefaultAlias, s)),
+	_, failures := upload(t, newUploader(newAlias(t, DefaultAlias, s)),
 		file("a.txt", "a"), file("b.txt", "b"), file("c.txt", "c"))
 	wantFailure(t, failures, StorageFailed, "c.txt", "did not take")
 	if len(failures) != 2 {
@@ -125,7 +125,7 @@ func TestAppendTimeSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, nil)
-			g := newGate(newAlias(t, DefaultAlias, s))
+			g := newUploader(newAlias(t, DefaultAlias, s))
 			want := map[string]string{}
 			for i, stored := range steps(30) {
 				value := fmt.Sprint("upload ", i)
@@ -149,7 +149,7 @@ func TestAppendTimeOfManyAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, nil)
-			g := newGate(newAlias(t, DefaultAlias, s))
+			g := newUploader(newAlias(t, DefaultAlias, s))
 			want := map[string]string{}
 			var mu sync.Mutex
 			var group sync.WaitGroup
@@ -183,7 +183,7 @@ func TestAppendTimeOfManyAtOnce(t *testing.T) {
 func TestAppendTimeWithinOneRequest(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	items, failures := upload(t, newGate(newAlias(t, DefaultAlias, s)),
+	items, failures := upload(t, newUploader(newAlias(t, DefaultAlias, s)),
 		file("note.txt", "1"), file("note.txt", "2"), file("NOTE.txt", "3"))
 	if failures != nil || !slices.Equal(filenames(items), steps(3)) {
 		t.Errorf("stored %v (%v), want %v", items, failures, steps(3))
@@ -224,19 +224,20 @@ func TestOverwriteConflict(t *testing.T) {
 
 func TestChangedIsToldOfEveryItemOnce(t *testing.T) {
 	t.Parallel()
-	var told []string
-	g := newGate(newAlias(t, DefaultAlias, onMemory(t, at(3, fs.ErrPermission))))
-	g.Changed = func(_ context.Context, c Change) {
-		told = append(told, fmt.Sprint(c.Action, " ", c.Alias.Name, " ", c.Item.Filename, " ", c.Item.Size))
-	}
+	g := newUploader(newAlias(t, DefaultAlias, onMemory(t, at(3, fs.ErrPermission))))
+	w := watch(g)
 	if _, failures := upload(t, g, file("a.txt", "12"), file("b.txt", "")); failures != nil {
 		t.Fatal(failures)
 	}
 	if _, failures := upload(t, g, file("c.txt", "12")); failures == nil {
 		t.Error("no failure of the third")
 	}
-	if want := []string{"stored content a.txt 2", "stored content b.txt 0"}; !slices.Equal(told, want) {
-		t.Errorf("told of %q, want %q", told, want)
+	changes := make([]string, 0, len(w.changes))
+	for _, c := range w.changes {
+		changes = append(changes, fmt.Sprint(c.Action, " ", c.Alias.Name, " ", c.Item.Filename, " ", c.Item.Size))
+	}
+	if want := []string{"stored content a.txt 2", "stored content b.txt 0"}; !slices.Equal(changes, want) {
+		t.Errorf("changes %q, want %q", changes, want)
 	}
 }
 
@@ -261,10 +262,11 @@ func TestCallerThatIsGoneLeavesNothing(t *testing.T) {
 					}
 					return nil
 				})
-				g := newGate(newAlias(t, DefaultAlias, s))
+				g := newUploader(newAlias(t, DefaultAlias, s))
 				body := bytes.NewReader(formBody(file("a.txt", "a"), file("b.txt", "b")))
-				items, err := g.Form(ctx, body, boundary, Request{Kind: File})
-				if failures := checked(t, items, err); failures != nil && failures[0].Reason != BadRequest {
+				items, failures := g.Upload(ctx, Request{Kind: File}, Form(body, boundary))
+				checked(t, items, failures)
+				if failures != nil && failures[0].Reason != BadRequest {
 					t.Errorf("failures %v", failures)
 				} else if failures == nil {
 					t.Error("no failure")

@@ -83,7 +83,7 @@ func (a *Alias) OpenVariant(
 	return webp, nil
 }
 
-// Renewed is what [Gate.Renew] did.
+// Renewed is what [Uploader.Renew] did.
 type Renewed struct {
 	// Before is how the variant stood.
 	Before VariantState
@@ -102,7 +102,7 @@ type Renewed struct {
 // stale one is removed then. It is fs.ErrNotExist for a picture that is not there or not any
 // more, wraps [variant.ErrBusy], or is that of a picture that does not pass the checks, of the
 // storage, or of ctx.
-func (g *Gate) Renew(ctx context.Context, alias *Alias, filename string, all bool) (Renewed, error) {
+func (u *Uploader) Renew(ctx context.Context, alias *Alias, filename string, all bool) (Renewed, error) {
 	if alias.WebP == nil || !alias.MayHaveVariant(filename) {
 		return Renewed{}, fmt.Errorf("the alias %s has no variant of %q", alias.Name, filename)
 	}
@@ -111,11 +111,11 @@ func (g *Gate) Renew(ctx context.Context, alias *Alias, filename string, all boo
 		return Renewed{}, err
 	}
 	defer unlock()
-	return g.renew(ctx, alias, filename, all)
+	return u.renew(ctx, alias, filename, all)
 }
 
 // renew is Renew for who has locked the name.
-func (g *Gate) renew(ctx context.Context, alias *Alias, filename string, all bool) (Renewed, error) {
+func (u *Uploader) renew(ctx context.Context, alias *Alias, filename string, all bool) (Renewed, error) {
 	found, err := alias.pair(ctx, filename)
 	if err != nil {
 		return Renewed{}, err
@@ -125,7 +125,7 @@ func (g *Gate) renew(ctx context.Context, alias *Alias, filename string, all boo
 		return done, nil
 	}
 	it := &item{filename: filename, placed: found.picture}
-	it.variantPlaced, err = g.remake(ctx, alias, filename)
+	it.variantPlaced, err = u.remake(ctx, alias, filename)
 	if errors.Is(err, variant.ErrNone) {
 		done.Result = VariantNone
 		if done.Before == VariantStale {
@@ -134,7 +134,7 @@ func (g *Gate) renew(ctx context.Context, alias *Alias, filename string, all boo
 		return done, err
 	}
 	if err == nil {
-		err = g.settle(ctx, alias, it)
+		err = u.settle(ctx, alias, it)
 	}
 	if err != nil {
 		return done, err

@@ -50,7 +50,7 @@ func TestRenew(t *testing.T) {
 				if delete(want, "a.png.webp"); c.left != "" {
 					want["a.png.webp"] = c.left
 				}
-				done, err := newGate(alias).Renew(t.Context(), alias, "a.png", c.all)
+				done, err := newUploader(alias).Renew(t.Context(), alias, "a.png", c.all)
 				if done != c.want || !errors.Is(err, c.fails) {
 					t.Errorf("%+v, %v, want %+v, %v", done, err, c.want, c.fails)
 				}
@@ -66,7 +66,7 @@ func TestRenewDamaged(t *testing.T) {
 	s := onMemory(t, nil)
 	alias := pictures(t, s)
 	put(t, s, "a.png", "no picture")
-	if _, err := newGate(alias).Renew(t.Context(), alias, "a.png", false); err == nil || errors.Is(err, variant.ErrNone) {
+	if _, err := newUploader(alias).Renew(t.Context(), alias, "a.png", false); err == nil || errors.Is(err, variant.ErrNone) {
 		t.Errorf("error %v, want one about the content", err)
 	}
 	wantContents(t, s, map[string]string{"a.png": "no picture"})
@@ -78,13 +78,13 @@ func TestRenewOnlyPictures(t *testing.T) {
 	alias := pictures(t, s)
 	for _, filename := range []string{"a.svg", "a.png.webp", "a.txt"} {
 		put(t, s, filename, "x")
-		if _, err := newGate(alias).Renew(t.Context(), alias, filename, true); err == nil {
+		if _, err := newUploader(alias).Renew(t.Context(), alias, filename, true); err == nil {
 			t.Errorf("%s has a variant", filename)
 		}
 	}
 	alias.WebP = nil
 	put(t, s, "a.png", picture(red))
-	if _, err := newGate(alias).Renew(t.Context(), alias, "a.png", true); err == nil {
+	if _, err := newUploader(alias).Renew(t.Context(), alias, "a.png", true); err == nil {
 		t.Error("an alias without variants has one")
 	}
 }
@@ -95,12 +95,12 @@ func TestRenewOvertaken(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"memory", "local"} {
 		for name, c := range map[string]struct {
-			overtake func(*testing.T, *Gate)
+			overtake func(*testing.T, *Uploader)
 			want     map[string]string
 			fails    error
 		}{
 			"by a picture": {
-				func(t *testing.T, g *Gate) {
+				func(t *testing.T, g *Uploader) {
 					if _, failures := uploadPictures(t, g, file("a.png", picture(blue))); failures != nil {
 						t.Error(failures)
 					}
@@ -109,7 +109,7 @@ func TestRenewOvertaken(t *testing.T) {
 				nil,
 			},
 			"by one without a variant": {
-				func(t *testing.T, g *Gate) {
+				func(t *testing.T, g *Uploader) {
 					if _, failures := uploadPictures(t, g, file("a.png", picture(unloved))); failures != nil {
 						t.Error(failures)
 					}
@@ -118,8 +118,8 @@ func TestRenewOvertaken(t *testing.T) {
 				fs.ErrNotExist,
 			},
 			"by its deletion": {
-				func(t *testing.T, g *Gate) {
-					if err := g.Delete(t.Context(), g.Aliases[Image][DefaultAlias], "a.png", By{}); err != nil {
+				func(t *testing.T, g *Uploader) {
+					if err := g.Delete(t.Context(), g.Aliases[Image][DefaultAlias], "a.png", Actor{}); err != nil {
 						t.Error(err)
 					}
 				},
@@ -129,7 +129,7 @@ func TestRenewOvertaken(t *testing.T) {
 		} {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				t.Parallel()
-				var elsewhere *Gate
+				var elsewhere *Uploader
 				var armed, overtaken atomic.Bool
 				here, there := shared(t, kind, func(op, key string) error {
 					fetched := op == "stage" || op == "put" && strings.HasSuffix(key, variant.Suffix)
@@ -140,10 +140,10 @@ func TestRenewOvertaken(t *testing.T) {
 				})
 				one, other := pictures(t, here), pictures(t, there)
 				one.Overwrite, other.Overwrite = true, true
-				elsewhere = newGate(other)
+				elsewhere = newUploader(other)
 				put(t, here, "a.png", picture(red))
 				armed.Store(true)
-				if _, err := newGate(one).Renew(t.Context(), one, "a.png", false); !errors.Is(err, c.fails) {
+				if _, err := newUploader(one).Renew(t.Context(), one, "a.png", false); !errors.Is(err, c.fails) {
 					t.Errorf("error %v, want %v", err, c.fails)
 				}
 				if !overtaken.Load() {
@@ -158,7 +158,7 @@ func TestRenewOvertaken(t *testing.T) {
 // TestRenewOvertakenBeforeItsBytes replaces a picture between the look at it and the reading.
 func TestRenewOvertakenBeforeItsBytes(t *testing.T) {
 	t.Parallel()
-	var elsewhere *Gate
+	var elsewhere *Uploader
 	var armed, overtaken atomic.Bool
 	here, there := shared(t, "memory", func(op, _ string) error {
 		if armed.Load() && op == "open" && !overtaken.Swap(true) {
@@ -170,10 +170,10 @@ func TestRenewOvertakenBeforeItsBytes(t *testing.T) {
 	})
 	one, other := pictures(t, here), pictures(t, there)
 	one.Overwrite, other.Overwrite = true, true
-	elsewhere = newGate(other)
+	elsewhere = newUploader(other)
 	put(t, here, "a.png", picture(red))
 	armed.Store(true)
-	if _, err := newGate(one).Renew(t.Context(), one, "a.png", false); err != nil {
+	if _, err := newUploader(one).Renew(t.Context(), one, "a.png", false); err != nil {
 		t.Error(err)
 	}
 	wantContents(t, here, map[string]string{"a.png": picture(blue), "a.png.webp": webpOf(blue)})
@@ -192,7 +192,7 @@ func TestRenewWaits(t *testing.T) {
 	defer unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := newGate(alias).Renew(ctx, alias, "a.png", false); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := newUploader(alias).Renew(ctx, alias, "a.png", false); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
 	}
 	wantContents(t, s, map[string]string{"a.png": picture(red)})

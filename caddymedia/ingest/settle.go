@@ -21,7 +21,7 @@ func (b *batch) settle(ctx context.Context, alias *Alias) error {
 		if !alias.Overwrite || it.variant == nil {
 			continue
 		}
-		if err := b.gate.settle(ctx, alias, it); err != nil {
+		if err := b.uploader.settle(ctx, alias, it); err != nil {
 			failure := contentFailure(err)
 			failure.Filename = it.submitted
 			return failure
@@ -34,7 +34,7 @@ func (b *batch) settle(ctx context.Context, alias *Alias) error {
 // before it is given up. Then the answer says what lies beside the picture.
 const rounds = 5
 
-func (g *Gate) settle(ctx context.Context, alias *Alias, it *item) error {
+func (u *Uploader) settle(ctx context.Context, alias *Alias, it *item) error {
 	picture, mine := it.placed, it.variantPlaced
 	for range rounds {
 		now, err := stat(ctx, alias.Storage, picture.Key)
@@ -49,7 +49,7 @@ func (g *Gate) settle(ctx context.Context, alias *Alias, it *item) error {
 		if now.Key == "" {
 			break // deleted meanwhile
 		}
-		made, err := g.remake(ctx, alias, it.filename)
+		made, err := u.remake(ctx, alias, it.filename)
 		if errors.Is(err, variant.ErrNone) {
 			break
 		}
@@ -79,7 +79,7 @@ func (b *batch) removeStale(ctx context.Context, alias *Alias, group storagedriv
 			continue
 		}
 		if err := it.removeStale(ctx, alias, group.Remove); err != nil {
-			b.gate.Log.Error("removing the variant of an earlier picture",
+			b.uploader.Log.Error("removing the variant of an earlier picture",
 				"alias", alias.Name, "filename", it.filename, "error", err)
 		}
 	}
@@ -127,15 +127,15 @@ func remove(ctx context.Context, s *storagedrivers.Storage, key string) error {
 }
 
 // remake makes the variant of a picture as it is stored now.
-func (g *Gate) remake(ctx context.Context, alias *Alias, filename string) (made storagedrivers.Info, err error) {
+func (u *Uploader) remake(ctx context.Context, alias *Alias, filename string) (made storagedrivers.Info, err error) {
 	err = traced(ctx, "media.variant", alias.attributes, func(ctx context.Context) error {
-		made, err = g.remakeVariant(ctx, alias, filename)
+		made, err = u.remakeVariant(ctx, alias, filename)
 		return err
 	})
 	return made, err
 }
 
-func (g *Gate) remakeVariant(ctx context.Context, alias *Alias, filename string) (storagedrivers.Info, error) {
+func (u *Uploader) remakeVariant(ctx context.Context, alias *Alias, filename string) (storagedrivers.Info, error) {
 	picture, size, err := fetch(ctx, alias.Storage, alias.Key(filename))
 	if err != nil {
 		return storagedrivers.Info{}, err
@@ -145,7 +145,7 @@ func (g *Gate) remakeVariant(ctx context.Context, alias *Alias, filename string)
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
-	file, err := g.Pictures.Make(ctx, picture, info, *alias.WebP)
+	file, err := u.Pictures.Make(ctx, picture, info, *alias.WebP)
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}

@@ -84,7 +84,7 @@ func (a *Alias) attributes() []attribute.KeyValue {
 // that would be any text.
 func (b *batch) attributes() []attribute.KeyValue {
 	about := []attribute.KeyValue{attribute.String("media.alias.kind", string(b.req.Kind))}
-	if alias := b.gate.Aliases[b.req.Kind][b.aliasName()]; alias != nil {
+	if alias := b.uploader.Aliases[b.req.Kind][b.aliasName()]; alias != nil {
 		about = alias.attributes()
 	}
 	var size int64

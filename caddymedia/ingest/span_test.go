@@ -61,11 +61,11 @@ func spanLine(span sdktrace.ReadOnlySpan) string {
 }
 
 // tracedUpload gives the tree of a request of pictures.
-func tracedUpload(t *testing.T, g *Gate, parts ...send) string {
+func tracedUpload(t *testing.T, g *Uploader, parts ...send) string {
 	t.Helper()
 	return tracedTree(t, func(ctx context.Context) {
-		items, err := g.Form(ctx, bytes.NewReader(formBody(parts...)), boundary, Request{Kind: Image})
-		checked(t, items, err)
+		items, failures := g.Upload(ctx, Request{Kind: Image}, Form(bytes.NewReader(formBody(parts...)), boundary))
+		checked(t, items, failures)
 	})
 }
 
@@ -78,7 +78,7 @@ func wantTree(t *testing.T, got, want string, args ...any) {
 
 func TestSpans(t *testing.T) {
 	t.Parallel()
-	g := newGate(pictures(t, onLocal(t, nil)))
+	g := newUploader(pictures(t, onLocal(t, nil)))
 	photo := picture(red)
 	wantTree(t, tracedUpload(t, g, file("a.png", photo)), `
 media.receive alias.name=content files=1 size=%[1]d
@@ -121,7 +121,7 @@ media.place alias.name=content filename=["a.png"] files=1 size=%[1]d
 // TestSpansOfMemory are those of a storage that takes whole objects only.
 func TestSpansOfMemory(t *testing.T) {
 	t.Parallel()
-	g := newGate(pictures(t, onMemory(t, nil)))
+	g := newUploader(pictures(t, onMemory(t, nil)))
 	photo := picture(red)
 	wantTree(t, tracedUpload(t, g, file("a.png", photo)), treeOfPicture, len(photo), len(webpOf(red)))
 }
@@ -149,7 +149,7 @@ media.receive alias.name=content files=0 result=bad_request size=0
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			g := newGate(pictures(t, onMemory(t, nil)))
+			g := newUploader(pictures(t, onMemory(t, nil)))
 			got := tracedUpload(t, g, tt.parts...)
 			wantTree(t, got, tt.want)
 			if strings.Contains(got, word) {
@@ -172,7 +172,7 @@ func TestSpansOfFailure(t *testing.T) {
 			return nil
 		}
 	}
-	g := newGate(pictures(t, onLocal(t, failing("a.png.webp"))))
+	g := newUploader(pictures(t, onLocal(t, failing("a.png.webp"))))
 	got := tracedUpload(t, g, file("a.png", photo))
 	wantTree(t, got, `
 media.receive alias.name=content files=1 size=%[1]d
@@ -193,14 +193,14 @@ media.place alias.name=content filename=["a.png"] files=1 result=no_space size=%
 	}
 }
 
-// TestSpanOfTake: an item that is part of no form has the same spans.
-func TestSpanOfTake(t *testing.T) {
+// TestSpanOfSingle: an item that is part of no form has the same spans.
+func TestSpanOfSingle(t *testing.T) {
 	t.Parallel()
-	g := newGate(pictures(t, onMemory(t, nil)))
+	g := newUploader(pictures(t, onMemory(t, nil)))
 	photo := picture(red)
 	got := tracedTree(t, func(ctx context.Context) {
-		if _, err := g.Take(ctx, "a.png", strings.NewReader(photo), Request{Kind: Image}); err != nil {
-			t.Error(err)
+		if _, failures := g.Upload(ctx, Request{Kind: Image}, Single("a.png", strings.NewReader(photo))); failures != nil {
+			t.Error(failures)
 		}
 	})
 	wantTree(t, got, treeOfPicture, len(photo), len(webpOf(red)))

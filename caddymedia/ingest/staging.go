@@ -37,10 +37,10 @@ type holding struct {
 
 // takeMemory reports whether the request may hold n more bytes.
 func (b *batch) takeMemory(n int64) bool {
-	if b.gate.Staging == nil {
+	if b.uploader.Staging == nil {
 		return true
 	}
-	if !b.gate.Staging.memory.Take(b.req.By.Owner(), n) {
+	if !b.uploader.Staging.memory.Take(b.req.Actor.Owner(), n) {
 		return false
 	}
 	b.holds.memory += n
@@ -48,28 +48,28 @@ func (b *batch) takeMemory(n int64) bool {
 }
 
 func (b *batch) giveMemory(n int64) {
-	if b.gate.Staging == nil {
+	if b.uploader.Staging == nil {
 		return
 	}
-	b.gate.Staging.memory.Give(b.req.By.Owner(), n)
+	b.uploader.Staging.memory.Give(b.req.Actor.Owner(), n)
 	b.holds.memory -= n
 }
 
 // release releases the memory and files that the request holds.
 func (b *batch) release() {
-	if b.gate.Staging == nil {
+	if b.uploader.Staging == nil {
 		return
 	}
-	owner := b.req.By.Owner()
-	b.gate.Staging.memory.Give(owner, b.holds.memory)
-	b.gate.Staging.files.Give(owner, b.holds.files.Swap(0))
+	owner := b.req.Actor.Owner()
+	b.uploader.Staging.memory.Give(owner, b.holds.memory)
+	b.uploader.Staging.files.Give(owner, b.holds.files.Swap(0))
 	b.holds.memory = 0
 }
 
 // begin stages an item, or its variant. Its file counts for the request until the end, or until end.
 func (b *batch) begin(ctx context.Context, storage *storagedrivers.Storage) (storagedrivers.Staged, error) {
-	if b.gate.Staging != nil {
-		if !b.gate.Staging.files.Take(b.req.By.Owner(), 1) {
+	if b.uploader.Staging != nil {
+		if !b.uploader.Staging.files.Take(b.req.Actor.Owner(), 1) {
 			return nil, failf(Busy, "too many uploads are under way, try again later")
 		}
 		b.holds.files.Add(1)
@@ -83,10 +83,10 @@ func (b *batch) begin(ctx context.Context, storage *storagedrivers.Storage) (sto
 
 // end no longer counts one file that was closed.
 func (b *batch) end() {
-	if b.gate.Staging == nil {
+	if b.uploader.Staging == nil {
 		return
 	}
-	b.gate.Staging.files.Give(b.req.By.Owner(), 1)
+	b.uploader.Staging.files.Give(b.req.Actor.Owner(), 1)
 	b.holds.files.Add(-1)
 }
 

@@ -41,7 +41,7 @@ func TestSmallItemsHoldNoFiles(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			g := newGate(newAlias(t, DefaultAlias, s))
+			g := newUploader(newAlias(t, DefaultAlias, s))
 			g.Staging = NewStaging(c.memory, c.files)
 			var parts []send
 			want := map[string]string{}
@@ -51,12 +51,12 @@ func TestSmallItemsHoldNoFiles(t *testing.T) {
 			}
 			var most int64
 			body := observed{bytes.NewReader(formBody(parts...)), func() { most = max(most, g.Staging.files.Used()) }}
-			_, err := g.Form(t.Context(), body, boundary, Request{Kind: File, By: By{Account: "a"}})
+			_, failures := g.Upload(t.Context(), Request{Kind: File, Actor: Actor{Account: "a"}}, Form(body, boundary))
 			if c.busy {
-				wantFailure(t, asFailures(err), Busy, "", "too many uploads")
+				wantFailure(t, failures, Busy, "", "too many uploads")
 				want = map[string]string{}
-			} else if err != nil {
-				t.Error(err)
+			} else if failures != nil {
+				t.Error(failures)
 			}
 			if most != c.most {
 				t.Errorf("%d files are held before the end of the body, want %d", most, c.most)
@@ -96,7 +96,7 @@ func TestVariantsHoldFiles(t *testing.T) {
 			s := onMemory(t, nil)
 			one := pictures(t, s)
 			one.StripMetadata = true
-			g := newGate(one)
+			g := newUploader(one)
 			parts := []send{file("a.png", c.content)}
 			if c.other {
 				other := pictures(t, onMemory(t, nil))
@@ -105,11 +105,11 @@ func TestVariantsHoldFiles(t *testing.T) {
 				parts = append(parts, field("alias", "other"))
 			}
 			g.Staging = NewStaging(0, c.files)
-			_, err := g.Form(t.Context(), bytes.NewReader(formBody(parts...)), boundary, Request{Kind: Image, By: By{Account: "a"}})
+			_, failures := g.Upload(t.Context(), Request{Kind: Image, Actor: Actor{Account: "a"}}, Form(bytes.NewReader(formBody(parts...)), boundary))
 			if c.busy {
-				wantFailure(t, asFailures(err), Busy, "a.png", "too many uploads")
-			} else if err != nil {
-				t.Error(err)
+				wantFailure(t, failures, Busy, "a.png", "too many uploads")
+			} else if failures != nil {
+				t.Error(failures)
 			}
 			if files := g.Staging.files.Used(); files != 0 {
 				t.Errorf("%d files are held in the end", files)

@@ -6,37 +6,45 @@ import (
 	"io"
 )
 
-// Take takes in one item that is part of no form, under the name that it is submitted with
-// and through the same checks. body is read to its end, or to one byte more than its alias
-// takes, and not closed. An error of body that is a *[Failure] says why the item could not be
-// had; any other one is its detail. The error is Failures.
-func (g *Gate) Take(ctx context.Context, name string, body io.Reader, req Request) (Item, error) {
-	items, err := g.takeIn(ctx, req, func(ctx context.Context, b *batch) error {
-		return b.take(ctx, name, body)
-	})
-	if err != nil {
-		return Item{}, err
-	}
-	return items[0], nil
+// Source yields the files of a request: [Form] or [Single].
+type Source interface {
+	receive(ctx context.Context, b *batch) error
 }
 
-// Refuse tells of a request whose item could not even be had, as [Gate.Take] does of one that
-// it refuses. The error is Failures.
-func (g *Gate) Refuse(ctx context.Context, req Request, why *Failure) error {
-	_, err := g.takeIn(ctx, req, func(context.Context, *batch) error { return why })
-	return err
+// Form returns the files of a multipart/form-data body.
+func Form(body io.Reader, boundary string) Source { return formSource{body, boundary} }
+
+type formSource struct {
+	body     io.Reader
+	boundary string
 }
 
-// take stages the one item. Alias and sub folder are known, so that what is sure to be refused
-// is not read at all.
-func (b *batch) take(ctx context.Context, name string, body io.Reader) error {
-	if _, err := b.gate.alias(b.req, b.aliasName()); err != nil {
+func (s formSource) receive(ctx context.Context, b *batch) error {
+	f := newForm(s.body, s.boundary, b.uploader.Limits, b.uploader.largest(b.req))
+	defer f.close()
+	return b.read(ctx, f)
+}
+
+// Single returns one file outside of a form, submitted under name. Upload reads body to its end, or to
+// one byte more than the alias accepts, and does not close it. If body fails with a *[Failure], the
+// caller is shown that one.
+func Single(name string, body io.Reader) Source { return singleSource{name, body} }
+
+type singleSource struct {
+	name string
+	body io.Reader
+}
+
+// receive stages the file. Its alias and sub folder are known, so a file that is sure to be refused is
+// not read.
+func (s singleSource) receive(ctx context.Context, b *batch) error {
+	if _, err := b.uploader.alias(b.req, b.aliasName()); err != nil {
 		return err
 	}
 	b.fields["alias"], b.fields["sub_folder"] = b.aliasName(), b.subFolder()
-	it := &item{submitted: name}
+	it := &item{submitted: s.name}
 	b.items = append(b.items, it)
-	return it.stage(ctx, b, body, sourceFailure)
+	return it.stage(ctx, b, s.body, sourceFailure)
 }
 
 // sourceFailure tells the caller of an item that could not be read to its end.

@@ -1,57 +1,54 @@
 package ingest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 )
 
-// takeOne checks what holds for every answer, and gives the item's name.
-func takeOne(t *testing.T, g *Gate, name string, body io.Reader, req Request) (string, Failures) {
+// uploadSingle checks the result of one file outside of a form, and returns its stored name.
+func uploadSingle(t *testing.T, u *Uploader, name string, body io.Reader, req Request) (string, Failures) {
 	t.Helper()
-	item, err := g.Take(t.Context(), name, body, req)
-	if err != nil {
-		return "", checked(t, nil, err)
-	}
-	return item.Filename, nil
+	items, failures := u.Upload(t.Context(), req, Single(name, body))
+	checked(t, items, failures)
+	return strings.Join(filenames(items), " "), failures
 }
 
-// TestTake: one item goes in as if it were the only one of a form.
-func TestTake(t *testing.T) {
+// TestSingle: one item goes in as if it were the only one of a form.
+func TestSingle(t *testing.T) {
 	t.Parallel()
 	for kind, storage := range storages {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s, other := storage(t, nil), storage(t, nil)
-			g := newGate(newAlias(t, DefaultAlias, s), newAlias(t, "papers", other))
-			var told []Change
-			g.Changed = func(_ context.Context, c Change) { told = append(told, c) }
-			by := By{Via: ViaGo, Client: "192.0.2.1"}
+			g := newUploader(newAlias(t, DefaultAlias, s), newAlias(t, "papers", other))
+			w := watch(g)
+			by := Actor{Origin: OriginGo, Client: "192.0.2.1"}
 
-			item, err := g.Take(t.Context(), "Näme.TXT", strings.NewReader("one"), Request{Kind: File, By: by})
-			if want := (Item{FullPath: "https://cdn.example/static/file/content/name.txt", Filename: "name.txt", Size: 3}); err != nil || item != want {
-				t.Errorf("got %+v, %v, want %+v", item, err, want)
+			items, failures := g.Upload(t.Context(), Request{Kind: File, Actor: by}, Single("Näme.TXT", strings.NewReader("one")))
+			if want := (Item{FullPath: "https://cdn.example/static/file/content/name.txt", Filename: "name.txt", Size: 3}); failures != nil || items[0] != want {
+				t.Errorf("got %+v, %v, want %+v", items, failures, want)
 			}
-			name, failures := takeOne(t, g, "a.txt", strings.NewReader("two"), Request{Kind: File, Alias: "papers", SubFolder: "in/Here", By: by})
+			name, failures := uploadSingle(t, g, "a.txt", strings.NewReader("two"), Request{Kind: File, Alias: "papers", SubFolder: "in/Here", Actor: by})
 			if failures != nil || name != "in/here/a.txt" {
 				t.Errorf("got %q, %v", name, failures)
 			}
 			wantContents(t, s, map[string]string{"file/content/name.txt": "one"})
 			wantContents(t, other, map[string]string{"file/papers/in/here/a.txt": "two"})
-			if len(told) != 2 || told[0].By != by || told[1].Item.Filename != name {
-				t.Errorf("told of %+v", told)
+			if len(w.changes) != 2 || w.changes[0].Actor != by || w.changes[1].Item.Filename != name {
+				t.Errorf("changes %+v", w.changes)
 			}
 		})
 	}
 }
 
-// TestTakeRefuses: nothing of what is refused is stored, and what is sure to be refused is not
+// TestSingleRefused: nothing of what is refused is stored, and what is sure to be refused is not
 // even read.
-func TestTakeRefuses(t *testing.T) {
+func TestSingleRefused(t *testing.T) {
 	t.Parallel()
 	unread := iotest.ErrReader(errors.New("it was read"))
 	broken := func(err error) io.Reader { return io.MultiReader(strings.NewReader("half"), iotest.ErrReader(err)) }
@@ -86,31 +83,33 @@ func TestTakeRefuses(t *testing.T) {
 			s := onLocal(t, nil)
 			alias := newAlias(t, DefaultAlias, s)
 			alias.MaxSize = 5
-			g := newGate(alias)
-			var told Failures
-			g.Refused = func(_ context.Context, _ Request, f Failures) { told = f }
-			_, failures := takeOne(t, g, c.item, c.body, c.req)
+			g := newUploader(alias)
+			w := watch(g)
+			_, failures := uploadSingle(t, g, c.item, c.body, c.req)
 			if len(failures) != 1 {
 				t.Fatalf("failures %v, want one", failures)
 			}
 			wantFailure(t, failures, c.reason, failures[0].Filename, c.message)
 			wantContents(t, s, nil)
-			if len(told) != 1 || told[0] != failures[0] {
-				t.Errorf("told of %v, want %v", told, failures)
+			if len(w.failures) != 1 || w.failures[0] != failures[0] {
+				t.Errorf("observed %v, want %v", w.failures, failures)
 			}
 		})
 	}
 }
 
-// TestRefuse: an item that could not be had counts as one that was refused.
+// TestRefuse: a request without an item counts as one that was refused.
 func TestRefuse(t *testing.T) {
 	t.Parallel()
-	g := newGate(newAlias(t, DefaultAlias, onMemory(t, nil)))
-	var told Request
-	g.Refused = func(_ context.Context, req Request, _ Failures) { told = req }
-	err := g.Refuse(t.Context(), Request{Kind: File, By: By{Via: ViaGo}}, &Failure{Reason: TooLarge, Message: "why"})
-	wantFailure(t, checked(t, nil, err), TooLarge, "", "why")
-	if told.Kind != File || told.Alias != DefaultAlias || told.By.Via != ViaGo {
-		t.Errorf("told of %+v", told)
+	u := newUploader(newAlias(t, DefaultAlias, onMemory(t, nil)))
+	w := watch(u)
+	failures := u.Refuse(t.Context(), Request{Kind: File, Actor: Actor{Origin: OriginGo}}, &Failure{Reason: TooLarge, Message: "why"})
+	checked(t, nil, failures)
+	wantFailure(t, failures, TooLarge, "", "why")
+	if len(w.requests) != 1 || w.requests[0].Kind != File || w.requests[0].Alias != DefaultAlias || w.requests[0].Actor.Origin != OriginGo {
+		t.Errorf("observed %+v", w.requests)
+	}
+	if w.underWay != 0 || !slices.Equal(w.ended, []bool{false}) {
+		t.Errorf("%d under way in the end, ended %t", w.underWay, w.ended)
 	}
 }

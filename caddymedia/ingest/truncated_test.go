@@ -27,7 +27,7 @@ func TestTruncatedBody(t *testing.T) {
 					complete -= len(lines)
 				}
 				s := open(t, nil)
-				g := newGate(newAlias(t, DefaultAlias, s))
+				g := newUploader(newAlias(t, DefaultAlias, s))
 				for n := range complete {
 					_, failures := uploadBody(t, g, bytes.NewReader(body[:n]), Request{Kind: File})
 					if failures == nil {
@@ -49,7 +49,7 @@ func TestBodyThatBreaksOff(t *testing.T) {
 	t.Parallel()
 	body := formBody(file("a.txt", "first"), file("b.txt", "second"))
 	s := onMemory(t, nil)
-	g := newGate(newAlias(t, DefaultAlias, s))
+	g := newUploader(newAlias(t, DefaultAlias, s))
 	for n := range len(body) - len("--\r\n") {
 		broken := io.MultiReader(bytes.NewReader(body[:n]), iotest.ErrReader(errors.New(secret)))
 		if _, failures := uploadBody(t, g, broken, Request{Kind: File}); failures == nil {
@@ -69,7 +69,7 @@ func TestBodyInSmallPieces(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			_, failures := uploadBody(t, newGate(newAlias(t, DefaultAlias, s)), reader(bytes.NewReader(body)), Request{Kind: File})
+			_, failures := uploadBody(t, newUploader(newAlias(t, DefaultAlias, s)), reader(bytes.NewReader(body)), Request{Kind: File})
 			if failures != nil {
 				t.Error(failures)
 			}
@@ -84,7 +84,7 @@ func TestEpilogueIsIgnored(t *testing.T) {
 	t.Parallel()
 	body := append(formBody(file("a.txt", "first")), "epilogue\r\n--boundary\r\nwhatever"...)
 	s := onMemory(t, nil)
-	if _, failures := uploadBody(t, newGate(newAlias(t, DefaultAlias, s)), bytes.NewReader(body), Request{Kind: File}); failures != nil {
+	if _, failures := uploadBody(t, newUploader(newAlias(t, DefaultAlias, s)), bytes.NewReader(body), Request{Kind: File}); failures != nil {
 		t.Error(failures)
 	}
 	wantContents(t, s, map[string]string{"file/content/a.txt": "first"})

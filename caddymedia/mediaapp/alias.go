@@ -118,7 +118,7 @@ var fileExtensions = []string{
 	"mp4", "m4v", "mov", "webm", "mkv", "avi", "ogv", "mpg", "mpeg",
 }
 
-func (a *App) provisionGate(caddy.Context) error {
+func (a *App) provisionUploader(caddy.Context) error {
 	base, err := baseURL(a.CDNBase)
 	if err != nil {
 		return err
@@ -126,18 +126,15 @@ func (a *App) provisionGate(caddy.Context) error {
 	if err := limitsOptions.Expand(a.Limits); err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}
-	a.gate = &ingest.Gate{
-		Aliases: map[ingest.Kind]map[string]*ingest.Alias{ingest.Image: {}, ingest.File: {}},
-		Limits:  a.Limits.ingest(),
-		Staging: staging,
-		Now:     time.Now, //nolint:forbidigo // the clock's one default
-		Began:   a.began,
-		Changed: a.changed,
-		Refused: a.Refused,
-		Variant: a.countVariant,
-		Log:     a.log,
+	a.uploader = &ingest.Uploader{
+		Aliases:  map[ingest.Kind]map[string]*ingest.Alias{ingest.Image: {}, ingest.File: {}},
+		Limits:   a.Limits.ingest(),
+		Staging:  staging,
+		Now:      time.Now, //nolint:forbidigo // the clock's one default
+		Observer: recorder{a},
+		Log:      a.log,
 	}
-	if a.gate.Pictures, err = a.pictures(); err != nil {
+	if a.uploader.Pictures, err = a.pictures(); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.ImageAliases)) {
@@ -285,7 +282,7 @@ func prefixOf(o *AliasOptions, standard string) (string, error) {
 
 // add takes an alias in whose items cannot be taken for those of another.
 func (a *App) add(alias *ingest.Alias) error {
-	for _, others := range a.gate.Aliases {
+	for _, others := range a.uploader.Aliases {
 		for _, other := range others {
 			if a.places[other.Storage.Name()] == a.places[alias.Storage.Name()] && (within(alias.Prefix, other.Prefix) || within(other.Prefix, alias.Prefix)) {
 				return fmt.Errorf("prefix %q overlaps that of alias %q in storage %q",
@@ -293,7 +290,7 @@ func (a *App) add(alias *ingest.Alias) error {
 			}
 		}
 	}
-	a.gate.Aliases[alias.Kind][alias.Name] = alias
+	a.uploader.Aliases[alias.Kind][alias.Name] = alias
 	return nil
 }
 

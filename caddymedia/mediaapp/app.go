@@ -88,7 +88,7 @@ type App struct {
 	tokens    tokens.StoreModule
 	health    *health
 	endChecks func()
-	gate      *ingest.Gate
+	uploader  *ingest.Uploader
 	remote    *fetch.Client
 	issuer    *tokens.Issuer
 	comparer  *comparer
@@ -116,7 +116,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.health = newHealth()
 	a.defaults()
 	for _, step := range []func(caddy.Context) error{
-		a.provisionEvents, a.provisionStorages, a.provisionGate, a.provisionDownloads, a.provisionTokens, a.provisionIssuer,
+		a.provisionEvents, a.provisionStorages, a.provisionUploader, a.provisionDownloads, a.provisionTokens, a.provisionIssuer,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -233,8 +233,8 @@ func (a *App) Running() (app *App, release func()) {
 	return a, func() {}
 }
 
-// Gate lets items in.
-func (a *App) Gate() *ingest.Gate { return a.gate }
+// Uploader stores items.
+func (a *App) Uploader() *ingest.Uploader { return a.uploader }
 
 // Issuer gives and checks tokens.
 func (a *App) Issuer() *tokens.Issuer { return a.issuer }
@@ -247,7 +247,7 @@ func (a *App) MaxUploadTime() time.Duration { return a.Limits.maxUploadTime() }
 
 // Alias gives an alias; false if there is none of that kind and name.
 func (a *App) Alias(kind ingest.Kind, name string) (*ingest.Alias, bool) {
-	alias, ok := a.gate.Aliases[kind][name]
+	alias, ok := a.uploader.Aliases[kind][name]
 	return alias, ok
 }
 

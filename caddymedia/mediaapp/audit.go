@@ -26,7 +26,7 @@ var auditActions = map[ingest.Action]string{
 const auditOK = "ok"
 
 func (a *App) auditChange(change ingest.Change) {
-	a.audit(auditActions[change.Action], change.Alias.Kind, change.Alias.Name, change.By, deletion(change.Err),
+	a.audit(auditActions[change.Action], change.Alias.Kind, change.Alias.Name, change.Actor, deletion(change.Err),
 		zap.String("filename", change.Item.Filename), zap.Int64("size", change.Item.Size))
 }
 
@@ -44,13 +44,13 @@ func deletion(err error) string {
 
 // auditRefusal: the name is the submitted one, and a size is not known.
 func (a *App) auditRefusal(req ingest.Request, failure *ingest.Failure) {
-	a.audit(auditActions[ingest.Stored], req.Kind, req.Alias, req.By, failure.Message,
+	a.audit(auditActions[ingest.Stored], req.Kind, req.Alias, req.Actor, failure.Message,
 		zap.String("filename", failure.Filename), zap.Stringer("reason", failure.Reason))
 }
 
-func (a *App) audit(action string, kind ingest.Kind, alias string, by ingest.By, result string, more ...zap.Field) {
+func (a *App) audit(action string, kind ingest.Kind, alias string, actor ingest.Actor, result string, more ...zap.Field) {
 	fields := append([]zap.Field{zap.String("action", action), zap.String("kind", string(kind)), zap.String("alias", alias)}, more...)
 	a.auditLog.Info(auditMessage, append(fields,
-		zap.String("via", string(by.Via)), zap.String("account", by.Account), zap.String("client", by.Client),
+		zap.String("via", string(actor.Origin)), zap.String("account", actor.Account), zap.String("client", actor.Client),
 		zap.String("result", result))...)
 }

@@ -48,7 +48,7 @@ func TestAuditOfAnyAlias(t *testing.T) {
 	core, lines := observer.New(zap.InfoLevel)
 	app := &App{auditLog: zap.New(core), metrics: newMetrics(prometheus.NewPedanticRegistry())}
 	for _, alias := range []string{strings.Repeat("a", 64), strings.Repeat("\x01", 1<<20)} {
-		app.Refused(t.Context(), ingest.Request{Kind: ingest.File, Alias: alias}, ingest.Failures{{Reason: ingest.Unauthorized}})
+		recorder{app}.Refused(t.Context(), ingest.Request{Kind: ingest.File, Alias: alias}, ingest.Failures{{Reason: ingest.Unauthorized}})
 		if got := lines.TakeAll()[0].ContextMap()["alias"]; got != alias[:64] {
 			t.Errorf("an alias of %d bytes is written as %.100q", len(alias), got)
 		}

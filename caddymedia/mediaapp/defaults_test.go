@@ -85,8 +85,8 @@ func TestDefaults(t *testing.T) { // not parallel: Caddy has globals
 			if image.WebP != nil || image.Negotiate || image.StripMetadata {
 				t.Errorf("without being asked to: %+v", image)
 			}
-			if want := (ingest.Limits{MaxFiles: 200, MaxFields: 100, MaxFieldSize: 8 << 10, MaxPartHeader: 16 << 10}); app.Gate().Limits != want {
-				t.Errorf("limits %+v, want %+v", app.Gate().Limits, want)
+			if want := (ingest.Limits{MaxFiles: 200, MaxFields: 100, MaxFieldSize: 8 << 10, MaxPartHeader: 16 << 10}); app.Uploader().Limits != want {
+				t.Errorf("limits %+v, want %+v", app.Uploader().Limits, want)
 			}
 			if got := slices.Sorted(maps.Keys(image.Extensions)); !slices.Equal(got, []string{"gif", "jpeg", "jpg", "png", "svg"}) {
 				t.Errorf("extensions of pictures %v", got)
@@ -146,8 +146,8 @@ func TestSettings(t *testing.T) { // not parallel: Caddy has globals
 	if content.MaxSize != 12 || content.CacheControl != "no-store" || !maps.Equal(content.Extensions, map[string]bool{"pdf": true, "csv": true}) {
 		t.Errorf("content %+v", content)
 	}
-	if want := (ingest.Limits{MaxFiles: 8, MaxFields: 9, MaxFieldSize: 10, MaxPartHeader: 11}); app.Gate().Limits != want || app.MaxBody() != 7 {
-		t.Errorf("limits %+v, want %+v", app.Gate().Limits, want)
+	if want := (ingest.Limits{MaxFiles: 8, MaxFields: 9, MaxFieldSize: 10, MaxPartHeader: 11}); app.Uploader().Limits != want || app.MaxBody() != 7 {
+		t.Errorf("limits %+v, want %+v", app.Uploader().Limits, want)
 	}
 	for path, want := range map[string]string{
 		must(app.ImagePath("photos")):                           "https://cdn.example.com/static/img/photos",

@@ -83,21 +83,21 @@ func parseNetwork(text string) (netip.Prefix, bool) {
 }
 
 func (a *App) download(ctx context.Context, address string, req ingest.Request) Result {
-	return a.result(func(app *App) (ingest.Item, error) {
+	return a.upload(func(app *App) ([]ingest.Item, ingest.Failures) {
 		alias, ok := app.Alias(req.Kind, req.Alias)
 		if !ok {
-			return ingest.Item{}, app.gate.Refuse(ctx, req, badRequest("unknown alias %.64q", req.Alias))
+			return nil, app.uploader.Refuse(ctx, req, badRequest("unknown alias %.64q", req.Alias))
 		}
 		from, err := app.remote.Get(ctx, address)
 		if err != nil {
-			return ingest.Item{}, app.gate.Refuse(ctx, req, remoteFailure(err))
+			return nil, app.uploader.Refuse(ctx, req, remoteFailure(err))
 		}
 		defer from.Body.Close()
 		name, body, failure := open(from, alias)
 		if failure != nil {
-			return ingest.Item{}, app.gate.Refuse(ctx, req, failure)
+			return nil, app.uploader.Refuse(ctx, req, failure)
 		}
-		return app.gate.Take(ctx, name, body, req)
+		return app.uploader.Upload(ctx, req, ingest.Single(name, body))
 	})
 }
 
@@ -118,7 +118,7 @@ func open(from *fetch.Download, alias *ingest.Alias) (string, io.Reader, *ingest
 	}
 	name := strings.TrimRight(from.Name, ". ")
 	if name == "" {
-		name = alias.Kind.Word()
+		name = alias.Kind.Name()
 	}
 	if found != "" {
 		name += "." + found
@@ -135,7 +135,7 @@ func remoteFailure(err error) *ingest.Failure {
 	return f
 }
 
-// remoteBody gives the gate the reasons of a download that breaks off.
+// remoteBody maps read errors to failures.
 type remoteBody struct{ io.Reader }
 
 func (b remoteBody) Read(p []byte) (int, error) {

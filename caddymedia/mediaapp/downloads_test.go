@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -42,8 +43,7 @@ func TestDownload(t *testing.T) { // not parallel: Caddy has globals
 		io.WriteString(w, content)
 	})
 	app := provisioned(t, helped(root, downloads))
-	var told ingest.By
-	app.Gate().Changed = func(_ context.Context, c ingest.Change) { told = c.By }
+	observed := observe(app)
 	for i, c := range []struct {
 		kind    ingest.Kind
 		address string
@@ -84,8 +84,8 @@ func TestDownload(t *testing.T) { // not parallel: Caddy has globals
 	}
 	wantStored(t, root, "img/content/f1/photo.png", picture)
 	wantStored(t, root, "file/content/f12/file.pdf", "%PDF-1.7")
-	if want := (ingest.By{Via: ingest.ViaGo}); told != want {
-		t.Errorf("on behalf of %v, want %v", told, want)
+	if want := (ingest.Actor{Origin: ingest.OriginGo}); !slices.Contains(observed.actors, want) || len(slices.Compact(observed.actors)) != 1 {
+		t.Errorf("on behalf of %v, want %v", observed.actors, want)
 	}
 }
 
@@ -145,14 +145,13 @@ func TestDownloadRefused(t *testing.T) { // not parallel: Caddy has globals
 			if alias == "closed" {
 				app, alias = closed, ""
 			}
-			var told ingest.Failures
-			app.Gate().Refused = func(_ context.Context, _ ingest.Request, f ingest.Failures) { told = f }
+			observed := observe(app)
 			got := app.DownloadFile(ctx, c.address, alias, "")
 			if got.Success || !strings.Contains(got.Message, c.message) || strings.Contains(got.Message, "127.0.0.1") {
 				t.Errorf("got %+v, want the message %q", got, c.message)
 			}
-			if answered.Load() != c.asked || len(told) != 1 {
-				t.Errorf("the server was asked %d times, want %d; told of %v", answered.Load(), c.asked, told)
+			if answered.Load() != c.asked || len(observed.failures) != 1 {
+				t.Errorf("the server was asked %d times, want %d; observed %v", answered.Load(), c.asked, observed.failures)
 			}
 		})
 	}

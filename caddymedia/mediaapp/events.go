@@ -108,7 +108,7 @@ func (e *events) send(name string, data func() map[string]any) {
 
 func (e *events) changed(change ingest.Change) {
 	e.emit(changeEvents[change.Action], func() map[string]any {
-		return byWhom(change.By, map[string]any{
+		return withActor(change.Actor, map[string]any{
 			"kind": string(change.Alias.Kind), "alias": change.Alias.Name, "filename": change.Item.Filename,
 			"full_path": change.Item.FullPath, "size": change.Item.Size, "webp": change.Item.WebP,
 		})
@@ -117,7 +117,7 @@ func (e *events) changed(change ingest.Change) {
 
 func (e *events) refused(req ingest.Request, failure *ingest.Failure) {
 	e.emit(EventRefused, func() map[string]any {
-		return byWhom(req.By, map[string]any{
+		return withActor(req.Actor, map[string]any{
 			"kind": string(req.Kind), "alias": req.Alias, "filename": failure.Filename,
 			"reason": failure.Reason.String(), "message": failure.Message,
 		})
@@ -130,7 +130,7 @@ func (e *events) health(storage string, usable bool, since time.Time) {
 	})
 }
 
-func byWhom(by ingest.By, data map[string]any) map[string]any {
-	data["via"], data["account"], data["client"] = string(by.Via), by.Account, by.Client
+func withActor(actor ingest.Actor, data map[string]any) map[string]any {
+	data["via"], data["account"], data["client"] = string(actor.Origin), actor.Account, actor.Client
 	return data
 }

@@ -74,7 +74,7 @@ func (a *App) FormFile(r *http.Request, input, alias, subFolder string) Result {
 func request(ctx context.Context, kind ingest.Kind, alias, subFolder string) ingest.Request {
 	return ingest.Request{
 		Kind: kind, Alias: cmp.Or(alias, ingest.DefaultAlias), SubFolder: subFolder,
-		By: ingest.By{Via: ingest.ViaGo, Client: ClientOf(ctx)},
+		Actor: ingest.Actor{Origin: ingest.OriginGo, Client: ClientOf(ctx)},
 	}
 }
 
@@ -85,26 +85,22 @@ func ClientOf(ctx context.Context) string {
 	return client
 }
 
-// result has the running app take an item in.
-func (a *App) result(take func(*App) (ingest.Item, error)) Result {
+// upload stores one item by the running app.
+func (a *App) upload(store func(*App) ([]ingest.Item, ingest.Failures)) Result {
 	app, done, err := a.Use()
 	if err != nil {
 		return Result{Message: "the media service does not run"}
 	}
 	defer done()
-	item, err := take(app)
-	if err != nil {
-		return app.failed(err)
+	items, failures := store(app)
+	if failures != nil {
+		return app.failed(failures)
 	}
-	return Result{Success: true, FullPath: item.FullPath, Filename: item.Filename, WebP: item.WebP}
+	return Result{Success: true, FullPath: items[0].FullPath, Filename: items[0].Filename, WebP: items[0].WebP}
 }
 
-// failed logs the details of what the gate refused.
-func (a *App) failed(err error) Result {
-	failures, ok := errors.AsType[ingest.Failures](err)
-	if !ok {
-		failures = ingest.Failures{{Message: "internal error", Err: err}}
-	}
+// failed logs the details of failures and returns their messages.
+func (a *App) failed(failures ingest.Failures) Result {
 	messages := make([]string, len(failures))
 	for i, f := range failures {
 		messages[i] = f.Message
@@ -117,17 +113,17 @@ func (a *App) failed(err error) Result {
 
 func (a *App) formItem(r *http.Request, input string, req ingest.Request) Result {
 	ctx := r.Context()
-	return a.result(func(app *App) (ingest.Item, error) {
+	return a.upload(func(app *App) ([]ingest.Item, ingest.Failures) {
 		file, failure := app.formFile(r, input)
 		if failure != nil {
-			return ingest.Item{}, app.gate.Refuse(ctx, req, failure)
+			return nil, app.uploader.Refuse(ctx, req, failure)
 		}
 		body, err := file.Open()
 		if err != nil {
-			return ingest.Item{}, app.gate.Refuse(ctx, req, formFailure(err))
+			return nil, app.uploader.Refuse(ctx, req, formFailure(err))
 		}
 		defer body.Close()
-		return app.gate.Take(ctx, submittedName(file), body, req)
+		return app.uploader.Upload(ctx, req, ingest.Single(submittedName(file), body))
 	})
 }
 

@@ -94,6 +94,26 @@ func wantStored(t *testing.T, root, name, want string) {
 	}
 }
 
+// observed records the actors of changes and the failures.
+type observed struct {
+	ingest.NopObserver
+	actors   []ingest.Actor
+	failures ingest.Failures
+}
+
+// observe replaces the observer of an app.
+func observe(app *mediaapp.App) *observed {
+	o := new(observed)
+	app.Uploader().Observer = o
+	return o
+}
+
+func (o *observed) Changed(_ context.Context, c ingest.Change) { o.actors = append(o.actors, c.Actor) }
+
+func (o *observed) Refused(_ context.Context, _ ingest.Request, f ingest.Failures) {
+	o.failures = append(o.failures, f...)
+}
+
 // TestForm takes several inputs out of one form, whoever has parsed it.
 func TestForm(t *testing.T) { // not parallel: Caddy has globals
 	picture := pngOf(t)
@@ -104,8 +124,7 @@ func TestForm(t *testing.T) { // not parallel: Caddy has globals
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
 			app := provisioned(t, helped(root, ""))
-			var told []ingest.By
-			app.Gate().Changed = func(_ context.Context, c ingest.Change) { told = append(told, c.By) }
+			observed := observe(app)
 
 			r := formRequest(t, sent{`name="title"`, "Me"}, sentFile("portrait", "Můj Portrét.PNG", picture),
 				sentFile("cv", "cv.pdf", "%PDF-1.7"))
@@ -124,9 +143,9 @@ func TestForm(t *testing.T) { // not parallel: Caddy has globals
 			}
 			wantStored(t, root, "img/webp/muj-portret.png", picture)
 			wantStored(t, root, "file/content/people/me/cv.pdf", "%PDF-1.7")
-			want := ingest.By{Via: ingest.ViaGo, Client: "192.0.2.1"}
-			if len(told) != 2 || told[0] != want || told[1] != want {
-				t.Errorf("on behalf of %v, want %v", told, want)
+			want := ingest.Actor{Origin: ingest.OriginGo, Client: "192.0.2.1"}
+			if got := observed.actors; len(got) != 2 || got[0] != want || got[1] != want {
+				t.Errorf("on behalf of %v, want %v", got, want)
 			}
 		})
 	}
@@ -172,8 +191,7 @@ func TestFormRefused(t *testing.T) { // not parallel: Caddy has globals
 		t.Run(c.name, func(t *testing.T) {
 			root := t.TempDir()
 			app := provisioned(t, helped(root, `, "limits": {"max_body": 9000}`))
-			var told ingest.Failures
-			app.Gate().Refused = func(_ context.Context, _ ingest.Request, f ingest.Failures) { told = f }
+			observed := observe(app)
 			got := app.FormImage(c.request, "a", c.alias, "")
 			if got.Success || !strings.Contains(got.Message, c.message) {
 				t.Errorf("got %+v, want the message %q", got, c.message)
@@ -181,8 +199,8 @@ func TestFormRefused(t *testing.T) { // not parallel: Caddy has globals
 			if want := `{"success":false,"message":`; !strings.HasPrefix(asJSON(t, got), want) || strings.Contains(asJSON(t, got), "full_path") {
 				t.Errorf("got %s", asJSON(t, got))
 			}
-			if len(told) != 1 {
-				t.Errorf("told of %v", told)
+			if len(observed.failures) != 1 {
+				t.Errorf("observed %v", observed.failures)
 			}
 			if _, err := os.Stat(filepath.Join(root, "img")); !os.IsNotExist(err) {
 				t.Errorf("something is stored: %v", err)

@@ -42,7 +42,7 @@ func (a *App) ImpliesAliases() bool { return a.implied.aliases }
 func (a *App) Aliases() []*ingest.Alias {
 	var aliases []*ingest.Alias
 	for _, kind := range []ingest.Kind{ingest.Image, ingest.File} {
-		of := a.gate.Aliases[kind]
+		of := a.uploader.Aliases[kind]
 		for _, name := range slices.Sorted(maps.Keys(of)) {
 			aliases = append(aliases, of[name])
 		}

@@ -22,8 +22,8 @@ const stagingMemory = 64 << 20
 
 // BeginUpload counts an upload as under way until ended is called. It returns false if the account has
 // as many as it may have.
-func (a *App) BeginUpload(by ingest.By) (ended func(), ok bool) {
-	owner := by.Owner()
+func (a *App) BeginUpload(actor ingest.Actor) (ended func(), ok bool) {
+	owner := actor.Owner()
 	if !uploads.TakeWithin(owner, 1, int64(a.Limits.maxUploads())) {
 		return nil, false
 	}

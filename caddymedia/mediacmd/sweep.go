@@ -128,7 +128,7 @@ func (w *sweeping) variants(ctx context.Context, alias *ingest.Alias) error {
 		if err != nil {
 			found = sweepResult{Storage: alias.Storage.Name()}
 		} else if w.remove {
-			found.Removed, err = w.App.Gate().RemoveOrphan(ctx, alias, orphan)
+			found.Removed, err = w.App.Uploader().RemoveOrphan(ctx, alias, orphan)
 			if err == nil && !found.Removed {
 				continue // it has its picture by now
 			}

@@ -206,7 +206,7 @@ func (m *makingVariants) renew(ctx context.Context, filename string) (ingest.Ren
 	}
 	defer m.workers.Release(1)
 	for {
-		done, err := m.App.Gate().Renew(ctx, m.alias, filename, m.all)
+		done, err := m.App.Uploader().Renew(ctx, m.alias, filename, m.all)
 		if !errors.Is(err, variant.ErrBusy) || ctx.Err() != nil {
 			return done, err
 		} // it has waited in vain for memory that the others take

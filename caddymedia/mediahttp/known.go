@@ -2,7 +2,6 @@ package mediahttp
 
 import (
 	"context"
-	"errors"
 	"mime"
 	"net/http"
 	"strconv"
@@ -16,10 +15,10 @@ import (
 )
 
 // Uploads answers upload requests as the endpoints do, for handlers that know their callers
-// by themselves. Via and Log are required.
+// by themselves. Origin and Log are required.
 type Uploads struct {
-	// Via is the way in which the items come.
-	Via ingest.Via
+	// Origin is where the items come from.
+	Origin ingest.Origin
 	// Log takes what is not the caller's fault.
 	Log *zap.Logger
 	// Confirm, if set, reports whether the caller may still store files, by the app of the
@@ -64,10 +63,10 @@ func (u Uploads) serve(app *mediaapp.App, w http.ResponseWriter, r *http.Request
 	req := ingest.Request{
 		Kind: kind, Alias: query.Get("alias"), SubFolder: query.Get("sub_folder"),
 		Allows: account.Allows, Confirm: confirm(app, authenticate), BaseURL: baseURL(r) + u.prefix,
-		By: ingest.By{Via: u.Via, Account: account.APIKey, Client: mediaapp.ClientOf(r.Context())},
+		Actor: ingest.Actor{Origin: u.Origin, Account: account.APIKey, Client: mediaapp.ClientOf(r.Context())},
 	}
 	if refused == nil {
-		ended, ok := app.BeginUpload(req.By)
+		ended, ok := app.BeginUpload(req.Actor)
 		if ok {
 			defer ended()
 		} else {
@@ -77,15 +76,15 @@ func (u Uploads) serve(app *mediaapp.App, w http.ResponseWriter, r *http.Request
 	}
 	if refused != nil {
 		failures := ingest.Failures{{Reason: refused.reason, Message: refused.message}}
-		app.Refused(r.Context(), req, failures)
+		app.Uploader().Observer.Refused(r.Context(), req, failures)
 		return u.refuse(app, w, r, kind, refused.status, failures)
 	}
 	r.Body = &watchedBody{ReadCloser: r.Body}
 	timed, stop := newTimedBody(w, r.Body, app.MaxUploadTime())
 	defer stop()
 	body := http.MaxBytesReader(w, timed, app.MaxBody())
-	items, err := app.Gate().Form(r.Context(), body, boundary, req)
-	if failures, ok := errors.AsType[ingest.Failures](err); ok {
+	items, failures := app.Uploader().Upload(r.Context(), req, ingest.Form(body, boundary))
+	if failures != nil {
 		return u.refuse(app, w, r, kind, statusOf(failures), failures)
 	}
 	result := make([]uploadItem, len(items))
@@ -148,7 +147,7 @@ func admit(app *mediaapp.App, w http.ResponseWriter, r *http.Request, authentica
 
 // refuse answers what failed, and logs what is not the caller's fault.
 func (u Uploads) refuse(app *mediaapp.App, w http.ResponseWriter, r *http.Request, kind ingest.Kind, status int, failures ingest.Failures) error {
-	app.CountFailure(kind.Word(), strconv.Itoa(status))
+	app.CountFailure(kind.Name(), strconv.Itoa(status))
 	if status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
 		retryAfter(w, waitFor(failures))
 	}

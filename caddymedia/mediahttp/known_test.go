@@ -74,7 +74,7 @@ func serveKnown(t *testing.T, account tokens.Account) *known {
 		}
 	})
 	core, logs := observer.New(zap.DebugLevel)
-	uploads := &mediahttp.Uploads{Via: ingest.ViaPanel, Log: zap.New(core)}
+	uploads := &mediahttp.Uploads{Origin: ingest.OriginPanel, Log: zap.New(core)}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		active, err := mediaapp.Active()
 		if err == nil {

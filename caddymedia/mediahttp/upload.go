@@ -37,7 +37,7 @@ type itemFailure struct {
 // upload stores the files of a request of whom its token names.
 func (h *Handler) upload(kind ingest.Kind) endpoint {
 	return func(app *mediaapp.App, w http.ResponseWriter, r *http.Request) error {
-		uploads := Uploads{Via: ingest.ViaHTTP, Log: h.log, prefix: MountPrefix(r)}
+		uploads := Uploads{Origin: ingest.OriginHTTP, Log: h.log, prefix: MountPrefix(r)}
 		return uploads.serve(app, w, r, kind, func(app *mediaapp.App) (tokens.Account, *refusal) {
 			return h.authenticate(r.Context(), app, w, r.Header)
 		})

@@ -51,52 +51,55 @@ func (a *App) CountServed(alias *ingest.Alias, bytes int64) {
 	a.lasting().metrics.served.WithLabelValues(string(alias.Kind), alias.Name).Add(float64(bytes))
 }
 
-// began counts an upload as under way until ended is called.
-func (a *App) began(req ingest.Request) (ended func(error)) {
+// recorder records uploads and changes of items in metrics, audit log, events and placeholders.
+type recorder struct{ app *App }
+
+// Began implements [ingest.Observer].
+func (r recorder) Began(req ingest.Request) (ended func(stored bool)) {
 	underWay[req.Kind].Add(1)
 	start := time.Now() //nolint:forbidigo // how long it takes is by no other clock
-	return func(err error) {
+	return func(stored bool) {
 		underWay[req.Kind].Add(-1)
-		result := "ok"
-		if err != nil {
-			result = "refused"
+		result := "refused"
+		if stored {
+			result = "ok"
 		}
 		took := time.Since(start)
-		a.lasting().metrics.uploads.WithLabelValues(string(req.Kind), result).Observe(took.Seconds())
+		r.app.lasting().metrics.uploads.WithLabelValues(string(req.Kind), result).Observe(took.Seconds())
 	}
 }
 
-func (a *App) countVariant(alias *ingest.Alias, result ingest.VariantResult, took time.Duration) {
-	a.lasting().metrics.variant(alias, result, took)
+// Variant implements [ingest.Observer].
+func (r recorder) Variant(alias *ingest.Alias, result ingest.VariantResult, took time.Duration) {
+	r.app.lasting().metrics.variant(alias, result, took)
 }
 
-// changed notes a change of an item, and tells the subscribers of its event.
-func (a *App) changed(ctx context.Context, change ingest.Change) {
-	NoteAccount(ctx, change.By.Account)
+// Changed implements [ingest.Observer].
+func (r recorder) Changed(ctx context.Context, change ingest.Change) {
+	NoteAccount(ctx, change.Actor.Account)
 	NoteItem(ctx, change.Alias.Kind, change.Alias.Name, change.Item.Filename)
-	lasting := a.lasting()
+	lasting := r.app.lasting()
 	lasting.auditChange(change)
 	if change.Err != nil {
 		return
 	}
 	lasting.metrics.changed(change)
-	a.events.changed(change)
+	r.app.events.changed(change)
 }
 
-// Refused notes why nothing of an upload was stored, and tells the subscribers of its event.
-// The gate does so by itself; this is for uploads that do not come so far.
-func (a *App) Refused(ctx context.Context, req ingest.Request, failures ingest.Failures) {
+// Refused implements [ingest.Observer].
+func (r recorder) Refused(ctx context.Context, req ingest.Request, failures ingest.Failures) {
 	req.Alias = fmt.Sprintf("%.64s", req.Alias) // no name is longer; any text may stand there
-	NoteAccount(ctx, req.By.Account)
+	NoteAccount(ctx, req.Actor.Account)
 	NoteItem(ctx, req.Kind, req.Alias, "")
-	lasting := a.lasting()
-	unknown := req.By.Via == ingest.ViaHTTP && req.By.Account == ""
+	lasting := r.app.lasting()
+	unknown := req.Actor.Origin == ingest.OriginHTTP && req.Actor.Account == ""
 	for _, failure := range failures {
 		lasting.metrics.refusals.WithLabelValues(string(req.Kind), failure.Reason.String()).Inc()
 		if unknown { // strangers fill no audit log, and send no mail
 			continue
 		}
 		lasting.auditRefusal(req, failure)
-		a.events.refused(req, failure)
+		r.app.events.refused(req, failure)
 	}
 }
