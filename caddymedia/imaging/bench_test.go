@@ -41,7 +41,7 @@ func BenchmarkCheckFile(b *testing.B) {
 	}
 }
 
-// largePhoto is a JPEG of 3 MB as a camera makes it.
+// largePhoto returns a JPEG of 3 MB like that of a camera.
 func largePhoto(b *testing.B) []byte {
 	b.Helper()
 	preview := make([]byte, 30_000)

@@ -11,7 +11,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// bombs are pictures that would cost a decoder, or a naive check, far more than their size.
+// bombs returns pictures that would cost a decoder, or a naive check, far more than their size.
 func bombs(t testing.TB) map[string]struct {
 	ext  string
 	data []byte
@@ -19,7 +19,7 @@ func bombs(t testing.TB) map[string]struct {
 } {
 	jpg, pic, anim := drawJPEG(t, 64, 64), drawPNG(t, 64, 64), drawGIF(t, 8, 8, 2)
 	end := []byte{0xFF, 0xD9}
-	scans := func(n int) []byte { // and the one that it has
+	scans := func(n int) []byte { // besides the one present
 		scan := []byte("\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00\x55")
 		return joined(jpg[:len(jpg)-2], bytes.Repeat(scan, n), end)
 	}
@@ -76,8 +76,8 @@ func bombs(t testing.TB) map[string]struct {
 	}
 }
 
-// flatJPEG is a progressive JPEG in grey of a few bytes: its only scan ends the bands of all blocks
-// from the second coefficient on, in runs of 32,767.
+// flatJPEG returns a progressive grey JPEG of a few bytes. Its only scan ends the bands of all
+// blocks from the second coefficient on, in runs of 32,767.
 func flatJPEG(width, height int) []byte {
 	frame := []byte{8, byte(height >> 8), byte(height), byte(width >> 8), byte(width), 1, 1, 0x11, 0}
 	table := joined([]byte{0x10, 0, 1}, make([]byte, 14), []byte{0xE0}) // one code, 00: a run with 14 bits more
@@ -87,10 +87,11 @@ func flatJPEG(width, height int) []byte {
 		bytes.Repeat([]byte{0x3F, 0xFF, 0}, runs), []byte{0xFF, 0xD9})
 }
 
-// raceDetector is set by a file behind the build tag race: timings mean nothing then.
+// raceDetector is set by a file with the build tag race: timings are meaningless then.
 var raceDetector bool
 
-// A bomb must be answered fast and with little memory; no parallel test, since the counters are of the process.
+// A bomb must be handled fast and with little memory. Not parallel, since the counters are of the
+// process.
 func TestBombs(t *testing.T) {
 	for name, b := range bombs(t) {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +120,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// Stripping a picture of the most parts there may be costs no more than checking it.
+// Stripping a picture with the largest possible number of parts costs no more than checking it.
 func TestStrippedBombs(t *testing.T) {
 	for name, b := range bombs(t) {
 		info, err := check(b.data, b.ext, imaging.Options{})

@@ -2,7 +2,7 @@ package imaging
 
 import "math"
 
-// colorSpaces are the spaces of an ICC profile that are told apart.
+// The colour spaces of ICC profiles that are distinguished.
 const (
 	spaceRGB  = "RGB "
 	spaceGrey = "GRAY"
@@ -15,7 +15,7 @@ type colorProfile struct {
 	data  []byte // nil if it is larger than maxProfile
 }
 
-// newProfile returns the profile, or none if the data has no header of one (ICC.1:2022, 7.2).
+// newProfile returns the profile, the zero value if the data has no ICC header (ICC.1:2022, 7.2).
 func newProfile(data []byte) colorProfile {
 	if len(data) < 128 || string(data[36:40]) != "acsp" {
 		return colorProfile{}
@@ -27,8 +27,8 @@ func newProfile(data []byte) colorProfile {
 	return p
 }
 
-// setProfile notes the profile of pixels of a space. As in browsers, one of other pixels does not
-// count, except that grey ones may have one of RGB.
+// setProfile sets the profile of pixels of a colour space. As in browsers, a profile of another
+// space is ignored, except that grey pixels may have an RGB profile.
 func (i *Info) setProfile(p colorProfile, pixels string) {
 	switch {
 	case p.space == spaceRGB && pixels != spaceCMYK:
@@ -42,23 +42,21 @@ func (i *Info) setProfile(p colorProfile, pixels string) {
 	}
 }
 
-// pngColors are the chunks of a PNG that say what its samples mean, nil where there is none (W3C
-// PNG, 11.3.2).
+// pngColors are the colour chunks of a PNG, nil where there is none (W3C PNG, 11.3.2).
 type pngColors struct {
 	cicp, gamma, chroma []byte
 	srgb                bool
 	profile             colorProfile
 }
 
-// Where gAMA stands alone browsers take it for the curve of sRGB if its exponent is close to that.
+// Browsers take a lone gAMA for the curve of sRGB if its exponent is close to that.
 const (
 	srgbGamma = 1 / 2.2
 	nearGamma = 0.05
 )
 
-// describe notes the colours: of the chunks, the first kind that is there counts (W3C PNG, 4.3).
-// What a browser makes of gAMA and cHRM is that of a profile, which goes with the variant as one
-// does.
+// describe sets the colours. The first kind of chunk present counts (W3C PNG, 4.3). gAMA and cHRM
+// are converted to a profile, which a variant can carry.
 func (c *pngColors) describe(i *Info, grey bool) {
 	pixels := spaceRGB
 	if grey {
@@ -77,7 +75,7 @@ func (c *pngColors) describe(i *Info, grey bool) {
 	}
 }
 
-// applyGamma sets the profile that gAMA and cHRM describe. cHRM alone is not heeded.
+// applyGamma sets the profile that gAMA and cHRM describe. cHRM alone is ignored.
 func (c *pngColors) applyGamma(i *Info) {
 	const factor = 100_000
 	gamma := float64(be32(c.gamma)) / factor

@@ -11,8 +11,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// chroma is a cHRM chunk with these chromaticities of white, red, green and blue, and gama a gAMA
-// chunk.
+// chroma returns a cHRM chunk with these chromaticities of white, red, green and blue; gama returns
+// a gAMA chunk.
 func chroma(xy ...uint32) []byte { return chunk("cHRM", bigEndian(xy...)) }
 
 func gama(gamma uint32) []byte { return chunk("gAMA", bigEndian(gamma)) }
@@ -29,7 +29,7 @@ var (
 	p3Chroma   = chroma(31270, 32900, 68000, 32000, 26500, 69000, 15000, 6000)
 )
 
-// Colours that a variant cannot have are named, so that none is made.
+// Colours that a variant cannot have are reported as ColorLoss.
 func TestColorLoss(t *testing.T) {
 	t.Parallel()
 	jpg, pic := drawJPEG(t, 8, 8), drawPNG(t, 8, 8)
@@ -93,14 +93,14 @@ func TestColorLoss(t *testing.T) {
 				t.Errorf("got %q, want %q", info.ColorLoss, c.loss)
 			}
 			if c.loss != "" && info.Profile != nil {
-				t.Error("there is a profile, too")
+				t.Error("there is a profile as well")
 			}
 		})
 	}
 }
 
-// The order of the chunks is that of W3C PNG 4.3, and of browsers. gAMA alone near that of sRGB is
-// nothing to them.
+// The precedence of the chunks is that of W3C PNG 4.3, and of browsers. Browsers ignore a lone gAMA
+// near that of sRGB.
 func TestGammaOfPNG(t *testing.T) {
 	t.Parallel()
 	pic := drawPNG(t, 8, 8)
@@ -124,7 +124,7 @@ func TestGammaOfPNG(t *testing.T) {
 		{"behind sRGB", [][]byte{chunk("sRGB", []byte{0}), gama(100_000)}, 0},
 		{"before sRGB", [][]byte{gama(100_000), chunk("sRGB", []byte{0})}, 0},
 		{"beside a damaged profile", [][]byte{gama(100_000), chunk("iCCP", []byte("a\x00\x00x"))}, 1},
-		{"beside what is no profile", [][]byte{gama(100_000), profileChunk(make([]byte, 500))}, 1},
+		{"beside data that is no profile", [][]byte{gama(100_000), profileChunk(make([]byte, 500))}, 1},
 		{"damaged", [][]byte{damaged}, 0},
 		{"too long", [][]byte{chunk("gAMA", make([]byte, 8))}, 0},
 		{"behind the palette", [][]byte{chunk("PLTE", make([]byte, 3)), gama(100_000)}, 0},
@@ -180,7 +180,7 @@ func TestColorantsOfPNG(t *testing.T) {
 	}
 }
 
-// fixed returns the numbers of a tag of a profile, which begin at an offset in it.
+// fixed returns the numbers in a tag of a profile, from an offset on.
 func fixed(t *testing.T, profile []byte, tag string, offset int) (numbers []float64) {
 	t.Helper()
 	if len(profile) < 132 || int(binary.BigEndian.Uint32(profile)) != len(profile) {

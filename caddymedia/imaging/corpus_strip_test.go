@@ -26,7 +26,7 @@ func decode(data []byte, ext string) (any, error) {
 	return jpeg.Decode(r)
 }
 
-// pixels are those of a picture that can be decoded.
+// pixels returns the decoded pixels.
 func pixels(t testing.TB, data []byte, ext string) any {
 	t.Helper()
 	p, err := decode(data, ext)
@@ -36,10 +36,10 @@ func pixels(t testing.TB, data []byte, ext string) any {
 	return p
 }
 
-// invented is the place of the corpus as EXIF writes it: 0 degrees, 30 minutes, 0 seconds.
+// invented is the location in the EXIF of the corpus: 0 degrees, 30 minutes, 0 seconds.
 const invented = "\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x1e\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01"
 
-// traces are bytes that the metadata of the corpus has and its pictures have not.
+// traces are byte strings that occur in the metadata of the corpus, but not in its pixels.
 var traces = []string{
 	"GPS", "gps", "http://", "xpacket", "Photoshop", "8BIM", "secret", "TestCam", "Nobody", "Nowhere", "TRAILER",
 	"tEXt", "iTXt", "zTXt", "tIME", "date:", "Software", "XMP Data", "Adobe Photoshop",
@@ -61,7 +61,7 @@ func TestCorpusStripped(t *testing.T) {
 				if info.HasMetadata() == bytes.Equal(data, stripped) {
 					t.Errorf("HasMetadata is %t", info.HasMetadata())
 				}
-				want, got := said(info), said(again)
+				want, got := described(info), described(again)
 				want.End = int64(len(stripped))
 				if !reflect.DeepEqual(got, want) {
 					t.Errorf("was %+v, is %+v", want, got)
@@ -75,7 +75,7 @@ func TestCorpusStripped(t *testing.T) {
 	}
 }
 
-// lookForTraces looks for metadata anywhere but in the one EXIF that an orientation needs.
+// lookForTraces fails if there is metadata other than the orientation in EXIF.
 func lookForTraces(t *testing.T, stripped []byte, o imaging.Orientation) {
 	t.Helper()
 	for _, trace := range traces {
@@ -102,7 +102,7 @@ func TestCorpusOrientations(t *testing.T) {
 		data, ext := readCorpus(t, path)
 		info, stripped := strip(t, data, ext)
 		name := filepath.Base(path)
-		want := imaging.Orientation(6) // of those that are not numbered; the one with a trailer says 1
+		want := imaging.Orientation(6) // for files without a number; the one with a trailer has 1
 		if number, ok := strings.CutPrefix(name, "exif-"); ok {
 			want = imaging.Orientation(number[0] - '0')
 		}
@@ -113,7 +113,7 @@ func TestCorpusOrientations(t *testing.T) {
 			t.Errorf("%s: %d, %t, %d of %d bytes", name, info.Orientation, info.HasMetadata(), len(stripped), len(data))
 		}
 		if placed := bytes.Contains(data, []byte(invented)); placed == strings.Contains(name, "odd") {
-			t.Errorf("%s: the invented place is %t", name, placed)
+			t.Errorf("%s: the invented location is %t", name, placed)
 		}
 	}
 }

@@ -44,7 +44,7 @@ func TestCorpusPasses(t *testing.T) {
 	}
 }
 
-// Cutting the last bytes off must be noticed, except where only bytes behind the end marker go.
+// A file cut before the end marker must be refused; bytes after it may be missing.
 func TestCorpusTruncatedIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"valid", "color", "anim"} {
@@ -59,7 +59,7 @@ func TestCorpusTruncatedIsRefused(t *testing.T) {
 	}
 }
 
-// No parallel test: it reads the memory counters of the process.
+// Not parallel: the test reads the memory counters of the process.
 func TestCorpusBombs(t *testing.T) {
 	for _, path := range imagingtest.Files(t, "bombs") {
 		t.Run(filepath.Base(path), func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestCorpusBombs(t *testing.T) {
 			info, err := check(data, ext, imaging.Options{})
 			took := time.Since(start)
 			runtime.ReadMemStats(&after)
-			// A text or profile chunk that inflates is no danger here: nothing inflates it.
+			// A text or profile chunk that inflates is harmless here: nothing inflates it.
 			want := tooLarge
 			if strings.Contains(path, "iccp") || strings.Contains(path, "ztxt") {
 				want = passes

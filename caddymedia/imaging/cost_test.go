@@ -13,13 +13,13 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/imagingtest"
 )
 
-// cost is what a bomb may cost in all: the check, and the full decode of what passes.
+// cost limits a bomb: the check, and the full decode if it passes.
 const (
 	costTime   = 50 * time.Millisecond
 	costMemory = 32 << 20
 )
 
-// processorTime is what the process has used so far, of all threads.
+// processorTime returns the time used by all threads of the process so far.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
@@ -29,7 +29,7 @@ func processorTime(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// answer is all that is done with the pixels of an upload before they are encoded.
+// answer does all the work on the pixels of an upload before encoding.
 func answer(data []byte, ext string) (imaging.Info, error) {
 	info, err := check(data, ext, imaging.Options{})
 	if err == nil && info.Format != imaging.SVG {
@@ -38,7 +38,7 @@ func answer(data []byte, ext string) (imaging.Info, error) {
 	return info, err
 }
 
-// No parallel test: it reads the counters of the process.
+// Not parallel: the test reads the counters of the process.
 func TestCorpusBombsAreCheap(t *testing.T) {
 	for _, path := range imagingtest.Files(t, "bombs") {
 		t.Run(filepath.Base(path), func(t *testing.T) {

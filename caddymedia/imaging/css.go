@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// cssActive is what loads or runs something by another way than url().
+// cssActive are the constructs that load or run something other than by url().
 var cssActive = []string{
 	"@import", "image-set(", "cross-fade(", "image(", "src(",
 	"expression(", "behavior:", "-moz-binding", "javascript:", "vbscript:",
 }
 
-// checkStyleSheet checks the text of a style element. An end tag in it is text to an XML parser, but ends the
-// element once the picture is pasted into an HTML page.
+// checkStyleSheet checks the text of a style element. An end tag in it is text to an XML parser,
+// but ends the element once the picture is pasted into an HTML page.
 func checkStyleSheet(css string) error {
 	if strings.Contains(css, "</") {
 		return contentErrorf("the SVG contains a tag inside a style element")
@@ -21,9 +21,9 @@ func checkStyleSheet(css string) error {
 	return checkCSS(css)
 }
 
-// checkCSS refuses style that fetches or runs anything: a url() must be a fragment or a raster picture. It looks at
-// the text with its comments, because what looks like one may be inside a string, and without them, because old
-// browsers joined what a comment separates.
+// checkCSS refuses style that fetches or runs anything: a url() must be a fragment or a raster
+// picture. It checks the text with its comments, because a string may look like one. It also checks
+// the text without them, because old browsers joined the text around a comment.
 func checkCSS(css string) error {
 	if !strings.ContainsAny(css, `(@\:`) {
 		return nil
@@ -38,7 +38,7 @@ func checkCSS(css string) error {
 }
 
 func checkPlainCSS(css string) error {
-	css = strings.ReplaceAll(strings.ToLower(css), "scroll-behavior:", "") // the harmless relative
+	css = strings.ReplaceAll(strings.ToLower(css), "scroll-behavior:", "") // harmless, but contains a word of the list
 	for _, word := range cssActive {
 		if strings.Contains(css, word) {
 			return contentErrorf("the SVG contains style with %s", word)
@@ -72,8 +72,8 @@ func stripComments(css string) string {
 	}
 }
 
-// unescapeCSS resolves the escapes of CSS Syntax 3, section 4.3.7: up to six hexadecimal digits and one white space,
-// or any other character for itself; an escaped line end is nothing.
+// unescapeCSS resolves the escapes of CSS Syntax 3, section 4.3.7: up to six hexadecimal digits and
+// one white space, or any other character for itself. An escaped line end is removed.
 func unescapeCSS(css string) string {
 	if !strings.Contains(css, `\`) {
 		return css

@@ -9,10 +9,10 @@ import (
 	"io"
 )
 
-// Decode decodes all of a JPEG or PNG picture that passed [CheckImage], as it is stored: not turned, and an animated
-// PNG as its still picture. The memory is that of the decoder of the standard library.
+// Decode decodes a JPEG or PNG picture that passed [CheckImage], as stored: not turned, and only
+// the still picture of an animated PNG. The memory is that of the decoder of the standard library.
 //
-// The error is a [*ContentError] for a picture that is cut short or damaged, or wraps a failure of r.
+// The error is a [*ContentError] for a truncated or damaged picture, or wraps a failure of r.
 func Decode(r io.ReadSeeker, info Info) (image.Image, error) {
 	decode := jpeg.Decode
 	if info.Format == PNG {
@@ -21,7 +21,7 @@ func Decode(r io.ReadSeeker, info Info) (image.Image, error) {
 	return decodeWith(r, info, decode)
 }
 
-// DecodeGIF is [Decode] for a GIF: all of its frames, not yet put together.
+// DecodeGIF is [Decode] for a GIF: it returns all frames, not composed.
 func DecodeGIF(r io.ReadSeeker, info Info) (*gif.GIF, error) {
 	return decodeWith(r, info, gif.DecodeAll)
 }
@@ -40,7 +40,7 @@ func decodeWith[T any](r io.ReadSeeker, info Info, decode func(io.Reader) (T, er
 	return picture, nil
 }
 
-// refuseDamaged is refuseRaster for a picture whose structure is known to be right.
+// refuseDamaged is refuseRaster for a picture whose structure is valid.
 func refuseDamaged(s *source, format Format, cause error) error {
 	if err := s.ioError(); err != nil {
 		return err
@@ -51,7 +51,7 @@ func refuseDamaged(s *source, format Format, cause error) error {
 	return contentErrorf("the %s picture is damaged: not all of it can be decoded", format)
 }
 
-// unsupported tells whether a decoder says that it lacks a feature.
+// unsupported reports whether a decoder refused a feature.
 func unsupported(cause error) bool {
 	var noJPEG jpeg.UnsupportedError
 	var noPNG png.UnsupportedError

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// ContentError tells that the content is not what the name says, is damaged, or holds something that is not
-// accepted. The message is meant for the uploader. Answer it with 415.
+// ContentError reports content that does not match its name, is damaged, or holds something that is
+// not accepted. The message is for the uploader. Answer it with 415.
 type ContentError struct {
-	// Message says what is wrong, in words the uploader can act on.
+	// Message is the problem, in words the uploader can act on.
 	Message string
 }
 
 // Error returns the message.
 func (e *ContentError) Error() string { return e.Message }
 
-// TooLargeError tells that the content is over a limit: pixels, sides, frames, chunks, or the size of an SVG. The message is meant
-// for the uploader. Answer it with 413.
+// TooLargeError reports content over a limit: pixels, sides, frames, chunks, or the size of an SVG.
+// The message is for the uploader. Answer it with 413.
 type TooLargeError struct {
-	// Message names the limit and what exceeds it.
+	// Message names the limit and the value that exceeds it.
 	Message string
 }
 
@@ -35,8 +35,9 @@ func tooLargef(format string, args ...any) error {
 	return &TooLargeError{Message: fmt.Sprintf(format, args...)}
 }
 
-// verdict returns the error for the uploader that err is or wraps, nil when it is another kind of failure.
-func verdict(err error) error {
+// refusal returns the [ContentError] or [TooLargeError] that err is or wraps, nil for other
+// failures.
+func refusal(err error) error {
 	var content *ContentError
 	var large *TooLargeError
 	switch {
@@ -48,7 +49,8 @@ func verdict(err error) error {
 	return nil
 }
 
-// shorten makes a name of the uploader's choosing fit for a message: short, and valid UTF-8.
+// shorten returns a name of the uploader's choice in a form fit for a message: short, and valid
+// UTF-8.
 func shorten(name string) string {
 	const most = 40
 	name = strings.ToValidUTF8(name, "\uFFFD")
@@ -58,7 +60,7 @@ func shorten(name string) string {
 	return name
 }
 
-// thousands writes n for a human: 50,000,000.
+// thousands formats n with separators: 50,000,000.
 func thousands(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {

@@ -6,9 +6,11 @@ import (
 	"hash/crc32"
 )
 
-// Orientation says how the stored pixels are turned for viewing, as the tag of that name in EXIF does: the first row
-// and the first column of the stored pixels are, in this order, 1 top and left, 2 top and right, 3 bottom and right,
-// 4 bottom and left, 5 left and top, 6 right and top, 7 right and bottom, 8 left and bottom of the view.
+// Orientation is the EXIF tag of that name: the turn of the stored pixels for viewing. Its values
+// are the sides of the view at which the first stored row and the first stored column appear:
+//
+//	1 top, left   2 top, right   3 bottom, right   4 bottom, left
+//	5 left, top   6 right, top   7 right, bottom   8 left, bottom
 type Orientation uint8
 
 // Upright is the orientation of pixels that are stored as they are viewed.
@@ -17,8 +19,8 @@ const Upright Orientation = 1
 // exifPrefix begins the APP1 segment of a JPEG that holds EXIF (EXIF 2.32, section 4.7.2).
 const exifPrefix = "Exif\x00\x00"
 
-// parseOrientation reads the orientation from the first directory of a TIFF structure (TIFF 6.0, section 2), the form
-// of EXIF. Like browsers it takes a single SHORT only.
+// parseOrientation reads the orientation from the first directory of a TIFF structure (TIFF 6.0,
+// section 2), the form of EXIF. Like browsers it accepts only a single SHORT.
 func parseOrientation(tiff []byte) Orientation {
 	var order binary.ByteOrder
 	switch {
@@ -57,7 +59,7 @@ func inRange(value uint16) Orientation {
 	return Orientation(value)
 }
 
-// tiff returns the smallest structure that parseOrientation reads o from: one directory of one entry.
+// tiff returns the smallest structure that parseOrientation reads o from: a directory of one entry.
 func (o Orientation) tiff() []byte {
 	return []byte{
 		'M', 'M', 0, '*', 0, 0, 0, 8,
@@ -66,13 +68,13 @@ func (o Orientation) tiff() []byte {
 	}
 }
 
-// jpegSegment returns the APP1 segment that says o and nothing else.
+// jpegSegment returns an APP1 segment with o and nothing else.
 func (o Orientation) jpegSegment() []byte {
 	data := append([]byte(exifPrefix), o.tiff()...)
 	return append([]byte{0xFF, jpegAPP0 + 1, 0, byte(2 + len(data))}, data...)
 }
 
-// pngChunk returns the eXIf chunk that says o and nothing else.
+// pngChunk returns an eXIf chunk with o and nothing else.
 func (o Orientation) pngChunk() []byte {
 	data := o.tiff()
 	b := append([]byte{0, 0, 0, byte(len(data))}, "eXIf"...)

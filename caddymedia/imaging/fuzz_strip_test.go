@@ -9,8 +9,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// assembled makes a picture of a recipe: each block of it is a kind, where to put it, its length, and its content.
-// Mutated bytes of a whole picture seldom make one.
+// assembled builds a picture from a recipe: each block of it is a kind, a position, a length and
+// content. Mutated bytes of a whole picture seldom make a valid one.
 func assembled(recipe []byte, whole map[string][]byte, ext string) []byte {
 	var front, back []byte
 	for len(recipe) >= 3 {
@@ -58,7 +58,7 @@ func fuzzBlock(ext string, kind byte, content []byte) []byte {
 	return joined([]byte{'!', labels[int(kind)%len(labels)], byte(len(content))}, content, make([]byte, min(1, len(content))))
 }
 
-// What FuzzStrip gets out of a picture must be one again, say the same of itself, and have nothing more to lose.
+// A stripped picture must be valid, have the same Info, and have no further metadata.
 func FuzzStrip(f *testing.F) {
 	exts := []string{"jpg", "png", "gif"}
 	rgb := profile("RGB ", 200)
@@ -85,7 +85,7 @@ func FuzzStrip(f *testing.F) {
 		}
 		info, once := strip(t, data, ext)
 		again, twice := strip(t, once, ext)
-		want, got := said(info), said(again)
+		want, got := described(info), described(again)
 		want.End = int64(len(once))
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("was %+v, is %+v", want, got)

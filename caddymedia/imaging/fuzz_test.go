@@ -9,7 +9,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// measured fails when f allocates wildly, or when its error is not one of the documented ones. A reader of bytes
+// measured fails if f allocates too much, or if its error is not documented. A reader of bytes
 // cannot fail, so an error must be a verdict.
 func measured(t *testing.T, f func() error) {
 	t.Helper()
@@ -52,7 +52,7 @@ func FuzzCheckImage(f *testing.F) {
 	})
 }
 
-// FuzzGIFInStep: the walk counts the frames that the decoder decodes, no more and no fewer.
+// The walk must count exactly the frames that the decoder decodes.
 func FuzzGIFInStep(f *testing.F) {
 	f.Add(drawGIF(f, 16, 16, 2))
 	f.Add(hiddenFrame("\x01\x18"))

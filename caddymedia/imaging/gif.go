@@ -21,9 +21,10 @@ const (
 
 var errGIF = errors.New("not the structure of a GIF")
 
-// walkGIF goes over the blocks of a GIF (GIF89a, section 17 to 27) to its trailer, without decompressing a frame.
+// walkGIF goes over the blocks of a GIF (GIF89a, sections 17 to 27) to its trailer, without
+// decompressing a frame.
 func walkGIF(s *source, opts Options, info *Info) error {
-	screen, err := s.take(13)
+	screen, err := s.next(13)
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func walkGIF(s *source, opts Options, info *Info) error {
 	return tooLargef("the GIF picture has too many blocks")
 }
 
-// describe notes the frames of a GIF.
+// describe records the frames of a GIF.
 func (f *frameSum) describe(info *Info) {
 	info.Frames = f.count
 	if f.count > 1 {
@@ -82,10 +83,10 @@ func (f *frameSum) describe(info *Info) {
 	}
 }
 
-// gifExtensionHeader reads the label of an extension and tells whether the picture needs it: the control of the next
-// frame, and of the applications those that loop the animation or hold its colour profile. Comments, XMP and unknown
-// ones go. So does plain text, which nobody renders; the control before it stays, because decoders that skip the
-// text apply it to the next frame.
+// gifExtensionHeader reads the label of an extension and reports whether the picture needs it.
+// Graphic control, animation loops and colour profiles remain. Comments, XMP and unknown extensions
+// are dropped. So is plain text, which no browser renders; the control before it stays, because
+// decoders that skip the text apply it to the next frame.
 func gifExtensionHeader(s *source) (kept bool, err error) {
 	label, err := s.ReadByte()
 	if err != nil {
@@ -95,15 +96,16 @@ func gifExtensionHeader(s *source) (kept bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	// Go's decoder takes these two sizes for granted. With others it would see other blocks than the walk does, and
-	// frames that nobody has counted.
+	// Go's decoder assumes these two sizes. With others it would see other blocks than the walk
+	// does, and uncounted frames.
 	if label == gifText && head[0] != 12 || label == gifApplication && head[0] == 0 {
 		return false, errGIF
 	}
 	return label == gifControl || label == gifApplication && keptApplication(s), nil
 }
 
-// keptApplication tells whether an application extension is a loop, with nothing more in it, or a colour profile.
+// keptApplication reports whether an application extension is a loop with nothing more in it, or a
+// colour profile.
 func keptApplication(s *source) bool {
 	b, _ := s.Peek(17) // shorter at the end of the file
 	if len(b) < 17 {
@@ -118,10 +120,10 @@ func keptApplication(s *source) bool {
 	return false
 }
 
-// gifFrameHeader reads an image descriptor up to the compressed data. A frame must lie within the screen: GIF89a
-// section 20 demands it, and Go's decoder refuses anything else.
+// gifFrameHeader reads an image descriptor up to the compressed data. A frame must lie within the
+// screen: GIF89a section 20 demands it, and Go's decoder refuses other frames.
 func gifFrameHeader(s *source, width, height int, frames *frameSum) error {
-	d, err := s.take(9)
+	d, err := s.next(9)
 	if err != nil {
 		return err
 	}
@@ -148,9 +150,9 @@ func skipColors(s *source, flags byte) error {
 	return err
 }
 
-// skipSubBlocks skips data sub-blocks (section 15) and the empty one that ends them. It runs over the buffered bytes
-// because a hostile file may hold millions of sub-blocks of one byte. More than most bytes, with those that count, are
-// refused.
+// skipSubBlocks skips data sub-blocks (section 15) and the empty one that ends them. It works on
+// buffered bytes because a hostile file may hold millions of sub-blocks of one byte. More than most
+// bytes, length bytes included, are refused.
 func skipSubBlocks(s *source, most int64) error {
 	for left := most; ; {
 		w, err := s.window(1)

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Guess gives the extension that fits the content of r (lower case, no dot), "" if nothing is known that does, and what
-// reads all of r, of which the first bytes are taken. The extension is a proposal: [CheckImage] or [CheckFile] says
-// whether the content may bear it. The error is one of r.
+// Guess returns the extension that fits the content of r (lower case, no dot), "" for unknown
+// content, and a reader of all of r. Guess itself reads only the first bytes. The extension is a
+// proposal: check it with [CheckImage] or [CheckFile]. The error is one of r.
 func Guess(r io.Reader) (ext string, whole io.Reader, err error) {
 	head, err := io.ReadAll(io.LimitReader(r, sniffSize))
 	if err != nil {
 		return "", nil, err
 	}
-	if len(head) > 0 { // to the sniffer nothing is plain text
+	if len(head) > 0 { // the sniffer reports an empty file as plain text
 		ext = strings.TrimPrefix(sniff(head).Extension(), ".")
 	}
 	return ext, io.MultiReader(bytes.NewReader(head), r), nil

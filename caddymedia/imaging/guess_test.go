@@ -34,6 +34,6 @@ func TestGuess(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	if _, _, err := Guess(io.MultiReader(strings.NewReader("GIF89a"), iotest.ErrReader(broken))); !errors.Is(err, broken) {
-		t.Errorf("of a reader that breaks: %v", err)
+		t.Errorf("of a failing reader: %v", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// verdict is how the tests name the three outcomes.
+// verdict names the three outcomes.
 type verdict string
 
 const (
@@ -43,7 +43,7 @@ func check(data []byte, ext string, opts imaging.Options) (imaging.Info, error) 
 	return imaging.CheckImage(bytes.NewReader(data), int64(len(data)), ext, opts)
 }
 
-// picture draws something that does not compress to nothing.
+// picture draws something that does not compress well.
 func picture(width, height int) image.Image {
 	img := image.NewNRGBA(image.Rect(0, 0, width, height))
 	for i := range img.Pix {
@@ -85,7 +85,7 @@ func drawGIF(t testing.TB, width, height, frames int) []byte {
 	return b.Bytes()
 }
 
-// resizedJPEG patches the size in the frame header: the cheapest bomb there is.
+// resizedJPEG patches the size in the frame header: the cheapest bomb.
 func resizedJPEG(t testing.TB, data []byte, width, height int) []byte {
 	t.Helper()
 	i := bytes.Index(data, []byte{0xFF, 0xC0})
@@ -114,7 +114,7 @@ func resizedPNG(data []byte, width, height uint32) []byte {
 	return append(append([]byte(pngSignature), chunk("IHDR", header)...), data[33:]...)
 }
 
-// withChunks puts chunks right after the header.
+// withChunks inserts chunks right after the header.
 func withChunks(data []byte, chunks ...[]byte) []byte {
 	out := bytes.Clone(data[:33])
 	for _, c := range chunks {
@@ -123,14 +123,14 @@ func withChunks(data []byte, chunks ...[]byte) []byte {
 	return append(out, data[33:]...)
 }
 
-// frameChunk is an APNG frame control of the given size.
+// frameChunk returns an APNG frame control of the size.
 func frameChunk(width, height uint32) []byte {
 	b := binary.BigEndian.AppendUint32(make([]byte, 4), width)
 	b = binary.BigEndian.AppendUint32(b, height)
 	return chunk("fcTL", append(b, make([]byte, 14)...))
 }
 
-// manyFrames builds a GIF of n frames of the given size with no pixels in them.
+// manyFrames returns a GIF of n frames of the size without pixels.
 func manyFrames(n, width, height int) []byte {
 	le := binary.LittleEndian
 	b := []byte("GIF89a")
@@ -146,11 +146,11 @@ func manyFrames(n, width, height int) []byte {
 
 const svgOpen = `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">`
 
-// svg wraps a body into a root element.
+// svg wraps body in a root element.
 func svg(body string) string { return svgOpen + body + `</svg>` }
 
-// hiddenFrame is a GIF with an extension in which a decoder that takes the size of its first block for granted finds
-// a second frame.
+// hiddenFrame returns a GIF with an extension. A decoder that assumes the size of its first block
+// finds a second frame in it.
 func hiddenFrame(extension string) []byte {
 	frame := manyFrames(1, 9, 9)[13:]
 	inside := append(make([]byte, 12), 0)

@@ -8,7 +8,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// hostileSVG is a picture that must be refused with words that name the reason. Those of svg_test.go are not repeated.
+// hostileSVG is a picture that must be refused with words that name the reason. Cases of
+// svg_test.go are not repeated.
 type hostileSVG struct{ name, picture, says string }
 
 func runHostileSVG(t *testing.T, cases []hostileSVG) {
@@ -229,7 +230,7 @@ func TestHostileSVGStyle(t *testing.T) {
 	} {
 		inline := css.says
 		if strings.Contains(css.css, "javascript:") || strings.Contains(css.css, "data:text/html") || strings.Contains(css.css, "data:text/xml") || strings.Contains(css.css, "data:image/svg") {
-			inline = address // looked for before the style is
+			inline = address // checked before the style
 		}
 		cases = append(cases, hostileSVG{"style " + name, svg("<style>" + css.css + "</style>"), css.says},
 			hostileSVG{"style in an attribute, " + name, svg(`<g style="` + strings.ReplaceAll(css.css, `"`, "&quot;") + `"/>`), inline})

@@ -13,23 +13,23 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// The payloads of the polyglots. All are one marker, so that a test can look for it.
+// The payloads of the polyglots. All contain one marker, so that a test can search for it.
 const (
 	marker = "HOSTILE"
 	php    = "<?php system($_GET['" + marker + "']); __HALT_COMPILER(); ?>"
 	html   = "<html><script>alert('" + marker + "')</script></html>"
 )
 
-// hostileRaster is a picture that is something else as well. It passes, because it is whole; the test says why it is
-// harmless. All are stored under the extension of the picture, so a browser is told that they are pictures and that it
-// must not guess, and no server takes them for programs.
+// hostileRaster is a picture that is a valid file of another type as well. It passes, because it is
+// complete; the test name says why it is harmless. Each is stored under the extension of the
+// picture. So browsers get the type of a picture and nosniff, and servers do not run it.
 type hostileRaster struct {
 	name, ext string
 	data      []byte
-	// kept tells that the payload is in what makes the picture, so that it stays: only the type is against it. All
-	// other payloads are gone without the metadata.
+	// kept reports that the payload is in a part that makes the picture, so that it stays: only the
+	// media type protects against it. All other payloads are stripped with the metadata.
 	kept bool
-	// decoded is what the full decode says: passes where it is empty.
+	// decoded is the result of the full decode; empty means that it passes.
 	decoded verdict
 }
 
@@ -59,7 +59,7 @@ func runHostileRasters(t *testing.T, cases []hostileRaster) {
 	}
 }
 
-// decodeFully decodes every frame with the package itself.
+// decodeFully decodes every frame with this package.
 func decodeFully(data []byte, info imaging.Info) (any, error) {
 	if info.Format == imaging.GIF {
 		return imaging.DecodeGIF(bytes.NewReader(data), info)
@@ -101,12 +101,14 @@ func TestHostileJPEG(t *testing.T) {
 	with := func(name string, segments ...[]byte) hostileRaster {
 		return hostileRaster{name: name, ext: "jpg", data: withSegments(jpg, segments...)}
 	}
-	// With JFIF the header reader ends at the frame header, so only the full decode comes to what is behind it.
+	// With JFIF the header reader ends at the frame header, so only the full decode reaches the
+	// bytes behind it.
 	jfif := textSegment(0xE0, "JFIF\x00\x01\x02\x01\x00H\x00H\x00\x00")
 	behindFrame := func(segments ...[]byte) []byte {
 		return joined(jpg[:2], jfif, jpg[2:frame+19], joined(segments...), jpg[frame+19:])
 	}
-	// The length of the first segment is the start of a comment in a script, and the rest of the picture is its body.
+	// The length of the first segment starts a comment in a script, and the rest of the picture is
+	// its body.
 	script := "JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00" + strings.Repeat("\x00", 0x2F2A-2-14)
 	camera := exif(binary.BigEndian, tiffEntry{0x010F, 2, uint32(len(php)), [4]byte{0, 0, 0, 26}})
 	described := profile("RGB ", 300)
@@ -197,7 +199,7 @@ func TestHostileGIF(t *testing.T) {
 	pic := drawGIF(t, 20, 10, 1)
 	before := func(block string) []byte { return joined(pic[:len(pic)-1], []byte(block), []byte(";")) }
 	blocks := func(s string) string { return string(rune(len(s))) + s + "\x00" }
-	// The width is the start of a comment in a script, which ends behind the picture.
+	// The width starts a comment in a script, which ends behind the picture.
 	wide := drawGIF(t, 0x2A2F, 2, 1)
 	scripted := append(bytes.Clone(wide), "*/=1;alert('"+marker+"')//"...)
 	commented := joined(wide[:len(wide)-1], []byte("!\xfe"+blocks("*/=1;alert('"+marker+"')/*")), []byte(";"))
@@ -226,10 +228,10 @@ func TestHostileGIF(t *testing.T) {
 	})
 }
 
-// padded fills a payload to n bytes, none of them zero.
+// padded pads a payload to n bytes, none of them zero.
 func padded(s string, n int) string { return (s + strings.Repeat(" ", n))[:n] }
 
-// stored packs pixels without compressing them, so that they are in the file as they are.
+// stored packs pixels without compression, so that the file contains them literally.
 func stored(rows ...string) string {
 	raw := strings.Join(rows, "")
 	b := []byte{0x78, 1, 1}
@@ -243,20 +245,21 @@ func header(width, height int, depth, kind byte) []byte {
 	return chunk("IHDR", append(binary.BigEndian.AppendUint32(b, uint32(height)), depth, kind, 0, 0, 0))
 }
 
-// paintedPNG is a grey picture whose pixels are the text.
+// paintedPNG returns a grey picture whose pixels are the text.
 func paintedPNG(text string) []byte {
 	return joined([]byte(pngSignature), header(len(text), 2, 8, 0),
 		chunk("IDAT", []byte(stored("\x00"+text, "\x00"+text))), chunk("IEND", nil))
 }
 
-// palettePNG is a picture whose colours are the text.
+// palettePNG returns a picture whose colours are the text.
 func palettePNG(text string) []byte {
 	colors := padded(text, (len(text)+2)/3*3)
 	return joined([]byte(pngSignature), header(1, 1, 8, 3), chunk("PLTE", []byte(colors)),
 		chunk("IDAT", []byte(stored("\x00\x00"))), chunk("IEND", nil))
 }
 
-// What a decoder makes of painted bytes is a picture of exactly them: the payload is nothing but pixels.
+// The decoded picture of painted bytes has exactly these bytes as pixels: the payload is nothing
+// else.
 func TestPaintedPayloadIsPixels(t *testing.T) {
 	t.Parallel()
 	data := paintedPNG(php)

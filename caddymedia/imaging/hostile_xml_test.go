@@ -94,8 +94,8 @@ func utf16BE(s string) string {
 	return string(b)
 }
 
-// These look hostile and pass. The reason is in the name: a browser makes nothing of them in an SVG that is served as
-// one.
+// These look hostile and pass. The name of each is the reason: browsers ignore them in an SVG that
+// is served as one.
 func TestHarmlessSVG(t *testing.T) {
 	t.Parallel()
 	for name, picture := range map[string]string{
@@ -161,7 +161,7 @@ func TestHostileNames(t *testing.T) {
 	} {
 		for _, ext := range []string{"jpg", "png", "gif", "svg"} {
 			if ext == "svg" && strings.HasPrefix(name, "SVG") {
-				continue // in the tests of SVG
+				continue // see the tests of SVG
 			}
 			t.Run(name+", named "+ext, func(t *testing.T) {
 				t.Parallel()

@@ -8,15 +8,15 @@ import (
 	"slices"
 )
 
-// maxProfile is the largest ICC profile that is carried into another file. It is held while its
-// request lasts, so 200 pictures of a request hold 12.5 MiB. Real ones have 0.5 to 4 KiB; those of
-// printers have megabytes, but are of CMYK.
+// maxProfile is the largest ICC profile that is copied into another file. It is held for the whole
+// request, so 200 pictures of a request hold 12.5 MiB. Real ones have 0.5 to 4 KiB. Those of
+// printers have megabytes, but describe CMYK.
 const maxProfile = 64 << 10
 
 // iccPrefix begins the APP2 segments of a JPEG that hold a profile (ICC.1:2022, annex B.4).
 const iccPrefix = "ICC_PROFILE\x00"
 
-// iccParts puts together a profile that is cut into the segments of a JPEG.
+// iccParts joins a profile that is split over the segments of a JPEG.
 type iccParts struct {
 	parts  [][]byte // by number, from 0; nil where one is missing
 	size   int
@@ -25,7 +25,8 @@ type iccParts struct {
 	broken bool
 }
 
-// add takes what follows the prefix: the number of the part, from 1, how many there are, and the part.
+// add adds the data of a segment after the prefix: the number of the part (from 1), the number of
+// parts, the part.
 func (c *iccParts) add(b []byte) {
 	if c.broken {
 		return
@@ -45,7 +46,7 @@ func (c *iccParts) add(b []byte) {
 		c.large = true
 	}
 	if c.large {
-		part = nil // only that it was there is kept
+		part = nil // only its presence is kept
 	}
 	c.parts[at] = append([]byte{}, part...)
 }
@@ -57,7 +58,7 @@ func (c *iccParts) fits(b []byte) bool {
 	return c.parts == nil || len(c.parts) == int(b[1]) && c.parts[b[0]-1] == nil
 }
 
-// join returns the profile, none when a part is missing.
+// join returns the profile, the zero value if a part is missing.
 func (c *iccParts) join() colorProfile {
 	for _, part := range c.parts {
 		if part == nil {
@@ -70,9 +71,9 @@ func (c *iccParts) join() colorProfile {
 	return newProfile(slices.Concat(c.parts...))
 }
 
-// inflateProfile returns the profile in the data of an iCCP chunk (W3C PNG, section 11.3.2.3): a
-// name, a zero byte, the method of compression, of which there is one, and the compressed profile.
-// cut reports that data is only the start of the chunk.
+// inflateProfile returns the profile in the data of an iCCP chunk (W3C PNG, section 11.3.2.3). The
+// data is a name, a zero byte, the compression method (always 0) and the compressed profile. cut
+// reports that data is only the start of the chunk.
 func inflateProfile(data []byte, cut bool) colorProfile {
 	_, rest, ok := bytes.Cut(data, []byte{0})
 	if !ok || len(rest) == 0 || rest[0] != 0 {

@@ -7,8 +7,7 @@ import (
 	"unicode/utf16"
 )
 
-// chromaticities are the x and y of white, red, green and blue, as in a cHRM chunk but without its
-// factor.
+// chromaticities are the x and y of white, red, green and blue, as in a cHRM chunk but unscaled.
 type chromaticities [4][2]float64
 
 // srgbChromaticities are those of IEC 61966-2-1.
@@ -26,7 +25,7 @@ var (
 )
 
 // gammaProfile returns an ICC profile of RGB colours whose samples, raised to the exponent, are
-// proportional to light. It is nil where the numbers describe no colours.
+// proportional to light. It returns nil if the numbers describe no colours.
 func gammaProfile(exponent float64, c chromaticities) []byte {
 	for _, xy := range c {
 		if xy[0] < 0 || xy[1] <= 0 || xy[0]+xy[1] > 1 {
@@ -95,7 +94,7 @@ func (m matrix) times(n matrix) matrix {
 	return columns.transposed()
 }
 
-// inverse reports whether there is one.
+// inverse returns the inverse matrix, if there is one.
 func (m matrix) inverse() (out matrix, ok bool) {
 	for i := range 3 {
 		a, b := m[(i+1)%3], m[(i+2)%3]

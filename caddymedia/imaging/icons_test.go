@@ -9,11 +9,12 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// fewestIcons is how many an icon set must have for the test to say anything.
+// fewestIcons is the least number of icons for a meaningful test.
 const fewestIcons = 1000
 
-// No rule may refuse what drawing tools write: every icon of the sets below the folder that MEDIA_TEST_ICONS names
-// passes. Without it the test is skipped, or fails where MEDIA_TEST_MUST_RUN says that no test may be skipped.
+// No rule may refuse the output of drawing tools: every icon of the sets in the folder
+// MEDIA_TEST_ICONS passes. If it is unset, the test is skipped, or fails if MEDIA_TEST_MUST_RUN is
+// set.
 func TestIconsPass(t *testing.T) {
 	t.Parallel()
 	root := os.Getenv("MEDIA_TEST_ICONS")

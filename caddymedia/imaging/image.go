@@ -9,7 +9,7 @@ import (
 	"io"
 )
 
-// Format is a kind of picture, named as people write it.
+// Format is the name of a picture format, as people write it.
 type Format string
 
 // The formats that are accepted as pictures.
@@ -29,8 +29,8 @@ const (
 	DefaultMaxChunk       = 8 << 20
 )
 
-// maxBlocks bounds the parts (PNG chunks, JPEG segments, GIF blocks) of one picture. A real picture of 32 MiB has
-// some thousands; a file of millions of empty ones only burns time here and in every decoder after.
+// maxBlocks bounds the parts (PNG chunks, JPEG segments, GIF blocks) of one picture. A real picture
+// of 32 MiB has some thousands. Millions of empty parts only burn time, here and in every decoder.
 const maxBlocks = 100_000
 
 // Options are the limits of a picture. The zero value means the documented defaults.
@@ -43,11 +43,11 @@ type Options struct {
 	MaxFramePixels int64
 	// MaxSide is the longest side in pixels. 0 means 65,535, the most that JPEG and GIF can store.
 	MaxSide int
-	// MaxChunk is the most bytes of one part that holds no pixels: the data of a PNG chunk, or all sub-blocks of a
-	// GIF extension with the byte that counts each. 0 means 8,388,608, about what libpng takes. A JPEG segment has
-	// at most 65,535 by its format.
+	// MaxChunk is the largest part without pixels, in bytes: the data of a PNG chunk, or all
+	// sub-blocks of a GIF extension with their length bytes. 0 means 8,388,608, about the limit of
+	// libpng. A JPEG segment has at most 65,535 by its format.
 	MaxChunk int64
-	// SVG tells what to do with SVG pictures. Empty means [SVGReject].
+	// SVG is the treatment of SVG pictures. Empty means [SVGReject].
 	SVG SVGMode
 }
 
@@ -70,12 +70,12 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// raster is what differs between the pixel formats.
+// raster holds the differences between the pixel formats.
 type raster struct {
 	mediaType string
 	config    func(io.Reader) (image.Config, error)
-	// walk goes over the blocks from the first byte to the end marker and notes in the Info what they say, all but
-	// the size. An error that is no verdict means a damaged file.
+	// walk goes over the blocks from the first byte to the end marker and records their properties
+	// in the Info, all but the size. An error that is no refusal means a damaged file.
 	walk func(*source, Options, *Info) error
 }
 
@@ -88,9 +88,10 @@ var (
 	}
 )
 
-// CheckImage tells whether r is a picture of the kind that ext (lower case, no dot) says, whole and within opts. It
-// decodes no pixels. size is the length of r. r may stand anywhere before and stands anywhere after: CheckImage
-// starts at the first byte by itself. Bytes after the end marker of a picture are allowed.
+// CheckImage checks that r is a complete picture of the format that ext (lower case, no dot) names,
+// within opts. It decodes no pixels. size is the length of r. CheckImage reads r from its first
+// byte, wherever r stands before, and leaves it at any position. Bytes after the end marker of a
+// picture are allowed.
 //
 // The error is a [*ContentError], a [*TooLargeError], or wraps a failure of r.
 func CheckImage(r io.ReadSeeker, size int64, ext string, opts Options) (Info, error) {
@@ -112,7 +113,8 @@ func CheckImage(r io.ReadSeeker, size int64, ext string, opts Options) (Info, er
 	return checkRaster(s, size, format, ext, opts.withDefaults())
 }
 
-// checkRaster walks first: the walk is bounded on any bytes, which the decoders' search for a header is not.
+// checkRaster walks before it decodes: the walk is bounded for all input, the decoders' search for
+// a header is not.
 func checkRaster(s *source, size int64, format Format, ext string, opts Options) (Info, error) {
 	kind := rasters[format]
 	info := Info{Format: format, Frames: 1, Orientation: Upright, size: size}
@@ -152,21 +154,21 @@ func checkRaster(s *source, size int64, format Format, ext string, opts Options)
 	return info, nil
 }
 
-// refuseRaster turns the failure of a walk or of a decoder into words: a failing reader first, then a limit, then
-// what the content is instead, then the damage.
+// refuseRaster returns the error for a failed walk or decoder. In order of precedence: a failing
+// reader, a limit, another type of content, damage.
 func refuseRaster(s *source, format Format, ext string, cause error) error {
 	if err := s.ioError(); err != nil {
 		return err
 	}
-	if said := verdict(cause); said != nil {
-		return said
+	if refused := refusal(cause); refused != nil {
+		return refused
 	}
 	head, err := s.head(sniffSize)
 	if err != nil {
 		return err
 	}
 	if found := sniff(head); !within(found, rasters[format].mediaType) && !unknown(found) {
-		return contentErrorf("content is %s, the name says .%s", kindName(found, head), ext)
+		return contentErrorf("content is %s, the name says .%s", typeName(found, head), ext)
 	}
 	switch {
 	case errors.Is(cause, io.EOF), errors.Is(cause, io.ErrUnexpectedEOF):
@@ -184,7 +186,8 @@ type frameSum struct {
 	pixels int64
 }
 
-// add counts one frame. Sides are at most 31 bits long, so an area fits; the sum is checked at every step.
+// add counts one frame. Sides are at most 31 bits long, so an area fits in 64; the sum is checked
+// at every step.
 func (f *frameSum) add(width, height int64) error {
 	f.count++
 	if f.count > f.opts.MaxFrames {

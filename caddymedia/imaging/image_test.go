@@ -56,8 +56,8 @@ func TestCheckImageDescribesWhatPasses(t *testing.T) {
 				c.want.FramePixels = 600
 			}
 			got, err := check(append(c.data, "tail"...), c.ext, imaging.Options{})
-			if err != nil || !reflect.DeepEqual(said(got), c.want) {
-				t.Errorf("got %+v, %v; want %+v", said(got), err, c.want)
+			if err != nil || !reflect.DeepEqual(described(got), c.want) {
+				t.Errorf("got %+v, %v; want %+v", described(got), err, c.want)
 			}
 		})
 	}
@@ -68,13 +68,13 @@ func TestCheckImageDescribesSVG(t *testing.T) {
 	for _, data := range []string{svg(""), "<!-- x -->" + svg("")} {
 		got, err := check([]byte(data), "svg", imaging.Options{})
 		want := imaging.Info{Format: imaging.SVG, Frames: 1, Orientation: imaging.Upright, End: int64(len(data))}
-		if err != nil || !reflect.DeepEqual(said(got), want) {
-			t.Errorf("got %+v, %v; want %+v", said(got), err, want)
+		if err != nil || !reflect.DeepEqual(described(got), want) {
+			t.Errorf("got %+v, %v; want %+v", described(got), err, want)
 		}
 	}
 }
 
-func TestCheckImageSaysWhatTheContentIs(t *testing.T) {
+func TestCheckImageNamesTheContent(t *testing.T) {
 	t.Parallel()
 	content := map[string][]byte{
 		"JPEG": drawJPEG(t, 8, 8), "PNG": drawPNG(t, 8, 8), "GIF": drawGIF(t, 8, 8, 1), "SVG": []byte(svg("")),
@@ -136,7 +136,7 @@ func TestCheckImageRefuses(t *testing.T) {
 		{"png of no width", "png", resizedPNG(pic, 0, 5), "damaged"},
 		{"png of an unknown colour type", "png", withChunks(append([]byte(pngSignature), chunk("IHDR",
 			[]byte{0, 0, 0, 1, 0, 0, 0, 1, 8, 7, 0, 0, 0})...), pic[33:]), "not supported"},
-		{"png with a critical chunk that nobody knows", "png", withChunks(pic, chunk("CgBI", make([]byte, 4))), "not supported"},
+		{"png with an unknown critical chunk", "png", withChunks(pic, chunk("CgBI", make([]byte, 4))), "not supported"},
 		{"jpeg of no height", "jpg", resizedJPEG(t, jpg, 30, 0), "no width or no height"},
 		{"jpeg without a scan", "jpg", append([]byte("\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"),
 			append(bytes.Clone(jpg[2:bytes.Index(jpg, []byte{0xFF, 0xDA})]), 0xFF, 0xD9)...), "damaged"},
@@ -234,7 +234,7 @@ func TestReaderFailuresAreNoVerdicts(t *testing.T) {
 	}
 }
 
-// slow hands out one byte at a time.
+// slow returns one byte per Read.
 type slow struct {
 	io.Reader
 	io.Seeker
@@ -288,7 +288,7 @@ func TestEachComponentOfJPEGIsDrawn(t *testing.T) {
 	}
 }
 
-// A sequential picture has no scans that refine others, whatever their headers say.
+// A sequential picture has no refining scans, whatever the scan headers say.
 func TestScanOfSequentialJPEG(t *testing.T) {
 	t.Parallel()
 	picture := drawJPEG(t, 8, 8)
@@ -300,7 +300,7 @@ func TestScanOfSequentialJPEG(t *testing.T) {
 	}
 }
 
-// The error for a damaged picture does not claim that its content has another type.
+// The error for a damaged picture does not name another type.
 func TestDamagedAnimationIsNotMistaken(t *testing.T) {
 	t.Parallel()
 	animation := withChunks(drawPNG(t, 8, 8), chunk("acTL", make([]byte, 8)))

@@ -4,42 +4,45 @@ import "io"
 
 // Info describes a picture that passed.
 type Info struct {
-	// Format is what the picture is.
+	// Format is the format of the content.
 	Format Format
-	// Width and Height are in pixels as stored, before any turn by Orientation; 0 for SVG.
+	// Width and Height are the stored sides in pixels, before Orientation is applied; 0 for SVG.
 	Width, Height int
 	// Frames is 1 for a still picture.
 	Frames int
-	// FramePixels is the sum of the areas of all frames of an animation; Width times Height for a still picture.
+	// FramePixels is the sum of the areas of all frames of an animation; for a still picture, Width
+	// times Height.
 	FramePixels int64
-	// Animated tells that the picture is a GIF of more than one frame, or an animated PNG, however many it has.
+	// Animated reports a GIF of more than one frame, or an animated PNG with any number of frames.
 	Animated bool
 
-	// Orientation says how to turn the stored pixels for viewing; [Upright] where nothing says so.
+	// Orientation is the turn of the stored pixels for viewing; [Upright] by default.
 	Orientation Orientation
-	// Profile is the ICC profile of the colours, at most 64 KiB, or the one that the gAMA and cHRM
-	// chunks of a PNG describe. It is nil where a browser takes the colours for sRGB.
+	// Profile is the ICC profile of the colours, at most 64 KiB, or one made from the gAMA and cHRM
+	// chunks of a PNG. It is nil where a browser uses sRGB.
 	Profile []byte
-	// ColorLoss is why the pixels of the picture would have other colours in another file, in
-	// words. It is empty where Profile is enough.
+	// ColorLoss is the reason, in words, why the pixels would have other colours in another file.
+	// It is empty where Profile is enough.
 	ColorLoss string
 
-	// Progressive tells that the scans of a JPEG refine each other, so that a decoder must hold all of them.
+	// Progressive reports that the scans of a JPEG refine each other, so that a decoder must hold
+	// all of them.
 	Progressive bool
-	// Components is the number of colour components of a JPEG: 1, 3 or 4; 0 for every other format.
+	// Components is the number of colour components of a JPEG: 1, 3 or 4; 0 for other formats.
 	Components int
-	// Samples is how many samples a JPEG stores for two pixels: 3 for chroma at half the size both ways, 6 for all of
-	// it; 0 for every other format.
+	// Samples is the number of samples that a JPEG stores for two pixels: 3 for chroma at half the
+	// size both ways, 6 for full chroma; 0 for other formats.
 	Samples int
-	// RGB tells that the components of a JPEG may be red, green and blue rather than luma and chroma.
+	// RGB reports that the components of a JPEG may be red, green and blue rather than luma and
+	// chroma.
 	RGB bool
-	// Interlaced tells that the pixels of a PNG come in seven passes.
+	// Interlaced reports that the pixels of a PNG come in seven passes.
 	Interlaced bool
-	// Deep tells that a PNG has 16 bits a sample.
+	// Deep reports that a PNG has 16 bits per sample.
 	Deep bool
 
-	// End is the offset behind the end marker of the picture. What follows in the file is no part of it. The length
-	// of the file for SVG.
+	// End is the offset after the end marker of the picture. Bytes after it are no part of the
+	// picture. For SVG it is the length of the file.
 	End int64
 
 	scans int   // of a JPEG
@@ -47,14 +50,15 @@ type Info struct {
 	layout
 }
 
-// HasMetadata tells whether [Info.Stripped] gives other bytes than those of the file.
+// HasMetadata reports whether [Info.Stripped] returns other bytes than those of the file.
 func (i Info) HasMetadata() bool { return i.kept < i.size }
 
-// Stripped gives the bytes of the picture without its metadata, whose pixels are the same to every decoder. r is the
-// file that Info is of; it is moved while the result is read. An SVG stays as it is.
+// Stripped returns the bytes of the picture without its metadata; every decoder sees the same
+// pixels. r must be the file that Info describes. Reading the result moves r. An SVG is returned
+// unchanged.
 //
-// What remains is what it takes to show the picture: pixels, colours, animation, and of EXIF the orientation alone.
-// Bytes behind the end marker go as well.
+// Pixels, colours, animation and the orientation from EXIF remain. Bytes after the end marker are
+// dropped.
 func (i Info) Stripped(r io.ReadSeeker) io.Reader {
 	return &stripReader{in: r, layout: i.layout}
 }

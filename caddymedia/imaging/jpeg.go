@@ -23,13 +23,13 @@ const (
 )
 
 const (
-	// maxStray bounds the bytes between segments that belong to none. Decoders skip them with a warning, so some are
-	// tolerated here as well.
+	// maxStray bounds the bytes between segments that belong to none. Some are allowed, because
+	// decoders skip them with a warning.
 	maxStray = 64 << 10
-	// maxScans bounds the scans. A progressive picture has about ten; a decoder visits the whole picture for every
-	// one of them, however few bytes it has.
+	// maxScans bounds the scans. A progressive picture has about ten. A decoder visits the whole
+	// picture for every scan, however few bytes it has.
 	maxScans = 200
-	// maxVisits bounds how often the pixels of the largest picture that is allowed are visited.
+	// maxVisits bounds how often the pixels of the largest allowed picture are visited.
 	maxVisits = 20
 )
 
@@ -37,7 +37,7 @@ var errJPEG = errors.New("not the structure of a JPEG")
 
 // walkJPEG goes from marker to marker (ITU-T T.81, annex B) to the end of the image.
 func walkJPEG(s *source, _ Options, info *Info) error {
-	start, err := s.take(2)
+	start, err := s.next(2)
 	if err != nil {
 		return err
 	}
@@ -63,7 +63,7 @@ func walkJPEG(s *source, _ Options, info *Info) error {
 	return tooLargef("the JPEG picture has too many segments")
 }
 
-// jpegSegments is what is known of the segments read so far.
+// jpegSegments is the state of a walk over segments.
 type jpegSegments struct {
 	info   *Info
 	stray  int64
@@ -77,7 +77,7 @@ type jpegSegments struct {
 	icc     iccParts
 }
 
-// next reads what is before the next marker, and its segment. It tells whether it was the last.
+// next reads the bytes before the next marker, and its segment. It reports whether it was the last.
 func (j *jpegSegments) next(s *source) (done bool, err error) {
 	from := s.offset()
 	marker, skipped, err := nextMarker(s)
@@ -105,9 +105,9 @@ func (j *jpegSegments) next(s *source) (done bool, err error) {
 	return marker == jpegEOI, nil
 }
 
-// segment reads the length of a segment and what it counts, and tells whether it remains without metadata.
+// segment reads one segment and reports whether it remains without metadata.
 func (j *jpegSegments) segment(s *source, marker byte) (kept bool, err error) {
-	b, err := s.take(2)
+	b, err := s.next(2)
 	if err != nil {
 		return false, err
 	}
@@ -115,7 +115,7 @@ func (j *jpegSegments) segment(s *source, marker byte) (kept bool, err error) {
 	if n < 0 {
 		return false, errJPEG
 	}
-	if kept, err = j.look(s, marker, n); err != nil {
+	if kept, err = j.inspect(s, marker, n); err != nil {
 		return false, err
 	}
 	if _, err = s.Discard(n); err != nil {
@@ -130,8 +130,9 @@ func (j *jpegSegments) segment(s *source, marker byte) (kept bool, err error) {
 	return kept, nil
 }
 
-// nextMarker consumes the next marker and tells how many bytes were before it: the data of a scan, or stray bytes.
-// Escaped bytes (FF 00), fill bytes (FF FF) and restart markers are no markers here.
+// nextMarker consumes the next marker. skipped is the number of bytes before it: scan data or stray
+// bytes. Escaped bytes (FF 00), fill bytes (FF FF) and restart markers do not count as markers
+// here.
 func nextMarker(s *source) (marker byte, skipped int64, err error) {
 	for {
 		w, err := s.window(2)

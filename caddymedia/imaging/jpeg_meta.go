@@ -2,12 +2,14 @@ package imaging
 
 import "bytes"
 
-// jfifSize is the length of a JFIF segment without a thumbnail (JFIF 1.02), without the length field.
+// jfifSize is the length of a JFIF segment without a thumbnail (JFIF 1.02), without the length
+// field.
 const jfifSize = 14
 
-// look notes what a segment of n bytes says of the picture, and tells whether the picture needs it. It consumes
-// nothing. A segment that no standard assigns to the decoding may hold anything, so it goes.
-func (j *jpegSegments) look(s *source, marker byte, n int) (kept bool, err error) {
+// inspect records the properties in a segment of n bytes and reports whether the picture needs it.
+// It consumes nothing. Segments that no standard assigns to decoding are dropped, since they may
+// hold anything.
+func (j *jpegSegments) inspect(s *source, marker byte, n int) (kept bool, err error) {
 	switch {
 	case marker >= jpegAPP0:
 		return j.application(s, marker, n)
@@ -37,7 +39,8 @@ func (j *jpegSegments) frame(s *source, marker byte, n int) error {
 	return nil
 }
 
-// describe reads the names and the sampling factors of the components. A larger factor makes a larger plane.
+// describe reads the names and the sampling factors of the components. A larger factor makes a
+// larger plane.
 func (j *jpegSegments) describe(b []byte) {
 	var names []byte
 	sum, across, down := 0, 1, 1
@@ -51,9 +54,9 @@ func (j *jpegSegments) describe(b []byte) {
 	j.info.RGB = j.info.RGB || string(names) == "RGB"
 }
 
-// scan notes the components of a scan header that begins at the first coefficient (ITU-T T.81,
-// B.2.3). Without one a component is flat, however many scans refine it, and a decoder visits all
-// of the picture for some bytes. In a sequential picture each scan is whole.
+// scan records the components of a scan header that begins at the first coefficient (ITU-T T.81,
+// B.2.3). A component without such a scan is flat, however many scans refine it: a decoder visits
+// the whole picture for a few bytes. In a sequential picture each scan is complete.
 func (j *jpegSegments) scan(s *source, n int) error {
 	if n < 1 {
 		return nil
@@ -70,8 +73,8 @@ func (j *jpegSegments) scan(s *source, n int) error {
 	return nil
 }
 
-// application looks at a segment of the applications, or a comment. To readers only those count that come before the
-// first scan, except that Go's decoder obeys JFIF and Adobe wherever they are.
+// application inspects an application segment or a comment. Readers use only those before the first
+// scan, except that Go's decoder obeys JFIF and Adobe segments anywhere.
 func (j *jpegSegments) application(s *source, marker byte, n int) (kept bool, err error) {
 	number := marker - jpegAPP0
 	if number != 0 && number != 1 && number != 2 && number != 14 {
@@ -96,8 +99,8 @@ func (j *jpegSegments) application(s *source, marker byte, n int) (kept bool, er
 	return j.keepAdobe(b), nil
 }
 
-// keepAdobe tells whether an APP14 segment remains: it says how the components make colours, 0 for as they are. What
-// is behind its twelve bytes gives way.
+// keepAdobe reports whether an APP14 segment remains. It states how the components encode colours
+// (0: no transform). A segment with more than its twelve bytes is replaced by one without the rest.
 func (j *jpegSegments) keepAdobe(b []byte) bool {
 	const size = 12
 	if !bytes.HasPrefix(b, []byte("Adobe")) || len(b) < size {
@@ -110,7 +113,8 @@ func (j *jpegSegments) keepAdobe(b []byte) bool {
 	return len(b) == size
 }
 
-// keepJFIF tells whether an APP0 segment remains. One with a thumbnail gives way to one without.
+// keepJFIF reports whether an APP0 segment remains. One with a thumbnail is replaced by one
+// without.
 func (j *jpegSegments) keepJFIF(b []byte) bool {
 	if !bytes.HasPrefix(b, []byte("JFIF\x00")) {
 		return false
@@ -124,9 +128,9 @@ func (j *jpegSegments) keepJFIF(b []byte) bool {
 	return len(b) <= jfifSize
 }
 
-// keepEXIF reads the orientation from the first EXIF and tells whether the segment remains: when it holds nothing
-// else. Otherwise one that does takes its place, rather than a fixed one, so that whoever found the orientation in
-// the file still does.
+// keepEXIF reads the orientation from the first EXIF segment. It reports whether the segment
+// remains, which is so if it holds nothing else. Otherwise a segment with only the orientation
+// replaces it at the same position, so that readers find it where they did.
 func (j *jpegSegments) keepEXIF(b []byte) bool {
 	tiff, ok := bytes.CutPrefix(b, []byte(exifPrefix))
 	if !ok || j.exif || j.scans > 0 {

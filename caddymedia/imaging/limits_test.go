@@ -8,8 +8,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// extension is a GIF extension whose sub-blocks have size bytes as they are stored, with the bytes that count them and
-// the empty one at the end.
+// extension returns a GIF extension whose sub-blocks have size bytes in the file, with length bytes
+// and terminator.
 func extension(label string, size int) []byte {
 	b := []byte("!" + label)
 	for left := size - 1; left > 0; {
@@ -56,7 +56,7 @@ func TestMaxSide(t *testing.T) {
 	}
 }
 
-// expectLimit demands the message of a limit, or that the picture passes where it is empty.
+// expectLimit expects the message of a limit, or that the picture passes if it is empty.
 func expectLimit(t *testing.T, data []byte, ext string, opts imaging.Options, want string) {
 	t.Helper()
 	_, err := check(data, ext, opts)
@@ -121,7 +121,7 @@ func TestMaxChunk(t *testing.T) {
 	}
 }
 
-// Damage is no matter of size.
+// Damage is reported whatever the size.
 func TestMaxChunkOfDamagedPictures(t *testing.T) {
 	t.Parallel()
 	pic, anim := drawPNG(t, 8, 8), drawGIF(t, 8, 8, 1)

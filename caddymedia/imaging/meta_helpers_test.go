@@ -14,8 +14,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// said returns what an Info says, without what it remembers of the file.
-func said(i imaging.Info) imaging.Info {
+// described returns the exported fields of an Info.
+func described(i imaging.Info) imaging.Info {
 	return imaging.Info{
 		Format: i.Format, Width: i.Width, Height: i.Height, Frames: i.Frames, FramePixels: i.FramePixels,
 		Animated: i.Animated, Orientation: i.Orientation, Profile: i.Profile, Progressive: i.Progressive,
@@ -37,7 +37,7 @@ func strip(t testing.TB, data []byte, ext string) (imaging.Info, []byte) {
 	return info, stripped
 }
 
-// drawGrey draws a grey JPEG, and a grey PNG of 16 bits.
+// drawGrey draws a grey JPEG and a grey PNG of 16 bits.
 func drawGrey(t testing.TB, width, height int) (jpg, deep []byte) {
 	t.Helper()
 	grey := image.NewGray16(image.Rect(0, 0, width, height))
@@ -56,7 +56,8 @@ func drawGrey(t testing.TB, width, height int) (jpg, deep []byte) {
 	return a.Bytes(), b.Bytes()
 }
 
-// headerJPEG is a JPEG of 30 x 20 with one component for each of the sampling factors, and no pixels.
+// headerJPEG returns a JPEG of 30 x 20 with one component for each of the sampling factors, and no
+// pixels.
 func headerJPEG(sof byte, sampling ...byte) []byte {
 	n := byte(len(sampling))
 	frame, scan := "\x08\x00\x14\x00\x1e"+string(rune(n)), string(rune(n))
@@ -69,19 +70,19 @@ func headerJPEG(sof byte, sampling ...byte) []byte {
 
 func joined(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// segment is a segment of a JPEG.
+// segment returns a segment of a JPEG.
 func segment(marker byte, data []byte) []byte {
 	return append(binary.BigEndian.AppendUint16([]byte{0xFF, marker}, uint16(2+len(data))), data...)
 }
 
 func textSegment(marker byte, data string) []byte { return segment(marker, []byte(data)) }
 
-// withSegments puts segments right behind the start of a JPEG.
+// withSegments inserts segments right after the start of a JPEG.
 func withSegments(data []byte, segments ...[]byte) []byte {
 	return joined(data[:2], joined(segments...), data[2:])
 }
 
-// beforeEnd puts something before the end marker of a JPEG or before the last chunk of a PNG.
+// beforeEnd inserts parts before the end marker of a JPEG or before the last chunk of a PNG.
 func beforeEnd(data []byte, size int, parts ...[]byte) []byte {
 	i := len(data) - size
 	return joined(data[:i], joined(parts...), data[i:])
@@ -116,7 +117,8 @@ func exif(order binary.AppendByteOrder, entries ...tiffEntry) []byte {
 	return order.AppendUint32(b, 0)
 }
 
-// turned is EXIF of an orientation, a camera, and a place in an area that no reader of orientations looks at.
+// turned returns EXIF with an orientation, a camera, and a location in an area that readers of
+// orientations ignore.
 func turned(orientation byte) []byte {
 	return append(exif(
 		binary.BigEndian,
@@ -126,14 +128,14 @@ func turned(orientation byte) []byte {
 	), "GPS 0.5N 0.5E"...)
 }
 
-// onlyTurned is EXIF of an orientation alone.
+// onlyTurned returns EXIF with an orientation alone.
 func onlyTurned(orientation byte) []byte {
 	return exif(binary.BigEndian, tiffEntry{0x0112, 3, 1, [4]byte{0, orientation}})
 }
 
 func exifSegment(tiff []byte) []byte { return segment(0xE1, append([]byte("Exif\x00\x00"), tiff...)) }
 
-// profile is an ICC profile of a colour space, as far as anybody looks at it here.
+// profile returns an ICC profile of a colour space, with only the fields that are used here.
 func profile(space string, size int) []byte {
 	b := make([]byte, size)
 	for i := range b {
@@ -144,7 +146,7 @@ func profile(space string, size int) []byte {
 	return b
 }
 
-// iccSegment is one part of a profile.
+// iccSegment returns one part of a profile.
 func iccSegment(number, of byte, data []byte) []byte {
 	return segment(0xE2, append([]byte{'I', 'C', 'C', '_', 'P', 'R', 'O', 'F', 'I', 'L', 'E', 0, number, of}, data...))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// orientationOf reads an EXIF in both of the formats that hold it, which must agree.
+// orientationOf reads EXIF in both of the formats that hold it, which must agree.
 func orientationOf(t testing.TB, jpg, pic, tiff []byte) imaging.Orientation {
 	t.Helper()
 	a, err := check(withSegments(jpg, exifSegment(tiff)), "jpg", imaging.Options{})
@@ -122,7 +122,7 @@ func TestWhichEXIFCounts(t *testing.T) {
 				t.Errorf("stripped: got %d, want %d", again.Orientation, c.want)
 			}
 			if bytes.Contains(stripped, []byte("GPS")) {
-				t.Error("the place is left")
+				t.Error("the location is left")
 			}
 		})
 	}

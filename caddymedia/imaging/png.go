@@ -10,14 +10,15 @@ const pngSignature = "\x89PNG\r\n\x1a\n"
 
 var (
 	errPNG = errors.New("not the structure of a PNG")
-	// errPNGOverflow is how image/png refuses a size whose pixels would not fit its arithmetic.
+	// errPNGOverflow is the error of image/png for a size whose pixels would overflow its
+	// arithmetic.
 	errPNGOverflow error = png.UnsupportedError("dimension overflow")
 )
 
-// walkPNG goes over the chunks of a PNG (W3C PNG, section 5) to IEND and checks the checksum of those that every
-// decoder needs.
+// walkPNG goes over the chunks of a PNG (W3C PNG, section 5) to IEND and verifies the checksums of
+// critical chunks.
 func walkPNG(s *source, opts Options, info *Info) error {
-	sig, err := s.take(len(pngSignature))
+	sig, err := s.next(len(pngSignature))
 	if err != nil {
 		return err
 	}
@@ -39,7 +40,7 @@ func walkPNG(s *source, opts Options, info *Info) error {
 	return tooLargef("the PNG picture has too many chunks")
 }
 
-// pngChunks is what is known of the chunks read so far.
+// pngChunks is the state of a walk over chunks.
 type pngChunks struct {
 	info                  *Info
 	frames                frameSum
@@ -47,14 +48,14 @@ type pngChunks struct {
 	grey                  bool
 	exif, iccp            bool
 	colors                pngColors
-	firstData             int    // the place before the first IDAT
-	late                  []byte // a chunk to go there
+	firstData             int    // mark before the first IDAT
+	late                  []byte // an orientation chunk to insert there
 }
 
-// next reads one chunk and tells whether it was the last.
+// next reads one chunk and reports whether it was the last.
 func (c *pngChunks) next(s *source) (done bool, err error) {
 	at := s.offset()
-	head, err := s.take(8)
+	head, err := s.next(8)
 	if err != nil {
 		return false, err
 	}
@@ -62,10 +63,11 @@ func (c *pngChunks) next(s *source) (done bool, err error) {
 	if size > 1<<31-1 {
 		return false, errPNG
 	}
-	if _, known := keptChunks[string(kind[:])]; isCritical(kind) && !known { // W3C PNG 5.4: who does not know it cannot show the picture
+	// W3C PNG 5.4: a decoder that does not know a critical chunk cannot show the picture.
+	if _, known := keptChunks[string(kind[:])]; isCritical(kind) && !known {
 		return false, png.UnsupportedError("critical chunk")
 	}
-	kept, err := c.look(s, kind, size)
+	kept, err := c.inspect(s, kind, size)
 	if err != nil {
 		return false, err
 	}
@@ -85,7 +87,7 @@ func (c *pngChunks) next(s *source) (done bool, err error) {
 	return string(kind[:]) == "IEND", nil
 }
 
-// finish notes what only the last chunk completes.
+// finish sets the fields that depend on all chunks.
 func (c *pngChunks) finish(end int64) {
 	c.info.End = end
 	c.info.Frames = max(1, c.frames.count)
@@ -96,15 +98,17 @@ func (c *pngChunks) finish(end int64) {
 	}
 }
 
-// isCritical tells whether no decoder can do without the chunk: its first letter is upper case (W3C PNG 5.4).
+// isCritical reports whether every decoder must know the chunk: its first letter is upper case (W3C
+// PNG 5.4).
 func isCritical(kind [4]byte) bool { return kind[0]&0x20 == 0 }
 
-// holdsPixels tells whether the chunk is a part of the compressed pixels, whose size the picture decides.
+// holdsPixels reports whether the chunk is a part of the compressed pixels, whose size depends on
+// the picture.
 func holdsPixels(kind [4]byte) bool { return string(kind[:]) == "IDAT" || string(kind[:]) == "fdAT" }
 
-// skipChunk skips the data of a chunk and checks the checksum of a critical one (upper case first letter). A wrong
-// checksum of another chunk is left to the decoder: browsers and libpng ignore the chunk, Go's decoder refuses the
-// picture.
+// skipChunk skips the data of a chunk and verifies the checksum of a critical one. A wrong checksum
+// of another chunk is left to the decoder: browsers and libpng ignore the chunk, Go's decoder
+// refuses the picture.
 func skipChunk(s *source, kind [4]byte, size int64) error {
 	critical := isCritical(kind)
 	sum := crc32.ChecksumIEEE(kind[:])
@@ -122,7 +126,7 @@ func skipChunk(s *source, kind [4]byte, size int64) error {
 			return err
 		}
 	}
-	stored, err := s.take(4)
+	stored, err := s.next(4)
 	if err != nil {
 		return err
 	}

@@ -6,17 +6,18 @@ import (
 	"math"
 )
 
-// keptChunks are those that change what is seen: pixels, colours, transparency, the shape of a pixel and the
-// animation, each with the most bytes that W3C PNG, section 11, gives it. Every other one goes, because a private
-// chunk, or what is too much in one of these, may hold anything.
+// keptChunks are the chunks that change the rendering: pixels, colours, transparency, pixel shape
+// and animation. The value is the largest size by W3C PNG, section 11. All other chunks are
+// dropped, because a private or oversized chunk may hold anything.
 var keptChunks = map[string]int64{
 	"IHDR": 13, "PLTE": 768, "IDAT": math.MaxInt64, "IEND": math.MaxInt64,
 	"tRNS": 256, "gAMA": 4, "cHRM": 32, "sRGB": 1, "iCCP": math.MaxInt64, "sBIT": 4, "cICP": 4, "mDCV": 24, "cLLI": 8,
 	"bKGD": 6, "pHYs": 9, "sPLT": math.MaxInt64, "hIST": 512, "acTL": 8, "fcTL": 26, "fdAT": math.MaxInt64,
 }
 
-// look notes what a chunk says of the picture, and tells whether the picture needs it. It consumes nothing.
-func (c *pngChunks) look(s *source, kind [4]byte, size int64) (kept bool, err error) {
+// inspect records the properties in a chunk and reports whether the picture needs it. It consumes
+// nothing.
+func (c *pngChunks) inspect(s *source, kind [4]byte, size int64) (kept bool, err error) {
 	switch string(kind[:]) {
 	case "IHDR":
 		if c.header {
@@ -47,7 +48,8 @@ func (c *pngChunks) look(s *source, kind [4]byte, size int64) (kept bool, err er
 	return c.keeps(string(kind[:]), size), err
 }
 
-// keeps tells whether the picture needs a chunk: the first profile only, and frames only of an animation.
+// keeps reports whether the picture needs a chunk: only the first profile, and frames only of an
+// animation.
 func (c *pngChunks) keeps(kind string, size int64) bool {
 	if kind == "iCCP" {
 		first := !c.iccp
@@ -61,7 +63,8 @@ func (c *pngChunks) keeps(kind string, size int64) bool {
 	return listed && size <= most
 }
 
-// describe reads the header (W3C PNG, section 11.2.1). One of a wrong length is refused by the decoder later.
+// describe reads the header (W3C PNG, section 11.2.1). The decoder refuses a header of a wrong
+// length later.
 func (c *pngChunks) describe(s *source, size int64) error {
 	if size < 13 {
 		return nil
@@ -71,7 +74,7 @@ func (c *pngChunks) describe(s *source, size int64) error {
 		return err
 	}
 	c.info.Deep = b[8] == 16
-	c.grey = b[9] == 0 || b[9] == 4 // the colour types without a colour
+	c.grey = b[9] == 0 || b[9] == 4 // the colour types without colour
 	c.info.Interlaced = b[12] == 1
 	return nil
 }
@@ -88,8 +91,8 @@ func (c *pngChunks) frame(s *source, size int64) error {
 	return c.frames.add(be32(b[4:])&(1<<31-1), be32(b[8:])&(1<<31-1))
 }
 
-// content returns the data of a chunk, nil when its checksum is wrong: readers ignore the chunk then. Of one that is
-// larger than the buffer it returns the start, unchecked.
+// content returns the data of a chunk, nil if its checksum is wrong, since readers ignore such a
+// chunk. For a chunk larger than the buffer it returns the start, unchecked.
 func content(s *source, kind [4]byte, size int64) ([]byte, error) {
 	if size > bufferSize-4 {
 		return s.Peek(bufferSize)
@@ -106,8 +109,8 @@ func content(s *source, kind [4]byte, size int64) ([]byte, error) {
 	return data, nil
 }
 
-// color reads a chunk of colours, which counts before the palette and the pixels only (W3C PNG,
-// 5.6), and the first of its kind.
+// color reads a colour chunk. Only the first of its kind before the palette and the pixels counts
+// (W3C PNG, 5.6).
 func (c *pngChunks) color(s *source, kind [4]byte, size int64) error {
 	name := string(kind[:])
 	if c.palette || c.data || name == "iCCP" && c.iccp || name != "iCCP" && size != keptChunks[name] {
@@ -138,9 +141,10 @@ func keepFirst(kept *[]byte, data []byte) {
 	}
 }
 
-// keepEXIF reads the orientation from the first EXIF, and tells whether the chunk remains: when it holds nothing
-// else. Otherwise one that does takes its place. EXIF may follow the pixels, where browsers do not look for it; then
-// the place is in front of them.
+// keepEXIF reads the orientation from the first EXIF chunk. It reports whether the chunk remains,
+// which is so if it holds nothing else. Otherwise a chunk with only the orientation replaces it.
+// EXIF may follow the pixels, where browsers do not look for it; the replacement then precedes
+// them.
 func (c *pngChunks) keepEXIF(s *source, kind [4]byte, size int64) (kept bool, err error) {
 	if c.exif {
 		return false, nil

@@ -10,16 +10,17 @@ import (
 	"github.com/gabriel-vasile/mimetype"
 )
 
-// sniffSize is how much of a file the sniffer looks at, its own default.
+// sniffSize is the number of bytes that the sniffer examines, its own default.
 const sniffSize = 3072
 
-// CheckFile tells whether the content of r contradicts its extension ext (lower case, no dot). contentType is the
-// registered media type of that extension, "" when it has none. r may stand anywhere before and stands anywhere
-// after.
+// CheckFile checks that the content of r does not contradict its extension ext (lower case, no
+// dot). contentType is the registered media type of that extension, "" if there is none. CheckFile
+// reads r from its first byte, wherever r stands before, and leaves it at any position.
 //
-// It rather lets a wrong label pass than refuses a real file: content that the sniffer does not know passes for
-// every type that is not always recognisable, and relatives pass for each other (all office formats, all sound and
-// film). Web pages, scripts and programs pass only under an extension that says so, or as plain text.
+// It prefers to accept a wrong label over refusing a real file. Content unknown to the sniffer
+// passes for every type that is not always recognisable. Related types pass for each other (all
+// office formats, all audio and video). Web pages, scripts and programs pass only under a matching
+// extension, or as plain text.
 //
 // The error is a [*ContentError] or wraps a failure of r.
 func CheckFile(r io.ReadSeeker, ext, contentType string) error {
@@ -32,29 +33,29 @@ func CheckFile(r io.ReadSeeker, ext, contentType string) error {
 	if err != nil {
 		return err
 	}
-	said := newClaim(ext, contentType)
+	claimed := newClaim(ext, contentType)
 	if len(head) == 0 {
-		if said.known == nil || said.text() {
+		if claimed.known == nil || claimed.text() {
 			return nil
 		}
 		return contentErrorf("the file is empty, a .%s file never is", shorten(ext))
 	}
 	found := sniff(head)
-	if said.markup() {
-		found = sniffXML(head, found) // to the sniffer an element named a, b or p is a web page
+	if claimed.markup() {
+		found = sniffXML(head, found) // the sniffer takes elements named a, b or p for a web page
 	}
 	switch {
-	case said.fits(found, head):
+	case claimed.fits(found, head):
 		return nil
 	case unknown(found):
 		return contentErrorf("content is not a .%s file or is damaged", shorten(ext))
 	}
-	return contentErrorf("content is %s, the name says .%s", kindName(found, head), shorten(ext))
+	return contentErrorf("content is %s, the name says .%s", typeName(found, head), shorten(ext))
 }
 
-// sniff tells what head looks like. It corrects three answers of the sniffer that would refuse real files: a comment
-// alone makes no web page, since XML and Markdown begin with one as well; an SVG somewhere in an XML file makes no
-// SVG; and a sound frame somewhere in binary data makes no MP3.
+// sniff detects the type of head. It corrects three answers of the sniffer that would refuse real
+// files. A comment alone is no web page, since XML and Markdown begin with one as well. An SVG
+// inside an XML file is no SVG. An MPEG audio frame inside binary data is no MP3.
 func sniff(head []byte) *mimetype.MIME {
 	found := mimetype.Detect(head)
 	switch {
@@ -68,7 +69,7 @@ func sniff(head []byte) *mimetype.MIME {
 	return found
 }
 
-// sniffXML decides by the root element what a browser would do with XML that looked like found.
+// sniffXML decides by the root element how a browser treats XML that was detected as found.
 func sniffXML(head []byte, found *mimetype.MIME) *mimetype.MIME {
 	d := xml.NewDecoder(bytes.NewReader(head))
 	d.Strict = false
@@ -93,7 +94,7 @@ func sniffXML(head []byte, found *mimetype.MIME) *mimetype.MIME {
 	}
 }
 
-// skipComments returns what follows the comments at the start of head.
+// skipComments returns head without the comments at its start.
 func skipComments(head []byte) []byte {
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf"))
 	for {
@@ -110,10 +111,10 @@ const (
 	plainText   = "text/plain"
 )
 
-// unknown tells that the sniffer recognised nothing.
+// unknown reports whether the sniffer recognised nothing.
 func unknown(found *mimetype.MIME) bool { return found.Is(octetStream) }
 
-// within tells whether m or one of the types it is built on is mediaType.
+// within reports whether m or one of its parent types is mediaType.
 func within(m *mimetype.MIME, mediaType string) bool {
 	for ; m != nil; m = m.Parent() {
 		if m.Is(mediaType) {
@@ -123,8 +124,8 @@ func within(m *mimetype.MIME, mediaType string) bool {
 	return false
 }
 
-// isText tells whether head holds no byte that text never holds (WHATWG MIME Sniffing, "binary data byte"), or is
-// UTF-16 with its mark.
+// isText reports whether head is UTF-16 with a byte order mark or has no "binary data byte" (WHATWG
+// MIME Sniffing).
 func isText(head []byte) bool {
 	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
 		return true
@@ -134,11 +135,11 @@ func isText(head []byte) bool {
 	})
 }
 
-// claim is what the name of a file says it is.
+// claim is the type that the name of a file claims.
 type claim struct {
 	ext       string
 	mediaType string
-	known     *mimetype.MIME // nil when the sniffer knows no signature for it
+	known     *mimetype.MIME // nil if the sniffer knows no signature for it
 }
 
 func newClaim(ext, contentType string) claim {
@@ -146,7 +147,7 @@ func newClaim(ext, contentType string) claim {
 	if err != nil {
 		mediaType = ""
 	}
-	// The pictures are held to their signature whatever the table of media types says.
+	// Pictures must have their signature, whatever the table of media types says.
 	if kind, ok := rasters[formats[ext]]; ok {
 		mediaType = kind.mediaType
 	}
@@ -157,22 +158,22 @@ func newClaim(ext, contentType string) claim {
 	return c
 }
 
-// plain tells that any text is rightly named so. Markdown may consist of HTML (CommonMark 0.31, section 4.6), and
-// neither type is run or rendered by a browser.
+// plain reports whether any text may have the claimed type. Markdown may consist of HTML
+// (CommonMark 0.31, section 4.6), and browsers neither run nor render either type.
 func (c claim) plain() bool { return c.mediaType == plainText || c.mediaType == "text/markdown" }
 
-// text tells that the claimed type is a kind of text.
+// text reports whether the claimed type is a text format.
 func (c claim) text() bool {
 	return strings.HasPrefix(c.mediaType, "text/") || strings.HasSuffix(c.mediaType, "+xml") ||
 		strings.HasSuffix(c.mediaType, "+json") || within(c.known, plainText)
 }
 
-// markup tells that the claimed type is a kind of XML with elements of its own.
+// markup reports whether the claimed type is an XML format other than SVG.
 func (c claim) markup() bool {
 	return c.mediaType != "image/svg+xml" && (strings.HasSuffix(c.mediaType, "+xml") || within(c.known, "text/xml"))
 }
 
-// fits tells whether a file of which found and head are known may bear the name.
+// fits reports whether a file with the detected type and the head may have the claimed name.
 func (c claim) fits(found *mimetype.MIME, head []byte) bool {
 	if c.plain() && isText(head) {
 		return true
@@ -191,8 +192,8 @@ func (c claim) fits(found *mimetype.MIME, head []byte) bool {
 	return c.related(found)
 }
 
-// signedTypes always begin with a signature that the sniffer knows, so content it does not know is not of them. Of
-// all other types it knows some variants only.
+// signedTypes always begin with a signature that the sniffer knows, so unrecognised content is not
+// of these types. Of all other types the sniffer knows only some variants.
 var signedTypes = []string{
 	"image/jpeg", "image/png", "image/gif", "image/webp", "application/pdf", "application/zip",
 	"application/gzip", "application/x-7z-compressed", "application/vnd.rar", "application/x-xz", "application/x-bzip2",
@@ -207,8 +208,9 @@ func (c claim) signed() bool {
 	return false
 }
 
-// officeTypes open each other's files, and their programs open RTF, XML and tables of text under any of these names.
-// A protected DOCX is an OLE container ([MS-OFFCRYPTO]), an old DOC is often RTF.
+// officeTypes open each other's files, and their programs open RTF, XML and tables of text under
+// any of these names. A protected DOCX is an OLE container ([MS-OFFCRYPTO]), an old DOC is often
+// RTF.
 var officeTypes = []string{
 	"application/msword", "application/vnd.ms-", "application/vnd.openxmlformats-officedocument.",
 }
@@ -222,8 +224,8 @@ func (c claim) office() bool {
 	return false
 }
 
-// related tells whether found is the claimed type, a special form of it, the container it is built on, or a file
-// that programs take for it.
+// related reports whether found is the claimed type, a special form of it, its container, or a type
+// that programs accept in its place.
 func (c claim) related(found *mimetype.MIME) bool {
 	if within(found, c.known.String()) {
 		return true
@@ -235,7 +237,8 @@ func (c claim) related(found *mimetype.MIME) bool {
 	if c.mediaType == "application/postscript" && found.Is("application/pdf") { // .ai of Illustrator 9 and later
 		return true
 	}
-	// MP3 in WAV, FLAC after an ID3 tag, QuickTime named MP4: names and containers of sound and film mix freely.
+	// MP3 in WAV, FLAC after an ID3 tag, QuickTime named MP4: names and containers of audio and
+	// video mix freely.
 	if media(c.mediaType) && media(found.String()) {
 		return true
 	}
@@ -247,7 +250,8 @@ func media(mediaType string) bool {
 	return major == "audio" || major == "video" || mediaType == "application/ogg"
 }
 
-// sharedContainer tells whether one of a and b is built on the other, or both on a third. Text is no container.
+// sharedContainer reports whether one of a and b is built on the other, or both on a third type.
+// Text is no container.
 func sharedContainer(a, b *mimetype.MIME) bool {
 	for ; a != nil && !unknown(a) && !a.Is(plainText); a = a.Parent() {
 		if within(b, a.String()) {

@@ -7,15 +7,15 @@ import (
 	"github.com/gabriel-vasile/mimetype"
 )
 
-// active is a kind of content that a browser, a web server or an operating system runs.
+// active is a type of content that a browser, a web server or an operating system runs.
 type active struct {
 	name  string
 	types []string
-	exts  string // the extensions that say so, separated by spaces
+	exts  string // the matching extensions, separated by spaces
 }
 
 var activeKinds = []active{
-	// Programs export tables as HTML under the names of old Office files, which no browser shows.
+	// Programs export HTML tables under the names of old Office files, which no browser renders.
 	{"HTML", []string{"text/html", "application/xhtml+xml"}, "html htm xhtml xht shtml hta xls doc"},
 	{"SVG", []string{"image/svg+xml"}, "svg"},
 	{"PHP", []string{"text/x-php"}, ""},
@@ -40,7 +40,7 @@ var (
 	shebang = regexp.MustCompile(`^#![ \t]*/`)
 )
 
-// activeKind returns the kind of active content that was found, nil when there is none.
+// activeKind returns the type of active content, nil if there is none.
 func activeKind(found *mimetype.MIME, head []byte) *active {
 	if shebang.Match(head) {
 		return &scripts
@@ -56,8 +56,8 @@ func activeKind(found *mimetype.MIME, head []byte) *active {
 	return nil
 }
 
-// kindName names found for a human.
-func kindName(found *mimetype.MIME, head []byte) string {
+// typeName returns the name of found for a message.
+func typeName(found *mimetype.MIME, head []byte) string {
 	if kind := activeKind(found, head); kind != nil {
 		return kind.name
 	}

@@ -32,7 +32,7 @@ var mediaTypes = map[string]string{
 	"exe": "application/x-msdownload", "bin": "application/octet-stream", "py": "text/x-python", "amr": "audio/amr",
 }
 
-// archive builds a ZIP of stored files, each named and filled alike.
+// archive builds a ZIP of stored files, whose content is their name.
 func archive(t testing.TB, names ...string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -55,7 +55,7 @@ func archive(t testing.TB, names ...string) string {
 	return b.String()
 }
 
-// box is the start of an ISO media file of the given brand.
+// box returns the start of an ISO media file of the brand.
 func box(brand string) string {
 	return "\x00\x00\x00\x18ftyp" + brand + "\x00\x00\x02\x00" + brand + "mp41" + "\x00\x00\x00\x08free"
 }
@@ -68,7 +68,7 @@ func utf16LE(s string) string {
 	return string(b)
 }
 
-// samples are the starts of real files, by kind.
+// samples returns the starts of real files, by kind.
 func samples(t testing.TB) map[string]string {
 	pad := strings.Repeat("\x00", 600)
 	tarHead := []byte("a.txt" + strings.Repeat("\x00", 95) + "0000644\x000000000\x000000000\x0000000000005\x0000000000000\x00        0" +
@@ -128,7 +128,7 @@ func samples(t testing.TB) map[string]string {
 	}
 }
 
-// accepted lists, for an extension, the samples that may bear it.
+// accepted lists, by extension, the samples that may have it.
 var accepted = map[string]string{
 	"pdf": "pdf|pdf after junk", "rtf": "rtf|text", "doc": "ole|rtf|docx|zip|text|xml|html|html part|html, late|xhtml", "xls": "ole|xlsx|csv|tsv|xml|html|html part|html, late|xhtml|html table", "ppt": "ole|pptx",
 	"docx": "docx|zip|ole", "xlsx": "xlsx|zip|ole", "pptx": "pptx|zip|ole", "odt": "odt|zip", "ods": "ods|zip", "odp": "odp|zip",
@@ -144,8 +144,8 @@ var accepted = map[string]string{
 	"ai": "pdf", "exe": "exe", "bin": "exe|elf|macho|noise|zip|empty", "py": "python|text", "amr": "amr", "rs": "rust|text", "dwx": "noise|zip|text|png|empty|xml comment",
 }
 
-// refusedFiles lists, for an extension, the samples that may not bear it. Every extension of accepted is refused the
-// active kinds besides, except where listed there.
+// refusedFiles lists, by extension, the samples that may not have it. Every extension of accepted
+// also refuses the active kinds, except where they are listed there.
 var refusedFiles = map[string]string{
 	"pdf": "png|text|zip|empty|noise|ole|json", "doc": "png|pdf|empty|mp3", "docx": "png|pdf|empty|html", "ppt": "html", "xls": "png|pdf|svg|php", "odt": "pdf|png|ole|empty",
 	"txt": "png|pdf and noise|zip", "md": "png|zip", "csv": "png|zip|html|mp4", "json": "png|html", "xml": "png|svg|svg with prefix|xhtml|script of XHTML",
@@ -211,7 +211,7 @@ func TestCheckFileRefuses(t *testing.T) {
 	}
 }
 
-// plainIn tells that any text is harmless under the name: it is shown as text.
+// plainIn reports whether any text is harmless under the name, because it is shown as text.
 func plainIn(ext, content string) bool {
 	return (ext == "txt" || ext == "md") && !strings.Contains(content, "\x00")
 }

@@ -8,43 +8,43 @@ import (
 	"sync"
 )
 
-// bufferSize bounds what is held of a file while its blocks are walked.
+// bufferSize bounds the part of a file that is held during the walk over its blocks.
 const bufferSize = 64 << 10
 
-// buffers keeps buffers for the next picture: most are smaller than one, and clearing it would be half the work.
+// buffers are reused: most pictures are smaller than one, and clearing it would be half the work.
 var buffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, bufferSize) }}
 
-// source reads a file through one bounded buffer. It remembers a failing reader, because decoders of the standard
-// library drop the cause (image/gif formats it away).
+// source reads a file through one bounded buffer. It records the first read error, because decoders
+// of the standard library drop the cause (image/gif formats it away).
 type source struct {
 	*bufio.Reader
-	in *failing
+	in *errRecorder
 }
 
-// failing notes the first error of a reader that is not the end of the file.
-type failing struct {
-	r    io.ReadSeeker
+// errRecorder records the first error of a reader other than io.EOF.
+type errRecorder struct {
+	in   io.ReadSeeker
 	read int64 // bytes since the start of the file
 	err  error
 }
 
-// Read reads and notes a failure.
-func (f *failing) Read(p []byte) (int, error) {
-	n, err := f.r.Read(p)
-	f.read += int64(n)
-	f.note(err)
+// Read reads and records a failure.
+func (r *errRecorder) Read(p []byte) (int, error) {
+	n, err := r.in.Read(p)
+	r.read += int64(n)
+	r.record(err)
 	return n, err
 }
 
-func (f *failing) note(err error) {
-	if err != nil && err != io.EOF && f.err == nil { //nolint:errorlint // io.Reader demands io.EOF itself
-		f.err = err
+func (r *errRecorder) record(err error) {
+	if err != nil && err != io.EOF && r.err == nil { //nolint:errorlint // io.Reader demands io.EOF itself
+		r.err = err
 	}
 }
 
-// newSource starts at the beginning of r, wherever r stands. Without an error, release must follow.
+// newSource starts at the first byte of r. The caller must call release unless there is an error.
 func newSource(r io.ReadSeeker) (*source, error) {
-	s := &source{Reader: buffers.Get().(*bufio.Reader), in: &failing{r: r}}
+	s := &source{Reader: buffers.Get().(*bufio.Reader), in: &errRecorder{in: r}}
 	if err := s.rewind(); err != nil {
 		s.release()
 		return nil, err
@@ -52,7 +52,7 @@ func newSource(r io.ReadSeeker) (*source, error) {
 	return s, nil
 }
 
-// release gives the buffer back. What was peeked at or taken is no longer valid.
+// release returns the buffer to the pool. Bytes from Peek, next or window become invalid.
 func (s *source) release() {
 	s.Reset(nil)
 	buffers.Put(s.Reader)
@@ -61,8 +61,8 @@ func (s *source) release() {
 
 // rewind goes back to the first byte.
 func (s *source) rewind() error {
-	if _, err := s.in.r.Seek(0, io.SeekStart); err != nil {
-		s.in.note(err)
+	if _, err := s.in.in.Seek(0, io.SeekStart); err != nil {
+		s.in.record(err)
 		return s.ioError()
 	}
 	s.in.read = 0
@@ -70,10 +70,10 @@ func (s *source) rewind() error {
 	return nil
 }
 
-// offset tells where in the file the next byte is.
+// offset returns the position of the next byte in the file.
 func (s *source) offset() int64 { return s.in.read - int64(s.Buffered()) }
 
-// ioError returns the failure of the reader beneath, nil when it never failed.
+// ioError returns the first read error, wrapped, or nil.
 func (s *source) ioError() error {
 	if s.in.err == nil {
 		return nil
@@ -81,8 +81,8 @@ func (s *source) ioError() error {
 	return fmt.Errorf("reading the upload: %w", s.in.err)
 }
 
-// take returns the next n bytes, which stay valid until the next read. n is at most bufferSize.
-func (s *source) take(n int) ([]byte, error) {
+// next consumes and returns n bytes, valid until the next read. n is at most bufferSize.
+func (s *source) next(n int) ([]byte, error) {
 	b, err := s.Peek(n)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (s *source) take(n int) ([]byte, error) {
 	return b, err
 }
 
-// window returns the bytes that are buffered, at least n, without consuming them: the fast way to search.
+// window returns the buffered bytes, at least n, without consuming them: the fast way to search.
 func (s *source) window(n int) ([]byte, error) {
 	if _, err := s.Peek(n); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (s *source) head(n int) ([]byte, error) {
 	if err := s.rewind(); err != nil {
 		return nil, err
 	}
-	b, _ := s.Peek(n) // short is fine, and a failure is noted
+	b, _ := s.Peek(n) // a short file is fine; a failure is recorded
 	return b, s.ioError()
 }
 

@@ -7,25 +7,25 @@ import (
 	"io"
 )
 
-// layout is what remains of a file without its metadata.
+// layout lists the parts of a file that remain without its metadata.
 type layout struct {
 	spans   []span
 	patches []patch
 	kept    int64 // bytes in spans
-	closed  int   // how many of the spans may not grow
+	closed  int   // number of the spans that may not grow
 }
 
-// span is a part of a file that remains, up to and without the offset to.
+// span is a part of a file that remains, up to but excluding the offset to.
 type span struct{ from, to int64 }
 
-// patch is own bytes that go before the span of that number.
+// patch is data inserted before the span of that number.
 type patch struct {
 	span int
 	data []byte
 }
 
-// keep adds the part of the file behind all that was kept so far. Neighbours become one span, so that the list stays
-// short.
+// keep adds a part of the file after all kept so far. Adjacent parts become one span, so that the
+// list stays short.
 func (l *layout) keep(from, to int64) {
 	l.kept += to - from
 	if n := len(l.spans); n > l.closed && l.spans[n-1].to == from {
@@ -35,35 +35,36 @@ func (l *layout) keep(from, to int64) {
 	l.spans = append(l.spans, span{from, to})
 }
 
-// mark returns a place for a patch: behind all that was kept so far.
+// mark returns a position for a patch: after all parts kept so far.
 func (l *layout) mark() int {
 	l.closed = len(l.spans)
 	return l.closed
 }
 
-// insert puts data at a place that mark returned, behind what was put there before. It must stand for something that
-// is not kept, or HasMetadata would not tell.
+// insert puts data at a position that mark returned, after earlier patches there. It must replace a
+// part that is not kept, or HasMetadata would miss the change.
 func (l *layout) insert(mark int, data []byte) {
 	l.patches = append(l.patches, patch{mark, data})
 }
 
-// stripBuffer is how much is read of the file at least, and how much of it is rather read than skipped.
+// stripBuffer is the least number of bytes read of the file at once, and the largest gap that is
+// read over.
 const stripBuffer = 16 << 10
 
-// stripReader gives the parts of a layout.
+// stripReader reads the parts of a layout.
 type stripReader struct {
 	in  io.ReadSeeker
 	buf *bufio.Reader // nil before the first read
-	at  int64         // the offset where buf stands
+	at  int64         // the offset of buf in the file
 	layout
 
 	next int    // number of the next span
-	left int64  // of the span before
-	own  []byte // rest of the patch being given
+	left int64  // of the previous span
+	own  []byte // rest of the current patch
 	err  error
 }
 
-// Read gives the next bytes that remain.
+// Read reads the parts in order.
 func (r *stripReader) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -97,7 +98,7 @@ func (r *stripReader) Read(p []byte) (int, error) {
 	return 0, r.err
 }
 
-// goTo moves to an offset. It reads over a short gap: a file of many would mean a system call for each.
+// goTo moves to an offset. It reads over short gaps, since a seek for each would be a system call.
 func (r *stripReader) goTo(offset int64) error {
 	if gap := offset - r.at; r.buf != nil && gap <= stripBuffer {
 		n, err := r.buf.Discard(int(gap))
@@ -116,7 +117,7 @@ func (r *stripReader) goTo(offset int64) error {
 	return nil
 }
 
-// fail ends the reading. The end of the file is no good one here: the picture was whole.
+// fail ends the reading. The end of the file is unexpected here, since the picture was complete.
 func (r *stripReader) fail(err error) {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF

@@ -13,7 +13,7 @@ import (
 
 const xmpName = "http://ns.adobe.com/xap/1.0/\x00"
 
-// stripCase is a picture and what must remain of it.
+// stripCase is a picture and the expected rest of it.
 type stripCase struct {
 	name       string
 	data, want []byte
@@ -60,8 +60,8 @@ func TestStripJPEG(t *testing.T) {
 		{"upright EXIF", withSegments(jpg, exifSegment(turned(1))), jpg},
 		{"orientation 1 alone", withSegments(jpg, exifSegment(onlyTurned(1))), jpg},
 		{"EXIF of a turned picture", withSegments(jpg, exifSegment(turned(6))), withSegments(jpg, six)},
-		{"its place", withSegments(jpg, jfif, exifSegment(turned(6)), icc), withSegments(jpg, jfif, six, icc)},
-		{"its place behind the profile", withSegments(jpg, icc, exifSegment(turned(6))), withSegments(jpg, icc, six)},
+		{"its position", withSegments(jpg, jfif, exifSegment(turned(6)), icc), withSegments(jpg, jfif, six, icc)},
+		{"its position behind the profile", withSegments(jpg, icc, exifSegment(turned(6))), withSegments(jpg, icc, six)},
 		{"EXIF twice", withSegments(jpg, exifSegment(turned(6)), exifSegment(turned(3))), withSegments(jpg, six)},
 		{"the orientation twice", withSegments(jpg, six, six), withSegments(jpg, six)},
 		{"orientation with a byte more", withSegments(jpg, exifSegment(append(onlyTurned(6), 0))), withSegments(jpg, six)},
@@ -77,10 +77,10 @@ func TestStripJPEG(t *testing.T) {
 			withSegments(jpg, jfif, six),
 		},
 		{
-			"JFIF once more, with a thumbnail", withSegments(jpg, jfif, textSegment(0xE0, "JFIF\x00\x01\x02\x01\x00H\x00H\x01\x01rgb")),
+			"a second JFIF, with a thumbnail", withSegments(jpg, jfif, textSegment(0xE0, "JFIF\x00\x01\x02\x01\x00H\x00H\x01\x01rgb")),
 			withSegments(jpg, jfif),
 		},
-		{"APP14 of nobody", withSegments(jpg, textSegment(0xEE, "Nobody")), jpg},
+		{"unknown APP14", withSegments(jpg, textSegment(0xEE, "Nobody")), jpg},
 		{"empty segments", withSegments(jpg, segment(0xE0, nil), segment(0xE1, nil), segment(0xE2, nil), segment(0xFE, nil)), jpg},
 		{"stray bytes", joined(jpg[:2], []byte("stray"), tables, []byte("GPS\xff\xff"), jpg[2:]), withSegments(jpg, tables)},
 		{"reserved markers", beforeEnd(jpg, 2, segment(0x02, nil), segment(0xF0, nil), segment(0xFD, nil)), jpg},
@@ -118,7 +118,7 @@ func TestStripPNG(t *testing.T) {
 	runStripCases(t, "png", gone)
 	runStripCases(t, "png", []stripCase{
 		{"nothing to do", pic, pic},
-		{"what changes the looks", withChunks(pic, append(all, icc, wrong)...), withChunks(pic, append(all, icc, wrong)...)},
+		{"chunks that change the rendering", withChunks(pic, append(all, icc, wrong)...), withChunks(pic, append(all, icc, wrong)...)},
 		{"animation", beforeEnd(withChunks(pic, anim...), 12, late...), beforeEnd(withChunks(pic, anim...), 12, late...)},
 		{"the orientation alone", withChunks(pic, six, icc), withChunks(pic, six, icc)},
 		{"EXIF of a turned picture", withChunks(pic, chunk("eXIf", turned(6)), icc), withChunks(pic, six, icc)},
@@ -191,7 +191,8 @@ func TestTruncatedMetadataIsRefused(t *testing.T) {
 	}
 }
 
-// manyParts is a picture of which many parts go and many stay, some of them larger than a buffer.
+// manyParts returns a picture of which many parts are stripped and many kept, some of them larger
+// than a buffer.
 func manyParts(t testing.TB) (data, want []byte) {
 	jpg := drawJPEG(t, 300, 200)
 	tables := segment(0xDD, []byte{0, 0})

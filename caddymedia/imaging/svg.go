@@ -13,15 +13,16 @@ import (
 type SVGMode string
 
 const (
-	// SVGReject refuses a picture with active content, external references or declarations of its own. The default.
+	// SVGReject refuses a picture with active content, external references or its own declarations.
+	// The default.
 	SVGReject SVGMode = "reject"
-	// SVGKeep accepts every picture that is XML with an SVG root.
+	// SVGKeep accepts every XML document with an SVG root.
 	SVGKeep SVGMode = "keep"
 	// SVGOff accepts no SVG picture.
 	SVGOff SVGMode = "off"
 )
 
-// ParseSVGMode reads a mode as written in a configuration. Empty means [SVGReject].
+// ParseSVGMode parses a configured mode. Empty means [SVGReject].
 func ParseSVGMode(s string) (SVGMode, error) {
 	switch mode := SVGMode(s); mode {
 	case "":
@@ -32,15 +33,16 @@ func ParseSVGMode(s string) (SVGMode, error) {
 	return "", fmt.Errorf("unknown SVG mode %q: it is reject, keep or off", s)
 }
 
-// Limits of an SVG picture. Icon sets and diagrams stay a hundred times below.
+// Limits of an SVG picture. Icon sets and diagrams are a hundred times smaller.
 const (
 	maxSVGSize   = 2 << 20
 	maxSVGDepth  = 100
 	maxSVGTokens = 200_000
 )
 
-// checkSVG parses the picture as XML. In every mode but [SVGKeep] each token must pass the rules of svg_rules.go;
-// the picture is refused rather than cleaned, because rewriting is where sanitisers fail.
+// checkSVG parses the picture as XML. In every mode but [SVGKeep] each token must pass the rules of
+// svg_rules.go. The picture is refused rather than cleaned, because rewriting is where sanitisers
+// fail.
 func checkSVG(s *source, size int64, mode SVGMode) (Info, error) {
 	if mode == SVGOff {
 		return Info{}, contentErrorf("SVG pictures are not accepted here")
@@ -48,7 +50,7 @@ func checkSVG(s *source, size int64, mode SVGMode) (Info, error) {
 	if size > maxSVGSize {
 		return Info{}, errSVGSize
 	}
-	start, _ := s.Peek(3) // a failure is noted, a short file fails as XML
+	start, _ := s.Peek(3) // a failure is recorded; a short file fails as XML
 	if strings.HasPrefix(string(start), "\x1f\x8b") {
 		return Info{}, contentErrorf("the SVG is compressed, upload it unpacked")
 	}
@@ -71,7 +73,7 @@ func checkSVG(s *source, size int64, mode SVGMode) (Info, error) {
 	return info, nil
 }
 
-// svgCheck is the state of one pass over the tokens of a picture.
+// svgCheck is the state of a pass over the tokens of a picture.
 type svgCheck struct {
 	input  *svgInput
 	raw    *rawTokens
@@ -151,7 +153,8 @@ func (c *svgCheck) start(e xml.StartElement) error {
 	return nil
 }
 
-// end checks a style sheet as a whole: comments and CDATA sections may split its text, a browser joins it.
+// end checks a style sheet as a whole: comments and CDATA sections may split its text, but a
+// browser joins it.
 func (c *svgCheck) end() error {
 	if c.strict {
 		c.html.end(c.depth, c.raw.size == 0)
@@ -180,7 +183,7 @@ func (c *svgCheck) text(data []byte) error {
 }
 
 // directive accepts the public document types, with a subset of harmless entities. Any other subset
-// may declare default attributes, which encoding/xml does not apply but a browser does.
+// may declare default attributes, which a browser applies but encoding/xml does not.
 func (c *svgCheck) directive(text string) error {
 	if !c.strict {
 		c.raw.Entity, c.input.entity = declaredEntities(text), len(svgNamespace)
@@ -203,7 +206,7 @@ var (
 	errNoSVG   = errors.New(`the root element is not svg of the SVG namespace: add xmlns="` + svgNamespace + `"`)
 )
 
-// refuse turns a failure of the parser into words.
+// refuse returns the error for a failure of the parser.
 func (c *svgCheck) refuse(s *source, cause error) error {
 	if !c.rooted {
 		head, err := s.head(sniffSize)
@@ -211,15 +214,15 @@ func (c *svgCheck) refuse(s *source, cause error) error {
 			return err
 		}
 		found := sniff(head)
-		// XML may look like plain text to the sniffer; then the parser knows better what is wrong with it.
+		// The sniffer may take XML for plain text; the error of the parser is then more precise.
 		markup := unknown(found) || found.Is("image/svg+xml") || within(found, "text/xml") ||
 			found.Is(plainText) && bytes.HasPrefix(skipComments(head), []byte("<"))
 		if !markup {
-			return contentErrorf("content is %s, the name says .svg", kindName(found, head))
+			return contentErrorf("content is %s, the name says .svg", typeName(found, head))
 		}
 	}
-	if said := verdict(cause); said != nil {
-		return said
+	if refused := refusal(cause); refused != nil {
+		return refused
 	}
 	if errors.Is(cause, errNoSVG) {
 		return contentErrorf("content is not an SVG picture: %v", cause)

@@ -14,8 +14,8 @@ var (
 	entityDeclaration = regexp.MustCompile(`<!ENTITY\s+([\w.-]+)\s+(?:"([^"]*)"|'([^']*)')\s*>`)
 )
 
-// What an internal subset may declare: entities of plain text, in which nothing refers to another
-// one, begins or ends a tag or escapes a letter, and the prefix of links.
+// The declarations allowed in an internal subset: the prefix of links, and entities of plain text.
+// Entities may not refer to another one, begin or end a tag or escape a letter.
 const (
 	entityText  = `[\w:/.#,;()+=~? -]{0,1000}`
 	fontsText   = `[\w:/.#,;()+=~?' -]{0,1000}` // with the quotes of font names
@@ -24,8 +24,8 @@ const (
 )
 
 // parseDoctype returns the entities of a document type, as drawing programs write them for
-// namespaces and styles. It reports whether the document type declares nothing else. An entity that
-// HTML knows by its name is not accepted: in a page it would be another character.
+// namespaces and styles. It reports whether the document type declares nothing else. An entity with
+// a name that HTML knows is not accepted: in a page it would be another character.
 func parseDoctype(text string) (entities map[string]string, ok bool) {
 	parts := svgDoctype.FindStringSubmatch(text)
 	if parts == nil {
@@ -42,9 +42,8 @@ func parseDoctype(text string) (entities map[string]string, ok bool) {
 	return entities, true
 }
 
-// declaredEntities returns the entities of an internal subset, so that a picture parses that is not
-// checked. Only the SVG namespace is needed as a value; all others are empty, so that nothing grows
-// by expansion.
+// declaredEntities returns the entities of an internal subset, so that an unchecked picture parses.
+// Only the SVG namespace keeps its value. All others are empty, so that nothing grows by expansion.
 func declaredEntities(text string) map[string]string {
 	entities := make(map[string]string)
 	for _, m := range entityDeclaration.FindAllStringSubmatch(text, 1000) {

@@ -7,28 +7,28 @@ import (
 	"strings"
 )
 
-// htmlBreakout are the start tags that make an HTML parser leave an SVG (HTML standard, 13.2.6.5).
+// htmlBreakout are the start tags at which an HTML parser leaves an SVG (HTML standard, 13.2.6.5).
 var htmlBreakout = set(`b big blockquote body br center code dd div dl dt em embed h1 h2 h3 h4 h5 h6 head hr i img li
 	listing menu meta nobr ol p pre ruby s small span strong strike sub sup table tt u ul var`)
 
-// htmlText are the elements whose content HTML parses as text, or by rules of their own. In an SVG
-// they are ordinary elements, so they count once the parser is in HTML.
+// htmlText are the elements whose content HTML parses as text, or by special rules. In an SVG they
+// are ordinary elements, so they count only while the parser is in HTML.
 var htmlText = set(`desc iframe math noembed noframes noscript plaintext select style template textarea title xmp`)
 
-// htmlEndTag matches the end tags that end what a comment stands in, where HTML reads an element as
-// text.
+// htmlEndTag matches end tags inside a comment that would end the comment where HTML reads the
+// enclosing element as text.
 var htmlEndTag = regexp.MustCompile(`(?i)</(?:iframe|noembed|noframes|noscript|style|textarea|title|xmp)`)
 
-// htmlView follows the HTML parser of a page that a picture is pasted into. Its elements must stay
-// inside of the SVG: in HTML a comment may be text, and text may be markup. It goes by names as
-// they are written, since prefixes and namespaces mean nothing there.
+// htmlView follows the HTML parser of a page that a picture is pasted into. The elements must stay
+// inside the SVG: in HTML a comment may be text, and text may be markup. It uses names as written,
+// since prefixes and namespaces have no meaning there.
 type htmlView struct {
 	left    bool   // the parser is in HTML, and may stay there to the end of the picture
 	text    string // the open element that must hold only text
 	foreign int    // the depth of the open foreignObject, whose content is HTML; 0 outside
 }
 
-// inHTML reports whether the parser reads what comes next as HTML.
+// inHTML reports whether the parser reads the next token as HTML.
 func (h *htmlView) inHTML() bool { return h.left || h.foreign > 0 }
 
 // start checks an element at the depth. raw is its name as written, with the prefix as Space.
@@ -44,7 +44,7 @@ func (h *htmlView) start(e xml.StartElement, raw xml.Name, depth int) error {
 		h.left = name != "svg"
 	case htmlText[name] && (h.inHTML() || e.Name.Space != svgNamespace):
 		return contentErrorf("the SVG contains the element %s where a page reads it as HTML", shorten(raw.Local))
-	case h.inHTML() && (name == "p" || name == "span"): // of text that flows, in Illustrator's part
+	case h.inHTML() && (name == "p" || name == "span"): // flowing text in Illustrator's part
 		h.left = true
 	case htmlBreakout[name], name == "font" && formatsFont(e):
 		return contentErrorf("the SVG contains the element %s, which ends an SVG in a page", shorten(raw.Local))
@@ -63,8 +63,8 @@ func (h *htmlView) start(e xml.StartElement, raw xml.Name, depth int) error {
 	return nil
 }
 
-// end closes an element at the depth. HTML does not close one by a slash at the end of its start
-// tag.
+// end closes an element at the depth. In HTML a slash at the end of a start tag does not close the
+// element.
 func (h *htmlView) end(depth int, bySlash bool) {
 	h.text = ""
 	switch {
@@ -75,7 +75,7 @@ func (h *htmlView) end(depth int, bySlash bool) {
 	}
 }
 
-// data checks text. size is its length in the file: a CDATA section in HTML is a comment that ends
+// data checks text. size is its length in the file. A CDATA section in HTML is a comment that ends
 // at the first ">".
 func (h *htmlView) data(text []byte, size int64) error {
 	const brackets = int64(len("<![CDATA[]]>"))
@@ -85,7 +85,7 @@ func (h *htmlView) data(text []byte, size int64) error {
 	return nil
 }
 
-// formatsFont reports whether a font element has an attribute of the one of HTML.
+// formatsFont reports whether a font element has an attribute of the HTML element.
 func formatsFont(e xml.StartElement) bool {
 	for _, a := range e.Attr {
 		switch strings.ToLower(a.Name.Local) {
@@ -96,8 +96,8 @@ func formatsFont(e xml.StartElement) bool {
 	return false
 }
 
-// checkComment refuses a comment that is none in HTML: one that ends at once, or that may stand in
-// text.
+// checkComment refuses a comment that HTML reads differently: one that ends early, or whose end tag
+// ends enclosing text.
 func checkComment(text []byte) error {
 	if bytes.HasPrefix(text, []byte(">")) || bytes.HasPrefix(text, []byte("->")) {
 		return contentErrorf("the SVG contains a comment that ends early in HTML")
@@ -113,7 +113,7 @@ func checkComment(text []byte) error {
 type rawTokens struct {
 	*xml.Decoder
 	name xml.Name // of the last start element
-	size int64    // of the last token in the file, without the bytes between its brackets that are dropped
+	size int64    // of the last token in the file, without the dropped bytes between its brackets
 }
 
 // Token returns the next token.

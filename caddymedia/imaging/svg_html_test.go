@@ -10,10 +10,10 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// live is markup that runs a script if an HTML parser takes it for an element.
+// live is markup that runs a script if an HTML parser reads it as an element.
 const live = `<img src="x" onerror="alert(1)">`
 
-// pastes are pictures in which an HTML parser sees live, or another way out of the SVG, and an XML
+// pastes are pictures in which an HTML parser sees live, or another way out of the SVG, but an XML
 // parser does not.
 var pastes = map[string]string{
 	"style in title":             svg(`<title><style><!-- </style>` + live + ` --></style></title>`),
@@ -67,7 +67,7 @@ var pastes = map[string]string{
 
 const svgSpace = "http://www.w3.org/2000/svg"
 
-// illustrator is the part of a picture that Illustrator writes for itself.
+// illustrator returns the part of a picture that Illustrator writes for itself.
 func illustrator(inner string) string {
 	return `<switch><foreignObject requiredExtensions="http://ns.adobe.com/AdobeIllustrator/10.0/" width="1" height="1"
 		xmlns:i="http://ns.adobe.com/AdobeIllustrator/10.0/">` + inner + `</foreignObject><g><path d="M0 0"/></g></switch>`
@@ -87,8 +87,8 @@ func TestPastedSVGAttacksAreRefused(t *testing.T) {
 	}
 }
 
-// Drawing programs write these. They pass, and a page that they are pasted into parses no more than
-// the picture.
+// Output of drawing programs passes, and a page with the pasted picture has no elements but those
+// of the picture.
 func TestSVGOfProgramsPasses(t *testing.T) {
 	t.Parallel()
 	const inkscape = `xmlns:inkscape="http://www.inkscape.org/namespaces/inkscape"`
@@ -127,7 +127,7 @@ func TestSVGOfProgramsPasses(t *testing.T) {
 	}
 }
 
-// copies is a picture of groups, each of which copies the one before ten times.
+// copies returns a picture of groups, each of which copies the previous one ten times.
 func copies(depth int) string {
 	var b strings.Builder
 	b.WriteString(`<g id="a0"><path d="M0 0"/></g>`)
@@ -158,8 +158,8 @@ func TestSVGEntitiesAreBounded(t *testing.T) {
 	}
 }
 
-// escapes returns what a page has more than a picture that is pasted into it: an element of HTML
-// that is not of the picture, or anything that runs. It is empty if there is nothing.
+// escapes describes content of a page beyond the picture pasted into it: a foreign HTML element, or
+// anything that runs. It returns "" if there is none.
 func escapes(picture string) string {
 	page, err := nethtml.Parse(strings.NewReader("<!doctype html><body>" + picture))
 	if err != nil {

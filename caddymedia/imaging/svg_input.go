@@ -11,14 +11,14 @@ import (
 // maxSVGAttributes bounds the attributes of one element.
 const maxSVGAttributes = 10_000
 
-// svgInput ends the reading of a picture that would make the XML parser hold too much: more bytes
-// than allowed, with all entities replaced, or an element with a flood of attributes, which the
-// parser collects before they are checked.
+// svgInput bounds the input of the XML parser. It refuses too many bytes, counted with all entities
+// expanded. It also refuses too many attributes of one element, which the parser would collect
+// before they are checked.
 type svgInput struct {
 	r      io.Reader
 	read   int
-	equals int // since the last "<", which XML allows nowhere inside a tag: no fewer than the attributes of it
-	refs   int // "&" so far: no fewer than the references to entities
+	equals int // since the last "<", which XML allows nowhere inside a tag: at least the number of its attributes
+	refs   int // "&" so far: at least the number of references to entities
 	entity int // the length of the longest declared entity
 }
 
@@ -47,8 +47,8 @@ func (in *svgInput) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// charsetReader decodes what is not UTF-8. Every other encoding is refused: a browser might read other characters
-// than the check did.
+// charsetReader decodes ISO-8859-1. Every other encoding but UTF-8 is refused: a browser might read
+// other characters than the check did.
 func charsetReader(charset string, in io.Reader) (io.Reader, error) {
 	if strings.EqualFold(charset, "iso-8859-1") {
 		return &latin1{r: in}, nil

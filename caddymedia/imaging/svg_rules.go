@@ -13,9 +13,9 @@ const (
 	xmlNamespace = "http://www.w3.org/XML/1998/namespace"
 )
 
-// svgElements are the elements that draw, describe or animate: SVG 1.1, SVG 2, and what Inkscape adds to them. Not
-// among them, because they run or embed something: script, handler, listener, foreignObject, iframe, embed, object,
-// audio, video, canvas, form.
+// svgElements are the elements that draw, describe or animate: SVG 1.1, SVG 2, and additions of
+// Inkscape. Elements that run or embed something are left out: script, handler, listener,
+// foreignObject, iframe, embed, object, audio, video, canvas, form.
 var svgElements = set(`
 	a altGlyph altGlyphDef altGlyphItem animate animateColor animateMotion animateTransform circle clipPath
 	color-profile cursor defs desc discard ellipse feBlend feColorMatrix feComponentTransfer feComposite
@@ -27,7 +27,7 @@ var svgElements = set(`
 	pattern polygon polyline radialGradient rect set solidColor solidcolor stop style svg switch symbol text textArea
 	textPath title tref tspan use view vkern`)
 
-// editorNamespaces are those of metadata and of drawing programs; a browser does nothing with their elements.
+// editorNamespaces are those of metadata and of drawing programs; browsers ignore their elements.
 var editorNamespaces = []string{
 	"http://www.inkscape.org/namespaces/inkscape",
 	"http://sodipodi.sourceforge.net/DTD/sodipodi-0.dtd",
@@ -51,16 +51,16 @@ var editorNamespaces = []string{
 	"adobe:ns:meta/",
 }
 
-// htmlElements run or fetch something once the picture is pasted into an HTML page, to which the default namespace of
-// an element is nothing. No drawing program has elements of these names.
+// htmlElements run or fetch something once the picture is pasted into an HTML page, where the
+// default namespace has no meaning. No drawing program has elements of these names.
 var htmlElements = set(`applet audio base embed form foreignobject frame frameset handler html iframe link listener
 	meta object script style video`)
 
-// adobeNamespaces starts all the namespaces of Illustrator and of XMP.
+// adobeNamespaces is the prefix of all namespaces of Illustrator and of XMP.
 const adobeNamespaces = "http://ns.adobe.com/"
 
-// ofIllustrator reports whether an element is a foreignObject for Illustrator alone: it holds what
-// Illustrator needs to go on editing. Viewers draw what stands beside it.
+// ofIllustrator reports whether an element is a foreignObject for Illustrator alone, with its
+// editing data. Viewers draw the alternative beside it.
 func ofIllustrator(e xml.StartElement) bool {
 	return e.Name.Local == "foreignObject" && slices.ContainsFunc(e.Attr, func(a xml.Attr) bool {
 		return a.Name == xml.Name{Local: "requiredExtensions"} && strings.HasPrefix(a.Value, adobeNamespaces)
@@ -75,8 +75,9 @@ func set(words string) map[string]bool {
 	return m
 }
 
-// checkElement holds an element and its attributes against the rules, which follow those of MediaWiki for uploaded
-// SVG files: refuse what can run, and what makes a browser fetch anything.
+// checkElement checks an element and its attributes against the rules. They follow those of
+// MediaWiki for uploaded SVG files: refuse everything that can run or that makes a browser fetch
+// something.
 func checkElement(e xml.StartElement) error {
 	switch {
 	case e.Name.Space == svgNamespace:
@@ -88,7 +89,7 @@ func checkElement(e xml.StartElement) error {
 	}
 	for _, a := range e.Attr {
 		if a.Name.Space == "xmlns" || a.Name == (xml.Name{Local: "xmlns"}) {
-			if a.Value == "xmlns" { // encoding/xml gives the attributes of that namespace as declarations
+			if a.Value == "xmlns" { // encoding/xml reports the attributes of that namespace as declarations
 				return contentErrorf("the SVG declares the namespace xmlns")
 			}
 			continue
@@ -128,13 +129,13 @@ func checkAttribute(element xml.Name, a xml.Attr) error {
 }
 
 // isEvent reports whether an attribute may be an event handler, in the SVG or in a page. No event
-// has an underscore in its name, as Inkscape's only_selected has.
+// has an underscore in its name; Inkscape's only_selected has one.
 func isEvent(name string) bool {
 	return strings.HasPrefix(name, "on") && !strings.Contains(name, "_")
 }
 
-// animatable tells whether an animation may change the attribute. One of href would bring in an address that was
-// never checked.
+// animatable reports whether an animation may change the attribute. Animating href would introduce
+// an unchecked address.
 func animatable(attribute string) bool {
 	name := strings.ToLower(strings.TrimSpace(attribute))
 	name = name[strings.LastIndexByte(name, ':')+1:]
@@ -146,14 +147,15 @@ var (
 	rasterData = regexp.MustCompile(`(?i)^data:image/(?:png|jpe?g|gif|webp)(?:;charset=[\w-]+)?;base64,`)
 )
 
-// localLink tells whether a reference stays within the picture: nothing, a fragment, or a raster picture inside.
+// localLink reports whether a reference stays within the picture: empty, a fragment, or an embedded
+// raster picture.
 func localLink(ref string) bool {
 	ref = trimURL(ref)
 	return ref == "" || ref[0] == '#' || rasterData.MatchString(ref)
 }
 
-// trimURL strips what the WHATWG URL parser strips in front of an address, and not more: other white space makes a
-// relative address.
+// trimURL strips the characters that the WHATWG URL parser strips before an address, and no others:
+// other white space makes a relative address.
 func trimURL(ref string) string {
 	return strings.TrimLeftFunc(ref, func(r rune) bool { return r <= 0x20 })
 }
@@ -163,8 +165,8 @@ var activeSchemes = []string{
 	"javascript:", "vbscript:", "livescript:", "data:text/html", "data:text/xml", "data:application/", "data:image/svg",
 }
 
-// hasActiveScheme looks for such an address anywhere in value (an animation lists several), past any white space or
-// control character hidden in it.
+// hasActiveScheme reports whether such an address occurs anywhere in value (an animation lists
+// several). It ignores white space and control characters hidden in it.
 func hasActiveScheme(value string) bool {
 	if !strings.Contains(value, ":") {
 		return false

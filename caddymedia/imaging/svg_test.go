@@ -9,7 +9,8 @@ import (
 
 const onePixel = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
-// attacks are pictures that run or fetch something, or that a browser may read in another way than the check.
+// attacks are pictures that run or fetch something, or that a browser may read differently from the
+// check.
 var attacks = map[string]string{
 	"script element":                       svg(`<script>alert(1)</script>`),
 	"script element, empty, by address":    svg(`<script href="https://evil.example/x.js"/>`),
@@ -269,7 +270,7 @@ func TestSVGModes(t *testing.T) {
 	}
 }
 
-// The size that is told may be wrong: what is read counts as well.
+// The size argument may be wrong, so bytes read are counted as well.
 func TestSVGSizeIsCountedWhileReading(t *testing.T) {
 	t.Parallel()
 	_, err := imaging.CheckImage(strings.NewReader(svg(strings.Repeat(" ", 3<<20))), 100, "svg", imaging.Options{})

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// maxSVGCopies bounds the elements that a viewer makes of use elements. Copies of copies grow as a
-// power.
+// maxSVGCopies bounds the elements that a viewer makes of use elements. Copies of copies grow
+// exponentially.
 const maxSVGCopies = 100_000
 
 // svgCopies counts the elements that the use elements of a picture copy.
 type svgCopies struct {
-	open []int32          // the elements that are open, by their numbers
-	ends []int32          // of each element: the number behind its last descendant
+	open []int32          // numbers of the open elements
+	ends []int32          // of each element: the number after its last descendant
 	ids  map[string]int32 // the first element of each id
 	uses []svgUse         // by element
 }
@@ -25,7 +25,7 @@ type svgUse struct {
 	id      string
 }
 
-// start notes an element.
+// start records an element.
 func (c *svgCopies) start(e xml.StartElement) {
 	element := int32(len(c.ends))
 	c.open = append(c.open, element)
@@ -56,7 +56,7 @@ func (c *svgCopies) end() {
 	c.open = c.open[:last]
 }
 
-// fragment returns the id that a reference within the picture names.
+// fragment returns the id in a reference within the picture.
 func fragment(ref string) string {
 	id := strings.TrimPrefix(trimURL(ref), "#")
 	if decoded, err := url.PathUnescape(id); err == nil {
@@ -74,9 +74,8 @@ func (c *svgCopies) check() error {
 	return err
 }
 
-// copied returns how many elements those from one number up to another copy, with all that the
-// copies copy, or a number over the limit. sizes has the targets that are counted already, -1 for
-// one that is being counted.
+// copied counts the elements that those in [from, to) copy, nested copies included. It stops early
+// over the limit. sizes caches the counts of targets, -1 for one in progress.
 func (c *svgCopies) copied(from, to int32, sizes map[int32]int64) (total int64, err error) {
 	first := sort.Search(len(c.uses), func(i int) bool { return c.uses[i].element >= from })
 	for _, use := range c.uses[first:] {

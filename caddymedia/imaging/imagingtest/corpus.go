@@ -1,4 +1,4 @@
-// Package imagingtest gives the tests of pictures what they share.
+// Package imagingtest holds helpers for tests of pictures.
 package imagingtest
 
 import (
@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Corpus gives the folder of pictures that MEDIA_TEST_CORPUS names. Without one the test
-// is skipped, or fails where MEDIA_TEST_MUST_RUN says that no test may be skipped.
+// Corpus returns the folder of pictures in MEDIA_TEST_CORPUS. If it is unset, Corpus skips the
+// test, or fails it if MEDIA_TEST_MUST_RUN is set.
 func Corpus(t testing.TB) string {
 	t.Helper()
 	root := os.Getenv("MEDIA_TEST_CORPUS")
@@ -22,7 +22,7 @@ func Corpus(t testing.TB) string {
 	return ""
 }
 
-// Files gives the paths of what is in one folder of the [Corpus], which must be something.
+// Files returns the paths in one folder of the [Corpus]. It fails the test if there are none.
 func Files(t testing.TB, folder string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(Corpus(t), folder, "*.*"))

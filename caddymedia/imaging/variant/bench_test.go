@@ -17,7 +17,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// photograph gives one of so many pixels: mosaics of a real one where there is a corpus.
+// photograph returns a picture of that size: mosaics of a real photograph if there is a corpus.
 func photograph(t testing.TB, width, height int) *image.RGBA {
 	t.Helper()
 	var stone image.Image = scene(1024, 683)
@@ -39,7 +39,7 @@ func photograph(t testing.TB, width, height int) *image.RGBA {
 	return out
 }
 
-// subject is what a benchmark works on.
+// subject is the input of a benchmark.
 type subject struct {
 	name, ext string
 	file      []byte
@@ -74,8 +74,8 @@ func subjects(b *testing.B) []subject {
 		subject{"GIF of 20 frames 0.2 MP", "gif", asGIF(b, moving)})
 }
 
-// BenchmarkVariant takes the steps apart: decoding, turning into what an encoder takes,
-// and all of it.
+// BenchmarkVariant measures the steps separately: decoding, conversion for the encoder, and
+// everything.
 func BenchmarkVariant(b *testing.B) {
 	encoder, err := webp.New()
 	if err != nil {
@@ -116,7 +116,7 @@ func BenchmarkVariant(b *testing.B) {
 	}
 }
 
-// prepared gives the step between decoding and encoding.
+// prepared returns the step between decoding and encoding.
 func prepared(b *testing.B, s subject, info imaging.Info) func() {
 	b.Helper()
 	if info.Format == imaging.GIF {

@@ -5,12 +5,12 @@ import (
 	"image"
 )
 
-// fewColors is the most colours of a picture that is tried losslessly as well: a drawing
-// or a screenshot, which then is often both smaller and exact.
+// fewColors is the largest number of colours for which lossless encoding is tried as well: drawings
+// and screenshots are then often both smaller and exact.
 const fewColors = 256
 
-// hasFewColors counts the colours of a picture, invisible ones as one, as long as they
-// are few.
+// hasFewColors reports whether a picture has at most fewColors colours, invisible ones counted as
+// one.
 func hasFewColors(img *image.NRGBA) bool {
 	var seen colorSet
 	size := img.Bounds()
@@ -36,12 +36,12 @@ func hasFewColors(img *image.NRGBA) bool {
 
 // colorSet is a hash table of up to fewColors colours.
 type colorSet struct {
-	slots [4 * fewColors]uint32 // colour + 1 would not fit: used tells which are taken
+	slots [4 * fewColors]uint32 // any value is a colour, so used marks the occupied slots
 	used  [4 * fewColors]bool
 	count int
 }
 
-// add tells whether there was room for the colour.
+// add adds a colour. It reports whether there are still few.
 func (s *colorSet) add(c uint32) bool {
 	i := (c * 0x9E3779B1) >> 22 // the golden ratio spreads over the 1,024 slots
 	for s.used[i] {

@@ -22,7 +22,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// newMaker gives one with the encoder of this build.
+// newMaker returns a Maker with the encoder of this build.
 func newMaker(t testing.TB, limits variant.Limits) *variant.Maker {
 	t.Helper()
 	encoder, err := webp.New()
@@ -32,7 +32,7 @@ func newMaker(t testing.TB, limits variant.Limits) *variant.Maker {
 	return variant.NewMaker(encoder, limits)
 }
 
-// made gives the variant of a picture.
+// made returns the variant of a picture.
 func made(t testing.TB, file []byte, ext string, opts variant.Options) []byte {
 	t.Helper()
 	out, err := newMaker(t, variant.Limits{}).Make(t.Context(), bytes.NewReader(file), checked(t, file, ext), opts)
@@ -61,15 +61,15 @@ func decodedWebP(t testing.TB, file []byte) image.Image {
 	return out
 }
 
-// limitedRange gives the colour of a sample as WebP has it, ITU-R BT.601; image/color
-// takes it for one of a JPEG.
+// limitedRange returns the colour of a sample in the limited range of WebP, ITU-R BT.601.
+// image/color assumes the full range of JPEG.
 func limitedRange(c color.YCbCr) color.NRGBA {
 	y, cb, cr := 1.164383*(float64(c.Y)-16), float64(c.Cb)-128, float64(c.Cr)-128
 	sample := func(v float64) uint8 { return uint8(math.Round(min(max(v, 0), 255))) }
 	return color.NRGBA{sample(y + 1.596027*cr), sample(y - 0.391762*cb - 0.812968*cr), sample(y + 2.017232*cb), 255}
 }
 
-// reference decodes a picture in the plainest way there is.
+// reference decodes a picture in the simplest way.
 func reference(t testing.TB, file []byte, info imaging.Info) image.Image {
 	t.Helper()
 	var img image.Image
@@ -88,7 +88,7 @@ func reference(t testing.TB, file []byte, info imaging.Info) image.Image {
 	return turned(img, int(info.Orientation))
 }
 
-// TestCorpus makes the variant of every picture and compares what is seen.
+// TestCorpus makes the variant of every picture and compares the visible colours.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	root := os.DirFS(imagingtest.Corpus(t))

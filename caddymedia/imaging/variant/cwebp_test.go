@@ -35,8 +35,8 @@ func cwebp(t testing.TB, name string) []byte {
 	return file
 }
 
-// TestBesideCwebp compares size and looks with what libwebp's own program makes of a
-// picture: ours may be at most 3 % larger and 0.5 dB worse.
+// TestBesideCwebp compares size and quality with the output of libwebp's own program: ours may be
+// at most 3 % larger and 0.5 dB worse.
 func TestBesideCwebp(t *testing.T) {
 	t.Parallel()
 	root := imagingtest.Corpus(t)
@@ -45,7 +45,7 @@ func TestBesideCwebp(t *testing.T) {
 		t.Fatal(err)
 	}
 	larger, worse := 1.03, 0.5
-	if !encoder.Stops() { // the one in Go: another method, by 2 %
+	if !encoder.Stops() { // the pure Go encoder uses another method, which differs by 2 %
 		larger, worse = 1.10, 1.0
 	}
 	for _, folder := range []string{"valid", "color"} {

@@ -10,13 +10,13 @@ import (
 // Upright is the step between decoding and encoding, for benchmarks.
 func Upright(img image.Image, info imaging.Info) image.Image { return upright(img, info) }
 
-// Compose puts the frames of a GIF together, for benchmarks.
+// Compose composes the frames of a GIF, for benchmarks.
 func Compose(g *gif.GIF) {
 	for range animation(g).Frames {
 	}
 }
 
-// Weights are what decoding a picture and converting it are thought to take, in bytes.
-func Weights(info imaging.Info) (decoding, converting int64) {
+// Memory returns the estimated bytes for decoding a picture and converting it.
+func Memory(info imaging.Info) (decoding, converting int64) {
 	return decodedMemory(info), convertedMemory(info)
 }

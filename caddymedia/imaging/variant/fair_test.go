@@ -33,7 +33,7 @@ func newSlow(t *testing.T, limits variant.Limits) *slow {
 	return s
 }
 
-// make begins the variant of a picture for an owner.
+// make starts the variant of a picture for an owner.
 func (s *slow) make(owner string, file []byte, info imaging.Info) chan error {
 	result := make(chan error, 1)
 	go func() {
@@ -44,8 +44,8 @@ func (s *slow) make(owner string, file []byte, info imaging.Info) chan error {
 	return result
 }
 
-// turnOf returns how many encoders have to end, its own included, before result comes.
-func (s *slow) turnOf(result chan error) int {
+// positionOf returns the number of encoders that end before result arrives, its own included.
+func (s *slow) positionOf(result chan error) int {
 	for n := 0; ; n++ {
 		goOn := s.goOn
 		if len(result) > 0 {
@@ -68,8 +68,8 @@ func (s *slow) end() {
 	synctest.Wait()
 }
 
-// TestOwnersTakeTurns has the pictures of one owner fill the queue: neither do those of another wait
-// behind them, nor are they refused.
+// TestOwnersTakeTurns fills the queue with pictures of one owner. Those of another owner neither
+// wait behind them nor are refused.
 func TestOwnersTakeTurns(t *testing.T) {
 	t.Parallel()
 	file := asJPEG(t, scene(40, 30))
@@ -79,14 +79,14 @@ func TestOwnersTakeTurns(t *testing.T) {
 		for range 60 {
 			s.make("a", file, info)
 		}
-		if n := s.turnOf(s.make("b", file, info)); n > 3 {
+		if n := s.positionOf(s.make("b", file, info)); n > 3 {
 			t.Errorf("after %d pictures of another owner", n)
 		}
 		s.end()
 	})
 }
 
-// TestSmallPicturesPass has an owner's small picture wait for one large one at most.
+// TestSmallPicturesPass checks that an owner's small picture waits for at most one large one.
 func TestSmallPicturesPass(t *testing.T) {
 	t.Parallel()
 	file, large := asJPEG(t, scene(40, 30)), asJPEG(t, image.NewGray(image.Rect(0, 0, 1025, 1024)))
@@ -96,14 +96,14 @@ func TestSmallPicturesPass(t *testing.T) {
 		for range 6 {
 			s.make("a", large, largeInfo)
 		}
-		if n := s.turnOf(s.make("a", file, info)); n > 3 {
+		if n := s.positionOf(s.make("a", file, info)); n > 3 {
 			t.Errorf("after %d large pictures", n)
 		}
 		s.end()
 	})
 }
 
-// TestEncoderGivesWay ends the encoder's time early only where a picture waits.
+// TestEncoderGivesWay checks that the time of an encoder is shortened only if a picture waits.
 func TestEncoderGivesWay(t *testing.T) {
 	t.Parallel()
 	file := asJPEG(t, scene(40, 30))

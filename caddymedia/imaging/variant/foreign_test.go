@@ -20,7 +20,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// foreign is a picture of another program, as the test and the browser see it.
+// foreign is a picture of another program, with the results of the test and of the browser.
 type foreign struct {
 	Picture string `json:"picture"`
 	Variant string `json:"variant,omitempty"`
@@ -31,14 +31,12 @@ type foreign struct {
 	Difference float64 `json:"difference"`
 }
 
-// sameColors is the mean difference of a channel that lossy encoding makes at most, except in
-// icons.
+// sameColors is the largest mean difference of a channel after lossy encoding, except in icons.
 const sameColors = 6
 
-// MEDIA_TEST_FOREIGN names a folder of pictures from elsewhere. The test lists those that are
-// refused although Chromium shows them, by reason, and fails for those whose variant has other
-// colours. It runs only where it is asked for, with MEDIA_TEST_BROWSER as in the tests of the
-// panel.
+// MEDIA_TEST_FOREIGN names a folder of pictures from elsewhere. The test lists, by reason, the
+// pictures that are refused although Chromium shows them. It fails for those whose variant has
+// other colours. It runs only on request, with MEDIA_TEST_BROWSER as in the tests of the panel.
 func TestForeignPictures(t *testing.T) {
 	t.Parallel()
 	root := os.Getenv("MEDIA_TEST_FOREIGN")
@@ -69,8 +67,8 @@ func TestForeignPictures(t *testing.T) {
 	t.Logf("%d pictures are refused, or have a variant", len(pictures))
 }
 
-// checkForeign returns the pictures below root that are refused or have a variant, and counts those
-// that have none by the reason.
+// checkForeign returns the pictures below root that are refused or have a variant. It counts those
+// without a variant by reason.
 func checkForeign(t *testing.T, root string) (pictures []*foreign, none map[string]int) {
 	t.Helper()
 	encoder, err := webp.New()
@@ -124,7 +122,7 @@ func checkForeign(t *testing.T, root string) (pictures []*foreign, none map[stri
 	return pictures, none
 }
 
-// show has Chromium look at the pictures.
+// show renders the pictures in Chromium.
 func show(t *testing.T, pictures []*foreign) {
 	t.Helper()
 	chromium, err := exec.LookPath("chromium")

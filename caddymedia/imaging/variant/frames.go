@@ -9,7 +9,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// animation gives the frames of a GIF as they are seen, and how they are played.
+// animation returns the composed frames of a GIF with their timing.
 func animation(g *gif.GIF) webp.Animation {
 	return webp.Animation{
 		Width: g.Config.Width, Height: g.Config.Height, Loops: loops(g.LoopCount),
@@ -25,8 +25,8 @@ func animation(g *gif.GIF) webp.Animation {
 	}
 }
 
-// loops turns image/gif's count of repetitions, -1 for none, into one of plays. Both have
-// 0 for no end.
+// loops converts the repetitions of image/gif (-1 for none) to a number of plays. 0 means endless
+// in both.
 func loops(repeat int) int {
 	switch repeat {
 	case 0:
@@ -37,8 +37,8 @@ func loops(repeat int) int {
 	return repeat + 1
 }
 
-// delay gives a frame's time, which a GIF counts in hundredths of a second. Browsers show
-// one of less than 2 of them for a tenth of a second, and so shall the variant be shown.
+// delay returns the duration of a frame from hundredths of a second. Like browsers it replaces less
+// than 2 by 10.
 func delay(hundredths int) time.Duration {
 	if hundredths < 2 {
 		hundredths = 10
@@ -46,7 +46,7 @@ func delay(hundredths int) time.Duration {
 	return time.Duration(hundredths) * 10 * time.Millisecond
 }
 
-// firstCanvas is how a GIF looks before it moves.
+// firstCanvas returns the first composed frame of a GIF.
 func firstCanvas(g *gif.GIF) *image.NRGBA {
 	for canvas := range canvases(g) {
 		return canvas
@@ -54,9 +54,8 @@ func firstCanvas(g *gif.GIF) *image.NRGBA {
 	return nil // image/gif never decodes a picture without a frame
 }
 
-// canvases puts the frames of a GIF together (GIF89a, section 23). All are one image that
-// changes. Where nothing is drawn it is transparent, as in every browser, whatever the
-// background colour.
+// canvases composes the frames of a GIF (GIF89a, section 23). All are the same image, modified in
+// between. Undrawn pixels are transparent whatever the background colour, as in every browser.
 func canvases(g *gif.GIF) iter.Seq[*image.NRGBA] {
 	return func(yield func(*image.NRGBA) bool) {
 		canvas := image.NewNRGBA(image.Rect(0, 0, g.Config.Width, g.Config.Height))
@@ -64,7 +63,7 @@ func canvases(g *gif.GIF) iter.Seq[*image.NRGBA] {
 			area := frame.Bounds().Intersect(canvas.Rect)
 			var before *image.NRGBA
 			if g.Disposal[i] == gif.DisposalPrevious {
-				before = part(canvas, area)
+				before = crop(canvas, area)
 			}
 			drawFrame(canvas, frame, area)
 			if !yield(canvas) {
@@ -72,15 +71,15 @@ func canvases(g *gif.GIF) iter.Seq[*image.NRGBA] {
 			}
 			switch g.Disposal[i] {
 			case gif.DisposalPrevious:
-				put(canvas, before, area)
+				copyArea(canvas, before, area)
 			case gif.DisposalBackground:
-				put(canvas, image.NewNRGBA(area), area)
+				copyArea(canvas, image.NewNRGBA(area), area)
 			}
 		}
 	}
 }
 
-// drawFrame draws what is visible of a frame.
+// drawFrame draws the visible pixels of a frame.
 func drawFrame(canvas *image.NRGBA, frame *image.Paletted, area image.Rectangle) {
 	colors := straightPalette(frame.Palette)
 	for y := area.Min.Y; y < area.Max.Y; y++ {
@@ -93,15 +92,15 @@ func drawFrame(canvas *image.NRGBA, frame *image.Paletted, area image.Rectangle)
 	}
 }
 
-// part copies an area of the canvas.
-func part(canvas *image.NRGBA, area image.Rectangle) *image.NRGBA {
+// crop returns a copy of an area of the canvas.
+func crop(canvas *image.NRGBA, area image.Rectangle) *image.NRGBA {
 	out := image.NewNRGBA(area)
-	put(out, canvas, area)
+	copyArea(out, canvas, area)
 	return out
 }
 
-// put copies an area that both images have.
-func put(to, from *image.NRGBA, area image.Rectangle) {
+// copyArea copies an area common to both images.
+func copyArea(to, from *image.NRGBA, area image.Rectangle) {
 	for y := area.Min.Y; y < area.Max.Y; y++ {
 		copy(to.Pix[to.PixOffset(area.Min.X, y):], from.Pix[from.PixOffset(area.Min.X, y):][:4*area.Dx()])
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// recorder is an encoder that keeps what it is given.
+// recorder is an encoder that records its arguments.
 type recorder struct {
 	mu       sync.Mutex
 	still    []image.Image
@@ -28,9 +28,9 @@ type recorder struct {
 	delays   []time.Duration
 	loops    int
 
-	before func(context.Context) error // is called before each encoding, if it is not nil
-	inside atomic.Int32                // who is in before
-	memory int64                       // bytes a pixel
+	before func(context.Context) error // called before each encoding, if set
+	inside atomic.Int32                // number of calls of before in progress
+	memory int64                       // bytes per pixel
 }
 
 func (r *recorder) Name() string { return "recorder" }
@@ -74,7 +74,7 @@ func (r *recorder) Animate(_ context.Context, a webp.Animation, _ webp.Options) 
 	return []byte("moving"), nil
 }
 
-// checked gives what the structural check says of a picture.
+// checked returns the result of the structural check of a picture.
 func checked(t testing.TB, file []byte, ext string) imaging.Info {
 	t.Helper()
 	info, err := imaging.CheckImage(bytes.NewReader(file), int64(len(file)), ext, imaging.Options{})
@@ -84,7 +84,7 @@ func checked(t testing.TB, file []byte, ext string) imaging.Info {
 	return info
 }
 
-// recorded gives what an encoder gets of a picture.
+// recorded returns the arguments of the encoder for a picture.
 func recorded(t testing.TB, file []byte, ext string) *recorder {
 	t.Helper()
 	r := new(recorder)
@@ -133,7 +133,7 @@ func asGIF(t testing.TB, g *gif.GIF) []byte {
 	return encoded(t, func(b *bytes.Buffer) error { return gif.EncodeAll(b, g) })
 }
 
-// withOrientation puts Exif with nothing but an orientation into a JPEG.
+// withOrientation inserts EXIF with only an orientation into a JPEG.
 func withOrientation(file []byte, o byte) []byte {
 	exif := "\xFF\xE1\x00\x22Exif\x00\x00MM\x00\x2A\x00\x00\x00\x08\x00\x01\x01\x12\x00\x03\x00\x00\x00\x01\x00" +
 		string([]byte{o}) + "\x00\x00\x00\x00\x00\x00"
@@ -161,15 +161,15 @@ func psnr(t testing.TB, a, b image.Image, over color.Gray) float64 {
 	return 10 * math.Log10(255*255*3*float64(size.X*size.Y)/sum)
 }
 
-// flat puts a colour on a background.
+// flat composes a colour over a background.
 func flat(c color.Color, over color.Gray) (r, g, b float64) {
 	cr, cg, cb, ca := c.RGBA()
 	rest := float64(over.Y) * float64(0xFFFF-ca) / 0xFFFF
 	return float64(cr)/257 + rest, float64(cg)/257 + rest, float64(cb)/257 + rest
 }
 
-// turned is how a picture looks under an orientation, by the words of Exif 3.0, tag
-// 0x0112: where its row 0 and its column 0 are seen.
+// turned returns a picture as viewed under an orientation, by the words of Exif 3.0, tag 0x0112:
+// the sides of the view with its row 0 and its column 0.
 func turned(img image.Image, o int) image.Image {
 	size := img.Bounds().Size()
 	out := image.NewNRGBA(image.Rect(0, 0, size.X, size.Y))

@@ -13,26 +13,25 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// maxShown bounds the pixels of an animation as they are shown: however small its frames
-// are, an encoder looks at the whole picture for each one, some 100 million pixels a
-// second.
+// maxShown bounds the displayed pixels of an animation. However small its frames are, an encoder
+// visits the whole canvas for each, some 100 million pixels per second.
 const maxShown = 400_000_000
 
-// errTime is the end of an encoder's time.
+// errTime is the cause when an encoder exceeds its time.
 var errTime = errors.New("encoding takes too long")
 
-// job is one picture on its way to its variant.
+// job makes the variant of one picture.
 type job struct {
 	encoder webp.Encoder
 	limits  Limits
-	place   *place
+	slot    *slot
 	in      io.ReadSeeker
 	info    imaging.Info
 	options webp.Options
 }
 
-// cannot tells why no variant of the picture can be made, nil if one can.
-func (j *job) cannot() error {
+// feasible returns ErrNone with the reason if no variant of the picture can be made.
+func (j *job) feasible() error {
 	switch {
 	case max(j.info.Width, j.info.Height) > webp.MaxSide:
 		return fmt.Errorf("%w: %w", ErrNone, webp.ErrTooWide)
@@ -46,7 +45,7 @@ func (j *job) cannot() error {
 	return j.fits(uses(j.info)[0])
 }
 
-// fits tells that a use of the encoder takes too much memory, nil if it does not.
+// fits returns ErrNone if a use of the encoder needs more memory than the limit.
 func (j *job) fits(use webp.Use) error {
 	if memory := j.memory(use); memory > j.limits.Memory {
 		return fmt.Errorf("%w: making it takes %d MiB, at most %d are set aside", ErrNone, memory>>20, j.limits.Memory>>20)
@@ -54,16 +53,16 @@ func (j *job) fits(use webp.Use) error {
 	return nil
 }
 
-// memory is what the picture takes, decoded and for the encoder.
+// memory returns the bytes needed to decode and encode the picture.
 func (j *job) memory(use webp.Use) int64 {
 	return decodedMemory(j.info) + convertedMemory(j.info) + j.encoder.Memory(webp.Task{
 		Width: j.info.Width, Height: j.info.Height, Bytes: j.info.End, Quality: j.options.Quality, Use: use,
 	})
 }
 
-// firstMemory is what is asked for before it is known how the picture will be encoded:
-// enough for everything where that keeps nobody from a place.
-func (j *job) firstMemory() int64 {
+// initialMemory returns the bytes to acquire before the use of the encoder is known. It is enough
+// for every use, unless that would leave another worker without its share.
+func (j *job) initialMemory() int64 {
 	var least, most int64
 	for i, use := range uses(j.info) {
 		memory := j.memory(use)
@@ -96,9 +95,9 @@ func (j *job) run(ctx context.Context) ([]byte, error) {
 	if err := j.fits(use); err != nil {
 		return nil, err
 	}
-	if memory := j.memory(use); memory > j.place.memory() {
-		// Nothing may be held while waiting for more, so it is decoded again.
-		if err := j.place.change(ctx, memory); err != nil {
+	if memory := j.memory(use); memory > j.slot.memory() {
+		// Nothing may be held while waiting for more memory, so the picture is decoded again.
+		if err := j.slot.change(ctx, memory); err != nil {
 			return nil, err
 		}
 		if img, err = j.decode(); err != nil {
@@ -111,7 +110,8 @@ func (j *job) run(ctx context.Context) ([]byte, error) {
 	return j.encodeLossy(ctx, img)
 }
 
-// use is how a decoded picture is encoded. Without loss only where there is memory for it.
+// use selects the use of the encoder for a decoded picture. It is lossless only if there is memory
+// for it.
 func (j *job) use(img image.Image) webp.Use {
 	pixels, ok := img.(*image.NRGBA)
 	switch {
@@ -126,7 +126,7 @@ func (j *job) use(img image.Image) webp.Use {
 	}
 }
 
-// decode gives the picture as an encoder takes it.
+// decode returns the picture in a form for the encoder.
 func (j *job) decode() (image.Image, error) {
 	if j.info.Format == imaging.GIF {
 		g, err := j.decodeGIF()
@@ -154,7 +154,7 @@ func (j *job) encodeLossy(ctx context.Context, img image.Image) ([]byte, error) 
 	})
 }
 
-// encodeBoth gives the smaller one of lossy and lossless.
+// encodeBoth returns the smaller one of lossy and lossless.
 func (j *job) encodeBoth(ctx context.Context, img image.Image) ([]byte, error) {
 	return j.encode(ctx, func(ctx context.Context) ([]byte, error) {
 		lossy, err := j.encoder.Encode(ctx, img, j.options)
@@ -165,20 +165,19 @@ func (j *job) encodeBoth(ctx context.Context, img image.Image) ([]byte, error) {
 		options.Lossless = true
 		exact, err := j.encoder.Encode(ctx, img, options)
 		if err != nil || len(exact) > len(lossy) {
-			return lossy, nil //nolint:nilerr // one of them is enough, when the time is over for instance
+			return lossy, nil //nolint:nilerr // one of them is enough, for example after a time-out
 		}
 		return exact, nil
 	})
 }
 
-// encode runs an encoder within its time. What fails is the variant, not the picture,
-// unless the caller has left.
+// encode runs an encoder within its time limit. An error is ErrNone, unless the caller has left.
 func (j *job) encode(ctx context.Context, f func(context.Context) ([]byte, error)) ([]byte, error) {
 	bounded, cancel := context.WithTimeoutCause(ctx, j.limits.Time, errTime)
 	defer cancel()
-	bounded, giveWay := context.WithCancelCause(bounded)
-	defer giveWay(nil)
-	go j.place.yield(bounded, giveWay)
+	bounded, stop := context.WithCancelCause(bounded)
+	defer stop(nil)
+	go j.slot.limitContended(bounded, stop)
 	file, err := guarded(func() ([]byte, error) { return f(bounded) })
 	switch {
 	case err == nil:
@@ -192,11 +191,10 @@ func (j *job) encode(ctx context.Context, f func(context.Context) ([]byte, error
 	}
 }
 
-// ErrPanic is a decoder that made no sense of a picture, in a way its author did not
-// foresee.
+// ErrPanic means that a decoder or an encoder panicked on a picture.
 var ErrPanic = errors.New("panic")
 
-// guarded makes a panic of f, whose work is on a stranger's bytes, an error of that work.
+// guarded converts a panic of f, which works on untrusted bytes, to an error.
 func guarded[T any](f func() (T, error)) (result T, err error) {
 	defer func() {
 		if value := recover(); value != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 )
 
-// TestAlpha: straight alpha that was taken for premultiplied would darken every edge.
+// TestAlpha: reading straight alpha as premultiplied would darken every edge.
 func TestAlpha(t *testing.T) {
 	t.Parallel()
 	pictures := map[string]*image.NRGBA{"drawn": scene(600, 400)}
@@ -39,7 +39,7 @@ func TestAlpha(t *testing.T) {
 			t.Parallel()
 			size := img.Bounds().Size()
 			for y := range size.Y {
-				for x := range size.X { // opaque in the middle, soft around, nothing at the corners
+				for x := range size.X { // opaque in the middle, soft around, transparent at the corners
 					dx, dy := 2*x-size.X, 2*y-size.Y
 					away := (dx*dx*255/size.X/size.X + dy*dy*255/size.Y/size.Y)
 					img.Pix[img.PixOffset(x, y)+3] = byte(min(max(380-2*away, 0), 255))
@@ -57,7 +57,7 @@ func TestAlpha(t *testing.T) {
 	}
 }
 
-// TestMoving plays a variant and compares each frame with the frame of the GIF.
+// TestMoving plays a variant and compares each frame with that of the GIF.
 func TestMoving(t *testing.T) {
 	t.Parallel()
 	palette := make(color.Palette, 0, 256)
@@ -104,14 +104,14 @@ func TestMoving(t *testing.T) {
 			}
 			least := 32.0
 			if strings.Contains(name, "pan") {
-				least = 26 // it is dithered, and the player that the test uses loses 5 dB of it
+				least = 26 // it is dithered, and the player of the test loses 5 dB of it
 			}
 			play(t, a, want, least)
 		})
 	}
 }
 
-// play compares what is shown when. Frames that show the same may have become one.
+// play compares frames and times. Equal frames may have become one.
 func play(t *testing.T, a *animation.Animation, want *recorder, least float64) {
 	t.Helper()
 	player, err := animation.NewAnimDecoder(a)
@@ -141,8 +141,7 @@ func play(t *testing.T, a *animation.Animation, want *recorder, least float64) {
 	}
 }
 
-// TestNoMetadata: nothing of where and by whom a picture was taken is in its variant, but
-// its colour profile is.
+// TestNoMetadata: a variant has the colour profile of its picture, but no other metadata.
 func TestNoMetadata(t *testing.T) {
 	t.Parallel()
 	root := os.DirFS(imagingtest.Corpus(t))
@@ -174,7 +173,7 @@ func TestNoMetadata(t *testing.T) {
 	}
 }
 
-// chunks gives the parts of a WebP file.
+// chunks returns the parts of a WebP file.
 func chunks(t *testing.T, file []byte) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}

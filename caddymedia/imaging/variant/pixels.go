@@ -8,15 +8,15 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// upright gives a decoded picture as an encoder takes it: turned by its orientation, as
-// planes of ratio 4:2:0 where it has the planes of a JPEG, else as straight pixels, which
-// can be encoded losslessly. It may reuse the samples of img.
+// upright returns a decoded picture in a form for the encoder, turned by its orientation. A JPEG
+// becomes planes of ratio 4:2:0 where possible. Other pictures become pixels with straight alpha,
+// which can be encoded losslessly. upright may reuse the samples of img.
 func upright(img image.Image, info imaging.Info) image.Image {
 	o := info.Orientation
 	switch img := img.(type) {
 	case *image.YCbCr:
-		if planes := halved(img); planes != nil && turnsEvenly(img.Bounds().Size(), o) {
-			return turnPlanes(planes, o)
+		if planes := subsampled(img); planes != nil && keepsSubsampling(img.Bounds().Size(), o) {
+			return orientPlanes(planes, o)
 		}
 	case *image.Gray:
 		if info.Format == imaging.JPEG {
@@ -28,38 +28,38 @@ func upright(img image.Image, info imaging.Info) image.Image {
 		return pixels
 	}
 	size := pixels.Bounds()
-	r := raster{pixels.Pix, pixels.Stride, size.Dx(), size.Dy(), 4}.turn(o)
+	r := raster{pixels.Pix, pixels.Stride, size.Dx(), size.Dy(), 4}.oriented(o)
 	return &image.NRGBA{Pix: r.pix, Stride: r.stride, Rect: image.Rect(0, 0, r.width, r.height)}
 }
 
-// turnsEvenly tells whether chroma samples still cover the same four pixels after the
-// turn: read backwards, an odd side would move them by half a sample.
-func turnsEvenly(size image.Point, o imaging.Orientation) bool {
+// keepsSubsampling reports whether each chroma sample still covers the same four pixels after the
+// turn. Reading an odd side backwards would move them by half a sample.
+func keepsSubsampling(size image.Point, o imaging.Orientation) bool {
 	return (size.X%2 == 0 || !flipsX(o)) && (size.Y%2 == 0 || !flipsY(o))
 }
 
-func turnPlanes(img *image.YCbCr, o imaging.Orientation) *image.YCbCr {
+func orientPlanes(img *image.YCbCr, o imaging.Orientation) *image.YCbCr {
 	if o <= 1 {
 		return img
 	}
 	size := img.Bounds()
 	width, height := size.Dx(), size.Dy()
 	halfWidth, halfHeight := (width+1)/2, (height+1)/2
-	y := raster{img.Y, img.YStride, width, height, 1}.turn(o)
-	cb := raster{img.Cb, img.CStride, halfWidth, halfHeight, 1}.turn(o)
-	cr := raster{img.Cr, img.CStride, halfWidth, halfHeight, 1}.turn(o)
+	y := raster{img.Y, img.YStride, width, height, 1}.oriented(o)
+	cb := raster{img.Cb, img.CStride, halfWidth, halfHeight, 1}.oriented(o)
+	cr := raster{img.Cr, img.CStride, halfWidth, halfHeight, 1}.oriented(o)
 	return &image.YCbCr{
 		Y: y.pix, Cb: cb.pix, Cr: cr.pix, YStride: y.stride, CStride: cb.stride,
 		SubsampleRatio: image.YCbCrSubsampleRatio420, Rect: image.Rect(0, 0, y.width, y.height),
 	}
 }
 
-// greyPlanes gives a grey picture colour planes without colour.
+// greyPlanes returns a grey picture as planes with neutral chroma.
 func greyPlanes(img *image.Gray, o imaging.Orientation) *image.YCbCr {
 	size := img.Bounds()
 	y := raster{img.Pix, img.Stride, size.Dx(), size.Dy(), 1}
 	if o > 1 {
-		y = y.turn(o)
+		y = y.oriented(o)
 	}
 	half := (y.width + 1) / 2
 	chroma := make([]byte, half*((y.height+1)/2))
@@ -72,7 +72,7 @@ func greyPlanes(img *image.Gray, o imaging.Orientation) *image.YCbCr {
 	}
 }
 
-// shifts are how many bits of x and y a chroma sample covers.
+// shifts are the bits of x and y that a chroma sample covers.
 var shifts = map[image.YCbCrSubsampleRatio][2]uint{
 	image.YCbCrSubsampleRatio444: {0, 0},
 	image.YCbCrSubsampleRatio422: {1, 0},
@@ -81,9 +81,9 @@ var shifts = map[image.YCbCrSubsampleRatio][2]uint{
 	image.YCbCrSubsampleRatio410: {2, 1},
 }
 
-// halved gives planes of ratio 4:2:0, each chroma sample the mean of the four pixels that
-// it covers. It is nil for a ratio that is not known.
-func halved(img *image.YCbCr) *image.YCbCr {
+// subsampled returns planes of ratio 4:2:0, each chroma sample the mean of the four pixels that it
+// covers. It returns nil for an unknown ratio.
+func subsampled(img *image.YCbCr) *image.YCbCr {
 	if img.SubsampleRatio == image.YCbCrSubsampleRatio420 {
 		return img
 	}
@@ -97,12 +97,12 @@ func halved(img *image.YCbCr) *image.YCbCr {
 	out.CStride = (size.Dx() + 1) / 2
 	for _, plane := range []struct{ to, from *[]byte }{{&out.Cb, &img.Cb}, {&out.Cr, &img.Cr}} {
 		*plane.to = make([]byte, out.CStride*((size.Dy()+1)/2))
-		halve(*plane.to, *plane.from, img.CStride, size.Size(), shift)
+		subsample(*plane.to, *plane.from, img.CStride, size.Size(), shift)
 	}
 	return &out
 }
 
-func halve(to, from []byte, stride int, size image.Point, shift [2]uint) {
+func subsample(to, from []byte, stride int, size image.Point, shift [2]uint) {
 	for y := 0; y < size.Y; y += 2 {
 		above := from[y>>shift[1]*stride:]
 		below := from[min(y+1, size.Y-1)>>shift[1]*stride:]
@@ -114,27 +114,27 @@ func halve(to, from []byte, stride int, size image.Point, shift [2]uint) {
 	}
 }
 
-// straight gives the pixels of any picture with alpha that is not multiplied in.
+// straight returns the pixels of any picture with straight (not premultiplied) alpha.
 func straight(img image.Image) *image.NRGBA {
 	size := img.Bounds()
 	switch img := img.(type) {
 	case *image.NRGBA:
 		return img
-	case *image.RGBA: // the decoders make it for opaque pictures, where both are the same
+	case *image.RGBA: // the decoders return it for opaque pictures, where both are the same
 		return &image.NRGBA{Pix: img.Pix, Stride: img.Stride, Rect: img.Rect}
 	case *image.NRGBA64:
 		return highBytes(img.Pix, img.Stride, size)
-	case *image.RGBA64: // opaque likewise
+	case *image.RGBA64: // opaque as well
 		return highBytes(img.Pix, img.Stride, size)
 	case *image.Paletted:
 		return fromPalette(img)
 	}
-	out := image.NewRGBA(size) // image/draw knows how to do this one fast
+	out := image.NewRGBA(size) // image/draw has a fast path for it
 	draw.Draw(out, size, img, size.Min, draw.Src)
 	return &image.NRGBA{Pix: out.Pix, Stride: out.Stride, Rect: out.Rect}
 }
 
-// highBytes drops the lower half of samples of 16 bits.
+// highBytes drops the lower half of 16-bit samples.
 func highBytes(pix []byte, stride int, size image.Rectangle) *image.NRGBA {
 	out := image.NewNRGBA(size)
 	for y := range size.Dy() {
@@ -160,12 +160,11 @@ func fromPalette(img *image.Paletted) *image.NRGBA {
 	return out
 }
 
-// straightPalette has a colour for every index; those beyond the palette are
-// transparent.
+// straightPalette returns a colour for every index; those beyond the palette are transparent.
 func straightPalette(p color.Palette) *[256][4]byte {
 	var colors [256][4]byte
 	for i, c := range p[:min(len(p), len(colors))] {
-		n := color.NRGBAModel.Convert(c).(color.NRGBA) // that is what the model makes
+		n := color.NRGBAModel.Convert(c).(color.NRGBA) // the type that the model returns
 		colors[i] = [4]byte{n.R, n.G, n.B, n.A}
 	}
 	return &colors

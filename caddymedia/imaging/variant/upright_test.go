@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestOrientations compares what the encoder gets with what is seen, also where a turn
-// would move the chroma of an odd side by half a sample.
+// TestOrientations compares the encoder's input with the expected view, also if a turn would move
+// the chroma of an odd side by half a sample.
 func TestOrientations(t *testing.T) {
 	t.Parallel()
 	for _, size := range []image.Point{{64, 48}, {65, 49}, {64, 49}, {65, 48}, {1, 1}, {3, 100}} {
@@ -28,7 +28,7 @@ func TestOrientations(t *testing.T) {
 				}
 				if even := size.X%2 == 0 && size.Y%2 == 0; even {
 					if _, planes := got.(*image.YCbCr); !planes {
-						t.Errorf("it went by way of %T", got)
+						t.Errorf("it was converted to %T", got)
 					}
 				}
 			})
@@ -36,8 +36,8 @@ func TestOrientations(t *testing.T) {
 	}
 }
 
-// TestPixels compares what the encoder gets of every sort of picture that the decoders
-// make with what they made.
+// TestPixels compares the encoder's input with the decoded picture, for every type that the
+// decoders return.
 func TestPixels(t *testing.T) {
 	t.Parallel()
 	soft := scene(37, 23)
@@ -81,7 +81,7 @@ func TestPixels(t *testing.T) {
 	}
 }
 
-// near allows for what multiplying alpha in and out again loses.
+// near allows for the loss of multiplying alpha in and out again.
 func near(a, b color.NRGBA) bool {
 	lost := 1 + 255/int(max(1, a.A))
 	within := func(x, y byte) bool { return int(x)-int(y) <= lost && int(y)-int(x) <= lost }
@@ -99,7 +99,7 @@ func TestFewColors(t *testing.T) {
 		return img
 	}
 	invisible := draw(255)
-	for i := range 400 { // of many colours, but none of them is seen
+	for i := range 400 { // of many colours, but all of them invisible
 		invisible.SetNRGBA(i%40, i/40, color.NRGBA{byte(i), 99, byte(i >> 4), 0})
 	}
 	for _, c := range []struct {

@@ -21,7 +21,7 @@ type shown struct {
 	time time.Duration
 }
 
-// moving draws a square that moves over a picture. Where alpha is wanted, it leaves a hole.
+// moving draws a square that moves over a picture. With alpha it leaves a hole.
 func moving(frames int, alpha bool) []shown {
 	out := make([]shown, 0, frames)
 	for i := range frames {
@@ -42,7 +42,7 @@ func moving(frames int, alpha bool) []shown {
 	return out
 }
 
-// reused gives the frames in one image, as a GIF's canvas is.
+// reused yields the frames in one image, like the canvas of a GIF.
 func reused(frames []shown) iter.Seq2[*image.NRGBA, time.Duration] {
 	return func(yield func(*image.NRGBA, time.Duration) bool) {
 		if len(frames) == 0 {
@@ -69,7 +69,7 @@ func animate(t testing.TB, frames []shown, loops int, opts webp.Options) []byte 
 	return file
 }
 
-// still makes a file of a frame. The decoder's own frames have wrong colours.
+// still returns a file of a frame. The decoder's own frames have wrong colours.
 func still(f animation.Frame) []byte {
 	chunk := func(b []byte, id string, data []byte) []byte {
 		b = append(b, id...)
@@ -80,7 +80,7 @@ func still(f animation.Frame) []byte {
 	b := []byte("WEBP")
 	switch {
 	case len(f.AlphaData) > 0:
-		// The size is in the picture's own header, after a tag and a start code.
+		// The size is in the header of the picture, after a tag and a start code.
 		d := f.BitstreamData
 		w, h := int(d[6])+int(d[7])<<8-1, int(d[8])+int(d[9])<<8-1
 		b = chunk(b, "VP8X", []byte{0x10, 0, 0, 0, byte(w), byte(w >> 8), 0, byte(h), byte(h >> 8), 0})
@@ -93,7 +93,7 @@ func still(f animation.Frame) []byte {
 	return append([]byte{'R', 'I', 'F', 'F', byte(len(b)), byte(len(b) >> 8), byte(len(b) >> 16), 0}, b...)
 }
 
-// play gives what a viewer shows.
+// play returns the displayed frames.
 func play(t testing.TB, file []byte) (frames []shown, loops int) {
 	t.Helper()
 	a, err := animation.Decode(bytes.NewReader(file))
@@ -173,7 +173,7 @@ func TestAnimateTimes(t *testing.T) {
 	}
 }
 
-// Frames that are the same may become one, which is shown for as long.
+// Equal frames may become one with the sum of their durations.
 func TestAnimateSame(t *testing.T) {
 	t.Parallel()
 	frames := moving(3, true)
@@ -211,7 +211,7 @@ func TestAnimateProfile(t *testing.T) {
 		if frames, _ := play(t, file); len(frames) != 3 {
 			t.Errorf("%s: %d frames", name, len(frames))
 		}
-		// libwebp marks an animation for alpha where a frame leaves pixels out that stay as they were.
+		// libwebp sets the alpha flag of an animation if a frame leaves out unchanged pixels.
 		if file[20]|0x10 != tt.flags|0x10 || file[20]&tt.flags != tt.flags {
 			t.Errorf("%s: flags %#x, want %#x", name, file[20], tt.flags)
 		}
@@ -267,7 +267,7 @@ func TestAnimateStops(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(file), err)
 	}
 	if asked != 3 || !ended {
-		t.Errorf("asked for %d frames, told the end: %v", asked, ended)
+		t.Errorf("asked for %d frames, got the end: %v", asked, ended)
 	}
 	asked = 0
 	if _, err := newEncoder(t).Animate(ctx, a, webp.Options{}); !errors.Is(err, cause) || asked != 0 {

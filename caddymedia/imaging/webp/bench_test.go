@@ -10,7 +10,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// photograph gives planes of a size, from the corpus where there is one.
+// photograph returns planes of a size, from the corpus if there is one.
 func photograph(b *testing.B, width, height int) *image.YCbCr {
 	b.Helper()
 	tile := planes(draw(1024, 1024))
@@ -32,7 +32,7 @@ func photograph(b *testing.B, width, height int) *image.YCbCr {
 	return out
 }
 
-// benchmark encodes a picture. Planes are copied each time, outside of the time measured.
+// benchmark encodes a picture. Planes are copied each time, outside of the measured time.
 func benchmark(b *testing.B, img image.Image, opts webp.Options) {
 	b.Helper()
 	e := newEncoder(b)

@@ -18,8 +18,8 @@ var (
 	errPlay   = errors.New("an animation of more than 24 days")
 )
 
-// prepare checks what Encode was given, and fills the options in. An encoder written in C
-// relies on it.
+// prepare checks the arguments of Encode and returns the options with their defaults. The C encoder
+// relies on the checks.
 func prepare(ctx context.Context, img image.Image, opts Options) (Options, error) {
 	if ctx.Err() != nil {
 		return opts, stopped(ctx)
@@ -27,7 +27,7 @@ func prepare(ctx context.Context, img image.Image, opts Options) (Options, error
 	if err := checkImage(img); err != nil {
 		return opts, err
 	}
-	return opts.filled()
+	return opts.withDefaults()
 }
 
 func checkImage(img image.Image) error {
@@ -77,13 +77,13 @@ func checkSize(r image.Rectangle) error {
 	return nil
 }
 
-// holds tells whether there are so many rows of so many bytes.
+// holds reports whether samples hold height rows of width bytes.
 func holds(samples []byte, stride, width, height int) bool {
 	return stride >= width && stride <= math.MaxInt32 && len(samples) >= (height-1)*stride+width
 }
 
-// filled checks the options and puts the defaults in.
-func (o Options) filled() (Options, error) {
+// withDefaults checks the options and fills in the defaults.
+func (o Options) withDefaults() (Options, error) {
 	if o.Quality == 0 {
 		o.Quality = DefaultQuality
 	}
@@ -95,7 +95,7 @@ func (o Options) filled() (Options, error) {
 	return o, err
 }
 
-// prepareAnimation checks what Animate was given, except the frames, which come later.
+// prepareAnimation is prepare for the arguments of Animate, except the frames, which come later.
 func prepareAnimation(ctx context.Context, a Animation, opts Options) (Options, error) {
 	if ctx.Err() != nil {
 		return opts, stopped(ctx)
@@ -106,7 +106,7 @@ func prepareAnimation(ctx context.Context, a Animation, opts Options) (Options, 
 	if a.Width < 0 || a.Height < 0 {
 		return opts, errEmpty
 	}
-	return opts.filled()
+	return opts.withDefaults()
 }
 
 func checkFrame(ctx context.Context, a Animation, img *image.NRGBA) error {
@@ -122,7 +122,7 @@ func checkFrame(ctx context.Context, a Animation, img *image.NRGBA) error {
 	return nil
 }
 
-// checkEnd is for when the frames have come.
+// checkEnd is called after the last frame.
 func checkEnd(ctx context.Context, frames int) error {
 	if ctx.Err() != nil {
 		return stopped(ctx)
@@ -133,20 +133,20 @@ func checkEnd(ctx context.Context, frames int) error {
 	return nil
 }
 
-// What the format has room for (Animation chunks ANIM and ANMF).
+// Limits of the format (animation chunks ANIM and ANMF).
 const (
 	maxPlays = 1<<16 - 1
 	maxShown = (1<<24 - 1) * time.Millisecond
 	maxPlay  = math.MaxInt32*time.Millisecond - maxShown
 )
 
-// plays bounds how often an animation plays.
+// plays limits the number of plays of an animation.
 func plays(n int) int { return min(max(n, 0), maxPlays) }
 
-// bounded bounds how long a frame is shown.
+// bounded limits the duration of a frame.
 func bounded(d time.Duration) time.Duration { return min(max(d, 0), maxShown) }
 
-// stopped is the error of a ctx that is done, with its cause.
+// stopped returns the error of a ctx that is done, with its cause.
 func stopped(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {
@@ -155,27 +155,27 @@ func stopped(ctx context.Context) error {
 	return fmt.Errorf("encoding as WebP: %w: %w", err, cause)
 }
 
-// Detailed photographs of so many pixels need more than the 512 KiB that a file has for
-// their modes.
+// Detailed photographs of so many pixels need more than the 512 KiB that a file has for their
+// modes.
 const (
 	largePixels = 28_000_000
 	largeFine   = 21_000_000 // above fineQuality
 	fineQuality = 85
 )
 
-// manyModes tells whether the modes of a lossy picture may not fit into its file.
+// manyModes reports whether the modes of a lossy picture may not fit into its file.
 func manyModes(pixels, quality int) bool {
 	return pixels >= largePixels || pixels >= largeFine && quality > fineQuality
 }
 
-// cost is what an encoder takes, in tenths of a byte of memory.
+// cost is the memory that an encoder needs, in tenths of a byte.
 type cost struct {
 	pixel int64 // for each pixel
 	input int64 // for each byte of the file that the picture was decoded from
 }
 
-// memory is what a task costs, and what a small picture takes anyway. At a fine quality
-// detail costs twice as much.
+// memory returns the bytes for a task, with a fixed part for small pictures. At high quality detail
+// costs twice as much.
 func (c cost) memory(t Task) int64 {
 	detail := c.input * t.Bytes
 	if t.Quality > fineQuality {

@@ -67,8 +67,8 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// corpusLossy holds a picture against itself with half the chroma, which is all that a
-// lossy file can have.
+// corpusLossy compares a picture with itself at half the chroma, the best that a lossy file can
+// have.
 func corpusLossy(t *testing.T, img *image.NRGBA) {
 	t.Helper()
 	best := pixels(planes(img))
@@ -108,8 +108,8 @@ func TestCorpusAnimations(t *testing.T) {
 	}
 }
 
-// readFrames lays the frames of a GIF over each other, without what its disposals say, and
-// leaves those out that change nothing.
+// readFrames composes the frames of a GIF without their disposals, and leaves out those that change
+// nothing.
 func readFrames(t *testing.T, path string) []shown {
 	t.Helper()
 	data, err := os.ReadFile(path)

@@ -58,7 +58,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// What a JPEG decoder gives has more samples than the picture. They must not show.
+// The planes of a JPEG decoder have more samples than the picture. They must not show.
 func TestPaddedPlanes(t *testing.T) {
 	t.Parallel()
 	for _, size := range []image.Point{{1, 1}, {31, 33}, {64, 48}, {101, 75}} {

@@ -30,7 +30,7 @@ func encode(t testing.TB, img image.Image, opts webp.Options) []byte {
 	return file
 }
 
-// draw gives something like a photograph: slopes, edges, and texture in a part of it.
+// draw returns something like a photograph: slopes, edges, and texture in a part of it.
 func draw(width, height int) *image.NRGBA {
 	img := image.NewNRGBA(image.Rect(0, 0, width, height))
 	for y := range height {
@@ -39,7 +39,7 @@ func draw(width, height int) *image.NRGBA {
 			r := 128 + 90*math.Sin(2*u+v)
 			g := 120 + 80*math.Cos(u-3*v)
 			b := 90 + 60*math.Sin(u*v)
-			// The edges are a few pixels wide, as a lens makes them.
+			// The edges are a few pixels wide, as with a lens.
 			in := min(max((.3-math.Hypot(math.Mod(u, 1)-.5, math.Mod(v, 1)-.5))*20, 0), 1)
 			r, g, b = r+50*in, g-30*in, b+in*(g-b)/2
 			if y%160 < 48 {
@@ -56,7 +56,7 @@ func draw(width, height int) *image.NRGBA {
 
 func clamp(v float64) uint8 { return uint8(min(max(v, 0), 255) + .5) }
 
-// drawAlpha has a soft edge between what is opaque and what is not there at all.
+// drawAlpha has a soft edge between opaque and transparent parts.
 func drawAlpha(width, height int) *image.NRGBA {
 	img := draw(width, height)
 	for y := range height {
@@ -86,7 +86,7 @@ func drawFlat(width, height int) *image.NRGBA {
 	return img
 }
 
-// planes turns a picture into full-range 4:2:0 planes.
+// planes converts a picture to full-range 4:2:0 planes.
 func planes(img *image.NRGBA) *image.YCbCr {
 	size := img.Rect.Size()
 	out := image.NewYCbCr(img.Rect, image.YCbCrSubsampleRatio420)
@@ -112,8 +112,8 @@ func planes(img *image.NRGBA) *image.YCbCr {
 	return out
 }
 
-// padded gives planes as a JPEG decoder does: a part of larger ones. The samples beside it
-// are of another colour.
+// padded returns planes like those of a JPEG decoder: a part of larger ones. The samples beside it
+// have another colour.
 func padded(p *image.YCbCr) *image.YCbCr {
 	size := p.Rect.Size()
 	big := image.NewYCbCr(image.Rect(0, 0, size.X+29, size.Y+27), image.YCbCrSubsampleRatio420)
@@ -136,7 +136,7 @@ func clonePlanes(p *image.YCbCr) *image.YCbCr {
 	return &c
 }
 
-// pixels is how planes look.
+// pixels converts planes to visible colours.
 func pixels(p *image.YCbCr) *image.NRGBA {
 	img := image.NewNRGBA(image.Rectangle{Max: p.Rect.Size()})
 	for y := range img.Rect.Dy() {
@@ -149,7 +149,7 @@ func pixels(p *image.YCbCr) *image.NRGBA {
 	return img
 }
 
-// decode gives the picture of a file with straight alpha.
+// decode returns the picture of a file with straight alpha.
 func decode(t testing.TB, file []byte) *image.NRGBA {
 	t.Helper()
 	img, err := reference.Decode(bytes.NewReader(file))
@@ -160,7 +160,7 @@ func decode(t testing.TB, file []byte) *image.NRGBA {
 	case *image.NRGBA:
 		return img
 	case *image.YCbCr:
-		// The decoder gives limited range, which the type does not mean.
+		// The decoder returns limited range, unlike the meaning of the type.
 		for i, v := range img.Y {
 			img.Y[i] = clamp((float64(v) - 16) * 255 / 219)
 		}
@@ -198,7 +198,7 @@ func psnr(a, b *image.NRGBA, background float64) float64 {
 	return 10 * math.Log10(255*255*3*float64(size.X*size.Y)/sum)
 }
 
-// alike fails where a file does not look like a picture over white and black.
+// alike fails if a file does not look like a picture over white and black.
 func alike(t testing.TB, file []byte, want *image.NRGBA, least float64) {
 	t.Helper()
 	got := decode(t, file)

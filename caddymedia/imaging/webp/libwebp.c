@@ -44,7 +44,7 @@ static int prepare(struct WebPPicture *picture, cm_shape shape, const int32_t *s
   return 1;
 }
 
-/* An error code is never taken for none. */
+/* Returns a non-zero error code. */
 static int error_of(const struct WebPPicture *picture) {
   return picture->error_code ? picture->error_code : CM_UNUSABLE;
 }
@@ -135,7 +135,7 @@ cm_file cm_encode_pixels(const uint8_t *rgba, cm_shape shape, cm_options options
   return file;
 }
 
-/* The distances of key frames are those of gif2webp. */
+/* The key frame distances are those of gif2webp. */
 struct WebPAnimEncoder *cm_anim_new(cm_shape shape, int loops, cm_options options) {
   struct WebPAnimEncoderOptions anim;
   if (!WebPAnimEncoderOptionsInitInternal(&anim, CM_MUX_ABI)) return NULL;

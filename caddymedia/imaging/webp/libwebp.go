@@ -18,20 +18,19 @@ import (
 	"time"
 	"unsafe"
 
-	// It carries libwebp's sources. Its own functions are not used: they take straight alpha for premultiplied, and
+	// Only for libwebp's sources. Its own functions take straight alpha for premultiplied and
 	// cannot be stopped.
 	_ "github.com/chai2010/webp"
 )
 
-// libwebpVersion is the first one whose behaviour was tested: major << 8 | minor.
+// libwebpVersion is the first tested version: major << 8 | minor.
 const libwebpVersion = 0x0104
 
 type libwebp struct {
 	version int
 }
 
-// New gives the encoder of this build. It fails where libwebp is another one than is
-// known here.
+// New returns the encoder of this build. It fails for an unsupported version of libwebp.
 func New() (Encoder, error) {
 	version := int(C.cm_version())
 	if err := checkVersion(version); err != nil {
@@ -54,8 +53,8 @@ func checkVersion(version int) error {
 	return nil
 }
 
-// checkABI asks libwebp whether it serves these interfaces. It takes them as arguments so
-// that a test can ask for wrong ones.
+// checkABI checks that libwebp supports these interfaces. They are arguments so that a test can
+// pass wrong ones.
 func checkABI(encoder, mux int) error {
 	if C.cm_accepts(C.int(encoder), C.int(mux)) == 0 {
 		return fmt.Errorf("libwebp does not have the interfaces %#x and %#x", encoder, mux)
@@ -83,16 +82,16 @@ func (l libwebp) Encode(ctx context.Context, img image.Image, opts Options) ([]b
 		file = encodePlanes(img, opts, stop)
 	case *image.NRGBA:
 		shape := shapeOf(img)
-		file = C.cm_encode_pixels(first(img.Pix), shape, settings(shape, opts), stop)
+		file = C.cm_encode_pixels(pointer(img.Pix), shape, settings(shape, opts), stop)
 	}
 	return finish(ctx, file, opts, "")
 }
 
-// trimPixels are those of a picture from which on memory is given back at once.
+// trimPixels is the size of a picture from which its memory is returned to the system at once.
 const trimPixels = 500_000
 
-// trim undoes that glibc keeps what was freed, in an arena for each of several threads:
-// together that would soon be several times what is in use.
+// trim returns freed memory to the system. glibc keeps it in an arena per thread, which soon adds
+// up to several times the memory in use.
 func trim(pixels int) {
 	if pixels >= trimPixels {
 		C.cm_trim()
@@ -106,7 +105,7 @@ func encodePlanes(img *image.YCbCr, opts Options, stop *C.int32_t) C.cm_file {
 		stride: C.int(img.YStride), chroma_stride: C.int(img.CStride),
 	}
 	opts.Lossless = false
-	return C.cm_encode_planes(first(img.Y), first(img.Cb), first(img.Cr), shape, settings(shape, opts), stop)
+	return C.cm_encode_planes(pointer(img.Y), pointer(img.Cb), pointer(img.Cr), shape, settings(shape, opts), stop)
 }
 
 func shapeOf(img *image.NRGBA) C.cm_shape {
@@ -114,16 +113,16 @@ func shapeOf(img *image.NRGBA) C.cm_shape {
 	return C.cm_shape{width: C.int(size.X), height: C.int(size.Y), stride: C.int(img.Stride)}
 }
 
-// first gives C the address of some samples for the time of a call.
-func first(samples []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.SliceData(samples)) }
+// pointer returns the address of the samples, for the duration of a C call.
+func pointer(samples []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.SliceData(samples)) }
 
-// The modes of a file have 512 KiB. Where they need more, libwebp encodes the whole picture
-// again and again until they fit. Where that may happen it is told to be sparing at once,
-// which takes a third of the time and costs 0.25 dB.
+// The modes of a file have 512 KiB. If they need more, libwebp encodes the whole picture again and
+// again until they fit. sparingModes limits them from the start where that may happen. That takes a
+// third of the time and costs 0.25 dB.
 const sparingModes = 60
 
-// settings are what libwebp is told. Its quality says, where nothing is lost, how hard it
-// tries; at 100 it would take 30 times as long for 4 % less.
+// settings returns the settings of libwebp. For lossless encoding its quality is an effort; 100
+// would take 30 times as long for 4 % less.
 func settings(shape C.cm_shape, opts Options) C.cm_options {
 	if opts.Lossless {
 		switch opts.Effort {
@@ -151,7 +150,7 @@ func settings(shape C.cm_shape, opts Options) C.cm_options {
 	return s
 }
 
-// stopFlag gives what tells C that ctx is done. C may keep it until release.
+// stopFlag returns a flag for C that is set when ctx is done. C may keep it until release.
 func stopFlag(ctx context.Context) (stop *C.int32_t, release func()) {
 	flag := new(atomic.Int32)
 	var pin runtime.Pinner
@@ -163,7 +162,7 @@ func stopFlag(ctx context.Context) (stop *C.int32_t, release func()) {
 	}
 }
 
-// finish turns what C gave into a file of Go's memory. The detail is of an error.
+// finish copies a file from C to Go memory. detail is for the error.
 func finish(ctx context.Context, file C.cm_file, opts Options, detail string) ([]byte, error) {
 	if file.error != C.CM_OK {
 		return nil, failure(ctx, int(file.error), detail)
@@ -176,8 +175,8 @@ func finish(ctx context.Context, file C.cm_file, opts Options, detail string) ([
 	return bytes.Clone(data), nil
 }
 
-// failure makes an error of a code. Where ctx is done, that is the reason: an animation
-// does not always say so.
+// failure returns the error for a code. If ctx is done, that is the reason: an animation does not
+// always report it.
 func failure(ctx context.Context, code int, detail string) error {
 	if ctx.Err() != nil {
 		return stopped(ctx)
@@ -192,7 +191,7 @@ func failure(ctx context.Context, code int, detail string) error {
 	return errors.New("libwebp: " + text)
 }
 
-// failures are the codes of C, and libwebp's (enum WebPEncodingError).
+// failures are the texts for our codes and libwebp's (enum WebPEncodingError).
 var failures = map[int]string{
 	C.CM_UNUSABLE: "it refuses its settings",
 	C.CM_MUX:      "the animation cannot be put together",
@@ -229,7 +228,7 @@ func (l libwebp) Animate(ctx context.Context, a Animation, opts Options) ([]byte
 		return nil, failure(ctx, C.CM_UNUSABLE, "")
 	}
 	defer C.cm_anim_free(anim)
-	// The times are when frames begin. The one after the last frame ends it.
+	// libwebp expects the start time of each frame. The time after the last frame ends it.
 	var now time.Duration
 	frames := 0
 	for img, shown := range a.Frames {
@@ -240,7 +239,7 @@ func (l libwebp) Animate(ctx context.Context, a Animation, opts Options) ([]byte
 			return nil, errPlay
 		}
 		shape := shapeOf(img)
-		code := C.cm_anim_add(anim, first(img.Pix), shape, C.int(now.Milliseconds()), settings(shape, opts), stop)
+		code := C.cm_anim_add(anim, pointer(img.Pix), shape, C.int(now.Milliseconds()), settings(shape, opts), stop)
 		if code != C.CM_OK {
 			return nil, failure(ctx, int(code), C.GoString(C.cm_anim_error(anim)))
 		}

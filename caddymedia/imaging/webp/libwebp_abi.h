@@ -1,7 +1,7 @@
 /* The part of libwebp's binary interface that is used here, as of encoder ABI 2.15 and mux
- * ABI 1.9. libwebp's own headers are in an internal folder of the module that carries its
- * sources. Each function is weak: cgo links this package alone once, without that module,
- * to learn what it imports. */
+ * ABI 1.9. libwebp's own headers are in an internal folder of the module with its sources. Each
+ * function is weak, because cgo first links this package without that module, to list the
+ * imports. */
 #ifndef CADDYMEDIA_LIBWEBP_ABI_H
 #define CADDYMEDIA_LIBWEBP_ABI_H
 

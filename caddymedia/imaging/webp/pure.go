@@ -13,10 +13,10 @@ import (
 	"github.com/deepteams/webp"
 )
 
-// pure is an encoder in Go. It has no way to stop it, nor to keep it to one processor.
+// pure is an encoder in Go. It cannot be stopped or limited to one processor.
 type pure struct{}
 
-// New gives the encoder of this build.
+// New returns the encoder of this build.
 func New() (Encoder, error) { return pure{}, nil }
 
 const purePath = "github.com/deepteams/webp"
@@ -51,18 +51,17 @@ func (pure) Encode(ctx context.Context, img image.Image, opts Options) ([]byte, 
 	return withProfile(file, opts.Profile)
 }
 
-// opaque gives planes as pixels. The library cannot be given planes: it would make pixels
-// of them one by one, several times.
+// opaque converts planes to pixels. The library would convert them one pixel at a time, several
+// times.
 func opaque(planes *image.YCbCr) *image.RGBA {
 	img := image.NewRGBA(planes.Rect)
 	draw.Draw(img, img.Rect, planes, image.Point{}, draw.Src)
 	return img
 }
 
-// The modes of a file have 512 KiB. Where they need more, the library writes a file that is
-// broken, and has no setting against it. Below safePixels they cannot need more. Where
-// they may well, a picture is encoded with the few modes of Fast; in between it is tried.
-// Those of Fast fit up to some 100 million pixels.
+// The modes of a file have 512 KiB. If they need more, the library writes a broken file, and has no
+// setting against it. Below safePixels they always fit. Pictures with manyModes are encoded with
+// the few modes of Fast, which fit up to some 100 million pixels. In between the result is checked.
 const safePixels = 4_000_000
 
 // encodeWhole encodes a picture so that its modes fit.
@@ -92,7 +91,7 @@ func encodeWhole(ctx context.Context, img image.Image, opts Options) ([]byte, er
 	return file, nil
 }
 
-// checkFile decodes what was encoded. Modes that were cut end too early then.
+// checkFile decodes an encoded file, which fails if its modes were cut.
 func checkFile(file []byte) error {
 	if _, err := webp.Decode(bytes.NewReader(file)); err != nil {
 		return fmt.Errorf("checking the encoded picture: %w", err)
@@ -117,8 +116,8 @@ func encode(ctx context.Context, img image.Image, opts Options) ([]byte, error) 
 	return file.Bytes(), nil
 }
 
-// clearAlpha takes the mark from a lossless file that it has alpha. The library always sets
-// it (RFC 9649, section 3.4: bit 28 after the signature).
+// clearAlpha clears the alpha flag of a lossless file, which the library always sets (RFC 9649,
+// section 3.4: bit 28 after the signature).
 func clearAlpha(file []byte) {
 	const at = fileHeader + chunkHeader + 4
 	if len(file) > at {
@@ -126,8 +125,8 @@ func clearAlpha(file []byte) {
 	}
 }
 
-// settings are what the library is told. Where nothing is lost, other methods than its
-// usual ones save no time and give larger files.
+// settings returns the settings of the library. For lossless encoding, methods other than the
+// default save no time and make larger files.
 func settings(opts Options) *webp.EncoderOptions {
 	s := webp.DefaultOptions()
 	if opts.Lossless {

@@ -14,12 +14,11 @@ const (
 	animationID = "ANIM"
 	frameID     = "ANMF"
 	alphaID     = "ALPH"
-	// overwrite is a frame's flag: its transparent pixels are not what was there before.
+	// overwrite is a flag of a frame: its transparent pixels replace those of the canvas.
 	overwrite = 0x02
 )
 
-// Animate does not use the library's own animations: they lose transparency, and take
-// neither a method nor its defaults.
+// Animate does not use the animations of the library, which lose transparency and accept no method.
 func (pure) Animate(ctx context.Context, a Animation, opts Options) ([]byte, error) {
 	opts, err := prepareAnimation(ctx, a, opts)
 	if err != nil {
@@ -34,7 +33,7 @@ func (pure) Animate(ctx context.Context, a Animation, opts Options) ([]byte, err
 		if now > maxPlay {
 			return nil, errPlay
 		}
-		// Cut to milliseconds after they were added up, times do not drift.
+		// Durations are cut to milliseconds after adding them up, so that they do not drift.
 		next := now + bounded(shown)
 		if err := s.add(ctx, img, next.Milliseconds()-now.Milliseconds(), opts); err != nil {
 			return nil, err
@@ -51,13 +50,13 @@ func (pure) Animate(ctx context.Context, a Animation, opts Options) ([]byte, err
 	return withProfile(file, opts.Profile)
 }
 
-// sequence is an animation in the making.
+// sequence is an animation under construction.
 type sequence struct {
 	frames []frame
-	canvas *image.NRGBA // as the last frame left it
+	canvas *image.NRGBA // after the last frame
 }
 
-// frame is the part of the canvas that changes.
+// frame is the changed part of the canvas.
 type frame struct {
 	area   image.Rectangle
 	shown  int64 // milliseconds
@@ -99,13 +98,13 @@ func (s *sequence) add(ctx context.Context, img *image.NRGBA, shown int64, opts 
 	return nil
 }
 
-// row is what an image has in a row of an area.
+// row returns the pixels of an image in a row of an area.
 func row(img *image.NRGBA, area image.Rectangle, y int) []byte {
 	return img.Pix[img.PixOffset(area.Min.X, y):][:4*area.Dx()]
 }
 
-// changed is the area where two images of one size differ, from even coordinates on, as
-// the format has it.
+// changed returns the area in which two images of the same size differ. Its origin is even, as the
+// format demands.
 func changed(a, b *image.NRGBA) image.Rectangle {
 	var area image.Rectangle
 	size := b.Rect.Size()
@@ -126,7 +125,7 @@ func changed(a, b *image.NRGBA) image.Rectangle {
 	return area
 }
 
-// file puts the animation together. One of a single frame is a still picture.
+// file assembles the animation. A single frame becomes a still picture.
 func (s *sequence) file(a Animation) ([]byte, error) {
 	if len(s.frames) == 1 {
 		return assemble(s.frames[0].chunks)
@@ -144,7 +143,8 @@ func (s *sequence) file(a Animation) ([]byte, error) {
 	return assemble(chunks)
 }
 
-// animationHead has a transparent background, which no viewer looks at, and the plays.
+// animationHead returns an ANIM chunk with a transparent background, which no viewer uses, and the
+// number of plays.
 func animationHead(loops int) []byte {
 	return binary.LittleEndian.AppendUint16(make([]byte, 4), uint16(plays(loops)))
 }
@@ -161,7 +161,7 @@ func (f frame) data() []byte {
 	return appendChunks(append(b, overwrite), inner)
 }
 
-// transparent tells whether the chunks of a still picture have alpha.
+// transparent reports whether the chunks of a still picture have alpha.
 func transparent(chunks []chunk) bool {
 	for _, c := range chunks {
 		if c.id == alphaID {

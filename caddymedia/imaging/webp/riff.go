@@ -6,7 +6,8 @@ import (
 	"math"
 )
 
-// What a file of the WebP container format has (https://developers.google.com/speed/webp/docs/riff_container).
+// Identifiers and flags of the WebP container format
+// (https://developers.google.com/speed/webp/docs/riff_container).
 const (
 	extendedID  = "VP8X"
 	profileID   = "ICCP"
@@ -31,7 +32,7 @@ type chunk struct {
 	data []byte
 }
 
-// parse takes a file apart. The chunks share its memory.
+// parse splits a file into chunks, which share its memory.
 func parse(file []byte) ([]chunk, error) {
 	if len(file) < fileHeader || string(file[:4]) != "RIFF" || string(file[8:fileHeader]) != "WEBP" {
 		return nil, errFile
@@ -55,7 +56,7 @@ func parse(file []byte) ([]chunk, error) {
 	return chunks, nil
 }
 
-// sizeOf is how many bytes chunks take.
+// sizeOf returns the number of bytes of encoded chunks.
 func sizeOf(chunks []chunk) int64 {
 	var n int64
 	for _, c := range chunks {
@@ -77,7 +78,7 @@ func appendChunks(b []byte, chunks []chunk) []byte {
 	return b
 }
 
-// assemble makes a file of chunks.
+// assemble returns a file of chunks.
 func assemble(chunks []chunk) ([]byte, error) {
 	size := 4 + sizeOf(chunks)
 	if size > math.MaxUint32-chunkHeader-1 {
@@ -90,7 +91,7 @@ func assemble(chunks []chunk) ([]byte, error) {
 	return appendChunks(b, chunks), nil
 }
 
-// withProfile gives the file with an ICC profile, in place of one that it has.
+// withProfile returns the file with its ICC profile added or replaced.
 func withProfile(file, profile []byte) ([]byte, error) {
 	chunks, err := parse(file)
 	if err != nil {
@@ -110,8 +111,8 @@ func withProfile(file, profile []byte) ([]byte, error) {
 	return assemble(out)
 }
 
-// extended gives the data of the chunk that an extended file begins with: that of the
-// file, copied, or the one that a simple file would have.
+// extended returns the data of a VP8X chunk: a copy of the one in the file, or a new one for a
+// simple file.
 func extended(chunks []chunk) ([]byte, error) {
 	if len(chunks) == 0 {
 		return nil, errFile
@@ -123,7 +124,8 @@ func extended(chunks []chunk) ([]byte, error) {
 		}
 		return append([]byte(nil), c.data...), nil
 	case lossyID:
-		// RFC 6386, section 9.1: a tag of 3 bytes, a start code, then two sides of 14 bits, each with 2 bits of scale.
+		// RFC 6386, section 9.1: a tag of 3 bytes, a start code, then two sides of 14 bits, each
+		// with 2 bits of scale.
 		if len(c.data) < 10 || string(c.data[3:6]) != "\x9d\x01\x2a" {
 			return nil, errFile
 		}
@@ -134,7 +136,8 @@ func extended(chunks []chunk) ([]byte, error) {
 		}
 		return extendedHead(0, width, height), nil
 	case losslessID:
-		// RFC 9649, section 3.4: a signature, then two sides less 1 of 14 bits each, and whether there is alpha.
+		// RFC 9649, section 3.4: a signature, then two sides less 1 of 14 bits each, then the alpha
+		// flag.
 		if len(c.data) < 5 || c.data[0] != 0x2F {
 			return nil, errFile
 		}

@@ -23,7 +23,7 @@ func TestStoppedBefore(t *testing.T) {
 	}
 }
 
-// An encode that takes seconds ends with the error of its ctx: soon, where the encoder can.
+// An encode that takes seconds ends with the error of its ctx: soon, if the encoder can.
 func TestStoppedWithin(t *testing.T) {
 	t.Parallel()
 	e := newEncoder(t)

@@ -1,9 +1,9 @@
-// Package webp encodes pictures as WebP. It never decodes what others made.
+// Package webp encodes pictures as WebP. It never decodes foreign files.
 //
-// There is one [Encoder] in a build. With cgo on Linux it is libwebp, whose sources
-// github.com/chai2010/webp carries; elsewhere it is github.com/deepteams/webp, which is
-// pure Go and gives files of about the same size and looks. It needs two to three times the
-// processor time on amd64, and more memory.
+// A build has one [Encoder]. With cgo on Linux it is libwebp, whose sources are in
+// github.com/chai2010/webp. Elsewhere it is github.com/deepteams/webp in pure Go, with files of
+// about the same size and quality. That one needs two to three times the processor time on amd64,
+// and more memory.
 package webp
 
 import (
@@ -20,43 +20,42 @@ const MaxSide = 16383
 
 // Encoder makes WebP files. It is safe for concurrent use.
 type Encoder interface {
-	// Name tells which one it is, with its version, for a log.
+	// Name returns the name and version of the encoder, for logs.
 	Name() string
 
-	// Encode makes the file of a still picture: an *image.YCbCr of ratio 4:2:0 in the
-	// full range that JPEG has, which is always lossy, or an *image.NRGBA. Its bounds
-	// begin at 0, 0. The planes of an *image.YCbCr are given away: Encode may change
-	// them. An *image.NRGBA stays as it is.
+	// Encode returns the file of a still picture: an *image.YCbCr of ratio 4:2:0 in the full range
+	// of JPEG, which is always lossy, or an *image.NRGBA. Its bounds must begin at 0, 0. Encode may
+	// change the planes of an *image.YCbCr, but not an *image.NRGBA.
 	//
-	// It stops soon after ctx is done, with the error of ctx, where the encoder can: see
-	// [Encoder.Stops]. An encoder that cannot stop gives that error at its end.
+	// Encode stops soon after ctx is done, with the error of ctx, if the encoder can: see
+	// [Encoder.Stops]. Other encoders return that error at the end.
 	Encode(ctx context.Context, img image.Image, opts Options) ([]byte, error)
 
-	// Animate makes the file of an animation. It stops between frames at the latest.
+	// Animate returns the file of an animation. It stops between frames at the latest.
 	Animate(ctx context.Context, a Animation, opts Options) ([]byte, error)
 
-	// Stops tells whether an Encode can be stopped on its way.
+	// Stops reports whether a running Encode can be stopped.
 	Stops() bool
 
-	// Memory is about the most bytes that a task takes, beside the picture itself. Noise
-	// may take twice as much.
+	// Memory returns about the most bytes that a task needs, without the picture itself. Noise may
+	// need twice as much.
 	Memory(t Task) int64
 }
 
-// Task is what memory is asked for.
+// Task is a description of work, to estimate its memory.
 type Task struct {
 	// Width and Height in pixels.
 	Width, Height int
-	// Bytes of the file that the picture was decoded from: they say how much detail
-	// there is, which is what lossy encoders need memory for.
+	// Bytes is the size of the file that the picture was decoded from. It is a measure of detail,
+	// for which lossy encoders need memory.
 	Bytes int64
 	// Quality of lossy encoding. 0 means [DefaultQuality].
 	Quality int
-	// Use is how the picture is encoded.
+	// Use is the way of encoding.
 	Use Use
 }
 
-// Use is what an encoder is used for.
+// Use is a way to use an encoder.
 type Use int
 
 // The uses of an encoder.
@@ -68,33 +67,33 @@ const (
 	Opaque              // Encode of an *image.NRGBA without transparency, lossy
 )
 
-// Options say how a picture is encoded. The zero value means the defaults.
+// Options are the parameters of encoding. The zero value means the defaults.
 type Options struct {
 	// Quality of lossy encoding, 1 to 100. 0 means [DefaultQuality].
 	Quality int
 	// Effort trades time for size. Empty means [Normal].
 	Effort Effort
-	// Lossless keeps every visible pixel of an *image.NRGBA as it is.
+	// Lossless preserves every visible pixel of an *image.NRGBA.
 	Lossless bool
-	// Profile is an ICC profile to go with the picture; nil for none.
+	// Profile is an ICC profile to embed; nil for none.
 	Profile []byte
 }
 
-// DefaultQuality is the quality where none is given.
+// DefaultQuality is the quality used if none is set.
 const DefaultQuality = 80
 
-// Effort is how hard an encoder tries to make a small file.
+// Effort is the processor time spent on making a file small.
 type Effort string
 
-// The efforts: what they cost beside Normal, on photographs. In pure Go it is 0.8 of the
-// time for 5 % larger, and 1.3 times for 8 % smaller files.
+// The efforts, with their cost relative to Normal on photographs. In pure Go, Fast takes 0.8 of the
+// time for 5 % larger files, Small 1.3 times for 8 % smaller ones.
 const (
 	Fast   Effort = "fast"   // a third of the time, 8 % larger
 	Normal Effort = "normal" // libwebp's method 4
 	Small  Effort = "small"  // 2.5 times the time, 2 to 4 % smaller
 )
 
-// ParseEffort reads an effort; an empty one is [Normal].
+// ParseEffort parses an effort; empty means [Normal].
 func ParseEffort(s string) (Effort, error) {
 	switch e := Effort(s); e {
 	case "":
@@ -109,12 +108,11 @@ func ParseEffort(s string) (Effort, error) {
 type Animation struct {
 	// Width and Height of every frame in pixels.
 	Width, Height int
-	// Loops is how often it plays; 0 is for ever.
+	// Loops is the number of plays; 0 means endless.
 	Loops int
-	// Frames gives whole canvases and how long each is shown. An image may be used again
-	// for the next one as soon as it is asked for.
+	// Frames yields whole canvases with their duration. The next iteration may reuse the image.
 	Frames iter.Seq2[*image.NRGBA, time.Duration]
 }
 
-// ErrTooWide is a picture with a side over [MaxSide].
+// ErrTooWide means that a side of the picture is over [MaxSide].
 var ErrTooWide = errors.New("a side is longer than the 16,383 pixels that WebP can hold")

@@ -6,7 +6,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// raster is samples of size bytes each, row by row.
+// raster is an array of samples of size bytes each, row by row.
 type raster struct {
 	pix           []byte
 	stride        int // bytes from row to row
@@ -14,13 +14,13 @@ type raster struct {
 	size          int // 1 or 4
 }
 
-// tile is the side of the squares in which pictures are turned: reading down a column
-// then stays within the processor's cache.
+// tile is the side of the squares in which pictures are turned. Reading down a column then stays
+// within the processor's cache.
 const tile = 32
 
-// turn gives r as it is seen under an EXIF orientation. The rows of the result have no
-// gaps. Sample x, y of it is the one of r at start + x*right + y*down.
-func (r raster) turn(o imaging.Orientation) raster {
+// oriented returns r as viewed under an EXIF orientation. The rows of the result have no gaps. Its
+// sample x, y is the one of r at start + x*right + y*down.
+func (r raster) oriented(o imaging.Orientation) raster {
 	out := raster{width: r.width, height: r.height, size: r.size}
 	left, top := 0, 0
 	right, down := r.size, r.stride
@@ -39,13 +39,13 @@ func (r raster) turn(o imaging.Orientation) raster {
 	for y := 0; y < out.height; y += tile {
 		for x := 0; x < out.width; x += tile {
 			square := image.Rect(x, y, min(x+tile, out.width), min(y+tile, out.height))
-			r.turnTile(out, square, left+top, right, down)
+			r.orientTile(out, square, left+top, right, down)
 		}
 	}
 	return out
 }
 
-func (r raster) turnTile(out raster, square image.Rectangle, start, right, down int) {
+func (r raster) orientTile(out raster, square image.Rectangle, start, right, down int) {
 	for y := square.Min.Y; y < square.Max.Y; y++ {
 		from := start + y*down + square.Min.X*right
 		to := out.pix[y*out.stride+square.Min.X*r.size : y*out.stride+square.Max.X*r.size]
@@ -63,7 +63,7 @@ func (r raster) turnTile(out raster, square image.Rectangle, start, right, down 
 	}
 }
 
-// flipsX and flipsY tell whether an orientation reads the stored rows, or columns,
-// backwards (Exif 3.0, tag 0x0112).
+// flipsX and flipsY report whether an orientation reads the stored rows, or columns, backwards
+// (Exif 3.0, tag 0x0112).
 func flipsX(o imaging.Orientation) bool { return o == 2 || o == 3 || o == 7 || o == 8 }
 func flipsY(o imaging.Orientation) bool { return o == 3 || o == 4 || o == 6 || o == 7 }

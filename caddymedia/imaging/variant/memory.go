@@ -7,8 +7,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// decodedMemory is about the most bytes that it takes to decode a picture, by what the
-// decoders of the standard library allocate.
+// decodedMemory returns about the most bytes needed to decode a picture, by the allocations of the
+// decoders of the standard library.
 func decodedMemory(info imaging.Info) int64 {
 	pixels := int64(info.Width) * int64(info.Height)
 	switch info.Format {
@@ -18,13 +18,13 @@ func decodedMemory(info imaging.Info) int64 {
 		return pixels * decodedPNG(info) / 2
 	case imaging.GIF:
 		const palette = 8 << 10
-		return info.FramePixels + pixels + int64(info.Frames)*palette // a frame that is interlaced is copied
+		return info.FramePixels + pixels + int64(info.Frames)*palette // an interlaced frame is copied
 	default:
 		return 0
 	}
 }
 
-// decodedJPEG counts for two pixels.
+// decodedJPEG returns the bytes per two pixels.
 func decodedJPEG(info imaging.Info) int64 {
 	sum := int64(info.Samples)
 	if info.Progressive {
@@ -37,36 +37,35 @@ func decodedJPEG(info imaging.Info) int64 {
 	return sum
 }
 
-// decodedPNG counts for two pixels.
+// decodedPNG returns the bytes per two pixels.
 func decodedPNG(info imaging.Info) int64 {
 	sum := int64(8)
 	if info.Deep {
 		sum = 16
 	}
 	if info.Interlaced {
-		sum *= 2 // each pass is an image of its own
+		sum *= 2 // each pass is a separate image
 	}
 	return sum
 }
 
-// convertedMemory is about the most bytes that it takes besides to bring the pixels into
-// the form of an encoder.
+// convertedMemory returns about the most further bytes needed to convert the pixels for an encoder.
 func convertedMemory(info imaging.Info) int64 {
 	pixels := int64(info.Width) * int64(info.Height)
 	if info.Format == imaging.GIF {
 		const canvas = 4
-		return pixels * canvas * 2 // a frame may ask for what was there before
+		return pixels * canvas * 2 // a frame may need the canvas before it
 	}
 	turned := info.Orientation > imaging.Upright
-	odd := !turnsEvenly(image.Pt(info.Width, info.Height), info.Orientation)
+	odd := !keepsSubsampling(image.Pt(info.Width, info.Height), info.Orientation)
 	planes := info.Format == imaging.JPEG && info.Components != 4 && !info.RGB
 	switch {
 	case planes && turned && odd && info.Components == 3:
-		return pixels * 9 // its chroma, all of its pixels, and these turned
+		return pixels * 9 // full chroma, and the same turned
 	case planes && turned:
 		return pixels * 5 / 2
 	case planes:
-		return pixels // its chroma
+		return pixels // subsampled chroma
 	case turned:
 		return pixels * 8
 	default:
@@ -74,8 +73,8 @@ func convertedMemory(info imaging.Info) int64 {
 	}
 }
 
-// uses are how an encoder may be used for a picture, as far as its header tells, the one
-// that takes the least memory first.
+// uses returns the possible uses of an encoder for a picture, judged by its header. The one that
+// needs the least memory is first.
 func uses(info imaging.Info) []webp.Use {
 	switch {
 	case info.Format == imaging.GIF && info.Frames > 1:

@@ -16,9 +16,9 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 )
 
-// TestWeights compares what a picture is thought to take with what its decoder and the
-// step to the encoder allocate, which is the most that they can hold at a time.
-func TestWeights(t *testing.T) {
+// TestMemoryEstimates compares the estimated memory of a picture with the allocations of its
+// decoder and of the conversion, the most that they can hold at a time.
+func TestMemoryEstimates(t *testing.T) {
 	deep := image.NewNRGBA64(image.Rect(0, 0, 701, 500))
 	draw.Draw(deep, deep.Rect, scene(701, 500), image.Point{}, draw.Src)
 	deep.Pix[6] = 1 // not opaque
@@ -49,7 +49,7 @@ func TestWeights(t *testing.T) {
 	}
 	for name, file := range files {
 		info := checked(t, file, strings.TrimPrefix(path.Ext(name), "."))
-		decoding, converting := variant.Weights(info)
+		decoding, converting := variant.Memory(info)
 		var decoded, converted int64
 		if info.Format == imaging.GIF {
 			g, err := imaging.DecodeGIF(bytes.NewReader(file), info)
@@ -68,7 +68,7 @@ func TestWeights(t *testing.T) {
 			decoded = allocated(func() { _, _ = imaging.Decode(bytes.NewReader(file), info) })
 			converted = allocated(func() { variant.Upright(img, info) })
 		}
-		tables := int64(192+32*info.Frames) << 10 // what no picture or frame is too small for
+		tables := int64(192+32*info.Frames) << 10 // tables, whatever the size of the picture or frame
 		if most := decoding + decoding/20 + tables; decoded > most {
 			t.Errorf("decoding %s takes %d bytes, at most %d are expected", name, decoded, most)
 		}
@@ -78,7 +78,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// allocated is how many bytes f allocates.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) int64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

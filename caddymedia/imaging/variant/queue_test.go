@@ -21,8 +21,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 )
 
-// busy makes n variants of a picture at once with an encoder that goes on when it is told
-// to, and gives what becomes of them.
+// busy starts n variants of a picture with an encoder that continues on a signal. It returns the
+// results.
 func busy(t *testing.T, r *recorder, m *variant.Maker, n int) (results chan error, goOn chan struct{}) {
 	t.Helper()
 	file := asJPEG(t, scene(40, 30))
@@ -56,9 +56,9 @@ func TestQueue(t *testing.T) {
 		results, goOn := busy(t, r, m, 2+waiting+2)
 		synctest.Wait()
 		if m.Waiting() != waiting || m.Working() != 2 {
-			t.Errorf("%d are waiting and %d are worked on, want %d and 2", m.Waiting(), m.Working(), waiting)
+			t.Errorf("%d waiting and %d working, want %d and 2", m.Waiting(), m.Working(), waiting)
 		}
-		for range 2 { // for whom there was no room
+		for range 2 { // more than the queue holds
 			if err := <-results; !errors.Is(err, variant.ErrBusy) {
 				t.Errorf("one too many: %v", err)
 			}
@@ -70,7 +70,7 @@ func TestQueue(t *testing.T) {
 			}
 		}
 		if m.Waiting() != 0 || m.Working() != 0 {
-			t.Errorf("%d are waiting and %d are worked on in the end", m.Waiting(), m.Working())
+			t.Errorf("%d waiting and %d working in the end", m.Waiting(), m.Working())
 		}
 	})
 }
@@ -104,7 +104,7 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// TestMemory lets two pictures in that together fit, and the third one after them.
+// TestMemory checks that two pictures whose memory fits run together, and the third one after them.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestMemory(t *testing.T) {
 		results, goOn := busy(t, r, m, 3)
 		synctest.Wait()
 		if got := r.inside.Load(); got != 2 {
-			t.Errorf("%d are worked on, want 2", got)
+			t.Errorf("%d working, want 2", got)
 		}
 		for range 2 {
 			goOn <- struct{}{}
@@ -141,7 +141,7 @@ func TestTime(t *testing.T) {
 	})
 }
 
-// TestLeave frees the place of a caller who leaves, whether waiting or being worked for.
+// TestLeave frees the slot of a caller who leaves, whether waiting or being processed.
 func TestLeave(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -166,7 +166,7 @@ func TestLeave(t *testing.T) {
 		}
 		synctest.Wait()
 		if running.Load() != 1 || m.Waiting() != 2 {
-			t.Fatalf("%d are worked for, %d wait", running.Load(), m.Waiting())
+			t.Fatalf("%d working, %d waiting", running.Load(), m.Waiting())
 		}
 		leave()
 		for range 3 {
@@ -181,8 +181,8 @@ func TestLeave(t *testing.T) {
 	})
 }
 
-// TestLosslessMemory gives a large drawing to the lossless encoder only with the memory
-// for it, and never more than there is.
+// TestLosslessMemory: a large drawing is encoded losslessly only with enough memory, and never with
+// more than the limit.
 func TestLosslessMemory(t *testing.T) {
 	t.Parallel()
 	drawing := image.NewNRGBA(image.Rect(0, 0, 100, 100))
@@ -207,7 +207,7 @@ func TestLosslessMemory(t *testing.T) {
 			if len(r.still) != c.want {
 				t.Errorf("encoded %d times, want %d", len(r.still), c.want)
 			}
-			// All of the memory is there again.
+			// All of the memory is available again.
 			if _, err := m.Make(t.Context(), bytes.NewReader(file), checked(t, file, "png"), variant.Options{}); err != nil {
 				t.Errorf("the next: %v", err)
 			}
@@ -262,8 +262,7 @@ func TestNone(t *testing.T) {
 	}
 }
 
-// TestPanic: neither a decoder nor an encoder that panics may take the process down, or
-// keep its place.
+// TestPanic: a panic in a decoder or encoder must neither end the process nor keep its slot.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	file := asJPEG(t, scene(40, 30))
@@ -286,12 +285,12 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// panics stands for a decoder: what it reads from panics.
+// panics makes a decoder panic when it reads.
 type panics struct{ io.ReadSeeker }
 
 func (panics) Read([]byte) (int, error) { panic("no idea") }
 
-// TestDamage cuts the pictures off behind the structural check's back, and breaks them.
+// TestDamage cuts and breaks pictures after the structural check.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	moving := asGIF(t, &gif.GIF{Image: []*image.Paletted{frame(0, "RGBR"), frame(0, "GRB")}, Delay: []int{5, 5}})
@@ -302,7 +301,7 @@ func TestDamage(t *testing.T) {
 		m := variant.NewMaker(new(recorder), variant.Limits{})
 		for _, n := range []int{len(file) / 2, len(file) - 2, len(file) - 1} {
 			if ext == "jpg" && n == len(file)-1 {
-				continue // half of the end marker is as good as all of it
+				continue // half of the end marker is enough
 			}
 			err := m.Check(t.Context(), bytes.NewReader(file[:n]), info)
 			if _, damaged := errors.AsType[*imaging.ContentError](err); !damaged {

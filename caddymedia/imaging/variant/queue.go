@@ -1,0 +1,169 @@
+package variant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/internal/queue"
+)
+
+// Limits bound the processing of pictures. The zero value means the defaults.
+type Limits struct {
+	// Workers is the number of pictures processed at a time. 0 means one per processor.
+	Workers int
+	// Memory is the number of bytes that all pictures being processed may use together. 0 means
+	// [DefaultMemory].
+	Memory int64
+	// Queue is the number of large pictures that may wait; five times as many small ones may. 0
+	// means [DefaultQueue].
+	Queue int
+	// Wait is the longest time in the queue. 0 means [DefaultWait].
+	Wait time.Duration
+	// Time is the time limit of an encoder for one picture. While other pictures wait it is a third
+	// of Wait. 0 means [DefaultTime].
+	Time time.Duration
+}
+
+// Defaults of [Limits].
+const (
+	DefaultMemory = 512 << 20
+	DefaultQueue  = 100
+	DefaultWait   = 30 * time.Second
+	DefaultTime   = 20 * time.Second // below DefaultWait: a waiting picture outlasts one encoder
+)
+
+func (l Limits) withDefaults() Limits {
+	if l.Workers <= 0 {
+		l.Workers = runtime.GOMAXPROCS(0)
+	}
+	if l.Memory <= 0 {
+		l.Memory = DefaultMemory
+	}
+	if l.Queue <= 0 {
+		l.Queue = DefaultQueue
+	}
+	if l.Wait <= 0 {
+		l.Wait = DefaultWait
+	}
+	if l.Time <= 0 {
+		l.Time = DefaultTime
+	}
+	return l
+}
+
+// ErrBusy means that a picture was refused because of other pictures: the queue was full or the
+// wait too long.
+var ErrBusy = errors.New("too many pictures are being worked on")
+
+// smallPixels is the largest pixel count of a small picture, summed over all frames of an
+// animation. Processing one takes some hundredths of a second.
+const smallPixels = 1 << 20
+
+// Classes of the queue. Small pictures are served every second time, so that large ones do not hold
+// them up.
+const (
+	smallPicture = iota
+	largePicture
+)
+
+func classOf(info imaging.Info) int {
+	if int64(info.Width)*int64(info.Height)*int64(max(1, info.Frames)) <= smallPixels {
+		return smallPicture
+	}
+	return largePicture
+}
+
+// workQueue bounds the pictures being processed and their memory, and serves their owners in rotation.
+type workQueue struct {
+	limits  Limits
+	slots   *queue.Queue
+	garbage atomic.Int64 // about the number of bytes freed since the last collection
+}
+
+// smallPerLarge is the ratio of small to large pictures that may wait.
+const smallPerLarge = 5
+
+func newQueue(limits Limits) *workQueue {
+	classes := []queue.Class{
+		smallPicture: {Waiting: limits.Queue * smallPerLarge}, largePicture: {Waiting: limits.Queue},
+	}
+	return &workQueue{limits: limits, slots: queue.New(queue.Options{
+		Slots: limits.Workers, Units: limits.Memory, Wait: limits.Wait, Classes: classes,
+	})}
+}
+
+// acquire waits for a slot with memory. The caller must release it. The error is ErrBusy or that of
+// ctx.
+func (q *workQueue) acquire(ctx context.Context, owner string, info imaging.Info, memory int64) (*slot, error) {
+	held, err := q.slots.Acquire(ctx, queue.Request{Owner: owner, Class: classOf(info), Units: memory})
+	if err != nil {
+		return nil, busy(err)
+	}
+	return &slot{queue: q, held: held}, nil
+}
+
+// busy converts the errors of the queue to ErrBusy.
+func busy(err error) error {
+	if errors.Is(err, queue.ErrFull) || errors.Is(err, queue.ErrTimeout) {
+		return fmt.Errorf("%w: %w", ErrBusy, err)
+	}
+	return err
+}
+
+// contendedTime is the time limit of an encoder while other pictures wait. Most need less than a
+// second, the minimum.
+func (q *workQueue) contendedTime() time.Duration { return max(q.limits.Wait/3, time.Second) }
+
+// slot is the permission to process one picture.
+type slot struct {
+	queue *workQueue
+	held  *queue.Slot
+}
+
+// memory returns the number of bytes acquired.
+func (s *slot) memory() int64 { return s.held.Units() }
+
+// change releases the memory and acquires another amount. After an error the slot holds none.
+func (s *slot) change(ctx context.Context, memory int64) error {
+	s.collect()
+	return busy(s.held.Change(ctx, memory))
+}
+
+// pollInterval is how often an encoder over its contended time checks for waiting pictures.
+const pollInterval = 200 * time.Millisecond
+
+// limitContended calls stop when the encoder is over its contended time and other pictures wait: a
+// variant is optional, a refused upload is an error. It returns when ctx ends.
+func (s *slot) limitContended(ctx context.Context, stop context.CancelCauseFunc) {
+	for timer := time.NewTimer(s.queue.contendedTime()); ; timer.Reset(pollInterval) {
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		if s.queue.slots.Contended() {
+			stop(errTime)
+		}
+	}
+}
+
+// collect counts the acquired memory as garbage and collects when there is much of it. By itself
+// the collector would let the heap double, beyond the memory limit.
+func (s *slot) collect() {
+	q := s.queue
+	if q.garbage.Add(s.held.Units()) > q.limits.Memory/8 {
+		q.garbage.Store(0)
+		runtime.GC()
+	}
+}
+
+func (s *slot) release() {
+	s.collect()
+	s.held.Release()
+}
