@@ -14,7 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddymedia/media/caddymedia/mediaapp"
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // TestImplicit: what stands in for an empty configuration is told from what was written.
@@ -68,7 +68,7 @@ func TestStorages(t *testing.T) {
 		t.Errorf("%+v", archive)
 	}
 	want := map[string]any{
-		"address": "127.0.0.1:1", "user": "media", "password": schema.Set, "passphrase": schema.NotSet, "private_key": schema.NotSet,
+		"address": "127.0.0.1:1", "user": "media", "password": options.Set, "passphrase": options.NotSet, "private_key": options.NotSet,
 		"insecure_skip_host_key": true,
 	}
 	if !reflect.DeepEqual(archive.Settings, want) {
@@ -162,7 +162,7 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%s is not described: %+v", name, driver)
 		}
 	}
-	optionsOf := func(s *schema.Schema) []string {
+	optionsOf := func(s *options.Schema) []string {
 		names := make([]string, len(s.Options))
 		for i, option := range s.Options {
 			names[i] = option.Name

@@ -7,7 +7,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // What Caddy puts in front of the reason why it does not load a configuration or a driver.
@@ -45,11 +45,11 @@ func blamedOption(driver json.RawMessage, message string) string {
 	if err != nil {
 		return ""
 	}
-	described, ok := info.New().(schema.Described)
+	described, ok := info.New().(options.Described)
 	if !ok {
 		return ""
 	}
-	option := schema.Blamed(message, described.Schema().Options)
+	option := options.Blamed(message, described.Schema().Options)
 	if option == "" {
 		return ""
 	}

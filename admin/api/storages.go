@@ -9,7 +9,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 type storageAnswer struct {
@@ -77,7 +77,7 @@ func (c *call) describeStorage(name string, health mediaapp.Health) storageAnswe
 // settings gives what was configured of a driver, without secrets. Of one that does not
 // describe itself nobody knows what may be shown.
 func settings(driver storagedrivers.Module) map[string]any {
-	described, ok := driver.(schema.Described)
+	described, ok := driver.(options.Described)
 	if !ok {
 		return map[string]any{}
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // Download gives the configuration of the app as it may leave the host: for each secret
@@ -32,12 +32,12 @@ func (c config) veil() {
 		for _, name := range slices.Sorted(maps.Keys(entries)) {
 			entry, _ := entries[name].(object)
 			place := []string{string(s), name}
-			options, err := s.options(driverOf(entry))
+			opts, err := s.options(driverOf(entry))
 			if err != nil {
 				v.allBut(driverKind, place, group(entry, driverGroup))
 				continue
 			}
-			v.described(options, place, entry)
+			v.described(opts, place, entry)
 		}
 	}
 	if store := group(c.app, tokenStore); store != nil {
@@ -49,12 +49,12 @@ func (c config) veil() {
 type veiler struct{ taken map[string]bool }
 
 // described replaces what the description calls a secret.
-func (v veiler) described(options []schema.Option, place []string, entry object) {
-	for _, option := range options {
+func (v veiler) described(opts []options.Option, place []string, entry object) {
+	for _, option := range opts {
 		switch {
-		case option.Type == schema.Group && option.Name == driverGroup:
+		case option.Type == options.Group && option.Name == driverGroup:
 			v.described(option.Options, place, group(entry, option.Name))
-		case option.Type == schema.Group:
+		case option.Type == options.Group:
 			v.described(option.Options, append(slices.Clone(place), option.Name), group(entry, option.Name))
 		case option.Secret && !empty(entry[option.Name]):
 			entry[option.Name] = v.veiled(place, option.Name, entry[option.Name])
@@ -74,8 +74,8 @@ func (v veiler) allBut(known string, place []string, entry object) {
 // tokens replaces the secrets of a token store: all options of one that does not describe them.
 func (v veiler) tokens(store object) {
 	place := []string{tokenStore}
-	if options := tokenOptions(store); options != nil {
-		v.described(options, place, store)
+	if opts := tokenOptions(store); opts != nil {
+		v.described(opts, place, store)
 		return
 	}
 	v.allBut(storeKind, place, store)
@@ -88,13 +88,13 @@ const (
 )
 
 // tokenOptions describe a token store; nil where it does not describe itself.
-func tokenOptions(store object) []schema.Option {
+func tokenOptions(store object) []options.Option {
 	kind, _ := store[storeKind].(string)
 	info, err := caddy.GetModule("media.tokens." + kind)
 	if err != nil {
 		return nil
 	}
-	described, ok := info.New().(schema.Described)
+	described, ok := info.New().(options.Described)
 	if !ok {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // Editor reads and changes the configuration of the media app, as one of several that may
@@ -141,8 +141,8 @@ func (change Change) blame(err error) error {
 	}
 	// What is wrong with another entry is not the fault of an option here.
 	reason, own := strings.CutPrefix(failed.Message, change.Section.title(change.Name)+": ")
-	if options, err := change.Section.options(driverOf(change.Value)); own && err == nil {
-		failed.Option = schema.Blamed(reason, options)
+	if opts, err := change.Section.options(driverOf(change.Value)); own && err == nil {
+		failed.Option = options.Blamed(reason, opts)
 	}
 	return failed
 }
@@ -150,7 +150,7 @@ func (change Change) blame(err error) error {
 // applied gives the entry that a change makes.
 func (c config) applied(change Change) (object, error) {
 	kind := driverOf(change.Value)
-	options, err := change.Section.options(kind)
+	opts, err := change.Section.options(kind)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (c config) applied(change Change) (object, error) {
 	if change.Section == Storages && driverOf(old) != kind {
 		old = withoutDriver(old)
 	}
-	return merged(options, old, change.Value, change.Secrets)
+	return merged(opts, old, change.Value, change.Secrets)
 }
 
 // withoutDriver is a storage that gets another kind of driver: no option of the old one

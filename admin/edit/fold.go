@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // fold gives all keys that are known their proper names. Caddy takes them in upper case as
@@ -17,8 +17,8 @@ func (c config) fold() {
 		for _, value := range c.section(s) {
 			entry, _ := value.(object)
 			fold(entry, driverGroup)
-			if options, err := s.options(driverOf(entry)); err == nil {
-				foldOptions(entry, options)
+			if opts, err := s.options(driverOf(entry)); err == nil {
+				foldOptions(entry, opts)
 			}
 		}
 	}
@@ -26,8 +26,8 @@ func (c config) fold() {
 	foldOptions(tokens, tokenOptions(tokens))
 }
 
-func foldOptions(of object, options []schema.Option) {
-	for _, option := range options {
+func foldOptions(of object, opts []options.Option) {
+	for _, option := range opts {
 		fold(of, option.Name)
 		foldOptions(group(of, option.Name), option.Options)
 	}

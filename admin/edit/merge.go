@@ -4,14 +4,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // shown gives the described options of an entry without any secret, and the paths of the
 // secrets that are set.
-func shown(options []schema.Option, entry object) (value object, secrets []string) {
+func shown(opts []options.Option, entry object) (value object, secrets []string) {
 	value = object{}
-	for _, option := range options {
+	for _, option := range opts {
 		given, ok := entry[option.Name]
 		switch {
 		case !ok || given == nil:
@@ -19,7 +19,7 @@ func shown(options []schema.Option, entry object) (value object, secrets []strin
 			if !empty(given) {
 				secrets = append(secrets, option.Name)
 			}
-		case option.Type == schema.Group:
+		case option.Type == options.Group:
 			inner, below := shown(option.Options, group(entry, option.Name))
 			value[option.Name] = inner
 			for _, path := range below {
@@ -40,9 +40,9 @@ type merger struct {
 
 // merged gives the entry that takes the place of old: the options as in value, secrets as
 // they were if they are not named, and what is not described as it was.
-func merged(options []schema.Option, old, value object, secrets map[string]string) (object, error) {
+func merged(opts []options.Option, old, value object, secrets map[string]string) (object, error) {
 	m := merger{secrets: secrets}
-	entry, err := m.merge("", options, old, value)
+	entry, err := m.merge("", opts, old, value)
 	if err != nil {
 		return nil, err
 	}
@@ -54,19 +54,19 @@ func merged(options []schema.Option, old, value object, secrets map[string]strin
 	return entry, nil
 }
 
-func (m *merger) merge(prefix string, options []schema.Option, old, value object) (object, error) {
+func (m *merger) merge(prefix string, opts []options.Option, old, value object) (object, error) {
 	entry := object{}
 	for name, kept := range old {
-		if !described(options, name) {
+		if !described(opts, name) {
 			entry[name] = kept
 		}
 	}
 	for name := range value {
-		if !described(options, name) {
+		if !described(opts, name) {
 			return nil, refused(prefix+name, "there is no option %q", prefix+name)
 		}
 	}
-	for _, option := range options {
+	for _, option := range opts {
 		var err error
 		var given any
 		path := prefix + option.Name
@@ -75,7 +75,7 @@ func (m *merger) merge(prefix string, options []schema.Option, old, value object
 			return nil, refused(path, "%q is a secret and is sent as one", path)
 		case option.Secret:
 			given = m.secret(path, old[option.Name])
-		case option.Type == schema.Group:
+		case option.Type == options.Group:
 			given, err = m.group(path, option, group(old, option.Name), value[option.Name])
 		default:
 			given, err = taken(path, option, value[option.Name])
@@ -83,7 +83,7 @@ func (m *merger) merge(prefix string, options []schema.Option, old, value object
 		if err != nil {
 			return nil, err
 		}
-		if option.Type == schema.Group && given != nil || !empty(given) {
+		if option.Type == options.Group && given != nil || !empty(given) {
 			entry[option.Name] = given
 		}
 	}
@@ -101,7 +101,7 @@ func (m *merger) secret(path string, old any) any {
 }
 
 // taken gives the new value of an option that is neither a secret nor a group.
-func taken(path string, option schema.Option, value any) (any, error) {
+func taken(path string, option options.Option, value any) (any, error) {
 	if empty(value) {
 		return nil, nil //nolint:nilnil // it is left out
 	}
@@ -113,7 +113,7 @@ func taken(path string, option schema.Option, value any) (any, error) {
 
 // group gives the new value of options in a group, which means something even if none is
 // given. Without a value it is left out, and with it the secrets that were in it.
-func (m *merger) group(path string, option schema.Option, old object, value any) (any, error) {
+func (m *merger) group(path string, option options.Option, old object, value any) (any, error) {
 	inner, isObject := value.(object)
 	if value != nil && !isObject {
 		return nil, refused(path, "%q holds further options", path)
@@ -128,8 +128,8 @@ func (m *merger) group(path string, option schema.Option, old object, value any)
 	return m.merge(path+".", option.Options, old, inner)
 }
 
-func described(options []schema.Option, name string) bool {
-	return slices.ContainsFunc(options, func(o schema.Option) bool { return o.Name == name })
+func described(opts []options.Option, name string) bool {
+	return slices.ContainsFunc(opts, func(o options.Option) bool { return o.Name == name })
 }
 
 // empty tells what stands for an option that is not given.

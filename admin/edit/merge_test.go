@@ -5,19 +5,19 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // testOptions are of every sort that is treated in its own way.
-var testOptions = []schema.Option{
-	{Name: "text", Type: schema.Text},
-	{Name: "list", Type: schema.Texts},
-	{Name: "on", Type: schema.Switch},
-	{Name: "size", Type: schema.Size},
-	{Name: "secret", Type: schema.Text, Secret: true},
-	{Name: "group", Type: schema.Group, Options: []schema.Option{
-		{Name: "inner", Type: schema.Text},
-		{Name: "hidden", Type: schema.Text, Secret: true},
+var testOptions = []options.Option{
+	{Name: "text", Type: options.Text},
+	{Name: "list", Type: options.Texts},
+	{Name: "on", Type: options.Switch},
+	{Name: "size", Type: options.Size},
+	{Name: "secret", Type: options.Text, Secret: true},
+	{Name: "group", Type: options.Group, Options: []options.Option{
+		{Name: "inner", Type: options.Text},
+		{Name: "hidden", Type: options.Text, Secret: true},
 	}},
 }
 

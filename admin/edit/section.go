@@ -11,7 +11,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // Section is a part of the app's configuration that holds entries by their names.
@@ -66,17 +66,17 @@ const (
 
 // options describe the entries of a section. Those of a storage depend on the kind of its
 // driver; one that is unknown or does not describe itself is an error.
-func (s Section) options(driver string) ([]schema.Option, error) {
+func (s Section) options(driver string) ([]options.Option, error) {
 	all := mediaapp.Schemas()
 	switch s {
 	case Storages:
-		options, err := driverOptions(driver)
+		opts, err := driverOptions(driver)
 		if err != nil {
 			return nil, err
 		}
-		options = append([]schema.Option{{Name: driverKind, Type: schema.Text, Required: true}}, options...)
-		group := schema.Option{Name: driverGroup, Type: schema.Group, Required: true, Options: options}
-		return append([]schema.Option{group}, all.Storage.Options...), nil
+		opts = append([]options.Option{{Name: driverKind, Type: options.Text, Required: true}}, opts...)
+		group := options.Option{Name: driverGroup, Type: options.Group, Required: true, Options: opts}
+		return append([]options.Option{group}, all.Storage.Options...), nil
 	case ImageAliases:
 		return all.ImageAlias.Options, nil
 	case FileAliases:
@@ -86,7 +86,7 @@ func (s Section) options(driver string) ([]schema.Option, error) {
 	}
 }
 
-func driverOptions(kind string) ([]schema.Option, error) {
+func driverOptions(kind string) ([]options.Option, error) {
 	const where = driverGroup + "." + driverKind
 	if kind == "" {
 		return nil, refused(where, "the storage needs a driver")
@@ -95,7 +95,7 @@ func driverOptions(kind string) ([]schema.Option, error) {
 	if err != nil {
 		return nil, refused(where, "there is no driver %q", kind)
 	}
-	described, ok := module.New().(schema.Described)
+	described, ok := module.New().(options.Described)
 	if !ok {
 		return nil, refused(where, "the driver %q does not describe its options: it can be changed in the configuration file only", kind)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
 	"github.com/caddymedia/media/admin/edit"
-	"github.com/caddymedia/media/storagedrivers/block"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func init() {
@@ -79,12 +79,12 @@ func (p *Panel) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	return block.Parse(d, "media_admin", block.Options{
+	return options.ParseBlock(d, "media_admin", options.Readers{
 		"login":   p.parseLogin,
 		"session": p.parseSession,
-		"user":    block.Text(&p.User),
-		"editors": block.Texts(&p.Editors),
-		"admin":   block.Text(&p.Admin),
+		"user":    options.ReadText(&p.User),
+		"editors": options.ReadTexts(&p.Editors),
+		"admin":   options.ReadText(&p.Admin),
 	})
 }
 

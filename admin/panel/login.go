@@ -18,7 +18,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
-	"github.com/caddymedia/media/storagedrivers/block"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 const (
@@ -50,7 +50,7 @@ func (p *Panel) newLogin(app *mediaapp.App) (*login, error) {
 			cmp.Or(time.Duration(p.SessionIdle), defaultIdle), cmp.Or(time.Duration(p.SessionLifetime), defaultLifetime),
 		},
 	}
-	var expand block.Expander
+	var expand options.Expander
 	hashes := make(map[string]string, len(p.Login))
 	for user, hash := range p.Login {
 		hashes[user] = expand.Secret(fmt.Sprintf("user %q", user), hash)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/caddytest"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // optionTable is a table of README.md, between the comments that name its module and end it.
@@ -28,9 +28,9 @@ func TestReadmeOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	described := map[string]*schema.Schema{"downloads": mediaapp.Schemas().Downloads}
+	described := map[string]*options.Schema{"downloads": mediaapp.Schemas().Downloads}
 	for _, info := range slices.Concat(caddy.GetModules("media.storages"), caddy.GetModules("media.tokens")) {
-		if module, ok := info.New().(schema.Described); ok {
+		if module, ok := info.New().(options.Described); ok {
 			described[info.ID.Name()] = module.Schema()
 		}
 	}
@@ -62,7 +62,7 @@ func TestReadmeOptions(t *testing.T) {
 	}
 }
 
-func readmeTable(s *schema.Schema) string {
+func readmeTable(s *options.Schema) string {
 	var table strings.Builder
 	table.WriteString("| option | what it does |\n| --- | --- |\n")
 	for _, o := range s.Options {
@@ -72,9 +72,9 @@ func readmeTable(s *schema.Schema) string {
 }
 
 // readmeCell is all there is to say of an option, in the words of a Caddyfile.
-func readmeCell(o schema.Option) string {
+func readmeCell(o options.Option) string {
 	cell := o.Help
-	if o.Type == schema.Word && slices.ContainsFunc(o.Words, func(w string) bool { return !strings.Contains(cell, "`"+w+"`") }) {
+	if o.Type == options.Word && slices.ContainsFunc(o.Words, func(w string) bool { return !strings.Contains(cell, "`"+w+"`") }) {
 		cell += " One of `" + strings.Join(o.Words, "`, `") + "`."
 	}
 	if o.Required {
@@ -83,7 +83,7 @@ func readmeCell(o schema.Option) string {
 	if o.Default != "" {
 		cell += " Default: " + o.Default + "."
 	}
-	if o.Type == schema.Switch {
+	if o.Type == options.Switch {
 		cell = strings.NewReplacer("`true`", "`on`", "`false`", "`off`").Replace(cell)
 	}
 	return cell

@@ -19,8 +19,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/block"
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // AliasOptions are what both kinds of aliases have.
@@ -300,12 +299,12 @@ func within(prefix, other string) bool {
 
 // baseURL expands and checks what all addresses begin with.
 func baseURL(raw string) (string, error) {
-	var expand block.Expander
+	var expand options.Expander
 	base := expand.Text("cdn_base", raw)
 	if err := expand.Err(); err != nil || base == "" {
 		return "", err
 	}
-	return schema.Address("cdn_base", base, "https://cdn.example.com")
+	return options.Address("cdn_base", base, "https://cdn.example.com")
 }
 
 // extensionSet checks an administrator's list.

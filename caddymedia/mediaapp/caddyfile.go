@@ -9,8 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
-	"github.com/caddymedia/media/storagedrivers/block"
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
@@ -109,11 +108,11 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	return block.Parse(d, "media", block.Options{
-		"cdn_base":        once("cdn_base", &a.CDNBase, block.Text),
-		"token_lifetime":  once("token_lifetime", &a.TokenLifetime, block.Duration),
-		"health_interval": once("health_interval", &a.HealthInterval, block.Duration),
-		"spool_folder":    once("spool_folder", &a.SpoolFolder, block.Text),
+	return options.ParseBlock(d, "media", options.Readers{
+		"cdn_base":        once("cdn_base", &a.CDNBase, options.ReadText),
+		"token_lifetime":  once("token_lifetime", &a.TokenLifetime, options.ReadDuration),
+		"health_interval": once("health_interval", &a.HealthInterval, options.ReadDuration),
+		"spool_folder":    once("spool_folder", &a.SpoolFolder, options.ReadText),
 		"tokens":          a.parseTokens,
 		"account":         a.parseAccount,
 		"storage":         a.parseStorage,
@@ -125,12 +124,12 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 }
 
 // once refuses an option that an earlier media block has given.
-func once[T comparable](name string, into *T, option func(*T) block.Option) block.Option {
+func once[T comparable](name string, into *T, reader func(*T) options.Reader) options.Reader {
 	return func(d *caddyfile.Dispenser) error {
 		if *into != *new(T) {
 			return d.Errf("option %q of media is given twice", name)
 		}
-		return option(into)(d)
+		return reader(into)(d)
 	}
 }
 
@@ -186,7 +185,7 @@ func (a *App) parseAccount(d *caddyfile.Dispenser) error {
 		return err
 	}
 	account.PasswordHash = hash
-	return block.Parse(d, "an account", block.Options{"aliases": block.Texts(&account.Aliases)}) // the hash is given
+	return options.ParseBlock(d, "an account", options.Readers{"aliases": options.ReadTexts(&account.Aliases)}) // the hash is given
 }
 
 func (a *App) parseStorage(d *caddyfile.Dispenser) error {
@@ -194,7 +193,7 @@ func (a *App) parseStorage(d *caddyfile.Dispenser) error {
 	if err != nil {
 		return err
 	}
-	return storageOptions.Parse(d, "a storage", s, block.Options{
+	return storageOptions.Parse(d, "a storage", s, options.Readers{
 		"driver": func(d *caddyfile.Dispenser) (err error) {
 			s.DriverRaw, err = parseModule(d, "media.storages", "name")
 			return err
@@ -208,7 +207,7 @@ func (a *App) parseImageAlias(d *caddyfile.Dispenser) error {
 		return err
 	}
 	return imageAliasOptions.Parse(d, "an image alias", alias,
-		block.Options{"webp": alias.parseWebP, "redirect": alias.parseRedirect})
+		options.Readers{"webp": alias.parseWebP, "redirect": alias.parseRedirect})
 }
 
 func (a *ImageAlias) parseWebP(d *caddyfile.Dispenser) error {
@@ -239,7 +238,7 @@ func (a *App) parseFileAlias(d *caddyfile.Dispenser) error {
 	if err != nil {
 		return err
 	}
-	return fileAliasOptions.Parse(d, "a file alias", alias, block.Options{"redirect": alias.parseRedirect})
+	return fileAliasOptions.Parse(d, "a file alias", alias, options.Readers{"redirect": alias.parseRedirect})
 }
 
 func (a *App) parseLimits(d *caddyfile.Dispenser) error {
@@ -251,7 +250,7 @@ func (a *App) parseDownloads(d *caddyfile.Dispenser) error {
 }
 
 // parseOnce reads a block of options, which may be given once.
-func parseOnce[T any](d *caddyfile.Dispenser, into **T, options *schema.Schema) error {
+func parseOnce[T any](d *caddyfile.Dispenser, into **T, schema *options.Schema) error {
 	name := d.Val()
 	if *into != nil {
 		return d.Errf("option %q of media is given twice", name)
@@ -260,7 +259,7 @@ func parseOnce[T any](d *caddyfile.Dispenser, into **T, options *schema.Schema) 
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	return options.Parse(d, name, *into, nil)
+	return schema.Parse(d, name, *into, nil)
 }
 
 // Interface guards

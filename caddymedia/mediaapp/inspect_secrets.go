@@ -3,8 +3,7 @@ package mediaapp
 import (
 	"encoding/json"
 
-	"github.com/caddymedia/media/storagedrivers/block"
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // Secrets gives everything in the configuration of the storages, the accounts and the token
@@ -25,7 +24,7 @@ func (a *App) Secrets() []string {
 // its options every text counts.
 func SecretsOf(module any) []string {
 	raw := textsOf(module)
-	if described, ok := module.(schema.Described); ok {
+	if described, ok := module.(options.Described); ok {
 		raw = described.Schema().Secrets(module)
 	}
 	secrets := make([]string, 0, 2*len(raw))
@@ -37,7 +36,7 @@ func SecretsOf(module any) []string {
 
 // WithExpanded gives the text of a secret and what it stands for, where that is another.
 func WithExpanded(raw string) []string {
-	var expand block.Expander
+	var expand options.Expander
 	expanded := expand.Text("", raw)
 	if expand.Err() != nil || expanded == raw {
 		return []string{raw}

@@ -3,7 +3,7 @@ package mediaapp
 import (
 	_ "embed"
 
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // The files with the comments of what is described.
@@ -23,20 +23,20 @@ var (
 )
 
 var (
-	storageOptions    = schema.Of[Storage](storageComments)
-	imageAliasOptions = schema.Of[ImageAlias](aliasComments, redirectComments)
-	fileAliasOptions  = schema.Of[FileAlias](aliasComments, redirectComments)
-	accountOptions    = schema.Of[Account](accountComments)
-	limitsOptions     = schema.Of[Limits](limitsComments)
-	downloadsOptions  = schema.Of[Downloads](downloadsComments)
+	storageOptions    = options.Of[Storage](storageComments)
+	imageAliasOptions = options.Of[ImageAlias](aliasComments, redirectComments)
+	fileAliasOptions  = options.Of[FileAlias](aliasComments, redirectComments)
+	accountOptions    = options.Of[Account](accountComments)
+	limitsOptions     = options.Of[Limits](limitsComments)
+	downloadsOptions  = options.Of[Downloads](downloadsComments)
 )
 
 // Descriptions are those of what the app has by name, and of its downloads.
 type Descriptions struct {
 	// Storage is without its driver, which describes itself.
-	Storage, ImageAlias, FileAlias, Account *schema.Schema
+	Storage, ImageAlias, FileAlias, Account *options.Schema
 	// Downloads are those of Go code.
-	Downloads *schema.Schema
+	Downloads *options.Schema
 }
 
 // Schemas describes the options of storages, aliases, accounts and downloads, with their

@@ -7,14 +7,14 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // TestSchemas: what the app describes has help for everything, and the right options are
 // secret.
 func TestSchemas(t *testing.T) {
 	t.Parallel()
-	for name, s := range map[string]*schema.Schema{
+	for name, s := range map[string]*options.Schema{
 		"storage": Schemas().Storage, "image alias": Schemas().ImageAlias, "file alias": Schemas().FileAlias,
 		"account": Schemas().Account, "limits": limitsOptions.Documented(), "downloads": Schemas().Downloads,
 	} {
@@ -40,7 +40,7 @@ func TestSchemaValues(t *testing.T) {
 	off := false
 	for _, c := range []struct {
 		name   string
-		schema *schema.Schema
+		schema *options.Schema
 		config any
 		want   map[string]any
 	}{

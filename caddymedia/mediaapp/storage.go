@@ -15,8 +15,8 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/block"
 	"github.com/caddymedia/media/storagedrivers/local"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // DefaultStorage is what the storage is called that stands in where none is configured, and
@@ -77,7 +77,7 @@ func checkName(what, name string) error {
 func (a *App) provisionStorages(ctx caddy.Context) error {
 	a.storages, a.places = map[string]*storagedrivers.Storage{}, map[string]string{}
 	a.drivers = map[string]storagedrivers.Module{}
-	var expand block.Expander
+	var expand options.Expander
 	spool := expand.Text("spool_folder", a.SpoolFolder)
 	if err := expand.Err(); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediacmd/copying"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/block"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // place is where a storage is: the options of its driver that say so, expanded.
@@ -26,14 +26,14 @@ var where = []string{"endpoint", "region", "bucket", "account", "connection_stri
 
 func placeOf(module storagedrivers.Module) place {
 	raw, err := json.Marshal(module)
-	var options map[string]any
-	if err != nil || json.Unmarshal(raw, &options) != nil {
+	var values map[string]any
+	if err != nil || json.Unmarshal(raw, &values) != nil {
 		return place{}
 	}
-	var expand block.Expander
+	var expand options.Expander
 	p := place{"driver": mediaapp.DriverKind(module)}
 	for _, name := range append([]string{"root", "prefix"}, where...) {
-		if text, ok := options[name].(string); ok {
+		if text, ok := values[name].(string); ok {
 			p[name] = expand.Text(name, text)
 		}
 	}

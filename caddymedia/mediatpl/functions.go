@@ -9,7 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/templates"
 
 	"github.com/caddymedia/media/caddymedia/mediaapp"
-	"github.com/caddymedia/media/storagedrivers/block"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func init() { caddy.RegisterModule(Functions{}) }
@@ -61,7 +61,7 @@ func (f *Functions) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	return block.Parse(d, "the media functions", nil)
+	return options.ParseBlock(d, "the media functions", nil)
 }
 
 // Interface guards

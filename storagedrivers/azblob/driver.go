@@ -11,7 +11,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func init() { caddy.RegisterModule(AzBlob{}) }
@@ -19,7 +19,7 @@ func init() { caddy.RegisterModule(AzBlob{}) }
 //go:embed driver.go
 var comments string
 
-var options = schema.Of[AzBlob](comments)
+var schema = options.Of[AzBlob](comments)
 
 // AzBlob keeps objects as block blobs in one container of an Azure storage account.
 //
@@ -74,12 +74,12 @@ func (AzBlob) CaddyModule() caddy.ModuleInfo {
 }
 
 // Schema describes the options.
-func (*AzBlob) Schema() *schema.Schema { return options.Documented() }
+func (*AzBlob) Schema() *options.Schema { return schema.Documented() }
 
 // Provision expands the options and checks them, also together.
 func (a *AzBlob) Provision(caddy.Context) error {
 	e := *a
-	if err := options.Expand(&e); err != nil {
+	if err := schema.Expand(&e); err != nil {
 		return err
 	}
 	a.config = Config{
@@ -104,7 +104,7 @@ func (a *AzBlob) Timeout() time.Duration { return a.config.Timeout }
 //
 // The options are the fields by their JSON names.
 func (a *AzBlob) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return options.ParseModule(d, "an azblob storage", a, nil)
+	return schema.ParseModule(d, "an azblob storage", a, nil)
 }
 
 // Interface guards
@@ -112,6 +112,6 @@ var (
 	_ caddy.Module          = (*AzBlob)(nil)
 	_ caddy.Provisioner     = (*AzBlob)(nil)
 	_ caddyfile.Unmarshaler = (*AzBlob)(nil)
-	_ schema.Described      = (*AzBlob)(nil)
+	_ options.Described     = (*AzBlob)(nil)
 	_ storagedrivers.Module = (*AzBlob)(nil)
 )

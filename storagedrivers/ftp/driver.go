@@ -28,7 +28,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func init() { caddy.RegisterModule(FTP{}) }
@@ -36,7 +36,7 @@ func init() { caddy.RegisterModule(FTP{}) }
 //go:embed driver.go
 var comments string
 
-var options = schema.Of[FTP](comments)
+var schema = options.Of[FTP](comments)
 
 // FTP keeps objects as files on an FTP server, plain or over TLS, in passive mode.
 //
@@ -103,12 +103,12 @@ func (FTP) CaddyModule() caddy.ModuleInfo {
 }
 
 // Schema describes the options.
-func (*FTP) Schema() *schema.Schema { return options.Documented() }
+func (*FTP) Schema() *options.Schema { return schema.Documented() }
 
 // Provision expands and checks the options.
 func (f *FTP) Provision(caddy.Context) error {
 	e := *f
-	if err := options.Expand(&e); err != nil {
+	if err := schema.Expand(&e); err != nil {
 		return err
 	}
 	f.config = Config{
@@ -154,7 +154,7 @@ func (f *FTP) Timeout() time.Duration { return time.Duration(f.SilenceTimeout) }
 //
 // The options are the fields by their JSON names.
 func (f *FTP) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return options.ParseModule(d, "an ftp storage", f, nil)
+	return schema.ParseModule(d, "an ftp storage", f, nil)
 }
 
 // Interface guards
@@ -162,6 +162,6 @@ var (
 	_ caddy.Module          = (*FTP)(nil)
 	_ caddy.Provisioner     = (*FTP)(nil)
 	_ caddyfile.Unmarshaler = (*FTP)(nil)
-	_ schema.Described      = (*FTP)(nil)
+	_ options.Described     = (*FTP)(nil)
 	_ storagedrivers.Module = (*FTP)(nil)
 )

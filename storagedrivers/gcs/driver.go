@@ -13,7 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func init() { caddy.RegisterModule(GCS{}) }
@@ -21,7 +21,7 @@ func init() { caddy.RegisterModule(GCS{}) }
 //go:embed driver.go
 var comments string
 
-var options = schema.Of[GCS](comments)
+var schema = options.Of[GCS](comments)
 
 // GCS keeps objects in a bucket of Google Cloud Storage.
 //
@@ -69,12 +69,12 @@ func (GCS) CaddyModule() caddy.ModuleInfo {
 }
 
 // Schema describes the options.
-func (*GCS) Schema() *schema.Schema { return options.Documented() }
+func (*GCS) Schema() *options.Schema { return schema.Documented() }
 
 // Provision expands and checks the options and reads the key of the service account.
 func (g *GCS) Provision(caddy.Context) error {
 	e := *g
-	if err := options.Expand(&e); err != nil {
+	if err := schema.Expand(&e); err != nil {
 		return err
 	}
 	c := Config{Bucket: e.Bucket, Endpoint: e.Endpoint, Prefix: e.Prefix, Timeout: e.Timeout()}
@@ -122,7 +122,7 @@ func (g *GCS) Timeout() time.Duration { return time.Duration(g.SilenceTimeout) }
 //
 // The options are the fields by their JSON names.
 func (g *GCS) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return options.ParseModule(d, "a gcs storage", g, nil)
+	return schema.ParseModule(d, "a gcs storage", g, nil)
 }
 
 // Interface guards
@@ -131,6 +131,6 @@ var (
 	_ caddy.Provisioner     = (*GCS)(nil)
 	_ caddy.Validator       = (*GCS)(nil)
 	_ caddyfile.Unmarshaler = (*GCS)(nil)
-	_ schema.Described      = (*GCS)(nil)
+	_ options.Described     = (*GCS)(nil)
 	_ storagedrivers.Module = (*GCS)(nil)
 )

@@ -21,7 +21,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func init() { caddy.RegisterModule(Local{}) }
@@ -29,7 +29,7 @@ func init() { caddy.RegisterModule(Local{}) }
 //go:embed driver.go
 var comments string
 
-var options = schema.Of[Local](comments)
+var schema = options.Of[Local](comments)
 
 // Local keeps objects as files below one folder.
 //
@@ -61,12 +61,12 @@ func (Local) CaddyModule() caddy.ModuleInfo {
 }
 
 // Schema describes the options.
-func (*Local) Schema() *schema.Schema { return options.Documented() }
+func (*Local) Schema() *options.Schema { return schema.Documented() }
 
 // Provision expands the root.
 func (l *Local) Provision(caddy.Context) error {
 	e := *l
-	if err := options.Expand(&e); err != nil {
+	if err := schema.Expand(&e); err != nil {
 		return err
 	}
 	var err error
@@ -95,7 +95,7 @@ func (l *Local) synced() bool { return l.Sync == nil || *l.Sync }
 //
 // The options are the fields by their JSON names.
 func (l *Local) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return options.ParseModule(d, "a local storage", l, nil)
+	return schema.ParseModule(d, "a local storage", l, nil)
 }
 
 // Interface guards
@@ -103,6 +103,6 @@ var (
 	_ caddy.Module          = (*Local)(nil)
 	_ caddy.Provisioner     = (*Local)(nil)
 	_ caddyfile.Unmarshaler = (*Local)(nil)
-	_ schema.Described      = (*Local)(nil)
+	_ options.Described     = (*Local)(nil)
 	_ storagedrivers.Module = (*Local)(nil)
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func init() { caddy.RegisterModule(S3{}) }
@@ -20,7 +20,7 @@ func init() { caddy.RegisterModule(S3{}) }
 //go:embed driver.go
 var comments string
 
-var options = schema.Of[S3](comments)
+var schema = options.Of[S3](comments)
 
 // S3 keeps objects in a bucket of Amazon S3 or of a service that speaks its protocol.
 //
@@ -80,12 +80,12 @@ func (S3) CaddyModule() caddy.ModuleInfo {
 }
 
 // Schema describes the options.
-func (*S3) Schema() *schema.Schema { return options.Documented() }
+func (*S3) Schema() *options.Schema { return schema.Documented() }
 
 // Provision expands and checks the options.
 func (s *S3) Provision(caddy.Context) error {
 	e := *s
-	if err := options.Expand(&e); err != nil {
+	if err := schema.Expand(&e); err != nil {
 		return err
 	}
 	s.config = Config{
@@ -126,7 +126,7 @@ func (s *S3) Timeout() time.Duration { return time.Duration(s.SilenceTimeout) }
 //
 // The options are the fields by their JSON names.
 func (s *S3) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return options.ParseModule(d, "an s3 storage", s, nil)
+	return schema.ParseModule(d, "an s3 storage", s, nil)
 }
 
 // Interface guards
@@ -135,6 +135,6 @@ var (
 	_ caddy.Provisioner     = (*S3)(nil)
 	_ caddy.Validator       = (*S3)(nil)
 	_ caddyfile.Unmarshaler = (*S3)(nil)
-	_ schema.Described      = (*S3)(nil)
+	_ options.Described     = (*S3)(nil)
 	_ storagedrivers.Module = (*S3)(nil)
 )

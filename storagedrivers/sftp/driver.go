@@ -23,8 +23,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/block"
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func init() { caddy.RegisterModule(SFTP{}) }
@@ -32,7 +31,7 @@ func init() { caddy.RegisterModule(SFTP{}) }
 //go:embed driver.go
 var comments string
 
-var options = schema.Of[SFTP](comments)
+var schema = options.Of[SFTP](comments)
 
 // SFTP keeps objects as files on a host that speaks SFTP, the file transfer of SSH.
 //
@@ -101,13 +100,13 @@ func (SFTP) CaddyModule() caddy.ModuleInfo {
 }
 
 // Schema describes the options.
-func (*SFTP) Schema() *schema.Schema { return options.Documented() }
+func (*SFTP) Schema() *options.Schema { return schema.Documented() }
 
 // Provision expands the options, reads the keys and checks what can be checked without
 // the host.
 func (s *SFTP) Provision(caddy.Context) error {
 	e := *s
-	if err := options.Expand(&e); err != nil {
+	if err := schema.Expand(&e); err != nil {
 		return err
 	}
 	config := Config{
@@ -138,7 +137,7 @@ func (s *SFTP) Timeout() time.Duration { return s.config.Timeout }
 //
 // The options are the fields by their JSON names.
 func (s *SFTP) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return options.ParseModule(d, "an sftp storage", s, block.Options{"host_key": s.hostKey})
+	return schema.ParseModule(d, "an sftp storage", s, options.Readers{"host_key": s.hostKey})
 }
 
 // hostKey reads one key, whose type, key and comment need no quotes around them.
@@ -156,6 +155,6 @@ var (
 	_ caddy.Module          = (*SFTP)(nil)
 	_ caddy.Provisioner     = (*SFTP)(nil)
 	_ caddyfile.Unmarshaler = (*SFTP)(nil)
-	_ schema.Described      = (*SFTP)(nil)
+	_ options.Described     = (*SFTP)(nil)
 	_ storagedrivers.Module = (*SFTP)(nil)
 )

@@ -10,8 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/caddymedia/tokens"
-	"github.com/caddymedia/media/storagedrivers/block"
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func init() {
@@ -21,7 +20,7 @@ func init() {
 //go:embed module.go
 var comments string
 
-var options = schema.Of[Module](comments)
+var schema = options.Of[Module](comments)
 
 // Module keeps tokens in a file. They survive a restart.
 //
@@ -45,7 +44,7 @@ func (Module) CaddyModule() caddy.ModuleInfo {
 }
 
 // Schema describes the options.
-func (*Module) Schema() *schema.Schema { return options.Documented() }
+func (*Module) Schema() *options.Schema { return schema.Documented() }
 
 // UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:
 //
@@ -58,13 +57,13 @@ func (m *Module) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	return block.Parse(d, "tokens in bolt", nil)
+	return options.ParseBlock(d, "tokens in bolt", nil)
 }
 
 // Provision sets up the module.
 func (m *Module) Provision(caddy.Context) error {
 	e := *m
-	if err := options.Expand(&e); err != nil {
+	if err := schema.Expand(&e); err != nil {
 		return err
 	}
 	var err error
@@ -83,6 +82,6 @@ var (
 	_ caddy.Module          = (*Module)(nil)
 	_ caddy.Provisioner     = (*Module)(nil)
 	_ caddyfile.Unmarshaler = (*Module)(nil)
-	_ schema.Described      = (*Module)(nil)
+	_ options.Described     = (*Module)(nil)
 	_ tokens.StoreModule    = (*Module)(nil)
 )

@@ -7,7 +7,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/caddymedia/tokens"
-	"github.com/caddymedia/media/storagedrivers/block"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func init() {
@@ -36,7 +36,7 @@ func (*Module) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	return block.Parse(d, "tokens in memory", nil)
+	return options.ParseBlock(d, "tokens in memory", nil)
 }
 
 // PoolKey implements tokens.StoreModule.

@@ -15,8 +15,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/caddymedia/tokens"
-	"github.com/caddymedia/media/storagedrivers/block"
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func init() {
@@ -26,7 +25,7 @@ func init() {
 //go:embed module.go
 var comments string
 
-var options = schema.Of[Module](comments)
+var schema = options.Of[Module](comments)
 
 // Module keeps tokens in Redis (or what speaks its protocol), where all Caddys with the same accounts share them: one
 // server, a master found through Sentinel, or a cluster.
@@ -109,7 +108,7 @@ func (Module) CaddyModule() caddy.ModuleInfo {
 }
 
 // Schema describes the options.
-func (*Module) Schema() *schema.Schema { return options.Documented() }
+func (*Module) Schema() *options.Schema { return schema.Documented() }
 
 // UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:
 //
@@ -117,7 +116,7 @@ func (*Module) Schema() *schema.Schema { return options.Documented() }
 //
 // The options are the fields by their JSON names.
 func (m *Module) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return options.ParseModule(d, "tokens in redis", m, block.Options{"db": block.Number(&m.DB)})
+	return schema.ParseModule(d, "tokens in redis", m, options.Readers{"db": options.ReadNumber(&m.DB)})
 }
 
 // Provision sets up the module. It does not connect.
@@ -166,6 +165,6 @@ var (
 	_ caddy.Module          = (*Module)(nil)
 	_ caddy.Provisioner     = (*Module)(nil)
 	_ caddyfile.Unmarshaler = (*Module)(nil)
-	_ schema.Described      = (*Module)(nil)
+	_ options.Described     = (*Module)(nil)
 	_ tokens.StoreModule    = (*Module)(nil)
 )

@@ -12,7 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // every is a block with every option.
@@ -74,7 +74,7 @@ func TestSchema(t *testing.T) {
 	}
 	var secrets []string
 	for _, o := range s.Options {
-		if o.Type == schema.Switch && o.Default == "" {
+		if o.Type == options.Switch && o.Default == "" {
 			t.Errorf("%s: no default", o.Name)
 		}
 		if o.Secret {

@@ -31,7 +31,7 @@ const (
 func (m *Module) expand() (*Module, error) {
 	e := *m
 	e.KeyPrefix = "" // braces in it tell a cluster what to keep together and are no placeholders
-	if err := options.Expand(&e); err != nil {
+	if err := schema.Expand(&e); err != nil {
 		return nil, err
 	}
 	if err := e.useURL(); err != nil {

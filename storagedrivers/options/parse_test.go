@@ -1,4 +1,4 @@
-package schema_test
+package options_test
 
 import (
 	"encoding/json"
@@ -7,18 +7,18 @@ import (
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
-	"github.com/caddymedia/media/storagedrivers/block"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func parseModule(input string) (*config, error) {
 	c := new(config)
-	custom := block.Options{
+	custom := options.Readers{
 		"group": func(d *caddyfile.Dispenser) error {
 			c.Group = new(inner)
-			return block.Text(&c.Group.Key)(d)
+			return options.ReadText(&c.Group.Key)(d)
 		},
 	}
-	return c, options.ParseModule(caddyfile.NewTestDispenser(input), "a test", c, custom)
+	return c, described.ParseModule(caddyfile.NewTestDispenser(input), "a test", c, custom)
 }
 
 func TestParseModule(t *testing.T) {

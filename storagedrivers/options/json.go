@@ -1,4 +1,4 @@
-package schema
+package options
 
 import (
 	"encoding/json"

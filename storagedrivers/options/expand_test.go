@@ -1,4 +1,4 @@
-package schema_test
+package options_test
 
 import (
 	"reflect"
@@ -22,7 +22,7 @@ func TestExpand(t *testing.T) {
 		List: nil, Few: 1, Group: &inner{Key: "val{env.HOME}ue", Mode: "two"},
 	}
 	expanded := given
-	if err := options.Expand(&expanded); err != nil {
+	if err := described.Expand(&expanded); err != nil {
 		t.Fatal(err)
 	}
 	if !reflect.DeepEqual(expanded, want) {
@@ -39,7 +39,7 @@ func TestExpandEmptyList(t *testing.T) {
 	t.Parallel()
 	without, empty := config{Name: "n"}, config{Name: "n", List: []string{}, Secrets: []string{}}
 	for _, c := range []*config{&without, &empty} {
-		if err := options.Expand(c); err != nil {
+		if err := described.Expand(c); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,14 +56,14 @@ func TestExpandSecretErrors(t *testing.T) {
 		"{hunter22}", "a{hunter22}b", "{env.hunter22}b", "{a}{hunter22", "{env.a}{hunter22}", "{http.hunter22}", strings.Repeat("{", 200) + "hunter22",
 	} {
 		for _, c := range []*config{{Name: "n", Secret: secret}, {Name: "n", Secrets: []string{secret}}} {
-			err := options.Expand(c)
+			err := described.Expand(c)
 			if err == nil || !strings.HasPrefix(err.Error(), "secret") || strings.Contains(err.Error(), "hunter") {
 				t.Errorf("%s: error %v", secret, err)
 			}
 		}
 	}
 	for _, place := range []string{"{env.SCHEMA_TEST_NONE}", "{file./schema/test/none}"} {
-		if err := options.Expand(&config{Name: "n", Secret: place}); err == nil || !strings.Contains(err.Error(), place) {
+		if err := described.Expand(&config{Name: "n", Secret: place}); err == nil || !strings.Contains(err.Error(), place) {
 			t.Errorf("%s: error %v", place, err)
 		}
 	}
@@ -94,7 +94,7 @@ func TestExpandErrors(t *testing.T) {
 	} {
 		given := config{Name: "n"}
 		c.change(&given)
-		if err := options.Expand(&given); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+		if err := described.Expand(&given); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}
 	}
@@ -123,7 +123,7 @@ func TestAddresses(t *testing.T) {
 		"me:hid@example.com":          `not "...@..."`,
 	} {
 		given := config{Name: "n", common: common{Where: address}}
-		err := options.Expand(&given)
+		err := described.Expand(&given)
 		if !strings.HasPrefix(want, "not ") {
 			if err != nil || given.Where != want {
 				t.Errorf("%s became %s, error %v, want %s", address, given.Where, err, want)

@@ -1,4 +1,4 @@
-package schema_test
+package options_test
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 type mode string
@@ -49,33 +49,33 @@ type config struct {
 	hidden string
 }
 
-var options = schema.Of[config]("this is no Go, and nobody has to read it")
+var described = options.Of[config]("this is no Go, and nobody has to read it")
 
 func TestOf(t *testing.T) {
 	t.Parallel()
-	want := []schema.Option{
-		{Name: "name", Type: schema.Text, Required: true, Example: "x"},
-		{Name: "where", Type: schema.Text, Example: "https://example.com"},
-		{Name: "folder", Type: schema.Text},
-		{Name: "mode", Type: schema.Word, Words: []string{"one", "two"}},
-		{Name: "secret", Type: schema.Text, Secret: true},
-		{Name: "secrets", Type: schema.Texts, Secret: true},
-		{Name: "list", Type: schema.Texts},
-		{Name: "off", Type: schema.Switch},
-		{Name: "on", Type: schema.Switch},
-		{Name: "few", Type: schema.Count},
-		{Name: "many", Type: schema.Count},
-		{Name: "size", Type: schema.Size},
-		{Name: "every", Type: schema.Duration},
-		{Name: "group", Type: schema.Group, Options: []schema.Option{
-			{Name: "key", Type: schema.Text, Required: true, Secret: true},
-			{Name: "mode", Type: schema.Word, Words: []string{"one", "two"}},
-			{Name: "where", Type: schema.Text, Example: "https://example.com"},
-			{Name: "every", Type: schema.Duration},
+	want := []options.Option{
+		{Name: "name", Type: options.Text, Required: true, Example: "x"},
+		{Name: "where", Type: options.Text, Example: "https://example.com"},
+		{Name: "folder", Type: options.Text},
+		{Name: "mode", Type: options.Word, Words: []string{"one", "two"}},
+		{Name: "secret", Type: options.Text, Secret: true},
+		{Name: "secrets", Type: options.Texts, Secret: true},
+		{Name: "list", Type: options.Texts},
+		{Name: "off", Type: options.Switch},
+		{Name: "on", Type: options.Switch},
+		{Name: "few", Type: options.Count},
+		{Name: "many", Type: options.Count},
+		{Name: "size", Type: options.Size},
+		{Name: "every", Type: options.Duration},
+		{Name: "group", Type: options.Group, Options: []options.Option{
+			{Name: "key", Type: options.Text, Required: true, Secret: true},
+			{Name: "mode", Type: options.Word, Words: []string{"one", "two"}},
+			{Name: "where", Type: options.Text, Example: "https://example.com"},
+			{Name: "every", Type: options.Duration},
 		}},
 	}
-	if !reflect.DeepEqual(options.Options, want) {
-		t.Errorf("got  %+v\nwant %+v", options.Options, want)
+	if !reflect.DeepEqual(described.Options, want) {
+		t.Errorf("got  %+v\nwant %+v", described.Options, want)
 	}
 }
 
@@ -84,36 +84,36 @@ func TestImpossible(t *testing.T) {
 	t.Parallel()
 	for want, of := range map[string]func(){
 		"no option is a float64": func() {
-			schema.Of[struct {
+			options.Of[struct {
 				X float64 `json:"x"`
 			}]()
 		},
 		`"requird" is no mark of a text`: func() {
-			schema.Of[struct {
+			options.Of[struct {
 				X string `json:"x" option:"secret,requird"`
 			}]()
 		},
 		`"words=a|b" is no mark of a count`: func() {
-			schema.Of[struct {
+			options.Of[struct {
 				X int `json:"x" option:"words=a|b"`
 			}]()
 		},
 		`"size" is no mark`: func() {
-			schema.Of[struct {
+			options.Of[struct {
 				X int `json:"x" option:"size"`
 			}]()
 		},
 		`"repeat" is no mark of a text`: func() {
-			schema.Of[struct {
+			options.Of[struct {
 				X string `json:"x" option:"repeat"`
 			}]()
 		},
 		`"required" is no mark of a switch`: func() {
-			schema.Of[struct {
+			options.Of[struct {
 				X bool `json:"x" option:"required"`
 			}]()
 		},
-		"given a *schema_test.inner": func() { options.Values(new(inner)) },
+		"given a *options_test.inner": func() { described.Values(new(inner)) },
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
@@ -164,7 +164,7 @@ func TestValues(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			for _, given := range []any{c.config, &c.config} {
-				if got := options.Values(given); !reflect.DeepEqual(got, c.want) {
+				if got := described.Values(given); !reflect.DeepEqual(got, c.want) {
 					t.Errorf("of a %T: got %v, want %v", given, got, c.want)
 				}
 			}
@@ -178,7 +178,7 @@ func TestDurationsInValues(t *testing.T) {
 		"30s": 30 * time.Second, "1m": time.Minute, "10m": 10 * time.Minute, "20h": 20 * time.Hour,
 		"1h10m": 70 * time.Minute, "1h0m1s": time.Hour + time.Second, "168h": 7 * 24 * time.Hour, "100ms": 100 * time.Millisecond,
 	} {
-		if got := options.Values(config{Every: caddy.Duration(d)})["every"]; got != want {
+		if got := described.Values(config{Every: caddy.Duration(d)})["every"]; got != want {
 			t.Errorf("%v became %v, want %q", d, got, want)
 		}
 	}
@@ -194,7 +194,7 @@ func TestSecrets(t *testing.T) {
 		{config{Secrets: []string{""}, Group: new(inner)}, nil},
 		{config{Secret: "a", Secrets: []string{"b", "", "c"}, Group: &inner{Key: "d"}}, []string{"a", "b", "c", "d"}},
 	} {
-		if got := options.Secrets(&c.config); !reflect.DeepEqual(got, c.want) {
+		if got := described.Secrets(&c.config); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%+v: %q, want %q", c.config, got, c.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package schema
+package options
 
 import (
 	"encoding/json"
@@ -61,12 +61,12 @@ func newField(of reflect.Type, f reflect.StructField, name string, index []int) 
 		option.group = fieldsOf(f.Type.Elem(), nil)
 		option.option.Options = optionsOf(option.group)
 	default:
-		panic(fmt.Sprintf("schema: %s.%s: no option is a %s", of, f.Name, f.Type))
+		panic(fmt.Sprintf("options: %s.%s: no option is a %s", of, f.Name, f.Type))
 	}
 	if tag := f.Tag.Get("option"); tag != "" {
 		for word := range strings.SplitSeq(tag, ",") {
 			if !option.mark(word, f.Type) {
-				panic(fmt.Sprintf("schema: %s.%s: %q is no mark of a %s", of, f.Name, word, option.option.Type))
+				panic(fmt.Sprintf("options: %s.%s: %q is no mark of a %s", of, f.Name, word, option.option.Type))
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func text(value reflect.Value) *string {
 func (s *Schema) structOf(config any) reflect.Value {
 	value := reflect.Indirect(reflect.ValueOf(config))
 	if !value.IsValid() || value.Type() != s.of {
-		panic(fmt.Sprintf("schema of %s: given a %T", s.of, config))
+		panic(fmt.Sprintf("options of %s: given a %T", s.of, config))
 	}
 	return value
 }

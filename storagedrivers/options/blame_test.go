@@ -1,17 +1,17 @@
-package schema_test
+package options_test
 
 import (
 	"testing"
 
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func TestBlamed(t *testing.T) {
 	t.Parallel()
-	options := []schema.Option{
-		{Name: "driver", Type: schema.Group, Options: []schema.Option{{Name: "address", Type: schema.Text}}},
-		{Name: "prefix", Type: schema.Text},
-		{Name: "webp", Type: schema.Group, Options: []schema.Option{{Name: "quality", Type: schema.Count}, {Name: "effort", Type: schema.Word}}},
+	list := []options.Option{
+		{Name: "driver", Type: options.Group, Options: []options.Option{{Name: "address", Type: options.Text}}},
+		{Name: "prefix", Type: options.Text},
+		{Name: "webp", Type: options.Group, Options: []options.Option{{Name: "quality", Type: options.Count}, {Name: "effort", Type: options.Word}}},
 	}
 	for message, want := range map[string]string{
 		"":                              "",
@@ -25,7 +25,7 @@ func TestBlamed(t *testing.T) {
 		"webp: this needs an encoder":   "webp",
 		"webp: prefix is not one of it": "webp",
 	} {
-		if got := schema.Blamed(message, options); got != want {
+		if got := options.Blamed(message, list); got != want {
 			t.Errorf("%q blames %q, want %q", message, got, want)
 		}
 	}

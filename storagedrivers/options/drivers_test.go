@@ -1,4 +1,4 @@
-package schema_test
+package options_test
 
 import (
 	"regexp"
@@ -12,8 +12,8 @@ import (
 	_ "github.com/caddymedia/media/storagedrivers/ftp"
 	_ "github.com/caddymedia/media/storagedrivers/gcs"
 	_ "github.com/caddymedia/media/storagedrivers/local"
+	"github.com/caddymedia/media/storagedrivers/options"
 	_ "github.com/caddymedia/media/storagedrivers/s3"
-	"github.com/caddymedia/media/storagedrivers/schema"
 	_ "github.com/caddymedia/media/storagedrivers/sftp"
 )
 
@@ -34,7 +34,7 @@ func TestDrivers(t *testing.T) {
 	for _, module := range modules {
 		t.Run(module.ID.Name(), func(t *testing.T) {
 			t.Parallel()
-			driver, ok := module.New().(schema.Described)
+			driver, ok := module.New().(options.Described)
 			if !ok {
 				t.Fatal("it does not describe its options")
 			}
@@ -45,7 +45,7 @@ func TestDrivers(t *testing.T) {
 			if !strings.HasPrefix(s.Help, "Keeps objects ") {
 				t.Errorf("help %q", s.Help)
 			}
-			if !s.Options[0].Required || s.Options[0].Type != schema.Text {
+			if !s.Options[0].Required || s.Options[0].Type != options.Text {
 				t.Errorf("behind its name stands %q, which may be left out", s.Options[0].Name)
 			}
 			for _, o := range s.Options {
@@ -55,7 +55,7 @@ func TestDrivers(t *testing.T) {
 	}
 }
 
-func checkOption(t *testing.T, o schema.Option) {
+func checkOption(t *testing.T, o options.Option) {
 	t.Helper()
 	if want := soundsSecret.MatchString(o.Name) && !slices.Contains(notSecret, o.Name); o.Secret != want {
 		t.Errorf("%s: secret %t, want %t", o.Name, o.Secret, want)
@@ -63,7 +63,7 @@ func checkOption(t *testing.T, o schema.Option) {
 	if o.Secret && !strings.Contains(o.Help+o.Example, "{env.") {
 		t.Errorf("%s: nothing says how to keep it out of the configuration", o.Name)
 	}
-	if o.Type == schema.Switch && o.Default == "" || o.Name == "timeout" && o.Default != "`30s`" {
+	if o.Type == options.Switch && o.Default == "" || o.Name == "timeout" && o.Default != "`30s`" {
 		t.Errorf("%s: default %q", o.Name, o.Default)
 	}
 }

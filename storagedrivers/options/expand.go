@@ -1,4 +1,4 @@
-package schema
+package options
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/block"
 )
 
 // Expand replaces placeholders in the texts of config, a pointer to the struct, and checks
@@ -19,7 +18,7 @@ import (
 // option, in a group with that of the group and a dot before it.
 func (s *Schema) Expand(config any) error {
 	value := s.structOf(config)
-	var expand block.Expander
+	var expand Expander
 	expandAll(&expand, s.fields, value, "")
 	if err := expand.Err(); err != nil {
 		return err
@@ -27,7 +26,7 @@ func (s *Schema) Expand(config any) error {
 	return checkAll(s.fields, value, "")
 }
 
-func expandAll(expand *block.Expander, fields []field, in reflect.Value, path string) {
+func expandAll(expand *Expander, fields []field, in reflect.Value, path string) {
 	for _, f := range fields {
 		value, name := in.FieldByIndex(f.index), path+f.option.Name
 		expanded := expand.Text

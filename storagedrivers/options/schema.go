@@ -1,6 +1,8 @@
-// Package schema describes the options of a configuration by the struct that holds them:
+// Package options describes the options of a configuration by the struct that holds them:
 // the one description from which the Caddyfile is read, options are checked, documentation
-// is written and forms are made.
+// is written and forms are made. It also reads blocks of a Caddyfile in which every line is an
+// option with its arguments ([ParseBlock]), so that the app and all modules refuse unknown
+// options in the same words.
 //
 // The `json` tag of a field gives the name of its option, and its Go type what it takes:
 // string, []string, bool or *bool, int or int64, [caddy.Duration], or a pointer to the
@@ -18,7 +20,7 @@
 //
 // The tag `example` is what a form shows in an empty field. The comment of a field is its
 // help, in sentences; "Required." and "Default: `30s`." may end it.
-package schema
+package options
 
 import (
 	"reflect"

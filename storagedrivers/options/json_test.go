@@ -1,25 +1,25 @@
-package schema_test
+package options_test
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func TestCheckJSON(t *testing.T) {
 	t.Parallel()
-	for kind, values := range map[schema.Type]struct{ right, wrong string }{
-		schema.Text:     {`["a", ""]`, `[7, true, ["a"], {}]`},
-		schema.Word:     {`["a", "{env.WORD}"]`, `[7]`},
-		schema.Texts:    {`[[], ["a", "b"]]`, `["a", ["a", 7], [null], {}]`},
-		schema.Switch:   {`[true, false]`, `["true", 1]`},
-		schema.Count:    {`[1, -1, 9223372036854775807]`, `["1", 1.5, 1e3, 9223372036854775808]`},
-		schema.Size:     {`[33554432]`, `["32 MiB", 0.5]`},
-		schema.Duration: {`["30s", "1h30m", "7d", 30000000000]`, `["10", "soon", 1.5, true]`},
+	for kind, values := range map[options.Type]struct{ right, wrong string }{
+		options.Text:     {`["a", ""]`, `[7, true, ["a"], {}]`},
+		options.Word:     {`["a", "{env.WORD}"]`, `[7]`},
+		options.Texts:    {`[[], ["a", "b"]]`, `["a", ["a", 7], [null], {}]`},
+		options.Switch:   {`[true, false]`, `["true", 1]`},
+		options.Count:    {`[1, -1, 9223372036854775807]`, `["1", 1.5, 1e3, 9223372036854775808]`},
+		options.Size:     {`[33554432]`, `["32 MiB", 0.5]`},
+		options.Duration: {`["30s", "1h30m", "7d", 30000000000]`, `["10", "soon", 1.5, true]`},
 	} {
-		option := schema.Option{Name: "inner", Type: kind}
+		option := options.Option{Name: "inner", Type: kind}
 		for _, value := range decoded(t, values.right) {
 			if err := option.CheckJSON("group.inner", value); err != nil {
 				t.Errorf("%s %v: %v", kind, value, err)

@@ -1,7 +1,4 @@
-// Package block reads the blocks of a Caddyfile in which every line is an option with
-// its arguments. It is for the modules of drivers and token stores and for the app, so
-// that all of them refuse what they do not know, and in the same words.
-package block
+package options
 
 import (
 	"fmt"
@@ -19,28 +16,28 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
-// Option reads the arguments of one option; the dispenser stands at its name.
-type Option func(d *caddyfile.Dispenser) error
+// Reader reads the arguments of one option; the dispenser stands at its name.
+type Reader func(d *caddyfile.Dispenser) error
 
-// Options are the options of a block by name.
-type Options map[string]Option
+// Readers are those of the options of a block, by name.
+type Readers map[string]Reader
 
-// Parse reads the block that follows the current token, if there is one. what names its
+// ParseBlock reads the block that follows the current token, if there is one. what names its
 // owner in errors ("a local storage"). An option that is unknown is an error, and so is
 // one given twice, unless it is in repeatable.
-func Parse(d *caddyfile.Dispenser, what string, options Options, repeatable ...string) error {
+func ParseBlock(d *caddyfile.Dispenser, what string, readers Readers, repeatable ...string) error {
 	seen := map[string]bool{}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		name := d.Val()
-		option, ok := options[name]
+		read, ok := readers[name]
 		if !ok {
-			return d.Errf("unknown option %q of %s%s", name, what, known(options))
+			return d.Errf("unknown option %q of %s%s", name, what, known(readers))
 		}
 		if seen[name] && !slices.Contains(repeatable, name) {
 			return d.Errf("option %q of %s is given twice", name, what)
 		}
 		seen[name] = true
-		if err := option(d); err != nil {
+		if err := read(d); err != nil {
 			return err
 		}
 	}
@@ -48,11 +45,11 @@ func Parse(d *caddyfile.Dispenser, what string, options Options, repeatable ...s
 }
 
 // known tells which options there are, behind the words about another.
-func known(options Options) string {
-	if len(options) == 0 {
+func known(readers Readers) string {
+	if len(readers) == 0 {
 		return ""
 	}
-	return "; there are " + strings.Join(slices.Sorted(maps.Keys(options)), ", ")
+	return "; there are " + strings.Join(slices.Sorted(maps.Keys(readers)), ", ")
 }
 
 // Expander replaces placeholders such as {env.SECRET} in the texts of options. The zero
@@ -105,8 +102,8 @@ func argument(d *caddyfile.Dispenser) (string, error) {
 	return value, nil
 }
 
-// Text is an option with one argument.
-func Text(into *string) Option {
+// ReadText reads an option with one argument.
+func ReadText(into *string) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		value, err := argument(d)
 		*into = value
@@ -114,8 +111,8 @@ func Text(into *string) Option {
 	}
 }
 
-// Texts is an option with one or more arguments.
-func Texts(into *[]string) Option {
+// ReadTexts reads an option with one or more arguments.
+func ReadTexts(into *[]string) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		args := d.RemainingArgs()
 		if len(args) == 0 {
@@ -126,8 +123,8 @@ func Texts(into *[]string) Option {
 	}
 }
 
-// Word is an option with one argument out of words.
-func Word(into *string, words ...string) Option {
+// ReadWord reads an option with one argument out of words.
+func ReadWord(into *string, words ...string) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
 		value, err := argument(d)
@@ -142,32 +139,32 @@ func Word(into *string, words ...string) Option {
 	}
 }
 
-// OnOff is an option that is on or off. into stays nil where it is not given.
-func OnOff(into **bool) Option {
+// ReadOnOff reads an option that is on or off. into stays nil where it is not given.
+func ReadOnOff(into **bool) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		on := new(bool)
 		*into = on
-		return Switch(on)(d)
+		return ReadSwitch(on)(d)
 	}
 }
 
-// Switch is an option that is on or off, and off where it is not given.
-func Switch(into *bool) Option {
+// ReadSwitch reads an option that is on or off, and off where it is not given.
+func ReadSwitch(into *bool) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		var word string
-		err := Word(&word, "on", "off")(d)
+		err := ReadWord(&word, "on", "off")(d)
 		*into = word == "on"
 		return err
 	}
 }
 
-// Count is an option with a number above zero.
-func Count[N int | int64](into *N) Option { return whole(into, 1, "a number above zero") }
+// ReadCount reads an option with a number above zero.
+func ReadCount[N int | int64](into *N) Reader { return whole(into, 1, "a number above zero") }
 
-// Number is an option with a number from zero on.
-func Number[N int | int64](into *N) Option { return whole(into, 0, "a number") }
+// ReadNumber reads an option with a number from zero on.
+func ReadNumber[N int | int64](into *N) Reader { return whole(into, 0, "a number") }
 
-func whole[N int | int64](into *N, least int64, what string) Option {
+func whole[N int | int64](into *N, least int64, what string) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
 		value, err := argument(d)
@@ -183,8 +180,8 @@ func whole[N int | int64](into *N, least int64, what string) Option {
 	}
 }
 
-// Size is an option with a number of bytes above zero: "32MiB", "2GB", "65536".
-func Size(into *int64) Option {
+// ReadSize reads an option with a number of bytes above zero: "32MiB", "2GB", "65536".
+func ReadSize(into *int64) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
 		value, err := argument(d)
@@ -200,8 +197,8 @@ func Size(into *int64) Option {
 	}
 }
 
-// Duration is an option with a time span above zero: "24h", "7d".
-func Duration(into *caddy.Duration) Option {
+// ReadDuration reads an option with a time span above zero: "24h", "7d".
+func ReadDuration(into *caddy.Duration) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
 		value, err := argument(d)

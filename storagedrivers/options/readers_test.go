@@ -1,4 +1,4 @@
-package block_test
+package options_test
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
-	"github.com/caddymedia/media/storagedrivers/block"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // values are what a block of every sort of option can set.
@@ -24,11 +24,11 @@ type values struct {
 	duration   caddy.Duration
 }
 
-func (v *values) options() block.Options {
-	return block.Options{
-		"text": block.Text(&v.text), "texts": block.Texts(&v.texts), "word": block.Word(&v.word, "one", "two"),
-		"on": block.OnOff(&v.on), "count": block.Count(&v.count), "large": block.Count(&v.large),
-		"size": block.Size(&v.size), "duration": block.Duration(&v.duration),
+func (v *values) readers() options.Readers {
+	return options.Readers{
+		"text": options.ReadText(&v.text), "texts": options.ReadTexts(&v.texts), "word": options.ReadWord(&v.word, "one", "two"),
+		"on": options.ReadOnOff(&v.on), "count": options.ReadCount(&v.count), "large": options.ReadCount(&v.large),
+		"size": options.ReadSize(&v.size), "duration": options.ReadDuration(&v.duration),
 	}
 }
 
@@ -44,7 +44,7 @@ func parse(input string) (*values, *caddyfile.Dispenser, error) {
 	v := new(values)
 	d := caddyfile.NewTestDispenser(input)
 	d.Next()
-	return v, d, block.Parse(d, "a test", v.options(), "texts")
+	return v, d, options.ParseBlock(d, "a test", v.readers(), "texts")
 }
 
 func TestParse(t *testing.T) {
@@ -153,9 +153,9 @@ func TestNestedBlocks(t *testing.T) {
 	var outer, inner values
 	d := caddyfile.NewTestDispenser("test {\n block {\n  text x\n }\n text y\n}")
 	d.Next()
-	options := outer.options()
-	options["block"] = func(d *caddyfile.Dispenser) error { return block.Parse(d, "a block", inner.options()) }
-	if err := block.Parse(d, "a test", options); err != nil {
+	readers := outer.readers()
+	readers["block"] = func(d *caddyfile.Dispenser) error { return options.ParseBlock(d, "a block", inner.readers()) }
+	if err := options.ParseBlock(d, "a test", readers); err != nil {
 		t.Fatal(err)
 	}
 	if outer.text != "y" || inner.text != "x" {
@@ -163,7 +163,7 @@ func TestNestedBlocks(t *testing.T) {
 	}
 	d = caddyfile.NewTestDispenser("test {\n block {\n  what x\n }\n}")
 	d.Next()
-	if err := block.Parse(d, "a test", options); err == nil || !strings.Contains(err.Error(), `"what" of a block`) {
+	if err := options.ParseBlock(d, "a test", readers); err == nil || !strings.Contains(err.Error(), `"what" of a block`) {
 		t.Errorf("error %v", err)
 	}
 }

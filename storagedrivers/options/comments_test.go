@@ -1,10 +1,10 @@
-package schema_test
+package options_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/storagedrivers/schema"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 type embedded struct {
@@ -56,7 +56,7 @@ type (
 
 func TestDocumented(t *testing.T) {
 	t.Parallel()
-	described := schema.Of[commented](ofCommented, ofEmbedded)
+	described := options.Of[commented](ofCommented, ofEmbedded)
 	if described.Help != "" || described.Options[0].Help != "" {
 		t.Errorf("documentation before anybody asked: %+v", described)
 	}
@@ -71,7 +71,7 @@ func TestDocumented(t *testing.T) {
 		t.Error("the comments were read again")
 	}
 	for _, c := range []struct {
-		got            schema.Option
+		got            options.Option
 		help, standard string
 	}{
 		{s.Options[0], "Comes first.", ""},
@@ -101,7 +101,7 @@ func TestWrongComments(t *testing.T) {
 		"Second: the default does not end":        {ofEmbedded, strings.Replace(ofCommented, "there is.", "there is. And more.", 1)},
 		"Third: its help does not end in a full ": {ofEmbedded, strings.Replace(ofCommented, "none.", "none", 1)},
 	} {
-		if err := schema.Of[commented](sources...).Err(); err == nil || !strings.Contains(err.Error(), want) {
+		if err := options.Of[commented](sources...).Err(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
