@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/modtime"
 )
 
 var errKeyTaken = fmt.Errorf("%w: another upload of this name takes too long", storagedrivers.ErrUnavailable)
@@ -30,7 +30,7 @@ func (u *upload) publish(ctx context.Context) error {
 		defer u.unlock(ctx)
 	}
 	err = u.conn.run(ctx, func() error {
-		if err := u.outdate(); err != nil {
+		if err := u.date(); err != nil {
 			return err
 		}
 		return u.rename()
@@ -65,18 +65,21 @@ func (u *upload) settle(ctx context.Context, failure error) error {
 	return failure
 }
 
-// outdate makes the new object younger than the one that it replaces, where the server lets its
-// time be set: many servers count seconds, and only the time distinguishes two objects of one size
-// from each other.
-func (u *upload) outdate() error {
+// date makes an object that replaces another one younger, see [modtime.After], where the server sets
+// times.
+func (u *upload) date() error {
 	if u.mode == storagedrivers.CreateOnly || u.info.ModTime.IsZero() || !u.conn.ftp.IsSetTimeSupported() {
 		return nil
 	}
 	old, err := u.conn.look(u.dst)
-	if err != nil || u.info.ModTime.After(old.modTime) {
+	if err != nil {
 		return ignoreMissing(err)
 	}
-	if err := u.conn.setTime(u.temp, old.modTime.Truncate(time.Second).Add(time.Second)); err != nil {
+	later, set := modtime.After(u.info.ModTime, old.modTime)
+	if !set {
+		return nil
+	}
+	if err := u.conn.setTime(u.temp, later); err != nil {
 		if !u.conn.broken {
 			return nil // it stays as it is
 		}

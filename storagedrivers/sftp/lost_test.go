@@ -8,21 +8,31 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	pkgsftp "github.com/pkg/sftp"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
 // loss takes an answer, or a request, away from a session and ends it.
 type loss struct {
-	what    atomic.Pointer[func(packet []byte) bool] // which request; nil is none
+	what    atomic.Pointer[func(packet []byte) bool] // reports whether it is the request; nil is none
 	request atomic.Bool                              // lose the request itself
 	losses  atomic.Int32
+}
+
+// next makes the next request that packet matches the one that is lost.
+func (l *loss) next(packet func([]byte) bool) {
+	var once atomic.Bool
+	what := func(p []byte) bool { return packet(p) && once.CompareAndSwap(false, true) }
+	l.what.Store(&what)
 }
 
 // lossy is a session's channel as the server sees it.
@@ -35,7 +45,7 @@ type lossy struct {
 // Read gives what the client sends; the server reads a packet's length, then its rest.
 func (l *lossy) Read(p []byte) (int, error) {
 	n, err := l.ReadWriteCloser.Read(p)
-	if what := l.loss.what.Load(); what != nil && n > 0 && (*what)(p[:n]) && l.loss.what.CompareAndSwap(what, nil) {
+	if what := l.loss.what.Load(); what != nil && n > 0 && (*what)(p[:n]) {
 		l.loss.losses.Add(1)
 		if l.loss.request.Load() {
 			l.Close()
@@ -117,7 +127,7 @@ func TestLostReply(t *testing.T) {
 				d := h.driver(t, ".")
 				t.Cleanup(func() { is(t, d.Close(), nil) })
 				loss.request.Store(request)
-				loss.what.Store(&tt.packet)
+				loss.next(tt.packet)
 				info, err := d.Put(t.Context(), "folder/object", strings.NewReader("content"), tt.opts)
 				if err != nil || info.Size != 7 {
 					t.Errorf("stored %d bytes, error %v", info.Size, err)
@@ -135,6 +145,44 @@ func TestLostReply(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// An object whose link was not answered keeps its time, whatever else is lost while the driver finds
+// out whose it is.
+func TestLostReplies(t *testing.T) {
+	t.Parallel()
+	const requests = 12 // more than follow the link
+	for after := range requests {
+		t.Run(strconv.Itoa(after), func(t *testing.T) {
+			t.Parallel()
+			h, loss := newLossyHost(t)
+			h.force = &abilities{linked, true, exact}
+			d := h.driver(t, ".")
+			t.Cleanup(func() { is(t, d.Close(), nil) })
+			var seen atomic.Int32 // requests since the link
+			packet := func(p []byte) bool {
+				const length = 4 // of what is before each packet
+				if isLink(p) && seen.CompareAndSwap(0, 1) {
+					return true
+				}
+				return len(p) > length && seen.Load() > 0 && seen.Add(1) == int32(after)+2
+			}
+			loss.what.Store(&packet)
+			_, err := d.Put(t.Context(), "object", strings.NewReader("content"), create)
+			loss.what.Store(nil)
+			if err != nil {
+				is(t, err, storagedrivers.ErrUnavailable)
+				isNot(t, err, fs.ErrExist)
+			}
+			stat, err := os.Stat(filepath.Join(h.folder, "object"))
+			is(t, err, nil)
+			if age := time.Since(stat.ModTime()).Abs(); age > time.Minute {
+				t.Errorf("the object is of %v", stat.ModTime())
+			}
+			has(t, d, "object", []byte("content"))
+			eventually(t, "the temporary files to go", func() bool { return len(filesBelow(t, h.folder)) == 1 })
+		})
 	}
 }
 
@@ -158,7 +206,7 @@ func TestLostRequestAndTaken(t *testing.T) {
 		is(t, err, nil)
 		return true
 	}
-	loss.what.Store(&between)
+	loss.next(between)
 	_, err := d.Put(t.Context(), "folder/object", strings.NewReader("content"), create)
 	is(t, err, fs.ErrExist)
 	has(t, d, "folder/object", []byte("theirs!"))
@@ -181,7 +229,7 @@ func TestLostAnswerBefore(t *testing.T) {
 			d := h.driver(t, ".")
 			t.Cleanup(func() { is(t, d.Close(), nil) })
 			is(t, d.Check(t.Context()), nil)
-			loss.what.Store(&packet)
+			loss.next(packet)
 			_, err := d.Put(t.Context(), "object", strings.NewReader("content"), create)
 			is(t, err, storagedrivers.ErrUnavailable)
 			isNot(t, err, fs.ErrExist)
@@ -216,6 +264,50 @@ func TestNamedLate(t *testing.T) {
 				return d.settle(c, u)
 			}), nil)
 			has(t, d, "object", []byte("content"))
+		})
+	}
+}
+
+// A host tells two names of one file from those of two.
+func TestOneFile(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(*testing.T) *host{
+		"in process": func(t *testing.T) *host { return newHost(t) },
+		"OpenSSH":    func(t *testing.T) *host { return hostOf(t, servers.OpenSSH(t)) },
+		"ProFTPD":    func(t *testing.T) *host { return hostOf(t, servers.ProFTPDOverSSH(t)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := start(t)
+			d := h.driver(t, ".")
+			t.Cleanup(func() { is(t, d.Close(), nil) })
+			is(t, run(t.Context(), d.pool, func(c *connection) error {
+				for _, ours := range []bool{true, false} {
+					src := source.New(t.Context(), strings.NewReader("content"))
+					u, err := d.send(t.Context(), c, "object", src, storagedrivers.Overwrite)
+					if err != nil {
+						return err
+					}
+					if ours {
+						is(t, d.create(c, u), nil)
+					}
+					if got, err := d.placed(c, u); err != nil || got {
+						t.Errorf("an object that is to be replaced has its name: %t, error %v", got, err)
+					}
+					u.mode = storagedrivers.CreateOnly
+					if got, err := d.placed(c, u); err != nil || got != ours {
+						t.Errorf("one file: %t, error %v, want %t", got, err, ours)
+					}
+					is(t, c.Remove(u.temp), nil)
+					if ours {
+						is(t, c.Remove(u.second()), nil)
+					}
+				}
+				return nil
+			}), nil)
+			if got := filesBelow(t, h.folder); !slices.Equal(got, []string{"object"}) {
+				t.Errorf("the backend has %q", got)
+			}
 		})
 	}
 }

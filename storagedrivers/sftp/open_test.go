@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
@@ -149,6 +150,23 @@ func TestReplacementIsYounger(t *testing.T) {
 			last = info
 		}
 		is(t, d.Close(), nil)
+	}
+}
+
+// An object of a time that nothing explains does not hand that on.
+func TestReplacementOfFuture(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	d := h.driver(t, ".")
+	t.Cleanup(func() { is(t, d.Close(), nil) })
+	_, err := d.Put(t.Context(), "object", strings.NewReader("one"), overwrite)
+	is(t, err, nil)
+	future := time.Now().AddDate(3, 0, 0)
+	is(t, os.Chtimes(filepath.Join(h.folder, "object"), future, future), nil)
+	info, err := d.Put(t.Context(), "object", strings.NewReader("two"), overwrite)
+	is(t, err, nil)
+	if time.Since(info.ModTime).Abs() > time.Minute {
+		t.Errorf("the replacement is of %v", info.ModTime)
 	}
 }
 

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/modtime"
 )
 
 // commit gives the object its name. The end of ctx does not keep it from that any more,
@@ -40,12 +40,19 @@ func (d *Driver) commit(ctx context.Context, u *upload) error {
 			err = attempt(d.settle)
 		}
 	}
-	// Not before, since settle goes by whether it is there.
-	discard := func(c *connection, u *upload) error { return c.Remove(u.temp) }
-	if unavailable(err) {
-		d.discardLater(ctx, u.temp)
-	} else if left := attempt(discard); left != nil && !errors.Is(left, fs.ErrNotExist) {
-		d.discardLater(ctx, u.temp)
+	names := []string{u.temp} // not removed before, since settle goes by whether it is there
+	if u.twice.Load() {
+		names = append(names, u.second())
+	}
+	for _, name := range names {
+		if unavailable(err) {
+			d.discardLater(ctx, name)
+			continue
+		}
+		left := run(naming, d.pool, func(c *connection) error { return c.Remove(name) })
+		if left != nil && !errors.Is(left, fs.ErrNotExist) {
+			d.discardLater(ctx, name)
+		}
 	}
 	return err
 }
@@ -60,19 +67,21 @@ func (d *Driver) lockName(ctx context.Context, name string, patience time.Durati
 	return d.naming.Lock(ctx, name)
 }
 
-// date makes an object that replaces another one younger than that, by a second at least: hosts
-// count whole seconds, and size and time tell generations apart. A host that does not set times
-// keeps the time that it has.
+// date makes an object that replaces another one younger, see [modtime.After]. Where the host does
+// not set times, the object keeps the time that it has.
 func (d *Driver) date(ctx context.Context, u *upload) error {
 	if u.mode != storagedrivers.Overwrite {
 		return nil
 	}
 	modTime, err := do(ctx, d.pool, func(c *connection) (time.Time, error) {
 		old, err := c.Stat(u.path)
-		if err != nil || u.info.ModTime.After(old.ModTime()) {
+		if err != nil {
 			return u.info.ModTime, err
 		}
-		later := old.ModTime().Add(time.Second)
+		later, set := modtime.After(u.info.ModTime, old.ModTime())
+		if !set {
+			return later, nil
+		}
 		if err := c.Chtimes(u.temp, later, later); err != nil {
 			return u.info.ModTime, err
 		}
@@ -128,40 +137,39 @@ func (d *Driver) settle(c *connection, u *upload) error {
 	return err
 }
 
-// placed tells for certain whether the object has its name: the temporary one is gone, or
-// both are of one file.
+// placed reports for certain whether the object has its name: the temporary one is gone, or both
+// are of one file.
 func (d *Driver) placed(c *connection, u *upload) (bool, error) {
 	_, err := c.Lstat(u.temp)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
 	}
-	if err != nil || u.mode != storagedrivers.CreateOnly {
-		return false, err
-	}
-	stat, err := c.Lstat(u.path)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && stat.Size() != u.info.Size {
-		return false, nil
-	}
-	if err != nil {
+	if err != nil || u.mode != storagedrivers.CreateOnly || u.can.create != linked {
 		return false, err
 	}
 	return d.oneFile(c, u)
 }
 
-// oneFile tells whether both names of an object are of one file: the protocol does not
-// say, but what changes under one name changes under the other too. The time that it is marked
-// with is to come, since a temporary file of the past would be taken for a leftover.
+// oneFile reports whether both names of a linked object are of one file, which the protocol does not
+// say. It links a second temporary name to the object and renames the first to that: rename(2) leaves
+// two names of one file as they are. The object itself is not changed.
 func (d *Driver) oneFile(c *connection, u *upload) (bool, error) {
-	ahead := time.Duration(1+rand.Int64N(1<<27)) * time.Second //nolint:gosec // nobody gains by guessing it
-	mark := u.info.ModTime.Truncate(time.Second).Add(ahead)
-	if err := c.Chtimes(u.temp, mark, mark); err != nil {
-		return false, err
+	u.twice.Store(true)
+	err := c.Link(u.path, u.second())
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
 	}
-	stat, err := c.Lstat(u.path)
+	if err == nil {
+		err = c.PosixRename(u.temp, u.second())
+	}
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("%w: finding out which object has the name: %w", storagedrivers.ErrUnavailable, err)
 	}
-	return stat.ModTime().Equal(mark), c.Chtimes(u.temp, u.info.ModTime, u.info.ModTime)
+	_, err = c.Lstat(u.temp)
+	if errors.Is(err, fs.ErrNotExist) { // they were two files
+		return false, c.PosixRename(u.second(), u.temp)
+	}
+	return err == nil, err
 }
 
 // create commits under a name that must be free. Where the host's file system does not decide, the caller

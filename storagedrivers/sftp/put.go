@@ -73,7 +73,11 @@ type upload struct {
 	info    storagedrivers.Info
 	can     abilities
 	claimed atomic.Bool // an empty file of ours holds the name
+	twice   atomic.Bool // there may be a file under the second name
 }
+
+// second returns another temporary name, for [Driver.oneFile].
+func (u *upload) second() string { return strings.TrimSuffix(u.temp, tempSuffix) + "-2" + tempSuffix }
 
 // send writes the object to a temporary file, which is gone again if that fails.
 func (d *Driver) send(
