@@ -40,7 +40,7 @@ func (b *batch) takeMemory(n int64) bool {
 	if b.uploader.Staging == nil {
 		return true
 	}
-	if !b.uploader.Staging.memory.Take(b.req.Actor.Owner(), n) {
+	if !b.uploader.Staging.memory.Acquire(b.req.Actor.Owner(), n) {
 		return false
 	}
 	b.holds.memory += n
@@ -51,7 +51,7 @@ func (b *batch) giveMemory(n int64) {
 	if b.uploader.Staging == nil {
 		return
 	}
-	b.uploader.Staging.memory.Give(b.req.Actor.Owner(), n)
+	b.uploader.Staging.memory.Release(b.req.Actor.Owner(), n)
 	b.holds.memory -= n
 }
 
@@ -61,15 +61,15 @@ func (b *batch) release() {
 		return
 	}
 	owner := b.req.Actor.Owner()
-	b.uploader.Staging.memory.Give(owner, b.holds.memory)
-	b.uploader.Staging.files.Give(owner, b.holds.files.Swap(0))
+	b.uploader.Staging.memory.Release(owner, b.holds.memory)
+	b.uploader.Staging.files.Release(owner, b.holds.files.Swap(0))
 	b.holds.memory = 0
 }
 
 // begin stages an item, or its variant. Its file counts for the request until the end, or until end.
 func (b *batch) begin(ctx context.Context, storage *storagedrivers.Storage) (storagedrivers.Staged, error) {
 	if b.uploader.Staging != nil {
-		if !b.uploader.Staging.files.Take(b.req.Actor.Owner(), 1) {
+		if !b.uploader.Staging.files.Acquire(b.req.Actor.Owner(), 1) {
 			return nil, failf(Busy, "too many uploads are under way, try again later")
 		}
 		b.holds.files.Add(1)
@@ -86,7 +86,7 @@ func (b *batch) end() {
 	if b.uploader.Staging == nil {
 		return
 	}
-	b.uploader.Staging.files.Give(b.req.Actor.Owner(), 1)
+	b.uploader.Staging.files.Release(b.req.Actor.Owner(), 1)
 	b.holds.files.Add(-1)
 }
 

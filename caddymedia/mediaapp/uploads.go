@@ -24,8 +24,8 @@ const stagingMemory = 64 << 20
 // as many as it may have.
 func (a *App) BeginUpload(actor ingest.Actor) (ended func(), ok bool) {
 	owner := actor.Owner()
-	if !uploads.TakeWithin(owner, 1, int64(a.Limits.maxUploads())) {
+	if !uploads.AcquireWithin(owner, 1, int64(a.Limits.maxUploads())) {
 		return nil, false
 	}
-	return func() { uploads.Give(owner, 1) }, true
+	return func() { uploads.Release(owner, 1) }, true
 }

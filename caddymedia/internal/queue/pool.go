@@ -2,12 +2,12 @@ package queue
 
 import "sync"
 
-// Pool lends parts of a common amount to owners that cannot wait.
+// Pool lends parts of a capacity to owners that cannot wait.
 //
-// An owner may hold as much as is left for others: alone it is lent half, beside another one a third,
-// and so on. So there is always something left for an owner that holds nothing yet.
+// An owner may hold at most as much as stays free: half of the capacity if alone, a third beside
+// another owner, and so on. So there is always something left for a new owner.
 //
-// It is safe for concurrent use. Owners take memory only while they hold something.
+// A Pool is safe for concurrent use. Owners use memory only while they hold something.
 type Pool struct {
 	capacity int64
 
@@ -19,11 +19,11 @@ type Pool struct {
 // NewPool returns a Pool of capacity.
 func NewPool(capacity int64) *Pool { return &Pool{capacity: capacity, held: make(map[string]int64)} }
 
-// Take reports whether n was lent to owner, who must give it back.
-func (p *Pool) Take(owner string, n int64) bool { return p.TakeWithin(owner, n, p.capacity) }
+// Acquire lends n to owner, if possible, and reports whether it did. The caller must release it.
+func (p *Pool) Acquire(owner string, n int64) bool { return p.AcquireWithin(owner, n, p.capacity) }
 
-// TakeWithin is Take for an owner that may hold at most limit.
-func (p *Pool) TakeWithin(owner string, n, limit int64) bool {
+// AcquireWithin is Acquire for an owner that may hold at most limit.
+func (p *Pool) AcquireWithin(owner string, n, limit int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if held := p.held[owner] + n; held > min(limit, p.capacity-p.used-n) {
@@ -34,8 +34,8 @@ func (p *Pool) TakeWithin(owner string, n, limit int64) bool {
 	return true
 }
 
-// Give returns n that Take lent to owner.
-func (p *Pool) Give(owner string, n int64) {
+// Release returns n that was lent to owner.
+func (p *Pool) Release(owner string, n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.used -= n
@@ -44,7 +44,7 @@ func (p *Pool) Give(owner string, n int64) {
 	}
 }
 
-// Used returns how much is lent.
+// Used returns the amount on loan.
 func (p *Pool) Used() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

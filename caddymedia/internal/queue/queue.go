@@ -1,5 +1,5 @@
-// Package queue bounds concurrent work and shares it fairly: by turns between the owners that wait
-// ([Queue]), or by what is left where callers cannot wait ([Pool]).
+// Package queue bounds concurrent work and shares it fairly. A [Queue] serves waiting owners in
+// rotation. A [Pool] limits owners that cannot wait by the remaining capacity.
 package queue
 
 import (
@@ -12,9 +12,9 @@ import (
 
 // Errors of [Queue.Acquire].
 var (
-	// ErrFull means that there is no room to wait.
+	// ErrFull means that the queue has no room for the request.
 	ErrFull = errors.New("the queue is full")
-	// ErrTimeout means that the time for waiting is over.
+	// ErrTimeout means that the waiting time is over.
 	ErrTimeout = errors.New("waiting in the queue took too long")
 	// ErrTooLarge means that a request asks for more units than there are.
 	ErrTooLarge = errors.New("the request exceeds the capacity")
@@ -22,14 +22,14 @@ var (
 
 // Options of a Queue.
 type Options struct {
-	// Slots is how many requests are admitted at the same time, at least 1.
+	// Slots is the number of requests admitted at the same time, at least 1.
 	Slots int
-	// Units is the common amount, of memory for instance, that admitted requests hold together.
-	// 0 means that requests ask for no units.
+	// Units is the capacity that admitted requests share, for example of memory. 0 means that
+	// requests ask for no units.
 	Units int64
-	// Wait is how long a request waits at most. 0 means without end.
+	// Wait is the longest waiting time of a request. 0 means no limit.
 	Wait time.Duration
-	// Classes of requests. None means one class with room for any number.
+	// Classes of requests. None means one class without a limit on waiting requests.
 	Classes []Class
 }
 
@@ -38,7 +38,7 @@ type Class struct {
 	// Share weighs the class: while several classes wait, they are admitted in proportion to their
 	// shares. 0 means 1.
 	Share int
-	// Waiting is how many requests of the class may wait. 0 means any number.
+	// Waiting is the number of requests of the class that may wait. 0 means no limit.
 	Waiting int
 }
 
@@ -48,35 +48,35 @@ type Request struct {
 	Owner string
 	// Class is an index of [Options.Classes].
 	Class int
-	// Units is how many units the request needs besides its slot.
+	// Units is the number of units that the request needs besides its slot.
 	Units int64
 }
 
 // Queue admits requests to a bounded number of slots.
 //
-// Owners that wait take turns, whatever the number of their requests. While other owners wait, none
-// is given all of the slots (unless there is only one). In a full class the owner with the most
-// waiting requests loses its last one to an owner with fewer.
+// The queue serves waiting owners in rotation, whatever the number of their requests. While other
+// owners wait, no owner gets all slots (unless there is only one). In a full class the owner with
+// the most waiting requests loses its last one to an owner with fewer.
 //
-// It is safe for concurrent use and starts no goroutine. Owners take memory only while they hold or
-// wait for a slot.
+// A Queue is safe for concurrent use and starts no goroutine. An owner uses memory only while it
+// holds or waits for a slot.
 type Queue struct {
 	options Options
 
 	mu       sync.Mutex
 	classes  []*class
 	held     map[string]*usage // by owner, for those with slots or waiting requests
-	resuming []*waiter         // with a slot, waiting for units, in the order of their coming
+	resuming []*waiter         // with a slot, waiting for units, oldest first
 	busy     int
 	used     int64
 	waiting  int
-	now      int64 // the pass of the class that was admitted last
+	now      int64 // the pass of the last admitted class
 }
 
 // usage counts the slots and the waiting requests of an owner.
 type usage struct{ slots, waiting int }
 
-// New returns a Queue. It panics if there are no slots, which is a mistake of the caller.
+// New returns a Queue. It panics if there are no slots, which is a programming error.
 func New(options Options) *Queue {
 	if options.Slots < 1 {
 		panic("a queue without slots")
@@ -91,14 +91,14 @@ func New(options Options) *Queue {
 	return q
 }
 
-// Waiting returns how many requests wait for a slot.
+// Waiting returns the number of requests waiting for a slot.
 func (q *Queue) Waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.waiting
 }
 
-// Busy returns how many slots are held.
+// Busy returns the number of held slots.
 func (q *Queue) Busy() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -112,8 +112,8 @@ func (q *Queue) Contended() bool {
 	return q.waiting > 0 || len(q.resuming) > 0
 }
 
-// Acquire waits for a slot and its units. The caller must Release it, unless there is an error:
-// [ErrFull], [ErrTimeout], [ErrTooLarge] or the cause of ctx.
+// Acquire waits for a slot and its units. The caller must release it. The error is [ErrFull],
+// [ErrTimeout], [ErrTooLarge] or the cause of ctx.
 func (q *Queue) Acquire(ctx context.Context, r Request) (*Slot, error) {
 	if r.Units > q.options.Units {
 		return nil, fmt.Errorf("%w: %d of %d", ErrTooLarge, r.Units, q.options.Units)
@@ -137,7 +137,7 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Slot, error) {
 	return s, nil
 }
 
-// Slot is the right to work. It must be released once, and is not safe for concurrent use.
+// Slot is the permission to work. It must be released once, and is not safe for concurrent use.
 type Slot struct {
 	queue *Queue
 	owner string
@@ -145,7 +145,7 @@ type Slot struct {
 	until time.Time // the end of all waiting
 }
 
-// Units returns how many units the slot holds.
+// Units returns the number of units that the slot holds.
 func (s *Slot) Units() int64 { return s.units }
 
 // Drop releases the units and keeps the slot.
@@ -158,9 +158,9 @@ func (s *Slot) Drop() {
 	q.admit()
 }
 
-// Change releases the units and waits for another number of them, so that slots never wait for
-// each other. All waiting for the slot counts against [Options.Wait]. After an error, one of
-// Acquire's, the slot holds no units and must still be released.
+// Change releases the units and waits for another number of them, so that slots never wait for each
+// other. All waiting for the slot counts against [Options.Wait]. After an error, one of Acquire's,
+// the slot holds no units and must still be released.
 func (s *Slot) Change(ctx context.Context, units int64) error {
 	q := s.queue
 	s.Drop()
@@ -191,7 +191,7 @@ func (s *Slot) Release() {
 	q.admit()
 }
 
-// wait returns when w is admitted or has to go.
+// wait returns when w is admitted or refused.
 func (q *Queue) wait(ctx context.Context, w *waiter) error {
 	select {
 	case <-w.ready: // at once: no timer is needed
@@ -214,7 +214,8 @@ func (q *Queue) wait(ctx context.Context, w *waiter) error {
 	}
 }
 
-// abandon removes a request that still waits, whose error is err then.
+// abandon removes a request that still waits and returns err, or the result if there is one
+// meanwhile.
 func (q *Queue) abandon(w *waiter, err error) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -224,6 +225,6 @@ func (q *Queue) abandon(w *waiter, err error) error {
 	default:
 	}
 	q.remove(w)
-	q.admit() // a request with many units may have kept others waiting
+	q.admit() // a request with many units may have blocked others
 	return err
 }

@@ -17,7 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// worker collects the order in which requests are admitted. Each holds its slot until it is finished.
+// worker records the order in which requests are admitted. Each holds its slot until it is
+// finished.
 type worker struct {
 	t        *testing.T
 	q        *Queue
@@ -27,7 +28,7 @@ type worker struct {
 	slots    []*Slot
 }
 
-// ask begins a request and returns when it is admitted, refused or waiting.
+// ask starts a request and returns when it is admitted, refused or waiting.
 func (w *worker) ask(r Request) {
 	go func() {
 		slot, err := w.q.Acquire(w.t.Context(), r)
@@ -68,15 +69,15 @@ func empty(t *testing.T, q *Queue) {
 		t.Errorf("in the end %d slots and %d units are held, %d wait, %d owners are known", q.busy, q.used, q.waiting, len(q.held))
 	}
 	for i, c := range q.classes {
-		if len(c.lines) != 0 || c.turns.Len() != 0 || c.waiting != 0 {
-			t.Errorf("class %d holds %d lines", i, len(c.lines))
+		if len(c.owners) != 0 || c.rotation.Len() != 0 || c.waiting != 0 {
+			t.Errorf("class %d has %d owners", i, len(c.owners))
 		}
 	}
 }
 
 func (w *worker) order() string { return strings.Join(w.admitted, "") }
 
-func TestTurns(t *testing.T) {
+func TestRotation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &worker{t: t, q: New(Options{Slots: 1})}
@@ -90,7 +91,7 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// TestLastSlot keeps one slot for other owners while they wait, and no longer.
+// TestLastSlot checks that a slot is reserved for other owners while they wait, and no longer.
 func TestLastSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -109,8 +110,8 @@ func TestLastSlot(t *testing.T) {
 	})
 }
 
-// TestLastSlotBeforeTurn admits another owner to the last slot, although it is the turn of the one
-// that has all others.
+// TestLastSlotBeforeTurn checks that another owner gets the last slot, although the owner of all
+// others is next in the rotation.
 func TestLastSlotBeforeTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -145,7 +146,7 @@ func TestShares(t *testing.T) {
 	})
 }
 
-// TestNoCredit: a class without requests gains no credit for the turns that it has missed.
+// TestNoCredit checks that a class gains no credit while it has no requests.
 func TestNoCredit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -170,7 +171,7 @@ func TestNoCredit(t *testing.T) {
 	})
 }
 
-// TestFull refuses the owner with the most requests, not the one that comes last.
+// TestFull checks that the owner with the most requests is refused, not the latest one.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -181,7 +182,7 @@ func TestFull(t *testing.T) {
 		if len(w.errs) != 0 || w.q.Waiting() != 4 {
 			t.Errorf("%d wait, errors %v", w.q.Waiting(), w.errs)
 		}
-		for _, owner := range "abbb" { // a is over, then b takes the places of two of a
+		for _, owner := range "abbb" { // a is over, then b replaces two requests of a
 			w.ask(Request{Owner: string(owner)})
 		}
 		if len(w.errs) != 4 || !errors.Is(w.errs[0], ErrFull) {
@@ -264,7 +265,7 @@ func TestConcurrent(t *testing.T) {
 	empty(t, q)
 }
 
-// BenchmarkAcquire takes the turn of one of many owners.
+// BenchmarkAcquire acquires for one of many owners.
 func BenchmarkAcquire(b *testing.B) {
 	for _, owners := range []int{1, 100} {
 		b.Run(fmt.Sprint(owners), func(b *testing.B) {

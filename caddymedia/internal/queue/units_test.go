@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestUnits lets small requests pass a large one whose units are not free, but not for ever.
+// TestUnits checks that small requests overtake a large one whose units are not free, but not
+// without limit.
 func TestUnits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -48,7 +49,7 @@ func TestTooLarge(t *testing.T) {
 	empty(t, q)
 }
 
-// TestChange grants units to a slot that waits for them before any new request.
+// TestChange checks that a slot waiting for units precedes any new request.
 func TestChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -76,7 +77,7 @@ func TestChange(t *testing.T) {
 	})
 }
 
-// TestLeavingFreesOthers admits those that a large request kept waiting when it leaves.
+// TestLeavingFreesOthers checks that requests blocked by a large one are admitted when it leaves.
 func TestLeavingFreesOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,7 +100,7 @@ func TestLeavingFreesOthers(t *testing.T) {
 		w := &worker{t: t, q: q}
 		w.ask(Request{Owner: "b", Units: 1})
 		if len(w.slots) != 0 {
-			t.Error("the units are not kept for the large request")
+			t.Error("the units are not reserved for the large request")
 		}
 		leave()
 		if err := <-large; !errors.Is(err, context.Canceled) {
