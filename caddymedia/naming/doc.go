@@ -1,15 +1,15 @@
-// Package naming decides what an uploaded item is called and which folder it goes to.
+// Package naming determines the name and the folder of an uploaded item.
 //
-// Everything a caller sends (a file name, a sub folder) is untrusted. With sanitizing on, it is turned into plain
-// lower-case ASCII that needs no encoding in an address; off, it is taken exactly as it came or refused, never
-// silently changed. Where text is changed it is normalized first and checked last, so that no later step can turn
-// an accepted name into another one.
+// All input from callers (file name, sub folder) is untrusted. With sanitizing, it becomes plain
+// lower-case ASCII that needs no encoding in an address. Without, it is used unchanged or refused,
+// never silently changed. Changed text is normalized first and checked last, so that no later step
+// can turn an accepted name into another one.
 //
-// The functions are pure: the same arguments always give the same result, on every machine.
+// The functions are pure: equal arguments have equal results on every machine.
 package naming
 
-// Error is the refusal of a name, a folder or a format. It can be shown to whoever sent the value: it says what is
-// wrong with it, without repeating it.
+// Error is the refusal of a name, a folder or a format. It can be shown to the sender: it names the
+// problem without repeating the value.
 type Error struct {
 	// Message is a lower-case phrase without a final stop.
 	Message string

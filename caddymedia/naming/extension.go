@@ -2,8 +2,8 @@ package naming
 
 import "strings"
 
-// Extension returns the last extension of a name in lower case without its dot, "" for a name without one. Dots and
-// spaces at the end do not hide it; the dot of a hidden file does not begin one.
+// Extension returns the last extension of a name in lower case without its dot, or "". Trailing
+// dots and spaces do not hide it; the dot of a hidden file does not begin one.
 func Extension(name string) string {
 	name = name[strings.LastIndexAny(name, `/\`)+1:]
 	name = strings.TrimLeft(strings.TrimRightFunc(name, dotOrSpace), ".")

@@ -13,15 +13,17 @@ const (
 	maxFolder = 512
 )
 
-// SubFolder returns the folder, below the alias, for the sub folder that a caller submitted: segments joined by "/",
-// without one at either end. "/" alone is the root of the alias and gives "". One slash at the end is tolerated.
+// SubFolder returns the folder, below the alias, for a submitted sub folder: segments joined by
+// "/", without one at either end. "/" alone is the root of the alias, returned as "". It accepts
+// one trailing slash.
 //
-// With sanitize, each segment is sanitized like a file name but has no extension, so its dots become hyphens; a
-// segment over 200 bytes is cut. Without, the segments are returned as submitted.
+// With sanitize, each segment is sanitized like a file name, but without an extension, so its dots
+// become hyphens. A segment over 200 bytes is cut. Without sanitize, the segments are returned as
+// submitted.
 //
-// The error is an *[Error]: for "", as not given is not a folder; for what leaves the alias or is not a path of at
-// most 16 levels and 512 bytes, before and after sanitizing; without sanitize also for a segment that cannot be
-// stored safely as it is. A segment may carry a restricted extension: see [Restricted].
+// The error is an *[Error]. An empty path, a path that leaves the alias, and one over 16 levels or
+// 512 bytes, before or after sanitizing, are refused. Without sanitize, so are segments that cannot
+// be stored safely unchanged. A segment may have a restricted extension: see [Restricted].
 func SubFolder(submitted string, sanitize bool) (string, error) {
 	if submitted == "/" {
 		return "", nil
@@ -40,7 +42,8 @@ func SubFolder(submitted string, sanitize bool) (string, error) {
 		}
 	}
 	folder = strings.Join(segments, "/")
-	// Transliterating may have made it longer. Cutting it could merge two folders, so it is refused.
+	// Transliteration may have made the path longer. Cutting it could merge two folders, so it is
+	// refused.
 	if len(folder) > maxFolder {
 		return "", &Error{"the sub folder " + tooLong}
 	}
@@ -49,7 +52,7 @@ func SubFolder(submitted string, sanitize bool) (string, error) {
 
 const tooLong = "is longer than 512 bytes"
 
-// pathProblem says why a path cannot be a folder, whatever its segments hold; "" if it can.
+// pathProblem returns the reason why a path cannot be a folder, whatever its segments are, or "".
 func pathProblem(path string) string {
 	switch {
 	case path == "":
@@ -70,7 +73,7 @@ func pathProblem(path string) string {
 	return ""
 }
 
-// segmentProblem says why a segment of a folder is refused; "" if it is not.
+// segmentProblem returns the reason why a segment of a folder is refused, or "".
 func segmentProblem(segment string, sanitize bool) string {
 	if !sanitize {
 		return problem(segment)

@@ -36,7 +36,7 @@ func TestSubFolder(t *testing.T) {
 	}
 }
 
-func TestSubFolderSanitizesWhatItWouldRefuseExactly(t *testing.T) {
+func TestSubFolderSanitizesUnsafeSegments(t *testing.T) {
 	t.Parallel()
 	tests := map[string]string{
 		".hidden/a":              "hidden/a",
@@ -78,7 +78,7 @@ func TestSubFolderRefuses(t *testing.T) {
 	}
 }
 
-func TestSubFolderRefusesWhatTransliterationMakesTooLong(t *testing.T) {
+func TestSubFolderRefusesTooLongTransliterations(t *testing.T) {
 	t.Parallel()
 	submitted := strings.TrimSuffix(strings.Repeat(strings.Repeat("щ", 60)+"/", 3), "/") // 362 bytes, 3 times 200 after
 	if got, err := SubFolder(submitted, true); err == nil {

@@ -12,23 +12,25 @@ const (
 	rootPattern    = "/"
 )
 
-// conversions are those of strftime that always give letters, digits, hyphens and, for %D and %x, slashes. The
-// others give spaces, colons, control characters, or a time zone's free text.
+// conversions are those of strftime that always produce letters, digits, hyphens and, for %D and
+// %x, slashes. The others produce spaces, colons, control characters, or the free text of a time
+// zone.
 const conversions = "AaBbCDdFfGgHhIjLMmNPpQSsUuVWwxYy"
 
-// Format is a Sub Folder Format: it names the folder of an item whose caller gave none. Its zero value is the
+// Format is a Sub Folder Format: the folder of an item uploaded without one. Its zero value is the
 // default, the upload date as <yy>-<mm>/<dd>.
 type Format struct {
 	// pattern is "" for the default, so that equal formats compare equal.
 	pattern string
 }
 
-// ParseFormat reads a Sub Folder Format: "" is the default, "/" the root of the alias, anything else a strftime
-// pattern such as %Y/%m. One slash at its end is tolerated.
+// ParseFormat parses a Sub Folder Format: "" is the default, "/" the root of the alias, anything
+// else a strftime pattern such as %Y/%m. It accepts one trailing slash.
 //
-// What a pattern holds besides conversions is kept as written and may be ASCII letters, digits, "-", "_", "." and "/".
-// So a folder never needs encoding in an address. The error is an *[Error]: for another character, for a conversion
-// that is unknown or gives one, and for a pattern that gives a folder [SubFolder] would refuse or that is [Restricted].
+// Text besides conversions is kept as written. It may be ASCII letters, digits, "-", "_", "." and
+// "/", so a folder never needs encoding in an address. The error is an *[Error]. It is returned for
+// other characters, for conversions that are unknown or produce such, and for folders that
+// [SubFolder] refuses or that are [Restricted].
 func ParseFormat(s string) (Format, error) {
 	if s == rootPattern {
 		return Format{s}, nil
@@ -48,8 +50,9 @@ func ParseFormat(s string) (Format, error) {
 	return f, nil
 }
 
-// Folder returns the folder for an item stored at t, in the time zone of t; "" is the root of the alias. The result
-// is always a valid folder: in a year so far off that its pattern gives none, the default steps in.
+// Folder returns the folder for an item stored at t, in the time zone of t; "" is the root of the
+// alias. The folder is always valid: in a distant year for which the pattern produces none, the
+// default is used.
 func (f Format) Folder(t time.Time) string {
 	if f.pattern == rootPattern {
 		return ""
@@ -61,7 +64,8 @@ func (f Format) Folder(t time.Time) string {
 	return folder
 }
 
-// String returns the pattern in use, which [ParseFormat] reads back as the same format: "%y-%m/%d" for the default.
+// String returns the pattern in use, which [ParseFormat] parses to the same format: "%y-%m/%d" for
+// the default.
 func (f Format) String() string {
 	if f.pattern == "" {
 		return defaultPattern
@@ -73,7 +77,7 @@ func (f Format) expand(t time.Time) string {
 	return strftime.Format(f.String(), t)
 }
 
-// patternProblem says why a pattern could give characters that no folder should hold; "" if it cannot.
+// patternProblem returns the reason why a pattern may produce characters unfit for a folder, or "".
 func patternProblem(pattern string) string {
 	for i := 0; i < len(pattern); i++ {
 		if pattern[i] != '%' {
@@ -96,7 +100,7 @@ func plainByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("-_./", c) >= 0
 }
 
-// folderProblem says why an expanded pattern is no folder; "" if it is one.
+// folderProblem returns the reason why an expanded pattern is no valid folder, or "".
 func folderProblem(folder string) string {
 	if p := pathProblem(folder); p != "" {
 		return p
@@ -112,8 +116,8 @@ func folderProblem(folder string) string {
 	return ""
 }
 
-// samples returns times that between them show every month and weekday over four years, the first being one at which
-// every conversion is at its longest.
+// samples returns times that cover every month and weekday over four years. At the first one every
+// conversion is at its longest.
 func samples() []time.Time {
 	const step = 13*24*time.Hour + 7*time.Hour + 11*time.Minute + 13*time.Second
 	start := time.Date(2024, time.January, 1, 0, 0, 0, 0, time.UTC)

@@ -58,7 +58,7 @@ func FuzzSubFolder(f *testing.F) {
 		}
 		if folder == "" {
 			if submitted != "/" {
-				t.Errorf("%q gives the root", submitted)
+				t.Errorf("%q became the root", submitted)
 			}
 			return
 		}
@@ -69,7 +69,7 @@ func FuzzSubFolder(f *testing.F) {
 		if sanitize {
 			wantPlain(t, strings.ReplaceAll(folder, "/", ""), 0)
 			if ext := Restricted(folder); ext != "" {
-				t.Errorf("%q became %q, which carries %q", submitted, folder, ext)
+				t.Errorf("%q became %q, which has %q", submitted, folder, ext)
 			}
 		}
 	})
@@ -92,16 +92,16 @@ func FuzzFormat(f *testing.F) {
 		folder := format.Folder(time.Unix(unix, 0).In(time.FixedZone("../.php", zone%86400)))
 		if folder == "" {
 			if pattern != "/" {
-				t.Errorf("%q gives the root", pattern)
+				t.Errorf("%q became the root", pattern)
 			}
 			return
 		}
 		wantFolder(t, folder)
 		if ext := Restricted(folder); ext != "" {
-			t.Errorf("%q gives %q, which carries %q", pattern, folder, ext)
+			t.Errorf("%q became %q, which has %q", pattern, folder, ext)
 		}
 		if again, err := SubFolder(folder, false); err != nil || again != folder {
-			t.Errorf("%q gives %q, which is no sub folder: %q, %v", pattern, folder, again, err)
+			t.Errorf("%q became %q, which is no sub folder: %q, %v", pattern, folder, again, err)
 		}
 	})
 }
@@ -117,7 +117,7 @@ func wantFolder(t *testing.T, folder string) {
 	}
 }
 
-// wantKeyPart checks what every storage relies on.
+// wantKeyPart checks the requirements of every storage.
 func wantKeyPart(t *testing.T, s string) {
 	t.Helper()
 	if s == "" || s[0] == '.' || len(s) > 255 || !utf8.ValidString(s) || strings.ContainsAny(s, `/\`) ||

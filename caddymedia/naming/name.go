@@ -7,19 +7,21 @@ import (
 	"unicode/utf8"
 )
 
-// maxName is the longest name, and the longest segment of a folder, in bytes. It leaves room for what is added
-// later (a time, the ending of a variant or of a temporary file) within the 255 bytes of common file systems.
+// maxName is the longest name, and the longest segment of a folder, in bytes. Later additions (a
+// time, the ending of a variant or of a temporary file) still fit in the 255 bytes of common file
+// systems.
 const maxName = 200
 
-// FileName returns the name under which an item is stored, for the name its caller submitted.
+// FileName returns the stored name of an item for the submitted one.
 //
-// With sanitize, the name becomes lower-case ASCII of letters, digits, "-" and "_", at most 200 bytes, with its last
-// extension kept; one of which nothing is left gets a short hash of what was submitted. Doing it again changes
-// nothing. Without sanitize, the name is returned exactly as submitted.
+// With sanitize, the name becomes lower-case ASCII of letters, digits, "-" and "_", at most 200
+// bytes, with its last extension kept. An empty result is replaced by a short hash of the submitted
+// name. Sanitizing is idempotent. Without sanitize, the name is returned as submitted.
 //
-// The error is an *[Error]: with sanitize for an empty name, a NUL, an absolute path or a ".." in a path; without,
-// for every name that cannot be stored safely as it is. Whether the extension may be stored at all is another
-// question: see [Restricted], to be asked of the submitted name, and [Extension], to be asked of the result.
+// The error is an *[Error]. With sanitize it is returned for an empty name, a NUL, an absolute path
+// or a ".." in a path. Without, it is returned for every name that cannot be stored safely
+// unchanged. FileName does not check the extension: see [Restricted] for the submitted name and
+// [Extension] for the result.
 func FileName(submitted string, sanitize bool) (string, error) {
 	if !sanitize {
 		if p := problem(submitted); p != "" {
@@ -38,13 +40,13 @@ func FileName(submitted string, sanitize bool) (string, error) {
 	return sanitizeName(submitted), nil
 }
 
-// WithTime returns name with a time added before its extension: photo.jpg and 1700000000 give photo-1700000000.jpg.
-// It expects what [FileName] returned, and adds at most 21 bytes to it.
+// WithTime returns name with a time inserted before its extension: photo.jpg and 1700000000 become
+// photo-1700000000.jpg. The name must come from [FileName]; WithTime adds at most 21 bytes.
 func WithTime(name string, unix int64) string {
 	return WithSuffix(name, strconv.FormatInt(unix, 10))
 }
 
-// WithSuffix returns name with a hyphen and suffix added before its extension.
+// WithSuffix returns name with a hyphen and suffix inserted before its extension.
 func WithSuffix(name, suffix string) string {
 	base, ext := name, ""
 	if i := strings.LastIndexByte(name, '.'); i > 0 {
@@ -53,7 +55,8 @@ func WithSuffix(name, suffix string) string {
 	return base + "-" + suffix + ext
 }
 
-// problem says why a segment cannot be stored exactly as it is, as the end of a sentence; "" if it can.
+// problem returns the reason why a segment cannot be stored unchanged, as the end of a sentence, or
+// "".
 func problem(segment string) string {
 	switch {
 	case segment == "":
@@ -74,8 +77,8 @@ func problem(segment string) string {
 	return ""
 }
 
-// traverses reports whether a submitted name tries to leave its folder, also in characters that only become dots and
-// slashes when they are normalized.
+// traverses reports whether a submitted name tries to leave its folder. It includes characters that
+// normalization turns into dots and slashes.
 func traverses(submitted string) bool {
 	path := strings.TrimFunc(fold(submitted), blank)
 	if strings.IndexFunc(path, separator) == 0 {
@@ -97,13 +100,13 @@ func dotOrSpace(r rune) bool {
 	return r == '.' || unicode.IsSpace(r)
 }
 
-// blank tells characters that may be lost at the ends of a path or a segment.
+// blank reports characters that may be lost at the ends of a path or a segment.
 func blank(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r)
 }
 
-// invisible tells characters that no name shown to a person should hold: controls, formatting such as the switch of
-// writing direction, line and paragraph separators.
+// invisible reports characters that no displayed name should have: controls, formatting such as
+// changes of writing direction, line and paragraph separators.
 func invisible(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }

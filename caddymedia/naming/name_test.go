@@ -91,7 +91,7 @@ func TestFileNameExactlyAsSubmitted(t *testing.T) {
 	}
 }
 
-func TestFileNameRefusesWhatCannotBeStoredExactly(t *testing.T) {
+func TestFileNameRefusesUnsafeNames(t *testing.T) {
 	t.Parallel()
 	for _, submitted := range []string{
 		"", ".", "..", ".hidden", "a/b", `a\b`, "a\x00b", "a\nb", "a\x7fb", "a\u0085b", "a\u202eb", "a\u200bb", "a\u2028b",
@@ -105,7 +105,8 @@ func TestFileNameRefusesWhatCannotBeStoredExactly(t *testing.T) {
 	}
 }
 
-// A white space that is removed only after the check must not turn an accepted name into a refused one.
+// White space that is removed only after the check must not turn an accepted name into a refused
+// one.
 func TestFlysystemCVE2021_32708(t *testing.T) {
 	t.Parallel()
 	for _, space := range []string{
@@ -155,7 +156,7 @@ func TestWithTimeGoesBeforeTheExtension(t *testing.T) {
 	}
 }
 
-// wantShowable checks that an error can be shown to whoever sent the value.
+// wantShowable checks that an error can be shown to the sender of the value.
 func wantShowable(t *testing.T, err error) {
 	t.Helper()
 	var refusal *Error

@@ -7,20 +7,23 @@ import (
 	"unicode"
 )
 
-// restricted matches what web servers run as PHP, what shells run, and what changes how a folder is served.
+// restricted matches extensions that web servers run as PHP, that shells run, or that change how a
+// folder is served.
 var restricted = regexp.MustCompile(`^(php[0-9]*|phps|pht|phtm|phtml|phar|sh|bash|zsh|ksh|csh|htaccess|htpasswd)$`)
 
-// userINI is the file by which a folder changes the settings of PHP; its extension alone is harmless.
+// userINI is the file with the PHP settings of a folder; its extension alone is harmless.
 const userINI = ".user.ini"
 
-// unescapings is how often a name is percent-decoded: once by a server, once more by a careless one, and to spare.
+// unescapings is how often a name is percent-decoded: once for a server, once for a careless one,
+// once to spare.
 const unescapings = 3
 
-// Restricted returns the never allowed extension that a name carries, "" for none. It counts in any position, in any
-// case, and however it is dressed up: look-alike letters, invisible characters, percent-encoding, what a file system
-// or a server cuts off. The name may be one that was submitted, a stored one, or a whole folder.
+// Restricted returns the never allowed extension that a name has, or "". It is found in any
+// position and case, and behind look-alike letters, invisible characters, percent-encoding, and
+// characters at which file systems or servers cut a name. The name may be submitted, stored, or a
+// whole folder.
 func Restricted(name string) string {
-	// The sanitized form is another name than the folded one: file.ш is stored as file.sh.
+	// The sanitized form differs from the folded one: file.ш is stored as file.sh.
 	if ext := restrictedIn(sanitizeName(name)); ext != "" {
 		return ext
 	}
@@ -32,13 +35,13 @@ func Restricted(name string) string {
 	return ext
 }
 
-// RestrictedExtension reports whether an extension, with or without its dot, is never allowed: for checking a list
-// of extensions when a configuration loads.
+// RestrictedExtension reports whether an extension, with or without its dot, is never allowed. It
+// serves to check a configured list of extensions.
 func RestrictedExtension(ext string) bool {
 	return Restricted("x."+ext) != "" || Restricted(ext) != ""
 }
 
-// restrictedIn looks at the segments of a folded name.
+// restrictedIn examines the segments of a folded name.
 func restrictedIn(path string) string {
 	for segment := range strings.FieldsFuncSeq(path, separator) {
 		first, rest, _ := strings.Cut(segment, ".")
@@ -54,8 +57,8 @@ func restrictedIn(path string) string {
 	return ""
 }
 
-// core returns what counts of a folded extension: up to a character at which a file system, a URL or a C string ends
-// a name, without anything but letters and digits at its ends.
+// core returns the relevant part of a folded extension. It is cut at characters at which a file
+// system, a URL or a C string ends a name, and trimmed to letters and digits.
 func core(part string) string {
 	if i := strings.IndexAny(part, ":;%?#\x00"); i >= 0 {
 		part = part[:i]
@@ -63,7 +66,7 @@ func core(part string) string {
 	return strings.TrimFunc(part, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) })
 }
 
-// unescape decodes percent-encoding and leaves alone what is none.
+// unescape decodes percent-encoding and leaves invalid escapes unchanged.
 func unescape(s string) string {
 	var b strings.Builder
 	for {

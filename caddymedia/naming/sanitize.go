@@ -10,10 +10,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// maxExtension is where an extension stops being one: longer ones become part of the base.
+// maxExtension is the longest extension; longer ones become part of the base.
 const maxExtension = 32
 
-// sanitizeName returns the sanitized form of any name, also of one that FileName refuses.
+// sanitizeName returns the sanitized form of any name, including those that FileName refuses.
 func sanitizeName(submitted string) string {
 	base, ext := sanitizedParts(submitted)
 	if base == "" {
@@ -25,7 +25,7 @@ func sanitizeName(submitted string) string {
 	return cut(base, maxName-len(ext)-1) + "." + ext
 }
 
-// sanitizeSegment returns the sanitized form of a folder's segment, which has no extension.
+// sanitizeSegment returns the sanitized form of a segment of a folder, which has no extension.
 func sanitizeSegment(submitted string) string {
 	s := hyphens(plain(fold(submitted)))
 	if s == "" {
@@ -36,7 +36,7 @@ func sanitizeSegment(submitted string) string {
 
 // sanitizedParts splits a name at its last extension and sanitizes both parts. Either may be empty.
 func sanitizedParts(submitted string) (base, ext string) {
-	// A dot at the start hides a file; it does not begin an extension. One further left than the last separator
+	// A leading dot hides a file; it does not begin an extension. A dot before the last separator
 	// belongs to a folder.
 	s := fold(strings.TrimLeft(submitted, "."))
 	if i := strings.LastIndexFunc(s, separator); i >= 0 {
@@ -52,8 +52,8 @@ func sanitizedParts(submitted string) (base, ext string) {
 	return hyphens(base), ext
 }
 
-// fold returns the compatibility form of s in lower case without its invisible characters: what is left looks to a
-// person, and to systems that normalize names, like s.
+// fold returns the compatibility form of s in lower case without its invisible characters. It looks
+// like s to people and to systems that normalize names.
 func fold(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
@@ -64,7 +64,8 @@ func fold(s string) string {
 	return strings.ToLower(s)
 }
 
-// plain returns folded text in the characters a-z, 0-9, "-", "_" and ".". Only dots of s itself stay dots.
+// plain returns folded text in the characters a-z, 0-9, "-", "_" and ".". Only dots of s become
+// dots.
 func plain(s string) string {
 	var b strings.Builder
 	for _, r := range s {
@@ -80,8 +81,8 @@ func plain(s string) string {
 	return b.String()
 }
 
-// transliterate returns plain letters and digits for a letter, a mark or a number of any script. Marks and letters
-// without a sound of their own give nothing; where the script is unknown, a hyphen stands for the letter.
+// transliterate returns plain letters and digits for a letter, a mark or a number of any script.
+// Marks and silent letters become nothing, letters of unknown scripts a hyphen.
 func transliterate(r rune) string {
 	known := unidecode.Unidecode(string(r))
 	if known == "" && !unicode.Is(unicode.M, r) {
@@ -98,7 +99,7 @@ func transliterate(r rune) string {
 	}, strings.ToLower(known))
 }
 
-// hyphens turns runs of dots and hyphens into one hyphen, and removes them at both ends.
+// hyphens replaces runs of dots and hyphens by one hyphen, and removes them at both ends.
 func hyphens(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '-' || r == '.' }), "-")
 }
