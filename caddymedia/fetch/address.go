@@ -19,8 +19,9 @@ const (
 	nameBytes  = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 )
 
-// parse reads an address, relative to the one that redirects to it, and checks everything of it but where its name
-// leads. The host of the result is as it will be resolved: what was checked is what is dialled.
+// parse parses an address, relative to the one that redirects to it, and checks all but the target
+// of its name. The host of the result is in the form to be resolved: the checked host is the
+// dialled one.
 func parse(base *url.URL, address string, ports []uint16) (*url.URL, error) {
 	if len(address) > maxAddress {
 		return nil, refused("the address is too long")
@@ -56,7 +57,7 @@ func parse(base *url.URL, address string, ports []uint16) (*url.URL, error) {
 	return u, nil
 }
 
-// misread tells the characters that programs drop, or take for another one, each in its own way.
+// misread reports characters that programs drop or replace, each in its own way.
 func misread(r rune) bool { return r == '\\' || unicode.IsSpace(r) || unicode.IsControl(r) }
 
 func portAllowed(u *url.URL, ports []uint16) bool {
@@ -71,7 +72,8 @@ func portAllowed(u *url.URL, ports []uint16) bool {
 	return err == nil && slices.Contains(ports, uint16(n))
 }
 
-// hostname gives the host in ASCII, as an address needs it, and whether it is a name or an IP address without a zone.
+// hostname returns the host in ASCII, as needed in an address. It reports whether it is a name or
+// an IP address without a zone.
 func hostname(host string) (string, bool) {
 	if strings.Contains(host, ":") {
 		addr, err := netip.ParseAddr(host)
@@ -94,8 +96,8 @@ func hostname(host string) (string, bool) {
 	return host, true
 }
 
-// endsInNumber tells the names that a resolver may take for an IPv4 address, in one of many spellings: 127.1,
-// 2130706433, 0x7f.1, 0177.0.0.1. No public name ends so.
+// endsInNumber reports names that a resolver may take for an IPv4 address, in one of many
+// spellings: 127.1, 2130706433, 0x7f.1, 0177.0.0.1. No public name ends so.
 func endsInNumber(host string) bool {
 	host = strings.TrimSuffix(host, ".")
 	label := strings.ToLower(host[strings.LastIndexByte(host, '.')+1:])

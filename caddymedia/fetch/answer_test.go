@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestOnlyAWholePlainAnswerIsTaken(t *testing.T) {
+func TestIncompleteOrEncodedAnswersAreRefused(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", maxHeader)
 	for answer, want := range map[string]string{
@@ -34,7 +34,7 @@ func TestOnlyAWholePlainAnswerIsTaken(t *testing.T) {
 		address, o := serveRaw(t, "HTTP/1.1 "+answer, false)
 		_, err := get(newClient(t, o, nil), address)
 		if err == nil {
-			t.Errorf("%.60q was taken", answer)
+			t.Errorf("%.60q was accepted", answer)
 			continue
 		}
 		wantMessage(t, err, want)
@@ -44,7 +44,7 @@ func TestOnlyAWholePlainAnswerIsTaken(t *testing.T) {
 	wantMessage(t, err, "the server gave no proper answer")
 }
 
-func TestCutOffBodyIsNotTheEnd(t *testing.T) {
+func TestTruncatedBodyIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]string{
 		"shorter than announced": "Content-Length: 6\r\n\r\nhello",
@@ -58,15 +58,15 @@ func TestCutOffBodyIsNotTheEnd(t *testing.T) {
 		address, o := serveRaw(t, "HTTP/1.1 200 OK\r\n"+answer, false)
 		_, err := get(newClient(t, o, nil), address)
 		if err == nil {
-			t.Errorf("%s: the body ended well", name)
+			t.Errorf("%s: the body ended without an error", name)
 			continue
 		}
 		wantMessage(t, err, "the server broke off the download")
 	}
 }
 
-// Old servers announce no end: the connection's is that of the item.
-func TestUnannouncedEndIsThatOfTheConnection(t *testing.T) {
+// Old servers announce no length: the item ends with the connection.
+func TestUnannouncedBodyEndsWithTheConnection(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"1.0", "1.1"} {
 		address, o := serveRaw(t, "HTTP/"+version+" 200 OK\r\n\r\nhello", false)
@@ -76,8 +76,8 @@ func TestUnannouncedEndIsThatOfTheConnection(t *testing.T) {
 	}
 }
 
-// HTTP ends the item where its announced length does; what follows is nobody's.
-func TestBytesAfterTheAnnouncedLengthAreNotOfTheItem(t *testing.T) {
+// In HTTP the item ends at its announced length; bytes after it are ignored.
+func TestBytesAfterTheAnnouncedLengthAreIgnored(t *testing.T) {
 	t.Parallel()
 	address, o := serveRaw(t, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\n\r\nworld", true)
 	if body, err := get(newClient(t, o, nil), address); err != nil || body != "hello" {
@@ -139,8 +139,8 @@ func TestCallerCancels(t *testing.T) {
 	wantMessage(t, err, "the download was cancelled")
 }
 
-// The leak check of the package sees the connection of a body that was not read to its end.
-func TestClosedBodyLetsTheServerGo(t *testing.T) {
+// The leak check of the package detects the connection of an unread body.
+func TestClosingTheBodyEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	address, o := serveRaw(t, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello", true)
 	o.Timeout = never

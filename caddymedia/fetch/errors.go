@@ -11,15 +11,15 @@ import (
 // ErrRefused is matched by the errors of addresses that may not be fetched.
 var ErrRefused = errors.New("the address may not be fetched")
 
-// Error is why a download failed.
+// Error is a failed download.
 type Error struct {
 	// Message is for the caller: a lower-case phrase that names no host, address or path.
 	Message string
-	// Err is the detail for the log, if there is any. It may name hosts, never an address with its query.
+	// Err is the detail for the log, if any. It may name hosts, never an address with its query.
 	Err error
 }
 
-// Error gives the message and the detail: it is for the log.
+// Error returns the message and the detail, for the log.
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("%s: %v", e.Message, e.Err)
@@ -27,13 +27,14 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// Unwrap gives the detail.
+// Unwrap returns the detail.
 func (e *Error) Unwrap() error { return e.Err }
 
-// refused is the error of an address that did not even get as far as the dialer.
+// refused returns the error for an address that fails before the dialer.
 func refused(message string) error { return &Error{Message: message, Err: ErrRefused} }
 
-// failure tells the caller of an error of a download; otherwise is said of one that means nothing more to him.
+// failure returns an error with a message for the caller; otherwise is the message for errors of no
+// known kind.
 func failure(err error, otherwise string) error {
 	var (
 		known       *Error

@@ -1,11 +1,12 @@
-// Package fetch downloads from addresses that a stranger may have chosen.
+// Package fetch downloads from untrusted addresses.
 //
-// Such an address must not reach what only this machine can reach: its own services, its network, the metadata of
-// its cloud. What is checked is the address that is dialled, after the name was resolved and just before the
-// connection is made, at every redirect anew; so a name that answers differently the next time gains nothing.
+// Such an address must not reach services that only this machine can reach: its own, its network's,
+// the metadata of its cloud. The check applies to the dialled IP address, after name resolution and
+// just before the connection, again at every redirect. So a name that resolves differently the next
+// time gains nothing.
 //
-// Nothing of this machine goes along: no cookie, no credential, no referrer, no proxy of the environment. One
-// connection serves one answer, over HTTP/1.1.
+// Requests carry nothing from this machine: no cookie, credential, referrer or proxy of the
+// environment. One connection serves one answer, over HTTP/1.1.
 package fetch
 
 import (
@@ -33,22 +34,23 @@ const (
 	maxHeader      = 64 << 10
 )
 
-// userAgent is what servers see of the service.
+// userAgent identifies the service to servers.
 const userAgent = "caddymedia"
 
 // Options are the limits of a [Client]. The zero value is safe.
 type Options struct {
-	// Allow opens addresses that are not public. An IPv4 prefix is given as such, not inside IPv6.
+	// Allow lists non-public addresses that are allowed. An IPv4 prefix is written as such, not
+	// inside IPv6.
 	Allow []netip.Prefix
-	// Ports that may be dialled, none: 80 and 443.
+	// Ports that may be dialled. None means 80 and 443.
 	Ports []uint16
-	// MaxRedirects that are followed, 0: 3, below 0: none.
+	// MaxRedirects is the number of redirects to follow. 0 means 3, a negative number none.
 	MaxRedirects int
-	// Timeout of one download, from Get until its body is closed, 0: a minute.
+	// Timeout of one download, from Get until its body is closed. 0 means a minute.
 	Timeout time.Duration
 
-	resolver *net.Resolver  // nil: the system's
-	roots    *x509.CertPool // nil: the system's
+	resolver *net.Resolver  // nil means the system's
+	roots    *x509.CertPool // nil means the system's
 }
 
 // Client downloads. Its methods are safe for concurrent use.
@@ -61,20 +63,19 @@ type Client struct {
 
 // Download is an answer whose header has arrived. Its Body must be closed.
 type Download struct {
-	// Name that the server gave, or the last segment of the address; "" without either. It is as untrusted as
-	// anything else of the server: it has no slash, and is to be sanitized like a submitted name.
+	// Name is the file name from the server, else the last segment of the address, else "". It is
+	// untrusted: it has no slash, and must be sanitized like a submitted name.
 	Name string
-	// Body has the bytes; how many, only its reader bounds. An error of it is an *[Error]: a download that was
-	// cut off looks like one that has ended only where the server announces no end, neither by a length nor by
-	// chunks.
+	// Body has the bytes; only its reader limits their number. Its errors are *[Error]s. A
+	// truncated download is reported if the server announces its end by a length or by chunks.
 	Body io.ReadCloser
-	// Size in bytes as announced, -1 where it was not.
+	// Size in bytes as announced, -1 if unknown.
 	Size int64
-	// ContentType as announced, which says nothing about the content.
+	// ContentType as announced, which is no evidence of the content.
 	ContentType string
 }
 
-// New gives a client within the limits of the options.
+// New returns a client with these limits.
 func New(o Options) *Client {
 	if len(o.Ports) == 0 {
 		o.Ports = []uint16{80, 443}
@@ -106,11 +107,12 @@ func New(o Options) *Client {
 	}
 }
 
-// Get asks for an absolute http or https address and follows its redirects. The download ends with the context, and
-// with the time-out of the client.
+// Get requests an absolute http or https address and follows its redirects. The download ends with
+// the context and with the time-out of the client.
 //
-// The error is an *[Error]; it matches [ErrRefused] where the address, or one that it led to, may not be fetched. Any
-// answer but 200 is an error, and so is one in a content encoding, which was not asked for.
+// The error is an *[Error]. It matches [ErrRefused] if the address, or a redirect from it, may not
+// be fetched. Any answer but 200 is an error. So is one in a content encoding, which was not
+// requested.
 func (c *Client) Get(ctx context.Context, address string) (*Download, error) {
 	u, err := parse(&url.URL{}, address, c.ports)
 	if err != nil {
@@ -122,7 +124,7 @@ func (c *Client) Get(ctx context.Context, address string) (*Download, error) {
 		cancel()
 		return nil, failure(err, "the server gave no proper answer")
 	}
-	if err := usable(resp); err != nil {
+	if err := checkResponse(resp); err != nil {
 		_ = resp.Body.Close()
 		cancel()
 		return nil, err
@@ -135,10 +137,10 @@ func (c *Client) Get(ctx context.Context, address string) (*Download, error) {
 	}, nil
 }
 
-// Close releases what the client holds. Downloads that have begun go on.
+// Close releases idle connections. Downloads in progress continue.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// follow gives the answer at the end of the redirects, and the address that gave it.
+// follow returns the answer at the end of the redirects, and its address.
 func (c *Client) follow(ctx context.Context, u *url.URL) (*http.Response, *url.URL, error) {
 	for range c.redirects + 1 {
 		resp, err := c.transport.RoundTrip(request(ctx, u))
@@ -157,7 +159,8 @@ func (c *Client) follow(ctx context.Context, u *url.URL) (*http.Response, *url.U
 	return nil, nil, &Error{Message: "the address redirects too often"}
 }
 
-// request is made anew for every address, so that nothing of one server goes to the next.
+// request returns a new request for every address, so that nothing of one server is sent to the
+// next.
 func request(ctx context.Context, u *url.URL) *http.Request {
 	req := &http.Request{
 		Method: http.MethodGet,
@@ -180,8 +183,8 @@ func redirects(status int) bool {
 	return false
 }
 
-// usable says whether an answer has the item, whole and as it is.
-func usable(resp *http.Response) error {
+// checkResponse checks that an answer has the whole item, not encoded.
+func checkResponse(resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK {
 		return &Error{Message: fmt.Sprintf("the server answered %d", resp.StatusCode)}
 	}
@@ -193,7 +196,7 @@ func usable(resp *http.Response) error {
 	return nil
 }
 
-// body is that of a download: its errors are told plainly, and closing it ends the download.
+// body is the body of a download: its errors are explained, and closing it ends the download.
 type body struct {
 	io.ReadCloser
 	cancel context.CancelFunc

@@ -35,7 +35,7 @@ func TestDownload(t *testing.T) {
 	}
 }
 
-func TestSizeIsUnknownWhereNotAnnounced(t *testing.T) {
+func TestSizeIsUnknownIfNotAnnounced(t *testing.T) {
 	t.Parallel()
 	address, c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Write([]byte("hel"))
@@ -52,8 +52,8 @@ func TestSizeIsUnknownWhereNotAnnounced(t *testing.T) {
 	}
 }
 
-// The name is that of the last address, not of the first.
-func TestNothingGoesAlongOnARedirect(t *testing.T) {
+// The name comes from the last address, not from the first.
+func TestRedirectsCarryNothingOver(t *testing.T) {
 	t.Parallel()
 	var (
 		mu   sync.Mutex
@@ -138,7 +138,7 @@ func TestRedirectLoopEnds(t *testing.T) {
 	wantMessage(t, err, "the address redirects too often")
 }
 
-func TestServerThatIsNotThere(t *testing.T) {
+func TestUnreachableServer(t *testing.T) {
 	t.Parallel()
 	site := httptest.NewServer(nil)
 	at := netip.MustParseAddrPort(site.Listener.Addr().String())
@@ -171,8 +171,8 @@ func TestHTTPS(t *testing.T) {
 	wantMessage(t, err, "the certificate of the server is not valid")
 }
 
-// TestMain names a proxy that does not answer, and an address in a name that no rule exempts from it.
-func TestProxyOfTheEnvironmentIsNotAsked(t *testing.T) {
+// TestMain sets a proxy that does not answer; the address has a name that no rule exempts from it.
+func TestProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 	t.Parallel()
 	site, _, port := newSite(t, func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("hello")) })
 	site.Start()
@@ -187,7 +187,7 @@ func TestProxyOfTheEnvironmentIsNotAsked(t *testing.T) {
 	}
 }
 
-// A stranger is told neither where the service looked nor what it found there.
+// Messages reveal neither the dialled address nor its answer.
 func TestMessagesNameNoHost(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, Options{}, map[string][][]string{"intern.test": {{"10.1.2.3"}}})

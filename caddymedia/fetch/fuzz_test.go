@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// FuzzAddress looks for an address whose checked form is not the one that would be dialled.
+// FuzzAddress searches for an address whose checked form is not the one to be dialled.
 func FuzzAddress(f *testing.F) {
 	for _, address := range slices.Concat(hostile, malformed, []string{"https://example.test/a.jpg", "http://bücher.test:80/"}) {
 		f.Add(withPort(address, 80))
@@ -23,7 +23,7 @@ func FuzzAddress(f *testing.F) {
 		ports := []uint16{80, 443}
 		for _, base := range []*url.URL{{}, base} {
 			u, err := parse(base, address, ports)
-			if err != nil || len(u.String()) > maxAddress { // escaped, it may have become too long to be read again
+			if err != nil || len(u.String()) > maxAddress { // escaped, it may be too long to parse again
 				continue
 			}
 			if u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.Opaque != "" {
@@ -50,7 +50,8 @@ func FuzzAddress(f *testing.F) {
 	})
 }
 
-// FuzzGuard looks for an address that passes although the standard library knows that it is not public.
+// FuzzGuard searches for an address that passes although the standard library knows that it is not
+// public.
 func FuzzGuard(f *testing.F) {
 	for _, address := range hostile {
 		if u, err := url.Parse(withPort(address, 80)); err == nil {
@@ -81,7 +82,7 @@ func FuzzGuard(f *testing.F) {
 	})
 }
 
-// FuzzName looks for a name with a folder, or without a bound.
+// FuzzName searches for a name with a folder, or without a bound.
 func FuzzName(f *testing.F) {
 	f.Add(`attachment; filename="plain.jpg"; filename*=UTF-8''n%C3%A4me.jpg`, "/x.png")
 	f.Add(`attachment; filename*0="../a"; filename*1*=%2Fb`, "/%2e%2e%2fx")

@@ -10,13 +10,15 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// hostServices is where virtual machines of Azure find their metadata and keys: inside a public range.
+// hostServices is the address of metadata and keys for virtual machines of Azure, inside a public
+// range.
 var hostServices = netip.MustParsePrefix("168.63.129.16/32")
 
-// A guard lets the dialer connect by TCP, to allowed ports, of public or allowed addresses. The ranges that are not
-// public are those of the IANA registries. Of IPv6 it leaves the global unicast space without its special ranges, so
-// that every IPv4 address inside IPv6 is out: mapped, compatible, translated (NAT64), 6to4 and Teredo. IPv4-mapped
-// ones reach the guard as the IPv4 address that would be dialled.
+// guard allows the dialer to connect by TCP, to allowed ports of public or allowed addresses. The
+// non-public ranges are those of the IANA registries. Of IPv6 it allows the global unicast space
+// without its special ranges. That excludes every IPv4 address inside IPv6: mapped, compatible,
+// translated (NAT64), 6to4 and Teredo. IPv4-mapped ones reach the guard as the IPv4 address to be
+// dialled.
 type guard struct {
 	ranges *ssrf.Guardian
 	allow  []netip.Prefix
@@ -35,7 +37,7 @@ func newGuard(allow []netip.Prefix, ports []uint16) *guard {
 	}
 }
 
-// control is called with the address of a socket that is about to be connected.
+// control is called with the address of a socket before it is connected.
 func (g *guard) control(_ context.Context, network, address string, conn syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err == nil {
@@ -54,8 +56,8 @@ func (g *guard) allowed(addr netip.Addr) bool {
 	return slices.ContainsFunc(g.allow, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// isatap says whether the second half of an IPv6 address is an IPv4 address in a tunnel of its own site. Any public
-// prefix can be before it, so no range tells.
+// isatap reports whether the second half of an IPv6 address is an IPv4 address in an intra-site
+// tunnel. Any public prefix can precede it, so no range covers it.
 func isatap(addr netip.Addr) bool {
 	if !addr.Is6() {
 		return false

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestGuardLetsPublicAddressesThrough(t *testing.T) {
+func TestGuardAllowsPublicAddresses(t *testing.T) {
 	t.Parallel()
 	g := newGuard(nil, []uint16{80, 443})
 	for _, address := range []string{
@@ -25,7 +25,7 @@ func TestGuardLetsPublicAddressesThrough(t *testing.T) {
 	}
 }
 
-func TestGuardRefusesWhatIsNotTCPToAnAllowedPort(t *testing.T) {
+func TestGuardRefusesOtherNetworksAndPorts(t *testing.T) {
 	t.Parallel()
 	g := newGuard(nil, []uint16{80, 443})
 	for _, tt := range []struct{ network, address string }{

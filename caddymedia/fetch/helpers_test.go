@@ -20,10 +20,11 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// The tests take 127.0.0.2 for a public host, by the allow-list, and 127.0.0.1 for what must not be reached.
+// By the allow-list, 127.0.0.2 stands for a public host in the tests, and 127.0.0.1 for one that
+// must not be reached.
 var public = netip.MustParseAddr("127.0.0.2")
 
-// No test works if anything asks the proxy of the environment.
+// No test works if the proxy of the environment is used.
 func TestMain(m *testing.M) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
 		os.Setenv(name, "http://127.0.0.1:1")
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// options allow the public host on the ports.
+// options allows the public host on the ports.
 func options(ports ...uint16) Options {
 	return Options{
 		Allow: []netip.Prefix{netip.PrefixFrom(public, 32)},
@@ -42,7 +43,7 @@ func options(ports ...uint16) Options {
 	}
 }
 
-// newClient gives a client whose names all come from the table: see resolver.
+// newClient returns a client that resolves all names by the table: see resolver.
 func newClient(t *testing.T, o Options, names map[string][][]string) *Client {
 	t.Helper()
 	o.resolver = resolver(t, names)
@@ -51,10 +52,10 @@ func newClient(t *testing.T, o Options, names map[string][][]string) *Client {
 	return c
 }
 
-// tripwire listens where nothing may ever connect to.
+// tripwire is a listener that must never be connected to.
 type tripwire struct{ net.Listener }
 
-// touched says how many connections there were. It makes one more, which comes last.
+// touched returns the number of connections so far. It makes another one, which comes last.
 func (w tripwire) touched(t *testing.T) int {
 	t.Helper()
 	last, err := net.Dial("tcp", w.Addr().String())
@@ -74,7 +75,8 @@ func (w tripwire) touched(t *testing.T) int {
 	}
 }
 
-// newSite serves the handler at the public host, and sets a tripwire at the same port of the host that is not.
+// newSite serves the handler at the public host, and sets a tripwire at the same port of the
+// forbidden host.
 func newSite(t *testing.T, handler http.HandlerFunc) (*httptest.Server, tripwire, uint16) {
 	t.Helper()
 	for range 20 {
@@ -101,7 +103,7 @@ func newSite(t *testing.T, handler http.HandlerFunc) (*httptest.Server, tripwire
 	return nil, tripwire{}, 0
 }
 
-// serve is newSite for tests of what a well-meant server does.
+// serve is newSite for tests with a benign server.
 func serve(t *testing.T, handler http.HandlerFunc) (string, *Client) {
 	t.Helper()
 	site, _, port := newSite(t, handler)
@@ -109,8 +111,8 @@ func serve(t *testing.T, handler http.HandlerFunc) (string, *Client) {
 	return site.URL, newClient(t, options(port), nil)
 }
 
-// serveRaw answers every request at the public host with exactly these bytes, and closes the connection; with hold it
-// keeps it until the client or the test ends.
+// serveRaw answers every request at the public host with exactly these bytes, and closes the
+// connection. With hold it keeps the connection open until the client or the test ends.
 func serveRaw(t *testing.T, answer string, hold bool) (string, Options) {
 	t.Helper()
 	l, err := net.Listen("tcp", netip.AddrPortFrom(public, 0).String())
@@ -145,8 +147,8 @@ func serveRaw(t *testing.T, answer string, hold bool) (string, Options) {
 	return fmt.Sprintf("http://%s/", at), options(at.Port())
 }
 
-// resolver asks a DNS server of the test's own. Of each name it has what the first look-up, the second and so on
-// answer; the last answer stays. Other names do not exist.
+// resolver uses a DNS server of the test. For each name it has the answers to the first look-up,
+// the second and so on; the last answer stays. Other names do not exist.
 func resolver(t *testing.T, names map[string][][]string) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -227,5 +229,5 @@ func withPort(address string, port uint16) string {
 	return strings.ReplaceAll(address, "PORT", strconv.Itoa(int(port)))
 }
 
-// never is a time-out that no test lives to see.
+// never is a time-out that no test reaches.
 const never = 24 * time.Hour

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The names that the addresses below have in them.
+// The names in the addresses below.
 var hostileNames = map[string][][]string{
 	"localhost":          {{"127.0.0.1", "::1"}},
 	"sub.localhost":      {{"127.0.0.1"}},
@@ -26,8 +26,8 @@ var hostileNames = map[string][][]string{
 	"allowed.test":       {{"127.0.0.2"}},
 }
 
-// Addresses of what is not public, and every way to write or to hide one. PORT is that of a tripwire on 127.0.0.1,
-// and of the allowed host 127.0.0.2.
+// Non-public addresses, and every way to write or to hide one. PORT is that of a tripwire on
+// 127.0.0.1, and of the allowed host 127.0.0.2.
 var hostile = []string{
 	// This machine.
 	"http://127.0.0.1:PORT/", "HTTP://127.0.0.1:PORT/", "https://127.0.0.1:PORT/", "http://127.0.0.1/", "http://127.8.8.8/",
@@ -65,12 +65,12 @@ var hostile = []string{
 	"http://[ff0e::1]/", "http://[100::1]/", "http://[2001:2::1]/", "http://[2001:10::1]/", "http://[2001:20::1]/",
 	"http://[2001:1::1]/", "http://[2001:db8::1]/", "http://[3fff::1]/", "http://[5f00::1]/", "http://[4000::1]/",
 
-	// Names that lead to any of these.
+	// Names that resolve to any of these.
 	"http://loopback.test:PORT/", "http://mapped.test:PORT/", "http://mapped-hex.test/", "http://compatible.test:PORT/",
 	"http://metadata.test/", "http://unspecified.test:PORT/", "http://translated.test:PORT/", "http://tunnel.test/",
 	"http://private-twice.test/",
 
-	// One host that looks like another: the first three would reach the allowed one.
+	// A host that looks like another: the first three would reach the allowed one.
 	"http://user:pass@127.0.0.2:PORT/", "http://user@allowed.test:PORT/", "http://@allowed.test:PORT/",
 	"http://allowed.test@127.0.0.1:PORT/", "http://127.0.0.2:PORT@127.0.0.1:PORT/", "http://127.0.0.2:PORT%2F@127.0.0.1:PORT/",
 	"http://a@127.0.0.2@127.0.0.1:PORT/", "http://127.0.0.1:PORT#@allowed.test:PORT/", "http://127.0.0.1:PORT?@allowed.test/",
@@ -78,7 +78,7 @@ var hostile = []string{
 	"http://allowed.test:PORT/a\\b", "http://allowed.test%00.test:PORT/", "http://allowed.test%0d%0a:PORT/",
 	"http://allowed.test%2f:PORT/", "http://exa$mple.test/", "http://a,b.test/", "http://ａ＠ｂ.test/", "http://a／b.test/",
 
-	// Spaces and line breaks, which some drop and some do not.
+	// Spaces and line breaks, which only some programs drop.
 	"http://127.0.0.1 :PORT/", "http:// 127.0.0.1:PORT/", "http://127.0.0.1\u00a0:PORT/", "http://127.0.0.1\u2028:PORT/",
 	"http://allowed.test:PORT/a b", "http://allowed.test:PORT/ HTTP/1.1\r\nHost: localhost\r\n\r\n",
 	"http://allowed.test:PORT/\u0085", "http://allowed.test:PORT/\u0080", "ht\ttp://127.0.0.1:PORT/",
@@ -92,14 +92,15 @@ var hostile = []string{
 	"data:text/plain,x", "javascript:alert(1)", "unix:///run/docker.sock", "http+unix://%2Frun%2Fdocker.sock/", "dict://127.0.0.1:PORT/",
 	"ldap://127.0.0.1:PORT/", "ws://127.0.0.2:PORT/", "jar:http://127.0.0.1:PORT!/", "blob:http://127.0.0.2:PORT/", "view-source:http://127.0.0.2/",
 
-	// No host, or not where it seems to be.
+	// No host, or a hidden one.
 	"http://", "http:///", "http://:PORT/", "http:/127.0.0.1:PORT/", "http:127.0.0.1:PORT/", "http:///127.0.0.1:PORT/",
 	"http:PORT", "//127.0.0.1:PORT/", "//localhost:PORT/", "http://[::1:PORT/", "http://::1:PORT/", "http://[]:PORT/", "http://%:PORT/",
 	"http://.:PORT/", "http://.allowed.test:PORT/", "http://127.0.0.1..:PORT/", "http://allowed..test:PORT/", "http://。:PORT/",
 	"http://\u00ad:PORT/", "http://\u200b:PORT/",
 }
 
-// malformed are no addresses at all; after a redirect they would be relative ones, or no header.
+// malformed lists strings that are no addresses; after a redirect they would be relative ones, or
+// no header.
 var malformed = []string{
 	"", "127.0.0.1", "127.0.0.1:PORT", "127.0.0.1:PORT/", "localhost", "localhost:PORT", "/etc/passwd", "///127.0.0.1:PORT/",
 	"?", "#", "allowed.test/a.jpg", "://127.0.0.2/", " http://127.0.0.2:PORT/", "http://127.0.0.2:PORT/ ", "\thttp://127.0.0.2:PORT/",
@@ -109,7 +110,7 @@ var malformed = []string{
 
 func TestHostileAddressesAreRefused(t *testing.T) {
 	t.Parallel()
-	site, wire, port := newSite(t, func(http.ResponseWriter, *http.Request) { t.Error("the allowed host was asked") })
+	site, wire, port := newSite(t, func(http.ResponseWriter, *http.Request) { t.Error("the allowed host got a request") })
 	site.Start()
 	c := newClient(t, options(port), hostileNames)
 	for _, address := range append(hostile, malformed...) {
@@ -131,7 +132,7 @@ func TestHostileAddressesAreRefusedAfterARedirect(t *testing.T) {
 			site, wire, port := newSite(t, func(w http.ResponseWriter, r *http.Request) {
 				i, err := strconv.Atoi(r.FormValue("to"))
 				if err != nil {
-					t.Errorf("the allowed host was asked for %s", r.URL)
+					t.Errorf("the allowed host got a request for %s", r.URL)
 					return
 				}
 				w.Header()["Location"] = []string{withPort(hostile[i], port)}
@@ -172,7 +173,7 @@ func TestAllowedAddressesAreFetched(t *testing.T) {
 
 func TestNothingIsAllowedByDefault(t *testing.T) {
 	t.Parallel()
-	site, _, port := newSite(t, func(http.ResponseWriter, *http.Request) { t.Error("the host was asked") })
+	site, _, port := newSite(t, func(http.ResponseWriter, *http.Request) { t.Error("the host got a request") })
 	site.Start()
 	for name, c := range map[string]*Client{
 		"address": New(Options{Ports: []uint16{port}}),
@@ -184,8 +185,9 @@ func TestNothingIsAllowedByDefault(t *testing.T) {
 	}
 }
 
-// The site redirects to itself; its name answers 127.0.0.2 when it is checked first, and 127.0.0.1 the next time.
-func TestNameThatChangesGainsNothing(t *testing.T) {
+// The site redirects to itself. Its name resolves to 127.0.0.2 for the first check, and to
+// 127.0.0.1 the next time.
+func TestChangingNameIsRefused(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
 	site, wire, port := newSite(t, func(w http.ResponseWriter, r *http.Request) {
@@ -206,8 +208,9 @@ func TestNameThatChangesGainsNothing(t *testing.T) {
 	}
 }
 
-// Each download looks its name up once: there is no second answer between the check and the connection.
-func TestNameIsLookedUpOnceForAConnection(t *testing.T) {
+// Each download resolves its name once: there is no second answer between the check and the
+// connection.
+func TestNameIsResolvedOnceForAConnection(t *testing.T) {
 	t.Parallel()
 	site, wire, port := newSite(t, func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("hello")) })
 	site.Start()
@@ -224,7 +227,7 @@ func TestNameIsLookedUpOnceForAConnection(t *testing.T) {
 	}
 }
 
-func TestOfSeveralAddressesOnlyThePublicIsDialled(t *testing.T) {
+func TestOnlyPublicAddressesOfANameAreDialled(t *testing.T) {
 	t.Parallel()
 	site, wire, port := newSite(t, func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("hello")) })
 	site.Start()

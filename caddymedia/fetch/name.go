@@ -6,13 +6,14 @@ import (
 	"strings"
 )
 
-// maxName in bytes is far beyond what is stored, so that a name is refused for its length and not cut to fit.
+// maxName in bytes is far beyond the stored length, so that a long name is refused and not cut to
+// fit.
 const maxName = 4 << 10
 
-// name gives what a download is called: by its Content-Disposition (filename* before filename), or by the last segment
-// of its address, percent-decoded once.
+// name returns the name of a download from its Content-Disposition (filename* before filename),
+// else the last segment of its address, percent-decoded once.
 func name(disposition string, at *url.URL) string {
-	// An error leaves no parameters: what cannot be read is not guessed at.
+	// An error leaves no parameters: an invalid header is ignored.
 	_, params, _ := mime.ParseMediaType(disposition)
 	if n := lastSegment(params["filename"]); n != "" {
 		return n
@@ -20,7 +21,7 @@ func name(disposition string, at *url.URL) string {
 	return lastSegment(at.Path)
 }
 
-// lastSegment takes both slashes for separators, as a name may come from any system.
+// lastSegment splits at both slashes, as a name may come from any system.
 func lastSegment(path string) string {
 	path = path[strings.LastIndexAny(path, `/\`)+1:]
 	return path[:min(len(path), maxName)]

@@ -19,7 +19,7 @@ func TestName(t *testing.T) {
 		{"", "/a%2F..%2fb.jpg", "b.jpg"},
 		{"", "/a%5Cb.jpg", "b.jpg"},
 		{"", "/a;b=c.jpg", "a;b=c.jpg"},
-		// What the server says comes first, the extended form before the plain one.
+		// The server's name comes first, the extended form before the plain one.
 		{`attachment; filename="photo.jpg"`, "/x.png", "photo.jpg"},
 		{`inline; filename=photo.jpg`, "/x.png", "photo.jpg"},
 		{`ATTACHMENT; FileName="photo.jpg"`, "/x.png", "photo.jpg"},
@@ -36,7 +36,7 @@ func TestName(t *testing.T) {
 		{`attachment; filename="/etc/passwd"`, "/x.png", "passwd"},
 		{`attachment; filename="C:\dir\photo.jpg"`, "/x.png", "photo.jpg"},
 		{`attachment; filename*=UTF-8''..%2F..%5Cphoto.jpg`, "/x.png", "photo.jpg"},
-		// What cannot be read is not guessed at.
+		// An invalid header is ignored.
 		{`attachment`, "/x.png", "x.png"},
 		{`attachment; filename=""`, "/x.png", "x.png"},
 		{`attachment; filename="dir/"`, "/x.png", "x.png"},

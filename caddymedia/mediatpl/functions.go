@@ -1,4 +1,4 @@
-// Package mediatpl gives Caddy's templates the addresses of aliases.
+// Package mediatpl makes the addresses of aliases available in Caddy's templates.
 package mediatpl
 
 import (
@@ -14,8 +14,8 @@ import (
 
 func init() { caddy.RegisterModule(Functions{}) }
 
-// Functions adds two functions to the `templates` handler. Both take the name of an
-// alias and give its public address, to which a slash and a stored name are added:
+// Functions adds two functions to the `templates` handler. Both return the public address of an
+// alias, to which a slash and a stored name are appended:
 //
 // `{{image_path "content"}}/{{.Filename}}`
 //
@@ -34,22 +34,22 @@ func (Functions) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision finds the app.
+// Provision gets the app.
 func (f *Functions) Provision(ctx caddy.Context) error {
 	app, err := ctx.App("media")
 	if err != nil {
 		return err
 	}
-	f.app = app.(*mediaapp.App) // this is what "media" is
+	f.app = app.(*mediaapp.App) // the type of the module "media"
 	return nil
 }
 
-// CustomTemplateFunctions gives image_path and file_path.
+// CustomTemplateFunctions returns image_path and file_path.
 func (f *Functions) CustomTemplateFunctions() template.FuncMap {
 	return template.FuncMap{"image_path": f.app.ImagePath, "file_path": f.app.FilePath}
 }
 
-// UnmarshalCaddyfile takes no options. Syntax:
+// UnmarshalCaddyfile accepts no options. Syntax:
 //
 //	templates {
 //		extensions {

@@ -14,7 +14,7 @@ import (
 	_ "github.com/caddymedia/media/storagedrivers/local" // the default driver
 )
 
-// functions gives those of a configuration with the media app alone.
+// functions returns those of a configuration with the media app alone.
 func functions(t *testing.T, app string) template.FuncMap {
 	t.Helper()
 	ctx, err := caddy.ProvisionContext(&caddy.Config{
