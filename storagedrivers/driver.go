@@ -282,16 +282,17 @@ type Features struct {
 	Seek bool
 }
 
-// Module is what the configuration of a driver offers: it says which place it means
-// and makes the driver for it.
+// Module is the configuration of a driver: it describes the backend and makes the driver for it. No
+// method touches another host: one that is down is a failing check, not a failed start.
 type Module interface {
-	// PoolKey names the place and the settings. Two modules with equal keys share one
-	// Driver, so that connections outlive a reload. It may hold secrets: it is never
-	// logged.
+	// PoolKey identifies the backend and all settings. Two modules with equal keys share one
+	// Driver, so that connections outlive a reload. It may hold secrets and is never logged.
 	PoolKey() string
-	// NewDriver makes the driver without touching the place: a host that is down is a
-	// failing check, not a failed start.
+	// Location returns where the objects are. It is equal for modules that differ only in
+	// credentials, time-outs and the like, holds no secret, and stays the same across reloads.
+	Location() Location
+	// NewDriver makes the driver.
 	NewDriver(log *slog.Logger) (Driver, error)
-	// Timeout is how long the place may keep silent. 0 is 30 s.
+	// Timeout is how long the backend may keep silent. 0 is 30 s.
 	Timeout() time.Duration
 }

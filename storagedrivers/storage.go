@@ -16,6 +16,9 @@ type Options struct {
 	// Timeout bounds every operation that moves neither objects nor lists of them: stat,
 	// delete, check, and opening up to the first byte. 0 is 30 s.
 	Timeout time.Duration
+	// Location of the objects, as returned by the driver's [Module]. Zero: one that no storage of
+	// another name has.
+	Location Location
 	// Close is called instead of the driver's Close when the last user is done, for
 	// whoever shares a driver between storages.
 	Close func() error
@@ -52,6 +55,9 @@ func New(name string, driver Driver, opts Options) *Storage {
 	if opts.Timeout <= 0 {
 		opts.Timeout = defaultTimeout
 	}
+	if opts.Location == (Location{}) {
+		opts.Location = Location{Backend: "storage:" + name}
+	}
 	if opts.Close == nil {
 		opts.Close = driver.Close
 	}
@@ -64,6 +70,9 @@ func New(name string, driver Driver, opts Options) *Storage {
 
 // Name is the storage's name in the configuration.
 func (s *Storage) Name() string { return s.name }
+
+// Location returns where the objects of the storage are.
+func (s *Storage) Location() Location { return s.opts.Location }
 
 // Features tells what the storage can guarantee.
 func (s *Storage) Features() Features { return s.driver.Features() }

@@ -51,6 +51,10 @@ func (foreign) CaddyModule() caddy.ModuleInfo {
 
 func (f *foreign) PoolKey() string { return fmt.Sprintf("foreign %#v", f) }
 
+func (f *foreign) Location() storagedrivers.Location {
+	return storagedrivers.Location{Backend: f.PoolKey()}
+}
+
 func (f *foreign) NewDriver(*slog.Logger) (storagedrivers.Driver, error) {
 	driver := memory.New()
 	driver.Fail = func(string, string) error {

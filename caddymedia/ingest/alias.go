@@ -117,6 +117,9 @@ func (a *Alias) Key(filename string) string {
 	return a.Prefix + "/" + filename
 }
 
+// Location returns where the items are, whatever their storage is called.
+func (a *Alias) Location() storagedrivers.Location { return a.Storage.Location().Join(a.Prefix) }
+
 // VariantKey is where the variant of a picture is.
 func (a *Alias) VariantKey(filename string) string { return a.Key(filename) + variant.Suffix }
 

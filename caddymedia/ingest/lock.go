@@ -7,8 +7,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// names are those that are being placed or deleted in this process. A reload changes nothing
-// about them.
+// names are the locations of the objects that are being committed or deleted in this process. They
+// are the same after a reload, and for storages that share a backend.
 var names storagedrivers.NameLocks
 
 // lockNames keeps others from replacing and deleting the items of the request until unlock is
@@ -33,7 +33,7 @@ func (a *Alias) share(ctx context.Context, filename string) (unlock func(), err 
 	return names.Share(ctx, a.lockName(filename))
 }
 
-func (a *Alias) lockName(filename string) string { return a.Storage.Name() + "/" + a.Key(filename) }
+func (a *Alias) lockName(filename string) string { return a.Location().Join(filename).String() }
 
 // lock keeps others from placing and deleting items until unlock is called.
 func (a *Alias) lock(ctx context.Context, filenames ...string) (unlock func(), err error) {

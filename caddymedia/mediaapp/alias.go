@@ -28,9 +28,10 @@ type AliasOptions struct {
 	// one there is.
 	Storage string `json:"storage,omitempty" example:"default"`
 
-	// Where the items are in their storage. No two aliases of one storage may share a
-	// prefix, nor may one lie within another. `/` is the root of the storage. Default:
-	// `img/<alias>` or `file/<alias>`, like the public address.
+	// The folder of the items in their storage. No two aliases may share a folder, nor may
+	// that of one lie within that of another, also where their storages use the same bucket,
+	// host or folder. `/` is the root of the storage. Default: `img/<alias>` or
+	// `file/<alias>`, like the public address.
 	Prefix string `json:"prefix,omitempty" example:"img/photos"`
 
 	// What the public addresses of this alias begin with. Default: the app's `cdn_base`.
@@ -279,22 +280,18 @@ func prefixOf(o *AliasOptions, standard string) (string, error) {
 	return prefix, nil
 }
 
-// add takes an alias in whose items cannot be taken for those of another.
+// add registers an alias unless its folder overlaps that of another alias, on whatever storage.
 func (a *App) add(alias *ingest.Alias) error {
 	for _, others := range a.uploader.Aliases {
 		for _, other := range others {
-			if a.places[other.Storage.Name()] == a.places[alias.Storage.Name()] && (within(alias.Prefix, other.Prefix) || within(other.Prefix, alias.Prefix)) {
+			if alias.Location().Overlaps(other.Location()) {
 				return fmt.Errorf("prefix %q overlaps that of alias %q in storage %q",
-					cmp.Or(alias.Prefix, "/"), other.Name, alias.Storage.Name())
+					cmp.Or(alias.Prefix, "/"), other.Name, other.Storage.Name())
 			}
 		}
 	}
 	a.uploader.Aliases[alias.Kind][alias.Name] = alias
 	return nil
-}
-
-func within(prefix, other string) bool {
-	return other == "" || prefix == other || strings.HasPrefix(prefix, other+"/")
 }
 
 // baseURL expands and checks what all addresses begin with.

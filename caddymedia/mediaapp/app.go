@@ -82,7 +82,7 @@ type App struct {
 	metrics   *metrics
 	events    *events
 	storages  map[string]*storagedrivers.Storage
-	places    map[string]string // of the storages: the settings of their drivers
+	poolKeys  map[string]string // of the storages
 	drivers   map[string]storagedrivers.Module
 	implied   struct{ storage, aliases bool } // by defaults
 	tokens    tokens.StoreModule

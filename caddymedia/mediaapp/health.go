@@ -36,7 +36,7 @@ type health struct {
 	states map[string]Health
 	// earlier are those that the configuration before had of storages that stay as they are.
 	earlier map[string]Health
-	// failed are those that could not be used in the configuration before, in whatever place.
+	// failed are those that could not be used in the previous configuration, on whatever backend.
 	failed map[string]Health
 	// doubts has a channel for each storage, which is sent to when an operation fails.
 	doubts map[string]chan struct{}
@@ -95,15 +95,15 @@ func (h *health) note(name string, start time.Time, err error, features storaged
 	return before
 }
 
-// inherit takes over what the app of the configuration before knows of storages that are in
-// the same places here, and which of all it could not use.
+// inherit takes over the states of storages whose settings are the same in the app of the previous
+// configuration, and which of all storages that app could not use.
 func (a *App) inherit(before *App) {
 	a.health.earlier, a.health.failed = map[string]Health{}, map[string]Health{}
 	for name, state := range before.Health() {
 		if state.Err != nil {
 			a.health.failed[name] = state
 		}
-		if place, ok := a.places[name]; ok && place == before.places[name] {
+		if key, ok := a.poolKeys[name]; ok && key == before.poolKeys[name] {
 			a.health.earlier[name] = state
 		}
 	}

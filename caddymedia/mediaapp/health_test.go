@@ -82,13 +82,13 @@ func TestHealth(t *testing.T) {
 func TestHealthAfterReload(t *testing.T) {
 	t.Parallel()
 	down, long := errors.New("down"), time.Unix(1000, 0)
-	before := &App{health: newHealth(), places: map[string]string{"stays": "a", "moves": "b", "mended": "c"}, storages: map[string]*storagedrivers.Storage{}}
-	after := &App{health: newHealth(), places: map[string]string{"stays": "a", "moves": "x", "mended": "c", "new": "n"}, storages: map[string]*storagedrivers.Storage{}}
-	for name := range before.places {
+	before := &App{health: newHealth(), poolKeys: map[string]string{"stays": "a", "moves": "b", "mended": "c"}, storages: map[string]*storagedrivers.Storage{}}
+	after := &App{health: newHealth(), poolKeys: map[string]string{"stays": "a", "moves": "x", "mended": "c", "new": "n"}, storages: map[string]*storagedrivers.Storage{}}
+	for name := range before.poolKeys {
 		before.storages[name] = nil
 		before.health.states[name] = Health{Err: down, Since: long, Checked: long}
 	}
-	for name := range after.places {
+	for name := range after.poolKeys {
 		after.storages[name] = nil
 	}
 	after.inherit(before)
@@ -108,24 +108,24 @@ func TestHealthAfterReload(t *testing.T) {
 }
 
 // TestHealthMendedByReload: a storage that could not be used in the configuration before is told
-// to be usable again, also from another place; one that could be used is nothing to tell of.
+// to be usable again, also on another backend; one that could be used is nothing to tell of.
 func TestHealthMendedByReload(t *testing.T) {
 	t.Parallel()
-	before := &App{health: newHealth(), places: map[string]string{}, storages: map[string]*storagedrivers.Storage{}}
+	before := &App{health: newHealth(), poolKeys: map[string]string{}, storages: map[string]*storagedrivers.Storage{}}
 	var log bytes.Buffer
 	after := &App{
 		log: slog.New(slog.NewTextHandler(&log, nil)), metrics: newMetrics(prometheus.NewPedanticRegistry()),
-		health: newHealth(), places: map[string]string{"stays": "a", "moved": "x", "well": "w", "new": "n"},
+		health: newHealth(), poolKeys: map[string]string{"stays": "a", "moved": "x", "well": "w", "new": "n"},
 		storages: map[string]*storagedrivers.Storage{},
 	}
 	for name, state := range map[string]Health{
 		"stays": {Err: errors.New("down")}, "moved": {Err: errors.New("down")}, "well": {},
 	} {
 		state.Since, state.Checked = time.Unix(1000, 0), time.Unix(1000, 0)
-		before.places[name], before.storages[name], before.health.states[name] = name[:1], nil, state
+		before.poolKeys[name], before.storages[name], before.health.states[name] = name[:1], nil, state
 	}
-	before.places["stays"] = "a"
-	for name := range after.places {
+	before.poolKeys["stays"] = "a"
+	for name := range after.poolKeys {
 		after.storages[name] = storagedrivers.New(name, memory.New(), storagedrivers.Options{})
 	}
 	after.inherit(before)

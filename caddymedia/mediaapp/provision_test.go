@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+
+	_ "github.com/caddymedia/media/storagedrivers/s3"
+	_ "github.com/caddymedia/media/storagedrivers/sftp"
 )
 
 // hash is that of a password which nobody knows.
@@ -179,16 +182,35 @@ func TestRestrictedExtensions(t *testing.T) { // not parallel: Caddy has globals
 	}
 }
 
-// TestOverlappingPlaces: two storages on one folder are one place.
-func TestOverlappingPlaces(t *testing.T) {
-	wantError(t, `{
-		"storages": {
-			"keeps": {"driver": {"name": "local", "root": "/tmp/one"}},
-			"replaces": {"driver": {"name": "local", "root": "/tmp/one"}, "overwrite_strategy": "overwrite"}
-		},
-		"image_aliases": {"one": {"storage": "keeps", "prefix": "same"}},
-		"file_aliases": {"two": {"storage": "replaces", "prefix": "same"}}
-	}`, `file alias "two"`, "overlaps", `alias "one"`)
+// TestOverlappingBackends: two storages that keep their objects in one folder of one backend are one,
+// whatever else is set.
+func TestOverlappingBackends(t *testing.T) { // not parallel: Caddy has globals
+	const (
+		folder = `"name": "local", "root": "/tmp/one"`
+		bucket = `"name": "s3", "bucket": "b", "region": "eu-west-1", "access_key_id": "a", "secret_access_key": "a"`
+		host   = `"name": "sftp", "address": "files.example", "user": "u", "password": "a", "insecure_skip_host_key": true`
+	)
+	for _, c := range []struct{ name, keeps, prefix, replaces, otherPrefix string }{
+		{"equal settings", folder, "same", folder, "same"},
+		{"sync", folder, "same", folder + `, "sync": false`, "same"},
+		{"timeout", bucket, "same", bucket + `, "timeout": "5s"`, "same"},
+		{"credentials", bucket, "same", strings.ReplaceAll(bucket, `"a"`, `"b"`), "same"},
+		{"password", host, "same", strings.ReplaceAll(host, `"a"`, `"b"`), "same"},
+		{"folder level", folder, "same/deep", `"name": "local", "root": "/tmp/one/same"`, "deep"},
+		{"folder level of a bucket", bucket, "same/deep", bucket + `, "prefix": "same"`, "deep"},
+		{"folder within the other", host, "/", host + `, "root": "deep"`, "same"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			wantError(t, fmt.Sprintf(`{
+				"storages": {
+					"keeps": {"driver": {%s}},
+					"replaces": {"driver": {%s}, "overwrite_strategy": "overwrite"}
+				},
+				"image_aliases": {"one": {"storage": "keeps", "prefix": %q}},
+				"file_aliases": {"two": {"storage": "replaces", "prefix": %q}}
+			}`, c.keeps, c.replaces, c.prefix, c.otherPrefix), `file alias "two"`, "overlaps", `alias "one"`, `storage "keeps"`)
+		})
+	}
 }
 
 // TestOverlappingPrefixes gives two aliases on one storage; the second one is refused.

@@ -75,7 +75,7 @@ func checkName(what, name string) error {
 }
 
 func (a *App) provisionStorages(ctx caddy.Context) error {
-	a.storages, a.places = map[string]*storagedrivers.Storage{}, map[string]string{}
+	a.storages, a.poolKeys = map[string]*storagedrivers.Storage{}, map[string]string{}
 	a.drivers = map[string]storagedrivers.Module{}
 	var expand options.Expander
 	spool := expand.Text("spool_folder", a.SpoolFolder)
@@ -125,7 +125,7 @@ func (a *App) openStorage(ctx caddy.Context, name, spool string, config *Storage
 	if !ok {
 		return nil, fmt.Errorf("%T is no storage driver", loaded)
 	}
-	a.places[name], a.drivers[name] = module.PoolKey(), module
+	a.poolKeys[name], a.drivers[name] = module.PoolKey(), module
 	driver, done, err := pooled("storage", module.PoolKey(), func() (storagedrivers.Driver, error) {
 		return module.NewDriver(a.log)
 	})
@@ -134,6 +134,7 @@ func (a *App) openStorage(ctx caddy.Context, name, spool string, config *Storage
 	}
 	return storagedrivers.New(name, driver, storagedrivers.Options{
 		Timeout:  module.Timeout(),
+		Location: module.Location(),
 		SpoolDir: spool,
 		Close:    done,
 		Observe:  a.observe(name),

@@ -31,7 +31,12 @@ type Config struct {
 	Timeout time.Duration
 }
 
-const defaultConnections = 8
+const (
+	defaultConnections = 8
+
+	plainPort = "21"
+	tlsPort   = "990" // of implicit TLS
+)
 
 // TLSMode says how connections are secured.
 type TLSMode string
@@ -56,7 +61,7 @@ func (f *FTP) check(ca, serverName string) error {
 		return fmt.Errorf("address: %w", err)
 	}
 	if port == "" {
-		port = map[bool]string{false: "21", true: "990"}[f.config.TLS == TLSImplicit]
+		port = map[bool]string{false: plainPort, true: tlsPort}[f.config.TLS == TLSImplicit]
 	}
 	f.config.Address = net.JoinHostPort(host, port)
 	if f.config.TLS == TLSNone {

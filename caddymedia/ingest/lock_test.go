@@ -1,0 +1,46 @@
+package ingest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// TestLocksOfOneBackend: storages of several names that share a backend share its name locks, as before and after
+// a reload that renames a storage.
+func TestLocksOfOneBackend(t *testing.T) {
+	t.Parallel()
+	on := func(name, backend, root, prefix string) *Alias {
+		location := storagedrivers.Location{Backend: backend, Root: root}
+		a := newAlias(t, "a", closed(t, storagedrivers.New(name, memory.New(), storagedrivers.Options{Location: location})))
+		a.Prefix = prefix
+		return a
+	}
+	unlock, err := on("one", "x", "", "media/img").lock(t.Context(), "a.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	for _, c := range []struct {
+		name  string
+		alias *Alias
+		taken bool
+	}{
+		{"another name", on("two", "x", "", "media/img"), true},
+		{"a folder level", on("two", "x", "media", "img"), true},
+		{"another folder", on("one", "x", "media", "file"), false},
+		{"another backend", on("one", "y", "", "media/img"), false},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		unlock, err := c.alias.lock(ctx, "a.txt")
+		if cancel(); (err != nil) != c.taken {
+			t.Errorf("%s: error %v, want the lock taken %t", c.name, err, c.taken)
+		}
+		if err == nil {
+			unlock()
+		}
+	}
+}

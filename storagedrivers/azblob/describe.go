@@ -1,0 +1,30 @@
+package azblob
+
+import (
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
+)
+
+// Location is the container and the prefix, however the account is given.
+func (a *AzBlob) Location() storagedrivers.Location {
+	host := network.ServiceHost(a.config.containerURL())
+	return storagedrivers.Location{Backend: "azblob://" + host}.Join(a.config.Prefix)
+}
+
+// containerURL returns the URL of the container without a signature. It is empty for a connection
+// string from which no driver can be made.
+func (c Config) containerURL() string {
+	if c.ConnectionString == "" {
+		return c.serviceURL() + "/" + c.Container
+	}
+	client, err := container.NewClientFromConnectionString(c.ConnectionString, c.Container, nil)
+	if err != nil {
+		return ""
+	}
+	address, _, _ := strings.Cut(client.URL(), "?")
+	return address
+}

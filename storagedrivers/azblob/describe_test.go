@@ -1,0 +1,50 @@
+package azblob
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
+)
+
+// newModule makes a module of options in JSON.
+func newModule(t *testing.T, options string) storagedrivers.Module {
+	t.Helper()
+	m := new(AzBlob)
+	if err := json.Unmarshal([]byte(options), m); err != nil {
+		t.Fatalf("%s: %v", options, err)
+	}
+	if err := m.Provision(caddy.Context{}); err != nil {
+		t.Fatalf("%s: %v", options, err)
+	}
+	return m
+}
+
+func TestDescription(t *testing.T) {
+	t.Parallel()
+	drivertest.Describe(t, drivertest.Description{
+		New:     newModule,
+		Options: `{"container": "media", "account": "name"}`,
+		Same: []string{
+			`{"container": "media", "account": "name", "key": "a2V5", "timeout": "5s"}`,
+			`{"container": "media", "endpoint": "https://name.blob.core.windows.net/"}`,
+			`{"container": "media", "connection_string": "AccountName=name;AccountKey=a2V5"}`,
+			`{"container": "media", "connection_string": "DefaultEndpointsProtocol=http;AccountName=Name;AccountKey=b3RoZXI="}`,
+			`{"container": "media", "connection_string": "BlobEndpoint=https://name.blob.core.windows.net;SharedAccessSignature=sv=1&sig=x"}`,
+		},
+		Below: []string{
+			`{"container": "media", "account": "name", "prefix": "below/it/"}`,
+			`{"container": "media", "connection_string": "AccountName=name;AccountKey=a2V5", "prefix": "/below/it"}`,
+		},
+		Apart: []string{
+			`{"container": "other", "account": "name"}`,
+			`{"container": "media", "account": "other"}`,
+			`{"container": "media", "connection_string": "AccountName=other;AccountKey=a2V5"}`,
+			`{"container": "media", "connection_string": "AccountName=name;AccountKey=a2V5;EndpointSuffix=core.chinacloudapi.cn"}`,
+			`{"container": "media", "account": "name", "endpoint": "https://127.0.0.1:10000/name"}`,
+		},
+	})
+}

@@ -1,0 +1,50 @@
+package ftp
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
+)
+
+// newModule makes a module of options in JSON.
+func newModule(t *testing.T, options string) storagedrivers.Module {
+	t.Helper()
+	m := new(FTP)
+	if err := json.Unmarshal([]byte(options), m); err != nil {
+		t.Fatalf("%s: %v", options, err)
+	}
+	if err := m.Provision(caddy.Context{}); err != nil {
+		t.Fatalf("%s: %v", options, err)
+	}
+	return m
+}
+
+func TestDescription(t *testing.T) {
+	t.Parallel()
+	const login = `"user": "media", "password": "a"`
+	drivertest.Describe(t, drivertest.Description{
+		New:     newModule,
+		Options: `{"address": "files.example.com", ` + login + `}`,
+		Same: []string{
+			`{"address": "files.example.com:21", "user": "media", "password": "b", "tls": "explicit", "timeout": "5s"}`,
+			`{"address": "Files.example.com", ` + login + `, "tls": "implicit", "connections": 2, "lock": false, "root": "."}`,
+		},
+		Below: []string{`{"address": "files.example.com", ` + login + `, "root": "below/it/"}`},
+		Apart: []string{
+			`{"address": "files.example.com", "user": "other", "password": "a"}`,
+			`{"address": "files.example.com", ` + login + `, "root": "/srv"}`,
+			`{"address": "files.example.com:2121", ` + login + `}`,
+		},
+	})
+	drivertest.Describe(t, drivertest.Description{
+		New:     newModule,
+		Options: `{"address": "files.example.com", ` + login + `, "root": "/srv"}`,
+		Same:    []string{`{"address": "files.example.com", "user": "other", "root": "/srv/"}`},
+		Below:   []string{`{"address": "files.example.com", "user": "other", "root": "/srv/below/it"}`},
+		Apart:   []string{`{"address": "files.example.com", ` + login + `, "root": "/media"}`},
+	})
+}

@@ -1,0 +1,40 @@
+package local
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Location is the folder without symbolic links.
+func (l *Local) Location() storagedrivers.Location {
+	return storagedrivers.Location{Backend: "file:"}.Join(filepath.ToSlash(resolved(l.root)))
+}
+
+// maxResolve bounds looking for links: on a network file system whose server is down it may take
+// for ever, and a configuration must load all the same.
+const maxResolve = time.Second
+
+// resolved follows the symbolic links in a path, as far as its folders exist.
+func resolved(path string) string {
+	found := make(chan string, 1)
+	go func() { found <- followLinks(path) }()
+	select {
+	case real := <-found:
+		return real
+	case <-time.After(maxResolve):
+		return path
+	}
+}
+
+func followLinks(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	parent := filepath.Dir(path)
+	if parent == path {
+		return path
+	}
+	return filepath.Join(followLinks(parent), filepath.Base(path))
+}

@@ -1,0 +1,48 @@
+package local
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
+)
+
+// newModule makes a module of options in JSON.
+func newModule(t *testing.T, options string) storagedrivers.Module {
+	t.Helper()
+	m := new(Local)
+	if err := json.Unmarshal([]byte(options), m); err != nil {
+		t.Fatalf("%s: %v", options, err)
+	}
+	if err := m.Provision(caddy.Context{}); err != nil {
+		t.Fatalf("%s: %v", options, err)
+	}
+	return m
+}
+
+func TestDescription(t *testing.T) {
+	t.Parallel()
+	base := filepath.ToSlash(t.TempDir())
+	if err := os.Mkdir(base+"/real", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(base+"/real", base+"/link"); err != nil {
+		t.Skip("no symbolic links here: ", err)
+	}
+	drivertest.Describe(t, drivertest.Description{
+		New:     newModule,
+		Options: `{"root": "` + base + `/real/media"}`,
+		Same: []string{
+			`{"root": "` + base + `/real/media", "sync": false}`,
+			`{"root": "` + base + `/real/x/../media/"}`,
+			`{"root": "` + base + `/link/media"}`,
+		},
+		Below: []string{`{"root": "` + base + `/link/media/below/it"}`},
+		Apart: []string{`{"root": "` + base + `/real/media2"}`, `{"root": "` + base + `/media"}`},
+	})
+}

@@ -1,0 +1,41 @@
+package storagedrivers
+
+import (
+	"path"
+	"strings"
+)
+
+// Location says where a driver keeps its objects, as far as the configuration tells. Storages with
+// equal Locations have the same objects, whatever their credentials, time-outs and other settings.
+type Location struct {
+	// Backend names the system that holds the objects, in one spelling: "s3://amazonaws.com/bucket".
+	// It includes the user if Root is relative to a folder of the user's.
+	Backend string
+	// Root is the folder of the objects in the backend, a clean path with slashes. It begins with a
+	// slash where the backend has absolute paths. Empty is the whole bucket, or the folder that a
+	// login starts in.
+	Root string
+}
+
+// Join returns the location of the object or folder called name below l.
+func (l Location) Join(name string) Location {
+	if l.Root = path.Join(l.Root, name); l.Root == "." {
+		l.Root = ""
+	}
+	return l
+}
+
+// Overlaps reports whether one location is the other, or lies within it.
+func (l Location) Overlaps(other Location) bool {
+	return l.Backend == other.Backend && (within(l.Root, other.Root) || within(other.Root, l.Root))
+}
+
+func within(inner, outer string) bool {
+	if outer == "" {
+		return !path.IsAbs(inner) && inner != ".." && !strings.HasPrefix(inner, "../")
+	}
+	return strings.HasPrefix(inner+"/", strings.TrimSuffix(outer, "/")+"/")
+}
+
+// String returns a text that only equal locations share.
+func (l Location) String() string { return l.Backend + " " + l.Root }

@@ -1,0 +1,37 @@
+package s3
+
+import (
+	"cmp"
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
+)
+
+// Location is the bucket and the prefix.
+func (s *S3) Location() storagedrivers.Location {
+	c := s.config
+	return storagedrivers.Location{Backend: "s3://" + c.service() + "/" + c.Bucket}.Join(c.Prefix)
+}
+
+// amazon matches the hosts of Amazon S3, of any region and kind.
+var amazon = regexp.MustCompile(`^(.+\.)?s3[.-](.+\.)?amazonaws\.com(\.cn)?$`)
+
+// service returns the host of the service. At Amazon the name of a bucket is unique among all regions
+// of a partition, so it stands for them.
+func (c Config) service() string {
+	host := network.ServiceHost(cmp.Or(c.Endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL")))
+	if host != "" && !amazon.MatchString(host) {
+		return host
+	}
+	region := cmp.Or(host, c.Region, os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
+	switch {
+	case strings.Contains(region, "cn-"):
+		return "amazonaws.com.cn"
+	case strings.Contains(region, "us-gov-"):
+		return "us-gov.amazonaws.com"
+	}
+	return "amazonaws.com"
+}

@@ -1,0 +1,72 @@
+package s3
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
+)
+
+// newModule makes a module of options in JSON.
+func newModule(t *testing.T, options string) storagedrivers.Module {
+	t.Helper()
+	m := new(S3)
+	if err := json.Unmarshal([]byte(options), m); err != nil {
+		t.Fatalf("%s: %v", options, err)
+	}
+	if err := m.Provision(caddy.Context{}); err != nil {
+		t.Fatalf("%s: %v", options, err)
+	}
+	return m
+}
+
+func TestDescription(t *testing.T) {
+	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"} {
+		t.Setenv(name, "")
+	}
+	drivertest.Describe(t, drivertest.Description{
+		New:     newModule,
+		Options: `{"bucket": "media", "region": "eu-west-1"}`,
+		Same: []string{
+			`{"bucket": "media"}`,
+			`{"bucket": "media", "region": "eu-west-1", "access_key_id": "i", "secret_access_key": "s", "session_token": "t"}`,
+			`{"bucket": "media", "path_style": true, "checksums": "when_required", "timeout": "5s", "prefix": "/"}`,
+			`{"bucket": "media", "endpoint": "https://s3.eu-central-1.amazonaws.com"}`,
+			`{"bucket": "media", "endpoint": "https://s3.dualstack.us-west-2.amazonaws.com/"}`,
+			`{"bucket": "media", "endpoint": "https://S3.amazonaws.com:443"}`,
+			`{"bucket": "media", "endpoint": "https://bucket.vpce-1.s3.us-east-1.vpce.amazonaws.com"}`,
+		},
+		Below: []string{`{"bucket": "media", "prefix": "below/it"}`, `{"bucket": "media", "prefix": "/below/it/"}`},
+		Apart: []string{
+			`{"bucket": "other"}`,
+			`{"bucket": "media", "region": "cn-north-1"}`,
+			`{"bucket": "media", "region": "us-gov-west-1"}`,
+			`{"bucket": "media", "endpoint": "https://s3.cn-north-1.amazonaws.com.cn"}`,
+			`{"bucket": "media", "endpoint": "https://s3.example.com"}`,
+			`{"bucket": "media", "endpoint": "http://ec2-1-2-3-4.compute.amazonaws.com:9000"}`,
+		},
+	})
+	drivertest.Describe(t, drivertest.Description{
+		New:     newModule,
+		Options: `{"bucket": "media", "endpoint": "https://s3.example.com", "prefix": "a"}`,
+		Same: []string{
+			`{"bucket": "media", "endpoint": "http://S3.example.com/", "region": "x", "prefix": "a/"}`,
+			`{"bucket": "media", "endpoint": "https://s3.example.com:443", "path_style": false, "prefix": "a"}`,
+		},
+		Below: []string{`{"bucket": "media", "endpoint": "https://s3.example.com", "prefix": "a/below/it"}`},
+		Apart: []string{
+			`{"bucket": "media", "endpoint": "https://s3.example.com", "prefix": "aa"}`,
+			`{"bucket": "media", "endpoint": "https://s3.example.com:9000", "prefix": "a"}`,
+			`{"bucket": "media", "endpoint": "https://s3.example.org", "prefix": "a"}`,
+		},
+	})
+	t.Setenv("AWS_ENDPOINT_URL", "https://s3.example.com")
+	drivertest.Describe(t, drivertest.Description{
+		New:     newModule,
+		Options: `{"bucket": "media"}`,
+		Same:    []string{`{"bucket": "media", "endpoint": "https://s3.example.com"}`},
+	})
+}

@@ -1,0 +1,19 @@
+package sftp
+
+import (
+	"net/url"
+	"path"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
+)
+
+// Location is the host and the folder. The user belongs to it where the folder is relative to that of
+// the login; two users who give the same absolute path share it.
+func (s *SFTP) Location() storagedrivers.Location {
+	address := url.URL{Scheme: "sftp", Host: network.Host(s.config.Address, defaultPort)}
+	if !path.IsAbs(s.config.Root) {
+		address.User = url.User(s.config.User)
+	}
+	return storagedrivers.Location{Backend: address.String()}.Join(s.config.Root)
+}

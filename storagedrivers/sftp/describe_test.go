@@ -1,0 +1,51 @@
+package sftp
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
+)
+
+// newModule makes a module of options in JSON.
+func newModule(t *testing.T, options string) storagedrivers.Module {
+	t.Helper()
+	m := new(SFTP)
+	if err := json.Unmarshal([]byte(options), m); err != nil {
+		t.Fatalf("%s: %v", options, err)
+	}
+	if err := m.Provision(caddy.Context{}); err != nil {
+		t.Fatalf("%s: %v", options, err)
+	}
+	return m
+}
+
+func TestDescription(t *testing.T) {
+	t.Parallel()
+	const host = `"insecure_skip_host_key": true, "address": "files.example.com"`
+	drivertest.Describe(t, drivertest.Description{
+		New:     newModule,
+		Options: `{` + host + `, "user": "media", "password": "a"}`,
+		Same: []string{
+			`{` + host + `, "user": "media", "password": "b", "root": "./x/..", "timeout": "5s", "connections": 5}`,
+			`{"address": "Files.example.com:22", "host_key": ["SHA256:abc"], "user": "media", "password": "a"}`,
+		},
+		Below: []string{`{` + host + `, "user": "media", "password": "a", "root": "below/it/"}`},
+		Apart: []string{
+			`{` + host + `, "user": "other", "password": "a"}`,
+			`{` + host + `, "user": "media", "password": "a", "root": "/srv"}`,
+			`{"address": "files.example.com:2222", "insecure_skip_host_key": true, "user": "media", "password": "a"}`,
+			`{"address": "files.example.org", "insecure_skip_host_key": true, "user": "media", "password": "a"}`,
+		},
+	})
+	drivertest.Describe(t, drivertest.Description{
+		New:     newModule,
+		Options: `{` + host + `, "user": "media", "password": "a", "root": "/srv/media"}`,
+		Same:    []string{`{` + host + `, "user": "other", "password": "a", "root": "/srv//media/"}`},
+		Below:   []string{`{` + host + `, "user": "other", "password": "a", "root": "/srv/media/below/it"}`},
+		Apart:   []string{`{` + host + `, "user": "media", "password": "a", "root": "/srv/media2"}`},
+	})
+}
