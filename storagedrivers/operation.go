@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
-	"os"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 // bounded runs an operation that moves no object: do, all attempts together within the
@@ -61,7 +61,7 @@ func (s *Storage) repeat(ctx context.Context, f func(context.Context) error) err
 	for i := 1; ; i++ {
 		start := s.now()
 		err := timedOut(ctx, f(ctx))
-		if i == attempts || !errors.Is(err, ErrUnavailable) || silent(err) || ctx.Err() != nil {
+		if i == attempts || !errors.Is(err, ErrUnavailable) || network.Silent(err) || ctx.Err() != nil {
 			return err
 		}
 		if silence += s.now().Sub(since(ctx, start)); silence >= s.opts.Timeout/2 {
@@ -75,13 +75,6 @@ func (s *Storage) repeat(ctx context.Context, f func(context.Context) error) err
 			trace.SpanFromContext(ctx).AddEvent("again")
 		}
 	}
-}
-
-// silent reports whether a driver has waited for an answer, or for a connection, as long as it
-// waits, however long that is.
-func silent(err error) bool {
-	dial, ok := errors.AsType[*net.OpError](err)
-	return errors.Is(err, os.ErrDeadlineExceeded) || ok && dial.Op == "dial" && dial.Timeout()
 }
 
 // timedOut tells a time-out of our own, which is the place's fault, from the caller's

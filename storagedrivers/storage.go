@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 // Options of a [Storage]; the zero value is usable.
@@ -45,15 +47,14 @@ type Storage struct {
 }
 
 const (
-	defaultTimeout = 30 * time.Second
-	attempts       = 3
-	firstPause     = 100 * time.Millisecond
+	attempts   = 3
+	firstPause = 100 * time.Millisecond
 )
 
 // New gives the storage called name on driver.
 func New(name string, driver Driver, opts Options) *Storage {
 	if opts.Timeout <= 0 {
-		opts.Timeout = defaultTimeout
+		opts.Timeout = network.DefaultTimeout
 	}
 	if opts.Location == (Location{}) {
 		opts.Location = Location{Backend: "storage:" + name}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 const (
@@ -124,7 +124,7 @@ func (u *upload) stage(ctx context.Context, id string, block []byte) (bool, erro
 			return attempt == 1, nil
 		}
 		// A host that has kept silent for the whole time-out is not waited for again.
-		if attempt == attempts || errors.Is(err, os.ErrDeadlineExceeded) ||
+		if attempt == attempts || network.Silent(err) ||
 			!errors.Is(mapError(err), storagedrivers.ErrUnavailable) {
 			return false, err
 		}

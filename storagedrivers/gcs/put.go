@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"time"
 
 	gcsdk "cloud.google.com/go/storage"
@@ -184,7 +183,7 @@ func (u *upload) writer(ctx context.Context) *gcsdk.Writer {
 // transient tells whether a chunk may be sent again. A service that has kept silent for
 // as long as it may is not waited for once more.
 func transient(ctx context.Context, err error) bool {
-	return errors.Is(mapError(ctx, err), storagedrivers.ErrUnavailable) && !errors.Is(err, os.ErrDeadlineExceeded)
+	return errors.Is(mapError(ctx, err), storagedrivers.ErrUnavailable) && !network.Silent(err)
 }
 
 // stored returns the attributes of the object under the key if it is all of this upload's, which

@@ -38,8 +38,11 @@ func Unreachable(err error) bool {
 }
 
 // Silent reports whether err is the time-out of a silent host, dialling included. The deadline of a
-// caller is no silence.
+// caller is no silence, unless os.ErrDeadlineExceeded is its cause.
 func Silent(err error) bool {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return true
+	}
 	var netErr net.Error
 	if !errors.As(err, &netErr) || !netErr.Timeout() {
 		return false

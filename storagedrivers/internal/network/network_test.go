@@ -204,8 +204,9 @@ func TestSilent(t *testing.T) {
 	for want, errs := range map[bool][]error{
 		true: {
 			fmt.Errorf("reading: %w", os.ErrDeadlineExceeded),
-			&net.OpError{Op: "dial", Err: context.DeadlineExceeded}, // as the net package reports it
-			&net.DNSError{IsTimeout: true},                          // like http's TLS handshake time-out, no OpError
+			fmt.Errorf("%w: %w", context.DeadlineExceeded, os.ErrDeadlineExceeded), // the end of a context and its cause
+			&net.OpError{Op: "dial", Err: context.DeadlineExceeded},                // as the net package reports it
+			&net.DNSError{IsTimeout: true},                                         // like http's TLS handshake time-out, no OpError
 		},
 		false: {nil, io.EOF, context.DeadlineExceeded, context.Canceled, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}},
 	} {
