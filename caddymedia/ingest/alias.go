@@ -1,9 +1,3 @@
-// Package ingest is the one way in: it takes a request's items from their source to
-// their stored names.
-//
-// Every item is staged where it will stay, then all are checked, and only when all of
-// them pass is any of them given its name. Uploads over HTTP, the panel, the helpers in
-// the process and the commands come through here, so that no check can be missed.
 package ingest
 
 import (
@@ -19,10 +13,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Kind is what an alias is for.
+// Kind is the kind of items of an alias.
 type Kind string
 
-// The two kinds; the value is the word in keys and addresses.
+// The kinds. The values are part of keys and addresses.
 const (
 	Image Kind = "img"
 	File  Kind = "file"
@@ -36,47 +30,47 @@ func (k Kind) Name() string {
 	return "file"
 }
 
-// DefaultAlias is the alias of a request that names none.
+// DefaultAlias is the alias of a request without one.
 const DefaultAlias = "content"
 
 // Alias is a named upload configuration.
 type Alias struct {
 	Kind Kind
 	Name string
-	// Storage keeps the items, under Prefix ("img/content").
+	// Storage holds the items, under Prefix ("img/content").
 	Storage *storagedrivers.Storage
 	Prefix  string
-	// BaseURL is what public addresses begin with ("https://cdn.example"), without a
-	// slash at the end. Empty: the scheme and host of the request.
+	// BaseURL is the start of public addresses ("https://cdn.example"), without a slash at the end. Empty:
+	// the scheme and host of the request.
 	BaseURL string
 
-	// SubFolder is the folder of an item whose request names none.
+	// SubFolder is the folder of items whose request names none.
 	SubFolder naming.Format
-	// Overwrite replaces an item of the same name; otherwise the new one gets the time
+	// Overwrite replaces an item of the same name. Otherwise, under Append Time, the new one gets the time
 	// in its name.
 	Overwrite bool
-	// Sanitize makes plain names; otherwise they are stored exactly as submitted.
+	// Sanitize makes plain names. Otherwise they are stored exactly as submitted.
 	Sanitize bool
 
-	// Extensions are the allowed ones, lower case, without a dot.
+	// Extensions that are allowed, in lower case, without a dot.
 	Extensions map[string]bool
 	// MaxSize of an item in bytes.
 	MaxSize int64
-	// Imaging are the limits for pictures.
+	// Imaging are the limits of pictures.
 	Imaging imaging.Options
-	// WebP says how the variants of pictures are made; nil for none.
+	// WebP are the options of variants; nil for no variants.
 	WebP *variant.Options
-	// StripMetadata stores pictures without what is not needed to show them.
+	// StripMetadata stores pictures without metadata that is not needed to show them.
 	StripMetadata bool
 	// Negotiate serves the variant under the address of its picture.
 	Negotiate bool
 	// CacheControl is the Cache-Control header of the items.
 	CacheControl string
-	// Redirect sends clients elsewhere for the items; nil serves them.
+	// Redirect redirects clients to another address of the items; nil serves them.
 	Redirect *Redirect
 }
 
-// Redirect says where items are fetched from instead.
+// Redirect is where clients are redirected to.
 type Redirect struct {
 	// Base is the public address of the storage's root, without a slash at the end. Empty:
 	// the storage signs an address for each request.
@@ -85,11 +79,11 @@ type Redirect struct {
 	Lifetime time.Duration
 }
 
-// Path is the public path of the alias: "/static/img/content".
+// Path returns the public path of the alias: "/static/img/content".
 func (a *Alias) Path() string { return "/static/" + string(a.Kind) + "/" + a.Name }
 
-// URL is the public address of filename (relative to the alias), each segment
-// percent-encoded. base stands in where the alias has no BaseURL.
+// URL returns the public address of filename (relative to the alias), each segment percent-encoded. base
+// replaces the BaseURL of an alias without one.
 func (a *Alias) URL(base, filename string) string {
 	if a.BaseURL != "" {
 		base = a.BaseURL
@@ -97,7 +91,7 @@ func (a *Alias) URL(base, filename string) string {
 	return base + a.Path() + "/" + escapePath(filename)
 }
 
-// URL is the public address of an object of the storage.
+// URL returns the public address of an object of the storage.
 func (r *Redirect) URL(key string) string { return r.Base + "/" + escapePath(key) }
 
 // escapePath percent-encodes each segment.
@@ -109,7 +103,7 @@ func escapePath(path string) string {
 	return strings.Join(segments, "/")
 }
 
-// Key is where filename (relative to the alias) is in the storage.
+// Key returns the key of filename (relative to the alias) in the storage.
 func (a *Alias) Key(filename string) string {
 	if a.Prefix == "" {
 		return filename
@@ -120,15 +114,20 @@ func (a *Alias) Key(filename string) string {
 // Location returns where the items are, whatever their storage is called.
 func (a *Alias) Location() storagedrivers.Location { return a.Storage.Location().Join(a.Prefix) }
 
-// VariantKey is where the variant of a picture is.
+// Filename is the inverse of [Alias.Key].
+func (a *Alias) Filename(key string) string { return key[len(a.Key("")):] }
+
+// VariantKey returns the key of the variant of a picture.
 func (a *Alias) VariantKey(filename string) string { return a.Key(filename) + variant.Suffix }
 
-// maxName is how long a submitted name may be, in bytes. To fold the letters of a longer one takes time,
-// and no storage has room for it.
+// lockName returns the name of the lock of an item.
+func (a *Alias) lockName(filename string) string { return a.Location().Join(filename).String() }
+
+// maxName limits a submitted name, in bytes. Folding the letters of a longer one takes time, and no storage
+// could hold it.
 const maxName = 1 << 10
 
-// filename gives the name relative to the alias for what a caller submitted; the error
-// is a *Failure.
+// filename returns the name, relative to the alias, of a submitted file. The error is a *Failure.
 func (a *Alias) filename(submitted, subFolder string, now time.Time) (string, error) {
 	if max(len(submitted), len(subFolder)) > maxName {
 		return "", failf(BadRequest, "the name or its sub folder is longer than %d bytes", maxName)
@@ -174,7 +173,7 @@ func (a *Alias) refusedExtension(ext string) error {
 	}
 }
 
-// extensions returns those that the alias accepts, for a message.
+// extensions lists the accepted extensions for a message.
 func (a *Alias) extensions() string {
 	names := slices.Sorted(maps.Keys(a.Extensions))
 	last := len(names) - 1
@@ -184,7 +183,7 @@ func (a *Alias) extensions() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// folder gives the sub folder for what a caller submitted; empty is the alias' root.
+// folder returns the sub folder for a submitted one; empty is the root of the alias.
 func (a *Alias) folder(submitted string, now time.Time) (string, error) {
 	if submitted == "" {
 		return a.SubFolder.Folder(now), nil

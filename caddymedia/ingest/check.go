@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"fmt"
+	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -13,49 +14,38 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// check looks at every item, as name and as content, and collects all failures. What
-// takes long comes last: the pixels of pictures.
-func (b *batch) check(ctx context.Context, alias *Alias) error {
-	b.each(func(it *item) error { return it.check(ctx, b, alias) })
-	if alias.Overwrite {
-		b.findConflicts()
+// check verifies every upload, and collects all failures. Decoding pictures takes long, so it comes last.
+func (b *batch) check(ctx context.Context) (err error) {
+	if b.alias, err = b.findAlias(b.aliasName()); err != nil {
+		return err
 	}
-	b.each(func(it *item) error { return it.checkPixels(ctx, b, alias) })
-	if failures := b.failures(); failures != nil {
-		return failures
-	}
-	return nil
-}
-
-// failures returns those of the items, nil if none has failed.
-func (b *batch) failures() Failures {
-	var failures Failures
-	for _, it := range b.items {
-		if it.failure != nil {
-			it.failure.Filename = it.submitted
-			failures = append(failures, it.failure)
+	return traced(ctx, "media.check", b.attributes, func(ctx context.Context) error {
+		b.each(func(up *upload) error { return b.checkUpload(ctx, up) })
+		if b.alias.Overwrite {
+			b.checkDuplicates()
 		}
-	}
-	return failures
+		b.each(func(up *upload) error { return b.checkPixels(ctx, up) })
+		return b.failed()
+	})
 }
 
-// each calls f for every item that has not failed, several at a time.
-func (b *batch) each(f func(*item) error) {
-	var group errgroup.Group // each item keeps its own failure
+// each calls f for every upload that has not failed, several at a time.
+func (b *batch) each(f func(*upload) error) {
+	var group errgroup.Group // each upload keeps its own failure
 	group.SetLimit(runtime.GOMAXPROCS(0))
-	for _, it := range b.items {
-		if it.failure != nil {
+	for _, up := range b.uploads {
+		if up.failure != nil {
 			b.doomed.Store(true)
 			continue
 		}
 		group.Go(func() error {
 			defer func() {
-				if value := recover(); value != nil { // in no request's goroutine it would end the process
-					it.fail(b, fmt.Errorf("panic: %v\n%s", value, debug.Stack()))
+				if value := recover(); value != nil { // outside of the request's goroutine it ends the process
+					b.fail(up, fmt.Errorf("panic: %v\n%s", value, debug.Stack()))
 				}
 			}()
-			if err := f(it); err != nil {
-				it.fail(b, err)
+			if err := f(up); err != nil {
+				b.fail(up, err)
 			}
 			return nil
 		})
@@ -63,27 +53,28 @@ func (b *batch) each(f func(*item) error) {
 	_ = group.Wait() // nothing above fails
 }
 
-func (it *item) fail(b *batch, err error) {
-	it.failure = asFailure(err)
+func (b *batch) fail(up *upload, err error) {
+	up.failure = asFailure(err)
 	b.doomed.Store(true)
 }
 
-func (it *item) check(ctx context.Context, b *batch, alias *Alias) (err error) {
-	it.filename, err = alias.filename(it.submitted, b.subFolder(), b.now)
+// checkUpload verifies name, size and content.
+func (b *batch) checkUpload(ctx context.Context, up *upload) (err error) {
+	up.filename, err = b.alias.filename(up.submitted, b.subFolder(), b.now)
 	if err != nil {
 		return err
 	}
-	if it.size > alias.MaxSize {
-		return tooLarge(alias.MaxSize)
+	if up.size > b.alias.MaxSize {
+		return tooLarge(b.alias.MaxSize)
 	}
-	if err := it.move(ctx, b, alias.Storage); err != nil {
+	if err := b.move(ctx, up); err != nil {
 		return err
 	}
-	ext := naming.Extension(it.filename)
-	if alias.Kind == Image {
-		it.picture, err = imaging.CheckImage(it.staged, it.size, ext, alias.Imaging)
+	ext := naming.Extension(up.filename)
+	if b.alias.Kind == Image {
+		up.picture, err = imaging.CheckImage(up.staged, up.size, ext, b.alias.Imaging)
 	} else {
-		err = imaging.CheckFile(it.staged, ext, storagedrivers.ContentType(it.filename))
+		err = imaging.CheckFile(up.staged, ext, storagedrivers.ContentType(up.filename))
 	}
 	if err != nil {
 		return contentFailure(err)
@@ -91,22 +82,53 @@ func (it *item) check(ctx context.Context, b *batch, alias *Alias) (err error) {
 	return nil
 }
 
-// findConflicts marks the items that would replace another of the same request.
-func (b *batch) findConflicts() {
-	names := map[string]*item{}
-	for _, it := range b.items {
-		if it.filename == "" {
+// move restages an upload if the form has named an alias of another storage after it.
+func (b *batch) move(ctx context.Context, up *upload) error {
+	if up.storage == b.alias.Storage {
+		return nil
+	}
+	if _, err := up.staged.Seek(0, io.SeekStart); err != nil {
+		return storageFailure(err)
+	}
+	return b.restage(ctx, up, b.alias.Storage, up.staged)
+}
+
+// checkDuplicates fails the uploads that would replace another one of their request.
+func (b *batch) checkDuplicates() {
+	names := map[string]*upload{}
+	for _, up := range b.uploads {
+		if up.filename == "" {
 			continue
 		}
-		other := names[it.filename]
+		other := names[up.filename]
 		if other == nil {
-			names[it.filename] = it
+			names[up.filename] = up
 			continue
 		}
-		for _, both := range []*item{other, it} {
+		for _, both := range []*upload{other, up} {
 			if both.failure == nil {
 				both.failure = failf(Conflict, "another file of this request would have the same name")
 			}
 		}
 	}
+}
+
+// checkPixels decodes a picture, makes its variant, and removes its metadata if the alias wants that.
+func (b *batch) checkPixels(ctx context.Context, up *upload) error {
+	if !up.isRaster() {
+		return nil
+	}
+	var err error
+	if b.alias.WebP == nil || b.doomed.Load() { // then nothing will be committed
+		err = b.pictures().Check(ctx, up.staged, up.picture)
+	} else {
+		err = b.makeVariant(ctx, up)
+	}
+	if err != nil {
+		return contentFailure(err)
+	}
+	if b.alias.StripMetadata && up.picture.HasMetadata() {
+		return b.restage(ctx, up, up.storage, up.picture.Stripped(up.staged))
+	}
+	return nil
 }

@@ -5,20 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
-	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Delete removes an item of the alias and, for a picture, its variant. The variant goes
-// first, so that it never stays alone; one that was left alone is removed when its picture
-// is asked for. Delete waits for uploads of the name in this process.
+// Delete removes an item of the alias and, for a picture, its variant. The variant goes first, so that
+// it never exists alone. Delete waits for uploads of the name in this process.
 //
-// What is no name, names a variant or does not exist is fs.ErrNotExist. All other errors
-// are those of the storage, or of ctx while it waits; then the item is still there, without
-// its variant perhaps, and can be deleted again.
+// The error is fs.ErrNotExist if filename is no name, is that of a variant, or does not exist. Otherwise
+// it is that of the storage, or of ctx during the wait. Then the item still exists, perhaps without its
+// variant, and can be deleted again.
 func (u *Uploader) Delete(ctx context.Context, alias *Alias, filename string, actor Actor) error {
 	item := Item{FullPath: alias.URL("", filename), Filename: filename}
 	err := alias.delete(ctx, &item)
@@ -29,7 +26,7 @@ func (u *Uploader) Delete(ctx context.Context, alias *Alias, filename string, ac
 	return err
 }
 
-// delete removes an item, and fills in what is found of it.
+// delete removes an item, and sets its size and variant.
 func (a *Alias) delete(ctx context.Context, item *Item) error {
 	if a.IsVariant(item.Filename) {
 		return fs.ErrNotExist
@@ -44,7 +41,7 @@ func (a *Alias) delete(ctx context.Context, item *Item) error {
 		info, err := stat(ctx, a.Storage, key)
 		switch {
 		case errors.Is(err, storagedrivers.ErrInvalidKey), err == nil && info.Key == "":
-			continue // it is not there, or cannot be
+			continue // it does not exist, or cannot
 		case err != nil:
 			return err
 		case key == a.Key(item.Filename):
@@ -57,12 +54,12 @@ func (a *Alias) delete(ctx context.Context, item *Item) error {
 	if found == nil {
 		return fs.ErrNotExist
 	}
-	// Not stopped half-way by a caller who leaves; the storage bounds each of the two.
+	// A caller that leaves does not stop it half-way. The storage bounds each removal.
 	return a.removeAll(context.WithoutCancel(ctx), found)
 }
 
-// removeAll removes objects as one group: a crash leaves all of them or none where the storage can
-// do that.
+// removeAll removes objects as one group. After a crash all or none of them exist, if the storage can
+// guarantee that.
 func (a *Alias) removeAll(ctx context.Context, keys []string) (err error) {
 	group := a.Storage.Group()
 	defer func() { err = errors.Join(err, group.Close()) }()
@@ -82,14 +79,7 @@ func (a *Alias) removeAll(ctx context.Context, keys []string) (err error) {
 	return group.Finish(ctx)
 }
 
-// IsVariant tells whether filename (relative to the alias) is where the variant of a picture
-// lies. That is no item of its own.
-func (a *Alias) IsVariant(filename string) bool {
-	picture, ok := strings.CutSuffix(filename, variant.Suffix)
-	return ok && a.Kind == Image && a.Extensions[naming.Extension(picture)]
-}
-
-// keys are where the parts of an item are, in the order in which they may go.
+// keys are the objects of an item, in the order of their removal.
 func (a *Alias) keys(filename string) []string {
 	if a.Kind == Image {
 		return []string{a.VariantKey(filename), a.Key(filename)}

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net/http"
+	"os"
 	"strings"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
@@ -12,10 +15,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Reason says in which way an item or a request failed.
+// Reason is why an item or a request failed, as a class.
 type Reason int
 
-// Reasons, as spec'd answers go by them.
+// The reasons, each with a status of its own in HTTP answers.
 const (
 	// Internal is a fault of the service itself.
 	Internal Reason = iota
@@ -28,9 +31,9 @@ const (
 	Conflict
 	// TooLarge is over a limit on bytes, files, parts or pixels.
 	TooLarge
-	// BadContent is an extension or a content that is refused.
+	// BadContent is a refused extension or content.
 	BadContent
-	// StorageFailed is an error that the storage answered.
+	// StorageFailed is an error of the storage.
 	StorageFailed
 	// Unavailable is a storage that cannot be reached.
 	Unavailable
@@ -38,7 +41,7 @@ const (
 	NoSpace
 	// Busy is too much other work.
 	Busy
-	// Unauthorized is a caller who is not known. Whoever asks the gate finds that out.
+	// Unauthorized is an unknown caller. It is set by the callers of this package.
 	Unauthorized
 )
 
@@ -48,10 +51,10 @@ var reasonWords = []string{
 	Unavailable: "unavailable", NoSpace: "no_space", Busy: "busy", Unauthorized: "unauthorized",
 }
 
-// String gives the word for a reason in metrics, events, logs and traces.
+// String returns the reason as in metrics, events, logs and traces.
 func (r Reason) String() string { return reasonWords[r] }
 
-// Reasons are all there are.
+// Reasons returns all reasons.
 func Reasons() []Reason {
 	reasons := make([]Reason, len(reasonWords))
 	for i := range reasons {
@@ -63,16 +66,15 @@ func Reasons() []Reason {
 // Failure is why an item, or the whole request, was not stored.
 type Failure struct {
 	Reason Reason
-	// Message tells the caller what to change. It never has a path, host, key or
-	// secret.
+	// Message is for the caller. It has no path, host, key or secret.
 	Message string
 	// Filename as submitted; empty for the whole request.
 	Filename string
-	// Err is the detail for the log, if there is any.
+	// Err is the detail for the log; it may be nil.
 	Err error
 }
 
-// Error gives the message and the detail: it is for the log.
+// Error returns the message and the detail, for the log.
 func (f *Failure) Error() string {
 	if f.Err != nil {
 		return fmt.Sprintf("%s: %v", f.Message, f.Err)
@@ -80,13 +82,14 @@ func (f *Failure) Error() string {
 	return f.Message
 }
 
-// Unwrap gives the detail.
+// Unwrap returns the detail.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Failures are what a request failed with, one for each failing item.
+// Failures are the reasons that nothing of a request was stored: one for each item that failed, or one for
+// the request.
 type Failures []*Failure
 
-// Error joins the messages: it is for the log.
+// Error joins the messages, for the log.
 func (fs Failures) Error() string {
 	messages := make([]string, len(fs))
 	for i, f := range fs {
@@ -99,7 +102,9 @@ func failf(reason Reason, format string, args ...any) *Failure {
 	return &Failure{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// storageFailure tells the caller of an error of a storage without its detail.
+func tooLarge(limit int64) *Failure { return failf(TooLarge, "larger than %d bytes", limit) }
+
+// storageFailure maps an error of a storage.
 func storageFailure(err error) *Failure {
 	reason, message := StorageFailed, "the storage did not take the item"
 	switch {
@@ -108,8 +113,8 @@ func storageFailure(err error) *Failure {
 	case errors.Is(err, storagedrivers.ErrUnavailable), errors.Is(err, storagedrivers.ErrClosed),
 		errors.Is(err, context.DeadlineExceeded):
 		reason, message = Unavailable, "the storage cannot be reached now, try again later"
-	case errors.Is(err, context.Canceled): // by the caller, who is gone or has stopped sending
-		reason, message = BadRequest, "the upload was broken off"
+	case errors.Is(err, context.Canceled): // by the caller
+		reason, message = BadRequest, "the upload was aborted"
 	case errors.Is(err, storagedrivers.ErrInvalidKey):
 		reason, message = BadRequest, "the storage cannot hold an item of this name"
 	case errors.Is(err, fs.ErrPermission):
@@ -118,8 +123,7 @@ func storageFailure(err error) *Failure {
 	return &Failure{Reason: reason, Message: message, Err: err}
 }
 
-// contentFailure tells the caller of a content that did not pass, of too much other work,
-// or of a staged item that could not be read for checking.
+// contentFailure maps an error of checking or decoding content, or of reading it from the storage.
 func contentFailure(err error) *Failure {
 	var (
 		content *imaging.ContentError
@@ -140,4 +144,32 @@ func contentFailure(err error) *Failure {
 	default:
 		return storageFailure(err)
 	}
+}
+
+// bodyFailure maps an error of reading a form.
+func bodyFailure(err error) *Failure {
+	var (
+		tooLarge *http.MaxBytesError
+		known    *Failure
+	)
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &tooLarge):
+		return failf(TooLarge, "the request is larger than %d bytes", tooLarge.Limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return &Failure{Reason: BadRequest, Message: "the upload stood still for too long", Err: err}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return &Failure{Reason: BadRequest, Message: "the body ends too early", Err: err}
+	default:
+		return &Failure{Reason: BadRequest, Message: "the body is no valid multipart form", Err: err}
+	}
+}
+
+// sourceFailure maps an error of reading a single file.
+func sourceFailure(err error) *Failure {
+	if why, ok := errors.AsType[*Failure](err); ok {
+		return why
+	}
+	return &Failure{Reason: BadRequest, Message: "the item could not be read to its end", Err: err}
 }

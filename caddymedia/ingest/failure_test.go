@@ -49,7 +49,7 @@ func TestStorageErrors(t *testing.T) {
 						}
 						return nil
 					})
-					_, failures := upload(t, newUploader(newAlias(t, DefaultAlias, s)), file("a.txt", "text"))
+					_, failures := uploadForm(t, newUploader(newAlias(t, DefaultAlias, s)), file("a.txt", "text"))
 					filename := "a.txt"
 					if op == "stage" {
 						filename = "" // the whole request ends there
@@ -74,7 +74,7 @@ func TestStorageThatIsClosed(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			_, failures := upload(t, newUploader(newAlias(t, DefaultAlias, s)), file("a.txt", "text"))
+			_, failures := uploadForm(t, newUploader(newAlias(t, DefaultAlias, s)), file("a.txt", "text"))
 			wantFailure(t, failures, Unavailable, "", "try again later")
 		})
 	}
@@ -87,7 +87,7 @@ func TestStorageAwayAtTheMove(t *testing.T) {
 		return fmt.Errorf("%s: %w", secret, storagedrivers.ErrUnavailable)
 	})
 	g := newUploader(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
-	_, failures := upload(t, g, file("a.txt", "text"), file("b.txt", "text"), field("alias", "docs"))
+	_, failures := uploadForm(t, g, file("a.txt", "text"), file("b.txt", "text"), field("alias", "docs"))
 	if len(failures) != 2 {
 		t.Errorf("failures %v, want 2", failures)
 	}
@@ -107,7 +107,7 @@ func TestLocalLeavesNoFile(t *testing.T) {
 		{file("a.txt", "text"), field("alias", "nobody")},
 		{file("a.txt", "text"), file("b.txt", strings.Repeat("x", 2<<20))},
 	} {
-		if _, failures := upload(t, g, parts...); failures == nil {
+		if _, failures := uploadForm(t, g, parts...); failures == nil {
 			t.Errorf("%v is stored", parts)
 		}
 	}
@@ -138,7 +138,7 @@ func TestRootThatCannotBeMade(t *testing.T) {
 	}
 	s := closed(t, storagedrivers.New("local",
 		local.New(filepath.Join(blocked, "below"), true, slog.New(slog.DiscardHandler)), storagedrivers.Options{}))
-	_, failures := upload(t, newUploader(newAlias(t, DefaultAlias, s)), file("a.txt", "text"))
+	_, failures := uploadForm(t, newUploader(newAlias(t, DefaultAlias, s)), file("a.txt", "text"))
 	wantFailure(t, failures, StorageFailed, "", "")
 	if strings.Contains(failures[0].Message, blocked) {
 		t.Errorf("the message is %q", failures[0].Message)
@@ -192,7 +192,7 @@ func TestKeyThatIsTooLong(t *testing.T) {
 	alias := newAlias(t, DefaultAlias, s)
 	alias.Prefix = strings.TrimSuffix(strings.Repeat(strings.Repeat("p", 200)+"/", 5), "/")
 	g := newUploader(alias)
-	_, failures := upload(t, g, file("a-name-of-some-length.txt", "text"))
+	_, failures := uploadForm(t, g, file("a-name-of-some-length.txt", "text"))
 	wantFailure(t, failures, BadRequest, "a-name-of-some-length.txt", "too long")
 	wantContents(t, s, nil)
 }

@@ -7,9 +7,7 @@ import (
 	"math"
 	"mime"
 	"mime/multipart"
-	"net/http"
 	"net/textproto"
-	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -26,8 +24,8 @@ type Limits struct {
 }
 
 // bufferSize is the size of the buffers before and behind the multipart reader, which by itself reads and
-// returns 4 KiB at a time. Where system calls cost much, 256 KiB are half as fast again as 64 KiB; where
-// the processor's cache is small they are a little slower.
+// returns 4 KiB at a time. If system calls are expensive, 256 KiB are half as fast again as 64 KiB. If the
+// processor's cache is small, they are a little slower.
 const bufferSize = 256 << 10
 
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, bufferSize) }}
@@ -40,7 +38,7 @@ type form struct {
 	parts         *multipart.Reader
 	current       *multipart.Part
 	files, fields int
-	passable      int64 // how much of parts that are refused may still be passed over
+	skippable     int64 // bytes of refused parts that may still be skipped
 }
 
 // part is one part of a form: a file where its header has a file name.
@@ -51,15 +49,15 @@ type part struct {
 	body     io.Reader
 }
 
-// newForm returns the form of a body. Of parts that are refused it passes over passable bytes in all.
-func newForm(body io.Reader, boundary string, limits Limits, passable int64) *form {
+// newForm returns the form of body. It skips at most skippable bytes of refused parts in all.
+func newForm(body io.Reader, boundary string, limits Limits, skippable int64) *form {
 	buffer := readers.Get().(*bufio.Reader) // the pool holds nothing else
 	buffer.Reset(body)
-	// The multipart reader takes the end of the body within a header for a good end. So
-	// it never sees one: behind the last boundary it does not look, and elsewhere it is
-	// the end of a body that was cut short. The line break is for a last boundary without.
-	guard := &headerGuard{r: io.MultiReader(buffer, strings.NewReader("\r\n"), cutShort{})}
-	return &form{limits: limits, buffer: buffer, guard: guard, parts: multipart.NewReader(guard, boundary), passable: passable}
+	// The multipart reader accepts the end of the body within a header. So it never sees io.EOF: it does
+	// not read beyond the last boundary, and anywhere else the body is truncated. The line break is for
+	// a last boundary without one.
+	guard := &headerGuard{r: io.MultiReader(buffer, strings.NewReader("\r\n"), truncated{})}
+	return &form{limits: limits, buffer: buffer, guard: guard, parts: multipart.NewReader(guard, boundary), skippable: skippable}
 }
 
 func (f *form) close() {
@@ -68,20 +66,20 @@ func (f *form) close() {
 	f.buffer = nil
 }
 
-// errPassed means that too much of refused parts would have to be read to come to the next one.
-var errPassed = errors.New("the rest of the form is not read")
+// errSkipLimit means that the rest of the form is behind too many bytes of refused parts.
+var errSkipLimit = errors.New("the rest of the form is not read")
 
-// next returns the next part, io.EOF after the last. It passes over the rest of the part before, or
-// returns errPassed. Other errors are *Failure.
+// next returns the next part, io.EOF after the last one. It skips the rest of the part before, or returns
+// errSkipLimit. Other errors are *Failure.
 func (f *form) next() (*part, error) {
 	if f.current != nil {
 		// NextRawPart would do it too, but against the guard.
-		n, err := io.Copy(io.Discard, io.LimitReader(f.current, oneMore(f.passable)))
+		n, err := io.Copy(io.Discard, io.LimitReader(f.current, oneMore(f.skippable)))
 		if err != nil {
 			return nil, bodyFailure(err)
 		}
-		if f.passable -= n; f.passable < 0 {
-			return nil, errPassed
+		if f.skippable -= n; f.skippable < 0 {
+			return nil, errSkipLimit
 		}
 	}
 	f.guard.arm(f.limits.MaxPartHeader)
@@ -91,11 +89,11 @@ func (f *form) next() (*part, error) {
 	switch {
 	case tripped || err == nil && headerSize(f.current.Header) > f.limits.MaxPartHeader:
 		return nil, failf(TooLarge, "the header of a part is larger than %d bytes", f.limits.MaxPartHeader)
-	case err == io.EOF: // the end is io.EOF itself; a wrapped one is a body cut short
-		// Only behind the end of the body does a server notice that its client leaves.
+	case err == io.EOF: // the end is io.EOF itself; a wrapped one is a truncated body
+		// A server notices that its client leaves only after the end of the body.
 		_, _ = io.Copy(io.Discard, f.buffer)
 		return nil, io.EOF
-	case f.guard.err != nil: // what the multipart reader makes of it may hide it
+	case f.guard.err != nil: // the multipart reader may hide it
 		return nil, bodyFailure(f.guard.err)
 	case err != nil:
 		return nil, bodyFailure(err)
@@ -130,8 +128,8 @@ func (f *form) describe() (*part, error) {
 	return p, nil
 }
 
-// plainEncoding refuses a part that is not sent as it is. RFC 7578 section 4.7 deprecates encodings, and
-// what decodes them stores other bytes than filters before it have seen.
+// plainEncoding refuses an encoded part. RFC 7578 section 4.7 deprecates encodings, and decoding yields
+// other bytes than filters in front of this server have seen.
 func plainEncoding(encoding string) error {
 	switch strings.ToLower(encoding) {
 	case "", "7bit", "8bit", "binary":
@@ -165,7 +163,7 @@ func twoNames(disposition, name string) bool {
 	return err != nil || decoded != name
 }
 
-// oneMore is how much must be read to notice that a limit is passed.
+// oneMore is the number of bytes to read in order to notice more than limit.
 func oneMore(limit int64) int64 { return min(limit, math.MaxInt64-1) + 1 }
 
 // value reads a field.
@@ -180,9 +178,6 @@ func (f *form) value(p *part) (string, error) {
 	return string(b), nil
 }
 
-// fileField: files, files[] and files[<index>].
-var fileField = regexp.MustCompile(`^files(\[[^\[\]]*\])?$`)
-
 func headerSize(header textproto.MIMEHeader) int64 {
 	var n int64
 	for name, values := range header {
@@ -193,33 +188,13 @@ func headerSize(header textproto.MIMEHeader) int64 {
 	return n
 }
 
-// bodyFailure tells the caller of a body that could not be read to its end.
-func bodyFailure(err error) *Failure {
-	var (
-		tooLarge *http.MaxBytesError
-		known    *Failure
-	)
-	switch {
-	case errors.As(err, &known):
-		return known
-	case errors.As(err, &tooLarge):
-		return failf(TooLarge, "the request is larger than %d bytes", tooLarge.Limit)
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return &Failure{Reason: BadRequest, Message: "the upload stood still for too long", Err: err}
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return &Failure{Reason: BadRequest, Message: "the body ends too early", Err: err}
-	default:
-		return &Failure{Reason: BadRequest, Message: "the body is no valid multipart form", Err: err}
-	}
-}
+// truncated is the end of a body that is read too far.
+type truncated struct{}
 
-// cutShort is what comes after a body.
-type cutShort struct{}
+func (truncated) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-func (cutShort) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
-
-// headerGuard bounds what the multipart reader takes while it looks for the next part
-// and parses its header, which by itself it does up to 10 MiB.
+// headerGuard bounds the bytes that the multipart reader reads for the next part and its header. By itself
+// it reads up to 10 MiB.
 type headerGuard struct {
 	r       io.Reader
 	left    int64
@@ -228,7 +203,7 @@ type headerGuard struct {
 	err     error // of r, which the multipart reader may hide
 }
 
-// guardSlack is what the multipart reader may read ahead beyond a header.
+// guardSlack is how far the multipart reader may read ahead beyond a header.
 const guardSlack = 8 << 10
 
 func (g *headerGuard) arm(limit int64) {

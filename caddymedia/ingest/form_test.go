@@ -33,7 +33,7 @@ func TestPartsInAnyOrder(t *testing.T) {
 				t.Parallel()
 				first, second := onMemory(t, nil), open(t, nil)
 				g := newUploader(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
-				items, failures := upload(t, g, parts...)
+				items, failures := uploadForm(t, g, parts...)
 				if failures != nil || !slices.Equal(filenames(items), []string{"a-folder/note.txt"}) {
 					t.Errorf("stored %v (%v)", items, failures)
 				}
@@ -116,7 +116,7 @@ func TestRefusedForms(t *testing.T) {
 func TestEveryFailingFileIsNamed(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	_, failures := upload(t, newUploader(newAlias(t, DefaultAlias, s)),
+	_, failures := uploadForm(t, newUploader(newAlias(t, DefaultAlias, s)),
 		file("a.exe", "1"), file("good.txt", "2"), file("b.sh", "3"), file("c.txt", strings.Repeat("4", 1<<20+1)))
 	if len(failures) != 3 {
 		t.Fatalf("failures %v, want 3", failures)
@@ -133,7 +133,7 @@ func TestNamesOfParts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			_, failures := upload(t, newUploader(newAlias(t, DefaultAlias, s)),
+			_, failures := uploadForm(t, newUploader(newAlias(t, DefaultAlias, s)),
 				send{name, "a.txt", "text"}, field("unknown", "field"))
 			if failures != nil {
 				t.Error(failures)
@@ -186,7 +186,7 @@ func TestSpooledItemsMove(t *testing.T) {
 	first, second := onMemory(t, nil), onLocal(t, nil)
 	g := newUploader(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
 	g.Aliases[File]["docs"].MaxSize = math.MaxInt64
-	items, failures := upload(t, g, file("long.txt", long), field("alias", "docs"))
+	items, failures := uploadForm(t, g, file("long.txt", long), field("alias", "docs"))
 	if failures != nil || items[0].Size != int64(len(long)) {
 		t.Errorf("stored %v (%v)", items, failures)
 	}
@@ -206,7 +206,7 @@ func TestStagedItemThatCannotBeRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := newUploader(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
-			_, failures := upload(t, g, file("a.txt", "text"), field("alias", "docs"))
+			_, failures := uploadForm(t, g, file("a.txt", "text"), field("alias", "docs"))
 			wantFailure(t, failures, StorageFailed, "a.txt", "storage")
 			wantContents(t, second, nil)
 		})

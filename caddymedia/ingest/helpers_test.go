@@ -87,6 +87,7 @@ func newUploader(aliases ...*Alias) *Uploader {
 		Now:     func() time.Time { return noon },
 		Log:     slog.New(slog.DiscardHandler),
 
+		Staging:  NewStaging(0, 1<<40),
 		Observer: NopObserver{},
 		Pictures: variant.NewMaker(painter{}, variant.Limits{}),
 	}
@@ -227,8 +228,8 @@ func at(n int, err error) func(op, key string) error {
 	}
 }
 
-// upload gives the parts to the default alias for files.
-func upload(t testing.TB, g *Uploader, parts ...send) ([]Item, Failures) {
+// uploadForm gives the parts to the default alias for files.
+func uploadForm(t testing.TB, g *Uploader, parts ...send) ([]Item, Failures) {
 	t.Helper()
 	return uploadBody(t, g, bytes.NewReader(formBody(parts...)), Request{Kind: File})
 }

@@ -1,8 +1,10 @@
 package ingest
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -11,9 +13,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Staging bounds what items hold until their requests have arrived completely, shared fairly between
-// accounts. The first bytes of an item wait in memory, so that many small items of slow clients hold no
-// file descriptors.
+// Staging bounds the memory and the files of requests until they are committed, shared fairly between
+// accounts. The first bytes of an upload stay in memory, so that many small uploads of slow clients need
+// no file descriptors.
 type Staging struct {
 	memory *queue.Pool // bytes
 	files  *queue.Pool
@@ -24,56 +26,37 @@ func NewStaging(memory, files int64) *Staging {
 	return &Staging{memory: queue.NewPool(memory), files: queue.NewPool(files)}
 }
 
-// headSize is how much of an item waits in memory. A larger one is staged while it arrives.
+// headSize is the size up to which an upload stays in memory. A larger one is staged while it arrives.
 const headSize = 64 << 10
 
 var heads = sync.Pool{New: func() any { return new([headSize]byte) }}
 
-// holding is what the items of a request hold of the Staging of its gate.
-type holding struct {
+// reservation is the part of the [Staging] that a request holds.
+type reservation struct {
 	memory int64
-	files  atomic.Int64 // several items are checked at a time
+	files  atomic.Int64 // uploads are checked concurrently
 }
 
-// takeMemory reports whether the request may hold n more bytes.
-func (b *batch) takeMemory(n int64) bool {
-	if b.uploader.Staging == nil {
-		return true
-	}
+// reserveMemory reports whether the request may hold n more bytes.
+func (b *batch) reserveMemory(n int64) bool {
 	if !b.uploader.Staging.memory.Acquire(b.req.Actor.Owner(), n) {
 		return false
 	}
-	b.holds.memory += n
+	b.reserved.memory += n
 	return true
 }
 
-func (b *batch) giveMemory(n int64) {
-	if b.uploader.Staging == nil {
-		return
-	}
+func (b *batch) releaseMemory(n int64) {
 	b.uploader.Staging.memory.Release(b.req.Actor.Owner(), n)
-	b.holds.memory -= n
+	b.reserved.memory -= n
 }
 
-// release releases the memory and files that the request holds.
-func (b *batch) release() {
-	if b.uploader.Staging == nil {
-		return
+// newStaged begins a staged object. Its file is reserved until releaseAll, or until releaseFile.
+func (b *batch) newStaged(ctx context.Context, storage *storagedrivers.Storage) (storagedrivers.Staged, error) {
+	if !b.uploader.Staging.files.Acquire(b.req.Actor.Owner(), 1) {
+		return nil, failf(Busy, "too many uploads are under way, try again later")
 	}
-	owner := b.req.Actor.Owner()
-	b.uploader.Staging.memory.Release(owner, b.holds.memory)
-	b.uploader.Staging.files.Release(owner, b.holds.files.Swap(0))
-	b.holds.memory = 0
-}
-
-// begin stages an item, or its variant. Its file counts for the request until the end, or until end.
-func (b *batch) begin(ctx context.Context, storage *storagedrivers.Storage) (storagedrivers.Staged, error) {
-	if b.uploader.Staging != nil {
-		if !b.uploader.Staging.files.Acquire(b.req.Actor.Owner(), 1) {
-			return nil, failf(Busy, "too many uploads are under way, try again later")
-		}
-		b.holds.files.Add(1)
-	}
+	b.reserved.files.Add(1)
 	staged, err := storage.Stage(ctx)
 	if err != nil {
 		return nil, storageFailure(err)
@@ -81,58 +64,132 @@ func (b *batch) begin(ctx context.Context, storage *storagedrivers.Storage) (sto
 	return staged, nil
 }
 
-// end no longer counts one file that was closed.
-func (b *batch) end() {
-	if b.uploader.Staging == nil {
-		return
-	}
+// releaseFile releases one file that is closed.
+func (b *batch) releaseFile() {
 	b.uploader.Staging.files.Release(b.req.Actor.Owner(), 1)
-	b.holds.files.Add(-1)
+	b.reserved.files.Add(-1)
 }
 
-// receive reads an item of limit bytes at most, and one more byte where there are more. A small one
-// waits in memory.
-func (it *item) receive(ctx context.Context, b *batch, body io.Reader, limit int64, readFailure func(error) *Failure) error {
-	body = io.LimitReader(body, oneMore(limit))
-	if b.takeMemory(headSize) {
+// releaseAll releases the memory and files of the request.
+func (b *batch) releaseAll() {
+	owner := b.req.Actor.Owner()
+	b.uploader.Staging.memory.Release(owner, b.reserved.memory)
+	b.uploader.Staging.files.Release(owner, b.reserved.files.Swap(0))
+	b.reserved.memory = 0
+}
+
+// spool stores body in the buffer of up if it is small, else on its storage.
+func (b *batch) spool(ctx context.Context, up *upload, body io.Reader, readFailure func(error) *Failure) error {
+	if b.reserveMemory(headSize) {
 		head := heads.Get().(*[headSize]byte) // the pool holds nothing else
 		defer heads.Put(head)
-		from := &source{r: body}
+		from := &errorReader{r: body}
 		n, err := io.ReadFull(from, head[:])
 		switch {
 		case from.err != nil:
 			return readFailure(from.err)
 		case err != nil: // the end
-			b.giveMemory(headSize - int64(n))
-			it.held, it.size = bytes.Clone(head[:n]), int64(n)
+			b.releaseMemory(headSize - int64(n))
+			up.buffer, up.size = bytes.Clone(head[:n]), int64(n)
 			return nil
 		}
-		defer b.giveMemory(headSize)
+		defer b.releaseMemory(headSize)
 		body = io.MultiReader(bytes.NewReader(head[:]), body)
 	}
 	var err error
-	if it.staged, err = b.begin(ctx, it.storage); err != nil {
+	if up.staged, err = b.newStaged(ctx, up.storage); err != nil {
 		return err
 	}
-	it.size, err = copyBuffered(it.staged, body, readFailure)
+	up.size, err = copyBuffered(up.staged, body, readFailure)
 	return err
 }
 
-// stageHeld stages the items that wait in memory, when all of the request is there.
-func (b *batch) stageHeld(ctx context.Context) error {
-	for _, it := range b.items {
-		if it.held == nil {
+// stageBuffered stages the buffered uploads, now that the request is complete.
+func (b *batch) stageBuffered(ctx context.Context) error {
+	for _, up := range b.uploads {
+		if up.buffer == nil {
 			continue
 		}
 		var err error
-		if it.staged, err = b.begin(ctx, it.storage); err != nil {
+		if up.staged, err = b.newStaged(ctx, up.storage); err != nil {
 			return err
 		}
-		if _, err := it.staged.Write(it.held); err != nil {
+		if _, err := up.staged.Write(up.buffer); err != nil {
 			return storageFailure(err)
 		}
-		b.giveMemory(int64(len(it.held)))
-		it.held = nil
+		b.releaseMemory(int64(len(up.buffer)))
+		up.buffer = nil
 	}
 	return nil
+}
+
+// restage replaces the staged data of up by a copy on storage.
+func (b *batch) restage(ctx context.Context, up *upload, storage *storagedrivers.Storage, content io.Reader) error {
+	staged, err := b.newStaged(ctx, storage)
+	if err != nil {
+		return err
+	}
+	size, err := copyBuffered(staged, content, storageFailure)
+	if err != nil {
+		return errors.Join(err, staged.Close())
+	}
+	err = up.staged.Close()
+	b.releaseFile()
+	up.storage, up.staged, up.size = storage, staged, size
+	if err != nil {
+		return storageFailure(err)
+	}
+	return nil
+}
+
+// discard closes the data of up that is not committed.
+func (up *upload) discard() error {
+	up.buffer = nil
+	var err error
+	for _, staged := range []*storagedrivers.Staged{&up.staged, &up.variant} {
+		if *staged != nil {
+			err = errors.Join(err, (*staged).Close())
+			*staged = nil
+		}
+	}
+	return err
+}
+
+var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bufferSize) }}
+
+// copyBuffered copies to a storage in large pieces. The error is a *Failure; readFailure maps those of
+// src.
+func copyBuffered(dst io.Writer, src io.Reader, readFailure func(error) *Failure) (int64, error) {
+	w := writers.Get().(*bufio.Writer) // the pool holds nothing else
+	w.Reset(struct{ io.Writer }{dst})
+	defer func() {
+		w.Reset(nil)
+		writers.Put(w)
+	}()
+	from := &errorReader{r: src}
+	n, err := w.ReadFrom(from)
+	if err == nil {
+		err = w.Flush()
+	}
+	switch {
+	case from.err != nil:
+		return n, readFailure(from.err)
+	case err != nil:
+		return n, storageFailure(err)
+	}
+	return n, nil
+}
+
+// errorReader keeps the error of a reader.
+type errorReader struct {
+	r   io.Reader
+	err error
+}
+
+func (e *errorReader) Read(p []byte) (int, error) {
+	n, err := e.r.Read(p)
+	if err != nil && err != io.EOF { // the end is io.EOF itself
+		e.err = err
+	}
+	return n, err
 }

@@ -96,8 +96,8 @@ func (u Uploads) serve(app *mediaapp.App, w http.ResponseWriter, r *http.Request
 
 // confirm authenticates the request once more, by the accounts and tokens of the configuration that
 // runs then: an upload may outlast its token, its account and the configuration under which it began.
-func confirm(app *mediaapp.App, authenticate authenticator) func(context.Context, string) error {
-	return func(_ context.Context, alias string) error {
+func confirm(app *mediaapp.App, authenticate authenticator) func(context.Context, string) *ingest.Failure {
+	return func(_ context.Context, alias string) *ingest.Failure {
 		running, release := app.Running()
 		defer release()
 		account, refused := authenticate(running)

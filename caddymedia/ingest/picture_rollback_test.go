@@ -104,6 +104,6 @@ func TestNameThatIsTooLongLater(t *testing.T) {
 	s := onMemory(t, nil)
 	alias := newAlias(t, DefaultAlias, s)
 	alias.Prefix = strings.TrimSuffix(strings.Repeat(strings.Repeat("p", 200)+"/", 5), "/")
-	_, failures := upload(t, newUploader(alias), file("abcdefghi.txt", "text"))
+	_, failures := uploadForm(t, newUploader(alias), file("abcdefghi.txt", "text"))
 	wantFailure(t, failures, BadRequest, "abcdefghi.txt", "too long")
 }

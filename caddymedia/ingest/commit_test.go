@@ -22,7 +22,7 @@ func TestAllOrNothing(t *testing.T) {
 				t.Parallel()
 				s := open(t, at(n+1, errors.New(secret))) // the first is for what is there before
 				there(t, name, s, "file/content/old.txt", "old")
-				_, failures := upload(t, newUploader(newAlias(t, DefaultAlias, s)),
+				_, failures := uploadForm(t, newUploader(newAlias(t, DefaultAlias, s)),
 					file("a.txt", "a"), file("b.txt", "b"), file("c.txt", "c"))
 				if len(failures) != 1 {
 					t.Errorf("%d failures, want 1: %v", len(failures), failures)
@@ -67,7 +67,7 @@ func TestReplacedItemsArePutBack(t *testing.T) {
 	s := onLocal(t, at(3, errors.New(secret)))
 	put(t, s, "file/content/a.txt", "old a")
 	put(t, s, "file/content/c.txt", "old c")
-	_, failures := upload(t, overwriting(t, s),
+	_, failures := uploadForm(t, overwriting(t, s),
 		file("a.txt", "new a"), file("b.txt", "new b"), file("c.txt", "new c"))
 	if len(failures) != 1 {
 		t.Errorf("%d failures, want 1: %v", len(failures), failures)
@@ -80,7 +80,7 @@ func TestWhatStaysReplacedIsNamed(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, at(4, errors.New(secret)))
 	put(t, s, "file/content/a.txt", "old a")
-	_, failures := upload(t, overwriting(t, s),
+	_, failures := uploadForm(t, overwriting(t, s),
 		file("a.txt", "new a"), file("b.txt", "new b"), file("c.txt", "new c"))
 	wantFailure(t, failures, StorageFailed, "c.txt", "did not take")
 	if len(failures) != 2 {
@@ -99,7 +99,7 @@ func TestWhatMayStayStoredIsNamed(t *testing.T) {
 		}
 		return third(op, key)
 	})
-	_, failures := upload(t, newUploader(newAlias(t, DefaultAlias, s)),
+	_, failures := uploadForm(t, newUploader(newAlias(t, DefaultAlias, s)),
 		file("a.txt", "a"), file("b.txt", "b"), file("c.txt", "c"))
 	wantFailure(t, failures, StorageFailed, "c.txt", "did not take")
 	if len(failures) != 2 {
@@ -129,7 +129,7 @@ func TestAppendTimeSteps(t *testing.T) {
 			want := map[string]string{}
 			for i, stored := range steps(30) {
 				value := fmt.Sprint("upload ", i)
-				items, failures := upload(t, g, file("Note.TXT", value))
+				items, failures := uploadForm(t, g, file("Note.TXT", value))
 				if failures != nil || !slices.Equal(filenames(items), []string{stored}) {
 					t.Fatalf("upload %d is stored as %v (%v), want %s", i, items, failures, stored)
 				}
@@ -156,7 +156,7 @@ func TestAppendTimeOfManyAtOnce(t *testing.T) {
 			for i := range 30 {
 				group.Go(func() {
 					value := fmt.Sprint("upload ", i)
-					items, failures := upload(t, g, file("note.txt", value))
+					items, failures := uploadForm(t, g, file("note.txt", value))
 					if failures != nil {
 						t.Errorf("upload %d: %v", i, failures)
 						return
@@ -183,7 +183,7 @@ func TestAppendTimeOfManyAtOnce(t *testing.T) {
 func TestAppendTimeWithinOneRequest(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	items, failures := upload(t, newUploader(newAlias(t, DefaultAlias, s)),
+	items, failures := uploadForm(t, newUploader(newAlias(t, DefaultAlias, s)),
 		file("note.txt", "1"), file("note.txt", "2"), file("NOTE.txt", "3"))
 	if failures != nil || !slices.Equal(filenames(items), steps(3)) {
 		t.Errorf("stored %v (%v), want %v", items, failures, steps(3))
@@ -198,7 +198,7 @@ func TestOverwrite(t *testing.T) {
 			s := open(t, nil)
 			g := overwriting(t, s)
 			for i := range 3 {
-				items, failures := upload(t, g, file("note.txt", fmt.Sprint(i)))
+				items, failures := uploadForm(t, g, file("note.txt", fmt.Sprint(i)))
 				if failures != nil || !slices.Equal(filenames(items), []string{"note.txt"}) {
 					t.Fatalf("stored %v (%v)", items, failures)
 				}
@@ -212,7 +212,7 @@ func TestOverwriteConflict(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
 	put(t, s, "file/content/note.txt", "old")
-	_, failures := upload(t, overwriting(t, s),
+	_, failures := uploadForm(t, overwriting(t, s),
 		file("note.txt", "1"), file("other.txt", "2"), file("Note.TXT", "3"))
 	if len(failures) != 2 {
 		t.Fatalf("failures %v, want both of one name", failures)
@@ -226,10 +226,10 @@ func TestChangedIsToldOfEveryItemOnce(t *testing.T) {
 	t.Parallel()
 	g := newUploader(newAlias(t, DefaultAlias, onMemory(t, at(3, fs.ErrPermission))))
 	w := watch(g)
-	if _, failures := upload(t, g, file("a.txt", "12"), file("b.txt", "")); failures != nil {
+	if _, failures := uploadForm(t, g, file("a.txt", "12"), file("b.txt", "")); failures != nil {
 		t.Fatal(failures)
 	}
-	if _, failures := upload(t, g, file("c.txt", "12")); failures == nil {
+	if _, failures := uploadForm(t, g, file("c.txt", "12")); failures == nil {
 		t.Error("no failure of the third")
 	}
 	changes := make([]string, 0, len(w.changes))

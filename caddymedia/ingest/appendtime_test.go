@@ -39,7 +39,7 @@ func TestAppendTimeTries(t *testing.T) {
 			}
 			names := map[string]bool{}
 			for range requests {
-				items, failures := upload(t, g, parts...)
+				items, failures := uploadForm(t, g, parts...)
 				if failures != nil {
 					t.Fatal(failures)
 				}
@@ -70,7 +70,7 @@ func TestAppendTimeBehindOthers(t *testing.T) {
 				put(t, s, "file/content/"+taken, "others'")
 			}
 			commits.Store(0)
-			items, failures := upload(t, g, file("note.txt", "mine"))
+			items, failures := uploadForm(t, g, file("note.txt", "mine"))
 			if failures != nil {
 				t.Fatal(failures)
 			}
@@ -99,7 +99,7 @@ func TestAppendTimeGivesUp(t *testing.T) {
 				}
 				return nil
 			})
-			_, failures := upload(t, newUploader(newAlias(t, DefaultAlias, s)), file("note.txt", "text"))
+			_, failures := uploadForm(t, newUploader(newAlias(t, DefaultAlias, s)), file("note.txt", "text"))
 			wantFailure(t, failures, Conflict, "note.txt", "no free name")
 			if !errors.Is(failures[0], fs.ErrExist) || tries != allTries+1 {
 				t.Errorf("%v after %d tries", failures, tries)
@@ -116,7 +116,7 @@ func TestAppendTimeSuffixFits(t *testing.T) {
 	g := newUploader(alias)
 	for n := 800; n < 1024; n++ {
 		alias.Prefix = strings.Repeat(strings.Repeat("p", 99)+"/", n/100) + strings.Repeat("p", n%100+1)
-		if _, failures := upload(t, g, file("a.txt", "text")); failures != nil {
+		if _, failures := uploadForm(t, g, file("a.txt", "text")); failures != nil {
 			wantFailure(t, failures, BadRequest, "a.txt", "too long")
 			return
 		}
@@ -126,7 +126,7 @@ func TestAppendTimeSuffixFits(t *testing.T) {
 			}
 		}
 		g.seconds.last = nil
-		if _, failures := upload(t, g, file("a.txt", "text")); failures != nil {
+		if _, failures := uploadForm(t, g, file("a.txt", "text")); failures != nil {
 			t.Fatalf("a prefix of %d bytes: %v", n, failures)
 		}
 	}

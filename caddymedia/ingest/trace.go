@@ -11,13 +11,13 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 )
 
-// scope is who makes the spans, in the words of OpenTelemetry.
+// scope is the instrumentation scope of the spans.
 const scope = "github.com/caddymedia/media/caddymedia/ingest"
 
-// traced takes a step within a span of its own, below the one in ctx and with the provider of
-// that one; about gives what is known after the step. Where none is recorded there is no span.
+// traced calls step in a span below that of ctx, by the same provider. The attributes are requested
+// after the step. If the parent is not recorded, there is no span.
 func traced(
-	ctx context.Context, name string, about func() []attribute.KeyValue, step func(context.Context) error,
+	ctx context.Context, name string, attributes func() []attribute.KeyValue, step func(context.Context) error,
 ) error {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
@@ -26,7 +26,7 @@ func traced(
 	ctx, span := parent.TracerProvider().Tracer(scope).Start(ctx, name)
 	defer span.End()
 	err := step(ctx)
-	span.SetAttributes(about()...)
+	span.SetAttributes(attributes()...)
 	if err != nil {
 		result, fault := resultOf(err)
 		span.SetAttributes(attribute.String("media.result", result))
@@ -37,8 +37,8 @@ func traced(
 	return err
 }
 
-// resultOf gives an error in one word, and whether the service or a storage is at fault and
-// not what was sent.
+// resultOf returns a word for an error, and reports whether the service or a storage is at fault, not the
+// caller.
 func resultOf(err error) (result string, fault bool) {
 	if errors.Is(err, variant.ErrNone) {
 		return string(VariantNone), false
@@ -61,7 +61,7 @@ func resultOf(err error) (result string, fault bool) {
 	return failures[0].Reason.String(), false
 }
 
-// fault tells whether the service or a storage is to blame.
+// fault reports whether the service or a storage is at fault.
 func (r Reason) fault() bool {
 	switch r {
 	case BadRequest, Forbidden, Conflict, TooLarge, BadContent, Unauthorized:
@@ -71,7 +71,7 @@ func (r Reason) fault() bool {
 	}
 }
 
-// attributes are what a span tells of an alias.
+// attributes are those of spans about an alias.
 func (a *Alias) attributes() []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("media.alias.kind", string(a.Kind)),
@@ -80,26 +80,25 @@ func (a *Alias) attributes() []attribute.KeyValue {
 	}
 }
 
-// attributes are what a span tells of a request. An alias that does not exist is not named:
-// that would be any text.
+// attributes are those of spans about a request. An unknown alias is not named, because that could be
+// any text.
 func (b *batch) attributes() []attribute.KeyValue {
-	about := []attribute.KeyValue{attribute.String("media.alias.kind", string(b.req.Kind))}
+	attributes := []attribute.KeyValue{attribute.String("media.alias.kind", string(b.req.Kind))}
 	if alias := b.uploader.Aliases[b.req.Kind][b.aliasName()]; alias != nil {
-		about = alias.attributes()
+		attributes = alias.attributes()
 	}
 	var size int64
-	for _, it := range b.items {
-		size += it.size
+	for _, up := range b.uploads {
+		size += up.size
 	}
-	return append(about, attribute.Int("media.files", len(b.items)), attribute.Int64("media.size", size))
+	return append(attributes, attribute.Int("media.files", len(b.uploads)), attribute.Int64("media.size", size))
 }
 
-// attributesPlaced are those of a request whose items have passed the checks, so that their
-// names are fit to be shown.
-func (b *batch) attributesPlaced() []attribute.KeyValue {
-	filenames := make([]string, len(b.items))
-	for i, it := range b.items {
-		filenames[i] = it.filename
+// committedAttributes adds the filenames, which have passed the checks, so that they can be shown.
+func (b *batch) committedAttributes() []attribute.KeyValue {
+	filenames := make([]string, len(b.uploads))
+	for i, up := range b.uploads {
+		filenames[i] = up.filename
 	}
 	return append(b.attributes(), attribute.StringSlice("media.filename", filenames))
 }

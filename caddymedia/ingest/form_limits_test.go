@@ -48,7 +48,7 @@ func TestLimits(t *testing.T) {
 			s := onMemory(t, nil)
 			g := newUploader(newAlias(t, DefaultAlias, s))
 			setLimits(&g.Limits, c.limits)
-			_, failures := upload(t, g, c.parts...)
+			_, failures := uploadForm(t, g, c.parts...)
 			if c.message == "" {
 				if failures != nil {
 					t.Error(failures)
@@ -97,7 +97,7 @@ func TestMaxSize(t *testing.T) {
 				case "behind":
 					parts = append(parts, field("alias", "small"))
 				}
-				_, failures := upload(t, g, parts...)
+				_, failures := uploadForm(t, g, parts...)
 				if fits && failures != nil {
 					t.Error(failures)
 				}

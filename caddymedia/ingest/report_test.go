@@ -110,7 +110,7 @@ func TestReplacedUnseen(t *testing.T) {
 	g := newUploader(alias)
 	w := watch(g)
 	for range 2 {
-		if _, failures := upload(t, g, file("a.txt", "a")); failures != nil {
+		if _, failures := uploadForm(t, g, file("a.txt", "a")); failures != nil {
 			t.Fatal(failures)
 		}
 	}
@@ -212,7 +212,7 @@ func TestReplacedWhileAway(t *testing.T) {
 	})
 	alias := newAlias(t, DefaultAlias, storage)
 	alias.Overwrite = true
-	_, failures := upload(t, newUploader(alias), file("a.txt", "a"))
+	_, failures := uploadForm(t, newUploader(alias), file("a.txt", "a"))
 	if len(failures) != 1 || failures[0].Reason != Unavailable || failures[0].Filename != "a.txt" {
 		t.Errorf("failures %v, want that the storage cannot be reached", failures)
 	}

@@ -79,7 +79,7 @@ func TestGuess(t *testing.T) {
 		{"", "none", ""},
 	} {
 		b := g.newBatch(Request{Kind: File, Alias: c.named, Allows: only(c.allowed)})
-		got := b.guess()
+		got := b.likelyAlias()
 		if c.want == "" && got != nil || c.want != "" && (got == nil || got.Name != c.want) {
 			t.Errorf("%q of %q: %v", c.named, c.allowed, got)
 		}

@@ -1,0 +1,72 @@
+package ingest
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"github.com/caddymedia/media/caddymedia/naming"
+)
+
+// Under Append Time an item whose name exists gets the time in its name, in whole seconds. After
+// secondTries it gets a random suffix too, and after allTries it is refused.
+const (
+	secondTries = 128
+	allTries    = 132
+
+	suffixLength = 6
+	maxSeconds   = 10_000
+)
+
+// seconds remembers the last second that an item of each name got, so that the next item need not try
+// all seconds before it. It is only a hint: the storage decides whether a name is free. The zero value is
+// usable.
+type seconds struct {
+	mu   sync.Mutex
+	last *simplelru.LRU[string, int64]
+}
+
+// next returns a second, not before now, that no other item of the name has got here.
+func (s *seconds) next(name string, now int64) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil {
+		s.last, _ = simplelru.NewLRU[string, int64](maxSeconds, nil) // fails for a size of 0 only
+	}
+	if last, ok := s.last.Get(name); ok && last >= now {
+		now = last + 1
+	}
+	s.last.Add(name, now)
+	return now
+}
+
+// withFreeName calls use until the filename of up does not exist, and adds the time to it in between. The
+// storage decides which names are free, so no other item is ever replaced. The error is that of use, or a
+// [*Failure] if no free name is found.
+func (b *batch) withFreeName(ctx context.Context, up *upload, use func() (exists bool, err error)) error {
+	for {
+		exists, err := use()
+		if !exists || b.alias.Overwrite {
+			return err
+		}
+		if up.tries++; up.tries > allTries {
+			failure := failf(Conflict, "no free name was found: send the file again or rename it")
+			failure.Err = err
+			return failure
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if up.tries == 1 {
+			up.plain = up.filename
+		}
+		second := b.uploader.seconds.next(b.alias.lockName(up.plain), b.now.Unix())
+		up.filename = naming.WithTime(up.plain, second)
+		if up.tries > secondTries {
+			up.filename = naming.WithSuffix(up.filename, strings.ToLower(rand.Text()[:suffixLength]))
+		}
+	}
+}

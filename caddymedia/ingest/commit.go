@@ -1,0 +1,223 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// rollBackTime bounds the rollback of a failed request, also if its caller is gone.
+const rollBackTime = 30 * time.Second
+
+// commit names all uploads and their variants, or none.
+func (b *batch) commit(ctx context.Context) error {
+	if b.req.Confirm != nil {
+		if failure := b.req.Confirm(ctx, b.alias.Name); failure != nil {
+			return failure
+		}
+	}
+	return traced(ctx, "media.place", b.committedAttributes, b.commitGroup)
+}
+
+// commitGroup commits as one group. The lock on names that may be replaced is held until the end of a
+// rollback, which could otherwise restore an item over a newer one.
+func (b *batch) commitGroup(ctx context.Context) error {
+	unlock, err := b.lockNames(ctx)
+	if err != nil {
+		return storageFailure(err)
+	}
+	defer unlock()
+	group := b.alias.Storage.Group()
+	defer func() {
+		if err := group.Close(); err != nil {
+			b.uploader.Log.Error("closing a group of items", "alias", b.alias.Name, "error", err)
+		}
+	}()
+	err = b.commitAll(ctx, group)
+	if err == nil {
+		err = b.reconcileAll(ctx)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollBackTime)
+	defer cancel()
+	if err == nil {
+		b.removeStale(ctx, group)
+		if err = group.Finish(ctx); err == nil {
+			return nil
+		}
+		err = storageFailure(err)
+	}
+	return append(asFailures(err), b.rollBack(ctx)...)
+}
+
+// commitAll makes the content of all uploads durable, then commits one name after the other.
+func (b *batch) commitAll(ctx context.Context, group storagedrivers.Group) error {
+	for _, up := range b.uploads {
+		if err := b.plan(ctx, up, group); err != nil {
+			return up.storageFailure(err)
+		}
+	}
+	if err := group.Prepare(ctx); err != nil {
+		return storageFailure(err)
+	}
+	for _, up := range b.uploads {
+		err := b.withFreeName(ctx, up, func() (bool, error) { return b.commitUpload(ctx, up) })
+		if err != nil {
+			return up.storageFailure(err)
+		}
+	}
+	return nil
+}
+
+// plan adds the names of an upload to the group. Under Append Time, a name that is already seen to exist
+// gets the time here.
+func (b *batch) plan(ctx context.Context, up *upload, group storagedrivers.Group) error {
+	err := b.withFreeName(ctx, up, func() (bool, error) {
+		err := group.Plan(ctx, up.staged, b.alias.Key(up.filename), b.alias.putOptions())
+		return errors.Is(err, fs.ErrExist), err
+	})
+	switch {
+	case err != nil:
+		return err
+	case up.variant != nil:
+		return group.Plan(ctx, up.variant, b.alias.VariantKey(up.filename), b.alias.variantOptions())
+	case b.mayHaveStale(up):
+		return group.PlanRemove(ctx, b.alias.VariantKey(up.filename))
+	}
+	return nil
+}
+
+// commitUpload commits an upload under its filename, then its variant, so that a variant never exists
+// alone. It excludes deletions of the name. exists reports that the name is in use.
+func (b *batch) commitUpload(ctx context.Context, up *upload) (exists bool, err error) {
+	unlock, err := b.alias.share(ctx, up.filename)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	o := &object{upload: up}
+	if b.alias.Overwrite {
+		if o.replaced, err = b.alias.exists(ctx, up.filename); err != nil {
+			return false, err
+		}
+	}
+	o.info, err = up.staged.Commit(ctx, b.alias.Key(up.filename), b.alias.putOptions())
+	if err != nil {
+		return errors.Is(err, fs.ErrExist), err
+	}
+	b.objects = append(b.objects, o)
+	return false, b.commitVariant(ctx, o)
+}
+
+// storageFailure returns the failure of an upload that is not committed.
+func (up *upload) storageFailure(err error) *Failure {
+	failure, ok := errors.AsType[*Failure](err)
+	if !ok {
+		failure = storageFailure(err)
+	}
+	failure.Filename = up.submitted
+	return failure
+}
+
+// exists reports whether an item is known to exist. An account that may write but not read can still
+// store: items that it cannot see count as new. The error is that of an unavailable storage.
+func (a *Alias) exists(ctx context.Context, filename string) (bool, error) {
+	info, err := stat(ctx, a.Storage, a.Key(filename))
+	if errors.Is(err, storagedrivers.ErrUnavailable) {
+		return false, err
+	}
+	return err == nil && info.Key != "", nil
+}
+
+// rollBack undoes all commits, the last one first. The failures name those that it cannot undo.
+func (b *batch) rollBack(ctx context.Context) Failures {
+	var failures Failures
+	for _, o := range slices.Backward(b.objects) {
+		failure := &Failure{Reason: StorageFailed, Filename: o.submitted}
+		switch err := b.rollBackObject(ctx, o); {
+		case errors.Is(err, errors.ErrUnsupported):
+			failure.Message = "it stays replaced: the storage cannot put the old item back"
+		case err != nil:
+			failure.Message, failure.Err = "it may stay stored: the storage did not take it back", err
+		default:
+			continue
+		}
+		failures = append(failures, failure)
+	}
+	return failures
+}
+
+// rollBackObject undoes the commits of an item and its variant. If it cannot, it still leaves no picture
+// with the variant of another one.
+func (b *batch) rollBackObject(ctx context.Context, o *object) error {
+	storage := b.alias.Storage
+	if o.committedVariant == nil {
+		err := o.staged.Revert(ctx)
+		if errors.Is(err, errors.ErrUnsupported) && o.isRaster() {
+			// The variant is that of the replaced picture.
+			return errors.Join(err, b.removeVariant(ctx, o, storage.Delete))
+		}
+		return err
+	}
+	err := o.variant.Revert(ctx)
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	if pictureErr := o.staged.Revert(ctx); pictureErr != nil || err == nil {
+		return pictureErr
+	}
+	return removeOwn(ctx, storage, *o.committedVariant) // it could not be rolled back
+}
+
+// names are the locks of the locations of items that are committed or deleted in this process. They are
+// the same after a reload, and for storages that share a backend.
+var names storagedrivers.NameLocks
+
+// lockNames excludes others from replacing and deleting the items of the request, until unlock is called.
+// Under Append Time nothing is replaced; then each commit excludes deletions itself, by [Alias.share].
+func (b *batch) lockNames(ctx context.Context) (unlock func(), err error) {
+	if !b.alias.Overwrite {
+		return func() {}, nil
+	}
+	filenames := make([]string, len(b.uploads))
+	for i, up := range b.uploads {
+		filenames[i] = up.filename
+	}
+	return b.alias.lock(ctx, filenames...)
+}
+
+// share excludes others from deleting an item under Append Time. An Overwrite alias has locked the name
+// already.
+func (a *Alias) share(ctx context.Context, filename string) (unlock func(), err error) {
+	if a.Overwrite {
+		return func() {}, nil
+	}
+	return names.Share(ctx, a.lockName(filename))
+}
+
+// lock excludes others from committing and deleting items, until unlock is called.
+func (a *Alias) lock(ctx context.Context, filenames ...string) (unlock func(), err error) {
+	wanted := make([]string, len(filenames))
+	for i, filename := range filenames {
+		wanted[i] = a.lockName(filename)
+	}
+	slices.Sort(wanted) // one order for all, against deadlocks
+	var unlocks []func()
+	unlock = func() {
+		for _, one := range unlocks {
+			one()
+		}
+	}
+	for _, name := range wanted {
+		one, err := names.Lock(ctx, name)
+		if err != nil {
+			unlock()
+			return nil, err
+		}
+		unlocks = append(unlocks, one)
+	}
+	return unlock, nil
+}

@@ -1,0 +1,145 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
+)
+
+// Observer is called about requests and items. Its methods may be called concurrently.
+type Observer interface {
+	// Began is called when a request starts. The function that it returns is called when the request
+	// ends, also by a panic; stored reports whether its items are stored.
+	Began(req Request) (ended func(stored bool))
+	// Changed is called for every item that is stored, replaced or deleted, and for every failed
+	// deletion.
+	Changed(ctx context.Context, change Change)
+	// Refused is called for every request that fails. The alias and the sub folder are those of the
+	// form if it names any.
+	Refused(ctx context.Context, req Request, failures Failures)
+	// Variant is called for every picture that is stored in an alias with variants. took is the time to
+	// make the variant, or to find that none can be made.
+	Variant(alias *Alias, result VariantResult, took time.Duration)
+}
+
+// NopObserver is an [Observer] that does nothing.
+type NopObserver struct{}
+
+// Began implements [Observer].
+func (NopObserver) Began(Request) (ended func(stored bool)) { return func(bool) {} }
+
+// Changed implements [Observer].
+func (NopObserver) Changed(context.Context, Change) {}
+
+// Refused implements [Observer].
+func (NopObserver) Refused(context.Context, Request, Failures) {}
+
+// Variant implements [Observer].
+func (NopObserver) Variant(*Alias, VariantResult, time.Duration) {}
+
+// Action is the kind of a change.
+type Action string
+
+// The actions.
+const (
+	Stored   Action = "stored"
+	Replaced Action = "replaced" // stored instead of another item of its name
+	Deleted  Action = "deleted"
+)
+
+// Change is an item that was stored, replaced or deleted.
+type Change struct {
+	Action Action
+	Alias  *Alias
+	// Item as stored. A deleted one has its name, and its size if that is known.
+	Item  Item
+	Actor Actor
+	// Err is the error of a failed deletion; nil otherwise.
+	Err error
+}
+
+// VariantResult is the outcome of making a variant.
+type VariantResult string
+
+// The outcomes.
+const (
+	VariantMade   VariantResult = "made"
+	VariantLarger VariantResult = "larger" // than its picture, and kept
+	VariantNone   VariantResult = "none"   // cannot be made
+)
+
+// variantResult returns the outcome of making the variant of a stored picture.
+func (o *object) variantResult() VariantResult {
+	switch {
+	case !o.hasVariant:
+		return VariantNone
+	case o.committedVariant.Size > o.size:
+		return VariantLarger
+	default:
+		return VariantMade
+	}
+}
+
+// report passes the outcome of the request to the observer. It returns the items, or failures if err is
+// not nil.
+func (b *batch) report(ctx context.Context, err error) ([]Item, Failures) {
+	observer := b.uploader.Observer
+	if err != nil {
+		failures := asFailures(err)
+		req := b.req
+		req.Alias, req.SubFolder = b.aliasName(), b.subFolder()
+		observer.Refused(ctx, req, failures)
+		return nil, failures
+	}
+	items := make([]Item, len(b.objects))
+	for i, o := range b.objects {
+		items[i] = Item{FullPath: b.alias.URL(b.req.BaseURL, o.filename), Filename: o.filename, Size: o.size}
+		if o.hasVariant {
+			items[i].WebP = items[i].FullPath + variant.Suffix
+		}
+		if b.alias.WebP != nil && o.isRaster() {
+			observer.Variant(b.alias, o.variantResult(), o.variantTook)
+		}
+		change := Change{Action: Stored, Alias: b.alias, Item: items[i], Actor: b.req.Actor}
+		if o.replaced {
+			change.Action = Replaced
+		}
+		observer.Changed(ctx, change)
+	}
+	return items, nil
+}
+
+// failed returns the failures of the uploads as an error; nil if none has failed.
+func (b *batch) failed() error {
+	var failures Failures
+	for _, up := range b.uploads {
+		if up.failure != nil {
+			up.failure.Filename = up.submitted
+			failures = append(failures, up.failure)
+		}
+	}
+	if failures == nil {
+		return nil
+	}
+	return failures
+}
+
+// asFailures returns the failures in err. An error without any is an internal one.
+func asFailures(err error) Failures {
+	var (
+		many Failures
+		one  *Failure
+	)
+	switch {
+	case errors.As(err, &many):
+		return many
+	case errors.As(err, &one):
+		return Failures{one}
+	default:
+		return Failures{{Reason: Internal, Message: "internal error", Err: err}}
+	}
+}
+
+func asFailure(err error) *Failure { return asFailures(err)[0] }

@@ -1,0 +1,144 @@
+package ingest
+
+import (
+	"cmp"
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Request describes an upload, without its items.
+type Request struct {
+	Kind Kind
+	// Alias and SubFolder of the request's address. Fields of the form take precedence.
+	Alias, SubFolder string
+	// Allows reports whether the account may use an alias; nil allows every one.
+	Allows func(alias string) bool
+	// Confirm, if set, is called right before the commit, with the alias. An upload may last for
+	// hours, and the account may lose its rights meanwhile. A failure refuses the request.
+	Confirm func(ctx context.Context, alias string) *Failure
+	// BaseURL is the start of public addresses if the alias has none.
+	BaseURL string
+	// Actor is the caller.
+	Actor Actor
+}
+
+// Actor is who uploads or deletes an item.
+type Actor struct {
+	Origin Origin
+	// Account is the API key, or the user of the panel; empty if there is none.
+	Account string
+	// Client is the address of the client; empty if there is none.
+	Client string
+}
+
+// Owner returns the name under which the actor's requests share bounded work.
+func (a Actor) Owner() string { return string(a.Origin) + " " + a.Account }
+
+// Origin is where a request comes from.
+type Origin string
+
+// The origins.
+const (
+	OriginHTTP  Origin = "http"  // the endpoints
+	OriginPanel Origin = "panel" // the administrators' panel
+	OriginAdmin Origin = "admin" // Caddy's admin endpoint
+	OriginGo    Origin = "go"    // code in the same process
+)
+
+// Item is a stored item.
+type Item struct {
+	// FullPath is the public address.
+	FullPath string
+	// Filename is the stored name, relative to the alias, sub folder included.
+	Filename string
+	// Size in bytes.
+	Size int64
+	// WebP is the public address of the variant; empty if there is none.
+	WebP string
+}
+
+// batch is the state of one request.
+type batch struct {
+	uploader *Uploader
+	req      Request
+	now      time.Time
+
+	fields   map[string]string // alias and sub_folder of the form
+	uploads  []*upload
+	reserved reservation
+	doomed   atomic.Bool // an upload has failed, so none will be committed
+	alias    *Alias      // set by check
+	objects  []*object   // the committed uploads, set by commit
+}
+
+// upload is a received file.
+type upload struct {
+	submitted string // its name
+	storage   *storagedrivers.Storage
+	buffer    []byte                // all bytes of a small file, until its request is complete
+	staged    storagedrivers.Staged // nil if the file is in the buffer, or has failed
+	size      int64
+	failure   *Failure // the reason not to store it
+
+	// Set by check.
+	filename    string                // relative to the alias; under Append Time it may change
+	plain       string                // filename without the time
+	tries       int                   // of other filenames
+	picture     imaging.Info          // zero if it is no picture
+	variant     storagedrivers.Staged // staged beside it; nil if there is none
+	variantTook time.Duration         // to make the variant, or to fail
+}
+
+// object is an upload that is committed under its filename.
+type object struct {
+	*upload
+	info             storagedrivers.Info
+	replaced         bool                 // another item of the name
+	committedVariant *storagedrivers.Info // nil if there is none
+	hasVariant       bool                 // a variant of the picture is stored beside it
+}
+
+func (u *Uploader) newBatch(req Request) *batch {
+	return &batch{uploader: u, req: req, now: u.Now(), fields: map[string]string{}}
+}
+
+// close discards staged data that is not committed.
+func (b *batch) close() {
+	for _, up := range b.uploads {
+		if err := up.discard(); err != nil {
+			b.uploader.Log.Warn("closing staged data", "error", err)
+		}
+	}
+	b.releaseAll()
+}
+
+// isRaster reports whether the upload is a picture of pixels, which may have a variant.
+func (up *upload) isRaster() bool {
+	return up.picture.Format != "" && up.picture.Format != imaging.SVG
+}
+
+// aliasName returns the alias of the request as far as it is received.
+func (b *batch) aliasName() string {
+	return cmp.Or(b.fields["alias"], b.req.Alias, DefaultAlias)
+}
+
+// subFolder returns the sub folder of the request as far as it is received.
+func (b *batch) subFolder() string { return cmp.Or(b.fields["sub_folder"], b.req.SubFolder) }
+
+func (r Request) allows(alias string) bool { return r.Allows == nil || r.Allows(alias) }
+
+// findAlias returns an alias that the request may use.
+func (b *batch) findAlias(name string) (*Alias, error) {
+	a := b.uploader.Aliases[b.req.Kind][name]
+	if a == nil {
+		return nil, failf(BadRequest, "unknown alias %.64q", name)
+	}
+	if !b.req.allows(name) {
+		return nil, failf(Forbidden, "the account may not use the alias %.64q", name)
+	}
+	return a, nil
+}
