@@ -73,7 +73,7 @@ func (c *call) endTokens() error {
 	defer cancel()
 	ended, err := c.app.Issuer().End(ctx, key)
 	if err != nil {
-		return failf(http.StatusServiceUnavailable, "%s %s", noTokenStore, c.scrub(err.Error()))
+		return failf(http.StatusServiceUnavailable, "%s %s", noTokenStore, c.redacted(err.Error()))
 	}
 	return c.answer(map[string]int{"ended": ended})
 }

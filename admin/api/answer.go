@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/caddymedia/media/caddymedia/redact"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -45,6 +46,11 @@ func answer(w http.ResponseWriter, status int, v any) {
 func (c *call) answer(v any) error {
 	answer(c.w, http.StatusOK, v)
 	return nil
+}
+
+// redacted returns text without the secrets of the configuration and of a submitted driver.
+func (c *call) redacted(text string) string {
+	return redact.New(append(c.app.Secrets(), c.secrets...)...).Strict(text)
 }
 
 // bounded gives the context of what waits for a storage.

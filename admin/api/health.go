@@ -65,7 +65,7 @@ func (c *call) tokensHealth() tokensHealth {
 	defer cancel()
 	health := tokensHealth{Store: c.app.TokenStore(), OK: true}
 	if err := c.app.CheckTokenStore(ctx); err != nil {
-		health.OK, health.Message, health.Detail = false, noTokenStore, c.scrub(err.Error())
+		health.OK, health.Message, health.Detail = false, noTokenStore, c.redacted(err.Error())
 	}
 	return health
 }
@@ -80,7 +80,7 @@ func (c *call) describeHealth(kind string, h mediaapp.Health) healthAnswer {
 	}
 	if h.Err != nil {
 		described.State = "down"
-		described.Message, described.Detail = explain(kind, stepCheck, h.Err), c.scrub(h.Err.Error())
+		described.Message, described.Detail = explain(kind, stepCheck, h.Err), c.redacted(h.Err.Error())
 	}
 	return described
 }

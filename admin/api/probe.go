@@ -77,16 +77,16 @@ func (c *call) try(driver json.RawMessage) error {
 		defer cancel()
 		trial, err := c.app.TryStorage(ctx, driver)
 		if wrong, ok := errors.AsType[*mediaapp.ConfigError](err); ok {
-			c.hide(wrong.Secrets)
+			c.secrets = wrong.Secrets
 			reason := Reason(wrong.Error())
 			return &failure{
-				status: http.StatusBadRequest, Message: c.scrub(reason), Option: blamedOption(driver, reason),
+				status: http.StatusBadRequest, Message: c.redacted(reason), Option: blamedOption(driver, reason),
 			}
 		}
 		if err != nil {
 			return err
 		}
-		c.hide(trial.Secrets)
+		c.secrets = trial.Secrets
 		return c.report(trial.Kind, trial.Report, trial.Features)
 	})
 }
@@ -111,7 +111,7 @@ func (c *call) report(kind string, report storagedrivers.Report, features storag
 			TookMS: step.Took.Milliseconds(), Note: step.Note,
 		}
 		if step.Err != nil {
-			described.Message, described.Detail = explain(kind, step.Name, step.Err), c.scrub(step.Err.Error())
+			described.Message, described.Detail = explain(kind, step.Name, step.Err), c.redacted(step.Err.Error())
 		}
 		result.Steps = append(result.Steps, described)
 		if step.Name == stepCheck && step.Err == nil {

@@ -16,7 +16,7 @@ type call struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	args    []string // what stands for the wildcards of its route
-	secrets []string // of the app; nil until they are asked for
+	secrets []string // of a submitted driver
 }
 
 // routes are all there are. "*" stands for one segment of the path and "**" for all that

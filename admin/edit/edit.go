@@ -116,7 +116,7 @@ func (e *Editor) Put(ctx context.Context, change Change) (*Saved, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, scrubbed(change.blame(err), change.Secrets)
+		return nil, redacted(change.blame(err), change.Secrets)
 	}
 	if _, renewed := change.Secrets[hashOption]; renewed && change.Section == Accounts {
 		e.endTokens(ctx, change.Name)
@@ -190,7 +190,7 @@ func (e *Editor) Delete(ctx context.Context, s Section, name string, expected Co
 		return nil
 	})
 	if err != nil {
-		return scrubbed(err, nil)
+		return redacted(err, nil)
 	}
 	if s == Accounts {
 		e.endTokens(ctx, name)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/caddymedia/media/admin/api"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/redact"
 )
 
 // Error is why something was not read or changed, in words for the administrator.
@@ -32,9 +32,9 @@ func missing(s Section, name string) *Error {
 	return &Error{Status: http.StatusNotFound, Message: "there is no " + s.title(name)}
 }
 
-// scrubbed takes from the words of an error what nobody may see: the secrets of the running
-// configuration and those that were submitted.
-func scrubbed(err error, submitted map[string]string) error {
+// redacted removes the secrets of the running configuration and the submitted ones from the
+// message of an error.
+func redacted(err error, submitted map[string]string) error {
 	failed, ok := errors.AsType[*Error](err)
 	if !ok {
 		return err
@@ -46,6 +46,6 @@ func scrubbed(err error, submitted map[string]string) error {
 	for _, secret := range submitted {
 		secrets = append(secrets, mediaapp.WithExpanded(secret)...)
 	}
-	failed.Message = api.Scrub(failed.Message, secrets)
+	failed.Message = redact.New(secrets...).Strict(failed.Message)
 	return failed
 }

@@ -16,6 +16,7 @@ import (
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
 	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/redact"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -65,7 +66,7 @@ func open(cmd *cobra.Command) (*session, error) {
 		return nil, fmt.Errorf("setting up the media app: %w", err)
 	}
 	s := &session{App: app.(*mediaapp.App), output: newOutput(cmd)} // this is what "media" is
-	s.secrets = s.App.Secrets()
+	s.redactor = redact.New(s.App.Secrets()...)
 	return s, nil
 }
 

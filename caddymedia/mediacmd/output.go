@@ -14,16 +14,18 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/caddymedia/media/caddymedia/redact"
 )
 
 // output is what a command shows: results on the standard output, failures and bars on
 // the standard error. Its methods are safe for concurrent use.
 type output struct {
 	out, err io.Writer
-	json     bool     // results are JSON
-	quiet    bool     // nothing but failures
-	bars     bool     // the standard error is a terminal
-	secrets  []string // that never show
+	json     bool // results are JSON
+	quiet    bool // nothing but failures
+	bars     bool // the standard error is a terminal
+	redactor redact.Redactor
 
 	mu    sync.Mutex
 	above io.Writer // above the bars, while there are any
@@ -69,7 +71,7 @@ func (o *output) print(to io.Writer, text string) {
 	if o.above != nil && isTerminal(to) {
 		to = o.above
 	}
-	fmt.Fprintln(to, o.scrub(text))
+	fmt.Fprintln(to, o.shown(text))
 }
 
 // document prints a result as one line of JSON, with --json only.
@@ -98,7 +100,7 @@ func (o *output) table(rows [][]string) error {
 	defer o.mu.Unlock()
 	w := tabwriter.NewWriter(o.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		fmt.Fprintln(w, o.scrub(strings.Join(row, "\t")))
+		fmt.Fprintln(w, o.shown(strings.Join(row, "\t")))
 	}
 	return w.Flush()
 }
@@ -109,7 +111,7 @@ func (o *output) reason(err error) string {
 	if err == nil {
 		return ""
 	}
-	return o.scrub(err.Error())
+	return o.shown(err.Error())
 }
 
 // hideIn returns an error that may be shown.
@@ -120,8 +122,8 @@ func (o *output) hideIn(err error) error {
 	return errors.New(o.reason(err))
 }
 
-// scrub removes secrets and terminal control sequences.
-func (o *output) scrub(text string) string { return harmless(hideSecrets(text, o.secrets)) }
+// shown returns text without secrets and terminal control sequences.
+func (o *output) shown(text string) string { return harmless(o.redactor.Text(text)) }
 
 // harmless replaces what a terminal could obey in a text of several lines. Parts of it may come from
 // elsewhere: names, certificates, answers of servers.

@@ -1,4 +1,4 @@
-package api
+package redact
 
 import (
 	"encoding/json"
@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestScrub(t *testing.T) {
+func TestStrict(t *testing.T) {
 	t.Parallel()
 	const (
 		odd = "p\"a s/s\\<&>"
@@ -53,18 +53,42 @@ func TestScrub(t *testing.T) {
 		{"in XML by numbers", "<Error>p&#34;a s/s\\&#x3c;&#38;&gt;</Error>", []string{odd}, "<Error>***</Error>"},
 		{"in hex", fmt.Sprintf("%q", "ab\x01\xffcd"), []string{"ab\x01\xffcd"}, `"***"`},
 		{"password of an address", "AUTH hunter:22 failed", []string{"redis://user:hunter%3A22@host/0"}, "AUTH *** failed"},
-		{"short one", "a cat", []string{"cat"}, hiddenText},
+		{"short one", "a cat", []string{"cat"}, Withheld},
 		{"short one that is not there", "a dog", []string{"cat"}, "a dog"},
-		{"short one beside a long one", "hunter22 has a cat", []string{"cat", "hunter22"}, hiddenText},
+		{"short one beside a long one", "hunter22 has a cat", []string{"cat", "hunter22"}, Withheld},
 	} {
-		if got := Scrub(c.text, c.secrets); got != c.want {
+		if got := New(c.secrets...).Strict(c.text); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}
 }
 
-// FuzzScrub writes a secret in the ways in which errors do, and in two of them.
-func FuzzScrub(f *testing.F) {
+// TestText leaves short secrets, which Strict does not.
+func TestText(t *testing.T) {
+	t.Parallel()
+	key := "-----BEGIN KEY-----\nMC4CAQAwBQYDK2VwBCIEIA\n-----END KEY-----\n"
+	for name, test := range map[string]struct{ secret, text, want string }{
+		"itself":      {"p&ss word", "user:p&ss word@host", "user:***@host"},
+		"in quotes":   {`p"ss\`, `"p\"ss\\"`, `"***"`},
+		"in a query":  {"p&ss word", "?key=p%26ss+word", "?key=***"},
+		"in a path":   {"p&ss word/", "/p&ss%20word%2F", "/***"},
+		"trimmed":     {"password\n", "of password.", "of ***."},
+		"of a key":    {key, "bad MC4CAQAwBQYDK2VwBCIEIA", "bad ***"},
+		"by chance":   {"a", "all is well", "all is well"},
+		"none":        {"", "all is well", "all is well"},
+		"other words": {"password", "pass the word", "pass the word"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := New(test.secret).Text(test.text); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// FuzzText writes a secret in the ways in which errors do, and in two of them.
+func FuzzText(f *testing.F) {
 	for _, secret := range []string{`p"a s/s\<&>`, `C:\new\x41`, "%41%2541", "&amp;lt;", `\ud83d\u0041`, "a+b c", "\xff\x00é😀", `\`, "%", "&#;"} {
 		f.Add(secret)
 	}
@@ -82,27 +106,11 @@ func FuzzScrub(f *testing.F) {
 		for i, write := range writers {
 			for j, again := range writers {
 				text := "before " + again("in "+write(secret)+" it") + " behind"
-				got := Scrub(text, []string{secret})
+				got := New(secret).Text(text)
 				if strings.Contains(got, "hunter") || strings.Contains(got, "jkq") || !strings.HasPrefix(got, "before ") || !strings.HasSuffix(got, " behind") {
 					t.Errorf("%d in %d: %q became %q", i, j, text, got)
 				}
 			}
 		}
 	})
-}
-
-// TestReason: what is left of Caddy's errors names the option.
-func TestReason(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"module name 'sftp': provision media.storages.sftp: sftp storage: address is missing":     "sftp storage: address is missing",
-		"module name 's3': media.storages.s3: invalid configuration: s3 storage without a bucket": "s3 storage without a bucket",
-		`module name 's3': decoding module config: media.storages.s3: json: unknown field "x"`:    `json: unknown field "x"`,
-		"module name 'x': unknown module: media.storages.x":                                       "unknown module: media.storages.x",
-		"something else": "something else",
-	} {
-		if got := Reason(text); got != want {
-			t.Errorf("%q became %q, want %q", text, got, want)
-		}
-	}
 }

@@ -1,0 +1,103 @@
+// Package redact hides secrets in texts that people read: errors, answers, log messages.
+package redact
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+const (
+	// Hidden replaces a secret.
+	Hidden = "***"
+	// Withheld replaces a whole text.
+	Withheld = "(not shown: it may have a secret in it)"
+
+	minSecret = 4  // bytes; shorter secrets occur in words by chance
+	minPart   = 16 // bytes; shorter lines and values say nothing by themselves
+)
+
+// Redactor hides secrets and their parts, in any spelling: as they are, and quoted or escaped
+// as in Go, JSON, XML and addresses, also several times. The zero value hides nothing. It is
+// safe for concurrent use.
+type Redactor struct{ long, short []string }
+
+// New returns a redactor of secrets. Empty ones do not count.
+func New(secrets ...string) Redactor {
+	var r Redactor
+	for _, whole := range secrets {
+		for _, part := range parts(whole) {
+			if len(part) < minSecret {
+				r.short = append(r.short, part)
+				continue
+			}
+			for _, level := range unescaped(part) { // a secret may look escaped
+				if len(level.text) >= minSecret {
+					r.long = append(r.long, level.text)
+				}
+			}
+		}
+	}
+	return r
+}
+
+// Text returns text without the secrets. Those of less than four bytes stay: they occur in
+// words by chance.
+func (r Redactor) Text(text string) string {
+	var shown strings.Builder
+	end := 0 // of the part that is written or hidden
+	for _, found := range find(text, r.long) {
+		if found.start >= end {
+			shown.WriteString(text[end:found.start] + Hidden)
+		}
+		end = max(end, found.end)
+	}
+	return shown.String() + text[end:]
+}
+
+// Strict is Text, but it returns [Withheld] for a text in which a shorter secret occurs.
+func (r Redactor) Strict(text string) string {
+	text = r.Text(text)
+	if len(find(text, r.short)) > 0 {
+		return Withheld
+	}
+	return text
+}
+
+// find returns where secrets stand in a text, in order; they may overlap.
+func find(text string, secrets []string) []span {
+	if len(secrets) == 0 {
+		return nil
+	}
+	var found []span
+	for _, level := range unescaped(text) {
+		for _, secret := range secrets {
+			found = append(found, level.find(secret)...)
+		}
+	}
+	slices.SortFunc(found, func(a, b span) int { return cmp.Compare(a.start, b.start) })
+	return found
+}
+
+// parts returns a secret and what is secret in it by itself: each line of a key, the keys and
+// signatures of a connection string, and the password of an address.
+func parts(whole string) []string {
+	all := []string{whole, strings.TrimSpace(whole)}
+	for line := range strings.Lines(whole) {
+		if line = strings.TrimSpace(line); len(line) >= minPart && !strings.HasPrefix(line, "-----") {
+			all = append(all, line)
+		}
+	}
+	for _, pair := range strings.FieldsFunc(whole, func(r rune) bool { return strings.ContainsRune(";&?", r) }) {
+		name, value, _ := strings.Cut(strings.ToLower(pair), "=")
+		if len(value) >= minPart && (strings.HasSuffix(name, "key") || strings.HasPrefix(name, "sig")) {
+			all = append(all, pair[len(name)+1:])
+		}
+	}
+	if _, address, ok := strings.Cut(whole, "://"); ok {
+		_, password, _ := strings.Cut(address[:max(strings.LastIndex(address, "@"), 0)], ":")
+		all = append(all, password)
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(s string) bool { return strings.TrimSpace(s) == "" })
+}
