@@ -71,7 +71,7 @@ func (c *call) endTokens() error {
 	}
 	ctx, cancel := c.bounded()
 	defer cancel()
-	ended, err := c.app.Issuer().End(ctx, key)
+	ended, err := c.app.Issuer().Revoke(ctx, key)
 	if err != nil {
 		return failf(http.StatusServiceUnavailable, "%s %s", noTokenStore, c.redacted(err.Error()))
 	}

@@ -65,7 +65,7 @@ func (e *Editor) endTokens(ctx context.Context, apiKey string) {
 		var done func()
 		if app, done, err = app.Use(); err == nil {
 			defer done()
-			_, err = app.Issuer().End(ctx, apiKey)
+			_, err = app.Issuer().Revoke(ctx, apiKey)
 		}
 	}
 	if err != nil {

@@ -133,7 +133,7 @@ func (a *App) accounts() ([]tokens.Account, error) {
 // loginGuard is what makes guessing passwords slow; it outlives a reload.
 type loginGuard struct {
 	throttle *tokens.Throttle
-	hashing  *tokens.Gate
+	hashing  *tokens.HashLimiter
 }
 
 func (a *App) newLoginGuard() (loginGuard, error) {
@@ -143,7 +143,7 @@ func (a *App) newLoginGuard() (loginGuard, error) {
 			Address: tokens.Rate{PerMinute: failures, Burst: failures},
 			Key:     tokens.Rate{PerMinute: failures * keyToAddress, Burst: failures * keyToAddress},
 		}),
-		hashing: tokens.NewGate(tokens.GateOptions{Concurrent: a.Limits.PasswordChecks}),
+		hashing: tokens.NewHashLimiter(tokens.HashLimiterOptions{Concurrent: a.Limits.PasswordChecks}),
 	}, nil
 }
 

@@ -154,7 +154,7 @@ func TestRightsEndDuringUpload(t *testing.T) { // not parallel: Caddy has global
 	end := func(t *testing.T, _ *service) {
 		app, err := mediaapp.Active()
 		if err == nil {
-			_, err = app.Issuer().End(t.Context(), someKey)
+			_, err = app.Issuer().Revoke(t.Context(), someKey)
 		}
 		if err != nil {
 			t.Error(err)

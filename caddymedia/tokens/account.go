@@ -7,28 +7,29 @@ import (
 	"slices"
 )
 
-// Account is who may upload.
+// Account is an account that may upload.
 type Account struct {
-	// APIKey names the account.
+	// APIKey is the name of the account.
 	APIKey string
-	// PasswordHash is the password as the configured Comparer understands it.
+	// PasswordHash is the hash of the password, in a format of the configured Comparer.
 	PasswordHash string
 	// Aliases are the only aliases that the account may use. Empty means all.
 	Aliases []string
 }
 
-// Allows tells whether the account may use alias.
+// Allows reports whether the account may use alias.
 func (a Account) Allows(alias string) bool {
 	return len(a.Aliases) == 0 || slices.Contains(a.Aliases, alias)
 }
 
-// Fingerprint changes whenever anything of the account does. A token carries its account's fingerprint, so changing
-// the account ends its tokens. The order and repetition of aliases do not count.
+// Fingerprint returns a hash of the account, which changes with any part of it. A token carries the
+// fingerprint of its account, so changing the account revokes its tokens. Order and repetition of
+// aliases do not count.
 func (a Account) Fingerprint() string {
 	aliases := slices.Compact(slices.Sorted(slices.Values(a.Aliases)))
 	var b []byte
 	for _, field := range append([]string{a.APIKey, a.PasswordHash}, aliases...) {
-		// With its length in front no field can pass for two.
+		// The length prefix prevents that a field passes for two.
 		b = binary.AppendUvarint(b, uint64(len(field)))
 		b = append(b, field...)
 	}

@@ -18,89 +18,90 @@ const (
 	defaultMaxWait = 10 * time.Second
 )
 
-// A Comparer tells whether plaintext is the password that hashed was made from. An error means that it cannot tell,
-// for example because hashed is malformed. Caddy's http.authentication.hashes modules are Comparers.
+// A Comparer reports whether hashed is a hash of plaintext. An error means that it cannot, for
+// example because hashed is malformed. Caddy's http.authentication.hashes modules are Comparers.
 type Comparer interface {
 	Compare(hashed, plaintext []byte) (bool, error)
 }
 
-// CompareFunc makes a Comparer of a function.
+// CompareFunc is a function that implements Comparer.
 type CompareFunc func(hashed, plaintext []byte) (bool, error)
 
 // Compare calls f.
 func (f CompareFunc) Compare(hashed, plaintext []byte) (bool, error) { return f(hashed, plaintext) }
 
-// GateOptions are the limits of a Gate. Zero means the default.
-type GateOptions struct {
-	// Concurrent is how many passwords are hashed at the same time. One can cost 50 MB.
-	// Default: half of GOMAXPROCS, at least one, so that a flood leaves processors to others.
+// HashLimiterOptions are the limits of a HashLimiter. Zero means the default.
+type HashLimiterOptions struct {
+	// Concurrent is the number of passwords hashed at the same time. One can cost 50 MB. Default:
+	// half of GOMAXPROCS, at least one, so that a flood leaves processors to other work.
 	Concurrent int
-	// Waiting is how many logins may wait for their turn, and as many again from where their
-	// account has logged in before. Default: 100.
+	// Waiting is the number of logins that may wait. As many again may wait from sites known for
+	// their account. Default: 100.
 	Waiting int
-	// MaxWait is how long one waits at most. Default: 10s.
+	// MaxWait is the longest time that a login waits. Default: 10s.
 	MaxWait time.Duration
 }
 
-// A Gate bounds the password hashing of a process, which every stranger can ask for. Share one among
-// all Issuers.
+// A HashLimiter bounds the password hashing of a process, which any client can request. Share one
+// among all Issuers.
 //
-// Networks that wait take turns, and so do accounts at sites from where they have logged in before.
-// Those accounts get two of three turns while strangers wait too.
-type Gate struct {
+// Waiting networks are served in rotation, and so are accounts at sites from which they have logged
+// in before. Such accounts get two of three slots while unknown clients wait too.
+type HashLimiter struct {
 	queue   *queue.Queue
 	maxWait time.Duration
-	// secret keys the choice of a decoy. It lives here, not in the Issuer, so that one unknown key meets the same
-	// decoy before and after a reload.
+	// secret keys the choice of a decoy. It is kept here, not in the Issuer, so that an unknown key
+	// has the same decoy before and after a reload.
 	secret [sha256.Size]byte
 }
 
 // Classes of the queue.
 const (
 	knownClass = iota
-	strangerClass
+	unknownClass
 )
 
-// NewGate returns a Gate.
-func NewGate(opts GateOptions) *Gate {
+// NewHashLimiter returns a HashLimiter.
+func NewHashLimiter(opts HashLimiterOptions) *HashLimiter {
 	waiting := positiveOr(opts.Waiting, defaultWaiting)
-	g := &Gate{maxWait: positiveOr(opts.MaxWait, defaultMaxWait)}
-	g.queue = queue.New(queue.Options{
+	l := &HashLimiter{maxWait: positiveOr(opts.MaxWait, defaultMaxWait)}
+	l.queue = queue.New(queue.Options{
 		Slots:   positiveOr(opts.Concurrent, max(1, runtime.GOMAXPROCS(0)/2)),
-		Wait:    g.maxWait,
-		Classes: []queue.Class{knownClass: {Share: 2, Waiting: waiting}, strangerClass: {Share: 1, Waiting: waiting}},
+		Wait:    l.maxWait,
+		Classes: []queue.Class{knownClass: {Share: 2, Waiting: waiting}, unknownClass: {Share: 1, Waiting: waiting}},
 	})
-	rand.Read(g.secret[:]) // never fails, says its documentation
-	return g
+	rand.Read(l.secret[:]) // never fails, by its documentation
+	return l
 }
 
-// enter waits for the turn of a login. Without an error the caller must release the slot.
-func (g *Gate) enter(ctx context.Context, a *attempt) (*queue.Slot, error) {
-	request := queue.Request{Owner: a.sites[len(a.sites)-1].String(), Class: strangerClass}
+// acquire waits until a login may be hashed. The caller must release the slot unless there is an
+// error.
+func (l *HashLimiter) acquire(ctx context.Context, a *attempt) (*queue.Slot, error) {
+	request := queue.Request{Owner: a.sites[len(a.sites)-1].String(), Class: unknownClass}
 	if a.known {
 		request = queue.Request{Owner: "account " + a.key.realm + " " + a.key.name, Class: knownClass}
 	}
-	slot, err := g.queue.Acquire(ctx, request)
+	slot, err := l.queue.Acquire(ctx, request)
 	switch {
 	case errors.Is(err, queue.ErrFull) || errors.Is(err, queue.ErrTimeout):
-		return nil, &ThrottledError{RetryAfter: g.maxWait}
+		return nil, &ThrottledError{RetryAfter: l.maxWait}
 	case err != nil:
 		return nil, fmt.Errorf("waiting to check a password: %w", err)
 	}
 	return slot, nil
 }
 
-// positiveOr returns v, or otherwise if v is no limit at all.
-func positiveOr[T int | time.Duration](v, otherwise T) T {
+// positiveOr returns v if it is positive, else fallback.
+func positiveOr[T int | time.Duration](v, fallback T) T {
 	if v > 0 {
 		return v
 	}
-	return otherwise
+	return fallback
 }
 
 // digest maps a name to bytes that are unpredictable outside the process.
-func (g *Gate) digest(realm, name string) []byte {
-	h := hmac.New(sha256.New, g.secret[:])
+func (l *HashLimiter) digest(realm, name string) []byte {
+	h := hmac.New(sha256.New, l.secret[:])
 	h.Write([]byte(realm + "\x00" + name))
 	return h.Sum(nil)
 }

@@ -19,24 +19,24 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
 
 var home = netip.MustParseAddr("192.0.2.1")
 
-// fixture is what outlives a configuration, and what it counts.
+// fixture is the state that outlives a configuration, with counters.
 type fixture struct {
 	*testing.T
 	clock    tokentest.Clock
 	store    *countingStore
 	comparer *countingComparer
 	throttle *tokens.Throttle
-	hashing  *tokens.Gate
+	hashing  *tokens.HashLimiter
 }
 
 func newFixture(t *testing.T) *fixture {
-	f := &fixture{T: t, comparer: new(countingComparer), hashing: tokens.NewGate(tokens.GateOptions{})}
+	f := &fixture{T: t, comparer: new(countingComparer), hashing: tokens.NewHashLimiter(tokens.HashLimiterOptions{})}
 	f.store = &countingStore{Store: memory.New(f.clock.Now)}
 	f.throttle = tokens.NewThrottle(tokens.ThrottleOptions{Now: f.clock.Now})
 	return f
 }
 
-// issuer makes the Issuer of a configuration with these accounts.
+// issuer returns an Issuer of a configuration with these accounts.
 func (f *fixture) issuer(accounts ...tokens.Account) *tokens.Issuer {
 	f.Helper()
 	i, err := tokens.NewIssuer(tokens.IssuerOptions{
@@ -49,7 +49,7 @@ func (f *fixture) issuer(accounts ...tokens.Account) *tokens.Issuer {
 	return i
 }
 
-// login issues a token to the account "shop", which must be possible.
+// login issues a token to the account "shop", and fails if it cannot.
 func (f *fixture) login(i *tokens.Issuer) string {
 	f.Helper()
 	token, _, err := i.Issue(f.Context(), "shop", "secret", home)
@@ -59,12 +59,12 @@ func (f *fixture) login(i *tokens.Issuer) string {
 	return token
 }
 
-// account has a password that is hashed to itself.
+// account returns an account whose password hash is the password.
 func account(apiKey, password string, aliases ...string) tokens.Account {
 	return tokens.Account{APIKey: apiKey, PasswordHash: password, Aliases: aliases}
 }
 
-// countingComparer remembers what it was asked.
+// countingComparer records its arguments.
 type countingComparer struct {
 	mu     sync.Mutex
 	hashes []string
@@ -78,8 +78,8 @@ func (c *countingComparer) Compare(hashed, plaintext []byte) (bool, error) {
 	return slices.Equal(hashed, plaintext), c.err
 }
 
-// take returns what it was asked since the last time.
-func (c *countingComparer) take() []string {
+// taken returns the arguments since the last call.
+func (c *countingComparer) taken() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	hashes := c.hashes
@@ -87,7 +87,7 @@ func (c *countingComparer) take() []string {
 	return hashes
 }
 
-// countingStore counts, and fails when told to.
+// countingStore counts calls, and fails on request.
 type countingStore struct {
 	tokens.Store
 	mu    sync.Mutex
@@ -114,7 +114,7 @@ func (s *countingStore) Load(ctx context.Context, id tokens.ID) (tokens.Record, 
 	return rec, err
 }
 
-// wantCredentials fails unless the credentials were refused, as those and nothing else.
+// wantCredentials fails unless err is ErrCredentials.
 func wantCredentials(t *testing.T, what string, err error) {
 	t.Helper()
 	_, throttled := errors.AsType[*tokens.ThrottledError](err)

@@ -18,36 +18,38 @@ const (
 	tokenBytes      = 32
 )
 
-// ErrCredentials says that there is no such account, or that its password or token is not this one, without saying
-// which.
+// ErrCredentials means that the account is unknown, or that its password or token is wrong, without
+// the distinction.
 var ErrCredentials = errors.New("wrong credentials")
 
 // tokenCoding is strict: a token has one spelling.
 var tokenCoding = base64.RawURLEncoding.Strict()
 
-// IssuerOptions is what an Issuer is made of. Store and Comparer are required.
+// IssuerOptions are the parts of an Issuer. Store and Comparer are required.
 type IssuerOptions struct {
 	// Store keeps the tokens. The Issuer does not close it.
 	Store Store
-	// Accounts are those that may log in.
+	// Accounts are the accounts that may log in.
 	Accounts []Account
-	// Comparer checks a password against an account's hash, whichever algorithm made that.
+	// Comparer checks a password against an account's hash of any algorithm.
 	Comparer Comparer
-	// FakeHash is what passwords are compared with when there are no accounts. Without it such logins fail at once.
+	// FakeHash is compared with passwords if there are no accounts. Without it such logins fail at
+	// once.
 	FakeHash []byte
 	// Lifetime is how long a token is valid. Default: 24h.
 	Lifetime time.Duration
-	// Throttle limits failed logins. Default: one of its own with the default limits.
+	// Throttle limits failed logins. Default: a new one with the default limits.
 	Throttle *Throttle
-	// Hashing bounds the hashing of passwords. Default: one of its own with the default limits.
-	Hashing *Gate
+	// Hashing bounds the hashing of passwords. Default: a new one with the default limits.
+	Hashing *HashLimiter
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
-	// Rand is where tokens come from. Default: crypto/rand.
+	// Rand is the source of tokens. Default: crypto/rand.
 	Rand io.Reader
 }
 
-// An Issuer issues tokens to the accounts of one configuration and verifies them. It is safe for concurrent use.
+// An Issuer issues tokens to the accounts of one configuration and verifies them. It is safe for
+// concurrent use.
 type Issuer struct {
 	store    Store
 	accounts map[string]issuerAccount
@@ -62,7 +64,7 @@ type issuerAccount struct {
 	fingerprint string
 }
 
-// NewIssuer makes an Issuer. It uses neither the store nor the network.
+// NewIssuer returns an Issuer. It uses neither the store nor the network.
 func NewIssuer(opts IssuerOptions) (*Issuer, error) {
 	if opts.Store == nil || opts.Comparer == nil {
 		return nil, errors.New("an issuer needs a store and a comparer")
@@ -109,11 +111,11 @@ func (i *Issuer) add(a Account) error {
 	return nil
 }
 
-// Issue returns a new token for the account of apiKey, and when it expires, to the second. The client is who asks, as
-// far as the server can tell by itself, never by what the request says.
+// Issue returns a new token for the account of apiKey, and its expiry, to the second. client is the
+// address that the server sees, never one claimed by the request.
 //
-// The error is ErrCredentials for a wrong key or password, a *ThrottledError when there were too many failures or too
-// many logins are waiting, or ErrUnavailable when the store did not take the token.
+// The error is ErrCredentials for a wrong key or password, a *ThrottledError after too many
+// failures or with too many waiting logins, or ErrUnavailable if the store failed.
 func (i *Issuer) Issue(ctx context.Context, apiKey, password string, client netip.Addr) (token string, expires time.Time, err error) {
 	if err := i.logins.Check(ctx, apiKey, password, client); err != nil {
 		return "", time.Time{}, err
@@ -124,7 +126,7 @@ func (i *Issuer) Issue(ctx context.Context, apiKey, password string, client neti
 		return "", time.Time{}, fmt.Errorf("making a token: %w", err)
 	}
 	token = tokenCoding.EncodeToString(raw)
-	// Rounded up, so that what the caller is told and what is stored are the same.
+	// Rounded up, so that the reported and the stored time are equal.
 	expires = i.now().Add(i.lifetime + time.Second - 1).UTC().Truncate(time.Second)
 	rec := Record{Account: account.APIKey, Fingerprint: account.fingerprint, Expires: expires}
 	if err := i.store.Save(ctx, IDOf(token), rec); err != nil {
@@ -133,11 +135,11 @@ func (i *Issuer) Issue(ctx context.Context, apiKey, password string, client neti
 	return token, expires, nil
 }
 
-// Verify returns the account that a token belongs to. With an apiKey it must be the token's; an empty one is not
-// compared. The account's Aliases are not to be changed.
+// Verify returns the account of a token. A non-empty apiKey must be that of the token. The caller
+// must not change the account's Aliases.
 //
-// The error is ErrCredentials when the token is malformed, unknown, expired, another account's, or of an account that
-// has been removed or changed; it is ErrUnavailable when the store did not answer.
+// The error is ErrCredentials if the token is malformed, unknown, expired, of another account, or
+// of an account that was removed or changed. It is ErrUnavailable if the store failed.
 func (i *Issuer) Verify(ctx context.Context, token, apiKey string) (Account, error) {
 	raw, err := tokenCoding.DecodeString(token)
 	if err != nil || len(raw) != tokenBytes || len(token) != tokenCoding.EncodedLen(tokenBytes) {
@@ -148,7 +150,7 @@ func (i *Issuer) Verify(ctx context.Context, token, apiKey string) (Account, err
 		return Account{}, ErrCredentials
 	}
 	if err != nil {
-		return Account{}, unavailable("looking a token up", err)
+		return Account{}, unavailable("loading a token", err)
 	}
 	account, known := i.accounts[rec.Account]
 	switch {
@@ -161,10 +163,10 @@ func (i *Issuer) Verify(ctx context.Context, token, apiKey string) (Account, err
 	return account.Account, nil
 }
 
-// equal compares in a time that does not depend on where two strings differ.
+// equal compares in a time that does not depend on the position of a difference.
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// unavailable makes sure that a store's error is never taken for a wrong token.
+// unavailable ensures that a store's error is never mistaken for a wrong token.
 func unavailable(doing string, err error) error {
 	if errors.Is(err, ErrUnavailable) {
 		return fmt.Errorf("%s: %w", doing, err)
@@ -174,7 +176,7 @@ func unavailable(doing string, err error) error {
 
 func clockOr(now func() time.Time) func() time.Time {
 	if now == nil {
-		return time.Now //nolint:forbidigo // where the real clock comes in
+		return time.Now //nolint:forbidigo // the default clock
 	}
 	return now
 }

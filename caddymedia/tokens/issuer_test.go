@@ -37,7 +37,7 @@ func TestIssue(t *testing.T) {
 	if f.login(i) == token {
 		t.Error("the same token twice")
 	}
-	if n := len(f.comparer.take()); n != 2 {
+	if n := len(f.comparer.taken()); n != 2 {
 		t.Errorf("%d passwords were hashed for two logins", n)
 	}
 }
@@ -52,7 +52,7 @@ func TestVerifyRefuses(t *testing.T) {
 	if token[0] == 'A' {
 		flipped = "B" + token[1:]
 	}
-	// The last of 43 characters has two bits to spare, which a lenient decoder ignores.
+	// The last of 43 characters has two unused bits, which a lenient decoder ignores.
 	spare := token[:42] + string(token[42]+1)
 	for _, test := range []struct {
 		name, token, apiKey string
@@ -78,10 +78,10 @@ func TestVerifyRefuses(t *testing.T) {
 		_, err := i.Verify(t.Context(), test.token, test.apiKey)
 		wantCredentials(t, test.name, err)
 		if asked := f.store.loads > before; asked == test.malformed {
-			t.Errorf("%s: the store was asked: %v", test.name, asked)
+			t.Errorf("%s: the store was called: %v", test.name, asked)
 		}
 	}
-	f.comparer.take()
+	f.comparer.taken()
 	f.clock.Advance(24*time.Hour - 1)
 	if _, err := i.Verify(t.Context(), token, "shop"); err != nil {
 		t.Errorf("just before its end: %v", err)
@@ -89,12 +89,13 @@ func TestVerifyRefuses(t *testing.T) {
 	f.clock.Advance(1)
 	_, err := i.Verify(t.Context(), token, "shop")
 	wantCredentials(t, "expired", err)
-	if n := len(f.comparer.take()); n != 0 {
+	if n := len(f.comparer.taken()); n != 0 {
 		t.Errorf("verifying hashed %d passwords", n)
 	}
 }
 
-// TestStoreFails expects a store's failure never to be told as wrong credentials, whatever the store calls it.
+// TestStoreFails checks that a store's failure is never reported as wrong credentials, whatever its
+// error.
 func TestStoreFails(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -112,7 +113,8 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
-// TestGHSA56p6 changes the configuration: a token ends at once with the account that it was issued to, and no other.
+// TestGHSA56p6 changes the configuration: a token ends at once with the account that it was issued
+// to, and no other.
 func TestGHSA56p6(t *testing.T) {
 	t.Parallel()
 	blog := account("blog", "other")

@@ -13,8 +13,9 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// TestUnknownKeyCost expects an unknown key to be compared once, like a known one, with an account's hash that stays
-// the same for the key, whatever the configuration's order, and never to be let in.
+// TestUnknownKeyCost checks that an unknown key is compared once, like a known one, and always
+// refused. The account's hash in the comparison is the same for the key in any order of the
+// configuration.
 func TestUnknownKeyCost(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -29,7 +30,7 @@ func TestUnknownKeyCost(t *testing.T) {
 				wantCredentials(t, apiKey+" with "+password, err)
 				f.clock.Advance(time.Minute)
 			}
-			hashes = append(hashes, f.comparer.take()...)
+			hashes = append(hashes, f.comparer.taken()...)
 		}
 		if len(hashes) != 6 || len(slices.Compact(hashes)) != 1 {
 			t.Fatalf("%s was compared with %q", apiKey, hashes)
@@ -43,17 +44,17 @@ func TestUnknownKeyCost(t *testing.T) {
 
 	_, _, err := f.issuer(cheap, dear).Issue(t.Context(), "dear", "wrong", home)
 	wantCredentials(t, "wrong password", err)
-	if hashes := f.comparer.take(); !slices.Equal(hashes, []string{"pw2"}) {
+	if hashes := f.comparer.taken(); !slices.Equal(hashes, []string{"pw2"}) {
 		t.Errorf("a known key was compared with %q", hashes)
 	}
 	_, _, err = f.issuer().Issue(t.Context(), "nobody", "fake", home)
 	wantCredentials(t, "no accounts", err)
-	if hashes := f.comparer.take(); !slices.Equal(hashes, []string{"fake"}) {
+	if hashes := f.comparer.taken(); !slices.Equal(hashes, []string{"fake"}) {
 		t.Errorf("without accounts it was compared with %q", hashes)
 	}
 }
 
-// TestNoAccounts has nothing to compare with at all.
+// TestNoAccounts has no hash to compare with.
 func TestNoAccounts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -65,7 +66,7 @@ func TestNoAccounts(t *testing.T) {
 	wantCredentials(t, "no accounts", err)
 }
 
-// TestCVE202564526 changes everything that a client can choose: it does not get more attempts.
+// TestCVE202564526 varies everything that a client can choose: it does not get more attempts.
 func TestCVE202564526(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -79,7 +80,7 @@ func TestCVE202564526(t *testing.T) {
 			t.Errorf("attempt %d: got %v, want a ThrottledError", n, err)
 		}
 	}
-	if n := len(f.comparer.take()); n != 10 {
+	if n := len(f.comparer.taken()); n != 10 {
 		t.Errorf("%d passwords were hashed", n)
 	}
 	if _, _, err := i.Issue(t.Context(), "shop", "secret", home); !isThrottled(err) {
@@ -94,7 +95,8 @@ func TestCVE202564526(t *testing.T) {
 	}
 }
 
-// TestThrottledAlike attacks a key from everywhere: whether it exists or not, it ends after as many attempts.
+// TestThrottledAlike attacks a key from everywhere: existing or not, it is refused after as many
+// attempts.
 func TestThrottledAlike(t *testing.T) {
 	t.Parallel()
 	for _, apiKey := range []string{"shop", "nobody"} {
@@ -113,7 +115,8 @@ func TestThrottledAlike(t *testing.T) {
 	}
 }
 
-// TestLockOut guesses at an account from everywhere: its owner logs in from where he did before.
+// TestLockOut guesses an account's password from everywhere: its owner can still log in from a
+// known site.
 func TestLockOut(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -128,7 +131,7 @@ func TestLockOut(t *testing.T) {
 	}
 	f.login(i)
 	f.login(f.issuer(account("shop", "secret"))) // a reload forgets nothing
-	if n := len(f.comparer.take()); n != 33 {    // 3 logins and 30 guesses
+	if n := len(f.comparer.taken()); n != 33 {   // 3 logins and 30 guesses
 		t.Errorf("%d passwords were hashed", n)
 	}
 }
@@ -158,7 +161,7 @@ func TestRealms(t *testing.T) {
 }
 
 // TestParallelGuesses sends many guesses at once: no more of them are compared than one after the
-// other, from where the account has logged in before too.
+// other, also from a known site.
 func TestParallelGuesses(t *testing.T) {
 	t.Parallel()
 	for _, known := range []bool{false, true} {
@@ -166,20 +169,20 @@ func TestParallelGuesses(t *testing.T) {
 		i := f.issuer(account("shop", "secret"))
 		if known {
 			f.login(i)
-			f.comparer.take()
+			f.comparer.taken()
 		}
 		var wg sync.WaitGroup
 		for range 50 {
 			wg.Go(func() { _, _, _ = i.Issue(t.Context(), "shop", "wrong", home) })
 		}
 		wg.Wait()
-		if n := len(f.comparer.take()); n != 10 {
+		if n := len(f.comparer.taken()); n != 10 {
 			t.Errorf("known %v: %d passwords were hashed", known, n)
 		}
 	}
 }
 
-// TestTooLong sends what would take long to hash.
+// TestTooLong sends secrets that would take long to hash.
 func TestTooLong(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -189,12 +192,12 @@ func TestTooLong(t *testing.T) {
 	_, _, errPassword := i.Issue(t.Context(), "shop", long, home)
 	wantCredentials(t, "key", errKey)
 	wantCredentials(t, "password", errPassword)
-	if n := len(f.comparer.take()); n != 0 {
+	if n := len(f.comparer.taken()); n != 0 {
 		t.Errorf("%d passwords were hashed", n)
 	}
 }
 
-// TestBrokenHash configures what the comparer cannot read: nobody gets in, and the log learns why.
+// TestBrokenHash configures an invalid hash: all logins are refused, and the error has the reason.
 func TestBrokenHash(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -8,24 +8,25 @@ import (
 	"slices"
 )
 
-// maxSecret is the largest name or password in bytes. Hashing takes longer for longer ones.
+// maxSecret is the largest name or password in bytes, because hashing long ones takes longer.
 const maxSecret = 1024
 
 // PasswordsOptions are the parts of Passwords. Comparer is required.
 type PasswordsOptions struct {
-	// Realm separates equal names that mean different accounts, such as an API key and a user of
-	// the panel. Failed logins are counted by realm and name.
+	// Realm separates equal names of different accounts, such as an API key and a user of the
+	// panel. Failed logins are counted by realm and name.
 	Realm string
 	// Hashes are the password hashes by name.
 	Hashes map[string]string
-	// Comparer compares a password with a hash, whichever algorithm made it.
+	// Comparer compares a password with a hash of any algorithm.
 	Comparer Comparer
-	// FakeHash is compared with if there are no names. Without it such logins fail at once.
+	// FakeHash is compared with passwords if there are no names. Without it such logins fail at
+	// once.
 	FakeHash []byte
-	// Throttle limits failed logins. Default: one of its own with the default limits.
+	// Throttle limits failed logins. Default: a new one with the default limits.
 	Throttle *Throttle
-	// Hashing bounds the hashing of passwords. Default: one of its own with the default limits.
-	Hashing *Gate
+	// Hashing bounds the hashing of passwords. Default: a new one with the default limits.
+	Hashing *HashLimiter
 }
 
 // Passwords checks the passwords of the names of one configuration. It is safe for concurrent use.
@@ -35,7 +36,7 @@ type Passwords struct {
 	decoys   [][]byte
 	comparer Comparer
 	throttle *Throttle
-	hashing  *Gate
+	hashing  *HashLimiter
 }
 
 // NewPasswords returns Passwords with the defaults filled in.
@@ -48,12 +49,12 @@ func NewPasswords(opts PasswordsOptions) *Passwords {
 		p.throttle = NewThrottle(ThrottleOptions{})
 	}
 	if p.hashing == nil {
-		p.hashing = NewGate(GateOptions{})
+		p.hashing = NewHashLimiter(HashLimiterOptions{})
 	}
 	for _, hash := range opts.Hashes {
 		p.decoys = append(p.decoys, []byte(hash))
 	}
-	// Sorted: an unknown name must meet the same decoy in every order of the map.
+	// Sorted: an unknown name must have the same decoy in every order of the map.
 	slices.SortFunc(p.decoys, slices.Compare)
 	if len(p.decoys) == 0 && opts.FakeHash != nil {
 		p.decoys = [][]byte{opts.FakeHash}
@@ -61,14 +62,14 @@ func NewPasswords(opts PasswordsOptions) *Passwords {
 	return p
 }
 
-// Check returns nil if password is the one of name. client is the address of the caller as the
-// server knows it, never one that the request claims.
+// Check returns nil if password is the password of name. client is the address that the server
+// sees, never one claimed by the request.
 //
-// An unknown name costs what a wrong password costs: it is compared with the hash of some name,
+// An unknown name costs as much as a wrong password. It is compared with the hash of some name,
 // always the same for one unknown name, and fails even if that password is right.
 //
-// The error is ErrCredentials for a wrong name or password, a *ThrottledError if there were too
-// many failures or too many logins are waiting, or the error of ctx.
+// The error is ErrCredentials for a wrong name or password, a *ThrottledError after too many
+// failures or with too many waiting logins, or the error of ctx.
 func (p *Passwords) Check(ctx context.Context, name, password string, client netip.Addr) error {
 	if len(name) > maxSecret || len(password) > maxSecret {
 		return ErrCredentials
@@ -79,7 +80,7 @@ func (p *Passwords) Check(ctx context.Context, name, password string, client net
 	if !known {
 		hash, key = p.decoy(digest), loginKey{realm: p.realm, decoy: true, name: string(digest[:2])}
 	}
-	attempt, err := p.throttle.take(ctx, client, key)
+	attempt, err := p.throttle.start(ctx, client, key)
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func (p *Passwords) Check(ctx context.Context, name, password string, client net
 	if hash == nil {
 		return ErrCredentials
 	}
-	slot, err := p.hashing.enter(ctx, attempt)
+	slot, err := p.hashing.acquire(ctx, attempt)
 	if err != nil {
 		attempt.abandon()
 		return err
@@ -104,7 +105,7 @@ func (p *Passwords) Check(ctx context.Context, name, password string, client net
 	return nil
 }
 
-// decoy returns the hash that a password for an unknown name is compared with.
+// decoy returns the hash to compare for an unknown name.
 func (p *Passwords) decoy(digest []byte) []byte {
 	if len(p.decoys) == 0 {
 		return nil

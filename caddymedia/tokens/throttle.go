@@ -9,15 +9,15 @@ import (
 
 const (
 	defaultMaxEntries = 100_000
-	// Bits of an address: what a provider assigns to one customer.
+	// Prefix lengths that a provider assigns to one customer.
 	ipv4Client, ipv6Client = 32, 64
-	// Bits of an address: what one attacker can easily rent.
+	// Prefix lengths that one attacker can easily rent.
 	ipv4Network, ipv6Network = 24, 48
-	// networkToClient is how many failed logins a network has for each one of a client.
+	// networkToClient is the ratio of failed logins allowed for a network and for a client.
 	networkToClient = 5
 )
 
-// ThrottledError reports that a login was not checked because there were too many.
+// ThrottledError means that a login was not checked because there were too many.
 type ThrottledError struct {
 	// RetryAfter is how long to wait before the next attempt.
 	RetryAfter time.Duration
@@ -28,11 +28,11 @@ func (e *ThrottledError) Error() string {
 	return fmt.Sprintf("too many logins, retry after %s", e.RetryAfter)
 }
 
-// Rate is how often something may happen.
+// Rate is a frequency limit.
 type Rate struct {
-	// PerMinute is how often in the long run. Zero means the default.
+	// PerMinute is the long-term limit. Zero means the default.
 	PerMinute int
-	// Burst is how often at once. Zero means PerMinute.
+	// Burst is the limit at once. Zero means PerMinute.
 	Burst int
 }
 
@@ -44,16 +44,16 @@ func (r Rate) or(perMinute int) Rate {
 
 func (r Rate) times(n int) Rate { return Rate{r.PerMinute * n, r.Burst * n} }
 
-// ThrottleOptions are the limits of a Throttle. Zero means the default. A right login costs
+// ThrottleOptions are the limits of a Throttle. Zero means the default. A successful login costs
 // nothing.
 type ThrottleOptions struct {
 	// Address limits the failed logins from one client: an IPv4 address, or the /64 of an IPv6
 	// address. Its network, a /24 or /48, has five times as many. Default: 10 a minute.
 	Address Rate
-	// Key limits the failed logins to one account, but for those from where its password was right
+	// Key limits the failed logins to one account, except from sites where its password was right
 	// before. Default: 30 a minute.
 	Key Rate
-	// MaxEntries is how many clients, and how many accounts, are remembered. Default: 100000.
+	// MaxEntries is the number of clients, and of accounts, that are remembered. Default: 100000.
 	MaxEntries int
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
@@ -62,8 +62,9 @@ type ThrottleOptions struct {
 // A Throttle limits failed logins. Share one among all Issuers of a process and keep it across
 // reloads.
 //
-// An account that has logged in from a client, or from its network, has a limit of its own there,
-// and no other applies: neither guesses from elsewhere nor failures of its neighbours keep it out.
+// An account has a separate limit at a client, or its network, from which it has logged in. No
+// other limit applies there: neither guesses from elsewhere nor failures of its neighbours lock it
+// out.
 type Throttle struct {
 	now      func() time.Time
 	mu       sync.Mutex
@@ -75,10 +76,10 @@ type Throttle struct {
 	keys     buckets[loginKey]
 }
 
-// loginKey is the account that a login aims at. A name that is not configured counts for one of a
-// fixed number of decoys, which the caller can neither choose nor foresee. So it runs into its
-// limit as a configured one does: many attempts do not show which of the two it is, and an invented
-// name has no bucket of its own.
+// loginKey is the target account of a login. An unconfigured name counts for one of a fixed number
+// of decoys, which the caller can neither choose nor foresee. So it reaches its limit like a
+// configured one: many attempts do not reveal whether a name exists, and an invented name has no
+// bucket of its own.
 type loginKey struct {
 	realm string
 	decoy bool
@@ -111,9 +112,9 @@ type attempt struct {
 	refunds  []func()       // one for each bucket
 }
 
-// charge takes one token from the bucket of k.
+// charge spends one token from the bucket of k.
 func charge[K comparable](a *attempt, b *buckets[K], k K, now time.Time) error {
-	if wait := b.take(k, now); wait > 0 {
+	if wait := b.spend(k, now); wait > 0 {
 		return &ThrottledError{RetryAfter: wait}
 	}
 	a.refunds = append(a.refunds, func() { b.refund(k) })
@@ -126,14 +127,14 @@ func (a *attempt) refund() {
 	}
 }
 
-// abandon returns the charge of a login whose password was not checked.
+// abandon refunds the charge of a login whose password was not checked.
 func (a *attempt) abandon() {
 	a.throttle.mu.Lock()
 	defer a.throttle.mu.Unlock()
 	a.refund()
 }
 
-// succeed returns the charge of a right login, and remembers from where it came.
+// succeed refunds the charge of a successful login, and records its sites.
 func (a *attempt) succeed() {
 	t := a.throttle
 	t.mu.Lock()
@@ -142,12 +143,12 @@ func (a *attempt) succeed() {
 	t.known.add(a.key, a.sites, t.now())
 }
 
-// Client returns the addresses that count as the same client as address. Invalid addresses are one
-// client together.
+// Client returns the addresses that count as the same client as address. All invalid addresses are
+// one client.
 func Client(address netip.Addr) netip.Prefix { return sitesOf(address)[0] }
 
-// sitesOf returns the addresses that count as the same client, and those of its network. Invalid
-// addresses are one client together.
+// sitesOf returns the addresses that count as the same client, and those of its network. All
+// invalid addresses are one client.
 func sitesOf(client netip.Addr) []netip.Prefix {
 	client = client.Unmap().WithZone("")
 	own, network := ipv4Client, ipv4Network
@@ -155,16 +156,16 @@ func sitesOf(client netip.Addr) []netip.Prefix {
 		own, network = ipv6Client, ipv6Network
 	}
 	sites := make([]netip.Prefix, 2)
-	sites[0], _ = client.Prefix(own) // it fails for an invalid address only, with the zero Prefix
+	sites[0], _ = client.Prefix(own) // it fails only for an invalid address, with the zero Prefix
 	sites[1], _ = client.Prefix(network)
 	return sites
 }
 
-// buckets are token buckets, each kept as the one moment at which it will be full.
+// buckets are token buckets, each stored as the time at which it will be full.
 // (golang.org/x/time/rate cannot return a token once its time has come.)
 type buckets[K comparable] struct {
-	interval time.Duration // in which one token comes back
-	burst    time.Duration // in which an empty bucket becomes full
+	interval time.Duration // to regain one token
+	burst    time.Duration // to refill an empty bucket
 	max      int
 	fullAt   map[K]time.Time
 }
@@ -179,8 +180,8 @@ func newBuckets[K comparable](r Rate, entries int) buckets[K] {
 	}
 }
 
-// take takes a token from the bucket of k, or returns how long to wait for one.
-func (b *buckets[K]) take(k K, now time.Time) (wait time.Duration) {
+// spend removes a token from the bucket of k, or returns how long to wait for one.
+func (b *buckets[K]) spend(k K, now time.Time) (wait time.Duration) {
 	fullAt, known := b.fullAt[k]
 	if !known {
 		b.makeRoom(now)
@@ -203,8 +204,8 @@ func (b *buckets[K]) refund(k K) {
 	}
 }
 
-// makeRoom looks at a few buckets at random, which keeps every step cheap. Full ones are forgotten.
-// If there are too many, the one that is closest to full goes: noise does not evict a noisy one.
+// makeRoom examines a few random buckets, which keeps every step cheap. Full ones are removed. If
+// there are too many, the one that is closest to full is removed: noise does not evict a noisy one.
 func (b *buckets[K]) makeRoom(now time.Time) {
 	const sample = 8
 	var victim K

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// throttleClock is a clock that a test moves by hand.
+// throttleClock is a clock that a test moves.
 type throttleClock struct{ time.Time }
 
 func (c *throttleClock) now() time.Time          { return c.Time }
@@ -19,16 +19,16 @@ func newTestThrottle(entries int) (*Throttle, *throttleClock) {
 	return NewThrottle(ThrottleOptions{MaxEntries: entries, Now: clock.now}), clock
 }
 
-// takes fails to log in until it is refused. It returns how often it was not, and how long to wait.
-func takes(t *testing.T, th *Throttle, client netip.Addr, key string) (n int, wait time.Duration) {
+// fails makes failed logins until one is refused. It returns their number, and how long to wait.
+func fails(t *testing.T, th *Throttle, client netip.Addr, key string) (n int, wait time.Duration) {
 	t.Helper()
 	for ; ; n++ {
-		attempt, err := th.take(t.Context(), client, loginKey{name: key})
+		attempt, err := th.start(t.Context(), client, loginKey{name: key})
 		if throttled, ok := errors.AsType[*ThrottledError](err); ok {
 			return n, throttled.RetryAfter
 		}
 		if err != nil || n > 1000 {
-			t.Fatalf("take %d: %v", n, err)
+			t.Fatalf("login %d: %v", n, err)
 		}
 		attempt.end()
 	}
@@ -38,19 +38,19 @@ func TestThrottleRates(t *testing.T) {
 	t.Parallel()
 	th, clock := newTestThrottle(0)
 	client := netip.MustParseAddr("192.0.2.1")
-	if n, wait := takes(t, th, client, "a"); n != 10 || wait != 6*time.Second {
+	if n, wait := fails(t, th, client, "a"); n != 10 || wait != 6*time.Second {
 		t.Errorf("at first: %d, then wait %v", n, wait)
 	}
 	clock.advance(6*time.Second - 1)
-	if n, wait := takes(t, th, client, "a"); n != 0 || wait != 1 {
+	if n, wait := fails(t, th, client, "a"); n != 0 || wait != 1 {
 		t.Errorf("too early: %d, then wait %v", n, wait)
 	}
 	clock.advance(1)
-	if n, _ := takes(t, th, client, "a"); n != 1 {
+	if n, _ := fails(t, th, client, "a"); n != 1 {
 		t.Errorf("after the wait: %d", n)
 	}
 	clock.advance(time.Hour)
-	if n, _ := takes(t, th, client, "a"); n != 10 {
+	if n, _ := fails(t, th, client, "a"); n != 10 {
 		t.Errorf("after an hour: %d", n)
 	}
 }
@@ -63,14 +63,14 @@ func TestThrottleKey(t *testing.T) {
 	total := 0
 	for range 5 {
 		client = client.Next()
-		n, _ := takes(t, th, client, "a")
+		n, _ := fails(t, th, client, "a")
 		total += n
 	}
 	if total != 30 {
 		t.Errorf("%d failures for one account", total)
 	}
-	if n, _ := takes(t, th, client, "b"); n != 10 {
-		t.Errorf("attempts that the account's limit refused were charged to the client: %d are left", n)
+	if n, _ := fails(t, th, client, "b"); n != 10 {
+		t.Errorf("attempts refused by the account's limit were charged to the client: %d left", n)
 	}
 }
 
@@ -79,21 +79,21 @@ func TestThrottleAbandon(t *testing.T) {
 	th, _ := newTestThrottle(0)
 	client := netip.MustParseAddr("192.0.2.1")
 	for range 100 {
-		attempt, err := th.take(t.Context(), client, loginKey{name: "a"})
+		attempt, err := th.start(t.Context(), client, loginKey{name: "a"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		attempt.abandon()
 	}
-	if n, _ := takes(t, th, client, "a"); n != 10 {
+	if n, _ := fails(t, th, client, "a"); n != 10 {
 		t.Errorf("%d are left after 100 that were not checked", n)
 	}
 }
 
-// right takes a login and lets it succeed.
-func right(t *testing.T, th *Throttle, client netip.Addr, key string) {
+// succeeds makes a successful login.
+func succeeds(t *testing.T, th *Throttle, client netip.Addr, key string) {
 	t.Helper()
-	attempt, err := th.take(t.Context(), client, loginKey{name: key})
+	attempt, err := th.start(t.Context(), client, loginKey{name: key})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +101,8 @@ func right(t *testing.T, th *Throttle, client netip.Addr, key string) {
 	attempt.end()
 }
 
-// TestThrottleKnown lets strangers and neighbours use up every limit of an account: it goes on
-// logging in from where it did before, and the failures there end at a limit too.
+// TestThrottleKnown uses up every limit of an account from unknown clients and neighbours. It can
+// still log in from its site, where failures are limited too.
 func TestThrottleKnown(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ home, neighbour, sameNetwork string }{
@@ -111,43 +111,43 @@ func TestThrottleKnown(t *testing.T) {
 	} {
 		th, clock := newTestThrottle(0)
 		home := netip.MustParseAddr(test.home)
-		right(t, th, home, "shop")
+		succeeds(t, th, home, "shop")
 		guess := func() { // uses up the limit of the account
 			for n := range 4 {
-				takes(t, th, netip.AddrFrom4([4]byte{10, 0, byte(n), 1}), "shop")
+				fails(t, th, netip.AddrFrom4([4]byte{10, 0, byte(n), 1}), "shop")
 			}
 		}
 		guess()
-		if n, _ := takes(t, th, netip.MustParseAddr("203.0.113.1"), "shop"); n != 0 {
+		if n, _ := fails(t, th, netip.MustParseAddr("203.0.113.1"), "shop"); n != 0 {
 			t.Errorf("%s: the limit of the account is not used up: %d", test.home, n)
 		}
-		takes(t, th, netip.MustParseAddr(test.neighbour), "blog") // the limit of the client
-		right(t, th, home, "shop")
-		right(t, th, netip.MustParseAddr(test.sameNetwork), "shop")
-		if n, wait := takes(t, th, home, "shop"); n != 10 || wait <= 0 {
+		fails(t, th, netip.MustParseAddr(test.neighbour), "blog") // the limit of the client
+		succeeds(t, th, home, "shop")
+		succeeds(t, th, netip.MustParseAddr(test.sameNetwork), "shop")
+		if n, wait := fails(t, th, home, "shop"); n != 10 || wait <= 0 {
 			t.Errorf("%s: %d failures, then wait %v", test.home, n, wait)
 		}
 		clock.advance(31 * 24 * time.Hour)
 		guess()
-		if n, _ := takes(t, th, home, "shop"); n != 0 {
+		if n, _ := fails(t, th, home, "shop"); n != 0 {
 			t.Errorf("%s: %d failures after a month", test.home, n)
 		}
 	}
 }
 
-// TestThrottleSuccess expects right logins to cost nothing.
+// TestThrottleSuccess checks that successful logins cost nothing.
 func TestThrottleSuccess(t *testing.T) {
 	t.Parallel()
 	th, _ := newTestThrottle(0)
 	client := netip.MustParseAddr("192.0.2.1")
-	right(t, th, client, "a") // not known yet
+	succeeds(t, th, client, "a") // not known yet
 	for range 50 {
-		right(t, th, client, "a")
+		succeeds(t, th, client, "a")
 	}
-	if n, _ := takes(t, th, client, "a"); n != 10 {
+	if n, _ := fails(t, th, client, "a"); n != 10 {
 		t.Errorf("%d failures are left after 50 logins", n)
 	}
-	if n, _ := takes(t, th, client, "b"); n != 10 {
+	if n, _ := fails(t, th, client, "b"); n != 10 {
 		t.Errorf("%d failures of another account are left", n)
 	}
 }
@@ -157,9 +157,9 @@ func TestThrottleKnownSites(t *testing.T) {
 	t.Parallel()
 	th, clock := newTestThrottle(0)
 	home := netip.MustParseAddr("192.0.2.1")
-	right(t, th, home, "quiet")
+	succeeds(t, th, home, "quiet")
 	for n := range 1000 {
-		right(t, th, netip.AddrFrom4([4]byte{10, byte(n >> 8), byte(n), 1}), "busy")
+		succeeds(t, th, netip.AddrFrom4([4]byte{10, byte(n >> 8), byte(n), 1}), "busy")
 		clock.advance(time.Minute)
 	}
 	if n := len(th.known[loginKey{name: "busy"}]); n != maxKnownSites {
@@ -182,7 +182,7 @@ func TestThrottleNetworks(t *testing.T) {
 		th, _ := newTestThrottle(0)
 		total := 0
 		for n := range 200 {
-			if _, err := th.take(t.Context(), client(n), loginKey{name: strconv.Itoa(n)}); err == nil {
+			if _, err := th.start(t.Context(), client(n), loginKey{name: strconv.Itoa(n)}); err == nil {
 				total++
 			}
 		}
@@ -216,33 +216,34 @@ func TestThrottleClients(t *testing.T) {
 		}
 	}
 	th, _ := newTestThrottle(0)
-	if n, _ := takes(t, th, netip.Addr{}, "a"); n != 10 {
+	if n, _ := fails(t, th, netip.Addr{}, "a"); n != 10 {
 		t.Errorf("unknown clients may fail %d times together", n)
 	}
 }
 
-// TestThrottleMemory lets more clients fail than it remembers: it forgets quiet ones before the noisy one.
+// TestThrottleMemory has more failing clients than it remembers: it forgets quiet ones before the
+// noisy one.
 func TestThrottleMemory(t *testing.T) {
 	t.Parallel()
 	th, clock := newTestThrottle(100)
 	noisy, client := netip.MustParseAddr("198.51.100.1"), netip.MustParseAddr("192.0.2.1")
-	takes(t, th, noisy, "noisy")
+	fails(t, th, noisy, "noisy")
 	for n := range 1000 {
 		client = netip.AddrFrom4([4]byte{10, byte(n >> 8), byte(n), 1})
-		if _, err := th.take(t.Context(), client, loginKey{name: client.String()}); err != nil {
+		if _, err := th.start(t.Context(), client, loginKey{name: client.String()}); err != nil {
 			t.Fatal(err)
 		}
 		if len(th.clients.fullAt) > 100 || len(th.networks.fullAt) > 100 || len(th.keys.fullAt) > 100 {
 			t.Fatalf("it remembers %d clients and %d keys", len(th.clients.fullAt), len(th.keys.fullAt))
 		}
 	}
-	if n, _ := takes(t, th, noisy, "noisy"); n != 0 {
+	if n, _ := fails(t, th, noisy, "noisy"); n != 0 {
 		t.Errorf("the noisy client was forgotten: %d", n)
 	}
 	clock.advance(time.Hour)
 	for range 100 {
 		client = client.Next()
-		if _, err := th.take(t.Context(), client, loginKey{name: "a"}); err != nil {
+		if _, err := th.start(t.Context(), client, loginKey{name: "a"}); err != nil {
 			t.Fatal(err)
 		}
 		clock.advance(time.Minute)
@@ -257,6 +258,6 @@ func BenchmarkThrottle(b *testing.B) {
 	client := netip.MustParseAddr("10.0.0.0")
 	for b.Loop() {
 		client = client.Next()
-		_, _ = th.take(b.Context(), client, loginKey{decoy: true, name: client.String()})
+		_, _ = th.start(b.Context(), client, loginKey{decoy: true, name: client.String()})
 	}
 }

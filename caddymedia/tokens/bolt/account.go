@@ -10,8 +10,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// DeleteAccount implements tokens.Store. The records are looked for while others are read and written, and only then
-// removed, all of them by one commit.
+// DeleteAccount implements tokens.Store. It collects the records while others are read and written,
+// and then removes them in one commit.
 func (s *Store) DeleteAccount(ctx context.Context, account string) (int, error) {
 	ids, err := s.idsOf(ctx, account)
 	if err != nil || len(ids) == 0 {
@@ -35,7 +35,7 @@ func (s *Store) DeleteAccount(ctx context.Context, account string) (int, error) 
 		return nil
 	})
 	if err != nil {
-		return 0, err // the commit may go on, so nobody must look at deleted
+		return 0, err // the commit may still run, so deleted must not be read
 	}
 	return deleted, nil
 }
@@ -63,8 +63,8 @@ func (s *Store) idsOf(ctx context.Context, account string) ([][]byte, error) {
 	return ids, nil
 }
 
-// recordOf reads a record and tells whether it belongs to the account. One that cannot be read belongs to none: no
-// token opens it.
+// recordOf decodes a record and reports whether it belongs to the account. An invalid record
+// belongs to none: no token matches it.
 func recordOf(value []byte, account string) (tokens.Record, bool) {
 	var rec tokens.Record
 	if value == nil || json.Unmarshal(value, &rec) != nil {

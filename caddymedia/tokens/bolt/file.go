@@ -16,24 +16,27 @@ import (
 )
 
 const (
-	// lockTimeout is how long to wait for another process to let go of the file.
+	// lockTimeout is how long to wait for another process to unlock the file.
 	lockTimeout = time.Second
-	// damagePause is how long a damaged file is left alone, because each attempt at it costs address space.
+	// damagePause is the time between attempts to open a damaged file, because each attempt costs
+	// address space.
 	damagePause = 10 * time.Second
 )
 
-// file is an open database. The descriptor is held apart for when the database cannot be closed any more.
+// file is an open database. The descriptor is kept for the case that the database can no longer be
+// closed.
 type file struct {
 	db   *bbolt.DB
 	desc *os.File
 }
 
-// damageError is what a panic of bbolt becomes: it trusts the pages of its file.
+// damageError is a recovered panic of bbolt, which trusts the pages of its file.
 type damageError struct{ cause any }
 
 func (e *damageError) Error() string { return fmt.Sprintf("the file is damaged: %v", e.cause) }
 
-// guard calls f and returns its panics as errors, those from reading a mapped file that has become too short included.
+// guard calls f and returns its panics as errors, including faults in a mapped file that was
+// truncated.
 func guard(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -44,8 +47,8 @@ func guard(f func() error) (err error) {
 	return f()
 }
 
-// open returns the database, opening it if need be. Callers that come while it is being opened share the outcome, so
-// that none of them waits longer than one attempt takes.
+// open returns the database, opening it if necessary. Concurrent callers share the outcome, so that
+// none waits longer than one attempt takes.
 func (s *Store) open(ctx context.Context) (*file, error) {
 	if ctx.Err() != nil {
 		return nil, s.unavailable(ctx.Err())
@@ -64,7 +67,7 @@ func (s *Store) open(ctx context.Context) (*file, error) {
 	}
 }
 
-// opened returns the database if it is open, and nothing if opening it may be tried.
+// opened returns the database if it is open. It returns nil if opening it may be tried.
 func (s *Store) opened() (*file, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +79,7 @@ func (s *Store) opened() (*file, error) {
 	case s.damage != nil && s.now().Before(s.retryAt):
 		return nil, s.unavailable(s.damage)
 	}
-	return nil, nil //nolint:nilnil // nothing is one of the three answers
+	return nil, nil //nolint:nilnil // nil means not open yet
 }
 
 // openNow is open for one caller at a time. It returns a *file.
@@ -95,7 +98,7 @@ func (s *Store) openNow() (any, error) {
 		return nil, s.unavailable(errClosed)
 	}
 	s.file, s.damage = f, nil
-	s.log.Info("opened the token file", "path", s.path)
+	s.log.Info("token file opened", "path", s.path)
 	return f, nil
 }
 
@@ -105,7 +108,7 @@ func (f *file) open(path string) (err error) {
 	}
 	f.db, err = bbolt.Open(path, 0o600, &bbolt.Options{
 		Timeout:      lockTimeout,
-		FreelistType: bbolt.FreelistMapType, // with many tokens the other one is slow
+		FreelistType: bbolt.FreelistMapType, // the default is slow with many tokens
 		OpenFile: func(name string, flag int, mode os.FileMode) (*os.File, error) {
 			desc, err := os.OpenFile(name, flag, mode)
 			f.desc = desc
@@ -128,13 +131,14 @@ func (f *file) open(path string) (err error) {
 		return nil
 	})
 	if err != nil {
-		_ = f.db.Close() // or the next attempt would find the file locked
+		_ = f.db.Close() // otherwise the next attempt would find the file locked
 	}
 	return err
 }
 
-// failed turns what went wrong with f into what a tokens.Store answers. A database that has panicked may hold its
-// locks for ever. It is not used again, nor closed; closing the descriptor frees the file for the next attempt.
+// failed converts an error of f to one of tokens.Store. A database that panicked may hold its locks
+// for ever. It is neither used again nor closed; closing the descriptor frees the file for the next
+// attempt.
 func (s *Store) failed(f *file, err error) error {
 	if errors.Is(err, tokens.ErrUnknown) {
 		return tokens.ErrUnknown

@@ -18,8 +18,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens/tokentest"
 )
 
-// TestLocked uses a file that another store has open: it fails with a word about it, for many callers in the time that
-// one takes, and works as soon as the other is closed.
+// TestLocked uses a file that another store has open. It fails with an error that names the lock,
+// for many callers in the time of one, and works as soon as the other store is closed.
 func TestLocked(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens.db")
@@ -55,7 +55,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestLockedByProcess does the same with another process, which dies without closing anything.
+// TestLockedByProcess does the same with another process, which is killed without closing anything.
 func TestLockedByProcess(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens.db")
@@ -83,7 +83,7 @@ func TestLockedByProcess(t *testing.T) {
 		t.Errorf("after the other died: %v", err)
 	}
 	if _, err := s.Load(t.Context(), tokens.ID{1}); err != nil {
-		t.Errorf("what the other saved is lost: %v", err)
+		t.Errorf("the record of the other is lost: %v", err)
 	}
 }
 
@@ -97,7 +97,7 @@ func holdLock(path string) {
 	select {}
 }
 
-// TestUnusable gives it files that cannot be opened.
+// TestUnusable uses files that cannot be opened.
 func TestUnusable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -126,8 +126,8 @@ func wantUnusable(t *testing.T, path string) {
 	}
 }
 
-// TestDamaged loses pages of a good file at random. Whatever the store then answers, it is an error of the contract,
-// it comes, and the process lives; once the file is replaced the store works again.
+// TestDamaged damages random pages of a good file. The store must then return an error of the
+// contract, without blocking or ending the process. Once the file is replaced it works again.
 func TestDamaged(t *testing.T) {
 	t.Parallel()
 	good := filepath.Join(t.TempDir(), "good.db")
@@ -143,22 +143,23 @@ func TestDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gaveUp := 0
+	dropped := 0
 	for seed := range uint64(60) {
 		if survive(t, content, damage(bytes.Clone(content), mathrand.New(mathrand.NewPCG(seed, 0))), ids) {
-			gaveUp++
+			dropped++
 		}
 		if t.Failed() {
 			t.Fatalf("with seed %d", seed)
 		}
 	}
-	if gaveUp == 0 {
-		t.Error("no file was so damaged that the store gave it up")
+	if dropped == 0 {
+		t.Error("no damage made the store drop its file")
 	}
 }
 
-// survive uses a store with bad content until its content is good, and tells whether it gave the bad file up.
-func survive(t *testing.T, good, bad []byte, ids []tokens.ID) (gaveUp bool) {
+// survive uses a store with bad content until its content is good, and reports whether it dropped
+// the bad file.
+func survive(t *testing.T, good, bad []byte, ids []tokens.ID) (dropped bool) {
 	t.Helper()
 	clock := new(tokentest.Clock)
 	path := filepath.Join(t.TempDir(), "bad.db")
@@ -166,9 +167,9 @@ func survive(t *testing.T, good, bad []byte, ids []tokens.ID) (gaveUp bool) {
 	s := New(path, nil, clock.Now)
 	useAll(t, s, ids)
 	s.mu.Lock()
-	gaveUp = s.damage != nil
+	dropped = s.damage != nil
 	s.mu.Unlock()
-	if !gaveUp {
+	if !dropped {
 		_ = s.Close()
 		return false
 	}
@@ -183,7 +184,8 @@ func survive(t *testing.T, good, bad []byte, ids []tokens.ID) (gaveUp bool) {
 	return true
 }
 
-// TestShrunk cuts the file under the open store: reading the missing pages is a fault, not an error.
+// TestShrunk truncates the file under the open store: reading the missing pages is a fault, not an
+// error.
 func TestShrunk(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens.db")
@@ -201,8 +203,8 @@ func TestShrunk(t *testing.T) {
 	}
 }
 
-// damage loses pages behind the first two as disks do: to zeros, to noise, or to what belongs elsewhere. (bbolt believes
-// a page that looks right whatever it says, so single bits that turned over are not a matter for this test.)
+// damage replaces pages after the first two as disks do: by zeros, noise, or another page. (bbolt
+// trusts every page with a valid header, so flipped bits are out of scope.)
 func damage(content []byte, r *mathrand.Rand) []byte {
 	const page = 4096
 	anyPage := func() []byte {

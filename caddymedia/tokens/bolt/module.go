@@ -24,12 +24,12 @@ var schema = options.Of[Module](comments)
 
 // Module keeps tokens in a file. They survive a restart.
 //
-// The file belongs to one Caddy: a second one that is given the same file cannot issue or check tokens. Several
-// Caddys share tokens through `redis`.
+// The file belongs to one Caddy: a second one with the same file cannot issue or check tokens.
+// Several Caddys share tokens through `redis`.
 type Module struct {
-	// The file. It is created when first needed, with its folder, both for the owner alone. A damaged file is not
-	// repaired: remove it, and callers ask for new tokens. Placeholders such as `{env.X}` are allowed.
-	// Default: `media/tokens.db` in Caddy's data folder.
+	// The file. It is created at its first use, with its folder, both accessible only to the owner.
+	// A damaged file is not repaired: remove it, and callers request new tokens. Placeholders such
+	// as `{env.X}` are allowed. Default: `media/tokens.db` in Caddy's data folder.
 	Path string `json:"path,omitempty" example:"/srv/media/tokens.db"`
 
 	path string

@@ -1,4 +1,5 @@
-// Package bolt keeps tokens in a file: they survive a restart. The file belongs to one process at a time.
+// Package bolt keeps tokens in a file: they survive a restart. The file belongs to one process at a
+// time.
 package bolt
 
 import (
@@ -17,11 +18,11 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// sweepPerSave is how many expired records go with each one that comes. More than one, so that sweeping catches up;
-// few, because every record removed is a page to write.
+// sweepPerSave is the number of expired records removed with each new one. More than one lets
+// sweeping catch up; few, because every removed record is a page to write.
 const sweepPerSave = 4
 
-// The file has two buckets. Records holds the records by ID. Expiries holds the times at which they may be swept, as
+// The file has two buckets: records by ID, and the times at which they may be swept. The latter are
 // keys only: milliseconds since 1970, then the ID.
 var (
 	bucketRecords  = []byte("records")
@@ -30,7 +31,7 @@ var (
 
 var errClosed = errors.New("closed")
 
-// Store is a tokens.Store in a bbolt file, which it opens at its first use.
+// Store is a tokens.Store in a bbolt file, opened at its first use.
 type Store struct {
 	path string
 	log  *slog.Logger
@@ -41,20 +42,20 @@ type Store struct {
 	mu         sync.Mutex
 	file       *file // nil when not open
 	closed     bool
-	damage     error // why the file was given up, until retryAt
+	damage     error // why the file is not opened again until retryAt
 	retryAt    time.Time
 	pending    []*write
 	committing bool
 }
 
-// New makes a Store of the file at path without touching it. Without a logger it is silent; without a clock it uses
-// time.Now.
+// New returns a Store for the file at path without opening it. Without a logger it is silent;
+// without a clock it uses time.Now.
 func New(path string, log *slog.Logger, now func() time.Time) *Store {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	if now == nil {
-		now = time.Now //nolint:forbidigo // where the real clock comes in
+		now = time.Now //nolint:forbidigo // the default clock
 	}
 	return &Store{path: path, log: log, now: now}
 }
@@ -105,7 +106,7 @@ func (s *Store) Delete(ctx context.Context, id tokens.ID) error {
 	})
 }
 
-// Check implements tokens.Store. Writing is checked by sweeping.
+// Check implements tokens.Store. The transaction sweeps, so it checks writing as well.
 func (s *Store) Check(ctx context.Context) error {
 	return s.write(ctx, func(*bbolt.Tx) error { return nil })
 }
@@ -125,8 +126,8 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// sweep removes at most n records that have expired. An entry of a record that was deleted, or saved again with a
-// later expiry, is dropped alone.
+// sweep removes at most n expired records. If a record was deleted, or saved again with a later
+// expiry, only its entry is removed.
 func sweep(tx *bbolt.Tx, now time.Time, n int) error {
 	records, expiries := tx.Bucket(bucketRecords), tx.Bucket(bucketExpiries)
 	end := expiryKey(now, tokens.ID{})

@@ -17,7 +17,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens/tokentest"
 )
 
-// lockHolder names the variable that makes the test binary the other process of TestLockedByProcess.
+// lockHolder is the variable that makes the test binary the other process of TestLockedByProcess.
 const lockHolder = "MEDIA_TEST_BOLT_LOCK"
 
 func TestMain(m *testing.M) {
@@ -46,7 +46,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestLazy expects nothing to be touched before the first use, and the file to be for the owner alone then.
+// TestLazy checks that no file is created before the first use, and that only the owner can access
+// it then.
 func TestLazy(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a", "b", "tokens.db")
@@ -88,11 +89,11 @@ func TestClosedUnused(t *testing.T) {
 		t.Errorf("got %v, want ErrUnavailable", err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the file is there: %v", err)
+		t.Errorf("the file exists: %v", err)
 	}
 }
 
-// TestSweep saves tokens that come and go and expects only those that live to take room.
+// TestSweep saves expiring tokens and checks that only valid ones take space.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	clock := new(tokentest.Clock)

@@ -6,13 +6,13 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// write is one change that waits to be committed.
+// write is a change that waits to be committed.
 type write struct {
 	apply func(*bbolt.Tx) error
 	done  chan error
 }
 
-// write commits apply together with all changes that come while the disk is busy with the ones before. (bbolt's own
+// write commits apply together with all changes that arrive while the disk is busy. (bbolt's own
 // Batch commits on a goroutine where its panics cannot be caught, and makes a lone write wait.)
 func (s *Store) write(ctx context.Context, apply func(*bbolt.Tx) error) error {
 	if ctx.Err() != nil {
@@ -53,7 +53,7 @@ func (s *Store) commitPending() {
 }
 
 func (s *Store) commit(group []*write) error {
-	opened, err, _ := s.opening.Do("", s.openNow) // each time, because the file may have been given up
+	opened, err, _ := s.opening.Do("", s.openNow) // each time, because a damaged file may have been dropped
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ func init() {
 	caddy.RegisterModule(Module{})
 }
 
-// Module keeps tokens in memory. They survive a reload of the configuration, but a restart ends them all, and no
-// other process knows them: callers must then ask for new ones.
+// Module keeps tokens in memory. They survive a reload of the configuration. A restart ends them
+// all, and no other process knows them: callers must then request new ones.
 //
 // It has no settings.
 type Module struct{}

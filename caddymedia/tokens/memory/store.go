@@ -12,7 +12,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// sweepPerSave is how many expired records a Save removes at most. More than one, so that sweeping catches up.
+// sweepPerSave is the largest number of expired records that a Save removes. More than one lets
+// sweeping catch up.
 const sweepPerSave = 8
 
 var errClosed = errors.New("closed")
@@ -26,10 +27,10 @@ type Store struct {
 	byExpiry expiries
 }
 
-// New makes a Store with the given clock. Without one it uses time.Now.
+// New returns a Store with the clock, time.Now if it is nil.
 func New(now func() time.Time) *Store {
 	if now == nil {
-		now = time.Now //nolint:forbidigo // where the real clock comes in
+		now = time.Now //nolint:forbidigo // the default clock
 	}
 	return &Store{now: now, records: make(map[tokens.ID]tokens.Record)}
 }
@@ -117,7 +118,7 @@ func (s *Store) usable(ctx context.Context) error {
 	return nil
 }
 
-// sweep forgets a few expired records. One that was saved again with a later expiry stays.
+// sweep removes a few expired records. One that was saved again with a later expiry stays.
 func (s *Store) sweep() {
 	now := s.now()
 	for range sweepPerSave {
@@ -136,7 +137,7 @@ type expiry struct {
 	id tokens.ID
 }
 
-// expiries is a heap, the next to expire first.
+// expiries is a heap with the next to expire first.
 type expiries []expiry
 
 func (e expiries) Len() int           { return len(e) }

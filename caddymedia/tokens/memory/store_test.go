@@ -23,7 +23,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestSweep saves more and more tokens and expects only those that live to take memory.
+// TestSweep saves more and more tokens and checks that only valid ones take memory.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	clock := new(tokentest.Clock)
@@ -36,7 +36,7 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	if len(s.records) > 61 || len(s.byExpiry) > 61 {
-		t.Errorf("%d records and %d entries are left of 60 that live", len(s.records), len(s.byExpiry))
+		t.Errorf("%d records and %d entries are left of 60 valid ones", len(s.records), len(s.byExpiry))
 	}
 }
 

@@ -13,17 +13,17 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// scanCount is about how many keys the server looks at before it lets others have their turn.
+// scanCount is about the number of keys that the server examines at a time.
 const scanCount = 500
 
-// DeleteAccount implements tokens.Store. It asks for the keys in small pieces (SCAN), because with many of them the
-// server would answer nobody else meanwhile (KEYS). While a cluster moves slots between its nodes a record may be
-// missed.
+// DeleteAccount implements tokens.Store. It requests the keys in small pieces (SCAN), because
+// listing many at once (KEYS) would block the server. While a cluster moves slots between its nodes
+// a record may be missed.
 func (s *store) DeleteAccount(ctx context.Context, account string) (int, error) {
 	var deleted atomic.Int64
 	err := s.eachServer(ctx, func(ctx context.Context, server *goredis.Client) error {
-		// One connection for all: a cursor means something else to another server, such as a replica that has
-		// taken over meanwhile, and would skip keys there without a word. A connection that breaks is an error.
+		// One connection for all calls: a cursor has another meaning on another server, such as a
+		// promoted replica, and would silently skip keys there. A broken connection is an error.
 		conn := server.Conn()
 		n, err := s.deleteAt(ctx, conn, account)
 		deleted.Add(int64(n))
@@ -35,12 +35,12 @@ func (s *store) DeleteAccount(ctx context.Context, account string) (int, error) 
 	return int(deleted.Load()), nil
 }
 
-// eachServer calls f for every server that takes writes, in a cluster for all of them at once.
+// eachServer calls f for every server that accepts writes, in a cluster concurrently.
 func (s *store) eachServer(ctx context.Context, f func(context.Context, *goredis.Client) error) error {
 	if cluster, ok := s.client.(*goredis.ClusterClient); ok {
 		return cluster.ForEachMaster(ctx, f)
 	}
-	return f(ctx, s.client.(*goredis.Client)) // what a universal client is otherwise
+	return f(ctx, s.client.(*goredis.Client)) // the other type of universal client
 }
 
 func (s *store) deleteAt(ctx context.Context, conn *goredis.Conn, account string) (int, error) {
@@ -67,17 +67,17 @@ func (s *store) scan(ctx context.Context, conn *goredis.Conn, cursor uint64) (ke
 	return conn.Scan(ctx, cursor, s.pattern(), scanCount).Result()
 }
 
-// pattern matches the keys of tokens, and not that of Check.
+// pattern matches the keys of tokens, but not that of Check.
 func (s *store) pattern() string {
 	literal := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `]`, `\]`).Replace(s.prefix)
 	return literal + strings.Repeat("?", base64.RawURLEncoding.EncodedLen(len(tokens.ID{})))
 }
 
-// deleteOf deletes those of the keys that belong to the account, and counts those that had not expired. Nothing can
-// change between reading and deleting them: no two tokens have one key.
+// deleteOf deletes the keys that belong to the account, and counts those not expired. They cannot
+// change between reading and deleting: no two tokens have the same key.
 func (s *store) deleteOf(ctx context.Context, conn *goredis.Conn, keys []string, account string) (int, error) {
 	gets := make([]*goredis.StringCmd, len(keys))
-	err := s.together(ctx, conn, func(ctx context.Context, p goredis.Pipeliner) {
+	err := s.pipeline(ctx, conn, func(ctx context.Context, p goredis.Pipeliner) {
 		for i, key := range keys {
 			gets[i] = p.Get(ctx, key)
 		}
@@ -86,10 +86,10 @@ func (s *store) deleteOf(ctx context.Context, conn *goredis.Conn, keys []string,
 		return 0, err
 	}
 	var valid []*goredis.IntCmd
-	err = s.together(ctx, conn, func(ctx context.Context, p goredis.Pipeliner) {
+	err = s.pipeline(ctx, conn, func(ctx context.Context, p goredis.Pipeliner) {
 		for i, key := range keys {
 			var rec tokens.Record
-			// A record that cannot be read belongs to nobody: no token opens it.
+			// An invalid record belongs to no account: no token matches it.
 			if json.Unmarshal([]byte(gets[i].Val()), &rec) != nil || rec.Account != account {
 				continue
 			}
@@ -108,8 +108,8 @@ func (s *store) deleteOf(ctx context.Context, conn *goredis.Conn, keys []string,
 	return deleted, nil
 }
 
-// together sends many commands at once. What a key does not have is no error.
-func (s *store) together(ctx context.Context, conn *goredis.Conn, queue func(context.Context, goredis.Pipeliner)) error {
+// pipeline sends many commands at once. A missing key is no error.
+func (s *store) pipeline(ctx context.Context, conn *goredis.Conn, queue func(context.Context, goredis.Pipeliner)) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	pipe := conn.Pipeline()

@@ -14,8 +14,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// TestAccountOfOtherPrefix deletes tokens of one prefix that, taken for a pattern, would match another; what else lies
-// there stays.
+// TestAccountOfOtherPrefix deletes tokens of a prefix that, read as a pattern, would match another.
+// Other keys stay.
 func TestAccountOfOtherPrefix(t *testing.T) {
 	t.Parallel()
 	for name, address := range map[string]string{"mini": miniredis.RunT(t).Addr(), "real": startPlain(t).addr()} {
@@ -51,15 +51,15 @@ func TestAccountOfOtherPrefix(t *testing.T) {
 					}
 				}
 				if n := own.client.Exists(t.Context(), own.key(tokens.ID{9})).Val(); n != 1 {
-					t.Error("what is not a record is gone")
+					t.Error("a key that is no record is gone")
 				}
 			})
 		}
 	}
 }
 
-// TestRealAccountRights takes one right after the other from the user: nothing is deleted, and the error says which
-// right is missing.
+// TestRealAccountRights removes each right of the user in turn: nothing is deleted, and the error
+// names the missing right.
 func TestRealAccountRights(t *testing.T) {
 	t.Parallel()
 	acl := filepath.Join(t.TempDir(), "users.acl")
@@ -91,7 +91,8 @@ func TestRealAccountRights(t *testing.T) {
 	}
 }
 
-// TestRealAccountFrozen stops the server: the wait is bounded, and it works again when the server goes on.
+// TestRealAccountFrozen stops the server: the wait is bounded, and deletion works when the server
+// continues.
 func TestRealAccountFrozen(t *testing.T) {
 	t.Parallel()
 	server := startPlain(t)
@@ -119,7 +120,7 @@ func TestRealAccountFrozen(t *testing.T) {
 	})
 }
 
-// TestRealAccountOnePooled has one connection only, which must do for everything.
+// TestRealAccountOnePooled has a pool of one connection, which must suffice.
 func TestRealAccountOnePooled(t *testing.T) {
 	t.Parallel()
 	s := open(t, "redis redis://"+startPlain(t).addr()+" {\n\tpool_size 1\n}")

@@ -27,27 +27,28 @@ var comments string
 
 var schema = options.Of[Module](comments)
 
-// Module keeps tokens in Redis (or what speaks its protocol), where all Caddys with the same accounts share them: one
-// server, a master found through Sentinel, or a cluster.
+// Module keeps tokens in Redis (or a server with its protocol), shared by all Caddys with the same
+// accounts. It is one server, a master found through Sentinel, or a cluster.
 //
-// While Redis is away no token can be issued or checked, so nothing can be uploaded; it works again when Redis is
-// back. A token that Redis loses, because memory ran out or a master died before its replica had it, is unknown from
-// then on: callers ask for a new one.
+// While Redis is unavailable no token can be issued or checked, so nothing can be uploaded. This
+// ends when Redis is back. A token may be lost by Redis, because memory ran out or a master died
+// before its replica had it. It is then unknown, and callers request a new one.
 //
-// The Redis user needs the commands GET, SET, DEL and SCAN on keys that begin with `key_prefix`, and for a cluster
-// CLUSTER SLOTS and PING too. SCAN is for ending all tokens of an account; without it nothing else fails.
-// Placeholders such as `{env.X}` and `{file.path}` are allowed in all texts but `key_prefix`; keep passwords in them,
-// because this configuration can be read through the admin API.
+// The Redis user needs the commands GET, SET, DEL and SCAN on keys that begin with `key_prefix`,
+// and for a cluster CLUSTER SLOTS and PING too. SCAN is only needed to end all tokens of an
+// account. Placeholders such as `{env.X}` and `{file.path}` are allowed in all texts but
+// `key_prefix`. Use them for passwords, because this configuration can be read through the admin
+// API.
 type Module struct {
-	// One server as `redis://[<user>:<password>@]<host>[:<port>][/<db>]`, or `rediss://` for TLS. In place of
-	// `addresses`, `username`, `password` and `db`.
+	// One server as `redis://[<user>:<password>@]<host>[:<port>][/<db>]`, or `rediss://` for TLS.
+	// It replaces `addresses`, `username`, `password` and `db`.
 	URL string `json:"url,omitempty" option:"secret" example:"{env.REDIS_URL}"`
 
-	// The server as `<host>:<port>`. With `master_name` the Sentinels, with `cluster` some of the nodes.
-	// Default: `127.0.0.1:6379`.
+	// The server as `<host>:<port>`. With `master_name` the Sentinels, with `cluster` some of the
+	// nodes. Default: `127.0.0.1:6379`.
 	Addresses []string `json:"addresses,omitempty" example:"redis.example.com:6379"`
 
-	// What Sentinel calls the master. Then `addresses` are Sentinels.
+	// The name of the master in Sentinel. Then `addresses` are Sentinels.
 	MasterName string `json:"master_name,omitempty" example:"mymaster"`
 
 	// Whether the addresses are nodes of a cluster. Default: `false`.
@@ -68,30 +69,32 @@ type Module struct {
 	// The number of the database. Default: `0`.
 	DB int `json:"db,omitempty" example:"0"`
 
-	// What all keys begin with. Caddys share tokens only when it is the same. Default: `caddymedia:token:`.
+	// The prefix of all keys. Caddys share tokens only if it is the same. Default:
+	// `caddymedia:token:`.
 	KeyPrefix string `json:"key_prefix,omitempty" example:"caddymedia:token:"`
 
 	// Whether to use TLS, for the Sentinels too. Default: `false`.
 	TLS bool `json:"tls,omitempty"`
 
-	// The PEM file with the certificates that the server's must come from. It is read when the configuration loads.
-	// Default: those that the system trusts.
+	// The PEM file with the CA certificates for the server's certificate. It is read when the
+	// configuration loads. Default: the CAs of the system.
 	TLSCAFile string `json:"tls_ca_file,omitempty" example:"/etc/caddy/redis-ca.pem"`
 
 	// The name that must be in the server's certificate. Default: the host of the address.
 	TLSServerName string `json:"tls_server_name,omitempty" example:"redis.example.com"`
 
-	// The PEM file with the certificate to show to the server. It is read when the configuration loads. Default: none.
+	// The PEM file with the client certificate. It is read when the configuration loads. Default:
+	// none.
 	TLSCertFile string `json:"tls_cert_file,omitempty" example:"/etc/caddy/redis.pem"`
 
 	// The PEM file with the key of that certificate.
 	TLSKeyFile string `json:"tls_key_file,omitempty" example:"/etc/caddy/redis.key"`
 
-	// How long to wait for the server. A command is tried twice, so a dead server is noticed after twice the time;
-	// uploads wait for that. Default: `500ms`.
+	// How long to wait for the server. A command is tried twice, so a dead server is detected after
+	// twice the time; uploads wait for that. Default: `500ms`.
 	Timeout caddy.Duration `json:"timeout,omitempty" example:"500ms"`
 
-	// The most connections to a server. Default: 10 for each CPU.
+	// The largest number of connections to a server. Default: 10 per CPU.
 	PoolSize int `json:"pool_size,omitempty" example:"20"`
 
 	options  *goredis.UniversalOptions
@@ -145,12 +148,13 @@ func (m *Module) NewStore(*slog.Logger) (tokens.Store, error) {
 		client:  goredis.NewUniversalClient(m.options),
 		prefix:  m.expanded.KeyPrefix,
 		timeout: attempts * time.Duration(m.expanded.Timeout),
-		now:     time.Now, //nolint:forbidigo // where the real clock comes in
+		now:     time.Now, //nolint:forbidigo // the default clock
 	}, nil
 }
 
-// quietClient makes the client library, which would write to standard error, write to Caddy's log instead. It has one
-// logger for all its users, so what it says goes to the debug level: errors reach the log through those who get them.
+// quietClient redirects the output of the client library from standard error to Caddy's log. The
+// library has one logger for all its users, so its output goes to the debug level: errors are
+// logged by their receivers.
 var quietClient = sync.OnceFunc(func() { goredis.SetLogger(caddyLog{}) })
 
 type caddyLog struct{}

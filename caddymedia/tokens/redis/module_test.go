@@ -62,7 +62,7 @@ func TestEveryOption(t *testing.T) {
 	}
 }
 
-// TestSchema looks at what the description adds to the types: which options are secret, and that all are explained.
+// TestSchema checks the description of the options: which are secret, and that all are explained.
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	s := new(Module).Schema()
@@ -144,7 +144,7 @@ func TestPoolKey(t *testing.T) {
 	}
 }
 
-// TestNegative has numbers that only JSON can give.
+// TestNegative has numbers that only JSON can have.
 func TestNegative(t *testing.T) {
 	t.Parallel()
 	for _, option := range []string{"db", "pool_size", "timeout"} {

@@ -23,14 +23,15 @@ const (
 	defaultAddress   = "127.0.0.1:6379"
 	defaultKeyPrefix = "caddymedia:token:"
 	defaultTimeout   = 500 * time.Millisecond
-	// attempts is how often a command is tried: once more than once, for a connection that died while idle.
+	// attempts is how often a command is tried: twice, for a connection that died while idle.
 	attempts = 2
 )
 
-// expand returns a copy of the settings with the placeholders replaced, the URL taken apart and the defaults filled in.
+// expand returns a copy of the settings with placeholders replaced, the URL split and defaults
+// filled in.
 func (m *Module) expand() (*Module, error) {
 	e := *m
-	e.KeyPrefix = "" // braces in it tell a cluster what to keep together and are no placeholders
+	e.KeyPrefix = "" // braces in it are hash tags of a cluster, not placeholders
 	if err := schema.Expand(&e); err != nil {
 		return nil, err
 	}
@@ -45,7 +46,8 @@ func (m *Module) expand() (*Module, error) {
 	return &e, nil
 }
 
-// useURL takes the settings out of the URL. Its errors do not show it, because it may hold a password.
+// useURL moves the settings from the URL to their fields. Its errors do not show it, because it may
+// hold a password.
 func (m *Module) useURL() error {
 	if m.URL == "" {
 		return nil
@@ -67,7 +69,7 @@ func (m *Module) useURL() error {
 	return nil
 }
 
-// check tells what is wrong with expanded settings.
+// check returns an error for inconsistent expanded settings.
 func (m *Module) check() error {
 	for _, address := range m.Addresses {
 		if _, _, err := net.SplitHostPort(address); err != nil {
@@ -91,8 +93,8 @@ func (m *Module) check() error {
 	return nil
 }
 
-// clientOptions returns what the client needs to know. The files are read into the digest, so that another content is
-// another client.
+// clientOptions returns the options of the client. The content of files goes into the digest, so
+// that other content means another client.
 func (m *Module) clientOptions(digest hash.Hash) (*goredis.UniversalOptions, error) {
 	timeout := time.Duration(m.Timeout)
 	opts := &goredis.UniversalOptions{
@@ -115,7 +117,7 @@ func (m *Module) clientOptions(digest hash.Hash) (*goredis.UniversalOptions, err
 		MaxRetryBackoff:       timeout / 10,
 		DialerRetries:         1,
 
-		// What the client would say beyond the commands asked for, which an ACL may forbid.
+		// Further commands of the client, which an ACL may forbid.
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
@@ -128,7 +130,7 @@ func (m *Module) clientOptions(digest hash.Hash) (*goredis.UniversalOptions, err
 	return opts, nil
 }
 
-// poolKey does not show the settings, because they hold passwords.
+// poolKey returns a hash of the settings, because they hold passwords.
 func (m *Module) poolKey(digest hash.Hash) (string, error) {
 	settings, err := json.Marshal(m) //nolint:gosec // hashed at once
 	if err != nil {

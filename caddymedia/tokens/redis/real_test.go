@@ -35,7 +35,7 @@ func TestRealPlain(t *testing.T) {
 	conformance(t, "redis redis://"+startPlain(t).addr())
 }
 
-// TestRealRestart kills a server that keeps its data and starts it again: the same store goes on.
+// TestRealRestart kills a server that keeps its data and restarts it: the same store continues.
 func TestRealRestart(t *testing.T) {
 	t.Parallel()
 	port, dir := servers.FreePort(t), t.TempDir()
@@ -56,7 +56,7 @@ func TestRealRestart(t *testing.T) {
 	})
 }
 
-// TestRealFrozen stops a server while connections to it are open, and lets it go on.
+// TestRealFrozen stops a server while connections to it are open, and continues it.
 func TestRealFrozen(t *testing.T) {
 	t.Parallel()
 	server := startPlain(t)
@@ -80,7 +80,7 @@ func TestRealFrozen(t *testing.T) {
 	})
 }
 
-// TestRealTLS uses TLS on both sides and a user that may do only what is documented.
+// TestRealTLS uses TLS on both sides and a user with only the documented rights.
 func TestRealTLS(t *testing.T) {
 	t.Parallel()
 	certs, port := newCertificates(t), servers.FreePort(t)
@@ -110,7 +110,8 @@ func TestRealTLS(t *testing.T) {
 	}
 }
 
-// TestRealSentinel kills the master: its replica takes over, with the tokens, and the same store goes on.
+// TestRealSentinel kills the master: its replica takes over, with the tokens, and the same store
+// continues.
 func TestRealSentinel(t *testing.T) {
 	t.Parallel()
 	auth := []string{"--requirepass", "hunter2", "--masterauth", "hunter2"}

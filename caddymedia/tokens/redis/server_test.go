@@ -21,7 +21,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// server is a real redis-server on a port of its own.
+// server is a real redis-server on a free port.
 type server struct {
 	port    int
 	process *os.Process
@@ -30,13 +30,14 @@ type server struct {
 
 func (s *server) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// kill ends the server as a power cut would, and waits for it.
+// kill ends the server like a power cut, and waits for it.
 func (s *server) kill() {
 	_ = s.process.Kill()
 	<-s.ended
 }
 
-// start starts a server that ends with the test. It skips the test where there is none, unless all tests must run.
+// start starts a server that ends with the test. It skips the test if there is none, unless all
+// tests must run.
 func start(t *testing.T, port int, args ...string) *server {
 	t.Helper()
 	binary, err := exec.LookPath("redis-server")
@@ -70,14 +71,14 @@ func start(t *testing.T, port int, args ...string) *server {
 	return s
 }
 
-// startPlain starts a server on a free port that keeps nothing on the disk.
+// startPlain starts a server on a free port without persistence.
 func startPlain(t *testing.T, args ...string) *server {
 	t.Helper()
 	port := servers.FreePort(t)
 	return start(t, port, append([]string{"--port", strconv.Itoa(port), "--save", ""}, args...)...)
 }
 
-// certificates are the files of a certificate for redis.test, for both sides, that is its own authority.
+// certificates are the files of a self-signed certificate for redis.test, for both sides.
 type certificates struct{ ca, key string }
 
 func newCertificates(t *testing.T) certificates {

@@ -1,4 +1,5 @@
-// Package redis keeps tokens in Redis, alone, behind Sentinel or as a cluster, where several Caddys share them.
+// Package redis keeps tokens in Redis (a server, Sentinel or a cluster), where several Caddys share
+// them.
 package redis
 
 import (
@@ -14,9 +15,10 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// Every command but SCAN names one key, so that a cluster can serve them all, and needs no more than GET, SET and DEL.
+// Every command but SCAN names one key, so that a cluster can serve it. GET, SET and DEL are
+// enough.
 
-// store is a tokens.Store in Redis, which lets go of expired records by itself.
+// store is a tokens.Store in Redis, which removes expired records by itself.
 type store struct {
 	client  goredis.UniversalClient
 	prefix  string
@@ -28,7 +30,7 @@ type store struct {
 func (s *store) Save(ctx context.Context, id tokens.ID, rec tokens.Record) error {
 	ttl := rec.Expires.Sub(s.now())
 	if ttl <= 0 {
-		return s.Delete(ctx, id) // Redis would take a lifetime of zero for an endless one
+		return s.Delete(ctx, id) // Redis takes a lifetime of zero for an endless one
 	}
 	value, err := json.Marshal(rec)
 	if err != nil {
@@ -83,7 +85,7 @@ func (s *store) key(id tokens.ID) string {
 	return s.prefix + base64.RawURLEncoding.EncodeToString(id[:])
 }
 
-// mapError turns what the client says into what a tokens.Store answers.
+// mapError converts an error of the client to one of tokens.Store.
 func mapError(err error) error {
 	switch {
 	case err == nil:

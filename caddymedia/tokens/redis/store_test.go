@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
 
-// open makes a store of a Caddyfile block. It is closed when the test ends.
+// open returns a store for a Caddyfile block. It is closed when the test ends.
 func open(t *testing.T, input string) *store {
 	t.Helper()
 	m := new(Module)
@@ -43,7 +43,7 @@ func open(t *testing.T, input string) *store {
 	return s.(*store)
 }
 
-// record is one that is valid during the test.
+// record returns a record that is valid during the test.
 func record() tokens.Record {
 	return tokens.Record{Account: "a", Expires: time.Now().Add(time.Hour)}
 }
@@ -73,7 +73,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestStored looks at what is in Redis: nothing but a hash, and it goes away.
+// TestStored checks the content of Redis: only a hash, which expires.
 func TestStored(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
@@ -99,7 +99,7 @@ func TestStored(t *testing.T) {
 	}
 }
 
-// TestDead takes the server away and brings it back: errors come at once and in time, and then it works again.
+// TestDead stops the server and restarts it: calls fail in time, and then it works again.
 func TestDead(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
@@ -115,7 +115,7 @@ func TestDead(t *testing.T) {
 			t.Fatalf("dead: %v", err)
 		}
 		if d := time.Since(start); d > 2*time.Second {
-			t.Errorf("it took %v to notice", d)
+			t.Errorf("it failed after %v", d)
 		}
 	}
 	if err := server.Restart(); err != nil {
@@ -127,7 +127,8 @@ func TestDead(t *testing.T) {
 	})
 }
 
-// TestSilent connects to a server that never answers: the wait is bounded, and the context bounds it further.
+// TestSilent connects to a server that never answers: the wait is bounded, and the context bounds
+// it further.
 func TestSilent(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -142,7 +143,7 @@ func TestSilent(t *testing.T) {
 		t.Fatalf("got %v, want ErrUnavailable", err)
 	}
 	if d := time.Since(start); d > 2*time.Second {
-		t.Errorf("it took %v to notice", d)
+		t.Errorf("it failed after %v", d)
 	}
 	if strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the password is in the error: %v", err)
@@ -155,7 +156,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestRefused makes the server answer with errors.
+// TestRefused has the server answer with errors.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)

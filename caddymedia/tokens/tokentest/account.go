@@ -10,9 +10,9 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// The accounts of these tests have names that no other test has, because the data may be shared.
+// The accounts of these tests have unique names, because the data may be shared.
 
-// testDeleteAccount gives several accounts names that a careless store takes for one another.
+// testDeleteAccount uses names that a careless store mistakes for one another.
 func testDeleteAccount(t *testing.T, s Subject) {
 	name := rand.Text()
 	left := map[tokens.ID]tokens.Record{}
@@ -67,7 +67,7 @@ func testDeleteAccountReplaced(t *testing.T, s Subject) {
 	wantUnknown(t, s.Store, id)
 }
 
-// testDeleteAccountMany has more records than a store looks at in one go.
+// testDeleteAccountMany uses more records than a store examines at once.
 func testDeleteAccountMany(t *testing.T, s Subject) {
 	const each = 1200
 	account, other := rand.Text(), rand.Text()

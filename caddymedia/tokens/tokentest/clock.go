@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Clock is a clock that a test moves by hand. The zero Clock is ready and starts at a fixed time.
+// Clock is a clock that a test moves. The zero Clock is ready and starts at a fixed time.
 type Clock struct {
 	mu      sync.Mutex
 	elapsed time.Duration
 }
 
-// Now is a time.Now.
+// Now implements time.Now.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,4 +1,5 @@
-// Package tokentest is the conformance suite of token stores: what the comments of tokens.Store promise, tested.
+// Package tokentest is the conformance suite of token stores: it tests the contract in the comments
+// of tokens.Store.
 package tokentest
 
 import (
@@ -13,8 +14,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// soon is how long a record lives that is to expire: short, for stores whose time cannot be moved. Nothing relies on
-// being quicker.
+// soon is the lifetime of a record that should expire: short, for stores whose time cannot be
+// moved. No test relies on being faster.
 const soon = 500 * time.Millisecond
 
 // Subject is a store under test.
@@ -23,10 +24,10 @@ type Subject struct {
 	Store tokens.Store
 	// Now is the store's clock. Default: time.Now.
 	Now func() time.Time
-	// Advance lets time go by for the store. Default: time.Sleep.
+	// Advance advances the time of the store. Default: time.Sleep.
 	Advance func(time.Duration)
-	// Reopen closes the store and returns another one over the same data. Without it the store is taken for one
-	// that forgets everything when it is closed.
+	// Reopen closes the store and returns another one over the same data. If it is nil, the store
+	// is expected to lose its data when closed.
 	Reopen func(*testing.T) tokens.Store
 }
 
@@ -53,8 +54,8 @@ var suite = []struct {
 	{"Closed", testClosed},
 }
 
-// Run runs the suite and returns when all of it is done. Every test gets a Subject of its own; those may share their
-// data.
+// Run runs the suite and returns when it is done. Every test gets its own Subject; these may share
+// their data.
 func Run(t *testing.T, newSubject func(*testing.T) Subject) {
 	t.Helper()
 	t.Run("Conformance", func(t *testing.T) {
@@ -63,7 +64,7 @@ func Run(t *testing.T, newSubject func(*testing.T) Subject) {
 				t.Parallel()
 				s := newSubject(t)
 				if s.Now == nil {
-					s.Now = time.Now //nolint:forbidigo // where the real clock comes in
+					s.Now = time.Now //nolint:forbidigo // the default clock
 				}
 				if s.Advance == nil {
 					s.Advance = time.Sleep

@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	// knownFor is how long a right login is remembered.
+	// knownFor is how long a successful login is remembered.
 	knownFor = 30 * 24 * time.Hour
-	// maxKnownSites is how many sites of one account are remembered. Only right logins add one, so
-	// the memory is bounded by the configured accounts, and none of them displaces another's.
+	// maxKnownSites is the number of sites remembered for one account. Only successful logins add
+	// one, so the configured accounts bound the memory, and none of them displaces another's.
 	maxKnownSites = 64
 )
 
-// knownSites remembers from where accounts have logged in with the right password.
+// knownSites remembers from which sites accounts have logged in.
 type knownSites map[loginKey]map[netip.Prefix]time.Time
 
 // pair is an account at a site.
@@ -22,8 +22,8 @@ type pair struct {
 	site netip.Prefix
 }
 
-// find returns the smallest of sites from where the account of key has logged in; sites are
-// ordered from small to large.
+// find returns the smallest of sites from which the account of key has logged in; sites are ordered
+// from small to large.
 func (k knownSites) find(key loginKey, sites []netip.Prefix, now time.Time) (pair, bool) {
 	for _, site := range sites {
 		if last, ok := k[key][site]; ok && now.Sub(last) < knownFor {
@@ -33,7 +33,7 @@ func (k knownSites) find(key loginKey, sites []netip.Prefix, now time.Time) (pai
 	return pair{}, false
 }
 
-// add remembers a right login. It forgets the oldest one if the account has too many.
+// add records a successful login. It drops the oldest site if the account has too many.
 func (k knownSites) add(key loginKey, sites []netip.Prefix, now time.Time) {
 	known := k[key]
 	if known == nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// flight are the attempts of one known pair that have not ended, and those that wait for them.
+// flight holds the unfinished attempts of one known pair, and those waiting for them.
 type flight struct {
 	attempts int
 	waiting  []*waiter
@@ -21,13 +21,13 @@ type waiter struct {
 	result  chan error
 }
 
-// take charges a login to every limit that applies. The caller must end the attempt.
+// start charges a login to every limit that applies. The caller must end the attempt.
 //
-// At a known site it waits, first come, first served, if all that is left of the limit is charged to
-// attempts that have not ended: most of them are right and return their charge.
-func (t *Throttle) take(ctx context.Context, client netip.Addr, key loginKey) (*attempt, error) {
+// At a known site it waits, first come, first served, if the rest of the limit is charged to
+// unfinished attempts: most of them succeed and refund their charge.
+func (t *Throttle) start(ctx context.Context, client netip.Addr, key loginKey) (*attempt, error) {
 	a := &attempt{throttle: t, key: key, sites: sitesOf(client)}
-	w, err := t.begin(a)
+	w, err := t.tryStart(a)
 	if w != nil {
 		err = t.wait(ctx, w)
 	}
@@ -37,8 +37,8 @@ func (t *Throttle) take(ctx context.Context, client netip.Addr, key loginKey) (*
 	return a, nil
 }
 
-// begin charges an attempt, or returns a waiter if it has to wait.
-func (t *Throttle) begin(a *attempt) (*waiter, error) {
+// tryStart charges an attempt, or returns a waiter if it has to wait.
+func (t *Throttle) tryStart(a *attempt) (*waiter, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
@@ -92,11 +92,11 @@ func (t *Throttle) wait(ctx context.Context, w *waiter) (err error) {
 			return err
 		}
 	}
-	return <-w.result // it came in the same moment
+	return <-w.result // the result arrived at the same moment
 }
 
-// end charges the attempts that wait for this one, as far as the limit allows. The charge of this
-// one stays unless it was returned before.
+// end charges the attempts waiting for this one, as far as the limit allows. Its own charge stays
+// unless it was refunded before.
 func (a *attempt) end() {
 	if !a.known {
 		return

@@ -16,16 +16,16 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens/memory"
 )
 
-// TestGate sends more logins at once than are hashed, and than may wait.
-func TestGate(t *testing.T) {
+// TestHashLimiter sends more logins at once than are hashed, and more than may wait.
+func TestHashLimiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var running, most atomic.Int64
-		gate := tokens.NewGate(tokens.GateOptions{Concurrent: 2, Waiting: 3, MaxWait: 10 * time.Second})
+		limiter := tokens.NewHashLimiter(tokens.HashLimiterOptions{Concurrent: 2, Waiting: 3, MaxWait: 10 * time.Second})
 		i, err := tokens.NewIssuer(tokens.IssuerOptions{
 			Store:    memory.New(nil),
 			Accounts: []tokens.Account{account("shop", "secret")},
-			Hashing:  gate,
+			Hashing:  limiter,
 			Comparer: tokens.CompareFunc(func(hashed, plaintext []byte) (bool, error) {
 				most.Store(max(most.Load(), running.Add(1)))
 				defer running.Add(-1)
@@ -62,8 +62,8 @@ func TestGate(t *testing.T) {
 	})
 }
 
-// TestGateContext ends the context of a login that waits: it costs nothing.
-func TestGateContext(t *testing.T) {
+// TestHashLimiterContext ends the context of a waiting login: it costs nothing.
+func TestHashLimiterContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hold := make(chan struct{})
@@ -71,7 +71,7 @@ func TestGateContext(t *testing.T) {
 		i, err := tokens.NewIssuer(tokens.IssuerOptions{
 			Store:    memory.New(nil),
 			Accounts: []tokens.Account{account("shop", "secret")},
-			Hashing:  tokens.NewGate(tokens.GateOptions{Concurrent: 1}),
+			Hashing:  tokens.NewHashLimiter(tokens.HashLimiterOptions{Concurrent: 1}),
 			Comparer: tokens.CompareFunc(func(_, _ []byte) (bool, error) {
 				compared.Add(1)
 				<-hold
@@ -99,15 +99,16 @@ func TestGateContext(t *testing.T) {
 	})
 }
 
-// TestGateIsFair lets more logins of strangers wait than there is room for: one from another network
-// takes the next turn but one, and an account that has logged in before waits for none of them.
-func TestGateIsFair(t *testing.T) {
+// TestHashLimiterIsFair has more waiting logins of unknown clients than the queue holds. One from
+// another network gets the second slot from now, and an account at a known site waits for none of
+// them.
+func TestHashLimiterIsFair(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		i, err := tokens.NewIssuer(tokens.IssuerOptions{
 			Store:    memory.New(nil),
 			Accounts: []tokens.Account{account("shop", "secret"), account("blog", "other")},
-			Hashing:  tokens.NewGate(tokens.GateOptions{Concurrent: 1, MaxWait: time.Hour}),
+			Hashing:  tokens.NewHashLimiter(tokens.HashLimiterOptions{Concurrent: 1, MaxWait: time.Hour}),
 			Throttle: tokens.NewThrottle(tokens.ThrottleOptions{Address: tokens.Rate{PerMinute: 1000}}),
 			Comparer: tokens.CompareFunc(func(hashed, plaintext []byte) (bool, error) {
 				time.Sleep(time.Second)

@@ -14,15 +14,15 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens/memory"
 )
 
-// TestRightLogins logs in often and from 20 workers at once, also after failures: nothing is refused.
-// Failures in between stay limited.
+// TestRightLogins logs in often and from 20 workers at once, also after failures: nothing is
+// refused. Failures in between stay limited.
 func TestRightLogins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		i, err := tokens.NewIssuer(tokens.IssuerOptions{
 			Store:    memory.New(nil),
 			Accounts: []tokens.Account{account("shop", "secret")},
-			Hashing:  tokens.NewGate(tokens.GateOptions{Concurrent: 2}),
+			Hashing:  tokens.NewHashLimiter(tokens.HashLimiterOptions{Concurrent: 2}),
 			Comparer: tokens.CompareFunc(func(hashed, plaintext []byte) (bool, error) {
 				time.Sleep(100 * time.Millisecond)
 				return slices.Equal(hashed, plaintext), nil

@@ -9,7 +9,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-func TestEnd(t *testing.T) {
+func TestRevoke(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	i := f.issuer(account("shop", "secret"), account("shop2", "other"))
@@ -18,7 +18,7 @@ func TestEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := i.End(t.Context(), "shop"); n != 2 || err != nil {
+	if n, err := i.Revoke(t.Context(), "shop"); n != 2 || err != nil {
 		t.Errorf("ended %d tokens, want 2: %v", n, err)
 	}
 	for _, token := range []string{first, second} {
@@ -33,15 +33,15 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// TestEndOfUnknown ends tokens of an account that is not configured: those that it had, or none.
-func TestEndOfUnknown(t *testing.T) {
+// TestRevokeUnknown revokes tokens of an account that is not configured: its former ones, or none.
+func TestRevokeUnknown(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	before := f.issuer(account("shop", "secret"))
 	token := f.login(before)
 	after := f.issuer()
 	for apiKey, want := range map[string]int{"nobody": 0, "": 0, "shop": 1} {
-		if n, err := after.End(t.Context(), apiKey); n != want || err != nil {
+		if n, err := after.Revoke(t.Context(), apiKey); n != want || err != nil {
 			t.Errorf("%q: ended %d tokens, want %d: %v", apiKey, n, want, err)
 		}
 	}
@@ -49,10 +49,10 @@ func TestEndOfUnknown(t *testing.T) {
 	wantCredentials(t, "an ended token", err)
 }
 
-// TestEndAmongLogins ends tokens while others log in, by the issuers of two configurations with one
-// store, as during a reload: what was issued before is worth nothing to either, and every token is
+// TestRevokeDuringLogins revokes tokens during logins, by the issuers of two configurations with
+// one store, as during a reload. Tokens issued before are invalid for both, and every token is
 // counted once.
-func TestEndAmongLogins(t *testing.T) {
+func TestRevokeDuringLogins(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	issuers := []*tokens.Issuer{f.issuer(account("shop", "secret")), f.issuer(account("shop", "secret"))}
@@ -72,7 +72,7 @@ func TestEndAmongLogins(t *testing.T) {
 			}
 		})
 		group.Go(func() {
-			count, err := i.End(t.Context(), "shop")
+			count, err := i.Revoke(t.Context(), "shop")
 			if ended[n] = count; err != nil {
 				t.Errorf("ending: %v", err)
 			}
@@ -85,25 +85,25 @@ func TestEndAmongLogins(t *testing.T) {
 			wantCredentials(t, "an ended token", err)
 		}
 	}
-	rest, err := issuers[0].End(t.Context(), "shop")
+	rest, err := issuers[0].Revoke(t.Context(), "shop")
 	if total := ended[0] + ended[1] + rest; err != nil || total != 3*each {
 		t.Errorf("ended %d and then %d, want %d in all: %v", ended, rest, 3*each, err)
 	}
 }
 
-func TestEndWithoutStore(t *testing.T) {
+func TestRevokeWithoutStore(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	i := f.issuer(account("shop", "secret"))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := i.End(ctx, "shop"); !errors.Is(err, tokens.ErrUnavailable) || !errors.Is(err, context.Canceled) {
+	if _, err := i.Revoke(ctx, "shop"); !errors.Is(err, tokens.ErrUnavailable) || !errors.Is(err, context.Canceled) {
 		t.Errorf("without a context: %v", err)
 	}
 	if err := f.store.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := i.End(t.Context(), "shop"); !errors.Is(err, tokens.ErrUnavailable) {
+	if _, err := i.Revoke(t.Context(), "shop"); !errors.Is(err, tokens.ErrUnavailable) {
 		t.Errorf("without a store: %v", err)
 	}
 }
