@@ -40,14 +40,14 @@ type Alias struct {
 	// Storage holds the items, under Prefix ("img/content").
 	Storage *storagedrivers.Storage
 	Prefix  string
-	// BaseURL is the start of public addresses ("https://cdn.example"), without a slash at the end. Empty:
-	// the scheme and host of the request.
+	// BaseURL is the start of public addresses ("https://cdn.example"), without a slash at the end.
+	// Empty: the scheme and host of the request.
 	BaseURL string
 
 	// SubFolder is the folder of items whose request names none.
 	SubFolder naming.Format
-	// Overwrite replaces an item of the same name. Otherwise, under Append Time, the new one gets the time
-	// in its name.
+	// Overwrite replaces an item of the same name. Otherwise, under Append Time, the new one gets
+	// the time in its name.
 	Overwrite bool
 	// Sanitize makes plain names. Otherwise they are stored exactly as submitted.
 	Sanitize bool
@@ -82,8 +82,8 @@ type Redirect struct {
 // Path returns the public path of the alias: "/static/img/content".
 func (a *Alias) Path() string { return "/static/" + string(a.Kind) + "/" + a.Name }
 
-// URL returns the public address of filename (relative to the alias), each segment percent-encoded. base
-// replaces the BaseURL of an alias without one.
+// URL returns the public address of filename (relative to the alias), each segment percent-encoded.
+// base replaces the BaseURL of an alias without one.
 func (a *Alias) URL(base, filename string) string {
 	if a.BaseURL != "" {
 		base = a.BaseURL
@@ -123,8 +123,8 @@ func (a *Alias) VariantKey(filename string) string { return a.Key(filename) + va
 // lockName returns the name of the lock of an item.
 func (a *Alias) lockName(filename string) string { return a.Location().Join(filename).String() }
 
-// maxName limits a submitted name, in bytes. Folding the letters of a longer one takes time, and no storage
-// could hold it.
+// maxName limits a submitted name, in bytes. Folding the letters of a longer one takes time, and no
+// storage could hold it.
 const maxName = 1 << 10
 
 // filename returns the name, relative to the alias, of a submitted file. The error is a *Failure.

@@ -21,9 +21,9 @@ const (
 	maxSeconds   = 10_000
 )
 
-// seconds remembers the last second that an item of each name got, so that the next item need not try
-// all seconds before it. It is only a hint: the storage decides whether a name is free. The zero value is
-// usable.
+// seconds remembers the last second that an item of each name got, so that the next item need not
+// try all seconds before it. It is only a hint: the storage decides whether a name is free. The
+// zero value is usable.
 type seconds struct {
 	mu   sync.Mutex
 	last *simplelru.LRU[string, int64]
@@ -43,9 +43,9 @@ func (s *seconds) next(name string, now int64) int64 {
 	return now
 }
 
-// withFreeName calls use until the filename of up does not exist, and adds the time to it in between. The
-// storage decides which names are free, so no other item is ever replaced. The error is that of use, or a
-// [*Failure] if no free name is found.
+// withFreeName calls use until the filename of up does not exist, and adds the time to it in
+// between. The storage decides which names are free, so no other item is ever replaced. The error
+// is that of use, or a [*Failure] if no free name is found.
 func (b *batch) withFreeName(ctx context.Context, up *upload, use func() (exists bool, err error)) error {
 	for {
 		exists, err := use()

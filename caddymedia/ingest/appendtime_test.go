@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// counted counts the commits of a storage, whatever sort it is.
+// counted returns a storage that counts its commits.
 func counted(t testing.TB, open func(testing.TB, func(op, key string) error) *storagedrivers.Storage) (*storagedrivers.Storage, *atomic.Int64) {
 	t.Helper()
 	var commits atomic.Int64
@@ -32,14 +32,14 @@ func TestAppendTimeTries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, commits := counted(t, open)
-			g := newUploader(newAlias(t, DefaultAlias, s))
+			u := newUploader(newAlias(t, DefaultAlias, s))
 			parts := make([]send, files)
 			for i := range parts {
 				parts[i] = file("note.txt", "text")
 			}
 			names := map[string]bool{}
 			for range requests {
-				items, failures := uploadForm(t, g, parts...)
+				items, failures := uploadForm(t, u, parts...)
 				if failures != nil {
 					t.Fatal(failures)
 				}
@@ -57,20 +57,20 @@ func TestAppendTimeTries(t *testing.T) {
 	}
 }
 
-// TestAppendTimeBehindOthers has all seconds taken that this process has not seen: after some
-// of them the item gets a random suffix.
+// TestAppendTimeBehindOthers has other processes use many seconds: after some tries the item gets a
+// random suffix.
 func TestAppendTimeBehindOthers(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, commits := counted(t, open)
-			g := newUploader(newAlias(t, DefaultAlias, s))
+			u := newUploader(newAlias(t, DefaultAlias, s))
 			for _, taken := range steps(2 * secondTries) {
 				put(t, s, "file/content/"+taken, "others'")
 			}
 			commits.Store(0)
-			items, failures := uploadForm(t, g, file("note.txt", "mine"))
+			items, failures := uploadForm(t, u, file("note.txt", "mine"))
 			if failures != nil {
 				t.Fatal(failures)
 			}
@@ -84,8 +84,7 @@ func TestAppendTimeBehindOthers(t *testing.T) {
 	}
 }
 
-// TestAppendTimeGivesUp: a storage that calls every name taken is asked a bounded number of
-// times.
+// TestAppendTimeGivesUp: the number of tries is bounded on a storage where every name exists.
 func TestAppendTimeGivesUp(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {
@@ -108,15 +107,15 @@ func TestAppendTimeGivesUp(t *testing.T) {
 	}
 }
 
-// TestAppendTimeSuffixFits: a name that is accepted fits the key with all that may be added.
+// TestAppendTimeSuffixFits: the key of an accepted name has room for time and suffix.
 func TestAppendTimeSuffixFits(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
 	alias := newAlias(t, DefaultAlias, s)
-	g := newUploader(alias)
+	u := newUploader(alias)
 	for n := 800; n < 1024; n++ {
 		alias.Prefix = strings.Repeat(strings.Repeat("p", 99)+"/", n/100) + strings.Repeat("p", n%100+1)
-		if _, failures := uploadForm(t, g, file("a.txt", "text")); failures != nil {
+		if _, failures := uploadForm(t, u, file("a.txt", "text")); failures != nil {
 			wantFailure(t, failures, BadRequest, "a.txt", "too long")
 			return
 		}
@@ -125,8 +124,8 @@ func TestAppendTimeSuffixFits(t *testing.T) {
 				_, _ = s.Put(t.Context(), alias.Key(strings.Replace(taken, "note", "a", 1)), strings.NewReader(""), storagedrivers.PutOptions{})
 			}
 		}
-		g.seconds.last = nil
-		if _, failures := uploadForm(t, g, file("a.txt", "text")); failures != nil {
+		u.seconds.last = nil
+		if _, failures := uploadForm(t, u, file("a.txt", "text")); failures != nil {
 			t.Fatalf("a prefix of %d bytes: %v", n, failures)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// check verifies every upload, and collects all failures. Decoding pictures takes long, so it comes last.
+// check verifies every upload, and collects all failures. Decoding pictures takes long, so it comes
+// last.
 func (b *batch) check(ctx context.Context) (err error) {
 	if b.alias, err = b.findAlias(b.aliasName()); err != nil {
 		return err
@@ -113,7 +114,8 @@ func (b *batch) checkDuplicates() {
 	}
 }
 
-// checkPixels decodes a picture, makes its variant, and removes its metadata if the alias wants that.
+// checkPixels decodes a picture, makes its variant, and removes its metadata if the alias wants
+// that.
 func (b *batch) checkPixels(ctx context.Context, up *upload) error {
 	if !up.isRaster() {
 		return nil

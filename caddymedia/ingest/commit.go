@@ -23,8 +23,8 @@ func (b *batch) commit(ctx context.Context) error {
 	return traced(ctx, "media.place", b.committedAttributes, b.commitGroup)
 }
 
-// commitGroup commits as one group. The lock on names that may be replaced is held until the end of a
-// rollback, which could otherwise restore an item over a newer one.
+// commitGroup commits as one group. The lock on names that may be replaced is held until the end of
+// a rollback, which could otherwise restore an item over a newer one.
 func (b *batch) commitGroup(ctx context.Context) error {
 	unlock, err := b.lockNames(ctx)
 	if err != nil {
@@ -72,8 +72,8 @@ func (b *batch) commitAll(ctx context.Context, group storagedrivers.Group) error
 	return nil
 }
 
-// plan adds the names of an upload to the group. Under Append Time, a name that is already seen to exist
-// gets the time here.
+// plan adds the names of an upload to the group. Under Append Time, a name that is already seen to
+// exist gets the time here.
 func (b *batch) plan(ctx context.Context, up *upload, group storagedrivers.Group) error {
 	err := b.withFreeName(ctx, up, func() (bool, error) {
 		err := group.Plan(ctx, up.staged, b.alias.Key(up.filename), b.alias.putOptions())
@@ -90,8 +90,8 @@ func (b *batch) plan(ctx context.Context, up *upload, group storagedrivers.Group
 	return nil
 }
 
-// commitUpload commits an upload under its filename, then its variant, so that a variant never exists
-// alone. It excludes deletions of the name. exists reports that the name is in use.
+// commitUpload commits an upload under its filename, then its variant, so that a variant never
+// exists alone. It excludes deletions of the name. exists reports that the name is in use.
 func (b *batch) commitUpload(ctx context.Context, up *upload) (exists bool, err error) {
 	unlock, err := b.alias.share(ctx, up.filename)
 	if err != nil {
@@ -122,8 +122,8 @@ func (up *upload) storageFailure(err error) *Failure {
 	return failure
 }
 
-// exists reports whether an item is known to exist. An account that may write but not read can still
-// store: items that it cannot see count as new. The error is that of an unavailable storage.
+// exists reports whether an item is known to exist. An account that may write but not read can
+// still store: items that it cannot see count as new. The error is that of an unavailable storage.
 func (a *Alias) exists(ctx context.Context, filename string) (bool, error) {
 	info, err := stat(ctx, a.Storage, a.Key(filename))
 	if errors.Is(err, storagedrivers.ErrUnavailable) {
@@ -139,9 +139,9 @@ func (b *batch) rollBack(ctx context.Context) Failures {
 		failure := &Failure{Reason: StorageFailed, Filename: o.submitted}
 		switch err := b.rollBackObject(ctx, o); {
 		case errors.Is(err, errors.ErrUnsupported):
-			failure.Message = "it stays replaced: the storage cannot put the old item back"
+			failure.Message = "it stays replaced: the storage cannot restore the old item"
 		case err != nil:
-			failure.Message, failure.Err = "it may stay stored: the storage did not take it back", err
+			failure.Message, failure.Err = "it may stay stored: the storage could not roll it back", err
 		default:
 			continue
 		}
@@ -150,8 +150,8 @@ func (b *batch) rollBack(ctx context.Context) Failures {
 	return failures
 }
 
-// rollBackObject undoes the commits of an item and its variant. If it cannot, it still leaves no picture
-// with the variant of another one.
+// rollBackObject undoes the commits of an item and its variant. If it cannot, it still leaves no
+// picture with the variant of another one.
 func (b *batch) rollBackObject(ctx context.Context, o *object) error {
 	storage := b.alias.Storage
 	if o.committedVariant == nil {
@@ -172,12 +172,13 @@ func (b *batch) rollBackObject(ctx context.Context, o *object) error {
 	return removeOwn(ctx, storage, *o.committedVariant) // it could not be rolled back
 }
 
-// names are the locks of the locations of items that are committed or deleted in this process. They are
-// the same after a reload, and for storages that share a backend.
+// names are the locks of the locations of items that are committed or deleted in this process. They
+// are the same after a reload, and for storages that share a backend.
 var names storagedrivers.NameLocks
 
-// lockNames excludes others from replacing and deleting the items of the request, until unlock is called.
-// Under Append Time nothing is replaced; then each commit excludes deletions itself, by [Alias.share].
+// lockNames excludes others from replacing and deleting the items of the request, until unlock is
+// called. Under Append Time nothing is replaced; then each commit excludes deletions itself, by
+// [Alias.share].
 func (b *batch) lockNames(ctx context.Context) (unlock func(), err error) {
 	if !b.alias.Overwrite {
 		return func() {}, nil
@@ -189,8 +190,8 @@ func (b *batch) lockNames(ctx context.Context) (unlock func(), err error) {
 	return b.alias.lock(ctx, filenames...)
 }
 
-// share excludes others from deleting an item under Append Time. An Overwrite alias has locked the name
-// already.
+// share excludes others from deleting an item under Append Time. An Overwrite alias has locked the
+// name already.
 func (a *Alias) share(ctx context.Context, filename string) (unlock func(), err error) {
 	if a.Overwrite {
 		return func() {}, nil

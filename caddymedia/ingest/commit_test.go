@@ -20,7 +20,7 @@ func TestAllOrNothing(t *testing.T) {
 		for n := 1; n <= 3; n++ {
 			t.Run(fmt.Sprintf("%s fails at %d", name, n), func(t *testing.T) {
 				t.Parallel()
-				s := open(t, at(n+1, errors.New(secret))) // the first is for what is there before
+				s := open(t, at(n+1, errors.New(secret))) // the first one is that of there
 				there(t, name, s, "file/content/old.txt", "old")
 				_, failures := uploadForm(t, newUploader(newAlias(t, DefaultAlias, s)),
 					file("a.txt", "a"), file("b.txt", "b"), file("c.txt", "c"))
@@ -28,14 +28,14 @@ func TestAllOrNothing(t *testing.T) {
 					t.Errorf("%d failures, want 1: %v", len(failures), failures)
 				}
 				submitted := []string{"a.txt", "b.txt", "c.txt"}[n-1]
-				wantFailure(t, failures, StorageFailed, submitted, "the storage did not take the item")
+				wantFailure(t, failures, StorageFailed, submitted, "the storage could not store the item")
 				wantContents(t, s, map[string]string{"file/content/old.txt": "old"})
 			})
 		}
 	}
 }
 
-// there puts an object so that it counts as one commit in both sorts of storages.
+// there puts an object by one commit on both sorts of storages.
 func there(t *testing.T, sort string, s *storagedrivers.Storage, key, value string) {
 	t.Helper()
 	if sort == "memory" {
@@ -72,7 +72,7 @@ func TestReplacedItemsArePutBack(t *testing.T) {
 	if len(failures) != 1 {
 		t.Errorf("%d failures, want 1: %v", len(failures), failures)
 	}
-	wantFailure(t, failures, StorageFailed, "c.txt", "did not take")
+	wantFailure(t, failures, StorageFailed, "c.txt", "could not store")
 	wantContents(t, s, map[string]string{"file/content/a.txt": "old a", "file/content/c.txt": "old c"})
 }
 
@@ -82,7 +82,7 @@ func TestWhatStaysReplacedIsNamed(t *testing.T) {
 	put(t, s, "file/content/a.txt", "old a")
 	_, failures := uploadForm(t, overwriting(t, s),
 		file("a.txt", "new a"), file("b.txt", "new b"), file("c.txt", "new c"))
-	wantFailure(t, failures, StorageFailed, "c.txt", "did not take")
+	wantFailure(t, failures, StorageFailed, "c.txt", "could not store")
 	if len(failures) != 2 {
 		t.Fatalf("%d failures, want 2: %v", len(failures), failures)
 	}
@@ -101,7 +101,7 @@ func TestWhatMayStayStoredIsNamed(t *testing.T) {
 	})
 	_, failures := uploadForm(t, newUploader(newAlias(t, DefaultAlias, s)),
 		file("a.txt", "a"), file("b.txt", "b"), file("c.txt", "c"))
-	wantFailure(t, failures, StorageFailed, "c.txt", "did not take")
+	wantFailure(t, failures, StorageFailed, "c.txt", "could not store")
 	if len(failures) != 2 {
 		t.Fatalf("%d failures, want 2: %v", len(failures), failures)
 	}
@@ -109,7 +109,7 @@ func TestWhatMayStayStoredIsNamed(t *testing.T) {
 	wantContents(t, s, map[string]string{"file/content/b.txt": "b"})
 }
 
-// steps are the names that many uploads of note.txt at noon get.
+// steps are the names of many uploads of note.txt at noon.
 func steps(n int) []string {
 	names := make([]string, n)
 	names[0] = "note.txt"
@@ -125,11 +125,11 @@ func TestAppendTimeSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, nil)
-			g := newUploader(newAlias(t, DefaultAlias, s))
+			u := newUploader(newAlias(t, DefaultAlias, s))
 			want := map[string]string{}
 			for i, stored := range steps(30) {
 				value := fmt.Sprint("upload ", i)
-				items, failures := uploadForm(t, g, file("Note.TXT", value))
+				items, failures := uploadForm(t, u, file("Note.TXT", value))
 				if failures != nil || !slices.Equal(filenames(items), []string{stored}) {
 					t.Fatalf("upload %d is stored as %v (%v), want %s", i, items, failures, stored)
 				}
@@ -149,14 +149,14 @@ func TestAppendTimeOfManyAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, nil)
-			g := newUploader(newAlias(t, DefaultAlias, s))
+			u := newUploader(newAlias(t, DefaultAlias, s))
 			want := map[string]string{}
 			var mu sync.Mutex
 			var group sync.WaitGroup
 			for i := range 30 {
 				group.Go(func() {
 					value := fmt.Sprint("upload ", i)
-					items, failures := uploadForm(t, g, file("note.txt", value))
+					items, failures := uploadForm(t, u, file("note.txt", value))
 					if failures != nil {
 						t.Errorf("upload %d: %v", i, failures)
 						return
@@ -196,9 +196,9 @@ func TestOverwrite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, nil)
-			g := overwriting(t, s)
+			u := overwriting(t, s)
 			for i := range 3 {
-				items, failures := uploadForm(t, g, file("note.txt", fmt.Sprint(i)))
+				items, failures := uploadForm(t, u, file("note.txt", fmt.Sprint(i)))
 				if failures != nil || !slices.Equal(filenames(items), []string{"note.txt"}) {
 					t.Fatalf("stored %v (%v)", items, failures)
 				}
@@ -222,14 +222,14 @@ func TestOverwriteConflict(t *testing.T) {
 	wantContents(t, s, map[string]string{"file/content/note.txt": "old"})
 }
 
-func TestChangedIsToldOfEveryItemOnce(t *testing.T) {
+func TestEveryChangeObservedOnce(t *testing.T) {
 	t.Parallel()
-	g := newUploader(newAlias(t, DefaultAlias, onMemory(t, at(3, fs.ErrPermission))))
-	w := watch(g)
-	if _, failures := uploadForm(t, g, file("a.txt", "12"), file("b.txt", "")); failures != nil {
+	u := newUploader(newAlias(t, DefaultAlias, onMemory(t, at(3, fs.ErrPermission))))
+	w := watch(u)
+	if _, failures := uploadForm(t, u, file("a.txt", "12"), file("b.txt", "")); failures != nil {
 		t.Fatal(failures)
 	}
-	if _, failures := uploadForm(t, g, file("c.txt", "12")); failures == nil {
+	if _, failures := uploadForm(t, u, file("c.txt", "12")); failures == nil {
 		t.Error("no failure of the third")
 	}
 	changes := make([]string, 0, len(w.changes))
@@ -262,9 +262,9 @@ func TestCallerThatIsGoneLeavesNothing(t *testing.T) {
 					}
 					return nil
 				})
-				g := newUploader(newAlias(t, DefaultAlias, s))
+				u := newUploader(newAlias(t, DefaultAlias, s))
 				body := bytes.NewReader(formBody(file("a.txt", "a"), file("b.txt", "b")))
-				items, failures := g.Upload(ctx, Request{Kind: File}, Form(body, boundary))
+				items, failures := u.Upload(ctx, Request{Kind: File}, Form(body, boundary))
 				checked(t, items, failures)
 				if failures != nil && failures[0].Reason != BadRequest {
 					t.Errorf("failures %v", failures)

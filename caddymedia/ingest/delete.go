@@ -10,12 +10,12 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Delete removes an item of the alias and, for a picture, its variant. The variant goes first, so that
-// it never exists alone. Delete waits for uploads of the name in this process.
+// Delete removes an item of the alias and, for a picture, its variant. The variant goes first, so
+// that it never exists alone. Delete waits for uploads of the name in this process.
 //
-// The error is fs.ErrNotExist if filename is no name, is that of a variant, or does not exist. Otherwise
-// it is that of the storage, or of ctx during the wait. Then the item still exists, perhaps without its
-// variant, and can be deleted again.
+// The error is fs.ErrNotExist if filename is no name, is that of a variant, or does not exist.
+// Otherwise it is that of the storage, or of ctx during the wait. Then the item still exists,
+// perhaps without its variant, and can be deleted again.
 func (u *Uploader) Delete(ctx context.Context, alias *Alias, filename string, actor Actor) error {
 	item := Item{FullPath: alias.URL("", filename), Filename: filename}
 	err := alias.delete(ctx, &item)
@@ -58,8 +58,8 @@ func (a *Alias) delete(ctx context.Context, item *Item) error {
 	return a.removeAll(context.WithoutCancel(ctx), found)
 }
 
-// removeAll removes objects as one group. After a crash all or none of them exist, if the storage can
-// guarantee that.
+// removeAll removes objects as one group. After a crash all or none of them exist, if the storage
+// can guarantee that.
 func (a *Alias) removeAll(ctx context.Context, keys []string) (err error) {
 	group := a.Storage.Group()
 	defer func() { err = errors.Join(err, group.Close()) }()

@@ -11,7 +11,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Delete makes faults of deleting as well.
+// Delete fails if fail does.
 func (d *faulty) Delete(ctx context.Context, key string) error {
 	if err := d.ask("delete", key); err != nil {
 		return err
@@ -19,9 +19,8 @@ func (d *faulty) Delete(ctx context.Context, key string) error {
 	return d.Driver.Delete(ctx, key)
 }
 
-// withItems gives an alias for pictures and one for files on a storage that holds items of
-// both.
-func withItems(t *testing.T, s *storagedrivers.Storage, overwrite bool) (g *Uploader, images, files *Alias) {
+// withItems returns an alias for pictures and one for files, with items of both on one storage.
+func withItems(t *testing.T, s *storagedrivers.Storage, overwrite bool) (u *Uploader, images, files *Alias) {
 	t.Helper()
 	images, files = pictures(t, s), newAlias(t, DefaultAlias, s)
 	images.Overwrite, files.Overwrite = overwrite, overwrite
@@ -66,9 +65,9 @@ func TestDelete(t *testing.T) {
 				t.Run(fmt.Sprintf("%s %t %s %s", name, overwrite, c.kind, c.filename), func(t *testing.T) {
 					t.Parallel()
 					s := open(t, nil)
-					g, images, files := withItems(t, s, overwrite)
+					u, images, files := withItems(t, s, overwrite)
 					alias := map[Kind]*Alias{Image: images, File: files}[c.kind]
-					if err := g.Delete(t.Context(), alias, c.filename, Actor{}); err != nil {
+					if err := u.Delete(t.Context(), alias, c.filename, Actor{}); err != nil {
 						t.Fatal(err)
 					}
 					want := itemsThere()
@@ -76,7 +75,7 @@ func TestDelete(t *testing.T) {
 						delete(want, alias.Key(gone))
 					}
 					wantContents(t, s, want)
-					if err := g.Delete(t.Context(), alias, c.filename, Actor{}); !errors.Is(err, fs.ErrNotExist) {
+					if err := u.Delete(t.Context(), alias, c.filename, Actor{}); !errors.Is(err, fs.ErrNotExist) {
 						t.Errorf("the second time: %v", err)
 					}
 				})
@@ -85,26 +84,26 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestDeleteOfNone names no item: it is told so, and everything stays.
+// TestDeleteOfNone: a name of no item is fs.ErrNotExist, and nothing is removed.
 func TestDeleteOfNone(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, nil)
-			g, images, files := withItems(t, s, true)
+			u, images, files := withItems(t, s, true)
 			for _, filename := range []string{
 				"", "/", ".", "..", "none.png", "sub", "sub/", "a.png/", "/a.png", "a.png/x", "../content/a.png", "sub/../a.png",
 				"sub//a.png", `sub\a.png`, "a.png\x00", "a.png ", "a\xff.png", "A.PNG", strings.Repeat("x", 2000), "sub/none.txt",
 			} {
 				for _, alias := range []*Alias{images, files} {
-					if err := g.Delete(t.Context(), alias, filename, Actor{}); !errors.Is(err, fs.ErrNotExist) {
+					if err := u.Delete(t.Context(), alias, filename, Actor{}); !errors.Is(err, fs.ErrNotExist) {
 						t.Errorf("%s %q: %v", alias.Kind, filename, err)
 					}
 				}
 			}
 			for _, filename := range []string{"a.png.webp", "alone.png.webp", "b.jpg.webp", "none.PNG.webp", "c.svg.webp"} {
-				if err := g.Delete(t.Context(), images, filename, Actor{}); !errors.Is(err, fs.ErrNotExist) {
+				if err := u.Delete(t.Context(), images, filename, Actor{}); !errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("variant %s: %v", filename, err)
 				}
 			}
@@ -119,15 +118,15 @@ func TestDeleteOfLongName(t *testing.T) {
 	s := onMemory(t, nil)
 	long := strings.Repeat("x", storagedrivers.MaxSegmentBytes-4) + ".png"
 	put(t, s, "img/content/"+long, "long")
-	g, images, _ := withItems(t, s, true)
-	if err := g.Delete(t.Context(), images, long, Actor{}); err != nil {
+	u, images, _ := withItems(t, s, true)
+	if err := u.Delete(t.Context(), images, long, Actor{}); err != nil {
 		t.Fatal(err)
 	}
 	wantContents(t, s, itemsThere())
 }
 
-// TestDeleteFails lets the storage refuse to remove the variant or the picture. The error
-// is the storage's, no variant stays without its picture, and it works later.
+// TestDeleteFails has the storage fail to remove the variant or the picture. The error is that of
+// the storage, no variant stays without its picture, and a second try succeeds.
 func TestDeleteFails(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {
@@ -142,8 +141,8 @@ func TestDeleteFails(t *testing.T) {
 						}
 						return nil
 					})
-					g, images, _ := withItems(t, s, true)
-					err := g.Delete(t.Context(), images, "a.png", Actor{})
+					u, images, _ := withItems(t, s, true)
+					err := u.Delete(t.Context(), images, "a.png", Actor{})
 					if !errors.Is(err, kind) || errors.Is(err, fs.ErrNotExist) {
 						t.Errorf("error %v, want %v", err, kind)
 					}
@@ -153,7 +152,7 @@ func TestDeleteFails(t *testing.T) {
 					}
 					wantContents(t, s, want)
 					failing = false
-					if err := g.Delete(t.Context(), images, "a.png", Actor{}); err != nil {
+					if err := u.Delete(t.Context(), images, "a.png", Actor{}); err != nil {
 						t.Errorf("later: %v", err)
 					}
 					delete(want, "img/content/a.png")
@@ -165,7 +164,7 @@ func TestDeleteFails(t *testing.T) {
 	}
 }
 
-// TestDeleteInStorageThatIsDown: what cannot be looked at is not taken for missing.
+// TestDeleteInStorageThatIsDown: an item of an unavailable storage does not count as missing.
 func TestDeleteInStorageThatIsDown(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []error{fs.ErrPermission, storagedrivers.ErrUnavailable} {
@@ -178,8 +177,8 @@ func TestDeleteInStorageThatIsDown(t *testing.T) {
 					}
 					return nil
 				})
-				g, images, _ := withItems(t, s, false)
-				if err := g.Delete(t.Context(), images, "a.png", Actor{}); !errors.Is(err, kind) || errors.Is(err, fs.ErrNotExist) {
+				u, images, _ := withItems(t, s, false)
+				if err := u.Delete(t.Context(), images, "a.png", Actor{}); !errors.Is(err, kind) || errors.Is(err, fs.ErrNotExist) {
 					t.Errorf("error %v, want %v", err, kind)
 				}
 				wantContents(t, s, itemsThere())
@@ -187,16 +186,16 @@ func TestDeleteInStorageThatIsDown(t *testing.T) {
 		}
 	}
 	s := onMemory(t, nil)
-	g, _, files := withItems(t, s, false)
+	u, _, files := withItems(t, s, false)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.Delete(t.Context(), files, "a.txt", Actor{}); !errors.Is(err, storagedrivers.ErrClosed) {
+	if err := u.Delete(t.Context(), files, "a.txt", Actor{}); !errors.Is(err, storagedrivers.ErrClosed) {
 		t.Errorf("error %v, want %v", err, storagedrivers.ErrClosed)
 	}
 }
 
-// TestDeleteOfCallerThatIsGone: before anything is removed nothing is, and then all is.
+// TestDeleteOfCallerThatIsGone: a deletion ends before the first removal, or is completed.
 func TestDeleteOfCallerThatIsGone(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {
@@ -209,14 +208,14 @@ func TestDeleteOfCallerThatIsGone(t *testing.T) {
 				}
 				return nil
 			})
-			g, images, _ := withItems(t, s, true)
+			u, images, _ := withItems(t, s, true)
 			gone, leave := context.WithCancel(t.Context())
 			leave()
-			if err := g.Delete(gone, images, "a.png", Actor{}); !errors.Is(err, context.Canceled) {
+			if err := u.Delete(gone, images, "a.png", Actor{}); !errors.Is(err, context.Canceled) {
 				t.Errorf("error %v, want %v", err, context.Canceled)
 			}
 			wantContents(t, s, itemsThere())
-			if err := g.Delete(ctx, images, "a.png", Actor{}); err != nil {
+			if err := u.Delete(ctx, images, "a.png", Actor{}); err != nil {
 				t.Error(err)
 			}
 			want := itemsThere()

@@ -14,8 +14,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 )
 
-// TestDeleteWaitsForUpload deletes a picture whose variant is just being stored: not before
-// it is, and not when that takes too long.
+// TestDeleteWaitsForUpload deletes a picture while its variant is being committed. The deletion
+// waits for that, up to its deadline.
 func TestDeleteWaitsForUpload(t *testing.T) {
 	t.Parallel()
 	for name, overwrite := range map[string]bool{"append": false, "overwrite": true} {
@@ -38,25 +38,25 @@ func deleteWaits(t *testing.T, overwrite bool) {
 		}
 		return nil
 	})
-	g, images, _ := withItems(t, s, overwrite)
+	u, images, _ := withItems(t, s, overwrite)
 	var group sync.WaitGroup
 	defer group.Wait()
 	group.Go(func() {
-		if _, failures := uploadPictures(t, g, file("new.png", picture(red))); failures != nil {
+		if _, failures := uploadPictures(t, u, file("new.png", picture(red))); failures != nil {
 			t.Error(failures)
 		}
 	})
 	<-halfWay
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := g.Delete(ctx, images, "new.png", Actor{}); !errors.Is(err, context.DeadlineExceeded) {
+	if err := u.Delete(ctx, images, "new.png", Actor{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want %v", err, context.DeadlineExceeded)
 	}
-	if err := g.Delete(t.Context(), images, "b.jpg", Actor{}); err != nil {
+	if err := u.Delete(t.Context(), images, "b.jpg", Actor{}); err != nil {
 		t.Errorf("another name: %v", err)
 	}
 	group.Go(func() {
-		if err := g.Delete(t.Context(), images, "new.png", Actor{}); err != nil {
+		if err := u.Delete(t.Context(), images, "new.png", Actor{}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -77,17 +77,17 @@ func TestDeleteAmongOverwriters(t *testing.T) {
 			s := open(t, nil)
 			alias := pictures(t, s)
 			alias.Overwrite = true
-			g := newUploader(alias)
+			u := newUploader(alias)
 			var group sync.WaitGroup
 			for i := range 16 {
 				group.Go(func() {
-					items, failures := uploadPictures(t, g, file("a.png", picture(color.NRGBA{byte(i), 5, 5, 255})))
+					items, failures := uploadPictures(t, u, file("a.png", picture(color.NRGBA{byte(i), 5, 5, 255})))
 					if failures != nil || items[0].WebP == "" {
 						t.Errorf("upload %d: %v, %v", i, items, failures)
 					}
 				})
 				group.Go(func() {
-					if err := g.Delete(t.Context(), alias, "a.png", Actor{}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+					if err := u.Delete(t.Context(), alias, "a.png", Actor{}); err != nil && !errors.Is(err, fs.ErrNotExist) {
 						t.Errorf("deletion %d: %v", i, err)
 					}
 				})
@@ -96,7 +96,7 @@ func TestDeleteAmongOverwriters(t *testing.T) {
 			if n := len(contents(t, s)); n != 0 && n != 2 {
 				t.Errorf("%d objects are left, want a picture with its variant or nothing", n)
 			}
-			err := g.Delete(t.Context(), alias, "a.png", Actor{})
+			err := u.Delete(t.Context(), alias, "a.png", Actor{})
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				t.Error(err)
 			}
@@ -114,13 +114,13 @@ func TestDeleteAmongAppenders(t *testing.T) {
 			t.Parallel()
 			s := open(t, nil)
 			alias := pictures(t, s)
-			g := newUploader(alias)
+			u := newUploader(alias)
 			var uploads, deletions sync.WaitGroup
 			var uploaded atomic.Bool
 			for range 2 {
 				deletions.Go(func() {
 					for !uploaded.Load() {
-						if err := g.Delete(t.Context(), alias, "a.png", Actor{}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+						if err := u.Delete(t.Context(), alias, "a.png", Actor{}); err != nil && !errors.Is(err, fs.ErrNotExist) {
 							t.Errorf("deletion: %v", err)
 						}
 					}
@@ -128,7 +128,7 @@ func TestDeleteAmongAppenders(t *testing.T) {
 			}
 			for i := range 64 {
 				uploads.Go(func() {
-					_, failures := uploadPictures(t, g, file("a.png", picture(color.NRGBA{byte(i), 5, 5, 255})))
+					_, failures := uploadPictures(t, u, file("a.png", picture(color.NRGBA{byte(i), 5, 5, 255})))
 					if failures != nil {
 						t.Errorf("upload %d: %v", i, failures)
 					}

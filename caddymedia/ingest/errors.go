@@ -85,8 +85,8 @@ func (f *Failure) Error() string {
 // Unwrap returns the detail.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Failures are the reasons that nothing of a request was stored: one for each item that failed, or one for
-// the request.
+// Failures are the reasons that nothing of a request was stored: one for each item that failed, or
+// one for the request.
 type Failures []*Failure
 
 // Error joins the messages, for the log.
@@ -106,7 +106,7 @@ func tooLarge(limit int64) *Failure { return failf(TooLarge, "larger than %d byt
 
 // storageFailure maps an error of a storage.
 func storageFailure(err error) *Failure {
-	reason, message := StorageFailed, "the storage did not take the item"
+	reason, message := StorageFailed, "the storage could not store the item"
 	switch {
 	case errors.Is(err, storagedrivers.ErrNoSpace):
 		reason, message = NoSpace, "the storage is full"

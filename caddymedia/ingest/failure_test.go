@@ -18,7 +18,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/local"
 )
 
-// TestStorageErrors tells a caller what kind of error it is, and nothing of its text.
+// TestStorageErrors: messages name the kind of an error, without its text.
 func TestStorageErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -33,13 +33,13 @@ func TestStorageErrors(t *testing.T) {
 		{"too slow", context.DeadlineExceeded, Unavailable, "try again later"},
 		{"key", storagedrivers.ErrInvalidKey, BadRequest, "item of this name"},
 		{"forbidden", fs.ErrPermission, StorageFailed, "refuses to be written to"},
-		{"size", storagedrivers.ErrSizeMismatch, StorageFailed, "did not take"},
-		{"unforeseen", errors.New("unforeseen"), StorageFailed, "did not take"},
+		{"size", storagedrivers.ErrSizeMismatch, StorageFailed, "could not store"},
+		{"unforeseen", errors.New("unforeseen"), StorageFailed, "could not store"},
 	} {
 		for name, open := range storages {
 			for _, op := range []string{"stage", "commit"} {
 				if name == "memory" && op == "stage" {
-					continue // takes nothing before the commit
+					continue // stages in memory only
 				}
 				t.Run(c.name+" "+name+" "+op, func(t *testing.T) {
 					t.Parallel()
@@ -56,7 +56,7 @@ func TestStorageErrors(t *testing.T) {
 					}
 					wantFailure(t, failures, c.reason, filename, c.message)
 					if !strings.Contains(failures.Error(), secret) || !errors.Is(failures[0], c.err) {
-						t.Errorf("%v is not what the log needs", failures)
+						t.Errorf("%v lacks the detail for the log", failures)
 					}
 					wantContents(t, s, nil)
 				})
@@ -80,14 +80,29 @@ func TestStorageThatIsClosed(t *testing.T) {
 	}
 }
 
-// TestStorageAwayAtTheMove is away only when the form has named it.
+// TestUnforeseenError: an error of no known kind is a failure as well, never a success without
+// items.
+func TestUnforeseenError(t *testing.T) {
+	t.Parallel()
+	s := onLocal(t, func(op, _ string) error {
+		if op == "close" {
+			return errors.New(secret)
+		}
+		return nil
+	})
+	_, failures := uploadForm(t, newUploader(newAlias(t, DefaultAlias, s)), file("a.txt", strings.Repeat("x", 2<<20)))
+	wantFailure(t, failures, Internal, "", "internal error")
+}
+
+// TestStorageAwayAtTheMove: the alias of the form, named after the files, has an unavailable
+// storage.
 func TestStorageAwayAtTheMove(t *testing.T) {
 	t.Parallel()
 	first, second := onMemory(t, nil), onLocal(t, func(string, string) error {
 		return fmt.Errorf("%s: %w", secret, storagedrivers.ErrUnavailable)
 	})
-	g := newUploader(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
-	_, failures := uploadForm(t, g, file("a.txt", "text"), file("b.txt", "text"), field("alias", "docs"))
+	u := newUploader(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
+	_, failures := uploadForm(t, u, file("a.txt", "text"), file("b.txt", "text"), field("alias", "docs"))
 	if len(failures) != 2 {
 		t.Errorf("failures %v, want 2", failures)
 	}
@@ -96,23 +111,23 @@ func TestStorageAwayAtTheMove(t *testing.T) {
 	wantContents(t, second, nil)
 }
 
-// TestLocalLeavesNoFile looks at the folder itself.
+// TestLocalLeavesNoFile checks the folder of the storage after failed requests.
 func TestLocalLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := storagedrivers.New("local", local.New(dir, true, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
-	g := newUploader(newAlias(t, DefaultAlias, s))
+	u := newUploader(newAlias(t, DefaultAlias, s))
 	for _, parts := range [][]send{
 		{file("a.txt", "text"), file("b.exe", "text")},
 		{file("a.txt", "text"), field("alias", "nobody")},
 		{file("a.txt", "text"), file("b.txt", strings.Repeat("x", 2<<20))},
 	} {
-		if _, failures := uploadForm(t, g, parts...); failures == nil {
+		if _, failures := uploadForm(t, u, parts...); failures == nil {
 			t.Errorf("%v is stored", parts)
 		}
 	}
 	body := formBody(file("a.txt", "text"), file("b.txt", "text"))
-	if _, failures := uploadBody(t, g, bytes.NewReader(body[:len(body)-10]), Request{Kind: File}); failures == nil {
+	if _, failures := uploadBody(t, u, bytes.NewReader(body[:len(body)-10]), Request{Kind: File}); failures == nil {
 		t.Error("half a form is stored")
 	}
 	if err := s.Close(); err != nil {
@@ -129,7 +144,7 @@ func TestLocalLeavesNoFile(t *testing.T) {
 	}
 }
 
-// TestRootThatCannotBeMade has a path that the caller must not learn.
+// TestRootThatCannotBeMade: the message does not contain the path.
 func TestRootThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	blocked := filepath.Join(t.TempDir(), "blocked")
@@ -191,8 +206,8 @@ func TestKeyThatIsTooLong(t *testing.T) {
 	s := onMemory(t, nil)
 	alias := newAlias(t, DefaultAlias, s)
 	alias.Prefix = strings.TrimSuffix(strings.Repeat(strings.Repeat("p", 200)+"/", 5), "/")
-	g := newUploader(alias)
-	_, failures := uploadForm(t, g, file("a-name-of-some-length.txt", "text"))
+	u := newUploader(alias)
+	_, failures := uploadForm(t, u, file("a-name-of-some-length.txt", "text"))
 	wantFailure(t, failures, BadRequest, "a-name-of-some-length.txt", "too long")
 	wantContents(t, s, nil)
 }

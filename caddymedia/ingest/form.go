@@ -23,9 +23,9 @@ type Limits struct {
 	MaxPartHeader int64
 }
 
-// bufferSize is the size of the buffers before and behind the multipart reader, which by itself reads and
-// returns 4 KiB at a time. If system calls are expensive, 256 KiB are half as fast again as 64 KiB. If the
-// processor's cache is small, they are a little slower.
+// bufferSize is the size of the buffers before and behind the multipart reader, which by itself
+// reads and returns 4 KiB at a time. If system calls are expensive, 256 KiB are half as fast again
+// as 64 KiB. If the processor's cache is small, they are a little slower.
 const bufferSize = 256 << 10
 
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, bufferSize) }}
@@ -53,9 +53,9 @@ type part struct {
 func newForm(body io.Reader, boundary string, limits Limits, skippable int64) *form {
 	buffer := readers.Get().(*bufio.Reader) // the pool holds nothing else
 	buffer.Reset(body)
-	// The multipart reader accepts the end of the body within a header. So it never sees io.EOF: it does
-	// not read beyond the last boundary, and anywhere else the body is truncated. The line break is for
-	// a last boundary without one.
+	// The multipart reader accepts the end of the body within a header. So it never sees io.EOF: it
+	// does not read beyond the last boundary, and anywhere else the body is truncated. The line
+	// break is for a last boundary without one.
 	guard := &headerGuard{r: io.MultiReader(buffer, strings.NewReader("\r\n"), truncated{})}
 	return &form{limits: limits, buffer: buffer, guard: guard, parts: multipart.NewReader(guard, boundary), skippable: skippable}
 }
@@ -69,8 +69,8 @@ func (f *form) close() {
 // errSkipLimit means that the rest of the form is behind too many bytes of refused parts.
 var errSkipLimit = errors.New("the rest of the form is not read")
 
-// next returns the next part, io.EOF after the last one. It skips the rest of the part before, or returns
-// errSkipLimit. Other errors are *Failure.
+// next returns the next part, io.EOF after the last one. It skips the rest of the part before, or
+// returns errSkipLimit. Other errors are *Failure.
 func (f *form) next() (*part, error) {
 	if f.current != nil {
 		// NextRawPart would do it too, but against the guard.
@@ -128,8 +128,8 @@ func (f *form) describe() (*part, error) {
 	return p, nil
 }
 
-// plainEncoding refuses an encoded part. RFC 7578 section 4.7 deprecates encodings, and decoding yields
-// other bytes than filters in front of this server have seen.
+// plainEncoding refuses an encoded part. RFC 7578 section 4.7 deprecates encodings, and decoding
+// yields other bytes than filters in front of this server have seen.
 func plainEncoding(encoding string) error {
 	switch strings.ToLower(encoding) {
 	case "", "7bit", "8bit", "binary":
@@ -142,9 +142,9 @@ func plainEncoding(encoding string) error {
 // extendedName is the parameter of RFC 5987, and the pieces of one of RFC 2231.
 var extendedName = regexp.MustCompile(`(?i)filename\*`)
 
-// twoNames reports whether a header has another file name in the extended form, which RFC 7578 section
-// 4.2 forbids. The parser prefers it to the plain one, filters may not. Some clients send both forms of
-// one name, and encode the plain one by RFC 2047.
+// twoNames reports whether a header has another file name in the extended form, which RFC 7578
+// section 4.2 forbids. The parser prefers it to the plain one, filters may not. Some clients send
+// both forms of one name, and encode the plain one by RFC 2047.
 func twoNames(disposition, name string) bool {
 	if !extendedName.MatchString(disposition) {
 		return false
@@ -193,8 +193,8 @@ type truncated struct{}
 
 func (truncated) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// headerGuard bounds the bytes that the multipart reader reads for the next part and its header. By itself
-// it reads up to 10 MiB.
+// headerGuard bounds the bytes that the multipart reader reads for the next part and its header. By
+// itself it reads up to 10 MiB.
 type headerGuard struct {
 	r       io.Reader
 	left    int64

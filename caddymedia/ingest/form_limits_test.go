@@ -46,9 +46,9 @@ func TestLimits(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			g := newUploader(newAlias(t, DefaultAlias, s))
-			setLimits(&g.Limits, c.limits)
-			_, failures := uploadForm(t, g, c.parts...)
+			u := newUploader(newAlias(t, DefaultAlias, s))
+			setLimits(&u.Limits, c.limits)
+			_, failures := uploadForm(t, u, c.parts...)
 			if c.message == "" {
 				if failures != nil {
 					t.Error(failures)
@@ -61,7 +61,7 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// setLimits changes those that are given.
+// setLimits sets the limits that are not zero.
 func setLimits(l *Limits, given Limits) {
 	if given.MaxFiles != 0 {
 		l.MaxFiles = given.MaxFiles
@@ -88,16 +88,16 @@ func TestMaxSize(t *testing.T) {
 				s := onMemory(t, nil)
 				small, large := newAlias(t, "small", s), newAlias(t, "large", s)
 				small.MaxSize, large.MaxSize = 10, 100
-				g := newUploader(small, large)
+				u := newUploader(small, large)
 				parts := append(alias, file("a.txt", strings.Repeat("x", size)))
 				switch name {
 				case "default":
 					small.Name = DefaultAlias
-					g = newUploader(small, large)
+					u = newUploader(small, large)
 				case "behind":
 					parts = append(parts, field("alias", "small"))
 				}
-				_, failures := uploadForm(t, g, parts...)
+				_, failures := uploadForm(t, u, parts...)
 				if fits && failures != nil {
 					t.Error(failures)
 				}
@@ -114,17 +114,17 @@ func TestMaxSize(t *testing.T) {
 	}
 }
 
-// TestRefusedPartsAreNotReadToTheirEnd answers for a part that is refused when as much again as is taken
-// of a file was read in vain.
+// TestRefusedPartsAreNotReadToTheirEnd: of refused parts no more is skipped than the size limit of
+// a file.
 func TestRefusedPartsAreNotReadToTheirEnd(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
 	a := newAlias(t, DefaultAlias, s)
 	a.MaxSize = 1000
-	g := newUploader(a)
+	u := newUploader(a)
 	for _, name := range []string{"large.txt", "script.php"} {
 		body := bytes.NewReader(formBody(field("alias", DefaultAlias), file(name, strings.Repeat("x", 10<<20))))
-		_, failures := g.Upload(t.Context(), Request{Kind: File}, Form(body, boundary))
+		_, failures := u.Upload(t.Context(), Request{Kind: File}, Form(body, boundary))
 		if len(failures) != 1 || failures[0].Filename != name {
 			t.Errorf("%s: %v", name, failures)
 		}
@@ -139,16 +139,16 @@ func TestMaxBody(t *testing.T) {
 	t.Parallel()
 	body := formBody(file("a.txt", "text"), file("b.txt", "text"))
 	s := onMemory(t, nil)
-	g := newUploader(newAlias(t, DefaultAlias, s))
+	u := newUploader(newAlias(t, DefaultAlias, s))
 	for limit := range len(body) - len("\r\n") {
 		limited := http.MaxBytesReader(nil, io.NopCloser(bytes.NewReader(body)), int64(limit))
-		_, failures := uploadBody(t, g, limited, Request{Kind: File})
+		_, failures := uploadBody(t, u, limited, Request{Kind: File})
 		wantFailure(t, failures, TooLarge, "", fmt.Sprintf("larger than %d bytes", limit))
 	}
 	wantContents(t, s, nil)
 }
 
-// pieces gives a body as a connection does, and counts.
+// pieces reads a body in pieces, as from a connection, and counts its bytes.
 type pieces struct {
 	r     io.Reader
 	piece int
@@ -161,7 +161,7 @@ func (p *pieces) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// TestHugePartHeader is refused before much of it was read.
+// TestHugePartHeader: a huge header is refused before much of it is read.
 func TestHugePartHeader(t *testing.T) {
 	t.Parallel()
 	huge := strings.Repeat("x", 1<<20)
@@ -199,8 +199,7 @@ func TestHugePartHeader(t *testing.T) {
 	}
 }
 
-// TestCVE202241725: no number and no size of parts that are not stored takes memory or
-// files.
+// TestCVE202241725: parts that are not stored use no memory and no files.
 func TestCVE202241725(t *testing.T) { // not parallel: it measures memory
 	head := "--boundary\r\nContent-Disposition: form-data; name=\"x\"\r\n\r\n"
 	for name, body := range map[string]io.Reader{
@@ -208,10 +207,10 @@ func TestCVE202241725(t *testing.T) { // not parallel: it measures memory
 		"a million of fields":  io.LimitReader(endless(head+"\r\n"), 1<<26),
 		"a million of no file": io.LimitReader(endless("--boundary\r\nContent-Disposition: form-data; name=\"files[]\"; filename=\"\"\r\n\r\n\r\n"), 1<<26),
 	} {
-		g := newUploader(newAlias(t, DefaultAlias, onMemory(t, nil)))
+		u := newUploader(newAlias(t, DefaultAlias, onMemory(t, nil)))
 		counted := &pieces{r: body, piece: 32 << 10}
 		took := allocated(func() {
-			_, failures := uploadBody(t, g, counted, Request{Kind: File})
+			_, failures := uploadBody(t, u, counted, Request{Kind: File})
 			wantFailure(t, failures, TooLarge, "", "")
 		})
 		if took > 4<<20 || counted.read > 1<<20 {
@@ -220,14 +219,14 @@ func TestCVE202241725(t *testing.T) { // not parallel: it measures memory
 	}
 }
 
-// TestCVE202324536: nor does any number of header lines.
+// TestCVE202324536: header lines use no memory.
 func TestCVE202324536(t *testing.T) { // not parallel: it measures memory
 	lines := strings.Repeat("a:\r\n", 3000)
 	part := "--boundary\r\n" + lines + "Content-Disposition: form-data; name=\"x\"\r\n\r\n\r\n"
-	g := newUploader(newAlias(t, DefaultAlias, onMemory(t, nil)))
+	u := newUploader(newAlias(t, DefaultAlias, onMemory(t, nil)))
 	counted := &pieces{r: io.LimitReader(endless(part), 1<<28), piece: 32 << 10}
 	took := allocated(func() {
-		_, failures := uploadBody(t, g, counted, Request{Kind: File})
+		_, failures := uploadBody(t, u, counted, Request{Kind: File})
 		wantFailure(t, failures, TooLarge, "", "")
 	})
 	if took > 64<<20 || counted.read > 4<<20 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPartHeaders refuses parts whose bytes or names two readers would understand differently.
+// TestPartHeaders: parts whose bytes or names two parsers could read differently are refused.
 func TestPartHeaders(t *testing.T) {
 	t.Parallel()
 	const disposition = "Content-Disposition: form-data; name=files; "
@@ -48,7 +48,7 @@ func TestPartHeaders(t *testing.T) {
 	}
 }
 
-// TestLongNames refuses long names before their letters are folded, which takes time.
+// TestLongNames: long names are refused before their letters are folded, which is slow.
 func TestLongNames(t *testing.T) {
 	t.Parallel()
 	a := newAlias(t, DefaultAlias, onMemory(t, nil))
@@ -59,11 +59,11 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// TestGuess stages an item whose alias is not known yet only where the account may store.
-func TestGuess(t *testing.T) {
+// TestLikelyAlias: only an alias that the account may use is likely.
+func TestLikelyAlias(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	g := newUploader(newAlias(t, DefaultAlias, s), newAlias(t, "b", s), newAlias(t, "c", s), newAlias(t, "d", s))
+	u := newUploader(newAlias(t, DefaultAlias, s), newAlias(t, "b", s), newAlias(t, "c", s), newAlias(t, "d", s))
 	only := func(names string) func(string) bool {
 		return func(alias string) bool { return strings.Contains(names, alias) }
 	}
@@ -78,7 +78,7 @@ func TestGuess(t *testing.T) {
 		{"b", "c", "c"},
 		{"", "none", ""},
 	} {
-		b := g.newBatch(Request{Kind: File, Alias: c.named, Allows: only(c.allowed)})
+		b := u.newBatch(Request{Kind: File, Alias: c.named, Allows: only(c.allowed)})
 		got := b.likelyAlias()
 		if c.want == "" && got != nil || c.want != "" && (got == nil || got.Name != c.want) {
 			t.Errorf("%q of %q: %v", c.named, c.allowed, got)

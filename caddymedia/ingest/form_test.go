@@ -32,8 +32,8 @@ func TestPartsInAnyOrder(t *testing.T) {
 			t.Run(fmt.Sprint(sort, " ", i), func(t *testing.T) {
 				t.Parallel()
 				first, second := onMemory(t, nil), open(t, nil)
-				g := newUploader(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
-				items, failures := uploadForm(t, g, parts...)
+				u := newUploader(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
+				items, failures := uploadForm(t, u, parts...)
 				if failures != nil || !slices.Equal(filenames(items), []string{"a-folder/note.txt"}) {
 					t.Errorf("stored %v (%v)", items, failures)
 				}
@@ -44,7 +44,7 @@ func TestPartsInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestFormWinsOverAddress also where the address names what would be refused.
+// TestFormWinsOverAddress: fields take precedence, even over an address that would be refused.
 func TestFormWinsOverAddress(t *testing.T) {
 	t.Parallel()
 	alias, folder, note := field("alias", "docs"), field("sub_folder", "good"), file("note.txt", "text")
@@ -65,9 +65,9 @@ func TestFormWinsOverAddress(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			g := newUploader(newAlias(t, DefaultAlias, s), newAlias(t, "docs", s))
+			u := newUploader(newAlias(t, DefaultAlias, s), newAlias(t, "docs", s))
 			c.req.Kind = File
-			if _, failures := uploadBody(t, g, bytes.NewReader(formBody(c.parts...)), c.req); failures != nil {
+			if _, failures := uploadBody(t, u, bytes.NewReader(formBody(c.parts...)), c.req); failures != nil {
 				t.Error(failures)
 			}
 			wantContents(t, s, map[string]string{c.want: "text"})
@@ -104,9 +104,9 @@ func TestRefusedForms(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			g := newUploader(newAlias(t, DefaultAlias, s), newAlias(t, "private", s))
+			u := newUploader(newAlias(t, DefaultAlias, s), newAlias(t, "private", s))
 			req := Request{Kind: File, Allows: func(alias string) bool { return alias != "private" }}
-			_, failures := uploadBody(t, g, bytes.NewReader(formBody(c.parts...)), req)
+			_, failures := uploadBody(t, u, bytes.NewReader(formBody(c.parts...)), req)
 			wantFailure(t, failures, c.reason, c.filename, c.message)
 			wantContents(t, s, nil)
 		})
@@ -143,20 +143,20 @@ func TestNamesOfParts(t *testing.T) {
 	}
 }
 
-// TestFileInputLeftEmpty is what browsers send for it.
+// TestFileInputLeftEmpty: the part that browsers send for an empty input is ignored.
 func TestFileInputLeftEmpty(t *testing.T) {
 	t.Parallel()
 	const head = "--boundary\r\nContent-Disposition: form-data; name=\"files[]\"; filename=\"\"\r\n" +
 		"Content-Type: application/octet-stream\r\n\r\n"
 	note := string(formBody(file("a.txt", "text")))
 	s := onMemory(t, nil)
-	g := newUploader(newAlias(t, DefaultAlias, s))
-	if _, failures := uploadBody(t, g, strings.NewReader(head+"\r\n"+note), Request{Kind: File}); failures != nil {
+	u := newUploader(newAlias(t, DefaultAlias, s))
+	if _, failures := uploadBody(t, u, strings.NewReader(head+"\r\n"+note), Request{Kind: File}); failures != nil {
 		t.Error(failures)
 	}
-	_, failures := uploadBody(t, g, strings.NewReader(head+"data\r\n"+note), Request{Kind: File})
+	_, failures := uploadBody(t, u, strings.NewReader(head+"data\r\n"+note), Request{Kind: File})
 	wantFailure(t, failures, BadRequest, "", "without a name")
-	_, failures = uploadBody(t, g, strings.NewReader(head+"\r\n--boundary--\r\n"), Request{Kind: File})
+	_, failures = uploadBody(t, u, strings.NewReader(head+"\r\n--boundary--\r\n"), Request{Kind: File})
 	wantFailure(t, failures, BadRequest, "", "no file")
 	wantContents(t, s, map[string]string{"file/content/a.txt": "text"})
 }
@@ -164,7 +164,7 @@ func TestFileInputLeftEmpty(t *testing.T) {
 func TestDispositionOfParts(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
-	g := newUploader(newAlias(t, DefaultAlias, s))
+	u := newUploader(newAlias(t, DefaultAlias, s))
 	for _, header := range []string{
 		"", "Content-Type: text/plain\r\n", "Content-Disposition: \r\n",
 		"Content-Disposition: attachment; name=\"files[]\"; filename=\"a.txt\"\r\n",
@@ -173,27 +173,52 @@ func TestDispositionOfParts(t *testing.T) {
 		"no header\r\n", "Content-Disposition form-data\r\n",
 	} {
 		body := "--boundary\r\n" + header + "\r\ntext\r\n--boundary--\r\n"
-		_, failures := uploadBody(t, g, strings.NewReader(body), Request{Kind: File})
+		_, failures := uploadBody(t, u, strings.NewReader(body), Request{Kind: File})
 		wantFailure(t, failures, BadRequest, "", "")
 	}
 	wantContents(t, s, nil)
 }
 
-// TestSpooledItemsMove sends more than stays in memory before the alias is known.
+// TestStagedBeforeAlias: a file that arrives before its alias is staged on the storage of the
+// request's alias, or else of the default alias.
+func TestStagedBeforeAlias(t *testing.T) {
+	t.Parallel()
+	for named, want := range map[string]string{"": DefaultAlias, "unknown": DefaultAlias, "b": "b"} {
+		for range 20 { // an order of maps would differ
+			var staged []string
+			aliases := []*Alias{}
+			for _, name := range []string{"a", "b", DefaultAlias, "docs", "e"} {
+				aliases = append(aliases, newAlias(t, name, onLocal(t, func(op, _ string) error {
+					if op == "stage" {
+						staged = append(staged, name)
+					}
+					return nil
+				})))
+			}
+			body := bytes.NewReader(formBody(file("a.txt", "a"), file("b.txt", "b"), field("alias", "docs")))
+			_, failures := uploadBody(t, newUploader(aliases...), body, Request{Kind: File, Alias: named})
+			if got := strings.Join(staged[:2], " "); failures != nil || got != want+" "+want {
+				t.Fatalf("alias %q: staged on %s, want %s; failures %v", named, got, want, failures)
+			}
+		}
+	}
+}
+
+// TestSpooledItemsMove sends more than fits into memory before the alias is known.
 func TestSpooledItemsMove(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long ", 1<<20)
 	first, second := onMemory(t, nil), onLocal(t, nil)
-	g := newUploader(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
-	g.Aliases[File]["docs"].MaxSize = math.MaxInt64
-	items, failures := uploadForm(t, g, file("long.txt", long), field("alias", "docs"))
+	u := newUploader(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
+	u.Aliases[File]["docs"].MaxSize = math.MaxInt64
+	items, failures := uploadForm(t, u, file("long.txt", long), field("alias", "docs"))
 	if failures != nil || items[0].Size != int64(len(long)) {
 		t.Errorf("stored %v (%v)", items, failures)
 	}
 	wantContents(t, second, map[string]string{"file/docs/long.txt": long})
 }
 
-// TestStagedItemThatCannotBeRead is the fault of the storage, not of the caller.
+// TestStagedItemThatCannotBeRead: an error of reading staged data is a fault of the storage.
 func TestStagedItemThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	first := onLocal(t, func(op, _ string) error {
@@ -205,8 +230,8 @@ func TestStagedItemThatCannotBeRead(t *testing.T) {
 	for name, second := range map[string]*storagedrivers.Storage{"moving": onMemory(t, nil), "checking": first} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := newUploader(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
-			_, failures := uploadForm(t, g, file("a.txt", "text"), field("alias", "docs"))
+			u := newUploader(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
+			_, failures := uploadForm(t, u, file("a.txt", "text"), field("alias", "docs"))
 			wantFailure(t, failures, StorageFailed, "a.txt", "storage")
 			wantContents(t, second, nil)
 		})

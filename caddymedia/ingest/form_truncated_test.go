@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 )
 
-// TestTruncatedBody cuts a form at every byte: whatever is missing, nothing is stored.
+// TestTruncatedBody truncates a form at every byte: nothing is stored.
 func TestTruncatedBody(t *testing.T) {
 	t.Parallel()
 	body := formBody(
@@ -27,16 +27,16 @@ func TestTruncatedBody(t *testing.T) {
 					complete -= len(lines)
 				}
 				s := open(t, nil)
-				g := newUploader(newAlias(t, DefaultAlias, s))
+				u := newUploader(newAlias(t, DefaultAlias, s))
 				for n := range complete {
-					_, failures := uploadBody(t, g, bytes.NewReader(body[:n]), Request{Kind: File})
+					_, failures := uploadBody(t, u, bytes.NewReader(body[:n]), Request{Kind: File})
 					if failures == nil {
-						t.Fatalf("%d of %d bytes are taken for a form: %q", n, len(body), body[:n])
+						t.Fatalf("%d of %d bytes are accepted as a form: %q", n, len(body), body[:n])
 					}
 					wantFailure(t, failures, BadRequest, "", "")
 				}
 				wantContents(t, s, nil)
-				if _, failures := uploadBody(t, g, bytes.NewReader(body[:complete]), Request{Kind: File}); failures != nil {
+				if _, failures := uploadBody(t, u, bytes.NewReader(body[:complete]), Request{Kind: File}); failures != nil {
 					t.Errorf("the complete form: %v", failures)
 				}
 			})
@@ -44,22 +44,22 @@ func TestTruncatedBody(t *testing.T) {
 	}
 }
 
-// TestBodyThatBreaksOff gives an error of the connection in place of an early end.
-func TestBodyThatBreaksOff(t *testing.T) {
+// TestAbortedBody: the connection fails in the body.
+func TestAbortedBody(t *testing.T) {
 	t.Parallel()
 	body := formBody(file("a.txt", "first"), file("b.txt", "second"))
 	s := onMemory(t, nil)
-	g := newUploader(newAlias(t, DefaultAlias, s))
+	u := newUploader(newAlias(t, DefaultAlias, s))
 	for n := range len(body) - len("--\r\n") {
 		broken := io.MultiReader(bytes.NewReader(body[:n]), iotest.ErrReader(errors.New(secret)))
-		if _, failures := uploadBody(t, g, broken, Request{Kind: File}); failures == nil {
-			t.Errorf("%d of %d bytes are taken for a form", n, len(body))
+		if _, failures := uploadBody(t, u, broken, Request{Kind: File}); failures == nil {
+			t.Errorf("%d of %d bytes are accepted as a form", n, len(body))
 		}
 	}
 	wantContents(t, s, nil)
 }
 
-// TestBodyInSmallPieces: how the bytes arrive makes no difference.
+// TestBodyInSmallPieces: the size of reads makes no difference.
 func TestBodyInSmallPieces(t *testing.T) {
 	t.Parallel()
 	body := formBody(file("a.txt", "first"), file("b.txt", strings.Repeat("second", 5000)))

@@ -8,8 +8,7 @@ import (
 	"testing/iotest"
 )
 
-// FuzzForm gives any bytes for a form: no panic, all files or none, and no bytes but
-// those of the body.
+// FuzzForm: any body stores all files or none, only bytes of the body, and does not panic.
 func FuzzForm(f *testing.F) {
 	whole := formBody(field("alias", "docs"), file("a.txt", "first"), field("sub_folder", "x/y"), file("b.txt", "second"))
 	f.Add(whole, boundary)
@@ -22,10 +21,10 @@ func FuzzForm(f *testing.F) {
 	f.Add([]byte("--"+strings.Repeat("b", 5000)+"\r\n\r\n"), strings.Repeat("b", 5000))
 	f.Fuzz(func(t *testing.T, body []byte, boundary string) {
 		first, second := onMemory(t, nil), onMemory(t, nil)
-		g := newUploader(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
-		g.Limits = Limits{MaxFiles: 5, MaxFields: 5, MaxFieldSize: 100, MaxPartHeader: 1 << 10}
+		u := newUploader(newAlias(t, DefaultAlias, first), newAlias(t, "docs", second))
+		u.Limits = Limits{MaxFiles: 5, MaxFields: 5, MaxFieldSize: 100, MaxPartHeader: 1 << 10}
 		read := func(body io.Reader) []Item {
-			items, failures := g.Upload(t.Context(), Request{Kind: File}, Form(body, boundary))
+			items, failures := u.Upload(t.Context(), Request{Kind: File}, Form(body, boundary))
 			checked(t, items, failures)
 			return items
 		}
@@ -40,7 +39,7 @@ func FuzzForm(f *testing.F) {
 			}
 		}
 		if stored != len(items) {
-			t.Errorf("%d items are stored and %d told", stored, len(items))
+			t.Errorf("%d items are stored and %d returned", stored, len(items))
 		}
 		if len(body) < 4<<10 {
 			if again := read(iotest.OneByteReader(bytes.NewReader(body))); len(again) != len(items) {

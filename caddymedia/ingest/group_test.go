@@ -7,8 +7,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestGroupFails: a storage that cannot make the bytes or the names of a request durable keeps
-// nothing of it, and puts back what was replaced and removed.
+// TestGroupFails: if a storage cannot make the bytes or the names of a request durable, all commits
+// and removals are rolled back.
 func TestGroupFails(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"prepare", "finish"} {
@@ -24,14 +24,14 @@ func TestGroupFails(t *testing.T) {
 				})
 				alias := pictures(t, s)
 				alias.Overwrite = overwrite
-				g := newUploader(alias)
-				if _, failures := uploadPictures(t, g, file("a.png", picture(red)), file("b.png", picture(red))); failures != nil {
+				u := newUploader(alias)
+				if _, failures := uploadPictures(t, u, file("a.png", picture(red)), file("b.png", picture(red))); failures != nil {
 					t.Fatal(failures)
 				}
 				before := contents(t, s)
 				failing = true
 				for _, paint := range []color.NRGBA{blue, unloved} { // unloved has no variant: the old one is removed
-					_, failures := uploadPictures(t, g,
+					_, failures := uploadPictures(t, u,
 						file("a.png", picture(paint)), file("b.png", picture(green)), file("new.png", picture(blue)))
 					wantFailure(t, failures, NoSpace, "", "full")
 					wantContents(t, s, before)

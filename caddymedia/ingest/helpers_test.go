@@ -21,16 +21,16 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// boundary of every form that the tests build themselves.
+// boundary of all forms of formBody.
 const boundary = "boundary"
 
-// noon is when all of these uploads happen.
+// noon is the time of the clock.
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// secret stands for what no caller may ever read.
+// secret is the detail of errors. No word of it may be in a message.
 const secret = "dial tcp 10.1.2.3:21: /srv/secret/place refused secret-key"
 
-// send is one part of a form: a file where it has a filename.
+// send is one part of a form: a file if it has a filename.
 type send struct {
 	name, filename, value string
 }
@@ -65,7 +65,7 @@ func formBody(parts ...send) []byte {
 	return body.Bytes()
 }
 
-// newAlias gives an alias for files that takes the root of its own folder.
+// newAlias returns an alias for files without a sub folder.
 func newAlias(t testing.TB, name string, s *storagedrivers.Storage) *Alias {
 	t.Helper()
 	root, err := naming.ParseFormat("/")
@@ -79,9 +79,9 @@ func newAlias(t testing.TB, name string, s *storagedrivers.Storage) *Alias {
 	}
 }
 
-// newUploader gives a gate under a clock that stands still.
+// newUploader returns an Uploader whose clock stands still. It keeps nothing in memory.
 func newUploader(aliases ...*Alias) *Uploader {
-	g := &Uploader{
+	u := &Uploader{
 		Aliases: map[Kind]map[string]*Alias{Image: {}, File: {}},
 		Limits:  Limits{MaxFiles: 200, MaxFields: 100, MaxFieldSize: 8 << 10, MaxPartHeader: 16 << 10},
 		Now:     func() time.Time { return noon },
@@ -92,9 +92,9 @@ func newUploader(aliases ...*Alias) *Uploader {
 		Pictures: variant.NewMaker(painter{}, variant.Limits{}),
 	}
 	for _, a := range aliases {
-		g.Aliases[a.Kind][a.Name] = a
+		u.Aliases[a.Kind][a.Name] = a
 	}
-	return g
+	return u
 }
 
 func onMemory(t testing.TB, fail func(op, key string) error) *storagedrivers.Storage {
@@ -104,8 +104,8 @@ func onMemory(t testing.TB, fail func(op, key string) error) *storagedrivers.Sto
 	return closed(t, storagedrivers.New("memory", d, storagedrivers.Options{}))
 }
 
-// onLocal gives a storage in a folder of its own; fail is asked before "stage" and
-// "commit".
+// onLocal returns a storage in a folder of its own. fail is called before each operation, with its
+// name and key.
 func onLocal(t testing.TB, fail func(op, key string) error) *storagedrivers.Storage {
 	t.Helper()
 	d := local.New(t.TempDir(), false, slog.New(slog.DiscardHandler))
@@ -122,8 +122,7 @@ func closed(t testing.TB, s *storagedrivers.Storage) *storagedrivers.Storage {
 	return s
 }
 
-// storages are the two sorts: one that takes bytes where they stay, and one that does
-// not.
+// storages are the two sorts: one stages data in the backend, the other in memory.
 var storages = map[string]func(testing.TB, func(op, key string) error) *storagedrivers.Storage{
 	"memory": onMemory, "local": onLocal,
 }
@@ -213,7 +212,7 @@ func (st *faultyStaged) Close() error {
 	return errors.Join(st.Staged.Close(), st.driver.ask("close", ""))
 }
 
-// at fails the nth time that an object is to get its name.
+// at fails the nth commit.
 func at(n int, err error) func(op, key string) error {
 	var mu sync.Mutex
 	return func(op, _ string) error {
@@ -228,20 +227,21 @@ func at(n int, err error) func(op, key string) error {
 	}
 }
 
-// uploadForm gives the parts to the default alias for files.
-func uploadForm(t testing.TB, g *Uploader, parts ...send) ([]Item, Failures) {
+// uploadForm uploads a form of the parts to the default alias for files.
+func uploadForm(t testing.TB, u *Uploader, parts ...send) ([]Item, Failures) {
 	t.Helper()
-	return uploadBody(t, g, bytes.NewReader(formBody(parts...)), Request{Kind: File})
+	return uploadBody(t, u, bytes.NewReader(formBody(parts...)), Request{Kind: File})
 }
 
-// uploadBody checks what holds for every answer: items or failures, and never a secret.
-func uploadBody(t testing.TB, g *Uploader, body io.Reader, req Request) ([]Item, Failures) {
+// uploadBody uploads a form, and checks the result.
+func uploadBody(t testing.TB, u *Uploader, body io.Reader, req Request) ([]Item, Failures) {
 	t.Helper()
-	items, failures := g.Upload(t.Context(), req, Form(body, boundary))
+	items, failures := u.Upload(t.Context(), req, Form(body, boundary))
 	checked(t, items, failures)
 	return items, failures
 }
 
+// checked asserts that a result is either items or failures, without a secret in messages.
 func checked(t testing.TB, items []Item, failures Failures) {
 	t.Helper()
 	if (items == nil) == (failures == nil) || len(items)+len(failures) == 0 {
@@ -253,13 +253,13 @@ func checked(t testing.TB, items []Item, failures Failures) {
 		}
 		for word := range strings.FieldsSeq(secret) {
 			if strings.Contains(f.Message, word) {
-				t.Errorf("the message %q tells %q", f.Message, word)
+				t.Errorf("the message %q contains %q", f.Message, word)
 			}
 		}
 	}
 }
 
-// contents gives all that a storage holds.
+// contents returns the content of all objects of a storage, by key.
 func contents(t testing.TB, s *storagedrivers.Storage) map[string]string {
 	t.Helper()
 	found := map[string]string{}

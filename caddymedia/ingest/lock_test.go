@@ -9,8 +9,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// TestLocksOfOneBackend: storages of several names that share a backend share its name locks, as before and after
-// a reload that renames a storage.
+// TestLocksOfOneBackend: storages that share a backend share name locks, for example before and
+// after a reload that renames a storage.
 func TestLocksOfOneBackend(t *testing.T) {
 	t.Parallel()
 	on := func(name, backend, root, prefix string) *Alias {

@@ -23,13 +23,13 @@ type Renewed struct {
 	Size int64
 }
 
-// Renew makes the variant of a stored picture if it is missing or stale, or in any state if all is true.
-// The alias must have variants. Renew waits for uploads and deletions of the name in this process. If
-// another process replaces the picture meanwhile, the variant is that of the new one. Only a deletion by
-// another process can leave a variant without its picture, see [Alias.Orphans].
+// Renew makes the variant of a stored picture if it is missing or stale, or in any state if all is
+// true. The alias must have variants. Renew waits for uploads and deletions of the name in this
+// process. If another process replaces the picture meanwhile, the variant is that of the new one.
+// Only a deletion by another process can leave a variant without its picture, see [Alias.Orphans].
 //
-// The error wraps [variant.ErrNone], beside the result VariantNone, if no variant can be made; a stale one
-// is removed then. It is fs.ErrNotExist for a picture that does not exist any more, wraps
+// The error wraps [variant.ErrNone], beside the result VariantNone, if no variant can be made; a
+// stale one is removed then. It is fs.ErrNotExist for a picture that does not exist any more, wraps
 // [variant.ErrBusy], or is that of a picture that fails the checks, of the storage, or of ctx.
 func (u *Uploader) Renew(ctx context.Context, alias *Alias, filename string, all bool) (Renewed, error) {
 	if alias.WebP == nil || !alias.MayHaveVariant(filename) {
@@ -78,9 +78,9 @@ func (u *Uploader) renew(ctx context.Context, alias *Alias, filename string, all
 	return done, nil
 }
 
-// Orphans yields the variants of an alias that are older than before and have no picture, up to the first
-// error of the storage. A deletion leaves an orphan if another process makes the variant meanwhile, or if
-// pictures are deleted in the backend itself.
+// Orphans yields the variants of an alias that are older than before and have no picture, up to the
+// first error of the storage. A deletion leaves an orphan if another process makes the variant
+// meanwhile, or if pictures are deleted in the backend itself.
 func (a *Alias) Orphans(ctx context.Context, before time.Time) iter.Seq2[storagedrivers.Info, error] {
 	return func(yield func(storagedrivers.Info, error) bool) {
 		opts := storagedrivers.ListOptions{Prefix: a.Key("")}
@@ -104,8 +104,8 @@ func (a *Alias) Orphans(ctx context.Context, before time.Time) iter.Seq2[storage
 	}
 }
 
-// unpaired returns the variants on a page of a listing whose pictures are not on it. Only these need
-// further requests to the storage.
+// unpaired returns the variants on a page of a listing whose pictures are not on it. Only these
+// need further requests to the storage.
 func (a *Alias) unpaired(page storagedrivers.Page) []string {
 	listed := make(map[string]bool, len(page.Objects))
 	for _, info := range page.Objects {
@@ -131,9 +131,9 @@ func (a *Alias) orphan(ctx context.Context, key string) (storagedrivers.Info, er
 	return stat(ctx, a.Storage, key)
 }
 
-// RemoveOrphan removes a variant of [Alias.Orphans], unless it has changed or has a picture by now. It
-// waits for uploads and deletions of the name in this process. If another process stores the picture at
-// the same time, its variant is made again.
+// RemoveOrphan removes a variant of [Alias.Orphans], unless it has changed or has a picture by now.
+// It waits for uploads and deletions of the name in this process. If another process stores the
+// picture at the same time, its variant is made again.
 func (u *Uploader) RemoveOrphan(ctx context.Context, alias *Alias, orphan storagedrivers.Info) (removed bool, err error) {
 	filename := alias.Filename(pictureKey(orphan.Key))
 	unlock, err := alias.lock(ctx, filename)

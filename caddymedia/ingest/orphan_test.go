@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// later is after everything that a test stores.
+// later is a time after all uploads of a test.
 func later() time.Time { return time.Now().Add(time.Hour) }
 
 func orphans(t *testing.T, alias *Alias, before time.Time) []storagedrivers.Info {
@@ -46,7 +46,7 @@ func TestOrphans(t *testing.T) {
 			alias.Prefix = "img/content"
 			for _, key := range []string{
 				"img/content/a.png", "img/content/a.png.webp", "img/content/sub/b.png.webp", "img/content/c.txt.webp",
-				"img/content/d.webp", "img/content/e.png.webp.webp", "img/contents/f.png.webp", "file/content/g.png.webp", "h.png.webp",
+				"img/content/d.webp", "img/content/e.png.webp.webp", "img/contents/f.png.webp", "file/content/u.png.webp", "h.png.webp",
 			} {
 				put(t, s, key, "x")
 			}
@@ -60,8 +60,8 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestOrphansAcrossPages: the picture of a variant may be on a page before, and no page is
-// asked for twice.
+// TestOrphansAcrossPages: the picture of a variant may be on an earlier page. No page is listed
+// twice.
 func TestOrphansAcrossPages(t *testing.T) {
 	t.Parallel()
 	var lists atomic.Int32
@@ -153,8 +153,8 @@ func TestRemoveOrphan(t *testing.T) {
 	}
 }
 
-// TestRemoveOrphanOvertaken stores the picture, as another process would, while its variant is
-// about to be removed: in the end it has one.
+// TestRemoveOrphanOvertaken stores the picture, as another process would, right before the removal
+// of its variant. In the end it has one.
 func TestRemoveOrphanOvertaken(t *testing.T) {
 	t.Parallel()
 	for _, webp := range []bool{true, false} {

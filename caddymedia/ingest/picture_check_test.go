@@ -39,7 +39,7 @@ func TestStripMetadata(t *testing.T) {
 	}
 }
 
-// TestDamagedPicture has the right structure, but pixels that nobody can decode.
+// TestDamagedPicture has a valid structure, but pixels that cannot be decoded.
 func TestDamagedPicture(t *testing.T) {
 	t.Parallel()
 	damaged := []byte(picture(red))
@@ -57,7 +57,7 @@ func TestDamagedPicture(t *testing.T) {
 	}
 }
 
-// TestManyPictures has the answer in the order sent, whoever is done first.
+// TestManyPictures: the items are in the order sent.
 func TestManyPictures(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
@@ -72,7 +72,7 @@ func TestManyPictures(t *testing.T) {
 	}
 }
 
-// TestPanic: what nobody foresaw is an error of its item, and the others are not stored.
+// TestPanic: a panic is the failure of its item, and the others are not stored.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	s := onLocal(t, func(op, _ string) error {

@@ -16,8 +16,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// TestOverwriteVariant: whatever a picture replaces, what lies beside it is its own
-// variant or none.
+// TestOverwriteVariant: a picture that replaces another one has its own variant, or none.
 func TestOverwriteVariant(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {
@@ -26,22 +25,22 @@ func TestOverwriteVariant(t *testing.T) {
 			s := open(t, nil)
 			alias := pictures(t, s)
 			alias.Overwrite = true
-			g := newUploader(alias)
+			u := newUploader(alias)
 			without := pictures(t, s)
 			without.Overwrite, without.WebP = true, nil
-			gateWithout := newUploader(without)
+			uploaderWithout := newUploader(without)
 			for i, step := range []struct {
-				gate  *Uploader
-				paint color.NRGBA
-				want  string // the variant, empty for none
+				uploader *Uploader
+				paint    color.NRGBA
+				want     string // the variant, empty for none
 			}{
-				{g, red, webpOf(red)},
-				{g, blue, webpOf(blue)},
-				{g, unloved, ""},
-				{g, red, webpOf(red)},
-				{gateWithout, green, ""},
+				{u, red, webpOf(red)},
+				{u, blue, webpOf(blue)},
+				{u, unloved, ""},
+				{u, red, webpOf(red)},
+				{uploaderWithout, green, ""},
 			} {
-				if _, failures := uploadPictures(t, step.gate, file("a.png", picture(step.paint))); failures != nil {
+				if _, failures := uploadPictures(t, step.uploader, file("a.png", picture(step.paint))); failures != nil {
 					t.Fatal(failures)
 				}
 				want := map[string]string{"a.png": picture(step.paint)}
@@ -55,8 +54,8 @@ func TestOverwriteVariant(t *testing.T) {
 	}
 }
 
-// TestVariantFails: a storage that does not take the variant does not keep its picture
-// either, nor those before it.
+// TestVariantFails: if the commit of a variant fails, its picture and those before it are rolled
+// back.
 func TestVariantFails(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {
@@ -64,8 +63,8 @@ func TestVariantFails(t *testing.T) {
 			t.Run(fmt.Sprintf("%s at %d", name, n), func(t *testing.T) {
 				t.Parallel()
 				s := open(t, at(n, storagedrivers.ErrNoSpace))
-				g := newUploader(pictures(t, s))
-				_, failures := uploadPictures(t, g, file("a.png", picture(red)), file("b.png", picture(blue)))
+				u := newUploader(pictures(t, s))
+				_, failures := uploadPictures(t, u, file("a.png", picture(red)), file("b.png", picture(blue)))
 				wantFailure(t, failures, NoSpace, []string{"a.png", "b.png"}[(n-1)/2], "full")
 				wantContents(t, s, nil)
 			})
@@ -73,19 +72,18 @@ func TestVariantFails(t *testing.T) {
 	}
 }
 
-// TestVariantComesBack: where a storage can put back what was replaced, the variant comes
-// back as well.
-func TestVariantComesBack(t *testing.T) {
+// TestVariantRolledBack: a rollback restores the replaced variant with its picture.
+func TestVariantRolledBack(t *testing.T) {
 	t.Parallel()
 	for paint, last := range map[color.NRGBA]int{blue: 8, unloved: 7} { // the last commit, of the variant of b.png
 		s := onLocal(t, at(last, storagedrivers.ErrNoSpace))
 		alias := pictures(t, s)
 		alias.Overwrite = true
-		g := newUploader(alias)
-		if _, failures := uploadPictures(t, g, file("a.png", picture(red)), file("b.png", picture(red))); failures != nil {
+		u := newUploader(alias)
+		if _, failures := uploadPictures(t, u, file("a.png", picture(red)), file("b.png", picture(red))); failures != nil {
 			t.Fatal(failures)
 		}
-		_, failures := uploadPictures(t, g, file("a.png", picture(paint)), file("b.png", picture(blue)))
+		_, failures := uploadPictures(t, u, file("a.png", picture(paint)), file("b.png", picture(blue)))
 		wantFailure(t, failures, NoSpace, "b.png", "full")
 		wantContents(t, s, map[string]string{
 			"a.png": picture(red), "a.png.webp": webpOf(red), "b.png": picture(red), "b.png.webp": webpOf(red),
@@ -135,10 +133,9 @@ func TestVariantOvertaken(t *testing.T) {
 	}
 }
 
-// TestVariantNeverSettles replaces a picture, as another process would, each time that its
-// variant is made again, and once more when that is given up. The answer says what is there in
-// the end.
-func TestVariantNeverSettles(t *testing.T) {
+// TestVariantNeverReconciled replaces a picture, as another process would, each time that its
+// variant is made again, and once more when no more is made. The answer is that of the final state.
+func TestVariantNeverReconciled(t *testing.T) {
 	t.Parallel()
 	for _, last := range []color.NRGBA{blue, unloved} {
 		t.Run("by "+webpOf(last), func(t *testing.T) {
@@ -188,7 +185,7 @@ func TestVariantNeverSettles(t *testing.T) {
 	}
 }
 
-// shared gives two storages in one place, like those of two processes.
+// shared returns two storages on one backend, like those of two processes.
 func shared(t testing.TB, kind string, fail func(op, key string) error) (here, there *storagedrivers.Storage) {
 	t.Helper()
 	var d storagedrivers.Driver
@@ -204,19 +201,18 @@ func shared(t testing.TB, kind string, fail func(op, key string) error) (here, t
 	return closed(t, storagedrivers.New("here", d, storagedrivers.Options{})), closed(t, there)
 }
 
-// TestOverwritersAtOnce: of many who replace one picture at the same time one wins, with
-// its variant.
+// TestOverwritersAtOnce: of many concurrent uploads of one picture one wins, with its variant.
 func TestOverwritersAtOnce(t *testing.T) {
 	t.Parallel()
 	s := onLocal(t, nil)
 	alias := pictures(t, s)
 	alias.Overwrite = true
-	g := newUploader(alias)
+	u := newUploader(alias)
 	var group sync.WaitGroup
 	for i := range 24 {
 		group.Go(func() {
 			paint := color.NRGBA{byte(10 * i), byte(i), 200, 255}
-			if _, failures := uploadPictures(t, g, file("a.png", picture(paint))); failures != nil {
+			if _, failures := uploadPictures(t, u, file("a.png", picture(paint))); failures != nil {
 				t.Error(failures)
 			}
 		})

@@ -10,8 +10,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestStaysReplaced: where a storage cannot put back what was replaced, a picture that
-// stays is not left beside the variant of the one before.
+// TestStaysReplaced: if a storage cannot restore the replaced picture, the new one is not left with
+// the variant of the old one.
 func TestStaysReplaced(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, func(op, key string) error {
@@ -22,11 +22,11 @@ func TestStaysReplaced(t *testing.T) {
 	})
 	alias := pictures(t, s)
 	alias.Overwrite = true
-	g := newUploader(alias)
-	if _, failures := uploadPictures(t, g, file("a.png", picture(red)), file("b.png", picture(red))); failures != nil {
+	u := newUploader(alias)
+	if _, failures := uploadPictures(t, u, file("a.png", picture(red)), file("b.png", picture(red))); failures != nil {
 		t.Fatal(failures)
 	}
-	_, failures := uploadPictures(t, g,
+	_, failures := uploadPictures(t, u,
 		file("a.png", picture(unloved)), file("b.png", picture(blue)), file("c.png", picture(blue)), file("z.png", picture(red)))
 	wantFailure(t, failures, NoSpace, "z.png", "full")
 	if len(failures) != 3 || !strings.Contains(failures[1].Message, "stays replaced") {
@@ -37,17 +37,16 @@ func TestStaysReplaced(t *testing.T) {
 	})
 }
 
-// TestTwoFail: of two uploads that replace one picture and both fail, neither puts
-// something of the other back.
+// TestTwoFail: of two failing uploads that replace one picture, neither restores data of the other.
 func TestTwoFail(t *testing.T) {
 	t.Parallel()
-	var g *Uploader
+	var u *Uploader
 	var second sync.WaitGroup
 	var variants atomic.Int32
 	s := onLocal(t, func(op, key string) error {
 		if op == "commit" && key == "z.png" {
 			second.Go(func() {
-				if _, failures := uploadPictures(t, g, file("a.png", picture(blue))); failures == nil {
+				if _, failures := uploadPictures(t, u, file("a.png", picture(blue))); failures == nil {
 					t.Error("the second upload does not fail")
 				}
 			})
@@ -60,18 +59,18 @@ func TestTwoFail(t *testing.T) {
 	})
 	alias := pictures(t, s)
 	alias.Overwrite = true
-	g = newUploader(alias)
-	if _, failures := uploadPictures(t, g, file("a.png", picture(red))); failures != nil {
+	u = newUploader(alias)
+	if _, failures := uploadPictures(t, u, file("a.png", picture(red))); failures != nil {
 		t.Fatal(failures)
 	}
-	if _, failures := uploadPictures(t, g, file("a.png", picture(green)), file("z.png", picture(red))); failures == nil {
+	if _, failures := uploadPictures(t, u, file("a.png", picture(green)), file("z.png", picture(red))); failures == nil {
 		t.Error("the first upload does not fail")
 	}
 	second.Wait()
 	wantContents(t, s, map[string]string{"a.png": picture(red), "a.png.webp": webpOf(red)})
 }
 
-// TestVariantStays: a picture whose variant cannot be taken back stays with it.
+// TestVariantStays: a picture whose variant cannot be rolled back stays with it.
 func TestVariantStays(t *testing.T) {
 	t.Parallel()
 	var reverts atomic.Int32
@@ -86,19 +85,18 @@ func TestVariantStays(t *testing.T) {
 	})
 	alias := pictures(t, s)
 	alias.Overwrite = true
-	g := newUploader(alias)
-	if _, failures := uploadPictures(t, g, file("a.png", picture(red))); failures != nil {
+	u := newUploader(alias)
+	if _, failures := uploadPictures(t, u, file("a.png", picture(red))); failures != nil {
 		t.Fatal(failures)
 	}
-	_, failures := uploadPictures(t, g, file("a.png", picture(green)), file("z.png", picture(red)))
+	_, failures := uploadPictures(t, u, file("a.png", picture(green)), file("z.png", picture(red)))
 	if len(failures) != 2 || !strings.Contains(failures[1].Message, "may stay stored") {
 		t.Errorf("%v", failures)
 	}
 	wantContents(t, s, map[string]string{"a.png": picture(green), "a.png.webp": webpOf(green)})
 }
 
-// TestNameThatIsTooLongLater is refused the first time already, not only when its time
-// does not fit behind it.
+// TestNameThatIsTooLongLater: a name without room for the time is refused even if it is free.
 func TestNameThatIsTooLongLater(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)

@@ -18,7 +18,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// painter is an encoder whose variants tell the colour of their pictures.
+// painter is an encoder whose variants name the colour of their pictures.
 type painter struct{}
 
 func (painter) Name() string           { return "painter" }
@@ -58,7 +58,7 @@ func picture(c color.NRGBA) string {
 	return b.String()
 }
 
-// withText puts a text into a PNG, behind its header.
+// withText adds a text to a PNG, behind its header.
 func withText(file, text string) string {
 	chunk := []byte("tEXtComment\x00" + text)
 	whole := binary.BigEndian.AppendUint32(nil, uint32(len(chunk)-4))
@@ -66,7 +66,7 @@ func withText(file, text string) string {
 	return file[:33] + string(whole) + file[33:]
 }
 
-// pictures gives an alias for pictures with variants, at the root of the storage.
+// pictures returns an alias for pictures with variants, at the root of the storage.
 func pictures(t testing.TB, s *storagedrivers.Storage) *Alias {
 	t.Helper()
 	alias := newAlias(t, DefaultAlias, s)
@@ -75,9 +75,9 @@ func pictures(t testing.TB, s *storagedrivers.Storage) *Alias {
 	return alias
 }
 
-func uploadPictures(t testing.TB, g *Uploader, parts ...send) ([]Item, Failures) {
+func uploadPictures(t testing.TB, u *Uploader, parts ...send) ([]Item, Failures) {
 	t.Helper()
-	return uploadBody(t, g, bytes.NewReader(formBody(parts...)), Request{Kind: Image})
+	return uploadBody(t, u, bytes.NewReader(formBody(parts...)), Request{Kind: Image})
 }
 
 func TestVariants(t *testing.T) {
@@ -87,14 +87,14 @@ func TestVariants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t, nil)
-			g := newUploader(pictures(t, s))
-			w := watch(g)
+			u := newUploader(pictures(t, s))
+			w := watch(u)
 			var items []Item
 			for _, p := range [][]send{
 				{file("a.png", picture(red)), file("b.png", picture(unloved)), file("c.svg", svg)},
 				{file("a.png", picture(blue))},
 			} {
-				stored, failures := uploadPictures(t, g, p...)
+				stored, failures := uploadPictures(t, u, p...)
 				if failures != nil {
 					t.Fatal(failures)
 				}

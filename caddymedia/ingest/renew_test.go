@@ -60,7 +60,7 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// TestRenewDamaged: what is no picture any more has no variant, and what lies beside it stays.
+// TestRenewDamaged: a damaged picture has no new variant, and the old one stays.
 func TestRenewDamaged(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
@@ -100,8 +100,8 @@ func TestRenewOvertaken(t *testing.T) {
 			fails    error
 		}{
 			"by a picture": {
-				func(t *testing.T, g *Uploader) {
-					if _, failures := uploadPictures(t, g, file("a.png", picture(blue))); failures != nil {
+				func(t *testing.T, u *Uploader) {
+					if _, failures := uploadPictures(t, u, file("a.png", picture(blue))); failures != nil {
 						t.Error(failures)
 					}
 				},
@@ -109,8 +109,8 @@ func TestRenewOvertaken(t *testing.T) {
 				nil,
 			},
 			"by one without a variant": {
-				func(t *testing.T, g *Uploader) {
-					if _, failures := uploadPictures(t, g, file("a.png", picture(unloved))); failures != nil {
+				func(t *testing.T, u *Uploader) {
+					if _, failures := uploadPictures(t, u, file("a.png", picture(unloved))); failures != nil {
 						t.Error(failures)
 					}
 				},
@@ -118,8 +118,8 @@ func TestRenewOvertaken(t *testing.T) {
 				fs.ErrNotExist,
 			},
 			"by its deletion": {
-				func(t *testing.T, g *Uploader) {
-					if err := g.Delete(t.Context(), g.Aliases[Image][DefaultAlias], "a.png", Actor{}); err != nil {
+				func(t *testing.T, u *Uploader) {
+					if err := u.Delete(t.Context(), u.Aliases[Image][DefaultAlias], "a.png", Actor{}); err != nil {
 						t.Error(err)
 					}
 				},
@@ -155,7 +155,7 @@ func TestRenewOvertaken(t *testing.T) {
 	}
 }
 
-// TestRenewOvertakenBeforeItsBytes replaces a picture between the look at it and the reading.
+// TestRenewOvertakenBeforeItsBytes replaces a picture between Stat and Open.
 func TestRenewOvertakenBeforeItsBytes(t *testing.T) {
 	t.Parallel()
 	var elsewhere *Uploader
@@ -179,7 +179,7 @@ func TestRenewOvertakenBeforeItsBytes(t *testing.T) {
 	wantContents(t, here, map[string]string{"a.png": picture(blue), "a.png.webp": webpOf(blue)})
 }
 
-// TestRenewWaits: not while an upload or a deletion of the name is under way.
+// TestRenewWaits for uploads and deletions of the name.
 func TestRenewWaits(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)

@@ -10,8 +10,8 @@ import (
 
 // Observer is called about requests and items. Its methods may be called concurrently.
 type Observer interface {
-	// Began is called when a request starts. The function that it returns is called when the request
-	// ends, also by a panic; stored reports whether its items are stored.
+	// Began is called when a request starts. The function that it returns is called when the
+	// request ends, also by a panic; stored reports whether its items are stored.
 	Began(req Request) (ended func(stored bool))
 	// Changed is called for every item that is stored, replaced or deleted, and for every failed
 	// deletion.
@@ -19,8 +19,8 @@ type Observer interface {
 	// Refused is called for every request that fails. The alias and the sub folder are those of the
 	// form if it names any.
 	Refused(ctx context.Context, req Request, failures Failures)
-	// Variant is called for every picture that is stored in an alias with variants. took is the time to
-	// make the variant, or to find that none can be made.
+	// Variant is called for every picture that is stored in an alias with variants. took is the
+	// time to make the variant, or to find that none can be made.
 	Variant(alias *Alias, result VariantResult, took time.Duration)
 }
 
@@ -82,8 +82,8 @@ func (o *object) variantResult() VariantResult {
 	}
 }
 
-// report passes the outcome of the request to the observer. It returns the items, or failures if err is
-// not nil.
+// report passes the outcome of the request to the observer. It returns the items, or failures if
+// err is not nil.
 func (b *batch) report(ctx context.Context, err error) ([]Item, Failures) {
 	observer := b.uploader.Observer
 	if err != nil {

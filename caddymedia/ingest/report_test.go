@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Stat makes faults of looking as well.
+// Stat fails if fail does.
 func (d *faulty) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
 	if err := d.ask("stat", key); err != nil {
 		return storagedrivers.Info{}, err
@@ -58,7 +58,7 @@ func (w *watched) Refused(_ context.Context, req Request, failures Failures) {
 
 func (w *watched) Variant(_ *Alias, result VariantResult, _ time.Duration) { w.variants[result]++ }
 
-// actions are what was done, with what and by whom.
+// actions lists the changes, with filename and account.
 func (w *watched) actions() []string {
 	all := make([]string, len(w.changes))
 	for i, c := range w.changes {
@@ -67,8 +67,8 @@ func (w *watched) actions() []string {
 	return all
 }
 
-// TestReplaced: an item in the place of another is told from a new one, which is all that
-// there is under Append Time.
+// TestReplaced: replacing an item is another action than storing a new one, as always under Append
+// Time.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {
@@ -77,11 +77,11 @@ func TestReplaced(t *testing.T) {
 				t.Parallel()
 				alias := newAlias(t, DefaultAlias, open(t, nil))
 				alias.Overwrite = overwrite
-				g := newUploader(alias)
-				w := watch(g)
+				u := newUploader(alias)
+				w := watch(u)
 				for range 2 {
 					req := Request{Kind: File, Actor: Actor{Origin: OriginGo, Account: "carol"}}
-					if _, failures := uploadBody(t, g, bytes.NewReader(formBody(file("a.txt", "a"))), req); failures != nil {
+					if _, failures := uploadBody(t, u, bytes.NewReader(formBody(file("a.txt", "a"))), req); failures != nil {
 						t.Fatal(failures)
 					}
 				}
@@ -90,14 +90,14 @@ func TestReplaced(t *testing.T) {
 					want[1] = fmt.Sprintf("stored a-%d.txt by carol", noon.Unix())
 				}
 				if got := w.actions(); !slices.Equal(got, want) {
-					t.Errorf("told %q, want %q", got, want)
+					t.Errorf("changes %q, want %q", got, want)
 				}
 			})
 		}
 	}
 }
 
-// TestReplacedUnseen: a storage that lets nobody look whether an item is there still takes one.
+// TestReplacedUnseen: a storage that may be written but not read still stores items.
 func TestReplacedUnseen(t *testing.T) {
 	t.Parallel()
 	alias := newAlias(t, DefaultAlias, onLocal(t, func(op, _ string) error {
@@ -107,34 +107,34 @@ func TestReplacedUnseen(t *testing.T) {
 		return nil
 	}))
 	alias.Overwrite = true
-	g := newUploader(alias)
-	w := watch(g)
+	u := newUploader(alias)
+	w := watch(u)
 	for range 2 {
-		if _, failures := uploadForm(t, g, file("a.txt", "a")); failures != nil {
+		if _, failures := uploadForm(t, u, file("a.txt", "a")); failures != nil {
 			t.Fatal(failures)
 		}
 	}
 	if got := w.actions(); !slices.Equal(got, []string{"stored a.txt by ", "stored a.txt by "}) {
-		t.Errorf("told %q", got)
+		t.Errorf("changes %q", got)
 	}
 }
 
-// TestRefused: a request of which nothing is stored is told with each of its failures, under
-// the alias that the form names, and no change beside it.
+// TestRefused: a refused request is reported with all failures under the alias of the form, and
+// without a change.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	other := newAlias(t, "other", onMemory(t, nil))
-	g := newUploader(newAlias(t, DefaultAlias, onMemory(t, nil)), other)
-	w := watch(g)
+	u := newUploader(newAlias(t, DefaultAlias, onMemory(t, nil)), other)
+	w := watch(u)
 	by := Actor{Origin: OriginHTTP, Account: "carol", Client: "192.0.2.1"}
 	body := bytes.NewReader(formBody(field("alias", "other"), file("a.exe", "a"), file("good.txt", "b"), file("b.php", "c")))
-	if _, failures := uploadBody(t, g, body, Request{Kind: File, Actor: by}); failures == nil {
+	if _, failures := uploadBody(t, u, body, Request{Kind: File, Actor: by}); failures == nil {
 		t.Fatal("no failure")
 	}
-	if _, failures := uploadBody(t, g, bytes.NewReader(formBody()), Request{Kind: File, Alias: "none", Actor: by}); failures == nil {
+	if _, failures := uploadBody(t, u, bytes.NewReader(formBody()), Request{Kind: File, Alias: "none", Actor: by}); failures == nil {
 		t.Fatal("no failure")
 	}
-	if _, failures := uploadBody(t, g, bytes.NewReader(formBody(file("a.txt", "a"))), Request{Kind: File, Actor: by}); failures != nil {
+	if _, failures := uploadBody(t, u, bytes.NewReader(formBody(file("a.txt", "a"))), Request{Kind: File, Actor: by}); failures != nil {
 		t.Fatal(failures)
 	}
 	want := []string{
@@ -152,8 +152,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestDeletionIsTold: who deletes what, and also what was not deleted.
-func TestDeletionIsTold(t *testing.T) {
+// TestDeletionReported: deletions are reported with their actor, failed ones too.
+func TestDeletionReported(t *testing.T) {
 	t.Parallel()
 	var broken error
 	s := onMemory(t, func(op, _ string) error {
@@ -162,22 +162,22 @@ func TestDeletionIsTold(t *testing.T) {
 		}
 		return nil
 	})
-	g, images, _ := withItems(t, s, false)
-	w := watch(g)
+	u, images, _ := withItems(t, s, false)
+	w := watch(u)
 	by := Actor{Origin: OriginPanel, Account: "alice", Client: "192.0.2.1"}
 	broken = errors.New("broken")
-	if err := g.Delete(t.Context(), images, "a.png", by); !errors.Is(err, broken) {
+	if err := u.Delete(t.Context(), images, "a.png", by); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)
 	}
 	broken = nil
-	if err := g.Delete(t.Context(), images, "a.png", by); err != nil {
+	if err := u.Delete(t.Context(), images, "a.png", by); err != nil {
 		t.Error(err)
 	}
-	if err := g.Delete(t.Context(), images, "a.png", by); !errors.Is(err, fs.ErrNotExist) {
+	if err := u.Delete(t.Context(), images, "a.png", by); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("error %v", err)
 	}
 	if len(w.changes) != 3 {
-		t.Fatalf("told %v", w.changes)
+		t.Fatalf("changes %v", w.changes)
 	}
 	for i, c := range w.changes {
 		if c.Action != Deleted || c.Actor != by || c.Alias != images || c.Item.Filename != "a.png" || (c.Err == nil) != (i == 1) {
@@ -202,7 +202,7 @@ func TestReasonWords(t *testing.T) {
 	}
 }
 
-// TestReplacedWhileAway: a storage that is found to be away is not asked for more.
+// TestReplacedWhileAway: after an unavailable storage is noticed, it gets no more requests.
 func TestReplacedWhileAway(t *testing.T) {
 	t.Parallel()
 	asked := 0
@@ -229,11 +229,11 @@ func (panicking) receive(context.Context, *batch) error { panic("broken") }
 // TestEndedByPanic: a request that panics ends without items.
 func TestEndedByPanic(t *testing.T) {
 	t.Parallel()
-	g := newUploader(newAlias(t, DefaultAlias, onMemory(t, nil)))
-	w := watch(g)
+	u := newUploader(newAlias(t, DefaultAlias, onMemory(t, nil)))
+	w := watch(u)
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = g.Upload(t.Context(), Request{Kind: File}, panicking{})
+		_, _ = u.Upload(t.Context(), Request{Kind: File}, panicking{})
 	}()
 	if w.underWay != 0 || !slices.Equal(w.ended, []bool{false}) {
 		t.Errorf("%d are under way, ended well: %v", w.underWay, w.ended)

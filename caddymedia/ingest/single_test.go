@@ -18,22 +18,22 @@ func uploadSingle(t *testing.T, u *Uploader, name string, body io.Reader, req Re
 	return strings.Join(filenames(items), " "), failures
 }
 
-// TestSingle: one item goes in as if it were the only one of a form.
+// TestSingle: one file is stored like the only one of a form.
 func TestSingle(t *testing.T) {
 	t.Parallel()
 	for kind, storage := range storages {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s, other := storage(t, nil), storage(t, nil)
-			g := newUploader(newAlias(t, DefaultAlias, s), newAlias(t, "papers", other))
-			w := watch(g)
+			u := newUploader(newAlias(t, DefaultAlias, s), newAlias(t, "papers", other))
+			w := watch(u)
 			by := Actor{Origin: OriginGo, Client: "192.0.2.1"}
 
-			items, failures := g.Upload(t.Context(), Request{Kind: File, Actor: by}, Single("Näme.TXT", strings.NewReader("one")))
+			items, failures := u.Upload(t.Context(), Request{Kind: File, Actor: by}, Single("Näme.TXT", strings.NewReader("one")))
 			if want := (Item{FullPath: "https://cdn.example/static/file/content/name.txt", Filename: "name.txt", Size: 3}); failures != nil || items[0] != want {
 				t.Errorf("got %+v, %v, want %+v", items, failures, want)
 			}
-			name, failures := uploadSingle(t, g, "a.txt", strings.NewReader("two"), Request{Kind: File, Alias: "papers", SubFolder: "in/Here", Actor: by})
+			name, failures := uploadSingle(t, u, "a.txt", strings.NewReader("two"), Request{Kind: File, Alias: "papers", SubFolder: "in/Here", Actor: by})
 			if failures != nil || name != "in/here/a.txt" {
 				t.Errorf("got %q, %v", name, failures)
 			}
@@ -46,8 +46,7 @@ func TestSingle(t *testing.T) {
 	}
 }
 
-// TestSingleRefused: nothing of what is refused is stored, and what is sure to be refused is not
-// even read.
+// TestSingleRefused: a refused file is not stored, and not read if that is sure in advance.
 func TestSingleRefused(t *testing.T) {
 	t.Parallel()
 	unread := iotest.ErrReader(errors.New("it was read"))
@@ -74,7 +73,7 @@ func TestSingleRefused(t *testing.T) {
 		{"no name", "", unread, Request{Kind: File}, BadRequest, "name is empty"},
 		{"too large", "a.txt", io.MultiReader(strings.NewReader("123456"), unread), Request{Kind: File}, TooLarge, "larger than 5 bytes"},
 		{"content", "a.pdf", strings.NewReader("GIF8"), Request{Kind: File}, BadContent, ".pdf"},
-		{"broken off", "a.txt", broken(errors.New(secret)), Request{Kind: File}, BadRequest, "to its end"},
+		{"aborted", "a.txt", broken(errors.New(secret)), Request{Kind: File}, BadRequest, "to its end"},
 		{"cut short", "a.txt", broken(io.ErrUnexpectedEOF), Request{Kind: File}, BadRequest, "to its end"},
 		{"a reason of its own", "a.txt", broken(fmt.Errorf("reading: %w", late)), Request{Kind: File}, Unavailable, late.Message},
 	} {
@@ -83,9 +82,9 @@ func TestSingleRefused(t *testing.T) {
 			s := onLocal(t, nil)
 			alias := newAlias(t, DefaultAlias, s)
 			alias.MaxSize = 5
-			g := newUploader(alias)
-			w := watch(g)
-			_, failures := uploadSingle(t, g, c.item, c.body, c.req)
+			u := newUploader(alias)
+			w := watch(u)
+			_, failures := uploadSingle(t, u, c.item, c.body, c.req)
 			if len(failures) != 1 {
 				t.Fatalf("failures %v, want one", failures)
 			}

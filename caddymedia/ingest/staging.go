@@ -13,9 +13,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Staging bounds the memory and the files of requests until they are committed, shared fairly between
-// accounts. The first bytes of an upload stay in memory, so that many small uploads of slow clients need
-// no file descriptors.
+// Staging bounds the memory and the files of requests until they are committed, shared fairly
+// between accounts. The first bytes of an upload stay in memory, so that many small uploads of slow
+// clients need no file descriptors.
 type Staging struct {
 	memory *queue.Pool // bytes
 	files  *queue.Pool
@@ -26,7 +26,8 @@ func NewStaging(memory, files int64) *Staging {
 	return &Staging{memory: queue.NewPool(memory), files: queue.NewPool(files)}
 }
 
-// headSize is the size up to which an upload stays in memory. A larger one is staged while it arrives.
+// headSize is the size up to which an upload stays in memory. A larger one is staged while it
+// arrives.
 const headSize = 64 << 10
 
 var heads = sync.Pool{New: func() any { return new([headSize]byte) }}
@@ -157,8 +158,8 @@ func (up *upload) discard() error {
 
 var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bufferSize) }}
 
-// copyBuffered copies to a storage in large pieces. The error is a *Failure; readFailure maps those of
-// src.
+// copyBuffered copies to a storage in large pieces. The error is a *Failure; readFailure maps those
+// of src.
 func copyBuffered(dst io.Writer, src io.Reader, readFailure func(error) *Failure) (int64, error) {
 	w := writers.Get().(*bufio.Writer) // the pool holds nothing else
 	w.Reset(struct{ io.Writer }{dst})

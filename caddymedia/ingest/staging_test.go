@@ -19,8 +19,8 @@ func (o observed) Read(p []byte) (int, error) {
 	return o.Reader.Read(p[:min(len(p), 100)])
 }
 
-// TestSmallItemsHoldNoFiles keeps small items in memory until their request has arrived, and stages
-// large ones, and those for which there is no memory, at once.
+// TestSmallItemsHoldNoFiles: small files stay in memory until their request is complete. Large
+// ones, and those for which there is no memory, are staged at once.
 func TestSmallItemsHoldNoFiles(t *testing.T) {
 	t.Parallel()
 	small := map[string]string{"a.txt": "one", "b.txt": "", "c.txt": strings.Repeat("x", headSize-1)}
@@ -41,8 +41,8 @@ func TestSmallItemsHoldNoFiles(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
-			g := newUploader(newAlias(t, DefaultAlias, s))
-			g.Staging = NewStaging(c.memory, c.files)
+			u := newUploader(newAlias(t, DefaultAlias, s))
+			u.Staging = NewStaging(c.memory, c.files)
 			var parts []send
 			want := map[string]string{}
 			for name, content := range c.contents {
@@ -50,8 +50,8 @@ func TestSmallItemsHoldNoFiles(t *testing.T) {
 				want["file/content/"+name] = content
 			}
 			var most int64
-			body := observed{bytes.NewReader(formBody(parts...)), func() { most = max(most, g.Staging.files.Used()) }}
-			_, failures := g.Upload(t.Context(), Request{Kind: File, Actor: Actor{Account: "a"}}, Form(body, boundary))
+			body := observed{bytes.NewReader(formBody(parts...)), func() { most = max(most, u.Staging.files.Used()) }}
+			_, failures := u.Upload(t.Context(), Request{Kind: File, Actor: Actor{Account: "a"}}, Form(body, boundary))
 			if c.busy {
 				wantFailure(t, failures, Busy, "", "too many uploads")
 				want = map[string]string{}
@@ -61,7 +61,7 @@ func TestSmallItemsHoldNoFiles(t *testing.T) {
 			if most != c.most {
 				t.Errorf("%d files are held before the end of the body, want %d", most, c.most)
 			}
-			if memory, files := g.Staging.memory.Used(), g.Staging.files.Used(); memory != 0 || files != 0 {
+			if memory, files := u.Staging.memory.Used(), u.Staging.files.Used(); memory != 0 || files != 0 {
 				t.Errorf("%d bytes and %d files are held in the end", memory, files)
 			}
 			got := contents(t, s)
@@ -72,8 +72,8 @@ func TestSmallItemsHoldNoFiles(t *testing.T) {
 	}
 }
 
-// TestVariantsHoldFiles counts the files of variants, and of pictures that are staged anew without
-// metadata or in another storage, which takes a second file for a moment.
+// TestVariantsHoldFiles counts the files of variants, and of pictures that are restaged without
+// metadata or on another storage, which needs a second file meanwhile.
 func TestVariantsHoldFiles(t *testing.T) {
 	t.Parallel()
 	plain, text := picture(red), withText(picture(red), "a")
@@ -96,22 +96,22 @@ func TestVariantsHoldFiles(t *testing.T) {
 			s := onMemory(t, nil)
 			one := pictures(t, s)
 			one.StripMetadata = true
-			g := newUploader(one)
+			u := newUploader(one)
 			parts := []send{file("a.png", c.content)}
 			if c.other {
 				other := pictures(t, onMemory(t, nil))
 				other.Name = "other"
-				g.Aliases[Image]["other"] = other
+				u.Aliases[Image]["other"] = other
 				parts = append(parts, field("alias", "other"))
 			}
-			g.Staging = NewStaging(0, c.files)
-			_, failures := g.Upload(t.Context(), Request{Kind: Image, Actor: Actor{Account: "a"}}, Form(bytes.NewReader(formBody(parts...)), boundary))
+			u.Staging = NewStaging(0, c.files)
+			_, failures := u.Upload(t.Context(), Request{Kind: Image, Actor: Actor{Account: "a"}}, Form(bytes.NewReader(formBody(parts...)), boundary))
 			if c.busy {
 				wantFailure(t, failures, Busy, "a.png", "too many uploads")
 			} else if failures != nil {
 				t.Error(failures)
 			}
-			if files := g.Staging.files.Used(); files != 0 {
+			if files := u.Staging.files.Used(); files != 0 {
 				t.Errorf("%d files are held in the end", files)
 			}
 		})

@@ -11,15 +11,15 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// MayHaveVariant reports whether filename (relative to the alias) is the name of a picture of pixels,
-// which has a variant if the alias wants them.
+// MayHaveVariant reports whether filename (relative to the alias) is the name of a picture of
+// pixels, which has a variant if the alias wants them.
 func (a *Alias) MayHaveVariant(filename string) bool {
 	ext := naming.Extension(filename)
 	return a.Kind == Image && a.Extensions[ext] && ext != "svg"
 }
 
-// IsVariant reports whether filename (relative to the alias) is the name of the variant of a picture,
-// which is no item of its own.
+// IsVariant reports whether filename (relative to the alias) is the name of the variant of a
+// picture, which is no item of its own.
 func (a *Alias) IsVariant(filename string) bool {
 	picture, ok := strings.CutSuffix(filename, variant.Suffix)
 	return ok && a.Kind == Image && a.Extensions[naming.Extension(picture)]
@@ -36,8 +36,8 @@ const (
 	VariantStale VariantState = "stale"
 )
 
-// VariantState returns the state of the variant of the picture filename. The error is fs.ErrNotExist if
-// there is no such picture, or that of the storage.
+// VariantState returns the state of the variant of the picture filename. The error is
+// fs.ErrNotExist if there is no such picture, or that of the storage.
 func (a *Alias) VariantState(ctx context.Context, filename string) (VariantState, error) {
 	pair, err := a.pair(ctx, filename)
 	return pair.state(), err
@@ -69,8 +69,8 @@ func (p pair) state() VariantState {
 	}
 }
 
-// OpenVariant opens the variant of the picture filename by open, a method of [Alias.Storage]. The error
-// is fs.ErrNotExist if there is none, or a stale one.
+// OpenVariant opens the variant of the picture filename by open, a method of [Alias.Storage]. The
+// error is fs.ErrNotExist if there is none, or a stale one.
 func (a *Alias) OpenVariant(
 	ctx context.Context, filename string, picture storagedrivers.Info,
 	open func(context.Context, string) (*storagedrivers.Object, error),

@@ -37,8 +37,8 @@ func traced(
 	return err
 }
 
-// resultOf returns a word for an error, and reports whether the service or a storage is at fault, not the
-// caller.
+// resultOf returns a word for an error, and reports whether the service or a storage is at fault,
+// not the caller.
 func resultOf(err error) (result string, fault bool) {
 	if errors.Is(err, variant.ErrNone) {
 		return string(VariantNone), false
@@ -80,8 +80,8 @@ func (a *Alias) attributes() []attribute.KeyValue {
 	}
 }
 
-// attributes are those of spans about a request. An unknown alias is not named, because that could be
-// any text.
+// attributes are those of spans about a request. An unknown alias is not named, because that could
+// be any text.
 func (b *batch) attributes() []attribute.KeyValue {
 	attributes := []attribute.KeyValue{attribute.String("media.alias.kind", string(b.req.Kind))}
 	if alias := b.uploader.Aliases[b.req.Kind][b.aliasName()]; alias != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// tracedTree calls f below a span and gives what was recorded below it as a tree, one span in
-// a line: its name, its attributes without those that all have alike, and its status.
+// tracedTree calls f below a span, and returns the spans below it as a tree of one line each: name,
+// attributes without those that are the same for all, and status.
 func tracedTree(t *testing.T, f func(ctx context.Context)) string {
 	t.Helper()
 	recorder := tracetest.NewSpanRecorder()
@@ -60,11 +60,11 @@ func spanLine(span sdktrace.ReadOnlySpan) string {
 	return line
 }
 
-// tracedUpload gives the tree of a request of pictures.
-func tracedUpload(t *testing.T, g *Uploader, parts ...send) string {
+// tracedUpload returns the spans of an upload of pictures.
+func tracedUpload(t *testing.T, u *Uploader, parts ...send) string {
 	t.Helper()
 	return tracedTree(t, func(ctx context.Context) {
-		items, failures := g.Upload(ctx, Request{Kind: Image}, Form(bytes.NewReader(formBody(parts...)), boundary))
+		items, failures := u.Upload(ctx, Request{Kind: Image}, Form(bytes.NewReader(formBody(parts...)), boundary))
 		checked(t, items, failures)
 	})
 }
@@ -78,9 +78,9 @@ func wantTree(t *testing.T, got, want string, args ...any) {
 
 func TestSpans(t *testing.T) {
 	t.Parallel()
-	g := newUploader(pictures(t, onLocal(t, nil)))
+	u := newUploader(pictures(t, onLocal(t, nil)))
 	photo := picture(red)
-	wantTree(t, tracedUpload(t, g, file("a.png", photo)), `
+	wantTree(t, tracedUpload(t, u, file("a.png", photo)), `
 media.receive alias.name=content files=1 size=%[1]d
   media.storage.stage
 media.check alias.name=content files=1 size=%[1]d
@@ -93,9 +93,9 @@ media.place alias.name=content filename=["a.png"] files=1 size=%[1]d
   media.storage.finish
 `, len(photo), len(webpOf(red)))
 
-	// A name that is taken is no error, nor a variant that cannot be made.
+	// A name that exists is no error, nor is a variant that cannot be made.
 	photo = picture(unloved)
-	wantTree(t, tracedUpload(t, g, file("a.png", photo)), `
+	wantTree(t, tracedUpload(t, u, file("a.png", photo)), `
 media.receive alias.name=content files=1 size=%[1]d
   media.storage.stage
 media.check alias.name=content files=1 size=%[1]d
@@ -107,8 +107,8 @@ media.place alias.name=content filename=["a-%[2]d.png"] files=1 size=%[1]d
 `, len(photo), noon.Unix())
 }
 
-// treeOfPicture are the spans of a.png and its variant, of sizes that are to be filled in, on a storage
-// that takes whole objects only.
+// treeOfPicture is the format of the spans of a.png and its variant, given their sizes, on a
+// storage that stages in memory.
 const treeOfPicture = `
 media.receive alias.name=content files=1 size=%[1]d
 media.check alias.name=content files=1 size=%[1]d
@@ -118,16 +118,15 @@ media.place alias.name=content filename=["a.png"] files=1 size=%[1]d
   media.storage.commit key=a.png.webp size=%[2]d
 `
 
-// TestSpansOfMemory are those of a storage that takes whole objects only.
+// TestSpansOfMemory: spans of a storage that stages in memory.
 func TestSpansOfMemory(t *testing.T) {
 	t.Parallel()
-	g := newUploader(pictures(t, onMemory(t, nil)))
+	u := newUploader(pictures(t, onMemory(t, nil)))
 	photo := picture(red)
-	wantTree(t, tracedUpload(t, g, file("a.png", photo)), treeOfPicture, len(photo), len(webpOf(red)))
+	wantTree(t, tracedUpload(t, u, file("a.png", photo)), treeOfPicture, len(photo), len(webpOf(red)))
 }
 
-// TestSpansOfRefusal: what is wrong with an upload is no error of the service, and no name or
-// text that was sent is shown.
+// TestSpansOfRefusal: a refused upload is no error of the service, and spans contain no text of it.
 func TestSpansOfRefusal(t *testing.T) {
 	t.Parallel()
 	const word = "secret-name"
@@ -149,18 +148,18 @@ media.receive alias.name=content files=0 result=bad_request size=0
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			g := newUploader(pictures(t, onMemory(t, nil)))
-			got := tracedUpload(t, g, tt.parts...)
+			u := newUploader(pictures(t, onMemory(t, nil)))
+			got := tracedUpload(t, u, tt.parts...)
 			wantTree(t, got, tt.want)
 			if strings.Contains(got, word) {
-				t.Errorf("the spans tell %q:\n%s", word, got)
+				t.Errorf("the spans contain %q:\n%s", word, got)
 			}
 		})
 	}
 }
 
-// TestSpansOfFailure: where the storage fails the span of the step does too, with the reason
-// and nothing that the storage said.
+// TestSpansOfFailure: if the storage fails, the span of the step fails with the reason, without the
+// text of the error.
 func TestSpansOfFailure(t *testing.T) {
 	t.Parallel()
 	photo := picture(red)
@@ -172,8 +171,8 @@ func TestSpansOfFailure(t *testing.T) {
 			return nil
 		}
 	}
-	g := newUploader(pictures(t, onLocal(t, failing("a.png.webp"))))
-	got := tracedUpload(t, g, file("a.png", photo))
+	u := newUploader(pictures(t, onLocal(t, failing("a.png.webp"))))
+	got := tracedUpload(t, u, file("a.png", photo))
 	wantTree(t, got, `
 media.receive alias.name=content files=1 size=%[1]d
   media.storage.stage
@@ -188,25 +187,25 @@ media.place alias.name=content filename=["a.png"] files=1 result=no_space size=%
 `, len(photo), len(webpOf(red)))
 	for word := range strings.FieldsSeq(secret) {
 		if strings.Contains(got, word) {
-			t.Errorf("the spans tell %q:\n%s", word, got)
+			t.Errorf("the spans contain %q:\n%s", word, got)
 		}
 	}
 }
 
-// TestSpanOfSingle: an item that is part of no form has the same spans.
+// TestSpanOfSingle: a file outside of a form has the same spans.
 func TestSpanOfSingle(t *testing.T) {
 	t.Parallel()
-	g := newUploader(pictures(t, onMemory(t, nil)))
+	u := newUploader(pictures(t, onMemory(t, nil)))
 	photo := picture(red)
 	got := tracedTree(t, func(ctx context.Context) {
-		if _, failures := g.Upload(ctx, Request{Kind: Image}, Single("a.png", strings.NewReader(photo))); failures != nil {
+		if _, failures := u.Upload(ctx, Request{Kind: Image}, Single("a.png", strings.NewReader(photo))); failures != nil {
 			t.Error(failures)
 		}
 	})
 	wantTree(t, got, treeOfPicture, len(photo), len(webpOf(red)))
 }
 
-// TestSpanOfPanic: a step that panics has a span nevertheless.
+// TestSpanOfPanic: a step that panics has a span.
 func TestSpanOfPanic(t *testing.T) {
 	t.Parallel()
 	got := tracedTree(t, func(ctx context.Context) {

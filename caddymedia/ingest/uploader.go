@@ -4,12 +4,12 @@
 //
 //   - receive stages every file on its storage. Nothing has a public name yet.
 //   - check verifies names and contents. It decodes pictures, and makes their variants on the way.
-//   - commit gives all staged data its names. If one fails, the others are rolled back.
+//   - commit names all staged data. If one commit fails, the others are rolled back.
 //   - variant ensures, before a commit ends, that each variant belongs to its picture.
 //   - report passes the outcome to the observer, and returns items or failures.
 //
-// Uploads over HTTP and from the panel, Go code and the commands all come this way, so that no check is
-// bypassed.
+// Uploads over HTTP and from the panel, Go code and the commands all come this way, so that no
+// check is bypassed.
 package ingest
 
 import (
@@ -40,8 +40,8 @@ type Uploader struct {
 	seconds seconds
 }
 
-// Upload stores the files of src: all of them, in their order, or none. Failures are nil if they are
-// stored; otherwise they name each file that failed, or the request as a whole.
+// Upload stores the files of src: all of them, in their order, or none. Failures are nil if they
+// are stored; otherwise they name each file that failed, or the request as a whole.
 func (u *Uploader) Upload(ctx context.Context, req Request, src Source) (items []Item, failures Failures) {
 	ended := u.Observer.Began(req)
 	defer func() { ended(items != nil) }()

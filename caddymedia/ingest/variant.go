@@ -49,7 +49,8 @@ func (b *batch) commitVariant(ctx context.Context, o *object) error {
 	return err
 }
 
-// reconcileAll reconciles the variants of the request. Only pictures that may be replaced need that.
+// reconcileAll reconciles the variants of the request. Only pictures that may be replaced need
+// that.
 func (b *batch) reconcileAll(ctx context.Context) (err error) {
 	for _, o := range b.objects {
 		if !b.alias.Overwrite || o.committedVariant == nil {
@@ -68,10 +69,11 @@ func (b *batch) reconcileAll(ctx context.Context) (err error) {
 // rounds limits how often a variant is made again because its picture was replaced meanwhile.
 const rounds = 5
 
-// reconcile ensures that own, a variant that was just committed, does not stay beside another picture
-// than its own. Names are locked within a process. But if several processes replace a picture at the same
-// time, the last one to store the picture need not be the last one to store the variant. reconcile makes
-// the variant again, or removes it. It reports whether the picture has a variant in the end.
+// reconcile ensures that own, a variant that was just committed, does not stay beside another
+// picture than its own. Names are locked within a process. But if several processes replace a
+// picture at the same time, the last one to store the picture need not be the last one to store the
+// variant. reconcile makes the variant again, or removes it. It reports whether the picture has a
+// variant in the end.
 func (u *Uploader) reconcile(
 	ctx context.Context, alias *Alias, filename string, picture, own storagedrivers.Info,
 ) (hasVariant bool, err error) {
@@ -106,8 +108,8 @@ func (u *Uploader) reconcile(
 	return left.state() == VariantCurrent, err
 }
 
-// removeStale removes stale variants beside the pictures of the request. Not every storage can roll that
-// back, so it comes last. A failure only leaves a variant that is never served.
+// removeStale removes stale variants beside the pictures of the request. Not every storage can roll
+// that back, so it comes last. A failure only leaves a variant that is never served.
 func (b *batch) removeStale(ctx context.Context, group storagedrivers.Group) {
 	for _, o := range b.objects {
 		if !b.mayHaveStale(o.upload) {
@@ -125,8 +127,8 @@ func (b *batch) mayHaveStale(up *upload) bool {
 	return up.variant == nil && up.isRaster() && (b.alias.Overwrite || b.alias.WebP != nil)
 }
 
-// removeVariant removes the variant beside a picture that has not made one. It does nothing if another
-// process has replaced the picture, because that one reconciles its variant.
+// removeVariant removes the variant beside a picture that has not made one. It does nothing if
+// another process has replaced the picture, because that one reconciles its variant.
 func (b *batch) removeVariant(ctx context.Context, o *object, remove func(ctx context.Context, key string) error) error {
 	now, err := stat(ctx, b.alias.Storage, o.info.Key)
 	if err != nil || !now.Same(o.info) {
@@ -157,8 +159,8 @@ func (u *Uploader) remake(ctx context.Context, alias *Alias, filename string) (m
 	return made, err
 }
 
-// fetch copies an object to a staged one, so that it can be read again without a remote connection. It
-// restarts if the object changes. The caller must close the copy.
+// fetch copies an object to a staged one, so that it can be read again without a remote connection.
+// It restarts if the object changes. The caller must close the copy.
 func fetch(ctx context.Context, s *storagedrivers.Storage, key string) (storagedrivers.Staged, int64, error) {
 	for round := 1; ; round++ {
 		staged, size, err := fetchOnce(ctx, s, key)
