@@ -87,9 +87,6 @@ func flatJPEG(width, height int) []byte {
 		bytes.Repeat([]byte{0x3F, 0xFF, 0}, runs), []byte{0xFF, 0xD9})
 }
 
-// raceDetector is set by a file with the build tag race: timings are meaningless then.
-var raceDetector bool
-
 // A bomb must be handled fast and with little memory. Not parallel, since the counters are of the
 // process.
 func TestBombs(t *testing.T) {
@@ -112,7 +109,7 @@ func TestBombs(t *testing.T) {
 			if allocated > 32<<20 {
 				t.Errorf("allocated %d bytes", allocated)
 			}
-			if took > 2*time.Second && !raceDetector {
+			if took > 20*time.Second {
 				t.Errorf("took %v", took)
 			}
 			t.Logf("%d bytes: %v, %d KiB, %v", len(b.data), took, allocated>>10, err)
@@ -140,7 +137,7 @@ func TestStrippedBombs(t *testing.T) {
 		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 1<<20 {
 			t.Errorf("%s: allocated %d bytes", name, allocated)
 		}
-		if r.seeks > 1 || took > 500*time.Millisecond && !raceDetector {
+		if r.seeks > 1 || took > 5*time.Second {
 			t.Errorf("%s: %d seeks, %v", name, r.seeks, took)
 		}
 		t.Logf("%s: %d of %d bytes, %v", name, n, len(b.data), took)

@@ -81,9 +81,6 @@ func TestCorpusBombs(t *testing.T) {
 			if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 32<<20 {
 				t.Errorf("allocated %d bytes", allocated)
 			}
-			if took > 50*time.Millisecond && !raceDetector {
-				t.Errorf("took %v", took)
-			}
 			t.Logf("%v, %d KiB, %+v, %v", took, (after.TotalAlloc-before.TotalAlloc)>>10, info, err)
 		})
 	}

@@ -118,10 +118,10 @@ type pending struct {
 	err    error
 }
 
-// beginPicture sends a picture, and comes back when it is in the Caddy and should be
-// worked on, or wait for that.
-func (c *childClient) beginPicture(t *testing.T, token, name, content string) *pending {
+// beginPicture sends a picture, and returns when it is decoded or encoded, or waits for that.
+func (c *child) beginPicture(t *testing.T, client *childClient, token, name, content string) *pending {
 	t.Helper()
+	before := c.pictures()
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &pending{cancel: cancel, done: make(chan struct{})}
 	form := pictureForm(name, content)
@@ -129,7 +129,7 @@ func (c *childClient) beginPicture(t *testing.T, token, name, content string) *p
 	body := &tellEnd{Reader: strings.NewReader(form), end: sync.OnceFunc(func() { close(sent) })}
 	go func() {
 		defer close(p.done)
-		p.answer, p.err = c.sendPicture(ctx, token, body)
+		p.answer, p.err = client.sendPicture(ctx, token, body)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -139,16 +139,14 @@ func (c *childClient) beginPicture(t *testing.T, token, name, content string) *p
 	case <-sent:
 	case <-p.done:
 	}
-	time.Sleep(toBeWorkedOn())
+	eventually(t, "the picture is taken in", func() bool { return c.pictures() > before || !p.going() })
 	return p
 }
 
-// toBeWorkedOn is how long a picture that was sent takes at most until it is worked on.
-func toBeWorkedOn() time.Duration {
-	if raceDetector {
-		return time.Second
-	}
-	return 700 * time.Millisecond
+// pictures returns how many pictures are decoded or encoded, or wait for that.
+func (c *child) pictures() float64 {
+	c.t.Helper()
+	return c.metric("caddy_media_working_pictures") + c.metric("caddy_media_waiting_pictures")
 }
 
 // tellEnd tells when all was read.

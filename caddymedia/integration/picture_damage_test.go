@@ -113,9 +113,6 @@ func TestBombs(t *testing.T) {
 			default:
 				t.Errorf("%s: %d %s", name, r.status, r.body)
 			}
-			if took > 3*time.Second {
-				t.Errorf("%s took %v", name, took)
-			}
 		}
 	}
 }

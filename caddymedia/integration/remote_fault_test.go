@@ -65,7 +65,7 @@ func remoteDead(t *testing.T, p remotePlace, kill func(*faults.Proxy, bool)) {
 func remoteDown(t *testing.T, client *childClient, token string, timeout time.Duration) {
 	t.Helper()
 	// The attempts of one operation, and then what undoes them; machines are slow.
-	limit := 4*timeout + 5*time.Second
+	limit := 4*timeout + 30*time.Second
 	begin := time.Now()
 	r, name := client.put(t, token, "over", "lost.bin", described(2, 3_000_000))
 	if r.status != http.StatusServiceUnavailable || strings.Contains(r.String(), "127.0.0.1") {

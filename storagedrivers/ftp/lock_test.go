@@ -113,7 +113,7 @@ func TestLockOfADeadProcess(t *testing.T) {
 			t.Parallel()
 			f := (&fake{facts: facts}).start(t)
 			config := f.config()
-			config.Timeout = 2 * time.Second
+			config.Timeout = 5 * time.Second
 			d := open(t, config)
 
 			f.aged(t, lockPath("stale"), true, staleAfter+2*time.Minute)

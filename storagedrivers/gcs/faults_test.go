@@ -67,7 +67,7 @@ func TestCut(t *testing.T) {
 func TestDeadHost(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)
-	const timeout = 2 * time.Second
+	const timeout = 5 * time.Second
 	for name, kill := range map[string]func(*faults.Proxy, bool){
 		"refusing": (*faults.Proxy).SetRefusing,
 		"silent":   (*faults.Proxy).SetSilent,
@@ -129,7 +129,7 @@ func TestSilentOnTheWay(t *testing.T) {
 	if _, err := direct.Put(t.Context(), "old", zeros(30*mib), create); err != nil {
 		t.Fatal(err)
 	}
-	d := opened(t, Config{Bucket: bucket, Endpoint: "http://" + proxy.Address, Timeout: 2 * time.Second})
+	d := opened(t, Config{Bucket: bucket, Endpoint: "http://" + proxy.Address, Timeout: 5 * time.Second})
 	body, _, err := d.Open(t.Context(), "old", storagedrivers.Range{})
 	if err != nil {
 		t.Fatal(err)
@@ -143,7 +143,7 @@ func TestSilentOnTheWay(t *testing.T) {
 	if _, err = io.Copy(io.Discard, body); !errors.Is(err, storagedrivers.ErrUnavailable) {
 		t.Errorf("reading: error %v", err)
 	}
-	if took := time.Since(start); took > 30*time.Second {
+	if took := time.Since(start); took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
 	if names := server.Objects(t, bucket); len(names) != 1 {

@@ -168,7 +168,7 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	process, server := servers.FakeGCS(t)
 	server.Bucket(t, "bucket")
-	d := opened(t, Config{Bucket: "bucket", Endpoint: server.Endpoint, Timeout: 2 * time.Second})
+	d := opened(t, Config{Bucket: "bucket", Endpoint: server.Endpoint, Timeout: 5 * time.Second})
 	if _, err := d.Put(t.Context(), "key", zeros(100), create); err != nil {
 		t.Fatal(err)
 	}

@@ -145,7 +145,7 @@ func TestCancelledTooLate(t *testing.T) {
 				}
 			}}
 			d := opened(t, Config{
-				Bucket: newBucket(t, server), Endpoint: m.before(t, server), Timeout: 2 * time.Second,
+				Bucket: newBucket(t, server), Endpoint: m.before(t, server), Timeout: 5 * time.Second,
 			})
 			info, err := d.Put(ctx, "key", zeros(size), create)
 			if err != nil {

@@ -197,7 +197,7 @@ func TestRefusingHost(t *testing.T) {
 func TestSilentHost(t *testing.T) {
 	t.Parallel()
 	s := fake(t)
-	const timeout = 2 * time.Second
+	const timeout = 5 * time.Second
 	d, proxy := proxied(t, s, timeout)
 	put(t, d, "object", content('a', 10), create)
 	proxy.SetSilent(true)

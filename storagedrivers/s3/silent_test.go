@@ -56,7 +56,7 @@ func (m *mute) driver(t *testing.T) *Driver {
 	t.Helper()
 	s := &service{config: Config{
 		Endpoint: m.URL, AccessKeyID: "id", SecretAccessKey: "secret", PathStyle: true,
-		Bucket: "bucket", Timeout: 2 * time.Second,
+		Bucket: "bucket", Timeout: 5 * time.Second,
 	}}
 	d := s.driver(t, s.config)
 	t.Cleanup(func() { d.Close() })

@@ -23,7 +23,7 @@ func TestConnectionsLostWhileIdle(t *testing.T) {
 // An idle connection stays: the signs of life keep it from being taken for dead.
 func TestIdleConnectionStays(t *testing.T) {
 	t.Parallel()
-	const timeout = 400 * time.Millisecond
+	const timeout = 3 * time.Second
 	root := t.TempDir()
 	server := startServer(t, root)
 	h := &host{folder: root, config: Config{

@@ -115,7 +115,7 @@ func TestRefusingHost(t *testing.T) {
 
 func TestSilentHost(t *testing.T) {
 	t.Parallel()
-	const timeout = 2 * time.Second
+	const timeout = 5 * time.Second
 	h := newHost(t)
 	d, _, proxy := behindProxy(t, h, timeout)
 	content := randomBytes(1 << 20)
@@ -139,7 +139,7 @@ func TestSilentHost(t *testing.T) {
 
 func TestSilentHostWhilePutting(t *testing.T) {
 	t.Parallel()
-	const timeout = 2 * time.Second
+	const timeout = 5 * time.Second
 	h := newHost(t)
 	d, _, proxy := behindProxy(t, h, timeout)
 	src := &eventReader{Reader: bytes.NewReader(randomBytes(30 << 20)), at: 8 << 20, event: func() { proxy.SetSilent(true) }}
@@ -195,14 +195,14 @@ func TestCancelWithSilentHost(t *testing.T) {
 	is(t, err, nil)
 	proxy.SetSilent(true)
 	time.AfterFunc(100*time.Millisecond, cancel)
-	within(t, 3*time.Second, "reading", func() {
+	within(t, soon, "reading", func() {
 		_, err := body.Read(make([]byte, 100))
 		is(t, err, context.Canceled)
 	})
 	is(t, body.Close(), nil)
 	ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	within(t, 100*time.Millisecond+tidying+2*time.Second, "all operations", func() {
+	within(t, 100*time.Millisecond+tidying+soon, "all operations", func() {
 		for name, err := range everyOp(ctx, d) {
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: error %v, want deadline exceeded", name, err)

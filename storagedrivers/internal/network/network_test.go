@@ -75,7 +75,7 @@ func TestSilence(t *testing.T) {
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	proxy := echo(t)
-	conn := dial(t, 500*time.Millisecond, proxy.Address)
+	conn := dial(t, 3*time.Second, proxy.Address)
 	proxy.SetSilent(true)
 	read := make(chan error, 1)
 	go func() {
@@ -83,7 +83,7 @@ func TestProgress(t *testing.T) {
 		read <- err
 	}()
 	for range 20 {
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(200 * time.Millisecond)
 		if _, err := io.WriteString(conn, "x"); err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +101,7 @@ func TestTransport(t *testing.T) {
 	}))
 	defer server.Close()
 	proxy := faults.New(t, strings.TrimPrefix(server.URL, "http://"))
-	transport := network.Transport(300 * time.Millisecond)
+	transport := network.Transport(3 * time.Second)
 	defer transport.CloseIdleConnections()
 	get := func() (string, error) {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+proxy.Address, nil)
