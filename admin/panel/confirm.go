@@ -5,50 +5,50 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/media"
 )
 
 // provisioned holds the panels of all configurations. An upload may outlast the configuration under
 // which it began, and is confirmed by the one that runs then.
-var provisioned = registry{panels: map[*mediaapp.App][]*Panel{}}
+var provisioned = registry{panels: map[*media.Service][]*Panel{}}
 
-// registry holds panels by the media app of their configuration.
+// registry holds panels by the media service of their configuration.
 type registry struct {
 	mu     sync.Mutex
-	panels map[*mediaapp.App][]*Panel
+	panels map[*media.Service][]*Panel
 }
 
-func (g *registry) add(app *mediaapp.App, p *Panel) {
+func (g *registry) add(service *media.Service, p *Panel) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.panels[app] = append(g.panels[app], p)
+	g.panels[service] = append(g.panels[service], p)
 }
 
 func (g *registry) remove(p *Panel) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for app, panels := range g.panels {
+	for service, panels := range g.panels {
 		if panels = slices.DeleteFunc(panels, func(other *Panel) bool { return other == p }); len(panels) == 0 {
-			delete(g.panels, app)
+			delete(g.panels, service)
 		} else {
-			g.panels[app] = panels
+			g.panels[service] = panels
 		}
 	}
 }
 
-// any reports whether a panel of the configuration of app fits.
-func (g *registry) any(app *mediaapp.App, fits func(*Panel) bool) bool {
+// any reports whether a panel of the configuration of a service fits.
+func (g *registry) any(service *media.Service, fits func(*Panel) bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.ContainsFunc(g.panels[app], fits)
+	return slices.ContainsFunc(g.panels[service], fits)
 }
 
 // uploadSession keeps the session of a request while an upload of v runs, until the caller calls
 // ended. confirm reports whether v may still upload: its session lasts, and a panel of the running
 // configuration has the user as an editor, with the same password hash or the same `user`.
-func (p *Panel) uploadSession(r *http.Request, v visitor) (confirm func(running *mediaapp.App) bool, ended func()) {
+func (p *Panel) uploadSession(r *http.Request, v visitor) (confirm func(running *media.Service) bool, ended func()) {
 	if p.login == nil {
-		return func(running *mediaapp.App) bool {
+		return func(running *media.Service) bool {
 			return provisioned.any(running, func(other *Panel) bool {
 				return other.login == nil && other.User == p.User && other.edits(v.name)
 			})
@@ -59,7 +59,7 @@ func (p *Panel) uploadSession(r *http.Request, v visitor) (confirm func(running 
 		secret = cookie.Value
 	}
 	fingerprint := p.login.fingerprints[v.name]
-	return func(running *mediaapp.App) bool {
+	return func(running *media.Service) bool {
 		return p.login.sessions.lasts(secret, fingerprint, p.login.now()) && provisioned.any(running, func(other *Panel) bool {
 			return other.login != nil && other.login.fingerprints[v.name] == fingerprint && other.edits(v.name)
 		})

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/media"
 )
 
 // TestUploadConfirmed changes the session or the configuration while an upload runs.
@@ -43,7 +43,7 @@ func TestUploadConfirmed(t *testing.T) {
 		{"after the longest time", func(s *loginSite, _ string) *loginSite { s.time = s.time.Add(12 * time.Hour); return s }, false},
 	} {
 		s := newLoginSite(t, users, "alice")
-		before, running := new(mediaapp.App), new(mediaapp.App)
+		before, running := new(media.Service), new(media.Service)
 		provisioned.add(before, s.panel)
 		r := httptest.NewRequest(http.MethodPost, "/media-admin/api/upload/file", nil)
 		l := s.panel.login
@@ -79,7 +79,7 @@ func TestUploadConfirmed(t *testing.T) {
 // authenticated, from the editors.
 func TestUploadConfirmedWithoutLogin(t *testing.T) {
 	t.Parallel()
-	app := new(mediaapp.App)
+	app := new(media.Service)
 	p := &Panel{User: defaultUser, Editors: []string{"alice"}}
 	provisioned.add(app, p)
 	defer provisioned.remove(p)
@@ -88,7 +88,7 @@ func TestUploadConfirmedWithoutLogin(t *testing.T) {
 	if !confirm(app) {
 		t.Error("an editor is refused")
 	}
-	after, next := new(mediaapp.App), &Panel{User: defaultUser, Editors: []string{"bob"}}
+	after, next := new(media.Service), &Panel{User: defaultUser, Editors: []string{"bob"}}
 	provisioned.add(after, next)
 	defer provisioned.remove(next)
 	if confirm(after) {

@@ -13,9 +13,8 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/mediahandler"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -108,7 +107,7 @@ func (l *login) user(r *http.Request) string {
 }
 
 // mounted returns base as browsers know it, below a prefix that `handle_path` removes for instance.
-func mounted(r *http.Request, base string) string { return mediahttp.MountPrefix(r) + base }
+func mounted(r *http.Request, base string) string { return mediahandler.MountPrefix(r) + base }
 
 // redirect sends a browser to another address of the panel.
 func (p *Panel) redirect(w http.ResponseWriter, r *http.Request, route string) {
@@ -145,8 +144,7 @@ func (l *login) endSent(r *http.Request) {
 
 // overTLS reports whether the browser uses TLS, to Caddy or to a proxy that Caddy trusts.
 func overTLS(r *http.Request) bool {
-	trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
-	return r.TLS != nil || trusted && r.Header.Get("X-Forwarded-Proto") == "https"
+	return r.TLS != nil || mediahandler.TrustedProxy(r) && r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
 // serveLogin serves the login page, its form and the end of a session. It refuses all other requests

@@ -20,6 +20,8 @@ import (
 	"github.com/caddymedia/media/admin/edit"
 	"github.com/caddymedia/media/admin/web"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/mediahandler"
+	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
 func init() { caddy.RegisterModule(Panel{}) }
@@ -63,16 +65,17 @@ type Panel struct {
 	// `localhost:2019`.
 	Admin string `json:"admin,omitempty"`
 
-	base   string // Path without a slash at its end
-	login  *login // nil where something in front authenticates
-	log    *zap.Logger
-	pages  *pages
-	editor *edit.Editor // nil without an admin endpoint
-	api    *api.Handler
-	routes http.Handler // of api, below base
-	guard  *http.CrossOriginProtection
-	args   []string // with which Caddy was started
-	now    func() time.Time
+	base    string // Path without a slash at its end
+	login   *login // nil where something in front authenticates
+	log     *zap.Logger
+	pages   *pages
+	editor  *edit.Editor // nil without an admin endpoint
+	api     *api.Handler
+	routes  http.Handler // of api, below base
+	uploads *mediahttp.Handler
+	guard   *http.CrossOriginProtection
+	args    []string // with which Caddy was started
+	now     func() time.Time
 }
 
 const (
@@ -117,7 +120,8 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 			return fmt.Errorf("login: %w", err)
 		}
 	}
-	provisioned.add(app, p)
+	p.uploads = mediahttp.New(app, mediahandler.Options(ctx.Slogger()))
+	provisioned.add(app.Service(), p)
 	return p.provisionEditor()
 }
 
@@ -182,7 +186,8 @@ func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 		return nil
 	}
 	if route, ok := strings.CutPrefix(rest, "/api/"); ok {
-		return p.audited(w, r, v, route, func(w http.ResponseWriter) error { return p.serveAPI(w, r, v, route) })
+		p.audited(w, r, v, route, func(w http.ResponseWriter) { p.serveAPI(w, r, v, route) })
+		return nil
 	}
 	if p.allowed(w, r, http.MethodGet, http.MethodHead) && !p.pages.serve(w, r, mounted(r, p.base), rest) {
 		p.fail(w, r, http.StatusNotFound, "there is no such page")

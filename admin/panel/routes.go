@@ -19,15 +19,14 @@ import (
 const maxJSON = 1 << 20
 
 // serveAPI answers for a route below "<path>/api/". Whoever asks may do so.
-func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, route string) error {
+func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, route string) {
 	area, rest, _ := strings.Cut(route, "/")
-	if area == "upload" {
-		return p.upload(w, r, v, rest)
-	}
-	if !p.takesJSON(w, r) {
-		return nil
+	if area != "upload" && !p.takesJSON(w, r) {
+		return
 	}
 	switch {
+	case area == "upload":
+		p.upload(w, r, v, rest)
 	case area == "session" && rest == "":
 		if p.allowed(w, r, http.MethodGet, http.MethodHead) {
 			answer(w, http.StatusOK, p.session(r.Context(), v))
@@ -45,7 +44,6 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 	default:
 		p.routes.ServeHTTP(w, r.WithContext(api.OnBehalfOf(r.Context(), v.by(r))))
 	}
-	return nil
 }
 
 // takesJSON refuses a body that is too large, or that a form of another site could send.
@@ -91,6 +89,8 @@ func (p *Panel) readJSON(w http.ResponseWriter, r *http.Request, into any) bool 
 	return err == nil
 }
 
+const notRunning = "the media service is not running"
+
 // use gives the running app, which stays open until done is called; false after it has
 // answered that there is none.
 func (p *Panel) use(w http.ResponseWriter, r *http.Request) (app *mediaapp.App, done func(), ok bool) {
@@ -99,7 +99,7 @@ func (p *Panel) use(w http.ResponseWriter, r *http.Request) (app *mediaapp.App, 
 		app, done, err = app.Use()
 	}
 	if err != nil {
-		p.fail(w, r, http.StatusServiceUnavailable, "the media service is not running")
+		p.fail(w, r, http.StatusServiceUnavailable, notRunning)
 		return nil, nil, false
 	}
 	return app, done, true
@@ -111,22 +111,21 @@ func kindOf(word string) (ingest.Kind, bool) {
 	return kind, kind == ingest.Image || kind == ingest.File
 }
 
-// upload takes items in as the public endpoint does. Editors may upload to all aliases.
-func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, word string) error {
+// upload stores files as the public endpoint does. Editors may upload to all aliases.
+func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, word string) {
 	kind, ok := kindOf(word)
 	if !ok {
 		p.fail(w, r, http.StatusNotFound, "there is no such route")
-		return nil
+		return
 	}
-	app, done, ok := p.use(w, r)
-	if !ok {
-		return nil
-	}
-	defer mediahttp.Linger(w, r, p.now) // after done
-	defer done()
 	confirm, ended := p.uploadSession(r, v)
 	defer ended()
-	return mediahttp.Uploads{Origin: ingest.OriginPanel, Log: p.log, Confirm: confirm}.Serve(app, w, r, kind, tokens.Account{APIKey: v.name})
+	err := p.uploads.Upload(w, r, kind, mediahttp.Caller{
+		Account: tokens.Account{APIKey: v.name}, Origin: ingest.OriginPanel, Confirm: confirm,
+	})
+	if failed, ok := errors.AsType[*mediahttp.Error](err); ok {
+		p.fail(w, r, failed.Status, notRunning)
+	}
 }
 
 // trial asks for the probe of a storage that is not saved.

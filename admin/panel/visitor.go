@@ -102,16 +102,16 @@ func isPage(r *http.Request, rest string) bool {
 }
 
 // audited logs what was changed, by whom and from where; never what was sent.
-func (p *Panel) audited(w http.ResponseWriter, r *http.Request, v visitor, route string, serve func(http.ResponseWriter) error) error {
+func (p *Panel) audited(w http.ResponseWriter, r *http.Request, v visitor, route string, serve func(http.ResponseWriter)) {
 	if reads(r) {
-		return serve(w)
+		serve(w)
+		return
 	}
 	section, name := subject(route)
 	recorder := &statusRecorder{ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}}
-	err := serve(recorder)
+	serve(recorder)
 	p.log.Info("change in the panel", zap.String("user", v.name), zap.String("what", r.Method),
 		zap.String("section", section), zap.String("name", name), zap.String("client", mediaapp.ClientOf(r.Context())), zap.Int("result", recorder.status))
-	return err
 }
 
 // subject is what a route is about: "config/storages/archive" is about "storages" and

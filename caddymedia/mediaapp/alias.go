@@ -129,7 +129,7 @@ func (a *App) provisionUploader(caddy.Context) error {
 	a.uploader = &ingest.Uploader{
 		Aliases:  map[ingest.Kind]map[string]*ingest.Alias{ingest.Image: {}, ingest.File: {}},
 		Limits:   a.Limits.ingest(),
-		Staging:  staging,
+		Staging:  bounds.Staging(),
 		Now:      time.Now, //nolint:forbidigo // the clock's one default
 		Observer: recorder{a},
 		Log:      a.log,

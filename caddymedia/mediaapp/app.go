@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -19,6 +18,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/fetch"
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -94,8 +94,8 @@ type App struct {
 	comparer  *comparer
 	logins    loginGuard
 	store     tokens.Store
-	users     *storagedrivers.Users
-	closers   []func() error
+	service   *media.Service
+	closers   []func() error // for the service, in the end
 }
 
 // CaddyModule returns the Caddy module information.
@@ -111,7 +111,6 @@ func (App) CaddyModule() caddy.ModuleInfo {
 func (a *App) Provision(ctx caddy.Context) error {
 	a.log = ctx.Slogger()
 	a.auditLog = ctx.Logger().Named(auditName)
-	a.users = storagedrivers.NewUsers(a.closeAll)
 	a.metrics = newMetrics(ctx.GetMetricsRegistry())
 	a.health = newHealth()
 	a.defaults()
@@ -122,11 +121,18 @@ func (a *App) Provision(ctx caddy.Context) error {
 			return err
 		}
 	}
+	a.service = media.New(media.Config{
+		Uploader: a.uploader, Issuer: a.issuer, Limits: a.Limits.service(), Bounds: bounds,
+		Observer: recorder{a}, Release: a.closeAll, Log: a.log,
+	})
 	if before, err := Active(); err == nil {
 		a.inherit(before)
 	}
 	return nil
 }
+
+// bounds are those of the process: uploads that began under an earlier configuration count too.
+var bounds = media.NewBounds()
 
 // defaults fills in what the configuration leaves out.
 func (a *App) defaults() {
@@ -151,15 +157,15 @@ func (a *App) Start() error {
 	for name, storage := range a.storages {
 		go a.watch(ctx, name, storage)
 	}
-	if a.users.Acquire() {
-		go a.checkTokens(ctx)
+	if _, release, err := a.service.Acquire(); err == nil {
+		go a.checkTokens(ctx, release)
 	}
 	return nil
 }
 
-// checkTokens looks whether the token store can be used, as one of its users.
-func (a *App) checkTokens(ctx context.Context) {
-	defer a.release()
+// checkTokens checks the token store once, and then calls release.
+func (a *App) checkTokens(ctx context.Context, release func()) {
+	defer release()
 	ctx, cancel := context.WithTimeout(ctx, maxCheckTime)
 	defer cancel()
 	if err := a.store.Check(ctx); err != nil && !errors.Is(err, context.Canceled) {
@@ -175,10 +181,10 @@ func (a *App) Cleanup() error {
 	if a.endChecks != nil {
 		a.endChecks()
 	}
-	if a.users == nil {
-		return nil
+	if a.service == nil { // Provision has failed
+		return a.closeAll()
 	}
-	return a.users.Close()
+	return a.service.Close()
 }
 
 func (a *App) closeAll() error {
@@ -189,29 +195,36 @@ func (a *App) closeAll() error {
 	return err
 }
 
-func (a *App) release() {
-	if err := a.users.Release(); err != nil {
-		a.log.Error("closing after the last request of an earlier configuration", "error", err)
-	}
-}
+// Use keeps the app open, through any reload, until release is called. It returns the app of the
+// running configuration if this one is closed.
+func (a *App) Use() (app *App, release func(), err error) { return a.use(Active) }
 
-// Use keeps the app open, through any reload, until the function it returns is called.
-// An app whose configuration is gone already stands aside for the one that is running.
-func (a *App) Use() (*App, func(), error) { return a.use(Active) }
-
-// use is Use with the app that active returns, which may be gone too by the time it is asked.
-func (a *App) use(active func() (*App, error)) (*App, func(), error) {
-	for !a.users.Acquire() {
-		current, err := active()
-		if err != nil {
-			return nil, nil, err
+// use is Use with the app that active returns, which may be closed as well by then.
+func (a *App) use(active func() (*App, error)) (app *App, release func(), err error) {
+	for {
+		_, release, err := a.service.Acquire()
+		if err == nil {
+			return a, release, nil
+		}
+		current, activeErr := active()
+		if activeErr != nil {
+			return nil, nil, activeErr
 		}
 		if current == a {
-			return nil, nil, errors.New("the media app is closed")
+			return nil, nil, err
 		}
 		a = current
 	}
-	return a, a.release, nil
+}
+
+// Acquire returns the service, or that of the running configuration if this one is closed. It stays
+// open, through any reload, until release is called.
+func (a *App) Acquire() (service *media.Service, release func(), err error) {
+	app, release, err := a.Use()
+	if err != nil {
+		return nil, nil, err
+	}
+	return app.service, release, nil
 }
 
 // Active gives the app of the running configuration. Whoever outlives a configuration
@@ -224,26 +237,25 @@ func Active() (*App, error) {
 	return app.(*App), nil // this is what "media" is
 }
 
-// Running returns the app of the running configuration, which the caller must release, or the app
-// itself where none has a media app, while Caddy stops for instance.
-func (a *App) Running() (app *App, release func()) {
-	if current, err := Active(); err == nil && current.users.Acquire() {
-		return current, current.release
+// Running returns the service of the running configuration, which stays open until release is called.
+// While there is none, because Caddy stops for instance, it is that of the app itself.
+func (a *App) Running() (service *media.Service, release func()) {
+	if current, err := Active(); err == nil {
+		if service, release, err := current.service.Acquire(); err == nil {
+			return service, release
+		}
 	}
-	return a, func() {}
+	return a.service, func() {}
 }
 
 // Uploader stores items.
 func (a *App) Uploader() *ingest.Uploader { return a.uploader }
 
+// Service returns the service of this configuration, which may be closed.
+func (a *App) Service() *media.Service { return a.service }
+
 // Issuer gives and checks tokens.
 func (a *App) Issuer() *tokens.Issuer { return a.issuer }
-
-// MaxBody is the most bytes of an upload request.
-func (a *App) MaxBody() int64 { return a.Limits.maxBody() }
-
-// MaxUploadTime returns how long the body of an upload may take to come.
-func (a *App) MaxUploadTime() time.Duration { return a.Limits.maxUploadTime() }
 
 // Alias gives an alias; false if there is none of that kind and name.
 func (a *App) Alias(kind ingest.Kind, name string) (*ingest.Alias, bool) {

@@ -76,8 +76,8 @@ func TestDefaults(t *testing.T) { // not parallel: Caddy has globals
 					t.Errorf("%s: Cache-Control %q", a.Kind, a.CacheControl)
 				}
 			}
-			if image.MaxSize != 32<<20 || file.MaxSize != 2<<30 || app.MaxBody() != 4<<30 {
-				t.Errorf("sizes %d, %d, %d", image.MaxSize, file.MaxSize, app.MaxBody())
+			if image.MaxSize != 32<<20 || file.MaxSize != 2<<30 || app.Service().Limits().MaxBody != 4<<30 {
+				t.Errorf("sizes %d, %d, %d", image.MaxSize, file.MaxSize, app.Service().Limits().MaxBody)
 			}
 			if want := (imaging.Options{MaxPixels: 50_000_000, SVG: imaging.SVGReject}); image.Imaging != want {
 				t.Errorf("pictures %+v, want %+v", image.Imaging, want)
@@ -146,7 +146,7 @@ func TestSettings(t *testing.T) { // not parallel: Caddy has globals
 	if content.MaxSize != 12 || content.CacheControl != "no-store" || !maps.Equal(content.Extensions, map[string]bool{"pdf": true, "csv": true}) {
 		t.Errorf("content %+v", content)
 	}
-	if want := (ingest.Limits{MaxFiles: 8, MaxFields: 9, MaxFieldSize: 10, MaxPartHeader: 11}); app.Uploader().Limits != want || app.MaxBody() != 7 {
+	if want := (ingest.Limits{MaxFiles: 8, MaxFields: 9, MaxFieldSize: 10, MaxPartHeader: 11}); app.Uploader().Limits != want || app.Service().Limits().MaxBody != 7 {
 		t.Errorf("limits %+v, want %+v", app.Uploader().Limits, want)
 	}
 	for path, want := range map[string]string{

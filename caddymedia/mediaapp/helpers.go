@@ -158,7 +158,7 @@ func (a *App) parseForm(r *http.Request) error {
 	if r.Body == nil {
 		return errors.New("there is no body")
 	}
-	r.Body = http.MaxBytesReader(nil, r.Body, a.MaxBody())
+	r.Body = http.MaxBytesReader(nil, r.Body, a.service.Limits().MaxBody)
 	err := r.ParseMultipartForm(formMemory) //nolint:gosec // the line above bounds it
 	form := r.MultipartForm
 	if form == nil {

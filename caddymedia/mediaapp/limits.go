@@ -9,6 +9,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
 )
 
 // Limits bound what a stranger can make the service do. None is infinite; 0 is the
@@ -78,32 +79,27 @@ type Limits struct {
 }
 
 const (
-	defaultMaxBody       = 4 << 30
-	defaultMaxUploads    = 256
-	defaultMaxUploadTime = 6 * time.Hour
 	defaultMaxFiles      = 200
 	defaultMaxFields     = 100
 	defaultMaxFieldSize  = 8 << 10
 	defaultMaxPartHeader = 16 << 10
 	defaultMaxImageSize  = 32 << 20
 	defaultMaxFileSize   = 2 << 30
-	defaultOpenItems     = 256
 	defaultLoginFailures = 10
 	keyToAddress         = 3 // failures of an API key for each one of an address
 )
 
-func (l *Limits) maxBody() int64  { return cmp.Or(l.MaxBody, defaultMaxBody) }
-func (l *Limits) maxUploads() int { return cmp.Or(l.MaxUploads, defaultMaxUploads) }
-func (l *Limits) maxUploadTime() time.Duration {
-	return cmp.Or(time.Duration(l.MaxUploadTime), defaultMaxUploadTime)
-}
 func (l *Limits) maxImageSize() int64 { return cmp.Or(l.MaxImageSize, defaultMaxImageSize) }
 func (l *Limits) maxFileSize() int64  { return cmp.Or(l.MaxFileSize, defaultMaxFileSize) }
 func (l *Limits) maxPixels() int64    { return cmp.Or(l.MaxPixels, imaging.DefaultMaxPixels) }
 func (l *Limits) loginFailures() int  { return cmp.Or(l.LoginFailures, defaultLoginFailures) }
 
-// OpenItems returns how many items a client may have open.
-func (l *Limits) OpenItems() int { return cmp.Or(l.MaxOpenItems, defaultOpenItems) }
+func (l *Limits) service() media.Limits {
+	return media.Limits{
+		MaxBody: l.MaxBody, MaxUploads: l.MaxUploads, MaxUploadTime: time.Duration(l.MaxUploadTime),
+		MaxOpenItems: l.MaxOpenItems,
+	}
+}
 
 func (l *Limits) ingest() ingest.Limits {
 	return ingest.Limits{

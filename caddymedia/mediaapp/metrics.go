@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -71,7 +72,7 @@ func seconds(name, help string, buckets []float64, labels ...string) *prometheus
 // begin shows from the start what is not counted yet: a rate misses the first of a kind
 // where there was nothing before it.
 func (m *metrics) begin() {
-	for _, result := range []LoginResult{LoginOK, LoginRefused, LoginThrottled, LoginUnavailable, LoginFailed} {
+	for _, result := range media.LoginResults() {
 		m.logins.WithLabelValues(string(result))
 	}
 	for _, kind := range []ingest.Kind{ingest.Image, ingest.File} {

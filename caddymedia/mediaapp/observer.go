@@ -7,18 +7,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
-)
-
-// LoginResult is what became of a request for a token.
-type LoginResult string
-
-// What can become of a request for a token.
-const (
-	LoginOK          LoginResult = "ok"
-	LoginRefused     LoginResult = "refused"     // a wrong API key or password
-	LoginThrottled   LoginResult = "throttled"   // after too many attempts
-	LoginUnavailable LoginResult = "unavailable" // the token store cannot be used
-	LoginFailed      LoginResult = "failed"      // by a fault of the service itself
+	"github.com/caddymedia/media/caddymedia/media"
 )
 
 // underWay counts the uploads of all configurations: those of an earlier one go on.
@@ -35,24 +24,29 @@ func (a *App) lasting() *App {
 	return a
 }
 
-// CountFailure counts a request that was refused or failed. endpoint is one of a fixed
-// few: "token", "image", "file", "static".
-func (a *App) CountFailure(endpoint, status string) {
-	a.lasting().metrics.failures.WithLabelValues(endpoint, status).Inc()
-}
-
-// CountLogin counts a request for a token.
-func (a *App) CountLogin(result LoginResult) {
-	a.lasting().metrics.logins.WithLabelValues(string(result)).Inc()
-}
-
-// CountServed counts the bytes that were sent of an item.
-func (a *App) CountServed(alias *ingest.Alias, bytes int64) {
-	a.lasting().metrics.served.WithLabelValues(string(alias.Kind), alias.Name).Add(float64(bytes))
-}
-
-// recorder records uploads and changes of items in metrics, audit log, events and placeholders.
+// recorder records in the metrics, the audit log, the events and the placeholders of an app.
 type recorder struct{ app *App }
+
+// LoggedIn implements media.Observer.
+func (r recorder) LoggedIn(ctx context.Context, apiKey string, result media.LoginResult) {
+	r.app.lasting().metrics.logins.WithLabelValues(string(result)).Inc()
+	noteAccount(ctx, apiKey)
+}
+
+// Failed implements media.Observer.
+func (r recorder) Failed(_ context.Context, endpoint, status string) {
+	r.app.lasting().metrics.failures.WithLabelValues(endpoint, status).Inc()
+}
+
+// Requested implements media.Observer.
+func (r recorder) Requested(ctx context.Context, alias *ingest.Alias, filename string) {
+	noteItem(ctx, alias.Kind, alias.Name, filename)
+}
+
+// Served implements media.Observer.
+func (r recorder) Served(_ context.Context, alias *ingest.Alias, bytes int64) {
+	r.app.lasting().metrics.served.WithLabelValues(string(alias.Kind), alias.Name).Add(float64(bytes))
+}
 
 // Began implements [ingest.Observer].
 func (r recorder) Began(req ingest.Request) (ended func(stored bool)) {
@@ -76,8 +70,8 @@ func (r recorder) Variant(alias *ingest.Alias, result ingest.VariantResult, took
 
 // Changed implements [ingest.Observer].
 func (r recorder) Changed(ctx context.Context, change ingest.Change) {
-	NoteAccount(ctx, change.Actor.Account)
-	NoteItem(ctx, change.Alias.Kind, change.Alias.Name, change.Item.Filename)
+	noteAccount(ctx, change.Actor.Account)
+	noteItem(ctx, change.Alias.Kind, change.Alias.Name, change.Item.Filename)
 	lasting := r.app.lasting()
 	lasting.auditChange(change)
 	if change.Err != nil {
@@ -90,8 +84,8 @@ func (r recorder) Changed(ctx context.Context, change ingest.Change) {
 // Refused implements [ingest.Observer].
 func (r recorder) Refused(ctx context.Context, req ingest.Request, failures ingest.Failures) {
 	req.Alias = fmt.Sprintf("%.64s", req.Alias) // no name is longer; any text may stand there
-	NoteAccount(ctx, req.Actor.Account)
-	NoteItem(ctx, req.Kind, req.Alias, "")
+	noteAccount(ctx, req.Actor.Account)
+	noteItem(ctx, req.Kind, req.Alias, "")
 	lasting := r.app.lasting()
 	unknown := req.Actor.Origin == ingest.OriginHTTP && req.Actor.Account == ""
 	for _, failure := range failures {

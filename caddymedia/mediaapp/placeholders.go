@@ -21,8 +21,8 @@ const (
 	PlaceholderFilenames = "http.media.filenames"
 )
 
-// NoteAccount sets the placeholder for the account of a request, given its context.
-func NoteAccount(ctx context.Context, account string) {
+// noteAccount sets the placeholder for the account of a request, given its context.
+func noteAccount(ctx context.Context, account string) {
 	if replacer, ok := replacerOf(ctx); ok && account != "" {
 		replacer.Set(PlaceholderAccount, account)
 	}
@@ -32,9 +32,9 @@ func NoteAccount(ctx context.Context, account string) {
 // one request at once.
 var noting sync.Mutex
 
-// NoteItem sets the placeholders for the alias and an item of a request, given its context;
+// noteItem sets the placeholders for the alias and an item of a request, given its context;
 // both may be empty. Several items make a list.
-func NoteItem(ctx context.Context, kind ingest.Kind, alias, filename string) {
+func noteItem(ctx context.Context, kind ingest.Kind, alias, filename string) {
 	replacer, ok := replacerOf(ctx)
 	if !ok || alias == "" {
 		return

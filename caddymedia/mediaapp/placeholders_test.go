@@ -24,7 +24,7 @@ func TestNoteItemsAtOnce(t *testing.T) {
 		for i := range count {
 			name := strconv.Itoa(i)
 			want = append(want, name)
-			all.Go(func() { NoteItem(ctx, ingest.Image, "content", name) })
+			all.Go(func() { noteItem(ctx, ingest.Image, "content", name) })
 		}
 		all.Wait()
 		noted, _ := replacer.Get(PlaceholderFilenames)

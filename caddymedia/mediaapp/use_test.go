@@ -3,7 +3,7 @@ package mediaapp
 import (
 	"testing"
 
-	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/caddymedia/media"
 )
 
 // TestUseOutlivesReloads: a request gets the running app, however many reloads there were since it
@@ -12,7 +12,7 @@ func TestUseOutlivesReloads(t *testing.T) {
 	t.Parallel()
 	apps := make([]*App, 3)
 	for i := range apps {
-		apps[i] = &App{users: storagedrivers.NewUsers(func() error { return nil })}
+		apps[i] = &App{service: media.New(media.Config{})}
 	}
 	first, second, third := apps[0], apps[1], apps[2]
 	running := []*App{second, third}
@@ -24,7 +24,7 @@ func TestUseOutlivesReloads(t *testing.T) {
 		return app, nil
 	}
 	for _, gone := range []*App{first, second} {
-		if err := gone.users.Close(); err != nil {
+		if err := gone.service.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -33,7 +33,7 @@ func TestUseOutlivesReloads(t *testing.T) {
 		t.Fatalf("got %p, error %v, want %p", app, err, third)
 	}
 	release()
-	if err := third.users.Close(); err != nil {
+	if err := third.service.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := first.use(active); err == nil {

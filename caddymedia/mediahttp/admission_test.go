@@ -1,14 +1,14 @@
 package mediahttp
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
-
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
 )
@@ -19,10 +19,11 @@ func TestAdmission(t *testing.T) {
 	alias, _, _ := memoryAlias(t)
 	store(t, alias, "a.jpg", "picture")
 	store(t, alias, "a.svg", "<svg/>")
-	h := &Handler{readers: newReaders(0)}
+	h := New(nil, Options{})
+	h.readers = newReaders(0)
 	get := func(filename string) error {
-		r := httptest.NewRequestWithContext(from(t, "192.0.2.1"), http.MethodGet, "/", nil)
-		return h.serve(nil, httptest.NewRecorder(), r, alias, filename, &admission{readers: h.readers, limit: 1})
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		return h.serve(nil, httptest.NewRecorder(), r, alias, filename, &admission{limit: 1})
 	}
 	if err := get("a.jpg"); !errors.Is(err, errAllBusy) {
 		t.Errorf("an item: error %v, want busy", err)
@@ -34,9 +35,9 @@ func TestAdmission(t *testing.T) {
 	if err := get("a.svg"); !errors.Is(err, errAllBusy) {
 		t.Errorf("an item that is not redirected: error %v, want busy", err)
 	}
-	head := httptest.NewRequestWithContext(from(t, "192.0.2.1"), http.MethodHead, "/", nil)
-	admitted := &admission{readers: h.readers, limit: 1}
-	if err := admitted.enter(head); err != nil {
+	head := httptest.NewRequestWithContext(t.Context(), http.MethodHead, "/", nil)
+	admitted := &admission{limit: 1}
+	if err := h.enter(admitted, head); err != nil {
 		t.Errorf("HEAD: %v", err)
 	}
 	admitted.end()
@@ -45,14 +46,17 @@ func TestAdmission(t *testing.T) {
 // TestBusyClientWarning: the log names the options once an hour.
 func TestBusyClientWarning(t *testing.T) {
 	t.Parallel()
-	core, logs := observer.New(zap.WarnLevel)
+	var log bytes.Buffer
 	now := time.Unix(10_000, 0)
-	h := &Handler{readers: newReaders(1), log: zap.New(core), now: func() time.Time { return now }}
+	h := New(nil, Options{Log: slog.New(slog.NewTextHandler(&log, nil)), Now: func() time.Time { return now }})
+	h.readers = newReaders(1)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	r.RemoteAddr = "192.0.2.1:1234"
 	for _, later := range []time.Duration{0, time.Minute, time.Hour} {
 		now = now.Add(later)
-		h.warnOfBusyClient(from(t, "192.0.2.1"), 3)
+		h.warnOfBusyClient(r, 3)
 	}
-	if logs.Len() != 2 || logs.All()[0].ContextMap()["client"] != "192.0.2.1" {
-		t.Errorf("logged %v", logs.All())
+	if got := log.String(); strings.Count(got, "client=192.0.2.1 max_open_items=3\n") != 2 || strings.Count(got, "\n") != 2 {
+		t.Errorf("logged %s", got)
 	}
 }

@@ -9,14 +9,16 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+	"github.com/caddymedia/media/caddymedia/media"
 )
 
 // TestMaxUploads refuses an account's second upload while its first one is under way, unread, and none
 // later.
-func TestMaxUploads(t *testing.T) { // not parallel: Caddy has globals
-	s := serve(t, map[string]any{"max_uploads": 1})
+func TestMaxUploads(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, media.Limits{MaxUploads: 1})
 	token := s.token(t)
 	form := formOf(t, "a.txt")
 	status, _, text := s.upload(t, token, &meanwhile{
@@ -46,8 +48,9 @@ func (d *drip) Read(p []byte) (int, error) {
 	return 1, nil
 }
 
-func TestMaxUploadTime(t *testing.T) { // not parallel: Caddy has globals
-	s := serve(t, map[string]any{"max_upload_time": 30_000_000})
+func TestMaxUploadTime(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, media.Limits{MaxUploadTime: 30 * time.Millisecond})
 	form := formOf(t, "a.txt")
 	status, _, text := s.upload(t, s.token(t), io.MultiReader(strings.NewReader(form[:strings.Index(form, "text")]), new(drip)))
 	if status != http.StatusBadRequest || !strings.Contains(text, "longer than 30ms") {
@@ -56,14 +59,11 @@ func TestMaxUploadTime(t *testing.T) { // not parallel: Caddy has globals
 }
 
 // TestMaxUploadTimeOfSilence ends an upload that sends nothing more.
-func TestMaxUploadTimeOfSilence(t *testing.T) { // not parallel: Caddy has globals
-	s := serve(t, map[string]any{"max_upload_time": 30_000_000})
+func TestMaxUploadTimeOfSilence(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, media.Limits{MaxUploadTime: 30 * time.Millisecond})
 	token := s.token(t)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := s.handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(nil)); err != nil { //nolint:contextcheck // the request has it
-			t.Error(err)
-		}
-	}))
+	server := httptest.NewServer(s.handler)
 	defer server.Close()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	if err != nil {
@@ -94,15 +94,14 @@ func (c counted) Read(p []byte) (int, error) {
 }
 
 // TestLingerEnds reads little of a body that is refused, however much comes.
-func TestLingerEnds(t *testing.T) { // not parallel: Caddy has globals
-	s := serve(t, nil)
+func TestLingerEnds(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, media.Limits{})
 	var read atomic.Int64
 	answered := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = counted{r.Body, &read}
-		if err := s.handler.ServeHTTP(w, r, caddyhttp.HandlerFunc(nil)); err != nil { //nolint:contextcheck // the request has it
-			t.Error(err)
-		}
+		s.handler.ServeHTTP(w, r)
 		close(answered)
 	}))
 	defer server.Close()

@@ -1,116 +1,144 @@
-// Package mediahttp speaks the service's HTTP contract: tokens, uploads and the stored
-// items, on a site of Caddy's.
+// Package mediahttp speaks the service's HTTP contract, as a handler for net/http: tokens, uploads and
+// the stored items.
 package mediahttp
 
 import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
 	"net/http"
-	"path"
 	"strings"
 	"sync"
 	"time"
 
-	"go.uber.org/zap"
-
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
-	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/caddymedia/media/caddymedia/ingest"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/media"
 )
 
-func init() {
-	caddy.RegisterModule(Handler{})
-	httpcaddyfile.RegisterHandlerDirective("media", parseDirective)
-	// Outside of templates, so that an uploaded file is never run as one.
-	httpcaddyfile.RegisterDirectiveOrder("media", httpcaddyfile.After, "encode")
+// Source provides the service that answers requests. A *[media.Service] is the source of itself.
+type Source interface {
+	// Acquire returns the service for a request. It stays open until release is called.
+	Acquire() (service *media.Service, release func(), err error)
+	// Running returns the service that new requests get, for a caller that holds a reference to an
+	// earlier one. It stays open until release is called.
+	Running() (service *media.Service, release func())
 }
 
-// Handler serves the media service on a site: `/api/auth/generateToken`,
-// `/api/upload/image`, `/api/upload/file`, and the stored items below `/static/img/` and
-// `/static/file/`. Everything else goes on to the next handler. What it serves is
-// configured in the app `media`.
-//
-// The header names `HTTP_SERVICE_API_KEY` and `HTTP_SERVICE_ACCESS_TOKEN` reach it only
-// where the server's `expected_underscore_headers` lists them.
+// Options of a Handler; the zero value is usable behind no proxy.
+type Options struct {
+	// Log receives what is not the caller's fault. Default: nothing is logged.
+	Log *slog.Logger
+	// Client returns the address of the client of a request. Default: that of its connection.
+	Client func(*http.Request) string
+	// TrustedProxy reports whether a request comes from a proxy whose X-Forwarded-Proto and
+	// X-Forwarded-Host are true. Default: none does.
+	TrustedProxy func(*http.Request) bool
+	// MountPrefix returns the prefix of the client's path that was removed on the way to the handler.
+	// Items are served below it too. Default: what http.StripPrefix has removed.
+	MountPrefix func(*http.Request) string
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+}
+
+// withDefaults returns the options with all functions set.
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Client == nil {
+		o.Client = remoteHost
+	}
+	if o.TrustedProxy == nil {
+		o.TrustedProxy = func(*http.Request) bool { return false }
+	}
+	if o.MountPrefix == nil {
+		o.MountPrefix = strippedPrefix
+	}
+	if o.Now == nil {
+		o.Now = time.Now //nolint:forbidigo // the clock's one default
+	}
+	return o
+}
+
+// remoteHost returns the address of the client of a connection.
+func remoteHost(r *http.Request) string {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return ""
+	}
+	return host
+}
+
+// Handler serves `/api/auth/generateToken`, `/api/upload/image`, `/api/upload/file`, and the stored
+// items below `/static/img/` and `/static/file/`.
 type Handler struct {
-	app *mediaapp.App
-	log *zap.Logger
-	now func() time.Time
+	source  Source
+	options Options
 
 	readers  *readers
-	unsigned *sync.Map // aliases that should redirect and were found not to
+	unsigned sync.Map // aliases that should redirect and were found not to
 }
 
-// CaddyModule returns the Caddy module information.
-func (Handler) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{
-		ID:  "http.handlers.media",
-		New: func() caddy.Module { return new(Handler) },
-	}
+// New returns a handler for the service of a source.
+func New(source Source, options Options) *Handler {
+	return &Handler{source: source, options: options.withDefaults(), readers: allReaders()}
 }
 
-// Provision finds the app, and warns where the server drops the documented headers.
-func (h *Handler) Provision(ctx caddy.Context) error {
-	h.log = ctx.Logger()
-	h.unsigned = new(sync.Map)
-	h.readers = allReaders()
-	h.now = time.Now //nolint:forbidigo // the clock's one default
-	app, err := ctx.App("media")
-	if err != nil {
-		return err
-	}
-	h.app = app.(*mediaapp.App) // this is what "media" is
-	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
-		h.warnOfDroppedHeaders(server)
-	}
-	return nil
+// Error is a request without a response: the caller of [Handler.Serve] writes it. The header, with
+// Retry-After for instance, is set.
+type Error struct {
+	// Status of the response.
+	Status int
+	// Err is the cause. It may have internal details.
+	Err error
 }
 
-// warnOfDroppedHeaders: Caddy takes headers with an underscore out of every request, but
-// for those that an option of the server lists.
-func (h *Handler) warnOfDroppedHeaders(server *caddyhttp.Server) {
-	for _, name := range []string{"HTTP_SERVICE_API_KEY", "HTTP_SERVICE_ACCESS_TOKEN"} {
-		if listed(server.ExpectedUnderscoreHeaders, name) {
-			continue
+// Error returns the status and the cause.
+func (e *Error) Error() string { return fmt.Sprintf("%d: %v", e.Status, e.Err) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// ServeHTTP answers all requests, those with other addresses with 404.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	status := http.StatusNotFound
+	if handled, err := h.Serve(w, r); handled {
+		failed, ok := errors.AsType[*Error](err)
+		if !ok {
+			return
 		}
-		h.log.Warn("the server drops a header that clients may send; "+
-			"write in the global options: servers { expected_underscore_headers HTTP_SERVICE_API_KEY HTTP_SERVICE_ACCESS_TOKEN }",
-			zap.String("header", name), zap.Strings("listener", server.Listen))
+		status = failed.Status
 	}
+	http.Error(w, http.StatusText(status), status)
 }
 
-// listed tells whether a server lets a header through; its list may hold patterns.
-func listed(patterns []string, name string) bool {
-	for _, pattern := range patterns {
-		if ok, err := path.Match(strings.ToUpper(pattern), name); ok && err == nil {
-			return true
-		}
-	}
-	return false
-}
-
-// ServeHTTP answers what belongs to the service.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+// Serve answers a request. It returns false, and does nothing, for an address that the service does not
+// have. The error is an *[Error]; nothing was answered then.
+func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) (handled bool, err error) {
 	serve := h.route(r)
 	if serve == nil {
-		return next.ServeHTTP(w, r)
+		return false, nil
 	}
-	// The app stays open until the answer is out, whatever is configured meanwhile.
-	app, done, err := h.app.Use()
+	return true, h.serveWith(w, r, serve)
+}
+
+// serveWith answers a request with a service that stays open until then, whatever is configured
+// meanwhile.
+func (h *Handler) serveWith(w http.ResponseWriter, r *http.Request, serve endpoint) error {
+	service, release, err := h.source.Acquire()
 	if err != nil {
-		return caddyhttp.Error(http.StatusServiceUnavailable, err)
+		return &Error{http.StatusServiceUnavailable, err}
 	}
 	err = func() error {
-		defer done()
-		return serve(app, w, r)
+		defer release()
+		return serve(service, w, r)
 	}()
-	Linger(w, r, h.now)
+	Linger(w, r, h.options.Now)
 	return err
 }
 
-type endpoint func(app *mediaapp.App, w http.ResponseWriter, r *http.Request) error
+type endpoint func(service *media.Service, w http.ResponseWriter, r *http.Request) error
 
 // route decides by the decoded path, which is also what keys are made of.
 func (h *Handler) route(r *http.Request) endpoint {
@@ -133,29 +161,5 @@ func (h *Handler) route(r *http.Request) endpoint {
 	return nil
 }
 
-// parseDirective sets up the handler from Caddyfile tokens. Syntax:
-//
-//	media [<matcher>]
-func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
-	handler := new(Handler)
-	return handler, handler.UnmarshalCaddyfile(h.Dispenser)
-}
-
-// UnmarshalCaddyfile takes no options: they are in the global option media.
-func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	d.Next() // media
-	if d.NextArg() {
-		return d.Errf("unknown word %q: the options of media are in the global option", d.Val())
-	}
-	if d.NextBlock(0) {
-		return d.Errf("unknown option %q: the options of media are in the global option", d.Val())
-	}
-	return nil
-}
-
-// Interface guards
-var (
-	_ caddy.Provisioner           = (*Handler)(nil)
-	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
-	_ caddyfile.Unmarshaler       = (*Handler)(nil)
-)
+// Interface guard
+var _ http.Handler = (*Handler)(nil)

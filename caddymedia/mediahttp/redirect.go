@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"path"
 
-	"go.uber.org/zap"
-
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -21,7 +19,7 @@ func (h *Handler) elsewhere(w http.ResponseWriter, r *http.Request, alias *inges
 	address, err := location(r, alias, info)
 	if errors.Is(err, errors.ErrUnsupported) {
 		if _, known := h.unsigned.LoadOrStore(alias.Name, true); !known {
-			h.log.Warn("serving what should be redirected", zap.String("alias", alias.Name), zap.Error(err))
+			h.options.Log.Warn("serving an item instead of redirecting", "alias", alias.Name, "error", err)
 		}
 		return false, nil
 	}

@@ -1,9 +1,11 @@
 package mediahttp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"mime"
 	"net/http"
@@ -12,12 +14,8 @@ import (
 	"strconv"
 	"strings"
 
-	"go.uber.org/zap"
-
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
-
 	"github.com/caddymedia/media/caddymedia/ingest"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -30,19 +28,19 @@ const maxOpens = 5
 
 // static serves an item; rest is the path behind "/static/<kind>/".
 func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
-	return func(app *mediaapp.App, w http.ResponseWriter, r *http.Request) error {
+	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 		name, filename, _ := strings.Cut(rest, "/")
-		alias, ok := app.Alias(kind, name)
+		alias, ok := service.Alias(kind, name)
 		if !ok || storagedrivers.ValidKey(filename) != nil || encodedSlash(r.URL) {
 			return staticError(w, http.StatusNotFound, fs.ErrNotExist)
 		}
-		mediaapp.NoteItem(r.Context(), kind, name, filename)
-		admitted := &admission{readers: h.readers, limit: app.Limits.OpenItems()}
+		service.Observer().Requested(r.Context(), alias, filename)
+		admitted := &admission{limit: service.Limits().MaxOpenItems}
 		defer admitted.end()
 		var err error
 		before := w.Header().Clone()
 		for range maxOpens {
-			if err = h.serve(app, w, r, alias, filename, admitted); err == nil {
+			if err = h.serve(service, w, r, alias, filename, admitted); err == nil {
 				return nil
 			}
 			clear(w.Header())
@@ -52,9 +50,9 @@ func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 			}
 		}
 		if errors.Is(err, errClientBusy) || errors.Is(err, errAllBusy) {
-			return h.tooMany(app, w, r, err)
+			return h.tooMany(service, w, r, err)
 		}
-		return storageFailed(app, w, r, err)
+		return storageFailed(service, w, r, err)
 	}
 }
 
@@ -62,10 +60,10 @@ func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 // source is not read. The admission ends early when the source is closed early. An error is one
 // before anything was sent.
 func (h *Handler) serve(
-	app *mediaapp.App, w http.ResponseWriter, r *http.Request, alias *ingest.Alias, filename string, admitted *admission,
+	service *media.Service, w http.ResponseWriter, r *http.Request, alias *ingest.Alias, filename string, admitted *admission,
 ) error {
 	if alias.Redirect == nil {
-		if err := admitted.enter(r); err != nil {
+		if err := h.enter(admitted, r); err != nil {
 			return err
 		}
 	}
@@ -78,7 +76,7 @@ func (h *Handler) serve(
 	if sent || err != nil {
 		return err
 	}
-	if err := admitted.enter(r); err != nil {
+	if err := h.enter(admitted, r); err != nil {
 		return err
 	}
 	setHeaders(w.Header(), alias, object.Info)
@@ -87,43 +85,43 @@ func (h *Handler) serve(
 	if err := out.finish(); err != nil {
 		return err
 	}
-	app.CountServed(alias, out.sent)
+	service.Observer().Served(r.Context(), alias, out.sent)
 	if out.short(r.Method) {
-		h.breakOff(app, out, out.aborted(r.Context()))
+		h.abort(r.Context(), service, out)
 	}
 	return nil
 }
 
 // storageFailed answers with the status of a storage's failure.
-func storageFailed(app *mediaapp.App, w http.ResponseWriter, r *http.Request, err error) error {
+func storageFailed(service *media.Service, w http.ResponseWriter, r *http.Request, err error) error {
 	if r.Context().Err() != nil {
 		return nil //nolint:nilerr // the client is gone
 	}
 	status := staticStatus(err)
 	if status >= http.StatusInternalServerError {
-		app.CountFailure("static", strconv.Itoa(status))
+		service.Observer().Failed(r.Context(), "static", strconv.Itoa(status))
 	}
 	return staticError(w, status, err)
 }
 
-// breakOff ends the connection, or the stream, of an answer that cannot be completed:
-// compressed, it would look complete to the client. A client that has hung up, or takes nothing,
-// is no failure of the service.
-func (h *Handler) breakOff(app *mediaapp.App, out *itemWriter, aborted bool) {
-	status, level := "broken", zap.ErrorLevel
-	if aborted {
-		status, level = "aborted", zap.DebugLevel
+// abort ends the connection, or the stream, of an answer that cannot be completed: compressed, it
+// would look complete to the client. A client that has hung up, or reads nothing, is no failure of the
+// service.
+func (h *Handler) abort(ctx context.Context, service *media.Service, out *itemWriter) {
+	status, level := "broken", slog.LevelError
+	if out.aborted(ctx) {
+		status, level = "aborted", slog.LevelDebug
 	}
-	app.CountFailure("static", status)
-	h.log.Log(level, "sending an item", zap.String("key", out.object.Info.Key),
-		zap.Int64("sent", out.sent), zap.Int64("promised", out.promised), zap.Error(out.err))
+	service.Observer().Failed(ctx, "static", status)
+	h.options.Log.Log(ctx, level, "sending an item", "key", out.object.Info.Key,
+		"sent", out.sent, "promised", out.promised, "error", out.err)
 	panic(http.ErrAbortHandler)
 }
 
-// staticError leaves the answer to the site's handle_errors.
+// staticError leaves the answer to the caller of [Handler.Serve], such as a site's handle_errors.
 func staticError(w http.ResponseWriter, status int, err error) error {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	return caddyhttp.Error(status, err)
+	return &Error{status, err}
 }
 
 // encodedSlash tells of an address that separates by %2F what others see as one segment:

@@ -8,9 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"go.uber.org/zap"
-
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -28,56 +26,59 @@ type tokenFailure struct {
 }
 
 // generateToken answers with a token for an API key and its password.
-func (h *Handler) generateToken(app *mediaapp.App, w http.ResponseWriter, r *http.Request) error {
-	refuse := func(status int, message string) error {
-		app.CountFailure("token", strconv.Itoa(status))
-		return answerUnread(w, r, status, tokenFailure{Message: message})
-	}
+func (h *Handler) generateToken(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		return refuse(http.StatusMethodNotAllowed, "use POST")
+		return refuseToken(service, w, r, http.StatusMethodNotAllowed, "use POST")
 	}
-	form, status, message := ReadForm(w, r, h.now, "api_key", "password")
+	form, status, message := ReadForm(w, r, h.options.Now, "api_key", "password")
 	if message != "" {
-		return refuse(status, message)
+		return refuseToken(service, w, r, status, message)
 	}
-	token, expires, err := app.Issuer().Issue(r.Context(), form.Get("api_key"), form.Get("password"), clientOf(r))
-	if err == nil {
-		app.CountLogin(mediaapp.LoginOK)
-		mediaapp.NoteAccount(r.Context(), form.Get("api_key"))
-		return answer(w, http.StatusOK, tokenAnswer{Success: true, Token: token, ExpiresAt: expires.Unix()})
+	token, expires, err := service.Issuer().Issue(r.Context(), form.Get("api_key"), form.Get("password"), h.clientAddr(r))
+	if err != nil {
+		return h.loginFailed(service, w, r, err)
 	}
-	var throttled *tokens.ThrottledError
-	switch {
-	case errors.Is(err, tokens.ErrCredentials):
-		app.CountLogin(mediaapp.LoginRefused)
-		if err != tokens.ErrCredentials { //nolint:errorlint // more than that: the hash in the configuration is broken
-			h.log.Error("checking a password", zap.Error(err))
-		}
-		return refuse(http.StatusUnauthorized, "wrong API key or password")
-	case errors.As(err, &throttled):
-		app.CountLogin(mediaapp.LoginThrottled)
-		retryAfter(w, throttled.RetryAfter)
-		return refuse(http.StatusTooManyRequests, "too many attempts, try again later")
-	case errors.Is(err, tokens.ErrUnavailable):
-		app.CountLogin(mediaapp.LoginUnavailable)
-		h.log.Error("token store cannot be used", zap.Error(err))
-		retryAfter(w, time.Second)
-		return refuse(http.StatusServiceUnavailable, "tokens cannot be given now, try again later")
-	case r.Context().Err() != nil:
-		return nil //nolint:nilerr // nobody is there to be answered
-	default:
-		app.CountLogin(mediaapp.LoginFailed)
-		h.log.Error("giving a token", zap.Error(err))
-		return refuse(http.StatusInternalServerError, "internal error")
-	}
+	service.Observer().LoggedIn(r.Context(), form.Get("api_key"), media.LoginOK)
+	return answer(w, http.StatusOK, tokenAnswer{Success: true, Token: token, ExpiresAt: expires.Unix()})
 }
 
-// clientOf is the address that Caddy holds for the client's: forwarded headers count only
-// from its trusted proxies.
-func clientOf(r *http.Request) netip.Addr {
-	addr, err := netip.ParseAddr(mediaapp.ClientOf(r.Context()))
+// loginFailed answers a request for a token that was not issued.
+func (h *Handler) loginFailed(service *media.Service, w http.ResponseWriter, r *http.Request, err error) error {
+	var throttled *tokens.ThrottledError
+	result, status, message := media.LoginFailed, http.StatusInternalServerError, "internal error"
+	switch {
+	case errors.Is(err, tokens.ErrCredentials):
+		result, status, message = media.LoginRefused, http.StatusUnauthorized, "wrong API key or password"
+		if err != tokens.ErrCredentials { //nolint:errorlint // more than that: the hash in the configuration is broken
+			h.options.Log.Error("checking a password", "error", err)
+		}
+	case errors.As(err, &throttled):
+		result, status, message = media.LoginThrottled, http.StatusTooManyRequests, "too many attempts, try again later"
+		retryAfter(w, throttled.RetryAfter)
+	case errors.Is(err, tokens.ErrUnavailable):
+		result, status, message = media.LoginUnavailable, http.StatusServiceUnavailable, "tokens cannot be given now, try again later"
+		h.options.Log.Error("token store unreachable", "error", err)
+		retryAfter(w, time.Second)
+	case r.Context().Err() != nil:
+		return nil //nolint:nilerr // the client is gone
+	default:
+		h.options.Log.Error("issuing a token", "error", err)
+	}
+	service.Observer().LoggedIn(r.Context(), "", result)
+	return refuseToken(service, w, r, status, message)
+}
+
+// refuseToken answers a request for a token with an error.
+func refuseToken(service *media.Service, w http.ResponseWriter, r *http.Request, status int, message string) error {
+	service.Observer().Failed(r.Context(), "token", strconv.Itoa(status))
+	return answerUnread(w, r, status, tokenFailure{Message: message})
+}
+
+// clientAddr returns the address of the client of a request; one that is unknown is invalid.
+func (h *Handler) clientAddr(r *http.Request) netip.Addr {
+	addr, err := netip.ParseAddr(h.options.Client(r))
 	if err != nil {
 		return netip.Addr{}
 	}

@@ -3,58 +3,53 @@ package mediahttp
 import (
 	"context"
 	"errors"
+	"mime"
 	"net/http"
+	"strconv"
 	"time"
 
-	"go.uber.org/zap"
-
 	"github.com/caddymedia/media/caddymedia/ingest"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-type uploadAnswer struct {
-	Success bool         `json:"success"`
-	Result  []uploadItem `json:"result"`
+// maxBoundary is the longest boundary, RFC 2046 section 5.1.1.
+const maxBoundary = 70
+
+// refusal is the response to a request whose body is not read.
+type refusal struct {
+	status  int
+	reason  ingest.Reason
+	message string
 }
 
-type uploadItem struct {
-	FullPath string `json:"full_path"`
-	Filename string `json:"filename"`
-	WebP     string `json:"webp,omitempty"`
-}
+// authenticator returns the account of a request by the accounts and tokens of a service.
+type authenticator func(ctx context.Context, service *media.Service) (tokens.Account, *refusal)
 
-type uploadFailure struct {
-	Success bool          `json:"success"`
-	Errors  []itemFailure `json:"errors"`
-}
-
-type itemFailure struct {
-	Message  string `json:"message"`
-	Filename string `json:"filename"`
-}
-
-// upload stores the files of a request of whom its token names.
+// upload stores the files of a request that carries a token.
 func (h *Handler) upload(kind ingest.Kind) endpoint {
-	return func(app *mediaapp.App, w http.ResponseWriter, r *http.Request) error {
-		uploads := Uploads{Origin: ingest.OriginHTTP, Log: h.log, prefix: MountPrefix(r)}
-		return uploads.serve(app, w, r, kind, func(app *mediaapp.App) (tokens.Account, *refusal) {
-			return h.authenticate(r.Context(), app, w, r.Header)
-		})
+	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+		u := &upload{
+			Handler: h, kind: kind, origin: ingest.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
+			authenticate: func(ctx context.Context, service *media.Service) (tokens.Account, *refusal) {
+				return h.authenticate(ctx, service, w, r.Header)
+			},
+		}
+		return u.serve(service, w, r)
 	}
 }
 
-func (h *Handler) authenticate(ctx context.Context, app *mediaapp.App, w http.ResponseWriter, header http.Header) (tokens.Account, *refusal) {
+func (h *Handler) authenticate(ctx context.Context, service *media.Service, w http.ResponseWriter, header http.Header) (tokens.Account, *refusal) {
 	apiKey, token, err := credentials(header)
 	var account tokens.Account
 	if err == nil {
-		account, err = app.Issuer().Verify(ctx, token, apiKey)
+		account, err = service.Issuer().Verify(ctx, token, apiKey)
 	}
 	switch {
 	case err == nil:
 		return account, nil
 	case errors.Is(err, tokens.ErrUnavailable):
-		h.log.Error("token store cannot be used", zap.Error(err))
+		h.options.Log.Error("token store unreachable", "error", err)
 		retryAfter(w, time.Second)
 		return account, &refusal{http.StatusServiceUnavailable, ingest.Unavailable, "tokens cannot be checked now, try again later"}
 	default:
@@ -63,37 +58,122 @@ func (h *Handler) authenticate(ctx context.Context, app *mediaapp.App, w http.Re
 	}
 }
 
-// waitFor is how long a caller had better wait: a line of pictures is worked off in some
-// seconds, and who sends his picture again makes it longer.
-func waitFor(failures ingest.Failures) time.Duration {
-	for _, f := range failures {
-		if f.Reason == ingest.Busy {
-			return 5 * time.Second
+// Caller is a caller of [Handler.Upload], who is authenticated already.
+type Caller struct {
+	// Account limits the aliases. Items are ascribed to its API key.
+	Account tokens.Account
+	// Origin of the items.
+	Origin ingest.Origin
+	// Confirm, if set, reports whether the caller may still store files, by the service that new
+	// requests get by then. It is called before the body is read and before the commit.
+	Confirm func(running *media.Service) bool
+}
+
+// Upload stores the files of a caller as the upload endpoints do, without a token. Nothing of the body
+// may have been read. The error is an *[Error]; nothing was answered then.
+func (h *Handler) Upload(w http.ResponseWriter, r *http.Request, kind ingest.Kind, caller Caller) error {
+	u := &upload{
+		Handler: h, kind: kind, origin: caller.Origin, baseURL: h.baseURL(r),
+		authenticate: func(_ context.Context, running *media.Service) (tokens.Account, *refusal) {
+			if caller.Confirm != nil && !caller.Confirm(running) {
+				return caller.Account, &refusal{http.StatusUnauthorized, ingest.Unauthorized, "the caller is logged out or may not upload any more"}
+			}
+			return caller.Account, nil
+		},
+	}
+	return h.serveWith(w, r, u.serve)
+}
+
+// upload is one request to store files.
+type upload struct {
+	*Handler
+	kind         ingest.Kind
+	origin       ingest.Origin
+	baseURL      string // of public addresses
+	authenticate authenticator
+}
+
+// serve authenticates the request, receives its body and answers it. It refuses what it can before it
+// reads the body.
+func (u *upload) serve(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Cache-Control", "no-store")
+	limits := service.Limits()
+	account, boundary, refused := u.admit(service, w, r)
+	query := r.URL.Query()
+	req := ingest.Request{
+		Kind: u.kind, Alias: query.Get("alias"), SubFolder: query.Get("sub_folder"),
+		Allows: account.Allows, Confirm: u.confirm, BaseURL: u.baseURL,
+		Actor: ingest.Actor{Origin: u.origin, Account: account.APIKey, Client: u.options.Client(r)},
+	}
+	if refused == nil {
+		ended, ok := service.BeginUpload(req.Actor)
+		if ok {
+			defer ended()
+		} else {
+			retryAfter(w, time.Second)
+			refused = &refusal{http.StatusTooManyRequests, ingest.Busy, "the account has too many uploads under way, try again later"}
 		}
 	}
-	return time.Second
-}
-
-// statuses of the reasons, in the order of spec'd precedence: the highest wins.
-var statuses = map[ingest.Reason]int{
-	ingest.Internal:      http.StatusInternalServerError,
-	ingest.BadRequest:    http.StatusBadRequest,
-	ingest.Unauthorized:  http.StatusUnauthorized,
-	ingest.Forbidden:     http.StatusForbidden,
-	ingest.Conflict:      http.StatusConflict,
-	ingest.TooLarge:      http.StatusRequestEntityTooLarge,
-	ingest.BadContent:    http.StatusUnsupportedMediaType,
-	ingest.StorageFailed: http.StatusBadGateway,
-	ingest.Unavailable:   http.StatusServiceUnavailable,
-	ingest.NoSpace:       http.StatusInsufficientStorage,
-	ingest.Busy:          http.StatusServiceUnavailable,
-}
-
-// statusOf is the highest status of several failures.
-func statusOf(failures ingest.Failures) int {
-	highest := 0
-	for _, f := range failures {
-		highest = max(highest, statuses[f.Reason])
+	if refused != nil {
+		failures := ingest.Failures{{Reason: refused.reason, Message: refused.message}}
+		service.Observer().Refused(r.Context(), req, failures)
+		return u.refuse(service, w, r, refused.status, failures)
 	}
-	return highest
+	r.Body = &watchedBody{ReadCloser: r.Body}
+	timed, stop := newTimedBody(w, r.Body, limits.MaxUploadTime)
+	defer stop()
+	body := http.MaxBytesReader(w, timed, limits.MaxBody)
+	items, failures := service.Uploader().Upload(r.Context(), req, ingest.Form(body, boundary))
+	if failures != nil {
+		return u.refuse(service, w, r, statusOf(failures), failures)
+	}
+	return answer(w, http.StatusOK, uploadAnswerOf(items))
+}
+
+// admit authenticates the request and checks its header. It returns the boundary of the form.
+func (u *upload) admit(service *media.Service, w http.ResponseWriter, r *http.Request) (tokens.Account, string, *refusal) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return tokens.Account{}, "", &refusal{http.StatusMethodNotAllowed, ingest.BadRequest, "use POST"}
+	}
+	account, refused := u.authenticate(r.Context(), service)
+	if refused != nil {
+		return account, "", refused
+	}
+	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || mediaType != "multipart/form-data" {
+		return account, "", &refusal{http.StatusUnsupportedMediaType, ingest.BadRequest, "the body must be multipart/form-data"}
+	}
+	boundary := params["boundary"]
+	if boundary == "" || len(boundary) > maxBoundary {
+		return account, "", &refusal{http.StatusBadRequest, ingest.BadRequest, "the boundary of the form is missing or too long"}
+	}
+	if limit := service.Limits().MaxBody; r.ContentLength > limit {
+		return account, "", &refusal{
+			http.StatusRequestEntityTooLarge, ingest.TooLarge,
+			"the request is larger than " + strconv.FormatInt(limit, 10) + " bytes",
+		}
+	}
+	query := r.URL.Query()
+	for _, name := range []string{"alias", "sub_folder"} {
+		if len(query[name]) > 1 {
+			return account, "", &refusal{http.StatusBadRequest, ingest.BadRequest, "the parameter " + name + " is sent twice"}
+		}
+	}
+	return account, boundary, nil
+}
+
+// confirm authenticates the request again before the commit, by the service that new requests get by
+// then: an upload may outlast its token, its account and the configuration under which it began.
+func (u *upload) confirm(ctx context.Context, alias string) *ingest.Failure {
+	running, release := u.source.Running()
+	defer release()
+	account, refused := u.authenticate(ctx, running)
+	switch {
+	case refused != nil:
+		return &ingest.Failure{Reason: refused.reason, Message: refused.message}
+	case !account.Allows(alias):
+		return &ingest.Failure{Reason: ingest.Forbidden, Message: "the account may not use the alias any more"}
+	}
+	return nil
 }

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package mediaapp
+package media
 
 // MaxOpenFiles returns how many files and connections the process may have open: on Windows there
 // is no limit but memory.

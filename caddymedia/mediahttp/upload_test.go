@@ -5,96 +5,38 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"io/fs"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zaptest/observer"
-
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/caddymedia/media/caddymedia/ingest"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
-	_ "github.com/caddymedia/media/caddymedia/tokens/memory"
-	_ "github.com/caddymedia/media/storagedrivers/local"
 )
 
 const multipartType = "multipart/form-data; boundary=x"
 
-// known is a server that takes every caller for one account, and nobody's token.
+// known is a server that authenticates nobody: every caller is the same one.
 type known struct {
 	*httptest.Server
-	root    string // of the storage
-	logs    *observer.ObservedLogs
-	uploads *mediahttp.Uploads
+	site   *site
+	caller mediahttp.Caller
 }
 
-// serveKnown runs an app with the file aliases "one", "two" and "broken", whose storage
-// cannot be used.
 func serveKnown(t *testing.T, account tokens.Account) *known {
 	t.Helper()
-	root := t.TempDir()
-	plain := filepath.Join(root, "plain")
-	if err := os.WriteFile(plain, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	app := mustJSON(t, map[string]any{
-		"tokens": map[string]any{"store": "memory"},
-		"limits": map[string]any{"max_body": 2048},
-		"storages": map[string]any{
-			"main":   map[string]any{"driver": map[string]any{"name": "local", "root": filepath.Join(root, "items")}, "sub_folder_format": "/"},
-			"broken": map[string]any{"driver": map[string]any{"name": "local", "root": plain}},
-		},
-		"file_aliases": map[string]any{
-			"one": map[string]any{"storage": "main"}, "two": map[string]any{"storage": "main"},
-			"broken": map[string]any{"storage": "broken"},
-		},
-	})
-	err := caddy.Run(&caddy.Config{
-		Admin: &caddy.AdminConfig{Disabled: true, Config: &caddy.ConfigSettings{Persist: new(bool)}},
-		Logging: &caddy.Logging{Logs: map[string]*caddy.CustomLog{
-			"default": {BaseLog: caddy.BaseLog{WriterRaw: json.RawMessage(`{"output":"discard"}`)}},
-		}},
-		AppsRaw: caddy.ModuleMap{"media": app},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := caddy.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	core, logs := observer.New(zap.DebugLevel)
-	uploads := &mediahttp.Uploads{Origin: ingest.OriginPanel, Log: zap.New(core)}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		active, err := mediaapp.Active()
-		if err == nil {
-			err = uploads.Serve(active, w, r, ingest.File, account)
-		}
-		if err != nil {
+	k := &known{site: newSite(t, media.Limits{MaxBody: 2048}), caller: mediahttp.Caller{Account: account, Origin: ingest.OriginPanel}}
+	k.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := k.site.handler.Upload(w, r, ingest.File, k.caller); err != nil {
 			t.Error(err)
 		}
 	}))
-	t.Cleanup(server.Close)
-	return &known{server, filepath.Join(root, "items"), logs, uploads}
-}
-
-func mustJSON(t *testing.T, v any) json.RawMessage {
-	t.Helper()
-	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	t.Cleanup(k.Close)
+	return k
 }
 
 // formOf is a form with a file, after the fields.
@@ -133,7 +75,7 @@ type answered struct {
 	} `json:"errors"`
 }
 
-// send gives the answer to a request, which must be what every answer is.
+// send returns the answer to a request, and checks its header.
 func (k *known) send(t *testing.T, method, query, contentType, body string) answered {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, k.URL+"/anywhere"+query, strings.NewReader(body))
@@ -167,9 +109,10 @@ func (k *known) send(t *testing.T, method, query, contentType, body string) answ
 	return a
 }
 
-// TestServeOfKnownAccount: a token is not asked for, and what the account may not use is
-// refused, however it is named.
-func TestServeOfKnownAccount(t *testing.T) { // not parallel: Caddy has globals
+// TestUploadOfKnownCaller: a token is not asked for, and an alias that the account may not use is refused,
+// however it is named.
+func TestUploadOfKnownCaller(t *testing.T) {
+	t.Parallel()
 	for _, account := range []tokens.Account{{APIKey: "few", Aliases: []string{"one"}}, {APIKey: "all"}} {
 		k := serveKnown(t, account)
 		for _, alias := range []string{"one", "two"} {
@@ -178,20 +121,20 @@ func TestServeOfKnownAccount(t *testing.T) { // not parallel: Caddy has globals
 				"form":  {"", formOf(t, "form.txt", "alias", alias)},
 			} {
 				t.Run(account.APIKey+" "+alias+" by "+how, func(t *testing.T) {
+					t.Parallel()
 					a := k.send(t, http.MethodPost, c.query, multipartType, c.body)
-					stored := filepath.Join(k.root, "file", alias, how+".txt")
-					content, err := os.ReadFile(stored)
+					content, stored := k.site.stored(t, "file/"+alias+"/"+how+".txt")
 					if !account.Allows(alias) {
 						if a.status != http.StatusForbidden || len(a.Errors) != 1 || !strings.Contains(a.Errors[0].Message, alias) {
 							t.Errorf("%d %+v", a.status, a)
 						}
-						if !errors.Is(err, fs.ErrNotExist) {
-							t.Errorf("it is stored: %v", err)
+						if stored {
+							t.Error("it is stored")
 						}
 						return
 					}
-					if a.status != http.StatusOK || string(content) != "text" {
-						t.Fatalf("%d %+v, stored %q: %v", a.status, a, content, err)
+					if a.status != http.StatusOK || content != "text" {
+						t.Fatalf("%d %+v, stored %q", a.status, a, content)
 					}
 					if want := k.URL + "/static/file/" + alias + "/" + how + ".txt"; a.Result[0].FullPath != want {
 						t.Errorf("address %s, want %s", a.Result[0].FullPath, want)
@@ -202,30 +145,30 @@ func TestServeOfKnownAccount(t *testing.T) { // not parallel: Caddy has globals
 	}
 }
 
-// TestServeConfirms withdraws the right to upload before a request and while it is read: nothing is
+// TestUploadConfirms withdraws the right to upload before a request and while it is read: nothing is
 // stored.
-func TestServeConfirms(t *testing.T) { // not parallel: Caddy has globals
+func TestUploadConfirms(t *testing.T) {
+	t.Parallel()
 	k := serveKnown(t, tokens.Account{APIKey: "all"})
 	for confirmed, want := range []int{http.StatusUnauthorized, http.StatusUnauthorized, http.StatusOK} {
 		calls := 0
-		k.uploads.Confirm = func(running *mediaapp.App) bool {
-			if active, err := mediaapp.Active(); err != nil || running != active {
-				t.Errorf("asked for another app than the running one: %v", err)
+		k.caller.Confirm = func(running *media.Service) bool {
+			if running != k.site.first {
+				t.Error("asked for another service than the running one")
 			}
 			calls++
 			return calls <= confirmed
 		}
 		a := k.send(t, http.MethodPost, "?alias=one", multipartType, formOf(t, "a.txt"))
-		_, err := os.Stat(filepath.Join(k.root, "file", "one", "a.txt"))
-		if a.status != want || (err == nil) != (want == http.StatusOK) {
-			t.Errorf("confirmed %d times: %d %+v, stored: %v", confirmed, a.status, a.Errors, err)
+		if _, stored := k.site.stored(t, "file/one/a.txt"); a.status != want || stored != (want == http.StatusOK) {
+			t.Errorf("confirmed %d times: %d %+v, stored: %t", confirmed, a.status, a.Errors, stored)
 		}
 	}
 }
 
-// TestServeRefuses what the endpoints refuse, counts it, and logs only what is not the
-// caller's fault.
-func TestServeRefuses(t *testing.T) { // not parallel: Caddy has globals
+// TestUploadRefuses what the endpoints refuse, counts it, and logs only what is not the caller's fault.
+func TestUploadRefuses(t *testing.T) {
+	t.Parallel()
 	k := serveKnown(t, tokens.Account{APIKey: "all"})
 	for _, c := range []struct {
 		name, method, query, contentType, body string
@@ -244,55 +187,30 @@ func TestServeRefuses(t *testing.T) { // not parallel: Caddy has globals
 		{"malformed", http.MethodPost, "?alias=one", multipartType, "--x\r\n", 400, ""},
 		{"extension", http.MethodPost, "?alias=one", multipartType, formOf(t, "a.php"), 415, "php"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			counted := failuresCounted(t)
-			a := k.send(t, c.method, c.query, c.contentType, c.body)
-			if a.status != c.status || len(a.Errors) != 1 || !strings.Contains(a.Errors[0].Message, c.message) {
-				t.Errorf("%d %+v, want %d %q", a.status, a.Errors, c.status, c.message)
-			}
-			if allow := a.header.Get("Allow"); (allow == http.MethodPost) != (c.status == 405) {
-				t.Errorf("Allow: %q", allow)
-			}
-			if n := failuresCounted(t) - counted; n != 1 {
-				t.Errorf("counted %v times", n)
-			}
-		})
+		counted := k.site.failed.Load()
+		a := k.send(t, c.method, c.query, c.contentType, c.body)
+		if a.status != c.status || len(a.Errors) != 1 || !strings.Contains(a.Errors[0].Message, c.message) {
+			t.Errorf("%s: %d %+v, want %d %q", c.name, a.status, a.Errors, c.status, c.message)
+		}
+		if allow := a.header.Get("Allow"); (allow == http.MethodPost) != (c.status == 405) {
+			t.Errorf("%s: Allow: %q", c.name, allow)
+		}
+		if n := k.site.failed.Load() - counted; n != 1 {
+			t.Errorf("%s: counted %d times", c.name, n)
+		}
 	}
-	if k.logs.Len() > 0 {
-		t.Errorf("logged: %v", k.logs.All())
+	if lines := k.site.log.take(); len(lines) > 0 {
+		t.Errorf("logged: %q", lines)
 	}
 	a := k.send(t, http.MethodPost, "?alias=broken", multipartType, formOf(t, "a.txt"))
 	if a.status < 500 || len(a.Errors) != 1 {
-		t.Errorf("a storage that cannot be used: %d %+v", a.status, a)
+		t.Errorf("a storage that is unreachable: %d %+v", a.status, a)
 	}
-	if entries := k.logs.FilterLevelExact(zap.ErrorLevel).All(); len(entries) != 1 || entries[0].ContextMap()["status"] != int64(a.status) {
-		t.Errorf("logged: %v", k.logs.All())
+	lines := k.site.log.take()
+	if len(lines) != 1 || !strings.HasPrefix(lines[0], "ERROR ") || !strings.HasSuffix(lines[0], " "+strconv.Itoa(a.status)) {
+		t.Errorf("logged: %q", lines)
 	}
-	if files, err := filepath.Glob(filepath.Join(k.root, "file", "*", "*")); len(files) > 0 || err != nil {
-		t.Errorf("stored %v: %v", files, err)
+	for info, err := range k.site.storage.All(t.Context(), "") {
+		t.Errorf("stored %s: %v", info.Key, err)
 	}
-}
-
-// failuresCounted is how many failed uploads of files the app has counted.
-func failuresCounted(t *testing.T) float64 {
-	t.Helper()
-	ctx := caddy.ActiveContext()
-	families, err := ctx.GetMetricsRegistry().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	total := 0.0
-	for _, family := range families {
-		if family.GetName() != "caddy_media_failed_requests_total" {
-			continue
-		}
-		for _, metric := range family.GetMetric() {
-			for _, label := range metric.GetLabel() {
-				if label.GetName() == "endpoint" && label.GetValue() == "file" {
-					total += metric.GetCounter().GetValue()
-				}
-			}
-		}
-	}
-	return total
 }

@@ -10,9 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"go.uber.org/zap"
-
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -55,7 +53,7 @@ type clientReaders struct {
 
 // allReaders are those of the process, whatever the configuration. With their reserve they have a
 // quarter of the open files.
-var allReaders = sync.OnceValue(func() *readers { return newReaders(mediaapp.MaxOpenFiles() / 6) })
+var allReaders = sync.OnceValue(func() *readers { return newReaders(media.MaxOpenFiles() / 6) })
 
 func newReaders(limit int) *readers {
 	return &readers{patience: readerPatience, max: limit, clients: map[netip.Prefix]*clientReaders{}}
@@ -64,8 +62,8 @@ func newReaders(limit int) *readers {
 // enter waits until the client of a request may open one more of limit items. The returned function
 // must be called when the item is closed, and may be called again. Where all items together are
 // too many, a client without any still gets one of a reserve.
-func (r *readers) enter(ctx context.Context, limit int) (leave func(), err error) {
-	site := siteOf(mediaapp.ClientOf(ctx))
+func (r *readers) enter(ctx context.Context, client string, limit int) (leave func(), err error) {
+	site := siteOf(client)
 	r.mu.Lock()
 	c := r.clients[site]
 	if c == nil {
@@ -145,17 +143,16 @@ func (r *readers) mayWarn(now time.Time) bool {
 
 // admission is that of one request to the readers.
 type admission struct {
-	readers *readers
-	limit   int
-	leave   func() // nil before
+	limit int
+	leave func() // nil before
 }
 
 // enter waits for the admission of a request that sends an item, once. HEAD sends none.
-func (a *admission) enter(r *http.Request) error {
+func (h *Handler) enter(a *admission, r *http.Request) error {
 	if a.leave != nil || r.Method == http.MethodHead {
 		return nil
 	}
-	leave, err := a.readers.enter(r.Context(), a.limit)
+	leave, err := h.readers.enter(r.Context(), h.options.Client(r), a.limit)
 	if err == nil {
 		a.leave = leave
 	}
@@ -177,7 +174,7 @@ func siteOf(client string) netip.Prefix {
 
 // tooMany answers a request that cannot open an item: 429 where its client has too many, 503 where
 // all together have.
-func (h *Handler) tooMany(app *mediaapp.App, w http.ResponseWriter, r *http.Request, err error) error {
+func (h *Handler) tooMany(service *media.Service, w http.ResponseWriter, r *http.Request, err error) error {
 	if r.Context().Err() != nil {
 		return nil //nolint:nilerr // the client is gone
 	}
@@ -185,19 +182,19 @@ func (h *Handler) tooMany(app *mediaapp.App, w http.ResponseWriter, r *http.Requ
 	if errors.Is(err, errAllBusy) {
 		status = http.StatusServiceUnavailable
 	} else {
-		h.warnOfBusyClient(r.Context(), app.Limits.OpenItems())
+		h.warnOfBusyClient(r, service.Limits().MaxOpenItems)
 	}
-	app.CountFailure("static", strconv.Itoa(status))
+	service.Observer().Failed(r.Context(), "static", strconv.Itoa(status))
 	w.Header().Set("Retry-After", strconv.Itoa(int(readerRetry.Seconds())))
 	return staticError(w, status, err)
 }
 
 // warnOfBusyClient names the options that may be the cause: behind a proxy all clients may seem to
 // be one.
-func (h *Handler) warnOfBusyClient(ctx context.Context, limit int) {
-	if !h.readers.mayWarn(h.now()) {
+func (h *Handler) warnOfBusyClient(r *http.Request, limit int) {
+	if !h.readers.mayWarn(h.options.Now()) {
 		return
 	}
-	h.log.Warn("a client has too many items open; behind a proxy set trusted_proxies, otherwise max_open_items may be too low",
-		zap.String("client", mediaapp.ClientOf(ctx)), zap.Int("max_open_items", limit))
+	h.options.Log.Warn("a client has too many items open; behind a proxy set trusted_proxies, otherwise max_open_items may be too low",
+		"client", h.options.Client(r), "max_open_items", limit)
 }

@@ -8,15 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 )
-
-// from is the context of a request of a client.
-func from(t *testing.T, client string) context.Context {
-	t.Helper()
-	return context.WithValue(t.Context(), caddyhttp.VarsCtxKey, map[string]any{caddyhttp.ClientIPVarKey: client})
-}
 
 func TestReaders(t *testing.T) {
 	t.Parallel()
@@ -25,33 +17,33 @@ func TestReaders(t *testing.T) {
 		r := newReaders(100)
 		leave := make([]func(), 0, limit)
 		for range limit {
-			done, err := r.enter(from(t, "192.0.2.1"), limit)
+			done, err := r.enter(t.Context(), "192.0.2.1", limit)
 			if err != nil {
 				t.Fatal(err)
 			}
 			leave = append(leave, done)
 		}
 		start := time.Now()
-		if _, err := r.enter(from(t, "192.0.2.1"), limit); !errors.Is(err, errClientBusy) || time.Since(start) != readerPatience {
+		if _, err := r.enter(t.Context(), "192.0.2.1", limit); !errors.Is(err, errClientBusy) || time.Since(start) != readerPatience {
 			t.Errorf("one more: error %v after %v", err, time.Since(start))
 		}
-		other, err := r.enter(from(t, "192.0.2.2"), limit)
+		other, err := r.enter(t.Context(), "192.0.2.2", limit)
 		if err != nil {
 			t.Errorf("another client: %v", err)
 		}
 		other()
 		var waiting sync.WaitGroup
 		waiting.Go(func() {
-			done, err := r.enter(from(t, "192.0.2.1"), limit)
+			done, err := r.enter(t.Context(), "192.0.2.1", limit)
 			if err != nil {
 				t.Errorf("one that waits: %v", err)
 				return
 			}
 			done()
 		})
-		ctx, cancel := context.WithCancel(from(t, "192.0.2.1"))
+		ctx, cancel := context.WithCancel(t.Context())
 		waiting.Go(func() {
-			if _, err := r.enter(ctx, limit); !errors.Is(err, context.Canceled) {
+			if _, err := r.enter(ctx, "192.0.2.1", limit); !errors.Is(err, context.Canceled) {
 				t.Errorf("one that gives up: %v", err)
 			}
 		})
@@ -79,7 +71,7 @@ func TestReadersWaiting(t *testing.T) {
 		r := newReaders(100)
 		leave := make([]func(), 0, limit)
 		for range limit {
-			done, err := r.enter(from(t, "192.0.2.1"), limit)
+			done, err := r.enter(t.Context(), "192.0.2.1", limit)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,10 +80,10 @@ func TestReadersWaiting(t *testing.T) {
 		var waiting sync.WaitGroup
 		var order []int
 		for i := range waitingPerOpen * limit {
-			ctx, cancel := context.WithCancel(from(t, "192.0.2.1"))
+			ctx, cancel := context.WithCancel(t.Context())
 			waiting.Go(func() {
 				defer cancel()
-				done, err := r.enter(ctx, limit)
+				done, err := r.enter(ctx, "192.0.2.1", limit)
 				if err == nil {
 					order = append(order, i)
 					done()
@@ -107,7 +99,7 @@ func TestReadersWaiting(t *testing.T) {
 			}
 		}
 		start := time.Now()
-		if _, err := r.enter(from(t, "192.0.2.1"), limit); !errors.Is(err, errClientBusy) || time.Since(start) != 0 {
+		if _, err := r.enter(t.Context(), "192.0.2.1", limit); !errors.Is(err, errClientBusy) || time.Since(start) != 0 {
 			t.Errorf("one too many: error %v after %v", err, time.Since(start))
 		}
 		time.Sleep(2 * time.Second)
@@ -130,20 +122,20 @@ func TestReadersOfAll(t *testing.T) {
 	r := newReaders(4)
 	leave := make([]func(), 0, 4)
 	for range 4 {
-		done, err := r.enter(from(t, "2001:db8::1"), 10)
+		done, err := r.enter(t.Context(), "2001:db8::1", 10)
 		if err != nil {
 			t.Fatal(err)
 		}
 		leave = append(leave, done)
 	}
-	if _, err := r.enter(from(t, "2001:db8::2"), 10); !errors.Is(err, errAllBusy) {
+	if _, err := r.enter(t.Context(), "2001:db8::2", 10); !errors.Is(err, errAllBusy) {
 		t.Errorf("the same site: error %v, want busy", err)
 	}
-	done, err := r.enter(from(t, "2001:db8:0:1::1"), 10)
+	done, err := r.enter(t.Context(), "2001:db8:0:1::1", 10)
 	if err != nil {
 		t.Fatalf("another site: %v", err)
 	}
-	if _, err := r.enter(from(t, "2001:db8:0:1::1"), 10); !errors.Is(err, errAllBusy) {
+	if _, err := r.enter(t.Context(), "2001:db8:0:1::1", 10); !errors.Is(err, errAllBusy) {
 		t.Errorf("its second: error %v, want busy", err)
 	}
 	done()

@@ -1,6 +1,6 @@
 //go:build unix
 
-package mediaapp
+package media
 
 import "golang.org/x/sys/unix"
 

@@ -1,0 +1,55 @@
+package media
+
+import (
+	"context"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+)
+
+// LoginResult is the outcome of a request for a token.
+type LoginResult string
+
+// Outcomes of a request for a token.
+const (
+	LoginOK          LoginResult = "ok"
+	LoginRefused     LoginResult = "refused"     // a wrong API key or password
+	LoginThrottled   LoginResult = "throttled"   // after too many attempts
+	LoginUnavailable LoginResult = "unavailable" // the token store is unreachable
+	LoginFailed      LoginResult = "failed"      // by a fault of the service itself
+)
+
+// LoginResults returns all outcomes of a request for a token.
+func LoginResults() []LoginResult {
+	return []LoginResult{LoginOK, LoginRefused, LoginThrottled, LoginUnavailable, LoginFailed}
+}
+
+// Observer records the events of a service. Its methods are called in the goroutine of a request, with
+// the context of that, and must return soon.
+type Observer interface {
+	ingest.Observer
+	// LoggedIn is called with the outcome of a request for a token. The API key is empty unless it is
+	// LoginOK.
+	LoggedIn(ctx context.Context, apiKey string, result LoginResult)
+	// Failed is called for a request that was refused or failed. The endpoint is "token", "image",
+	// "file" or "static", the status that of the response, or "broken" or "aborted".
+	Failed(ctx context.Context, endpoint, status string)
+	// Requested is called when a client asks for an item, which may not exist.
+	Requested(ctx context.Context, alias *ingest.Alias, filename string)
+	// Served is called with the number of bytes that were sent of an item.
+	Served(ctx context.Context, alias *ingest.Alias, bytes int64)
+}
+
+// NopObserver is an [Observer] that does nothing.
+type NopObserver struct{ ingest.NopObserver }
+
+// LoggedIn implements [Observer].
+func (NopObserver) LoggedIn(context.Context, string, LoginResult) {}
+
+// Failed implements [Observer].
+func (NopObserver) Failed(context.Context, string, string) {}
+
+// Requested implements [Observer].
+func (NopObserver) Requested(context.Context, *ingest.Alias, string) {}
+
+// Served implements [Observer].
+func (NopObserver) Served(context.Context, *ingest.Alias, int64) {}

@@ -1,0 +1,121 @@
+// Package mediahandler is the Caddy handler "media", which serves the HTTP contract of package mediahttp
+// on a site.
+package mediahandler
+
+import (
+	"errors"
+	"net/http"
+	"path"
+	"strings"
+
+	"go.uber.org/zap"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/mediahttp"
+)
+
+func init() {
+	caddy.RegisterModule(Handler{})
+	httpcaddyfile.RegisterHandlerDirective("media", parseDirective)
+	// Outside of templates, so that an uploaded file is never run as one.
+	httpcaddyfile.RegisterDirectiveOrder("media", httpcaddyfile.After, "encode")
+}
+
+// Handler serves the media service on a site: `/api/auth/generateToken`,
+// `/api/upload/image`, `/api/upload/file`, and the stored items below `/static/img/` and
+// `/static/file/`. Everything else goes on to the next handler. What it serves is
+// configured in the app `media`.
+//
+// The header names `HTTP_SERVICE_API_KEY` and `HTTP_SERVICE_ACCESS_TOKEN` reach it only
+// where the server's `expected_underscore_headers` lists them.
+type Handler struct {
+	contract *mediahttp.Handler
+}
+
+// CaddyModule returns the Caddy module information.
+func (Handler) CaddyModule() caddy.ModuleInfo {
+	return caddy.ModuleInfo{
+		ID:  "http.handlers.media",
+		New: func() caddy.Module { return new(Handler) },
+	}
+}
+
+// Provision finds the app, and warns where the server drops the documented headers.
+func (h *Handler) Provision(ctx caddy.Context) error {
+	app, err := ctx.App("media")
+	if err != nil {
+		return err
+	}
+	h.contract = mediahttp.New(app.(*mediaapp.App), Options(ctx.Slogger())) // this is what "media" is
+	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
+		warnOfDroppedHeaders(ctx.Logger(), server)
+	}
+	return nil
+}
+
+// warnOfDroppedHeaders: Caddy removes headers with an underscore from every request, unless an option
+// of the server lists them.
+func warnOfDroppedHeaders(log *zap.Logger, server *caddyhttp.Server) {
+	for _, name := range []string{"HTTP_SERVICE_API_KEY", "HTTP_SERVICE_ACCESS_TOKEN"} {
+		if listed(server.ExpectedUnderscoreHeaders, name) {
+			continue
+		}
+		log.Warn("the server drops a header that clients may send; "+
+			"write in the global options: servers { expected_underscore_headers HTTP_SERVICE_API_KEY HTTP_SERVICE_ACCESS_TOKEN }",
+			zap.String("header", name), zap.Strings("listener", server.Listen))
+	}
+}
+
+// listed reports whether a server lets a header through; its list may hold patterns.
+func listed(patterns []string, name string) bool {
+	for _, pattern := range patterns {
+		if ok, err := path.Match(strings.ToUpper(pattern), name); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// ServeHTTP answers requests for the addresses of the service.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
+	handled, err := h.contract.Serve(w, r)
+	if !handled {
+		return next.ServeHTTP(w, r)
+	}
+	if failed, ok := errors.AsType[*mediahttp.Error](err); ok {
+		return caddyhttp.Error(failed.Status, failed.Err)
+	}
+	return err
+}
+
+// parseDirective sets up the handler from Caddyfile tokens. Syntax:
+//
+//	media [<matcher>]
+func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	handler := new(Handler)
+	return handler, handler.UnmarshalCaddyfile(h.Dispenser)
+}
+
+// UnmarshalCaddyfile takes no options: they are in the global option media.
+func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+	d.Next() // media
+	if d.NextArg() {
+		return d.Errf("unknown word %q: the options of media are in the global option", d.Val())
+	}
+	if d.NextBlock(0) {
+		return d.Errf("unknown option %q: the options of media are in the global option", d.Val())
+	}
+	return nil
+}
+
+// Interface guards
+var (
+	_ caddy.Provisioner           = (*Handler)(nil)
+	_ caddyhttp.MiddlewareHandler = (*Handler)(nil)
+	_ caddyfile.Unmarshaler       = (*Handler)(nil)
+)
