@@ -189,7 +189,7 @@ type healthOfAll struct {
 // waitForChecks gives the health when every storage has been checked once.
 func waitForChecks(t *testing.T) healthOfAll {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		health := get[healthOfAll](t, "/health")
 		if !slices.ContainsFunc(health.Storages, func(s storageHealth) bool { return s.Health.State == "unknown" }) {
 			return health

@@ -12,7 +12,7 @@ import (
 
 // prompt is generous for a machine under load, and far below the minute that a server
 // waits for a body which does not come.
-const prompt = 10 * time.Second
+const prompt = 20 * time.Second
 
 // TestExpectContinue: who asks before sending a body gets the refusal at once.
 func TestExpectContinue(t *testing.T) {

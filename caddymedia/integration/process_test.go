@@ -36,8 +36,8 @@ type child struct {
 }
 
 const (
-	patience  = 20 * time.Second // for what should happen soon, on a busy machine
-	exitLimit = 20 * time.Second
+	patience  = time.Minute // for what should happen soon, on a busy machine
+	exitLimit = time.Minute
 )
 
 // newChild prepares a Caddy; env are variables of its own ("NAME=value").

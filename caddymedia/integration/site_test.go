@@ -143,7 +143,7 @@ func (s *site) settle(t *testing.T) {
 	s.client.CloseIdleConnections()
 	s.client.Transport = s.client.Transport.(*http.Transport).Clone()
 	const often = 20
-	for good, deadline := 0, time.Now().Add(20*time.Second); good < often; time.Sleep(time.Millisecond) {
+	for good, deadline := 0, time.Now().Add(time.Minute); good < often; time.Sleep(time.Millisecond) {
 		good++
 		conn, err := net.Dial("tcp", s.address)
 		if err == nil {

@@ -46,7 +46,7 @@ func TestDeadHost(t *testing.T) {
 	proxy.SetSilent(true)
 	tries(3 * timeout)
 	proxy.SetRefusing(true)
-	tries(timeout)
+	tries(3 * timeout)
 	proxy.SetRefusing(false)
 	proxy.SetSilent(false)
 	if _, err := d.Stat(t.Context(), "key"); err != nil { // the one connection that may be left

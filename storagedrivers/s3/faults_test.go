@@ -188,7 +188,7 @@ func TestRefusingHost(t *testing.T) {
 	d, proxy := proxied(t, s, 5*time.Second)
 	put(t, d, "object", content('a', 10), create)
 	proxy.SetRefusing(true)
-	all(t, d, 5*time.Second)
+	all(t, d, 30*time.Second)
 	proxy.SetRefusing(false)
 	has(t, d, "object", 'a', 10)
 	put(t, d, "new", content('a', partSize+1), create)

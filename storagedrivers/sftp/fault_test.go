@@ -98,7 +98,7 @@ func TestRefusingHost(t *testing.T) {
 	t.Parallel()
 	d, _, proxy := behindProxy(t, newHost(t), defaultTimeout)
 	proxy.SetRefusing(true)
-	within(t, 5*time.Second, "all operations", func() {
+	within(t, soon, "all operations", func() {
 		for name, err := range everyOp(t.Context(), d) {
 			if !errors.Is(err, storagedrivers.ErrUnavailable) {
 				t.Errorf("%s: error %v, want unavailable", name, err)

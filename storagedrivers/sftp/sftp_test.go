@@ -178,4 +178,4 @@ var (
 )
 
 // soon is when tests stop waiting for what happens beside them.
-const soon = 20 * time.Second
+const soon = time.Minute

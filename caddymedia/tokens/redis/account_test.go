@@ -111,7 +111,7 @@ func TestRealAccountFrozen(t *testing.T) {
 	if err := server.process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 5*time.Second, func() error {
+	eventually(t, 30*time.Second, func() error {
 		n, err := s.DeleteAccount(t.Context(), "a")
 		if err == nil && n != 1 {
 			err = errors.New("not counted")

@@ -50,7 +50,7 @@ func TestRealRestart(t *testing.T) {
 		t.Errorf("dead: %v", err)
 	}
 	start(t, port, args...)
-	eventually(t, 10*time.Second, func() error {
+	eventually(t, time.Minute, func() error {
 		_, err := s.Load(t.Context(), id)
 		return err
 	})
@@ -74,7 +74,7 @@ func TestRealFrozen(t *testing.T) {
 	if err := server.process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 5*time.Second, func() error {
+	eventually(t, 30*time.Second, func() error {
 		_, err := s.Load(t.Context(), id)
 		return err
 	})
@@ -117,7 +117,7 @@ func TestRealSentinel(t *testing.T) {
 	auth := []string{"--requirepass", "hunter2", "--masterauth", "hunter2"}
 	master := startPlain(t, append(auth, "--repl-diskless-sync-delay", "0")...)
 	replica := startPlain(t, append(auth, "--replicaof", "127.0.0.1 "+strconv.Itoa(master.port))...)
-	eventually(t, 20*time.Second, func() error {
+	eventually(t, time.Minute, func() error {
 		info := admin(t, replica, "hunter2").Info(t.Context(), "replication").Val()
 		if !strings.Contains(info, "master_link_status:up") {
 			return errors.New(info)
@@ -132,7 +132,7 @@ func TestRealSentinel(t *testing.T) {
 		t.Fatal(err)
 	}
 	sentinel := start(t, port, conf, "--sentinel")
-	eventually(t, 20*time.Second, func() error {
+	eventually(t, time.Minute, func() error {
 		found, err := admin(t, sentinel, "watch").Do(t.Context(), "sentinel", "replicas", "media").Slice()
 		if err == nil && len(found) == 0 {
 			err = errors.New("the sentinel knows no replica")
@@ -146,7 +146,7 @@ func TestRealSentinel(t *testing.T) {
 	if err := s.Save(t.Context(), id, record()); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := admin(t, master, "hunter2").Wait(t.Context(), 1, 5*time.Second).Result(); n != 1 {
+	if n, err := admin(t, master, "hunter2").Wait(t.Context(), 1, time.Minute).Result(); n != 1 {
 		t.Fatalf("the replica does not have it: %v", err)
 	}
 	master.kill()

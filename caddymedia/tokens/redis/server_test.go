@@ -61,7 +61,7 @@ func start(t *testing.T, port int, args ...string) *server {
 		close(s.ended)
 	}()
 	t.Cleanup(s.kill)
-	eventually(t, 20*time.Second, func() error {
+	eventually(t, time.Minute, func() error {
 		conn, err := net.Dial("tcp", s.addr())
 		if err == nil {
 			conn.Close()

@@ -121,7 +121,7 @@ func TestDead(t *testing.T) {
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, 5*time.Second, func() error {
+	eventually(t, 30*time.Second, func() error {
 		_, err := s.Load(t.Context(), id)
 		return err
 	})
