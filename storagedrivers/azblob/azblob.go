@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -13,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
@@ -27,13 +29,8 @@ type Driver struct {
 	sign      signer // nil: nothing can
 	transport *http.Transport
 	timeout   time.Duration // that the service may keep silent
-	grace     time.Duration
 	now       func() time.Time
 }
-
-// maxGrace is how long an upload goes on at most when its caller has given up while it is
-// being committed.
-const maxGrace = 5 * time.Second
 
 // New makes the driver of a container; nothing is sent yet.
 func New(c Config) (*Driver, error) {
@@ -47,7 +44,6 @@ func New(c Config) (*Driver, error) {
 		name: c.Container, folder: c.folder(),
 		transport: network.Transport(c.Timeout),
 		timeout:   c.Timeout,
-		grace:     min(c.Timeout, maxGrace),
 		now:       time.Now, //nolint:forbidigo // the clock's one default
 	}
 	var err error
@@ -58,13 +54,25 @@ func New(c Config) (*Driver, error) {
 	return d, nil
 }
 
-// Stat gives the Info of an object.
+// Stat returns the Info of an object.
 func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	found, _, err := d.look(ctx, key)
+	return found, err
+}
+
+// look returns the Info of an object and the ID of its upload.
+func (d *Driver) look(ctx context.Context, key string) (storagedrivers.Info, string, error) {
 	reply, err := d.blob(key).GetProperties(ctx, nil)
 	if err != nil {
-		return storagedrivers.Info{}, failed(ctx, err)
+		return storagedrivers.Info{}, "", failed(ctx, err)
 	}
-	return info(key, value(reply.ContentLength), reply.ETag, reply.LastModified), nil
+	found := info(key, value(reply.ContentLength), reply.ETag, reply.LastModified)
+	for name, id := range reply.Metadata {
+		if strings.EqualFold(name, lostreply.Key) { // headers have changed its case
+			return found, value(id), nil
+		}
+	}
+	return found, "", nil
 }
 
 // Delete removes an object, with the snapshots that somebody may have made of it; a

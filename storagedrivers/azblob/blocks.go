@@ -31,39 +31,21 @@ const (
 
 // sendBlocks stores a large object.
 func (u *upload) sendBlocks(ctx context.Context, r io.Reader) (storagedrivers.Info, error) {
-	if u.opts.Mode == storagedrivers.CreateOnly { // or it is refused when all of it was sent
-		switch _, err := u.driver.Stat(ctx, u.key); {
-		case err == nil:
-			return u.taken(ctx)
-		case !errors.Is(err, fs.ErrNotExist):
-			return storagedrivers.Info{}, err
+	if u.Mode == storagedrivers.CreateOnly { // the service refuses a key that is taken only at the end
+		if stored, err := u.Find(ctx); !errors.Is(err, fs.ErrNotExist) {
+			return stored, err
 		}
 	}
 	ids, err := u.stageAll(ctx, r)
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
-	stored, err := u.commit(ctx, func(ctx context.Context) (*azcore.ETag, *time.Time, error) {
-		reply, err := u.blob.CommitBlockList(ctx, ids, &blockblob.CommitBlockListOptions{
+	return u.commit(ctx, func(longer context.Context) (*azcore.ETag, *time.Time, error) {
+		reply, err := u.blob.CommitBlockList(longer, ids, &blockblob.CommitBlockListOptions{
 			Metadata: u.metadata(), HTTPHeaders: u.headers(), AccessConditions: u.conditions(),
 		})
 		return reply.ETag, reply.LastModified, err
 	})
-	if errors.Is(err, fs.ErrExist) {
-		return u.taken(ctx)
-	}
-	return stored, err
-}
-
-// taken gives the object under the key if it is this upload's, stored by an earlier attempt
-// whose answer was lost, or by a request that something on the way has repeated; otherwise
-// fs.ErrExist.
-func (u *upload) taken(ctx context.Context) (storagedrivers.Info, error) {
-	found, id, err := u.find(ctx, nil)
-	if err == nil && id == u.id {
-		return found, nil
-	}
-	return storagedrivers.Info{}, failed(ctx, fs.ErrExist)
 }
 
 // stageAll sends the blocks of r and gives their names in order.
@@ -111,7 +93,7 @@ func (u *upload) stageAll(ctx context.Context, r io.Reader) ([]string, error) {
 // that others have left behind, and this is the one that Microsoft's library uses.
 func (u *upload) blockID(number int) string {
 	var name [64]byte
-	copy(name[:], fmt.Sprintf("%08d-%s", number, u.id))
+	copy(name[:], fmt.Sprintf("%08d-%s", number, u.ID))
 	return base64.StdEncoding.EncodeToString(name[:])
 }
 

@@ -114,10 +114,18 @@ func sentinelOfStatus(status int) error {
 	return nil
 }
 
-// uncertain tells whether a request that ended with err may have been carried out.
-func uncertain(err error) bool {
+// taken are the refusals of a key that is taken. The last one is for a signature that may create but not
+// overwrite.
+var taken = []bloberror.Code{
+	bloberror.BlobAlreadyExists, bloberror.ConditionNotMet, bloberror.UnauthorizedBlobOverwrite,
+}
+
+// doubtful reports whether a request that failed with err may have been carried out all the same: no
+// answer came, or one of a service in trouble, or one to a request that something on the way has
+// repeated.
+func doubtful(err error) bool {
 	if replied, ok := errors.AsType[*azcore.ResponseError](err); ok {
-		return replied.StatusCode >= http.StatusInternalServerError
+		return replied.StatusCode >= http.StatusInternalServerError || bloberror.HasCode(err, taken...)
 	}
 	unsent, ok := errors.AsType[*net.OpError](err)
 	return !ok || unsent.Op != "dial"

@@ -118,18 +118,19 @@ func TestFailedAfterTheEnd(t *testing.T) {
 	}
 }
 
-func TestUncertain(t *testing.T) {
+func TestDoubtful(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]bool{
-		replied(409, "BlobAlreadyExists"): false,
+		replied(409, "BlobAlreadyExists"): true, // something on the way may have repeated the request
+		replied(409, "LeaseIdMissing"):    false,
 		replied(400, "InvalidBlockList"):  false,
 		replied(500, "OperationTimedOut"): true,
 		dialed(syscall.ECONNREFUSED):      false,
 		io.EOF:                            true,
 		context.Canceled:                  true,
 	} {
-		if got := uncertain(err); got != want {
-			t.Errorf("%v is uncertain: %t", err, got)
+		if got := doubtful(err); got != want {
+			t.Errorf("%v is doubtful: %t", err, got)
 		}
 	}
 }

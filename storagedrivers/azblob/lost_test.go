@@ -236,7 +236,7 @@ func TestCancelWhileCommitting(t *testing.T) {
 			}
 			service.ServeHTTP(w, r)
 		})
-		d.grace = 200 * time.Millisecond
+		d.timeout = 200 * time.Millisecond
 		start := time.Now()
 		_, err := d.Put(ctx, "key", bytes.NewReader(random(100)), create)
 		if took := time.Since(start); !errors.Is(err, context.Canceled) || took > 20*time.Second {

@@ -2,26 +2,22 @@ package azblob
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	mathrand "math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/bloberror"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 )
 
 const (
@@ -30,20 +26,21 @@ const (
 	attempts = 4
 	// firstPause is about how long the first pause between them takes; they double.
 	firstPause = 100 * time.Millisecond
-	// idName is the metadata by which an upload knows its own object.
-	idName = "uploadid"
 )
 
-// upload is one Put on its way. The SDK's UploadStream is not used: it frees the memory of
-// blocks when it returns, while a connection that was broken off may still read them, and
-// that crashes the process.
+// upload is one Put on its way. The SDK's UploadStream is not used: it frees the memory of blocks when
+// it returns, while an aborted connection may still read them, and that crashes the process.
 type upload struct {
+	*lostreply.Upload
 	driver *Driver
 	blob   *blockblob.Client
 	key    string
-	id     string // of the upload, to know its object by
 	size   int64
-	opts   storagedrivers.PutOptions
+}
+
+func (d *Driver) newUpload(key string, size int64, opts storagedrivers.PutOptions) *upload {
+	look := func(ctx context.Context) (storagedrivers.Info, string, error) { return d.look(ctx, key) }
+	return &upload{lostreply.New(opts, d.timeout, look, doubtful), d, d.blob(key), key, size}
 }
 
 // Put stores all of r under key: a small object by one request, a large one by blocks that
@@ -55,7 +52,7 @@ func (d *Driver) Put(
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
-	u := &upload{driver: d, blob: d.blob(key), key: key, id: cmp.Or(opts.ID, rand.Text()), size: size, opts: opts}
+	u := d.newUpload(key, size, opts)
 	for attempt := 1; ; attempt++ {
 		if _, err := r.Seek(0, io.SeekStart); err != nil {
 			return storagedrivers.Info{}, err
@@ -80,8 +77,8 @@ func (u *upload) send(ctx context.Context, r io.Reader) (storagedrivers.Info, er
 	if err := fill(r, data); err != nil {
 		return storagedrivers.Info{}, err
 	}
-	stored, err := u.commit(ctx, func(ctx context.Context) (*azcore.ETag, *time.Time, error) {
-		reply, err := u.blob.Upload(ctx, streaming.NopCloser(bytes.NewReader(data)), &blockblob.UploadOptions{
+	stored, err := u.commit(ctx, func(longer context.Context) (*azcore.ETag, *time.Time, error) {
+		reply, err := u.blob.Upload(longer, streaming.NopCloser(bytes.NewReader(data)), &blockblob.UploadOptions{
 			Metadata: u.metadata(), HTTPHeaders: u.headers(), AccessConditions: u.conditions(),
 		})
 		return reply.ETag, reply.LastModified, err
@@ -94,85 +91,43 @@ func (u *upload) send(ctx context.Context, r io.Reader) (storagedrivers.Info, er
 	return stored, err
 }
 
-// commit calls send, which makes the object visible, and finds out what came of it.
+// commit calls send, which makes the object visible.
 func (u *upload) commit(
-	ctx context.Context, send func(context.Context) (*azcore.ETag, *time.Time, error),
+	ctx context.Context, send func(longer context.Context) (*azcore.ETag, *time.Time, error),
 ) (storagedrivers.Info, error) {
-	if err := ctx.Err(); err != nil {
-		return storagedrivers.Info{}, err
-	}
-	etag, modTime, err := u.sent(ctx, send)
-	if err != nil && !uncertain(err) {
+	stored, err := u.Commit(ctx, func(longer context.Context) (storagedrivers.Info, error) {
+		etag, modTime, err := send(longer)
+		return info(u.key, u.size, etag, modTime), brief(err)
+	})
+	if err != nil {
 		return storagedrivers.Info{}, u.failed(ctx, err)
 	}
-	found, id, missed := u.find(ctx, err)
-	switch {
-	case missed == nil && id == u.id:
-		return found, nil
-	case err == nil: // replaced since, or the service does not tell
-		return info(u.key, u.size, etag, modTime), nil
-	case missed == nil && u.opts.Mode == storagedrivers.CreateOnly: // somebody else's
-		return storagedrivers.Info{}, failed(ctx, fs.ErrExist)
-	}
-	return storagedrivers.Info{}, u.failed(ctx, err)
-}
-
-// sent calls send with a context that outlives ctx a little: breaking the request off would
-// leave unknown whether there is an object.
-func (u *upload) sent(
-	ctx context.Context, send func(context.Context) (*azcore.ETag, *time.Time, error),
-) (*azcore.ETag, *time.Time, error) {
-	longer, cancel := network.Outlive(ctx, u.driver.grace)
-	defer cancel()
-	return send(longer)
-}
-
-// find looks for the object after a request that ended with failed, also when ctx has ended, and
-// returns the id of the upload that it is from.
-func (u *upload) find(ctx context.Context, failed error) (storagedrivers.Info, string, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), network.Afterwards(u.driver.timeout, failed))
-	defer cancel()
-	ctx = policy.WithRetryOptions(ctx, policy.RetryOptions{
-		MaxRetries: attempts - 1, RetryDelay: firstPause, MaxRetryDelay: time.Second,
-	})
-	reply, err := u.blob.GetProperties(ctx, nil)
-	if err != nil {
-		return storagedrivers.Info{}, "", err
-	}
-	about := info(u.key, value(reply.ContentLength), reply.ETag, reply.LastModified)
-	for name, id := range reply.Metadata {
-		if strings.EqualFold(name, idName) { // headers have changed its case
-			return about, value(id), nil
-		}
-	}
-	return about, "", nil
+	return stored, nil
 }
 
 // failed maps the error of a request that was to make the object.
 func (u *upload) failed(ctx context.Context, err error) error {
-	// The second is how a signature is refused that may create but not overwrite.
-	if u.opts.Mode == storagedrivers.CreateOnly &&
-		bloberror.HasCode(err, bloberror.ConditionNotMet, bloberror.UnauthorizedBlobOverwrite) {
+	if u.Mode == storagedrivers.CreateOnly && bloberror.HasCode(err, taken...) {
 		return fmt.Errorf("%w: %w", fs.ErrExist, brief(err))
 	}
 	return failed(ctx, err)
 }
 
-func (u *upload) metadata() map[string]*string { return map[string]*string{idName: &u.id} }
+func (u *upload) metadata() map[string]*string { return map[string]*string{lostreply.Key: &u.ID} }
 
 func (u *upload) headers() *blob.HTTPHeaders {
 	headers := &blob.HTTPHeaders{}
-	if u.opts.ContentType != "" {
-		headers.BlobContentType = &u.opts.ContentType
+	if u.ContentType != "" {
+		headers.BlobContentType = &u.ContentType
 	}
-	if u.opts.CacheControl != "" {
-		headers.BlobCacheControl = &u.opts.CacheControl
+	if u.CacheControl != "" {
+		headers.BlobCacheControl = &u.CacheControl
 	}
 	return headers
 }
 
 func (u *upload) conditions() *blob.AccessConditions {
-	if u.opts.Mode != storagedrivers.CreateOnly {
+	if u.Mode != storagedrivers.CreateOnly {
 		return nil
 	}
 	return &blob.AccessConditions{

@@ -78,7 +78,7 @@ func testLeftBlocks(t *testing.T, a *account) {
 	defer d.Close()
 	for i, size := range []int{0, 100, 9 << 20} {
 		key := fmt.Sprint(i)
-		u := &upload{driver: d, blob: d.blob(key), id: "left", size: 100}
+		u := d.newUpload(key, 100, storagedrivers.PutOptions{ID: "left"})
 		if _, err := u.stageAll(t.Context(), bytes.NewReader(random(100))); err != nil {
 			t.Fatal(err)
 		}

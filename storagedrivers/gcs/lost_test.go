@@ -124,7 +124,7 @@ func TestLostReplyOfNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := opened(t, Config{Bucket: bucket, Endpoint: m.before(t, server)})
-	if _, err := d.Put(t.Context(), "key", zeros(100), create); !errors.Is(err, storagedrivers.ErrUnavailable) {
+	if _, err := d.Put(t.Context(), "key", zeros(100), create); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -1,9 +1,7 @@
 package gcs
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +12,7 @@ import (
 	"github.com/googleapis/gax-go/v2"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
@@ -24,11 +23,6 @@ const (
 	chunkSize = 8 << 20
 	// repetitions is how often a chunk is sent again.
 	repetitions = 2
-	// uploadID is the metadata by which an upload knows its object again.
-	uploadID = "caddymedia-upload"
-	// maxGrace is how long an upload whose caller has given up is waited for at most when all
-	// of it was sent.
-	maxGrace = 5 * time.Second
 )
 
 // Put stores all of r under key.
@@ -46,115 +40,68 @@ func (d *Driver) Put(
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
-	u := &upload{
-		object: object, source: source.New(ctx, r), size: size, options: opts, id: cmp.Or(opts.ID, rand.Text()),
-		timeout: d.config.Timeout, grace: min(d.config.Timeout, maxGrace),
+	u := &upload{driver: d, object: object, source: source.New(ctx, r), size: size}
+	u.Upload = lostreply.New(opts, d.config.Timeout, u.look, u.doubtful)
+	if opts.Mode == storagedrivers.CreateOnly && size >= chunkSize { // the service refuses a key that is taken only at the end
+		if info, err := u.Find(ctx); !errors.Is(err, fs.ErrNotExist) {
+			return info, err
+		}
 	}
-	attrs, err := u.run(ctx)
-	if err != nil {
-		return storagedrivers.Info{}, err
+	info, err := u.Commit(ctx, u.send)
+	if broken := u.source.Err(); err != nil && broken != nil {
+		return storagedrivers.Info{}, broken // whatever the SDK makes of it
 	}
-	return d.info(attrs), nil
+	return info, mapError(ctx, err)
 }
 
 // upload is one object on its way.
 type upload struct {
-	object  *gcsdk.ObjectHandle
-	source  *source.Reader
-	size    int64 // as the source says
-	options storagedrivers.PutOptions
-	id      string
-	timeout time.Duration // that the service may keep silent
-	grace   time.Duration // see maxGrace
+	*lostreply.Upload
+	driver *Driver
+	object *gcsdk.ObjectHandle
+	source *source.Reader
+	size   int64 // as the source says
 }
 
-// run stores the object and gives its attributes.
-func (u *upload) run(ctx context.Context) (*gcsdk.ObjectAttrs, error) {
-	if attrs, err := u.lookFirst(ctx); attrs != nil || err != nil {
-		return attrs, err
-	}
-	attrs, err := u.send(ctx)
-	if err == nil {
-		return attrs, nil
-	}
-	if broken := u.source.Err(); broken != nil {
-		return nil, broken
-	}
-	// When all of it has gone out the answer may be what was lost.
-	if u.source.Size() == u.size {
-		if attrs := u.stored(ctx, err); attrs != nil {
-			return attrs, nil
-		}
-	}
-	return nil, mapError(ctx, err)
-}
-
-// lookFirst spares a large object the way to a name that is taken: fs.ErrExist, or the
-// attributes if that is the upload's own object, from an earlier attempt whose answer was
-// lost. The service decides in the end.
-func (u *upload) lookFirst(ctx context.Context) (*gcsdk.ObjectAttrs, error) {
-	if u.options.Mode != storagedrivers.CreateOnly || u.size < chunkSize {
-		return nil, nil //nolint:nilnil // nothing is there, or nobody looked
-	}
+// look returns the Info of the object under the key and, if that is complete, the ID of its upload.
+func (u *upload) look(ctx context.Context) (storagedrivers.Info, string, error) {
 	attrs, err := u.object.Attrs(ctx)
-	switch {
-	case err == nil && u.owns(attrs):
-		return attrs, nil
-	case err == nil:
-		return nil, fs.ErrExist
-	case errors.Is(err, gcsdk.ErrObjectNotExist):
-		return nil, nil //nolint:nilnil // see above
-	default:
-		return nil, mapError(ctx, err)
+	if err != nil {
+		return storagedrivers.Info{}, "", mapError(ctx, err)
 	}
+	if attrs.Size != u.size {
+		return u.driver.info(attrs), "", nil
+	}
+	return u.driver.info(attrs), attrs.Metadata[lostreply.Key], nil
 }
 
-// owns tells whether an object is this upload's, all of it.
-func (u *upload) owns(attrs *gcsdk.ObjectAttrs) bool {
-	return attrs.Metadata[uploadID] == u.id && attrs.Size == u.size
-}
+// doubtful reports whether all of the object was sent, so that any error may be a lost answer.
+func (u *upload) doubtful(error) bool { return u.source.Err() == nil && u.source.Size() == u.size }
 
 // send sends the object. Only a writer whose context has ended before it is closed leaves
 // nothing behind.
-func (u *upload) send(ctx context.Context) (*gcsdk.ObjectAttrs, error) {
-	patient, cancel := u.outliving(ctx)
+func (u *upload) send(ctx context.Context) (storagedrivers.Info, error) {
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w := u.writer(patient)
+	w := u.writer(ctx)
 	n, err := io.Copy(w, u.source)
 	if err == nil && n != u.size {
 		err = fmt.Errorf("the source gave %d bytes instead of %d: %w", n, u.size, storagedrivers.ErrSizeMismatch)
 	}
 	if err != nil {
 		cancel()
-		_ = w.Close() // it tells of the cancellation
-		return nil, err
+		_ = w.Close() // its error is the cancellation
+		return storagedrivers.Info{}, err
 	}
 	if err := w.Close(); err != nil {
-		return nil, err
+		return storagedrivers.Info{}, err
 	}
-	return w.Attrs(), nil
-}
-
-// outliving gives a context that ends with ctx or, once all of the object is on its way, a
-// little later: without the answer nobody knows what there is.
-func (u *upload) outliving(ctx context.Context) (context.Context, context.CancelFunc) {
-	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		if u.source.Size() == u.size {
-			time.AfterFunc(u.grace, cancel)
-		} else {
-			cancel()
-		}
-	})
-	return patient, func() {
-		stop()
-		cancel()
-	}
+	return u.driver.info(w.Attrs()), nil
 }
 
 func (u *upload) writer(ctx context.Context) *gcsdk.Writer {
 	object := u.object
-	if u.options.Mode == storagedrivers.CreateOnly {
+	if u.Mode == storagedrivers.CreateOnly {
 		object = object.If(gcsdk.Conditions{DoesNotExist: true})
 	}
 	left := 0 // of the repetitions
@@ -174,9 +121,9 @@ func (u *upload) writer(ctx context.Context) *gcsdk.Writer {
 	).NewWriter(ctx)
 	w.ProgressFunc = func(int64) { left = repetitions }
 	w.ChunkSize = int(min(u.size+1, chunkSize)) // the SDK takes as much memory at once
-	w.ContentType = u.options.ContentType
-	w.CacheControl = u.options.CacheControl
-	w.Metadata = map[string]string{uploadID: u.id}
+	w.ContentType = u.ContentType
+	w.CacheControl = u.CacheControl
+	w.Metadata = map[string]string{lostreply.Key: u.ID}
 	return w
 }
 
@@ -184,16 +131,4 @@ func (u *upload) writer(ctx context.Context) *gcsdk.Writer {
 // as long as it may is not waited for once more.
 func transient(ctx context.Context, err error) bool {
 	return errors.Is(mapError(ctx, err), storagedrivers.ErrUnavailable) && !network.Silent(err)
-}
-
-// stored returns the attributes of the object under the key if it is all of this upload's, which
-// ended with failed; otherwise nil.
-func (u *upload) stored(ctx context.Context, failed error) *gcsdk.ObjectAttrs {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), network.Afterwards(u.timeout, failed))
-	defer cancel()
-	attrs, err := u.object.Attrs(ctx)
-	if err != nil || !u.owns(attrs) {
-		return nil
-	}
-	return attrs
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 )
 
 // conditions are what a service makes of If-None-Match.
@@ -109,7 +110,7 @@ func (d *Driver) probeWhole(ctx context.Context, key string) error {
 }
 
 func (d *Driver) probeParts(ctx context.Context, key string) error {
-	id, err := d.beginParts(ctx, &upload{key: key})
+	id, err := d.beginParts(ctx, d.newUpload(key, storagedrivers.PutOptions{}))
 	if err != nil {
 		return err
 	}
@@ -128,7 +129,7 @@ func (d *Driver) probeParts(ctx context.Context, key string) error {
 
 // forget removes what the experiment has stored whose last request ended with failed.
 func (d *Driver) forget(ctx context.Context, key string, failed error) {
-	own, cancel := d.afterwards(ctx, failed)
+	own, cancel := lostreply.Afterwards(ctx, d.timeout, failed)
 	defer cancel()
 	err := d.Delete(own, key)
 	if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, storagedrivers.ErrUnavailable) {

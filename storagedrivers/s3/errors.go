@@ -165,9 +165,10 @@ func regionOf(err error) string {
 	return ""
 }
 
-// doubtful tells whether what err was the answer to may have happened all the same: no
-// answer came, or one of a service in trouble, or one to a request that something on the
-// way has repeated.
+// doubtful reports whether a request that failed with err may have been carried out all the same: no
+// answer came, or one of a service in trouble, or one to a request that something on the way has
+// repeated. A service that refuses an object while it is still being sent may close the connection
+// before its answer is read.
 func doubtful(err error) bool {
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		return false

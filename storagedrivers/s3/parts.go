@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 )
 
 const (
@@ -45,8 +45,8 @@ func (d *Driver) putParts(ctx context.Context, u *upload) (info storagedrivers.I
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
-	return d.commit(ctx, u, func(patient context.Context, condition *string) (*string, error) {
-		out, err := d.client.CompleteMultipartUpload(patient, &awss3.CompleteMultipartUploadInput{
+	return d.commit(ctx, u, func(longer context.Context, condition *string) (*string, error) {
+		out, err := d.client.CompleteMultipartUpload(longer, &awss3.CompleteMultipartUploadInput{
 			Bucket: &d.bucket, Key: d.name(u.key), UploadId: &id,
 			IfNoneMatch:     condition,
 			MultipartUpload: &types.CompletedMultipartUpload{Parts: parts},
@@ -64,13 +64,13 @@ func (d *Driver) beginParts(ctx context.Context, u *upload) (id string, err erro
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	patient, cancel := network.Outlive(ctx, grace)
+	longer, cancel := lostreply.Outlive(ctx, lostreply.Grace)
 	defer cancel()
-	out, err := d.client.CreateMultipartUpload(patient, &awss3.CreateMultipartUploadInput{
+	out, err := d.client.CreateMultipartUpload(longer, &awss3.CreateMultipartUploadInput{
 		Bucket: &d.bucket, Key: d.name(u.key),
-		ContentType:       optional(u.opts.ContentType),
-		CacheControl:      optional(u.opts.CacheControl),
-		Metadata:          map[string]string{uploadID: u.id},
+		ContentType:       optional(u.ContentType),
+		CacheControl:      optional(u.CacheControl),
+		Metadata:          map[string]string{lostreply.Key: u.ID},
 		ChecksumAlgorithm: d.algorithm,
 	})
 	if err != nil {
@@ -142,9 +142,9 @@ func (c *cutter) cut(ctx context.Context, buffer []byte) (i int, content []byte,
 func (d *Driver) sendPart(
 	ctx context.Context, key, id string, number int32, content []byte,
 ) (types.CompletedPart, error) {
-	patient, cancel := network.Outlive(ctx, grace)
+	longer, cancel := lostreply.Outlive(ctx, lostreply.Grace)
 	defer cancel()
-	out, err := d.client.UploadPart(patient, &awss3.UploadPartInput{
+	out, err := d.client.UploadPart(longer, &awss3.UploadPartInput{
 		Bucket: &d.bucket, Key: d.name(key), UploadId: &id, PartNumber: &number,
 		Body:              &body{ctx, bytes.NewReader(content)},
 		ChecksumAlgorithm: d.algorithm,
@@ -158,7 +158,7 @@ func (d *Driver) sendPart(
 // abort drops the parts that were sent by an upload that ended with failed, also for a caller who
 // has given up.
 func (d *Driver) abort(ctx context.Context, key, id string, failed error) {
-	own, cancel := d.afterwards(ctx, failed)
+	own, cancel := lostreply.Afterwards(ctx, d.timeout, failed)
 	defer cancel()
 	_, err := d.client.AbortMultipartUpload(own, &awss3.AbortMultipartUploadInput{
 		Bucket: &d.bucket, Key: d.name(key), UploadId: &id,

@@ -2,11 +2,8 @@ package s3
 
 import (
 	"bytes"
-	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"time"
@@ -16,24 +13,20 @@ import (
 	smithy "github.com/aws/smithy-go"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/internal/network"
-)
-
-const (
-	// uploadID is the metadata by which an upload knows its own object.
-	uploadID = "media-upload"
-	// grace is how long a request that makes an object appear may still be answered
-	// after its caller has given up: without the answer nobody knows what there is.
-	grace = 5 * time.Second
+	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 )
 
 // upload is one object on its way.
 type upload struct {
+	*lostreply.Upload
 	key  string
 	size int64
 	r    io.Reader
-	opts storagedrivers.PutOptions
-	id   string // as no other upload's
+}
+
+func (d *Driver) newUpload(key string, opts storagedrivers.PutOptions) *upload {
+	look := func(ctx context.Context) (storagedrivers.Info, string, error) { return d.look(ctx, key) }
+	return &upload{Upload: lostreply.New(opts, d.timeout, look, doubtful), key: key}
 }
 
 // Put stores all of r under key. What is larger than a part is sent in parts, which are an
@@ -48,32 +41,17 @@ func (d *Driver) Put(
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
-	u := &upload{key: key, size: size, r: r, opts: opts, id: cmp.Or(opts.ID, rand.Text())}
+	u := d.newUpload(key, opts)
+	u.size, u.r = size, r
 	if size <= partSize {
 		return d.putWhole(ctx, u)
 	}
-	if opts.Mode == storagedrivers.CreateOnly { // the service would tell when all was sent
-		if info, err := d.free(ctx, u); err != nil || info.Key != "" {
+	if opts.Mode == storagedrivers.CreateOnly { // the service refuses a key that is taken only at the end
+		if info, err := u.Find(ctx); !errors.Is(err, fs.ErrNotExist) {
 			return info, err
 		}
 	}
 	return d.putParts(ctx, u)
-}
-
-// free tells whether nobody has stored anything under the key of u yet: otherwise it is
-// fs.ErrExist, or the Info of u's own object, which an earlier attempt has stored.
-func (d *Driver) free(ctx context.Context, u *upload) (storagedrivers.Info, error) {
-	head, err := d.head(ctx, u.key)
-	if err == nil && head.Metadata[uploadID] == u.id {
-		return d.headInfo(u.key, head), nil
-	}
-	if err == nil {
-		return storagedrivers.Info{}, fs.ErrExist
-	}
-	if err = mapReadError(ctx, err); errors.Is(err, fs.ErrNotExist) {
-		return storagedrivers.Info{}, nil
-	}
-	return storagedrivers.Info{}, err
 }
 
 func (d *Driver) putWhole(ctx context.Context, u *upload) (storagedrivers.Info, error) {
@@ -85,14 +63,14 @@ func (d *Driver) putWhole(ctx context.Context, u *upload) (storagedrivers.Info, 
 	if _, err := io.ReadFull(u.r, buffer); err != nil {
 		return storagedrivers.Info{}, err
 	}
-	return d.commit(ctx, u, func(patient context.Context, condition *string) (*string, error) {
-		out, err := d.client.PutObject(patient, &awss3.PutObjectInput{
+	return d.commit(ctx, u, func(longer context.Context, condition *string) (*string, error) {
+		out, err := d.client.PutObject(longer, &awss3.PutObjectInput{
 			Bucket: &d.bucket, Key: d.name(u.key),
 			Body:              &body{ctx, bytes.NewReader(buffer)},
 			IfNoneMatch:       condition,
-			ContentType:       optional(u.opts.ContentType),
-			CacheControl:      optional(u.opts.CacheControl),
-			Metadata:          map[string]string{uploadID: u.id},
+			ContentType:       optional(u.ContentType),
+			CacheControl:      optional(u.CacheControl),
+			Metadata:          map[string]string{lostreply.Key: u.ID},
 			ChecksumAlgorithm: d.algorithm,
 		})
 		if err != nil {
@@ -102,32 +80,34 @@ func (d *Driver) putWhole(ctx context.Context, u *upload) (storagedrivers.Info, 
 	})
 }
 
-// commit makes an object appear by send, whose entity tag it gives, and tells what
-// stands there then.
+// commit makes an object appear by send, which returns its entity tag.
 func (d *Driver) commit(
-	ctx context.Context, u *upload, send func(patient context.Context, condition *string) (*string, error),
+	ctx context.Context, u *upload, send func(longer context.Context, condition *string) (*string, error),
 ) (storagedrivers.Info, error) {
-	if err := ctx.Err(); err != nil {
-		return storagedrivers.Info{}, err
-	}
 	condition, release, err := d.claim(ctx, u)
 	if err != nil {
 		return storagedrivers.Info{}, err
 	}
 	defer release()
-	patient, cancel := network.Outlive(ctx, grace)
-	defer cancel()
-	tag, err := send(patient, condition)
-	if err != nil && !doubtful(err) {
+	info, err := u.Commit(ctx, func(longer context.Context) (storagedrivers.Info, error) {
+		tag, err := send(longer, condition)
+		return storagedrivers.Info{
+			Key: u.key, Size: u.size, ETag: strong(tag), ContentType: storagedrivers.ContentType(u.key),
+		}, brief(err)
+	})
+	if err != nil {
 		return storagedrivers.Info{}, mapError(ctx, err)
 	}
-	return d.settle(ctx, u, tag, err)
+	if info.ModTime.IsZero() { // the object was replaced or deleted since
+		info.ModTime = d.now().UTC().Truncate(time.Second)
+	}
+	return info, nil
 }
 
 // claim gives the condition on which an upload may make its object appear. Where the
 // service does not keep it, the key is this process's until release.
 func (d *Driver) claim(ctx context.Context, u *upload) (condition *string, release func(), err error) {
-	if u.opts.Mode != storagedrivers.CreateOnly {
+	if u.Mode != storagedrivers.CreateOnly {
 		return nil, func() {}, nil
 	}
 	known, err := d.knownConditions(ctx)
@@ -143,44 +123,12 @@ func (d *Driver) claim(ctx context.Context, u *upload) (condition *string, relea
 	if release, err = d.locks.Lock(ctx, u.key); err != nil {
 		return nil, nil, err
 	}
-	if _, err = d.free(ctx, u); err != nil { // its own is sent again, which changes nothing
+	// An object of its own is sent again, which changes nothing.
+	if _, err = u.Find(ctx); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		release()
 		return nil, nil, err
 	}
 	return condition, release, nil
-}
-
-// settle looks at what stands under the key of an upload that was answered with tag or
-// failed: if it is the upload's own object, it did not fail, and if it is another one where
-// there was to be none, that is why. A service that refuses an object while it is still
-// being sent may close the connection before its answer is read.
-func (d *Driver) settle(ctx context.Context, u *upload, tag *string, failed error) (storagedrivers.Info, error) {
-	own, cancel := d.afterwards(ctx, failed)
-	defer cancel()
-	head, err := d.head(own, u.key, retrying)
-	if err == nil && (head.Metadata[uploadID] == u.id || failed == nil && strong(head.ETag) == strong(tag)) {
-		return d.headInfo(u.key, head), nil
-	}
-	if failed != nil && err == nil && u.opts.Mode == storagedrivers.CreateOnly && ctx.Err() == nil {
-		return storagedrivers.Info{}, fmt.Errorf("%w: %w", fs.ErrExist, brief(failed))
-	}
-	if failed != nil {
-		return storagedrivers.Info{}, mapError(ctx, failed)
-	}
-	// It was stored, and somebody has replaced or deleted it since.
-	return storagedrivers.Info{
-		Key:         u.key,
-		Size:        u.size,
-		ModTime:     d.now().UTC().Truncate(time.Second),
-		ETag:        strong(tag),
-		ContentType: storagedrivers.ContentType(u.key),
-	}, nil
-}
-
-// afterwards returns a context for looking or tidying up after a request that ended with failed,
-// also if the context of the caller has ended.
-func (d *Driver) afterwards(ctx context.Context, failed error) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), network.Afterwards(d.timeout, failed))
 }
 
 // body is an object that is sent as long as ctx lasts. A request whose body breaks off is

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
@@ -66,29 +67,25 @@ func New(c Config, log *slog.Logger) (*Driver, error) {
 	return d, nil
 }
 
-// Stat gives the Info of an object.
+// Stat returns the Info of an object.
 func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
-	head, err := d.head(ctx, key)
+	info, _, err := d.look(ctx, key)
+	return info, err
+}
+
+// look returns the Info of an object and the ID of its upload.
+func (d *Driver) look(ctx context.Context, key string) (storagedrivers.Info, string, error) {
+	head, err := d.client.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: &d.bucket, Key: d.name(key)})
 	if err != nil {
-		return storagedrivers.Info{}, mapReadError(ctx, err)
+		return storagedrivers.Info{}, "", mapReadError(ctx, err)
 	}
-	return d.headInfo(key, head), nil
-}
-
-func (d *Driver) head(
-	ctx context.Context, key string, options ...func(*awss3.Options),
-) (*awss3.HeadObjectOutput, error) {
-	return d.client.HeadObject(ctx, &awss3.HeadObjectInput{Bucket: &d.bucket, Key: d.name(key)}, options...)
-}
-
-func (d *Driver) headInfo(key string, head *awss3.HeadObjectOutput) storagedrivers.Info {
 	return storagedrivers.Info{
 		Key:         key,
 		Size:        aws.ToInt64(head.ContentLength),
 		ModTime:     aws.ToTime(head.LastModified),
 		ETag:        strong(head.ETag),
 		ContentType: storagedrivers.ContentType(key),
-	}
+	}, head.Metadata[lostreply.Key], nil
 }
 
 // name gives the name in the bucket of the object under key.

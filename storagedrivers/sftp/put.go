@@ -15,6 +15,7 @@ import (
 	pkgsftp "github.com/pkg/sftp"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
@@ -35,9 +36,9 @@ func (d *Driver) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
 ) (storagedrivers.Info, error) {
 	src := source.New(ctx, r)
-	patient, cancel := linger(ctx, tidying)
+	longer, cancel := lostreply.Outlive(ctx, tidying)
 	defer cancel()
-	u, err := do(patient, d.pool, func(c *connection) (*upload, error) {
+	u, err := do(longer, d.pool, func(c *connection) (*upload, error) {
 		return d.send(ctx, c, key, src, opts.Mode)
 	})
 	own := src.Err() // nobody reads r from here on, even where send goes on by itself
@@ -53,16 +54,6 @@ func (d *Driver) Put(
 		return storagedrivers.Info{}, err
 	}
 	return u.info, nil
-}
-
-// linger gives a context that ends some time after ctx does.
-func linger(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
-	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(patience, cancel) })
-	return patient, func() {
-		stop()
-		cancel()
-	}
 }
 
 // upload is an object that is whole in the place, and has no name yet.

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -169,34 +168,6 @@ func tlsServer(t *testing.T) string {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
 	return server.URL
-}
-
-func TestOutlive(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, leave := context.WithCancel(t.Context())
-		longer, cancel := network.Outlive(ctx, time.Second)
-		defer cancel()
-		time.Sleep(time.Minute)
-		if longer.Err() != nil {
-			t.Error("it ends before its caller has given up")
-		}
-		leave()
-		time.Sleep(999 * time.Millisecond)
-		if longer.Err() != nil {
-			t.Error("it ends with its caller")
-		}
-		time.Sleep(2 * time.Millisecond)
-		if !errors.Is(longer.Err(), context.Canceled) {
-			t.Errorf("it goes on: %v", longer.Err())
-		}
-
-		early, cancel := network.Outlive(t.Context(), time.Second)
-		cancel()
-		if early.Err() == nil {
-			t.Error("it goes on after it was cancelled")
-		}
-	})
 }
 
 func TestSilent(t *testing.T) {
