@@ -2,12 +2,11 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 
+	"github.com/caddymedia/media/caddymedia/httpjson"
 	"github.com/caddymedia/media/caddymedia/redact"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -27,25 +26,12 @@ func failf(status int, format string, args ...any) *failure {
 	return &failure{status: status, Message: fmt.Sprintf(format, args...)}
 }
 
-// answer writes v as JSON.
-func answer(w http.ResponseWriter, status int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil { // of values that come from JSON
-		status, body = http.StatusInternalServerError, []byte(`{"error":"The answer could not be made."}`)
-	}
-	header := w.Header()
-	header.Set("Content-Type", "application/json")
-	header.Set("Content-Length", strconv.Itoa(len(body)))
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that is gone cannot be told
-}
-
 // answer answers with v.
-func (c *call) answer(v any) error {
-	answer(c.w, http.StatusOK, v)
-	return nil
+func (c *call) answer(v any) error { return c.write(http.StatusOK, v) }
+
+func (c *call) write(status int, v any) error {
+	c.w.Header().Set("Cache-Control", "no-store")
+	return httpjson.Write(c.w, status, v)
 }
 
 // redacted returns text without the secrets of the configuration and of a submitted driver.

@@ -43,10 +43,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve answers with what f does on the running app.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, f func(*call) error) {
+	c := &call{handler: h, w: w, r: r}
 	app, done, err := use()
 	if err == nil {
 		defer done()
-		err = f(&call{handler: h, app: app, w: w, r: r})
+		c.app = app
+		err = f(c)
 	}
 	if err == nil || r.Context().Err() != nil { // nobody is there to be answered
 		return
@@ -55,7 +57,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, f func(*call) er
 	if !ok {
 		refusal = failf(http.StatusInternalServerError, "The answer could not be made.")
 	}
-	answer(w, refusal.status, refusal)
+	_ = c.write(refusal.status, refusal) // texts can be encoded
 }
 
 func use() (*mediaapp.App, func(), error) {

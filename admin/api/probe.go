@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 
+	"github.com/caddymedia/media/caddymedia/httpjson"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -47,19 +47,14 @@ func (c *call) probeSaved() error {
 
 // probeUnsaved probes the storage of the request's body.
 func (c *call) probeUnsaved() error {
-	decoder := json.NewDecoder(http.MaxBytesReader(c.w, c.r.Body, maxProbeBody))
-	decoder.DisallowUnknownFields()
 	var body struct {
 		Driver json.RawMessage `json:"driver"`
 	}
-	err := decoder.Decode(&body)
+	err := httpjson.Read(c.w, c.r, maxProbeBody, &body)
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return failf(http.StatusRequestEntityTooLarge, "The request is larger than 1 MiB.")
 	}
-	if err == nil {
-		_, err = decoder.Token() // what follows
-	}
-	if !errors.Is(err, io.EOF) || !bytes.HasPrefix(body.Driver, []byte("{")) {
+	if err != nil || !bytes.HasPrefix(body.Driver, []byte("{")) {
 		return failf(http.StatusBadRequest, `The body is no JSON such as {"driver": {"name": "local", "root": "/srv/media"}}.`)
 	}
 	return c.try(body.Driver)

@@ -1,12 +1,11 @@
 package panel
 
 import (
-	"encoding/json"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/httpjson"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
@@ -26,17 +25,8 @@ func secure(h http.Header) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// answer writes v as JSON.
-func answer(w http.ResponseWriter, status int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil { // what is answered here is made of texts and numbers
-		status, body = http.StatusInternalServerError, []byte(`{"error":"the answer cannot be written"}`)
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that is gone cannot be told
-}
+// answer answers with v as JSON: texts and numbers, which can be encoded.
+func answer(w http.ResponseWriter, status int, v any) { _ = httpjson.Write(w, status, v) }
 
 // fail answers with an error in words, whether or not the body of the request was read.
 func (p *Panel) fail(w http.ResponseWriter, r *http.Request, status int, message string) {

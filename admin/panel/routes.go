@@ -3,12 +3,12 @@ package panel
 import (
 	"encoding/json"
 	"errors"
-	"io"
 	"mime"
 	"net/http"
 	"strings"
 
 	"github.com/caddymedia/media/admin/api"
+	"github.com/caddymedia/media/caddymedia/httpjson"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -66,24 +66,15 @@ func (p *Panel) tooLarge(w http.ResponseWriter, r *http.Request) {
 	p.fail(w, r, http.StatusRequestEntityTooLarge, "the request is larger than 1 MiB")
 }
 
-// readJSON reads the body of a request; false after it has answered why it cannot. Unknown
-// fields are refused, and numbers stay as they are written.
+// readJSON decodes the body of a request as [httpjson.Read] does; false if it has answered
+// with the error.
 func (p *Panel) readJSON(w http.ResponseWriter, r *http.Request, into any) bool {
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxJSON))
-	d.UseNumber()
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	if err == nil {
-		if _, end := d.Token(); !errors.Is(end, io.EOF) {
-			err = errors.New("something follows the JSON")
-		}
-	}
+	err := httpjson.Read(w, r, maxJSON, into)
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		p.tooLarge(w, r)
 		return false
 	}
 	if err != nil {
-		// The error of the decoder may quote a value.
 		p.fail(w, r, http.StatusBadRequest, "the body is not the JSON that is expected here")
 	}
 	return err == nil

@@ -1,23 +1,17 @@
 package mediahttp
 
 import (
-	"encoding/json"
 	"net/http"
-	"strconv"
 	"time"
+
+	"github.com/caddymedia/media/caddymedia/httpjson"
 )
 
-// answer writes v as JSON.
+// answer answers with v as JSON.
 func answer(w http.ResponseWriter, status int, v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
+	if err := httpjson.Write(w, status, v); err != nil {
 		return &Error{http.StatusInternalServerError, err}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that is gone cannot be told
 	return nil
 }
 

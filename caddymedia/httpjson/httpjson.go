@@ -1,0 +1,45 @@
+// Package httpjson reads and writes JSON as bodies of HTTP.
+package httpjson
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+)
+
+// Write answers a request with v as JSON. It returns an error if v cannot be encoded; nothing
+// was written then.
+func Write(w http.ResponseWriter, status int, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	header := w.Header()
+	header.Set("Content-Type", "application/json")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	header.Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // the client may be gone
+	return nil
+}
+
+// Read decodes the body of a request, a single JSON value of at most limit bytes, into v.
+// Unknown fields are errors, and numbers stay as they are written. The error is an
+// [http.MaxBytesError] for a larger body; others may quote the body.
+func Read(w http.ResponseWriter, r *http.Request, limit int64, v any) error {
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit))
+	decoder.UseNumber()
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(v); err != nil {
+		return err
+	}
+	switch _, err := decoder.Token(); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return err
+	}
+	return errors.New("more than one JSON value")
+}
