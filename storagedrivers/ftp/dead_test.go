@@ -64,15 +64,15 @@ func TestDeadHostHasNoLimit(t *testing.T) {
 	config := f.config()
 	config.Address = proxy.Address
 	d := open(t, config)
-	lent, err := d.pool.Get(t.Context())
+	lent, err := d.pool.get(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.pool.Discard(lent)
+	defer d.pool.discard(lent)
 	proxy.SetRefusing(true)
 	_, err = d.Stat(t.Context(), "key")
 	fails(t, err, storagedrivers.ErrUnavailable)
-	if !d.pool.Several() {
+	if !d.pool.several() {
 		t.Error("the limit was lowered")
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/internal/connpool"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
@@ -25,7 +24,7 @@ type Driver struct {
 	config   Config
 	log      *slog.Logger
 	now      func() time.Time
-	pool     *connpool.Pool[*conn]
+	pool     *pool
 	folders  folders
 	keys     storagedrivers.NameLocks
 	features atomic.Pointer[storagedrivers.Features] // nil until they are found out
@@ -51,9 +50,8 @@ func New(config Config, log *slog.Logger) *Driver {
 		config: config, log: log, memory: semaphore.NewWeighted(maxMemory),
 		now: time.Now, //nolint:forbidigo // the clock's one default
 	}
-	d.pool = connpool.New(connpool.Options[*conn]{
-		Size: config.Connections, Open: d.connect, Refused: replied, Alive: alive, Close: hangUp, Lowered: d.lowered,
-	})
+	d.pool = newPool(config.Connections)
+	d.pool.open, d.pool.alive, d.pool.end, d.pool.lowered = d.connect, alive, hangUp, d.lowered
 	return d
 }
 
@@ -78,9 +76,9 @@ var errNoConnection = fmt.Errorf("%w: got no connection in time: %w", storagedri
 // release returns a connection to the pool.
 func (d *Driver) release(c *conn) {
 	if c.broken {
-		d.pool.Discard(c)
+		d.pool.discard(c)
 	} else {
-		d.pool.Put(c)
+		d.pool.put(c)
 	}
 }
 
@@ -88,7 +86,7 @@ func (d *Driver) release(c *conn) {
 // because there are too many, data connections included.
 func (d *Driver) lend(ctx context.Context, f func(c *conn) error) error {
 	for {
-		c, err := d.get(ctx, d.pool.Get)
+		c, err := d.get(ctx, d.pool.get)
 		if err != nil {
 			return err
 		}
@@ -104,7 +102,7 @@ func (d *Driver) lend(ctx context.Context, f func(c *conn) error) error {
 // yields reports whether err is a refusal because of too many connections, and others are in use
 // that may end. The connection is given up then.
 func (d *Driver) yields(ctx context.Context, c *conn, err error) bool {
-	if !crowded(err) || ctx.Err() != nil || !d.pool.Lower() {
+	if !crowded(err) || ctx.Err() != nil || !d.pool.lower() {
 		return false
 	}
 	c.broken = true
@@ -193,7 +191,7 @@ func (d *Driver) Features() storagedrivers.Features {
 
 // Close ends the connections.
 func (d *Driver) Close() error {
-	d.pool.Close()
+	d.pool.close()
 	return nil
 }
 

@@ -28,7 +28,7 @@ const (
 func (d *Driver) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
-	r := &reading{driver: d, key: key, rng: rng, lend: d.pool.Get}
+	r := &reading{driver: d, key: key, rng: rng, lend: d.pool.get}
 	for attempt := 1; ; {
 		b, err := r.try(ctx, attempt == openAttempts)
 		switch {
@@ -37,7 +37,7 @@ func (d *Driver) Open(
 		case err == nil:
 			return b, describe(key, b.entry), nil
 		case errors.Is(err, errTooLong):
-			r.lend = d.pool.GetLong
+			r.lend = d.pool.getLong
 		case errors.Is(err, errCrowded):
 		case errors.Is(err, errReplaced) && attempt < openAttempts:
 			attempt++
@@ -95,7 +95,7 @@ func (r *reading) open(ctx context.Context, b *body, lenient bool) error {
 	whole := b.left <= maxWhole && d.memory.TryAcquire(weight)
 	if whole {
 		b.weight = weight
-	} else if !d.pool.Lengthen(b.conn) {
+	} else if !d.pool.lengthen(b.conn) {
 		return errTooLong
 	}
 	lenient = lenient && whole

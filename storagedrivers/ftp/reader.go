@@ -79,12 +79,12 @@ func (b *body) open(offset int64, anySize bool) error {
 
 // lookBeside takes the second look over another connection, if one is free in time.
 func (b *body) lookBeside(ctx context.Context) error {
-	if !b.driver.pool.Several() {
+	if !b.driver.pool.several() {
 		return nil
 	}
 	wait, cancel := context.WithTimeout(ctx, min(maxBeside, b.driver.config.Timeout/4))
 	defer cancel()
-	c, err := b.driver.get(wait, b.driver.pool.Get)
+	c, err := b.driver.get(wait, b.driver.pool.get)
 	if err == nil {
 		defer b.driver.release(c)
 		err = c.run(ctx, func() error { return b.lookAgain(c) })
@@ -111,7 +111,7 @@ func (b *body) readAhead() error {
 	b.ahead = make([]byte, 0, b.left)
 	for b.err == nil {
 		if b.driver.now().After(patience) {
-			_ = b.driver.pool.Lengthen(b.conn) // it is long, even if there should be no more of them
+			_ = b.driver.pool.lengthen(b.conn) // it is long, even if there should be no more of them
 			return nil
 		}
 		var n int

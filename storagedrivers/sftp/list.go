@@ -14,7 +14,7 @@ import (
 // names. The cursor is the last name of the page before. One folder's names are in memory
 // at a time, for each level. Links to folders are not followed.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
-	return do(ctx, d.pool, func(c *connection) (storagedrivers.Page, error) {
+	return do(ctx, d.pool, func(c *conn) (storagedrivers.Page, error) {
 		l := &lister{
 			driver: d, ctx: ctx, c: c, sweeper: d.sweeper(ctx, c, storagedrivers.SweepOptions{DryRun: d.told.Load()}),
 			Walk: storagedrivers.Walk{ListOptions: opts},
@@ -26,7 +26,7 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 type lister struct {
 	driver  *Driver
 	ctx     context.Context //nolint:containedctx // a lister lives as long as one call
-	c       *connection
+	c       *conn
 	sweeper *sweeper // of what is met
 	storagedrivers.Walk
 }
@@ -88,7 +88,7 @@ const listAttempts = 10
 // readFolder gives what stands in a folder in the order of the keys. What has no valid key
 // is given to hidden instead. A folder that is missing is empty.
 func (d *Driver) readFolder(
-	ctx context.Context, c *connection, prefix string, hidden func(entry),
+	ctx context.Context, c *conn, prefix string, hidden func(entry),
 ) ([]entry, error) {
 	path := strings.TrimSuffix(d.path(prefix), "/")
 	if path == "" {

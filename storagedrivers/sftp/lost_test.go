@@ -249,7 +249,7 @@ func TestNamedLate(t *testing.T) {
 			h.force = &tt.can
 			d := h.driver(t, ".")
 			t.Cleanup(func() { is(t, d.Close(), nil) })
-			is(t, run(t.Context(), d.pool, func(c *connection) error {
+			is(t, run(t.Context(), d.pool, func(c *conn) error {
 				u, err := d.send(t.Context(), c, "object", source.New(t.Context(), strings.NewReader("content")), tt.opts.Mode)
 				if err != nil {
 					return err
@@ -281,7 +281,7 @@ func TestOneFile(t *testing.T) {
 			h := start(t)
 			d := h.driver(t, ".")
 			t.Cleanup(func() { is(t, d.Close(), nil) })
-			is(t, run(t.Context(), d.pool, func(c *connection) error {
+			is(t, run(t.Context(), d.pool, func(c *conn) error {
 				for _, ours := range []bool{true, false} {
 					src := source.New(t.Context(), strings.NewReader("content"))
 					u, err := d.send(t.Context(), c, "object", src, storagedrivers.Overwrite)

@@ -35,7 +35,7 @@ type opened struct {
 func (d *Driver) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
-	o, err := do(ctx, d.pool, func(c *connection) (opened, error) { return d.open(ctx, c, key, rng) })
+	o, err := do(ctx, d.pool, func(c *conn) (opened, error) { return d.open(ctx, c, key, rng) })
 	switch {
 	case err != nil:
 		return nil, storagedrivers.Info{}, err
@@ -46,7 +46,7 @@ func (d *Driver) Open(
 }
 
 // open opens the file, again if it is replaced meanwhile.
-func (d *Driver) open(ctx context.Context, c *connection, key string, rng storagedrivers.Range) (opened, error) {
+func (d *Driver) open(ctx context.Context, c *conn, key string, rng storagedrivers.Range) (opened, error) {
 	missing := 0
 	for range openAttempts {
 		o, err := d.openOnce(ctx, c, key, rng)
@@ -75,7 +75,7 @@ func (d *Driver) replaced(ctx context.Context, key string) error {
 // openOnce opens the file. A host that describes a handle by its path may describe another file than
 // it has opened. There the path must name one generation before and after.
 func (d *Driver) openOnce(
-	ctx context.Context, c *connection, key string, rng storagedrivers.Range,
+	ctx context.Context, c *conn, key string, rng storagedrivers.Range,
 ) (opened, error) {
 	handles := d.handles()
 	var before storagedrivers.Info
@@ -114,7 +114,7 @@ func (d *Driver) openOnce(
 }
 
 // opened returns r, or all that it reads where that is little and the handle may change its file.
-func (d *Driver) opened(c *connection, r *reader) (opened, error) {
+func (d *Driver) opened(c *conn, r *reader) (opened, error) {
 	if r.handles == shaky && r.end-r.offset <= smallObject {
 		b, err := io.ReadAll(r)
 		closed := r.file.Close()

@@ -48,7 +48,7 @@ const (
 )
 
 // learn finds out what the host can, the first time.
-func (d *Driver) learn(ctx context.Context, c *connection, folder string) (abilities, error) {
+func (d *Driver) learn(ctx context.Context, c *conn, folder string) (abilities, error) {
 	if a := d.known.Load(); a != nil {
 		return *a, nil
 	}
@@ -76,7 +76,7 @@ func (d *Driver) learn(ctx context.Context, c *connection, folder string) (abili
 }
 
 // experiment tries with three temporary names what the host does.
-func (d *Driver) experiment(ctx context.Context, c *connection, folder string) (a abilities, err error) {
+func (d *Driver) experiment(ctx context.Context, c *conn, folder string) (a abilities, err error) {
 	var names [3]string
 	for i := range names {
 		file, name, err := d.makeTemp(ctx, c, folder)
@@ -107,7 +107,7 @@ func (d *Driver) experiment(ctx context.Context, c *connection, folder string) (
 
 // trial goes on after refusals, and remembers an answer that did not come.
 type trial struct {
-	c   *connection
+	c   *conn
 	err error
 }
 

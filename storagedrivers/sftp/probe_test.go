@@ -69,7 +69,7 @@ func TestExperiment(t *testing.T) {
 // entries counts what stands in a folder of the host.
 func entries(t *testing.T, d *Driver, folder string) int {
 	t.Helper()
-	n, err := do(t.Context(), d.pool, func(c *connection) (int, error) {
+	n, err := do(t.Context(), d.pool, func(c *conn) (int, error) {
 		list, err := c.ReadDir(folder)
 		return len(list), err
 	})

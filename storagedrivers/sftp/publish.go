@@ -28,8 +28,8 @@ func (d *Driver) commit(ctx context.Context, u *upload) error {
 	// A host that falls silent is asked once more what it has done, but not waited for again.
 	naming, cancel := context.WithTimeoutCause(ctx, patience, errSilent)
 	defer cancel()
-	attempt := func(how func(*connection, *upload) error) error {
-		return run(naming, d.pool, func(c *connection) error { return how(c, u) })
+	attempt := func(how func(*conn, *upload) error) error {
+		return run(naming, d.pool, func(c *conn) error { return how(c, u) })
 	}
 	err := d.date(naming, u)
 	if unavailable(err) { // over another connection
@@ -49,7 +49,7 @@ func (d *Driver) commit(ctx context.Context, u *upload) error {
 			d.discardLater(ctx, name)
 			continue
 		}
-		left := run(naming, d.pool, func(c *connection) error { return c.Remove(name) })
+		left := run(naming, d.pool, func(c *conn) error { return c.Remove(name) })
 		if left != nil && !errors.Is(left, fs.ErrNotExist) {
 			d.discardLater(ctx, name)
 		}
@@ -73,7 +73,7 @@ func (d *Driver) date(ctx context.Context, u *upload) error {
 	if u.mode != storagedrivers.Overwrite {
 		return nil
 	}
-	modTime, err := do(ctx, d.pool, func(c *connection) (time.Time, error) {
+	modTime, err := do(ctx, d.pool, func(c *conn) (time.Time, error) {
 		old, err := c.Stat(u.path)
 		if err != nil {
 			return u.info.ModTime, err
@@ -100,7 +100,7 @@ func (d *Driver) date(ctx context.Context, u *upload) error {
 }
 
 // place gives the object its name, as the host can.
-func (d *Driver) place(c *connection, u *upload) error {
+func (d *Driver) place(c *conn, u *upload) error {
 	how := d.create
 	if u.mode == storagedrivers.Overwrite {
 		how = d.replace
@@ -123,7 +123,7 @@ func (d *Driver) place(c *connection, u *upload) error {
 
 // settle finds out what became of a name that was given without an answer, and gives it
 // again if nothing did.
-func (d *Driver) settle(c *connection, u *upload) error {
+func (d *Driver) settle(c *conn, u *upload) error {
 	if done, err := d.placed(c, u); done || err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (d *Driver) settle(c *connection, u *upload) error {
 
 // placed reports for certain whether the object has its name: the temporary one is gone, or both
 // are of one file.
-func (d *Driver) placed(c *connection, u *upload) (bool, error) {
+func (d *Driver) placed(c *conn, u *upload) (bool, error) {
 	_, err := c.Lstat(u.temp)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
@@ -153,7 +153,7 @@ func (d *Driver) placed(c *connection, u *upload) (bool, error) {
 // oneFile reports whether both names of a linked object are of one file, which the protocol does not
 // say. It links a second temporary name to the object and renames the first to that: rename(2) leaves
 // two names of one file as they are. The object itself is not changed.
-func (d *Driver) oneFile(c *connection, u *upload) (bool, error) {
+func (d *Driver) oneFile(c *conn, u *upload) (bool, error) {
 	u.twice.Store(true)
 	err := c.Link(u.path, u.second())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -174,7 +174,7 @@ func (d *Driver) oneFile(c *connection, u *upload) (bool, error) {
 
 // create commits under a name that must be free. Where the host's file system does not decide, the caller
 // holds the name's lock.
-func (d *Driver) create(c *connection, u *upload) error {
+func (d *Driver) create(c *conn, u *upload) error {
 	switch u.can.create {
 	case linked:
 		return c.Link(u.temp, u.path)
@@ -195,7 +195,7 @@ func (d *Driver) create(c *connection, u *upload) error {
 }
 
 // claim takes the name with an empty file, which is then replaced.
-func (d *Driver) claim(c *connection, u *upload) error {
+func (d *Driver) claim(c *conn, u *upload) error {
 	if !u.claimed.Load() {
 		file, err := c.OpenFile(u.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
 		if err != nil {
@@ -222,7 +222,7 @@ const replaceAttempts = 20
 
 // replace gives a name that may be taken. Where the host cannot do that in one step the
 // old object is removed first, and uploads of other processes may come in between.
-func (d *Driver) replace(c *connection, u *upload) (err error) {
+func (d *Driver) replace(c *conn, u *upload) (err error) {
 	if u.can.replace {
 		return c.PosixRename(u.temp, u.path)
 	}

@@ -38,7 +38,7 @@ func (d *Driver) Put(
 	src := source.New(ctx, r)
 	longer, cancel := lostreply.Outlive(ctx, tidying)
 	defer cancel()
-	u, err := do(longer, d.pool, func(c *connection) (*upload, error) {
+	u, err := do(longer, d.pool, func(c *conn) (*upload, error) {
 		return d.send(ctx, c, key, src, opts.Mode)
 	})
 	own := src.Err() // nobody reads r from here on, even where send goes on by itself
@@ -72,7 +72,7 @@ func (u *upload) second() string { return strings.TrimSuffix(u.temp, tempSuffix)
 
 // send writes the object to a temporary file, which is gone again if that fails.
 func (d *Driver) send(
-	ctx context.Context, c *connection, key string, src *source.Reader, mode storagedrivers.Mode,
+	ctx context.Context, c *conn, key string, src *source.Reader, mode storagedrivers.Mode,
 ) (*upload, error) {
 	u := &upload{mode: mode, path: d.path(key)}
 	var err error
@@ -134,7 +134,7 @@ func fill(file *pkgsftp.File, src *source.Reader) error {
 }
 
 // makeTemp makes a file under a name that nobody else has, and its folder if need be.
-func (d *Driver) makeTemp(ctx context.Context, c *connection, folder string) (*pkgsftp.File, string, error) {
+func (d *Driver) makeTemp(ctx context.Context, c *conn, folder string) (*pkgsftp.File, string, error) {
 	name := strings.TrimSuffix(folder, "/") + "/" + tempPrefix + rand.Text() + tempSuffix
 	open := func() (*pkgsftp.File, error) { return c.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL) }
 	file, err := open()
@@ -168,7 +168,7 @@ func folderOf(path string) string {
 }
 
 // spaceError looks whether a failure without a reason is for want of space.
-func (d *Driver) spaceError(c *connection, folder string, err error) error {
+func (d *Driver) spaceError(c *conn, folder string, err error) error {
 	if !failed(err) {
 		return err
 	}
@@ -180,7 +180,7 @@ func (d *Driver) spaceError(c *connection, folder string, err error) error {
 }
 
 // discard removes a temporary file, now or later.
-func (d *Driver) discard(ctx context.Context, c *connection, temp string) {
+func (d *Driver) discard(ctx context.Context, c *conn, temp string) {
 	if err := c.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		d.discardLater(ctx, temp)
 	}
@@ -192,7 +192,7 @@ func (d *Driver) discardLater(ctx context.Context, temp string) {
 	d.tasks.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.config.Timeout)
 		defer cancel()
-		err := run(ctx, d.pool, func(c *connection) error { return c.Remove(temp) })
+		err := run(ctx, d.pool, func(c *conn) error { return c.Remove(temp) })
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			d.log.Warn("a temporary file has stayed behind; it is removed when it is a day old",
 				"file", temp, "error", err)

@@ -28,7 +28,7 @@ const (
 // and Seek are for one goroutine.
 type reader struct {
 	ctx     context.Context //nolint:containedctx // the contract has readers that ctx governs
-	c       *connection
+	c       *conn
 	file    *pkgsftp.File
 	path    string
 	handles handling

@@ -47,7 +47,7 @@ func (d *Driver) path(key string) string { return strings.TrimSuffix(d.config.Ro
 // Check finds or makes the root, and the first time finds out what the host can. It
 // passes where nothing may be written.
 func (d *Driver) Check(ctx context.Context) error {
-	err := run(ctx, d.pool, func(c *connection) error {
+	err := run(ctx, d.pool, func(c *conn) error {
 		stat, err := c.Stat(d.config.Root)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -94,10 +94,10 @@ func (d *Driver) Close() error {
 
 // Stat describes the file.
 func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
-	return do(ctx, d.pool, func(c *connection) (storagedrivers.Info, error) { return d.find(c, key) })
+	return do(ctx, d.pool, func(c *conn) (storagedrivers.Info, error) { return d.find(c, key) })
 }
 
-func (d *Driver) find(c *connection, key string) (storagedrivers.Info, error) {
+func (d *Driver) find(c *conn, key string) (storagedrivers.Info, error) {
 	stat, err := c.Stat(d.path(key))
 	switch {
 	case failed(err) && d.belowFile(c, key):
@@ -112,7 +112,7 @@ func (d *Driver) find(c *connection, key string) (storagedrivers.Info, error) {
 
 // belowFile tells that a part of the key's path is a file, for which some hosts have no
 // better word than failure.
-func (d *Driver) belowFile(c *connection, key string) bool {
+func (d *Driver) belowFile(c *conn, key string) bool {
 	for i, r := range key {
 		if r != '/' {
 			continue
@@ -127,7 +127,7 @@ func (d *Driver) belowFile(c *connection, key string) bool {
 
 // Delete removes the file. Folders stay: somebody may be about to write into them.
 func (d *Driver) Delete(ctx context.Context, key string) error {
-	return run(ctx, d.pool, func(c *connection) error {
+	return run(ctx, d.pool, func(c *conn) error {
 		if _, err := d.find(c, key); err != nil { // Remove would take an empty folder, too
 			return err
 		}

@@ -62,8 +62,8 @@ func TestSilentBesideOthers(t *testing.T) {
 	}, slog.New(slog.DiscardHandler))
 	is(t, err, nil)
 	defer d.Close()
-	others := &connection{ready: make(chan struct{}), users: 1}
-	d.pool.connections, d.pool.limit = []*connection{others}, 2
+	others := &conn{ready: make(chan struct{}), users: 1}
+	d.pool.connections, d.pool.limit = []*conn{others}, 2
 	_, err = d.pool.acquire(t.Context())
 	is(t, err, os.ErrDeadlineExceeded)
 }

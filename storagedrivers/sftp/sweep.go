@@ -44,7 +44,7 @@ func (d *Driver) sweep(
 	var failed []error
 	folders := []string{""}
 	for i := 0; i < len(folders) && i < limit; i++ {
-		s, err := do(ctx, d.pool, func(c *connection) (*sweeper, error) {
+		s, err := do(ctx, d.pool, func(c *conn) (*sweeper, error) {
 			s := d.sweeper(ctx, c, opts)
 			return s, s.folder(folders[i])
 		})
@@ -66,7 +66,7 @@ func (d *Driver) sweep(
 type sweeper struct {
 	driver *Driver
 	ctx    context.Context //nolint:containedctx // a sweeper lives as long as one call
-	c      *connection
+	c      *conn
 	before time.Time // the last write to a leftover was before
 	dry    bool
 
@@ -75,7 +75,7 @@ type sweeper struct {
 	below  []string // folders
 }
 
-func (d *Driver) sweeper(ctx context.Context, c *connection, opts storagedrivers.SweepOptions) *sweeper {
+func (d *Driver) sweeper(ctx context.Context, c *conn, opts storagedrivers.SweepOptions) *sweeper {
 	return &sweeper{driver: d, ctx: ctx, c: c, before: opts.Before(d.now()), dry: opts.DryRun}
 }
 

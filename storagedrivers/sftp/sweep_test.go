@@ -123,7 +123,7 @@ func TestSweepGoesOn(t *testing.T) {
 	handlers.FileCmd, handlers.FileList = rules, rules
 	d := driverOf(t, handlers)
 	d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
-	is(t, run(t.Context(), d.pool, func(c *connection) error {
+	is(t, run(t.Context(), d.pool, func(c *conn) error {
 		for _, folder := range []string{"./closed", "./kept", "./z"} {
 			file, _, err := d.makeTemp(t.Context(), c, folder)
 			if err != nil {
@@ -156,7 +156,7 @@ func TestSweepEndsWithTheCaller(t *testing.T) {
 	cancel()
 	_, err := d.Sweep(ctx, storagedrivers.SweepOptions{})
 	is(t, err, context.Canceled)
-	is(t, run(t.Context(), d.pool, func(c *connection) error {
+	is(t, run(t.Context(), d.pool, func(c *conn) error {
 		stat, err := c.Stat(d.path(".up-a.part")) // of a folder that was read before
 		if err == nil {
 			d.sweeper(ctx, c, storagedrivers.SweepOptions{}).hidden(entry{".up-a.part", stat})
@@ -175,7 +175,7 @@ func TestMarkedLooksYoung(t *testing.T) {
 	h, loss := newLossyHost(t)
 	d := h.driver(t, ".")
 	t.Cleanup(func() { is(t, d.Close(), nil) })
-	is(t, run(t.Context(), d.pool, func(c *connection) error {
+	is(t, run(t.Context(), d.pool, func(c *conn) error {
 		u, err := d.send(t.Context(), c, "object", source.New(t.Context(), strings.NewReader("content")), create.Mode)
 		if err != nil {
 			return err
@@ -231,7 +231,7 @@ func TestUntimedIsNoLeftover(t *testing.T) {
 	handlers := pkgsftp.InMemHandler()
 	handlers.FileList = untimed{handlers.FileList}
 	d := driverOf(t, handlers)
-	is(t, run(t.Context(), d.pool, func(c *connection) error {
+	is(t, run(t.Context(), d.pool, func(c *conn) error {
 		file, temp, err := d.makeTemp(t.Context(), c, ".")
 		if err != nil {
 			return err

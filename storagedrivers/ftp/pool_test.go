@@ -1,4 +1,4 @@
-package connpool_test
+package ftp
 
 import (
 	"context"
@@ -10,55 +10,50 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/internal/connpool"
 )
 
-// host makes connections and knows what became of them.
-type host struct {
+// poolHost makes connections and knows what became of them.
+type poolHost struct {
 	opened, open, asked atomic.Int64
 	down                atomic.Bool // connections are dead, and none can be made
 }
 
-type conn struct{ closed atomic.Bool }
+var errDown = errors.New("poolHost down")
 
-var errDown = errors.New("host down")
-
-func (h *host) pool(size int) *connpool.Pool[*conn] {
-	return connpool.New(connpool.Options[*conn]{
-		Size: size,
-		Open: func(context.Context) (*conn, error) {
-			if h.down.Load() {
-				return nil, errDown
-			}
-			h.opened.Add(1)
-			h.open.Add(1)
-			return &conn{}, nil
-		},
-		Alive: func(context.Context, *conn) bool {
-			h.asked.Add(1)
-			return !h.down.Load()
-		},
-		Close: func(c *conn) {
-			if c.closed.Swap(true) {
-				panic("closed twice")
-			}
-			h.open.Add(-1)
-		},
-		AliveAfter:  5 * time.Second,
-		IdleTimeout: time.Minute,
-	})
+func (h *poolHost) pool(size int) *pool {
+	p := newPool(size)
+	p.open = func(context.Context) (*conn, error) {
+		if h.down.Load() {
+			return nil, errDown
+		}
+		h.opened.Add(1)
+		h.open.Add(1)
+		return &conn{}, nil
+	}
+	p.alive = func(context.Context, *conn) bool {
+		h.asked.Add(1)
+		return !h.down.Load()
+	}
+	p.end = func(c *conn) {
+		if c.broken {
+			panic("closed twice")
+		}
+		c.broken = true
+		h.open.Add(-1)
+	}
+	return p
 }
 
-func get(t *testing.T, p *connpool.Pool[*conn]) *conn {
+func lent(t *testing.T, p *pool) *conn {
 	t.Helper()
-	c, err := p.Get(t.Context())
+	c, err := p.get(t.Context())
 	if err != nil {
 		t.Fatalf("getting a connection: %v", err)
 	}
 	return c
 }
 
-func (h *host) has(t *testing.T, opened, open, asked int64) {
+func (h *poolHost) has(t *testing.T, opened, open, asked int64) {
 	t.Helper()
 	if h.opened.Load() != opened || h.open.Load() != open || h.asked.Load() != asked {
 		t.Errorf("%d were opened, %d are open, %d were asked, want %d, %d, %d",
@@ -69,24 +64,24 @@ func (h *host) has(t *testing.T, opened, open, asked int64) {
 func TestConnectionsAreUsedAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{}
+		h := &poolHost{}
 		p := h.pool(2)
-		defer p.Close()
-		first := get(t, p)
-		second := get(t, p)
-		p.Put(second)
-		p.Put(first)
-		if get(t, p) != first {
+		defer p.close()
+		first := lent(t, p)
+		second := lent(t, p)
+		p.put(second)
+		p.put(first)
+		if lent(t, p) != first {
 			t.Error("not the connection that was used last")
 		}
-		p.Put(first)
+		p.put(first)
 		h.has(t, 2, 2, 0)
 
 		time.Sleep(10 * time.Second)
-		p.Put(get(t, p))
+		p.put(lent(t, p))
 		h.has(t, 2, 2, 1)
 
-		p.Discard(get(t, p))
+		p.discard(lent(t, p))
 		h.has(t, 2, 1, 1)
 	})
 }
@@ -94,23 +89,23 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 func TestDeadConnectionsAreLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{}
+		h := &poolHost{}
 		p := h.pool(3)
-		defer p.Close()
-		conns := []*conn{get(t, p), get(t, p), get(t, p)}
+		defer p.close()
+		conns := []*conn{lent(t, p), lent(t, p), lent(t, p)}
 		for _, c := range conns {
-			p.Put(c)
+			p.put(c)
 		}
 		time.Sleep(10 * time.Second)
 		h.down.Store(true)
 		for range 5 { // a failure takes no place
-			if _, err := p.Get(t.Context()); !errors.Is(err, errDown) {
+			if _, err := p.get(t.Context()); !errors.Is(err, errDown) {
 				t.Errorf("error %v, want %v", err, errDown)
 			}
 		}
 		h.has(t, 3, 0, 1)
 		h.down.Store(false)
-		p.Put(get(t, p))
+		p.put(lent(t, p))
 		h.has(t, 4, 1, 1)
 	})
 }
@@ -118,20 +113,20 @@ func TestDeadConnectionsAreLeft(t *testing.T) {
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{}
+		h := &poolHost{}
 		p := h.pool(2)
-		defer p.Close()
-		first, second := get(t, p), get(t, p)
-		p.Put(first)
+		defer p.close()
+		first, second := lent(t, p), lent(t, p)
+		p.put(first)
 		time.Sleep(40 * time.Second)
-		p.Put(second)
+		p.put(second)
 		time.Sleep(40 * time.Second)
 		synctest.Wait()
 		h.has(t, 2, 1, 0)
 		time.Sleep(40 * time.Second)
 		synctest.Wait()
 		h.has(t, 2, 0, 0)
-		p.Put(get(t, p))
+		p.put(lent(t, p))
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		h.has(t, 3, 0, 0)
@@ -141,44 +136,44 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 func TestWaitingForAPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{}
+		h := &poolHost{}
 		p := h.pool(1)
-		c := get(t, p)
+		c := lent(t, p)
 
 		busy := errors.New("busy")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, busy)
 		defer cancel()
-		if _, err := p.Get(ctx); !errors.Is(err, busy) {
+		if _, err := p.get(ctx); !errors.Is(err, busy) {
 			t.Errorf("error %v, want the cause %v", err, busy)
 		}
 		cancelled, stop := context.WithCancel(t.Context())
 		stop()
-		if _, err := p.Get(cancelled); !errors.Is(err, context.Canceled) {
+		if _, err := p.get(cancelled); !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v, want %v", err, context.Canceled)
 		}
 
 		got := make(chan *conn)
-		go func() { got <- get(t, p) }()
+		go func() { got <- lent(t, p) }()
 		time.Sleep(time.Second)
-		p.Put(c)
+		p.put(c)
 		if <-got != c {
 			t.Error("another connection")
 		}
 
 		failed := make(chan error)
 		go func() {
-			_, err := p.Get(t.Context())
+			_, err := p.get(t.Context())
 			failed <- err
 		}()
 		synctest.Wait()
-		p.Close()
+		p.close()
 		if err := <-failed; !errors.Is(err, storagedrivers.ErrClosed) {
 			t.Errorf("error %v, want %v", err, storagedrivers.ErrClosed)
 		}
-		p.Put(c)
-		p.Close()
+		p.put(c)
+		p.close()
 		h.has(t, 1, 0, 0)
-		if _, err := p.Get(t.Context()); !errors.Is(err, storagedrivers.ErrClosed) {
+		if _, err := p.get(t.Context()); !errors.Is(err, storagedrivers.ErrClosed) {
 			t.Errorf("error %v, want %v", err, storagedrivers.ErrClosed)
 		}
 	})
@@ -187,30 +182,30 @@ func TestWaitingForAPlace(t *testing.T) {
 func TestNeverMoreThanItsSize(t *testing.T) {
 	t.Parallel()
 	const size, users, rounds = 4, 16, 200
-	h := &host{}
+	h := &poolHost{}
 	p := h.pool(size)
 	var wg sync.WaitGroup
 	for i := range users {
 		wg.Go(func() {
 			for round := range rounds {
-				c, err := p.Get(t.Context())
+				c, err := p.get(t.Context())
 				if err != nil {
 					t.Errorf("getting a connection: %v", err)
 					return
 				}
-				if c.closed.Load() || h.open.Load() > size {
-					t.Errorf("closed %t, %d are open", c.closed.Load(), h.open.Load())
+				if c.broken || h.open.Load() > size {
+					t.Errorf("closed %t, %d are open", c.broken, h.open.Load())
 				}
 				if (i+round)%7 == 0 {
-					p.Discard(c)
+					p.discard(c)
 				} else {
-					p.Put(c)
+					p.put(c)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	p.Close()
+	p.close()
 	if n := h.open.Load(); n != 0 {
 		t.Errorf("%d are still open", n)
 	}

@@ -1,4 +1,4 @@
-package connpool
+package ftp
 
 import (
 	"slices"
@@ -40,7 +40,7 @@ func (s *slots) fits(long bool) bool {
 	return s.lent < s.limit && (!long || s.long < s.limit-s.reserved())
 }
 
-// wait queues a user. The channel is closed when he has a slot.
+// wait queues a user. The channel is closed when it has a slot.
 func (s *slots) wait(long bool) <-chan struct{} {
 	granted := make(chan struct{})
 	s.queue = append(s.queue, request{long, granted})
@@ -63,7 +63,7 @@ func (s *slots) grant() {
 	})
 }
 
-// forget removes a user from the queue. It reports false if he is not there any more.
+// forget removes a user from the queue. It reports false if it is not there any more.
 func (s *slots) forget(granted <-chan struct{}) bool {
 	before := len(s.queue)
 	s.queue = slices.DeleteFunc(s.queue, func(r request) bool { return r.granted == granted })

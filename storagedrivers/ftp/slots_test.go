@@ -1,38 +1,39 @@
-package connpool_test
+package ftp
 
 import (
 	"context"
 	"errors"
-	"fmt"
+	"net/textproto"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	jftp "github.com/jlaffaye/ftp"
+
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/internal/connpool"
 )
 
-var errRefused = fmt.Errorf("%w: too many connections", storagedrivers.ErrUnavailable)
+var errTooMany = mapError(&textproto.Error{Code: jftp.StatusNotAvailable, Msg: "too many connections"})
 
-// limited returns a pool of a host that allows only so many connections.
-func (h *host) limited(size int, most int64, lowered func(int)) *connpool.Pool[*conn] {
-	return connpool.New(connpool.Options[*conn]{
-		Size: size,
-		Open: func(context.Context) (*conn, error) {
-			if h.open.Add(1) > most {
-				h.open.Add(-1)
-				return nil, errRefused
-			}
-			h.opened.Add(1)
-			return &conn{}, nil
-		},
-		Refused: func(err error) bool { return errors.Is(err, errRefused) },
-		Alive:   func(context.Context, *conn) bool { return true },
-		Close:   func(*conn) { h.open.Add(-1) },
-		Lowered: lowered,
-	})
+func nobody(int) {}
+
+// limited returns a pool of a poolHost that allows only so many connections.
+func (h *poolHost) limited(size int, most int64, lowered func(int)) *pool {
+	p := newPool(size)
+	p.open = func(context.Context) (*conn, error) {
+		if h.open.Add(1) > most {
+			h.open.Add(-1)
+			return nil, errTooMany
+		}
+		h.opened.Add(1)
+		return &conn{}, nil
+	}
+	p.alive = func(context.Context, *conn) bool { return true }
+	p.end = func(*conn) { h.open.Add(-1) }
+	p.lowered = lowered
+	return p
 }
 
 // TestHostAllowsFewer: users wait for the connections that there are. After a minute the pool
@@ -40,40 +41,40 @@ func (h *host) limited(size int, most int64, lowered func(int)) *connpool.Pool[*
 func TestHostAllowsFewer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := &host{}
+		h := &poolHost{}
 		var lowest atomic.Int64
 		lowest.Store(8)
 		p := h.limited(8, 2, func(limit int) { lowest.Store(min(lowest.Load(), int64(limit))) })
-		defer p.Close()
+		defer p.close()
 		var wg sync.WaitGroup
 		for range 32 {
 			wg.Go(func() {
-				c := get(t, p)
+				c := lent(t, p)
 				time.Sleep(time.Second)
-				p.Put(c)
+				p.put(c)
 			})
 		}
 		wg.Wait()
 		if h.opened.Load() > 2 || lowest.Load() > 2 {
 			t.Errorf("%d were opened, the limit was %d, want at most 2", h.opened.Load(), lowest.Load())
 		}
-		first := get(t, p)
+		first := lent(t, p)
 		time.Sleep(2 * time.Minute)
-		second := get(t, p)
-		p.Put(first)
-		p.Put(second)
+		second := lent(t, p)
+		p.put(first)
+		p.put(second)
 	})
 }
 
-// TestHostAllowsNone: without any connection the failure is the host's.
+// TestHostAllowsNone: without any connection the failure is the poolHost's.
 func TestHostAllowsNone(t *testing.T) {
 	t.Parallel()
-	p := (&host{}).limited(4, 0, nil)
-	defer p.Close()
+	p := (&poolHost{}).limited(4, 0, nobody)
+	defer p.close()
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			_, err := p.Get(t.Context())
+			_, err := p.get(t.Context())
 			if !errors.Is(err, storagedrivers.ErrUnavailable) || errors.Is(err, storagedrivers.ErrBusy) {
 				t.Errorf("error %v, want %v", err, storagedrivers.ErrUnavailable)
 			}
@@ -82,29 +83,26 @@ func TestHostAllowsNone(t *testing.T) {
 	wg.Wait()
 }
 
-// TestHostIsDead: a host that cannot be reached has no limit. All users fail with its error at the
+// TestHostIsDead: a poolHost that cannot be reached has no limit. All users fail with its error at the
 // same time, and none waits for the others.
 func TestHostIsDead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const size, silence = 8, 10 * time.Second
-		p := connpool.New(connpool.Options[*conn]{
-			Size: size,
-			Open: func(ctx context.Context) (*conn, error) {
-				time.Sleep(silence)
-				return nil, storagedrivers.ErrUnavailable
-			},
-			Refused: func(err error) bool { return errors.Is(err, errRefused) },
-			Lowered: func(limit int) { t.Errorf("lowered to %d", limit) },
-		})
-		defer p.Close()
+		p := newPool(size)
+		p.open = func(context.Context) (*conn, error) {
+			time.Sleep(silence)
+			return nil, storagedrivers.ErrUnavailable
+		}
+		p.lowered = func(limit int) { t.Errorf("lowered to %d", limit) }
+		defer p.close()
 		start := time.Now()
 		var wg sync.WaitGroup
 		for range size {
 			wg.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 3*silence)
 				defer cancel()
-				_, err := p.Get(ctx)
+				_, err := p.get(ctx)
 				if !errors.Is(err, storagedrivers.ErrUnavailable) || errors.Is(err, storagedrivers.ErrBusy) {
 					t.Errorf("error %v, want %v", err, storagedrivers.ErrUnavailable)
 				}
@@ -117,24 +115,24 @@ func TestHostIsDead(t *testing.T) {
 	})
 }
 
-// TestLower: a host may also refuse what a connection does.
+// TestLower: a poolHost may also refuse what a connection does.
 func TestLower(t *testing.T) {
 	t.Parallel()
-	h := &host{}
-	p := h.limited(4, 4, nil)
-	defer p.Close()
-	first, second, third := get(t, p), get(t, p), get(t, p)
-	p.Put(third)
-	if !p.Lower() {
+	h := &poolHost{}
+	p := h.limited(4, 4, nobody)
+	defer p.close()
+	first, second, third := lent(t, p), lent(t, p), lent(t, p)
+	p.put(third)
+	if !p.lower() {
 		t.Error("not lowered although two are lent")
 	}
-	p.Put(second)
+	p.put(second)
 	h.has(t, 3, 1, 0)
-	if p.Lower() {
+	if p.lower() {
 		t.Error("lowered with one connection")
 	}
-	if p.Lengthen(first) {
-		p.Put(first)
+	if p.lengthen(first) {
+		p.put(first)
 	} else {
 		t.Error("the only connection serves no long use")
 	}
@@ -145,12 +143,12 @@ func TestLongUses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for size, want := range map[int]int{1: 1, 2: 1, 3: 2, 5: 4, 6: 4, 8: 6} {
-			h := &host{}
+			h := &poolHost{}
 			p := h.pool(size)
 			var long []*conn
 			for {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				c, err := p.GetLong(ctx)
+				c, err := p.getLong(ctx)
 				cancel()
 				if err != nil {
 					if !errors.Is(err, storagedrivers.ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
@@ -164,31 +162,31 @@ func TestLongUses(t *testing.T) {
 				t.Errorf("%d of %d connections serve long uses, want %d", len(long), size, want)
 			}
 			if size > 1 {
-				c := get(t, p)
-				if p.Lengthen(c) {
+				c := lent(t, p)
+				if p.lengthen(c) {
 					t.Error("one more long use")
 				}
-				p.Put(long[0])
-				if long = long[1:]; !p.Lengthen(c) {
+				p.put(long[0])
+				if long = long[1:]; !p.lengthen(c) {
 					t.Error("no long use although one has ended")
 				}
 				long = append(long, c)
 			}
 			got := make(chan *conn)
 			go func() {
-				c, err := p.GetLong(t.Context())
+				c, err := p.getLong(t.Context())
 				if err != nil {
 					t.Error(err)
 				}
 				got <- c
 			}()
 			synctest.Wait()
-			p.Discard(long[0])
+			p.discard(long[0])
 			long[0] = <-got
 			for _, c := range long {
-				p.Put(c)
+				p.put(c)
 			}
-			p.Close()
+			p.close()
 		}
 	})
 }

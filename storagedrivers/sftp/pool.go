@@ -1,0 +1,169 @@
+package sftp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+
+	pkgsftp "github.com/pkg/sftp"
+
+	"github.com/caddymedia/media/storagedrivers/internal/network"
+)
+
+// pool keeps up to max connections, which it dials when they are needed.
+type pool struct {
+	dialer *dialer
+	tasks  *sync.WaitGroup
+	ctx    context.Context //nolint:containedctx // it ends with the pool
+	cancel context.CancelFunc
+
+	mu          sync.Mutex
+	connections []*conn
+	limit       int // what the host lets us have
+}
+
+func newPool(d *dialer, tasks *sync.WaitGroup) *pool {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &pool{dialer: d, tasks: tasks, ctx: ctx, cancel: cancel}
+}
+
+// acquire gives the connection that has the fewest users, or a new one where all have
+// some. The caller must release it.
+func (p *pool) acquire(ctx context.Context) (*conn, error) {
+	c := p.pick(true)
+	for {
+		err := p.wait(ctx, c)
+		if err == nil {
+			return c, nil
+		}
+		// A host that does not want so many connections may have let us have others, but not
+		// one that is silent.
+		if ctx.Err() != nil || network.Silent(err) {
+			return nil, err
+		}
+		if c = p.pick(false); c == nil {
+			return nil, err
+		}
+	}
+}
+
+// wait waits until c is ready. It releases one that is none.
+func (p *pool) wait(ctx context.Context, c *conn) (err error) {
+	select {
+	case <-c.ready:
+		err = mapError(c.err)
+	case <-ctx.Done():
+		err = ended(ctx)
+	}
+	if err != nil {
+		p.release(c)
+	}
+	return err
+}
+
+// pick counts a user of the connection that suits best. If it may not dial there may be
+// none.
+func (p *pool) pick(dial bool) (c *conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.connections = slices.DeleteFunc(p.connections, func(c *conn) bool { return c.dead.Load() })
+	if len(p.connections) == 0 {
+		p.limit = p.dialer.config.Connections
+	} else {
+		c = slices.MinFunc(p.connections, func(a, b *conn) int { return a.users - b.users })
+	}
+	if dial && (c == nil || c.users > 0 && len(p.connections) < p.limit) {
+		c = &conn{ready: make(chan struct{})}
+		p.connections = append(p.connections, c)
+		p.tasks.Go(func() { p.open(c) })
+	}
+	if c != nil {
+		c.users++
+	}
+	return c
+}
+
+// open dials c and stays with it until it has ended.
+func (p *pool) open(c *conn) {
+	c.shell, c.Client, c.err = p.dialer.dial(p.ctx, &c.heard)
+	if c.err != nil {
+		p.mu.Lock()
+		c.dead.Store(true)
+		p.limit = max(1, len(p.connections)-1)
+		p.mu.Unlock()
+		close(c.ready)
+		return
+	}
+	stop := context.AfterFunc(p.ctx, c.drop)
+	defer stop()
+	close(c.ready)
+	c.watch(p.dialer.config.Timeout)
+}
+
+// share counts one more user of c.
+func (p *pool) share(c *conn) {
+	p.mu.Lock()
+	c.users++
+	p.mu.Unlock()
+}
+
+func (p *pool) release(c *conn) {
+	p.mu.Lock()
+	c.users--
+	p.mu.Unlock()
+}
+
+// do calls f with a connection and gives what it answers, with the contract's errors. When ctx ends before f does, do
+// returns and f goes on by itself, until the host answers or the connection is given up;
+// f must not depend on what its caller may change then. What nobody waits for any more is
+// closed, if it can be.
+func do[T any](ctx context.Context, p *pool, f func(*conn) (T, error)) (T, error) {
+	var none T
+	if ctx.Err() != nil {
+		return none, ended(ctx)
+	}
+	c, err := p.acquire(ctx)
+	if err != nil {
+		return none, err
+	}
+	type answer struct {
+		value T
+		err   error
+	}
+	answers := make(chan answer)
+	p.tasks.Go(func() {
+		value, err := f(c)
+		p.release(c)
+		if errors.Is(err, pkgsftp.ErrSSHFxConnectionLost) || ctx.Err() == nil && unavailable(err) {
+			c.drop() // so that nobody else comes to it
+		}
+		if c.quiet.Load() && unavailable(err) {
+			err = fmt.Errorf("%w: %w", errSilent, err)
+		}
+		select {
+		case answers <- answer{value, mapError(err)}:
+		case <-ctx.Done():
+			if closer, ok := any(value).(io.Closer); ok && err == nil {
+				_ = closer.Close() // nobody is there to be told
+			}
+		}
+	})
+	select {
+	case a := <-answers:
+		if a.err != nil && ctx.Err() != nil {
+			return none, ended(ctx)
+		}
+		return a.value, a.err
+	case <-ctx.Done():
+		return none, ended(ctx)
+	}
+}
+
+// run is do for what gives nothing but an error.
+func run(ctx context.Context, p *pool, f func(*conn) error) error {
+	_, err := do(ctx, p, func(c *conn) (struct{}, error) { return struct{}{}, f(c) })
+	return err
+}
