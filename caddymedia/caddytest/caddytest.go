@@ -1,4 +1,4 @@
-// Package caddytest is what the tests of several packages need of Caddy.
+// Package caddytest holds helpers for tests that use Caddy.
 package caddytest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// Run runs the tests of a package, and keeps Caddy away from the folders of whoever runs them.
+// Run runs the tests of a package with temporary data and configuration folders for Caddy.
 func Run(m *testing.M) int {
 	home, err := os.MkdirTemp("", "media-test-")
 	if err != nil {
@@ -24,7 +24,7 @@ func Run(m *testing.M) int {
 			return 1
 		}
 	}
-	// Caddy has computed these two before the variables were set.
+	// Caddy computed these two before the variables were set.
 	caddy.ConfigAutosavePath = filepath.Join(home, "config", "autosave.json")
 	caddy.DefaultStorage.Path = caddy.AppDataDir()
 	return m.Run()

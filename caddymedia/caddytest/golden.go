@@ -13,18 +13,17 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 )
 
-// Update is the flag with which golden files, and what is generated in documents, are written
-// anew.
-var Update = flag.Bool("update", false, "write what golden files and the README's tables hold now")
+// Update is the flag to rewrite golden files and the generated parts of documents.
+var Update = flag.Bool("update", false, "rewrite golden files and the tables of the README")
 
 const (
 	separator   = "----------\n"
 	errorMarker = "ERROR: "
 )
 
-// Golden adapts every Caddyfile of testdata. Below its line of hyphens stands what it gives:
-// the whole JSON where that has "apps", the JSON of the media app otherwise, or "ERROR: " and
-// a part of the error. With -update the JSON is written.
+// Golden adapts every Caddyfile in testdata. The text below its line of hyphens is the expected
+// result: the whole JSON if it has "apps", else the JSON of the media app, or "ERROR: " and a part
+// of the error. With -update the JSON is rewritten.
 func Golden(t *testing.T) {
 	t.Helper()
 	names, err := filepath.Glob("testdata/*.caddyfiletest")
@@ -70,11 +69,11 @@ func golden(t *testing.T, name string) {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 	if !bytes.Equal(caddyfile.Format(config), config) {
-		t.Errorf("not as `caddy fmt` has it; that is:\n%s", caddyfile.Format(config))
+		t.Errorf("not formatted by `caddy fmt`; formatted:\n%s", caddyfile.Format(config))
 	}
 }
 
-// adapted gives the JSON of a Caddyfile, or its error.
+// adapted returns the JSON of a Caddyfile, or its error.
 func adapted(t *testing.T, config []byte, whole bool) []byte {
 	t.Helper()
 	result, warnings, err := caddyfile.Adapter{ServerType: httpcaddyfile.ServerType{}}.Adapt(config, nil)

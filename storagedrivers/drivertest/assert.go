@@ -16,10 +16,10 @@ var (
 )
 
 // put stores c under key, which must succeed.
-func (p *place) put(t *testing.T, key string, c content, opts storagedrivers.PutOptions) storagedrivers.Info {
+func (e *env) put(t *testing.T, key string, c content, opts storagedrivers.PutOptions) storagedrivers.Info {
 	t.Helper()
 	src := newSource(c)
-	info, err := p.storage.Put(t.Context(), key, src, opts)
+	info, err := e.storage.Put(t.Context(), key, src, opts)
 	if err != nil {
 		t.Fatalf("storing %q: %v", key, err)
 	}
@@ -33,9 +33,9 @@ func (p *place) put(t *testing.T, key string, c content, opts storagedrivers.Put
 }
 
 // has asserts that key holds c.
-func (p *place) has(t *testing.T, key string, c content) {
+func (e *env) has(t *testing.T, key string, c content) {
 	t.Helper()
-	body, info, err := p.storage.Open(t.Context(), key, all)
+	body, info, err := e.storage.Open(t.Context(), key, all)
 	if err != nil {
 		t.Errorf("opening %q: %v", key, err)
 		return
@@ -50,29 +50,29 @@ func (p *place) has(t *testing.T, key string, c content) {
 }
 
 // hasNot asserts that there is no object under key.
-func (p *place) hasNot(t *testing.T, key string) {
+func (e *env) hasNot(t *testing.T, key string) {
 	t.Helper()
-	_, err := p.storage.Stat(t.Context(), key)
+	_, err := e.storage.Stat(t.Context(), key)
 	fails(t, err, fs.ErrNotExist, "stat of a missing object")
-	body, _, err := p.storage.Open(t.Context(), key, all)
+	body, _, err := e.storage.Open(t.Context(), key, all)
 	if err == nil {
 		closed(t, body)
 	}
 	fails(t, err, fs.ErrNotExist, "opening a missing object")
 }
 
-// open opens key, which must succeed; the test's end closes it, if nobody did before.
-func (p *place) open(t *testing.T, key string) io.ReadCloser {
+// open opens key, which must succeed. The reader is closed at the end of the test.
+func (e *env) open(t *testing.T, key string) io.ReadCloser {
 	t.Helper()
-	body, _, err := p.storage.Open(t.Context(), key, all)
+	body, _, err := e.storage.Open(t.Context(), key, all)
 	if err != nil {
 		t.Fatalf("opening %q: %v", key, err)
 	}
-	t.Cleanup(func() { _ = body.Close() }) // whoever cares closes it before
+	t.Cleanup(func() { _ = body.Close() }) // may be closed already
 	return body
 }
 
-// fails asserts that what was tried ended with want.
+// fails asserts that err matches want.
 func fails(t *testing.T, err, want error, what string) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -80,7 +80,7 @@ func fails(t *testing.T, err, want error, what string) {
 	}
 }
 
-// never asserts that an error is none of those that would mislead a caller.
+// never asserts that err matches none of the errors that would mislead a caller.
 func never(t *testing.T, err error, what string, wrong ...error) {
 	t.Helper()
 	for _, w := range wrong {
@@ -90,7 +90,7 @@ func never(t *testing.T, err error, what string, wrong ...error) {
 	}
 }
 
-// succeeds asserts that what was tried did not fail.
+// succeeds asserts that err is nil.
 func succeeds(t *testing.T, err error, what string) {
 	t.Helper()
 	if err != nil {

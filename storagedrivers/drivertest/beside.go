@@ -14,22 +14,22 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// besideSizes are the sizes of the generations that one writer stores one after the other: they
-// grow, shrink and stay, within one packet or buffer and beyond it.
+// besideSizes are the sizes of consecutive generations of one object: growing, shrinking and equal,
+// within one packet or buffer and beyond it.
 var besideSizes = []int64{20 * kib, 20 * kib, 300 * kib, 300 * kib, 40 * kib, 2*mib + 1, 2*mib + 1, 24 * kib}
 
-// testReaderBesideWriter: every read beside a writer returns one generation or fails, and no entity
-// tag stands for two.
-func testReaderBesideWriter(t *testing.T, p *place) {
+// testReaderBesideWriter: every read during overwrites returns one generation or fails, and no
+// entity tag stands for two.
+func testReaderBesideWriter(t *testing.T, e *env) {
 	const overwrites = 16
-	g := &generations{coarse: p.harness.CoarseTags, contents: map[string]content{}}
-	readers := []*storagedrivers.Storage{p.storage}
-	if other := p.another(t); other != nil {
+	g := &generations{coarse: e.harness.CoarseTags, contents: map[string]content{}}
+	readers := []*storagedrivers.Storage{e.storage}
+	if other := e.another(t); other != nil {
 		readers = append(readers, other)
 	}
 	store := func(i int) {
 		c := content{uint64(i), besideSizes[i%len(besideSizes)]}
-		info, err := p.storage.Put(t.Context(), "hot", newSource(c), overwrite)
+		info, err := e.storage.Put(t.Context(), "hot", newSource(c), overwrite)
 		succeeds(t, err, "overwriting beside readers")
 		if err == nil {
 			succeeds(t, g.add(info, c), "overwriting beside readers")
@@ -64,16 +64,16 @@ func testReaderBesideWriter(t *testing.T, p *place) {
 	})
 	t.Logf("%d of %d reads failed", failures.Load(), reads.Load())
 	for _, read := range besideReads {
-		b, offset, info, err := read.run(t, p.storage)
+		b, offset, info, err := read.run(t, e.storage)
 		if err == nil {
 			err = g.check(b, offset, info, read.length)
 		}
-		succeeds(t, err, read.name+" after all")
+		succeeds(t, err, read.name+" in the end")
 	}
-	p.holds(t, "hot")
+	e.holds(t, "hot")
 }
 
-// visible reports whether err is a failure that a reader beside a writer may see.
+// visible reports whether a reader may see err during overwrites.
 func visible(s *storagedrivers.Storage, err error) bool {
 	if errors.Is(err, fs.ErrNotExist) {
 		return s.Features().Replace != storagedrivers.Atomic
@@ -81,11 +81,10 @@ func visible(s *storagedrivers.Storage, err error) bool {
 	return errors.Is(err, storagedrivers.ErrChanged) || errors.Is(err, storagedrivers.ErrUnavailable)
 }
 
-// besideRead is a way of reading. It returns the bytes, where they begin, and the Info that a caller
-// would describe them with.
+// besideRead is a way of reading. It returns the bytes, their offset, and the Info of the object.
 type besideRead struct {
 	name   string
-	length int64 // 0 is up to the end
+	length int64 // 0 means to the end
 	run    func(*testing.T, *storagedrivers.Storage) ([]byte, int64, storagedrivers.Info, error)
 }
 
@@ -113,7 +112,7 @@ func readRange(t *testing.T, s *storagedrivers.Storage, rng storagedrivers.Range
 	return b, rng.Offset, info, errors.Join(err, body.Close())
 }
 
-// readSeeking reads as http.ServeContent does: length bytes from offset on, or all from there.
+// readSeeking reads as http.ServeContent does: length bytes from offset, 0 means to the end.
 func readSeeking(t *testing.T, s *storagedrivers.Storage, offset, length int64) ([]byte, int64, storagedrivers.Info, error) {
 	o, err := s.OpenSeeker(t.Context(), "hot")
 	if err != nil {
@@ -140,7 +139,7 @@ type generations struct {
 	contents map[string]content
 }
 
-// add records that info describes c. It fails if it has described another generation.
+// add records that info describes c. It fails if it described another generation before.
 func (g *generations) add(info storagedrivers.Info, c content) error {
 	if info.Size != c.size {
 		return fmt.Errorf("the info of %d bytes describes an object of %d", info.Size, c.size)
@@ -161,8 +160,8 @@ func (g *generations) add(info storagedrivers.Info, c content) error {
 	return nil
 }
 
-// check reports whether b are length bytes from offset on, a multiple of the block size, of one
-// generation that info describes.
+// check checks that b has length bytes of one generation from offset on, a multiple of the block
+// size, and that info describes it.
 func (g *generations) check(b []byte, offset int64, info storagedrivers.Info, length int64) error {
 	if len(b) < headerSize {
 		return fmt.Errorf("%d bytes", len(b))

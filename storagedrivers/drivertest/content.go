@@ -9,9 +9,8 @@ import (
 	"math/rand/v2"
 )
 
-// content is what an object holds. It describes itself: every block begins with seed,
-// size and its own number, so that a part of another content, or of another place in
-// this one, is seen.
+// content is the content of an object. It describes itself: every block begins with seed, size and
+// its own number, which reveals parts of other contents or other offsets.
 type content struct {
 	seed uint64
 	size int64
@@ -25,14 +24,14 @@ const (
 	headerSize = 24
 )
 
-// filling is what blocks hold after their headers; each seed begins at another place.
+// filling follows the headers of blocks; each seed starts at another offset.
 var filling = func() []byte {
 	b := make([]byte, 2*blockSize)
 	rand.NewChaCha8([32]byte{}).Read(b) //nolint:errcheck,gosec // it never fails; nothing secret
 	return b
 }()
 
-// ReadAt gives the bytes from offset on.
+// ReadAt reads from offset on.
 func (c content) ReadAt(p []byte, offset int64) (int, error) {
 	n := 0
 	for n < len(p) && offset < c.size {
@@ -53,13 +52,13 @@ func (c content) ReadAt(p []byte, offset int64) (int, error) {
 	return n, nil
 }
 
-// reader gives all of the content.
+// reader returns a reader of all of the content.
 func (c content) reader() *io.SectionReader { return io.NewSectionReader(c, 0, c.size) }
 
-// part gives n bytes from offset on.
+// part returns a reader of n bytes from offset on.
 func (c content) part(offset, n int64) *io.SectionReader { return io.NewSectionReader(c, offset, n) }
 
-// identify tells which content b is.
+// identify returns the content that b is.
 func identify(b []byte) (content, error) {
 	if len(b) < headerSize {
 		return content{}, fmt.Errorf("%d bytes", len(b))
@@ -71,7 +70,7 @@ func identify(b []byte) (content, error) {
 	return c, equal(bytes.NewReader(b), c.reader())
 }
 
-// equal tells where got differs from want.
+// equal returns an error that names the first difference between got and want.
 func equal(got, want io.Reader) error {
 	var a, b [64 * kib]byte
 	for offset := int64(0); ; {
@@ -96,23 +95,23 @@ func equal(got, want io.Reader) error {
 	}
 }
 
-// source is what a driver stores: a content to which something happens at one byte.
+// source is the source of an upload: a content with an event at one byte.
 type source struct {
 	io.ReadSeeker
-	at     int64        // what is read up to here before it happens
-	event  func() error // what happens; reading goes on if it gives nil
+	at     int64        // the number of bytes before the event
+	event  func() error // reading goes on if it returns nil
 	offset int64
 	closed bool
 }
 
 func newSource(c content) *source { return &source{ReadSeeker: c.reader(), at: -1} }
 
-// failing is a source that gives err after at bytes.
+// failing returns a source that fails with err after at bytes.
 func failing(c content, at int64, err error) *source {
 	return &source{ReadSeeker: c.reader(), at: at, event: func() error { return err }}
 }
 
-// Read gives what comes before the event, or after it.
+// Read reads up to the event, or after it.
 func (s *source) Read(p []byte) (int, error) {
 	if s.at >= 0 && s.offset >= s.at {
 		if err := s.event(); err != nil {
@@ -128,7 +127,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Seek moves the source, as a driver does that sends it again.
+// Seek moves the source, as a driver does to send it again.
 func (s *source) Seek(offset int64, whence int) (int64, error) {
 	at, err := s.ReadSeeker.Seek(offset, whence)
 	if err == nil {
@@ -137,7 +136,7 @@ func (s *source) Seek(offset int64, whence int) (int64, error) {
 	return at, err
 }
 
-// Close is what a driver must not call.
+// Close must not be called by a driver.
 func (s *source) Close() error {
 	s.closed = true
 	return nil

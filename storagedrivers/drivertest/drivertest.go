@@ -1,9 +1,9 @@
-// Package drivertest is the conformance suite of storage drivers. A rule that is not in
-// a comment of package storagedrivers is not here, and the other way round; what a driver
-// says in its Features decides which guarantees are asserted.
+// Package drivertest is the conformance suite of storage drivers. It tests exactly the rules in the
+// comments of package storagedrivers; the Features of a driver select the guarantees that are
+// asserted.
 //
-// A driver's own tests call [Run] once for every server and setting that it must work
-// with, and otherwise test only what is its own: its errors, its configuration.
+// A driver's own tests call [Run] once for every server and setting that it must support. Otherwise
+// they test only what is specific to the driver: its errors, its configuration.
 package drivertest
 
 import (
@@ -13,47 +13,46 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Harness says how to get at a driver under test. The subtests run in parallel; New is
-// called once in each of them, and the other functions with the same t after it, from
-// the test's own goroutine.
+// Harness gives access to a driver under test. The subtests run in parallel. New is called once in
+// each of them, and the other functions with the same t after it, from the goroutine of the test.
 type Harness struct {
-	// New makes a driver on an empty place. The suite closes it.
+	// New returns a driver on an empty backend. The suite closes it.
 	New func(t *testing.T) storagedrivers.Driver
-	// Another opens one more driver on the place that New made for t, as another process
-	// would. The suite closes it. Nil where that cannot be done.
+	// Another returns another driver on the backend that New created for t, like that of another
+	// process. The suite closes it. Nil if not supported.
 	Another func(t *testing.T) storagedrivers.Driver
-	// Leftovers lists the files or objects, without folders, that the place New made for
-	// t holds, hidden and temporary ones included, by their keys or, for what has none,
-	// by any name. Nil where that cannot be seen.
+	// Leftovers lists the files or objects, without folders, of the backend that New created for t,
+	// including hidden and temporary ones. They are listed by their keys, or by any name without
+	// one. Nil if not supported.
 	Leftovers func(t *testing.T) []string
-	// CutOff begins an upload of key, large enough to come in parts, in the place that New made
-	// for t, and cuts it off as if its process had died, so that something stays behind. Nil
-	// where that cannot be done.
-	CutOff func(t *testing.T, key string)
-	// Later is Another with a clock that is two days ahead. It goes with CutOff.
+	// AbortUpload starts an upload of key, large enough to come in parts, on the backend that New
+	// created for t. It aborts it as if its process had died, so that leftovers remain. Nil if not
+	// supported.
+	AbortUpload func(t *testing.T, key string)
+	// Later is Another with a clock that is two days ahead. It goes with AbortUpload.
 	Later func(t *testing.T) storagedrivers.Driver
-	// Die ends a driver that New or Another made as the end of its process does. It goes with
-	// Another and is for a [storagedrivers.Grouper].
-	Die func(t *testing.T, d storagedrivers.Driver)
-	// MaxMemory is how many bytes of memory storing and reading 100 MiB may take. 0 is
-	// 32 MiB.
+	// Kill ends a driver from New or Another like the end of its process. It goes with Another and
+	// is for a [storagedrivers.Grouper].
+	Kill func(t *testing.T, d storagedrivers.Driver)
+	// MaxMemory is the number of bytes that storing and reading 100 MiB may use. 0 means 32 MiB.
 	MaxMemory uint64
-	// NoMemoryTest leaves that measurement out, for a server that runs in the process of
-	// the test and would be measured too.
+	// NoMemoryTest skips that measurement, for a server in the process of the test, which would be
+	// measured too.
 	NoMemoryTest bool
-	// PlainKeys leaves out the second run behind a key prefix, for one more server or setting of
-	// a driver that passes both elsewhere.
+	// PlainKeys skips the second run behind a key prefix, for another server or setting of a driver
+	// that passes both elsewhere.
 	PlainKeys bool
-	// CoarseTags leaves out that two generations of one size never share their time of
-	// modification, where the driver has no entity tag. A driver that needs it is to be fixed.
+	// CoarseTags allows two generations of one size to share their modification time, for drivers
+	// without entity tags. A driver that needs it should be fixed.
 	CoarseTags bool
 }
 
-// Run tests a driver, with its keys as they are and behind a key prefix. A test that calls it must not be parallel to others: memory is measured.
+// Run tests a driver, with plain keys and behind a key prefix. A test that calls it must not be
+// parallel to others: memory is measured.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	if !h.NoMemoryTest {
-		t.Run("memory", func(t *testing.T) { testMemory(t, h.place(t, "")) })
+		t.Run("memory", func(t *testing.T) { testMemory(t, h.newEnv(t, "")) })
 	}
 	t.Run("plain", func(t *testing.T) { runAll(t, h, "") })
 	if !h.PlainKeys {
@@ -61,16 +60,16 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// A subtest has a place of its own.
+// A subtest runs on its own backend.
 type subtest struct {
 	name string
-	run  func(t *testing.T, p *place)
+	run  func(t *testing.T, e *env)
 }
 
 var subtests = []subtest{
 	{"put and open", testRoundTrip},
 	{"create twice", testCreateTwice},
-	{"create once more", testCreateOnceMore},
+	{"repeat create", testRepeatCreate},
 	{"create race", testCreateRace},
 	{"create race of two drivers", testCreateRaceOfTwo},
 	{"overwrite", testOverwrite},
@@ -131,14 +130,14 @@ func runAll(t *testing.T, h Harness, prefix string) {
 	for _, tt := range subtests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			tt.run(t, h.place(t, prefix))
+			tt.run(t, h.newEnv(t, prefix))
 		})
 	}
 }
 
-// place is where a subtest works.
-type place struct {
-	t       *testing.T // the subtest's, which the harness knows the place by
+// env is the environment of a subtest.
+type env struct {
+	t       *testing.T // of the subtest, the key of the backend in the harness
 	harness Harness
 	prefix  string
 	bare    storagedrivers.Driver
@@ -146,23 +145,23 @@ type place struct {
 	storage *storagedrivers.Storage
 }
 
-func (h Harness) place(t *testing.T, prefix string) *place {
+func (h Harness) newEnv(t *testing.T, prefix string) *env {
 	t.Helper()
 	bare := h.New(t)
-	p := &place{t: t, harness: h, prefix: prefix, bare: bare, driver: behind(bare, prefix)}
-	succeeds(t, p.driver.Check(t.Context()), "the first check") // the features are known from here on
-	p.storage = storagedrivers.New("test", p.driver, storagedrivers.Options{})
-	t.Cleanup(func() { closed(t, p.storage) })
-	return p
+	e := &env{t: t, harness: h, prefix: prefix, bare: bare, driver: behind(bare, prefix)}
+	succeeds(t, e.driver.Check(t.Context()), "the first check") // the features are known from here on
+	e.storage = storagedrivers.New("test", e.driver, storagedrivers.Options{})
+	t.Cleanup(func() { closed(t, e.storage) })
+	return e
 }
 
-// another gives a storage on the same place as from another process, or nil.
-func (p *place) another(t *testing.T) *storagedrivers.Storage {
+// another returns a storage on the same backend as from another process, or nil.
+func (e *env) another(t *testing.T) *storagedrivers.Storage {
 	t.Helper()
-	if p.harness.Another == nil {
+	if e.harness.Another == nil {
 		return nil
 	}
-	driver := behind(p.harness.Another(p.t), p.prefix)
+	driver := behind(e.harness.Another(e.t), e.prefix)
 	succeeds(t, driver.Check(t.Context()), "the first check")
 	s := storagedrivers.New("another", driver, storagedrivers.Options{})
 	t.Cleanup(func() { closed(t, s) })
@@ -170,10 +169,10 @@ func (p *place) another(t *testing.T) *storagedrivers.Storage {
 }
 
 // keys lists everything behind the prefix.
-func (p *place) keys(t *testing.T) []string {
+func (e *env) keys(t *testing.T) []string {
 	t.Helper()
 	var keys []string
-	for info, err := range p.storage.All(t.Context(), "") {
+	for info, err := range e.storage.All(t.Context(), "") {
 		if err != nil {
 			t.Fatalf("listing: %v", err)
 		}
@@ -182,23 +181,23 @@ func (p *place) keys(t *testing.T) []string {
 	return keys
 }
 
-// holds asserts that exactly these keys are in the place, and nothing hidden.
-func (p *place) holds(t *testing.T, want ...string) {
+// holds asserts that the backend has exactly these keys, and nothing hidden.
+func (e *env) holds(t *testing.T, want ...string) {
 	t.Helper()
 	slices.Sort(want)
-	if got := p.keys(t); !slices.Equal(got, want) {
+	if got := e.keys(t); !slices.Equal(got, want) {
 		t.Errorf("listed %q, want %q", got, want)
 	}
-	if p.harness.Leftovers == nil {
+	if e.harness.Leftovers == nil {
 		return
 	}
-	names := p.harness.Leftovers(p.t)
+	names := e.harness.Leftovers(e.t)
 	slices.Sort(names)
 	full := make([]string, len(want))
 	for i, key := range want {
-		full[i] = p.prefix + key
+		full[i] = e.prefix + key
 	}
 	if !slices.Equal(names, full) {
-		t.Errorf("the place has %q, want only %q", names, full)
+		t.Errorf("the backend has %q, want only %q", names, full)
 	}
 }

@@ -18,7 +18,8 @@ type groupMember struct {
 	staged storagedrivers.Staged
 }
 
-// members are objects of several sizes: two are created, one replaces "f/old", one replaces nothing.
+// members returns objects of several sizes: two are created, one replaces "f/old", one replaces
+// nothing.
 func members() []*groupMember {
 	return []*groupMember{
 		{key: "f/a", c: content{1, 100}, opts: create},
@@ -67,21 +68,21 @@ func closeAll(t *testing.T, group storagedrivers.Group, members []*groupMember) 
 	}
 }
 
-func (p *place) putOld(t *testing.T) (old, removed content) {
+func (e *env) putOld(t *testing.T) (old, removed content) {
 	t.Helper()
 	old, removed = content{5, 64 * kib}, content{6, 10}
-	p.put(t, "f/old", old, create)
-	p.put(t, "f/removed", removed, create)
+	e.put(t, "f/old", old, create)
+	e.put(t, "f/removed", removed, create)
 	return old, removed
 }
 
-func testGroup(t *testing.T, p *place) {
-	old, removed := p.putOld(t)
+func testGroup(t *testing.T, e *env) {
+	old, removed := e.putOld(t)
 	all := members()
-	group := groupOf(t, p.storage, all)
-	p.has(t, "f/old", old)
-	p.has(t, "f/removed", removed)
-	p.hasNot(t, "f/a")
+	group := groupOf(t, e.storage, all)
+	e.has(t, "f/old", old)
+	e.has(t, "f/removed", removed)
+	e.hasNot(t, "f/a")
 	commitAll(t, all)
 	for _, key := range []string{"f/removed", "f/missing"} {
 		succeeds(t, group.Remove(t.Context(), key), "removing "+key)
@@ -89,49 +90,49 @@ func testGroup(t *testing.T, p *place) {
 	succeeds(t, group.Finish(t.Context()), "finishing")
 	closeAll(t, group, all)
 	for _, m := range all {
-		p.has(t, m.key, m.c)
+		e.has(t, m.key, m.c)
 	}
-	p.holds(t, "f/a", "f/deeper/b", "f/old", "g/c")
+	e.holds(t, "f/a", "f/deeper/b", "f/old", "g/c")
 }
 
-func testGroupOfOne(t *testing.T, p *place) {
+func testGroupOfOne(t *testing.T, e *env) {
 	one := members()[:1]
-	group := groupOf(t, p.storage, one)
+	group := groupOf(t, e.storage, one)
 	commitAll(t, one)
 	succeeds(t, group.Finish(t.Context()), "finishing")
 	closeAll(t, group, one)
-	p.has(t, "f/a", one[0].c)
-	p.holds(t, "f/a")
+	e.has(t, "f/a", one[0].c)
+	e.holds(t, "f/a")
 }
 
-// testGroupOfTakenKeys: a key that is taken is refused when it is planned or when it is
-// committed, and another one is accepted.
-func testGroupOfTakenKeys(t *testing.T, p *place) {
-	old, _ := p.putOld(t)
+// testGroupOfTakenKeys: an existing key is refused when it is planned or when it is committed, and
+// another one is accepted.
+func testGroupOfTakenKeys(t *testing.T, e *env) {
+	old, _ := e.putOld(t)
 	late := content{7, 10}
 	all := members()
-	group := groupOf(t, p.storage, all)
-	p.put(t, "f/a", late, create)
+	group := groupOf(t, e.storage, all)
+	e.put(t, "f/a", late, create)
 	_, err := all[0].staged.Commit(t.Context(), "f/a", create)
-	fails(t, err, fs.ErrExist, "committing under a key that is taken")
+	fails(t, err, fs.ErrExist, "committing under an existing key")
 	_, err = all[1].staged.Commit(t.Context(), "f/old", create)
-	fails(t, err, fs.ErrExist, "committing under another key that is taken")
+	fails(t, err, fs.ErrExist, "committing under another existing key")
 	all[0].key, all[1].key = "f/a other", "f/b"
 	commitAll(t, all)
 	succeeds(t, group.Finish(t.Context()), "finishing")
 	closeAll(t, group, all)
 	for _, m := range all {
-		p.has(t, m.key, m.c)
+		e.has(t, m.key, m.c)
 	}
-	p.has(t, "f/a", late)
-	p.holds(t, "f/a", "f/a other", "f/b", "f/old", "f/removed", "g/c")
+	e.has(t, "f/a", late)
+	e.holds(t, "f/a", "f/a other", "f/b", "f/old", "f/removed", "g/c")
 
-	if _, ok := p.driver.(storagedrivers.Grouper); !ok {
+	if _, ok := e.driver.(storagedrivers.Grouper); !ok {
 		return
 	}
-	group = p.storage.Group()
-	first, second := p.stage(t, old), p.stage(t, old)
-	fails(t, group.Plan(t.Context(), first, "f/a", create), fs.ErrExist, "planning a key that is taken")
+	group = e.storage.Group()
+	first, second := e.stage(t, old), e.stage(t, old)
+	fails(t, group.Plan(t.Context(), first, "f/a", create), fs.ErrExist, "planning an existing key")
 	succeeds(t, group.Plan(t.Context(), first, "f/d", create), "planning another key")
 	fails(t, group.Plan(t.Context(), second, "f/d", create), fs.ErrExist, "planning a key twice")
 	closed(t, group)
@@ -139,14 +140,14 @@ func testGroupOfTakenKeys(t *testing.T, p *place) {
 	closed(t, second)
 }
 
-// testGroupRolledBack: after the Reverts all is as before where the driver can restore.
-func testGroupRolledBack(t *testing.T, p *place) {
-	old, removed := p.putOld(t)
+// testGroupRolledBack: the Reverts restore the old state, if the driver can.
+func testGroupRolledBack(t *testing.T, e *env) {
+	old, removed := e.putOld(t)
 	all := members()
-	group := groupOf(t, p.storage, all)
+	group := groupOf(t, e.storage, all)
 	commitAll(t, all)
-	restore := p.storage.Features().Restore
-	if _, ok := p.driver.(storagedrivers.Grouper); ok {
+	restore := e.storage.Features().Restore
+	if _, ok := e.driver.(storagedrivers.Grouper); ok {
 		succeeds(t, group.Remove(t.Context(), "f/removed"), "removing")
 	}
 	for _, m := range slices.Backward(all) {
@@ -159,61 +160,60 @@ func testGroupRolledBack(t *testing.T, p *place) {
 		succeeds(t, err, "reverting "+m.key)
 	}
 	closeAll(t, group, all)
-	p.has(t, "f/old", old)
-	p.has(t, "f/removed", removed)
-	p.holds(t, "f/old", "f/removed")
+	e.has(t, "f/old", old)
+	e.has(t, "f/removed", removed)
+	e.holds(t, "f/old", "f/removed")
 }
 
-// testGroupOfRemovals: a group needs no objects that are committed.
-func testGroupOfRemovals(t *testing.T, p *place) {
-	old, removed := p.putOld(t)
+// testGroupOfRemovals: a group needs no committed objects.
+func testGroupOfRemovals(t *testing.T, e *env) {
+	old, removed := e.putOld(t)
 	for _, finished := range []bool{false, true} {
-		group := p.storage.Group()
+		group := e.storage.Group()
 		for _, key := range []string{"f/old", "f/removed", "f/missing"} {
 			succeeds(t, group.PlanRemove(t.Context(), key), "planning a removal")
 		}
 		succeeds(t, group.Prepare(t.Context()), "preparing")
-		p.has(t, "f/old", old)
+		e.has(t, "f/old", old)
 		if finished {
 			for _, key := range []string{"f/old", "f/removed", "f/missing"} {
 				succeeds(t, group.Remove(t.Context(), key), "removing "+key)
 			}
 			succeeds(t, group.Finish(t.Context()), "finishing")
-		} else if _, ok := p.driver.(storagedrivers.Grouper); ok {
+		} else if _, ok := e.driver.(storagedrivers.Grouper); ok {
 			succeeds(t, group.Remove(t.Context(), "f/old"), "removing one")
-			p.hasNot(t, "f/old")
+			e.hasNot(t, "f/old")
 		}
 		closed(t, group)
 		if !finished {
-			p.has(t, "f/old", old)
-			p.has(t, "f/removed", removed)
+			e.has(t, "f/old", old)
+			e.has(t, "f/removed", removed)
 		}
 	}
-	p.holds(t)
+	e.holds(t)
 }
 
-func testGroupNotPrepared(t *testing.T, p *place) {
-	group := p.storage.Group()
-	staged := p.stage(t, content{1, 100})
+func testGroupNotPrepared(t *testing.T, e *env) {
+	group := e.storage.Group()
+	staged := e.stage(t, content{1, 100})
 	succeeds(t, group.Plan(t.Context(), staged, "f/a", create), "planning")
 	closed(t, group)
 	closed(t, staged)
-	p.holds(t)
+	e.holds(t)
 }
 
-// testGroupCrash: a group that was not finished leaves nothing behind its process, one that was
-// leaves all.
-func testGroupCrash(t *testing.T, p *place) {
-	if _, ok := p.bare.(storagedrivers.Grouper); !ok {
+// testGroupCrash: after a crash an unfinished group has changed nothing, a finished one everything.
+func testGroupCrash(t *testing.T, e *env) {
+	if _, ok := e.bare.(storagedrivers.Grouper); !ok {
 		t.Skip("the driver commits each object by itself")
 	}
-	if p.harness.Die == nil || p.harness.Another == nil {
+	if e.harness.Kill == nil || e.harness.Another == nil {
 		t.Skip("the harness cannot end a process")
 	}
-	old, removed := p.putOld(t)
+	old, removed := e.putOld(t)
 	for _, finished := range []bool{false, true} {
-		dying := p.harness.Another(p.t)
-		s := storagedrivers.New("dying", behind(dying, p.prefix), storagedrivers.Options{})
+		dying := e.harness.Another(e.t)
+		s := storagedrivers.New("dying", behind(dying, e.prefix), storagedrivers.Options{})
 		all := members()
 		group := groupOf(t, s, all)
 		commitAll(t, all)
@@ -221,17 +221,17 @@ func testGroupCrash(t *testing.T, p *place) {
 		if finished {
 			succeeds(t, group.Finish(t.Context()), "finishing")
 		}
-		p.harness.Die(t, dying)
-		p.another(t)
+		e.harness.Kill(t, dying)
+		e.another(t)
 		if !finished {
-			p.has(t, "f/old", old)
-			p.has(t, "f/removed", removed)
-			p.holds(t, "f/old", "f/removed")
+			e.has(t, "f/old", old)
+			e.has(t, "f/removed", removed)
+			e.holds(t, "f/old", "f/removed")
 			continue
 		}
 		for _, m := range all {
-			p.has(t, m.key, m.c)
+			e.has(t, m.key, m.c)
 		}
-		p.holds(t, "f/a", "f/deeper/b", "f/old", "g/c")
+		e.holds(t, "f/a", "f/deeper/b", "f/old", "g/c")
 	}
 }

@@ -8,60 +8,60 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-func testMissing(t *testing.T, p *place) {
-	p.put(t, "folder/object", content{1, 100}, create)
+func testMissing(t *testing.T, e *env) {
+	e.put(t, "folder/object", content{1, 100}, create)
 	for _, key := range []string{"missing", "missing/missing", "folder/missing", "folder", "folder/object/below"} {
-		p.hasNot(t, key)
-		succeeds(t, p.storage.Delete(t.Context(), key), "deleting a missing object")
-		if err := p.driver.Delete(t.Context(), key); err != nil {
+		e.hasNot(t, key)
+		succeeds(t, e.storage.Delete(t.Context(), key), "deleting a missing object")
+		if err := e.driver.Delete(t.Context(), key); err != nil {
 			fails(t, err, fs.ErrNotExist, "the driver deleting a missing object")
 		}
 	}
-	p.has(t, "folder/object", content{1, 100})
-	p.holds(t, "folder/object")
+	e.has(t, "folder/object", content{1, 100})
+	e.holds(t, "folder/object")
 }
 
-func testDelete(t *testing.T, p *place) {
+func testDelete(t *testing.T, e *env) {
 	keys := []string{"one", "folder/one", "folder/two", "folder/sub/one"}
 	for i, key := range keys {
-		p.put(t, key, content{uint64(i), 100}, create)
+		e.put(t, key, content{uint64(i), 100}, create)
 	}
 	for i, key := range keys {
-		succeeds(t, p.storage.Delete(t.Context(), key), "deleting "+key)
-		p.hasNot(t, key)
-		succeeds(t, p.storage.Delete(t.Context(), key), "deleting again "+key)
+		succeeds(t, e.storage.Delete(t.Context(), key), "deleting "+key)
+		e.hasNot(t, key)
+		succeeds(t, e.storage.Delete(t.Context(), key), "deleting again "+key)
 		for j := i + 1; j < len(keys); j++ {
-			p.has(t, keys[j], content{uint64(j), 100})
+			e.has(t, keys[j], content{uint64(j), 100})
 		}
 	}
-	p.holds(t)
+	e.holds(t)
 	for i, key := range keys {
-		p.put(t, key, content{uint64(i) + 10, 100}, create)
-		p.has(t, key, content{uint64(i) + 10, 100})
+		e.put(t, key, content{uint64(i) + 10, 100}, create)
+		e.has(t, key, content{uint64(i) + 10, 100})
 	}
-	p.holds(t, keys...)
+	e.holds(t, keys...)
 }
 
-func testCheck(t *testing.T, p *place) {
+func testCheck(t *testing.T, e *env) {
 	for range 2 {
-		succeeds(t, p.storage.Check(t.Context()), "checking")
-		p.holds(t)
+		succeeds(t, e.storage.Check(t.Context()), "checking")
+		e.holds(t)
 	}
-	p.put(t, "object", content{1, 100}, create)
-	succeeds(t, p.storage.Check(t.Context()), "checking")
-	if got, want := p.storage.Features(), p.driver.Features(); got != want {
+	e.put(t, "object", content{1, 100}, create)
+	succeeds(t, e.storage.Check(t.Context()), "checking")
+	if got, want := e.storage.Features(), e.driver.Features(); got != want {
 		t.Errorf("features %+v, want %+v", got, want)
 	}
-	p.holds(t, "object")
+	e.holds(t, "object")
 }
 
-// testClose: what runs when a storage is closed goes on to its end, and the driver is
-// closed after the last of it, once.
-func testClose(t *testing.T, p *place) {
+// testClose: operations in progress continue after closing, and the driver is closed after the last
+// of them, once.
+func testClose(t *testing.T, e *env) {
 	c := content{1, 9 * mib}
-	p.put(t, "object", c, create)
+	e.put(t, "object", c, create)
 	closes := 0
-	s := storagedrivers.New("closed", p.driver, storagedrivers.Options{Close: func() error {
+	s := storagedrivers.New("closed", e.driver, storagedrivers.Options{Close: func() error {
 		closes++
 		return nil
 	}})
@@ -84,19 +84,19 @@ func testClose(t *testing.T, p *place) {
 	closed(t, s)
 	refusesAll(t, s)
 
-	succeeds(t, equal(body, c.part(kib, c.size-kib)), "reading on after closing the storage")
+	succeeds(t, equal(body, c.part(kib, c.size-kib)), "reading after closing the storage")
 	closed(t, body)
-	succeeds(t, equal(o, c.reader()), "seeker reading on after closing the storage")
+	succeeds(t, equal(o, c.reader()), "seeker reading after closing the storage")
 	_, err = o.Seek(5, io.SeekStart)
 	succeeds(t, err, "seeking after closing the storage")
 	succeeds(t, equal(o, c.part(5, c.size-5)), "reading from there")
 	closed(t, o)
 	_, err = io.Copy(staged, c.part(mib, 8*mib))
-	succeeds(t, err, "writing on after closing the storage")
+	succeeds(t, err, "writing after closing the storage")
 	_, err = staged.Commit(t.Context(), "staged", create)
 	succeeds(t, err, "committing after closing the storage")
 	if closes != 0 {
-		t.Error("the driver was closed under an object that is staged")
+		t.Error("the driver was closed while an object was staged")
 	}
 	closed(t, staged)
 	closed(t, body)
@@ -106,11 +106,11 @@ func testClose(t *testing.T, p *place) {
 		t.Errorf("the driver was closed %d times, want once", closes)
 	}
 	refusesAll(t, s)
-	p.has(t, "staged", c)
-	p.holds(t, "object", "staged")
+	e.has(t, "staged", c)
+	e.holds(t, "object", "staged")
 }
 
-// refusesAll asserts that a closed storage lets no operation begin.
+// refusesAll asserts that a closed storage refuses all operations.
 func refusesAll(t *testing.T, s *storagedrivers.Storage) {
 	t.Helper()
 	ctx := t.Context()

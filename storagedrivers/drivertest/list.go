@@ -9,19 +9,19 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// listed are keys whose byte order is not that of a walk through folders: '-' and '.'
-// come before '/', digits and letters behind it.
+// listed are keys whose byte order differs from that of a walk through folders: '-' and '.' come
+// before '/', digits and letters after it.
 var listed = []string{
 	"B", "a b", "a!/x", "a-b", "a-c/d", "a.b", "a/b", "a/b-c", "a/b.c", "a/c/d", "a/c0", "a0", "ab",
 	"dir/sub!", "dir/sub-x", "dir/sub.z", "dir/sub/y", "dir/sub/y0", "dir/sub0", "z/z/z", "é", "日本",
 }
 
-func (p *place) fill(t *testing.T) {
+func (e *env) fill(t *testing.T) {
 	t.Helper()
 	keys := slices.Clone(listed)
 	slices.Reverse(keys)
 	for i, key := range keys {
-		p.put(t, key, content{uint64(i), int64(i)}, create)
+		e.put(t, key, content{uint64(i), int64(i)}, create)
 	}
 }
 
@@ -34,25 +34,25 @@ var listPrefixes = []string{
 	"dir/sub/", "dir/sub/y", "é", "nope", "nope/", "nope/nope/", "z/z/z/z", "日",
 }
 
-func testList(t *testing.T, p *place) {
-	p.holds(t)
-	p.fill(t)
+func testList(t *testing.T, e *env) {
+	e.holds(t)
+	e.fill(t)
 	for _, prefix := range listPrefixes {
-		p.lists(t, storagedrivers.ListOptions{Prefix: prefix}, begin(prefix))
+		e.lists(t, storagedrivers.ListOptions{Prefix: prefix}, begin(prefix))
 	}
-	p.holds(t, slices.Clone(listed)...)
+	e.holds(t, slices.Clone(listed)...)
 }
 
-func testListPages(t *testing.T, p *place) {
-	p.fill(t)
+func testListPages(t *testing.T, e *env) {
+	e.fill(t)
 	for _, limit := range []int{1, 3, len(listed) - 1, len(listed), len(listed) + 1} {
 		for _, prefix := range []string{"", "a", "a/", "dir/su", "nope"} {
-			p.lists(t, storagedrivers.ListOptions{Prefix: prefix, Limit: limit}, begin(prefix))
+			e.lists(t, storagedrivers.ListOptions{Prefix: prefix, Limit: limit}, begin(prefix))
 		}
 	}
 }
 
-// levels are what shallow listings of the same keys give, by their prefixes.
+// levels are the results of shallow listings of the same keys, by prefix.
 var levels = map[string][]string{
 	"":   {"B", "a b", "a!/", "a-b", "a-c/", "a.b", "a/", "a0", "ab", "dir/", "z/", "é", "日本"},
 	"a":  {"a b", "a!/", "a-b", "a-c/", "a.b", "a/", "a0", "ab"},
@@ -66,52 +66,52 @@ var levels = map[string][]string{
 	"é": {"é"}, "nope": nil, "nope/": nil, "nope/nope/": nil, "z": {"z/"}, "z/": {"z/z/"}, "z/z/z/z": nil, "日": {"日本"},
 }
 
-func testListLevel(t *testing.T, p *place) {
-	p.lists(t, storagedrivers.ListOptions{Shallow: true}, nil)
-	p.fill(t)
+func testListLevel(t *testing.T, e *env) {
+	e.lists(t, storagedrivers.ListOptions{Shallow: true}, nil)
+	e.fill(t)
 	for prefix, want := range levels {
-		p.lists(t, storagedrivers.ListOptions{Prefix: prefix, Shallow: true}, want)
+		e.lists(t, storagedrivers.ListOptions{Prefix: prefix, Shallow: true}, want)
 	}
 }
 
-func testListLevelPages(t *testing.T, p *place) {
-	p.fill(t)
+func testListLevelPages(t *testing.T, e *env) {
+	e.fill(t)
 	for _, limit := range []int{1, 2, 3, len(levels[""]) - 1, len(levels[""])} {
 		for _, prefix := range []string{"", "a", "a/", "dir/su", "nope"} {
-			p.lists(t, storagedrivers.ListOptions{Prefix: prefix, Limit: limit, Shallow: true}, levels[prefix])
+			e.lists(t, storagedrivers.ListOptions{Prefix: prefix, Limit: limit, Shallow: true}, levels[prefix])
 		}
 	}
 }
 
-// lists asserts what the pages of a listing give together, and their order.
-func (p *place) lists(t *testing.T, opts storagedrivers.ListOptions, want []string) {
+// lists asserts the concatenated pages of a listing, and their order.
+func (e *env) lists(t *testing.T, opts storagedrivers.ListOptions, want []string) {
 	t.Helper()
 	var got []string
-	p.pages(t, &opts, func(names []string) { got = append(got, names...) })
+	e.pages(t, &opts, func(names []string) { got = append(got, names...) })
 	if opts.Cursor != "" || !slices.Equal(got, want) {
-		t.Errorf("listing %+v gives %q, want %q", opts, got, want)
+		t.Errorf("listing %+v: got %q, want %q", opts, got, want)
 	}
 }
 
-// pages calls f for each page of a listing, up to the last or a failure, with the keys and
-// folders of it. The cursor is empty after the last.
-func (p *place) pages(t *testing.T, opts *storagedrivers.ListOptions, f func(names []string)) {
+// pages calls f for each page of a listing with its keys and folders, up to the last page or a
+// failure. The cursor is empty after the last.
+func (e *env) pages(t *testing.T, opts *storagedrivers.ListOptions, f func(names []string)) {
 	t.Helper()
 	for range 10 * len(listed) {
-		page, err := p.storage.List(t.Context(), *opts)
+		page, err := e.storage.List(t.Context(), *opts)
 		if err != nil {
 			t.Errorf("listing %+v: %v", *opts, err)
 			return
 		}
-		f(p.names(t, *opts, page))
+		f(e.names(t, *opts, page))
 		if opts.Cursor = page.Next; opts.Cursor == "" {
 			return
 		}
 	}
 }
 
-// names gives the keys and folders of a page in byte order.
-func (p *place) names(t *testing.T, opts storagedrivers.ListOptions, page storagedrivers.Page) []string {
+// names returns the keys and folders of a page in byte order.
+func (e *env) names(t *testing.T, opts storagedrivers.ListOptions, page storagedrivers.Page) []string {
 	t.Helper()
 	keys := make([]string, 0, len(page.Objects)+len(page.Folders))
 	for _, info := range page.Objects {
@@ -119,73 +119,73 @@ func (p *place) names(t *testing.T, opts storagedrivers.ListOptions, page storag
 	}
 	for _, folder := range page.Folders {
 		if !strings.HasPrefix(folder, opts.Prefix) {
-			t.Errorf("listing %+v gives the folder %q, want the prefix in front", opts, folder)
+			t.Errorf("listing %+v has the folder %q, want the prefix in front", opts, folder)
 		}
 	}
 	if !slices.IsSorted(keys) || !slices.IsSorted(page.Folders) {
-		t.Errorf("listing %+v gives %q and %q, want each in byte order", opts, keys, page.Folders)
+		t.Errorf("listing %+v: got %q and %q, want each in byte order", opts, keys, page.Folders)
 	}
 	names := append(keys, page.Folders...)
 	if len(names) > opts.PageLimit() {
-		t.Errorf("listing %+v gives a page of %d, want at most %d", opts, len(names), opts.PageLimit())
+		t.Errorf("listing %+v has a page of %d, want at most %d", opts, len(names), opts.PageLimit())
 	}
 	slices.Sort(names)
 	return names
 }
 
-// testListWhileDeleting: the cursor outlives the objects that it was given with.
-func testListWhileDeleting(t *testing.T, p *place) {
+// testListWhileDeleting: the cursor outlives the objects of its page.
+func testListWhileDeleting(t *testing.T, e *env) {
 	for _, limit := range []int{1, 3} {
-		p.listsWhileDeleting(t, storagedrivers.ListOptions{Limit: limit}, listed)
-		p.listsWhileDeleting(t, storagedrivers.ListOptions{Limit: limit, Shallow: true}, levels[""])
+		e.listsWhileDeleting(t, storagedrivers.ListOptions{Limit: limit}, listed)
+		e.listsWhileDeleting(t, storagedrivers.ListOptions{Limit: limit, Shallow: true}, levels[""])
 	}
 }
 
-func (p *place) listsWhileDeleting(t *testing.T, opts storagedrivers.ListOptions, want []string) {
+func (e *env) listsWhileDeleting(t *testing.T, opts storagedrivers.ListOptions, want []string) {
 	t.Helper()
-	p.fill(t)
+	e.fill(t)
 	var got []string
-	p.pages(t, &opts, func(names []string) {
+	e.pages(t, &opts, func(names []string) {
 		got = append(got, names...)
 		for _, name := range names {
-			p.removes(t, name)
+			e.removes(t, name)
 		}
 	})
 	if opts.Cursor != "" || !slices.Equal(got, want) {
-		t.Errorf("listing %+v while deleting gives %q, want %q", opts, got, want)
+		t.Errorf("listing %+v while deleting: got %q, want %q", opts, got, want)
 	}
-	p.holds(t)
+	e.holds(t)
 }
 
-// removes deletes an object, or all in a folder.
-func (p *place) removes(t *testing.T, name string) {
+// removes deletes an object, or all objects in a folder.
+func (e *env) removes(t *testing.T, name string) {
 	t.Helper()
 	keys := []string{name}
 	if strings.HasSuffix(name, "/") {
 		keys = begin(name)
 	}
 	for _, key := range keys {
-		succeeds(t, p.storage.Delete(t.Context(), key), "deleting between pages")
+		succeeds(t, e.storage.Delete(t.Context(), key), "deleting between pages")
 	}
 }
 
-func testListOddPrefixes(t *testing.T, p *place) {
-	p.put(t, "object", content{1, 1}, create)
-	p.put(t, "folder/object", content{1, 1}, create)
+func testListOddPrefixes(t *testing.T, e *env) {
+	e.put(t, "object", content{1, 1}, create)
+	e.put(t, "folder/object", content{1, 1}, create)
 	for _, prefix := range []string{
 		"/", "//", "../", "..", ".", "./", "folder//", "folder/../", "folder/.", `folder\`, "folder/\x00", "\xff",
 		strings.Repeat("x", 2000),
 	} {
-		p.lists(t, storagedrivers.ListOptions{Prefix: prefix}, nil)
-		p.lists(t, storagedrivers.ListOptions{Prefix: prefix, Shallow: true}, nil)
+		e.lists(t, storagedrivers.ListOptions{Prefix: prefix}, nil)
+		e.lists(t, storagedrivers.ListOptions{Prefix: prefix, Shallow: true}, nil)
 	}
 }
 
-func testAll(t *testing.T, p *place) {
-	p.fill(t)
+func testAll(t *testing.T, e *env) {
+	e.fill(t)
 	for _, prefix := range []string{"", "a/", "nope"} {
 		var got []string
-		for info, err := range p.storage.All(t.Context(), prefix) {
+		for info, err := range e.storage.All(t.Context(), prefix) {
 			if err != nil {
 				t.Fatalf("listing %q: %v", prefix, err)
 			}
@@ -196,7 +196,7 @@ func testAll(t *testing.T, p *place) {
 		}
 	}
 	n := 0
-	for _, err := range p.storage.All(t.Context(), "") {
+	for _, err := range e.storage.All(t.Context(), "") {
 		succeeds(t, err, "listing")
 		if n++; n == 2 {
 			break
@@ -207,7 +207,7 @@ func testAll(t *testing.T, p *place) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for info, err := range p.storage.All(ctx, "") {
-		fails(t, err, context.Canceled, "listing in vain "+info.Key)
+	for info, err := range e.storage.All(ctx, "") {
+		fails(t, err, context.Canceled, "listing after cancellation "+info.Key)
 	}
 }

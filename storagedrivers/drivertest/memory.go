@@ -14,34 +14,34 @@ import (
 
 const defaultMaxMemory = 32 * mib
 
-// testMemory stages 100 MiB of unknown length, commits and reads them, and watches the
-// heap and, on Linux, what the whole process takes.
-func testMemory(t *testing.T, p *place) {
+// testMemory stages 100 MiB of unknown length, commits and reads them, and watches the heap and, on
+// Linux, the resident memory.
+func testMemory(t *testing.T, e *env) {
 	c := content{1, 100 * mib}
-	limit := p.harness.MaxMemory
+	limit := e.harness.MaxMemory
 	if limit == 0 {
 		limit = defaultMaxMemory
 	}
-	p.put(t, "warm up", content{2, 9 * mib}, create) // connections and pools
-	p.has(t, "warm up", content{2, 9 * mib})
+	e.put(t, "warm up", content{2, 9 * mib}, create) // connections and pools
+	e.has(t, "warm up", content{2, 9 * mib})
 	heap, resident := watch(func() {
-		staged := p.stage(t, c)
-		p.commit(t, staged, "object", c, create)
+		staged := e.stage(t, c)
+		e.commit(t, staged, "object", c, create)
 		closed(t, staged)
-		p.has(t, "object", c)
+		e.has(t, "object", c)
 	})
 	t.Logf("the heap grew by %d KiB, the process by %d KiB", heap/kib, resident/kib)
 	if heap > limit {
 		t.Errorf("the heap grew by %d bytes, want at most %d", heap, limit)
 	}
-	// Pages that are free again are given back late.
+	// Free pages are returned late.
 	if want := 2 * limit; resident > want && !raceDetector {
 		t.Errorf("the process grew by %d bytes, want at most %d", resident, want)
 	}
-	p.holds(t, "warm up", "object")
+	e.holds(t, "warm up", "object")
 }
 
-// watch tells by how much the heap and the process grew at most while f ran.
+// watch returns the largest growth of the heap and of the process while f runs.
 func watch(f func()) (heap, resident uint64) {
 	runtime.GC()
 	heapBefore, residentBefore := heapBytes(), residentBytes()
@@ -74,7 +74,7 @@ func heapBytes() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// residentBytes is 0 where the system does not tell.
+// residentBytes returns 0 if unknown.
 func residentBytes() uint64 {
 	file, err := os.Open("/proc/self/status")
 	if err != nil {

@@ -30,27 +30,27 @@ var oddNames = []string{
 	strings.Repeat("deep/", 15) + "object.txt",
 }
 
-func testOddNames(t *testing.T, p *place) {
+func testOddNames(t *testing.T, e *env) {
 	for i, key := range oddNames {
-		p.put(t, key, content{uint64(i), 100}, create)
+		e.put(t, key, content{uint64(i), 100}, create)
 	}
 	for i, key := range oddNames {
-		p.has(t, key, content{uint64(i), 100})
-		info, err := p.storage.Stat(t.Context(), key)
+		e.has(t, key, content{uint64(i), 100})
+		info, err := e.storage.Stat(t.Context(), key)
 		if err != nil || info.Key != key || info.Size != 100 {
-			t.Errorf("stat of %q gives %q of %d bytes, error %v", key, info.Key, info.Size, err)
+			t.Errorf("stat of %q: got %q of %d bytes, error %v", key, info.Key, info.Size, err)
 		}
-		page, err := p.storage.List(t.Context(), storagedrivers.ListOptions{Prefix: key})
+		page, err := e.storage.List(t.Context(), storagedrivers.ListOptions{Prefix: key})
 		if err != nil || !slices.ContainsFunc(page.Objects, func(i storagedrivers.Info) bool { return i.Key == key }) {
-			t.Errorf("listing %q does not give it, error %v", key, err)
+			t.Errorf("listing %q does not include it, error %v", key, err)
 		}
-		p.put(t, key, content{uint64(i), 200}, overwrite)
+		e.put(t, key, content{uint64(i), 200}, overwrite)
 	}
-	p.holds(t, slices.Clone(oddNames)...)
+	e.holds(t, slices.Clone(oddNames)...)
 	for _, key := range oddNames {
-		succeeds(t, p.storage.Delete(t.Context(), key), "deleting "+key)
+		succeeds(t, e.storage.Delete(t.Context(), key), "deleting "+key)
 	}
-	p.holds(t)
+	e.holds(t)
 }
 
 var invalidKeys = []string{
@@ -61,9 +61,9 @@ var invalidKeys = []string{
 	"x\xff", "\xc3", "x\xed\xa0\x80",
 }
 
-func testInvalidKeys(t *testing.T, p *place) {
+func testInvalidKeys(t *testing.T, e *env) {
 	ctx := t.Context()
-	staged, err := p.storage.Stage(ctx)
+	staged, err := e.storage.Stage(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,69 +74,69 @@ func testInvalidKeys(t *testing.T, p *place) {
 			fails(t, err, storagedrivers.ErrInvalidKey, op+" "+key)
 		}
 		for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
-			_, err = p.storage.Put(ctx, key, newSource(c), opts)
+			_, err = e.storage.Put(ctx, key, newSource(c), opts)
 			refused("storing", err)
 			_, err = staged.Commit(ctx, key, opts)
 			refused("committing", err)
 		}
-		_, _, err = p.storage.Open(ctx, key, all)
+		_, _, err = e.storage.Open(ctx, key, all)
 		refused("opening", err)
-		_, err = p.storage.OpenSeeker(ctx, key)
+		_, err = e.storage.OpenSeeker(ctx, key)
 		refused("opening to seek", err)
-		_, err = p.storage.Stat(ctx, key)
+		_, err = e.storage.Stat(ctx, key)
 		refused("stat of", err)
-		refused("deleting", p.storage.Delete(ctx, key))
+		refused("deleting", e.storage.Delete(ctx, key))
 	}
 	closed(t, staged)
-	p.holds(t)
+	e.holds(t)
 }
 
-// testKeyBelowObject: where keys are paths an object cannot be a folder too; elsewhere
-// both are fine.
-func testKeyBelowObject(t *testing.T, p *place) {
-	p.put(t, "a", content{1, 100}, create)
-	p.hasNot(t, "a/b")
-	succeeds(t, p.storage.Delete(t.Context(), "a/b"), "deleting below an object")
-	p.eitherWay(t, "a/b", "a", content{1, 100})
+// testKeyBelowObject: with paths as keys an object cannot be a folder too; otherwise both are
+// possible.
+func testKeyBelowObject(t *testing.T, e *env) {
+	e.put(t, "a", content{1, 100}, create)
+	e.hasNot(t, "a/b")
+	succeeds(t, e.storage.Delete(t.Context(), "a/b"), "deleting below an object")
+	e.eitherWay(t, "a/b", "a", content{1, 100})
 }
 
-func testKeyOfFolder(t *testing.T, p *place) {
-	p.put(t, "a/b", content{1, 100}, create)
-	p.hasNot(t, "a")
-	succeeds(t, p.storage.Delete(t.Context(), "a"), "deleting a folder")
-	p.has(t, "a/b", content{1, 100})
-	p.eitherWay(t, "a", "a/b", content{1, 100})
+func testKeyOfFolder(t *testing.T, e *env) {
+	e.put(t, "a/b", content{1, 100}, create)
+	e.hasNot(t, "a")
+	succeeds(t, e.storage.Delete(t.Context(), "a"), "deleting a folder")
+	e.has(t, "a/b", content{1, 100})
+	e.eitherWay(t, "a", "a/b", content{1, 100})
 }
 
-// eitherWay asserts that key can be stored beside the other key that is there, or is an
-// invalid key, which neither tells to try another name nor to try again.
-func (p *place) eitherWay(t *testing.T, key, other string, old content) {
+// eitherWay asserts that key can be stored beside the existing other key, or is an invalid key. The
+// error must not suggest another name or a retry.
+func (e *env) eitherWay(t *testing.T, key, other string, old content) {
 	t.Helper()
 	for i, opts := range []storagedrivers.PutOptions{create, overwrite} {
 		c := content{uint64(i) + 2, 200}
 		for _, store := range []func(context.Context, string, content, storagedrivers.PutOptions) error{
-			p.tryPut, p.tryStage,
+			e.tryPut, e.tryStage,
 		} {
 			err := store(t.Context(), key, c, opts)
 			keys := []string{other}
 			if err == nil {
 				keys = append(keys, key)
-				p.has(t, key, c)
+				e.has(t, key, c)
 			} else {
 				what := "storing " + key + " beside " + other
 				fails(t, err, storagedrivers.ErrInvalidKey, what)
 				never(t, err, what, fs.ErrNotExist, fs.ErrExist, storagedrivers.ErrUnavailable)
 			}
-			p.has(t, other, old)
-			p.holds(t, keys...)
-			succeeds(t, p.storage.Delete(t.Context(), key), "deleting "+key)
+			e.has(t, other, old)
+			e.holds(t, keys...)
+			succeeds(t, e.storage.Delete(t.Context(), key), "deleting "+key)
 		}
 	}
-	p.has(t, other, old)
-	p.holds(t, other)
+	e.has(t, other, old)
+	e.holds(t, other)
 }
 
-func (p *place) tryPut(ctx context.Context, key string, c content, opts storagedrivers.PutOptions) error {
-	_, err := p.storage.Put(ctx, key, newSource(c), opts)
+func (e *env) tryPut(ctx context.Context, key string, c content, opts storagedrivers.PutOptions) error {
+	_, err := e.storage.Put(ctx, key, newSource(c), opts)
 	return err
 }

@@ -9,11 +9,11 @@ import (
 	"testing"
 )
 
-func testOpenSeeker(t *testing.T, p *place) {
+func testOpenSeeker(t *testing.T, e *env) {
 	c := content{1, 9 * mib}
-	info := p.put(t, "object", c, create)
-	p.put(t, "empty", content{2, 0}, create)
-	o, err := p.storage.OpenSeeker(t.Context(), "object")
+	info := e.put(t, "object", c, create)
+	e.put(t, "empty", content{2, 0}, create)
+	o, err := e.storage.OpenSeeker(t.Context(), "object")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,30 +56,31 @@ func testOpenSeeker(t *testing.T, p *place) {
 		t.Error("reading succeeded after closing")
 	}
 
-	empty, err := p.storage.OpenSeeker(t.Context(), "empty")
+	empty, err := e.storage.OpenSeeker(t.Context(), "empty")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := empty.Read(head); n != 0 || err != io.EOF { //nolint:errorlint // readers give it bare
+	if n, err := empty.Read(head); n != 0 || err != io.EOF { //nolint:errorlint // readers return it bare
 		t.Errorf("reading nothing: %d bytes, error %v", n, err)
 	}
 	closed(t, empty)
-	_, err = p.storage.OpenSeeker(t.Context(), "missing")
+	_, err = e.storage.OpenSeeker(t.Context(), "missing")
 	fails(t, err, fs.ErrNotExist, "opening a missing object to seek")
 }
 
-// testOpenSeekerOfReplaced: the old bytes or an error, never those of another generation.
-func testOpenSeekerOfReplaced(t *testing.T, p *place) {
+// testOpenSeekerOfReplaced: reading returns the old bytes or an error, never those of another
+// generation.
+func testOpenSeekerOfReplaced(t *testing.T, e *env) {
 	old := content{1, 300 * kib}
-	p.put(t, "object", old, create)
-	o, err := p.storage.OpenSeeker(t.Context(), "object")
+	e.put(t, "object", old, create)
+	o, err := e.storage.OpenSeeker(t.Context(), "object")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer closed(t, o)
 	_, err = io.ReadFull(o, make([]byte, 100))
 	succeeds(t, err, "reading")
-	p.put(t, "object", content{2, 400 * kib}, overwrite)
+	e.put(t, "object", content{2, 400 * kib}, overwrite)
 	_, err = o.Seek(1000, io.SeekStart)
 	succeeds(t, err, "seeking")
 	for range 2 {
@@ -95,9 +96,9 @@ func testOpenSeekerOfReplaced(t *testing.T, p *place) {
 	}
 }
 
-func testServeContent(t *testing.T, p *place) {
+func testServeContent(t *testing.T, e *env) {
 	c := content{1, 300 * kib}
-	info := p.put(t, "picture.png", c, create)
+	info := e.put(t, "picture.png", c, create)
 	for _, tt := range []struct {
 		name, header, value string
 		status              int
@@ -112,7 +113,7 @@ func testServeContent(t *testing.T, p *place) {
 		if tt.value == "" {
 			continue // no etag
 		}
-		o, err := p.storage.OpenSeeker(t.Context(), "picture.png")
+		o, err := e.storage.OpenSeeker(t.Context(), "picture.png")
 		if err != nil {
 			t.Fatal(err)
 		}

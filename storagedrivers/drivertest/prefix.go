@@ -8,7 +8,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// behind returns the driver whose keys all begin with prefix; a Stager or Grouper where d is one.
+// behind returns the driver whose keys all begin with prefix. It is a Stager or Grouper if d is
+// one.
 func behind(d storagedrivers.Driver, prefix string) storagedrivers.Driver {
 	if prefix == "" {
 		return d

@@ -2,5 +2,5 @@
 
 package drivertest
 
-// raceDetector tells that the race detector runs, which takes memory of its own.
+// raceDetector reports that the race detector is enabled, which needs memory.
 const raceDetector = true

@@ -11,10 +11,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-func testRange(t *testing.T, p *place) {
+func testRange(t *testing.T, e *env) {
 	c := content{1, 9 * mib}
-	p.put(t, "object", c, create)
-	p.put(t, "empty", content{2, 0}, create)
+	e.put(t, "object", c, create)
+	e.put(t, "empty", content{2, 0}, create)
 	for _, tt := range []struct {
 		offset, length, want int64
 	}{
@@ -31,7 +31,7 @@ func testRange(t *testing.T, p *place) {
 		{1, 1 << 62, c.size - 1},
 	} {
 		rng := storagedrivers.Range{Offset: tt.offset, Length: tt.length}
-		body, info, err := p.storage.Open(t.Context(), "object", rng)
+		body, info, err := e.storage.Open(t.Context(), "object", rng)
 		if err != nil {
 			t.Errorf("opening %+v: %v", rng, err)
 			continue
@@ -43,7 +43,7 @@ func testRange(t *testing.T, p *place) {
 		closed(t, body)
 	}
 	refused := func(key string, offset, length int64) {
-		body, _, err := p.storage.Open(t.Context(), key, storagedrivers.Range{Offset: offset, Length: length})
+		body, _, err := e.storage.Open(t.Context(), key, storagedrivers.Range{Offset: offset, Length: length})
 		if err == nil {
 			closed(t, body)
 		}
@@ -59,21 +59,21 @@ func testRange(t *testing.T, p *place) {
 	refused("object", 0, -1)
 	refused("empty", 0, 1)
 	refused("empty", 1, 0)
-	p.has(t, "empty", content{2, 0})
-	_, _, err := p.storage.Open(t.Context(), "missing", storagedrivers.Range{Offset: 10})
+	e.has(t, "empty", content{2, 0})
+	_, _, err := e.storage.Open(t.Context(), "missing", storagedrivers.Range{Offset: 10})
 	fails(t, err, fs.ErrNotExist, "a range of a missing object")
 }
 
-func testStat(t *testing.T, p *place) {
-	const precision = 2 * time.Minute // of the place, and how far its clock may be off
+func testStat(t *testing.T, e *env) {
+	const precision = 2 * time.Minute // precision of the backend, and error of its clock
 	for key, contentType := range map[string]string{
 		"a/picture.PNG": "image/png",
 		"text.txt":      "text/plain; charset=utf-8",
 		"no extension":  "application/octet-stream",
 	} {
-		before := time.Now() //nolint:forbidigo // compared with the place's clock
-		want := p.put(t, key, content{1, 12345}, create)
-		got, err := p.storage.Stat(t.Context(), key)
+		before := time.Now() //nolint:forbidigo // compared with the backend's clock
+		want := e.put(t, key, content{1, 12345}, create)
+		got, err := e.storage.Stat(t.Context(), key)
 		if err != nil {
 			t.Fatalf("stat: %v", err)
 		}
@@ -84,13 +84,13 @@ func testStat(t *testing.T, p *place) {
 			t.Errorf("stat of %q: stored at %v, want about %v", key, got.ModTime, before)
 		}
 		sameInfo(t, "put", want, got)
-		body, opened, err := p.storage.Open(t.Context(), key, storagedrivers.Range{Offset: 5, Length: 5})
+		body, opened, err := e.storage.Open(t.Context(), key, storagedrivers.Range{Offset: 5, Length: 5})
 		if err != nil {
 			t.Fatalf("opening: %v", err)
 		}
 		closed(t, body)
 		sameInfo(t, "open", opened, got)
-		page, err := p.storage.List(t.Context(), storagedrivers.ListOptions{Prefix: key})
+		page, err := e.storage.List(t.Context(), storagedrivers.ListOptions{Prefix: key})
 		if err != nil || len(page.Objects) != 1 {
 			t.Fatalf("listing %q: %d objects, error %v", key, len(page.Objects), err)
 		}
@@ -111,15 +111,15 @@ func sameInfo(t *testing.T, method string, got, stat storagedrivers.Info) {
 	}
 	got.ModTime = stat.ModTime
 	if got != stat {
-		t.Errorf("%s gives %+v, stat %+v", method, got, stat)
+		t.Errorf("%s: got %+v, stat %+v", method, got, stat)
 	}
 }
 
-func testETag(t *testing.T, p *place) {
+func testETag(t *testing.T, e *env) {
 	seen := map[string]bool{}
 	for seed := range uint64(5) {
-		info := p.put(t, "object", content{seed, 1000}, overwrite)
-		none := info.ETag == "" // then it has none of any generation
+		info := e.put(t, "object", content{seed, 1000}, overwrite)
+		none := info.ETag == "" // then no generation has one
 		if seed > 0 && none != seen[""] {
 			t.Errorf("etag %q after those of %v", info.ETag, seen)
 		}
@@ -130,21 +130,21 @@ func testETag(t *testing.T, p *place) {
 			t.Errorf("etag %q was another generation's", info.ETag)
 		}
 		seen[info.ETag] = true
-		got, err := p.storage.Stat(t.Context(), "object")
+		got, err := e.storage.Stat(t.Context(), "object")
 		if err != nil || got.ETag != info.ETag {
-			t.Errorf("stat gives etag %q after %q was stored, error %v", got.ETag, info.ETag, err)
+			t.Errorf("stat: got etag %q after %q was stored, error %v", got.ETag, info.ETag, err)
 		}
 	}
 }
 
-func testSeekingReaders(t *testing.T, p *place) {
-	if !p.driver.Features().Seek {
+func testSeekingReaders(t *testing.T, e *env) {
+	if !e.driver.Features().Seek {
 		return // nothing is promised
 	}
 	c := content{1, 300 * kib}
-	p.put(t, "object", c, create)
-	p.put(t, "empty", content{2, 0}, create)
-	body, _, err := p.driver.Open(t.Context(), "object", all)
+	e.put(t, "object", c, create)
+	e.put(t, "empty", content{2, 0}, create)
+	body, _, err := e.driver.Open(t.Context(), "object", all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func testSeekingReaders(t *testing.T, p *place) {
 	succeeds(t, err, "seeking back")
 	succeeds(t, equal(seeker, c.part(5, c.size-5)), "reading again")
 
-	empty, _, err := p.driver.Open(t.Context(), "empty", all)
+	empty, _, err := e.driver.Open(t.Context(), "empty", all)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,35 +7,35 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-func testRevertCreate(t *testing.T, p *place) {
+func testRevertCreate(t *testing.T, e *env) {
 	for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
 		for _, size := range []int64{100, 9 * mib} {
 			c := content{1, size}
-			staged := p.stage(t, c)
-			p.commit(t, staged, "f/object", c, opts)
+			staged := e.stage(t, c)
+			e.commit(t, staged, "f/object", c, opts)
 			succeeds(t, staged.Revert(t.Context()), "reverting a creation")
-			p.hasNot(t, "f/object")
+			e.hasNot(t, "f/object")
 			closed(t, staged)
-			p.hasNot(t, "f/object")
-			p.holds(t)
+			e.hasNot(t, "f/object")
+			e.holds(t)
 		}
 	}
 
-	staged := p.stage(t, content{1, 100})
-	p.commit(t, staged, "gone", content{1, 100}, create)
-	succeeds(t, p.storage.Delete(t.Context(), "gone"), "deleting")
-	succeeds(t, staged.Revert(t.Context()), "reverting what was deleted")
+	staged := e.stage(t, content{1, 100})
+	e.commit(t, staged, "gone", content{1, 100}, create)
+	succeeds(t, e.storage.Delete(t.Context(), "gone"), "deleting")
+	succeeds(t, staged.Revert(t.Context()), "reverting a deleted object")
 	closed(t, staged)
-	p.holds(t)
+	e.holds(t)
 }
 
-func testRevertOverwrite(t *testing.T, p *place) {
-	restore := p.storage.Features().Restore
+func testRevertOverwrite(t *testing.T, e *env) {
+	restore := e.storage.Features().Restore
 	for i, size := range []int64{100, 9 * mib} {
 		old, now := content{1, 64*kib + int64(i)}, content{2, size}
-		p.put(t, "f/object", old, overwrite)
-		staged := p.stage(t, now)
-		p.commit(t, staged, "f/object", now, overwrite)
+		e.put(t, "f/object", old, overwrite)
+		staged := e.stage(t, now)
+		e.commit(t, staged, "f/object", now, overwrite)
 		err := staged.Revert(t.Context())
 		want := now
 		if restore {
@@ -44,29 +44,29 @@ func testRevertOverwrite(t *testing.T, p *place) {
 		} else {
 			fails(t, err, errors.ErrUnsupported, "reverting an overwrite")
 		}
-		p.has(t, "f/object", want)
+		e.has(t, "f/object", want)
 		closed(t, staged)
-		p.has(t, "f/object", want)
-		p.holds(t, "f/object")
+		e.has(t, "f/object", want)
+		e.holds(t, "f/object")
 	}
 }
 
-// testRevertLeavesOthers: what somebody else stored after the commit stays, whatever
-// Revert says to it.
-func testRevertLeavesOthers(t *testing.T, p *place) {
+// testRevertLeavesOthers: an object stored by others after the commit stays, whatever Revert
+// returns.
+func testRevertLeavesOthers(t *testing.T, e *env) {
 	for name, opts := range map[string]storagedrivers.PutOptions{"created": create, "replaced": overwrite} {
 		key := "f/" + name
 		if opts == overwrite {
-			p.put(t, key, content{1, 100}, create)
+			e.put(t, key, content{1, 100}, create)
 		}
-		staged := p.stage(t, content{2, 200})
-		p.commit(t, staged, key, content{2, 200}, opts)
+		staged := e.stage(t, content{2, 200})
+		e.commit(t, staged, key, content{2, 200}, opts)
 		others := content{3, 300}
-		p.put(t, key, others, overwrite)
-		_ = staged.Revert(t.Context()) // it may say that it could not
-		p.has(t, key, others)
+		e.put(t, key, others, overwrite)
+		_ = staged.Revert(t.Context()) // it may return an error
+		e.has(t, key, others)
 		closed(t, staged)
-		p.has(t, key, others)
+		e.has(t, key, others)
 	}
-	p.holds(t, "f/created", "f/replaced")
+	e.holds(t, "f/created", "f/replaced")
 }

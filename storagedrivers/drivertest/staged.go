@@ -11,10 +11,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// stage begins an object and writes c to it.
-func (p *place) stage(t *testing.T, c content) storagedrivers.Staged {
+// stage stages an object and writes c to it.
+func (e *env) stage(t *testing.T, c content) storagedrivers.Staged {
 	t.Helper()
-	staged, err := p.storage.Stage(t.Context())
+	staged, err := e.storage.Stage(t.Context())
 	if err != nil {
 		t.Fatalf("staging: %v", err)
 	}
@@ -25,7 +25,7 @@ func (p *place) stage(t *testing.T, c content) storagedrivers.Staged {
 }
 
 // commit commits staged under key, which must succeed.
-func (p *place) commit(t *testing.T, staged storagedrivers.Staged, key string, c content, opts storagedrivers.PutOptions) {
+func (e *env) commit(t *testing.T, staged storagedrivers.Staged, key string, c content, opts storagedrivers.PutOptions) {
 	t.Helper()
 	info, err := staged.Commit(t.Context(), key, opts)
 	if err != nil {
@@ -34,15 +34,15 @@ func (p *place) commit(t *testing.T, staged storagedrivers.Staged, key string, c
 	if info.Key != key || info.Size != c.size || info.ContentType != storagedrivers.ContentType(key) {
 		t.Errorf("committed %+v, want %q of %d bytes", info, key, c.size)
 	}
-	stat, err := p.storage.Stat(t.Context(), key)
+	stat, err := e.storage.Stat(t.Context(), key)
 	if err != nil {
 		t.Fatalf("stat: %v", err)
 	}
 	sameInfo(t, "commit", info, stat)
 }
 
-func (p *place) tryStage(ctx context.Context, key string, c content, opts storagedrivers.PutOptions) error {
-	staged, err := p.storage.Stage(ctx)
+func (e *env) tryStage(ctx context.Context, key string, c content, opts storagedrivers.PutOptions) error {
+	staged, err := e.storage.Stage(ctx)
 	if err != nil {
 		return err
 	}
@@ -53,14 +53,14 @@ func (p *place) tryStage(ctx context.Context, key string, c content, opts storag
 	return errors.Join(err, staged.Close())
 }
 
-func testStage(t *testing.T, p *place) {
+func testStage(t *testing.T, e *env) {
 	sizes := []int64{0, 1, 100 * kib, mib, mib + 1, 9 * mib}
 	keys := make([]string, len(sizes))
 	for i, size := range sizes {
 		key, c := fmt.Sprintf("folder/%d.png", size), content{uint64(size), size}
-		staged := p.stage(t, c)
-		if got := p.keys(t); len(got) != i {
-			t.Errorf("a staged object shows: %q", got)
+		staged := e.stage(t, c)
+		if got := e.keys(t); len(got) != i {
+			t.Errorf("a staged object is listed: %q", got)
 		}
 		at, err := staged.Seek(0, io.SeekEnd)
 		if err != nil || at != size {
@@ -71,109 +71,109 @@ func testStage(t *testing.T, p *place) {
 			succeeds(t, err, "seeking")
 			succeeds(t, equal(staged, c.part(from, size-from)), "reading back")
 		}
-		p.commit(t, staged, key, c, create)
+		e.commit(t, staged, key, c, create)
 		closed(t, staged)
-		p.has(t, key, c)
+		e.has(t, key, c)
 		keys[i] = key
 	}
-	p.holds(t, keys...)
+	e.holds(t, keys...)
 }
 
-func testStageOtherKey(t *testing.T, p *place) {
+func testStageOtherKey(t *testing.T, e *env) {
 	for _, size := range []int64{100, 9 * mib} {
 		taken, free := fmt.Sprintf("f/%d", size), fmt.Sprintf("f/%d other", size)
 		old, now := content{1, 200}, content{2, size}
-		p.put(t, taken, old, create)
-		staged := p.stage(t, now)
+		e.put(t, taken, old, create)
+		staged := e.stage(t, now)
 		for range 2 {
 			_, err := staged.Commit(t.Context(), taken, create)
-			fails(t, err, fs.ErrExist, "committing under a key that is taken")
+			fails(t, err, fs.ErrExist, "committing under an existing key")
 		}
-		p.commit(t, staged, free, now, create)
+		e.commit(t, staged, free, now, create)
 		closed(t, staged)
-		p.has(t, taken, old)
-		p.has(t, free, now)
+		e.has(t, taken, old)
+		e.has(t, free, now)
 	}
-	p.holds(t, "f/100", "f/100 other", "f/9437184", "f/9437184 other")
+	e.holds(t, "f/100", "f/100 other", "f/9437184", "f/9437184 other")
 }
 
-func testStageOverwrite(t *testing.T, p *place) {
+func testStageOverwrite(t *testing.T, e *env) {
 	for i, size := range []int64{100, 9 * mib, 0} {
 		c := content{uint64(i), size}
-		staged := p.stage(t, c)
-		p.commit(t, staged, "f/object", c, overwrite)
-		p.has(t, "f/object", c)
+		staged := e.stage(t, c)
+		e.commit(t, staged, "f/object", c, overwrite)
+		e.has(t, "f/object", c)
 		closed(t, staged)
-		p.has(t, "f/object", c)
-		p.holds(t, "f/object")
+		e.has(t, "f/object", c)
+		e.holds(t, "f/object")
 	}
 }
 
-func testStageWithoutCommit(t *testing.T, p *place) {
+func testStageWithoutCommit(t *testing.T, e *env) {
 	for _, size := range []int64{0, 100, 9 * mib} {
-		closed(t, p.stage(t, content{1, size}))
-		p.holds(t)
+		closed(t, e.stage(t, content{1, size}))
+		e.holds(t)
 	}
-	p.put(t, "taken", content{1, 100}, create)
-	staged := p.stage(t, content{2, 100})
+	e.put(t, "taken", content{1, 100}, create)
+	staged := e.stage(t, content{2, 100})
 	_, err := staged.Commit(t.Context(), "taken", create)
-	fails(t, err, fs.ErrExist, "committing under a key that is taken")
+	fails(t, err, fs.ErrExist, "committing under an existing key")
 	closed(t, staged)
-	p.has(t, "taken", content{1, 100})
-	p.holds(t, "taken")
+	e.has(t, "taken", content{1, 100})
+	e.holds(t, "taken")
 }
 
-func testStageCommitCancelled(t *testing.T, p *place) {
+func testStageCommitCancelled(t *testing.T, e *env) {
 	old := content{1, 100}
-	p.put(t, "old", old, create)
+	e.put(t, "old", old, create)
 	for key, opts := range map[string]storagedrivers.PutOptions{"f/new": create, "old": overwrite} {
-		staged := p.stage(t, content{2, 300 * kib})
+		staged := e.stage(t, content{2, 300 * kib})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := staged.Commit(ctx, key, opts)
 		fails(t, err, context.Canceled, "committing "+key)
 		closed(t, staged)
-		p.hasNot(t, "f/new")
-		p.has(t, "old", old)
-		p.holds(t, "old")
+		e.hasNot(t, "f/new")
+		e.has(t, "old", old)
+		e.holds(t, "old")
 	}
 }
 
-func testStageMany(t *testing.T, p *place) {
+func testStageMany(t *testing.T, e *env) {
 	const n = 20
 	contents := make([]content, n)
 	staged := make([]storagedrivers.Staged, n)
 	keys := make([]string, n)
 	for i := range n {
 		contents[i] = content{uint64(i), int64(i) * 100 * kib}
-		staged[i] = p.stage(t, contents[i])
+		staged[i] = e.stage(t, contents[i])
 		keys[i] = fmt.Sprintf("f/%02d", i)
 	}
-	p.holdsStaged(t)
+	e.holdsStaged(t)
 	atOnce(n, func(i int) {
 		_, err := staged[i].Commit(t.Context(), keys[i], create)
-		succeeds(t, err, "committing at once with others")
+		succeeds(t, err, "committing in parallel")
 		closed(t, staged[i])
 	})
 	for i, key := range keys {
-		p.has(t, key, contents[i])
+		e.has(t, key, contents[i])
 	}
-	p.holds(t, keys...)
+	e.holds(t, keys...)
 }
 
-// holdsStaged asserts that what is staged has no name yet.
-func (p *place) holdsStaged(t *testing.T) {
+// holdsStaged asserts that staged objects have no name yet.
+func (e *env) holdsStaged(t *testing.T) {
 	t.Helper()
-	if keys := p.keys(t); len(keys) > 0 {
-		t.Errorf("staged objects show as %q", keys)
+	if keys := e.keys(t); len(keys) > 0 {
+		t.Errorf("staged objects are listed: %q", keys)
 	}
 }
 
-func testStageCommitRace(t *testing.T, p *place) {
+func testStageCommitRace(t *testing.T, e *env) {
 	const n = 8
 	staged := make([]storagedrivers.Staged, n)
 	for i := range n {
-		staged[i] = p.stage(t, content{uint64(i), 100 * kib})
+		staged[i] = e.stage(t, content{uint64(i), 100 * kib})
 	}
 	errs := make([]error, n)
 	atOnce(n, func(i int) {
@@ -182,6 +182,6 @@ func testStageCommitRace(t *testing.T, p *place) {
 	for _, s := range staged {
 		closed(t, s)
 	}
-	p.oneWon(t, "new/folder/object", errs, true)
-	p.holds(t, "new/folder/object")
+	e.oneWon(t, "new/folder/object", errs, true)
+	e.holds(t, "new/folder/object")
 }

@@ -34,7 +34,7 @@ func harness(store string, driver func(t *testing.T, root string) storagedrivers
 		},
 		Another:   func(t *testing.T) storagedrivers.Driver { return driver(t, root(t)) },
 		Leftovers: func(t *testing.T) []string { return files(t, filepath.Join(store, root(t))) },
-		CutOff: func(t *testing.T, key string) {
+		AbortUpload: func(t *testing.T, key string) {
 			t.Helper()
 			cutOff(t, driver(t, root(t)).(*Driver), key)
 		},

@@ -122,8 +122,8 @@ func TestFollowerConformance(t *testing.T) {
 			return NewFollower(p.root(t), false, discard)
 		},
 		Another:   func(t *testing.T) storagedrivers.Driver { return NewFollower(p.root(t), false, discard) },
-		Leftovers: p.files, CutOff: p.cutOff, Later: p.later,
-		Die: func(_ *testing.T, d storagedrivers.Driver) { d.(*Follower).current.die() },
+		Leftovers: p.files, AbortUpload: p.cutOff, Later: p.later,
+		Kill: func(_ *testing.T, d storagedrivers.Driver) { d.(*Follower).current.die() },
 	})
 }
 

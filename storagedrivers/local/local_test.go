@@ -85,8 +85,8 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &places{driver: driver}
 			drivertest.Run(t, drivertest.Harness{
-				New: p.first, Another: p.another, Leftovers: p.files, CutOff: p.cutOff, Later: p.later,
-				Die: func(_ *testing.T, d storagedrivers.Driver) { d.(*Driver).die() },
+				New: p.first, Another: p.another, Leftovers: p.files, AbortUpload: p.cutOff, Later: p.later,
+				Kill: func(_ *testing.T, d storagedrivers.Driver) { d.(*Driver).die() },
 			})
 		})
 	}

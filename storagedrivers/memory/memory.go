@@ -1,5 +1,5 @@
-// Package memory is a storage driver that keeps its objects in memory. It is for tests:
-// nothing survives the driver, and faults can be injected.
+// Package memory is a storage driver that keeps its objects in memory. It is for tests: nothing
+// survives the driver, and faults can be injected.
 package memory
 
 import (
@@ -18,21 +18,21 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Driver keeps objects in memory. It is no [storagedrivers.Stager] and its readers do
-// not seek, so that what a Storage does for such drivers is used.
+// Driver keeps objects in memory. It is no [storagedrivers.Stager] and its readers do not seek, so
+// that it exercises the fallbacks of Storage.
 type Driver struct {
-	// Fail is called before each operation with its name ("put", "open", "stat",
-	// "delete", "list", "check") and the key, where there is one; what it returns ends
-	// the operation. Nil: nothing fails. It must be set before the driver is used.
+	// Fail, if set, is called before each operation with its name ("put", "open", "stat", "delete",
+	// "list", "check") and the key, if any. An error ends the operation. Fail must be set before
+	// the driver is used.
 	Fail func(op, key string) error
 
-	place  *place
+	bucket *bucket
 	closed atomic.Bool
 	now    func() time.Time
 }
 
-// place is what several drivers may share, as processes share a bucket.
-type place struct {
+// bucket holds the objects, which several drivers may share.
+type bucket struct {
 	mu         sync.RWMutex
 	objects    map[string]object
 	generation uint64
@@ -43,11 +43,11 @@ type object struct {
 	data []byte // never changed
 }
 
-// New gives a driver on an empty place of its own.
-func New() *Driver { return on(&place{objects: map[string]object{}}) }
+// New returns a driver with an empty backend.
+func New() *Driver { return on(&bucket{objects: map[string]object{}}) }
 
-func on(p *place) *Driver {
-	return &Driver{place: p, now: time.Now} //nolint:forbidigo // the clock's one default
+func on(b *bucket) *Driver {
+	return &Driver{bucket: b, now: time.Now} //nolint:forbidigo // the default clock
 }
 
 // Put stores all of r under key.
@@ -67,27 +67,27 @@ func (d *Driver) Put(
 	if _, err := data.ReadFrom(&ctxReader{ctx, r}); err != nil {
 		return storagedrivers.Info{}, err
 	}
-	d.place.mu.Lock()
-	defer d.place.mu.Unlock()
+	d.bucket.mu.Lock()
+	defer d.bucket.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return storagedrivers.Info{}, err
 	}
-	if _, taken := d.place.objects[key]; taken && opts.Mode == storagedrivers.CreateOnly {
+	if _, taken := d.bucket.objects[key]; taken && opts.Mode == storagedrivers.CreateOnly {
 		return storagedrivers.Info{}, fs.ErrExist
 	}
-	d.place.generation++
+	d.bucket.generation++
 	info := storagedrivers.Info{
 		Key:         key,
 		Size:        int64(data.Len()),
 		ModTime:     d.now(),
-		ETag:        fmt.Sprintf(`"%x"`, d.place.generation),
+		ETag:        fmt.Sprintf(`"%x"`, d.bucket.generation),
 		ContentType: storagedrivers.ContentType(key),
 	}
-	d.place.objects[key] = object{info, data.Bytes()}
+	d.bucket.objects[key] = object{info, data.Bytes()}
 	return info, nil
 }
 
-// Open gives the bytes of rng.
+// Open returns a reader of rng.
 func (d *Driver) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
@@ -103,39 +103,39 @@ func (d *Driver) Open(
 	return io.NopCloser(&ctxReader{ctx, data}), o.info, nil
 }
 
-// Stat gives the Info of an object.
+// Stat returns the Info of an object.
 func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
 	o, err := d.find(ctx, "stat", key)
 	return o.info, err
 }
 
-// Delete removes an object; a missing one is fs.ErrNotExist.
+// Delete removes an object; for a missing one it returns fs.ErrNotExist.
 func (d *Driver) Delete(ctx context.Context, key string) error {
 	if err := d.begin(ctx, "delete", key); err != nil {
 		return err
 	}
-	d.place.mu.Lock()
-	defer d.place.mu.Unlock()
-	if _, ok := d.place.objects[key]; !ok {
+	d.bucket.mu.Lock()
+	defer d.bucket.mu.Unlock()
+	if _, ok := d.bucket.objects[key]; !ok {
 		return fs.ErrNotExist
 	}
-	delete(d.place.objects, key)
+	delete(d.bucket.objects, key)
 	return nil
 }
 
-// List gives one page of objects. The cursor is the last name of the page before.
+// List returns one page of objects. The cursor is the last name of the previous page.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	if err := d.begin(ctx, "list", opts.Prefix); err != nil {
 		return storagedrivers.Page{}, err
 	}
 	found := map[string]storagedrivers.Info{} // by key or folder
-	d.place.mu.RLock()
-	for key, o := range d.place.objects {
+	d.bucket.mu.RLock()
+	for key, o := range d.bucket.objects {
 		if name := shown(key, opts); opts.Wants(name) {
 			found[name] = o.info
 		}
 	}
-	d.place.mu.RUnlock()
+	d.bucket.mu.RUnlock()
 	walk := storagedrivers.Walk{ListOptions: opts}
 	var err error
 	for _, name := range slices.Sorted(maps.Keys(found)) {
@@ -151,7 +151,7 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 	return walk.Page(err)
 }
 
-// shown gives what a listing has for the object under key: its key, or its folder.
+// shown returns the entry of a listing for the object under key: its key, or its folder.
 func shown(key string, opts storagedrivers.ListOptions) string {
 	rest, ok := strings.CutPrefix(key, opts.Prefix)
 	folder, _, below := strings.Cut(rest, "/")
@@ -161,15 +161,15 @@ func shown(key string, opts storagedrivers.ListOptions) string {
 	return key
 }
 
-// Check finds nothing wrong.
+// Check succeeds unless Fail or ctx fails it.
 func (d *Driver) Check(ctx context.Context) error { return d.begin(ctx, "check", "") }
 
-// Features tells that memory keeps every promise but those that a Stager can make.
+// Features returns all guarantees but those of a Stager.
 func (d *Driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic}
 }
 
-// Close lets no operation begin any more.
+// Close makes all later operations fail.
 func (d *Driver) Close() error {
 	if d.closed.Swap(true) {
 		return storagedrivers.ErrClosed
@@ -177,7 +177,7 @@ func (d *Driver) Close() error {
 	return nil
 }
 
-// begin tells what keeps an operation from beginning.
+// begin returns the error that prevents an operation, if any.
 func (d *Driver) begin(ctx context.Context, op, key string) error {
 	if d.closed.Load() {
 		return storagedrivers.ErrClosed
@@ -195,9 +195,9 @@ func (d *Driver) find(ctx context.Context, op, key string) (object, error) {
 	if err := d.begin(ctx, op, key); err != nil {
 		return object{}, err
 	}
-	d.place.mu.RLock()
-	defer d.place.mu.RUnlock()
-	o, ok := d.place.objects[key]
+	d.bucket.mu.RLock()
+	defer d.bucket.mu.RUnlock()
+	o, ok := d.bucket.objects[key]
 	if !ok {
 		return object{}, fs.ErrNotExist
 	}
@@ -206,7 +206,7 @@ func (d *Driver) find(ctx context.Context, op, key string) (object, error) {
 
 // ctxReader reads until ctx ends.
 type ctxReader struct {
-	ctx context.Context //nolint:containedctx // the contract has readers that ctx governs
+	ctx context.Context //nolint:containedctx // by the contract, ctx governs readers
 	r   io.Reader
 }
 

@@ -17,19 +17,19 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestConformance(t *testing.T) {
-	var places sync.Map // by test
-	at := func(t *testing.T) *place {
-		p, ok := places.Load(t)
+	var buckets sync.Map // by test
+	at := func(t *testing.T) *bucket {
+		p, ok := buckets.Load(t)
 		if !ok {
-			t.Fatal("no place was made for this test")
+			t.Fatal("no bucket was created for this test")
 		}
-		return p.(*place)
+		return p.(*bucket)
 	}
 	drivertest.Run(t, drivertest.Harness{
 		New: func(t *testing.T) storagedrivers.Driver {
 			d := New()
-			places.Store(t, d.place)
-			t.Cleanup(func() { places.Delete(t) })
+			buckets.Store(t, d.bucket)
+			t.Cleanup(func() { buckets.Delete(t) })
 			return d
 		},
 		Another: func(t *testing.T) storagedrivers.Driver { return on(at(t)) },
@@ -73,6 +73,6 @@ func TestFail(t *testing.T) {
 	}
 	want := []string{"put key", "open key", "stat key", "list prefix", "delete key", "check "}
 	if !slices.Equal(ops, want) {
-		t.Errorf("asked for %q, want %q", ops, want)
+		t.Errorf("got %q, want %q", ops, want)
 	}
 }

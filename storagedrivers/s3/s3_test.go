@@ -127,8 +127,8 @@ func (s *service) harness() drivertest.Harness {
 			s.buckets.Store(t.Name(), c)
 			return s.driver(t, c)
 		},
-		Another: func(t *testing.T) storagedrivers.Driver { return s.driver(t, config(t)) },
-		CutOff:  func(t *testing.T, key string) { s.cutOff(t, config(t), key) },
+		Another:     func(t *testing.T) storagedrivers.Driver { return s.driver(t, config(t)) },
+		AbortUpload: func(t *testing.T, key string) { s.cutOff(t, config(t), key) },
 		Later: func(t *testing.T) storagedrivers.Driver {
 			d := s.driver(t, config(t))
 			d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }

@@ -113,7 +113,7 @@ func filesBelow(t testing.TB, root string) []string {
 
 func (h *host) harness() drivertest.Harness {
 	return drivertest.Harness{
-		New: h.first, Another: h.another, Leftovers: h.files, CutOff: h.cutOff, Later: h.later,
+		New: h.first, Another: h.another, Leftovers: h.files, AbortUpload: h.cutOff, Later: h.later,
 	}
 }
 

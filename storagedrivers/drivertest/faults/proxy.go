@@ -1,5 +1,5 @@
-// Package faults is a proxy for TCP that does to connections what networks do: it delays,
-// swallows, cuts and refuses.
+// Package faults is a TCP proxy that simulates network faults: it delays, swallows, cuts and
+// refuses.
 package faults
 
 import (
@@ -12,26 +12,26 @@ import (
 	"time"
 )
 
-// Proxy stands before a server. Its faults may be changed at any time and hold for what
-// flows from then on, also over connections that are open.
+// Proxy is a proxy of a server. Its faults may be changed at any time and apply to later data, also
+// on open connections.
 type Proxy struct {
-	// Address is where the proxy listens.
+	// Address is the listening address of the proxy.
 	Address string
 
 	server   string
 	listener net.Listener
-	ctx      context.Context //nolint:containedctx // the proxy's life is the test's
+	ctx      context.Context //nolint:containedctx // the proxy lives as long as the test
 	latency  atomic.Int64    // of each direction
 	silent   atomic.Bool     // nothing passes
 	refusing atomic.Bool
-	cutAfter atomic.Int64 // bytes to the server, below zero: never
+	cutAfter atomic.Int64 // bytes to the server, negative for never
 	cuts     atomic.Int64
 	mu       sync.Mutex
 	open     map[net.Conn]struct{}
 	waiting  sync.WaitGroup
 }
 
-// New puts a proxy before the server at address (host and port) until the test ends.
+// New returns a proxy for the server at address (host and port) until the test ends.
 func New(t testing.TB, address string) *Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -54,15 +54,14 @@ func New(t testing.TB, address string) *Proxy {
 	return p
 }
 
-// SetLatency delays everything by half of a round trip in each direction, without bounding
-// how much flows.
+// SetLatency delays all data by half of a round trip in each direction, without limiting the rate.
 func (p *Proxy) SetLatency(roundTrip time.Duration) { p.latency.Store(int64(roundTrip / 2)) }
 
-// SetSilent swallows everything in both directions, as a host that was unplugged does;
-// connections are still accepted, and stay open.
+// SetSilent swallows all data in both directions, like an unplugged host. Connections are still
+// accepted, and stay open.
 func (p *Proxy) SetSilent(silent bool) { p.silent.Store(silent) }
 
-// SetRefusing closes open connections and every new one, as a host whose server is down.
+// SetRefusing closes open connections and every new one, like a host whose server is down.
 func (p *Proxy) SetRefusing(refusing bool) {
 	p.refusing.Store(refusing)
 	if refusing {
@@ -70,11 +69,11 @@ func (p *Proxy) SetRefusing(refusing bool) {
 	}
 }
 
-// CutAfter resets the connection that carries the byte n, counted from now over all
-// connections to the server, once. Below zero it takes that back.
+// CutAfter resets the connection that carries byte n, counted from now over all connections to the
+// server, once. A negative n cancels it.
 func (p *Proxy) CutAfter(n int64) { p.cutAfter.Store(n) }
 
-// Cuts tells how many connections [Proxy.CutAfter] has reset.
+// Cuts returns the number of connections that [Proxy.CutAfter] has reset.
 func (p *Proxy) Cuts() int { return int(p.cuts.Load()) }
 
 // CloseAll resets every open connection.
@@ -143,14 +142,14 @@ func (p *Proxy) forget(conns ...net.Conn) {
 	}
 }
 
-// packet is what was read at once, and when it may go on.
+// packet is the data of one read, and the time to forward it.
 type packet struct {
 	data []byte
 	due  time.Time
 }
 
-// flow carries bytes in one direction. Reading and writing are apart, so that latency
-// delays without bounding the rate.
+// flow carries bytes in one direction. Reading and writing are separate, so that latency does not
+// limit the rate.
 func (p *Proxy) flow(to, from net.Conn, toServer bool) {
 	packets := make(chan packet, 1024)
 	go func() {
@@ -163,7 +162,7 @@ func (p *Proxy) flow(to, from net.Conn, toServer bool) {
 				packets <- packet{data[:n], due}
 			}
 			if err != nil {
-				if err != io.EOF { //nolint:errorlint // connections give it bare
+				if err != io.EOF { //nolint:errorlint // connections return it bare
 					reset(to)
 				}
 				return
@@ -191,7 +190,7 @@ func (p *Proxy) flow(to, from net.Conn, toServer bool) {
 	}
 }
 
-// cut counts n bytes and tells whether the one that was waited for is among them.
+// cut counts n bytes and reports whether the awaited one is among them.
 func (p *Proxy) cut(n int64) bool {
 	for {
 		left := p.cutAfter.Load()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What Azurite is called with.
+// Credentials of Azurite.
 const (
 	AzuriteAccount = "devstoreaccount1"
 	// AzuriteKey is no secret: every emulator has it.
@@ -16,12 +16,11 @@ const (
 // Azure is a blob service with one account.
 type Azure struct {
 	*Process
-	// Endpoint is the address of the one account's blob service.
+	// Endpoint is the address of the account's blob service.
 	Endpoint string
 }
 
-// Azurite starts an emulator that keeps everything in its memory and has no container
-// yet.
+// Azurite starts an emulator that keeps everything in memory and has no container yet.
 func Azurite(t testing.TB) *Azure {
 	t.Helper()
 	program := Program(t, "azurite-blob")
@@ -32,7 +31,7 @@ func Azurite(t testing.TB) *Azure {
 	}
 	folder := Folder(t)
 	process := Start(t, address, func() *exec.Cmd {
-		// It is older than the libraries, and would refuse the version they speak.
+		// It is older than the libraries, and would refuse their API version.
 		cmd := exec.Command(program, "--blobHost", host, "--blobPort", port, "--skipApiVersionCheck",
 			"--inMemoryPersistence", "--silent", "--disableTelemetry")
 		cmd.Dir = folder

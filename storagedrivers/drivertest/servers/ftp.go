@@ -18,23 +18,23 @@ import (
 	"time"
 )
 
-// FTPSettings select the kind of FTP server.
+// FTPSettings are the settings of an FTP server.
 type FTPSettings struct {
-	// TLS is "explicit", "implicit" or empty. Plain connections are refused with it, and
-	// so are data connections that do not resume the session of their control connection.
+	// TLS is "explicit", "implicit" or empty. With it the server refuses plain connections, and
+	// data connections that do not resume the session of their control connection.
 	TLS string
-	// KeepFiles makes the server refuse to rename onto a file that exists (proftpd).
+	// KeepFiles makes the server refuse to rename onto an existing file (proftpd).
 	KeepFiles bool
-	// Without are commands that the server does not have (pyftpdlib).
+	// Without are commands that the server lacks (pyftpdlib).
 	Without []string
 	// DOS makes it list folders like a server on Windows (pyftpdlib).
 	DOS bool
 }
 
-// FTP is an FTP server that runs.
+// FTP is a running FTP server.
 type FTP struct {
 	*Process
-	// User and Password are its login, which may do everything below Root.
+	// User and Password are a login with all rights below Root.
 	User, Password string
 	// Root is the login folder on this machine.
 	Root string
@@ -44,7 +44,7 @@ type FTP struct {
 
 const ftpStorePerm = 0o755
 
-// ftpAsRoot skips a test whose server needs to be started by root.
+// ftpAsRoot skips a test whose server must be started by root.
 func ftpAsRoot(t testing.TB) {
 	t.Helper()
 	if os.Geteuid() == 0 {
@@ -114,7 +114,7 @@ TLSRSACertificateKeyFile %s
 	return f
 }
 
-// proftpdModules gives the folder of modules that can be loaded.
+// proftpdModules returns the folder of loadable modules.
 func proftpdModules(program string) string {
 	return filepath.Join(filepath.Dir(filepath.Dir(program)), "lib", "proftpd")
 }
@@ -125,8 +125,8 @@ func VSFTPD(t testing.TB, settings FTPSettings) *FTP {
 	ftpAsRoot(t)
 	program := Program(t, "vsftpd")
 	folder := Folder(t)
-	// Without PAM there is only the anonymous login, which needs an account with a home
-	// folder that exists.
+	// Without PAM there is only the anonymous login, which needs an account with an existing home
+	// folder.
 	const name = "games"
 	games, _ := ftpAccount(t, name)
 	root := filepath.Join(folder, "root")
@@ -174,7 +174,7 @@ rsa_private_key_file=%s
 	return f
 }
 
-// ftpFolder makes the folder "store" of a server in its folder, for one account.
+// ftpFolder creates the folder "store" of a server in its folder, for one account.
 func ftpFolder(t testing.TB, folder string, uid int) string {
 	t.Helper()
 	store := filepath.Join(folder, "store")

@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// GCS is a server that speaks the JSON protocol of Google Cloud Storage and asks nobody
-// who they are.
+// GCS is a server with the JSON protocol of Google Cloud Storage, without authentication.
 type GCS struct {
 	// Endpoint is its address.
 	Endpoint string
@@ -36,7 +35,7 @@ func FakeGCS(t testing.TB) (*Process, GCS) {
 	return process, GCS{"http://" + address}
 }
 
-// Bucket makes an empty bucket.
+// Bucket creates an empty bucket.
 func (g GCS) Bucket(t testing.TB, name string) {
 	t.Helper()
 	body := strings.NewReader(fmt.Sprintf(`{"name":%q}`, name))
@@ -46,7 +45,7 @@ func (g GCS) Bucket(t testing.TB, name string) {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		t.Fatalf("making bucket %q: %s", name, answer.Status)
+		t.Fatalf("creating bucket %q: %s", name, answer.Status)
 	}
 }
 

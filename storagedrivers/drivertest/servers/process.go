@@ -1,6 +1,6 @@
-// Package servers starts real storage servers for tests, each on a free port of the
-// loopback interface with an empty place of its own. A test whose server is not installed
-// is skipped, or fails where MEDIA_TEST_MUST_RUN is set.
+// Package servers starts real storage servers for tests, each on a free port of the loopback
+// interface with an empty backend. A test whose server is not installed is skipped, or fails if
+// MEDIA_TEST_MUST_RUN is set.
 package servers
 
 import (
@@ -18,7 +18,7 @@ import (
 // mustRun makes a missing server a failure.
 const mustRun = "MEDIA_TEST_MUST_RUN"
 
-// Program gives the path of a program that a test needs.
+// Program returns the path of a program that a test needs.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -37,7 +37,7 @@ func Program(t testing.TB, name string) string {
 	return ""
 }
 
-// Process is a server that runs, and may be stopped and started again on its port.
+// Process is a running server. It may be stopped and started again on its port.
 type Process struct {
 	// Address is host and port.
 	Address string
@@ -48,8 +48,8 @@ type Process struct {
 	ended   chan struct{}
 }
 
-// Start starts a server that ends with the test and waits until address answers. command
-// is called for each start.
+// Start starts a server that ends with the test and waits until address answers. command is called
+// for each start.
 func Start(t testing.TB, address string, command func() *exec.Cmd) *Process {
 	t.Helper()
 	p := &Process{Address: address, t: t, command: command}
@@ -58,7 +58,7 @@ func Start(t testing.TB, address string, command func() *exec.Cmd) *Process {
 	return p
 }
 
-// Start starts a server that was stopped.
+// Start starts a stopped server.
 func (p *Process) Start() {
 	p.t.Helper()
 	cmd := p.command()
@@ -81,7 +81,7 @@ func (p *Process) Start() {
 	p.answers()
 }
 
-// answers waits until the port does.
+// answers waits until the port answers.
 func (p *Process) answers() {
 	p.t.Helper()
 	var err error
@@ -100,7 +100,7 @@ func (p *Process) answers() {
 	p.t.Fatalf("%s does not answer: %v", p.cmd.Path, err)
 }
 
-// Stop kills the server as a power cut would, and waits for it.
+// Stop kills the server like a power cut, and waits for it.
 func (p *Process) Stop() {
 	if p.cmd == nil {
 		return
@@ -116,17 +116,18 @@ func FreeAddress(t testing.TB) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(FreePort(t)))
 }
 
-// given are the ports that FreePort has returned. A stopped server may be started again on its port.
-var given sync.Map
+// usedPorts are the ports that FreePort has returned. A stopped server may be started again on its
+// port.
+var usedPorts sync.Map
 
-// FreePort returns a port of 127.0.0.1 that is free for TCP and UDP, and no port twice. All are below
+// FreePort returns a port of 127.0.0.1 that is free for TCP and UDP, each port once. All are below
 // the ephemeral range: an outgoing connection cannot take one before the server does.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	const first, end = 10_000, 32_768
 	for range 1000 {
 		port := first + rand.IntN(end-first)
-		if _, taken := given.LoadOrStore(port, true); !taken && isFree(port) {
+		if _, taken := usedPorts.LoadOrStore(port, true); !taken && isFree(port) {
 			return port
 		}
 	}
@@ -148,7 +149,7 @@ func isFree(port int) bool {
 	return udp.Close() == nil
 }
 
-// Folder makes a folder that server processes of any user may enter; it goes with the
+// Folder creates a folder that server processes of any user may enter. It is removed after the
 // test.
 func Folder(t testing.TB) string {
 	t.Helper()

@@ -11,15 +11,15 @@ import (
 	pkgsftp "github.com/pkg/sftp"
 )
 
-// RequestFiles serves the files of a folder by pkg/sftp's RequestServer, as SFTPGo and most other
-// servers in Go do. Such a server answers FSTAT by the path of the handle, and has no links.
+// RequestFiles serves the files of a folder by pkg/sftp's RequestServer, like SFTPGo and most other
+// servers in Go. Such a server answers FSTAT by the path of the handle, and has no links.
 type RequestFiles struct {
 	Folder string
-	// RefuseTaken has a rename look first, and refuse a name that is taken.
+	// RefuseTaken makes a rename check first, and refuse an existing name.
 	RefuseTaken bool
 	// NoPosixRename leaves out the extension.
 	NoPosixRename bool
-	// Late opens a file at the first read, as rclone's server does.
+	// Late opens a file at the first read, like rclone's server.
 	Late bool
 	// Before, if set, is called before each operation on a path. An error is the answer.
 	Before func(method, path string) error
@@ -94,7 +94,7 @@ func (f RequestFiles) Filewrite(r *pkgsftp.Request) (io.WriterAt, error) {
 	return os.OpenFile(f.path(r.Filepath), flags, 0o644)
 }
 
-// Filecmd does what changes names and attributes.
+// Filecmd changes names and attributes.
 func (f RequestFiles) Filecmd(r *pkgsftp.Request) error {
 	if err := f.before(r); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (f RequestFiles) Filelist(r *pkgsftp.Request) (pkgsftp.ListerAt, error) {
 	return list, nil
 }
 
-// fileList is a listing that a client asks for in parts.
+// fileList is a listing that a client requests in parts.
 type fileList []fs.FileInfo
 
 func (l fileList) ListAt(to []fs.FileInfo, at int64) (int, error) {

@@ -9,15 +9,14 @@ import (
 	"github.com/pkg/xattr"
 )
 
-// S3 is an S3 service that knows one account.
+// S3 is an S3 service with one account.
 type S3 struct {
 	*Process
-	// AccessKeyID and SecretAccessKey are the account's, who may do everything.
+	// AccessKeyID and SecretAccessKey are those of the account, which has all rights.
 	AccessKeyID, SecretAccessKey string
 }
 
-// VersityGW starts versitygw, which checks signatures and keeps objects as files in a
-// folder of its own.
+// VersityGW starts versitygw, which checks signatures and keeps objects as files in a new folder.
 func VersityGW(t testing.TB) *S3 {
 	t.Helper()
 	program := Program(t, "versitygw")
@@ -26,8 +25,8 @@ func VersityGW(t testing.TB) *S3 {
 	account := S3{AccessKeyID: "media-test", SecretAccessKey: "media-test-secret"}
 	args := []string{
 		"--quiet", "--access", account.AccessKeyID, "--secret", account.SecretAccessKey, "--port", address,
-		// Its unnamed temporary files cannot replace an object whose name is nearly as long
-		// as the file system allows.
+		// Its unnamed temporary files cannot replace an object whose name is nearly as long as the
+		// file system allows.
 		"posix", "--disableotmp",
 	}
 	args = append(args, metadataOf(t, folder)...)
@@ -37,8 +36,8 @@ func VersityGW(t testing.TB) *S3 {
 	return &account
 }
 
-// metadataOf makes the folder for objects and gives the arguments by which their metadata
-// is kept: beside them, where the file system has no attributes for it.
+// metadataOf creates the folder for objects and returns the arguments for the storage of metadata:
+// beside the objects if the file system has no extended attributes.
 func metadataOf(t testing.TB, folder string) []string {
 	t.Helper()
 	objects, beside := filepath.Join(folder, "objects"), filepath.Join(folder, "metadata")

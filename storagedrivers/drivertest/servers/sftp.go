@@ -16,25 +16,24 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// SSH is a server that speaks SFTP, with one user.
+// SSH is an SFTP server with one user.
 type SSH struct {
 	*Process
 
 	User string
-	// Password, or the path of the private key, is what the user logs in with.
+	// Password, or the path of the private key, is the user's credential.
 	Password string
 	KeyFile  string
-	// HostKey is the server's ed25519 key, RSAHostKey its other one, as in
-	// authorized_keys.
+	// HostKey is the server's ed25519 key, RSAHostKey its other one, as in authorized_keys.
 	HostKey    string
 	RSAHostKey string
-	// Folder is where the objects are to be, and Root is the same as the user sees it.
+	// Folder is the folder for objects; Root is its path for the user.
 	Folder string
 	Root   string
 }
 
-// OpenSSH starts sshd for the user who runs the test, who logs in with a key and sees
-// the whole machine.
+// OpenSSH starts sshd for the user who runs the test, with a login by key and access to the whole
+// machine.
 func OpenSSH(t testing.TB) *SSH {
 	t.Helper()
 	program := Program(t, "sshd")
@@ -49,10 +48,10 @@ func OpenSSH(t testing.TB) *SSH {
 		t.Fatal(err)
 	}
 	s.User = me.Username
-	pam := "yes" // without it an account that has no password is locked
+	pam := "yes" // without it an account without a password is locked
 	if os.Geteuid() == 0 {
 		pam = "no"
-		if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // sshd insists on it
+		if err := os.MkdirAll("/run/sshd", 0o755); err != nil { // required by sshd
 			t.Fatal(err)
 		}
 	}
@@ -83,7 +82,7 @@ Subsystem sftp internal-sftp
 	return s
 }
 
-// ProFTPDOverSSH starts proftpd with mod_sftp, for a user with a password who sees but the
+// ProFTPDOverSSH starts proftpd with mod_sftp, for a user with a password and access only to the
 // objects' folder.
 func ProFTPDOverSSH(t testing.TB) *SSH {
 	t.Helper()
@@ -94,7 +93,7 @@ func ProFTPDOverSSH(t testing.TB) *SSH {
 		t.Fatal(err)
 	}
 	uid, gid, worker := os.Getuid(), os.Getgid(), ""
-	if uid == 0 { // it gives up its rights
+	if uid == 0 { // proftpd drops its rights
 		uid, gid, worker = 65534, 65534, "User nobody\nGroup nogroup"
 		if err := os.Chown(s.Folder, uid, gid); err != nil {
 			t.Fatal(err)
@@ -144,7 +143,7 @@ SFTPAuthMethods password
 	return s
 }
 
-// makeHostKeys makes the server's keys in dir.
+// makeHostKeys creates the server's keys in dir.
 func (s *SSH) makeHostKeys(t testing.TB, dir string) {
 	t.Helper()
 	_, first, err := ed25519.GenerateKey(rand.Reader)
@@ -159,7 +158,7 @@ func (s *SSH) makeHostKeys(t testing.TB, dir string) {
 	s.RSAHostKey = keyFile(t, second, filepath.Join(dir, "host_rsa"))
 }
 
-// keyFile writes a private key to path, and gives its public key.
+// keyFile writes a private key to path, and returns its public key.
 func keyFile(t testing.TB, key any, path string) string {
 	t.Helper()
 	block, err := ssh.MarshalPrivateKey(key, "")

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The servers of this file do not announce the size of a file that they send.
+// The servers of this file do not announce the size of files that they send.
 
 //go:embed pyftpd.py
 var pyftpd string
@@ -38,7 +38,7 @@ func PyFTPD(t testing.TB, settings FTPSettings) *FTP {
 	return f
 }
 
-// pythonWith returns the path of a Python that has these modules: that of the system may be hidden
+// pythonWith returns the path of a Python with these modules: that of the system may be hidden
 // behind another one.
 func pythonWith(t testing.TB, modules ...string) string {
 	t.Helper()
