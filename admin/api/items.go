@@ -107,7 +107,7 @@ func (c *call) deleteItem() error {
 	}
 	ctx, cancel := c.bounded()
 	defer cancel()
-	if err := c.app.Uploader().Delete(ctx, alias, filename, c.by()); err != nil {
+	if err := c.app.Uploader().Delete(ctx, alias, filename, c.actor()); err != nil {
 		return c.itemFailed(alias, "delete", err)
 	}
 	c.w.Header().Set("Cache-Control", "no-store")

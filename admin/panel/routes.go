@@ -42,7 +42,7 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 	case route == "probe" && r.Method == http.MethodPost:
 		p.probe(w, r)
 	default:
-		p.routes.ServeHTTP(w, r.WithContext(api.OnBehalfOf(r.Context(), v.by(r))))
+		p.routes.ServeHTTP(w, r.WithContext(api.WithActor(r.Context(), v.actor(r))))
 	}
 }
 

@@ -38,8 +38,8 @@ func (p *Panel) visitor(r *http.Request) visitor {
 	return visitor{name: name, editor: p.edits(name)}
 }
 
-// by tells what is changed for the visitor from whom it is.
-func (v visitor) by(r *http.Request) ingest.Actor {
+// actor returns the visitor as the actor of a request.
+func (v visitor) actor(r *http.Request) ingest.Actor {
 	return ingest.Actor{Origin: ingest.OriginPanel, Account: v.name, Client: mediaapp.ClientOf(r.Context())}
 }
 

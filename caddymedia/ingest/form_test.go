@@ -186,7 +186,7 @@ func TestStagedBeforeAlias(t *testing.T) {
 	for named, want := range map[string]string{"": DefaultAlias, "unknown": DefaultAlias, "b": "b"} {
 		for range 20 { // an order of maps would differ
 			var staged []string
-			aliases := []*Alias{}
+			aliases := make([]*Alias, 0, 5)
 			for _, name := range []string{"a", "b", DefaultAlias, "docs", "e"} {
 				aliases = append(aliases, newAlias(t, name, onLocal(t, func(op, _ string) error {
 					if op == "stage" {

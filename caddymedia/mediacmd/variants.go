@@ -49,8 +49,7 @@ type makingVariants struct {
 	alias  *ingest.Alias
 	all    bool
 	dryRun bool
-	// workers bounds the pictures that are worked on: no more than the gate takes without
-	// letting them wait.
+	// workers bounds the pictures in work to those that the encoders accept without a queue.
 	workers *semaphore.Weighted
 	done    *bar
 
