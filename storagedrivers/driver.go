@@ -282,15 +282,36 @@ type Features struct {
 	Seek bool
 }
 
+// Description tells people about a driver, in English.
+type Description struct {
+	// Title is the name of the kind of backend: "Google Cloud Storage".
+	Title string
+	// Noun is what contains the objects: "bucket", "container", "folder".
+	Noun string
+	// Local backends are used with the rights of this process. The others have a login.
+	Local bool
+	// Icon stands for the backend: "cloud", "server" or "disk".
+	Icon string
+	// Rank orders drivers in lists, the greatest first.
+	Rank int
+	// Where is the backend in short, as configured: "my-bucket/media (eu-central-1)". It has no
+	// secret, and placeholders stay what they are. It is for a module that need not be provisioned.
+	Where string
+}
+
 // Module is the configuration of a driver: it describes the backend and makes the driver for it. No
 // method touches another host: one that is down is a failing check, not a failed start.
 type Module interface {
+	// Describe returns what people need to know.
+	Describe() Description
 	// PoolKey identifies the backend and all settings. Two modules with equal keys share one
 	// Driver, so that connections outlive a reload. It may hold secrets and is never logged.
 	PoolKey() string
 	// Location returns where the objects are. It is equal for modules that differ only in
 	// credentials, time-outs and the like, holds no secret, and stays the same across reloads.
 	Location() Location
+	// Parallel is how many objects the driver can send or receive at the same time. 0 is any number.
+	Parallel() int
 	// NewDriver makes the driver.
 	NewDriver(log *slog.Logger) (Driver, error)
 	// Timeout is how long the backend may keep silent. 0 is 30 s.

@@ -45,12 +45,12 @@ func (c *call) bounded() (context.Context, context.CancelFunc) {
 }
 
 // storageFailed tells of a storage that did not do what it was asked for.
-func storageFailed(kind, step string, err error) error {
+func storageFailed(driver storagedrivers.Description, step string, err error) error {
 	switch {
 	case errors.Is(err, storagedrivers.ErrUnavailable), errors.Is(err, storagedrivers.ErrClosed),
 		errors.Is(err, context.DeadlineExceeded):
-		return failf(http.StatusServiceUnavailable, "%s", explain(kind, step, err))
+		return failf(http.StatusServiceUnavailable, "%s", explain(driver, step, err))
 	default:
-		return failf(http.StatusBadGateway, "%s", explain(kind, step, err))
+		return failf(http.StatusBadGateway, "%s", explain(driver, step, err))
 	}
 }

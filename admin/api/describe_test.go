@@ -158,7 +158,7 @@ func TestKinds(t *testing.T) {
 		t.Errorf("drivers %q", got)
 	}
 	for name, driver := range kinds.Drivers {
-		if driver.Help == "" || len(driver.Options) == 0 || driver.Options[0].Help == "" {
+		if driver.Title == "" || driver.Icon == "" || driver.Rank == 0 || driver.Help == "" || len(driver.Options) == 0 || driver.Options[0].Help == "" {
 			t.Errorf("%s is not described: %+v", name, driver)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 type healthAnswer struct {
@@ -20,8 +21,8 @@ type healthAnswer struct {
 }
 
 type storageHealth struct {
-	Name       string            `json:"name"`
-	Driver     string            `json:"driver"`
+	Name string `json:"name"`
+	driverAnswer
 	Health     healthAnswer      `json:"health"`
 	Guarantees []guaranteeAnswer `json:"guarantees"`
 }
@@ -41,10 +42,10 @@ func (c *call) health() error {
 	states := c.app.Health()
 	all := make([]storageHealth, 0, len(states))
 	for _, name := range slices.Sorted(maps.Keys(states)) {
-		kind := mediaapp.DriverKind(c.app.Driver(name))
+		driver := c.app.Driver(name)
 		all = append(all, storageHealth{
-			Name: name, Driver: kind,
-			Health: c.describeHealth(kind, states[name]), Guarantees: healthGuarantees(states[name]),
+			Name: name, driverAnswer: describeDriver(driver),
+			Health: c.describeHealth(driver.Describe(), states[name]), Guarantees: healthGuarantees(states[name]),
 		})
 	}
 	encoder := ""
@@ -70,7 +71,7 @@ func (c *call) tokensHealth() tokensHealth {
 	return health
 }
 
-func (c *call) describeHealth(kind string, h mediaapp.Health) healthAnswer {
+func (c *call) describeHealth(driver storagedrivers.Description, h mediaapp.Health) healthAnswer {
 	if h.Checked.IsZero() {
 		return healthAnswer{State: "unknown", Message: "The first check has not ended yet."}
 	}
@@ -80,7 +81,7 @@ func (c *call) describeHealth(kind string, h mediaapp.Health) healthAnswer {
 	}
 	if h.Err != nil {
 		described.State = "down"
-		described.Message, described.Detail = explain(kind, stepCheck, h.Err), c.redacted(h.Err.Error())
+		described.Message, described.Detail = explain(driver, stepCheck, h.Err), c.redacted(h.Err.Error())
 	}
 	return described
 }

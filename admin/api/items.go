@@ -11,7 +11,6 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/caddymedia/ingest"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -68,11 +67,11 @@ func (c *call) itemFailed(alias *ingest.Alias, step string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, storagedrivers.ErrInvalidKey) {
 		return noItem()
 	}
-	return storageFailed(c.kindOf(alias), step, err)
+	return storageFailed(c.driver(alias), step, err)
 }
 
-func (c *call) kindOf(alias *ingest.Alias) string {
-	return mediaapp.DriverKind(c.app.Driver(alias.Storage.Name()))
+func (c *call) driver(alias *ingest.Alias) storagedrivers.Description {
+	return c.app.Driver(alias.Storage.Name()).Describe()
 }
 
 // item answers with one item and its variant.
@@ -156,7 +155,7 @@ func (c *call) items() error {
 	f := newFinder(alias, folder, query.Get("search"), limit)
 	next, err := f.find(ctx, from)
 	if err != nil {
-		return storageFailed(c.kindOf(alias), stepCheck, err)
+		return storageFailed(c.driver(alias), stepCheck, err)
 	}
 	return c.answer(itemsAnswer{
 		Kind: alias.Kind, Alias: alias.Name, Folder: folder,

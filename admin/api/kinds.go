@@ -6,24 +6,36 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 type kindsAnswer struct {
-	Drivers    map[string]*options.Schema `json:"drivers"`
-	Storage    *options.Schema            `json:"storage"`
-	ImageAlias *options.Schema            `json:"image_alias"`
-	FileAlias  *options.Schema            `json:"file_alias"`
-	Account    *options.Schema            `json:"account"`
+	Drivers    map[string]driverSchema `json:"drivers"`
+	Storage    *options.Schema         `json:"storage"`
+	ImageAlias *options.Schema         `json:"image_alias"`
+	FileAlias  *options.Schema         `json:"file_alias"`
+	Account    *options.Schema         `json:"account"`
+}
+
+// driverSchema is a driver that can be chosen.
+type driverSchema struct {
+	Title string `json:"title"`
+	Icon  string `json:"icon"`
+	Rank  int    `json:"rank"`
+	*options.Schema
 }
 
 // kinds answers with the options of everything that can be configured. A driver that does
 // not describe itself is not there.
 func (c *call) kinds() error {
-	drivers := map[string]*options.Schema{}
+	drivers := map[string]driverSchema{}
 	for _, info := range caddy.GetModules("media.storages") {
-		if described, ok := info.New().(options.Described); ok {
-			drivers[info.ID.Name()] = described.Schema().Documented()
+		module, isDriver := info.New().(storagedrivers.Module)
+		described, ok := module.(options.Described)
+		if isDriver && ok {
+			d := module.Describe()
+			drivers[info.ID.Name()] = driverSchema{d.Title, d.Icon, d.Rank, described.Schema().Documented()}
 		}
 	}
 	all := mediaapp.Schemas()

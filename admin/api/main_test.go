@@ -55,6 +55,12 @@ func (f *foreign) Location() storagedrivers.Location {
 	return storagedrivers.Location{Backend: f.PoolKey()}
 }
 
+func (*foreign) Parallel() int { return 0 }
+
+func (f *foreign) Describe() storagedrivers.Description {
+	return storagedrivers.Description{Title: "Foreign", Noun: "place", Where: "somewhere"}
+}
+
 func (f *foreign) NewDriver(*slog.Logger) (storagedrivers.Driver, error) {
 	driver := memory.New()
 	driver.Fail = func(string, string) error {

@@ -41,7 +41,7 @@ func (c *call) probeSaved() error {
 		ctx, cancel := c.bounded()
 		defer cancel()
 		report := storage.Probe(ctx)
-		return c.report(mediaapp.DriverKind(c.app.Driver(name)), report, storage.Features())
+		return c.report(c.app.Driver(name).Describe(), report, storage.Features())
 	})
 }
 
@@ -82,7 +82,7 @@ func (c *call) try(driver json.RawMessage) error {
 			return err
 		}
 		c.secrets = trial.Secrets
-		return c.report(trial.Kind, trial.Report, trial.Features)
+		return c.report(trial.Driver, trial.Report, trial.Features)
 	})
 }
 
@@ -98,15 +98,15 @@ func (c *call) probing(f func() error) error {
 	}
 }
 
-func (c *call) report(kind string, report storagedrivers.Report, features storagedrivers.Features) error {
+func (c *call) report(driver storagedrivers.Description, report storagedrivers.Report, features storagedrivers.Features) error {
 	result := probeAnswer{OK: report.OK(), Steps: []stepAnswer{}, Guarantees: []guaranteeAnswer{}}
 	for _, step := range report.Steps {
 		described := stepAnswer{
-			Name: step.Name, Title: title(kind, step.Name), OK: step.Err == nil,
+			Name: step.Name, Title: title(driver, step.Name), OK: step.Err == nil,
 			TookMS: step.Took.Milliseconds(), Note: step.Note,
 		}
 		if step.Err != nil {
-			described.Message, described.Detail = explain(kind, step.Name, step.Err), c.redacted(step.Err.Error())
+			described.Message, described.Detail = explain(driver, step.Name, step.Err), c.redacted(step.Err.Error())
 		}
 		result.Steps = append(result.Steps, described)
 		if step.Name == stepCheck && step.Err == nil {

@@ -13,9 +13,9 @@ import (
 )
 
 type storageAnswer struct {
-	Name              string            `json:"name"`
-	Implicit          bool              `json:"implicit"`
-	Driver            string            `json:"driver"`
+	Name     string `json:"name"`
+	Implicit bool   `json:"implicit"`
+	driverAnswer
 	Settings          map[string]any    `json:"settings"`
 	SubFolderFormat   string            `json:"sub_folder_format"`
 	OverwriteStrategy string            `json:"overwrite_strategy"`
@@ -23,6 +23,19 @@ type storageAnswer struct {
 	UsedBy            []usedBy          `json:"used_by"`
 	Health            healthAnswer      `json:"health"`
 	Guarantees        []guaranteeAnswer `json:"guarantees"`
+}
+
+// driverAnswer is the driver of a storage.
+type driverAnswer struct {
+	Driver string `json:"driver"`
+	Title  string `json:"driver_title"`
+	Icon   string `json:"driver_icon"`
+	Where  string `json:"where"`
+}
+
+func describeDriver(driver storagedrivers.Module) driverAnswer {
+	d := driver.Describe()
+	return driverAnswer{Driver: mediaapp.DriverName(driver), Title: d.Title, Icon: d.Icon, Where: d.Where}
 }
 
 type usedBy struct {
@@ -55,15 +68,14 @@ func noStorage(name string) error {
 
 func (c *call) describeStorage(name string, health mediaapp.Health) storageAnswer {
 	config, driver := c.app.Storages[name], c.app.Driver(name)
-	kind := mediaapp.DriverKind(driver)
 	s := storageAnswer{
 		Name: name, Implicit: c.app.ImpliesStorage(),
-		Driver: kind, Settings: settings(driver),
+		driverAnswer: describeDriver(driver), Settings: settings(driver),
 		SubFolderFormat:   config.SubFolderFormat,
 		OverwriteStrategy: cmp.Or(config.OverwriteStrategy, "append_time"),
 		Sanitize:          config.Sanitize == nil || *config.Sanitize,
 		UsedBy:            []usedBy{},
-		Health:            c.describeHealth(kind, health),
+		Health:            c.describeHealth(driver.Describe(), health),
 		Guarantees:        healthGuarantees(health),
 	}
 	for _, alias := range c.app.Aliases() {

@@ -9,26 +9,14 @@ import (
 // The step of a probe that comes first and is what a check of the health is.
 const stepCheck = "check"
 
-// place is what holds the objects of a driver.
-func place(kind string) string {
-	switch kind {
-	case "s3", "gcs":
-		return "bucket"
-	case "azblob":
-		return "container"
-	default:
-		return "folder"
-	}
-}
-
-// title tells what a step of a probe does.
-func title(kind, step string) string {
+// title returns what a step of a probe does.
+func title(driver storagedrivers.Description, step string) string {
 	switch step {
 	case stepCheck:
-		if kind == "local" {
-			return "Find the folder"
+		if driver.Local {
+			return "Find the " + driver.Noun
 		}
-		return "Connect, log in and find the " + place(kind)
+		return "Connect, log in and find the " + driver.Noun
 	case "create":
 		return "Store a small file"
 	case "create again":
@@ -52,9 +40,9 @@ func title(kind, step string) string {
 	}
 }
 
-// denied tells who lacks which right.
-func denied(kind, step string) string {
-	right := "use the " + place(kind)
+// denied returns a message about the right that a step lacks.
+func denied(driver storagedrivers.Description, step string) string {
+	right := "use the " + driver.Noun
 	switch step {
 	case "create", "create again", "overwrite":
 		right = "store files there"
@@ -63,9 +51,9 @@ func denied(kind, step string) string {
 	case "delete", "clean up":
 		right = "delete what is stored there"
 	}
-	if kind == "local" {
-		return fmt.Sprintf("The user that Caddy runs as may not %s. Change the owner or the rights of the folder, "+
-			"or name another one.", right)
+	if driver.Local {
+		return fmt.Sprintf("The user that Caddy runs as may not %s. Change the owner or the rights of the %s, "+
+			"or name another one.", right, driver.Noun)
 	}
 	return fmt.Sprintf("The login worked but may not %s. Give it that right, or use another login.", right)
 }

@@ -17,21 +17,21 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// explain says in one or two sentences what an error of a storage means, and what to do.
-// kind is the word for the driver, step that of the probe.
-func explain(kind, step string, err error) string {
+// explain says in one or two sentences what an error of a storage means, and what to do. step is
+// that of a probe.
+func explain(driver storagedrivers.Description, step string, err error) string {
 	for _, c := range causes {
 		if c.is(err) {
-			return strings.ReplaceAll(c.text, "{place}", place(kind))
+			return strings.ReplaceAll(c.text, "{noun}", driver.Noun)
 		}
 	}
 	switch {
 	case step == stepCheck && noFolder(err):
 		return "The root is not a folder, or a part of its path is a file. Name a folder."
 	case errors.Is(err, fs.ErrPermission):
-		return denied(kind, step)
+		return denied(driver, step)
 	case step == stepCheck && errors.Is(err, fs.ErrNotExist):
-		return fmt.Sprintf("The %s does not exist, and cannot be made from here. Make it, or correct its name.", place(kind))
+		return fmt.Sprintf("The %s does not exist, and cannot be made from here. Make it, or correct its name.", driver.Noun)
 	case errors.Is(err, storagedrivers.ErrUnavailable):
 		return "The storage cannot be reached, or is too busy now. Try again in a moment; if it stays so, look at its own log."
 	}
@@ -69,8 +69,8 @@ var causes = []cause{
 	{says("finding credentials"), "No credentials were found on this machine. Name a file with the key of a service account."},
 	{says("failed to refresh cached credentials"), "No credentials were found on this machine. Give access_key_id and secret_access_key."},
 	{says("ssh agent: "), "The SSH agent of this machine does not answer. Start it, or log in with a password or a key."},
-	{says("no bucket ", "bucket doesn't exist", "ContainerNotFound"), "There is no such {place}. Make it first, or correct its name."},
-	{says("is in the region "), "The {place} is in another region. Give the region that the details name."},
+	{says("no bucket ", "bucket doesn't exist", "ContainerNotFound"), "There is no such {noun}. Make it first, or correct its name."},
+	{says("is in the region "), "The {noun} is in another region. Give the region that the details name."},
 	{isA[*net.DNSError], "The name of the host is unknown. Check the address for a spelling mistake, and that this machine can look up names."},
 	{isAny(syscall.ECONNREFUSED), "The host refused the connection: nothing listens there. Check the address and the port, and that the service is running."},
 	{isAny(syscall.EHOSTUNREACH, syscall.ENETUNREACH), "There is no way to the host from here. Check the address, the network and the firewalls."},

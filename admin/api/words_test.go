@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/caddyserver/caddy/v2"
+
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -28,14 +30,24 @@ type coded string
 func (c coded) Error() string     { return "service: " + string(c) }
 func (c coded) ErrorCode() string { return string(c) }
 
+// descriptionOf returns the description of the driver called name.
+func descriptionOf(t *testing.T, name string) storagedrivers.Description {
+	t.Helper()
+	info, err := caddy.GetModule("media.storages." + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.New().(storagedrivers.Module).Describe()
+}
+
 // TestExplain: every error that is known gets words that tell what to do.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	denied := fs.ErrPermission
 	for _, c := range []struct {
-		kind, step string
-		err        error
-		want       string
+		driver, step string
+		err          error
+		want         string
 	}{
 		{"local", "check", &fs.PathError{Op: "mkdir", Path: "/srv/media", Err: syscall.EACCES}, "The user that Caddy runs as may not use the folder."},
 		{"local", "create", fmt.Errorf("%w: %w", denied, syscall.EROFS), "may not store files there"},
@@ -83,9 +95,9 @@ func TestExplain(t *testing.T) {
 		{"s3", "read", errors.New("what nobody foresaw"), "not a usual one"},
 	} {
 		wrapped := &storagedrivers.OpError{Op: "x", Storage: "main", Err: c.err}
-		got := explain(c.kind, c.step, wrapped)
+		got := explain(descriptionOf(t, c.driver), c.step, wrapped)
 		if !strings.Contains(got, c.want) || !strings.HasSuffix(got, ".") || strings.Contains(got, "{") {
-			t.Errorf("%s, %s: %v is explained as %q, want %q", c.kind, c.step, c.err, got, c.want)
+			t.Errorf("%s, %s: %v is explained as %q, want %q", c.driver, c.step, c.err, got, c.want)
 		}
 	}
 }
@@ -94,16 +106,16 @@ func TestExplain(t *testing.T) {
 func TestTitles(t *testing.T) {
 	t.Parallel()
 	steps := []string{"check", "create", "create again", "read", "range", "overwrite", "list", "delete", "stat after delete", "clean up"}
-	for _, kind := range []string{"local", "s3", "azblob", "gcs", "sftp", "ftp", "foreign"} {
-		seen := map[string]bool{}
+	for _, module := range caddy.GetModules("media.storages") {
+		name, seen := module.ID.Name(), map[string]bool{}
 		for _, step := range steps {
-			seen[title(kind, step)] = true
-			if title(kind, step) == step {
-				t.Errorf("%s: %q has no title", kind, step)
+			title := title(descriptionOf(t, name), step)
+			if seen[title] = true; title == step {
+				t.Errorf("%s: %q has no title", name, step)
 			}
 		}
 		if len(seen) != len(steps) {
-			t.Errorf("%s: two steps share a title", kind)
+			t.Errorf("%s: two steps share a title", name)
 		}
 	}
 }

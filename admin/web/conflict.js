@@ -21,7 +21,7 @@ export function askConflict(what, now, mine) {
 	], { wide: true });
 }
 
-const nameOf = (path) => (path === 'driver.name' ? 'Kind' : path.replace(/^driver\./, '').split('.').map(label).join(': '));
+const nameOf = (path) => (path === 'driver.name' ? 'Driver' : path.replace(/^driver\./, '').split('.').map(label).join(': '));
 
 // The options that differ: {path, now, mine} as texts.
 function differences(now, mine) {

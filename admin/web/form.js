@@ -3,16 +3,9 @@ import { h, newId } from './dom.js';
 import { field, helpOf } from './fields.js';
 import { label } from './format.js';
 
-// What most administrators look for, beside what is required.
-const common = new Set([
-	'root', 'bucket', 'region', 'endpoint', 'access_key_id', 'secret_access_key', 'account', 'key', 'connection_string', 'container',
-	'credentials_file', 'address', 'user', 'password', 'private_key', 'passphrase', 'known_hosts', 'host_key', 'tls', 'storage', 'webp',
-	'svg', 'extensions', 'sub_folder_format', 'overwrite_strategy', 'sanitize',
-]);
-
 /**
  * Makes the fields of options: {element, fields}. Paths of options begin with prefix; value holds what is given,
- * secrets the paths of secrets that are set; all of them are in view, or only what most look for.
+ * secrets the paths of secrets that are set; all of them are in view, or only the required and common ones.
  */
 export function optionFields(options, { prefix = '', value = {}, secrets = [], all = false } = {}) {
 	const made = options.map((option) => {
@@ -20,7 +13,7 @@ export function optionFields(options, { prefix = '', value = {}, secrets = [], a
 		const context = { path, value: value?.[option.name], isSet: secrets.includes(path), secrets };
 		return { option, context, field: option.type === 'group' ? groupField(option, context) : field(option, context) };
 	});
-	const front = ({ option }) => all || option.required || common.has(option.name);
+	const front = ({ option }) => all || option.required || option.common;
 	const first = [...made.filter(({ option }) => option.required), ...made.filter((m) => !m.option.required && front(m))];
 	const rest = made.filter((m) => !front(m));
 	const used = rest.some(({ context }) => context.isSet || (context.value != null && context.value !== ''));

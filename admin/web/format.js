@@ -10,11 +10,6 @@ export function label(name) {
 	return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-const drivers = { local: 'Local folder', s3: 'S3', azblob: 'Azure Blob Storage', gcs: 'Google Cloud Storage', sftp: 'SFTP', ftp: 'FTP' };
-
-/** What a kind of storage is called. */
-export const driverTitle = (driver) => drivers[driver] ?? label(driver ?? '');
-
 /** What a kind of alias is called. */
 export const kindTitle = (kind) => (kind === 'img' ? 'image alias' : 'file alias');
 
@@ -99,22 +94,6 @@ export const isTime = (time) => Boolean(time) && !time.startsWith('0001-');
 
 /** How long something took. */
 export const took = (ms) => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`);
-
-/** Where a storage keeps its objects, in short, from its settings. */
-export function place(driver, s = {}) {
-	const inside = (root, prefix) => [root, prefix].filter(Boolean).join('/');
-	switch (driver) {
-	case 'local':
-		return s.root ?? '';
-	case 'sftp':
-	case 'ftp':
-		return `${s.user ? s.user + '@' : ''}${s.address ?? ''}${s.root ? (s.root.startsWith('/') ? ' ' : ' ~/') + s.root : ''}`;
-	case 'azblob':
-		return inside(s.container, s.prefix) + (s.account ? ` (${s.account})` : '');
-	default:
-		return inside(s.bucket, s.prefix) + (s.endpoint ? ` at ${s.endpoint.replace(/^https?:\/\//, '')}` : s.region ? ` (${s.region})` : '');
-	}
-}
 
 /** Text for HTML, in elements and in quotes. A page with it may be a template, so no action can begin in it. */
 export const escaped = (text) => text.replace(/[&<>"'`{}]/g, (sign) => `&#${sign.charCodeAt(0)};`);

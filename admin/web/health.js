@@ -2,7 +2,7 @@
 import { h, fill, rich } from './dom.js';
 import { background, get } from './api.js';
 import { announce, badge, details, empty, explained, facts, guarantees, pageHead, time } from './ui.js';
-import { driverTitle, isTime, took } from './format.js';
+import { isTime, took } from './format.js';
 import { driverIcon, icon } from './icons.js';
 
 const pause = 15000;
@@ -57,12 +57,12 @@ function content({ storages, tokens, webp_encoder: encoder }) {
 	];
 }
 
-function storageRow({ name, driver, health: state = {}, guarantees: list }) {
+function storageRow({ name, driver_title: title, driver_icon: symbol, health: state = {}, guarantees: list }) {
 	return h('li', { class: 'row' },
-		h('div', { class: 'row-icon' }, driverIcon(driver)),
+		h('div', { class: 'row-icon' }, driverIcon(symbol)),
 		h('div', { class: 'row-main' },
 			h('h3', null, h('a', { href: `#/storages/${encodeURIComponent(name)}`, 'data-key': name }, name)),
-			h('p', { class: 'muted' }, driverTitle(driver)),
+			h('p', { class: 'muted' }, title),
 			facts([['Since', isTime(state.since) && time(state.since)], ['Looked at', time(state.checked)], ['Took', isTime(state.checked) && took(state.took_ms ?? 0)]], 'facts inline'),
 			state.message && h('p', { class: state.state === 'down' ? 'trouble' : '' }, rich(state.message)),
 			details(state.detail, 'Details', `${name}/detail`),

@@ -42,7 +42,5 @@ export function icon(name) {
 	return element;
 }
 
-/** The icon of a kind of storage. */
-export function driverIcon(driver) {
-	return icon({ local: 'disk', sftp: 'server', ftp: 'server' }[driver] ?? 'cloud');
-}
+/** The icon of a driver, as the driver names it. */
+export const driverIcon = (name) => icon(name in paths ? name : 'cloud');

@@ -2,7 +2,7 @@
 import { h, fill, rich, newId } from './dom.js';
 import { get, read, send } from './api.js';
 import { announce, badge, details, facts, guarantees, pageHead, time } from './ui.js';
-import { driverTitle, firstSentence, label } from './format.js';
+import { firstSentence, label } from './format.js';
 import { driverIcon } from './icons.js';
 import { entryForm, nameField, section } from './entry.js';
 import { optionFields } from './form.js';
@@ -21,7 +21,7 @@ export async function storagePage(name, signal) {
 		get(['kinds'], {}, signal), isNew ? null : get(['storages', name], {}, signal),
 	]);
 	if (!isNew && !mayConfigure()) return { title: name, content: readOnly(stored) };
-	if (!isNew && !kinds.drivers[stored.driver]) return { title: name, content: [...readOnly(stored), h('p', { class: 'notice' }, 'Storages of this kind do not describe their options, so they are changed in the configuration itself.')] };
+	if (!isNew && !kinds.drivers[stored.driver]) return { title: name, content: [...readOnly(stored), h('p', { class: 'notice' }, 'This driver does not describe its options, so the storage is changed in the configuration itself.')] };
 	const { body: entry, etag } = isNew ? { body: { value: {}, secrets: [] }, etag: null } : await read(['config', 'storages', name], {}, signal);
 	return { title: isNew ? 'Add storage' : name, content: editor(name, kinds, stored, entry, etag) };
 }
@@ -69,16 +69,16 @@ async function probe(form, name, button, result) {
 	else result.scrollIntoView({ block: 'nearest' });
 }
 
-// The fields of a storage; those of each kind are kept while another is looked at.
+// The fields of a storage. Those of each driver are kept while another one is shown.
 function build(kinds, current, isNew) {
-	const names = Object.keys(kinds.drivers).sort((a, b) => order(a) - order(b));
+	const names = Object.keys(kinds.drivers).sort((a, b) => order(kinds.drivers[a], kinds.drivers[b]));
 	const made = new Map();
 	const saved = current.value.driver?.name;
 	let chosen = saved ?? '';
 	const options = h('div');
 	const name = isNew ? nameField({ name: 'name', example: 'archive', help: 'What aliases call it. It cannot be changed later.' }, validName, nameWords) : null;
 	const naming = optionFields(kinds.storage.options, { value: current.value, secrets: current.secrets });
-	const cards = chooser(names, kinds.drivers, () => chosen, (kind) => { chosen = kind; show(); });
+	const cards = chooser(names, kinds.drivers, () => chosen, (driver) => { chosen = driver; show(); });
 
 	function driver() {
 		if (!made.has(chosen)) {
@@ -91,39 +91,39 @@ function build(kinds, current, isNew) {
 	}
 	function show() {
 		if (!kinds.drivers[chosen]) return;
-		fill(options, section(driverTitle(chosen), about(kinds.drivers[chosen].help), driver().element));
+		fill(options, section(kinds.drivers[chosen].title, about(kinds.drivers[chosen].help), driver().element));
 	}
 	show();
 	return {
 		element: h('div', { class: 'sections' },
 			name && section('', name.element),
-			isNew ? section('Kind', cards.element) : h('details', { class: 'card' }, h('summary', null, `Kind: ${driverTitle(saved)}`), cards.element),
+			isNew ? section('Driver', cards.element) : h('details', { class: 'card' }, h('summary', null, `Driver: ${kinds.drivers[saved]?.title ?? ''}`), cards.element),
 			options, section('Naming rules', naming.element)),
 		fields: () => [name, cards, ...(chosen ? driver().fields : []), ...naming.fields].filter(Boolean),
 	};
 }
 
-const order = (driver) => ['local', 's3', 'azblob', 'gcs', 'sftp', 'ftp'].indexOf(driver) >>> 0;
+const order = (a, b) => b.rank - a.rank || a.title.localeCompare(b.title);
 
-// What a kind is, beyond the sentence on its card.
+// The help of a driver after the sentence on its card.
 function about(help = '') {
 	const rest = help.slice(firstSentence(help).length).trim();
-	return rest && h('details', { class: 'about' }, h('summary', null, 'About this kind'), rest.split('\n\n').map((text) => h('p', null, rich(text))));
+	return rest && h('details', { class: 'about' }, h('summary', null, 'About this driver'), rest.split('\n\n').map((text) => h('p', null, rich(text))));
 }
 
 function chooser(names, drivers, chosen, choose) {
-	const group = newId('kind');
+	const group = newId('driver');
 	const inputs = names.map((name) => h('input', {
-		type: 'radio', name: group, value: name, id: newId('kind'), checked: chosen() === name, 'aria-describedby': `${group}-${name}`, onchange: () => choose(name),
+		type: 'radio', name: group, value: name, id: newId('driver'), checked: chosen() === name, 'aria-describedby': `${group}-${name}`, onchange: () => choose(name),
 	}));
 	const error = h('p', { class: 'field-error', hidden: true, id: group + '-error' });
-	const element = h('div', { role: 'radiogroup', 'aria-label': 'Kind of storage', class: 'cards' }, names.map((name, i) =>
-		h('div', { class: 'choice' }, inputs[i], h('label', { for: inputs[i].id }, driverIcon(name), driverTitle(name)),
+	const element = h('div', { role: 'radiogroup', 'aria-label': 'Driver', class: 'cards' }, names.map((name, i) =>
+		h('div', { class: 'choice' }, inputs[i], h('label', { for: inputs[i].id }, driverIcon(drivers[name].icon), drivers[name].title),
 			h('p', { id: `${group}-${name}` }, rich(firstSentence(drivers[name].help))))));
 	return {
-		path: 'driver.name', name: 'Kind', element: h('div', null, element, error), control: inputs[0],
+		path: 'driver.name', name: 'Driver', element: h('div', null, element, error), control: inputs[0],
 		read: () => {
-			if (!chosen()) throw new Error('Choose the kind of storage.');
+			if (!chosen()) throw new Error('Choose a driver.');
 			return chosen();
 		},
 		mark: (message) => { error.hidden = !message; error.textContent = message; },
@@ -131,13 +131,13 @@ function chooser(names, drivers, chosen, choose) {
 }
 
 function readOnly(stored) {
-	const { name, driver, settings = {}, health = {}, sub_folder_format: format, overwrite_strategy: strategy, sanitize } = stored;
+	const { name, driver_title: title, settings = {}, health = {}, sub_folder_format: format, overwrite_strategy: strategy, sanitize } = stored;
 	const text = (value) => (Array.isArray(value) ? value.join(', ') : String(value));
 	return [
 		h('nav', { class: 'crumbs', 'aria-label': 'Breadcrumb' }, h('a', { href: '#/storages' }, 'Storages')),
 		pageHead(name), status(stored),
 		section('Health', facts([['Looked at', time(health.checked)], ['Message', health.message && rich(health.message)]]), details(health.detail), guarantees(stored.guarantees)),
-		section('Settings', facts([['Kind', driverTitle(driver)],
+		section('Settings', facts([['Driver', title],
 			...Object.entries(settings).map(([option, value]) => [label(option), text(value)]),
 			['Sub folder format', format || 'year, month and day'], ['Overwrite strategy', strategy], ['Sanitize', sanitize === undefined ? null : sanitize ? 'on' : 'off']])),
 	];

@@ -2,7 +2,7 @@
 import { h, rich } from './dom.js';
 import { get, send } from './api.js';
 import { badge, details, empty, openDialog, pageHead, time } from './ui.js';
-import { driverTitle, isTime, place } from './format.js';
+import { isTime } from './format.js';
 import { driverIcon, icon } from './icons.js';
 import { removeEntry } from './entry.js';
 import { showProbe } from './probe.js';
@@ -19,7 +19,7 @@ export async function storages({ segments, query, signal, again }) {
 		title: 'Storages',
 		content: [
 			pageHead('Storages', add),
-			h('p', { class: 'lead' }, 'Places where items are kept. Aliases decide which uploads go where.'),
+			h('p', { class: 'lead' }, 'Backends that keep the items. Aliases decide which uploads go where.'),
 			list.length > 0 && h('ul', { class: 'rows', role: 'list', 'aria-label': 'Storages' }, list.map((storage) => row(storage, again))),
 			own.length === 0 && empty('storages', 'No storage is configured yet',
 				list.length > 0 ? 'Until then items are kept in Caddy\'s own data folder. Add a folder of your choice, a bucket or another host.' : 'Add a folder, a bucket or another host to keep items in.', add?.cloneNode(true)),
@@ -28,12 +28,12 @@ export async function storages({ segments, query, signal, again }) {
 }
 
 function row(storage, again) {
-	const { name, driver, health = {}, used_by: users = [], implicit } = storage;
+	const { name, health = {}, used_by: users = [], implicit } = storage;
 	return h('li', { class: 'row' },
-		h('div', { class: 'row-icon' }, driverIcon(driver)),
+		h('div', { class: 'row-icon' }, driverIcon(storage.driver_icon)),
 		h('div', { class: 'row-main' },
 			h('h2', null, h('a', { href: `#/storages/${encodeURIComponent(name)}` }, name), implicit && h('span', { class: 'tag' }, 'built in')),
-			h('p', null, h('span', { class: 'kind' }, driverTitle(driver)), ' ', h('span', { class: 'muted path' }, place(driver, storage.settings))),
+			h('p', null, h('span', { class: 'driver' }, storage.driver_title), ' ', h('span', { class: 'muted path' }, storage.where)),
 			usedBy(users),
 			health.state === 'down' && h('div', { class: 'trouble' }, h('p', null, rich(health.message)), details(health.detail))),
 		h('div', { class: 'row-state' }, badge(health.state), h('p', { class: 'muted small-text' }, isTime(health.checked) ? ['looked at ', time(health.checked)] : 'not looked at yet')),

@@ -262,10 +262,10 @@ storage away {
 		args []string
 		want string
 	}{
-		"itself":           {[]string{"from", "from"}, "same place"},
-		"a link to itself": {[]string{"from", "linked"}, "same place"},
-		"into itself":      {[]string{"from", "inner"}, "same place"},
-		"out of itself":    {[]string{"inner", "from"}, "same place"},
+		"itself":           {[]string{"from", "from"}, "same backend"},
+		"a link to itself": {[]string{"from", "linked"}, "same backend"},
+		"into itself":      {[]string{"from", "inner"}, "same backend"},
+		"out of itself":    {[]string{"inner", "from"}, "same backend"},
 		"nowhere":          {[]string{"from", "nowhere"}, `no storage "nowhere"`},
 		"away":             {[]string{"from", "away"}, `storage "away" cannot be used`},
 		"no alias":         {[]string{"from", "to", "--alias", "img/none"}, `no alias "img/none"`},

@@ -26,7 +26,7 @@ import (
 type AliasOptions struct {
 	// The storage that keeps the items. Default: the one called `default`, or the only
 	// one there is.
-	Storage string `json:"storage,omitempty" example:"default"`
+	Storage string `json:"storage,omitempty" option:"common" example:"default"`
 
 	// The folder of the items in their storage. No two aliases may share a folder, nor may
 	// that of one lie within that of another, also where their storages use the same bucket,
@@ -58,7 +58,7 @@ type ImageAlias struct {
 	// references or entities, `keep` all, or `off` to take none. A picture that is kept
 	// with a script in it runs only where somebody opens it outside of this service,
 	// which serves it without rights. Default: `reject`.
-	SVG string `json:"svg,omitempty" option:"words=reject|keep|off"`
+	SVG string `json:"svg,omitempty" option:"common,words=reject|keep|off"`
 
 	// The most pixels of a picture, width times height. Default: `max_pixels` of the
 	// limits.
@@ -66,7 +66,7 @@ type ImageAlias struct {
 
 	// Stores a WebP variant beside each jpg, png and gif, under the name of the picture
 	// with `.webp` behind it. Default: none.
-	WebP *WebP `json:"webp,omitempty"`
+	WebP *WebP `json:"webp,omitempty" option:"common"`
 
 	// Whether a request for a picture from a client that accepts WebP is answered with
 	// the variant. Every such request then costs a look at the picture as well as at the
@@ -97,7 +97,7 @@ type FileAlias struct {
 	// The extensions that are accepted, without dots. Those of PHP and shell scripts are
 	// refused in any case. Default: common documents, archives, pictures, sound and
 	// film.
-	Extensions []string `json:"extensions,omitempty" example:"pdf"`
+	Extensions []string `json:"extensions,omitempty" option:"common" example:"pdf"`
 }
 
 // Cache-Control of items that never change and of those that may be replaced.

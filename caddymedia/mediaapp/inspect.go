@@ -20,10 +20,10 @@ func (a *App) Storage(name string) (*storagedrivers.Storage, bool) {
 // Driver gives the module of the driver of a storage; nil if there is no such storage.
 func (a *App) Driver(name string) storagedrivers.Module { return a.drivers[name] }
 
-// DriverKind gives the word for a driver in the configuration, "sftp" for instance.
-func DriverKind(module storagedrivers.Module) string { return kindOf(module) }
+// DriverName returns the name of a driver in the configuration, "sftp" for instance.
+func DriverName(module storagedrivers.Module) string { return nameOf(module) }
 
-func kindOf(module any) string {
+func nameOf(module any) string {
 	if known, ok := module.(caddy.Module); ok {
 		return known.CaddyModule().ID.Name()
 	}
@@ -62,8 +62,8 @@ func (a *App) NamedBy(alias string) []string {
 	return keys
 }
 
-// TokenStore gives the word for the token store in the configuration, "bolt" for instance.
-func (a *App) TokenStore() string { return kindOf(a.tokens) }
+// TokenStore returns the name of the token store in the configuration, "bolt" for instance.
+func (a *App) TokenStore() string { return nameOf(a.tokens) }
 
 // CheckTokenStore tells whether the token store can be reached and takes writes.
 func (a *App) CheckTokenStore(ctx context.Context) error { return a.store.Check(ctx) }

@@ -13,8 +13,8 @@ import (
 
 // Trial is what was found out about a storage that no configuration has.
 type Trial struct {
-	// Kind is the word for its driver, "sftp" for instance.
-	Kind string
+	// Driver is the description of its driver.
+	Driver storagedrivers.Description
 	// Report of the probe, and the Features that are known after it.
 	Report   storagedrivers.Report
 	Features storagedrivers.Features
@@ -60,7 +60,7 @@ func (a *App) TryStorage(ctx context.Context, driver json.RawMessage) (Trial, er
 		return refused(err)
 	}
 	storage := storagedrivers.New(name, own, storagedrivers.Options{Timeout: module.Timeout()})
-	trial := Trial{Kind: DriverKind(module), Secrets: SecretsOf(module), Report: storage.Probe(ctx)}
+	trial := Trial{Driver: module.Describe(), Secrets: SecretsOf(module), Report: storage.Probe(ctx)}
 	trial.Features = storage.Features()
 	if err := storage.Close(); err != nil && !errors.Is(err, storagedrivers.ErrClosed) {
 		a.log.Warn("closing a storage that was tried", "error", err)

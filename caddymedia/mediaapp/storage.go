@@ -35,18 +35,18 @@ type Storage struct {
 	// The folder of an item whose upload names none: a strftime pattern of letters,
 	// digits, `-`, `_`, `.`, `/` and conversions such as `%Y`, or `/` for none.
 	// Default: year, month and day as `26-11/20`.
-	SubFolderFormat string `json:"sub_folder_format,omitempty" example:"%y-%m/%d"`
+	SubFolderFormat string `json:"sub_folder_format,omitempty" option:"common" example:"%y-%m/%d"`
 
 	// What becomes of an upload whose name is taken. `append_time`: it gets the time in
 	// its name, `photo-1795132800.jpg`, and what is there is never changed. `overwrite`:
 	// it replaces what is there; caches then have to ask each time. Default:
 	// `append_time`.
-	OverwriteStrategy string `json:"overwrite_strategy,omitempty" option:"words=append_time|overwrite"`
+	OverwriteStrategy string `json:"overwrite_strategy,omitempty" option:"common,words=append_time|overwrite"`
 
 	// Whether names are made plain: lower case, without accents, spaces or signs.
 	// Without it a name is stored exactly as submitted, or refused if that is not safe.
 	// Default: `true`.
-	Sanitize *bool `json:"sanitize,omitempty"`
+	Sanitize *bool `json:"sanitize,omitempty" option:"common"`
 
 	// Of the expanded options.
 	subFolder naming.Format

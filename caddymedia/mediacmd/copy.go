@@ -99,7 +99,7 @@ func copyItems(ctx context.Context, cmd *cobra.Command, args []string) (err erro
 	if err != nil {
 		return err
 	}
-	if opts.Journal, err = s.journal(flags, args[0], args[1], opts.Prefixes); err != nil {
+	if opts.Journal, err = journal(flags, opts); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, opts.Journal.Close()) }()
@@ -113,9 +113,8 @@ func copyItems(ctx context.Context, cmd *cobra.Command, args []string) (err erro
 func (s *session) copyOptions(ctx context.Context, flags copyFlags, from, to string) (copying.Options, error) {
 	opts := copying.Options{
 		Overwrite: flags.overwrite, Verify: flags.verify, DryRun: flags.dryRun,
-		Parallel: min(flags.parallel, s.connections(from), s.connections(to)),
-		Now:      time.Now, //nolint:forbidigo // the clock's one default
-		Failed:   s.showFailed,
+		Now:    time.Now, //nolint:forbidigo // the clock's one default
+		Failed: s.showFailed,
 	}
 	var err error
 	if opts.From, err = s.storage(from); err != nil {
@@ -124,13 +123,14 @@ func (s *session) copyOptions(ctx context.Context, flags copyFlags, from, to str
 	if opts.To, err = s.storage(to); err != nil {
 		return opts, err
 	}
+	opts.Parallel = s.parallel(flags.parallel, opts.From, opts.To)
 	aliases, err := s.aliasesOf(from, to, flags.aliases)
 	if err != nil {
 		return opts, err
 	}
 	opts.Prefixes = prefixesOf(aliases, len(flags.aliases) == 0)
 	s.describe(&opts, from, to)
-	if err := s.differentPlaces(from, to); err != nil {
+	if err := differentBackends(opts.From, opts.To); err != nil {
 		return opts, err
 	}
 	return opts, reachable(ctx, opts)

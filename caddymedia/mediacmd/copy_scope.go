@@ -1,10 +1,8 @@
 package mediacmd
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,8 +13,8 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/caddymedia/ingest"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediacmd/copying"
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 // aliasesOf gives the aliases of names such as "img/content". They are kept in one of the
@@ -99,32 +97,24 @@ func (s *session) describe(opts *copying.Options, from, to string) {
 	}
 }
 
-// connections is how many items can be on their way at once: a connection of FTP does one
-// thing at a time, and writing one item may take two of them.
-func (s *session) connections(storage string) int {
-	module := s.App.Driver(storage)
-	if mediaapp.DriverKind(module) != "ftp" {
-		return maxParallel
+// parallel returns how many items can be copied at once, at most wanted.
+func (s *session) parallel(wanted int, storages ...*storagedrivers.Storage) int {
+	for _, storage := range storages {
+		if limit := s.App.Driver(storage.Name()).Parallel(); limit > 0 {
+			wanted = min(wanted, limit)
+		}
 	}
-	var options struct {
-		Connections int `json:"connections"`
-	}
-	raw, err := json.Marshal(module)
-	if err != nil || json.Unmarshal(raw, &options) != nil {
-		return 1
-	}
-	const byDefault = 8
-	return max(1, cmp.Or(options.Connections, byDefault)/2)
+	return wanted
 }
 
 // journal opens the journal; nil where a dry run has none to look at.
-func (s *session) journal(flags copyFlags, from, to string, prefixes []string) (*copying.Journal, error) {
-	copied := s.fingerprint(from, to)
+func journal(flags copyFlags, opts copying.Options) (*copying.Journal, error) {
+	copied := fingerprint(opts.From, opts.To)
 	path := flags.state
 	if path == "" {
 		folder := filepath.Join(caddy.AppDataDir(), appName, "copy")
-		scope := sha256.Sum256([]byte(copied + "\n" + strings.Join(prefixes, "\n")))
-		path = filepath.Join(folder, fmt.Sprintf("%s-to-%s-%s.jsonl", from, to, hex.EncodeToString(scope[:4])))
+		scope := sha256.Sum256([]byte(copied + "\n" + strings.Join(opts.Prefixes, "\n")))
+		path = filepath.Join(folder, fmt.Sprintf("%s-to-%s-%s.jsonl", opts.From.Name(), opts.To.Name(), hex.EncodeToString(scope[:4])))
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return nil, err
 		}
@@ -137,11 +127,8 @@ func (s *session) journal(flags copyFlags, from, to string, prefixes []string) (
 	return copying.OpenJournal(path, copied)
 }
 
-// fingerprint tells a copy between two places from others, without their secrets.
-func (s *session) fingerprint(from, to string) string {
-	sum := sha256.New()
-	for _, storage := range []string{from, to} {
-		_ = json.NewEncoder(sum).Encode(placeOf(s.App.Driver(storage)).public()) // of texts alone
-	}
-	return fmt.Sprintf("%s to %s %x", from, to, sum.Sum(nil)[:8])
+// fingerprint identifies copies between two backends.
+func fingerprint(from, to *storagedrivers.Storage) string {
+	sum := sha256.Sum256([]byte(from.Location().String() + "\n" + to.Location().String()))
+	return fmt.Sprintf("%s to %s %x", from.Name(), to.Name(), sum[:8])
 }

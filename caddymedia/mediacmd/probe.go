@@ -77,7 +77,7 @@ func (s *session) probe(ctx context.Context, storage *storagedrivers.Storage) pr
 	report := storage.Probe(ctx)
 	features := storage.Features() // some are known only now
 	p := probed{
-		Name: storage.Name(), Driver: mediaapp.DriverKind(s.App.Driver(storage.Name())), OK: report.OK(),
+		Name: storage.Name(), Driver: mediaapp.DriverName(s.App.Driver(storage.Name())), OK: report.OK(),
 		Features: probedFeatures{features.Create.String(), features.Replace.String(), features.Restore},
 	}
 	for _, step := range report.Steps {

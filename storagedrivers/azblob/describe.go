@@ -1,6 +1,7 @@
 package azblob
 
 import (
+	"path"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
@@ -9,11 +10,23 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
+// Describe tells people about the driver.
+func (a *AzBlob) Describe() storagedrivers.Description {
+	where := path.Join(a.Container, a.Prefix)
+	if a.Account != "" {
+		where += " (" + a.Account + ")"
+	}
+	return storagedrivers.Description{Title: "Azure Blob Storage", Noun: "container", Icon: "cloud", Rank: 40, Where: where}
+}
+
 // Location is the container and the prefix, however the account is given.
 func (a *AzBlob) Location() storagedrivers.Location {
 	host := network.ServiceHost(a.config.containerURL())
 	return storagedrivers.Location{Backend: "azblob://" + host}.Join(a.config.Prefix)
 }
+
+// Parallel is not bounded.
+func (*AzBlob) Parallel() int { return 0 }
 
 // containerURL returns the URL of the container without a signature. It is empty for a connection
 // string from which no driver can be made.

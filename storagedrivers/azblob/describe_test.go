@@ -28,6 +28,7 @@ func TestDescription(t *testing.T) {
 	drivertest.Describe(t, drivertest.Description{
 		New:     newModule,
 		Options: `{"container": "media", "account": "name"}`,
+		Where:   "media (name)",
 		Same: []string{
 			`{"container": "media", "account": "name", "key": "a2V5", "timeout": "5s"}`,
 			`{"container": "media", "endpoint": "https://name.blob.core.windows.net/"}`,

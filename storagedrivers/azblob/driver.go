@@ -37,22 +37,22 @@ type AzBlob struct {
 
 	// The name of the storage account. It is needed, unless a connection string or an
 	// endpoint names it.
-	Account string `json:"account,omitempty" example:"myaccount"`
+	Account string `json:"account,omitempty" option:"common" example:"myaccount"`
 
 	// A key of the account, best as a placeholder such as `{env.AZURE_STORAGE_KEY}`.
 	// Default: the credentials of the machine, which are the `AZURE_*` environment
 	// variables, a workload or managed identity, or who is logged in with the Azure
 	// command line.
-	Key string `json:"key,omitempty" option:"secret" example:"{env.AZURE_STORAGE_KEY}"`
+	Key string `json:"key,omitempty" option:"common,secret" example:"{env.AZURE_STORAGE_KEY}"`
 
 	// A connection string as the Azure portal shows it, with an account key or a shared
 	// access signature. It stands alone, without account, key and endpoint.
-	ConnectionString string `json:"connection_string,omitempty" option:"secret" example:"{env.AZURE_STORAGE_CONNECTION_STRING}"`
+	ConnectionString string `json:"connection_string,omitempty" option:"common,secret" example:"{env.AZURE_STORAGE_CONNECTION_STRING}"`
 
 	// The address of the account's blob service, for other clouds and emulators; for
 	// Azurite `http://127.0.0.1:10000/devstoreaccount1`. The credentials of the machine
 	// are only sent over https. Default: `https://<account>.blob.core.windows.net`.
-	Endpoint string `json:"endpoint,omitempty" option:"address" example:"https://myaccount.blob.core.windows.net"`
+	Endpoint string `json:"endpoint,omitempty" option:"common,address" example:"https://myaccount.blob.core.windows.net"`
 
 	// The folder of the container below which all objects are kept. Default: the whole
 	// container.

@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/caddymedia/media/storagedrivers"
@@ -12,6 +13,8 @@ type Description struct {
 	New func(t *testing.T, options string) storagedrivers.Module
 	// Options are those of the module that is described.
 	Options string
+	// Where is the backend in short.
+	Where string
 	// Same keep their objects where Options does: credentials, time-outs and other settings are
 	// different, or the backend is written otherwise.
 	Same []string
@@ -24,7 +27,15 @@ type Description struct {
 // Describe tests how a driver describes itself.
 func Describe(t *testing.T, d Description) {
 	t.Helper()
-	location := d.New(t, d.Options).Location()
+	module := d.New(t, d.Options)
+	got := module.Describe()
+	if got.Title == "" || got.Noun == "" || got.Icon == "" || got.Noun != strings.ToLower(got.Noun) || got.Where != d.Where {
+		t.Errorf("description %+v, want it of %q", got, d.Where)
+	}
+	if module.Parallel() < 0 {
+		t.Errorf("%d objects in parallel", module.Parallel())
+	}
+	location := module.Location()
 	if location.Backend == "" || location != location.Join("") {
 		t.Errorf("location %+v", location)
 	}

@@ -1,12 +1,20 @@
 package ftp
 
 import (
+	"cmp"
 	"net/url"
 	"path"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
+
+// Describe tells people about the driver.
+func (f *FTP) Describe() storagedrivers.Description {
+	return storagedrivers.Description{
+		Title: "FTP", Noun: "folder", Icon: "server", Rank: 10, Where: network.Login(f.User, f.Address, f.Root),
+	}
+}
 
 // Location is the host and the folder. The user belongs to it where the folder is relative to that of
 // the login; two users who give the same absolute path share it.
@@ -17,3 +25,7 @@ func (f *FTP) Location() storagedrivers.Location {
 	}
 	return storagedrivers.Location{Backend: address.String()}.Join(f.config.Root)
 }
+
+// Parallel is half of the connections to the server: each does one thing at a time, and to store one
+// object may take two.
+func (f *FTP) Parallel() int { return max(1, cmp.Or(f.config.Connections, defaultConnections)/2) }

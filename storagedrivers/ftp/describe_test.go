@@ -29,6 +29,7 @@ func TestDescription(t *testing.T) {
 	drivertest.Describe(t, drivertest.Description{
 		New:     newModule,
 		Options: `{"address": "files.example.com", ` + login + `}`,
+		Where:   "media@files.example.com",
 		Same: []string{
 			`{"address": "files.example.com:21", "user": "media", "password": "b", "tls": "explicit", "timeout": "5s"}`,
 			`{"address": "Files.example.com", ` + login + `, "tls": "implicit", "connections": 2, "lock": false, "root": "."}`,
@@ -43,8 +44,23 @@ func TestDescription(t *testing.T) {
 	drivertest.Describe(t, drivertest.Description{
 		New:     newModule,
 		Options: `{"address": "files.example.com", ` + login + `, "root": "/srv"}`,
+		Where:   "media@files.example.com /srv",
 		Same:    []string{`{"address": "files.example.com", "user": "other", "root": "/srv/"}`},
 		Below:   []string{`{"address": "files.example.com", "user": "other", "root": "/srv/below/it"}`},
 		Apart:   []string{`{"address": "files.example.com", ` + login + `, "root": "/media"}`},
 	})
+}
+
+// TestParallel: to store an object may take two connections.
+func TestParallel(t *testing.T) {
+	t.Parallel()
+	for options, want := range map[string]int{
+		`{"address": "a", "user": "u"}`:                   4,
+		`{"address": "a", "user": "u", "connections": 5}`: 2,
+		`{"address": "a", "user": "u", "connections": 1}`: 1,
+	} {
+		if got := newModule(t, options).Parallel(); got != want {
+			t.Errorf("%s: %d, want %d", options, got, want)
+		}
+	}
 }

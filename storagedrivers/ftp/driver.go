@@ -56,15 +56,15 @@ type FTP struct {
 	User string `json:"user,omitempty" option:"required" example:"media"`
 
 	// The user's password. Without TLS it can be read on the way.
-	Password string `json:"password,omitempty" option:"secret" example:"{env.FTP_PASSWORD}"`
+	Password string `json:"password,omitempty" option:"common,secret" example:"{env.FTP_PASSWORD}"`
 
 	// The folder of all objects, which is made where it is missing. One that does not
 	// begin with a slash is below the login folder. Default: the login folder.
-	Root string `json:"root,omitempty" example:"uploads"`
+	Root string `json:"root,omitempty" option:"common" example:"uploads"`
 
 	// How connections are secured: `none`, `explicit` (AUTH TLS, what servers call FTPES)
 	// or `implicit` (TLS from the first byte, on a port of its own). Default: `none`.
-	TLS TLSMode `json:"tls,omitempty" option:"words=none|explicit|implicit"`
+	TLS TLSMode `json:"tls,omitempty" option:"common,words=none|explicit|implicit"`
 
 	// The path of a PEM file with the certificates to trust. Default: what the system
 	// trusts.

@@ -1,11 +1,21 @@
 package gcs
 
 import (
+	"path"
 	"strings"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
+
+// Describe tells people about the driver.
+func (g *GCS) Describe() storagedrivers.Description {
+	where := path.Join(g.Bucket, g.Prefix)
+	if g.Endpoint != "" {
+		where += " at " + network.WithoutScheme(g.Endpoint)
+	}
+	return storagedrivers.Description{Title: "Google Cloud Storage", Noun: "bucket", Icon: "cloud", Rank: 30, Where: where}
+}
 
 // Location is the bucket and the prefix. The name of a bucket is unique at Google, whatever the host.
 func (g *GCS) Location() storagedrivers.Location {
@@ -15,3 +25,6 @@ func (g *GCS) Location() storagedrivers.Location {
 	}
 	return storagedrivers.Location{Backend: "gs://" + host + "/" + g.config.Bucket}.Join(g.config.Prefix)
 }
+
+// Parallel is not bounded.
+func (*GCS) Parallel() int { return 0 }

@@ -28,6 +28,7 @@ func TestDescription(t *testing.T) {
 	drivertest.Describe(t, drivertest.Description{
 		New:     newModule,
 		Options: `{"bucket": "media"}`,
+		Where:   "media",
 		Same: []string{
 			`{"bucket": "media", "timeout": "5s", "prefix": "/"}`,
 			`{"bucket": "media", "endpoint": "https://storage.europe-west3.rep.googleapis.com"}`,

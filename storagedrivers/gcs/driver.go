@@ -41,13 +41,13 @@ type GCS struct {
 	// Default Credentials, which are the file that the environment variable
 	// `GOOGLE_APPLICATION_CREDENTIALS` names, the login of the `gcloud` command, or the
 	// service account of the machine or container on Google Cloud.
-	CredentialsFile string `json:"credentials_file,omitempty" example:"/etc/caddy/media-gcs.json"`
+	CredentialsFile string `json:"credentials_file,omitempty" option:"common" example:"/etc/caddy/media-gcs.json"`
 
 	// The address of the service, without a path, where it is a private endpoint or an
 	// emulator. One that begins with `http://` is spoken to without credentials, unless
 	// there is a `credentials_file`, whose tokens then travel unprotected. Default:
 	// `https://storage.googleapis.com`.
-	Endpoint string `json:"endpoint,omitempty" option:"address" example:"https://storage.example.com"`
+	Endpoint string `json:"endpoint,omitempty" option:"common,address" example:"https://storage.example.com"`
 
 	// The folder of the bucket below which all objects are kept. Default: the whole
 	// bucket.

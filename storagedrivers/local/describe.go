@@ -7,10 +7,20 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
+// Describe tells people about the driver.
+func (l *Local) Describe() storagedrivers.Description {
+	return storagedrivers.Description{
+		Title: "Local folder", Noun: "folder", Local: true, Icon: "disk", Rank: 60, Where: l.Root,
+	}
+}
+
 // Location is the folder without symbolic links.
 func (l *Local) Location() storagedrivers.Location {
 	return storagedrivers.Location{Backend: "file:"}.Join(filepath.ToSlash(resolved(l.root)))
 }
+
+// Parallel is not bounded.
+func (*Local) Parallel() int { return 0 }
 
 // maxResolve bounds looking for links: on a network file system whose server is down it may take
 // for ever, and a configuration must load all the same.

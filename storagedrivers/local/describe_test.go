@@ -37,6 +37,7 @@ func TestDescription(t *testing.T) {
 	drivertest.Describe(t, drivertest.Description{
 		New:     newModule,
 		Options: `{"root": "` + base + `/real/media"}`,
+		Where:   base + "/real/media",
 		Same: []string{
 			`{"root": "` + base + `/real/media", "sync": false}`,
 			`{"root": "` + base + `/real/x/../media/"}`,

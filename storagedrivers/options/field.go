@@ -84,6 +84,9 @@ func (f *field) mark(word string, of reflect.Type) bool {
 	case word == "secret":
 		o.Secret = o.Type == Text || o.Type == Texts
 		return o.Secret
+	case word == "common":
+		o.Common = true
+		return true
 	case isWords && o.Type == Text:
 		o.Type, o.Words = Word, strings.Split(words, "|")
 		return true

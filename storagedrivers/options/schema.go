@@ -12,6 +12,7 @@
 //
 //	required    it must be given
 //	secret      nobody may see its value
+//	common      most administrators look for it; a form shows it without being asked
 //	words=a|b   it is one of these words
 //	size        its number is one of bytes
 //	address     it is a URL of http or https, with a host, and no user, query or fragment
@@ -53,6 +54,7 @@ type Option struct {
 	Default  string   `json:"default,omitempty"`
 	Required bool     `json:"required,omitempty"`
 	Secret   bool     `json:"secret,omitempty"`
+	Common   bool     `json:"common,omitempty"`
 	Words    []string `json:"words,omitempty"`
 	Example  string   `json:"example,omitempty"`
 	Options  []Option `json:"options,omitempty"`

@@ -3,6 +3,7 @@ package s3
 import (
 	"cmp"
 	"os"
+	"path"
 	"regexp"
 	"strings"
 
@@ -10,11 +11,25 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
+// Describe tells people about the driver.
+func (s *S3) Describe() storagedrivers.Description {
+	where := path.Join(s.Bucket, s.Prefix)
+	if s.Endpoint != "" {
+		where += " at " + network.WithoutScheme(s.Endpoint)
+	} else if s.Region != "" {
+		where += " (" + s.Region + ")"
+	}
+	return storagedrivers.Description{Title: "S3", Noun: "bucket", Icon: "cloud", Rank: 50, Where: where}
+}
+
 // Location is the bucket and the prefix.
 func (s *S3) Location() storagedrivers.Location {
 	c := s.config
 	return storagedrivers.Location{Backend: "s3://" + c.service() + "/" + c.Bucket}.Join(c.Prefix)
 }
+
+// Parallel is not bounded.
+func (*S3) Parallel() int { return 0 }
 
 // amazon matches the hosts of Amazon S3, of any region and kind.
 var amazon = regexp.MustCompile(`^(.+\.)?s3[.-](.+\.)?amazonaws\.com(\.cn)?$`)

@@ -30,6 +30,7 @@ func TestDescription(t *testing.T) {
 	drivertest.Describe(t, drivertest.Description{
 		New:     newModule,
 		Options: `{"bucket": "media", "region": "eu-west-1"}`,
+		Where:   "media (eu-west-1)",
 		Same: []string{
 			`{"bucket": "media"}`,
 			`{"bucket": "media", "region": "eu-west-1", "access_key_id": "i", "secret_access_key": "s", "session_token": "t"}`,
@@ -52,6 +53,7 @@ func TestDescription(t *testing.T) {
 	drivertest.Describe(t, drivertest.Description{
 		New:     newModule,
 		Options: `{"bucket": "media", "endpoint": "https://s3.example.com", "prefix": "a"}`,
+		Where:   "media/a at s3.example.com",
 		Same: []string{
 			`{"bucket": "media", "endpoint": "http://S3.example.com/", "region": "x", "prefix": "a/"}`,
 			`{"bucket": "media", "endpoint": "https://s3.example.com:443", "path_style": false, "prefix": "a"}`,
@@ -67,6 +69,7 @@ func TestDescription(t *testing.T) {
 	drivertest.Describe(t, drivertest.Description{
 		New:     newModule,
 		Options: `{"bucket": "media"}`,
+		Where:   "media",
 		Same:    []string{`{"bucket": "media", "endpoint": "https://s3.example.com"}`},
 	})
 }

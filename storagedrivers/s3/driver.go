@@ -36,18 +36,18 @@ type S3 struct {
 
 	// The region of the bucket. Default: what `AWS_REGION` or the AWS profile says, and
 	// `us-east-1` where an endpoint is given.
-	Region string `json:"region,omitempty" example:"eu-central-1"`
+	Region string `json:"region,omitempty" option:"common" example:"eu-central-1"`
 
 	// The address of the service, for one other than Amazon's. Default: Amazon S3.
-	Endpoint string `json:"endpoint,omitempty" option:"address" example:"https://s3.example.com"`
+	Endpoint string `json:"endpoint,omitempty" option:"common,address" example:"https://s3.example.com"`
 
 	// The access key. Default: what the AWS SDK finds by itself in the environment, in
 	// the files of the AWS profile, or by asking the machine or container that it runs in.
-	AccessKeyID string `json:"access_key_id,omitempty" example:"{env.AWS_ACCESS_KEY_ID}"`
+	AccessKeyID string `json:"access_key_id,omitempty" option:"common" example:"{env.AWS_ACCESS_KEY_ID}"`
 
 	// The secret of the access key, best as a placeholder such as
 	// `{env.AWS_SECRET_ACCESS_KEY}`.
-	SecretAccessKey string `json:"secret_access_key,omitempty" option:"secret" example:"{env.AWS_SECRET_ACCESS_KEY}"`
+	SecretAccessKey string `json:"secret_access_key,omitempty" option:"common,secret" example:"{env.AWS_SECRET_ACCESS_KEY}"`
 
 	// The session token of an access key that is temporary.
 	SessionToken string `json:"session_token,omitempty" option:"secret" example:"{env.AWS_SESSION_TOKEN}"`

@@ -8,6 +8,13 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
+// Describe tells people about the driver.
+func (s *SFTP) Describe() storagedrivers.Description {
+	return storagedrivers.Description{
+		Title: "SFTP", Noun: "folder", Icon: "server", Rank: 20, Where: network.Login(s.User, s.Address, s.Root),
+	}
+}
+
 // Location is the host and the folder. The user belongs to it where the folder is relative to that of
 // the login; two users who give the same absolute path share it.
 func (s *SFTP) Location() storagedrivers.Location {
@@ -17,3 +24,6 @@ func (s *SFTP) Location() storagedrivers.Location {
 	}
 	return storagedrivers.Location{Backend: address.String()}.Join(s.config.Root)
 }
+
+// Parallel is not bounded: any number of objects share an SSH connection.
+func (*SFTP) Parallel() int { return 0 }

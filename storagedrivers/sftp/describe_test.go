@@ -29,6 +29,7 @@ func TestDescription(t *testing.T) {
 	drivertest.Describe(t, drivertest.Description{
 		New:     newModule,
 		Options: `{` + host + `, "user": "media", "password": "a"}`,
+		Where:   "media@files.example.com",
 		Same: []string{
 			`{` + host + `, "user": "media", "password": "b", "root": "./x/..", "timeout": "5s", "connections": 5}`,
 			`{"address": "Files.example.com:22", "host_key": ["SHA256:abc"], "user": "media", "password": "a"}`,
@@ -44,6 +45,7 @@ func TestDescription(t *testing.T) {
 	drivertest.Describe(t, drivertest.Description{
 		New:     newModule,
 		Options: `{` + host + `, "user": "media", "password": "a", "root": "/srv/media"}`,
+		Where:   "media@files.example.com /srv/media",
 		Same:    []string{`{` + host + `, "user": "other", "password": "a", "root": "/srv//media/"}`},
 		Below:   []string{`{` + host + `, "user": "other", "password": "a", "root": "/srv/media/below/it"}`},
 		Apart:   []string{`{` + host + `, "user": "media", "password": "a", "root": "/srv/media2"}`},

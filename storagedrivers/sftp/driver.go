@@ -51,14 +51,14 @@ type SFTP struct {
 
 	// The user's password; also the answer to what the host asks interactively. One of
 	// `password`, `private_key` and `agent` is needed.
-	Password string `json:"password,omitempty" option:"secret" example:"{env.SFTP_PASSWORD}"`
+	Password string `json:"password,omitempty" option:"common,secret" example:"{env.SFTP_PASSWORD}"`
 
 	// The user's private key: the path of its file, or the key itself, which begins with
 	// `-----BEGIN` and is best given as a placeholder such as `{env.SFTP_PRIVATE_KEY}`.
-	PrivateKey string `json:"private_key,omitempty" option:"secret" example:"/etc/caddy/media_ed25519"`
+	PrivateKey string `json:"private_key,omitempty" option:"common,secret" example:"/etc/caddy/media_ed25519"`
 
 	// The passphrase of the private key, if it has one.
-	Passphrase string `json:"passphrase,omitempty" option:"secret" example:"{env.SFTP_PASSPHRASE}"`
+	Passphrase string `json:"passphrase,omitempty" option:"common,secret" example:"{env.SFTP_PASSPHRASE}"`
 
 	// Whether to use the keys of the SSH agent at `SSH_AUTH_SOCK`. Default: `false`.
 	Agent bool `json:"agent,omitempty"`
@@ -66,11 +66,11 @@ type SFTP struct {
 	// Files as OpenSSH writes them (`~/.ssh/known_hosts`) with the keys by which the host
 	// is recognised. One of `known_hosts`, `host_key` and `insecure_skip_host_key` is
 	// needed.
-	KnownHosts []string `json:"known_hosts,omitempty" option:"repeat" example:"/etc/ssh/ssh_known_hosts"`
+	KnownHosts []string `json:"known_hosts,omitempty" option:"common,repeat" example:"/etc/ssh/ssh_known_hosts"`
 
 	// Public keys of the host, as in its `/etc/ssh/ssh_host_ed25519_key.pub`
 	// (`ssh-ed25519 AAAA...`), or their fingerprints (`SHA256:...`).
-	HostKey []string `json:"host_key,omitempty" option:"repeat" example:"ssh-ed25519 AAAA..."`
+	HostKey []string `json:"host_key,omitempty" option:"common,repeat" example:"ssh-ed25519 AAAA..."`
 
 	// Whether to talk to whoever answers at the address. Somebody on the way to the host
 	// can then read and change everything, and learn the password. Default: `false`.
@@ -78,7 +78,7 @@ type SFTP struct {
 
 	// The folder for all objects, relative to the one that the login ends up in. It is
 	// made if it is missing. Default: the folder of the login.
-	Root string `json:"root,omitempty" example:"uploads"`
+	Root string `json:"root,omitempty" option:"common" example:"uploads"`
 
 	// How many SSH connections are opened at most. Each is shared by any number of
 	// transfers; more of them use more processor cores. Default: `2`.

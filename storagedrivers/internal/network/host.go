@@ -30,3 +30,23 @@ func ServiceHost(address string) string {
 	host, path, _ := strings.Cut(rest, "/")
 	return strings.TrimRight(Host(host, "80", "443")+"/"+path, "/")
 }
+
+// WithoutScheme returns a URL as it is shown to people.
+func WithoutScheme(address string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(address, "https://"), "http://")
+}
+
+// Login returns the folder of a user on a host as it is shown to people: "user@host ~/folder".
+func Login(user, address, root string) string {
+	where := address
+	if user != "" {
+		where = user + "@" + address
+	}
+	switch {
+	case root == "":
+		return where
+	case strings.HasPrefix(root, "/"):
+		return where + " " + root
+	}
+	return where + " ~/" + root
+}
