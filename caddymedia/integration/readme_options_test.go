@@ -13,6 +13,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/caddytest"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -59,6 +60,31 @@ func TestReadmeOptions(t *testing.T) {
 	default:
 		t.Error("README.md differs from what the modules say; this writes it:" +
 			" go test -run ReadmeOptions ./caddymedia/integration -update")
+	}
+}
+
+// TestReadmeDrivers: README.md names all drivers in the order of the panel, and has a section with the title of each.
+func TestReadmeDrivers(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := caddy.GetModules("media.storages")
+	describe := func(info caddy.ModuleInfo) storagedrivers.Description {
+		return info.New().(storagedrivers.Module).Describe()
+	}
+	slices.SortFunc(modules, func(a, b caddy.ModuleInfo) int { return describe(b).Rank - describe(a).Rank })
+	names := make([]string, len(modules))
+	for i, info := range modules {
+		names[i] = info.ID.Name()
+		heading := regexp.MustCompile(`(?mi)^#+ (A )?` + regexp.QuoteMeta(describe(info).Title) + `$`)
+		if !heading.Match(content) {
+			t.Errorf("no section %q", describe(info).Title)
+		}
+	}
+	if want := strings.Join(names, "|") + " ["; !strings.Contains(string(content), want) {
+		t.Errorf("the drivers are not %q", want)
 	}
 }
 
