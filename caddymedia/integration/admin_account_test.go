@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// made is the answer that shows the password of an account.
+// made is the answer with the password of an account.
 type made struct {
 	Section, Name, Password string
 	APIKey                  string `json:"api_key"`
 }
 
-// TestPanelAccounts makes an account whose password is shown once and works, renews the
-// password, limits the account and removes it: each ends what it must.
+// TestPanelAccounts creates an account with a working password that is shown once, changes the
+// password, limits the account and removes it. Each change revokes the tokens that it must.
 func TestPanelAccounts(t *testing.T) {
 	p := startPanel(t, basic)
 	try := func(key, token string) int {
@@ -59,14 +59,14 @@ func TestPanelAccounts(t *testing.T) {
 	}
 	login(second, http.StatusOK)
 
-	// A change of something else keeps the password.
+	// Another change keeps the password.
 	saved := p.put(t, http.StatusOK, "accounts/new.site", `{"value":{}}`)
 	if strings.Contains(saved.body, "password") {
 		t.Errorf("a password is shown: %s", saved.body)
 	}
 	token = login(second, http.StatusOK)
 
-	// Tokens end with the account, also when it comes back as it was.
+	// Tokens end with the account, also if it is created again unchanged.
 	entry := p.running(t)
 	hash := entry[strings.Index(entry, `"new.site"`):]
 	hash = hash[strings.Index(hash, "$argon2id"):]

@@ -12,8 +12,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestPanelEditsFromNothing begins where nothing is configured: what the app has by itself
-// stays beside what is added, with all of its items.
+// TestPanelEditsFromNothing starts without configuration: the implied defaults stay beside the
+// additions, with all of their items.
 func TestPanelEditsFromNothing(t *testing.T) {
 	p := startPanel(t, account)
 	stored := p.uploadFile(t, file("first.txt", "the first")).one(t)
@@ -62,7 +62,7 @@ func TestPanelEditsFromNothing(t *testing.T) {
 	}
 }
 
-// TestPanelWithoutMedia works where the configuration says nothing of the media app at all.
+// TestPanelWithoutMedia works if the configuration does not mention the media app.
 func TestPanelWithoutMedia(t *testing.T) {
 	p := startPanel(t, "")
 	if !strings.Contains(p.running(t), "tokens") {
@@ -76,14 +76,15 @@ func TestPanelWithoutMedia(t *testing.T) {
 	if answer := p.send(t, adminClient, r); answer.status != http.StatusOK {
 		t.Fatalf("%d %s", answer.status, answer.body)
 	}
-	p.settle(t)
+	p.awaitSwitch(t)
 	p.put(t, http.StatusCreated, "storages/archive", local(p.root))
 	if got := p.running(t); !strings.Contains(got, `"archive"`) || !strings.Contains(got, `"default"`) {
 		t.Errorf("the configuration is %s", got)
 	}
 }
 
-// TestPanelStaleEdit: of two who edit one entry the second is told, and sees what is there.
+// TestPanelStaleEdit: the second of two concurrent edits of an entry is refused, and sees the
+// current state.
 func TestPanelStaleEdit(t *testing.T) {
 	p := startPanel(t, basic)
 	p.put(t, http.StatusCreated, "file_aliases/shared", `{"value":{"prefix":"one"}}`)
@@ -95,9 +96,9 @@ func TestPanelStaleEdit(t *testing.T) {
 		t.Errorf("the tag is %s after %s, and was %s", now.tag, saved.header.Get("Etag"), first.tag)
 	}
 	stale := map[string]*reply{
-		"a change":          p.must(t, http.StatusPreconditionFailed, http.MethodPut, route, `{"value":{"prefix":"three"}}`, "If-Match", first.tag),
-		"one that is there": p.must(t, http.StatusPreconditionFailed, http.MethodPut, route, `{"value":{"prefix":"three"}}`, "If-None-Match", "*"),
-		"a removal":         p.must(t, http.StatusPreconditionFailed, http.MethodDelete, route, nil, "If-Match", first.tag),
+		"a change":        p.must(t, http.StatusPreconditionFailed, http.MethodPut, route, `{"value":{"prefix":"three"}}`, "If-Match", first.tag),
+		"an existing one": p.must(t, http.StatusPreconditionFailed, http.MethodPut, route, `{"value":{"prefix":"three"}}`, "If-None-Match", "*"),
+		"a removal":       p.must(t, http.StatusPreconditionFailed, http.MethodDelete, route, nil, "If-Match", first.tag),
 	}
 	for name, r := range stale {
 		var answer struct {
@@ -117,13 +118,12 @@ func TestPanelStaleEdit(t *testing.T) {
 		t.Errorf("it was changed to %v", got.Value)
 	}
 
-	// What somebody changes elsewhere is in nobody's way.
+	// Changes elsewhere do not conflict.
 	p.put(t, http.StatusCreated, "file_aliases/other", `{"value":{"prefix":"other"}}`)
 	p.must(t, http.StatusNoContent, http.MethodDelete, route, nil, "If-Match", now.tag)
 }
 
-// TestPanelKeepsGroups: a group that is there for its defaults stays when something else is
-// changed.
+// TestPanelKeepsGroups: a group that exists for its defaults stays when something else is changed.
 func TestPanelKeepsGroups(t *testing.T) {
 	p := startPanel(t, account+"image_alias photos {\nwebp\n}\n")
 	value := p.entry(t, "image_aliases/photos").Value
@@ -135,8 +135,7 @@ func TestPanelKeepsGroups(t *testing.T) {
 	}
 }
 
-// TestPanelCompressed edits with the tag of an answer that the site has compressed, which
-// Caddy marks.
+// TestPanelCompressed edits with the tag of an answer compressed by the site, which Caddy marks.
 func TestPanelCompressed(t *testing.T) {
 	p := startPanelConfig(t, siteConfig{Media: basic, Site: "encode\n" + panelBlock, Global: "admin " + servers.FreeAddress(t)})
 	extensions, err := json.Marshal(strings.Fields(strings.Repeat("pdf txt ", 100)))
@@ -152,8 +151,8 @@ func TestPanelCompressed(t *testing.T) {
 	p.must(t, http.StatusNoContent, http.MethodDelete, "config/file_aliases/long", nil, "If-Match", tag)
 }
 
-// TestPanelBrokenEdit: what Caddy refuses is told with its reason, and the configuration
-// before it goes on serving, an upload in flight included.
+// TestPanelBrokenEdit: the reason of a refusal by Caddy is reported. The old configuration
+// continues to serve, including an upload in progress.
 func TestPanelBrokenEdit(t *testing.T) {
 	p := startPanel(t, basic)
 	before := p.running(t)
@@ -221,7 +220,7 @@ func TestPanelBrokenEdit(t *testing.T) {
 	}
 	p.uploadFile(t, file("beside.txt", "x")).one(t)
 
-	// Changes that are made do not cut it either.
+	// Successful changes do not cut it either.
 	p.put(t, http.StatusCreated, "file_aliases/new", `{"value":{"prefix":"new"}}`)
 	p.put(t, http.StatusOK, "storages/default", local(filepath.Join(p.root, "moved")))
 	close(head)
@@ -231,7 +230,7 @@ func TestPanelBrokenEdit(t *testing.T) {
 	}
 }
 
-// TestPanelPinsStorages: an alias that names no storage keeps the one that it has.
+// TestPanelPinsStorages: an alias without a named storage keeps its current one.
 func TestPanelPinsStorages(t *testing.T) {
 	p := startPanel(t, account+"storage only {\ndriver local $ROOT\n}\nfile_alias content\nfile_alias docs {\nprefix docs\n}\n")
 	stored := p.uploadFile(t, file("a.txt", "kept")).one(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// panelBlock is a site with the service and its panel, where the users admin and viewer
-// have the password of the accounts, and only admin may change things.
+// panelBlock is a site with the service and its panel. The users admin and viewer have the password
+// of the accounts, and only admin is an editor.
 const panelBlock = `media
 handle /media-admin* {
 	basic_auth argon2id {
@@ -24,12 +24,12 @@ handle /media-admin* {
 }
 `
 
-// panel is a site with a panel, and the user who looks at it.
+// panel is a site with a panel, and its current user.
 type panel struct {
 	*site
 	user  string
 	admin string    // the global option of the admin endpoint
-	seen  *[]*reply // all answers up to now
+	seen  *[]*reply // all answers so far
 }
 
 // startPanel runs a site with a panel and an admin endpoint on a loopback address.
@@ -44,7 +44,7 @@ func startPanelConfig(t *testing.T, config siteConfig) *panel {
 	return &panel{site: s, user: "admin", admin: config.Global, seen: new([]*reply)}
 }
 
-// as is the panel as another user sees it.
+// as returns the panel with another user.
 func (p *panel) as(user string) *panel {
 	other := *p
 	other.user = user
@@ -53,7 +53,7 @@ func (p *panel) as(user string) *panel {
 
 const asJSON = "application/json"
 
-// call asks for a route of the panel's API. A change leaves the site ready for the next.
+// call requests a route of the panel's API. After a change the site is ready for the next one.
 func (p *panel) call(t *testing.T, method, route string, body any, header ...string) *reply {
 	t.Helper()
 	var text string
@@ -79,12 +79,12 @@ func (p *panel) call(t *testing.T, method, route string, body any, header ...str
 	answer := p.send(t, p.client, r)
 	*p.seen = append(*p.seen, answer)
 	if method != http.MethodGet && strings.HasPrefix(route, "config/") {
-		p.settle(t)
+		p.awaitSwitch(t)
 	}
 	return answer
 }
 
-// must is call for what must be answered with a status.
+// must is call for an answer with the status.
 func (p *panel) must(t *testing.T, status int, method, route string, body any, header ...string) *reply {
 	t.Helper()
 	r := p.call(t, method, route, body, header...)
@@ -94,7 +94,7 @@ func (p *panel) must(t *testing.T, status int, method, route string, body any, h
 	return r
 }
 
-// entry is what the panel tells of an entry.
+// entry is an entry as the panel returns it.
 type entry struct {
 	Section, Name string
 	Implicit      bool
@@ -111,7 +111,7 @@ func (p *panel) entry(t *testing.T, route string) entry {
 	return e
 }
 
-// put changes the entry as it is now; an entry that is not there is made.
+// put changes or creates an entry, based on its current state.
 func (p *panel) put(t *testing.T, status int, route string, body any) *reply {
 	t.Helper()
 	now := p.call(t, http.MethodGet, "config/"+route, nil)
@@ -126,7 +126,7 @@ func (p *panel) remove(t *testing.T, status int, route string) *reply {
 	return p.must(t, status, http.MethodDelete, "config/"+route, nil, "If-Match", p.entry(t, route).tag)
 }
 
-// running is the configuration of the app, as the admin endpoint has it.
+// running returns the configuration of the app from the admin endpoint.
 func (p *panel) running(t *testing.T) string {
 	t.Helper()
 	address := strings.Fields(p.admin)[1]
@@ -143,7 +143,7 @@ func (p *panel) running(t *testing.T) string {
 	return strings.TrimSpace(string(body))
 }
 
-// local is the body of a request for a local storage.
+// local returns the body of a request for a local storage.
 func local(folder string) map[string]any {
 	return map[string]any{"value": map[string]any{"driver": map[string]any{"name": "local", "root": folder}}}
 }

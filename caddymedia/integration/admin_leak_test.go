@@ -8,8 +8,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestPanelSecretsWithBraces: what stands in braces in a secret may be a part of it, and is
-// neither answered nor logged, by Caddy neither.
+// TestPanelSecretsWithBraces: text in braces may be a part of a secret, and is neither answered nor
+// logged, also not by Caddy.
 func TestPanelSecretsWithBraces(t *testing.T) {
 	const part = "a-part-of-the-s3cret"
 	p := startPanel(t, basic)
@@ -39,8 +39,8 @@ func TestPanelSecretsWithBraces(t *testing.T) {
 	}
 }
 
-// TestPanelKeysInCapitals: Caddy takes the keys of its JSON in capitals too, and a secret is one
-// under such a key.
+// TestPanelKeysInCapitals: Caddy accepts upper-case keys in its JSON, and secrets are recognised
+// under such keys.
 func TestPanelKeysInCapitals(t *testing.T) {
 	const secret = "s3cret-under-a-capital"
 	p := startPanel(t, basic)
@@ -53,7 +53,7 @@ func TestPanelKeysInCapitals(t *testing.T) {
 	if r.Body.Close(); r.StatusCode != http.StatusOK {
 		t.Fatalf("status %d", r.StatusCode)
 	}
-	p.settle(t)
+	p.awaitSwitch(t)
 	if e := p.entry(t, "storages/a"); e.Implicit || len(e.Secrets) != 1 || e.Value["driver"] == nil {
 		t.Errorf("the storage is %+v", e)
 	}
@@ -72,8 +72,8 @@ func TestPanelKeysInCapitals(t *testing.T) {
 	}
 }
 
-// TestPanelRefusesFixedUsers: a name that is the same for everybody, because a brace is missing
-// for instance, would open the panel to strangers.
+// TestPanelRefusesFixedUsers: a constant user name, for example after a missing brace, would open
+// the panel to everyone.
 func TestPanelRefusesFixedUsers(t *testing.T) {
 	s := startSite(t, basic, "media")
 	for _, user := range []string{"admin", "{http.auth.user.id", `"\{http.auth.user.id\}"`, "http.auth.user.id}", `"{"`, "{system.os}", "{env.PATH}"} {
@@ -84,8 +84,8 @@ func TestPanelRefusesFixedUsers(t *testing.T) {
 	}
 }
 
-// TestPanelNeedsAuthenticationHoweverSpelled: whatever of an address the panel answers, below
-// whatever base, a stranger is refused.
+// TestPanelNeedsAuthenticationHoweverSpelled: every spelling of a panel address, below every base,
+// is refused without a login.
 func TestPanelNeedsAuthenticationHoweverSpelled(t *testing.T) {
 	rests := []string{
 		"", "/", "//", "/api/session", "//api/session", "/./api/session", "/api/../api/session", "/%61pi/session", "/api%2fsession", "%2fapi/session",

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// shownItem is what the panel tells of an item.
+// shownItem is an item as the panel returns it.
 type shownItem struct{ Filename, Name, Address string }
 
-// items asks for those of the image alias content.
+// items lists those of the image alias content.
 func (p *panel) items(t *testing.T, query string) []shownItem {
 	t.Helper()
 	var page struct{ Items []shownItem }
@@ -25,8 +25,8 @@ func (p *panel) items(t *testing.T, query string) []shownItem {
 	return page.Items
 }
 
-// TestPanelOddNames finds, shows and removes items whose names mean something in addresses,
-// which are there where names are not made plain.
+// TestPanelOddNames finds, shows and removes items with special characters of addresses in their
+// names, which exist without sanitizing.
 func TestPanelOddNames(t *testing.T) {
 	p := startPanel(t, account+"storage default {\ndriver local $ROOT\nsanitize off\n}\nimage_alias content\nfile_alias content\n")
 	folder := filepath.Join(p.root, "img", "content", "in here", "50%")

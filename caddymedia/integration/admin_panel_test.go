@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// panelRoutes are requests to every route, for who must be refused on all of them.
+// panelRoutes are requests to every route, to test refusals on all of them.
 var panelRoutes = []string{
 	"", "/", "/assets/x/app.js", "/assets/", "/nothing", "/api", "/api/", "/api/session", "/api/kinds", "/api/storages", "/api/storages/default",
 	"/api/storages/default/probe", "/api/probe", "/api/aliases", "/api/accounts", "/api/accounts/site-one/tokens",
@@ -26,13 +26,13 @@ var allMethods = []string{
 	http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, "PROPFIND",
 }
 
-// TestPanelNeedsAuthentication: where nobody is logged in no route answers, whatever the
-// site lets through to the panel.
+// TestPanelNeedsAuthentication: without a login no route answers, whatever the site passes to the
+// panel.
 func TestPanelNeedsAuthentication(t *testing.T) {
 	for name, options := range map[string]string{
-		"nobody authenticates": "",
-		"an empty user":        "user {http.request.header.X-User}",
-		"an unknown user":      "user {http.auth.nothing.like.this}",
+		"no authentication": "",
+		"an empty user":     "user {http.request.header.X-User}",
+		"an unknown user":   "user {http.auth.nothing.like.this}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := startPanelConfig(t, siteConfig{
@@ -55,7 +55,7 @@ func TestPanelNeedsAuthentication(t *testing.T) {
 						t.Errorf("%s %s: Content-Type %q", method, route, r.header.Get("Content-Type"))
 					}
 					if method == http.MethodGet && !strings.Contains(r.body, "caddy hash-password") {
-						t.Errorf("%s says nothing of how to log in: %s", route, r.body)
+						t.Errorf("%s does not say how to log in: %s", route, r.body)
 					}
 				}
 			}
@@ -66,7 +66,7 @@ func TestPanelNeedsAuthentication(t *testing.T) {
 	}
 }
 
-// TestPanelPages serves the page and its parts, with a policy that lets nothing else in.
+// TestPanelPages serves the page and its parts, with a policy that allows nothing else.
 func TestPanelPages(t *testing.T) {
 	p := startPanel(t, basic)
 	get := func(path string) *reply {
@@ -116,8 +116,8 @@ func TestPanelPages(t *testing.T) {
 	}
 }
 
-// TestPanelRefusesOtherSites: a page of another site in the browser of somebody who is
-// logged in changes nothing.
+// TestPanelRefusesOtherSites: a page of another site in the browser of a logged-in user changes
+// nothing.
 func TestPanelRefusesOtherSites(t *testing.T) {
 	p := startPanel(t, basic)
 	p.user = "admin"
@@ -174,7 +174,7 @@ func TestPanelRefusesOtherSites(t *testing.T) {
 		"Origin", p.url, "Sec-Fetch-Site", "same-origin", "If-None-Match", "*")
 }
 
-// TestPanelViewer: who is no editor sees everything and changes nothing.
+// TestPanelViewer: a viewer sees everything and changes nothing.
 func TestPanelViewer(t *testing.T) {
 	p := startPanel(t, basic).as("viewer")
 	before := p.running(t)
@@ -210,7 +210,7 @@ func TestPanelViewer(t *testing.T) {
 	}
 }
 
-// TestPanelUserIsData: a name is never expanded, and is the whole of what editors say.
+// TestPanelUserIsData: a name is never expanded, and must equal the whole name of an editor.
 func TestPanelUserIsData(t *testing.T) {
 	p := startPanelConfig(t, siteConfig{
 		Media: basic, Global: "admin " + servers.FreeAddress(t),
@@ -228,7 +228,7 @@ func TestPanelUserIsData(t *testing.T) {
 	}
 }
 
-// TestPanelThroughAdmin changes an alias through each kind of admin endpoint.
+// TestPanelThroughAdmin changes an alias through each type of admin endpoint.
 func TestPanelThroughAdmin(t *testing.T) {
 	socket := filepath.Join(caddytest.SocketFolder(t), "admin.sock")
 	for name, admin := range map[string]string{
@@ -259,8 +259,7 @@ func portOf(address string) string {
 	return port
 }
 
-// TestPanelWithoutAdmin shows everything, and says why nothing of the configuration can be
-// changed.
+// TestPanelWithoutAdmin shows everything, and the reason why the configuration cannot be changed.
 func TestPanelWithoutAdmin(t *testing.T) {
 	for name, c := range map[string]struct{ block, why string }{
 		"switched off": {panelBlock, "switched off"},
@@ -284,7 +283,7 @@ func TestPanelWithoutAdmin(t *testing.T) {
 	}
 }
 
-// TestPanelRefusesConfigurations names what is wrong with the options of a panel.
+// TestPanelRefusesConfigurations names the error in the options of a panel.
 func TestPanelRefusesConfigurations(t *testing.T) {
 	s := startSite(t, basic, "media")
 	for want, block := range map[string]string{
@@ -301,7 +300,7 @@ func TestPanelRefusesConfigurations(t *testing.T) {
 	}
 }
 
-// TestPanelLogsChanges: each change is one line, with who made it and without what was sent.
+// TestPanelLogsChanges: each change is one line, with the user and without the body.
 func TestPanelLogsChanges(t *testing.T) {
 	p := startPanel(t, basic)
 	p.put(t, http.StatusCreated, "file_aliases/new", `{"value":{"prefix":"a-value-of-an-option"}}`)

@@ -10,7 +10,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestPanelChangesLast: the panel says whether its changes outlive a restart, and is right.
+// TestPanelChangesLast: the panel reports correctly whether its changes survive a restart.
 func TestPanelChangesLast(t *testing.T) {
 	c := newChild(t)
 	address := servers.FreeAddress(t)
@@ -21,7 +21,7 @@ func TestPanelChangesLast(t *testing.T) {
 	}
 	says := func(want string) {
 		t.Helper()
-		p.settle(t)
+		p.awaitSwitch(t)
 		if r := p.must(t, http.StatusOK, http.MethodGet, "session", nil); !strings.Contains(r.body, want) {
 			t.Errorf("session %s, want %s", r.body, want)
 		}
@@ -33,7 +33,7 @@ func TestPanelChangesLast(t *testing.T) {
 	c.kill()
 
 	c.start("tokens memory\n" + account)
-	p.settle(t)
+	p.awaitSwitch(t)
 	p.must(t, http.StatusNotFound, http.MethodGet, "config/file_aliases/first", nil)
 	p.put(t, http.StatusCreated, "file_aliases/second", `{"value":{"prefix":"second"}}`)
 	c.kill()
@@ -46,11 +46,11 @@ func TestPanelChangesLast(t *testing.T) {
 	c.kill()
 
 	resume(c)
-	p.settle(t)
+	p.awaitSwitch(t)
 	p.must(t, http.StatusOK, http.MethodGet, "config/file_aliases/third", nil)
 }
 
-// resume runs a Caddy again with the configuration that it has saved.
+// resume runs a Caddy again with its saved configuration.
 func resume(c *child) {
 	c.t.Helper()
 	binary := os.Getenv("MEDIA_TEST_CADDY")

@@ -20,11 +20,11 @@ import (
 // boundary separates the parts of a form.
 const boundary = "----------------------------9f1c2ab87d3e"
 
-// firstName has room for the number of every upload: requests differ in nothing else.
+// firstName has room for the number of every upload: requests differ only in it.
 const firstName = "file-00000000.pdf"
 
-// client sends requests on one connection. It does as little as it can, since it takes
-// its time from the servers: the bytes of a request are ready but for the file's name.
+// client sends requests on one connection. It does as little as possible, since it competes with
+// the servers for time: all bytes of a request but the file's name are prepared.
 type client struct {
 	conn   net.Conn
 	reader *bufio.Reader
@@ -37,8 +37,8 @@ type client struct {
 // lastName numbers the uploads of all rounds.
 var lastName atomic.Int64
 
-// load uploads all files of a round and gives the time from the first byte sent to the
-// last answer.
+// load uploads all files of a round and returns the time from the first byte sent to the last
+// answer.
 func (s server) load(b *testing.B, w workload, payload [][]byte) time.Duration {
 	b.Helper()
 	clients := make([]*client, w.clients)
@@ -72,7 +72,7 @@ func (s server) load(b *testing.B, w workload, payload [][]byte) time.Duration {
 	return took
 }
 
-// client prepares what does not change between two requests.
+// client prepares the constant parts of requests.
 func (s server) client(conn net.Conn, payload [][]byte, size int) *client {
 	c := &client{conn: conn, reader: bufio.NewReader(conn), body: payload}
 	head, part := s.head, ""

@@ -40,7 +40,7 @@ http://%[1]s {
 }
 `
 
-// startOurs starts the service with one alias for each way of writing.
+// startOurs starts the service with one alias for each write mode.
 func startOurs(b *testing.B, dir string) []server {
 	b.Helper()
 	makeDirs(b, dir, "synced", "unsynced")
@@ -61,8 +61,8 @@ func startOurs(b *testing.B, dir string) []server {
 	return servers
 }
 
-// startBenchCaddy runs the service in a process of its own, whose folders are in dir, waits
-// until it answers at addr, and logs in.
+// startBenchCaddy runs the service in a child process with folders in dir, waits until it answers
+// at addr, and logs in.
 func startBenchCaddy(b *testing.B, conf, dir, addr string) (token string, process *os.Process) {
 	b.Helper()
 	self, err := os.Executable()

@@ -69,8 +69,8 @@ if (!move_uploaded_file($file['tmp_name'][0], __DIR__ . '/php/' . basename($file
 }
 `
 
-// startPeers starts what is installed to compare with. All of their files are in dir, so
-// that nothing is copied between two disks.
+// startPeers starts the installed servers to compare with. All of their files are in dir, so that
+// nothing is copied between two disks.
 func startPeers(b *testing.B, dir string) []server {
 	b.Helper()
 	nginx := program("nginx")
@@ -80,7 +80,7 @@ func startPeers(b *testing.B, dir string) []server {
 	}
 	makeDirs(b, dir, "nginx", "php", "phptmp")
 	userNginx, userPHP := "", ""
-	if os.Geteuid() == 0 { // the workers must be let into the folder
+	if os.Geteuid() == 0 { // the workers need access to the folder
 		userNginx, userPHP = "user root root;", "user = root\ngroup = root"
 	}
 	addr := freeAddr(b)
@@ -93,7 +93,7 @@ func startPeers(b *testing.B, dir string) []server {
 	}
 	php := program("php-fpm*")
 	if php == "" {
-		b.Log("php-fpm is not installed: it is left out")
+		b.Log("php-fpm is not installed: skipped")
 		return []server{webdav}
 	}
 	conf = filepath.Join(dir, "php.conf")
@@ -107,7 +107,7 @@ func startPeers(b *testing.B, dir string) []server {
 	}}
 }
 
-// program finds an installed one, also where only the administrator looks; pattern is
+// program returns the path of an installed program, also in administrators' folders. pattern serves
 // for names that end in a version.
 func program(pattern string) string {
 	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/usr/local/sbin") {

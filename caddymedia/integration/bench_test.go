@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// workload is what is uploaded in one round to each server.
+// workload is the upload of one round to each server.
 type workload struct {
 	name    string
 	clients int
@@ -30,22 +30,21 @@ var workloads = []workload{
 	{"1MiBx16", 16, 480, 1 << 20},
 }
 
-// server is one of those that are compared.
+// server is one of the compared servers.
 type server struct {
 	name string
 	addr string
-	form bool   // takes a multipart form, otherwise the file itself by PUT
+	form bool   // accepts a multipart form, otherwise the file itself by PUT
 	head string // of a request, without the headers that depend on its body
-	dir  string // where the files end up
+	dir  string // folder of the uploaded files
 
-	peers []string // those that it is measured by
+	peers []string // the servers that it is compared with
 }
 
-// BenchmarkUpload uploads the same bytes to the same disk through this service, with and
-// without `sync`, and through what is installed of nginx (WebDAV's PUT) and php-fpm
-// (move_uploaded_file). Each iteration is one round over all of them, so that they share
-// whatever else the machine does: look at the ratios, which are medians over the rounds,
-// rather than at the rates. MEDIA_BENCH_DIR says on which disk.
+// BenchmarkUpload uploads the same bytes to the same disk through this service, with and without
+// `sync`, and through nginx (WebDAV's PUT) and php-fpm (move_uploaded_file), if installed. Each
+// iteration is one round over all of them, so that they share other load of the machine. Compare
+// the ratios, which are medians over the rounds, not the rates. MEDIA_BENCH_DIR selects the disk.
 func BenchmarkUpload(b *testing.B) {
 	dir := os.Getenv("MEDIA_BENCH_DIR")
 	if dir == "" {
@@ -63,7 +62,7 @@ func BenchmarkUpload(b *testing.B) {
 	}
 }
 
-// run takes b.N rounds, each over the servers in another order.
+// run runs b.N rounds, each over the servers in another order.
 func (w workload) run(b *testing.B, servers []server) {
 	seconds := map[string][]float64{}
 	payload := payloadOf(w.size)
@@ -77,7 +76,7 @@ func (w workload) run(b *testing.B, servers []server) {
 			s.clear(b, w)
 		}
 	}
-	b.ReportMetric(0, "ns/op") // of all servers together it says nothing
+	b.ReportMetric(0, "ns/op") // meaningless for all servers together
 	for _, s := range servers {
 		if w.files == 1 {
 			b.ReportMetric(float64(w.size)/1e6/median(seconds[s.name]), s.name+"-MB/s")
@@ -92,8 +91,8 @@ func (w workload) run(b *testing.B, servers []server) {
 	}
 }
 
-// payloadOf gives the file in pieces of up to 1 MiB. It passes for a PDF; the rest is
-// random, that is, without what would let a file system or a parser save work.
+// payloadOf returns the file in pieces of up to 1 MiB. It passes for a PDF; the rest is random, so
+// that neither a file system nor a parser can save work.
 func payloadOf(size int) [][]byte {
 	piece := make([]byte, min(size, 1<<20))
 	random := rand.NewChaCha8([32]byte{})
@@ -102,8 +101,8 @@ func payloadOf(size int) [][]byte {
 	return slices.Repeat([][]byte{piece}, size/len(piece))
 }
 
-// warm writes and drops as many bytes as a server will: a virtual machine gives memory
-// that is free back to its host, and whoever is first to use it again would pay for that.
+// warm writes and deletes as many bytes as a server will. A virtual machine returns free memory to
+// its host, and the first to use it again would pay for that.
 func warm(b *testing.B, path string, size int) {
 	b.Helper()
 	file, err := os.Create(path)
@@ -122,9 +121,9 @@ func warm(b *testing.B, path string, size int) {
 	}
 }
 
-// clear counts and empties what was uploaded, and lets the disk come to rest: nobody pays
-// for the pages that another has left to write. The names stay until the end, since ext4
-// without a journal looks long for an inode when many have just been deleted.
+// clear counts and truncates the uploaded files, and waits for the disk, so that no server pays for
+// the writes of another. The names stay until the end, since ext4 without a journal is slow to find
+// an inode after many deletions.
 func (s server) clear(b *testing.B, w workload) {
 	b.Helper()
 	files, bytes := 0, int64(0)
@@ -150,7 +149,7 @@ func (s server) clear(b *testing.B, w workload) {
 	time.Sleep(100 * time.Millisecond)
 }
 
-// ratios of a to b, round by round.
+// ratios returns the ratios of a to b, round by round.
 func ratios(a, b []float64) []float64 {
 	quotients := make([]float64, len(a))
 	for i := range a {

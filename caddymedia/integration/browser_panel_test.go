@@ -11,7 +11,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestBrowserStory is what a new administrator does first, beginning with Caddyfile.example.
+// TestBrowserStory follows the first steps of a new administrator, starting with Caddyfile.example.
 func TestBrowserStory(t *testing.T) {
 	needsBrowser(t)
 	withinOneDay()
@@ -41,7 +41,7 @@ func TestBrowserStory(t *testing.T) {
 // archive is another storage beside the one called default.
 const archive = "storage archive {\ndriver local $ROOT-archive\n}\n"
 
-// TestBrowserLogin logs in and out, and meets the end of a session on every kind of page.
+// TestBrowserLogin logs in and out, and tests the end of a session on every type of page.
 func TestBrowserLogin(t *testing.T) {
 	needsBrowser(t)
 	p := startPanelConfig(t, siteConfig{
@@ -50,13 +50,13 @@ func TestBrowserLogin(t *testing.T) {
 	browse(t, "login", p.facts(nil))
 }
 
-// TestBrowserBasicAuth meets the end of a session where the login is in front of the panel.
+// TestBrowserBasicAuth tests the end of a session with a login in front of the panel.
 func TestBrowserBasicAuth(t *testing.T) {
 	needsBrowser(t)
 	browse(t, "login", startPanel(t, basic).facts(map[string]any{"basic": true}))
 }
 
-// TestBrowserTwo: the second of two administrators is told, and nothing typed is lost.
+// TestBrowserTwo: the second of two administrators is informed, and no input is lost.
 func TestBrowserTwo(t *testing.T) {
 	needsBrowser(t)
 	p := startPanel(t, basic+archive)
@@ -93,14 +93,14 @@ func TestBrowserMany(t *testing.T) {
 	browse(t, "many", p.facts(map[string]any{"folder": "all", "count": count, "late": "picture-09876"}))
 }
 
-// TestBrowserReader: who may only look is offered nothing else.
+// TestBrowserReader: a viewer is offered no changes.
 func TestBrowserReader(t *testing.T) {
 	needsBrowser(t)
 	p := startPanel(t, basic+archive)
 	browse(t, "reader", p.facts(nil))
 }
 
-// TestBrowserPages looks at every page.
+// TestBrowserPages checks every page.
 func TestBrowserPages(t *testing.T) {
 	needsBrowser(t)
 	p := startPanel(t, basic+archive+`storage dead {
@@ -121,7 +121,7 @@ func TestBrowserPages(t *testing.T) {
 	browse(t, "pages", facts)
 }
 
-// facts are what scripts know of the panel.
+// facts returns the facts of the panel for scripts.
 func (p *panel) facts(more map[string]any) facts {
 	return facts{
 		Panel: p.url + "/media-admin/", User: p.user, Password: password,

@@ -12,23 +12,23 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// browserModules names the folder in whose node_modules playwright-core and axe-core are.
+// browserModules is the folder whose node_modules contains playwright-core and axe-core.
 const browserModules = "MEDIA_TEST_BROWSER"
 
-// facts are what a script must know of the site that it visits.
+// facts are the facts about a site that a script needs.
 type facts struct {
-	// Panel is the address of the panel, with a slash at the end.
+	// Panel is the address of the panel, with a trailing slash.
 	Panel    string `json:"panel"`
 	User     string `json:"user"`
 	Password string `json:"password"`
-	// Secrets must be in nothing that the browser gets.
+	// Secrets must not reach the browser.
 	Secrets []string `json:"secrets"`
-	// More is what only this script knows.
+	// More is for a single script.
 	More map[string]any `json:"more"`
 }
 
-// browse runs a script of the folder browser, which does in Chromium what a person does.
-// Where MEDIA_TEST_SHOTS names a folder it leaves pictures there.
+// browse runs a script of the folder browser, which acts in Chromium like a person. If
+// MEDIA_TEST_SHOTS names a folder, it saves screenshots there.
 func browse(t *testing.T, script string, f facts) {
 	t.Helper()
 	needsBrowser(t)
@@ -53,7 +53,7 @@ func browse(t *testing.T, script string, f facts) {
 	}
 }
 
-// needsBrowser skips a test where browse would, before it prepares anything.
+// needsBrowser skips a test in which browse would skip, before it prepares anything.
 func needsBrowser(t *testing.T) {
 	t.Helper()
 	if os.Getenv(browserModules) == "" {

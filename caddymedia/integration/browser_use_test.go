@@ -9,8 +9,8 @@ import (
 // docs is another alias of files, of small texts.
 const docs = "file_alias docs {\nextensions txt\nmax_size 2MiB\n}\n"
 
-// TestBrowserAccounts: an account is made, logs in, gets a new password, loses its tokens,
-// is limited and removed.
+// TestBrowserAccounts: an account is created, logs in, gets a new password, loses its tokens, is
+// limited and removed.
 func TestBrowserAccounts(t *testing.T) {
 	needsBrowser(t)
 	p := startPanel(t, basic+docs)
@@ -25,7 +25,7 @@ func TestBrowserUpload(t *testing.T) {
 	browse(t, "upload", p.facts(nil))
 }
 
-// TestBrowserItems: items are found by looking, searching, addresses and the browser's history.
+// TestBrowserItems: items are found by browsing, searching, addresses and the browser's history.
 func TestBrowserItems(t *testing.T) {
 	needsBrowser(t)
 	p := startPanel(t, basic+"image_alias photos\n")
@@ -37,7 +37,7 @@ func TestBrowserItems(t *testing.T) {
 	browse(t, "items", p.facts(nil))
 }
 
-// TestBrowserHealth: the configuration is downloaded, and a server that is gone comes back.
+// TestBrowserHealth: the configuration is downloaded, and a failed server recovers.
 func TestBrowserHealth(t *testing.T) {
 	needsBrowser(t)
 	p := startPanel(t, basic+archive)

@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// TestBuiltCaddy makes variants with the Caddy that MEDIA_TEST_CADDY names, one that
-// xcaddy has built for instance, whose encoder is MEDIA_TEST_ENCODER; and else with the
-// one that the tests are.
+// TestBuiltCaddy makes variants with the Caddy in MEDIA_TEST_CADDY, for example built by xcaddy,
+// with the encoder MEDIA_TEST_ENCODER. By default it uses the Caddy of the tests.
 func TestBuiltCaddy(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)

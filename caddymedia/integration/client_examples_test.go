@@ -12,8 +12,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// clientExamples are the programs of the folder clients. Each uploads the pictures that it is
-// given, and all of them speak to the service in the same way.
+// clientExamples are the programs of the folder clients. Each uploads the pictures in its
+// arguments, and all use the service in the same way.
 var clientExamples = []clientExample{
 	{name: "curl", program: "sh", script: "upload.sh", needs: "curl"},
 	{name: "PHP", program: "php", script: "upload.php", several: true},
@@ -26,10 +26,10 @@ type clientExample struct {
 	program string // that runs the script
 	script  string
 	needs   string // another program
-	several bool   // takes several pictures at once
+	several bool   // accepts several pictures at once
 }
 
-// TestReadmeClients: the README shows the programs that are tested here, letter by letter.
+// TestReadmeClients: the README contains the tested programs literally.
 func TestReadmeClients(t *testing.T) {
 	t.Parallel()
 	language := map[string]string{".sh": "sh", ".php": "php", ".py": "python", ".mjs": "javascript", ".html": "html"}
@@ -48,7 +48,7 @@ func TestReadmeClients(t *testing.T) {
 	}
 }
 
-// TestClients runs each example against a site: what it stores, and what it says of what is refused.
+// TestClients runs each example against a site: stored pictures, and the output for refusals.
 func TestClients(t *testing.T) {
 	withinOneDay()
 	s := startSite(t, basic, "media")
@@ -64,7 +64,7 @@ func TestClients(t *testing.T) {
 				wantStored(t, s, out, "escr", picture)
 			})
 			t.Run("wrong password", func(t *testing.T) {
-				out, problems, code := example.prepare(t, s.url)("not this one", "a.jpg", picture) // no token is kept
+				out, problems, code := example.prepare(t, s.url)("not this one", "a.jpg", picture) // no token is stored
 				if code != 1 || out != "" || !strings.Contains(problems, "wrong API key or password") || strings.Contains(problems, "not this one") {
 					t.Errorf("exit code %d, output %q, problems %q", code, out, problems)
 				}
@@ -77,7 +77,7 @@ func TestClients(t *testing.T) {
 			})
 			t.Run("several", func(t *testing.T) {
 				if !example.several {
-					t.Skip("it takes one picture")
+					t.Skip("it accepts one picture")
 				}
 				out, problems, code := run(password, "one.jpg", picture, "two.jpg", picture)
 				first, second, _ := strings.Cut(out, "\n")
@@ -105,7 +105,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// TestClientKeepsToken: the example in PHP logs in once, and again when its token has ended.
+// TestClientKeepsToken: the example in PHP logs in once, and again when its token has expired.
 func TestClientKeepsToken(t *testing.T) {
 	s := startSite(t, basic, "media")
 	example := clientExamples[1]
@@ -124,7 +124,7 @@ func TestClientKeepsToken(t *testing.T) {
 	}
 	first := upload(password)
 	if stat, err := os.Stat(kept); err != nil || stat.Mode().Perm() != 0o600 {
-		t.Errorf("who can read the token: %v %v", stat.Mode(), err)
+		t.Errorf("mode of the token file: %v %v", stat.Mode(), err)
 	}
 	if again := upload("it needs none now"); !bytes.Equal(again, first) {
 		t.Errorf("the token was not kept:\n%s\n%s", first, again)
@@ -143,8 +143,8 @@ func TestClientKeepsToken(t *testing.T) {
 	}
 }
 
-// prepare gives what runs the example with a password and pictures: names and contents in turn.
-// The home of the user is a folder of the test's.
+// prepare returns a function that runs the example with a password and pictures: names and contents
+// in turn. The user's home is a folder of the test.
 func (e clientExample) prepare(t *testing.T, server string) func(password string, pictures ...string) (out, problems string, code int) {
 	t.Helper()
 	program := servers.Program(t, e.program)
@@ -180,19 +180,19 @@ func (e clientExample) prepare(t *testing.T, server string) func(password string
 	}
 }
 
-// wantStored asserts that an example tells full_path and filename of a picture, and that
-// it is there.
-func wantStored(t *testing.T, s *site, told, name, content string) {
+// wantStored checks that an example prints full_path and filename of a picture, and that it is
+// stored.
+func wantStored(t *testing.T, s *site, output, name, content string) {
 	t.Helper()
 	filename := ""
-	for word := range strings.FieldsFuncSeq(told, func(r rune) bool { return r == ' ' || r == '\n' || r == '"' }) {
+	for word := range strings.FieldsFuncSeq(output, func(r rune) bool { return r == ' ' || r == '\n' || r == '"' }) {
 		if strings.Contains(word, name) && !strings.Contains(word, ":") {
 			filename = word
 		}
 	}
 	address := s.url + "/static/img/content/" + filename
-	if filename == "" || !strings.Contains(told, address) {
-		t.Fatalf("%q does not tell filename and full_path", told)
+	if filename == "" || !strings.Contains(output, address) {
+		t.Fatalf("%q lacks filename and full_path", output)
 	}
 	if got := s.fetch(t, address).body; got != content {
 		t.Errorf("%s is not the picture that was sent", address)

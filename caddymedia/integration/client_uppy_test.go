@@ -14,8 +14,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestClientUppy serves the README's page, on a site whose own server has a token, and has a
-// browser upload with it.
+// TestClientUppy serves the README's page, on a site whose own server has a token, and uploads with
+// it in a browser.
 func TestClientUppy(t *testing.T) {
 	needsBrowser(t)
 	withinOneDay()

@@ -18,13 +18,13 @@ const (
 	bigSize     = 2 << 30
 	bigKey      = "file/content/24/big.bin" // a little before the middle
 	bigParallel = 4
-	// copyMemory is the most that a copying may take, the program itself included.
+	// copyMemory is the largest memory of a copy, the program itself included.
 	copyMemory = 200 << 20
 )
 
-// TestCopyOfMuchInLittleMemory copies 10,000 small items and one of 2 GiB from a folder to
-// S3 and from there to SFTP. Each copying is killed half-way and run again; then the
-// addresses of the alias that was switched answer as before.
+// TestCopyOfMuchInLittleMemory copies 10,000 small items and one of 2 GiB from a folder to S3 and
+// from there to SFTP. Each copy is killed half-way and run again. Then the addresses of the
+// switched alias answer as before.
 func TestCopyOfMuchInLittleMemory(t *testing.T) {
 	if testing.Short() || raceDetector {
 		t.Skip("it moves some gibibytes")
@@ -49,7 +49,7 @@ func TestCopyOfMuchInLittleMemory(t *testing.T) {
 	mustBeSameFiles(t, c.root, filepath.Join(sftp.folder, "media"))
 }
 
-// needSpace skips a test for which the disk of a folder is too small.
+// needSpace skips a test if the disk of a folder is too small.
 func needSpace(t *testing.T, folder string, space int64) {
 	t.Helper()
 	var disk unix.Statfs_t
@@ -58,7 +58,7 @@ func needSpace(t *testing.T, folder string, space int64) {
 	}
 }
 
-// putBig writes a file of which most is empty, so that it takes little space.
+// putBig writes a sparse file, so that it needs little space.
 func putBig(t *testing.T, path string) {
 	t.Helper()
 	file, err := os.Create(path)
@@ -74,7 +74,7 @@ func putBig(t *testing.T, path string) {
 	}
 }
 
-// copyMuch copies everything, killed half-way and resumed, and looks at the reports.
+// copyMuch copies everything, killed half-way and resumed, and checks the reports.
 func copyMuch(t *testing.T, c *child, from, to string) {
 	t.Helper()
 	state := filepath.Join(c.home, from+"-"+to)
@@ -96,7 +96,7 @@ func copyMuch(t *testing.T, c *child, from, to string) {
 	}
 	third := c.media("copy", from, to, "--address", c.admin, "--json", "--state", state).must(t).report(t)
 	if third.Skipped.Items != bigItems+1 || third.Skipped.Bytes != got.Skipped.Bytes+got.Present.Bytes+got.Copied.Bytes {
-		t.Errorf("%s to %s, once more: %+v", from, to, third)
+		t.Errorf("%s to %s, again: %+v", from, to, third)
 	}
 	for _, run := range []*command{first, second} {
 		if run.peak > copyMemory {
@@ -104,12 +104,12 @@ func copyMuch(t *testing.T, c *child, from, to string) {
 		}
 	}
 	t.Logf("%s to %s: %d copied until it was killed (the big one: %v), then %d copied, %d already there, "+
-		"%d from the journal in %.1f s; once more in %.1f s; at most %d and %d MiB of memory",
+		"%d from the journal in %.1f s; again in %.1f s; at most %d and %d MiB of memory",
 		from, to, known, big, got.Copied.Items, got.Present.Items, got.Skipped.Items, got.Seconds, third.Seconds,
 		first.peak>>20, second.peak>>20)
 }
 
-// mustBeSameFiles is mustBeSame for files that are too large to be held in memory.
+// mustBeSameFiles is mustBeSame for files too large for memory.
 func mustBeSameFiles(t *testing.T, from, to string) {
 	t.Helper()
 	names, others := filesBelow(t, from), slices.DeleteFunc(filesBelow(t, to), isHidden)

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCopyIsInterrupted: a copying that is asked to end says what it has done, leaves
-// nothing half, and is gone on with by the same command.
+// TestCopyIsInterrupted: an interrupted copy reports its progress, leaves no partial item, and is
+// continued by the same command.
 func TestCopyIsInterrupted(t *testing.T) {
 	t.Parallel()
 	const items = 200
@@ -44,7 +44,7 @@ func TestCopyIsInterrupted(t *testing.T) {
 	mustBeSame(t, c.root, to)
 }
 
-// TestCopyOnTerminal draws bars there, and only there.
+// TestCopyOnTerminal draws progress bars on a terminal only.
 func TestCopyOnTerminal(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -65,7 +65,7 @@ func TestCopyOnTerminal(t *testing.T) {
 		terminal.Close()
 		shown := make(chan string)
 		go func() {
-			b, _ := io.ReadAll(screen) // it ends with an error when nobody writes any more
+			b, _ := io.ReadAll(screen) // it ends with an error after the last writer
 			shown <- string(b)
 		}()
 		r := run.wait().must(t)
@@ -85,7 +85,7 @@ func TestCopyOnTerminal(t *testing.T) {
 	}
 }
 
-// openTerminal gives both sides of a terminal.
+// openTerminal returns both sides of a terminal.
 func openTerminal(t *testing.T) (terminal, screen *os.File) {
 	t.Helper()
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)

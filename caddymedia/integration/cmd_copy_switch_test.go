@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// TestCopyThenSwitch moves an alias to another storage under a running Caddy: what was
-// uploaded is at its addresses as before, and what comes between the two steps is copied
-// by the same command.
+// TestCopyThenSwitch moves an alias to another storage under a running Caddy. The uploaded items
+// keep their addresses, and uploads between the two steps are copied by the same command.
 func TestCopyThenSwitch(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -39,8 +38,8 @@ func TestCopyThenSwitch(t *testing.T) {
 	}
 }
 
-// TestCopyOfStaleVariant: a variant that is older than its picture would be taken for that
-// of the picture if it were copied. Among files there are no variants.
+// TestCopyOfStaleVariant: a variant older than its picture is not copied, since it would be taken
+// for current. Files have no variants.
 func TestCopyOfStaleVariant(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -67,8 +66,7 @@ func TestCopyOfStaleVariant(t *testing.T) {
 	}
 }
 
-// switchAlias gives file/content another storage, and expects its addresses to answer as
-// before.
+// switchAlias sets another storage for file/content, and expects its addresses to answer as before.
 func switchAlias(t *testing.T, c *child, to string, before map[string]string) {
 	t.Helper()
 	status, body := c.change(http.MethodPatch, "file_aliases/content/storage", fmt.Sprintf("%q", to))
@@ -82,8 +80,7 @@ func switchAlias(t *testing.T, c *child, to string, before map[string]string) {
 	}
 }
 
-// answers gives what the site says to requests for each one of so many items, and for the
-// big one, by their addresses.
+// answers returns the site's answers for every each-th item and the big one, by their addresses.
 func answers(t *testing.T, c *child, each int) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -96,7 +93,7 @@ func answers(t *testing.T, c *child, each int) map[string]string {
 	return found
 }
 
-// answer gives the status, the headers and the sum of the body.
+// answer returns the status, the headers and the hash of the body.
 func answer(t *testing.T, c *child, address string) string {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}

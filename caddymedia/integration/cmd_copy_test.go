@@ -22,7 +22,7 @@ type copyReport struct {
 	Failed    tally `json:"failed"`
 	Seconds   float64
 	Complete  bool
-	failures  map[string]string // by their keys, from the lines before
+	failures  map[string]string // by key, from the lines before
 }
 
 type tally struct{ Items, Bytes int64 }
@@ -60,8 +60,8 @@ file_alias content {
 }
 `
 
-// putItems writes n items for the alias file/content into a folder, some with names that
-// are not plain, and gives their keys in order.
+// putItems writes n items for the alias file/content into a folder, some with unsanitized names,
+// and returns their keys in order.
 func putItems(t *testing.T, root string, n int, size func(i int) int) []string {
 	t.Helper()
 	keys := make([]string, 0, n)
@@ -85,7 +85,7 @@ func putItems(t *testing.T, root string, n int, size func(i int) int) []string {
 
 // journalLines counts the items in a journal.
 func journalLines(path string) int {
-	b, _ := os.ReadFile(path) // there is none at first
+	b, _ := os.ReadFile(path) // none at first
 	return max(0, bytes.Count(b, []byte("\n"))-1)
 }
 
@@ -112,8 +112,8 @@ func readFile(t *testing.T, path string) []byte {
 	return b
 }
 
-// TestCopyIsResumed kills a copying and runs it again: nothing is missed, and what was
-// taken down is not touched again.
+// TestCopyIsResumed kills a copy and runs it again: nothing is missed, and items in the journal are
+// not copied again.
 func TestCopyIsResumed(t *testing.T) {
 	t.Parallel()
 	const items, parallel = 200, 3
@@ -125,7 +125,7 @@ func TestCopyIsResumed(t *testing.T) {
 	}
 	enough := 20 + rand.IntN(items/2)
 	for !c.begin(args...).killWhen(func() bool { return journalLines(state) >= enough }) {
-		t.Log("it was done before it was killed; once more")
+		t.Log("it finished before it was killed; trying again")
 		if err := os.RemoveAll(to); err != nil {
 			t.Fatal(err)
 		}
@@ -151,14 +151,14 @@ func TestCopyIsResumed(t *testing.T) {
 
 	again := c.media(args...).must(t).report(t)
 	if again.Skipped.Items != items || again.Copied.Items+again.Present.Items != 0 {
-		t.Errorf("once more: %+v", again)
+		t.Errorf("again: %+v", again)
 	}
 }
 
-// isHidden tells of the names that items have on their way.
+// isHidden reports whether name is a temporary name of an item.
 func isHidden(name string) bool { return strings.HasPrefix(path.Base(name), ".") }
 
-// generations tells the files of a folder from later ones of the same names.
+// generations identifies the files of a folder, as opposed to later ones of the same names.
 func generations(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	generations := map[string]string{}
@@ -175,8 +175,8 @@ func generations(t *testing.T, folder string) map[string]string {
 	return generations
 }
 
-// TestCopyLeavesOthersAlone: what is in the destination and differs is not touched unless
-// that is asked for; the other items are copied all the same.
+// TestCopyLeavesOthersAlone: different objects in the destination are not replaced without the
+// option; the other items are copied.
 func TestCopyLeavesOthersAlone(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -201,7 +201,7 @@ func TestCopyLeavesOthersAlone(t *testing.T) {
 		t.Errorf("exit code %d: %+v", r.code, got)
 	}
 	if !bytes.Equal(readFile(t, other), different) {
-		t.Error("what was there was replaced")
+		t.Error("an existing object was replaced")
 	}
 	plain := c.media("copy", "from", "to", "--config", config)
 	if plain.code != 1 || !strings.Contains(plain.err, keys[3]+": ") || !strings.Contains(plain.out, "failed                         1 items") {
@@ -213,7 +213,7 @@ func TestCopyLeavesOthersAlone(t *testing.T) {
 	mustBeSame(t, c.root, to)
 }
 
-// TestCopyOfAliases copies what belongs to the aliases that are named, variants included.
+// TestCopyOfAliases copies the objects of the named aliases, variants included.
 func TestCopyOfAliases(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -235,7 +235,7 @@ func TestCopyOfAliases(t *testing.T) {
 	mustBeSame(t, c.root, to)
 }
 
-// TestCopyIsRefused: what cannot be meant is refused before anything is written.
+// TestCopyIsRefused: mistakes are refused before anything is written.
 func TestCopyIsRefused(t *testing.T) {
 	c := newAwayChild(t)
 	link := filepath.Join(c.home, "link")
@@ -287,7 +287,7 @@ storage away {
 	}
 }
 
-// TestCopyWithJournalOfAnother: a journal knows what it is about.
+// TestCopyWithJournalOfAnother: a journal belongs to one copy.
 func TestCopyWithJournalOfAnother(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)

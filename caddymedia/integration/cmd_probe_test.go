@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// twoStorages has one that can be used and one that cannot.
+// twoStorages has a usable and an unusable storage.
 const twoStorages = `
 storage good {
 	driver local $ROOT
@@ -31,7 +31,7 @@ file_alias content {
 }
 `
 
-// awaySecret is the password of the storage that cannot be used.
+// awaySecret is the password of the unusable storage.
 const awaySecret = "the-secret-of-nobody"
 
 func newAwayChild(t *testing.T) *child {
@@ -39,8 +39,7 @@ func newAwayChild(t *testing.T) *child {
 	return newChild(t, "AWAY="+servers.FreeAddress(t), "SECRET="+awaySecret)
 }
 
-// TestProbeCommand probes the storages of a file: a table for people, a document for
-// programs, failures alone for who wants no more.
+// TestProbeCommand probes the storages of a file: a table, a JSON document, or failures only.
 func TestProbeCommand(t *testing.T) {
 	t.Parallel()
 	c := newAwayChild(t)
@@ -53,10 +52,10 @@ func TestProbeCommand(t *testing.T) {
 		t.Errorf("exit code %d\n%s\n%s", all.code, all.out, all.err)
 	}
 	if !strings.Contains(all.err, "away: connect, log in and find the root: ") || !strings.Contains(all.err, "connection refused") {
-		t.Errorf("the failure is told as %q", all.err)
+		t.Errorf("the failure is reported as %q", all.err)
 	}
 	if one := c.media("probe", "good", "--config", config); one.code != 0 || one.err != "" {
-		t.Errorf("the good one alone: %+v", one)
+		t.Errorf("only the good one: %+v", one)
 	}
 	quiet := c.media("probe", "--quiet", "--config", config)
 	if quiet.code != 1 || quiet.out != "" || quiet.err != all.err {
@@ -78,7 +77,7 @@ func TestProbeCommand(t *testing.T) {
 	}
 }
 
-// TestUnknownCommand is an error, and no command at all tells which there are.
+// TestUnknownCommand is an error, and a missing command prints a list.
 func TestUnknownCommand(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -122,8 +121,8 @@ func TestProbeCommandAsJSON(t *testing.T) {
 	}
 }
 
-// TestProbeOfRunningCaddy asks a Caddy for its configuration and leaves its token file
-// alone, which is locked by it.
+// TestProbeOfRunningCaddy requests the configuration of a running Caddy and does not open its
+// locked token file.
 func TestProbeOfRunningCaddy(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)

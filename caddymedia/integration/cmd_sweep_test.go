@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// sweepLine is a line of `caddy media sweep --json`, that of something found or the last one.
+// sweepLine is a line of `caddy media sweep --json`, that of a leftover or the last one.
 type sweepLine struct {
 	Storage, Kind, Name, Message string
 	Size                         int64
@@ -24,7 +24,7 @@ type sweepLine struct {
 	Bytes                       int64
 }
 
-// sweep runs the command and gives the names that were found, and the last line.
+// sweep runs the command and returns the found names and the last line.
 func (c *child) sweep(args ...string) (names []string, totals sweepLine) {
 	c.t.Helper()
 	code, out, messages := c.shell(nil, append([]string{"sweep", "--address", c.admin, "--json"}, args...)...)
@@ -38,8 +38,8 @@ func (c *child) sweep(args ...string) (names []string, totals sweepLine) {
 	return names, lines[len(lines)-1]
 }
 
-// TestSweepCommand finds variants without pictures and what uploads have left, and removes
-// them only when told to.
+// TestSweepCommand finds variants without pictures and leftovers of uploads, and removes them only
+// with --remove.
 func TestSweepCommand(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -116,8 +116,8 @@ func TestSweepCommand(t *testing.T) {
 	}
 }
 
-// TestSweepCommandLeftovers: what an upload that was killed has left is shown, and removed when
-// told to; the rest of the folder stays.
+// TestSweepCommandLeftovers: leftovers of a killed upload are shown, and removed with --remove; the
+// rest of the folder stays.
 func TestSweepCommandLeftovers(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -144,19 +144,18 @@ func TestSweepCommandLeftovers(t *testing.T) {
 		t.Errorf("removed %q, which are young", names)
 	}
 	if _, err := os.Stat(left); err != nil {
-		t.Errorf("removed without being told to: %v", err)
+		t.Errorf("removed without --remove: %v", err)
 	}
 	if names, totals := c.sweep("--delete"); !slices.Equal(names, found) || totals.Removed != 1.0 {
 		t.Errorf("found %q, %+v, want %q removed", names, totals, found)
 	}
 	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it is there still: %v", err)
+		t.Errorf("it still exists: %v", err)
 	}
 	client.mustFetch(t, "small", stored, []byte("x"))
 }
 
-// TestSweepCommandFails: a storage that cannot be looked through does not keep the others from
-// it.
+// TestSweepCommandFails: a storage that cannot be swept does not stop the others.
 func TestSweepCommandFails(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -174,6 +173,6 @@ func TestSweepCommandFails(t *testing.T) {
 		t.Errorf("exit code %d with %q and %q", code, out, messages)
 	}
 	if _, err := os.Stat(orphan); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it is there still: %v", err)
+		t.Errorf("it still exists: %v", err)
 	}
 }

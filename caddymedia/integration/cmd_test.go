@@ -19,10 +19,10 @@ type command struct {
 	cmd      *exec.Cmd
 	out, err bytes.Buffer
 	ended    chan error
-	peak     int64 // the most memory in bytes that was seen; 0 where the system does not tell
+	peak     int64 // the largest observed memory in bytes; 0 if the system does not report it
 }
 
-// commandReply is how a command ended.
+// commandReply is the result of a command.
 type commandReply struct {
 	code     int
 	out, err string
@@ -42,7 +42,7 @@ func (c *child) begin(args ...string) *command {
 	return run
 }
 
-// prepare makes a command that has not started.
+// prepare returns a command that has not started.
 func (c *child) prepare(args ...string) *command {
 	c.t.Helper()
 	binary := os.Getenv("MEDIA_TEST_CADDY")
@@ -101,7 +101,8 @@ func (r *command) await(condition func() bool) {
 	}
 }
 
-// killWhen kills the command as soon as the condition holds; false if it ended before.
+// killWhen kills the command as soon as the condition holds. It returns false if the command ended
+// before.
 func (r *command) killWhen(condition func() bool) bool {
 	r.t.Helper()
 	r.await(condition)
@@ -109,10 +110,10 @@ func (r *command) killWhen(condition func() bool) bool {
 		r.t.Fatal(err)
 	}
 	<-r.ended
-	return r.cmd.ProcessState.ExitCode() < 0 // of who was killed
+	return r.cmd.ProcessState.ExitCode() < 0 // negative if killed
 }
 
-// measure takes note of the most memory that the command had up to now.
+// measure records the peak memory of the command so far.
 func (r *command) measure() {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", r.cmd.Process.Pid))
 	if err != nil {
@@ -126,7 +127,7 @@ func (r *command) measure() {
 	}
 }
 
-// write writes the configuration to a file and gives its name, as for a command.
+// write writes the configuration to a file and returns its name, for a command.
 func (c *child) write(media string) string {
 	c.t.Helper()
 	path := filepath.Join(c.home, "Caddyfile")
@@ -136,7 +137,7 @@ func (c *child) write(media string) string {
 	return path
 }
 
-// must expects a command to end well.
+// must expects a command to succeed.
 func (r commandReply) must(t *testing.T) commandReply {
 	t.Helper()
 	if r.code != 0 {

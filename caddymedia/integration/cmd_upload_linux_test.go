@@ -15,14 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is somebody's in whose shell commands run.
+// terminal is a pseudo-terminal in whose shell commands run.
 type terminal struct {
-	keys *os.File // what is typed goes in, what is seen comes out
-	line *os.File // the command's end
+	keys *os.File // the master side: input is written, output is read
+	line *os.File // the command's side
 
 	mu   sync.Mutex
 	seen strings.Builder
-	done chan struct{} // closed when nothing more comes
+	done chan struct{} // closed after the last output
 }
 
 func newTerminal(t *testing.T) *terminal {
@@ -86,7 +86,7 @@ func (term *terminal) begin(c *child, files ...string) *exec.Cmd {
 	return cmd
 }
 
-// echoes tells whether the terminal shows what is typed.
+// echoes reports whether the terminal echoes input.
 func (term *terminal) echoes(t *testing.T) bool {
 	t.Helper()
 	state, err := unix.IoctlGetTermios(int(term.line.Fd()), unix.TCGETS)
@@ -96,7 +96,7 @@ func (term *terminal) echoes(t *testing.T) bool {
 	return state.Lflag&unix.ECHO != 0
 }
 
-// asked waits until the password is asked for, and can be typed unseen.
+// asked waits for the prompt for the password, without echo.
 func (term *terminal) asked(t *testing.T) {
 	t.Helper()
 	eventually(t, "the password is asked for", func() bool {
@@ -104,7 +104,7 @@ func (term *terminal) asked(t *testing.T) {
 	})
 }
 
-// TestUploadCommandTerminal asks for the password, shows nothing of it, and draws bars.
+// TestUploadCommandTerminal asks for the password without echo, and draws progress bars.
 func TestUploadCommandTerminal(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -119,7 +119,7 @@ func TestUploadCommandTerminal(t *testing.T) {
 		t.Error(err)
 	}
 	if !term.echoes(t) {
-		t.Error("the terminal shows no more what is typed")
+		t.Error("the terminal no longer echoes")
 	}
 	term.line.Close()
 	<-term.done
@@ -134,8 +134,7 @@ func TestUploadCommandTerminal(t *testing.T) {
 	}
 }
 
-// TestUploadCommandInterrupt ends the question for the password, and leaves the terminal as it
-// was.
+// TestUploadCommandInterrupt interrupts the password prompt, and restores the terminal.
 func TestUploadCommandInterrupt(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -150,7 +149,7 @@ func TestUploadCommandInterrupt(t *testing.T) {
 		t.Errorf("%v, want exit code 1", err)
 	}
 	if !term.echoes(t) {
-		t.Error("the terminal shows no more what is typed")
+		t.Error("the terminal no longer echoes")
 	}
 	if _, err := os.Stat(filepath.Join(c.root, "file")); err == nil {
 		t.Error("something is stored")

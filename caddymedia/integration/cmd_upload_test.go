@@ -30,12 +30,12 @@ func (c *child) shell(env []string, args ...string) (code int, out, messages str
 	return r.code, r.out, r.err
 }
 
-// uploading are the variables of an upload to the child by the account of the tests.
+// uploading returns the variables of an upload to the child by the account of the tests.
 func (c *child) uploading(password string) []string {
 	return []string{"MEDIA_SERVER=http://" + c.plain, "MEDIA_API_KEY=" + apiKey, "MEDIA_PASSWORD=" + password}
 }
 
-// linesOf reads JSON lines.
+// linesOf decodes JSON lines.
 func linesOf[T any](t *testing.T, out string) []T {
 	t.Helper()
 	var all []T
@@ -49,7 +49,7 @@ func linesOf[T any](t *testing.T, out string) []T {
 	return all
 }
 
-// localFile gives a file in the home of the child.
+// localFile creates a file in the home of the child and returns its path.
 func (c *child) localFile(name, content string) string {
 	c.t.Helper()
 	path := filepath.Join(c.home, name)
@@ -97,7 +97,7 @@ func TestUploadCommand(t *testing.T) {
 		t.Errorf("exit code %d with %q and %q", code, out, messages)
 	}
 	if strings.ContainsAny(out+messages, "\x1b\r█") {
-		t.Errorf("a bar, where there is no terminal: %q", out+messages)
+		t.Errorf("a progress bar without a terminal: %q", out+messages)
 	}
 	if code, out, messages = c.shell(c.uploading(password), "upload", "-q", photo); code != 0 || out+messages != "" {
 		t.Errorf("quiet: exit code %d with %q and %q", code, out, messages)
@@ -128,7 +128,7 @@ func TestUploadCommandKinds(t *testing.T) {
 	}
 }
 
-// TestUploadCommandTokens keeps a token, and gets another when that is revoked.
+// TestUploadCommandTokens stores a token, and gets another when that is revoked.
 func TestUploadCommandTokens(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -143,22 +143,22 @@ func TestUploadCommandTokens(t *testing.T) {
 		return messages
 	}
 	if messages := send("wrong", 1); !strings.Contains(messages, "wrong API key or password") {
-		t.Errorf("it says %q", messages)
+		t.Errorf("got %q", messages)
 	}
 	send(password, 0)
 	kept, err := filepath.Glob(filepath.Join(c.home, "data", "caddy", "media", "upload_tokens", "*"))
 	if err != nil || len(kept) != 1 {
-		t.Fatalf("tokens are kept in %q, %v, want one file", kept, err)
+		t.Fatalf("tokens are stored in %q, %v, want one file", kept, err)
 	}
 	if stat, err := os.Stat(kept[0]); err != nil || stat.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v, want a file for its owner only", stat, err)
 	}
-	send("", 0) // nobody is asked
+	send("", 0) // no prompt
 	if status, body := c.change(http.MethodPatch, "accounts/"+apiKey+"/password_hash", `"`+changedHash+`"`); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
 	if messages := send("", 1); !strings.Contains(messages, "no password") {
-		t.Errorf("it says %q", messages)
+		t.Errorf("got %q", messages)
 	}
 	send("changed", 0)
 	send("", 0)
@@ -184,13 +184,13 @@ func TestUploadCommandLogsIn(t *testing.T) {
 	file := c.localFile("a.txt", "x")
 	secret := c.localFile("secret", password+"\n")
 	server := "http://" + c.plain
-	elsewhere := "XDG_DATA_HOME=" + filepath.Join(t.TempDir(), "nobody") // where no token is kept
+	elsewhere := "XDG_DATA_HOME=" + filepath.Join(t.TempDir(), "nobody") // without a stored token
 	for _, one := range []struct {
 		env, args []string
 		want      string // in the messages; empty for success
 	}{
 		{nil, []string{"--server", server, "--api-key", apiKey, "--password-file", secret}, ""},
-		{c.uploading("wrong"), []string{"--server", server}, ""}, // the token is kept
+		{c.uploading("wrong"), []string{"--server", server}, ""}, // the token is stored
 		{append(c.uploading("wrong"), elsewhere), nil, "wrong API key or password"},
 		{append(c.uploading("wrong"), elsewhere), []string{"--password-file", secret}, ""},
 		{[]string{elsewhere}, []string{"--server", "http://192.0.2.1", "--api-key", apiKey}, "over plain HTTP"},

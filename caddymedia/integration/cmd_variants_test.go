@@ -25,8 +25,7 @@ type variantLine struct {
 	Stopped                                       string
 }
 
-// variants runs the command and gives the lines of the pictures by their names, and the last
-// one.
+// variants runs the command and returns the lines of the pictures by their names, and the last one.
 func (c *child) variants(wantCode int, args ...string) (pictures map[string]variantLine, totals variantLine) {
 	c.t.Helper()
 	code, out, messages := c.shell(nil, append([]string{"variants", "--address", c.admin, "--json"}, args...)...)
@@ -41,13 +40,13 @@ func (c *child) variants(wantCode int, args ...string) (pictures map[string]vari
 	return pictures, lines[len(lines)-1]
 }
 
-// picturesWith is a configuration of pictures with lines of the alias.
+// picturesWith returns a configuration of pictures with lines of the alias.
 func picturesWith(lines string) string {
 	return strings.Replace(withPictures(""), "webp 80 small", lines, 1)
 }
 
-// TestVariantsCommand makes the variants of pictures that were stored before the alias had
-// them, and again those that are missing or stale.
+// TestVariantsCommand makes the variants of pictures stored before the alias had them, and again
+// missing or stale ones.
 func TestVariantsCommand(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -136,7 +135,7 @@ func wantVariants(t *testing.T, folder string, pictures ...string) {
 	}
 }
 
-// TestVariantsCommandFile works with a configuration file, and names what cannot be.
+// TestVariantsCommandFile works with a configuration file, and names impossible requests.
 func TestVariantsCommandFile(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -179,12 +178,12 @@ func TestVariantsCommandFile(t *testing.T) {
 		t.Errorf("%v; exit code %d with %q and %q", err, code, out, messages)
 	}
 	if strings.ContainsAny(out+messages, "\x1b\r█") {
-		t.Errorf("a bar, where there is no terminal: %q", out+messages)
+		t.Errorf("a progress bar without a terminal: %q", out+messages)
 	}
 }
 
-// TestVariantsCommandLimits: where few pictures may be worked on and hardly any may wait, all
-// have their turn.
+// TestVariantsCommandLimits: with small limits on workers and queue all pictures are still
+// processed.
 func TestVariantsCommandLimits(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -198,14 +197,14 @@ func TestVariantsCommandLimits(t *testing.T) {
 	}
 	code, out, messages := c.shell(nil, "variants", "content", "--config", config, "--json")
 	lines := linesOf[variantLine](t, out)
-	// An encoder without cgo may need more memory than there is for one of them.
+	// An encoder without cgo may need more memory than available for one of them.
 	if totals := lines[len(lines)-1]; code != 0 || totals.Made+totals.None != pictures {
 		t.Errorf("exit code %d with %+v and %q", code, totals, messages)
 	}
 }
 
-// TestVariantsCommandUnreachable: a storage that cannot be reached ends the command with a word
-// about it, and without its password.
+// TestVariantsCommandUnreachable: an unreachable storage ends the command with an error, without
+// its password.
 func TestVariantsCommandUnreachable(t *testing.T) {
 	t.Parallel()
 	c := newAwayChild(t)
@@ -221,8 +220,8 @@ func TestVariantsCommandUnreachable(t *testing.T) {
 	}
 }
 
-// TestVariantsCommandAmongUploads makes variants while the running Caddy replaces the pictures:
-// in the end each has its own, or none where none can be made.
+// TestVariantsCommandAmongUploads makes variants while the running Caddy replaces the pictures: in
+// the end each has its own variant, or none if impossible.
 func TestVariantsCommandAmongUploads(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -264,7 +263,7 @@ func TestVariantsCommandAmongUploads(t *testing.T) {
 		width := decodedPicture(t, string(found[name])).Bounds().Dx()
 		variant, has := found[name+".webp"]
 		if has != (width < 16_384) || has && webpFeatures(t, string(variant)).Width != width {
-			t.Errorf("beside %s, %d pixels wide, lies a variant of another one, or none: %d bytes", name, width, len(variant))
+			t.Errorf("%s, %d pixels wide, has the variant of another picture, or none: %d bytes", name, width, len(variant))
 		}
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestGoProgram builds the program in goprogram as another module and has it store a remote picture and a
-// form file.
+// TestGoProgram builds the program in goprogram as another module. The program stores a remote
+// picture and a form file.
 func TestGoProgram(t *testing.T) { // not parallel: the variable that names the Caddy is the process's
 	temp := t.TempDir()
 	c, address := newChild(t, "TMPDIR="+temp), servers.FreeAddress(t)
@@ -48,7 +48,7 @@ func TestGoProgram(t *testing.T) { // not parallel: the variable that names the 
 	portrait := func() string { return post(t, address, "/portrait", "application/x-www-form-urlencoded", from) }
 	wantAnswer(t, portrait(), `{"success":false,"message":"the address may not be fetched"}`)
 	if asked.Load() != 0 {
-		t.Error("a server that is not public was asked, and nothing allows it")
+		t.Error("a non-public server got a request, without permission")
 	}
 
 	c.mustLoad(media + strings.Replace(downloads, network, "allow 127.0.0.0/8"+ports, 1))
@@ -79,7 +79,7 @@ func TestGoProgram(t *testing.T) { // not parallel: the variable that names the 
 	})
 }
 
-// TestReadmeGo: what the README shows is the core of the program.
+// TestReadmeGo: the README contains the core of the program.
 func TestReadmeGo(t *testing.T) {
 	t.Parallel()
 	program, err := os.ReadFile("goprogram/main.go")
@@ -90,22 +90,22 @@ func TestReadmeGo(t *testing.T) {
 	block, _, found := strings.Cut(block, "```")
 	unindented := strings.ReplaceAll(string(program), "\n\t", "\n")
 	if !found || !strings.Contains(unindented, block) {
-		t.Errorf("the program has no\n%s", block)
+		t.Errorf("the program lacks\n%s", block)
 	}
 }
 
-// buildGoProgram builds the program with the commands of the README, in a folder of its own. Its go.mod
-// requires the same versions as this module, so nothing has to be downloaded.
+// buildGoProgram builds the program with the commands of the README, in a new folder. Its go.mod
+// requires the same versions as this module, so nothing is downloaded.
 func buildGoProgram(t *testing.T) string {
 	t.Helper()
-	const begin, place = "cp -r caddymedia/integration/goprogram ", "/srv/people"
+	const begin, folderInReadme = "cp -r caddymedia/integration/goprogram ", "/srv/people"
 	_, commands, found := strings.Cut(readmeText(t), "```sh\n"+begin)
 	if !found {
 		t.Fatal("the README does not build the program")
 	}
 	commands, _, _ = strings.Cut(commands, "```")
 	folder := filepath.Join(t.TempDir(), "people")
-	cmd := exec.Command("sh", "-ec", strings.ReplaceAll(begin+commands, place, folder))
+	cmd := exec.Command("sh", "-ec", strings.ReplaceAll(begin+commands, folderInReadme, folder))
 	cmd.Dir = filepath.Join("..", "..")
 	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -114,7 +114,7 @@ func buildGoProgram(t *testing.T) string {
 	return filepath.Join(folder, "people")
 }
 
-// wantReadmeConfig has the program read the Caddyfile that the README gives for it.
+// wantReadmeConfig adapts the Caddyfile of the README with the program.
 func wantReadmeConfig(t *testing.T, program string) {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "Caddyfile")

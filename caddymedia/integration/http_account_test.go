@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestAccountOfSomeAliases: other aliases are forbidden, also where the form names them
-// behind the file, and nothing of the file stays.
+// TestAccountOfSomeAliases: other aliases are forbidden, also if the form names them after the
+// file, and nothing of the file is stored.
 func TestAccountOfSomeAliases(t *testing.T) {
 	limited := "account " + apiKey + " " + cheapHash + " {\naliases news\n}\n"
 	s := startSite(t, limited+localDefault+"image_alias content\nimage_alias news\nfile_alias content", "media")
@@ -59,7 +59,7 @@ func TestAccountRemoved(t *testing.T) {
 	}
 }
 
-// TestNoAccounts: nobody gets in.
+// TestNoAccounts: all logins are refused.
 func TestNoAccounts(t *testing.T) {
 	s := startSite(t, localDefault, "media")
 	if r := s.login(t, apiKey, password); r.status != http.StatusUnauthorized {
@@ -70,7 +70,7 @@ func TestNoAccounts(t *testing.T) {
 	s.wantNothing(t)
 }
 
-// TestTokenExpires: an expired token is worth nothing.
+// TestTokenExpires: an expired token is refused.
 func TestTokenExpires(t *testing.T) {
 	s := startSite(t, basic+"token_lifetime 3s", "media")
 	header := merged(s.credentials(t), formType)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestSeveralFailures: every failing file is listed as it was submitted, in the order
-// sent, and the highest status of them is the answer's.
+// TestSeveralFailures: every failing file is listed under its submitted name, in the order sent.
+// The status of the answer is the highest of theirs.
 func TestSeveralFailures(t *testing.T) {
 	s := startSite(t, basic+"image_alias tiny {\nmax_size 200B\n}", "media")
 	good, large := gifOf(t), jpegOf(t, 30, 30)
@@ -39,8 +39,8 @@ func TestSeveralFailures(t *testing.T) {
 	}
 }
 
-// TestAllOrNothing: one bad file of three, in every place, leaves nothing behind, and of
-// an Overwrite storage nothing is changed.
+// TestAllOrNothing: one bad file of three, in every position, leaves nothing behind, and an
+// Overwrite storage is unchanged.
 func TestAllOrNothing(t *testing.T) {
 	s := startSite(t, account+"storage default {\ndriver local $ROOT\noverwrite_strategy overwrite\nsub_folder_format /\n}\nfile_alias content", "media")
 	for i := range 3 {
@@ -60,8 +60,8 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestUndo: a file that fails when it is given its name takes those before it with it. A
-// folder stands where the last one should go.
+// TestUndo: a file that fails at commit rolls back those before it. A folder blocks the name of the
+// last one.
 func TestUndo(t *testing.T) {
 	for name, strategy := range map[string]string{"append": "", "overwrite": "overwrite_strategy overwrite\n"} {
 		t.Run(name, func(t *testing.T) {

@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-// httpCase is a request and what its answer must be.
+// httpCase is a request and its expected answer.
 type httpCase struct {
 	name   string
 	method string // GET if empty
-	path   string // with the query, as it is sent
+	path   string // with the query, as sent
 	header http.Header
 	body   string
 
 	wantStatus int
-	wantHeader map[string]string // "" is a header that must not be there
+	wantHeader map[string]string // "" is a header that must be absent
 	wantBody   string            // the whole body, if not empty
 	wantInBody []string
 }
 
-// check sends the request of the case and looks at the answer.
+// check sends the request of the case and checks the answer.
 func (c httpCase) check(t *testing.T, s *site) {
 	t.Helper()
 	r := s.do(t, c.method, c.path, c.header, c.body)
@@ -75,7 +75,7 @@ func (s *site) get(t *testing.T, path string, header ...string) *reply {
 	return s.do(t, http.MethodGet, path, headers(header...), "")
 }
 
-// headers are pairs of name and value; the names are sent as they are.
+// headers returns pairs of name and value; the names are sent unchanged.
 func headers(pairs ...string) http.Header {
 	h := http.Header{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -84,7 +84,7 @@ func headers(pairs ...string) http.Header {
 	return h
 }
 
-// merged are headers together.
+// merged returns the union of headers.
 func merged(all ...http.Header) http.Header {
 	h := http.Header{}
 	for _, one := range all {
@@ -119,7 +119,7 @@ func (s *site) send(t *testing.T, client *http.Client, r *http.Request) *reply {
 	return &reply{resp.StatusCode, resp.Proto, resp.Header, string(body)}
 }
 
-// token logs the account of a key in.
+// token logs in with the key and returns a token.
 func (s *site) token(t *testing.T, key string) string {
 	t.Helper()
 	r := s.login(t, key, password)
@@ -140,7 +140,7 @@ func (s *site) login(t *testing.T, key, password string, header ...string) *repl
 		merged(headers("Content-Type", "application/x-www-form-urlencoded"), headers(header...)), body)
 }
 
-// credentials are the documented headers of the account apiKey, with a new token.
+// credentials returns the documented headers of the account apiKey, with a new token.
 func (s *site) credentials(t *testing.T) http.Header {
 	t.Helper()
 	return documented(apiKey, s.token(t, apiKey))
@@ -173,7 +173,7 @@ type stored struct {
 	WebP     string `json:"webp"` // empty for a picture without a variant, and for files
 }
 
-// result reads the answer to an upload that succeeded, of exactly the documented shape.
+// result decodes the answer to a successful upload, of exactly the documented shape.
 func (r *reply) result(t *testing.T) []stored {
 	t.Helper()
 	var answer struct {
@@ -203,7 +203,7 @@ type failed struct {
 	Filename string `json:"filename"`
 }
 
-// failures reads the answer to an upload that was refused with a status.
+// failures decodes the answer to an upload that was refused with a status.
 func (r *reply) failures(t *testing.T, status int) []failed {
 	t.Helper()
 	var answer struct {
@@ -225,7 +225,7 @@ func (r *reply) failures(t *testing.T, status int) []failed {
 	return answer.Errors
 }
 
-// decode refuses what is not documented.
+// decode refuses undocumented fields.
 func (r *reply) decode(t *testing.T, into any) {
 	t.Helper()
 	if got := r.header.Get("Content-Type"); got != "application/json" {
@@ -260,7 +260,7 @@ func withinOneDay() {
 	}
 }
 
-// files are the files in a folder and below, the hidden ones as well.
+// files returns all files below a folder, including hidden ones.
 func files(t *testing.T, folder string) map[string][]byte {
 	t.Helper()
 	found := map[string][]byte{}
@@ -281,10 +281,10 @@ func files(t *testing.T, folder string) map[string][]byte {
 	return found
 }
 
-// wantNothing fails if anything is left in the folder of the site's storage.
+// wantNothing fails if there is a file in the folder of the site's storage.
 func (s *site) wantNothing(t *testing.T) {
 	t.Helper()
 	for name := range files(t, s.root) {
-		t.Errorf("%s is left in the storage", name)
+		t.Errorf("%s remains in the storage", name)
 	}
 }

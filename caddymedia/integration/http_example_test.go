@@ -29,8 +29,8 @@ func exampleCaddyfile(t *testing.T) string {
 	return string(b)
 }
 
-// TestExampleIsTidy: Caddyfile.example adapts without a warning and is as `caddy fmt`
-// leaves it; its log filter is the one that is tested for keeping secrets.
+// TestExampleIsTidy: Caddyfile.example adapts without a warning and is formatted by `caddy fmt`.
+// Its log filter is the one tested for secrets.
 func TestExampleIsTidy(t *testing.T) {
 	example := exampleCaddyfile(t)
 	_, warnings, err := caddyconfig.GetAdapter("caddyfile").Adapt([]byte(example), map[string]any{"filename": "Caddyfile.example"})
@@ -45,7 +45,7 @@ func TestExampleIsTidy(t *testing.T) {
 	}
 }
 
-// TestExampleRuns it as it is, but for the port, and does what a newcomer does.
+// TestExampleRuns runs it unchanged, but for the port, and follows the first steps of a new user.
 func TestExampleRuns(t *testing.T) {
 	withinOneDay()
 	s, output := runExample(t, "off")
@@ -90,8 +90,8 @@ func TestExampleRuns(t *testing.T) {
 	}
 }
 
-// runExample starts a process with Caddyfile.example on a free port, and its admin endpoint at
-// the address admin. output ends it and gives what it has written.
+// runExample starts a process with Caddyfile.example on a free port, and its admin endpoint at the
+// address admin. output ends it and returns its output.
 func runExample(t *testing.T, admin string) (s *site, output func() string) {
 	t.Helper()
 	address := servers.FreeAddress(t)

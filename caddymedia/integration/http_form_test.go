@@ -24,7 +24,7 @@ const formBoundary = "a-formBoundary-of-the-tests"
 
 var formType = headers("Content-Type", "multipart/form-data; boundary="+formBoundary)
 
-// form is the body of a form, with names as curl writes them.
+// form returns the body of a form, with names as curl writes them.
 func form(parts ...formPart) string {
 	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 	var b strings.Builder

@@ -15,8 +15,8 @@ import (
 	"github.com/quic-go/quic-go/http3"
 )
 
-// TestDocumentedHeaders: HTTP_SERVICE_API_KEY and HTTP_SERVICE_ACCESS_TOKEN, spelled like
-// this or in small letters, over every version of HTTP.
+// TestDocumentedHeaders: HTTP_SERVICE_API_KEY and HTTP_SERVICE_ACCESS_TOKEN, in upper or lower
+// case, over every version of HTTP.
 func TestDocumentedHeaders(t *testing.T) {
 	s := startSiteConfig(t, siteConfig{Media: basic, Site: "media", TLS: true})
 	token := s.token(t, apiKey)
@@ -36,7 +36,7 @@ func TestDocumentedHeaders(t *testing.T) {
 				}
 				path := strings.TrimPrefix(r.one(t).FullPath, s.url)
 				if got := s.send(t, client, s.request(t, http.MethodGet, path, nil, nil)); got.body != picture {
-					t.Errorf("got back %d %.40q, want what was uploaded", got.status, got.body)
+					t.Errorf("got back %d %.40q, want the upload", got.status, got.body)
 				}
 				wrong := merged(header, formType)
 				for name := range header {
@@ -50,7 +50,7 @@ func TestDocumentedHeaders(t *testing.T) {
 	}
 }
 
-// clients speak one version of HTTP each, to a site with TLS.
+// clients returns one client per version of HTTP, for a site with TLS.
 func (s *site) clients(t *testing.T) map[string]*http.Client {
 	t.Helper()
 	plain := s.client.Transport.(*http.Transport).Clone()
@@ -72,8 +72,8 @@ func (s *site) clients(t *testing.T) map[string]*http.Client {
 	}
 }
 
-// TestDocumentedHeadersRaw sends the bytes of the documentation, with nothing between
-// this test and Caddy that could change their case.
+// TestDocumentedHeadersRaw sends the bytes of the documentation, with no client that could change
+// their case.
 func TestDocumentedHeadersRaw(t *testing.T) {
 	s := startSite(t, basic, "media")
 	token := s.token(t, apiKey)
@@ -88,7 +88,7 @@ func TestDocumentedHeadersRaw(t *testing.T) {
 		t.Fatalf("full_path %q, want the host of the request", got.FullPath)
 	}
 	if r := s.get(t, path); r.body != picture {
-		t.Errorf("got back %d %.40q, want what was uploaded", r.status, r.body)
+		t.Errorf("got back %d %.40q, want the upload", r.status, r.body)
 	}
 }
 
@@ -128,8 +128,8 @@ func readAnswer(t *testing.T, conn net.Conn) *reply {
 	return &reply{resp.StatusCode, resp.Proto, resp.Header, string(body)}
 }
 
-// TestHeadersWithoutServerOption: Caddy takes the documented names away, and the log says
-// what to write. The names without underscores need nothing.
+// TestHeadersWithoutServerOption: Caddy removes the documented names, and the log names the missing
+// option. The names without underscores need nothing.
 func TestHeadersWithoutServerOption(t *testing.T) {
 	s := startSiteConfig(t, siteConfig{Media: basic, Site: "media", DropUnderscores: true})
 	s.waitForLog(t, "servers { expected_underscore_headers HTTP_SERVICE_API_KEY HTTP_SERVICE_ACCESS_TOKEN }")
@@ -158,7 +158,7 @@ func TestHeadersServerOptionPattern(t *testing.T) {
 	}
 }
 
-// TestContradictoryCredentials: one of each, in whatever spelling, or 401.
+// TestContradictoryCredentials: one of each, in any spelling, or 401.
 func TestContradictoryCredentials(t *testing.T) {
 	s := startSite(t, twoAccount+localDefault+"image_alias content", "media")
 	token, others := s.token(t, apiKey), s.token(t, otherKey)
@@ -218,7 +218,7 @@ func TestContradictoryCredentials(t *testing.T) {
 	}
 }
 
-// TestCredentialsElsewhere: neither query nor form nor cookie holds credentials.
+// TestCredentialsElsewhere: credentials in query, form or cookie are ignored.
 func TestCredentialsElsewhere(t *testing.T) {
 	s := startSite(t, basic, "media")
 	token := s.token(t, apiKey)

@@ -22,7 +22,7 @@ const limits = `limits {
 }
 `
 
-// TestLimits: each one, just below and just above.
+// TestLimits: each limit, just below and just above.
 func TestLimits(t *testing.T) {
 	s := startSite(t, basic+limits, "media")
 	text := func(size int) formPart { return file("a.txt", strings.Repeat("x", size)) }
@@ -76,8 +76,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLimitOfAlias: that of the alias that counts in the end, larger or smaller than that
-// of the alias that the file seemed to be for.
+// TestLimitOfAlias: the limit of the final alias applies, larger or smaller than that of the alias
+// first assumed for the file.
 func TestLimitOfAlias(t *testing.T) {
 	s := startSite(t, basic+"file_alias small {\nmax_size 10B\n}\nfile_alias large {\nmax_size 1KiB\n}\nlimits {\nmax_file_size 100B\n}", "media")
 	for alias, limit := range map[string]int{"small": 10, "content": 100, "large": 1024} {
@@ -101,7 +101,7 @@ func TestLimitOfAlias(t *testing.T) {
 	}
 }
 
-// TestChunkedBody: a body whose length nobody knows is taken, and cut at the limit.
+// TestChunkedBody: a body of unknown length is accepted, and cut at the limit.
 func TestChunkedBody(t *testing.T) {
 	s := startSite(t, basic+limits, "media")
 	header := merged(s.credentials(t), formType)
@@ -116,7 +116,7 @@ func TestChunkedBody(t *testing.T) {
 	send(form(file("a.txt", "x"))).one(t)
 	before := len(files(t, s.root))
 	for _, body := range []string{
-		strings.Repeat("\r\n", 40<<10) + form(file("a.txt", "x")), // what no part holds counts as well
+		strings.Repeat("\r\n", 40<<10) + form(file("a.txt", "x")), // bytes outside of parts count as well
 		form(field("x", strings.Repeat("x", 70<<10))),
 		form(file("a.txt", strings.Repeat("x", 70<<10))),
 	} {
@@ -127,7 +127,7 @@ func TestChunkedBody(t *testing.T) {
 	}
 }
 
-// TestTooManyPixels: decided from the head of the picture, with both numbers told.
+// TestTooManyPixels: decided from the head of the picture; the message has both numbers.
 func TestTooManyPixels(t *testing.T) {
 	s := startSite(t, basic+limits+"image_alias few {\nmax_pixels 10\n}", "media")
 	s.uploadImage(t, file("a.png", pngOf(t, 40, 25))).one(t)
@@ -142,7 +142,7 @@ func TestTooManyPixels(t *testing.T) {
 	s.uploadImage(t, field("alias", "few"), file("a.png", pngOf(t, 4, 3))).failures(t, http.StatusRequestEntityTooLarge)
 }
 
-// pngBomb is a small file that says it is a large picture.
+// pngBomb returns a small file that claims to be a large picture.
 func pngBomb(width, height uint32) string {
 	chunk := func(kind string, data []byte) []byte {
 		b := binary.BigEndian.AppendUint32(nil, uint32(len(data)))

@@ -11,7 +11,7 @@ import (
 
 const atRoot = "storage default {\ndriver local $ROOT\nsub_folder_format /\n"
 
-// TestSanitizedNames: as the documentation shows them, and once more when they are taken.
+// TestSanitizedNames: the names of the documentation, and of a second upload of each.
 func TestSanitizedNames(t *testing.T) {
 	s := startSite(t, account+atRoot+"}\nimage_alias content", "media")
 	for submitted, want := range map[string]string{
@@ -53,7 +53,7 @@ func TestSanitizedNames(t *testing.T) {
 		})
 	}
 	if got := s.uploadImage(t, file("???.jpg", jpegOf(t, 2, 2))).one(t); !regexp.MustCompile(`^[0-9a-f]{8}\.jpg$`).MatchString(got.Filename) {
-		t.Errorf("a name of which nothing is left: %q", got.Filename)
+		t.Errorf("a name without usable characters: %q", got.Filename)
 	}
 }
 
@@ -65,7 +65,7 @@ func checkTimedName(t *testing.T, name, base string, from, to int64) {
 	}
 }
 
-// TestFolders of an item whose upload names none.
+// TestFolders tests the folder of an item uploaded without one.
 func TestFolders(t *testing.T) {
 	s := startSite(t, account+localDefault+`
 		storage root {
@@ -114,8 +114,7 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// TestExactNames: with sanitize off the name is the submitted one, and the address is the
-// name percent-encoded.
+// TestExactNames: with sanitize off the name is the submitted one, percent-encoded in the address.
 func TestExactNames(t *testing.T) {
 	s := startSite(t, account+atRoot+"sanitize off\n}\nfile_alias content", "media")
 	for _, name := range []string{
@@ -147,8 +146,8 @@ func TestExactNames(t *testing.T) {
 	}
 }
 
-// TestOverwrite: a name keeps its address and gets the new bytes; two equal names in one
-// request contradict each other.
+// TestOverwrite: a name keeps its address and gets the new bytes; two equal names in one request
+// are refused.
 func TestOverwrite(t *testing.T) {
 	s := startSite(t, account+atRoot+"overwrite_strategy overwrite\n}\nfile_alias content", "media")
 	etags := make([]string, 0, 3)
@@ -206,7 +205,7 @@ func TestAddresses(t *testing.T) {
 	s := startSite(t, media, "media")
 	want(upload(s, "content"), s.url+"/static/img/content/")
 	want(upload(s, "own"), "https://img.example/x/static/img/own/")
-	// What a stranger says of the host in front of it counts for nothing.
+	// X-Forwarded headers of untrusted clients are ignored.
 	want(upload(s, "content", "X-Forwarded-Host", "evil.example", "X-Forwarded-Proto", "https"), s.url+"/static/img/content/")
 	s.load(t, siteConfig{Media: media + "cdn_base https://cdn.example\n", Site: "media"})
 	want(upload(s, "content"), "https://cdn.example/static/img/content/")

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFullDisk: 507, nothing left, and room again when something is removed.
+// TestFullDisk: 507, no leftovers, and room again when something is removed.
 func TestFullDisk(t *testing.T) {
 	disk := tempFolder(t)
 	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=1m"); err != nil {
@@ -34,7 +34,7 @@ func TestFullDisk(t *testing.T) {
 			got := s.uploadFile(t, parts...).failures(t, http.StatusInsufficientStorage)
 			wantNoPath(t, got, disk)
 			if left := files(t, disk); len(left) != 1 {
-				t.Errorf("%d files are left, want 1", len(left))
+				t.Errorf("%d files remain, want 1", len(left))
 			}
 		})
 	}

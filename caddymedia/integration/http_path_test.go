@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestBelowPrefix: the address of an upload leads to the item where the service is mounted below a prefix.
+// TestBelowPrefix: the address of an upload reaches the item if the service is mounted below a
+// prefix.
 func TestBelowPrefix(t *testing.T) {
 	s := startSite(t, basic, "handle_path /media/* {\nmedia\n}\nmedia")
 	for _, prefix := range []string{"", "/media"} {
@@ -24,8 +25,7 @@ func TestBelowPrefix(t *testing.T) {
 	}
 }
 
-// TestStaticPaths: an item has one address; all other spellings, and everything that is
-// no item, is 404.
+// TestStaticPaths: an item has one address; all other spellings and paths are 404.
 func TestStaticPaths(t *testing.T) {
 	s := startSite(t, basic, "media\nrespond \"next\" 418")
 	got := s.uploadFile(t, field("sub_folder", "a/b"), file("item.txt", "content")).one(t)
@@ -66,7 +66,7 @@ func TestStaticPaths(t *testing.T) {
 		"/static/file/content/" + strings.Repeat("x/", 800) + "x", "/static/file/content/a/b/*", "/static/file/content/a/b/item.???", "/static/file/content/{env.HOME}",
 	} {
 		t.Run(path, func(t *testing.T) {
-			// Byte for byte: a client would tidy the path up.
+			// Byte for byte: a client would normalise the path.
 			r := s.raw(t, "GET "+path+" HTTP/1.1\r\nHost: media.test\r\nConnection: close\r\n\r\n")
 			if r.status != http.StatusNotFound && r.status != 418 {
 				t.Errorf("status %d: %s", r.status, r.body)
@@ -82,8 +82,7 @@ func TestStaticPaths(t *testing.T) {
 	}
 }
 
-// TestStaticEncodings: any way to encode the characters of a name is its address, but for
-// slashes.
+// TestStaticEncodings: any encoding of the characters of a name is its address, except for slashes.
 func TestStaticEncodings(t *testing.T) {
 	s := startSite(t, account+atRoot+"sanitize off\n}\nfile_alias content", "media")
 	const name = "Ä b+c.txt"
@@ -102,8 +101,8 @@ func TestStaticEncodings(t *testing.T) {
 	}
 }
 
-// TestSymbolicLinks: one that leads out of the storage is not followed, neither for
-// reading nor for writing.
+// TestSymbolicLinks: a link out of the storage is not followed, neither for reading nor for
+// writing.
 func TestSymbolicLinks(t *testing.T) {
 	s := startSite(t, basic+"file_alias linked", "media")
 	s.uploadFile(t, field("sub_folder", "/"), file("inside.txt", "inside")).one(t)
@@ -151,6 +150,6 @@ func TestSymbolicLinks(t *testing.T) {
 	}
 	s.uploadFile(t, field("sub_folder", "/"), file("absolute.txt", "mine")).one(t)
 	if b, err := os.ReadFile(secret); err != nil || string(b) != "secret" || len(files(t, outside)) != 1 {
-		t.Errorf("what is outside has changed: %q %v %v", b, err, files(t, outside))
+		t.Errorf("a file outside has changed: %q %v %v", b, err, files(t, outside))
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// prompt is generous for a machine under load, and far below the minute that a server
-// waits for a body which does not come.
+// prompt is generous for a machine under load, and far below the minute that a server waits for a
+// missing body.
 const prompt = 20 * time.Second
 
-// TestExpectContinue: who asks before sending a body gets the refusal at once.
+// TestExpectContinue: a client that asks before sending a body gets the refusal at once.
 func TestExpectContinue(t *testing.T) {
 	s := startSite(t, basic+limits, "media")
 	token := s.token(t, apiKey)
@@ -47,7 +47,7 @@ func TestExpectContinue(t *testing.T) {
 	}
 }
 
-// TestExpectContinueAccepted: a good upload is asked for and taken.
+// TestExpectContinueAccepted: a good upload is requested and stored.
 func TestExpectContinueAccepted(t *testing.T) {
 	s := startSite(t, basic, "media")
 	client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: prompt}}
@@ -57,8 +57,8 @@ func TestExpectContinueAccepted(t *testing.T) {
 	s.send(t, client, r).one(t)
 }
 
-// TestBodyCutShort: a client that declares more than it sends gets 400, if it is still
-// there, and leaves nothing in the storage; the server goes on.
+// TestBodyCutShort: a client that sends less than declared gets 400, if still connected, and leaves
+// nothing in the storage. The server continues.
 func TestBodyCutShort(t *testing.T) {
 	s := startSite(t, basic, "media")
 	token := s.token(t, apiKey)
@@ -96,8 +96,8 @@ func TestBodyCutShort(t *testing.T) {
 	s.uploadImage(t, file("a.gif", gifOf(t))).one(t)
 }
 
-// TestRefusalReachesWhoIsStillSending: a client that sends a large body in one go reads
-// why it was refused, and not that the connection was reset.
+// TestRefusalReachesWhoIsStillSending: a client that sends a large body at once can read the reason
+// of the refusal, instead of a connection reset.
 func TestRefusalReachesWhoIsStillSending(t *testing.T) {
 	s := startSite(t, basic, "media")
 	for round := range 5 {
@@ -115,7 +115,7 @@ func TestRefusalReachesWhoIsStillSending(t *testing.T) {
 	}
 }
 
-// zeros is a body without end.
+// zeros is an endless body.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRedirectToPublicAddress: what is there is fetched from the storage, but for what is
-// served without rights only here.
+// TestRedirectToPublicAddress: items are fetched from the storage, except types that only this
+// service serves without rights.
 func TestRedirectToPublicAddress(t *testing.T) {
 	s := startSite(t, account+`
 storage default {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// restrictedNames are spellings of what is never stored.
+// restrictedNames are spellings of never allowed extensions.
 var restrictedNames = []string{
 	"x.php", "x.PHP", "x.pHp", "x.php5", "x.php3", "x.php4", "x.php7", "x.php8", "x.phps", "x.phtml", "x.pht", "x.phar",
 	"x.sh", "x.SH", "x.bash", ".htaccess", "a.htaccess", ".htpasswd", ".user.ini",
@@ -17,8 +17,8 @@ var restrictedNames = []string{
 	"a.php/x.jpg", `a.php\x.jpg`, "..php",
 }
 
-// TestRestrictedExtensions: refused under every spelling, whether names are sanitized or
-// not, and the name comes back as it was submitted.
+// TestRestrictedExtensions: refused in every spelling, with and without sanitizing; the answer has
+// the submitted name.
 func TestRestrictedExtensions(t *testing.T) {
 	s := startSite(t, basic+"storage exact {\ndriver local $ROOT/exact\nsanitize off\n}\nfile_alias exact {\nstorage exact\n}", "media")
 	header := merged(s.credentials(t), formType)
@@ -44,7 +44,7 @@ func TestRestrictedExtensions(t *testing.T) {
 	s.wantNothing(t)
 }
 
-// TestRestrictedSubFolder: a folder that a web server would take for a script.
+// TestRestrictedSubFolder: a folder that a web server would run as a script.
 func TestRestrictedSubFolder(t *testing.T) {
 	s := startSite(t, account+"storage exact {\ndriver local $ROOT\nsanitize off\n}\nfile_alias content", "media")
 	for _, folder := range []string{"a.php", "x/a.php", "a.PHP/x", "a.php5", "a.phtml"} {
@@ -53,7 +53,7 @@ func TestRestrictedSubFolder(t *testing.T) {
 	s.wantNothing(t)
 }
 
-// TestOtherExtensions: an alias takes what is on its list and nothing else.
+// TestOtherExtensions: an alias accepts only the extensions on its list.
 func TestOtherExtensions(t *testing.T) {
 	s := startSite(t, basic+"file_alias few {\nextensions pdf .TXT\n}", "media")
 	all := samples(t)
@@ -85,8 +85,8 @@ func TestOtherExtensions(t *testing.T) {
 	few("a.Pdf", all["pdf"]).one(t)
 }
 
-// TestContentIsNotTheExtension: every kind of content under every other extension, and
-// the message says both.
+// TestContentIsNotTheExtension: every type of content under every other extension; the message
+// names both.
 func TestContentIsNotTheExtension(t *testing.T) {
 	s := startSite(t, basic, "media")
 	all := samples(t)
@@ -124,7 +124,7 @@ func TestContentIsNotTheExtension(t *testing.T) {
 	s.wantNothing(t)
 }
 
-// TestTraversal: neither a name nor a sub folder leads anywhere else.
+// TestTraversal: neither a name nor a sub folder leaves the storage.
 func TestTraversal(t *testing.T) {
 	s := startSite(t, basic+"storage exact {\ndriver local $ROOT/exact\nsanitize off\n}\nimage_alias exact {\nstorage exact\n}", "media")
 	picture := gifOf(t)
@@ -151,7 +151,7 @@ func TestTraversal(t *testing.T) {
 	} {
 		for _, alias := range []string{"content", "exact"} {
 			if alias == "exact" && strings.HasPrefix(folder, "．") {
-				continue // a name like any other, as nothing changes it
+				continue // an ordinary name, since nothing changes it
 			}
 			t.Run(alias+" folder "+folder, func(t *testing.T) {
 				upload("", field("alias", alias), field("sub_folder", folder), file("a.gif", picture)).failures(t, http.StatusBadRequest)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// logFilter is the one of Caddyfile.example, which a test there compares.
+// logFilter is the one of Caddyfile.example, as TestExampleIsTidy checks.
 const logFilter = `format filter {
 	request>headers>Http_service_api_key delete
 	request>headers>Http_service_access_token delete
@@ -16,9 +16,8 @@ const logFilter = `format filter {
 }
 `
 
-// TestLogsHaveNoSecrets: with the filter of Caddyfile.example neither the access log nor
-// the error log nor the debug log ever holds a password or a token, nor, but for what is told of
-// the changes of items, a key.
+// TestLogsHaveNoSecrets: with the filter of Caddyfile.example no log, not even the debug log,
+// contains a password or a token. Keys appear only in records of changes of items.
 func TestLogsHaveNoSecrets(t *testing.T) {
 	for name, drop := range map[string]bool{"option set": false, "option missing": true} {
 		t.Run(name, func(t *testing.T) {
@@ -68,8 +67,8 @@ func TestLogsHaveNoSecrets(t *testing.T) {
 	}
 }
 
-// namesKey tells whether a line of the log has an API key where it does not belong. The audit log and
-// the events say by it who has changed an item.
+// namesKey reports whether a line of the log has an API key, except in the audit log and in events,
+// which name the actor.
 func namesKey(line, key string) bool {
 	if strings.Contains(line, `"logger":"media.audit"`) || strings.Contains(line, `"logger":"events"`) {
 		line = strings.Replace(line, `"account":"`+key+`"`, "", 1)
@@ -77,7 +76,7 @@ func namesKey(line, key string) bool {
 	return strings.Contains(line, `"`+key+`"`) || strings.Contains(line, `[`+key)
 }
 
-// TestErrorsHaveNoInternals: what a caller reads names no path and no secret.
+// TestErrorsHaveNoInternals: answers contain no path and no secret.
 func TestErrorsHaveNoInternals(t *testing.T) {
 	s := startSite(t, basic, "media")
 	token := s.token(t, apiKey)

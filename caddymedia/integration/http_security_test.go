@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// TestPublishedHoles: holes of services like this one, by the id under which they were
-// published.
+// TestPublishedHoles: vulnerabilities of similar services, by their published id.
 func TestPublishedHoles(t *testing.T) {
 	for id, test := range map[string]func(*testing.T){
 		"CVE-2026-22707 one endpoint skipped the checks":      testOneGate,
@@ -38,7 +37,7 @@ func TestPublishedHoles(t *testing.T) {
 		"CVE-2022-41725 many parts":                           testManyParts,
 		"CVE-2023-24536 many headers of a part":               TestLimits,
 		"CVE-2026-42504 encoded words":                        testEncodedWords,
-		"CVE-2026-33809 decoders that nobody asked for":       testDecoders,
+		"CVE-2026-33809 unexpected decoders":                  testDecoders,
 		"h2non/bimg#394 pixel flood":                          TestTooManyPixels,
 	} {
 		t.Run(id, test)

@@ -88,7 +88,7 @@ func TestStaticConditions(t *testing.T) {
 	})
 }
 
-// TestStaticHead: what GET says, without the body.
+// TestStaticHead: the answer of GET, without the body.
 func TestStaticHead(t *testing.T) {
 	s := staticSite(t, "media")
 	get, head := s.get(t, item), s.do(t, http.MethodHead, item, nil, "")
@@ -107,7 +107,7 @@ func TestStaticHead(t *testing.T) {
 	}
 }
 
-// TestStaticMethods: only reading belongs to the service.
+// TestStaticMethods: the service handles only reading.
 func TestStaticMethods(t *testing.T) {
 	s := staticSite(t, "media\nrespond \"next\" 418")
 	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PROPFIND"} {
@@ -121,7 +121,7 @@ func TestStaticMethods(t *testing.T) {
 	})
 }
 
-// TestStaticCacheControl: for ever, each time, or as the administrator says.
+// TestStaticCacheControl: for ever, each time, or as configured.
 func TestStaticCacheControl(t *testing.T) {
 	s := startSite(t, account+atRoot+"}\nstorage over {\ndriver local $ROOT/over\noverwrite_strategy overwrite\nsub_folder_format /\n}\n"+
 		"file_alias content {\nstorage default\n}\nfile_alias over {\nstorage over\n}\n"+
@@ -144,8 +144,7 @@ func TestStaticCacheControl(t *testing.T) {
 	}
 }
 
-// TestStaticErrors: a site's handle_errors answers, with the headers that keep a browser
-// from guessing.
+// TestStaticErrors: a site's handle_errors answers, with nosniff headers.
 func TestStaticErrors(t *testing.T) {
 	s := staticSite(t, "media\nhandle_errors {\nrespond \"sorry: {err.status_code}\"\n}")
 	checkAll(t, s, []httpCase{
@@ -154,8 +153,8 @@ func TestStaticErrors(t *testing.T) {
 	})
 }
 
-// TestStaticCompressed: with encode around it an item keeps its ETag's promise: what is
-// compressed has another one, and both are recognised.
+// TestStaticCompressed: with encode around it a compressed item has another ETag, and both are
+// recognised.
 func TestStaticCompressed(t *testing.T) {
 	s := staticSite(t, "encode gzip\nmedia")
 	text := strings.Repeat("some words, again and again\n", 1000)

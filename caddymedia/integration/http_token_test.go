@@ -43,7 +43,7 @@ func TestTokenAnswer(t *testing.T) {
 	}
 }
 
-// TestTokenForms: the documented body, and the one that PHP's curl sends for an array.
+// TestTokenForms: the documented body, and that of PHP's curl for an array.
 func TestTokenForms(t *testing.T) {
 	s := startSite(t, basic, "media")
 	good := "api_key=" + apiKey + "&password=" + password
@@ -79,7 +79,7 @@ func TestTokenForms(t *testing.T) {
 	})
 }
 
-// TestTokenWrongCredentials: an unknown key and a wrong password get the same words.
+// TestTokenWrongCredentials: the answers for an unknown key and a wrong password are equal.
 func TestTokenWrongCredentials(t *testing.T) {
 	s := startSite(t, twoAccount+localDefault+"image_alias content", "media")
 	wrong := s.login(t, apiKey, "guess")
@@ -94,7 +94,7 @@ func TestTokenWrongCredentials(t *testing.T) {
 	for _, pair := range [][2]string{{"nobody", password}, {"nobody", "guess"}, {"\x00", "x"}, {strings.Repeat("k", 9999), "x"}} {
 		r := s.login(t, pair[0], pair[1])
 		if r.status != wrong.status || r.body != wrong.body {
-			t.Errorf("login as %.20q: %d %s, want what a wrong password gets: %s", pair[0], r.status, r.body, wrong.body)
+			t.Errorf("login as %.20q: %d %s, want that of a wrong password: %s", pair[0], r.status, r.body, wrong.body)
 		}
 	}
 }
@@ -118,8 +118,7 @@ func TestTokenMethods(t *testing.T) {
 	})
 }
 
-// TestTokenThrottle: failures of one client stop it, and the right password does not
-// help it then.
+// TestTokenThrottle: after too many failures a client is refused, even with the right password.
 func TestTokenThrottle(t *testing.T) {
 	s := startSite(t, basic+"limits {\nlogin_failures 3\n}", "media")
 	for i := range 3 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestUploadAnswer: exactly the documented keys, and an address that gives back the bytes.
+// TestUploadAnswer: exactly the documented keys, and an address that returns the bytes.
 func TestUploadAnswer(t *testing.T) {
 	withinOneDay()
 	s := startSite(t, basic, "media")
@@ -31,7 +31,7 @@ func TestUploadAnswer(t *testing.T) {
 	}
 }
 
-// TestUploadKinds: every kind of picture, and what a file alias takes by default.
+// TestUploadKinds: every type of picture, and the default types of a file alias.
 func TestUploadKinds(t *testing.T) {
 	s := startSite(t, basic, "media")
 	for ext, content := range samples(t) {
@@ -53,7 +53,7 @@ func TestUploadKinds(t *testing.T) {
 	}
 }
 
-// TestUploadOrder: the result has the order of the files, whatever the parts are called.
+// TestUploadOrder: the result has the order of the files, whatever the names of the parts.
 func TestUploadOrder(t *testing.T) {
 	s := startSite(t, basic, "media")
 	named := func(name, filename string) formPart {
@@ -88,8 +88,8 @@ func TestUploadOrder(t *testing.T) {
 	}
 }
 
-// TestUploadFields: alias and sub_folder, in the query and in the form, before and behind
-// the file. The form wins; empty is not given.
+// TestUploadFields: alias and sub_folder, in the query and in the form, before and after the file.
+// The form wins; empty means unset.
 func TestUploadFields(t *testing.T) {
 	withinOneDay()
 	s := startSite(t, basic+"storage other {\ndriver local $ROOT/other\nsub_folder_format %Y\n}\n"+
@@ -134,7 +134,7 @@ func TestUploadFields(t *testing.T) {
 	}
 }
 
-// TestUploadMalformed: what is wrong with the whole request is one error without a name.
+// TestUploadMalformed: a problem of the whole request is one error without a name.
 func TestUploadMalformed(t *testing.T) {
 	s := startSite(t, basic, "media")
 	picture := file("a.gif", gifOf(t))
@@ -189,8 +189,8 @@ func TestUploadMalformed(t *testing.T) {
 	s.wantNothing(t)
 }
 
-// TestUploadWhatComesAfter: text before the first boundary and behind the last is not
-// part of the form, RFC 2046 section 5.1.1, and the last line break may be missing.
+// TestUploadWhatComesAfter: text before the first boundary and after the last is not part of the
+// form, RFC 2046 section 5.1.1, and the last line break may be missing.
 func TestUploadWhatComesAfter(t *testing.T) {
 	s := startSite(t, basic, "media")
 	header := merged(s.credentials(t), formType)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestSecretsStayHidden configures secrets as placeholders: nothing that can be read shows
-// what they stand for.
+// TestSecretsStayHidden configures secrets as placeholders: no readable output contains their
+// values.
 func TestSecretsStayHidden(t *testing.T) {
 	const secret = "the-password-of-redis"
 	c := newChild(t, "MEDIA_TEST_REDIS="+secret, "MEDIA_TEST_HASH="+cheapHash)
@@ -50,7 +50,7 @@ func TestSecretsStayHidden(t *testing.T) {
 	}
 	hides("the saved configuration", string(saved))
 
-	// A change of something else leaves the placeholder what it is, and working.
+	// Another change preserves the placeholder, and it works.
 	c.mustLoad("tokens memory\n" + config)
 	if status, answer := c.change(http.MethodPut, "token_lifetime", `"2h"`); status != http.StatusOK {
 		t.Errorf("a new lifetime: %d %s", status, answer)
@@ -62,8 +62,8 @@ func TestSecretsStayHidden(t *testing.T) {
 	hides("the log", c.output())
 }
 
-// TestStorageOverAdminAPI edits a storage as a panel does: a stale edit is refused, and so
-// is a broken one, which leaves the old configuration running.
+// TestStorageOverAdminAPI edits a storage like the panel: a stale or broken edit is refused, and
+// the old configuration continues.
 func TestStorageOverAdminAPI(t *testing.T) {
 	const path = "storages/keep"
 	c := newChild(t)
@@ -102,7 +102,7 @@ func TestStorageOverAdminAPI(t *testing.T) {
 		client.mustFetch(t, "content", stored, []byte("x"))
 		client.mustPut(t, token, "content", "again.bin", []byte("x"))
 	}
-	// A storage that is in use cannot go.
+	// A storage in use cannot be removed.
 	if status, answer := c.change(http.MethodDelete, path, ""); status < 400 || !strings.Contains(answer, `keep`) {
 		t.Errorf("deleting a storage of an alias: %d %s", status, answer)
 	}
@@ -114,8 +114,8 @@ func TestStorageOverAdminAPI(t *testing.T) {
 	}
 }
 
-// TestRootCannotBeMade starts with a storage below a file: everything else works, and the
-// storage too when the file is gone.
+// TestRootCannotBeMade starts with a storage below a file: everything else works, and the storage
+// works when the file is gone.
 func TestRootCannotBeMade(t *testing.T) {
 	c := newChild(t)
 	if err := os.Mkdir(c.root, 0o755); err != nil {

@@ -17,17 +17,17 @@ import (
 	"github.com/quic-go/quic-go/http3"
 )
 
-// childClient speaks one version of HTTP with a child.
+// childClient uses one version of HTTP with a child.
 type childClient struct {
 	*http.Client
 	version string
 	base    string // scheme, host and port
 }
 
-// insecure is for certificates that a child makes for itself.
+// insecure accepts the self-signed certificates of a child.
 func insecure() *tls.Config { return &tls.Config{InsecureSkipVerify: true} }
 
-// http1 gives a client with connections of its own.
+// http1 returns a client with new connections.
 func (c *child) http1() *childClient {
 	return c.newClient("HTTP/1.1", "http://"+c.plain, &http.Transport{MaxIdleConnsPerHost: 64})
 }
@@ -53,7 +53,7 @@ func (c *child) newClient(version, base string, transport http.RoundTripper) *ch
 	return client
 }
 
-// clients gives one for every version that the child speaks.
+// clients returns one for every version of HTTP that the child supports.
 func (c *child) clients() []*childClient {
 	if c.tls == "" {
 		return []*childClient{c.http1()}
@@ -61,7 +61,7 @@ func (c *child) clients() []*childClient {
 	return []*childClient{c.http1(), c.http2(), c.http3()}
 }
 
-// childReply is what any endpoint answers.
+// childReply is an answer of any endpoint.
 type childReply struct {
 	status    int
 	Success   bool
@@ -80,7 +80,7 @@ func (r childReply) String() string {
 	return fmt.Sprintf("%d %q %v", r.status, r.Message, r.Errors)
 }
 
-// login asks for a token for the account of the tests.
+// login requests a token for the account of the tests.
 func (c *childClient) login(t *testing.T, password string) childReply {
 	t.Helper()
 	form := url.Values{"api_key": {apiKey}, "password": {password}}
@@ -98,7 +98,7 @@ func (c *childClient) login(t *testing.T, password string) childReply {
 	return answer
 }
 
-// mustLogin gives a token for the account of the tests.
+// mustLogin returns a token for the account of the tests.
 func (c *childClient) mustLogin(t *testing.T) string {
 	t.Helper()
 	r := c.login(t, password)
@@ -116,7 +116,7 @@ type childPart struct {
 	body io.Reader
 }
 
-// childForm is the body of an upload.
+// childForm returns the body of an upload.
 func childForm(alias string, parts ...childPart) io.Reader {
 	readers := []io.Reader{strings.NewReader("--" + childBoundary +
 		"\r\nContent-Disposition: form-data; name=\"alias\"\r\n\r\n" + alias)}
@@ -128,7 +128,7 @@ func childForm(alias string, parts ...childPart) io.Reader {
 	return io.MultiReader(append(readers, strings.NewReader("\r\n--"+childBoundary+"--\r\n"))...)
 }
 
-// upload sends files to an alias of files. The sub folder is the root of the alias.
+// upload sends files to a file alias, into its root.
 func (c *childClient) upload(ctx context.Context, token, alias string, parts ...childPart) (childReply, error) {
 	return c.send(ctx, token, childForm(alias, parts...))
 }
@@ -152,13 +152,13 @@ func (c *childClient) send(ctx context.Context, token string, body io.Reader) (c
 	return parseChildReply(r)
 }
 
-// unansweredError is a request of which no answer began.
+// unansweredError is the failure of a request before any answer.
 type unansweredError struct{ error }
 
 func (e unansweredError) Unwrap() error { return e.error }
 
-// again repeats a request that was not answered: at a reload Caddy closes listeners and
-// connections on which no request has begun, and a client cannot tell in time.
+// again repeats an unanswered request. At a reload Caddy closes listeners and idle connections,
+// which a client may notice too late.
 func again[T any](try func() (T, error)) (answer T, err error) {
 	for range 3 {
 		answer, err = try()
@@ -169,7 +169,7 @@ func again[T any](try func() (T, error)) (answer T, err error) {
 	return answer, err
 }
 
-// put uploads one file and gives the status and the stored name.
+// put uploads one file and returns the status and the stored name.
 func (c *childClient) put(t *testing.T, token, alias, name string, content []byte) (childReply, string) {
 	t.Helper()
 	r, err := again(func() (childReply, error) {
@@ -194,7 +194,7 @@ func (c *childClient) mustPut(t *testing.T, token, alias, name string, content [
 	return stored
 }
 
-// fetch gives a stored file.
+// fetch returns a stored file.
 func (c *childClient) fetch(t *testing.T, alias, name string) (status int, content []byte) {
 	t.Helper()
 	r, err := again(func() (*http.Response, error) {

@@ -11,8 +11,8 @@ import (
 
 const describedHead = len("media-test 0123456789 ") + 2*sha256.Size + 1
 
-// described makes a content that says itself how long it is and what it must be, so that
-// whoever finds it can tell a whole one from a part or a mix.
+// described returns content that states its own size and bytes, so that a complete one is
+// distinguishable from a part or a mix.
 func described(seed uint64, size int) []byte {
 	b := make([]byte, size)
 	if size < describedHead {
@@ -31,14 +31,14 @@ func described(seed uint64, size int) []byte {
 	return b
 }
 
-// whole tells whether b is a whole content of described.
+// whole checks that b is complete content of described.
 func whole(b []byte) error {
 	if len(b) == 0 {
 		return errors.New("it is empty")
 	}
 	if len(b) < describedHead {
 		if !bytes.Equal(b, described(0, len(b))) {
-			return fmt.Errorf("it is no small content of %d bytes: %.20q", len(b), b)
+			return fmt.Errorf("no small content of %d bytes: %.20q", len(b), b)
 		}
 		return nil
 	}

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// cutter sends one part of an upload and then breaks the connection off; staged waits
-// until the Caddy has begun to store what it got.
+// cutter sends one part of an upload and then breaks the connection. staged waits until the Caddy
+// stores data.
 type cutter func(t *testing.T, c *child, token, alias string, form []byte, part int, staged func())
 
 var cutters = map[string]cutter{
@@ -72,8 +72,8 @@ func uploadHead(host, token string, length int) string {
 		host, apiKey, token, childBoundary, length)
 }
 
-// cancelled gives the request up when the Caddy has begun to store it. The refusal may
-// still get through, over HTTP/3 for instance.
+// cancelled cancels the request when the Caddy stores its data. The refusal may still arrive, for
+// example over HTTP/3.
 func cancelled(t *testing.T, client *childClient, token string, form []byte, part int, staged func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -100,8 +100,8 @@ func cancelled(t *testing.T, client *childClient, token string, form []byte, par
 	w.Close()
 }
 
-// TestConnectionCut breaks uploads off at several places: nothing of them is left, and an
-// item that they would have replaced stays as it was.
+// TestConnectionCut cuts uploads at several positions: there are no leftovers, and an item to be
+// replaced is unchanged.
 func TestConnectionCut(t *testing.T) {
 	c := newTLSChild(t)
 	c.start(inMemory)
@@ -140,12 +140,12 @@ func TestConnectionCut(t *testing.T) {
 	c.stop()
 	mustHaveOnly(t, c.root, "replace/old.bin")
 	if left, err := filepath.Glob(filepath.Join(c.root, "*", ".*")); err != nil || left != nil {
-		t.Errorf("left over: %q %v", left, err)
+		t.Errorf("leftovers: %q %v", left, err)
 	}
 }
 
-// isNoFolder tells the files of uploads from the two roots and their scratch folders,
-// which stay open.
+// isNoFolder distinguishes the files of uploads from the two roots and their scratch folders, which
+// stay open.
 func isNoFolder(c *child) func(string) bool {
 	return func(open string) bool {
 		name, err := filepath.Rel(c.root, open)

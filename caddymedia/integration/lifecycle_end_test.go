@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestTerminate asks a Caddy to end while an upload and a download go on over every
-// version of HTTP: it lets nobody in any more, and ends when they are done.
+// TestTerminate asks a Caddy to end during an upload and a download over every version of HTTP. It
+// refuses new connections, and ends when they are done.
 func TestTerminate(t *testing.T) {
 	c := newTLSChild(t)
 	c.start(inMemory)
@@ -23,7 +23,7 @@ func TestTerminate(t *testing.T) {
 	plain.mustPut(t, token, "over", "replaced.bin", described(2, 1000)) // needs the scratch folder
 	uploads, downloads := beginBoth(t, c, token, "large.bin", large)
 	c.terminate()
-	eventually(t, "nobody is let in any more", func() bool {
+	eventually(t, "new connections are refused", func() bool {
 		conn, err := net.Dial("tcp", c.plain)
 		if err == nil {
 			conn.Close()
@@ -31,8 +31,8 @@ func TestTerminate(t *testing.T) {
 		return err != nil
 	})
 	for i := range uploads {
-		uploads[i].goOn(t)
-		downloads[i].goOn(t)
+		uploads[i].resume(t)
+		downloads[i].resume(t)
 		uploads[i].finish(t)
 		downloads[i].finish(t)
 	}
@@ -41,7 +41,7 @@ func TestTerminate(t *testing.T) {
 		"keep/slow-1.bin", "keep/slow-2.bin", "keep/slow-3.bin",
 		"keep/second-slow-1.bin", "keep/second-slow-2.bin", "keep/second-slow-3.bin")
 	if left := hidden(t, c.root); left != nil {
-		t.Errorf("left over: %q", left)
+		t.Errorf("leftovers: %q", left)
 	}
 	for _, u := range uploads {
 		if b, err := os.ReadFile(filepath.Join(c.root, "keep", u.name)); err != nil || !bytes.Equal(b, u.content) {
@@ -53,8 +53,8 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// TestGracePeriodEnds asks a Caddy to end whose grace period is shorter than an upload: it
-// is cut, and nothing of it is left, nor of what it would have replaced.
+// TestGracePeriodEnds asks a Caddy to end whose grace period is shorter than an upload: it is cut,
+// without leftovers, also of the replaced item.
 func TestGracePeriodEnds(t *testing.T) {
 	c := newChild(t)
 	c.global = "grace_period 300ms"

@@ -24,9 +24,9 @@ const (
 // onBolt keeps tokens over a restart.
 const onBolt = account + binaries
 
-// TestKill kills a Caddy at random moments while clients upload, and starts it again on
-// the same folder: what was answered as stored is there, everything that is visible is
-// whole, and nothing else is left.
+// TestKill kills a Caddy at random moments while clients upload, and restarts it on the same
+// folder. Every upload answered as stored exists, all visible files are complete, and nothing else
+// remains.
 func TestKill(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -63,16 +63,16 @@ func TestKill(t *testing.T) {
 	if r, _ := c.http1().put(t, token, "content", "last.bin", []byte("x")); r.status != http.StatusOK {
 		t.Errorf("with the token from before all that: %v", r)
 	}
-	t.Logf("%d uploads were answered, %d hidden names were left over and swept", ledger.stored(), leftovers)
+	t.Logf("%d uploads were answered, %d leftovers were swept", ledger.stored(), leftovers)
 }
 
-// killLedger is what the clients of a Caddy know of their uploads.
+// killLedger records the uploads of the clients of a Caddy.
 type killLedger struct {
 	mu   sync.Mutex
 	n    int
 	kept map[string]int // answered uploads of "content": their sizes by name
-	// last has the seed of the last upload of a name to "over" that was answered; that of
-	// the one after it is one more.
+	// last has the seed of the last answered upload of a name to "over". The next upload has that
+	// seed plus one.
 	last map[string]uint64
 }
 
@@ -82,7 +82,7 @@ func (l *killLedger) stored() int {
 	return l.n
 }
 
-// check looks at every file in the folders.
+// check checks every file in the folders.
 func (l *killLedger) check(t *testing.T, c *child) {
 	t.Helper()
 	l.mu.Lock()
@@ -94,7 +94,7 @@ func (l *killLedger) check(t *testing.T, c *child) {
 			t.Fatal(err)
 		}
 		if err := whole(b); err != nil {
-			t.Errorf("%s is not whole: %v", name, err)
+			t.Errorf("%s is not complete: %v", name, err)
 		}
 		contents[name] = b
 	}
@@ -106,7 +106,7 @@ func (l *killLedger) check(t *testing.T, c *child) {
 	for name, seed := range l.last {
 		b := contents["replace/"+name]
 		if !bytes.Equal(b, ownContent(seed)) && !bytes.Equal(b, ownContent(seed+1)) {
-			t.Errorf("%s is neither what was answered last nor what was sent after it", name)
+			t.Errorf("%s is neither the last answered content nor the one sent after it", name)
 		}
 	}
 	client := c.http1()
@@ -115,12 +115,12 @@ func (l *killLedger) check(t *testing.T, c *child) {
 	}
 }
 
-// killUploader is one client that uploads until its Caddy is gone.
+// killUploader is a client that uploads until its Caddy is gone.
 type killUploader struct {
 	ledger *killLedger
 	client *childClient
 	token  string
-	own    string // the name that nobody else overwrites
+	own    string // the name that no other client overwrites
 	random *rand.Rand
 }
 
@@ -139,7 +139,7 @@ func (u *killUploader) run(ctx context.Context, t *testing.T) {
 			if answer, ok := errors.AsType[statusError](err); ok {
 				t.Errorf("an upload is answered with %v", answer)
 			}
-			return // what is not answered may be there or not
+			return // an unanswered upload may be stored or not
 		}
 	}
 }
@@ -150,7 +150,7 @@ func (u *killUploader) content() []byte {
 	return described(u.random.Uint64(), size)
 }
 
-// keep uploads some files whose names are taken soon.
+// keep uploads some files whose names soon conflict.
 func (u *killUploader) keep(ctx context.Context) error {
 	parts := make([]childPart, 1+u.random.IntN(4))
 	sizes := make([]int, len(parts))
@@ -202,8 +202,8 @@ func (u *killUploader) upload(ctx context.Context, alias string, parts ...childP
 	return r, nil
 }
 
-// TestStartBesideOthers starts a Caddy on the folder of another one, again and again, and
-// kills it: the sweep at its start leaves alone what the other one is working on.
+// TestStartBesideOthers starts a Caddy on the folder of another one, repeatedly, and kills it. The
+// sweep at its start must not touch data in use by the other one.
 func TestStartBesideOthers(t *testing.T) {
 	one, two := newChild(t), newChild(t)
 	two.root = one.root
@@ -243,6 +243,6 @@ func TestStartBesideOthers(t *testing.T) {
 	one.stop()
 	mustHaveOnly(t, filepath.Join(one.root, "replace"), "file-0.bin", "file-1.bin", "file-2.bin", "other.bin")
 	if left := hidden(t, one.root); left != nil {
-		t.Errorf("left over: %q", left)
+		t.Errorf("leftovers: %q", left)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// TestReloadUnderLoad reloads again and again while clients upload and download: all of
-// that goes on, and every answer is a good one.
+// TestReloadUnderLoad reloads repeatedly while clients upload and download: nothing is interrupted,
+// and every answer is good.
 func TestReloadUnderLoad(t *testing.T) {
 	c := newTLSChild(t)
 	c.start(inMemory)
@@ -70,6 +70,6 @@ func TestReloadUnderLoad(t *testing.T) {
 		}
 	}
 	if log := c.output(); strings.Contains(log, `"logger":"http.handlers.media"`) {
-		t.Error("the log tells of requests that failed")
+		t.Error("the log has failed requests")
 	}
 }

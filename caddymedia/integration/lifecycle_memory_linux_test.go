@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory gives a figure of a child's memory in bytes: "VmRSS" is what it has in memory,
-// "VmHWM" the most that it ever had. It is false where the system does not tell.
+// memory returns a figure of a child's memory in bytes: "VmRSS" is the resident memory, "VmHWM" its
+// peak. It returns false if the system does not report it.
 func (c *child) memory(name string) (int64, bool) {
 	c.t.Helper()
 	status, err := os.ReadFile(c.proc("status"))
@@ -43,8 +43,8 @@ func (c *child) proc(name string) string {
 	return filepath.Join("/proc", strconv.Itoa(c.cmd.Process.Pid), name)
 }
 
-// TestMemoryStaysFlat uploads and downloads a gibibyte, which takes no more memory than a
-// small file does.
+// TestMemoryStaysFlat uploads and downloads a gibibyte, which needs no more memory than a small
+// file.
 func TestMemoryStaysFlat(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it moves a gibibyte")
@@ -76,8 +76,8 @@ file_alias content {
 	moveGibibyte(t, c, client, token, limit)
 }
 
-// moveGibibyte uploads and downloads a file, for which the child may take less than limit
-// bytes of memory.
+// moveGibibyte uploads and downloads a file. The child may use less than limit bytes of memory for
+// it.
 func moveGibibyte(t *testing.T, c *child, client *childClient, token string, limit int64) {
 	t.Helper()
 	const size = 1 << 30
@@ -102,15 +102,14 @@ func moveGibibyte(t *testing.T, c *child, client *childClient, token string, lim
 	peak("the download")
 }
 
-// watchMemory gives a function that looks whether the child has taken limit bytes more
-// than it has now.
+// watchMemory returns a function that checks that the child has not used limit bytes more than now.
 func (c *child) watchMemory(t *testing.T, limit int64) (peak func(what string)) {
 	t.Helper()
 	before, ok := c.memory("VmRSS")
 	if !ok {
-		skip(t, "the system does not tell how much memory a process has")
+		skip(t, "the system does not report the memory of a process")
 	}
-	if err := os.WriteFile(c.proc("clear_refs"), []byte("5"), 0); err != nil { // sets VmHWM back
+	if err := os.WriteFile(c.proc("clear_refs"), []byte("5"), 0); err != nil { // resets VmHWM
 		skip(t, "the peak of the memory cannot be measured: %v", err)
 	}
 	return func(what string) {
@@ -118,12 +117,12 @@ func (c *child) watchMemory(t *testing.T, limit int64) (peak func(what string)) 
 		most, _ := c.memory("VmHWM")
 		t.Logf("%s: %d KiB more than the %d KiB before", what, (most-before)>>10, before>>10)
 		if most-before >= limit {
-			t.Errorf("%s has taken %d MiB", what, (most-before)>>20)
+			t.Errorf("%s used %d MiB", what, (most-before)>>20)
 		}
 	}
 }
 
-// generated gives bytes that are made as they are read.
+// generated returns bytes that are generated as they are read.
 func generated(size int64, hash hash.Hash) io.Reader {
 	var key [32]byte
 	copy(key[:], fmt.Sprint(size))

@@ -15,7 +15,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// redisServer is a Redis of the test's own, which may be stopped and started again.
+// redisServer is the test's own Redis, which may be stopped and started again.
 type redisServer struct {
 	t       *testing.T
 	address string
@@ -76,12 +76,12 @@ func (r *redisServer) signal(signal syscall.Signal) {
 	}
 }
 
-// config is the configuration with tokens in this Redis.
+// config returns the configuration with tokens in this Redis.
 func (r *redisServer) config() string {
 	return "tokens redis redis://" + r.address + "\n" + onBolt
 }
 
-// TestTokensShared lets two Caddys share tokens, also over a restart.
+// TestTokensShared checks that two Caddys share tokens, also over a restart.
 func TestTokensShared(t *testing.T) {
 	redis := newRedis(t)
 	one, two := newChild(t), newChild(t)
@@ -94,7 +94,7 @@ func TestTokensShared(t *testing.T) {
 	one.http1().wantUpload(t, token, http.StatusOK)
 	one.mustLoad(strings.ReplaceAll(redis.config(), cheapHash, changedHash))
 	one.http1().wantUpload(t, token, http.StatusUnauthorized)
-	two.http1().wantUpload(t, token, http.StatusOK) // there the account is as it was
+	two.http1().wantUpload(t, token, http.StatusOK) // there the account is unchanged
 	if r := one.http1().login(t, "changed"); r.status != http.StatusOK {
 		t.Errorf("a login with the other password: %v", r)
 	} else {
@@ -102,10 +102,10 @@ func TestTokensShared(t *testing.T) {
 	}
 }
 
-// away is how long one waits at most for the answer that Redis is not there.
+// away is the longest wait for the answer that Redis is unavailable.
 const away = 20 * time.Second
 
-// TestRedisAway takes Redis away, in two ways: the answers say so soon, and all works
+// TestRedisAway makes Redis unavailable in two ways: the answers report it soon, and all works
 // again when it is back.
 func TestRedisAway(t *testing.T) {
 	redis := newRedis(t)
@@ -115,7 +115,7 @@ func TestRedisAway(t *testing.T) {
 	token := client.mustLogin(t)
 	client.wantUpload(t, token, http.StatusOK)
 
-	redis.signal(syscall.SIGSTOP) // half-open: it takes connections and says nothing
+	redis.signal(syscall.SIGSTOP) // half-open: it accepts connections and does not answer
 	client.wantUnavailable(t, redis, token)
 	if status, _ := client.fetch(t, "content", "small.bin"); status != http.StatusOK {
 		t.Errorf("a download needs no Redis and answers %d", status)
@@ -134,7 +134,7 @@ func TestRedisAway(t *testing.T) {
 
 	redis.stop()
 	c.stop()
-	c.start(redis.config()) // a Redis that is away stops nothing
+	c.start(redis.config()) // an unavailable Redis prevents no start
 	client.wantUnavailable(t, redis, token)
 	redis.start()
 	eventually(t, "a token is given again", func() bool {
@@ -142,7 +142,7 @@ func TestRedisAway(t *testing.T) {
 	})
 }
 
-// wantUnavailable expects logins and uploads to be told soon to try again.
+// wantUnavailable expects logins and uploads to be answered soon with a request to retry.
 func (c *childClient) wantUnavailable(t *testing.T, redis *redisServer, token string) {
 	t.Helper()
 	for range 2 {

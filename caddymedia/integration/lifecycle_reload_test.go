@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// slowUpload is an upload that goes on only when it is told to.
+// slowUpload is an upload that continues on request.
 type slowUpload struct {
 	name    string
 	content []byte
@@ -22,8 +22,8 @@ type slowUpload struct {
 	answer  childReply
 }
 
-// beginUpload sends the head of an upload over a client and the first bytes of its first
-// file. A small second one follows when the first is complete.
+// beginUpload sends the head of an upload over a client and the first bytes of its first file. A
+// small second one follows when the first is complete.
 func beginUpload(t *testing.T, client *childClient, token, name string) *slowUpload {
 	t.Helper()
 	r, w := io.Pipe()
@@ -32,15 +32,15 @@ func beginUpload(t *testing.T, client *childClient, token, name string) *slowUpl
 		var err error
 		u.answer, err = client.upload(t.Context(), token, "content",
 			childPart{name, r}, childPart{"second-" + name, strings.NewReader(name)})
-		r.CloseWithError(io.ErrClosedPipe) // so that a failed upload stops nobody
+		r.CloseWithError(io.ErrClosedPipe) // so that a failed upload blocks nothing
 		u.done <- err
 	}()
-	u.goOn(t)
+	u.resume(t)
 	return u
 }
 
-// goOn sends some more.
-func (u *slowUpload) goOn(t *testing.T) {
+// resume sends some more.
+func (u *slowUpload) resume(t *testing.T) {
 	t.Helper()
 	n, err := u.w.Write(u.content[u.sent:min(u.sent+200_000, len(u.content))])
 	u.sent += n
@@ -52,7 +52,7 @@ func (u *slowUpload) goOn(t *testing.T) {
 // finish sends the rest and expects both files to be stored.
 func (u *slowUpload) finish(t *testing.T) {
 	t.Helper()
-	_, _ = u.w.Write(u.content[u.sent:]) // what fails here shows in the answer
+	_, _ = u.w.Write(u.content[u.sent:]) // a failure shows in the answer
 	u.w.Close()
 	if err := <-u.done; err != nil || u.answer.status != http.StatusOK ||
 		u.answer.Result[0].Filename != u.name || u.answer.Result[1].Filename != "second-"+u.name {
@@ -60,8 +60,8 @@ func (u *slowUpload) finish(t *testing.T) {
 	}
 }
 
-// slowDownload is a download that goes on only when it is told to. It is so large that
-// most of it waits in the Caddy.
+// slowDownload is a download that continues on request. It is so large that most of it waits in the
+// Caddy.
 type slowDownload struct {
 	version string
 	want    []byte
@@ -80,11 +80,11 @@ func beginDownload(t *testing.T, client *childClient, alias, name string, want [
 	}
 	t.Cleanup(func() { r.Body.Close() })
 	d := &slowDownload{version: client.version, want: want, body: r.Body}
-	d.goOn(t)
+	d.resume(t)
 	return d
 }
 
-func (d *slowDownload) goOn(t *testing.T) {
+func (d *slowDownload) resume(t *testing.T) {
 	t.Helper()
 	if _, err := io.CopyN(&d.got, d.body, 100_000); err != nil {
 		t.Errorf("download over %s is cut after %d bytes: %v", d.version, d.got.Len(), err)
@@ -113,11 +113,11 @@ func beginBoth(t *testing.T, c *child, token, name string, want []byte) ([]*slow
 	return uploads, downloads
 }
 
-// rooted is a configuration whose files are in a folder of the root.
+// rooted returns a configuration whose files are in a folder of the root.
 func rooted(folder string) string { return strings.ReplaceAll(inMemory, "$ROOT", "$ROOT/"+folder) }
 
-// TestReload changes the configuration in many ways while an upload and a download go on
-// over every version of HTTP: all of them end well, in the configuration they began with.
+// TestReload changes the configuration in many ways during an upload and a download over every
+// version of HTTP. All of them succeed, in the configuration in which they began.
 func TestReload(t *testing.T) {
 	c := newTLSChild(t)
 	oldRoot, newRoot := filepath.Join(c.root, "old"), filepath.Join(c.root, "new")
@@ -135,8 +135,8 @@ func TestReload(t *testing.T) {
 	for _, step := range reloadSteps {
 		step.load(t, c)
 		for i := range uploads {
-			uploads[i].goOn(t)
-			downloads[i].goOn(t)
+			uploads[i].resume(t)
+			downloads[i].resume(t)
 		}
 		for _, client := range c.clients() { // new ones live in the new configuration
 			r, stored := client.put(t, token, "content", "short.bin", described(3, 10))
@@ -144,7 +144,7 @@ func TestReload(t *testing.T) {
 				t.Errorf("%s: an upload over %s is answered with %v, want %d", step.name, client.version, r, step.status)
 			}
 			if at := filepath.Join(newRoot, "keep", stored); stored != "" && step.inNewRoot != exists(at) {
-				t.Errorf("%s: %s is there: %t", step.name, at, exists(at))
+				t.Errorf("%s: %s exists: %t", step.name, at, exists(at))
 			}
 		}
 		if t.Failed() {
@@ -171,8 +171,7 @@ func TestReload(t *testing.T) {
 	})
 }
 
-// reloadStep is a change of the configuration and what an upload gets that comes after
-// it.
+// reloadStep is a change of the configuration and the expected result of an upload after it.
 type reloadStep struct {
 	name      string
 	load      func(*testing.T, *child)
@@ -218,7 +217,7 @@ func (c *child) reload(media string) {
 	c.forgetIdle()
 }
 
-// loadOnly gives the Caddy another configuration and leaves all connections alone.
+// loadOnly loads another configuration and leaves all connections open.
 func (c *child) loadOnly(media string) {
 	c.t.Helper()
 	status, answer := c.ask(http.MethodPost, "/load", c.caddyfile(media), "Content-Type", "text/caddyfile")
@@ -227,8 +226,8 @@ func (c *child) loadOnly(media string) {
 	}
 }
 
-// TestReloadKeepsClients uses clients that keep connections from before a reload, one of
-// which is busy with a download: their next request is served by the new configuration.
+// TestReloadKeepsClients uses clients with connections from before a reload, one of which is busy
+// with a download. Their next request is served by the new configuration.
 func TestReloadKeepsClients(t *testing.T) {
 	c := newTLSChild(t)
 	c.start(rooted("old"))
@@ -253,8 +252,8 @@ func TestReloadKeepsClients(t *testing.T) {
 	}
 }
 
-// TestConfigurationThatCannotStart loads one whose media app has started already when
-// another app fails: the old configuration goes on, and nothing of the new one stays open.
+// TestConfigurationThatCannotStart loads one whose media app has started already when another app
+// fails. The old configuration continues, and nothing of the new one stays open.
 func TestConfigurationThatCannotStart(t *testing.T) {
 	c := newChild(t)
 	c.start(rooted("old"))
@@ -269,7 +268,7 @@ func TestConfigurationThatCannotStart(t *testing.T) {
 	for range 5 {
 		tokens := "tokens bolt " + filepath.Join(c.root, "new", "tokens.db") + "\n"
 		if status, body := c.load(strings.Replace(rooted("new"), "tokens memory\n", tokens, 1)); status < 400 {
-			t.Fatalf("an address that is taken is accepted: %d %s", status, body)
+			t.Fatalf("an address in use is accepted: %d %s", status, body)
 		}
 		client.mustPut(t, token, "content", "file.bin", []byte("x"))
 	}

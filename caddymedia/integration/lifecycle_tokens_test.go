@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// changedHash is the hash of the password "changed", made as cheapHash is.
+// changedHash is the hash of the password "changed", made like cheapHash.
 const changedHash = "$argon2id$v=19$m=64,t=1,p=1$RRW6iPHAV0pUhBupioU0wg$nSlkjWe/vXNGMKoe8hJrYFksvUnRsayfcYpWq352gic"
 
-// wantUpload expects an upload with a token to be answered with a status.
+// wantUpload expects the status for an upload with a token.
 func (c *childClient) wantUpload(t *testing.T, token string, status int) childReply {
 	t.Helper()
 	r, _ := c.put(t, token, "content", "small.bin", []byte("x"))
@@ -21,7 +21,7 @@ func (c *childClient) wantUpload(t *testing.T, token string, status int) childRe
 	return r
 }
 
-// TestTokensSurvive a restart, where they are kept on the disk.
+// TestTokensSurvive a restart, if they are kept on the disk.
 func TestTokensSurvive(t *testing.T) {
 	c := newChild(t)
 	client := c.http1()
@@ -70,7 +70,7 @@ func TestTokensEnd(t *testing.T) {
 	}
 }
 
-// TestTokensExpire after the time that is configured, and not before.
+// TestTokensExpire after the configured time, and not before.
 func TestTokensExpire(t *testing.T) {
 	c := newChild(t)
 	c.start(onBolt + "token_lifetime 1s")
@@ -103,8 +103,8 @@ func TestTokensExpire(t *testing.T) {
 	})
 }
 
-// TestTokenFileOfTwo gives two Caddys one token file: the second says that it cannot work,
-// the first does, and the second takes over when the first is gone.
+// TestTokenFileOfTwo runs two Caddys with one token file. The second reports an error, the first
+// works, and the second works when the first is gone.
 func TestTokenFileOfTwo(t *testing.T) {
 	first, second := newChild(t), newChild(t)
 	shared := "tokens bolt " + filepath.Join(first.home, "shared.db") + "\n" + onBolt
@@ -130,7 +130,7 @@ func TestTokenFileOfTwo(t *testing.T) {
 	}
 }
 
-// wantNoDetail expects an answer to say something, but nothing of the inside.
+// wantNoDetail expects an answer with a message, but without internals.
 func wantNoDetail(t *testing.T, r childReply, details ...string) {
 	t.Helper()
 	message := r.String()

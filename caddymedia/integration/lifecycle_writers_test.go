@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// binaries are the aliases of most tests here: content keeps what is there, over replaces
-// it.
+// binaries are the aliases of most tests here: content keeps existing items, over replaces them.
 const binaries = `
 storage keep {
 	driver local $ROOT/keep
@@ -36,7 +35,7 @@ file_alias over {
 
 const inMemory = "tokens memory\n" + account + binaries
 
-// TestWritersOfOneName lets two processes take in 64 files of one name at once, into one
+// TestWritersOfOneName uploads 64 files of one name at once, through two processes, into one
 // folder.
 func TestWritersOfOneName(t *testing.T) {
 	one, two := newChild(t), newChild(t)
@@ -53,16 +52,15 @@ func TestWritersOfOneName(t *testing.T) {
 		}
 	}
 	if !slices.Contains(names, "photo.bin") {
-		t.Error("nobody got the plain name")
+		t.Error("no upload got the plain name")
 	}
 	one.stop()
 	two.stop()
 	mustHaveOnly(t, filepath.Join(one.root, "keep"), names...)
 }
 
-// writersOfOneName lets so many writers upload files of one name at once, through the
-// clients in turn, and gives their names: each has one of its own, under which the other
-// clients find its content.
+// writersOfOneName runs as many writers that upload files of one name at once, through the clients
+// in turn. It returns their names, which must be distinct and readable through the other clients.
 func writersOfOneName(t *testing.T, writers int, clients []*childClient, tokens []string) []string {
 	t.Helper()
 	names := make([]string, writers)
@@ -90,7 +88,7 @@ func writersOfOneName(t *testing.T, writers int, clients []*childClient, tokens 
 	owners := map[string]int{}
 	for i, name := range names {
 		if other, taken := owners[name]; taken {
-			t.Errorf("writers %d and %d were both told %s", other, i, name)
+			t.Errorf("writers %d and %d both got the name %s", other, i, name)
 		}
 		owners[name] = i
 		clients[(i+1)%2].mustFetch(t, "content", name, contents[i])
@@ -98,8 +96,8 @@ func writersOfOneName(t *testing.T, writers int, clients []*childClient, tokens 
 	return names
 }
 
-// TestWritersOverwriteOneName lets two processes replace one file at once, over and over,
-// while others read it: everybody finds a whole one.
+// TestWritersOverwriteOneName replaces one file at once and repeatedly through two processes, while
+// others read it: every read is complete.
 func TestWritersOverwriteOneName(t *testing.T) {
 	one, two := newChild(t), newChild(t)
 	two.root = one.root
@@ -145,12 +143,11 @@ func TestWritersOverwriteOneName(t *testing.T) {
 	two.stop()
 	mustHaveOnly(t, filepath.Join(one.root, "replace"), "photo.bin")
 	if b, err := os.ReadFile(filepath.Join(one.root, "replace", "photo.bin")); err != nil || whole(b) != nil {
-		t.Error("what is left is not whole:", err, whole(b))
+		t.Error("the final file is not complete:", err, whole(b))
 	}
 }
 
-// TestOverwriteDuringDownload replaces a file that is being downloaded: who has begun gets
-// the old one to its end.
+// TestOverwriteDuringDownload replaces a file during a download, which gets the old one to its end.
 func TestOverwriteDuringDownload(t *testing.T) {
 	c := newTLSChild(t)
 	c.start(inMemory)
@@ -166,7 +163,7 @@ func TestOverwriteDuringDownload(t *testing.T) {
 	}
 }
 
-// readWhole fetches a file that must be whole.
+// readWhole fetches a file that must be complete.
 func readWhole(c *childClient, alias, name string) error {
 	r, err := c.Get(c.base + "/static/file/" + alias + "/" + name)
 	if err != nil {
@@ -183,7 +180,7 @@ func readWhole(c *childClient, alias, name string) error {
 	return whole(b.Bytes())
 }
 
-// statusError is an answer that was not the one that was expected.
+// statusError is an unexpected status of an answer.
 type statusError int
 
 func (e statusError) Error() string { return fmt.Sprintf("status %d", int(e)) }

@@ -11,8 +11,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/caddytest"
 )
 
-// runCaddy is the variable that makes the test binary a Caddy with the plug-in, so that
-// tests of a whole process need no build of their own:
+// runCaddy is the variable that makes the test binary a Caddy with the plug-in, so that tests of a
+// whole process need no separate build:
 //
 //	cmd := exec.Command(os.Args[0], "run", "--config", caddyfile)
 //	cmd.Env = append(os.Environ(), runCaddy+"=1")
@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(caddytest.Run(m))
 }
 
-// skip ends a test for which this machine has not what it takes, unless
-// MEDIA_TEST_MUST_RUN demands that every test runs.
+// skip skips a test for which this machine lacks something, unless MEDIA_TEST_MUST_RUN requires
+// every test.
 func skip(t *testing.T, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("MEDIA_TEST_MUST_RUN") != "" {

@@ -20,7 +20,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
-// contract is the OpenAPI document, and what was seen of it on the wire.
+// contract is the OpenAPI document, with its observed operations.
 type contract struct {
 	t   *testing.T
 	doc *openapi3.T
@@ -29,7 +29,7 @@ type contract struct {
 	seen map[string]bool // operations and statuses, as "generateToken 200"
 }
 
-// loadContract reads the document, which must be a valid one.
+// loadContract reads and validates the document.
 func loadContract(t *testing.T) *contract {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData(mediahttp.OpenAPI)
@@ -42,7 +42,7 @@ func loadContract(t *testing.T) *contract {
 	return &contract{t: t, doc: doc, seen: map[string]bool{}}
 }
 
-// observe compares with the document all that is asked and answered on the site until the test ends.
+// observe compares all requests and answers on the site with the document until the test ends.
 func (c *contract) observe(s *site) *site {
 	s.client.Transport = &observer{contract: c, next: s.client.Transport}
 	return s
@@ -53,7 +53,7 @@ type observer struct {
 	next     http.RoundTripper
 }
 
-// RoundTrip sends a request, and complains of what the document does not say of it.
+// RoundTrip sends a request, and reports differences from the document.
 func (o *observer) RoundTrip(r *http.Request) (*http.Response, error) {
 	sent, err := replay(&r.Body)
 	if err != nil {
@@ -73,7 +73,7 @@ func (o *observer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// replay gives a body and leaves the same in its place.
+// replay reads a body and restores it.
 func replay(body *io.ReadCloser) ([]byte, error) {
 	if *body == nil {
 		return nil, nil
@@ -104,7 +104,7 @@ func (c *contract) compare(r *http.Request, sent []byte, answer *http.Response, 
 	}
 	if !slices.Contains(malformed, answer.StatusCode) {
 		if err := openapi3filter.ValidateRequest(request.Context(), input); err != nil {
-			return fmt.Errorf("the request was taken, but is not one of the document: %w", err)
+			return fmt.Errorf("the request was accepted, but is not documented: %w", err)
 		}
 	}
 	if err := compareHeaders(documented.Value, answer.Header); err != nil {
@@ -119,13 +119,13 @@ func (c *contract) compare(r *http.Request, sent []byte, answer *http.Response, 
 	return openapi3filter.ValidateResponse(request.Context(), output.SetBodyBytes(body))
 }
 
-// malformed are the statuses of requests that may be as the document forbids them.
+// malformed are the statuses of requests that may violate the document.
 var malformed = []int{
 	http.StatusBadRequest, http.StatusUnauthorized, http.StatusMethodNotAllowed,
 	http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
 }
 
-// credentialsSent tells whether a request has the header that a scheme of the document names.
+// credentialsSent checks that a request has the header that a scheme of the document names.
 func credentialsSent(_ context.Context, input *openapi3filter.AuthenticationInput) error {
 	scheme, header := input.SecurityScheme, input.RequestValidationInput.Request.Header
 	if scheme.Type == "http" && strings.HasPrefix(header.Get("Authorization"), "Bearer ") {
@@ -137,8 +137,8 @@ func credentialsSent(_ context.Context, input *openapi3filter.AuthenticationInpu
 	return fmt.Errorf("no %s", input.SecuritySchemeName)
 }
 
-// route finds the operation of a request: methods that the document does not have are those
-// that POST's answer 405 is about. The last parameter of an item takes the rest of the path.
+// route finds the operation of a request. Methods that the document lacks belong to the 405 of
+// POST. The last parameter of an item is the rest of the path.
 func (c *contract) route(r *http.Request) (*routers.Route, map[string]string) {
 	path, params := r.URL.Path, map[string]string{}
 	for _, pattern := range []string{"/static/img/", "/static/file/"} {
@@ -155,11 +155,10 @@ func (c *contract) route(r *http.Request) (*routers.Route, map[string]string) {
 	return &routers.Route{Spec: c.doc, Path: path, PathItem: item, Method: r.Method, Operation: operation}, params
 }
 
-// transport are headers of HTTP itself, which the document need not speak of.
+// transport are headers of HTTP itself, which need no documentation.
 var transport = []string{"Connection", "Content-Length", "Content-Type", "Date", "Server"}
 
-// compareHeaders looks for headers that the document does not know, that are not as it says,
-// and that are missing.
+// compareHeaders reports headers that are undocumented, invalid or missing.
 func compareHeaders(documented *openapi3.Response, header http.Header) error {
 	known := map[string]*openapi3.Header{}
 	for name, one := range documented.Headers {
@@ -190,8 +189,8 @@ func compareHeaders(documented *openapi3.Response, header http.Header) error {
 	return nil
 }
 
-// complete fails for what the document has and the tests did not see, but for the exceptions,
-// which they must not have seen.
+// complete fails for parts of the document that the tests did not observe, but for the exceptions,
+// which must not be observed.
 func (c *contract) complete(exceptions []string) {
 	c.t.Helper()
 	for path, item := range c.doc.Paths.Map() {

@@ -8,7 +8,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
-// TestPanelOpenAPI: whoever is signed in gets the OpenAPI document, and nobody else.
+// TestPanelOpenAPI: only logged-in users get the OpenAPI document.
 func TestPanelOpenAPI(t *testing.T) {
 	p := startPanel(t, basic)
 	var document, want map[string]any

@@ -10,8 +10,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestOpenAPI has a Caddy give every answer of the OpenAPI document, and compares each of them,
-// and its request, with what the document says.
+// TestOpenAPI makes a Caddy return every answer of the OpenAPI document, and compares each of them,
+// and its request, with the document.
 func TestOpenAPI(t *testing.T) {
 	c := loadContract(t)
 	t.Run("tokens", c.tokens)
@@ -52,7 +52,7 @@ func (c *contract) tokens(t *testing.T) {
 	}.check(t, s)
 }
 
-// documentedAliases are of an account that may use one of them only, and one that replaces.
+// documentedAliases belong to an account that may use one of them only, and one that replaces.
 const documentedAliases = account + `
 account ` + otherKey + ` ` + cheapHash + ` {
 	aliases other
@@ -125,7 +125,7 @@ func (c *contract) uploads(t *testing.T) {
 	}
 }
 
-// manyUploads asks for one upload more than an account may have under way.
+// manyUploads starts one upload more than an account may have in progress.
 func (c *contract) manyUploads(t *testing.T) {
 	s := c.observe(startSite(t, basic+"limits {\nmax_uploads 1\n}", "media"))
 	bearer := headers("Authorization", "Bearer "+s.token(t, apiKey))
@@ -231,7 +231,7 @@ func (c *contract) storagesThatFail(t *testing.T) {
 	}
 }
 
-// noStore is a site whose tokens are kept by a Redis that is down.
+// noStore is a site with tokens in a Redis that is down.
 func (c *contract) noStore(t *testing.T) {
 	s := c.observe(startSite(t, basic+"tokens redis redis://"+servers.FreeAddress(t)+"\n", "media"))
 	if r := s.login(t, apiKey, password); r.status != http.StatusServiceUnavailable {

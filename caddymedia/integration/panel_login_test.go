@@ -9,7 +9,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// loginBlock is a site with the service and a panel that logs its users in.
+// loginBlock is a site with the service and a panel with its own login.
 const loginBlock = `media
 media_admin {
 	login {
@@ -36,8 +36,8 @@ func panelSession(t *testing.T, client *http.Client, address, user string) *http
 	return answer.Cookies()[0]
 }
 
-// TestPanelLogin changes the configuration in the panel, which is a reload: sessions go on. They end
-// with their user, and the guesses at the panel and at the token endpoint have one limit.
+// TestPanelLogin changes the configuration in the panel, which is a reload: sessions continue. They
+// end with their user, and failed logins at the panel and at the token endpoint share one limit.
 func TestPanelLogin(t *testing.T) {
 	p := startPanelConfig(t, siteConfig{Media: basic, Site: loginBlock, Global: "admin " + servers.FreeAddress(t)})
 	p.user = ""

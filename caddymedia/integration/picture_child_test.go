@@ -18,11 +18,11 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// raceDetector slows everything down and takes memory of its own.
+// raceDetector slows everything down and needs memory.
 var raceDetector bool
 
-// withPictures is a configuration with pictures at the root of the alias content, and
-// binaries at that of the alias small. limits are lines of the block of that name.
+// withPictures returns a configuration with pictures at the root of the alias content, and binaries
+// at that of the alias small. limits are lines of the block of that name.
 func withPictures(limits string) string {
 	return "tokens memory\n" + account + `
 storage keep {
@@ -45,8 +45,8 @@ limits {
 `
 }
 
-// slowPicture takes an encoder several seconds at the effort of withPictures, and memory
-// for bigPicture.
+// slowPicture takes an encoder several seconds at the effort of withPictures, and memory for
+// bigPicture.
 var slowPicture = sync.OnceValue(func() string {
 	if encoder, err := webp.New(); err == nil && !encoder.Stops() {
 		return drawnJPEG(7200, 5000) // small is not so slow in Go
@@ -56,7 +56,7 @@ var slowPicture = sync.OnceValue(func() string {
 
 const bigPicture = "image_memory 1GiB\n"
 
-// patient are limits under which every variant is made, on machines however slow.
+// patient are limits under which every variant is made, even on slow machines.
 const patient = "image_wait 30m\nimage_time 10m\n"
 
 func drawnJPEG(width, height int) string {
@@ -74,8 +74,7 @@ type pictureReply struct {
 	took       time.Duration
 }
 
-// busy tells whether the answer is 503 in the documented form: the caller is told when to
-// come back.
+// busy reports whether the answer is 503 in the documented form, with Retry-After.
 func (r pictureReply) busy() bool {
 	seconds, err := strconv.Atoi(r.retryAfter)
 	return r.status == http.StatusServiceUnavailable && err == nil && seconds > 0 && !r.Success && r.Message != ""
@@ -110,7 +109,7 @@ func (c *childClient) sendPicture(ctx context.Context, token string, body io.Rea
 	return r, err
 }
 
-// pending is an upload of a picture that goes on.
+// pending is an upload of a picture in progress.
 type pending struct {
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -118,7 +117,7 @@ type pending struct {
 	err    error
 }
 
-// beginPicture sends a picture, and returns when it is decoded or encoded, or waits for that.
+// beginPicture sends a picture, and returns when it is being processed, or waits in the queue.
 func (c *child) beginPicture(t *testing.T, client *childClient, token, name, content string) *pending {
 	t.Helper()
 	before := c.pictures()
@@ -126,7 +125,7 @@ func (c *child) beginPicture(t *testing.T, client *childClient, token, name, con
 	p := &pending{cancel: cancel, done: make(chan struct{})}
 	form := pictureForm(name, content)
 	sent := make(chan struct{})
-	body := &tellEnd{Reader: strings.NewReader(form), end: sync.OnceFunc(func() { close(sent) })}
+	body := &endNotifier{Reader: strings.NewReader(form), end: sync.OnceFunc(func() { close(sent) })}
 	go func() {
 		defer close(p.done)
 		p.answer, p.err = client.sendPicture(ctx, token, body)
@@ -143,19 +142,19 @@ func (c *child) beginPicture(t *testing.T, client *childClient, token, name, con
 	return p
 }
 
-// pictures returns how many pictures are decoded or encoded, or wait for that.
+// pictures returns how many pictures are being processed or waiting.
 func (c *child) pictures() float64 {
 	c.t.Helper()
 	return c.metric("caddy_media_working_pictures") + c.metric("caddy_media_waiting_pictures")
 }
 
-// tellEnd tells when all was read.
-type tellEnd struct {
+// endNotifier reports when all was read.
+type endNotifier struct {
 	io.Reader
 	end func()
 }
 
-func (r *tellEnd) Read(p []byte) (int, error) {
+func (r *endNotifier) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
 	if errors.Is(err, io.EOF) {
 		r.end()
@@ -163,7 +162,7 @@ func (r *tellEnd) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// going tells whether the upload is not answered yet.
+// going reports whether the upload is not answered yet.
 func (p *pending) going() bool {
 	select {
 	case <-p.done:
@@ -173,8 +172,7 @@ func (p *pending) going() bool {
 	}
 }
 
-// mustSucceed waits for the answer, which must be that the picture and its variant are
-// stored.
+// mustSucceed waits for the answer: the picture and its variant must be stored.
 func (p *pending) mustSucceed(t *testing.T) {
 	t.Helper()
 	<-p.done
@@ -183,8 +181,8 @@ func (p *pending) mustSucceed(t *testing.T) {
 	}
 }
 
-// mustHavePictures expects the folder to hold these pictures, each with its variant, and
-// nothing else, soon.
+// mustHavePictures expects the folder to hold these pictures, each with its variant, and soon
+// nothing else.
 func (c *child) mustHavePictures(t *testing.T, names ...string) {
 	t.Helper()
 	want := map[string]bool{}
@@ -203,7 +201,7 @@ func (c *child) mustHavePictures(t *testing.T, names ...string) {
 	}
 }
 
-// stopsEncoding tells whether the encoder of this build can be stopped on its way.
+// stopsEncoding reports whether the encoder of this build can be stopped.
 func stopsEncoding(t *testing.T) bool {
 	t.Helper()
 	encoder, err := webp.New()

@@ -52,7 +52,7 @@ func damagedPictures(t *testing.T) map[string]string {
 	return damaged
 }
 
-// TestDamagedPictures: refused in words that say why, and nothing of them is stored.
+// TestDamagedPictures: refused with a reason, and nothing of them is stored.
 func TestDamagedPictures(t *testing.T) {
 	s := startSite(t, account+atRoot+"}\nimage_alias content {\nwebp\n}\nimage_alias plain\nimage_alias bare {\nstrip_metadata on\n}", "media")
 	for name, content := range damagedPictures(t) {
@@ -73,8 +73,8 @@ func TestDamagedPictures(t *testing.T) {
 	}
 }
 
-// TestTail: a script behind a picture is no part of it. It is served as the picture that
-// it says to be, and stripping cuts it off.
+// TestTail: a script after a picture is no part of it. It is served as a picture, and stripping
+// removes it.
 func TestTail(t *testing.T) {
 	s := startSite(t, account+atRoot+"}\nimage_alias content {\nwebp\n}\nimage_alias plain\nimage_alias bare {\nstrip_metadata on\n}", "media")
 	const script = "<?php system($_GET[0]); ?><script>alert(1)</script>"
@@ -95,7 +95,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// TestBombs: small files that claim to be huge are dealt with at once.
+// TestBombs: small files that claim to be huge are handled at once.
 func TestBombs(t *testing.T) {
 	bombs := corpus(t, "bombs")
 	if bombs == nil {

@@ -14,10 +14,10 @@ import (
 	"testing"
 )
 
-// The colours of the quarters of quartered, in the order of reading.
+// The colours of the quarters of quartered, in reading order.
 var quarters = [4]color.NRGBA{{220, 30, 30, 255}, {30, 200, 30, 255}, {30, 30, 220, 255}, {230, 230, 230, 255}}
 
-// quartered is a picture of which each quarter has a colour of its own.
+// quartered returns a picture with a distinct colour in each quarter.
 func quartered(width, height int) *image.NRGBA {
 	m := image.NewNRGBA(image.Rect(0, 0, width, height))
 	for y := range height {
@@ -35,7 +35,7 @@ func quartered(width, height int) *image.NRGBA {
 	return m
 }
 
-// photograph is a smooth picture with some texture, which encoders have work with.
+// photograph returns a smooth picture with some texture, which is work for encoders.
 func photograph(width, height int) *image.YCbCr {
 	m := image.NewYCbCr(image.Rect(0, 0, width, height), image.YCbCrSubsampleRatio420)
 	noise := uint32(1)
@@ -72,7 +72,7 @@ func asPNG(t *testing.T, m image.Image) string {
 	return b.String()
 }
 
-// movingGIF is a square that moves from frame to frame.
+// movingGIF returns a square that moves from frame to frame.
 func movingGIF(t *testing.T, frames int) string {
 	t.Helper()
 	g := &gif.GIF{LoopCount: 2}
@@ -90,7 +90,7 @@ func movingGIF(t *testing.T, frames int) string {
 	return b.String()
 }
 
-// movingPNG is an animated PNG of two frames.
+// movingPNG returns an animated PNG of two frames.
 func movingPNG(t *testing.T) string {
 	t.Helper()
 	still := asPNG(t, quartered(8, 8))
@@ -140,7 +140,7 @@ func pngChunks(t *testing.T, file string) []chunk {
 	return all
 }
 
-// webpChunks are the parts of a WebP file.
+// webpChunks returns the parts of a WebP file.
 func webpChunks(t *testing.T, file string) []chunk {
 	t.Helper()
 	if len(file) < 12 || file[:4] != "RIFF" || file[8:12] != "WEBP" || int(binary.LittleEndian.Uint32([]byte(file[4:])))+8 != len(file) {
@@ -155,7 +155,7 @@ func webpChunks(t *testing.T, file string) []chunk {
 	return all
 }
 
-// chunkOf gives the data of the chunks of a name, one after the other.
+// chunkOf returns the concatenated data of the chunks of a name.
 func chunkOf(chunks []chunk, name string) string {
 	var b strings.Builder
 	for _, c := range chunks {
@@ -166,8 +166,8 @@ func chunkOf(chunks []chunk, name string) string {
 	return b.String()
 }
 
-// jpegSegments are what is before the pixels of a JPEG, by the second byte of its marker
-// ("\xe1" is APP1), and what is from there on.
+// jpegSegments returns the segments before the pixels of a JPEG, named by the second byte of the
+// marker ("\xe1" is APP1), and the rest.
 func jpegSegments(t *testing.T, file string) (segments []chunk, pixels string) {
 	t.Helper()
 	for rest := file[2:]; ; {
@@ -183,7 +183,7 @@ func jpegSegments(t *testing.T, file string) (segments []chunk, pixels string) {
 	}
 }
 
-// withSegments puts segments to the beginning of a JPEG.
+// withSegments inserts segments at the beginning of a JPEG.
 func withSegments(file string, segments ...chunk) string {
 	var b strings.Builder
 	b.WriteString(file[:2])
@@ -195,8 +195,8 @@ func withSegments(file string, segments ...chunk) string {
 	return b.String() + file[2:]
 }
 
-// exif is the data of an APP1 segment with an orientation, a description, and an invented
-// place.
+// exif returns the data of an APP1 segment with an orientation, a description, and an invented
+// location.
 func exif(orientation int, description, place string) string {
 	order := binary.LittleEndian
 	entry := func(b []byte, tag, kind uint16, count, value uint32) []byte {

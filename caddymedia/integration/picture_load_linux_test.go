@@ -18,19 +18,19 @@ import (
 	"time"
 )
 
-// besides is the memory that the service is documented to need besides image_memory.
+// besides is the documented memory of the service besides image_memory.
 const besides = 100 << 20
 
 // flood is many uploads of one picture at the same time.
 type flood struct {
 	limits        string
-	memory        int64 // what the limits allow for pictures
+	memory        int64 // the limit for pictures
 	uploads       int
 	width, height int
 }
 
-// TestFloodOfPictures sends many photographs at once. Each is stored with its variant or
-// told to come back; memory stays within its limit; small files do not wait.
+// TestFloodOfPictures sends many photographs at once. Each is stored with its variant or refused
+// with Retry-After. Memory stays within its limit, and small files do not wait.
 func TestFloodOfPictures(t *testing.T) {
 	for name, f := range map[string]flood{
 		"by default":            {"", 512 << 20, 50, 4000, 3000},
@@ -86,7 +86,7 @@ func (f flood) run(t *testing.T) {
 			t.Errorf("a photograph is answered with %v, %+v, Retry-After %q", r, r.Result, r.retryAfter)
 		}
 	}
-	t.Logf("%d photographs of %d bytes in %v: %d stored, %d told to come back; the slowest of %d small files took %v",
+	t.Logf("%d photographs of %d bytes in %v: %d stored, %d refused; the slowest of %d small files took %v",
 		f.uploads, len(photo), took, len(names), busy, len(small), slowest)
 	if len(names) == 0 {
 		t.Error("no photograph was stored")
@@ -98,7 +98,7 @@ func (f flood) run(t *testing.T) {
 	f.wantOnly(t, c, names, small)
 }
 
-// TestFloodOfKinds sends pictures of the kinds that take the most memory for each pixel.
+// TestFloodOfKinds sends the types of pictures that need the most memory per pixel.
 func TestFloodOfKinds(t *testing.T) {
 	const memory = 256 << 20
 	side := 1500
@@ -120,7 +120,7 @@ func TestFloodOfKinds(t *testing.T) {
 	t.Run("all together", func(t *testing.T) { floodOf(t, memory, kinds) })
 }
 
-// floodOf sends several of each kind at the same time.
+// floodOf sends several of each type at the same time.
 func floodOf(t *testing.T, memory int64, kinds map[string]string) {
 	c := newChild(t)
 	limits := fmt.Sprintf("image_workers 8\nimage_memory %dMiB\n", memory>>20)
@@ -142,7 +142,7 @@ func floodOf(t *testing.T, memory int64, kinds map[string]string) {
 	clients.Wait()
 }
 
-// seeThrough has 256 colours, alpha included, and so is encoded with loss and without.
+// seeThrough has 256 colours, alpha included, and so is encoded both lossy and lossless.
 func seeThrough(side int) image.Image {
 	m := quartered(side, side)
 	for i := 3; i < len(m.Pix); i += 4 {
@@ -151,8 +151,7 @@ func seeThrough(side int) image.Image {
 	return m
 }
 
-// TestMemoryComesBack sends one picture after the other: later ones take no more than the
-// first.
+// TestMemoryComesBack sends one picture after the other: later ones need no more than the first.
 func TestMemoryComesBack(t *testing.T) {
 	const memory = 128 << 20
 	side := 1500
@@ -174,13 +173,13 @@ func TestMemoryComesBack(t *testing.T) {
 	}
 }
 
-// http1Alone gives a client with one connection, which ends with the test.
+// http1Alone returns a client with one connection, which ends with the test.
 func (c *child) http1Alone() *childClient {
 	transport := &http.Transport{DisableKeepAlives: true}
 	return &childClient{&http.Client{Transport: transport, Timeout: 2 * time.Minute}, "HTTP/1.1", "http://" + c.plain}
 }
 
-// smallFiles uploads files one after the other until it is told to stop.
+// smallFiles uploads files one after the other until stop returns true.
 func (f flood) smallFiles(t *testing.T, client *childClient, token string, stop func() bool) (names []string, slowest time.Duration) {
 	t.Helper()
 	content := described(1, 1<<10)
@@ -201,12 +200,12 @@ func (f flood) smallFiles(t *testing.T, client *childClient, token string, stop 
 	return names, slowest
 }
 
-// watchMemory looks at the most memory that the Caddy has had, when the test ends.
+// watchMemory checks the peak memory of the Caddy when the test ends.
 func (f flood) watchMemory(t *testing.T, c *child) {
 	t.Helper()
 	before, ok := c.memory("VmRSS")
 	if !ok || os.WriteFile(c.proc("clear_refs"), []byte("5"), 0) != nil {
-		skip(t, "the system does not tell how much memory a process has")
+		skip(t, "the system does not report the memory of a process")
 	}
 	t.Cleanup(func() {
 		most, _ := c.memory("VmHWM")
@@ -217,8 +216,7 @@ func (f flood) watchMemory(t *testing.T, c *child) {
 	})
 }
 
-// wantWhole expects all pictures to be the one that was uploaded, and their variants to be
-// the one that is made of it.
+// wantWhole expects all pictures to equal the uploaded one, with its variant.
 func wantWhole(t *testing.T, c *child, photo string, names []string, f flood) {
 	t.Helper()
 	var first string
@@ -244,7 +242,7 @@ func wantWhole(t *testing.T, c *child, photo string, names []string, f flood) {
 	}
 }
 
-// wantOnly expects nothing to be left of uploads that were not stored.
+// wantOnly expects no leftovers of uploads that were not stored.
 func (f flood) wantOnly(t *testing.T, c *child, pictures, small []string) {
 	t.Helper()
 	want := make([]string, 0, 2*len(pictures)+len(small))

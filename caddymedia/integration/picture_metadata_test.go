@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What cameras and programs write into pictures, and nobody shall know.
+// Metadata that cameras and programs write into pictures, and that must stay secret.
 const (
 	secretDescription = "invented description"
 	secretPlace       = "invented place"
@@ -51,18 +51,18 @@ func talkativeGIF(t *testing.T) string {
 		"\x21\xff\x0bXMP DataXMP" + block("<x:xmpmeta>invented XMP</x:xmpmeta>") + "\x00" + g[behind:] + secretTail
 }
 
-// wantNoSecrets looks for what the tests have put into pictures.
+// wantNoSecrets searches for the metadata that the tests put into pictures.
 func wantNoSecrets(t *testing.T, what, file string) {
 	t.Helper()
 	for _, secret := range secrets {
 		if strings.Contains(file, secret) {
-			t.Errorf("%s says %q", what, secret)
+			t.Errorf("%s contains %q", what, secret)
 		}
 	}
 }
 
-// wantBare expects a stored picture to have nothing but what is needed to show it: of
-// Exif the orientation alone, which takes 34 bytes.
+// wantBare expects a stored picture to have only the parts needed to show it: of Exif only the
+// orientation, in 34 bytes.
 func wantBare(t *testing.T, file string) {
 	t.Helper()
 	const orientationAlone = 6 + 34
@@ -74,7 +74,7 @@ func wantBare(t *testing.T, file string) {
 			profile := s.name == "\xe2" && strings.HasPrefix(s.data, "ICC_PROFILE\x00")
 			needed := s.name < "\xe0" || s.name == "\xe0" || s.name == "\xee"
 			if !exif && !profile && !needed {
-				t.Errorf("a segment %x is left: %.60q", s.name, s.data)
+				t.Errorf("a segment %x remains: %.60q", s.name, s.data)
 			}
 		}
 		if !strings.HasSuffix(pixels, "\xff\xd9") {
@@ -83,7 +83,7 @@ func wantBare(t *testing.T, file string) {
 	case strings.HasPrefix(file, "\x89PNG"):
 		for _, c := range pngChunks(t, file) {
 			if strings.Contains("tEXt zTXt iTXt tIME", c.name) || c.name == "eXIf" && len(c.data) > orientationAlone-6 {
-				t.Errorf("a chunk %s is left: %.60q", c.name, c.data)
+				t.Errorf("a chunk %s remains: %.60q", c.name, c.data)
 			}
 		}
 	}
@@ -99,8 +99,8 @@ func wantNoMetadata(t *testing.T, file string) {
 	}
 }
 
-// TestMetadata: with strip_metadata a picture is stored without it and otherwise the
-// same; without, as it was sent. A variant has none in any case.
+// TestMetadata: with strip_metadata a picture is stored without metadata and otherwise unchanged;
+// without it, as sent. A variant never has metadata.
 func TestMetadata(t *testing.T) {
 	s := startSite(t, account+atRoot+"}\nimage_alias content {\nwebp\n}\nimage_alias bare {\nwebp\nstrip_metadata on\n}\n"+
 		"image_alias plain {\nstrip_metadata on\n}", "media")
@@ -125,7 +125,7 @@ func TestMetadata(t *testing.T) {
 			}
 			kept, keptVariant := upload("content", content)
 			if kept != content {
-				t.Errorf("%d bytes are stored that are not the %d sent", len(kept), len(content))
+				t.Errorf("%d bytes are stored, not the %d sent", len(kept), len(content))
 			}
 			bare, bareVariant := upload("bare", content)
 			wantBare(t, bare)
@@ -139,9 +139,9 @@ func TestMetadata(t *testing.T) {
 			if plain, _ := upload("plain", content); plain != bare {
 				t.Error("without a variant another picture is stored")
 			}
-			again, againVariant := upload("bare", bare) // it is seen as before
+			again, againVariant := upload("bare", bare) // it looks as before
 			if again != bare || againVariant != keptVariant {
-				t.Error("taken in again, it is another picture")
+				t.Error("uploaded again, it is another picture")
 			}
 		})
 	}

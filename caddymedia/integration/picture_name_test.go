@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// turnedAround is a picture upside down and the other way round.
+// turnedAround returns a picture upside down and mirrored.
 func turnedAround(m *image.NRGBA) (*image.NRGBA, [4]color.NRGBA) {
 	out := image.NewNRGBA(m.Rect)
 	for i := 0; i < len(m.Pix); i += 4 {
@@ -20,8 +20,8 @@ func turnedAround(m *image.NRGBA) (*image.NRGBA, [4]color.NRGBA) {
 	return out, [4]color.NRGBA{quarters[3], quarters[2], quarters[1], quarters[0]}
 }
 
-// TestVariantNames: the address of a variant is that of its picture and `.webp`, whatever
-// the picture is called and wherever it is.
+// TestVariantNames: the address of a variant is that of its picture and `.webp`, for any name and
+// folder.
 func TestVariantNames(t *testing.T) {
 	s := startSite(t, account+atRoot+"sanitize off\n}\nimage_alias content {\nwebp\n}", "media")
 	content := jpegOf(t, 8, 8)
@@ -42,7 +42,7 @@ func TestVariantNames(t *testing.T) {
 	}
 }
 
-// TestVariantsInOrder: several pictures of a request, some with and some without.
+// TestVariantsInOrder: several pictures of a request, some with variants and some without.
 func TestVariantsInOrder(t *testing.T) {
 	s := withVariants(t, "media")
 	result := s.uploadImage(t,
@@ -59,7 +59,7 @@ func TestVariantsInOrder(t *testing.T) {
 	for i, w := range want {
 		one := result[i]
 		if one.Filename != "a/b/"+w.name {
-			t.Errorf("place %d has %s, want %s", i, one.Filename, w.name)
+			t.Errorf("position %d has %s, want %s", i, one.Filename, w.name)
 		}
 		if w.width == 0 {
 			if one.WebP != "" {
@@ -73,7 +73,7 @@ func TestVariantsInOrder(t *testing.T) {
 	}
 }
 
-// TestVariantsAllOrNothing: one damaged picture, and none of the others is stored.
+// TestVariantsAllOrNothing: with one damaged picture none of the others is stored.
 func TestVariantsAllOrNothing(t *testing.T) {
 	s := withVariants(t, "media")
 	good := asPNG(t, photograph(200, 200))
@@ -85,7 +85,7 @@ func TestVariantsAllOrNothing(t *testing.T) {
 	s.wantNothing(t)
 }
 
-// TestVariantAppendTime: a name that is taken gets the time, and so does the variant.
+// TestVariantAppendTime: an existing name gets the time, and so does the variant.
 func TestVariantAppendTime(t *testing.T) {
 	s := withVariants(t, "media")
 	other, otherQuarters := turnedAround(quartered(60, 40))
@@ -98,7 +98,7 @@ func TestVariantAppendTime(t *testing.T) {
 	wantQuarters(t, decodedWebP(t, s.variant(t, second)), 60, 40, otherQuarters)
 }
 
-// TestVariantOverwrite: a picture that is replaced takes its variant along.
+// TestVariantOverwrite: replacing a picture replaces its variant.
 func TestVariantOverwrite(t *testing.T) {
 	s := startSite(t, account+atRoot+"overwrite_strategy overwrite\n}\nimage_alias content {\nwebp\n}", "media")
 	other, otherQuarters := turnedAround(quartered(60, 40))
@@ -110,7 +110,7 @@ func TestVariantOverwrite(t *testing.T) {
 	}
 	wantQuarters(t, decodedWebP(t, s.variant(t, s.uploadImage(t, file("a.png", asPNG(t, other))).one(t))), 60, 40, otherQuarters)
 	if after := s.get(t, path, "If-None-Match", before.header.Get("ETag")); after.status != http.StatusOK {
-		t.Errorf("the variant of before is still good: %d", after.status)
+		t.Errorf("the old variant still exists: %d", after.status)
 	}
 	damaged := asPNG(t, quartered(60, 40))
 	s.uploadImage(t, file("a.png", damaged[:len(damaged)-20])).failures(t, http.StatusUnsupportedMediaType)
@@ -121,8 +121,8 @@ func TestVariantOverwrite(t *testing.T) {
 	}
 }
 
-// TestVariantOverwriteWithoutWebP: an alias that does no longer make variants removes the
-// one of a picture that it replaces.
+// TestVariantOverwriteWithoutWebP: an alias that no longer makes variants removes that of a picture
+// that it replaces.
 func TestVariantOverwriteWithoutWebP(t *testing.T) {
 	media := account + atRoot + "overwrite_strategy overwrite\n}\nimage_alias content {\nwebp\n}"
 	s := startSite(t, media, "media")
@@ -130,6 +130,6 @@ func TestVariantOverwriteWithoutWebP(t *testing.T) {
 	s.load(t, siteConfig{Media: strings.Replace(media, "\nwebp\n", "\n", 1), Site: "media"})
 	s.wantNoVariant(t, s.uploadImage(t, file("a.png", pngOf(t, 9, 9))))
 	if left, err := os.ReadDir(filepath.Join(s.root, "img/content")); err != nil || len(left) != 1 {
-		t.Errorf("left in the folder: %v %v", left, err)
+		t.Errorf("remaining in the folder: %v %v", left, err)
 	}
 }

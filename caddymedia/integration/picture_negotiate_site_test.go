@@ -40,7 +40,7 @@ func TestNegotiatedCompressed(t *testing.T) {
 	}
 }
 
-// TestNegotiationOverAllVersions of HTTP.
+// TestNegotiationOverAllVersions tests all versions of HTTP.
 func TestNegotiationOverAllVersions(t *testing.T) {
 	s := startSiteConfig(t, siteConfig{
 		Media: account + atRoot + "}\nimage_alias content {\nwebp\nnegotiate on\n}", Site: "media", TLS: true,
@@ -57,7 +57,7 @@ func TestNegotiationOverAllVersions(t *testing.T) {
 	}
 }
 
-// TestNegotiateNeedsVariants: a configuration that asks for what it does not make.
+// TestNegotiateNeedsVariants: a configuration that negotiates without making variants.
 func TestNegotiateNeedsVariants(t *testing.T) {
 	s := startSite(t, basic, "media")
 	for name, alias := range map[string]string{"alone": "negotiate on", "with others": "strip_metadata on\nnegotiate on"} {
@@ -66,5 +66,5 @@ func TestNegotiateNeedsVariants(t *testing.T) {
 			t.Errorf("%s: error %v, want one that names negotiate, webp and the alias", name, err)
 		}
 	}
-	s.uploadImage(t, file("a.jpg", jpegOf(t, 4, 4))).one(t) // the old one goes on
+	s.uploadImage(t, file("a.jpg", jpegOf(t, 4, 4))).one(t) // the old one continues
 }

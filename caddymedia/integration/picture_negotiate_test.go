@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What browsers send for pictures, and Chrome for a page.
+// The Accept headers of browsers for pictures, and Chrome's for a page.
 const (
 	acceptChrome  = "image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8"
 	acceptFirefox = "image/avif,image/webp,image/png,image/svg+xml,image/*;q=0.8,*/*;q=0.5"
@@ -19,7 +19,7 @@ const (
 	acceptOld     = "image/png,image/svg+xml,image/*;q=0.8,*/*;q=0.5"
 )
 
-// negotiated is a site with a picture under photo, and what its two representations are.
+// negotiated is a site with a picture under photo, and its two representations.
 type negotiated struct {
 	*site
 	original, variant *reply
@@ -49,7 +49,7 @@ func (n negotiated) tags() (original, variant string) {
 	return n.original.header.Get("ETag"), n.variant.header.Get("ETag")
 }
 
-// TestNegotiation: who gets the variant.
+// TestNegotiation: which requests get the variant.
 func TestNegotiation(t *testing.T) {
 	n := negotiate(t, "media")
 	for _, c := range []struct {
@@ -58,7 +58,7 @@ func TestNegotiation(t *testing.T) {
 	}{
 		{nil, false},
 		{[]string{""}, false},
-		{[]string{"*/*"}, false}, // what any program sends, whatever it can show
+		{[]string{"*/*"}, false}, // sent by any program, whatever it supports
 		{[]string{"image/*"}, false},
 		{[]string{acceptOld}, false},
 		{[]string{"image/webp"}, true},
@@ -101,8 +101,8 @@ func TestNegotiation(t *testing.T) {
 	}
 }
 
-// TestNegotiatedConditions: each representation has its own ETag, and a request is held
-// against that of the one it gets.
+// TestNegotiatedConditions: each representation has its own ETag, and a conditional request is
+// compared with that of its representation.
 func TestNegotiatedConditions(t *testing.T) {
 	n := negotiate(t, "media")
 	original, variant := n.tags()
@@ -154,7 +154,7 @@ func TestNegotiatedRanges(t *testing.T) {
 	})
 }
 
-// TestNotNegotiated: what has no variants says so to caches, too.
+// TestNotNegotiated: items without variants have no Vary header.
 func TestNotNegotiated(t *testing.T) {
 	n := negotiate(t, "media")
 	svg := strings.TrimPrefix(n.uploadImage(t, file("a.svg", svgPicture)).one(t).FullPath, n.url)
@@ -172,7 +172,7 @@ func TestNotNegotiated(t *testing.T) {
 	checkAll(t, off, []httpCase{{name: "off", path: photo, header: accept, wantStatus: 200, wantBody: content, wantHeader: none}})
 }
 
-// TestNegotiatedFiles: what is in the folder decides, not what was there.
+// TestNegotiatedFiles: the current content of the folder decides, not the earlier one.
 func TestNegotiatedFiles(t *testing.T) {
 	n := negotiate(t, "media")
 	stored := filepath.Join(n.root, "img/content/photo.jpg")

@@ -11,8 +11,8 @@ import (
 	"github.com/deepteams/webp/animation"
 )
 
-// TestVariants: each kind of picture has the variant that looks like it, at the promised
-// address and with the headers of a picture.
+// TestVariants: each type of picture has a variant that looks like it, at the promised address and
+// with the headers of a picture.
 func TestVariants(t *testing.T) {
 	s := withVariants(t, "media")
 	still := quartered(60, 40)
@@ -45,7 +45,7 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// TestVariantOfMovement: every frame of an animated GIF, and how long it is shown.
+// TestVariantOfMovement: every frame of an animated GIF, with its duration.
 func TestVariantOfMovement(t *testing.T) {
 	s := withVariants(t, "media")
 	const frames = 5
@@ -67,7 +67,7 @@ func TestVariantOfMovement(t *testing.T) {
 	}
 }
 
-// TestVariantKeepsAlpha: what can be seen through stays so, and straight.
+// TestVariantKeepsAlpha: transparency stays, as straight alpha.
 func TestVariantKeepsAlpha(t *testing.T) {
 	s := withVariants(t, "media")
 	m := quartered(64, 64)
@@ -91,7 +91,8 @@ func TestVariantKeepsAlpha(t *testing.T) {
 	}
 }
 
-// TestVariantUpright: a JPEG says that its first row is the right side of the picture.
+// TestVariantUpright: the orientation of a JPEG says that its first row is the right side of the
+// picture.
 func TestVariantUpright(t *testing.T) {
 	s := withVariants(t, "media")
 	for _, c := range []struct {
@@ -120,7 +121,7 @@ func TestVariantUpright(t *testing.T) {
 	}
 }
 
-// TestVariantKeepsProfile: the colours of a photograph mean what its profile says.
+// TestVariantKeepsProfile: the variant of a photograph has its colour profile.
 func TestVariantKeepsProfile(t *testing.T) {
 	photos := corpus(t, "color")
 	if photos == nil {
@@ -142,7 +143,7 @@ func TestVariantKeepsProfile(t *testing.T) {
 	}
 }
 
-// TestNoVariant: pictures that are stored without one, and why is logged and counted.
+// TestNoVariant: pictures stored without a variant, with the reason logged and counted.
 func TestNoVariant(t *testing.T) {
 	s := withVariants(t, "metrics /metrics\nmedia")
 	s.wantNoVariant(t, s.uploadImage(t, file("drawing.svg", svgPicture)))
@@ -172,8 +173,7 @@ func TestNoVariant(t *testing.T) {
 	}
 }
 
-// TestVariantsCounted: a variant that is larger than its picture is kept, and counted as
-// that.
+// TestVariantsCounted: a variant that is larger than its picture is kept, and counted as such.
 func TestVariantsCounted(t *testing.T) {
 	s := withVariants(t, "metrics /metrics\nmedia")
 	s.variant(t, s.uploadImage(t, file("made.png", asPNG(t, photograph(300, 200)))).one(t))
@@ -194,7 +194,7 @@ func TestVariantsCounted(t *testing.T) {
 	}
 }
 
-// TestWithoutVariants: an alias that does not ask for them has none.
+// TestWithoutVariants: an alias without `webp` has no variants.
 func TestWithoutVariants(t *testing.T) {
 	s := startSite(t, basic, "media")
 	for ext, content := range samples(t) {

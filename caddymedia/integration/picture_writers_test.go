@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestVariantOfManyWriters lets many replace one picture at the same time, also by ones
-// that can have no variant: what lies beside the last one is its own variant, or none.
+// TestVariantOfManyWriters: many writers replace one picture at the same time, also by pictures
+// without a variant. The last one has its own variant, or none.
 func TestVariantOfManyWriters(t *testing.T) {
 	s := startSite(t, account+atRoot+"overwrite_strategy overwrite\n}\nimage_alias content {\nwebp\n}", "media")
 	header := merged(s.credentials(t), formType)
@@ -53,13 +53,13 @@ func TestVariantOfManyWriters(t *testing.T) {
 		delete(found, "a.png")
 		delete(found, "a.png.webp")
 		for name := range found {
-			t.Errorf("round %d: %s is left", round, name)
+			t.Errorf("round %d: %s remains", round, name)
 		}
 	}
 }
 
-// TestVariantsOfOneName lets many add a picture of one name at the same time: each has a
-// variant of its own.
+// TestVariantsOfOneName: many writers add a picture of one name at the same time. Each has its own
+// variant.
 func TestVariantsOfOneName(t *testing.T) {
 	s := withVariants(t, "media")
 	header := merged(s.credentials(t), formType)

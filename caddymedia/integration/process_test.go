@@ -16,11 +16,11 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// child is a Caddy in a process of its own, which a test may reload, stop, kill and start
-// again. Its addresses and folders stay the same.
+// child is a Caddy in a child process, which a test may reload, stop, kill and restart. Its
+// addresses and folders stay the same.
 type child struct {
 	t     *testing.T
-	home  string // everything of its own is in here
+	home  string // the parent of all its folders
 	root  string // $ROOT, the folder of its storage
 	admin string // address of the admin API
 	plain string // address of the site over HTTP/1.1
@@ -30,17 +30,17 @@ type child struct {
 	global string // further global options
 	sites  string // further sites
 
-	opened []*childClient // all clients up to now
+	opened []*childClient // all clients so far
 	cmd    *exec.Cmd      // nil while it does not run
 	ended  chan error
 }
 
 const (
-	patience  = time.Minute // for what should happen soon, on a busy machine
+	patience  = time.Minute // for events expected soon, on a busy machine
 	exitLimit = time.Minute
 )
 
-// newChild prepares a Caddy; env are variables of its own ("NAME=value").
+// newChild prepares a Caddy; env are its variables ("NAME=value").
 func newChild(t *testing.T, env ...string) *child {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -60,7 +60,7 @@ func newChild(t *testing.T, env ...string) *child {
 	return c
 }
 
-// newTLSChild prepares a Caddy that speaks HTTP/2 and HTTP/3 as well.
+// newTLSChild prepares a Caddy with HTTP/2 and HTTP/3.
 func newTLSChild(t *testing.T) *child {
 	t.Helper()
 	c := newChild(t)
@@ -68,8 +68,7 @@ func newTLSChild(t *testing.T) *child {
 	return c
 }
 
-// caddyfile is the whole configuration; media are the lines inside the global option
-// media.
+// caddyfile returns the whole configuration; media are the lines inside the global option media.
 func (c *child) caddyfile(media string) string {
 	config := `{
 ` + c.global + `
@@ -152,7 +151,7 @@ func (c *child) waitUntilUp() {
 	}
 }
 
-// load gives the running Caddy another configuration, and gives its answer.
+// load loads another configuration into the running Caddy, and returns its answer.
 func (c *child) load(media string) (status int, body string) {
 	c.t.Helper()
 	defer c.forgetIdle()
@@ -166,8 +165,8 @@ func (c *child) change(method, path, value string, headers ...string) (status in
 	return c.ask(method, "/config/apps/media/"+path, value, append(headers, "Content-Type", "application/json")...)
 }
 
-// forgetIdle lets all clients close the connections that Caddy closes at a reload: an
-// upload that is just then sent on one of them would fail.
+// forgetIdle closes the idle connections of all clients, which Caddy closes at a reload: an upload
+// sent on one of them at that moment would fail.
 func (c *child) forgetIdle() {
 	for _, client := range c.opened {
 		client.CloseIdleConnections()
@@ -232,8 +231,8 @@ func (c *child) kill() {
 	c.cmd = nil
 }
 
-// terminate sends the signal to end; waitForExit waits until the Caddy has. One that has
-// only just started may not listen to signals yet.
+// terminate sends the signal to end; waitForExit waits until the Caddy has ended. A Caddy that has
+// just started may not handle signals yet.
 func (c *child) terminate() {
 	c.t.Helper()
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -254,7 +253,7 @@ func (c *child) waitForExit() {
 	}
 }
 
-// stop ends the Caddy in good order.
+// stop ends the Caddy gracefully.
 func (c *child) stop() {
 	c.t.Helper()
 	if status, answer := c.ask(http.MethodPost, "/stop", ""); status != http.StatusOK {
@@ -263,7 +262,7 @@ func (c *child) stop() {
 	c.waitForExit()
 }
 
-// finish ends what still runs, and looks at what Caddy wrote.
+// finish ends a running Caddy, and checks its output.
 func (c *child) finish() {
 	if c.cmd != nil {
 		c.kill()
@@ -281,7 +280,7 @@ func (c *child) finish() {
 
 func (c *child) outFile() string { return filepath.Join(c.home, "output") }
 
-// output is what Caddy has logged and printed, in all of its runs.
+// output returns the log and output of Caddy, of all of its runs.
 func (c *child) output() string {
 	b, err := os.ReadFile(c.outFile())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -295,7 +294,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestReadmePanel puts the panel online as the README does it: only its host name and the
-// network that is let in are others.
+// TestReadmePanel puts the panel online like the README: only its host name and the allowed network
+// differ.
 func TestReadmePanel(t *testing.T) {
 	const host, network = "panel.example.com", "203.0.113.0/24"
 	block := readmeBlock(t, host+" {")
 	if !strings.Contains(block, network) {
-		t.Fatalf("the example has no %s:\n%s", network, block)
+		t.Fatalf("the example lacks %s:\n%s", network, block)
 	}
 	address := servers.FreeAddress(t)
 	c := newTLSChild(t)

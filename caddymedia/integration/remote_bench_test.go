@@ -16,23 +16,23 @@ import (
 	"time"
 )
 
-// BenchmarkRemoteUpload takes a file of 1 GiB to a server through this service, and there
-// directly with rclone. Each iteration is one round of both: look at the ratio, which is
-// that of the medians. The service has received the file when it begins to send it.
-// MEDIA_BENCH_DIR says on which disk the file is, and waits.
+// BenchmarkRemoteUpload sends a file of 1 GiB to a server through this service, and directly with
+// rclone. Each iteration is one round of both. Compare the ratio, which is that of the medians. The
+// service has received the file before it starts to send it. MEDIA_BENCH_DIR selects the disk of
+// the spooled file.
 func BenchmarkRemoteUpload(b *testing.B) {
 	rclone, err := exec.LookPath("rclone")
 	if err != nil {
 		b.Skip(err)
 	}
-	for _, kind := range remoteKinds {
+	for _, kind := range remoteDrivers {
 		if kind.name == "s3" || kind.name == "sftp" {
 			b.Run(kind.name, func(b *testing.B) { benchRemote(b, kind.start(b), rclone) })
 		}
 	}
 }
 
-func benchRemote(b *testing.B, p remotePlace, rclone string) {
+func benchRemote(b *testing.B, p remoteBackend, rclone string) {
 	const size = 1 << 30
 	dir, err := os.MkdirTemp(os.Getenv("MEDIA_BENCH_DIR"), "media-bench-")
 	if err != nil {
@@ -58,7 +58,7 @@ func benchRemote(b *testing.B, p remotePlace, rclone string) {
 		ours, ourCPU = append(ours, time.Since(begin).Seconds()), append(ourCPU, service.cpu(b)-before)
 		begin = time.Now()
 		cmd := exec.CommandContext(b.Context(), rclone, "copyto", "--config", "", path,
-			fmt.Sprintf("bench:%s/rclone-%d.pdf", p.folder, i)) // it leaves out what is there
+			fmt.Sprintf("bench:%s/rclone-%d.pdf", p.folder, i)) // it skips existing objects
 		cmd.Env = os.Environ()
 		for _, variable := range p.rclone {
 			cmd.Env = append(cmd.Env, "RCLONE_CONFIG_BENCH_"+variable)
@@ -69,7 +69,7 @@ func benchRemote(b *testing.B, p remotePlace, rclone string) {
 		theirs = append(theirs, time.Since(begin).Seconds())
 		theirCPU = append(theirCPU, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds())
 	}
-	b.ReportMetric(0, "ns/op") // of both together it says nothing
+	b.ReportMetric(0, "ns/op") // meaningless for both together
 	b.ReportMetric(size/1e6/median(ours), "MB/s")
 	b.ReportMetric(size/1e6/median(theirs), "rclone-MB/s")
 	b.ReportMetric(median(ratios(theirs, ours)), "of-rclone")
@@ -77,13 +77,13 @@ func benchRemote(b *testing.B, p remotePlace, rclone string) {
 	b.ReportMetric(median(theirCPU), "rclone-cpu-s")
 }
 
-// remoteBench is this service in a process of its own.
+// remoteBench is this service in a child process.
 type remoteBench struct {
 	address, token string
 	process        *os.Process
 }
 
-func startRemoteBench(b *testing.B, p remotePlace, dir string) *remoteBench {
+func startRemoteBench(b *testing.B, p remoteBackend, dir string) *remoteBench {
 	b.Helper()
 	s := &remoteBench{address: freeAddr(b)}
 	conf := filepath.Join(dir, "Caddyfile")
@@ -143,8 +143,7 @@ func (s *remoteBench) upload(b *testing.B, path string) {
 	}
 }
 
-// cpu is how many seconds the service has kept processors busy, or 0 where the system does
-// not tell.
+// cpu returns the processor time of the service in seconds, or 0 if the system does not report it.
 func (s *remoteBench) cpu(b *testing.B) float64 {
 	b.Helper()
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.process.Pid), "stat"))

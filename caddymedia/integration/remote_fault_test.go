@@ -12,21 +12,20 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 )
 
-// TestRemoteDead starts a Caddy whose storage is on a dead host: everything else serves,
-// who wants the dead one is told within the time-out, and when the host comes back so does
-// the storage.
+// TestRemoteDead starts a Caddy whose storage is on a dead host. Everything else works, requests
+// for the dead storage fail within the time-out, and the storage recovers with its host.
 func TestRemoteDead(t *testing.T) {
 	for name, set := range map[string]func(*faults.Proxy, bool){
 		"refusing": (*faults.Proxy).SetRefusing,
 		"silent":   (*faults.Proxy).SetSilent,
 	} {
 		t.Run(name, func(t *testing.T) {
-			eachRemote(t, func(t *testing.T, p remotePlace) { remoteDead(t, p, set) })
+			eachRemote(t, func(t *testing.T, p remoteBackend) { remoteDead(t, p, set) })
 		})
 	}
 }
 
-func remoteDead(t *testing.T, p remotePlace, kill func(*faults.Proxy, bool)) {
+func remoteDead(t *testing.T, p remoteBackend, kill func(*faults.Proxy, bool)) {
 	const timeout = 2 * time.Second
 	proxy := faults.New(t, p.address)
 	kill(proxy, true)
@@ -49,7 +48,7 @@ func remoteDead(t *testing.T, p remotePlace, kill func(*faults.Proxy, bool)) {
 		return r.status == http.StatusOK
 	})
 	client.mustFetch(t, "content", "file.bin", content)
-	eventually(t, "the log tells of the return", func() bool { return strings.Contains(c.output(), "storage can be used again") })
+	eventually(t, "the log has the recovery", func() bool { return strings.Contains(c.output(), "storage can be used again") })
 
 	kill(proxy, true)
 	remoteDown(t, client, token, timeout)
@@ -60,11 +59,11 @@ func remoteDead(t *testing.T, p remotePlace, kill func(*faults.Proxy, bool)) {
 	})
 }
 
-// remoteDown asserts that uploads and downloads are answered with 503 in time, and without
-// a word about the host.
+// remoteDown asserts that uploads and downloads are answered with 503 in time, without the name of
+// the host.
 func remoteDown(t *testing.T, client *childClient, token string, timeout time.Duration) {
 	t.Helper()
-	// The attempts of one operation, and then what undoes them; machines are slow.
+	// The attempts of one operation, and then its roll-back; machines are slow.
 	limit := 4*timeout + 30*time.Second
 	begin := time.Now()
 	r, name := client.put(t, token, "over", "lost.bin", described(2, 3_000_000))
@@ -84,7 +83,7 @@ func remoteDown(t *testing.T, client *childClient, token string, timeout time.Du
 }
 
 // startThrough starts a Caddy whose storages are behind a proxy, and logs in.
-func startThrough(t *testing.T, p remotePlace) (proxy *faults.Proxy, client *childClient, token string) {
+func startThrough(t *testing.T, p remoteBackend) (proxy *faults.Proxy, client *childClient, token string) {
 	t.Helper()
 	proxy = faults.New(t, p.address)
 	p.address = proxy.Address
@@ -92,10 +91,10 @@ func startThrough(t *testing.T, p remotePlace) (proxy *faults.Proxy, client *chi
 	return proxy, client, token
 }
 
-// TestRemoteCut resets the connection in the middle of uploads: each is stored whole, or
-// not at all and the caller is told; what it would have replaced stays.
+// TestRemoteCut resets the connection in the middle of uploads. Each is stored completely, or
+// refused and rolled back, replaced items included.
 func TestRemoteCut(t *testing.T) {
-	eachRemote(t, func(t *testing.T, p remotePlace) {
+	eachRemote(t, func(t *testing.T, p remoteBackend) {
 		proxy, client, token := startThrough(t, p)
 		old := described(1, 500_000)
 		client.mustPut(t, token, "over", "old.bin", old)
@@ -133,10 +132,10 @@ func TestRemoteCut(t *testing.T) {
 	})
 }
 
-// TestRemoteDownloadCut: a reader gets the whole, or notices that it did not. Where entity
-// tags tell that the rest is of the same object, it is the whole.
+// TestRemoteDownloadCut: a download is complete, or fails visibly. If entity tags identify the
+// object, it is complete.
 func TestRemoteDownloadCut(t *testing.T) {
-	eachRemote(t, func(t *testing.T, p remotePlace) {
+	eachRemote(t, func(t *testing.T, p remoteBackend) {
 		proxy, client, token := startThrough(t, p)
 		content := described(1, 60_000_000)
 		client.mustPut(t, token, "content", "file.bin", content)
@@ -158,7 +157,7 @@ func TestRemoteDownloadCut(t *testing.T) {
 				if !bytes.HasPrefix(content, got) {
 					t.Errorf("the first %d bytes are others", len(got))
 				}
-				tagged := p.signs != neverSigns // who signs addresses also keeps entity tags
+				tagged := p.signs != neverSigns // backends that sign addresses also have entity tags
 				if (errors.Is(err, io.EOF) || tagged) && len(got) < len(content) {
 					t.Errorf("%d of %d bytes are all that comes", len(got), len(content))
 				}

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestRemoteItems takes pictures and files to every kind of storage and back.
+// TestRemoteItems uploads pictures and files to every type of storage and fetches them.
 func TestRemoteItems(t *testing.T) {
-	eachRemote(t, func(t *testing.T, p remotePlace) {
+	eachRemote(t, func(t *testing.T, p remoteBackend) {
 		_, client, token := startOn(t, p)
 		t.Run("picture", func(t *testing.T) { remotePicture(t, client, token) })
 		t.Run("large file", func(t *testing.T) { remoteLargeFile(t, client, token) })
@@ -33,7 +33,7 @@ func remotePicture(t *testing.T, client *childClient, token string) {
 		}
 		same := client.get(t, r.Result[0].FullPath, "If-None-Match", got.header.Get("ETag"))
 		if same.status != http.StatusNotModified {
-			t.Errorf("asked for again: status %d, want 304", same.status)
+			t.Errorf("requested again: status %d, want 304", same.status)
 		}
 		variant := client.get(t, r.Result[0].WebP)
 		if variant.header.Get("Content-Type") != "image/webp" || !strings.HasPrefix(variant.body, "RIFF") {
@@ -63,7 +63,7 @@ func remoteLargeFile(t *testing.T, client *childClient, token string) {
 			t.Errorf("%s: status %d, want %d", tt.header, got.status, tt.status)
 		}
 		if tt.until > 0 && got.body != string(content[tt.from:tt.until]) {
-			t.Errorf("%s gives %d other bytes, want %d", tt.header, len(got.body), tt.until-tt.from)
+			t.Errorf("%s: got %d other bytes, want %d", tt.header, len(got.body), tt.until-tt.from)
 		}
 	}
 }
@@ -103,10 +103,10 @@ func remoteOverwrite(t *testing.T, client *childClient, token string) {
 	}
 }
 
-// TestRemoteWriters lets two Caddys take in 32 files of one name at once: everybody gets a
-// name of their own.
+// TestRemoteWriters uploads 32 files of one name at once through two Caddys: each gets its own
+// name.
 func TestRemoteWriters(t *testing.T) {
-	eachRemote(t, func(t *testing.T, p remotePlace) {
+	eachRemote(t, func(t *testing.T, p remoteBackend) {
 		clients, tokens := make([]*childClient, 2), make([]string, 2)
 		for i := range clients {
 			_, clients[i], tokens[i] = startOn(t, p)
@@ -115,9 +115,9 @@ func TestRemoteWriters(t *testing.T) {
 	})
 }
 
-// TestRemoteRedirect sends clients to the storage, where it can sign addresses.
+// TestRemoteRedirect redirects clients to the storage, if it can sign addresses.
 func TestRemoteRedirect(t *testing.T) {
-	eachRemote(t, func(t *testing.T, p remotePlace) {
+	eachRemote(t, func(t *testing.T, p remoteBackend) {
 		c := newChild(t)
 		c.start(p.media(p.address, ""))
 		client := c.http1()
@@ -127,7 +127,7 @@ func TestRemoteRedirect(t *testing.T) {
 		status, answer := c.load(redirecting(p.media(p.address, "")))
 		if p.signs == neverSigns {
 			if status != http.StatusBadRequest || !strings.Contains(answer, "cannot sign") {
-				t.Errorf("a storage that cannot sign is taken: %d %s", status, answer)
+				t.Errorf("a storage that cannot sign is accepted: %d %s", status, answer)
 			}
 			return
 		}
@@ -170,7 +170,7 @@ func remoteRedirect(t *testing.T, client *childClient, token string, content []b
 	}
 }
 
-// redirecting lets both aliases content send clients to the storage.
+// redirecting makes both aliases content redirect clients to the storage.
 func redirecting(media string) string {
 	return strings.ReplaceAll(media, "storage keep\n", "storage keep\nredirect presigned 10m\n")
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRemoteMemoryStaysFlat moves a gibibyte to a storage on another host and back. The
-// other servers keep it in their memory, or their drivers work alike.
+// TestRemoteMemoryStaysFlat sends a gibibyte to a storage on another host and back. The other
+// servers keep it in their memory, or their drivers work alike.
 func TestRemoteMemoryStaysFlat(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it moves gibibytes")
@@ -15,7 +15,7 @@ func TestRemoteMemoryStaysFlat(t *testing.T) {
 	if raceDetector {
 		limit *= 2
 	}
-	for _, kind := range remoteKinds {
+	for _, kind := range remoteDrivers {
 		if !slices.Contains([]string{"s3", "sftp"}, kind.name) {
 			continue
 		}

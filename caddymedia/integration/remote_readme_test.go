@@ -6,16 +6,16 @@ import (
 	"testing"
 )
 
-// TestReadmeStorages runs the README's example of each kind against a real server: only
-// what names the server is another.
+// TestReadmeStorages runs the README's example of each type against a real server: only the
+// server's name differs.
 func TestReadmeStorages(t *testing.T) {
-	for _, kind := range remoteKinds {
+	for _, kind := range remoteDrivers {
 		t.Run(kind.name, func(t *testing.T) {
 			block := readmeBlock(t, "driver "+kind.name+" ")
 			p := kind.start(t)
 			for i := 0; i < len(p.example); i += 2 {
 				if !strings.Contains(block, p.example[i]) {
-					t.Fatalf("the example has no %q:\n%s", p.example[i], block)
+					t.Fatalf("the example lacks %q:\n%s", p.example[i], block)
 				}
 				block = strings.ReplaceAll(block, p.example[i], p.example[i+1])
 			}
@@ -28,7 +28,7 @@ func TestReadmeStorages(t *testing.T) {
 	}
 }
 
-// readmeBlock gives the first block of a Caddyfile in the README that has a text.
+// readmeBlock returns the first Caddyfile block in the README that contains a text.
 func readmeBlock(t *testing.T, text string) string {
 	t.Helper()
 	for part := range strings.SplitSeq(readmeText(t), "```caddyfile\n") {

@@ -8,46 +8,46 @@ import (
 	"testing"
 )
 
-// remoteKind is one kind of storage on a real server.
-type remoteKind struct {
+// remoteDriver is one type of storage on a real server.
+type remoteDriver struct {
 	name string
-	// start starts a server with an empty place, which ends with the test.
-	start func(t testing.TB) remotePlace
+	// start starts a server with an empty backend, which ends with the test.
+	start func(t testing.TB) remoteBackend
 }
 
-// remotePlace is a place on a real server.
-type remotePlace struct {
+// remoteBackend is a backend on a real server.
+type remoteBackend struct {
 	// address is host and port of the server.
 	address string
-	// driver gives the driver's part of a Caddyfile: for the server as it is seen at
-	// address, with all keys below folder, and with the lines of more among its options.
+	// driver returns the driver's part of a Caddyfile: for the server as seen at address, with all
+	// keys below folder, and with the lines of more among its options.
 	driver func(address, folder, more string) string
-	// signs tells whether the place can give signed addresses.
+	// signs reports whether the backend can sign addresses.
 	signs signing
-	// example makes an example of the README one for this place: old texts and new ones in
-	// turn. env are the variables that it names ("NAME=value").
+	// example adapts an example of the README to this backend: old texts and new ones in turn. env
+	// are the variables that it names ("NAME=value").
 	example, env []string
-	// rclone is how that program finds the place as "bench:"+folder, by variables.
+	// rclone are the variables by which that program finds the backend as "bench:"+folder.
 	rclone []string
 	folder string
-	// apart tells that objects travel over connections of their own, which go to the server
-	// whatever address it is seen at.
+	// apart reports that data connections go directly to the server, at whatever address it is
+	// seen.
 	apart bool
 }
 
-// signing tells whether a place can give signed addresses.
+// signing tells whether a backend can sign addresses.
 type signing int
 
 const (
-	neverSigns signing = iota // as every place of its kind
-	cannotSign                // for want of a key
+	neverSigns signing = iota // like every backend of its type
+	cannotSign                // for lack of a key
 	signsForReal
 )
 
-// media are the lines inside the global option media for a site on the place, as it is
-// seen at address: the alias content, whose files keep their names, over, whose files are
-// replaced, pictures with variants, and near, which is on the disk.
-func (p remotePlace) media(address, more string) string {
+// media returns the lines inside the global option media for a site on the backend, as seen at
+// address. Its aliases are content, whose files keep their names, over, whose files are replaced,
+// pictures with variants, and near, which is on the disk.
+func (p remoteBackend) media(address, more string) string {
 	return "tokens memory\n" + account + fmt.Sprintf(`
 storage keep {
 	%s
@@ -82,15 +82,15 @@ file_alias near {
 `, p.driver(address, "keep", more), p.driver(address, "replace", more))
 }
 
-// eachRemote runs a test on every kind.
-func eachRemote(t *testing.T, test func(t *testing.T, p remotePlace)) {
-	for _, kind := range remoteKinds {
+// eachRemote runs a test on every type.
+func eachRemote(t *testing.T, test func(t *testing.T, p remoteBackend)) {
+	for _, kind := range remoteDrivers {
 		t.Run(kind.name, func(t *testing.T) { test(t, kind.start(t)) })
 	}
 }
 
-// startOn starts a Caddy whose storages are on the place, and logs in.
-func startOn(t *testing.T, p remotePlace) (c *child, client *childClient, token string) {
+// startOn starts a Caddy whose storages are on the backend, and logs in.
+func startOn(t *testing.T, p remoteBackend) (c *child, client *childClient, token string) {
 	t.Helper()
 	c = newChild(t)
 	c.start(p.media(p.address, ""))
@@ -98,7 +98,7 @@ func startOn(t *testing.T, p remotePlace) (c *child, client *childClient, token 
 	return c, client, client.mustLogin(t)
 }
 
-// uploadPicture stores a picture under an alias of pictures, at its root.
+// uploadPicture stores a picture under an image alias, at its root.
 func (c *childClient) uploadPicture(t *testing.T, token, alias, name, content string) childReply {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.base+"/api/upload/image?sub_folder=%2F",
@@ -120,7 +120,7 @@ func (c *childClient) uploadPicture(t *testing.T, token, alias, name, content st
 	return r
 }
 
-// get fetches an address of this service, or one beside it, without following redirects.
+// get fetches an address of this service, or another one, without following redirects.
 func (c *childClient) get(t *testing.T, address string, headers ...string) *reply {
 	t.Helper()
 	if strings.HasPrefix(address, "/") {

@@ -32,18 +32,18 @@ const (
 	twoAccount = account + "account " + otherKey + " " + cheapHash + "\n"
 )
 
-// basic is what most sites of the tests have inside the global option media: an account,
-// and the alias content of both kinds in the folder $ROOT.
+// basic are the lines of most sites inside the global option media: an account, and the alias
+// content of both kinds in the folder $ROOT.
 const basic = account + localDefault + "image_alias content\nfile_alias content\n"
 
 // localDefault is the storage "default" in the folder $ROOT.
 const localDefault = "storage default {\ndriver local $ROOT\n}\n"
 
-// siteConfig says what a site is made of. $ROOT stands for the folder of the site's
-// storage in every part.
+// siteConfig is the configuration of a site. $ROOT stands for the folder of the site's storage in
+// every part.
 type siteConfig struct {
-	// Media are lines inside the global option media. A store of tokens that outlives
-	// no process is added where they name none.
+	// Media are lines inside the global option media. Without a token store a memory store is
+	// added.
 	Media string
 	// Site are lines inside the site block.
 	Site string
@@ -53,14 +53,14 @@ type siteConfig struct {
 	Servers string
 	// Log is the format of the global log, JSON if empty.
 	Log string
-	// DropUnderscores leaves expected_underscore_headers out.
+	// DropUnderscores omits expected_underscore_headers.
 	DropUnderscores bool
 	// TLS serves https, with HTTP/2 and HTTP/3.
 	TLS bool
 }
 
-// site is a running site in this process. There is one at a time: tests that use it
-// cannot be parallel.
+// site is a running site in this process. There is one at a time: tests that use it cannot be
+// parallel.
 type site struct {
 	url     string // scheme, host and port, without a slash
 	block   string // the address in the Caddyfile
@@ -72,8 +72,8 @@ type site struct {
 	certificate, key string // the paths of their files, with TLS
 }
 
-// startSite runs a site until the test ends. media are lines inside the global option
-// media, block those inside the site block.
+// startSite runs a site until the test ends. media are lines inside the global option media, block
+// those inside the site block.
 func startSite(t *testing.T, media, block string) *site {
 	t.Helper()
 	return startSiteConfig(t, siteConfig{Media: media, Site: block})
@@ -115,9 +115,9 @@ func startSiteConfig(t *testing.T, config siteConfig) *site {
 	return s
 }
 
-// certify writes a certificate for localhost and returns a pool that trusts it. Caddy would issue its
-// own certificate during its start, and Caddy 2.11.8 has a data race there: an event reads the TLS app
-// while Start writes it.
+// certify writes a certificate for localhost and returns a pool that trusts it. Caddy would issue
+// its own certificate during its start. Caddy 2.11.8 has a data race there: an event reads the TLS
+// app while Start writes it.
 func (s *site) certify(t *testing.T, folder string) *x509.CertPool {
 	t.Helper()
 	s.key = servers.Certificate(t, folder)
@@ -127,18 +127,18 @@ func (s *site) certify(t *testing.T, folder string) *x509.CertPool {
 	return pool
 }
 
-// load gives the running Caddy another configuration for the same address and folder.
+// load loads another configuration for the same address and folder into the running Caddy.
 func (s *site) load(t *testing.T, config siteConfig) {
 	t.Helper()
 	if err := s.tryLoad(t, config); err != nil {
 		t.Fatal(err)
 	}
-	s.settle(t)
+	s.awaitSwitch(t)
 }
 
-// settle leaves connections to the configuration before behind. Its listener closes a
-// moment after the new one has opened, and what the kernel has queued there is reset.
-func (s *site) settle(t *testing.T) {
+// awaitSwitch waits until the listener of the old configuration is closed. That happens a moment
+// after the new one has opened, and connections queued by the kernel there are reset.
+func (s *site) awaitSwitch(t *testing.T) {
 	t.Helper()
 	s.client.CloseIdleConnections()
 	s.client.Transport = s.client.Transport.(*http.Transport).Clone()
@@ -205,7 +205,7 @@ func (s *site) caddyfile(config siteConfig) string {
 	return strings.ReplaceAll(b.String(), "$ROOT", s.root)
 }
 
-// logged gives what Caddy has logged up to now.
+// logged returns the log of Caddy so far.
 func (s *site) logged(t *testing.T) string {
 	t.Helper()
 	b, err := os.ReadFile(s.logFile)

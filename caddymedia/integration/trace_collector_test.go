@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// collector is what Caddy sends its spans to: OTLP over HTTP.
+// collector receives the spans of Caddy: OTLP over HTTP.
 type collector struct {
 	url string
 
@@ -40,15 +40,15 @@ func newCollector(t *testing.T) *collector {
 			w.WriteHeader(http.StatusBadRequest)
 			return
 		}
-		c.take(sent)
-		w.Header().Set("Content-Type", "application/x-protobuf") // the empty answer takes all
+		c.receive(sent)
+		w.Header().Set("Content-Type", "application/x-protobuf") // the empty answer accepts all
 	}))
 	t.Cleanup(server.Close)
 	c.url = server.URL
 	return c
 }
 
-func (c *collector) take(sent *collectorpb.ExportTraceServiceRequest) {
+func (c *collector) receive(sent *collectorpb.ExportTraceServiceRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, resource := range sent.ResourceSpans {
@@ -61,7 +61,7 @@ func (c *collector) take(sent *collectorpb.ExportTraceServiceRequest) {
 	}
 }
 
-// trace gives the spans of a trace, in the order in which they began.
+// trace returns the spans of a trace, in the order of their start.
 func (c *collector) trace(id string) []*tracepb.Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,8 +77,8 @@ func (c *collector) trace(id string) []*tracepb.Span {
 	return spans
 }
 
-// waitForTrace gives the spans of a trace once that of the request, which ends last, is among
-// them; parent is that of the client.
+// waitForTrace returns the spans of a trace once it includes that of the request, which ends last.
+// parent is the span of the client.
 func (c *collector) waitForTrace(t *testing.T, id, parent string) []*tracepb.Span {
 	t.Helper()
 	var spans []*tracepb.Span
@@ -89,7 +89,7 @@ func (c *collector) waitForTrace(t *testing.T, id, parent string) []*tracepb.Spa
 	return spans
 }
 
-// spanTree draws the spans below a parent, one in a line: its name and what show gives.
+// spanTree formats the spans below a parent, one per line: its name and the result of show.
 func spanTree(spans []*tracepb.Span, parent string, show func(*tracepb.Span) string) string {
 	var tree strings.Builder
 	var grow func(parent, indent string)
@@ -105,7 +105,7 @@ func spanTree(spans []*tracepb.Span, parent string, show func(*tracepb.Span) str
 	return tree.String()
 }
 
-// spanFacts are the time, the attributes of ours and the status of a span.
+// spanFacts returns the time, our attributes and the status of a span.
 func spanFacts(span *tracepb.Span) string {
 	facts := fmt.Sprintf(" (%.2f ms)", float64(span.EndTimeUnixNano-span.StartTimeUnixNano)/1e6)
 	for _, a := range span.Attributes {
@@ -139,7 +139,7 @@ func attributeText(v *commonpb.AnyValue) string {
 	}
 }
 
-// spanAttribute gives an attribute of the first span of a name, as text.
+// spanAttribute returns an attribute of the first span of a name, as text.
 func spanAttribute(t *testing.T, spans []*tracepb.Span, name, key string) string {
 	t.Helper()
 	for _, span := range spans {

@@ -14,7 +14,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// traceParent is the header of a client that traces its requests, and sends them on.
+// traceParent is a client's traceparent, which it adds to its requests.
 type traceParent struct{ trace, span string }
 
 func newTraceParent() traceParent {
@@ -29,8 +29,8 @@ func (p traceParent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// tracedChild runs the README's site with tracing, and gives a collector and what makes a
-// client that begins a trace.
+// tracedChild runs the README's site with tracing. It returns a collector and a function that
+// returns a client with a new trace.
 func tracedChild(t *testing.T, media string) (*child, *collector, func() (*childClient, traceParent)) {
 	t.Helper()
 	sent := newCollector(t)
@@ -38,14 +38,14 @@ func tracedChild(t *testing.T, media string) (*child, *collector, func() (*child
 	_, command, _ := strings.Cut(readmeText(t), "OTEL_EXPORTER_OTLP_ENDPOINT="+endpoint+" ")
 	more, rest, ok := strings.Cut(command, " ")
 	if !ok || !strings.HasPrefix(rest, "caddy run\n") {
-		t.Fatal("the README has no command with " + endpoint)
+		t.Fatal("the README lacks a command with " + endpoint)
 	}
 	c := newChild(t, "OTEL_EXPORTER_OTLP_ENDPOINT="+sent.url, more, "OTEL_BSP_SCHEDULE_DELAY=50")
 	address := servers.FreeAddress(t)
 	const host = "media.example.com"
 	block := readmeBlock(t, "tracing {")
 	if !strings.Contains(block, host+" {") {
-		t.Fatalf("the example has no site %s:\n%s", host, block)
+		t.Fatalf("the example lacks the site %s:\n%s", host, block)
 	}
 	c.sites = strings.Replace(block, host, "http://"+address, 1)
 	c.start(media)
@@ -65,8 +65,8 @@ func tracedChild(t *testing.T, media string) (*child, *collector, func() (*child
 
 func namesOnly(*tracepb.Span) string { return "" }
 
-// TestTraceOfUpload follows pictures through a Caddy that sends its spans to a collector: the
-// trace of the client goes on, and the request's span is above all of ours.
+// TestTraceOfUpload traces pictures through a Caddy that sends its spans to a collector: the trace
+// of the client continues, and the request's span is the root of ours.
 func TestTraceOfUpload(t *testing.T) {
 	t.Parallel()
 	c, sent, client := tracedChild(t, withPictures(""))
@@ -116,7 +116,7 @@ media
 	wantErrors(t, spans, "")
 }
 
-// TestTraceOfFailure is that of an upload to a storage that does not answer.
+// TestTraceOfFailure traces an upload to a storage that does not answer.
 func TestTraceOfFailure(t *testing.T) {
 	t.Parallel()
 	const secret = "not-for-eyes"
@@ -150,12 +150,12 @@ file_alias far {
 	wantErrors(t, ours, "media.place: unavailable; media.storage.commit: commit: unavailable")
 	for _, word := range []string{secret, "somebody", "127.0.0.1"} {
 		if strings.Contains(tree, word) {
-			t.Errorf("the spans tell %q:\n%s", word, tree)
+			t.Errorf("the spans contain %q:\n%s", word, tree)
 		}
 	}
 }
 
-// TestTraceOfRead is that of an item that is fetched.
+// TestTraceOfRead traces the download of an item.
 func TestTraceOfRead(t *testing.T) {
 	t.Parallel()
 	c, sent, client := tracedChild(t, withPictures(""))

@@ -1,5 +1,5 @@
-// Command people is a Caddy of its own, with the media service and a handler in Go that uses it.
-// The handler stores portraits from wherever people have one, and what they send in a form:
+// Command people is a custom Caddy, with the media service and a Go handler that uses it. The
+// handler stores portraits from remote addresses, and files of a form:
 //
 //	curl -d 'from=https://example.com/me.jpg' localhost:8080/portrait
 //	curl -F 'cv=@cv.pdf' localhost:8080/cv
@@ -37,7 +37,7 @@ func (People) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{ID: "http.handlers.people", New: func() caddy.Module { return new(People) }}
 }
 
-// ServeHTTP stores what a person sends, and answers with where it is.
+// ServeHTTP stores the data of a person, and answers with its addresses.
 func (People) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	app, err := mediaapp.Active()
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// testForgedAddress: who writes X-Forwarded-For itself gets no new attempts; behind a
-// proxy that Caddy trusts each client has its own.
+// testForgedAddress: a client that forges X-Forwarded-For gets no new attempts. Behind a proxy that
+// Caddy trusts each client has its own.
 func testForgedAddress(t *testing.T) {
 	media := basic + "limits {\nlogin_failures 3\n}\n"
 	forged := func(i int) []string {
@@ -36,7 +36,7 @@ func testForgedAddress(t *testing.T) {
 		if i >= 8 {
 			want = http.StatusTooManyRequests
 		}
-		// The proxy adds the address of the client behind what that has written.
+		// The proxy appends the address of the client to the forged value.
 		if r := proxied.login(t, fmt.Sprint("nobody-", i), "x", "X-Forwarded-For", fmt.Sprintf("10.0.0.%d, %s", i, client)); r.status != want {
 			t.Errorf("guess %d of %s: %d, want %d", i/2, client, r.status, want)
 		}
@@ -96,7 +96,7 @@ func testManyParts(t *testing.T) {
 	s.wantNothing(t)
 }
 
-// testEncodedWords: RFC 2047 is not for forms; what looks like it is a plain name.
+// testEncodedWords: RFC 2047 does not apply to forms; such text is a plain name.
 func testEncodedWords(t *testing.T) {
 	s := startSite(t, account+atRoot+"sanitize off\n}\nfile_alias content", "media")
 	for _, name := range []string{"=?utf-8?q?a?=.txt", "=?utf-8?b?" + strings.Repeat("QUFB", 30) + "?=.txt"} {

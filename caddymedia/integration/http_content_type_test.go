@@ -11,7 +11,7 @@ import (
 
 const sandbox = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
-// TestStaticTypes: what a browser is told of an item, whatever the uploader said of it.
+// TestStaticTypes: the headers of an item, whatever the uploader declared.
 func TestStaticTypes(t *testing.T) {
 	s := staticSite(t, "media")
 	all := samples(t)
@@ -45,7 +45,7 @@ func TestStaticTypes(t *testing.T) {
 				upload = s.uploadImage
 			}
 			part := file(c.name, c.content)
-			part.header = "Content-Type: text/html\r\n" // a second one, which counts no more than the first
+			part.header = "Content-Type: text/html\r\n" // a second one, also ignored
 			r := s.fetch(t, upload(t, part).one(t).FullPath)
 			if r.status != http.StatusOK || r.body != c.content {
 				t.Fatalf("%d %q", r.status, r.body)
@@ -72,7 +72,7 @@ func TestStaticTypes(t *testing.T) {
 	}
 }
 
-// TestActiveSVG: refused by default; where it is kept it is served without any rights.
+// TestActiveSVG: refused by default; if kept, it is served without any rights.
 func TestActiveSVG(t *testing.T) {
 	s := startSite(t, basic+"image_alias keep {\nsvg keep\n}\nimage_alias off {\nsvg off\n}", "media")
 	for name, inner := range map[string]string{
@@ -112,8 +112,8 @@ func writePage(t *testing.T, pages, name, content string) {
 	}
 }
 
-// TestTemplateFunctions: the addresses of aliases in a page, and an alias that is not
-// there breaks the page and not the site.
+// TestTemplateFunctions: the addresses of aliases in a page. An unknown alias breaks the page, not
+// the site.
 func TestTemplateFunctions(t *testing.T) {
 	media := basic + "image_alias own {\ncdn_base https://img.example\n}\n"
 	const page = `{{image_path "content"}} {{file_path "content"}} {{image_path "own"}}/{{"a.jpg"}}`
@@ -136,8 +136,8 @@ func TestTemplateFunctions(t *testing.T) {
 	}})
 }
 
-// TestTemplatesOfStrangers: nothing that is uploaded is ever run as a template, and what
-// the caller named it reaches no template either.
+// TestTemplatesOfStrangers: uploads are never run as templates, and submitted names reach no
+// template either.
 func TestTemplatesOfStrangers(t *testing.T) {
 	t.Setenv("MEDIA_TEST_SECRET", "top-secret")
 	const code = `{{env "MEDIA_TEST_SECRET"}}{{readFile "page.html"}} {env.MEDIA_TEST_SECRET}`

@@ -10,9 +10,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestSeenAfterReload: an upload that outlives its configuration is under way and counted in
-// the metrics of the next, and written into its audit log.
-func TestSeenAfterReload(t *testing.T) {
+// TestObserveAfterReload: an upload that outlives its configuration is counted in the metrics of
+// the next one, and written to its audit log.
+func TestObserveAfterReload(t *testing.T) {
 	folder, admin := tempFolder(t), "admin "+servers.FreeAddress(t)
 	with := func(file string) siteConfig {
 		return siteConfig{

@@ -13,8 +13,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// remoteKinds are the kinds of storages that are on other hosts.
-var remoteKinds = []remoteKind{
+// remoteDrivers are the types of storages on other hosts.
+var remoteDrivers = []remoteDriver{
 	{"s3", startS3},
 	{"azblob", startAzblob},
 	{"gcs", startGCS},
@@ -24,7 +24,7 @@ var remoteKinds = []remoteKind{
 
 const bucket = "media-test"
 
-func startS3(t testing.TB) remotePlace {
+func startS3(t testing.TB) remoteBackend {
 	t.Helper()
 	server := servers.VersityGW(t)
 	client := awss3.New(awss3.Options{
@@ -34,7 +34,7 @@ func startS3(t testing.TB) remotePlace {
 	if _, err := client.CreateBucket(t.Context(), &awss3.CreateBucketInput{Bucket: aws.String(bucket)}); err != nil {
 		t.Fatal(err)
 	}
-	return remotePlace{
+	return remoteBackend{
 		address: server.Address, signs: signsForReal,
 		example: []string{"my-bucket", bucket, "region            eu-central-1", "endpoint http://" + server.Address},
 		env:     []string{"S3_ACCESS_KEY_ID=" + server.AccessKeyID, "S3_SECRET_ACCESS_KEY=" + server.SecretAccessKey},
@@ -55,7 +55,7 @@ func startS3(t testing.TB) remotePlace {
 	}
 }
 
-func startAzblob(t testing.TB) remotePlace {
+func startAzblob(t testing.TB) remoteBackend {
 	t.Helper()
 	server := servers.Azurite(t)
 	credential, err := container.NewSharedKeyCredential(servers.AzuriteAccount, servers.AzuriteKey)
@@ -69,7 +69,7 @@ func startAzblob(t testing.TB) remotePlace {
 	if _, err := client.Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
-	return remotePlace{
+	return remoteBackend{
 		address: server.Address, signs: signsForReal,
 		example: []string{"my-container", bucket, "my-account", servers.AzuriteAccount + "\nendpoint " + server.Endpoint},
 		env:     []string{"AZURE_STORAGE_KEY=" + servers.AzuriteKey},
@@ -85,11 +85,11 @@ func startAzblob(t testing.TB) remotePlace {
 	}
 }
 
-func startGCS(t testing.TB) remotePlace {
+func startGCS(t testing.TB) remoteBackend {
 	t.Helper()
 	process, server := servers.FakeGCS(t)
 	server.Bucket(t, bucket)
-	return remotePlace{
+	return remoteBackend{
 		address: process.Address, signs: cannotSign,
 		example: []string{"my-bucket", bucket, "credentials_file /etc/caddy/media-gcs.json", "endpoint " + server.Endpoint},
 		driver: func(address, folder, more string) string {
@@ -102,14 +102,14 @@ func startGCS(t testing.TB) remotePlace {
 	}
 }
 
-func startSFTP(t testing.TB) remotePlace {
+func startSFTP(t testing.TB) remoteBackend {
 	t.Helper()
 	server := servers.OpenSSH(t)
 	host, port, err := net.SplitHostPort(server.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return remotePlace{
+	return remoteBackend{
 		address: server.Address,
 		example: []string{
 			"files.example.com", server.Address, "user        media", "user " + server.User,
@@ -130,11 +130,11 @@ func startSFTP(t testing.TB) remotePlace {
 	}
 }
 
-func startFTP(t testing.TB) remotePlace {
+func startFTP(t testing.TB) remoteBackend {
 	t.Helper()
 	server := servers.ProFTPD(t, servers.FTPSettings{TLS: "explicit"})
 	trust := "ca " + server.CA + "\nserver_name localhost\n"
-	return remotePlace{
+	return remoteBackend{
 		address: server.Address, apart: true,
 		example: []string{
 			"files.example.com", server.Address, "user     media", "user " + server.User, "root ", trust + "root ",

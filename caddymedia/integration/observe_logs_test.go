@@ -14,7 +14,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// logLines gives the lines of a logger, without what every line has, as soon as there are n.
+// logLines returns the lines of a logger, without common fields, as soon as there are n.
 func logLines(t *testing.T, file, logger string, n int) []map[string]any {
 	t.Helper()
 	var lines []map[string]any
@@ -41,8 +41,8 @@ func logLines(t *testing.T, file, logger string, n int) []map[string]any {
 	return lines
 }
 
-// TestReadmeAudit writes the audit log as the README does it, only into another file. Names
-// are written as they are, whatever they look like.
+// TestReadmeAudit writes the audit log like the README, into another file. Names are written
+// unchanged, whatever they contain.
 func TestReadmeAudit(t *testing.T) {
 	const place = "/var/log/caddy/media-audit.log"
 	block := readmeBlock(t, "include media.audit")
@@ -118,7 +118,7 @@ func mustBeLikeReadme(t *testing.T, line map[string]any) {
 	}
 }
 
-// TestReadmeAccessLog adds to the access log what the README adds, under another host and into another
+// TestReadmeAccessLog extends the access log like the README, under another host and into another
 // file. It has no secrets.
 func TestReadmeAccessLog(t *testing.T) {
 	block := readmeBlock(t, "log_append")

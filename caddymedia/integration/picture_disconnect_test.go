@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// leaver sends a whole form, waits until it is worked on, and then leaves without the
+// leaver sends a whole form, waits until it is processed, and then disconnects without reading the
 // answer.
 type leaver func(t *testing.T, c *child, token, form string)
 
@@ -41,7 +41,7 @@ func inChunks(body string) string {
 	return b.String() + "0\r\n\r\n"
 }
 
-// leaveRaw sends the rest of a request behind its first lines.
+// leaveRaw sends the rest of a request after its first lines.
 func leaveRaw(t *testing.T, c *child, token, rest string, reset bool) {
 	t.Helper()
 	conn, err := net.Dial("tcp", c.plain)
@@ -60,7 +60,7 @@ func leaveRaw(t *testing.T, c *child, token, rest string, reset bool) {
 		t.Fatal(err)
 	}
 	if n, err := conn.Read(make([]byte, 1)); n > 0 || err == nil {
-		t.Fatal("it is answered before it could be left")
+		t.Fatal("it was answered before the client disconnected")
 	}
 	if reset {
 		if err := conn.(*net.TCPConn).SetLinger(0); err != nil {
@@ -74,14 +74,14 @@ func leave(t *testing.T, c *child, client *childClient, token, form string) {
 	_, content, _ := strings.Cut(form, "application/octet-stream\r\n\r\n")
 	p := c.beginPicture(t, client, token, "big.jpg", strings.TrimSuffix(content, "\r\n--"+childBoundary+"--\r\n"))
 	if !p.going() {
-		t.Fatalf("it is answered before it could be left: %v %v", p.answer, p.err)
+		t.Fatalf("it was answered before the client disconnected: %v %v", p.answer, p.err)
 	}
 	p.cancel()
 	<-p.done
 }
 
-// TestLeaving: the only encoder works on a big picture whose client leaves. It stops, and
-// the next picture need not wait for it; nothing of the big one is stored.
+// TestLeaving: the client of a big picture disconnects while the only encoder works on it. The
+// encoder stops, the next picture need not wait, and nothing of the big one is stored.
 func TestLeaving(t *testing.T) {
 	c := newTLSChild(t)
 	c.start(withPictures("image_workers 1\n" + patient + bigPicture))
@@ -115,18 +115,18 @@ func TestLeaving(t *testing.T) {
 	}
 	c.stop()
 	if left := hidden(t, c.root); left != nil {
-		t.Errorf("left over: %q", left)
+		t.Errorf("leftovers: %q", left)
 	}
 }
 
-// failedPictures is how many uploads of pictures have failed since the last reload.
+// failedPictures returns how many uploads of pictures have failed since the last reload.
 func (c *child) failedPictures() float64 {
 	c.t.Helper()
 	return c.metric("caddy_media_failed_requests_total", `endpoint="image"`)
 }
 
-// TestLeavingTheLine: who waits and leaves makes room for the next one to wait.
-func TestLeavingTheLine(t *testing.T) {
+// TestLeavingTheQueue: a waiting client that disconnects makes room for another.
+func TestLeavingTheQueue(t *testing.T) {
 	c := newTLSChild(t)
 	c.start(withPictures("image_workers 1\nimage_queue 1\n" + patient + bigPicture))
 	client := c.http1()
@@ -152,7 +152,7 @@ func TestLeavingTheLine(t *testing.T) {
 				t.Fatal("the first picture was done too soon to show anything")
 			}
 			if !third.going() {
-				t.Errorf("after the second has left the third does not wait: %v %v", third.answer, third.err)
+				t.Errorf("after the second disconnected the third does not wait: %v %v", third.answer, third.err)
 			}
 			first.mustSucceed(t)
 			third.mustSucceed(t)

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// TestLine: one picture is worked on, one waits, and there is no room for a third. Later
-// there is.
-func TestLine(t *testing.T) {
+// TestQueue: one picture is processed, one waits, and there is no room for a third until later.
+func TestQueue(t *testing.T) {
 	c := newChild(t)
 	c.start(withPictures("image_workers 1\nimage_queue 1\nimage_wait 5m\nimage_time 5m\n" + bigPicture))
 	client := c.http1()
@@ -22,7 +21,7 @@ func TestLine(t *testing.T) {
 		t.Fatal("the first two were done too soon to show anything")
 	}
 	if err != nil || !third.busy() {
-		t.Errorf("the third is answered with %v %v, want 503 and when to come back", third, err)
+		t.Errorf("the third is answered with %v %v, want 503 with Retry-After", third, err)
 	}
 	if len(third.Errors) != 1 || third.Errors[0].Filename != "third.jpg" {
 		t.Errorf("errors %v, want one for third.jpg", third.Errors)
@@ -39,8 +38,8 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestLineTakesTooLong: who waited for image_wait is sent away, and nothing is stored.
-func TestLineTakesTooLong(t *testing.T) {
+// TestQueueTimeout: a picture that waited for image_wait is refused, and nothing is stored.
+func TestQueueTimeout(t *testing.T) {
 	c := newChild(t)
 	c.start(withPictures("image_workers 1\nimage_wait 300ms\nimage_time 5m\n" + bigPicture))
 	client := c.http1()
@@ -52,7 +51,7 @@ func TestLineTakesTooLong(t *testing.T) {
 		t.Fatal("the first was done too soon to show anything")
 	}
 	if err != nil || !second.busy() {
-		t.Errorf("the second is answered with %v %v, want 503 and when to come back", second, err)
+		t.Errorf("the second is answered with %v %v, want 503 with Retry-After", second, err)
 	}
 	if second.took < 300*time.Millisecond {
 		t.Errorf("the second waited for %v", second.took)
@@ -61,8 +60,8 @@ func TestLineTakesTooLong(t *testing.T) {
 	c.mustHavePictures(t, "first.jpg")
 }
 
-// TestEncoderTakesTooLong: a picture whose variant takes longer than image_time is stored
-// without.
+// TestEncoderTakesTooLong: a picture whose variant takes longer than image_time is stored without
+// one.
 func TestEncoderTakesTooLong(t *testing.T) {
 	if !stopsEncoding(t) {
 		t.Skip("the encoder of this build cannot be stopped")
@@ -79,12 +78,12 @@ func TestEncoderTakesTooLong(t *testing.T) {
 		t.Errorf("%v are counted as without a variant", got)
 	}
 	if !strings.Contains(c.output(), "slow.jpg") {
-		t.Error("the log says nothing about it")
+		t.Error("the log does not mention it")
 	}
 }
 
-// TestReloadWhileEncoding: an upload whose picture is worked on ends well, with its
-// variant. The encoder is named once, not again at each reload.
+// TestReloadWhileEncoding: an upload whose picture is being processed succeeds, with its variant.
+// The encoder is logged once, not again at each reload.
 func TestReloadWhileEncoding(t *testing.T) {
 	c := newTLSChild(t)
 	limits := "image_workers 3\n" + patient + bigPicture
@@ -106,9 +105,9 @@ func TestReloadWhileEncoding(t *testing.T) {
 	if got := strings.Count(c.output(), named); got != 1 {
 		t.Errorf("the encoder is named %d times, want once", got)
 	}
-	c.loadOnly(withPictures("image_workers 2\n" + patient + bigPicture)) // the next ones have another line
+	c.loadOnly(withPictures("image_workers 2\n" + patient + bigPicture)) // the next ones have another queue
 	if !uploads[2].going() {
-		t.Error("no upload was going on at the reloads")
+		t.Error("no upload was in progress during the reloads")
 	}
 	for _, u := range uploads {
 		u.mustSucceed(t)

@@ -20,7 +20,7 @@ import (
 
 func init() { caddy.RegisterModule(listener{}) }
 
-// listener subscribes to events and keeps them.
+// listener subscribes to events and records them.
 type listener struct{}
 
 var heard struct {
@@ -54,8 +54,8 @@ events {
 }
 `
 
-// eventsUpToNow gives what was heard since it was last asked for: the name, and the data in
-// the order of their names.
+// eventsUpToNow returns the events since its last call: the name, and the data in the order of
+// their names.
 func eventsUpToNow() []string {
 	heard.Lock()
 	defer heard.Unlock()
@@ -74,7 +74,7 @@ func eventsUpToNow() []string {
 	return all
 }
 
-// replacing is a storage in which items replace one another, and its alias for files.
+// replacing is a storage that overwrites items, and its file alias.
 const replacing = `storage over {
 	driver local $ROOT-over
 	overwrite_strategy overwrite
@@ -85,10 +85,10 @@ file_alias over {
 }
 `
 
-// onDefault are the aliases content where there are several storages.
+// onDefault are the aliases content if there are several storages.
 const onDefault = "image_alias content {\nstorage default\nwebp\n}\nfile_alias content {\nstorage default\n}\n"
 
-// TestEvents: whatever happens to an item is told once, with who did it and from where.
+// TestEvents: every change of an item is reported once, with actor and origin.
 func TestEvents(t *testing.T) {
 	p := startPanelConfig(t, siteConfig{
 		Media: account + atRoot + "}\n" + replacing + onDefault, Site: panelBlock, Global: "admin " + servers.FreeAddress(t) + listening,
@@ -136,7 +136,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestEventAddresses: an event has the addresses that the answer has.
+// TestEventAddresses: an event has the addresses of the answer.
 func TestEventAddresses(t *testing.T) {
 	s := startSiteConfig(t, siteConfig{Media: account + localDefault + onDefault, Site: "media", Global: listening})
 	eventsUpToNow()
@@ -151,7 +151,7 @@ func TestEventAddresses(t *testing.T) {
 	}
 }
 
-// TestEventsOfHealth: a storage that can be used no more is told, and one that can again.
+// TestEventsOfHealth: events report an unusable storage, and its recovery.
 func TestEventsOfHealth(t *testing.T) {
 	blocked := blockedFolder(t)
 	eventsUpToNow()
@@ -163,7 +163,8 @@ func TestEventsOfHealth(t *testing.T) {
 	waitForEvent(t, mediaapp.EventStorageHealth+": storage=frail usable=true")
 }
 
-// TestEventsOfHealthAfterReload: it is told also of a storage that a new configuration mends.
+// TestEventsOfHealthAfterReload: the recovery of a storage fixed by a new configuration is reported
+// too.
 func TestEventsOfHealthAfterReload(t *testing.T) {
 	eventsUpToNow()
 	s := startSiteConfig(t, withFrail(blockedFolder(t)))
@@ -172,7 +173,7 @@ func TestEventsOfHealthAfterReload(t *testing.T) {
 	waitForEvent(t, mediaapp.EventStorageHealth+": storage=frail usable=true")
 }
 
-// blockedFolder is where no folder can be as long as there is a file.
+// blockedFolder returns a path where no folder can be created as long as there is a file.
 func blockedFolder(t *testing.T) string {
 	t.Helper()
 	blocked := tempFolder(t) + "/blocked"
@@ -182,7 +183,7 @@ func blockedFolder(t *testing.T) string {
 	return blocked
 }
 
-// withFrail is a site with a storage that is looked at often.
+// withFrail is a site with a storage that is checked often.
 func withFrail(folder string) siteConfig {
 	return siteConfig{
 		Media: account + "health_interval 20ms\n" + localDefault + "storage frail {\ndriver local " + folder + "\n}\n" + onDefault,
@@ -190,13 +191,13 @@ func withFrail(folder string) siteConfig {
 	}
 }
 
-// waitForEvent waits for an event, as the only one.
+// waitForEvent waits for an event, which must be the only one.
 func waitForEvent(t *testing.T, want string) {
 	t.Helper()
 	eventually(t, want, func() bool {
 		got := eventsUpToNow()
 		if len(got) > 0 && !slices.Equal(got, []string{want}) {
-			t.Fatalf("told %q, want %q once", got, want)
+			t.Fatalf("got %q, want %q once", got, want)
 		}
 		return len(got) == 1
 	})

@@ -22,8 +22,8 @@ import (
 
 var fullName = regexp.MustCompile(`fqName: "(caddy_media_[a-z_]+)"`)
 
-// registered gives the names of all metrics of the running app, also of those that have
-// counted nothing yet.
+// registered returns the names of all metrics of the running app, including those that have counted
+// nothing yet.
 func registered(t *testing.T) []string {
 	t.Helper()
 	descriptions := make(chan *prometheus.Desc)
@@ -39,14 +39,14 @@ func registered(t *testing.T) []string {
 		}
 	}
 	slices.Sort(names)
-	names = slices.Compact(names) // those with constant labels are there for each of them
+	names = slices.Compact(names) // those with constant labels occur for each of them
 	if len(names) == 0 {
 		t.Fatal("no metrics are registered")
 	}
 	return names
 }
 
-// familyOf takes off what a histogram adds to its name.
+// familyOf removes the suffix of a histogram from its name.
 func familyOf(name string, names []string) string {
 	for _, suffix := range []string{"_bucket", "_sum", "_count"} {
 		if base, ok := strings.CutSuffix(name, suffix); ok && slices.Contains(names, base) {
@@ -56,8 +56,8 @@ func familyOf(name string, names []string) string {
 	return name
 }
 
-// TestMetricsMove puts a load on a service and looks at the admin endpoint meanwhile: each
-// metric changes, and none of them has a fault that Prometheus' own linter knows.
+// TestMetricsMove puts load on a service and watches the admin endpoint: each metric changes, and
+// Prometheus' own linter finds no fault.
 func TestMetricsMove(t *testing.T) {
 	frail := tempFolder(t) + "/frail" // cannot be a storage as long as it is a file
 	if err := os.WriteFile(frail, nil, 0o600); err != nil {
@@ -77,7 +77,7 @@ func TestMetricsMove(t *testing.T) {
 	}()
 	stop := p.underLoad(t)
 	defer stop()
-	mended := false
+	repaired := false
 	eventually(t, "every metric has moved", func() bool {
 		for series, value := range p.scrape(t) {
 			name, _, _ := strings.Cut(series, "{")
@@ -86,8 +86,8 @@ func TestMetricsMove(t *testing.T) {
 			}
 			before[series] = value
 		}
-		if !mended && before[`caddy_media_storage_up{storage="frail"}`] == "0" {
-			mended = os.Remove(frail) == nil // once: the folder that is made then must stay
+		if !repaired && before[`caddy_media_storage_up{storage="frail"}`] == "0" {
+			repaired = os.Remove(frail) == nil // once: the folder created then must stay
 		}
 		if t.Failed() {
 			t.FailNow()
@@ -101,7 +101,7 @@ func TestMetricsMove(t *testing.T) {
 	}
 }
 
-// scrape gives the values of all series of the app at the admin endpoint.
+// scrape returns the values of all series of the app at the admin endpoint.
 func (p *panel) scrape(t *testing.T) map[string]string {
 	t.Helper()
 	r, err := adminClient.Get("http://" + strings.Fields(p.admin)[1] + "/metrics")
@@ -122,7 +122,7 @@ func (p *panel) scrape(t *testing.T) map[string]string {
 	return values
 }
 
-// underLoad does all that can be done with items, again and again until stop is called.
+// underLoad runs all operations on items repeatedly until stop is called.
 func (p *panel) underLoad(t *testing.T) (stop func()) {
 	t.Helper()
 	var stopped atomic.Bool

@@ -29,7 +29,7 @@ type dashboardPanel struct {
 	}
 }
 
-// overlaps tells whether two panels would lie on one another.
+// overlaps reports whether two panels overlap.
 func (p dashboardPanel) overlaps(q dashboardPanel) bool {
 	a, b := p.GridPos, q.GridPos
 	return a.X < b.X+b.W && b.X < a.X+a.W && a.Y < b.Y+b.H && b.Y < a.Y+a.H
@@ -37,8 +37,8 @@ func (p dashboardPanel) overlaps(q dashboardPanel) bool {
 
 var metricName = regexp.MustCompile(`\bcaddy_media_[a-z_]+`)
 
-// TestDashboard: the dashboard shows every metric that there is, and no others, from a
-// Prometheus that is chosen in Grafana.
+// TestDashboard: the dashboard shows exactly the existing metrics, from a Prometheus selected in
+// Grafana.
 func TestDashboard(t *testing.T) {
 	text, err := os.ReadFile("../../admin/grafana.json")
 	if err != nil {
@@ -57,11 +57,11 @@ func TestDashboard(t *testing.T) {
 	for i, p := range d.Panels {
 		for _, q := range d.Panels[:i] {
 			if p.ID == q.ID || p.overlaps(q) {
-				t.Errorf("%q and %q have one id or one place", p.Title, q.Title)
+				t.Errorf("%q and %q share an id or overlap", p.Title, q.Title)
 			}
 		}
 		if g := p.GridPos; p.Title == "" || p.ID == 0 || g.W == 0 || g.H == 0 || g.X+g.W > 24 {
-			t.Errorf("panel %q has the id %d and the place %+v", p.Title, p.ID, g)
+			t.Errorf("panel %q has the id %d and the position %+v", p.Title, p.ID, g)
 		}
 		if (p.Type == "row") != (len(p.Targets) == 0) {
 			t.Errorf("%q shows %d queries", p.Title, len(p.Targets))
@@ -89,7 +89,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestReadmeMetrics: the README has every metric that there is.
+// TestReadmeMetrics: the README lists every metric.
 func TestReadmeMetrics(t *testing.T) {
 	startSite(t, account+localDefault+onDefault, "media")
 	_, section, _ := strings.Cut(readmeText(t), "#### Metrics\n")

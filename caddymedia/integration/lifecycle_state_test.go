@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// metric adds up the values of all series of a metric that have the labels
-// (`operation="stage"`).
+// metric returns the sum of all series of a metric that have the labels (`operation="stage"`).
 func (c *child) metric(name string, labels ...string) float64 {
 	c.t.Helper()
 	_, text := c.ask(http.MethodGet, "/metrics", "")
@@ -36,8 +35,8 @@ series:
 	return sum
 }
 
-// staged is how many uploads have begun to store since the last reload, and refused how
-// many have failed.
+// staged returns how many uploads have started storing since the last reload; refused, how many
+// have failed.
 func (c *child) staged() float64 {
 	c.t.Helper()
 	return c.metric("caddy_media_storage_operation_seconds_count", `operation="stage"`)
@@ -48,7 +47,7 @@ func (c *child) refused() float64 {
 	return c.metric("caddy_media_failed_requests_total", `endpoint="file"`)
 }
 
-// filesBelow gives the regular files below a folder, hidden ones too, in order.
+// filesBelow returns the regular files below a folder in order, including hidden ones.
 func filesBelow(t *testing.T, folder string) []string {
 	t.Helper()
 	var files []string
@@ -74,8 +73,8 @@ func mustHaveOnly(t *testing.T, folder string, want ...string) {
 	}
 }
 
-// openFiles gives what a child holds open below a folder; false where the system does not
-// tell.
+// openFiles returns the files below a folder that a child holds open; false if the system does not
+// report them.
 func (c *child) openFiles(folder string) ([]string, bool) {
 	c.t.Helper()
 	links := filepath.Join("/proc", strconv.Itoa(c.cmd.Process.Pid), "fd")
@@ -92,7 +91,7 @@ func (c *child) openFiles(folder string) ([]string, bool) {
 	return open, true
 }
 
-// hidden gives the names below a folder that no caller can see.
+// hidden returns the names below a folder that no caller can see.
 func hidden(t *testing.T, folder string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(folder, "*", ".*"))
