@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -63,10 +64,10 @@ const (
 
 // NewHashLimiter returns a HashLimiter.
 func NewHashLimiter(opts HashLimiterOptions) *HashLimiter {
-	waiting := positiveOr(opts.Waiting, defaultWaiting)
-	l := &HashLimiter{maxWait: positiveOr(opts.MaxWait, defaultMaxWait)}
+	waiting := cmp.Or(max(opts.Waiting, 0), defaultWaiting)
+	l := &HashLimiter{maxWait: cmp.Or(max(opts.MaxWait, 0), defaultMaxWait)}
 	l.queue = queue.New(queue.Options{
-		Slots:   positiveOr(opts.Concurrent, max(1, runtime.GOMAXPROCS(0)/2)),
+		Slots:   cmp.Or(max(opts.Concurrent, 0), max(1, runtime.GOMAXPROCS(0)/2)),
 		Wait:    l.maxWait,
 		Classes: []queue.Class{knownClass: {Share: 2, Waiting: waiting}, unknownClass: {Share: 1, Waiting: waiting}},
 	})
@@ -89,14 +90,6 @@ func (l *HashLimiter) acquire(ctx context.Context, a *attempt) (*queue.Slot, err
 		return nil, fmt.Errorf("waiting to check a password: %w", err)
 	}
 	return slot, nil
-}
-
-// positiveOr returns v if it is positive, else fallback.
-func positiveOr[T int | time.Duration](v, fallback T) T {
-	if v > 0 {
-		return v
-	}
-	return fallback
 }
 
 // digest maps a name to bytes that are unpredictable outside the process.

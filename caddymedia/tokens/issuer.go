@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -72,7 +73,7 @@ func NewIssuer(opts IssuerOptions) (*Issuer, error) {
 	i := &Issuer{
 		store:    opts.Store,
 		accounts: make(map[string]issuerAccount, len(opts.Accounts)),
-		lifetime: positiveOr(opts.Lifetime, defaultLifetime),
+		lifetime: cmp.Or(max(opts.Lifetime, 0), defaultLifetime),
 		now:      clockOr(opts.Now),
 		rand:     opts.Rand,
 	}

@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -37,8 +38,8 @@ type Rate struct {
 }
 
 func (r Rate) or(perMinute int) Rate {
-	r.PerMinute = positiveOr(r.PerMinute, perMinute)
-	r.Burst = positiveOr(r.Burst, r.PerMinute)
+	r.PerMinute = cmp.Or(max(r.PerMinute, 0), perMinute)
+	r.Burst = cmp.Or(max(r.Burst, 0), r.PerMinute)
 	return r
 }
 
@@ -88,7 +89,7 @@ type loginKey struct {
 
 // NewThrottle returns a Throttle.
 func NewThrottle(opts ThrottleOptions) *Throttle {
-	entries := positiveOr(opts.MaxEntries, defaultMaxEntries)
+	entries := cmp.Or(max(opts.MaxEntries, 0), defaultMaxEntries)
 	client, key := opts.Address.or(10), opts.Key.or(30)
 	return &Throttle{
 		now:      clockOr(opts.Now),

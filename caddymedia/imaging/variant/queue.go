@@ -1,6 +1,7 @@
 package variant
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,21 +39,11 @@ const (
 )
 
 func (l Limits) withDefaults() Limits {
-	if l.Workers <= 0 {
-		l.Workers = runtime.GOMAXPROCS(0)
-	}
-	if l.Memory <= 0 {
-		l.Memory = DefaultMemory
-	}
-	if l.Queue <= 0 {
-		l.Queue = DefaultQueue
-	}
-	if l.Wait <= 0 {
-		l.Wait = DefaultWait
-	}
-	if l.Time <= 0 {
-		l.Time = DefaultTime
-	}
+	l.Workers = cmp.Or(max(l.Workers, 0), runtime.GOMAXPROCS(0))
+	l.Memory = cmp.Or(max(l.Memory, 0), DefaultMemory)
+	l.Queue = cmp.Or(max(l.Queue, 0), DefaultQueue)
+	l.Wait = cmp.Or(max(l.Wait, 0), DefaultWait)
+	l.Time = cmp.Or(max(l.Time, 0), DefaultTime)
 	return l
 }
 
