@@ -5,7 +5,6 @@ package edit
 import (
 	"fmt"
 	"net/http"
-	"regexp"
 
 	"github.com/caddyserver/caddy/v2"
 
@@ -36,21 +35,16 @@ var aliasSections = map[Section]ingest.Kind{ImageAliases: ingest.Image, FileAlia
 // object is a JSON object; its numbers are json.Number.
 type object = map[string]any
 
-var (
-	validName   = regexp.MustCompile(`^[a-z0-9_-]{1,64}$`)
-	validAPIKey = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,128}$`)
-)
-
 // check tells why there cannot be an entry of that name.
 func (s Section) check(name string) error {
 	what, ok := sections[s]
 	switch {
 	case !ok:
 		return &Error{Status: http.StatusNotFound, Message: fmt.Sprintf("there is nothing called %q to configure", string(s))}
-	case s == Accounts && !validAPIKey.MatchString(name):
-		return refused("", "an API key is 1 to 128 of A-Z, a-z, 0-9, '.', '_', '~' and '-'")
-	case s != Accounts && !validName.MatchString(name):
-		return refused("", "the name of a %s is 1 to 64 of a-z, 0-9, _ and -", what)
+	case s == Accounts && !mediaapp.ValidAPIKey(name):
+		return refused("", "an API key is %s", mediaapp.APIKeyRule)
+	case s != Accounts && !mediaapp.ValidName(name):
+		return refused("", "the name of a %s is %s", what, mediaapp.NameRule)
 	}
 	return nil
 }

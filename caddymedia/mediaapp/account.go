@@ -29,9 +29,6 @@ type Account struct {
 	Aliases []string `json:"aliases,omitempty"`
 }
 
-// validAPIKey is what fits a header and a path of the config API.
-var validAPIKey = regexp.MustCompile(`^[A-Za-z0-9._~-]{1,128}$`)
-
 func (a *App) provisionTokens(ctx caddy.Context) error {
 	var module tokens.StoreModule = new(bolt.Module)
 	if a.TokensRaw == nil {
@@ -113,8 +110,8 @@ func (a *App) accounts() ([]tokens.Account, error) {
 		if err := accountOptions.Expand(&config); err != nil {
 			return nil, fmt.Errorf("account %q: %w", key, err)
 		}
-		if !validAPIKey.MatchString(key) {
-			return nil, fmt.Errorf("account %q: an API key is 1 to 128 of A-Z, a-z, 0-9, '.', '_', '~' and '-'", key)
+		if !ValidAPIKey(key) {
+			return nil, fmt.Errorf("account %q: an API key is %s", key, APIKeyRule)
 		}
 		if !validHash(config.PasswordHash) {
 			return nil, fmt.Errorf("account %q: not a password hash; make one with: caddy hash-password --algorithm argon2id", key)

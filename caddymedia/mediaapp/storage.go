@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 
 	"github.com/caddyserver/caddy/v2"
@@ -63,13 +62,9 @@ func DefaultDriver() json.RawMessage {
 		&local.Local{Root: filepath.Join(caddy.AppDataDir(), "media", "storage")}, "name", "local", nil)
 }
 
-// validName is what storages and aliases may be called: it must fit an address and a
-// path of the config API.
-var validName = regexp.MustCompile(`^[a-z0-9_-]{1,64}$`)
-
 func checkName(what, name string) error {
-	if !validName.MatchString(name) {
-		return fmt.Errorf("%s %q: a name is 1 to 64 of a-z, 0-9, _ and -", what, name)
+	if !ValidName(name) {
+		return fmt.Errorf("%s %q: a name is %s", what, name, NameRule)
 	}
 	return nil
 }
