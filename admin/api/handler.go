@@ -44,9 +44,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve answers with what f does on the running app.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, f func(*call) error) {
 	c := &call{handler: h, w: w, r: r}
-	app, done, err := use()
-	if err == nil {
-		defer done()
+	app, release, err := mediaapp.AcquireActive()
+	if err != nil {
+		err = failf(http.StatusServiceUnavailable, "The media app is not running: the configuration has none.")
+	} else {
+		defer release()
 		c.app = app
 		err = f(c)
 	}
@@ -58,17 +60,6 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, f func(*call) er
 		refusal = failf(http.StatusInternalServerError, "The answer could not be made.")
 	}
 	_ = c.write(refusal.status, refusal) // texts can be encoded
-}
-
-func use() (*mediaapp.App, func(), error) {
-	app, err := mediaapp.Active()
-	if err == nil {
-		var done func()
-		if app, done, err = app.Use(); err == nil {
-			return app, done, nil
-		}
-	}
-	return nil, nil, failf(http.StatusServiceUnavailable, "The media app is not running: the configuration has none.")
 }
 
 // Interface guard

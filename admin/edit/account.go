@@ -60,13 +60,10 @@ func hashOf(password string) (string, error) {
 // worth nothing already, unless the account came back as it was.
 func (e *Editor) endTokens(ctx context.Context, apiKey string) {
 	ctx = context.WithoutCancel(ctx)
-	app, err := mediaapp.Active()
+	app, release, err := mediaapp.AcquireActive()
 	if err == nil {
-		var done func()
-		if app, done, err = app.Use(); err == nil {
-			defer done()
-			_, err = app.Issuer().Revoke(ctx, apiKey)
-		}
+		defer release()
+		_, err = app.Issuer().Revoke(ctx, apiKey)
 	}
 	if err != nil {
 		e.log.Error("removing the tokens of an account", zap.String("account", apiKey), zap.Error(err))

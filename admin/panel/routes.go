@@ -85,10 +85,7 @@ const notRunning = "the media service is not running"
 // use gives the running app, which stays open until done is called; false after it has
 // answered that there is none.
 func (p *Panel) use(w http.ResponseWriter, r *http.Request) (app *mediaapp.App, done func(), ok bool) {
-	app, err := mediaapp.Active()
-	if err == nil {
-		app, done, err = app.Use()
-	}
+	app, done, err := mediaapp.AcquireActive()
 	if err != nil {
 		p.fail(w, r, http.StatusServiceUnavailable, notRunning)
 		return nil, nil, false

@@ -237,6 +237,16 @@ func Active() (*App, error) {
 	return app.(*App), nil // this is what "media" is
 }
 
+// AcquireActive returns the app of the running configuration, which stays open, through any reload,
+// until release is called.
+func AcquireActive() (app *App, release func(), err error) {
+	app, err = Active()
+	if err != nil {
+		return nil, nil, err
+	}
+	return app.Use()
+}
+
 // Running returns the service of the running configuration, which stays open until release is called.
 // While there is none, because Caddy stops for instance, it is that of the app itself.
 func (a *App) Running() (service *media.Service, release func()) {
