@@ -2,14 +2,12 @@ package panel
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/http"
-	"path"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -18,13 +16,12 @@ const (
 	maxPreview   = 8 << 20
 	cachePreview = "private, max-age=300"
 	cacheAsk     = "private, no-cache"
-	sandbox      = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
+	sandbox      = mediahttp.Sandbox + "; frame-ancestors 'none'"
 )
 
-// previewTypes are what is shown on a page.
-var previewTypes = map[string]string{
-	".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png", ".gif": "image/gif",
-	".webp": "image/webp", ".svg": "image/svg+xml",
+// previewTypes are the types that all browsers show.
+var previewTypes = map[string]bool{
+	"image/jpeg": true, "image/png": true, "image/gif": true, "image/webp": true, "image/svg+xml": true,
 }
 
 // preview serves a picture for a page: the variant where there is one, or itself. The rest
@@ -36,7 +33,7 @@ func (p *Panel) preview(w http.ResponseWriter, r *http.Request, rest string) {
 	word, rest, _ := strings.Cut(rest, "/")
 	name, filename, _ := strings.Cut(rest, "/")
 	kind, ok := kindOf(word)
-	if !ok || previewTypes[ext(filename)] == "" || storagedrivers.ValidKey(filename) != nil {
+	if !ok || !previewTypes[storagedrivers.ContentType(filename)] || storagedrivers.ValidKey(filename) != nil {
 		p.noPreview(w, r)
 		return
 	}
@@ -50,40 +47,39 @@ func (p *Panel) preview(w http.ResponseWriter, r *http.Request, rest string) {
 		p.noPreview(w, r)
 		return
 	}
-	object, contentType, err := picture(r, alias, filename)
+	object, err := picture(r, alias, filename)
 	if err != nil {
 		p.failPreview(w, r, err)
 		return
 	}
 	defer object.Close()
 	h := w.Header()
-	h.Set("Content-Type", contentType)
+	h.Set("Content-Type", object.Info.ContentType)
 	h.Set("Content-Security-Policy", sandbox)
 	h.Set("Cache-Control", cachePreview)
 	if alias.Overwrite {
 		h.Set("Cache-Control", cacheAsk)
 	}
-	h.Set("ETag", tagOf(object.Info))
+	if tag := mediahttp.EntityTag(alias, object.Info); tag != "" {
+		h.Set("ETag", tag)
+	}
 	http.ServeContent(w, r, "", object.Info.ModTime, object)
 }
 
-func ext(filename string) string { return strings.ToLower(path.Ext(filename)) }
-
 // picture opens what is shown for an item. The error is fs.ErrNotExist for a picture that
 // is too large.
-func picture(r *http.Request, alias *ingest.Alias, filename string) (*storagedrivers.Object, string, error) {
+func picture(r *http.Request, alias *ingest.Alias, filename string) (*storagedrivers.Object, error) {
 	if err := storagedrivers.ValidKey(alias.Key(filename)); err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	if hasVariant(alias, filename) {
+	if alias.MayHaveVariant(filename) {
 		object, err := variantOf(r, alias, filename)
 		// The name of a variant may be too long where that of its picture is not.
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, storagedrivers.ErrInvalidKey) {
-			return object, previewTypes[variant.Suffix], err
+			return object, err
 		}
 	}
-	object, err := small(alias.Storage.OpenSeeker(r.Context(), alias.Key(filename)))
-	return object, previewTypes[ext(filename)], err
+	return small(alias.Storage.OpenSeeker(r.Context(), alias.Key(filename)))
 }
 
 // variantOf opens the variant of a picture.
@@ -98,16 +94,6 @@ func variantOf(r *http.Request, alias *ingest.Alias, filename string) (*storaged
 	return small(alias.OpenVariant(r.Context(), filename, info, alias.Storage.OpenSeeker))
 }
 
-// hasVariant tells whether a variant may lie beside an item.
-func hasVariant(alias *ingest.Alias, filename string) bool {
-	switch ext(filename) {
-	case ".jpg", ".jpeg", ".png", ".gif":
-		return alias.Kind == ingest.Image
-	default:
-		return false
-	}
-}
-
 // small passes on an object that was opened. One that is too large for a page is fs.ErrNotExist.
 func small(object *storagedrivers.Object, err error) (*storagedrivers.Object, error) {
 	if err != nil {
@@ -117,14 +103,6 @@ func small(object *storagedrivers.Object, err error) (*storagedrivers.Object, er
 		return nil, errors.Join(fs.ErrNotExist, object.Close())
 	}
 	return object, nil
-}
-
-// tagOf is the tag of the storage, or where that has none one of size and time.
-func tagOf(info storagedrivers.Info) string {
-	if info.ETag != "" {
-		return info.ETag
-	}
-	return fmt.Sprintf(`W/"%x-%x"`, info.Size, info.ModTime.UnixNano())
 }
 
 func (p *Panel) noPreview(w http.ResponseWriter, r *http.Request) {

@@ -1,12 +1,15 @@
 package imaging
 
 import (
+	"cmp"
 	"errors"
 	"image"
 	"image/gif"
 	"image/jpeg"
 	"image/png"
 	"io"
+	"maps"
+	"slices"
 )
 
 // Format is the name of a picture format, as people write it.
@@ -52,21 +55,11 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.MaxPixels <= 0 {
-		o.MaxPixels = DefaultMaxPixels
-	}
-	if o.MaxFrames <= 0 {
-		o.MaxFrames = DefaultMaxFrames
-	}
-	if o.MaxFramePixels <= 0 {
-		o.MaxFramePixels = DefaultMaxFramePixels
-	}
-	if o.MaxSide <= 0 {
-		o.MaxSide = DefaultMaxSide
-	}
-	if o.MaxChunk <= 0 {
-		o.MaxChunk = DefaultMaxChunk
-	}
+	o.MaxPixels = cmp.Or(max(o.MaxPixels, 0), DefaultMaxPixels)
+	o.MaxFrames = cmp.Or(max(o.MaxFrames, 0), DefaultMaxFrames)
+	o.MaxFramePixels = cmp.Or(max(o.MaxFramePixels, 0), DefaultMaxFramePixels)
+	o.MaxSide = cmp.Or(max(o.MaxSide, 0), DefaultMaxSide)
+	o.MaxChunk = cmp.Or(max(o.MaxChunk, 0), DefaultMaxChunk)
 	return o
 }
 
@@ -87,6 +80,10 @@ var (
 		GIF:  {"image/gif", gif.DecodeConfig, walkGIF},
 	}
 )
+
+// Extensions returns the extensions (lower case, no dot) of the formats that are accepted as
+// pictures.
+func Extensions() []string { return slices.Sorted(maps.Keys(formats)) }
 
 // CheckImage checks that r is a complete picture of the format that ext (lower case, no dot) names,
 // within opts. It decodes no pixels. size is the length of r. CheckImage reads r from its first

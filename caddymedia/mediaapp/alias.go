@@ -106,8 +106,6 @@ const (
 	cacheAsk     = "public, no-cache"
 )
 
-var imageExtensions = []string{"jpg", "jpeg", "gif", "svg", "png"}
-
 // fileExtensions are accepted where an alias names none.
 var fileExtensions = []string{
 	"pdf", "rtf", "txt", "md", "csv", "json", "xml", "epub",
@@ -179,7 +177,7 @@ func (a *App) addImageAlias(name, base string) error {
 		MaxFrames: a.Limits.MaxFrames, MaxFramePixels: a.Limits.MaxFramePixels,
 		MaxSide: a.Limits.MaxSide, MaxChunk: a.Limits.MaxChunkSize,
 	}
-	alias.Extensions = setOf(imageExtensions)
+	alias.Extensions = setOf(imaging.Extensions())
 	return a.add(alias)
 }
 

@@ -11,8 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/naming"
 )
 
 // upload is one file that is sent.
@@ -35,12 +37,9 @@ type uploaded struct {
 	WebP     string `json:"webp,omitempty"`
 }
 
-// imageExtensions are those that go to the endpoint for images where nobody says.
-var imageExtensions = []string{".jpg", ".jpeg", ".png", ".gif", ".svg"}
-
-// kindOf gives the endpoint for a file by its extension.
+// kindOf returns the endpoint for a file by its extension.
 func kindOf(file string) string {
-	if slices.Contains(imageExtensions, strings.ToLower(filepath.Ext(file))) {
+	if slices.Contains(imaging.Extensions(), naming.Extension(file)) {
 		return "image"
 	}
 	return "file"

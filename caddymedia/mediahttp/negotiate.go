@@ -34,7 +34,7 @@ func open(header http.Header, r *http.Request, alias *ingest.Alias, filename str
 		first = alias.Storage.OpenLazy
 	}
 	item, err := first(r.Context(), alias.Key(filename))
-	if err != nil || !alias.Negotiate || !hasVariants[item.Info.ContentType] {
+	if err != nil || !alias.Negotiate || !alias.MayHaveVariant(filename) {
 		return item, err
 	}
 	header.Add("Vary", "Accept") // whichever it will be
@@ -61,9 +61,6 @@ func isPartial(r *http.Request) bool {
 	}
 	return false
 }
-
-// hasVariants are the types that a variant is made of.
-var hasVariants = map[string]bool{"image/jpeg": true, "image/png": true, "image/gif": true}
 
 // prefersWebP tells whether an Accept header names WebP and gives it no less weight than
 // the item's own type. One that merely accepts any image does not: such clients were there

@@ -19,9 +19,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// sandbox is the policy for what a browser could run: it may show itself, and nothing
-// else.
-const sandbox = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
+// Sandbox is the Content-Security-Policy of content that a browser could run: it may only be shown.
+const Sandbox = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
 // maxOpens is how often an item is opened for one request while it is being replaced.
 const maxOpens = 5
@@ -147,11 +146,11 @@ func setHeaders(header http.Header, alias *ingest.Alias, info storagedrivers.Inf
 	header.Set("Content-Type", info.ContentType)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", alias.CacheControl)
-	if tag := entityTag(alias, info); tag != "" {
+	if tag := EntityTag(alias, info); tag != "" {
 		header.Set("ETag", tag)
 	}
 	if active[mediaType(info)] {
-		header.Set("Content-Security-Policy", sandbox)
+		header.Set("Content-Security-Policy", Sandbox)
 	}
 	if !inline(mediaType(info)) {
 		header.Set("Content-Disposition", attachment(path.Base(info.Key)))
@@ -164,11 +163,11 @@ func mediaType(info storagedrivers.Info) string {
 	return name
 }
 
-// entityTag is the storage's, or where that has none one of size and time. Those tell
-// generations of a name apart only as well as the clock of the storage does, which often
-// counts seconds, so that it is strong just where items are never replaced. A size alone is no
-// tag: without a time there is none.
-func entityTag(alias *ingest.Alias, info storagedrivers.Info) string {
+// EntityTag returns the entity tag of the storage, or if that has none, one of size and time; it
+// is empty without a time. Size and time tell generations of a name apart only as well as the
+// clock of the storage does, which often counts seconds. The tag is therefore strong only where
+// items are never replaced.
+func EntityTag(alias *ingest.Alias, info storagedrivers.Info) string {
 	if info.ETag != "" || info.ModTime.IsZero() {
 		return info.ETag
 	}

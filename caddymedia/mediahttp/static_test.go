@@ -100,7 +100,7 @@ func TestHeadersOfItems(t *testing.T) {
 		if got := header.Get("Content-Type"); !strings.HasPrefix(got, c.content) {
 			t.Errorf("%s: Content-Type %q, want %q", c.key, got, c.content)
 		}
-		if got := header.Get("Content-Security-Policy") == sandbox; got != c.policy {
+		if got := header.Get("Content-Security-Policy") == Sandbox; got != c.policy {
 			t.Errorf("%s: policy %q", c.key, header.Get("Content-Security-Policy"))
 		}
 		if got := header.Get("Content-Disposition"); got != c.attach {
@@ -183,7 +183,7 @@ func TestEntityTag(t *testing.T) {
 		{storagedrivers.Info{Size: 10}, true, ""},
 	} {
 		alias := &ingest.Alias{Overwrite: tt.overwrite}
-		if got := entityTag(alias, tt.info); got != tt.want {
+		if got := EntityTag(alias, tt.info); got != tt.want {
 			t.Errorf("%+v: tag %q, want %q", tt.info, got, tt.want)
 		}
 		header := http.Header{}
