@@ -41,10 +41,10 @@ func (s Section) check(name string) error {
 	switch {
 	case !ok:
 		return &Error{Status: http.StatusNotFound, Message: fmt.Sprintf("there is nothing called %q to configure", string(s))}
-	case s == Accounts && !mediaapp.ValidAPIKey(name):
-		return refused("", "an API key is %s", mediaapp.APIKeyRule)
-	case s != Accounts && !mediaapp.ValidName(name):
-		return refused("", "the name of a %s is %s", what, mediaapp.NameRule)
+	case s == Accounts && !mediaapp.APIKeys.Allows(name):
+		return refused("", "an API key is %s", mediaapp.APIKeys.Words)
+	case s != Accounts && !mediaapp.Names.Allows(name):
+		return refused("", "the name of a %s is %s", what, mediaapp.Names.Words)
 	}
 	return nil
 }

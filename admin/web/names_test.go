@@ -11,7 +11,7 @@ import (
 // TestNameRules: forms refuse the names that the service refuses.
 func TestNameRules(t *testing.T) {
 	t.Parallel()
-	for script, pattern := range map[string]string{"storage.js": mediaapp.NamePattern, "accounts.js": mediaapp.APIKeyPattern} {
+	for script, pattern := range map[string]string{"storage.js": mediaapp.Names.Pattern, "accounts.js": mediaapp.APIKeys.Pattern} {
 		source, err := os.ReadFile(script)
 		if err != nil {
 			t.Fatal(err)

@@ -110,8 +110,8 @@ func (a *App) accounts() ([]tokens.Account, error) {
 		if err := accountOptions.Expand(&config); err != nil {
 			return nil, fmt.Errorf("account %q: %w", key, err)
 		}
-		if !ValidAPIKey(key) {
-			return nil, fmt.Errorf("account %q: an API key is %s", key, APIKeyRule)
+		if !APIKeys.Allows(key) {
+			return nil, fmt.Errorf("account %q: an API key is %s", key, APIKeys.Words)
 		}
 		if !validHash(config.PasswordHash) {
 			return nil, fmt.Errorf("account %q: not a password hash; make one with: caddy hash-password --algorithm argon2id", key)

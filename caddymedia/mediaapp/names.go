@@ -2,23 +2,25 @@ package mediaapp
 
 import "regexp"
 
-// Rules about names, as regular expressions and in words.
-const (
-	NamePattern   = `[a-z0-9_-]{1,64}`
-	NameRule      = "1 to 64 of a-z, 0-9, _ and -"
-	APIKeyPattern = `[A-Za-z0-9._~-]{1,128}`
-	APIKeyRule    = "1 to 128 of A-Z, a-z, 0-9, '.', '_', '~' and '-'"
-)
+// NameRule says what names consist of.
+type NameRule struct {
+	// Pattern is the regular expression of a whole name, and Words the same in words.
+	Pattern, Words string
+
+	expression *regexp.Regexp
+}
 
 var (
-	validName   = regexp.MustCompile("^" + NamePattern + "$")
-	validAPIKey = regexp.MustCompile("^" + APIKeyPattern + "$")
+	// Names is the rule for storages and aliases: their names must fit an address and a path of
+	// the config API.
+	Names = newNameRule(`[a-z0-9_-]{1,64}`, "1 to 64 of a-z, 0-9, _ and -")
+	// APIKeys is the rule for accounts: their keys must fit a header and a path of the config API.
+	APIKeys = newNameRule(`[A-Za-z0-9._~-]{1,128}`, "1 to 128 of A-Z, a-z, 0-9, '.', '_', '~' and '-'")
 )
 
-// ValidName reports whether a storage or an alias may have that name: it must fit an address and
-// a path of the config API.
-func ValidName(name string) bool { return validName.MatchString(name) }
+func newNameRule(pattern, words string) NameRule {
+	return NameRule{pattern, words, regexp.MustCompile("^" + pattern + "$")}
+}
 
-// ValidAPIKey reports whether an account may have that API key: it must fit a header and a path
-// of the config API.
-func ValidAPIKey(key string) bool { return validAPIKey.MatchString(key) }
+// Allows reports whether name is by the rule.
+func (r NameRule) Allows(name string) bool { return r.expression.MatchString(name) }

@@ -63,8 +63,8 @@ func DefaultDriver() json.RawMessage {
 }
 
 func checkName(what, name string) error {
-	if !ValidName(name) {
-		return fmt.Errorf("%s %q: a name is %s", what, name, NameRule)
+	if !Names.Allows(name) {
+		return fmt.Errorf("%s %q: a name is %s", what, name, Names.Words)
 	}
 	return nil
 }
