@@ -68,7 +68,7 @@ func wantLines(t *testing.T, got []string, want ...string) {
 func TestSpans(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storagedrivers.Driver{
-		"memory": memory.New(), "local": local.New(t.TempDir(), false, slog.New(slog.DiscardHandler)),
+		"memory": memory.New(), "local": local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -115,7 +115,7 @@ func TestStorageAwayAtTheMove(t *testing.T) {
 func TestLocalLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s := storagedrivers.New("local", local.New(dir, true, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
+	s := storagedrivers.New("local", local.New(local.Config{Root: dir}, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
 	u := newUploader(newAlias(t, DefaultAlias, s))
 	for _, parts := range [][]send{
 		{file("a.txt", "text"), file("b.exe", "text")},
@@ -152,7 +152,7 @@ func TestRootThatCannotBeMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := closed(t, storagedrivers.New("local",
-		local.New(filepath.Join(blocked, "below"), true, slog.New(slog.DiscardHandler)), storagedrivers.Options{}))
+		local.New(local.Config{Root: filepath.Join(blocked, "below")}, slog.New(slog.DiscardHandler)), storagedrivers.Options{}))
 	_, failures := uploadForm(t, newUploader(newAlias(t, DefaultAlias, s)), file("a.txt", "text"))
 	wantFailure(t, failures, StorageFailed, "", "")
 	if strings.Contains(failures[0].Message, blocked) {

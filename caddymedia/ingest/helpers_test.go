@@ -108,7 +108,7 @@ func onMemory(t testing.TB, fail func(op, key string) error) *storagedrivers.Sto
 // name and key.
 func onLocal(t testing.TB, fail func(op, key string) error) *storagedrivers.Storage {
 	t.Helper()
-	d := local.New(t.TempDir(), false, slog.New(slog.DiscardHandler))
+	d := local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler))
 	return closed(t, storagedrivers.New("local", &faulty{Driver: d, fail: fail}, storagedrivers.Options{}))
 }
 

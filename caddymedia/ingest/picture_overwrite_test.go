@@ -194,7 +194,7 @@ func shared(t testing.TB, kind string, fail func(op, key string) error) (here, t
 		m.Fail = fail
 		d = m
 	} else {
-		d = &faulty{Driver: local.New(t.TempDir(), false, slog.New(slog.DiscardHandler)), fail: fail}
+		d = &faulty{Driver: local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler)), fail: fail}
 	}
 	notYet := func() error { return nil }
 	there = storagedrivers.New("there", d, storagedrivers.Options{Close: notYet})

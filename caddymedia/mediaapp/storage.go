@@ -59,7 +59,7 @@ func (s *Storage) overwrite() bool { return s.replaces }
 // Caddy keeps its data.
 func DefaultDriver() json.RawMessage {
 	return caddyconfig.JSONModuleObject(
-		&local.Local{Root: filepath.Join(caddy.AppDataDir(), "media", "storage")}, "name", "local", nil)
+		&local.Local{Config: local.Config{Root: filepath.Join(caddy.AppDataDir(), "media", "storage")}}, "name", "local", nil)
 }
 
 func checkName(what, name string) error {

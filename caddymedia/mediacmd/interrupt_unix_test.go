@@ -51,7 +51,7 @@ func TestInterrupt(t *testing.T) { // not parallel: the signal reaches the whole
 // TestSweepInterrupted counts no failures of a storage that was not asked to the end.
 func TestSweepInterrupted(t *testing.T) {
 	t.Parallel()
-	s := storagedrivers.New("a", local.New(t.TempDir(), false, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
+	s := storagedrivers.New("a", local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
 	t.Cleanup(func() { s.Close() })
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	interrupt(errors.New("a signal"))

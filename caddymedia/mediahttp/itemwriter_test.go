@@ -82,7 +82,7 @@ func TestItemWriter(t *testing.T) {
 		for sort, open := range map[string]func(t *testing.T) storagedrivers.Driver{
 			"local": func(t *testing.T) storagedrivers.Driver {
 				t.Helper()
-				return local.New(t.TempDir(), false, slog.New(slog.DiscardHandler))
+				return local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler))
 			},
 			"memory": func(*testing.T) storagedrivers.Driver { return memory.New() },
 		} {
@@ -113,7 +113,7 @@ func TestItemWriter(t *testing.T) {
 // TestItemWriterWithOtherReaders leaves readers alone that are not of the object.
 func TestItemWriterWithOtherReaders(t *testing.T) {
 	t.Parallel()
-	object := objectOn(t, local.New(t.TempDir(), false, slog.New(slog.DiscardHandler)))
+	object := objectOn(t, local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler)))
 	w := &recorder{ResponseRecorder: httptest.NewRecorder()}
 	to := newTestWriter(w, object)
 	for _, from := range []io.Reader{
@@ -136,7 +136,7 @@ func TestItemWriterShort(t *testing.T) {
 		"as a file": &recorder{ResponseRecorder: httptest.NewRecorder()}, "copied": httptest.NewRecorder(),
 	} {
 		root := t.TempDir()
-		object := objectOn(t, local.New(root, false, slog.New(slog.DiscardHandler)))
+		object := objectOn(t, local.New(local.Config{Root: root, Sync: new(false)}, slog.New(slog.DiscardHandler)))
 		get := httptest.NewRequest(http.MethodGet, "/", nil)
 		whole := newTestWriter(w, object)
 		http.ServeContent(whole, get, "a.txt", object.Info.ModTime, object)
@@ -163,7 +163,7 @@ func TestItemWriterShort(t *testing.T) {
 // TestItemWriterOverTheNetwork: the same bytes reach a client.
 func TestItemWriterOverTheNetwork(t *testing.T) {
 	t.Parallel()
-	s := storagedrivers.New("test", local.New(t.TempDir(), false, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
+	s := storagedrivers.New("test", local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
 	t.Cleanup(func() { s.Close() })
 	large := bytes.Repeat([]byte(text), 100_000)
 	if _, err := s.Put(t.Context(), "a.txt", bytes.NewReader(large), storagedrivers.PutOptions{}); err != nil {

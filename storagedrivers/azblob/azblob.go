@@ -34,11 +34,8 @@ type Driver struct {
 
 // New makes the driver of a container; nothing is sent yet.
 func New(c Config) (*Driver, error) {
-	if err := c.check(); err != nil {
+	if err := c.complete(); err != nil {
 		return nil, err
-	}
-	if c.Timeout <= 0 {
-		c.Timeout = network.DefaultTimeout
 	}
 	d := &Driver{
 		name: c.Container, folder: c.folder(),

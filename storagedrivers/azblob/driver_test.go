@@ -82,10 +82,7 @@ func TestProvision(t *testing.T) {
 		}
 		return &a
 	}
-	key := provisioned(AzBlob{
-		Account: "media", Key: "{env.AZBLOB_TEST_KEY}", Container: "pictures", Prefix: "/a/b/",
-		SilenceTimeout: caddy.Duration(time.Minute),
-	})
+	key := provisioned(AzBlob{Config: Config{Account: "media", Key: "{env.AZBLOB_TEST_KEY}", Container: "pictures", Prefix: "/a/b/"}, SilenceTimeout: caddy.Duration(time.Minute)})
 	if key.config.Key != "a2V5" || key.Key != "{env.AZBLOB_TEST_KEY}" {
 		t.Errorf("the key is %q, raw %q", key.config.Key, key.Key)
 	}
@@ -95,18 +92,14 @@ func TestProvision(t *testing.T) {
 	if got := key.config.serviceURL(); got != "https://media.blob.core.windows.net" {
 		t.Errorf("the service is at %q", got)
 	}
-	same := provisioned(AzBlob{
-		Account: "media", Key: "a2V5", Container: "pictures", Prefix: "/a/b/", SilenceTimeout: caddy.Duration(time.Minute),
-	})
-	other := provisioned(AzBlob{Account: "media", Container: "pictures"}) // default credentials
+	same := provisioned(AzBlob{Config: Config{Account: "media", Key: "a2V5", Container: "pictures", Prefix: "/a/b/"}, SilenceTimeout: caddy.Duration(time.Minute)})
+	other := provisioned(AzBlob{Config: Config{Account: "media", Container: "pictures"}}) // default credentials
 	if key.PoolKey() != same.PoolKey() || key.PoolKey() == other.PoolKey() {
 		t.Errorf("pool keys %q, %q, %q", key.PoolKey(), same.PoolKey(), other.PoolKey())
 	}
-	provisioned(AzBlob{ConnectionString: "AccountName=media;AccountKey=a2V5;", Container: "$web"})
-	provisioned(AzBlob{
-		ConnectionString: "BlobEndpoint=https://media.example;SharedAccessSignature=sv=1&sig=x", Container: "pictures",
-	})
-	provisioned(AzBlob{Endpoint: "https://media.example/", Container: "pictures"})
+	provisioned(AzBlob{Config: Config{ConnectionString: "AccountName=media;AccountKey=a2V5;", Container: "$web"}})
+	provisioned(AzBlob{Config: Config{ConnectionString: "BlobEndpoint=https://media.example;SharedAccessSignature=sv=1&sig=x", Container: "pictures"}})
+	provisioned(AzBlob{Config: Config{Endpoint: "https://media.example/", Container: "pictures"}})
 }
 
 func TestWrongOptions(t *testing.T) {
@@ -115,25 +108,25 @@ func TestWrongOptions(t *testing.T) {
 		options AzBlob
 		want    string
 	}{
-		{AzBlob{Account: "media"}, "container is missing"},
-		{AzBlob{Account: "media", Container: "a_b"}, "container:"},
-		{AzBlob{Account: "media", Container: "ab"}, "container:"},
-		{AzBlob{Account: "media", Container: "a--b"}, "container:"},
-		{AzBlob{Account: "media", Container: strings.Repeat("a", 64)}, "container:"},
-		{AzBlob{Container: "pictures"}, "without an account"},
-		{AzBlob{Container: "pictures", Key: "a2V5"}, "key: without the account"},
-		{AzBlob{Container: "pictures", Account: "media", Key: "not base64!"}, "key:"},
-		{AzBlob{Container: "pictures", Account: "media", Key: "{env.AZBLOB_TEST_NO_SUCH}"}, "key:"},
-		{AzBlob{Container: "pictures", Account: "media", Prefix: "../x"}, "prefix:"},
-		{AzBlob{Container: "pictures", Account: "media", Endpoint: "media.example"}, "endpoint is an address"},
-		{AzBlob{Container: "pictures", Account: "media", Endpoint: "ftp://media.example"}, "endpoint is an address"},
-		{AzBlob{Container: "pictures", Account: "media", Endpoint: "https://media.example?sig=x"}, "endpoint is an address"},
-		{AzBlob{Container: "pictures", Account: "media", Endpoint: "http://media.example"}, "only sent over https"},
-		{AzBlob{Container: "pictures", ConnectionString: "AccountName=a;AccountKey=a2V5", Account: "a"}, "stands alone"},
-		{AzBlob{Container: "pictures", ConnectionString: "AccountName=a;AccountKey=a2V5", Key: "a2V5"}, "stands alone"},
-		{AzBlob{Container: "pictures", ConnectionString: "AccountName=a;AccountKey=a2V5", Endpoint: "https://x"}, "stands alone"},
-		{AzBlob{Container: "pictures", ConnectionString: "nonsense"}, "connection_string:"},
-		{AzBlob{Container: "pictures", ConnectionString: "AccountName=a"}, "connection_string:"},
+		{AzBlob{Config: Config{Account: "media"}}, "container is missing"},
+		{AzBlob{Config: Config{Account: "media", Container: "a_b"}}, "container:"},
+		{AzBlob{Config: Config{Account: "media", Container: "ab"}}, "container:"},
+		{AzBlob{Config: Config{Account: "media", Container: "a--b"}}, "container:"},
+		{AzBlob{Config: Config{Account: "media", Container: strings.Repeat("a", 64)}}, "container:"},
+		{AzBlob{Config: Config{Container: "pictures"}}, "without an account"},
+		{AzBlob{Config: Config{Container: "pictures", Key: "a2V5"}}, "key: without the account"},
+		{AzBlob{Config: Config{Container: "pictures", Account: "media", Key: "not base64!"}}, "key:"},
+		{AzBlob{Config: Config{Container: "pictures", Account: "media", Key: "{env.AZBLOB_TEST_NO_SUCH}"}}, "key:"},
+		{AzBlob{Config: Config{Container: "pictures", Account: "media", Prefix: "../x"}}, "prefix:"},
+		{AzBlob{Config: Config{Container: "pictures", Account: "media", Endpoint: "media.example"}}, "endpoint is an address"},
+		{AzBlob{Config: Config{Container: "pictures", Account: "media", Endpoint: "ftp://media.example"}}, "endpoint is an address"},
+		{AzBlob{Config: Config{Container: "pictures", Account: "media", Endpoint: "https://media.example?sig=x"}}, "endpoint is an address"},
+		{AzBlob{Config: Config{Container: "pictures", Account: "media", Endpoint: "http://media.example"}}, "only sent over https"},
+		{AzBlob{Config: Config{Container: "pictures", ConnectionString: "AccountName=a;AccountKey=a2V5", Account: "a"}}, "stands alone"},
+		{AzBlob{Config: Config{Container: "pictures", ConnectionString: "AccountName=a;AccountKey=a2V5", Key: "a2V5"}}, "stands alone"},
+		{AzBlob{Config: Config{Container: "pictures", ConnectionString: "AccountName=a;AccountKey=a2V5", Endpoint: "https://x"}}, "stands alone"},
+		{AzBlob{Config: Config{Container: "pictures", ConnectionString: "nonsense"}}, "connection_string:"},
+		{AzBlob{Config: Config{Container: "pictures", ConnectionString: "AccountName=a"}}, "connection_string:"},
 	} {
 		err := tt.options.Provision(caddy.Context{})
 		if err == nil {

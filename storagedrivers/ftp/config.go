@@ -1,6 +1,7 @@
 package ftp
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -9,26 +10,55 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// Config of a [Driver].
+// Config says where the objects are and how to get there.
 type Config struct {
-	// Address is host and port.
-	Address string
-	// User and Password are for the login.
-	User, Password string
-	// Root is the folder of all keys; one that is not absolute is below the login folder.
-	Root string
-	// TLS says how connections are secured. Empty: not at all.
-	TLS TLSMode
-	// TLSConfig says whom to trust and has the ServerName. Needed with TLS.
-	TLSConfig *tls.Config
-	// Connections is the greatest number of them at a time. 0 is 8.
-	Connections int
-	// Lock keeps writers of several processes apart with lock folders.
-	Lock bool
+	// The host, with a port after a colon where it is not 21, or 990 with implicit TLS.
+	// Required.
+	Address string `json:"address,omitempty" option:"required" example:"files.example.com"`
+
+	// The user to log in as. Required.
+	User string `json:"user,omitempty" option:"required" example:"media"`
+
+	// The user's password. Without TLS it can be read on the way.
+	Password string `json:"password,omitempty" option:"common,secret" example:"{env.FTP_PASSWORD}"`
+
+	// The folder of all objects, which is made where it is missing. One that does not
+	// begin with a slash is below the login folder. Default: the login folder.
+	Root string `json:"root,omitempty" option:"common" example:"uploads"`
+
+	// How connections are secured: `none`, `explicit` (AUTH TLS, what servers call FTPES)
+	// or `implicit` (TLS from the first byte, on a port of its own). Default: `none`.
+	TLS TLSMode `json:"tls,omitempty" option:"common,words=none|explicit|implicit"`
+
+	// The path of a PEM file with the certificates to trust. Default: what the system
+	// trusts.
+	CA string `json:"ca,omitempty" example:"/etc/caddy/ftp-ca.pem"`
+
+	// The name in the server's certificate. Default: the host of the address.
+	ServerName string `json:"server_name,omitempty" example:"files.example.com"`
+
+	// Whether any certificate is believed. Whoever stands between can then read and change
+	// everything. Default: `false`.
+	InsecureSkipVerify bool `json:"insecure_skip_verify,omitempty"`
+
+	// The most connections at a time, if the server does not allow fewer. Each does one
+	// thing: the download of an item over 1 MiB takes one until it ends. Downloads leave one
+	// or two of them to uploads and checks. Default: `8`.
+	Connections int `json:"connections,omitempty" example:"8"`
+
+	// Whether an upload that must not replace anything makes a lock folder for a moment,
+	// so that several processes of this service can share the server. One that dies in
+	// that moment keeps its one name from being created for ten minutes. Default: `true`.
+	Lock *bool `json:"lock,omitempty"`
+
 	// Timeout is how long the server may keep silent. 0 is 30 s.
-	Timeout time.Duration
+	Timeout time.Duration `json:"-"`
+
+	pem string // of CA
 }
 
 const (
@@ -48,44 +78,68 @@ const (
 	TLSImplicit TLSMode = "implicit" // from the first byte on
 )
 
-// check completes the expanded options.
-func (f *FTP) check(ca, serverName string) error {
+// complete fills in the defaults, reads the certificates and refuses options that do not go together.
+func (c *Config) complete() error {
+	c.TLS = cmp.Or(c.TLS, TLSNone)
+	c.Connections = cmp.Or(c.Connections, defaultConnections)
+	c.Timeout = cmp.Or(c.Timeout, network.DefaultTimeout)
+	if c.Lock == nil {
+		c.Lock = new(true)
+	}
+	for option, value := range map[string]string{
+		"address": c.Address, "user": c.User, "password": c.Password, "root": c.Root,
+	} {
+		if strings.ContainsAny(value, "\r\n\x00") { // each is a line of the protocol, or part of one
+			return fmt.Errorf("%s has a line break", option)
+		}
+	}
 	switch {
-	case f.config.TLS == TLSNone && (ca != "" || serverName != "" || f.InsecureSkipVerify):
+	case c.TLS == TLSNone && (c.CA != "" || c.ServerName != "" || c.InsecureSkipVerify):
 		return errors.New("ca, server_name and insecure_skip_verify need tls explicit or implicit")
-	case f.InsecureSkipVerify && ca != "":
+	case c.InsecureSkipVerify && c.CA != "":
 		return errors.New("ca and insecure_skip_verify contradict each other")
 	}
-	host, port, err := splitAddress(f.config.Address)
+	host, port, err := splitAddress(c.Address)
 	if err != nil {
 		return fmt.Errorf("address: %w", err)
 	}
 	if port == "" {
-		port = map[bool]string{false: plainPort, true: tlsPort}[f.config.TLS == TLSImplicit]
+		port = map[bool]string{false: plainPort, true: tlsPort}[c.TLS == TLSImplicit]
 	}
-	f.config.Address = net.JoinHostPort(host, port)
-	if f.config.TLS == TLSNone {
+	c.Address = net.JoinHostPort(host, port)
+	if c.TLS != TLSNone {
+		c.ServerName = cmp.Or(c.ServerName, host)
+	}
+	if c.CA == "" || c.pem != "" {
 		return nil
 	}
-	if serverName == "" {
-		serverName = host
-	}
-	f.config.TLSConfig = &tls.Config{
-		ServerName: serverName, MinVersion: tls.VersionTLS12,
-		InsecureSkipVerify: f.InsecureSkipVerify, //nolint:gosec // the administrator says so
-	}
-	if ca == "" {
-		return nil
-	}
-	pem, err := os.ReadFile(ca)
+	pem, err := os.ReadFile(c.CA)
 	if err != nil {
 		return fmt.Errorf("ca: %w", err)
 	}
-	f.ca, f.config.TLSConfig.RootCAs = string(pem), x509.NewCertPool()
-	if !f.config.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("ca: no certificate in %s", ca)
+	if c.pem = string(pem); !x509.NewCertPool().AppendCertsFromPEM(pem) {
+		return fmt.Errorf("ca: no certificate in %s", c.CA)
 	}
 	return nil
+}
+
+// tls returns the settings of TLS, or nil without it.
+func (c *Config) tls() *tls.Config {
+	if c.TLS == TLSNone {
+		return nil
+	}
+	config := &tls.Config{
+		ServerName: c.ServerName, MinVersion: tls.VersionTLS12,
+		InsecureSkipVerify: c.InsecureSkipVerify, //nolint:gosec // the administrator says so
+		// Servers demand that data connections resume the session of their control connection, and of
+		// no other.
+		ClientSessionCache: tls.NewLRUClientSessionCache(0),
+	}
+	if c.pem != "" {
+		config.RootCAs = x509.NewCertPool()
+		config.RootCAs.AppendCertsFromPEM([]byte(c.pem))
+	}
+	return config
 }
 
 // splitAddress returns host and port, which may be missing. An error does not show an address that

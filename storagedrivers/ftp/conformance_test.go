@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"log/slog"
 	"math/big"
 	"testing"
@@ -19,18 +20,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// options are for the fake.
+// config is for the fake.
 func (f *fake) config() Config {
-	config := Config{Address: f.address, User: "u", Password: "secret", Connections: 4, Lock: true, Timeout: 20 * time.Second}
+	config := Config{Address: f.address, User: "u", Password: "secret", Connections: 4, Timeout: 20 * time.Second}
 	if f.tls != nil {
-		config.TLS = TLSExplicit
-		config.TLSConfig = &tls.Config{ServerName: "example.com", RootCAs: trusted, MinVersion: tls.VersionTLS12}
+		config.TLS, config.ServerName, config.pem = TLSExplicit, "example.com", trusted
 	}
 	return config
 }
 
-// secured is for a server that is "example.com", which trusted believes.
-var secured, trusted = func() (*tls.Config, *x509.CertPool) {
+// secured is for a server that is "example.com"; trusted is its certificate.
+var secured, trusted = func() (*tls.Config, string) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		panic(err)
@@ -43,18 +43,18 @@ var secured, trusted = func() (*tls.Config, *x509.CertPool) {
 	if err != nil {
 		panic(err)
 	}
-	parsed, err := x509.ParseCertificate(der)
+	pair := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
+		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}()
+
+func driver(config Config) *Driver {
+	d, err := New(config, slog.New(slog.DiscardHandler))
 	if err != nil {
 		panic(err)
 	}
-	roots := x509.NewCertPool()
-	roots.AddCert(parsed)
-	pair := tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, roots
-}()
-
-// driver gives one with these options.
-func driver(config Config) *Driver { return New(config, slog.New(slog.DiscardHandler)) }
+	return d
+}
 
 func TestConformance(t *testing.T) {
 	for name, f := range map[string]*fake{

@@ -39,13 +39,7 @@ func (d *Driver) connect(ctx context.Context) (*conn, error) {
 
 // login makes the control connection, which ends with life.
 func (c *conn) login(life context.Context, config Config) error {
-	var tlsConfig *tls.Config
-	if config.TLS != TLSNone {
-		// Servers demand that data connections resume the session of their control
-		// connection, and of no other.
-		tlsConfig = config.TLSConfig.Clone()
-		tlsConfig.ClientSessionCache = tls.NewLRUClientSessionCache(0)
-	}
+	tlsConfig := config.tls()
 	dialer := network.Dialer{Timeout: config.Timeout}
 	raw, err := dialer.DialContext(life, "tcp", config.Address)
 	if err != nil {

@@ -80,22 +80,22 @@ func TestProvision(t *testing.T) {
 	for address, want := range map[string]string{
 		"host": "host:21", "host:2121": "host:2121", "::1": "[::1]:21", "[::1]": "[::1]:21", "[::1]:22": "[::1]:22",
 	} {
-		f := &FTP{Address: address, User: "u", Password: "{env.FTP_TEST_PASSWORD}"}
+		f := &FTP{Config: Config{Address: address, User: "u", Password: "{env.FTP_TEST_PASSWORD}"}}
 		if err := f.Provision(caddy.Context{}); err != nil {
 			t.Fatal(err)
 		}
-		if f.config.Address != want || f.config.Password != "secret {env.HOME}" || !f.config.Lock {
+		if f.config.Address != want || f.config.Password != "secret {env.HOME}" || !*f.config.Lock {
 			t.Errorf("%q became %+v, want %q", address, f.config, want)
 		}
 		if f.Password != "{env.FTP_TEST_PASSWORD}" {
 			t.Errorf("the raw password became %q", f.Password)
 		}
 	}
-	f := &FTP{Address: "host", User: "u", TLS: TLSImplicit, SilenceTimeout: caddy.Duration(time.Second)}
+	f := &FTP{Config: Config{Address: "host", User: "u", TLS: TLSImplicit}, SilenceTimeout: caddy.Duration(time.Second)}
 	if err := f.Provision(caddy.Context{}); err != nil {
 		t.Fatal(err)
 	}
-	if f.config.Address != "host:990" || f.config.TLSConfig.ServerName != "host" || f.Timeout() != time.Second {
+	if f.config.Address != "host:990" || f.config.ServerName != "host" || f.Timeout() != time.Second {
 		t.Errorf("implicit TLS became %+v", f.config)
 	}
 }
@@ -107,19 +107,19 @@ func TestWrongOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, f := range map[string]*FTP{
-		"address is missing":                     {User: "u"},
-		"user is missing":                        {Address: "a"},
-		"password: ":                             {Address: "a", User: "u", Password: "{env.NOT_SET_ANYWHERE}"},
-		"user has a line break":                  {Address: "a", User: "u\r\nDELE x"},
-		"tls is one of none, explicit, implicit": {Address: "a", User: "u", TLS: "some"},
-		"connections is a number above zero":     {Address: "a", User: "u", Connections: -1},
-		"timeout is a duration above zero":       {Address: "a", User: "u", SilenceTimeout: -1},
-		"need tls explicit or implicit":          {Address: "a", User: "u", ServerName: "b"},
-		"contradict each other":                  {Address: "a", User: "u", TLS: TLSExplicit, CA: "x", InsecureSkipVerify: true},
-		"address: ":                              {Address: "a:b:c", User: "u"},
-		"is not host or host:port":               {Address: ":21", User: "u"},
-		"ca: open":                               {Address: "a", User: "u", TLS: TLSExplicit, CA: empty + ".not"},
-		"ca: no certificate in " + empty + "":    {Address: "a", User: "u", TLS: TLSExplicit, CA: empty},
+		"address is missing":                     {Config: Config{User: "u"}},
+		"user is missing":                        {Config: Config{Address: "a"}},
+		"password: ":                             {Config: Config{Address: "a", User: "u", Password: "{env.NOT_SET_ANYWHERE}"}},
+		"user has a line break":                  {Config: Config{Address: "a", User: "u\r\nDELE x"}},
+		"tls is one of none, explicit, implicit": {Config: Config{Address: "a", User: "u", TLS: "some"}},
+		"connections is a number above zero":     {Config: Config{Address: "a", User: "u", Connections: -1}},
+		"timeout is a duration above zero":       {Config: Config{Address: "a", User: "u"}, SilenceTimeout: -1},
+		"need tls explicit or implicit":          {Config: Config{Address: "a", User: "u", ServerName: "b"}},
+		"contradict each other":                  {Config: Config{Address: "a", User: "u", TLS: TLSExplicit, CA: "x", InsecureSkipVerify: true}},
+		"address: ":                              {Config: Config{Address: "a:b:c", User: "u"}},
+		"is not host or host:port":               {Config: Config{Address: ":21", User: "u"}},
+		"ca: open":                               {Config: Config{Address: "a", User: "u", TLS: TLSExplicit, CA: empty + ".not"}},
+		"ca: no certificate in " + empty + "":    {Config: Config{Address: "a", User: "u", TLS: TLSExplicit, CA: empty}},
 	} {
 		if err := f.Provision(caddy.Context{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
@@ -131,7 +131,7 @@ func TestWrongOptions(t *testing.T) {
 func TestAddressWithPassword(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"user:secret@host", "ftp://user:secret@host:21/", "user:secret@host:21", "secret@host"} {
-		f := &FTP{Address: address, User: "u"}
+		f := &FTP{Config: Config{Address: address, User: "u"}}
 		err := f.Provision(caddy.Context{})
 		if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "host:port") {
 			t.Errorf("error %v", err)
@@ -145,16 +145,16 @@ func TestPoolKey(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range []*FTP{
 		{},
-		{Address: "other"},
-		{User: "v"},
-		{Password: "p"},
-		{Root: "r"},
-		{TLS: TLSExplicit},
-		{TLS: TLSImplicit},
-		{TLS: TLSExplicit, ServerName: "s"},
-		{TLS: TLSExplicit, InsecureSkipVerify: true},
-		{Connections: 3},
-		{Lock: &off},
+		{Config: Config{Address: "other"}},
+		{Config: Config{User: "v"}},
+		{Config: Config{Password: "p"}},
+		{Config: Config{Root: "r"}},
+		{Config: Config{TLS: TLSExplicit}},
+		{Config: Config{TLS: TLSImplicit}},
+		{Config: Config{TLS: TLSExplicit, ServerName: "s"}},
+		{Config: Config{TLS: TLSExplicit, InsecureSkipVerify: true}},
+		{Config: Config{Connections: 3}},
+		{Config: Config{Lock: &off}},
 		{SilenceTimeout: caddy.Duration(time.Second)},
 	} {
 		if f.Address == "" {
@@ -183,7 +183,7 @@ func TestPoolKeyOfRenewedCertificates(t *testing.T) {
 		if err := os.WriteFile(ca, append([]byte(before), pem.EncodeToMemory(block)...), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		f := &FTP{Address: "host", User: "u", TLS: TLSExplicit, CA: ca}
+		f := &FTP{Config: Config{Address: "host", User: "u", TLS: TLSExplicit, CA: ca}}
 		if err := f.Provision(caddy.Context{}); err != nil {
 			t.Fatal(err)
 		}
@@ -202,9 +202,7 @@ func TestModule(t *testing.T) {
 	if err := os.WriteFile(ca, pem.EncodeToMemory(block), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := &FTP{
-		Address: server.address, User: "u", Password: "secret", TLS: TLSExplicit, CA: ca, ServerName: "example.com",
-	}
+	f := &FTP{Config: Config{Address: server.address, User: "u", Password: "secret", TLS: TLSExplicit, CA: ca, ServerName: "example.com"}}
 	if err := f.Provision(caddy.Context{}); err != nil {
 		t.Fatal(err)
 	}
@@ -226,14 +224,13 @@ func TestWrongLogin(t *testing.T) {
 	fails(t, open(t, config).Check(t.Context()), fs.ErrPermission)
 
 	config = f.config()
-	config.TLSConfig = config.TLSConfig.Clone()
-	config.TLSConfig.ServerName = "example.org"
+	config.ServerName = "example.org"
 	err := open(t, config).Check(t.Context())
 	if err == nil || errors.Is(err, storagedrivers.ErrUnavailable) {
 		t.Errorf("another's certificate: error %v, which must not be tried again", err)
 	}
 	config = f.config()
-	config.TLS = TLSNone
+	config.TLS, config.ServerName = TLSNone, ""
 	fails(t, open(t, config).Check(t.Context()), fs.ErrPermission)
 }
 

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 // maxCleanup bounds what is done after a failure.
@@ -35,16 +34,10 @@ type Driver struct {
 // maxMemory bounds how much the objects take that were read whole and wait for their readers.
 const maxMemory = 64 << 20
 
-// New gives the driver. It connects when it is first used.
-func New(config Config, log *slog.Logger) *Driver {
-	if config.TLS == "" {
-		config.TLS = TLSNone
-	}
-	if config.Connections <= 0 {
-		config.Connections = defaultConnections
-	}
-	if config.Timeout <= 0 {
-		config.Timeout = network.DefaultTimeout
+// New returns a driver, which connects at its first use.
+func New(config Config, log *slog.Logger) (*Driver, error) {
+	if err := config.complete(); err != nil {
+		return nil, err
 	}
 	d := &Driver{
 		config: config, log: log, memory: semaphore.NewWeighted(maxMemory),
@@ -52,7 +45,7 @@ func New(config Config, log *slog.Logger) *Driver {
 	}
 	d.pool = newPool(config.Connections)
 	d.pool.open, d.pool.alive, d.pool.end, d.pool.lowered = d.connect, alive, hangUp, d.lowered
-	return d
+	return d, nil
 }
 
 // lowered is called when the server allows fewer connections than configured.

@@ -54,7 +54,7 @@ func lockPath(dst string) string {
 // lock makes the lock folder, and waits while somebody else has it. Who wants to create
 // the object and sees it appear meanwhile is told by fs.ErrExist.
 func (u *upload) lock(ctx context.Context) error {
-	if !u.driver.config.Lock {
+	if !*u.driver.config.Lock {
 		return nil
 	}
 	start := u.driver.now()
@@ -102,7 +102,7 @@ func (u *upload) tryLock() error {
 
 // unlock removes the lock folder, unless it may be another's by now.
 func (u *upload) unlock(ctx context.Context) {
-	if !u.driver.config.Lock || u.lease.over(u.driver.now()) {
+	if !*u.driver.config.Lock || u.lease.over(u.driver.now()) {
 		return
 	}
 	err := u.driver.cleanUp(ctx, u.conn, func() error { return u.conn.removeFolder(lockPath(u.dst)) })

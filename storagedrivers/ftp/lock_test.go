@@ -135,7 +135,7 @@ func TestLockOfADeadProcess(t *testing.T) {
 			f.aged(t, lockPath("broken")+breakSuffix, true, 0)
 			fails(t, put(t, d, "broken", "content", create), storagedrivers.ErrUnavailable)
 
-			config.Lock = false
+			config.Lock = new(false)
 			if err := put(t, open(t, config), "broken", "content", create); err != nil {
 				t.Errorf("creating without locks: %v", err)
 			}
@@ -177,7 +177,10 @@ func TestLockInVain(t *testing.T) {
 		var log bytes.Buffer
 		config := f.config()
 		config.Connections = 1
-		d := New(config, slog.New(slog.NewTextHandler(&log, nil)))
+		d, err := New(config, slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
 		if err := d.Check(t.Context()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

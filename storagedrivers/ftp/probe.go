@@ -18,7 +18,7 @@ import (
 func (d *Driver) probe(ctx context.Context, c *conn) error {
 	root := path.Join("/", c.base)
 	p := &probe{conn: c, from: tempName(root), onto: tempName(root)}
-	if d.config.Lock {
+	if *d.config.Lock {
 		p.lock = newName(root, lockPrefix)
 	}
 	err := c.run(ctx, func() error {

@@ -1,10 +1,6 @@
 package ftp
 
 import (
-	"crypto/tls"
-	"crypto/x509"
-	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,7 +14,7 @@ import (
 func on(t *testing.T, server *servers.FTP, mode TLSMode) Config {
 	t.Helper()
 	config := Config{
-		Address: server.Address, User: server.User, Password: server.Password, TLS: mode, Connections: 4, Lock: true,
+		Address: server.Address, User: server.User, Password: server.Password, TLS: mode, Connections: 4,
 	}
 	if server.Process == nil || filepath.Base(server.Root) != "store" {
 		t.Fatal("no login folder")
@@ -27,12 +23,7 @@ func on(t *testing.T, server *servers.FTP, mode TLSMode) Config {
 		config.Root = "store"
 	}
 	if mode != TLSNone {
-		roots := x509.NewCertPool()
-		pem, err := os.ReadFile(server.CA)
-		if err != nil || !roots.AppendCertsFromPEM(pem) {
-			t.Fatalf("no certificate: %v", err)
-		}
-		config.TLSConfig = &tls.Config{ServerName: "localhost", RootCAs: roots, MinVersion: tls.VersionTLS12}
+		config.CA, config.ServerName = server.CA, "localhost"
 	}
 	return config
 }
@@ -44,7 +35,7 @@ func conforms(t *testing.T, server *servers.FTP, mode TLSMode) {
 		t.Helper()
 		config := config
 		config.Root = filepath.Join(config.Root, root)
-		return New(config, slog.New(slog.DiscardHandler))
+		return driver(config)
 	})
 	h.PlainKeys = true
 	drivertest.Run(t, h)

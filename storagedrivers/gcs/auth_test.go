@@ -76,7 +76,7 @@ func TestToken(t *testing.T) {
 		fmt.Fprint(w, `{}`)
 	}))
 	defer place.Close()
-	d := opened(t, Config{Bucket: "b", Endpoint: place.URL, Key: serviceAccountKey(t, tokens.URL)})
+	d := opened(t, Config{Bucket: "b", Endpoint: place.URL, key: serviceAccountKey(t, tokens.URL)})
 	for _, tt := range []struct {
 		status int
 		want   error
@@ -125,13 +125,13 @@ func TestPresign(t *testing.T) {
 		query  map[string]string
 	}{
 		"google": {
-			Config{Bucket: "my-media", Key: key},
+			Config{Bucket: "my-media", key: key},
 			storagedrivers.PresignOptions{Lifetime: time.Hour},
 			"https://storage.googleapis.com/my-media/a%20b/%C3%A9.png?",
 			map[string]string{"response-content-type": ""},
 		},
 		"headers": {
-			Config{Bucket: "my-media", Key: key, Endpoint: "https://storage.example.com", Prefix: "in"},
+			Config{Bucket: "my-media", key: key, Endpoint: "https://storage.example.com", Prefix: "in"},
 			storagedrivers.PresignOptions{
 				Lifetime: 7 * 24 * time.Hour, ContentType: "image/png", CacheControl: "max-age=60",
 				Disposition: `attachment; filename="x y.png"`,
@@ -143,7 +143,7 @@ func TestPresign(t *testing.T) {
 			},
 		},
 		"emulator": {
-			Config{Bucket: "my-media", Key: key, Endpoint: "http://emulator"},
+			Config{Bucket: "my-media", key: key, Endpoint: "http://emulator"},
 			storagedrivers.PresignOptions{Lifetime: time.Hour},
 			"http://emulator/my-media/a%20b/%C3%A9.png?", nil,
 		},
@@ -214,7 +214,7 @@ func TestPresignServes(t *testing.T) {
 	server := inProcess(t)
 	d := opened(t, Config{
 		Bucket: newBucket(t, server), Endpoint: server.Endpoint, Prefix: "in",
-		Key: serviceAccountKey(t, tokenServer(t).URL),
+		key: serviceAccountKey(t, tokenServer(t).URL),
 	})
 	if _, err := d.Put(t.Context(), "a b/é.png", strings.NewReader("text"), create); err != nil {
 		t.Fatal(err)

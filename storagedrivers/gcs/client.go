@@ -39,7 +39,7 @@ func (d *Driver) connect(ctx context.Context) (*client, error) {
 	}
 	c := &client{}
 	web := &http.Client{Transport: d.http}
-	if d.config.Key != "" || !strings.HasPrefix(d.config.Endpoint, "http://") {
+	if d.config.key != "" || !strings.HasPrefix(d.config.Endpoint, "http://") {
 		creds, err := d.credentials(web)
 		if err == nil {
 			web, err = authenticated(creds, d.http)
@@ -64,8 +64,8 @@ func (d *Driver) connect(ctx context.Context) (*client, error) {
 
 // credentials gives those of the configuration, or what the environment offers.
 func (d *Driver) credentials(web *http.Client) (*auth.Credentials, error) {
-	if d.config.Key != "" {
-		return serviceAccount(d.config.Key, web)
+	if d.config.key != "" {
+		return serviceAccount(d.config.key, web)
 	}
 	return credentials.DetectDefault(detect(web))
 }

@@ -1,6 +1,7 @@
 package gcs
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,14 +10,13 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 func TestUnmarshalCaddyfile(t *testing.T) {
 	t.Parallel()
-	full := GCS{
-		Bucket: "my-media", CredentialsFile: "/run/secrets/key.json", Endpoint: "https://storage.example.com",
-		Prefix: "a/b", SilenceTimeout: caddy.Duration(5 * time.Second),
-	}
+	full := GCS{Config: Config{Bucket: "my-media", CredentialsFile: "/run/secrets/key.json", Endpoint: "https://storage.example.com", Prefix: "a/b"}, SilenceTimeout: caddy.Duration(5 * time.Second)}
 	const options = `
 		credentials_file /run/secrets/key.json
 		endpoint https://storage.example.com
@@ -30,7 +30,7 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 	}{
 		"full":           {text: "gcs {\nbucket my-media" + options, want: full},
 		"argument":       {text: "gcs my-media {" + options, want: full},
-		"bucket only":    {text: "gcs my-media", want: GCS{Bucket: "my-media"}},
+		"bucket only":    {text: "gcs my-media", want: GCS{Config: Config{Bucket: "my-media"}}},
 		"two arguments":  {text: "gcs a b", err: "argument"},
 		"bucket twice":   {text: "gcs a {\nbucket b\n}", err: `unknown option "bucket"`},
 		"unknown option": {text: "gcs a {\nregion b\n}", err: `unknown option "region" of a gcs storage`},
@@ -70,29 +70,26 @@ func TestProvision(t *testing.T) {
 		want   Config
 		err    string
 	}{
-		"bucket": {module: GCS{Bucket: "{env.GCS_TEST_BUCKET}"}, want: Config{Bucket: "my-media"}},
+		"bucket": {module: GCS{Config: Config{Bucket: "{env.GCS_TEST_BUCKET}"}}, want: Config{Bucket: "my-media"}},
 		"slashes": {
-			module: GCS{Bucket: "b", Endpoint: "http://localhost:4443/", Prefix: "/a/b/", SilenceTimeout: 5},
+			module: GCS{Config: Config{Bucket: "b", Endpoint: "http://localhost:4443/", Prefix: "/a/b/"}, SilenceTimeout: 5},
 			want:   Config{Bucket: "b", Endpoint: "http://localhost:4443", Prefix: "a/b", Timeout: 5},
 		},
 		"no bucket":        {err: "bucket is missing"},
-		"unset variable":   {module: GCS{Bucket: "{env.GCS_TEST_NONE}"}, err: "bucket: "},
-		"address":          {module: GCS{Bucket: "gs://my-media"}, err: "bucket is a name"},
-		"hidden prefix":    {module: GCS{Bucket: "b", Prefix: ".a"}, err: "prefix: "},
-		"no scheme":        {module: GCS{Bucket: "b", Endpoint: "localhost:4443"}, err: "endpoint is an address"},
-		"path":             {module: GCS{Bucket: "b", Endpoint: "http://localhost/storage"}, err: "endpoint is an address without a path"},
-		"no address":       {module: GCS{Bucket: "b", Endpoint: "http://\x00"}, err: "endpoint is an address"},
-		"negative timeout": {module: GCS{Bucket: "b", SilenceTimeout: -1}, err: "timeout is a duration above zero, not -1ns"},
-		"no key":           {module: GCS{Bucket: "b", CredentialsFile: key + ".none"}, err: "credentials_file: "},
-		"other key":        {module: GCS{Bucket: "b", CredentialsFile: other}, err: "not the key of a service account"},
-		"key":              {module: GCS{Bucket: "b", CredentialsFile: key}, want: Config{Bucket: "b"}},
+		"unset variable":   {module: GCS{Config: Config{Bucket: "{env.GCS_TEST_NONE}"}}, err: "bucket: "},
+		"address":          {module: GCS{Config: Config{Bucket: "gs://my-media"}}, err: "bucket is a name"},
+		"hidden prefix":    {module: GCS{Config: Config{Bucket: "b", Prefix: ".a"}}, err: "prefix: "},
+		"no scheme":        {module: GCS{Config: Config{Bucket: "b", Endpoint: "localhost:4443"}}, err: "endpoint is an address"},
+		"path":             {module: GCS{Config: Config{Bucket: "b", Endpoint: "http://localhost/storage"}}, err: "endpoint is an address without a path"},
+		"no address":       {module: GCS{Config: Config{Bucket: "b", Endpoint: "http://\x00"}}, err: "endpoint is an address"},
+		"negative timeout": {module: GCS{Config: Config{Bucket: "b"}, SilenceTimeout: -1}, err: "timeout is a duration above zero, not -1ns"},
+		"no key":           {module: GCS{Config: Config{Bucket: "b", CredentialsFile: key + ".none"}}, err: "credentials_file: "},
+		"other key":        {module: GCS{Config: Config{Bucket: "b", CredentialsFile: other}}, err: "not the key of a service account"},
+		"key":              {module: GCS{Config: Config{Bucket: "b", CredentialsFile: key}}, want: Config{Bucket: "b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := tt.module
 			err := g.Provision(caddy.Context{})
-			if err == nil {
-				err = g.Validate()
-			}
 			if tt.err != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.err) {
 					t.Errorf("error %v, want one with %q", err, tt.err)
@@ -102,10 +99,13 @@ func TestProvision(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if (g.config.Key != "") != (g.CredentialsFile != "") {
-				t.Errorf("key %q of file %q", g.config.Key, g.CredentialsFile)
+			if (g.config.key != "") != (g.CredentialsFile != "") {
+				t.Errorf("key %q of file %q", g.config.key, g.CredentialsFile)
 			}
-			if g.config.Key = ""; g.config != tt.want {
+			tt.want.CredentialsFile = tt.module.CredentialsFile
+			tt.want.Endpoint = cmp.Or(tt.want.Endpoint, google)
+			tt.want.Timeout = cmp.Or(tt.want.Timeout, network.DefaultTimeout)
+			if g.config.key = ""; g.config != tt.want {
 				t.Errorf("got %+v, want %+v", g.config, tt.want)
 			}
 			if g.Bucket != tt.module.Bucket {
@@ -123,7 +123,6 @@ func TestModule(t *testing.T) {
 	}
 	g := info.New().(*GCS)
 	g.config = Config{Bucket: "b", Timeout: time.Minute}
-	g.SilenceTimeout = caddy.Duration(time.Minute)
 	if g.Timeout() != time.Minute {
 		t.Errorf("timeout %s", g.Timeout())
 	}
@@ -135,7 +134,7 @@ func TestModule(t *testing.T) {
 		t.Errorf("closing what was never used: %v", err)
 	}
 	same, rotated := GCS{config: g.config}, GCS{config: g.config}
-	rotated.config.Key = "another"
+	rotated.config.key = "another"
 	if g.PoolKey() != same.PoolKey() || g.PoolKey() == rotated.PoolKey() {
 		t.Errorf("pool keys %q, %q, %q", g.PoolKey(), same.PoolKey(), rotated.PoolKey())
 	}

@@ -12,7 +12,6 @@ import (
 	gcsdk "cloud.google.com/go/storage"
 
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 // Driver keeps objects in a bucket.
@@ -31,11 +30,8 @@ type Driver struct {
 
 // New gives the driver for a bucket, without touching the network.
 func New(c Config) (*Driver, error) {
-	if c.Timeout <= 0 {
-		c.Timeout = network.DefaultTimeout
-	}
-	if c.Endpoint == "" {
-		c.Endpoint = google
+	if err := c.complete(); err != nil {
+		return nil, err
 	}
 	d := &Driver{
 		config: c, http: newTransport(c.Timeout),
@@ -43,11 +39,6 @@ func New(c Config) (*Driver, error) {
 	}
 	if c.Prefix != "" {
 		d.prefix = c.Prefix + "/"
-	}
-	if c.Key != "" {
-		if _, err := serviceAccount(c.Key, nil); err != nil {
-			return nil, fmt.Errorf("reading the key of the service account: %w", err)
-		}
 	}
 	return d, nil
 }

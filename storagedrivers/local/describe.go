@@ -16,7 +16,7 @@ func (l *Local) Describe() storagedrivers.Description {
 
 // Location is the folder without symbolic links.
 func (l *Local) Location() storagedrivers.Location {
-	return storagedrivers.Location{Backend: "file:"}.Join(filepath.ToSlash(resolved(l.root)))
+	return storagedrivers.Location{Backend: "file:"}.Join(filepath.ToSlash(resolved(l.config.Root)))
 }
 
 // Parallel is not bounded.

@@ -14,7 +14,6 @@ import (
 	_ "embed"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -26,10 +25,14 @@ import (
 
 func init() { caddy.RegisterModule(Local{}) }
 
-//go:embed driver.go
-var comments string
+var (
+	//go:embed driver.go
+	comments string
+	//go:embed config.go
+	configComments string
+)
 
-var schema = options.Of[Local](comments)
+var schema = options.Of[Local](comments, configComments)
 
 // Local keeps objects as files below one folder.
 //
@@ -39,17 +42,9 @@ var schema = options.Of[Local](comments)
 //
 // Placeholders such as `{env.MEDIA_ROOT}` are expanded in every text.
 type Local struct {
-	// The folder. It is made when it is first used; a relative one is relative to the
-	// folder that Caddy was started in. Everything below must be on one file system.
-	// Required.
-	Root string `json:"root,omitempty" option:"required" example:"/srv/media"`
+	Config
 
-	// Whether an upload is on the disk (file and folder synced) before it is called
-	// stored. Without it many small files are stored faster, and a power failure loses
-	// uploads that were answered as stored. Default: `true`.
-	Sync *bool `json:"sync,omitempty"`
-
-	root string // expanded
+	config Config // expanded and completed
 }
 
 // CaddyModule returns the Caddy module information.
@@ -63,31 +58,28 @@ func (Local) CaddyModule() caddy.ModuleInfo {
 // Schema describes the options.
 func (*Local) Schema() *options.Schema { return schema.Documented() }
 
-// Provision expands the root.
+// Provision expands, completes and checks the options.
 func (l *Local) Provision(caddy.Context) error {
 	e := *l
 	if err := schema.Expand(&e); err != nil {
 		return err
 	}
-	var err error
-	if l.root, err = filepath.Abs(e.Root); err != nil {
-		return fmt.Errorf("root: %w", err)
-	}
-	return nil
+	l.config = e.Config
+	return l.config.complete()
 }
 
 // PoolKey is the folder and the way of writing.
-func (l *Local) PoolKey() string { return fmt.Sprintf("local %q sync=%t", l.root, l.synced()) }
+func (l *Local) PoolKey() string {
+	return fmt.Sprintf("local %q sync=%t", l.config.Root, l.config.sync())
+}
 
 // NewDriver makes the driver; the folder is touched at its first use.
 func (l *Local) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) {
-	return NewFollower(l.root, l.synced(), log), nil
+	return NewFollower(l.config, log), nil
 }
 
 // Timeout is the default one.
 func (*Local) Timeout() time.Duration { return 0 }
-
-func (l *Local) synced() bool { return l.Sync == nil || *l.Sync }
 
 // UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:
 //

@@ -38,14 +38,14 @@ func TestCaddyfile(t *testing.T) {
 func TestProvision(t *testing.T) {
 	root := t.TempDir()
 	t.Setenv("MEDIA_TEST_ROOT", root)
-	l := &Local{Root: "{env.MEDIA_TEST_ROOT}/media"}
+	l := &Local{Config: Config{Root: "{env.MEDIA_TEST_ROOT}/media"}}
 	if err := l.Provision(caddy.Context{}); err != nil {
 		t.Fatal(err)
 	}
-	if l.root != filepath.Join(root, "media") || l.Root != "{env.MEDIA_TEST_ROOT}/media" {
-		t.Errorf("the root is %q, as written %q", l.root, l.Root)
+	if l.config.Root != filepath.Join(root, "media") || l.Root != "{env.MEDIA_TEST_ROOT}/media" {
+		t.Errorf("the root is %q, as written %q", l.config.Root, l.Root)
 	}
-	same, unsynced := &Local{Root: root + "/x/../media/"}, &Local{Root: root + "/media", Sync: new(bool)}
+	same, unsynced := &Local{Config: Config{Root: root + "/x/../media/"}}, &Local{Config: Config{Root: root + "/media", Sync: new(bool)}}
 	for _, other := range []*Local{same, unsynced} {
 		if err := other.Provision(caddy.Context{}); err != nil {
 			t.Fatal(err)
@@ -55,7 +55,7 @@ func TestProvision(t *testing.T) {
 		t.Errorf("pool keys %q, %q, %q", l.PoolKey(), same.PoolKey(), unsynced.PoolKey())
 	}
 	for want, wrong := range map[string]*Local{
-		"root is missing": {}, "root: ": {Root: "{env.MEDIA_TEST_NOT_SET}"},
+		"root is missing": {}, "root: ": {Config: Config{Root: "{env.MEDIA_TEST_NOT_SET}"}},
 	} {
 		if err := wrong.Provision(caddy.Context{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

@@ -36,8 +36,8 @@ type generation struct {
 }
 
 // NewFollower returns the driver for the folder that is at path. The arguments are those of [New].
-func NewFollower(path string, sync bool, log *slog.Logger) *Follower {
-	return &Follower{path: path, log: log, open: func() *Driver { return New(path, sync, log) }}
+func NewFollower(config Config, log *slog.Logger) *Follower {
+	return &Follower{path: config.Root, log: log, open: func() *Driver { return New(config, log) }}
 }
 
 var (

@@ -28,7 +28,7 @@ type followedRoot struct {
 func follow(t *testing.T) *followedRoot {
 	t.Helper()
 	f := &followedRoot{root: filepath.Join(t.TempDir(), "root")}
-	f.Follower = NewFollower(f.root, true, slog.New(slog.NewTextHandler(&f.log, nil)))
+	f.Follower = NewFollower(Config{Root: f.root}, slog.New(slog.NewTextHandler(&f.log, nil)))
 	t.Cleanup(func() {
 		if err := f.Close(); err != nil {
 			t.Errorf("closing: %v", err)
@@ -115,13 +115,15 @@ func must(t *testing.T, err error) {
 
 func TestFollowerConformance(t *testing.T) {
 	discard := slog.New(slog.DiscardHandler)
-	p := &places{driver: func(root string) *Driver { return New(root, false, discard) }}
+	p := &places{driver: func(root string) *Driver { return New(Config{Root: root, Sync: new(false)}, discard) }}
 	drivertest.Run(t, drivertest.Harness{
 		New: func(t *testing.T) storagedrivers.Driver {
 			p.first(t)
-			return NewFollower(p.root(t), false, discard)
+			return NewFollower(Config{Root: p.root(t), Sync: new(false)}, discard)
 		},
-		Another:   func(t *testing.T) storagedrivers.Driver { return NewFollower(p.root(t), false, discard) },
+		Another: func(t *testing.T) storagedrivers.Driver {
+			return NewFollower(Config{Root: p.root(t), Sync: new(false)}, discard)
+		},
 		Leftovers: p.files, AbortUpload: p.cutOff, Later: p.later,
 		Kill: func(_ *testing.T, d storagedrivers.Driver) { d.(*Follower).current.die() },
 	})

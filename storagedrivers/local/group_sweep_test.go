@@ -40,7 +40,7 @@ func TestSweepUndoesGroup(t *testing.T) {
 			t.Parallel()
 			complete := newCrashed(t, kinds["unnamed"], 0, false)
 			c := newCrashed(t, kinds["unnamed"], 1+slices.Index(complete.steps, "durable"), false)
-			d := New(c.root, true, slog.New(slog.DiscardHandler))
+			d := New(Config{Root: c.root}, slog.New(slog.DiscardHandler))
 			isUndone, isRemoved := uses(t, d)
 			if err := d.Close(); err != nil {
 				t.Error(err)

@@ -15,7 +15,7 @@ func TestMovedAside(t *testing.T) {
 	for name, set := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := New(t.TempDir(), false, slog.New(slog.DiscardHandler))
+			d := New(Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler))
 			set(d)
 			defer d.Close()
 			overwrite := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}

@@ -154,7 +154,7 @@ type crashed struct {
 }
 
 func unsynced(t *testing.T, root string) *storagedrivers.Storage {
-	s := storagedrivers.New("test", New(root, false, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
+	s := storagedrivers.New("test", New(Config{Root: root, Sync: new(false)}, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -168,7 +168,7 @@ func newCrashed(t *testing.T, set func(*Driver), at int, rollBack bool) crashed 
 			t.Fatal(err)
 		}
 	}
-	d := New(root, true, slog.New(slog.DiscardHandler))
+	d := New(Config{Root: root}, slog.New(slog.DiscardHandler))
 	set(d)
 	steps := crashAt(d, at)
 	s := storagedrivers.New("test", d, storagedrivers.Options{})
@@ -191,7 +191,7 @@ func newCrashed(t *testing.T, set func(*Driver), at int, rollBack bool) crashed 
 // recoverAll opens the folder as the next process does.
 func recoverAll(t *testing.T, root string) {
 	t.Helper()
-	d := New(root, false, slog.New(slog.DiscardHandler))
+	d := New(Config{Root: root, Sync: new(false)}, slog.New(slog.DiscardHandler))
 	if err := d.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -242,7 +242,7 @@ func TestCrashOfRecovery(t *testing.T) {
 			for at := 1 + slices.Index(complete.steps, "prepared"); complete.steps[at-1] != "void"; at++ {
 				for again, recovered := 1, false; !recovered; again++ {
 					c := newCrashed(t, set, at, false)
-					d := New(c.root, false, slog.New(slog.DiscardHandler))
+					d := New(Config{Root: c.root, Sync: new(false)}, slog.New(slog.DiscardHandler))
 					steps := crashAt(d, again)
 					recovered = !untilCrash(func() { _, _ = d.open() })
 					d.die()
@@ -267,7 +267,7 @@ func TestCrashLeavesOthers(t *testing.T) {
 				c := newCrashed(t, set, at, false)
 				ended = c.ended
 				// This process was there before: it has seen no crash.
-				running := New(c.root, false, slog.New(slog.DiscardHandler))
+				running := New(Config{Root: c.root, Sync: new(false)}, slog.New(slog.DiscardHandler))
 				running.undone = true
 				s := storagedrivers.New("running", running, storagedrivers.Options{})
 				want := map[string]string{"other": "other"}

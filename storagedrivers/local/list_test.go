@@ -43,7 +43,7 @@ func BenchmarkListLevel(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	d := New(root, false, slog.New(slog.DiscardHandler))
+	d := New(Config{Root: root, Sync: new(false)}, slog.New(slog.DiscardHandler))
 	defer d.Close()
 	opts := storagedrivers.ListOptions{Cursor: "object-05000.jpg", Limit: 60, Shallow: true}
 	for b.Loop() {

@@ -45,10 +45,10 @@ type Driver struct {
 	flush   flusher
 }
 
-// New gives the driver for the folder at path, which is made at its first use. Without
-// sync an object is not forced to the disk before success is told.
-func New(path string, sync bool, log *slog.Logger) *Driver {
-	return &Driver{path: path, sync: sync, log: log, now: time.Now} //nolint:forbidigo // the clock's one default
+// New returns the driver of a folder, which is made at its first use. Without sync an object is not forced
+// to the disk before it counts as stored.
+func New(config Config, log *slog.Logger) *Driver {
+	return &Driver{path: config.Root, sync: config.sync(), log: log, now: time.Now} //nolint:forbidigo // the clock's one default
 }
 
 // Check opens the root and looks whether it may be read and written.

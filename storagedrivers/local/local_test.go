@@ -75,9 +75,9 @@ func (p *places) files(t *testing.T) []string {
 
 func TestConformance(t *testing.T) {
 	for name, driver := range map[string]func(root string) *Driver{
-		"unnamed files": func(root string) *Driver { return New(root, true, slog.New(slog.DiscardHandler)) },
+		"unnamed files": func(root string) *Driver { return New(Config{Root: root}, slog.New(slog.DiscardHandler)) },
 		"named files, unsynced": func(root string) *Driver {
-			d := New(root, false, slog.New(slog.DiscardHandler))
+			d := New(Config{Root: root, Sync: new(false)}, slog.New(slog.DiscardHandler))
 			d.named = true
 			return d
 		},

@@ -18,7 +18,7 @@ import (
 
 func open(t *testing.T, root string) *storagedrivers.Storage {
 	t.Helper()
-	s := storagedrivers.New("test", New(root, true, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
+	s := storagedrivers.New("test", New(Config{Root: root}, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Errorf("closing: %v", err)
@@ -126,7 +126,7 @@ func TestStartSweepsOnlyWhatNobodyUses(t *testing.T) {
 func TestCloseLeavesNoFolderOfItsOwn(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	s := storagedrivers.New("test", New(root, false, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
+	s := storagedrivers.New("test", New(Config{Root: root, Sync: new(false)}, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
 	for range 2 {
 		if err := put(t, s, "a", "x", storagedrivers.Overwrite); err != nil {
 			t.Fatal(err)

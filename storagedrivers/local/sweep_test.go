@@ -113,7 +113,7 @@ func TestSweepMakesNoRoot(t *testing.T) {
 func TestSweepOfALivingProcess(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	running := New(root, true, slog.New(slog.DiscardHandler))
+	running := New(Config{Root: root}, slog.New(slog.DiscardHandler))
 	running.named = true
 	s := storagedrivers.New("test", running, storagedrivers.Options{})
 	defer s.Close()

@@ -1,32 +1,54 @@
 package s3
 
 import (
+	"cmp"
+	"errors"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 // Config says which bucket a [Driver] uses and how.
 type Config struct {
-	// Bucket is the name of the bucket.
-	Bucket string
-	// Region of the bucket. Empty: what the environment says, or "us-east-1" where
-	// there is an endpoint.
-	Region string
-	// Endpoint is the address of the service. Empty: Amazon S3.
-	Endpoint string
-	// AccessKeyID, SecretAccessKey and SessionToken are the credentials. Empty: what
-	// the SDK finds by itself, at the first use.
-	AccessKeyID, SecretAccessKey, SessionToken string
-	// PathStyle names the bucket in the path instead of in the host name.
-	PathStyle bool
-	// Prefix is the folder of all keys, without slashes around it. Empty: none.
-	Prefix string
-	// Checksums is "when_supported" or "when_required". Empty: by the endpoint.
-	Checksums string
+	// The bucket, which must exist. Required.
+	Bucket string `json:"bucket,omitempty" option:"required" example:"my-bucket"`
+
+	// The region of the bucket. Default: what `AWS_REGION` or the AWS profile says, and
+	// `us-east-1` where an endpoint is given.
+	Region string `json:"region,omitempty" option:"common" example:"eu-central-1"`
+
+	// The address of the service, for one other than Amazon's. Default: Amazon S3.
+	Endpoint string `json:"endpoint,omitempty" option:"common,address" example:"https://s3.example.com"`
+
+	// The access key. Default: what the AWS SDK finds by itself in the environment, in
+	// the files of the AWS profile, or by asking the machine or container that it runs in.
+	AccessKeyID string `json:"access_key_id,omitempty" option:"common" example:"{env.AWS_ACCESS_KEY_ID}"`
+
+	// The secret of the access key, best as a placeholder such as
+	// `{env.AWS_SECRET_ACCESS_KEY}`.
+	SecretAccessKey string `json:"secret_access_key,omitempty" option:"common,secret" example:"{env.AWS_SECRET_ACCESS_KEY}"`
+
+	// The session token of an access key that is temporary.
+	SessionToken string `json:"session_token,omitempty" option:"secret" example:"{env.AWS_SESSION_TOKEN}"`
+
+	// Whether the bucket is named in the path of addresses instead of in the host name.
+	// Default: `true` where an endpoint is given, otherwise `false`.
+	PathStyle *bool `json:"path_style,omitempty"`
+
+	// The folder of the bucket below which all objects are kept. Default: the whole
+	// bucket.
+	Prefix string `json:"prefix,omitempty" option:"folder" example:"media"`
+
+	// When to send and to check checksums (CRC32) of objects. Services other than
+	// Amazon's may refuse them where they are not required. Default: `when_required`
+	// where an endpoint is given, otherwise `when_supported`.
+	Checksums string `json:"checksums,omitempty" option:"words=when_supported|when_required"`
+
 	// Timeout is how long the service may keep silent. 0 is 30 s.
-	Timeout time.Duration
+	Timeout time.Duration `json:"-"`
 }
 
 const (
@@ -36,6 +58,21 @@ const (
 	// endpointRegion is what services that know no regions expect in signatures.
 	endpointRegion = "us-east-1"
 )
+
+// complete fills in the defaults and refuses options that do not go together.
+func (c *Config) complete() error {
+	c.Timeout = cmp.Or(c.Timeout, network.DefaultTimeout)
+	if c.PathStyle == nil {
+		c.PathStyle = new(c.Endpoint != "")
+	}
+	switch {
+	case (c.AccessKeyID == "") != (c.SecretAccessKey == ""):
+		return errors.New("access_key_id and secret_access_key go together")
+	case c.SessionToken != "" && c.AccessKeyID == "":
+		return errors.New("session_token goes with access_key_id and secret_access_key")
+	}
+	return nil
+}
 
 // apply sets what the configuration says, and what the contract of drivers demands,
 // over what the environment says.
@@ -47,7 +84,7 @@ func (c Config) apply(o *awss3.Options) {
 	if custom && o.Region == "" {
 		o.Region = endpointRegion
 	}
-	o.UsePathStyle = c.PathStyle
+	o.UsePathStyle = *c.PathStyle
 	o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenSupported
 	o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenSupported
 	if c.Checksums == whenRequired || c.Checksums == "" && custom {

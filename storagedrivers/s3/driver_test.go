@@ -8,6 +8,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 func parse(t *testing.T, text string) (*S3, error) {
@@ -16,13 +18,7 @@ func parse(t *testing.T, text string) (*S3, error) {
 	return s, s.UnmarshalCaddyfile(caddyfile.NewTestDispenser(text))
 }
 
-// provision does what Caddy does with a module.
-func provision(s *S3) error {
-	if err := s.Provision(caddy.Context{}); err != nil {
-		return err
-	}
-	return s.Validate()
-}
+func provision(s *S3) error { return s.Provision(caddy.Context{}) }
 
 func TestCaddyfile(t *testing.T) {
 	t.Setenv("MEDIA_TEST_SECRET", "hush")
@@ -48,7 +44,11 @@ func TestCaddyfile(t *testing.T) {
 		AccessKeyID: "me", SecretAccessKey: "hush", SessionToken: "token",
 		Prefix: "media/files", Checksums: whenSupported, Timeout: 5 * time.Second,
 	}
-	if s.config != want {
+	if got := *s.config.PathStyle; got {
+		t.Error("the bucket is named in the path")
+	}
+	config := s.config
+	if config.PathStyle = nil; config != want {
 		t.Errorf("got %+v, want %+v", s.config, want)
 	}
 	if s.SecretAccessKey != "{env.MEDIA_TEST_SECRET}" || s.Prefix != "/media/files/" {
@@ -85,7 +85,7 @@ func TestDefaults(t *testing.T) {
 			t.Errorf("%s: %v", tt.text, err)
 			continue
 		}
-		if s.config.Bucket != "pictures" || s.config.PathStyle != tt.pathStyle || s.Timeout() != 0 {
+		if s.config.Bucket != "pictures" || *s.config.PathStyle != tt.pathStyle || s.Timeout() != network.DefaultTimeout {
 			t.Errorf("%s: %+v", tt.text, s.config)
 		}
 	}
@@ -112,17 +112,17 @@ func TestWrongOptions(t *testing.T) {
 	t.Parallel()
 	for want, s := range map[string]*S3{
 		"bucket is missing":             {},
-		"region: ":                      {Bucket: "b", Region: "{env.MEDIA_TEST_NOT_SET}"},
-		"go together":                   {Bucket: "b", AccessKeyID: "id"},
-		"secret_access_key go together": {Bucket: "b", SecretAccessKey: "secret"},
-		"session_token goes with":       {Bucket: "b", SessionToken: "token"},
-		"prefix: invalid key":           {Bucket: "b", Prefix: "a/../b"},
-		"checksums is one of":           {Bucket: "b", Checksums: "always"},
-		"above zero, not -1s":           {Bucket: "b", SilenceTimeout: caddy.Duration(-time.Second)},
-		"endpoint is an address":        {Bucket: "b", Endpoint: "s3.example.com"},
-		`not "ftp://example.com"`:       {Bucket: "b", Endpoint: "ftp://example.com"},
-		`not "http://[::1"`:             {Bucket: "b", Endpoint: "http://[::1"},
-		`not "https://"`:                {Bucket: "b", Endpoint: "https://"},
+		"region: ":                      {Config: Config{Bucket: "b", Region: "{env.MEDIA_TEST_NOT_SET}"}},
+		"go together":                   {Config: Config{Bucket: "b", AccessKeyID: "id"}},
+		"secret_access_key go together": {Config: Config{Bucket: "b", SecretAccessKey: "secret"}},
+		"session_token goes with":       {Config: Config{Bucket: "b", SessionToken: "token"}},
+		"prefix: invalid key":           {Config: Config{Bucket: "b", Prefix: "a/../b"}},
+		"checksums is one of":           {Config: Config{Bucket: "b", Checksums: "always"}},
+		"above zero, not -1s":           {Config: Config{Bucket: "b"}, SilenceTimeout: caddy.Duration(-time.Second)},
+		"endpoint is an address":        {Config: Config{Bucket: "b", Endpoint: "s3.example.com"}},
+		`not "ftp://example.com"`:       {Config: Config{Bucket: "b", Endpoint: "ftp://example.com"}},
+		`not "http://[::1"`:             {Config: Config{Bucket: "b", Endpoint: "http://[::1"}},
+		`not "https://"`:                {Config: Config{Bucket: "b", Endpoint: "https://"}},
 	} {
 		if err := provision(s); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: error %v, want %q", s, err, want)
@@ -135,16 +135,16 @@ func TestPoolKeyTellsPlacesApart(t *testing.T) {
 	seen := map[string]bool{}
 	on := true
 	for _, s := range []*S3{
-		{Bucket: "b"},
-		{Bucket: "c"},
-		{Bucket: "b", Region: "r"},
-		{Bucket: "b", Endpoint: "http://e"},
-		{Bucket: "b", AccessKeyID: "i", SecretAccessKey: "s"},
-		{Bucket: "b", AccessKeyID: "i", SecretAccessKey: "t"},
-		{Bucket: "b", Prefix: "p"},
-		{Bucket: "b", PathStyle: &on},
-		{Bucket: "b", Checksums: whenRequired},
-		{Bucket: "b", SilenceTimeout: caddy.Duration(time.Second)},
+		{Config: Config{Bucket: "b"}},
+		{Config: Config{Bucket: "c"}},
+		{Config: Config{Bucket: "b", Region: "r"}},
+		{Config: Config{Bucket: "b", Endpoint: "http://e"}},
+		{Config: Config{Bucket: "b", AccessKeyID: "i", SecretAccessKey: "s"}},
+		{Config: Config{Bucket: "b", AccessKeyID: "i", SecretAccessKey: "t"}},
+		{Config: Config{Bucket: "b", Prefix: "p"}},
+		{Config: Config{Bucket: "b", PathStyle: &on}},
+		{Config: Config{Bucket: "b", Checksums: whenRequired}},
+		{Config: Config{Bucket: "b"}, SilenceTimeout: caddy.Duration(time.Second)},
 	} {
 		if err := provision(s); err != nil {
 			t.Fatal(err)

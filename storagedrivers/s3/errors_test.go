@@ -37,7 +37,7 @@ func answering(t *testing.T, status int, code string, header http.Header) *Drive
 	}))
 	t.Cleanup(server.Close)
 	d, err := New(Config{
-		Bucket: "bucket", Endpoint: server.URL, PathStyle: true, AccessKeyID: "id", SecretAccessKey: "secret",
+		Bucket: "bucket", Endpoint: server.URL, AccessKeyID: "id", SecretAccessKey: "secret",
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +176,7 @@ func TestBrokenAnswer(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	d, err := New(Config{
-		Bucket: "bucket", Endpoint: server.URL, PathStyle: true, AccessKeyID: "id", SecretAccessKey: "secret",
+		Bucket: "bucket", Endpoint: server.URL, AccessKeyID: "id", SecretAccessKey: "secret",
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +212,7 @@ func TestErrorWords(t *testing.T) {
 	} {
 		if tt.endpoint != "" {
 			d, err := New(Config{
-				Bucket: "bucket", Endpoint: tt.endpoint, PathStyle: true, AccessKeyID: "id", SecretAccessKey: "secret",
+				Bucket: "bucket", Endpoint: tt.endpoint, AccessKeyID: "id", SecretAccessKey: "secret",
 			}, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)

@@ -117,7 +117,7 @@ func TestListDecodesNames(t *testing.T) {
 			io.WriteString(w, "</ListBucketResult>")
 		}))
 		defer server.Close()
-		s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, PathStyle: true, AccessKeyID: "i", SecretAccessKey: "s"}}
+		s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, AccessKeyID: "i", SecretAccessKey: "s"}}
 		d := s.driver(t, s.config)
 		defer d.Close()
 		page, err := d.List(t.Context(), storagedrivers.ListOptions{Shallow: true})
@@ -146,7 +146,7 @@ func TestListUndecodable(t *testing.T) {
 			io.WriteString(w, "<ListBucketResult><EncodingType>url</EncodingType>"+found+"</ListBucketResult>")
 		}))
 		defer server.Close()
-		s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, PathStyle: true, AccessKeyID: "i", SecretAccessKey: "s"}}
+		s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, AccessKeyID: "i", SecretAccessKey: "s"}}
 		d := s.driver(t, s.config)
 		defer d.Close()
 		_, err := d.List(t.Context(), storagedrivers.ListOptions{Shallow: true})

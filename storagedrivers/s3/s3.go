@@ -1,7 +1,6 @@
 package s3
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
-	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 // Driver keeps objects in a bucket.
@@ -44,7 +42,9 @@ type Driver struct {
 
 // New makes a driver without touching the network.
 func New(c Config, log *slog.Logger) (*Driver, error) {
-	c.Timeout = cmp.Or(c.Timeout, network.DefaultTimeout)
+	if err := c.complete(); err != nil {
+		return nil, err
+	}
 	client, httpClient, err := connect(c)
 	if err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func fake(t *testing.T) *service {
 	server.Start()
 	t.Cleanup(server.Close)
 	return &service{config: Config{
-		Endpoint: server.URL, AccessKeyID: "id", SecretAccessKey: "secret", PathStyle: true,
+		Endpoint: server.URL, AccessKeyID: "id", SecretAccessKey: "secret",
 	}}
 }
 
@@ -50,7 +50,7 @@ func real(t testing.TB) *service {
 	t.Helper()
 	server := servers.VersityGW(t)
 	return &service{config: Config{
-		Endpoint: "http://" + server.Address, PathStyle: true,
+		Endpoint:    "http://" + server.Address,
 		AccessKeyID: server.AccessKeyID, SecretAccessKey: server.SecretAccessKey,
 	}}
 }

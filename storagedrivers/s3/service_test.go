@@ -204,7 +204,7 @@ func TestRangeIgnored(t *testing.T) {
 		io.WriteString(w, "0123456789")
 	}))
 	t.Cleanup(server.Close)
-	s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, PathStyle: true, AccessKeyID: "i", SecretAccessKey: "s"}}
+	s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, AccessKeyID: "i", SecretAccessKey: "s"}}
 	d := s.driver(t, s.config)
 	defer d.Close()
 	for _, tt := range []struct {

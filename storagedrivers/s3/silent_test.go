@@ -55,7 +55,7 @@ func (m *mute) count() int {
 func (m *mute) driver(t *testing.T) *Driver {
 	t.Helper()
 	s := &service{config: Config{
-		Endpoint: m.URL, AccessKeyID: "id", SecretAccessKey: "secret", PathStyle: true,
+		Endpoint: m.URL, AccessKeyID: "id", SecretAccessKey: "secret",
 		Bucket: "bucket", Timeout: 5 * time.Second,
 	}}
 	d := s.driver(t, s.config)

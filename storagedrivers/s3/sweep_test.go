@@ -197,7 +197,7 @@ func TestSweepOfPages(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(&tt.listing)
 			defer server.Close()
-			s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, PathStyle: true, AccessKeyID: "i", SecretAccessKey: "s"}}
+			s := &service{config: Config{Bucket: "bucket", Endpoint: server.URL, AccessKeyID: "i", SecretAccessKey: "s"}}
 			d := s.driver(t, s.config)
 			defer d.Close()
 			left, err := d.Sweep(t.Context(), tt.opts)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path"
 	"strings"
 	"time"
 
@@ -13,50 +14,70 @@ import (
 
 // Config says where the objects are and how to get there.
 type Config struct {
-	// Address is host and port.
-	Address string
-	// User is who logs in, with whatever of the following is given.
-	User     string
-	Password string
-	// PrivateKey is the key itself, as in its file.
-	PrivateKey string
-	Passphrase string
-	// Agent also uses the keys of the agent at SSH_AUTH_SOCK.
-	Agent bool
-	// KnownHosts are files, HostKeys public keys or SHA256 fingerprints, by which the
-	// host is recognised.
-	KnownHosts []string
-	HostKeys   []string
-	// InsecureSkipHostKey trusts whoever answers.
-	InsecureSkipHostKey bool
-	// Root is the folder for all keys; "." is the one of the login.
-	Root string
-	// Connections are how many are opened at most.
-	Connections int
-	// Timeout is how long the host may keep silent.
-	Timeout time.Duration
+	// The host, with a port after a colon where it is not 22. Required.
+	Address string `json:"address,omitempty" option:"required" example:"files.example.com"`
+
+	// The user to log in as. Required.
+	User string `json:"user,omitempty" option:"required" example:"media"`
+
+	// The user's password; also the answer to what the host asks interactively. One of
+	// `password`, `private_key` and `agent` is needed.
+	Password string `json:"password,omitempty" option:"common,secret" example:"{env.SFTP_PASSWORD}"`
+
+	// The user's private key: the path of its file, or the key itself, which begins with
+	// `-----BEGIN` and is best given as a placeholder such as `{env.SFTP_PRIVATE_KEY}`.
+	PrivateKey string `json:"private_key,omitempty" option:"common,secret" example:"/etc/caddy/media_ed25519"`
+
+	// The passphrase of the private key, if it has one.
+	Passphrase string `json:"passphrase,omitempty" option:"common,secret" example:"{env.SFTP_PASSPHRASE}"`
+
+	// Whether to use the keys of the SSH agent at `SSH_AUTH_SOCK`. Default: `false`.
+	Agent bool `json:"agent,omitempty"`
+
+	// Files as OpenSSH writes them (`~/.ssh/known_hosts`) with the keys by which the host
+	// is recognised. One of `known_hosts`, `host_key` and `insecure_skip_host_key` is
+	// needed.
+	KnownHosts []string `json:"known_hosts,omitempty" option:"common,repeat" example:"/etc/ssh/ssh_known_hosts"`
+
+	// Public keys of the host, as in its `/etc/ssh/ssh_host_ed25519_key.pub`
+	// (`ssh-ed25519 AAAA...`), or their fingerprints (`SHA256:...`).
+	HostKeys []string `json:"host_key,omitempty" option:"common,repeat" example:"ssh-ed25519 AAAA..."`
+
+	// Whether to talk to whoever answers at the address. Somebody on the way to the host
+	// can then read and change everything, and learn the password. Default: `false`.
+	InsecureSkipHostKey bool `json:"insecure_skip_host_key,omitempty"`
+
+	// The folder for all objects, relative to the one that the login ends up in. It is
+	// made if it is missing. Default: the folder of the login.
+	Root string `json:"root,omitempty" option:"common" example:"uploads"`
+
+	// How many SSH connections are opened at most. Each is shared by any number of
+	// transfers; more of them use more processor cores. Default: `2`.
+	Connections int `json:"connections,omitempty" example:"2"`
+
+	// Timeout is how long the host may keep silent. 0 is 30 s.
+	Timeout time.Duration `json:"-"`
 }
 
 const (
 	defaultPort        = "22"
 	defaultConnections = 2
-	defaultTimeout     = network.DefaultTimeout
 )
 
-// complete fills in the defaults, reads the private key and finds what is wrong.
-func (c *Config) complete() error {
+// complete fills in the defaults, reads the private key and checks what can be checked without the host.
+func (c *Config) complete() (*dialer, error) {
+	c.Root = path.Clean(c.Root)
 	c.Connections = cmp.Or(c.Connections, defaultConnections)
-	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.Timeout = cmp.Or(c.Timeout, network.DefaultTimeout)
 	if _, _, err := net.SplitHostPort(c.Address); err != nil {
 		c.Address = net.JoinHostPort(strings.Trim(c.Address, "[]"), defaultPort)
 	}
 	if c.PrivateKey != "" && !strings.HasPrefix(strings.TrimSpace(c.PrivateKey), "-----BEGIN") {
 		key, err := os.ReadFile(c.PrivateKey)
 		if err != nil {
-			return fmt.Errorf("private_key: %w", err)
+			return nil, fmt.Errorf("private_key: %w", err)
 		}
 		c.PrivateKey = string(key)
 	}
-	_, err := newDialer(*c)
-	return err
+	return newDialer(*c)
 }

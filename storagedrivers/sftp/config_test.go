@@ -11,6 +11,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 func parse(text string) (*SFTP, error) {
@@ -84,7 +86,7 @@ func TestCaddyfileErrors(t *testing.T) {
 
 // minimal is a configuration that is just enough.
 func minimal() *SFTP {
-	return &SFTP{Address: "host", User: "somebody", Password: "secret", InsecureSkipHostKey: true}
+	return &SFTP{Config: Config{Address: "host", User: "somebody", Password: "secret", InsecureSkipHostKey: true}}
 }
 
 func TestProvision(t *testing.T) {
@@ -95,7 +97,7 @@ func TestProvision(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.config.Address != "files.example.com:22" || s.config.Root != "." ||
-		s.config.Connections != defaultConnections || s.Timeout() != defaultTimeout {
+		s.config.Connections != defaultConnections || s.Timeout() != network.DefaultTimeout {
 		t.Errorf("provisioned %+v", s.config)
 	}
 	if s.Address != "{env.SFTP_TEST_HOST}" {
@@ -115,7 +117,7 @@ func TestProvision(t *testing.T) {
 		other := minimal()
 		other.Address = s.Address
 		same := *other
-		same.KnownHosts, same.HostKey = []string{}, []string{} // as JSON may spell none
+		same.KnownHosts, same.HostKeys = []string{}, []string{} // as JSON may spell none
 		change(other)
 		for _, module := range []*SFTP{other, &same} {
 			if err := module.Provision(caddy.Context{}); err != nil {
@@ -154,8 +156,8 @@ func TestProvisionErrors(t *testing.T) {
 		},
 		"agent: SSH_AUTH_SOCK is not set":                             func(s *SFTP) { s.Agent = true },
 		"one of known_hosts, host_key and insecure_skip_host_key":     func(s *SFTP) { s.InsecureSkipHostKey = false },
-		"insecure_skip_host_key contradicts known_hosts and host_key": func(s *SFTP) { s.HostKey = []string{"SHA256:abc"} },
-		"neither a public key nor a SHA256 fingerprint":               func(s *SFTP) { s.HostKey = []string{"ssh-ed25519 AAAA"} },
+		"insecure_skip_host_key contradicts known_hosts and host_key": func(s *SFTP) { s.HostKeys = []string{"SHA256:abc"} },
+		"neither a public key nor a SHA256 fingerprint":               func(s *SFTP) { s.HostKeys = []string{"ssh-ed25519 AAAA"} },
 		"known_hosts: open":                         func(s *SFTP) { s.KnownHosts = []string{filepath.Join(dir, "missing")} },
 		"known_hosts: knownhosts: " + broken + ":1": func(s *SFTP) { s.KnownHosts = []string{broken} },
 		"connections is a number above zero":        func(s *SFTP) { s.Connections = -1 },

@@ -7,12 +7,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 // Connections that were lost while nobody used them are replaced without an error.
 func TestConnectionsLostWhileIdle(t *testing.T) {
 	t.Parallel()
-	_, s, proxy := behindProxy(t, newHost(t), defaultTimeout)
+	_, s, proxy := behindProxy(t, newHost(t), network.DefaultTimeout)
 	for range 3 {
 		proxy.CloseAll()
 		_, err := s.Put(t.Context(), "object", strings.NewReader("text"), overwrite)
@@ -44,7 +46,7 @@ func TestConnections(t *testing.T) {
 		server := startServer(t, root, func(s *server) { s.max = tt.allowed })
 		h := &host{folder: root, config: Config{
 			Address: server.address, User: testUser, Password: testPassword, HostKeys: server.hostKeys, Root: ".",
-			Connections: tt.wanted, Timeout: defaultTimeout,
+			Connections: tt.wanted, Timeout: network.DefaultTimeout,
 		}}
 		d := h.driver(t, "objects")
 		is(t, d.Check(t.Context()), nil)
@@ -75,7 +77,7 @@ func TestStalledReaders(t *testing.T) {
 	server := startServer(t, root, func(s *server) { s.max = 1 })
 	h := &host{folder: root, config: Config{
 		Address: server.address, User: testUser, Password: testPassword, HostKeys: server.hostKeys, Root: ".",
-		Connections: 2, Timeout: defaultTimeout,
+		Connections: 2, Timeout: network.DefaultTimeout,
 	}}
 	d := h.driver(t, ".")
 	t.Cleanup(func() { is(t, d.Close(), nil) })

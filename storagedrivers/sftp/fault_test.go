@@ -15,6 +15,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 // behindProxy gives a driver, a storage on it and the proxy before the host. The driver has
@@ -96,7 +97,7 @@ func has(t *testing.T, o opener, key string, want []byte) {
 
 func TestRefusingHost(t *testing.T) {
 	t.Parallel()
-	d, _, proxy := behindProxy(t, newHost(t), defaultTimeout)
+	d, _, proxy := behindProxy(t, newHost(t), network.DefaultTimeout)
 	proxy.SetRefusing(true)
 	within(t, soon, "all operations", func() {
 		for name, err := range everyOp(t.Context(), d) {
@@ -220,7 +221,7 @@ func TestCancelWithSilentHost(t *testing.T) {
 func TestCutWhilePutting(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
-	_, s, proxy := behindProxy(t, h, defaultTimeout)
+	_, s, proxy := behindProxy(t, h, network.DefaultTimeout)
 	content := randomBytes(10 << 20)
 	for i, mode := range []storagedrivers.PutOptions{create, overwrite, overwrite} {
 		proxy.CutAfter(int64(len(content) / 2))
@@ -239,7 +240,7 @@ func TestCutWhilePutting(t *testing.T) {
 
 func TestCutWhileReading(t *testing.T) {
 	t.Parallel()
-	d, s, proxy := behindProxy(t, newHost(t), defaultTimeout)
+	d, s, proxy := behindProxy(t, newHost(t), network.DefaultTimeout)
 	content := randomBytes(10 << 20)
 	_, err := d.Put(t.Context(), "object", bytes.NewReader(content), create)
 	is(t, err, nil)

@@ -23,12 +23,13 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 // checking gives the error of the first check with a configuration.
 func checking(t *testing.T, config Config) error {
 	t.Helper()
-	config.Root, config.Connections, config.Timeout = "objects", 1, defaultTimeout
+	config.Root, config.Connections, config.Timeout = "objects", 1, network.DefaultTimeout
 	d, err := New(config, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
@@ -77,7 +78,7 @@ func newLossyHost(t *testing.T) (*host, *loss) {
 	})
 	return &host{folder: root, config: Config{
 		Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
-		Connections: 1, Timeout: defaultTimeout,
+		Connections: 1, Timeout: network.DefaultTimeout,
 	}}, loss
 }
 

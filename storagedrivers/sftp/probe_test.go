@@ -9,6 +9,7 @@ import (
 	pkgsftp "github.com/pkg/sftp"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 // What hosts announce is not believed.
@@ -37,7 +38,7 @@ func TestExperiment(t *testing.T) {
 			})
 			h := &host{config: Config{
 				Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
-				Connections: 1, Timeout: defaultTimeout,
+				Connections: 1, Timeout: network.DefaultTimeout,
 			}}
 			d := h.driver(t, "objects")
 			t.Cleanup(func() { is(t, d.Close(), nil) })

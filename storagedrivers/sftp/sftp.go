@@ -29,9 +29,9 @@ type Driver struct {
 	told     atomic.Bool // when to sweep: it does not by itself
 }
 
-// New makes the driver of a configuration without gaps. It connects at its first use.
+// New returns a driver, which connects at its first use.
 func New(config Config, log *slog.Logger) (*Driver, error) {
-	dialer, err := newDialer(config)
+	dialer, err := config.complete()
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,7 +36,7 @@ func hostOf(t testing.TB, s *servers.SSH) *host {
 		Address: s.Address, User: s.User, Password: s.Password, PrivateKey: s.KeyFile, HostKeys: []string{s.HostKey},
 		Root: s.Root,
 	}
-	if err := config.complete(); err != nil {
+	if _, err := config.complete(); err != nil {
 		t.Fatal(err)
 	}
 	return &host{folder: s.Folder, config: config}
@@ -48,7 +49,7 @@ func newHost(t testing.TB) *host {
 	s := startServer(t, root)
 	return &host{folder: root, config: Config{
 		Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
-		Connections: defaultConnections, Timeout: defaultTimeout,
+		Connections: defaultConnections, Timeout: network.DefaultTimeout,
 	}}
 }
 
@@ -59,7 +60,7 @@ func newRequestHost(t testing.TB, files servers.RequestFiles) *host {
 	s := startServerOf(t, files.Serve)
 	return &host{folder: files.Folder, config: Config{
 		Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
-		Connections: defaultConnections, Timeout: defaultTimeout,
+		Connections: defaultConnections, Timeout: network.DefaultTimeout,
 	}}
 }
 

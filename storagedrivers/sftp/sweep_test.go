@@ -18,6 +18,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
@@ -108,7 +109,7 @@ func driverOf(t *testing.T, handlers pkgsftp.Handlers) *Driver {
 	})
 	h := &host{config: Config{
 		Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
-		Connections: 2, Timeout: defaultTimeout,
+		Connections: 2, Timeout: network.DefaultTimeout,
 	}}
 	d := h.driver(t, ".")
 	t.Cleanup(func() { is(t, d.Close(), nil) })
