@@ -22,7 +22,7 @@ var besideSizes = []int64{20 * kib, 20 * kib, 300 * kib, 300 * kib, 40 * kib, 2*
 // entity tag stands for two.
 func testReaderBesideWriter(t *testing.T, e *env) {
 	const overwrites = 16
-	g := &generations{coarse: e.harness.CoarseTags, contents: map[string]content{}}
+	g := &generations{coarse: e.harness.CoarseTags, earlier: e.harness.EarlierTags, contents: map[string]content{}}
 	readers := []*storagedrivers.Storage{e.storage}
 	if other := e.another(t); other != nil {
 		readers = append(readers, other)
@@ -63,6 +63,8 @@ func testReaderBesideWriter(t *testing.T, e *env) {
 		}
 	})
 	t.Logf("%d of %d reads failed", failures.Load(), reads.Load())
+	succeeds(t, g.checkEarlier(), "the tags beside a writer")
+	g.earlier = false
 	for _, read := range besideReads {
 		b, offset, info, err := read.run(t, e.storage)
 		if err == nil {
@@ -135,8 +137,16 @@ func readSeeking(t *testing.T, s *storagedrivers.Storage, offset, length int64) 
 // generations are the generations of one key by their entity tags.
 type generations struct {
 	coarse   bool
+	earlier  bool // readers may get tags of earlier generations
 	mu       sync.Mutex
 	contents map[string]content
+	reads    []taggedRead
+}
+
+// taggedRead is the tag and the content that a reader got.
+type taggedRead struct {
+	tag string
+	content
 }
 
 // add records that info describes c. It fails if it described another generation before.
@@ -176,5 +186,22 @@ func (g *generations) check(b []byte, offset int64, info storagedrivers.Info, le
 	if err := equal(bytes.NewReader(b), c.part(offset, length)); err != nil {
 		return err
 	}
+	if g.earlier && info.ETag != "" && info.Size == c.size {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.reads = append(g.reads, taggedRead{info.ETag, c})
+		return nil
+	}
 	return g.add(info, c)
+}
+
+// checkEarlier checks that no reader got the tag of a later generation than its bytes, with which a
+// client would keep them for ever.
+func (g *generations) checkEarlier() error {
+	for _, read := range g.reads {
+		if tagged, ok := g.contents[read.tag]; !ok || tagged.seed > read.seed {
+			return fmt.Errorf("the tag %s of the generation %d was read with the bytes of %d", read.tag, tagged.seed, read.seed)
+		}
+	}
+	return nil
 }

@@ -45,6 +45,10 @@ type Harness struct {
 	// CoarseTags allows two generations of one size to share their modification time, for drivers
 	// without entity tags. A driver that needs it should be fixed.
 	CoarseTags bool
+	// EarlierTags allows readers beside a writer to get the entity tag of an earlier generation with
+	// the bytes of a later one, for servers that read the tag first. Clients then only fetch the
+	// object once more.
+	EarlierTags bool
 }
 
 // Run tests a driver, with plain keys and behind a key prefix. A test that calls it must not be
