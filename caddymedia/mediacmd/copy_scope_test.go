@@ -25,9 +25,9 @@ func TestPrefixes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var aliases []*ingest.Alias
-			for _, prefix := range test.prefixes {
-				aliases = append(aliases, &ingest.Alias{Prefix: prefix})
+			aliases := make([]*ingest.Alias, len(test.prefixes))
+			for i, prefix := range test.prefixes {
+				aliases[i] = &ingest.Alias{Prefix: prefix}
 			}
 			if got := prefixesOf(aliases, test.everything); !slices.Equal(got, test.want) {
 				t.Errorf("%q, want %q", got, test.want)
