@@ -53,7 +53,7 @@ func TestStalledReaders(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true}).start(t)
 	config := f.config()
-	config.Connections, config.Timeout = 4, time.Second
+	config.Connections, config.Timeout = 4, 5*time.Second
 	d := open(t, config)
 	for key, n := range map[string]int{"long": 4 * maxWhole, "short": maxWhole} {
 		if err := put(t, d, key, strings.Repeat("x", n), create); err != nil {
