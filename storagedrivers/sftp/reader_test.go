@@ -190,7 +190,7 @@ func readPlainly(r io.Reader, want []byte) error {
 // The time to the host is not waited for with every packet.
 func TestDistantHost(t *testing.T) {
 	d, client := distant(t)
-	const least = 10
+	const least = 3 // 1 would be packet by packet; an idle machine reaches more than 10
 	var read, write float64
 	for range 3 { // a machine that is busy may spoil one
 		r := measure(t, d, client, 16<<20)
