@@ -282,7 +282,7 @@ type Features struct {
 	Seek bool
 }
 
-// Description tells people about a driver, in English.
+// Description describes a driver to people, in English.
 type Description struct {
 	// Title is the name of the kind of backend: "Google Cloud Storage".
 	Title string

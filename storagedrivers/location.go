@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Location says where a driver keeps its objects, as far as the configuration tells. Storages with
+// Location says where a driver keeps its objects, as far as the configuration says. Storages with
 // equal Locations have the same objects, whatever their credentials, time-outs and other settings.
 type Location struct {
 	// Backend names the system that holds the objects, in one spelling: "s3://amazonaws.com/bucket".

@@ -35,7 +35,7 @@ type remoteBackend struct {
 	apart bool
 }
 
-// signing tells whether a backend can sign addresses.
+// signing says whether a backend can sign addresses.
 type signing int
 
 const (

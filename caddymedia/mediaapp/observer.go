@@ -14,7 +14,7 @@ import (
 var underWay = map[ingest.Kind]*atomic.Int64{ingest.Image: new(atomic.Int64), ingest.File: new(atomic.Int64)}
 
 // lasting is the app in whose metrics and audit log something is noted: this one, or that of
-// the running configuration for what goes on in an earlier one, whose own nobody reads.
+// the running configuration for what goes on in an earlier one, which are read no longer.
 func (a *App) lasting() *App {
 	if a.events.over() {
 		if running, err := Active(); err == nil {

@@ -58,7 +58,7 @@ func (h *Handler) authenticate(ctx context.Context, service *media.Service, w ht
 	}
 }
 
-// Caller is a caller of [Handler.Upload], who is authenticated already.
+// Caller is an authenticated caller of [Handler.Upload].
 type Caller struct {
 	// Account limits the aliases. Items are ascribed to its API key.
 	Account tokens.Account

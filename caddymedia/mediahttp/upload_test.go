@@ -20,7 +20,7 @@ import (
 
 const multipartType = "multipart/form-data; boundary=x"
 
-// known is a server that authenticates nobody: every caller is the same one.
+// known is a server for which every caller is the same account, without credentials.
 type known struct {
 	*httptest.Server
 	site   *site

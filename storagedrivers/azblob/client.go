@@ -14,10 +14,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 )
 
-// open gives the container and what signs addresses in it, which is nil where nothing can.
+// open returns the container and the signer of addresses in it, nil if none can be signed.
 func (c Config) open(client *http.Client, now func() time.Time) (*container.Client, signer, error) {
 	// The SDK repeats nothing by itself: Storage repeats whole operations, and a request
-	// whose outcome is unknown must not be sent again before somebody has looked.
+	// whose outcome is unknown must not be sent again before the object is looked up.
 	options := azcore.ClientOptions{Transport: client, Retry: policy.RetryOptions{MaxRetries: -1}}
 	place := c.serviceURL() + "/" + c.Container
 	switch {
@@ -52,8 +52,8 @@ func (c Config) open(client *http.Client, now func() time.Time) (*container.Clie
 	return account.NewContainerClient(c.Container), keys.sign, nil
 }
 
-// keyOf gives what signs with the account key of a connection string that the SDK has
-// taken already; nil where it holds a shared access signature instead.
+// keyOf returns the signer with the account key of a connection string that the SDK has accepted.
+// It is nil if the string holds a shared access signature instead.
 func keyOf(connectionString string) (signer, error) {
 	values := map[string]string{}
 	for part := range strings.SplitSeq(connectionString, ";") {

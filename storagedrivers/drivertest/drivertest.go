@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Harness gives access to a driver under test. The subtests run in parallel. New is called once in
+// Harness is the access to a driver under test. The subtests run in parallel. New is called once in
 // each of them, and the other functions with the same t after it, from the goroutine of the test.
 type Harness struct {
 	// New returns a driver on an empty backend. The suite closes it.

@@ -9,7 +9,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// Describe tells people about the driver.
+// Describe returns the description of the driver for people.
 func (f *FTP) Describe() storagedrivers.Description {
 	return storagedrivers.Description{
 		Title: "FTP", Noun: "folder", Icon: "server", Rank: 10, Where: network.Login(f.User, f.Address, f.Root),

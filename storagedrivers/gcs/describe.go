@@ -8,7 +8,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// Describe tells people about the driver.
+// Describe returns the description of the driver for people.
 func (g *GCS) Describe() storagedrivers.Description {
 	where := path.Join(g.Bucket, g.Prefix)
 	if g.Endpoint != "" {

@@ -17,8 +17,8 @@ const maxGenerations = 5
 
 var errReplaced = fmt.Errorf("%w: the object is replaced all the time", storagedrivers.ErrUnavailable)
 
-// Open gives the bytes of rng. It looks at the object first, because a download tells
-// neither the time of the upload nor, where the range is refused, that the object exists.
+// Open returns the bytes of rng. It looks at the object first, because a download has neither the
+// time of the upload nor, if the range is refused, a sign that the object exists.
 func (d *Driver) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
@@ -49,15 +49,15 @@ func (d *Driver) Open(
 	return nil, storagedrivers.Info{}, errReplaced
 }
 
-// reader gives the bytes of one generation and the errors of this package.
+// reader returns the bytes of one generation and the errors of this package.
 type reader struct {
 	ctx  context.Context //nolint:containedctx // the contract has readers that ctx governs
 	body *gcsdk.Reader
 }
 
 // download begins to read length bytes of a generation from offset on, or all if length is
-// below zero. What is stored is what comes: the service would unpack an object that somebody
-// has stored with a content encoding, and is not told to take one where there is none.
+// below zero. The bytes come as they are stored: the service would unpack an object
+// with a content encoding.
 func download(
 	ctx context.Context, object *gcsdk.ObjectHandle, attrs *gcsdk.ObjectAttrs, offset, length int64,
 ) (*reader, error) {

@@ -127,8 +127,8 @@ func (u *upload) writer(ctx context.Context) *gcsdk.Writer {
 	return w
 }
 
-// transient tells whether a chunk may be sent again. A service that has kept silent for
-// as long as it may is not waited for once more.
+// transient reports whether a chunk may be sent again. It may not after the time-out of a silent
+// service.
 func transient(ctx context.Context, err error) bool {
 	return errors.Is(mapError(ctx, err), storagedrivers.ErrUnavailable) && !network.Silent(err)
 }

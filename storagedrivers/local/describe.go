@@ -7,7 +7,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Describe tells people about the driver.
+// Describe returns the description of the driver for people.
 func (l *Local) Describe() storagedrivers.Description {
 	return storagedrivers.Description{
 		Title: "Local folder", Noun: "folder", Local: true, Icon: "disk", Rank: 60, Where: l.Root,

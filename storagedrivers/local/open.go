@@ -9,7 +9,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Open gives the file itself for the zero range.
+// Open returns the file itself for the zero range.
 func (d *Driver) Open(ctx context.Context, key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error) {
 	fail := func(err error) (io.ReadCloser, storagedrivers.Info, error) {
 		return nil, storagedrivers.Info{}, err

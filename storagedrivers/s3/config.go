@@ -92,5 +92,5 @@ func (c Config) apply(o *awss3.Options) {
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	}
 	o.Retryer = aws.NopRetryer{}        // storages repeat whole operations
-	o.ContinueHeaderThresholdBytes = -1 // it costs a round trip for what a HEAD tells before
+	o.ContinueHeaderThresholdBytes = -1 // it costs a round trip for what a HEAD answers before
 }

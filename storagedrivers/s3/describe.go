@@ -11,7 +11,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// Describe tells people about the driver.
+// Describe returns the description of the driver for people.
 func (s *S3) Describe() storagedrivers.Description {
 	where := path.Join(s.Bucket, s.Prefix)
 	if s.Endpoint != "" {

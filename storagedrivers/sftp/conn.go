@@ -17,7 +17,7 @@ type conn struct {
 	err   error         // of dialling, once ready
 	ready chan struct{} // closed when it was dialled or could not be
 	users int           // guarded by the pool
-	dead  atomic.Bool   // it will serve nobody any more
+	dead  atomic.Bool   // it serves no operation any more
 	quiet atomic.Bool   // it is dead because the host did not answer
 	heard atomic.Int64  // how many bytes the file server has said
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// Describe tells people about the driver.
+// Describe returns the description of the driver for people.
 func (s *SFTP) Describe() storagedrivers.Description {
 	return storagedrivers.Description{
 		Title: "SFTP", Noun: "folder", Icon: "server", Rank: 20, Where: network.Login(s.User, s.Address, s.Root),
