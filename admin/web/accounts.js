@@ -11,7 +11,7 @@ const validKey = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/;
 const keyWords = 'An API key is 1 to 128 of the characters A-Z, a-z, 0-9, ., _, ~ and -.';
 
 /** The page of all accounts, or of one. */
-export async function accounts({ segments, query, signal, again }) {
+export async function accounts({ segments, query, signal, reload }) {
 	if ((segments.length > 0 || query.add) && mayConfigure()) return editPage(segments[0] ?? '', signal);
 	const { accounts: list } = await get(['accounts'], {}, signal);
 	const add = mayConfigure() && h('a', { class: 'button primary', href: '#/accounts?add=1' }, icon('plus'), 'Add account');
@@ -19,16 +19,16 @@ export async function accounts({ segments, query, signal, again }) {
 		title: 'Accounts',
 		content: [
 			pageHead('Accounts', add),
-			h('p', { class: 'lead' }, 'Who may upload: each has an API key and a password, for which it gets tokens. What a client has to send is in ',
+			h('p', { class: 'lead' }, 'Accounts may upload. Each has an API key and a password, which it exchanges for tokens. The requests of clients are described in ',
 				h('a', { href: 'api/openapi.json', download: '' }, 'the OpenAPI document'), '.'),
 			list.length === 0
-				? empty('accounts', 'No account yet', 'Nobody can upload over HTTP until there is one.', add?.cloneNode(true))
-				: h('ul', { class: 'rows', role: 'list', 'aria-label': 'Accounts' }, list.map((account) => row(account, again))),
+				? empty('accounts', 'No account yet', 'Uploads over HTTP are refused until one exists.', add?.cloneNode(true))
+				: h('ul', { class: 'rows', role: 'list', 'aria-label': 'Accounts' }, list.map((account) => row(account, reload))),
 		],
 	};
 }
 
-function row({ api_key: key, aliases = [] }, again) {
+function row({ api_key: key, aliases = [] }, reload) {
 	return h('li', { class: 'row' },
 		h('div', { class: 'row-icon' }, icon('accounts')),
 		h('div', { class: 'row-main' },
@@ -40,7 +40,7 @@ function row({ api_key: key, aliases = [] }, again) {
 			mayAct() && h('button', { type: 'button', 'aria-label': `End tokens of ${key}`, onclick: (event) => endTokens(event.currentTarget, key) }, 'End tokens'),
 			mayConfigure() && h('button', {
 				type: 'button', class: 'quiet-danger', 'aria-label': `Remove ${key}`, onclick: async () => {
-					if (await removeAccount(key)) again();
+					if (await removeAccount(key)) reload();
 				},
 			}, 'Remove')));
 }
@@ -50,8 +50,8 @@ const removeAccount = (name) => removeEntry({
 });
 
 async function renew(button, key) {
-	const text = 'Its present password no longer works then, and its tokens end at once. Whoever uses the account needs the new password.';
-	if (!await confirm(`Give “${key}” a new password?`, h('p', null, text), 'Make a new password')) return;
+	const text = 'Its current password stops working, and its tokens end at once. All users of the account need the new password.';
+	if (!await confirm(`Set a new password for “${key}”?`, h('p', null, text), 'Set new password')) return;
 	await busyWhile(button, 'The password was not changed', async () => {
 		const { body: entry, etag } = await read(['config', 'accounts', key]);
 		const { body } = await send('PUT', ['config', 'accounts', key], { body: { value: entry.value, new_password: true }, etag });
@@ -60,7 +60,7 @@ async function renew(button, key) {
 }
 
 async function endTokens(button, key) {
-	const text = 'Whoever uses the account has to log in again, with the same password.';
+	const text = 'All users of the account must log in again, with the same password.';
 	if (!await confirm(`End all tokens of “${key}”?`, h('p', null, text), 'End tokens')) return;
 	await busyWhile(button, 'The tokens were not ended', async () => {
 		const { body } = await send('DELETE', ['accounts', key, 'tokens']);
@@ -69,11 +69,11 @@ async function endTokens(button, key) {
 }
 
 async function showPassword({ api_key: key, password }) {
-	guard(() => true, 'The new password is not shown again then.');
+	guard(() => true, 'The new password will not be shown again.');
 	await ask('The new password', [
-		h('p', { class: 'notice' }, icon('lock'), 'It is shown only now: only its hash is kept, and nobody can show it again. Copy it to a safe place before you close this.'),
+		h('p', { class: 'notice' }, icon('lock'), 'It is shown only now, because only its hash is stored. Copy it to a safe place before you close this.'),
 		copyField('API key', key), copyField('Password', password),
-	], [{ text: 'I have kept it', value: 'kept', look: 'primary' }], { kept: true });
+	], [{ text: 'I have saved it', value: 'saved', look: 'primary' }], { required: true });
 	guard(() => false);
 }
 
@@ -94,12 +94,12 @@ async function editPage(key, signal) {
 	return {
 		title,
 		content: [h('nav', { class: 'crumbs', 'aria-label': 'Breadcrumb' }, h('a', { href: '#/accounts' }, 'Accounts')), pageHead(title),
-			!key && h('p', { class: 'lead' }, 'A password is made when you add the account, and shown once.'), form.element],
+			!key && h('p', { class: 'lead' }, 'A password is generated when you add the account, and shown once.'), form.element],
 	};
 }
 
 function build(aliases, current, isNew) {
-	const help = 'What the account is called when it logs in. It is no secret. It cannot be changed later.';
+	const help = 'The name with which the account logs in. It is no secret. It cannot be changed later.';
 	const key = isNew ? nameField({ name: 'api_key', help }, validKey, keyWords, suggestion()) : null;
 	const limits = aliasField(aliases, current.value.aliases ?? []);
 	return {
@@ -109,7 +109,7 @@ function build(aliases, current, isNew) {
 	};
 }
 
-// Easy to read aloud and free in all likelihood.
+// Easy to read aloud, and most likely unused.
 function suggestion() {
 	const letters = 'abcdefghjkmnpqrstuvwxyz23456789';
 	return 'site-' + [...crypto.getRandomValues(new Uint8Array(8))].map((n) => letters[n % letters.length]).join('');
@@ -118,13 +118,13 @@ function suggestion() {
 function aliasField(aliases, chosen) {
 	const names = [...new Set([...aliases.map(({ name }) => name), ...chosen])].sort();
 	const boxes = names.map((name) => h('input', { type: 'checkbox', id: newId('alias'), value: name, checked: chosen.includes(name) }));
-	const what = (name) => aliases.filter((alias) => alias.name === name).map(({ kind }) => (kind === 'img' ? 'images' : 'files')).join(' and ') || 'there is none of this name';
+	const kindsOf = (name) => aliases.filter((alias) => alias.name === name).map(({ kind }) => (kind === 'img' ? 'images' : 'files')).join(' and ') || 'no such alias';
 	const id = newId('aliases');
 	const error = h('p', { class: 'field-error', hidden: true });
 	const element = h('fieldset', { 'aria-describedby': id },
 		h('legend', null, 'May upload to'),
-		h('p', { class: 'help', id }, 'Tick none to allow all aliases, also those that are added later.'),
-		h('div', { class: 'ticks' }, boxes.map((box) => h('div', { class: 'tick' }, box, h('label', { for: box.id }, box.value), h('span', { class: 'muted small-text' }, what(box.value))))), error);
+		h('p', { class: 'help', id }, 'Tick none to allow all aliases, including later ones.'),
+		h('div', { class: 'ticks' }, boxes.map((box) => h('div', { class: 'tick' }, box, h('label', { for: box.id }, box.value), h('span', { class: 'muted small-text' }, kindsOf(box.value))))), error);
 	return {
 		path: 'aliases', name: 'Aliases', element, control: boxes[0] ?? element,
 		read: () => {

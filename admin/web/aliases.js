@@ -10,7 +10,7 @@ import { nameWords, validName } from './storage.js';
 import { mayConfigure } from './state.js';
 
 /** The page of all aliases, or of one. */
-export async function aliases({ segments, query, signal, again }) {
+export async function aliases({ segments, query, signal, reload }) {
 	if (query.add && mayConfigure()) return editPage(segments[0] === 'file' ? 'file' : 'img', '', null, signal);
 	const { aliases: list } = await get(['aliases'], {}, signal);
 	if (segments.length > 1) {
@@ -23,22 +23,22 @@ export async function aliases({ segments, query, signal, again }) {
 		content: [
 			pageHead('Aliases'),
 			h('p', { class: 'lead' }, 'Names that uploads are sent to. Each belongs to images or to files and points at a storage.'),
-			group('Images', 'img', list, again), group('Files', 'file', list, again),
+			group('Images', 'img', list, reload), group('Files', 'file', list, reload),
 		],
 	};
 }
 
-function group(title, kind, all, again) {
+function group(title, kind, all, reload) {
 	const list = all.filter((alias) => alias.kind === kind);
 	const add = mayConfigure() && h('a', { class: 'button', href: `#/aliases/${kind}?add=1` }, icon('plus'), `Add ${kindTitle(kind)}`);
 	return h('section', { 'aria-label': title },
 		h('div', { class: 'page-head' }, h('h2', null, title), h('div', { class: 'actions' }, add)),
 		list.length === 0
-			? empty(kind === 'img' ? 'items' : 'file', `No ${kindTitle(kind)}`, 'Nothing can be uploaded here until there is one.')
-			: h('ul', { class: 'rows', role: 'list', 'aria-label': title }, list.map((alias) => row(alias, again))));
+			? empty(kind === 'img' ? 'items' : 'file', `No ${kindTitle(kind)}`, 'Uploads are refused until one exists.')
+			: h('ul', { class: 'rows', role: 'list', 'aria-label': title }, list.map((alias) => row(alias, reload))));
 }
 
-function row(alias, again) {
+function row(alias, reload) {
 	const { kind, name, storage, address, implicit } = alias;
 	const own = `${kind}/${encodeURIComponent(name)}`;
 	return h('li', { class: 'row' },
@@ -53,14 +53,14 @@ function row(alias, again) {
 			mayConfigure() && h('a', { class: 'button', href: `#/aliases/${own}`, 'aria-label': `Edit ${name}` }, 'Edit'),
 			mayConfigure() && !implicit && h('button', {
 				type: 'button', class: 'quiet-danger', 'aria-label': `Remove ${name}`, onclick: async () => {
-					if (await removeAlias(kind, name)) again();
+					if (await removeAlias(kind, name)) reload();
 				},
 			}, 'Remove')));
 }
 
 const removeAlias = (kind, name) => removeEntry({
 	section: sectionOf(kind), name, what: kindTitle(kind),
-	warning: 'Uploads to it are refused then, and its public addresses no longer work. Its items stay in their storage.',
+	warning: 'Uploads to it will be refused, and its public addresses will no longer work. Its items stay in their storage.',
 });
 
 async function editPage(kind, name, alias, signal) {
@@ -90,7 +90,7 @@ async function editPage(kind, name, alias, signal) {
 				},
 			}, 'Remove')),
 			alias && copyField('Public address', new URL(alias.address, location.origin).href),
-			alias?.implicit && h('p', { class: 'notice' }, 'This alias is built in: it is there as long as no other is configured. Saving writes it into the configuration.'),
+			alias?.implicit && h('p', { class: 'notice' }, 'This alias is built in: it exists until another one is configured. Saving adds it to the configuration.'),
 			form.element,
 		],
 	};

@@ -1,8 +1,8 @@
-// How the pages talk to the server.
+// Requests of the pages to the server.
 
-const pauses = [300, 1200]; // a reload of the configuration may cut a connection
+const retryDelays = [300, 1200]; // a reload of the configuration may cut a connection
 
-/** What the server refused, in its own words. */
+/** A refusal by the server, with its message. */
 export class ApiError extends Error {
 	constructor(message, status, body, etag) {
 		super(message);
@@ -13,7 +13,7 @@ export class ApiError extends Error {
 	}
 }
 
-/** There is no session any more: the panel says so, or what authenticates in front of it. */
+/** The session has ended, by the answer of the panel or of a login in front of it. */
 export class LoggedOutError extends ApiError {
 	constructor(status) {
 		super('You are logged out.', status, {}, null);
@@ -25,7 +25,7 @@ export class LoggedOutError extends ApiError {
 export const isLogin = (status, contentType) => status === 0 || status === 401
 	|| ((status === 403 || (status >= 200 && status < 400)) && /^text\/html/i.test(contentType ?? ''));
 
-/** The address of an API route; each segment is encoded, query values that are empty are left out. */
+/** The address of an API route. Segments are encoded, empty query values omitted. */
 export function route(segments, query = {}) {
 	const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== '' && value != null));
 	const path = 'api/' + segments.map(encodeURIComponent).join('/');
@@ -35,12 +35,12 @@ export function route(segments, query = {}) {
 /** The segments of a stored filename. */
 export const parts = (filename) => filename.split('/').filter((segment) => segment !== '');
 
-/** Reads a route. What is read may be asked for again when the connection breaks. */
+/** Reads a route. The request is repeated if the connection breaks. */
 export async function get(segments, query, signal, headers) {
 	return (await read(segments, query, signal, headers)).body;
 }
 
-/** Sent when a page refreshes by itself, which does not keep a session alive. */
+/** The header of automatic refreshes, which do not extend a session. */
 export const background = { 'Media-Background': '1' };
 
 /** Like get, with the ETag: {body, etag}. */
@@ -49,13 +49,13 @@ export async function read(segments, query, signal, headers) {
 		try {
 			return await call('GET', route(segments, query), { signal, headers });
 		} catch (error) {
-			if (error instanceof ApiError || error.name === 'AbortError' || attempt >= pauses.length) throw error;
-			await new Promise((done) => setTimeout(done, pauses[attempt]));
+			if (error instanceof ApiError || error.name === 'AbortError' || attempt >= retryDelays.length) throw error;
+			await new Promise((done) => setTimeout(done, retryDelays[attempt]));
 		}
 	}
 }
 
-/** Changes something; never repeated by itself. Gives {body, etag}. */
+/** Sends a change, which is never repeated automatically. Returns {body, etag}. */
 export async function send(method, segments, { body, etag, create } = {}) {
 	const headers = { 'Content-Type': 'application/json' };
 	if (create) headers['If-None-Match'] = '*';
@@ -64,7 +64,7 @@ export async function send(method, segments, { body, etag, create } = {}) {
 		return await call(method, route(segments), { headers, body: body === undefined ? undefined : JSON.stringify(body) });
 	} catch (error) {
 		if (error instanceof ApiError) throw error;
-		throw new Error('The connection broke before the answer came, so it is not known whether this was done. Look before you try again.');
+		throw new Error('The connection broke before the answer arrived. Check whether the change was made before you try again.');
 	}
 }
 
@@ -74,7 +74,7 @@ async function call(method, address, options) {
 		response = await fetch(address, { method, ...options, cache: 'no-store', credentials: 'same-origin', redirect: 'manual' });
 	} catch (error) {
 		if (error.name === 'AbortError') throw error;
-		throw new Error('The server cannot be reached.');
+		throw new Error('The server is unreachable.');
 	}
 	if (isLogin(response.status, response.headers.get('Content-Type'))) throw new LoggedOutError(response.status);
 	const text = await response.text();

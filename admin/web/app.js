@@ -1,9 +1,9 @@
-// The panel: which page an address shows, and what surrounds all pages.
+// The panel: the page of each address, and the frame of all pages.
 import { h, fill, rich } from './dom.js';
 import { get, send } from './api.js';
 import { busyWhile, closeDialogs, confirm, failed, pageHead, waiting } from './ui.js';
 import { icon } from './icons.js';
-import { guard, isBusy, mayAct, mayConfigure, setSession, wouldLose } from './state.js';
+import { guard, isBusy, mayAct, mayConfigure, setSession, unsavedWarning } from './state.js';
 import { storages } from './storages.js';
 import { aliases } from './aliases.js';
 import { accounts } from './accounts.js';
@@ -14,7 +14,7 @@ const pages = { storages, aliases, accounts, items, health };
 const titles = { storages: 'Storages', aliases: 'Aliases', accounts: 'Accounts', items: 'Items', health: 'Health' };
 const main = document.getElementById('main');
 let shown = { hash: '', page: null, leave: new AbortController() };
-let asking = false;
+let confirming = false;
 
 /** The page of an address: {name, segments, query}. */
 function parse(hash) {
@@ -37,7 +37,7 @@ async function show(focus = true) {
 		shown.hash = location.hash;
 		return;
 	}
-	if (wouldLose() && !await leaveAllowed()) return;
+	if (unsavedWarning() && !await leaveAllowed()) return;
 	shown.leave.abort();
 	const current = shown = { hash: location.hash, name: route.name, page: null, leave: new AbortController() };
 	guard(() => false);
@@ -58,24 +58,24 @@ async function show(focus = true) {
 
 async function load(route, current) {
 	try {
-		return await pages[route.name]({ ...route, signal: current.leave.signal, again: () => show() });
+		return await pages[route.name]({ ...route, signal: current.leave.signal, reload: () => show() });
 	} catch (error) {
 		return { title: titles[route.name], content: [pageHead(titles[route.name]), failed(error, () => show())] };
 	}
 }
 
-// Asks before what was typed is lost; without leave the address goes back to the form.
+// Asks before unsaved input is lost. If the user stays, the address returns to the form.
 async function leaveAllowed() {
 	const wanted = location.hash;
 	history.pushState(null, '', shown.hash || '#/storages');
-	if (asking) return false;
-	asking = true;
-	const leave = await confirm('Leave without saving?', h('p', null, wouldLose()), 'Leave');
-	asking = false;
+	if (confirming) return false;
+	confirming = true;
+	const leave = await confirm('Leave without saving?', h('p', null, unsavedWarning()), 'Leave');
+	confirming = false;
 	if (!leave) return false;
 	guard(() => false);
 	location.hash = wanted;
-	return false; // the new address shows itself
+	return false; // hashchange shows the new address
 }
 
 function markNav(name) {
@@ -90,11 +90,11 @@ function frame(session) {
 		h('li', null, h('a', { href: `#/${name}`, 'data-page': name }, icon(name), h('span', null, titles[name]))))));
 	fill(document.getElementById('user'), session.user && h('span', null, 'Signed in as ', h('strong', null, session.user)),
 		session.log_out && h('button', { type: 'button', class: 'small', onclick: (event) => logOut(event.currentTarget) }, 'Log out'));
-	fill(document.getElementById('notices'), readOnlyNotice(session), lastingNotice(session));
+	fill(document.getElementById('notices'), readOnlyNotice(session), persistenceNotice(session));
 }
 
 function logOut(button) {
-	return busyWhile(button, 'You are not logged out', async () => {
+	return busyWhile(button, 'Logging out failed', async () => {
 		try {
 			await send('DELETE', ['session']);
 		} catch (error) {
@@ -106,19 +106,19 @@ function logOut(button) {
 
 function readOnlyNotice(session) {
 	if (mayConfigure()) return null;
-	const title = mayAct() ? 'The configuration can only be looked at' : 'You can look, but not change anything';
+	const title = mayAct() ? 'The configuration is read-only' : 'You have read-only access';
 	return h('aside', { class: 'notice', 'aria-label': 'Read only' }, icon('lock'), h('div', null, h('p', null, h('strong', null, title)), h('p', null, rich(session.why_not))));
 }
 
-function lastingNotice(session) {
+function persistenceNotice(session) {
 	if (session.lasting || !mayConfigure() || dismissed()) return null;
 	const dismiss = () => {
 		dismissed(true);
 		notice.remove();
 		main.focus();
 	};
-	const notice = h('aside', { class: 'notice warn', 'aria-label': 'Changes do not last' }, icon('down'),
-		h('details', { open: matchMedia('(min-width: 52rem)').matches }, h('summary', null, 'Changes do not outlast a restart'), // a phone has no room for it
+	const notice = h('aside', { class: 'notice warn', 'aria-label': 'Changes are lost on restart' }, icon('down'),
+		h('details', { open: matchMedia('(min-width: 52rem)').matches }, h('summary', null, 'Changes are lost on restart'), // no room on a phone
 			h('p', null, rich(session.lasting_note)), h('a', { class: 'button', href: 'api/config', download: '' }, 'Download the configuration')),
 		h('button', { type: 'button', class: 'plain', 'aria-label': 'Dismiss', title: 'Dismiss', onclick: dismiss }, icon('cross')));
 	return notice;
@@ -146,9 +146,9 @@ async function start() {
 }
 
 document.querySelector('.skip').addEventListener('click', (event) => {
-	event.preventDefault(); // the address belongs to the pages
+	event.preventDefault(); // the hash is the address of a page
 	main.focus();
 });
 addEventListener('hashchange', () => show());
-addEventListener('beforeunload', (event) => { if (wouldLose() || isBusy()) event.preventDefault(); });
+addEventListener('beforeunload', (event) => { if (unsavedWarning() || isBusy()) event.preventDefault(); });
 start();

@@ -1,23 +1,23 @@
-// What to do when somebody else has changed the same thing.
+// Resolves concurrent edits of an entry.
 import { h } from './dom.js';
 import { ask } from './ui.js';
 import { label } from './format.js';
 
-/** Shows how what is saved now differs from what was typed. Gives 'mine', 'theirs' or ''. */
+/** Shows the differences between the saved and the own values. Returns 'mine', 'theirs' or ''. */
 export function askConflict(what, now, mine) {
 	const rows = differences(now, mine);
 	const table = rows.length === 0
-		? h('p', null, 'What is saved now is what you have typed.')
+		? h('p', null, 'The saved values are equal to yours.')
 		: h('div', { class: 'scroll' }, h('table', { 'aria-label': 'Differences' },
-			h('thead', null, h('tr', null, ['Option', 'Now saved', 'Yours'].map((text) => h('th', { scope: 'col' }, text)))),
+			h('thead', null, h('tr', null, ['Option', 'Saved', 'Yours'].map((text) => h('th', { scope: 'col' }, text)))),
 			h('tbody', null, rows.map(({ path, now: theirs, mine: ours }) => h('tr', null,
 				h('th', { scope: 'row' }, nameOf(path)), h('td', null, theirs), h('td', null, ours))))));
-	return ask(`Somebody else has changed this ${what} meanwhile`, [
-		h('p', null, 'Nothing that you have typed is lost. Which of the two shall it be?'), table,
+	return ask(`Someone else has changed this ${what}`, [
+		h('p', null, 'None of your input is lost. Which version do you want?'), table,
 	], [
-		{ text: 'Go on editing', value: '', first: true },
-		{ text: 'Take theirs', value: 'theirs' },
-		{ text: 'Save mine over it', value: 'mine', look: 'primary' },
+		{ text: 'Continue editing', value: '', first: true },
+		{ text: 'Use theirs', value: 'theirs' },
+		{ text: 'Overwrite with mine', value: 'mine', look: 'primary' },
 	], { wide: true });
 }
 
@@ -31,13 +31,13 @@ function differences(now, mine) {
 	for (const path of now.secrets ?? []) ours.set(path, 'set');
 	for (const [path, secret] of Object.entries(mine.secrets)) ours.set(path, secret === '' ? 'removed' : 'a new value');
 	const paths = [...new Set([...theirs.keys(), ...ours.keys()])].sort();
-	return paths.map((path) => ({ path, now: theirs.get(path) ?? 'not given', mine: ours.get(path) ?? 'not given' }))
+	return paths.map((path) => ({ path, now: theirs.get(path) ?? 'not set', mine: ours.get(path) ?? 'not set' }))
 		.filter((row) => row.now !== row.mine);
 }
 
 function flat(value, prefix = '', into = new Map()) {
 	for (const [name, inside] of Object.entries(value)) {
-		if (name.startsWith('@') || inside == null || inside === '') continue; // what no form shows
+		if (name.startsWith('@') || inside == null || inside === '') continue; // hidden in forms
 		if (Array.isArray(inside)) into.set(prefix + name, inside.join(', '));
 		else if (typeof inside === 'object' && Object.keys(inside).length === 0) into.set(prefix + name, 'on'); // with its defaults
 		else if (typeof inside === 'object') flat(inside, `${prefix}${name}.`, into);

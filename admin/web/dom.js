@@ -1,14 +1,14 @@
-// Makes elements. Whatever comes from the server is text and stays text.
+// Creates elements. Data from the server is always inserted as text.
 
 const properties = new Set(['value', 'checked', 'selected', 'disabled', 'hidden', 'open']);
 let count = 0;
 
-/** An id that no other element has. */
+/** A unique element id. */
 export const newId = (name = 'id') => `${name}-${++count}`;
 
 /**
- * Makes an element. Attributes: functions listen to the event of their name ("onclick"), true gives
- * an empty attribute, null, undefined and false give none. Children: nodes, texts, lists of them.
+ * Creates an element. Attributes: functions are listeners for the event of their name ("onclick"), true is an
+ * empty attribute, null, undefined and false are none. Children: nodes, texts, lists of them.
  */
 export function h(tag, attributes, ...children) {
 	const element = document.createElement(tag);
@@ -22,15 +22,15 @@ export function h(tag, attributes, ...children) {
 	return element;
 }
 
-/** Text in which `words` in backticks become code. */
+/** Text with `words` in backticks as code. */
 export function rich(text) {
 	return (text ?? '').split('`').map((piece, i) => (i % 2 ? h('code', { class: piece.length < 20 && 'whole' }, piece) : piece));
 }
 
-/** Text for those who cannot see. */
-export const unseen = (text) => h('span', { class: 'unseen' }, text);
+/** Text for screen readers only. */
+export const visuallyHidden = (text) => h('span', { class: 'visually-hidden' }, text);
 
-/** Shows nodes in place of what element shows. */
+/** Replaces the children of element. */
 export function fill(element, ...children) {
 	element.replaceChildren(...children.flat(Infinity).filter((child) => child != null && child !== false && child !== ''));
 	return element;

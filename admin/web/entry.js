@@ -4,7 +4,7 @@ import { ApiError, read, send } from './api.js';
 import { allFields, collect, reveal } from './form.js';
 import { askConflict } from './conflict.js';
 import { wrapped } from './fields.js';
-import { announce, ask, confirm, explained, tellError } from './ui.js';
+import { announce, ask, confirm, explained, showError } from './ui.js';
 import { guard } from './state.js';
 import { icon } from './icons.js';
 
@@ -22,7 +22,7 @@ export function nameField(option, rule, words, value = '') {
 /**
  * The form of an entry. spec: {section, what, name ('' for a new one), current: {value, secrets}, etag,
  * build(current, isNew) -> {element, fields(), extra()}, tools (nodes beside the buttons), back (address of the
- * list), done(answer, name)}. Gives {element, typed(only), isDirty(), complain(problems, intro), fieldOf(path)}.
+ * list), done(answer, name)}. Returns {element, input(only), isDirty(), complain(problems, intro), fieldOf(path)}.
  */
 export function entryForm(spec) {
 	let { etag } = spec;
@@ -55,7 +55,7 @@ export function entryForm(spec) {
 		}
 	}
 
-	// What was typed (in some of the fields), or nothing after showing what is wrong with it.
+	// Returns the input (of some of the fields), or nothing after showing its problems.
 	function check(only = () => true) {
 		summary.hidden = true;
 		const { value, secrets, problems } = collect(parts.fields().filter(only));
@@ -79,12 +79,12 @@ export function entryForm(spec) {
 
 	async function refused(error, typed) {
 		if (error instanceof ApiError && error.status === 412 && !etag) {
-			return complain([{ field: fieldOf('@name'), message: `Another ${spec.what} is called “${typed.name}” already.` }], 'It was not saved');
+			return complain([{ field: fieldOf('@name'), message: `The name “${typed.name}” is used by another ${spec.what}.` }], 'It was not saved');
 		}
 		if (error instanceof ApiError && error.status === 412 && error.body.current) return conflict(error, typed);
 		if (error instanceof ApiError && (error.status === 404 || error.status === 412)) {
-			etag = null; // saving again creates it
-			return complain([{ message: `Somebody else has removed this ${spec.what} meanwhile. Save once more to add it again as you have typed it.` }], 'It was not saved');
+			etag = null; // the next save creates it
+			return complain([{ message: `Someone else has removed this ${spec.what}. Save again to create it with your values.` }], 'It was not saved');
 		}
 		complain([{ field: fieldOf(error.option), message: error.message, error }], 'It was not saved');
 	}
@@ -97,14 +97,14 @@ export function entryForm(spec) {
 		} else if (choice === 'theirs') {
 			etag = error.etag;
 			show(error.body.current);
-			announce('The form shows what is saved now.');
+			announce('The form shows the saved values.');
 		}
 	}
 
-	return { element: form, typed: check, isDirty: () => dirty, complain, fieldOf };
+	return { element: form, input: check, isDirty: () => dirty, complain, fieldOf };
 }
 
-// Says what is wrong at the top and at the fields; the first of them gets the focus.
+// Shows problems at the top and at their fields; the first of them gets the focus.
 function showProblems(summary, problems, intro) {
 	const link = ({ field, message }) => h('a', { href: '#', onclick: (event) => {
 		event.preventDefault();
@@ -118,18 +118,18 @@ function showProblems(summary, problems, intro) {
 	else summary.focus();
 }
 
-/** Removes an entry after asking; shows who still uses it. Tells whether it is gone. */
+/** Removes an entry after confirmation, or shows its users. Returns whether it was removed. */
 export async function removeEntry({ section, name, what, warning }) {
 	if (!await confirm(`Remove the ${what} “${name}”?`, h('p', null, warning), `Remove ${what}`)) return false;
 	try {
 		const { etag } = await read(['config', section, name]);
 		await send('DELETE', ['config', section, name], { etag });
-		guard(() => false); // nothing of it is worth saving
+		guard(() => false); // unsaved input is irrelevant now
 		announce(`The ${what} “${name}” is removed.`);
 		return true;
 	} catch (error) {
 		if (error.status === 409) await showUsers(name, what, error);
-		else await tellError(`The ${what} “${name}” was not removed`, error);
+		else await showError(`The ${what} “${name}” was not removed`, error);
 		return false;
 	}
 }

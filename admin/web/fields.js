@@ -1,13 +1,13 @@
 // One option of a configuration as a field of a form.
 //
-// A field is {path, name, element, control, read, secret, mark}: read gives the value or undefined for
-// "not given" and throws an Error with words for what cannot be; secret (of secret fields only) gives the
-// typed text, '' to remove it, undefined to keep it; mark shows what is wrong with it.
-import { h, rich, newId, fill, unseen } from './dom.js';
+// A field is {path, name, element, control, read, secret, mark}. read returns the value, or undefined if unset,
+// and throws an Error with a message if it is invalid. secret (only of secret fields) returns the input, '' to
+// remove the secret, undefined to keep it. mark shows a message at the field.
+import { h, rich, newId, fill, visuallyHidden } from './dom.js';
 import { label, literal, exactSize, parseSize, duration, isDuration } from './format.js';
 import { icon } from './icons.js';
 
-/** Makes the field of an option. */
+/** Returns the field of an option. */
 export function field(option, { path, value, isSet = false }) {
 	const make = option.secret ? secretField : makers[option.type] ?? textField;
 	return make(option, { path, value, isSet });
@@ -15,7 +15,7 @@ export function field(option, { path, value, isSet = false }) {
 
 const makers = { texts: textsField, word: wordField, switch: switchField, count: countField, size: sizeField, duration: durationField };
 
-/** A field around a control with label, help and a place for what is wrong. */
+/** A field around a control, with label, help and error message. */
 export function wrapped(option, path, control, read, { after, help, side = false } = {}) {
 	const id = newId(option.name);
 	const error = h('p', { id: id + '-error', class: 'field-error', hidden: true });
@@ -58,11 +58,11 @@ const input = (option, value, attributes) => h('input', {
 	type: 'text', value, placeholder: option.example, autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', ...attributes,
 });
 
-const given = (control) => control.value.trim() || undefined;
+const entered = (control) => control.value.trim() || undefined;
 
 function textField(option, { path, value }) {
 	const control = input(option, value ?? '');
-	return wrapped(option, path, control, () => given(control));
+	return wrapped(option, path, control, () => entered(control));
 }
 
 function textsField(option, { path, value }) {
@@ -97,18 +97,18 @@ function switchField(option, { path, value }) {
 	return wrapped(option, path, control, read, { side: true, help: helpOf({ ...option, default: (byDefault ? 'on' : 'off') + words }) });
 }
 
-// What the default is depends on other options.
+// The default depends on other options.
 function threeState(option, { path, value }) {
 	const control = h('select', null, [['', 'Default'], ['true', 'On'], ['false', 'Off']].map(([word, text]) => h('option', { value: word }, text)));
 	control.value = String(value ?? '');
 	return wrapped(option, path, control, () => ({ true: true, false: false })[control.value]);
 }
 
-// Texts that stand for numbers: what was not touched is sent as it was.
+// Texts that represent numbers: an unedited value is sent unchanged.
 function parsedField(option, path, value, shown, parse, attributes) {
 	const control = input(option, shown, attributes);
 	const read = () => {
-		const text = given(control);
+		const text = entered(control);
 		if (text === undefined) return undefined;
 		return text === shown ? value : parse(text);
 	};
@@ -142,12 +142,12 @@ function durationField(option, { path, value }) {
 const hint = 'Write {env.NAME} or {file./path} to keep it out of the configuration.';
 
 function secretField(option, { path, isSet }) {
-	const key = /private_key|certificate/.test(option.name); // has lines
+	const key = /private_key|certificate/.test(option.name); // multi-line
 	const kept = 'Set: leave empty to keep';
 	const common = { placeholder: isSet ? kept : option.example, autocomplete: 'new-password', spellcheck: 'false', autocapitalize: 'none' };
 	const control = key ? h('textarea', { ...common, rows: 3, class: 'masked' }) : h('input', { ...common, type: 'password' });
 	let removed = false;
-	const remove = h('button', { type: 'button', class: 'small', 'aria-pressed': 'false', onclick: toggle }, h('span', null, 'Remove', unseen(` ${label(option.name)}`)));
+	const remove = h('button', { type: 'button', class: 'small', 'aria-pressed': 'false', onclick: toggle }, h('span', null, 'Remove', visuallyHidden(` ${label(option.name)}`)));
 	const state = h('p', { class: 'default' }, kept + '.');
 	function toggle() {
 		removed = !removed;

@@ -1,11 +1,11 @@
-// A form made from the description of options, and what was typed into it.
+// A form generated from the description of options.
 import { h, newId } from './dom.js';
 import { field, helpOf } from './fields.js';
 import { label } from './format.js';
 
 /**
- * Makes the fields of options: {element, fields}. Paths of options begin with prefix; value holds what is given,
- * secrets the paths of secrets that are set; all of them are in view, or only the required and common ones.
+ * Returns the fields of options: {element, fields}. prefix is prepended to the paths of options, value has the
+ * current values, secrets the paths of set secrets. all shows every option, not only required and common ones.
  */
 export function optionFields(options, { prefix = '', value = {}, secrets = [], all = false } = {}) {
 	const made = options.map((option) => {
@@ -23,7 +23,7 @@ export function optionFields(options, { prefix = '', value = {}, secrets = [], a
 	return { element, fields: made.map((m) => m.field) };
 }
 
-// A group is there or not; its options show when it is.
+// A group of options with a checkbox; the options are visible if it is checked.
 function groupField(option, { path, value, secrets }) {
 	const inner = optionFields(option.options ?? [], { prefix: path + '.', value, secrets, all: true });
 	const id = newId(option.name);
@@ -37,7 +37,7 @@ function groupField(option, { path, value, secrets }) {
 	return { path, name: label(option.name), element, control, inner: inner.fields, isOn: () => control.checked, mark() {} };
 }
 
-/** What was typed: {value, secrets, problems}; a problem is {field, message}. */
+/** Reads the form: {value, secrets, problems}; a problem is {field, message}. */
 export function collect(fields) {
 	const result = { value: {}, secrets: {}, problems: [] };
 	for (const each of fields) {
@@ -61,8 +61,7 @@ function collectOne(each, { value, secrets, problems }) {
 function collectGroup(group, result) {
 	if (!group.isOn()) return;
 	const inner = collect(group.inner);
-	const there = at(inner.value, group.path);
-	put(result.value, group.path, there ?? {});
+	put(result.value, group.path, at(inner.value, group.path) ?? {});
 	Object.assign(result.secrets, inner.secrets);
 	result.problems.push(...inner.problems);
 }
@@ -70,18 +69,18 @@ function collectGroup(group, result) {
 // The value at a path with dots.
 const at = (value, path) => path.split('.').reduce((inside, name) => inside?.[name], value);
 
-function put(value, path, what) {
-	if (what === undefined) return;
+function put(value, path, entry) {
+	if (entry === undefined) return;
 	const names = path.split('.');
 	const last = names.pop();
 	for (const name of names) value = value[name] ??= {};
-	value[last] = what;
+	value[last] = entry;
 }
 
-/** All fields, those in groups too. */
+/** All fields, including those in groups. */
 export const allFields = (fields) => fields.flatMap((each) => (each.inner ? [each, ...allFields(each.inner)] : [each]));
 
-/** Shows a problem at its field and gives the field the focus. */
+/** Opens the sections around a field and focuses it. */
 export function reveal(each) {
 	for (let parent = each.element.parentElement; parent; parent = parent.parentElement) {
 		if (parent.tagName === 'DETAILS') parent.open = true;

@@ -1,16 +1,16 @@
-// Words, sizes, times: how values read, and how typed ones are understood.
+// Formats and parses names, sizes and times.
 
 const spelling = {
 	id: 'ID', url: 'URL', tls: 'TLS', svg: 'SVG', webp: 'WebP', cdn: 'CDN', ca: 'CA', api: 'API', ssh: 'SSH', http: 'HTTP', html: 'HTML',
 };
 
-/** The label of an option: "cdn_base" reads "CDN base". */
+/** The label of an option: "CDN base" for "cdn_base". */
 export function label(name) {
 	const text = name.split('_').map((word) => spelling[word] ?? word).join(' ');
 	return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** What a kind of alias is called. */
+/** The name of a kind of alias. */
 export const kindTitle = (kind) => (kind === 'img' ? 'image alias' : 'file alias');
 
 /** The section of the configuration with aliases of a kind. */
@@ -19,15 +19,15 @@ export const sectionOf = (kind) => (kind === 'img' ? 'image_aliases' : 'file_ali
 /** The first sentence of a help text. */
 export const firstSentence = (text) => /^.*?[.!?](?=\s|$)/s.exec(text ?? '')?.[0] ?? text ?? '';
 
-/** A default that is one `word`, or null where it is described. */
+/** A default that is one `word`, or null for a description. */
 export const literal = (text) => /^`([^`]*)`$/.exec((text ?? '').trim())?.[1] ?? null;
 
-/** How many of something: plural(2, 'item') is "2 items". */
+/** A number with its noun: plural(2, 'item') is "2 items". */
 export const plural = (n, noun) => `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`;
 
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
-/** A size to look at, rounded. */
+/** A rounded size for display. */
 export function size(bytes) {
 	let unit = 0;
 	while (bytes >= 1024 && unit < units.length - 1) {
@@ -37,7 +37,7 @@ export function size(bytes) {
 	return `${unit && bytes < 10 ? bytes.toFixed(1) : Math.round(bytes)} ${units[unit]}`;
 }
 
-/** A size to edit: exact. */
+/** An exact size for editing. */
 export function exactSize(bytes) {
 	let unit = 0;
 	while (bytes >= 1024 && bytes % 1024 === 0 && unit < units.length - 1) {
@@ -47,7 +47,7 @@ export function exactSize(bytes) {
 	return `${bytes} ${units[unit]}`;
 }
 
-/** The bytes of a typed size such as "32 MiB", "1.5 GB" or "4096"; NaN for anything else. */
+/** Parses a size such as "32 MiB", "1.5 GB" or "4096" to bytes; NaN if invalid. */
 export function parseSize(text) {
 	const match = /^(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?))?b?$/i.exec(text.trim());
 	if (!match) return NaN;
@@ -57,7 +57,7 @@ export function parseSize(text) {
 
 const steps = [['h', 3600e9], ['m', 60e9], ['s', 1e9], ['ms', 1e6], ['us', 1e3], ['ns', 1]];
 
-/** A duration to edit: nanoseconds become "1h30m", texts stay. */
+/** A duration for editing: nanoseconds become "1h30m", texts are unchanged. */
 export function duration(value) {
 	if (typeof value !== 'number') return value ?? '';
 	let text = '';
@@ -69,13 +69,13 @@ export function duration(value) {
 	return text;
 }
 
-/** Whether a typed text is a duration. */
+/** Whether a text is a valid duration. */
 export const isDuration = (text) => /^(\d+(\.\d+)?(ns|us|µs|ms|s|m|h|d))+$/.test(text);
 
 const ages = [['year', 31536000], ['month', 2592000], ['day', 86400], ['hour', 3600], ['minute', 60]];
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
 
-/** How long ago a moment was, in words. */
+/** The age of a time, in words. */
 export function ago(time, now = Date.now()) {
 	const seconds = Math.round((new Date(time).getTime() - now) / 1000);
 	for (const [unit, length] of ages) {
@@ -86,14 +86,14 @@ export function ago(time, now = Date.now()) {
 
 const moments = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 
-/** A moment in the reader's time zone. */
+/** A time in the user's time zone. */
 export const moment = (time) => moments.format(new Date(time));
 
-/** Whether an answer's time says anything: Go's zero time does not. */
+/** Whether a time is set: not Go's zero time. */
 export const isTime = (time) => Boolean(time) && !time.startsWith('0001-');
 
-/** How long something took. */
-export const took = (ms) => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`);
+/** An elapsed time. */
+export const elapsed = (ms) => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`);
 
-/** Text for HTML, in elements and in quotes. A page with it may be a template, so no action can begin in it. */
+/** Escapes text for HTML elements and attributes. Braces are escaped too, since a page may be a Caddy template. */
 export const escaped = (text) => text.replace(/[&<>"'`{}]/g, (sign) => `&#${sign.charCodeAt(0)};`);

@@ -2,12 +2,12 @@
 import { h, fill, rich } from './dom.js';
 import { background, get } from './api.js';
 import { announce, badge, details, empty, explained, facts, guarantees, pageHead, time } from './ui.js';
-import { isTime, took } from './format.js';
+import { isTime, elapsed } from './format.js';
 import { driverIcon, icon } from './icons.js';
 
 const pause = 15000;
 
-/** The page of what works and what does not; it looks again by itself. */
+/** The health page, which refreshes automatically. */
 export async function health({ signal }) {
 	const region = h('div');
 	const seen = h('p');
@@ -23,11 +23,11 @@ export async function health({ signal }) {
 			if (event) announce('Refreshed.');
 		} catch (error) {
 			if (error.name === 'AbortError') return;
-			say('verdict bad', icon('down'), h('span', null, explained(error), ' What is shown may be old.'));
+			say('verdict bad', icon('down'), h('span', null, explained(error), ' The page may be out of date.'));
 			if (event) announce(error.message);
 		}
 	};
-	const reading = () => document.hidden || !getSelection().isCollapsed; // or copying what is shown
+	const reading = () => document.hidden || !getSelection().isCollapsed; // or copying text
 	const timer = setInterval(() => { if (!reading()) refresh(); }, pause);
 	signal.addEventListener('abort', () => clearInterval(timer));
 	return {
@@ -36,7 +36,7 @@ export async function health({ signal }) {
 	};
 }
 
-// What the reader has opened or is at stays so.
+// Replaces the content, but keeps opened details and the focus.
 function show(region, answer) {
 	const opened = new Set([...region.querySelectorAll('details[open]')].map((element) => element.dataset.key));
 	const focused = region.contains(document.activeElement) ? document.activeElement.closest('[data-key]')?.dataset.key : '';
@@ -50,7 +50,7 @@ function content({ storages, tokens, webp_encoder: encoder }) {
 	const down = storages.filter((storage) => storage.health?.state === 'down').length;
 	const trouble = down + (tokens?.ok ? 0 : 1);
 	return [
-		h('p', { class: 'verdict ' + (trouble ? 'bad' : 'good') }, icon(trouble ? 'down' : 'up'), trouble ? `${trouble} of ${storages.length + 1} need attention` : 'Everything that was looked at works'),
+		h('p', { class: 'verdict ' + (trouble ? 'bad' : 'good') }, icon(trouble ? 'down' : 'up'), trouble ? `${trouble} of ${storages.length + 1} need attention` : 'All checks passed'),
 		h('section', null, h('h2', null, 'Storages'),
 			storages.length === 0 ? empty('storages', 'No storage', 'None is configured.') : h('ul', { class: 'rows', role: 'list', 'aria-label': 'Storages' }, storages.map(storageRow))),
 		h('section', null, h('h2', null, 'Service'), h('ul', { class: 'rows', role: 'list', 'aria-label': 'Service' }, [tokenRow(tokens ?? {}), encoderRow(encoder), configRow()])),
@@ -63,10 +63,10 @@ function storageRow({ name, driver_title: title, driver_icon: symbol, health: st
 		h('div', { class: 'row-main' },
 			h('h3', null, h('a', { href: `#/storages/${encodeURIComponent(name)}`, 'data-key': name }, name)),
 			h('p', { class: 'muted' }, title),
-			facts([['Since', isTime(state.since) && time(state.since)], ['Looked at', time(state.checked)], ['Took', isTime(state.checked) && took(state.took_ms ?? 0)]], 'facts inline'),
+			facts([['Since', isTime(state.since) && time(state.since)], ['Checked', time(state.checked)], ['Took', isTime(state.checked) && elapsed(state.took_ms ?? 0)]], 'facts inline'),
 			state.message && h('p', { class: state.state === 'down' ? 'trouble' : '' }, rich(state.message)),
 			details(state.detail, 'Details', `${name}/detail`),
-			list?.length > 0 && h('details', { 'data-key': `${name}/guarantees` }, h('summary', null, 'What it guarantees'), guarantees(list))),
+			list?.length > 0 && h('details', { 'data-key': `${name}/guarantees` }, h('summary', null, 'Guarantees'), guarantees(list))),
 		h('div', { class: 'row-state' }, badge(state.state)));
 }
 
@@ -84,6 +84,6 @@ function encoderRow(encoder) {
 
 function configRow() {
 	return h('li', { class: 'row' }, h('div', { class: 'row-icon' }, icon('file')),
-		h('div', { class: 'row-main' }, h('h3', null, 'Configuration'), h('p', { class: 'muted' }, 'As it runs now. Placeholders stand for its secrets.')),
+		h('div', { class: 'row-main' }, h('h3', null, 'Configuration'), h('p', { class: 'muted' }, 'The running configuration, with placeholders for secrets.')),
 		h('div', { class: 'row-actions' }, h('a', { class: 'button', href: 'api/config', download: '', 'data-key': 'configuration' }, 'Download')));
 }

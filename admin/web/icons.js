@@ -1,4 +1,4 @@
-// Line icons on a grid of 24; decoration beside words.
+// Line icons on a grid of 24, used beside text.
 
 const svg = 'http://www.w3.org/2000/svg';
 

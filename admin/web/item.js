@@ -1,4 +1,4 @@
-// One item: preview, facts, what to copy, deleting it.
+// One item: preview, facts, snippets, deletion.
 import { h, fill } from './dom.js';
 import { get, parts, send } from './api.js';
 import { busyWhile, confirm, copyField, facts, failed, openDialog } from './ui.js';
@@ -9,7 +9,7 @@ import { mayAct } from './state.js';
 
 const pictures = /^image\/(jpeg|png|gif|webp|svg\+xml)$/;
 
-/** Opens the dialog of an item; deleted is called when it is gone. Gives the dialog. */
+/** Opens and returns the dialog of an item; deleted is called after its deletion. */
 export function itemDialog(alias, filename, deleted) {
 	const body = h('div', { class: 'item', 'aria-busy': 'true' }, h('p', { class: 'muted' }, 'Loading …'));
 	const dialog = openDialog(parts(filename).at(-1) ?? filename, body, { wide: true });

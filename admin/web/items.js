@@ -8,7 +8,7 @@ import { itemDialog } from './item.js';
 import { uploader } from './upload.js';
 import { mayAct, preference } from './state.js';
 
-/** The address of a place among the items. */
+/** The address of a folder or search. */
 export function itemsHash(kind, alias, folder = '', query = {}) {
 	const path = ['items', kind, alias, ...parts(folder)].map(encodeURIComponent).join('/');
 	const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
@@ -18,34 +18,34 @@ export function itemsHash(kind, alias, folder = '', query = {}) {
 /** The page of the items of an alias. */
 export async function items({ segments, query, signal }) {
 	const { aliases } = await get(['aliases'], {}, signal);
-	const alias = segments.length < 2 ? standard(aliases) : aliases.find(({ kind, name }) => kind === segments[0] && name === segments[1]);
+	const alias = segments.length < 2 ? defaultAlias(aliases) : aliases.find(({ kind, name }) => kind === segments[0] && name === segments[1]);
 	if (!alias && segments.length < 2) {
 		return { title: 'Items', content: [pageHead('Items'), empty('items', 'No alias yet', 'Items are uploaded to aliases. Add one first.', h('a', { class: 'button', href: '#/aliases' }, 'Aliases'))] };
 	}
 	if (!alias) throw new Error(`There is no alias called “${segments[1]}” of this kind.`);
-	const place = { alias, folder: segments.slice(2).join('/'), search: query.search ?? '' };
-	return browser(place, aliases, query.item ?? '', signal);
+	const scope = { alias, folder: segments.slice(2).join('/'), search: query.search ?? '' };
+	return browser(scope, aliases, query.item ?? '', signal);
 }
 
-const standard = (aliases) => aliases.find(({ kind, name }) => kind === 'img' && name === 'content') ?? aliases[0];
+const defaultAlias = (aliases) => aliases.find(({ kind, name }) => kind === 'img' && name === 'content') ?? aliases[0];
 
-function browser(place, aliases, item, signal) {
-	const { alias, folder, search } = place;
+function browser(scope, aliases, item, signal) {
+	const { alias, folder, search } = scope;
 	const view = { look: preference('view') === 'list' ? 'list' : 'grid' };
-	const list = listing(place, view);
-	const upload = mayAct() && uploader(alias, folder, (stored) => uploaded(place, stored, list));
-	const panel = itemPanel(place, list, signal);
+	const list = listing(scope, view);
+	const upload = mayAct() && uploader(alias, folder, (stored) => uploaded(scope, stored, list));
+	const panel = itemPanel(scope, list, signal);
 	list.load();
 	panel.show(item);
 	return {
 		title: [folder, `Items of ${alias.name}`].filter(Boolean).join(' · '),
 		content: [
 			pageHead('Items', upload && h('button', { type: 'button', class: 'primary', onclick: () => upload.choose() }, icon('upload'), 'Upload')),
-			h('div', { class: 'toolbar' }, aliasSelect(aliases, alias), searchForm(place), looks(view, list)),
-			crumbs(place),
+			h('div', { class: 'toolbar' }, aliasSelect(aliases, alias), searchForm(scope), viewToggle(view, list)),
+			crumbs(scope),
 			upload?.element, list.element,
 		],
-		update: (route) => { // the same place: only an item is opened or closed
+		update: (route) => { // in the same scope only an item is opened or closed
 			const [kind, name, ...rest] = route.segments;
 			if (kind !== alias.kind || name !== alias.name || rest.join('/') !== folder || (route.query.search ?? '') !== search) return false;
 			panel.show(route.query.item ?? '', true);
@@ -80,7 +80,7 @@ function searchForm({ alias, folder, search }) {
 			search && h('a', { class: 'button', href: itemsHash(alias.kind, alias.name, folder) }, 'Clear')));
 }
 
-function looks(view, list) {
+function viewToggle(view, list) {
 	const buttons = [['grid', 'Pictures'], ['list', 'List']].map(([look, text]) => h('button', {
 		type: 'button', 'aria-pressed': String(view.look === look), 'aria-label': text, title: text, 'data-look': look, onclick: () => {
 			view.look = preference('view', look) ?? look;
@@ -88,7 +88,7 @@ function looks(view, list) {
 			list.draw();
 		},
 	}, icon(look)));
-	return h('div', { class: 'tool joined', role: 'group', 'aria-label': 'Look' }, buttons);
+	return h('div', { class: 'tool joined', role: 'group', 'aria-label': 'View' }, buttons);
 }
 
 function crumbs({ alias, folder, search }) {
@@ -101,15 +101,15 @@ function crumbs({ alias, folder, search }) {
 		link(alias.name, 0), names.map((name, i) => link(name, i + 1)), search && h('li', null, `Search for “${search}”`)));
 }
 
-// The open item is part of the address: it can be linked to, and Back closes it.
+// The open item is part of the address: it can be linked, and Back closes it.
 function itemPanel({ alias, folder, search }, list, signal) {
 	let dialog = null;
 	let filename = '';
-	let fromHere = false;
+	let openedHere = false;
 	async function show(wanted, clicked = false) {
 		if (wanted === filename) return;
 		filename = wanted;
-		fromHere = clicked;
+		openedHere = clicked;
 		dialog = null;
 		closeDialogs();
 		if (wanted === '') return;
@@ -120,17 +120,17 @@ function itemPanel({ alias, folder, search }, list, signal) {
 		mine.addEventListener('close', () => {
 			if (signal.aborted) return; // another page is shown
 			if (document.activeElement === document.body) list.focus(wanted);
-			if (dialog !== mine) return; // the address has changed already
+			if (dialog !== mine) return; // the address has already changed
 			dialog = null;
 			filename = '';
-			if (fromHere) history.back();
+			if (openedHere) history.back();
 			else location.replace(itemsHash(alias.kind, alias.name, folder, { search }));
 		});
 	}
 	return { show };
 }
 
-/** Says that a place has no items. */
-export const nothingHere = (element, place) => fill(element, place.search
-	? empty('search', 'Nothing found', `No name here contains “${place.search}”.`)
+/** Shows that a scope has no items. */
+export const emptyListing = (element, scope) => fill(element, scope.search
+	? empty('search', 'Nothing found', `No name here contains “${scope.search}”.`)
 	: empty('folder', 'Nothing here yet', 'Items appear here when they are uploaded.'));

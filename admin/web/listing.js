@@ -1,30 +1,30 @@
-// The folders and items of one place, page by page.
+// The folders and items of a folder or a search, page by page.
 import { h, fill } from './dom.js';
 import { get, parts, route } from './api.js';
 import { explained, failed, time } from './ui.js';
 import { plural, size } from './format.js';
 import { icon } from './icons.js';
-import { itemsHash, nothingHere } from './items.js';
+import { itemsHash, emptyListing } from './items.js';
 
 const pictures = /^image\/(jpeg|png|gif|webp)$/;
 
-/** The address of an item's preview; another one when the item is replaced. */
+/** The address of an item's preview, which changes when the item is replaced. */
 export const previewOf = (alias, item) => route(['preview', alias.kind, alias.name, ...parts(item.filename)], { of: item.modified });
 
 /**
- * Shows a place {alias, folder, search} in the look of view: {element, load, draw, remove, focus}. More is loaded
- * only when it is asked for.
+ * Lists a scope {alias, folder, search} in the look of view: {element, load, draw, remove, focus}. Further pages are
+ * loaded on request.
  */
-export function listing(place, view) {
-	const { alias, folder, search } = place;
-	const state = { folders: [], items: [], next: '', looked: 0, run: 0 };
+export function listing(scope, view) {
+	const { alias, folder, search } = scope;
+	const state = { folders: [], items: [], next: '', searched: 0, run: 0 };
 	const content = h('div');
 	const status = h('p', { class: 'muted', role: 'status' });
-	const more = h('button', { type: 'button', hidden: true, onclick: loadMore }, search ? 'Go on searching' : 'Show more');
+	const more = h('button', { type: 'button', hidden: true, onclick: loadMore }, search ? 'Continue searching' : 'Show more');
 	const element = h('section', { class: 'listing', 'aria-label': 'Contents', tabindex: '-1' }, content, h('div', { class: 'more-line' }, status, more));
 	let lists = null;
 
-	// Whether the answer is still wanted.
+	// Returns whether the answer is still needed.
 	async function page(cursor) {
 		const run = state.run;
 		const answer = await get(['items', alias.kind, alias.name], { folder, search, cursor, limit: 60 });
@@ -32,12 +32,12 @@ export function listing(place, view) {
 		state.folders.push(...answer.folders ?? []);
 		state.items.push(...answer.items ?? []);
 		state.next = answer.next ?? '';
-		state.looked += answer.looked_at ?? 0;
+		state.searched += answer.looked_at ?? 0;
 		return true;
 	}
 
 	async function load() {
-		Object.assign(state, { folders: [], items: [], next: '', looked: 0, run: state.run + 1 });
+		Object.assign(state, { folders: [], items: [], next: '', searched: 0, run: state.run + 1 });
 		element.setAttribute('aria-busy', 'true');
 		more.hidden = true;
 		status.textContent = 'Loading …';
@@ -71,13 +71,13 @@ export function listing(place, view) {
 		append(0, 0);
 	}
 
-	// Shows what came in addition; gives the first new link.
+	// Shows the new entries; returns the first new link.
 	function append(folders, items) {
 		const nothing = state.folders.length + state.items.length === 0;
-		if (nothing && !state.next) nothingHere(content, place);
+		if (nothing && !state.next) emptyListing(content, scope);
 		else if (!content.contains(lists.items.element)) fill(content, lists.folders, lists.items.element);
 		const added = [
-			...state.folders.slice(folders).map((name) => folderEntry(place, name)), ...state.items.slice(items).map((item) => lists.items.entry(place, item)),
+			...state.folders.slice(folders).map((name) => folderEntry(scope, name)), ...state.items.slice(items).map((item) => lists.items.entry(scope, item)),
 		];
 		lists.folders.append(...added.slice(0, state.folders.length - folders));
 		lists.items.body.append(...added.slice(state.folders.length - folders));
@@ -91,20 +91,20 @@ export function listing(place, view) {
 	function remove(filename) {
 		state.items = state.items.filter((item) => item.filename !== filename);
 		draw();
-		element.focus(); // the link that had it is gone
+		element.focus(); // the focused link is gone
 	}
 
-	// Gives the focus to the link of an item, if it is shown.
+	// Focuses the link of an item, if it is shown.
 	function focus(filename) {
-		const href = hashOf(place, { filename });
+		const href = hashOf(scope, { filename });
 		([...element.querySelectorAll('a')].find((link) => link.getAttribute('href') === href) ?? element).focus();
 	}
 
 	return { element, load, draw, remove, focus };
 }
 
-function summary({ folders, items, next, looked }, search) {
-	if (search) return `Looked at ${plural(looked, 'name')}, found ${items.length.toLocaleString('en')}.`;
+function summary({ folders, items, next, searched }, search) {
+	if (search) return `Searched ${plural(searched, 'name')}, found ${items.length.toLocaleString('en')}.`;
 	const counts = [folders.length && plural(folders.length, 'folder'), items.length && plural(items.length, 'item')];
 	const shown = counts.filter(Boolean).join(', ');
 	return shown && shown + (next ? ' shown, there are more.' : '.');
@@ -117,21 +117,21 @@ const folderEntry = ({ alias, folder }, name) => h('li', null,
 
 const hashOf = ({ alias, folder, search }, item) => itemsHash(alias.kind, alias.name, folder, { search, item: item.filename });
 
-// What a name is below the place that is shown.
+// The name of an item relative to the scope.
 const below = ({ folder, search }, item) => (search ? item.filename.slice(folder ? folder.length + 1 : 0) : item.name);
 
 function grid() {
 	const body = h('ul', { class: 'grid', role: 'list', 'aria-label': 'Items' });
-	return { element: body, body, entry: (place, item) => h('li', null,
-		h('a', { href: hashOf(place, item) }, thumbnail(place.alias, item), h('span', { class: 'name', title: item.name }, below(place, item))),
+	return { element: body, body, entry: (scope, item) => h('li', null,
+		h('a', { href: hashOf(scope, item) }, thumbnail(scope.alias, item), h('span', { class: 'name', title: item.name }, below(scope, item))),
 		h('p', { class: 'muted small-text' }, size(item.size), ' · ', time(item.modified))) };
 }
 
 function table() {
 	const body = h('tbody');
 	const head = ['Name', 'Size', 'Changed', 'Type'].map((text) => h('th', { scope: 'col', class: 'col-' + text.toLowerCase() }, text));
-	return { element: h('table', { class: 'items', 'aria-label': 'Items' }, h('thead', null, h('tr', null, head)), body), body, entry: (place, item) => h('tr', null,
-		h('th', { scope: 'row' }, h('a', { href: hashOf(place, item) }, icon(pictures.test(item.type) ? 'items' : 'file'), h('span', null, below(place, item)))),
+	return { element: h('table', { class: 'items', 'aria-label': 'Items' }, h('thead', null, h('tr', null, head)), body), body, entry: (scope, item) => h('tr', null,
+		h('th', { scope: 'row' }, h('a', { href: hashOf(scope, item) }, icon(pictures.test(item.type) ? 'items' : 'file'), h('span', null, below(scope, item)))),
 		h('td', { class: 'col-size' }, size(item.size)), h('td', { class: 'col-changed' }, time(item.modified)), h('td', { class: 'col-type' }, item.type)) };
 }
 

@@ -1,10 +1,10 @@
-// Testing a storage, and the result in plain words.
+// Tests of storages and their results.
 import { h, fill, rich } from './dom.js';
 import { announce, details, explained, guarantees } from './ui.js';
-import { took } from './format.js';
+import { elapsed } from './format.js';
 import { icon } from './icons.js';
 
-/** Runs a test and shows it in element: test() gives the answer of a probe. */
+/** Runs a test and shows it in element: test() returns the answer of a probe. */
 export async function showProbe(element, name, test) {
 	element.hidden = false;
 	element.setAttribute('aria-busy', 'true');
@@ -16,7 +16,7 @@ export async function showProbe(element, name, test) {
 	try {
 		const report = await test();
 		fill(element, result(report));
-		announce(report.ok ? `${name}: the test went well.` : `${name}: the test failed. ${report.steps.find((step) => !step.ok)?.message ?? ''}`);
+		announce(report.ok ? `${name}: the test succeeded.` : `${name}: the test failed. ${report.steps.find((step) => !step.ok)?.message ?? ''}`);
 	} catch (error) {
 		fill(element, h('p', { class: 'verdict bad' }, icon('down'), 'The test could not be run'), h('p', null, explained(error)));
 		announce(`The test could not be run. ${error.message}`);
@@ -30,14 +30,14 @@ export async function showProbe(element, name, test) {
 
 function result(report) {
 	return [
-		h('p', { class: 'verdict ' + (report.ok ? 'good' : 'bad') }, icon(report.ok ? 'up' : 'down'), report.ok ? 'The test went well' : 'The test failed'),
+		h('p', { class: 'verdict ' + (report.ok ? 'good' : 'bad') }, icon(report.ok ? 'up' : 'down'), report.ok ? 'The test succeeded' : 'The test failed'),
 		h('ol', { class: 'steps', role: 'list', 'aria-label': 'Steps' }, report.steps.map(step)),
-		report.guarantees?.length > 0 && [h('h3', null, 'What this storage guarantees'), guarantees(report.guarantees)],
+		report.guarantees?.length > 0 && [h('h3', null, 'Guarantees of this storage'), guarantees(report.guarantees)],
 	];
 }
 
 function step({ title, name, ok, took_ms: ms, message, detail, note }) {
 	return h('li', { class: ok ? 'good' : 'bad' }, icon(ok ? 'check' : 'cross'), h('div', null,
-		h('p', { class: 'step-title' }, title || name, h('span', { class: 'muted' }, ` ${ok ? 'done' : 'failed'}, ${took(ms)}`)),
+		h('p', { class: 'step-title' }, title || name, h('span', { class: 'muted' }, ` ${ok ? 'done' : 'failed'}, ${elapsed(ms)}`)),
 		message && h('p', null, rich(message)), note && h('p', { class: 'muted' }, rich(note)), details(detail)));
 }

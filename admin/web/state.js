@@ -1,27 +1,27 @@
-// What all pages share: who is logged in, and whether something typed would be lost.
+// State of all pages: the session, unsaved input and uploads in progress.
 
 let session = { user: '', editor: false, why_not: '', lasting: true, lasting_note: '' };
 
 export const setSession = (answer) => { session = answer; };
 
-/** Whether this user may change anything: upload, delete items, test storages, end tokens. */
+/** Whether this user may make changes: upload, delete items, test storages, revoke tokens. */
 export const mayAct = () => session.editor;
 
-/** Whether the configuration can be changed as well. */
+/** Whether this user may change the configuration as well. */
 export const mayConfigure = () => session.editor && !session.why_not;
 
 let unsaved = () => '';
 
-/** Says how to find out whether leaving the page that is shown loses something, and in what words to ask. */
-export const guard = (check, words = 'What you have typed is lost then.') => { unsaved = () => (check() ? words : ''); };
+/** Sets the check for unsaved input on the current page, and the warning to show. */
+export const guard = (check, words = 'Your input will be lost.') => { unsaved = () => (check() ? words : ''); };
 
-/** What leaving would lose, in words; '' for nothing. */
-export const wouldLose = () => unsaved();
+/** The warning about unsaved input; '' if there is none. */
+export const unsavedWarning = () => unsaved();
 
 const busy = new Set();
 
-/** Marks an upload as under way until the returned function is called. */
-export function underWay() {
+/** Marks an upload as in progress until the returned function is called. */
+export function trackUpload() {
 	const token = {};
 	busy.add(token);
 	return () => busy.delete(token);
@@ -35,6 +35,6 @@ export function preference(name, value) {
 		if (value !== undefined) localStorage.setItem('media-admin.' + name, value);
 		return localStorage.getItem('media-admin.' + name);
 	} catch {
-		return null; // storage is turned off
+		return null; // the browser has no storage
 	}
 }

@@ -10,18 +10,18 @@ import { showProbe } from './probe.js';
 import { removeStorage, usedBy } from './storages.js';
 import { mayConfigure } from './state.js';
 
-/** What storages and aliases may be called. */
+/** Valid names of storages and aliases. */
 export const validName = /^[a-z0-9_-]{1,64}$/;
 export const nameWords = 'A name is 1 to 64 of the characters a-z, 0-9, _ and -.';
 
 export async function storagePage(name, signal) {
 	const isNew = name === '';
-	if (isNew && !mayConfigure()) return { title: 'Add storage', content: [pageHead('Add storage'), h('p', null, 'Nothing can be changed here.')] };
+	if (isNew && !mayConfigure()) return { title: 'Add storage', content: [pageHead('Add storage'), h('p', null, 'The configuration is read-only.')] };
 	const [kinds, stored] = await Promise.all([
 		get(['kinds'], {}, signal), isNew ? null : get(['storages', name], {}, signal),
 	]);
 	if (!isNew && !mayConfigure()) return { title: name, content: readOnly(stored) };
-	if (!isNew && !kinds.drivers[stored.driver]) return { title: name, content: [...readOnly(stored), h('p', { class: 'notice' }, 'This driver does not describe its options, so the storage is changed in the configuration itself.')] };
+	if (!isNew && !kinds.drivers[stored.driver]) return { title: name, content: [...readOnly(stored), h('p', { class: 'notice' }, 'This driver does not describe its options: edit the storage in the configuration.')] };
 	const { body: entry, etag } = isNew ? { body: { value: {}, secrets: [] }, etag: null } : await read(['config', 'storages', name], {}, signal);
 	return { title: isNew ? 'Add storage' : name, content: editor(name, kinds, stored, entry, etag) };
 }
@@ -45,7 +45,7 @@ function editor(name, kinds, stored, entry, etag) {
 			},
 		}, 'Remove')),
 		name !== '' && status(stored),
-		stored?.implicit && h('p', { class: 'notice' }, 'This storage is built in: it is there as long as no other is configured. Saving writes it into the configuration.'),
+		stored?.implicit && h('p', { class: 'notice' }, 'This storage is built in: it exists until another one is configured. Saving adds it to the configuration.'),
 		form.element, result,
 	];
 }
@@ -55,12 +55,12 @@ const status = ({ health = {}, used_by: users = [] }) => h('div', { class: 'stat
 async function probe(form, name, button, result) {
 	if (button.getAttribute('aria-disabled') === 'true') return;
 	const stored = name !== '' && !form.isDirty();
-	const typed = stored ? null : form.typed(({ path }) => path.startsWith('driver.'));
-	if (!stored && !typed) return;
+	const input = stored ? null : form.input(({ path }) => path.startsWith('driver.'));
+	if (!stored && !input) return;
 	button.setAttribute('aria-disabled', 'true');
 	const error = await showProbe(result, name || 'The storage', async () => {
 		if (stored) return (await send('POST', ['storages', name, 'probe'], { body: {} })).body;
-		const { value, secrets } = typed.body;
+		const { value, secrets } = input.body;
 		return (await send('POST', ['probe'], { body: { driver: value.driver, secrets, keep: name || undefined } })).body;
 	});
 	button.removeAttribute('aria-disabled');
@@ -69,14 +69,14 @@ async function probe(form, name, button, result) {
 	else result.scrollIntoView({ block: 'nearest' });
 }
 
-// The fields of a storage. Those of each driver are kept while another one is shown.
+// The fields of a storage. Input for a driver is kept while another one is shown.
 function build(kinds, current, isNew) {
 	const names = Object.keys(kinds.drivers).sort((a, b) => order(kinds.drivers[a], kinds.drivers[b]));
 	const made = new Map();
 	const saved = current.value.driver?.name;
 	let chosen = saved ?? '';
 	const options = h('div');
-	const name = isNew ? nameField({ name: 'name', example: 'archive', help: 'What aliases call it. It cannot be changed later.' }, validName, nameWords) : null;
+	const name = isNew ? nameField({ name: 'name', example: 'archive', help: 'The name by which aliases refer to it. It cannot be changed later.' }, validName, nameWords) : null;
 	const naming = optionFields(kinds.storage.options, { value: current.value, secrets: current.secrets });
 	const cards = chooser(names, kinds.drivers, () => chosen, (driver) => { chosen = driver; show(); });
 
@@ -136,7 +136,7 @@ function readOnly(stored) {
 	return [
 		h('nav', { class: 'crumbs', 'aria-label': 'Breadcrumb' }, h('a', { href: '#/storages' }, 'Storages')),
 		pageHead(name), status(stored),
-		section('Health', facts([['Looked at', time(health.checked)], ['Message', health.message && rich(health.message)]]), details(health.detail), guarantees(stored.guarantees)),
+		section('Health', facts([['Checked', time(health.checked)], ['Message', health.message && rich(health.message)]]), details(health.detail), guarantees(stored.guarantees)),
 		section('Settings', facts([['Driver', title],
 			...Object.entries(settings).map(([option, value]) => [label(option), text(value)]),
 			['Sub folder format', format || 'year, month and day'], ['Overwrite strategy', strategy], ['Sanitize', sanitize === undefined ? null : sanitize ? 'on' : 'off']])),

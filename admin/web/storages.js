@@ -10,7 +10,7 @@ import { storagePage } from './storage.js';
 import { mayAct, mayConfigure } from './state.js';
 
 /** The page of all storages, or of one. */
-export async function storages({ segments, query, signal, again }) {
+export async function storages({ segments, query, signal, reload }) {
 	if (segments.length > 0 || query.add) return storagePage(segments[0] ?? '', signal);
 	const { storages: list } = await get(['storages'], {}, signal);
 	const add = mayConfigure() && h('a', { class: 'button primary', href: '#/storages?add=1' }, icon('plus'), 'Add storage');
@@ -19,15 +19,15 @@ export async function storages({ segments, query, signal, again }) {
 		title: 'Storages',
 		content: [
 			pageHead('Storages', add),
-			h('p', { class: 'lead' }, 'Backends that keep the items. Aliases decide which uploads go where.'),
-			list.length > 0 && h('ul', { class: 'rows', role: 'list', 'aria-label': 'Storages' }, list.map((storage) => row(storage, again))),
+			h('p', { class: 'lead' }, 'Backends that hold the items. Aliases decide which uploads go where.'),
+			list.length > 0 && h('ul', { class: 'rows', role: 'list', 'aria-label': 'Storages' }, list.map((storage) => row(storage, reload))),
 			own.length === 0 && empty('storages', 'No storage is configured yet',
-				list.length > 0 ? 'Until then items are kept in Caddy\'s own data folder. Add a folder of your choice, a bucket or another host.' : 'Add a folder, a bucket or another host to keep items in.', add?.cloneNode(true)),
+				list.length > 0 ? 'Until then items are stored in Caddy\'s data folder. Add a folder of your choice, a bucket or another host.' : 'Add a folder, a bucket or another host for the items.', add?.cloneNode(true)),
 		],
 	};
 }
 
-function row(storage, again) {
+function row(storage, reload) {
 	const { name, health = {}, used_by: users = [], implicit } = storage;
 	return h('li', { class: 'row' },
 		h('div', { class: 'row-icon' }, driverIcon(storage.driver_icon)),
@@ -36,21 +36,21 @@ function row(storage, again) {
 			h('p', null, h('span', { class: 'driver' }, storage.driver_title), ' ', h('span', { class: 'muted path' }, storage.where)),
 			usedBy(users),
 			health.state === 'down' && h('div', { class: 'trouble' }, h('p', null, rich(health.message)), details(health.detail))),
-		h('div', { class: 'row-state' }, badge(health.state), h('p', { class: 'muted small-text' }, isTime(health.checked) ? ['looked at ', time(health.checked)] : 'not looked at yet')),
+		h('div', { class: 'row-state' }, badge(health.state), h('p', { class: 'muted small-text' }, isTime(health.checked) ? ['checked ', time(health.checked)] : 'not checked yet')),
 		h('div', { class: 'row-actions' },
 			mayAct() && h('button', { type: 'button', 'aria-label': `Test ${name}`, onclick: () => test(name) }, 'Test'),
 			mayConfigure() && h('a', { class: 'button', href: `#/storages/${encodeURIComponent(name)}`, 'aria-label': `Edit ${name}` }, 'Edit'),
 			mayConfigure() && !implicit && h('button', {
 				type: 'button', class: 'quiet-danger', 'aria-label': `Remove ${name}`, onclick: async () => {
-					if (await removeStorage(name)) again();
+					if (await removeStorage(name)) reload();
 				},
 			}, 'Remove')));
 }
 
-/** Removes a storage from the configuration; tells whether it is gone. */
+/** Removes a storage from the configuration. Returns whether it was removed. */
 export const removeStorage = (name) => removeEntry({
 	section: 'storages', name, what: 'storage',
-	warning: 'It is taken out of the configuration. What is kept there stays where it is.',
+	warning: 'It is removed from the configuration. Its items stay where they are.',
 });
 
 function test(name) {
@@ -59,7 +59,7 @@ function test(name) {
 	showProbe(result, name, async () => (await send('POST', ['storages', name, 'probe'], { body: {} })).body);
 }
 
-/** Who uses a storage, as links. */
+/** The users of a storage, as links. */
 export function usedBy(users) {
 	if (users.length === 0) return h('p', { class: 'muted' }, 'Not used by any alias');
 	return h('p', null, h('span', { class: 'muted' }, 'Used by '), users.map(({ kind, alias }, i) => [

@@ -1,44 +1,44 @@
-// Uploading: choosing or dropping files, progress of each, what the server says.
+// Uploads: choosing or dropping files, the progress of each, its result.
 import { h, fill } from './dom.js';
 import { isLogin, LoggedOutError, parts, route } from './api.js';
 import { announce, explained } from './ui.js';
 import { plural, size } from './format.js';
 import { icon } from './icons.js';
 import { itemsHash } from './items.js';
-import { underWay } from './state.js';
+import { trackUpload } from './state.js';
 
-const atOnce = 3;
-const kept = new Map(); // what is under way survives a look at another page
+const parallel = 3;
+const areas = new Map(); // by alias; uploads continue while other pages are shown
 
-/** The upload area of an alias: {element, choose}. stored gets the stored filenames when all is done. */
+/** The upload area of an alias: {element, choose}. stored is called with the stored filenames at the end. */
 export function uploader(alias, folder, stored) {
 	const key = `${alias.kind}/${alias.name}`;
-	if (!kept.has(key)) kept.set(key, area(alias));
-	const made = kept.get(key);
-	made.at(alias, folder, stored);
-	return made;
+	if (!areas.has(key)) areas.set(key, uploadArea(alias));
+	const area = areas.get(key);
+	area.target(alias, folder, stored);
+	return area;
 }
 
-function area(alias) {
+function uploadArea(alias) {
 	const queue = [];
 	let stored = [];
 	let failed = 0;
 	let running = 0;
 	let whenDone = () => {};
-	let wanted; // whenDone of the place where the last ones were added
+	let addedFor; // whenDone of the folder in which the last files were added
 	const input = h('input', { type: 'file', multiple: true, id: 'upload-files', onchange: () => {
 		add(input.files);
 		input.value = '';
 	} });
-	const folder = h('input', { type: 'text', id: 'upload-folder', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', placeholder: 'as the storage says', 'aria-describedby': 'upload-folder-help' });
+	const folder = h('input', { type: 'text', id: 'upload-folder', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', placeholder: 'default of the storage', 'aria-describedby': 'upload-folder-help' });
 	const list = h('ul', { class: 'uploads', role: 'list', 'aria-label': 'Uploads', hidden: true });
 	const clear = h('button', { type: 'button', class: 'small', hidden: true, onclick: tidy }, 'Clear the list');
 	const element = h('section', { class: 'upload', 'aria-label': 'Upload' },
 		h('div', { class: 'upload-line' },
 			h('div', { class: 'tool grow' }, h('label', { for: 'upload-files' }, 'Files to upload'), input),
 			h('div', { class: 'tool' }, h('label', { for: 'upload-folder' }, 'Sub folder'), folder)),
-		h('p', { class: 'help', id: 'upload-folder-help' }, 'Choose files or drop them here. An empty sub folder takes the one that the storage makes, usually of the date; ',
-			h('code', null, '/'), ' is the top of the alias.'),
+		h('p', { class: 'help', id: 'upload-folder-help' }, 'Choose files or drop them here. If the sub folder is empty, the storage chooses it, usually by date; ',
+			h('code', null, '/'), ' is the root of the alias.'),
 		list, clear);
 
 	function add(files) {
@@ -46,14 +46,14 @@ function area(alias) {
 		const rows = [...files].map((file) => upload(alias, file, folder.value.trim()));
 		list.append(...rows.map((row) => row.element));
 		queue.push(...rows);
-		wanted = whenDone;
+		addedFor = whenDone;
 		list.hidden = false;
 		clear.hidden = true;
 		next();
 	}
 
 	function next() {
-		while (running < atOnce && queue.length > 0) {
+		while (running < parallel && queue.length > 0) {
 			running++;
 			start(queue.shift());
 		}
@@ -71,7 +71,7 @@ function area(alias) {
 	function finish() {
 		clear.hidden = false;
 		announce([stored.length > 0 && `${plural(stored.length, 'file')} stored.`, failed > 0 && `${plural(failed, 'file')} not stored.`].filter(Boolean).join(' '));
-		if (stored.length > 0 && element.isConnected && wanted === whenDone) whenDone(stored); // who looks at another place stays there
+		if (stored.length > 0 && element.isConnected && addedFor === whenDone) whenDone(stored); // a user who has moved on stays there
 		stored = [];
 		failed = 0;
 	}
@@ -86,20 +86,21 @@ function area(alias) {
 		element,
 		add,
 		choose: () => input.click(),
-		at: ({ extensions = [] }, place, callback) => {
+		target: ({ extensions = [] }, subFolder, callback) => {
 			input.accept = extensions.map((extension) => '.' + extension).join(',');
-			folder.value = place;
+			folder.value = subFolder;
 			whenDone = callback;
 		},
 	};
 }
 
-// Files may be dropped anywhere beside an upload area. Elsewhere they are refused: the browser would open them.
-function takesDrops() {
-	const shown = () => !document.querySelector('dialog[open]') && [...kept.values()].find(({ element }) => element.isConnected);
-	const mark = (on) => { for (const { element } of kept.values()) element.classList.toggle('over', on); };
+// Files may be dropped anywhere on a page with an upload area. On other pages drops are refused, since the browser
+// would open the files.
+function acceptDrops() {
+	const shown = () => !document.querySelector('dialog[open]') && [...areas.values()].find(({ element }) => element.isConnected);
+	const mark = (on) => { for (const { element } of areas.values()) element.classList.toggle('over', on); };
 	const listen = (type, act) => addEventListener(type, (event) => {
-		if (!event.dataTransfer?.types.includes('Files')) return; // text may go into fields
+		if (!event.dataTransfer?.types.includes('Files')) return; // text may be dropped into fields
 		event.preventDefault();
 		act(event, shown());
 	});
@@ -114,15 +115,15 @@ function takesDrops() {
 	});
 }
 
-takesDrops();
+acceptDrops();
 
-// The files of a drop; a folder among them is an empty one that says so.
+// The files of a drop. A folder becomes an empty file marked as a folder.
 function filesOf({ items, files }) {
 	const folders = [...items].filter(({ kind }) => kind === 'file').map((item) => item.webkitGetAsEntry?.()?.isDirectory);
 	return [...files].map((file, i) => (folders[i] ? { name: file.name, size: 0, isFolder: true } : file));
 }
 
-// One file: a line with its progress. run gives the stored filename, or nothing.
+// One file: a row with its progress. run returns the stored filename, or ''.
 function upload(alias, file, folder) {
 	const request = new XMLHttpRequest();
 	const bar = h('progress', { max: '100', value: 0, 'aria-label': `Progress of ${file.name}` });
@@ -134,7 +135,7 @@ function upload(alias, file, folder) {
 		cancelled = true;
 		request.abort();
 		end('bad', 'Cancelled.');
-		element.focus(); // the button that had it is gone
+		element.focus(); // the focused button is gone
 	}
 	function end(look, ...text) {
 		element.className = look;
@@ -164,16 +165,16 @@ function upload(alias, file, folder) {
 		return result.filename;
 	}
 	const run = () => new Promise((resolve) => {
-		if (file.isFolder) end('bad', 'A folder cannot be uploaded: open it and choose the files in it.');
+		if (file.isFolder) end('bad', 'A folder cannot be uploaded: choose the files in it.');
 		if (file.isFolder || cancelled) return resolve('');
-		const over = underWay();
+		const over = trackUpload();
 		const body = new FormData();
 		body.append('files[]', file);
 		request.upload.addEventListener('progress', progress);
 		request.addEventListener('load', () => resolve(finished()));
 		request.addEventListener('abort', () => resolve(''));
 		request.addEventListener('error', () => {
-			end('bad', 'The connection broke: it is not known whether the file was stored. Look before you send it again.');
+			end('bad', 'The connection broke. Check whether the file was stored before you send it again.');
 			resolve('');
 		});
 		request.addEventListener('loadend', over);

@@ -1,7 +1,7 @@
 // An account from its first password to its end.
-import { accessible, assert, facts, focused, logIn, open, person, shot, told } from './lib.mjs';
+import { accessible, announced, assert, facts, focused, logIn, open, run, shot } from './lib.mjs';
 
-await person(async () => {
+await run(async () => {
 	const page = await open({ route: '#/accounts' });
 	const button = (name) => page.getByRole('button', { name, exact: true });
 	const link = (name) => page.getByRole('link', { name, exact: true });
@@ -10,42 +10,42 @@ await person(async () => {
 	const keep = async () => {
 		const password = await once.getByLabel('Password', { exact: true }).inputValue();
 		assert.ok(password.length >= 20);
-		await once.getByRole('button', { name: 'I have kept it' }).click();
+		await once.getByRole('button', { name: 'I have saved it' }).click();
 		return password;
 	};
 
-	// A name is suggested; one that is taken is refused.
+	// A name is suggested; an existing one is refused.
 	await link('Add account').first().click();
 	assert.match(await field('API key').inputValue(), /^site-\w{8}$/);
 	await field('API key').fill('site-one');
 	await button('Add account').click();
-	await page.getByRole('alert').getByText('Another account is called “site-one” already.').waitFor();
+	await page.getByRole('alert').getByText('The name “site-one” is used by another account.').waitFor();
 	assert.equal(await field('API key').getAttribute('aria-invalid'), 'true');
 	await accessible(page, 'an account whose name is taken');
 
-	// Made; the password is not lost by going back before it was kept.
+	// Created. Going back does not lose the password before it was saved.
 	await field('API key').fill('gallery');
 	await button('Add account').click();
 	await once.getByRole('button', { name: 'Copy: Password' }).click();
-	await told(page, 'Password: copied.');
+	await announced(page, 'Password: copied.');
 	await accessible(page, 'a new password');
 	await page.keyboard.press('Escape');
-	await once.getByRole('button', { name: 'I have kept it' }).waitFor();
+	await once.getByRole('button', { name: 'I have saved it' }).waitFor();
 	await page.goBack();
 	const leave = page.getByRole('dialog', { name: 'Leave without saving?' });
-	await leave.getByText('The new password is not shown again then.').waitFor();
+	await leave.getByText('The new password will not be shown again.').waitFor();
 	await leave.getByRole('button', { name: 'Cancel' }).click();
 	const copied = await page.evaluate(() => navigator.clipboard.readText());
 	const first = await keep();
 	assert.equal(copied, first);
 	await link('gallery').waitFor();
-	await told(page, 'The account “gallery” is saved.');
+	await announced(page, 'The account “gallery” is saved.');
 	const { token } = await mayLogIn(first);
 	assert.equal(await upload(token, 'content'), 200);
 
-	// Renewed: neither the old password nor what it gave is worth anything.
+	// New password: the old one and its tokens are invalid.
 	await button('New password for gallery').click();
-	await button('Make a new password').click();
+	await button('Set new password').click();
 	const second = await keep();
 	assert.notEqual(second, first);
 	assert.equal(await focused(page), 'New password for gallery', 'the focus comes back');
@@ -57,7 +57,7 @@ await person(async () => {
 	// Its tokens are ended, its password stays.
 	await button('End tokens of gallery').click();
 	await page.getByRole('dialog').getByRole('button', { name: 'End tokens' }).click();
-	await told(page, '1 token of “gallery” ended.');
+	await announced(page, '1 token of “gallery” ended.');
 	assert.equal(await upload(renewed.token, 'content'), 401);
 	await shot(page, 'ended', false);
 
@@ -74,7 +74,7 @@ await person(async () => {
 	await button('Remove gallery').click();
 	await button('Remove account').click();
 	await link('gallery').waitFor({ state: 'detached' });
-	await told(page, 'The account “gallery” is removed.');
+	await announced(page, 'The account “gallery” is removed.');
 	assert.equal(await focused(page), 'Accounts');
 	assert.equal((await logIn('gallery', second)).status, 401);
 	assert.equal(await upload(limited.token, 'docs'), 401);
@@ -84,11 +84,11 @@ await person(async () => {
 
 async function mayLogIn(password) {
 	const answer = await logIn('gallery', password);
-	assert.equal(answer.status, 200, 'the password that was shown');
+	assert.equal(answer.status, 200, 'the shown password');
 	return answer;
 }
 
-/** Uploads a file as a site does; gives the status. */
+/** Uploads a file like a site; returns the status. */
 async function upload(token, alias) {
 	const body = new FormData();
 	body.append('alias', alias);

@@ -1,10 +1,10 @@
-// The notice about what lasts, the download, and a server that is gone for a while.
+// The notice about unsaved changes, the download, and a server that fails and recovers.
 import { readFile } from 'node:fs/promises';
-import { accessible, assert, facts, focused, open, person, shot } from './lib.mjs';
+import { accessible, assert, facts, focused, open, run, shot } from './lib.mjs';
 
-await person(async () => {
+await run(async () => {
 	const page = await open();
-	const notice = page.getByRole('complementary', { name: 'Changes do not last' });
+	const notice = page.getByRole('complementary', { name: 'Changes are lost on restart' });
 
 	// The configuration is downloaded, without secrets.
 	await download(page, notice.getByRole('link', { name: 'Download the configuration' }));
@@ -17,10 +17,10 @@ await person(async () => {
 	assert.equal(await notice.count(), 0, 'it stays dismissed');
 	await download(page, page.getByRole('link', { name: 'Download', exact: true }));
 
-	// Looking again leaves the reader where they are.
+	// A refresh keeps focus and opened details.
 	const refresh = page.getByRole('button', { name: 'Refresh' });
 	const refreshed = page.getByText(/^Refreshed at /);
-	await page.getByText('What it guarantees').first().click();
+	await page.getByText('Guarantees').first().click();
 	const storage = page.getByRole('link', { name: 'archive', exact: true });
 	await storage.focus();
 	await refresh.dispatchEvent('click');
@@ -29,14 +29,14 @@ await person(async () => {
 	assert.equal(await page.locator('details[open]').count(), 1);
 	await accessible(page, 'health');
 
-	// The server is gone, and comes back.
+	// The server fails and recovers.
 	await page.context().setOffline(true);
 	await refresh.click();
-	await page.getByText('What is shown may be old.').waitFor();
+	await page.getByText('The page may be out of date.').waitFor();
 	await accessible(page, 'health without a server');
 	await shot(page, 'gone');
 	await page.getByRole('link', { name: 'Items', exact: true }).click();
-	await page.getByRole('alert').getByText('The server cannot be reached.').waitFor();
+	await page.getByRole('alert').getByText('The server is unreachable.').waitFor();
 	assert.equal(await focused(page), 'Items');
 	await page.context().setOffline(false);
 	await page.getByRole('button', { name: 'Try again' }).click();
@@ -45,28 +45,28 @@ await person(async () => {
 	await refresh.click();
 	await refreshed.waitFor();
 
-	// What was typed while it was gone can be sent afterwards.
+	// Input made meanwhile can be saved afterwards.
 	await page.goto(`${facts.panel}#/storages/archive`);
 	await page.getByLabel('Sub folder format', { exact: true }).fill('%Y/kept');
 	await page.context().setOffline(true);
 	await page.getByRole('button', { name: 'Save', exact: true }).click();
-	await page.getByRole('alert').getByText(/it is not known whether this was done/).waitFor();
+	await page.getByRole('alert').getByText(/Check whether the change was made/).waitFor();
 	await page.context().setOffline(false);
 	await page.getByRole('button', { name: 'Save', exact: true }).click();
 	await page.getByRole('heading', { level: 1, name: 'Storages' }).waitFor();
 
-	// On a phone the notice takes one line until it is asked.
+	// On a phone the notice has one line until it is opened.
 	const phone = await open({ width: 390, height: 844 });
-	const small = phone.getByRole('complementary', { name: 'Changes do not last' });
+	const small = phone.getByRole('complementary', { name: 'Changes are lost on restart' });
 	assert.equal(await small.getByText('--resume').first().isVisible(), false);
 	await shot(phone, 'phone', false);
-	await small.getByText('Changes do not outlast a restart').click();
+	await small.getByText('Changes are lost on restart').click();
 	await small.getByText('--resume').first().waitFor();
 	await accessible(phone, 'the notice on a phone');
 	await shot(phone, 'phone-open', false);
 });
 
-/** Downloads by a link what must be the configuration of the app, without its secrets. */
+/** Downloads the configuration of the app by a link, and checks that it has no secrets. */
 async function download(page, link) {
 	const [file] = await Promise.all([page.waitForEvent('download'), link.click()]);
 	assert.equal(file.suggestedFilename(), 'media.json');

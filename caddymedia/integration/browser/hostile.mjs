@@ -1,9 +1,9 @@
-// Names with HTML in them are text, wherever they are shown.
-import { assert, facts, open, person, shot } from './lib.mjs';
+// Names with HTML in them are shown as text everywhere.
+import { assert, facts, open, run, shot } from './lib.mjs';
 
 const { name, folder, root } = facts.more;
 
-await person(async () => {
+await run(async () => {
 	const page = await open({ route: '#/items/file/content' });
 	const link = (name) => page.getByRole('link', { name, exact: true });
 	await link(folder).click();
@@ -21,7 +21,7 @@ await person(async () => {
 	await page.getByRole('heading', { name: 'Nothing here yet' }).waitFor();
 	assert.equal((await fetch(address)).status, 404);
 
-	// A search for it, a storage that is kept in such a folder, an upload that is refused.
+	// A search for it, a storage in such a folder, a refused upload.
 	await page.getByLabel(/^Search by name/).fill(name);
 	await page.keyboard.press('Enter');
 	await page.getByText(`No name here contains “${name}”.`).waitFor();

@@ -1,7 +1,7 @@
-// Looking at items: as a list, by search, by address, back and forth.
-import { accessible, assert, facts, focused, open, person, shot, told } from './lib.mjs';
+// Browsing items: as a list, by search, by address, back and forth.
+import { accessible, assert, facts, focused, announced, open, run, shot } from './lib.mjs';
 
-await person(async () => {
+await run(async () => {
 	const page = await open({ route: '#/items/img/content/all' });
 	const button = (name) => page.getByRole('button', { name, exact: true });
 	const link = (name) => page.getByRole('main').getByRole('link', { name });
@@ -9,7 +9,7 @@ await person(async () => {
 	const goTo = (hash) => page.evaluate((hash) => { location.hash = hash; }, hash);
 	const address = (end) => page.waitForFunction((end) => decodeURIComponent(location.hash).endsWith(end), end);
 
-	// As a list, which stays chosen; more of it on demand.
+	// As a list, which is remembered; more on request.
 	await button('List').click();
 	const table = page.getByRole('table', { name: 'Items' });
 	await table.waitFor();
@@ -23,7 +23,7 @@ await person(async () => {
 	await accessible(page, 'a list');
 	await shot(page, 'list', false);
 
-	// A search that finds nothing, and the way out of it.
+	// A search without results, and clearing it.
 	await page.getByLabel(/^Search by name/).fill('nowhere');
 	await page.keyboard.press('Enter');
 	await page.getByText('No name here contains “nowhere”.').waitFor();
@@ -31,7 +31,7 @@ await person(async () => {
 	await link('Clear').click();
 	await table.waitFor();
 
-	// An item is part of the address: Escape, Back, Forward and reloading know it.
+	// An item is part of the address: Escape, Back, Forward and reloading work.
 	const first = table.getByRole('link').first();
 	const name = await first.innerText();
 	await first.click();
@@ -52,7 +52,7 @@ await person(async () => {
 	await page.goBack();
 	await page.waitForFunction(() => !document.querySelector('dialog'));
 
-	// Another page from an open item; an item from outside; one that is not there.
+	// Another page from an open item; an item by its address; a missing one.
 	await first.click();
 	await item(name).waitFor();
 	await goTo('#/health');
@@ -68,13 +68,13 @@ await person(async () => {
 	assert.match(await focused(page), /tree\.jpg/, 'the focus goes to the item');
 	await goTo('#/items/img/content?item=missing.jpg');
 	await item('missing.jpg').getByRole('alert').waitFor();
-	await accessible(page, 'an item that is not there');
+	await accessible(page, 'a missing item');
 	await page.keyboard.press('Escape');
 	await address('/content');
 	await goTo('#/constructor');
 	await page.getByRole('heading', { level: 1, name: 'Storages' }).waitFor();
 
-	// Another alias, chosen by keyboard: the focus stays to choose on.
+	// Another alias, chosen by keyboard: the focus stays.
 	await goTo('#/items/img/content');
 	const alias = page.getByLabel('Alias', { exact: true });
 	await alias.focus();
@@ -83,36 +83,36 @@ await person(async () => {
 	await page.getByRole('heading', { name: 'Nothing here yet' }).waitFor();
 	assert.equal(await page.evaluate(() => document.activeElement.value), 'img/photos');
 
-	// Deleted: what follows is not lost from sight.
+	// Deleted: the focus moves to the list.
 	await goTo('#/items/img/content/all');
 	await first.click();
 	await item(name).getByRole('button', { name: 'Delete' }).click();
 	await page.getByRole('dialog', { name: /^Delete/ }).getByRole('button', { name: 'Delete' }).click();
-	await told(page, `all/${name} is deleted.`);
+	await announced(page, `all/${name} is deleted.`);
 	await address('/all');
 	assert.equal(await focused(page), 'Contents');
 	await copying(page);
 });
 
-/** Copies where the browser allows it, where it refuses, and where there is no clipboard. */
+/** Copies if the browser allows it, if it refuses, and without a clipboard. */
 async function copying(page) {
 	const copy = page.getByRole('button', { name: 'Copy: Stored filename' });
 	await page.goto(`${facts.panel}#/items/img/content?item=tree.jpg`);
 	await copy.click();
-	await told(page, 'Stored filename: copied.');
+	await announced(page, 'Stored filename: copied.');
 	assert.equal(await page.evaluate(() => navigator.clipboard.readText()), 'tree.jpg');
 	await page.evaluate(() => { navigator.clipboard.writeText = () => Promise.reject(new Error('refused')); });
 	await copy.click();
-	await told(page, 'did not allow');
+	await announced(page, 'did not allow');
 	await page.evaluate(() => {
 		Object.defineProperty(navigator, 'clipboard', { value: undefined }); // as without https
 		document.addEventListener('copy', () => { document.title = getSelection().toString(); });
 	});
 	await copy.click();
-	await told(page, 'Stored filename: copied.');
+	await announced(page, 'Stored filename: copied.');
 	assert.equal(await page.title(), 'tree.jpg');
 	await page.evaluate(() => { document.execCommand = () => false; });
 	await copy.click();
-	await told(page, 'did not allow');
-	await accessible(page, 'a copy that was refused');
+	await announced(page, 'did not allow');
+	await accessible(page, 'a refused copy');
 }

@@ -1,4 +1,4 @@
-// What all scripts share: a browser that watches over every page it opens.
+// Shared by all scripts: a browser that checks every page it opens.
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -8,7 +8,7 @@ const require = createRequire(path.join(process.env.MEDIA_TEST_BROWSER, 'package
 const { chromium } = require('playwright-core');
 const axeSource = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 
-/** What the test knows of the site: panel, user, password, secrets, more. */
+/** The facts of the site, from the test: panel, user, password, secrets, more. */
 export const facts = JSON.parse(readFileSync(process.env.MEDIA_TEST_FACTS, 'utf8'));
 export { assert };
 
@@ -26,7 +26,7 @@ const trouble = [];
 const pages = [];
 const looking = new Set();
 
-/** Opens the panel as a user, in a browser of their own; without a user it stays on the login page. */
+/** Opens the panel as a user, in a separate browser context; without a user it stays on the login page. */
 export async function open({ width = 1280, height = 900, dark = false, user = facts.user, password = facts.password, route = '', script = true } = {}) {
 	const context = await browser.newContext({
 		viewport: { width, height },
@@ -56,7 +56,7 @@ export async function fillLogin(page, user, password) {
 	await page.getByRole('heading', { level: 1 }).waitFor();
 }
 
-/** Notes what must never happen on a page of the panel. */
+/** Records events that must never happen on a page of the panel. */
 function watch(page) {
 	page.on('pageerror', (error) => trouble.push(`error in the page: ${error.stack ?? error}`));
 	page.on('dialog', (dialog) => {
@@ -64,13 +64,13 @@ function watch(page) {
 		return dialog.dismiss();
 	});
 	page.on('console', (message) => {
-		// A refused request is reported to the console too; the scripts look at those.
+		// Refused requests are reported to the console too; the scripts check those.
 		if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) {
 			trouble.push(`console: ${message.text()}`);
 		}
 	});
 	page.on('request', (request) => {
-		if (new URL(request.url()).origin !== new URL(facts.panel).origin) { // a blob has that of its page
+		if (new URL(request.url()).origin !== new URL(facts.panel).origin) { // a blob has the origin of its page
 			trouble.push(`request to another host: ${request.url()}`);
 		}
 		hides(`the address ${request.url()}`, request.url());
@@ -91,7 +91,7 @@ function hides(where, text) {
 	}
 }
 
-/** No violation of the rules of axe-core, nothing beyond the right edge. */
+/** Asserts no violations of axe-core, and nothing beyond the right edge. */
 export async function accessible(page, what) {
 	const violations = await page.evaluate(async () => {
 		const found = await globalThis.axe.run(document, { resultTypes: ['violations'] });
@@ -102,7 +102,7 @@ export async function accessible(page, what) {
 	assert.ok(beyond <= 0, `${what} is ${beyond} pixels wider than the window`);
 }
 
-/** Keeps a picture of the page, where pictures are wanted. */
+/** Saves a screenshot of the page, if requested. */
 export async function shot(page, what, fullPage = true) {
 	if (!shots) {
 		return;
@@ -111,16 +111,16 @@ export async function shot(page, what, fullPage = true) {
 	await page.screenshot({ path: path.join(shots, `${name}-${what}.png`), fullPage });
 }
 
-/** Tells what has the focus: its name or its text, '' for nothing. */
+/** The name or text of the focused element, '' for none. */
 export const focused = (page) => page.evaluate(() => {
 	const { ariaLabel, innerText } = document.activeElement;
 	return document.activeElement === document.body ? '' : ariaLabel || innerText;
 });
 
-/** Waits until a result is told to those who hear the page, too. */
-export const told = (page, text) => page.getByRole('status').filter({ hasText: text }).waitFor();
+/** Waits until a result is announced, also to screen readers. */
+export const announced = (page, text) => page.getByRole('status').filter({ hasText: text }).waitFor();
 
-/** Exchanges an account's password for a token, as a site does: {status, token}. */
+/** Exchanges an account's password for a token, like a site: {status, token}. */
 export async function logIn(key, password) {
 	const answer = await fetch(new URL('/api/auth/generateToken', facts.panel), {
 		method: 'POST', body: new URLSearchParams({ api_key: key, password }),
@@ -128,7 +128,7 @@ export async function logIn(key, password) {
 	return { status: answer.status, ...await answer.json() };
 }
 
-/** Drops files {name, type, content in base64} on an element, as they come from the desktop. */
+/** Drops files {name, type, content in base64} on an element, like from the desktop. */
 export async function drop(page, element, files) {
 	const data = await page.evaluateHandle((files) => {
 		const data = new DataTransfer();
@@ -141,10 +141,10 @@ export async function drop(page, element, files) {
 	await element.dispatchEvent('drop', { dataTransfer: data });
 }
 
-/** Runs the script of a person, and then tells what went wrong meanwhile. */
-export async function person(does) {
+/** Runs a script, and reports all recorded problems. */
+export async function run(script) {
 	try {
-		await does();
+		await script();
 		await Promise.all(looking);
 		assert.deepEqual(trouble, []);
 	} catch (error) {

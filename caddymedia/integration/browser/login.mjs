@@ -1,16 +1,16 @@
-// A user logs in and out, and comes back to pages whose session has ended.
-import { accessible, assert, drop, facts, fillLogin, open, person, shot } from './lib.mjs';
+// A user logs in and out, and returns to pages whose session has ended.
+import { accessible, assert, drop, facts, fillLogin, open, run, shot } from './lib.mjs';
 
 const { basic } = facts.more ?? {};
 
-// What a login in front of the panel answers when its session has ended.
+// Answers of a login in front of the panel after its session has ended.
 const refusals = {
 	'basic_auth': { status: 401, headers: { 'WWW-Authenticate': 'Basic realm="x"' } },
 	'a page of a single sign-on': { status: 200, contentType: 'text/html; charset=utf-8', body: '<h1>Log in</h1>' },
 	'a redirect to a single sign-on': { status: 302, headers: { Location: 'login-elsewhere' } },
 };
 
-await person(async () => {
+await run(async () => {
 	if (basic) {
 		for (const refusal of Object.values(refusals)) await visit((page) => page.route('**/api/**', (route) => route.fulfill(refusal)));
 	} else {
@@ -22,7 +22,7 @@ await person(async () => {
 async function visit(endSession) {
 	const page = await open();
 
-	// A page that loads, one that refreshes, a form, an upload: all say it, and how to go on.
+	// A loading page, a refresh, a form, an upload: all report it, with a link to the login.
 	const again = page.getByRole('link', { name: 'Log in again' });
 	const out = page.getByText('You are logged out.').first();
 	await page.getByRole('link', { name: 'Health', exact: true }).click();
@@ -42,7 +42,7 @@ async function visit(endSession) {
 		return;
 	}
 
-	await again.click(); // nothing would be lost: in this tab
+	await again.click(); // no unsaved input: in this tab
 	await fillLogin(page, facts.user, facts.password);
 	await page.getByRole('heading', { level: 1, name: 'Aliases' }).waitFor();
 
@@ -55,7 +55,7 @@ async function visit(endSession) {
 	const [tab] = await Promise.all([page.context().waitForEvent('page'), again.click()]);
 	await fillLogin(tab, facts.user, facts.password);
 	await tab.close();
-	await page.getByRole('button', { name: 'Add file alias' }).click(); // what was typed is still there
+	await page.getByRole('button', { name: 'Add file alias' }).click(); // the input is still there
 	await page.getByRole('link', { name: 'typed', exact: true }).waitFor();
 
 	await page.getByRole('link', { name: 'Items', exact: true }).click();
@@ -85,9 +85,9 @@ async function loginPage() {
 		await page.getByRole('alert').filter({ hasText: 'Wrong user or password.' }).waitFor();
 		assert.equal(await page.evaluate(() => document.activeElement.id), 'password');
 		await shot(page, `${look}-wrong`);
-		await accessible(page, `a login that failed, ${look}`);
+		await accessible(page, `a failed login, ${look}`);
 		await fillLogin(page, facts.user, facts.password);
-		await page.getByRole('heading', { level: 1, name: 'Health' }).waitFor(); // the page that was asked for
+		await page.getByRole('heading', { level: 1, name: 'Health' }).waitFor(); // the requested page
 		await shot(page, `${look}-health`);
 		await accessible(page, `the panel, ${look}`);
 		await page.context().close();

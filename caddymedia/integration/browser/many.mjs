@@ -1,9 +1,9 @@
-// A folder with very many pictures is shown page by page.
-import { assert, facts, focused, open, person, shot } from './lib.mjs';
+// A folder with many pictures is shown page by page.
+import { assert, facts, focused, open, run, shot } from './lib.mjs';
 
 const { folder, count, late } = facts.more;
 
-await person(async () => {
+await run(async () => {
 	const page = await open();
 	const asked = [];
 	page.on('request', (request) => asked.push(new URL(request.url()).pathname));
@@ -21,23 +21,23 @@ await person(async () => {
 	assert.ok(await items.count() <= 2 * first);
 	assert.equal(asked.filter((path) => path.endsWith(`/api/items/img/content`)).length, 2);
 
-	// One far behind is found by its name.
+	// A late one is found by its name.
 	await page.getByLabel(/^Search by name/).fill(late);
 	await page.keyboard.press('Enter');
 	const found = page.locator('main').getByRole('link', { name: new RegExp(late) });
-	const goOn = page.getByRole('button', { name: /go on/i });
+	const more = page.getByRole('button', { name: /continue/i });
 	for (let rounds = 0; await found.count() === 0 && rounds < count; rounds++) {
-		await goOn.click({ timeout: 1000 }).catch(() => {}); // it may be busy, or done
+		await more.click({ timeout: 1000 }).catch(() => {}); // it may be busy, or done
 	}
 	await shot(page, 'found', false);
 
-	// What is nowhere is looked for to the end.
+	// A search for a missing name runs to the end.
 	await page.getByLabel(/^Search by name/).fill('nowhere');
 	await page.keyboard.press('Enter');
 	const nothing = page.getByRole('heading', { name: 'Nothing found' });
-	await page.getByText(/^Looked at .* found 0/).waitFor();
+	await page.getByText(/^Searched .* found 0/).waitFor();
 	for (let rounds = 0; await nothing.count() === 0 && rounds < count; rounds++) {
-		await goOn.press('Enter', { timeout: 1000 }).catch(() => {}); // it may be busy, or done
+		await more.press('Enter', { timeout: 1000 }).catch(() => {}); // it may be busy, or done
 	}
 	await nothing.waitFor();
 	assert.equal(await focused(page), 'Contents', 'the button is gone, the focus is not');

@@ -1,9 +1,9 @@
 // Every page, wide and narrow, light and dark, by mouse and by keyboard.
-import { accessible, assert, facts, focused, open, person, shot } from './lib.mjs';
+import { accessible, assert, facts, focused, open, run, shot } from './lib.mjs';
 
 const kinds = ['Local folder', 'S3', 'Azure Blob Storage', 'Google Cloud Storage', 'SFTP', 'FTP'];
 
-const places = [
+const routes = [
 	['storages', '#/storages', 'Storages'],
 	['storage', '#/storages/archive', 'archive'],
 	['storage-down', '#/storages/dead', 'dead'],
@@ -22,12 +22,12 @@ const places = [
 	['missing', '#/aliases/img/missing', 'Aliases'],
 ];
 
-await person(async () => {
+await run(async () => {
 	for (const width of [1280, 390]) {
 		for (const dark of [false, true]) {
 			const looks = `${width}-${dark ? 'dark' : 'light'}`;
 			const page = await open({ width, height: width === 390 ? 844 : 900, dark });
-			for (const [name, route, title] of places) {
+			for (const [name, route, title] of routes) {
 				await page.goto(facts.panel + route);
 				await page.getByRole('heading', { level: 1, name: title, exact: true }).waitFor();
 				await settled(page);
@@ -50,10 +50,10 @@ await person(async () => {
 	await byKeyboard();
 });
 
-/** At 400 % a screen is as small as this. */
+/** The size of a screen at 400 %. */
 async function magnified() {
 	const page = await open({ width: 320, height: 256 });
-	for (const [name, route, title] of places) {
+	for (const [name, route, title] of routes) {
 		await page.goto(facts.panel + route);
 		await page.getByRole('heading', { level: 1, name: title, exact: true }).waitFor();
 		await settled(page);
@@ -64,13 +64,13 @@ async function magnified() {
 	await page.context().close();
 }
 
-/** Waits for what is loaded after the page. */
+/** Waits for requests after the page. */
 async function settled(page) {
 	await page.waitForLoadState('networkidle');
 	await page.waitForFunction(() => [...document.images].every((img) => img.loading === 'lazy' || img.complete));
 }
 
-/** From the address to an open item and back, without a mouse. */
+/** Opens and closes an item by keyboard. */
 async function byKeyboard() {
 	const page = await open();
 	const tabTo = async (text) => {

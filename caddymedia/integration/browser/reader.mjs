@@ -1,7 +1,7 @@
-// An account that may only look.
-import { accessible, assert, open, person, shot } from './lib.mjs';
+// A read-only user.
+import { accessible, assert, open, run, shot } from './lib.mjs';
 
-await person(async () => {
+await run(async () => {
 	const page = await open({ user: 'viewer' });
 	await page.getByRole('complementary', { name: 'Read only' }).waitFor();
 	for (const [route, title] of [
@@ -11,9 +11,9 @@ await person(async () => {
 		await page.goto(new URL(route, page.url()).href);
 		await page.getByRole('heading', { level: 1, name: title }).waitFor();
 		const changing = page.getByRole('main').getByRole('button', { name: /^(Add|Remove|Save|Delete|Upload|Test|New password|End tokens)/ });
-		assert.deepEqual(await changing.allInnerTexts(), [], `what changes things on ${route}`);
+		assert.deepEqual(await changing.allInnerTexts(), [], `changing buttons on ${route}`);
 		assert.equal(await page.getByRole('link', { name: /^Add / }).count(), 0, `adding on ${route}`);
-		await accessible(page, `${route} for who may only look`);
+		await accessible(page, `${route}, read-only`);
 	}
 	await shot(page, 'health');
 });

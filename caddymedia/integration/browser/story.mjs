@@ -1,20 +1,20 @@
-// A new administrator's first hour: from the example to a picture on a storage of their own.
-import { accessible, assert, drop, facts, logIn, open, person, shot } from './lib.mjs';
+// The first hour of a new administrator: from the example to a picture on a new storage.
+import { accessible, assert, drop, facts, logIn, open, run, shot } from './lib.mjs';
 
 const { sftp, picture } = facts.more;
 
-await person(async () => {
+await run(async () => {
 	const page = await open();
 	const button = (name) => page.getByRole('button', { name, exact: true });
 	const link = (name) => page.getByRole('link', { name, exact: true });
 	const field = (name) => page.getByLabel(name, { exact: true });
 
-	// It says that changes will not last, and how they do.
-	const notice = page.getByRole('complementary', { name: 'Changes do not last' });
+	// The notice says that changes are lost on restart, and how to keep them.
+	const notice = page.getByRole('complementary', { name: 'Changes are lost on restart' });
 	await notice.getByText('--resume', { exact: false }).first().waitFor();
 	await shot(page, '1-start');
 
-	// An SFTP storage, with a password that is wrong.
+	// An SFTP storage, with a wrong password.
 	await link('Add storage').click();
 	await field('Name').fill('archive');
 	await page.getByRole('radio', { name: 'SFTP' }).check();
@@ -28,19 +28,19 @@ await person(async () => {
 	await result.getByText('The test failed').waitFor();
 	await result.getByText(/refused the login/).waitFor();
 	await shot(page, '2-wrong-password');
-	await accessible(page, 'a test that failed');
+	await accessible(page, 'a failed test');
 
-	// Mended.
+	// Fixed.
 	await field('Password').fill(sftp.password);
 	await button('Test').click();
-	await result.getByText('The test went well').waitFor();
-	await result.getByRole('heading', { name: 'What this storage guarantees' }).waitFor();
-	await shot(page, '3-test-went-well');
+	await result.getByText('The test succeeded').waitFor();
+	await result.getByRole('heading', { name: 'Guarantees of this storage' }).waitFor();
+	await shot(page, '3-test-succeeded');
 	await button('Add storage').click();
 	await page.getByRole('heading', { level: 1, name: 'Storages' }).waitFor();
 	await link('archive').waitFor();
 
-	// An alias that points at it.
+	// An alias on it.
 	await link('Aliases').click();
 	await link('Add image alias').click();
 	await field('Name').fill('photos');
@@ -59,12 +59,12 @@ await person(async () => {
 	const once = page.getByRole('dialog', { name: 'The new password' });
 	const password = await once.getByLabel('Password', { exact: true }).inputValue();
 	await shot(page, '5-password', false);
-	await once.getByRole('button', { name: 'I have kept it' }).click();
+	await once.getByRole('button', { name: 'I have saved it' }).click();
 	await link('gallery').waitFor();
 	await page.reload();
 	await link('gallery').waitFor();
 	assert.ok(!(await page.content()).includes(password), 'the password is shown again');
-	assert.equal((await logIn('gallery', password)).status, 200, 'logging in with the password that was shown');
+	assert.equal((await logIn('gallery', password)).status, 200, 'logging in with the shown password');
 
 	// A picture, dropped.
 	await link('Items').click();
@@ -104,7 +104,7 @@ await person(async () => {
 	assert.equal((await fetch(address)).status, 404);
 	assert.equal((await fetch(address + '.webp')).status, 404);
 
-	// The storage cannot go while the alias needs it.
+	// A storage in use by an alias cannot be removed.
 	await link('Storages').click();
 	await button('Remove archive').click();
 	await button('Remove storage').click();

@@ -1,11 +1,11 @@
-// Two administrators edit one storage, and one of them something that cannot be.
-import { accessible, assert, open, person, shot } from './lib.mjs';
+// Two administrators edit one storage, and one makes an invalid edit.
+import { accessible, assert, open, run, shot } from './lib.mjs';
 
-await person(async () => {
+await run(async () => {
 	const [alice, bob] = await Promise.all([open({ route: '#/storages/archive' }), open({ route: '#/storages/archive' })]);
 	const field = (page, name) => page.getByLabel(name, { exact: true });
 	const save = (page) => page.getByRole('button', { name: 'Save', exact: true }).click();
-	const conflict = bob.getByRole('dialog', { name: /Somebody else has changed this storage/ });
+	const conflict = bob.getByRole('dialog', { name: /Someone else has changed this storage/ });
 	const choose = (name) => conflict.getByRole('button', { name }).click();
 	const saved = (page) => page.getByRole('heading', { level: 1, name: 'Storages' }).waitFor();
 	const change = async (page, format) => {
@@ -15,7 +15,7 @@ await person(async () => {
 		await saved(page);
 	};
 
-	// The second is told, and loses nothing that was typed.
+	// The second is informed, and loses no input.
 	await field(bob, 'Sub folder format').fill('%Y/bob');
 	await field(bob, 'Sanitize').uncheck();
 	await change(alice, '%Y/alice');
@@ -24,27 +24,27 @@ await person(async () => {
 	await conflict.getByRole('cell', { name: '%Y/bob' }).waitFor();
 	await shot(bob, 'conflict', false);
 	await accessible(bob, 'a conflict');
-	await choose('Go on editing');
+	await choose('Continue editing');
 	assert.equal(await field(bob, 'Sub folder format').inputValue(), '%Y/bob');
 	assert.equal(await field(bob, 'Sanitize').isChecked(), false);
 
-	// Theirs is taken, and can be changed from there.
+	// The saved values are used, and can be edited.
 	await save(bob);
-	await choose('Take theirs');
+	await choose('Use theirs');
 	await bob.waitForFunction((id) => document.getElementById(id)?.value !== '%Y/bob', await field(bob, 'Sub folder format').getAttribute('id'));
 	assert.equal(await field(bob, 'Sub folder format').inputValue(), '%Y/alice');
 	assert.equal(await field(bob, 'Sanitize').isChecked(), true);
 
-	// Or one's own is saved over it.
+	// Or they are overwritten.
 	await field(bob, 'Sub folder format').fill('%Y/bob');
 	await change(alice, '%Y/alice-again');
 	await save(bob);
-	await choose('Save mine over it');
+	await choose('Overwrite with mine');
 	await saved(bob);
 	await alice.goto(new URL('#/storages/archive', alice.url()).href);
 	assert.equal(await field(alice, 'Sub folder format').inputValue(), '%Y/bob');
 
-	// What cannot be is refused with the reason, and stays in the form.
+	// An invalid edit is refused with the reason, and stays in the form.
 	await field(alice, 'Sub folder format').fill('../out');
 	await save(alice);
 	const reason = alice.getByRole('alert');
@@ -53,7 +53,7 @@ await person(async () => {
 	await accessible(alice, 'a refused edit');
 	assert.equal(await field(alice, 'Sub folder format').inputValue(), '../out');
 
-	// What was typed is not lost by going elsewhere without being asked.
+	// Leaving the page asks before input is lost.
 	await alice.getByRole('link', { name: 'Health', exact: true }).click();
 	await alice.getByRole('dialog', { name: 'Leave without saving?' }).getByRole('button', { name: 'Cancel' }).click();
 	assert.equal(await field(alice, 'Sub folder format').inputValue(), '../out');
@@ -63,7 +63,7 @@ await person(async () => {
 	await bob.goto(new URL('#/storages/archive', bob.url()).href);
 	assert.equal(await field(bob, 'Sub folder format').inputValue(), '%Y/bob');
 
-	// What was typed into something that is removed is worth no question.
+	// Removing an entry asks no question about its unsaved input.
 	await field(bob, 'Sub folder format').fill('%Y/gone');
 	await bob.getByRole('button', { name: 'Remove archive' }).click();
 	await bob.getByRole('button', { name: 'Remove storage' }).click();

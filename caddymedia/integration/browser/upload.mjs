@@ -1,9 +1,9 @@
 // Uploading: several files, refused ones, progress, cancelling, sub folders, drops.
-import { accessible, assert, drop, facts, focused, open, person, shot, told } from './lib.mjs';
+import { accessible, assert, drop, facts, focused, open, run, shot, announced } from './lib.mjs';
 
 const text = (name, size = 10) => ({ name, mimeType: 'text/plain', buffer: Buffer.alloc(size, 'x') });
 
-await person(async () => {
+await run(async () => {
 	const page = await open({ route: '#/items/file/docs' });
 	const button = (name) => page.getByRole('button', { name, exact: true });
 	const choose = (...files) => page.getByLabel('Files to upload').setInputFiles(files);
@@ -11,9 +11,9 @@ await person(async () => {
 	const items = page.getByRole('list', { name: 'Items' });
 	const slow = await slower(page);
 
-	// Several at once, of which one is refused; those that are stored are shown.
+	// Several at once, one of which is refused; the stored ones are shown.
 	await choose(text('one.txt'), text('program.exe'), text('two.txt'));
-	await told(page, '2 files stored. 1 file not stored.');
+	await announced(page, '2 files stored. 1 file not stored.');
 	await line('program.exe').getByText(/\.exe/).last().waitFor();
 	for (const name of ['one.txt', 'two.txt']) {
 		await line(name).getByRole('link', { name: new RegExp(`^\\d\\d-\\d\\d/\\d\\d/${name}$`) }).waitFor();
@@ -25,19 +25,19 @@ await person(async () => {
 	await line('one.txt').waitFor({ state: 'detached' });
 	assert.equal(await page.evaluate(() => document.activeElement.type), 'file', 'the focus stays in the upload area');
 
-	// One that is too large is refused in the words of the server.
+	// A large file is refused with the message of the server.
 	await choose(text('large.txt', 3 << 20));
 	await line('large.txt').getByText(/larger than/).waitFor();
-	await told(page, '1 file not stored.');
+	await announced(page, '1 file not stored.');
 
-	// A sub folder of one's own is where the page goes.
+	// After an upload to a sub folder the page shows that folder.
 	await page.getByLabel('Sub folder').fill('reports/new');
 	await choose(text('three.txt'));
 	await items.getByRole('link', { name: 'three.txt' }).waitFor();
 	assert.match(page.url(), /#\/items\/file\/docs\/reports\/new$/);
 	assert.equal(await page.getByLabel('Sub folder').inputValue(), 'reports/new');
 
-	// Progress is seen; what is under way or waits is cancelled.
+	// Progress is shown; running and waiting uploads are cancelled.
 	await slow(true);
 	const names = ['slow-1.txt', 'slow-2.txt', 'slow-3.txt', 'slow-4.txt'];
 	await choose(...names.map((name) => text(name, 1 << 20)));
@@ -50,11 +50,11 @@ await person(async () => {
 		await line(name).getByText('Cancelled.').waitFor();
 		assert.match(await focused(page), new RegExp(name), 'the button is gone, the focus is not');
 	}
-	await told(page, '4 files not stored.');
+	await announced(page, '4 files not stored.');
 	const found = await page.request.get(`${facts.panel}api/items/file/docs?search=slow-`);
 	assert.deepEqual((await found.json()).items, []);
 
-	// One under way outlasts a change of the configuration.
+	// An upload in progress survives a change of the configuration.
 	await choose(text('lasting.txt', 1 << 19));
 	await page.waitForFunction(() => document.querySelector('progress')?.value > 0);
 	const other = await open({ route: '#/aliases/img/content' });
@@ -64,7 +64,7 @@ await person(async () => {
 	await slow(false);
 	await items.getByRole('link', { name: 'lasting.txt' }).waitFor();
 
-	// Who looks at another place meanwhile stays there.
+	// A user who has moved on stays there.
 	let go;
 	const gate = new Promise((resolve) => { go = resolve; });
 	await page.route('**/api/upload/**', async (route) => {
@@ -76,11 +76,11 @@ await person(async () => {
 	await page.getByRole('navigation', { name: 'Folder' }).getByRole('link', { name: 'docs' }).click();
 	await page.getByRole('link', { name: 'reports', exact: true }).waitFor();
 	go();
-	await told(page, '1 file stored.');
+	await announced(page, '1 file stored.');
 	await line('later.txt').getByRole('link', { name: 'reports/new/later.txt' }).waitFor();
 	assert.match(page.url(), /#\/items\/file\/docs$/);
 
-	// Dropped anywhere on the page; a folder says what it is, text is nothing.
+	// Dropped anywhere on the page; a folder is refused, text is ignored.
 	await page.evaluate(() => {
 		DataTransferItem.prototype.webkitGetAsEntry = function () { return { isDirectory: this.type === '' }; };
 	});
@@ -94,7 +94,7 @@ await person(async () => {
 	assert.ok(await button('Clear the list').isVisible());
 });
 
-/** Makes the way to the server slow, and quick again. */
+/** Throttles uploads to the server, or not. */
 async function slower(page) {
 	const session = await page.context().newCDPSession(page);
 	await session.send('Network.enable');

@@ -1,12 +1,12 @@
-// Somebody uploads pictures on the README's page with Uppy.
-import { assert, facts, open, person, shot } from './lib.mjs';
+// Uploads pictures on the README's page with Uppy.
+import { assert, facts, open, run, shot } from './lib.mjs';
 
 const { good, bad } = facts.more;
 const choose = (page, ...files) => page.locator('input[type=file]').first().setInputFiles(
 	files.map(({ name, content }) => ({ name, mimeType: 'image/jpeg', buffer: Buffer.from(content, 'base64') })));
 const upload = (page) => page.getByRole('button', { name: /^Upload \d+ files?$/ }).click();
 
-await person(async () => {
+await run(async () => {
 	const page = await visit();
 	await choose(page, good, { ...good, name: 'second.jpg' });
 	await upload(page);
@@ -33,7 +33,7 @@ await person(async () => {
 	assert.equal(await stranger.getByText('/static/').count(), 0);
 });
 
-// Uppy tells the console what it tells the user.
+// Uppy logs its messages to the user to the console as well.
 async function visit() {
 	const page = await open();
 	await page.evaluate(() => { console.error = () => {}; });
