@@ -84,7 +84,7 @@ func (g *group) PlanRemove(ctx context.Context, key string) error {
 		return g.storage.wrap(op, key, err)
 	}
 	if g.members == 0 && !g.held {
-		if g.held = g.storage.users.Acquire(); !g.held {
+		if g.held = g.storage.references.Acquire(); !g.held {
 			return g.storage.wrap(op, key, ErrClosed)
 		}
 	}
@@ -121,7 +121,7 @@ func (g *group) run(ctx context.Context, op, key string, step func(context.Conte
 func (g *group) Close() error {
 	err := g.inner.Close()
 	if g.held {
-		err = errors.Join(err, g.storage.users.Release())
+		err = errors.Join(err, g.storage.references.Release())
 	}
 	return g.storage.wrap("finish", "", err)
 }

@@ -51,7 +51,7 @@ func (s *Storage) OpenLazy(ctx context.Context, key string) (*Object, error) {
 }
 
 func (s *Storage) openObject(ctx context.Context, key string, begin func(*Object) error) (*Object, error) {
-	if !s.users.Acquire() {
+	if !s.references.Acquire() {
 		return nil, s.wrap("open", key, ErrClosed)
 	}
 	o := &Object{storage: s, open: func(offset int64) (*openBody, Info, error) {
@@ -179,7 +179,7 @@ func (o *Object) Close() error {
 		return nil
 	}
 	o.open = nil
-	return errors.Join(o.closeBody(), o.storage.users.Release())
+	return errors.Join(o.closeBody(), o.storage.references.Release())
 }
 
 func (o *Object) closeBody() error {

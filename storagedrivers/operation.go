@@ -21,10 +21,10 @@ func (s *Storage) bounded(ctx context.Context, op, key string, f func(context.Co
 
 // do runs one operation as a user of the storage.
 func (s *Storage) do(ctx context.Context, op, key string, f func(context.Context) error) error {
-	if !s.users.Acquire() {
+	if !s.references.Acquire() {
 		return s.wrap(op, key, ErrClosed)
 	}
-	defer s.users.Release() //nolint:errcheck // closing late is not this operation's failure
+	defer s.references.Release() //nolint:errcheck // closing late is not this operation's failure
 	return s.run(ctx, op, key, f)
 }
 

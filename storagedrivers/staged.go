@@ -65,7 +65,7 @@ func (st *staged) Revert(ctx context.Context) error {
 
 func (st *staged) Close() error {
 	err := st.inner.Close()
-	if closeErr := st.storage.users.Release(); err == nil {
+	if closeErr := st.storage.references.Release(); err == nil {
 		err = closeErr
 	}
 	return st.storage.wrap("stage", st.key, err)

@@ -37,13 +37,13 @@ type Options struct {
 // Its errors are *[OpError]. Whatever runs when Close is called goes on to its end: the
 // driver stays open until the last object that is staged or read is closed.
 type Storage struct {
-	name    string
-	driver  Driver
-	opts    Options
-	users   *Users
-	circuit circuit
-	now     func() time.Time
-	pause   time.Duration // before the first repetition; it doubles
+	name       string
+	driver     Driver
+	opts       Options
+	references *References
+	circuit    circuit
+	now        func() time.Time
+	pause      time.Duration // before the first repetition; it doubles
 }
 
 const (
@@ -63,7 +63,7 @@ func New(name string, driver Driver, opts Options) *Storage {
 		opts.Close = driver.Close
 	}
 	return &Storage{
-		name: name, driver: driver, opts: opts, users: NewUsers(opts.Close),
+		name: name, driver: driver, opts: opts, references: NewReferences(opts.Close),
 		now:   time.Now, //nolint:forbidigo // the clock's one default
 		pause: firstPause,
 	}
@@ -79,18 +79,18 @@ func (s *Storage) Location() Location { return s.opts.Location }
 func (s *Storage) Features() Features { return s.driver.Features() }
 
 // Close lets no operation begin any more; the driver is closed when the last one ends.
-func (s *Storage) Close() error { return s.users.Close() }
+func (s *Storage) Close() error { return s.references.Close() }
 
 // Stage begins an object that has no name yet. The caller must Close it. Nothing is begun
 // for a place that is left alone for a while: ErrUnavailable, before anything is received.
 func (s *Storage) Stage(ctx context.Context) (Staged, error) {
 	const op = "stage"
-	if !s.users.Acquire() {
+	if !s.references.Acquire() {
 		return nil, s.wrap(op, "", ErrClosed)
 	}
 	if s.circuit.resting(s.now()) {
 		_, o := s.begin(ctx, op, "")
-		return nil, errors.Join(o.end(errResting), s.users.Release())
+		return nil, errors.Join(o.end(errResting), s.references.Release())
 	}
 	stager, ok := s.driver.(Stager)
 	if !ok {
@@ -99,7 +99,7 @@ func (s *Storage) Stage(ctx context.Context) (Staged, error) {
 	ctx, o := s.begin(ctx, op, "")
 	inner, err := stager.Stage(ctx)
 	if err = o.end(err); err != nil {
-		_ = s.users.Release() // the driver's Close has nothing to tell who could not stage
+		_ = s.references.Release() // the driver's Close has nothing to tell who could not stage
 		return nil, err
 	}
 	return &staged{storage: s, inner: inner}, nil
@@ -134,15 +134,15 @@ func (s *Storage) Put(ctx context.Context, key string, r io.ReadSeeker, opts Put
 // Open gives the bytes of rng and the Info of the whole object. The caller must Close
 // the reader.
 func (s *Storage) Open(ctx context.Context, key string, rng Range) (io.ReadCloser, Info, error) {
-	if !s.users.Acquire() {
+	if !s.references.Acquire() {
 		return nil, Info{}, s.wrap("open", key, ErrClosed)
 	}
 	body, info, err := s.open(ctx, key, rng)
 	if err != nil {
-		_ = s.users.Release() // the open error is the one to tell
+		_ = s.references.Release() // the open error is the one to tell
 		return nil, Info{}, err
 	}
-	body.done = append(body.done, s.users.Release)
+	body.done = append(body.done, s.references.Release)
 	return body, info, nil
 }
 

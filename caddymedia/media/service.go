@@ -40,7 +40,7 @@ type Service struct {
 	bounds     *Bounds
 	observer   Observer
 	log        *slog.Logger
-	references *storagedrivers.Users
+	references *storagedrivers.References
 }
 
 // New returns a service, which the caller must close.
@@ -62,7 +62,7 @@ func New(config Config) *Service {
 	if release == nil {
 		release = func() error { return nil }
 	}
-	s.references = storagedrivers.NewUsers(release)
+	s.references = storagedrivers.NewReferences(release)
 	return s
 }
 

@@ -32,7 +32,7 @@ type Follower struct {
 // generation is the driver of one folder, which is closed after its last user.
 type generation struct {
 	*Driver
-	users *storagedrivers.Users
+	references *storagedrivers.References
 }
 
 // NewFollower returns the driver for the folder that is at path. The arguments are those of [New].
@@ -53,7 +53,7 @@ func (f *Follower) acquire() *generation {
 	if f.current == nil {
 		f.current = f.begin()
 	}
-	f.current.users.Acquire()
+	f.current.references.Acquire()
 	return f.current
 }
 
@@ -70,24 +70,24 @@ func (f *Follower) follow() (*generation, error) {
 	}
 	if replaced {
 		f.log.Warn("the folder of a storage was replaced; the new one is used from now on", "folder", f.path)
-		if err := f.current.users.Close(); err != nil {
+		if err := f.current.references.Close(); err != nil {
 			f.log.Warn("closing the folder that was replaced", "folder", f.path, "error", err)
 		}
 		f.current = f.begin()
 	}
-	f.current.users.Acquire()
+	f.current.references.Acquire()
 	return f.current, nil
 }
 
 func (f *Follower) begin() *generation {
 	d := f.open()
 	d.swept = f.swept
-	return &generation{Driver: d, users: storagedrivers.NewUsers(d.Close)}
+	return &generation{Driver: d, references: storagedrivers.NewReferences(d.Close)}
 }
 
 // release ends a use. Errors of closing a folder that was replaced concern no caller.
 func (g *generation) release() {
-	if err := g.users.Release(); err != nil {
+	if err := g.references.Release(); err != nil {
 		g.log.Warn("closing the folder that was replaced", "folder", g.path, "error", err)
 	}
 }

@@ -23,7 +23,7 @@ func (f *Follower) Close() error {
 	if f.current == nil {
 		return nil
 	}
-	err := f.current.users.Close()
+	err := f.current.references.Close()
 	f.current = nil
 	return err
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-func TestUsers(t *testing.T) {
+func TestReferences(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("releasing failed")
 	for _, tt := range []struct {
@@ -19,30 +19,30 @@ func TestUsers(t *testing.T) {
 	}{
 		{"close alone", []string{"close"}, 0},
 		{"close twice", []string{"close", "close"}, 0},
-		{"user before", []string{"in", "out", "close"}, 2},
-		{"user stays", []string{"in", "close", "out"}, 2},
-		{"two users stay", []string{"in", "in", "close", "out", "close", "out"}, 5},
-		{"refused after closing", []string{"in", "close", "refused", "out", "refused", "close"}, 3},
-		{"never closed", []string{"in", "out", "in", "out"}, -1},
+		{"released before", []string{"acquire", "release", "close"}, 2},
+		{"released after", []string{"acquire", "close", "release"}, 2},
+		{"two released after", []string{"acquire", "acquire", "close", "release", "close", "release"}, 5},
+		{"refused after closing", []string{"acquire", "close", "refused", "release", "refused", "close"}, 3},
+		{"never closed", []string{"acquire", "release", "acquire", "release"}, -1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			releases := 0
-			u := storagedrivers.NewUsers(func() error {
+			r := storagedrivers.NewReferences(func() error {
 				releases++
 				return failed
 			})
 			for i, step := range tt.steps {
 				var err error
 				switch step {
-				case "in", "refused":
-					if got, want := u.Acquire(), step == "in"; got != want {
-						t.Errorf("step %d: let in %t, want %t", i, got, want)
+				case "acquire", "refused":
+					if got, want := r.Acquire(), step == "acquire"; got != want {
+						t.Errorf("step %d: acquired %t, want %t", i, got, want)
 					}
-				case "out":
-					err = u.Release()
+				case "release":
+					err = r.Release()
 				case "close":
-					err = u.Close()
+					err = r.Close()
 				}
 				if (err != nil) != (i == tt.err) {
 					t.Errorf("step %d, %s: error %v", i, step, err)
@@ -55,14 +55,14 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestUsersRace: whoever is in is never released under, and the release comes once.
-func TestUsersRace(t *testing.T) {
+// TestReferencesRace: nothing is released while it is referenced, and it is released once.
+func TestReferencesRace(t *testing.T) {
 	t.Parallel()
-	var in, releases atomic.Int32
-	u := storagedrivers.NewUsers(func() error {
+	var held, releases atomic.Int32
+	r := storagedrivers.NewReferences(func() error {
 		releases.Add(1)
-		if n := in.Load(); n != 0 {
-			t.Errorf("released under %d users", n)
+		if n := held.Load(); n != 0 {
+			t.Errorf("released under %d references", n)
 		}
 		return nil
 	})
@@ -70,14 +70,14 @@ func TestUsersRace(t *testing.T) {
 	for i := range 64 {
 		wg.Go(func() {
 			for round := range 100 {
-				if !u.Acquire() {
+				if !r.Acquire() {
 					return
 				}
-				in.Add(1)
-				in.Add(-1)
-				is(t, u.Release(), nil)
+				held.Add(1)
+				held.Add(-1)
+				is(t, r.Release(), nil)
 				if i%16 == 0 && round == 50 {
-					is(t, u.Close(), nil)
+					is(t, r.Close(), nil)
 				}
 			}
 		})
