@@ -90,11 +90,11 @@ type Staged interface {
 	// fs.ErrExist it may be called with another key; after success it may not.
 	Commit(ctx context.Context, key string, opts PutOptions) (Info, error)
 
-	// Revert undoes the Commit that succeeded: an object that was created is removed,
+	// Rollback undoes the Commit that succeeded: an object that was created is removed,
 	// one that was replaced is put back. Where the old one is gone it is
 	// [errors.ErrUnsupported] and nothing changes. An object that somebody else has put
 	// in place meanwhile stays.
-	Revert(ctx context.Context) error
+	Rollback(ctx context.Context) error
 
 	// Close drops what was not committed and forgets what a Commit replaced. It is
 	// called once, always.
@@ -272,7 +272,7 @@ type Features struct {
 	// Replace: a reader during an [Overwrite] finds the old object or the new one, never
 	// neither, and keeps it to the end.
 	Replace Guarantee
-	// Restore: [Staged.Revert] can put back an object that was replaced.
+	// Restore: [Staged.Rollback] can put back an object that was replaced.
 	Restore bool
 	// Repeat: a Put with the ID of the very object that stands under the key has stored it,
 	// also with [CreateOnly].

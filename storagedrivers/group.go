@@ -38,12 +38,12 @@ type Group interface {
 	// Remove removes the object under key. A missing one is no error.
 	Remove(ctx context.Context, key string) error
 
-	// Finish returns when the new names are durable. After an error the caller reverts the
-	// planned objects, see [Staged.Revert].
+	// Finish returns when the new names are durable. After an error the caller rolls back the
+	// planned objects, see [Staged.Rollback].
 	Finish(ctx context.Context) error
 
 	// Close ends the group. Unless Finish has succeeded it restores removed objects (of several
-	// names, in a [Grouper]). It is called once, always, after a Revert and before the Close of a
+	// names, in a [Grouper]). It is called once, always, after a Rollback and before the Close of a
 	// planned object.
 	Close() error
 }

@@ -100,7 +100,7 @@ func useAll(ctx context.Context, t *testing.T, s *storagedrivers.Storage) {
 	is(t, err, nil)
 	_, err = staged.Commit(ctx, "staged", create)
 	is(t, err, nil)
-	is(t, staged.Revert(ctx), nil)
+	is(t, staged.Rollback(ctx), nil)
 	is(t, staged.Close(), nil)
 	_, err = s.Put(ctx, "key", strings.NewReader("text"), create)
 	is(t, err, nil)

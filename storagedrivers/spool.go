@@ -126,7 +126,7 @@ func (sp *spool) Commit(ctx context.Context, key string, opts PutOptions) (Info,
 	return info, nil
 }
 
-// look finds out whether an object stands under key, only for Revert, which must not delete
+// look finds out whether an object stands under key, only for Rollback, which must not delete
 // what it cannot put back. It looks once: an attempt whose answer was lost may have stored
 // the object of this spool.
 func (sp *spool) look(ctx context.Context, key string) error {
@@ -141,9 +141,9 @@ func (sp *spool) look(ctx context.Context, key string) error {
 	return nil
 }
 
-// Revert looks first: places have no "delete it if it is still mine". What somebody puts
+// Rollback looks first: places have no "delete it if it is still mine". What somebody puts
 // there between the look and the deletion is lost.
-func (sp *spool) Revert(ctx context.Context) error {
+func (sp *spool) Rollback(ctx context.Context) error {
 	if sp.replaced {
 		return errors.ErrUnsupported
 	}

@@ -73,8 +73,8 @@ func TestSpoolFile(t *testing.T) {
 	has(t, s, "other", text)
 }
 
-// TestSpoolRevert: what was there before is never removed, nor what came after.
-func TestSpoolRevert(t *testing.T) {
+// TestSpoolRollback: what was there before is never removed, nor what came after.
+func TestSpoolRollback(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name          string
@@ -101,7 +101,7 @@ func TestSpoolRevert(t *testing.T) {
 			if tt.after != "" {
 				put(t, s, "key", tt.after)
 			}
-			is(t, staged.Revert(t.Context()), tt.err)
+			is(t, staged.Rollback(t.Context()), tt.err)
 			is(t, staged.Close(), nil)
 			if tt.left != "" {
 				has(t, s, "key", tt.left)
@@ -113,7 +113,7 @@ func TestSpoolRevert(t *testing.T) {
 	}
 }
 
-func TestSpoolRevertFails(t *testing.T) {
+func TestSpoolRollbackFails(t *testing.T) {
 	t.Parallel()
 	var failing string
 	d := memory.New()
@@ -131,14 +131,14 @@ func TestSpoolRevertFails(t *testing.T) {
 		_, err := staged.Commit(t.Context(), op, create)
 		is(t, err, nil)
 		failing = op
-		err = staged.Revert(t.Context())
+		err = staged.Rollback(t.Context())
 		is(t, err, fs.ErrPermission)
 		var opErr *storagedrivers.OpError
 		if !errors.As(err, &opErr) || opErr.Op != "revert" || opErr.Key != op {
 			t.Errorf("error %#v, want an OpError of revert with its key", err)
 		}
 		failing = ""
-		is(t, staged.Revert(t.Context()), nil)
+		is(t, staged.Rollback(t.Context()), nil)
 		is(t, staged.Close(), nil)
 	}
 }
@@ -184,9 +184,9 @@ func TestStageFails(t *testing.T) {
 	}
 }
 
-// TestSpoolRevertAfterLostAnswers: what an attempt has stored whose answer was lost is not
+// TestSpoolRollbackAfterLostAnswers: what an attempt has stored whose answer was lost is not
 // taken for what stood there before, and a lost answer does not keep it in place.
-func TestSpoolRevertAfterLostAnswers(t *testing.T) {
+func TestSpoolRollbackAfterLostAnswers(t *testing.T) {
 	t.Parallel()
 	for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
 		synctest.Test(t, func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestSpoolRevertAfterLostAnswers(t *testing.T) {
 			staged := stage(t, s, "text")
 			_, err := staged.Commit(t.Context(), "key", opts)
 			is(t, err, nil)
-			is(t, staged.Revert(t.Context()), nil)
+			is(t, staged.Rollback(t.Context()), nil)
 			is(t, staged.Close(), nil)
 			_, err = s.Stat(t.Context(), "key")
 			is(t, err, fs.ErrNotExist)

@@ -50,17 +50,17 @@ func (st *staged) Commit(ctx context.Context, key string, opts PutOptions) (Info
 	if err == nil {
 		st.key = key
 		if info.Size != st.size {
-			err = errors.Join(ErrSizeMismatch, s.repeat(ctx, st.inner.Revert))
+			err = errors.Join(ErrSizeMismatch, s.repeat(ctx, st.inner.Rollback))
 		}
 	}
 	return info, o.end(err)
 }
 
-// Revert is tried also when the storage otherwise leaves the place alone for a while: what
+// Rollback is tried also when the storage otherwise leaves the place alone for a while: what
 // is not taken back stays.
-func (st *staged) Revert(ctx context.Context) error {
+func (st *staged) Rollback(ctx context.Context) error {
 	ctx, o := st.storage.begin(ctx, "revert", st.key)
-	return o.end(st.storage.repeat(ctx, st.inner.Revert))
+	return o.end(st.storage.repeat(ctx, st.inner.Rollback))
 }
 
 func (st *staged) Close() error {

@@ -83,7 +83,7 @@ func TestSizeMismatch(t *testing.T) {
 			_, err = staged.Commit(t.Context(), "staged", tt.opts)
 			is(t, err, storagedrivers.ErrSizeMismatch)
 			is(t, staged.Close(), nil)
-			_, err = s.Stat(t.Context(), "staged") // nothing stood there: reverted in both modes
+			_, err = s.Stat(t.Context(), "staged") // nothing stood there: rolled back in both modes
 			is(t, err, fs.ErrNotExist)
 		})
 	}

@@ -155,18 +155,18 @@ func (b *batch) rollBack(ctx context.Context) Failures {
 func (b *batch) rollBackObject(ctx context.Context, o *object) error {
 	storage := b.alias.Storage
 	if o.committedVariant == nil {
-		err := o.staged.Revert(ctx)
+		err := o.staged.Rollback(ctx)
 		if errors.Is(err, errors.ErrUnsupported) && o.isRaster() {
 			// The variant is that of the replaced picture.
 			return errors.Join(err, b.removeVariant(ctx, o, storage.Delete))
 		}
 		return err
 	}
-	err := o.variant.Revert(ctx)
+	err := o.variant.Rollback(ctx)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
-	if pictureErr := o.staged.Revert(ctx); pictureErr != nil || err == nil {
+	if pictureErr := o.staged.Rollback(ctx); pictureErr != nil || err == nil {
 		return pictureErr
 	}
 	return removeOwn(ctx, storage, *o.committedVariant) // it could not be rolled back

@@ -201,11 +201,11 @@ func (st *faultyStaged) Commit(ctx context.Context, key string, opts storagedriv
 	return st.Staged.Commit(ctx, key, opts)
 }
 
-func (st *faultyStaged) Revert(ctx context.Context) error {
+func (st *faultyStaged) Rollback(ctx context.Context) error {
 	if err := st.driver.ask("revert", ""); err != nil {
 		return err
 	}
-	return st.Staged.Revert(ctx)
+	return st.Staged.Rollback(ctx)
 }
 
 func (st *faultyStaged) Close() error {

@@ -73,12 +73,12 @@ func TestTwoFail(t *testing.T) {
 // TestVariantStays: a picture whose variant cannot be rolled back stays with it.
 func TestVariantStays(t *testing.T) {
 	t.Parallel()
-	var reverts atomic.Int32
+	var rollbacks atomic.Int32
 	s := onLocal(t, func(op, key string) error {
 		if op == "commit" && key == "z.png" {
 			return storagedrivers.ErrNoSpace
 		}
-		if op == "revert" && reverts.Add(1) == 1 { // of the variant, which comes first
+		if op == "revert" && rollbacks.Add(1) == 1 { // of the variant, which comes first
 			return errors.New(secret)
 		}
 		return nil

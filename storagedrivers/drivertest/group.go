@@ -140,7 +140,7 @@ func testGroupOfTakenKeys(t *testing.T, e *env) {
 	closed(t, second)
 }
 
-// testGroupRolledBack: the Reverts restore the old state, if the driver can.
+// testGroupRolledBack: the rollbacks restore the old state, if the driver can.
 func testGroupRolledBack(t *testing.T, e *env) {
 	old, removed := e.putOld(t)
 	all := members()
@@ -151,13 +151,13 @@ func testGroupRolledBack(t *testing.T, e *env) {
 		succeeds(t, group.Remove(t.Context(), "f/removed"), "removing")
 	}
 	for _, m := range slices.Backward(all) {
-		err := m.staged.Revert(t.Context())
+		err := m.staged.Rollback(t.Context())
 		if m.key == "f/old" && !restore {
-			fails(t, err, errors.ErrUnsupported, "reverting an overwrite")
+			fails(t, err, errors.ErrUnsupported, "rolling back an overwrite")
 			old = m.c
 			continue
 		}
-		succeeds(t, err, "reverting "+m.key)
+		succeeds(t, err, "rolling back "+m.key)
 	}
 	closeAll(t, group, all)
 	e.has(t, "f/old", old)

@@ -267,7 +267,7 @@ func TestRootReplacedDuringGroup(t *testing.T) {
 			if err == nil {
 				if err = group.Finish(t.Context()); err != nil {
 					for _, st := range members {
-						must(t, st.Revert(t.Context()))
+						must(t, st.Rollback(t.Context()))
 					}
 				}
 			}

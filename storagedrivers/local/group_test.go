@@ -131,7 +131,7 @@ func commitGroup(t *testing.T, s *storagedrivers.Storage, another func(key, cont
 	err := group.Remove(ctx, "f/removed")
 	if rollBack {
 		for _, st := range slices.Backward(staged) {
-			err = errors.Join(err, st.Revert(ctx))
+			err = errors.Join(err, st.Rollback(ctx))
 		}
 	} else {
 		err = errors.Join(err, group.Finish(ctx))

@@ -118,7 +118,7 @@ func TestStartSweepsOnlyWhatNobodyUses(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(root, scratchPrefix+"DEAD")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the leftover is still there: %v", err)
 	}
-	if err := staged.Revert(ctx); err != nil {
+	if err := staged.Rollback(ctx); err != nil {
 		t.Errorf("the object that was replaced is gone with the sweep: %v", err)
 	}
 }

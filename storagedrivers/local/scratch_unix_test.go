@@ -40,8 +40,8 @@ func openDir(t *testing.T, name string) *os.File {
 	return dir
 }
 
-// TestRevertBySwapping: what was replaced comes back, and nobody's later object goes.
-func TestRevertBySwapping(t *testing.T) {
+// TestRollbackBySwapping: what was replaced comes back, and nobody's later object goes.
+func TestRollbackBySwapping(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	s := open(t, root)
@@ -62,7 +62,7 @@ func TestRevertBySwapping(t *testing.T) {
 		if _, err := staged.Commit(t.Context(), key, storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}); err != nil {
 			t.Fatal(err)
 		}
-		if err := staged.Revert(t.Context()); err != nil {
+		if err := staged.Rollback(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if err := staged.Close(); err != nil {

@@ -124,15 +124,15 @@ func (st *staged) Commit(ctx context.Context, key string, opts storagedrivers.Pu
 	d.mark("named")
 	if !grouped {
 		if err := st.syncName(dir, path.Dir(key)); err != nil {
-			return storagedrivers.Info{}, errors.Join(err, st.Revert(ctx))
+			return storagedrivers.Info{}, errors.Join(err, st.Rollback(ctx))
 		}
 		if err := d.inPlace(); err != nil { // it may have been replaced meanwhile
-			return storagedrivers.Info{}, errors.Join(err, st.Revert(ctx))
+			return storagedrivers.Info{}, errors.Join(err, st.Rollback(ctx))
 		}
 	}
 	stat, err := st.file.Stat()
 	if err != nil {
-		return storagedrivers.Info{}, errors.Join(mapError(err), st.Revert(ctx))
+		return storagedrivers.Info{}, errors.Join(mapError(err), st.Rollback(ctx))
 	}
 	return describe(key, stat), nil
 }
@@ -300,9 +300,9 @@ func (st *staged) nameTemp() (*os.File, error) {
 	return folder, nil
 }
 
-// Revert takes the object away again, or puts the one back that it replaced, unless
+// Rollback takes the object away again, or puts the one back that it replaced, unless
 // somebody else has replaced it since.
-func (st *staged) Revert(context.Context) error {
+func (st *staged) Rollback(context.Context) error {
 	mine, err := st.file.Stat()
 	if err != nil {
 		return mapError(err)
@@ -323,7 +323,7 @@ func (st *staged) Revert(context.Context) error {
 	} else {
 		err = st.takeAway(isMine)
 	}
-	st.driver.mark("reverted")
+	st.driver.mark("rolled back")
 	if err != nil {
 		return fmt.Errorf("undoing: %w", mapError(err))
 	}

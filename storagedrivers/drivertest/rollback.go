@@ -7,13 +7,13 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-func testRevertCreate(t *testing.T, e *env) {
+func testRollbackCreate(t *testing.T, e *env) {
 	for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
 		for _, size := range []int64{100, 9 * mib} {
 			c := content{1, size}
 			staged := e.stage(t, c)
 			e.commit(t, staged, "f/object", c, opts)
-			succeeds(t, staged.Revert(t.Context()), "reverting a creation")
+			succeeds(t, staged.Rollback(t.Context()), "rolling back a creation")
 			e.hasNot(t, "f/object")
 			closed(t, staged)
 			e.hasNot(t, "f/object")
@@ -24,25 +24,25 @@ func testRevertCreate(t *testing.T, e *env) {
 	staged := e.stage(t, content{1, 100})
 	e.commit(t, staged, "gone", content{1, 100}, create)
 	succeeds(t, e.storage.Delete(t.Context(), "gone"), "deleting")
-	succeeds(t, staged.Revert(t.Context()), "reverting a deleted object")
+	succeeds(t, staged.Rollback(t.Context()), "rolling back a deleted object")
 	closed(t, staged)
 	e.holds(t)
 }
 
-func testRevertOverwrite(t *testing.T, e *env) {
+func testRollbackOverwrite(t *testing.T, e *env) {
 	restore := e.storage.Features().Restore
 	for i, size := range []int64{100, 9 * mib} {
 		old, now := content{1, 64*kib + int64(i)}, content{2, size}
 		e.put(t, "f/object", old, overwrite)
 		staged := e.stage(t, now)
 		e.commit(t, staged, "f/object", now, overwrite)
-		err := staged.Revert(t.Context())
+		err := staged.Rollback(t.Context())
 		want := now
 		if restore {
-			succeeds(t, err, "reverting an overwrite")
+			succeeds(t, err, "rolling back an overwrite")
 			want = old
 		} else {
-			fails(t, err, errors.ErrUnsupported, "reverting an overwrite")
+			fails(t, err, errors.ErrUnsupported, "rolling back an overwrite")
 		}
 		e.has(t, "f/object", want)
 		closed(t, staged)
@@ -51,9 +51,9 @@ func testRevertOverwrite(t *testing.T, e *env) {
 	}
 }
 
-// testRevertLeavesOthers: an object stored by others after the commit stays, whatever Revert
+// testRollbackLeavesOthers: an object stored by others after the commit stays, whatever Rollback
 // returns.
-func testRevertLeavesOthers(t *testing.T, e *env) {
+func testRollbackLeavesOthers(t *testing.T, e *env) {
 	for name, opts := range map[string]storagedrivers.PutOptions{"created": create, "replaced": overwrite} {
 		key := "f/" + name
 		if opts == overwrite {
@@ -63,7 +63,7 @@ func testRevertLeavesOthers(t *testing.T, e *env) {
 		e.commit(t, staged, key, content{2, 200}, opts)
 		others := content{3, 300}
 		e.put(t, key, others, overwrite)
-		_ = staged.Revert(t.Context()) // it may return an error
+		_ = staged.Rollback(t.Context()) // it may return an error
 		e.has(t, key, others)
 		closed(t, staged)
 		e.has(t, key, others)
