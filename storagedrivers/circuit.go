@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	tripAfter = 5               // operations in a row that found the place unavailable
+	tripAfter = 5               // operations in a row that found the backend unavailable
 	rest      = 5 * time.Second // before one more of them may try
 )
 
-// errResting is what a storage answers by itself.
+// errResting is the error of an operation that is not tried.
 var errResting = fmt.Errorf("%w: not tried, it has failed %d times in a row", ErrUnavailable, tripAfter)
 
-// circuit keeps operations from a place that does not answer, so that they neither wait
-// for it nor keep it from getting up. While it is open one operation in rest is let
-// through; the first that is answered, whatever the answer, closes it.
+// circuit keeps operations from a backend that does not answer, so that they neither wait for it
+// nor slow down its recovery. While it is open, one operation in rest is let through. The first
+// answer, of any kind, closes it.
 //
 // A trial may be a long upload, so the next one does not wait for its end.
 type circuit struct {
@@ -27,7 +27,7 @@ type circuit struct {
 	trial  time.Time
 }
 
-// enter tells whether an operation may be tried.
+// enter reports by an error that an operation may not be tried now.
 func (c *circuit) enter(now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,15 +41,15 @@ func (c *circuit) enter(now time.Time) error {
 	return nil
 }
 
-// resting tells whether an operation would not be tried now.
+// resting reports whether an operation would not be tried now.
 func (c *circuit) resting(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.failed >= tripAfter && now.Before(c.trial)
 }
 
-// leave takes note of how an operation ended. A caller who gave up says nothing about the
-// backend, nor does a driver without a free connection.
+// leave counts the outcome of an operation. A caller who gave up says nothing about the backend,
+// nor does a driver without a free connection.
 func (c *circuit) leave(ctx context.Context, now time.Time, err error) {
 	unavailable := errors.Is(err, ErrUnavailable)
 	if ctx.Err() != nil && !unavailable || errors.Is(err, ErrBusy) {

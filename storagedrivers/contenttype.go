@@ -2,9 +2,9 @@ package storagedrivers
 
 import "strings"
 
-// contentTypes are the media types of the extensions that the service knows, as IANA
-// registers them or, where it does not, as browsers take them. It is a list of our own
-// because mime.TypeByExtension gives what the machine has installed.
+// contentTypes are the media types of the extensions that the service knows, as IANA registers them
+// or, where it does not, as browsers treat them. mime.TypeByExtension is not used: its result
+// depends on the machine.
 var contentTypes = map[string]string{
 	"jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "gif": "image/gif",
 	"webp": "image/webp", "svg": "image/svg+xml", "avif": "image/avif", "heic": "image/heic",
@@ -43,8 +43,8 @@ var contentTypes = map[string]string{
 	"woff": "font/woff", "woff2": "font/woff2", "ttf": "font/ttf", "otf": "font/otf",
 }
 
-// ContentType gives the media type by the extension of a key:
-// "application/octet-stream" for one that is not known.
+// ContentType returns the media type by the extension of a key, "application/octet-stream" for an
+// unknown one.
 func ContentType(key string) string {
 	name := key[strings.LastIndexByte(key, '/')+1:]
 	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {

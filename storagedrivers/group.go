@@ -6,27 +6,25 @@ import (
 	"fmt"
 )
 
-// A Grouper is a [Stager] that commits several objects as one: a crash leaves all of them or
-// none.
+// A Grouper is a [Stager] that commits several objects as one: a crash leaves all of them or none.
 type Grouper interface {
 	Stager
 	// Group begins a group without I/O.
 	Group() Group
 }
 
-// Group is the names of one request: objects that are committed, and objects that are removed
-// with them. The order of calls is Plan and PlanRemove, Prepare, [Staged.Commit] of the planned
-// objects and Remove, Finish, Close. It is for one goroutine.
+// Group is the names of one request: objects that are committed, and objects that are removed with
+// them. The order of calls is Plan and PlanRemove, Prepare, [Staged.Commit] of the planned objects
+// and Remove, Finish, Close. It is for one goroutine.
 //
-// If the process dies before Finish has returned, the group is undone when the driver is next
-// used: a created object is removed, a replaced or removed one is put back. An object that
-// another process has stored since under one of the keys stays. After Finish has succeeded
-// nothing is undone. Where the driver is no [Grouper], a crash may leave a part of a group.
+// If the process dies before Finish has returned, the group is undone when the driver is next used:
+// a created object is removed, a replaced or removed one is restored. An object that another
+// process has stored since under one of the keys stays. After Finish has succeeded nothing is
+// undone. Where the driver is no [Grouper], a crash may leave a part of a group.
 type Group interface {
-	// Plan makes the Commit of staged, an object of this driver, a part of the group. key is
-	// the expected one; Commit accepts another, at the price of one more wait. With
-	// [CreateOnly] a key that is seen to be taken, also by this group, is fs.ErrExist, and
-	// staged is not planned.
+	// Plan makes the Commit of staged, an object of this driver, a part of the group. key is the
+	// expected one; Commit accepts another, at the price of one more wait. With [CreateOnly] a key
+	// that is seen to be taken, also by this group, is fs.ErrExist, and staged is not planned.
 	Plan(ctx context.Context, staged Staged, key string, opts PutOptions) error
 
 	// PlanRemove announces a Remove of the object under key.
@@ -48,8 +46,8 @@ type Group interface {
 	Close() error
 }
 
-// Group begins a group of objects that the storage has staged or holds. The staged ones keep the storage
-// open.
+// Group begins a group of objects that the storage has staged or holds. The staged ones keep the
+// storage open.
 func (s *Storage) Group() Group {
 	if grouper, ok := s.driver.(Grouper); ok {
 		return &group{storage: s, inner: grouper.Group()}
@@ -104,7 +102,8 @@ func (g *group) Remove(ctx context.Context, key string) error {
 
 func (g *group) Finish(ctx context.Context) error { return g.together(ctx, "finish", g.inner.Finish) }
 
-// together runs a step of all objects. With a single one it is a part of the Commit, and not observed.
+// together runs a step of all objects. With a single one it is a part of the Commit, and not
+// observed.
 func (g *group) together(ctx context.Context, op string, step func(context.Context) error) error {
 	if g.members < 2 {
 		return g.storage.wrap(op, "", step(ctx))

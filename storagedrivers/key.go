@@ -7,17 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a key. 1,024 bytes is what Amazon S3, Azure Blob and Google Cloud Storage
-// take; 255 bytes a segment is what file systems take.
+// Limits of a key: 1,024 bytes in Amazon S3, Azure Blob and Google Cloud Storage, and 255 bytes a
+// segment in file systems.
 const (
 	MaxKeyBytes     = 1024
 	MaxSegmentBytes = 255
 )
 
-// ValidKey tells whether key may name an object: segments joined by single slashes, of
-// valid UTF-8 without control characters and backslashes, none of them beginning with a
-// dot (so that "." and ".." are out and drivers may hide names of their own there) or
-// ending in a space or a dot. The error wraps ErrInvalidKey.
+// ValidKey reports by an error, which wraps ErrInvalidKey, that key may not name an object. A valid
+// key is segments joined by single slashes, of valid UTF-8 without control characters and
+// backslashes. No segment begins with a dot, so that "." and ".." are out and drivers may use such
+// names for themselves. None ends in a space or a dot.
 func ValidKey(key string) error {
 	if key == "" || len(key) > MaxKeyBytes {
 		return fmt.Errorf("%w: %d bytes, want 1 to %d", ErrInvalidKey, len(key), MaxKeyBytes)
@@ -50,7 +50,7 @@ func validSegment(segment string) error {
 	return nil
 }
 
-// validPrefix tells whether a valid key may begin with prefix.
+// validPrefix reports whether a valid key may begin with prefix.
 func validPrefix(prefix string) bool {
 	return prefix == "" || ValidKey(prefix) == nil || ValidKey(prefix+"x") == nil
 }

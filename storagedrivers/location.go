@@ -5,11 +5,13 @@ import (
 	"strings"
 )
 
-// Location says where a driver keeps its objects, as far as the configuration says. Storages with
-// equal Locations have the same objects, whatever their credentials, time-outs and other settings.
+// Location identifies the backend of a driver and the folder of its objects, as far as the
+// configuration says. Storages with equal Locations have the same objects, whatever their
+// credentials, time-outs and other settings.
 type Location struct {
-	// Backend names the system that holds the objects, in one spelling: "s3://amazonaws.com/bucket".
-	// It includes the user if Root is relative to a folder of the user's.
+	// Backend names the system that holds the objects, in one spelling:
+	// "s3://amazonaws.com/bucket". It includes the user if Root is relative to a folder of the
+	// user's.
 	Backend string
 	// Root is the folder of the objects in the backend, a clean path with slashes. It begins with a
 	// slash where the backend has absolute paths. Empty is the whole bucket, or the folder that a

@@ -8,30 +8,29 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// NameLocks are locks by name, for what only one in this process may do at a time, or many
-// who do not mind each other. A lock exists while somebody holds or wants it. The zero value
-// is usable.
+// NameLocks are locks by name within this process, exclusive or shared. A lock exists while it is
+// held or waited for. The zero value is usable.
 type NameLocks struct {
 	mu    sync.Mutex
 	locks map[string]*nameLock
 }
 
 type nameLock struct {
-	taken *semaphore.Weighted // in the order of asking, so that nobody waits for ever
-	users int                 // who have it or wait for it
+	taken *semaphore.Weighted // first come, first served, so that no one starves
+	users int                 // that hold it or wait for it
 }
 
-// everybody is what a lock weighs that is nobody else's at the same time.
+// everybody is the weight of an exclusive lock.
 const everybody = math.MaxInt64
 
-// Lock waits for the lock of name, up to the end of ctx, whose cause is the error. unlock
+// Lock waits for the exclusive lock of name until ctx ends; the error is then its cause. unlock
 // must be called once.
 func (n *NameLocks) Lock(ctx context.Context, name string) (unlock func(), err error) {
 	return n.take(ctx, name, everybody)
 }
 
-// Share is [NameLocks.Lock] for those who may have the lock together with each other, but not
-// with anybody who has it by Lock.
+// Share waits for the shared lock of name. Holders of a shared lock exclude those of
+// [NameLocks.Lock], but not each other.
 func (n *NameLocks) Share(ctx context.Context, name string) (unlock func(), err error) {
 	return n.take(ctx, name, 1)
 }

@@ -8,8 +8,8 @@ import (
 	"io/fs"
 )
 
-// Object is an object that is read, from any place in it: what http.ServeContent wants.
-// It is for one goroutine.
+// Object is an object that is read, from any offset: an io.ReadSeeker for http.ServeContent. It is
+// for one goroutine.
 type Object struct {
 	// Info of the object when it was opened; a reader never gets another generation.
 	Info Info
@@ -24,8 +24,8 @@ type Object struct {
 	resumed int
 }
 
-// OpenSeeker opens an object for reading from any place in it. One request to the backend returns
-// its Info and its first bytes, so both are of one generation. The caller must Close it.
+// OpenSeeker opens an object for reading from any offset. One request to the backend returns its
+// Info and its first bytes, so both are of one generation. The caller must Close it.
 func (s *Storage) OpenSeeker(ctx context.Context, key string) (*Object, error) {
 	return s.openObject(ctx, key, func(o *Object) error {
 		var err error
@@ -63,8 +63,8 @@ func (s *Storage) openObject(ctx context.Context, key string, begin func(*Object
 	return o, nil
 }
 
-// Underlying is the driver's own reader while one is open, an *os.File for instance, for
-// who can make more of it than Read does; otherwise nil.
+// Underlying returns the driver's own reader while one is open, otherwise nil, so that callers can
+// use fast paths such as sendfile for an *os.File.
 func (o *Object) Underlying() io.Reader {
 	if o.body == nil {
 		return nil
@@ -72,8 +72,8 @@ func (o *Object) Underlying() io.Reader {
 	return o.body.ReadCloser
 }
 
-// Read reads from the current offset on. A connection that is lost on the way is
-// replaced a few times, where the entity tag guarantees that the rest is of the same generation.
+// Read reads from the current offset on. A connection that is lost meanwhile is replaced a few
+// times, where the entity tag guarantees that the rest is of the same generation.
 func (o *Object) Read(p []byte) (int, error) {
 	if o.open == nil {
 		return 0, fs.ErrClosed
@@ -122,8 +122,8 @@ func (o *Object) advance() error {
 	return o.begin()
 }
 
-// begin opens the object at the current offset. Where neither an entity tag nor a time identifies
-// a generation, the bytes of two readers are not put together.
+// begin opens the object at the current offset. Where neither an entity tag nor a time identifies a
+// generation, the bytes of two readers are not put together.
 func (o *Object) begin() error {
 	body, info, err := o.open(o.offset)
 	if err != nil {

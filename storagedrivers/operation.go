@@ -11,8 +11,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// bounded runs an operation that moves no object: do, all attempts together within the
-// time-out.
+// bounded runs an operation that moves no object: do, with one time-out for all attempts.
 func (s *Storage) bounded(ctx context.Context, op, key string, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.Timeout, ErrUnavailable)
 	defer cancel()
@@ -28,8 +27,7 @@ func (s *Storage) do(ctx context.Context, op, key string, f func(context.Context
 	return s.run(ctx, op, key, f)
 }
 
-// run is do for who is a user already: it checks the key, repeats f while the place is
-// unavailable, tells the observer and wraps the error.
+// run validates the key, calls f with retries and wraps its error. The caller holds a reference.
 func (s *Storage) run(ctx context.Context, op, key string, f func(context.Context) error) error {
 	if key != "" || needsKey(op) {
 		if err := ValidKey(key); err != nil {
@@ -42,8 +40,8 @@ func (s *Storage) run(ctx context.Context, op, key string, f func(context.Contex
 
 func needsKey(op string) bool { return op != "list" && op != "check" && op != "sweep" }
 
-// attempt calls f, unless the place had better be left alone, and again while it is
-// unavailable. A check is what finds out that it has come back.
+// attempt calls f with retries, unless the circuit is open. A check passes the open circuit: it
+// finds out that the backend is back.
 func (s *Storage) attempt(ctx context.Context, op string, f func(context.Context) error) error {
 	if err := s.circuit.enter(s.now()); err != nil && op != "check" {
 		return err
@@ -77,8 +75,8 @@ func (s *Storage) repeat(ctx context.Context, f func(context.Context) error) err
 	}
 }
 
-// timedOut tells a time-out of our own, which is the place's fault, from the caller's
-// end of patience.
+// timedOut adds ErrUnavailable to a time-out of this package, which is the backend's fault. The end
+// of the caller's context stays as it is.
 func timedOut(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, ErrUnavailable) {
 		return err
@@ -92,7 +90,7 @@ func timedOut(ctx context.Context, err error) error {
 	return err
 }
 
-// operation is one that runs.
+// operation is a running operation.
 type operation struct {
 	storage *Storage
 	op, key string
@@ -100,14 +98,13 @@ type operation struct {
 	span    trace.Span
 }
 
-// begin begins an operation; its span is in the context that it gives. The operation must be
-// ended.
+// begin begins an operation; its span is in the returned context. The operation must be ended.
 func (s *Storage) begin(ctx context.Context, op, key string) (context.Context, operation) {
 	ctx, span := s.startSpan(ctx, op, key)
 	return ctx, operation{storage: s, op: op, key: key, start: s.now(), span: span}
 }
 
-// end tells the observer and the span how the operation ended, and wraps its error.
+// end reports the end of the operation to the observer and the span, and wraps its error.
 func (o operation) end(err error) error {
 	s := o.storage
 	if s.opts.Observe != nil {
@@ -124,8 +121,8 @@ func (s *Storage) wrap(op, key string, err error) error {
 	return &OpError{Op: op, Storage: s.name, Key: key, Err: err}
 }
 
-// openBody is a driver's reader with what its end sets free. It is closed once, however
-// often its user closes it.
+// openBody is a reader of the driver with the functions to call at its end. It is closed once,
+// however often its user closes it.
 type openBody struct {
 	io.ReadCloser
 	done []func() error // nil once closed

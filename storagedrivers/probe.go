@@ -11,27 +11,26 @@ import (
 	"time"
 )
 
-// Report is what [Storage.Probe] found.
+// Report is the result of [Storage.Probe].
 type Report struct {
-	// Steps in the order in which they were taken. What could not be tried after a
-	// failure is not among them.
+	// Steps in their order. Steps that could not be tried after a failure are missing.
 	Steps []Step
 }
 
-// Step is one thing that a probe tried.
+// Step is one step of a probe.
 type Step struct {
-	// Name says what was tried: "check", "create", "create again", "read", "range",
-	// "overwrite", "list", "delete", "stat after delete", "clean up".
+	// Name of the step: "check", "create", "create again", "read", "range", "overwrite", "list",
+	// "delete", "stat after delete", "clean up".
 	Name string
-	// Took is how long it took.
+	// Took is the duration of the step.
 	Took time.Duration
-	// Err is why it failed, or nil.
+	// Err is the cause of a failure, or nil.
 	Err error
-	// Note is for the operator, where something is to be known.
+	// Note is a hint for the operator, or empty.
 	Note string
 }
 
-// OK tells whether every step succeeded.
+// OK reports whether every step succeeded.
 func (r Report) OK() bool { return r.Err() == nil }
 
 // Err joins the errors of the steps, each with the step's name.
@@ -46,9 +45,9 @@ func (r Report) Err() error {
 }
 
 const (
-	noteNotRefused = "The place did not refuse a second upload of the same name: " +
+	noteNotRefused = "The backend did not refuse a second upload of the same name: " +
 		"two uploads of one name could overwrite each other."
-	noteBestEffort = "The place does not decide by itself who creates a name: two uploads of one name " +
+	noteBestEffort = "The backend does not decide by itself who creates a name: two uploads of one name " +
 		"at the same moment, from different servers, could overwrite each other."
 )
 
@@ -59,8 +58,8 @@ var (
 	errStillThere = errors.New("the deleted object is still there")
 )
 
-// Probe tests the storage with an object of its own under a random key, which it removes
-// again: what a configuration needs to work, and whether the place keeps two uploads from
+// Probe tests the storage with an object of its own under a random key, which it removes at the
+// end. It finds out whether the configuration works, and whether the backend keeps two uploads from
 // overwriting each other.
 func (s *Storage) Probe(ctx context.Context) Report {
 	random := rand.Text()
@@ -81,14 +80,14 @@ type probe struct {
 	report        Report
 }
 
-// run goes on after a failure as long as there is something to be learnt from it.
+// run takes the steps, and goes on after a failure while the next steps can still show something.
 func (p *probe) run(ctx context.Context) {
 	s := p.storage
 	if !p.step("check", func() error { return s.Check(ctx) }) {
 		return
 	}
 	if !p.step("create", func() error { return p.put(ctx, p.first, CreateOnly) }) {
-		_ = p.remove(ctx) // if its reply was lost; the failure to tell is the one before
+		_ = p.remove(ctx) // its reply may be lost; the first failure counts
 		return
 	}
 	p.createAgain(ctx)
@@ -110,7 +109,7 @@ func (p *probe) run(ctx context.Context) {
 	}
 }
 
-// step takes one step and tells whether it succeeded.
+// step takes one step and reports whether it succeeded.
 func (p *probe) step(name string, f func() error) bool {
 	start := p.storage.now()
 	err := f()
@@ -118,7 +117,7 @@ func (p *probe) step(name string, f func() error) bool {
 	return err == nil
 }
 
-// note goes with the last step.
+// note adds a text to the last step.
 func (p *probe) note(text string) { p.report.Steps[len(p.report.Steps)-1].Note = text }
 
 func (p *probe) put(ctx context.Context, text string, mode Mode) error {
@@ -126,7 +125,7 @@ func (p *probe) put(ctx context.Context, text string, mode Mode) error {
 	return err
 }
 
-// createAgain must be refused. It sends what is there already, so that a place that
+// createAgain must be refused. It sends the bytes that are stored already, so that a backend that
 // does not refuse it still passes the other steps.
 func (p *probe) createAgain(ctx context.Context) {
 	refused := p.step("create again", func() error {
@@ -185,7 +184,7 @@ func (p *probe) isGone(ctx context.Context) error {
 	return err
 }
 
-// remove removes the object also when the caller has lost patience.
+// remove removes the object, also after the end of ctx.
 func (p *probe) remove(ctx context.Context) error {
 	return p.storage.Delete(context.WithoutCancel(ctx), p.key)
 }

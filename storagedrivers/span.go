@@ -11,13 +11,13 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// scope is who makes the spans, in the words of OpenTelemetry.
+// scope is the instrumentation scope of the spans.
 const scope = "github.com/caddymedia/media/storagedrivers"
 
 var noSpan trace.Span = noop.Span{}
 
-// startSpan begins the span of an operation below the one in ctx, with the provider of that
-// one. Where none is recorded it makes none.
+// startSpan begins the span of an operation below the one in ctx, with the provider of that one.
+// Where none is recorded it makes none.
 func (s *Storage) startSpan(ctx context.Context, op, key string) (context.Context, trace.Span) {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
@@ -31,8 +31,8 @@ func (s *Storage) startSpan(ctx context.Context, op, key string) (context.Contex
 	return ctx, span
 }
 
-// endSpan ends the span of an operation. Of an error it tells the operation and the kind: the
-// words of a driver may name hosts and paths.
+// endSpan ends the span of an operation. Of an error it records the operation and the kind only:
+// the words of a driver may name hosts and paths.
 func endSpan(span trace.Span, op string, err error) {
 	if !span.IsRecording() {
 		return
@@ -47,22 +47,22 @@ func endSpan(span trace.Span, op string, err error) {
 	span.End()
 }
 
-// note puts what has been found out on the span of the operation in ctx.
+// note adds an attribute to the span of the operation in ctx.
 func note(ctx context.Context, what attribute.KeyValue) {
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(what)
 	}
 }
 
-// kind of an error. What is no fault is how things are, or what the caller wanted: a name that
-// is taken, for instance, leads to the next one.
+// kind of an error. Kinds that are no fault are normal states or the wish of the caller: a name
+// that is taken, for instance, leads to the next one.
 type kind struct {
 	name  string
 	fault bool
 	err   error
 }
 
-// kinds go from the most telling, for errors that are joined.
+// kinds are in order of precedence, for joined errors.
 var kinds = []kind{
 	{"unavailable", true, ErrUnavailable},
 	{"canceled", false, context.Canceled},
@@ -77,9 +77,9 @@ var kinds = []kind{
 	{"not_found", false, fs.ErrNotExist},
 }
 
-// Fault tells whether the place is to blame for how an operation ended; op is its name as in
-// [OpError]. Otherwise err is nil, or how things are, or what the caller wanted: a missing
-// object is a fault only where none was asked for, and a taken name is none.
+// Fault reports whether the backend is to blame for the outcome of an operation; op is its name as
+// in [OpError]. Otherwise err is nil, a normal state, or the wish of the caller. A missing object
+// is a fault, but not of "open" and "stat"; a taken name is none.
 func Fault(op string, err error) bool {
 	if err == nil {
 		return false

@@ -14,17 +14,16 @@ import (
 const (
 	// spoolMemory is how much of an object waits in memory before it moves to a file.
 	spoolMemory = 1 << 20
-	// allSpoolMemory is how much all objects together hold there. A request may bring
-	// hundreds of small ones.
+	// allSpoolMemory is how much all objects together hold there. A request may bring hundreds of
+	// small ones.
 	allSpoolMemory = 64 << 20
 )
 
-// spooled is what spools hold in memory now.
+// spooled is the memory that all spools hold now, in bytes.
 var spooled atomic.Int64
 
-// spool is the Staged of a driver that is no Stager: memory up to 1 MiB, as long as others
-// leave some, a temporary file without a name beyond it. Commit sends it with the driver's
-// Put.
+// spool is the Staged of a driver that is no Stager: memory up to 1 MiB, as long as other spools
+// leave some, and a temporary file without a name beyond it. Commit sends it with the driver's Put.
 type spool struct {
 	driver  Driver
 	dir     string
@@ -32,7 +31,7 @@ type spool struct {
 	file    *os.File      // once memory is full
 	reading io.ReadSeeker // once the writing is over
 
-	looked   string // the key of which taken tells
+	looked   string // the key of taken
 	taken    bool   // an object stood there before the first attempt
 	info     Info   // of what was committed
 	replaced bool   // an object that stood there
@@ -53,7 +52,7 @@ func (sp *spool) Write(p []byte) (int, error) {
 	return n, mapSpoolError(err)
 }
 
-// hold takes n bytes of the memory for all spools, if there are so many left.
+// hold reserves n bytes of the memory of all spools, if that many are left.
 func hold(n int) bool {
 	if spooled.Add(int64(n)) <= allSpoolMemory {
 		return true
@@ -62,13 +61,13 @@ func hold(n int) bool {
 	return false
 }
 
-// forget gives back the memory.
+// forget releases the memory.
 func (sp *spool) forget() {
 	spooled.Add(-int64(sp.memory.Len()))
 	sp.memory = bytes.Buffer{}
 }
 
-// spill moves what is in memory to a file that is gone with its last handle.
+// spill moves the bytes from memory to a file that is gone with its last handle.
 func (sp *spool) spill() error {
 	file, err := os.CreateTemp(sp.dir, "media-spool-*")
 	if err != nil {
@@ -126,9 +125,9 @@ func (sp *spool) Commit(ctx context.Context, key string, opts PutOptions) (Info,
 	return info, nil
 }
 
-// look finds out whether an object stands under key, only for Rollback, which must not delete
-// what it cannot put back. It looks once: an attempt whose answer was lost may have stored
-// the object of this spool.
+// look finds out whether the key is taken, for Rollback, which must not delete an object that it
+// cannot restore. It looks once: an attempt whose answer was lost may have stored the object of
+// this spool.
 func (sp *spool) look(ctx context.Context, key string) error {
 	if sp.looked == key {
 		return nil
@@ -141,8 +140,8 @@ func (sp *spool) look(ctx context.Context, key string) error {
 	return nil
 }
 
-// Rollback looks first: places have no "delete it if it is still mine". What somebody puts
-// there between the look and the deletion is lost.
+// Rollback looks first, because backends have no conditional deletion by generation. An object that
+// another writer stores between the look and the deletion is lost.
 func (sp *spool) Rollback(ctx context.Context) error {
 	if sp.replaced {
 		return errors.ErrUnsupported

@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// staged is what Storage.Stage gives: the driver's or the spool's Staged with the checks
-// that hold for every storage, keeping the storage open until it is closed.
+// staged is the Staged of [Storage.Stage]: the driver's or the spool's with the checks of every
+// storage. It keeps the storage open until it is closed.
 type staged struct {
 	storage *Storage
 	inner   Staged
@@ -22,15 +22,15 @@ func (st *staged) Write(p []byte) (int, error) {
 	return n, st.storage.wrap("stage", "", err)
 }
 
-// Read must give io.EOF bare.
+// Read must return io.EOF unwrapped.
 func (st *staged) Read(p []byte) (int, error) { return st.inner.Read(p) }
 
 func (st *staged) Seek(offset int64, whence int) (int64, error) {
 	return st.inner.Seek(offset, whence)
 }
 
-// Commit is repeated under its one key as Put is: a name that has no answer must not be
-// given up for the next one.
+// Commit is repeated under its one key, as Put is: without an answer the next name must not be
+// taken.
 func (st *staged) Commit(ctx context.Context, key string, opts PutOptions) (Info, error) {
 	const op = "commit"
 	s := st.storage
@@ -56,8 +56,7 @@ func (st *staged) Commit(ctx context.Context, key string, opts PutOptions) (Info
 	return info, o.end(err)
 }
 
-// Rollback is tried also when the storage otherwise leaves the place alone for a while: what
-// is not taken back stays.
+// Rollback is tried also while the circuit is open: an object that is not rolled back stays.
 func (st *staged) Rollback(ctx context.Context) error {
 	ctx, o := st.storage.begin(ctx, "revert", st.key)
 	return o.end(st.storage.repeat(ctx, st.inner.Rollback))

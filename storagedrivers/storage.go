@@ -15,26 +15,26 @@ import (
 
 // Options of a [Storage]; the zero value is usable.
 type Options struct {
-	// Timeout bounds every operation that moves neither objects nor lists of them: stat,
-	// delete, check, and opening up to the first byte. 0 is 30 s.
+	// Timeout bounds every operation that moves neither objects nor lists of them: stat, delete,
+	// check, and opening up to the first byte. 0 is 30 s.
 	Timeout time.Duration
 	// Location of the objects, as returned by the driver's [Module]. Zero: one that no storage of
 	// another name has.
 	Location Location
-	// Close is called instead of the driver's Close when the last user is done, for
-	// whoever shares a driver between storages.
+	// Close is called instead of the driver's Close when the last user is done, where storages
+	// share a driver.
 	Close func() error
-	// Observe is told of every operation that ended: its name as in [OpError], how long
-	// it took and how it ended.
+	// Observe is told of every operation that ended: its name as in [OpError], how long it took and
+	// how it ended.
 	Observe func(op string, took time.Duration, err error)
-	// SpoolDir is where objects beyond 1 MiB wait for a driver that is no [Stager], and
-	// smaller ones where many wait. Empty: the system's folder for temporary files.
+	// SpoolDir is where objects beyond 1 MiB wait for a driver that is no [Stager], and smaller
+	// ones where many wait. Empty: the system's folder for temporary files.
 	SpoolDir string
 }
 
-// Storage is what everybody uses to store and fetch objects; see [New].
+// Storage stores and fetches objects; see [New].
 //
-// Its errors are *[OpError]. Whatever runs when Close is called goes on to its end: the
+// Its errors are *[OpError]. Operations that run when Close is called go on to their end: the
 // driver stays open until the last object that is staged or read is closed.
 type Storage struct {
 	name       string
@@ -51,7 +51,7 @@ const (
 	firstPause = 100 * time.Millisecond
 )
 
-// New gives the storage called name on driver.
+// New returns the storage called name on driver.
 func New(name string, driver Driver, opts Options) *Storage {
 	if opts.Timeout <= 0 {
 		opts.Timeout = network.DefaultTimeout
@@ -75,14 +75,14 @@ func (s *Storage) Name() string { return s.name }
 // Location returns where the objects of the storage are.
 func (s *Storage) Location() Location { return s.opts.Location }
 
-// Features tells what the storage can guarantee.
+// Features returns the guarantees of the storage.
 func (s *Storage) Features() Features { return s.driver.Features() }
 
-// Close lets no operation begin any more; the driver is closed when the last one ends.
+// Close ends the storage for new operations. The driver is closed when the last running one ends.
 func (s *Storage) Close() error { return s.references.Close() }
 
-// Stage begins an object that has no name yet. The caller must Close it. Nothing is begun
-// for a place that is left alone for a while: ErrUnavailable, before anything is received.
+// Stage begins an object that has no name yet. The caller must Close it. While the circuit is open
+// it returns ErrUnavailable, before anything is received.
 func (s *Storage) Stage(ctx context.Context) (Staged, error) {
 	const op = "stage"
 	if !s.references.Acquire() {
@@ -99,7 +99,7 @@ func (s *Storage) Stage(ctx context.Context) (Staged, error) {
 	ctx, o := s.begin(ctx, op, "")
 	inner, err := stager.Stage(ctx)
 	if err = o.end(err); err != nil {
-		_ = s.references.Release() // the driver's Close has nothing to tell who could not stage
+		_ = s.references.Release() // the first error counts
 		return nil, err
 	}
 	return &staged{storage: s, inner: inner}, nil
@@ -131,22 +131,21 @@ func (s *Storage) Put(ctx context.Context, key string, r io.ReadSeeker, opts Put
 	return info, err
 }
 
-// Open gives the bytes of rng and the Info of the whole object. The caller must Close
-// the reader.
+// Open returns the bytes of rng and the Info of the whole object. The caller must Close the reader.
 func (s *Storage) Open(ctx context.Context, key string, rng Range) (io.ReadCloser, Info, error) {
 	if !s.references.Acquire() {
 		return nil, Info{}, s.wrap("open", key, ErrClosed)
 	}
 	body, info, err := s.open(ctx, key, rng)
 	if err != nil {
-		_ = s.references.Release() // the open error is the one to tell
+		_ = s.references.Release() // the first error counts
 		return nil, Info{}, err
 	}
 	body.done = append(body.done, s.references.Release)
 	return body, info, nil
 }
 
-// open is Open for who is a user already.
+// open is Open without acquiring a reference; the caller holds one.
 func (s *Storage) open(ctx context.Context, key string, rng Range) (*openBody, Info, error) {
 	// The time-out is for getting the reader, not for reading: it must not outlive open.
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -181,7 +180,7 @@ func (s *Storage) open(ctx context.Context, key string, rng Range) (*openBody, I
 	return &openBody{ReadCloser: body, done: []func() error{done}}, info, nil
 }
 
-// Stat gives the Info of an object.
+// Stat returns the Info of an object.
 func (s *Storage) Stat(ctx context.Context, key string) (Info, error) {
 	var info Info
 	err := s.bounded(ctx, "stat", key, func(ctx context.Context) error {
@@ -205,7 +204,7 @@ func (s *Storage) Delete(ctx context.Context, key string) error {
 	})
 }
 
-// List gives one page of objects, and of folders if the listing is shallow.
+// List returns one page of objects, and of folders if the listing is shallow.
 func (s *Storage) List(ctx context.Context, opts ListOptions) (Page, error) {
 	var page Page
 	err := s.do(ctx, "list", "", func(ctx context.Context) error {
@@ -221,8 +220,8 @@ func (s *Storage) List(ctx context.Context, opts ListOptions) (Page, error) {
 	return page, err
 }
 
-// All gives every object whose key begins with prefix, at any depth, in the byte order of
-// the keys, up to the first error.
+// All returns every object whose key begins with prefix, at any depth, in the byte order of the
+// keys, up to the first error.
 func (s *Storage) All(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		opts := ListOptions{Prefix: prefix}
@@ -245,14 +244,14 @@ func (s *Storage) All(ctx context.Context, prefix string) iter.Seq2[Info, error]
 	}
 }
 
-// CanPresign tells whether the place can serve objects by itself, see [Storage.Presign].
+// CanPresign reports whether the backend can serve objects by itself, see [Storage.Presign].
 func (s *Storage) CanPresign() bool {
 	_, ok := s.driver.(Presigner)
 	return ok
 }
 
-// Presign gives an address at which the place itself serves the object for a while; see
-// [Presigner]. Where it cannot the error matches [errors.ErrUnsupported].
+// Presign returns an address at which the backend itself serves the object for a while; see
+// [Presigner]. Where it cannot, the error matches [errors.ErrUnsupported].
 func (s *Storage) Presign(ctx context.Context, key string, opts PresignOptions) (string, error) {
 	var address string
 	err := s.bounded(ctx, "presign", key, func(ctx context.Context) error {
@@ -267,8 +266,7 @@ func (s *Storage) Presign(ctx context.Context, key string, opts PresignOptions) 
 	return address, err
 }
 
-// Check connects, authenticates and finds the root. It is tried also when the storage
-// otherwise leaves the place alone for a while.
+// Check connects, authenticates and finds the root. It runs also while the circuit is open.
 func (s *Storage) Check(ctx context.Context) error {
 	return s.bounded(ctx, "check", "", s.driver.Check)
 }

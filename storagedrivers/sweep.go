@@ -8,53 +8,50 @@ import (
 	"time"
 )
 
-// A Sweeper is a [Driver] whose place keeps leftovers of uploads that were cut off.
+// A Sweeper is a [Driver] whose backend keeps leftovers of aborted uploads.
 type Sweeper interface {
-	// Sweep looks for leftovers that are as old as opts say, and removes them unless it is
-	// to leave them. It gives those that it has found, or has removed, also with an error:
-	// one that cannot be removed keeps none of the others. What an upload under way uses,
-	// this process's or another's, is no leftover, however old opts want them.
-	// [errors.ErrUnsupported] is a place that does not tell.
+	// Sweep looks for leftovers that are as old as opts say, and removes them unless it is a dry
+	// run. It returns the leftovers found (or removed) even with an error; one failure does not
+	// stop the others. Data of an upload under way, in this process or another, is no leftover,
+	// whatever the age in opts. [errors.ErrUnsupported] is a backend that does not show leftovers.
 	//
-	// From the first call on the driver begins no sweep by itself any more, as at its first use
-	// or when it lists, until it is closed: whoever asks decides what goes.
+	// From the first call on until it is closed, the driver begins no sweep by itself, as at its
+	// first use or when it lists: the caller decides what is removed.
 	Sweep(ctx context.Context, opts SweepOptions) ([]Leftover, error)
 }
 
-// LeftoverAge is how old a leftover is that nobody looks at any more.
+// LeftoverAge is the default age of a leftover.
 const LeftoverAge = 24 * time.Hour
 
-// SweepOptions say what is to become of which leftovers.
+// SweepOptions select leftovers and their fate.
 type SweepOptions struct {
-	// OlderThan is how long nothing was written to what counts as left behind. 0 is
-	// [LeftoverAge]. Where nothing but the age tells a leftover from an upload under way, less
-	// than that counts as that.
+	// OlderThan is the time since the last write to a leftover. 0 is [LeftoverAge], which is also
+	// the least where only the age distinguishes a leftover from an upload under way.
 	OlderThan time.Duration
 	// DryRun finds leftovers and removes nothing.
 	DryRun bool
 }
 
-// Before gives the time before which the last write to a leftover was, for a place where
-// nothing but the age tells it from an upload under way: the clocks of hosts differ.
+// Before returns the time before which the last write to a leftover was, for a backend where only
+// the age distinguishes it from an upload under way: the clocks of hosts differ.
 func (o SweepOptions) Before(now time.Time) time.Time {
 	return now.Add(-max(o.OlderThan, LeftoverAge))
 }
 
-// Leftover is what an upload that was cut off has left in a place.
+// Leftover is data of an aborted upload.
 type Leftover struct {
-	// Name tells it from others, relative to the root: a path, or the key that the object
-	// was to have.
+	// Name identifies it, relative to the root: a path, or the key of the upload.
 	Name string
-	// Size in bytes; -1 where the place does not tell.
+	// Size in bytes; -1 where the backend does not report it.
 	Size int64
-	// ModTime is when something was last written to it, as the place has it.
+	// ModTime is the time of the last write to it, as the backend has it.
 	ModTime time.Time
 }
 
-// Sweep looks for what uploads that were cut off have left in the place, and removes it unless
-// it is to leave it; see [Sweeper]. What it gives is in the order of the names, and has what was
-// removed up to an error. It takes as long as ctx lets it. A place that keeps no leftovers, or
-// removes them by itself, is [errors.ErrUnsupported].
+// Sweep looks for leftovers of aborted uploads in the backend, and removes them unless it is a dry
+// run; see [Sweeper]. The result is in the order of the names, and has the leftovers removed up to
+// an error. ctx alone bounds its duration. A backend that keeps no leftovers, or removes them by
+// itself, is [errors.ErrUnsupported].
 func (s *Storage) Sweep(ctx context.Context, opts SweepOptions) ([]Leftover, error) {
 	const op = "sweep"
 	sweeper, ok := s.driver.(Sweeper)
