@@ -16,8 +16,8 @@ const (
 	minPooled = 1 << 20
 )
 
-// buffers are what objects wait in while they are sent: a request can then be signed and
-// repeated whatever the source is, and its errors are known before anything is sent.
+// buffers are what objects wait in while they are sent: a request can then be signed and repeated
+// whatever the source is, and its errors are known before anything is sent.
 type buffers struct {
 	room  *semaphore.Weighted
 	parts sync.Pool // of *[partSize]byte
@@ -30,9 +30,8 @@ func newBuffers() *buffers {
 	}
 }
 
-// get gives a buffer of n bytes when there is room for it. Whoever holds one must not wait
-// for another. The
-// SDK reads no body any more when its call has returned, also when that has failed.
+// get returns a buffer of n bytes when there is room for it. The holder of one must not wait for
+// another. The SDK does not read a body after its call has returned, even with an error.
 func (b *buffers) get(ctx context.Context, n int64) (buffer []byte, release func(), err error) {
 	if err := b.room.Acquire(ctx, weight(n)); err != nil {
 		return nil, nil, err
@@ -41,7 +40,7 @@ func (b *buffers) get(ctx context.Context, n int64) (buffer []byte, release func
 	return buffer, release, nil
 }
 
-// try gives a buffer of n bytes if there is room for it.
+// try returns a buffer of n bytes if there is room for it.
 func (b *buffers) try(n int64) (buffer []byte, release func(), ok bool) {
 	if !b.room.TryAcquire(weight(n)) {
 		return nil, nil, false
@@ -63,8 +62,8 @@ func (b *buffers) take(n int64) (buffer []byte, release func()) {
 
 func pooled(n int64) bool { return n >= minPooled && n <= partSize }
 
-// weight is the room that a buffer takes. A part that is larger than all the room, as those
-// of an object of terabytes are, is at least alone.
+// weight is the room that a buffer takes. A part that is larger than all the room, as those of an
+// object of terabytes are, is at least alone.
 func weight(n int64) int64 {
 	if pooled(n) {
 		return partSize

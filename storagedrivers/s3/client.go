@@ -19,11 +19,11 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// errNoRegion comes before the SDK's own words, which name no option.
+// errNoRegion replaces the SDK's error, which names no option.
 var errNoRegion = errors.New("s3 storage without a region: give the region option, or set AWS_REGION")
 
-// connect makes the client of the service and the HTTP client below it. It reads the
-// files and the environment that the SDK knows, and touches no network.
+// connect makes the client of the service and the HTTP client below it. It reads the files and the
+// environment of the SDK, and uses no network.
 func connect(c Config) (*awss3.Client, *http.Client, error) {
 	options := []func(*config.LoadOptions) error{
 		config.WithLogger(logging.Nop{}),
@@ -42,7 +42,7 @@ func connect(c Config) (*awss3.Client, *http.Client, error) {
 	}
 	httpClient := &http.Client{
 		Transport: c.transport(found),
-		// A signature is good for one host: the answer that moves us on is the error.
+		// A signature is valid for one host, so a redirect is an error.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	found.HTTPClient = httpClient
@@ -53,7 +53,7 @@ func connect(c Config) (*awss3.Client, *http.Client, error) {
 	return client, httpClient, nil
 }
 
-// transport trusts whom the SDK would trust, AWS_CA_BUNDLE included.
+// transport trusts the certificates that the SDK trusts, AWS_CA_BUNDLE included.
 func (c Config) transport(found aws.Config) http.RoundTripper {
 	transport := network.Transport(c.Timeout)
 	if sdk, ok := found.HTTPClient.(*awshttp.BuildableClient); ok {
@@ -62,8 +62,8 @@ func (c Config) transport(found aws.Config) http.RoundTripper {
 	return transport
 }
 
-// retrying lets the SDK repeat a request that only it can repeat, without the object
-// being read again. A service that has kept silent for the whole time-out is not asked again.
+// retrying lets the SDK repeat a request without reading the object again. A service that has kept
+// silent for the whole time-out is not asked again.
 func retrying(o *awss3.Options) {
 	o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = 3

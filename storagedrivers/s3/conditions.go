@@ -17,7 +17,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 )
 
-// conditions are what a service makes of If-None-Match.
+// conditions are the support of a service for If-None-Match.
 type conditions struct {
 	accepted bool // it may be sent
 	kept     bool // and is heeded, by the completion of an upload in parts too
@@ -26,15 +26,15 @@ type conditions struct {
 // probePrefix begins the keys of experiments. No valid key begins with a dot.
 const probePrefix = ".media-probe-"
 
-// unanswered is an experiment that the service did not answer.
+// unanswered is an experiment without an answer of the service.
 type unanswered struct {
 	at  time.Time
 	err error
 }
 
-// knownConditions tells what the service makes of If-None-Match, by an experiment if
-// is not known yet. Callers that wait for an experiment share its failure: each one's own would
-// take as long again where the service is silent.
+// knownConditions returns the support of the service for If-None-Match, by an experiment if it is
+// not known yet. Callers that wait for an experiment share its failure: each one's own would take
+// as long again where the service is silent.
 func (d *Driver) knownConditions(ctx context.Context) (conditions, error) {
 	if known := d.conditions.Load(); known != nil {
 		return *known, nil
@@ -62,8 +62,8 @@ func (d *Driver) knownConditions(ctx context.Context) (conditions, error) {
 	return found, nil
 }
 
-// experiment tries to create twice under a hidden key of its own, by the second time both
-// at once and in parts.
+// experiment tries to create a hidden key of its own twice. The second attempts are a whole object
+// and one in parts.
 func (d *Driver) experiment(ctx context.Context) (conditions, error) {
 	key := probePrefix + rand.Text()
 	var err error
@@ -86,7 +86,7 @@ func (d *Driver) experiment(ctx context.Context) (conditions, error) {
 	return conditions{accepted: true, kept: true}, nil
 }
 
-// refused is what is known where the experiment itself failed with err: who may only read
+// refused returns the support after an experiment that failed with err. A user who may only read
 // passes, and so does a service that does not take conditions.
 func refused(ctx context.Context, err error) (conditions, error) {
 	if errors.Is(mapError(ctx, err), fs.ErrPermission) {
@@ -127,7 +127,7 @@ func (d *Driver) probeParts(ctx context.Context, key string) error {
 	return err
 }
 
-// forget removes what the experiment has stored whose last request ended with failed.
+// forget removes the object of an experiment whose last request ended with failed.
 func (d *Driver) forget(ctx context.Context, key string, failed error) {
 	own, cancel := lostreply.Afterwards(ctx, d.timeout, failed)
 	defer cancel()

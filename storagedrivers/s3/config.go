@@ -16,35 +16,33 @@ type Config struct {
 	// The bucket, which must exist. Required.
 	Bucket string `json:"bucket,omitempty" option:"required" example:"my-bucket"`
 
-	// The region of the bucket. Default: what `AWS_REGION` or the AWS profile says, and
-	// `us-east-1` where an endpoint is given.
+	// The region of the bucket. Default: what `AWS_REGION` or the AWS profile says, and `us-east-1`
+	// where an endpoint is given.
 	Region string `json:"region,omitempty" option:"common" example:"eu-central-1"`
 
 	// The address of the service, for one other than Amazon's. Default: Amazon S3.
 	Endpoint string `json:"endpoint,omitempty" option:"common,address" example:"https://s3.example.com"`
 
-	// The access key. Default: what the AWS SDK finds by itself in the environment, in
-	// the files of the AWS profile, or by asking the machine or container that it runs in.
+	// The access key. Default: what the AWS SDK finds by itself in the environment, in the files of
+	// the AWS profile, or by asking the machine or container that it runs in.
 	AccessKeyID string `json:"access_key_id,omitempty" option:"common" example:"{env.AWS_ACCESS_KEY_ID}"`
 
-	// The secret of the access key, best as a placeholder such as
-	// `{env.AWS_SECRET_ACCESS_KEY}`.
+	// The secret of the access key, best as a placeholder such as `{env.AWS_SECRET_ACCESS_KEY}`.
 	SecretAccessKey string `json:"secret_access_key,omitempty" option:"common,secret" example:"{env.AWS_SECRET_ACCESS_KEY}"`
 
 	// The session token of an access key that is temporary.
 	SessionToken string `json:"session_token,omitempty" option:"secret" example:"{env.AWS_SESSION_TOKEN}"`
 
-	// Whether the bucket is named in the path of addresses instead of in the host name.
-	// Default: `true` where an endpoint is given, otherwise `false`.
+	// Whether the bucket is named in the path of addresses instead of in the host name. Default:
+	// `true` where an endpoint is given, otherwise `false`.
 	PathStyle *bool `json:"path_style,omitempty"`
 
-	// The folder of the bucket below which all objects are kept. Default: the whole
-	// bucket.
+	// The folder of the bucket below which all objects are kept. Default: the whole bucket.
 	Prefix string `json:"prefix,omitempty" option:"folder" example:"media"`
 
-	// When to send and to check checksums (CRC32) of objects. Services other than
-	// Amazon's may refuse them where they are not required. Default: `when_required`
-	// where an endpoint is given, otherwise `when_supported`.
+	// When to send and to check checksums (CRC32) of objects. Services other than Amazon's may
+	// refuse them where they are not required. Default: `when_required` where an endpoint is given,
+	// otherwise `when_supported`.
 	Checksums string `json:"checksums,omitempty" option:"words=when_supported|when_required"`
 
 	// Timeout is how long the service may keep silent. 0 is 30 s.
@@ -74,8 +72,7 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// apply sets what the configuration says, and what the contract of drivers demands,
-// over what the environment says.
+// apply sets the configuration and the demands of the contract of drivers over the environment.
 func (c Config) apply(o *awss3.Options) {
 	if c.Endpoint != "" {
 		o.BaseEndpoint = aws.String(c.Endpoint)

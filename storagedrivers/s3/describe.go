@@ -11,7 +11,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// Describe returns the description of the driver for people.
+// Describe returns the title, the noun and the bucket.
 func (s *S3) Describe() storagedrivers.Description {
 	where := path.Join(s.Bucket, s.Prefix)
 	if s.Endpoint != "" {
@@ -34,8 +34,8 @@ func (*S3) Parallel() int { return 0 }
 // amazon matches the hosts of Amazon S3, of any region and kind.
 var amazon = regexp.MustCompile(`^(.+\.)?s3[.-](.+\.)?amazonaws\.com(\.cn)?$`)
 
-// service returns the host of the service. At Amazon the name of a bucket is unique among all regions
-// of a partition, so it stands for them.
+// service returns the host of the service. At Amazon the name of a bucket is unique among all
+// regions of a partition, so it stands for them.
 func (c Config) service() string {
 	host := network.ServiceHost(cmp.Or(c.Endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL")))
 	if host != "" && !amazon.MatchString(host) {

@@ -27,12 +27,12 @@ var schema = options.Of[S3](comments, configComments)
 
 // S3 keeps objects in a bucket of Amazon S3 or of a service that speaks its protocol.
 //
-// An object appears under its name when all of it has arrived. Two uploads of one name
-// never mix; where the service honours `If-None-Match`, as Amazon's does, it also decides
-// which of two servers may create a name.
+// An object appears under its name when all of it has arrived. Two uploads of one name never mix;
+// where the service honours `If-None-Match`, as Amazon's does, it also decides which of two servers
+// may create a name.
 //
-// Placeholders such as `{env.MEDIA_BUCKET}` or `{file./run/secrets/key}` are expanded in
-// every text.
+// Placeholders such as `{env.MEDIA_BUCKET}` or `{file./run/secrets/key}` are expanded in every
+// text.
 type S3 struct {
 	Config
 
@@ -71,7 +71,7 @@ func (s *S3) PoolKey() string {
 	return fmt.Sprintf("s3 %#v %t", c, *s.config.PathStyle)
 }
 
-// NewDriver makes the driver; the service is spoken to at its first use.
+// NewDriver makes the driver without using the network.
 func (s *S3) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) { return New(s.config, log) }
 
 // Timeout is how long the service may keep silent.

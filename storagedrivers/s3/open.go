@@ -15,7 +15,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Open gives the bytes of rng.
+// Open returns the bytes of rng.
 func (d *Driver) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
@@ -38,7 +38,7 @@ func (d *Driver) Open(
 	return content, info, nil
 }
 
-// header gives the Range header for rng.
+// header returns the Range header for rng.
 func header(rng storagedrivers.Range) *string {
 	switch {
 	case rng == (storagedrivers.Range{}):
@@ -54,11 +54,11 @@ func header(rng storagedrivers.Range) *string {
 type reader struct {
 	io.ReadCloser
 	ctx  context.Context //nolint:containedctx // the contract has readers that ctx governs
-	part io.Reader       // what is wanted of it; nil: all
+	part io.Reader       // the wanted part; nil: all
 }
 
-// cut gives the size of the whole object. Of an answer that is all of it, whatever was
-// asked for, it leaves rng.
+// cut returns the size of the whole object. If the answer is the whole object, it reduces the
+// reader to rng.
 func (r *reader) cut(out *awss3.GetObjectOutput, rng storagedrivers.Range) (size int64, err error) {
 	if out.ContentRange != nil {
 		_, total, _ := strings.Cut(*out.ContentRange, "/")
@@ -79,7 +79,7 @@ func (r *reader) cut(out *awss3.GetObjectOutput, rng storagedrivers.Range) (size
 	return size, nil
 }
 
-// Read gives what comes next.
+// Read returns the next bytes.
 func (r *reader) Read(p []byte) (int, error) {
 	from := r.part
 	if from == nil {

@@ -25,15 +25,15 @@ const (
 
 // putParts sends an object in parts and makes them one.
 //
-// The SDK's transfer manager is not used: it logs each refused creation to the standard
-// logger, allocates its buffers anew for each object, and gives an upload up before anybody
-// can find out whether the completion whose answer was lost has happened.
+// The SDK's transfer manager is not used. It logs each refused creation to the standard logger and
+// allocates its buffers anew for each object. It also aborts an upload before the driver can find
+// out whether a completion without an answer has happened.
 func (d *Driver) putParts(ctx context.Context, u *upload) (info storagedrivers.Info, err error) {
 	id, err := d.beginParts(ctx, u)
 	if err != nil {
 		return storagedrivers.Info{}, mapError(ctx, err)
 	}
-	// Before the look at what there is, so that nothing changes after it.
+	// The parts go before the driver looks for the object, so that nothing changes after that.
 	var once sync.Once
 	abort := func(failed error) { once.Do(func() { d.abort(ctx, u.key, id, failed) }) }
 	defer func() {
@@ -59,7 +59,7 @@ func (d *Driver) putParts(ctx context.Context, u *upload) (info storagedrivers.I
 	})
 }
 
-// beginParts gives the service's name for the upload, which must be known to be aborted.
+// beginParts returns the service's ID of the upload, which is needed to abort it.
 func (d *Driver) beginParts(ctx context.Context, u *upload) (id string, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
@@ -79,7 +79,8 @@ func (d *Driver) beginParts(ctx context.Context, u *upload) (id string, err erro
 	return aws.ToString(out.UploadId), nil
 }
 
-// sendParts reads the object once, part by part, and sends several at a time.
+// sendPart sends one part. A part that arrives after its upload was aborted may stay for ever, so
+// one that has been sent whole waits for its answer.
 func (d *Driver) sendParts(ctx context.Context, u *upload, id string) ([]types.CompletedPart, error) {
 	size := max(partSize, (u.size+maxParts-1)/maxParts)
 	c := &cutter{upload: u, size: size}
@@ -112,7 +113,7 @@ func (d *Driver) sendParts(ctx context.Context, u *upload, id string) ([]types.C
 	return parts, group.Wait()
 }
 
-// cutter cuts an object into parts, for several who send them.
+// cutter cuts an object into parts for several senders.
 type cutter struct {
 	*upload
 	size int64 // of a part
@@ -122,7 +123,7 @@ type cutter struct {
 	err  error // of the source
 }
 
-// cut reads the next part; after the last one there are parts of nothing.
+// cut reads the next part. After the last one the parts are empty.
 func (c *cutter) cut(ctx context.Context, buffer []byte) (i int, content []byte, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,8 +138,8 @@ func (c *cutter) cut(ctx context.Context, buffer []byte) (i int, content []byte,
 	return i, content, c.err
 }
 
-// sendPart sends one part. A part that arrives behind the abortion of its upload may stay
-// for ever, so one that has been sent whole waits for its answer.
+// sendPart sends one part. A part that arrives behind the abortion of its upload may stay for ever,
+// so one that has been sent whole waits for its answer.
 func (d *Driver) sendPart(
 	ctx context.Context, key, id string, number int32, content []byte,
 ) (types.CompletedPart, error) {
@@ -155,8 +156,7 @@ func (d *Driver) sendPart(
 	return types.CompletedPart{PartNumber: &number, ETag: out.ETag, ChecksumCRC32: out.ChecksumCRC32}, nil
 }
 
-// abort drops the parts that were sent by an upload that ended with failed, also for a caller who
-// has given up.
+// abort removes the parts of an upload that ended with failed, also after the end of ctx.
 func (d *Driver) abort(ctx context.Context, key, id string, failed error) {
 	own, cancel := lostreply.Afterwards(ctx, d.timeout, failed)
 	defer cancel()

@@ -29,8 +29,8 @@ func (d *Driver) newUpload(key string, opts storagedrivers.PutOptions) *upload {
 	return &upload{Upload: lostreply.New(opts, d.timeout, look, doubtful), key: key}
 }
 
-// Put stores all of r under key. What is larger than a part is sent in parts, which are an
-// object only once the service has been told that they are.
+// Put stores all of r under key. An object larger than a part is sent in parts, which become an
+// object by a request of their own.
 func (d *Driver) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
 ) (storagedrivers.Info, error) {
@@ -104,8 +104,8 @@ func (d *Driver) commit(
 	return info, nil
 }
 
-// claim gives the condition on which an upload may make its object appear. Where the
-// service does not keep it, the key is this process's until release.
+// claim returns the condition on which an upload may make its object appear. Where the service does
+// not heed conditions, the key is locked in this process until release.
 func (d *Driver) claim(ctx context.Context, u *upload) (condition *string, release func(), err error) {
 	if u.Mode != storagedrivers.CreateOnly {
 		return nil, func() {}, nil
@@ -131,15 +131,15 @@ func (d *Driver) claim(ctx context.Context, u *upload) (condition *string, relea
 	return condition, release, nil
 }
 
-// body is an object that is sent as long as ctx lasts. A request whose body breaks off is
-// void; one that has been sent whole goes on to its answer. Its error is the one that the SDK
-// does not take for the network's.
+// body is an object that is sent as long as ctx lasts. A request whose body ends early is void; one
+// that was sent whole goes on to its answer. The SDK does not mistake its error for one of the
+// network.
 type body struct {
 	ctx context.Context //nolint:containedctx // it ends the sending, not a call
 	*bytes.Reader
 }
 
-// Read gives bytes until ctx ends.
+// Read returns bytes until ctx ends.
 func (b *body) Read(p []byte) (int, error) {
 	if err := b.ctx.Err(); err != nil {
 		return 0, &smithy.CanceledError{Err: err}
@@ -147,7 +147,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return b.Reader.Read(p)
 }
 
-// WriteTo does what Read does: without it the reader's own would know no end.
+// WriteTo hides that of bytes.Reader, which would ignore ctx.
 func (b *body) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{b})
 }

@@ -35,12 +35,12 @@ type Driver struct {
 
 	buffers *buffers
 	locks   storagedrivers.NameLocks
-	// conditions are what the service makes of If-None-Match; nil while nobody knows.
+	// conditions are the support for If-None-Match; nil while unknown.
 	conditions atomic.Pointer[conditions]
 	unanswered atomic.Pointer[unanswered] // the last such experiment
 }
 
-// New makes a driver without touching the network.
+// New returns a driver without using the network.
 func New(c Config, log *slog.Logger) (*Driver, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
@@ -62,7 +62,7 @@ func New(c Config, log *slog.Logger) (*Driver, error) {
 		d.algorithm = types.ChecksumAlgorithmCrc32
 	}
 	if options.BaseEndpoint == nil {
-		d.conditions.Store(&conditions{accepted: true, kept: true}) // Amazon's word
+		d.conditions.Store(&conditions{accepted: true, kept: true}) // documented by Amazon
 	}
 	return d, nil
 }
@@ -88,11 +88,11 @@ func (d *Driver) look(ctx context.Context, key string) (storagedrivers.Info, str
 	}, head.Metadata[lostreply.Key], nil
 }
 
-// name gives the name in the bucket of the object under key.
+// name returns the name in the bucket of the object under key.
 func (d *Driver) name(key string) *string { return aws.String(d.prefix + key) }
 
-// strong gives an entity tag with the quotes that some services leave out. What something
-// on the way has made weak says nothing.
+// strong returns an entity tag with quotes, which some services leave out. A weak tag, as proxies
+// make them, becomes "".
 func strong(tag *string) string {
 	t := aws.ToString(tag)
 	if t == "" || strings.HasPrefix(t, "W/") {
@@ -101,14 +101,14 @@ func strong(tag *string) string {
 	return `"` + strings.Trim(t, `"`) + `"`
 }
 
-// Delete removes an object. The service does not tell whether there was one.
+// Delete removes an object. The service does not report whether there was one.
 func (d *Driver) Delete(ctx context.Context, key string) error {
 	_, err := d.client.DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: &d.bucket, Key: d.name(key)})
 	return mapReadError(ctx, err)
 }
 
-// Check finds the bucket with the right to list it, and finds out, where that is not known,
-// what the service makes of conditions.
+// Check finds the bucket with the right to list it, and tests the support for conditions if that is
+// unknown.
 func (d *Driver) Check(ctx context.Context) error {
 	_, err := d.client.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{
 		Bucket: &d.bucket, Prefix: &d.prefix, MaxKeys: aws.Int32(1),
@@ -126,8 +126,8 @@ func (d *Driver) Check(ctx context.Context) error {
 	return err
 }
 
-// Features tells that objects are replaced as a whole, and who decides which one is
-// created.
+// Features returns that objects are replaced as a whole, and whether the service decides about
+// creations.
 func (d *Driver) Features() storagedrivers.Features {
 	features := storagedrivers.Features{Replace: storagedrivers.Atomic, Repeat: true}
 	if c := d.conditions.Load(); c != nil && c.kept {

@@ -16,9 +16,9 @@ import (
 )
 
 // Sweep looks for uploads in parts that were neither completed nor aborted, whose parts are paid
-// for and show in no listing of objects, and for objects of experiments. An upload under way has
-// a part that is young, whenever it was begun. Below its prefix the driver takes an upload of a
-// valid key for its own.
+// for and show in no listing of objects, and for objects of experiments. An upload under way has a
+// part that is young, whenever it was begun. Below its prefix the driver takes an upload of a valid
+// key for its own.
 func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
 	s := &sweeper{driver: d, before: opts.Before(d.now()), dry: opts.DryRun}
 	err := s.uploads(ctx)
@@ -111,7 +111,7 @@ func (s *sweeper) upload(ctx context.Context, one types.MultipartUpload, encodin
 	})
 }
 
-// probes sweeps what experiments have stored.
+// probes sweeps the objects of experiments.
 func (s *sweeper) probes(ctx context.Context) error {
 	d := s.driver
 	objects := awss3.NewListObjectsV2Paginator(d.client, &awss3.ListObjectsV2Input{
@@ -141,13 +141,13 @@ func (s *sweeper) probes(ctx context.Context) error {
 	return nil
 }
 
-// isOld tells whether something is old enough. What the service tells no time of is not.
+// isOld reports whether a leftover is old enough. One without a time is not.
 func (s *sweeper) isOld(left storagedrivers.Leftover) bool {
 	return !left.ModTime.IsZero() && left.ModTime.Before(s.before)
 }
 
-// take removes a leftover, unless it is only to be found. An error is one after which it makes
-// no sense to go on.
+// take removes a leftover, unless it is only to be found. An error is one after which it makes no
+// sense to go on.
 func (s *sweeper) take(ctx context.Context, left storagedrivers.Leftover, remove func() error) error {
 	if !s.dry {
 		err := mapError(ctx, remove())
@@ -163,8 +163,8 @@ func (s *sweeper) take(ctx context.Context, left storagedrivers.Leftover, remove
 	return nil
 }
 
-// mapSweepError is mapError for asking after uploads in parts, which not every service that
-// takes them lists.
+// mapSweepError is mapError for asking after uploads in parts, which not every service that takes
+// them lists.
 func mapSweepError(ctx context.Context, err error) error {
 	switch status(err) {
 	case http.StatusNotImplemented, http.StatusMethodNotAllowed:
