@@ -27,7 +27,7 @@ type aliasAnswer struct {
 
 // aliases answers with all aliases, those for pictures first.
 func (c *call) aliases() error {
-	aliases, implicit := c.app.Aliases(), c.app.ImpliesAliases()
+	aliases, implicit := c.service.Aliases(), c.app.Implied().Aliases
 	all := make([]aliasAnswer, 0, len(aliases))
 	for _, alias := range aliases {
 		all = append(all, aliasAnswer{
@@ -71,7 +71,7 @@ func (c *call) endTokens() error {
 	}
 	ctx, cancel := c.bounded()
 	defer cancel()
-	ended, err := c.app.Issuer().Revoke(ctx, key)
+	ended, err := c.service.Issuer().Revoke(ctx, key)
 	if err != nil {
 		return failf(http.StatusServiceUnavailable, "%s %s", noTokenStore, c.redacted(err.Error()))
 	}

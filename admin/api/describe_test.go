@@ -127,7 +127,7 @@ func TestEndTokens(t *testing.T) {
 	}
 	tokens := map[string]string{}
 	for _, key := range []string{"one", "one", "two"} {
-		token, _, err := app.Issuer().Issue(t.Context(), key, "secret", netip.Addr{})
+		token, _, err := app.Service().Issuer().Issue(t.Context(), key, "secret", netip.Addr{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func TestEndTokens(t *testing.T) {
 		t.Errorf("%v", ended)
 	}
 	for key, want := range map[string]bool{"one": false, "two": true} {
-		if _, err := app.Issuer().Verify(t.Context(), tokens[key], key); (err == nil) != want {
+		if _, err := app.Service().Issuer().Verify(t.Context(), tokens[key], key); (err == nil) != want {
 			t.Errorf("%s: %v", key, err)
 		}
 	}

@@ -49,7 +49,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, f func(*call) er
 		err = failf(http.StatusServiceUnavailable, "The media app is not running: the configuration has none.")
 	} else {
 		defer release()
-		c.app = app
+		c.app, c.service = app, app.Service()
 		err = f(c)
 	}
 	if err == nil || r.Context().Err() != nil { // nobody is there to be answered

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -39,7 +39,7 @@ const maxTokenCheck = 5 * time.Second
 
 // health answers with how the storages, the token store and the encoder are.
 func (c *call) health() error {
-	states := c.app.Health()
+	states := c.service.Health()
 	all := make([]storageHealth, 0, len(states))
 	for _, name := range slices.Sorted(maps.Keys(states)) {
 		driver := c.app.Driver(name)
@@ -65,13 +65,13 @@ func (c *call) tokensHealth() tokensHealth {
 	ctx, cancel := context.WithTimeout(c.r.Context(), maxTokenCheck)
 	defer cancel()
 	health := tokensHealth{Store: c.app.TokenStore(), OK: true}
-	if err := c.app.CheckTokenStore(ctx); err != nil {
+	if err := c.service.CheckTokens(ctx); err != nil {
 		health.OK, health.Message, health.Detail = false, noTokenStore, c.redacted(err.Error())
 	}
 	return health
 }
 
-func (c *call) describeHealth(driver storagedrivers.Description, h mediaapp.Health) healthAnswer {
+func (c *call) describeHealth(driver storagedrivers.Description, h media.Health) healthAnswer {
 	if h.Checked.IsZero() {
 		return healthAnswer{State: "unknown", Message: "The first check has not ended yet."}
 	}
@@ -88,7 +88,7 @@ func (c *call) describeHealth(driver storagedrivers.Description, h mediaapp.Heal
 
 // healthGuarantees are known of a storage that can be used: some are found out by a check
 // that passes.
-func healthGuarantees(h mediaapp.Health) []guaranteeAnswer {
+func healthGuarantees(h media.Health) []guaranteeAnswer {
 	if h.Checked.IsZero() || h.Err != nil {
 		return []guaranteeAnswer{}
 	}

@@ -39,7 +39,7 @@ func describeItem(alias *ingest.Alias, filename string, info storagedrivers.Info
 
 // alias gives the alias that the address names.
 func (c *call) alias() (*ingest.Alias, error) {
-	alias, ok := c.app.Alias(ingest.Kind(c.args[0]), c.args[1])
+	alias, ok := c.service.Alias(ingest.Kind(c.args[0]), c.args[1])
 	if !ok {
 		return nil, failf(http.StatusNotFound, "There is no alias %.64q of this kind.", c.args[1])
 	}
@@ -106,7 +106,7 @@ func (c *call) deleteItem() error {
 	}
 	ctx, cancel := c.bounded()
 	defer cancel()
-	if err := c.app.Uploader().Delete(ctx, alias, filename, c.actor()); err != nil {
+	if err := c.service.Uploader().Delete(ctx, alias, filename, c.actor()); err != nil {
 		return c.itemFailed(alias, "delete", err)
 	}
 	c.w.Header().Set("Cache-Control", "no-store")

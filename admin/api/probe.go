@@ -33,7 +33,7 @@ const maxProbeBody = 1 << 20
 // probeSaved probes a storage of the configuration.
 func (c *call) probeSaved() error {
 	name := c.args[0]
-	storage, ok := c.app.Storage(name)
+	storage, ok := c.service.Storage(name)
 	if !ok {
 		return noStorage(name)
 	}

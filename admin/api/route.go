@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
@@ -13,6 +14,7 @@ import (
 type call struct {
 	handler *Handler
 	app     *mediaapp.App
+	service *media.Service
 	w       http.ResponseWriter
 	r       *http.Request
 	args    []string // what stands for the wildcards of its route

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -45,7 +46,7 @@ type usedBy struct {
 
 // storages answers with all storages.
 func (c *call) storages() error {
-	health := c.app.Health()
+	health := c.service.Health()
 	all := make([]storageAnswer, 0, len(health))
 	for _, name := range slices.Sorted(maps.Keys(c.app.Storages)) {
 		all = append(all, c.describeStorage(name, health[name]))
@@ -56,20 +57,20 @@ func (c *call) storages() error {
 // storage answers with one storage.
 func (c *call) storage() error {
 	name := c.args[0]
-	if _, ok := c.app.Storage(name); !ok {
+	if _, ok := c.service.Storage(name); !ok {
 		return noStorage(name)
 	}
-	return c.answer(c.describeStorage(name, c.app.Health()[name]))
+	return c.answer(c.describeStorage(name, c.service.Health()[name]))
 }
 
 func noStorage(name string) error {
 	return failf(http.StatusNotFound, "There is no storage %.64q.", name)
 }
 
-func (c *call) describeStorage(name string, health mediaapp.Health) storageAnswer {
+func (c *call) describeStorage(name string, health media.Health) storageAnswer {
 	config, driver := c.app.Storages[name], c.app.Driver(name)
 	s := storageAnswer{
-		Name: name, Implicit: c.app.ImpliesStorage(),
+		Name: name, Implicit: c.app.Implied().Storage,
 		driverAnswer: describeDriver(driver), Settings: settings(driver),
 		SubFolderFormat:   config.SubFolderFormat,
 		OverwriteStrategy: cmp.Or(config.OverwriteStrategy, "append_time"),
@@ -78,7 +79,7 @@ func (c *call) describeStorage(name string, health mediaapp.Health) storageAnswe
 		Health:            c.describeHealth(driver.Describe(), health),
 		Guarantees:        healthGuarantees(health),
 	}
-	for _, alias := range c.app.Aliases() {
+	for _, alias := range c.service.Aliases() {
 		if alias.Storage.Name() == name {
 			s.UsedBy = append(s.UsedBy, usedBy{alias.Kind, alias.Name})
 		}

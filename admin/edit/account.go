@@ -63,7 +63,7 @@ func (e *Editor) endTokens(ctx context.Context, apiKey string) {
 	app, release, err := mediaapp.AcquireActive()
 	if err == nil {
 		defer release()
-		_, err = app.Issuer().Revoke(ctx, apiKey)
+		_, err = app.Service().Issuer().Revoke(ctx, apiKey)
 	}
 	if err != nil {
 		e.log.Error("removing the tokens of an account", zap.String("account", apiKey), zap.Error(err))

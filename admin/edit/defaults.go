@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
@@ -28,7 +29,7 @@ func (c config) implicit(s Section) object {
 		if err := decode(mediaapp.DefaultDriver(), &driver); err != nil {
 			return nil
 		}
-		return object{mediaapp.DefaultStorage: object{driverGroup: driver}}
+		return object{media.DefaultStorage: object{driverGroup: driver}}
 	case aliasSections[s] != "" && len(c.section(ImageAliases)) == 0 && len(c.section(FileAliases)) == 0:
 		return object{ingest.DefaultAlias: object{}}
 	default:
@@ -130,8 +131,8 @@ func (c config) storageOf(alias object) string {
 	if len(names) == 1 {
 		return names[0]
 	}
-	if slices.Contains(names, mediaapp.DefaultStorage) {
-		return mediaapp.DefaultStorage
+	if slices.Contains(names, media.DefaultStorage) {
+		return media.DefaultStorage
 	}
 	return ""
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -41,10 +42,10 @@ func (s Section) check(name string) error {
 	switch {
 	case !ok:
 		return &Error{Status: http.StatusNotFound, Message: fmt.Sprintf("there is nothing called %q to configure", string(s))}
-	case s == Accounts && !mediaapp.APIKeys.Allows(name):
-		return refused("", "an API key is %s", mediaapp.APIKeys.Words)
-	case s != Accounts && !mediaapp.Names.Allows(name):
-		return refused("", "the name of a %s is %s", what, mediaapp.Names.Words)
+	case s == Accounts && !media.APIKeys.Allows(name):
+		return refused("", "an API key is %s", media.APIKeys.Words)
+	case s != Accounts && !media.Names.Allows(name):
+		return refused("", "the name of a %s is %s", what, media.Names.Words)
 	}
 	return nil
 }

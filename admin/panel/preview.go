@@ -37,12 +37,12 @@ func (p *Panel) preview(w http.ResponseWriter, r *http.Request, rest string) {
 		p.noPreview(w, r)
 		return
 	}
-	app, done, ok := p.use(w, r)
+	service, release, ok := p.use(w, r)
 	if !ok {
 		return
 	}
-	defer done()
-	alias, ok := app.Alias(kind, name)
+	defer release()
+	alias, ok := service.Alias(kind, name)
 	if !ok {
 		p.noPreview(w, r)
 		return

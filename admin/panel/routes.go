@@ -10,6 +10,7 @@ import (
 	"github.com/caddymedia/media/admin/api"
 	"github.com/caddymedia/media/caddymedia/httpjson"
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -82,15 +83,15 @@ func (p *Panel) readJSON(w http.ResponseWriter, r *http.Request, into any) bool 
 
 const notRunning = "the media service is not running"
 
-// use gives the running app, which stays open until done is called; false after it has
+// use returns the running service, which stays open until release is called; false after it has
 // answered that there is none.
-func (p *Panel) use(w http.ResponseWriter, r *http.Request) (app *mediaapp.App, done func(), ok bool) {
-	app, done, err := mediaapp.AcquireActive()
+func (p *Panel) use(w http.ResponseWriter, r *http.Request) (service *media.Service, release func(), ok bool) {
+	app, release, err := mediaapp.AcquireActive()
 	if err != nil {
 		p.fail(w, r, http.StatusServiceUnavailable, notRunning)
 		return nil, nil, false
 	}
-	return app, done, true
+	return app.Service(), release, true
 }
 
 // kindOf is the kind of an alias in an address.

@@ -33,7 +33,7 @@ func TestStorageThatCannotBeUsed(t *testing.T) {
 	if strings.Contains(r.body, broken) {
 		t.Errorf("the answer names a path: %s", r.body)
 	}
-	s.waitForLog(t, "storage cannot be used now")
+	s.waitForLog(t, "storage unreachable")
 	s.uploadImage(t, file("a.gif", gifOf(t))).one(t)
 	// After the fix it works at once.
 	if err := os.Remove(broken); err != nil {

@@ -22,9 +22,6 @@ func NewBounds() *Bounds {
 	return &Bounds{uploads: queue.NewPool(files / 4), staging: ingest.NewStaging(stagingMemory, files*3/8)}
 }
 
-// Staging returns the bounds of staged data.
-func (b *Bounds) Staging() *ingest.Staging { return b.staging }
-
 // stagingMemory is how many bytes of small items wait in memory.
 const stagingMemory = 64 << 20
 

@@ -2,7 +2,14 @@ package media
 
 import (
 	"cmp"
+	"fmt"
+	"log/slog"
 	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/ingest"
 )
 
 // Limits bound what a stranger can make the service do. None is infinite; 0 is the default.
@@ -13,22 +20,66 @@ type Limits struct {
 	MaxUploads int
 	// MaxUploadTime is how long the body of an upload may take to come. Default: 6h.
 	MaxUploadTime time.Duration
+	// Requests are the limits of one request. Defaults: 200 files, 100 fields of 8 KiB, headers of 16 KiB.
+	Requests ingest.Limits
+	// MaxImageSize is the largest image in bytes, where the alias has no limit. Default: 32 MiB.
+	MaxImageSize int64
+	// MaxFileSize is the largest file in bytes, where the alias has no limit. Default: 2 GiB.
+	MaxFileSize int64
+	// Pictures are the limits of images. Their SVG mode is that of the alias.
+	Pictures imaging.Options
+	// Encoding are the limits of work on pictures.
+	Encoding variant.Limits
 	// MaxOpenItems is how many items a client may have open at the same time. Default: 256.
 	MaxOpenItems int
+	// LoginFailures is how many failed logins a client may have per minute. Default: 10.
+	LoginFailures int
+	// PasswordChecks is how many passwords are checked at the same time. Default: one for every two
+	// processors.
+	PasswordChecks int
 }
 
 const (
 	defaultMaxBody       = 4 << 30
 	defaultMaxUploads    = 256
 	defaultMaxUploadTime = 6 * time.Hour
+	defaultMaxFiles      = 200
+	defaultMaxFields     = 100
+	defaultMaxFieldSize  = 8 << 10
+	defaultMaxPartHeader = 16 << 10
+	defaultMaxImageSize  = 32 << 20
+	defaultMaxFileSize   = 2 << 30
 	defaultMaxOpenItems  = 256
+	defaultLoginFailures = 10
 )
 
-// withDefaults returns the limits with a number in place of each 0.
-func (l Limits) withDefaults() Limits {
+// WithDefaults returns the limits with the defaults of this package filled in. Other packages know the
+// defaults of Encoding, PasswordChecks and what else is 0 in Pictures.
+func (l Limits) WithDefaults() Limits {
 	l.MaxBody = cmp.Or(l.MaxBody, defaultMaxBody)
 	l.MaxUploads = cmp.Or(l.MaxUploads, defaultMaxUploads)
 	l.MaxUploadTime = cmp.Or(l.MaxUploadTime, defaultMaxUploadTime)
+	l.Requests.MaxFiles = cmp.Or(l.Requests.MaxFiles, defaultMaxFiles)
+	l.Requests.MaxFields = cmp.Or(l.Requests.MaxFields, defaultMaxFields)
+	l.Requests.MaxFieldSize = cmp.Or(l.Requests.MaxFieldSize, defaultMaxFieldSize)
+	l.Requests.MaxPartHeader = cmp.Or(l.Requests.MaxPartHeader, defaultMaxPartHeader)
+	l.MaxImageSize = cmp.Or(l.MaxImageSize, defaultMaxImageSize)
+	l.MaxFileSize = cmp.Or(l.MaxFileSize, defaultMaxFileSize)
+	l.Pictures.MaxPixels = cmp.Or(l.Pictures.MaxPixels, imaging.DefaultMaxPixels)
 	l.MaxOpenItems = cmp.Or(l.MaxOpenItems, defaultMaxOpenItems)
+	l.LoginFailures = cmp.Or(l.LoginFailures, defaultLoginFailures)
 	return l
+}
+
+// NewPictures returns what decodes pictures within limits and, if webp is wanted, makes variants.
+func NewPictures(limits variant.Limits, wanted bool, log *slog.Logger) (*variant.Maker, error) {
+	if !wanted {
+		return variant.NewMaker(nil, limits), nil
+	}
+	encoder, err := webp.New()
+	if err != nil {
+		return nil, fmt.Errorf("WebP encoder: %w", err)
+	}
+	log.Info("WebP encoder", "name", encoder.Name(), "can_be_stopped", encoder.Stops())
+	return variant.NewMaker(encoder, limits), nil
 }

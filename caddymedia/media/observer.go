@@ -2,6 +2,7 @@ package media
 
 import (
 	"context"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
 )
@@ -23,8 +24,8 @@ func LoginResults() []LoginResult {
 	return []LoginResult{LoginOK, LoginRefused, LoginThrottled, LoginUnavailable, LoginFailed}
 }
 
-// Observer records the events of a service. Its methods are called in the goroutine of a request, with
-// the context of that, and must return soon.
+// Observer records the events of a service. Its methods may be called concurrently. Those with a context
+// are called in the goroutine of a request, and must return soon.
 type Observer interface {
 	ingest.Observer
 	// LoggedIn is called with the outcome of a request for a token. The API key is empty unless it is
@@ -37,6 +38,12 @@ type Observer interface {
 	Requested(ctx context.Context, alias *ingest.Alias, filename string)
 	// Served is called with the number of bytes that were sent of an item.
 	Served(ctx context.Context, alias *ingest.Alias, bytes int64)
+	// StorageOperation is called after every operation of a storage, with its name as in
+	// storagedrivers.OpError, its duration and its error.
+	StorageOperation(storage, op string, took time.Duration, err error)
+	// StorageChecked is called after every check of a storage. changed reports whether the storage has
+	// become reachable or unreachable.
+	StorageChecked(storage string, health Health, changed bool)
 }
 
 // NopObserver is an [Observer] that does nothing.
@@ -53,3 +60,9 @@ func (NopObserver) Requested(context.Context, *ingest.Alias, string) {}
 
 // Served implements [Observer].
 func (NopObserver) Served(context.Context, *ingest.Alias, int64) {}
+
+// StorageOperation implements [Observer].
+func (NopObserver) StorageOperation(string, string, time.Duration, error) {}
+
+// StorageChecked implements [Observer].
+func (NopObserver) StorageChecked(string, Health, bool) {}

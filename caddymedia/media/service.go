@@ -1,11 +1,21 @@
 // Package media is the running service: storages, aliases, accounts and limits, with the uploader and
-// the issuer of tokens on them. It knows neither Caddy nor HTTP; package mediahttp serves it.
+// the issuer of tokens on them. It knows neither Caddy nor HTTP endpoints; package mediahttp serves it.
+//
+// Any number of services may run side by side. One that replaces another takes over what the other knows
+// of its storages ([Config.Previous]), and shares its bounds.
 package media
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
+	"time"
 
+	"github.com/caddymedia/media/caddymedia/fetch"
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
@@ -14,56 +24,138 @@ import (
 // ErrClosed means that a service is closed.
 var ErrClosed = errors.New("the media service is closed")
 
-// Config are the parts of a Service.
+// Config are the parts of a Service. Tokens is required, and Comparer where there are accounts.
 type Config struct {
-	// Uploader stores items. Required.
-	Uploader *ingest.Uploader
-	// Issuer issues tokens and verifies them. Required.
-	Issuer *tokens.Issuer
+	// Storages hold the items.
+	Storages []Storage
+	// Aliases for images and files.
+	Aliases []Alias
+	// BaseURL is the start of public addresses ("https://cdn.example.com"), without a slash at the end.
+	// Default: the scheme and host of the request.
+	BaseURL string
+	// Accounts that may log in.
+	Accounts []tokens.Account
+	// Tokens stores tokens. It is closed with the service.
+	Tokens tokens.Store
+	// TokenLifetime is how long a token is valid. Default: 24h.
+	TokenLifetime time.Duration
+	// Comparer compares passwords with the hashes of accounts.
+	Comparer tokens.Comparer
+	// FakeHash is compared with if there are no accounts.
+	FakeHash []byte
+	// Logins limit guesses of passwords. Default: its own.
+	Logins *Logins
 	// Limits of requests.
 	Limits Limits
 	// Bounds that several services share. Default: its own.
 	Bounds *Bounds
+	// Pictures decodes pictures and makes variants. Default: its own.
+	Pictures *variant.Maker
+	// Downloads are the options of [Service.DownloadImage] and [Service.DownloadFile].
+	Downloads fetch.Options
+	// Client returns the address of the client for whom Go code stores items, from the context of its
+	// call. Default: none is known.
+	Client func(context.Context) string
+	// HealthInterval is the time between two checks of a storage. Default: 1m.
+	HealthInterval time.Duration
+	// Previous is the service that this one replaces, if any.
+	Previous *Service
 	// Observer records events. Default: none.
 	Observer Observer
-	// Release is called when the service is closed and its last reference released.
-	Release func() error
 	// Log receives what no caller learns. Default: nothing is logged.
 	Log *slog.Logger
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+	// Release is called after the service is closed and its last reference released.
+	Release func() error
 }
 
 // Service is the running service. It is safe for concurrent use.
 type Service struct {
+	storages   map[string]*storagedrivers.Storage
 	uploader   *ingest.Uploader
+	store      tokens.Store
 	issuer     *tokens.Issuer
+	comparer   tokens.Comparer
+	fakeHash   []byte
+	logins     *Logins
 	limits     Limits
 	bounds     *Bounds
+	remote     *fetch.Client
+	client     func(context.Context) string
+	health     *health
 	observer   Observer
 	log        *slog.Logger
+	now        func() time.Time
+	closing    func() error // of Config.Release
 	references *storagedrivers.References
 }
 
-// New returns a service, which the caller must close.
-func New(config Config) *Service {
+// New returns a service, which the caller must close. It uses neither the network nor a storage. On an
+// error the drivers and the token store stay open.
+func New(config Config) (*Service, error) {
 	s := &Service{
-		uploader: config.Uploader, issuer: config.Issuer, limits: config.Limits.withDefaults(),
-		bounds: config.Bounds, observer: config.Observer, log: config.Log,
+		storages: map[string]*storagedrivers.Storage{}, store: config.Tokens, comparer: config.Comparer, fakeHash: config.FakeHash,
+		logins: config.Logins, limits: config.Limits.WithDefaults(), bounds: config.Bounds, client: config.Client,
+		observer: config.Observer, log: config.Log, now: config.Now, closing: config.Release,
+	}
+	s.setDefaults()
+	s.health = newHealth(config.HealthInterval, s.now)
+	for i := range config.Storages {
+		if err := s.open(&config.Storages[i]); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if s.uploader, err = s.newUploader(&config); err != nil {
+		return nil, err
+	}
+	if s.issuer, err = s.newIssuer(&config); err != nil {
+		return nil, err
+	}
+	if config.Previous != nil {
+		s.health.inherit(config.Previous.health)
+	}
+	s.remote = fetch.New(config.Downloads)
+	s.references = storagedrivers.NewReferences(s.closeAll)
+	return s, nil
+}
+
+func (s *Service) setDefaults() {
+	if s.observer == nil {
+		s.observer = NopObserver{}
 	}
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
+	if s.now == nil {
+		s.now = time.Now //nolint:forbidigo // the clock's one default
+	}
 	if s.bounds == nil {
 		s.bounds = NewBounds()
 	}
-	if s.observer == nil {
-		s.observer = NopObserver{}
+	if s.logins == nil {
+		s.logins = NewLogins(s.limits)
 	}
-	release := config.Release
-	if release == nil {
-		release = func() error { return nil }
+	if s.client == nil {
+		s.client = func(context.Context) string { return "" }
 	}
-	s.references = storagedrivers.NewReferences(release)
-	return s
+}
+
+func (s *Service) newUploader(config *Config) (*ingest.Uploader, error) {
+	u := &ingest.Uploader{
+		Limits: s.limits.Requests, Staging: s.bounds.staging, Pictures: config.Pictures,
+		Now: s.now, Observer: s.observer, Log: s.log,
+	}
+	var err error
+	if u.Aliases, err = newAliases(config, s.limits, s.storages); err != nil {
+		return nil, err
+	}
+	if u.Pictures == nil {
+		wanted := slices.ContainsFunc(config.Aliases, func(a Alias) bool { return a.WebP != nil })
+		u.Pictures, err = NewPictures(s.limits.Encoding, wanted, s.log)
+	}
+	return u, err
 }
 
 // Acquire keeps the service open until release is called. The error is ErrClosed.
@@ -83,15 +175,28 @@ func (s *Service) release() {
 // Running returns the service itself, for a caller that holds a reference.
 func (s *Service) Running() (service *Service, release func()) { return s, func() {} }
 
-// Close lets no further reference be acquired. What the service holds is released now, or with the
-// last reference. Closing again does nothing.
-func (s *Service) Close() error { return s.references.Close() }
+// Close ends the checks and lets no further reference be acquired. Storages and the token store are
+// closed now, or with the last reference. Closing again does nothing.
+func (s *Service) Close() error {
+	s.health.stop()
+	return s.references.Close()
+}
 
-// Uploader returns the uploader, which stores and deletes items.
+func (s *Service) closeAll() error {
+	s.remote.Close()
+	var errs []error
+	for _, storage := range s.storages {
+		errs = append(errs, storage.Close())
+	}
+	errs = append(errs, s.store.Close())
+	if s.closing != nil {
+		errs = append(errs, s.closing())
+	}
+	return errors.Join(errs...)
+}
+
+// Uploader returns the uploader, which stores, deletes and maintains items.
 func (s *Service) Uploader() *ingest.Uploader { return s.uploader }
-
-// Issuer returns the issuer, which issues and verifies tokens.
-func (s *Service) Issuer() *tokens.Issuer { return s.issuer }
 
 // Limits returns the limits, with the defaults filled in.
 func (s *Service) Limits() Limits { return s.limits }
@@ -99,8 +204,41 @@ func (s *Service) Limits() Limits { return s.limits }
 // Observer returns the observer; it is never nil.
 func (s *Service) Observer() Observer { return s.observer }
 
+// Storage returns the storage of a name; false if there is none.
+func (s *Service) Storage(name string) (*storagedrivers.Storage, bool) {
+	storage, ok := s.storages[name]
+	return storage, ok
+}
+
 // Alias returns an alias; false if there is none of that kind and name.
 func (s *Service) Alias(kind ingest.Kind, name string) (*ingest.Alias, bool) {
 	alias, ok := s.uploader.Aliases[kind][name]
 	return alias, ok
+}
+
+// Aliases returns the aliases in the order of their kinds, images first, and names.
+func (s *Service) Aliases() []*ingest.Alias {
+	var aliases []*ingest.Alias
+	for _, kind := range []ingest.Kind{ingest.Image, ingest.File} {
+		of := s.uploader.Aliases[kind]
+		for _, name := range slices.Sorted(maps.Keys(of)) {
+			aliases = append(aliases, of[name])
+		}
+	}
+	return aliases
+}
+
+// ImagePath returns the public address of an image alias, to which "/" and a stored name are added:
+// "https://cdn.example.com/static/img/content". Without a base URL it begins at "/static/".
+func (s *Service) ImagePath(alias string) (string, error) { return s.pathOf(ingest.Image, alias) }
+
+// FilePath is [Service.ImagePath] for an alias of files.
+func (s *Service) FilePath(alias string) (string, error) { return s.pathOf(ingest.File, alias) }
+
+func (s *Service) pathOf(kind ingest.Kind, name string) (string, error) {
+	alias, ok := s.Alias(kind, name)
+	if !ok {
+		return "", fmt.Errorf("unknown alias %q", name)
+	}
+	return alias.BaseURL + alias.Path(), nil
 }

@@ -7,12 +7,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/caddymedia/tokens/bolt"
 )
@@ -29,60 +27,38 @@ type Account struct {
 	Aliases []string `json:"aliases,omitempty"`
 }
 
-func (a *App) provisionTokens(ctx caddy.Context) error {
+// openTokens returns the token store of its settings from the pool.
+func (a *App) openTokens(ctx caddy.Context) (tokens.Store, error) {
 	var module tokens.StoreModule = new(bolt.Module)
 	if a.TokensRaw == nil {
 		if err := module.(caddy.Provisioner).Provision(ctx); err != nil { // it is one
-			return fmt.Errorf("tokens: %w", err)
+			return nil, err
 		}
 	} else {
 		loaded, err := ctx.LoadModule(a, "TokensRaw")
 		if err != nil {
-			return fmt.Errorf("tokens: loading the store: %w", err)
+			return nil, fmt.Errorf("loading the store: %w", err)
 		}
 		var ok bool
 		if module, ok = loaded.(tokens.StoreModule); !ok {
-			return fmt.Errorf("tokens: %T is no token store", loaded)
+			return nil, fmt.Errorf("%T is no token store", loaded)
 		}
 	}
-	store, done, err := pooled("tokens", module.PoolKey(), func() (tokens.Store, error) {
+	a.tokens = module
+	store, done, err := pooled(a, "tokens", module.PoolKey(), func() (tokens.Store, error) {
 		return module.NewStore(a.log)
 	})
-	if err != nil {
-		return fmt.Errorf("tokens: %w", err)
-	}
-	a.tokens, a.store = module, store
-	a.closers = append(a.closers, done)
-	return nil
+	return sharedStore{store, done}, err
 }
 
-func (a *App) provisionIssuer(ctx caddy.Context) error {
-	if a.TokenLifetime < 0 {
-		return errors.New("token_lifetime is negative")
-	}
-	accounts, err := a.accounts()
-	if err != nil {
-		return err
-	}
-	compare, err := loadComparer(ctx)
-	if err != nil {
-		return err
-	}
-	guard, done, err := pooled("login", fmt.Sprint(a.Limits.loginFailures(), a.Limits.PasswordChecks), a.newLoginGuard)
-	if err != nil {
-		return err
-	}
-	a.closers = append(a.closers, done)
-	a.comparer, a.logins = compare, guard
-	a.issuer, err = tokens.NewIssuer(tokens.IssuerOptions{
-		Store: a.store, Accounts: accounts, Comparer: compare, FakeHash: compare.fake,
-		Lifetime: time.Duration(a.TokenLifetime), Throttle: guard.throttle, Hashing: guard.hashing,
-	})
-	if err != nil {
-		return fmt.Errorf("accounts: %w", err)
-	}
-	return nil
+// sharedStore is a token store from the pool.
+type sharedStore struct {
+	tokens.Store
+	done func() error
 }
+
+// Close returns the store to the pool.
+func (s sharedStore) Close() error { return s.done() }
 
 // Passwords returns the check of the passwords of other users than accounts, by their hashes. Realm
 // separates their names from others. All checks of a process share one limit of failures and one of
@@ -93,55 +69,26 @@ func (a *App) Passwords(realm string, hashes map[string]string) (*tokens.Passwor
 			return nil, fmt.Errorf("user %q: not a password hash; make one with: caddy hash-password --algorithm argon2id", user)
 		}
 	}
-	return tokens.NewPasswords(tokens.PasswordsOptions{
-		Realm: realm, Hashes: hashes, Comparer: a.comparer, FakeHash: a.comparer.fake,
-		Throttle: a.logins.throttle, Hashing: a.logins.hashing,
-	}), nil
+	return a.service.Passwords(realm, hashes), nil
 }
 
 // accounts expands and checks the accounts.
-func (a *App) accounts() ([]tokens.Account, error) {
+func (c *Config) accounts() ([]tokens.Account, error) {
 	var accounts []tokens.Account
-	for _, key := range slices.Sorted(maps.Keys(a.Accounts)) {
+	for _, key := range slices.Sorted(maps.Keys(c.Accounts)) {
 		var config Account
-		if given := a.Accounts[key]; given != nil {
+		if given := c.Accounts[key]; given != nil {
 			config = *given
 		}
 		if err := accountOptions.Expand(&config); err != nil {
 			return nil, fmt.Errorf("account %q: %w", key, err)
 		}
-		if !APIKeys.Allows(key) {
-			return nil, fmt.Errorf("account %q: an API key is %s", key, APIKeys.Words)
-		}
 		if !validHash(config.PasswordHash) {
 			return nil, fmt.Errorf("account %q: not a password hash; make one with: caddy hash-password --algorithm argon2id", key)
-		}
-		for _, alias := range config.Aliases {
-			_, image := a.Alias(ingest.Image, alias)
-			if _, file := a.Alias(ingest.File, alias); !image && !file {
-				return nil, fmt.Errorf("account %q: aliases: there is no alias %q", key, alias)
-			}
 		}
 		accounts = append(accounts, tokens.Account{APIKey: key, PasswordHash: config.PasswordHash, Aliases: config.Aliases})
 	}
 	return accounts, nil
-}
-
-// loginGuard is what makes guessing passwords slow; it outlives a reload.
-type loginGuard struct {
-	throttle *tokens.Throttle
-	hashing  *tokens.HashLimiter
-}
-
-func (a *App) newLoginGuard() (loginGuard, error) {
-	failures := a.Limits.loginFailures()
-	return loginGuard{
-		throttle: tokens.NewThrottle(tokens.ThrottleOptions{
-			Address: tokens.Rate{PerMinute: failures, Burst: failures},
-			Key:     tokens.Rate{PerMinute: failures * keyToAddress, Burst: failures * keyToAddress},
-		}),
-		hashing: tokens.NewHashLimiter(tokens.HashLimiterOptions{Concurrent: a.Limits.PasswordChecks}),
-	}, nil
 }
 
 // comparer compares with the algorithm that a hash names itself.

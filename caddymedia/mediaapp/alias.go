@@ -1,24 +1,16 @@
 package mediaapp
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
-	"time"
-
-	"golang.org/x/net/http/httpguts"
-
-	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 	"github.com/caddymedia/media/caddymedia/ingest"
-	"github.com/caddymedia/media/caddymedia/naming"
-	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -100,85 +92,27 @@ type FileAlias struct {
 	Extensions []string `json:"extensions,omitempty" option:"common" example:"pdf"`
 }
 
-// Cache-Control of items that never change and of those that may be replaced.
-const (
-	cacheForever = "public, max-age=31536000, immutable"
-	cacheAsk     = "public, no-cache"
-)
-
-// fileExtensions are accepted where an alias names none.
-var fileExtensions = []string{
-	"pdf", "rtf", "txt", "md", "csv", "json", "xml", "epub",
-	"doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt", "ods", "odp",
-	"zip", "7z", "rar", "tar", "gz", "tgz", "bz2", "xz",
-	"jpg", "jpeg", "png", "gif", "webp", "avif", "heic", "tif", "tiff", "bmp",
-	"mp3", "m4a", "aac", "ogg", "oga", "opus", "wav", "flac",
-	"mp4", "m4v", "mov", "webm", "mkv", "avi", "ogv", "mpg", "mpeg",
-}
-
-func (a *App) provisionUploader(caddy.Context) error {
-	base, err := baseURL(a.CDNBase)
-	if err != nil {
-		return err
+// image returns an image alias of the configuration.
+func (c *Config) image(name string) (media.Alias, error) {
+	if c.ImageAliases[name] == nil {
+		return media.Alias{}, errors.New("it is empty")
 	}
-	if err := limitsOptions.Expand(a.Limits); err != nil {
-		return fmt.Errorf("limits: %w", err)
-	}
-	a.uploader = &ingest.Uploader{
-		Aliases:  map[ingest.Kind]map[string]*ingest.Alias{ingest.Image: {}, ingest.File: {}},
-		Limits:   a.Limits.ingest(),
-		Staging:  bounds.Staging(),
-		Now:      time.Now, //nolint:forbidigo // the clock's one default
-		Observer: recorder{a},
-		Log:      a.log,
-	}
-	if a.uploader.Pictures, err = a.pictures(); err != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(a.ImageAliases)) {
-		if err := a.addImageAlias(name, base); err != nil {
-			return fmt.Errorf("image alias %q: %w", name, err)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(a.FileAliases)) {
-		if err := a.addFileAlias(name, base); err != nil {
-			return fmt.Errorf("file alias %q: %w", name, err)
-		}
-	}
-	return nil
-}
-
-func (a *App) addImageAlias(name, base string) error {
-	if a.ImageAliases[name] == nil {
-		return errors.New("it is empty")
-	}
-	config := *a.ImageAliases[name]
+	config := *c.ImageAliases[name]
 	if err := imageAliasOptions.Expand(&config); err != nil {
-		return err
+		return media.Alias{}, err
 	}
-	alias, err := a.newAlias(ingest.Image, name, base, &config.AliasOptions)
+	alias, err := config.alias(ingest.Image, name)
 	if err != nil {
-		return err
+		return media.Alias{}, err
 	}
-	alias.MaxSize = cmp.Or(config.MaxSize, a.Limits.maxImageSize())
-	svg, err := imaging.ParseSVGMode(config.SVG)
-	if err != nil {
-		return fmt.Errorf("svg: %w", err)
+	if alias.SVG, err = imaging.ParseSVGMode(config.SVG); err != nil {
+		return media.Alias{}, fmt.Errorf("svg: %w", err)
 	}
 	if alias.WebP, err = config.WebP.options(); err != nil {
-		return fmt.Errorf("webp: %w", err)
+		return media.Alias{}, fmt.Errorf("webp: %w", err)
 	}
-	if config.Negotiate && alias.WebP == nil {
-		return errors.New("negotiate needs webp")
-	}
-	alias.Negotiate, alias.StripMetadata = config.Negotiate, config.StripMetadata
-	alias.Imaging = imaging.Options{
-		MaxPixels: cmp.Or(config.MaxPixels, a.Limits.maxPixels()), SVG: svg,
-		MaxFrames: a.Limits.MaxFrames, MaxFramePixels: a.Limits.MaxFramePixels,
-		MaxSide: a.Limits.MaxSide, MaxChunk: a.Limits.MaxChunkSize,
-	}
-	alias.Extensions = setOf(imaging.Extensions())
-	return a.add(alias)
+	alias.MaxPixels, alias.Negotiate, alias.StripMetadata = config.MaxPixels, config.Negotiate, config.StripMetadata
+	return alias, nil
 }
 
 // options are nil where no variants are wanted.
@@ -196,134 +130,60 @@ func (w *WebP) options() (*variant.Options, error) {
 	return &variant.Options{Quality: w.Quality, Effort: effort}, nil
 }
 
-func (a *App) addFileAlias(name, base string) error {
-	if a.FileAliases[name] == nil {
-		return errors.New("it is empty")
+// file returns a file alias of the configuration.
+func (c *Config) file(name string) (media.Alias, error) {
+	if c.FileAliases[name] == nil {
+		return media.Alias{}, errors.New("it is empty")
 	}
-	config := *a.FileAliases[name]
+	config := *c.FileAliases[name]
 	if err := fileAliasOptions.Expand(&config); err != nil {
-		return err
+		return media.Alias{}, err
 	}
-	alias, err := a.newAlias(ingest.File, name, base, &config.AliasOptions)
-	if err != nil {
-		return err
-	}
-	alias.MaxSize = cmp.Or(config.MaxSize, a.Limits.maxFileSize())
-	if alias.Extensions, err = extensionSet(config.Extensions); err != nil {
-		return err
-	}
-	return a.add(alias)
+	alias, err := config.alias(ingest.File, name)
+	alias.Extensions = config.Extensions
+	return alias, err
 }
 
-// newAlias resolves what both kinds have; o is expanded.
-func (a *App) newAlias(kind ingest.Kind, name, base string, o *AliasOptions) (*ingest.Alias, error) {
-	if err := checkName("alias", name); err != nil {
-		return nil, err
-	}
-	storageName, err := a.storageOf(o)
+// alias returns an alias with the options of both kinds, which are expanded.
+func (o *AliasOptions) alias(kind ingest.Kind, name string) (media.Alias, error) {
+	redirect, err := o.Redirect.options()
 	if err != nil {
-		return nil, err
+		return media.Alias{}, fmt.Errorf("redirect: %w", err)
 	}
-	prefix, err := prefixOf(o, string(kind)+"/"+name)
-	if err != nil {
-		return nil, err
-	}
-	if !httpguts.ValidHeaderFieldValue(o.CacheControl) {
-		return nil, errors.New("cache_control is no valid header")
-	}
-	config := a.Storages[storageName]
-	alias := &ingest.Alias{
-		Kind: kind, Name: name, Storage: a.storages[storageName], Prefix: prefix,
-		BaseURL: cmp.Or(o.CDNBase, base), SubFolder: config.subFolder,
-		Overwrite: config.overwrite(), Sanitize: config.sanitize(),
-		CacheControl: cmp.Or(o.CacheControl, cacheForever),
-	}
-	if o.CacheControl == "" && alias.Overwrite {
-		alias.CacheControl = cacheAsk
-	}
-	if alias.Redirect, err = o.Redirect.options(alias.Storage); err != nil {
-		return nil, fmt.Errorf("redirect: %w", err)
-	}
-	return alias, nil
+	return media.Alias{
+		Kind: kind, Name: name, Storage: o.Storage, Prefix: o.Prefix, BaseURL: o.CDNBase, MaxSize: o.MaxSize,
+		CacheControl: o.CacheControl, Redirect: redirect,
+	}, nil
 }
 
-// storageOf gives the name of the storage of an alias.
-func (a *App) storageOf(o *AliasOptions) (string, error) {
-	name := o.Storage
-	if name == "" {
-		name = DefaultStorage
-		if len(a.Storages) == 1 {
-			for only := range a.Storages {
-				name = only
+// aliases returns all aliases, images first, in the order of their names.
+func (c *Config) aliases() ([]media.Alias, error) {
+	var aliases []media.Alias
+	for _, kind := range []struct {
+		kind  ingest.Kind
+		names []string
+		alias func(string) (media.Alias, error)
+	}{
+		{ingest.Image, slices.Sorted(maps.Keys(c.ImageAliases)), c.image},
+		{ingest.File, slices.Sorted(maps.Keys(c.FileAliases)), c.file},
+	} {
+		for _, name := range kind.names {
+			alias, err := kind.alias(name)
+			if err != nil {
+				return nil, fmt.Errorf("%s alias %q: %w", kind.kind.Name(), name, err)
 			}
+			aliases = append(aliases, alias)
 		}
 	}
-	if a.storages[name] == nil {
-		if o.Storage == "" {
-			return "", errors.New("storage is missing: there are several, and none is called default")
-		}
-		return "", fmt.Errorf("storage: there is no storage %q", name)
-	}
-	return name, nil
+	return aliases, nil
 }
 
-func prefixOf(o *AliasOptions, standard string) (string, error) {
-	if o.Prefix == "/" {
-		return "", nil
-	}
-	prefix := strings.Trim(cmp.Or(o.Prefix, standard), "/")
-	if err := storagedrivers.ValidKey(prefix); err != nil {
-		return "", fmt.Errorf("prefix: %w", err)
-	}
-	return prefix, nil
-}
-
-// add registers an alias unless its folder overlaps that of another alias, on whatever storage.
-func (a *App) add(alias *ingest.Alias) error {
-	for _, others := range a.uploader.Aliases {
-		for _, other := range others {
-			if alias.Location().Overlaps(other.Location()) {
-				return fmt.Errorf("prefix %q overlaps that of alias %q in storage %q",
-					cmp.Or(alias.Prefix, "/"), other.Name, other.Storage.Name())
-			}
-		}
-	}
-	a.uploader.Aliases[alias.Kind][alias.Name] = alias
-	return nil
-}
-
-// baseURL expands and checks what all addresses begin with.
-func baseURL(raw string) (string, error) {
+// baseURL returns the expanded start of all addresses.
+func (c *Config) baseURL() (string, error) {
 	var expand options.Expander
-	base := expand.Text("cdn_base", raw)
+	base := expand.Text("cdn_base", c.CDNBase)
 	if err := expand.Err(); err != nil || base == "" {
 		return "", err
 	}
 	return options.Address("cdn_base", base, "https://cdn.example.com")
-}
-
-// extensionSet checks an administrator's list.
-func extensionSet(list []string) (map[string]bool, error) {
-	if len(list) == 0 {
-		return setOf(fileExtensions), nil
-	}
-	normal := make([]string, len(list))
-	for i, ext := range list {
-		normal[i] = strings.ToLower(strings.TrimPrefix(ext, "."))
-		if naming.RestrictedExtension(ext) {
-			return nil, fmt.Errorf("extensions: %q is never accepted", ext)
-		}
-		if naming.Extension("x."+normal[i]) != normal[i] || normal[i] == "" {
-			return nil, fmt.Errorf("extensions: %q is no extension", ext)
-		}
-	}
-	return setOf(normal), nil
-}
-
-func setOf(list []string) map[string]bool {
-	set := make(map[string]bool, len(list))
-	for _, s := range list {
-		set[s] = true
-	}
-	return set
 }

@@ -47,7 +47,7 @@ func provisioned(t *testing.T, app string) *mediaapp.App {
 
 func alias(t *testing.T, app *mediaapp.App, kind ingest.Kind, name string) *ingest.Alias {
 	t.Helper()
-	a, ok := app.Alias(kind, name)
+	a, ok := app.Service().Alias(kind, name)
 	if !ok {
 		t.Fatalf("there is no alias %q of %s", name, kind)
 	}
@@ -85,8 +85,8 @@ func TestDefaults(t *testing.T) { // not parallel: Caddy has globals
 			if image.WebP != nil || image.Negotiate || image.StripMetadata {
 				t.Errorf("without being asked to: %+v", image)
 			}
-			if want := (ingest.Limits{MaxFiles: 200, MaxFields: 100, MaxFieldSize: 8 << 10, MaxPartHeader: 16 << 10}); app.Uploader().Limits != want {
-				t.Errorf("limits %+v, want %+v", app.Uploader().Limits, want)
+			if want := (ingest.Limits{MaxFiles: 200, MaxFields: 100, MaxFieldSize: 8 << 10, MaxPartHeader: 16 << 10}); app.Service().Uploader().Limits != want {
+				t.Errorf("limits %+v, want %+v", app.Service().Uploader().Limits, want)
 			}
 			if got := slices.Sorted(maps.Keys(image.Extensions)); !slices.Equal(got, []string{"gif", "jpeg", "jpg", "png", "svg"}) {
 				t.Errorf("extensions of pictures %v", got)
@@ -146,8 +146,8 @@ func TestSettings(t *testing.T) { // not parallel: Caddy has globals
 	if content.MaxSize != 12 || content.CacheControl != "no-store" || !maps.Equal(content.Extensions, map[string]bool{"pdf": true, "csv": true}) {
 		t.Errorf("content %+v", content)
 	}
-	if want := (ingest.Limits{MaxFiles: 8, MaxFields: 9, MaxFieldSize: 10, MaxPartHeader: 11}); app.Uploader().Limits != want || app.Service().Limits().MaxBody != 7 {
-		t.Errorf("limits %+v, want %+v", app.Uploader().Limits, want)
+	if want := (ingest.Limits{MaxFiles: 8, MaxFields: 9, MaxFieldSize: 10, MaxPartHeader: 11}); app.Service().Uploader().Limits != want || app.Service().Limits().MaxBody != 7 {
+		t.Errorf("limits %+v, want %+v", app.Service().Uploader().Limits, want)
 	}
 	for path, want := range map[string]string{
 		must(app.ImagePath("photos")):                           "https://cdn.example.com/static/img/photos",
@@ -158,7 +158,7 @@ func TestSettings(t *testing.T) { // not parallel: Caddy has globals
 			t.Errorf("address %s, want %s", path, want)
 		}
 	}
-	if _, ok := app.Alias(ingest.File, "photos"); ok {
+	if _, ok := app.Service().Alias(ingest.File, "photos"); ok {
 		t.Error("an alias for pictures is one for files too")
 	}
 }

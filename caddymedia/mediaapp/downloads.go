@@ -1,21 +1,14 @@
 package mediaapp
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddymedia/media/caddymedia/fetch"
-	"github.com/caddymedia/media/caddymedia/imaging"
-	"github.com/caddymedia/media/caddymedia/ingest"
-	"github.com/caddymedia/media/caddymedia/naming"
 )
 
 // Downloads say from where Go code in this process may have items downloaded. The addresses
@@ -33,27 +26,16 @@ type Downloads struct {
 	Timeout caddy.Duration `json:"timeout,omitempty" example:"1m"`
 }
 
-func (a *App) provisionDownloads(caddy.Context) error {
-	var config Downloads
-	if a.Downloads != nil {
-		config = *a.Downloads
-	}
-	if err := downloadsOptions.Expand(&config); err != nil {
-		return fmt.Errorf("downloads: %w", err)
-	}
-	options, err := config.options()
-	if err != nil {
-		return fmt.Errorf("downloads: %w", err)
-	}
-	a.remote = fetch.New(options)
-	a.closers = append(a.closers, func() error {
-		a.remote.Close()
-		return nil
-	})
-	return nil
-}
-
+// options returns the options of downloads; nil are the defaults.
 func (d *Downloads) options() (fetch.Options, error) {
+	if d == nil {
+		d = new(Downloads)
+	}
+	expanded := *d
+	if err := downloadsOptions.Expand(&expanded); err != nil {
+		return fetch.Options{}, err
+	}
+	d = &expanded
 	o := fetch.Options{MaxRedirects: d.MaxRedirects, Timeout: time.Duration(d.Timeout)}
 	for _, text := range d.Allow {
 		network, ok := parseNetwork(text)
@@ -80,68 +62,4 @@ func parseNetwork(text string) (netip.Prefix, bool) {
 	}
 	network, err := netip.ParsePrefix(text)
 	return network.Masked(), err == nil && !network.Addr().Is4In6()
-}
-
-func (a *App) download(ctx context.Context, address string, req ingest.Request) Result {
-	return a.upload(func(app *App) ([]ingest.Item, ingest.Failures) {
-		alias, ok := app.Alias(req.Kind, req.Alias)
-		if !ok {
-			return nil, app.uploader.Refuse(ctx, req, badRequest("unknown alias %.64q", req.Alias))
-		}
-		from, err := app.remote.Get(ctx, address)
-		if err != nil {
-			return nil, app.uploader.Refuse(ctx, req, remoteFailure(err))
-		}
-		defer from.Body.Close()
-		name, body, failure := open(from, alias)
-		if failure != nil {
-			return nil, app.uploader.Refuse(ctx, req, failure)
-		}
-		return app.uploader.Upload(ctx, req, ingest.Single(name, body))
-	})
-}
-
-// open gives what a download is called, and what reads all of it.
-func open(from *fetch.Download, alias *ingest.Alias) (string, io.Reader, *ingest.Failure) {
-	if from.Size > alias.MaxSize {
-		return "", nil, &ingest.Failure{
-			Reason: ingest.TooLarge, Message: fmt.Sprintf("larger than %d bytes", alias.MaxSize),
-		}
-	}
-	ext := naming.Extension(from.Name)
-	if alias.Extensions[ext] || ext != "" && alias.Kind == ingest.File {
-		return from.Name, remoteBody{from.Body}, nil
-	}
-	found, whole, err := imaging.Guess(from.Body)
-	if err != nil {
-		return "", nil, remoteFailure(err)
-	}
-	name := strings.TrimRight(from.Name, ". ")
-	if name == "" {
-		name = alias.Kind.Name()
-	}
-	if found != "" {
-		name += "." + found
-	}
-	return name, remoteBody{whole}, nil
-}
-
-// remoteFailure tells of an item that could not be downloaded.
-func remoteFailure(err error) *ingest.Failure {
-	f := &ingest.Failure{Reason: ingest.BadRequest, Message: "the download was broken off", Err: err}
-	if known, ok := errors.AsType[*fetch.Error](err); ok {
-		f.Message = known.Message
-	}
-	return f
-}
-
-// remoteBody maps read errors to failures.
-type remoteBody struct{ io.Reader }
-
-func (b remoteBody) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
-	if err != nil && err != io.EOF { //nolint:errorlint // only io.EOF itself is the end
-		err = remoteFailure(err)
-	}
-	return n, err
 }

@@ -3,19 +3,12 @@ package mediaapp_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"image"
-	"image/png"
-	"io"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
-	"net/textproto"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
@@ -33,35 +26,17 @@ func helped(root, more string) string {
 		"file_aliases": {"content": {"max_size": 2097152}}` + more + `}`
 }
 
-func pngOf(t *testing.T) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
-
-// sent is a part of a form, with the rest of its Content-Disposition.
-type sent struct{ disposition, content string }
-
-func sentFile(input, name, content string) sent {
-	return sent{`name="` + input + `"; filename="` + name + `"`, content}
-}
-
-// formRequest is a request with a form, in a context that ends as that of a server's request does.
-func formRequest(t *testing.T, parts ...sent) *http.Request {
+// formRequest returns a request with a text file in the input "a".
+func formRequest(t *testing.T) *http.Request {
 	t.Helper()
 	var body bytes.Buffer
 	w := multipart.NewWriter(&body)
-	for _, p := range parts {
-		part, err := w.CreatePart(textproto.MIMEHeader{"Content-Disposition": {"form-data; " + p.disposition}})
-		if err == nil {
-			_, err = io.WriteString(part, p.content)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	part, err := w.CreateFormFile("a", "a.txt")
+	if err == nil {
+		_, err = part.Write([]byte("text"))
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -71,22 +46,6 @@ func formRequest(t *testing.T, parts ...sent) *http.Request {
 	return r
 }
 
-func asJSON(t *testing.T, result mediaapp.Result) string {
-	t.Helper()
-	b, err := json.Marshal(result)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
-func wantResult(t *testing.T, got mediaapp.Result, want string) {
-	t.Helper()
-	if got := asJSON(t, got); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
-}
-
 func wantStored(t *testing.T, root, name, want string) {
 	t.Helper()
 	if got, err := os.ReadFile(filepath.Join(root, name)); err != nil || string(got) != want {
@@ -94,163 +53,27 @@ func wantStored(t *testing.T, root, name, want string) {
 	}
 }
 
-// observed records the actors of changes and the failures.
-type observed struct {
+// actors records the actors of changes.
+type actors struct {
 	ingest.NopObserver
-	actors   []ingest.Actor
-	failures ingest.Failures
+	all []ingest.Actor
 }
 
-// observe replaces the observer of an app.
-func observe(app *mediaapp.App) *observed {
-	o := new(observed)
-	app.Uploader().Observer = o
-	return o
-}
+func (a *actors) Changed(_ context.Context, c ingest.Change) { a.all = append(a.all, c.Actor) }
 
-func (o *observed) Changed(_ context.Context, c ingest.Change) { o.actors = append(o.actors, c.Actor) }
-
-func (o *observed) Refused(_ context.Context, _ ingest.Request, f ingest.Failures) {
-	o.failures = append(o.failures, f...)
-}
-
-// TestForm takes several inputs out of one form, whoever has parsed it.
-func TestForm(t *testing.T) { // not parallel: Caddy has globals
-	picture := pngOf(t)
-	for name, parse := range map[string]func(*http.Request) error{
-		"by us":         func(*http.Request) error { return nil },
-		"by the caller": func(r *http.Request) error { return r.ParseMultipartForm(1 << 10) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			root := t.TempDir()
-			app := provisioned(t, helped(root, ""))
-			observed := observe(app)
-
-			r := formRequest(t, sent{`name="title"`, "Me"}, sentFile("portrait", "Můj Portrét.PNG", picture),
-				sentFile("cv", "cv.pdf", "%PDF-1.7"))
-			r = r.WithContext(context.WithValue(r.Context(), caddyhttp.VarsCtxKey,
-				map[string]any{caddyhttp.ClientIPVarKey: "192.0.2.1"}))
-			if err := parse(r); err != nil {
-				t.Fatal(err)
-			}
-			wantResult(t, app.FormImage(r, "portrait", "webp", ""), `{"success":true,`+
-				`"full_path":"https://cdn.example.com/static/img/webp/muj-portret.png","filename":"muj-portret.png",`+
-				`"webp":"https://cdn.example.com/static/img/webp/muj-portret.png.webp"}`)
-			wantResult(t, app.FormFile(r, "cv", "", "people/Me"),
-				`{"success":true,"full_path":"/static/file/content/people/me/cv.pdf","filename":"people/me/cv.pdf"}`)
-			if title := r.FormValue("title"); title != "Me" {
-				t.Errorf("the field is %q", title)
-			}
-			wantStored(t, root, "img/webp/muj-portret.png", picture)
-			wantStored(t, root, "file/content/people/me/cv.pdf", "%PDF-1.7")
-			want := ingest.Actor{Origin: ingest.OriginGo, Client: "192.0.2.1"}
-			if got := observed.actors; len(got) != 2 || got[0] != want || got[1] != want {
-				t.Errorf("on behalf of %v, want %v", got, want)
-			}
-		})
-	}
-}
-
-// TestFormRefused: whatever is wrong has a message, and nothing is stored.
-func TestFormRefused(t *testing.T) { // not parallel: Caddy has globals
-	picture := pngOf(t)
-	otherwise := func(change func(*http.Request)) *http.Request {
-		r := formRequest(t, sentFile("a", "a.png", picture))
-		change(r)
-		return r
-	}
-	for _, c := range []struct {
-		name    string
-		request *http.Request
-		alias   string
-		message string
-	}{
-		{"no such input", formRequest(t, sentFile("b", "a.png", picture)), "", `no file in the input "a"`},
-		{"a field", formRequest(t, sent{`name="a"`, "a.png"}), "", `no file in the input "a"`},
-		{"left empty", formRequest(t, sentFile("a", "", "")), "", `no file in the input "a"`},
-		{"several", formRequest(t, sentFile("a", "a.png", picture), sentFile("a", "b.png", picture)), "", "2 files"},
-		{"unknown alias", formRequest(t, sentFile("a", "a.png", picture)), "nobody", `unknown alias "nobody"`},
-		{"another content", formRequest(t, sentFile("a", "a.gif", picture)), "", "content is PNG, the name says .gif"},
-		{"leaves its folder", formRequest(t, sentFile("a", "../a.png", picture)), "", `".."`},
-		{"script", formRequest(t, sentFile("a", "a.php.png", picture)), "", ".php"},
-		{"empty picture", formRequest(t, sentFile("a", "a.png", "")), "", "empty"},
-		{"too large", formRequest(t, sentFile("a", "a.png", picture), sent{`name="b"`, strings.Repeat("x", 10_000)}), "", "larger than 9000 bytes"},
-		{"no form", otherwise(func(r *http.Request) { r.Header.Set("Content-Type", "image/png") }), "", "multipart/form-data"},
-		{"no boundary", otherwise(func(r *http.Request) { r.Header.Set("Content-Type", "multipart/form-data") }), "", "multipart/form-data"},
-		{"no body", otherwise(func(r *http.Request) { r.Body = nil }), "", "malformed"},
-		{"cut short", otherwise(func(r *http.Request) { r.Body = io.NopCloser(io.LimitReader(r.Body, 150)) }), "", "ends too early"},
-		{
-			"read by somebody else", otherwise(func(r *http.Request) {
-				if _, err := r.MultipartReader(); err != nil {
-					t.Fatal(err)
-				}
-			}),
-			"", `no file in the input "a"`,
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			root := t.TempDir()
-			app := provisioned(t, helped(root, `, "limits": {"max_body": 9000}`))
-			observed := observe(app)
-			got := app.FormImage(c.request, "a", c.alias, "")
-			if got.Success || !strings.Contains(got.Message, c.message) {
-				t.Errorf("got %+v, want the message %q", got, c.message)
-			}
-			if want := `{"success":false,"message":`; !strings.HasPrefix(asJSON(t, got), want) || strings.Contains(asJSON(t, got), "full_path") {
-				t.Errorf("got %s", asJSON(t, got))
-			}
-			if len(observed.failures) != 1 {
-				t.Errorf("observed %v", observed.failures)
-			}
-			if _, err := os.Stat(filepath.Join(root, "img")); !os.IsNotExist(err) {
-				t.Errorf("something is stored: %v", err)
-			}
-		})
-	}
-}
-
-// TestMalformedQuery is no reason to refuse a form.
-func TestMalformedQuery(t *testing.T) { // not parallel: Caddy has globals
-	app := provisioned(t, helped(t.TempDir(), ""))
-	r := formRequest(t, sentFile("a", "a.txt", "text"))
-	r.URL.RawQuery = "%zz"
-	if got := app.FormFile(r, "a", "", ""); !got.Success {
+// TestActorOfGoCode: an item is ascribed to the client of the request, as Caddy knows it.
+func TestActorOfGoCode(t *testing.T) { // not parallel: Caddy has globals
+	root, observer := t.TempDir(), new(actors)
+	app := provisioned(t, helped(root, ""))
+	app.Service().Uploader().Observer = observer
+	r := formRequest(t)
+	r = r.WithContext(context.WithValue(r.Context(), caddyhttp.VarsCtxKey, map[string]any{caddyhttp.ClientIPVarKey: "192.0.2.1"}))
+	if got := app.FormFile(r, "a", "", "sub"); !got.Success || got.FullPath != "/static/file/content/sub/a.txt" {
 		t.Errorf("got %+v", got)
 	}
-}
-
-// TestTemporaryFiles: what is too large for memory waits in files, which end with the request.
-func TestTemporaryFiles(t *testing.T) { // not parallel: Caddy has globals
-	temp := t.TempDir()
-	t.Setenv("TMPDIR", temp)
-	count := func() int {
-		t.Helper()
-		names, err := os.ReadDir(temp)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(names)
-	}
-	root := t.TempDir()
-	app := provisioned(t, helped(root, ""))
-	content := strings.Repeat("0123456789abcdef", 100_000)
-	r := formRequest(t, sentFile("a", "a.txt", content), sentFile("b", "b.txt", content))
-	ctx, end := context.WithCancel(r.Context())
-	r = r.WithContext(ctx)
-	for _, input := range []string{"a", "b"} {
-		if got := app.FormFile(r, input, "", ""); !got.Success {
-			t.Errorf("got %+v", got)
-		}
-		wantStored(t, root, "file/content/"+input+".txt", content)
-	}
-	if count() == 0 {
-		t.Error("all is in memory")
-	}
-	end()
-	for deadline := time.Now().Add(time.Minute); count() > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the temporary files stay")
-		}
+	wantStored(t, root, "file/content/sub/a.txt", "text")
+	if want := (ingest.Actor{Origin: ingest.OriginGo, Client: "192.0.2.1"}); len(observer.all) != 1 || observer.all[0] != want {
+		t.Errorf("on behalf of %v, want %v", observer.all, want)
 	}
 }
 
@@ -271,13 +94,15 @@ func TestKeptApp(t *testing.T) { // not parallel: Caddy has globals
 	}
 	kept := run(t.TempDir())
 	run(root)
-	if got := kept.FormFile(formRequest(t, sentFile("a", "a.txt", "text")), "a", "", ""); !got.Success {
+	if got := kept.FormFile(formRequest(t), "a", "", ""); !got.Success {
 		t.Errorf("got %+v", got)
 	}
 	wantStored(t, root, "file/content/a.txt", "text")
 	if err := caddy.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	got := kept.FormFile(formRequest(t, sentFile("a", "a.txt", "text")), "a", "", "")
-	wantResult(t, got, `{"success":false,"message":"the media service does not run"}`)
+	got := kept.FormFile(formRequest(t), "a", "", "")
+	if want := (mediaapp.Result{Message: "the media service does not run"}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
 }

@@ -77,7 +77,7 @@ func TestTryStorage(t *testing.T) {
 	if string(raw) != driver || mediaapp.Pooled() != before {
 		t.Errorf("%s, %d drivers and the like are open, want %d", raw, mediaapp.Pooled(), before)
 	}
-	if storage, _ := app.Storage("main"); !storage.Probe(t.Context()).OK() {
+	if storage, _ := app.Service().Storage("main"); !storage.Probe(t.Context()).OK() {
 		t.Error("the storage of the same place does not work any more")
 	}
 	left, err := os.ReadDir(root)

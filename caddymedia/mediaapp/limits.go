@@ -1,7 +1,6 @@
 package mediaapp
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
@@ -78,41 +77,22 @@ type Limits struct {
 	PasswordChecks int `json:"password_checks,omitempty"`
 }
 
-const (
-	defaultMaxFiles      = 200
-	defaultMaxFields     = 100
-	defaultMaxFieldSize  = 8 << 10
-	defaultMaxPartHeader = 16 << 10
-	defaultMaxImageSize  = 32 << 20
-	defaultMaxFileSize   = 2 << 30
-	defaultLoginFailures = 10
-	keyToAddress         = 3 // failures of an API key for each one of an address
-)
-
-func (l *Limits) maxImageSize() int64 { return cmp.Or(l.MaxImageSize, defaultMaxImageSize) }
-func (l *Limits) maxFileSize() int64  { return cmp.Or(l.MaxFileSize, defaultMaxFileSize) }
-func (l *Limits) maxPixels() int64    { return cmp.Or(l.MaxPixels, imaging.DefaultMaxPixels) }
-func (l *Limits) loginFailures() int  { return cmp.Or(l.LoginFailures, defaultLoginFailures) }
-
+// service returns the limits of the service.
 func (l *Limits) service() media.Limits {
 	return media.Limits{
 		MaxBody: l.MaxBody, MaxUploads: l.MaxUploads, MaxUploadTime: time.Duration(l.MaxUploadTime),
-		MaxOpenItems: l.MaxOpenItems,
-	}
-}
-
-func (l *Limits) ingest() ingest.Limits {
-	return ingest.Limits{
-		MaxFiles:      cmp.Or(l.MaxFiles, defaultMaxFiles),
-		MaxFields:     cmp.Or(l.MaxFields, defaultMaxFields),
-		MaxFieldSize:  cmp.Or(l.MaxFieldSize, defaultMaxFieldSize),
-		MaxPartHeader: cmp.Or(l.MaxPartHeader, defaultMaxPartHeader),
-	}
-}
-
-func (l *Limits) pictures() variant.Limits {
-	return variant.Limits{
-		Workers: l.ImageWorkers, Memory: l.ImageMemory, Queue: l.ImageQueue,
-		Wait: time.Duration(l.ImageWait), Time: time.Duration(l.ImageTime),
+		Requests: ingest.Limits{
+			MaxFiles: l.MaxFiles, MaxFields: l.MaxFields, MaxFieldSize: l.MaxFieldSize, MaxPartHeader: l.MaxPartHeader,
+		},
+		MaxImageSize: l.MaxImageSize, MaxFileSize: l.MaxFileSize,
+		Pictures: imaging.Options{
+			MaxPixels: l.MaxPixels, MaxFrames: l.MaxFrames, MaxFramePixels: l.MaxFramePixels,
+			MaxSide: l.MaxSide, MaxChunk: l.MaxChunkSize,
+		},
+		Encoding: variant.Limits{
+			Workers: l.ImageWorkers, Memory: l.ImageMemory, Queue: l.ImageQueue,
+			Wait: time.Duration(l.ImageWait), Time: time.Duration(l.ImageTime),
+		},
+		MaxOpenItems: l.MaxOpenItems, LoginFailures: l.LoginFailures, PasswordChecks: l.PasswordChecks,
 	}
 }

@@ -48,6 +48,19 @@ func (r recorder) Served(_ context.Context, alias *ingest.Alias, bytes int64) {
 	r.app.lasting().metrics.served.WithLabelValues(string(alias.Kind), alias.Name).Add(float64(bytes))
 }
 
+// StorageOperation implements media.Observer.
+func (r recorder) StorageOperation(storage, op string, took time.Duration, err error) {
+	r.app.lasting().metrics.operation(storage, op, took, err)
+}
+
+// StorageChecked implements media.Observer.
+func (r recorder) StorageChecked(storage string, health media.Health, changed bool) {
+	r.app.metrics.up(storage, health.Err == nil)
+	if changed {
+		r.app.events.health(storage, health.Err == nil, health.Since)
+	}
+}
+
 // Began implements [ingest.Observer].
 func (r recorder) Began(req ingest.Request) (ended func(stored bool)) {
 	underWay[req.Kind].Add(1)

@@ -12,9 +12,9 @@ import (
 // attempts at a password by a reload.
 var pool = caddy.NewUsagePool()
 
-// pooled gives the value for a key, made by open if nobody has it yet, and the function
-// that gives it back; the last to do so closes it.
-func pooled[T any](sort, key string, open func() (T, error)) (value T, done func() error, err error) {
+// pooled returns the value for a key, opened if there is none yet, and the function that returns it to
+// the pool; the last of these closes it. It is also in a.opened.
+func pooled[T any](a *App, sort, key string, open func() (T, error)) (value T, done func() error, err error) {
 	// Settings hold secrets, so only their hash is kept as a key.
 	hashed := sha256.Sum256([]byte(sort + "\x00" + key))
 	entry, _, err := pool.LoadOrNew(hashed, func() (caddy.Destructor, error) {
@@ -24,10 +24,12 @@ func pooled[T any](sort, key string, open func() (T, error)) (value T, done func
 	if err != nil {
 		return value, nil, err
 	}
-	return entry.(poolEntry[T]).value, func() error { // the sort is part of the key
+	done = func() error {
 		_, err := pool.Delete(hashed)
 		return err
-	}, nil
+	}
+	a.opened = append(a.opened, done)
+	return entry.(poolEntry[T]).value, done, nil // the sort is part of the key
 }
 
 type poolEntry[T any] struct{ value T }

@@ -1,16 +1,13 @@
 package mediaapp
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
-	"github.com/caddymedia/media/storagedrivers"
 )
 
 // Redirect answers GET requests for items with the address at which the storage itself serves
@@ -32,30 +29,21 @@ type Redirect struct {
 }
 
 const (
-	toPresigned     = "presigned"
-	toPublic        = "public"
-	defaultLifetime = time.Hour
-	maxLifetime     = 7 * 24 * time.Hour
+	toPresigned = "presigned"
+	toPublic    = "public"
 )
 
 // options are nil where nothing is redirected; r is expanded.
-func (r *Redirect) options(storage *storagedrivers.Storage) (*ingest.Redirect, error) {
-	if r == nil {
-		return nil, nil //nolint:nilnil // see above
-	}
-	lifetime := cmp.Or(time.Duration(r.Lifetime), defaultLifetime)
-	if lifetime < time.Second || lifetime > maxLifetime {
-		return nil, fmt.Errorf("the lifetime is between 1s and 7d, not %v", lifetime)
-	}
+func (r *Redirect) options() (*ingest.Redirect, error) {
 	switch {
+	case r == nil:
+		return nil, nil //nolint:nilnil // see above
 	case r.To == toPublic && r.Base == "":
 		return nil, errors.New("public needs the address of the storage")
 	case r.To == toPresigned && r.Base != "":
 		return nil, errors.New("presigned takes no address: the storage gives it")
-	case r.To == toPresigned && !storage.CanPresign():
-		return nil, fmt.Errorf("the driver of storage %q cannot sign addresses", storage.Name())
 	}
-	return &ingest.Redirect{Base: r.Base, Lifetime: lifetime}, nil
+	return &ingest.Redirect{Base: r.Base, Lifetime: time.Duration(r.Lifetime)}, nil
 }
 
 func (o *AliasOptions) parseRedirect(d *caddyfile.Dispenser) error {

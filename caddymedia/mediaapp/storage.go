@@ -4,23 +4,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/local"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
-
-// DefaultStorage is what the storage is called that stands in where none is configured, and
-// that aliases are kept in which name none.
-const DefaultStorage = "default"
 
 // overwrite is the strategy that replaces items.
 const overwrite = "overwrite"
@@ -46,104 +41,65 @@ type Storage struct {
 	// Without it a name is stored exactly as submitted, or refused if that is not safe.
 	// Default: `true`.
 	Sanitize *bool `json:"sanitize,omitempty" option:"common"`
-
-	// Of the expanded options.
-	subFolder naming.Format
-	replaces  bool
 }
 
-func (s *Storage) sanitize() bool  { return s.Sanitize == nil || *s.Sanitize }
-func (s *Storage) overwrite() bool { return s.replaces }
-
-// DefaultDriver is that of the storage which stands in where none is configured: a folder where
-// Caddy keeps its data.
+// DefaultDriver returns the driver of the default storage: a folder in Caddy's data folder.
 func DefaultDriver() json.RawMessage {
 	return caddyconfig.JSONModuleObject(
 		&local.Local{Config: local.Config{Root: filepath.Join(caddy.AppDataDir(), "media", "storage")}}, "name", "local", nil)
 }
 
-func checkName(what, name string) error {
-	if !Names.Allows(name) {
-		return fmt.Errorf("%s %q: a name is %s", what, name, Names.Words)
+// openStorage returns a storage with the driver of its settings from the pool.
+func (a *App) openStorage(ctx caddy.Context, name, spool string) (media.Storage, error) {
+	config := *a.Storages[name]
+	if err := storageOptions.Expand(&config); err != nil {
+		return media.Storage{}, err
 	}
-	return nil
-}
-
-func (a *App) provisionStorages(ctx caddy.Context) error {
-	a.storages, a.poolKeys = map[string]*storagedrivers.Storage{}, map[string]string{}
-	a.drivers = map[string]storagedrivers.Module{}
-	var expand options.Expander
-	spool := expand.Text("spool_folder", a.SpoolFolder)
-	if err := expand.Err(); err != nil {
-		return err
-	}
-	if err := isFolder(spool); err != nil {
-		return fmt.Errorf("spool_folder: %w", err)
-	}
-	for _, name := range slices.Sorted(maps.Keys(a.Storages)) {
-		if err := checkName("storage", name); err != nil {
-			return err
-		}
-		config := a.Storages[name]
-		if config == nil {
-			return fmt.Errorf("storage %q is empty", name)
-		}
-		storage, err := a.openStorage(ctx, name, spool, config)
-		if err != nil {
-			return fmt.Errorf("storage %q: %w", name, err)
-		}
-		a.storages[name] = storage
-		a.closers = append(a.closers, storage.Close)
-	}
-	return nil
-}
-
-// openStorage gives the storage on the driver that the pool has for its settings.
-func (a *App) openStorage(ctx caddy.Context, name, spool string, config *Storage) (*storagedrivers.Storage, error) {
-	e := *config
-	err := storageOptions.Expand(&e)
+	subFolder, err := naming.ParseFormat(config.SubFolderFormat)
 	if err != nil {
-		return nil, err
-	}
-	config.replaces = e.OverwriteStrategy == overwrite
-	if config.subFolder, err = naming.ParseFormat(e.SubFolderFormat); err != nil {
-		return nil, fmt.Errorf("sub_folder_format: %w", err)
+		return media.Storage{}, fmt.Errorf("sub_folder_format: %w", err)
 	}
 	if config.DriverRaw == nil {
-		return nil, errors.New("it has no driver")
+		return media.Storage{}, errors.New("it has no driver")
 	}
-	loaded, err := ctx.LoadModule(config, "DriverRaw")
+	loaded, err := ctx.LoadModule(a.Storages[name], "DriverRaw")
 	if err != nil {
-		return nil, fmt.Errorf("loading the driver: %w", err)
+		return media.Storage{}, fmt.Errorf("loading the driver: %w", err)
 	}
 	module, ok := loaded.(storagedrivers.Module)
 	if !ok {
-		return nil, fmt.Errorf("%T is no storage driver", loaded)
+		return media.Storage{}, fmt.Errorf("%T is no storage driver", loaded)
 	}
-	a.poolKeys[name], a.drivers[name] = module.PoolKey(), module
-	driver, done, err := pooled("storage", module.PoolKey(), func() (storagedrivers.Driver, error) {
+	a.drivers[name] = module
+	driver, done, err := pooled(a, "storage", module.PoolKey(), func() (storagedrivers.Driver, error) {
 		return module.NewDriver(a.log)
 	})
 	if err != nil {
-		return nil, err
+		return media.Storage{}, err
 	}
-	return storagedrivers.New(name, driver, storagedrivers.Options{
-		Timeout:  module.Timeout(),
-		Location: module.Location(),
-		SpoolDir: spool,
-		Close:    done,
-		Observe:  a.observe(name),
-	}), nil
+	return media.Storage{
+		Name: name, Driver: driver, Settings: module.PoolKey(),
+		Options: storagedrivers.Options{
+			Timeout: module.Timeout(), Location: module.Location(), SpoolDir: spool, Close: done,
+		},
+		SubFolder: subFolder, Overwrite: config.OverwriteStrategy == overwrite,
+		KeepNames: config.Sanitize != nil && !*config.Sanitize,
+	}, nil
 }
 
-// isFolder tells what keeps path, if there is one, from being used as a folder.
-func isFolder(path string) error {
-	if path == "" {
-		return nil
+// spoolFolder returns the expanded folder, which exists.
+func (c *Config) spoolFolder() (string, error) {
+	var expand options.Expander
+	folder := expand.Text("spool_folder", c.SpoolFolder)
+	if err := expand.Err(); err != nil || folder == "" {
+		return "", err
 	}
-	stat, err := os.Stat(path)
+	stat, err := os.Stat(folder)
 	if err == nil && !stat.IsDir() {
-		return fmt.Errorf("%s is no folder", path)
+		err = fmt.Errorf("%s is no folder", folder)
 	}
-	return err
+	if err != nil {
+		return "", fmt.Errorf("spool_folder: %w", err)
+	}
+	return folder, nil
 }

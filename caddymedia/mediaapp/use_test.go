@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/tokens/memory"
 )
 
 // TestUseOutlivesReloads: a request gets the running app, however many reloads there were since it
@@ -12,7 +13,11 @@ func TestUseOutlivesReloads(t *testing.T) {
 	t.Parallel()
 	apps := make([]*App, 3)
 	for i := range apps {
-		apps[i] = &App{service: media.New(media.Config{})}
+		service, err := media.New(media.Config{Tokens: memory.New(nil)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		apps[i] = &App{service: service}
 	}
 	first, second, third := apps[0], apps[1], apps[2]
 	running := []*App{second, third}

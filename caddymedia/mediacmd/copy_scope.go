@@ -23,7 +23,7 @@ func (s *session) aliasesOf(from, to string, names []string) ([]*ingest.Alias, e
 	aliases := make([]*ingest.Alias, 0, len(names))
 	for _, full := range names {
 		kind, name, _ := strings.Cut(full, "/")
-		alias, ok := s.App.Alias(ingest.Kind(kind), name)
+		alias, ok := s.App.Service().Alias(ingest.Kind(kind), name)
 		if !ok {
 			return nil, fmt.Errorf("there is no alias %q in the configuration; write img/<name> or file/<name>", full)
 		}
@@ -63,7 +63,7 @@ func prefixesOf(aliases []*ingest.Alias, everything bool) []string {
 func (s *session) aliasOf(from, to string) func(key string) *ingest.Alias {
 	var aliases []*ingest.Alias
 	for _, kept := range []string{to, from} {
-		for _, alias := range s.App.Aliases() {
+		for _, alias := range s.App.Service().Aliases() {
 			if alias.Storage.Name() == kept {
 				aliases = append(aliases, alias)
 			}

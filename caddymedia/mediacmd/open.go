@@ -75,7 +75,7 @@ func (s *session) Close() error { return s.App.Cleanup() }
 
 // storage gives a storage of the configuration.
 func (s *session) storage(name string) (*storagedrivers.Storage, error) {
-	storage, ok := s.App.Storage(name)
+	storage, ok := s.App.Service().Storage(name)
 	if !ok {
 		return nil, fmt.Errorf("there is no storage %q in the configuration", name)
 	}

@@ -105,7 +105,7 @@ func (w *sweeping) storage(ctx context.Context, s *storagedrivers.Storage) error
 	if err := w.leftovers(ctx, s); err != nil {
 		return err
 	}
-	for _, alias := range w.App.Aliases() {
+	for _, alias := range w.App.Service().Aliases() {
 		if alias.Kind != ingest.Image || alias.Storage != s {
 			continue
 		}
@@ -128,7 +128,7 @@ func (w *sweeping) variants(ctx context.Context, alias *ingest.Alias) error {
 		if err != nil {
 			found = sweepResult{Storage: alias.Storage.Name()}
 		} else if w.remove {
-			found.Removed, err = w.App.Uploader().RemoveOrphan(ctx, alias, orphan)
+			found.Removed, err = w.App.Service().Uploader().RemoveOrphan(ctx, alias, orphan)
 			if err == nil && !found.Removed {
 				continue // it has its picture by now
 			}

@@ -123,7 +123,7 @@ func (s *session) pictureAlias(name string) (*ingest.Alias, error) {
 	if !found {
 		kind, plain = string(ingest.Image), name
 	}
-	alias, ok := s.App.Alias(ingest.Kind(kind), plain)
+	alias, ok := s.App.Service().Alias(ingest.Kind(kind), plain)
 	switch {
 	case !ok && !found:
 		return nil, fmt.Errorf("there is no image alias %q in the configuration", plain)
@@ -205,7 +205,7 @@ func (m *makingVariants) renew(ctx context.Context, filename string) (ingest.Ren
 	}
 	defer m.workers.Release(1)
 	for {
-		done, err := m.App.Uploader().Renew(ctx, m.alias, filename, m.all)
+		done, err := m.App.Service().Uploader().Renew(ctx, m.alias, filename, m.all)
 		if !errors.Is(err, variant.ErrBusy) || ctx.Err() != nil {
 			return done, err
 		} // it has waited in vain for memory that the others take

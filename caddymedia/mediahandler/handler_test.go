@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
+	"github.com/caddymedia/media/caddymedia/tokens/memory"
 )
 
 func TestMountPrefix(t *testing.T) {
@@ -72,8 +73,11 @@ func TestOptions(t *testing.T) {
 // those for other addresses.
 func TestErrors(t *testing.T) {
 	t.Parallel()
-	closed := media.New(media.Config{})
-	if err := closed.Close(); err != nil {
+	closed, err := media.New(media.Config{Tokens: memory.New(nil)})
+	if err == nil {
+		err = closed.Close()
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	h := &Handler{contract: mediahttp.New(closed, mediahttp.Options{})}

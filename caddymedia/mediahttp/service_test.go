@@ -2,6 +2,7 @@ package mediahttp_test
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -9,9 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -32,8 +31,7 @@ type site struct {
 	media.NopObserver
 
 	store   *failingStore
-	storage *storagedrivers.Storage // of "one" and "two"
-	broken  *storagedrivers.Storage
+	driver  *memory.Driver // of "one" and "two"
 	first   *media.Service
 	running atomic.Pointer[media.Service] // after a reload; nil while the source is closed
 	handler *mediahttp.Handler
@@ -44,14 +42,7 @@ type site struct {
 // newSite starts a service with one account, until the end of the test.
 func newSite(t *testing.T, limits media.Limits) *site {
 	t.Helper()
-	unreachable := memory.New()
-	unreachable.Fail = func(string, string) error { return storagedrivers.ErrUnavailable }
-	s := &site{
-		store:   &failingStore{Store: tokenmemory.New(nil)},
-		storage: storagedrivers.New("main", memory.New(), storagedrivers.Options{}),
-		broken:  storagedrivers.New("broken", unreachable, storagedrivers.Options{}),
-		log:     new(logged),
-	}
+	s := &site{store: &failingStore{Store: tokenmemory.New(nil)}, driver: memory.New(), log: new(logged)}
 	s.first = s.service(t, limits, account())
 	s.running.Store(s.first)
 	s.handler = mediahttp.New(s, mediahttp.Options{Log: slog.New(s.log)})
@@ -62,36 +53,39 @@ func account(aliases ...string) tokens.Account {
 	return tokens.Account{APIKey: someKey, PasswordHash: password, Aliases: aliases}
 }
 
-// service returns a service on the storages of the site.
+// keepOpen keeps a driver open that several services share.
+func keepOpen() error { return nil }
+
+// unreachable returns a driver that fails.
+func unreachable() storagedrivers.Driver {
+	d := memory.New()
+	d.Fail = func(string, string) error { return storagedrivers.ErrUnavailable }
+	return d
+}
+
+// service returns a service on the driver and the token store of the site.
 func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Account) *media.Service {
 	t.Helper()
 	folder, err := naming.ParseFormat("/")
 	if err != nil {
 		t.Fatal(err)
 	}
-	aliases := map[string]*ingest.Alias{}
-	for name, storage := range map[string]*storagedrivers.Storage{"one": s.storage, "two": s.storage, "broken": s.broken} {
-		aliases[name] = &ingest.Alias{
-			Kind: ingest.File, Name: name, Storage: storage, Prefix: "file/" + name, SubFolder: folder, Sanitize: true,
-			Extensions: map[string]bool{"txt": true}, MaxSize: 1 << 20, CacheControl: "no-cache",
-		}
-	}
-	issuer, err := tokens.NewIssuer(tokens.IssuerOptions{
-		Store: s.store, Accounts: accounts,
+	service, err := media.New(media.Config{
+		Storages: []media.Storage{
+			{Name: "main", Driver: s.driver, Options: storagedrivers.Options{Close: keepOpen}, SubFolder: folder},
+			{Name: "broken", Driver: unreachable(), SubFolder: folder},
+		},
+		Aliases: []media.Alias{
+			{Kind: ingest.File, Name: "one", Storage: "main"},
+			{Kind: ingest.File, Name: "two", Storage: "main"},
+			{Kind: ingest.File, Name: "broken", Storage: "broken"},
+		},
+		Accounts: accounts, Tokens: s.store, Limits: limits, Observer: s,
 		Comparer: tokens.CompareFunc(func(hash, plain []byte) (bool, error) { return string(hash) == string(plain), nil }),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := media.New(media.Config{
-		Uploader: &ingest.Uploader{
-			Aliases: map[ingest.Kind]map[string]*ingest.Alias{ingest.File: aliases}, Now: time.Now,
-			Limits:   ingest.Limits{MaxFiles: 10, MaxFields: 10, MaxFieldSize: 1 << 10, MaxPartHeader: 1 << 10},
-			Pictures: variant.NewMaker(nil, variant.Limits{}), Log: slog.New(slog.DiscardHandler), Observer: ingest.NopObserver{},
-			Staging: media.NewBounds().Staging(),
-		},
-		Issuer: issuer, Limits: limits, Observer: s,
-	})
 	t.Cleanup(func() {
 		if err := service.Close(); err != nil {
 			t.Error(err)
@@ -135,14 +129,14 @@ func (s *site) token(t *testing.T) string {
 // stored returns the content of an item; false if there is none.
 func (s *site) stored(t *testing.T, key string) (string, bool) {
 	t.Helper()
-	object, err := s.storage.OpenSeeker(t.Context(), key)
+	body, _, err := s.driver.Open(t.Context(), key, storagedrivers.Range{})
 	if err != nil {
 		return "", false
 	}
-	defer object.Close()
-	content := make([]byte, object.Info.Size)
-	if n, err := object.Read(content); int64(n) != object.Info.Size {
-		t.Errorf("read %d bytes of %s: %v", n, key, err)
+	defer body.Close()
+	content, err := io.ReadAll(body)
+	if err != nil {
+		t.Error(err)
 	}
 	return string(content), true
 }
@@ -152,6 +146,9 @@ type failingStore struct {
 	tokens.Store
 	fails atomic.Bool
 }
+
+// Close does nothing: several services share the store.
+func (*failingStore) Close() error { return nil }
 
 func (s *failingStore) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
 	if s.fails.Load() {

@@ -1,6 +1,9 @@
-package mediaapp
+package media
 
-import "regexp"
+import (
+	"fmt"
+	"regexp"
+)
 
 // NameRule says what names consist of.
 type NameRule struct {
@@ -24,3 +27,11 @@ func newNameRule(pattern, words string) NameRule {
 
 // Allows reports whether name is by the rule.
 func (r NameRule) Allows(name string) bool { return r.expression.MatchString(name) }
+
+// CheckName returns an error unless name is by the rule [Names]. The noun is "storage" or "alias".
+func CheckName(noun, name string) error {
+	if !Names.Allows(name) {
+		return fmt.Errorf("%s %q: a name is %s", noun, name, Names.Words)
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package media
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/naming"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Alias is a named upload configuration.
+type Alias struct {
+	Kind ingest.Kind
+	// Name of the alias, by the rule [Names].
+	Name string
+	// Storage is the name of the storage. Default: [DefaultStorage], or the only one.
+	Storage string
+	// Prefix is the folder of the items in their storage; "/" is its root. Default: "img/" or "file/" and
+	// the name. No two aliases may overlap.
+	Prefix string
+	// BaseURL is the start of public addresses. Default: that of the service.
+	BaseURL string
+	// MaxSize is the largest item in bytes. Default: that of the limits.
+	MaxSize int64
+	// CacheControl is the Cache-Control header of the items. Default: one year and immutable, or
+	// "public, no-cache" where the storage overwrites.
+	CacheControl string
+	// Redirect redirects clients to another address of the items; nil serves them. The default lifetime
+	// is 1h, the longest seven days.
+	Redirect *ingest.Redirect
+
+	// Extensions of files that are accepted, without dots. Default: common documents, archives, pictures,
+	// sound and film. Images have their own.
+	Extensions []string
+
+	// SVG is the treatment of SVG images. Default: imaging.SVGReject.
+	SVG imaging.SVGMode
+	// MaxPixels of an image, width times height. Default: that of the limits.
+	MaxPixels int64
+	// WebP stores a variant beside each image; nil stores none.
+	WebP *variant.Options
+	// Negotiate serves the variant under the address of its image. It needs WebP.
+	Negotiate bool
+	// StripMetadata stores images without metadata that is not needed to show them.
+	StripMetadata bool
+}
+
+// Cache-Control of items that never change and of those that may be replaced.
+const (
+	cacheForever = "public, max-age=31536000, immutable"
+	cacheAsk     = "public, no-cache"
+)
+
+// Lifetimes of signed addresses.
+const (
+	defaultRedirectLifetime = time.Hour
+	maxRedirectLifetime     = 7 * 24 * time.Hour
+)
+
+// fileExtensions are accepted where an alias names none.
+var fileExtensions = []string{
+	"pdf", "rtf", "txt", "md", "csv", "json", "xml", "epub",
+	"doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt", "ods", "odp",
+	"zip", "7z", "rar", "tar", "gz", "tgz", "bz2", "xz",
+	"jpg", "jpeg", "png", "gif", "webp", "avif", "heic", "tif", "tiff", "bmp",
+	"mp3", "m4a", "aac", "ogg", "oga", "opus", "wav", "flac",
+	"mp4", "m4v", "mov", "webm", "mkv", "avi", "ogv", "mpg", "mpeg",
+}
+
+// aliases by kind and name.
+type aliases map[ingest.Kind]map[string]*ingest.Alias
+
+// newAliases returns the aliases of a configuration on the storages.
+func newAliases(config *Config, limits Limits, storages map[string]*storagedrivers.Storage) (aliases, error) {
+	all := aliases{ingest.Image: {}, ingest.File: {}}
+	for i := range config.Aliases {
+		a := &config.Aliases[i]
+		alias, err := a.on(config, limits, storages)
+		if err == nil {
+			err = all.add(alias)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s alias %q: %w", a.Kind.Name(), a.Name, err)
+		}
+	}
+	return all, nil
+}
+
+// on returns the alias with its storage and with all defaults filled in.
+func (a *Alias) on(config *Config, limits Limits, storages map[string]*storagedrivers.Storage) (*ingest.Alias, error) {
+	if a.Kind != ingest.Image && a.Kind != ingest.File {
+		return nil, fmt.Errorf("unknown kind %q", a.Kind)
+	}
+	if err := CheckName("alias", a.Name); err != nil {
+		return nil, err
+	}
+	name, err := StorageOf(a.Storage, slices.Collect(maps.Keys(storages)))
+	if err != nil {
+		return nil, err
+	}
+	storage := &config.Storages[slices.IndexFunc(config.Storages, func(s Storage) bool { return s.Name == name })]
+	alias := &ingest.Alias{
+		Kind: a.Kind, Name: a.Name, Storage: storages[name], BaseURL: cmp.Or(a.BaseURL, config.BaseURL),
+		SubFolder: storage.SubFolder, Overwrite: storage.Overwrite, Sanitize: !storage.KeepNames,
+		WebP: a.WebP, StripMetadata: a.StripMetadata, Negotiate: a.Negotiate,
+		CacheControl: cmp.Or(a.CacheControl, cacheForever),
+	}
+	if a.CacheControl == "" && alias.Overwrite {
+		alias.CacheControl = cacheAsk
+	}
+	if !httpguts.ValidHeaderFieldValue(a.CacheControl) {
+		return nil, errors.New("cache_control is no valid header")
+	}
+	if alias.Prefix, err = a.prefix(); err != nil {
+		return nil, err
+	}
+	if alias.Redirect, err = a.redirect(alias.Storage); err != nil {
+		return nil, fmt.Errorf("redirect: %w", err)
+	}
+	if a.Kind == ingest.File {
+		alias.MaxSize = cmp.Or(a.MaxSize, limits.MaxFileSize)
+		alias.Extensions, err = extensionSet(a.Extensions)
+		return alias, err
+	}
+	if a.Negotiate && a.WebP == nil {
+		return nil, errors.New("negotiate needs webp")
+	}
+	alias.MaxSize = cmp.Or(a.MaxSize, limits.MaxImageSize)
+	alias.Extensions = setOf(imaging.Extensions())
+	alias.Imaging = limits.Pictures
+	alias.Imaging.MaxPixels, alias.Imaging.SVG = cmp.Or(a.MaxPixels, limits.Pictures.MaxPixels), a.SVG
+	return alias, nil
+}
+
+func (a *Alias) prefix() (string, error) {
+	if a.Prefix == "/" {
+		return "", nil
+	}
+	prefix := strings.Trim(cmp.Or(a.Prefix, string(a.Kind)+"/"+a.Name), "/")
+	if err := storagedrivers.ValidKey(prefix); err != nil {
+		return "", fmt.Errorf("prefix: %w", err)
+	}
+	return prefix, nil
+}
+
+// redirect returns nil where nothing is redirected.
+func (a *Alias) redirect(storage *storagedrivers.Storage) (*ingest.Redirect, error) {
+	if a.Redirect == nil {
+		return nil, nil //nolint:nilnil // see above
+	}
+	redirect := *a.Redirect
+	redirect.Lifetime = cmp.Or(redirect.Lifetime, defaultRedirectLifetime)
+	if redirect.Lifetime < time.Second || redirect.Lifetime > maxRedirectLifetime {
+		return nil, fmt.Errorf("the lifetime is between 1s and 7d, not %v", redirect.Lifetime)
+	}
+	if redirect.Base == "" && !storage.CanPresign() {
+		return nil, fmt.Errorf("the driver of storage %q cannot sign addresses", storage.Name())
+	}
+	return &redirect, nil
+}
+
+// add registers an alias unless its folder overlaps that of another alias, on whatever storage.
+func (all aliases) add(alias *ingest.Alias) error {
+	if all[alias.Kind][alias.Name] != nil {
+		return errors.New("it is there twice")
+	}
+	for _, others := range all {
+		for _, other := range others {
+			if alias.Location().Overlaps(other.Location()) {
+				return fmt.Errorf("prefix %q overlaps that of alias %q in storage %q",
+					cmp.Or(alias.Prefix, "/"), other.Name, other.Storage.Name())
+			}
+		}
+	}
+	all[alias.Kind][alias.Name] = alias
+	return nil
+}
+
+// extensionSet checks an administrator's list.
+func extensionSet(list []string) (map[string]bool, error) {
+	if len(list) == 0 {
+		return setOf(fileExtensions), nil
+	}
+	normal := make([]string, len(list))
+	for i, ext := range list {
+		normal[i] = strings.ToLower(strings.TrimPrefix(ext, "."))
+		if naming.RestrictedExtension(ext) {
+			return nil, fmt.Errorf("extensions: %q is never accepted", ext)
+		}
+		if naming.Extension("x."+normal[i]) != normal[i] || normal[i] == "" {
+			return nil, fmt.Errorf("extensions: %q is no extension", ext)
+		}
+	}
+	return setOf(normal), nil
+}
+
+func setOf(list []string) map[string]bool {
+	set := make(map[string]bool, len(list))
+	for _, s := range list {
+		set[s] = true
+	}
+	return set
+}

@@ -1,0 +1,118 @@
+package media
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"mime"
+	"mime/multipart"
+	"net/http"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+)
+
+// FormImage stores the image that was sent in the file input of that name, of a request with a
+// multipart/form-data body, through the same checks as an upload to the alias. alias "" is
+// "content", and subFolder "" that of the storage; "/" is the root of the alias.
+//
+// The form is parsed unless it is already, within MaxBody of the limits; it stays in
+// r.MultipartForm, so that further inputs and fields can be read, and its temporary files, in the
+// folder of [os.TempDir], are removed when the request ends. Exactly one file must be in the input.
+func (s *Service) FormImage(r *http.Request, input, alias, subFolder string) Result {
+	return s.formItem(r, input, s.request(r.Context(), ingest.Image, alias, subFolder))
+}
+
+// FormFile is [Service.FormImage] for an alias of files.
+func (s *Service) FormFile(r *http.Request, input, alias, subFolder string) Result {
+	return s.formItem(r, input, s.request(r.Context(), ingest.File, alias, subFolder))
+}
+
+func (s *Service) formItem(r *http.Request, input string, req ingest.Request) Result {
+	ctx := r.Context()
+	return s.upload(func() ([]ingest.Item, ingest.Failures) {
+		file, failure := s.formFile(r, input)
+		if failure != nil {
+			return nil, s.uploader.Refuse(ctx, req, failure)
+		}
+		body, err := file.Open()
+		if err != nil {
+			return nil, s.uploader.Refuse(ctx, req, formFailure(err))
+		}
+		defer body.Close()
+		return s.uploader.Upload(ctx, req, ingest.Single(submittedName(file), body))
+	})
+}
+
+// formFile returns the only file of an input.
+func (s *Service) formFile(r *http.Request, input string) (*multipart.FileHeader, *ingest.Failure) {
+	if r.MultipartForm == nil {
+		if err := s.parseForm(r); err != nil {
+			return nil, formFailure(err)
+		}
+	}
+	files := r.MultipartForm.File[input]
+	switch len(files) {
+	case 0:
+		return nil, badRequest("there is no file in the input %.64q of the form", input)
+	case 1:
+		return files[0], nil
+	default:
+		return nil, badRequest("there are %d files in the input %.64q of the form, which takes one", len(files), input)
+	}
+}
+
+func badRequest(format string, args ...any) *ingest.Failure {
+	return &ingest.Failure{Reason: ingest.BadRequest, Message: fmt.Sprintf(format, args...)}
+}
+
+// formMemory is how many bytes of a form's files are kept in memory; more go to temporary files.
+const formMemory = 1 << 20
+
+// parseForm reads the form within the limits. It removes the temporary files at the end of the request:
+// net/http does so only for the request that it has made, and handlers often have a copy.
+func (s *Service) parseForm(r *http.Request) error {
+	if r.Body == nil {
+		return errors.New("there is no body")
+	}
+	r.Body = http.MaxBytesReader(nil, r.Body, s.limits.MaxBody)
+	err := r.ParseMultipartForm(formMemory)
+	form := r.MultipartForm
+	if form == nil {
+		return err
+	}
+	context.AfterFunc(r.Context(), func() {
+		if err := form.RemoveAll(); err != nil {
+			s.log.Warn("removing the temporary files of a form", "error", err)
+		}
+	})
+	return nil // the query may be malformed, which is none of our business
+}
+
+// formFailure returns the failure of a form that could not be read.
+func formFailure(err error) *ingest.Failure {
+	var (
+		tooLarge *http.MaxBytesError
+		kept     *fs.PathError
+	)
+	f := &ingest.Failure{Reason: ingest.BadRequest, Message: "the form is malformed or ends too early", Err: err}
+	switch {
+	case errors.As(err, &tooLarge):
+		f.Reason, f.Message = ingest.TooLarge, fmt.Sprintf("the request is larger than %d bytes", tooLarge.Limit)
+	case errors.Is(err, multipart.ErrMessageTooLarge):
+		f.Reason, f.Message = ingest.TooLarge, "the form has too many fields, or too large ones"
+	case errors.Is(err, http.ErrNotMultipart), errors.Is(err, http.ErrMissingBoundary):
+		f.Message = "the request is no form of the type multipart/form-data"
+	case errors.As(err, &kept):
+		f.Reason, f.Message = ingest.Internal, "the form could not be kept until it was read"
+	}
+	return f
+}
+
+// submittedName is the name of a file exactly as it was sent, as the checks want it: net/http takes the
+// folders off.
+func submittedName(file *multipart.FileHeader) string {
+	_, params, _ := mime.ParseMediaType(file.Header.Get("Content-Disposition")) // it was parsed before
+	return cmp.Or(params["filename"], file.Filename)
+}

@@ -1,0 +1,234 @@
+package media
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"net/textproto"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+)
+
+// sent is a part of a form, with the rest of its Content-Disposition.
+type sent struct{ disposition, content string }
+
+func sentFile(input, name, content string) sent {
+	return sent{`name="` + input + `"; filename="` + name + `"`, content}
+}
+
+// formRequest is a request with a form, in a context that ends as that of a server's request does.
+func formRequest(t *testing.T, parts ...sent) *http.Request {
+	t.Helper()
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	for _, p := range parts {
+		part, err := w.CreatePart(textproto.MIMEHeader{"Content-Disposition": {"form-data; " + p.disposition}})
+		if err == nil {
+			_, err = io.WriteString(part, p.content)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", &body)
+	r.Header.Set("Content-Type", w.FormDataContentType())
+	return r
+}
+
+func asJSON(t *testing.T, result Result) string {
+	t.Helper()
+	b, err := json.Marshal(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func wantResult(t *testing.T, got Result, want string) {
+	t.Helper()
+	if got := asJSON(t, got); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// wantNothing expects a service that has stored nothing.
+func wantNothing(t *testing.T, s *Service) {
+	t.Helper()
+	for info, err := range s.storages["default"].All(t.Context(), "") {
+		t.Errorf("stored %s: %v", info.Key, err)
+	}
+}
+
+// observed records the actors of changes and the failures.
+type observed struct {
+	NopObserver
+	actors   []ingest.Actor
+	failures ingest.Failures
+}
+
+// observe starts a service with an observer.
+func observe(t *testing.T, config Config) (*Service, *observed) {
+	t.Helper()
+	o := new(observed)
+	config.Observer = o
+	return start(t, config), o
+}
+
+func (o *observed) Changed(_ context.Context, c ingest.Change) { o.actors = append(o.actors, c.Actor) }
+
+func (o *observed) Refused(_ context.Context, _ ingest.Request, f ingest.Failures) {
+	o.failures = append(o.failures, f...)
+}
+
+type clientKey struct{}
+
+// TestForm takes several inputs out of one form, whoever has parsed it.
+func TestForm(t *testing.T) {
+	t.Parallel()
+	picture := pngOf(t)
+	for name, parse := range map[string]func(*http.Request) error{
+		"by us":         func(*http.Request) error { return nil },
+		"by the caller": func(r *http.Request) error { return r.ParseMultipartForm(1 << 10) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := configOf(t)
+			config.Client = func(ctx context.Context) string { return ctx.Value(clientKey{}).(string) } // see below
+			s, observed := observe(t, config)
+			r := formRequest(t, sent{`name="title"`, "Me"}, sentFile("portrait", "Můj Portrét.PNG", picture),
+				sentFile("cv", "cv.pdf", "%PDF-1.7"))
+			r = r.WithContext(context.WithValue(r.Context(), clientKey{}, "192.0.2.1"))
+			if err := parse(r); err != nil {
+				t.Fatal(err)
+			}
+			wantResult(t, s.FormImage(r, "portrait", "webp", ""), `{"success":true,`+
+				`"full_path":"https://cdn.example.com/static/img/webp/muj-portret.png","filename":"muj-portret.png",`+
+				`"webp":"https://cdn.example.com/static/img/webp/muj-portret.png.webp"}`)
+			wantResult(t, s.FormFile(r, "cv", "", "people/Me"),
+				`{"success":true,"full_path":"/static/file/content/people/me/cv.pdf","filename":"people/me/cv.pdf"}`)
+			if title := r.FormValue("title"); title != "Me" {
+				t.Errorf("the field is %q", title)
+			}
+			wantStored(t, s, "img/webp/muj-portret.png", picture)
+			wantStored(t, s, "file/content/people/me/cv.pdf", "%PDF-1.7")
+			want := ingest.Actor{Origin: ingest.OriginGo, Client: "192.0.2.1"}
+			if got := observed.actors; len(got) != 2 || got[0] != want || got[1] != want {
+				t.Errorf("on behalf of %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// TestFormRefused: whatever is wrong has a message, and nothing is stored.
+func TestFormRefused(t *testing.T) {
+	t.Parallel()
+	picture := pngOf(t)
+	otherwise := func(change func(*http.Request)) *http.Request {
+		r := formRequest(t, sentFile("a", "a.png", picture))
+		change(r)
+		return r
+	}
+	for _, c := range []struct {
+		name    string
+		request *http.Request
+		alias   string
+		message string
+	}{
+		{"no such input", formRequest(t, sentFile("b", "a.png", picture)), "", `no file in the input "a"`},
+		{"a field", formRequest(t, sent{`name="a"`, "a.png"}), "", `no file in the input "a"`},
+		{"left empty", formRequest(t, sentFile("a", "", "")), "", `no file in the input "a"`},
+		{"several", formRequest(t, sentFile("a", "a.png", picture), sentFile("a", "b.png", picture)), "", "2 files"},
+		{"unknown alias", formRequest(t, sentFile("a", "a.png", picture)), "nobody", `unknown alias "nobody"`},
+		{"another content", formRequest(t, sentFile("a", "a.gif", picture)), "", "content is PNG, the name says .gif"},
+		{"leaves its folder", formRequest(t, sentFile("a", "../a.png", picture)), "", `".."`},
+		{"script", formRequest(t, sentFile("a", "a.php.png", picture)), "", ".php"},
+		{"empty picture", formRequest(t, sentFile("a", "a.png", "")), "", "empty"},
+		{"too large", formRequest(t, sentFile("a", "a.png", picture), sent{`name="b"`, strings.Repeat("x", 10_000)}), "", "larger than 9000 bytes"},
+		{"no form", otherwise(func(r *http.Request) { r.Header.Set("Content-Type", "image/png") }), "", "multipart/form-data"},
+		{"no boundary", otherwise(func(r *http.Request) { r.Header.Set("Content-Type", "multipart/form-data") }), "", "multipart/form-data"},
+		{"no body", otherwise(func(r *http.Request) { r.Body = nil }), "", "malformed"},
+		{"cut short", otherwise(func(r *http.Request) { r.Body = io.NopCloser(io.LimitReader(r.Body, 150)) }), "", "ends too early"},
+		{
+			"read by somebody else", otherwise(func(r *http.Request) {
+				if _, err := r.MultipartReader(); err != nil {
+					t.Fatal(err)
+				}
+			}),
+			"", `no file in the input "a"`,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			config := configOf(t)
+			config.Limits.MaxBody = 9000
+			s, observed := observe(t, config)
+			got := s.FormImage(c.request, "a", c.alias, "")
+			if got.Success || !strings.Contains(got.Message, c.message) {
+				t.Errorf("got %+v, want the message %q", got, c.message)
+			}
+			if want := `{"success":false,"message":`; !strings.HasPrefix(asJSON(t, got), want) || strings.Contains(asJSON(t, got), "full_path") {
+				t.Errorf("got %s", asJSON(t, got))
+			}
+			if len(observed.failures) != 1 {
+				t.Errorf("observed %v", observed.failures)
+			}
+			wantNothing(t, s)
+		})
+	}
+}
+
+// TestMalformedQuery is no reason to refuse a form.
+func TestMalformedQuery(t *testing.T) {
+	t.Parallel()
+	s := start(t, configOf(t))
+	r := formRequest(t, sentFile("a", "a.txt", "text"))
+	r.URL.RawQuery = "%zz"
+	if got := s.FormFile(r, "a", "", ""); !got.Success {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestTemporaryFiles: what is too large for memory waits in files, which end with the request.
+func TestTemporaryFiles(t *testing.T) { // not parallel: the variable is the process's
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	count := func() int {
+		t.Helper()
+		names, err := os.ReadDir(temp)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(names)
+	}
+	s := start(t, configOf(t))
+	content := strings.Repeat("0123456789abcdef", 100_000)
+	r := formRequest(t, sentFile("a", "a.txt", content), sentFile("b", "b.txt", content))
+	ctx, end := context.WithCancel(r.Context())
+	r = r.WithContext(ctx)
+	for _, input := range []string{"a", "b"} {
+		if got := s.FormFile(r, input, "", ""); !got.Success {
+			t.Errorf("got %+v", got)
+		}
+		wantStored(t, s, "file/content/"+input+".txt", content)
+	}
+	if count() == 0 {
+		t.Error("all is in memory")
+	}
+	end()
+	for deadline := time.Now().Add(time.Minute); count() > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the temporary files stay")
+		}
+	}
+}

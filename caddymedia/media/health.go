@@ -1,0 +1,211 @@
+package media
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Health is the result of the checks of a storage.
+type Health struct {
+	// Err of the last check; nil if the storage is reachable.
+	Err error
+	// Since is when the storage became what it is, Checked when the last check ended, and Took how long it
+	// took. All are zero before the first check has ended, of this service or of the previous one with the
+	// same storage.
+	Since, Checked time.Time
+	Took           time.Duration
+	// Features are what the storage is known to guarantee.
+	Features storagedrivers.Features
+}
+
+const (
+	defaultHealthInterval = time.Minute
+	retryInterval         = 10 * time.Second // after a failed check
+	maxCheckTime          = time.Minute
+	msgUnreachable        = "storage unreachable"
+	msgReachable          = "storage reachable again"
+)
+
+// health holds the states of the storages by their names.
+type health struct {
+	interval time.Duration
+	now      func() time.Time
+	// settings of the storages; not changed after New.
+	settings map[string]string
+
+	mu sync.Mutex
+	// cancel ends the checks; nil before they start.
+	cancel context.CancelFunc
+	states map[string]Health
+	// earlier are the states in the previous service of storages with the same settings.
+	earlier map[string]Health
+	// failed are the states in the previous service of storages that were unreachable, whatever their
+	// settings.
+	failed map[string]Health
+	// failures has a channel for each storage, which receives when an operation fails.
+	failures map[string]chan struct{}
+}
+
+func newHealth(interval time.Duration, now func() time.Time) *health {
+	if interval <= 0 {
+		interval = defaultHealthInterval
+	}
+	return &health{
+		interval: interval, now: now, settings: map[string]string{}, states: map[string]Health{},
+		failures: map[string]chan struct{}{},
+	}
+}
+
+// add adds a storage. The function that it returns brings the next check of the storage forward.
+func (h *health) add(name, settings string) (failed func()) {
+	failures := make(chan struct{}, 1)
+	h.settings[name], h.failures[name] = settings, failures
+	return func() {
+		select {
+		case failures <- struct{}{}:
+		default: // a check is due already
+		}
+	}
+}
+
+// inherit takes over the states of the previous service.
+func (h *health) inherit(previous *health) {
+	h.earlier, h.failed = map[string]Health{}, map[string]Health{}
+	for name, state := range previous.all() {
+		if state.Err != nil {
+			h.failed[name] = state
+		}
+		if settings, ok := h.settings[name]; ok && settings == previous.settings[name] {
+			h.earlier[name] = state
+		}
+	}
+}
+
+// note records the result of a check that began at start. It returns the state that was logged before: a
+// failure is logged once by every service, its end also by the next one.
+func (h *health) note(name string, start time.Time, err error, features storagedrivers.Features) (state, before Health) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before = h.states[name]
+	state = Health{Err: err, Since: before.Since, Checked: h.now(), Features: features}
+	state.Took = state.Checked.Sub(start)
+	if before.Checked.IsZero() || (err == nil) != (before.Err == nil) {
+		state.Since = state.Checked
+	}
+	earlier := h.earlier[name]
+	if before.Checked.IsZero() && !earlier.Checked.IsZero() && (err == nil) == (earlier.Err == nil) {
+		state.Since = earlier.Since
+	}
+	h.states[name] = state
+	if before.Checked.IsZero() && err == nil {
+		return state, h.failed[name]
+	}
+	return state, before
+}
+
+// all returns the state of every storage.
+func (h *health) all() map[string]Health {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	states := make(map[string]Health, len(h.settings))
+	for name := range h.settings {
+		state, checked := h.states[name]
+		if !checked {
+			state = h.earlier[name]
+		}
+		states[name] = state
+	}
+	return states
+}
+
+// start returns the context of the checks, which ends with stop.
+func (h *health) start() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cancel = cancel
+	return ctx
+}
+
+func (h *health) stop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.cancel != nil {
+		h.cancel()
+	}
+}
+
+// Health returns the state of every storage by its name; the zero value for one that was not checked yet.
+func (s *Service) Health() map[string]Health { return s.health.all() }
+
+// Start begins to check the storages, in the background, and checks the token store once. Failures are
+// logged. The first check of a storage also sweeps the leftovers of an earlier process. Close ends the
+// checks.
+func (s *Service) Start() {
+	_, release, err := s.Acquire()
+	if err != nil {
+		return
+	}
+	ctx := s.health.start()
+	for name, storage := range s.storages {
+		go s.watch(ctx, name, storage)
+	}
+	go s.checkTokens(ctx, release)
+}
+
+// checkTokens checks the token store, and then calls release.
+func (s *Service) checkTokens(ctx context.Context, release func()) {
+	defer release()
+	ctx, cancel := context.WithTimeout(ctx, maxCheckTime)
+	defer cancel()
+	if err := s.store.Check(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		s.log.Error("token store unreachable", "error", err)
+	}
+}
+
+// watch checks a storage again and again until ctx ends. After a failed operation it does not wait for the
+// end of the interval.
+func (s *Service) watch(ctx context.Context, name string, storage *storagedrivers.Storage) {
+	every := s.health.interval
+	failures := s.health.failures[name]
+	for ctx.Err() == nil {
+		reachable := s.check(ctx, name, storage)
+		soon := min(every, retryInterval)
+		select {
+		case <-ctx.Done():
+		case <-time.After(soon):
+		}
+		if !reachable {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(every - soon):
+		case <-failures:
+		}
+	}
+}
+
+// check checks a storage once and reports whether it is reachable. Changes are logged.
+func (s *Service) check(ctx context.Context, name string, storage *storagedrivers.Storage) bool {
+	bounded, cancel := context.WithTimeout(ctx, maxCheckTime)
+	defer cancel()
+	start := s.health.now()
+	err := storage.Check(bounded)
+	if ctx.Err() != nil || errors.Is(err, storagedrivers.ErrClosed) {
+		return true // the service is closed
+	}
+	state, before := s.health.note(name, start, err, storage.Features())
+	s.observer.StorageChecked(name, state, (err == nil) != (before.Err == nil))
+	switch {
+	case err != nil && before.Err == nil:
+		s.log.Error(msgUnreachable, "storage", name, "error", err)
+	case err == nil && before.Err != nil:
+		s.log.Info(msgReachable, "storage", name, "after", s.health.now().Sub(before.Since))
+	}
+	return err == nil
+}

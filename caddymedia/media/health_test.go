@@ -1,0 +1,216 @@
+package media
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// checked records what an observer is told of checks: the last one, and how many have changed something.
+type checked struct {
+	NopObserver
+	last    Health
+	changes int
+}
+
+func (c *checked) StorageChecked(_ string, health Health, changed bool) {
+	c.last = health
+	if changed {
+		c.changes++
+	}
+}
+
+// TestHealth: what changes goes to the log, and since when it is so is kept.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	var broken error
+	driver := memory.New()
+	driver.Fail = func(string, string) error { return broken }
+	var log bytes.Buffer
+	now, observer := time.Unix(1000, 0), new(checked)
+	s := start(t, Config{
+		Tokens: new(store), Storages: []Storage{{Name: "far", Driver: driver}},
+		Log: slog.New(slog.NewTextHandler(&log, nil)), Observer: observer,
+		Now: func() time.Time {
+			now = now.Add(time.Second)
+			return now
+		},
+	})
+	storage := s.storages["far"]
+	if got := s.Health()["far"]; got != (Health{}) {
+		t.Errorf("before the first check: %+v", got)
+	}
+	down := errors.New("down")
+	var since time.Time
+	for i, tt := range []struct {
+		err     error
+		changes bool
+		logged  string
+	}{
+		{nil, true, ""},
+		{nil, false, ""},
+		{down, true, msgUnreachable},
+		{down, false, ""},
+		{nil, true, msgReachable},
+		{down, true, msgUnreachable},
+	} {
+		broken = tt.err
+		log.Reset()
+		if ok := s.check(t.Context(), "far", storage); ok != (tt.err == nil) {
+			t.Errorf("check %d: reachable %t", i, ok)
+		}
+		got := s.Health()["far"]
+		if !errors.Is(got.Err, tt.err) || got.Took <= 0 || got.Features != storage.Features() || got != observer.last {
+			t.Errorf("check %d: %+v, observed %+v, want error %v", i, got, observer.last, tt.err)
+		}
+		if changed := !got.Since.Equal(since); changed != tt.changes {
+			t.Errorf("check %d: since %v, before %v, want a change %t", i, got.Since, since, tt.changes)
+		}
+		since = got.Since
+		if text := log.String(); strings.Count(text, "\n") > 1 || (tt.logged == "") != (text == "") || !strings.Contains(text, tt.logged) {
+			t.Errorf("check %d logs %q, want %q", i, text, tt.logged)
+		}
+	}
+	if observer.changes != 3 {
+		t.Errorf("observed %d changes, want 3", observer.changes)
+	}
+}
+
+// healthOf returns the states of storages by their names and settings.
+func healthOf(settings map[string]string) *health {
+	h := newHealth(0, time.Now)
+	for name, setting := range settings {
+		h.add(name, setting)
+	}
+	return h
+}
+
+// TestHealthAfterReload: the state of a storage whose settings stay the same is known until its first
+// check, and its Since longer than that.
+func TestHealthAfterReload(t *testing.T) {
+	t.Parallel()
+	down, long := errors.New("down"), time.Unix(1000, 0)
+	before := healthOf(map[string]string{"stays": "a", "moves": "b", "fixed": "c"})
+	after := healthOf(map[string]string{"stays": "a", "moves": "x", "fixed": "c", "new": "n"})
+	for name := range before.settings {
+		before.states[name] = Health{Err: down, Since: long, Checked: long}
+	}
+	after.inherit(before)
+	for name, known := range map[string]bool{"stays": true, "fixed": true, "moves": false, "new": false} {
+		if got := after.all()[name]; got.Since.Equal(long) != known || (got.Err != nil) != known {
+			t.Errorf("%s: %+v, known %t", name, got, known)
+		}
+	}
+	if _, logged := after.note("stays", long, down, storagedrivers.Features{}); logged.Err != nil {
+		t.Errorf("this service would not log: %+v", logged)
+	}
+	after.note("stays", long, down, storagedrivers.Features{})
+	after.note("fixed", long, nil, storagedrivers.Features{})
+	if got := after.all(); !got["stays"].Since.Equal(long) || got["fixed"].Since.Equal(long) || got["fixed"].Err != nil {
+		t.Errorf("after the first checks: %+v", got)
+	}
+}
+
+// TestHealthFixedByReload: a storage that was unreachable in the previous service is logged to be
+// reachable again, also with other settings; one that was reachable is not.
+func TestHealthFixedByReload(t *testing.T) {
+	t.Parallel()
+	config := func(names ...string) Config {
+		config := Config{Tokens: new(store)}
+		for _, name := range names {
+			config.Storages = append(config.Storages, Storage{Name: name, Driver: memory.New(), Settings: name})
+		}
+		return config
+	}
+	before := start(t, config("stays", "moved", "well"))
+	for name, err := range map[string]error{"stays": errors.New("down"), "moved": errors.New("down"), "well": nil} {
+		before.health.states[name] = Health{Err: err, Since: time.Unix(1000, 0), Checked: time.Unix(1000, 0)}
+	}
+	var log bytes.Buffer
+	next := config("stays", "moved", "well", "new")
+	next.Storages[1].Settings = "others"
+	next.Previous, next.Log = before, slog.New(slog.NewTextHandler(&log, nil))
+	after := start(t, next)
+	for name, again := range map[string]bool{"stays": true, "moved": true, "well": false, "new": false} {
+		log.Reset()
+		for range 2 { // once is enough
+			after.check(t.Context(), name, after.storages[name])
+		}
+		if logged := strings.Count(log.String(), msgReachable); logged > 1 || (logged == 1) != again {
+			t.Errorf("%s: logged %q, want it logged %t", name, log.String(), again)
+		}
+	}
+}
+
+// TestFailureBringsCheckForward: the state of a storage that fails is known before the interval is over.
+func TestFailureBringsCheckForward(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var checks atomic.Int32
+		var broken error
+		driver := memory.New()
+		driver.Fail = func(op, _ string) error {
+			if op == "check" {
+				checks.Add(1)
+				return nil
+			}
+			return broken
+		}
+		s := start(t, Config{
+			Tokens: new(store), Storages: []Storage{{Name: "far", Driver: driver}}, HealthInterval: time.Minute,
+		})
+		s.Start()
+		use := func(err error) {
+			broken = err
+			_, _ = s.storages["far"].Stat(t.Context(), "missing")
+			synctest.Wait()
+		}
+		want := func(n int32, after time.Duration, when string) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			if checks.Load() != n {
+				t.Errorf("%s: %d checks, want %d", when, checks.Load(), n)
+			}
+		}
+		want(1, time.Second, "at the start")
+		use(errors.New("read-only"))
+		want(1, 8*time.Second, "right after a check")
+		want(2, 2*time.Second, "10 s after a check")
+		use(nil)
+		want(2, 20*time.Second, "after a missing object")
+		use(errors.New("read-only"))
+		want(3, 0, "after a failure")
+		want(4, time.Minute, "after the interval")
+	})
+}
+
+// TestHealthOfTheEnd: a service that is closed logs nothing any more.
+func TestHealthOfTheEnd(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := start(t, Config{
+		Tokens: new(store), Storages: []Storage{{Name: "far", Driver: memory.New()}},
+		Log: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.check(ctx, "far", s.storages["far"])
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.check(t.Context(), "far", s.storages["far"])
+	s.watch(ctx, "far", s.storages["far"]) // ends at once
+	if log.Len() > 0 || len(s.health.states) > 0 {
+		t.Errorf("logged %q, kept %v", log.String(), s.health.states)
+	}
+}

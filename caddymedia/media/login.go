@@ -1,0 +1,72 @@
+package media
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+// keyToAddress is how many failures of an API key are allowed for each one of an address.
+const keyToAddress = 3
+
+// Logins limit guesses of passwords. Services that replace each other share them, so that a new
+// configuration forgets no failed login.
+type Logins struct {
+	throttle *tokens.Throttle
+	hashing  *tokens.HashLimiter
+}
+
+// NewLogins returns Logins with LoginFailures and PasswordChecks of the limits.
+func NewLogins(limits Limits) *Logins {
+	failures := limits.WithDefaults().LoginFailures
+	return &Logins{
+		throttle: tokens.NewThrottle(tokens.ThrottleOptions{
+			Address: tokens.Rate{PerMinute: failures, Burst: failures},
+			Key:     tokens.Rate{PerMinute: failures * keyToAddress, Burst: failures * keyToAddress},
+		}),
+		hashing: tokens.NewHashLimiter(tokens.HashLimiterOptions{Concurrent: limits.PasswordChecks}),
+	}
+}
+
+func (s *Service) newIssuer(config *Config) (*tokens.Issuer, error) {
+	for _, account := range config.Accounts {
+		if !APIKeys.Allows(account.APIKey) {
+			return nil, fmt.Errorf("account %q: an API key is %s", account.APIKey, APIKeys.Words)
+		}
+		for _, alias := range account.Aliases {
+			_, image := s.Alias(ingest.Image, alias)
+			if _, file := s.Alias(ingest.File, alias); !image && !file {
+				return nil, fmt.Errorf("account %q: aliases: there is no alias %q", account.APIKey, alias)
+			}
+		}
+	}
+	comparer := s.comparer
+	if comparer == nil && len(config.Accounts) == 0 {
+		comparer = tokens.CompareFunc(func(_, _ []byte) (bool, error) { return false, nil })
+	}
+	issuer, err := tokens.NewIssuer(tokens.IssuerOptions{
+		Store: s.store, Accounts: config.Accounts, Comparer: comparer, FakeHash: s.fakeHash,
+		Lifetime: config.TokenLifetime, Throttle: s.logins.throttle, Hashing: s.logins.hashing, Now: s.now,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("accounts: %w", err)
+	}
+	return issuer, nil
+}
+
+// Issuer returns the issuer, which issues and verifies tokens.
+func (s *Service) Issuer() *tokens.Issuer { return s.issuer }
+
+// CheckTokens returns nil if the token store is reachable and takes writes.
+func (s *Service) CheckTokens(ctx context.Context) error { return s.store.Check(ctx) }
+
+// Passwords returns the check of the passwords of other users than accounts, by their hashes. Realm
+// separates their names from others. All checks share the limits of logins.
+func (s *Service) Passwords(realm string, hashes map[string]string) *tokens.Passwords {
+	return tokens.NewPasswords(tokens.PasswordsOptions{
+		Realm: realm, Hashes: hashes, Comparer: s.comparer, FakeHash: s.fakeHash,
+		Throttle: s.logins.throttle, Hashing: s.logins.hashing,
+	})
+}

@@ -1,0 +1,206 @@
+package media
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"image"
+	"image/png"
+	"io"
+	"io/fs"
+	"net/netip"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/naming"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// configOf returns a configuration with a storage in memory, whose items are in no sub folder, and the
+// aliases "content" and, for images, "webp".
+func configOf(t *testing.T) Config {
+	t.Helper()
+	root, err := naming.ParseFormat("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Config{
+		Tokens:   new(store),
+		Comparer: tokens.CompareFunc(func(hash, plain []byte) (bool, error) { return string(hash) == string(plain), nil }),
+		Storages: []Storage{{Name: "default", Driver: memory.New(), SubFolder: root}},
+		Aliases: []Alias{
+			{Kind: ingest.Image, Name: "content"},
+			{Kind: ingest.Image, Name: "webp", WebP: new(variant.Options), BaseURL: "https://cdn.example.com"},
+			{Kind: ingest.File, Name: "content", MaxSize: 2 << 20},
+		},
+	}
+}
+
+// start returns a service that is closed at the end of the test.
+func start(t *testing.T, config Config) *Service {
+	t.Helper()
+	s, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// store is a token store that keeps nothing, and counts how often it is closed.
+type store struct {
+	tokens.Store
+	saved  int
+	closed int
+}
+
+func (s *store) Save(context.Context, tokens.ID, tokens.Record) error { s.saved++; return nil }
+func (s *store) Check(context.Context) error                          { return nil }
+func (s *store) Close() error                                         { s.closed++; return nil }
+
+func wantStored(t *testing.T, s *Service, key, want string) {
+	t.Helper()
+	body, _, err := s.storages["default"].Open(t.Context(), key, struct{ Offset, Length int64 }{})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer body.Close()
+	if got, err := io.ReadAll(body); err != nil || string(got) != want {
+		t.Errorf("%s holds %.40q, %v, want %.40q", key, got, err, want)
+	}
+}
+
+func pngOf(t *testing.T) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestSideBySide: services of one process have nothing in common.
+func TestSideBySide(t *testing.T) {
+	t.Parallel()
+	first, second := configOf(t), configOf(t)
+	second.Limits.MaxUploads = 1
+	second.Accounts = []tokens.Account{{APIKey: "site", PasswordHash: "password"}}
+	a, b := start(t, first), start(t, second)
+	actor := ingest.Actor{Account: "site"}
+	for _, s := range []*Service{a, b} {
+		if _, ok := s.BeginUpload(actor); !ok {
+			t.Error("the first upload of an account is refused")
+		}
+	}
+	if _, ok := a.BeginUpload(actor); !ok {
+		t.Error("an upload counts in another service")
+	}
+	if _, ok := b.BeginUpload(actor); ok {
+		t.Error("an account has two uploads under way, and may have one")
+	}
+	if _, _, err := b.Issuer().Issue(t.Context(), "site", "password", netip.Addr{}); err != nil || second.Tokens.(*store).saved != 1 {
+		t.Errorf("issuing a token: %v", err)
+	}
+	if _, _, err := a.Issuer().Issue(t.Context(), "site", "password", netip.Addr{}); !errors.Is(err, tokens.ErrCredentials) {
+		t.Errorf("an account of another service: %v", err)
+	}
+}
+
+// TestClose: a service is open until its last reference is released.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		config, released := configOf(t), 0
+		config.Release = func() error { released++; return nil }
+		kept := config.Tokens.(*store)
+		s := start(t, config)
+		s.Start()
+		synctest.Wait()
+		_, release, err := s.Acquire()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(s.Close(), s.Close()); err != nil {
+			t.Error(err)
+		}
+		if _, _, err := s.Acquire(); !errors.Is(err, ErrClosed) {
+			t.Errorf("acquired a closed service: %v", err)
+		}
+		if got := s.DownloadFile(t.Context(), "", "", ""); got.Success || !strings.Contains(got.Message, "does not run") {
+			t.Errorf("stored in a closed service: %+v", got)
+		}
+		if _, err := s.storages["default"].Stat(t.Context(), "a"); !errors.Is(err, fs.ErrNotExist) || kept.closed+released > 0 {
+			t.Errorf("closed before the last reference is released: %v, %d, %d", err, kept.closed, released)
+		}
+		release()
+		if _, err := s.storages["default"].Stat(t.Context(), "a"); errors.Is(err, fs.ErrNotExist) || kept.closed != 1 || released != 1 {
+			t.Errorf("not closed: %v, %d, %d", err, kept.closed, released)
+		}
+		s.Start() // does nothing
+	})
+}
+
+// TestNewErrors: an error names what is wrong, and closes nothing.
+func TestNewErrors(t *testing.T) {
+	t.Parallel()
+	for want, change := range map[string]func(*Config){
+		`storage "A": a name is 1 to 64`:                            func(c *Config) { c.Storages[0].Name = "A" },
+		`storage "default" is there twice`:                          func(c *Config) { c.Storages = append(c.Storages, c.Storages[0]) },
+		`storage "default": it has no driver`:                       func(c *Config) { c.Storages[0].Driver = nil },
+		`image alias "content": it is there twice`:                  func(c *Config) { c.Aliases = append(c.Aliases, c.Aliases[0]) },
+		`image alias "a/b": alias "a/b": a name is 1 to 64`:         func(c *Config) { c.Aliases[0].Name = "a/b" },
+		`file alias "content": storage: there is no storage "far"`:  func(c *Config) { c.Aliases[2].Storage = "far" },
+		`file alias "content": prefix "img/webp/x" overlaps`:        func(c *Config) { c.Aliases[2].Prefix = "img/webp/x" },
+		`file alias "content": prefix: `:                            func(c *Config) { c.Aliases[2].Prefix = "a/../b" },
+		`file alias "content": extensions: "php" is never accepted`: func(c *Config) { c.Aliases[2].Extensions = []string{"php"} },
+		`image alias "content": negotiate needs webp`:               func(c *Config) { c.Aliases[0].Negotiate = true },
+		`image alias "content": cache_control is no valid header`:   func(c *Config) { c.Aliases[0].CacheControl = "a\nb" },
+		`redirect: the driver of storage "default" cannot sign`:     func(c *Config) { c.Aliases[0].Redirect = new(ingest.Redirect) },
+		`redirect: the lifetime is between 1s and 7d, not 1ns`: func(c *Config) {
+			c.Aliases[0].Redirect = &ingest.Redirect{Base: "https://example.com", Lifetime: 1}
+		},
+		`account "a": aliases: there is no alias "none"`: func(c *Config) {
+			c.Accounts = []tokens.Account{{APIKey: "a", PasswordHash: "x", Aliases: []string{"none"}}}
+		},
+		`accounts: account "a" has no password hash`: func(c *Config) { c.Accounts = []tokens.Account{{APIKey: "a"}} },
+	} {
+		config := configOf(t)
+		change(&config)
+		if _, err := New(config); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+		if config.Tokens.(*store).closed > 0 {
+			t.Errorf("%s: the token store is closed", want)
+		}
+	}
+}
+
+// TestStorageOf: an alias is in the storage that it names, the one called default, or the only one.
+func TestStorageOf(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		names []string
+		want  string // empty: an error
+	}{
+		{"far", []string{"default", "far"}, "far"},
+		{"", []string{"default", "far"}, "default"},
+		{"", []string{"far"}, "far"},
+		{"", []string{"near", "far"}, ""},
+		{"", nil, ""},
+		{"none", []string{"far"}, ""},
+	} {
+		if got, err := StorageOf(c.name, c.names); got != c.want || (err != nil) != (c.want == "") {
+			t.Errorf("%q of %q: %q, error %v", c.name, c.names, got, err)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package mediaapp
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// bounds are those of the process: uploads that began under an earlier configuration count too.
+var bounds = media.NewBounds()
+
+// serviceConfig loads the modules of the configuration, expands its options and returns the parts of the
+// service. What outlives a reload comes from the pool.
+func (a *App) serviceConfig(ctx caddy.Context) (media.Config, error) {
+	config := media.Config{
+		TokenLifetime: time.Duration(a.TokenLifetime), HealthInterval: time.Duration(a.HealthInterval),
+		Bounds: bounds, Client: ClientOf, Observer: recorder{a}, Log: a.log,
+	}
+	if before, err := Active(); err == nil {
+		config.Previous = before.service
+	}
+	var err error
+	if config.Storages, err = a.openStorages(ctx); err != nil {
+		return config, err
+	}
+	if config.BaseURL, err = a.baseURL(); err != nil {
+		return config, err
+	}
+	limits := *a.Limits
+	if err := limitsOptions.Expand(&limits); err != nil {
+		return config, fmt.Errorf("limits: %w", err)
+	}
+	config.Limits = limits.service().WithDefaults()
+	if config.Aliases, err = a.aliases(); err != nil {
+		return config, err
+	}
+	var closePictures, closeLogins func() error
+	if config.Pictures, closePictures, err = a.openPictures(config); err != nil {
+		return config, err
+	}
+	if config.Downloads, err = a.Downloads.options(); err != nil {
+		return config, fmt.Errorf("downloads: %w", err)
+	}
+	if config.Tokens, err = a.openTokens(ctx); err != nil {
+		return config, fmt.Errorf("tokens: %w", err)
+	}
+	if a.TokenLifetime < 0 {
+		return config, errors.New("token_lifetime is negative")
+	}
+	if config.Accounts, err = a.accounts(); err != nil {
+		return config, err
+	}
+	compare, err := loadComparer(ctx)
+	if err != nil {
+		return config, err
+	}
+	config.Comparer, config.FakeHash = compare, compare.fake
+	key := fmt.Sprint(config.Limits.LoginFailures, config.Limits.PasswordChecks)
+	config.Logins, closeLogins, err = pooled(a, "login", key, func() (*media.Logins, error) {
+		return media.NewLogins(config.Limits), nil
+	})
+	config.Release = func() error { return errors.Join(closePictures(), closeLogins()) }
+	return config, err
+}
+
+func (a *App) openStorages(ctx caddy.Context) ([]media.Storage, error) {
+	spool, err := a.spoolFolder()
+	if err != nil {
+		return nil, err
+	}
+	a.drivers = map[string]storagedrivers.Module{}
+	storages := make([]media.Storage, 0, len(a.Storages))
+	for _, name := range slices.Sorted(maps.Keys(a.Storages)) {
+		if err := media.CheckName("storage", name); err != nil {
+			return nil, err
+		}
+		if a.Storages[name] == nil {
+			return nil, fmt.Errorf("storage %q is empty", name)
+		}
+		storage, err := a.openStorage(ctx, name, spool)
+		if err != nil {
+			return nil, fmt.Errorf("storage %q: %w", name, err)
+		}
+		storages = append(storages, storage)
+	}
+	return storages, nil
+}
+
+// openPictures returns the same before and after a reload that does not change its limits: the work that
+// goes on counts.
+func (a *App) openPictures(config media.Config) (*variant.Maker, func() error, error) {
+	limits := config.Limits.Encoding
+	wanted := slices.ContainsFunc(config.Aliases, func(alias media.Alias) bool { return alias.WebP != nil })
+	maker, done, err := pooled(a, "pictures", fmt.Sprint(limits, wanted), func() (*variant.Maker, error) {
+		return media.NewPictures(limits, wanted, a.log)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	a.metrics.gauge("waiting_pictures", "Pictures that wait to be decoded and encoded.", nil, maker.Waiting)
+	a.metrics.gauge("working_pictures", "Pictures that are being decoded and encoded.", nil, maker.Working)
+	return maker, done, nil
+}
