@@ -14,7 +14,8 @@ const (
 )
 
 // errResting is the error of an operation that is not tried.
-var errResting = fmt.Errorf("%w: not tried, it has failed %d times in a row", ErrUnavailable, tripAfter)
+var errResting = WithCause(fmt.Errorf("%w: not tried, it has failed %d times in a row", ErrUnavailable, tripAfter),
+	"The storage has failed several times in a row and is left alone for some seconds. Try again then.")
 
 // circuit keeps operations from a backend that does not answer, so that they neither wait for it
 // nor slow down its recovery. While it is open, one operation in rest is let through. The first

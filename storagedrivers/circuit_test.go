@@ -69,6 +69,9 @@ func TestCircuitOpens(t *testing.T) {
 		}
 		_, err := s.Stage(t.Context())
 		is(t, err, storagedrivers.ErrUnavailable)
+		if storagedrivers.CauseOf(err) == "" {
+			t.Errorf("error %v has no cause", err)
+		}
 		if f.calls != tried || time.Since(start) != 0 {
 			t.Errorf("a dead place was tried %d times more, for %v", f.calls-tried, time.Since(start))
 		}

@@ -52,10 +52,14 @@ const (
 )
 
 var (
-	errNotRefused = errors.New("creating what exists was not refused")
-	errDiffers    = errors.New("what was read differs from what was stored")
-	errNotListed  = errors.New("the stored object is not listed")
-	errStillThere = errors.New("the deleted object is still there")
+	errNotRefused = WithCause(errors.New("creating what exists was not refused"),
+		"A second upload of the same name was not refused as it has to be: two uploads of one name could overwrite each other.")
+	errDiffers = WithCause(errors.New("what was read differs from what was stored"),
+		"What was stored came back changed. Something on the way, a cache for instance, gives old or other content.")
+	errNotListed = WithCause(errors.New("the stored object is not listed"),
+		"A file that was stored is not in the listing. The panel, copies and sweeps would not find what is there.")
+	errStillThere = WithCause(errors.New("the deleted object is still there"),
+		"What was deleted is still there. Something on the way, a cache for instance, gives old content.")
 )
 
 // Probe tests the storage with an object of its own under a random key, which it removes at the

@@ -152,6 +152,8 @@ func TestProbe(t *testing.T) {
 			}
 			if tt.err != nil {
 				is(t, report.Err(), tt.err)
+			} else if explained := storagedrivers.CauseOf(report.Err()) != ""; explained == report.OK() {
+				t.Errorf("error %v has a cause: %t", report.Err(), explained)
 			}
 			if !strings.Contains(notes, tt.note) || (notes == "") != (tt.note == "") {
 				t.Errorf("notes %q, want %q", notes, tt.note)

@@ -45,7 +45,7 @@ func mapError(err error) error {
 // carry a signature, and a whole answer.
 func brief(err error) error {
 	if replied, ok := errors.AsType[*azcore.ResponseError](err); ok {
-		return &answer{replied}
+		return storagedrivers.WithCause(&answer{replied}, causes[bloberror.Code(replied.ErrorCode)])
 	}
 	if request, ok := errors.AsType[*url.Error](err); ok {
 		return request.Err

@@ -15,6 +15,7 @@ import (
 
 	jftp "github.com/jlaffaye/ftp"
 
+	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
@@ -47,6 +48,9 @@ func (c *conn) login(life context.Context, config Config) error {
 	}
 	context.AfterFunc(life, func() { _ = raw.Close() })
 	if c.control, err = greet(life, raw, config.TLS, tlsConfig); err != nil {
+		if unknownCommand(err) {
+			err = storagedrivers.WithCause(err, storagedrivers.NoTLS)
+		}
 		return plainly(config.TLS, err)
 	}
 	options := []jftp.DialOption{jftp.DialWithDialFunc(c.dialFunc(life, dialer, tlsConfig)), jftp.DialWithWritingMDTM(true)}
@@ -57,7 +61,11 @@ func (c *conn) login(life context.Context, config Config) error {
 		return err
 	}
 	if err = c.ftp.Login(config.User, config.Password); err != nil {
-		return plainly(config.TLS, fmt.Errorf("logging in as %q: %w", config.User, c.control.said.reply(err)))
+		err = plainly(config.TLS, fmt.Errorf("logging in as %q: %w", config.User, c.control.said.reply(err)))
+		if errors.Is(mapError(err), fs.ErrPermission) {
+			err = storagedrivers.WithCause(err, wrongLogin)
+		}
+		return err
 	}
 	c.base, err = c.findBase(config.Root)
 	return err

@@ -17,6 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
 func parse(t *testing.T, text string) (*FTP, error) {
@@ -221,11 +222,13 @@ func TestWrongLogin(t *testing.T) {
 	f := (&fake{tls: secured}).start(t)
 	config := f.config()
 	config.Password = "wrong"
-	fails(t, open(t, config).Check(t.Context()), fs.ErrPermission)
+	err := open(t, config).Check(t.Context())
+	fails(t, err, fs.ErrPermission)
+	drivertest.Cause(t, err, wrongLogin)
 
 	config = f.config()
 	config.ServerName = "example.org"
-	err := open(t, config).Check(t.Context())
+	err = open(t, config).Check(t.Context())
 	if err == nil || errors.Is(err, storagedrivers.ErrUnavailable) {
 		t.Errorf("another's certificate: error %v, which must not be tried again", err)
 	}

@@ -165,7 +165,7 @@ func (d *Driver) Check(ctx context.Context) error {
 			return d.folders.ensure(c, root)
 		})
 		if err != nil {
-			return fmt.Errorf("finding the root %q: %w", root, err)
+			return storagedrivers.WithCause(fmt.Errorf("finding the root %q: %w", root, err), causeOfRoot(err))
 		}
 		if d.features.Load() != nil {
 			return nil

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
 // throwAway is a key that opens nothing.
@@ -107,6 +108,7 @@ func TestDefaultCredentials(t *testing.T) {
 	if !errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without credentials: error %v", err)
 	}
+	drivertest.Cause(t, err, noCredentials)
 	if err := os.WriteFile(file, []byte(serviceAccountKey(t, "http://127.0.0.1:1/token")), 0o600); err != nil {
 		t.Fatal(err)
 	}

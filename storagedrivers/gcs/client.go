@@ -13,6 +13,8 @@ import (
 	"cloud.google.com/go/auth/httptransport"
 	gcsdk "cloud.google.com/go/storage"
 	"google.golang.org/api/option"
+
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 // client is the SDK's, with what signs addresses.
@@ -46,7 +48,8 @@ func (d *Driver) connect(ctx context.Context) (*client, error) {
 		}
 		if err != nil {
 			// The text only: a missing file of credentials is no missing object.
-			return nil, fmt.Errorf("%w: finding credentials: %s", fs.ErrPermission, err.Error())
+			err = fmt.Errorf("%w: finding credentials: %s", fs.ErrPermission, err.Error())
+			return nil, storagedrivers.WithCause(err, noCredentials)
 		}
 		_ = json.Unmarshal(creds.JSON(), &c.signer) // others than keys are no JSON, or another
 	}

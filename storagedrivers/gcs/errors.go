@@ -21,6 +21,7 @@ func mapError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
+	err = storagedrivers.WithCause(err, causeOf(err))
 	if end := ctx.Err(); end != nil {
 		if errors.Is(err, end) {
 			return err

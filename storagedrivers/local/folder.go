@@ -37,7 +37,11 @@ func (d *Driver) openRoot() (*os.Root, error) {
 	}
 	root, err := os.OpenRoot(d.path)
 	if err != nil {
-		return nil, fmt.Errorf("opening the root: %w", mapError(err))
+		err = fmt.Errorf("opening the root: %w", mapError(err))
+		if stat, statErr := os.Stat(d.path); statErr == nil && !stat.IsDir() {
+			err = storagedrivers.WithCause(err, storagedrivers.NotAFolder)
+		}
+		return nil, err
 	}
 	dir, err := root.Open(".")
 	if err != nil {

@@ -41,9 +41,12 @@ func NewFollower(config Config, log *slog.Logger) *Follower {
 }
 
 var (
-	errGone      = fmt.Errorf("the root is gone: %w", storagedrivers.ErrUnavailable)
+	errGone = storagedrivers.WithCause(fmt.Errorf("the root is gone: %w", storagedrivers.ErrUnavailable),
+		"The folder was there and is gone. Mount its disk, or make it again; it is then used without a restart.")
 	errReplaced  = fmt.Errorf("the root was replaced during the upload: %w", storagedrivers.ErrUnavailable)
-	errUnmounted = fmt.Errorf("the root was replaced by an empty folder of another file system: %w", storagedrivers.ErrUnavailable)
+	errUnmounted = storagedrivers.WithCause(
+		fmt.Errorf("the root was replaced by an empty folder of another file system: %w", storagedrivers.ErrUnavailable),
+		"An empty folder of another file system stands where the folder was. Mount its disk; or, if this folder is meant, put any file into it or restart Caddy.")
 )
 
 // acquire returns the current generation without looking at the path. The caller must release it.

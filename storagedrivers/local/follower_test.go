@@ -66,6 +66,9 @@ func (f *followedRoot) wantUnavailable(t *testing.T) {
 		if !errors.Is(err, storagedrivers.ErrUnavailable) || errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v, want unavailable", op, err)
 		}
+		if storagedrivers.CauseOf(err) == "" {
+			t.Errorf("%s: %v has no cause", op, err)
+		}
 	}
 }
 

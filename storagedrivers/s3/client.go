@@ -45,7 +45,7 @@ func connect(c Config) (*awss3.Client, *http.Client, error) {
 		// A signature is valid for one host, so a redirect is an error.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	found.HTTPClient = httpClient
+	found.HTTPClient, found.Credentials = httpClient, ambient{found.Credentials}
 	client := awss3.NewFromConfig(found, c.apply)
 	if client.Options().Region == "" {
 		return nil, nil, errNoRegion

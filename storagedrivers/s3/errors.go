@@ -110,7 +110,7 @@ func brief(err error) error {
 		if response, ok := errors.AsType[*awshttp.ResponseError](err); ok && response.RequestID != "" {
 			text += " (request " + response.RequestID + ")"
 		}
-		return &plain{text, err}
+		return storagedrivers.WithCause(&plain{text, err}, causes[answer.ErrorCode()])
 	}
 	if sent, ok := errors.AsType[*url.Error](err); ok {
 		return &plain{sent.Err.Error(), err}

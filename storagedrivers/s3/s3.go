@@ -117,7 +117,8 @@ func (d *Driver) Check(ctx context.Context) error {
 		return fmt.Errorf("%w: there is no bucket %q: %w", fs.ErrNotExist, d.bucket, brief(err))
 	}
 	if region := regionOf(err); region != "" && region != d.client.Options().Region {
-		return fmt.Errorf("the bucket %q is in the region %q: %w", d.bucket, region, brief(err))
+		err = fmt.Errorf("the bucket %q is in the region %q: %w", d.bucket, region, brief(err))
+		return storagedrivers.WithCause(err, wrongRegion)
 	}
 	if err != nil {
 		return mapError(ctx, err)

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
 
+	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
@@ -80,7 +81,8 @@ func (d *dialer) dial(ctx context.Context, heard *atomic.Int64) (*ssh.Client, *p
 			break
 		}
 	}
-	return nil, nil, errors.Join(errs...)
+	err = errors.Join(errs...)
+	return nil, nil, storagedrivers.WithCause(err, causeOf(err))
 }
 
 // login opens a connection to a host that must show a key of one of algorithms.
@@ -196,12 +198,12 @@ func (d *dialer) auth(ctx context.Context) ([]ssh.AuthMethod, func(), error) {
 	if d.config.Agent {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", os.Getenv(agentSocket))
 		if err != nil {
-			return nil, nil, fmt.Errorf("ssh agent: %w", err)
+			return nil, nil, storagedrivers.WithCause(fmt.Errorf("ssh agent: %w", err), noAgent)
 		}
 		theirs, err := agent.NewClient(conn).Signers()
 		if err != nil {
 			_ = conn.Close() // the first error is the one to tell
-			return nil, nil, fmt.Errorf("ssh agent: %w", err)
+			return nil, nil, storagedrivers.WithCause(fmt.Errorf("ssh agent: %w", err), noAgent)
 		}
 		signers = append(slices.Clip(signers), theirs...)
 		done = func() { _ = conn.Close() }

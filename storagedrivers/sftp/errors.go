@@ -48,7 +48,7 @@ func sentinelOf(err error) error {
 		return nil // it can be neither retried nor granted
 	case errors.Is(err, pkgsftp.ErrSSHFxConnectionLost), network.Unreachable(err):
 		return storagedrivers.ErrUnavailable
-	case strings.Contains(err.Error(), "ssh: unable to authenticate"): // the library has no value for it
+	case strings.Contains(err.Error(), notAuthenticated):
 		return fs.ErrPermission
 	case errors.Is(err, syscall.ENOTDIR): // the library's, on the way to a folder
 		return storagedrivers.ErrInvalidKey

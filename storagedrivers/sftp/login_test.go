@@ -23,6 +23,7 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
@@ -111,6 +112,7 @@ func TestHostKeys(t *testing.T) {
 		}
 		isNot(t, err, storagedrivers.ErrUnavailable)
 		isNot(t, err, fs.ErrPermission)
+		drivertest.Cause(t, err, wrongHostKey)
 	}
 }
 
@@ -220,7 +222,11 @@ func TestLogin(t *testing.T) {
 		if !errors.Is(err, fs.ErrPermission) || errors.Is(err, storagedrivers.ErrUnavailable) {
 			t.Errorf("%s: error %v, want permission", name, err)
 		}
+		drivertest.Cause(t, err, wrongLogin)
 	}
+	t.Setenv(agentSocket, filepath.Join(t.TempDir(), "none"))
+	err = checking(t, Config{Address: s.address, User: testUser, HostKeys: s.hostKeys, Agent: true})
+	drivertest.Cause(t, err, noAgent)
 }
 
 // startAgent starts an agent that has a key, and gives its socket.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
@@ -98,6 +99,8 @@ func TestCheckOfRoot(t *testing.T) {
 	d = h.driver(t, "file")
 	if err := d.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "is no folder") {
 		t.Errorf("a file as root: error %v", err)
+	} else {
+		drivertest.Cause(t, err, storagedrivers.NotAFolder)
 	}
 	is(t, d.Close(), nil)
 }

@@ -52,12 +52,12 @@ func (d *Driver) Check(ctx context.Context) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			if err = c.MkdirAll(d.config.Root); err != nil {
-				return fmt.Errorf("making the root: %w", err)
+				return storagedrivers.WithCause(fmt.Errorf("making the root: %w", err), causeOfRoot(err))
 			}
 		case err != nil:
-			return fmt.Errorf("looking for the root: %w", err)
+			return storagedrivers.WithCause(fmt.Errorf("looking for the root: %w", err), causeOfRoot(err))
 		case !stat.IsDir():
-			return fmt.Errorf("the root %s is no folder", d.config.Root)
+			return storagedrivers.WithCause(fmt.Errorf("the root %s is no folder", d.config.Root), storagedrivers.NotAFolder)
 		}
 		if _, err = d.learn(ctx, c, d.config.Root); err != nil && !unavailable(err) {
 			d.log.Warn("nothing can be written to the root", "error", err)

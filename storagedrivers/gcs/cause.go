@@ -1,0 +1,19 @@
+package gcs
+
+import (
+	"errors"
+
+	gcsdk "cloud.google.com/go/storage"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+const noCredentials storagedrivers.Cause = "No credentials were found on this machine. Name a file with the key of a service account."
+
+// causeOf returns the cause of an error of the service.
+func causeOf(err error) storagedrivers.Cause {
+	if errors.Is(err, gcsdk.ErrBucketNotExist) {
+		return storagedrivers.Missing("bucket")
+	}
+	return ""
+}

@@ -1,0 +1,49 @@
+package sftp
+
+import (
+	"errors"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+const (
+	wrongHostKey storagedrivers.Cause = "The host shows a key that is not the expected one. If the host got a new key, put it into " +
+		"host_key or known_hosts after comparing it at the host itself; otherwise somebody else may be answering in its place."
+	noHostKey storagedrivers.Cause = "The host has no key of the kind that host_key or known_hosts expects. " +
+		"Look up which keys it has, and put one of them there."
+	wrongMethod storagedrivers.Cause = "The host does not take this way of logging in. Ask for one that it takes, " +
+		"a private key instead of a password for instance."
+	wrongLogin storagedrivers.Cause = "The host refused the login: the user or the password is wrong, or the key is not allowed there."
+	noAgent    storagedrivers.Cause = "The SSH agent of this machine does not answer. Start it, or log in with a password or a key."
+)
+
+// notAuthenticated is how the library's error for a refused login begins; it has no value for it.
+const notAuthenticated = "ssh: unable to authenticate"
+
+// causeOf returns the cause of an error of connecting.
+func causeOf(err error) storagedrivers.Cause {
+	var mismatch *hostKeyError
+	var common *ssh.AlgorithmNegotiationError
+	switch {
+	case errors.As(err, &mismatch):
+		return wrongHostKey
+	case errors.As(err, &common) && common.What == "host key":
+		return noHostKey
+	case strings.Contains(err.Error(), notAuthenticated+", attempted methods [none]"):
+		return wrongMethod
+	case strings.Contains(err.Error(), notAuthenticated):
+		return wrongLogin
+	}
+	return ""
+}
+
+// causeOfRoot returns the cause of a root that cannot be used. Hosts have only words for a file in its path.
+func causeOfRoot(err error) storagedrivers.Cause {
+	if err != nil && strings.Contains(strings.ToLower(err.Error()), "not a directory") {
+		return storagedrivers.NotAFolder
+	}
+	return ""
+}
