@@ -1,0 +1,211 @@
+// Package guest_test is a driver of somebody else: nothing but its own package knows it.
+package guest_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
+
+	"github.com/caddymedia/media/admin/api"
+	_ "github.com/caddymedia/media/caddymedia"
+	"github.com/caddymedia/media/caddymedia/caddytest"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
+)
+
+// word is the expanded secret of the configuration.
+const word = "open sesame"
+
+func TestMain(m *testing.M) {
+	if err := os.Setenv("SHELF_WORD", word); err != nil {
+		panic(err)
+	}
+	os.Exit(caddytest.Run(m))
+}
+
+const config = `{
+	admin off
+	log {
+		output discard
+	}
+	media {
+		tokens memory
+		storage default {
+			driver shelf top
+		}
+		storage locked {
+			driver shelf low {
+				word   {env.SHELF_WORD}
+				locked on
+			}
+		}
+		image_alias content {
+			storage default
+		}
+		file_alias papers {
+			storage locked
+		}
+	}
+}
+`
+
+// adapt returns the JSON of a Caddyfile.
+func adapt(t *testing.T, text string) []byte {
+	t.Helper()
+	adapted, _, err := caddyfile.Adapter{ServerType: httpcaddyfile.ServerType{}}.Adapt([]byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return adapted
+}
+
+func TestDescription(t *testing.T) {
+	t.Parallel()
+	drivertest.Describe(t, drivertest.Description{
+		New: func(t *testing.T, options string) storagedrivers.Module {
+			t.Helper()
+			s := new(Shelf)
+			if err := json.Unmarshal([]byte(options), s); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Provision(caddy.Context{}); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+		Options: `{"label": "top"}`,
+		Where:   "top",
+		Same:    []string{`{"label": "top", "word": "x", "locked": true}`},
+		Apart:   []string{`{"label": "low"}`},
+	})
+	if err := schema.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestOverlap: aliases on two storages of one shelf must not overlap.
+func TestOverlap(t *testing.T) { // not parallel: Caddy has globals
+	var parsed caddy.Config
+	overlapping := strings.NewReplacer("shelf low", "shelf top", "storage locked\n", "storage locked\n\t\t\tprefix img\n").Replace(config)
+	if err := json.Unmarshal(adapt(t, overlapping), &parsed); err != nil {
+		t.Fatal(err)
+	}
+	if err := caddy.Validate(&parsed); err == nil || !strings.Contains(err.Error(), "overlaps") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// ask returns the answer of the panel's API.
+func ask(t *testing.T, method, address, body string, into any) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	api.New().ServeHTTP(w, httptest.NewRequest(method, address, strings.NewReader(body)).WithContext(t.Context()))
+	if w.Code != http.StatusOK || strings.Contains(w.Body.String(), word) {
+		t.Fatalf("%s %s: status %d: %s", method, address, w.Code, w.Body)
+	}
+	if err := json.Unmarshal(w.Body.Bytes(), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+type driverInPanel struct {
+	Title, Icon, Help string
+	Options           []struct {
+		Name, Help               string
+		Required, Secret, Common bool
+	}
+}
+
+type report struct {
+	OK    bool
+	Steps []struct{ Name, Title, Message, Detail string }
+}
+
+// TestPanel: the panel shows the driver, its form and its storages, and tests them.
+func TestPanel(t *testing.T) { // not parallel: Caddy has globals
+	if err := caddy.Load(adapt(t, config), true); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := caddy.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+
+	var kinds struct{ Drivers map[string]driverInPanel }
+	ask(t, http.MethodGet, "/kinds", "", &kinds)
+	shelf := kinds.Drivers["shelf"]
+	if shelf.Title != "Shelf in memory" || shelf.Icon != "disk" || !strings.HasPrefix(shelf.Help, "Keeps objects in memory.") ||
+		len(shelf.Options) != 3 || !shelf.Options[0].Required || !shelf.Options[1].Secret || !shelf.Options[2].Common {
+		t.Errorf("form %+v", shelf)
+	}
+
+	var listed struct {
+		Storages []struct {
+			Name, Driver, Where string
+			DriverTitle         string `json:"driver_title"`
+			Settings            map[string]any
+		}
+	}
+	ask(t, http.MethodGet, "/storages", "", &listed)
+	if len(listed.Storages) != 2 {
+		t.Fatalf("storages %+v", listed)
+	}
+	for i, where := range []string{"top", "low"} {
+		if s := listed.Storages[i]; s.Driver != "shelf" || s.DriverTitle != "Shelf in memory" || s.Where != where || s.Settings["label"] != where {
+			t.Errorf("storage %+v", s)
+		}
+	}
+
+	var good, bad, unsaved report
+	ask(t, http.MethodPost, "/storages/default/probe", "", &good)
+	if !good.OK || len(good.Steps) != 9 || good.Steps[0].Title != "Connect, log in and find the shelf" {
+		t.Errorf("probe %+v", good)
+	}
+	ask(t, http.MethodPost, "/storages/locked/probe", "", &bad)
+	ask(t, http.MethodPost, "/probe", `{"driver": {"name": "shelf", "label": "new", "word": "{env.SHELF_WORD}", "locked": true}}`, &unsaved)
+	for _, r := range []report{bad, unsaved} {
+		if r.OK || len(r.Steps) != 1 || r.Steps[0].Message != string(locked) || r.Steps[0].Detail == "" {
+			t.Errorf("probe %+v", r)
+		}
+	}
+}
+
+// TestCommand: `caddy media probe` names the driver.
+func TestCommand(t *testing.T) { // not parallel: Caddy has globals
+	file := filepath.Join(t.TempDir(), "Caddyfile")
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, failures bytes.Buffer
+	root := &cobra.Command{Use: "caddy"}
+	media := &cobra.Command{Use: "media"}
+	caddycmd.Commands()["media"].CobraFunc(media)
+	root.AddCommand(media)
+	root.SetOut(&out)
+	root.SetErr(&failures)
+	root.SetArgs([]string{"media", "probe", "--config", file})
+	if err := root.ExecuteContext(t.Context()); err == nil {
+		t.Error("a locked shelf is no failure")
+	}
+	for _, want := range []string{"default (shelf) can be used\n", "locked (shelf) CANNOT be used"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in %s", want, &out)
+		}
+	}
+	if told := failures.String(); !strings.Contains(told, "locked: connect, log in") || strings.Contains(told, word) {
+		t.Errorf("failures %s", told)
+	}
+}
