@@ -1,10 +1,10 @@
 // Accounts: API keys, their passwords and tokens.
 import { h, newId } from './dom.js';
 import { get, read, send } from './api.js';
-import { announce, ask, busyWhile, confirm, copyField, empty, pageHead } from './ui.js';
+import { announce, ask, busyWhile, confirm, copyField, empty, listLink, pageHead, rowList } from './ui.js';
 import { plural } from './format.js';
 import { icon } from './icons.js';
-import { entryForm, nameField, removeEntry, section } from './entry.js';
+import { entryForm, nameField, readEntry, removeButton, section } from './entry.js';
 import { guard, mayAct, mayConfigure } from './state.js';
 
 const validKey = /^(?!\.{1,2}$)[A-Za-z0-9._~-]{1,128}$/;
@@ -23,7 +23,7 @@ export async function accounts({ segments, query, signal, reload }) {
 				h('a', { href: 'api/openapi.json', download: '' }, 'the OpenAPI document'), '.'),
 			list.length === 0
 				? empty('accounts', 'No account yet', 'Uploads over HTTP are refused until one exists.', add?.cloneNode(true))
-				: h('ul', { class: 'rows', role: 'list', 'aria-label': 'Accounts' }, list.map((account) => row(account, reload))),
+				: rowList('Accounts', list.map((account) => row(account, reload))),
 		],
 	};
 }
@@ -38,16 +38,10 @@ function row({ api_key: key, aliases = [] }, reload) {
 			mayConfigure() && h('a', { class: 'button', href: `#/accounts/${encodeURIComponent(key)}`, 'aria-label': `Edit ${key}` }, 'Edit'),
 			mayConfigure() && h('button', { type: 'button', 'aria-label': `New password for ${key}`, onclick: (event) => renew(event.currentTarget, key) }, 'New password'),
 			mayAct() && h('button', { type: 'button', 'aria-label': `End tokens of ${key}`, onclick: (event) => endTokens(event.currentTarget, key) }, 'End tokens'),
-			mayConfigure() && h('button', {
-				type: 'button', class: 'quiet-danger', 'aria-label': `Remove ${key}`, onclick: async () => {
-					if (await removeAccount(key)) reload();
-				},
-			}, 'Remove')));
+			mayConfigure() && removeButton({
+				section: 'accounts', name: key, what: 'account', warning: 'It can no longer log in, and its tokens end at once. Its uploads stay.',
+			}, reload)));
 }
-
-const removeAccount = (name) => removeEntry({
-	section: 'accounts', name, what: 'account', warning: 'It can no longer log in, and its tokens end at once. What it has uploaded stays.',
-});
 
 async function renew(button, key) {
 	const text = 'Its current password stops working, and its tokens end at once. All users of the account need the new password.';
@@ -79,21 +73,17 @@ async function showPassword({ api_key: key, password }) {
 
 async function editPage(key, signal) {
 	const [{ aliases }, { body: entry, etag }] = await Promise.all([
-		get(['aliases'], {}, signal), key ? read(['config', 'accounts', key], {}, signal) : { body: { value: {}, secrets: [] }, etag: null },
+		get(['aliases'], {}, signal), readEntry('accounts', key, signal),
 	]);
 	const form = entryForm({
 		section: 'accounts', what: 'account', name: key, current: entry, etag, back: '#/accounts',
 		build: (current, isNew) => build(aliases, current, isNew),
-		done: async (answer, saved) => {
-			if (answer.password) await showPassword(answer);
-			location.hash = '#/accounts';
-			announce(`The account “${saved}” is saved.`);
-		},
+		saved: async (answer) => { if (answer.password) await showPassword(answer); },
 	});
 	const title = key || 'Add account';
 	return {
 		title,
-		content: [h('nav', { class: 'crumbs', 'aria-label': 'Breadcrumb' }, h('a', { href: '#/accounts' }, 'Accounts')), pageHead(title),
+		content: [listLink('Accounts'), pageHead(title),
 			!key && h('p', { class: 'lead' }, 'A password is generated when you add the account, and shown once.'), form.element],
 	};
 }

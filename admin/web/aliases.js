@@ -1,10 +1,11 @@
 // Aliases of images and of files.
 import { h } from './dom.js';
-import { get, read } from './api.js';
-import { announce, copyField, empty, facts, pageHead } from './ui.js';
-import { kindTitle, label, sectionOf, size } from './format.js';
+import { get } from './api.js';
+import { absolute } from './links.js';
+import { copyField, empty, facts, listLink, pageHead, rowList } from './ui.js';
+import { kindTitle, label, sectionOf, size, text } from './format.js';
 import { icon } from './icons.js';
-import { entryForm, nameField, removeEntry, section } from './entry.js';
+import { entryForm, nameField, readEntry, removeButton, section } from './entry.js';
 import { optionFields } from './form.js';
 import { nameWords, validName } from './storage.js';
 import { mayConfigure } from './state.js';
@@ -35,7 +36,7 @@ function group(title, kind, all, reload) {
 		h('div', { class: 'page-head' }, h('h2', null, title), h('div', { class: 'actions' }, add)),
 		list.length === 0
 			? empty(kind === 'img' ? 'items' : 'file', `No ${kindTitle(kind)}`, 'Uploads are refused until one exists.')
-			: h('ul', { class: 'rows', role: 'list', 'aria-label': title }, list.map((alias) => row(alias, reload))));
+			: rowList(title, list.map((alias) => row(alias, reload))));
 }
 
 function row(alias, reload) {
@@ -45,51 +46,39 @@ function row(alias, reload) {
 		h('div', { class: 'row-icon' }, icon(kind === 'img' ? 'items' : 'file')),
 		h('div', { class: 'row-main' },
 			h('h3', null, h('a', { href: `#/aliases/${own}` }, name), implicit && h('span', { class: 'tag' }, 'built in')),
-			h('p', { class: 'path' }, new URL(address, location.origin).href),
+			h('p', { class: 'path' }, absolute(address)),
 			h('p', null, h('span', { class: 'muted' }, 'In '), h('a', { href: `#/storages/${encodeURIComponent(storage)}` }, storage), h('span', { class: 'muted' }, ` · up to ${size(alias.max_size)}`),
 				alias.webp && h('span', { class: 'muted' }, ' · WebP variants'), alias.overwrite && h('span', { class: 'muted' }, ' · overwrites'))),
 		h('div', { class: 'row-actions' },
 			h('a', { class: 'button', href: `#/items/${own}`, 'aria-label': `Items of ${name}` }, 'Items'),
 			mayConfigure() && h('a', { class: 'button', href: `#/aliases/${own}`, 'aria-label': `Edit ${name}` }, 'Edit'),
-			mayConfigure() && !implicit && h('button', {
-				type: 'button', class: 'quiet-danger', 'aria-label': `Remove ${name}`, onclick: async () => {
-					if (await removeAlias(kind, name)) reload();
-				},
-			}, 'Remove')));
+			mayConfigure() && !implicit && removeAlias(kind, name, reload)));
 }
 
-const removeAlias = (kind, name) => removeEntry({
+const removeAlias = (kind, name, removed) => removeButton({
 	section: sectionOf(kind), name, what: kindTitle(kind),
 	warning: 'Uploads to it will be refused, and its public addresses will no longer work. Its items stay in their storage.',
-});
+}, removed);
 
 async function editPage(kind, name, alias, signal) {
 	const what = kindTitle(kind);
 	const [kinds, { storages }, { body: entry, etag }] = await Promise.all([
 		get(['kinds'], {}, signal), get(['storages'], {}, signal),
-		name ? read(['config', sectionOf(kind), name], {}, signal) : { body: { value: {}, secrets: [] }, etag: null },
+		readEntry(sectionOf(kind), name, signal),
 	]);
 	const options = kinds[kind === 'img' ? 'image_alias' : 'file_alias'].options
 		.map((option) => (option.name === 'storage' ? { ...option, type: 'word', words: storages.map((storage) => storage.name) } : option));
 	const form = entryForm({
 		section: sectionOf(kind), what, name, current: entry, etag, back: '#/aliases',
 		build: (current, isNew) => build(options, current, isNew, what),
-		done: (_, saved) => {
-			location.hash = '#/aliases';
-			announce(`The ${what} “${saved}” is saved.`);
-		},
 	});
 	const title = name || `Add ${what}`;
 	return {
 		title,
 		content: [
-			h('nav', { class: 'crumbs', 'aria-label': 'Breadcrumb' }, h('a', { href: '#/aliases' }, 'Aliases')),
-			pageHead(title, alias && !alias.implicit && h('button', {
-				type: 'button', class: 'quiet-danger', 'aria-label': `Remove ${name}`, onclick: async () => {
-					if (await removeAlias(kind, name)) location.hash = '#/aliases';
-				},
-			}, 'Remove')),
-			alias && copyField('Public address', new URL(alias.address, location.origin).href),
+			listLink('Aliases'),
+			pageHead(title, alias && !alias.implicit && removeAlias(kind, name, () => { location.hash = '#/aliases'; })),
+			alias && copyField('Public address', absolute(alias.address)),
 			alias?.implicit && h('p', { class: 'notice' }, 'This alias is built in: it exists until another one is configured. Saving adds it to the configuration.'),
 			form.element,
 		],
@@ -106,10 +95,9 @@ function build(options, current, isNew, what) {
 }
 
 function readOnly(alias) {
-	const text = (value) => (Array.isArray(value) ? value.join(', ') : typeof value === 'object' ? Object.entries(value).map(([name, inside]) => `${label(name)}: ${inside}`).join(', ') || 'on' : String(value));
 	return [
-		h('nav', { class: 'crumbs', 'aria-label': 'Breadcrumb' }, h('a', { href: '#/aliases' }, 'Aliases')),
-		pageHead(alias.name), copyField('Public address', new URL(alias.address, location.origin).href),
+		listLink('Aliases'),
+		pageHead(alias.name), copyField('Public address', absolute(alias.address)),
 		section('Settings', facts([['Storage', alias.storage], ['Prefix', alias.prefix || '/'], ['Largest item', size(alias.max_size)],
 			['Extensions', alias.extensions?.join(', ')], ['Overwrite', alias.overwrite ? 'on' : 'off'], ['Sanitize', alias.sanitize ? 'on' : 'off'],
 			...Object.entries(alias.settings ?? {}).filter(([name]) => !['storage', 'prefix', 'max_size', 'extensions'].includes(name)).map(([name, value]) => [label(name), text(value)])])),

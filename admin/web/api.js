@@ -32,9 +32,6 @@ export function route(segments, query = {}) {
 	return search.size ? `${path}?${search}` : path;
 }
 
-/** The segments of a stored filename. */
-export const parts = (filename) => filename.split('/').filter((segment) => segment !== '');
-
 /** Reads a route. The request is repeated if the connection breaks. */
 export async function get(segments, query, signal, headers) {
 	return (await read(segments, query, signal, headers)).body;
@@ -85,7 +82,8 @@ async function call(method, address, options) {
 	throw new ApiError(error || `The server answered ${response.status} ${response.statusText}`.trim() + '.', response.status, body ?? {}, etag);
 }
 
-function parse(text) {
+/** Parses JSON: {} if text is empty, null if it is invalid. */
+export function parse(text) {
 	try {
 		return text === '' ? {} : JSON.parse(text);
 	} catch {

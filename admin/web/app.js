@@ -3,7 +3,7 @@ import { h, fill, rich } from './dom.js';
 import { get, send } from './api.js';
 import { busyWhile, closeDialogs, confirm, failed, pageHead, waiting } from './ui.js';
 import { icon } from './icons.js';
-import { guard, isBusy, mayAct, mayConfigure, setSession, unsavedWarning } from './state.js';
+import { guard, isBusy, mayAct, mayConfigure, preference, setSession, unsavedWarning } from './state.js';
 import { storages } from './storages.js';
 import { aliases } from './aliases.js';
 import { accounts } from './accounts.js';
@@ -111,9 +111,9 @@ function readOnlyNotice(session) {
 }
 
 function persistenceNotice(session) {
-	if (session.lasting || !mayConfigure() || dismissed()) return null;
+	if (session.lasting || !mayConfigure() || preference('lasting', undefined, 'sessionStorage')) return null;
 	const dismiss = () => {
-		dismissed(true);
+		preference('lasting', 'dismissed', 'sessionStorage');
 		notice.remove();
 		main.focus();
 	};
@@ -122,15 +122,6 @@ function persistenceNotice(session) {
 			h('p', null, rich(session.lasting_note)), h('a', { class: 'button', href: 'api/config', download: '' }, 'Download the configuration')),
 		h('button', { type: 'button', class: 'plain', 'aria-label': 'Dismiss', title: 'Dismiss', onclick: dismiss }, icon('cross')));
 	return notice;
-}
-
-function dismissed(now) {
-	try {
-		if (now) sessionStorage.setItem('media-admin.lasting', 'dismissed');
-		return sessionStorage.getItem('media-admin.lasting') === 'dismissed';
-	} catch {
-		return false;
-	}
 }
 
 async function start() {

@@ -18,6 +18,10 @@ export function h(tag, attributes, ...children) {
 		else if (properties.has(name)) element[name] = value;
 		else element.setAttribute(name, value === true ? '' : value);
 	}
+	return append(element, children);
+}
+
+function append(element, children) {
 	element.append(...children.flat(Infinity).filter((child) => child != null && child !== false && child !== ''));
 	return element;
 }
@@ -32,6 +36,6 @@ export const visuallyHidden = (text) => h('span', { class: 'visually-hidden' }, 
 
 /** Replaces the children of element. */
 export function fill(element, ...children) {
-	element.replaceChildren(...children.flat(Infinity).filter((child) => child != null && child !== false && child !== ''));
-	return element;
+	element.replaceChildren();
+	return append(element, children);
 }

@@ -3,26 +3,28 @@ import { h, fill, newId, rich } from './dom.js';
 import { ApiError, read, send } from './api.js';
 import { allFields, collect, reveal } from './form.js';
 import { askConflict } from './conflict.js';
-import { wrapped } from './fields.js';
-import { announce, ask, confirm, explained, showError } from './ui.js';
+import { entered, textInput, wrapped } from './fields.js';
+import { announce, ask, confirm, explained, once, showError } from './ui.js';
 import { guard } from './state.js';
 import { icon } from './icons.js';
 
 /** The field for the name of a new entry. */
 export function nameField(option, rule, words, value = '') {
-	const control = h('input', { type: 'text', value, autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', placeholder: option.example });
+	const control = textInput(option, value);
 	return wrapped({ required: true, ...option }, '@name', control, () => {
-		const name = control.value.trim();
-		if (name === '') return undefined;
-		if (!rule.test(name)) throw new Error(words);
+		const name = entered(control);
+		if (name !== undefined && !rule.test(name)) throw new Error(words);
 		return name;
 	});
 }
 
+/** Reads an entry: {body: {value, secrets}, etag}, empty without a name. */
+export const readEntry = async (section, name, signal) => (name ? read(['config', section, name], {}, signal) : { body: { value: {}, secrets: [] }, etag: null });
+
 /**
  * The form of an entry. spec: {section, what, name ('' for a new one), current: {value, secrets}, etag,
  * build(current, isNew) -> {element, fields(), extra()}, tools (nodes beside the buttons), back (address of the
- * list), done(answer, name)}. Returns {element, input(only), isDirty(), complain(problems, intro), fieldOf(path)}.
+ * list), saved(answer)}. Returns {element, input(only), isDirty(), complain(problems, intro), fieldOf(path)}.
  */
 export function entryForm(spec) {
 	let { etag } = spec;
@@ -42,17 +44,12 @@ export function entryForm(spec) {
 		dirty = false;
 	}
 
-	async function submit(event) {
+	function submit(event) {
 		event.preventDefault();
-		if (save.getAttribute('aria-disabled') === 'true') return;
-		const typed = check();
-		if (!typed) return;
-		save.setAttribute('aria-disabled', 'true');
-		try {
-			await put(typed);
-		} finally {
-			save.removeAttribute('aria-disabled');
-		}
+		once(save, async () => {
+			const typed = check();
+			if (typed) await put(typed);
+		});
 	}
 
 	// Returns the input (of some of the fields), or nothing after showing its problems.
@@ -71,7 +68,9 @@ export function entryForm(spec) {
 		try {
 			const answer = await send('PUT', ['config', spec.section, typed.name], { body: typed.body, etag, create: !etag });
 			dirty = false;
-			spec.done(answer.body, typed.name);
+			await spec.saved?.(answer.body);
+			location.hash = spec.back;
+			announce(`The ${spec.what} “${typed.name}” is saved.`);
 		} catch (error) {
 			await refused(error, typed);
 		}
@@ -118,8 +117,8 @@ function showProblems(summary, problems, intro) {
 	else summary.focus();
 }
 
-/** Removes an entry after confirmation, or shows its users. Returns whether it was removed. */
-export async function removeEntry({ section, name, what, warning }) {
+// Removes an entry after confirmation, or shows its users. Returns whether it was removed.
+async function removeEntry({ section, name, what, warning }) {
 	if (!await confirm(`Remove the ${what} “${name}”?`, h('p', null, warning), `Remove ${what}`)) return false;
 	try {
 		const { etag } = await read(['config', section, name]);
@@ -133,6 +132,13 @@ export async function removeEntry({ section, name, what, warning }) {
 		return false;
 	}
 }
+
+/** The button for removeEntry; removed is called after the removal. */
+export const removeButton = (entry, removed) => h('button', {
+	type: 'button', class: 'quiet-danger', 'aria-label': `Remove ${entry.name}`, onclick: async () => {
+		if (await removeEntry(entry)) removed();
+	},
+}, 'Remove');
 
 function showUsers(name, what, error) {
 	return ask(`The ${what} “${name}” is in use`, [

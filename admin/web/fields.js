@@ -54,14 +54,16 @@ function marker(control, error) {
 	};
 }
 
-const input = (option, value, attributes) => h('input', {
+/** The input of a text. */
+export const textInput = (option, value, attributes) => h('input', {
 	type: 'text', value, placeholder: option.example, autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', ...attributes,
 });
 
-const entered = (control) => control.value.trim() || undefined;
+/** The text of an input, undefined if it is empty. */
+export const entered = (control) => control.value.trim() || undefined;
 
 function textField(option, { path, value }) {
-	const control = input(option, value ?? '');
+	const control = textInput(option, value ?? '');
 	return wrapped(option, path, control, () => entered(control));
 }
 
@@ -106,7 +108,7 @@ function threeState(option, { path, value }) {
 
 // Texts that represent numbers: an unedited value is sent unchanged.
 function parsedField(option, path, value, shown, parse, attributes) {
-	const control = input(option, shown, attributes);
+	const control = textInput(option, shown, attributes);
 	const read = () => {
 		const text = entered(control);
 		if (text === undefined) return undefined;

@@ -16,6 +16,13 @@ export const kindTitle = (kind) => (kind === 'img' ? 'image alias' : 'file alias
 /** The section of the configuration with aliases of a kind. */
 export const sectionOf = (kind) => (kind === 'img' ? 'image_aliases' : 'file_aliases');
 
+/** The value of an option as text. */
+export function text(value) {
+	if (Array.isArray(value)) return value.join(', ');
+	if (typeof value !== 'object' || value === null) return String(value);
+	return Object.entries(value).map(([name, inner]) => `${label(name)}: ${inner}`).join(', ') || 'on';
+}
+
 /** The first sentence of a help text. */
 export const firstSentence = (text) => /^.*?[.!?](?=\s|$)/s.exec(text ?? '')?.[0] ?? text ?? '';
 

@@ -1,7 +1,7 @@
 // Health of the storages, the token store and the encoder.
 import { h, fill, rich } from './dom.js';
 import { background, get } from './api.js';
-import { announce, badge, details, empty, explained, facts, guarantees, pageHead, time } from './ui.js';
+import { announce, badge, details, empty, explained, facts, guarantees, pageHead, rowList, time } from './ui.js';
 import { isTime, elapsed } from './format.js';
 import { driverIcon, icon } from './icons.js';
 
@@ -52,8 +52,13 @@ function content({ storages, tokens, webp_encoder: encoder }) {
 	return [
 		h('p', { class: 'verdict ' + (trouble ? 'bad' : 'good') }, icon(trouble ? 'down' : 'up'), trouble ? `${trouble} of ${storages.length + 1} need attention` : 'All checks passed'),
 		h('section', null, h('h2', null, 'Storages'),
-			storages.length === 0 ? empty('storages', 'No storage', 'None is configured.') : h('ul', { class: 'rows', role: 'list', 'aria-label': 'Storages' }, storages.map(storageRow))),
-		h('section', null, h('h2', null, 'Service'), h('ul', { class: 'rows', role: 'list', 'aria-label': 'Service' }, [tokenRow(tokens ?? {}), encoderRow(encoder), configRow()])),
+			storages.length === 0 ? empty('storages', 'No storage', 'None is configured.') : rowList('Storages', storages.map(storageRow))),
+		h('section', null, h('h2', null, 'Service'), rowList('Service', [
+			tokenRow(tokens ?? {}),
+			serviceRow('items', 'WebP encoder', encoder || 'none: this build cannot make WebP variants'),
+			serviceRow('file', 'Configuration', 'The running configuration, with placeholders for secrets.', null,
+				h('div', { class: 'row-actions' }, h('a', { class: 'button', href: 'api/config', download: '', 'data-key': 'configuration' }, 'Download'))),
+		])),
 	];
 }
 
@@ -70,20 +75,10 @@ function storageRow({ name, driver_title: title, driver_icon: symbol, health: st
 		h('div', { class: 'row-state' }, badge(state.state)));
 }
 
-function tokenRow({ store, ok, message, detail }) {
-	return h('li', { class: 'row' }, h('div', { class: 'row-icon' }, icon('lock')),
-		h('div', { class: 'row-main' }, h('h3', null, 'Token store'), h('p', { class: 'muted' }, store),
-			message && h('p', { class: ok ? '' : 'trouble' }, rich(message)), details(detail, 'Details', 'tokens/detail')),
-		h('div', { class: 'row-state' }, badge(ok ? 'up' : 'down')));
-}
+const tokenRow = ({ store, ok, message, detail }) => serviceRow('lock', 'Token store', store,
+	[message && h('p', { class: ok ? '' : 'trouble' }, rich(message)), details(detail, 'Details', 'tokens/detail')],
+	h('div', { class: 'row-state' }, badge(ok ? 'up' : 'down')));
 
-function encoderRow(encoder) {
-	return h('li', { class: 'row' }, h('div', { class: 'row-icon' }, icon('items')),
-		h('div', { class: 'row-main' }, h('h3', null, 'WebP encoder'), h('p', { class: 'muted' }, encoder || 'none: this build cannot make WebP variants')));
-}
-
-function configRow() {
-	return h('li', { class: 'row' }, h('div', { class: 'row-icon' }, icon('file')),
-		h('div', { class: 'row-main' }, h('h3', null, 'Configuration'), h('p', { class: 'muted' }, 'The running configuration, with placeholders for secrets.')),
-		h('div', { class: 'row-actions' }, h('a', { class: 'button', href: 'api/config', download: '', 'data-key': 'configuration' }, 'Download')));
-}
+const serviceRow = (symbol, title, text, more, side) => h('li', { class: 'row' },
+	h('div', { class: 'row-icon' }, icon(symbol)),
+	h('div', { class: 'row-main' }, h('h3', null, title), h('p', { class: 'muted' }, text), more), side);

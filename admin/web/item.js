@@ -1,10 +1,10 @@
 // One item: preview, facts, snippets, deletion.
 import { h, fill } from './dom.js';
-import { get, parts, send } from './api.js';
+import { get, send } from './api.js';
+import { absolute, parts, previewOf } from './links.js';
 import { busyWhile, confirm, copyField, facts, failed, openDialog } from './ui.js';
 import { escaped, moment, size } from './format.js';
 import { icon } from './icons.js';
-import { previewOf } from './listing.js';
 import { mayAct } from './state.js';
 
 const pictures = /^image\/(jpeg|png|gif|webp|svg\+xml)$/;
@@ -28,8 +28,6 @@ export function itemDialog(alias, filename, deleted) {
 	load();
 	return dialog;
 }
-
-const absolute = (address) => new URL(address, location.origin).href;
 
 function content(alias, item, deleted) {
 	const address = absolute(item.address);

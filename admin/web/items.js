@@ -1,19 +1,13 @@
 // Items of an alias: folders, search, upload.
-import { h, fill } from './dom.js';
-import { get, parts } from './api.js';
+import { h } from './dom.js';
+import { get } from './api.js';
+import { folderOf, itemsHash, parts } from './links.js';
 import { announce, closeDialogs, empty, pageHead } from './ui.js';
 import { icon } from './icons.js';
 import { listing } from './listing.js';
 import { itemDialog } from './item.js';
 import { uploader } from './upload.js';
 import { mayAct, preference } from './state.js';
-
-/** The address of a folder or search. */
-export function itemsHash(kind, alias, folder = '', query = {}) {
-	const path = ['items', kind, alias, ...parts(folder)].map(encodeURIComponent).join('/');
-	const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
-	return `#/${path}${search.size ? '?' + search : ''}`;
-}
 
 /** The page of the items of an alias. */
 export async function items({ segments, query, signal }) {
@@ -55,7 +49,6 @@ function browser(scope, aliases, item, signal) {
 }
 
 function uploaded({ alias, folder, search }, stored, list) {
-	const folderOf = (filename) => filename.split('/').slice(0, -1).join('/');
 	if (stored.some((filename) => folderOf(filename) === folder) && !search) list.load();
 	else if (!document.querySelector('dialog[open]')) location.hash = itemsHash(alias.kind, alias.name, folderOf(stored[0]));
 }
@@ -129,8 +122,3 @@ function itemPanel({ alias, folder, search }, list, signal) {
 	}
 	return { show };
 }
-
-/** Shows that a scope has no items. */
-export const emptyListing = (element, scope) => fill(element, scope.search
-	? empty('search', 'Nothing found', `No name here contains “${scope.search}”.`)
-	: empty('folder', 'Nothing here yet', 'Items appear here when they are uploaded.'));

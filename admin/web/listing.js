@@ -1,15 +1,12 @@
 // The folders and items of a folder or a search, page by page.
 import { h, fill } from './dom.js';
-import { get, parts, route } from './api.js';
-import { explained, failed, time } from './ui.js';
+import { get } from './api.js';
+import { itemsHash, previewOf } from './links.js';
+import { empty, explained, failed, once, time } from './ui.js';
 import { plural, size } from './format.js';
 import { icon } from './icons.js';
-import { itemsHash, emptyListing } from './items.js';
 
 const pictures = /^image\/(jpeg|png|gif|webp)$/;
-
-/** The address of an item's preview, which changes when the item is replaced. */
-export const previewOf = (alias, item) => route(['preview', alias.kind, alias.name, ...parts(item.filename)], { of: item.modified });
 
 /**
  * Lists a scope {alias, folder, search} in the look of view: {element, load, draw, remove, focus}. Further pages are
@@ -20,7 +17,7 @@ export function listing(scope, view) {
 	const state = { folders: [], items: [], next: '', searched: 0, run: 0 };
 	const content = h('div');
 	const status = h('p', { class: 'muted', role: 'status' });
-	const more = h('button', { type: 'button', hidden: true, onclick: loadMore }, search ? 'Continue searching' : 'Show more');
+	const more = h('button', { type: 'button', hidden: true, onclick: () => loadMore() }, search ? 'Continue searching' : 'Show more');
 	const element = h('section', { class: 'listing', 'aria-label': 'Contents', tabindex: '-1' }, content, h('div', { class: 'more-line' }, status, more));
 	let lists = null;
 
@@ -50,9 +47,7 @@ export function listing(scope, view) {
 		element.removeAttribute('aria-busy');
 	}
 
-	async function loadMore() {
-		if (more.getAttribute('aria-disabled') === 'true') return;
-		more.setAttribute('aria-disabled', 'true');
+	const loadMore = () => once(more, async () => {
 		const [folders, items] = [state.folders.length, state.items.length];
 		try {
 			if (!await page(state.next)) return;
@@ -61,10 +56,8 @@ export function listing(scope, view) {
 			else if (more.hidden) element.focus();
 		} catch (error) {
 			fill(status, explained(error));
-		} finally {
-			more.removeAttribute('aria-disabled');
 		}
-	}
+	});
 
 	function draw() {
 		lists = { folders: folderList(), items: (view.look === 'list' ? table : grid)() };
@@ -74,7 +67,7 @@ export function listing(scope, view) {
 	// Shows the new entries; returns the first new link.
 	function append(folders, items) {
 		const nothing = state.folders.length + state.items.length === 0;
-		if (nothing && !state.next) emptyListing(content, scope);
+		if (nothing && !state.next) fill(content, nothingHere(search));
 		else if (!content.contains(lists.items.element)) fill(content, lists.folders, lists.items.element);
 		const added = [
 			...state.folders.slice(folders).map((name) => folderEntry(scope, name)), ...state.items.slice(items).map((item) => lists.items.entry(scope, item)),
@@ -102,6 +95,10 @@ export function listing(scope, view) {
 
 	return { element, load, draw, remove, focus };
 }
+
+const nothingHere = (search) => (search
+	? empty('search', 'Nothing found', `No name here contains “${search}”.`)
+	: empty('folder', 'Nothing here yet', 'Items appear here when they are uploaded.'));
 
 function summary({ folders, items, next, searched }, search) {
 	if (search) return `Searched ${plural(searched, 'name')}, found ${items.length.toLocaleString('en')}.`;

@@ -29,11 +29,11 @@ export function trackUpload() {
 
 export const isBusy = () => busy.size > 0;
 
-/** A preference of this browser; never anything secret. */
-export function preference(name, value) {
+/** A preference of this browser, or of this tab (sessionStorage); never anything secret. */
+export function preference(name, value, storage = 'localStorage') {
 	try {
-		if (value !== undefined) localStorage.setItem('media-admin.' + name, value);
-		return localStorage.getItem('media-admin.' + name);
+		if (value !== undefined) window[storage].setItem('media-admin.' + name, value);
+		return window[storage].getItem('media-admin.' + name);
 	} catch {
 		return null; // the browser has no storage
 	}

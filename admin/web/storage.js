@@ -1,13 +1,12 @@
 // One storage: adding, changing, testing it.
 import { h, fill, rich, newId } from './dom.js';
-import { get, read, send } from './api.js';
-import { announce, badge, details, facts, guarantees, pageHead, time } from './ui.js';
-import { firstSentence, label } from './format.js';
+import { get, send } from './api.js';
+import { badge, details, facts, guarantees, listLink, once, pageHead, time } from './ui.js';
+import { firstSentence, label, text } from './format.js';
 import { driverIcon } from './icons.js';
-import { entryForm, nameField, section } from './entry.js';
+import { entryForm, nameField, readEntry, removeButton, section } from './entry.js';
 import { optionFields } from './form.js';
 import { showProbe } from './probe.js';
-import { removeStorage, usedBy } from './storages.js';
 import { mayConfigure } from './state.js';
 
 /** Valid names of storages and aliases. */
@@ -22,48 +21,51 @@ export async function storagePage(name, signal) {
 	]);
 	if (!isNew && !mayConfigure()) return { title: name, content: readOnly(stored) };
 	if (!isNew && !kinds.drivers[stored.driver]) return { title: name, content: [...readOnly(stored), h('p', { class: 'notice' }, 'This driver does not describe its options: edit the storage in the configuration.')] };
-	const { body: entry, etag } = isNew ? { body: { value: {}, secrets: [] }, etag: null } : await read(['config', 'storages', name], {}, signal);
+	const { body: entry, etag } = await readEntry('storages', name, signal);
 	return { title: isNew ? 'Add storage' : name, content: editor(name, kinds, stored, entry, etag) };
 }
 
 function editor(name, kinds, stored, entry, etag) {
 	const result = h('div', { class: 'probe card', hidden: true, role: 'region', 'aria-label': 'Result of the test' });
-	const test = h('button', { type: 'button', onclick: () => probe(form, name, test, result) }, 'Test');
+	const test = h('button', { type: 'button', onclick: () => once(test, () => probe(form, name, result)) }, 'Test');
 	const form = entryForm({
 		section: 'storages', what: 'storage', name, current: entry, etag, back: '#/storages',
 		tools: test, build: (current, isNew) => build(kinds, current, isNew),
-		done: (_, saved) => {
-			location.hash = '#/storages';
-			announce(`The storage “${saved}” is saved.`);
-		},
 	});
 	return [
-		h('nav', { class: 'crumbs', 'aria-label': 'Breadcrumb' }, h('a', { href: '#/storages' }, 'Storages')),
-		pageHead(name || 'Add storage', name && !stored.implicit && h('button', {
-			type: 'button', class: 'quiet-danger', 'aria-label': `Remove ${name}`, onclick: async () => {
-				if (await removeStorage(name)) location.hash = '#/storages';
-			},
-		}, 'Remove')),
+		listLink('Storages'),
+		pageHead(name || 'Add storage', name && !stored.implicit && removeStorage(name, () => { location.hash = '#/storages'; })),
 		name !== '' && status(stored),
 		stored?.implicit && h('p', { class: 'notice' }, 'This storage is built in: it exists until another one is configured. Saving adds it to the configuration.'),
 		form.element, result,
 	];
 }
 
+/** The button that removes a storage; removed is called after that. */
+export const removeStorage = (name, removed) => removeButton({
+	section: 'storages', name, what: 'storage',
+	warning: 'It is removed from the configuration. Its items stay where they are.',
+}, removed);
+
+/** The users of a storage, as links. */
+export function usedBy(users) {
+	if (users.length === 0) return h('p', { class: 'muted' }, 'Not used by any alias');
+	return h('p', null, h('span', { class: 'muted' }, 'Used by '), users.map(({ kind, alias }, i) => [
+		i > 0 && ', ', h('a', { href: `#/aliases/${kind}/${encodeURIComponent(alias)}` }, alias), h('span', { class: 'muted' }, kind === 'img' ? ' (images)' : ' (files)'),
+	]));
+}
+
 const status = ({ health = {}, used_by: users = [] }) => h('div', { class: 'status-line' }, badge(health.state), usedBy(users));
 
-async function probe(form, name, button, result) {
-	if (button.getAttribute('aria-disabled') === 'true') return;
+async function probe(form, name, result) {
 	const stored = name !== '' && !form.isDirty();
 	const input = stored ? null : form.input(({ path }) => path.startsWith('driver.'));
 	if (!stored && !input) return;
-	button.setAttribute('aria-disabled', 'true');
 	const error = await showProbe(result, name || 'The storage', async () => {
 		if (stored) return (await send('POST', ['storages', name, 'probe'], { body: {} })).body;
 		const { value, secrets } = input.body;
 		return (await send('POST', ['probe'], { body: { driver: value.driver, secrets, keep: name || undefined } })).body;
 	});
-	button.removeAttribute('aria-disabled');
 	const field = error?.option && form.fieldOf(error.option);
 	if (field) form.complain([{ field, message: error.message }], 'The test could not be run');
 	else result.scrollIntoView({ block: 'nearest' });
@@ -108,7 +110,7 @@ const order = (a, b) => b.rank - a.rank || a.title.localeCompare(b.title);
 // The help of a driver after the sentence on its card.
 function about(help = '') {
 	const rest = help.slice(firstSentence(help).length).trim();
-	return rest && h('details', { class: 'about' }, h('summary', null, 'About this driver'), rest.split('\n\n').map((text) => h('p', null, rich(text))));
+	return rest && h('details', { class: 'about' }, h('summary', null, 'About this driver'), rest.split('\n\n').map((paragraph) => h('p', null, rich(paragraph))));
 }
 
 function chooser(names, drivers, chosen, choose) {
@@ -132,9 +134,8 @@ function chooser(names, drivers, chosen, choose) {
 
 function readOnly(stored) {
 	const { name, driver_title: title, settings = {}, health = {}, sub_folder_format: format, overwrite_strategy: strategy, sanitize } = stored;
-	const text = (value) => (Array.isArray(value) ? value.join(', ') : String(value));
 	return [
-		h('nav', { class: 'crumbs', 'aria-label': 'Breadcrumb' }, h('a', { href: '#/storages' }, 'Storages')),
+		listLink('Storages'),
 		pageHead(name), status(stored),
 		section('Health', facts([['Checked', time(health.checked)], ['Message', health.message && rich(health.message)]]), details(health.detail), guarantees(stored.guarantees)),
 		section('Settings', facts([['Driver', title],

@@ -1,12 +1,11 @@
 // The list of storages.
 import { h, rich } from './dom.js';
 import { get, send } from './api.js';
-import { badge, details, empty, openDialog, pageHead, time } from './ui.js';
+import { badge, details, empty, openDialog, pageHead, rowList, time } from './ui.js';
 import { isTime } from './format.js';
 import { driverIcon, icon } from './icons.js';
-import { removeEntry } from './entry.js';
 import { showProbe } from './probe.js';
-import { storagePage } from './storage.js';
+import { removeStorage, storagePage, usedBy } from './storage.js';
 import { mayAct, mayConfigure } from './state.js';
 
 /** The page of all storages, or of one. */
@@ -20,7 +19,7 @@ export async function storages({ segments, query, signal, reload }) {
 		content: [
 			pageHead('Storages', add),
 			h('p', { class: 'lead' }, 'Backends that hold the items. Aliases decide which uploads go where.'),
-			list.length > 0 && h('ul', { class: 'rows', role: 'list', 'aria-label': 'Storages' }, list.map((storage) => row(storage, reload))),
+			list.length > 0 && rowList('Storages', list.map((storage) => row(storage, reload))),
 			own.length === 0 && empty('storages', 'No storage is configured yet',
 				list.length > 0 ? 'Until then items are stored in Caddy\'s data folder. Add a folder of your choice, a bucket or another host.' : 'Add a folder, a bucket or another host for the items.', add?.cloneNode(true)),
 		],
@@ -40,29 +39,11 @@ function row(storage, reload) {
 		h('div', { class: 'row-actions' },
 			mayAct() && h('button', { type: 'button', 'aria-label': `Test ${name}`, onclick: () => test(name) }, 'Test'),
 			mayConfigure() && h('a', { class: 'button', href: `#/storages/${encodeURIComponent(name)}`, 'aria-label': `Edit ${name}` }, 'Edit'),
-			mayConfigure() && !implicit && h('button', {
-				type: 'button', class: 'quiet-danger', 'aria-label': `Remove ${name}`, onclick: async () => {
-					if (await removeStorage(name)) reload();
-				},
-			}, 'Remove')));
+			mayConfigure() && !implicit && removeStorage(name, reload)));
 }
-
-/** Removes a storage from the configuration. Returns whether it was removed. */
-export const removeStorage = (name) => removeEntry({
-	section: 'storages', name, what: 'storage',
-	warning: 'It is removed from the configuration. Its items stay where they are.',
-});
 
 function test(name) {
 	const result = h('div', { class: 'probe' });
 	openDialog(`Test of ${name}`, result);
 	showProbe(result, name, async () => (await send('POST', ['storages', name, 'probe'], { body: {} })).body);
-}
-
-/** The users of a storage, as links. */
-export function usedBy(users) {
-	if (users.length === 0) return h('p', { class: 'muted' }, 'Not used by any alias');
-	return h('p', null, h('span', { class: 'muted' }, 'Used by '), users.map(({ kind, alias }, i) => [
-		i > 0 && ', ', h('a', { href: `#/aliases/${kind}/${encodeURIComponent(alias)}` }, alias), h('span', { class: 'muted' }, kind === 'img' ? ' (images)' : ' (files)'),
-	]));
 }

@@ -64,7 +64,7 @@ export async function confirm(title, content, action) {
 export const showError = (title, error) => ask(title, h('p', null, explained(error)), [{ text: 'Close', value: '', first: true }]);
 
 /** A link to the login: in a new tab if input would be lost, else in this one. */
-export const logInAgain = () => h('a', { href: './' + location.hash, target: '_blank', onclick: (event) => {
+const logInAgain = () => h('a', { href: './' + location.hash, target: '_blank', onclick: (event) => {
 	if (unsavedWarning() || isBusy()) return;
 	event.preventDefault();
 	location.reload();
@@ -132,23 +132,30 @@ export function failed(error, retry) {
 		h('div', null, h('p', null, explained(error)), retry && !error.loggedOut && h('button', { type: 'button', onclick: retry }, icon('refresh'), 'Try again')));
 }
 
-/** Runs work while its button is disabled; failures are shown in a dialog. */
-export async function busyWhile(button, title, work) {
+/** Runs work while its button is disabled. It does nothing if the button is disabled already. */
+export async function once(button, work) {
 	if (button.getAttribute('aria-disabled') === 'true') return;
 	button.setAttribute('aria-disabled', 'true');
 	try {
 		await work();
-	} catch (error) {
-		await showError(title, error);
 	} finally {
 		button.removeAttribute('aria-disabled');
 	}
 }
 
+/** Like once; failures are shown in a dialog. */
+export const busyWhile = (button, title, work) => once(button, () => work().catch((error) => showError(title, error)));
+
 /** The heading of a page, with its actions. */
 export function pageHead(title, ...actions) {
 	return h('div', { class: 'page-head' }, h('h1', { tabindex: '-1' }, title), h('div', { class: 'actions' }, actions));
 }
+
+/** The link from an entry to its list. */
+export const listLink = (title) => h('nav', { class: 'crumbs', 'aria-label': 'Breadcrumb' }, h('a', { href: `#/${title.toLowerCase()}` }, title));
+
+/** A list of rows with a label. */
+export const rowList = (label, rows) => h('ul', { class: 'rows', role: 'list', 'aria-label': label }, rows);
 
 /** A list of names and values. */
 export function facts(pairs, className = 'facts') {

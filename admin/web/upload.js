@@ -1,10 +1,10 @@
 // Uploads: choosing or dropping files, the progress of each, its result.
 import { h, fill } from './dom.js';
-import { isLogin, LoggedOutError, parts, route } from './api.js';
+import { isLogin, LoggedOutError, parse, route } from './api.js';
+import { folderOf, itemsHash } from './links.js';
 import { announce, explained } from './ui.js';
 import { plural, size } from './format.js';
 import { icon } from './icons.js';
-import { itemsHash } from './items.js';
 import { trackUpload } from './state.js';
 
 const parallel = 3;
@@ -154,14 +154,13 @@ function upload(alias, file, folder) {
 			end('bad', explained(new LoggedOutError(request.status)));
 			return '';
 		}
-		const answer = parse(request.responseText);
+		const answer = parse(request.responseText) ?? {};
 		const [result] = answer.result ?? [];
 		if (!answer.success || !result) {
 			end('bad', answer.errors?.map(({ message }) => message).join(' ') || answer.error || `The server answered ${request.status}.`);
 			return '';
 		}
-		const folderOf = parts(result.filename).slice(0, -1).join('/');
-		end('good', 'Stored as ', h('a', { href: itemsHash(alias.kind, alias.name, folderOf, { item: result.filename }) }, result.filename));
+		end('good', 'Stored as ', h('a', { href: itemsHash(alias.kind, alias.name, folderOf(result.filename), { item: result.filename }) }, result.filename));
 		return result.filename;
 	}
 	const run = () => new Promise((resolve) => {
@@ -183,12 +182,4 @@ function upload(alias, file, folder) {
 		request.send(body);
 	});
 	return { element, run };
-}
-
-function parse(text) {
-	try {
-		return JSON.parse(text);
-	} catch {
-		return {};
-	}
 }

@@ -1,0 +1,21 @@
+// Addresses of pages, items and previews.
+import { route } from './api.js';
+
+/** The segments of a stored filename. */
+export const parts = (filename) => filename.split('/').filter((segment) => segment !== '');
+
+/** The folder of a stored filename. */
+export const folderOf = (filename) => parts(filename).slice(0, -1).join('/');
+
+/** An address with scheme and host. */
+export const absolute = (address) => new URL(address, location.origin).href;
+
+/** The page of a folder or search. */
+export function itemsHash(kind, alias, folder = '', query = {}) {
+	const path = ['items', kind, alias, ...parts(folder)].map(encodeURIComponent).join('/');
+	const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
+	return `#/${path}${search.size ? '?' + search : ''}`;
+}
+
+/** The address of an item's preview, which changes when the item is replaced. */
+export const previewOf = (alias, item) => route(['preview', alias.kind, alias.name, ...parts(item.filename)], { of: item.modified });
