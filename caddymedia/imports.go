@@ -1,9 +1,8 @@
-// Package caddymedia plugs the media service into Caddy: it imports every module of it,
-// and is the package that xcaddy is given.
+// Package caddymedia is the plug-in for xcaddy. It imports all modules of the media service.
 package caddymedia
 
 import (
-	// The app, what speaks for it, and where tokens and items are kept.
+	// The app, its handlers and commands, the token stores and the storage drivers.
 	_ "github.com/caddymedia/media/admin/api"
 	_ "github.com/caddymedia/media/admin/panel"
 	_ "github.com/caddymedia/media/caddymedia/mediaapp"

@@ -32,8 +32,8 @@ const (
 	DefaultMaxChunk       = 8 << 20
 )
 
-// maxBlocks bounds the parts (PNG chunks, JPEG segments, GIF blocks) of one picture. A real picture
-// of 32 MiB has some thousands. Millions of empty parts only burn time, here and in every decoder.
+// maxBlocks is the largest number of parts (PNG chunks, JPEG segments, GIF blocks) of a picture. A
+// real picture of 32 MiB has some thousands. Millions of empty parts waste time in every decoder.
 const maxBlocks = 100_000
 
 // Options are the limits of a picture. The zero value means the documented defaults.
@@ -46,9 +46,9 @@ type Options struct {
 	MaxFramePixels int64
 	// MaxSide is the longest side in pixels. 0 means 65,535, the most that JPEG and GIF can store.
 	MaxSide int
-	// MaxChunk is the largest part without pixels, in bytes: the data of a PNG chunk, or all
-	// sub-blocks of a GIF extension with their length bytes. 0 means 8,388,608, about the limit of
-	// libpng. A JPEG segment has at most 65,535 by its format.
+	// MaxChunk is the largest size, in bytes, of a part without pixels. A part is the data of a PNG
+	// chunk, or a GIF extension with all its sub-blocks. 0 means 8,388,608, about the limit of
+	// libpng. JPEG segments need no limit: their format allows 65,535 bytes.
 	MaxChunk int64
 	// SVG is the treatment of SVG pictures. Empty means [SVGReject].
 	SVG SVGMode

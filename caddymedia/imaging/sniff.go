@@ -13,16 +13,15 @@ import (
 // sniffSize is the number of bytes that the sniffer examines, its own default.
 const sniffSize = 3072
 
-// CheckFile checks that the content of r does not contradict its extension ext (lower case, no
-// dot). contentType is the registered media type of that extension, "" if there is none. CheckFile
-// reads r from its first byte, wherever r stands before, and leaves it at any position.
+// CheckFile returns an error if the content of r contradicts the extension ext (lower case, no dot).
+// contentType is the registered media type of ext, "" if there is none. CheckFile reads r from its
+// first byte, and may leave it at any position.
 //
-// It prefers to accept a wrong label over refusing a real file. Content unknown to the sniffer
-// passes for every type that is not always recognisable. Related types pass for each other (all
-// office formats, all audio and video). Web pages, scripts and programs pass only under a matching
-// extension, or as plain text.
+// In doubt the file is accepted. Unknown content is accepted unless files of the claimed type are
+// always recognised. Related types are accepted for each other: all office formats, all audio and
+// video. Web pages, scripts and programs need a matching extension, or one of plain text.
 //
-// The error is a [*ContentError] or wraps a failure of r.
+// The error is a [*ContentError] or wraps a read error of r.
 func CheckFile(r io.ReadSeeker, ext, contentType string) error {
 	s, err := newSource(r)
 	if err != nil {

@@ -10,8 +10,8 @@ await run(async () => {
 	const page = await visit();
 	await choose(page, good, { ...good, name: 'second.jpg' });
 	await upload(page);
-	await page.locator('#told li').nth(1).waitFor();
-	for (const line of await page.locator('#told li').allInnerTexts()) {
+	await page.locator('#results li').nth(1).waitFor();
+	for (const line of await page.locator('#results li').allInnerTexts()) {
 		const [address, filename] = line.split(' ');
 		assert.ok(address.endsWith(`/static/img/content/${filename}`) && filename.startsWith(facts.more.folder), line);
 		const answer = await page.request.get(address);

@@ -5,7 +5,7 @@ import { basename } from 'node:path';
 
 const { MEDIA_SERVER: server, MEDIA_API_KEY: apiKey, MEDIA_PASSWORD: password } = process.env;
 
-/** Sends a form and gives its answer, which is JSON in success and in failure. */
+/** Sends a form. Returns the answer, which is JSON in success and in failure. */
 async function post(path, body, headers = {}) {
 	const response = await fetch(server + path, { method: 'POST', body, headers });
 	return response.json();
@@ -17,7 +17,7 @@ async function getToken() {
 	return answer.token;
 }
 
-/** Uploads pictures, all or none; gives {full_path, filename} of each, and webp if it has a variant. */
+/** Uploads pictures, all or none. Returns {full_path, filename} of each, and webp if it has a variant. */
 async function uploadImages(token, paths, fields = {}) {
 	const form = new FormData();
 	for (const [name, value] of Object.entries(fields)) form.append(name, value);

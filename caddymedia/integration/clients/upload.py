@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 
 
 def post(path, body, headers):
-    """Sends a request and gives its answer, which is JSON in success and in failure."""
+    """Sends a request. Returns the answer, which is JSON in success and in failure."""
     request = urllib.request.Request(os.environ["MEDIA_SERVER"] + path, body, headers)
     try:
         with urllib.request.urlopen(request, timeout=300) as answer:
@@ -49,7 +49,7 @@ def write_form(out, boundary, fields, paths):
 
 
 def upload_images(token, paths, fields):
-    """Uploads pictures, all or none; gives full_path, filename and perhaps webp of each."""
+    """Uploads pictures, all or none. Returns full_path and filename of each, and webp if it has a variant."""
     boundary = secrets.token_hex(16)
     with tempfile.TemporaryFile() as body:  # however large they are, memory is not
         write_form(body, boundary, fields, paths)
