@@ -2,12 +2,14 @@ package azblob
 
 import (
 	"encoding/json"
+	"net/http"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // newModule makes a module of options in JSON.
@@ -25,10 +27,16 @@ func newModule(t *testing.T, options string) storagedrivers.Module {
 
 func TestDescription(t *testing.T) {
 	t.Parallel()
+	failing := func(key, address string) string {
+		return `{"container": "media", "account": "` + servers.AzuriteAccount + `", "key": "` + key + `", "endpoint": "` + address + `"}`
+	}
 	drivertest.Describe(t, drivertest.Description{
-		New:     newModule,
-		Options: `{"container": "media", "account": "name"}`,
-		Where:   "media (name)",
+		New:         newModule,
+		Options:     `{"container": "media", "account": "name"}`,
+		Where:       "media (name)",
+		Refused:     failing("d3Jvbmc=", startAnswering(t, http.StatusForbidden, "AuthenticationFailed")),
+		Missing:     failing(servers.AzuriteKey, startAnswering(t, http.StatusNotFound, "ContainerNotFound")),
+		Unreachable: failing(servers.AzuriteKey, "http://127.0.0.1:1/"+servers.AzuriteAccount),
 		Same: []string{
 			`{"container": "media", "account": "name", "key": "a2V5", "timeout": "5s"}`,
 			`{"container": "media", "endpoint": "https://name.blob.core.windows.net/"}`,

@@ -42,6 +42,14 @@ func startFake(t *testing.T) string {
 	return server.URL + "/" + servers.AzuriteAccount
 }
 
+// startAnswering returns the endpoint of a service that refuses everything.
+func startAnswering(t *testing.T, status int, code string) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { refuse(w, status, code) }))
+	t.Cleanup(server.Close)
+	return server.URL + "/" + servers.AzuriteAccount
+}
+
 // refuse answers with an error of the service.
 func refuse(w http.ResponseWriter, status int, code string) {
 	w.Header().Set("x-ms-error-code", code)

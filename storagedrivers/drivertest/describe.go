@@ -1,30 +1,43 @@
 package drivertest
 
 import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"regexp"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Description says how to test the description of a driver. Modules are named by their options in JSON.
+// Description says how to test the description of a driver. Modules are given as their options in
+// JSON.
 type Description struct {
-	// New makes a provisioned module.
+	// New returns a provisioned module.
 	New func(t *testing.T, options string) storagedrivers.Module
-	// Options are those of the module that is described.
+	// Options are those of the described module.
 	Options string
 	// Where is the backend in short.
 	Where string
-	// Same keep their objects where Options does: credentials, time-outs and other settings are
-	// different, or the backend is written otherwise.
+	// Same modules keep their objects where Options does. They differ in credentials, time-outs and
+	// other settings, or in the spelling of the backend.
 	Same []string
-	// Below keep their objects in the folder "below/it" of those of Options.
+	// Below modules keep their objects in the folder "below/it" of those of Options.
 	Below []string
-	// Apart keep their objects on another backend, or beside those of Options.
+	// Apart modules keep their objects on another backend, or beside those of Options.
 	Apart []string
+	// Refused, Missing and Unreachable are modules that fail: the login is refused, there is no such
+	// bucket or the root is a file, nothing listens at the address. Empty ones are not tested.
+	Refused, Missing, Unreachable string
+	// NotSecret are the options that only sound secret.
+	NotSecret []string
 }
 
-// Describe tests how a driver describes itself.
+// Describe tests the description of a driver, and the causes of its errors.
 func Describe(t *testing.T, d Description) {
 	t.Helper()
 	module := d.New(t, d.Options)
@@ -35,7 +48,17 @@ func Describe(t *testing.T, d Description) {
 	if module.Parallel() < 0 {
 		t.Errorf("%d objects in parallel", module.Parallel())
 	}
-	location := module.Location()
+	described, ok := module.(options.Described)
+	if !ok {
+		t.Fatal("it does not describe its options")
+	}
+	d.checkOptions(t, described.Schema())
+	d.checkLocations(t, module.Location())
+	d.checkFailures(t, got.Noun)
+}
+
+func (d Description) checkLocations(t *testing.T, location storagedrivers.Location) {
+	t.Helper()
 	if location.Backend == "" || location != location.Join("") {
 		t.Errorf("location %+v", location)
 	}
@@ -54,4 +77,72 @@ func Describe(t *testing.T, d Description) {
 			t.Errorf("%s: location %+v overlaps %+v", options, got, location)
 		}
 	}
+}
+
+var soundsSecret = regexp.MustCompile("password|secret|key|passphrase|token|connection_string")
+
+// checkOptions tests that a form can be made of the options: it shows those that are required or
+// common.
+func (d Description) checkOptions(t *testing.T, s *options.Schema) {
+	t.Helper()
+	if err := s.Err(); err != nil {
+		t.Error(err)
+	}
+	if !strings.HasPrefix(s.Help, "Keeps objects ") {
+		t.Errorf("help %q", s.Help)
+	}
+	if !s.Options[0].Required || s.Options[0].Type != options.Text {
+		t.Errorf("the argument after the driver is %q, which is optional", s.Options[0].Name)
+	}
+	for _, o := range s.Options {
+		if want := soundsSecret.MatchString(o.Name) && !slices.Contains(d.NotSecret, o.Name); o.Secret != want {
+			t.Errorf("%s: secret %t, want %t", o.Name, o.Secret, want)
+		}
+		if o.Secret && !strings.Contains(o.Help+o.Example, "{env.") {
+			t.Errorf("%s: no placeholder to keep it out of the configuration", o.Name)
+		}
+		if o.Type == options.Switch && o.Default == "" || o.Name == "timeout" && o.Default != "`30s`" {
+			t.Errorf("%s: default %q", o.Name, o.Default)
+		}
+		if o.Required && o.Common {
+			t.Errorf("%s is required, so it need not be common", o.Name)
+		}
+	}
+}
+
+// checkFailures tests that errors have causes as values, for those who explain them. The errors of
+// the network are causes themselves.
+func (d Description) checkFailures(t *testing.T, noun string) {
+	t.Helper()
+	if d.Refused != "" {
+		err := d.check(t, d.Refused)
+		if !errors.Is(err, fs.ErrPermission) || errors.Is(err, storagedrivers.ErrUnavailable) || storagedrivers.CauseOf(err) == "" {
+			t.Errorf("refused: error %v with the cause %q", err, storagedrivers.CauseOf(err))
+		}
+	}
+	if d.Missing != "" {
+		err := d.check(t, d.Missing)
+		cause := storagedrivers.CauseOf(err)
+		if cause != storagedrivers.Missing(noun) && cause != storagedrivers.NotAFolder {
+			t.Errorf("missing: error %v with the cause %q", err, cause)
+		}
+	}
+	if d.Unreachable != "" {
+		err := d.check(t, d.Unreachable)
+		if !errors.Is(err, storagedrivers.ErrUnavailable) || !errors.Is(err, syscall.ECONNREFUSED) {
+			t.Errorf("unreachable: error %v", err)
+		}
+		Cause(t, err, "")
+	}
+}
+
+// check returns the error of the Check of a new driver.
+func (d Description) check(t *testing.T, options string) error {
+	t.Helper()
+	driver, err := d.New(t, options).NewDriver(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatalf("%s: %v", options, err)
+	}
+	defer driver.Close()
+	return driver.Check(t.Context())
 }

@@ -26,10 +26,18 @@ func newModule(t *testing.T, options string) storagedrivers.Module {
 func TestDescription(t *testing.T) {
 	t.Parallel()
 	const login = `"user": "media", "password": "a"`
+	f := (&fake{}).start(t)
+	f.refuse(func(command, _ string) bool { return command == "MKD" }, "550 /root: Not a directory")
+	failing := func(address, password string) string {
+		return `{"address": "` + address + `", "user": "u", "password": "` + password + `", "tls": "none", "root": "root"}`
+	}
 	drivertest.Describe(t, drivertest.Description{
-		New:     newModule,
-		Options: `{"address": "files.example.com", ` + login + `}`,
-		Where:   "media@files.example.com",
+		New:         newModule,
+		Options:     `{"address": "files.example.com", ` + login + `}`,
+		Where:       "media@files.example.com",
+		Refused:     failing(f.address, "wrong"),
+		Missing:     failing(f.address, "secret"),
+		Unreachable: failing("127.0.0.1:1", "secret"),
 		Same: []string{
 			`{"address": "files.example.com:21", "user": "media", "password": "b", "tls": "explicit", "timeout": "5s"}`,
 			`{"address": "Files.example.com", ` + login + `, "tls": "implicit", "connections": 2, "lock": false, "root": "."}`,

@@ -26,9 +26,11 @@ func newModule(t *testing.T, options string) storagedrivers.Module {
 func TestDescription(t *testing.T) {
 	t.Parallel()
 	drivertest.Describe(t, drivertest.Description{
-		New:     newModule,
-		Options: `{"bucket": "media"}`,
-		Where:   "media",
+		New:         newModule,
+		Options:     `{"bucket": "media"}`,
+		Where:       "media",
+		Missing:     `{"bucket": "nowhere", "endpoint": "` + inProcess(t).Endpoint + `"}`,
+		Unreachable: `{"bucket": "media", "endpoint": "http://127.0.0.1:1"}`,
 		Same: []string{
 			`{"bucket": "media", "timeout": "5s", "prefix": "/"}`,
 			`{"bucket": "media", "endpoint": "https://storage.europe-west3.rep.googleapis.com"}`,

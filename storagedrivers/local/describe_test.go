@@ -34,8 +34,12 @@ func TestDescription(t *testing.T) {
 	if err := os.Symlink(base+"/real", base+"/link"); err != nil {
 		t.Skip("no symbolic links here: ", err)
 	}
+	if err := os.WriteFile(base+"/file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	drivertest.Describe(t, drivertest.Description{
 		New:     newModule,
+		Missing: `{"root": "` + base + `/file"}`,
 		Options: `{"root": "` + base + `/real/media"}`,
 		Where:   base + "/real/media",
 		Same: []string{

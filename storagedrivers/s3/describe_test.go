@@ -2,6 +2,7 @@ package s3
 
 import (
 	"encoding/json"
+	"net/http"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -27,10 +28,17 @@ func TestDescription(t *testing.T) {
 	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"} {
 		t.Setenv(name, "")
 	}
+	failing := func(address string) string {
+		return `{"bucket": "media", "access_key_id": "i", "secret_access_key": "s", "endpoint": "` + address + `"}`
+	}
 	drivertest.Describe(t, drivertest.Description{
-		New:     newModule,
-		Options: `{"bucket": "media", "region": "eu-west-1"}`,
-		Where:   "media (eu-west-1)",
+		New:         newModule,
+		Options:     `{"bucket": "media", "region": "eu-west-1"}`,
+		Where:       "media (eu-west-1)",
+		Refused:     failing(startAnswering(t, http.StatusForbidden, "SignatureDoesNotMatch", nil)),
+		Missing:     failing(startAnswering(t, http.StatusNotFound, "NoSuchBucket", nil)),
+		Unreachable: failing("http://127.0.0.1:1"),
+		NotSecret:   []string{"access_key_id"},
 		Same: []string{
 			`{"bucket": "media"}`,
 			`{"bucket": "media", "region": "eu-west-1", "access_key_id": "i", "secret_access_key": "s", "session_token": "t"}`,
@@ -51,9 +59,10 @@ func TestDescription(t *testing.T) {
 		},
 	})
 	drivertest.Describe(t, drivertest.Description{
-		New:     newModule,
-		Options: `{"bucket": "media", "endpoint": "https://s3.example.com", "prefix": "a"}`,
-		Where:   "media/a at s3.example.com",
+		New:       newModule,
+		Options:   `{"bucket": "media", "endpoint": "https://s3.example.com", "prefix": "a"}`,
+		Where:     "media/a at s3.example.com",
+		NotSecret: []string{"access_key_id"},
 		Same: []string{
 			`{"bucket": "media", "endpoint": "http://S3.example.com/", "region": "x", "prefix": "a/"}`,
 			`{"bucket": "media", "endpoint": "https://s3.example.com:443", "path_style": false, "prefix": "a"}`,
@@ -67,9 +76,10 @@ func TestDescription(t *testing.T) {
 	})
 	t.Setenv("AWS_ENDPOINT_URL", "https://s3.example.com")
 	drivertest.Describe(t, drivertest.Description{
-		New:     newModule,
-		Options: `{"bucket": "media"}`,
-		Where:   "media",
-		Same:    []string{`{"bucket": "media", "endpoint": "https://s3.example.com"}`},
+		New:       newModule,
+		Options:   `{"bucket": "media"}`,
+		Where:     "media",
+		Same:      []string{`{"bucket": "media", "endpoint": "https://s3.example.com"}`},
+		NotSecret: []string{"access_key_id"},
 	})
 }

@@ -27,6 +27,19 @@ var sentinels = []error{
 // answering gives a driver of a service that gives one answer to everything.
 func answering(t *testing.T, status int, code string, header http.Header) *Driver {
 	t.Helper()
+	d, err := New(Config{
+		Bucket: "bucket", Endpoint: startAnswering(t, status, code, header), AccessKeyID: "id", SecretAccessKey: "secret",
+	}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// startAnswering returns the address of a service whose answer is always the same.
+func startAnswering(t *testing.T, status int, code string, header http.Header) string {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		maps.Copy(w.Header(), header)
@@ -36,14 +49,7 @@ func answering(t *testing.T, status int, code string, header http.Header) *Drive
 		}
 	}))
 	t.Cleanup(server.Close)
-	d, err := New(Config{
-		Bucket: "bucket", Endpoint: server.URL, AccessKeyID: "id", SecretAccessKey: "secret",
-	}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.Close() })
-	return d
+	return server.URL
 }
 
 func TestErrors(t *testing.T) {

@@ -2,6 +2,7 @@ package sftp
 
 import (
 	"encoding/json"
+	"os"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -26,10 +27,23 @@ func newModule(t *testing.T, options string) storagedrivers.Module {
 func TestDescription(t *testing.T) {
 	t.Parallel()
 	const host = `"insecure_skip_host_key": true, "address": "files.example.com"`
+	folder := t.TempDir()
+	if err := os.WriteFile(folder+"/file", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	failing := func(address, password string) string {
+		return `{"insecure_skip_host_key": true, "address": "` + address + `", "user": "` + testUser + `", "password": "` + password + `", "root": "file"}`
+	}
+	s := startServer(t, folder)
+	notSecret := []string{"host_key", "insecure_skip_host_key"}
 	drivertest.Describe(t, drivertest.Description{
-		New:     newModule,
-		Options: `{` + host + `, "user": "media", "password": "a"}`,
-		Where:   "media@files.example.com",
+		New:         newModule,
+		Options:     `{` + host + `, "user": "media", "password": "a"}`,
+		Where:       "media@files.example.com",
+		Refused:     failing(s.address, "wrong"),
+		Missing:     failing(s.address, testPassword),
+		Unreachable: failing("127.0.0.1:1", testPassword),
+		NotSecret:   notSecret,
 		Same: []string{
 			`{` + host + `, "user": "media", "password": "b", "root": "./x/..", "timeout": "5s", "connections": 5}`,
 			`{"address": "Files.example.com:22", "host_key": ["SHA256:abc"], "user": "media", "password": "a"}`,
@@ -43,11 +57,12 @@ func TestDescription(t *testing.T) {
 		},
 	})
 	drivertest.Describe(t, drivertest.Description{
-		New:     newModule,
-		Options: `{` + host + `, "user": "media", "password": "a", "root": "/srv/media"}`,
-		Where:   "media@files.example.com /srv/media",
-		Same:    []string{`{` + host + `, "user": "other", "password": "a", "root": "/srv//media/"}`},
-		Below:   []string{`{` + host + `, "user": "other", "password": "a", "root": "/srv/media/below/it"}`},
-		Apart:   []string{`{` + host + `, "user": "media", "password": "a", "root": "/srv/media2"}`},
+		New:       newModule,
+		Options:   `{` + host + `, "user": "media", "password": "a", "root": "/srv/media"}`,
+		Where:     "media@files.example.com /srv/media",
+		NotSecret: notSecret,
+		Same:      []string{`{` + host + `, "user": "other", "password": "a", "root": "/srv//media/"}`},
+		Below:     []string{`{` + host + `, "user": "other", "password": "a", "root": "/srv/media/below/it"}`},
+		Apart:     []string{`{` + host + `, "user": "media", "password": "a", "root": "/srv/media2"}`},
 	})
 }

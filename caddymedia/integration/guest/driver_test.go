@@ -28,7 +28,7 @@ type Shelf struct {
 	Label string `json:"label,omitempty" option:"required" example:"top"`
 
 	// The word that opens the shelf, best as a placeholder such as `{env.SHELF_WORD}`.
-	Word string `json:"word,omitempty" option:"secret" example:"{env.SHELF_WORD}"`
+	Word string `json:"password,omitempty" option:"secret" example:"{env.SHELF_WORD}"`
 
 	// Whether nobody may use the shelf. Default: `false`.
 	Locked bool `json:"locked,omitempty" option:"common"`

@@ -47,7 +47,7 @@ const config = `{
 		}
 		storage locked {
 			driver shelf low {
-				word   {env.SHELF_WORD}
+				password {env.SHELF_WORD}
 				locked on
 			}
 		}
@@ -87,12 +87,10 @@ func TestDescription(t *testing.T) {
 		},
 		Options: `{"label": "top"}`,
 		Where:   "top",
-		Same:    []string{`{"label": "top", "word": "x", "locked": true}`},
+		Same:    []string{`{"label": "top", "password": "x", "locked": true}`},
 		Apart:   []string{`{"label": "low"}`},
+		Refused: `{"label": "top", "locked": true}`,
 	})
-	if err := schema.Err(); err != nil {
-		t.Error(err)
-	}
 }
 
 // TestOverlap: aliases on two storages of one shelf must not overlap.
@@ -175,7 +173,7 @@ func TestPanel(t *testing.T) { // not parallel: Caddy has globals
 		t.Errorf("probe %+v", good)
 	}
 	ask(t, http.MethodPost, "/storages/locked/probe", "", &bad)
-	ask(t, http.MethodPost, "/probe", `{"driver": {"name": "shelf", "label": "new", "word": "{env.SHELF_WORD}", "locked": true}}`, &unsaved)
+	ask(t, http.MethodPost, "/probe", `{"driver": {"name": "shelf", "label": "new", "password": "{env.SHELF_WORD}", "locked": true}}`, &unsaved)
 	for _, r := range []report{bad, unsaved} {
 		if r.OK || len(r.Steps) != 1 || r.Steps[0].Message != string(locked) || r.Steps[0].Detail == "" {
 			t.Errorf("probe %+v", r)
