@@ -46,7 +46,7 @@ func (Shelf) CaddyModule() caddy.ModuleInfo {
 // Schema describes the options.
 func (*Shelf) Schema() *options.Schema { return schema.Documented() }
 
-// Describe tells people about the driver.
+// Describe returns the description of the driver for people.
 func (s *Shelf) Describe() storagedrivers.Description {
 	return storagedrivers.Description{Title: "Shelf in memory", Noun: "shelf", Icon: "disk", Where: s.Label}
 }
@@ -78,6 +78,9 @@ func (*Shelf) Timeout() time.Duration { return 0 }
 // NewDriver makes the driver.
 func (s *Shelf) NewDriver(*slog.Logger) (storagedrivers.Driver, error) {
 	driver := memory.New()
+	if s.expanded.label == "lost" {
+		driver.Fail = func(string, string) error { return fs.ErrNotExist }
+	}
 	if s.Locked {
 		driver.Fail = func(string, string) error {
 			return storagedrivers.WithCause(fmt.Errorf("%w: said %q", fs.ErrPermission, s.expanded.word), locked)

@@ -1,13 +1,16 @@
-// Package guest_test is a driver of somebody else: nothing but its own package knows it.
+// Package guest_test holds a driver that no other package knows.
 package guest_test
 
 import (
 	"bytes"
 	"encoding/json"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -178,6 +181,62 @@ func TestPanel(t *testing.T) { // not parallel: Caddy has globals
 		if r.OK || len(r.Steps) != 1 || r.Steps[0].Message != string(locked) || r.Steps[0].Detail == "" {
 			t.Errorf("probe %+v", r)
 		}
+	}
+	var lost report
+	ask(t, http.MethodPost, "/probe", `{"driver": {"name": "shelf", "label": "lost"}}`, &lost)
+	if len(lost.Steps) != 1 || !strings.HasPrefix(lost.Steps[0].Message, "The shelf does not exist") {
+		t.Errorf("probe %+v", lost)
+	}
+	checkMetrics(t)
+}
+
+// checkMetrics: the operations of the probes are measured.
+func checkMetrics(t *testing.T) {
+	t.Helper()
+	running := caddy.ActiveContext()
+	families, err := running.GetMetricsRegistry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := map[string]bool{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if family.GetName() == "caddy_media_storage_operation_seconds" && label.GetName() == "storage" {
+					measured[label.GetValue()] = true
+				}
+			}
+		}
+	}
+	if !measured["default"] || !measured["locked"] {
+		t.Errorf("operations of %v are measured", measured)
+	}
+}
+
+// TestOtherFiles: no file outside this package names the driver.
+func TestOtherFiles(t *testing.T) {
+	t.Parallel()
+	named := regexp.MustCompile(`(?i)\bshelf\b`)
+	repository := os.DirFS("../../..")
+	read := 0
+	err := fs.WalkDir(repository, ".", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (path == "caddymedia/integration/guest" || len(path) > 1 && strings.HasPrefix(entry.Name(), ".")):
+			return fs.SkipDir
+		case !slices.Contains([]string{".go", ".js", ".html", ".css", ".json", ".md"}, filepath.Ext(path)):
+			return nil
+		}
+		read++
+		content, err := fs.ReadFile(repository, path)
+		if named.Match(content) {
+			t.Errorf("%s names the driver", path)
+		}
+		return err
+	})
+	if err != nil || read < 100 {
+		t.Errorf("%d files were read, error %v", read, err)
 	}
 }
 
