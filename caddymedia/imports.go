@@ -10,7 +10,6 @@ import (
 	_ "github.com/caddymedia/media/caddymedia/mediahandler"
 	_ "github.com/caddymedia/media/caddymedia/mediatpl"
 	_ "github.com/caddymedia/media/caddymedia/tokens/bolt"
-	_ "github.com/caddymedia/media/caddymedia/tokens/memory"
 	_ "github.com/caddymedia/media/caddymedia/tokens/redis"
 	_ "github.com/caddymedia/media/storagedrivers/azblob"
 	_ "github.com/caddymedia/media/storagedrivers/ftp"

@@ -21,7 +21,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/caddytest"
 	_ "github.com/caddymedia/media/caddymedia/mediaapp"
 	_ "github.com/caddymedia/media/caddymedia/tokens/bolt"
-	_ "github.com/caddymedia/media/caddymedia/tokens/memory"
 	_ "github.com/caddymedia/media/caddymedia/tokens/redis"
 	"github.com/caddymedia/media/storagedrivers"
 	_ "github.com/caddymedia/media/storagedrivers/azblob"

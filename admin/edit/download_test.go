@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	_ "github.com/caddymedia/media/caddymedia/tokens/bolt"
-	_ "github.com/caddymedia/media/caddymedia/tokens/memory"
 )
 
 func TestVeil(t *testing.T) {

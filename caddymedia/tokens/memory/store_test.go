@@ -1,13 +1,10 @@
 package memory
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
-
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/caddymedia/tokens/tokentest"
@@ -37,26 +34,5 @@ func TestSweep(t *testing.T) {
 	}
 	if len(s.records) > 61 || len(s.byExpiry) > 61 {
 		t.Errorf("%d records and %d entries are left of 60 valid ones", len(s.records), len(s.byExpiry))
-	}
-}
-
-func TestModule(t *testing.T) {
-	t.Parallel()
-	for input, wantErr := range map[string]bool{
-		"memory":             false,
-		"memory x":           true,
-		"memory {\n\tx y\n}": true,
-	} {
-		err := new(Module).UnmarshalCaddyfile(caddyfile.NewTestDispenser(input))
-		if (err != nil) != wantErr {
-			t.Errorf("%q: got error %v, want one: %v", input, err, wantErr)
-		}
-	}
-	s, err := new(Module).NewStore(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Check(context.Background()); err != nil {
-		t.Error(err)
 	}
 }

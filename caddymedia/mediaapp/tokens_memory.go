@@ -1,4 +1,4 @@
-package memory
+package mediaapp
 
 import (
 	"log/slog"
@@ -7,31 +7,32 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/tokens/memory"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func init() {
-	caddy.RegisterModule(Module{})
+	caddy.RegisterModule(memoryTokens{})
 }
 
-// Module keeps tokens in memory. They survive a reload of the configuration. A restart ends them
+// memoryTokens keeps tokens in memory. They survive a reload of the configuration. A restart ends them
 // all, and no other process knows them: callers must then request new ones.
 //
 // It has no settings.
-type Module struct{}
+type memoryTokens struct{}
 
 // CaddyModule returns the Caddy module information.
-func (Module) CaddyModule() caddy.ModuleInfo {
+func (memoryTokens) CaddyModule() caddy.ModuleInfo {
 	return caddy.ModuleInfo{
 		ID:  "media.tokens.memory",
-		New: func() caddy.Module { return new(Module) },
+		New: func() caddy.Module { return new(memoryTokens) },
 	}
 }
 
 // UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:
 //
 //	memory
-func (*Module) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
+func (*memoryTokens) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // the name of the store
 	if d.NextArg() {
 		return d.ArgErr()
@@ -40,14 +41,14 @@ func (*Module) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 }
 
 // PoolKey implements tokens.StoreModule.
-func (*Module) PoolKey() string { return "memory" }
+func (*memoryTokens) PoolKey() string { return "memory" }
 
 // NewStore implements tokens.StoreModule.
-func (*Module) NewStore(*slog.Logger) (tokens.Store, error) { return New(nil), nil }
+func (*memoryTokens) NewStore(*slog.Logger) (tokens.Store, error) { return memory.New(nil), nil }
 
 // Interface guards
 var (
-	_ caddy.Module          = (*Module)(nil)
-	_ caddyfile.Unmarshaler = (*Module)(nil)
-	_ tokens.StoreModule    = (*Module)(nil)
+	_ caddy.Module          = (*memoryTokens)(nil)
+	_ caddyfile.Unmarshaler = (*memoryTokens)(nil)
+	_ tokens.StoreModule    = (*memoryTokens)(nil)
 )
