@@ -5,39 +5,45 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
 const storageOption = "storage"
 
-// config is the configuration of the app with what the app adds to it by itself: without
-// storages the one called "default", without aliases of either kind "content" of both. An
-// entry that is added beside them must not make them vanish, and no alias may lose its
-// storage because of what is done to storages.
+// config is the configuration of the app, with the defaults of [mediaapp.Config.SetDefaults]. A new
+// entry must not make a default one vanish, and no change of a storage may move an alias to another.
 type config struct{ app object }
 
-// section gives the entries that are configured.
+// section returns the configured entries.
 func (c config) section(s Section) object { return group(c.app, string(s)) }
 
-// implicit gives the entries of a section that the app adds.
+// implicit returns the entries of a section that the app adds.
 func (c config) implicit(s Section) object {
-	switch {
-	case s == Storages && len(c.section(Storages)) == 0:
-		var driver object
-		if err := decode(mediaapp.DefaultDriver(), &driver); err != nil {
-			return nil
-		}
-		return object{media.DefaultStorage: object{driverGroup: driver}}
-	case aliasSections[s] != "" && len(c.section(ImageAliases)) == 0 && len(c.section(FileAliases)) == 0:
-		return object{ingest.DefaultAlias: object{}}
-	default:
+	app := mediaapp.Config{
+		Storages:     named[mediaapp.Storage](c.section(Storages)),
+		ImageAliases: named[mediaapp.ImageAlias](c.section(ImageAliases)),
+		FileAliases:  named[mediaapp.FileAlias](c.section(FileAliases)),
+	}
+	implied := app.SetDefaults()
+	added := s == Storages && implied.Storage || aliasSections[s] != "" && implied.Aliases
+	var defaults object
+	if !added || decode(canonical(app), &defaults) != nil {
 		return nil
 	}
+	return group(defaults, string(s))
 }
 
-// all gives the entries of a section, those that the app adds included.
+// named returns empty entries of the same names.
+func named[T any](entries object) map[string]*T {
+	all := map[string]*T{}
+	for name := range entries {
+		all[name] = nil
+	}
+	return all
+}
+
+// all returns the entries of a section, including those that the app adds.
 func (c config) all(s Section) object {
 	if implicit := c.implicit(s); implicit != nil {
 		return implicit
@@ -45,13 +51,13 @@ func (c config) all(s Section) object {
 	return c.section(s)
 }
 
-// entry gives one; false if there is none.
+// entry returns an entry; false if there is none.
 func (c config) entry(s Section, name string) (entry object, implicit, ok bool) {
 	entry, ok = c.all(s)[name].(object)
 	return entry, ok && c.implicit(s) != nil, ok
 }
 
-// keep writes down what the app adds to a section, and for aliases to both.
+// keep writes the entries that the app adds to a section into it; for aliases, of both sections.
 func (c config) keep(s Section) {
 	implicit := map[Section]object{}
 	for _, other := range []Section{Storages, ImageAliases, FileAliases} {
@@ -71,7 +77,7 @@ func (c config) set(s Section, name string, entry object) {
 	c.change(s, func(entries object) { entries[name] = entry })
 }
 
-// remove takes an entry away.
+// remove removes an entry.
 func (c config) remove(s Section, name string) {
 	c.change(s, func(entries object) { delete(entries, name) })
 }
@@ -93,8 +99,7 @@ func (c config) change(s Section, do func(entries object)) {
 	}
 }
 
-// pin writes into each alias that names no storage the one that it has had, where that
-// would be another one now.
+// pin writes its earlier storage into each alias that names none, where the default has changed.
 func (c config) pin(before map[Use]string) {
 	after := c.storagesOfAliases()
 	for alias, storage := range before {
@@ -109,7 +114,7 @@ func (c config) pin(before map[Use]string) {
 	}
 }
 
-// storagesOfAliases gives the name of the storage of each alias.
+// storagesOfAliases returns the name of the storage of each alias.
 func (c config) storagesOfAliases() map[Use]string {
 	found := map[Use]string{}
 	for s, kind := range aliasSections {
@@ -121,23 +126,16 @@ func (c config) storagesOfAliases() map[Use]string {
 	return found
 }
 
-// storageOf gives the name of the storage of an alias: the one that it names, else the one
-// called "default", else the only one; empty if there is no such storage.
+// storageOf returns the name of the storage of an alias; empty if it names none and has no default.
 func (c config) storageOf(alias object) string {
-	if name, _ := alias[storageOption].(string); name != "" {
-		return name
+	name, _ := alias[storageOption].(string)
+	if name == "" {
+		name, _ = media.StorageOf("", slices.Collect(maps.Keys(c.all(Storages))))
 	}
-	names := slices.Collect(maps.Keys(c.all(Storages)))
-	if len(names) == 1 {
-		return names[0]
-	}
-	if slices.Contains(names, media.DefaultStorage) {
-		return media.DefaultStorage
-	}
-	return ""
+	return name
 }
 
-// canonical is the JSON of a value with sorted keys.
+// canonical returns the JSON of a value with sorted keys.
 func canonical(value any) []byte {
 	b, err := json.Marshal(value)
 	if err != nil {

@@ -78,7 +78,7 @@ func open(from *fetch.Download, alias *ingest.Alias) (string, io.Reader, *ingest
 
 // remoteFailure returns the failure of an item that could not be downloaded.
 func remoteFailure(err error) *ingest.Failure {
-	f := &ingest.Failure{Reason: ingest.BadRequest, Message: "the download was broken off", Err: err}
+	f := &ingest.Failure{Reason: ingest.BadRequest, Message: "the download failed", Err: err}
 	if known, ok := errors.AsType[*fetch.Error](err); ok {
 		f.Message = known.Message
 	}

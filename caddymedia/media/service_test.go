@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net/netip"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -112,6 +113,23 @@ func TestSideBySide(t *testing.T) {
 	}
 	if _, _, err := a.Issuer().Issue(t.Context(), "site", "password", netip.Addr{}); !errors.Is(err, tokens.ErrCredentials) {
 		t.Errorf("an account of another service: %v", err)
+	}
+}
+
+// TestManyServices starts, uses and closes services at the same time. Each has its own items, and none
+// leaves a goroutine, which TestMain checks.
+func TestManyServices(t *testing.T) {
+	t.Parallel()
+	for n := range 8 {
+		content := strconv.Itoa(n)
+		t.Run(content, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, configOf(t))
+			s.Start()
+			got := s.FormFile(formRequest(t, sentFile("cv", "cv.txt", content)), "cv", "", "")
+			wantResult(t, got, `{"success":true,"full_path":"/static/file/content/cv.txt","filename":"cv.txt"}`)
+			wantStored(t, s, "file/content/cv.txt", content)
+		})
 	}
 }
 
