@@ -24,7 +24,7 @@ import (
 // committed, which the service drops by itself after a week, and sooner when the key is stored.
 type Driver struct {
 	name      string // of the container
-	folder    string // what all keys begin with there
+	folder    string // the prefix of all keys in the container
 	container *container.Client
 	sign      signer // nil: nothing can
 	transport *http.Transport
@@ -61,9 +61,9 @@ func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 func (d *Driver) look(ctx context.Context, key string) (storagedrivers.Info, string, error) {
 	reply, err := d.blob(key).GetProperties(ctx, nil)
 	if err != nil {
-		return storagedrivers.Info{}, "", failed(ctx, err)
+		return storagedrivers.Info{}, "", mapError(ctx, err)
 	}
-	found := info(key, value(reply.ContentLength), reply.ETag, reply.LastModified)
+	found := newInfo(key, value(reply.ContentLength), reply.ETag, reply.LastModified)
 	for name, id := range reply.Metadata {
 		if strings.EqualFold(name, lostreply.Key) { // headers have changed its case
 			return found, value(id), nil
@@ -72,13 +72,12 @@ func (d *Driver) look(ctx context.Context, key string) (storagedrivers.Info, str
 	return found, "", nil
 }
 
-// Delete removes an object, with the snapshots that somebody may have made of it; a
-// missing one is fs.ErrNotExist.
+// Delete removes an object with all of its snapshots. A missing one is fs.ErrNotExist.
 func (d *Driver) Delete(ctx context.Context, key string) error {
 	_, err := d.blob(key).Delete(ctx, &blob.DeleteOptions{
 		DeleteSnapshots: new(blob.DeleteSnapshotsOptionTypeInclude),
 	})
-	return failed(ctx, err)
+	return mapError(ctx, err)
 }
 
 // Check looks into the container, as listing does, so that it needs no right of its own.
@@ -90,7 +89,7 @@ func (d *Driver) Check(ctx context.Context) error {
 	return err
 }
 
-// Features tells that the service keeps every promise but those that a Stager can make.
+// Features returns the guarantees of the service, which are all but those of a Stager.
 func (d *Driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Repeat: true}
 }
@@ -105,8 +104,7 @@ func (d *Driver) blob(key string) *blockblob.Client {
 	return d.container.NewBlockBlobClient(d.folder + key)
 }
 
-// info describes an object by what the service says of it.
-func info(key string, size int64, etag *azcore.ETag, modTime *time.Time) storagedrivers.Info {
+func newInfo(key string, size int64, etag *azcore.ETag, modTime *time.Time) storagedrivers.Info {
 	return storagedrivers.Info{
 		Key:         key,
 		Size:        size,
@@ -116,8 +114,7 @@ func info(key string, size int64, etag *azcore.ETag, modTime *time.Time) storage
 	}
 }
 
-// value gives what the SDK has behind a pointer, which is nil where the service kept
-// silent about it.
+// value returns *p, or the zero value if p is nil: the service did not send it.
 func value[T any](p *T) T {
 	if p == nil {
 		return *new(T)

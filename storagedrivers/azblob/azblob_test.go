@@ -19,7 +19,7 @@ type account struct {
 	containers sync.Map // test name to container
 }
 
-// open gives a driver on a container.
+// open returns a driver on a container.
 func (a *account) open(t *testing.T, container string) *Driver {
 	t.Helper()
 	d, err := New(a.config(container))
@@ -62,7 +62,7 @@ func (a *account) another(t *testing.T) storagedrivers.Driver {
 	return a.open(t, name.(string))
 }
 
-// objects lists what the container holds, by the SDK itself.
+// objects lists the container through the SDK.
 func (a *account) objects(t *testing.T) []string {
 	t.Helper()
 	d := a.another(t).(*Driver)

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// blockSize is the most that is sent by one request, in bytes, and maxBlocks what an
-	// object may consist of: larger ones than 195 GiB have larger blocks.
+	// blockSize is the size in bytes of a block, and maxBlocks the number of blocks that the
+	// service allows in an object. Objects above 195 GiB get larger blocks.
 	blockSize = 4 << 20
 	maxBlocks = 50_000
 	// concurrency is how many blocks of an object are sent at once.
@@ -48,7 +48,7 @@ func (u *upload) sendBlocks(ctx context.Context, r io.Reader) (storagedrivers.In
 	})
 }
 
-// stageAll sends the blocks of r and gives their names in order.
+// stageAll sends the blocks of r and returns their names in order.
 func (u *upload) stageAll(ctx context.Context, r io.Reader) ([]string, error) {
 	group, staging := errgroup.WithContext(ctx)
 	staging, cancel := context.WithCancel(staging)
@@ -64,7 +64,7 @@ func (u *upload) stageAll(ctx context.Context, r io.Reader) ([]string, error) {
 		select {
 		case buffer = <-buffers:
 		case <-staging.Done():
-			return nil, cmp.Or(failed(ctx, group.Wait()), ctx.Err())
+			return nil, cmp.Or(mapError(ctx, group.Wait()), ctx.Err())
 		}
 		if buffer == nil {
 			buffer = make([]byte, size)
@@ -72,7 +72,7 @@ func (u *upload) stageAll(ctx context.Context, r io.Reader) ([]string, error) {
 		block := buffer[:min(left, size)]
 		if err := fill(r, block); err != nil {
 			cancel()
-			_ = group.Wait() // broken off for the source's error
+			_ = group.Wait() // the error of the source counts
 			return nil, err
 		}
 		id := u.blockID(len(ids))
@@ -86,7 +86,7 @@ func (u *upload) stageAll(ctx context.Context, r io.Reader) ([]string, error) {
 			return err
 		})
 	}
-	return ids, failed(ctx, group.Wait())
+	return ids, mapError(ctx, group.Wait())
 }
 
 // blockID names a block: of an object all names must have one length, also those of blocks
@@ -97,8 +97,8 @@ func (u *upload) blockID(number int) string {
 	return base64.StdEncoding.EncodeToString(name[:])
 }
 
-// stage sends a block, again where the service could not be reached. It tells whether the
-// first attempt succeeded.
+// stage sends a block, with retries while the service is unreachable. It reports whether the first
+// attempt succeeded.
 func (u *upload) stage(ctx context.Context, id string, block []byte) (bool, error) {
 	for attempt := 1; ; attempt++ {
 		_, err := u.blob.StageBlock(ctx, id, streaming.NopCloser(bytes.NewReader(block)), nil)
@@ -107,7 +107,7 @@ func (u *upload) stage(ctx context.Context, id string, block []byte) (bool, erro
 		}
 		// A host that has kept silent for the whole time-out is not waited for again.
 		if attempt == attempts || network.Silent(err) ||
-			!errors.Is(mapError(err), storagedrivers.ErrUnavailable) {
+			!errors.Is(mapError(ctx, err), storagedrivers.ErrUnavailable) {
 			return false, err
 		}
 		if err := pause(ctx, attempt); err != nil {

@@ -19,6 +19,6 @@ func TestCauses(t *testing.T) {
 		{403, "AuthorizationPermissionMismatch", ""},
 		{404, "BlobNotFound", ""},
 	} {
-		drivertest.Cause(t, mapError(replied(tt.status, tt.code)), tt.want)
+		drivertest.Cause(t, mapError(t.Context(), replied(tt.status, tt.code)), tt.want)
 	}
 }

@@ -19,7 +19,7 @@ func (c Config) open(client *http.Client, now func() time.Time) (*container.Clie
 	// The SDK repeats nothing by itself: Storage repeats whole operations, and a request
 	// whose outcome is unknown must not be sent again before the object is looked up.
 	options := azcore.ClientOptions{Transport: client, Retry: policy.RetryOptions{MaxRetries: -1}}
-	place := c.serviceURL() + "/" + c.Container
+	address := c.serviceURL() + "/" + c.Container
 	switch {
 	case c.ConnectionString != "":
 		opened, err := container.NewClientFromConnectionString(
@@ -35,7 +35,7 @@ func (c Config) open(client *http.Client, now func() time.Time) (*container.Clie
 			return nil, nil, fmt.Errorf("key: %w", err)
 		}
 		opened, err := container.NewClientWithSharedKeyCredential(
-			place, key, &container.ClientOptions{ClientOptions: options})
+			address, key, &container.ClientOptions{ClientOptions: options})
 		return opened, sharedKey(key), err
 	}
 	token, err := azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{

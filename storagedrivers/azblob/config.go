@@ -21,10 +21,9 @@ type Config struct {
 	// endpoint names it.
 	Account string `json:"account,omitempty" option:"common" example:"myaccount"`
 
-	// A key of the account, best as a placeholder such as `{env.AZURE_STORAGE_KEY}`.
-	// Default: the credentials of the machine, which are the `AZURE_*` environment
-	// variables, a workload or managed identity, or who is logged in with the Azure
-	// command line.
+	// A key of the account, best as a placeholder such as `{env.AZURE_STORAGE_KEY}`. Default: the
+	// credentials of the machine, which are the `AZURE_*` environment variables, a workload or
+	// managed identity, or the login of the Azure command line.
 	Key string `json:"key,omitempty" option:"common,secret" example:"{env.AZURE_STORAGE_KEY}"`
 
 	// A connection string as the Azure portal shows it, with an account key or a shared
@@ -61,7 +60,7 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// checkAccount checks what stands in for a connection string.
+// checkAccount checks the options of a configuration without a connection string.
 func (c *Config) checkAccount() error {
 	if c.Account == "" && c.Key != "" {
 		return errors.New("key: without the account that it belongs to")
@@ -75,7 +74,7 @@ func (c *Config) checkAccount() error {
 	return nil
 }
 
-// folder is what all keys begin with in the container.
+// folder returns the prefix of all keys in the container.
 func (c Config) folder() string {
 	if folder := strings.Trim(c.Prefix, "/"); folder != "" {
 		return folder + "/"

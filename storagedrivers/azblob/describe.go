@@ -10,7 +10,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// Describe returns the description of the driver for people.
+// Describe returns the title, the noun and the container.
 func (a *AzBlob) Describe() storagedrivers.Description {
 	where := path.Join(a.Container, a.Prefix)
 	if a.Account != "" {

@@ -1,4 +1,4 @@
-// Package azblob is the storage driver for Azure Blob Storage and what speaks its protocol.
+// Package azblob is the storage driver for Azure Blob Storage and compatible services.
 package azblob
 
 import (
@@ -27,12 +27,11 @@ var schema = options.Of[AzBlob](comments, configComments)
 
 // AzBlob keeps objects as block blobs in one container of an Azure storage account.
 //
-// The container must exist: it is not made. The credentials need to read, write, delete
-// and list its blobs (the role "Storage Blob Data Contributor"). An upload appears when it
-// is whole, and two uploads of one name never mix, whoever else writes to the container.
-// What uploads that were broken off have sent stays invisible and is dropped by Azure
-// after a week. Accounts with a hierarchical namespace (Data Lake) are not supported:
-// there folders are blobs too.
+// The container must exist. The credentials need to read, write, delete and list its blobs (the
+// role "Storage Blob Data Contributor"). An upload appears when it is whole, and two uploads of one
+// name never mix, also with other writers to the container. The data of an aborted upload stays
+// invisible and is dropped by Azure after a week. Accounts with a hierarchical namespace (Data
+// Lake) are not supported: there folders are blobs too.
 //
 // Every text may hold placeholders such as `{env.AZURE_KEY}` and `{file./run/secrets/key}`.
 type AzBlob struct {
@@ -53,7 +52,7 @@ func (AzBlob) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Schema describes the options.
+// Schema returns the options.
 func (*AzBlob) Schema() *options.Schema { return schema.Documented() }
 
 // Provision expands, completes and checks the options.

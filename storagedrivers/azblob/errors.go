@@ -17,32 +17,27 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// failed is mapError, and makes sure that the end of ctx is told, whatever else went wrong.
-func failed(ctx context.Context, err error) error {
-	err = mapError(err)
-	if err != nil && ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-		return fmt.Errorf("%w: %w", ctx.Err(), err)
-	}
-	return err
-}
-
-// mapError gives the contract's error for one of the SDK.
-func mapError(err error) error {
+// mapError returns the contract's error for one of the SDK.
+func mapError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
+	sentinel := sentinelOf(err)
 	err = brief(err)
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
+	if ended := ctx.Err(); ended != nil {
+		if errors.Is(err, ended) {
+			return err
+		}
+		return fmt.Errorf("%w: %w", ended, err)
 	}
-	if sentinel := sentinelOf(err); sentinel != nil {
+	if sentinel != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", sentinel, err)
 	}
 	return err
 }
 
-// brief leaves out of an error what must not or need not be logged: an address, which may
-// carry a signature, and a whole answer.
+// brief returns err without addresses, which may carry a signature, and without the body of an
+// answer.
 func brief(err error) error {
 	if replied, ok := errors.AsType[*azcore.ResponseError](err); ok {
 		return storagedrivers.WithCause(&answer{replied}, causes[bloberror.Code(replied.ErrorCode)])
@@ -89,13 +84,13 @@ func sentinelOf(err error) error {
 	return nil
 }
 
-// sentinelOfLogin is for who asked for a token. Without an answer it was the network, of
-// which the SDK keeps but the text.
+// sentinelOfLogin returns the sentinel of a failed request for a token. Without an answer it was
+// the network, of which the SDK keeps only the text.
 func sentinelOfLogin(err *azidentity.AuthenticationFailedError) error {
 	switch {
 	case err.RawResponse == nil:
 		return storagedrivers.ErrUnavailable
-	case err.RawResponse.StatusCode == http.StatusBadRequest: // how a wrong secret is told
+	case err.RawResponse.StatusCode == http.StatusBadRequest: // the answer to a wrong secret
 		return fs.ErrPermission
 	}
 	return sentinelOfStatus(err.RawResponse.StatusCode)

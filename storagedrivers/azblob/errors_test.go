@@ -19,7 +19,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// replied gives the SDK's error for an answer of the service.
+// replied returns the SDK's error for an answer of the service.
 func replied(status int, code string) error {
 	header := http.Header{}
 	if code != "" {
@@ -35,7 +35,7 @@ func dialed(err error) error {
 	return &url.Error{Op: "Put", URL: "https://a/c/k?sig=secret", Err: &net.OpError{Op: "dial", Net: "tcp", Err: err}}
 }
 
-// login gives the error of who asked for a token and got status.
+// login returns the error of a request for a token that was answered with status.
 func login(status int) error {
 	return &azidentity.AuthenticationFailedError{RawResponse: &http.Response{StatusCode: status, Body: http.NoBody}}
 }
@@ -89,7 +89,7 @@ func TestMapError(t *testing.T) {
 		{&url.Error{Op: "Get", URL: "https://a/c/k?sig=secret", Err: context.Canceled}, nil},
 		{&url.Error{Op: "Get", URL: "https://a/c/k?sig=secret", Err: context.DeadlineExceeded}, nil},
 	} {
-		got := mapError(tt.err)
+		got := mapError(t.Context(), tt.err)
 		for _, sentinel := range foreseen {
 			if errors.Is(got, sentinel) != errors.Is(tt.want, sentinel) {
 				t.Errorf("%v matches %v: %t", got, sentinel, errors.Is(got, sentinel))
@@ -102,17 +102,17 @@ func TestMapError(t *testing.T) {
 			t.Errorf("%v does not match its cause %v", got, cause)
 		}
 	}
-	if mapError(nil) != nil || failed(t.Context(), nil) != nil {
+	if mapError(t.Context(), nil) != nil {
 		t.Error("no error became one")
 	}
 }
 
-func TestFailedAfterTheEnd(t *testing.T) {
+func TestMapErrorAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, err := range []error{replied(503, ""), dialed(syscall.ECONNREFUSED), context.Canceled} {
-		if got := failed(ctx, err); !errors.Is(got, context.Canceled) {
+		if got := mapError(ctx, err); !errors.Is(got, context.Canceled) {
 			t.Errorf("%v after the end of the context", got)
 		}
 	}

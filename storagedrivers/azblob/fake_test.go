@@ -34,7 +34,7 @@ type fakeBlob struct {
 	blocks    map[string][]byte // uncommitted
 }
 
-// startFake gives the endpoint of a fake.
+// startFake returns the endpoint of a fake.
 func startFake(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(&fake{containers: map[string]map[string]*fakeBlob{}})
@@ -74,8 +74,8 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer answers everything but the reading of a blob that is there, which it gives: what
-// is committed never changes.
+// answer handles all requests except reads of existing blobs. For those it returns the blob, which
+// never changes once committed.
 func (f *fake) answer(w http.ResponseWriter, r *http.Request, container, key string, body []byte) *fakeBlob {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -68,7 +68,7 @@ func TestDeadHost(t *testing.T) {
 			if took := time.Since(start); took > 3*timeout {
 				t.Errorf("%s while %s: took %v", operation, name, took)
 			}
-			proxy.CloseAll() // or what is on its way arrives late
+			proxy.CloseAll() // or data under way arrives late
 			dead(false)
 		}
 		missing(t, direct, "new")
@@ -96,7 +96,7 @@ func TestRefusedPort(t *testing.T) {
 	}
 }
 
-// TestCutWhileStoring: blocks are sent again, and what is not stored whole is not stored.
+// TestCutWhileStoring: blocks are sent again, and an incomplete object is not stored.
 func TestCutWhileStoring(t *testing.T) {
 	t.Parallel()
 	a := &account{endpoint: startFake(t)}

@@ -10,19 +10,19 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// List gives one page of objects. The cursor holds the service's own.
+// List returns one page of objects. The cursor holds that of the service.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	page, marker := storagedrivers.Resume(opts.Cursor)
 	found, err := d.list(ctx, opts, marker)
 	if err != nil {
-		return storagedrivers.Page{}, failed(ctx, err)
+		return storagedrivers.Page{}, mapError(ctx, err)
 	}
 	for _, item := range found.blobs {
 		key := strings.TrimPrefix(value(item.Name), d.folder)
 		if storagedrivers.ValidKey(key) != nil || item.Properties == nil {
 			continue
 		}
-		about := info(key, value(item.Properties.ContentLength), quoted(item.Properties.ETag), item.Properties.LastModified)
+		about := newInfo(key, value(item.Properties.ContentLength), quoted(item.Properties.ETag), item.Properties.LastModified)
 		page.Objects = append(page.Objects, about)
 	}
 	for _, item := range found.prefixes {
@@ -31,14 +31,14 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 	return page.End(found.next), nil
 }
 
-// segment is a part of what the service lists.
+// segment is one answer to a request for a listing.
 type segment struct {
 	blobs    []*container.BlobItem
 	prefixes []*container.BlobPrefix
 	next     string
 }
 
-// list asks the service for what follows on the marker, which is empty at the beginning.
+// list requests the segment after marker, which is empty at the beginning.
 func (d *Driver) list(ctx context.Context, opts storagedrivers.ListOptions, marker string) (segment, error) {
 	options := container.ListBlobsHierarchyOptions{
 		Prefix:     new(d.folder + opts.Prefix),
@@ -62,7 +62,7 @@ func (d *Driver) list(ctx context.Context, opts storagedrivers.ListOptions, mark
 	return segment{blobs: reply.Segment.BlobItems, next: value(reply.NextMarker)}, nil
 }
 
-// quoted gives an ETag of a listing, which lacks the quotes, as headers have it.
+// quoted returns an ETag of a listing, which lacks the quotes, as headers have it.
 func quoted(etag *azcore.ETag) *azcore.ETag {
 	return new(azcore.ETag(`"` + strings.Trim(string(value(etag)), `"`) + `"`))
 }

@@ -26,7 +26,7 @@ var (
 	overwrite = storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
 )
 
-// random gives size bytes.
+// random returns size bytes.
 func random(size int) []byte {
 	data := make([]byte, size)
 	_, _ = rand.NewChaCha8([32]byte{byte(size)}).Read(data)
@@ -58,8 +58,8 @@ func missing(t *testing.T, d storagedrivers.Driver, key string) {
 	}
 }
 
-// through gives two drivers on a container of a: one whose requests pass through handle,
-// and one that speaks to the service directly.
+// through returns two drivers on a container of a: the requests of the first pass through handle,
+// those of the second do not.
 func through(
 	t *testing.T, a *account, handle func(w http.ResponseWriter, r *http.Request, service http.Handler),
 ) (*Driver, *Driver) {
@@ -81,12 +81,12 @@ func through(
 	return d, direct
 }
 
-// commits tells whether a request makes an object visible.
+// commits reports whether a request makes an object visible.
 func commits(r *http.Request) bool {
 	return r.Method == http.MethodPut && r.URL.Query().Get("comp") != "block"
 }
 
-// TestLostReply: the write is carried out, and nobody hears of it.
+// TestLostReply: the write is carried out, and the reply is lost.
 func TestLostReply(t *testing.T) {
 	t.Parallel()
 	a := &account{endpoint: startFake(t)}
@@ -137,8 +137,8 @@ func TestLongID(t *testing.T) {
 	holds(t, d, "a/b.png", data, info)
 }
 
-// TestRepeatedRequest: something on the way sends what creates an object twice, and the
-// answer is the second one.
+// TestRepeatedRequest: a proxy repeats the request that creates an object, and returns the second
+// answer.
 func TestRepeatedRequest(t *testing.T) {
 	t.Parallel()
 	a := &account{endpoint: startFake(t)}
@@ -204,7 +204,8 @@ func TestLostRequest(t *testing.T) {
 	}
 }
 
-// TestCancelWhileCommitting: what was sent is waited for a little, and the truth is told.
+// TestCancelWhileCommitting: the driver waits a little for a request under way, and returns its
+// outcome.
 func TestCancelWhileCommitting(t *testing.T) {
 	t.Parallel()
 	a := &account{endpoint: startFake(t)}

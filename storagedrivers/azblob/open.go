@@ -13,8 +13,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Open gives the bytes of rng. A connection that breaks is opened again where it broke, as
-// long as the object is still the same.
+// Open returns the bytes of rng. A broken connection is reopened at the same offset, as long as the
+// object is still the same.
 func (d *Driver) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
@@ -26,22 +26,22 @@ func (d *Driver) Open(
 		Range: blob.HTTPRange{Offset: rng.Offset, Count: count},
 	})
 	if err != nil {
-		return nil, storagedrivers.Info{}, failed(ctx, err)
+		return nil, storagedrivers.Info{}, mapError(ctx, err)
 	}
 	size, err := totalSize(&reply)
 	if err == nil {
 		_, err = rng.Within(size) // Azurite answers also where nothing is left
 	}
 	if err != nil {
-		_ = reply.Body.Close() // the answer is the one to tell of
+		_ = reply.Body.Close() // the first error counts
 		return nil, storagedrivers.Info{}, err
 	}
 	// It asks for the rest of this very generation.
 	body := reply.NewRetryReader(ctx, &blob.RetryReaderOptions{EarlyCloseAsError: true})
-	return &reader{ctx, body}, info(key, size, reply.ETag, reply.LastModified), nil
+	return &reader{ctx, body}, newInfo(key, size, reply.ETag, reply.LastModified), nil
 }
 
-// totalSize gives the size of the object that a part or all of is answered with.
+// totalSize returns the size of the whole object.
 func totalSize(reply *blob.DownloadStreamResponse) (int64, error) {
 	part := value(reply.ContentRange)
 	if part == "" {
@@ -62,8 +62,8 @@ type reader struct {
 
 func (r *reader) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
-	if err == io.EOF { // readers give it bare
+	if err == io.EOF { // callers compare it with ==
 		return n, err
 	}
-	return n, failed(r.ctx, err)
+	return n, mapError(r.ctx, err)
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// signer signs what somebody may do.
+// signer signs a permission.
 type signer func(context.Context, sas.BlobSignatureValues) (sas.QueryParameters, error)
 
-// Presign gives an address under which the service answers with the object.
+// Presign returns an address at which the service serves the object.
 func (d *Driver) Presign(
 	ctx context.Context, key string, opts storagedrivers.PresignOptions,
 ) (string, error) {
@@ -41,7 +41,7 @@ func (d *Driver) Presign(
 		ContentDisposition: opts.Disposition,
 	})
 	if err != nil {
-		return "", failed(ctx, err)
+		return "", mapError(ctx, err)
 	}
 	return address + "?" + query.Encode(), nil
 }
@@ -61,7 +61,7 @@ const (
 	clockSkew = 15 * time.Minute
 )
 
-// delegation signs with keys that the service lends to who has no key of the account.
+// delegation signs with user delegation keys, for credentials without a key of the account.
 type delegation struct {
 	account *service.Client
 	now     func() time.Time
@@ -79,8 +79,8 @@ func (s *delegation) sign(ctx context.Context, values sas.BlobSignatureValues) (
 	return values.SignWithUserDelegation(key)
 }
 
-// valid gives a key that is valid until then. Nobody waits for another's request: one key
-// too many does no harm.
+// valid returns a key that is valid until then. Callers do not wait for each other's requests: one
+// key too many does no harm.
 func (s *delegation) valid(ctx context.Context, then time.Time) (*service.UserDelegationCredential, error) {
 	s.mu.Lock()
 	key, expires := s.key, s.expires

@@ -23,7 +23,7 @@ import (
 
 const signedKey = "folder/odd #?%&+é name.png"
 
-// fetch gives the status, headers and body that answer a request without credentials.
+// fetch returns the status, headers and body of the answer to a request without credentials.
 func fetch(t *testing.T, method, address string) (int, http.Header, []byte) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, address, nil)
@@ -139,7 +139,7 @@ func TestDelegation(t *testing.T) {
 		if err := xml.NewDecoder(r.Body).Decode(&info); err != nil {
 			t.Error(err)
 		}
-		// The service refuses what ends later, by its own clock.
+		// The service refuses keys that end later, by its own clock.
 		if info.Expiry.After(now.Add(-clockSkew+keyLifetime)) || info.Expiry.Sub(info.Start) > keyLifetime {
 			t.Errorf("asked for a key from %s to %s", info.Start, info.Expiry)
 		}

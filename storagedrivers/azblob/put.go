@@ -58,7 +58,7 @@ func (d *Driver) Put(
 			return storagedrivers.Info{}, err
 		}
 		stored, err := u.send(ctx, r)
-		// Whoever commits an object drops the blocks that others have sent under its key.
+		// A commit of the key by another writer drops the blocks of this upload.
 		if attempt == attempts || !bloberror.HasCode(err, bloberror.InvalidBlockList) {
 			return stored, err
 		}
@@ -97,20 +97,20 @@ func (u *upload) commit(
 ) (storagedrivers.Info, error) {
 	stored, err := u.Commit(ctx, func(longer context.Context) (storagedrivers.Info, error) {
 		etag, modTime, err := send(longer)
-		return info(u.key, u.size, etag, modTime), brief(err)
+		return newInfo(u.key, u.size, etag, modTime), brief(err)
 	})
 	if err != nil {
-		return storagedrivers.Info{}, u.failed(ctx, err)
+		return storagedrivers.Info{}, u.mapError(ctx, err)
 	}
 	return stored, nil
 }
 
-// failed maps the error of a request that was to make the object.
-func (u *upload) failed(ctx context.Context, err error) error {
+// mapError maps the error of a request that was to make the object.
+func (u *upload) mapError(ctx context.Context, err error) error {
 	if u.Mode == storagedrivers.CreateOnly && bloberror.HasCode(err, taken...) {
 		return fmt.Errorf("%w: %w", fs.ErrExist, brief(err))
 	}
-	return failed(ctx, err)
+	return mapError(ctx, err)
 }
 
 func (u *upload) metadata() map[string]*string { return map[string]*string{lostreply.Key: &u.ID} }
@@ -144,7 +144,7 @@ func fill(r io.Reader, data []byte) error {
 	return err
 }
 
-// pause waits before what has failed attempt times is tried again, not in step with others.
+// pause waits before attempt+1, for a random time, so that clients do not retry in step.
 func pause(ctx context.Context, attempt int) error {
 	longest := firstPause << attempt
 	select {

@@ -16,13 +16,13 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestService is what every service must do beside the suite.
+// TestService tests the behaviour of a service beside the suite.
 func TestService(t *testing.T) {
 	t.Parallel()
 	testService(t, &account{endpoint: startFake(t)})
 }
 
-// TestServiceAzurite is TestService, and what a service must do that checks signatures.
+// TestServiceAzurite is TestService for a service that also checks signatures.
 func TestServiceAzurite(t *testing.T) {
 	t.Parallel()
 	a := &account{endpoint: servers.Azurite(t).Endpoint}
@@ -50,7 +50,7 @@ func testService(t *testing.T, a *account) {
 	}
 }
 
-// testLargeOverwriters: who commits drops the blocks of others, who send them again.
+// testLargeOverwriters: a commit drops the blocks of others, who send them again.
 func testLargeOverwriters(t *testing.T, a *account) {
 	d := a.first(t)
 	defer d.Close()
@@ -72,7 +72,7 @@ func testLargeOverwriters(t *testing.T, a *account) {
 	holds(t, d, "hot", random(int(info.Size)), info)
 }
 
-// testLeftBlocks: what a broken upload has left behind is no object.
+// testLeftBlocks: the blocks of an aborted upload are no object.
 func testLeftBlocks(t *testing.T, a *account) {
 	d := a.first(t).(*Driver)
 	defer d.Close()

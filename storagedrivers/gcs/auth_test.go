@@ -33,7 +33,7 @@ var throwAway = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.Gen
 
 const account = "media@test.iam.gserviceaccount.com"
 
-// serviceAccountKey gives the JSON key of a service account whose tokens come from tokenURI.
+// serviceAccountKey returns the JSON key of a service account whose tokens come from tokenURI.
 func serviceAccountKey(t testing.TB, tokenURI string) string {
 	t.Helper()
 	key, err := throwAway()
@@ -68,7 +68,7 @@ func TestToken(t *testing.T) {
 		giveToken(w, r)
 	}))
 	defer tokens.Close()
-	place := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	outside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer secret" {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
@@ -76,8 +76,8 @@ func TestToken(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{}`)
 	}))
-	defer place.Close()
-	d := opened(t, Config{Bucket: "b", Endpoint: place.URL, key: serviceAccountKey(t, tokens.URL)})
+	defer outside.Close()
+	d := opened(t, Config{Bucket: "b", Endpoint: outside.URL, key: serviceAccountKey(t, tokens.URL)})
 	for _, tt := range []struct {
 		status int
 		want   error
@@ -99,7 +99,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestDefaultCredentials: what the environment offers is looked for again after a failure.
+// TestDefaultCredentials: after a failure the environment is searched again.
 func TestDefaultCredentials(t *testing.T) {
 	file := t.TempDir() + "/key.json"
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
@@ -242,7 +242,7 @@ func TestPresignServes(t *testing.T) {
 	}
 }
 
-// tokenServer gives a token to everybody.
+// tokenServer returns a server that issues a token to every caller.
 func tokenServer(t *testing.T) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(giveToken))

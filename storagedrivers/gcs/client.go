@@ -17,7 +17,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// client is the SDK's, with what signs addresses.
+// client is the SDK's, with the signer of addresses.
 type client struct {
 	sdk    *gcsdk.Client
 	bucket *gcsdk.BucketHandle
@@ -31,8 +31,8 @@ type signer struct {
 	PrivateKey string `json:"private_key"`
 }
 
-// connect gives the client. It is made at the first use, because looking for credentials
-// may ask the network, and made again after a failure.
+// connect returns the client. It is made at the first use, because looking for credentials may need
+// the network, and made again after a failure.
 func (d *Driver) connect(ctx context.Context) (*client, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,13 +59,13 @@ func (d *Driver) connect(ctx context.Context) (*client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the client: %w", err)
 	}
-	sdk.SetRetry(gcsdk.WithPolicy(gcsdk.RetryNever)) // whole operations are repeated by who calls
+	sdk.SetRetry(gcsdk.WithPolicy(gcsdk.RetryNever)) // Storage repeats whole operations
 	c.sdk, c.bucket = sdk, sdk.Bucket(d.config.Bucket)
 	d.client = c
 	return c, nil
 }
 
-// credentials gives those of the configuration, or what the environment offers.
+// credentials returns those of the configuration or of the environment.
 func (d *Driver) credentials(web *http.Client) (*auth.Credentials, error) {
 	if d.config.key != "" {
 		return serviceAccount(d.config.key, web)
@@ -73,8 +73,8 @@ func (d *Driver) credentials(web *http.Client) (*auth.Credentials, error) {
 	return credentials.DetectDefault(detect(web))
 }
 
-// serviceAccount gives the credentials of a service account by its JSON key, whose tokens
-// come over web.
+// serviceAccount returns the credentials of a service account by its JSON key. Tokens are requested
+// through web.
 func serviceAccount(key string, web *http.Client) (*auth.Credentials, error) {
 	return credentials.NewCredentialsFromJSON(credentials.ServiceAccount, []byte(key), detect(web))
 }
@@ -83,7 +83,7 @@ func detect(web *http.Client) *credentials.DetectOptions {
 	return &credentials.DetectOptions{Scopes: []string{gcsdk.ScopeReadWrite}, Client: web}
 }
 
-// authenticated gives the client that adds a token to every request.
+// authenticated returns the client that adds a token to every request.
 func authenticated(creds *auth.Credentials, base http.RoundTripper) (*http.Client, error) {
 	return httptransport.NewClient(&httptransport.Options{
 		Credentials:      creds,

@@ -41,7 +41,7 @@ type Config struct {
 	key string // of the service account, as in its file
 }
 
-// complete fills in the defaults, reads the key and refuses what cannot work.
+// complete fills in the defaults, reads the key and refuses invalid options.
 func (c *Config) complete() error {
 	c.Timeout = cmp.Or(c.Timeout, network.DefaultTimeout)
 	c.Endpoint = cmp.Or(c.Endpoint, google)

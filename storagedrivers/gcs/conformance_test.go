@@ -31,7 +31,7 @@ func inProcess(t testing.TB) servers.GCS {
 
 var buckets atomic.Int64
 
-// newBucket makes an empty bucket and gives its name.
+// newBucket makes an empty bucket and returns its name.
 func newBucket(t testing.TB, server servers.GCS) string {
 	t.Helper()
 	name := fmt.Sprintf("media-test-%d", buckets.Add(1))
@@ -39,7 +39,7 @@ func newBucket(t testing.TB, server servers.GCS) string {
 	return name
 }
 
-// open gives a driver.
+// open returns a driver.
 func open(t testing.TB, c Config) *Driver {
 	t.Helper()
 	d, err := New(c)
@@ -61,7 +61,7 @@ func opened(t testing.TB, c Config) *Driver {
 	return d
 }
 
-// harness gives each test a bucket of its own.
+// harness returns each test a bucket of its own.
 func harness(server servers.GCS, prefix string) drivertest.Harness {
 	bucketName := func(t *testing.T) string {
 		return "b" + strings.Map(func(r rune) rune {

@@ -8,7 +8,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// Describe returns the description of the driver for people.
+// Describe returns the title, the noun and the bucket.
 func (g *GCS) Describe() storagedrivers.Description {
 	where := path.Join(g.Bucket, g.Prefix)
 	if g.Endpoint != "" {

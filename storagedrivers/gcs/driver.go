@@ -27,11 +27,10 @@ var schema = options.Of[GCS](comments, configComments)
 
 // GCS keeps objects in a bucket of Google Cloud Storage.
 //
-// An object appears under its name when all of it has arrived. Two uploads of one name
-// never mix, whoever else writes to the bucket. The account needs the permissions
+// An object appears under its name when all of it has arrived. Two uploads of one name never mix,
+// also with other writers to the bucket. The account needs the permissions
 // `storage.objects.create`, `storage.objects.get`, `storage.objects.list` and
-// `storage.objects.delete`, which also is what overwriting takes; the role Storage Object
-// User has them all.
+// `storage.objects.delete`, which overwriting needs too. The role Storage Object User has them all.
 //
 // Placeholders such as `{env.MEDIA_BUCKET}` are expanded in every text.
 type GCS struct {
@@ -52,7 +51,7 @@ func (GCS) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Schema describes the options.
+// Schema returns the options.
 func (*GCS) Schema() *options.Schema { return schema.Documented() }
 
 // Provision expands, completes and checks the options.

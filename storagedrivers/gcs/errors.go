@@ -15,8 +15,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// mapError gives the errors of the service the names that callers know. After the end of
-// ctx an error is that end, whatever the libraries make of it.
+// mapError returns the contract's error for one of the SDK.
 func mapError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -28,21 +27,20 @@ func mapError(ctx context.Context, err error) error {
 		}
 		return fmt.Errorf("%w: %w", end, err)
 	}
-	if known := sentinel(err); known != nil && !errors.Is(err, known) {
+	if known := sentinelOf(err); known != nil && !errors.Is(err, known) {
 		return fmt.Errorf("%w: %w", known, err)
 	}
 	return err
 }
 
-// sentinel gives what an error means to callers, or nil.
-func sentinel(err error) error {
+func sentinelOf(err error) error {
 	var answer *googleapi.Error
 	var refused *auth.Error
 	switch {
 	case errors.Is(err, gcsdk.ErrObjectNotExist), errors.Is(err, gcsdk.ErrBucketNotExist):
 		return fs.ErrNotExist
 	case errors.As(err, &answer):
-		return byStatus(answer)
+		return sentinelOfStatus(answer)
 	case errors.As(err, &refused) && refused.Response != nil:
 		if refused.Temporary() || refused.Response.StatusCode >= http.StatusInternalServerError {
 			return storagedrivers.ErrUnavailable
@@ -54,8 +52,7 @@ func sentinel(err error) error {
 	return nil
 }
 
-// byStatus gives what an answer of the service means.
-func byStatus(answer *googleapi.Error) error {
+func sentinelOfStatus(answer *googleapi.Error) error {
 	switch answer.Code {
 	case http.StatusNotFound:
 		return fs.ErrNotExist
@@ -81,7 +78,7 @@ func byStatus(answer *googleapi.Error) error {
 	return nil
 }
 
-// throttled tells whether a refusal is for too many requests.
+// throttled reports whether a refusal is for too many requests.
 func throttled(answer *googleapi.Error) bool {
 	for _, item := range answer.Errors {
 		switch item.Reason {

@@ -76,7 +76,7 @@ func TestMapError(t *testing.T) {
 			if tt.want != nil && !errors.Is(got, tt.want) {
 				t.Errorf("%v is not %v", got, tt.want)
 			}
-			if tt.want == nil && sentinel(got) != nil {
+			if tt.want == nil && sentinelOf(got) != nil {
 				t.Errorf("%v has a meaning", got)
 			}
 		})
@@ -86,7 +86,7 @@ func TestMapError(t *testing.T) {
 	}
 }
 
-// TestAnswers: what the service answers reaches the caller by every method.
+// TestAnswers: every method maps the errors of the service.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]error{

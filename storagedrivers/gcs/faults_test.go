@@ -88,11 +88,11 @@ func TestDeadHost(t *testing.T) {
 					t.Errorf("%s: error %v", op, err)
 				}
 			}
-			// Seven calls, of which one looks at what became of it.
+			// Seven calls, one of which is followed by a look at the outcome.
 			if took := time.Since(start); took > 8*timeout+30*time.Second {
 				t.Errorf("it took %s", took)
 			}
-			proxy.CloseAll() // or what is on its way arrives late
+			proxy.CloseAll() // or data under way arrives late
 			kill(proxy, false)
 			if _, err := d.Put(t.Context(), "key", zeros(mib), overwrite); err != nil {
 				t.Errorf("storing in a host that is back: %v", err)
@@ -151,7 +151,7 @@ func TestSilentOnTheWay(t *testing.T) {
 	}
 }
 
-// TestBrokenDownload: what is missing is asked for again, a few times.
+// TestBrokenDownload: missing bytes are requested again, a few times.
 func TestBrokenDownload(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)
@@ -168,7 +168,7 @@ func TestBrokenDownload(t *testing.T) {
 			var downloads atomic.Int64
 			m := &meddler{answer: func(r *http.Request, answer *httptest.ResponseRecorder) {
 				if isDownload(r) && downloads.Add(1) <= tt.times {
-					answer.Body.Truncate(min(answer.Body.Len(), 1000)) // of what Content-Length says
+					answer.Body.Truncate(min(answer.Body.Len(), 1000)) // less than Content-Length
 				}
 			}}
 			d := opened(t, Config{Bucket: newBucket(t, server), Endpoint: m.before(t, server)})

@@ -16,8 +16,8 @@ import (
 
 // Driver keeps objects in a bucket.
 //
-// It is no [storagedrivers.Sweeper]: all that an upload leaves behind is a session that nobody
-// goes on with, which the service ends by itself after a week and lists nowhere.
+// It is no [storagedrivers.Sweeper]: an aborted upload leaves only a session, which the service
+// ends after a week and lists nowhere.
 type Driver struct {
 	config Config
 	prefix string // of all names; it is empty or ends at a slash
@@ -28,7 +28,7 @@ type Driver struct {
 	client *client // nil until one could be made
 }
 
-// New gives the driver for a bucket, without touching the network.
+// New returns the driver of a bucket, without touching the network.
 func New(c Config) (*Driver, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func New(c Config) (*Driver, error) {
 	return d, nil
 }
 
-// object gives the handle of the object under key.
+// object returns the handle of the object under key.
 func (d *Driver) object(ctx context.Context, key string) (*gcsdk.ObjectHandle, error) {
 	if len(d.prefix)+len(key) > storagedrivers.MaxKeyBytes {
 		return nil, fmt.Errorf("%w: too long behind the prefix %q", storagedrivers.ErrInvalidKey, d.prefix)
@@ -55,7 +55,7 @@ func (d *Driver) object(ctx context.Context, key string) (*gcsdk.ObjectHandle, e
 	return client.bucket.Object(d.prefix + key), nil
 }
 
-// Stat gives the Info of an object.
+// Stat returns the Info of an object.
 func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
 	object, err := d.object(ctx, key)
 	if err != nil {
@@ -65,12 +65,12 @@ func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 	if err != nil {
 		return storagedrivers.Info{}, mapError(ctx, err)
 	}
-	return d.info(attrs), nil
+	return d.newInfo(attrs), nil
 }
 
-// info describes an object. Its generation is what tells it from every other that was or
-// will be under its name; the entity tag of the service also changes with the metadata.
-func (d *Driver) info(attrs *gcsdk.ObjectAttrs) storagedrivers.Info {
+// newInfo returns the Info of an object. The ETag is made of the generation: the service's own ETag
+// also changes with the metadata.
+func (d *Driver) newInfo(attrs *gcsdk.ObjectAttrs) storagedrivers.Info {
 	key := strings.TrimPrefix(attrs.Name, d.prefix)
 	return storagedrivers.Info{
 		Key:         key,
@@ -90,8 +90,7 @@ func (d *Driver) Delete(ctx context.Context, key string) error {
 	return mapError(ctx, object.Delete(ctx))
 }
 
-// Check asks for one object of the bucket, which is what an account that may only use
-// objects is allowed to do.
+// Check lists one object of the bucket, which needs no permission beyond those for objects.
 func (d *Driver) Check(ctx context.Context) error {
 	_, err := d.list(ctx, storagedrivers.ListOptions{}, 1)
 	if errors.Is(err, gcsdk.ErrBucketNotExist) {
@@ -100,7 +99,7 @@ func (d *Driver) Check(ctx context.Context) error {
 	return mapError(ctx, err)
 }
 
-// Features tells that the service decides who creates a name, and replaces objects whole.
+// Features returns the guarantees of the service: it creates and replaces objects atomically.
 func (d *Driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Repeat: true}
 }

@@ -60,7 +60,7 @@ func TestStoredHeaders(t *testing.T) {
 	}
 }
 
-// TestContentEncoding: an object is what is stored, also where browsers get it unpacked.
+// TestContentEncoding: an object is returned as stored, also if browsers get it unpacked.
 func TestContentEncoding(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)
@@ -89,7 +89,7 @@ func TestContentEncoding(t *testing.T) {
 	}
 }
 
-// TestForeignNames: what is no key, or outside of the folder, does not show.
+// TestForeignNames: names that are no keys, or outside of the folder, are not listed.
 func TestForeignNames(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)
@@ -139,7 +139,7 @@ func TestRefusedEarly(t *testing.T) {
 	}
 }
 
-// TestShrunkSource: a source that gives less than it announced stores nothing.
+// TestShrunkSource: a source that is shorter than announced stores nothing.
 func TestShrunkSource(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)

@@ -15,17 +15,17 @@ import (
 // listed are the attributes that an Info is made of.
 var listed = []string{"Name", "Size", "Generation", "Created"}
 
-// page is a part of what the service lists, in the byte order of the names.
+// page is one answer to a request for a listing, in the byte order of the names.
 type page struct {
 	found []*gcsdk.ObjectAttrs
 	more  bool
 }
 
-// nameOf gives the name of an object, or of a folder with all before it.
+// nameOf returns the name of an object or folder with all folders above it.
 func nameOf(attrs *gcsdk.ObjectAttrs) string { return cmp.Or(attrs.Prefix, attrs.Name) }
 
-// list gives what the options want, but from the cursor's name on, and at least limit names
-// of it where there are so many.
+// list returns the names of the listing from the cursor's name on, at least limit of them if there
+// are so many.
 func (d *Driver) list(ctx context.Context, opts storagedrivers.ListOptions, limit int) (page, error) {
 	client, err := d.connect(ctx)
 	if err != nil {
@@ -50,12 +50,11 @@ func (d *Driver) list(ctx context.Context, opts storagedrivers.ListOptions, limi
 	return p, nil
 }
 
-// List gives one page of objects. The cursor is the last name of the page before, that of no
-// key included, and is listed once more: hence the one beyond the limit, but where that would
-// take a second request.
+// List returns one page of objects. The cursor is the last name of the page before, and is listed
+// once more. Hence the one beyond the limit, except where that would take a second request.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	limit := opts.PageLimit()
-	p, err := d.list(ctx, opts, min(limit+1, storagedrivers.PageSize)) // which is all that the service gives at once
+	p, err := d.list(ctx, opts, min(limit+1, storagedrivers.PageSize)) // the service's own limit
 	if err != nil {
 		return storagedrivers.Page{}, mapError(ctx, err)
 	}
@@ -73,7 +72,7 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 		case attrs.Prefix != "":
 			result.Folders = append(result.Folders, key+"/")
 		case !folder:
-			result.Objects = append(result.Objects, d.info(attrs))
+			result.Objects = append(result.Objects, d.newInfo(attrs))
 		}
 	}
 	if p.more {

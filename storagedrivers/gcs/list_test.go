@@ -14,8 +14,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestLevelOfForeignNames: a folder that no key may begin with does not show, and what is
-// no key does not end a listing.
+// TestLevelOfForeignNames: a folder that is no prefix of keys is not listed, and names that are no
+// keys do not end a listing.
 func TestLevelOfForeignNames(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)
@@ -47,7 +47,7 @@ func TestLevelOfForeignNames(t *testing.T) {
 	}
 }
 
-// TestPageIsOneRequest: the service gives at most 1,000 names at a time, so that a page which
+// TestPageIsOneRequest: the service returns at most 1,000 names at a time, so that a page which
 // wants one more would cost two requests.
 func TestPageIsOneRequest(t *testing.T) {
 	t.Parallel()

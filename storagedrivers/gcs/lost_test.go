@@ -30,7 +30,7 @@ type meddler struct {
 	calls  atomic.Int64
 }
 
-// before puts the meddler before server and gives its address.
+// before puts the meddler before server and returns its address.
 func (m *meddler) before(t *testing.T, server servers.GCS) string {
 	t.Helper()
 	target, err := url.Parse(server.Endpoint)
@@ -63,7 +63,7 @@ func isUpload(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/upl
 
 func isDownload(r *http.Request) bool { return strings.HasPrefix(r.URL.Path, "/media-test-") }
 
-// commits tells whether a request makes an object visible.
+// commits reports whether a request makes an object visible.
 func commits(r *http.Request) bool {
 	contentRange := r.Header.Get("Content-Range")
 	return isUpload(r) && (r.URL.Query().Get("uploadType") == "multipart" ||
@@ -109,7 +109,7 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
-// TestLostReplyOfNothing: what is there is somebody else's.
+// TestLostReplyOfNothing: an object of another upload is found.
 func TestLostReplyOfNothing(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)
@@ -129,7 +129,7 @@ func TestLostReplyOfNothing(t *testing.T) {
 	}
 }
 
-// TestCancelledTooLate: a caller who leaves when all is stored learns so.
+// TestCancelledTooLate: a caller who cancels after all is stored gets success.
 func TestCancelledTooLate(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)
@@ -158,8 +158,8 @@ func TestCancelledTooLate(t *testing.T) {
 	}
 }
 
-// TestCancelledWhileStoring: a service that has all of an object stores it, whoever has left
-// meanwhile, and is waited for.
+// TestCancelledWhileStoring: a service that has all of an object stores it even if the caller has
+// cancelled, and the driver waits for the answer.
 func TestCancelledWhileStoring(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)

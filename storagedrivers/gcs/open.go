@@ -40,7 +40,7 @@ func (d *Driver) Open(
 		}
 		body, err := download(ctx, object, attrs, rng.Offset, length)
 		if err == nil {
-			return body, d.info(attrs), nil
+			return body, d.newInfo(attrs), nil
 		}
 		if !errors.Is(err, gcsdk.ErrObjectNotExist) {
 			return nil, storagedrivers.Info{}, mapError(ctx, err)
@@ -71,7 +71,7 @@ func download(
 
 func (r *reader) Read(p []byte) (int, error) {
 	n, err := r.body.Read(p)
-	if err != nil && err != io.EOF { //nolint:errorlint // readers give it bare
+	if err != nil && err != io.EOF { //nolint:errorlint // callers compare it with ==
 		err = mapError(r.ctx, err)
 	}
 	return n, err

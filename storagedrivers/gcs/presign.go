@@ -12,8 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Presign gives an address that is signed with the key of a service account. Nothing is
-// asked of the service for it.
+// Presign returns an address that is signed with the key of a service account. It sends no request.
 func (d *Driver) Presign(
 	ctx context.Context, key string, opts storagedrivers.PresignOptions,
 ) (string, error) {

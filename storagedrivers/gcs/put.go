@@ -70,9 +70,9 @@ func (u *upload) look(ctx context.Context) (storagedrivers.Info, string, error) 
 		return storagedrivers.Info{}, "", mapError(ctx, err)
 	}
 	if attrs.Size != u.size {
-		return u.driver.info(attrs), "", nil
+		return u.driver.newInfo(attrs), "", nil
 	}
-	return u.driver.info(attrs), attrs.Metadata[lostreply.Key], nil
+	return u.driver.newInfo(attrs), attrs.Metadata[lostreply.Key], nil
 }
 
 // doubtful reports whether all of the object was sent, so that any error may be a lost answer.
@@ -96,7 +96,7 @@ func (u *upload) send(ctx context.Context) (storagedrivers.Info, error) {
 	if err := w.Close(); err != nil {
 		return storagedrivers.Info{}, err
 	}
-	return u.driver.info(w.Attrs()), nil
+	return u.driver.newInfo(w.Attrs()), nil
 }
 
 func (u *upload) writer(ctx context.Context) *gcsdk.Writer {

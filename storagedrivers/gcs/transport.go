@@ -11,8 +11,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// transport is the network's, with an end to what the SDK's readers ask for: they send
-// one request after the other for as long as the service answers and breaks off.
+// transport is the network's, with a limit to the requests of the SDK's readers: they repeat a
+// request for as long as the service answers and breaks off.
 type transport struct{ *http.Transport }
 
 func newTransport(timeout time.Duration) *transport { return &transport{network.Transport(timeout)} }
