@@ -30,18 +30,17 @@ type Config struct {
 	// begin with a slash is below the login folder. Default: the login folder.
 	Root string `json:"root,omitempty" option:"common" example:"uploads"`
 
-	// How connections are secured: `none`, `explicit` (AUTH TLS, what servers call FTPES)
-	// or `implicit` (TLS from the first byte, on a port of its own). Default: `none`.
+	// How connections are secured: `none`, `explicit` (AUTH TLS, also called FTPES) or `implicit`
+	// (TLS from the first byte, on a port of its own). Default: `none`.
 	TLS TLSMode `json:"tls,omitempty" option:"common,words=none|explicit|implicit"`
 
-	// The path of a PEM file with the certificates to trust. Default: what the system
-	// trusts.
+	// The path of a PEM file with the certificates to trust. Default: those that the system trusts.
 	CA string `json:"ca,omitempty" example:"/etc/caddy/ftp-ca.pem"`
 
 	// The name in the server's certificate. Default: the host of the address.
 	ServerName string `json:"server_name,omitempty" example:"files.example.com"`
 
-	// Whether any certificate is believed. Whoever stands between can then read and change
+	// Whether to accept any certificate. An attacker on the way can then read and change
 	// everything. Default: `false`.
 	InsecureSkipVerify bool `json:"insecure_skip_verify,omitempty"`
 

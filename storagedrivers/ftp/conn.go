@@ -21,7 +21,7 @@ type conn struct {
 	ftp       *jftp.ServerConn
 	base      string // the root's path without a slash at its end; empty is "/"
 	connect   func(ctx context.Context) (*conn, error)
-	cut       context.CancelFunc // closes everything, so that whoever waits is let go
+	cut       context.CancelFunc // closes everything, so that reads and writes end
 	control   *control
 	broken    bool // cut, or out of step
 	plainList bool // LIST -a shows nothing
@@ -50,8 +50,8 @@ func (c *conn) run(ctx context.Context, f func() error) error {
 	return ended(ctx, err)
 }
 
-// heard takes note of how a command ended: after anything but a clean reply nobody knows
-// what the next reply is to.
+// heard records the outcome of a command. After anything but a clean reply, it is unknown which
+// command the next reply belongs to.
 func (c *conn) heard(err error) error {
 	if err != nil && !clean(err) {
 		c.broken = true
@@ -75,7 +75,7 @@ func (c *conn) about(path string, err error) error {
 	return err
 }
 
-// path gives the path of a key's file.
+// path returns the path of a key's file.
 func (c *conn) path(key string) string { return c.base + "/" + key }
 
 // entry is a file or a folder.
@@ -94,11 +94,11 @@ func newEntry(e *jftp.Entry) entry {
 	}
 }
 
-// hasFacts tells whether the server has MLST and MLSD (RFC 3659), which tell all of a name
-// at once.
+// hasFacts reports whether the server has MLST and MLSD (RFC 3659), which return all facts about a
+// name at once.
 func (c *conn) hasFacts() bool { return c.ftp.IsTimePreciseInList() }
 
-// facts is what MLST tells of a file or folder.
+// facts returns the facts of MLST about a file or folder.
 func (c *conn) facts(path string) (entry, error) {
 	e, err := c.ftp.GetEntry(path)
 	if err = c.about(path, err); err != nil {
@@ -181,7 +181,7 @@ func (c *conn) ask(command, path string) (string, error) {
 // setTime sets the time of a file, to the second.
 func (c *conn) setTime(path string, t time.Time) error { return c.about(path, c.ftp.SetTime(path, t)) }
 
-// list gives what is in a folder, hidden names included where the server shows them.
+// list returns the entries of a folder, with hidden names if the server shows them.
 func (c *conn) list(folder string) ([]entry, error) {
 	list, argument := c.ftp.List, folder
 	if !c.hasFacts() {
@@ -208,7 +208,7 @@ func (c *conn) list(folder string) ([]entry, error) {
 	return entries, nil
 }
 
-// hasItself tells whether a listing shows hidden names: every folder has ".".
+// hasItself reports whether a listing shows hidden names: every folder has ".".
 func hasItself(entries []*jftp.Entry) bool {
 	for _, e := range entries {
 		if e.Name == "." {
@@ -242,12 +242,12 @@ func (c *conn) retrieve(path string, offset int64) (response *jftp.Response, siz
 	return response, c.control.said.opened(), skip, err
 }
 
-// maxAbort bounds the wait for what a server says to the end of a transfer. A new connection is
-// cheaper than more.
+// maxAbort bounds the wait for the replies to an aborted transfer. A new connection is cheaper than
+// a longer wait.
 const maxAbort = time.Second
 
-// abort ends a transfer that was not read to its end. Servers differ in what they say to
-// that and how often, so it makes sure that the next reply will be the right one.
+// abort ends a transfer that was not read to its end. Servers differ in the number and text of
+// their replies, so it makes sure that the next reply will be the right one.
 func (c *conn) abort(response *jftp.Response) {
 	patience := time.AfterFunc(maxAbort, c.cut)
 	defer func() {
@@ -264,8 +264,8 @@ func (c *conn) abort(response *jftp.Response) {
 	}
 }
 
-// finish ends a transfer that was read to its end; only now the server tells whether it
-// was whole.
+// finish ends a transfer that was read to its end. Only now the server reports whether it was
+// whole.
 func (c *conn) finish(response *jftp.Response) error { return c.heard(response.Close()) }
 
 func (c *conn) ping() error { return c.heard(c.ftp.NoOp()) }
@@ -276,8 +276,7 @@ func (c *conn) remove(path string) error       { return c.about(path, c.ftp.Dele
 func (c *conn) makeFolder(path string) error   { return c.about(path, c.ftp.MakeDir(path)) }
 func (c *conn) removeFolder(path string) error { return c.about(path, c.ftp.RemoveDir(path)) }
 
-// enter goes into a folder, which is how to tell that it is one. Nothing depends on where
-// a connection stands.
+// enter changes to a folder, which shows that it is one. No command depends on the current folder.
 func (c *conn) enter(folder string) error {
 	return c.about(folder, c.ftp.ChangeDir(pathpkg.Join("/", folder)))
 }

@@ -92,8 +92,8 @@ func (c *conn) dialFunc(
 
 var errWantsTLS = fmt.Errorf("%w: the server requires TLS: set tls explicit", fs.ErrPermission)
 
-// plainly adds what to change if the server refuses connections without TLS. Their code is often
-// that of a server that is not available for now.
+// plainly adds advice if the server refuses connections without TLS. The code is often that of a
+// server that is not available for now.
 func plainly(mode TLSMode, err error) error {
 	reply, ok := errors.AsType[*textproto.Error](err)
 	if mode == TLSNone && ok && wantsTLS.MatchString(reply.Msg) {
@@ -104,8 +104,8 @@ func plainly(mode TLSMode, err error) error {
 
 var wantsTLS = regexp.MustCompile(`(?i)\b(tls|ssl|encrypt\w*)\b`)
 
-// findBase gives the absolute path of the root, without a slash at its end. Absolute ones
-// are safe: nothing at the start of a key is taken for an option or somebody's home.
+// findBase returns the absolute path of the root, without a slash at its end. With absolute paths
+// the start of a key is never an option or a home folder.
 func (c *conn) findBase(root string) (string, error) {
 	if !path.IsAbs(root) {
 		home, err := c.ftp.CurrentDir()
@@ -117,7 +117,7 @@ func (c *conn) findBase(root string) (string, error) {
 	return strings.TrimSuffix(path.Clean(root), "/"), nil
 }
 
-// alive tells whether a connection that was idle still answers.
+// alive reports whether a connection that was idle still answers.
 func alive(ctx context.Context, c *conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, aliveTimeout)
 	defer cancel()

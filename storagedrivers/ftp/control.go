@@ -25,7 +25,7 @@ import (
 type control struct {
 	net.Conn // raw, or TLS on top of it
 	in       *bufio.Reader
-	greeting io.Reader // what the library has not read of it
+	greeting io.Reader // the part that the library has not read
 	said     tail
 	upload   *dataConn // the last one that was sent and waits for the server
 }
@@ -133,7 +133,7 @@ func (c *control) endUpload() {
 	}
 }
 
-// tail keeps the latest replies, for what the library does not pass on.
+// tail keeps the latest replies, some of which the library does not pass on.
 type tail struct{ said []byte }
 
 const tailBytes = 8 << 10
@@ -161,8 +161,8 @@ func (t *tail) reply(err error) error {
 	return &textproto.Error{Code: code, Msg: string(last[2])}
 }
 
-// opening is what most servers say to RETR: "150 Opening BINARY mode data connection for
-// name (1234 bytes)."
+// opening matches the usual reply to RETR: "150 Opening BINARY mode data connection for name (1234
+// bytes)."
 var opening = regexp.MustCompile(`(?m)^1[25][05][ -].*\((\d+) bytes\)`)
 
 // opened is the size of the file that was opened last, or -1.

@@ -24,7 +24,7 @@ type dataConn struct {
 	forget   func() bool
 	cut      func()        // ends the control connection, too
 	sent     bool          // something was written, or could have been
-	failed   error         // what writing ended with
+	failed   error         // the error of writing
 	drained  chan struct{} // closed when nothing more is read after an upload
 }
 
@@ -48,11 +48,11 @@ func (c *dataConn) Handshake() error {
 	return nil
 }
 
-// Read gives a part of a download. Some servers end TLS connections without saying so. What
-// they reply in the end tells whether it was all.
+// Read reads a part of a download. Some servers end TLS connections without a closing alert. Their
+// reply then shows whether the file was whole.
 func (c *dataConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if err == io.ErrUnexpectedEOF { //nolint:errorlint // package tls gives it bare
+	if err == io.ErrUnexpectedEOF { //nolint:errorlint // package tls returns it unwrapped
 		err = io.EOF
 	}
 	return n, err
@@ -66,7 +66,7 @@ func (c *dataConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom sends what r has, in larger pieces than io.Copy does.
+// ReadFrom sends r, in larger pieces than io.Copy does.
 func (c *dataConn) ReadFrom(r io.Reader) (int64, error) {
 	return io.CopyBuffer(struct{ io.Writer }{c}, r, make([]byte, copyBuffer))
 }
@@ -85,13 +85,13 @@ func (c *dataConn) Close() error {
 		c.drained, c.control.upload = make(chan struct{}), c
 		go func() {
 			defer close(c.drained)
-			_, _ = io.Copy(io.Discard, c.Conn) // the reply says what went wrong
+			_, _ = io.Copy(io.Discard, c.Conn) // the reply has the error
 		}()
 		return nil
 	}
 	defer c.forget()
 	if errors.Is(c.failed, os.ErrDeadlineExceeded) {
-		c.cut() // nobody should wait for a reply as well
+		c.cut() // no reply will come
 	}
 	return errors.Join(c.failed, c.raw.Close())
 }

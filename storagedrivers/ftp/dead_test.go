@@ -77,7 +77,7 @@ func TestDeadHostHasNoLimit(t *testing.T) {
 	}
 }
 
-// TestCancelledWhileSilent: who gives up does not wait for the server.
+// TestCancelledWhileSilent: a cancelled caller does not wait for the server.
 func TestCancelledWhileSilent(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true}).start(t)

@@ -9,15 +9,15 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// Describe returns the description of the driver for people.
+// Describe returns the title, the noun and the folder.
 func (f *FTP) Describe() storagedrivers.Description {
 	return storagedrivers.Description{
 		Title: "FTP", Noun: "folder", Icon: "server", Rank: 10, Where: network.Login(f.User, f.Address, f.Root),
 	}
 }
 
-// Location is the host and the folder. The user belongs to it where the folder is relative to that of
-// the login; two users who give the same absolute path share it.
+// Location is the host and the folder. It has the user if the folder is relative to that of the
+// login; users with the same absolute path share it.
 func (f *FTP) Location() storagedrivers.Location {
 	address := url.URL{Scheme: "ftp", Host: network.Host(f.config.Address, plainPort, tlsPort)}
 	if !path.IsAbs(f.config.Root) {

@@ -56,7 +56,7 @@ func TestNoTimes(t *testing.T) {
 	}
 }
 
-// TestSizesOfListings: some servers do not tell the size of an empty file, some of none.
+// TestSizesOfListings: some servers omit the size of an empty file, others every size.
 func TestSizesOfListings(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]*fake{
@@ -84,7 +84,7 @@ func TestSizesOfListings(t *testing.T) {
 	}
 }
 
-// TestNoRestart: without REST what comes before a part is read and dropped.
+// TestNoRestart: without REST the bytes before a range are read and dropped.
 func TestNoRestart(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true, lacks: "REST"}).start(t)
@@ -157,7 +157,7 @@ func TestLongCommands(t *testing.T) {
 	}
 }
 
-// TestFullDisk: the reason is what the server says after it has cut the data connection.
+// TestFullDisk: the server reports the reason after it has cut the data connection.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []string{
@@ -222,7 +222,7 @@ func TestEveryReplacementHasItsTime(t *testing.T) {
 	}
 }
 
-// TestOtherServers: what does not speak the protocol is named at once.
+// TestOtherServers: a server of another protocol is named at once.
 func TestOtherServers(t *testing.T) {
 	t.Parallel()
 	for greeting, want := range map[string]struct {

@@ -1,19 +1,18 @@
 // Package ftp keeps objects as files on an FTP server, plain or over TLS.
 //
-// A key is the path of its file below the root. An object is sent to a temporary file
-// ".up-*.part" in its folder, and renamed when it is whole: a server keeps what it got
-// when a transfer breaks off, and calls it complete.
+// A key is the path of its file below the root. An object is sent to a temporary file ".up-*.part"
+// in its folder, and renamed when it is whole: a server keeps the received part of an aborted
+// transfer, and calls it complete.
 //
-// The protocol has no way to create a name only if it is free. What stands in for it is a
-// look before the rename, under a lock in this process and, between processes that keep
-// to it, a lock folder ".lock-*" beside the object, because making a folder is refused
-// where it exists. See lock.go.
+// The protocol cannot create a name only if it is free. Instead the driver looks before the rename,
+// under a lock. Within a process that is a name lock, and between processes a lock folder ".lock-*"
+// beside the object: making a folder fails if it exists. See lock.go.
 //
-// A server does not say which generation of an object it sends. See open.go.
+// A server does not identify the generation of an object that it sends. See open.go.
 //
-// Hidden names are taken for this driver's: leftovers of it that are older than a day are
-// removed when they are met in a listing. What a server that does not rename over objects
-// had put aside (".old-*") is not: it may be the only one left of its name.
+// Hidden names are taken for those of this driver. Its leftovers are removed from listed folders
+// when they are older than a day. Objects that were put aside (".old-*"), for servers that do not
+// rename over a file, stay: such a file may be the only one left of its object.
 package ftp
 
 import (
@@ -42,11 +41,11 @@ var schema = options.Of[FTP](comments, configComments)
 
 // FTP keeps objects as files on an FTP server, plain or over TLS, in passive mode.
 //
-// An object is sent to a hidden temporary file beside its place and renamed when it is
-// whole. The login needs the right to store, rename and delete files and to make and
-// remove folders. The protocol cannot create a name only if it is free, so two uploads of
-// one name at the same moment are kept apart by this process and, between several of them,
-// by lock folders; somebody else who writes to the folder knows neither.
+// An object is sent to a hidden temporary file in the folder of its name and renamed when it is
+// whole. The login needs the right to store, rename and delete files and to make and remove
+// folders. The protocol cannot create a name only if it is free. So this process keeps two uploads
+// of one name at the same moment apart, and several processes use lock folders. Other programs that
+// write to the folder know neither.
 //
 // Without TLS the password and all content can be read on the way.
 type FTP struct {
@@ -66,7 +65,7 @@ func (FTP) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Schema describes the options.
+// Schema returns the options.
 func (*FTP) Schema() *options.Schema { return schema.Documented() }
 
 // Provision expands, completes and checks the options.
@@ -80,8 +79,8 @@ func (f *FTP) Provision(caddy.Context) error {
 	return f.config.complete()
 }
 
-// PoolKey is all of the completed options, with what the file of certificates holds: a reload after it
-// was renewed must count.
+// PoolKey is all of the completed options, with the content of the file of certificates: a reload
+// after its renewal must count.
 func (f *FTP) PoolKey() string {
 	c := f.config
 	c.Lock = nil // a pointer

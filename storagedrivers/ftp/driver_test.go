@@ -237,7 +237,7 @@ func TestWrongLogin(t *testing.T) {
 	fails(t, open(t, config).Check(t.Context()), fs.ErrPermission)
 }
 
-// TestCheck: what is found out, where that can be done.
+// TestCheck: Check tests the abilities of the server where it can.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	best, atomic := storagedrivers.BestEffort, storagedrivers.Atomic

@@ -15,9 +15,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// mapError gives the contract's error for a server's reply or the network's failure.
-// What matches one already stays as it is, and so does a refusal that may mean anything;
-// see [refused].
+// mapError returns the contract's error for a server's reply or the network's failure. An error
+// that matches one already stays as it is, and so does a refusal without a clear reason; see
+// [refused].
 func mapError(err error) error {
 	if err == nil || slices.ContainsFunc(sentinels, func(s error) bool { return errors.Is(err, s) }) {
 		return err
@@ -33,7 +33,7 @@ var sentinels = []error{
 	storagedrivers.ErrNoSpace, storagedrivers.ErrUnavailable, storagedrivers.ErrClosed, context.Canceled,
 }
 
-// ended is mapError for what ran under ctx: once that has ended, nothing else is to blame.
+// ended is mapError for an operation under ctx: after its end the error is that of ctx.
 func ended(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return mapError(err)
@@ -57,27 +57,27 @@ func sentinelOf(err error) error {
 	return nil
 }
 
-// replySentinel gives what a reply means. The code tells only half of it: 550 is "not
-// found" and "permission denied", and 451 is what servers say whose disk is full.
+// replySentinel returns the sentinel of a reply. The code alone is ambiguous: 550 is "not found"
+// and "permission denied", and 451 may be a full disk.
 func replySentinel(reply *textproto.Error) error {
-	told := textSentinel(reply.Msg)
+	byText := textSentinel(reply.Msg)
 	switch reply.Code {
 	case jftp.StatusNotAvailable, jftp.StatusCanNotOpenDataConnection:
 		return storagedrivers.ErrUnavailable
 	case jftp.StatusFileActionIgnored, jftp.StatusActionAborted, jftp.StatusTransfertAborted:
-		if told == nil {
+		if byText == nil {
 			return storagedrivers.ErrUnavailable
 		}
-		return told
+		return byText
 	case jftp.Status452, jftp.StatusExceededStorage:
 		return storagedrivers.ErrNoSpace
 	case jftp.StatusInvalidCredentials, jftp.StatusNotLoggedIn, jftp.StatusStorNeedAccount:
-		if errors.Is(told, storagedrivers.ErrUnavailable) {
-			return told // all logins are taken
+		if errors.Is(byText, storagedrivers.ErrUnavailable) {
+			return byText // all logins are taken
 		}
 		return fs.ErrPermission
 	case jftp.StatusFileUnavailable, jftp.StatusPageTypeUnknown, jftp.StatusBadFileName:
-		return told
+		return byText
 	}
 	return nil
 }
@@ -106,9 +106,8 @@ const (
 	maximumNumber = "maximum number"
 )
 
-// textSentinel gives what the text of a reply means, or nil. Servers put names before
-// the reason ("a/no such file.txt: Permission denied"), so only what follows the last
-// colon counts.
+// textSentinel returns the sentinel of the text of a reply, or nil. Servers put names before the
+// reason ("a/no such file.txt: Permission denied"), so only the part after the last colon counts.
 func textSentinel(text string) error {
 	text = strings.ToLower(text[strings.LastIndex(text, ": ")+1:])
 	for _, t := range texts {
@@ -119,8 +118,8 @@ func textSentinel(text string) error {
 	return nil
 }
 
-// refused tells whether err is a server's clean "no" to what was asked of a name, for
-// whatever reason.
+// refused reports whether err is a server's reply that refuses an operation on a name, for any
+// reason.
 func refused(err error) bool {
 	reply, ok := errors.AsType[*textproto.Error](err)
 	if !ok || errors.Is(err, storagedrivers.ErrInvalidKey) {
@@ -134,7 +133,7 @@ func refused(err error) bool {
 	return false
 }
 
-// statusFolderExists is what RFC 959 has some servers say to MKD.
+// statusFolderExists is a reply to MKD of some servers, by RFC 959.
 const statusFolderExists = 521
 
 // unknownCommand reports whether the server does not have a command, or does not understand it.
@@ -167,8 +166,8 @@ func crowded(err error) bool {
 	return strings.Contains(text, tooMany) || strings.Contains(text, maximumNumber)
 }
 
-// missing is mapError for looking up a name: a refusal that gives no reason means that
-// there is none.
+// missing is mapError for looking up a name: a refusal without a reason means that it does not
+// exist.
 func missing(err error) error {
 	mapped := mapError(err)
 	if mapped == err && refused(err) { //nolint:errorlint // whether anything was added
@@ -177,7 +176,7 @@ func missing(err error) error {
 	return mapped
 }
 
-// because gives the reason of a refusal, or sentinel where the server did not tell one.
+// because returns the reason of a refusal, or sentinel if the server gave none.
 func because(refusal, sentinel error) error {
 	mapped := mapError(refusal)
 	if mapped == refusal || errors.Is(mapped, fs.ErrNotExist) { //nolint:errorlint // whether anything was added
@@ -186,12 +185,12 @@ func because(refusal, sentinel error) error {
 	return mapped
 }
 
-// clean tells whether err is what the server replied and nothing else, so that the next
-// reply will be that to the next command.
+// clean reports whether err is a reply of the server and nothing else, so that the next reply will
+// be that to the next command.
 func clean(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !clean(e) })
 	}
-	reply, ok := err.(*textproto.Error) //nolint:errorlint // what wraps it would say more
+	reply, ok := err.(*textproto.Error) //nolint:errorlint // a wrapped reply is not clean
 	return ok && reply.Code != jftp.StatusNotAvailable
 }

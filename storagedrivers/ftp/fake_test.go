@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// fake is an FTP server on a folder of its own, faithful to what vsftpd and proftpd do and
-// say, with hooks for what goes wrong. Its fields are set before it is used.
+// fake is an FTP server on a folder of its own. It replies as vsftpd and proftpd do, with hooks for
+// faults. Its fields are set before it is used.
 type fake struct {
 	address string
 	root    string
 	tls     *tls.Config // AUTH TLS is demanded
 	facts   bool        // MLST and MLSD
 	keep    bool        // renaming onto a file is refused
-	silent  bool        // about the sizes of what it opens
+	silent  bool        // about the sizes of files
 	plain   bool        // LIST takes no options
 	rude    bool        // TLS data connections end without a goodbye
 	lingers bool        // data connections of uploads are left to the client to close
@@ -32,12 +32,11 @@ type fake struct {
 	lacks   string      // commands that it does not have
 	quiet   bool        // FEAT is refused
 
-	// before is called with every command. A reply that is not empty is given in place of
-	// the command's.
+	// before is called with every command. A reply that is not empty replaces the command's.
 	before func(s *session, command, argument string) (reply string)
-	// lose tells of which commands the reply gets lost with the connection.
+	// lose reports whether the reply to a command is lost with the connection.
 	lose func(command, argument string) bool
-	// cutData breaks off a transfer after so many bytes; -1 does not.
+	// cutData aborts a transfer after so many bytes; -1 does not.
 	cutData func(command, argument string) int64
 
 	listener net.Listener
@@ -239,7 +238,7 @@ func (s *session) enterPassive() (string, error) {
 	return fmt.Sprintf("229 entering (|||%d|)", s.passive.Addr().(*net.TCPAddr).Port), nil
 }
 
-// virtual gives the absolute path that an argument means.
+// virtual returns the absolute path of an argument.
 func (s *session) virtual(argument string) string {
 	if !path.IsAbs(argument) {
 		argument = s.folder + "/" + argument
@@ -249,7 +248,7 @@ func (s *session) virtual(argument string) string {
 
 func (s *session) local(virtual string) string { return filepath.Join(s.fake.root, virtual) }
 
-const refusal = "550 Failed." // tells as little as vsftpd does
+const refusal = "550 Failed." // as terse as vsftpd
 
 // name runs the commands that need no transfer.
 func (s *session) name(command, virtual string) string {

@@ -89,7 +89,7 @@ func (s *session) send(argument string, rest, cut int64) string {
 	return s.give(file, cut)
 }
 
-// give sends what r has over the data connection.
+// give sends r over the data connection.
 func (s *session) give(r io.Reader, cut int64) string {
 	data, err := s.accept()
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *session) accept() (net.Conn, error) {
 type tracked struct {
 	net.Conn
 	forget func()
-	end    func() error // in place of Close
+	end    func() error // replaces Close
 }
 
 func (c *tracked) Close() error {
@@ -153,7 +153,7 @@ func (c *tracked) Close() error {
 	return c.Conn.Close()
 }
 
-// listing gives the lines of a folder, for LIST that of the session.
+// listing returns the lines of a folder, for LIST that of the session.
 func (s *session) listing(command, argument string) (string, bool) {
 	var lines bytes.Buffer
 	line := func(stat os.FileInfo, name string) {

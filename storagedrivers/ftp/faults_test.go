@@ -20,7 +20,7 @@ var (
 	all       = storagedrivers.Range{}
 )
 
-// open gives a driver that ends with the test.
+// open returns a driver that ends with the test.
 func open(t *testing.T, config Config) *Driver {
 	t.Helper()
 	d := driver(config)
@@ -178,7 +178,7 @@ func TestBrokenUpload(t *testing.T) {
 	}
 }
 
-// refuse answers the commands that when tells with reply.
+// refuse answers the commands that match when with reply.
 func (f *fake) refuse(when func(command, argument string) bool, reply string) {
 	f.before = func(_ *session, command, argument string) string {
 		if when(command, argument) {
@@ -220,7 +220,7 @@ func TestWhatServersRefuse(t *testing.T) {
 	}
 }
 
-// TestFolderRemovedByOthers: what is remembered may be wrong.
+// TestFolderRemovedByOthers: the driver's list of existing folders may be wrong.
 func TestFolderRemovedByOthers(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true}).start(t)

@@ -57,7 +57,7 @@ func (f *folders) ensure(c *conn, folder string) error {
 	return nil
 }
 
-// make makes a folder that was not there. Somebody else may be faster.
+// make makes a folder that was missing. Another client may be faster.
 func (f *folders) make(c *conn, folder string) error {
 	if err := f.ensure(c, path.Dir(folder)); err != nil {
 		return err

@@ -15,20 +15,20 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// maxCleanup bounds what is done after a failure.
+// maxCleanup bounds the clean-up after a failure.
 const maxCleanup = 5 * time.Second
 
 // Driver is the FTP driver; see [New].
 type Driver struct {
-	config   Config
-	log      *slog.Logger
-	now      func() time.Time
-	pool     *pool
-	folders  folders
-	keys     storagedrivers.NameLocks
-	features atomic.Pointer[storagedrivers.Features] // nil until they are found out
-	told     atomic.Bool                             // when to sweep: it does not by itself
-	memory   *semaphore.Weighted                     // for objects that were read whole
+	config      Config
+	log         *slog.Logger
+	now         func() time.Time
+	pool        *pool
+	folders     folders
+	keys        storagedrivers.NameLocks
+	features    atomic.Pointer[storagedrivers.Features] // nil until they are found out
+	manualSweep atomic.Bool                             // Sweep was called: the driver begins none by itself
+	memory      *semaphore.Weighted                     // for objects that were read whole
 }
 
 // maxMemory bounds how much the objects take that were read whole and wait for their readers.
@@ -109,27 +109,26 @@ func (d *Driver) with(ctx context.Context, f func(c *conn) error) error {
 	})
 }
 
-// cleanUp calls f, which sets right what the end of ctx or a failure has left, also after
-// the end of ctx.
+// cleanUp calls f, which undoes the effects of a failure, also after the end of ctx.
 func (d *Driver) cleanUp(ctx context.Context, c *conn, f func() error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(d.config.Timeout/5, maxCleanup))
 	defer cancel()
 	return c.run(ctx, f)
 }
 
-// describe gives the Info of an object.
-func describe(key string, e entry) storagedrivers.Info {
+// newInfo returns the Info of an object.
+func newInfo(key string, e entry) storagedrivers.Info {
 	return storagedrivers.Info{
 		Key: key, Size: e.size, ModTime: e.modTime, ContentType: storagedrivers.ContentType(key),
 	}
 }
 
-// Stat gives the Info of an object.
+// Stat returns the Info of an object.
 func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
 	var info storagedrivers.Info
 	err := d.with(ctx, func(c *conn) error {
 		e, err := c.look(c.path(key))
-		info = describe(key, e)
+		info = newInfo(key, e)
 		return err
 	})
 	if err != nil {
@@ -152,8 +151,8 @@ func (d *Driver) Delete(ctx context.Context, key string) error {
 	})
 }
 
-// Check connects, logs in, finds the root or makes it and, the first time, tries out what
-// renaming does.
+// Check connects, logs in and finds or makes the root. The first Check tests the effect of
+// renaming.
 func (d *Driver) Check(ctx context.Context) error {
 	return d.lend(ctx, func(c *conn) error {
 		root := path.Join("/", c.base)
@@ -174,7 +173,7 @@ func (d *Driver) Check(ctx context.Context) error {
 	})
 }
 
-// Features tells what the driver can guarantee: little, until Check has tried it out.
+// Features returns the guarantees of the driver: few, until Check has tested the server.
 func (d *Driver) Features() storagedrivers.Features {
 	if found := d.features.Load(); found != nil {
 		return *found

@@ -13,8 +13,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
-// harness gives every subtest a folder of its own below the login folder, which is at
-// store on this machine.
+// harness returns the harness of a server whose login folder is store on this machine. Every
+// subtest has a folder of its own below it.
 func harness(store string, driver func(t *testing.T, root string) storagedrivers.Driver) drivertest.Harness {
 	var roots sync.Map // test name to folder
 	var n atomic.Int64
@@ -46,7 +46,7 @@ func harness(store string, driver func(t *testing.T, root string) storagedrivers
 	}
 }
 
-// files lists what is below a folder; lock folders count as files, for they must not stay.
+// files lists the files below a folder. Lock folders count as files, for they must not stay.
 func files(t *testing.T, folder string) []string {
 	t.Helper()
 	var names []string

@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestFewConnections: uploads and readers make do with what the server allows.
+// TestFewConnections: uploads and readers work with the connections that the server allows.
 func TestFewConnections(t *testing.T) {
 	t.Parallel()
 	for _, most := range []int{2, 3} { // a transfer takes two

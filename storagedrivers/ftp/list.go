@@ -21,7 +21,7 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 		l.conn = c
 		var err error
 		page, err = l.Page(l.folder(opts.Prefix[:strings.LastIndexByte(opts.Prefix, '/')+1]))
-		if err == nil && !d.told.Load() {
+		if err == nil && !d.manualSweep.Load() {
 			l.sweep()
 		}
 		return err
@@ -35,7 +35,7 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 type lister struct {
 	conn *conn
 	storagedrivers.Walk
-	old      time.Time // what is from before is nobody's any more
+	old      time.Time // the latest time of a leftover
 	suspects []suspect // that were met
 }
 
@@ -60,7 +60,7 @@ func (l *lister) folder(prefix string) error {
 	}
 	for i, e := range entries {
 		if e.folder {
-			entries[i].name += "/" // so that "a-b" sorts before what is in the folder "a"
+			entries[i].name += "/" // so that "a-b" sorts before the content of the folder "a"
 		}
 	}
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(a.name, b.name) })
@@ -79,13 +79,13 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// entry adds one object, or a folder or what is in it, if the page wants them.
+// entry adds one object, or a folder or its content, if the page wants them.
 func (l *lister) entry(key string, e entry) error {
 	if valid := storagedrivers.ValidKey(strings.TrimSuffix(key, "/")) == nil; !valid {
 		if met := (suspect{key, e}); len(l.suspects) < maxSuspects && met.isLeftover(l.old) {
 			l.suspects = append(l.suspects, met)
 		}
-		return nil // hidden, or somebody else's
+		return nil // hidden, or of another program
 	}
 	if e.folder {
 		if l.Enters(key) {
@@ -102,5 +102,5 @@ func (l *lister) entry(key string, e entry) error {
 			return ignoreMissing(err) // it leads to a folder, or nowhere
 		}
 	}
-	return l.Take(describe(key, e))
+	return l.Take(newInfo(key, e))
 }

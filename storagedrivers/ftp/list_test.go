@@ -9,7 +9,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestLevel: what is hidden is no folder, an empty one is, and none is entered.
+// TestLevel: hidden folders are not listed, empty ones are, and no folder is entered.
 func TestLevel(t *testing.T) {
 	t.Parallel()
 	for name, facts := range map[string]bool{"facts": true, "lists": false} {

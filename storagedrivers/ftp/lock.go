@@ -12,17 +12,17 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Between processes, who creates a name holds a lock folder beside it: of many that make
-// one folder a single one succeeds. It is held for the look and the rename, some round
-// trips, and removed. Who replaces an object needs it only where the server does not
-// rename over one.
+// Between processes, the creator of a name holds a lock folder beside it: of many that make one
+// folder, a single one succeeds. The lock is held for the look and the rename, which are some round
+// trips, and then removed. An overwriting upload needs it only if the server does not rename over a
+// file.
 //
-// The folder of a process that died stays. Nobody's clock but the server's tells its age:
-// the waiting upload's own temporary file, which was written just now, is compared with
-// it. Once it is staleAfter old it is broken, by whoever can make a second folder
-// ".lock-*-break" first and then still finds it old, so that no two break it and the
-// second one removes a lock that somebody holds by then. Who has held a lock for leaseTime
-// by its own clock does not rename any more, which is long before others break it.
+// The folder of a process that died stays. Only the server's clock counts for its age: it is
+// compared with the waiting upload's own temporary file, which was written just now. A lock that is
+// staleAfter old may be broken by any process. To break it, a process first makes a second folder
+// ".lock-*-break", and then checks the age again. So two processes cannot both break a lock, and
+// remove a new one. The holder of a lock does not rename any more after leaseTime by its own clock,
+// long before others break the lock.
 const (
 	lockPrefix  = ".lock-"
 	breakSuffix = "-break"
@@ -42,17 +42,17 @@ var (
 // lease is a lock that is held.
 type lease struct{ until time.Time }
 
-// over tells whether a lock is not to be counted on any more; no lock never is.
+// over reports whether a lock has expired. The zero lease, which is no lock, never expires.
 func (l lease) over(now time.Time) bool { return !l.until.IsZero() && now.After(l.until) }
 
-// lockPath gives the lock folder of an object. It has nothing of the folders above, which
-// may have other names for other logins.
+// lockPath returns the lock folder of an object. It does not depend on the folders above, which may
+// have other names for other logins.
 func lockPath(dst string) string {
 	return path.Join(path.Dir(dst), fmt.Sprintf("%s%x", lockPrefix, sha256.Sum256([]byte(path.Base(dst)))))
 }
 
-// lock makes the lock folder, and waits while somebody else has it. Who wants to create
-// the object and sees it appear meanwhile is told by fs.ErrExist.
+// lock makes the lock folder, and waits while another process has it. It returns fs.ErrExist if the
+// object to create appears meanwhile.
 func (u *upload) lock(ctx context.Context) error {
 	if !*u.driver.config.Lock {
 		return nil
@@ -128,8 +128,8 @@ func (u *upload) breakStale() error {
 	return err
 }
 
-// breakLock removes a lock folder if stale still says, when nobody else can break it, that it
-// is of a process that died. It tells whether it did.
+// breakLock removes a lock folder if stale, called while no other process can break it, confirms
+// that its process died. It reports whether it did.
 func (c *conn) breakLock(lock string, stale func() (bool, error)) (broken bool, err error) {
 	err = c.makeFolder(lock + breakSuffix)
 	if refused(err) {
@@ -152,8 +152,8 @@ func (c *conn) breakLock(lock string, stale func() (bool, error)) (broken bool, 
 	return broken, err
 }
 
-// isStale compares the ages of the lock folder and of the temporary file. Listings tell
-// both in the same zone, whichever that is.
+// isStale compares the ages of the lock folder and of the temporary file. Listings show both in the
+// same zone, whichever that is.
 func (u *upload) isStale(lock string) (bool, error) {
 	if u.conn.hasFacts() {
 		e, err := u.conn.facts(lock)

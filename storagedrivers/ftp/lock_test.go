@@ -130,7 +130,7 @@ func TestLockOfADeadProcess(t *testing.T) {
 			}
 			fails(t, put(t, d, "held", "other", create), fs.ErrExist)
 
-			// Somebody else is breaking it.
+			// Another process is breaking it.
 			f.aged(t, lockPath("broken"), true, time.Hour)
 			f.aged(t, lockPath("broken")+breakSuffix, true, 0)
 			fails(t, put(t, d, "broken", "content", create), storagedrivers.ErrUnavailable)
@@ -143,7 +143,7 @@ func TestLockOfADeadProcess(t *testing.T) {
 	}
 }
 
-// TestLeaseIsOver: who was held up for minutes must not rename any more.
+// TestLeaseIsOver: an upload that was delayed for minutes must not rename any more.
 func TestLeaseIsOver(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true}).start(t)

@@ -33,9 +33,9 @@ func (d *Driver) Open(
 		b, err := r.try(ctx, attempt == openAttempts)
 		switch {
 		case err == nil && b == nil:
-			return http.NoBody, describe(key, r.entry), nil
+			return http.NoBody, newInfo(key, r.entry), nil
 		case err == nil:
-			return b, describe(key, b.entry), nil
+			return b, newInfo(key, b.entry), nil
 		case errors.Is(err, errTooLong):
 			r.lend = d.pool.getLong
 		case errors.Is(err, errCrowded):

@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// replace puts another file in place, as another client does.
+// replace replaces a file, as another client does.
 func (f *fake) replace(t *testing.T, name, content string) {
 	t.Helper()
 	temp := filepath.Join(f.root, name+".new")
@@ -39,8 +39,9 @@ func replacing(t *testing.T, f *fake, at string, now func() string) (armed *atom
 	return armed
 }
 
-// TestReplacedWhileOpened: between the look and the opening. The reader gets the new object, also
-// where the server does not announce what it opens, and where size and time are the same.
+// TestReplacedWhileOpened: an object is replaced between the look and the opening. The reader gets
+// the new object, also from a server that does not announce the size of the file, and with equal
+// size and time.
 func TestReplacedWhileOpened(t *testing.T) {
 	t.Parallel()
 	for name, now := range map[string]string{

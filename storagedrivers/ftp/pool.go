@@ -136,7 +136,7 @@ func (p *pool) conn(ctx context.Context) (*conn, error) {
 		if p.now().Sub(last.since) < aliveAfter || p.alive(ctx, last.conn) {
 			return last.conn, nil
 		}
-		// The others rest longer: what ended this one will have ended them.
+		// The others have been idle for longer: they probably have the same fault.
 		p.end(last.conn)
 		p.closeIdle(last.since)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// poolHost makes connections and knows what became of them.
+// poolHost makes connections and records their states.
 type poolHost struct {
 	opened, open, asked atomic.Int64
 	down                atomic.Bool // connections are dead, and none can be made
@@ -98,7 +98,7 @@ func TestDeadConnectionsAreLeft(t *testing.T) {
 		}
 		time.Sleep(10 * time.Second)
 		h.down.Store(true)
-		for range 5 { // a failure takes no place
+		for range 5 { // a failure takes no connection
 			if _, err := p.get(t.Context()); !errors.Is(err, errDown) {
 				t.Errorf("error %v, want %v", err, errDown)
 			}

@@ -10,11 +10,11 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// probe finds out whether the server renames over a file that exists, as most do, and warns where
-// locks are in vain. Where nothing can be written there is nothing to find out.
+// probe tests whether the server renames over a file that exists, as most do, and warns if locks do
+// not work. It does nothing where the root may only be read.
 //
-// One that refuses to is still no judge of who creates a name: proftpd with AllowOverwrite
-// off looks first and renames then, and lets two through at the same moment.
+// A server that refuses to rename over a file still does not create names atomically: proftpd with
+// AllowOverwrite off looks first and renames then, and lets two through at the same moment.
 func (d *Driver) probe(ctx context.Context, c *conn) error {
 	root := path.Join("/", c.base)
 	p := &probe{conn: c, from: tempName(root), onto: tempName(root)}

@@ -12,9 +12,8 @@ import (
 
 var errKeyTaken = fmt.Errorf("%w: another upload of this name takes too long", storagedrivers.ErrUnavailable)
 
-// publish gives the temporary file its name, or removes it. No other upload of this
-// process does so for the same name meanwhile, nor does one of another process that
-// locks, too.
+// publish renames the temporary file to its key, or removes it. No other upload of this process
+// does so for the same name at the same time, nor does one of another process that uses the lock.
 func (u *upload) publish(ctx context.Context) error {
 	wait, cancel := context.WithTimeoutCause(ctx, u.driver.config.Timeout, errKeyTaken)
 	defer cancel()
@@ -42,13 +41,13 @@ func (u *upload) publish(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return u.settle(ctx, err)
+		return u.cleanUpRename(ctx, err)
 	}
 	return nil
 }
 
-// settle is cleanUp for a rename that failed, which may have left the old object aside.
-func (u *upload) settle(ctx context.Context, failure error) error {
+// cleanUpRename is cleanUp for a rename that failed, which may have left the old object aside.
+func (u *upload) cleanUpRename(ctx context.Context, failure error) error {
 	failure = u.cleanUp(ctx, failure)
 	if u.aside == "" {
 		return failure
@@ -86,7 +85,7 @@ func (u *upload) date() error {
 		return err
 	}
 	e, err := u.conn.look(u.temp)
-	u.info = describe(u.info.Key, e)
+	u.info = newInfo(u.info.Key, e)
 	return err
 }
 
@@ -124,12 +123,12 @@ func (u *upload) renameRefused(refusal error) error {
 		return fmt.Errorf("%w: a folder stands there: %w", storagedrivers.ErrInvalidKey, refusal)
 	}
 	if u.mode == storagedrivers.Overwrite && u.driver.Features().Replace != storagedrivers.Atomic {
-		return errTaken // or it was: somebody else may have put it aside just now
+		return errTaken // or it was: another client may have put it aside just now
 	}
 	return because(refusal, storagedrivers.ErrInvalidKey)
 }
 
-// replaceAttempts bounds how often somebody who does not lock may be faster.
+// replaceAttempts bounds how often other clients, which do not lock, may be faster.
 const replaceAttempts = 5
 
 // replace puts the old object aside, where the server does not rename over it. For a
@@ -148,7 +147,7 @@ func (u *upload) replace() error {
 		if _, looked := u.conn.look(u.dst); looked == nil {
 			reason = fs.ErrPermission
 			if removed := u.conn.remove(u.aside); removed != nil && !refused(removed) {
-				return removed // what was put aside is older than what is there now
+				return removed // the object aside is older than the present one
 			}
 		}
 	}

@@ -32,7 +32,7 @@ func TestNothingMayBeRenamed(t *testing.T) {
 	}
 }
 
-// An old object that was put aside is not taken for a leftover by who lists the folder.
+// An old object that was put aside is not taken for a leftover by a listing.
 func TestListedWhilePutAside(t *testing.T) {
 	t.Parallel()
 	var renames atomic.Int32

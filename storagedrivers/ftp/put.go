@@ -14,7 +14,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
-// What temporary files are called, and old objects that are put aside: no valid key is.
+// The names of temporary files, and of old objects that are put aside. Neither is a valid key.
 const (
 	tempPrefix  = ".up-"
 	tempSuffix  = ".part"
@@ -23,7 +23,7 @@ const (
 
 func tempName(folder string) string { return newName(folder, tempPrefix) + tempSuffix }
 
-// newName gives a name that nobody else has.
+// newName returns a unique name.
 func newName(folder, prefix string) string {
 	return path.Join(folder, prefix+strings.ToLower(rand.Text()))
 }
@@ -92,7 +92,7 @@ func (u *upload) store(key string, src *source.Reader) error {
 	u.sent = true
 	err := u.conn.store(u.temp, src)
 	if refused(err) && src.Size() == 0 {
-		u.driver.folders.forget() // somebody may have removed it
+		u.driver.folders.forget() // another client may have removed it
 		if err := u.driver.folders.ensure(u.conn, u.folder); err != nil {
 			return err
 		}
@@ -112,11 +112,11 @@ func (u *upload) store(key string, src *source.Reader) error {
 		return fmt.Errorf("%w: %w: %d of %d bytes", storagedrivers.ErrUnavailable,
 			storagedrivers.ErrSizeMismatch, e.size, src.Size())
 	}
-	u.info = describe(key, e)
+	u.info = newInfo(key, e)
 	return nil
 }
 
-// isFree tells by fs.ErrExist that there is an object.
+// isFree returns fs.ErrExist if there is an object.
 func (u *upload) isFree() error {
 	_, err := u.conn.look(u.dst)
 	switch {

@@ -223,7 +223,7 @@ func (b *body) short() error {
 	return err
 }
 
-// Close ends the reading. It does not wait for what was not read.
+// Close ends the reading. It does not wait for the rest of the file.
 func (b *body) Close() error {
 	if b.closed {
 		return nil

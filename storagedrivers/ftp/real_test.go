@@ -10,7 +10,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// on gives the options for a server.
+// on returns the options for a server.
 func on(t *testing.T, server *servers.FTP, mode TLSMode) Config {
 	t.Helper()
 	config := Config{

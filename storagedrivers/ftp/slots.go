@@ -78,7 +78,7 @@ func (s *slots) leave(long bool) {
 	s.grant()
 }
 
-// back is leave for a user who had a connection.
+// back records that a user has returned a connection.
 func (s *slots) back(long bool) {
 	s.held--
 	s.leave(long)

@@ -17,7 +17,7 @@ import (
 
 var errTooMany = mapError(&textproto.Error{Code: jftp.StatusNotAvailable, Msg: "too many connections"})
 
-func nobody(int) {}
+func noOne(int) {}
 
 // limited returns a pool of a poolHost that allows only so many connections.
 func (h *poolHost) limited(size int, most int64, lowered func(int)) *pool {
@@ -69,7 +69,7 @@ func TestHostAllowsFewer(t *testing.T) {
 // TestHostAllowsNone: without any connection the failure is the poolHost's.
 func TestHostAllowsNone(t *testing.T) {
 	t.Parallel()
-	p := (&poolHost{}).limited(4, 0, nobody)
+	p := (&poolHost{}).limited(4, 0, noOne)
 	defer p.close()
 	var wg sync.WaitGroup
 	for range 8 {
@@ -115,11 +115,11 @@ func TestHostIsDead(t *testing.T) {
 	})
 }
 
-// TestLower: a poolHost may also refuse what a connection does.
+// TestLower: a poolHost may also refuse a command of a connection.
 func TestLower(t *testing.T) {
 	t.Parallel()
 	h := &poolHost{}
-	p := h.limited(4, 4, nobody)
+	p := h.limited(4, 4, noOne)
 	defer p.close()
 	first, second, third := lent(t, p), lent(t, p), lent(t, p)
 	p.put(third)

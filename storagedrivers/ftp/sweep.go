@@ -13,11 +13,11 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Sweep looks through all folders for temporary files and lock folders of processes that died.
-// Nothing but their age tells them from those of processes that live. Some servers show no
-// hidden names: errors.ErrUnsupported, and so it is on one that has none and might.
+// Sweep looks through all folders for temporary files and lock folders of processes that died. Only
+// their age distinguishes them from those of running processes. Servers that show no hidden names
+// are errors.ErrUnsupported, and so are servers that may hide them.
 func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
-	d.told.Store(true)
+	d.manualSweep.Store(true)
 	s := &sweeper{old: opts.Before(d.now()), dry: opts.DryRun}
 	err := d.with(ctx, func(c *conn) error {
 		s.conn = c
@@ -35,20 +35,20 @@ var errHides = fmt.Errorf("%w: the server shows no hidden names", errors.ErrUnsu
 // sweeper removes leftovers, or only finds them.
 type sweeper struct {
 	conn   *conn
-	old    time.Time // what is from before is nobody's any more
+	old    time.Time // the latest time of a leftover
 	dry    bool
 	shown  bool // hidden names
 	found  []storagedrivers.Leftover
 	failed []error // of leftovers that could not be removed
 }
 
-// folder sweeps what is below prefix, which is empty or ends at a slash.
+// folder sweeps the folder prefix, which is empty or ends at a slash.
 func (s *sweeper) folder(prefix string) error {
 	entries, err := s.conn.list(path.Clean(s.conn.path(prefix)))
 	if err != nil {
 		return s.goOn(prefix, ignoreMissing(err))
 	}
-	// Who has died while breaking a lock comes before the lock, which nobody else can break.
+	// A ".lock-*-break" folder comes before its lock, which cannot be broken while that exists.
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(b.name, a.name) })
 	for _, e := range entries {
 		key := prefix + e.name
@@ -70,7 +70,7 @@ func (s *sweeper) folder(prefix string) error {
 	return nil
 }
 
-// goOn remembers a failure that leaves the connection as it was, and gives any other.
+// goOn records a failure after which the connection still works, and returns any other.
 func (s *sweeper) goOn(key string, err error) error {
 	if err == nil || s.conn.broken {
 		return err
@@ -85,8 +85,8 @@ type suspect struct {
 	entry
 }
 
-// isLeftover tells whether it is a temporary file, or a lock folder, from before old as far as
-// the listing tells. One whose time it does not tell is none.
+// isLeftover reports whether it is a temporary file or a lock folder from before old. The time is
+// that of the listing; without one it is no leftover.
 func (m suspect) isLeftover(old time.Time) bool {
 	name := path.Base(m.key)
 	temp := !m.folder && strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
@@ -94,9 +94,9 @@ func (m suspect) isLeftover(old time.Time) bool {
 	return (temp || lock) && !m.modTime.IsZero() && m.modTime.Before(old)
 }
 
-// take removes a leftover, unless it is only to be found, and tells what it was; nil is one that
-// is none any more. The times in a listing can be of any zone, and without a year: a file is
-// looked at once more.
+// take removes a leftover, unless it is a dry run, and returns it; nil is no leftover. The times in
+// a listing can be of any zone, and without a year. So it asks the server for the time of a file
+// once more.
 func (s *sweeper) take(met suspect) (*storagedrivers.Leftover, error) {
 	left := &storagedrivers.Leftover{Name: strings.TrimSuffix(met.key, "/"), ModTime: met.modTime}
 	name := path.Clean(s.conn.path(met.key))
@@ -108,7 +108,7 @@ func (s *sweeper) take(met suspect) (*storagedrivers.Leftover, error) {
 	}
 	e, err := s.conn.look(name)
 	if err != nil {
-		return nil, ignoreMissing(err) // somebody else was faster
+		return nil, ignoreMissing(err) // already removed
 	}
 	if !e.modTime.Before(s.old) {
 		return nil, nil //nolint:nilnil // see above
@@ -126,8 +126,8 @@ func (s *sweeper) take(met suspect) (*storagedrivers.Leftover, error) {
 	return left, nil
 }
 
-// unlock removes a lock folder and tells whether it did. Somebody may have broken the lock since
-// it was listed, and somebody else may hold it by now: it is broken as uploads do.
+// unlock removes a lock folder and reports whether it did. The lock may have been broken since it
+// was listed, and another process may hold it by now. So it is broken as uploads do.
 func (s *sweeper) unlock(lock string) (bool, error) {
 	if s.dry {
 		return s.isOld(lock)

@@ -43,7 +43,7 @@ func (c *cut) Read(p []byte) (int, error) {
 	return c.Reader.Read(p)
 }
 
-// onBoth runs a test against servers that tell facts and ones that only list.
+// onBoth runs a test against servers with MLSD and ones with LIST alone.
 func onBoth(t *testing.T, test func(t *testing.T, f *fake)) {
 	t.Helper()
 	for name, facts := range map[string]bool{"facts": true, "lists": false} {
@@ -146,7 +146,7 @@ func TestSweepLeavesALockThatIsHeld(t *testing.T) {
 	})
 }
 
-// TestSweepGoesOn: what the server refuses keeps nothing else.
+// TestSweepGoesOn: one failure does not stop the sweep.
 func TestSweepGoesOn(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fake) {
@@ -171,7 +171,7 @@ func TestSweepGoesOn(t *testing.T) {
 	})
 }
 
-// TestSweepIsCutOff: what was removed before is told beside the error.
+// TestSweepIsCutOff: the leftovers removed before an error are returned with it.
 func TestSweepIsCutOff(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, f *fake) {
@@ -207,7 +207,7 @@ func TestSweepOfAServerThatHides(t *testing.T) {
 	}
 }
 
-// TestUntimedIsNoLeftover: a server need not tell times.
+// TestUntimedIsNoLeftover: a server may return no times.
 func TestUntimedIsNoLeftover(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -17,7 +17,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// benchSize is what BenchmarkUpload sends in one round.
+// benchSize is the size in bytes of one upload of BenchmarkUpload.
 const benchSize = 1 << 30
 
 // BenchmarkUpload sends 1 GiB from a file to OpenSSH, in turns by this driver and by
@@ -60,7 +60,7 @@ func BenchmarkUpload(b *testing.B) {
 		{"rclone", copyTo()},
 		{"unchecked-rclone", copyTo("--sftp-disable-hashcheck")},
 	}
-	ways[2].copy() // whoever is first pays for memory that the machine has given back
+	ways[2].copy() // the first one pays for memory that the machine has reclaimed
 	os.Remove(filepath.Join(dir, "objects", "target"))
 	order := rand.New(rand.NewPCG(1, 2))
 	for range b.N {

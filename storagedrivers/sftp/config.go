@@ -20,8 +20,8 @@ type Config struct {
 	// The user to log in as. Required.
 	User string `json:"user,omitempty" option:"required" example:"media"`
 
-	// The user's password; also the answer to what the host asks interactively. One of
-	// `password`, `private_key` and `agent` is needed.
+	// The user's password; also the answer to interactive questions of the host. One of `password`,
+	// `private_key` and `agent` is needed.
 	Password string `json:"password,omitempty" option:"common,secret" example:"{env.SFTP_PASSWORD}"`
 
 	// The user's private key: the path of its file, or the key itself, which begins with
@@ -43,8 +43,8 @@ type Config struct {
 	// (`ssh-ed25519 AAAA...`), or their fingerprints (`SHA256:...`).
 	HostKeys []string `json:"host_key,omitempty" option:"common,repeat" example:"ssh-ed25519 AAAA..."`
 
-	// Whether to talk to whoever answers at the address. Somebody on the way to the host
-	// can then read and change everything, and learn the password. Default: `false`.
+	// Whether to accept any host key. An attacker on the way to the host can then read and change
+	// everything, and learn the password. Default: `false`.
 	InsecureSkipHostKey bool `json:"insecure_skip_host_key,omitempty"`
 
 	// The folder for all objects, relative to the one that the login ends up in. It is
@@ -64,7 +64,7 @@ const (
 	defaultConnections = 2
 )
 
-// complete fills in the defaults, reads the private key and checks what can be checked without the host.
+// complete fills in the defaults, reads the private key and checks the options without the host.
 func (c *Config) complete() (*dialer, error) {
 	c.Root = path.Clean(c.Root)
 	c.Connections = cmp.Or(c.Connections, defaultConnections)

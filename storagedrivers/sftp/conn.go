@@ -22,7 +22,7 @@ type conn struct {
 	heard atomic.Int64  // how many bytes the file server has said
 }
 
-// drop closes the connection. Who waits for an answer gets an error.
+// drop closes the connection. Callers that wait for an answer get an error.
 func (c *conn) drop() {
 	c.dead.Store(true)
 	_ = c.shell.Close()
@@ -39,7 +39,7 @@ func (c *conn) watch(silence time.Duration) {
 	var tasks sync.WaitGroup
 	tasks.Go(func() {
 		defer close(ended)
-		_ = c.Wait() // it tells how the connection ended, which whoever used it knows
+		_ = c.Wait() // its error is that of the operations
 	})
 	tick := time.NewTicker(max(silence/watches, time.Millisecond))
 	defer tick.Stop()

@@ -11,7 +11,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// Connections that were lost while nobody used them are replaced without an error.
+// Connections that were lost while idle are replaced without an error.
 func TestConnectionsLostWhileIdle(t *testing.T) {
 	t.Parallel()
 	_, s, proxy := behindProxy(t, newHost(t), network.DefaultTimeout)

@@ -25,7 +25,7 @@ type dialer struct {
 	group   atomic.Int32 // of the host's key algorithms that worked
 }
 
-// newDialer checks what can be checked without the host.
+// newDialer checks the configuration without the host.
 func newDialer(config Config) (*dialer, error) {
 	d := &dialer{config: config}
 	if config.PrivateKey != "" {
@@ -56,8 +56,8 @@ func parseKey(key, passphrase string) (ssh.Signer, error) {
 	return ssh.ParsePrivateKeyWithPassphrase([]byte(key), []byte(passphrase))
 }
 
-// dial opens a connection. Where only fingerprints tell what key the host should show, it
-// is asked for its other keys until one fits. What the file server says is counted in heard.
+// dial opens a connection. If only fingerprints of the host key are known, the host is asked for
+// its other keys until one fits. Bytes from the file server are counted in heard.
 func (d *dialer) dial(ctx context.Context, heard *atomic.Int64) (*ssh.Client, *pkgsftp.Client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.config.Timeout, errSilent)
 	defer cancel()
@@ -131,7 +131,7 @@ type greeted struct {
 	greeting []byte // its first bytes
 }
 
-// greetings are how other servers begin, and what they are.
+// greetings are the first bytes of other servers.
 var greetings = map[string]string{"220 ": "an FTP or mail server", "220-": "an FTP or mail server", "HTTP": "a web server"}
 
 // greetingSize is the length of each of the greetings.
@@ -183,7 +183,7 @@ func (c counter) Read(p []byte) (int, error) {
 // The library's 32 KiB, which every host takes, cost a third more of the processor.
 const largePacket = 128 << 10
 
-// enlarge makes the requests larger where the host announces what only OpenSSH has.
+// enlarge makes the requests larger where the host announces an extension that only OpenSSH has.
 func enlarge(client *pkgsftp.Client) error {
 	if _, ok := client.HasExtension("limits@openssh.com"); !ok {
 		return nil
@@ -191,7 +191,8 @@ func enlarge(client *pkgsftp.Client) error {
 	return pkgsftp.MaxPacketUnchecked(largePacket)(client)
 }
 
-// auth gives the ways to log in. All keys are one way: the library tries each only once.
+// auth returns the authentication methods. All keys are one method: the library tries each method
+// only once.
 func (d *dialer) auth(ctx context.Context) ([]ssh.AuthMethod, func(), error) {
 	var methods []ssh.AuthMethod
 	signers, done := d.signers, func() {}

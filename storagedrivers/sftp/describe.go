@@ -8,15 +8,15 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// Describe returns the description of the driver for people.
+// Describe returns the title, the noun and the folder.
 func (s *SFTP) Describe() storagedrivers.Description {
 	return storagedrivers.Description{
 		Title: "SFTP", Noun: "folder", Icon: "server", Rank: 20, Where: network.Login(s.User, s.Address, s.Root),
 	}
 }
 
-// Location is the host and the folder. The user belongs to it where the folder is relative to that of
-// the login; two users who give the same absolute path share it.
+// Location is the host and the folder. It has the user if the folder is relative to that of the
+// login; users with the same absolute path share it.
 func (s *SFTP) Location() storagedrivers.Location {
 	address := url.URL{Scheme: "sftp", Host: network.Host(s.config.Address, defaultPort)}
 	if !path.IsAbs(s.config.Root) {

@@ -1,14 +1,14 @@
-// Package sftp keeps objects as files on a host that speaks SFTP (version 3, with the
-// extensions of OpenSSH where the host has them).
+// Package sftp keeps objects as files on a host that speaks SFTP (version 3, with the extensions of
+// OpenSSH where the host has them).
 //
-// A key is the path of its file below the root. An object is written to a hidden file
-// ".up-*.part" in the folder of its key, forced to the disk where the host can, and then
-// given its name in one step. Which steps the host offers is found out by experiment,
-// since hosts announce what they do not keep.
+// A key is the path of its file below the root. An object is written to a hidden file ".up-*.part"
+// in the folder of its key, forced to the disk where the host can, and then named in one step. The
+// steps that the host can do are found by experiment, since hosts announce abilities that they
+// lack.
 //
-// The protocol has neither contexts nor time-outs. Operations run beside their callers,
-// who leave when their context ends; a host that keeps silent is found by signs of life
-// that it does not give, and its connection is closed under whoever waits for it.
+// The protocol has neither contexts nor time-outs. Operations run beside their callers, who leave
+// when their context ends. A silent host is found by missing signs of life; then its connection is
+// closed and the operations on it fail.
 package sftp
 
 import (
@@ -38,13 +38,13 @@ var schema = options.Of[SFTP](comments, configComments)
 
 // SFTP keeps objects as files on a host that speaks SFTP, the file transfer of SSH.
 //
-// An upload is written to a hidden file beside its place, forced to the disk where the
-// host can, and appears under its name when it is whole. How the host keeps two uploads
-// of one name apart is found out by experiment at the first check or upload; a host that
-// cannot is told of in the log. Everything below the root must be on one file system.
+// An upload is written to a hidden file in the folder of its name, forced to the disk where the
+// host can, and appears under its name when it is whole. An experiment at the first check or upload
+// shows how the host can keep two uploads of one name apart. A host that cannot is logged.
+// Everything below the root must be on one file system.
 //
-// Hidden files `.up-*.part` that a cut connection has left are removed when they are
-// older than a day.
+// Hidden files `.up-*.part` that a cut connection has left are removed when they are older than a
+// day.
 type SFTP struct {
 	Config
 
@@ -63,7 +63,7 @@ func (SFTP) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Schema describes the options.
+// Schema returns the options.
 func (*SFTP) Schema() *options.Schema { return schema.Documented() }
 
 // Provision expands, completes and checks the options.

@@ -176,8 +176,8 @@ func TestProvisionErrors(t *testing.T) {
 	}
 }
 
-// phrasedKey gives a private key whose passphrase is testPassword. It was made with one round
-// of what makes guessing the passphrase slow.
+// phrasedKey returns a private key whose passphrase is testPassword. It was made with one round of
+// bcrypt, so that reading it is fast.
 func phrasedKey(t *testing.T) string {
 	t.Helper()
 	key, err := os.ReadFile("testdata/key")

@@ -15,8 +15,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// Status codes that the library has no names for: OpenSSH sends those of protocol 3 only,
-// others take what fits from later ones.
+// Status codes that the library has no names for. OpenSSH sends those of protocol 3 only, others
+// some of later versions.
 const (
 	codeNoSuchPath   = 10
 	codeExists       = 11
@@ -26,8 +26,8 @@ const (
 	codeInvalidName  = 20
 )
 
-// mapError gives the contract's error for one of the library or of the network. Missing
-// and forbidden files match the errors of io/fs already.
+// mapError returns the contract's error for one of the library or of the network. Missing and
+// forbidden files match the errors of io/fs already.
 func mapError(err error) error {
 	if err == nil {
 		return nil
@@ -76,8 +76,8 @@ func sentinelOfStatus(status *pkgsftp.StatusError) error {
 	return nil
 }
 
-// sentinelOfText finds a full disk in what a host says of a failure, for which the protocol has no
-// status. Hosts put names before the reason, so that only what follows the last colon counts.
+// sentinelOfText finds a full disk in the text of a failure: the protocol has no status for it.
+// Hosts put names before the reason, so that only the part after the last colon counts.
 func sentinelOfText(text string) error {
 	text = strings.ToLower(text[strings.LastIndex(text, ": ")+1:])
 	for _, words := range []string{"no space", "disk full", "not enough space", "quota exceeded"} {
@@ -88,17 +88,17 @@ func sentinelOfText(text string) error {
 	return nil
 }
 
-// unavailable tells a host that did not answer from one that refused.
+// unavailable reports whether the host did not answer.
 func unavailable(err error) bool { return errors.Is(mapError(err), storagedrivers.ErrUnavailable) }
 
-// failed tells a refusal for which the protocol has no better word: the name exists, a
-// folder is a file, the disk is full.
+// failed reports whether the host answered SSH_FX_FAILURE, its status for all that the protocol has
+// no status for: the name exists, a folder is a file, the disk is full.
 func failed(err error) bool {
 	var status *pkgsftp.StatusError
 	return errors.As(err, &status) && status.Code == uint32(pkgsftp.ErrSSHFxFailure)
 }
 
-// unsupported tells that the host does not know the operation.
+// unsupported reports whether the host does not know the operation.
 func unsupported(err error) bool {
 	var status *pkgsftp.StatusError
 	return errors.As(err, &status) && status.Code == uint32(pkgsftp.ErrSSHFxOpUnsupported)

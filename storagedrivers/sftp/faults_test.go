@@ -18,8 +18,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// behindProxy gives a driver, a storage on it and the proxy before the host. The driver has
-// been checked.
+// behindProxy returns a driver, a storage on it and the proxy before the host. The driver has been
+// checked.
 func behindProxy(t *testing.T, h *host, timeout time.Duration) (*Driver, *storagedrivers.Storage, *faults.Proxy) {
 	t.Helper()
 	proxy := faults.New(t, h.config.Address)
@@ -60,7 +60,7 @@ func within(t *testing.T, most time.Duration, what string, f func()) {
 	}
 }
 
-// eventually waits for what happens beside the caller.
+// eventually waits until f returns true.
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(soon); !f(); time.Sleep(10 * time.Millisecond) {
@@ -153,7 +153,7 @@ func TestSilentHostWhilePutting(t *testing.T) {
 	is(t, err, fs.ErrNotExist)
 }
 
-// eventReader does something once when it was read up to a place.
+// eventReader calls a function once, at an offset.
 type eventReader struct {
 	*bytes.Reader
 	at    int64
@@ -168,7 +168,7 @@ func (r *eventReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// everyOp calls every method of d, and gives the errors by the operation's name.
+// everyOp calls every method of d, and returns the errors by the operation's name.
 func everyOp(ctx context.Context, d *Driver) map[string]error {
 	_, putErr := d.Put(ctx, "f/object", strings.NewReader("text"), overwrite)
 	body, _, openErr := d.Open(ctx, "f/object", all)

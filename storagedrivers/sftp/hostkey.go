@@ -35,7 +35,7 @@ func (e *hostKeyError) Error() string {
 
 func (e *hostKeyError) Unwrap() error { return e.err }
 
-// trusted reads what the configuration says about the host's keys.
+// trusted reads the options about the host's keys.
 func trusted(config Config) (trust, error) {
 	known, err := fromFiles(config)
 	if err != nil {
@@ -82,7 +82,7 @@ func fromFiles(config Config) (trust, error) {
 	if err != nil {
 		return trust{}, fmt.Errorf("known_hosts: %w", err)
 	}
-	// Only what is wrong with a key that nobody has tells which keys are known.
+	// The error for a key that matches none lists the known keys.
 	var types []string
 	err = check(config.Address, &net.TCPAddr{}, nobodysKey{})
 	if unknown, ok := errors.AsType[*knownhosts.KeyError](err); ok {
@@ -103,7 +103,7 @@ var certificates = []string{
 	ssh.CertAlgoRSASHA512v01, ssh.CertAlgoRSASHA256v01,
 }
 
-// nameAuthority tells whether one of the files names an authority for host keys.
+// nameAuthority reports whether one of the files names an authority for host keys.
 func nameAuthority(files []string) bool {
 	return slices.ContainsFunc(files, func(file string) bool {
 		content, err := os.ReadFile(file)
@@ -157,8 +157,8 @@ func parsePublicKey(line string) (ssh.PublicKey, error) {
 	return key, err
 }
 
-// algorithmsOf gives the algorithms of keys of these types; nil, which is all of them, where
-// there are none.
+// algorithmsOf returns the algorithms of keys of these types; nil, which means all of them, for no
+// types.
 func algorithmsOf(types []string) []string {
 	var algorithms []string
 	for _, t := range types {

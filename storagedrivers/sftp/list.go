@@ -16,7 +16,7 @@ import (
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	return do(ctx, d.pool, func(c *conn) (storagedrivers.Page, error) {
 		l := &lister{
-			driver: d, ctx: ctx, c: c, sweeper: d.sweeper(ctx, c, storagedrivers.SweepOptions{DryRun: d.told.Load()}),
+			driver: d, ctx: ctx, c: c, sweeper: d.sweeper(ctx, c, storagedrivers.SweepOptions{DryRun: d.manualSweep.Load()}),
 			Walk: storagedrivers.Walk{ListOptions: opts},
 		}
 		return l.Page(l.folder(opts.Prefix[:strings.LastIndexByte(opts.Prefix, '/')+1]))
@@ -27,11 +27,11 @@ type lister struct {
 	driver  *Driver
 	ctx     context.Context //nolint:containedctx // a lister lives as long as one call
 	c       *conn
-	sweeper *sweeper // of what is met
+	sweeper *sweeper // of hidden names
 	storagedrivers.Walk
 }
 
-// entry is what stands in a folder.
+// entry is a file or folder.
 type entry struct {
 	key  string // with a slash at the end, if it is a folder
 	stat fs.FileInfo
@@ -51,7 +51,7 @@ func (l *lister) folder(prefix string) error {
 	return nil
 }
 
-// entry adds one object, or a folder or what is in it, if the page wants them.
+// entry adds one object, or a folder or its content, if the page wants them.
 func (l *lister) entry(e entry) error {
 	if strings.HasSuffix(e.key, "/") {
 		if l.Enters(e.key) {
@@ -71,10 +71,10 @@ func (l *lister) entry(e entry) error {
 	if !e.stat.Mode().IsRegular() {
 		return nil
 	}
-	return l.Take(describe(e.key, e.stat))
+	return l.Take(newInfo(e.key, e.stat))
 }
 
-// unless drops what was refused, and keeps what was not answered.
+// unless returns nil for refusals, and err if the host did not answer.
 func (l *lister) unless(err error) error {
 	if unavailable(err) {
 		return err
@@ -85,8 +85,8 @@ func (l *lister) unless(err error) error {
 // listAttempts bounds how often a folder is read in which files vanish meanwhile.
 const listAttempts = 10
 
-// readFolder gives what stands in a folder in the order of the keys. What has no valid key
-// is given to hidden instead. A folder that is missing is empty.
+// readFolder returns the entries of a folder in the order of the keys. Names that are no valid keys
+// go to hidden instead. A missing folder is empty.
 func (d *Driver) readFolder(
 	ctx context.Context, c *conn, prefix string, hidden func(entry),
 ) ([]entry, error) {
@@ -111,7 +111,7 @@ func (d *Driver) readFolder(
 		switch {
 		case storagedrivers.ValidKey(key) != nil:
 			hidden(entry{key, stat})
-		case stat.IsDir(): // the slash puts "a-b" before what is in the folder "a"
+		case stat.IsDir(): // the slash sorts "a-b" before the content of the folder "a"
 			entries = append(entries, entry{key + "/", stat})
 		default:
 			entries = append(entries, entry{key, stat})

@@ -27,7 +27,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// checking gives the error of the first check with a configuration.
+// checking returns the error of the first check with a configuration.
 func checking(t *testing.T, config Config) error {
 	t.Helper()
 	config.Root, config.Connections, config.Timeout = "objects", 1, network.DefaultTimeout
@@ -229,7 +229,7 @@ func TestLogin(t *testing.T) {
 	drivertest.Cause(t, err, noAgent)
 }
 
-// startAgent starts an agent that has a key, and gives its socket.
+// startAgent starts an agent that has a key, and returns its socket.
 func startAgent(t *testing.T, key any) string {
 	t.Helper()
 	ring := agent.NewKeyring()

@@ -43,7 +43,7 @@ type lossy struct {
 	losing atomic.Bool
 }
 
-// Read gives what the client sends; the server reads a packet's length, then its rest.
+// Read returns bytes from the client. The server reads a packet's length, then its rest.
 func (l *lossy) Read(p []byte) (int, error) {
 	n, err := l.ReadWriteCloser.Read(p)
 	if what := l.loss.what.Load(); what != nil && n > 0 && (*what)(p[:n]) {
@@ -65,7 +65,7 @@ func (l *lossy) Write(p []byte) (int, error) {
 	return l.ReadWriteCloser.Write(p)
 }
 
-// newLossyHost gives a server in this process that can lose things.
+// newLossyHost returns a server in this process that can lose packets.
 func newLossyHost(t *testing.T) (*host, *loss) {
 	t.Helper()
 	root, loss := t.TempDir(), new(loss)
@@ -87,8 +87,8 @@ func isLink(p []byte) bool   { return bytes.Contains(p, []byte("hardlink@openssh
 func isPosix(p []byte) bool  { return bytes.Contains(p, []byte("posix-rename@openssh.com")) }
 func isRename(p []byte) bool { return p[0] == 18 }
 
-// isCloseAfterWrite finds the packet that closes what was written to; folders are closed too,
-// for a sweep at any time.
+// isCloseAfterWrite matches the packet that closes a written file. A sweep may close folders at any
+// time.
 func isCloseAfterWrite() func(p []byte) bool {
 	const handleAt = 5 // behind type and number
 	var written []byte // its length and handle
@@ -101,7 +101,7 @@ func isCloseAfterWrite() func(p []byte) bool {
 	}
 }
 
-// naming are the ways of giving a name, and the request that does it.
+// naming are the ways to name an object, each with its request.
 var naming = []struct {
 	name   string
 	can    abilities
@@ -142,7 +142,7 @@ func TestLostReply(t *testing.T) {
 					t.Errorf("stat gives %+v, put %+v, error %v", stat, info, err)
 				}
 				if got := filesBelow(t, h.folder); !slices.Equal(got, []string{"folder/object"}) {
-					t.Errorf("the place has %q", got)
+					t.Errorf("the folder has %q", got)
 				}
 			})
 		}
@@ -163,7 +163,7 @@ func TestLostReplies(t *testing.T) {
 			t.Cleanup(func() { is(t, d.Close(), nil) })
 			var seen atomic.Int32 // requests since the link
 			packet := func(p []byte) bool {
-				const length = 4 // of what is before each packet
+				const length = 4 // of the header of each packet
 				if isLink(p) && seen.CompareAndSwap(0, 1) {
 					return true
 				}
@@ -187,7 +187,7 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
-// Somebody else's object is not taken for ours, though it has the same size.
+// An object of another upload is not taken for the driver's own, though it has the same size.
 func TestLostRequestAndTaken(t *testing.T) {
 	t.Parallel()
 	h, loss := newLossyHost(t)
@@ -212,7 +212,7 @@ func TestLostRequestAndTaken(t *testing.T) {
 	is(t, err, fs.ErrExist)
 	has(t, d, "folder/object", []byte("theirs!"))
 	if got := filesBelow(t, h.folder); !slices.Equal(got, []string{"folder/object"}) {
-		t.Errorf("the place has %q", got)
+		t.Errorf("the folder has %q", got)
 	}
 }
 
@@ -239,8 +239,7 @@ func TestLostAnswerBefore(t *testing.T) {
 	}
 }
 
-// A request that the host comes to late has named the object: what it repeats then must not
-// take that away.
+// A request that the host executes late has named the object. Its repetition must not undo that.
 func TestNamedLate(t *testing.T) {
 	t.Parallel()
 	for _, tt := range naming {
@@ -259,17 +258,17 @@ func TestNamedLate(t *testing.T) {
 				if err := os.Rename(filepath.Join(h.folder, u.temp), filepath.Join(h.folder, "object")); err != nil {
 					return err
 				}
-				if d.place(c, u) == nil {
+				if d.name(c, u) == nil {
 					t.Error("an object was named that has its name")
 				}
-				return d.settle(c, u)
+				return d.nameAgain(c, u)
 			}), nil)
 			has(t, d, "object", []byte("content"))
 		})
 	}
 }
 
-// A host tells two names of one file from those of two.
+// A host distinguishes two names of one file from two files.
 func TestOneFile(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(*testing.T) *host{
@@ -292,11 +291,11 @@ func TestOneFile(t *testing.T) {
 					if ours {
 						is(t, d.create(c, u), nil)
 					}
-					if got, err := d.placed(c, u); err != nil || got {
+					if got, err := d.isNamed(c, u); err != nil || got {
 						t.Errorf("an object that is to be replaced has its name: %t, error %v", got, err)
 					}
 					u.mode = storagedrivers.CreateOnly
-					if got, err := d.placed(c, u); err != nil || got != ours {
+					if got, err := d.isNamed(c, u); err != nil || got != ours {
 						t.Errorf("one file: %t, error %v, want %t", got, err, ours)
 					}
 					is(t, c.Remove(u.temp), nil)

@@ -72,8 +72,8 @@ func (d *Driver) replaced(ctx context.Context, key string) error {
 	return err
 }
 
-// openOnce opens the file. A host that describes a handle by its path may describe another file than
-// it has opened. There the path must name one generation before and after.
+// openOnce opens the file. Some hosts resolve a handle by its path, so that Stat may see another
+// file than was opened. There the path must name one generation before and after.
 func (d *Driver) openOnce(
 	ctx context.Context, c *conn, key string, rng storagedrivers.Range,
 ) (opened, error) {
@@ -99,7 +99,7 @@ func (d *Driver) openOnce(
 	if err != nil {
 		return opened{}, errors.Join(err, file.Close())
 	}
-	info := describe(key, stat)
+	info := newInfo(key, stat)
 	n, err := rng.Within(info.Size)
 	switch {
 	case handles != exact && !info.Same(before):

@@ -20,7 +20,7 @@ import (
 type replacing struct {
 	*host
 	at  atomic.Pointer[string] // the operation; nil is none
-	now []byte                 // what the object is then
+	now []byte                 // the content of the object then
 }
 
 func newReplacing(t *testing.T, late bool) *replacing {
@@ -84,8 +84,8 @@ func TestReplacedWhileOpened(t *testing.T) {
 	}
 }
 
-// Where a handle may read another file, a large object that is replaced breaks off, a small one does
-// not. Elsewhere the reader keeps the object that it was opened on.
+// Where a handle may read another file, reading a large object that is replaced fails, and a small
+// one is read to its end. Elsewhere the reader keeps the object that it was opened on.
 func TestReplacedAfterOpening(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

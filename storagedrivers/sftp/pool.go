@@ -22,7 +22,7 @@ type pool struct {
 
 	mu          sync.Mutex
 	connections []*conn
-	limit       int // what the host lets us have
+	limit       int // the most connections that the host allows
 }
 
 func newPool(d *dialer, tasks *sync.WaitGroup) *pool {
@@ -30,8 +30,8 @@ func newPool(d *dialer, tasks *sync.WaitGroup) *pool {
 	return &pool{dialer: d, tasks: tasks, ctx: ctx, cancel: cancel}
 }
 
-// acquire gives the connection that has the fewest users, or a new one where all have
-// some. The caller must release it.
+// acquire returns the connection with the fewest users, or a new one if all have some. The caller
+// must release it.
 func (p *pool) acquire(ctx context.Context) (*conn, error) {
 	c := p.pick(true)
 	for {
@@ -116,10 +116,10 @@ func (p *pool) release(c *conn) {
 	p.mu.Unlock()
 }
 
-// do calls f with a connection and gives what it answers, with the contract's errors. When ctx ends before f does, do
-// returns and f goes on by itself, until the host answers or the connection is given up;
-// f must not depend on what its caller may change then. What nobody waits for any more is
-// closed, if it can be.
+// do calls f with a connection and returns its result, with the contract's errors. When ctx ends
+// before f does, do returns and f goes on until the host answers or the connection is dropped. So f
+// must not depend on data that its caller may change then. A late result is closed, if it is an
+// io.Closer.
 func do[T any](ctx context.Context, p *pool, f func(*conn) (T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {
@@ -138,7 +138,7 @@ func do[T any](ctx context.Context, p *pool, f func(*conn) (T, error)) (T, error
 		value, err := f(c)
 		p.release(c)
 		if errors.Is(err, pkgsftp.ErrSSHFxConnectionLost) || ctx.Err() == nil && unavailable(err) {
-			c.drop() // so that nobody else comes to it
+			c.drop() // so that it is not used again
 		}
 		if c.quiet.Load() && unavailable(err) {
 			err = fmt.Errorf("%w: %w", errSilent, err)
@@ -147,7 +147,7 @@ func do[T any](ctx context.Context, p *pool, f func(*conn) (T, error)) (T, error
 		case answers <- answer{value, mapError(err)}:
 		case <-ctx.Done():
 			if closer, ok := any(value).(io.Closer); ok && err == nil {
-				_ = closer.Close() // nobody is there to be told
+				_ = closer.Close() // the caller is gone
 			}
 		}
 	})
@@ -162,7 +162,7 @@ func do[T any](ctx context.Context, p *pool, f func(*conn) (T, error)) (T, error
 	}
 }
 
-// run is do for what gives nothing but an error.
+// run is do for functions that return only an error.
 func run(ctx context.Context, p *pool, f func(*conn) error) error {
 	_, err := do(ctx, p, func(c *conn) (struct{}, error) { return struct{}{}, f(c) })
 	return err

@@ -7,11 +7,11 @@ import (
 	"os"
 )
 
-// abilities are what a host was seen to do. What it announces says little: there are
-// hosts that refuse the links they announce, and rename over what exists.
+// abilities are the results of the experiment. Announcements of hosts do not count: some refuse the
+// links that they announce, and rename over existing files.
 type abilities struct {
 	create  creation
-	replace bool // posix-rename puts one file in the place of another
+	replace bool // posix-rename replaces a file
 	handles handling
 }
 
@@ -47,14 +47,14 @@ const (
 	exact
 )
 
-// learn finds out what the host can, the first time.
+// learn returns the abilities of the host. The first call makes the experiment.
 func (d *Driver) learn(ctx context.Context, c *conn, folder string) (abilities, error) {
 	if a := d.known.Load(); a != nil {
 		return *a, nil
 	}
 	d.learning.Lock()
 	defer d.learning.Unlock()
-	if a := d.known.Load(); a != nil { // somebody else was first
+	if a := d.known.Load(); a != nil { // another caller was first
 		return *a, nil
 	}
 	a, err := d.experiment(ctx, c, folder)
@@ -75,7 +75,7 @@ func (d *Driver) learn(ctx context.Context, c *conn, folder string) (abilities, 
 	return a, nil
 }
 
-// experiment tries with three temporary names what the host does.
+// experiment tests the abilities of the host with three temporary names.
 func (d *Driver) experiment(ctx context.Context, c *conn, folder string) (a abilities, err error) {
 	var names [3]string
 	for i := range names {
@@ -133,8 +133,8 @@ func (t *trial) write(path, text string) bool {
 	return t.do(errors.Join(err, file.Close()))
 }
 
-// creation returns the best way without links of giving the name free to from, which must not work
-// with the name taken.
+// creation returns the best way without links to name from: it must succeed with the name free, and
+// fail with the name taken.
 func (t *trial) creation(from, taken, free string, replace bool) creation {
 	t.write(taken, "")
 	if replace {

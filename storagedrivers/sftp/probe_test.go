@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// What hosts announce is not believed.
+// The announcements of hosts do not count.
 func TestExperiment(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -67,7 +67,7 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// entries counts what stands in a folder of the host.
+// entries counts the names in a folder of the host.
 func entries(t *testing.T, d *Driver, folder string) int {
 	t.Helper()
 	n, err := do(t.Context(), d.pool, func(c *conn) (int, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/modtime"
 )
 
-// commit gives the object its name. The end of ctx does not keep it from that any more,
-// since nobody could tell what had become of it; the host's silence does.
+// commit names the object. The end of ctx does not stop it, since its outcome would be unknown;
+// only a silent host does.
 func (d *Driver) commit(ctx context.Context, u *upload) error {
 	ctx = context.WithoutCancel(ctx)
 	patience := d.config.Timeout + d.config.Timeout/4
@@ -25,7 +25,7 @@ func (d *Driver) commit(ctx context.Context, u *upload) error {
 		}
 		defer unlock()
 	}
-	// A host that falls silent is asked once more what it has done, but not waited for again.
+	// A silent host is asked once more about the outcome, with a short time-out.
 	naming, cancel := context.WithTimeoutCause(ctx, patience, errSilent)
 	defer cancel()
 	attempt := func(how func(*conn, *upload) error) error {
@@ -36,11 +36,11 @@ func (d *Driver) commit(ctx context.Context, u *upload) error {
 		err = d.date(naming, u)
 	}
 	if err == nil {
-		if err = attempt(d.place); unavailable(err) {
-			err = attempt(d.settle)
+		if err = attempt(d.name); unavailable(err) {
+			err = attempt(d.nameAgain)
 		}
 	}
-	names := []string{u.temp} // not removed before, since settle goes by whether it is there
+	names := []string{u.temp} // not removed before: nameAgain depends on its existence
 	if u.twice.Load() {
 		names = append(names, u.second())
 	}
@@ -99,8 +99,8 @@ func (d *Driver) date(ctx context.Context, u *upload) error {
 	return nil
 }
 
-// place gives the object its name, as the host can.
-func (d *Driver) place(c *conn, u *upload) error {
+// name gives the object its name, as the host can.
+func (d *Driver) name(c *conn, u *upload) error {
 	how := d.create
 	if u.mode == storagedrivers.Overwrite {
 		how = d.replace
@@ -121,25 +121,24 @@ func (d *Driver) place(c *conn, u *upload) error {
 	return fmt.Errorf("replacing: %w", err)
 }
 
-// settle finds out what became of a name that was given without an answer, and gives it
-// again if nothing did.
-func (d *Driver) settle(c *conn, u *upload) error {
-	if done, err := d.placed(c, u); done || err != nil {
+// nameAgain names the object after a lost answer, unless it has its name already.
+func (d *Driver) nameAgain(c *conn, u *upload) error {
+	if done, err := d.isNamed(c, u); done || err != nil {
 		return err
 	}
-	err := d.place(c, u)
+	err := d.name(c, u)
 	if err != nil && !unavailable(err) {
 		// The host may have come to the first request only now.
-		if done, _ := d.placed(c, u); done {
+		if done, _ := d.isNamed(c, u); done {
 			return nil
 		}
 	}
 	return err
 }
 
-// placed reports for certain whether the object has its name: the temporary one is gone, or both
+// isNamed reports for certain whether the object has its name: the temporary one is gone, or both
 // are of one file.
-func (d *Driver) placed(c *conn, u *upload) (bool, error) {
+func (d *Driver) isNamed(c *conn, u *upload) (bool, error) {
 	_, err := c.Lstat(u.temp)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil
@@ -210,7 +209,7 @@ func (d *Driver) claim(c *conn, u *upload) error {
 	if err == nil || unavailable(err) {
 		return err
 	}
-	// What is not empty was put there by a request that the host has come to only now.
+	// A file that is not empty was named by a late request.
 	if stat, missing := c.Lstat(u.path); missing == nil && stat.Size() == 0 {
 		return errors.Join(err, c.Remove(u.path))
 	}
@@ -220,8 +219,8 @@ func (d *Driver) claim(c *conn, u *upload) error {
 // replaceAttempts bounds how often others may be faster to take a name that was freed.
 const replaceAttempts = 20
 
-// replace gives a name that may be taken. Where the host cannot do that in one step the
-// old object is removed first, and uploads of other processes may come in between.
+// replace names the object, whether the name is taken or free. Where the host cannot do that in one
+// step, the old object is removed first, and uploads of other processes may come in between.
 func (d *Driver) replace(c *conn, u *upload) (err error) {
 	if u.can.replace {
 		return c.PosixRename(u.temp, u.path)
@@ -232,11 +231,11 @@ func (d *Driver) replace(c *conn, u *upload) (err error) {
 			return err
 		}
 		if _, gone := c.Lstat(u.temp); gone != nil {
-			return err // then what has the name may be ours
+			return err // the name may be of this upload
 		}
 		stat, missing := c.Lstat(u.path)
 		switch {
-		case errors.Is(missing, fs.ErrNotExist): // somebody else is about to take it
+		case errors.Is(missing, fs.ErrNotExist): // another upload is about to take it
 			continue
 		case missing != nil || stat.IsDir(): // Remove would take an empty one
 			return err

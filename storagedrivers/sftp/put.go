@@ -31,7 +31,7 @@ const tidying = 2 * time.Second
 // of it.
 const scarce = 1 << 20
 
-// Put writes a hidden file beside the key and gives it its name.
+// Put writes a hidden file beside the key and renames it.
 func (d *Driver) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
 ) (storagedrivers.Info, error) {
@@ -41,7 +41,7 @@ func (d *Driver) Put(
 	u, err := do(longer, d.pool, func(c *conn) (*upload, error) {
 		return d.send(ctx, c, key, src, opts.Mode)
 	})
-	own := src.Err() // nobody reads r from here on, even where send goes on by itself
+	own := src.Err() // r is not read any more, even if send is still running
 	switch {
 	case err == nil:
 		err = d.commit(ctx, u)
@@ -56,7 +56,7 @@ func (d *Driver) Put(
 	return u.info, nil
 }
 
-// upload is an object that is whole in the place, and has no name yet.
+// upload is a stored object without a name.
 type upload struct {
 	mode    storagedrivers.Mode
 	path    string // where it is to be
@@ -111,7 +111,7 @@ func (d *Driver) send(
 		d.discard(ctx, c, temp)
 		return nil, err
 	}
-	u.info = describe(key, stat)
+	u.info = newInfo(key, stat)
 	return u, nil
 }
 
@@ -133,7 +133,7 @@ func fill(file *pkgsftp.File, src *source.Reader) error {
 	return errors.Join(err, file.Close())
 }
 
-// makeTemp makes a file under a name that nobody else has, and its folder if need be.
+// makeTemp makes a file under a unique name, and its folder if need be.
 func (d *Driver) makeTemp(ctx context.Context, c *conn, folder string) (*pkgsftp.File, string, error) {
 	name := strings.TrimSuffix(folder, "/") + "/" + tempPrefix + rand.Text() + tempSuffix
 	open := func() (*pkgsftp.File, error) { return c.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL) }
@@ -144,7 +144,7 @@ func (d *Driver) makeTemp(ctx context.Context, c *conn, folder string) (*pkgsftp
 		}
 		file, err = open()
 	}
-	if unavailable(err) { // it may be there although we were not told
+	if unavailable(err) { // it may exist although the answer is lost
 		d.discardLater(ctx, name)
 	}
 	if err != nil {
@@ -159,7 +159,7 @@ const (
 	tempSuffix = ".part"
 )
 
-// folderOf gives the folder of a path, which has a slash.
+// folderOf returns the folder of a path, which has a slash.
 func folderOf(path string) string {
 	if i := strings.LastIndexByte(path, '/'); i > 0 {
 		return path[:i]

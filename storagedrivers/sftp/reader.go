@@ -14,18 +14,17 @@ import (
 )
 
 const (
-	// packet is how much one request asks for: what every host gives.
+	// packet is the size in bytes of one read, which every host supports.
 	packet = 32 << 10
 	// firstRequests are sent when the reading begins somewhere. Each one that is used up
 	// adds one, up to maxRequests, so that they double with each round trip.
 	firstRequests = 8
-	// readAtOnce bounds what one ReadAt holds beside its caller's buffer.
+	// readAtOnce bounds the memory of one ReadAt beside its caller's buffer.
 	readAtOnce = 1 << 20
 )
 
-// reader reads a file from any place in it. It asks ahead for what comes next, so that the
-// time to the host is not waited for with every packet; up to 2 MiB are in memory. Read
-// and Seek are for one goroutine.
+// reader reads a file at any offset. It reads ahead, so that the round trip is not paid for every
+// packet; up to 2 MiB are in memory. Read and Seek are for one goroutine.
 type reader struct {
 	ctx     context.Context //nolint:containedctx // the contract has readers that ctx governs
 	c       *conn
@@ -38,7 +37,7 @@ type reader struct {
 
 	offset   int64    // of the next Read
 	end      int64    // where the reading ends
-	ahead    []*chunk // what was asked for, one after the other
+	ahead    []*chunk // requests, in order
 	next     int64    // where they end
 	requests int      // how many they may be
 	spare    [][]byte // buffers of chunks that were used up
@@ -132,7 +131,7 @@ func (r *reader) changed() error {
 		return r.lost(err)
 	case err != nil:
 		return fmt.Errorf("%w: %w", storagedrivers.ErrChanged, err)
-	case !describe(r.info.Key, stat).Same(r.info):
+	case !newInfo(r.info.Key, stat).Same(r.info):
 		return storagedrivers.ErrChanged
 	}
 	return nil
@@ -148,7 +147,7 @@ func (r *reader) wait(c *chunk) error {
 	}
 }
 
-// unreadable tells why nothing can be read from offset on.
+// unreadable returns the error of reading at offset.
 func (r *reader) unreadable(offset int64) error {
 	switch {
 	case r.closed.Load():
@@ -161,7 +160,7 @@ func (r *reader) unreadable(offset int64) error {
 	return nil
 }
 
-// Read gives bytes from the current offset on.
+// Read reads from the current offset on.
 func (r *reader) Read(p []byte) (int, error) {
 	if err := r.unreadable(r.offset); err != nil {
 		return 0, err
@@ -196,7 +195,7 @@ func (r *reader) request() {
 	}
 }
 
-// buffer gives one of size bytes, which are at most a packet.
+// buffer returns a buffer of size bytes, at most a packet.
 func (r *reader) buffer(size int64) []byte {
 	if last := len(r.spare) - 1; last >= 0 {
 		buffer := r.spare[last]
@@ -224,8 +223,8 @@ func (r *reader) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// ReadAt gives bytes from offset on. It goes through buffers of its own, since who left
-// because ctx has ended takes p along.
+// ReadAt reads from offset on. It goes through buffers of its own, since after the end of ctx the
+// caller may reuse p.
 func (r *reader) ReadAt(p []byte, offset int64) (int, error) {
 	if offset < 0 {
 		return 0, fmt.Errorf("reading at %d: negative offset", offset)
@@ -251,7 +250,7 @@ func (r *reader) ReadAt(p []byte, offset int64) (int, error) {
 	return read, nil
 }
 
-// Close ends the reading, and gives the file back beside the caller.
+// Close ends the reading, and closes the file beside the caller.
 func (r *reader) Close() error {
 	if r.closed.Swap(true) {
 		return fs.ErrClosed

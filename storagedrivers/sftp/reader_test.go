@@ -44,7 +44,7 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// Wherever a reader is sent, it gives what is there.
+// A reader returns the right bytes at any offset.
 func TestReaderSeeksAnywhere(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -80,7 +80,7 @@ func TestReaderSeeksAnywhere(t *testing.T) {
 	}
 }
 
-// A file that somebody has cut short under the reader does not look whole.
+// A file that is truncated under the reader does not look whole.
 func TestReaderOfShortened(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -103,8 +103,8 @@ func TestReaderOfShortened(t *testing.T) {
 
 const roundTrip = 20 * time.Millisecond
 
-// distant gives a driver on a host that is 20 ms away, and a plain client of it that waits
-// for the answer to each packet.
+// distant returns a driver on a host that is 20 ms away, and a plain client of it that waits for
+// the answer to each packet.
 func distant(tb testing.TB) (*Driver, *pkgsftp.Client) {
 	tb.Helper()
 	h := newHost(tb)

@@ -51,7 +51,7 @@ func TestLeftovers(t *testing.T) {
 		t.Errorf("listed %+v, error %v", page.Objects, err)
 	}
 	if got := filesBelow(t, h.folder); !slices.Equal(got, kept) {
-		t.Errorf("the place has %q, want %q", got, kept)
+		t.Errorf("the folder has %q, want %q", got, kept)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestCheckOfRoot(t *testing.T) {
 	is(t, d.Close(), nil)
 }
 
-// A place that may only be read passes the check, and tells who may not write.
+// A backend that may only be read passes the check, and uploads fail with a permission error.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -132,7 +132,7 @@ func TestReadOnly(t *testing.T) {
 	is(t, d.Delete(t.Context(), "object"), fs.ErrPermission)
 }
 
-// The driver does with OpenSSH what the suite does not ask for.
+// TestOpenSSH tests behaviour of the driver that the suite does not.
 func TestOpenSSH(t *testing.T) {
 	t.Parallel()
 	server := servers.OpenSSH(t)

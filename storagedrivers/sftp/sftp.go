@@ -22,11 +22,11 @@ type Driver struct {
 	pool   *pool
 	tasks  sync.WaitGroup // everything that runs beside the callers
 
-	learning sync.Mutex // one experiment at a time
-	known    atomic.Pointer[abilities]
-	naming   storagedrivers.NameLocks // of names that are replaced, or that the host does not refuse
-	swept    atomic.Bool
-	told     atomic.Bool // when to sweep: it does not by itself
+	learning    sync.Mutex // one experiment at a time
+	known       atomic.Pointer[abilities]
+	naming      storagedrivers.NameLocks // of names that are replaced, or that the host does not refuse
+	swept       atomic.Bool
+	manualSweep atomic.Bool // Sweep was called: the driver begins none by itself
 }
 
 // New returns a driver, which connects at its first use.
@@ -40,12 +40,12 @@ func New(config Config, log *slog.Logger) (*Driver, error) {
 	return d, nil
 }
 
-// path gives the path of a key, or of a folder that ends at a slash. It begins with the
-// root or "./", so that no host takes a tilde for somebody's home.
+// path returns the path of a key, or of a folder that ends at a slash. It begins with the root or
+// "./", so that no host expands a tilde.
 func (d *Driver) path(key string) string { return strings.TrimSuffix(d.config.Root, "/") + "/" + key }
 
-// Check finds or makes the root, and the first time finds out what the host can. It
-// passes where nothing may be written.
+// Check finds or makes the root. The first one tests the abilities of the host. It passes where the
+// root may only be read.
 func (d *Driver) Check(ctx context.Context) error {
 	err := run(ctx, d.pool, func(c *conn) error {
 		stat, err := c.Stat(d.config.Root)
@@ -65,13 +65,13 @@ func (d *Driver) Check(ctx context.Context) error {
 		}
 		return err
 	})
-	if err == nil && !d.told.Load() && !d.swept.Swap(true) {
+	if err == nil && !d.manualSweep.Load() && !d.swept.Swap(true) {
 		d.tasks.Go(d.sweepFirst)
 	}
 	return err
 }
 
-// Features are what was found out so far.
+// Features returns the guarantees that are known so far.
 func (d *Driver) Features() storagedrivers.Features {
 	f := storagedrivers.Features{Seek: true}
 	if a := d.known.Load(); a != nil {
@@ -92,7 +92,7 @@ func (d *Driver) Close() error {
 	return nil
 }
 
-// Stat describes the file.
+// Stat returns the Info of an object.
 func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
 	return do(ctx, d.pool, func(c *conn) (storagedrivers.Info, error) { return d.find(c, key) })
 }
@@ -107,11 +107,11 @@ func (d *Driver) find(c *conn, key string) (storagedrivers.Info, error) {
 	case !stat.Mode().IsRegular():
 		return storagedrivers.Info{}, notAnObject(key)
 	}
-	return describe(key, stat), nil
+	return newInfo(key, stat), nil
 }
 
-// belowFile tells that a part of the key's path is a file, for which some hosts have no
-// better word than failure.
+// belowFile reports whether a part of the key's path is a file, to which some hosts answer
+// SSH_FX_FAILURE.
 func (d *Driver) belowFile(c *conn, key string) bool {
 	for i, r := range key {
 		if r != '/' {
@@ -125,7 +125,7 @@ func (d *Driver) belowFile(c *conn, key string) bool {
 	return false
 }
 
-// Delete removes the file. Folders stay: somebody may be about to write into them.
+// Delete removes the file. Folders stay: an upload may be about to use them.
 func (d *Driver) Delete(ctx context.Context, key string) error {
 	return run(ctx, d.pool, func(c *conn) error {
 		if _, err := d.find(c, key); err != nil { // Remove would take an empty folder, too
@@ -135,7 +135,7 @@ func (d *Driver) Delete(ctx context.Context, key string) error {
 	})
 }
 
-func describe(key string, stat fs.FileInfo) storagedrivers.Info {
+func newInfo(key string, stat fs.FileInfo) storagedrivers.Info {
 	return storagedrivers.Info{
 		Key: key, Size: stat.Size(), ModTime: stat.ModTime(), ContentType: storagedrivers.ContentType(key),
 	}

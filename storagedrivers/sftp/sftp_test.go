@@ -24,12 +24,12 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type host struct {
 	config Config
 	folder string     // on this machine
-	force  *abilities // what the driver takes for found out
+	force  *abilities // the abilities to assume
 
 	roots sync.Map // test name to folder below
 }
 
-// hostOf gives a server of another process.
+// hostOf returns a server of another process.
 func hostOf(t testing.TB, s *servers.SSH) *host {
 	t.Helper()
 	config := Config{
@@ -42,7 +42,7 @@ func hostOf(t testing.TB, s *servers.SSH) *host {
 	return &host{folder: s.Folder, config: config}
 }
 
-// newHost gives a server in this process.
+// newHost returns a server in this process.
 func newHost(t testing.TB) *host {
 	t.Helper()
 	root := t.TempDir()
@@ -64,7 +64,7 @@ func newRequestHost(t testing.TB, files servers.RequestFiles) *host {
 	}}
 }
 
-// driver gives a driver on the folder root below the host's.
+// driver returns a driver on the folder root below the host's.
 func (h *host) driver(t testing.TB, root string) *Driver {
 	t.Helper()
 	config := h.config
@@ -95,7 +95,7 @@ func (h *host) another(t *testing.T) storagedrivers.Driver { return h.driver(t, 
 
 func (h *host) files(t *testing.T) []string { return filesBelow(t, filepath.Join(h.folder, h.root(t))) }
 
-// filesBelow gives the files below a folder, hidden ones included.
+// filesBelow returns the files below a folder, hidden ones included.
 func filesBelow(t testing.TB, root string) []string {
 	t.Helper()
 	var names []string
@@ -140,7 +140,7 @@ func TestConformanceOpenSSH(t *testing.T) {
 	}
 }
 
-// Servers on pkg/sftp's RequestServer describe handles by their paths.
+// Servers on pkg/sftp's RequestServer resolve handles by their paths.
 func TestConformanceRequestServer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		files servers.RequestFiles
@@ -178,5 +178,5 @@ var (
 	all       = storagedrivers.Range{}
 )
 
-// soon is when tests stop waiting for what happens beside them.
+// soon bounds waits for background work.
 const soon = time.Minute

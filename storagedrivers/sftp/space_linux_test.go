@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// A full disk is told from other failures, and is as before after the attempt.
+// A full disk has its own error, and has the same free space after the attempt.
 func TestNoSpace(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(testing.TB) *servers.SSH{
@@ -36,7 +36,7 @@ func TestNoSpace(t *testing.T) {
 				is(t, err, storagedrivers.ErrNoSpace)
 				isNot(t, err, storagedrivers.ErrUnavailable)
 				if got := filesBelow(t, small); len(got) > 0 {
-					t.Errorf("the place has %q", got)
+					t.Errorf("the folder has %q", got)
 				}
 			}
 			content := randomBytes(4 << 20)

@@ -30,8 +30,8 @@ func (s *stuck) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A host whose file server hangs, on a disk that does not answer for instance, while SSH
-// itself lives on, keeps nobody waiting, and the next connection is a new one.
+// A host whose file server hangs, on a dead disk for instance, while SSH itself works, blocks no
+// caller, and the next connection is a new one.
 func TestStuckFileServer(t *testing.T) {
 	t.Parallel()
 	const timeout = 5 * time.Second

@@ -13,14 +13,14 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// The sweep after the first check is bounded; what it does not come to is removed when its
+// The sweep after the first check is bounded. The leftovers that remain are removed when their
 // folder is listed.
 const (
 	sweepTime    = time.Minute
 	sweepFolders = 10_000
 )
 
-// sweepFirst looks through the folders for what was left behind.
+// sweepFirst sweeps all folders in the background.
 func (d *Driver) sweepFirst() {
 	ctx, cancel := context.WithTimeout(d.pool.ctx, sweepTime)
 	defer cancel()
@@ -29,10 +29,10 @@ func (d *Driver) sweepFirst() {
 	}
 }
 
-// Sweep looks through all folders for temporary files that were left behind. Nothing but their
-// age tells them from those of other processes' uploads.
+// Sweep looks through all folders for temporary files of aborted uploads. Only their age
+// distinguishes them from those of other processes' uploads.
 func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
-	d.told.Store(true)
+	d.manualSweep.Store(true)
 	return d.sweep(ctx, opts, math.MaxInt)
 }
 
@@ -90,8 +90,8 @@ func (s *sweeper) folder(prefix string) error {
 	return err
 }
 
-// hidden removes what has no valid key if it is a leftover. One that has no time, which is
-// 1970, is none.
+// hidden removes a name that is no valid key if it is a leftover. A file without a time (1970) is
+// none.
 func (s *sweeper) hidden(e entry) {
 	name := path.Base(e.key)
 	if !strings.HasPrefix(name, tempPrefix) || !strings.HasSuffix(name, tempSuffix) ||
@@ -102,7 +102,7 @@ func (s *sweeper) hidden(e entry) {
 	if !s.dry {
 		err := s.c.Remove(s.driver.path(e.key))
 		if errors.Is(err, fs.ErrNotExist) {
-			return // somebody else was faster
+			return // already removed
 		}
 		if err != nil {
 			s.driver.log.Debug("a temporary file that was left behind could not be removed", "file", e.key, "error", err)

@@ -39,7 +39,7 @@ func (h *host) cutOff(t *testing.T, key string) {
 	is(t, d.Close(), nil)
 }
 
-// later gives one more driver, whose clock is two days ahead.
+// later returns one more driver, whose clock is two days ahead.
 func (h *host) later(t *testing.T) storagedrivers.Driver {
 	d := h.driver(t, h.root(t))
 	d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
@@ -80,7 +80,7 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	if got := filesBelow(t, h.folder); !slices.Equal(got, kept) {
-		t.Errorf("the place has %q, want %q", got, kept)
+		t.Errorf("the folder has %q, want %q", got, kept)
 	}
 }
 
@@ -101,7 +101,7 @@ func (f forbidding) Filelist(r *pkgsftp.Request) (pkgsftp.ListerAt, error) {
 	return f.FileList.Filelist(r)
 }
 
-// driverOf gives a driver for a host that answers by handlers.
+// driverOf returns a driver for a host that answers by handlers.
 func driverOf(t *testing.T, handlers pkgsftp.Handlers) *Driver {
 	t.Helper()
 	s := startServerOf(t, func(channel io.ReadWriteCloser) error {
@@ -116,7 +116,7 @@ func driverOf(t *testing.T, handlers pkgsftp.Handlers) *Driver {
 	return d
 }
 
-// TestSweepGoesOn: what cannot be looked through or removed keeps nothing else.
+// TestSweepGoesOn: one failure does not stop the sweep.
 func TestSweepGoesOn(t *testing.T) {
 	t.Parallel()
 	handlers := pkgsftp.InMemHandler()
@@ -165,12 +165,12 @@ func TestSweepEndsWithTheCaller(t *testing.T) {
 		return err
 	}), nil)
 	if got := filesBelow(t, h.folder); len(got) != 1 {
-		t.Errorf("the place has %q", got)
+		t.Errorf("the folder has %q", got)
 	}
 }
 
-// TestMarkedLooksYoung: an upload that looks for its own name must not look like a leftover to
-// who sweeps meanwhile.
+// TestMarkedLooksYoung: an upload that checks its own name must not look like a leftover to a
+// sweep.
 func TestMarkedLooksYoung(t *testing.T) {
 	t.Parallel()
 	h, loss := newLossyHost(t)
@@ -195,7 +195,7 @@ func TestMarkedLooksYoung(t *testing.T) {
 			return false
 		}
 		loss.what.Store(&look)
-		done, err := d.placed(c, u)
+		done, err := d.isNamed(c, u)
 		loss.what.Store(nil)
 		if !done || !marked {
 			t.Errorf("its own name was known: %t, by a mark: %t", done, marked)
@@ -204,7 +204,7 @@ func TestMarkedLooksYoung(t *testing.T) {
 	}), nil)
 }
 
-// untimed is a host in memory that tells no times.
+// untimed is a host in memory that returns no times.
 type untimed struct{ pkgsftp.FileLister }
 
 func (u untimed) Filelist(r *pkgsftp.Request) (pkgsftp.ListerAt, error) {
@@ -226,7 +226,7 @@ type untimedInfo struct{ fs.FileInfo }
 
 func (untimedInfo) ModTime() time.Time { return time.Unix(0, 0) }
 
-// TestUntimedIsNoLeftover: a host need not tell times, and an upload may be under way.
+// TestUntimedIsNoLeftover: a host may return no times, and an upload may be under way.
 func TestUntimedIsNoLeftover(t *testing.T) {
 	t.Parallel()
 	handlers := pkgsftp.InMemHandler()
