@@ -74,7 +74,7 @@ func (s *stub) Features() storagedrivers.Features {
 	return s.Driver.Features()
 }
 
-// open gives a storage that the end of the test closes.
+// open returns a storage that the end of the test closes.
 func open(t *testing.T, d storagedrivers.Driver, opts storagedrivers.Options) *storagedrivers.Storage {
 	t.Helper()
 	s := storagedrivers.New("test", d, opts)
@@ -86,7 +86,7 @@ func open(t *testing.T, d storagedrivers.Driver, opts storagedrivers.Options) *s
 	return s
 }
 
-// onEach gives a new storage on d each time, which knows nothing of the failures of others.
+// onEach returns a new storage on d each time, which knows nothing of the failures of others.
 func onEach(t *testing.T, d storagedrivers.Driver) func() *storagedrivers.Storage {
 	t.Helper()
 	t.Cleanup(func() { is(t, d.Close(), nil) })

@@ -7,7 +7,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Describe returns the description of the driver for people.
+// Describe returns the title, the noun and the folder.
 func (l *Local) Describe() storagedrivers.Description {
 	return storagedrivers.Description{
 		Title: "Local folder", Noun: "folder", Local: true, Icon: "disk", Rank: 60, Where: l.Root,

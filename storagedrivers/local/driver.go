@@ -55,7 +55,7 @@ func (Local) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Schema describes the options.
+// Schema returns the options.
 func (*Local) Schema() *options.Schema { return schema.Documented() }
 
 // Provision expands, completes and checks the options.

@@ -8,8 +8,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// mapError gives the contract's error for one of the operating system. Missing, existing
-// and forbidden ones match the errors of io/fs already.
+// mapError returns the contract's error for one of the operating system. Missing, existing and
+// forbidden ones match the errors of io/fs already.
 func mapError(err error) error {
 	if err == nil {
 		return nil
@@ -28,8 +28,8 @@ func mapReadError(err error) error {
 	return mapError(err)
 }
 
-// escapes tells os.Root's refusal to follow a path out of the root, which matches no
-// exported error.
+// escapes reports whether os.Root refused to follow a path out of the root. Its error matches no
+// exported one.
 func escapes(err error) bool {
 	var pathErr *fs.PathError
 	return errors.As(err, &pathErr) && pathErr.Err.Error() == "path escapes from parent"

@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// open gives the root, making the folder and sweeping leftovers when it is used first.
+// open returns the root, making the folder and sweeping leftovers when it is used first.
 func (d *Driver) open() (*os.Root, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -27,7 +27,7 @@ func (d *Driver) open() (*os.Root, error) {
 	return root, nil
 }
 
-// openRoot gives the root, making the folder when it is used first. d.mu must be held.
+// openRoot returns the root, making the folder when it is used first. d.mu must be held.
 func (d *Driver) openRoot() (*os.Root, error) {
 	if d.root != nil {
 		return d.root, nil
@@ -59,7 +59,7 @@ func (d *Driver) openRoot() (*os.Root, error) {
 	return root, nil
 }
 
-// unmade tells whether the root is still to be made. d.mu must be held.
+// unmade reports whether the root is still to be made. d.mu must be held.
 func (d *Driver) unmade() bool {
 	if d.root != nil {
 		return false
@@ -99,7 +99,7 @@ func (d *Driver) openFolder(root *os.Root, name string) (*os.File, error) {
 	}
 	dir, err := root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		d.flush.unsettle(name) // it was there before if somebody has removed it
+		d.flush.forget(name) // others may have removed it
 		if err := root.MkdirAll(name, dirPerm); err != nil {
 			return nil, fmt.Errorf("making folder %q: %w", name, mapFolderError(err))
 		}
@@ -156,7 +156,7 @@ func (d *Driver) syncNames(root *os.Root, dir *os.File, name string) error {
 	if err := syncFolder(dir); err != nil {
 		return err
 	}
-	if d.flush.settled(name) {
+	if d.flush.isDurable(name) {
 		return nil
 	}
 	for above := name; above != "."; {
@@ -169,12 +169,12 @@ func (d *Driver) syncNames(root *os.Root, dir *os.File, name string) error {
 			return err
 		}
 	}
-	d.flush.settle(name)
+	d.flush.setDurable(name)
 	return nil
 }
 
-// flusher lets all that wait for the same folder share one sync: whoever comes while one
-// is running waits for the next, which covers them all.
+// flusher lets concurrent callers for one folder share a sync: those that come while one is running
+// wait for the next, which covers them all.
 type flusher struct {
 	mu     sync.Mutex
 	rounds map[string]*round
@@ -218,22 +218,22 @@ func (f *flusher) do(name string, sync func() error) error {
 	return mine.err
 }
 
-// maxKnown bounds what is remembered of folders; a forgotten one is only synced again.
+// maxKnown bounds the memory for folders; a forgotten one is only synced again.
 const maxKnown = 4096
 
-func (f *flusher) settled(name string) bool {
+func (f *flusher) isDurable(name string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.known[name]
 }
 
-func (f *flusher) unsettle(name string) {
+func (f *flusher) forget(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.known, name)
 }
 
-func (f *flusher) settle(name string) {
+func (f *flusher) setDurable(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.known == nil || len(f.known) >= maxKnown {

@@ -26,7 +26,7 @@ type Follower struct {
 
 	mu      sync.Mutex
 	current *generation // nil until first used
-	swept   bool        // a caller of Sweep decides what goes, in each folder
+	swept   bool        // Sweep was called: no folder begins one by itself
 }
 
 // generation is the driver of one folder, which is closed after its last user.

@@ -118,7 +118,7 @@ func must(t *testing.T, err error) {
 
 func TestFollowerConformance(t *testing.T) {
 	discard := slog.New(slog.DiscardHandler)
-	p := &places{driver: func(root string) *Driver { return New(Config{Root: root, Sync: new(false)}, discard) }}
+	p := &roots{driver: func(root string) *Driver { return New(Config{Root: root, Sync: new(false)}, discard) }}
 	drivertest.Run(t, drivertest.Harness{
 		New: func(t *testing.T) storagedrivers.Driver {
 			p.first(t)

@@ -61,7 +61,7 @@ func (f *Follower) Open(ctx context.Context, key string, rng storagedrivers.Rang
 	return body, info, err
 }
 
-// Stat describes an object.
+// Stat returns the Info of an object.
 func (f *Follower) Stat(ctx context.Context, key string) (info storagedrivers.Info, err error) {
 	err = f.look(func(d *Driver) (err error) {
 		info, err = d.Stat(ctx, key)

@@ -72,7 +72,7 @@ func (g *group) taken(key string) bool {
 		return true
 	}
 	stat, err := g.root.Lstat(key)
-	return err == nil && !stat.IsDir() // Commit knows what to say of a folder
+	return err == nil && !stat.IsDir() // Commit has the error for a folder
 }
 
 // PlanRemove plans nothing for a missing object.

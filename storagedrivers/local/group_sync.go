@@ -51,7 +51,7 @@ func (g *group) syncBytes() error {
 	}
 	for _, s := range g.steps {
 		if s.member != nil {
-			s.member.settled = true
+			s.member.sealed = true
 		}
 	}
 	return nil

@@ -54,7 +54,7 @@ func (l *lister) folder(prefix string) error {
 	for _, entry := range entries {
 		name := entry.Name()
 		if entry.IsDir() {
-			name += "/" // so that "a-b" sorts before what is in the folder "a"
+			name += "/" // so that "a-b" sorts before the content of the folder "a"
 		}
 		names = append(names, name)
 	}
@@ -67,7 +67,7 @@ func (l *lister) folder(prefix string) error {
 	return nil
 }
 
-// read gives what is in a folder. With [os.Root] that is a look at every file.
+// read returns the entries of a folder. With [os.Root] that is an lstat of every file.
 func (l *lister) read(folder string) ([]fs.DirEntry, error) {
 	dir := openBeneath(l.dir, folder)
 	if dir == nil {
@@ -77,14 +77,14 @@ func (l *lister) read(folder string) ([]fs.DirEntry, error) {
 	return dir.ReadDir(-1)
 }
 
-// entry adds one object, or a folder or what is in it, if the page wants them.
+// entry adds one object, or a folder or its content, if the page wants them.
 func (l *lister) entry(key string) error {
 	enters := strings.HasSuffix(key, "/") && l.Enters(key)
 	if !enters && !l.Wants(key) {
 		return nil
 	}
 	if valid := storagedrivers.ValidKey(strings.TrimSuffix(key, "/")) == nil; !valid {
-		return nil // hidden, or somebody else's
+		return nil // hidden, or of another program
 	}
 	if enters {
 		return l.folder(key)
@@ -96,5 +96,5 @@ func (l *lister) entry(key string) error {
 	if err != nil || !stat.Mode().IsRegular() {
 		return nil //nolint:nilerr // gone since, or a link that leads nowhere
 	}
-	return l.Take(describe(key, stat))
+	return l.Take(newInfo(key, stat))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestLevel: what is hidden, or a link to a folder, is no folder; an empty one is.
+// TestLevel: hidden folders and links to folders are not listed, empty folders are.
 func TestLevel(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -15,7 +15,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Permissions of what is made; the process' umask is applied.
+// Permissions of new files and folders; the process' umask is applied.
 const (
 	filePerm = 0o644
 	dirPerm  = 0o755
@@ -71,14 +71,14 @@ func (d *Driver) Check(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Features are all there: the file system decides who is first, and renames at once.
+// Features returns all guarantees: link(2) and rename(2) are atomic.
 func (d *Driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{
 		Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Restore: true, Seek: true,
 	}
 }
 
-// Close gives up the root and the folder for temporary names.
+// Close closes the root and the folder for temporary names.
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,7 +90,7 @@ func (d *Driver) Close() error {
 	return err
 }
 
-// Stat describes the file.
+// Stat returns the Info of an object.
 func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
 	if err := ctx.Err(); err != nil {
 		return storagedrivers.Info{}, err
@@ -106,7 +106,7 @@ func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 	if !stat.Mode().IsRegular() {
 		return storagedrivers.Info{}, notAnObject(key)
 	}
-	return describe(key, stat), nil
+	return newInfo(key, stat), nil
 }
 
 // Delete unlinks the file. Folders stay.
@@ -131,8 +131,8 @@ func (d *Driver) Delete(ctx context.Context, key string) error {
 	return d.syncDir(root, path.Dir(key))
 }
 
-// lookupError is for an object that was not found or not reached: without its root none
-// is missing, the place is.
+// lookupError is mapError for an object that was not found or not reached. If its root is missing,
+// the backend is unavailable.
 func (d *Driver) lookupError(err error) error {
 	err = mapReadError(err)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -147,15 +147,15 @@ func notAnObject(key string) error {
 	return fmt.Errorf("%q is no regular file: %w", key, fs.ErrNotExist)
 }
 
-func describe(key string, stat fs.FileInfo) storagedrivers.Info {
+func newInfo(key string, stat fs.FileInfo) storagedrivers.Info {
 	return storagedrivers.Info{
 		Key: key, Size: stat.Size(), ModTime: stat.ModTime(), ETag: etag(stat),
 		ContentType: storagedrivers.ContentType(key),
 	}
 }
 
-// etag tells generations apart by inode, time in nanoseconds and size. It is strong
-// because every object is a new inode that gets the time of its own commit.
+// etag identifies a generation by inode, time in nanoseconds and size. It is strong because every
+// object is a new inode with the time of its own commit.
 func etag(stat fs.FileInfo) string {
 	return fmt.Sprintf(`"%x-%x-%x"`, inode(stat), stat.ModTime().UnixNano(), stat.Size())
 }

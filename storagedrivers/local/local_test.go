@@ -13,19 +13,19 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
-// places remembers the folder that a test was given, for who opens it again.
-type places struct {
+// roots has the folder of each test, which a test may open again.
+type roots struct {
 	roots  sync.Map // test name to folder
 	driver func(root string) *Driver
 }
 
-func (p *places) first(t *testing.T) storagedrivers.Driver {
+func (p *roots) first(t *testing.T) storagedrivers.Driver {
 	root := t.TempDir()
 	p.roots.Store(t.Name(), root)
 	return p.driver(root)
 }
 
-func (p *places) root(t *testing.T) string {
+func (p *roots) root(t *testing.T) string {
 	root, ok := p.roots.Load(t.Name())
 	if !ok {
 		t.Fatal("no folder was made yet")
@@ -33,11 +33,11 @@ func (p *places) root(t *testing.T) string {
 	return root.(string)
 }
 
-func (p *places) another(t *testing.T) storagedrivers.Driver { return p.driver(p.root(t)) }
+func (p *roots) another(t *testing.T) storagedrivers.Driver { return p.driver(p.root(t)) }
 
-// cutOff does what the end of a process does to an upload: no file has its name yet, and the
-// lock of the scratch folder goes with its handle.
-func (p *places) cutOff(t *testing.T, _ string) {
+// cutOff has the effect of a killed process on an upload: no file has its name yet, and the lock of
+// the scratch folder goes with its handle.
+func (p *roots) cutOff(t *testing.T, _ string) {
 	d := p.driver(p.root(t))
 	d.named = true
 	begun, err := d.Stage(t.Context())
@@ -51,13 +51,13 @@ func (p *places) cutOff(t *testing.T, _ string) {
 	}
 }
 
-func (p *places) later(t *testing.T) storagedrivers.Driver {
+func (p *roots) later(t *testing.T) storagedrivers.Driver {
 	d := p.driver(p.root(t))
 	d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
 	return d
 }
 
-func (p *places) files(t *testing.T) []string {
+func (p *roots) files(t *testing.T) []string {
 	root := p.root(t)
 	var names []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -83,7 +83,7 @@ func TestConformance(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &places{driver: driver}
+			p := &roots{driver: driver}
 			drivertest.Run(t, drivertest.Harness{
 				New: p.first, Another: p.another, Leftovers: p.files, AbortUpload: p.cutOff, Later: p.later,
 				Kill: func(_ *testing.T, d storagedrivers.Driver) { d.(*Driver).die() },

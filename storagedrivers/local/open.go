@@ -36,7 +36,7 @@ func (d *Driver) Open(ctx context.Context, key string, rng storagedrivers.Range)
 	if err != nil {
 		return fail(errors.Join(err, file.Close()))
 	}
-	info := describe(key, stat)
+	info := newInfo(key, stat)
 	if rng == (storagedrivers.Range{}) {
 		return file, info, nil
 	}

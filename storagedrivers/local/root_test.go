@@ -86,7 +86,7 @@ func TestLinksThatLeaveTheRootAreRefused(t *testing.T) {
 	}
 }
 
-func TestStartSweepsOnlyWhatNobodyUses(t *testing.T) {
+func TestStartSweepsOnlyUnusedFolders(t *testing.T) {
 	t.Parallel()
 	ctx, root := context.Background(), t.TempDir()
 	if err := os.MkdirAll(filepath.Join(root, scratchPrefix+"DEAD", "deep"), 0o700); err != nil {
@@ -163,7 +163,7 @@ func TestRootThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestRootThatIsGone: then it is the place that is missing, and no object.
+// TestRootThatIsGone: the backend is unavailable, and no object is missing.
 func TestRootThatIsGone(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "root")

@@ -14,15 +14,15 @@ import (
 // object is ever in one.
 const scratchPrefix = ".media-tmp-"
 
-// scratch is the folder for names that are not final. It is locked as long as the
-// process lives, which tells it from a leftover.
+// scratch is the folder for names that are not final. Its lock, held until the process ends,
+// distinguishes it from a leftover.
 type scratch struct {
 	name string
 	lock *os.File
 	next atomic.Int64
 }
 
-// scratchName gives a new name in the scratch folder, which is made when first needed.
+// scratchName returns a new name in the scratch folder, which is made when first needed.
 func (d *Driver) scratchName(root *os.Root) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,7 +51,7 @@ func newScratch(root *os.Root) (*scratch, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Where there are no locks the folder is used without: nobody takes it then.
+		// Without locks other processes never take the folder.
 		if !errors.Is(tryLock(lock), errInUse) && stillThere(root, name) {
 			return &scratch{name: name, lock: lock}, nil
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestScratchFolderInUse: a lock that somebody holds is told from one that cannot be had.
+// TestScratchFolderInUse: a held lock and missing support for locks are different errors.
 func TestScratchFolderInUse(t *testing.T) {
 	t.Parallel()
 	name := t.TempDir()
@@ -40,7 +40,7 @@ func openDir(t *testing.T, name string) *os.File {
 	return dir
 }
 
-// TestRollbackBySwapping: what was replaced comes back, and nobody's later object goes.
+// TestRollbackBySwapping: the replaced object comes back, and no later object goes.
 func TestRollbackBySwapping(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

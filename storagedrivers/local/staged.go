@@ -24,7 +24,7 @@ type staged struct {
 
 	failures int  // of the disk when it was begun
 	stamped  bool // written, with the time of its commit
-	settled  bool // and on the disk
+	sealed   bool // and on the disk
 
 	group  *group // that it is planned in
 	key    string // committed under
@@ -99,7 +99,7 @@ func (st *staged) Commit(ctx context.Context, key string, opts storagedrivers.Pu
 	if err := errors.Join(ctx.Err(), st.driver.inPlace()); err != nil {
 		return storagedrivers.Info{}, err
 	}
-	if err := st.settle(); err != nil {
+	if err := st.seal(); err != nil {
 		return storagedrivers.Info{}, err
 	}
 	d, grouped := st.driver, st.group.recorded()
@@ -113,11 +113,11 @@ func (st *staged) Commit(ctx context.Context, key string, opts storagedrivers.Pu
 		return storagedrivers.Info{}, err
 	}
 	defer dir.Close()
-	place := st.create
+	commit := st.create
 	if opts.Mode == storagedrivers.Overwrite {
-		place = st.replace
+		commit = st.replace
 	}
-	if err := place(dir, key); err != nil {
+	if err := commit(dir, key); err != nil {
 		return storagedrivers.Info{}, err
 	}
 	st.key = key
@@ -134,12 +134,12 @@ func (st *staged) Commit(ctx context.Context, key string, opts storagedrivers.Pu
 	if err != nil {
 		return storagedrivers.Info{}, errors.Join(mapError(err), st.Rollback(ctx))
 	}
-	return describe(key, stat), nil
+	return newInfo(key, stat), nil
 }
 
-// settle ends the writing: the bytes are on the disk before they have a name.
-func (st *staged) settle() error {
-	if st.settled {
+// seal ends the writing: the bytes are on the disk before they have a name.
+func (st *staged) seal() error {
+	if st.sealed {
 		return nil
 	}
 	if err := st.stamp(); err != nil {
@@ -154,7 +154,7 @@ func (st *staged) settle() error {
 			return fmt.Errorf("syncing the file: %w", mapError(err))
 		}
 	}
-	st.settled = true
+	st.sealed = true
 	return nil
 }
 
@@ -217,8 +217,8 @@ func (st *staged) folderAt(key string) bool {
 	return err == nil && stat.IsDir()
 }
 
-// replace puts the file in the place of what is there, which is kept in the scratch
-// folder until Close. A reader finds the old or the new object at every moment.
+// replace replaces the object under key, which stays in the scratch folder until Close. A reader
+// finds the old or the new object at every moment.
 func (st *staged) replace(dir *os.File, key string) error {
 	if st.folderAt(key) {
 		return errFolder
@@ -300,8 +300,8 @@ func (st *staged) nameTemp() (*os.File, error) {
 	return folder, nil
 }
 
-// Rollback takes the object away again, or puts the one back that it replaced, unless
-// somebody else has replaced it since.
+// Rollback removes the object, or restores the one that it replaced, unless another has replaced it
+// since.
 func (st *staged) Rollback(context.Context) error {
 	mine, err := st.file.Stat()
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Sweep looks for scratch folders of processes that are gone, each of which is one leftover. It
-// takes the place of the sweep at the first use, so that all of them are told of. A root that is
-// missing is not made.
+// Sweep removes scratch folders of processes that have ended, each of which is one leftover. It
+// replaces the sweep at the first use, so that all of them are returned. A missing root is not
+// made.
 func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
 	d.mu.Lock()
 	d.swept = true
@@ -39,7 +39,7 @@ func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([
 		if err := ctx.Err(); err != nil {
 			return found, err
 		}
-		if own != nil && own.name == name { // where there are no locks nothing else tells
+		if own != nil && own.name == name { // without locks only the name shows it
 			continue
 		}
 		left, err := s.folder(name)
@@ -63,7 +63,7 @@ func (d *Driver) sweepAll(root *os.Root) error {
 	s := &sweeper{driver: d, root: root, keep: d.swept}
 	for _, name := range names {
 		if _, err := s.folder(name); err != nil {
-			// Somebody else's folder that cannot be removed must not stop the service.
+			// The folder of another process that cannot be removed must not stop the service.
 			d.log.Warn("leftovers of an earlier run stay", "folder", name, "error", err)
 		}
 	}
@@ -71,7 +71,7 @@ func (d *Driver) sweepAll(root *os.Root) error {
 	return nil
 }
 
-// scratchFolders gives the names of all scratch folders, of whichever process.
+// scratchFolders returns the names of all scratch folders, of any process.
 func scratchFolders(root *os.Root) ([]string, error) {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
@@ -86,7 +86,7 @@ func scratchFolders(root *os.Root) ([]string, error) {
 	return names, nil
 }
 
-// sweeper removes scratch folders, or only tells of them.
+// sweeper removes scratch folders, or only finds them.
 type sweeper struct {
 	driver *Driver
 	root   *os.Root
@@ -95,25 +95,25 @@ type sweeper struct {
 	keep   bool // undo groups, remove nothing
 }
 
-// folder removes a scratch folder and tells what it was; nil is one that is no leftover. A
-// folder that is young is not even locked: its process may be about to.
+// folder removes a scratch folder and returns it; nil is no leftover. A young folder is not even
+// locked: its process may be about to.
 func (s *sweeper) folder(name string) (*storagedrivers.Leftover, error) {
 	if stat, err := s.root.Lstat(name); err == nil && s.young(stat.ModTime()) {
 		return nil, nil //nolint:nilnil // see above
 	}
 	folder, err := s.root.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil //nolint:nilnil // somebody else was faster
+		return nil, nil //nolint:nilnil // already removed
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer folder.Close()
 	if tryLock(folder) != nil {
-		return nil, nil //nolint:nilnil // in use, or nobody knows
+		return nil, nil //nolint:nilnil // in use, or unknown
 	}
 	if !stillThere(s.root, name) {
-		return nil, nil //nolint:nilnil // somebody else has removed it
+		return nil, nil //nolint:nilnil // already removed
 	}
 	left := s.measure(name)
 	if s.young(left.ModTime) {
@@ -136,7 +136,7 @@ func (s *sweeper) young(changed time.Time) bool {
 	return !s.before.IsZero() && !changed.Before(s.before)
 }
 
-// measure adds up what is in a scratch folder; its time is that of what was written last.
+// measure adds up the sizes in a scratch folder. Its time is that of the last write.
 func (s *sweeper) measure(name string) storagedrivers.Leftover {
 	left := storagedrivers.Leftover{Name: name}
 	unknown := false
@@ -147,7 +147,7 @@ func (s *sweeper) measure(name string) storagedrivers.Leftover {
 		}
 		if err != nil {
 			unknown = true
-			return nil //nolint:nilerr // what cannot be read may be removed all the same
+			return nil //nolint:nilerr // unreadable files may be removable
 		}
 		if stat.Mode().IsRegular() {
 			left.Size += stat.Size()

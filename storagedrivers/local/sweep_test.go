@@ -25,7 +25,7 @@ func leave(t *testing.T, root, name string, age time.Duration) {
 	}
 }
 
-// swept sweeps and gives the names.
+// swept sweeps and returns the names.
 func swept(t *testing.T, s *storagedrivers.Storage, opts storagedrivers.SweepOptions) []string {
 	t.Helper()
 	left, err := s.Sweep(t.Context(), opts)
@@ -77,7 +77,7 @@ func TestSweepByAge(t *testing.T) {
 			t.Errorf("%s is gone: %v", name, err)
 		}
 	}
-	// What uses the root first sweeps by itself, by locks alone, but not who is told when to.
+	// The first use of the root sweeps by itself, by locks alone, but not after a call of Sweep.
 	for i, user := range []*storagedrivers.Storage{s, open(t, root)} {
 		if err := user.Check(t.Context()); err != nil {
 			t.Fatal(err)

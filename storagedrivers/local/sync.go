@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// A sharer lets all that wait for the disk at the same time share one sync of the whole
-// file system: with many small uploads a sync for each costs more of the processor than
-// all the rest of them, because each takes a thread and has to wait several times.
+// A sharer lets concurrent callers share one sync of the whole file system. With many small uploads
+// a sync for each costs more of the processor than all the rest of them, because each takes a
+// thread and has to wait several times.
 //
-// It is as good as a sync of the file and of its folder: all that was written, linked or
-// made before a round begins is on the disk when it ends. But it also waits for what
-// others write to the file system. So whoever is alone syncs for himself, and after a
-// round that was slow everybody does for a while.
+// It is as good as a sync of the file and of its folder: all that was written, linked or made
+// before a round begins is on the disk when it ends. But it also waits for other writers to the
+// file system. So a lone caller syncs its own file, and after a slow round all callers do for a
+// while.
 type sharer struct {
 	now   func() time.Time
 	share func() error // nil where it cannot be relied upon
@@ -24,8 +24,8 @@ type sharer struct {
 	queue   []chan<- error // those that wait for the next round
 	avoid   time.Time      // until then there are no rounds
 
-	// failed counts the rounds that failed. The system tells of each failure to write
-	// once, whichever file it concerns: it counts against all that were begun before.
+	// failed counts the rounds that failed. The system reports each failed write once, whichever
+	// file it concerns. So it counts for all objects that were begun before.
 	failed int
 }
 
@@ -39,14 +39,14 @@ var (
 	errLost  = errors.New("the file system failed to write something since this object was begun")
 )
 
-// failures is what an object keeps from its beginning, for do.
+// failures returns the count that an object keeps from its beginning, for do.
 func (s *sharer) failures() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed
 }
 
-// do returns when what the caller has written is on the disk: by a round, or by own.
+// do returns when the caller's data is on the disk: by a round, or by own.
 func (s *sharer) do(own func() error, failures int) error {
 	s.mu.Lock()
 	if s.running || s.alone > 0 && s.share != nil && !s.now().Before(s.avoid) {

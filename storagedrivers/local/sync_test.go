@@ -42,7 +42,7 @@ func (d *disk) syncOwn() error {
 
 func (d *disk) sharer() *sharer { return &sharer{now: time.Now, share: d.share} }
 
-// syncMany lets n wait at once, and gives their errors.
+// syncMany calls do n times at once, and returns the errors.
 func syncMany(s *sharer, d *disk, n, failures int) []error {
 	var wg sync.WaitGroup
 	errs := make([]error, n)
@@ -68,8 +68,8 @@ func TestSharerAlone(t *testing.T) {
 	})
 }
 
-// TestSharerMany has 64 wait at once: one syncs alone, the others share, and nobody
-// returns by a round that had begun before.
+// TestSharerMany makes 64 calls at once: one syncs alone, the others share, and none returns by a
+// round that had begun before.
 func TestSharerMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{takes: 20 * time.Millisecond}

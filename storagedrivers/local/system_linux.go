@@ -29,15 +29,15 @@ func openUnnamed(dir *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "unnamed file"), nil
 }
 
-// canLink tells whether linkUnnamed works here, as far as that can be known beforehand.
+// canLink reports whether linkUnnamed works here, as far as that can be known beforehand.
 func canLink() bool {
 	_, err := os.Stat("/proc/self/fd")
 	return err == nil
 }
 
-// openBeneath opens a folder below another one in one step, where [os.Root] takes one for
-// each segment of the name, openat2(2). Links that lead out are refused all the same. It
-// gives nil where it fails: os.Root can tell why, and knows what to do on an old kernel.
+// openBeneath opens a folder below another one in one step, openat2(2), where [os.Root] takes one
+// for each segment of the name. Links that lead out are refused as well. It returns nil on failure:
+// os.Root has the reason, and works on an old kernel.
 func openBeneath(dir *os.File, name string) *os.File {
 	fd, err := unix.Openat2(int(dir.Fd()), name, &unix.OpenHow{
 		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
@@ -49,8 +49,8 @@ func openBeneath(dir *os.File, name string) *os.File {
 	return os.NewFile(uintptr(fd), name)
 }
 
-// linkUnnamed gives an unnamed file a name that must be free. It goes through /proc
-// because AT_EMPTY_PATH needs a privilege, linkat(2).
+// linkUnnamed names an unnamed file; the name must be free. It goes through /proc because
+// AT_EMPTY_PATH needs a privilege, linkat(2).
 func linkUnnamed(file, dir *os.File, name string) error {
 	return unix.Linkat(unix.AT_FDCWD, procPath(file), int(dir.Fd()), name, unix.AT_SYMLINK_FOLLOW)
 }
@@ -74,9 +74,9 @@ func beginWriting(file *os.File, offset, length int64) {
 // syncData forces the bytes of a file to the disk, but not its times.
 func syncData(file *os.File) error { return unix.Fdatasync(int(file.Fd())) }
 
-// canShare tells whether syncAll makes the file system of dir durable and tells of every
-// error. That is so since Linux 5.8, syncfs(2), and on local file systems: others may
-// leave what is theirs to a server.
+// canShare reports whether syncAll makes the file system of dir durable and returns every error.
+// That is so since Linux 5.8, syncfs(2), and on local file systems: others may leave the writing to
+// a server.
 func canShare(dir *os.File) bool {
 	var (
 		kernel       unix.Utsname
@@ -97,8 +97,8 @@ func canShare(dir *os.File) bool {
 	return false
 }
 
-// syncAll forces the whole file system of dir to the disk. It tells of the failures since
-// the last call with this handle, or since the handle was opened.
+// syncAll forces the whole file system of dir to the disk. It returns the failures since the last
+// call with this handle, or since the handle was opened.
 func syncAll(dir *os.File) error { return unix.Syncfs(int(dir.Fd())) }
 
 func procPath(file *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(file.Fd())) }

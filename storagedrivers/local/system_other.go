@@ -19,7 +19,7 @@ func inode(fs.FileInfo) uint64 { return 0 }
 
 func device(fs.FileInfo) uint64 { return 0 }
 
-// tryLock: without locks nobody knows whether a folder is in use until it is a day old.
+// tryLock: without locks a folder counts as in use until it is a day old.
 func tryLock(dir *os.File) error {
 	stat, err := dir.Stat()
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openNonblock keeps a named pipe in the root from stopping whoever opens it.
+// openNonblock prevents that opening a named pipe in the root blocks.
 const openNonblock = syscall.O_NONBLOCK
 
-// stamp sets a file's times to now, to the microsecond: a file system's own clock ticks
-// too slowly to tell two generations of a key apart.
+// stamp sets a file's times to now, to the microsecond: a file system's own clock ticks too slowly
+// to distinguish two generations of a key.
 func stamp(file *os.File, now time.Time) error {
 	at := unix.NsecToTimeval(now.UnixNano())
 	return unix.Futimes(int(file.Fd()), []unix.Timeval{at, at})
@@ -37,8 +37,8 @@ func device(stat fs.FileInfo) uint64 {
 	return 0
 }
 
-// tryLock takes the lock that says that a scratch folder is in use: errInUse if somebody
-// has it, another error where the file system has no locks.
+// tryLock takes the lock of a scratch folder: errInUse if another process has it, another error
+// where the file system has no locks.
 func tryLock(dir *os.File) error {
 	err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {

@@ -129,7 +129,7 @@ func (u *undoer) takeAway(one intent, aside string) error {
 	return err
 }
 
-// syncFolders makes what was undone durable.
+// syncFolders makes the undone changes durable.
 func (u *undoer) syncFolders(intents []intent) error {
 	var failed []error
 	for _, folder := range folders(intents) {

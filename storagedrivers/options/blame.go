@@ -2,8 +2,8 @@ package options
 
 import "strings"
 
-// Blamed gives the path of the option that an error is about, which one of its parts begins
-// with, as those of [Schema.Expand] do: of `webp: quality is a number` it is "webp.quality".
+// Blamed returns the path of the option that an error is about. One part of the error begins with
+// it, as the errors of [Schema.Expand] do: of `webp: quality is a number` it is "webp.quality".
 // Empty if there is none.
 func Blamed(message string, options []Option) string {
 	for message != "" {
@@ -20,7 +20,7 @@ func Blamed(message string, options []Option) string {
 	return ""
 }
 
-// find gives the path of an option by its name or path, and the options that are in it.
+// find returns the path of an option by its name or path, and the options in it.
 func find(word, prefix string, options []Option) (string, []Option) {
 	for _, option := range options {
 		path := prefix + option.Name

@@ -16,7 +16,7 @@ import (
 // comments are those of structs by their names, and of fields by "Struct.Field".
 type comments map[string]string
 
-// read gives the schema with what the comments in sources say.
+// read returns the schema with the comments in sources.
 func (s *Schema) read(sources []string) *Schema {
 	full := *s
 	full.documented = func() *Schema { return &full }
@@ -71,7 +71,7 @@ func (c comments) addFields(named *ast.TypeSpec) {
 	}
 }
 
-// document gives the options of fields with their help, and what is wrong with it.
+// document returns the options of fields with their help, and the errors in it.
 func (c comments) document(fields []field) ([]Option, error) {
 	var wrong error
 	options := optionsOf(fields)
@@ -116,7 +116,7 @@ func split(comment string) (help, standard string, required bool) {
 	return help, standard, required
 }
 
-// opening gives the first paragraph about a type, without the type's name in front.
+// opening returns the first paragraph about a type, without the type's name in front.
 func opening(name, comment string) string {
 	paragraph, _, _ := strings.Cut(comment, "\n\n")
 	help := oneLine(paragraph)

@@ -11,11 +11,11 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Expand replaces placeholders in the texts of config, a pointer to the struct, and checks
-// what the description says of them and of its numbers. Addresses lose slashes at their end,
-// folders those around them. Lists and groups are replaced by new ones, so that config may
-// be a plain copy of a struct that stays as it is. The error begins with the name of the
-// option, in a group with that of the group and a dot before it.
+// Expand replaces placeholders in the texts of config, a pointer to the struct, and checks texts
+// and numbers by the tags of their fields. Addresses lose slashes at their end, folders those
+// around them. Lists and groups are replaced by new ones, so that config may be a plain copy of a
+// struct that stays as it is. The error begins with the name of the option, in a group with that of
+// the group and a dot before it.
 func (s *Schema) Expand(config any) error {
 	value := s.structOf(config)
 	var expand Expander
@@ -118,9 +118,8 @@ func (f field) checkText(name string, value *string) error {
 	return nil
 }
 
-// Address checks what the mark "address" stands for, and gives the address as it is written
-// in general, without a slash at its end. name is that of the option. The error shows an
-// example, and no secret.
+// Address checks an option with the mark "address", and returns its canonical form, without a slash
+// at its end. name is that of the option. The error shows an example, and no secret.
 func Address(name, value, example string) (string, error) {
 	u, err := url.Parse(value)
 	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" &&
@@ -130,19 +129,19 @@ func Address(name, value, example string) (string, error) {
 	return "", fmt.Errorf("%s is an address such as %s, not %q", name, example, harmless(value))
 }
 
-// harmless gives a wrong address without what may be secret in it: a password, and a query,
-// which may be a signature.
+// harmless returns a wrong address without its secrets: a password, and a query, which may be a
+// signature.
 func harmless(address string) string {
-	place, _, isQuery := strings.Cut(address, "?")
-	if strings.Contains(place, "@") {
-		u, err := url.Parse(place)
+	base, _, isQuery := strings.Cut(address, "?")
+	if strings.Contains(base, "@") {
+		u, err := url.Parse(base)
 		if err != nil || u.User == nil {
 			return "...@..."
 		}
-		place = u.Redacted()
+		base = u.Redacted()
 	}
 	if isQuery {
-		return place + "?..."
+		return base + "?..."
 	}
-	return place
+	return base
 }

@@ -62,9 +62,9 @@ func TestExpandSecretErrors(t *testing.T) {
 			}
 		}
 	}
-	for _, place := range []string{"{env.SCHEMA_TEST_NONE}", "{file./schema/test/none}"} {
-		if err := described.Expand(&config{Name: "n", Secret: place}); err == nil || !strings.Contains(err.Error(), place) {
-			t.Errorf("%s: error %v", place, err)
+	for _, text := range []string{"{env.SCHEMA_TEST_NONE}", "{file./schema/test/none}"} {
+		if err := described.Expand(&config{Name: "n", Secret: text}); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: error %v", text, err)
 		}
 	}
 }

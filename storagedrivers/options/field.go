@@ -23,7 +23,7 @@ type field struct {
 	group []field
 }
 
-// fieldsOf gives the options of a struct, of those embedded in it too; index leads to it.
+// fieldsOf returns the options of a struct, with those of embedded structs; index leads to it.
 func fieldsOf(of reflect.Type, index []int) []field {
 	var fields []field
 	for i := range of.NumField() {
@@ -73,7 +73,7 @@ func newField(of reflect.Type, f reflect.StructField, name string, index []int) 
 	return option
 }
 
-// mark heeds a word of the tag and tells whether it makes sense for a field of that type.
+// mark applies a word of the tag and reports whether it is valid for a field of that type.
 func (f *field) mark(word string, of reflect.Type) bool {
 	o := &f.option
 	words, isWords := strings.CutPrefix(word, "words=")
@@ -106,12 +106,12 @@ func (f *field) mark(word string, of reflect.Type) bool {
 	return false
 }
 
-// text gives a string field as one to be set, whatever its type is called.
+// text returns a string field as a *string, whatever its type is called.
 func text(value reflect.Value) *string {
 	return value.Addr().Convert(reflect.TypeFor[*string]()).Interface().(*string) // its kind is string
 }
 
-// structOf gives the struct behind config, which is of the described type or points to it.
+// structOf returns the struct behind config, which is of the described type or points to it.
 func (s *Schema) structOf(config any) reflect.Value {
 	value := reflect.Indirect(reflect.ValueOf(config))
 	if !value.IsValid() || value.Type() != s.of {

@@ -7,9 +7,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// CheckJSON tells what keeps value from being that of the option, which is no group, in JSON
-// whose numbers were read as [json.Number]. The error begins with name and has nothing of
-// the value.
+// CheckJSON returns an error if value is invalid for the option, which is no group, in JSON whose
+// numbers were read as [json.Number]. The error begins with name and contains nothing of the value.
 func (o Option) CheckJSON(name string, value any) error {
 	var what string
 	var ok bool

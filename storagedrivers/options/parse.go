@@ -56,7 +56,7 @@ func (s *Schema) repeatable() []string {
 	return names
 }
 
-// reader gives what reads the option into the value of its field.
+// reader returns the reader of the option into the value of its field.
 func (f field) reader(value reflect.Value) Reader {
 	switch into := value.Addr().Interface().(type) {
 	case *[]string:

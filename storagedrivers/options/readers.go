@@ -22,9 +22,9 @@ type Reader func(d *caddyfile.Dispenser) error
 // Readers are those of the options of a block, by name.
 type Readers map[string]Reader
 
-// ParseBlock reads the block that follows the current token, if there is one. what names its
-// owner in errors ("a local storage"). An option that is unknown is an error, and so is
-// one given twice, unless it is in repeatable.
+// ParseBlock reads the block that follows the current token, if there is one. what names its owner
+// in errors ("a local storage"). An unknown option is an error, and so is a repeated one, unless it
+// is in repeatable.
 func ParseBlock(d *caddyfile.Dispenser, what string, readers Readers, repeatable ...string) error {
 	seen := map[string]bool{}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
@@ -44,7 +44,7 @@ func ParseBlock(d *caddyfile.Dispenser, what string, readers Readers, repeatable
 	return nil
 }
 
-// known tells which options there are, behind the words about another.
+// known returns the list of all options, for an error about an unknown one.
 func known(readers Readers) string {
 	if len(readers) == 0 {
 		return ""
@@ -59,7 +59,7 @@ type Expander struct {
 	err      error
 }
 
-// Text gives what raw, the text of the option called name, stands for.
+// Text returns raw, the text of the option called name, with placeholders replaced.
 func (e *Expander) Text(name, raw string) string {
 	if e.replacer == nil {
 		e.replacer = caddy.NewReplacer()
@@ -71,8 +71,8 @@ func (e *Expander) Text(name, raw string) string {
 	return value
 }
 
-// Secret is Text for an option that nobody may see. Its error shows nothing of it but what
-// names an environment variable or a file: braces may be a part of the secret itself.
+// Secret is Text for a secret option. Its error shows nothing but the name of an environment
+// variable or a file: braces may be a part of the secret itself.
 func (e *Expander) Secret(name, raw string) string {
 	own := Expander{replacer: e.replacer}
 	value := own.Text(name, raw)
@@ -86,7 +86,7 @@ func (e *Expander) Secret(name, raw string) string {
 	return value
 }
 
-// elsewhere is a secret that is kept in another place.
+// elsewhere matches a reference to a secret.
 var elsewhere = regexp.MustCompile(`^\{(env|file)\.[^{}]+\}$`)
 
 // Err is the first thing that was wrong, with the name of its option: a placeholder that

@@ -28,10 +28,10 @@ import (
 	"sync"
 )
 
-// Type says what an option takes.
+// Type is the type of an option.
 type Type string
 
-// The types of options, with what they are in JSON.
+// The types of options, with their JSON.
 const (
 	Text     Type = "text"     // string
 	Texts    Type = "texts"    // array of strings
@@ -74,9 +74,9 @@ type Schema struct {
 // Described is a configuration that knows its options, with their documentation.
 type Described interface{ Schema() *Schema }
 
-// Of describes the struct T; sources are the Go files with the comments of it and of the
-// structs in it. They are only read for [Schema.Documented]: without that no option has
-// Help or a Default. Of panics where T has a field that no option can be.
+// Of returns the schema of the struct T. sources are the Go files with the comments of it and of
+// the structs in it. They are only read for [Schema.Documented]: without that no option has Help or
+// a Default. Of panics if a field of T cannot be an option.
 func Of[T any](sources ...string) *Schema {
 	s := &Schema{of: reflect.TypeFor[T]()}
 	s.fields = fieldsOf(s.of, nil)
@@ -85,12 +85,12 @@ func Of[T any](sources ...string) *Schema {
 	return s
 }
 
-// Documented gives the schema with the help and the defaults of all options. The sources are
-// read at the first call.
+// Documented returns the schema with the help and the defaults of all options. The sources are read
+// at the first call.
 func (s *Schema) Documented() *Schema { return s.documented() }
 
-// Err tells what is wrong with the documentation: an option without help, or whose help is no
-// sentence, or comments that contradict the tags. It is for tests.
+// Err returns the errors in the documentation: an option without help, help that is no sentence,
+// comments that contradict the tags. It is for tests.
 func (s *Schema) Err() error { return s.documented().wrong }
 
 func optionsOf(fields []field) []Option {

@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// What Values says of secrets.
+// Values of secrets in the result of Values.
 const (
 	Set    = "set"
 	NotSet = "not set"
 )
 
-// Values gives the options of config, the struct or a pointer to it, that are given, by name
-// as in JSON: groups as maps, durations as strings. Of every secret it only tells whether it
-// is [Set] or [NotSet].
+// Values returns the options of config, the struct or a pointer to it, that are set, by name as in
+// JSON: groups as maps, durations as strings. A secret is only [Set] or [NotSet].
 func (s *Schema) Values(config any) map[string]any {
 	return valuesOf(s.fields, s.structOf(config))
 }
@@ -43,7 +42,7 @@ func valuesOf(fields []field, in reflect.Value) map[string]any {
 	return values
 }
 
-// shortly is "1h" for what Go calls "1h0m0s".
+// shortly returns "1h" where Go has "1h0m0s".
 func shortly(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -55,8 +54,8 @@ func shortly(d time.Duration) string {
 	return s
 }
 
-// Secrets gives the values of the secret options of config, the struct or a pointer to it,
-// that are not empty.
+// Secrets returns the values of the secret options of config, the struct or a pointer to it, that
+// are not empty.
 func (s *Schema) Secrets(config any) []string {
 	return secretsOf(s.fields, s.structOf(config))
 }
@@ -75,7 +74,7 @@ func secretsOf(fields []field, in reflect.Value) []string {
 	return secrets
 }
 
-// textsOf gives what a string or a list of strings holds that is not empty.
+// textsOf returns the strings in a string or a list that are not empty.
 func textsOf(value reflect.Value) []string {
 	all, isList := reflect.TypeAssert[[]string](value)
 	if !isList {

@@ -24,7 +24,7 @@ var sentinels = []error{
 	storagedrivers.ErrInvalidRange, storagedrivers.ErrNoSpace, storagedrivers.ErrUnavailable,
 }
 
-// answering gives a driver of a service that gives one answer to everything.
+// answering returns a driver of a service that gives one answer to everything.
 func answering(t *testing.T, status int, code string, header http.Header) *Driver {
 	t.Helper()
 	d, err := New(Config{

@@ -56,7 +56,7 @@ func has(t *testing.T, d *Driver, key string, letter byte, size int) {
 	}
 }
 
-// commits tells whether a request makes an object appear.
+// commits reports whether a request makes an object appear.
 func commits(r *http.Request) bool {
 	query := r.URL.Query()
 	return r.Method == http.MethodPut && !query.Has("partNumber") || r.Method == http.MethodPost && query.Has("uploadId")

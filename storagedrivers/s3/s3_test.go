@@ -55,7 +55,7 @@ func real(t testing.TB) *service {
 	}}
 }
 
-// behind gives the service as it is seen through a proxy for HTTP. An answer for which lose
+// behind returns the service as it is seen through a proxy for HTTP. An answer for which lose
 // says so is lost on the way, when the service has done what it was asked.
 func (s *service) behind(
 	t *testing.T, start func(http.Handler) *httptest.Server, lose func(*http.Request) bool,
@@ -87,7 +87,7 @@ func (s *service) behind(
 	}}
 }
 
-// driver gives a driver as configured.
+// driver returns a driver as configured.
 func (s *service) driver(t testing.TB, c Config) *Driver {
 	t.Helper()
 	d, err := New(c, slog.New(slog.DiscardHandler))
@@ -100,7 +100,7 @@ func (s *service) driver(t testing.TB, c Config) *Driver {
 	return d
 }
 
-// fresh gives the configuration of a bucket that was just made.
+// fresh returns the configuration of a bucket that was just made.
 func (s *service) fresh(t testing.TB) Config {
 	t.Helper()
 	c := s.config

@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// refusing gives the service behind something that refuses some requests.
+// refusing returns the service behind something that refuses some requests.
 func (s *service) refusing(t *testing.T, status int, code string, refuse func(*http.Request) bool) *service {
 	t.Helper()
 	return s.behind(t, func(inner http.Handler) *httptest.Server {

@@ -19,8 +19,8 @@ import (
 // Key is the metadata of an object that holds the ID of its upload. All services take such a name.
 const Key = "mediaupload"
 
-// Grace is how long a request that makes an object appear may go on at most after the end of its
-// caller's context. Without its answer the driver cannot say what is stored.
+// Grace is the longest time that a request which makes an object appear may go on after the end of
+// its caller's context. Without its answer the driver does not know the outcome.
 const Grace = 5 * time.Second
 
 // Upload is an upload to a service.

@@ -1,5 +1,5 @@
-// Package network opens connections to storage hosts that cannot keep anyone waiting for
-// ever, and tells which errors mean that a host cannot be reached.
+// Package network opens connections to storage hosts that never block for ever, and identifies the
+// errors of hosts that cannot be reached.
 package network
 
 import (
@@ -17,13 +17,12 @@ const maxDial = 10 * time.Second
 
 // Dialer opens connections. The zero value is usable.
 type Dialer struct {
-	// Timeout is how long a connection may move no byte in either direction while
-	// somebody waits for it; then whoever waits gets os.ErrDeadlineExceeded. 0 is
-	// DefaultTimeout.
+	// Timeout is how long a connection may move no byte in either direction during a read or write,
+	// which then fails with os.ErrDeadlineExceeded. 0 is DefaultTimeout.
 	Timeout time.Duration
 }
 
-// DialContext opens a connection; it is what http.Transport and others want.
+// DialContext opens a connection, as for http.Transport.
 func (d Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	timeout := d.Timeout
 	if timeout <= 0 {
@@ -37,8 +36,8 @@ func (d Dialer) DialContext(ctx context.Context, network, address string) (net.C
 	return &conn{Conn: raw, timeout: timeout}, nil
 }
 
-// conn is a connection whose deadline moves on with every read and write. Both share it:
-// who waits for the answer to a large upload is patient as long as that makes progress.
+// conn is a connection whose deadline moves on with every read and write. Both share it: the wait
+// for the answer to a large upload lasts as long as that makes progress.
 type conn struct {
 	net.Conn
 	timeout time.Duration
@@ -62,7 +61,7 @@ func (c *conn) extend() error {
 	return c.SetDeadline(time.Now().Add(c.timeout)) //nolint:forbidigo // the operating system's clock counts
 }
 
-// CloseWrite tells the other side that nothing more follows, and keeps reading.
+// CloseWrite ends the writing; reading goes on.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -70,9 +69,9 @@ func (c *conn) CloseWrite() error {
 	return c.Close()
 }
 
-// Transport gives the HTTP transport of an object store. It speaks HTTP/1.1, so that a
-// connection that is stuck holds up one request, and keeps the proxies of the environment
-// (HTTPS_PROXY and the like).
+// Transport returns the HTTP transport of an object store. It speaks HTTP/1.1, so that a stuck
+// connection blocks one request, and uses the proxies of the environment (HTTPS_PROXY and the
+// like).
 func Transport(timeout time.Duration) *http.Transport {
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,

@@ -9,12 +9,11 @@ import (
 	"syscall"
 )
 
-// Unreachable tells whether err says that a host could not be reached, or not to the
-// end: no such name, refused, reset, cut, timed out. A caller who has given up is none of
+// Unreachable reports whether err means that a host could not be reached, or that its connection
+// broke: no such name, refused, reset, cut, timed out. The end of the caller's context is none of
 // these, nor is a certificate that is not trusted.
 //
-// Whoever sends what a stranger's reader gives must look at that reader's own error first:
-// io.ErrUnexpectedEOF is what both may say.
+// A driver must first check the source's own error: io.ErrUnexpectedEOF may be of either.
 func Unreachable(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return false

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// echo is a server that gives back what it gets, through a proxy.
+// echo is a server that returns its input, through a proxy.
 func echo(t *testing.T) *faults.Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -55,7 +55,7 @@ func dial(t *testing.T, timeout time.Duration, address string) net.Conn {
 	return conn
 }
 
-// TestSilence: who waits for a connection that moves nothing is told.
+// TestSilence: reads on a silent connection fail.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	proxy := echo(t)
@@ -162,7 +162,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// tlsServer gives the address of a server whose certificate nobody trusts.
+// tlsServer returns the address of a server with an untrusted certificate.
 func tlsServer(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewTLSServer(http.NotFoundHandler())

@@ -1,5 +1,5 @@
-// Package source guards what a driver sends against what its libraries do with readers:
-// close them, take their errors for the network's, or go on after the caller's end.
+// Package source protects a driver's source from the habits of its libraries: they close readers,
+// take their errors for the network's, or go on after the end of the caller's context.
 package source
 
 import (
@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Reader is a source on its way into a place. It offers io.Reader alone, so that nobody
-// closes or measures what is behind it.
+// Reader reads a source under a context. It has only Read, so that libraries neither close nor
+// measure the source.
 type Reader struct {
 	ctx  context.Context //nolint:containedctx // it ends the reading, not a call
 	r    io.Reader
@@ -18,10 +18,10 @@ type Reader struct {
 	err  error
 }
 
-// New gives the reader of r, which ends with ctx.
+// New returns a reader of r, which ends with ctx.
 func New(ctx context.Context, r io.Reader) *Reader { return &Reader{ctx: ctx, r: r} }
 
-// Read gives what the source has, or the error of ctx once that has ended.
+// Read reads from the source. After the end of ctx it returns the error of ctx.
 func (s *Reader) Read(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,12 +44,12 @@ func (s *Reader) Size() int64 {
 	return s.size
 }
 
-// Err is what the source itself failed with, the end of ctx included; nil while it has
-// not failed. It must be asked before a library's error is taken for the network's.
+// Err returns the error of the source itself, the end of ctx included. It must be checked before a
+// library's error is taken for the network's.
 func (s *Reader) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err == io.EOF { //nolint:errorlint // readers give it bare
+	if s.err == io.EOF { //nolint:errorlint // callers compare it with ==
 		return nil
 	}
 	return s.err
