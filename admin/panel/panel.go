@@ -120,7 +120,7 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 			return fmt.Errorf("login: %w", err)
 		}
 	}
-	p.uploads = mediahttp.New(app, mediahandler.Options(ctx.Slogger()))
+	p.uploads = mediahttp.New(app, mediahandler.Options(app.Redacted(ctx.Slogger())))
 	provisioned.add(app.Service(), p)
 	return p.provisionEditor()
 }

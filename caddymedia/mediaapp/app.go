@@ -31,6 +31,7 @@ type App struct {
 	Config
 
 	log      *slog.Logger
+	hidden   *hidden // in the log
 	auditLog *zap.Logger
 	metrics  *metrics
 	events   *events
@@ -52,7 +53,8 @@ func (App) CaddyModule() caddy.ModuleInfo {
 // Provision builds what the configuration describes. It touches no storage and no
 // network, so that a host that is down cannot keep a site from starting.
 func (a *App) Provision(ctx caddy.Context) error {
-	a.log = ctx.Slogger()
+	a.hidden = new(hidden)
+	a.log = a.Redacted(ctx.Slogger())
 	a.auditLog = ctx.Logger().Named(auditName)
 	a.metrics = newMetrics(ctx.GetMetricsRegistry())
 	a.implied = a.SetDefaults()
@@ -63,6 +65,7 @@ func (a *App) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
+	a.hidden.set(a.Secrets())
 	a.service, err = media.New(config)
 	return err
 }

@@ -2,7 +2,10 @@ package mediaapp
 
 import (
 	"encoding/json"
+	"log/slog"
+	"sync/atomic"
 
+	"github.com/caddymedia/media/caddymedia/redact"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -71,3 +74,20 @@ func textsIn(value any) []string {
 	}
 	return texts
 }
+
+// hidden are the secrets that the log does not show. They are known once all modules are loaded.
+type hidden struct {
+	redactor atomic.Pointer[redact.Redactor]
+}
+
+func (h *hidden) set(secrets []string) { h.redactor.Store(new(redact.New(secrets...))) }
+
+func (h *hidden) get() redact.Redactor {
+	if redactor := h.redactor.Load(); redactor != nil {
+		return *redactor
+	}
+	return redact.Redactor{}
+}
+
+// Redacted returns log without the secrets of the configuration.
+func (a *App) Redacted(log *slog.Logger) *slog.Logger { return redact.Logger(log, a.hidden.get) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/caddymedia/media/caddymedia/redact"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -55,12 +56,14 @@ func (a *App) TryStorage(ctx context.Context, driver json.RawMessage) (Trial, er
 	if !ok {
 		return refused(fmt.Errorf("%T is no storage driver", loaded))
 	}
-	own, err := module.NewDriver(a.log)
+	secrets := SecretsOf(module)
+	redactor := redact.New(secrets...)
+	own, err := module.NewDriver(redact.Logger(a.log, func() redact.Redactor { return redactor }))
 	if err != nil {
 		return refused(err)
 	}
 	storage := storagedrivers.New(name, own, storagedrivers.Options{Timeout: module.Timeout()})
-	trial := Trial{Driver: module.Describe(), Secrets: SecretsOf(module), Report: storage.Probe(ctx)}
+	trial := Trial{Driver: module.Describe(), Secrets: secrets, Report: storage.Probe(ctx)}
 	trial.Features = storage.Features()
 	if err := storage.Close(); err != nil && !errors.Is(err, storagedrivers.ErrClosed) {
 		a.log.Warn("closing a storage that was tried", "error", err)

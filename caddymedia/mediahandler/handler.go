@@ -47,11 +47,12 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 
 // Provision finds the app, and warns where the server drops the documented headers.
 func (h *Handler) Provision(ctx caddy.Context) error {
-	app, err := ctx.App("media")
+	module, err := ctx.App("media")
 	if err != nil {
 		return err
 	}
-	h.contract = mediahttp.New(app.(*mediaapp.App), Options(ctx.Slogger())) // this is what "media" is
+	app := module.(*mediaapp.App) // this is what "media" is
+	h.contract = mediahttp.New(app, Options(app.Redacted(ctx.Slogger())))
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		warnOfDroppedHeaders(ctx.Logger(), server)
 	}
