@@ -10,7 +10,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/caddymedia/media/caddymedia/mediacmd/copying"
+	"github.com/caddymedia/media/caddymedia/internal/storagecopy"
 )
 
 func copyCommand() *cobra.Command {
@@ -42,7 +42,7 @@ With --json every item that could not be copied is a line with "key" and
 	flags.Bool("dry-run", false, "Compare the lists of the two storages by size and copy nothing")
 	flags.Int("parallel", 4, "How many items are copied at once")
 	flags.Bool("overwrite", false, "Replace what is in the destination and differs")
-	flags.String("verify", string(copying.Checksum), "How to verify a copy: checksum (it is read back) or size")
+	flags.String("verify", string(storagecopy.Checksum), "How to verify a copy: checksum (it is read back) or size")
 	flags.String("state", "", "File of the journal (default: one in Caddy's data folder for these storages and aliases)")
 	return cmd
 }
@@ -56,7 +56,7 @@ type copyFlags struct {
 	dryRun    bool
 	parallel  int
 	overwrite bool
-	verify    copying.Verify
+	verify    storagecopy.Verify
 	state     string
 }
 
@@ -74,8 +74,8 @@ func readCopyFlags(cmd *cobra.Command) (copyFlags, error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		return copyFlags{}, err
 	}
-	f.verify = copying.Verify(verify)
-	if f.verify != copying.Checksum && f.verify != copying.Size {
+	f.verify = storagecopy.Verify(verify)
+	if f.verify != storagecopy.Checksum && f.verify != storagecopy.Size {
 		return copyFlags{}, fmt.Errorf("--verify %q: it is checksum or size", verify)
 	}
 	if f.parallel < 1 || f.parallel > maxParallel {
@@ -104,14 +104,14 @@ func copyItems(ctx context.Context, cmd *cobra.Command, args []string) (err erro
 	}
 	defer func() { err = errors.Join(err, opts.Journal.Close()) }()
 	bars := s.copyBars(ctx, &opts)
-	report, stopped := copying.Run(ctx, opts)
+	report, stopped := storagecopy.Run(ctx, opts)
 	bars.close()
 	return s.showCopy(opts, report, stopped, bars.total.Load())
 }
 
 // copyOptions looks whether the storages can be copied from and to.
-func (s *session) copyOptions(ctx context.Context, flags copyFlags, from, to string) (copying.Options, error) {
-	opts := copying.Options{
+func (s *session) copyOptions(ctx context.Context, flags copyFlags, from, to string) (storagecopy.Options, error) {
+	opts := storagecopy.Options{
 		Overwrite: flags.overwrite, Verify: flags.verify, DryRun: flags.dryRun,
 		Now:    time.Now, //nolint:forbidigo // the clock's one default
 		Failed: s.showFailed,
@@ -152,7 +152,7 @@ type copyBars struct {
 }
 
 // copyBars begins to draw bars and counts, beside the copying, how much there is.
-func (s *session) copyBars(ctx context.Context, opts *copying.Options) *copyBars {
+func (s *session) copyBars(ctx context.Context, opts *storagecopy.Options) *copyBars {
 	p := &copyBars{progress: s.progress()}
 	if !s.bars || opts.DryRun {
 		return p
@@ -163,7 +163,7 @@ func (s *session) copyBars(ctx context.Context, opts *copying.Options) *copyBars
 		bytes.add(size)
 	}
 	go func() {
-		total, err := copying.Count(ctx, opts.From, opts.Prefixes)
+		total, err := storagecopy.Count(ctx, opts.From, opts.Prefixes)
 		if err == nil {
 			p.total.Store(total.Items)
 			items.setTotal(total.Items)
@@ -175,13 +175,13 @@ func (s *session) copyBars(ctx context.Context, opts *copying.Options) *copyBars
 
 // showCopy prints the report. stopped is what ended the copying early, or nil; total is the
 // number of items, or 0 if it is not known.
-func (s *session) showCopy(opts copying.Options, report copying.Report, stopped error, total int64) error {
+func (s *session) showCopy(opts storagecopy.Options, report storagecopy.Report, stopped error, total int64) error {
 	interrupted := errors.Is(stopped, context.Canceled)
 	document := struct {
 		From   string `json:"from"`
 		To     string `json:"to"`
 		DryRun bool   `json:"dry_run"`
-		copying.Report
+		storagecopy.Report
 		Seconds  float64 `json:"seconds"`
 		Complete bool    `json:"complete"`
 		Stopped  string  `json:"stopped,omitempty"`
@@ -211,8 +211,8 @@ func (s *session) showCopy(opts copying.Options, report copying.Report, stopped 
 	return errReported
 }
 
-func copyTable(dryRun bool, report copying.Report) [][]string {
-	row := func(name string, t copying.Tally) []string {
+func copyTable(dryRun bool, report storagecopy.Report) [][]string {
+	row := func(name string, t storagecopy.Tally) []string {
 		return []string{name, humanize.Comma(t.Items) + " items", humanize.IBytes(uint64(max(0, t.Bytes)))}
 	}
 	if dryRun {

@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/mediacmd/copying"
+	"github.com/caddymedia/media/caddymedia/internal/storagecopy"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -24,7 +24,7 @@ func differentBackends(from, to *storagedrivers.Storage) error {
 // reachable checks that both storages can be used. Before a real run it also stores a small object in
 // the destination and removes it again, to find out early whether the destination can be written to
 // and whether the source is the same backend under another name.
-func reachable(ctx context.Context, opts copying.Options) error {
+func reachable(ctx context.Context, opts storagecopy.Options) error {
 	for _, s := range []*storagedrivers.Storage{opts.From, opts.To} {
 		if err := s.Check(ctx); err != nil {
 			return fmt.Errorf("storage %q cannot be used: %w", s.Name(), err)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/caddymedia/ingest"
-	"github.com/caddymedia/media/caddymedia/mediacmd/copying"
+	"github.com/caddymedia/media/caddymedia/internal/storagecopy"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -80,7 +80,7 @@ func (s *session) aliasOf(from, to string) func(key string) *ingest.Alias {
 }
 
 // describe says what the aliases know about keys: the header, and what is a variant.
-func (s *session) describe(opts *copying.Options, from, to string) {
+func (s *session) describe(opts *storagecopy.Options, from, to string) {
 	aliasOf := s.aliasOf(from, to)
 	opts.CacheControl = func(key string) string {
 		if alias := aliasOf(key); alias != nil {
@@ -108,7 +108,7 @@ func (s *session) parallel(wanted int, storages ...*storagedrivers.Storage) int 
 }
 
 // journal opens the journal; nil where a dry run has none to look at.
-func journal(flags copyFlags, opts copying.Options) (*copying.Journal, error) {
+func journal(flags copyFlags, opts storagecopy.Options) (*storagecopy.Journal, error) {
 	copied := fingerprint(opts.From, opts.To)
 	path := flags.state
 	if path == "" {
@@ -124,7 +124,7 @@ func journal(flags copyFlags, opts copying.Options) (*copying.Journal, error) {
 			return nil, nil //nolint:nilerr,nilnil // without a journal all is as it would be at first
 		}
 	}
-	return copying.OpenJournal(path, copied)
+	return storagecopy.OpenJournal(path, copied)
 }
 
 // fingerprint identifies copies between two backends.

@@ -1,4 +1,4 @@
-package copying
+package storagecopy
 
 import (
 	"context"

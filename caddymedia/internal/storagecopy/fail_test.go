@@ -1,4 +1,4 @@
-package copying_test
+package storagecopy_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/mediacmd/copying"
+	"github.com/caddymedia/media/caddymedia/internal/storagecopy"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -27,7 +27,7 @@ func TestCorruptCopy(t *testing.T) {
 	if got := p.contents(p.opts.To); len(got) != 0 {
 		t.Errorf("the destination has %q", got)
 	}
-	p.opts.Verify = copying.Size // which does not see it
+	p.opts.Verify = storagecopy.Size // which does not see it
 	p.run(want{copied: 1})
 }
 
@@ -107,7 +107,7 @@ func TestFailures(t *testing.T) {
 				}
 				return test.fail(puts.Load(), op, key)
 			}
-			report, err := copying.Run(t.Context(), p.opts)
+			report, err := storagecopy.Run(t.Context(), p.opts)
 			if !errors.Is(err, test.stopped) {
 				t.Errorf("it ended with %v", err)
 			}

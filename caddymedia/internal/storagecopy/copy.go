@@ -1,9 +1,9 @@
-// Package copying copies items from one storage to another and makes sure that they have
+// Package storagecopy copies items from one storage to another and makes sure that they have
 // arrived. It may be ended at any moment and begun again: what is done is in a journal.
 //
 // It walks both storages page by page in the order of the keys, so that it needs no more
 // memory for ten million items than for ten.
-package copying
+package storagecopy
 
 import (
 	"context"

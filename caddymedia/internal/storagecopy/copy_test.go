@@ -1,4 +1,4 @@
-package copying_test
+package storagecopy_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/mediacmd/copying"
+	"github.com/caddymedia/media/caddymedia/internal/storagecopy"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -23,7 +23,7 @@ import (
 type pair struct {
 	t        *testing.T
 	from, to *memory.Driver
-	opts     copying.Options
+	opts     storagecopy.Options
 
 	mu     sync.Mutex
 	failed map[string]error
@@ -32,11 +32,11 @@ type pair struct {
 func newPair(t *testing.T) *pair {
 	t.Helper()
 	p := &pair{t: t, from: memory.New(), to: memory.New(), failed: map[string]error{}}
-	p.opts = copying.Options{
+	p.opts = storagecopy.Options{
 		From: storagedrivers.New("from", p.from, storagedrivers.Options{}),
 		To:   storagedrivers.New("to", p.to, storagedrivers.Options{}),
 
-		Prefixes: []string{""}, Parallel: 4, Verify: copying.Checksum, Now: time.Now,
+		Prefixes: []string{""}, Parallel: 4, Verify: storagecopy.Checksum, Now: time.Now,
 		Failed: func(key string, err error) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -57,7 +57,7 @@ func (p *pair) put(s *storagedrivers.Storage, key, content string) {
 // journal opens the journal of the pair, as a new run does.
 func (p *pair) journal(path string) {
 	p.t.Helper()
-	journal, err := copying.OpenJournal(path, "a copy")
+	journal, err := storagecopy.OpenJournal(path, "a copy")
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -68,9 +68,9 @@ func (p *pair) journal(path string) {
 // want is what a run must report, in items.
 type want struct{ copied, present, skipped, differing, failed, gone int64 }
 
-func (p *pair) run(expected want) copying.Report {
+func (p *pair) run(expected want) storagecopy.Report {
 	p.t.Helper()
-	report, err := copying.Run(p.t.Context(), p.opts)
+	report, err := storagecopy.Run(p.t.Context(), p.opts)
 	if err != nil {
 		p.t.Errorf("it ended with %v", err)
 	}
@@ -78,7 +78,7 @@ func (p *pair) run(expected want) copying.Report {
 	return report
 }
 
-func (p *pair) expect(r copying.Report, expected want) {
+func (p *pair) expect(r storagecopy.Report, expected want) {
 	p.t.Helper()
 	got := want{r.Copied.Items, r.Present.Items, r.Skipped.Items, r.Differing.Items, r.Failed.Items, r.Gone}
 	if got != expected {
@@ -162,7 +162,7 @@ func TestRun(t *testing.T) {
 	p.mustBeSame()
 	p.opts.Journal = nil
 	p.run(want{present: items + 1})
-	p.opts.Verify = copying.Size
+	p.opts.Verify = storagecopy.Size
 	p.run(want{present: items + 1})
 }
 
@@ -185,8 +185,8 @@ func TestRunOfPrefixes(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(p.contents(p.opts.To))); !slices.Equal(got, []string{"a/1", "a/2", "c/5"}) {
 		t.Errorf("the destination has %q", got)
 	}
-	total, err := copying.Count(t.Context(), p.opts.From, p.opts.Prefixes)
-	if err != nil || total != (copying.Tally{Items: 3, Bytes: 9}) {
+	total, err := storagecopy.Count(t.Context(), p.opts.From, p.opts.Prefixes)
+	if err != nil || total != (storagecopy.Tally{Items: 3, Bytes: 9}) {
 		t.Errorf("%+v are counted, error %v", total, err)
 	}
 }
@@ -310,7 +310,7 @@ func TestRunAgainAfterEnd(t *testing.T) {
 			return nil
 		}
 		p.journal(path)
-		report, err := copying.Run(ctx, p.opts)
+		report, err := storagecopy.Run(ctx, p.opts)
 		cancel()
 		copied += report.Copied.Items
 		present += report.Present.Items

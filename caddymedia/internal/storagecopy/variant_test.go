@@ -1,4 +1,4 @@
-package copying_test
+package storagecopy_test
 
 import (
 	"context"
