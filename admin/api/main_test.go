@@ -18,8 +18,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
-	"github.com/caddymedia/media/caddymedia/caddytest"
 	_ "github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/testcaddy"
 	_ "github.com/caddymedia/media/caddymedia/tokens/bolt"
 	_ "github.com/caddymedia/media/caddymedia/tokens/redis"
 	"github.com/caddymedia/media/storagedrivers"
@@ -34,7 +34,7 @@ import (
 
 func TestMain(m *testing.M) {
 	caddy.RegisterModule(foreign{})
-	os.Exit(caddytest.Run(m))
+	os.Exit(testcaddy.Run(m))
 }
 
 // foreign is a driver that does not describe its options. Its place is in memory, and

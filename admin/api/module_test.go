@@ -13,13 +13,13 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/caddymedia/caddytest"
+	"github.com/caddymedia/media/caddymedia/testcaddy"
 )
 
 // onEndpoint gives a client of Caddy's admin endpoint.
 func onEndpoint(t *testing.T, app string) (client *http.Client, root string) {
 	t.Helper()
-	root = caddytest.SocketFolder(t)
+	root = testcaddy.SocketFolder(t)
 	socket := filepath.Join(root, "admin.sock")
 	loadAdmin(t, strings.ReplaceAll(app, "$ROOT", root), `{"listen": "unix/`+socket+`", "config": {"persist": false}}`)
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/caddymedia/media/caddymedia/caddytest"
+	"github.com/caddymedia/media/caddymedia/testcaddy"
 )
 
 func TestClientAddresses(t *testing.T) {
@@ -208,7 +208,7 @@ func TestRefusedByCaddy(t *testing.T) {
 
 func TestUnixSocket(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(caddytest.SocketFolder(t), "a.sock")
+	path := filepath.Join(testcaddy.SocketFolder(t), "a.sock")
 	listener, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)

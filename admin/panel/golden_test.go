@@ -6,10 +6,10 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	_ "github.com/caddymedia/media/admin/panel"
-	"github.com/caddymedia/media/caddymedia/caddytest"
+	"github.com/caddymedia/media/caddymedia/testcaddy"
 )
 
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	caddytest.Golden(t)
+	testcaddy.Golden(t)
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/caddytest"
+	"github.com/caddymedia/media/caddymedia/testcaddy"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
@@ -230,7 +230,7 @@ func TestPanelUserIsData(t *testing.T) {
 
 // TestPanelThroughAdmin changes an alias through each type of admin endpoint.
 func TestPanelThroughAdmin(t *testing.T) {
-	socket := filepath.Join(caddytest.SocketFolder(t), "admin.sock")
+	socket := filepath.Join(testcaddy.SocketFolder(t), "admin.sock")
 	for name, admin := range map[string]string{
 		"loopback":       "admin " + servers.FreeAddress(t),
 		"unix socket":    "admin unix/" + socket,

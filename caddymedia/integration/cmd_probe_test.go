@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/caddytest"
+	"github.com/caddymedia/media/caddymedia/testcaddy"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
@@ -148,7 +148,7 @@ func TestProbeOfRunningCaddy(t *testing.T) {
 func TestProbeOverSocket(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
-	c.admin = "unix/" + filepath.Join(caddytest.SocketFolder(t), "admin.sock")
+	c.admin = "unix/" + filepath.Join(testcaddy.SocketFolder(t), "admin.sock")
 	c.start("tokens memory\n" + account + binaries)
 	c.media("probe", "--address", c.admin).must(t)
 }

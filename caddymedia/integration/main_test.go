@@ -8,7 +8,7 @@ import (
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
 	_ "github.com/caddymedia/media/caddymedia"
-	"github.com/caddymedia/media/caddymedia/caddytest"
+	"github.com/caddymedia/media/caddymedia/testcaddy"
 )
 
 // runCaddy is the variable that makes the test binary a Caddy with the plug-in, so that tests of a
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 		caddycmd.Main()
 		return
 	}
-	os.Exit(caddytest.Run(m))
+	os.Exit(testcaddy.Run(m))
 }
 
 // skip skips a test for which this machine lacks something, unless MEDIA_TEST_MUST_RUN requires

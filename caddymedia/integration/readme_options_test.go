@@ -11,8 +11,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/caddymedia/caddytest"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/testcaddy"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -53,7 +53,7 @@ func TestReadmeOptions(t *testing.T) {
 	}
 	switch {
 	case want == string(content):
-	case *caddytest.Update:
+	case *testcaddy.Update:
 		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
 			t.Error(err)
 		}

@@ -4,8 +4,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/caddytest"
+	"github.com/caddymedia/media/caddymedia/testcaddy"
 )
 
 // TestMain keeps the configurations that tests load out of the user's home folder.
-func TestMain(m *testing.M) { os.Exit(caddytest.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(testcaddy.Run(m)) }

@@ -1,4 +1,4 @@
-package caddytest
+package testcaddy
 
 import (
 	"os"

@@ -1,5 +1,5 @@
-// Package caddytest holds helpers for tests that use Caddy.
-package caddytest
+// Package testcaddy holds helpers for tests that use Caddy.
+package testcaddy
 
 import (
 	"fmt"

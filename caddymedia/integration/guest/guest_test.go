@@ -23,7 +23,7 @@ import (
 
 	"github.com/caddymedia/media/admin/api"
 	_ "github.com/caddymedia/media/caddymedia"
-	"github.com/caddymedia/media/caddymedia/caddytest"
+	"github.com/caddymedia/media/caddymedia/testcaddy"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("SHELF_WORD", word); err != nil {
 		panic(err)
 	}
-	os.Exit(caddytest.Run(m))
+	os.Exit(testcaddy.Run(m))
 }
 
 const config = `{
