@@ -9,11 +9,10 @@ import (
 	"fmt"
 	"log/slog"
 
-	"go.uber.org/zap"
-
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/observe"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -32,9 +31,7 @@ type App struct {
 
 	log      *slog.Logger
 	hidden   *hidden // in the log
-	auditLog *zap.Logger
-	metrics  *metrics
-	events   *events
+	observer *observe.Observer
 	implied  Implied
 	drivers  map[string]storagedrivers.Module // of the storages
 	tokens   tokens.StoreModule
@@ -55,10 +52,9 @@ func (App) CaddyModule() caddy.ModuleInfo {
 func (a *App) Provision(ctx caddy.Context) error {
 	a.hidden = new(hidden)
 	a.log = a.Redacted(ctx.Slogger())
-	a.auditLog = ctx.Logger().Named(auditName)
-	a.metrics = newMetrics(ctx.GetMetricsRegistry())
 	a.implied = a.SetDefaults()
-	if err := a.provisionEvents(ctx); err != nil {
+	var err error
+	if a.observer, err = observe.New(ctx, activeObserver); err != nil {
 		return err
 	}
 	config, err := a.serviceConfig(ctx)
@@ -132,6 +128,14 @@ func Active() (*App, error) {
 		return nil, fmt.Errorf("finding the running media app: %w", err)
 	}
 	return app.(*App), nil // this is what "media" is
+}
+
+func activeObserver() (*observe.Observer, error) {
+	app, err := Active()
+	if err != nil {
+		return nil, err
+	}
+	return app.observer, nil
 }
 
 // AcquireActive returns the app of the running configuration, which stays open, through any reload,

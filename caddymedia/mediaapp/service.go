@@ -22,7 +22,7 @@ var bounds = media.NewBounds()
 func (a *App) serviceConfig(ctx caddy.Context) (media.Config, error) {
 	config := media.Config{
 		TokenLifetime: time.Duration(a.TokenLifetime), HealthInterval: time.Duration(a.HealthInterval),
-		Bounds: bounds, Client: ClientOf, Observer: recorder{a}, Log: a.log,
+		Bounds: bounds, Client: ClientOf, Observer: a.observer, Log: a.log,
 	}
 	if before, err := Active(); err == nil {
 		config.Previous = before.service
@@ -105,7 +105,6 @@ func (a *App) openPictures(config media.Config) (*variant.Maker, func() error, e
 	if err != nil {
 		return nil, nil, err
 	}
-	a.metrics.gauge("waiting_pictures", "Pictures that wait to be decoded and encoded.", nil, maker.Waiting)
-	a.metrics.gauge("working_pictures", "Pictures that are being decoded and encoded.", nil, maker.Working)
+	a.observer.Pictures(maker)
 	return maker, done, nil
 }

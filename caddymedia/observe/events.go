@@ -1,4 +1,4 @@
-package mediaapp
+package observe
 
 import (
 	"context"
@@ -18,27 +18,26 @@ import (
 //   - alias, and filename: the stored name, relative to the alias
 //   - full_path: the public address
 //   - size: in bytes
-//   - webp: the address of the variant; empty where there is none
+//   - webp: the address of the variant; empty if there is none
 //   - via: "http", "panel", "admin" or "go"
-//   - account: the API key, or the user of the panel; empty where there is none
-//   - client: the address of the client; empty where there is none
+//   - account: the API key, or the user of the panel; empty if there is none
+//   - client: the address of the client; empty if there is none
 //
-// Subscribers run before the request is answered: what takes long they do later.
+// Subscribers run before the response, so a slow one delays it.
 const (
-	// EventStored is an item that was stored.
+	// EventStored is emitted for an item that was stored.
 	EventStored = "media_stored"
-	// EventReplaced is an item that was stored in the place of another one of its name.
+	// EventReplaced is emitted for an item that replaced another one of its name.
 	EventReplaced = "media_replaced"
-	// EventDeleted is an item that was deleted. Where the alias has no address of its own
-	// the host is missing in full_path and webp.
+	// EventDeleted is emitted for an item that was deleted. If the alias has no base URL, full_path and
+	// webp have no host.
 	EventDeleted = "media_deleted"
-	// EventRefused is an item that was not stored, or a request of which nothing was. Requests
-	// without a valid token have no event. It
-	// carries kind, alias, filename (as submitted; empty for the whole request), reason (a
+	// EventRefused is emitted for each failure of a request that was not stored, unless it had no valid
+	// token. It carries kind, alias, filename (as submitted; empty for the whole request), reason (a
 	// word of [ingest.Reason]), message, via, account and client.
 	EventRefused = "media_refused"
-	// EventStorageHealth is a storage that can be used no more, or again. It carries
-	// storage, usable (true, false) and since, the time from which on it is so.
+	// EventStorageHealth is emitted when a storage becomes reachable or unreachable. It carries storage,
+	// usable (true, false) and since (the time of the change).
 	EventStorageHealth = "media_storage_health"
 )
 
@@ -46,29 +45,29 @@ var changeEvents = map[ingest.Action]string{
 	ingest.Stored: EventStored, ingest.Replaced: EventReplaced, ingest.Deleted: EventDeleted,
 }
 
-// events tells subscribers in Caddy's event system what happened; nil tells nobody.
+// events emits events in Caddy's event system. A nil one emits none.
 type events struct {
 	app *caddyevents.App
-	ctx caddy.Context // events belong to the configuration that emits them
+	ctx caddy.Context // of the configuration that emits them
 
-	started chan struct{} // is closed, once, when all of the configuration has started
+	started chan struct{} // closed, once, when all of the configuration has started
 	once    sync.Once
 }
 
-func (a *App) provisionEvents(ctx caddy.Context) error {
+func newEvents(ctx caddy.Context) (*events, error) {
 	app, err := ctx.App("events")
 	if err != nil {
-		return fmt.Errorf("getting the events app: %w", err)
+		return nil, fmt.Errorf("getting the events app: %w", err)
 	}
-	a.events = &events{app: app.(*caddyevents.App), ctx: ctx, started: make(chan struct{})} // this is what "events" is
-	if err := a.events.app.On("started", a.events); err != nil {
-		return fmt.Errorf("waiting for the start: %w", err)
+	e := &events{app: app.(*caddyevents.App), ctx: ctx, started: make(chan struct{})} // this is what "events" is
+	if err := e.app.On("started", e); err != nil {
+		return nil, fmt.Errorf("waiting for the start: %w", err)
 	}
-	return nil
+	return e, nil
 }
 
-// Handle hears from Caddy that all of the configuration has started. A module may have an event
-// of that name too.
+// Handle is called by Caddy when all of the configuration has started. An event of a module may have the
+// same name.
 func (e *events) Handle(_ context.Context, event caddy.Event) error {
 	if event.Origin() == nil {
 		e.once.Do(func() { close(e.started) })
@@ -76,12 +75,11 @@ func (e *events) Handle(_ context.Context, event caddy.Event) error {
 	return nil
 }
 
-// over tells that another configuration runs, or none.
-func (e *events) over() bool { return e != nil && e.ctx.Err() != nil }
+// ended reports whether the configuration no longer runs.
+func (e *events) ended() bool { return e != nil && e.ctx.Err() != nil }
 
-// emit tells the subscribers of an event what data gives; after a reload they are gone. Before
-// the start they may only be on their way, and the events app is not to be asked for them: what
-// a check of a storage finds so early waits.
+// emit emits an event with the result of data, unless the configuration has ended. An event before the
+// start, of the first check of a storage, waits: some subscribers may be missing until then.
 func (e *events) emit(name string, data func() map[string]any) {
 	if e == nil {
 		return
@@ -101,7 +99,7 @@ func (e *events) emit(name string, data func() map[string]any) {
 }
 
 func (e *events) send(name string, data func() map[string]any) {
-	if !e.over() && e.app.ShouldEmit(name) {
+	if !e.ended() && e.app.ShouldEmit(name) {
 		e.app.Emit(e.ctx, name, data())
 	}
 }

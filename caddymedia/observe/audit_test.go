@@ -1,4 +1,4 @@
-package mediaapp
+package observe
 
 import (
 	"errors"
@@ -13,11 +13,11 @@ import (
 	"github.com/caddymedia/media/caddymedia/ingest"
 )
 
-// TestAuditOfDeletions: why something was not deleted is told without the words of the storage.
+// TestAuditOfDeletions: the audit log has no words of the storage.
 func TestAuditOfDeletions(t *testing.T) {
 	t.Parallel()
 	core, lines := observer.New(zap.InfoLevel)
-	app := &App{auditLog: zap.New(core)}
+	o := &Observer{audit: zap.New(core)}
 	alias := &ingest.Alias{Kind: ingest.File, Name: "content"}
 	for _, tt := range []struct {
 		err  error
@@ -27,7 +27,7 @@ func TestAuditOfDeletions(t *testing.T) {
 		{&fs.PathError{Op: "remove", Path: "secret", Err: fs.ErrNotExist}, "there is no such item"},
 		{errors.New("dial tcp 10.1.2.3: secret"), "the storage did not delete the item"},
 	} {
-		app.auditChange(ingest.Change{Action: ingest.Deleted, Alias: alias, Item: ingest.Item{Filename: "a.txt"}, Err: tt.err})
+		o.auditChange(ingest.Change{Action: ingest.Deleted, Alias: alias, Item: ingest.Item{Filename: "a.txt"}, Err: tt.err})
 		line := lines.TakeAll()[0]
 		fields := line.ContextMap()
 		if fields["result"] != tt.want || fields["action"] != "delete" || fields["filename"] != "a.txt" {
@@ -35,20 +35,19 @@ func TestAuditOfDeletions(t *testing.T) {
 		}
 		for _, value := range fields {
 			if text, ok := value.(string); ok && strings.Contains(text, "secret") {
-				t.Errorf("%v: it tells %q", tt.err, text)
+				t.Errorf("%v: the line holds %q", tt.err, text)
 			}
 		}
 	}
 }
 
-// TestAuditOfAnyAlias: what a stranger names as alias does not fill the log; it can be as long
-// as an address.
+// TestAuditOfAnyAlias: the alias of a request can be as long as an address, and is cut in the log.
 func TestAuditOfAnyAlias(t *testing.T) {
 	t.Parallel()
 	core, lines := observer.New(zap.InfoLevel)
-	app := &App{auditLog: zap.New(core), metrics: newMetrics(prometheus.NewPedanticRegistry())}
+	o := &Observer{audit: zap.New(core), metrics: newMetrics(prometheus.NewPedanticRegistry())}
 	for _, alias := range []string{strings.Repeat("a", 64), strings.Repeat("\x01", 1<<20)} {
-		recorder{app}.Refused(t.Context(), ingest.Request{Kind: ingest.File, Alias: alias}, ingest.Failures{{Reason: ingest.Unauthorized}})
+		o.Refused(t.Context(), ingest.Request{Kind: ingest.File, Alias: alias}, ingest.Failures{{Reason: ingest.Unauthorized}})
 		if got := lines.TakeAll()[0].ContextMap()["alias"]; got != alias[:64] {
 			t.Errorf("an alias of %d bytes is written as %.100q", len(alias), got)
 		}

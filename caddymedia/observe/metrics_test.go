@@ -1,4 +1,4 @@
-package mediaapp
+package observe
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestOperationResults: nobody makes a storage look broken by asking for what is not there.
+// TestOperationResults: a request for a missing object does not count as an error of the storage.
 func TestOperationResults(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -1,17 +1,22 @@
-package mediaapp
+package observe
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// metrics begin anew with every configuration, as all of Caddy's do. No label is ever a
-// name or an address that a caller chose.
+// uploads counts the uploads in progress of all configurations.
+var uploads = map[ingest.Kind]*atomic.Int64{ingest.Image: new(atomic.Int64), ingest.File: new(atomic.Int64)}
+
+// metrics start at zero with every configuration, as all of Caddy's do. No label holds a name or an
+// address that a caller chose.
 type metrics struct {
 	registry *prometheus.Registry
 
@@ -19,7 +24,7 @@ type metrics struct {
 	served                          *prometheus.CounterVec
 	refusals                        *prometheus.CounterVec
 	failures                        *prometheus.CounterVec
-	uploads                         *prometheus.HistogramVec
+	uploadTimes                     *prometheus.HistogramVec
 	variants                        *prometheus.CounterVec
 	variantTimes                    *prometheus.HistogramVec
 	logins                          *prometheus.CounterVec
@@ -37,7 +42,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		served:   counter("served_bytes_total", "Bytes of stored items that were sent, redirects not counted.", "kind", "alias"),
 		refusals: counter("refusals_total", "Items, and requests as a whole, that were refused or could not be stored.", "kind", "reason"),
 		failures: counter("failed_requests_total", "Requests that were refused or failed, by the status of their answer.", "endpoint", "status"),
-		uploads: seconds("upload_seconds", "How long uploads took, from the first byte of their body until they were stored or refused.",
+		uploadTimes: seconds("upload_seconds", "How long uploads took, from the first byte of their body until they were stored or refused.",
 			prometheus.ExponentialBuckets(0.005, 4, 10), "kind", "result"),
 		variants: counter("variants_total", "WebP variants of pictures: made, larger than the picture and kept, or none because none can be made.",
 			"alias", "result"),
@@ -51,9 +56,9 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			Help: "Whether the last check of a storage found that it can be used.",
 		}, []string{"storage"}),
 	}
-	registry.MustRegister(m.items, m.bytes, m.replaced, m.deleted, m.served, m.refusals, m.failures, m.uploads,
+	registry.MustRegister(m.items, m.bytes, m.replaced, m.deleted, m.served, m.refusals, m.failures, m.uploadTimes,
 		m.variants, m.variantTimes, m.logins, m.operations, m.usable)
-	m.begin()
+	m.addZeros()
 	return m
 }
 
@@ -69,9 +74,9 @@ func seconds(name, help string, buckets []float64, labels ...string) *prometheus
 	}, labels)
 }
 
-// begin shows from the start what is not counted yet: a rate misses the first of a kind
-// where there was nothing before it.
-func (m *metrics) begin() {
+// addZeros adds the series with known labels. The rate of a series that appears with its first count
+// misses that count.
+func (m *metrics) addZeros() {
 	for _, result := range media.LoginResults() {
 		m.logins.WithLabelValues(string(result))
 	}
@@ -80,15 +85,29 @@ func (m *metrics) begin() {
 			m.refusals.WithLabelValues(string(kind), reason.String())
 		}
 		m.gauge("uploads_in_progress", "Uploads that are being received, checked or stored.",
-			prometheus.Labels{"kind": string(kind)}, func() int { return int(underWay[kind].Load()) })
+			prometheus.Labels{"kind": string(kind)}, func() int { return int(uploads[kind].Load()) })
 	}
 }
 
-// gauge shows what count gives when it is asked for.
+// Pictures adds the gauges of the work on pictures.
+func (m *metrics) Pictures(maker *variant.Maker) {
+	m.gauge("waiting_pictures", "Pictures that wait to be decoded and encoded.", nil, maker.Waiting)
+	m.gauge("working_pictures", "Pictures that are being decoded and encoded.", nil, maker.Working)
+}
+
+// gauge adds a gauge with the value of count.
 func (m *metrics) gauge(name, help string, labels prometheus.Labels, count func() int) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Namespace: "caddy", Subsystem: "media", Name: name, Help: help, ConstLabels: labels,
 	}, func() float64 { return float64(count()) }))
+}
+
+func (m *metrics) uploaded(kind ingest.Kind, stored bool, took time.Duration) {
+	result := "refused"
+	if stored {
+		result = "ok"
+	}
+	m.uploadTimes.WithLabelValues(string(kind), result).Observe(took.Seconds())
 }
 
 func (m *metrics) variant(alias *ingest.Alias, result ingest.VariantResult, took time.Duration) {
@@ -106,7 +125,7 @@ func (m *metrics) up(storage string, ok bool) {
 
 func (m *metrics) operation(storage, op string, took time.Duration, err error) {
 	result := "ok"
-	if storagedrivers.Fault(op, err) { // whoever asks for what is not there causes none
+	if storagedrivers.Fault(op, err) { // a request for a missing object is none
 		result = "error"
 	}
 	m.operations.WithLabelValues(storage, op, result).Observe(took.Seconds())

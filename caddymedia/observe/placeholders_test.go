@@ -1,4 +1,4 @@
-package mediaapp
+package observe
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/ingest"
 )
 
-// TestNoteItemsAtOnce: of items that are stored at once for one request none is missing.
+// TestNoteItemsAtOnce: the list has all items that are stored at once for one request.
 func TestNoteItemsAtOnce(t *testing.T) {
 	t.Parallel()
 	const count, tries = 8, 2000
@@ -27,10 +27,10 @@ func TestNoteItemsAtOnce(t *testing.T) {
 			all.Go(func() { noteItem(ctx, ingest.Image, "content", name) })
 		}
 		all.Wait()
-		noted, _ := replacer.Get(PlaceholderFilenames)
+		noted, _ := replacer.Get(placeholderFilenames)
 		names, _ := noted.([]string)
 		if slices.Sort(names); !slices.Equal(names, want) {
-			t.Fatalf("noted are %q", names)
+			t.Fatalf("the list is %q", names)
 		}
 	}
 }

@@ -1,0 +1,47 @@
+package observe
+
+import (
+	"errors"
+	"io/fs"
+
+	"go.uber.org/zap"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+)
+
+// auditActions are the requested changes of items.
+var auditActions = map[ingest.Action]string{
+	ingest.Stored: "store", ingest.Replaced: "replace", ingest.Deleted: "delete",
+}
+
+func (o *Observer) auditChange(change ingest.Change) {
+	o.writeAudit(auditActions[change.Action], change.Alias.Kind, change.Alias.Name, change.Actor, deletion(change.Err),
+		zap.String("filename", change.Item.Filename), zap.Int64("size", change.Item.Size))
+}
+
+// deletion returns the result of a deletion in words, without the detail of its error.
+func deletion(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, fs.ErrNotExist):
+		return "there is no such item"
+	default:
+		return "the storage did not delete the item"
+	}
+}
+
+// auditRefusal writes the submitted name. The size is unknown.
+func (o *Observer) auditRefusal(req ingest.Request, failure *ingest.Failure) {
+	o.writeAudit(auditActions[ingest.Stored], req.Kind, req.Alias, req.Actor, failure.Message,
+		zap.String("filename", failure.Filename), zap.Stringer("reason", failure.Reason))
+}
+
+// writeAudit writes a line of the logger "media.audit". There is one for each item that was stored,
+// replaced or deleted, for each that could not be deleted, and for each failure of a refused request.
+func (o *Observer) writeAudit(action string, kind ingest.Kind, alias string, actor ingest.Actor, result string, more ...zap.Field) {
+	fields := append([]zap.Field{zap.String("action", action), zap.String("kind", string(kind)), zap.String("alias", alias)}, more...)
+	o.audit.Info("item", append(fields,
+		zap.String("via", string(actor.Origin)), zap.String("account", actor.Account), zap.String("client", actor.Client),
+		zap.String("result", result))...)
+}

@@ -1,0 +1,125 @@
+// Package observe records the work of the service where administrators look for it: metrics, events, the
+// audit log and the placeholders of requests. Packages ingest and storagedrivers make the trace spans
+// themselves.
+package observe
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
+)
+
+// Observer is the [media.Observer] of one configuration of Caddy.
+type Observer struct {
+	*metrics
+	audit  *zap.Logger
+	events *events
+	active func() (*Observer, error)
+}
+
+// New returns the observer of the configuration that ctx belongs to. active returns the one of the
+// configuration that runs.
+func New(ctx caddy.Context, active func() (*Observer, error)) (*Observer, error) {
+	events, err := newEvents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Observer{newMetrics(ctx.GetMetricsRegistry()), ctx.Logger().Named("audit"), events, active}, nil
+}
+
+// current returns the observer whose metrics and audit log are in use: the work of an earlier
+// configuration may go on while the next one runs.
+func (o *Observer) current() *Observer {
+	if o.events.ended() {
+		if active, err := o.active(); err == nil {
+			return active
+		}
+	}
+	return o
+}
+
+// LoggedIn implements [media.Observer].
+func (o *Observer) LoggedIn(ctx context.Context, apiKey string, result media.LoginResult) {
+	o.current().logins.WithLabelValues(string(result)).Inc()
+	noteAccount(ctx, apiKey)
+}
+
+// Failed implements [media.Observer].
+func (o *Observer) Failed(_ context.Context, endpoint, status string) {
+	o.current().failures.WithLabelValues(endpoint, status).Inc()
+}
+
+// Requested implements [media.Observer].
+func (o *Observer) Requested(ctx context.Context, alias *ingest.Alias, filename string) {
+	noteItem(ctx, alias.Kind, alias.Name, filename)
+}
+
+// Served implements [media.Observer].
+func (o *Observer) Served(_ context.Context, alias *ingest.Alias, bytes int64) {
+	o.current().served.WithLabelValues(string(alias.Kind), alias.Name).Add(float64(bytes))
+}
+
+// StorageOperation implements [media.Observer].
+func (o *Observer) StorageOperation(storage, op string, took time.Duration, err error) {
+	o.current().operation(storage, op, took, err)
+}
+
+// StorageChecked implements [media.Observer].
+func (o *Observer) StorageChecked(storage string, health media.Health, changed bool) {
+	o.up(storage, health.Err == nil)
+	if changed {
+		o.events.health(storage, health.Err == nil, health.Since)
+	}
+}
+
+// Began implements [ingest.Observer].
+func (o *Observer) Began(req ingest.Request) (ended func(stored bool)) {
+	uploads[req.Kind].Add(1)
+	start := time.Now() //nolint:forbidigo // a duration depends on no other clock
+	return func(stored bool) {
+		uploads[req.Kind].Add(-1)
+		o.current().uploaded(req.Kind, stored, time.Since(start))
+	}
+}
+
+// Variant implements [ingest.Observer].
+func (o *Observer) Variant(alias *ingest.Alias, result ingest.VariantResult, took time.Duration) {
+	o.current().variant(alias, result, took)
+}
+
+// Changed implements [ingest.Observer].
+func (o *Observer) Changed(ctx context.Context, change ingest.Change) {
+	noteAccount(ctx, change.Actor.Account)
+	noteItem(ctx, change.Alias.Kind, change.Alias.Name, change.Item.Filename)
+	current := o.current()
+	current.auditChange(change)
+	if change.Err != nil {
+		return
+	}
+	current.changed(change)
+	o.events.changed(change)
+}
+
+// Refused implements [ingest.Observer].
+func (o *Observer) Refused(ctx context.Context, req ingest.Request, failures ingest.Failures) {
+	req.Alias = fmt.Sprintf("%.64s", req.Alias) // a caller may send any text; no alias is longer
+	noteAccount(ctx, req.Actor.Account)
+	noteItem(ctx, req.Kind, req.Alias, "")
+	current := o.current()
+	unknown := req.Actor.Origin == ingest.OriginHTTP && req.Actor.Account == ""
+	for _, failure := range failures {
+		current.refusals.WithLabelValues(string(req.Kind), failure.Reason.String()).Inc()
+		if unknown { // strangers must not fill the audit log, nor trigger subscribers
+			continue
+		}
+		current.auditRefusal(req, failure)
+		o.events.refused(req, failure)
+	}
+}
