@@ -1,11 +1,7 @@
 package mediacmd
 
 import (
-	"context"
 	"errors"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -38,21 +34,3 @@ var errReported = errors.New("something failed")
 
 // errInterrupted ends a command that was asked to end.
 var errInterrupted = errors.New("interrupted")
-
-// run gives what a command does, in the form that cobra takes. The context of f ends at
-// the first interrupt or SIGTERM; the second one ends the process.
-func run(f func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		context.AfterFunc(ctx, stop)
-		err := f(ctx, cmd, args)
-		switch {
-		case errors.Is(err, errReported):
-			cmd.SilenceErrors = true
-		case err != nil && ctx.Err() != nil:
-			return errInterrupted // not what that did to a storage
-		}
-		return new(output).hideIn(err)
-	}
-}

@@ -14,7 +14,8 @@ import (
 )
 
 func copyCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	var f copyFlags
+	cmd := inSession(&cobra.Command{
 		Use:   "copy <from> <to>",
 		Short: "Copies items from one storage to another and verifies them",
 		Long: `Copies items, variants of pictures included, from one storage of the
@@ -33,17 +34,15 @@ With --json every item that could not be copied is a line with "key" and
 		Example: `  caddy media copy default bucket --dry-run
   caddy media copy default bucket --alias img/content --alias file/content`,
 		Args: cobra.ExactArgs(2),
-		RunE: run(copyItems),
-	}
-	addConfigFlags(cmd)
-	addOutputFlags(cmd)
+	}, f.run)
+	cmd.PreRunE = func(*cobra.Command, []string) error { return f.check() }
 	flags := cmd.Flags()
-	flags.StringArray("alias", nil, "Copy the items of this alias only, img/<name> or file/<name>; may be repeated")
-	flags.Bool("dry-run", false, "Compare the lists of the two storages by size and copy nothing")
-	flags.Int("parallel", 4, "How many items are copied at once")
-	flags.Bool("overwrite", false, "Replace what is in the destination and differs")
-	flags.String("verify", string(storagecopy.Checksum), "How to verify a copy: checksum (it is read back) or size")
-	flags.String("state", "", "File of the journal (default: one in Caddy's data folder for these storages and aliases)")
+	flags.StringArrayVar(&f.aliases, "alias", nil, "Copy the items of this alias only, img/<name> or file/<name>; may be repeated")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "Compare the lists of the two storages by size and copy nothing")
+	flags.IntVar(&f.parallel, "parallel", 4, "How many items are copied at once")
+	flags.BoolVar(&f.overwrite, "overwrite", false, "Replace what is in the destination and differs")
+	flags.StringVar((*string)(&f.verify), "verify", string(storagecopy.Checksum), "How to verify a copy: checksum (it is read back) or size")
+	flags.StringVar(&f.state, "state", "", "File of the journal (default: one in Caddy's data folder for these storages and aliases)")
 	return cmd
 }
 
@@ -60,46 +59,23 @@ type copyFlags struct {
 	state     string
 }
 
-func readCopyFlags(cmd *cobra.Command) (copyFlags, error) {
-	var f copyFlags
-	var errs [6]error
-	var verify string
-	flags := cmd.Flags()
-	f.aliases, errs[0] = flags.GetStringArray("alias")
-	f.dryRun, errs[1] = flags.GetBool("dry-run")
-	f.parallel, errs[2] = flags.GetInt("parallel")
-	f.overwrite, errs[3] = flags.GetBool("overwrite")
-	verify, errs[4] = flags.GetString("verify")
-	f.state, errs[5] = flags.GetString("state")
-	if err := errors.Join(errs[:]...); err != nil {
-		return copyFlags{}, err
-	}
-	f.verify = storagecopy.Verify(verify)
+func (f *copyFlags) check() error {
 	if f.verify != storagecopy.Checksum && f.verify != storagecopy.Size {
-		return copyFlags{}, fmt.Errorf("--verify %q: it is checksum or size", verify)
+		return fmt.Errorf("--verify %q: it is checksum or size", f.verify)
 	}
 	if f.parallel < 1 || f.parallel > maxParallel {
-		return copyFlags{}, fmt.Errorf("--parallel %d: it is 1 to %d", f.parallel, maxParallel)
+		return fmt.Errorf("--parallel %d: it is 1 to %d", f.parallel, maxParallel)
 	}
-	return f, nil
+	return nil
 }
 
-// copyItems is `caddy media copy`.
-func copyItems(ctx context.Context, cmd *cobra.Command, args []string) (err error) {
-	flags, err := readCopyFlags(cmd)
+// run is `caddy media copy`.
+func (f *copyFlags) run(ctx context.Context, s *session, args []string) (err error) {
+	opts, err := s.copyOptions(ctx, f, args[0], args[1])
 	if err != nil {
 		return err
 	}
-	s, err := open(cmd)
-	if err != nil {
-		return err
-	}
-	defer func() { err = s.hideIn(errors.Join(err, s.Close())) }()
-	opts, err := s.copyOptions(ctx, flags, args[0], args[1])
-	if err != nil {
-		return err
-	}
-	if opts.Journal, err = journal(flags, opts); err != nil {
+	if opts.Journal, err = journal(f, opts); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, opts.Journal.Close()) }()
@@ -110,7 +86,7 @@ func copyItems(ctx context.Context, cmd *cobra.Command, args []string) (err erro
 }
 
 // copyOptions looks whether the storages can be copied from and to.
-func (s *session) copyOptions(ctx context.Context, flags copyFlags, from, to string) (storagecopy.Options, error) {
+func (s *session) copyOptions(ctx context.Context, flags *copyFlags, from, to string) (storagecopy.Options, error) {
 	opts := storagecopy.Options{
 		Overwrite: flags.overwrite, Verify: flags.verify, DryRun: flags.dryRun,
 		Now:    time.Now, //nolint:forbidigo // the clock's one default

@@ -108,7 +108,7 @@ func (s *session) parallel(wanted int, storages ...*storagedrivers.Storage) int 
 }
 
 // journal opens the journal; nil where a dry run has none to look at.
-func journal(flags copyFlags, opts storagecopy.Options) (*storagecopy.Journal, error) {
+func journal(flags *copyFlags, opts storagecopy.Options) (*storagecopy.Journal, error) {
 	copied := fingerprint(opts.From, opts.To)
 	path := flags.state
 	if path == "" {

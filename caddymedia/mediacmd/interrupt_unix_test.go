@@ -30,9 +30,7 @@ func TestInterrupt(t *testing.T) { // not parallel: the signal reaches the whole
 		"a failure without it":       {false, errors.New("refused"), "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cmd := new(cobra.Command)
-			cmd.SetContext(t.Context())
-			err := run(func(ctx context.Context, _ *cobra.Command, _ []string) error {
+			cmd := withOutput(new(cobra.Command), func(ctx context.Context, _ *output, _ []string) error {
 				if test.interrupted {
 					if err := syscall.Kill(syscall.Getpid(), syscall.SIGINT); err != nil {
 						t.Error(err)
@@ -40,7 +38,9 @@ func TestInterrupt(t *testing.T) { // not parallel: the signal reaches the whole
 					<-ctx.Done()
 				}
 				return test.fails
-			})(cmd, nil)
+			})
+			cmd.SetContext(t.Context())
+			err := cmd.RunE(cmd, nil)
 			if err == nil || err.Error() != test.want {
 				t.Errorf("error %v, want %s", err, test.want)
 			}

@@ -2,6 +2,7 @@ package mediacmd
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,21 +33,31 @@ type session struct {
 	*output
 }
 
-// addConfigFlags adds the flags by which [open] finds the configuration.
-func addConfigFlags(cmd *cobra.Command) {
-	cmd.Flags().StringP("config", "c", "", "Configuration file (default: the configuration of the running Caddy)")
-	cmd.Flags().StringP("adapter", "a", "", "Name of the adapter for the configuration file")
-	cmd.Flags().String("address", "", "Address of the admin API of the running Caddy")
+// inSession completes a command that works with a configuration: it adds the flags for that and for the
+// output, and calls f with an open session.
+func inSession(cmd *cobra.Command, f func(ctx context.Context, s *session, args []string) error) *cobra.Command {
+	var source configSource
+	cmd.Flags().StringVarP(&source.file, "config", "c", "", "Configuration file (default: the configuration of the running Caddy)")
+	cmd.Flags().StringVarP(&source.adapter, "adapter", "a", "", "Name of the adapter for the configuration file")
+	cmd.Flags().StringVar(&source.address, "address", "", "Address of the admin API of the running Caddy")
 	cmd.MarkFlagsMutuallyExclusive("config", "address")
+	return withOutput(cmd, func(ctx context.Context, o *output, args []string) error {
+		s, err := source.open(o)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f(ctx, s, args), s.App.Cleanup())
+	})
 }
 
-// open gives the app of the configuration that the flags of cmd name. The caller must
-// Close it.
-func open(cmd *cobra.Command) (*session, error) {
-	// What Caddy has to say about reading its configuration is of no interest here: it goes
-	// into a buffer, and the next buffer takes its place.
+// configSource is the origin of a configuration: a file, or the running Caddy.
+type configSource struct{ file, adapter, address string }
+
+// open returns a session with the configuration. Its app must be cleaned up.
+func (c *configSource) open(o *output) (*session, error) {
+	// Caddy's messages about its configuration go to a buffer, which the next buffer replaces.
 	caddy.BufferedLog()
-	raw, err := configuration(cmd)
+	raw, err := c.read()
 	caddy.BufferedLog()
 	if err != nil {
 		return nil, err
@@ -65,13 +76,10 @@ func open(cmd *cobra.Command) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up the media app: %w", err)
 	}
-	s := &session{App: app.(*mediaapp.App), output: newOutput(cmd)} // this is what "media" is
+	s := &session{App: app.(*mediaapp.App), output: o} // this is what "media" is
 	s.redactor = redact.New(s.App.Secrets()...)
 	return s, nil
 }
-
-// Close lets go of the storages.
-func (s *session) Close() error { return s.App.Cleanup() }
 
 // storage gives a storage of the configuration.
 func (s *session) storage(name string) (*storagedrivers.Storage, error) {
@@ -97,37 +105,26 @@ func (s *session) storages(names []string) ([]*storagedrivers.Storage, error) {
 	return storages, nil
 }
 
-// configuration gives the JSON of the media app.
-func configuration(cmd *cobra.Command) (json.RawMessage, error) {
-	file, err := cmd.Flags().GetString("config")
-	if err != nil {
-		return nil, err
+// read returns the JSON of the media app.
+func (c *configSource) read() (json.RawMessage, error) {
+	if c.file == "" {
+		return c.readRunning()
 	}
-	if file == "" {
-		return ofRunning(cmd)
-	}
-	adapter, err := cmd.Flags().GetString("adapter")
-	if err != nil {
-		return nil, err
-	}
-	raw, _, _, err := caddycmd.LoadConfig(file, adapter)
+	raw, _, _, err := caddycmd.LoadConfig(c.file, c.adapter)
 	if err != nil {
 		return nil, err
 	}
 	var config caddy.Config
 	if err := caddy.StrictUnmarshalJSON(caddy.RemoveMetaFields(raw), &config); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", file, err)
+		return nil, fmt.Errorf("reading %s: %w", c.file, err)
 	}
 	return orDefaults(config.AppsRaw[appName]), nil
 }
 
-// ofRunning asks the running Caddy.
-func ofRunning(cmd *cobra.Command) (json.RawMessage, error) {
-	address, err := cmd.Flags().GetString("address")
+// readRunning reads from the running Caddy.
+func (c *configSource) readRunning() (json.RawMessage, error) {
+	address, err := caddycmd.DetermineAdminAPIAddress(c.address, nil, "", "")
 	if err != nil {
-		return nil, err
-	}
-	if address, err = caddycmd.DetermineAdminAPIAddress(address, nil, "", ""); err != nil {
 		return nil, err
 	}
 	resp, err := caddycmd.AdminAPIRequest(address, http.MethodGet, "/config/apps", nil, nil)

@@ -1,13 +1,16 @@
 package mediacmd
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
 	"sync"
+	"syscall"
 	"text/tabwriter"
 	"unicode"
 	"unicode/utf16"
@@ -31,19 +34,29 @@ type output struct {
 	above io.Writer // above the bars, while there are any
 }
 
-// addOutputFlags adds the flags that [newOutput] heeds.
-func addOutputFlags(cmd *cobra.Command) {
-	cmd.Flags().Bool("json", false, "Print results as JSON")
-	cmd.Flags().BoolP("quiet", "q", false, "Print failures only")
+// withOutput completes a command: it adds the flags for the output, and calls f. The context of f ends at
+// the first interrupt or SIGTERM; the second one ends the process.
+func withOutput(cmd *cobra.Command, f func(ctx context.Context, o *output, args []string) error) *cobra.Command {
+	var o output
+	cmd.Flags().BoolVar(&o.json, "json", false, "Print results as JSON")
+	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "Print failures only")
 	cmd.MarkFlagsMutuallyExclusive("json", "quiet")
-}
-
-func newOutput(cmd *cobra.Command) *output {
-	o := &output{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr()}
-	o.json, _ = cmd.Flags().GetBool("json")
-	o.quiet, _ = cmd.Flags().GetBool("quiet")
-	o.bars = isTerminal(o.err) && !o.json && !o.quiet
-	return o
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.out, o.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
+		o.bars = isTerminal(o.err) && !o.json && !o.quiet
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		context.AfterFunc(ctx, stop)
+		err := f(ctx, &o, args)
+		switch {
+		case errors.Is(err, errReported):
+			cmd.SilenceErrors = true
+		case err != nil && ctx.Err() != nil:
+			return errInterrupted // rather than its consequence for a storage
+		}
+		return o.hideIn(err)
+	}
+	return cmd
 }
 
 func isTerminal(w io.Writer) bool {

@@ -34,24 +34,20 @@ func TestOutput(t *testing.T) {
 			cmd := &cobra.Command{}
 			cmd.SetOut(&out)
 			cmd.SetErr(&errs)
-			addOutputFlags(cmd)
-			if err := cmd.ParseFlags(test.flags); err != nil {
-				t.Fatal(err)
-			}
-			o := newOutput(cmd)
-			o.redactor = redact.New(secret)
-			o.sayf("%d of %s", 1, secret)
-			if err := o.table([][]string{{"a", "bb"}}); err != nil {
-				t.Error(err)
-			}
-			o.failf("failed with %q", secret)
-			p := o.progress() // there is no terminal
-			bar := p.items("items")
-			bar.setTotal(2)
-			bar.add(1)
-			p.close()
-			err := o.document(map[string]string{"reason": o.reason(errors.New("with " + secret))})
-			if err != nil {
+			cmd.SetArgs(test.flags)
+			withOutput(cmd, func(_ context.Context, o *output, _ []string) error {
+				o.redactor = redact.New(secret)
+				o.sayf("%d of %s", 1, secret)
+				o.failf("failed with %q", secret)
+				p := o.progress() // there is no terminal
+				bar := p.items("items")
+				bar.setTotal(2)
+				bar.add(1)
+				p.close()
+				return errors.Join(o.table([][]string{{"a", "bb"}}),
+					o.document(map[string]string{"reason": o.reason(errors.New("with " + secret))}))
+			})
+			if err := cmd.ExecuteContext(t.Context()); err != nil {
 				t.Error(err)
 			}
 			if got := strings.ReplaceAll(errs.String(), `"***"`, "***"); out.String() != test.out || got != test.err {
@@ -67,8 +63,7 @@ func TestTerminalObeysNothing(t *testing.T) {
 	const hostile = "\x1b]0;owned\x07\x1b[2Jok\u009b31m\u202e\x7f\r"
 	for _, flags := range [][]string{nil, {"--json"}} {
 		var out, errs bytes.Buffer
-		cmd := &cobra.Command{SilenceUsage: true, RunE: run(func(_ context.Context, cmd *cobra.Command, _ []string) error {
-			o := newOutput(cmd)
+		cmd := withOutput(&cobra.Command{SilenceUsage: true}, func(_ context.Context, o *output, _ []string) error {
 			o.sayf("stored %s\n\tas it is", hostile)
 			o.failf("failed with %s", hostile)
 			if err := o.table([][]string{{hostile, "b"}}); err != nil {
@@ -78,11 +73,10 @@ func TestTerminalObeysNothing(t *testing.T) {
 				return err
 			}
 			return &url.Error{Op: "Get", URL: "x", Err: errors.New(hostile)}
-		})}
+		})
 		cmd.SetOut(&out)
 		cmd.SetErr(&errs)
 		cmd.SetArgs(flags)
-		addOutputFlags(cmd)
 		if err := cmd.ExecuteContext(t.Context()); err == nil {
 			t.Error("no error")
 		}

@@ -2,7 +2,6 @@ package mediacmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -14,7 +13,7 @@ import (
 )
 
 func probeCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	return inSession(&cobra.Command{
 		Use:   "probe [<storage>...]",
 		Short: "Tests whether storages can be used, and what they guarantee",
 		Long: `Tests the storages of the configuration, or those that are named, each with a
@@ -22,11 +21,7 @@ small object of its own, which it removes again: whether the storage can be
 reached, stores, reads, replaces and deletes, and what it guarantees.
 
 With --json the result is one document.`,
-		RunE: run(probe),
-	}
-	addConfigFlags(cmd)
-	addOutputFlags(cmd)
-	return cmd
+	}, probe)
 }
 
 // probed is what was found out about a storage.
@@ -54,12 +49,7 @@ type probedFeatures struct {
 }
 
 // probe is `caddy media probe`.
-func probe(ctx context.Context, cmd *cobra.Command, names []string) (err error) {
-	s, err := open(cmd)
-	if err != nil {
-		return err
-	}
-	defer func() { err = s.hideIn(errors.Join(err, s.Close())) }()
+func probe(ctx context.Context, s *session, names []string) error {
 	storages, err := s.storages(names)
 	if err != nil {
 		return err

@@ -14,7 +14,8 @@ import (
 )
 
 func sweepCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	var w sweeping
+	cmd := inSession(&cobra.Command{
 		Use:   "sweep [<storage>...]",
 		Short: "Finds, and removes, variants without pictures and leftovers of uploads",
 		Long: `Finds what nobody needs in storages, all of them or those that are named:
@@ -25,12 +26,9 @@ What is younger than --older-than does not count: an upload may be under way.
 Leftovers are a day old at least where nothing but their age tells that.
 
 With --json there is one line for each, and a last one with the totals.`,
-		RunE: run(sweep),
-	}
-	cmd.Flags().Bool("delete", false, "Remove what is found")
-	cmd.Flags().Duration("older-than", 24*time.Hour, "How old at least")
-	addConfigFlags(cmd)
-	addOutputFlags(cmd)
+	}, w.run)
+	cmd.Flags().BoolVar(&w.remove, "delete", false, "Remove what is found")
+	cmd.Flags().DurationVar(&w.olderThan, "older-than", 24*time.Hour, "How old at least")
 	return cmd
 }
 
@@ -68,19 +66,9 @@ type sweepResult struct {
 	Message  string    `json:"message,omitempty"`
 }
 
-func sweep(ctx context.Context, cmd *cobra.Command, names []string) (err error) {
-	s, err := open(cmd)
-	if err != nil {
-		return err
-	}
-	defer func() { err = s.hideIn(errors.Join(err, s.Close())) }()
-	w := &sweeping{session: s}
-	if w.remove, err = cmd.Flags().GetBool("delete"); err != nil {
-		return err
-	}
-	if w.olderThan, err = cmd.Flags().GetDuration("older-than"); err != nil {
-		return err
-	}
+// run is `caddy media sweep`.
+func (w *sweeping) run(ctx context.Context, s *session, names []string) error {
+	w.session = s
 	if w.olderThan < 0 {
 		return errors.New("--older-than is no negative duration")
 	}

@@ -13,7 +13,8 @@ import (
 )
 
 func uploadCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	var u uploading
+	cmd := withOutput(&cobra.Command{
 		Use:   "upload <file>...",
 		Short: "Uploads files as a client of the service",
 		Long: `Uploads files as a client of the service, over its HTTP API. It needs no
@@ -27,30 +28,31 @@ data folder for the next time, readable by its owner only.
 With --json there is one line for each file, in the order in which they are
 done.`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: run(uploadFiles),
-	}
-	cmd.Flags().String("server", "", "Address of the service, https://media.example.com for instance (default: $MEDIA_SERVER)")
-	cmd.Flags().String("api-key", "", "API key of the account (default: $MEDIA_API_KEY)")
-	cmd.Flags().String("password-file", "", "File that holds the password")
-	cmd.Flags().String("alias", "", "Alias to upload to (default: content)")
-	cmd.Flags().String("sub-folder", "", "Folder within the alias (default: as the storage has it, by date for instance)")
-	cmd.Flags().String("as", "", "What the files are: image or file (default: by their extensions)")
-	cmd.Flags().Int("parallel", 2, "How many files are sent at a time")
-	cmd.Flags().Bool("insecure-http", false, "Send the password over plain HTTP to another host")
-	addOutputFlags(cmd)
+	}, u.run)
+	flags := cmd.Flags()
+	flags.StringVar(&u.server, "server", "", "Address of the service, https://media.example.com for instance (default: $MEDIA_SERVER)")
+	flags.StringVar(&u.apiKey, "api-key", "", "API key of the account (default: $MEDIA_API_KEY)")
+	flags.StringVar(&u.passwordFile, "password-file", "", "File that holds the password")
+	flags.StringVar(&u.each.Alias, "alias", "", "Alias to upload to (default: content)")
+	flags.StringVar(&u.each.SubFolder, "sub-folder", "", "Folder within the alias (default: as the storage has it, by date for instance)")
+	flags.StringVar(&u.each.Kind, "as", "", "What the files are: image or file (default: by their extensions)")
+	flags.IntVar(&u.parallel, "parallel", 2, "How many files are sent at a time")
+	flags.BoolVar(&u.insecure, "insecure-http", false, "Send the password over plain HTTP to another host")
 	return cmd
 }
 
 // uploading is a run of the command.
 type uploading struct {
 	*output
-	client *uploadClient
-	each   upload // what holds for every file
+	server, apiKey, passwordFile string
+	insecure                     bool
+	parallel                     int
+	each                         upload // without a file
 
-	parallel int
-	stored   atomic.Int64
-	sent     *bar
-	files    *bar
+	client *uploadClient
+	stored atomic.Int64
+	sent   *bar
+	files  *bar
 }
 
 // uploadResult is what becomes of a file, as JSON.
@@ -63,10 +65,11 @@ type uploadResult struct {
 	Message string `json:"message,omitempty"`
 }
 
-func uploadFiles(ctx context.Context, cmd *cobra.Command, files []string) error {
-	u := &uploading{output: newOutput(cmd)}
-	bars := &progress{out: u.output} // none before the password is known
-	if err := u.read(cmd, func() { bars.close() }); err != nil {
+// run is `caddy media upload`.
+func (u *uploading) run(ctx context.Context, o *output, files []string) error {
+	u.output = o
+	bars := &progress{out: o} // none before the password is known
+	if err := u.connect(func() { bars.close() }); err != nil {
 		return err
 	}
 	if _, err := u.client.currentToken(ctx); err != nil {
@@ -97,47 +100,31 @@ func uploadFiles(ctx context.Context, cmd *cobra.Command, files []string) error 
 	return err
 }
 
-// read takes the flags and the environment. beforeAsking is called before somebody is asked
-// for the password.
-func (u *uploading) read(cmd *cobra.Command, beforeAsking func()) error {
-	flags := map[string]string{}
-	for name, variable := range map[string]string{
-		"server": "MEDIA_SERVER", "api-key": "MEDIA_API_KEY", "password-file": "", "alias": "", "sub-folder": "", "as": "",
-	} {
-		value, err := cmd.Flags().GetString(name)
-		if err != nil {
-			return err
+// connect checks the flags and makes the client. beforeAsking is called before the user is asked for the
+// password.
+func (u *uploading) connect(beforeAsking func()) error {
+	for _, required := range []struct {
+		value          *string
+		flag, variable string
+	}{{&u.server, "server", "MEDIA_SERVER"}, {&u.apiKey, "api-key", "MEDIA_API_KEY"}} {
+		if *required.value = cmp.Or(*required.value, os.Getenv(required.variable)); *required.value == "" {
+			return fmt.Errorf("--%s or $%s is missing", required.flag, required.variable)
 		}
-		if variable != "" {
-			if value = cmp.Or(value, os.Getenv(variable)); value == "" {
-				return fmt.Errorf("--%s or $%s is missing", name, variable)
-			}
-		}
-		flags[name] = value
 	}
-	insecure, err := cmd.Flags().GetBool("insecure-http")
-	if err != nil {
-		return err
-	}
-	server, err := serverAddress(flags["server"], insecure)
-	if err != nil {
-		return err
-	}
-	if u.parallel, err = cmd.Flags().GetInt("parallel"); err != nil {
-		return err
-	}
+	server, err := serverAddress(u.server, u.insecure)
 	switch {
+	case err != nil:
+		return err
 	case u.parallel < 1:
 		return errors.New("--parallel is 1 or more")
-	case flags["as"] != "" && flags["as"] != "image" && flags["as"] != "file":
+	case u.each.Kind != "" && u.each.Kind != "image" && u.each.Kind != "file":
 		return errors.New("--as is image or file")
 	}
 	password := &passwordSource{
-		file: flags["password-file"], terminal: os.Stdin, prompt: u.err, before: beforeAsking,
-		question: fmt.Sprintf("Password of %s at %s: ", flags["api-key"], server),
+		file: u.passwordFile, terminal: os.Stdin, prompt: u.err, before: beforeAsking,
+		question: fmt.Sprintf("Password of %s at %s: ", u.apiKey, server),
 	}
-	u.client = newUploadClient(server, flags["api-key"], password.get)
-	u.each = upload{Kind: flags["as"], Alias: flags["alias"], SubFolder: flags["sub-folder"]}
+	u.client = newUploadClient(server, u.apiKey, password.get)
 	return nil
 }
 

@@ -30,7 +30,8 @@ func TestUploadInterrupted(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if err := uploadFiles(ctx, cmd, []string{first, second}); !errors.Is(err, errReported) {
+	cmd.SetContext(ctx)
+	if err := cmd.RunE(cmd, []string{first, second}); !errors.Is(err, errReported) {
 		t.Errorf("error %v, want %v", err, errReported)
 	}
 	messages := map[string]string{}

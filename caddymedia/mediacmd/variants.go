@@ -21,7 +21,8 @@ import (
 )
 
 func variantsCommand() *cobra.Command {
-	cmd := &cobra.Command{
+	var m makingVariants
+	cmd := inSession(&cobra.Command{
 		Use:   "variants <alias>",
 		Short: "Makes WebP variants that are missing or stale",
 		Long: `Makes WebP variants that are missing or stale, for the pictures of an alias that
@@ -34,21 +35,17 @@ pictures, and can be run again after an interruption.
 With --json there is one line for each picture but those whose variants are
 current, and a last one with the totals.`,
 		Args: cobra.ExactArgs(1),
-		RunE: run(makeVariants),
-	}
-	cmd.Flags().Bool("all", false, "Make also the variants that are current, after a change of quality for instance")
-	cmd.Flags().Bool("dry-run", false, "Only show what would be made")
-	addConfigFlags(cmd)
-	addOutputFlags(cmd)
+	}, m.run)
+	cmd.Flags().BoolVar(&m.all, "all", false, "Make also the variants that are current, after a change of quality for instance")
+	cmd.Flags().BoolVar(&m.totals.DryRun, "dry-run", false, "Only show what would be made")
 	return cmd
 }
 
 // makingVariants is a run of the command.
 type makingVariants struct {
 	*session
-	alias  *ingest.Alias
-	all    bool
-	dryRun bool
+	alias *ingest.Alias
+	all   bool
 	// workers bounds the pictures in work to those that the encoders accept without a queue.
 	workers *semaphore.Weighted
 	done    *bar
@@ -86,25 +83,14 @@ type variantResult struct {
 // lookers is how many pictures are looked at together.
 const lookers = 16
 
-func makeVariants(ctx context.Context, cmd *cobra.Command, args []string) (err error) {
-	s, err := open(cmd)
-	if err != nil {
-		return err
-	}
-	defer func() { err = s.hideIn(errors.Join(err, s.Close())) }()
+// run is `caddy media variants`.
+func (m *makingVariants) run(ctx context.Context, s *session, args []string) error {
 	alias, err := s.pictureAlias(args[0])
 	if err != nil {
 		return err
 	}
-	m := &makingVariants{session: s, alias: alias}
+	m.session, m.alias = s, alias
 	m.totals.Alias = string(alias.Kind) + "/" + alias.Name
-	if m.all, err = cmd.Flags().GetBool("all"); err != nil {
-		return err
-	}
-	if m.dryRun, err = cmd.Flags().GetBool("dry-run"); err != nil {
-		return err
-	}
-	m.totals.DryRun = m.dryRun
 	m.workers = semaphore.NewWeighted(int64(cmp.Or(max(s.App.Limits.ImageWorkers, 0), runtime.GOMAXPROCS(0))))
 	bars := s.progress()
 	defer bars.close()
@@ -183,7 +169,7 @@ func (m *makingVariants) count(ctx context.Context) error {
 func (m *makingVariants) one(ctx context.Context, filename string) error {
 	before, err := m.alias.VariantState(ctx, filename)
 	done := ingest.Renewed{Before: before}
-	if err == nil && (m.all || before != ingest.VariantCurrent) && !m.dryRun {
+	if err == nil && (m.all || before != ingest.VariantCurrent) && !m.totals.DryRun {
 		done, err = m.renew(ctx, filename)
 	}
 	switch {
@@ -221,7 +207,7 @@ func (m *makingVariants) tally(change func(*variantTotals)) {
 }
 
 func (m *makingVariants) settled(filename string, done ingest.Renewed) error {
-	wanted := m.dryRun && (m.all || done.Before != ingest.VariantCurrent)
+	wanted := m.totals.DryRun && (m.all || done.Before != ingest.VariantCurrent)
 	m.tally(func(t *variantTotals) {
 		switch {
 		case done.Result == "" && !wanted:
