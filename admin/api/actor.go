@@ -9,7 +9,7 @@ import (
 
 type actorKey struct{}
 
-// WithActor returns a context for requests whose actor the caller knows.
+// WithActor returns a context for the requests of a known actor.
 func WithActor(ctx context.Context, actor ingest.Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }

@@ -25,7 +25,7 @@ type aliasAnswer struct {
 	Accounts   []string       `json:"accounts"`
 }
 
-// aliases answers with all aliases, those for pictures first.
+// aliases returns all aliases, image aliases first.
 func (c *call) aliases() error {
 	aliases, implicit := c.service.Aliases(), c.app.Implied().Aliases
 	all := make([]aliasAnswer, 0, len(aliases))
@@ -41,7 +41,7 @@ func (c *call) aliases() error {
 	return c.answer(map[string]any{"aliases": all})
 }
 
-// aliasSettings gives what was configured of an alias.
+// aliasSettings returns the configured options of an alias.
 func (c *call) aliasSettings(alias *ingest.Alias) map[string]any {
 	if alias.Kind == ingest.Image {
 		return mediaapp.Schemas().ImageAlias.Values(c.app.ImageAliases[alias.Name])
@@ -54,7 +54,7 @@ type accountAnswer struct {
 	Aliases []string `json:"aliases"`
 }
 
-// accounts answers with all accounts.
+// accounts returns all accounts.
 func (c *call) accounts() error {
 	all := make([]accountAnswer, 0, len(c.app.Accounts))
 	for _, key := range slices.Sorted(maps.Keys(c.app.Accounts)) {
@@ -63,7 +63,7 @@ func (c *call) accounts() error {
 	return c.answer(map[string]any{"accounts": all})
 }
 
-// endTokens ends all tokens of an account and answers with how many there were.
+// endTokens revokes all tokens of an account and returns their number.
 func (c *call) endTokens() error {
 	key := c.args[0]
 	if _, ok := c.app.Accounts[key]; !ok {
@@ -78,7 +78,7 @@ func (c *call) endTokens() error {
 	return c.answer(map[string]int{"ended": ended})
 }
 
-// orEmpty gives a list that is no null in JSON.
+// orEmpty returns an empty list for nil, which would be null in JSON.
 func orEmpty(list []string) []string {
 	if list == nil {
 		return []string{}

@@ -11,7 +11,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// failure is why a request is not served.
+// failure is the reason why a request is not served.
 type failure struct {
 	status int
 	// Message is for a person. It has no secrets.
@@ -26,7 +26,7 @@ func failf(status int, format string, args ...any) *failure {
 	return &failure{status: status, Message: fmt.Sprintf(format, args...)}
 }
 
-// answer answers with v.
+// answer writes v as a successful answer.
 func (c *call) answer(v any) error { return c.write(http.StatusOK, v) }
 
 func (c *call) write(status int, v any) error {
@@ -39,12 +39,12 @@ func (c *call) redacted(text string) string {
 	return redact.New(append(c.app.Secrets(), c.secrets...)...).Strict(text)
 }
 
-// bounded gives the context of what waits for a storage.
+// bounded returns the context for operations of a storage.
 func (c *call) bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.r.Context(), c.handler.maxTime)
 }
 
-// storageFailed tells of a storage that did not do what it was asked for.
+// storageFailed returns the failure for an error of a storage.
 func storageFailed(driver storagedrivers.Description, step string, err error) error {
 	switch {
 	case errors.Is(err, storagedrivers.ErrUnavailable), errors.Is(err, storagedrivers.ErrClosed),

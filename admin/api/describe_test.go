@@ -17,7 +17,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// TestImplicit: what stands in for an empty configuration is told from what was written.
+// TestImplicit: default storages and aliases are marked as implicit.
 func TestImplicit(t *testing.T) {
 	for app, want := range map[string][2]bool{ // storages, aliases
 		`{}`:                                 {true, true},
@@ -39,7 +39,7 @@ func TestImplicit(t *testing.T) {
 	}
 }
 
-// full has something of everything, and every secret is the word "hunter22".
+// full configures everything that can be described. Every secret is the word "hunter22".
 const full = `{"storages": {
 		"archive": {"driver": {"name": "sftp", "address": "127.0.0.1:1", "user": "media", "password": "hunter22", "insecure_skip_host_key": true},
 			"overwrite_strategy": "overwrite", "sanitize": false, "sub_folder_format": "%Y"},
@@ -117,7 +117,7 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// TestEndTokens: all tokens of the account are ended, and those of no other.
+// TestEndTokens: only the tokens of the account are revoked.
 func TestEndTokens(t *testing.T) {
 	const known = "$argon2id$v=19$m=64,t=1,p=1$4Zz0Ov8UYBl8SIBaXP3PIQ$A6oNBFDUyPJsjGVdXdDqkc7pFDG6P+xnupYfNmFID4o" // of "secret"
 	load(t, `{"accounts": {"one": {"password_hash": "`+known+`"}, "two": {"password_hash": "`+known+`"}}}`)
@@ -144,13 +144,13 @@ func TestEndTokens(t *testing.T) {
 	}
 }
 
-// request is get for another method.
+// request sends a request and decodes the successful answer.
 func request[T any](t testing.TB, method, address string) T {
 	t.Helper()
 	return decoded[T](t, ask(t, New(), method, address, ""), http.StatusOK)
 }
 
-// TestKinds: every driver with its options, and what the server makes by itself is none.
+// TestKinds: all drivers are listed with their options, without those that the server generates.
 func TestKinds(t *testing.T) {
 	load(t, `{}`)
 	kinds := get[kindsAnswer](t, "/kinds")
@@ -186,7 +186,7 @@ type healthOfAll struct {
 	Encoder  string `json:"webp_encoder"`
 }
 
-// waitForChecks gives the health when every storage has been checked once.
+// waitForChecks returns the health after the first check of every storage.
 func waitForChecks(t *testing.T) healthOfAll {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -222,7 +222,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestTokenStoreDown: the answer says so instead of failing.
+// TestTokenStoreDown: the health reports a token store that cannot be reached.
 func TestTokenStoreDown(t *testing.T) {
 	load(t, `{"tokens": {"store": "redis", "addresses": ["127.0.0.1:1"], "password": "hunter22"}, "accounts": {"site-one": {"password_hash": "`+hash+`"}}}`)
 	health := get[healthOfAll](t, "/health")
@@ -232,7 +232,7 @@ func TestTokenStoreDown(t *testing.T) {
 	wantError(t, ask(t, New(), http.MethodDelete, "/accounts/site-one/tokens", ""), http.StatusServiceUnavailable, "token store")
 }
 
-// TestNoSecrets: no answer has a secret, literal or expanded, also not in an error.
+// TestNoSecrets: no answer has a secret, literal or expanded, not even in an error.
 func TestNoSecrets(t *testing.T) {
 	t.Setenv("MEDIA_TEST_SECRET", "expanded-hunter")
 	root := load(t, strings.Replace(full, `"password": "hunter22", "insecure`, `"password": "{env.MEDIA_TEST_SECRET}", "insecure`, 1))
@@ -271,7 +271,7 @@ func TestNoSecrets(t *testing.T) {
 	}
 }
 
-// TestReload: one handler answers for whatever runs.
+// TestReload: one handler serves all configurations.
 func TestReload(t *testing.T) {
 	handler := New()
 	for _, name := range []string{"one", "two"} {

@@ -14,21 +14,20 @@ import (
 )
 
 const (
-	// The most objects that one answer to a search looks at.
+	// The maximum number of objects examined for one answer to a search.
 	maxLooked = 5000
-	// The most listings that one answer takes, some of which may be empty.
+	// The maximum number of listings for one answer. Some may be empty.
 	maxListings = 20
 )
 
-// position is how far a listing has come: to a page of the storage, and to the last key
-// that was looked at. A storage's own cursors only stand between its pages.
+// position is the progress of a listing: the page of the storage, and the last key examined. A
+// storage's own cursors only separate its pages.
 type position struct {
 	Page  string `json:"p,omitempty"`
 	After string `json:"a,omitempty"`
 }
 
-// String gives the position as a cursor; that of the end is empty, as is that of the
-// beginning.
+// String returns the position as a cursor. It is empty for the beginning and for the end.
 func (p position) String() string {
 	if p == (position{}) {
 		return ""
@@ -80,8 +79,8 @@ func newFinder(alias *ingest.Alias, folder, search string, limit int) *finder {
 	return f
 }
 
-// find collects from a position on, and gives that of the next page; the zero one where
-// there is none.
+// find collects items from a position on. It returns the position of the next page, or the zero
+// position after the last page.
 func (f *finder) find(ctx context.Context, at position) (position, error) {
 	for range maxListings {
 		page, err := f.alias.Storage.List(ctx, storagedrivers.ListOptions{
@@ -105,8 +104,8 @@ func (f *finder) find(ctx context.Context, at position) (position, error) {
 	return at, nil
 }
 
-// ask gives how many objects to list: as many as are wanted, and twice as many where every
-// other is a variant.
+// ask returns the number of objects to list. It is doubled where every second object may be a
+// variant.
 func (f *finder) ask() int {
 	if f.search != "" {
 		return min(storagedrivers.PageSize, max(maxLooked-f.looked, 1))
@@ -118,8 +117,8 @@ func (f *finder) ask() int {
 	return wanted
 }
 
-// take collects what is on a page behind the key after. full tells that there is more on it
-// than is wanted; last is then the last key that was looked at.
+// take collects the entries of a page after the key after. It returns the last key examined, and
+// whether the page has more entries than fit.
 func (f *finder) take(page storagedrivers.Page, after string) (last string, full bool) {
 	last = after
 	for _, entry := range entriesOf(page) {
@@ -138,7 +137,7 @@ func (f *finder) take(page storagedrivers.Page, after string) (last string, full
 	return last, false
 }
 
-// entriesOf gives the objects and folders of a page in the byte order of their keys.
+// entriesOf returns the objects and folders of a page in the byte order of their keys.
 func entriesOf(page storagedrivers.Page) []storagedrivers.Info {
 	entries := slices.Clone(page.Objects)
 	for _, folder := range page.Folders {
@@ -148,7 +147,7 @@ func entriesOf(page storagedrivers.Page) []storagedrivers.Info {
 	return entries
 }
 
-// wants tells whether an object, or a folder that ends at a slash, is to be shown.
+// wants reports whether to show an object, or a folder whose key ends with a slash.
 func (f *finder) wants(key string) bool {
 	return !f.alias.IsVariant(key) && strings.Contains(strings.ToLower(path.Base(key)), f.search)
 }

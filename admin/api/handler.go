@@ -1,9 +1,9 @@
-// Package api is the JSON API for administrators: what the media app is made of and how it
-// is, probes of storages, and the stored items. It deletes items and ends tokens, and
-// never writes configuration.
+// Package api is the JSON API for administrators. It describes the configuration and the state of
+// the media app, probes storages and lists the stored items. It deletes items and revokes tokens,
+// and never writes configuration.
 //
-// Caddy's admin endpoint has it below /media/, and the panel among its pages. An answer
-// never has a secret of the configuration in it.
+// Caddy's admin endpoint serves the API below /media/, and the panel serves it below its own
+// address. No answer contains a secret of the configuration.
 package api
 
 import (
@@ -14,34 +14,34 @@ import (
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
-// Handler answers the routes of the API, relative to "/". It asks for the running app at
-// each request, so it may outlive any configuration.
+// Handler serves the routes of the API, relative to "/". It acquires the running app for each
+// request, so a Handler may outlive any configuration.
 type Handler struct {
 	probes  chan struct{} // one is taken by each probe that runs
 	maxTime time.Duration // of a request that waits for a storage
 }
 
 const (
-	// Probes at a time, in this process.
+	// Simultaneous probes in this process.
 	maxProbes = 4
-	// How long a request may wait for a storage.
+	// The maximum time of a request that uses a storage.
 	maxTime = time.Minute
 )
 
-// running are the probes of all handlers: each has a host to wait for.
+// running limits the probes of all handlers, because each may wait for a slow host.
 var running = make(chan struct{}, maxProbes)
 
-// New gives a handler.
+// New returns a handler.
 func New() *Handler {
 	return &Handler{probes: running, maxTime: maxTime}
 }
 
-// ServeHTTP answers a request; the media app stays open until the answer is out.
+// ServeHTTP serves a request. The media app stays open until the answer is written.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.serve(w, r, func(c *call) error { return c.route() })
 }
 
-// serve answers with what f does on the running app.
+// serve calls f with the running app and writes the failure if f returns an error.
 func (h *Handler) serve(w http.ResponseWriter, r *http.Request, f func(*call) error) {
 	c := &call{handler: h, w: w, r: r}
 	app, release, err := mediaapp.AcquireActive()

@@ -34,10 +34,10 @@ type tokensHealth struct {
 	Detail  string `json:"detail"`
 }
 
-// maxTokenCheck bounds the look at the token store, which is done at each request.
+// maxTokenCheck bounds the check of the token store, which is made for each request.
 const maxTokenCheck = 5 * time.Second
 
-// health answers with how the storages, the token store and the encoder are.
+// health returns the state of the storages, the token store and the encoder.
 func (c *call) health() error {
 	states := c.service.Health()
 	all := make([]storageHealth, 0, len(states))
@@ -86,8 +86,8 @@ func (c *call) describeHealth(driver storagedrivers.Description, h media.Health)
 	return described
 }
 
-// healthGuarantees are known of a storage that can be used: some are found out by a check
-// that passes.
+// healthGuarantees returns the guarantees of a storage that is up. Some are known only after a
+// successful check.
 func healthGuarantees(h media.Health) []guaranteeAnswer {
 	if h.Checked.IsZero() || h.Err != nil {
 		return []guaranteeAnswer{}

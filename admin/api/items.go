@@ -37,7 +37,7 @@ func describeItem(alias *ingest.Alias, filename string, info storagedrivers.Info
 	}
 }
 
-// alias gives the alias that the address names.
+// alias returns the alias named in the address.
 func (c *call) alias() (*ingest.Alias, error) {
 	alias, ok := c.service.Alias(ingest.Kind(c.args[0]), c.args[1])
 	if !ok {
@@ -46,7 +46,7 @@ func (c *call) alias() (*ingest.Alias, error) {
 	return alias, nil
 }
 
-// aliasFile gives the alias and the item that the address names.
+// aliasFile returns the alias and the item named in the address.
 func (c *call) aliasFile() (*ingest.Alias, string, error) {
 	alias, err := c.alias()
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *call) aliasFile() (*ingest.Alias, string, error) {
 
 func noItem() error { return failf(http.StatusNotFound, "There is no such item.") }
 
-// itemFailed tells of an item that the storage does not give or delete.
+// itemFailed returns the failure for an item that cannot be read or deleted.
 func (c *call) itemFailed(alias *ingest.Alias, step string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, storagedrivers.ErrInvalidKey) {
 		return noItem()
@@ -74,7 +74,7 @@ func (c *call) driver(alias *ingest.Alias) storagedrivers.Description {
 	return c.app.Driver(alias.Storage.Name()).Describe()
 }
 
-// item answers with one item and its variant.
+// item returns one item and its variant.
 func (c *call) item() error {
 	alias, filename, err := c.aliasFile()
 	if err != nil {
@@ -125,13 +125,13 @@ type itemsAnswer struct {
 	LookedAt int          `json:"looked_at"`
 }
 
-// Items of a page.
+// Items per page.
 const (
 	defaultLimit = 60
 	maxLimit     = 200
 )
 
-// items answers with a page of the items of a folder, or of those that are searched for.
+// items returns a page of the items of a folder, or of those that match a search.
 func (c *call) items() error {
 	alias, err := c.alias()
 	if err != nil {

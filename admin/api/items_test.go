@@ -16,7 +16,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// walk gives the folders and names of all pages.
+// walk returns the folders and names of all pages.
 func walk(t testing.TB, address string) (folders, names []string, pages int) {
 	t.Helper()
 	for cursor := ""; ; pages++ {
@@ -34,8 +34,8 @@ func walk(t testing.TB, address string) (folders, names []string, pages int) {
 	}
 }
 
-// TestItems: one level, in byte order, without variants; all pages together are the whole
-// however small they are.
+// TestItems: a listing has one level, in byte order, without variants. Pages of any size add up to
+// the whole.
 func TestItems(t *testing.T) {
 	root := load(t, oneFolder)
 	files(t, root+"/img/photos",
@@ -69,8 +69,7 @@ func TestItems(t *testing.T) {
 	}
 }
 
-// TestChangingLimits: where a page ends within one of the storage, the next goes on behind
-// it, however long it is.
+// TestChangingLimits: a page continues after the previous one, even if the limit changes.
 func TestChangingLimits(t *testing.T) {
 	root := load(t, oneFolder)
 	var got []string
@@ -180,7 +179,7 @@ func TestDeleteItem(t *testing.T) {
 	}
 }
 
-// TestStorageDown: a storage that fails is told from one that has nothing.
+// TestStorageDown: a failing storage is reported as an error, not as empty.
 func TestStorageDown(t *testing.T) {
 	for fault, status := range map[string]int{"unavailable": 503, "denied": 502, "strange": 502} {
 		load(t, `{"storages": {"main": {"driver": {"name": "foreign", "fault": "`+fault+`", "word": "hidden word"}}}, "file_aliases": {"docs": {}}}`)
@@ -197,7 +196,7 @@ func TestStorageDown(t *testing.T) {
 	}
 }
 
-// manyItems is a folder of 10,000 items.
+// manyItems creates a folder of 10,000 items.
 func manyItems(t testing.TB) (names []string) {
 	t.Helper()
 	root := load(t, oneFolder)
@@ -209,7 +208,8 @@ func manyItems(t testing.TB) (names []string) {
 	return names
 }
 
-// TestManyItems: a page costs what it shows, and all pages have each item once.
+// TestManyItems: a page examines only as many objects as it needs, and all pages have each item
+// once.
 func TestManyItems(t *testing.T) {
 	want := manyItems(t)
 	first := get[itemsAnswer](t, "/items/img/photos")

@@ -18,7 +18,7 @@ type kindsAnswer struct {
 	Account    *options.Schema         `json:"account"`
 }
 
-// driverSchema is a driver that can be chosen.
+// driverSchema describes a driver and its options.
 type driverSchema struct {
 	Title string `json:"title"`
 	Icon  string `json:"icon"`
@@ -26,8 +26,8 @@ type driverSchema struct {
 	*options.Schema
 }
 
-// kinds answers with the options of everything that can be configured. A driver that does
-// not describe itself is not there.
+// kinds returns the options of everything that can be configured. It omits drivers that do not
+// describe themselves.
 func (c *call) kinds() error {
 	drivers := map[string]driverSchema{}
 	for _, info := range caddy.GetModules("media.storages") {
@@ -46,7 +46,7 @@ func (c *call) kinds() error {
 	})
 }
 
-// withoutSecrets leaves out what the server makes by itself: the hash of a password.
+// withoutSecrets removes the hash of the password, which the server generates.
 func withoutSecrets(s *options.Schema) *options.Schema {
 	return &options.Schema{
 		Help:    s.Help,

@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(testcaddy.Run(m))
 }
 
-// foreign is a driver that does not describe its options. Its place is in memory, and
-// every operation fails with Fault where there is one, in whose text stands Word.
+// foreign is a driver that does not describe its options. It stores in memory. If Fault is set,
+// every operation fails, and the text of the error contains Word.
 type foreign struct {
 	Word  string `json:"word,omitempty"`
 	Fault string `json:"fault,omitempty"`
@@ -77,11 +77,11 @@ func (f *foreign) NewDriver(*slog.Logger) (storagedrivers.Driver, error) {
 
 func (*foreign) Timeout() time.Duration { return 0 }
 
-// hash is that of a password which nobody knows.
+// hash is the hash of an unknown password.
 const hash = "$argon2id$v=19$m=47104,t=1,p=1$A4jf1aqXBp1xxJ37lPh12A$WaFuBSrB5SmdEcA4byiDJ83t54g74DSO4UiWcMTjXHQ"
 
-// load runs Caddy with the media app of a configuration, in which $ROOT stands for a
-// folder of the test, until the test ends.
+// load runs Caddy with a configuration of the media app until the test ends. $ROOT in it stands for
+// a folder of the test.
 func load(t testing.TB, app string) (root string) {
 	t.Helper()
 	root = t.TempDir()
@@ -107,10 +107,10 @@ func loadAdmin(t testing.TB, app, admin string) {
 	}
 }
 
-// stop ends Caddy before the test does.
+// stop ends Caddy before the test ends.
 func stop() error { return caddy.Stop() }
 
-// ask sends a request to a handler and gives the answer.
+// ask sends a request to a handler and returns the answer.
 func ask(t testing.TB, handler http.Handler, method, address, body string) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequest(method, address, strings.NewReader(body)).WithContext(t.Context())
@@ -119,13 +119,13 @@ func ask(t testing.TB, handler http.Handler, method, address, body string) *http
 	return w
 }
 
-// get gives what the API answers at an address, which must be a success.
+// get returns the decoded answer to a successful GET.
 func get[T any](t testing.TB, address string) T {
 	t.Helper()
 	return decoded[T](t, ask(t, New(), http.MethodGet, address, ""), http.StatusOK)
 }
 
-// decoded gives the JSON of an answer without unknown fields.
+// decoded decodes the JSON of an answer; unknown fields fail the test.
 func decoded[T any](t testing.TB, w *httptest.ResponseRecorder, status int) T {
 	t.Helper()
 	var v T
@@ -141,7 +141,7 @@ func decoded[T any](t testing.TB, w *httptest.ResponseRecorder, status int) T {
 	return v
 }
 
-// wantError checks that an answer is an error with a text in it.
+// wantError checks that an answer is an error whose text contains text.
 func wantError(t testing.TB, w *httptest.ResponseRecorder, status int, text string) {
 	t.Helper()
 	got := decoded[struct {
@@ -153,7 +153,7 @@ func wantError(t testing.TB, w *httptest.ResponseRecorder, status int, text stri
 	}
 }
 
-// files makes files with a byte in a folder.
+// files writes files of one byte into a folder.
 func files(t testing.TB, folder string, names ...string) {
 	t.Helper()
 	for _, name := range names {

@@ -8,8 +8,8 @@ import (
 
 func init() { caddy.RegisterModule(Module{}) }
 
-// Module serves the API for administrators on Caddy's admin endpoint, below `/media/`. It
-// is there wherever that endpoint is, and needs no configuration.
+// Module serves the API for administrators on Caddy's admin endpoint, below `/media/`. It needs no
+// configuration.
 type Module struct{}
 
 // CaddyModule returns the Caddy module information.
@@ -22,8 +22,8 @@ func (Module) CaddyModule() caddy.ModuleInfo {
 
 const mounted = "/media"
 
-// Routes gives all routes of the API under one prefix. They hold no app: this module may
-// be that of a configuration that was rejected.
+// Routes returns all routes of the API under one prefix. They hold no app, because this module may
+// belong to a rejected configuration.
 func (*Module) Routes() []caddy.AdminRoute {
 	handler := http.StripPrefix(mounted, New())
 	serve := caddy.AdminHandlerFunc(func(w http.ResponseWriter, r *http.Request) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/testcaddy"
 )
 
-// onEndpoint gives a client of Caddy's admin endpoint.
+// onEndpoint returns a client of Caddy's admin endpoint.
 func onEndpoint(t *testing.T, app string) (client *http.Client, root string) {
 	t.Helper()
 	root = testcaddy.SocketFolder(t)
@@ -29,7 +29,7 @@ func onEndpoint(t *testing.T, app string) (client *http.Client, root string) {
 	return &http.Client{Transport: transport}, root
 }
 
-// send sends a request and gives the answer as a recorded one.
+// send sends a request and returns the answer as a recorder.
 func send(t *testing.T, client *http.Client, method, address string) *httptest.ResponseRecorder {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://localhost"+address, nil)
@@ -50,8 +50,8 @@ func send(t *testing.T, client *http.Client, method, address string) *httptest.R
 	return w
 }
 
-// TestEndpoint: the routes are those of the handler, below /media, also after a
-// configuration was refused.
+// TestEndpoint: the admin endpoint has the handler's routes below /media, even after a rejected
+// configuration.
 func TestEndpoint(t *testing.T) {
 	client, root := onEndpoint(t, oneFolder)
 	files(t, root+"/file/docs", "a b%.pdf")

@@ -10,7 +10,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// What Caddy puts in front of the reason why it does not load a configuration or a driver.
+// Prefixes that Caddy adds to the reason why it cannot load a configuration or a driver.
 const (
 	ofApp    = "loading media app module: "
 	ofConfig = "loading new config: "
@@ -22,7 +22,7 @@ var (
 		`((decoding module config: |provision )?media\.storages\.[a-z0-9_]+: (invalid configuration: )?)?`)
 )
 
-// Reason takes from an error of Caddy's, about a configuration or a driver, what says
+// Reason removes the parts of an error of Caddy, about a configuration or a driver, that mean
 // nothing to an administrator.
 func Reason(message string) string {
 	message = strings.TrimPrefix(message, ofConfig)
@@ -35,7 +35,7 @@ func Reason(message string) string {
 	return message
 }
 
-// blamedOption gives the path of the option of a driver that an error is about: "driver.root".
+// blamedOption returns the path of the driver option that an error is about: "driver.root".
 func blamedOption(driver json.RawMessage, message string) string {
 	var named struct {
 		Name string `json:"name"`

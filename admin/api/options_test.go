@@ -2,7 +2,7 @@ package api
 
 import "testing"
 
-// TestReason: what is left of Caddy's errors names the option.
+// TestReason: the shortened error still names the option.
 func TestReason(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

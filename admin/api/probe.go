@@ -27,10 +27,10 @@ type stepAnswer struct {
 	Note    string `json:"note"`
 }
 
-// maxProbeBody is the most bytes of a driver that is submitted.
+// maxProbeBody is the maximum size of a probe request in bytes.
 const maxProbeBody = 1 << 20
 
-// probeSaved probes a storage of the configuration.
+// probeSaved probes a configured storage.
 func (c *call) probeSaved() error {
 	name := c.args[0]
 	storage, ok := c.service.Storage(name)
@@ -45,7 +45,7 @@ func (c *call) probeSaved() error {
 	})
 }
 
-// probeUnsaved probes the storage of the request's body.
+// probeUnsaved probes the storage in the body of the request.
 func (c *call) probeUnsaved() error {
 	var body struct {
 		Driver json.RawMessage `json:"driver"`
@@ -60,8 +60,8 @@ func (c *call) probeUnsaved() error {
 	return c.try(body.Driver)
 }
 
-// Try answers as POST /probe does with a probe of driver, which is as in a configuration,
-// with its secrets.
+// Try probes driver and answers like POST /probe. driver is written as in a configuration, with its
+// secrets.
 func (h *Handler) Try(w http.ResponseWriter, r *http.Request, driver json.RawMessage) {
 	h.serve(w, r, func(c *call) error { return c.try(driver) })
 }

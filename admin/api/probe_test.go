@@ -40,8 +40,7 @@ func TestProbeSaved(t *testing.T) {
 	}
 }
 
-// TestWrongOptions: what can be told without the place is told at once, without Caddy's
-// own words in front.
+// TestWrongOptions: invalid options are reported without connecting, and without Caddy's prefixes.
 func TestWrongOptions(t *testing.T) {
 	load(t, oneFolder)
 	for body, want := range map[string]string{
@@ -75,7 +74,7 @@ func TestWrongOptions(t *testing.T) {
 	wantError(t, ask(t, New(), http.MethodPost, "/probe", large), http.StatusRequestEntityTooLarge, "1 MiB")
 }
 
-// TestWrongOptionIsNamed: a form can show what is wrong beside the option.
+// TestWrongOptionIsNamed: the answer names the option at fault.
 func TestWrongOptionIsNamed(t *testing.T) {
 	load(t, oneFolder)
 	for body, want := range map[string]string{
@@ -91,7 +90,7 @@ func TestWrongOptionIsNamed(t *testing.T) {
 	}
 }
 
-// TestTry: what has been put together elsewhere is probed as what was sent.
+// TestTry: Try probes a driver given as JSON.
 func TestTry(t *testing.T) {
 	root := load(t, oneFolder)
 	w := httptest.NewRecorder()
@@ -101,8 +100,8 @@ func TestTry(t *testing.T) {
 	}
 }
 
-// silentHost gives the address of a host that takes connections and says nothing, and a
-// channel that tells of each connection and of its end.
+// silentHost returns the address of a host that accepts connections and never answers. The channels
+// receive a value when a connection begins and ends.
 func silentHost(t *testing.T) (address string, begun, ended chan struct{}) {
 	t.Helper()
 	begun, ended = make(chan struct{}, 100), make(chan struct{}, 100)
@@ -119,8 +118,7 @@ func waitsFor(address string) string {
 		"insecure_skip_host_key": true, "timeout": "1h"}}`, address)
 }
 
-// TestProbeEnds: a probe ends with its caller, or when its time is over, and lets go of the
-// host.
+// TestProbeEnds: a probe ends with its caller or at its time limit, and closes the connection.
 func TestProbeEnds(t *testing.T) {
 	load(t, oneFolder)
 	address, begun, ended := silentHost(t)
@@ -144,7 +142,7 @@ func TestProbeEnds(t *testing.T) {
 	<-ended
 }
 
-// TestManyProbes: only some run at a time, whoever asks for them.
+// TestManyProbes: all handlers together run a limited number of probes.
 func TestManyProbes(t *testing.T) {
 	load(t, oneFolder)
 	address, begun, _ := silentHost(t)

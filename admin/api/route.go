@@ -21,8 +21,8 @@ type call struct {
 	secrets []string // of a submitted driver
 }
 
-// routes are all there are. "*" stands for one segment of the path and "**" for all that
-// follow; segments are decoded one by one.
+// routes are all routes of the API. "*" stands for one segment of the path and "**" for all that
+// follow. Segments are decoded one by one.
 var routes = []struct {
 	method, pattern string
 	serve           func(*call) error
@@ -41,7 +41,7 @@ var routes = []struct {
 	{http.MethodGet, "health", (*call).health},
 }
 
-// route serves the request by the route that it is for.
+// route calls the matching route.
 func (c *call) route() error {
 	path, err := segments(c.r.URL)
 	if err != nil {
@@ -75,8 +75,7 @@ func (c *call) route() error {
 	return failf(http.StatusMethodNotAllowed, "This address takes %s only.", list)
 }
 
-// segments gives the decoded segments of the path. What has a slash in it after decoding
-// names nothing.
+// segments returns the decoded segments of the path. A segment with an encoded slash is not found.
 func segments(u *url.URL) ([]string, error) {
 	path := strings.Split(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
 	for i, segment := range path {
@@ -92,7 +91,8 @@ func segments(u *url.URL) ([]string, error) {
 	return path, nil
 }
 
-// match gives what stands for the wildcards of a pattern; false if the path is another.
+// match returns the path segments for the wildcards of a pattern, or false if the path does not
+// match.
 func match(pattern, path []string) ([]string, bool) {
 	var args []string
 	for i, want := range pattern {

@@ -10,7 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// oneFolder keeps all items in the folder $ROOT, with names as they are.
+// oneFolder stores all items in the folder $ROOT, without changing their names.
 const oneFolder = `{"storages": {"main": {"driver": {"name": "local", "root": "$ROOT"}, "sanitize": false}},
 	"image_aliases": {"photos": {"webp": {}}}, "file_aliases": {"docs": {}},
 	"accounts": {"site-one": {"password_hash": "` + hash + `", "aliases": ["photos"]}}}`
@@ -68,7 +68,7 @@ func TestRefusals(t *testing.T) { // not parallel: Caddy has globals
 	}
 }
 
-// TestWithoutApp: before the app runs there is an answer all the same.
+// TestWithoutApp: requests are answered with 503 while no app runs.
 func TestWithoutApp(t *testing.T) {
 	wantError(t, ask(t, New(), http.MethodGet, "/storages", ""), http.StatusServiceUnavailable, "not running")
 	if err := caddy.Load([]byte(`{"admin": {"disabled": true, "config": {"persist": false}}}`), true); err != nil {
@@ -78,7 +78,7 @@ func TestWithoutApp(t *testing.T) {
 	wantError(t, ask(t, New(), http.MethodGet, "/storages", ""), http.StatusServiceUnavailable, "not running")
 }
 
-// TestNames: an item of any name is found under its address, however the API is mounted.
+// TestNames: an item of any name is found under its address, below any prefix.
 func TestNames(t *testing.T) {
 	root := load(t, oneFolder)
 	handler := New()

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// sshServer serves the files of a folder to the user "media" with the password "a secret",
-// and gives its address and key.
+// sshServer serves the files of a folder to the user "media" with the password "a secret". It
+// returns its address and host key.
 func sshServer(t *testing.T, folder string) (address, hostKey string) {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
@@ -63,7 +63,7 @@ func sshServer(t *testing.T, folder string) (address, hostKey string) {
 	}), strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
 }
 
-// listen gives the address of a server that serves each connection with f.
+// listen returns the address of a server that serves each connection with f.
 func listen(t *testing.T, f func(net.Conn)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -86,7 +86,7 @@ func listen(t *testing.T, f func(net.Conn)) string {
 	return listener.Addr().String()
 }
 
-// bucketServer answers every request with an error as S3 does.
+// bucketServer answers every request with an error of S3.
 func bucketServer(t *testing.T, status int, code string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -98,7 +98,7 @@ func bucketServer(t *testing.T, status int, code string) string {
 	return server.URL
 }
 
-// ftpServer greets and refuses every login.
+// ftpServer refuses every login.
 func ftpServer(conn net.Conn) {
 	text := textproto.NewConn(conn)
 	_ = text.PrintfLine("220 hello")
@@ -118,7 +118,7 @@ func ftpServer(conn net.Conn) {
 	}
 }
 
-// azureServer answers every request with an error as Azure does.
+// azureServer answers every request with an error of Azure.
 func azureServer(t *testing.T, status int, code string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -129,7 +129,7 @@ func azureServer(t *testing.T, status int, code string) string {
 	return server.URL + "/media"
 }
 
-// googleServer answers every request with an error as Google does.
+// googleServer answers every request with an error of Google Cloud Storage.
 func googleServer(t *testing.T, status int) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

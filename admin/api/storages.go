@@ -26,7 +26,7 @@ type storageAnswer struct {
 	Guarantees        []guaranteeAnswer `json:"guarantees"`
 }
 
-// driverAnswer is the driver of a storage.
+// driverAnswer describes the driver of a storage.
 type driverAnswer struct {
 	Driver string `json:"driver"`
 	Title  string `json:"driver_title"`
@@ -44,7 +44,7 @@ type usedBy struct {
 	Alias string      `json:"alias"`
 }
 
-// storages answers with all storages.
+// storages returns all storages.
 func (c *call) storages() error {
 	health := c.service.Health()
 	all := make([]storageAnswer, 0, len(health))
@@ -54,7 +54,7 @@ func (c *call) storages() error {
 	return c.answer(map[string]any{"storages": all})
 }
 
-// storage answers with one storage.
+// storage returns one storage.
 func (c *call) storage() error {
 	name := c.args[0]
 	if _, ok := c.service.Storage(name); !ok {
@@ -87,8 +87,8 @@ func (c *call) describeStorage(name string, health media.Health) storageAnswer {
 	return s
 }
 
-// settings gives what was configured of a driver, without secrets. Of one that does not
-// describe itself nobody knows what may be shown.
+// settings returns the configured options of a driver without secrets. It returns none if the
+// driver does not describe itself, because any of them may be a secret.
 func settings(driver storagedrivers.Module) map[string]any {
 	described, ok := driver.(options.Described)
 	if !ok {

@@ -6,10 +6,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// The step of a probe that comes first and is what a check of the health is.
+// stepCheck is the first step of a probe. A health check is this step alone.
 const stepCheck = "check"
 
-// title returns what a step of a probe does.
+// title describes a step of a probe.
 func title(driver storagedrivers.Description, step string) string {
 	switch step {
 	case stepCheck:
@@ -40,7 +40,7 @@ func title(driver storagedrivers.Description, step string) string {
 	}
 }
 
-// denied returns a message about the right that a step lacks.
+// denied returns a message about the missing permission for a step.
 func denied(driver storagedrivers.Description, step string) string {
 	right := "use the " + driver.Noun
 	switch step {
@@ -64,7 +64,7 @@ type guaranteeAnswer struct {
 	Text  string `json:"text"`
 }
 
-// guarantees says what a storage can guarantee.
+// guarantees describes what a storage guarantees.
 func guarantees(f storagedrivers.Features) []guaranteeAnswer {
 	g := func(name string, holds bool, yes, no string) guaranteeAnswer {
 		if holds {

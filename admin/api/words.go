@@ -15,8 +15,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// explain returns one or two sentences about an error of a storage: its meaning, and the remedy.
-// step is that of a probe.
+// explain returns one or two sentences about an error of a storage: its meaning and the remedy.
+// step is the step of a probe.
 func explain(driver storagedrivers.Description, step string, err error) string {
 	if errors.Is(err, storagedrivers.ErrClosed) {
 		return "The configuration was changed meanwhile. Try again."
@@ -42,7 +42,7 @@ func explain(driver storagedrivers.Description, step string, err error) string {
 	return "The storage answered with an error that is not a usual one. The details have its own words."
 }
 
-// failures are explained for all drivers. An error may match several: the first one counts.
+// failures have the same explanation for all drivers. The first match counts.
 var failures = []struct {
 	is   func(error) bool
 	text string
@@ -81,8 +81,8 @@ func certificate(err error) bool {
 		isA[x509.HostnameError](err) || isA[x509.CertificateInvalidError](err)
 }
 
-// silent reports whether the host did not answer in time. Some drivers then close the connection
-// under the waiting call.
+// silent reports whether the host did not answer in time. Some drivers close the connection during
+// the waiting call then.
 func silent(err error) bool {
 	timeout, ok := errors.AsType[net.Error](err)
 	return isAny(os.ErrDeadlineExceeded, context.DeadlineExceeded, syscall.ETIMEDOUT, net.ErrClosed)(err) || ok && timeout.Timeout()

@@ -34,7 +34,7 @@ func descriptionOf(t *testing.T, name string) storagedrivers.Description {
 	return info.New().(storagedrivers.Module).Describe()
 }
 
-// TestExplain: every error that is known gets words that tell what to do.
+// TestExplain: every known error has an explanation and a remedy.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	denied := fs.ErrPermission
@@ -77,7 +77,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestTitles: every step of a probe has a title of its own for every driver.
+// TestTitles: every step of a probe has its own title for every driver.
 func TestTitles(t *testing.T) {
 	t.Parallel()
 	steps := []string{"check", "create", "create again", "read", "range", "overwrite", "list", "delete", "stat after delete", "clean up"}
@@ -107,7 +107,7 @@ func TestGuarantees(t *testing.T) {
 	}
 }
 
-// probed gives the answer to a probe of a storage that is not saved.
+// probed returns the answer to a probe of a storage that is not saved.
 func probed(t *testing.T, driver map[string]any) (probeAnswer, string) {
 	t.Helper()
 	body, err := json.Marshal(map[string]any{"driver": driver})
@@ -118,7 +118,7 @@ func probed(t *testing.T, driver map[string]any) (probeAnswer, string) {
 	return decoded[probeAnswer](t, w, http.StatusOK), w.Body.String()
 }
 
-// TestRealDrivers: what goes wrong with real drivers is explained, without the password.
+// TestRealDrivers: errors of real drivers are explained, without the password.
 func TestRealDrivers(t *testing.T) {
 	root := load(t, oneFolder)
 	files(t, root, "a-file")

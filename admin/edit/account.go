@@ -18,7 +18,7 @@ import (
 
 const hashOption = "password_hash"
 
-// newPassword makes a password, which nobody chooses, and its hash.
+// newPassword returns a random password and its hash.
 func newPassword() (password, hash string, err error) {
 	password = rand.Text() // without digits that look like letters
 	hash, err = hashOf(password)
@@ -30,8 +30,8 @@ const (
 	saltField = 4 // of "$argon2id$v=19$m=47104,t=1,p=1$<salt>$<key>"
 )
 
-// hashOf hashes a password by Caddy's module at its default cost. The module has that cost
-// only where it is read from a hash: here from its own fake one, with another salt.
+// hashOf hashes a password with Caddy's argon2id module at its default cost. The module takes the
+// cost from a hash, so the hash is made from the module's own fake hash with another salt.
 func hashOf(password string) (string, error) {
 	info, err := caddy.GetModule("http.authentication.hashes.argon2id")
 	if err != nil {
@@ -56,8 +56,8 @@ func hashOf(password string) (string, error) {
 	return string(hash), err
 }
 
-// endTokens removes the tokens of an account that is gone or has another password. They are
-// worth nothing already, unless the account came back as it was.
+// endTokens removes the tokens of an account that was deleted or has a new password. These tokens
+// are already invalid, unless the account is restored unchanged.
 func (e *Editor) endTokens(ctx context.Context, apiKey string) {
 	ctx = context.WithoutCancel(ctx)
 	app, release, err := mediaapp.AcquireActive()

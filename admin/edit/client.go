@@ -19,7 +19,7 @@ import (
 	"github.com/caddymedia/media/admin/api"
 )
 
-// Off is the address of an admin endpoint that is switched off.
+// Off is the address of a disabled admin endpoint.
 const Off = "off"
 
 const (
@@ -33,22 +33,23 @@ const (
 )
 
 var (
-	// errChanged says that the configuration is not the one that was read any more.
+	// errChanged reports that the configuration has changed since it was read.
 	errChanged = errors.New("the configuration was changed meanwhile")
-	// errUnanswered says that nobody knows whether a change was made.
+	// errUnanswered reports that the endpoint did not answer, so a change may or may not have been
+	// made.
 	errUnanswered = errors.New("the admin endpoint did not answer")
 )
 
-// Client reads and writes the configuration of the media app, and no other, through the
-// admin endpoint of the Caddy that it runs in.
+// Client reads and writes the configuration of the media app, and no other, through the admin
+// endpoint of the Caddy process that it runs in.
 type Client struct {
 	origin string // "http://localhost:2019"
 	unix   bool
 	http   http.Client
 }
 
-// NewClient makes a client for the address of an admin endpoint as Caddy writes them, on
-// the loopback interface or a unix socket; empty is Caddy's default. Nothing is dialled.
+// NewClient returns a client for the address of an admin endpoint in Caddy's notation, on the
+// loopback interface or a unix socket. An empty address is Caddy's default. It opens no connection.
 func NewClient(address string) (*Client, error) {
 	parsed, err := caddy.ParseNetworkAddress(cmp.Or(address, caddy.DefaultAdminListen))
 	if err != nil {
@@ -58,7 +59,7 @@ func NewClient(address string) (*Client, error) {
 	var dial string
 	switch {
 	case c.unix:
-		// Behind the path the permissions of the socket may stand.
+		// The permissions of the socket may follow its path.
 		dial, _, _ = strings.Cut(parsed.Host, "|")
 		c.origin = "http://127.0.0.1"
 	case parsed.PortRangeSize() != 1 || !strings.HasPrefix(parsed.Network, "tcp"):
@@ -76,7 +77,7 @@ func NewClient(address string) (*Client, error) {
 	c.http = http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			// Each change ends the endpoint that was asked for it.
+			// Each change closes the endpoint that received it.
 			DisableKeepAlives: true,
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 				return (&net.Dialer{Timeout: dialTime}).DialContext(ctx, parsed.Network, dial)
@@ -86,8 +87,8 @@ func NewClient(address string) (*Client, error) {
 	return c, nil
 }
 
-// loopback gives the host by which an endpoint is reached from inside; false if that is
-// another one. An endpoint on all interfaces is on the loopback interface too.
+// loopback returns the host at which an endpoint is reached locally. It returns false if the
+// endpoint is on another host. An endpoint on all interfaces is on the loopback interface too.
 func loopback(host string) (string, bool) {
 	if host == "localhost" || host == "" {
 		return "localhost", true
@@ -105,7 +106,7 @@ func loopback(host string) (string, bool) {
 	}
 }
 
-// read gives the configuration of the app, empty if there is none, and its tag.
+// read returns the configuration of the app, empty if there is none, and its tag.
 func (c *Client) read(ctx context.Context) (app object, tag string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
@@ -139,8 +140,8 @@ func (c *Client) readOnce(ctx context.Context) (object, string, error) {
 	return app, header.Get("ETag"), nil
 }
 
-// write replaces the configuration of the app if it still has the tag. The error is
-// errChanged if it has not, errUnanswered, or an [Error] with the reason of Caddy.
+// write replaces the configuration of the app if it still has the tag. It returns errChanged if it
+// has not, errUnanswered, or an [Error] with Caddy's reason.
 func (c *Client) write(ctx context.Context, app object, tag string) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
@@ -148,7 +149,7 @@ func (c *Client) write(ctx context.Context, app object, tag string) error {
 	if err != nil {
 		return err
 	}
-	// POST sets the value of a key that is there as well as of one that is not.
+	// POST sets the value of a key whether or not the key exists.
 	status, _, answer, err := c.send(ctx, http.MethodPost, body, tag)
 	switch {
 	case err != nil:
@@ -190,7 +191,7 @@ func (c *Client) send(ctx context.Context, method string, body []byte, tag strin
 	return resp.StatusCode, resp.Header, answer, nil
 }
 
-// unusable is an endpoint that does not do what it is there for.
+// unusable returns an error for an unexpected answer of the endpoint.
 func unusable(status int, answer []byte) error {
 	return &Error{
 		Status:  http.StatusBadGateway,
@@ -198,7 +199,7 @@ func unusable(status int, answer []byte) error {
 	}
 }
 
-// errorOf is the text of an answer of Caddy's that is an error.
+// errorOf returns the text of an error answer of Caddy.
 func errorOf(answer []byte) string {
 	var parsed struct {
 		Error string `json:"error"`
@@ -209,7 +210,7 @@ func errorOf(answer []byte) string {
 	return parsed.Error
 }
 
-// decode reads JSON and leaves numbers as they are written.
+// decode decodes JSON and keeps numbers as they are written.
 func decode(b []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()

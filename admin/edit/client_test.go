@@ -44,7 +44,7 @@ func TestClientAddresses(t *testing.T) {
 	}
 }
 
-// admin is a stand-in for Caddy's admin endpoint, which fails as it is told.
+// admin imitates Caddy's admin endpoint; before makes it fail.
 type admin struct {
 	mu      sync.Mutex
 	body    string
@@ -109,7 +109,7 @@ func once(method string, fail func(a *admin, w http.ResponseWriter, r *http.Requ
 
 func hangUp(*admin, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// TestChangesArriveOnce: whatever becomes of a connection, a change is made once and told of.
+// TestChangesArriveOnce: a change is made once and reported as made, even if a connection breaks.
 func TestChangesArriveOnce(t *testing.T) {
 	t.Parallel()
 	for name, before := range map[string]func(*admin, http.ResponseWriter, *http.Request) bool{
@@ -147,7 +147,7 @@ func TestChangesArriveOnce(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: what several administrators add at the same time is all there.
+// TestManyAtOnce: simultaneous additions of several administrators are all kept.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	a := &admin{body: `{"image_aliases":{"b":{}}}`}

@@ -12,13 +12,14 @@ import (
 const storageOption = "storage"
 
 // config is the configuration of the app, with the defaults of [mediaapp.Config.SetDefaults]. A new
-// entry must not make a default one vanish, and no change of a storage may move an alias to another.
+// entry must not remove a default one, and a change of a storage must not move an alias to another
+// storage.
 type config struct{ app object }
 
 // section returns the configured entries.
 func (c config) section(s Section) object { return group(c.app, string(s)) }
 
-// implicit returns the entries of a section that the app adds.
+// implicit returns the default entries of a section that the app adds.
 func (c config) implicit(s Section) object {
 	app := mediaapp.Config{
 		Storages:     named[mediaapp.Storage](c.section(Storages)),
@@ -34,7 +35,7 @@ func (c config) implicit(s Section) object {
 	return group(defaults, string(s))
 }
 
-// named returns empty entries of the same names.
+// named returns a map with the same names and nil entries.
 func named[T any](entries object) map[string]*T {
 	all := map[string]*T{}
 	for name := range entries {
@@ -43,7 +44,7 @@ func named[T any](entries object) map[string]*T {
 	return all
 }
 
-// all returns the entries of a section, including those that the app adds.
+// all returns the entries of a section, including the default ones.
 func (c config) all(s Section) object {
 	if implicit := c.implicit(s); implicit != nil {
 		return implicit
@@ -57,7 +58,8 @@ func (c config) entry(s Section, name string) (entry object, implicit, ok bool) 
 	return entry, ok && c.implicit(s) != nil, ok
 }
 
-// keep writes the entries that the app adds to a section into it; for aliases, of both sections.
+// keep writes the default entries of a section into the configuration. For an alias section it
+// writes those of both alias sections.
 func (c config) keep(s Section) {
 	implicit := map[Section]object{}
 	for _, other := range []Section{Storages, ImageAliases, FileAliases} {
@@ -99,7 +101,8 @@ func (c config) change(s Section, do func(entries object)) {
 	}
 }
 
-// pin writes its earlier storage into each alias that names none, where the default has changed.
+// pin writes the former storage into each alias that names none and whose default storage has
+// changed.
 func (c config) pin(before map[Use]string) {
 	after := c.storagesOfAliases()
 	for alias, storage := range before {

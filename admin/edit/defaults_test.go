@@ -13,8 +13,8 @@ const (
 	backup  = `"backup":{"driver":{"name":"local","root":"/b"}}`
 )
 
-// TestWhatTheAppAddsStays: neither a storage nor an alias vanishes because of what is added
-// beside it, and no alias gets another storage. $DEFAULT is the driver of the app's own storage.
+// TestWhatTheAppAddsStays: adding an entry removes no default storage or alias and gives no alias
+// another storage. $DEFAULT is the driver of the default storage.
 func TestWhatTheAppAddsStays(t *testing.T) {
 	t.Parallel()
 	driver := parsed(t, string(mediaapp.DefaultDriver()))

@@ -13,8 +13,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Download gives the configuration of the app as it may leave the host: for each secret
-// that is written out it has a placeholder such as {env.MEDIA_STORAGES_ARCHIVE_PASSWORD}.
+// Download returns the configuration of the app for use outside the host. Each secret in it is
+// replaced by a placeholder such as {env.MEDIA_STORAGES_ARCHIVE_PASSWORD}.
 func (e *Editor) Download(ctx context.Context) (map[string]any, error) {
 	c, err := e.read(ctx)
 	if err != nil {
@@ -24,7 +24,7 @@ func (e *Editor) Download(ctx context.Context) (map[string]any, error) {
 	return c.app, nil
 }
 
-// veil takes the secrets out.
+// veil replaces the secrets by placeholders.
 func (c config) veil() {
 	v := veiler{taken: map[string]bool{}}
 	for _, s := range slices.Sorted(maps.Keys(sections)) { // that the same names are given each time
@@ -45,10 +45,10 @@ func (c config) veil() {
 	}
 }
 
-// veiler replaces secrets by placeholders, of which none stands for two.
+// veiler replaces secrets by placeholders. Each placeholder stands for one secret.
 type veiler struct{ taken map[string]bool }
 
-// described replaces what the description calls a secret.
+// described replaces the options that the description marks as secret.
 func (v veiler) described(opts []options.Option, place []string, entry object) {
 	for _, option := range opts {
 		switch {
@@ -62,7 +62,7 @@ func (v veiler) described(opts []options.Option, place []string, entry object) {
 	}
 }
 
-// allBut replaces everything that is not known to be harmless.
+// allBut replaces all options except the known one, which is harmless.
 func (v veiler) allBut(known string, place []string, entry object) {
 	for _, name := range slices.Sorted(maps.Keys(entry)) {
 		if name != known && !empty(entry[name]) {
@@ -71,7 +71,8 @@ func (v veiler) allBut(known string, place []string, entry object) {
 	}
 }
 
-// tokens replaces the secrets of a token store: all options of one that does not describe them.
+// tokens replaces the secrets of a token store, or all options of a store that does not describe
+// them.
 func (v veiler) tokens(store object) {
 	place := []string{tokenStore}
 	if opts := tokenOptions(store); opts != nil {
@@ -81,13 +82,13 @@ func (v veiler) tokens(store object) {
 	v.allBut(storeKind, place, store)
 }
 
-// The token store is in a group of this name, among its options its kind.
+// The token store is in a group of this name. One of its options is the name of the store.
 const (
 	tokenStore = "tokens"
 	storeKind  = "store"
 )
 
-// tokenOptions describe a token store; nil where it does not describe itself.
+// tokenOptions returns the options of a token store, or nil if the store does not describe them.
 func tokenOptions(store object) []options.Option {
 	kind, _ := store[storeKind].(string)
 	info, err := caddy.GetModule("media.tokens." + kind)
@@ -106,7 +107,7 @@ var (
 	unfit            = regexp.MustCompile(`[^A-Z0-9]+`)
 )
 
-// veiled gives what stands for a secret. A placeholder already does.
+// veiled returns the placeholder for a secret, or the secret itself if it is a placeholder.
 func (v veiler) veiled(place []string, option string, secret any) any {
 	if text, ok := secret.(string); ok && wholePlaceholder.MatchString(text) {
 		return text

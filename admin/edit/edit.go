@@ -14,42 +14,42 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Editor reads and changes the configuration of the media app, as one of several that may
-// do so at once. It is safe for concurrent use.
+// Editor reads and changes the configuration of the media app. Other editors may change it at the
+// same time. An Editor is safe for concurrent use.
 type Editor struct {
 	client *Client
 	log    *zap.Logger
 }
 
-// New makes an editor.
+// New returns an editor.
 func New(client *Client, log *zap.Logger) *Editor { return &Editor{client, log} }
 
-// Change is what becomes of an entry.
+// Change is a change of an entry.
 type Change struct {
 	Section Section
 	Name    string
 	Condition
-	// Value has the options that are given, without secrets.
+	// Value holds the options that are set, without secrets.
 	Value map[string]any
-	// Secrets are new values by their paths; an empty one is removed, and one that is not
-	// named stays as it is, unless a storage gets another kind of driver.
+	// Secrets are new values of secrets by path. An empty value removes the secret. A secret that
+	// is not listed keeps its value, unless a storage gets another driver.
 	Secrets map[string]string
-	// NewPassword gives an account a password that is made for it.
+	// NewPassword generates a password for an account.
 	NewPassword bool
 }
 
-// Saved is a change that was made.
+// Saved is the result of a change.
 type Saved struct {
 	Entry   *Entry
 	Created bool
-	// Password is the one that was made. It can be read nowhere else.
+	// Password is the generated password. It cannot be read later.
 	Password string
 }
 
-// maxAttempts is how often a change is made anew when something else was changed meanwhile.
+// maxAttempts is how often a change is tried while other changes conflict with it.
 const maxAttempts = 5
 
-// Running gives the configuration of the app as it is written, secrets included.
+// Running returns the configuration of the app as it is written, secrets included.
 func (e *Editor) Running(ctx context.Context) (map[string]any, error) {
 	app, _, err := e.client.read(ctx)
 	return app, reachable(err)
@@ -62,7 +62,7 @@ func (e *Editor) read(ctx context.Context) (config, error) {
 	return c, reachable(err)
 }
 
-// reachable words that the endpoint does not answer.
+// reachable replaces errUnanswered by an error for the administrator.
 func reachable(err error) error {
 	if errors.Is(err, errUnanswered) {
 		return &Error{Status: http.StatusBadGateway, Message: fmt.Sprintf("Caddy's admin endpoint cannot be reached: %v", err)}
@@ -70,7 +70,7 @@ func reachable(err error) error {
 	return err
 }
 
-// Entry gives an entry. The error is an [Error], with StatusNotFound where there is none.
+// Entry returns an entry. The error is an [Error], with StatusNotFound if there is no such entry.
 func (e *Editor) Entry(ctx context.Context, s Section, name string) (*Entry, error) {
 	if sections[s] == "" {
 		return nil, s.check(name)
@@ -85,8 +85,8 @@ func (e *Editor) Entry(ctx context.Context, s Section, name string) (*Entry, err
 	return nil, missing(s, name)
 }
 
-// Put adds an entry or changes one. When it returns, the new configuration runs; after an
-// error the old one does. The error is an [Error] where the administrator can do something.
+// Put adds or changes an entry. When it returns, the new configuration is running; after an error
+// the old one is. The error is an [Error] if the administrator can correct the cause.
 func (e *Editor) Put(ctx context.Context, change Change) (*Saved, error) {
 	if err := change.Section.check(change.Name); err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func (e *Editor) Put(ctx context.Context, change Change) (*Saved, error) {
 	return saved, nil
 }
 
-// withHash is the change with the hash of a new password.
+// withHash returns the change with the hash of a new password.
 func (change Change) withHash(hash string) (Change, error) {
 	if change.Section != Accounts {
 		return change, refused("", "only accounts have passwords")
@@ -133,13 +133,13 @@ func (change Change) withHash(hash string) (Change, error) {
 	return change, nil
 }
 
-// blame adds the option to an error of Caddy's.
+// blame adds the option at fault to an error of Caddy.
 func (change Change) blame(err error) error {
 	failed, ok := errors.AsType[*Error](err)
 	if !ok || failed.Status != http.StatusBadRequest || failed.Option != "" {
 		return err
 	}
-	// What is wrong with another entry is not the fault of an option here.
+	// An error of another entry is not the fault of an option of this one.
 	reason, own := strings.CutPrefix(failed.Message, change.Section.title(change.Name)+": ")
 	if opts, err := change.Section.options(driverOf(change.Value)); own && err == nil {
 		failed.Option = options.Blamed(reason, opts)
@@ -147,7 +147,7 @@ func (change Change) blame(err error) error {
 	return failed
 }
 
-// applied gives the entry that a change makes.
+// applied returns the entry that results from a change.
 func (c config) applied(change Change) (object, error) {
 	kind := driverOf(change.Value)
 	opts, err := change.Section.options(kind)
@@ -161,8 +161,8 @@ func (c config) applied(change Change) (object, error) {
 	return merged(opts, old, change.Value, change.Secrets)
 }
 
-// withoutDriver is a storage that gets another kind of driver: no option of the old one
-// means the same to the new one, a secret least of all.
+// withoutDriver returns a storage without its driver, for a change to another driver. No option of
+// the old driver means the same to the new one, and its secrets must not reach the new one.
 func withoutDriver(entry object) object {
 	rest := object{}
 	for name, value := range entry {
@@ -173,8 +173,8 @@ func withoutDriver(entry object) object {
 	return rest
 }
 
-// Delete removes an entry. The error is an [Error] as with [Editor.Put], with StatusConflict
-// and the uses where something needs the entry.
+// Delete removes an entry. The error is an [Error] as with [Editor.Put], with StatusConflict and
+// the uses if other entries need this one.
 func (e *Editor) Delete(ctx context.Context, s Section, name string, expected Condition) error {
 	if sections[s] == "" {
 		return s.check(name)
@@ -198,12 +198,12 @@ func (e *Editor) Delete(ctx context.Context, s Section, name string, expected Co
 	return nil
 }
 
-// turn is taken by the change that is being made. Those of this process wait for each other,
-// so that many at once do not wear out their attempts; only others can come between.
+// turn is held by the running change. Changes of this process wait for each other and do not use up
+// their attempts; only other processes can interfere.
 var turn = make(chan struct{}, 1)
 
-// change makes one change of the configuration, to an entry. Once it has begun it goes on
-// when the caller leaves: half of a change would be none that anybody knows of.
+// change makes one change of the configuration, to one entry. It continues if the caller leaves,
+// because the outcome of an interrupted change would be unknown.
 func (e *Editor) change(ctx context.Context, s Section, name string, apply func(config) error) error {
 	select {
 	case turn <- struct{}{}:
@@ -239,15 +239,15 @@ func (e *Editor) change(ctx context.Context, s Section, name string, apply func(
 	return &Error{Status: http.StatusBadGateway, Message: "the configuration is being changed all the time, or Caddy's admin endpoint does not answer: try again"}
 }
 
-// same compares what was sent with what Caddy has made of it: numbers may look different.
+// same compares a sent value with the value in Caddy's configuration. The two may write numbers
+// differently.
 func same(a, b any) bool {
 	var left, right any
 	return json.Unmarshal(canonical(a), &left) == nil && json.Unmarshal(canonical(b), &right) == nil && reflect.DeepEqual(left, right)
 }
 
-// Driver gives the options of a storage that is not saved: value as in the configuration,
-// and those secrets that are not given from the storage called keep, if its driver is of
-// the same kind.
+// Driver returns the options of a storage that is not saved. They are those of value, and the
+// secrets that are not given from the storage called keep, if that has the same driver.
 func (e *Editor) Driver(ctx context.Context, value map[string]any, secrets map[string]string, keep string) (map[string]any, error) {
 	change := Change{Section: Storages, Name: keep, Value: object{driverGroup: value}, Secrets: secrets}
 	c := config{object{}}

@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// Entry is one entry of a section as an administrator may see it.
+// Entry is an entry of a section without its secrets.
 type Entry struct {
 	Section Section `json:"section"`
 	Name    string  `json:"name"`
@@ -24,7 +24,7 @@ type Entry struct {
 	Tag string `json:"-"`
 }
 
-// tagKey is another one in each process.
+// tagKey is a random key of this process.
 var tagKey = sync.OnceValue(func() []byte {
 	key := make([]byte, sha256.Size)
 	_, _ = rand.Read(key) // it never fails
@@ -37,7 +37,7 @@ func tagOf(s Section, name string, entry object) string {
 	return `"` + hex.EncodeToString(mac.Sum(nil)) + `"`
 }
 
-// view shows an entry; nil if there is none.
+// view returns an entry without its secrets, or nil if there is none.
 func (c config) view(s Section, name string) *Entry {
 	entry, implicit, ok := c.entry(s, name)
 	if !ok {
@@ -46,7 +46,7 @@ func (c config) view(s Section, name string) *Entry {
 	view := &Entry{Section: s, Name: name, Implicit: implicit, Tag: tagOf(s, name, entry), Secrets: []string{}}
 	options, err := s.options(driverOf(entry))
 	if err != nil {
-		// What is not described may be a secret.
+		// Options that are not described may be secrets.
 		view.Value = object{driverGroup: object{driverKind: driverOf(entry)}}
 		return view
 	}
@@ -56,15 +56,16 @@ func (c config) view(s Section, name string) *Entry {
 	return view
 }
 
-// Condition is what a change expects to find.
+// Condition is the expected state of an entry before a change.
 type Condition struct {
 	// New expects that there is no such entry.
 	New bool
-	// Tags is an If-Match header with the tag of the entry, or several, or "*".
+	// Tags is an If-Match header: the tag of the entry, a list of tags, or "*".
 	Tags string
 }
 
-// check tells why an entry, nil if there is none, is not the one that is expected.
+// check returns an error if an entry is not in the expected state. current is nil if there is no
+// entry.
 func (c Condition) check(s Section, name string, current *Entry) error {
 	switch {
 	case c.New && current == nil:
@@ -86,8 +87,8 @@ func (c Condition) check(s Section, name string, current *Entry) error {
 	}
 }
 
-// plain takes off what Caddy's `encode` has added to the tag of an answer that it has
-// compressed: `"123-gzip"`.
+// plain removes the suffix that Caddy's `encode` adds to the tag of a compressed answer:
+// `"123-gzip"`.
 func plain(tag string) string {
 	if bare, _, ok := strings.Cut(tag, "-"); ok {
 		return bare + `"`

@@ -9,16 +9,16 @@ import (
 	"github.com/caddymedia/media/caddymedia/redact"
 )
 
-// Error is why something was not read or changed, in words for the administrator.
+// Error is a failure to read or change an entry, in words for the administrator.
 type Error struct {
-	// Status is the HTTP status that fits.
+	// Status is the matching HTTP status.
 	Status  int
 	Message string
-	// Option is the one that is to blame, if that is known: "driver.address".
+	// Option is the option at fault, if known: "driver.address".
 	Option string
-	// UsedBy is what keeps an entry from being removed.
+	// UsedBy are the uses that keep an entry from being removed.
 	UsedBy []Use
-	// Current is the entry as it is now, where somebody else has changed it meanwhile.
+	// Current is the present entry, if another change has been made to it meanwhile.
 	Current *Entry
 }
 

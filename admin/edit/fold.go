@@ -8,8 +8,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// fold gives all keys that are known their proper names. Caddy takes them in upper case as
-// well; a secret, or a whole section, that is not known by its name would not be taken for one.
+// fold renames all known keys to their proper spelling. Caddy also accepts them in upper case, and
+// a secret or a section under such a name would not be recognized.
 func (c config) fold() {
 	fold(c.app, tokenStore)
 	for s := range sections {
@@ -33,8 +33,8 @@ func foldOptions(of object, opts []options.Option) {
 	}
 }
 
-// fold renames keys that differ from a name by their case alone. Where there are several of
-// them the last one counts, and of objects all that they hold, as when Caddy reads them.
+// fold renames keys that differ from a name by case alone. The last of several counts, but the
+// members of several objects are merged, as when Caddy reads them.
 func fold(of object, name string) {
 	folded := object{}
 	for _, key := range slices.Sorted(maps.Keys(of)) {

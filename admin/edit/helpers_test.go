@@ -9,7 +9,7 @@ import (
 	_ "github.com/caddymedia/media/storagedrivers/sftp"
 )
 
-// parsed reads a JSON object.
+// parsed decodes a JSON object.
 func parsed(t *testing.T, text string) object {
 	t.Helper()
 	var o object
@@ -27,7 +27,7 @@ func mustEqual(t *testing.T, got any, want string) {
 	}
 }
 
-// sorted gives JSON with its keys in order.
+// sorted returns JSON with sorted keys.
 func sorted(t *testing.T, text []byte) string {
 	t.Helper()
 	var value any
@@ -37,7 +37,7 @@ func sorted(t *testing.T, text []byte) string {
 	return string(canonical(value))
 }
 
-// statusOf is the status of an error, and the option that it blames.
+// statusOf returns the status of an error and the option at fault.
 func statusOf(err error) (int, string) {
 	if failed, ok := errors.AsType[*Error](err); ok {
 		return failed.Status, failed.Option

@@ -7,8 +7,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// shown gives the described options of an entry without any secret, and the paths of the
-// secrets that are set.
+// shown returns the described options of an entry without any secret, and the paths of the secrets
+// that are set.
 func shown(opts []options.Option, entry object) (value object, secrets []string) {
 	value = object{}
 	for _, option := range opts {
@@ -32,14 +32,14 @@ func shown(opts []options.Option, entry object) (value object, secrets []string)
 	return value, secrets
 }
 
-// merger makes an entry of what an administrator has sent.
+// merger merges the options that an administrator has sent into an entry.
 type merger struct {
 	secrets map[string]string // by their paths; an empty one is removed
 	used    []string          // of the secrets
 }
 
-// merged gives the entry that takes the place of old: the options as in value, secrets as
-// they were if they are not named, and what is not described as it was.
+// merged returns the entry that replaces old. Its options are those of value. Secrets that are not
+// listed and options that are not described keep their values.
 func merged(opts []options.Option, old, value object, secrets map[string]string) (object, error) {
 	m := merger{secrets: secrets}
 	entry, err := m.merge("", opts, old, value)
@@ -90,7 +90,7 @@ func (m *merger) merge(prefix string, opts []options.Option, old, value object) 
 	return entry, nil
 }
 
-// secret gives the new value of a secret that has been old.
+// secret returns the new value of a secret.
 func (m *merger) secret(path string, old any) any {
 	text, named := m.secrets[path]
 	if !named {
@@ -100,7 +100,7 @@ func (m *merger) secret(path string, old any) any {
 	return text
 }
 
-// taken gives the new value of an option that is neither a secret nor a group.
+// taken returns the new value of an option that is neither a secret nor a group.
 func taken(path string, option options.Option, value any) (any, error) {
 	if empty(value) {
 		return nil, nil //nolint:nilnil // it is left out
@@ -111,8 +111,8 @@ func taken(path string, option options.Option, value any) (any, error) {
 	return value, nil
 }
 
-// group gives the new value of options in a group, which means something even if none is
-// given. Without a value it is left out, and with it the secrets that were in it.
+// group returns the new value of a group, which has a meaning even if it is empty. Without a value
+// the group is left out, and so are its secrets.
 func (m *merger) group(path string, option options.Option, old object, value any) (any, error) {
 	inner, isObject := value.(object)
 	if value != nil && !isObject {
@@ -132,7 +132,7 @@ func described(opts []options.Option, name string) bool {
 	return slices.ContainsFunc(opts, func(o options.Option) bool { return o.Name == name })
 }
 
-// empty tells what stands for an option that is not given.
+// empty reports whether a value stands for an option that is not set.
 func empty(value any) bool {
 	switch value := value.(type) {
 	case nil:

@@ -8,7 +8,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// testOptions are of every sort that is treated in its own way.
+// testOptions has an option of each type that is merged differently.
 var testOptions = []options.Option{
 	{Name: "text", Type: options.Text},
 	{Name: "list", Type: options.Texts},
@@ -98,7 +98,7 @@ func TestMergedRefuses(t *testing.T) {
 	}
 }
 
-// TestAppliedToDrivers changes storages: the secrets of one kind of driver never go to another.
+// TestAppliedToDrivers: the secrets of one driver never go to another.
 func TestAppliedToDrivers(t *testing.T) {
 	t.Parallel()
 	const app = `{"storages":{"archive":{"@id":"a","sanitize":false,

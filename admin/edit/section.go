@@ -25,18 +25,18 @@ const (
 	Accounts     Section = "accounts"
 )
 
-// sections are all of them, with what one of their entries is called.
+// sections maps each section to the name of its entries.
 var sections = map[Section]string{
 	Storages: "storage", ImageAliases: "image alias", FileAliases: "file alias", Accounts: "account",
 }
 
-// aliasSections are those of aliases, with their kinds.
+// aliasSections maps the sections of aliases to their kinds.
 var aliasSections = map[Section]ingest.Kind{ImageAliases: ingest.Image, FileAliases: ingest.File}
 
 // object is a JSON object; its numbers are json.Number.
 type object = map[string]any
 
-// check tells why there cannot be an entry of that name.
+// check returns an error if the section cannot have an entry of that name.
 func (s Section) check(name string) error {
 	what, ok := sections[s]
 	switch {
@@ -50,17 +50,17 @@ func (s Section) check(name string) error {
 	return nil
 }
 
-// title names an entry for people: storage "archive".
+// title returns the name of an entry for messages: storage "archive".
 func (s Section) title(name string) string { return fmt.Sprintf("%s %q", sections[s], name) }
 
-// Driver options are in a group of this name, among them the kind of the driver.
+// Driver options are in a group of this name. One of them is the name of the driver.
 const (
 	driverGroup = "driver"
 	driverKind  = "name"
 )
 
-// options describe the entries of a section. Those of a storage depend on the kind of its
-// driver; one that is unknown or does not describe itself is an error.
+// options returns the options of a section's entries. Those of a storage depend on its driver; a
+// driver that is unknown or does not describe itself is an error.
 func (s Section) options(driver string) ([]options.Option, error) {
 	all := mediaapp.Schemas()
 	switch s {
@@ -97,13 +97,13 @@ func driverOptions(kind string) ([]options.Option, error) {
 	return described.Schema().Options, nil
 }
 
-// driverOf is the kind of driver of a storage.
+// driverOf returns the name of a storage's driver.
 func driverOf(entry object) string {
 	kind, _ := group(entry, driverGroup)[driverKind].(string)
 	return kind
 }
 
-// group is an object inside of another, nil if there is none.
+// group returns an object inside another, or nil if there is none.
 func group(of object, name string) object {
 	inner, _ := of[name].(object)
 	return inner

@@ -38,7 +38,7 @@ func sectionOf(kind string) Section {
 	return FileAliases
 }
 
-// uses gives the entries that need this one, sorted.
+// uses returns the entries that need this one, sorted.
 func (c config) uses(s Section, name string) []Use {
 	var uses []Use
 	switch {
@@ -57,14 +57,14 @@ func (c config) uses(s Section, name string) []Use {
 		}
 	}
 	slices.SortFunc(uses, func(a, b Use) int {
-		// Image aliases stand before those of files.
+		// Image aliases come before file aliases.
 		return cmp.Or(cmp.Compare(b.Kind, a.Kind), cmp.Compare(a.Alias, b.Alias), cmp.Compare(a.APIKey, b.APIKey))
 	})
 	return uses
 }
 
-// otherKind tells whether there is an alias of that name of the other kind too: an account
-// that names it then still names something.
+// otherKind reports whether there is also an alias of that name of the other kind. An account that
+// names it remains valid then.
 func (c config) otherKind(s Section, name string) bool {
 	for other := range aliasSections {
 		if _, there := c.all(other)[name]; there && other != s {
@@ -74,7 +74,7 @@ func (c config) otherKind(s Section, name string) bool {
 	return false
 }
 
-// removable tells why an entry has to stay.
+// removable returns an error if an entry must not be removed.
 func (c config) removable(s Section, name string) error {
 	if uses := c.uses(s, name); len(uses) > 0 {
 		return &Error{
@@ -91,7 +91,7 @@ func (c config) removable(s Section, name string) error {
 	return nil
 }
 
-// listed joins uses to a part of a sentence: "a, b and c".
+// listed joins uses for a sentence: "a, b and c".
 func listed(uses []Use) string {
 	words := make([]string, len(uses))
 	for i, use := range uses {

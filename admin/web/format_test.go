@@ -11,7 +11,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// A snippet is pasted into pages, which may be templates of Caddy: a name in it is text in both.
+// TestEscapedNamesAreText: a name in a snippet is text, both in HTML and in a template of Caddy.
 func TestEscapedNamesAreText(t *testing.T) {
 	t.Parallel()
 	names := []string{
