@@ -9,7 +9,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
-// policy lets the pages use what comes with them, and nothing else.
+// policy allows the pages to use their own files and nothing else.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
@@ -25,15 +25,16 @@ func secure(h http.Header) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// answer answers with v as JSON: texts and numbers, which can be encoded.
+// answer writes v as JSON. It holds texts and numbers only, so encoding cannot fail.
 func answer(w http.ResponseWriter, status int, v any) { _ = httpjson.Write(w, status, v) }
 
-// fail answers with an error in words, whether or not the body of the request was read.
+// fail answers with an error message, whether or not the body of the request was read.
 func (p *Panel) fail(w http.ResponseWriter, r *http.Request, status int, message string) {
 	_ = mediahttp.AnswerUnread(w, r, p.now, status, map[string]string{"error": message}) // a text can be written
 }
 
-// allowed refuses a request of another method than these.
+// allowed reports whether the method of a request is one of methods. If not, it answers with an
+// error.
 func (p *Panel) allowed(w http.ResponseWriter, r *http.Request, methods ...string) bool {
 	if slices.Contains(methods, r.Method) {
 		return true

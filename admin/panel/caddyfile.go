@@ -13,7 +13,8 @@ import (
 
 func init() {
 	httpcaddyfile.RegisterDirective("media_admin", parseDirective)
-	// Inside of everything that keeps somebody out: basic_auth, forward_auth, abort and error.
+	// The panel is ordered after all directives that may refuse a request: basic_auth,
+	// forward_auth, abort and error.
 	httpcaddyfile.RegisterDirectiveOrder("media_admin", httpcaddyfile.After, "error")
 }
 
@@ -56,7 +57,7 @@ func isPath(argument string) bool {
 	return strings.HasPrefix(argument, "/") && !strings.Contains(argument, "*")
 }
 
-// globalAdmin is what the global option admin says; empty for Caddy's default.
+// globalAdmin returns the address in the global option admin, or "" for Caddy's default.
 func globalAdmin(h httpcaddyfile.Helper) string {
 	admin, ok := h.Option("admin").(*caddy.AdminConfig)
 	switch {
@@ -69,8 +70,8 @@ func globalAdmin(h httpcaddyfile.Helper) string {
 	}
 }
 
-// UnmarshalCaddyfile sets up the handler from Caddyfile tokens, without a matcher; the
-// syntax is that of the directive.
+// UnmarshalCaddyfile sets up the handler from Caddyfile tokens. The syntax is that of the
+// directive, without a matcher.
 func (p *Panel) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // media_admin
 	if d.NextArg() {

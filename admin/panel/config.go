@@ -13,7 +13,7 @@ import (
 
 const adminOff = "Caddy's admin endpoint is switched off (`admin off`), so that the configuration cannot be changed here."
 
-// serveConfig answers for a route below "config": an entry of a section, or the download.
+// serveConfig serves a route below "config": an entry of a section, or the download.
 func (p *Panel) serveConfig(w http.ResponseWriter, r *http.Request, rest string) {
 	if p.editor == nil {
 		p.fail(w, r, http.StatusBadGateway, adminOff)
@@ -46,19 +46,19 @@ func (p *Panel) entry(w http.ResponseWriter, r *http.Request, section edit.Secti
 	answer(w, http.StatusOK, entry)
 }
 
-// expected is what the headers of a request say about the entry that it changes.
+// expected returns the condition in the headers of a change.
 func expected(h http.Header) edit.Condition {
 	return edit.Condition{New: h.Get("If-None-Match") == "*", Tags: strings.Join(h.Values("If-Match"), ",")}
 }
 
-// submitted is what an editor has typed.
+// submitted is the body of a change.
 type submitted struct {
 	Value       map[string]any    `json:"value"`
 	Secrets     map[string]string `json:"secrets"`
 	NewPassword bool              `json:"new_password"`
 }
 
-// saved is the answer to a change. The password is one that was made for an account.
+// saved is the answer to a change. Password is set if one was generated for an account.
 type saved struct {
 	Section  edit.Section `json:"section"`
 	Name     string       `json:"name"`
@@ -102,7 +102,7 @@ func (p *Panel) remove(w http.ResponseWriter, r *http.Request, section edit.Sect
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// download gives the configuration for a file, without secrets.
+// download serves the configuration as a file without secrets.
 func (p *Panel) download(w http.ResponseWriter, r *http.Request) {
 	if !p.allowed(w, r, http.MethodGet, http.MethodHead) {
 		return
@@ -122,7 +122,7 @@ func (p *Panel) download(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(append(body, '\n')) // a client that is gone cannot be told
 }
 
-// problem is the answer to what was not done.
+// problem is the answer to a failed request.
 type problem struct {
 	Error   string      `json:"error"`
 	Option  string      `json:"option,omitempty"`
@@ -130,7 +130,7 @@ type problem struct {
 	Current *edit.Entry `json:"current,omitempty"`
 }
 
-// failEdit answers why something was not read or changed.
+// failEdit answers with the error of reading or changing an entry.
 func (p *Panel) failEdit(w http.ResponseWriter, r *http.Request, err error) {
 	failed, ok := errors.AsType[*edit.Error](err)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 )
 
 // provisioned holds the panels of all configurations. An upload may outlast the configuration under
-// which it began, and is confirmed by the one that runs then.
+// which it began; the panels of the configuration that runs at its end confirm it.
 var provisioned = registry{panels: map[*media.Service][]*Panel{}}
 
 // registry holds panels by the media service of their configuration.
@@ -36,15 +36,15 @@ func (g *registry) remove(p *Panel) {
 	}
 }
 
-// any reports whether a panel of the configuration of a service fits.
+// any reports whether fits is true for a panel in the configuration of a service.
 func (g *registry) any(service *media.Service, fits func(*Panel) bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.ContainsFunc(g.panels[service], fits)
 }
 
-// uploadSession keeps the session of a request while an upload of v runs, until the caller calls
-// ended. confirm reports whether v may still upload: its session lasts, and a panel of the running
+// uploadSession keeps the session of a request from becoming idle until the caller calls ended.
+// confirm reports whether v may still upload: its session is valid, and a panel of the running
 // configuration has the user as an editor, with the same password hash or the same `user`.
 func (p *Panel) uploadSession(r *http.Request, v visitor) (confirm func(running *media.Service) bool, ended func()) {
 	if p.login == nil {

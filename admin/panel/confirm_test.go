@@ -9,7 +9,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
-// TestUploadConfirmed changes the session or the configuration while an upload runs.
+// TestUploadConfirmed: an upload is confirmed only if its session and its user are still valid.
 func TestUploadConfirmed(t *testing.T) {
 	t.Parallel()
 	users := map[string]string{"alice": "secret", "bob": "other"}
@@ -75,8 +75,8 @@ func TestUploadConfirmed(t *testing.T) {
 	}
 }
 
-// TestUploadConfirmedWithoutLogin takes the user of an upload, whom something in front of the panel has
-// authenticated, from the editors.
+// TestUploadConfirmedWithoutLogin: an upload is refused once its user is no longer an editor. The
+// user was authenticated in front of the panel.
 func TestUploadConfirmedWithoutLogin(t *testing.T) {
 	t.Parallel()
 	app := new(media.Service)

@@ -26,7 +26,8 @@ const (
 	loginRealm      = "panel"
 	loginRoute      = "/login"
 	cookieName      = "media-admin"
-	// backgroundHeader is sent by pages that refresh by themselves. It is no sign of their user.
+	// backgroundHeader marks requests of pages that refresh by themselves. They do not count as
+	// activity of the user.
 	backgroundHeader  = "Media-Background"
 	authenticatedUser = "http.auth.user.id"
 )
@@ -41,7 +42,7 @@ type login struct {
 	now          func() time.Time
 }
 
-// newLogin expands the hashes of the users.
+// newLogin returns a login with the expanded hashes of the users.
 func (p *Panel) newLogin(app *mediaapp.App) (*login, error) {
 	l := &login{
 		base: p.base, now: p.now, fingerprints: make(map[string]string, len(p.Login)),
@@ -88,8 +89,8 @@ func (p *Panel) validateLogin() error {
 	return nil
 }
 
-// user returns the user of a request's session; empty without one. A session ends with its user and
-// with the password of its user.
+// user returns the user of a request's session, or "" without a session. A session ends when its
+// user is removed or gets another password.
 func (l *login) user(r *http.Request) string {
 	cookie, err := r.Cookie(l.cookieName(r))
 	if err != nil {
@@ -106,16 +107,18 @@ func (l *login) user(r *http.Request) string {
 	return session.user
 }
 
-// mounted returns base as browsers know it, below a prefix that `handle_path` removes for instance.
+// mounted returns base as the browser sees it. The two differ where `handle_path`, for instance,
+// removes a prefix.
 func mounted(r *http.Request, base string) string { return mediahandler.MountPrefix(r) + base }
 
-// redirect sends a browser to another address of the panel.
+// redirect redirects a browser to another address of the panel.
 func (p *Panel) redirect(w http.ResponseWriter, r *http.Request, route string) {
 	http.Redirect(w, r, mounted(r, p.base)+route, http.StatusSeeOther) //nolint:gosec // a prefix never begins with "//"
 }
 
-// cookieName returns the name of the cookie of sessions. Over TLS its prefix keeps browsers from
-// taking one of that name which was set without TLS or, on a site of its own, by another host.
+// cookieName returns the name of the session cookie. Over TLS its prefix keeps browsers from
+// accepting a cookie of that name that was set without TLS or, if the panel has its own site, by
+// another host.
 func (l *login) cookieName(r *http.Request) string {
 	switch {
 	case !overTLS(r):
@@ -127,7 +130,7 @@ func (l *login) cookieName(r *http.Request) string {
 	}
 }
 
-// setCookie sets the cookie of sessions, which is sent to the panel alone. A negative age removes it.
+// setCookie sets the session cookie, which is sent to the panel alone. A negative age removes it.
 func (l *login) setCookie(w http.ResponseWriter, r *http.Request, value string, maxAge int) {
 	http.SetCookie(w, &http.Cookie{ //nolint:gosec // Secure wherever the browser uses TLS
 		Name: l.cookieName(r), Value: value, MaxAge: maxAge, Path: mounted(r, l.base) + "/",
@@ -135,7 +138,7 @@ func (l *login) setCookie(w http.ResponseWriter, r *http.Request, value string, 
 	})
 }
 
-// endSent ends the session that a request carries in its cookie, if there is one.
+// endSent ends the session in the cookie of a request, if any.
 func (l *login) endSent(r *http.Request) {
 	if sent, err := r.Cookie(l.cookieName(r)); err == nil {
 		l.sessions.end(sent.Value)
@@ -147,8 +150,8 @@ func overTLS(r *http.Request) bool {
 	return r.TLS != nil || mediahandler.TrustedProxy(r) && r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
-// serveLogin serves the login page, its form and the end of a session. It refuses all other requests
-// without a session. False means that the request is to be served.
+// serveLogin serves the login page, its form and the logout. It refuses all other requests without
+// a session. It returns false if the request has a session and is still to be served.
 func (p *Panel) serveLogin(w http.ResponseWriter, r *http.Request, v visitor, rest string) bool {
 	switch {
 	case rest == loginRoute && r.Method == http.MethodPost:
@@ -172,7 +175,7 @@ func (p *Panel) serveLogin(w http.ResponseWriter, r *http.Request, v visitor, re
 	return true
 }
 
-// logIn checks the form of the login page and begins a session.
+// logIn checks the form of the login page and starts a session.
 func (p *Panel) logIn(w http.ResponseWriter, r *http.Request) {
 	if err := p.guard.Check(r); err != nil {
 		p.fail(w, r, http.StatusForbidden, otherSite)
@@ -222,8 +225,8 @@ func (p *Panel) logOut(w http.ResponseWriter, r *http.Request, v visitor) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// logLogin logs a login with its result. A name that is no user's is left out: people type their
-// password into the wrong field. Refusals by the throttle come in any number.
+// logLogin logs the result of a login. It omits unknown user names, because people type passwords
+// into the wrong field. Throttled logins are logged at debug level, because there may be very many.
 func (p *Panel) logLogin(r *http.Request, user, result string) {
 	if _, known := p.login.fingerprints[user]; !known {
 		user = ""

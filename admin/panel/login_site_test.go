@@ -23,7 +23,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// loginSite is a site with a panel that logs its users in. A password is its own hash.
+// loginSite is a site with a panel that has its own login. The hash of a password is the password
+// itself.
 type loginSite struct {
 	*httptest.Server
 	panel *Panel
@@ -60,7 +61,7 @@ func newLoginSite(t *testing.T, users map[string]string, editors ...string) *log
 	return s
 }
 
-// configure sets the users, as a reload does.
+// configure replaces the users, as a reload does.
 func (s *loginSite) configure(users map[string]string) {
 	l := s.panel.login
 	l.fingerprints = map[string]string{}
@@ -74,7 +75,7 @@ func (s *loginSite) configure(users map[string]string) {
 	})
 }
 
-// browser keeps cookies and follows no redirect.
+// browser returns a client that keeps cookies and follows no redirect.
 func browser(t *testing.T) *http.Client {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -116,7 +117,7 @@ func (s *loginSite) logIn(t *testing.T, c *http.Client, user, password string) s
 	return s.do(t, c, http.MethodPost, "/login", url.Values{"user": {user}, "password": {password}}.Encode())
 }
 
-// wantUser expects a browser to be logged in as user, "" for none.
+// wantUser checks that a browser is logged in as user, or not at all if user is "".
 func (s *loginSite) wantUser(t *testing.T, c *http.Client, what, user string) {
 	t.Helper()
 	answer := s.do(t, c, http.MethodGet, "/api/session", "")

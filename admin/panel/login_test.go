@@ -84,7 +84,8 @@ func TestLogin(t *testing.T) {
 	if page := s.do(t, c, http.MethodGet, "/login", ""); page.StatusCode != http.StatusSeeOther {
 		t.Errorf("the login page of one who is logged in: %d", page.StatusCode)
 	}
-	// Another login in the same browser ends the session before it. This user may only look, and log out.
+	// Another login in the same browser ends the previous session. This user may only read and log
+	// out.
 	s.logIn(t, c, "bob", "other")
 	s.wantUser(t, c, "logged in again", "bob")
 	if n := len(s.panel.login.sessions.byID); n != 1 {
@@ -162,8 +163,8 @@ func TestSessionTimes(t *testing.T) {
 	}
 }
 
-// TestSessionConfigured changes the users: a session ends with its user and its password, for ever,
-// and with nothing else.
+// TestSessionConfigured: a session ends for good when its user is removed or gets another password,
+// and in no other case.
 func TestSessionConfigured(t *testing.T) {
 	t.Parallel()
 	users := map[string]string{"alice": "secret", "bob": "other"}
@@ -214,8 +215,8 @@ func TestLoginCookie(t *testing.T) {
 	}
 }
 
-// TestLoginBelowPrefix logs in below a prefix that is removed before the panel: redirects and the
-// cookie stay below it.
+// TestLoginBelowPrefix: redirects and the cookie stay below a prefix that is removed before the
+// panel.
 func TestLoginBelowPrefix(t *testing.T) {
 	t.Parallel()
 	for _, base := range []string{"", "/media-admin"} {

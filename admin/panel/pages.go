@@ -23,7 +23,7 @@ const (
 	cacheForever = "private, max-age=31536000, immutable"
 )
 
-// contentTypes are those of the files of the pages; no other is served.
+// contentTypes are the types of the files that are served, by extension.
 var contentTypes = map[string]string{
 	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }
@@ -31,7 +31,7 @@ var contentTypes = map[string]string{
 // openFiles are the parts of the login page, which are served without a session.
 var openFiles = []string{"style.css", "pages.css", "login.js", "icon.svg"}
 
-// pages are the files of the panel, under addresses that change with their contents.
+// pages holds the files of the panel. Their addresses change with their contents.
 type pages struct {
 	version string
 	index   []byte
@@ -39,7 +39,7 @@ type pages struct {
 	files   map[string][]byte
 }
 
-// loginPage is the content of the login page after a login that failed.
+// loginPage is the content of the login page after a failed login.
 type loginPage struct{ User, Message string }
 
 func newPages(files fs.FS) (*pages, error) {
@@ -83,13 +83,13 @@ func (p *pages) serveLogin(w http.ResponseWriter, r *http.Request, status int, c
 	}
 }
 
-// serveOpen serves a part of the login page; false if rest is none.
+// serveOpen serves a part of the login page. It returns false if rest is not such a part.
 func (p *pages) serveOpen(w http.ResponseWriter, r *http.Request, base, rest string) bool {
 	name, ok := strings.CutPrefix(rest, "/assets/"+p.version+"/")
 	return ok && slices.Contains(openFiles, name) && p.serve(w, r, base, rest)
 }
 
-// serve answers for the rest of a path below base; false if there is no such page.
+// serve serves the page at rest below base. It returns false if there is no such page.
 func (p *pages) serve(w http.ResponseWriter, r *http.Request, base, rest string) bool {
 	if rest == "" {
 		http.Redirect(w, r, base+"/", http.StatusPermanentRedirect) //nolint:gosec // see [Panel.redirect]

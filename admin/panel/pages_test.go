@@ -61,8 +61,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestEmbeddedPages looks at the pages that are built in: all of them can be served, and
-// there is nothing else.
+// TestEmbeddedPages: the panel can serve all embedded files.
 func TestEmbeddedPages(t *testing.T) {
 	t.Parallel()
 	p, err := newPages(web.Files)

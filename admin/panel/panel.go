@@ -1,5 +1,5 @@
-// Package panel serves the administrators' panel on a site that authenticates: the pages,
-// and the JSON API that they use.
+// Package panel serves the administrators' panel on a site with authentication: the pages, and the
+// JSON API that they use.
 package panel
 
 import (
@@ -91,8 +91,8 @@ func (Panel) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision fills in the defaults and prepares the pages. It asks for the media app, so that
-// there is one even where nothing of it is configured.
+// Provision sets the defaults and prepares the pages. It loads the media app even if that is not
+// configured.
 func (p *Panel) Provision(ctx caddy.Context) error {
 	if p.Path == "" {
 		p.Path = defaultPath
@@ -153,14 +153,14 @@ func (p *Panel) Validate() error {
 	case p.SessionIdle != 0 || p.SessionLifetime != 0:
 		return errors.New("session is for the users of login, and there are none")
 	case !dependsOnRequest(p.User):
-		// A fixed name would be the name of everybody.
+		// A fixed name would be the same for everyone.
 		return fmt.Errorf("user %q is no placeholder such as %s", p.User, defaultUser)
 	}
 	return nil
 }
 
-// dependsOnRequest tells of a text that stands for nothing as long as there is no request. One
-// in which a brace is missing, or whose placeholder is of the environment, is always the same.
+// dependsOnRequest reports whether a text has a placeholder that only a request defines. A text
+// with a missing brace, or with a placeholder of the environment, is the same for all requests.
 func dependsOnRequest(text string) bool {
 	_, err := caddy.NewReplacer().ReplaceOrErr(text, true, true)
 	return err != nil
@@ -195,7 +195,7 @@ func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 	return nil
 }
 
-// Cleanup releases the sessions, which the panel of the next configuration goes on with.
+// Cleanup releases the sessions. The panel of the next configuration continues to use them.
 func (p *Panel) Cleanup() error {
 	provisioned.remove(p)
 	if p.login == nil {

@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	// maxPreview is the most bytes that are sent for a picture on a page.
+	// maxPreview is the maximum size of a preview in bytes.
 	maxPreview   = 8 << 20
 	cachePreview = "private, max-age=300"
 	cacheAsk     = "private, no-cache"
 	sandbox      = mediahttp.Sandbox + "; frame-ancestors 'none'"
 )
 
-// previewTypes are the types that all browsers show.
+// previewTypes are the types that all browsers display.
 var previewTypes = map[string]bool{
 	"image/jpeg": true, "image/png": true, "image/gif": true, "image/webp": true, "image/svg+xml": true,
 }
 
-// preview serves a picture for a page: the variant where there is one, or itself. The rest
-// of the route is "<kind>/<alias>/<filename>".
+// preview serves a picture for a page: its variant if there is one, otherwise the picture itself.
+// rest is "<kind>/<alias>/<filename>".
 func (p *Panel) preview(w http.ResponseWriter, r *http.Request, rest string) {
 	if !p.allowed(w, r, http.MethodGet, http.MethodHead) {
 		return
@@ -66,15 +66,14 @@ func (p *Panel) preview(w http.ResponseWriter, r *http.Request, rest string) {
 	http.ServeContent(w, r, "", object.Info.ModTime, object)
 }
 
-// picture opens what is shown for an item. The error is fs.ErrNotExist for a picture that
-// is too large.
+// picture opens the preview of an item. It returns fs.ErrNotExist if the preview is too large.
 func picture(r *http.Request, alias *ingest.Alias, filename string) (*storagedrivers.Object, error) {
 	if err := storagedrivers.ValidKey(alias.Key(filename)); err != nil {
 		return nil, err
 	}
 	if alias.MayHaveVariant(filename) {
 		object, err := variantOf(r, alias, filename)
-		// The name of a variant may be too long where that of its picture is not.
+		// The name of a variant may be too long even if that of its picture is not.
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, storagedrivers.ErrInvalidKey) {
 			return object, err
 		}
@@ -94,7 +93,8 @@ func variantOf(r *http.Request, alias *ingest.Alias, filename string) (*storaged
 	return small(alias.OpenVariant(r.Context(), filename, info, alias.Storage.OpenSeeker))
 }
 
-// small passes on an object that was opened. One that is too large for a page is fs.ErrNotExist.
+// small returns an opened object. It closes an object that is too large for a page and returns
+// fs.ErrNotExist.
 func small(object *storagedrivers.Object, err error) (*storagedrivers.Object, error) {
 	if err != nil {
 		return nil, err

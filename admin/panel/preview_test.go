@@ -14,7 +14,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// dated is a driver of objects whose times are known.
+// dated is a driver whose objects have given modification times.
 type dated struct {
 	*memory.Driver
 	times map[string]time.Time
@@ -34,7 +34,7 @@ func (d dated) Open(
 	return body, info, err
 }
 
-// TestPreviewOfVariant shows a picture by its variant, but by itself where the variant is older.
+// TestPreviewOfVariant: the preview is the variant, or the picture itself if the variant is older.
 func TestPreviewOfVariant(t *testing.T) {
 	t.Parallel()
 	times := map[string]time.Time{}

@@ -16,10 +16,10 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// maxJSON is the most bytes of a request with JSON.
+// maxJSON is the maximum size of a request with JSON in bytes.
 const maxJSON = 1 << 20
 
-// serveAPI answers for a route below "<path>/api/". Whoever asks may do so.
+// serveAPI serves a route below "<path>/api/". The caller has checked that the visitor may use it.
 func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, route string) {
 	area, rest, _ := strings.Cut(route, "/")
 	if area != "upload" && !p.takesJSON(w, r) {
@@ -47,7 +47,8 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 	}
 }
 
-// takesJSON refuses a body that is too large, or that a form of another site could send.
+// takesJSON reports whether the request may have its body. It refuses one that is too large, or
+// that a form of another site could send.
 func (p *Panel) takesJSON(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodPut && r.Method != http.MethodPost {
 		return true
@@ -67,8 +68,8 @@ func (p *Panel) tooLarge(w http.ResponseWriter, r *http.Request) {
 	p.fail(w, r, http.StatusRequestEntityTooLarge, "the request is larger than 1 MiB")
 }
 
-// readJSON decodes the body of a request as [httpjson.Read] does; false if it has answered
-// with the error.
+// readJSON decodes the body of a request as [httpjson.Read] does. It returns false after it has
+// answered with an error.
 func (p *Panel) readJSON(w http.ResponseWriter, r *http.Request, into any) bool {
 	err := httpjson.Read(w, r, maxJSON, into)
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -83,8 +84,8 @@ func (p *Panel) readJSON(w http.ResponseWriter, r *http.Request, into any) bool 
 
 const notRunning = "the media service is not running"
 
-// use returns the running service, which stays open until release is called; false after it has
-// answered that there is none.
+// use returns the running service, which stays open until release is called. It returns false after
+// it has answered that no service is running.
 func (p *Panel) use(w http.ResponseWriter, r *http.Request) (service *media.Service, release func(), ok bool) {
 	app, release, err := mediaapp.AcquireActive()
 	if err != nil {
@@ -94,7 +95,7 @@ func (p *Panel) use(w http.ResponseWriter, r *http.Request) (service *media.Serv
 	return app.Service(), release, true
 }
 
-// kindOf is the kind of an alias in an address.
+// kindOf returns the kind of an alias in an address.
 func kindOf(word string) (ingest.Kind, bool) {
 	kind := ingest.Kind(word)
 	return kind, kind == ingest.Image || kind == ingest.File
@@ -117,15 +118,15 @@ func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, word s
 	}
 }
 
-// trial asks for the probe of a storage that is not saved.
+// trial is the request for a probe of a storage that is not saved.
 type trial struct {
 	Driver  map[string]any    `json:"driver"`
 	Secrets map[string]string `json:"secrets"`
 	Keep    string            `json:"keep"`
 }
 
-// probe puts the secrets into a storage that is not saved, those that were not typed from
-// the storage that it is meant to change, and hands it on.
+// probe probes a storage that is not saved. It takes secrets that are not given from the storage
+// named in keep.
 func (p *Panel) probe(w http.ResponseWriter, r *http.Request) {
 	var asked trial
 	if !p.readJSON(w, r, &asked) {

@@ -12,7 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// session is what the pages must know of who looks at them.
+// session describes the visitor and the panel for the pages.
 type session struct {
 	User   string `json:"user"`
 	Editor bool   `json:"editor"`
@@ -56,7 +56,7 @@ func (p *Panel) session(ctx context.Context, v visitor) session {
 	return s
 }
 
-// running gives the configuration of the app, or why it cannot be changed.
+// running returns the configuration of the app, or the reason why it cannot be changed.
 func (p *Panel) running(ctx context.Context) (app map[string]any, why string) {
 	if p.editor == nil {
 		return nil, adminOff
@@ -68,14 +68,14 @@ func (p *Panel) running(ctx context.Context) (app map[string]any, why string) {
 	return app, ""
 }
 
-// resumed tells whether Caddy starts with the configuration that ran last.
+// resumed reports whether Caddy starts with the last running configuration.
 func resumed(args []string) bool {
 	return slices.ContainsFunc(args, func(arg string) bool {
 		return arg == "--resume" || arg == "-r" || arg == "--resume=true"
 	})
 }
 
-// valueOf is the value of a flag; empty if it is not given.
+// valueOf returns the value of a flag, or "" if it is not given.
 func valueOf(args []string, names ...string) string {
 	for i, arg := range args {
 		name, value, joined := strings.Cut(arg, "=")
@@ -90,8 +90,7 @@ func valueOf(args []string, names ...string) string {
 	return ""
 }
 
-// autosaved tells whether the configuration of the app that runs is the one that Caddy has
-// saved, and goes on to be.
+// autosaved reports whether Caddy saves its configuration and has saved the running one of the app.
 func autosaved(running map[string]any) bool {
 	saved, err := os.ReadFile(caddy.ConfigAutosavePath)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/caddymedia/media/admin/edit"
 )
 
-// TestSession tells whether changes last: only where Caddy starts with what it has saved,
-// and has saved what runs.
+// TestSession: changes last only if Caddy starts with its saved configuration and has saved the
+// running one.
 func TestSession(t *testing.T) {
 	const running = `{"storages":{"a":{"driver":{"name":"local","root":"/a"}}},"limits":{"max_files":9007199254740993}}`
 	resume := []string{"caddy", "run", "--resume"}
@@ -54,7 +54,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// editorOn is an editor of a configuration.
+// editorOn returns an editor of a configuration.
 func editorOn(t *testing.T, running string) *edit.Editor {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, running) }))

@@ -10,7 +10,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// maxSessions is the largest number of sessions of a user. The oldest one ends for one more.
+// maxSessions is the maximum number of sessions of a user. A new session ends the oldest one then.
 const maxSessions = 50
 
 // sessionPool holds the sessions of the process while any configuration has a panel with a login.
@@ -19,7 +19,7 @@ var sessionPool = caddy.NewUsagePool()
 
 const sessionKey = "sessions"
 
-// sessions holds the sessions of logged-in users. Only the hash of a cookie is kept.
+// sessions holds the sessions of logged-in users. It keeps only the hashes of cookies.
 type sessions struct {
 	mu   sync.Mutex
 	byID map[tokens.ID]*loggedIn
@@ -27,16 +27,16 @@ type sessions struct {
 
 type loggedIn struct {
 	user string
-	// fingerprint is the one of the user's name and hash at the time of the login.
+	// fingerprint is the fingerprint of the user's name and hash at the time of the login.
 	fingerprint string
 	began, seen time.Time
-	// limits are those of its panel. Sessions of several panels are kept together.
+	// limits are the limits of the session's panel. The sessions of all panels are kept together.
 	limits sessionLimits
-	// uploads is how many are under way. The session is not idle meanwhile.
+	// uploads is the number of running uploads. They keep the session from becoming idle.
 	uploads int
 }
 
-// sessionLimits are how long a session lasts without a request, and at most.
+// sessionLimits are the maximum time without a request and the maximum total time of a session.
 type sessionLimits struct{ idle, lifetime time.Duration }
 
 func (s *loggedIn) over(now time.Time) bool {
@@ -53,8 +53,8 @@ func closeSessions() error {
 	return err
 }
 
-// begin returns the secret of a new session. It removes sessions that are over. Users are the same if
-// their fingerprints are: equal names of two panels are not.
+// begin returns the secret of a new session and removes expired sessions. Users are compared by
+// fingerprint, because two panels may have different users of the same name.
 func (s *sessions) begin(user, fingerprint string, limits sessionLimits, now time.Time) (secret string) {
 	secret = rand.Text() + rand.Text()
 	s.mu.Lock()
@@ -78,8 +78,8 @@ func (s *sessions) begin(user, fingerprint string, limits sessionLimits, now tim
 	return secret
 }
 
-// find returns the session of a secret; false if there is none or it is over by limits, which are its
-// own from then on. active reports that its user has done something.
+// find returns the session of a secret and sets its limits. It returns false if there is no session
+// or it has expired. active reports whether the request is an activity of the user.
 func (s *sessions) find(secret string, limits sessionLimits, active bool, now time.Time) (loggedIn, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +99,7 @@ func (s *sessions) find(secret string, limits sessionLimits, active bool, now ti
 	return *session, true
 }
 
-// beginUpload keeps the session of a secret from being idle until the caller calls ended.
+// beginUpload keeps the session of a secret from becoming idle until the caller calls ended.
 func (s *sessions) beginUpload(secret string, now func() time.Time) (ended func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,7 +116,7 @@ func (s *sessions) beginUpload(secret string, now func() time.Time) (ended func(
 	}
 }
 
-// lasts reports whether there is a session of a secret with this fingerprint.
+// lasts reports whether a secret has a valid session with this fingerprint.
 func (s *sessions) lasts(secret, fingerprint string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,8 +30,8 @@ func TestSessionsBounded(t *testing.T) {
 	}
 }
 
-// TestSessionsOfTwoPanels has a user of the same name in two panels, with other hashes and limits:
-// logins to one of them end no session of the other.
+// TestSessionsOfTwoPanels: logins to one panel end no session of a user of the same name in
+// another.
 func TestSessionsOfTwoPanels(t *testing.T) {
 	t.Parallel()
 	s := &sessions{byID: map[tokens.ID]*loggedIn{}}
@@ -51,7 +51,7 @@ func TestSessionsOfTwoPanels(t *testing.T) {
 	}
 }
 
-// TestSessionsShared opens the sessions as two configurations do at a reload.
+// TestSessionsShared: the configurations before and after a reload use the same sessions.
 func TestSessionsShared(t *testing.T) {
 	before := openSessions()
 	after := openSessions()

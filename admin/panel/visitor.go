@@ -13,13 +13,13 @@ import (
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
-// visitor is who sends a request.
+// visitor is the user of a request.
 type visitor struct {
 	name   string // empty if nobody is logged in
 	editor bool
 }
 
-// visitor returns the user of a request. The name is data: it is never expanded itself.
+// visitor returns the user of a request. The name is never expanded as a placeholder.
 func (p *Panel) visitor(r *http.Request) visitor {
 	replacer, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
 	if !ok {
@@ -47,7 +47,7 @@ const otherSite = "the request comes from another site"
 
 const onlyLooking = "You may look at everything here, and change nothing: your user is not among the editors."
 
-// refusal is why a request of somebody who is logged in is not served; empty if it is.
+// refusal returns the reason for refusing the request of a logged-in user, or "".
 func (p *Panel) refusal(r *http.Request, v visitor) string {
 	if err := p.guard.Check(r); err != nil {
 		return otherSite
@@ -85,7 +85,7 @@ media_admin {
 </html>
 `
 
-// refuseStranger explains how to log in, and shows nothing else.
+// refuseStranger answers a request without a user by an explanation of how to log in.
 func (p *Panel) refuseStranger(w http.ResponseWriter, r *http.Request, rest string) {
 	if !isPage(r, rest) {
 		p.fail(w, r, http.StatusForbidden, strangerText)
@@ -96,12 +96,12 @@ func (p *Panel) refuseStranger(w http.ResponseWriter, r *http.Request, rest stri
 	_, _ = w.Write([]byte(strangerPage)) // a client that is gone cannot be told
 }
 
-// isPage reports whether a browser shows the answer to a request.
+// isPage reports whether a browser displays the answer to a request.
 func isPage(r *http.Request, rest string) bool {
 	return reads(r) && rest != "/api" && !strings.HasPrefix(rest, "/api/")
 }
 
-// audited logs what was changed, by whom and from where; never what was sent.
+// audited logs the subject, the user and the client of a change, but never its content.
 func (p *Panel) audited(w http.ResponseWriter, r *http.Request, v visitor, route string, serve func(http.ResponseWriter)) {
 	if reads(r) {
 		serve(w)
@@ -114,14 +114,14 @@ func (p *Panel) audited(w http.ResponseWriter, r *http.Request, v visitor, route
 		zap.String("section", section), zap.String("name", name), zap.String("client", mediaapp.ClientOf(r.Context())), zap.Int("result", recorder.status))
 }
 
-// subject is what a route is about: "config/storages/archive" is about "storages" and
-// "archive", "items/img/content/a.png" about "items" and the rest.
+// subject returns the section and the name that a route is about. For "config/storages/archive"
+// these are "storages" and "archive"; for "items/img/content/a.png" they are "items" and the rest.
 func subject(route string) (section, name string) {
 	section, name, _ = strings.Cut(strings.TrimPrefix(route, "config/"), "/")
 	return section, name
 }
 
-// statusRecorder remembers the status of an answer.
+// statusRecorder records the status of an answer.
 type statusRecorder struct {
 	*caddyhttp.ResponseWriterWrapper
 	status int

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestStranger opens a panel without users: the page and the error show `login`, and no basic_auth,
-// which bounds neither guesses nor memory.
+// TestStranger: without users, the page and the error show how to set up `login`. They do not
+// suggest basic_auth, which limits neither guesses nor memory.
 func TestStranger(t *testing.T) {
 	t.Parallel()
 	s := newLoginSite(t, nil)
