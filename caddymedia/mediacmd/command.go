@@ -29,8 +29,8 @@ well and 1 if anything failed.`,
 	})
 }
 
-// errReported ends a command with exit code 1 that has said what failed.
+// errReported ends a command with exit code 1. The failure has already been printed.
 var errReported = errors.New("something failed")
 
-// errInterrupted ends a command that was asked to end.
+// errInterrupted ends an interrupted command.
 var errInterrupted = errors.New("interrupted")

@@ -46,10 +46,10 @@ With --json every item that could not be copied is a line with "key" and
 	return cmd
 }
 
-// maxParallel bounds what --parallel may ask for.
+// maxParallel is the maximum of --parallel.
 const maxParallel = 64
 
-// copyFlags are the flags of the command.
+// copyFlags are the values of the command's flags.
 type copyFlags struct {
 	aliases   []string
 	dryRun    bool
@@ -112,7 +112,7 @@ func (s *session) copyOptions(ctx context.Context, flags *copyFlags, from, to st
 	return opts, reachable(ctx, opts)
 }
 
-// showFailed tells of an item that could not be copied.
+// showFailed prints an item that could not be copied.
 func (s *session) showFailed(key string, err error) {
 	s.failf("%s: %v", key, err)
 	_ = s.document(struct { // a standard output that is gone cannot be told
@@ -121,13 +121,13 @@ func (s *session) showFailed(key string, err error) {
 	}{key, s.reason(err)})
 }
 
-// copyBars is how far the copying is, on a terminal.
+// copyBars are the progress bars of a copy.
 type copyBars struct {
 	*progress
 	total atomic.Int64 // items, 0 until they are counted
 }
 
-// copyBars begins to draw bars and counts, beside the copying, how much there is.
+// copyBars starts the progress bars. It counts the items in the background.
 func (s *session) copyBars(ctx context.Context, opts *storagecopy.Options) *copyBars {
 	p := &copyBars{progress: s.progress()}
 	if !s.bars || opts.DryRun {
@@ -149,8 +149,8 @@ func (s *session) copyBars(ctx context.Context, opts *storagecopy.Options) *copy
 	return p
 }
 
-// showCopy prints the report. stopped is what ended the copying early, or nil; total is the
-// number of items, or 0 if it is not known.
+// showCopy prints the report. stopped is the error that ended the copy early, or nil. total is the
+// number of items, or 0 if unknown.
 func (s *session) showCopy(opts storagecopy.Options, report storagecopy.Report, stopped error, total int64) error {
 	interrupted := errors.Is(stopped, context.Canceled)
 	document := struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// differentBackends refuses to copy a storage to itself, or into itself, as far as the configuration
-// tells.
+// differentBackends returns an error if one storage is the same backend as the other or lies within
+// it, as far as the configuration shows.
 func differentBackends(from, to *storagedrivers.Storage) error {
 	if from.Location().Overlaps(to.Location()) {
 		return fmt.Errorf("%q and %q are the same backend, or one lies within the other", from.Name(), to.Name())
@@ -21,8 +21,8 @@ func differentBackends(from, to *storagedrivers.Storage) error {
 	return nil
 }
 
-// reachable checks that both storages can be used. Before a real run it also stores a small object in
-// the destination and removes it again, to find out early whether the destination can be written to
+// reachable checks that both storages can be used. Before a real run it also stores a small object
+// in the destination and removes it again. This shows early whether the destination is writable,
 // and whether the source is the same backend under another name.
 func reachable(ctx context.Context, opts storagecopy.Options) error {
 	for _, s := range []*storagedrivers.Storage{opts.From, opts.To} {

@@ -17,8 +17,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// aliasesOf gives the aliases of names such as "img/content". They are kept in one of the
-// two storages: in the second one after they were switched.
+// aliasesOf returns the aliases of names such as "img/content". Each must use one of the two
+// storages: from, or to if it has been switched already.
 func (s *session) aliasesOf(from, to string, names []string) ([]*ingest.Alias, error) {
 	aliases := make([]*ingest.Alias, 0, len(names))
 	for _, full := range names {
@@ -35,7 +35,7 @@ func (s *session) aliasesOf(from, to string, names []string) ([]*ingest.Alias, e
 	return aliases, nil
 }
 
-// prefixesOf gives what the keys begin with that are to be copied, in their order.
+// prefixesOf returns the prefixes of the keys to copy, in their order.
 func prefixesOf(aliases []*ingest.Alias, everything bool) []string {
 	prefixes := make([]string, 0, len(aliases))
 	for _, alias := range aliases {
@@ -48,7 +48,7 @@ func prefixesOf(aliases []*ingest.Alias, everything bool) []string {
 		return []string{""}
 	}
 	slices.Sort(prefixes)
-	// An alias of one storage may lie within one of the other.
+	// The prefix of an alias in one storage may lie within that of an alias in the other.
 	last := "\xff"
 	return slices.DeleteFunc(slices.Compact(prefixes), func(prefix string) bool {
 		if strings.HasPrefix(prefix, last) {
@@ -59,7 +59,8 @@ func prefixesOf(aliases []*ingest.Alias, everything bool) []string {
 	})
 }
 
-// aliasOf gives the alias of a key; nil for none. One that was switched counts first.
+// aliasOf returns a function that finds the alias of a key, or nil. Aliases that use the storage to
+// come first.
 func (s *session) aliasOf(from, to string) func(key string) *ingest.Alias {
 	var aliases []*ingest.Alias
 	for _, kept := range []string{to, from} {
@@ -79,7 +80,8 @@ func (s *session) aliasOf(from, to string) func(key string) *ingest.Alias {
 	}
 }
 
-// describe says what the aliases know about keys: the header, and what is a variant.
+// describe sets the options that depend on aliases: the Cache-Control header of a key, and the
+// picture of a variant.
 func (s *session) describe(opts *storagecopy.Options, from, to string) {
 	aliasOf := s.aliasOf(from, to)
 	opts.CacheControl = func(key string) string {
@@ -97,7 +99,7 @@ func (s *session) describe(opts *storagecopy.Options, from, to string) {
 	}
 }
 
-// parallel returns how many items can be copied at once, at most wanted.
+// parallel returns how many items may be copied at once, at most wanted.
 func (s *session) parallel(wanted int, storages ...*storagedrivers.Storage) int {
 	for _, storage := range storages {
 		if limit := s.App.Driver(storage.Name()).Parallel(); limit > 0 {

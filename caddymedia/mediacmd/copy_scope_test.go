@@ -7,7 +7,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/ingest"
 )
 
-// TestPrefixes: what is to be copied is in the order of the keys, and once.
+// TestPrefixes: the prefixes are sorted, and none lies within another.
 func TestPrefixes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -17,8 +17,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/local"
 )
 
-// TestInterrupt: what the end of its context does to an operation is not told as a failure of
-// the storage.
+// TestInterrupt: an error that the interrupt itself causes is reported as an interruption, not as a
+// failure of the storage.
 func TestInterrupt(t *testing.T) { // not parallel: the signal reaches the whole process
 	for name, test := range map[string]struct {
 		interrupted bool
@@ -48,7 +48,7 @@ func TestInterrupt(t *testing.T) { // not parallel: the signal reaches the whole
 	}
 }
 
-// TestSweepInterrupted counts no failures of a storage that was not asked to the end.
+// TestSweepInterrupted: an interrupted sweep counts no failure.
 func TestSweepInterrupted(t *testing.T) {
 	t.Parallel()
 	s := storagedrivers.New("a", local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler)), storagedrivers.Options{})

@@ -21,15 +21,15 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// appName is the app's name in a configuration.
+// appName is the name of the app in a configuration.
 const appName = "media"
 
-// session is a command that works with a configuration.
+// session is a command that uses a configuration.
 type session struct {
-	// App is provisioned and not started: it checks nothing in the background and has not
-	// opened its token store.
+	// App is provisioned but not started. It runs no checks in the background and has not opened
+	// its token store.
 	App *mediaapp.App
-	// output hides the secrets of the configuration.
+	// output redacts the secrets of the configuration.
 	*output
 }
 
@@ -90,7 +90,8 @@ func (s *session) storage(name string) (*storagedrivers.Storage, error) {
 	return storage, nil
 }
 
-// storages gives those of names, or all in the order of their names if there is none.
+// storages returns the storages of these names, or all storages sorted by name if there are no
+// names.
 func (s *session) storages(names []string) ([]*storagedrivers.Storage, error) {
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(s.App.Storages))
@@ -142,8 +143,8 @@ func (c *configSource) readRunning() (json.RawMessage, error) {
 	return orDefaults(apps[appName]), nil
 }
 
-// orDefaults gives the configuration of an app that has none but its defaults: a site may
-// use it all the same.
+// orDefaults returns "{}" if the app has no configuration, because a site may use the app with its
+// defaults.
 func orDefaults(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
 		return json.RawMessage("{}")

@@ -21,8 +21,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/redact"
 )
 
-// output is what a command shows: results on the standard output, failures and bars on
-// the standard error. Its methods are safe for concurrent use.
+// output prints results to the standard output, and failures and progress bars to the standard
+// error. Its methods are safe for concurrent use.
 type output struct {
 	out, err io.Writer
 	json     bool // results are JSON
@@ -64,14 +64,14 @@ func isTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// sayf prints a line of a result, for people.
+// sayf prints a line of a result, except with --json or --quiet.
 func (o *output) sayf(format string, args ...any) {
 	if !o.json && !o.quiet {
 		o.print(o.out, fmt.Sprintf(format, args...))
 	}
 }
 
-// failf prints a line about a failure. With --json the result has to say it.
+// failf prints a line about a failure. With --json the result must contain the failure instead.
 func (o *output) failf(format string, args ...any) {
 	if !o.json {
 		o.print(o.err, fmt.Sprintf(format, args...))
@@ -87,7 +87,7 @@ func (o *output) print(to io.Writer, text string) {
 	fmt.Fprintln(to, o.shown(text))
 }
 
-// document prints a result as one line of JSON, with --json only.
+// document prints a result as one line of JSON. It does nothing without --json.
 func (o *output) document(value any) error {
 	if !o.json {
 		return nil
@@ -104,7 +104,7 @@ func (o *output) document(value any) error {
 	return err
 }
 
-// table prints rows of cells in columns, for people.
+// table prints rows of cells in columns, except with --json or --quiet.
 func (o *output) table(rows [][]string) error {
 	if o.json || o.quiet {
 		return nil
@@ -118,8 +118,8 @@ func (o *output) table(rows [][]string) error {
 	return w.Flush()
 }
 
-// reason gives an error in words that may be shown; empty for none. What goes into a
-// document must pass through here.
+// reason returns the redacted text of an error, or "" for nil. Error texts in a document must pass
+// through reason.
 func (o *output) reason(err error) string {
 	if err == nil {
 		return ""
@@ -127,7 +127,7 @@ func (o *output) reason(err error) string {
 	return o.shown(err.Error())
 }
 
-// hideIn returns an error that may be shown.
+// hideIn returns an error with a redacted text.
 func (o *output) hideIn(err error) error {
 	if err == nil || errors.Is(err, errReported) || o.reason(err) == err.Error() {
 		return err
@@ -138,8 +138,8 @@ func (o *output) hideIn(err error) error {
 // shown returns text without secrets and terminal control sequences.
 func (o *output) shown(text string) string { return harmless(o.redactor.Text(text)) }
 
-// harmless replaces what a terminal could obey in a text of several lines. Parts of it may come from
-// elsewhere: names, certificates, answers of servers.
+// harmless replaces terminal control characters in a text of several lines. Names, certificates and
+// answers of servers may contain them.
 func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
@@ -154,7 +154,7 @@ func printable(text string) string {
 	return strings.NewReplacer("\n", "?", "\t", "?").Replace(harmless(text))
 }
 
-// escaped returns JSON without what a terminal could obey: the encoder leaves some of it in strings.
+// escaped escapes the terminal control characters that the JSON encoder leaves in strings.
 func escaped(document string) string {
 	var b strings.Builder
 	for _, r := range document {

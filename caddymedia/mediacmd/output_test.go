@@ -16,7 +16,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/redact"
 )
 
-// TestOutput: what is for people, for programs and for nobody.
+// TestOutput: --json and --quiet select the output.
 func TestOutput(t *testing.T) {
 	t.Parallel()
 	const secret = "a secret/with \"signs\""
@@ -57,7 +57,8 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// Names, certificates and answers of servers are shown, but the terminal obeys none of them.
+// TestTerminalObeysNothing: control sequences in names, certificates and answers of servers do not
+// reach the terminal.
 func TestTerminalObeysNothing(t *testing.T) {
 	t.Parallel()
 	const hostile = "\x1b]0;owned\x07\x1b[2Jok\u009b31m\u202e\x7f\r"
@@ -98,7 +99,7 @@ func TestTerminalObeysNothing(t *testing.T) {
 	}
 }
 
-// TestHideIn keeps an error that shows nothing as it is.
+// TestHideIn: an error without secrets is returned unchanged.
 func TestHideIn(t *testing.T) {
 	t.Parallel()
 	o := &output{redactor: redact.New("password")}
@@ -114,7 +115,7 @@ func TestHideIn(t *testing.T) {
 	}
 }
 
-// TestSecretsInErrors: errors name parts of secrets in spellings of their own.
+// TestSecretsInErrors: parts and other spellings of secrets are redacted.
 func TestSecretsInErrors(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ secret, text, want string }{

@@ -24,7 +24,7 @@ With --json the result is one document.`,
 	}, probe)
 }
 
-// probed is what was found out about a storage.
+// probed is the result of probing a storage.
 type probed struct {
 	Name     string         `json:"name"`
 	Driver   string         `json:"driver"`
@@ -79,7 +79,7 @@ func (s *session) probe(ctx context.Context, storage *storagedrivers.Storage) pr
 	return p
 }
 
-// showProbes prints the results, and ends the command with a failure if there was one.
+// showProbes prints the results. It returns errReported if a storage failed.
 func (s *session) showProbes(results []probed) error {
 	ok := true
 	for _, p := range results {
@@ -134,7 +134,7 @@ func result(ok bool) string {
 	return "FAILED"
 }
 
-// stepTitle tells what a step of a probe does.
+// stepTitle describes a step of a probe.
 func stepTitle(step string) string {
 	title, ok := map[string]string{
 		"check":             "connect, log in and find the root",

@@ -8,7 +8,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// TestStepTitles: every step that a probe takes has a title.
+// TestStepTitles: every step of a probe has a title.
 func TestStepTitles(t *testing.T) {
 	t.Parallel()
 	s := storagedrivers.New("test", memory.New(), storagedrivers.Options{})

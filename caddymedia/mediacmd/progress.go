@@ -7,15 +7,14 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// progress is the bars of a command that is at work. Where they are not to be seen it does
-// nothing.
+// progress holds the progress bars of a running command. It does nothing if bars are not shown.
 type progress struct {
 	out       *output
 	container *mpb.Progress
 }
 
-// progress begins to draw bars on the standard error; lines of a result or a failure
-// appear above them until close.
+// progress starts progress bars on the standard error. Until close, other lines are printed above
+// them.
 func (o *output) progress() *progress {
 	p := &progress{out: o}
 	if !o.bars {
@@ -28,7 +27,7 @@ func (o *output) progress() *progress {
 	return p
 }
 
-// close leaves the bars as they are.
+// close stops the bars and leaves them visible.
 func (p *progress) close() {
 	if p.container == nil {
 		return
@@ -39,7 +38,7 @@ func (p *progress) close() {
 	p.container.Shutdown()
 }
 
-// items adds a bar that counts.
+// items adds a bar that counts items.
 func (p *progress) items(name string) *bar {
 	return p.add(name, decor.CountersNoUnit("%d of %d"), decor.CurrentNoUnit("%d"), decor.AverageSpeed(0, "%.0f/s"))
 }
@@ -50,7 +49,7 @@ func (p *progress) bytes(name string) *bar {
 		decor.AverageSpeed(decor.SizeB1024(0), "% .1f"))
 }
 
-// add adds a bar; count stands in for counters as long as no total is known.
+// add adds a bar. It shows count until the total is known, and counters from then on.
 func (p *progress) add(name string, counters, count, rate decor.Decorator) *bar {
 	b := new(bar)
 	if p.container == nil {
@@ -78,13 +77,13 @@ func textOf(d decor.Decorator, s decor.Statistics) string {
 	return text
 }
 
-// bar is one of the bars of [progress]. Its methods are safe for concurrent use.
+// bar is a bar of [progress]. Its methods are safe for concurrent use.
 type bar struct {
 	bar   *mpb.Bar // nil where it is not seen
 	known atomic.Bool
 }
 
-// setTotal says how many there are, once that is known.
+// setTotal sets the total once it is known.
 func (b *bar) setTotal(n int64) {
 	if b.bar != nil {
 		b.bar.SetTotal(n, false)
@@ -92,7 +91,7 @@ func (b *bar) setTotal(n int64) {
 	}
 }
 
-// add says that n more are done; fewer where n is negative.
+// add adds n, which may be negative, to the count.
 func (b *bar) add(n int64) {
 	if b.bar != nil {
 		b.bar.IncrInt64(n)

@@ -43,7 +43,7 @@ type sweeping struct {
 	totals sweepTotals
 }
 
-// sweepTotals are the last line of the JSON.
+// sweepTotals is the last line of the JSON.
 type sweepTotals struct {
 	DryRun    bool  `json:"dry_run"`
 	Variants  int   `json:"variants"`
@@ -86,10 +86,10 @@ func (w *sweeping) run(ctx context.Context, s *session, names []string) error {
 	return w.report()
 }
 
-// storage sweeps one storage. What fails is told; the error is that of telling.
+// storage sweeps one storage. It prints failures and returns an error only if printing fails.
 func (w *sweeping) storage(ctx context.Context, s *storagedrivers.Storage) error {
-	// This comes first: a driver that is told when to sweep does not do so by itself, and
-	// listing the variants changes nothing.
+	// Leftovers come first. From its first Sweep on, a driver starts no sweep by itself, so that
+	// listing the variants afterwards removes nothing.
 	if err := w.leftovers(ctx, s); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (w *sweeping) storage(ctx context.Context, s *storagedrivers.Storage) error
 	return w.flush()
 }
 
-// variants sweeps those of an alias that have no pictures.
+// variants sweeps the variants of an alias whose pictures are gone.
 func (w *sweeping) variants(ctx context.Context, alias *ingest.Alias) error {
 	for orphan, err := range alias.Orphans(ctx, w.before) {
 		found := sweepResult{
@@ -128,7 +128,7 @@ func (w *sweeping) variants(ctx context.Context, alias *ingest.Alias) error {
 	return nil
 }
 
-// leftovers sweeps those of uploads.
+// leftovers sweeps the leftovers of uploads.
 func (w *sweeping) leftovers(ctx context.Context, s *storagedrivers.Storage) error {
 	const least = time.Nanosecond // 0 stands for the default
 	found, err := s.Sweep(ctx, storagedrivers.SweepOptions{OlderThan: max(w.olderThan, least), DryRun: !w.remove})
@@ -146,7 +146,8 @@ func (w *sweeping) leftovers(ctx context.Context, s *storagedrivers.Storage) err
 	return nil
 }
 
-// add tells of something that was found, or of why that failed. The error is that of telling.
+// add prints and counts a result, or a failure if err is not nil. It returns an error only if
+// printing fails.
 func (w *sweeping) add(found sweepResult, err error) error {
 	w.count(found, err)
 	if found.Message = w.reason(err); err != nil {
@@ -175,7 +176,7 @@ func (w *sweeping) count(found sweepResult, err error) {
 	}
 }
 
-// maxRows is how many rows are kept to find the widths of their columns.
+// maxRows is the number of rows that are printed together, with columns of the same width.
 const maxRows = 1000
 
 func (w *sweeping) row(found sweepResult) error {
@@ -200,7 +201,7 @@ func (w *sweeping) flush() error {
 	return w.table(rows)
 }
 
-// report gives the totals. The error tells of failures that were reported.
+// report prints the totals. It returns errReported if anything failed.
 func (w *sweeping) report() error {
 	t := w.totals
 	w.sayf("%d variants without pictures and %d leftovers of uploads, %s", t.Variants, t.Leftovers, humanize.IBytes(uint64(t.Bytes)))

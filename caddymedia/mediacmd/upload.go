@@ -55,7 +55,7 @@ type uploading struct {
 	files  *bar
 }
 
-// uploadResult is what becomes of a file, as JSON.
+// uploadResult is the result of a file, as JSON.
 type uploadResult struct {
 	File    string `json:"file"`
 	Success bool   `json:"success"`
@@ -128,7 +128,7 @@ func (u *uploading) connect(beforeAsking func()) error {
 	return nil
 }
 
-// sizeOf gives the bytes of files together, as far as they can be seen.
+// sizeOf returns the total size of the regular files.
 func sizeOf(files []string) int64 {
 	var size int64
 	for _, file := range files {
@@ -139,7 +139,7 @@ func sizeOf(files []string) int64 {
 	return size
 }
 
-// one uploads a file and says what became of it.
+// one uploads a file and prints the result.
 func (u *uploading) one(ctx context.Context, file string) error {
 	if ctx.Err() != nil {
 		return u.fail(file, errors.New("interrupted before it was sent"))
@@ -159,7 +159,7 @@ func (u *uploading) one(ctx context.Context, file string) error {
 	return u.document(uploadResult{File: file, Success: true, uploaded: item})
 }
 
-// fail says why a file was not stored. The error is that of saying so.
+// fail prints why a file was not stored. It returns an error only if printing fails.
 func (u *uploading) fail(file string, err error) error {
 	u.failf("%s: %v", file, err)
 	result := uploadResult{File: file, Message: err.Error()}
@@ -169,7 +169,7 @@ func (u *uploading) fail(file string, err error) error {
 	return u.document(result)
 }
 
-// failAll says why nothing can be uploaded.
+// failAll reports an error that prevents all uploads.
 func (u *uploading) failAll(files []string, err error) error {
 	if !u.json {
 		return err

@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// uploadClient speaks the HTTP contract of a media service. It is safe for concurrent use.
+// uploadClient is a client for the HTTP API of a media service. It is safe for concurrent use.
 type uploadClient struct {
 	server *url.URL
 	apiKey string
 	tokens tokenFile
-	// password is asked for when no token is kept, or the service does not take it any more.
+	// password is called if there is no kept token, or the service rejects it.
 	password func(context.Context) (string, error)
 
 	http *http.Client
@@ -31,13 +31,13 @@ type uploadClient struct {
 	refused error  // why there will be no other
 }
 
-// The names of these headers hold no underscore, so every Caddy takes them.
+// The names of these headers contain no underscore, so every Caddy accepts them.
 const (
 	headerKey   = "Service-Api-Key"
 	headerToken = "Service-Access-Token"
 )
 
-// newUploadClient gives a client for the service at an address that [serverAddress] gave.
+// newUploadClient returns a client for the service at an address from [serverAddress].
 func newUploadClient(server *url.URL, apiKey string, password func(context.Context) (string, error)) *uploadClient {
 	transport := http.DefaultTransport.(*http.Transport).Clone() // it is one
 	transport.ResponseHeaderTimeout = answerTime
@@ -53,8 +53,8 @@ func newUploadClient(server *url.URL, apiKey string, password func(context.Conte
 	}
 }
 
-// answerTime is how long the service may take for its answer after the last byte: it checks
-// the items, makes variants and brings them to a storage that may be far away.
+// answerTime is the time limit for the answer after the last byte. The service checks the items,
+// makes variants and transfers them to the storage, which may be slow.
 const answerTime = 15 * time.Minute
 
 func sleep(ctx context.Context, d time.Duration) error {
@@ -68,8 +68,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// serverAddress reads the address of a service. One over plain HTTP on another host is
-// refused, unless insecure is true: the password would be readable on the way.
+// serverAddress parses the address of a service. Unless insecure is true, it refuses plain HTTP to
+// another host, because the password could be read on the way.
 func serverAddress(address string, insecure bool) (*url.URL, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" ||
@@ -90,7 +90,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// refusedError is what the service answered in place of success.
+// refusedError is an answer of the service other than success.
 type refusedError struct {
 	status     int
 	message    string
@@ -99,11 +99,11 @@ type refusedError struct {
 
 func (e *refusedError) Error() string { return e.message }
 
-// maxAnswer is the most bytes of an answer.
+// maxAnswer is the maximum size of an answer in bytes.
 const maxAnswer = 1 << 20
 
-// send sends a request and reads the answer into a value; one that does not tell of success
-// is a *refusedError.
+// send sends a request and decodes the answer. It returns a *refusedError for an answer other than
+// success.
 func (c *uploadClient) send(r *http.Request, into any) error {
 	resp, err := c.http.Do(r) //nolint:gosec // to the address that the user gives
 	if err != nil {
@@ -129,7 +129,7 @@ func (c *uploadClient) send(r *http.Request, into any) error {
 	return nil
 }
 
-// messageOf gives the words of an answer that is no success.
+// messageOf returns the message of an answer other than success.
 func messageOf(resp *http.Response, body []byte) string {
 	var answer struct {
 		Message string

@@ -82,7 +82,7 @@ func TestUploadPatience(t *testing.T) {
 	}
 }
 
-// TestUploadBrokenOff: what may have been stored is not sent again.
+// TestUploadBrokenOff: a file that may have been stored is not sent again.
 func TestUploadBrokenOff(t *testing.T) {
 	t.Parallel()
 	f := newFakeService(t)
@@ -96,7 +96,7 @@ func TestUploadBrokenOff(t *testing.T) {
 	}
 }
 
-// TestUploadFollowsNobody: the token goes nowhere else.
+// TestUploadFollowsNobody: redirects are not followed, so the token is not sent elsewhere.
 func TestUploadFollowsNobody(t *testing.T) {
 	t.Parallel()
 	f, other := newFakeService(t), newFakeService(t)
@@ -108,7 +108,7 @@ func TestUploadFollowsNobody(t *testing.T) {
 	}
 }
 
-// TestUploadStrangeAnswers: nothing of what a server answers reaches the terminal raw.
+// TestUploadStrangeAnswers: control sequences in an answer do not reach the terminal.
 func TestUploadStrangeAnswers(t *testing.T) {
 	t.Parallel()
 	for want, answer := range map[string]http.HandlerFunc{
@@ -126,7 +126,7 @@ func TestUploadStrangeAnswers(t *testing.T) {
 	}
 }
 
-// TestUploadRefusedEarly: a large file that is refused is not sent first.
+// TestUploadRefusedEarly: a large file that is refused early is not sent completely.
 func TestUploadRefusedEarly(t *testing.T) {
 	t.Parallel()
 	const size = 64 << 20

@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// noon is the time of the clients in these tests.
+// noon is the current time of the clients in these tests.
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// fakeService answers as a media service does, after a list of refusals.
+// fakeService imitates a media service. It answers with the prepared refusals first.
 type fakeService struct {
 	*httptest.Server
 
@@ -81,7 +81,7 @@ func (f *fakeService) upload(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, `{"success":true,"result":[{"full_path":"https://cdn/a.png","filename":"a.png","webp":"https://cdn/a.png.webp"}]}`)
 }
 
-// answering gives an answer; headers are names and values in turn.
+// answering returns a handler with a fixed answer. headers are alternating names and values.
 func answering(status int, body string, headers ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		for i := 0; i < len(headers); i += 2 {
@@ -103,7 +103,7 @@ type testClient struct {
 	asked int // for the password
 }
 
-// client gives one whose tokens are kept in a folder.
+// client returns a client that keeps its tokens in a folder.
 func (f *fakeService) client(t *testing.T, folder string) *testClient {
 	t.Helper()
 	server, err := serverAddress(f.URL, false)
@@ -125,7 +125,7 @@ func (f *fakeService) client(t *testing.T, folder string) *testClient {
 	return c
 }
 
-// aFile gives a file to upload.
+// aFile creates a file to upload.
 func aFile(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)

@@ -17,20 +17,20 @@ import (
 	"github.com/caddymedia/media/caddymedia/naming"
 )
 
-// upload is one file that is sent.
+// upload is the upload of one file.
 type upload struct {
-	// File is its path.
+	// File is the path of the file.
 	File string
 	// Kind is the endpoint, "image" or "file".
 	Kind string
-	// Alias and SubFolder go with it; empty leaves them to the service.
+	// Alias and SubFolder are form fields. If empty, the service uses its defaults.
 	Alias, SubFolder string
-	// Sent is told of bytes as they are sent, and of those that must be sent again as
-	// negative.
+	// Sent is called with the number of bytes sent. It is negative for bytes that must be sent
+	// again.
 	Sent func(int64)
 }
 
-// uploaded is what the service says of an item that it stored.
+// uploaded is a stored item in the service's answer.
 type uploaded struct {
 	FullPath string `json:"full_path,omitempty"`
 	Filename string `json:"filename,omitempty"`
@@ -45,7 +45,7 @@ func kindOf(file string) string {
 	return "file"
 }
 
-// upload sends a file. A token that the service refuses is renewed once.
+// upload sends a file. It renews a token once if the service rejects it.
 func (c *uploadClient) upload(ctx context.Context, u upload) (uploaded, error) {
 	token, err := c.currentToken(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *uploadClient) upload(ctx context.Context, u upload) (uploaded, error) {
 	return item, err
 }
 
-// openRegular opens a file whose size is known. The caller must Close it.
+// openRegular opens a regular file and returns its size. The caller must close the file.
 func openRegular(path string) (*os.File, int64, error) {
 	stat, err := os.Stat(path) // opening a pipe would wait for its writer
 	if err == nil && !stat.Mode().IsRegular() {
@@ -126,7 +126,7 @@ func (c *uploadClient) sendForm(ctx context.Context, u upload, form *fileForm, t
 	return uploaded{printable(item.FullPath), printable(item.Filename), printable(item.WebP)}, nil
 }
 
-// fileForm is a form around a file, which is read as it is sent.
+// fileForm is a multipart form with one file, which is read while it is sent.
 type fileForm struct {
 	contentType string
 	head, tail  []byte
@@ -160,14 +160,14 @@ func newFileForm(u upload, file io.ReaderAt, size int64) (*fileForm, error) {
 
 func (f *fileForm) size() int64 { return int64(len(f.head)) + f.fileSize + int64(len(f.tail)) }
 
-// reader gives the form from its start, and counts the bytes of the file.
+// reader returns a reader of the whole form that counts the bytes of the file.
 func (f *fileForm) reader(sent *counter) io.Reader {
 	file := io.TeeReader(io.NewSectionReader(f.file, 0, f.fileSize), sent)
 	return io.MultiReader(bytes.NewReader(f.head), file, bytes.NewReader(f.tail))
 }
 
-// counter counts the bytes of one try, which a connection may still send when the try is
-// over.
+// counter counts the bytes of one attempt. The connection may still read bytes after the attempt
+// has failed.
 type counter struct {
 	add  func(int64)
 	mu   sync.Mutex
@@ -185,7 +185,7 @@ func (c *counter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// undo takes back what was counted: the try was in vain.
+// undo subtracts the counted bytes of a failed attempt.
 func (c *counter) undo() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

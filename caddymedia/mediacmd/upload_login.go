@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// currentToken gives a token: the one of this run, the one that an earlier run has kept, or a
-// new one.
+// currentToken returns the token of this run, the kept token of an earlier run, or a new one.
 func (c *uploadClient) currentToken(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -25,8 +24,8 @@ func (c *uploadClient) currentToken(ctx context.Context) (string, error) {
 	return c.newToken(ctx)
 }
 
-// renew gives a token in place of one that the service refused, unless another upload has
-// got a new one already.
+// renew returns a token to replace one that the service rejected. If another upload has already
+// renewed it, renew returns that token.
 func (c *uploadClient) renew(ctx context.Context, old string) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,7 +35,7 @@ func (c *uploadClient) renew(ctx context.Context, old string) (string, error) {
 	return c.newToken(ctx)
 }
 
-// newToken logs in. A login that was refused is not tried again: the service counts them.
+// newToken logs in. It does not repeat a refused login, because the service limits failed logins.
 func (c *uploadClient) newToken(ctx context.Context) (string, error) {
 	if c.refused != nil {
 		return "", c.refused
@@ -78,12 +77,12 @@ func (c *uploadClient) login(ctx context.Context) (token string, expires time.Ti
 
 const (
 	maxTries = 5
-	// maxPause is the longest pause that the service may ask for.
+	// maxPause is the longest pause that the client accepts from the service.
 	maxPause = 2 * time.Minute
 )
 
-// patiently tries again what the service has no time for now, after the pause that it asks
-// for. Whatever else fails is not repeated: the item may have been stored.
+// patiently repeats try while the service is busy, after the pause that it asks for. Other failures
+// are not repeated, because the item may have been stored.
 func (c *uploadClient) patiently(ctx context.Context, try func() error) error {
 	for n := 1; ; n++ {
 		err := try()
@@ -104,8 +103,8 @@ func (c *uploadClient) patiently(ctx context.Context, try func() error) error {
 	}
 }
 
-// pause reads a Retry-After header, RFC 9110 section 10.2.3; without one it grows from try to
-// try.
+// pause returns the value of a Retry-After header (RFC 9110 section 10.2.3). Without one the pause
+// doubles with each try.
 func (c *uploadClient) pause(retryAfter string, try int) time.Duration {
 	if seconds, err := strconv.ParseUint(retryAfter, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second

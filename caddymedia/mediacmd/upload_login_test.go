@@ -41,7 +41,7 @@ func TestUploadKeepsTheToken(t *testing.T) {
 	}
 }
 
-// TestUploadsRenewTogether: of many uploads whose token is refused one gets the new one.
+// TestUploadsRenewTogether: several uploads with a rejected token share one new token.
 func TestUploadsRenewTogether(t *testing.T) {
 	t.Parallel()
 	f := newFakeService(t)
@@ -74,7 +74,8 @@ func TestUploadTokenRefusedAgain(t *testing.T) {
 	}
 }
 
-// TestUploadWrongPassword: a password that was refused is not sent again, the service counts.
+// TestUploadWrongPassword: a refused password is not sent again, because the service limits failed
+// logins.
 func TestUploadWrongPassword(t *testing.T) {
 	t.Parallel()
 	f := newFakeService(t)

@@ -11,21 +11,20 @@ import (
 	"golang.org/x/term"
 )
 
-// passwordSource is where a password comes from, in this order: a file, the environment,
-// somebody at the terminal.
+// passwordSource reads a password from a file, the environment or the terminal, in this order.
 type passwordSource struct {
 	file     string
 	terminal *os.File
 	prompt   io.Writer
 	question string
-	// before is called before somebody is asked.
+	// before is called before the password is read from the terminal.
 	before func()
 }
 
-// passwordVariable is the variable of the environment that may hold the password.
+// passwordVariable is the environment variable for the password.
 const passwordVariable = "MEDIA_PASSWORD"
 
-// get gives the password.
+// get returns the password.
 func (p *passwordSource) get(ctx context.Context) (string, error) {
 	password := os.Getenv(passwordVariable)
 	if p.file != "" {
@@ -47,8 +46,8 @@ func (p *passwordSource) get(ctx context.Context) (string, error) {
 	return p.ask(ctx)
 }
 
-// ask asks at the terminal, which shows nothing of the answer. An interrupt ends it and
-// leaves the terminal as it was.
+// ask reads the password from the terminal without echo. An interrupt ends it and restores the
+// terminal.
 func (p *passwordSource) ask(ctx context.Context) (string, error) {
 	fd := int(p.terminal.Fd())
 	state, err := term.GetState(fd)

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestUploadInterrupted: what was not sent is told apart from what may have been stored.
+// TestUploadInterrupted: the messages distinguish files that were not sent from files that may have
+// been stored.
 func TestUploadInterrupted(t *testing.T) {
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	f := newFakeService(t)

@@ -12,15 +12,15 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// tokenFile is where the token of an account of a service is kept between runs, readable by
-// its owner only. Whatever keeps it from being read or written costs a login, no more.
+// tokenFile keeps the token of an account between runs, readable by its owner only. A failure to
+// read or write it only costs a login.
 type tokenFile struct {
 	path   string
 	server string
 	apiKey string
 }
 
-// keptToken is what is in the file.
+// keptToken is the content of the file.
 type keptToken struct {
 	Server    string `json:"server"`
 	Account   string `json:"account"`
@@ -34,7 +34,7 @@ func newTokenFile(server, apiKey string) tokenFile {
 	return tokenFile{filepath.Join(caddy.AppDataDir(), "media", "upload_tokens", name), server, apiKey}
 }
 
-// read gives the token that is kept; empty for none that is good for a while.
+// read returns the kept token, or "" if there is none or it expires soon.
 func (f tokenFile) read(now time.Time) string {
 	const while = 30 * time.Second
 	raw, err := os.ReadFile(f.path)
@@ -49,8 +49,7 @@ func (f tokenFile) read(now time.Time) string {
 	return kept.Token
 }
 
-// write keeps a token, in place of an earlier one as a whole: several uploads may run at a
-// time.
+// write stores a token. It replaces the file atomically, because several uploads may run at a time.
 func (f tokenFile) write(token string, expires time.Time) {
 	raw, err := json.Marshal(keptToken{f.server, f.apiKey, token, expires.Unix()})
 	if err != nil || os.MkdirAll(filepath.Dir(f.path), 0o700) != nil {

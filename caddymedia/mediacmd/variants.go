@@ -54,7 +54,7 @@ type makingVariants struct {
 	totals variantTotals
 }
 
-// variantTotals are the last line of the JSON.
+// variantTotals is the last line of the JSON.
 type variantTotals struct {
 	Alias    string `json:"alias"`
 	DryRun   bool   `json:"dry_run"`
@@ -80,7 +80,7 @@ type variantResult struct {
 	Message string `json:"message,omitempty"`
 }
 
-// lookers is how many pictures are looked at together.
+// lookers is the number of pictures that are examined concurrently.
 const lookers = 16
 
 // run is `caddy media variants`.
@@ -103,7 +103,7 @@ func (m *makingVariants) run(ctx context.Context, s *session, args []string) err
 	return m.report(err)
 }
 
-// pictureAlias gives an alias for pictures that has variants.
+// pictureAlias returns an image alias that has variants.
 func (s *session) pictureAlias(name string) (*ingest.Alias, error) {
 	kind, plain, found := strings.Cut(name, "/")
 	if !found {
@@ -123,8 +123,7 @@ func (s *session) pictureAlias(name string) (*ingest.Alias, error) {
 	return alias, nil
 }
 
-// walk goes through the pictures of the alias page by page. The error is why it has not come
-// to the end.
+// walk processes all pictures of the alias. It returns the error that ended it early.
 func (m *makingVariants) walk(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(lookers + 1)
@@ -155,7 +154,7 @@ func (m *makingVariants) each(ctx context.Context, f func(filename string)) erro
 	return nil
 }
 
-// count finds out how many there are to come.
+// count counts the pictures for the progress bar.
 func (m *makingVariants) count(ctx context.Context) error {
 	var n int64
 	if err := m.each(ctx, func(string) { n++ }); err != nil {
@@ -165,7 +164,7 @@ func (m *makingVariants) count(ctx context.Context) error {
 	return nil
 }
 
-// one sees to the variant of a picture. An error ends the run.
+// one makes the variant of a picture if necessary. An error ends the run.
 func (m *makingVariants) one(ctx context.Context, filename string) error {
 	before, err := m.alias.VariantState(ctx, filename)
 	done := ingest.Renewed{Before: before}
@@ -198,7 +197,7 @@ func (m *makingVariants) renew(ctx context.Context, filename string) (ingest.Ren
 	}
 }
 
-// tally changes the totals.
+// tally updates the totals.
 func (m *makingVariants) tally(change func(*variantTotals)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -233,8 +232,8 @@ func (m *makingVariants) none(filename string, done ingest.Renewed, err error) e
 	return m.document(variantResult{Filename: filename, Before: done.Before, Result: string(done.Result), Message: m.reason(err)})
 }
 
-// failed tells of a picture without the variant that it should have, and stops if its storage
-// cannot be reached at all.
+// failed reports a picture whose variant could not be made. It returns an error, which ends the
+// run, if the storage cannot be reached at all.
 func (m *makingVariants) failed(ctx context.Context, filename string, done ingest.Renewed, err error) error {
 	m.tally(func(t *variantTotals) { t.Failed++ })
 	m.failf("%s: %v", filename, err)
@@ -245,7 +244,7 @@ func (m *makingVariants) failed(ctx context.Context, filename string, done inges
 	return document
 }
 
-// report gives the totals. stopped is what ended the run early, or nil.
+// report prints the totals. stopped is the error that ended the run early, or nil.
 func (m *makingVariants) report(stopped error) error {
 	t := &m.totals
 	t.Complete, t.Stopped = stopped == nil, m.reason(stopped)
