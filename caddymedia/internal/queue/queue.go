@@ -214,8 +214,8 @@ func (q *Queue) wait(ctx context.Context, w *waiter) error {
 	}
 }
 
-// abandon removes a request that still waits and returns err, or the result if there is one
-// meanwhile.
+// abandon removes a waiting request and returns err. If the request was admitted or refused
+// meanwhile, abandon returns that result.
 func (q *Queue) abandon(w *waiter, err error) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// worker records the order in which requests are admitted. Each holds its slot until it is
-// finished.
+// worker records the order in which requests are admitted. Each request holds its slot until
+// finish.
 type worker struct {
 	t        *testing.T
 	q        *Queue
@@ -54,7 +54,7 @@ func (w *worker) finish() {
 	synctest.Wait()
 }
 
-// finishAll releases slots until none is held, and checks that nothing is left.
+// finishAll releases all slots and checks that the queue is empty.
 func (w *worker) finishAll() {
 	w.t.Helper()
 	for len(w.slots) > 0 {
@@ -222,7 +222,7 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// TestConcurrent has many owners acquire, change, leave and release at once.
+// TestConcurrent: many owners acquire, change, abandon and release slots concurrently.
 func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	const slots, units = 4, 100
@@ -265,7 +265,6 @@ func TestConcurrent(t *testing.T) {
 	empty(t, q)
 }
 
-// BenchmarkAcquire acquires for one of many owners.
 func BenchmarkAcquire(b *testing.B) {
 	for _, owners := range []int{1, 100} {
 		b.Run(fmt.Sprint(owners), func(b *testing.B) {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// maxPassed is how often other requests may overtake one whose units are not free. After that,
-// released units are reserved for it.
+// maxPassed is the number of times that other requests may overtake one whose units are not free.
+// After that, released units are reserved for it.
 const maxPassed = 8
 
 // stride is divided by the share of a class: the distance by which an admission advances its pass.
@@ -84,7 +84,7 @@ func (q *Queue) remove(w *waiter) {
 	q.forget(o.owner)
 }
 
-// forget drops an owner without slots and waiting requests.
+// forget removes an owner without slots and waiting requests.
 func (q *Queue) forget(owner string) {
 	if *q.held[owner] == (usage{}) {
 		delete(q.held, owner)
@@ -120,8 +120,8 @@ func (q *Queue) grant(w *waiter) {
 	q.remove(w)
 }
 
-// next returns the next request to admit, nil if there is none. Requests that already hold a slot
-// come first.
+// next returns the next request to admit, or nil if there is none. Requests that already hold a
+// slot come first.
 func (q *Queue) next() *waiter {
 	var passed []*waiter
 	fits := func(w *waiter) bool {
@@ -143,7 +143,7 @@ func (q *Queue) next() *waiter {
 }
 
 // choose returns the first request in rotation order that fits. It returns nil early if units are
-// reserved for one that does not.
+// reserved for a request that does not fit.
 func (q *Queue) choose(fits func(*waiter) bool, reserved func() bool) *waiter {
 	for _, w := range q.resuming {
 		if fits(w) {

@@ -1,8 +1,8 @@
-// Package storagecopy copies items from one storage to another and makes sure that they have
-// arrived. It may be ended at any moment and begun again: what is done is in a journal.
+// Package storagecopy copies items from one storage to another and verifies the copies. A copy may
+// be interrupted at any time and started again, because a journal records the copied items.
 //
-// It walks both storages page by page in the order of the keys, so that it needs no more
-// memory for ten million items than for ten.
+// It lists both storages page by page in the order of the keys. Its memory does not grow with the
+// number of items.
 package storagecopy
 
 import (
@@ -17,47 +17,46 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Verify is how an item is looked at after it was copied.
+// Verify is a method to verify a copy.
 type Verify string
 
-// The two ways to verify: to read the copy back and compare SHA-256 sums, or to compare
-// sizes. What was in the destination before is always compared by its sum.
+// Checksum reads the copy back and compares SHA-256 sums; Size compares sizes. An item that was in
+// the destination before is always compared by its sum.
 const (
 	Checksum Verify = "checksum"
 	Size     Verify = "size"
 )
 
-// Options say what is copied and how.
+// Options select the items and control the copy.
 type Options struct {
-	// From and To are two places, neither of which lies within the other.
+	// From and To are different backends, and neither lies within the other.
 	From, To *storagedrivers.Storage
-	// Prefixes are what the keys begin with, in byte order and none within another; one
-	// that is empty is all keys.
+	// Prefixes are prefixes of keys, in byte order and none within another. An empty prefix stands
+	// for all keys.
 	Prefixes []string
-	// Parallel is how many items are on their way at once, at least 1.
+	// Parallel is the number of items copied concurrently, at least 1.
 	Parallel int
-	// Overwrite replaces what is in the destination and differs; otherwise that is a
-	// failure of its item.
+	// Overwrite replaces items in the destination that differ. Otherwise such an item fails.
 	Overwrite bool
 	// Verify is Checksum or Size.
 	Verify Verify
 	// DryRun compares the two lists and changes nothing.
 	DryRun bool
-	// Journal knows what was copied before and takes down what is copied; nil: none.
+	// Journal records copied items and is used to skip those of earlier runs. It may be nil.
 	Journal *Journal
-	// CacheControl gives the header of a key; nil: none.
+	// CacheControl returns the Cache-Control header of a key. Nil means no header.
 	CacheControl func(key string) string
-	// PictureOf gives the key of the picture that an item is the variant of; empty for none.
-	// A variant that is older than its picture is of an earlier one: such a one is not
-	// copied, and the others are stored behind their pictures. Nil: there are no variants.
+	// PictureOf returns the key of the picture of a variant, or "" if the item is no variant. A
+	// variant that is older than its picture belongs to an earlier picture and is not copied. Other
+	// variants are stored after their pictures. Nil means that there are no variants.
 	PictureOf func(key string) string
-	// Progress is told of items that are done and of bytes, fewer where an item is begun
-	// anew; nil: nobody is.
+	// Progress is called with the numbers of finished items and read bytes. The bytes are negative
+	// if an item is started again. It may be nil.
 	Progress func(items, bytes int64)
-	// Failed is told of an item that could not be copied, or in a dry run differs. It may be
+	// Failed is called for an item that could not be copied or, in a dry run, differs. It may be
 	// called from several goroutines.
 	Failed func(key string, err error)
-	// Now is the clock.
+	// Now returns the current time.
 	Now func() time.Time
 }
 
@@ -72,7 +71,7 @@ func (t *Tally) add(bytes int64) {
 	t.Bytes += bytes
 }
 
-// Report is what became of the items. Those of a dry run are as the lists have them.
+// Report counts the items by their results. A dry run counts what the lists show.
 type Report struct {
 	// Copied were not in the destination, or differed and were replaced.
 	Copied Tally `json:"copied"`
@@ -90,12 +89,12 @@ type Report struct {
 	Took time.Duration `json:"-"`
 }
 
-// Seen is how many items were looked at.
+// Seen returns the number of processed items.
 func (r Report) Seen() int64 {
 	return r.Copied.Items + r.Present.Items + r.Skipped.Items + r.Differing.Items + r.Failed.Items + r.Gone
 }
 
-// errGone is an item that was deleted before it was read.
+// errGone means that the item was deleted before it was read.
 var errGone = errors.New("the item is gone")
 
 // copier is one run.
@@ -108,8 +107,8 @@ type copier struct {
 	report Report
 }
 
-// Run copies. The error is what ended it early: a storage that cannot be reached or is
-// full, a journal that cannot be written, or the end of ctx. Failures of single items are
+// Run copies the items. It returns the error that ended it early: a storage that cannot be reached
+// or is full, a journal that cannot be written, or the cause of ctx. Failures of single items are
 // in the report.
 func Run(ctx context.Context, opts Options) (Report, error) {
 	if opts.Progress == nil {
@@ -145,7 +144,7 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 	return c.report, err
 }
 
-// walk hands out what is to be copied.
+// walk lists the items and sends those to copy to the workers.
 func (c *copier) walk(ctx context.Context, jobs chan<- *job) error {
 	for _, prefix := range c.Prefixes {
 		destination := follow(c.To.All(ctx, prefix))
@@ -213,7 +212,7 @@ func (c *copier) count(tally *Tally, bytes int64) {
 	tally.add(bytes)
 }
 
-// do copies one item and takes note of how it went.
+// do copies one item and counts the result.
 func (c *copier) do(ctx context.Context, j *job) {
 	defer j.end()
 	if !j.awaitPicture(ctx) {
@@ -251,7 +250,7 @@ func (c *copier) do(ctx context.Context, j *job) {
 	}
 }
 
-// Count goes through the source's list and tells how much there is.
+// Count lists the source and returns the number of items and bytes.
 func Count(ctx context.Context, from *storagedrivers.Storage, prefixes []string) (Tally, error) {
 	var total Tally
 	for _, prefix := range prefixes {

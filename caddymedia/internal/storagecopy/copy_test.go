@@ -19,7 +19,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// pair is two storages in memory and what is copied between them.
+// pair is two storages in memory and the options of a copy between them.
 type pair struct {
 	t        *testing.T
 	from, to *memory.Driver
@@ -65,7 +65,7 @@ func (p *pair) journal(path string) {
 	p.opts.Journal = journal
 }
 
-// want is what a run must report, in items.
+// want holds the expected numbers of items in the report.
 type want struct{ copied, present, skipped, differing, failed, gone int64 }
 
 func (p *pair) run(expected want) storagecopy.Report {
@@ -86,7 +86,7 @@ func (p *pair) expect(r storagecopy.Report, expected want) {
 	}
 }
 
-// contents gives what is in a storage.
+// contents returns the contents of a storage by key.
 func (p *pair) contents(s *storagedrivers.Storage) map[string]string {
 	p.t.Helper()
 	found := map[string]string{}
@@ -114,14 +114,14 @@ func (p *pair) mustBeSame() {
 	}
 }
 
-// fill puts n items into the source, more than a page of a list holds if n is 1,500.
+// fill puts n items into the source. 1,500 items need several pages.
 func (p *pair) fill(n int) {
 	for i := range n {
 		p.put(p.opts.From, fmt.Sprintf("img/%d/item-%d.txt", i%7, i), strings.Repeat(fmt.Sprint(i), i%50))
 	}
 }
 
-// TestRun copies all, and nothing again.
+// TestRun: the first run copies all items, and a second one copies none.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	const items = 1500
@@ -166,7 +166,7 @@ func TestRun(t *testing.T) {
 	p.run(want{present: items + 1})
 }
 
-// TestRunOfPrefixes copies what is asked for and no more.
+// TestRunOfPrefixes: only items with the given prefixes are copied.
 func TestRunOfPrefixes(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -191,7 +191,7 @@ func TestRunOfPrefixes(t *testing.T) {
 	}
 }
 
-// TestHeaders: the copies have the header that their key is to have.
+// TestHeaders: a copy has the Cache-Control header of its key.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -205,7 +205,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// recording keeps the options of the last Put.
+// recording records the options of the last Put.
 type recording struct {
 	*memory.Driver
 	opts storagedrivers.PutOptions
@@ -218,7 +218,7 @@ func (r *recording) Put(
 	return r.Driver.Put(ctx, key, body, opts)
 }
 
-// TestItemThatChanges: the copy is of what the source has in the end.
+// TestItemThatChanges: an item that is replaced during the copy is copied again.
 func TestItemThatChanges(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -234,8 +234,8 @@ func TestItemThatChanges(t *testing.T) {
 	p.mustBeSame()
 }
 
-// TestItemThatChangesBeforeItsBytes: what is replaced between a look at it and its bytes is no
-// failure, whether it is sent or compared.
+// TestItemThatChangesBeforeItsBytes: an item that is replaced between Stat and Open does not fail,
+// whether it is sent or compared.
 func TestItemThatChangesBeforeItsBytes(t *testing.T) {
 	t.Parallel()
 	for name, there := range map[string]string{"sent": "", "compared": "later"} {
@@ -261,7 +261,7 @@ func TestItemThatChangesBeforeItsBytes(t *testing.T) {
 	}
 }
 
-// TestItemThatKeepsChanging is a failure and no endless work.
+// TestItemThatKeepsChanging: an item that changes with each attempt fails.
 func TestItemThatKeepsChanging(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -277,7 +277,7 @@ func TestItemThatKeepsChanging(t *testing.T) {
 	p.run(want{failed: 1})
 }
 
-// TestItemThatGoes: what is deleted before it is read is nobody's failure.
+// TestItemThatGoes: an item that is deleted before it is read does not count as failed.
 func TestItemThatGoes(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -292,7 +292,7 @@ func TestItemThatGoes(t *testing.T) {
 	p.run(want{copied: 1, gone: 1})
 }
 
-// TestRunAgainAfterEnd ends runs at random and begins them again until all is copied.
+// TestRunAgainAfterEnd interrupts runs at random times and repeats them until all items are copied.
 func TestRunAgainAfterEnd(t *testing.T) {
 	t.Parallel()
 	const items = 400

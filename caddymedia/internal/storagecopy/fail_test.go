@@ -14,7 +14,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// TestCorruptCopy: what does not come back as it was sent does not stay.
+// TestCorruptCopy: a corrupt copy is removed.
 func TestCorruptCopy(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
@@ -31,7 +31,7 @@ func TestCorruptCopy(t *testing.T) {
 	p.run(want{copied: 1})
 }
 
-// corrupting stores what it was not given.
+// corrupting stores other bytes than it receives.
 type corrupting struct{ *memory.Driver }
 
 func (c *corrupting) Put(
@@ -45,7 +45,7 @@ func (c *corrupting) Put(
 	return c.Driver.Put(ctx, key, bytes.NewReader(b), opts)
 }
 
-// TestFailures tells which failures are of one item, and which end the run.
+// TestFailures: some failures concern one item, and others end the run.
 func TestFailures(t *testing.T) {
 	t.Parallel()
 	const items = 100

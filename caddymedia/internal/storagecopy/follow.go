@@ -6,7 +6,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// follower goes through a list beside another one of the same order.
+// follower reads a sorted list in step with another one.
 type follower struct {
 	next func() (storagedrivers.Info, error, bool)
 	stop func()
@@ -20,7 +20,7 @@ func follow(list iter.Seq2[storagedrivers.Info, error]) *follower {
 	return &follower{next: next, stop: stop}
 }
 
-// find tells whether the list has key; each key must come behind the one before.
+// find reports whether the list has key. The keys of successive calls must ascend.
 func (f *follower) find(key string) (storagedrivers.Info, bool, error) {
 	for !f.begun || f.more && f.head.Key < key {
 		f.begun = true

@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// hashing reads a source that may be rewound, and hashes each of its bytes once.
+// hashing reads a source that may be rewound, and hashes each byte once.
 type hashing struct {
 	source io.ReadSeeker
 	hash   hash.Hash
@@ -25,7 +25,7 @@ func newHashing(source io.ReadSeeker, count func(int64)) *hashing {
 	return &hashing{source: source, hash: sha256.New(), count: count}
 }
 
-// Read gives bytes of the source.
+// Read reads from the source.
 func (h *hashing) Read(p []byte) (int, error) {
 	n, err := h.source.Read(p)
 	end := h.at + int64(n)
@@ -47,7 +47,7 @@ func (h *hashing) Seek(offset int64, whence int) (int64, error) {
 	return at, err
 }
 
-// sum reads what nobody has read and gives the sum of the whole.
+// sum reads the remaining bytes and returns the checksum of the whole.
 func (h *hashing) sum() (string, error) {
 	if _, err := h.Seek(h.hashed, io.SeekStart); err != nil {
 		return "", err
@@ -76,7 +76,7 @@ func drain(r io.Reader) error {
 	}
 }
 
-// sumOf reads an object of a storage to its end and gives what it is and its sum.
+// sumOf reads an object to its end and returns its info and its checksum.
 func sumOf(
 	ctx context.Context, s *storagedrivers.Storage, key string, count func(int64),
 ) (info storagedrivers.Info, sum string, err error) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestHashing: the sum is of the whole, however a driver goes about reading it.
+// TestHashing: the sum covers the whole content, in whatever order it is read.
 func TestHashing(t *testing.T) {
 	t.Parallel()
 	const content = "0123456789abcdefghij"

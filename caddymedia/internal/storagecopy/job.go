@@ -7,7 +7,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// job is an item to be copied.
+// job is an item to copy.
 type job struct {
 	item    storagedrivers.Info // as the source's list has it
 	present bool                // in the destination
@@ -25,8 +25,8 @@ func newJob(item storagedrivers.Info, present bool) *job {
 
 func (j *job) end() { close(j.done) }
 
-// awaitPicture waits until the picture of a variant is through; false if the run ends
-// before. It was handed out earlier, so somebody is at work on it.
+// awaitPicture waits until the job of a variant's picture is done. It returns false if the run ends
+// first. A worker already has the picture, because its job was sent earlier.
 func (j *job) awaitPicture(ctx context.Context) bool {
 	if j.picture == nil {
 		return true
@@ -39,14 +39,15 @@ func (j *job) awaitPicture(ctx context.Context) bool {
 	}
 }
 
-// behind tells that the item must be stored behind its picture, which this run has stored.
+// behind reports whether this run has stored the picture of the item. The item must be stored after
+// it then.
 func (j *job) behind() bool { return j.picture != nil && j.picture.stored }
 
-// lineage is the jobs before the current one whose keys it begins with. All that stands in
-// a list between a picture and its variant begins with the picture's key.
+// lineage holds the preceding jobs whose keys are prefixes of the current key. All keys that sort
+// between a picture and its variant begin with the key of the picture.
 type lineage []*job
 
-// add adds a job and gives that of its picture, if there is one.
+// add adds a job and returns the job of its picture, or nil.
 func (l *lineage) add(j *job, picture string) *job {
 	for len(*l) > 0 && !strings.HasPrefix(j.item.Key, (*l)[len(*l)-1].item.Key) {
 		*l = (*l)[:len(*l)-1]

@@ -31,7 +31,7 @@ func recordOf(listed, source storagedrivers.Info, sum string) record {
 	return record{Key: listed.Key, Size: source.Size, ETag: source.ETag, Modified: listed.ModTime, SHA256: sum}
 }
 
-// is tells whether an item of a list is what was copied.
+// is reports whether an item in a list is the copied one.
 func (r record) is(listed storagedrivers.Info) bool {
 	if r.Size != listed.Size || r.ETag != listed.ETag {
 		return false
@@ -44,9 +44,9 @@ type head struct {
 	Copy string `json:"copy"`
 }
 
-// Journal is a file of JSON lines that tells what was copied. It is looked up in the order
-// of the keys, which is nearly the order of its lines: only what lies around the current
-// key is in memory.
+// Journal is a file of JSON lines about the copied items. Items are looked up in the order of their
+// keys, which is nearly the order of the lines. So only the records around the current key are in
+// memory.
 type Journal struct {
 	mu   sync.Mutex
 	file *os.File
@@ -62,11 +62,11 @@ type block struct {
 	records        map[string]record // while the block is near
 }
 
-// blockLines is how many lines a block has.
+// blockLines is the number of lines of a block.
 const blockLines = 4096
 
-// OpenJournal opens the journal in a file, which is made where there is none. copied names
-// what is copied, and where; a journal of something else is an error.
+// OpenJournal opens the journal in a file, and creates the file if necessary. copied identifies the
+// copy; the journal of another copy is an error.
 func OpenJournal(path, copied string) (*Journal, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
@@ -79,8 +79,8 @@ func OpenJournal(path, copied string) (*Journal, error) {
 	return j, nil
 }
 
-// read makes the index. A line that was cut off when the process ended is ended here, and
-// passed over from then on.
+// read builds the index. It terminates a last line that was cut off when a process ended; the line
+// is ignored from then on.
 func (j *Journal) read(copied string) error {
 	lines := bufio.NewReaderSize(j.file, bufferSize)
 	var end int64
@@ -105,10 +105,10 @@ func (j *Journal) read(copied string) error {
 	}
 }
 
-// errForeign is a file that is something else, or the journal of another copy.
+// errForeign means that the file is no journal, or the journal of another copy.
 var errForeign = errors.New("it is not the journal of this copy")
 
-// ready ends the reading. cut tells whether the last line has no end.
+// ready completes the index. cut reports whether the last line is incomplete.
 func (j *Journal) ready(cut bool) error {
 	slices.SortFunc(j.blocks, func(a, b *block) int { return strings.Compare(a.first, b.first) })
 	if !cut {
@@ -123,7 +123,7 @@ func isHead(line []byte, copied string) bool {
 	return json.Unmarshal(line, &h) == nil && h.Copy == copied
 }
 
-// index adds line n, which is at offset, to its block.
+// index adds line n at offset to its block.
 func (j *Journal) index(n int, offset int64, line []byte) {
 	if n%blockLines == 1 {
 		j.blocks = append(j.blocks, &block{offset: offset})
@@ -140,8 +140,8 @@ func (j *Journal) index(n int, offset int64, line []byte) {
 	b.last = max(b.last, r.Key)
 }
 
-// knows tells whether an item was copied as it is now in the list. Keys must be looked up
-// in their order.
+// knows reports whether an item was copied in its present state. Items must be looked up in the
+// order of their keys.
 func (j *Journal) knows(listed storagedrivers.Info) (bool, error) {
 	if j == nil {
 		return false, nil
@@ -188,7 +188,7 @@ func (j *Journal) append(r record) error {
 	return j.write(r)
 }
 
-// write adds a line, by one call to the system.
+// write appends a line with a single system call.
 func (j *Journal) write(value any) error {
 	line, err := json.Marshal(value)
 	if err != nil {
@@ -200,7 +200,7 @@ func (j *Journal) write(value any) error {
 	return err
 }
 
-// Close closes the file; nil has none.
+// Close closes the file. The receiver may be nil.
 func (j *Journal) Close() error {
 	if j == nil {
 		return nil

@@ -27,8 +27,7 @@ func item(i int) storagedrivers.Info {
 	return storagedrivers.Info{Key: fmt.Sprintf("item-%06d", i), Size: int64(i), ETag: fmt.Sprintf("%q", fmt.Sprint(i))}
 }
 
-// TestJournalInAnyOrder: lines need not be in the order of their keys, and what is in
-// memory is but a part of them.
+// TestJournalInAnyOrder: the lines need not be sorted, and only a part of them is in memory.
 func TestJournalInAnyOrder(t *testing.T) {
 	t.Parallel()
 	const items = 5 * blockLines
@@ -85,7 +84,8 @@ func TestJournalOfGenerations(t *testing.T) {
 	}
 }
 
-// TestJournalWithoutETags: then the time of the list tells generations apart.
+// TestJournalWithoutETags: without ETags the modification time in the list distinguishes
+// generations.
 func TestJournalWithoutETags(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "journal")
@@ -104,7 +104,7 @@ func TestJournalWithoutETags(t *testing.T) {
 	}
 }
 
-// TestDamagedJournal: a line that was cut off or damaged is as if it had not been written.
+// TestDamagedJournal: a line that was cut off or damaged is ignored.
 func TestDamagedJournal(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "journal")

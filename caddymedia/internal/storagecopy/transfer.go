@@ -9,8 +9,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// rounds is how often an item is tried that changes meanwhile, or whose storage is away
-// for a moment.
+// rounds is the number of attempts for an item that changes meanwhile, or whose storage is
+// unavailable for a moment.
 const rounds = 3
 
 // Failures of single items.
@@ -23,7 +23,7 @@ var (
 	errStale    = errors.New("it is older than its picture, so of an earlier one; `caddy media variants` makes it anew")
 )
 
-// transfer is one item on its way.
+// transfer copies one item.
 type transfer struct {
 	*copier
 	*job
@@ -34,7 +34,8 @@ type transfer struct {
 
 func (t *transfer) stored() bool { return t.own.Key != "" }
 
-// ofPicture tells what keeps a variant from being copied as one of its picture.
+// ofPicture returns an error if a variant does not belong to the present picture, or if the picture
+// could not be copied.
 func (t *transfer) ofPicture(ctx context.Context) error {
 	if t.picture == nil {
 		return nil
@@ -56,7 +57,7 @@ func (t *transfer) ofPicture(ctx context.Context) error {
 	return err
 }
 
-// run copies the item until the source still has what was copied.
+// run copies the item until the source has not changed during the copy.
 func (t *transfer) run(ctx context.Context) (record, error) {
 	var err error
 	for range rounds {
@@ -85,8 +86,8 @@ func (t *transfer) run(ctx context.Context) (record, error) {
 	return record{}, err
 }
 
-// once compares what is in the destination, or else puts the item there. It gives what
-// was read from the source, and its sum.
+// once compares the item with the destination, or stores it there. It returns the info and the
+// checksum of the data read from the source.
 func (t *transfer) once(ctx context.Context) (storagedrivers.Info, string, error) {
 	if !t.present {
 		source, sum, err := t.put(ctx, storagedrivers.CreateOnly)
@@ -110,8 +111,7 @@ func (t *transfer) once(ctx context.Context) (storagedrivers.Info, string, error
 	return t.put(ctx, storagedrivers.Overwrite)
 }
 
-// compare looks whether what is in the destination is the same; otherwise it is
-// errDiffers.
+// compare compares the item with the one in the destination. It returns errDiffers if they differ.
 func (t *transfer) compare(ctx context.Context, there storagedrivers.Info) (storagedrivers.Info, string, error) {
 	source, err := t.From.Stat(ctx, t.item.Key)
 	if err != nil {
@@ -151,7 +151,7 @@ func (t *transfer) put(ctx context.Context, mode storagedrivers.Mode) (storagedr
 	return object.Info, sum, t.verify(ctx, sum)
 }
 
-// verify looks at the copy. One that is not what was sent must not stay under its name.
+// verify verifies the copy. It deletes a copy that differs from the sent data.
 func (t *transfer) verify(ctx context.Context, sum string) error {
 	var there storagedrivers.Info
 	var err error
@@ -173,8 +173,8 @@ func (t *transfer) verify(ctx context.Context, sum string) error {
 	return errors.Join(errCorrupt, t.To.Delete(ctx, key))
 }
 
-// unchanged tells whether the source still has what was copied, or nothing any more;
-// otherwise it is errChanging.
+// unchanged returns errChanging if the item in the source has been replaced since it was copied. A
+// deleted item is no error.
 func (t *transfer) unchanged(ctx context.Context, copied storagedrivers.Info) error {
 	now, err := t.From.Stat(ctx, copied.Key)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -186,14 +186,14 @@ func (t *transfer) unchanged(ctx context.Context, copied storagedrivers.Info) er
 	return err
 }
 
-// gone tells whether the source does not have the item any more.
+// gone reports whether the source no longer has the item.
 func (t *transfer) gone(ctx context.Context) bool {
 	_, err := t.From.Stat(ctx, t.item.Key)
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// glitch tells whether an item is worth another try: its storage was away and is back. One
-// that stays away, or is full, ends the run.
+// glitch reports whether to try an item again, because its storage was unavailable and is back. A
+// storage that is still unavailable or is full ends the run.
 func (t *transfer) glitch(ctx context.Context, err error) bool {
 	if errors.Is(err, storagedrivers.ErrNoSpace) {
 		t.stop(fmt.Errorf("storage %q is full: %w", t.To.Name(), err))
@@ -211,13 +211,13 @@ func (t *transfer) glitch(ctx context.Context, err error) bool {
 	return true
 }
 
-// count tells of bytes that were read.
+// count reports read bytes as progress.
 func (t *transfer) count(n int64) {
 	t.counted += n
 	t.Progress(0, n)
 }
 
-// restart forgets what was read.
+// restart takes back the progress of the item.
 func (t *transfer) restart() {
 	t.Progress(0, -t.counted)
 	t.counted = 0

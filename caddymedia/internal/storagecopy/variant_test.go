@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// pictureOf takes every name of WebP for a variant.
+// pictureOf treats every key that ends in .webp as a variant.
 func pictureOf(key string) string {
 	picture, _ := strings.CutSuffix(key, ".webp")
 	return picture
@@ -30,8 +30,8 @@ func newPicturePair(t *testing.T) *pair {
 	return p
 }
 
-// behind looks whether the copy of the variant is no older than that of its picture, as it
-// must be to be served in its place.
+// behind checks that the copy of the variant is not older than that of its picture. Otherwise the
+// variant would not be served.
 func (p *pair) behind() {
 	p.t.Helper()
 	picture, err := p.opts.To.Stat(p.t.Context(), "img/a.jpg")
@@ -44,7 +44,8 @@ func (p *pair) behind() {
 	}
 }
 
-// TestVariantComesBehindItsPicture, however long that takes.
+// TestVariantComesBehindItsPicture: a variant is stored after its picture, even if the picture
+// takes long.
 func TestVariantComesBehindItsPicture(t *testing.T) {
 	t.Parallel()
 	p := newPicturePair(t)
@@ -58,7 +59,7 @@ func TestVariantComesBehindItsPicture(t *testing.T) {
 	p.mustBeSame()
 }
 
-// slowPicture stores a picture only when the next one is stored.
+// slowPicture stores a picture only after the next one.
 type slowPicture struct {
 	*memory.Driver
 	others chan struct{}
@@ -83,7 +84,8 @@ func (s *slowPicture) Put(
 	return info, err
 }
 
-// TestVariantOfReplacedPicture is stored anew, the same as it is: its picture is newer now.
+// TestVariantOfReplacedPicture: an unchanged variant is stored again if its picture was replaced,
+// because the picture is newer now.
 func TestVariantOfReplacedPicture(t *testing.T) {
 	t.Parallel()
 	for _, journal := range []bool{false, true} {
@@ -107,7 +109,7 @@ func TestVariantOfReplacedPicture(t *testing.T) {
 	}
 }
 
-// TestVariantOfEarlierPicture does not become that of the one that is there now.
+// TestVariantOfEarlierPicture: a variant of an earlier picture is not copied.
 func TestVariantOfEarlierPicture(t *testing.T) {
 	t.Parallel()
 	p := newPicturePair(t)
@@ -118,8 +120,7 @@ func TestVariantOfEarlierPicture(t *testing.T) {
 	}
 }
 
-// TestVariantBesideAnotherPicture: what is not of the picture in the destination does not
-// come there.
+// TestVariantBesideAnotherPicture: a variant is not copied if the destination has another picture.
 func TestVariantBesideAnotherPicture(t *testing.T) {
 	t.Parallel()
 	p := newPicturePair(t)
@@ -130,7 +131,7 @@ func TestVariantBesideAnotherPicture(t *testing.T) {
 	}
 }
 
-// TestVariantWithoutPicture is an item as any other.
+// TestVariantWithoutPicture: a variant without a picture is copied as any other item.
 func TestVariantWithoutPicture(t *testing.T) {
 	t.Parallel()
 	p := newPicturePair(t)
