@@ -27,7 +27,7 @@ type Account struct {
 	Aliases []string `json:"aliases,omitempty"`
 }
 
-// openTokens returns the token store of its settings from the pool.
+// openTokens opens the token store of the configuration through the pool.
 func (a *App) openTokens(ctx caddy.Context) (tokens.Store, error) {
 	var module tokens.StoreModule = new(bolt.Module)
 	if a.TokensRaw == nil {
@@ -60,9 +60,9 @@ type sharedStore struct {
 // Close returns the store to the pool.
 func (s sharedStore) Close() error { return s.done() }
 
-// Passwords returns the check of the passwords of other users than accounts, by their hashes. Realm
-// separates their names from others. All checks of a process share one limit of failures and one of
-// checks at the same time. The error names the user whose hash is none.
+// Passwords returns a check of the passwords of users other than accounts. realm separates the
+// users from others of the same name. All checks of a process share one limit of failures and one
+// of concurrent checks. The error names a user with an invalid hash.
 func (a *App) Passwords(realm string, hashes map[string]string) (*tokens.Passwords, error) {
 	for user, hash := range hashes {
 		if !validHash(hash) {
@@ -91,7 +91,7 @@ func (c *Config) accounts() ([]tokens.Account, error) {
 	return accounts, nil
 }
 
-// comparer compares with the algorithm that a hash names itself.
+// comparer compares passwords with the algorithm named in the hash.
 type comparer struct {
 	byAlgorithm map[string]caddyauth.Comparer
 	fake        []byte
@@ -124,8 +124,8 @@ func (c *comparer) Compare(hashed, plaintext []byte) (bool, error) {
 	return hash.Compare(hashed, plaintext)
 }
 
-// What the two algorithms write. A hash that was cut short would panic at a login, or fit
-// any password.
+// The formats of the two algorithms. A truncated hash would panic at a login, or match any
+// password.
 var (
 	argon2idHash = regexp.MustCompile(`^\$argon2id\$v=19\$m=[1-9][0-9]*,t=[1-9][0-9]*,p=[1-9][0-9]*\$[A-Za-z0-9+/]{11,}\$[A-Za-z0-9+/]{22,}$`)
 	bcryptHash   = regexp.MustCompile(`^\$2[aby]\$(0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}$`)

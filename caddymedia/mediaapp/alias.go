@@ -115,7 +115,7 @@ func (c *Config) image(name string) (media.Alias, error) {
 	return alias, nil
 }
 
-// options are nil where no variants are wanted.
+// options returns nil if no variants are configured.
 func (w *WebP) options() (*variant.Options, error) {
 	if w == nil {
 		return nil, nil //nolint:nilnil // see above
@@ -144,7 +144,7 @@ func (c *Config) file(name string) (media.Alias, error) {
 	return alias, err
 }
 
-// alias returns an alias with the options of both kinds, which are expanded.
+// alias returns an alias with the options of both kinds. The options must be expanded.
 func (o *AliasOptions) alias(kind ingest.Kind, name string) (media.Alias, error) {
 	redirect, err := o.Redirect.options()
 	if err != nil {
@@ -156,7 +156,7 @@ func (o *AliasOptions) alias(kind ingest.Kind, name string) (media.Alias, error)
 	}, nil
 }
 
-// aliases returns all aliases, images first, in the order of their names.
+// aliases returns all aliases, image aliases first, sorted by name.
 func (c *Config) aliases() ([]media.Alias, error) {
 	var aliases []media.Alias
 	for _, kind := range []struct {
@@ -178,7 +178,7 @@ func (c *Config) aliases() ([]media.Alias, error) {
 	return aliases, nil
 }
 
-// baseURL returns the expanded start of all addresses.
+// baseURL returns the expanded prefix of all addresses.
 func (c *Config) baseURL() (string, error) {
 	var expand options.Expander
 	base := expand.Text("cdn_base", c.CDNBase)

@@ -1,6 +1,6 @@
 // Package mediaapp is the Caddy app "media": it turns the configuration into a running service.
 //
-// Go code in the same Caddy stores items by the methods of the app that [Active] returns:
+// Go code in the same Caddy process stores items with the methods of the app that [Active] returns:
 // [App.DownloadImage], [App.DownloadFile], [App.FormImage] and [App.FormFile].
 package mediaapp
 
@@ -47,8 +47,8 @@ func (App) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision builds what the configuration describes. It touches no storage and no
-// network, so that a host that is down cannot keep a site from starting.
+// Provision builds the service. It uses no storage and no network, so that an unreachable host
+// cannot keep a site from starting.
 func (a *App) Provision(ctx caddy.Context) error {
 	a.hidden = new(hidden)
 	a.log = a.Redacted(ctx.Slogger())
@@ -66,17 +66,18 @@ func (a *App) Provision(ctx caddy.Context) error {
 	return err
 }
 
-// Start begins to check the storages in the background, and checks the token store once; failures are
-// logged. The first check also sweeps the leftovers of an earlier process.
+// Start starts the background checks of the storages and checks the token store once. Failures are
+// logged. The first check of a storage also sweeps the leftovers of an earlier process.
 func (a *App) Start() error {
 	a.service.Start()
 	return nil
 }
 
-// Stop does nothing: uploads and downloads of this configuration may go on.
+// Stop does nothing, because uploads and downloads of this configuration may continue.
 func (a *App) Stop() error { return nil }
 
-// Cleanup closes the service. Its requests go on, and hold the storages and the token store open.
+// Cleanup closes the service. Running requests continue and keep the storages and the token store
+// open.
 func (a *App) Cleanup() error {
 	if a.service != nil {
 		return a.service.Close()
@@ -88,11 +89,12 @@ func (a *App) Cleanup() error {
 	return err
 }
 
-// Use keeps the app open, through any reload, until release is called. It returns the app of the
-// running configuration if this one is closed.
+// Use keeps the app open, across reloads, until release is called. If this app is closed, it
+// returns the app of the running configuration.
 func (a *App) Use() (app *App, release func(), err error) { return a.use(Active) }
 
-// use is Use with the app that active returns, which may be closed as well by then.
+// use implements Use. active returns the running app, which may have been closed in the meantime
+// too.
 func (a *App) use(active func() (*App, error)) (app *App, release func(), err error) {
 	for {
 		_, release, err := a.service.Acquire()
@@ -110,8 +112,8 @@ func (a *App) use(active func() (*App, error)) (app *App, release func(), err er
 	}
 }
 
-// Acquire returns the service, or that of the running configuration if this one is closed. It stays
-// open, through any reload, until release is called.
+// Acquire returns the service, or that of the running configuration if this one is closed. The
+// service stays open, across reloads, until release is called.
 func (a *App) Acquire() (service *media.Service, release func(), err error) {
 	app, release, err := a.Use()
 	if err != nil {
@@ -120,8 +122,8 @@ func (a *App) Acquire() (service *media.Service, release func(), err error) {
 	return app.service, release, nil
 }
 
-// Active returns the app of the running configuration. Code that outlives a configuration must call it
-// each time.
+// Active returns the app of the running configuration. Code that outlives a configuration must call
+// Active each time.
 func Active() (*App, error) {
 	app, err := caddy.ActiveContext().AppIfConfigured("media")
 	if err != nil {
@@ -148,8 +150,9 @@ func AcquireActive() (app *App, release func(), err error) {
 	return app.Use()
 }
 
-// Running returns the service of the running configuration, which stays open until release is called.
-// While there is none, because Caddy stops for instance, it is that of the app itself.
+// Running returns the service of the running configuration, which stays open until release is
+// called. If no configuration is running, because Caddy is stopping for instance, it returns the
+// app's own service.
 func (a *App) Running() (service *media.Service, release func()) {
 	if current, err := Active(); err == nil {
 		if service, release, err := current.service.Acquire(); err == nil {

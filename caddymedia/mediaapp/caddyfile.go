@@ -101,8 +101,8 @@ func parseGlobal(d *caddyfile.Dispenser, existing any) (any, error) {
 	return httpcaddyfile.App{Name: "media", Value: caddyconfig.JSON(app, nil)}, nil
 }
 
-// UnmarshalCaddyfile sets up the app from Caddyfile tokens; the syntax is that of the
-// global option.
+// UnmarshalCaddyfile sets up the app from Caddyfile tokens. The syntax is that of the global
+// option.
 func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // media
 	if d.NextArg() {
@@ -123,7 +123,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	}, "account", "storage", "image_alias", "file_alias")
 }
 
-// once refuses an option that an earlier media block has given.
+// once returns a reader for an option that may be set only once in all media blocks.
 func once[T comparable](name string, into *T, reader func(*T) options.Reader) options.Reader {
 	return func(d *caddyfile.Dispenser) error {
 		if *into != *new(T) {
@@ -133,7 +133,7 @@ func once[T comparable](name string, into *T, reader func(*T) options.Reader) op
 	}
 }
 
-// named adds an entry with the one argument as its name, which must be new.
+// named adds a new entry. Its name is the only argument.
 func named[T any](d *caddyfile.Dispenser, into *map[string]*T) (*T, error) {
 	what := d.Val()
 	var name string
@@ -154,7 +154,7 @@ func entry[T any](d *caddyfile.Dispenser, what, name string, into *map[string]*T
 	return (*into)[name], nil
 }
 
-// parseModule reads a guest module from the current segment: its name, and what follows.
+// parseModule reads a guest module from the current segment: its name and its options.
 func parseModule(d *caddyfile.Dispenser, namespace, nameKey string) (json.RawMessage, error) {
 	if !d.NextArg() {
 		return nil, d.ArgErr()
@@ -249,7 +249,7 @@ func (a *App) parseDownloads(d *caddyfile.Dispenser) error {
 	return parseOnce(d, &a.Downloads, downloadsOptions)
 }
 
-// parseOnce reads a block of options, which may be given once.
+// parseOnce reads a block of options that may be set only once.
 func parseOnce[T any](d *caddyfile.Dispenser, into **T, schema *options.Schema) error {
 	name := d.Val()
 	if *into != nil {

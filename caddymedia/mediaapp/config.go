@@ -58,16 +58,16 @@ type Config struct {
 	Downloads *Downloads `json:"downloads,omitempty"`
 }
 
-// Implied are the parts of a configuration that stand in for missing ones.
+// Implied lists the default parts of a configuration.
 type Implied struct {
-	// Storage is the default storage, where the configuration has none.
+	// Storage reports whether the default storage was added.
 	Storage bool
-	// Aliases are the default aliases, where the configuration has none of either kind.
+	// Aliases reports whether the default aliases were added.
 	Aliases bool
 }
 
-// SetDefaults adds the default storage and the default aliases where the configuration has none, and
-// returns which of them it has added.
+// SetDefaults adds the default storage if the configuration has no storage, and the default aliases
+// if it has no alias of either kind. It returns what it has added.
 func (c *Config) SetDefaults() Implied {
 	implied := Implied{
 		Storage: len(c.Storages) == 0,

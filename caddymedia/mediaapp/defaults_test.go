@@ -25,7 +25,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// provisioned gives the app of a configuration, not started.
+// provisioned returns the provisioned app of a configuration. The app is not started.
 func provisioned(t *testing.T, app string) *mediaapp.App {
 	t.Helper()
 	ctx, err := caddy.ProvisionContext(configOf(app))
@@ -54,7 +54,7 @@ func alias(t *testing.T, app *mediaapp.App, kind ingest.Kind, name string) *inge
 	return a
 }
 
-// TestDefaults: an empty app is what the documentation says of the zero values.
+// TestDefaults: an empty configuration has the documented defaults.
 func TestDefaults(t *testing.T) { // not parallel: Caddy has globals
 	for name, config := range map[string]string{
 		"empty": `{}`,
@@ -106,7 +106,8 @@ func TestDefaults(t *testing.T) { // not parallel: Caddy has globals
 	}
 }
 
-// TestDefaultStorage is in Caddy's data folder, and is made at its first use.
+// TestDefaultStorage: the default storage is in Caddy's data folder and is created at its first
+// use.
 func TestDefaultStorage(t *testing.T) { // not parallel: Caddy has globals
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	storage := alias(t, provisioned(t, `{}`), ingest.Image, "content").Storage
@@ -122,7 +123,7 @@ func TestDefaultStorage(t *testing.T) { // not parallel: Caddy has globals
 	}
 }
 
-// TestSettings looks at what is given in place of the defaults.
+// TestSettings: configured values replace the defaults.
 func TestSettings(t *testing.T) { // not parallel: Caddy has globals
 	app := provisioned(t, `{
 		"cdn_base": "https://cdn.example.com/",
@@ -170,7 +171,8 @@ func must(s string, err error) string {
 	return s
 }
 
-// TestSecretsStayPlaceholders also where they are in use already.
+// TestSecretsStayPlaceholders: the configuration keeps its placeholders after they have been
+// expanded for use.
 func TestSecretsStayPlaceholders(t *testing.T) { // not parallel: Caddy has globals
 	t.Setenv("MEDIA_TEST_HASH", hash)
 	t.Setenv("MEDIA_TEST_SECRET", "expanded-secret")
@@ -194,8 +196,8 @@ func TestSecretsStayPlaceholders(t *testing.T) { // not parallel: Caddy has glob
 	}
 }
 
-// TestProvisionTouchesNothing: no disk, no network, no goroutine, and nothing stays open
-// after it.
+// TestProvisionTouchesNothing: Provision uses no disk and no network, starts no goroutine and
+// leaves nothing open.
 func TestProvisionTouchesNothing(t *testing.T) { // not parallel: Caddy has globals
 	dir := t.TempDir()
 	for _, name := range []string{"HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"} {

@@ -26,7 +26,7 @@ type Downloads struct {
 	Timeout caddy.Duration `json:"timeout,omitempty" example:"1m"`
 }
 
-// options returns the options of downloads; nil are the defaults.
+// options returns the options of downloads. A nil d has the defaults.
 func (d *Downloads) options() (fetch.Options, error) {
 	if d == nil {
 		d = new(Downloads)
@@ -54,8 +54,8 @@ func (d *Downloads) options() (fetch.Options, error) {
 	return o, nil
 }
 
-// parseNetwork takes nothing that would allow nothing: what is dialled has no zone, and is never an IPv4 address
-// inside IPv6.
+// parseNetwork parses a network or an address. It rejects forms that could never match a dialed
+// address: addresses with a zone, and IPv4 addresses inside IPv6.
 func parseNetwork(text string) (netip.Prefix, bool) {
 	if addr, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(addr, addr.BitLen()), addr.Zone() == "" && !addr.Is4In6()

@@ -2,7 +2,7 @@ package mediaapp_test
 
 import "testing"
 
-// TestDownloadsErrors: whatever is wrong is named.
+// TestDownloadsErrors: an error names the invalid option.
 func TestDownloadsErrors(t *testing.T) { // not parallel: Caddy has globals
 	for config, want := range map[string]string{
 		`{"allow": ["example.com"]}`:         `downloads: allow: "example.com" is neither`,

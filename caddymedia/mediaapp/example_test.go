@@ -18,8 +18,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
-// Code in the same Caddy asks for the app of the running configuration each time, because a reload
-// makes another one.
+// Go code in the same Caddy process must call Active for each use, because a reload creates a new
+// app.
 func ExampleApp_DownloadImage() {
 	address, end := exampleCaddy()
 	defer end()
@@ -40,7 +40,7 @@ func ExampleApp_DownloadImage() {
 	// false the address may not be fetched
 }
 
-// A result is what a handler can answer with, as JSON.
+// A handler can answer with the result as JSON.
 func ExampleApp_FormImage() {
 	_, end := exampleCaddy()
 	defer end()
@@ -64,7 +64,7 @@ func ExampleApp_FormImage() {
 	// {"success":false,"message":"content is PNG, the name says .gif"}
 }
 
-// examplePicture is a small PNG.
+// examplePicture returns a small PNG.
 func examplePicture() []byte {
 	var b bytes.Buffer
 	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {
@@ -73,7 +73,7 @@ func examplePicture() []byte {
 	return b.Bytes()
 }
 
-// examplePost is a form with one picture.
+// examplePost returns a form with one picture.
 func examplePost(input, name string) *http.Request {
 	var body bytes.Buffer
 	w := multipart.NewWriter(&body)
@@ -90,7 +90,7 @@ func examplePost(input, name string) *http.Request {
 	return r
 }
 
-// exampleCaddy runs a Caddy with the alias "people", which may download from a server at address.
+// exampleCaddy runs Caddy with the alias "people", which may download from a server at address.
 func exampleCaddy() (address string, end func()) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write(examplePicture()) }))
 	root, err := os.MkdirTemp("", "media-example-")

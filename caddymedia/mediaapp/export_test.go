@@ -1,6 +1,6 @@
 package mediaapp
 
-// Pooled is how many drivers, token stores and login counters are open, for tests.
+// Pooled returns the number of open drivers, token stores and login counters, for tests.
 func Pooled() int {
 	n := 0
 	pool.Range(func(any, any) bool {

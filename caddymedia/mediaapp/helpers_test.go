@@ -17,8 +17,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
-// helped is the configuration of an app with a storage in root, whose items are in no sub folder,
-// and further members.
+// helped returns the configuration of an app with a storage in root. Its items are in no sub
+// folder. more holds further options.
 func helped(root, more string) string {
 	return `{"tokens": {"store": "memory"},
 		"storages": {"default": {"driver": {"name": "local", "root": "` + root + `"}, "sub_folder_format": "/"}},
@@ -77,8 +77,8 @@ func TestActorOfGoCode(t *testing.T) { // not parallel: Caddy has globals
 	}
 }
 
-// TestKeptApp: who has kept the app of an earlier configuration is served by the running one, and by
-// none when Caddy has stopped.
+// TestKeptApp: an app of an earlier configuration uses the service of the running one, and none
+// after Caddy has stopped.
 func TestKeptApp(t *testing.T) { // not parallel: Caddy has globals
 	root := t.TempDir()
 	run := func(root string) *mediaapp.App {

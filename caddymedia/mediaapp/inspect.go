@@ -13,10 +13,10 @@ import (
 // Service returns the service of this configuration, which may be closed.
 func (a *App) Service() *media.Service { return a.service }
 
-// Driver gives the module of the driver of a storage; nil if there is no such storage.
+// Driver returns the module of a storage's driver, or nil if there is no such storage.
 func (a *App) Driver(name string) storagedrivers.Module { return a.drivers[name] }
 
-// DriverName returns the name of a driver in the configuration, "sftp" for instance.
+// DriverName returns the name of a driver in the configuration, for example "sftp".
 func DriverName(module storagedrivers.Module) string { return nameOf(module) }
 
 func nameOf(module any) string {
@@ -26,11 +26,11 @@ func nameOf(module any) string {
 	return ""
 }
 
-// Implied returns what stands in for missing parts of the configuration.
+// Implied returns the default parts that were added to the configuration.
 func (a *App) Implied() Implied { return a.implied }
 
-// NamedBy gives the API keys of the accounts whose lists have the name of an alias, in
-// their order. Accounts that may use all aliases are not among them.
+// NamedBy returns the sorted API keys of the accounts that list an alias. Accounts that may use all
+// aliases are not included.
 func (a *App) NamedBy(alias string) []string {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(a.Accounts)) {
@@ -41,5 +41,5 @@ func (a *App) NamedBy(alias string) []string {
 	return keys
 }
 
-// TokenStore returns the name of the token store in the configuration, "bolt" for instance.
+// TokenStore returns the name of the token store in the configuration, for example "bolt".
 func (a *App) TokenStore() string { return nameOf(a.tokens) }

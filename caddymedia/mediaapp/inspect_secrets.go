@@ -9,8 +9,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Secrets gives everything in the configuration of the storages, the accounts and the token
-// store that nobody may see: as it is written, and what its placeholders stand for now.
+// Secrets returns all secrets of the storages, the accounts and the token store, both as configured
+// and with their placeholders expanded.
 func (a *App) Secrets() []string {
 	secrets := make([]string, 0, len(a.drivers)+len(a.Accounts))
 	for _, module := range a.drivers {
@@ -23,8 +23,8 @@ func (a *App) Secrets() []string {
 	return secrets
 }
 
-// SecretsOf gives the same of a driver or a token store alone. Of one that does not describe
-// its options every text counts.
+// SecretsOf returns the secrets of a driver or a token store. If the module does not describe its
+// options, all its texts count as secrets.
 func SecretsOf(module any) []string {
 	raw := textsOf(module)
 	if described, ok := module.(options.Described); ok {
@@ -37,7 +37,7 @@ func SecretsOf(module any) []string {
 	return secrets
 }
 
-// WithExpanded gives the text of a secret and what it stands for, where that is another.
+// WithExpanded returns the text of a secret, and its expanded text if that differs.
 func WithExpanded(raw string) []string {
 	var expand options.Expander
 	expanded := expand.Text("", raw)
@@ -47,7 +47,7 @@ func WithExpanded(raw string) []string {
 	return []string{raw, expanded}
 }
 
-// textsOf gives all texts in the JSON of a configuration.
+// textsOf returns all texts in the JSON of a configuration.
 func textsOf(config any) []string {
 	var value any
 	if raw, err := json.Marshal(config); err != nil || json.Unmarshal(raw, &value) != nil {
@@ -75,7 +75,8 @@ func textsIn(value any) []string {
 	return texts
 }
 
-// hidden are the secrets that the log does not show. They are known once all modules are loaded.
+// hidden holds the secrets that are redacted in the log. They are known after all modules are
+// loaded.
 type hidden struct {
 	redactor atomic.Pointer[redact.Redactor]
 }

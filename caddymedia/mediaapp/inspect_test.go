@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
-// TestSecrets: those of storages and accounts, as written and as they are meant.
+// TestSecrets: the secrets of storages and accounts are returned as configured and expanded.
 func TestSecrets(t *testing.T) { // not parallel: Caddy has globals
 	t.Setenv("MEDIA_TEST_SECRET", "expanded secret")
 	app := provisioned(t, `{"storages": {
@@ -33,7 +33,7 @@ func TestSecrets(t *testing.T) { // not parallel: Caddy has globals
 	}
 }
 
-// TestNamedBy: accounts that may use every alias name none.
+// TestNamedBy: accounts that may use all aliases are not returned.
 func TestNamedBy(t *testing.T) {
 	app := provisioned(t, `{"image_aliases": {"one": {}, "two": {}}, "accounts": {
 		"c": {"password_hash": "`+hash+`", "aliases": ["one"]}, "a": {"password_hash": "`+hash+`", "aliases": ["two", "one"]},
@@ -46,7 +46,7 @@ func TestNamedBy(t *testing.T) {
 	}
 }
 
-// TestTokenStore: the word is the one of the configuration.
+// TestTokenStore: the name is that of the configuration.
 func TestTokenStore(t *testing.T) {
 	for _, store := range []string{"memory", "bolt", "redis"} {
 		app := provisioned(t, `{"tokens": {"store": "`+store+`"}}`)
@@ -56,7 +56,7 @@ func TestTokenStore(t *testing.T) {
 	}
 }
 
-// TestTryStorage: a trial has a driver of its own, and leaves nothing behind.
+// TestTryStorage: a trial uses its own driver and leaves nothing behind.
 func TestTryStorage(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "new")
 	driver := `{"name": "local", "root": "` + root + `"}`

@@ -12,34 +12,33 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Trial is what was found out about a storage that no configuration has.
+// Trial is the result of probing a storage that is not configured.
 type Trial struct {
 	// Driver is the description of its driver.
 	Driver storagedrivers.Description
-	// Report of the probe, and the Features that are known after it.
+	// Report is the report of the probe, and Features are the features known after it.
 	Report   storagedrivers.Report
 	Features storagedrivers.Features
-	// Secrets of the driver, see [SecretsOf].
+	// Secrets are the secrets of the driver, see [SecretsOf].
 	Secrets []string
 }
 
-// ConfigError is a driver whose options cannot be right.
+// ConfigError is an error in the options of a driver.
 type ConfigError struct {
 	Err error
-	// Secrets of the driver as far as they could be read, which Err may show.
+	// Secrets are the driver's secrets that could be read. Err may contain them.
 	Secrets []string
 }
 
-// Error gives what is wrong.
+// Error returns the text of Err.
 func (e *ConfigError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the cause.
+// Unwrap returns Err.
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// TryStorage probes a storage that is not saved, of a driver as it stands in a
-// configuration: {"name": "sftp", ...}. The driver is a new one, which is closed at the
-// end. The error is a *[ConfigError]; a place that cannot be used is a failed step of the
-// report.
+// TryStorage probes a storage that is not saved. driver is written as in a configuration: {"name":
+// "sftp", ...}. It opens a new driver and closes it at the end. The error is a *[ConfigError]; a
+// backend that cannot be used is a failed step of the report.
 func (a *App) TryStorage(ctx context.Context, driver json.RawMessage) (Trial, error) {
 	const name = "trial"
 	caddyCtx, cancel := caddy.NewContext(caddy.ActiveContext())
@@ -47,7 +46,7 @@ func (a *App) TryStorage(ctx context.Context, driver json.RawMessage) (Trial, er
 	refused := func(err error) (Trial, error) {
 		return Trial{}, &ConfigError{Err: err, Secrets: secretsIn(driver)}
 	}
-	// Caddy clears what it has loaded, and the caller's is not to change.
+	// Caddy clears the JSON that it has loaded, and the caller's must not change.
 	loaded, err := caddyCtx.LoadModule(&Storage{DriverRaw: append(json.RawMessage(nil), driver...)}, "DriverRaw")
 	if err != nil {
 		return refused(err)
@@ -71,7 +70,7 @@ func (a *App) TryStorage(ctx context.Context, driver json.RawMessage) (Trial, er
 	return trial, nil
 }
 
-// secretsIn gives the secrets of a driver that may be impossible to load.
+// secretsIn returns the secrets of a driver that possibly cannot be loaded.
 func secretsIn(driver json.RawMessage) []string {
 	var named struct {
 		Name string `json:"name"`

@@ -7,5 +7,5 @@ import (
 	"github.com/caddymedia/media/caddymedia/testcaddy"
 )
 
-// TestMain keeps the configurations that tests load out of the user's home folder.
+// TestMain keeps Caddy's files out of the user's home folder.
 func TestMain(m *testing.M) { os.Exit(testcaddy.Run(m)) }

@@ -7,15 +7,14 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// pool keeps drivers, token stores and login counters that have the same settings in the
-// configuration before and after a reload: connections stay open, and nobody gets new
-// attempts at a password by a reload.
+// pool keeps drivers, token stores and login counters with unchanged settings across a reload. So
+// connections stay open, and a reload does not reset the limit of failed logins.
 var pool = caddy.NewUsagePool()
 
-// pooled returns the value for a key, opened if there is none yet, and the function that returns it to
-// the pool; the last of these closes it. It is also in a.opened.
+// pooled returns the value for a key, and opens it if there is none yet. done returns the value to
+// the pool; the last call closes it. done is also added to a.opened.
 func pooled[T any](a *App, sort, key string, open func() (T, error)) (value T, done func() error, err error) {
-	// Settings hold secrets, so only their hash is kept as a key.
+	// Settings contain secrets, so the key is a hash.
 	hashed := sha256.Sum256([]byte(sort + "\x00" + key))
 	entry, _, err := pool.LoadOrNew(hashed, func() (caddy.Destructor, error) {
 		v, err := open()

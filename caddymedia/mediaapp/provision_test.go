@@ -12,10 +12,10 @@ import (
 	_ "github.com/caddymedia/media/storagedrivers/sftp"
 )
 
-// hash is that of a password which nobody knows.
+// hash is the hash of an unknown password.
 const hash = "$argon2id$v=19$m=47104,t=1,p=1$A4jf1aqXBp1xxJ37lPh12A$WaFuBSrB5SmdEcA4byiDJ83t54g74DSO4UiWcMTjXHQ"
 
-// configOf is a configuration with the media app alone, which logs nothing.
+// configOf returns a configuration with the media app alone. It logs nothing.
 func configOf(app string) *caddy.Config {
 	return &caddy.Config{
 		Admin: &caddy.AdminConfig{Disabled: true},
@@ -26,12 +26,13 @@ func configOf(app string) *caddy.Config {
 	}
 }
 
-// storages is JSON for one storage, with more options of it.
+// storages returns the JSON of one storage with further options.
 func storages(more string) string {
 	return `"storages": {"main": {"driver": {"name": "local", "root": "/nowhere/media"}` + more + `}}`
 }
 
-// TestProvisionErrors: whatever is wrong is named, with what it is part of.
+// TestProvisionErrors: an error names the invalid option and the part of the configuration that it
+// belongs to.
 func TestProvisionErrors(t *testing.T) { // not parallel: Caddy has globals
 	t.Setenv("MEDIA_TEST_SECRET", "expanded secret")
 	for _, c := range []struct {
@@ -182,8 +183,8 @@ func TestRestrictedExtensions(t *testing.T) { // not parallel: Caddy has globals
 	}
 }
 
-// TestOverlappingBackends: two storages that keep their objects in one folder of one backend are one,
-// whatever else is set.
+// TestOverlappingBackends: two storages in one folder of one backend count as one, whatever their
+// other options.
 func TestOverlappingBackends(t *testing.T) { // not parallel: Caddy has globals
 	const (
 		folder = `"name": "local", "root": "/tmp/one"`
@@ -213,7 +214,8 @@ func TestOverlappingBackends(t *testing.T) { // not parallel: Caddy has globals
 	}
 }
 
-// TestOverlappingPrefixes gives two aliases on one storage; the second one is refused.
+// TestOverlappingPrefixes: the second of two aliases with overlapping prefixes on one storage is
+// refused.
 func TestOverlappingPrefixes(t *testing.T) { // not parallel: Caddy has globals
 	for _, c := range []struct {
 		image, file string

@@ -33,7 +33,7 @@ const (
 	toPublic    = "public"
 )
 
-// options are nil where nothing is redirected; r is expanded.
+// options returns nil if there is no redirect. r must be expanded.
 func (r *Redirect) options() (*ingest.Redirect, error) {
 	switch {
 	case r == nil:

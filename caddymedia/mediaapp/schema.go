@@ -6,7 +6,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// The files with the comments of what is described.
+// The files whose comments document the options.
 var (
 	//go:embed storage.go
 	storageComments string
@@ -31,16 +31,15 @@ var (
 	downloadsOptions  = options.Of[Downloads](downloadsComments)
 )
 
-// Descriptions are those of what the app has by name, and of its downloads.
+// Descriptions are the schemas of the app's named parts and of its downloads.
 type Descriptions struct {
-	// Storage is without its driver, which describes itself.
+	// Storage does not include the driver, which describes itself.
 	Storage, ImageAlias, FileAlias, Account *options.Schema
-	// Downloads are those of Go code.
+	// Downloads are the downloads of Go code.
 	Downloads *options.Schema
 }
 
-// Schemas describes the options of storages, aliases, accounts and downloads, with their
-// documentation.
+// Schemas returns the documented options of storages, aliases, accounts and downloads.
 func Schemas() Descriptions {
 	return Descriptions{
 		Storage:    storageOptions.Documented(),

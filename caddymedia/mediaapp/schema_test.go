@@ -10,8 +10,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// TestSchemas: what the app describes has help for everything, and the right options are
-// secret.
+// TestSchemas: all options are documented, and the right ones are secret.
 func TestSchemas(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]*options.Schema{

@@ -17,7 +17,7 @@ import (
 	_ "github.com/caddymedia/media/storagedrivers/s3"
 )
 
-// TestLogHidesSecrets: a server may repeat what it was sent in the message of its error.
+// TestLogHidesSecrets: a secret that a server repeats in its error message is redacted in the log.
 func TestLogHidesSecrets(t *testing.T) { // not parallel: Caddy has globals
 	const token = "session-token-of-the-test"
 	t.Setenv("TEST_TOKEN", token)

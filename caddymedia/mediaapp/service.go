@@ -14,11 +14,12 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// bounds are those of the process: uploads that began under an earlier configuration count too.
+// bounds are the bounds of the process. They include uploads that began under an earlier
+// configuration.
 var bounds = media.NewBounds()
 
-// serviceConfig loads the modules of the configuration, expands its options and returns the parts of the
-// service. What outlives a reload comes from the pool.
+// serviceConfig loads the modules of the configuration, expands its options and returns the
+// configuration of the service. Parts that outlive a reload come from the pool.
 func (a *App) serviceConfig(ctx caddy.Context) (media.Config, error) {
 	config := media.Config{
 		TokenLifetime: time.Duration(a.TokenLifetime), HealthInterval: time.Duration(a.HealthInterval),
@@ -94,8 +95,8 @@ func (a *App) openStorages(ctx caddy.Context) ([]media.Storage, error) {
 	return storages, nil
 }
 
-// openPictures returns the same before and after a reload that does not change its limits: the work that
-// goes on counts.
+// openPictures returns the maker of variants. A reload that does not change its limits keeps the
+// maker, so that running work still counts.
 func (a *App) openPictures(config media.Config) (*variant.Maker, func() error, error) {
 	limits := config.Limits.Encoding
 	wanted := slices.ContainsFunc(config.Aliases, func(alias media.Alias) bool { return alias.WebP != nil })

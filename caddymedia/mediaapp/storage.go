@@ -49,7 +49,7 @@ func DefaultDriver() json.RawMessage {
 		&local.Local{Config: local.Config{Root: filepath.Join(caddy.AppDataDir(), "media", "storage")}}, "name", "local", nil)
 }
 
-// openStorage returns a storage with the driver of its settings from the pool.
+// openStorage returns a storage. Its driver comes from the pool.
 func (a *App) openStorage(ctx caddy.Context, name, spool string) (media.Storage, error) {
 	config := *a.Storages[name]
 	if err := storageOptions.Expand(&config); err != nil {
@@ -87,7 +87,7 @@ func (a *App) openStorage(ctx caddy.Context, name, spool string) (media.Storage,
 	}, nil
 }
 
-// spoolFolder returns the expanded folder, which exists.
+// spoolFolder returns the expanded spool folder, or "" if none is configured. The folder must exist.
 func (c *Config) spoolFolder() (string, error) {
 	var expand options.Expander
 	folder := expand.Text("spool_folder", c.SpoolFolder)

@@ -7,8 +7,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens/memory"
 )
 
-// TestUseOutlivesReloads: a request gets the running app, however many reloads there were since it
-// began to look for it.
+// TestUseOutlivesReloads: Use returns the running app, even after several reloads during the call.
 func TestUseOutlivesReloads(t *testing.T) {
 	t.Parallel()
 	apps := make([]*App, 3)

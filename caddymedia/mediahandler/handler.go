@@ -1,4 +1,4 @@
-// Package mediahandler is the Caddy handler "media", which serves the HTTP contract of package mediahttp
+// Package mediahandler is the Caddy handler "media", which serves the HTTP API of package mediahttp
 // on a site.
 package mediahandler
 
@@ -22,7 +22,7 @@ import (
 func init() {
 	caddy.RegisterModule(Handler{})
 	httpcaddyfile.RegisterHandlerDirective("media", parseDirective)
-	// Outside of templates, so that an uploaded file is never run as one.
+	// media is ordered before templates, so that an uploaded file is never executed as a template.
 	httpcaddyfile.RegisterDirectiveOrder("media", httpcaddyfile.After, "encode")
 }
 
@@ -45,7 +45,7 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision finds the app, and warns where the server drops the documented headers.
+// Provision loads the app. It warns if the server drops the documented headers.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	module, err := ctx.App("media")
 	if err != nil {
@@ -59,8 +59,8 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	return nil
 }
 
-// warnOfDroppedHeaders: Caddy removes headers with an underscore from every request, unless an option
-// of the server lists them.
+// warnOfDroppedHeaders logs a warning for each documented header that the server drops. Caddy
+// removes headers with an underscore from every request, unless an option of the server lists them.
 func warnOfDroppedHeaders(log *zap.Logger, server *caddyhttp.Server) {
 	for _, name := range []string{"HTTP_SERVICE_API_KEY", "HTTP_SERVICE_ACCESS_TOKEN"} {
 		if listed(server.ExpectedUnderscoreHeaders, name) {
@@ -72,7 +72,7 @@ func warnOfDroppedHeaders(log *zap.Logger, server *caddyhttp.Server) {
 	}
 }
 
-// listed reports whether a server lets a header through; its list may hold patterns.
+// listed reports whether one of the server's patterns matches a header.
 func listed(patterns []string, name string) bool {
 	for _, pattern := range patterns {
 		if ok, err := path.Match(strings.ToUpper(pattern), name); ok && err == nil {
@@ -82,7 +82,7 @@ func listed(patterns []string, name string) bool {
 	return false
 }
 
-// ServeHTTP answers requests for the addresses of the service.
+// ServeHTTP serves the addresses of the service.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp.Handler) error {
 	handled, err := h.contract.Serve(w, r)
 	if !handled {
@@ -102,7 +102,7 @@ func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error)
 	return handler, handler.UnmarshalCaddyfile(h.Dispenser)
 }
 
-// UnmarshalCaddyfile takes no options: they are in the global option media.
+// UnmarshalCaddyfile accepts no options, because they are in the global option media.
 func (h *Handler) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	d.Next() // media
 	if d.NextArg() {

@@ -36,7 +36,8 @@ func TestMountPrefix(t *testing.T) {
 	}
 }
 
-// TestOptions: Caddy knows the client and its proxies; the header of a request counts for nothing.
+// TestOptions: the client and its proxy are those that Caddy determines, not those in headers of
+// the request.
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	options := Options(nil)
@@ -69,8 +70,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestErrors: handle_errors gets the requests that the service does not answer, and the next handler
-// those for other addresses.
+// TestErrors: handle_errors handles the errors of the service, and the next handler serves other
+// addresses.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	closed, err := media.New(media.Config{Tokens: memory.New(nil)})

@@ -10,7 +10,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
-// Options returns the options of a handler behind Caddy's server, which knows the client, the trusted
+// Options returns the options of a handler in Caddy's server, which knows the client, the trusted
 // proxies and the original address of each request.
 func Options(log *slog.Logger) mediahttp.Options {
 	return mediahttp.Options{
@@ -27,8 +27,8 @@ func TrustedProxy(r *http.Request) bool {
 	return trusted
 }
 
-// MountPrefix returns the prefix of the client's path that was removed on the way to the handler, as
-// `handle_path` does.
+// MountPrefix returns the prefix of the client's path that was removed before the handler, for
+// example by `handle_path`.
 func MountPrefix(r *http.Request) string {
 	original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
 	if !ok || original.URL == nil {
