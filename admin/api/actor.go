@@ -14,7 +14,8 @@ func WithActor(ctx context.Context, actor ingest.Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, actor)
 }
 
-// actor returns the actor of a request. Caddy's admin endpoint knows only the address of its clients.
+// actor returns the actor of a request. Caddy's admin endpoint knows only the addresses of its
+// clients.
 func (c *call) actor() ingest.Actor {
 	if actor, ok := c.r.Context().Value(actorKey{}).(ingest.Actor); ok {
 		return actor

@@ -13,8 +13,8 @@ const (
 	backup  = `"backup":{"driver":{"name":"local","root":"/b"}}`
 )
 
-// TestWhatTheAppAddsStays: adding an entry removes no default storage or alias and gives no alias
-// another storage. $DEFAULT is the driver of the default storage.
+// TestWhatTheAppAddsStays: adding an entry removes no default storage or alias and changes the
+// storage of no alias. $DEFAULT is the driver of the default storage.
 func TestWhatTheAppAddsStays(t *testing.T) {
 	t.Parallel()
 	driver := parsed(t, string(mediaapp.DefaultDriver()))

@@ -44,8 +44,9 @@ func (g *registry) any(service *media.Service, fits func(*Panel) bool) bool {
 }
 
 // uploadSession keeps the session of a request from becoming idle until the caller calls ended.
-// confirm reports whether v may still upload: its session is valid, and a panel of the running
-// configuration has the user as an editor, with the same password hash or the same `user`.
+// confirm reports whether v may still upload. A panel of the running configuration must have v as
+// an editor. With a login, the session must be valid and the password hash unchanged; without one,
+// the `user` of that panel must be the same.
 func (p *Panel) uploadSession(r *http.Request, v visitor) (confirm func(running *media.Service) bool, ended func()) {
 	if p.login == nil {
 		return func(running *media.Service) bool {

@@ -58,7 +58,7 @@ type Config struct {
 	Downloads *Downloads `json:"downloads,omitempty"`
 }
 
-// Implied lists the default parts of a configuration.
+// Implied reports which default parts were added to a configuration.
 type Implied struct {
 	// Storage reports whether the default storage was added.
 	Storage bool

@@ -87,7 +87,8 @@ func (a *App) openStorage(ctx caddy.Context, name, spool string) (media.Storage,
 	}, nil
 }
 
-// spoolFolder returns the expanded spool folder, or "" if none is configured. The folder must exist.
+// spoolFolder returns the expanded spool folder, or "" if none is configured. The folder must
+// exist.
 func (c *Config) spoolFolder() (string, error) {
 	var expand options.Expander
 	folder := expand.Text("spool_folder", c.SpoolFolder)

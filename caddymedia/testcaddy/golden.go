@@ -22,8 +22,8 @@ const (
 )
 
 // Golden adapts every Caddyfile in testdata. The text below its line of hyphens is the expected
-// result: the whole JSON if it contains "apps", otherwise the JSON of the media app, or "ERROR: "
-// and a part of the error. With -update the JSON is rewritten.
+// result. This is the whole JSON if it contains "apps", and otherwise the JSON of the media app.
+// "ERROR: " and a part of the message stand for an error. With -update the JSON is rewritten.
 func Golden(t *testing.T) {
 	t.Helper()
 	names, err := filepath.Glob("testdata/*.caddyfiletest")
