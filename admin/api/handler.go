@@ -52,7 +52,7 @@ func (h *Handler) serve(w http.ResponseWriter, r *http.Request, f func(*call) er
 		c.app, c.service = app, app.Service()
 		err = f(c)
 	}
-	if err == nil || r.Context().Err() != nil { // nobody is there to be answered
+	if err == nil || r.Context().Err() != nil { // the client is gone
 		return
 	}
 	refusal, ok := errors.AsType[*failure](err)

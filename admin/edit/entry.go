@@ -20,7 +20,7 @@ type Entry struct {
 	Value map[string]any `json:"value"`
 	// Secrets are the paths of the secrets that are set: "driver.password".
 	Secrets []string `json:"secrets"`
-	// Tag changes with the entry, its secrets included, and tells nothing of them.
+	// Tag changes with the entry, its secrets included, but does not reveal them.
 	Tag string `json:"-"`
 }
 

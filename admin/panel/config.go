@@ -119,7 +119,7 @@ func (p *Panel) download(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Disposition", `attachment; filename="media.json"`)
-	_, _ = w.Write(append(body, '\n')) // a client that is gone cannot be told
+	_, _ = w.Write(append(body, '\n')) // the client may be gone
 }
 
 // problem is the answer to a failed request.

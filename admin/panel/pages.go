@@ -79,7 +79,7 @@ func (p *pages) serveLogin(w http.ResponseWriter, r *http.Request, status int, c
 	w.Header().Set("Content-Length", strconv.Itoa(page.Len()))
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(page.Bytes()) // a client that is gone cannot be told
+		_, _ = w.Write(page.Bytes()) // the client may be gone
 	}
 }
 

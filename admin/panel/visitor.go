@@ -15,7 +15,7 @@ import (
 
 // visitor is the user of a request.
 type visitor struct {
-	name   string // empty if nobody is logged in
+	name   string // empty if not logged in
 	editor bool
 }
 
@@ -93,7 +93,7 @@ func (p *Panel) refuseStranger(w http.ResponseWriter, r *http.Request, rest stri
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(http.StatusForbidden)
-	_, _ = w.Write([]byte(strangerPage)) // a client that is gone cannot be told
+	_, _ = w.Write([]byte(strangerPage)) // the client may be gone
 }
 
 // isPage reports whether a browser displays the answer to a request.

@@ -69,7 +69,7 @@ func (f *copyFlags) check() error {
 	return nil
 }
 
-// run is `caddy media copy`.
+// run runs `caddy media copy`.
 func (f *copyFlags) run(ctx context.Context, s *session, args []string) (err error) {
 	opts, err := s.copyOptions(ctx, f, args[0], args[1])
 	if err != nil {
@@ -85,7 +85,7 @@ func (f *copyFlags) run(ctx context.Context, s *session, args []string) (err err
 	return s.showCopy(opts, report, stopped, bars.total.Load())
 }
 
-// copyOptions looks whether the storages can be copied from and to.
+// copyOptions returns the options of a copy. It checks that both storages can be used.
 func (s *session) copyOptions(ctx context.Context, flags *copyFlags, from, to string) (storagecopy.Options, error) {
 	opts := storagecopy.Options{
 		Overwrite: flags.overwrite, Verify: flags.verify, DryRun: flags.dryRun,
@@ -115,7 +115,7 @@ func (s *session) copyOptions(ctx context.Context, flags *copyFlags, from, to st
 // showFailed prints an item that could not be copied.
 func (s *session) showFailed(key string, err error) {
 	s.failf("%s: %v", key, err)
-	_ = s.document(struct { // a standard output that is gone cannot be told
+	_ = s.document(struct { // the standard output may be gone
 		Key   string `json:"key"`
 		Error string `json:"error"`
 	}{key, s.reason(err)})

@@ -109,7 +109,7 @@ func (s *session) parallel(wanted int, storages ...*storagedrivers.Storage) int 
 	return wanted
 }
 
-// journal opens the journal; nil where a dry run has none to look at.
+// journal opens the journal. It returns nil for a dry run without one.
 func journal(flags *copyFlags, opts storagecopy.Options) (*storagecopy.Journal, error) {
 	copied := fingerprint(opts.From, opts.To)
 	path := flags.state

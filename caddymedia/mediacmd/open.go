@@ -81,7 +81,7 @@ func (c *configSource) open(o *output) (*session, error) {
 	return s, nil
 }
 
-// storage gives a storage of the configuration.
+// storage returns a storage of the configuration.
 func (s *session) storage(name string) (*storagedrivers.Storage, error) {
 	storage, ok := s.App.Service().Storage(name)
 	if !ok {

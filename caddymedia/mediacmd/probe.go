@@ -48,7 +48,7 @@ type probedFeatures struct {
 	Restore bool   `json:"restore"`
 }
 
-// probe is `caddy media probe`.
+// probe runs `caddy media probe`.
 func probe(ctx context.Context, s *session, names []string) error {
 	storages, err := s.storages(names)
 	if err != nil {

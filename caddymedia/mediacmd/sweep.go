@@ -66,7 +66,7 @@ type sweepResult struct {
 	Message  string    `json:"message,omitempty"`
 }
 
-// run is `caddy media sweep`.
+// run runs `caddy media sweep`.
 func (w *sweeping) run(ctx context.Context, s *session, names []string) error {
 	w.session = s
 	if w.olderThan < 0 {

@@ -65,7 +65,7 @@ type uploadResult struct {
 	Message string `json:"message,omitempty"`
 }
 
-// run is `caddy media upload`.
+// run runs `caddy media upload`.
 func (u *uploading) run(ctx context.Context, o *output, files []string) error {
 	u.output = o
 	bars := &progress{out: o} // none before the password is known

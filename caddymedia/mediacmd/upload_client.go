@@ -105,7 +105,7 @@ const maxAnswer = 1 << 20
 // send sends a request and decodes the answer. It returns a *refusedError for an answer other than
 // success.
 func (c *uploadClient) send(r *http.Request, into any) error {
-	resp, err := c.http.Do(r) //nolint:gosec // to the address that the user gives
+	resp, err := c.http.Do(r) //nolint:gosec // the user names the address
 	if err != nil {
 		if cause := context.Cause(r.Context()); cause != nil {
 			return cause

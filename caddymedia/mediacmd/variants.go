@@ -65,7 +65,7 @@ type variantTotals struct {
 	Larger int `json:"larger"`
 	None   int `json:"none"`
 	Failed int `json:"failed"`
-	// Complete tells that no picture was left out; Stopped why some were.
+	// Complete reports that no picture was left out; Stopped is the reason if some were.
 	Complete bool   `json:"complete"`
 	Stopped  string `json:"stopped,omitempty"`
 }

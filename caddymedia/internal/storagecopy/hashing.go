@@ -18,7 +18,7 @@ type hashing struct {
 	hash   hash.Hash
 	at     int64       // of the next Read
 	hashed int64       // bytes from the start
-	count  func(int64) // is told of bytes that are new
+	count  func(int64) // is called with the number of new bytes
 }
 
 func newHashing(source io.ReadSeeker, count func(int64)) *hashing {
