@@ -83,7 +83,7 @@ type variantResult struct {
 // lookers is the number of pictures that are examined concurrently.
 const lookers = 16
 
-// run is `caddy media variants`.
+// run runs `caddy media variants`.
 func (m *makingVariants) run(ctx context.Context, s *session, args []string) error {
 	alias, err := s.pictureAlias(args[0])
 	if err != nil {

@@ -20,8 +20,7 @@ import (
 type record struct {
 	Key  string `json:"key"`
 	Size int64  `json:"size"`
-	// ETag that was read; where the place has none Modified of the list tells generations
-	// apart.
+	// ETag of the item. If the storage has none, Modified distinguishes generations.
 	ETag     string    `json:"etag,omitempty"`
 	Modified time.Time `json:"modified"`
 	SHA256   string    `json:"sha256"`
