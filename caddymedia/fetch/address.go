@@ -19,9 +19,8 @@ const (
 	nameBytes  = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 )
 
-// parse parses an address, relative to the one that redirects to it, and checks all but the target
-// of its name. The host of the result is in the form to be resolved: the checked host is the
-// dialled one.
+// parse parses an address, which may be relative to base, and checks everything but the IP
+// addresses of its host. It normalizes the host, so that the dialled host is the checked one.
 func parse(base *url.URL, address string, ports []uint16) (*url.URL, error) {
 	if len(address) > maxAddress {
 		return nil, refused("the address is too long")
@@ -57,7 +56,7 @@ func parse(base *url.URL, address string, ports []uint16) (*url.URL, error) {
 	return u, nil
 }
 
-// misread reports characters that programs drop or replace, each in its own way.
+// misread reports whether programs may drop or replace r, each in its own way.
 func misread(r rune) bool { return r == '\\' || unicode.IsSpace(r) || unicode.IsControl(r) }
 
 func portAllowed(u *url.URL, ports []uint16) bool {
@@ -96,8 +95,8 @@ func hostname(host string) (string, bool) {
 	return host, true
 }
 
-// endsInNumber reports names that a resolver may take for an IPv4 address, in one of many
-// spellings: 127.1, 2130706433, 0x7f.1, 0177.0.0.1. No public name ends so.
+// endsInNumber reports whether a resolver may take a name for an IPv4 address in one of its many
+// spellings: 127.1, 2130706433, 0x7f.1, 0177.0.0.1. No public name ends in a number.
 func endsInNumber(host string) bool {
 	host = strings.TrimSuffix(host, ".")
 	label := strings.ToLower(host[strings.LastIndexByte(host, '.')+1:])

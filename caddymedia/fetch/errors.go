@@ -30,11 +30,10 @@ func (e *Error) Error() string {
 // Unwrap returns the detail.
 func (e *Error) Unwrap() error { return e.Err }
 
-// refused returns the error for an address that fails before the dialer.
+// refused returns the error for an address that is refused before dialling.
 func refused(message string) error { return &Error{Message: message, Err: ErrRefused} }
 
-// failure returns an error with a message for the caller; otherwise is the message for errors of no
-// known kind.
+// failure returns err with a message for the caller. otherwise is the message for unknown errors.
 func failure(err error, otherwise string) error {
 	var (
 		known       *Error

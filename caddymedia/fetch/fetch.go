@@ -5,8 +5,8 @@
 // just before the connection, again at every redirect. So a name that resolves differently the next
 // time gains nothing.
 //
-// Requests carry nothing from this machine: no cookie, credential, referrer or proxy of the
-// environment. One connection serves one answer, over HTTP/1.1.
+// Requests carry no cookie, credential or referrer, and use no proxy of the environment. One
+// connection serves one response, over HTTP/1.1.
 package fetch
 
 import (
@@ -37,7 +37,7 @@ const (
 // userAgent identifies the service to servers.
 const userAgent = "caddymedia"
 
-// Options are the limits of a [Client]. The zero value is safe.
+// Options are the settings of a [Client]. The zero value is safe.
 type Options struct {
 	// Allow lists non-public addresses that are allowed. An IPv4 prefix is written as such, not
 	// inside IPv6.
@@ -61,7 +61,7 @@ type Client struct {
 	timeout   time.Duration
 }
 
-// Download is an answer whose header has arrived. Its Body must be closed.
+// Download is a response whose header has arrived. Its Body must be closed.
 type Download struct {
 	// Name is the file name from the server, else the last segment of the address, else "". It is
 	// untrusted: it has no slash, and must be sanitized like a submitted name.
@@ -107,11 +107,11 @@ func New(o Options) *Client {
 	}
 }
 
-// Get requests an absolute http or https address and follows its redirects. The download ends with
-// the context and with the time-out of the client.
+// Get requests an absolute http or https address and follows redirects. The download ends with ctx
+// and at the time-out of the client.
 //
 // The error is an *[Error]. It matches [ErrRefused] if the address, or a redirect from it, may not
-// be fetched. Any answer but 200 is an error. So is one in a content encoding, which was not
+// be fetched. A status other than 200 is an error. So is a content encoding, since none was
 // requested.
 func (c *Client) Get(ctx context.Context, address string) (*Download, error) {
 	u, err := parse(&url.URL{}, address, c.ports)
@@ -140,7 +140,7 @@ func (c *Client) Get(ctx context.Context, address string) (*Download, error) {
 // Close releases idle connections. Downloads in progress continue.
 func (c *Client) Close() { c.transport.CloseIdleConnections() }
 
-// follow returns the answer at the end of the redirects, and its address.
+// follow follows the redirects and returns the final response with its address.
 func (c *Client) follow(ctx context.Context, u *url.URL) (*http.Response, *url.URL, error) {
 	for range c.redirects + 1 {
 		resp, err := c.transport.RoundTrip(request(ctx, u))
@@ -159,7 +159,7 @@ func (c *Client) follow(ctx context.Context, u *url.URL) (*http.Response, *url.U
 	return nil, nil, &Error{Message: "the address redirects too often"}
 }
 
-// request returns a new request for every address, so that nothing of one server is sent to the
+// request returns a new request for each address, so that no header from one server reaches the
 // next.
 func request(ctx context.Context, u *url.URL) *http.Request {
 	req := &http.Request{
@@ -183,7 +183,7 @@ func redirects(status int) bool {
 	return false
 }
 
-// checkResponse checks that an answer has the whole item, not encoded.
+// checkResponse returns an error unless the response has the whole item, unencoded.
 func checkResponse(resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK {
 		return &Error{Message: fmt.Sprintf("the server answered %d", resp.StatusCode)}
@@ -196,7 +196,7 @@ func checkResponse(resp *http.Response) error {
 	return nil
 }
 
-// body is the body of a download: its errors are explained, and closing it ends the download.
+// body is the body of a download. It explains errors, and ends the download when closed.
 type body struct {
 	io.ReadCloser
 	cancel context.CancelFunc

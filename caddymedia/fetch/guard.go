@@ -10,8 +10,8 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// hostServices is the address of metadata and keys for virtual machines of Azure, inside a public
-// range.
+// hostServices is the address at which Azure serves metadata and keys to virtual machines. It lies
+// in a public range.
 var hostServices = netip.MustParsePrefix("168.63.129.16/32")
 
 // guard allows the dialer to connect by TCP, to allowed ports of public or allowed addresses. The
@@ -37,7 +37,7 @@ func newGuard(allow []netip.Prefix, ports []uint16) *guard {
 	}
 }
 
-// control is called with the address of a socket before it is connected.
+// control is called with the address of a socket before it connects.
 func (g *guard) control(_ context.Context, network, address string, conn syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err == nil {

@@ -20,11 +20,11 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// By the allow-list, 127.0.0.2 stands for a public host in the tests, and 127.0.0.1 for one that
-// must not be reached.
+// public is the only allowed loopback address; it stands for a public host. 127.0.0.1 stands for a
+// forbidden one.
 var public = netip.MustParseAddr("127.0.0.2")
 
-// No test works if the proxy of the environment is used.
+// TestMain sets a proxy that must never be used: with it every test fails.
 func TestMain(m *testing.M) {
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
 		os.Setenv(name, "http://127.0.0.1:1")
@@ -43,7 +43,7 @@ func options(ports ...uint16) Options {
 	}
 }
 
-// newClient returns a client that resolves all names by the table: see resolver.
+// newClient returns a client whose names are resolved by resolver.
 func newClient(t *testing.T, o Options, names map[string][][]string) *Client {
 	t.Helper()
 	o.resolver = resolver(t, names)
@@ -55,7 +55,7 @@ func newClient(t *testing.T, o Options, names map[string][][]string) *Client {
 // tripwire is a listener that must never be connected to.
 type tripwire struct{ net.Listener }
 
-// touched returns the number of connections so far. It makes another one, which comes last.
+// touched returns the number of connections so far. Its own connection marks the end of the queue.
 func (w tripwire) touched(t *testing.T) int {
 	t.Helper()
 	last, err := net.Dial("tcp", w.Addr().String())
@@ -103,7 +103,7 @@ func newSite(t *testing.T, handler http.HandlerFunc) (*httptest.Server, tripwire
 	return nil, tripwire{}, 0
 }
 
-// serve is newSite for tests with a benign server.
+// serve is newSite without the tripwire, and with a client for the site.
 func serve(t *testing.T, handler http.HandlerFunc) (string, *Client) {
 	t.Helper()
 	site, _, port := newSite(t, handler)

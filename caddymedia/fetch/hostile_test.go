@@ -99,8 +99,8 @@ var hostile = []string{
 	"http://\u00ad:PORT/", "http://\u200b:PORT/",
 }
 
-// malformed lists strings that are no addresses; after a redirect they would be relative ones, or
-// no header.
+// malformed lists strings that are no absolute addresses. In a redirect they would be relative
+// ones, or no valid header.
 var malformed = []string{
 	"", "127.0.0.1", "127.0.0.1:PORT", "127.0.0.1:PORT/", "localhost", "localhost:PORT", "/etc/passwd", "///127.0.0.1:PORT/",
 	"?", "#", "allowed.test/a.jpg", "://127.0.0.2/", " http://127.0.0.2:PORT/", "http://127.0.0.2:PORT/ ", "\thttp://127.0.0.2:PORT/",
@@ -185,8 +185,8 @@ func TestNothingIsAllowedByDefault(t *testing.T) {
 	}
 }
 
-// The site redirects to itself. Its name resolves to 127.0.0.2 for the first check, and to
-// 127.0.0.1 the next time.
+// The site redirects to itself. Its name resolves to 127.0.0.2 for the first request and to
+// 127.0.0.1 for the second.
 func TestChangingNameIsRefused(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
@@ -208,8 +208,7 @@ func TestChangingNameIsRefused(t *testing.T) {
 	}
 }
 
-// Each download resolves its name once: there is no second answer between the check and the
-// connection.
+// Each download resolves its name once, so the answer cannot change between check and connection.
 func TestNameIsResolvedOnceForAConnection(t *testing.T) {
 	t.Parallel()
 	site, wire, port := newSite(t, func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("hello")) })

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// maxName in bytes is far beyond the stored length, so that a long name is refused and not cut to
-// fit.
+// maxName, in bytes, is far above the limit for stored names. So a name that is cut here is still
+// refused later.
 const maxName = 4 << 10
 
 // name returns the name of a download from its Content-Disposition (filename* before filename),

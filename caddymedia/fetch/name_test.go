@@ -19,7 +19,7 @@ func TestName(t *testing.T) {
 		{"", "/a%2F..%2fb.jpg", "b.jpg"},
 		{"", "/a%5Cb.jpg", "b.jpg"},
 		{"", "/a;b=c.jpg", "a;b=c.jpg"},
-		// The server's name comes first, the extended form before the plain one.
+		// The name from the server comes first, and its extended form before the plain one.
 		{`attachment; filename="photo.jpg"`, "/x.png", "photo.jpg"},
 		{`inline; filename=photo.jpg`, "/x.png", "photo.jpg"},
 		{`ATTACHMENT; FileName="photo.jpg"`, "/x.png", "photo.jpg"},
@@ -45,7 +45,7 @@ func TestName(t *testing.T) {
 		{`attachment; filename="a.jpg"; filename="b.jpg"`, "/x.png", "x.png"},
 		{`filename="a.jpg"`, "/x.png", "x.png"},
 		{`attachment; filename*=UTF-8''%zz.jpg`, "/x.png", "x.png"},
-		// Too long for any storage, and still bounded.
+		// Longer than any stored name, but bounded.
 		{"attachment; filename=" + long, "/x.png", long[:maxName]},
 		{"", "/" + long, long[:maxName]},
 	}

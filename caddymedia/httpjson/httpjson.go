@@ -1,4 +1,4 @@
-// Package httpjson reads and writes JSON as bodies of HTTP.
+// Package httpjson reads and writes JSON bodies of HTTP.
 package httpjson
 
 import (
@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// Write answers a request with v as JSON. It returns an error if v cannot be encoded; nothing
-// was written then.
+// Write answers a request with v as JSON. If v cannot be encoded, it returns an error and writes
+// nothing.
 func Write(w http.ResponseWriter, status int, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -25,9 +25,9 @@ func Write(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// Read decodes the body of a request, a single JSON value of at most limit bytes, into v.
-// Unknown fields are errors, and numbers stay as they are written. The error is an
-// [http.MaxBytesError] for a larger body; others may quote the body.
+// Read decodes the body of a request into v. The body must be a single JSON value of at most limit
+// bytes without unknown fields. Numbers keep their spelling. The error is an [http.MaxBytesError]
+// for a larger body; other errors may quote the body.
 func Read(w http.ResponseWriter, r *http.Request, limit int64, v any) error {
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, limit))
 	decoder.UseNumber()

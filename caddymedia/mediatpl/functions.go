@@ -34,7 +34,7 @@ func (Functions) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision gets the app.
+// Provision loads the media app.
 func (f *Functions) Provision(ctx caddy.Context) error {
 	app, err := ctx.App("media")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	_ "github.com/caddymedia/media/storagedrivers/local" // the default driver
 )
 
-// functions returns those of a configuration with the media app alone.
+// functions returns the template functions of a configuration with only the media app.
 func functions(t *testing.T, app string) template.FuncMap {
 	t.Helper()
 	ctx, err := caddy.ProvisionContext(&caddy.Config{

@@ -1,15 +1,15 @@
 // Package naming determines the name and the folder of an uploaded item.
 //
-// All input from callers (file name, sub folder) is untrusted. If sanitizing is on, it becomes plain
-// lower-case ASCII that needs no encoding in an address. If sanitizing is off, it is used unchanged
-// or refused. Normalization is the first step and the check the last, so that an accepted name does
-// not change any more.
+// All input from callers (file name, sub folder) is untrusted. If sanitizing is on, it becomes
+// plain lower-case ASCII that needs no encoding in an address. If sanitizing is off, it is used
+// unchanged or refused. Normalization is the first step and the check the last, so an accepted name
+// does not change any more.
 //
 // The functions are pure: equal arguments have equal results on every machine.
 package naming
 
-// Error is the refusal of a name, a folder or a format. It may be shown to the sender, because it
-// does not repeat the value.
+// Error is returned for a refused name, folder or format. It does not repeat the value, so it may
+// be shown to the sender.
 type Error struct {
 	// Message is a lower-case phrase without a final stop.
 	Message string

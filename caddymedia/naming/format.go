@@ -86,7 +86,7 @@ func patternProblem(pattern string) string {
 			}
 			continue
 		}
-		// A hyphen asks for a number without padding.
+		// A hyphen requests a number without padding.
 		directive := strings.TrimPrefix(pattern[i+1:], "-")
 		if directive == "" || !strings.Contains(conversions, directive[:1]) {
 			return "has a conversion that is unknown or cannot be part of a folder: use % and one of " + conversions

@@ -77,7 +77,7 @@ func problem(segment string) string {
 	return ""
 }
 
-// traverses reports whether a submitted name tries to leave its folder. It includes characters that
+// traverses reports whether a submitted name tries to leave its folder, also with characters that
 // normalization turns into dots and slashes.
 func traverses(submitted string) bool {
 	path := strings.TrimFunc(fold(submitted), blank)
@@ -100,12 +100,12 @@ func dotOrSpace(r rune) bool {
 	return r == '.' || unicode.IsSpace(r)
 }
 
-// blank reports characters that may be lost at the ends of a path or a segment.
+// blank reports whether r may be lost at the ends of a path or a segment.
 func blank(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r)
 }
 
-// invisible reports characters that no displayed name should have: controls, formatting such as
+// invisible reports whether r should not be in a displayed name: controls, formatting such as
 // changes of writing direction, line and paragraph separators.
 func invisible(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)

@@ -14,14 +14,14 @@ var restricted = regexp.MustCompile(`^(php[0-9]*|phps|pht|phtm|phtml|phar|sh|bas
 // userINI is the file with the PHP settings of a folder; its extension alone is harmless.
 const userINI = ".user.ini"
 
-// unescapings is how often a name is percent-decoded: once for a server, once for a careless one,
-// once to spare.
+// unescapings is how often a name is percent-decoded. Most servers decode once, careless ones
+// twice; the third time is a margin.
 const unescapings = 3
 
-// Restricted returns the never allowed extension that a name has, or "". It is found in any
-// position and case, and behind look-alike letters, invisible characters, percent-encoding, and
-// characters at which file systems or servers cut a name. The name may be submitted, stored, or a
-// whole folder.
+// Restricted returns the restricted extension in a name, or "". It finds extensions in any position
+// and case. It also finds them behind look-alike letters, invisible characters, percent-encoding,
+// and characters at which file systems or servers cut a name. The name may be a submitted name, a
+// stored one, or a whole folder.
 func Restricted(name string) string {
 	// The sanitized form differs from the folded one: file.ш is stored as file.sh.
 	if ext := restrictedIn(sanitizeName(name)); ext != "" {
@@ -35,13 +35,13 @@ func Restricted(name string) string {
 	return ext
 }
 
-// RestrictedExtension reports whether an extension, with or without its dot, is never allowed. It
-// serves to check a configured list of extensions.
+// RestrictedExtension reports whether an extension, with or without its dot, is restricted. Use it
+// to check a configured list of extensions.
 func RestrictedExtension(ext string) bool {
 	return Restricted("x."+ext) != "" || Restricted(ext) != ""
 }
 
-// restrictedIn examines the segments of a folded name.
+// restrictedIn returns the restricted extension in the segments of a folded name, or "".
 func restrictedIn(path string) string {
 	for segment := range strings.FieldsFuncSeq(path, separator) {
 		first, rest, _ := strings.Cut(segment, ".")

@@ -53,7 +53,7 @@ func sanitizedParts(submitted string) (base, ext string) {
 }
 
 // fold returns the compatibility form of s in lower case without its invisible characters. It looks
-// like s to people and to systems that normalize names.
+// like s to readers and to systems that normalize names.
 func fold(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.In(r, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {

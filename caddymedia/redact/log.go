@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// Logger returns log with the secrets of a redactor hidden in messages, texts and errors. The redactor
-// is asked for at each message, because its secrets may be read after the logger is made.
+// Logger returns log with the secrets of a redactor hidden in messages, texts and errors. It calls
+// redactor for each message, because secrets may be read after the logger is made.
 func Logger(log *slog.Logger, redactor func() Redactor) *slog.Logger {
 	return slog.New(handler{log.Handler(), redactor})
 }

@@ -17,12 +17,11 @@ const (
 	minPart   = 16 // bytes; shorter lines and values say nothing by themselves
 )
 
-// Redactor hides secrets and their parts, in any spelling: as they are, and quoted or escaped
-// as in Go, JSON, XML and addresses, also several times. The zero value hides nothing. It is
-// safe for concurrent use.
+// Redactor hides secrets and their parts in every spelling: plain, or quoted or escaped as in Go,
+// JSON, XML and URLs, also repeatedly. The zero value hides nothing. It is safe for concurrent use.
 type Redactor struct{ long, short []string }
 
-// New returns a redactor of secrets. Empty ones do not count.
+// New returns a redactor of secrets. It ignores empty ones.
 func New(secrets ...string) Redactor {
 	var r Redactor
 	for _, whole := range secrets {
@@ -41,8 +40,8 @@ func New(secrets ...string) Redactor {
 	return r
 }
 
-// Text returns text without the secrets. Those of less than four bytes stay: they occur in
-// words by chance.
+// Text returns text with its secrets hidden. Secrets of less than four bytes stay, because they
+// occur in words by chance.
 func (r Redactor) Text(text string) string {
 	var shown strings.Builder
 	end := 0 // of the part that is written or hidden
@@ -64,7 +63,7 @@ func (r Redactor) Strict(text string) string {
 	return text
 }
 
-// find returns where secrets stand in a text, in order; they may overlap.
+// find returns the positions of secrets in a text, in order. They may overlap.
 func find(text string, secrets []string) []span {
 	if len(secrets) == 0 {
 		return nil
@@ -79,8 +78,8 @@ func find(text string, secrets []string) []span {
 	return found
 }
 
-// parts returns a secret and what is secret in it by itself: each line of a key, the keys and
-// signatures of a connection string, and the password of an address.
+// parts returns a secret and those of its parts that are secrets themselves: each line of a key,
+// the keys and signatures of a connection string, and the password of a URL.
 func parts(whole string) []string {
 	all := []string{whole, strings.TrimSpace(whole)}
 	for line := range strings.Lines(whole) {

@@ -63,7 +63,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestText leaves short secrets, which Strict does not.
+// TestText: short secrets stay, unlike with Strict.
 func TestText(t *testing.T) {
 	t.Parallel()
 	key := "-----BEGIN KEY-----\nMC4CAQAwBQYDK2VwBCIEIA\n-----END KEY-----\n"
@@ -87,7 +87,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// FuzzText writes a secret in the ways in which errors do, and in two of them.
+// FuzzText hides a secret in each spelling that errors use, and in each spelling inside another.
 func FuzzText(f *testing.F) {
 	for _, secret := range []string{`p"a s/s\<&>`, `C:\new\x41`, "%41%2541", "&amp;lt;", `\ud83d\u0041`, "a+b c", "\xff\x00é😀", `\`, "%", "&#;"} {
 		f.Add(secret)

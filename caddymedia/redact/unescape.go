@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// mapped is a text whose escapes may be undone, with the place of each of its bytes in the
+// mapped is a text whose escapes may be undone, with the position of each of its bytes in the
 // original.
 type mapped struct {
 	text string
@@ -27,11 +27,12 @@ func plain(text string) mapped {
 	return m
 }
 
-// maxEscapes is how often a text may be escaped: an error quotes an address with an escaped
-// password, and is quoted by another error.
+// maxEscapes is how often a text may be escaped. For example, an error quotes an address with an
+// escaped password, and another error quotes that error.
 const maxEscapes = 6
 
-// unescaped returns text as it is, and with its escapes undone once, twice, until none is left.
+// unescaped returns text, and text with its escapes undone once, twice and so on until none is
+// left.
 func unescaped(text string) []mapped {
 	levels := []mapped{plain(text)}
 	for i := range maxEscapes {
@@ -44,7 +45,7 @@ func unescaped(text string) []mapped {
 	return levels
 }
 
-// escape matches one escape of an address, of XML, or of a Go or JSON string.
+// escape matches one escape of a URL, of XML, or of a Go or JSON string.
 var escape = regexp.MustCompile(`\+|%[[:xdigit:]]{2}` +
 	`|&(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#[xX][[:xdigit:]]{1,6});` +
 	`|\\(?:u[dD][89abAB][[:xdigit:]]{2}\\u[dD][c-fC-F][[:xdigit:]]{2}` +
@@ -69,7 +70,7 @@ func (m mapped) unescape() mapped {
 	return mapped{text.String(), append(at, m.at[end:]...)}
 }
 
-// meaningOf returns what an escape stands for.
+// meaningOf returns the text that an escape stands for.
 func meaningOf(escape string) string {
 	switch escape[0] {
 	case '+':
@@ -87,7 +88,7 @@ func meaningOf(escape string) string {
 	return text
 }
 
-// find returns the parts of the original in which s stands.
+// find returns the parts of the original that contain s.
 func (m mapped) find(s string) []span {
 	var found []span
 	for at := 0; s != ""; at++ {

@@ -23,13 +23,13 @@ func (a Account) Allows(alias string) bool {
 }
 
 // Fingerprint returns a hash of the account, which changes with any part of it. A token carries the
-// fingerprint of its account, so changing the account revokes its tokens. Order and repetition of
-// aliases do not count.
+// fingerprint of its account, so changing the account revokes its tokens. The order of aliases and
+// repeated ones make no difference.
 func (a Account) Fingerprint() string {
 	aliases := slices.Compact(slices.Sorted(slices.Values(a.Aliases)))
 	var b []byte
 	for _, field := range append([]string{a.APIKey, a.PasswordHash}, aliases...) {
-		// The length prefix prevents that a field passes for two.
+		// The length prefix keeps one field from being read as two.
 		b = binary.AppendUvarint(b, uint64(len(field)))
 		b = append(b, field...)
 	}

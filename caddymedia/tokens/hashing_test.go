@@ -16,7 +16,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens/memory"
 )
 
-// TestHashLimiter sends more logins at once than are hashed, and more than may wait.
+// TestHashLimiter: of many parallel logins some are hashed, some wait, and the rest are refused.
 func TestHashLimiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestHashLimiter(t *testing.T) {
 	})
 }
 
-// TestHashLimiterContext ends the context of a waiting login: it costs nothing.
+// TestHashLimiterContext: a waiting login whose context ends costs nothing.
 func TestHashLimiterContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,9 +99,8 @@ func TestHashLimiterContext(t *testing.T) {
 	})
 }
 
-// TestHashLimiterIsFair has more waiting logins of unknown clients than the queue holds. One from
-// another network gets the second slot from now, and an account at a known site waits for none of
-// them.
+// TestHashLimiterIsFair: unknown clients overfill the queue. A login from another network still
+// gets the second free slot. An account at a known site does not wait for unknown clients.
 func TestHashLimiterIsFair(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -36,7 +36,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// issuer returns an Issuer of a configuration with these accounts.
+// issuer returns an Issuer of a configuration with the accounts.
 func (f *fixture) issuer(accounts ...tokens.Account) *tokens.Issuer {
 	f.Helper()
 	i, err := tokens.NewIssuer(tokens.IssuerOptions{

@@ -14,8 +14,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens/memory"
 )
 
-// TestRightLogins logs in often and from 20 workers at once, also after failures: nothing is
-// refused. Failures in between stay limited.
+// TestRightLogins: many successful logins, also 20 at a time and after failures, are never refused.
+// Failures between them stay limited.
 func TestRightLogins(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestRightLogins(t *testing.T) {
 	})
 }
 
-// TestRightLoginsCancelled cancels a login that waits for parallel ones: it ends at once and costs
+// TestRightLoginsCancelled: a cancelled login that waits for parallel ones ends at once and costs
 // nothing.
 func TestRightLoginsCancelled(t *testing.T) {
 	t.Parallel()

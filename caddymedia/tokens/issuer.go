@@ -19,11 +19,11 @@ const (
 	tokenBytes      = 32
 )
 
-// ErrCredentials means that the account is unknown, or that its password or token is wrong, without
-// the distinction.
+// ErrCredentials means that the account is unknown, or that its password or token is wrong. It does
+// not reveal which.
 var ErrCredentials = errors.New("wrong credentials")
 
-// tokenCoding is strict: a token has one spelling.
+// tokenCoding is strict, so that a token has only one spelling.
 var tokenCoding = base64.RawURLEncoding.Strict()
 
 // IssuerOptions are the parts of an Issuer. Store and Comparer are required.
@@ -167,7 +167,7 @@ func (i *Issuer) Verify(ctx context.Context, token, apiKey string) (Account, err
 // equal compares in a time that does not depend on the position of a difference.
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// unavailable ensures that a store's error is never mistaken for a wrong token.
+// unavailable wraps an error of the store so that it is ErrUnavailable, never a wrong token.
 func unavailable(doing string, err error) error {
 	if errors.Is(err, ErrUnavailable) {
 		return fmt.Errorf("%s: %w", doing, err)

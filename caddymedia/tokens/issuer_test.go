@@ -52,7 +52,7 @@ func TestVerifyRefuses(t *testing.T) {
 	if token[0] == 'A' {
 		flipped = "B" + token[1:]
 	}
-	// The last of 43 characters has two unused bits, which a lenient decoder ignores.
+	// The last of 43 characters has two unused bits, which a lenient decoder would ignore.
 	spare := token[:42] + string(token[42]+1)
 	for _, test := range []struct {
 		name, token, apiKey string
@@ -94,8 +94,7 @@ func TestVerifyRefuses(t *testing.T) {
 	}
 }
 
-// TestStoreFails checks that a store's failure is never reported as wrong credentials, whatever its
-// error.
+// TestStoreFails: a failure of the store is never reported as wrong credentials.
 func TestStoreFails(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -113,8 +112,8 @@ func TestStoreFails(t *testing.T) {
 	}
 }
 
-// TestGHSA56p6 changes the configuration: a token ends at once with the account that it was issued
-// to, and no other.
+// TestGHSA56p6: tokens of a removed or changed account are refused at once; other tokens stay
+// valid.
 func TestGHSA56p6(t *testing.T) {
 	t.Parallel()
 	blog := account("blog", "other")

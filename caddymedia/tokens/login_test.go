@@ -13,9 +13,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// TestUnknownKeyCost checks that an unknown key is compared once, like a known one, and always
-// refused. The account's hash in the comparison is the same for the key in any order of the
-// configuration.
+// TestUnknownKeyCost: an unknown key costs one comparison, like a known one, and is always refused.
+// It is always compared with the hash of the same account, in any order of the configuration.
 func TestUnknownKeyCost(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -54,7 +53,7 @@ func TestUnknownKeyCost(t *testing.T) {
 	}
 }
 
-// TestNoAccounts has no hash to compare with.
+// TestNoAccounts: without accounts and FakeHash, logins are refused.
 func TestNoAccounts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -66,7 +65,7 @@ func TestNoAccounts(t *testing.T) {
 	wantCredentials(t, "no accounts", err)
 }
 
-// TestCVE202564526 varies everything that a client can choose: it does not get more attempts.
+// TestCVE202564526: changing the values that a client can choose does not allow more attempts.
 func TestCVE202564526(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -89,14 +88,14 @@ func TestCVE202564526(t *testing.T) {
 	if _, _, err := i.Issue(t.Context(), "shop", "secret", netip.MustParseAddr("198.51.100.1")); err != nil {
 		t.Errorf("the right password from elsewhere: %v", err)
 	}
-	// A new configuration forgets nothing.
+	// A new configuration keeps the count of failures.
 	if _, _, err := f.issuer(account("shop", "new")).Issue(t.Context(), "shop", "new", home); !isThrottled(err) {
 		t.Errorf("after a reload: got %v", err)
 	}
 }
 
-// TestThrottledAlike attacks a key from everywhere: existing or not, it is refused after as many
-// attempts.
+// TestThrottledAlike: a key attacked from everywhere is refused after the same number of attempts,
+// whether it exists or not.
 func TestThrottledAlike(t *testing.T) {
 	t.Parallel()
 	for _, apiKey := range []string{"shop", "nobody"} {
@@ -115,7 +114,7 @@ func TestThrottledAlike(t *testing.T) {
 	}
 }
 
-// TestLockOut guesses an account's password from everywhere: its owner can still log in from a
+// TestLockOut: while its password is guessed from everywhere, an account can still log in from a
 // known site.
 func TestLockOut(t *testing.T) {
 	t.Parallel()
@@ -136,7 +135,7 @@ func TestLockOut(t *testing.T) {
 	}
 }
 
-// TestRealms uses up the limit of a name in one realm: the same name in another realm has its own.
+// TestRealms: equal names in two realms have separate limits.
 func TestRealms(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -160,8 +159,8 @@ func TestRealms(t *testing.T) {
 	}
 }
 
-// TestParallelGuesses sends many guesses at once: no more of them are compared than one after the
-// other, also from a known site.
+// TestParallelGuesses: parallel guesses get no more comparisons than sequential ones, also from a
+// known site.
 func TestParallelGuesses(t *testing.T) {
 	t.Parallel()
 	for _, known := range []bool{false, true} {
@@ -182,7 +181,7 @@ func TestParallelGuesses(t *testing.T) {
 	}
 }
 
-// TestTooLong sends secrets that would take long to hash.
+// TestTooLong: secrets that would take long to hash are refused.
 func TestTooLong(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -197,7 +196,8 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// TestBrokenHash configures an invalid hash: all logins are refused, and the error has the reason.
+// TestBrokenHash: with an invalid configured hash all logins are refused, and the error has the
+// reason.
 func TestBrokenHash(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

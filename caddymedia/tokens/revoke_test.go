@@ -33,7 +33,7 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// TestRevokeUnknown revokes tokens of an account that is not configured: its former ones, or none.
+// TestRevokeUnknown: the tokens of an account that is no longer configured can be revoked.
 func TestRevokeUnknown(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -49,9 +49,8 @@ func TestRevokeUnknown(t *testing.T) {
 	wantCredentials(t, "an ended token", err)
 }
 
-// TestRevokeDuringLogins revokes tokens during logins, by the issuers of two configurations with
-// one store, as during a reload. Tokens issued before are invalid for both, and every token is
-// counted once.
+// TestRevokeDuringLogins: tokens are revoked during logins, with two Issuers on one store as during
+// a reload. Tokens issued before are invalid for both, and every token is counted once.
 func TestRevokeDuringLogins(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -205,8 +205,9 @@ func (b *buckets[K]) refund(k K) {
 	}
 }
 
-// makeRoom examines a few random buckets, which keeps every step cheap. Full ones are removed. If
-// there are too many, the one that is closest to full is removed: noise does not evict a noisy one.
+// makeRoom examines a few random buckets, so that every step is cheap. It removes full ones. If
+// there are too many buckets, it removes the one that is closest to full. So many clients with few
+// failures do not displace one with many.
 func (b *buckets[K]) makeRoom(now time.Time) {
 	const sample = 8
 	var victim K

@@ -55,7 +55,7 @@ func TestThrottleRates(t *testing.T) {
 	}
 }
 
-// TestThrottleKey spreads the failures for one account over many clients.
+// TestThrottleKey spreads the failures of one account over many clients.
 func TestThrottleKey(t *testing.T) {
 	t.Parallel()
 	th, _ := newTestThrottle(0)
@@ -101,8 +101,8 @@ func succeeds(t *testing.T, th *Throttle, client netip.Addr, key string) {
 	attempt.end()
 }
 
-// TestThrottleKnown uses up every limit of an account from unknown clients and neighbours. It can
-// still log in from its site, where failures are limited too.
+// TestThrottleKnown: unknown clients and neighbours use up every limit of an account. It can still
+// log in from its site, where failures are limited too.
 func TestThrottleKnown(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ home, neighbour, sameNetwork string }{
@@ -135,7 +135,7 @@ func TestThrottleKnown(t *testing.T) {
 	}
 }
 
-// TestThrottleSuccess checks that successful logins cost nothing.
+// TestThrottleSuccess: successful logins cost nothing.
 func TestThrottleSuccess(t *testing.T) {
 	t.Parallel()
 	th, _ := newTestThrottle(0)
@@ -152,7 +152,8 @@ func TestThrottleSuccess(t *testing.T) {
 	}
 }
 
-// TestThrottleKnownSites logs one account in from many clients: no other account is forgotten.
+// TestThrottleKnownSites: an account that logs in from many clients does not displace the sites of
+// another.
 func TestThrottleKnownSites(t *testing.T) {
 	t.Parallel()
 	th, clock := newTestThrottle(0)
@@ -221,8 +222,7 @@ func TestThrottleClients(t *testing.T) {
 	}
 }
 
-// TestThrottleMemory has more failing clients than it remembers: it forgets quiet ones before the
-// noisy one.
+// TestThrottleMemory: with too many failing clients, those with few failures are forgotten first.
 func TestThrottleMemory(t *testing.T) {
 	t.Parallel()
 	th, clock := newTestThrottle(100)

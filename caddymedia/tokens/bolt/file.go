@@ -23,7 +23,7 @@ const (
 	damagePause = 10 * time.Second
 )
 
-// file is an open database. The descriptor is kept for the case that the database can no longer be
+// file is an open database. Closing the descriptor frees the file if the database can no longer be
 // closed.
 type file struct {
 	db   *bbolt.DB
@@ -67,7 +67,8 @@ func (s *Store) open(ctx context.Context) (*file, error) {
 	}
 }
 
-// opened returns the database if it is open. It returns nil if opening it may be tried.
+// opened returns the database if it is open, an error if it may not be opened now, and otherwise
+// nil.
 func (s *Store) opened() (*file, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +83,7 @@ func (s *Store) opened() (*file, error) {
 	return nil, nil //nolint:nilnil // nil means not open yet
 }
 
-// openNow is open for one caller at a time. It returns a *file.
+// openNow is open for one caller at a time; singleflight expects it to return any.
 func (s *Store) openNow() (any, error) {
 	if f, err := s.opened(); f != nil || err != nil {
 		return f, err

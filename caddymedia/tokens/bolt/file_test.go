@@ -18,8 +18,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens/tokentest"
 )
 
-// TestLocked uses a file that another store has open. It fails with an error that names the lock,
-// for many callers in the time of one, and works as soon as the other store is closed.
+// TestLocked: while another store has the file open, all callers fail within the time of one
+// attempt. The error names the lock. The store works as soon as the other one is closed.
 func TestLocked(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens.db")
@@ -55,7 +55,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// TestLockedByProcess does the same with another process, which is killed without closing anything.
+// TestLockedByProcess is TestLocked with another process, which is killed without closing anything.
 func TestLockedByProcess(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens.db")
@@ -87,7 +87,7 @@ func TestLockedByProcess(t *testing.T) {
 	}
 }
 
-// holdLock is the other process.
+// holdLock runs in the other process.
 func holdLock(path string) {
 	s := New(path, nil, nil)
 	if err := s.Save(context.Background(), tokens.ID{1}, tokens.Record{Expires: time.Now().Add(time.Hour)}); err != nil {
@@ -97,7 +97,7 @@ func holdLock(path string) {
 	select {}
 }
 
-// TestUnusable uses files that cannot be opened.
+// TestUnusable: files that cannot be opened are reported as unavailable, with the path.
 func TestUnusable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -126,8 +126,8 @@ func wantUnusable(t *testing.T, path string) {
 	}
 }
 
-// TestDamaged damages random pages of a good file. The store must then return an error of the
-// contract, without blocking or ending the process. Once the file is replaced it works again.
+// TestDamaged: with random pages damaged, the store returns errors of the contract, without
+// blocking or ending the process. It works again once the file is replaced.
 func TestDamaged(t *testing.T) {
 	t.Parallel()
 	good := filepath.Join(t.TempDir(), "good.db")
@@ -157,8 +157,8 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// survive uses a store with bad content until its content is good, and reports whether it dropped
-// the bad file.
+// survive uses a store with bad content. If the store drops the bad file, it must work with good
+// content. survive reports whether it did.
 func survive(t *testing.T, good, bad []byte, ids []tokens.ID) (dropped bool) {
 	t.Helper()
 	clock := new(tokentest.Clock)
@@ -184,8 +184,8 @@ func survive(t *testing.T, good, bad []byte, ids []tokens.ID) (dropped bool) {
 	return true
 }
 
-// TestShrunk truncates the file under the open store: reading the missing pages is a fault, not an
-// error.
+// TestShrunk: the file is truncated under the open store. Reading the missing pages is a fault, not
+// an error.
 func TestShrunk(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens.db")

@@ -17,7 +17,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens/tokentest"
 )
 
-// lockHolder is the variable that makes the test binary the other process of TestLockedByProcess.
+// lockHolder is the environment variable that makes the test binary the other process of
+// TestLockedByProcess.
 const lockHolder = "MEDIA_TEST_BOLT_LOCK"
 
 func TestMain(m *testing.M) {
@@ -46,8 +47,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestLazy checks that no file is created before the first use, and that only the owner can access
-// it then.
+// TestLazy: no file is created before the first use, and only the owner can access it.
 func TestLazy(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a", "b", "tokens.db")
@@ -77,7 +77,7 @@ func wantMode(t *testing.T, path string, want fs.FileMode) {
 	}
 }
 
-// TestClosedUnused closes a store that never had a file.
+// TestClosedUnused closes a store that never opened a file.
 func TestClosedUnused(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "tokens.db")
@@ -93,7 +93,7 @@ func TestClosedUnused(t *testing.T) {
 	}
 }
 
-// TestSweep saves expiring tokens and checks that only valid ones take space.
+// TestSweep: of many expiring tokens, only valid ones take space.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	clock := new(tokentest.Clock)

@@ -6,7 +6,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// write is a change that waits to be committed.
+// write is a change that has not been committed.
 type write struct {
 	apply func(*bbolt.Tx) error
 	done  chan error

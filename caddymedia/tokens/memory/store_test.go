@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestSweep saves more and more tokens and checks that only valid ones take memory.
+// TestSweep: of many saved tokens, only valid ones take memory.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	clock := new(tokentest.Clock)

@@ -14,8 +14,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// TestAccountOfOtherPrefix deletes tokens of a prefix that, read as a pattern, would match another.
-// Other keys stay.
+// TestAccountOfOtherPrefix: a prefix with the characters of a pattern matches only itself, and
+// other keys stay.
 func TestAccountOfOtherPrefix(t *testing.T) {
 	t.Parallel()
 	for name, address := range map[string]string{"mini": miniredis.RunT(t).Addr(), "real": startPlain(t).addr()} {
@@ -58,7 +58,7 @@ func TestAccountOfOtherPrefix(t *testing.T) {
 	}
 }
 
-// TestRealAccountRights removes each right of the user in turn: nothing is deleted, and the error
+// TestRealAccountRights: without any one of its rights the user deletes nothing, and the error
 // names the missing right.
 func TestRealAccountRights(t *testing.T) {
 	t.Parallel()
@@ -91,7 +91,7 @@ func TestRealAccountRights(t *testing.T) {
 	}
 }
 
-// TestRealAccountFrozen stops the server: the wait is bounded, and deletion works when the server
+// TestRealAccountFrozen: while the server is stopped the wait is bounded; deletion works when it
 // continues.
 func TestRealAccountFrozen(t *testing.T) {
 	t.Parallel()
@@ -120,7 +120,7 @@ func TestRealAccountFrozen(t *testing.T) {
 	})
 }
 
-// TestRealAccountOnePooled has a pool of one connection, which must suffice.
+// TestRealAccountOnePooled: a pool of one connection suffices.
 func TestRealAccountOnePooled(t *testing.T) {
 	t.Parallel()
 	s := open(t, "redis redis://"+startPlain(t).addr()+" {\n\tpool_size 1\n}")

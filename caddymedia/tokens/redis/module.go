@@ -153,8 +153,8 @@ func (m *Module) NewStore(*slog.Logger) (tokens.Store, error) {
 }
 
 // quietClient redirects the output of the client library from standard error to Caddy's log. The
-// library has one logger for all its users, so its output goes to the debug level: errors are
-// logged by their receivers.
+// library has one logger for all its users. Its output goes to the debug level, because callers log
+// its errors themselves.
 var quietClient = sync.OnceFunc(func() { goredis.SetLogger(caddyLog{}) })
 
 type caddyLog struct{}

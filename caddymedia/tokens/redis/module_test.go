@@ -144,7 +144,7 @@ func TestPoolKey(t *testing.T) {
 	}
 }
 
-// TestNegative has numbers that only JSON can have.
+// TestNegative: negative numbers, which only JSON can contain, are refused.
 func TestNegative(t *testing.T) {
 	t.Parallel()
 	for _, option := range []string{"db", "pool_size", "timeout"} {

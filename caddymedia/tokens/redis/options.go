@@ -23,7 +23,8 @@ const (
 	defaultAddress   = "127.0.0.1:6379"
 	defaultKeyPrefix = "caddymedia:token:"
 	defaultTimeout   = 500 * time.Millisecond
-	// attempts is how often a command is tried: twice, for a connection that died while idle.
+	// attempts is how often a command is tried. The second attempt is for a connection that died
+	// while idle.
 	attempts = 2
 )
 
@@ -93,8 +94,8 @@ func (m *Module) check() error {
 	return nil
 }
 
-// clientOptions returns the options of the client. The content of files goes into the digest, so
-// that other content means another client.
+// clientOptions returns the options of the client. It adds the content of files to the digest, so
+// that changed content leads to another client.
 func (m *Module) clientOptions(digest hash.Hash) (*goredis.UniversalOptions, error) {
 	timeout := time.Duration(m.Timeout)
 	opts := &goredis.UniversalOptions{
@@ -117,7 +118,7 @@ func (m *Module) clientOptions(digest hash.Hash) (*goredis.UniversalOptions, err
 		MaxRetryBackoff:       timeout / 10,
 		DialerRetries:         1,
 
-		// Further commands of the client, which an ACL may forbid.
+		// Commands of the client that an ACL may forbid.
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}

@@ -35,7 +35,8 @@ func TestRealPlain(t *testing.T) {
 	conformance(t, "redis redis://"+startPlain(t).addr())
 }
 
-// TestRealRestart kills a server that keeps its data and restarts it: the same store continues.
+// TestRealRestart: a server that keeps its data is killed and restarted, and the same store
+// continues.
 func TestRealRestart(t *testing.T) {
 	t.Parallel()
 	port, dir := servers.FreePort(t), t.TempDir()
@@ -56,7 +57,7 @@ func TestRealRestart(t *testing.T) {
 	})
 }
 
-// TestRealFrozen stops a server while connections to it are open, and continues it.
+// TestRealFrozen: a server is stopped with open connections, and continued.
 func TestRealFrozen(t *testing.T) {
 	t.Parallel()
 	server := startPlain(t)
@@ -80,7 +81,7 @@ func TestRealFrozen(t *testing.T) {
 	})
 }
 
-// TestRealTLS uses TLS on both sides and a user with only the documented rights.
+// TestRealTLS: TLS with certificates on both sides, and a user with only the documented rights.
 func TestRealTLS(t *testing.T) {
 	t.Parallel()
 	certs, port := newCertificates(t), servers.FreePort(t)
@@ -110,8 +111,8 @@ func TestRealTLS(t *testing.T) {
 	}
 }
 
-// TestRealSentinel kills the master: its replica takes over, with the tokens, and the same store
-// continues.
+// TestRealSentinel: when the master is killed, its replica takes over with the tokens, and the same
+// store continues.
 func TestRealSentinel(t *testing.T) {
 	t.Parallel()
 	auth := []string{"--requirepass", "hunter2", "--masterauth", "hunter2"}
@@ -165,7 +166,7 @@ func TestRealSentinel(t *testing.T) {
 	t.Logf("the replica took over after %v", time.Since(began))
 }
 
-// TestRealCluster spreads the tokens over three masters.
+// TestRealCluster: the tokens are spread over three masters.
 func TestRealCluster(t *testing.T) {
 	t.Parallel()
 	nodes := make([]*server, 0, 3)

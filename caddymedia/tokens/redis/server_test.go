@@ -30,7 +30,7 @@ type server struct {
 
 func (s *server) addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// kill ends the server like a power cut, and waits for it.
+// kill kills the server, like a power cut, and waits for its end.
 func (s *server) kill() {
 	_ = s.process.Kill()
 	<-s.ended

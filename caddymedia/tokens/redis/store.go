@@ -15,7 +15,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// Every command but SCAN names one key, so that a cluster can serve it. GET, SET and DEL are
+// Every command but SCAN names a single key, so that a cluster can serve it. GET, SET and DEL are
 // enough.
 
 // store is a tokens.Store in Redis, which removes expired records by itself.

@@ -73,7 +73,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestStored checks the content of Redis: only a hash, which expires.
+// TestStored: Redis has only a hash of the token, which expires.
 func TestStored(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
@@ -99,7 +99,7 @@ func TestStored(t *testing.T) {
 	}
 }
 
-// TestDead stops the server and restarts it: calls fail in time, and then it works again.
+// TestDead: while the server is stopped calls fail in time; after its restart they work again.
 func TestDead(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
@@ -127,8 +127,7 @@ func TestDead(t *testing.T) {
 	})
 }
 
-// TestSilent connects to a server that never answers: the wait is bounded, and the context bounds
-// it further.
+// TestSilent: with a server that never answers the wait is bounded, and a context can shorten it.
 func TestSilent(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -163,7 +162,7 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestRefused has the server answer with errors.
+// TestRefused: the server answers with errors.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)

@@ -12,7 +12,7 @@ import (
 
 // The accounts of these tests have unique names, because the data may be shared.
 
-// testDeleteAccount uses names that a careless store mistakes for one another.
+// testDeleteAccount uses names that a faulty store may confuse.
 func testDeleteAccount(t *testing.T, s Subject) {
 	name := rand.Text()
 	left := map[tokens.ID]tokens.Record{}
@@ -56,7 +56,7 @@ func testDeleteAccountExpired(t *testing.T, s Subject) {
 	wantUnknown(t, s.Store, expired)
 }
 
-// testDeleteAccountReplaced saves a record again, for another account.
+// testDeleteAccountReplaced: a record is saved again for another account.
 func testDeleteAccountReplaced(t *testing.T, s Subject) {
 	account, id, rec := rand.Text(), newID(), s.record(rand.Text())
 	save(t, s.Store, id, s.record(account))

@@ -14,8 +14,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// soon is the lifetime of a record that should expire: short, for stores whose time cannot be
-// moved. No test relies on being faster.
+// soon is the lifetime of a record that should expire. It is short, for stores whose clock cannot
+// be moved. A slow test run must not fail because of it.
 const soon = 500 * time.Millisecond
 
 // Subject is a store under test.
@@ -118,7 +118,8 @@ func testSaveExpired(t *testing.T, s Subject) {
 	wantUnknown(t, s.Store, id)
 }
 
-// testExtend saves a record again, to expire later, and lets the store sweep at its first expiry.
+// testExtend saves a record again with a later expiry. The store may then sweep at the first
+// expiry.
 func testExtend(t *testing.T, s Subject) {
 	id, rec := newID(), s.record("a")
 	save(t, s.Store, id, s.shortRecord("a"))
