@@ -2,7 +2,7 @@ package imaging
 
 import "math"
 
-// The colour spaces of ICC profiles that are distinguished.
+// The colour spaces of ICC profiles that matter here.
 const (
 	spaceRGB  = "RGB "
 	spaceGrey = "GRAY"
@@ -15,7 +15,8 @@ type colorProfile struct {
 	data  []byte // nil if it is larger than maxProfile
 }
 
-// newProfile returns the profile, the zero value if the data has no ICC header (ICC.1:2022, 7.2).
+// newProfile returns the profile in data, or the zero value if it has no ICC header (ICC.1:2022,
+// 7.2).
 func newProfile(data []byte) colorProfile {
 	if len(data) < 128 || string(data[36:40]) != "acsp" {
 		return colorProfile{}
@@ -49,14 +50,14 @@ type pngColors struct {
 	profile             colorProfile
 }
 
-// Browsers take a lone gAMA for the curve of sRGB if its exponent is close to that.
+// Browsers take a lone gAMA for the curve of sRGB if its exponent is close to that of sRGB.
 const (
 	srgbGamma = 1 / 2.2
 	nearGamma = 0.05
 )
 
-// describe sets the colours. The first kind of chunk present counts (W3C PNG, 4.3). gAMA and cHRM
-// are converted to a profile, which a variant can carry.
+// describe sets the colours. Of the chunks present, only the one that comes first in the order of
+// W3C PNG, 4.3, counts. gAMA and cHRM are converted to a profile, which a variant can carry.
 func (c *pngColors) describe(i *Info, grey bool) {
 	pixels := spaceRGB
 	if grey {

@@ -11,8 +11,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// chroma returns a cHRM chunk with these chromaticities of white, red, green and blue; gama returns
-// a gAMA chunk.
+// chroma returns a cHRM chunk with the chromaticities of white, red, green and blue; gama returns a
+// gAMA chunk.
 func chroma(xy ...uint32) []byte { return chunk("cHRM", bigEndian(xy...)) }
 
 func gama(gamma uint32) []byte { return chunk("gAMA", bigEndian(gamma)) }
@@ -29,7 +29,7 @@ var (
 	p3Chroma   = chroma(31270, 32900, 68000, 32000, 26500, 69000, 15000, 6000)
 )
 
-// Colours that a variant cannot have are reported as ColorLoss.
+// Colours that a variant cannot reproduce are reported as ColorLoss.
 func TestColorLoss(t *testing.T) {
 	t.Parallel()
 	jpg, pic := drawJPEG(t, 8, 8), drawPNG(t, 8, 8)
@@ -99,8 +99,8 @@ func TestColorLoss(t *testing.T) {
 	}
 }
 
-// The precedence of the chunks is that of W3C PNG 4.3, and of browsers. Browsers ignore a lone gAMA
-// near that of sRGB.
+// The precedence of the chunks is that of W3C PNG 4.3 and of browsers. Browsers ignore a lone gAMA
+// close to that of sRGB.
 func TestGammaOfPNG(t *testing.T) {
 	t.Parallel()
 	pic := drawPNG(t, 8, 8)

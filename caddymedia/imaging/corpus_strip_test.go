@@ -75,7 +75,7 @@ func TestCorpusStripped(t *testing.T) {
 	}
 }
 
-// lookForTraces fails if there is metadata other than the orientation in EXIF.
+// lookForTraces fails the test if there is metadata other than an orientation in EXIF.
 func lookForTraces(t *testing.T, stripped []byte, o imaging.Orientation) {
 	t.Helper()
 	for _, trace := range traces {

@@ -44,7 +44,7 @@ func TestCorpusPasses(t *testing.T) {
 	}
 }
 
-// A file cut before the end marker must be refused; bytes after it may be missing.
+// A file cut before the end marker must be refused. Bytes after the marker may be missing.
 func TestCorpusTruncatedIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"valid", "color", "anim"} {
@@ -59,7 +59,7 @@ func TestCorpusTruncatedIsRefused(t *testing.T) {
 	}
 }
 
-// Not parallel: the test reads the memory counters of the process.
+// The test is not parallel, because it reads the memory counters of the process.
 func TestCorpusBombs(t *testing.T) {
 	for _, path := range imagingtest.Files(t, "bombs") {
 		t.Run(filepath.Base(path), func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/imagingtest"
 )
 
-// cost limits a bomb: the check, and the full decode if it passes.
+// Limits for handling a bomb: the check, and the full decode if the check passes.
 const (
 	costTime   = 2 * time.Second // some milliseconds, but a decoded bomb takes minutes
 	costMemory = 32 << 20
@@ -38,7 +38,7 @@ func answer(data []byte, ext string) (imaging.Info, error) {
 	return info, err
 }
 
-// Not parallel: the test reads the counters of the process.
+// The test is not parallel, because it reads counters of the process.
 func TestCorpusBombsAreCheap(t *testing.T) {
 	for _, path := range imagingtest.Files(t, "bombs") {
 		t.Run(filepath.Base(path), func(t *testing.T) {

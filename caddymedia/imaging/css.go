@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// cssActive are the constructs that load or run something other than by url().
+// cssActive are the constructs, other than url(), that load or run something.
 var cssActive = []string{
 	"@import", "image-set(", "cross-fade(", "image(", "src(",
 	"expression(", "behavior:", "-moz-binding", "javascript:", "vbscript:",
@@ -21,9 +21,9 @@ func checkStyleSheet(css string) error {
 	return checkCSS(css)
 }
 
-// checkCSS refuses style that fetches or runs anything: a url() must be a fragment or a raster
-// picture. It checks the text with its comments, because a string may look like one. It also checks
-// the text without them, because old browsers joined the text around a comment.
+// checkCSS refuses a style that fetches or runs anything: a url() must be a fragment or a raster
+// picture. It checks the text with its comments, because a string may look like a comment. It also
+// checks the text without them, because old browsers joined the text around a comment.
 func checkCSS(css string) error {
 	if !strings.ContainsAny(css, `(@\:`) {
 		return nil

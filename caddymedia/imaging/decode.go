@@ -9,8 +9,9 @@ import (
 	"io"
 )
 
-// Decode decodes a JPEG or PNG picture that passed [CheckImage], as stored: not turned, and only
-// the still picture of an animated PNG. The memory is that of the decoder of the standard library.
+// Decode decodes a JPEG or PNG picture that passed [CheckImage]. The pixels are returned as stored,
+// without applying the orientation, and of an animated PNG only the still picture. The memory used
+// is that of the decoder of the standard library.
 //
 // The error is a [*ContentError] for a truncated or damaged picture, or wraps a failure of r.
 func Decode(r io.ReadSeeker, info Info) (image.Image, error) {
@@ -21,7 +22,7 @@ func Decode(r io.ReadSeeker, info Info) (image.Image, error) {
 	return decodeWith(r, info, decode)
 }
 
-// DecodeGIF is [Decode] for a GIF: it returns all frames, not composed.
+// DecodeGIF is [Decode] for a GIF: it returns all frames separately, not composed.
 func DecodeGIF(r io.ReadSeeker, info Info) (*gif.GIF, error) {
 	return decodeWith(r, info, gif.DecodeAll)
 }

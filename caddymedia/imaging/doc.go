@@ -4,8 +4,9 @@
 // [CheckImage] validates the structure of a picture without decoding pixels. The decoder of the
 // format reads the header, and a walk over all blocks verifies that the file is complete. The
 // extension selects the decoder. image.Decode is never used, because any package of the process may
-// register a decoder there. SVG pictures are parsed as XML and checked against allow-lists, but never
-// changed. [CheckFile] is for all other files: it refuses content that contradicts the extension.
+// register a decoder there. SVG pictures are parsed as XML and checked against allow-lists, but
+// never changed. [CheckFile] is for all other files: it refuses content that contradicts the
+// extension.
 //
 // The walk also records, in the [Info], the properties that an encoder needs and the position of
 // each essential part. [Info.Stripped] copies only those parts, without encoding them again. They

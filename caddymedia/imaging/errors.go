@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// ContentError reports content that does not match its name, is damaged, or holds something that is
-// not accepted. The message is for the uploader. Answer it with 415.
+// ContentError reports content that does not match its name, is damaged, or contains something that
+// is not accepted. The message is for the uploader. The HTTP status is 415.
 type ContentError struct {
-	// Message is the problem, in words the uploader can act on.
+	// Message describes the problem so that the uploader can fix it.
 	Message string
 }
 
@@ -18,7 +18,7 @@ type ContentError struct {
 func (e *ContentError) Error() string { return e.Message }
 
 // TooLargeError reports content over a limit: pixels, sides, frames, chunks, or the size of an SVG.
-// The message is for the uploader. Answer it with 413.
+// The message is for the uploader. The HTTP status is 413.
 type TooLargeError struct {
 	// Message names the limit and the value that exceeds it.
 	Message string
@@ -35,8 +35,8 @@ func tooLargef(format string, args ...any) error {
 	return &TooLargeError{Message: fmt.Sprintf(format, args...)}
 }
 
-// refusal returns the [ContentError] or [TooLargeError] that err is or wraps, nil for other
-// failures.
+// refusal returns the [ContentError] or [TooLargeError] that err is or wraps, or nil for other
+// errors.
 func refusal(err error) error {
 	var content *ContentError
 	var large *TooLargeError
@@ -49,7 +49,7 @@ func refusal(err error) error {
 	return nil
 }
 
-// shorten returns a name of the uploader's choice in a form fit for a message: short, and valid
+// shorten returns a name chosen by the uploader in a form fit for a message: short, and valid
 // UTF-8.
 func shorten(name string) string {
 	const most = 40

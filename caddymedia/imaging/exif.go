@@ -6,8 +6,8 @@ import (
 	"hash/crc32"
 )
 
-// Orientation is the EXIF tag of that name: the turn of the stored pixels for viewing. Its values
-// are the sides of the view at which the first stored row and the first stored column appear:
+// Orientation is the EXIF tag of that name: how to turn the stored pixels for viewing. Its values
+// say where the first stored row and the first stored column appear in the view:
 //
 //	1 top, left   2 top, right   3 bottom, right   4 bottom, left
 //	5 left, top   6 right, top   7 right, bottom   8 left, bottom

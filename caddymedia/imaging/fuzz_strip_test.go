@@ -9,8 +9,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// assembled builds a picture from a recipe: each block of it is a kind, a position, a length and
-// content. Mutated bytes of a whole picture seldom make a valid one.
+// assembled builds a picture from a recipe. Each block of the recipe is a kind, a position, a
+// length and content. Mutating the bytes of a whole picture rarely makes a valid one.
 func assembled(recipe []byte, whole map[string][]byte, ext string) []byte {
 	var front, back []byte
 	for len(recipe) >= 3 {

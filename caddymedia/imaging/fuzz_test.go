@@ -9,8 +9,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// measured fails if f allocates too much, or if its error is not documented. A reader of bytes
-// cannot fail, so an error must be a verdict.
+// measured fails the test if f allocates too much, or if its error is not documented. Its input is
+// in memory, so every error must be a refusal.
 func measured(t *testing.T, f func() error) {
 	t.Helper()
 	var before, after runtime.MemStats

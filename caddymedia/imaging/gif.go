@@ -21,8 +21,8 @@ const (
 
 var errGIF = errors.New("not the structure of a GIF")
 
-// walkGIF goes over the blocks of a GIF (GIF89a, sections 17 to 27) to its trailer, without
-// decompressing a frame.
+// walkGIF goes over the blocks of a GIF (GIF89a, sections 17 to 27) to its trailer. It does not
+// decompress frames.
 func walkGIF(s *source, opts Options, info *Info) error {
 	screen, err := s.next(13)
 	if err != nil {
@@ -85,7 +85,7 @@ func (f *frameSum) describe(info *Info) {
 
 // gifExtensionHeader reads the label of an extension and reports whether the picture needs it.
 // Graphic control, animation loops and colour profiles remain. Comments, XMP and unknown extensions
-// are dropped. So is plain text, which no browser renders; the control before it stays, because
+// are dropped. So is plain text, which no browser renders. The control before it stays, because
 // decoders that skip the text apply it to the next frame.
 func gifExtensionHeader(s *source) (kept bool, err error) {
 	label, err := s.ReadByte()
@@ -96,8 +96,8 @@ func gifExtensionHeader(s *source) (kept bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	// Go's decoder assumes these two sizes. With others it would see other blocks than the walk
-	// does, and uncounted frames.
+	// Go's decoder assumes these two sizes. With other sizes it would see other blocks than the
+	// walk, and frames that were not counted.
 	if label == gifText && head[0] != 12 || label == gifApplication && head[0] == 0 {
 		return false, errGIF
 	}
@@ -151,8 +151,8 @@ func skipColors(s *source, flags byte) error {
 }
 
 // skipSubBlocks skips data sub-blocks (section 15) and the empty one that ends them. It works on
-// buffered bytes because a hostile file may hold millions of sub-blocks of one byte. More than most
-// bytes, length bytes included, are refused.
+// buffered bytes because a hostile file may hold millions of sub-blocks of one byte. It refuses
+// more than most bytes, length bytes included.
 func skipSubBlocks(s *source, most int64) error {
 	for left := most; ; {
 		w, err := s.window(1)

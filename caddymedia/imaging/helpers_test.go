@@ -15,7 +15,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// verdict names the three outcomes.
+// verdict is the outcome of a check.
 type verdict string
 
 const (
@@ -43,7 +43,7 @@ func check(data []byte, ext string, opts imaging.Options) (imaging.Info, error) 
 	return imaging.CheckImage(bytes.NewReader(data), int64(len(data)), ext, opts)
 }
 
-// picture draws something that does not compress well.
+// picture returns an image that does not compress well.
 func picture(width, height int) image.Image {
 	img := image.NewNRGBA(image.Rect(0, 0, width, height))
 	for i := range img.Pix {
@@ -85,7 +85,7 @@ func drawGIF(t testing.TB, width, height, frames int) []byte {
 	return b.Bytes()
 }
 
-// resizedJPEG patches the size in the frame header: the cheapest bomb.
+// resizedJPEG patches the size in the frame header, which is the cheapest bomb.
 func resizedJPEG(t testing.TB, data []byte, width, height int) []byte {
 	t.Helper()
 	i := bytes.Index(data, []byte{0xFF, 0xC0})
@@ -106,7 +106,7 @@ func chunk(kind string, data []byte) []byte {
 
 const pngSignature = "\x89PNG\r\n\x1a\n"
 
-// resizedPNG replaces the header chunk by one of another size.
+// resizedPNG replaces the header chunk by one with another size.
 func resizedPNG(data []byte, width, height uint32) []byte {
 	header := binary.BigEndian.AppendUint32(nil, width)
 	header = binary.BigEndian.AppendUint32(header, height)
@@ -130,7 +130,7 @@ func frameChunk(width, height uint32) []byte {
 	return chunk("fcTL", append(b, make([]byte, 14)...))
 }
 
-// manyFrames returns a GIF of n frames of the size without pixels.
+// manyFrames returns a GIF of n frames of a size, without pixels.
 func manyFrames(n, width, height int) []byte {
 	le := binary.LittleEndian
 	b := []byte("GIF89a")
@@ -149,8 +149,8 @@ const svgOpen = `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www
 // svg wraps body in a root element.
 func svg(body string) string { return svgOpen + body + `</svg>` }
 
-// hiddenFrame returns a GIF with an extension. A decoder that assumes the size of its first block
-// finds a second frame in it.
+// hiddenFrame returns a GIF with an extension. A decoder that assumes the size of the first block
+// of the extension finds a second frame in it.
 func hiddenFrame(extension string) []byte {
 	frame := manyFrames(1, 9, 9)[13:]
 	inside := append(make([]byte, 12), 0)

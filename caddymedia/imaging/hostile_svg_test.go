@@ -8,8 +8,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// hostileSVG is a picture that must be refused with words that name the reason. Cases of
-// svg_test.go are not repeated.
+// hostileSVG is a picture that must be refused with a message that names the reason. It does not
+// repeat cases of svg_test.go.
 type hostileSVG struct{ name, picture, says string }
 
 func runHostileSVG(t *testing.T, cases []hostileSVG) {

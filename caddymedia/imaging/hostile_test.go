@@ -13,21 +13,21 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// The payloads of the polyglots. All contain one marker, so that a test can search for it.
+// The payloads of the polyglots. All contain one marker, for which a test can search.
 const (
 	marker = "HOSTILE"
 	php    = "<?php system($_GET['" + marker + "']); __HALT_COMPILER(); ?>"
 	html   = "<html><script>alert('" + marker + "')</script></html>"
 )
 
-// hostileRaster is a picture that is a valid file of another type as well. It passes, because it is
-// complete; the test name says why it is harmless. Each is stored under the extension of the
-// picture. So browsers get the type of a picture and nosniff, and servers do not run it.
+// hostileRaster is a picture that is also a valid file of another type. It passes, because it is
+// complete; its name says why it is harmless. It is stored under the extension of the picture. So
+// browsers get the type of a picture and nosniff, and servers do not run it.
 type hostileRaster struct {
 	name, ext string
 	data      []byte
-	// kept reports that the payload is in a part that makes the picture, so that it stays: only the
-	// media type protects against it. All other payloads are stripped with the metadata.
+	// kept reports that the payload is in an essential part of the picture, and so is not stripped.
+	// Only the media type protects against it. All other payloads are stripped with the metadata.
 	kept bool
 	// decoded is the result of the full decode; empty means that it passes.
 	decoded verdict
@@ -101,8 +101,8 @@ func TestHostileJPEG(t *testing.T) {
 	with := func(name string, segments ...[]byte) hostileRaster {
 		return hostileRaster{name: name, ext: "jpg", data: withSegments(jpg, segments...)}
 	}
-	// With JFIF the header reader ends at the frame header, so only the full decode reaches the
-	// bytes behind it.
+	// With JFIF the header reader stops at the frame header, so only the full decode reaches later
+	// bytes.
 	jfif := textSegment(0xE0, "JFIF\x00\x01\x02\x01\x00H\x00H\x00\x00")
 	behindFrame := func(segments ...[]byte) []byte {
 		return joined(jpg[:2], jfif, jpg[2:frame+19], joined(segments...), jpg[frame+19:])
@@ -199,7 +199,7 @@ func TestHostileGIF(t *testing.T) {
 	pic := drawGIF(t, 20, 10, 1)
 	before := func(block string) []byte { return joined(pic[:len(pic)-1], []byte(block), []byte(";")) }
 	blocks := func(s string) string { return string(rune(len(s))) + s + "\x00" }
-	// The width starts a comment in a script, which ends behind the picture.
+	// The width starts a comment in a script. The comment ends behind the picture.
 	wide := drawGIF(t, 0x2A2F, 2, 1)
 	scripted := append(bytes.Clone(wide), "*/=1;alert('"+marker+"')//"...)
 	commented := joined(wide[:len(wide)-1], []byte("!\xfe"+blocks("*/=1;alert('"+marker+"')/*")), []byte(";"))
@@ -231,7 +231,7 @@ func TestHostileGIF(t *testing.T) {
 // padded pads a payload to n bytes, none of them zero.
 func padded(s string, n int) string { return (s + strings.Repeat(" ", n))[:n] }
 
-// stored packs pixels without compression, so that the file contains them literally.
+// stored packs pixels without compression, so that the file contains them unchanged.
 func stored(rows ...string) string {
 	raw := strings.Join(rows, "")
 	b := []byte{0x78, 1, 1}
@@ -258,8 +258,7 @@ func palettePNG(text string) []byte {
 		chunk("IDAT", []byte(stored("\x00\x00"))), chunk("IEND", nil))
 }
 
-// The decoded picture of painted bytes has exactly these bytes as pixels: the payload is nothing
-// else.
+// A payload painted as pixels is only pixels: decoding returns exactly its bytes.
 func TestPaintedPayloadIsPixels(t *testing.T) {
 	t.Parallel()
 	data := paintedPNG(php)

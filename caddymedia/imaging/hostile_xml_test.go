@@ -94,8 +94,8 @@ func utf16BE(s string) string {
 	return string(b)
 }
 
-// These look hostile and pass. The name of each is the reason: browsers ignore them in an SVG that
-// is served as one.
+// These pictures look hostile but pass: browsers ignore the hostile part in an SVG that is served
+// as one. The name of each is the reason.
 func TestHarmlessSVG(t *testing.T) {
 	t.Parallel()
 	for name, picture := range map[string]string{
@@ -135,7 +135,7 @@ func TestHarmlessSVG(t *testing.T) {
 	}
 }
 
-// Pictures of other programs, and programs, under the name of a picture.
+// Files of other programs, and programs, named like a picture.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	mvg := "push graphic-context\nviewbox 0 0 640 480\nfill 'url(https://127.0.0.1/x.png\"|id;\")'\npop graphic-context\n"

@@ -58,7 +58,7 @@ func (c *iccParts) fits(b []byte) bool {
 	return c.parts == nil || len(c.parts) == int(b[1]) && c.parts[b[0]-1] == nil
 }
 
-// join returns the profile, the zero value if a part is missing.
+// join returns the profile, or the zero value if a part is missing.
 func (c *iccParts) join() colorProfile {
 	for _, part := range c.parts {
 		if part == nil {

@@ -12,7 +12,7 @@ import (
 	"slices"
 )
 
-// Format is the name of a picture format, as people write it.
+// Format is the display name of a picture format.
 type Format string
 
 // The formats that are accepted as pictures.
@@ -33,7 +33,7 @@ const (
 )
 
 // maxBlocks is the largest number of parts (PNG chunks, JPEG segments, GIF blocks) of a picture. A
-// real picture of 32 MiB has some thousands. Millions of empty parts waste time in every decoder.
+// real picture of 32 MiB has a few thousand. Millions of empty parts waste time in every decoder.
 const maxBlocks = 100_000
 
 // Options are the limits of a picture. The zero value means the documented defaults.
@@ -63,12 +63,12 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// raster holds the differences between the pixel formats.
+// raster describes a pixel format.
 type raster struct {
 	mediaType string
 	config    func(io.Reader) (image.Config, error)
 	// walk goes over the blocks from the first byte to the end marker and records their properties
-	// in the Info, all but the size. An error that is no refusal means a damaged file.
+	// in the Info, except for the size. An error other than a refusal means a damaged file.
 	walk func(*source, Options, *Info) error
 }
 
@@ -87,7 +87,7 @@ func Extensions() []string { return slices.Sorted(maps.Keys(formats)) }
 
 // CheckImage checks that r is a complete picture of the format that ext (lower case, no dot) names,
 // within opts. It decodes no pixels. size is the length of r. CheckImage reads r from its first
-// byte, wherever r stands before, and leaves it at any position. Bytes after the end marker of a
+// byte, wherever r stood before, and leaves it at any position. Bytes after the end marker of a
 // picture are allowed.
 //
 // The error is a [*ContentError], a [*TooLargeError], or wraps a failure of r.
@@ -110,8 +110,8 @@ func CheckImage(r io.ReadSeeker, size int64, ext string, opts Options) (Info, er
 	return checkRaster(s, size, format, ext, opts.withDefaults())
 }
 
-// checkRaster walks before it decodes: the walk is bounded for all input, the decoders' search for
-// a header is not.
+// checkRaster walks before it decodes. The walk is bounded for all input; the search of a decoder
+// for a header is not.
 func checkRaster(s *source, size int64, format Format, ext string, opts Options) (Info, error) {
 	kind := rasters[format]
 	info := Info{Format: format, Frames: 1, Orientation: Upright, size: size}
@@ -151,8 +151,8 @@ func checkRaster(s *source, size int64, format Format, ext string, opts Options)
 	return info, nil
 }
 
-// refuseRaster returns the error for a failed walk or decoder. In order of precedence: a failing
-// reader, a limit, another type of content, damage.
+// refuseRaster returns the error for a failed walk or decoder. In order of precedence, the reason
+// is a failing reader, a limit, another type of content, or damage.
 func refuseRaster(s *source, format Format, ext string, cause error) error {
 	if err := s.ioError(); err != nil {
 		return err
@@ -183,8 +183,8 @@ type frameSum struct {
 	pixels int64
 }
 
-// add counts one frame. Sides are at most 31 bits long, so an area fits in 64; the sum is checked
-// at every step.
+// add counts one frame. Sides have at most 31 bits, so an area fits in 64. The sum is checked at
+// every step.
 func (f *frameSum) add(width, height int64) error {
 	f.count++
 	if f.count > f.opts.MaxFrames {

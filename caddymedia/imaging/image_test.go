@@ -288,7 +288,7 @@ func TestEachComponentOfJPEGIsDrawn(t *testing.T) {
 	}
 }
 
-// A sequential picture has no refining scans, whatever the scan headers say.
+// A sequential picture has no refinement scans, whatever its scan headers say.
 func TestScanOfSequentialJPEG(t *testing.T) {
 	t.Parallel()
 	picture := drawJPEG(t, 8, 8)
@@ -300,7 +300,7 @@ func TestScanOfSequentialJPEG(t *testing.T) {
 	}
 }
 
-// The error for a damaged picture does not name another type.
+// The error for a damaged picture does not name another type of content.
 func TestDamagedAnimationIsNotMistaken(t *testing.T) {
 	t.Parallel()
 	animation := withChunks(drawPNG(t, 8, 8), chunk("acTL", make([]byte, 8)))

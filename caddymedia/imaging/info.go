@@ -2,7 +2,7 @@ package imaging
 
 import "io"
 
-// Info describes a picture that passed.
+// Info describes a picture that passed [CheckImage].
 type Info struct {
 	// Format is the format of the content.
 	Format Format
@@ -21,8 +21,8 @@ type Info struct {
 	// Profile is the ICC profile of the colours, at most 64 KiB, or one made from the gAMA and cHRM
 	// chunks of a PNG. It is nil where a browser uses sRGB.
 	Profile []byte
-	// ColorLoss is the reason, in words, why the pixels would have other colours in another file.
-	// It is empty where Profile is enough.
+	// ColorLoss is the reason why the pixels would have other colours in another file. It is empty
+	// if Profile is enough.
 	ColorLoss string
 
 	// Progressive reports that the scans of a JPEG refine each other, so that a decoder must hold
@@ -50,10 +50,10 @@ type Info struct {
 	layout
 }
 
-// HasMetadata reports whether [Info.Stripped] returns other bytes than those of the file.
+// HasMetadata reports whether [Info.Stripped] differs from the file.
 func (i Info) HasMetadata() bool { return i.kept < i.size }
 
-// Stripped returns the bytes of the picture without its metadata; every decoder sees the same
+// Stripped returns the bytes of the picture without its metadata. Every decoder sees the same
 // pixels. r must be the file that Info describes. Reading the result moves r. An SVG is returned
 // unchanged.
 //

@@ -23,13 +23,13 @@ const (
 )
 
 const (
-	// maxStray bounds the bytes between segments that belong to none. Some are allowed, because
-	// decoders skip them with a warning.
+	// maxStray limits the stray bytes between segments. Some are allowed, because decoders skip
+	// them with a warning.
 	maxStray = 64 << 10
-	// maxScans bounds the scans. A progressive picture has about ten. A decoder visits the whole
-	// picture for every scan, however few bytes it has.
+	// maxScans limits the scans. A progressive picture has about ten. A decoder visits the whole
+	// picture for every scan, even for one of a few bytes.
 	maxScans = 200
-	// maxVisits bounds how often the pixels of the largest allowed picture are visited.
+	// maxVisits limits how often the pixels of the largest allowed picture are visited.
 	maxVisits = 20
 )
 
@@ -77,7 +77,8 @@ type jpegSegments struct {
 	icc     iccParts
 }
 
-// next reads the bytes before the next marker, and its segment. It reports whether it was the last.
+// next reads the bytes before the next marker, and its segment. done reports whether it was the
+// last.
 func (j *jpegSegments) next(s *source) (done bool, err error) {
 	from := s.offset()
 	marker, skipped, err := nextMarker(s)

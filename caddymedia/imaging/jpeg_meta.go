@@ -7,8 +7,8 @@ import "bytes"
 const jfifSize = 14
 
 // inspect records the properties in a segment of n bytes and reports whether the picture needs it.
-// It consumes nothing. Segments that no standard assigns to decoding are dropped, since they may
-// hold anything.
+// It consumes nothing. Segments that no standard requires for decoding are dropped, since they may
+// contain anything.
 func (j *jpegSegments) inspect(s *source, marker byte, n int) (kept bool, err error) {
 	switch {
 	case marker >= jpegAPP0:

@@ -56,7 +56,7 @@ func TestMaxSide(t *testing.T) {
 	}
 }
 
-// expectLimit expects the message of a limit, or that the picture passes if it is empty.
+// expectLimit expects want as the message of a limit, or that the picture passes if want is empty.
 func expectLimit(t *testing.T, data []byte, ext string, opts imaging.Options, want string) {
 	t.Helper()
 	_, err := check(data, ext, opts)
@@ -121,7 +121,7 @@ func TestMaxChunk(t *testing.T) {
 	}
 }
 
-// Damage is reported whatever the size.
+// Damage is reported, whatever the size.
 func TestMaxChunkOfDamagedPictures(t *testing.T) {
 	t.Parallel()
 	pic, anim := drawPNG(t, 8, 8), drawGIF(t, 8, 8, 1)
@@ -138,7 +138,7 @@ func TestMaxChunkOfDamagedPictures(t *testing.T) {
 	}
 }
 
-// The limits of SVG at their borders; no option changes them.
+// The limits of SVG, just below and just above. No option changes them.
 func TestLimitsOfSVG(t *testing.T) {
 	t.Parallel()
 	const empty = len(svgOpen) + len("</svg>")

@@ -56,8 +56,8 @@ func drawGrey(t testing.TB, width, height int) (jpg, deep []byte) {
 	return a.Bytes(), b.Bytes()
 }
 
-// headerJPEG returns a JPEG of 30 x 20 with one component for each of the sampling factors, and no
-// pixels.
+// headerJPEG returns a JPEG of 30 x 20 without pixels. It has one component for each of the
+// sampling factors.
 func headerJPEG(sof byte, sampling ...byte) []byte {
 	n := byte(len(sampling))
 	frame, scan := "\x08\x00\x14\x00\x1e"+string(rune(n)), string(rune(n))
@@ -88,7 +88,7 @@ func beforeEnd(data []byte, size int, parts ...[]byte) []byte {
 	return joined(data[:i], joined(parts...), data[i:])
 }
 
-// interlaced sets the flag in the header of a PNG.
+// interlaced sets the interlace flag in the header of a PNG.
 func interlaced(data []byte) []byte {
 	header := bytes.Clone(data[16:29])
 	header[12] = 1

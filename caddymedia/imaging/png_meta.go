@@ -63,8 +63,8 @@ func (c *pngChunks) keeps(kind string, size int64) bool {
 	return listed && size <= most
 }
 
-// describe reads the header (W3C PNG, section 11.2.1). The decoder refuses a header of a wrong
-// length later.
+// describe reads the header (W3C PNG, section 11.2.1). A header of a wrong length is refused later,
+// by the decoder.
 func (c *pngChunks) describe(s *source, size int64) error {
 	if size < 13 {
 		return nil
@@ -91,8 +91,8 @@ func (c *pngChunks) frame(s *source, size int64) error {
 	return c.frames.add(be32(b[4:])&(1<<31-1), be32(b[8:])&(1<<31-1))
 }
 
-// content returns the data of a chunk, nil if its checksum is wrong, since readers ignore such a
-// chunk. For a chunk larger than the buffer it returns the start, unchecked.
+// content returns the data of a chunk, or nil if its checksum is wrong, since readers ignore such a
+// chunk. For a chunk larger than the buffer it returns the start, without verifying the checksum.
 func content(s *source, kind [4]byte, size int64) ([]byte, error) {
 	if size > bufferSize-4 {
 		return s.Peek(bufferSize)

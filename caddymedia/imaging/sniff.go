@@ -10,12 +10,12 @@ import (
 	"github.com/gabriel-vasile/mimetype"
 )
 
-// sniffSize is the number of bytes that the sniffer examines, its own default.
+// sniffSize is the number of bytes that the sniffer examines, which is its own default.
 const sniffSize = 3072
 
-// CheckFile returns an error if the content of r contradicts the extension ext (lower case, no dot).
-// contentType is the registered media type of ext, "" if there is none. CheckFile reads r from its
-// first byte, and may leave it at any position.
+// CheckFile returns an error if the content of r contradicts the extension ext (lower case, no
+// dot). contentType is the registered media type of ext, or "" if there is none. CheckFile reads r
+// from its first byte, and may leave it at any position.
 //
 // In doubt the file is accepted. Unknown content is accepted unless files of the claimed type are
 // always recognised. Related types are accepted for each other: all office formats, all audio and
@@ -52,9 +52,9 @@ func CheckFile(r io.ReadSeeker, ext, contentType string) error {
 	return contentErrorf("content is %s, the name says .%s", typeName(found, head), shorten(ext))
 }
 
-// sniff detects the type of head. It corrects three answers of the sniffer that would refuse real
-// files. A comment alone is no web page, since XML and Markdown begin with one as well. An SVG
-// inside an XML file is no SVG. An MPEG audio frame inside binary data is no MP3.
+// sniff detects the type of head. It corrects three results of the sniffer that would refuse real
+// files. A comment alone is not a web page, since XML and Markdown may begin with one as well. An
+// SVG inside an XML file is not an SVG. An MPEG audio frame inside binary data is not an MP3.
 func sniff(head []byte) *mimetype.MIME {
 	found := mimetype.Detect(head)
 	switch {
@@ -123,8 +123,8 @@ func within(m *mimetype.MIME, mediaType string) bool {
 	return false
 }
 
-// isText reports whether head is UTF-16 with a byte order mark or has no "binary data byte" (WHATWG
-// MIME Sniffing).
+// isText reports whether head is UTF-16 with a byte order mark, or has no "binary data byte"
+// (WHATWG MIME Sniffing).
 func isText(head []byte) bool {
 	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
 		return true
@@ -134,7 +134,7 @@ func isText(head []byte) bool {
 	})
 }
 
-// claim is the type that the name of a file claims.
+// claim is the type that the extension of a file claims.
 type claim struct {
 	ext       string
 	mediaType string
@@ -191,8 +191,8 @@ func (c claim) fits(found *mimetype.MIME, head []byte) bool {
 	return c.related(found)
 }
 
-// signedTypes always begin with a signature that the sniffer knows, so unrecognised content is not
-// of these types. Of all other types the sniffer knows only some variants.
+// signedTypes always begin with a signature that the sniffer knows. Unrecognised content is not of
+// these types. Of all other types the sniffer knows only some variants.
 var signedTypes = []string{
 	"image/jpeg", "image/png", "image/gif", "image/webp", "application/pdf", "application/zip",
 	"application/gzip", "application/x-7z-compressed", "application/vnd.rar", "application/x-xz", "application/x-bzip2",
@@ -207,9 +207,9 @@ func (c claim) signed() bool {
 	return false
 }
 
-// officeTypes open each other's files, and their programs open RTF, XML and tables of text under
-// any of these names. A protected DOCX is an OLE container ([MS-OFFCRYPTO]), an old DOC is often
-// RTF.
+// officeTypes are accepted for each other. Office programs open each other's files, and also RTF,
+// XML and tables of text under any of these names. A protected DOCX is an OLE container
+// ([MS-OFFCRYPTO]), and an old DOC is often RTF.
 var officeTypes = []string{
 	"application/msword", "application/vnd.ms-", "application/vnd.openxmlformats-officedocument.",
 }
@@ -224,7 +224,7 @@ func (c claim) office() bool {
 }
 
 // related reports whether found is the claimed type, a special form of it, its container, or a type
-// that programs accept in its place.
+// that programs accept instead.
 func (c claim) related(found *mimetype.MIME) bool {
 	if within(found, c.known.String()) {
 		return true
@@ -236,8 +236,8 @@ func (c claim) related(found *mimetype.MIME) bool {
 	if c.mediaType == "application/postscript" && found.Is("application/pdf") { // .ai of Illustrator 9 and later
 		return true
 	}
-	// MP3 in WAV, FLAC after an ID3 tag, QuickTime named MP4: names and containers of audio and
-	// video mix freely.
+	// Audio and video names and containers mix freely: MP3 in WAV, FLAC after an ID3 tag, QuickTime
+	// named MP4.
 	if media(c.mediaType) && media(found.String()) {
 		return true
 	}
@@ -250,7 +250,7 @@ func media(mediaType string) bool {
 }
 
 // sharedContainer reports whether one of a and b is built on the other, or both on a third type.
-// Text is no container.
+// Text does not count as a container.
 func sharedContainer(a, b *mimetype.MIME) bool {
 	for ; a != nil && !unknown(a) && !a.Is(plainText); a = a.Parent() {
 		if within(b, a.String()) {

@@ -15,7 +15,8 @@ type active struct {
 }
 
 var activeKinds = []active{
-	// Programs export HTML tables under the names of old Office files, which no browser renders.
+	// Some programs export HTML tables under the names of old Office files. No browser renders
+	// those.
 	{"HTML", []string{"text/html", "application/xhtml+xml"}, "html htm xhtml xht shtml hta xls doc"},
 	{"SVG", []string{"image/svg+xml"}, "svg"},
 	{"PHP", []string{"text/x-php"}, ""},
@@ -40,7 +41,7 @@ var (
 	shebang = regexp.MustCompile(`^#![ \t]*/`)
 )
 
-// activeKind returns the type of active content, nil if there is none.
+// activeKind returns the type of active content, or nil if there is none.
 func activeKind(found *mimetype.MIME, head []byte) *active {
 	if shebang.Match(head) {
 		return &scripts

@@ -144,8 +144,8 @@ var accepted = map[string]string{
 	"ai": "pdf", "exe": "exe", "bin": "exe|elf|macho|noise|zip|empty", "py": "python|text", "amr": "amr", "rs": "rust|text", "dwx": "noise|zip|text|png|empty|xml comment",
 }
 
-// refusedFiles lists, by extension, the samples that may not have it. Every extension of accepted
-// also refuses the active kinds, except where they are listed there.
+// refusedFiles lists, by extension, the samples that may not have it. Every extension in accepted
+// also refuses the active kinds that are not listed there.
 var refusedFiles = map[string]string{
 	"pdf": "png|text|zip|empty|noise|ole|json", "doc": "png|pdf|empty|mp3", "docx": "png|pdf|empty|html", "ppt": "html", "xls": "png|pdf|svg|php", "odt": "pdf|png|ole|empty",
 	"txt": "png|pdf and noise|zip", "md": "png|zip", "csv": "png|zip|html|mp4", "json": "png|html", "xml": "png|svg|svg with prefix|xhtml|script of XHTML",
@@ -211,7 +211,7 @@ func TestCheckFileRefuses(t *testing.T) {
 	}
 }
 
-// plainIn reports whether any text is harmless under the name, because it is shown as text.
+// plainIn reports whether any text is harmless under the extension, because it is shown as text.
 func plainIn(ext, content string) bool {
 	return (ext == "txt" || ext == "md") && !strings.Contains(content, "\x00")
 }

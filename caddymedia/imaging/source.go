@@ -8,10 +8,11 @@ import (
 	"sync"
 )
 
-// bufferSize bounds the part of a file that is held during the walk over its blocks.
+// bufferSize limits how much of a file is held in memory during the walk over its blocks.
 const bufferSize = 64 << 10
 
-// buffers are reused: most pictures are smaller than one, and clearing it would be half the work.
+// buffers are reused. Most pictures are smaller than one, and clearing a new buffer would be half
+// the work.
 var buffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, bufferSize) }}
 
 // source reads a file through one bounded buffer. It records the first read error, because decoders
@@ -81,7 +82,7 @@ func (s *source) ioError() error {
 	return fmt.Errorf("reading the upload: %w", s.in.err)
 }
 
-// next consumes and returns n bytes, valid until the next read. n is at most bufferSize.
+// next consumes and returns n bytes, which are valid until the next read. n is at most bufferSize.
 func (s *source) next(n int) ([]byte, error) {
 	b, err := s.Peek(n)
 	if err != nil {
@@ -91,7 +92,7 @@ func (s *source) next(n int) ([]byte, error) {
 	return b, err
 }
 
-// window returns the buffered bytes, at least n, without consuming them: the fast way to search.
+// window returns the buffered bytes, at least n, without consuming them. It is for fast searches.
 func (s *source) window(n int) ([]byte, error) {
 	if _, err := s.Peek(n); err != nil {
 		return nil, err

@@ -15,10 +15,10 @@ type layout struct {
 	closed  int   // number of the spans that may not grow
 }
 
-// span is a part of a file that remains, up to but excluding the offset to.
+// span is a part of a file that remains: the bytes from from up to, but excluding, to.
 type span struct{ from, to int64 }
 
-// patch is data inserted before the span of that number.
+// patch is data inserted before the span with that number.
 type patch struct {
 	span int
 	data []byte
@@ -35,7 +35,7 @@ func (l *layout) keep(from, to int64) {
 	l.spans = append(l.spans, span{from, to})
 }
 
-// mark returns a position for a patch: after all parts kept so far.
+// mark returns a position for a patch, after all parts kept so far.
 func (l *layout) mark() int {
 	l.closed = len(l.spans)
 	return l.closed
@@ -47,8 +47,8 @@ func (l *layout) insert(mark int, data []byte) {
 	l.patches = append(l.patches, patch{mark, data})
 }
 
-// stripBuffer is the least number of bytes read of the file at once, and the largest gap that is
-// read over.
+// stripBuffer is the least number of bytes read from the file at once. Gaps up to this size are
+// read, not skipped by seeking.
 const stripBuffer = 16 << 10
 
 // stripReader reads the parts of a layout.
@@ -117,7 +117,7 @@ func (r *stripReader) goTo(offset int64) error {
 	return nil
 }
 
-// fail ends the reading. The end of the file is unexpected here, since the picture was complete.
+// fail ends the reading. An end of the file is unexpected here, since the picture was complete.
 func (r *stripReader) fail(err error) {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF

@@ -41,8 +41,8 @@ const (
 )
 
 // checkSVG parses the picture as XML. In every mode but [SVGKeep] each token must pass the rules of
-// svg_rules.go. The picture is refused rather than cleaned, because rewriting is where sanitisers
-// fail.
+// svg_rules.go. The picture is refused rather than cleaned, because sanitizers that rewrite are
+// error-prone.
 func checkSVG(s *source, size int64, mode SVGMode) (Info, error) {
 	if mode == SVGOff {
 		return Info{}, contentErrorf("SVG pictures are not accepted here")
@@ -153,7 +153,7 @@ func (c *svgCheck) start(e xml.StartElement) error {
 	return nil
 }
 
-// end checks a style sheet as a whole: comments and CDATA sections may split its text, but a
+// end checks a style sheet as a whole. Comments and CDATA sections may split its text, but a
 // browser joins it.
 func (c *svgCheck) end() error {
 	if c.strict {
@@ -206,7 +206,7 @@ var (
 	errNoSVG   = errors.New(`the root element is not svg of the SVG namespace: add xmlns="` + svgNamespace + `"`)
 )
 
-// refuse returns the error for a failure of the parser.
+// refuse returns the error to report for a failure of the parser.
 func (c *svgCheck) refuse(s *source, cause error) error {
 	if !c.rooted {
 		head, err := s.head(sniffSize)
@@ -214,7 +214,7 @@ func (c *svgCheck) refuse(s *source, cause error) error {
 			return err
 		}
 		found := sniff(head)
-		// The sniffer may take XML for plain text; the error of the parser is then more precise.
+		// The sniffer may take XML for plain text. The error of the parser is then more precise.
 		markup := unknown(found) || found.Is("image/svg+xml") || within(found, "text/xml") ||
 			found.Is(plainText) && bytes.HasPrefix(skipComments(head), []byte("<"))
 		if !markup {

@@ -15,7 +15,7 @@ var (
 )
 
 // The declarations allowed in an internal subset: the prefix of links, and entities of plain text.
-// Entities may not refer to another one, begin or end a tag or escape a letter.
+// An entity may not refer to another one, begin or end a tag, or escape a letter.
 const (
 	entityText  = `[\w:/.#,;()+=~? -]{0,1000}`
 	fontsText   = `[\w:/.#,;()+=~?' -]{0,1000}` // with the quotes of font names
@@ -24,8 +24,8 @@ const (
 )
 
 // parseDoctype returns the entities of a document type, as drawing programs write them for
-// namespaces and styles. It reports whether the document type declares nothing else. An entity with
-// a name that HTML knows is not accepted: in a page it would be another character.
+// namespaces and styles. ok reports whether the document type declares nothing else. An entity with
+// a name that HTML knows is not accepted, because it would be another character in a page.
 func parseDoctype(text string) (entities map[string]string, ok bool) {
 	parts := svgDoctype.FindStringSubmatch(text)
 	if parts == nil {

@@ -15,13 +15,13 @@ var htmlBreakout = set(`b big blockquote body br center code dd div dl dt em emb
 // are ordinary elements, so they count only while the parser is in HTML.
 var htmlText = set(`desc iframe math noembed noframes noscript plaintext select style template textarea title xmp`)
 
-// htmlEndTag matches end tags inside a comment that would end the comment where HTML reads the
-// enclosing element as text.
+// htmlEndTag matches end tags inside a comment. If HTML reads the enclosing element as text, such a
+// tag ends that element and thereby the comment.
 var htmlEndTag = regexp.MustCompile(`(?i)</(?:iframe|noembed|noframes|noscript|style|textarea|title|xmp)`)
 
-// htmlView follows the HTML parser of a page that a picture is pasted into. The elements must stay
-// inside the SVG: in HTML a comment may be text, and text may be markup. It uses names as written,
-// since prefixes and namespaces have no meaning there.
+// htmlView simulates the HTML parser of a page that a picture is pasted into. No element may end up
+// outside the SVG: in HTML a comment may be text, and text may be markup. Names are used as
+// written, since prefixes and namespaces have no meaning there.
 type htmlView struct {
 	left    bool   // the parser is in HTML, and may stay there to the end of the picture
 	text    string // the open element that must hold only text
@@ -31,7 +31,7 @@ type htmlView struct {
 // inHTML reports whether the parser reads the next token as HTML.
 func (h *htmlView) inHTML() bool { return h.left || h.foreign > 0 }
 
-// start checks an element at the depth. raw is its name as written, with the prefix as Space.
+// start checks an element at a depth. raw is its name as written, with the prefix as Space.
 func (h *htmlView) start(e xml.StartElement, raw xml.Name, depth int) error {
 	name := strings.ToLower(raw.Local)
 	if raw.Space != "" {
@@ -63,7 +63,7 @@ func (h *htmlView) start(e xml.StartElement, raw xml.Name, depth int) error {
 	return nil
 }
 
-// end closes an element at the depth. In HTML a slash at the end of a start tag does not close the
+// end closes an element at a depth. In HTML a slash at the end of a start tag does not close the
 // element.
 func (h *htmlView) end(depth int, bySlash bool) {
 	h.text = ""
@@ -96,8 +96,8 @@ func formatsFont(e xml.StartElement) bool {
 	return false
 }
 
-// checkComment refuses a comment that HTML reads differently: one that ends early, or whose end tag
-// ends enclosing text.
+// checkComment refuses a comment that HTML reads differently. In HTML it may end early, or contain
+// an end tag that ends the enclosing text.
 func checkComment(text []byte) error {
 	if bytes.HasPrefix(text, []byte(">")) || bytes.HasPrefix(text, []byte("->")) {
 		return contentErrorf("the SVG contains a comment that ends early in HTML")

@@ -13,8 +13,8 @@ import (
 // live is markup that runs a script if an HTML parser reads it as an element.
 const live = `<img src="x" onerror="alert(1)">`
 
-// pastes are pictures in which an HTML parser sees live, or another way out of the SVG, but an XML
-// parser does not.
+// pastes are pictures in which an HTML parser sees live, or another way out of the SVG. An XML
+// parser sees neither.
 var pastes = map[string]string{
 	"style in title":             svg(`<title><style><!-- </style>` + live + ` --></style></title>`),
 	"style in desc":              svg(`<desc><style><!-- </style>` + live + ` --></style></desc>`),
@@ -87,8 +87,8 @@ func TestPastedSVGAttacksAreRefused(t *testing.T) {
 	}
 }
 
-// Output of drawing programs passes, and a page with the pasted picture has no elements but those
-// of the picture.
+// The output of drawing programs passes. A page with the pasted picture has only the elements of
+// the picture.
 func TestSVGOfProgramsPasses(t *testing.T) {
 	t.Parallel()
 	const inkscape = `xmlns:inkscape="http://www.inkscape.org/namespaces/inkscape"`
@@ -146,7 +146,7 @@ func TestSVGCopiesAreBounded(t *testing.T) {
 	}
 }
 
-// Entities multiply: a few bytes for each reference become many.
+// A few bytes for each reference to an entity may become many.
 func TestSVGEntitiesAreBounded(t *testing.T) {
 	t.Parallel()
 	subset := `<!DOCTYPE svg [<!ENTITY x "` + strings.Repeat("a", 1000) + `">]>`

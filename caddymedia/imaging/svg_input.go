@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxSVGAttributes bounds the attributes of one element.
+// maxSVGAttributes limits the attributes of one element.
 const maxSVGAttributes = 10_000
 
-// svgInput bounds the input of the XML parser. It refuses too many bytes, counted with all entities
-// expanded. It also refuses too many attributes of one element, which the parser would collect
-// before they are checked.
+// svgInput limits the input of the XML parser. It refuses too many bytes, counted with all entities
+// expanded. It also refuses too many attributes of one element, because the parser would collect
+// them all before any check.
 type svgInput struct {
 	r      io.Reader
 	read   int
@@ -47,8 +47,8 @@ func (in *svgInput) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// charsetReader decodes ISO-8859-1. Every other encoding but UTF-8 is refused: a browser might read
-// other characters than the check did.
+// charsetReader decodes ISO-8859-1. Every encoding other than that and UTF-8 is refused, because a
+// browser might read other characters than the check.
 func charsetReader(charset string, in io.Reader) (io.Reader, error) {
 	if strings.EqualFold(charset, "iso-8859-1") {
 		return &latin1{r: in}, nil

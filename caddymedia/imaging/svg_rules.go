@@ -51,8 +51,8 @@ var editorNamespaces = []string{
 	"adobe:ns:meta/",
 }
 
-// htmlElements run or fetch something once the picture is pasted into an HTML page, where the
-// default namespace has no meaning. No drawing program has elements of these names.
+// htmlElements run or fetch something once the picture is pasted into an HTML page, because the
+// default namespace has no meaning there. No drawing program has elements with these names.
 var htmlElements = set(`applet audio base embed form foreignobject frame frameset handler html iframe link listener
 	meta object script style video`)
 
@@ -134,8 +134,8 @@ func isEvent(name string) bool {
 	return strings.HasPrefix(name, "on") && !strings.Contains(name, "_")
 }
 
-// animatable reports whether an animation may change the attribute. Animating href would introduce
-// an unchecked address.
+// animatable reports whether an animation may change the attribute. Animating href would allow an
+// unchecked address.
 func animatable(attribute string) bool {
 	name := strings.ToLower(strings.TrimSpace(attribute))
 	name = name[strings.LastIndexByte(name, ':')+1:]
@@ -165,8 +165,8 @@ var activeSchemes = []string{
 	"javascript:", "vbscript:", "livescript:", "data:text/html", "data:text/xml", "data:application/", "data:image/svg",
 }
 
-// hasActiveScheme reports whether such an address occurs anywhere in value (an animation lists
-// several). It ignores white space and control characters hidden in it.
+// hasActiveScheme reports whether such an address occurs anywhere in value, since an animation
+// lists several. It ignores white space and control characters hidden in it.
 func hasActiveScheme(value string) bool {
 	if !strings.Contains(value, ":") {
 		return false

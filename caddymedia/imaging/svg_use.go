@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// maxSVGCopies bounds the elements that a viewer makes of use elements. Copies of copies grow
+// maxSVGCopies limits the elements that a viewer creates for use elements. Copies of copies grow
 // exponentially.
 const maxSVGCopies = 100_000
 
@@ -56,7 +56,7 @@ func (c *svgCopies) end() {
 	c.open = c.open[:last]
 }
 
-// fragment returns the id in a reference within the picture.
+// fragment returns the id in a reference within the picture, or "".
 func fragment(ref string) string {
 	id := strings.TrimPrefix(trimURL(ref), "#")
 	if decoded, err := url.PathUnescape(id); err == nil {
@@ -75,7 +75,7 @@ func (c *svgCopies) check() error {
 }
 
 // copied counts the elements that those in [from, to) copy, nested copies included. It stops early
-// over the limit. sizes caches the counts of targets, -1 for one in progress.
+// when over the limit. sizes caches the counts of targets; -1 marks one in progress.
 func (c *svgCopies) copied(from, to int32, sizes map[int32]int64) (total int64, err error) {
 	first := sort.Search(len(c.uses), func(i int) bool { return c.uses[i].element >= from })
 	for _, use := range c.uses[first:] {

@@ -17,8 +17,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// BenchmarkBesideCwebp alternates with libwebp's own program, from file to file at equal quality
-// and method, and reports the ratios of processor time and of size.
+// BenchmarkBesideCwebp alternates with cwebp, the program of libwebp, from file to file at equal
+// quality and method. It reports the ratios of processor time and of size.
 func BenchmarkBesideCwebp(b *testing.B) {
 	encoder, err := webp.New()
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// photograph returns a picture of that size: mosaics of a real photograph if there is a corpus.
+// photograph returns a picture of a size, tiled from a real photograph if there is a corpus.
 func photograph(t testing.TB, width, height int) *image.RGBA {
 	t.Helper()
 	var stone image.Image = scene(1024, 683)
@@ -74,8 +74,8 @@ func subjects(b *testing.B) []subject {
 		subject{"GIF of 20 frames 0.2 MP", "gif", asGIF(b, moving)})
 }
 
-// BenchmarkVariant measures the steps separately: decoding, conversion for the encoder, and
-// everything.
+// BenchmarkVariant measures the steps separately: decoding, conversion for the encoder, and all
+// together.
 func BenchmarkVariant(b *testing.B) {
 	encoder, err := webp.New()
 	if err != nil {

@@ -5,11 +5,11 @@ import (
 	"image"
 )
 
-// fewColors is the largest number of colours for which lossless encoding is tried as well: drawings
-// and screenshots are then often both smaller and exact.
+// fewColors is the largest number of colours for which lossless encoding is tried as well. For
+// drawings and screenshots it is often both smaller and exact.
 const fewColors = 256
 
-// hasFewColors reports whether a picture has at most fewColors colours, invisible ones counted as
+// hasFewColors reports whether a picture has at most fewColors colours. Invisible ones count as
 // one.
 func hasFewColors(img *image.NRGBA) bool {
 	var seen colorSet

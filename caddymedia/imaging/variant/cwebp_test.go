@@ -14,7 +14,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// cwebp runs libwebp's own program at the default quality and method.
+// cwebp runs the program of libwebp at the default quality and method.
 func cwebp(t testing.TB, name string) []byte {
 	t.Helper()
 	path, err := exec.LookPath("cwebp")
@@ -35,8 +35,8 @@ func cwebp(t testing.TB, name string) []byte {
 	return file
 }
 
-// TestBesideCwebp compares size and quality with the output of libwebp's own program: ours may be
-// at most 3 % larger and 0.5 dB worse.
+// TestBesideCwebp compares size and quality with the output of cwebp. Variants may be at most 3 %
+// larger and 0.5 dB worse.
 func TestBesideCwebp(t *testing.T) {
 	t.Parallel()
 	root := imagingtest.Corpus(t)

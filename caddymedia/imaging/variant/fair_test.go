@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 )
 
-// slow is a Maker whose encoder works until it is released or stopped.
+// slow has a Maker whose encoder works until it is released or stopped.
 type slow struct {
 	t    *testing.T
 	m    *variant.Maker
@@ -68,7 +68,7 @@ func (s *slow) end() {
 	synctest.Wait()
 }
 
-// TestOwnersTakeTurns fills the queue with pictures of one owner. Those of another owner neither
+// TestOwnersTakeTurns: the pictures of one owner fill the queue. Those of another owner neither
 // wait behind them nor are refused.
 func TestOwnersTakeTurns(t *testing.T) {
 	t.Parallel()
@@ -86,7 +86,7 @@ func TestOwnersTakeTurns(t *testing.T) {
 	})
 }
 
-// TestSmallPicturesPass checks that an owner's small picture waits for at most one large one.
+// TestSmallPicturesPass: a small picture waits for at most one large one of the same owner.
 func TestSmallPicturesPass(t *testing.T) {
 	t.Parallel()
 	file, large := asJPEG(t, scene(40, 30)), asJPEG(t, image.NewGray(image.Rect(0, 0, 1025, 1024)))
@@ -103,7 +103,7 @@ func TestSmallPicturesPass(t *testing.T) {
 	})
 }
 
-// TestEncoderGivesWay checks that the time of an encoder is shortened only if a picture waits.
+// TestEncoderGivesWay: the time of an encoder is shortened only if a picture waits.
 func TestEncoderGivesWay(t *testing.T) {
 	t.Parallel()
 	file := asJPEG(t, scene(40, 30))

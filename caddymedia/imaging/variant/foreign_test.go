@@ -34,9 +34,10 @@ type foreign struct {
 // sameColors is the largest mean difference of a channel after lossy encoding, except in icons.
 const sameColors = 6
 
-// MEDIA_TEST_FOREIGN names a folder of pictures from elsewhere. The test lists, by reason, the
-// pictures that are refused although Chromium shows them. It fails for those whose variant has
-// other colours. It runs only on request, with MEDIA_TEST_BROWSER as in the tests of the panel.
+// TestForeignPictures checks the pictures in the folder MEDIA_TEST_FOREIGN, for example from other
+// programs. It lists, by reason, pictures that are refused although Chromium shows them. It fails
+// for pictures whose variant has other colours. It runs only on request, with MEDIA_TEST_BROWSER as
+// in the tests of the panel.
 func TestForeignPictures(t *testing.T) {
 	t.Parallel()
 	root := os.Getenv("MEDIA_TEST_FOREIGN")

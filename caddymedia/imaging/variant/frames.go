@@ -37,8 +37,8 @@ func loops(repeat int) int {
 	return repeat + 1
 }
 
-// delay returns the duration of a frame from hundredths of a second. Like browsers it replaces less
-// than 2 by 10.
+// delay returns the duration of a frame from hundredths of a second. Like browsers it replaces
+// values below 2 by 10.
 func delay(hundredths int) time.Duration {
 	if hundredths < 2 {
 		hundredths = 10
@@ -54,8 +54,9 @@ func firstCanvas(g *gif.GIF) *image.NRGBA {
 	return nil // image/gif never decodes a picture without a frame
 }
 
-// canvases composes the frames of a GIF (GIF89a, section 23). All are the same image, modified in
-// between. Undrawn pixels are transparent whatever the background colour, as in every browser.
+// canvases composes the frames of a GIF (GIF89a, section 23). It yields the same image each time,
+// modified in between. Pixels that are not drawn are transparent, whatever the background colour,
+// as in every browser.
 func canvases(g *gif.GIF) iter.Seq[*image.NRGBA] {
 	return func(yield func(*image.NRGBA) bool) {
 		canvas := image.NewNRGBA(image.Rect(0, 0, g.Config.Width, g.Config.Height))

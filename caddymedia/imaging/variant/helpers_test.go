@@ -95,7 +95,7 @@ func recorded(t testing.TB, file []byte, ext string) *recorder {
 	return r
 }
 
-// scene draws something smooth in which every part is different.
+// scene returns a smooth picture in which every part is different.
 func scene(width, height int) *image.NRGBA {
 	img := image.NewNRGBA(image.Rect(0, 0, width, height))
 	for y := range height {

@@ -13,8 +13,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// maxShown bounds the displayed pixels of an animation. However small its frames are, an encoder
-// visits the whole canvas for each, some 100 million pixels per second.
+// maxShown limits the displayed pixels of an animation. However small a frame is, an encoder visits
+// the whole canvas for it, at some 100 million pixels per second.
 const maxShown = 400_000_000
 
 // errTime is the cause when an encoder exceeds its time.
@@ -61,7 +61,7 @@ func (j *job) memory(use webp.Use) int64 {
 }
 
 // initialMemory returns the bytes to acquire before the use of the encoder is known. It is enough
-// for every use, unless that would leave another worker without its share.
+// for every use, unless another worker would not get its share.
 func (j *job) initialMemory() int64 {
 	var least, most int64
 	for i, use := range uses(j.info) {
@@ -96,7 +96,7 @@ func (j *job) run(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	if memory := j.memory(use); memory > j.slot.memory() {
-		// Nothing may be held while waiting for more memory, so the picture is decoded again.
+		// The job may hold no memory while it waits for more, so the picture is decoded again.
 		if err := j.slot.change(ctx, memory); err != nil {
 			return nil, err
 		}
@@ -110,8 +110,7 @@ func (j *job) run(ctx context.Context) ([]byte, error) {
 	return j.encodeLossy(ctx, img)
 }
 
-// use selects the use of the encoder for a decoded picture. It is lossless only if there is memory
-// for it.
+// use returns how to encode a decoded picture. It is lossless only if there is memory for that.
 func (j *job) use(img image.Image) webp.Use {
 	pixels, ok := img.(*image.NRGBA)
 	switch {
@@ -126,7 +125,7 @@ func (j *job) use(img image.Image) webp.Use {
 	}
 }
 
-// decode returns the picture in a form for the encoder.
+// decode returns the picture in the form that the encoder needs.
 func (j *job) decode() (image.Image, error) {
 	if j.info.Format == imaging.GIF {
 		g, err := j.decodeGIF()
@@ -154,7 +153,7 @@ func (j *job) encodeLossy(ctx context.Context, img image.Image) ([]byte, error) 
 	})
 }
 
-// encodeBoth returns the smaller one of lossy and lossless.
+// encodeBoth encodes lossy and lossless and returns the smaller result.
 func (j *job) encodeBoth(ctx context.Context, img image.Image) ([]byte, error) {
 	return j.encode(ctx, func(ctx context.Context) ([]byte, error) {
 		lossy, err := j.encoder.Encode(ctx, img, j.options)
@@ -171,7 +170,7 @@ func (j *job) encodeBoth(ctx context.Context, img image.Image) ([]byte, error) {
 	})
 }
 
-// encode runs an encoder within its time limit. An error is ErrNone, unless the caller has left.
+// encode runs an encoder within its time limit. Its error is ErrNone, unless the caller has left.
 func (j *job) encode(ctx context.Context, f func(context.Context) ([]byte, error)) ([]byte, error) {
 	bounded, cancel := context.WithTimeoutCause(ctx, j.limits.Time, errTime)
 	defer cancel()

@@ -19,7 +19,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 )
 
-// TestAlpha: reading straight alpha as premultiplied would darken every edge.
+// TestAlpha: edges are not darkened, as they would be if straight alpha were read as premultiplied.
 func TestAlpha(t *testing.T) {
 	t.Parallel()
 	pictures := map[string]*image.NRGBA{"drawn": scene(600, 400)}
@@ -57,7 +57,7 @@ func TestAlpha(t *testing.T) {
 	}
 }
 
-// TestMoving plays a variant and compares each frame with that of the GIF.
+// TestMoving compares each frame of a variant with that of the GIF.
 func TestMoving(t *testing.T) {
 	t.Parallel()
 	palette := make(color.Palette, 0, 256)
@@ -111,7 +111,7 @@ func TestMoving(t *testing.T) {
 	}
 }
 
-// play compares frames and times. Equal frames may have become one.
+// play compares frames and times. Equal frames may have been merged.
 func play(t *testing.T, a *animation.Animation, want *recorder, least float64) {
 	t.Helper()
 	player, err := animation.NewAnimDecoder(a)

@@ -7,8 +7,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// decodedMemory returns about the most bytes needed to decode a picture, by the allocations of the
-// decoders of the standard library.
+// decodedMemory returns about the most bytes needed to decode a picture. It follows the allocations
+// of the decoders of the standard library.
 func decodedMemory(info imaging.Info) int64 {
 	pixels := int64(info.Width) * int64(info.Height)
 	switch info.Format {
@@ -49,7 +49,8 @@ func decodedPNG(info imaging.Info) int64 {
 	return sum
 }
 
-// convertedMemory returns about the most further bytes needed to convert the pixels for an encoder.
+// convertedMemory returns about the most additional bytes needed to convert the pixels for an
+// encoder.
 func convertedMemory(info imaging.Info) int64 {
 	pixels := int64(info.Width) * int64(info.Height)
 	if info.Format == imaging.GIF {
@@ -73,8 +74,8 @@ func convertedMemory(info imaging.Info) int64 {
 	}
 }
 
-// uses returns the possible uses of an encoder for a picture, judged by its header. The one that
-// needs the least memory is first.
+// uses returns the possible uses of an encoder for a picture, as far as its header shows. The one
+// that needs the least memory is first.
 func uses(info imaging.Info) []webp.Use {
 	switch {
 	case info.Format == imaging.GIF && info.Frames > 1:

@@ -16,8 +16,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 )
 
-// TestMemoryEstimates compares the estimated memory of a picture with the allocations of its
-// decoder and of the conversion, the most that they can hold at a time.
+// TestMemoryEstimates compares the estimated memory of a picture with all allocations of its
+// decoder and of the conversion. They can never hold more than that at a time.
 func TestMemoryEstimates(t *testing.T) {
 	deep := image.NewNRGBA64(image.Rect(0, 0, 701, 500))
 	draw.Draw(deep, deep.Rect, scene(701, 500), image.Point{}, draw.Src)

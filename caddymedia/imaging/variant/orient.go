@@ -18,8 +18,8 @@ type raster struct {
 // within the processor's cache.
 const tile = 32
 
-// oriented returns r as viewed under an EXIF orientation. The rows of the result have no gaps. Its
-// sample x, y is the one of r at start + x*right + y*down.
+// oriented returns r as viewed under an EXIF orientation. The rows of the result are contiguous.
+// Its sample at x, y is the sample of r at start + x*right + y*down.
 func (r raster) oriented(o imaging.Orientation) raster {
 	out := raster{width: r.width, height: r.height, size: r.size}
 	left, top := 0, 0

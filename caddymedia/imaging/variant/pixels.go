@@ -8,7 +8,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// upright returns a decoded picture in a form for the encoder, turned by its orientation. A JPEG
+// upright returns a decoded picture in a form for the encoder, with its orientation applied. A JPEG
 // becomes planes of ratio 4:2:0 where possible. Other pictures become pixels with straight alpha,
 // which can be encoded losslessly. upright may reuse the samples of img.
 func upright(img image.Image, info imaging.Info) image.Image {
@@ -81,8 +81,8 @@ var shifts = map[image.YCbCrSubsampleRatio][2]uint{
 	image.YCbCrSubsampleRatio410: {2, 1},
 }
 
-// subsampled returns planes of ratio 4:2:0, each chroma sample the mean of the four pixels that it
-// covers. It returns nil for an unknown ratio.
+// subsampled returns planes of ratio 4:2:0. Each chroma sample is the mean of the four pixels that
+// it covers. subsampled returns nil for an unknown ratio.
 func subsampled(img *image.YCbCr) *image.YCbCr {
 	if img.SubsampleRatio == image.YCbCrSubsampleRatio420 {
 		return img
@@ -160,7 +160,7 @@ func fromPalette(img *image.Paletted) *image.NRGBA {
 	return out
 }
 
-// straightPalette returns a colour for every index; those beyond the palette are transparent.
+// straightPalette returns a colour for every index. Indices beyond the palette are transparent.
 func straightPalette(p color.Palette) *[256][4]byte {
 	var colors [256][4]byte
 	for i, c := range p[:min(len(p), len(colors))] {

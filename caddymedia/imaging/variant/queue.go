@@ -55,8 +55,8 @@ var ErrBusy = errors.New("too many pictures are being worked on")
 // animation. Processing one takes some hundredths of a second.
 const smallPixels = 1 << 20
 
-// Classes of the queue. Small pictures are served every second time, so that large ones do not hold
-// them up.
+// Classes of the queue. Every second slot is for small pictures, so that large ones do not delay
+// them.
 const (
 	smallPicture = iota
 	largePicture
@@ -69,7 +69,8 @@ func classOf(info imaging.Info) int {
 	return largePicture
 }
 
-// workQueue bounds the pictures being processed and their memory, and serves their owners in rotation.
+// workQueue bounds the pictures being processed and their memory, and serves their owners in
+// rotation.
 type workQueue struct {
 	limits  Limits
 	slots   *queue.Queue
@@ -106,8 +107,8 @@ func busy(err error) error {
 	return err
 }
 
-// contendedTime is the time limit of an encoder while other pictures wait. Most need less than a
-// second, the minimum.
+// contendedTime is the time limit of an encoder while other pictures wait. The minimum is a second,
+// since most need less.
 func (q *workQueue) contendedTime() time.Duration { return max(q.limits.Wait/3, time.Second) }
 
 // slot is the permission to process one picture.
@@ -128,8 +129,9 @@ func (s *slot) change(ctx context.Context, memory int64) error {
 // pollInterval is how often an encoder over its contended time checks for waiting pictures.
 const pollInterval = 200 * time.Millisecond
 
-// limitContended calls stop when the encoder is over its contended time and other pictures wait: a
-// variant is optional, a refused upload is an error. It returns when ctx ends.
+// limitContended calls stop when the encoder is over its contended time and other pictures wait.
+// Losing a variant, which is optional, is better than refusing an upload. limitContended returns
+// when ctx ends.
 func (s *slot) limitContended(ctx context.Context, stop context.CancelCauseFunc) {
 	for timer := time.NewTimer(s.queue.contendedTime()); ; timer.Reset(pollInterval) {
 		select {
@@ -144,8 +146,8 @@ func (s *slot) limitContended(ctx context.Context, stop context.CancelCauseFunc)
 	}
 }
 
-// collect counts the acquired memory as garbage and collects when there is much of it. By itself
-// the collector would let the heap double, beyond the memory limit.
+// collect counts the acquired memory as garbage and runs the garbage collector when there is much
+// of it. By itself the collector would let the heap double, beyond the memory limit.
 func (s *slot) collect() {
 	q := s.queue
 	if q.garbage.Add(s.held.Units()) > q.limits.Memory/8 {

@@ -21,8 +21,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 )
 
-// busy starts n variants of a picture with an encoder that continues on a signal. It returns the
-// results.
+// busy starts n variants of a picture. The encoder continues when goOn is closed.
 func busy(t *testing.T, r *recorder, m *variant.Maker, n int) (results chan error, goOn chan struct{}) {
 	t.Helper()
 	file := asJPEG(t, scene(40, 30))
@@ -104,7 +103,7 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// TestMemory checks that two pictures whose memory fits run together, and the third one after them.
+// TestMemory: two pictures whose memory fits run together, and the third one after them.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -141,7 +140,7 @@ func TestTime(t *testing.T) {
 	})
 }
 
-// TestLeave frees the slot of a caller who leaves, whether waiting or being processed.
+// TestLeave: a caller who leaves while waiting or during processing frees the slot.
 func TestLeave(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -290,7 +289,7 @@ type panics struct{ io.ReadSeeker }
 
 func (panics) Read([]byte) (int, error) { panic("no idea") }
 
-// TestDamage cuts and breaks pictures after the structural check.
+// TestDamage truncates and damages pictures after the structural check.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	moving := asGIF(t, &gif.GIF{Image: []*image.Paletted{frame(0, "RGBR"), frame(0, "GRB")}, Delay: []int{5, 5}})

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestOrientations compares the encoder's input with the expected view, also if a turn would move
-// the chroma of an odd side by half a sample.
+// TestOrientations compares the input of the encoder with the expected view. Among the cases are
+// odd sides, where a turn could move the chroma by half a sample.
 func TestOrientations(t *testing.T) {
 	t.Parallel()
 	for _, size := range []image.Point{{64, 48}, {65, 49}, {64, 49}, {65, 48}, {1, 1}, {3, 100}} {
@@ -36,7 +36,7 @@ func TestOrientations(t *testing.T) {
 	}
 }
 
-// TestPixels compares the encoder's input with the decoded picture, for every type that the
+// TestPixels compares the input of the encoder with the decoded picture, for every type that the
 // decoders return.
 func TestPixels(t *testing.T) {
 	t.Parallel()
@@ -81,7 +81,7 @@ func TestPixels(t *testing.T) {
 	}
 }
 
-// near allows for the loss of multiplying alpha in and out again.
+// near allows for the loss of multiplying by alpha and dividing again.
 func near(a, b color.NRGBA) bool {
 	lost := 1 + 255/int(max(1, a.A))
 	within := func(x, y byte) bool { return int(x)-int(y) <= lost && int(y)-int(x) <= lost }

@@ -1,6 +1,6 @@
 // Package variant decodes pictures completely, as a check, and makes the WebP variants stored
-// beside them: upright, with colour profile and alpha, animated if the picture is. A [Maker] bounds
-// the number of pictures being processed and their memory.
+// beside them. A variant is upright, has the colour profile and alpha, and is animated if the
+// picture is. A [Maker] bounds the number of pictures being processed and their memory.
 package variant
 
 import (
@@ -41,8 +41,8 @@ func NewMaker(encoder webp.Encoder, limits Limits) *Maker {
 	return &Maker{encoder: encoder, queue: newQueue(limits.withDefaults())}
 }
 
-// For returns a Maker with the same limits whose pictures count for owner, for example an account.
-// The queue serves owners in rotation.
+// For returns a Maker with the same limits whose pictures count for owner, such as an account. The
+// queue serves owners in rotation.
 func (m *Maker) For(owner string) *Maker {
 	return &Maker{encoder: m.encoder, queue: m.queue, owner: owner}
 }
@@ -85,8 +85,8 @@ func (m *Maker) fits(memory int64) error {
 		"the picture takes %d MiB to be decoded, at most %d are set aside", memory>>20, m.queue.limits.Memory>>20)}
 }
 
-// Make is [Maker.Check] and returns the bytes of the variant. Its error may also be [ErrNone], with
-// the reason.
+// Make does the work of [Maker.Check] and returns the bytes of the variant. Its error may also be
+// [ErrNone], with the reason.
 func (m *Maker) Make(ctx context.Context, r io.ReadSeeker, info imaging.Info, opts Options) ([]byte, error) {
 	j := &job{
 		encoder: m.encoder, limits: m.queue.limits, in: &stoppableReader{r, ctx.Err}, info: info,
@@ -106,7 +106,7 @@ func (m *Maker) Make(ctx context.Context, r io.ReadSeeker, info imaging.Info, op
 	return j.run(ctx)
 }
 
-// stoppableReader fails once err does, which stops a decoder.
+// stoppableReader fails once err returns an error, which stops a decoder.
 type stoppableReader struct {
 	io.ReadSeeker
 	err func() error

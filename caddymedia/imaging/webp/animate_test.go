@@ -21,7 +21,8 @@ type shown struct {
 	time time.Duration
 }
 
-// moving draws a square that moves over a picture. With alpha it leaves a hole.
+// moving returns frames in which a square moves over a picture. With alpha, it is a hole in every
+// second frame.
 func moving(frames int, alpha bool) []shown {
 	out := make([]shown, 0, frames)
 	for i := range frames {
@@ -69,7 +70,7 @@ func animate(t testing.TB, frames []shown, loops int, opts webp.Options) []byte 
 	return file
 }
 
-// still returns a file of a frame. The decoder's own frames have wrong colours.
+// still returns the file of a frame, because the decoder's own frames have wrong colours.
 func still(f animation.Frame) []byte {
 	chunk := func(b []byte, id string, data []byte) []byte {
 		b = append(b, id...)
@@ -173,7 +174,7 @@ func TestAnimateTimes(t *testing.T) {
 	}
 }
 
-// Equal frames may become one with the sum of their durations.
+// Equal frames may be merged, with the sum of their durations.
 func TestAnimateSame(t *testing.T) {
 	t.Parallel()
 	frames := moving(3, true)
@@ -211,7 +212,7 @@ func TestAnimateProfile(t *testing.T) {
 		if frames, _ := play(t, file); len(frames) != 3 {
 			t.Errorf("%s: %d frames", name, len(frames))
 		}
-		// libwebp sets the alpha flag of an animation if a frame leaves out unchanged pixels.
+		// libwebp sets the alpha flag of an animation if a frame omits unchanged pixels.
 		if file[20]|0x10 != tt.flags|0x10 || file[20]&tt.flags != tt.flags {
 			t.Errorf("%s: flags %#x, want %#x", name, file[20], tt.flags)
 		}

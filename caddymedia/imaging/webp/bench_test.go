@@ -32,7 +32,7 @@ func photograph(b *testing.B, width, height int) *image.YCbCr {
 	return out
 }
 
-// benchmark encodes a picture. Planes are copied each time, outside of the measured time.
+// benchmark encodes a picture. Planes are copied each time, outside the measured time.
 func benchmark(b *testing.B, img image.Image, opts webp.Options) {
 	b.Helper()
 	e := newEncoder(b)

@@ -19,7 +19,7 @@ var (
 )
 
 // prepare checks the arguments of Encode and returns the options with their defaults. The C encoder
-// relies on the checks.
+// relies on these checks.
 func prepare(ctx context.Context, img image.Image, opts Options) (Options, error) {
 	if ctx.Err() != nil {
 		return opts, stopped(ctx)
@@ -133,7 +133,7 @@ func checkEnd(ctx context.Context, frames int) error {
 	return nil
 }
 
-// Limits of the format (animation chunks ANIM and ANMF).
+// Limits of the animation chunks ANIM and ANMF of the format.
 const (
 	maxPlays = 1<<16 - 1
 	maxShown = (1<<24 - 1) * time.Millisecond
@@ -155,15 +155,15 @@ func stopped(ctx context.Context) error {
 	return fmt.Errorf("encoding as WebP: %w: %w", err, cause)
 }
 
-// Detailed photographs of so many pixels need more than the 512 KiB that a file has for their
-// modes.
+// Detailed photographs of this many pixels need more than the 512 KiB that a file has for
+// prediction modes (the first partition).
 const (
 	largePixels = 28_000_000
 	largeFine   = 21_000_000 // above fineQuality
 	fineQuality = 85
 )
 
-// manyModes reports whether the modes of a lossy picture may not fit into its file.
+// manyModes reports whether the prediction modes of a lossy picture may not fit into its file.
 func manyModes(pixels, quality int) bool {
 	return pixels >= largePixels || pixels >= largeFine && quality > fineQuality
 }
@@ -174,8 +174,8 @@ type cost struct {
 	input int64 // for each byte of the file that the picture was decoded from
 }
 
-// memory returns the bytes for a task, with a fixed part for small pictures. At high quality detail
-// costs twice as much.
+// memory returns the bytes for a task, with a fixed part for small pictures. At high quality,
+// detail costs twice as much.
 func (c cost) memory(t Task) int64 {
 	detail := c.input * t.Bytes
 	if t.Quality > fineQuality {

@@ -16,7 +16,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// readPicture decodes a file: 4:2:0 planes as they are, all else as pixels.
+// readPicture decodes a file: 4:2:0 planes unchanged, everything else as pixels.
 func readPicture(t testing.TB, path string) image.Image {
 	t.Helper()
 	data, err := os.ReadFile(path)
@@ -67,8 +67,8 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// corpusLossy compares a picture with itself at half the chroma, the best that a lossy file can
-// have.
+// corpusLossy compares a lossy file with the picture at half the chroma resolution, the best that
+// such a file can have.
 func corpusLossy(t *testing.T, img *image.NRGBA) {
 	t.Helper()
 	best := pixels(planes(img))

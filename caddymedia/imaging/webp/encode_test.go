@@ -58,7 +58,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// The planes of a JPEG decoder have more samples than the picture. They must not show.
+// The planes of a JPEG decoder have more samples than the picture. They must not appear.
 func TestPaddedPlanes(t *testing.T) {
 	t.Parallel()
 	for _, size := range []image.Point{{1, 1}, {31, 33}, {64, 48}, {101, 75}} {
@@ -70,7 +70,7 @@ func TestPaddedPlanes(t *testing.T) {
 	}
 }
 
-// The sub-image of a larger picture is a view on its pixels.
+// A sub-image shares the pixels of a larger picture.
 func TestStride(t *testing.T) {
 	t.Parallel()
 	img := drawAlpha(90, 70)

@@ -30,7 +30,7 @@ func encode(t testing.TB, img image.Image, opts webp.Options) []byte {
 	return file
 }
 
-// draw returns something like a photograph: slopes, edges, and texture in a part of it.
+// draw returns an image like a photograph: gradients, edges, and some texture.
 func draw(width, height int) *image.NRGBA {
 	img := image.NewNRGBA(image.Rect(0, 0, width, height))
 	for y := range height {
@@ -39,7 +39,7 @@ func draw(width, height int) *image.NRGBA {
 			r := 128 + 90*math.Sin(2*u+v)
 			g := 120 + 80*math.Cos(u-3*v)
 			b := 90 + 60*math.Sin(u*v)
-			// The edges are a few pixels wide, as with a lens.
+			// The edges are a few pixels wide, as in real photographs.
 			in := min(max((.3-math.Hypot(math.Mod(u, 1)-.5, math.Mod(v, 1)-.5))*20, 0), 1)
 			r, g, b = r+50*in, g-30*in, b+in*(g-b)/2
 			if y%160 < 48 {
@@ -56,7 +56,7 @@ func draw(width, height int) *image.NRGBA {
 
 func clamp(v float64) uint8 { return uint8(min(max(v, 0), 255) + .5) }
 
-// drawAlpha has a soft edge between opaque and transparent parts.
+// drawAlpha returns a picture with a soft edge between opaque and transparent parts.
 func drawAlpha(width, height int) *image.NRGBA {
 	img := draw(width, height)
 	for y := range height {
@@ -68,7 +68,7 @@ func drawAlpha(width, height int) *image.NRGBA {
 	return img
 }
 
-// drawFlat has few colours.
+// drawFlat returns a picture of few colours.
 func drawFlat(width, height int) *image.NRGBA {
 	img := image.NewNRGBA(image.Rect(0, 0, width, height))
 	for y := range height {
@@ -112,8 +112,8 @@ func planes(img *image.NRGBA) *image.YCbCr {
 	return out
 }
 
-// padded returns planes like those of a JPEG decoder: a part of larger ones. The samples beside it
-// have another colour.
+// padded returns planes like those of a JPEG decoder: a part of larger ones. The other samples have
+// another colour.
 func padded(p *image.YCbCr) *image.YCbCr {
 	size := p.Rect.Size()
 	big := image.NewYCbCr(image.Rect(0, 0, size.X+29, size.Y+27), image.YCbCrSubsampleRatio420)
@@ -160,7 +160,7 @@ func decode(t testing.TB, file []byte) *image.NRGBA {
 	case *image.NRGBA:
 		return img
 	case *image.YCbCr:
-		// The decoder returns limited range, unlike the meaning of the type.
+		// The decoder returns limited range, although the type means full range.
 		for i, v := range img.Y {
 			img.Y[i] = clamp((float64(v) - 16) * 255 / 219)
 		}

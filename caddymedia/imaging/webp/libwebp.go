@@ -18,8 +18,8 @@ import (
 	"time"
 	"unsafe"
 
-	// Only for libwebp's sources. Its own functions take straight alpha for premultiplied and
-	// cannot be stopped.
+	// Imported only for the sources of libwebp. The functions of the package take straight alpha
+	// for premultiplied and cannot be stopped.
 	_ "github.com/chai2010/webp"
 )
 
@@ -53,8 +53,8 @@ func checkVersion(version int) error {
 	return nil
 }
 
-// checkABI checks that libwebp supports these interfaces. They are arguments so that a test can
-// pass wrong ones.
+// checkABI checks that libwebp supports these versions of its interfaces. They are arguments so
+// that a test can pass wrong ones.
 func checkABI(encoder, mux int) error {
 	if C.cm_accepts(C.int(encoder), C.int(mux)) == 0 {
 		return fmt.Errorf("libwebp does not have the interfaces %#x and %#x", encoder, mux)
@@ -87,7 +87,7 @@ func (l libwebp) Encode(ctx context.Context, img image.Image, opts Options) ([]b
 	return finish(ctx, file, opts, "")
 }
 
-// trimPixels is the size of a picture from which its memory is returned to the system at once.
+// trimPixels is the size of a picture from which on its memory is returned to the system at once.
 const trimPixels = 500_000
 
 // trim returns freed memory to the system. glibc keeps it in an arena per thread, which soon adds
@@ -116,13 +116,13 @@ func shapeOf(img *image.NRGBA) C.cm_shape {
 // pointer returns the address of the samples, for the duration of a C call.
 func pointer(samples []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.SliceData(samples)) }
 
-// The modes of a file have 512 KiB. If they need more, libwebp encodes the whole picture again and
-// again until they fit. sparingModes limits them from the start where that may happen. That takes a
-// third of the time and costs 0.25 dB.
+// sparingModes is the partition limit for pictures with many prediction modes. A file has 512 KiB
+// for the modes. If they need more, libwebp encodes the whole picture again until they fit.
+// Limiting them from the start takes a third of the time and costs 0.25 dB.
 const sparingModes = 60
 
-// settings returns the settings of libwebp. For lossless encoding its quality is an effort; 100
-// would take 30 times as long for 4 % less.
+// settings returns the settings of libwebp. For lossless encoding the quality of libwebp is an
+// effort. An effort of 100 would take 30 times as long for 4 % less.
 func settings(shape C.cm_shape, opts Options) C.cm_options {
 	if opts.Lossless {
 		switch opts.Effort {
@@ -150,7 +150,7 @@ func settings(shape C.cm_shape, opts Options) C.cm_options {
 	return s
 }
 
-// stopFlag returns a flag for C that is set when ctx is done. C may keep it until release.
+// stopFlag returns a flag for C that is set when ctx is done. C may use it until release is called.
 func stopFlag(ctx context.Context) (stop *C.int32_t, release func()) {
 	flag := new(atomic.Int32)
 	var pin runtime.Pinner
@@ -175,7 +175,7 @@ func finish(ctx context.Context, file C.cm_file, opts Options, detail string) ([
 	return bytes.Clone(data), nil
 }
 
-// failure returns the error for a code. If ctx is done, that is the reason: an animation does not
+// failure returns the error for a code. If ctx is done, that is the reason; an animation does not
 // always report it.
 func failure(ctx context.Context, code int, detail string) error {
 	if ctx.Err() != nil {
@@ -228,7 +228,8 @@ func (l libwebp) Animate(ctx context.Context, a Animation, opts Options) ([]byte
 		return nil, failure(ctx, C.CM_UNUSABLE, "")
 	}
 	defer C.cm_anim_free(anim)
-	// libwebp expects the start time of each frame. The time after the last frame ends it.
+	// libwebp expects the start time of each frame. The time after the last frame ends the
+	// animation.
 	var now time.Duration
 	frames := 0
 	for img, shown := range a.Frames {

@@ -51,17 +51,17 @@ func (pure) Encode(ctx context.Context, img image.Image, opts Options) ([]byte, 
 	return withProfile(file, opts.Profile)
 }
 
-// opaque converts planes to pixels. The library would convert them one pixel at a time, several
-// times.
+// opaque converts planes to pixels. The library would convert each pixel several times.
 func opaque(planes *image.YCbCr) *image.RGBA {
 	img := image.NewRGBA(planes.Rect)
 	draw.Draw(img, img.Rect, planes, image.Point{}, draw.Src)
 	return img
 }
 
-// The modes of a file have 512 KiB. If they need more, the library writes a broken file, and has no
-// setting against it. Below safePixels they always fit. Pictures with manyModes are encoded with
-// the few modes of Fast, which fit up to some 100 million pixels. In between the result is checked.
+// safePixels is the number of pixels below which the prediction modes always fit. A file has 512
+// KiB for the modes. If they need more, the library writes a broken file, and has no setting
+// against it. Pictures with manyModes are encoded with the few modes of Fast, which fit up to some
+// 100 million pixels. The files of all pictures from safePixels on are checked.
 const safePixels = 4_000_000
 
 // encodeWhole encodes a picture so that its modes fit.

@@ -33,7 +33,8 @@ func (pure) Animate(ctx context.Context, a Animation, opts Options) ([]byte, err
 		if now > maxPlay {
 			return nil, errPlay
 		}
-		// Durations are cut to milliseconds after adding them up, so that they do not drift.
+		// Durations are summed up before they are cut to milliseconds, so that errors do not add
+		// up.
 		next := now + bounded(shown)
 		if err := s.add(ctx, img, next.Milliseconds()-now.Milliseconds(), opts); err != nil {
 			return nil, err

@@ -23,7 +23,7 @@ func TestStoppedBefore(t *testing.T) {
 	}
 }
 
-// An encode that takes seconds ends with the error of its ctx: soon, if the encoder can.
+// A long Encode ends with the error of its ctx. It ends soon if the encoder can be stopped.
 func TestStoppedWithin(t *testing.T) {
 	t.Parallel()
 	e := newEncoder(t)

@@ -1,9 +1,9 @@
 // Package webp encodes pictures as WebP. It never decodes foreign files.
 //
 // A build has one [Encoder]. With cgo on Linux it is libwebp, whose sources are in
-// github.com/chai2010/webp. Elsewhere it is github.com/deepteams/webp in pure Go, with files of
-// about the same size and quality. That one needs two to three times the processor time on amd64,
-// and more memory.
+// github.com/chai2010/webp. Elsewhere it is github.com/deepteams/webp in pure Go. Its files have
+// about the same size and quality. It needs two to three times the processor time on amd64, and
+// more memory.
 package webp
 
 import (
@@ -37,12 +37,12 @@ type Encoder interface {
 	// Stops reports whether a running Encode can be stopped.
 	Stops() bool
 
-	// Memory returns about the most bytes that a task needs, without the picture itself. Noise may
-	// need twice as much.
+	// Memory returns about the most bytes that a task needs, not counting the picture itself. Noise
+	// may need twice as much.
 	Memory(t Task) int64
 }
 
-// Task is a description of work, to estimate its memory.
+// Task describes an encoding, to estimate its memory.
 type Task struct {
 	// Width and Height in pixels.
 	Width, Height int
@@ -85,8 +85,8 @@ const DefaultQuality = 80
 // Effort is the processor time spent on making a file small.
 type Effort string
 
-// The efforts, with their cost relative to Normal on photographs. In pure Go, Fast takes 0.8 of the
-// time for 5 % larger files, Small 1.3 times for 8 % smaller ones.
+// The efforts, with their cost in libwebp relative to Normal on photographs. In pure Go, Fast takes
+// 0.8 of the time for 5 % larger files, and Small takes 1.3 times as long for 8 % smaller ones.
 const (
 	Fast   Effort = "fast"   // a third of the time, 8 % larger
 	Normal Effort = "normal" // libwebp's method 4
