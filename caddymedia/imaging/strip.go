@@ -15,7 +15,7 @@ type layout struct {
 	closed  int   // number of the spans that may not grow
 }
 
-// span is a part of a file that remains: the bytes from from up to, but excluding, to.
+// span is a part of a file that remains: the offsets from the first byte up to, but excluding, to.
 type span struct{ from, to int64 }
 
 // patch is data inserted before the span with that number.

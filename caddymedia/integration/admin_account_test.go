@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// made is the answer with the password of an account.
+// made is an answer of the panel with the password of an account.
 type made struct {
 	Section, Name, Password string
 	APIKey                  string `json:"api_key"`
@@ -66,7 +66,7 @@ func TestPanelAccounts(t *testing.T) {
 	}
 	token = login(second, http.StatusOK)
 
-	// Tokens end with the account, also if it is created again unchanged.
+	// The tokens of an account end with it, also if it is created again unchanged.
 	entry := p.running(t)
 	hash := entry[strings.Index(entry, `"new.site"`):]
 	hash = hash[strings.Index(hash, "$argon2id"):]

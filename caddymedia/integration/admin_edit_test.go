@@ -12,8 +12,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestPanelEditsFromNothing starts without configuration: the implied defaults stay beside the
-// additions, with all of their items.
+// TestPanelEditsFromNothing: without configuration, the implied defaults and their items stay when
+// entries are added.
 func TestPanelEditsFromNothing(t *testing.T) {
 	p := startPanel(t, account)
 	stored := p.uploadFile(t, file("first.txt", "the first")).one(t)
@@ -43,7 +43,7 @@ func TestPanelEditsFromNothing(t *testing.T) {
 		t.Errorf("max_size %v", got)
 	}
 
-	// Changed, and removed again.
+	// Change the entry, and remove it.
 	p.put(t, http.StatusOK, "image_aliases/photos", `{"value":{"storage":"archive","svg":"off"}}`)
 	want := map[string]any{"storage": "archive", "svg": "off"}
 	if got := p.entry(t, "image_aliases/photos").Value; !reflect.DeepEqual(got, want) {
@@ -62,7 +62,7 @@ func TestPanelEditsFromNothing(t *testing.T) {
 	}
 }
 
-// TestPanelWithoutMedia works if the configuration does not mention the media app.
+// TestPanelWithoutMedia: the panel works if the configuration does not have the media app.
 func TestPanelWithoutMedia(t *testing.T) {
 	p := startPanel(t, "")
 	if !strings.Contains(p.running(t), "tokens") {
@@ -83,8 +83,8 @@ func TestPanelWithoutMedia(t *testing.T) {
 	}
 }
 
-// TestPanelStaleEdit: the second of two concurrent edits of an entry is refused, and sees the
-// current state.
+// TestPanelStaleEdit: the second of two concurrent edits of an entry is refused, and its answer has
+// the current state.
 func TestPanelStaleEdit(t *testing.T) {
 	p := startPanel(t, basic)
 	p.put(t, http.StatusCreated, "file_aliases/shared", `{"value":{"prefix":"one"}}`)
@@ -123,7 +123,8 @@ func TestPanelStaleEdit(t *testing.T) {
 	p.must(t, http.StatusNoContent, http.MethodDelete, route, nil, "If-Match", now.tag)
 }
 
-// TestPanelKeepsGroups: a group that exists for its defaults stays when something else is changed.
+// TestPanelKeepsGroups: an empty group, which stands for its defaults, stays when another option is
+// changed.
 func TestPanelKeepsGroups(t *testing.T) {
 	p := startPanel(t, account+"image_alias photos {\nwebp\n}\n")
 	value := p.entry(t, "image_aliases/photos").Value
@@ -135,7 +136,8 @@ func TestPanelKeepsGroups(t *testing.T) {
 	}
 }
 
-// TestPanelCompressed edits with the tag of an answer compressed by the site, which Caddy marks.
+// TestPanelCompressed: an edit may use the ETag of a compressed answer, to which Caddy adds a
+// suffix.
 func TestPanelCompressed(t *testing.T) {
 	p := startPanelConfig(t, siteConfig{Media: basic, Site: "encode\n" + panelBlock, Global: "admin " + servers.FreeAddress(t)})
 	extensions, err := json.Marshal(strings.Fields(strings.Repeat("pdf txt ", 100)))
@@ -220,7 +222,7 @@ func TestPanelBrokenEdit(t *testing.T) {
 	}
 	p.uploadFile(t, file("beside.txt", "x")).one(t)
 
-	// Successful changes do not cut it either.
+	// Successful changes do not interrupt the upload either.
 	p.put(t, http.StatusCreated, "file_aliases/new", `{"value":{"prefix":"new"}}`)
 	p.put(t, http.StatusOK, "storages/default", local(filepath.Join(p.root, "moved")))
 	close(head)
@@ -230,7 +232,8 @@ func TestPanelBrokenEdit(t *testing.T) {
 	}
 }
 
-// TestPanelPinsStorages: an alias without a named storage keeps its current one.
+// TestPanelPinsStorages: an alias without a named storage keeps its storage when another one is
+// added.
 func TestPanelPinsStorages(t *testing.T) {
 	p := startPanel(t, account+"storage only {\ndriver local $ROOT\n}\nfile_alias content\nfile_alias docs {\nprefix docs\n}\n")
 	stored := p.uploadFile(t, file("a.txt", "kept")).one(t)

@@ -24,7 +24,7 @@ handle /media-admin* {
 }
 `
 
-// panel is a site with a panel, and its current user.
+// panel is a site with a panel, and the user of the next requests.
 type panel struct {
 	*site
 	user  string
@@ -44,7 +44,7 @@ func startPanelConfig(t *testing.T, config siteConfig) *panel {
 	return &panel{site: s, user: "admin", admin: config.Global, seen: new([]*reply)}
 }
 
-// as returns the panel with another user.
+// as returns the panel as seen by another user.
 func (p *panel) as(user string) *panel {
 	other := *p
 	other.user = user
@@ -53,7 +53,7 @@ func (p *panel) as(user string) *panel {
 
 const asJSON = "application/json"
 
-// call requests a route of the panel's API. After a change the site is ready for the next one.
+// call requests a route of the panel's API. After a change it waits until the site is ready again.
 func (p *panel) call(t *testing.T, method, route string, body any, header ...string) *reply {
 	t.Helper()
 	var text string
@@ -84,7 +84,7 @@ func (p *panel) call(t *testing.T, method, route string, body any, header ...str
 	return answer
 }
 
-// must is call for an answer with the status.
+// must is call, but fails the test unless the answer has the status.
 func (p *panel) must(t *testing.T, status int, method, route string, body any, header ...string) *reply {
 	t.Helper()
 	r := p.call(t, method, route, body, header...)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestPanelItems uploads, previews and removes items in the panel.
+// TestPanelItems: the panel uploads, previews and removes items.
 func TestPanelItems(t *testing.T) {
 	p := startPanel(t, account+localDefault+"image_alias content {\nwebp\n}\nimage_alias plain {\nsvg keep\n}\nfile_alias content\n")
 	upload := func(route string, parts ...formPart) stored {

@@ -8,8 +8,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestPanelSecretsWithBraces: text in braces may be a part of a secret, and is neither answered nor
-// logged, also not by Caddy.
+// TestPanelSecretsWithBraces: text in braces may be part of a secret. It is neither in answers nor
+// in the log, including the messages of Caddy itself.
 func TestPanelSecretsWithBraces(t *testing.T) {
 	const part = "a-part-of-the-s3cret"
 	p := startPanel(t, basic)
@@ -39,8 +39,8 @@ func TestPanelSecretsWithBraces(t *testing.T) {
 	}
 }
 
-// TestPanelKeysInCapitals: Caddy accepts upper-case keys in its JSON, and secrets are recognised
-// under such keys.
+// TestPanelKeysInCapitals: Caddy accepts upper-case keys in its JSON. Secrets under such keys are
+// recognised.
 func TestPanelKeysInCapitals(t *testing.T) {
 	const secret = "s3cret-under-a-capital"
 	p := startPanel(t, basic)
@@ -72,8 +72,8 @@ func TestPanelKeysInCapitals(t *testing.T) {
 	}
 }
 
-// TestPanelRefusesFixedUsers: a constant user name, for example after a missing brace, would open
-// the panel to everyone.
+// TestPanelRefusesFixedUsers: a constant user name, for example because a brace is missing, is
+// refused. It would open the panel to everyone.
 func TestPanelRefusesFixedUsers(t *testing.T) {
 	s := startSite(t, basic, "media")
 	for _, user := range []string{"admin", "{http.auth.user.id", `"\{http.auth.user.id\}"`, "http.auth.user.id}", `"{"`, "{system.os}", "{env.PATH}"} {
@@ -84,8 +84,8 @@ func TestPanelRefusesFixedUsers(t *testing.T) {
 	}
 }
 
-// TestPanelNeedsAuthenticationHoweverSpelled: every spelling of a panel address, below every base,
-// is refused without a login.
+// TestPanelNeedsAuthenticationHoweverSpelled: without a login, every spelling of a panel address is
+// refused, below every base.
 func TestPanelNeedsAuthenticationHoweverSpelled(t *testing.T) {
 	rests := []string{
 		"", "/", "//", "/api/session", "//api/session", "/./api/session", "/api/../api/session", "/%61pi/session", "/api%2fsession", "%2fapi/session",

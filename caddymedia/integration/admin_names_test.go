@@ -14,7 +14,7 @@ import (
 // shownItem is an item as the panel returns it.
 type shownItem struct{ Filename, Name, Address string }
 
-// items lists those of the image alias content.
+// items returns the items of the image alias content.
 func (p *panel) items(t *testing.T, query string) []shownItem {
 	t.Helper()
 	var page struct{ Items []shownItem }
@@ -25,8 +25,8 @@ func (p *panel) items(t *testing.T, query string) []shownItem {
 	return page.Items
 }
 
-// TestPanelOddNames finds, shows and removes items with special characters of addresses in their
-// names, which exist without sanitizing.
+// TestPanelOddNames: items whose unsanitized names have special characters of addresses are found,
+// shown and removed.
 func TestPanelOddNames(t *testing.T) {
 	p := startPanel(t, account+"storage default {\ndriver local $ROOT\nsanitize off\n}\nimage_alias content\nfile_alias content\n")
 	folder := filepath.Join(p.root, "img", "content", "in here", "50%")

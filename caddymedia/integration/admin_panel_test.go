@@ -66,7 +66,7 @@ func TestPanelNeedsAuthentication(t *testing.T) {
 	}
 }
 
-// TestPanelPages serves the page and its parts, with a policy that allows nothing else.
+// TestPanelPages: the page and its parts are served, with a policy that allows nothing else.
 func TestPanelPages(t *testing.T) {
 	p := startPanel(t, basic)
 	get := func(path string) *reply {
@@ -116,8 +116,8 @@ func TestPanelPages(t *testing.T) {
 	}
 }
 
-// TestPanelRefusesOtherSites: a page of another site in the browser of a logged-in user changes
-// nothing.
+// TestPanelRefusesOtherSites: a page of another site, in the browser of a logged-in user, cannot
+// change anything.
 func TestPanelRefusesOtherSites(t *testing.T) {
 	p := startPanel(t, basic)
 	p.user = "admin"
@@ -169,7 +169,7 @@ func TestPanelRefusesOtherSites(t *testing.T) {
 	if after := p.running(t); after != before || fmt.Sprint(files(t, p.root)) != stored {
 		t.Errorf("something was changed: %s", after)
 	}
-	// The same from the site itself.
+	// The same request from the site itself is accepted.
 	p.must(t, http.StatusCreated, http.MethodPut, "config/file_aliases/new", `{"value":{"prefix":"x"}}`,
 		"Origin", p.url, "Sec-Fetch-Site", "same-origin", "If-None-Match", "*")
 }
@@ -228,7 +228,7 @@ func TestPanelUserIsData(t *testing.T) {
 	}
 }
 
-// TestPanelThroughAdmin changes an alias through each type of admin endpoint.
+// TestPanelThroughAdmin: an alias is changed through each type of admin endpoint.
 func TestPanelThroughAdmin(t *testing.T) {
 	socket := filepath.Join(testcaddy.SocketFolder(t), "admin.sock")
 	for name, admin := range map[string]string{
@@ -259,7 +259,7 @@ func portOf(address string) string {
 	return port
 }
 
-// TestPanelWithoutAdmin shows everything, and the reason why the configuration cannot be changed.
+// TestPanelWithoutAdmin: the panel shows everything, and why the configuration cannot be changed.
 func TestPanelWithoutAdmin(t *testing.T) {
 	for name, c := range map[string]struct{ block, why string }{
 		"switched off": {panelBlock, "switched off"},
@@ -283,7 +283,7 @@ func TestPanelWithoutAdmin(t *testing.T) {
 	}
 }
 
-// TestPanelRefusesConfigurations names the error in the options of a panel.
+// TestPanelRefusesConfigurations: errors in the options of a panel are named.
 func TestPanelRefusesConfigurations(t *testing.T) {
 	s := startSite(t, basic, "media")
 	for want, block := range map[string]string{

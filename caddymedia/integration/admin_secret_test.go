@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// The secrets of the storage that TestPanelSecrets edits, which must appear nowhere.
+// The secrets of the storage that TestPanelSecrets edits. They must not appear in any output.
 const (
 	firstSecret  = "the-first-s3cret-of-a-bucket"
 	secondSecret = "the-second-s3cret-of-a-bucket"
 	envSecret    = "the-s3cret-of-the-environment"
 )
 
-// TestPanelSecrets: an omitted secret is kept, an empty one is removed, and none is in any answer
-// or in the log.
+// TestPanelSecrets: an omitted secret is kept, an empty one is removed, and none is in an answer or
+// in the log.
 func TestPanelSecrets(t *testing.T) {
 	t.Setenv("MEDIA_TEST_SECRET", envSecret)
 	p := startPanel(t, basic)
@@ -56,7 +56,7 @@ func TestPanelSecrets(t *testing.T) {
 		t.Error("another secret has the same tag")
 	}
 
-	// Refused together with a secret, which stays hidden.
+	// A refused edit does not reveal a secret in it.
 	for _, secret := range []string{"{env.MEDIA_TEST_NOT_SET_" + firstSecret + "}", firstSecret} {
 		broken := body("one", named(secret))
 		broken["value"].(map[string]any)["driver"].(map[string]any)["endpoint"] = "ftp://" + firstSecret + "@x"
@@ -67,7 +67,7 @@ func TestPanelSecrets(t *testing.T) {
 	}}})
 	has(secondSecret)
 
-	// Tried without saving, with the saved secret and with a typed one.
+	// Probe without saving, with the saved secret and with a new one.
 	for _, secrets := range []map[string]string{nil, named(firstSecret)} {
 		trial := map[string]any{"driver": body("one", nil)["value"].(map[string]any)["driver"], "secrets": secrets, "keep": "bucket"}
 		if r := p.must(t, http.StatusOK, http.MethodPost, "probe", trial); !strings.Contains(r.body, `"ok":false`) {
@@ -76,7 +76,7 @@ func TestPanelSecrets(t *testing.T) {
 	}
 	p.must(t, http.StatusNotFound, http.MethodPost, "probe", map[string]any{"driver": map[string]any{"name": "s3"}, "keep": "none"})
 
-	// Another driver gets none of them.
+	// A change to another driver removes the secrets.
 	p.put(t, http.StatusOK, route, local(p.root+"/x"))
 	has("")
 	p.put(t, http.StatusOK, route, body("one", named("{env.MEDIA_TEST_SECRET}")))
@@ -107,8 +107,8 @@ func TestPanelSecrets(t *testing.T) {
 			continue
 		}
 		for line := range strings.Lines(log) {
-			// Caddy itself logs why it refuses a configuration. A secret in another option is the
-			// responsibility of its author.
+			// Caddy itself logs why it refuses a configuration. A secret written into another
+			// option is not protected there.
 			if strings.Contains(line, secret) && !strings.Contains(line, `"logger":"admin.api"`) {
 				t.Errorf("%q is logged: %s", secret, line)
 			}

@@ -20,11 +20,11 @@ import (
 // boundary separates the parts of a form.
 const boundary = "----------------------------9f1c2ab87d3e"
 
-// firstName has room for the number of every upload: requests differ only in it.
+// firstName has room for the number of each upload. Requests differ only in this number.
 const firstName = "file-00000000.pdf"
 
-// client sends requests on one connection. It does as little as possible, since it competes with
-// the servers for time: all bytes of a request but the file's name are prepared.
+// client sends requests on one connection. It competes with the servers for processor time and so
+// does as little as possible: only the file's name changes in prepared bytes.
 type client struct {
 	conn   net.Conn
 	reader *bufio.Reader

@@ -69,8 +69,8 @@ if (!move_uploaded_file($file['tmp_name'][0], __DIR__ . '/php/' . basename($file
 }
 `
 
-// startPeers starts the installed servers to compare with. All of their files are in dir, so that
-// nothing is copied between two disks.
+// startPeers starts the installed servers to compare with. They keep all of their files in dir, so
+// that nothing is copied from disk to disk.
 func startPeers(b *testing.B, dir string) []server {
 	b.Helper()
 	nginx := program("nginx")
@@ -107,8 +107,8 @@ func startPeers(b *testing.B, dir string) []server {
 	}}
 }
 
-// program returns the path of an installed program, also in administrators' folders. pattern serves
-// for names that end in a version.
+// program returns the path of an installed program, also from folders for administrators. pattern
+// is for names that end in a version.
 func program(pattern string) string {
 	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/usr/local/sbin") {
 		found, err := filepath.Glob(filepath.Join(dir, pattern))

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// workload is the upload of one round to each server.
+// workload is the work of one round: the uploads to each server.
 type workload struct {
 	name    string
 	clients int
@@ -42,9 +42,10 @@ type server struct {
 }
 
 // BenchmarkUpload uploads the same bytes to the same disk through this service, with and without
-// `sync`, and through nginx (WebDAV's PUT) and php-fpm (move_uploaded_file), if installed. Each
-// iteration is one round over all of them, so that they share other load of the machine. Compare
-// the ratios, which are medians over the rounds, not the rates. MEDIA_BENCH_DIR selects the disk.
+// `sync`. If they are installed, it does the same through nginx (WebDAV's PUT) and php-fpm
+// (move_uploaded_file). Each iteration is one round over all of them, so that other load on the
+// machine affects them equally. Compare the ratios, which are medians over the rounds, not the
+// rates. MEDIA_BENCH_DIR selects the disk.
 func BenchmarkUpload(b *testing.B) {
 	dir := os.Getenv("MEDIA_BENCH_DIR")
 	if dir == "" {
@@ -91,7 +92,7 @@ func (w workload) run(b *testing.B, servers []server) {
 	}
 }
 
-// payloadOf returns the file in pieces of up to 1 MiB. It passes for a PDF; the rest is random, so
+// payloadOf returns the file in pieces of up to 1 MiB. It begins like a PDF; the rest is random, so
 // that neither a file system nor a parser can save work.
 func payloadOf(size int) [][]byte {
 	piece := make([]byte, min(size, 1<<20))
@@ -102,7 +103,7 @@ func payloadOf(size int) [][]byte {
 }
 
 // warm writes and deletes as many bytes as a server will. A virtual machine returns free memory to
-// its host, and the first to use it again would pay for that.
+// its host, and using that memory again for the first time is slow.
 func warm(b *testing.B, path string, size int) {
 	b.Helper()
 	file, err := os.Create(path)
@@ -121,9 +122,9 @@ func warm(b *testing.B, path string, size int) {
 	}
 }
 
-// clear counts and truncates the uploaded files, and waits for the disk, so that no server pays for
-// the writes of another. The names stay until the end, since ext4 without a journal is slow to find
-// an inode after many deletions.
+// clear counts and truncates the uploaded files, and waits for the disk, so that the writes of one
+// server do not slow down the next. The names stay until the end, since ext4 without a journal is
+// slow to find an inode after many deletions.
 func (s server) clear(b *testing.B, w workload) {
 	b.Helper()
 	files, bytes := 0, int64(0)
@@ -149,7 +150,7 @@ func (s server) clear(b *testing.B, w workload) {
 	time.Sleep(100 * time.Millisecond)
 }
 
-// ratios returns the ratios of a to b, round by round.
+// ratios returns the ratio of a to b for each round.
 func ratios(a, b []float64) []float64 {
 	quotients := make([]float64, len(a))
 	for i := range a {

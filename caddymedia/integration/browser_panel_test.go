@@ -11,7 +11,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestBrowserStory follows the first steps of a new administrator, starting with Caddyfile.example.
+// TestBrowserStory: the first steps of a new administrator, starting with Caddyfile.example.
 func TestBrowserStory(t *testing.T) {
 	needsBrowser(t)
 	withinOneDay()
@@ -38,10 +38,10 @@ func TestBrowserStory(t *testing.T) {
 	}
 }
 
-// archive is another storage beside the one called default.
+// archive is a second storage beside the default one.
 const archive = "storage archive {\ndriver local $ROOT-archive\n}\n"
 
-// TestBrowserLogin logs in and out, and tests the end of a session on every type of page.
+// TestBrowserLogin: login, logout, and the end of a session on every type of page.
 func TestBrowserLogin(t *testing.T) {
 	needsBrowser(t)
 	p := startPanelConfig(t, siteConfig{
@@ -50,13 +50,13 @@ func TestBrowserLogin(t *testing.T) {
 	browse(t, "login", p.facts(nil))
 }
 
-// TestBrowserBasicAuth tests the end of a session with a login in front of the panel.
+// TestBrowserBasicAuth: the end of a session if the login is in front of the panel.
 func TestBrowserBasicAuth(t *testing.T) {
 	needsBrowser(t)
 	browse(t, "login", startPanel(t, basic).facts(map[string]any{"basic": true}))
 }
 
-// TestBrowserTwo: the second of two administrators is informed, and no input is lost.
+// TestBrowserTwo: with two administrators, the second one learns of a conflict and loses no input.
 func TestBrowserTwo(t *testing.T) {
 	needsBrowser(t)
 	p := startPanel(t, basic+archive)

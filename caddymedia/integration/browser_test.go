@@ -27,7 +27,7 @@ type facts struct {
 	More map[string]any `json:"more"`
 }
 
-// browse runs a script of the folder browser, which acts in Chromium like a person. If
+// browse runs a script of the folder browser, which operates Chromium like a user. If
 // MEDIA_TEST_SHOTS names a folder, it saves screenshots there.
 func browse(t *testing.T, script string, f facts) {
 	t.Helper()
@@ -53,7 +53,7 @@ func browse(t *testing.T, script string, f facts) {
 	}
 }
 
-// needsBrowser skips a test in which browse would skip, before it prepares anything.
+// needsBrowser skips a test, before any preparation, if browse would skip it.
 func needsBrowser(t *testing.T) {
 	t.Helper()
 	if os.Getenv(browserModules) == "" {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// docs is another alias of files, of small texts.
+// docs is a second file alias, for small texts.
 const docs = "file_alias docs {\nextensions txt\nmax_size 2MiB\n}\n"
 
 // TestBrowserAccounts: an account is created, logs in, gets a new password, loses its tokens, is

@@ -12,8 +12,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// clientExamples are the programs of the folder clients. Each uploads the pictures in its
-// arguments, and all use the service in the same way.
+// clientExamples are the programs in the folder clients. Each uploads the pictures in its
+// arguments, and all of them use the service in the same way.
 var clientExamples = []clientExample{
 	{name: "curl", program: "sh", script: "upload.sh", needs: "curl"},
 	{name: "PHP", program: "php", script: "upload.php", several: true},
@@ -48,7 +48,7 @@ func TestReadmeClients(t *testing.T) {
 	}
 }
 
-// TestClients runs each example against a site: stored pictures, and the output for refusals.
+// TestClients: each example stores pictures on a site, and prints why others are refused.
 func TestClients(t *testing.T) {
 	withinOneDay()
 	s := startSite(t, basic, "media")
@@ -143,8 +143,8 @@ func TestClientKeepsToken(t *testing.T) {
 	}
 }
 
-// prepare returns a function that runs the example with a password and pictures: names and contents
-// in turn. The user's home is a folder of the test.
+// prepare returns a function that runs the example with a password and pictures, given as names and
+// contents in turn. The user's home is a folder of the test.
 func (e clientExample) prepare(t *testing.T, server string) func(password string, pictures ...string) (out, problems string, code int) {
 	t.Helper()
 	program := servers.Program(t, e.program)

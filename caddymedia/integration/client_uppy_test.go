@@ -14,8 +14,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestClientUppy serves the README's page, on a site whose own server has a token, and uploads with
-// it in a browser.
+// TestClientUppy: the README's page uploads in a browser, with a token from the site's own server.
 func TestClientUppy(t *testing.T) {
 	needsBrowser(t)
 	withinOneDay()

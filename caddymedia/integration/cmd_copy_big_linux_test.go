@@ -23,8 +23,8 @@ const (
 )
 
 // TestCopyOfMuchInLittleMemory copies 10,000 small items and one of 2 GiB from a folder to S3 and
-// from there to SFTP. Each copy is killed half-way and run again. Then the addresses of the
-// switched alias answer as before.
+// from there to SFTP. Each copy is killed half-way and run again. Then the alias is switched, and
+// its addresses must answer as before.
 func TestCopyOfMuchInLittleMemory(t *testing.T) {
 	if testing.Short() || raceDetector {
 		t.Skip("it moves some gibibytes")
@@ -109,7 +109,7 @@ func copyMuch(t *testing.T, c *child, from, to string) {
 		first.peak>>20, second.peak>>20)
 }
 
-// mustBeSameFiles is mustBeSame for files too large for memory.
+// mustBeSameFiles is mustBeSame for files that do not fit in memory.
 func mustBeSameFiles(t *testing.T, from, to string) {
 	t.Helper()
 	names, others := filesBelow(t, from), slices.DeleteFunc(filesBelow(t, to), isHidden)

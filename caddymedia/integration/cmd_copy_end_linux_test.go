@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCopyIsInterrupted: an interrupted copy reports its progress, leaves no partial item, and is
-// continued by the same command.
+// TestCopyIsInterrupted: an interrupted copy reports its progress and leaves no partial item. The
+// same command continues it.
 func TestCopyIsInterrupted(t *testing.T) {
 	t.Parallel()
 	const items = 200
@@ -44,7 +44,7 @@ func TestCopyIsInterrupted(t *testing.T) {
 	mustBeSame(t, c.root, to)
 }
 
-// TestCopyOnTerminal draws progress bars on a terminal only.
+// TestCopyOnTerminal: progress bars are drawn on a terminal only.
 func TestCopyOnTerminal(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)

@@ -80,7 +80,7 @@ func switchAlias(t *testing.T, c *child, to string, before map[string]string) {
 	}
 }
 
-// answers returns the site's answers for every each-th item and the big one, by their addresses.
+// answers returns the site's answers for the big item and every each-th of the others, by address.
 func answers(t *testing.T, c *child, each int) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -93,7 +93,7 @@ func answers(t *testing.T, c *child, each int) map[string]string {
 	return found
 }
 
-// answer returns the status, the headers and the hash of the body.
+// answer returns the status, the headers and the hash of the body of an answer.
 func answer(t *testing.T, c *child, address string) string {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}

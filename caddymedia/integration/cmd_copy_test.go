@@ -112,8 +112,8 @@ func readFile(t *testing.T, path string) []byte {
 	return b
 }
 
-// TestCopyIsResumed kills a copy and runs it again: nothing is missed, and items in the journal are
-// not copied again.
+// TestCopyIsResumed: a copy is killed and run again. Nothing is missing, and items in the journal
+// are not copied again.
 func TestCopyIsResumed(t *testing.T) {
 	t.Parallel()
 	const items, parallel = 200, 3
@@ -158,7 +158,7 @@ func TestCopyIsResumed(t *testing.T) {
 // isHidden reports whether name is a temporary name of an item.
 func isHidden(name string) bool { return strings.HasPrefix(path.Base(name), ".") }
 
-// generations identifies the files of a folder, as opposed to later ones of the same names.
+// generations identifies the files of a folder, as opposed to later files with the same names.
 func generations(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	generations := map[string]string{}
@@ -175,8 +175,8 @@ func generations(t *testing.T, folder string) map[string]string {
 	return generations
 }
 
-// TestCopyLeavesOthersAlone: different objects in the destination are not replaced without the
-// option; the other items are copied.
+// TestCopyLeavesOthersAlone: without the option, different objects in the destination are not
+// replaced. The other items are copied.
 func TestCopyLeavesOthersAlone(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)

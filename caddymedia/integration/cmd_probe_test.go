@@ -121,8 +121,8 @@ func TestProbeCommandAsJSON(t *testing.T) {
 	}
 }
 
-// TestProbeOfRunningCaddy requests the configuration of a running Caddy and does not open its
-// locked token file.
+// TestProbeOfRunningCaddy: the command reads the configuration of a running Caddy and does not open
+// its locked token file.
 func TestProbeOfRunningCaddy(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)

@@ -38,8 +38,8 @@ func (c *child) sweep(args ...string) (names []string, totals sweepLine) {
 	return names, lines[len(lines)-1]
 }
 
-// TestSweepCommand finds variants without pictures and leftovers of uploads, and removes them only
-// with --remove.
+// TestSweepCommand: variants without pictures and leftovers of uploads are found. Only --remove
+// removes them.
 func TestSweepCommand(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)

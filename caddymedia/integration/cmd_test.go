@@ -42,7 +42,7 @@ func (c *child) begin(args ...string) *command {
 	return run
 }
 
-// prepare returns a command that has not started.
+// prepare returns a command that has not been started.
 func (c *child) prepare(args ...string) *command {
 	c.t.Helper()
 	binary := os.Getenv("MEDIA_TEST_CADDY")
@@ -68,7 +68,7 @@ func (r *command) start() {
 	go func() { r.ended <- r.cmd.Wait() }()
 }
 
-// wait waits for the end.
+// wait waits for the command to end.
 func (r *command) wait() commandReply {
 	r.t.Helper()
 	for {

@@ -96,7 +96,7 @@ func (term *terminal) echoes(t *testing.T) bool {
 	return state.Lflag&unix.ECHO != 0
 }
 
-// asked waits for the prompt for the password, without echo.
+// asked waits for the password prompt, where input must not be echoed.
 func (term *terminal) asked(t *testing.T) {
 	t.Helper()
 	eventually(t, "the password is asked for", func() bool {
@@ -104,7 +104,7 @@ func (term *terminal) asked(t *testing.T) {
 	})
 }
 
-// TestUploadCommandTerminal asks for the password without echo, and draws progress bars.
+// TestUploadCommandTerminal: the password prompt does not echo, and progress bars are drawn.
 func TestUploadCommandTerminal(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -134,7 +134,7 @@ func TestUploadCommandTerminal(t *testing.T) {
 	}
 }
 
-// TestUploadCommandInterrupt interrupts the password prompt, and restores the terminal.
+// TestUploadCommandInterrupt: an interrupted password prompt restores the terminal.
 func TestUploadCommandInterrupt(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)

@@ -21,7 +21,7 @@ type uploadLine struct {
 	Message  string
 }
 
-// shell runs a command with further variables to its end.
+// shell runs a command to its end, with additional environment variables.
 func (c *child) shell(env []string, args ...string) (code int, out, messages string) {
 	c.t.Helper()
 	with := *c
@@ -30,7 +30,8 @@ func (c *child) shell(env []string, args ...string) (code int, out, messages str
 	return r.code, r.out, r.err
 }
 
-// uploading returns the variables of an upload to the child by the account of the tests.
+// uploading returns the environment variables for an upload to the child by the account of the
+// tests.
 func (c *child) uploading(password string) []string {
 	return []string{"MEDIA_SERVER=http://" + c.plain, "MEDIA_API_KEY=" + apiKey, "MEDIA_PASSWORD=" + password}
 }
@@ -59,7 +60,7 @@ func (c *child) localFile(name, content string) string {
 	return path
 }
 
-// TestUploadCommand sends several files, one of which is refused.
+// TestUploadCommand: several files are sent, and one of them is refused.
 func TestUploadCommand(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -128,7 +129,8 @@ func TestUploadCommandKinds(t *testing.T) {
 	}
 }
 
-// TestUploadCommandTokens stores a token, and gets another when that is revoked.
+// TestUploadCommandTokens: the command stores its token, and requests another one when it is
+// revoked.
 func TestUploadCommandTokens(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -176,7 +178,8 @@ func readAll(t *testing.T, path string) string {
 	return string(b)
 }
 
-// TestUploadCommandLogsIn by a file or a variable, and never over plain HTTP elsewhere.
+// TestUploadCommandLogsIn: the password comes from a file or a variable, and is never sent to other
+// hosts over plain HTTP.
 func TestUploadCommandLogsIn(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)

@@ -40,13 +40,13 @@ func (c *child) variants(wantCode int, args ...string) (pictures map[string]vari
 	return pictures, lines[len(lines)-1]
 }
 
-// picturesWith returns a configuration of pictures with lines of the alias.
+// picturesWith returns a configuration for pictures with additional lines of the alias.
 func picturesWith(lines string) string {
 	return strings.Replace(withPictures(""), "webp 80 small", lines, 1)
 }
 
-// TestVariantsCommand makes the variants of pictures stored before the alias had them, and again
-// missing or stale ones.
+// TestVariantsCommand makes the variants of pictures that were stored before the alias had
+// variants. Later it makes only missing and stale ones.
 func TestVariantsCommand(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -135,7 +135,8 @@ func wantVariants(t *testing.T, folder string, pictures ...string) {
 	}
 }
 
-// TestVariantsCommandFile works with a configuration file, and names impossible requests.
+// TestVariantsCommandFile: the command works with a configuration file, and explains impossible
+// requests.
 func TestVariantsCommandFile(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)
@@ -203,8 +204,8 @@ func TestVariantsCommandLimits(t *testing.T) {
 	}
 }
 
-// TestVariantsCommandUnreachable: an unreachable storage ends the command with an error, without
-// its password.
+// TestVariantsCommandUnreachable: with an unreachable storage the command fails, and its message
+// does not contain the password.
 func TestVariantsCommandUnreachable(t *testing.T) {
 	t.Parallel()
 	c := newAwayChild(t)
@@ -220,8 +221,8 @@ func TestVariantsCommandUnreachable(t *testing.T) {
 	}
 }
 
-// TestVariantsCommandAmongUploads makes variants while the running Caddy replaces the pictures: in
-// the end each has its own variant, or none if impossible.
+// TestVariantsCommandAmongUploads: the command makes variants while uploads replace the pictures.
+// In the end each picture has its own variant, or none if none can be made.
 func TestVariantsCommandAmongUploads(t *testing.T) {
 	t.Parallel()
 	c := newChild(t)

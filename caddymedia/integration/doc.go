@@ -1,3 +1,3 @@
-// Package integration tests the media service end to end: every test talks to a whole Caddy,
-// configured by a Caddyfile, over real connections.
+// Package integration tests the media service end to end. Every test uses a whole Caddy, configured
+// by a Caddyfile, over real connections.
 package integration

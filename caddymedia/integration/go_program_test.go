@@ -20,7 +20,7 @@ import (
 )
 
 // TestGoProgram builds the program in goprogram as another module. The program stores a remote
-// picture and a form file.
+// picture and a file of a form.
 func TestGoProgram(t *testing.T) { // not parallel: the variable that names the Caddy is the process's
 	temp := t.TempDir()
 	c, address := newChild(t, "TMPDIR="+temp), servers.FreeAddress(t)
@@ -114,7 +114,7 @@ func buildGoProgram(t *testing.T) string {
 	return filepath.Join(folder, "people")
 }
 
-// wantReadmeConfig adapts the Caddyfile of the README with the program.
+// wantReadmeConfig validates the Caddyfile of the README with the program.
 func wantReadmeConfig(t *testing.T, program string) {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "Caddyfile")

@@ -7,7 +7,7 @@ import (
 )
 
 // TestAccountOfSomeAliases: other aliases are forbidden, also if the form names them after the
-// file, and nothing of the file is stored.
+// file. Nothing of the file is stored.
 func TestAccountOfSomeAliases(t *testing.T) {
 	limited := "account " + apiKey + " " + cheapHash + " {\naliases news\n}\n"
 	s := startSite(t, limited+localDefault+"image_alias content\nimage_alias news\nfile_alias content", "media")
@@ -33,7 +33,7 @@ func TestAccountOfSomeAliases(t *testing.T) {
 	}
 }
 
-// TestAccountRemoved, and changed: its tokens end with the configuration.
+// TestAccountRemoved: removing or changing an account in the configuration revokes its tokens.
 func TestAccountRemoved(t *testing.T) {
 	const sites = localDefault + "image_alias content\n"
 	// The hash of another password.
@@ -59,7 +59,7 @@ func TestAccountRemoved(t *testing.T) {
 	}
 }
 
-// TestNoAccounts: all logins are refused.
+// TestNoAccounts: without accounts all logins are refused.
 func TestNoAccounts(t *testing.T) {
 	s := startSite(t, localDefault, "media")
 	if r := s.login(t, apiKey, password); r.status != http.StatusUnauthorized {

@@ -39,8 +39,8 @@ func TestSeveralFailures(t *testing.T) {
 	}
 }
 
-// TestAllOrNothing: one bad file of three, in every position, leaves nothing behind, and an
-// Overwrite storage is unchanged.
+// TestAllOrNothing: if one of three files is bad, in any position, nothing is stored, and a storage
+// that overwrites is unchanged.
 func TestAllOrNothing(t *testing.T) {
 	s := startSite(t, account+"storage default {\ndriver local $ROOT\noverwrite_strategy overwrite\nsub_folder_format /\n}\nfile_alias content", "media")
 	for i := range 3 {
@@ -60,8 +60,8 @@ func TestAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestUndo: a file that fails at commit rolls back those before it. A folder blocks the name of the
-// last one.
+// TestUndo: a file that fails at commit rolls back those before it. Here a folder has the name of
+// the last one.
 func TestUndo(t *testing.T) {
 	for name, strategy := range map[string]string{"append": "", "overwrite": "overwrite_strategy overwrite\n"} {
 		t.Run(name, func(t *testing.T) {

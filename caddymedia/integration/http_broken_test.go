@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestStorageThatCannotBeUsed: a plain file blocks the folder of the storage. The site starts,
-// other storages work, and the answer contains neither path nor system error.
+// TestStorageThatCannotBeUsed: a file blocks the folder of a storage. The site starts, other
+// storages work, and the answer contains neither path nor system error.
 func TestStorageThatCannotBeUsed(t *testing.T) {
 	broken := filepath.Join(tempFolder(t), "plain-file")
 	if err := os.WriteFile(broken, []byte("x"), 0o600); err != nil {
@@ -35,7 +35,7 @@ func TestStorageThatCannotBeUsed(t *testing.T) {
 	}
 	s.waitForLog(t, "storage unreachable")
 	s.uploadImage(t, file("a.gif", gifOf(t))).one(t)
-	// After the fix it works at once.
+	// The storage works as soon as the problem is fixed.
 	if err := os.Remove(broken); err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,8 @@ func wantNoPath(t *testing.T, failures []failed, paths ...string) {
 	}
 }
 
-// TestReadOnlyFolder: 502, with a message that names the problem.
+// TestReadOnlyFolder: an upload into a read-only folder is answered with 502 and a message that
+// names the problem.
 func TestReadOnlyFolder(t *testing.T) {
 	if os.Getuid() <= 0 {
 		t.Skip("to root no folder is read-only")

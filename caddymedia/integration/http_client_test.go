@@ -57,7 +57,7 @@ func checkAll(t *testing.T, s *site, cases []httpCase) {
 	}
 }
 
-// reply is an answer, read to its end.
+// reply is an answer that was read to its end.
 type reply struct {
 	status int
 	proto  string
@@ -75,7 +75,7 @@ func (s *site) get(t *testing.T, path string, header ...string) *reply {
 	return s.do(t, http.MethodGet, path, headers(header...), "")
 }
 
-// headers returns pairs of name and value; the names are sent unchanged.
+// headers returns a header from pairs of name and value. The names are sent unchanged.
 func headers(pairs ...string) http.Header {
 	h := http.Header{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -140,7 +140,7 @@ func (s *site) login(t *testing.T, key, password string, header ...string) *repl
 		merged(headers("Content-Type", "application/x-www-form-urlencoded"), headers(header...)), body)
 }
 
-// credentials returns the documented headers of the account apiKey, with a new token.
+// credentials returns the documented headers for the account apiKey, with a new token.
 func (s *site) credentials(t *testing.T) http.Header {
 	t.Helper()
 	return documented(apiKey, s.token(t, apiKey))
@@ -187,7 +187,7 @@ func (r *reply) result(t *testing.T) []stored {
 	return answer.Result
 }
 
-// one is the result of an upload of one file.
+// one returns the result of a successful upload of one file.
 func (r *reply) one(t *testing.T) stored {
 	t.Helper()
 	result := r.result(t)
@@ -225,7 +225,7 @@ func (r *reply) failures(t *testing.T, status int) []failed {
 	return answer.Errors
 }
 
-// decode refuses undocumented fields.
+// decode decodes the JSON of an answer and fails the test for undocumented fields.
 func (r *reply) decode(t *testing.T, into any) {
 	t.Helper()
 	if got := r.header.Get("Content-Type"); got != "application/json" {
@@ -251,7 +251,7 @@ func (s *site) fetch(t *testing.T, address string) *reply {
 	return s.get(t, path)
 }
 
-// withinOneDay waits for the next day if this one ends before a test does.
+// withinOneDay waits for the next day if that begins soon, so that a test sees only one date.
 func withinOneDay() {
 	const enough = 20 * time.Second
 	now := time.Now()

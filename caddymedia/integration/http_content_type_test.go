@@ -11,7 +11,7 @@ import (
 
 const sandbox = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
-// TestStaticTypes: the headers of an item, whatever the uploader declared.
+// TestStaticTypes: the headers of an item do not depend on the type that the uploader declared.
 func TestStaticTypes(t *testing.T) {
 	s := staticSite(t, "media")
 	all := samples(t)
@@ -72,7 +72,8 @@ func TestStaticTypes(t *testing.T) {
 	}
 }
 
-// TestActiveSVG: refused by default; if kept, it is served without any rights.
+// TestActiveSVG: an SVG with active content is refused by default. If kept, it is served in a
+// sandbox.
 func TestActiveSVG(t *testing.T) {
 	s := startSite(t, basic+"image_alias keep {\nsvg keep\n}\nimage_alias off {\nsvg off\n}", "media")
 	for name, inner := range map[string]string{
@@ -112,8 +113,8 @@ func writePage(t *testing.T, pages, name, content string) {
 	}
 }
 
-// TestTemplateFunctions: the addresses of aliases in a page. An unknown alias breaks the page, not
-// the site.
+// TestTemplateFunctions: a page gets the addresses of aliases. An unknown alias breaks the page,
+// not the site.
 func TestTemplateFunctions(t *testing.T) {
 	media := basic + "image_alias own {\ncdn_base https://img.example\n}\n"
 	const page = `{{image_path "content"}} {{file_path "content"}} {{image_path "own"}}/{{"a.jpg"}}`
@@ -136,8 +137,7 @@ func TestTemplateFunctions(t *testing.T) {
 	}})
 }
 
-// TestTemplatesOfStrangers: uploads are never run as templates, and submitted names reach no
-// template either.
+// TestTemplatesOfStrangers: neither uploads nor submitted names are run as templates.
 func TestTemplatesOfStrangers(t *testing.T) {
 	t.Setenv("MEDIA_TEST_SECRET", "top-secret")
 	const code = `{{env "MEDIA_TEST_SECRET"}}{{readFile "page.html"}} {env.MEDIA_TEST_SECRET}`

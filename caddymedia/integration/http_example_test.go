@@ -45,7 +45,8 @@ func TestExampleIsTidy(t *testing.T) {
 	}
 }
 
-// TestExampleRuns runs it unchanged, but for the port, and follows the first steps of a new user.
+// TestExampleRuns runs Caddyfile.example, unchanged except for the port, and follows the first
+// steps of a new user.
 func TestExampleRuns(t *testing.T) {
 	withinOneDay()
 	s, output := runExample(t, "off")
@@ -90,8 +91,8 @@ func TestExampleRuns(t *testing.T) {
 	}
 }
 
-// runExample starts a process with Caddyfile.example on a free port, and its admin endpoint at the
-// address admin. output ends it and returns its output.
+// runExample runs Caddyfile.example in a process on a free port, with its admin endpoint at the
+// address admin. output stops the process and returns its output.
 func runExample(t *testing.T, admin string) (s *site, output func() string) {
 	t.Helper()
 	address := servers.FreeAddress(t)

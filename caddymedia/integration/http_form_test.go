@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// formPart is a part of a form; with a file name it is a file.
+// formPart is a part of a form. With a file name it is a file.
 type formPart struct {
 	name     string
 	file     bool

@@ -15,7 +15,7 @@ import (
 	"github.com/quic-go/quic-go/http3"
 )
 
-// TestDocumentedHeaders: HTTP_SERVICE_API_KEY and HTTP_SERVICE_ACCESS_TOKEN, in upper or lower
+// TestDocumentedHeaders: HTTP_SERVICE_API_KEY and HTTP_SERVICE_ACCESS_TOKEN work in upper and lower
 // case, over every version of HTTP.
 func TestDocumentedHeaders(t *testing.T) {
 	s := startSiteConfig(t, siteConfig{Media: basic, Site: "media", TLS: true})
@@ -72,8 +72,8 @@ func (s *site) clients(t *testing.T) map[string]*http.Client {
 	}
 }
 
-// TestDocumentedHeadersRaw sends the bytes of the documentation, with no client that could change
-// their case.
+// TestDocumentedHeadersRaw sends the bytes of the documentation without an HTTP client, which could
+// change their case.
 func TestDocumentedHeadersRaw(t *testing.T) {
 	s := startSite(t, basic, "media")
 	token := s.token(t, apiKey)
@@ -129,7 +129,7 @@ func readAnswer(t *testing.T, conn net.Conn) *reply {
 }
 
 // TestHeadersWithoutServerOption: Caddy removes the documented names, and the log names the missing
-// option. The names without underscores need nothing.
+// option. The names without underscores work without the option.
 func TestHeadersWithoutServerOption(t *testing.T) {
 	s := startSiteConfig(t, siteConfig{Media: basic, Site: "media", DropUnderscores: true})
 	s.waitForLog(t, "servers { expected_underscore_headers HTTP_SERVICE_API_KEY HTTP_SERVICE_ACCESS_TOKEN }")
@@ -147,7 +147,7 @@ func TestHeadersWithoutServerOption(t *testing.T) {
 	r.failures(t, http.StatusUnauthorized)
 }
 
-// TestHeadersServerOptionPattern: a pattern counts as well, and no warning is logged.
+// TestHeadersServerOptionPattern: the option may also have a pattern. No warning is logged.
 func TestHeadersServerOptionPattern(t *testing.T) {
 	s := startSiteConfig(t, siteConfig{
 		Media: basic, Site: "media", DropUnderscores: true, Servers: "expected_underscore_headers HTTP_SERVICE_*",
@@ -158,7 +158,8 @@ func TestHeadersServerOptionPattern(t *testing.T) {
 	}
 }
 
-// TestContradictoryCredentials: one of each, in any spelling, or 401.
+// TestContradictoryCredentials: missing, wrong or contradictory credentials, in any spelling, are
+// answered with 401.
 func TestContradictoryCredentials(t *testing.T) {
 	s := startSite(t, twoAccount+localDefault+"image_alias content", "media")
 	token, others := s.token(t, apiKey), s.token(t, otherKey)

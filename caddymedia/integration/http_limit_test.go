@@ -22,7 +22,7 @@ const limits = `limits {
 }
 `
 
-// TestLimits: each limit, just below and just above.
+// TestLimits: each limit, at its value and just above.
 func TestLimits(t *testing.T) {
 	s := startSite(t, basic+limits, "media")
 	text := func(size int) formPart { return file("a.txt", strings.Repeat("x", size)) }
@@ -76,8 +76,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestLimitOfAlias: the limit of the final alias applies, larger or smaller than that of the alias
-// first assumed for the file.
+// TestLimitOfAlias: the limit of the final alias applies, whether it is larger or smaller than that
+// of the alias first assumed for the file.
 func TestLimitOfAlias(t *testing.T) {
 	s := startSite(t, basic+"file_alias small {\nmax_size 10B\n}\nfile_alias large {\nmax_size 1KiB\n}\nlimits {\nmax_file_size 100B\n}", "media")
 	for alias, limit := range map[string]int{"small": 10, "content": 100, "large": 1024} {
@@ -101,7 +101,7 @@ func TestLimitOfAlias(t *testing.T) {
 	}
 }
 
-// TestChunkedBody: a body of unknown length is accepted, and cut at the limit.
+// TestChunkedBody: a body of unknown length is accepted up to the limit.
 func TestChunkedBody(t *testing.T) {
 	s := startSite(t, basic+limits, "media")
 	header := merged(s.credentials(t), formType)
@@ -127,7 +127,8 @@ func TestChunkedBody(t *testing.T) {
 	}
 }
 
-// TestTooManyPixels: decided from the head of the picture; the message has both numbers.
+// TestTooManyPixels: a picture is refused after reading its header; the message has the size and
+// the limit.
 func TestTooManyPixels(t *testing.T) {
 	s := startSite(t, basic+limits+"image_alias few {\nmax_pixels 10\n}", "media")
 	s.uploadImage(t, file("a.png", pngOf(t, 40, 25))).one(t)

@@ -11,7 +11,7 @@ import (
 
 const atRoot = "storage default {\ndriver local $ROOT\nsub_folder_format /\n"
 
-// TestSanitizedNames: the names of the documentation, and of a second upload of each.
+// TestSanitizedNames: the examples of the documentation, and a second upload of each.
 func TestSanitizedNames(t *testing.T) {
 	s := startSite(t, account+atRoot+"}\nimage_alias content", "media")
 	for submitted, want := range map[string]string{
@@ -146,8 +146,8 @@ func TestExactNames(t *testing.T) {
 	}
 }
 
-// TestOverwrite: a name keeps its address and gets the new bytes; two equal names in one request
-// are refused.
+// TestOverwrite: a replaced item keeps its address and gets the new bytes. Two equal names in one
+// request are refused.
 func TestOverwrite(t *testing.T) {
 	s := startSite(t, account+atRoot+"overwrite_strategy overwrite\n}\nfile_alias content", "media")
 	etags := make([]string, 0, 3)
@@ -176,7 +176,7 @@ func TestOverwrite(t *testing.T) {
 	}
 }
 
-// TestEqualNamesAppend: two equal names of one request become two items.
+// TestEqualNamesAppend: two files of the same name in one request become two items.
 func TestEqualNamesAppend(t *testing.T) {
 	s := startSite(t, account+atRoot+"}\nfile_alias content", "media")
 	got := s.uploadFile(t, file("a.txt", "one"), file("a.txt", "two"), file("A.TXT", "three")).result(t)
@@ -187,7 +187,8 @@ func TestEqualNamesAppend(t *testing.T) {
 	}
 }
 
-// TestAddresses: cdn_base of the alias, of all, or the request's own scheme and host.
+// TestAddresses: an address begins with the cdn_base of the alias, else with the global one, else
+// with the scheme and host of the request.
 func TestAddresses(t *testing.T) {
 	media := basic + "image_alias own {\ncdn_base https://img.example/x/\n}\n"
 	upload := func(s *site, alias string, more ...string) string {

@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFullDisk: 507, no leftovers, and room again when something is removed.
+// TestFullDisk: on a full disk an upload is answered with 507 and has no leftovers. It works again
+// when there is space.
 func TestFullDisk(t *testing.T) {
 	disk := tempFolder(t)
 	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=1m"); err != nil {

@@ -25,7 +25,7 @@ func TestBelowPrefix(t *testing.T) {
 	}
 }
 
-// TestStaticPaths: an item has one address; all other spellings and paths are 404.
+// TestStaticPaths: an item has one address. All other spellings and paths are answered with 404.
 func TestStaticPaths(t *testing.T) {
 	s := startSite(t, basic, "media\nrespond \"next\" 418")
 	got := s.uploadFile(t, field("sub_folder", "a/b"), file("item.txt", "content")).one(t)
@@ -66,7 +66,7 @@ func TestStaticPaths(t *testing.T) {
 		"/static/file/content/" + strings.Repeat("x/", 800) + "x", "/static/file/content/a/b/*", "/static/file/content/a/b/item.???", "/static/file/content/{env.HOME}",
 	} {
 		t.Run(path, func(t *testing.T) {
-			// Byte for byte: a client would normalise the path.
+			// Send the bytes unchanged: an HTTP client would normalize the path.
 			r := s.raw(t, "GET "+path+" HTTP/1.1\r\nHost: media.test\r\nConnection: close\r\n\r\n")
 			if r.status != http.StatusNotFound && r.status != 418 {
 				t.Errorf("status %d: %s", r.status, r.body)
@@ -76,13 +76,14 @@ func TestStaticPaths(t *testing.T) {
 			}
 		})
 	}
-	// A query is no part of the name.
+	// A query is not part of the name.
 	if r := s.get(t, address+"?v=1&download=../x"); r.body != "content" {
 		t.Errorf("with a query: %d", r.status)
 	}
 }
 
-// TestStaticEncodings: any encoding of the characters of a name is its address, except for slashes.
+// TestStaticEncodings: the characters of a name, except for slashes, may be percent-encoded in any
+// way.
 func TestStaticEncodings(t *testing.T) {
 	s := startSite(t, account+atRoot+"sanitize off\n}\nfile_alias content", "media")
 	const name = "Ä b+c.txt"
@@ -101,8 +102,7 @@ func TestStaticEncodings(t *testing.T) {
 	}
 }
 
-// TestSymbolicLinks: a link out of the storage is not followed, neither for reading nor for
-// writing.
+// TestSymbolicLinks: a link out of the storage is followed neither for reading nor for writing.
 func TestSymbolicLinks(t *testing.T) {
 	s := startSite(t, basic+"file_alias linked", "media")
 	s.uploadFile(t, field("sub_folder", "/"), file("inside.txt", "inside")).one(t)

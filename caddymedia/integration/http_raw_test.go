@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// prompt is generous for a machine under load, and far below the minute that a server waits for a
-// missing body.
+// prompt is long enough for a machine under load, and far below the minute that a server waits for
+// a missing body.
 const prompt = 20 * time.Second
 
 // TestExpectContinue: a client that asks before sending a body gets the refusal at once.
@@ -47,7 +47,7 @@ func TestExpectContinue(t *testing.T) {
 	}
 }
 
-// TestExpectContinueAccepted: a good upload is requested and stored.
+// TestExpectContinueAccepted: a valid upload that waits for 100 Continue is stored.
 func TestExpectContinueAccepted(t *testing.T) {
 	s := startSite(t, basic, "media")
 	client := &http.Client{Transport: &http.Transport{ExpectContinueTimeout: prompt}}
@@ -57,8 +57,8 @@ func TestExpectContinueAccepted(t *testing.T) {
 	s.send(t, client, r).one(t)
 }
 
-// TestBodyCutShort: a client that sends less than declared gets 400, if still connected, and leaves
-// nothing in the storage. The server continues.
+// TestBodyCutShort: a client that sends less than declared gets 400, if it is still connected, and
+// leaves nothing in the storage. The server continues to work.
 func TestBodyCutShort(t *testing.T) {
 	s := startSite(t, basic, "media")
 	token := s.token(t, apiKey)
@@ -96,8 +96,8 @@ func TestBodyCutShort(t *testing.T) {
 	s.uploadImage(t, file("a.gif", gifOf(t))).one(t)
 }
 
-// TestRefusalReachesWhoIsStillSending: a client that sends a large body at once can read the reason
-// of the refusal, instead of a connection reset.
+// TestRefusalReachesWhoIsStillSending: a client that is sending a large body can read why it is
+// refused. Its connection is not reset.
 func TestRefusalReachesWhoIsStillSending(t *testing.T) {
 	s := startSite(t, basic, "media")
 	for round := range 5 {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestRedirectToPublicAddress: items are fetched from the storage, except types that only this
-// service serves without rights.
+// TestRedirectToPublicAddress: clients are redirected to the storage, except for types such as
+// HTML, which only this service serves safely.
 func TestRedirectToPublicAddress(t *testing.T) {
 	s := startSite(t, account+`
 storage default {

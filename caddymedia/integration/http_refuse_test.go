@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// restrictedNames are spellings of never allowed extensions.
+// restrictedNames are spellings of restricted extensions.
 var restrictedNames = []string{
 	"x.php", "x.PHP", "x.pHp", "x.php5", "x.php3", "x.php4", "x.php7", "x.php8", "x.phps", "x.phtml", "x.pht", "x.phar",
 	"x.sh", "x.SH", "x.bash", ".htaccess", "a.htaccess", ".htpasswd", ".user.ini",
@@ -17,8 +17,8 @@ var restrictedNames = []string{
 	"a.php/x.jpg", `a.php\x.jpg`, "..php",
 }
 
-// TestRestrictedExtensions: refused in every spelling, with and without sanitizing; the answer has
-// the submitted name.
+// TestRestrictedExtensions: they are refused in every spelling, with and without sanitizing. The
+// answer has the submitted name.
 func TestRestrictedExtensions(t *testing.T) {
 	s := startSite(t, basic+"storage exact {\ndriver local $ROOT/exact\nsanitize off\n}\nfile_alias exact {\nstorage exact\n}", "media")
 	header := merged(s.credentials(t), formType)
@@ -44,7 +44,7 @@ func TestRestrictedExtensions(t *testing.T) {
 	s.wantNothing(t)
 }
 
-// TestRestrictedSubFolder: a folder that a web server would run as a script.
+// TestRestrictedSubFolder: a folder that a web server might run as a script is refused.
 func TestRestrictedSubFolder(t *testing.T) {
 	s := startSite(t, account+"storage exact {\ndriver local $ROOT\nsanitize off\n}\nfile_alias content", "media")
 	for _, folder := range []string{"a.php", "x/a.php", "a.PHP/x", "a.php5", "a.phtml"} {
@@ -85,8 +85,8 @@ func TestOtherExtensions(t *testing.T) {
 	few("a.Pdf", all["pdf"]).one(t)
 }
 
-// TestContentIsNotTheExtension: every type of content under every other extension; the message
-// names both.
+// TestContentIsNotTheExtension: every type of content is refused under the extension of another.
+// The message names both.
 func TestContentIsNotTheExtension(t *testing.T) {
 	s := startSite(t, basic, "media")
 	all := samples(t)

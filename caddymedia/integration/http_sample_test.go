@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// samples returns small whole files by extension.
+// samples returns small complete files by extension.
 func samples(t *testing.T) map[string]string {
 	t.Helper()
 	return map[string]string{

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestPublishedHoles: vulnerabilities of similar services, by their published id.
+// TestPublishedHoles tests vulnerabilities of similar services, by their published identifiers.
 func TestPublishedHoles(t *testing.T) {
 	for id, test := range map[string]func(*testing.T){
 		"CVE-2026-22707 one endpoint skipped the checks":      testOneGate,

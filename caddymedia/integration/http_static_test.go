@@ -88,7 +88,7 @@ func TestStaticConditions(t *testing.T) {
 	})
 }
 
-// TestStaticHead: the answer of GET, without the body.
+// TestStaticHead: the answer to HEAD is that to GET without the body.
 func TestStaticHead(t *testing.T) {
 	s := staticSite(t, "media")
 	get, head := s.get(t, item), s.do(t, http.MethodHead, item, nil, "")
@@ -107,7 +107,7 @@ func TestStaticHead(t *testing.T) {
 	}
 }
 
-// TestStaticMethods: the service handles only reading.
+// TestStaticMethods: the service handles only GET and HEAD; other requests go to the next handler.
 func TestStaticMethods(t *testing.T) {
 	s := staticSite(t, "media\nrespond \"next\" 418")
 	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PROPFIND"} {
@@ -121,7 +121,8 @@ func TestStaticMethods(t *testing.T) {
 	})
 }
 
-// TestStaticCacheControl: for ever, each time, or as configured.
+// TestStaticCacheControl: items that never change are cached for ever, others are revalidated each
+// time, unless configured otherwise.
 func TestStaticCacheControl(t *testing.T) {
 	s := startSite(t, account+atRoot+"}\nstorage over {\ndriver local $ROOT/over\noverwrite_strategy overwrite\nsub_folder_format /\n}\n"+
 		"file_alias content {\nstorage default\n}\nfile_alias over {\nstorage over\n}\n"+
@@ -144,7 +145,7 @@ func TestStaticCacheControl(t *testing.T) {
 	}
 }
 
-// TestStaticErrors: a site's handle_errors answers, with nosniff headers.
+// TestStaticErrors: the site's handle_errors writes the answer, which keeps the nosniff header.
 func TestStaticErrors(t *testing.T) {
 	s := staticSite(t, "media\nhandle_errors {\nrespond \"sorry: {err.status_code}\"\n}")
 	checkAll(t, s, []httpCase{
@@ -153,8 +154,8 @@ func TestStaticErrors(t *testing.T) {
 	})
 }
 
-// TestStaticCompressed: with encode around it a compressed item has another ETag, and both are
-// recognised.
+// TestStaticCompressed: with encode around the service, a compressed item has another ETag. Both
+// ETags are recognised.
 func TestStaticCompressed(t *testing.T) {
 	s := staticSite(t, "encode gzip\nmedia")
 	text := strings.Repeat("some words, again and again\n", 1000)

@@ -43,7 +43,8 @@ func TestTokenAnswer(t *testing.T) {
 	}
 }
 
-// TestTokenForms: the documented body, and that of PHP's curl for an array.
+// TestTokenForms: the token endpoint accepts the documented body, and the one that PHP's curl sends
+// for an array.
 func TestTokenForms(t *testing.T) {
 	s := startSite(t, basic, "media")
 	good := "api_key=" + apiKey + "&password=" + password
@@ -79,7 +80,7 @@ func TestTokenForms(t *testing.T) {
 	})
 }
 
-// TestTokenWrongCredentials: the answers for an unknown key and a wrong password are equal.
+// TestTokenWrongCredentials: an unknown key and a wrong password are answered alike.
 func TestTokenWrongCredentials(t *testing.T) {
 	s := startSite(t, twoAccount+localDefault+"image_alias content", "media")
 	wrong := s.login(t, apiKey, "guess")
@@ -141,7 +142,7 @@ func TestTokenThrottle(t *testing.T) {
 	}
 }
 
-// TestTokenThrottleSuccess logs in three times as often as an account may fail.
+// TestTokenThrottleSuccess logs in three times as often as an account may fail to.
 func TestTokenThrottleSuccess(t *testing.T) {
 	s := startSite(t, basic+"limits {\nlogin_failures 4\n}", "media") // other limits than above share no counters
 	for range 12 {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// testForgedAddress: a client that forges X-Forwarded-For gets no new attempts. Behind a proxy that
-// Caddy trusts each client has its own.
+// testForgedAddress: a client that forges X-Forwarded-For gets no additional attempts. Behind a
+// proxy that Caddy trusts, each client has its own.
 func testForgedAddress(t *testing.T) {
 	media := basic + "limits {\nlogin_failures 3\n}\n"
 	forged := func(i int) []string {

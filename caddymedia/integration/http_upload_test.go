@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// TestUploadAnswer: exactly the documented keys, and an address that returns the bytes.
+// TestUploadAnswer: the answer has exactly the documented keys, and an address that returns the
+// bytes.
 func TestUploadAnswer(t *testing.T) {
 	withinOneDay()
 	s := startSite(t, basic, "media")
@@ -31,7 +32,7 @@ func TestUploadAnswer(t *testing.T) {
 	}
 }
 
-// TestUploadKinds: every type of picture, and the default types of a file alias.
+// TestUploadKinds: every type of picture, and the default types of a file alias, are accepted.
 func TestUploadKinds(t *testing.T) {
 	s := startSite(t, basic, "media")
 	for ext, content := range samples(t) {
@@ -53,7 +54,7 @@ func TestUploadKinds(t *testing.T) {
 	}
 }
 
-// TestUploadOrder: the result has the order of the files, whatever the names of the parts.
+// TestUploadOrder: results are in the order of the files, whatever the names of the parts are.
 func TestUploadOrder(t *testing.T) {
 	s := startSite(t, basic, "media")
 	named := func(name, filename string) formPart {
@@ -88,8 +89,8 @@ func TestUploadOrder(t *testing.T) {
 	}
 }
 
-// TestUploadFields: alias and sub_folder, in the query and in the form, before and after the file.
-// The form wins; empty means unset.
+// TestUploadFields: alias and sub_folder may be in the query or in the form, before or after the
+// file. The form takes precedence; an empty value means unset.
 func TestUploadFields(t *testing.T) {
 	withinOneDay()
 	s := startSite(t, basic+"storage other {\ndriver local $ROOT/other\nsub_folder_format %Y\n}\n"+
@@ -134,7 +135,7 @@ func TestUploadFields(t *testing.T) {
 	}
 }
 
-// TestUploadMalformed: a problem of the whole request is one error without a name.
+// TestUploadMalformed: a problem of the whole request is reported as one error without a name.
 func TestUploadMalformed(t *testing.T) {
 	s := startSite(t, basic, "media")
 	picture := file("a.gif", gifOf(t))
@@ -189,8 +190,8 @@ func TestUploadMalformed(t *testing.T) {
 	s.wantNothing(t)
 }
 
-// TestUploadWhatComesAfter: text before the first boundary and after the last is not part of the
-// form, RFC 2046 section 5.1.1, and the last line break may be missing.
+// TestUploadWhatComesAfter: text before the first boundary and after the last one is not part of
+// the form (RFC 2046, section 5.1.1). The last line break may be missing.
 func TestUploadWhatComesAfter(t *testing.T) {
 	s := startSite(t, basic, "media")
 	header := merged(s.credentials(t), formType)

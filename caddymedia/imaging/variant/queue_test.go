@@ -289,7 +289,8 @@ type panics struct{ io.ReadSeeker }
 
 func (panics) Read([]byte) (int, error) { panic("no idea") }
 
-// TestDamage truncates and damages pictures after the structural check.
+// TestDamage: pictures truncated after the structural check are refused as damaged; a failing
+// reader is another error.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	moving := asGIF(t, &gif.GIF{Image: []*image.Paletted{frame(0, "RGBR"), frame(0, "GRB")}, Delay: []int{5, 5}})

@@ -67,8 +67,8 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// corpusLossy compares a lossy file with the picture at half the chroma resolution, the best that
-// such a file can have.
+// corpusLossy compares the quality of a lossy file with the best possible one, that of the picture
+// at half the chroma resolution.
 func corpusLossy(t *testing.T, img *image.NRGBA) {
 	t.Helper()
 	best := pixels(planes(img))

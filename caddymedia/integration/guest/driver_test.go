@@ -46,7 +46,7 @@ func (Shelf) CaddyModule() caddy.ModuleInfo {
 // Schema describes the options.
 func (*Shelf) Schema() *options.Schema { return schema.Documented() }
 
-// Describe returns the description of the driver for people.
+// Describe returns the description of the driver for the panel and the documentation.
 func (s *Shelf) Describe() storagedrivers.Description {
 	return storagedrivers.Description{Title: "Shelf in memory", Noun: "shelf", Icon: "disk", Where: s.Label}
 }
@@ -61,21 +61,21 @@ func (s *Shelf) Provision(caddy.Context) error {
 	return nil
 }
 
-// PoolKey is everything that is configured.
+// PoolKey identifies the settings: all options.
 func (s *Shelf) PoolKey() string { return fmt.Sprintf("shelf %q %t", s.expanded, s.Locked) }
 
-// Location is the shelf.
+// Location returns the location of the shelf.
 func (s *Shelf) Location() storagedrivers.Location {
 	return storagedrivers.Location{Backend: "shelf:" + s.expanded.label}
 }
 
-// Parallel is bounded.
+// Parallel returns a small limit.
 func (*Shelf) Parallel() int { return 3 }
 
-// Timeout is the default one.
+// Timeout selects the default.
 func (*Shelf) Timeout() time.Duration { return 0 }
 
-// NewDriver makes the driver.
+// NewDriver returns the driver of the shelf.
 func (s *Shelf) NewDriver(*slog.Logger) (storagedrivers.Driver, error) {
 	driver := memory.New()
 	if s.expanded.label == "lost" {

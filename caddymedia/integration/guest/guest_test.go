@@ -108,7 +108,7 @@ func TestOverlap(t *testing.T) { // not parallel: Caddy has globals
 	}
 }
 
-// ask returns the answer of the panel's API.
+// ask sends a request to the panel's API and decodes the answer.
 func ask(t *testing.T, method, address, body string, into any) {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -190,7 +190,7 @@ func TestPanel(t *testing.T) { // not parallel: Caddy has globals
 	checkMetrics(t)
 }
 
-// checkMetrics: the operations of the probes are measured.
+// checkMetrics checks that the operations of the probes are measured.
 func checkMetrics(t *testing.T) {
 	t.Helper()
 	running := caddy.ActiveContext()
