@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestSecretsStayHidden configures secrets as placeholders: no readable output contains their
-// values.
+// TestSecretsStayHidden: the values of secrets that are configured as placeholders are in no
+// output.
 func TestSecretsStayHidden(t *testing.T) {
 	const secret = "the-password-of-redis"
 	c := newChild(t, "MEDIA_TEST_REDIS="+secret, "MEDIA_TEST_HASH="+cheapHash)
@@ -50,7 +50,7 @@ func TestSecretsStayHidden(t *testing.T) {
 	}
 	hides("the saved configuration", string(saved))
 
-	// Another change preserves the placeholder, and it works.
+	// Another change keeps the placeholder, which still works.
 	c.mustLoad("tokens memory\n" + config)
 	if status, answer := c.change(http.MethodPut, "token_lifetime", `"2h"`); status != http.StatusOK {
 		t.Errorf("a new lifetime: %d %s", status, answer)
@@ -62,7 +62,7 @@ func TestSecretsStayHidden(t *testing.T) {
 	hides("the log", c.output())
 }
 
-// TestStorageOverAdminAPI edits a storage like the panel: a stale or broken edit is refused, and
+// TestStorageOverAdminAPI edits a storage as the panel does. A stale or broken edit is refused, and
 // the old configuration continues.
 func TestStorageOverAdminAPI(t *testing.T) {
 	const path = "storages/keep"
@@ -114,8 +114,8 @@ func TestStorageOverAdminAPI(t *testing.T) {
 	}
 }
 
-// TestRootCannotBeMade starts with a storage below a file: everything else works, and the storage
-// works when the file is gone.
+// TestRootCannotBeMade: the root of a storage is below a file. Everything else works, and the
+// storage works once the file is removed.
 func TestRootCannotBeMade(t *testing.T) {
 	c := newChild(t)
 	if err := os.Mkdir(c.root, 0o755); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/quic-go/quic-go/http3"
 )
 
-// childClient uses one version of HTTP with a child.
+// childClient is a client of a child that uses one version of HTTP.
 type childClient struct {
 	*http.Client
 	version string
@@ -157,8 +157,8 @@ type unansweredError struct{ error }
 
 func (e unansweredError) Unwrap() error { return e.error }
 
-// again repeats an unanswered request. At a reload Caddy closes listeners and idle connections,
-// which a client may notice too late.
+// again repeats a request that got no answer. At a reload Caddy closes listeners and idle
+// connections, which a client may notice too late.
 func again[T any](try func() (T, error)) (answer T, err error) {
 	for range 3 {
 		answer, err = try()
@@ -169,7 +169,7 @@ func again[T any](try func() (T, error)) (answer T, err error) {
 	return answer, err
 }
 
-// put uploads one file and returns the status and the stored name.
+// put uploads one file and returns the answer and the stored name.
 func (c *childClient) put(t *testing.T, token, alias, name string, content []byte) (childReply, string) {
 	t.Helper()
 	r, err := again(func() (childReply, error) {
@@ -184,7 +184,7 @@ func (c *childClient) put(t *testing.T, token, alias, name string, content []byt
 	return r, r.Result[0].Filename
 }
 
-// mustPut is put for an upload that must succeed.
+// mustPut is put, but the upload must succeed.
 func (c *childClient) mustPut(t *testing.T, token, alias, name string, content []byte) string {
 	t.Helper()
 	r, stored := c.put(t, token, alias, name, content)
@@ -215,7 +215,7 @@ func (c *childClient) fetch(t *testing.T, alias, name string) (status int, conte
 	return r.StatusCode, content
 }
 
-// mustFetch expects a stored file to have a content.
+// mustFetch expects a stored file to have the content want.
 func (c *childClient) mustFetch(t *testing.T, alias, name string, want []byte) {
 	t.Helper()
 	status, got := c.fetch(t, alias, name)

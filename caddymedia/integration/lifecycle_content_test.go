@@ -11,8 +11,8 @@ import (
 
 const describedHead = len("media-test 0123456789 ") + 2*sha256.Size + 1
 
-// described returns content that states its own size and bytes, so that a complete one is
-// distinguishable from a part or a mix.
+// described returns content that states its own size and bytes. So complete content can be
+// distinguished from a part of it and from a mix.
 func described(seed uint64, size int) []byte {
 	b := make([]byte, size)
 	if size < describedHead {

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// cutter sends one part of an upload and then breaks the connection. staged waits until the Caddy
-// stores data.
+// cutter sends one part of an upload and then breaks the connection. It calls staged to wait until
+// the Caddy stores data.
 type cutter func(t *testing.T, c *child, token, alias string, form []byte, part int, staged func())
 
 var cutters = map[string]cutter{
@@ -64,7 +64,7 @@ func sendPart(t *testing.T, c *child, token string, form []byte, part int) *net.
 	return conn.(*net.TCPConn)
 }
 
-// uploadHead is the head of an upload over HTTP/1.1 with a body of a length.
+// uploadHead returns the head of an upload over HTTP/1.1 with the length of the body.
 func uploadHead(host, token string, length int) string {
 	return fmt.Sprintf("POST /api/upload/file?sub_folder=%%2F HTTP/1.1\r\nHost: %s\r\n"+
 		"HTTP_SERVICE_API_KEY: %s\r\nHTTP_SERVICE_ACCESS_TOKEN: %s\r\n"+
@@ -72,7 +72,7 @@ func uploadHead(host, token string, length int) string {
 		host, apiKey, token, childBoundary, length)
 }
 
-// cancelled cancels the request when the Caddy stores its data. The refusal may still arrive, for
+// cancelled cancels the request while the Caddy stores its data. The refusal may still arrive, for
 // example over HTTP/3.
 func cancelled(t *testing.T, client *childClient, token string, form []byte, part int, staged func()) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -100,8 +100,8 @@ func cancelled(t *testing.T, client *childClient, token string, form []byte, par
 	w.Close()
 }
 
-// TestConnectionCut cuts uploads at several positions: there are no leftovers, and an item to be
-// replaced is unchanged.
+// TestConnectionCut: uploads cut at several positions leave nothing behind, and an item that they
+// would replace is unchanged.
 func TestConnectionCut(t *testing.T) {
 	c := newTLSChild(t)
 	c.start(inMemory)
@@ -144,8 +144,8 @@ func TestConnectionCut(t *testing.T) {
 	}
 }
 
-// isNoFolder distinguishes the files of uploads from the two roots and their scratch folders, which
-// stay open.
+// isNoFolder returns a function that reports whether an open file belongs to an upload. The two
+// roots and their scratch folders stay open.
 func isNoFolder(c *child) func(string) bool {
 	return func(open string) bool {
 		name, err := filepath.Rel(c.root, open)

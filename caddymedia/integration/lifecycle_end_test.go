@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestTerminate asks a Caddy to end during an upload and a download over every version of HTTP. It
-// refuses new connections, and ends when they are done.
+// TestTerminate terminates a Caddy during an upload and a download over every version of HTTP. It
+// refuses new connections, and exits when the transfers are done.
 func TestTerminate(t *testing.T) {
 	c := newTLSChild(t)
 	c.start(inMemory)
@@ -53,8 +53,8 @@ func TestTerminate(t *testing.T) {
 	}
 }
 
-// TestGracePeriodEnds asks a Caddy to end whose grace period is shorter than an upload: it is cut,
-// without leftovers, also of the replaced item.
+// TestGracePeriodEnds terminates a Caddy whose grace period is shorter than an upload. The upload
+// is cut and leaves nothing behind, and the item that it would replace is unchanged.
 func TestGracePeriodEnds(t *testing.T) {
 	c := newChild(t)
 	c.global = "grace_period 300ms"

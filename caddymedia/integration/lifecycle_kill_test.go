@@ -21,12 +21,12 @@ const (
 	killClients = 6
 )
 
-// onBolt keeps tokens over a restart.
+// onBolt is a configuration whose tokens survive a restart.
 const onBolt = account + binaries
 
 // TestKill kills a Caddy at random moments while clients upload, and restarts it on the same
-// folder. Every upload answered as stored exists, all visible files are complete, and nothing else
-// remains.
+// folder. Every upload that was answered as stored exists, every visible file is complete, and
+// nothing else remains.
 func TestKill(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -71,8 +71,8 @@ type killLedger struct {
 	mu   sync.Mutex
 	n    int
 	kept map[string]int // answered uploads of "content": their sizes by name
-	// last has the seed of the last answered upload of a name to "over". The next upload has that
-	// seed plus one.
+	// last has the seed of the last upload of a name to "over" that was answered. The next upload
+	// has that seed plus one.
 	last map[string]uint64
 }
 
@@ -115,7 +115,7 @@ func (l *killLedger) check(t *testing.T, c *child) {
 	}
 }
 
-// killUploader is a client that uploads until its Caddy is gone.
+// killUploader is a client that uploads until its Caddy is killed.
 type killUploader struct {
 	ledger *killLedger
 	client *childClient
@@ -144,13 +144,13 @@ func (u *killUploader) run(ctx context.Context, t *testing.T) {
 	}
 }
 
-// content is small or large, up to 4 MiB.
+// content returns small or large content, up to 4 MiB.
 func (u *killUploader) content() []byte {
 	size := 1 + u.random.IntN(1<<u.random.IntN(23))
 	return described(u.random.Uint64(), size)
 }
 
-// keep uploads some files whose names soon conflict.
+// keep uploads files whose names soon conflict.
 func (u *killUploader) keep(ctx context.Context) error {
 	parts := make([]childPart, 1+u.random.IntN(4))
 	sizes := make([]int, len(parts))
@@ -185,7 +185,7 @@ func (u *killUploader) replaceOwn(ctx context.Context) error {
 	return nil
 }
 
-// ownContent is the content of a generation of a file.
+// ownContent returns the content of a generation of a file.
 func ownContent(seed uint64) []byte { return described(seed, 100+int(seed*77_777%1_500_000)) }
 
 func (u *killUploader) upload(ctx context.Context, alias string, parts ...childPart) (childReply, error) {
@@ -202,8 +202,8 @@ func (u *killUploader) upload(ctx context.Context, alias string, parts ...childP
 	return r, nil
 }
 
-// TestStartBesideOthers starts a Caddy on the folder of another one, repeatedly, and kills it. The
-// sweep at its start must not touch data in use by the other one.
+// TestStartBesideOthers repeatedly starts a Caddy on the folder of another one and kills it. The
+// sweep at its start must not touch data that the other one uses.
 func TestStartBesideOthers(t *testing.T) {
 	one, two := newChild(t), newChild(t)
 	two.root = one.root

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// TestReloadUnderLoad reloads repeatedly while clients upload and download: nothing is interrupted,
-// and every answer is good.
+// TestReloadUnderLoad: during repeated reloads no upload or download is interrupted, and every
+// answer is good.
 func TestReloadUnderLoad(t *testing.T) {
 	c := newTLSChild(t)
 	c.start(inMemory)

@@ -43,8 +43,7 @@ func (c *child) proc(name string) string {
 	return filepath.Join("/proc", strconv.Itoa(c.cmd.Process.Pid), name)
 }
 
-// TestMemoryStaysFlat uploads and downloads a gibibyte, which needs no more memory than a small
-// file.
+// TestMemoryStaysFlat: uploading and downloading a gibibyte needs no more memory than a small file.
 func TestMemoryStaysFlat(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it moves a gibibyte")
@@ -76,8 +75,8 @@ file_alias content {
 	moveGibibyte(t, c, client, token, limit)
 }
 
-// moveGibibyte uploads and downloads a file. The child may use less than limit bytes of memory for
-// it.
+// moveGibibyte uploads and downloads a file of 1 GiB. The child may use less than limit bytes of
+// memory for it.
 func moveGibibyte(t *testing.T, c *child, client *childClient, token string, limit int64) {
 	t.Helper()
 	const size = 1 << 30
@@ -102,7 +101,8 @@ func moveGibibyte(t *testing.T, c *child, client *childClient, token string, lim
 	peak("the download")
 }
 
-// watchMemory returns a function that checks that the child has not used limit bytes more than now.
+// watchMemory returns a function that checks that the peak of the child's memory is less than limit
+// bytes above its memory now.
 func (c *child) watchMemory(t *testing.T, limit int64) (peak func(what string)) {
 	t.Helper()
 	before, ok := c.memory("VmRSS")

@@ -81,7 +81,7 @@ func (r *redisServer) config() string {
 	return "tokens redis redis://" + r.address + "\n" + onBolt
 }
 
-// TestTokensShared checks that two Caddys share tokens, also over a restart.
+// TestTokensShared: two Caddys share tokens, also over a restart.
 func TestTokensShared(t *testing.T) {
 	redis := newRedis(t)
 	one, two := newChild(t), newChild(t)
@@ -102,11 +102,11 @@ func TestTokensShared(t *testing.T) {
 	}
 }
 
-// away is the longest wait for the answer that Redis is unavailable.
+// away is the longest wait for an answer while Redis is unavailable.
 const away = 20 * time.Second
 
-// TestRedisAway makes Redis unavailable in two ways: the answers report it soon, and all works
-// again when it is back.
+// TestRedisAway makes Redis unavailable in two ways. Answers soon report this, and everything works
+// when it is back.
 func TestRedisAway(t *testing.T) {
 	redis := newRedis(t)
 	c := newChild(t)
@@ -142,7 +142,7 @@ func TestRedisAway(t *testing.T) {
 	})
 }
 
-// wantUnavailable expects logins and uploads to be answered soon with a request to retry.
+// wantUnavailable expects that logins and uploads are answered soon, with a request to retry.
 func (c *childClient) wantUnavailable(t *testing.T, redis *redisServer, token string) {
 	t.Helper()
 	for range 2 {

@@ -39,7 +39,7 @@ func beginUpload(t *testing.T, client *childClient, token, name string) *slowUpl
 	return u
 }
 
-// resume sends some more.
+// resume sends the next bytes.
 func (u *slowUpload) resume(t *testing.T) {
 	t.Helper()
 	n, err := u.w.Write(u.content[u.sent:min(u.sent+200_000, len(u.content))])
@@ -60,8 +60,8 @@ func (u *slowUpload) finish(t *testing.T) {
 	}
 }
 
-// slowDownload is a download that continues on request. It is so large that most of it waits in the
-// Caddy.
+// slowDownload is a download that continues on request. It is so large that most of it is not sent
+// yet.
 type slowDownload struct {
 	version string
 	want    []byte
@@ -113,11 +113,11 @@ func beginBoth(t *testing.T, c *child, token, name string, want []byte) ([]*slow
 	return uploads, downloads
 }
 
-// rooted returns a configuration whose files are in a folder of the root.
+// rooted returns a configuration whose files are in a folder below the root.
 func rooted(folder string) string { return strings.ReplaceAll(inMemory, "$ROOT", "$ROOT/"+folder) }
 
 // TestReload changes the configuration in many ways during an upload and a download over every
-// version of HTTP. All of them succeed, in the configuration in which they began.
+// version of HTTP. All transfers succeed, with the configuration with which they began.
 func TestReload(t *testing.T) {
 	c := newTLSChild(t)
 	oldRoot, newRoot := filepath.Join(c.root, "old"), filepath.Join(c.root, "new")
@@ -226,8 +226,8 @@ func (c *child) loadOnly(media string) {
 	}
 }
 
-// TestReloadKeepsClients uses clients with connections from before a reload, one of which is busy
-// with a download. Their next request is served by the new configuration.
+// TestReloadKeepsClients: clients keep connections from before a reload, and one of them is busy
+// with a download. Their next request is served with the new configuration.
 func TestReloadKeepsClients(t *testing.T) {
 	c := newTLSChild(t)
 	c.start(rooted("old"))
@@ -252,8 +252,8 @@ func TestReloadKeepsClients(t *testing.T) {
 	}
 }
 
-// TestConfigurationThatCannotStart loads one whose media app has started already when another app
-// fails. The old configuration continues, and nothing of the new one stays open.
+// TestConfigurationThatCannotStart: in a new configuration another app fails after the media app
+// has started. The old configuration continues, and nothing of the new one stays open.
 func TestConfigurationThatCannotStart(t *testing.T) {
 	c := newChild(t)
 	c.start(rooted("old"))

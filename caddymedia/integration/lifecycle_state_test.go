@@ -35,8 +35,8 @@ series:
 	return sum
 }
 
-// staged returns how many uploads have started storing since the last reload; refused, how many
-// have failed.
+// staged returns how many uploads have started storing data since the last reload. refused returns
+// how many have failed.
 func (c *child) staged() float64 {
 	c.t.Helper()
 	return c.metric("caddy_media_storage_operation_seconds_count", `operation="stage"`)
@@ -73,7 +73,7 @@ func mustHaveOnly(t *testing.T, folder string, want ...string) {
 	}
 }
 
-// openFiles returns the files below a folder that a child holds open; false if the system does not
+// openFiles returns the files below a folder that a child has open, or false if the system does not
 // report them.
 func (c *child) openFiles(folder string) ([]string, bool) {
 	c.t.Helper()
@@ -91,7 +91,7 @@ func (c *child) openFiles(folder string) ([]string, bool) {
 	return open, true
 }
 
-// hidden returns the names below a folder that no caller can see.
+// hidden returns the names below a folder that callers cannot see.
 func hidden(t *testing.T, folder string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(folder, "*", ".*"))

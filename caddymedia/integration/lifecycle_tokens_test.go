@@ -21,7 +21,7 @@ func (c *childClient) wantUpload(t *testing.T, token string, status int) childRe
 	return r
 }
 
-// TestTokensSurvive a restart, if they are kept on the disk.
+// TestTokensSurvive: tokens that are stored on the disk survive a restart.
 func TestTokensSurvive(t *testing.T) {
 	c := newChild(t)
 	client := c.http1()
@@ -42,7 +42,7 @@ func TestTokensSurvive(t *testing.T) {
 	client.wantUpload(t, token, http.StatusOK)
 }
 
-// TestTokensEnd when their account is changed over the admin API.
+// TestTokensEnd: a change of their account over the admin API revokes tokens.
 func TestTokensEnd(t *testing.T) {
 	const accounts = "accounts"
 	other := `{"` + otherKey + `": {"password_hash": "` + cheapHash + `"}}`
@@ -70,7 +70,7 @@ func TestTokensEnd(t *testing.T) {
 	}
 }
 
-// TestTokensExpire after the configured time, and not before.
+// TestTokensExpire: tokens expire after the configured time, and not before.
 func TestTokensExpire(t *testing.T) {
 	c := newChild(t)
 	c.start(onBolt + "token_lifetime 1s")
@@ -103,8 +103,8 @@ func TestTokensExpire(t *testing.T) {
 	})
 }
 
-// TestTokenFileOfTwo runs two Caddys with one token file. The second reports an error, the first
-// works, and the second works when the first is gone.
+// TestTokenFileOfTwo: two Caddys are configured with one token file. The second reports an error
+// while the first works. The second works when the first has ended.
 func TestTokenFileOfTwo(t *testing.T) {
 	first, second := newChild(t), newChild(t)
 	shared := "tokens bolt " + filepath.Join(first.home, "shared.db") + "\n" + onBolt

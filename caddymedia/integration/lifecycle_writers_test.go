@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// binaries are the aliases of most tests here: content keeps existing items, over replaces them.
+// binaries are the aliases of most tests in this file: content keeps existing items, over replaces
+// them.
 const binaries = `
 storage keep {
 	driver local $ROOT/keep
@@ -35,7 +36,7 @@ file_alias over {
 
 const inMemory = "tokens memory\n" + account + binaries
 
-// TestWritersOfOneName uploads 64 files of one name at once, through two processes, into one
+// TestWritersOfOneName uploads 64 files of one name at the same time through two processes into one
 // folder.
 func TestWritersOfOneName(t *testing.T) {
 	one, two := newChild(t), newChild(t)
@@ -59,8 +60,9 @@ func TestWritersOfOneName(t *testing.T) {
 	mustHaveOnly(t, filepath.Join(one.root, "keep"), names...)
 }
 
-// writersOfOneName runs as many writers that upload files of one name at once, through the clients
-// in turn. It returns their names, which must be distinct and readable through the other clients.
+// writersOfOneName runs writers that upload files of one name at the same time, through the clients
+// in turn. It returns the stored names, which must be distinct and readable through the other
+// client.
 func writersOfOneName(t *testing.T, writers int, clients []*childClient, tokens []string) []string {
 	t.Helper()
 	names := make([]string, writers)
@@ -96,8 +98,8 @@ func writersOfOneName(t *testing.T, writers int, clients []*childClient, tokens 
 	return names
 }
 
-// TestWritersOverwriteOneName replaces one file at once and repeatedly through two processes, while
-// others read it: every read is complete.
+// TestWritersOverwriteOneName: two processes repeatedly replace one file at the same time. Every
+// read meanwhile is complete.
 func TestWritersOverwriteOneName(t *testing.T) {
 	one, two := newChild(t), newChild(t)
 	two.root = one.root
@@ -147,7 +149,8 @@ func TestWritersOverwriteOneName(t *testing.T) {
 	}
 }
 
-// TestOverwriteDuringDownload replaces a file during a download, which gets the old one to its end.
+// TestOverwriteDuringDownload: a download gets all of the old file although it is replaced
+// meanwhile.
 func TestOverwriteDuringDownload(t *testing.T) {
 	c := newTLSChild(t)
 	c.start(inMemory)

@@ -11,8 +11,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/testcaddy"
 )
 
-// runCaddy is the variable that makes the test binary a Caddy with the plug-in, so that tests of a
-// whole process need no separate build:
+// runCaddy is the environment variable that makes the test binary a Caddy with the plug-in, so that
+// tests of a whole process need no separate build:
 //
 //	cmd := exec.Command(os.Args[0], "run", "--config", caddyfile)
 //	cmd.Env = append(os.Environ(), runCaddy+"=1")
@@ -26,8 +26,8 @@ func TestMain(m *testing.M) {
 	os.Exit(testcaddy.Run(m))
 }
 
-// skip skips a test for which this machine lacks something, unless MEDIA_TEST_MUST_RUN requires
-// every test.
+// skip skips a test because something is missing on this machine, unless MEDIA_TEST_MUST_RUN
+// requires every test.
 func skip(t *testing.T, format string, args ...any) {
 	t.Helper()
 	if os.Getenv("MEDIA_TEST_MUST_RUN") != "" {

@@ -54,8 +54,7 @@ events {
 }
 `
 
-// eventsUpToNow returns the events since its last call: the name, and the data in the order of
-// their names.
+// eventsUpToNow returns the events since its last call: the name, and the data ordered by key.
 func eventsUpToNow() []string {
 	heard.Lock()
 	defer heard.Unlock()
@@ -85,7 +84,7 @@ file_alias over {
 }
 `
 
-// onDefault are the aliases content if there are several storages.
+// onDefault are the aliases content for configurations with several storages.
 const onDefault = "image_alias content {\nstorage default\nwebp\n}\nfile_alias content {\nstorage default\n}\n"
 
 // TestEvents: every change of an item is reported once, with actor and origin.
@@ -163,7 +162,7 @@ func TestEventsOfHealth(t *testing.T) {
 	waitForEvent(t, mediaapp.EventStorageHealth+": storage=frail usable=true")
 }
 
-// TestEventsOfHealthAfterReload: the recovery of a storage fixed by a new configuration is reported
+// TestEventsOfHealthAfterReload: if a new configuration fixes a storage, its recovery is reported
 // too.
 func TestEventsOfHealthAfterReload(t *testing.T) {
 	eventsUpToNow()
@@ -173,7 +172,8 @@ func TestEventsOfHealthAfterReload(t *testing.T) {
 	waitForEvent(t, mediaapp.EventStorageHealth+": storage=frail usable=true")
 }
 
-// blockedFolder returns a path where no folder can be created as long as there is a file.
+// blockedFolder returns a path with a file, where no folder can be created until the file is
+// removed.
 func blockedFolder(t *testing.T) string {
 	t.Helper()
 	blocked := tempFolder(t) + "/blocked"

@@ -14,7 +14,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// logLines returns the lines of a logger, without common fields, as soon as there are n.
+// logLines waits for n lines of a logger and returns them without the common fields.
 func logLines(t *testing.T, file, logger string, n int) []map[string]any {
 	t.Helper()
 	var lines []map[string]any
@@ -41,7 +41,7 @@ func logLines(t *testing.T, file, logger string, n int) []map[string]any {
 	return lines
 }
 
-// TestReadmeAudit writes the audit log like the README, into another file. Names are written
+// TestReadmeAudit writes the audit log as in the README, into another file. Names are written
 // unchanged, whatever they contain.
 func TestReadmeAudit(t *testing.T) {
 	const place = "/var/log/caddy/media-audit.log"
@@ -103,7 +103,7 @@ func TestReadmeAudit(t *testing.T) {
 	}
 }
 
-// mustBeLikeReadme expects a line of the audit log to have the fields of the README's.
+// mustBeLikeReadme expects a line of the audit log to have the fields of the line in the README.
 func mustBeLikeReadme(t *testing.T, line map[string]any) {
 	t.Helper()
 	_, example, _ := strings.Cut(readmeText(t), "```json\n{\"level\":\"info\"")
@@ -118,8 +118,8 @@ func mustBeLikeReadme(t *testing.T, line map[string]any) {
 	}
 }
 
-// TestReadmeAccessLog extends the access log like the README, under another host and into another
-// file. It has no secrets.
+// TestReadmeAccessLog extends the access log as in the README, under another host and into another
+// file. It contains no secrets.
 func TestReadmeAccessLog(t *testing.T) {
 	block := readmeBlock(t, "log_append")
 	inner, ok := strings.CutPrefix(strings.TrimSpace(block), "media.example.com {")

@@ -22,8 +22,8 @@ import (
 
 var fullName = regexp.MustCompile(`fqName: "(caddy_media_[a-z_]+)"`)
 
-// registered returns the names of all metrics of the running app, including those that have counted
-// nothing yet.
+// registered returns the names of all metrics of the running app, including those that have not
+// counted anything.
 func registered(t *testing.T) []string {
 	t.Helper()
 	descriptions := make(chan *prometheus.Desc)
@@ -56,8 +56,8 @@ func familyOf(name string, names []string) string {
 	return name
 }
 
-// TestMetricsMove puts load on a service and watches the admin endpoint: each metric changes, and
-// Prometheus' own linter finds no fault.
+// TestMetricsMove: under load each metric changes at the admin endpoint, and Prometheus' own linter
+// finds no fault.
 func TestMetricsMove(t *testing.T) {
 	frail := tempFolder(t) + "/frail" // cannot be a storage as long as it is a file
 	if err := os.WriteFile(frail, nil, 0o600); err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestObserveAfterReload: an upload that outlives its configuration is counted in the metrics of
-// the next one, and written to its audit log.
+// the next one, and is in its audit log.
 func TestObserveAfterReload(t *testing.T) {
 	folder, admin := tempFolder(t), "admin "+servers.FreeAddress(t)
 	with := func(file string) siteConfig {

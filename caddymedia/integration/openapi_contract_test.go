@@ -137,7 +137,7 @@ func credentialsSent(_ context.Context, input *openapi3filter.AuthenticationInpu
 	return fmt.Errorf("no %s", input.SecuritySchemeName)
 }
 
-// route finds the operation of a request. Methods that the document lacks belong to the 405 of
+// route finds the operation of a request. Methods that are not in the document belong to the 405 of
 // POST. The last parameter of an item is the rest of the path.
 func (c *contract) route(r *http.Request) (*routers.Route, map[string]string) {
 	path, params := r.URL.Path, map[string]string{}
@@ -155,7 +155,7 @@ func (c *contract) route(r *http.Request) (*routers.Route, map[string]string) {
 	return &routers.Route{Spec: c.doc, Path: path, PathItem: item, Method: r.Method, Operation: operation}, params
 }
 
-// transport are headers of HTTP itself, which need no documentation.
+// transport are headers of HTTP itself, which are not documented.
 var transport = []string{"Connection", "Content-Length", "Content-Type", "Date", "Server"}
 
 // compareHeaders reports headers that are undocumented, invalid or missing.
@@ -189,8 +189,8 @@ func compareHeaders(documented *openapi3.Response, header http.Header) error {
 	return nil
 }
 
-// complete fails for parts of the document that the tests did not observe, but for the exceptions,
-// which must not be observed.
+// complete fails the test for parts of the document that were not observed, except for the
+// exceptions, which must not be observed.
 func (c *contract) complete(exceptions []string) {
 	c.t.Helper()
 	for path, item := range c.doc.Paths.Map() {

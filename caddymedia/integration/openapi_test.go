@@ -10,8 +10,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestOpenAPI makes a Caddy return every answer of the OpenAPI document, and compares each of them,
-// and its request, with the document.
+// TestOpenAPI makes a Caddy return every answer of the OpenAPI document, and compares each answer
+// and its request with the document.
 func TestOpenAPI(t *testing.T) {
 	c := loadContract(t)
 	t.Run("tokens", c.tokens)
@@ -52,7 +52,8 @@ func (c *contract) tokens(t *testing.T) {
 	}.check(t, s)
 }
 
-// documentedAliases belong to an account that may use one of them only, and one that replaces.
+// documentedAliases is a configuration with an account that may use only one alias, and an alias
+// whose items are replaced.
 const documentedAliases = account + `
 account ` + otherKey + ` ` + cheapHash + ` {
 	aliases other
@@ -181,7 +182,7 @@ func (c *contract) items(t *testing.T) {
 	}
 }
 
-// storagesThatFail are buckets of a service that answers each with another error.
+// storagesThatFail uses buckets of a service that answers each with another error.
 func (c *contract) storagesThatFail(t *testing.T) {
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		bucket, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
@@ -230,7 +231,7 @@ func (c *contract) storagesThatFail(t *testing.T) {
 	}
 }
 
-// noStore is a site with tokens in a Redis that is down.
+// noStore uses a site with tokens in a Redis that is down.
 func (c *contract) noStore(t *testing.T) {
 	s := c.observe(startSite(t, basic+"tokens redis redis://"+servers.FreeAddress(t)+"\n", "media"))
 	if r := s.login(t, apiKey, password); r.status != http.StatusServiceUnavailable {

@@ -36,8 +36,8 @@ func panelSession(t *testing.T, client *http.Client, address, user string) *http
 	return answer.Cookies()[0]
 }
 
-// TestPanelLogin changes the configuration in the panel, which is a reload: sessions continue. They
-// end with their user, and failed logins at the panel and at the token endpoint share one limit.
+// TestPanelLogin: a change of the configuration in the panel is a reload, and sessions survive it.
+// They end with their user. Failed logins at the panel and at the token endpoint share one limit.
 func TestPanelLogin(t *testing.T) {
 	p := startPanelConfig(t, siteConfig{Media: basic, Site: loginBlock, Global: "admin " + servers.FreeAddress(t)})
 	p.user = ""

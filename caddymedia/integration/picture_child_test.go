@@ -18,11 +18,11 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// raceDetector slows everything down and needs memory.
+// raceDetector reports that the build has the race detector, which is slow and needs memory.
 var raceDetector bool
 
 // withPictures returns a configuration with pictures at the root of the alias content, and binaries
-// at that of the alias small. limits are lines of the block of that name.
+// at the root of the alias small. limits are the lines of the block limits.
 func withPictures(limits string) string {
 	return "tokens memory\n" + account + `
 storage keep {
@@ -45,8 +45,8 @@ limits {
 `
 }
 
-// slowPicture takes an encoder several seconds at the effort of withPictures, and memory for
-// bigPicture.
+// slowPicture takes an encoder several seconds at the effort of withPictures. It needs the memory
+// of bigPicture.
 var slowPicture = sync.OnceValue(func() string {
 	if encoder, err := webp.New(); err == nil && !encoder.Stops() {
 		return drawnJPEG(7200, 5000) // small is not so slow in Go
@@ -56,7 +56,7 @@ var slowPicture = sync.OnceValue(func() string {
 
 const bigPicture = "image_memory 1GiB\n"
 
-// patient are limits under which every variant is made, even on slow machines.
+// patient are limits with which every variant is made, even on slow machines.
 const patient = "image_wait 30m\nimage_time 10m\n"
 
 func drawnJPEG(width, height int) string {
@@ -74,7 +74,7 @@ type pictureReply struct {
 	took       time.Duration
 }
 
-// busy reports whether the answer is 503 in the documented form, with Retry-After.
+// busy reports whether the answer is a 503 of the documented form with Retry-After.
 func (r pictureReply) busy() bool {
 	seconds, err := strconv.Atoi(r.retryAfter)
 	return r.status == http.StatusServiceUnavailable && err == nil && seconds > 0 && !r.Success && r.Message != ""
@@ -117,7 +117,7 @@ type pending struct {
 	err    error
 }
 
-// beginPicture sends a picture, and returns when it is being processed, or waits in the queue.
+// beginPicture sends a picture and returns when it is being processed or waits in the queue.
 func (c *child) beginPicture(t *testing.T, client *childClient, token, name, content string) *pending {
 	t.Helper()
 	before := c.pictures()
@@ -148,7 +148,7 @@ func (c *child) pictures() float64 {
 	return c.metric("caddy_media_working_pictures") + c.metric("caddy_media_waiting_pictures")
 }
 
-// endNotifier reports when all was read.
+// endNotifier is a reader that reports its end.
 type endNotifier struct {
 	io.Reader
 	end func()
@@ -162,7 +162,7 @@ func (r *endNotifier) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// going reports whether the upload is not answered yet.
+// going reports whether the upload is still in progress.
 func (p *pending) going() bool {
 	select {
 	case <-p.done:

@@ -10,7 +10,7 @@ import (
 
 var saysDamaged = regexp.MustCompile(`damaged|cut|end is missing`)
 
-// damagedPictures are by name.
+// damagedPictures returns damaged pictures by name.
 func damagedPictures(t *testing.T) map[string]string {
 	t.Helper()
 	whole := map[string]string{
@@ -52,7 +52,7 @@ func damagedPictures(t *testing.T) map[string]string {
 	return damaged
 }
 
-// TestDamagedPictures: refused with a reason, and nothing of them is stored.
+// TestDamagedPictures: damaged pictures are refused with a reason, and nothing of them is stored.
 func TestDamagedPictures(t *testing.T) {
 	s := startSite(t, account+atRoot+"}\nimage_alias content {\nwebp\n}\nimage_alias plain\nimage_alias bare {\nstrip_metadata on\n}", "media")
 	for name, content := range damagedPictures(t) {
@@ -73,8 +73,8 @@ func TestDamagedPictures(t *testing.T) {
 	}
 }
 
-// TestTail: a script after a picture is no part of it. It is served as a picture, and stripping
-// removes it.
+// TestTail: a script after a picture is not part of it. It is served as a picture, and stripping
+// metadata removes it.
 func TestTail(t *testing.T) {
 	s := startSite(t, account+atRoot+"}\nimage_alias content {\nwebp\n}\nimage_alias plain\nimage_alias bare {\nstrip_metadata on\n}", "media")
 	const script = "<?php system($_GET[0]); ?><script>alert(1)</script>"

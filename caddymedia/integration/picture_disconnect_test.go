@@ -81,7 +81,7 @@ func leave(t *testing.T, c *child, client *childClient, token, form string) {
 }
 
 // TestLeaving: the client of a big picture disconnects while the only encoder works on it. The
-// encoder stops, the next picture need not wait, and nothing of the big one is stored.
+// encoder stops, the next picture does not wait, and nothing of the big one is stored.
 func TestLeaving(t *testing.T) {
 	c := newTLSChild(t)
 	c.start(withPictures("image_workers 1\n" + patient + bigPicture))
@@ -125,7 +125,7 @@ func (c *child) failedPictures() float64 {
 	return c.metric("caddy_media_failed_requests_total", `endpoint="image"`)
 }
 
-// TestLeavingTheQueue: a waiting client that disconnects makes room for another.
+// TestLeavingTheQueue: a client that disconnects while it waits makes room for another.
 func TestLeavingTheQueue(t *testing.T) {
 	c := newTLSChild(t)
 	c.start(withPictures("image_workers 1\nimage_queue 1\n" + patient + bigPicture))

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// The colours of the quarters of quartered, in reading order.
+// The colours of the quarters in quartered, in reading order.
 var quarters = [4]color.NRGBA{{220, 30, 30, 255}, {30, 200, 30, 255}, {30, 30, 220, 255}, {230, 230, 230, 255}}
 
 // quartered returns a picture with a distinct colour in each quarter.
@@ -35,7 +35,7 @@ func quartered(width, height int) *image.NRGBA {
 	return m
 }
 
-// photograph returns a smooth picture with some texture, which is work for encoders.
+// photograph returns a smooth picture with some texture, which takes encoders some time.
 func photograph(width, height int) *image.YCbCr {
 	m := image.NewYCbCr(image.Rect(0, 0, width, height), image.YCbCrSubsampleRatio420)
 	noise := uint32(1)
@@ -216,7 +216,7 @@ func exif(orientation int, description, place string) string {
 	return string(append(order.AppendUint32(b, 0), place...))
 }
 
-// paletteGIF has the colours of quartered and some greys.
+// paletteGIF returns a GIF with the colours of quartered and some greys.
 func paletteGIF(t *testing.T, m image.Image) string {
 	t.Helper()
 	const greys = 16

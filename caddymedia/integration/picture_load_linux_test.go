@@ -18,10 +18,10 @@ import (
 	"time"
 )
 
-// besides is the documented memory of the service besides image_memory.
+// besides is the documented memory of the service in addition to image_memory.
 const besides = 100 << 20
 
-// flood is many uploads of one picture at the same time.
+// flood is a load of many uploads of one picture at the same time.
 type flood struct {
 	limits        string
 	memory        int64 // the limit for pictures
@@ -29,8 +29,8 @@ type flood struct {
 	width, height int
 }
 
-// TestFloodOfPictures sends many photographs at once. Each is stored with its variant or refused
-// with Retry-After. Memory stays within its limit, and small files do not wait.
+// TestFloodOfPictures: of many photographs at once, each is stored with its variant or refused with
+// Retry-After. Memory stays within its limit, and small files do not wait.
 func TestFloodOfPictures(t *testing.T) {
 	for name, f := range map[string]flood{
 		"by default":            {"", 512 << 20, 50, 4000, 3000},
@@ -98,7 +98,7 @@ func (f flood) run(t *testing.T) {
 	f.wantOnly(t, c, names, small)
 }
 
-// TestFloodOfKinds sends the types of pictures that need the most memory per pixel.
+// TestFloodOfKinds: the same for the types of pictures that need the most memory per pixel.
 func TestFloodOfKinds(t *testing.T) {
 	const memory = 256 << 20
 	side := 1500
@@ -142,7 +142,8 @@ func floodOf(t *testing.T, memory int64, kinds map[string]string) {
 	clients.Wait()
 }
 
-// seeThrough has 256 colours, alpha included, and so is encoded both lossy and lossless.
+// seeThrough returns a picture of 256 colours, alpha included, which is encoded both lossy and
+// lossless.
 func seeThrough(side int) image.Image {
 	m := quartered(side, side)
 	for i := 3; i < len(m.Pix); i += 4 {
@@ -151,7 +152,7 @@ func seeThrough(side int) image.Image {
 	return m
 }
 
-// TestMemoryComesBack sends one picture after the other: later ones need no more than the first.
+// TestMemoryComesBack: pictures sent one after the other need no more memory than the first.
 func TestMemoryComesBack(t *testing.T) {
 	const memory = 128 << 20
 	side := 1500
@@ -173,7 +174,7 @@ func TestMemoryComesBack(t *testing.T) {
 	}
 }
 
-// http1Alone returns a client with one connection, which ends with the test.
+// http1Alone returns a client with one connection, which is closed at the end of the test.
 func (c *child) http1Alone() *childClient {
 	transport := &http.Transport{DisableKeepAlives: true}
 	return &childClient{&http.Client{Transport: transport, Timeout: 2 * time.Minute}, "HTTP/1.1", "http://" + c.plain}
@@ -216,7 +217,7 @@ func (f flood) watchMemory(t *testing.T, c *child) {
 	})
 }
 
-// wantWhole expects all pictures to equal the uploaded one, with its variant.
+// wantWhole expects every stored picture to equal the uploaded one, and to have its variant.
 func wantWhole(t *testing.T, c *child, photo string, names []string, f flood) {
 	t.Helper()
 	var first string

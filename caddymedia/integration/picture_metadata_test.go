@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Metadata that cameras and programs write into pictures, and that must stay secret.
+// Metadata that cameras and programs write into pictures, and that must not become public.
 const (
 	secretDescription = "invented description"
 	secretPlace       = "invented place"
@@ -51,7 +51,7 @@ func talkativeGIF(t *testing.T) string {
 		"\x21\xff\x0bXMP DataXMP" + block("<x:xmpmeta>invented XMP</x:xmpmeta>") + "\x00" + g[behind:] + secretTail
 }
 
-// wantNoSecrets searches for the metadata that the tests put into pictures.
+// wantNoSecrets fails the test if a file contains the metadata above.
 func wantNoSecrets(t *testing.T, what, file string) {
 	t.Helper()
 	for _, secret := range secrets {
@@ -61,8 +61,8 @@ func wantNoSecrets(t *testing.T, what, file string) {
 	}
 }
 
-// wantBare expects a stored picture to have only the parts needed to show it: of Exif only the
-// orientation, in 34 bytes.
+// wantBare expects a stored picture to have only the parts needed to show it. Of Exif that is only
+// the orientation, in 34 bytes.
 func wantBare(t *testing.T, file string) {
 	t.Helper()
 	const orientationAlone = 6 + 34
@@ -99,8 +99,8 @@ func wantNoMetadata(t *testing.T, file string) {
 	}
 }
 
-// TestMetadata: with strip_metadata a picture is stored without metadata and otherwise unchanged;
-// without it, as sent. A variant never has metadata.
+// TestMetadata: with strip_metadata a picture is stored without metadata and otherwise unchanged.
+// Otherwise it is stored as sent. A variant never has metadata.
 func TestMetadata(t *testing.T) {
 	s := startSite(t, account+atRoot+"}\nimage_alias content {\nwebp\n}\nimage_alias bare {\nwebp\nstrip_metadata on\n}\n"+
 		"image_alias plain {\nstrip_metadata on\n}", "media")
@@ -147,7 +147,7 @@ func TestMetadata(t *testing.T) {
 	}
 }
 
-// TestMetadataOfMovement: the frames of an animated GIF stay.
+// TestMetadataOfMovement: stripping metadata keeps the frames of an animated GIF.
 func TestMetadataOfMovement(t *testing.T) {
 	s := withVariants(t, "media", "strip_metadata on")
 	one := s.uploadImage(t, file("a.gif", talkativeGIF(t))).one(t)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// turnedAround returns a picture upside down and mirrored.
+// turnedAround returns a picture upside down and mirrored, with the colours of its quarters.
 func turnedAround(m *image.NRGBA) (*image.NRGBA, [4]color.NRGBA) {
 	out := image.NewNRGBA(m.Rect)
 	for i := 0; i < len(m.Pix); i += 4 {
@@ -20,8 +20,8 @@ func turnedAround(m *image.NRGBA) (*image.NRGBA, [4]color.NRGBA) {
 	return out, [4]color.NRGBA{quarters[3], quarters[2], quarters[1], quarters[0]}
 }
 
-// TestVariantNames: the address of a variant is that of its picture and `.webp`, for any name and
-// folder.
+// TestVariantNames: the address of a variant is that of its picture with `.webp` appended, for any
+// name and folder.
 func TestVariantNames(t *testing.T) {
 	s := startSite(t, account+atRoot+"sanitize off\n}\nimage_alias content {\nwebp\n}", "media")
 	content := jpegOf(t, 8, 8)
@@ -42,7 +42,7 @@ func TestVariantNames(t *testing.T) {
 	}
 }
 
-// TestVariantsInOrder: several pictures of a request, some with variants and some without.
+// TestVariantsInOrder: several pictures in one request, with and without variants.
 func TestVariantsInOrder(t *testing.T) {
 	s := withVariants(t, "media")
 	result := s.uploadImage(t,
@@ -73,7 +73,7 @@ func TestVariantsInOrder(t *testing.T) {
 	}
 }
 
-// TestVariantsAllOrNothing: with one damaged picture none of the others is stored.
+// TestVariantsAllOrNothing: if one picture is damaged, none of the others is stored.
 func TestVariantsAllOrNothing(t *testing.T) {
 	s := withVariants(t, "media")
 	good := asPNG(t, photograph(200, 200))
@@ -85,7 +85,8 @@ func TestVariantsAllOrNothing(t *testing.T) {
 	s.wantNothing(t)
 }
 
-// TestVariantAppendTime: an existing name gets the time, and so does the variant.
+// TestVariantAppendTime: if the name exists, the time is added to the name of the picture and of
+// its variant.
 func TestVariantAppendTime(t *testing.T) {
 	s := withVariants(t, "media")
 	other, otherQuarters := turnedAround(quartered(60, 40))
@@ -121,8 +122,8 @@ func TestVariantOverwrite(t *testing.T) {
 	}
 }
 
-// TestVariantOverwriteWithoutWebP: an alias that no longer makes variants removes that of a picture
-// that it replaces.
+// TestVariantOverwriteWithoutWebP: an alias that no longer makes variants removes the variant of a
+// picture when the picture is replaced.
 func TestVariantOverwriteWithoutWebP(t *testing.T) {
 	media := account + atRoot + "overwrite_strategy overwrite\n}\nimage_alias content {\nwebp\n}"
 	s := startSite(t, media, "media")

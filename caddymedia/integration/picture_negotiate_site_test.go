@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestNegotiatedCompressed: with encode around it an answer depends on two headers.
+// TestNegotiatedCompressed: with encode around the service, an answer depends on two request
+// headers.
 func TestNegotiatedCompressed(t *testing.T) {
 	n := negotiate(t, "encode gzip {\nminimum_length 1\nmatch header Content-Type image/*\n}\nmedia")
 	for accept, want := range map[string]*reply{"": n.original, "image/webp": n.variant} {
@@ -40,7 +41,7 @@ func TestNegotiatedCompressed(t *testing.T) {
 	}
 }
 
-// TestNegotiationOverAllVersions tests all versions of HTTP.
+// TestNegotiationOverAllVersions: negotiation works over every version of HTTP.
 func TestNegotiationOverAllVersions(t *testing.T) {
 	s := startSiteConfig(t, siteConfig{
 		Media: account + atRoot + "}\nimage_alias content {\nwebp\nnegotiate on\n}", Site: "media", TLS: true,
@@ -57,7 +58,7 @@ func TestNegotiationOverAllVersions(t *testing.T) {
 	}
 }
 
-// TestNegotiateNeedsVariants: a configuration that negotiates without making variants.
+// TestNegotiateNeedsVariants: a configuration that negotiates without making variants is refused.
 func TestNegotiateNeedsVariants(t *testing.T) {
 	s := startSite(t, basic, "media")
 	for name, alias := range map[string]string{"alone": "negotiate on", "with others": "strip_metadata on\nnegotiate on"} {

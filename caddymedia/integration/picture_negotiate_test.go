@@ -19,7 +19,7 @@ const (
 	acceptOld     = "image/png,image/svg+xml,image/*;q=0.8,*/*;q=0.5"
 )
 
-// negotiated is a site with a picture under photo, and its two representations.
+// negotiated is a site with the picture photo, and its two representations.
 type negotiated struct {
 	*site
 	original, variant *reply
@@ -49,7 +49,7 @@ func (n negotiated) tags() (original, variant string) {
 	return n.original.header.Get("ETag"), n.variant.header.Get("ETag")
 }
 
-// TestNegotiation: which requests get the variant.
+// TestNegotiation: the Accept header decides which requests get the variant.
 func TestNegotiation(t *testing.T) {
 	n := negotiate(t, "media")
 	for _, c := range []struct {
@@ -101,8 +101,8 @@ func TestNegotiation(t *testing.T) {
 	}
 }
 
-// TestNegotiatedConditions: each representation has its own ETag, and a conditional request is
-// compared with that of its representation.
+// TestNegotiatedConditions: each representation has its own ETag. A conditional request is compared
+// with the ETag of the negotiated representation.
 func TestNegotiatedConditions(t *testing.T) {
 	n := negotiate(t, "media")
 	original, variant := n.tags()
@@ -124,7 +124,7 @@ func TestNegotiatedConditions(t *testing.T) {
 	})
 }
 
-// TestNegotiatedRanges: a range is one of the representation that the client gets.
+// TestNegotiatedRanges: a range is part of the negotiated representation.
 func TestNegotiatedRanges(t *testing.T) {
 	n := negotiate(t, "media")
 	original, variant := n.tags()
@@ -172,7 +172,7 @@ func TestNotNegotiated(t *testing.T) {
 	checkAll(t, off, []httpCase{{name: "off", path: photo, header: accept, wantStatus: 200, wantBody: content, wantHeader: none}})
 }
 
-// TestNegotiatedFiles: the current content of the folder decides, not the earlier one.
+// TestNegotiatedFiles: the current files in the folder decide, not earlier ones.
 func TestNegotiatedFiles(t *testing.T) {
 	n := negotiate(t, "media")
 	stored := filepath.Join(n.root, "img/content/photo.jpg")

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestQueue: one picture is processed, one waits, and there is no room for a third until later.
+// TestQueue: while one picture is processed and one waits, a third is refused; later there is room.
 func TestQueue(t *testing.T) {
 	c := newChild(t)
 	c.start(withPictures("image_workers 1\nimage_queue 1\nimage_wait 5m\nimage_time 5m\n" + bigPicture))
@@ -60,8 +60,8 @@ func TestQueueTimeout(t *testing.T) {
 	c.mustHavePictures(t, "first.jpg")
 }
 
-// TestEncoderTakesTooLong: a picture whose variant takes longer than image_time is stored without
-// one.
+// TestEncoderTakesTooLong: if making a variant takes longer than image_time, the picture is stored
+// without one.
 func TestEncoderTakesTooLong(t *testing.T) {
 	if !stopsEncoding(t) {
 		t.Skip("the encoder of this build cannot be stopped")
@@ -82,8 +82,8 @@ func TestEncoderTakesTooLong(t *testing.T) {
 	}
 }
 
-// TestReloadWhileEncoding: an upload whose picture is being processed succeeds, with its variant.
-// The encoder is logged once, not again at each reload.
+// TestReloadWhileEncoding: an upload whose picture is processed during a reload succeeds, with its
+// variant. The encoder is logged once, not at each reload.
 func TestReloadWhileEncoding(t *testing.T) {
 	c := newTLSChild(t)
 	limits := "image_workers 3\n" + patient + bigPicture

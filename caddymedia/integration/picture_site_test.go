@@ -14,14 +14,14 @@ import (
 	"github.com/deepteams/webp"
 )
 
-// withVariants starts a site whose pictures have variants, at the root of the alias; more are
-// further lines of the alias.
+// withVariants starts a site whose pictures have variants, at the root of the alias. more are
+// additional lines of the alias.
 func withVariants(t *testing.T, block string, more ...string) *site {
 	t.Helper()
 	return startSite(t, account+atRoot+"}\nfile_alias content\nimage_alias content {\nwebp\n"+strings.Join(more, "\n")+"\n}", block)
 }
 
-// variant gets the variant that an answer names, under exactly the documented address.
+// variant fetches the variant named in an answer, which must have exactly the documented address.
 func (s *site) variant(t *testing.T, of stored) string {
 	t.Helper()
 	if of.WebP != of.FullPath+".webp" {
@@ -34,7 +34,7 @@ func (s *site) variant(t *testing.T, of stored) string {
 	return r.body
 }
 
-// wantNoVariant expects an answer without `webp`, and nothing at the variant's address.
+// wantNoVariant expects an answer without `webp`, and no item at the variant's address.
 func (s *site) wantNoVariant(t *testing.T, answer *reply) {
 	t.Helper()
 	one := answer.one(t)
@@ -46,8 +46,8 @@ func (s *site) wantNoVariant(t *testing.T, answer *reply) {
 	}
 }
 
-// variants returns how many variants of the alias content had a result, by the metrics of the site,
-// which must serve them as /metrics.
+// variants returns how many variants of the alias content had a result, according to the metrics.
+// The site must serve them as /metrics.
 func (s *site) variants(t *testing.T, result string) int {
 	t.Helper()
 	r := s.get(t, "/metrics")
@@ -83,7 +83,7 @@ func webpFeatures(t *testing.T, file string) *webp.Features {
 	return f
 }
 
-// wantQuarters expects a picture of a size with these colours in its quarters.
+// wantQuarters expects a picture of this size with these colours in its quarters.
 func wantQuarters(t *testing.T, m image.Image, width, height int, want [4]color.NRGBA) {
 	t.Helper()
 	size := m.Bounds()
@@ -111,7 +111,7 @@ func near(a, b color.Color) bool {
 	return true
 }
 
-// corpus returns the files of a folder of the pictures in MEDIA_TEST_CORPUS, none if it is unset.
+// corpus returns the pictures in a folder of MEDIA_TEST_CORPUS, or none if that is unset.
 func corpus(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	root := os.Getenv("MEDIA_TEST_CORPUS")

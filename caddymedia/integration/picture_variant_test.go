@@ -11,8 +11,8 @@ import (
 	"github.com/deepteams/webp/animation"
 )
 
-// TestVariants: each type of picture has a variant that looks like it, at the promised address and
-// with the headers of a picture.
+// TestVariants: every type of picture has a variant that looks like it, at the documented address
+// and with the headers of a picture.
 func TestVariants(t *testing.T) {
 	s := withVariants(t, "media")
 	still := quartered(60, 40)
@@ -45,7 +45,7 @@ func TestVariants(t *testing.T) {
 	}
 }
 
-// TestVariantOfMovement: every frame of an animated GIF, with its duration.
+// TestVariantOfMovement: a variant has every frame of an animated GIF, with its duration.
 func TestVariantOfMovement(t *testing.T) {
 	s := withVariants(t, "media")
 	const frames = 5
@@ -67,7 +67,7 @@ func TestVariantOfMovement(t *testing.T) {
 	}
 }
 
-// TestVariantKeepsAlpha: transparency stays, as straight alpha.
+// TestVariantKeepsAlpha: transparency is kept, as straight alpha.
 func TestVariantKeepsAlpha(t *testing.T) {
 	s := withVariants(t, "media")
 	m := quartered(64, 64)
@@ -92,7 +92,7 @@ func TestVariantKeepsAlpha(t *testing.T) {
 }
 
 // TestVariantUpright: the orientation of a JPEG says that its first row is the right side of the
-// picture.
+// picture. The variant is upright.
 func TestVariantUpright(t *testing.T) {
 	s := withVariants(t, "media")
 	for _, c := range []struct {
@@ -143,7 +143,8 @@ func TestVariantKeepsProfile(t *testing.T) {
 	}
 }
 
-// TestNoVariant: pictures stored without a variant, with the reason logged and counted.
+// TestNoVariant: pictures for which no variant can be made are stored without one. The reason is
+// logged and counted.
 func TestNoVariant(t *testing.T) {
 	s := withVariants(t, "metrics /metrics\nmedia")
 	s.wantNoVariant(t, s.uploadImage(t, file("drawing.svg", svgPicture)))
@@ -173,7 +174,7 @@ func TestNoVariant(t *testing.T) {
 	}
 }
 
-// TestVariantsCounted: a variant that is larger than its picture is kept, and counted as such.
+// TestVariantsCounted: a variant that is larger than its picture is kept, and counted as larger.
 func TestVariantsCounted(t *testing.T) {
 	s := withVariants(t, "metrics /metrics\nmedia")
 	s.variant(t, s.uploadImage(t, file("made.png", asPNG(t, photograph(300, 200)))).one(t))

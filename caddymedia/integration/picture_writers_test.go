@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestVariantOfManyWriters: many writers replace one picture at the same time, also by pictures
-// without a variant. The last one has its own variant, or none.
+// TestVariantOfManyWriters: many writers replace one picture at the same time, also with pictures
+// without a variant. The last picture has its own variant, or none.
 func TestVariantOfManyWriters(t *testing.T) {
 	s := startSite(t, account+atRoot+"overwrite_strategy overwrite\n}\nimage_alias content {\nwebp\n}", "media")
 	header := merged(s.credentials(t), formType)
@@ -58,8 +58,8 @@ func TestVariantOfManyWriters(t *testing.T) {
 	}
 }
 
-// TestVariantsOfOneName: many writers add a picture of one name at the same time. Each has its own
-// variant.
+// TestVariantsOfOneName: many writers add pictures of one name at the same time. Each picture has
+// its own variant.
 func TestVariantsOfOneName(t *testing.T) {
 	s := withVariants(t, "media")
 	header := merged(s.credentials(t), formType)

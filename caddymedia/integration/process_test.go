@@ -40,7 +40,7 @@ const (
 	exitLimit = time.Minute
 )
 
-// newChild prepares a Caddy; env are its variables ("NAME=value").
+// newChild prepares a Caddy. env are additional environment variables ("NAME=value").
 func newChild(t *testing.T, env ...string) *child {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -68,7 +68,7 @@ func newTLSChild(t *testing.T) *child {
 	return c
 }
 
-// caddyfile returns the whole configuration; media are the lines inside the global option media.
+// caddyfile returns the whole configuration. media are the lines inside the global option media.
 func (c *child) caddyfile(media string) string {
 	config := `{
 ` + c.global + `
@@ -151,29 +151,29 @@ func (c *child) waitUntilUp() {
 	}
 }
 
-// load loads another configuration into the running Caddy, and returns its answer.
+// load loads another configuration into the running Caddy, and returns the answer.
 func (c *child) load(media string) (status int, body string) {
 	c.t.Helper()
 	defer c.forgetIdle()
 	return c.ask(http.MethodPost, "/load", c.caddyfile(media), "Content-Type", "text/caddyfile")
 }
 
-// change changes a part of the configuration; value is JSON.
+// change changes a part of the configuration. value is JSON.
 func (c *child) change(method, path, value string, headers ...string) (status int, body string) {
 	c.t.Helper()
 	defer c.forgetIdle()
 	return c.ask(method, "/config/apps/media/"+path, value, append(headers, "Content-Type", "application/json")...)
 }
 
-// forgetIdle closes the idle connections of all clients, which Caddy closes at a reload: an upload
-// sent on one of them at that moment would fail.
+// forgetIdle closes the idle connections of all clients. Caddy closes them at a reload, and an
+// upload sent at that moment would fail.
 func (c *child) forgetIdle() {
 	for _, client := range c.opened {
 		client.CloseIdleConnections()
 	}
 }
 
-// mustLoad is load for a configuration that must be accepted.
+// mustLoad is load, but the configuration must be accepted.
 func (c *child) mustLoad(media string) {
 	c.t.Helper()
 	if status, body := c.load(media); status != http.StatusOK {
@@ -221,7 +221,7 @@ func (c *child) request(method, path, body string, headers ...string) *http.Resp
 	return r
 }
 
-// kill ends the Caddy without any warning.
+// kill kills the Caddy.
 func (c *child) kill() {
 	c.t.Helper()
 	if err := c.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -231,8 +231,8 @@ func (c *child) kill() {
 	c.cmd = nil
 }
 
-// terminate sends the signal to end; waitForExit waits until the Caddy has ended. A Caddy that has
-// just started may not handle signals yet.
+// terminate sends the signal to end; waitForExit waits for the end. A Caddy that has just started
+// may not handle signals yet.
 func (c *child) terminate() {
 	c.t.Helper()
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -253,7 +253,7 @@ func (c *child) waitForExit() {
 	}
 }
 
-// stop ends the Caddy gracefully.
+// stop terminates the Caddy and waits for its end.
 func (c *child) stop() {
 	c.t.Helper()
 	if status, answer := c.ask(http.MethodPost, "/stop", ""); status != http.StatusOK {
@@ -262,7 +262,7 @@ func (c *child) stop() {
 	c.waitForExit()
 }
 
-// finish ends a running Caddy, and checks its output.
+// finish ends a running Caddy at the end of the test, and checks its output.
 func (c *child) finish() {
 	if c.cmd != nil {
 		c.kill()
@@ -280,7 +280,7 @@ func (c *child) finish() {
 
 func (c *child) outFile() string { return filepath.Join(c.home, "output") }
 
-// output returns the log and output of Caddy, of all of its runs.
+// output returns the output of all runs of the Caddy, including the log.
 func (c *child) output() string {
 	b, err := os.ReadFile(c.outFile())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

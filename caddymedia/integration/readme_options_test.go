@@ -20,8 +20,8 @@ import (
 // optionTable is a table of README.md, between the comments that name its module and end it.
 var optionTable = regexp.MustCompile(`(?s)(<!-- options ([a-z0-9]+) -->\n)(.*?)(<!-- end of options -->)`)
 
-// TestReadmeOptions: README.md has the options of every driver and token store, and of downloads, as they
-// describe themselves.
+// TestReadmeOptions: README.md has the options of every driver, of every token store and of
+// downloads, as their code describes them.
 func TestReadmeOptions(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join("..", "..", "README.md")
@@ -63,7 +63,8 @@ func TestReadmeOptions(t *testing.T) {
 	}
 }
 
-// TestReadmeDrivers: README.md names all drivers in the order of the panel, and has a section with the title of each.
+// TestReadmeDrivers: README.md names all drivers in the order of the panel, and has a section with
+// the title of each.
 func TestReadmeDrivers(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
@@ -97,7 +98,7 @@ func readmeTable(s *options.Schema) string {
 	return table.String()
 }
 
-// readmeCell is all there is to say of an option, in the words of a Caddyfile.
+// readmeCell returns the full description of an option, in the words of a Caddyfile.
 func readmeCell(o options.Option) string {
 	cell := o.Help
 	if o.Type == options.Word && slices.ContainsFunc(o.Words, func(w string) bool { return !strings.Contains(cell, "`"+w+"`") }) {

@@ -11,7 +11,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestReadmePanel puts the panel online like the README: only its host name and the allowed network
+// TestReadmePanel sets up the panel as in the README. Only the host name and the allowed network
 // differ.
 func TestReadmePanel(t *testing.T) {
 	const host, network = "panel.example.com", "203.0.113.0/24"

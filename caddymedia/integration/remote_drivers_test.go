@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// remoteDrivers are the types of storages on other hosts.
+// remoteDrivers are the drivers of storages on other hosts.
 var remoteDrivers = []remoteDriver{
 	{"s3", startS3},
 	{"azblob", startAzblob},

@@ -12,8 +12,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 )
 
-// TestRemoteDead starts a Caddy whose storage is on a dead host. Everything else works, requests
-// for the dead storage fail within the time-out, and the storage recovers with its host.
+// TestRemoteDead: a storage is on a dead host. Everything else works, requests for the storage fail
+// within the time-out, and the storage recovers with its host.
 func TestRemoteDead(t *testing.T) {
 	for name, set := range map[string]func(*faults.Proxy, bool){
 		"refusing": (*faults.Proxy).SetRefusing,
@@ -59,11 +59,11 @@ func remoteDead(t *testing.T, p remoteBackend, kill func(*faults.Proxy, bool)) {
 	})
 }
 
-// remoteDown asserts that uploads and downloads are answered with 503 in time, without the name of
+// remoteDown expects that uploads and downloads are answered with 503 in time, without the name of
 // the host.
 func remoteDown(t *testing.T, client *childClient, token string, timeout time.Duration) {
 	t.Helper()
-	// The attempts of one operation, and then its roll-back; machines are slow.
+	// The attempts of one operation, and its roll-back, on a slow machine.
 	limit := 4*timeout + 30*time.Second
 	begin := time.Now()
 	r, name := client.put(t, token, "over", "lost.bin", described(2, 3_000_000))
@@ -91,8 +91,8 @@ func startThrough(t *testing.T, p remoteBackend) (proxy *faults.Proxy, client *c
 	return proxy, client, token
 }
 
-// TestRemoteCut resets the connection in the middle of uploads. Each is stored completely, or
-// refused and rolled back, replaced items included.
+// TestRemoteCut resets the connection in the middle of uploads. Each upload is stored completely,
+// or refused and rolled back, including replaced items.
 func TestRemoteCut(t *testing.T) {
 	eachRemote(t, func(t *testing.T, p remoteBackend) {
 		proxy, client, token := startThrough(t, p)
@@ -132,8 +132,8 @@ func TestRemoteCut(t *testing.T) {
 	})
 }
 
-// TestRemoteDownloadCut: a download is complete, or fails visibly. If entity tags identify the
-// object, it is complete.
+// TestRemoteDownloadCut: a cut download is complete, or fails visibly. It is complete if entity
+// tags identify the object.
 func TestRemoteDownloadCut(t *testing.T) {
 	eachRemote(t, func(t *testing.T, p remoteBackend) {
 		proxy, client, token := startThrough(t, p)

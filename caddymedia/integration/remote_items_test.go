@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestRemoteItems uploads pictures and files to every type of storage and fetches them.
+// TestRemoteItems uploads pictures and files to a storage of every driver and fetches them.
 func TestRemoteItems(t *testing.T) {
 	eachRemote(t, func(t *testing.T, p remoteBackend) {
 		_, client, token := startOn(t, p)
@@ -103,8 +103,8 @@ func remoteOverwrite(t *testing.T, client *childClient, token string) {
 	}
 }
 
-// TestRemoteWriters uploads 32 files of one name at once through two Caddys: each gets its own
-// name.
+// TestRemoteWriters: 32 files of one name, uploaded at the same time through two Caddys, get
+// distinct names.
 func TestRemoteWriters(t *testing.T) {
 	eachRemote(t, func(t *testing.T, p remoteBackend) {
 		clients, tokens := make([]*childClient, 2), make([]string, 2)
@@ -115,7 +115,7 @@ func TestRemoteWriters(t *testing.T) {
 	})
 }
 
-// TestRemoteRedirect redirects clients to the storage, if it can sign addresses.
+// TestRemoteRedirect: clients are redirected to the storage if it can sign addresses.
 func TestRemoteRedirect(t *testing.T) {
 	eachRemote(t, func(t *testing.T, p remoteBackend) {
 		c := newChild(t)

@@ -6,7 +6,7 @@ import (
 )
 
 // TestRemoteMemoryStaysFlat sends a gibibyte to a storage on another host and back. The other
-// servers keep it in their memory, or their drivers work alike.
+// drivers are left out because their test servers keep it in memory, or because they work alike.
 func TestRemoteMemoryStaysFlat(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it moves gibibytes")

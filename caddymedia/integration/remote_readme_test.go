@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReadmeStorages runs the README's example of each type against a real server: only the
-// server's name differs.
+// TestReadmeStorages runs the README's example of each driver on a real server. Only the name of
+// the server differs.
 func TestReadmeStorages(t *testing.T) {
 	for _, kind := range remoteDrivers {
 		t.Run(kind.name, func(t *testing.T) {

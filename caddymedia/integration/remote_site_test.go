@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// remoteDriver is one type of storage on a real server.
+// remoteDriver is a driver with a real server.
 type remoteDriver struct {
 	name string
 	// start starts a server with an empty backend, which ends with the test.
@@ -17,21 +17,21 @@ type remoteDriver struct {
 
 // remoteBackend is a backend on a real server.
 type remoteBackend struct {
-	// address is host and port of the server.
+	// address is the host and port of the server.
 	address string
 	// driver returns the driver's part of a Caddyfile: for the server as seen at address, with all
 	// keys below folder, and with the lines of more among its options.
 	driver func(address, folder, more string) string
-	// signs reports whether the backend can sign addresses.
+	// signs says whether the backend can sign addresses.
 	signs signing
-	// example adapts an example of the README to this backend: old texts and new ones in turn. env
-	// are the variables that it names ("NAME=value").
+	// example are replacements, old and new text in turn, which adapt an example of the README to
+	// this backend. env are the environment variables that the example uses ("NAME=value").
 	example, env []string
-	// rclone are the variables by which that program finds the backend as "bench:"+folder.
+	// rclone are the environment variables for rclone, which finds the backend as "bench:"+folder.
 	rclone []string
 	folder string
-	// apart reports that data connections go directly to the server, at whatever address it is
-	// seen.
+	// apart reports that data connections go directly to the server, even if the driver reaches it
+	// through a proxy.
 	apart bool
 }
 
@@ -44,9 +44,9 @@ const (
 	signsForReal
 )
 
-// media returns the lines inside the global option media for a site on the backend, as seen at
-// address. Its aliases are content, whose files keep their names, over, whose files are replaced,
-// pictures with variants, and near, which is on the disk.
+// media returns the lines inside the global option media for a site on the backend at address. The
+// files of its alias content keep their names, and those of over are replaced. The alias pictures
+// has variants, and near is on the disk.
 func (p remoteBackend) media(address, more string) string {
 	return "tokens memory\n" + account + fmt.Sprintf(`
 storage keep {
@@ -82,7 +82,7 @@ file_alias near {
 `, p.driver(address, "keep", more), p.driver(address, "replace", more))
 }
 
-// eachRemote runs a test on every type.
+// eachRemote runs a test with every driver.
 func eachRemote(t *testing.T, test func(t *testing.T, p remoteBackend)) {
 	for _, kind := range remoteDrivers {
 		t.Run(kind.name, func(t *testing.T) { test(t, kind.start(t)) })

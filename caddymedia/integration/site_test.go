@@ -32,18 +32,18 @@ const (
 	twoAccount = account + "account " + otherKey + " " + cheapHash + "\n"
 )
 
-// basic are the lines of most sites inside the global option media: an account, and the alias
-// content of both kinds in the folder $ROOT.
+// basic are the lines of most sites inside the global option media: an account, and an image and a
+// file alias content in the folder $ROOT.
 const basic = account + localDefault + "image_alias content\nfile_alias content\n"
 
 // localDefault is the storage "default" in the folder $ROOT.
 const localDefault = "storage default {\ndriver local $ROOT\n}\n"
 
-// siteConfig is the configuration of a site. $ROOT stands for the folder of the site's storage in
-// every part.
+// siteConfig is the configuration of a site. In every part $ROOT stands for the folder of the
+// site's storage.
 type siteConfig struct {
-	// Media are lines inside the global option media. Without a token store a memory store is
-	// added.
+	// Media are lines inside the global option media. A memory store is added unless they configure
+	// a token store.
 	Media string
 	// Site are lines inside the site block.
 	Site string
@@ -59,8 +59,8 @@ type siteConfig struct {
 	TLS bool
 }
 
-// site is a running site in this process. There is one at a time: tests that use it cannot be
-// parallel.
+// site is a site that runs in this process. There is only one at a time, so tests that use it
+// cannot be parallel.
 type site struct {
 	url     string // scheme, host and port, without a slash
 	block   string // the address in the Caddyfile
@@ -72,8 +72,8 @@ type site struct {
 	certificate, key string // the paths of their files, with TLS
 }
 
-// startSite runs a site until the test ends. media are lines inside the global option media, block
-// those inside the site block.
+// startSite runs a site until the test ends. media are lines inside the global option media, and
+// block those inside the site block.
 func startSite(t *testing.T, media, block string) *site {
 	t.Helper()
 	return startSiteConfig(t, siteConfig{Media: media, Site: block})
@@ -136,8 +136,8 @@ func (s *site) load(t *testing.T, config siteConfig) {
 	s.awaitSwitch(t)
 }
 
-// awaitSwitch waits until the listener of the old configuration is closed. That happens a moment
-// after the new one has opened, and connections queued by the kernel there are reset.
+// awaitSwitch waits until the listener of the old configuration is closed. That happens shortly
+// after the new one has opened, and connections queued there by the kernel are reset.
 func (s *site) awaitSwitch(t *testing.T) {
 	t.Helper()
 	s.client.CloseIdleConnections()
@@ -165,7 +165,7 @@ func (s *site) awaitSwitch(t *testing.T) {
 	}
 }
 
-// tryLoad is load for a configuration that may be refused.
+// tryLoad is load, but returns an error if the configuration is refused.
 func (s *site) tryLoad(t *testing.T, config siteConfig) error {
 	t.Helper()
 	source := s.caddyfile(config)
@@ -215,7 +215,7 @@ func (s *site) logged(t *testing.T) string {
 	return string(bytes.ToValidUTF8(b, []byte("?")))
 }
 
-// waitForLog waits until Caddy has logged a text: an access is logged after its answer.
+// waitForLog waits until Caddy has logged a text, because a request is logged after its answer.
 func (s *site) waitForLog(t *testing.T, text string) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
@@ -228,7 +228,7 @@ func (s *site) waitForLog(t *testing.T, text string) {
 	}
 }
 
-// tempFolder is t.TempDir for folders that a Caddy may write to until the very end.
+// tempFolder is t.TempDir for folders in which a Caddy may still write when the test ends.
 func tempFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "media-site-")

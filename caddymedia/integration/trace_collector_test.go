@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// collector receives the spans of Caddy: OTLP over HTTP.
+// collector receives the spans of Caddy as OTLP over HTTP.
 type collector struct {
 	url string
 
@@ -61,7 +61,7 @@ func (c *collector) receive(sent *collectorpb.ExportTraceServiceRequest) {
 	}
 }
 
-// trace returns the spans of a trace, in the order of their start.
+// trace returns the spans of a trace, ordered by their start.
 func (c *collector) trace(id string) []*tracepb.Span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,7 +77,7 @@ func (c *collector) trace(id string) []*tracepb.Span {
 	return spans
 }
 
-// waitForTrace returns the spans of a trace once it includes that of the request, which ends last.
+// waitForTrace returns the spans of a trace once they include that of the request, which ends last.
 // parent is the span of the client.
 func (c *collector) waitForTrace(t *testing.T, id, parent string) []*tracepb.Span {
 	t.Helper()

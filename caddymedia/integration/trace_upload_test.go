@@ -14,7 +14,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// traceParent is a client's traceparent, which it adds to its requests.
+// traceParent is the traceparent that a client adds to its requests.
 type traceParent struct{ trace, span string }
 
 func newTraceParent() traceParent {
@@ -29,7 +29,7 @@ func (p traceParent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// tracedChild runs the README's site with tracing. It returns a collector and a function that
+// tracedChild runs the README's site with tracing. It also returns a collector, and a function that
 // returns a client with a new trace.
 func tracedChild(t *testing.T, media string) (*child, *collector, func() (*childClient, traceParent)) {
 	t.Helper()
@@ -65,8 +65,8 @@ func tracedChild(t *testing.T, media string) (*child, *collector, func() (*child
 
 func namesOnly(*tracepb.Span) string { return "" }
 
-// TestTraceOfUpload traces pictures through a Caddy that sends its spans to a collector: the trace
-// of the client continues, and the request's span is the root of ours.
+// TestTraceOfUpload uploads pictures to a Caddy that sends its spans to a collector. The trace of
+// the client continues, and the span of the request is the root of the service's spans.
 func TestTraceOfUpload(t *testing.T) {
 	t.Parallel()
 	c, sent, client := tracedChild(t, withPictures(""))
@@ -194,7 +194,7 @@ func wantTraceTree(t *testing.T, spans []*tracepb.Span, parent traceParent, want
 	}
 }
 
-// wantErrors compares which of our spans are errors.
+// wantErrors checks which of the service's spans are errors.
 func wantErrors(t *testing.T, spans []*tracepb.Span, want string) {
 	t.Helper()
 	var failed []string
