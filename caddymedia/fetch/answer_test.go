@@ -65,7 +65,7 @@ func TestTruncatedBodyIsAnError(t *testing.T) {
 	}
 }
 
-// Old servers announce no length. The body then ends with the connection.
+// TestUnannouncedBodyEndsWithTheConnection: old servers announce no length.
 func TestUnannouncedBodyEndsWithTheConnection(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"1.0", "1.1"} {
@@ -76,7 +76,7 @@ func TestUnannouncedBodyEndsWithTheConnection(t *testing.T) {
 	}
 }
 
-// In HTTP a body ends at its announced length. Bytes after it are ignored.
+// TestBytesAfterTheAnnouncedLengthAreIgnored: in HTTP a body ends at its announced length.
 func TestBytesAfterTheAnnouncedLengthAreIgnored(t *testing.T) {
 	t.Parallel()
 	address, o := serveRaw(t, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\n\r\nworld", true)
@@ -139,7 +139,8 @@ func TestCallerCancels(t *testing.T) {
 	wantMessage(t, err, "the download was cancelled")
 }
 
-// The leak check in TestMain fails if the connection of an unread body stays open.
+// TestClosingTheBodyEndsTheConnection: the leak check in TestMain fails if the connection of an
+// unread body stays open.
 func TestClosingTheBodyEndsTheConnection(t *testing.T) {
 	t.Parallel()
 	address, o := serveRaw(t, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello", true)

@@ -52,7 +52,7 @@ func TestSizeIsUnknownIfNotAnnounced(t *testing.T) {
 	}
 }
 
-// The name comes from the last address, not from the first.
+// TestRedirectsCarryNothingOver: the name comes from the last address, not from the first.
 func TestRedirectsCarryNothingOver(t *testing.T) {
 	t.Parallel()
 	var (
@@ -171,7 +171,8 @@ func TestHTTPS(t *testing.T) {
 	wantMessage(t, err, "the certificate of the server is not valid")
 }
 
-// TestMain sets a proxy that does not answer; the address has a name that no rule exempts from it.
+// TestProxyOfTheEnvironmentIsNotUsed: TestMain sets a proxy that does not answer. No rule exempts
+// the name in the address from it.
 func TestProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 	t.Parallel()
 	site, _, port := newSite(t, func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("hello")) })
@@ -187,7 +188,7 @@ func TestProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 	}
 }
 
-// Messages reveal neither the dialled address nor its answer.
+// TestMessagesNameNoHost: messages contain neither the dialled address nor its answer.
 func TestMessagesNameNoHost(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, Options{}, map[string][][]string{"intern.test": {{"10.1.2.3"}}})

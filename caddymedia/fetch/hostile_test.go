@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The names in the addresses below.
+// hostileNames are the host names in the tests below with their addresses, by look-up.
 var hostileNames = map[string][][]string{
 	"localhost":          {{"127.0.0.1", "::1"}},
 	"sub.localhost":      {{"127.0.0.1"}},
@@ -26,8 +26,8 @@ var hostileNames = map[string][][]string{
 	"allowed.test":       {{"127.0.0.2"}},
 }
 
-// Non-public addresses, and every way to write or to hide one. PORT is that of a tripwire on
-// 127.0.0.1, and of the allowed host 127.0.0.2.
+// hostile are non-public addresses in every spelling, plain and hidden. PORT is the port of a
+// tripwire on 127.0.0.1, and of the allowed host 127.0.0.2.
 var hostile = []string{
 	// This machine.
 	"http://127.0.0.1:PORT/", "HTTP://127.0.0.1:PORT/", "https://127.0.0.1:PORT/", "http://127.0.0.1/", "http://127.8.8.8/",
@@ -185,8 +185,8 @@ func TestNothingIsAllowedByDefault(t *testing.T) {
 	}
 }
 
-// The site redirects to itself. Its name resolves to 127.0.0.2 for the first request and to
-// 127.0.0.1 for the second.
+// TestChangingNameIsRefused: the site redirects to itself. Its name resolves to 127.0.0.2 for the
+// first request and to 127.0.0.1 for the second.
 func TestChangingNameIsRefused(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int32
@@ -208,7 +208,8 @@ func TestChangingNameIsRefused(t *testing.T) {
 	}
 }
 
-// Each download resolves its name once, so the answer cannot change between check and connection.
+// TestNameIsResolvedOnceForAConnection: each download resolves its name once, so the answer cannot
+// change between check and connection.
 func TestNameIsResolvedOnceForAConnection(t *testing.T) {
 	t.Parallel()
 	site, wire, port := newSite(t, func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("hello")) })

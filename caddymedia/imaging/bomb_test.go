@@ -87,8 +87,8 @@ func flatJPEG(width, height int) []byte {
 		bytes.Repeat([]byte{0x3F, 0xFF, 0}, runs), []byte{0xFF, 0xD9})
 }
 
-// A bomb must be handled fast and with little memory. The test is not parallel, because it reads
-// counters of the process.
+// TestBombs: a bomb is handled fast and with little memory. The test is not parallel, because it
+// reads counters of the process.
 func TestBombs(t *testing.T) {
 	for name, b := range bombs(t) {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +117,8 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// Stripping a picture with the largest allowed number of parts costs no more than checking it.
+// TestStrippedBombs: stripping a picture with the largest allowed number of parts costs no more
+// than checking it.
 func TestStrippedBombs(t *testing.T) {
 	for name, b := range bombs(t) {
 		info, err := check(b.data, b.ext, imaging.Options{})

@@ -29,7 +29,7 @@ var (
 	p3Chroma   = chroma(31270, 32900, 68000, 32000, 26500, 69000, 15000, 6000)
 )
 
-// Colours that a variant cannot reproduce are reported as ColorLoss.
+// TestColorLoss: colours that a variant cannot reproduce are reported as ColorLoss.
 func TestColorLoss(t *testing.T) {
 	t.Parallel()
 	jpg, pic := drawJPEG(t, 8, 8), drawPNG(t, 8, 8)
@@ -99,8 +99,8 @@ func TestColorLoss(t *testing.T) {
 	}
 }
 
-// The precedence of the chunks is that of W3C PNG 4.3 and of browsers. Browsers ignore a lone gAMA
-// close to that of sRGB.
+// TestGammaOfPNG: the precedence of the chunks is that of W3C PNG 4.3 and of browsers. Browsers
+// ignore a lone gAMA close to that of sRGB.
 func TestGammaOfPNG(t *testing.T) {
 	t.Parallel()
 	pic := drawPNG(t, 8, 8)
@@ -152,8 +152,8 @@ func TestGammaOfPNG(t *testing.T) {
 	}
 }
 
-// The colorants of known primaries are published: those of sRGB by the ICC, those of Display P3 by
-// Apple.
+// TestColorantsOfPNG: the colorants of known primaries are published: those of sRGB by the ICC,
+// those of Display P3 by Apple.
 func TestColorantsOfPNG(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

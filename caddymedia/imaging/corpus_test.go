@@ -44,7 +44,7 @@ func TestCorpusPasses(t *testing.T) {
 	}
 }
 
-// A file cut before the end marker must be refused. Bytes after the marker may be missing.
+// TestCorpusTruncatedIsRefused: only bytes after the end marker may be missing.
 func TestCorpusTruncatedIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{"valid", "color", "anim"} {
@@ -59,7 +59,7 @@ func TestCorpusTruncatedIsRefused(t *testing.T) {
 	}
 }
 
-// The test is not parallel, because it reads the memory counters of the process.
+// TestCorpusBombs is not parallel, because it reads the memory counters of the process.
 func TestCorpusBombs(t *testing.T) {
 	for _, path := range imagingtest.Files(t, "bombs") {
 		t.Run(filepath.Base(path), func(t *testing.T) {

@@ -38,7 +38,7 @@ func answer(data []byte, ext string) (imaging.Info, error) {
 	return info, err
 }
 
-// The test is not parallel, because it reads counters of the process.
+// TestCorpusBombsAreCheap is not parallel, because it reads counters of the process.
 func TestCorpusBombsAreCheap(t *testing.T) {
 	for _, path := range imagingtest.Files(t, "bombs") {
 		t.Run(filepath.Base(path), func(t *testing.T) {

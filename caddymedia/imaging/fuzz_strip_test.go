@@ -58,7 +58,7 @@ func fuzzBlock(ext string, kind byte, content []byte) []byte {
 	return joined([]byte{'!', labels[int(kind)%len(labels)], byte(len(content))}, content, make([]byte, min(1, len(content))))
 }
 
-// A stripped picture must be valid, have the same Info, and have no further metadata.
+// FuzzStrip: a stripped picture is valid, has the same Info, and has no further metadata.
 func FuzzStrip(f *testing.F) {
 	exts := []string{"jpg", "png", "gif"}
 	rgb := profile("RGB ", 200)

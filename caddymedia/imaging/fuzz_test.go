@@ -52,7 +52,7 @@ func FuzzCheckImage(f *testing.F) {
 	})
 }
 
-// The walk must count exactly the frames that the decoder decodes.
+// FuzzGIFInStep: the walk counts exactly the frames that the decoder decodes.
 func FuzzGIFInStep(f *testing.F) {
 	f.Add(drawGIF(f, 16, 16, 2))
 	f.Add(hiddenFrame("\x01\x18"))

@@ -258,7 +258,8 @@ func palettePNG(text string) []byte {
 		chunk("IDAT", []byte(stored("\x00\x00"))), chunk("IEND", nil))
 }
 
-// A payload painted as pixels is only pixels: decoding returns exactly its bytes.
+// TestPaintedPayloadIsPixels: decoding a payload that is painted as pixels returns exactly its
+// bytes.
 func TestPaintedPayloadIsPixels(t *testing.T) {
 	t.Parallel()
 	data := paintedPNG(php)

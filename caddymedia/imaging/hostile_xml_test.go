@@ -94,8 +94,8 @@ func utf16BE(s string) string {
 	return string(b)
 }
 
-// These pictures look hostile but pass: browsers ignore the hostile part in an SVG that is served
-// as one. The name of each is the reason.
+// TestHarmlessSVG: these pictures look hostile but pass, because browsers ignore the hostile part
+// in an SVG that is served as one. The name of each is the reason.
 func TestHarmlessSVG(t *testing.T) {
 	t.Parallel()
 	for name, picture := range map[string]string{
@@ -135,7 +135,7 @@ func TestHarmlessSVG(t *testing.T) {
 	}
 }
 
-// Files of other programs, and programs, named like a picture.
+// TestHostileNames: files of other programs, and programs, are named like a picture.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	mvg := "push graphic-context\nviewbox 0 0 640 480\nfill 'url(https://127.0.0.1/x.png\"|id;\")'\npop graphic-context\n"

@@ -106,7 +106,8 @@ func TestProfileOfPNG(t *testing.T) {
 	}
 }
 
-// The buffer of a check is reused by the next one, so nothing returned may point into it.
+// TestProfileIsNotInTheBuffer: the buffer of a check is reused by the next one, so nothing returned
+// may point into it.
 func TestProfileIsNotInTheBuffer(t *testing.T) {
 	t.Parallel()
 	rgb := profile("RGB ", 500)

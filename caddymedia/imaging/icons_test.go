@@ -12,8 +12,9 @@ import (
 // fewestIcons is the least number of icons for a meaningful test.
 const fewestIcons = 1000
 
-// The rules must not refuse the output of drawing tools: every icon in the folder MEDIA_TEST_ICONS
-// passes. If it is unset, the test is skipped, or fails if MEDIA_TEST_MUST_RUN is set.
+// TestIconsPass: the rules accept the output of drawing tools. Every icon in the folder
+// MEDIA_TEST_ICONS passes. If it is unset, the test is skipped, or fails if MEDIA_TEST_MUST_RUN is
+// set.
 func TestIconsPass(t *testing.T) {
 	t.Parallel()
 	root := os.Getenv("MEDIA_TEST_ICONS")

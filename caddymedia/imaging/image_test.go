@@ -254,8 +254,8 @@ func TestPositionOfTheReaderDoesNotMatter(t *testing.T) {
 	}
 }
 
-// A component without a scan that begins at its first coefficient is flat. It shows nothing, but
-// costs as much as a real picture.
+// TestEachComponentOfJPEGIsDrawn: a component without a scan that begins at its first coefficient
+// is flat. It shows nothing, but costs as much as a real picture.
 func TestEachComponentOfJPEGIsDrawn(t *testing.T) {
 	t.Parallel()
 	quick := func(components string) []byte {
@@ -288,7 +288,8 @@ func TestEachComponentOfJPEGIsDrawn(t *testing.T) {
 	}
 }
 
-// A sequential picture has no refinement scans, whatever its scan headers say.
+// TestScanOfSequentialJPEG: a sequential picture has no refinement scans, whatever its scan headers
+// say.
 func TestScanOfSequentialJPEG(t *testing.T) {
 	t.Parallel()
 	picture := drawJPEG(t, 8, 8)
@@ -300,7 +301,8 @@ func TestScanOfSequentialJPEG(t *testing.T) {
 	}
 }
 
-// The error for a damaged picture does not name another type of content.
+// TestDamagedAnimationIsNotMistaken: the error for a damaged picture does not name another type of
+// content.
 func TestDamagedAnimationIsNotMistaken(t *testing.T) {
 	t.Parallel()
 	animation := withChunks(drawPNG(t, 8, 8), chunk("acTL", make([]byte, 8)))

@@ -121,7 +121,7 @@ func TestMaxChunk(t *testing.T) {
 	}
 }
 
-// Damage is reported, whatever the size.
+// TestMaxChunkOfDamagedPictures: damage is reported, whatever the size.
 func TestMaxChunkOfDamagedPictures(t *testing.T) {
 	t.Parallel()
 	pic, anim := drawPNG(t, 8, 8), drawGIF(t, 8, 8, 1)
@@ -138,7 +138,7 @@ func TestMaxChunkOfDamagedPictures(t *testing.T) {
 	}
 }
 
-// The limits of SVG, just below and just above. No option changes them.
+// TestLimitsOfSVG: each limit, at its value and just above. No option changes them.
 func TestLimitsOfSVG(t *testing.T) {
 	t.Parallel()
 	const empty = len(svgOpen) + len("</svg>")

@@ -87,8 +87,8 @@ func TestPastedSVGAttacksAreRefused(t *testing.T) {
 	}
 }
 
-// The output of drawing programs passes. A page with the pasted picture has only the elements of
-// the picture.
+// TestSVGOfProgramsPasses: the output of drawing programs passes. A page with the pasted picture
+// has only the elements of the picture.
 func TestSVGOfProgramsPasses(t *testing.T) {
 	t.Parallel()
 	const inkscape = `xmlns:inkscape="http://www.inkscape.org/namespaces/inkscape"`
@@ -146,7 +146,7 @@ func TestSVGCopiesAreBounded(t *testing.T) {
 	}
 }
 
-// A few bytes for each reference to an entity may become many.
+// TestSVGEntitiesAreBounded: a few bytes for each reference to an entity may expand to many.
 func TestSVGEntitiesAreBounded(t *testing.T) {
 	t.Parallel()
 	subset := `<!DOCTYPE svg [<!ENTITY x "` + strings.Repeat("a", 1000) + `">]>`

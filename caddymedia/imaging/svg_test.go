@@ -270,7 +270,8 @@ func TestSVGModes(t *testing.T) {
 	}
 }
 
-// The size argument may be wrong, so the bytes read are counted as well.
+// TestSVGSizeIsCountedWhileReading: the size argument may be wrong, so the bytes read are counted
+// as well.
 func TestSVGSizeIsCountedWhileReading(t *testing.T) {
 	t.Parallel()
 	_, err := imaging.CheckImage(strings.NewReader(svg(strings.Repeat(" ", 3<<20))), 100, "svg", imaging.Options{})

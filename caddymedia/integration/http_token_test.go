@@ -80,7 +80,7 @@ func TestTokenForms(t *testing.T) {
 	})
 }
 
-// TestTokenWrongCredentials: an unknown key and a wrong password are answered alike.
+// TestTokenWrongCredentials: the answers to an unknown key and to a wrong password are equal.
 func TestTokenWrongCredentials(t *testing.T) {
 	s := startSite(t, twoAccount+localDefault+"image_alias content", "media")
 	wrong := s.login(t, apiKey, "guess")

@@ -99,7 +99,7 @@ func writersOfOneName(t *testing.T, writers int, clients []*childClient, tokens 
 }
 
 // TestWritersOverwriteOneName: two processes repeatedly replace one file at the same time. Every
-// read meanwhile is complete.
+// read during that is complete.
 func TestWritersOverwriteOneName(t *testing.T) {
 	one, two := newChild(t), newChild(t)
 	two.root = one.root

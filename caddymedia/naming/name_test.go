@@ -105,8 +105,8 @@ func TestFileNameRefusesUnsafeNames(t *testing.T) {
 	}
 }
 
-// White space that is removed only after the check must not turn an accepted name into a refused
-// one.
+// TestFlysystemCVE2021_32708: white space that is removed only after the check does not turn an
+// accepted name into a refused one.
 func TestFlysystemCVE2021_32708(t *testing.T) {
 	t.Parallel()
 	for _, space := range []string{

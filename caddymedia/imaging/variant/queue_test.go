@@ -140,7 +140,7 @@ func TestTime(t *testing.T) {
 	})
 }
 
-// TestLeave: a caller who leaves while waiting or during processing frees the slot.
+// TestLeave: a caller that leaves, while waiting or during processing, frees the slot.
 func TestLeave(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

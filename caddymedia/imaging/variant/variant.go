@@ -55,9 +55,9 @@ func (m *Maker) Working() int { return m.queue.slots.Busy() }
 
 // Check decodes all of a picture that passed [imaging.CheckImage] with info.
 //
-// The error is an [*imaging.ContentError] for a damaged picture, an [*imaging.TooLargeError] for
-// one that needs more memory than the limit, [ErrBusy], [ErrPanic], that of ctx, or wraps a failure
-// of r.
+// The error is an [*imaging.ContentError] for a damaged picture, or an [*imaging.TooLargeError] for
+// one that needs more memory than the limit. It may also be [ErrBusy], [ErrPanic] or that of ctx,
+// or wrap a failure of r.
 func (m *Maker) Check(ctx context.Context, r io.ReadSeeker, info imaging.Info) error {
 	memory := decodedMemory(info)
 	if err := m.fits(memory); err != nil {

@@ -174,7 +174,7 @@ func TestAnimateTimes(t *testing.T) {
 	}
 }
 
-// Equal frames may be merged, with the sum of their durations.
+// TestAnimateSame: equal frames may be merged, with the sum of their durations.
 func TestAnimateSame(t *testing.T) {
 	t.Parallel()
 	frames := moving(3, true)

@@ -58,7 +58,8 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// The planes of a JPEG decoder have more samples than the picture. They must not appear.
+// TestPaddedPlanes: the planes of a JPEG decoder have more samples than the picture. They must not
+// appear.
 func TestPaddedPlanes(t *testing.T) {
 	t.Parallel()
 	for _, size := range []image.Point{{1, 1}, {31, 33}, {64, 48}, {101, 75}} {
@@ -70,7 +71,7 @@ func TestPaddedPlanes(t *testing.T) {
 	}
 }
 
-// A sub-image shares the pixels of a larger picture.
+// TestStride: a sub-image shares the pixels of a larger picture.
 func TestStride(t *testing.T) {
 	t.Parallel()
 	img := drawAlpha(90, 70)
@@ -86,7 +87,7 @@ func TestStride(t *testing.T) {
 	}
 }
 
-// Full range must become limited range: white stays white, and grey has no tint.
+// TestRange: full range becomes limited range. White stays white, and grey has no tint.
 func TestRange(t *testing.T) {
 	t.Parallel()
 	for _, v := range []uint8{0, 1, 60, 128, 200, 254, 255} {

@@ -9,7 +9,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// The prediction modes of such a picture do not fit into a file, unless the encoder limits them.
+// TestLarge: the prediction modes of such a picture do not fit into a file, unless the encoder
+// limits them.
 func TestLarge(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

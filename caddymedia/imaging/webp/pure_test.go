@@ -8,7 +8,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// The library keeps only the lowest 19 bits of the length of the modes.
+// TestCutModesAreNoticed: the library keeps only the lowest 19 bits of the length of the modes.
 func TestCutModesAreNoticed(t *testing.T) {
 	t.Parallel()
 	file := encode(t, draw(640, 480), webp.Options{})

@@ -23,7 +23,8 @@ func TestStoppedBefore(t *testing.T) {
 	}
 }
 
-// A long Encode ends with the error of its ctx. It ends soon if the encoder can be stopped.
+// TestStoppedWithin: a long Encode ends with the error of its ctx. It ends soon if the encoder can
+// be stopped.
 func TestStoppedWithin(t *testing.T) {
 	t.Parallel()
 	e := newEncoder(t)
