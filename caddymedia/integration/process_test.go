@@ -221,7 +221,7 @@ func (c *child) request(method, path, body string, headers ...string) *http.Resp
 	return r
 }
 
-// kill kills the Caddy.
+// kill sends SIGKILL to the Caddy and waits for its end.
 func (c *child) kill() {
 	c.t.Helper()
 	if err := c.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
