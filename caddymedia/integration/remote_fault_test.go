@@ -48,7 +48,7 @@ func remoteDead(t *testing.T, p remoteBackend, kill func(*faults.Proxy, bool)) {
 		return r.status == http.StatusOK
 	})
 	client.mustFetch(t, "content", "file.bin", content)
-	eventually(t, "the log has the recovery", func() bool { return strings.Contains(c.output(), "storage can be used again") })
+	eventually(t, "the log has the recovery", func() bool { return strings.Contains(c.output(), "storage reachable again") })
 
 	kill(proxy, true)
 	remoteDown(t, client, token, timeout)
