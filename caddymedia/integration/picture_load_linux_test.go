@@ -19,7 +19,7 @@ import (
 )
 
 // besides is the documented memory of the service in addition to image_memory.
-const besides = 100 << 20
+const besides = 120 << 20
 
 // flood is a load of many uploads of one picture at the same time.
 type flood struct {

@@ -48,7 +48,7 @@ type Limits struct {
 	// processor.
 	ImageWorkers int `json:"image_workers,omitempty"`
 	// How many bytes of memory the pictures that are worked on may take together, by
-	// estimates from their headers and sizes; the service itself needs about 100 MiB
+	// estimates from their headers and sizes; the service itself needs about 120 MiB
 	// besides. A picture that alone would need more has no variant, or is refused where
 	// it cannot even be decoded. Default: 512 MiB.
 	ImageMemory int64 `json:"image_memory,omitempty" option:"size"`
