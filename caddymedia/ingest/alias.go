@@ -94,7 +94,7 @@ func (a *Alias) URL(base, filename string) string {
 // URL returns the public address of an object of the storage.
 func (r *Redirect) URL(key string) string { return r.Base + "/" + escapePath(key) }
 
-// escapePath percent-encodes each segment.
+// escapePath percent-encodes each segment of a path.
 func escapePath(path string) string {
 	segments := strings.Split(path, "/")
 	for i, segment := range segments {
@@ -111,7 +111,7 @@ func (a *Alias) Key(filename string) string {
 	return a.Prefix + "/" + filename
 }
 
-// Location returns where the items are, whatever their storage is called.
+// Location returns the location of the items. It does not depend on the name of the storage.
 func (a *Alias) Location() storagedrivers.Location { return a.Storage.Location().Join(a.Prefix) }
 
 // Filename is the inverse of [Alias.Key].
@@ -123,8 +123,8 @@ func (a *Alias) VariantKey(filename string) string { return a.Key(filename) + va
 // lockName returns the name of the lock of an item.
 func (a *Alias) lockName(filename string) string { return a.Location().Join(filename).String() }
 
-// maxName limits a submitted name, in bytes. Folding the letters of a longer one takes time, and no
-// storage could hold it.
+// maxName is the largest submitted name in bytes. No storage can hold a longer one, and folding its
+// letters takes time.
 const maxName = 1 << 10
 
 // filename returns the name, relative to the alias, of a submitted file. The error is a *Failure.
@@ -173,7 +173,7 @@ func (a *Alias) refusedExtension(ext string) error {
 	}
 }
 
-// extensions lists the accepted extensions for a message.
+// extensions returns the accepted extensions as text for a message.
 func (a *Alias) extensions() string {
 	names := slices.Sorted(maps.Keys(a.Extensions))
 	last := len(names) - 1
@@ -183,7 +183,7 @@ func (a *Alias) extensions() string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// folder returns the sub folder for a submitted one; empty is the root of the alias.
+// folder returns the sub folder of a request; empty is the root of the alias.
 func (a *Alias) folder(submitted string, now time.Time) (string, error) {
 	if submitted == "" {
 		return a.SubFolder.Folder(now), nil

@@ -11,8 +11,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/naming"
 )
 
-// Under Append Time an item whose name exists gets the time in its name, in whole seconds. After
-// secondTries it gets a random suffix too, and after allTries it is refused.
+// Bounds of Append Time. An item whose name exists gets the time in its name, in whole seconds.
+// After secondTries it also gets a random suffix, and after allTries it is refused.
 const (
 	secondTries = 128
 	allTries    = 132
@@ -21,15 +21,15 @@ const (
 	maxSeconds   = 10_000
 )
 
-// seconds remembers the last second that an item of each name got, so that the next item need not
-// try all seconds before it. It is only a hint: the storage decides whether a name is free. The
-// zero value is usable.
+// seconds remembers the last second added to each name, so that the next item need not try all
+// seconds before it. It is only a hint: the storage decides whether a name is free. The zero value
+// is usable.
 type seconds struct {
 	mu   sync.Mutex
 	last *simplelru.LRU[string, int64]
 }
 
-// next returns a second, not before now, that no other item of the name has got here.
+// next returns a second, not before now, that it has not returned for the name before.
 func (s *seconds) next(name string, now int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,9 +43,9 @@ func (s *seconds) next(name string, now int64) int64 {
 	return now
 }
 
-// withFreeName calls use until the filename of up does not exist, and adds the time to it in
-// between. The storage decides which names are free, so no other item is ever replaced. The error
-// is that of use, or a [*Failure] if no free name is found.
+// withFreeName calls use until the filename of up is free. Between two calls it adds the time to
+// the filename. The storage decides which names are free, so no other item is ever replaced. The
+// error is that of use, or a [*Failure] if no free name is found.
 func (b *batch) withFreeName(ctx context.Context, up *upload, use func() (exists bool, err error)) error {
 	for {
 		exists, err := use()

@@ -24,7 +24,7 @@ func counted(t testing.TB, open func(testing.TB, func(op, key string) error) *st
 	}), &commits
 }
 
-// TestAppendTimeTries: the number of tries for an item does not grow with the items of its name.
+// TestAppendTimeTries: the number of tries does not grow with the number of items of the name.
 func TestAppendTimeTries(t *testing.T) {
 	t.Parallel()
 	const requests, files = 10, 20
@@ -57,8 +57,8 @@ func TestAppendTimeTries(t *testing.T) {
 	}
 }
 
-// TestAppendTimeBehindOthers has other processes use many seconds: after some tries the item gets a
-// random suffix.
+// TestAppendTimeBehindOthers: an item gets a random suffix after some tries, if other processes
+// have used many seconds.
 func TestAppendTimeBehindOthers(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {

@@ -14,7 +14,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// check verifies every upload, and collects all failures. Decoding pictures takes long, so it comes
+// check verifies every upload and collects all failures. Decoding pictures is slow, so it comes
 // last.
 func (b *batch) check(ctx context.Context) (err error) {
 	if b.alias, err = b.findAlias(b.aliasName()); err != nil {
@@ -83,7 +83,7 @@ func (b *batch) checkUpload(ctx context.Context, up *upload) (err error) {
 	return nil
 }
 
-// move restages an upload if the form has named an alias of another storage after it.
+// move restages an upload if the form names an alias of another storage after the file.
 func (b *batch) move(ctx context.Context, up *upload) error {
 	if up.storage == b.alias.Storage {
 		return nil
@@ -94,7 +94,7 @@ func (b *batch) move(ctx context.Context, up *upload) error {
 	return b.restage(ctx, up, b.alias.Storage, up.staged)
 }
 
-// checkDuplicates fails the uploads that would replace another one of their request.
+// checkDuplicates fails the uploads that would replace another upload of their request.
 func (b *batch) checkDuplicates() {
 	names := map[string]*upload{}
 	for _, up := range b.uploads {
@@ -114,8 +114,7 @@ func (b *batch) checkDuplicates() {
 	}
 }
 
-// checkPixels decodes a picture, makes its variant, and removes its metadata if the alias wants
-// that.
+// checkPixels decodes a picture, makes its variant and, with StripMetadata, removes its metadata.
 func (b *batch) checkPixels(ctx context.Context, up *upload) error {
 	if !up.isRaster() {
 		return nil

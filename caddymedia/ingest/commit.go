@@ -10,10 +10,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// rollBackTime bounds the rollback of a failed request, also if its caller is gone.
+// rollBackTime bounds the rollback of a failed request. The rollback does not end with the caller.
 const rollBackTime = 30 * time.Second
 
-// commit names all uploads and their variants, or none.
+// commit commits all uploads and their variants, or none.
 func (b *batch) commit(ctx context.Context) error {
 	if b.req.Confirm != nil {
 		if failure := b.req.Confirm(ctx, b.alias.Name); failure != nil {
@@ -23,8 +23,8 @@ func (b *batch) commit(ctx context.Context) error {
 	return traced(ctx, "media.place", b.committedAttributes, b.commitGroup)
 }
 
-// commitGroup commits as one group. The lock on names that may be replaced is held until the end of
-// a rollback, which could otherwise restore an item over a newer one.
+// commitGroup commits as one group. It locks the names that may be replaced until a rollback has
+// ended, because a rollback could otherwise restore an old item over a newer one.
 func (b *batch) commitGroup(ctx context.Context) error {
 	unlock, err := b.lockNames(ctx)
 	if err != nil {
@@ -72,8 +72,8 @@ func (b *batch) commitAll(ctx context.Context, group storagedrivers.Group) error
 	return nil
 }
 
-// plan adds the names of an upload to the group. Under Append Time, a name that is already seen to
-// exist gets the time here.
+// plan adds the names of an upload to the group. Under Append Time, a name that already exists gets
+// the time here.
 func (b *batch) plan(ctx context.Context, up *upload, group storagedrivers.Group) error {
 	err := b.withFreeName(ctx, up, func() (bool, error) {
 		err := group.Plan(ctx, up.staged, b.alias.Key(up.filename), b.alias.putOptions())
@@ -91,7 +91,7 @@ func (b *batch) plan(ctx context.Context, up *upload, group storagedrivers.Group
 }
 
 // commitUpload commits an upload under its filename, then its variant, so that a variant never
-// exists alone. It excludes deletions of the name. exists reports that the name is in use.
+// exists alone. It locks the name against deletions. exists reports that the name is in use.
 func (b *batch) commitUpload(ctx context.Context, up *upload) (exists bool, err error) {
 	unlock, err := b.alias.share(ctx, up.filename)
 	if err != nil {
@@ -122,8 +122,8 @@ func (up *upload) storageFailure(err error) *Failure {
 	return failure
 }
 
-// exists reports whether an item is known to exist. An account that may write but not read can
-// still store: items that it cannot see count as new. The error is that of an unavailable storage.
+// exists reports whether an item is known to exist. Some accounts may write to the backend but not
+// read; items that they cannot see count as new. The error is that of an unavailable storage.
 func (a *Alias) exists(ctx context.Context, filename string) (bool, error) {
 	info, err := stat(ctx, a.Storage, a.Key(filename))
 	if errors.Is(err, storagedrivers.ErrUnavailable) {
@@ -132,7 +132,8 @@ func (a *Alias) exists(ctx context.Context, filename string) (bool, error) {
 	return err == nil && info.Key != "", nil
 }
 
-// rollBack undoes all commits, the last one first. The failures name those that it cannot undo.
+// rollBack undoes all commits, the last one first. It returns a failure for each that it cannot
+// undo.
 func (b *batch) rollBack(ctx context.Context) Failures {
 	var failures Failures
 	for _, o := range slices.Backward(b.objects) {
@@ -150,8 +151,8 @@ func (b *batch) rollBack(ctx context.Context) Failures {
 	return failures
 }
 
-// rollBackObject undoes the commits of an item and its variant. If it cannot, it still leaves no
-// picture with the variant of another one.
+// rollBackObject undoes the commits of an item and its variant. If it cannot undo both, it still
+// ensures that no picture is left with the variant of another one.
 func (b *batch) rollBackObject(ctx context.Context, o *object) error {
 	storage := b.alias.Storage
 	if o.committedVariant == nil {
@@ -172,13 +173,13 @@ func (b *batch) rollBackObject(ctx context.Context, o *object) error {
 	return removeOwn(ctx, storage, *o.committedVariant) // it could not be rolled back
 }
 
-// names are the locks of the locations of items that are committed or deleted in this process. They
-// are the same after a reload, and for storages that share a backend.
+// names are the locks of the items that are being committed or deleted in this process, by
+// location. They outlast a reload, and storages on the same backend share them.
 var names storagedrivers.NameLocks
 
-// lockNames excludes others from replacing and deleting the items of the request, until unlock is
-// called. Under Append Time nothing is replaced; then each commit excludes deletions itself, by
-// [Alias.share].
+// lockNames locks the items of the request against replacement and deletion, until unlock is
+// called. Under Append Time it locks nothing, because no item is replaced; each commit then locks
+// out deletions by [Alias.share].
 func (b *batch) lockNames(ctx context.Context) (unlock func(), err error) {
 	if !b.alias.Overwrite {
 		return func() {}, nil
@@ -190,8 +191,8 @@ func (b *batch) lockNames(ctx context.Context) (unlock func(), err error) {
 	return b.alias.lock(ctx, filenames...)
 }
 
-// share excludes others from deleting an item under Append Time. An Overwrite alias has locked the
-// name already.
+// share locks out deletions of an item under Append Time. For an Overwrite alias it does nothing,
+// because the name is already locked.
 func (a *Alias) share(ctx context.Context, filename string) (unlock func(), err error) {
 	if a.Overwrite {
 		return func() {}, nil
@@ -199,7 +200,7 @@ func (a *Alias) share(ctx context.Context, filename string) (unlock func(), err 
 	return names.Share(ctx, a.lockName(filename))
 }
 
-// lock excludes others from committing and deleting items, until unlock is called.
+// lock locks items against commits and deletions, until unlock is called.
 func (a *Alias) lock(ctx context.Context, filenames ...string) (unlock func(), err error) {
 	wanted := make([]string, len(filenames))
 	for i, filename := range filenames {

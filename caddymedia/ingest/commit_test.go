@@ -109,7 +109,7 @@ func TestWhatMayStayStoredIsNamed(t *testing.T) {
 	wantContents(t, s, map[string]string{"file/content/b.txt": "b"})
 }
 
-// steps are the names of many uploads of note.txt at noon.
+// steps returns the names of n uploads of note.txt at noon.
 func steps(n int) []string {
 	names := make([]string, n)
 	names[0] = "note.txt"

@@ -10,12 +10,12 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Delete removes an item of the alias and, for a picture, its variant. The variant goes first, so
-// that it never exists alone. Delete waits for uploads of the name in this process.
+// Delete removes an item of the alias and, for a picture, its variant. The variant is removed
+// first, so that it never exists alone. Delete waits for uploads of the name in this process.
 //
-// The error is fs.ErrNotExist if filename is no name, is that of a variant, or does not exist.
-// Otherwise it is that of the storage, or of ctx during the wait. Then the item still exists,
-// perhaps without its variant, and can be deleted again.
+// The error is fs.ErrNotExist if filename is invalid, names a variant, or does not exist. Otherwise
+// it is that of the storage, or of ctx during the wait. Then the item still exists, perhaps without
+// its variant, and can be deleted again.
 func (u *Uploader) Delete(ctx context.Context, alias *Alias, filename string, actor Actor) error {
 	item := Item{FullPath: alias.URL("", filename), Filename: filename}
 	err := alias.delete(ctx, &item)
@@ -54,12 +54,12 @@ func (a *Alias) delete(ctx context.Context, item *Item) error {
 	if found == nil {
 		return fs.ErrNotExist
 	}
-	// A caller that leaves does not stop it half-way. The storage bounds each removal.
+	// The end of the request does not stop a deletion half-way. The storage bounds each removal.
 	return a.removeAll(context.WithoutCancel(ctx), found)
 }
 
-// removeAll removes objects as one group. After a crash all or none of them exist, if the storage
-// can guarantee that.
+// removeAll removes objects as one group. If the storage can guarantee it, a crash leaves all or
+// none of them.
 func (a *Alias) removeAll(ctx context.Context, keys []string) (err error) {
 	group := a.Storage.Group()
 	defer func() { err = errors.Join(err, group.Close()) }()
@@ -79,7 +79,7 @@ func (a *Alias) removeAll(ctx context.Context, keys []string) (err error) {
 	return group.Finish(ctx)
 }
 
-// keys are the objects of an item, in the order of their removal.
+// keys returns the keys of the objects of an item, in the order of their removal.
 func (a *Alias) keys(filename string) []string {
 	if a.Kind == Image {
 		return []string{a.VariantKey(filename), a.Key(filename)}

@@ -41,7 +41,7 @@ func itemsThere() map[string]string {
 	}
 }
 
-// TestDelete removes an item with its variant, and nothing else.
+// TestDelete: an item is removed with its variant, and nothing else is.
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {
@@ -84,7 +84,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestDeleteOfNone: a name of no item is fs.ErrNotExist, and nothing is removed.
+// TestDeleteOfNone: deleting a name without an item fails with fs.ErrNotExist and removes nothing.
 func TestDeleteOfNone(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {
@@ -112,7 +112,7 @@ func TestDeleteOfNone(t *testing.T) {
 	}
 }
 
-// TestDeleteOfLongName: the name of its variant would be too long to exist.
+// TestDeleteOfLongName: an item whose name is too long to have a variant can be deleted.
 func TestDeleteOfLongName(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
@@ -125,8 +125,8 @@ func TestDeleteOfLongName(t *testing.T) {
 	wantContents(t, s, itemsThere())
 }
 
-// TestDeleteFails has the storage fail to remove the variant or the picture. The error is that of
-// the storage, no variant stays without its picture, and a second try succeeds.
+// TestDeleteFails: if the storage cannot remove the variant or the picture, its error is returned,
+// no variant stays without its picture, and a second try succeeds.
 func TestDeleteFails(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {

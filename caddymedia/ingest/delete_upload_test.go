@@ -14,8 +14,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 )
 
-// TestDeleteWaitsForUpload deletes a picture while its variant is being committed. The deletion
-// waits for that, up to its deadline.
+// TestDeleteWaitsForUpload: a deletion waits for the commit of the picture's variant, up to its
+// deadline.
 func TestDeleteWaitsForUpload(t *testing.T) {
 	t.Parallel()
 	for name, overwrite := range map[string]bool{"append": false, "overwrite": true} {
@@ -67,7 +67,7 @@ func deleteWaits(t *testing.T, overwrite bool) {
 	wantContents(t, s, want)
 }
 
-// TestDeleteAmongOverwriters uploads and deletes one picture again and again: every upload
+// TestDeleteAmongOverwriters: one picture is uploaded and deleted again and again. Every upload
 // succeeds with its variant, and in the end there are both or neither.
 func TestDeleteAmongOverwriters(t *testing.T) {
 	t.Parallel()
@@ -105,8 +105,8 @@ func TestDeleteAmongOverwriters(t *testing.T) {
 	}
 }
 
-// TestDeleteAmongAppenders uploads pictures of one name while the first of them is deleted all
-// the time: none is left without its variant, and no variant without its picture.
+// TestDeleteAmongAppenders: pictures of one name are uploaded while the first of them is deleted.
+// No picture is left without its variant, and no variant without its picture.
 func TestDeleteAmongAppenders(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {

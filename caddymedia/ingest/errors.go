@@ -15,33 +15,33 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Reason is why an item or a request failed, as a class.
+// Reason is the class of a failure.
 type Reason int
 
-// The reasons, each with a status of its own in HTTP answers.
+// The reasons. Each has its own HTTP status.
 const (
-	// Internal is a fault of the service itself.
+	// Internal means a fault of the service itself.
 	Internal Reason = iota
-	// BadRequest is a malformed body, an unknown alias, a bad name or sub folder.
+	// BadRequest means a malformed body, an unknown alias, or a bad name or sub folder.
 	BadRequest
-	// Forbidden is an alias that the account may not use.
+	// Forbidden means an alias that the account may not use.
 	Forbidden
-	// Conflict is two items of one request that would overwrite each other, or an item for which no
-	// free name was found.
+	// Conflict means two items of one request that would overwrite each other, or an item for which
+	// no free name was found.
 	Conflict
-	// TooLarge is over a limit on bytes, files, parts or pixels.
+	// TooLarge means over a limit on bytes, files, parts or pixels.
 	TooLarge
-	// BadContent is a refused extension or content.
+	// BadContent means a refused extension or content.
 	BadContent
-	// StorageFailed is an error of the storage.
+	// StorageFailed means an error of the storage.
 	StorageFailed
-	// Unavailable is a storage that cannot be reached.
+	// Unavailable means a storage that cannot be reached.
 	Unavailable
-	// NoSpace is a storage that is full.
+	// NoSpace means a storage that is full.
 	NoSpace
-	// Busy is too much other work.
+	// Busy means too many other requests.
 	Busy
-	// Unauthorized is an unknown caller. It is set by the callers of this package.
+	// Unauthorized means an unknown caller. Only callers of this package set it.
 	Unauthorized
 )
 
@@ -51,7 +51,7 @@ var reasonWords = []string{
 	Unavailable: "unavailable", NoSpace: "no_space", Busy: "busy", Unauthorized: "unauthorized",
 }
 
-// String returns the reason as in metrics, events, logs and traces.
+// String returns the reason as it appears in metrics, events, logs and traces.
 func (r Reason) String() string { return reasonWords[r] }
 
 // Reasons returns all reasons.
@@ -63,18 +63,18 @@ func Reasons() []Reason {
 	return reasons
 }
 
-// Failure is why an item, or the whole request, was not stored.
+// Failure is the error of an item, or of the whole request, that was not stored.
 type Failure struct {
 	Reason Reason
-	// Message is for the caller. It has no path, host, key or secret.
+	// Message is for the caller. It contains no path, host, key or secret.
 	Message string
 	// Filename as submitted; empty for the whole request.
 	Filename string
-	// Err is the detail for the log; it may be nil.
+	// Err is the cause, for the log; it may be nil.
 	Err error
 }
 
-// Error returns the message and the detail, for the log.
+// Error returns the message and the cause, for the log.
 func (f *Failure) Error() string {
 	if f.Err != nil {
 		return fmt.Sprintf("%s: %v", f.Message, f.Err)
@@ -82,11 +82,11 @@ func (f *Failure) Error() string {
 	return f.Message
 }
 
-// Unwrap returns the detail.
+// Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Failures are the reasons that nothing of a request was stored: one for each item that failed, or
-// one for the request.
+// Failures are the errors of a request of which nothing was stored: one for each item that failed,
+// or one for the request.
 type Failures []*Failure
 
 // Error joins the messages, for the log.
@@ -104,7 +104,7 @@ func failf(reason Reason, format string, args ...any) *Failure {
 
 func tooLarge(limit int64) *Failure { return failf(TooLarge, "larger than %d bytes", limit) }
 
-// storageFailure maps an error of a storage.
+// storageFailure returns the failure for an error of a storage.
 func storageFailure(err error) *Failure {
 	reason, message := StorageFailed, "the storage could not store the item"
 	switch {
@@ -123,7 +123,8 @@ func storageFailure(err error) *Failure {
 	return &Failure{Reason: reason, Message: message, Err: err}
 }
 
-// contentFailure maps an error of checking or decoding content, or of reading it from the storage.
+// contentFailure returns the failure for an error of checking or decoding content, or of reading it
+// from the storage.
 func contentFailure(err error) *Failure {
 	var (
 		content *imaging.ContentError
@@ -146,7 +147,7 @@ func contentFailure(err error) *Failure {
 	}
 }
 
-// bodyFailure maps an error of reading a form.
+// bodyFailure returns the failure for an error of reading a form.
 func bodyFailure(err error) *Failure {
 	var (
 		tooLarge *http.MaxBytesError
@@ -166,7 +167,7 @@ func bodyFailure(err error) *Failure {
 	}
 }
 
-// sourceFailure maps an error of reading a single file.
+// sourceFailure returns the failure for an error of reading a single file.
 func sourceFailure(err error) *Failure {
 	if why, ok := errors.AsType[*Failure](err); ok {
 		return why

@@ -18,7 +18,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/local"
 )
 
-// TestStorageErrors: messages name the kind of an error, without its text.
+// TestStorageErrors: messages name the kind of an error and do not contain its text.
 func TestStorageErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -80,8 +80,7 @@ func TestStorageThatIsClosed(t *testing.T) {
 	}
 }
 
-// TestUnforeseenError: an error of no known kind is a failure as well, never a success without
-// items.
+// TestUnforeseenError: an error of no known kind is a failure, never a success without items.
 func TestUnforeseenError(t *testing.T) {
 	t.Parallel()
 	s := onLocal(t, func(op, _ string) error {
@@ -94,8 +93,8 @@ func TestUnforeseenError(t *testing.T) {
 	wantFailure(t, failures, Internal, "", "internal error")
 }
 
-// TestStorageAwayAtTheMove: the alias of the form, named after the files, has an unavailable
-// storage.
+// TestStorageAwayAtTheMove: the upload fails if the form names, after its files, an alias whose
+// storage is unavailable.
 func TestStorageAwayAtTheMove(t *testing.T) {
 	t.Parallel()
 	first, second := onMemory(t, nil), onLocal(t, func(string, string) error {
@@ -111,7 +110,7 @@ func TestStorageAwayAtTheMove(t *testing.T) {
 	wantContents(t, second, nil)
 }
 
-// TestLocalLeavesNoFile checks the folder of the storage after failed requests.
+// TestLocalLeavesNoFile: failed requests leave no file in the folder of the storage.
 func TestLocalLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -181,7 +180,7 @@ func TestNamesAsTheyAre(t *testing.T) {
 			s := onMemory(t, nil)
 			alias := newAlias(t, DefaultAlias, s)
 			alias.Sanitize = false
-			// As is: a form writer would escape some of these.
+			// A form writer would escape some of these filenames.
 			body := "--boundary\r\nContent-Disposition: form-data; name=\"files[]\"; filename=\"" + c.filename +
 				"\"\r\n\r\ntext\r\n--boundary--\r\n"
 			items, failures := uploadBody(t, newUploader(alias), strings.NewReader(body), Request{Kind: File, SubFolder: c.folder})

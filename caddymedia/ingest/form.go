@@ -15,17 +15,17 @@ import (
 
 // Limits of one request.
 type Limits struct {
-	// MaxFiles and MaxFields are the most parts of each sort.
+	// MaxFiles and MaxFields are the most parts with and without a file name.
 	MaxFiles, MaxFields int
-	// MaxFieldSize is the most bytes of a field's value.
+	// MaxFieldSize is the largest value of a field in bytes.
 	MaxFieldSize int64
-	// MaxPartHeader is the most bytes of a part's header.
+	// MaxPartHeader is the largest header of a part in bytes.
 	MaxPartHeader int64
 }
 
-// bufferSize is the size of the buffers before and behind the multipart reader, which by itself
-// reads and returns 4 KiB at a time. If system calls are expensive, 256 KiB are half as fast again
-// as 64 KiB. If the processor's cache is small, they are a little slower.
+// bufferSize is the size of the buffers before and behind the multipart reader, which reads and
+// returns only 4 KiB at a time. Where system calls are expensive, 256 KiB are 50% faster than 64
+// KiB. Where the processor's cache is small, they are a little slower.
 const bufferSize = 256 << 10
 
 var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, bufferSize) }}
@@ -41,7 +41,7 @@ type form struct {
 	skippable     int64 // bytes of refused parts that may still be skipped
 }
 
-// part is one part of a form: a file where its header has a file name.
+// part is one part of a form. It is a file if its header has a file name.
 type part struct {
 	name     string
 	file     bool
@@ -53,9 +53,9 @@ type part struct {
 func newForm(body io.Reader, boundary string, limits Limits, skippable int64) *form {
 	buffer := readers.Get().(*bufio.Reader) // the pool holds nothing else
 	buffer.Reset(body)
-	// The multipart reader accepts the end of the body within a header. So it never sees io.EOF: it
-	// does not read beyond the last boundary, and anywhere else the body is truncated. The line
-	// break is for a last boundary without one.
+	// The multipart reader accepts the end of the body within a header. Therefore it never sees
+	// io.EOF: it does not read beyond the last boundary, and anywhere else the body is truncated.
+	// The line break is for a last boundary without one.
 	guard := &headerGuard{r: io.MultiReader(buffer, strings.NewReader("\r\n"), truncated{})}
 	return &form{limits: limits, buffer: buffer, guard: guard, parts: multipart.NewReader(guard, boundary), skippable: skippable}
 }
@@ -66,14 +66,14 @@ func (f *form) close() {
 	f.buffer = nil
 }
 
-// errSkipLimit means that the rest of the form is behind too many bytes of refused parts.
+// errSkipLimit is returned if the refused parts before the next one have too many bytes to skip.
 var errSkipLimit = errors.New("the rest of the form is not read")
 
-// next returns the next part, io.EOF after the last one. It skips the rest of the part before, or
+// next returns the next part, io.EOF after the last one. It skips the rest of the current part, or
 // returns errSkipLimit. Other errors are *Failure.
 func (f *form) next() (*part, error) {
 	if f.current != nil {
-		// NextRawPart would do it too, but against the guard.
+		// NextRawPart would also skip the rest, but the guard would count its bytes.
 		n, err := io.Copy(io.Discard, io.LimitReader(f.current, oneMore(f.skippable)))
 		if err != nil {
 			return nil, bodyFailure(err)
@@ -90,7 +90,7 @@ func (f *form) next() (*part, error) {
 	case tripped || err == nil && headerSize(f.current.Header) > f.limits.MaxPartHeader:
 		return nil, failf(TooLarge, "the header of a part is larger than %d bytes", f.limits.MaxPartHeader)
 	case err == io.EOF: // the end is io.EOF itself; a wrapped one is a truncated body
-		// A server notices that its client leaves only after the end of the body.
+		// net/http notices that a client disconnects only after the body is read to its end.
 		_, _ = io.Copy(io.Discard, f.buffer)
 		return nil, io.EOF
 	case f.guard.err != nil: // the multipart reader may hide it
@@ -139,12 +139,12 @@ func plainEncoding(encoding string) error {
 	}
 }
 
-// extendedName is the parameter of RFC 5987, and the pieces of one of RFC 2231.
+// extendedName matches the extended parameter of RFC 5987 and the pieces of one of RFC 2231.
 var extendedName = regexp.MustCompile(`(?i)filename\*`)
 
-// twoNames reports whether a header has another file name in the extended form, which RFC 7578
-// section 4.2 forbids. The parser prefers it to the plain one, filters may not. Some clients send
-// both forms of one name, and encode the plain one by RFC 2047.
+// twoNames reports whether a header has a different file name in the extended form, which RFC 7578
+// section 4.2 forbids. The parser prefers that form to the plain one; filters may not. Some clients
+// send one name in both forms and encode the plain one by RFC 2047.
 func twoNames(disposition, name string) bool {
 	if !extendedName.MatchString(disposition) {
 		return false
@@ -163,10 +163,10 @@ func twoNames(disposition, name string) bool {
 	return err != nil || decoded != name
 }
 
-// oneMore is the number of bytes to read in order to notice more than limit.
+// oneMore returns the number of bytes to read in order to detect more than limit.
 func oneMore(limit int64) int64 { return min(limit, math.MaxInt64-1) + 1 }
 
-// value reads a field.
+// value returns the value of a field.
 func (f *form) value(p *part) (string, error) {
 	b, err := io.ReadAll(io.LimitReader(p.body, oneMore(f.limits.MaxFieldSize)))
 	if err != nil {
@@ -188,13 +188,13 @@ func headerSize(header textproto.MIMEHeader) int64 {
 	return n
 }
 
-// truncated is the end of a body that is read too far.
+// truncated is a reader for the end of a truncated body. It returns io.ErrUnexpectedEOF.
 type truncated struct{}
 
 func (truncated) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// headerGuard bounds the bytes that the multipart reader reads for the next part and its header. By
-// itself it reads up to 10 MiB.
+// headerGuard bounds the bytes that the multipart reader reads for the next part and its header.
+// The multipart reader's own bound is 10 MiB.
 type headerGuard struct {
 	r       io.Reader
 	left    int64

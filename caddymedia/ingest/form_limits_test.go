@@ -114,8 +114,8 @@ func TestMaxSize(t *testing.T) {
 	}
 }
 
-// TestRefusedPartsAreNotReadToTheirEnd: of refused parts no more is skipped than the size limit of
-// a file.
+// TestRefusedPartsAreNotReadToTheirEnd: at most the size limit of a file is skipped of refused
+// parts.
 func TestRefusedPartsAreNotReadToTheirEnd(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
@@ -148,7 +148,7 @@ func TestMaxBody(t *testing.T) {
 	wantContents(t, s, nil)
 }
 
-// pieces reads a body in pieces, as from a connection, and counts its bytes.
+// pieces returns a body in pieces, like a connection, and counts its bytes.
 type pieces struct {
 	r     io.Reader
 	piece int
@@ -234,7 +234,7 @@ func TestCVE202324536(t *testing.T) { // not parallel: it measures memory
 	}
 }
 
-// endless repeats s.
+// endless returns a reader that repeats s.
 func endless(s string) io.Reader {
 	chunk := strings.Repeat(s, 1+4096/len(s))
 	r := strings.NewReader("")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPartHeaders: parts whose bytes or names two parsers could read differently are refused.
+// TestPartHeaders: parts are refused if two parsers could read their bytes or names differently.
 func TestPartHeaders(t *testing.T) {
 	t.Parallel()
 	const disposition = "Content-Disposition: form-data; name=files; "
@@ -59,7 +59,7 @@ func TestLongNames(t *testing.T) {
 	}
 }
 
-// TestLikelyAlias: only an alias that the account may use is likely.
+// TestLikelyAlias: likelyAlias returns only an alias that the account may use.
 func TestLikelyAlias(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)

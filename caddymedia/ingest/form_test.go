@@ -14,8 +14,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestPartsInAnyOrder sends the same three parts in each of their orders, to an alias on
-// another storage than that of the default alias.
+// TestPartsInAnyOrder: the order of the parts does not matter. The alias is on another storage than
+// the default alias.
 func TestPartsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	alias, folder := field("alias", "docs"), field("sub_folder", "A Folder")
@@ -44,7 +44,8 @@ func TestPartsInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestFormWinsOverAddress: fields take precedence, even over an address that would be refused.
+// TestFormWinsOverAddress: fields of the form take precedence over the address, even over an
+// invalid one.
 func TestFormWinsOverAddress(t *testing.T) {
 	t.Parallel()
 	alias, folder, note := field("alias", "docs"), field("sub_folder", "good"), file("note.txt", "text")
@@ -143,7 +144,7 @@ func TestNamesOfParts(t *testing.T) {
 	}
 }
 
-// TestFileInputLeftEmpty: the part that browsers send for an empty input is ignored.
+// TestFileInputLeftEmpty: the part that browsers send for an empty file input is ignored.
 func TestFileInputLeftEmpty(t *testing.T) {
 	t.Parallel()
 	const head = "--boundary\r\nContent-Disposition: form-data; name=\"files[]\"; filename=\"\"\r\n" +
@@ -179,8 +180,8 @@ func TestDispositionOfParts(t *testing.T) {
 	wantContents(t, s, nil)
 }
 
-// TestStagedBeforeAlias: a file that arrives before its alias is staged on the storage of the
-// request's alias, or else of the default alias.
+// TestStagedBeforeAlias: a file before the alias field is staged on the storage of the address's
+// alias, or else of the default alias.
 func TestStagedBeforeAlias(t *testing.T) {
 	t.Parallel()
 	for named, want := range map[string]string{"": DefaultAlias, "unknown": DefaultAlias, "b": "b"} {
@@ -204,7 +205,8 @@ func TestStagedBeforeAlias(t *testing.T) {
 	}
 }
 
-// TestSpooledItemsMove sends more than fits into memory before the alias is known.
+// TestSpooledItemsMove: files that do not fit into memory are stored, also before the alias is
+// known.
 func TestSpooledItemsMove(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long ", 1<<20)

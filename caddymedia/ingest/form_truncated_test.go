@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 )
 
-// TestTruncatedBody truncates a form at every byte: nothing is stored.
+// TestTruncatedBody: nothing is stored of a form that is truncated, at whatever byte.
 func TestTruncatedBody(t *testing.T) {
 	t.Parallel()
 	body := formBody(
@@ -44,7 +44,7 @@ func TestTruncatedBody(t *testing.T) {
 	}
 }
 
-// TestAbortedBody: the connection fails in the body.
+// TestAbortedBody: nothing is stored if the connection fails within the body.
 func TestAbortedBody(t *testing.T) {
 	t.Parallel()
 	body := formBody(file("a.txt", "first"), file("b.txt", "second"))

@@ -8,7 +8,8 @@ import (
 	"testing/iotest"
 )
 
-// FuzzForm: any body stores all files or none, only bytes of the body, and does not panic.
+// FuzzForm: for any body, all files or none are stored, with bytes of the body only, without a
+// panic.
 func FuzzForm(f *testing.F) {
 	whole := formBody(field("alias", "docs"), file("a.txt", "first"), field("sub_folder", "x/y"), file("b.txt", "second"))
 	f.Add(whole, boundary)

@@ -7,8 +7,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestGroupFails: if a storage cannot make the bytes or the names of a request durable, all commits
-// and removals are rolled back.
+// TestGroupFails: if a storage cannot make the content or the names of a request durable, all
+// commits and removals are rolled back.
 func TestGroupFails(t *testing.T) {
 	t.Parallel()
 	for _, step := range []string{"prepare", "finish"} {

@@ -21,13 +21,13 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// boundary of all forms of formBody.
+// boundary is the boundary of all forms of formBody.
 const boundary = "boundary"
 
 // noon is the time of the clock.
 var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
 
-// secret is the detail of errors. No word of it may be in a message.
+// secret is the detail of errors. Messages must not contain any word of it.
 const secret = "dial tcp 10.1.2.3:21: /srv/secret/place refused secret-key"
 
 // send is one part of a form: a file if it has a filename.
@@ -39,7 +39,7 @@ func file(filename, value string) send { return send{"files[]", filename, value}
 
 func field(name, value string) send { return send{name: name, value: value} }
 
-// formBody writes a form as browsers do.
+// formBody returns a form as browsers send it.
 func formBody(parts ...send) []byte {
 	var body bytes.Buffer
 	w := multipart.NewWriter(&body)
@@ -79,7 +79,7 @@ func newAlias(t testing.TB, name string, s *storagedrivers.Storage) *Alias {
 	}
 }
 
-// newUploader returns an Uploader whose clock stands still. It keeps nothing in memory.
+// newUploader returns an Uploader with a constant clock. It buffers nothing in memory.
 func newUploader(aliases ...*Alias) *Uploader {
 	u := &Uploader{
 		Aliases: map[Kind]map[string]*Alias{Image: {}, File: {}},
@@ -104,8 +104,8 @@ func onMemory(t testing.TB, fail func(op, key string) error) *storagedrivers.Sto
 	return closed(t, storagedrivers.New("memory", d, storagedrivers.Options{}))
 }
 
-// onLocal returns a storage in a folder of its own. fail is called before each operation, with its
-// name and key.
+// onLocal returns a storage in its own folder. fail is called before each operation, with its name
+// and key.
 func onLocal(t testing.TB, fail func(op, key string) error) *storagedrivers.Storage {
 	t.Helper()
 	d := local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler))
@@ -122,7 +122,7 @@ func closed(t testing.TB, s *storagedrivers.Storage) *storagedrivers.Storage {
 	return s
 }
 
-// storages are the two sorts: one stages data in the backend, the other in memory.
+// storages are the two sorts of storages: staging in the backend, and in memory.
 var storages = map[string]func(testing.TB, func(op, key string) error) *storagedrivers.Storage{
 	"memory": onMemory, "local": onLocal,
 }
@@ -212,7 +212,7 @@ func (st *faultyStaged) Close() error {
 	return errors.Join(st.Staged.Close(), st.driver.ask("close", ""))
 }
 
-// at fails the nth commit.
+// at returns a function that fails the nth commit.
 func at(n int, err error) func(op, key string) error {
 	var mu sync.Mutex
 	return func(op, _ string) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// TestLocksOfOneBackend: storages that share a backend share name locks, for example before and
+// TestLocksOfOneBackend: storages on the same backend share name locks, for example before and
 // after a reload that renames a storage.
 func TestLocksOfOneBackend(t *testing.T) {
 	t.Parallel()

@@ -15,9 +15,9 @@ import (
 
 // Renewed is the result of [Uploader.Renew].
 type Renewed struct {
-	// Before is the state of the variant before.
+	// Before is the state of the variant before Renew.
 	Before VariantState
-	// Result of making the variant; empty if it is not made again.
+	// Result of making the variant; empty if Renew made none.
 	Result VariantResult
 	// Size of the new variant, in bytes.
 	Size int64
@@ -25,12 +25,14 @@ type Renewed struct {
 
 // Renew makes the variant of a stored picture if it is missing or stale, or in any state if all is
 // true. The alias must have variants. Renew waits for uploads and deletions of the name in this
-// process. If another process replaces the picture meanwhile, the variant is that of the new one.
-// Only a deletion by another process can leave a variant without its picture, see [Alias.Orphans].
+// process. If another process replaces the picture meanwhile, the variant is that of the new
+// picture. Only a deletion by another process can leave a variant without its picture, see
+// [Alias.Orphans].
 //
-// The error wraps [variant.ErrNone], beside the result VariantNone, if no variant can be made; a
-// stale one is removed then. It is fs.ErrNotExist for a picture that does not exist any more, wraps
-// [variant.ErrBusy], or is that of a picture that fails the checks, of the storage, or of ctx.
+// If no variant can be made, Renew removes a stale one; the error wraps [variant.ErrNone] and the
+// result is VariantNone. The error is fs.ErrNotExist if the picture does not exist any more. It
+// wraps [variant.ErrBusy] if the encoding queue is full. Otherwise it is that of a picture that
+// fails the checks, of the storage, or of ctx.
 func (u *Uploader) Renew(ctx context.Context, alias *Alias, filename string, all bool) (Renewed, error) {
 	if alias.WebP == nil || !alias.MayHaveVariant(filename) {
 		return Renewed{}, fmt.Errorf("the alias %s has no variant of %q", alias.Name, filename)
@@ -79,8 +81,8 @@ func (u *Uploader) renew(ctx context.Context, alias *Alias, filename string, all
 }
 
 // Orphans yields the variants of an alias that are older than before and have no picture, up to the
-// first error of the storage. A deletion leaves an orphan if another process makes the variant
-// meanwhile, or if pictures are deleted in the backend itself.
+// first error of the storage. An orphan exists if another process made the variant during the
+// deletion of the picture, or if the picture was deleted in the backend itself.
 func (a *Alias) Orphans(ctx context.Context, before time.Time) iter.Seq2[storagedrivers.Info, error] {
 	return func(yield func(storagedrivers.Info, error) bool) {
 		opts := storagedrivers.ListOptions{Prefix: a.Key("")}
@@ -122,7 +124,8 @@ func (a *Alias) unpaired(page storagedrivers.Page) []string {
 
 func pictureKey(variantKey string) string { return strings.TrimSuffix(variantKey, variant.Suffix) }
 
-// orphan returns the variant under key; the zero Info if its picture exists, or if it does not.
+// orphan returns the variant under key. It returns the zero Info if the picture of the variant
+// exists, or if the variant does not.
 func (a *Alias) orphan(ctx context.Context, key string) (storagedrivers.Info, error) {
 	picture, err := stat(ctx, a.Storage, pictureKey(key))
 	if err != nil || picture.Key != "" {
@@ -131,8 +134,8 @@ func (a *Alias) orphan(ctx context.Context, key string) (storagedrivers.Info, er
 	return stat(ctx, a.Storage, key)
 }
 
-// RemoveOrphan removes a variant of [Alias.Orphans], unless it has changed or has a picture by now.
-// It waits for uploads and deletions of the name in this process. If another process stores the
+// RemoveOrphan removes a variant of [Alias.Orphans], unless it has changed or now has a picture. It
+// waits for uploads and deletions of the name in this process. If another process stores the
 // picture at the same time, its variant is made again.
 func (u *Uploader) RemoveOrphan(ctx context.Context, alias *Alias, orphan storagedrivers.Info) (removed bool, err error) {
 	filename := alias.Filename(pictureKey(orphan.Key))

@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// later is a time after all uploads of a test.
+// later returns a time after all uploads of a test.
 func later() time.Time { return time.Now().Add(time.Hour) }
 
 func orphans(t *testing.T, alias *Alias, before time.Time) []storagedrivers.Info {
@@ -60,7 +60,7 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestOrphansAcrossPages: the picture of a variant may be on an earlier page. No page is listed
+// TestOrphansAcrossPages: the picture of a variant may be on an earlier page, and no page is listed
 // twice.
 func TestOrphansAcrossPages(t *testing.T) {
 	t.Parallel()
@@ -153,8 +153,8 @@ func TestRemoveOrphan(t *testing.T) {
 	}
 }
 
-// TestRemoveOrphanOvertaken stores the picture, as another process would, right before the removal
-// of its variant. In the end it has one.
+// TestRemoveOrphanOvertaken: the picture has a variant in the end, if another process stores it
+// right before RemoveOrphan removes the variant.
 func TestRemoveOrphanOvertaken(t *testing.T) {
 	t.Parallel()
 	for _, webp := range []bool{true, false} {

@@ -39,7 +39,7 @@ func TestStripMetadata(t *testing.T) {
 	}
 }
 
-// TestDamagedPicture has a valid structure, but pixels that cannot be decoded.
+// TestDamagedPicture: a picture with a valid structure whose pixels cannot be decoded is refused.
 func TestDamagedPicture(t *testing.T) {
 	t.Parallel()
 	damaged := []byte(picture(red))
@@ -57,7 +57,7 @@ func TestDamagedPicture(t *testing.T) {
 	}
 }
 
-// TestManyPictures: the items are in the order sent.
+// TestManyPictures: items are returned in the order in which they were sent.
 func TestManyPictures(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
@@ -72,7 +72,7 @@ func TestManyPictures(t *testing.T) {
 	}
 }
 
-// TestPanic: a panic is the failure of its item, and the others are not stored.
+// TestPanic: a panic is the failure of its item, and no other item is stored.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	s := onLocal(t, func(op, _ string) error {

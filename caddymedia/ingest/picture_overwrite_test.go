@@ -54,7 +54,7 @@ func TestOverwriteVariant(t *testing.T) {
 	}
 }
 
-// TestVariantFails: if the commit of a variant fails, its picture and those before it are rolled
+// TestVariantFails: if the commit of a variant fails, its picture and the earlier items are rolled
 // back.
 func TestVariantFails(t *testing.T) {
 	t.Parallel()
@@ -91,8 +91,8 @@ func TestVariantRolledBack(t *testing.T) {
 	}
 }
 
-// TestVariantOvertaken replaces a picture, as another process would, while the variant of
-// another one for the same name is about to be stored. That picture is fetched once.
+// TestVariantOvertaken: another process replaces the picture before its variant is committed. In
+// the end the variant belongs to the picture, which is fetched once.
 func TestVariantOvertaken(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"memory", "local"} {
@@ -133,8 +133,8 @@ func TestVariantOvertaken(t *testing.T) {
 	}
 }
 
-// TestVariantNeverReconciled replaces a picture, as another process would, each time that its
-// variant is made again, and once more when no more is made. The answer is that of the final state.
+// TestVariantNeverReconciled: another process replaces the picture each time that its variant is
+// made again, and once more after the last time. The response matches the final state.
 func TestVariantNeverReconciled(t *testing.T) {
 	t.Parallel()
 	for _, last := range []color.NRGBA{blue, unloved} {
@@ -201,7 +201,7 @@ func shared(t testing.TB, kind string, fail func(op, key string) error) (here, t
 	return closed(t, storagedrivers.New("here", d, storagedrivers.Options{})), closed(t, there)
 }
 
-// TestOverwritersAtOnce: of many concurrent uploads of one picture one wins, with its variant.
+// TestOverwritersAtOnce: of many concurrent uploads of one picture, one wins with its variant.
 func TestOverwritersAtOnce(t *testing.T) {
 	t.Parallel()
 	s := onLocal(t, nil)

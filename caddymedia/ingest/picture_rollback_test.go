@@ -70,7 +70,7 @@ func TestTwoFail(t *testing.T) {
 	wantContents(t, s, map[string]string{"a.png": picture(red), "a.png.webp": webpOf(red)})
 }
 
-// TestVariantStays: a picture whose variant cannot be rolled back stays with it.
+// TestVariantStays: a picture that cannot be rolled back keeps its variant.
 func TestVariantStays(t *testing.T) {
 	t.Parallel()
 	var rollbacks atomic.Int32

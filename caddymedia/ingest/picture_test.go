@@ -45,7 +45,7 @@ var (
 	unloved = color.NRGBA{1, 2, 3, 255}
 )
 
-// picture is a PNG in one colour.
+// picture returns a PNG in one colour.
 func picture(c color.NRGBA) string {
 	img := image.NewNRGBA(image.Rect(0, 0, 8, 8))
 	for i := range 64 {
@@ -58,7 +58,7 @@ func picture(c color.NRGBA) string {
 	return b.String()
 }
 
-// withText adds a text to a PNG, behind its header.
+// withText adds a text to a PNG, after its header.
 func withText(file, text string) string {
 	chunk := []byte("tEXtComment\x00" + text)
 	whole := binary.BigEndian.AppendUint32(nil, uint32(len(chunk)-4))

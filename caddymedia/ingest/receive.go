@@ -12,8 +12,8 @@ import (
 
 // Source yields the files of a request: [Form] or [Single].
 type Source interface {
-	// receive adds the uploads to b. Its error ends the request; the failure of a single upload is
-	// kept in it until the others are checked.
+	// receive adds the uploads to b. An error ends the request. The failure of a single upload is
+	// stored in it, so that the others are checked too.
 	receive(ctx context.Context, b *batch) error
 }
 
@@ -27,7 +27,7 @@ type formSource struct {
 
 // Single returns one file outside of a form, submitted under name. Upload reads body to its end, or
 // to one byte more than the alias accepts, and does not close it. If body fails with a *[Failure],
-// the caller is shown that one.
+// Upload returns that failure.
 func Single(name string, body io.Reader) Source { return singleSource{name, body} }
 
 type singleSource struct {
@@ -74,8 +74,8 @@ func (s formSource) receive(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// receive stages the file. Its alias and sub folder are known, so a file that is sure to be refused
-// is not read.
+// receive stages the file. Its alias and sub folder are already known, so a file that would be
+// refused is not read.
 func (s singleSource) receive(ctx context.Context, b *batch) error {
 	if _, err := b.findAlias(b.aliasName()); err != nil {
 		return err
@@ -123,8 +123,8 @@ func (b *batch) addFile(ctx context.Context, p *part) error {
 	return b.stage(ctx, p.filename, p.body, bodyFailure)
 }
 
-// stage adds an upload of body. Until the alias is known, it is staged on the storage of a likely
-// one. readFailure maps errors of body.
+// stage adds an upload of body. Until the alias is known, the data is staged on the storage of a
+// likely one. readFailure maps errors of body.
 func (b *batch) stage(ctx context.Context, name string, body io.Reader, readFailure func(error) *Failure) error {
 	up := &upload{submitted: name}
 	b.uploads = append(b.uploads, up)
@@ -156,8 +156,8 @@ func (b *batch) stage(ctx context.Context, name string, body io.Reader, readFail
 	return nil
 }
 
-// likelyAlias returns the alias of the request as far as it is received, else the default alias,
-// else the first one by name. It is nil unless the account may use one of these.
+// likelyAlias returns the alias named so far, else the default alias, else the first one by name,
+// if the account may use it. It returns nil if the account may use none of them.
 func (b *batch) likelyAlias() *Alias {
 	aliases := b.uploader.Aliases[b.req.Kind]
 	names := append([]string{b.aliasName(), DefaultAlias}, slices.Sorted(maps.Keys(aliases))...)
@@ -169,8 +169,7 @@ func (b *batch) likelyAlias() *Alias {
 	return nil
 }
 
-// maxSize returns the size limit of the alias, among those that the request may use, with the
-// highest.
+// maxSize returns the highest size limit of the aliases that the request may use.
 func (b *batch) maxSize() int64 {
 	var size int64
 	for name, a := range b.uploader.Aliases[b.req.Kind] {

@@ -60,7 +60,7 @@ func TestRenew(t *testing.T) {
 	}
 }
 
-// TestRenewDamaged: a damaged picture has no new variant, and the old one stays.
+// TestRenewDamaged: a damaged picture gets no new variant and keeps the old one.
 func TestRenewDamaged(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
@@ -89,8 +89,8 @@ func TestRenewOnlyPictures(t *testing.T) {
 	}
 }
 
-// TestRenewOvertaken replaces or deletes a picture, as another process would, while its variant
-// is being made.
+// TestRenewOvertaken: another process replaces or deletes a picture while its variant is being
+// made.
 func TestRenewOvertaken(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"memory", "local"} {
@@ -155,7 +155,7 @@ func TestRenewOvertaken(t *testing.T) {
 	}
 }
 
-// TestRenewOvertakenBeforeItsBytes replaces a picture between Stat and Open.
+// TestRenewOvertakenBeforeItsBytes: the picture is replaced between Stat and Open.
 func TestRenewOvertakenBeforeItsBytes(t *testing.T) {
 	t.Parallel()
 	var elsewhere *Uploader
@@ -179,7 +179,7 @@ func TestRenewOvertakenBeforeItsBytes(t *testing.T) {
 	wantContents(t, here, map[string]string{"a.png": picture(blue), "a.png.webp": webpOf(blue)})
 }
 
-// TestRenewWaits for uploads and deletions of the name.
+// TestRenewWaits: Renew waits for uploads and deletions of the name.
 func TestRenewWaits(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)

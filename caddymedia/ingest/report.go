@@ -8,16 +8,16 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 )
 
-// Observer is called about requests and items. Its methods may be called concurrently.
+// Observer receives the events of requests and items. Its methods may be called concurrently.
 type Observer interface {
 	// Began is called when a request starts. The function that it returns is called when the
-	// request ends, also by a panic; stored reports whether its items are stored.
+	// request ends, also after a panic; stored reports whether its items are stored.
 	Began(req Request) (ended func(stored bool))
 	// Changed is called for every item that is stored, replaced or deleted, and for every failed
 	// deletion.
 	Changed(ctx context.Context, change Change)
 	// Refused is called for every request that fails. The alias and the sub folder are those of the
-	// form if it names any.
+	// form if it names them.
 	Refused(ctx context.Context, req Request, failures Failures)
 	// Variant is called for every picture that is stored in an alias with variants. took is the
 	// time to make the variant, or to find that none can be made.
@@ -53,7 +53,7 @@ const (
 type Change struct {
 	Action Action
 	Alias  *Alias
-	// Item as stored. A deleted one has its name, and its size if that is known.
+	// Item as stored. A deleted item has its name and, if known, its size.
 	Item  Item
 	Actor Actor
 	// Err is the error of a failed deletion; nil otherwise.
@@ -82,8 +82,8 @@ func (o *object) variantResult() VariantResult {
 	}
 }
 
-// report passes the outcome of the request to the observer. It returns the items, or failures if
-// err is not nil.
+// report reports the outcome of the request to the observer. It returns the items, or the failures
+// if err is not nil.
 func (b *batch) report(ctx context.Context, err error) ([]Item, Failures) {
 	observer := b.uploader.Observer
 	if err != nil {
@@ -126,7 +126,7 @@ func (b *batch) failed() error {
 	return failures
 }
 
-// asFailures returns the failures in err. An error without any is an internal one.
+// asFailures returns the failures in err. An error without any becomes an Internal failure.
 func asFailures(err error) Failures {
 	var (
 		many Failures

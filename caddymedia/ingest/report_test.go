@@ -21,7 +21,7 @@ func (d *faulty) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 	return d.Driver.Stat(ctx, key)
 }
 
-// watched records what an uploader reports.
+// watched records the calls of an observer.
 type watched struct {
 	changes  []Change
 	refusals []string
@@ -67,8 +67,8 @@ func (w *watched) actions() []string {
 	return all
 }
 
-// TestReplaced: replacing an item is another action than storing a new one, as always under Append
-// Time.
+// TestReplaced: replacing an item and storing a new one are different actions. Under Append Time
+// all items are new.
 func TestReplaced(t *testing.T) {
 	t.Parallel()
 	for name, open := range storages {
@@ -97,7 +97,7 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestReplacedUnseen: a storage that may be written but not read still stores items.
+// TestReplacedUnseen: items can be stored in a storage that allows writes but not reads.
 func TestReplacedUnseen(t *testing.T) {
 	t.Parallel()
 	alias := newAlias(t, DefaultAlias, onLocal(t, func(op, _ string) error {
@@ -202,7 +202,8 @@ func TestReasonWords(t *testing.T) {
 	}
 }
 
-// TestReplacedWhileAway: after an unavailable storage is noticed, it gets no more requests.
+// TestReplacedWhileAway: after one operation fails because the storage is unavailable, no other is
+// tried.
 func TestReplacedWhileAway(t *testing.T) {
 	t.Parallel()
 	asked := 0

@@ -15,9 +15,9 @@ type Request struct {
 	Kind Kind
 	// Alias and SubFolder of the request's address. Fields of the form take precedence.
 	Alias, SubFolder string
-	// Allows reports whether the account may use an alias; nil allows every one.
+	// Allows reports whether the account may use an alias; nil allows all.
 	Allows func(alias string) bool
-	// Confirm, if set, is called right before the commit, with the alias. An upload may last for
+	// Confirm, if set, is called with the alias right before the commit. An upload may last for
 	// hours, and the account may lose its rights meanwhile. A failure refuses the request.
 	Confirm func(ctx context.Context, alias string) *Failure
 	// BaseURL is the start of public addresses if the alias has none.
@@ -26,7 +26,7 @@ type Request struct {
 	Actor Actor
 }
 
-// Actor is who uploads or deletes an item.
+// Actor uploads or deletes an item.
 type Actor struct {
 	Origin Origin
 	// Account is the API key, or the user of the panel; empty if there is none.
@@ -35,7 +35,7 @@ type Actor struct {
 	Client string
 }
 
-// Owner returns the name under which the actor's requests share bounded work.
+// Owner returns the key by which the requests of an actor share bounded resources.
 func (a Actor) Owner() string { return string(a.Origin) + " " + a.Account }
 
 // Origin is where a request comes from.
@@ -121,17 +121,17 @@ func (up *upload) isRaster() bool {
 	return up.picture.Format != "" && up.picture.Format != imaging.SVG
 }
 
-// aliasName returns the alias of the request as far as it is received.
+// aliasName returns the alias of the request, from the fields received so far.
 func (b *batch) aliasName() string {
 	return cmp.Or(b.fields["alias"], b.req.Alias, DefaultAlias)
 }
 
-// subFolder returns the sub folder of the request as far as it is received.
+// subFolder returns the sub folder of the request, from the fields received so far.
 func (b *batch) subFolder() string { return cmp.Or(b.fields["sub_folder"], b.req.SubFolder) }
 
 func (r Request) allows(alias string) bool { return r.Allows == nil || r.Allows(alias) }
 
-// findAlias returns an alias that the request may use.
+// findAlias returns the alias of a name if the request may use it.
 func (b *batch) findAlias(name string) (*Alias, error) {
 	a := b.uploader.Aliases[b.req.Kind][name]
 	if a == nil {

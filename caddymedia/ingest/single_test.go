@@ -10,7 +10,7 @@ import (
 	"testing/iotest"
 )
 
-// uploadSingle checks the result of one file outside of a form, and returns its stored name.
+// uploadSingle uploads one file outside of a form, checks the result and returns the stored name.
 func uploadSingle(t *testing.T, u *Uploader, name string, body io.Reader, req Request) (string, Failures) {
 	t.Helper()
 	items, failures := u.Upload(t.Context(), req, Single(name, body))
@@ -18,7 +18,7 @@ func uploadSingle(t *testing.T, u *Uploader, name string, body io.Reader, req Re
 	return strings.Join(filenames(items), " "), failures
 }
 
-// TestSingle: one file is stored like the only one of a form.
+// TestSingle: a single file is stored like the only one of a form.
 func TestSingle(t *testing.T) {
 	t.Parallel()
 	for kind, storage := range storages {
@@ -46,7 +46,8 @@ func TestSingle(t *testing.T) {
 	}
 }
 
-// TestSingleRefused: a refused file is not stored, and not read if that is sure in advance.
+// TestSingleRefused: a refused file is not stored, and is not read if the refusal is certain
+// before.
 func TestSingleRefused(t *testing.T) {
 	t.Parallel()
 	unread := iotest.ErrReader(errors.New("it was read"))
@@ -97,7 +98,7 @@ func TestSingleRefused(t *testing.T) {
 	}
 }
 
-// TestRefuse: a request without an item counts as one that was refused.
+// TestRefuse: Refuse reports the request as refused.
 func TestRefuse(t *testing.T) {
 	t.Parallel()
 	u := newUploader(newAlias(t, DefaultAlias, onMemory(t, nil)))

@@ -21,13 +21,13 @@ type Staging struct {
 	files  *queue.Pool
 }
 
-// NewStaging returns a Staging of so many bytes of memory and so many files.
+// NewStaging returns a Staging of the given bytes of memory and number of files.
 func NewStaging(memory, files int64) *Staging {
 	return &Staging{memory: queue.NewPool(memory), files: queue.NewPool(files)}
 }
 
-// headSize is the size up to which an upload stays in memory. A larger one is staged while it
-// arrives.
+// headSize is the largest upload that is buffered in memory. A larger one is staged while it is
+// received.
 const headSize = 64 << 10
 
 var heads = sync.Pool{New: func() any { return new([headSize]byte) }}
@@ -52,7 +52,7 @@ func (b *batch) releaseMemory(n int64) {
 	b.reserved.memory -= n
 }
 
-// newStaged begins a staged object. Its file is reserved until releaseAll, or until releaseFile.
+// newStaged returns a new staged object. Its file stays reserved until releaseFile or releaseAll.
 func (b *batch) newStaged(ctx context.Context, storage *storagedrivers.Storage) (storagedrivers.Staged, error) {
 	if !b.uploader.Staging.files.Acquire(b.req.Actor.Owner(), 1) {
 		return nil, failf(Busy, "too many uploads are under way, try again later")
@@ -79,7 +79,7 @@ func (b *batch) releaseAll() {
 	b.reserved.memory = 0
 }
 
-// spool stores body in the buffer of up if it is small, else on its storage.
+// spool stores body in the buffer of up if it is small, otherwise on its storage.
 func (b *batch) spool(ctx context.Context, up *upload, body io.Reader, readFailure func(error) *Failure) error {
 	if b.reserveMemory(headSize) {
 		head := heads.Get().(*[headSize]byte) // the pool holds nothing else
@@ -105,7 +105,7 @@ func (b *batch) spool(ctx context.Context, up *upload, body io.Reader, readFailu
 	return err
 }
 
-// stageBuffered stages the buffered uploads, now that the request is complete.
+// stageBuffered stages the buffered uploads after the request is received.
 func (b *batch) stageBuffered(ctx context.Context) error {
 	for _, up := range b.uploads {
 		if up.buffer == nil {
@@ -143,7 +143,7 @@ func (b *batch) restage(ctx context.Context, up *upload, storage *storagedrivers
 	return nil
 }
 
-// discard closes the data of up that is not committed.
+// discard closes the uncommitted data of up.
 func (up *upload) discard() error {
 	up.buffer = nil
 	var err error
@@ -158,8 +158,8 @@ func (up *upload) discard() error {
 
 var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bufferSize) }}
 
-// copyBuffered copies to a storage in large pieces. The error is a *Failure; readFailure maps those
-// of src.
+// copyBuffered copies to a storage in large pieces. The error is a *Failure; readFailure maps
+// errors of src.
 func copyBuffered(dst io.Writer, src io.Reader, readFailure func(error) *Failure) (int64, error) {
 	w := writers.Get().(*bufio.Writer) // the pool holds nothing else
 	w.Reset(struct{ io.Writer }{dst})

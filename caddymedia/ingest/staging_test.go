@@ -20,7 +20,7 @@ func (o observed) Read(p []byte) (int, error) {
 }
 
 // TestSmallItemsHoldNoFiles: small files stay in memory until their request is complete. Large
-// ones, and those for which there is no memory, are staged at once.
+// files, and those without free memory, are staged at once.
 func TestSmallItemsHoldNoFiles(t *testing.T) {
 	t.Parallel()
 	small := map[string]string{"a.txt": "one", "b.txt": "", "c.txt": strings.Repeat("x", headSize-1)}
@@ -72,8 +72,8 @@ func TestSmallItemsHoldNoFiles(t *testing.T) {
 	}
 }
 
-// TestVariantsHoldFiles counts the files of variants, and of pictures that are restaged without
-// metadata or on another storage, which needs a second file meanwhile.
+// TestVariantsHoldFiles: variants reserve files, and so do pictures that are restaged without
+// metadata or on another storage, which need a second file meanwhile.
 func TestVariantsHoldFiles(t *testing.T) {
 	t.Parallel()
 	plain, text := picture(red), withText(picture(red), "a")

@@ -11,15 +11,14 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// MayHaveVariant reports whether filename (relative to the alias) is the name of a picture of
-// pixels, which has a variant if the alias wants them.
+// MayHaveVariant reports whether filename (relative to the alias) is the name of a raster picture.
 func (a *Alias) MayHaveVariant(filename string) bool {
 	ext := naming.Extension(filename)
 	return a.Kind == Image && a.Extensions[ext] && ext != "svg"
 }
 
 // IsVariant reports whether filename (relative to the alias) is the name of the variant of a
-// picture, which is no item of its own.
+// picture, which is not an item of its own.
 func (a *Alias) IsVariant(filename string) bool {
 	picture, ok := strings.CutSuffix(filename, variant.Suffix)
 	return ok && a.Kind == Image && a.Extensions[naming.Extension(picture)]
@@ -32,7 +31,8 @@ type VariantState string
 const (
 	VariantCurrent VariantState = "current"
 	VariantMissing VariantState = "missing"
-	// VariantStale is older than its picture: it belongs to an earlier picture of the name.
+	// VariantStale means that the variant is older than its picture and belongs to an earlier one
+	// of the name.
 	VariantStale VariantState = "stale"
 )
 
@@ -85,7 +85,7 @@ func (a *Alias) OpenVariant(
 	return webp, nil
 }
 
-// putOptions are those of an item.
+// putOptions returns the options of an item.
 func (a *Alias) putOptions() storagedrivers.PutOptions {
 	opts := storagedrivers.PutOptions{CacheControl: a.CacheControl}
 	if a.Overwrite {
@@ -94,7 +94,8 @@ func (a *Alias) putOptions() storagedrivers.PutOptions {
 	return opts
 }
 
-// variantOptions are those of a variant. Any object of its name belongs to an earlier picture.
+// variantOptions returns the options of a variant. They overwrite: an existing object of the name
+// belongs to an earlier picture.
 func (a *Alias) variantOptions() storagedrivers.PutOptions {
 	return storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, CacheControl: a.CacheControl}
 }
@@ -108,7 +109,7 @@ func stat(ctx context.Context, s *storagedrivers.Storage, key string) (storagedr
 	return info, err
 }
 
-// remove is Storage.Delete, but without an error if the object does not exist.
+// remove is Storage.Delete, but returns nil if the object does not exist.
 func remove(ctx context.Context, s *storagedrivers.Storage, key string) error {
 	if err := s.Delete(ctx, key); !errors.Is(err, fs.ErrNotExist) {
 		return err

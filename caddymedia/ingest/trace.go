@@ -14,8 +14,8 @@ import (
 // scope is the instrumentation scope of the spans.
 const scope = "github.com/caddymedia/media/caddymedia/ingest"
 
-// traced calls step in a span below that of ctx, by the same provider. The attributes are requested
-// after the step. If the parent is not recorded, there is no span.
+// traced calls step in a child span of the span of ctx, by the same provider. attributes is called
+// after step. If the parent is not recorded, there is no span.
 func traced(
 	ctx context.Context, name string, attributes func() []attribute.KeyValue, step func(context.Context) error,
 ) error {
@@ -37,8 +37,8 @@ func traced(
 	return err
 }
 
-// resultOf returns a word for an error, and reports whether the service or a storage is at fault,
-// not the caller.
+// resultOf returns a word for an error, and whether the service or a storage, not the caller, is at
+// fault.
 func resultOf(err error) (result string, fault bool) {
 	if errors.Is(err, variant.ErrNone) {
 		return string(VariantNone), false
@@ -71,7 +71,7 @@ func (r Reason) fault() bool {
 	}
 }
 
-// attributes are those of spans about an alias.
+// attributes returns the attributes of spans about an alias.
 func (a *Alias) attributes() []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("media.alias.kind", string(a.Kind)),
@@ -80,8 +80,8 @@ func (a *Alias) attributes() []attribute.KeyValue {
 	}
 }
 
-// attributes are those of spans about a request. An unknown alias is not named, because that could
-// be any text.
+// attributes returns the attributes of spans about a request. They do not name an unknown alias,
+// which could be any text.
 func (b *batch) attributes() []attribute.KeyValue {
 	attributes := []attribute.KeyValue{attribute.String("media.alias.kind", string(b.req.Kind))}
 	if alias := b.uploader.Aliases[b.req.Kind][b.aliasName()]; alias != nil {
@@ -94,7 +94,7 @@ func (b *batch) attributes() []attribute.KeyValue {
 	return append(attributes, attribute.Int("media.files", len(b.uploads)), attribute.Int64("media.size", size))
 }
 
-// committedAttributes adds the filenames, which have passed the checks, so that they can be shown.
+// committedAttributes adds the filenames. They have passed the checks, so they can be shown.
 func (b *batch) committedAttributes() []attribute.KeyValue {
 	filenames := make([]string, len(b.uploads))
 	for i, up := range b.uploads {

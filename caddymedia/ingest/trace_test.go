@@ -18,8 +18,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// tracedTree calls f below a span, and returns the spans below it as a tree of one line each: name,
-// attributes without those that are the same for all, and status.
+// tracedTree calls f in a span, and returns the child spans as a tree of one line each: name,
+// attributes except those that are the same for all, and status.
 func tracedTree(t *testing.T, f func(ctx context.Context)) string {
 	t.Helper()
 	recorder := tracetest.NewSpanRecorder()
@@ -107,8 +107,8 @@ media.place alias.name=content filename=["a-%[2]d.png"] files=1 size=%[1]d
 `, len(photo), noon.Unix())
 }
 
-// treeOfPicture is the format of the spans of a.png and its variant, given their sizes, on a
-// storage that stages in memory.
+// treeOfPicture is the format of the spans of a.png and its variant on a storage that stages in
+// memory. Its arguments are their sizes.
 const treeOfPicture = `
 media.receive alias.name=content files=1 size=%[1]d
 media.check alias.name=content files=1 size=%[1]d
@@ -126,7 +126,8 @@ func TestSpansOfMemory(t *testing.T) {
 	wantTree(t, tracedUpload(t, u, file("a.png", photo)), treeOfPicture, len(photo), len(webpOf(red)))
 }
 
-// TestSpansOfRefusal: a refused upload is no error of the service, and spans contain no text of it.
+// TestSpansOfRefusal: a refused upload is no error of the service, and the spans contain no text of
+// the request.
 func TestSpansOfRefusal(t *testing.T) {
 	t.Parallel()
 	const word = "secret-name"
@@ -158,8 +159,8 @@ media.receive alias.name=content files=0 result=bad_request size=0
 	}
 }
 
-// TestSpansOfFailure: if the storage fails, the span of the step fails with the reason, without the
-// text of the error.
+// TestSpansOfFailure: if the storage fails, the span of the step has an error status with the
+// reason, without the text of the error.
 func TestSpansOfFailure(t *testing.T) {
 	t.Parallel()
 	photo := picture(red)

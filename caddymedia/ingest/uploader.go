@@ -2,14 +2,14 @@
 //
 // An upload takes five steps, each in the file of its name:
 //
-//   - receive stages every file on its storage. Nothing has a public name yet.
-//   - check verifies names and contents. It decodes pictures, and makes their variants on the way.
+//   - receive stages every file on its storage, without a public name.
+//   - check verifies names and contents. It decodes pictures and makes their variants.
 //   - commit names all staged data. If one commit fails, the others are rolled back.
 //   - variant ensures, before a commit ends, that each variant belongs to its picture.
-//   - report passes the outcome to the observer, and returns items or failures.
+//   - report reports the outcome to the observer, and returns items or failures.
 //
-// Uploads over HTTP and from the panel, Go code and the commands all come this way, so that no
-// check is bypassed.
+// Uploads over HTTP, from the panel, by Go code and by the commands all use this package, so that
+// none bypasses a check.
 package ingest
 
 import (
@@ -30,11 +30,11 @@ type Uploader struct {
 	Staging *Staging
 	// Pictures decodes pictures and makes their variants.
 	Pictures *variant.Maker
-	// Now is the clock for folders with a date and names with the time.
+	// Now is the clock for folders with a date and for names with the time.
 	Now func() time.Time
-	// Observer records what happens; [NopObserver] records nothing.
+	// Observer records events; [NopObserver] records nothing.
 	Observer Observer
-	// Log receives details that callers need not know.
+	// Log receives details that are not for callers.
 	Log *slog.Logger
 
 	seconds seconds
@@ -57,7 +57,8 @@ func (u *Uploader) Upload(ctx context.Context, req Request, src Source) (items [
 	return b.report(ctx, err)
 }
 
-// Refuse reports a request whose item is not available, as Upload reports one that it refuses.
+// Refuse reports a request whose item is not available to the observer, as Upload reports a refused
+// request.
 func (u *Uploader) Refuse(ctx context.Context, req Request, failure *Failure) Failures {
 	ended := u.Observer.Began(req)
 	defer ended(false)

@@ -12,11 +12,11 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// pictures returns the maker of variants, which counts its work for the account of the request.
+// pictures returns the maker of variants, on the quota of the request's account.
 func (b *batch) pictures() *variant.Maker { return b.uploader.Pictures.For(b.req.Actor.Owner()) }
 
-// makeVariant decodes a picture and stages its variant. If none can be made, the picture is stored
-// without.
+// makeVariant decodes a picture and stages its variant. If no variant can be made, the picture is
+// stored without one.
 func (b *batch) makeVariant(ctx context.Context, up *upload) error {
 	err := traced(ctx, "media.variant", b.alias.attributes, func(ctx context.Context) error {
 		start := b.uploader.Now()
@@ -49,8 +49,7 @@ func (b *batch) commitVariant(ctx context.Context, o *object) error {
 	return err
 }
 
-// reconcileAll reconciles the variants of the request. Only pictures that may be replaced need
-// that.
+// reconcileAll reconciles the variants of the request. Only pictures that may be replaced need it.
 func (b *batch) reconcileAll(ctx context.Context) (err error) {
 	for _, o := range b.objects {
 		if !b.alias.Overwrite || o.committedVariant == nil {
@@ -69,11 +68,10 @@ func (b *batch) reconcileAll(ctx context.Context) (err error) {
 // rounds limits how often a variant is made again because its picture was replaced meanwhile.
 const rounds = 5
 
-// reconcile ensures that own, a variant that was just committed, does not stay beside another
-// picture than its own. Names are locked within a process. But if several processes replace a
-// picture at the same time, the last one to store the picture need not be the last one to store the
-// variant. reconcile makes the variant again, or removes it. It reports whether the picture has a
-// variant in the end.
+// reconcile ensures that own, a variant that was just committed, belongs to the picture beside it.
+// Names are locked within a process only. If several processes replace a picture at the same time,
+// the picture may come from one process and the variant from another. Then reconcile makes the
+// variant again, or removes it. It reports whether the picture has a variant in the end.
 func (u *Uploader) reconcile(
 	ctx context.Context, alias *Alias, filename string, picture, own storagedrivers.Info,
 ) (hasVariant bool, err error) {
@@ -108,8 +106,8 @@ func (u *Uploader) reconcile(
 	return left.state() == VariantCurrent, err
 }
 
-// removeStale removes stale variants beside the pictures of the request. Not every storage can roll
-// that back, so it comes last. A failure only leaves a variant that is never served.
+// removeStale removes stale variants beside the pictures of the request. Some storages cannot roll
+// back a removal, so it comes last. If it fails, the stale variant stays but is never served.
 func (b *batch) removeStale(ctx context.Context, group storagedrivers.Group) {
 	for _, o := range b.objects {
 		if !b.mayHaveStale(o.upload) {
@@ -127,8 +125,8 @@ func (b *batch) mayHaveStale(up *upload) bool {
 	return up.variant == nil && up.isRaster() && (b.alias.Overwrite || b.alias.WebP != nil)
 }
 
-// removeVariant removes the variant beside a picture that has not made one. It does nothing if
-// another process has replaced the picture, because that one reconciles its variant.
+// removeVariant removes the variant beside a picture that was stored without one. It does nothing
+// if another process has replaced the picture, because that process reconciles the variant itself.
 func (b *batch) removeVariant(ctx context.Context, o *object, remove func(ctx context.Context, key string) error) error {
 	now, err := stat(ctx, b.alias.Storage, o.info.Key)
 	if err != nil || !now.Same(o.info) {
@@ -137,7 +135,7 @@ func (b *batch) removeVariant(ctx context.Context, o *object, remove func(ctx co
 	return remove(ctx, b.alias.VariantKey(o.filename))
 }
 
-// remake makes the variant of a stored picture.
+// remake makes the variant of a stored picture again.
 func (u *Uploader) remake(ctx context.Context, alias *Alias, filename string) (made storagedrivers.Info, err error) {
 	err = traced(ctx, "media.variant", alias.attributes, func(ctx context.Context) error {
 		picture, size, err := fetch(ctx, alias.Storage, alias.Key(filename))
