@@ -31,8 +31,8 @@ type Renewed struct {
 //
 // If no variant can be made, Renew removes a stale one; the error wraps [variant.ErrNone] and the
 // result is VariantNone. The error is fs.ErrNotExist if the picture does not exist any more. It
-// wraps [variant.ErrBusy] if the encoding queue is full. Otherwise it is that of a picture that
-// fails the checks, of the storage, or of ctx.
+// wraps [variant.ErrBusy] if the encoding queue is full or slow. Otherwise it is that of a
+// picture that fails the checks, of the storage, or of ctx.
 func (u *Uploader) Renew(ctx context.Context, alias *Alias, filename string, all bool) (Renewed, error) {
 	if alias.WebP == nil || !alias.MayHaveVariant(filename) {
 		return Renewed{}, fmt.Errorf("the alias %s has no variant of %q", alias.Name, filename)

@@ -25,22 +25,22 @@ type Alias struct {
 	Name string
 	// Storage is the name of the storage. Default: [DefaultStorage], or the only one.
 	Storage string
-	// Prefix is the folder of the items in their storage; "/" is its root. Default: "img/" or "file/" and
-	// the name. No two aliases may overlap.
+	// Prefix is the folder of the items in their storage; "/" is its root. Default: "img/" or
+	// "file/" and the name. No two aliases may overlap.
 	Prefix string
 	// BaseURL is the start of public addresses. Default: that of the service.
 	BaseURL string
 	// MaxSize is the largest item in bytes. Default: that of the limits.
 	MaxSize int64
 	// CacheControl is the Cache-Control header of the items. Default: one year and immutable, or
-	// "public, no-cache" where the storage overwrites.
+	// "public, no-cache" if the storage overwrites.
 	CacheControl string
-	// Redirect redirects clients to another address of the items; nil serves them. The default lifetime
-	// is 1h, the longest seven days.
+	// Redirect redirects clients to another address of the items; nil serves them. The default
+	// lifetime is 1h, the longest seven days.
 	Redirect *ingest.Redirect
 
-	// Extensions of files that are accepted, without dots. Default: common documents, archives, pictures,
-	// sound and film. Images have their own.
+	// Extensions of files that are accepted, without dots. Default: common documents, archives,
+	// pictures, audio and video. Images have their own.
 	Extensions []string
 
 	// SVG is the treatment of SVG images. Default: imaging.SVGReject.
@@ -55,7 +55,7 @@ type Alias struct {
 	StripMetadata bool
 }
 
-// Cache-Control of items that never change and of those that may be replaced.
+// Values of Cache-Control: for items that never change, and for those that may be replaced.
 const (
 	cacheForever = "public, max-age=31536000, immutable"
 	cacheAsk     = "public, no-cache"
@@ -67,7 +67,7 @@ const (
 	maxRedirectLifetime     = 7 * 24 * time.Hour
 )
 
-// fileExtensions are accepted where an alias names none.
+// fileExtensions are the extensions of file aliases without their own.
 var fileExtensions = []string{
 	"pdf", "rtf", "txt", "md", "csv", "json", "xml", "epub",
 	"doc", "docx", "xls", "xlsx", "ppt", "pptx", "odt", "ods", "odp",
@@ -77,10 +77,10 @@ var fileExtensions = []string{
 	"mp4", "m4v", "mov", "webm", "mkv", "avi", "ogv", "mpg", "mpeg",
 }
 
-// aliases by kind and name.
+// aliases holds aliases by kind and name.
 type aliases map[ingest.Kind]map[string]*ingest.Alias
 
-// newAliases returns the aliases of a configuration on the storages.
+// newAliases returns the aliases of a configuration.
 func newAliases(config *Config, limits Limits, storages map[string]*storagedrivers.Storage) (aliases, error) {
 	all := aliases{ingest.Image: {}, ingest.File: {}}
 	for i := range config.Aliases {
@@ -96,7 +96,7 @@ func newAliases(config *Config, limits Limits, storages map[string]*storagedrive
 	return all, nil
 }
 
-// on returns the alias with its storage and with all defaults filled in.
+// on returns the alias with its storage and all defaults.
 func (a *Alias) on(config *Config, limits Limits, storages map[string]*storagedrivers.Storage) (*ingest.Alias, error) {
 	if a.Kind != ingest.Image && a.Kind != ingest.File {
 		return nil, fmt.Errorf("unknown kind %q", a.Kind)
@@ -153,7 +153,7 @@ func (a *Alias) prefix() (string, error) {
 	return prefix, nil
 }
 
-// redirect returns nil where nothing is redirected.
+// redirect returns the options of redirects; nil if items are not redirected.
 func (a *Alias) redirect(storage *storagedrivers.Storage) (*ingest.Redirect, error) {
 	if a.Redirect == nil {
 		return nil, nil //nolint:nilnil // see above
@@ -169,7 +169,8 @@ func (a *Alias) redirect(storage *storagedrivers.Storage) (*ingest.Redirect, err
 	return &redirect, nil
 }
 
-// add registers an alias unless its folder overlaps that of another alias, on whatever storage.
+// add adds an alias. It returns an error if the alias exists already, or if its folder overlaps
+// that of another alias, on any storage.
 func (all aliases) add(alias *ingest.Alias) error {
 	if all[alias.Kind][alias.Name] != nil {
 		return errors.New("it is there twice")
@@ -186,7 +187,8 @@ func (all aliases) add(alias *ingest.Alias) error {
 	return nil
 }
 
-// extensionSet checks an administrator's list.
+// extensionSet returns the configured extensions as a set, or the default ones. The error names an
+// invalid one.
 func extensionSet(list []string) (map[string]bool, error) {
 	if len(list) == 0 {
 		return setOf(fileExtensions), nil

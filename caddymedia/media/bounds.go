@@ -5,31 +5,31 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/queue"
 )
 
-// Bounds limit what the uploads of several services hold together. Services that replace each other
-// share one, because the uploads of the earlier one go on.
+// Bounds limit the resources that uploads of several services hold together. Services that replace
+// each other share one, because uploads continue in the replaced service.
 type Bounds struct {
-	// uploads are those under way of each account. Each may hold a connection, which is a file
-	// descriptor.
+	// uploads counts the current uploads of each account. Each may hold a connection, which is a
+	// file descriptor.
 	uploads *queue.Pool
 	staging *ingest.Staging
 }
 
-// NewBounds returns Bounds for one process. Downloads have a quarter of its file descriptors, the
-// connections of uploads have another, staged data has three eighths, and an eighth is left for all
-// else.
+// NewBounds returns Bounds for one process. Of its file descriptors, downloads have a quarter,
+// connections of uploads another quarter, and staged data three eighths. An eighth is left for
+// everything else.
 func NewBounds() *Bounds {
 	files := int64(MaxOpenFiles())
 	return &Bounds{uploads: queue.NewPool(files / 4), staging: ingest.NewStaging(stagingMemory, files*3/8)}
 }
 
-// stagingMemory is how many bytes of small items wait in memory.
+// stagingMemory is the most bytes of small items that wait in memory.
 const stagingMemory = 64 << 20
 
-// unlimitedFiles stands for no limit of open files.
+// unlimitedFiles is the number of files where open files are not limited.
 const unlimitedFiles = 1 << 20
 
-// BeginUpload counts an upload as under way until ended is called. It returns false if the account has
-// as many as it may have.
+// BeginUpload counts an upload of the account as running until ended is called. It returns false if
+// the account already has as many as are allowed.
 func (s *Service) BeginUpload(actor ingest.Actor) (ended func(), ok bool) {
 	owner := actor.Owner()
 	if !s.bounds.uploads.AcquireWithin(owner, 1, int64(s.limits.MaxUploads)) {

@@ -13,20 +13,19 @@ import (
 	"github.com/caddymedia/media/caddymedia/naming"
 )
 
-// DownloadImage downloads an image and stores it, as an upload to the alias would be: through
-// the same checks and with the same name. address is one of http or https, and may come from a
-// stranger: only public hosts are connected to, and those that the options of downloads allow; their
-// limits hold too. alias "" is "content", and subFolder "" that of the storage; "/" is the root of the
-// alias.
+// DownloadImage downloads an image and stores it like an upload to the alias, with the same checks
+// and the same name. address is an http or https address and may be untrusted: only public hosts
+// are connected to, and those allowed by the options of downloads, whose limits hold too. An empty
+// alias is "content". An empty subFolder is that of the storage; "/" is the root of the alias.
 //
-// The name is that of the server (Content-Disposition), else the last segment of the address. A name
-// without the extension of an image gets that of its content; the media type of the server does not
-// count. The download ends with ctx.
+// The name is that of the server (Content-Disposition), else the last segment of the address. A
+// name without the extension of an image gets that of its content; the media type of the server is
+// ignored. The download is cancelled with ctx.
 func (s *Service) DownloadImage(ctx context.Context, address, alias, subFolder string) Result {
 	return s.download(ctx, address, s.request(ctx, ingest.Image, alias, subFolder))
 }
 
-// DownloadFile is [Service.DownloadImage] for an alias of files. Only a name without any extension gets
+// DownloadFile is [Service.DownloadImage] for a file alias. Only a name without any extension gets
 // that of its content.
 func (s *Service) DownloadFile(ctx context.Context, address, alias, subFolder string) Result {
 	return s.download(ctx, address, s.request(ctx, ingest.File, alias, subFolder))

@@ -27,7 +27,7 @@ func remote(t *testing.T, serve http.HandlerFunc) (url string, allowed fetch.Opt
 	}
 }
 
-// TestDownload: names are those of the server or its address, types those of the content.
+// TestDownload: names come from the server or the address, types from the content.
 func TestDownload(t *testing.T) {
 	t.Parallel()
 	picture := pngOf(t)
@@ -90,7 +90,7 @@ func TestDownload(t *testing.T) {
 	}
 }
 
-// TestDownloadRefused: a message tells nothing of hosts and addresses, and nothing is stored.
+// TestDownloadRefused: messages contain no host or address, and nothing is stored.
 func TestDownloadRefused(t *testing.T) {
 	t.Parallel()
 	var answered atomic.Int64

@@ -2,6 +2,6 @@
 
 package media
 
-// MaxOpenFiles returns how many files and connections the process may have open: on Windows there
-// is no limit but memory.
+// MaxOpenFiles returns how many files and connections the process may have open. On Windows only
+// memory limits them.
 func MaxOpenFiles() int { return unlimitedFiles }

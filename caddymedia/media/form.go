@@ -13,18 +13,18 @@ import (
 	"github.com/caddymedia/media/caddymedia/ingest"
 )
 
-// FormImage stores the image that was sent in the file input of that name, of a request with a
-// multipart/form-data body, through the same checks as an upload to the alias. alias "" is
-// "content", and subFolder "" that of the storage; "/" is the root of the alias.
+// FormImage stores the image of the named file input of a multipart/form-data request, with the
+// same checks as an upload to the alias. An empty alias is "content". An empty subFolder is that of
+// the storage; "/" is the root of the alias.
 //
-// The form is parsed unless it is already, within MaxBody of the limits; it stays in
-// r.MultipartForm, so that further inputs and fields can be read, and its temporary files, in the
-// folder of [os.TempDir], are removed when the request ends. Exactly one file must be in the input.
+// FormImage parses the form, within MaxBody of the limits, unless it is parsed already. The form
+// stays in r.MultipartForm for further inputs and fields. Its temporary files, in the folder of
+// [os.TempDir], are removed when the request ends. The input must have exactly one file.
 func (s *Service) FormImage(r *http.Request, input, alias, subFolder string) Result {
 	return s.formItem(r, input, s.request(r.Context(), ingest.Image, alias, subFolder))
 }
 
-// FormFile is [Service.FormImage] for an alias of files.
+// FormFile is [Service.FormImage] for a file alias.
 func (s *Service) FormFile(r *http.Request, input, alias, subFolder string) Result {
 	return s.formItem(r, input, s.request(r.Context(), ingest.File, alias, subFolder))
 }
@@ -67,11 +67,11 @@ func badRequest(format string, args ...any) *ingest.Failure {
 	return &ingest.Failure{Reason: ingest.BadRequest, Message: fmt.Sprintf(format, args...)}
 }
 
-// formMemory is how many bytes of a form's files are kept in memory; more go to temporary files.
+// formMemory is the most bytes of a form's files in memory; the rest goes to temporary files.
 const formMemory = 1 << 20
 
-// parseForm reads the form within the limits. It removes the temporary files at the end of the request:
-// net/http does so only for the request that it has made, and handlers often have a copy.
+// parseForm parses the form within the limits. It removes the temporary files at the end of the
+// request: net/http does so only for its own request, and handlers often have a copy.
 func (s *Service) parseForm(r *http.Request) error {
 	if r.Body == nil {
 		return errors.New("there is no body")
@@ -110,8 +110,8 @@ func formFailure(err error) *ingest.Failure {
 	return f
 }
 
-// submittedName is the name of a file exactly as it was sent, as the checks want it: net/http takes the
-// folders off.
+// submittedName returns the name of a file exactly as it was sent, for the checks. net/http removes
+// the folders.
 func submittedName(file *multipart.FileHeader) string {
 	_, params, _ := mime.ParseMediaType(file.Header.Get("Content-Disposition")) // it was parsed before
 	return cmp.Or(params["filename"], file.Filename)

@@ -24,7 +24,7 @@ func sentFile(input, name, content string) sent {
 	return sent{`name="` + input + `"; filename="` + name + `"`, content}
 }
 
-// formRequest is a request with a form, in a context that ends as that of a server's request does.
+// formRequest returns a request with a form. Its context ends like that of a server's request.
 func formRequest(t *testing.T, parts ...sent) *http.Request {
 	t.Helper()
 	var body bytes.Buffer
@@ -62,7 +62,7 @@ func wantResult(t *testing.T, got Result, want string) {
 	}
 }
 
-// wantNothing expects a service that has stored nothing.
+// wantNothing asserts that the service has stored nothing.
 func wantNothing(t *testing.T, s *Service) {
 	t.Helper()
 	for info, err := range s.storages["default"].All(t.Context(), "") {
@@ -70,7 +70,7 @@ func wantNothing(t *testing.T, s *Service) {
 	}
 }
 
-// observed records the actors of changes and the failures.
+// observed records failures and the actors of changes.
 type observed struct {
 	NopObserver
 	actors   []ingest.Actor
@@ -93,7 +93,7 @@ func (o *observed) Refused(_ context.Context, _ ingest.Request, f ingest.Failure
 
 type clientKey struct{}
 
-// TestForm takes several inputs out of one form, whoever has parsed it.
+// TestForm: several inputs of one form are stored, whether the caller or the service parses it.
 func TestForm(t *testing.T) {
 	t.Parallel()
 	picture := pngOf(t)
@@ -130,7 +130,7 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// TestFormRefused: whatever is wrong has a message, and nothing is stored.
+// TestFormRefused: every error has a message, and nothing is stored.
 func TestFormRefused(t *testing.T) {
 	t.Parallel()
 	picture := pngOf(t)
@@ -188,7 +188,7 @@ func TestFormRefused(t *testing.T) {
 	}
 }
 
-// TestMalformedQuery is no reason to refuse a form.
+// TestMalformedQuery: a form is stored despite a malformed query.
 func TestMalformedQuery(t *testing.T) {
 	t.Parallel()
 	s := start(t, configOf(t))
@@ -199,7 +199,8 @@ func TestMalformedQuery(t *testing.T) {
 	}
 }
 
-// TestTemporaryFiles: what is too large for memory waits in files, which end with the request.
+// TestTemporaryFiles: files too large for memory are kept in temporary files until the request
+// ends.
 func TestTemporaryFiles(t *testing.T) { // not parallel: the variable is the process's
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)

@@ -11,14 +11,14 @@ import (
 
 // Health is the result of the checks of a storage.
 type Health struct {
-	// Err of the last check; nil if the storage is reachable.
+	// Err is the error of the last check; nil if the storage is reachable.
 	Err error
-	// Since is when the storage became what it is, Checked when the last check ended, and Took how long it
-	// took. All are zero before the first check has ended, of this service or of the previous one with the
-	// same storage.
+	// Since is when the storage became reachable or unreachable. Checked is when the last check
+	// ended, and Took its duration. All are zero before the first check of the storage, in this
+	// service or in the previous one with the same settings.
 	Since, Checked time.Time
 	Took           time.Duration
-	// Features are what the storage is known to guarantee.
+	// Features are the guarantees of the storage, as far as they are known.
 	Features storagedrivers.Features
 }
 
@@ -30,23 +30,22 @@ const (
 	msgReachable          = "storage reachable again"
 )
 
-// health holds the states of the storages by their names.
+// health holds the states of the storages by name.
 type health struct {
 	interval time.Duration
 	now      func() time.Time
-	// settings of the storages; not changed after New.
+	// settings of the storages; constant after New.
 	settings map[string]string
 
 	mu sync.Mutex
 	// cancel ends the checks; nil before they start.
 	cancel context.CancelFunc
 	states map[string]Health
-	// earlier are the states in the previous service of storages with the same settings.
+	// earlier are the states, in the previous service, of storages with the same settings.
 	earlier map[string]Health
-	// failed are the states in the previous service of storages that were unreachable, whatever their
-	// settings.
+	// failed are the states, in the previous service, of unreachable storages with any settings.
 	failed map[string]Health
-	// failures has a channel for each storage, which receives when an operation fails.
+	// failures has a channel for each storage. It receives when an operation fails.
 	failures map[string]chan struct{}
 }
 
@@ -60,7 +59,7 @@ func newHealth(interval time.Duration, now func() time.Time) *health {
 	}
 }
 
-// add adds a storage. The function that it returns brings the next check of the storage forward.
+// add adds a storage. The returned function makes the next check of the storage due now.
 func (h *health) add(name, settings string) (failed func()) {
 	failures := make(chan struct{}, 1)
 	h.settings[name], h.failures[name] = settings, failures
@@ -72,7 +71,7 @@ func (h *health) add(name, settings string) (failed func()) {
 	}
 }
 
-// inherit takes over the states of the previous service.
+// inherit takes the states of the previous service.
 func (h *health) inherit(previous *health) {
 	h.earlier, h.failed = map[string]Health{}, map[string]Health{}
 	for name, state := range previous.all() {
@@ -85,8 +84,8 @@ func (h *health) inherit(previous *health) {
 	}
 }
 
-// note records the result of a check that began at start. It returns the state that was logged before: a
-// failure is logged once by every service, its end also by the next one.
+// note records the result of a check that began at start. It returns the new state, and the one
+// that was logged before. Every service logs a failure once; the next service may log its end.
 func (h *health) note(name string, start time.Time, err error, features storagedrivers.Features) (state, before Health) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -122,7 +121,7 @@ func (h *health) all() map[string]Health {
 	return states
 }
 
-// start returns the context of the checks, which ends with stop.
+// start returns the context of the checks. stop cancels it.
 func (h *health) start() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	h.mu.Lock()
@@ -139,12 +138,12 @@ func (h *health) stop() {
 	}
 }
 
-// Health returns the state of every storage by its name; the zero value for one that was not checked yet.
+// Health returns the states of all storages by name. It is zero for a storage that was not checked.
 func (s *Service) Health() map[string]Health { return s.health.all() }
 
-// Start begins to check the storages, in the background, and checks the token store once. Failures are
-// logged. The first check of a storage also sweeps the leftovers of an earlier process. Close ends the
-// checks.
+// Start starts to check the storages in the background, and checks the token store once. Failures
+// are logged. The first check of a storage also sweeps the leftovers of an earlier process. Close
+// ends the checks.
 func (s *Service) Start() {
 	_, release, err := s.Acquire()
 	if err != nil {
@@ -157,7 +156,7 @@ func (s *Service) Start() {
 	go s.checkTokens(ctx, release)
 }
 
-// checkTokens checks the token store, and then calls release.
+// checkTokens checks the token store, then calls release.
 func (s *Service) checkTokens(ctx context.Context, release func()) {
 	defer release()
 	ctx, cancel := context.WithTimeout(ctx, maxCheckTime)
@@ -167,8 +166,8 @@ func (s *Service) checkTokens(ctx context.Context, release func()) {
 	}
 }
 
-// watch checks a storage again and again until ctx ends. After a failed operation it does not wait for the
-// end of the interval.
+// watch checks a storage repeatedly until ctx ends. After a failed operation it does not wait for
+// the end of the interval.
 func (s *Service) watch(ctx context.Context, name string, storage *storagedrivers.Storage) {
 	every := s.health.interval
 	failures := s.health.failures[name]
@@ -190,7 +189,7 @@ func (s *Service) watch(ctx context.Context, name string, storage *storagedriver
 	}
 }
 
-// check checks a storage once and reports whether it is reachable. Changes are logged.
+// check checks a storage once, logs changes, and reports whether the storage is reachable.
 func (s *Service) check(ctx context.Context, name string, storage *storagedrivers.Storage) bool {
 	bounded, cancel := context.WithTimeout(ctx, maxCheckTime)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// checked records what an observer is told of checks: the last one, and how many have changed something.
+// checked records the last observed check, and the number of checks with a change.
 type checked struct {
 	NopObserver
 	last    Health
@@ -29,7 +29,7 @@ func (c *checked) StorageChecked(_ string, health Health, changed bool) {
 	}
 }
 
-// TestHealth: what changes goes to the log, and since when it is so is kept.
+// TestHealth: changes are logged, and Since is the time of the last change.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	var broken error
@@ -94,8 +94,8 @@ func healthOf(settings map[string]string) *health {
 	return h
 }
 
-// TestHealthAfterReload: the state of a storage whose settings stay the same is known until its first
-// check, and its Since longer than that.
+// TestHealthAfterReload: a storage with unchanged settings keeps its state and Since after a
+// reload.
 func TestHealthAfterReload(t *testing.T) {
 	t.Parallel()
 	down, long := errors.New("down"), time.Unix(1000, 0)
@@ -120,8 +120,8 @@ func TestHealthAfterReload(t *testing.T) {
 	}
 }
 
-// TestHealthFixedByReload: a storage that was unreachable in the previous service is logged to be
-// reachable again, also with other settings; one that was reachable is not.
+// TestHealthFixedByReload: if a storage was unreachable in the previous service, the log says that
+// it is reachable again, also with other settings. If it was reachable, nothing is logged.
 func TestHealthFixedByReload(t *testing.T) {
 	t.Parallel()
 	config := func(names ...string) Config {
@@ -151,7 +151,7 @@ func TestHealthFixedByReload(t *testing.T) {
 	}
 }
 
-// TestFailureBringsCheckForward: the state of a storage that fails is known before the interval is over.
+// TestFailureBringsCheckForward: a storage that fails is checked before the interval is over.
 func TestFailureBringsCheckForward(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestFailureBringsCheckForward(t *testing.T) {
 	})
 }
 
-// TestHealthOfTheEnd: a service that is closed logs nothing any more.
+// TestHealthOfTheEnd: a closed service logs nothing more.
 func TestHealthOfTheEnd(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

@@ -12,23 +12,24 @@ import (
 	"github.com/caddymedia/media/caddymedia/ingest"
 )
 
-// Limits bound what a stranger can make the service do. None is infinite; 0 is the default.
+// Limits bound the resources that clients can use. None is infinite; 0 is the default.
 type Limits struct {
 	// MaxBody is the most bytes of an upload request. Default: 4 GiB.
 	MaxBody int64
-	// MaxUploads is how many uploads an account may have under way at the same time. Default: 256.
+	// MaxUploads is how many uploads of an account may run at the same time. Default: 256.
 	MaxUploads int
-	// MaxUploadTime is how long the body of an upload may take to come. Default: 6h.
+	// MaxUploadTime is the longest time to receive the body of an upload. Default: 6h.
 	MaxUploadTime time.Duration
-	// Requests are the limits of one request. Defaults: 200 files, 100 fields of 8 KiB, headers of 16 KiB.
+	// Requests are the limits of one request. Defaults: 200 files, 100 fields of 8 KiB, headers of
+	// 16 KiB.
 	Requests ingest.Limits
-	// MaxImageSize is the largest image in bytes, where the alias has no limit. Default: 32 MiB.
+	// MaxImageSize is the largest image in bytes, if the alias has no limit. Default: 32 MiB.
 	MaxImageSize int64
-	// MaxFileSize is the largest file in bytes, where the alias has no limit. Default: 2 GiB.
+	// MaxFileSize is the largest file in bytes, if the alias has no limit. Default: 2 GiB.
 	MaxFileSize int64
 	// Pictures are the limits of images. Their SVG mode is that of the alias.
 	Pictures imaging.Options
-	// Encoding are the limits of work on pictures.
+	// Encoding are the limits of processing pictures.
 	Encoding variant.Limits
 	// MaxOpenItems is how many items a client may have open at the same time. Default: 256.
 	MaxOpenItems int
@@ -53,8 +54,8 @@ const (
 	defaultLoginFailures = 10
 )
 
-// WithDefaults returns the limits with the defaults of this package filled in. Other packages know the
-// defaults of Encoding, PasswordChecks and what else is 0 in Pictures.
+// WithDefaults returns the limits with the defaults of this package. Encoding, PasswordChecks and
+// other zero values of Pictures get theirs in other packages.
 func (l Limits) WithDefaults() Limits {
 	l.MaxBody = cmp.Or(l.MaxBody, defaultMaxBody)
 	l.MaxUploads = cmp.Or(l.MaxUploads, defaultMaxUploads)
@@ -71,7 +72,7 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// NewPictures returns what decodes pictures within limits and, if webp is wanted, makes variants.
+// NewPictures returns a Maker with limits. It makes variants only if wanted.
 func NewPictures(limits variant.Limits, wanted bool, log *slog.Logger) (*variant.Maker, error) {
 	if !wanted {
 		return variant.NewMaker(nil, limits), nil

@@ -8,17 +8,17 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// keyToAddress is how many failures of an API key are allowed for each one of an address.
+// keyToAddress is the ratio of the allowed failures of an API key to those of an address.
 const keyToAddress = 3
 
-// Logins limit guesses of passwords. Services that replace each other share them, so that a new
-// configuration forgets no failed login.
+// Logins limit guesses of passwords. Services that replace each other share them, so that a reload
+// does not reset the failures.
 type Logins struct {
 	throttle *tokens.Throttle
 	hashing  *tokens.HashLimiter
 }
 
-// NewLogins returns Logins with LoginFailures and PasswordChecks of the limits.
+// NewLogins returns Logins with the LoginFailures and PasswordChecks of limits.
 func NewLogins(limits Limits) *Logins {
 	failures := limits.WithDefaults().LoginFailures
 	return &Logins{
@@ -56,14 +56,14 @@ func (s *Service) newIssuer(config *Config) (*tokens.Issuer, error) {
 	return issuer, nil
 }
 
-// Issuer returns the issuer, which issues and verifies tokens.
+// Issuer returns the issuer of tokens, which also verifies them.
 func (s *Service) Issuer() *tokens.Issuer { return s.issuer }
 
-// CheckTokens returns nil if the token store is reachable and takes writes.
+// CheckTokens returns nil if the token store is reachable and accepts writes.
 func (s *Service) CheckTokens(ctx context.Context) error { return s.store.Check(ctx) }
 
-// Passwords returns the check of the passwords of other users than accounts, by their hashes. Realm
-// separates their names from others. All checks share the limits of logins.
+// Passwords returns a check of passwords for users that are not accounts, with their hashes by
+// name. Realm separates their names from others. All checks share the limits of logins.
 func (s *Service) Passwords(realm string, hashes map[string]string) *tokens.Passwords {
 	return tokens.NewPasswords(tokens.PasswordsOptions{
 		Realm: realm, Hashes: hashes, Comparer: s.comparer, FakeHash: s.fakeHash,

@@ -5,9 +5,9 @@ import (
 	"regexp"
 )
 
-// NameRule says what names consist of.
+// NameRule is a rule for names.
 type NameRule struct {
-	// Pattern is the regular expression of a whole name, and Words the same in words.
+	// Pattern is the regular expression of a whole name, and Words its description.
 	Pattern, Words string
 
 	expression *regexp.Regexp
@@ -25,10 +25,10 @@ func newNameRule(pattern, words string) NameRule {
 	return NameRule{pattern, words, regexp.MustCompile("^" + pattern + "$")}
 }
 
-// Allows reports whether name is by the rule.
+// Allows reports whether name conforms to the rule.
 func (r NameRule) Allows(name string) bool { return r.expression.MatchString(name) }
 
-// CheckName returns an error unless name is by the rule [Names]. The noun is "storage" or "alias".
+// CheckName returns an error unless name conforms to [Names]. The noun is "storage" or "alias".
 func CheckName(noun, name string) error {
 	if !Names.Allows(name) {
 		return fmt.Errorf("%s %q: a name is %s", noun, name, Names.Words)

@@ -24,25 +24,25 @@ func LoginResults() []LoginResult {
 	return []LoginResult{LoginOK, LoginRefused, LoginThrottled, LoginUnavailable, LoginFailed}
 }
 
-// Observer records the events of a service. Its methods may be called concurrently. Those with a context
-// are called in the goroutine of a request, and must return soon.
+// Observer receives the events of a service. Its methods may be called concurrently. Those with a
+// context are called in the goroutine of a request and must return soon.
 type Observer interface {
 	ingest.Observer
 	// LoggedIn is called with the outcome of a request for a token. The API key is empty unless it is
 	// LoginOK.
 	LoggedIn(ctx context.Context, apiKey string, result LoginResult)
 	// Failed is called for a request that was refused or failed. The endpoint is "token", "image",
-	// "file" or "static", the status that of the response, or "broken" or "aborted".
+	// "file" or "static". The status is that of the response, or "broken" or "aborted".
 	Failed(ctx context.Context, endpoint, status string)
-	// Requested is called when a client asks for an item, which may not exist.
+	// Requested is called when a client requests an item, which may not exist.
 	Requested(ctx context.Context, alias *ingest.Alias, filename string)
-	// Served is called with the number of bytes that were sent of an item.
+	// Served is called with the number of bytes of an item that were sent.
 	Served(ctx context.Context, alias *ingest.Alias, bytes int64)
 	// StorageOperation is called after every operation of a storage, with its name as in
 	// storagedrivers.OpError, its duration and its error.
 	StorageOperation(storage, op string, took time.Duration, err error)
-	// StorageChecked is called after every check of a storage. changed reports whether the storage has
-	// become reachable or unreachable.
+	// StorageChecked is called after every check of a storage. changed reports whether the storage
+	// became reachable or unreachable.
 	StorageChecked(storage string, health Health, changed bool)
 }
 

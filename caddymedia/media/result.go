@@ -26,7 +26,7 @@ type Result struct {
 	Message string `json:"message,omitempty"`
 }
 
-// request returns a request of Go code, for the client of ctx if there is one.
+// request returns a request of Go code, on behalf of the client of ctx if there is one.
 func (s *Service) request(ctx context.Context, kind ingest.Kind, alias, subFolder string) ingest.Request {
 	return ingest.Request{
 		Kind: kind, Alias: cmp.Or(alias, ingest.DefaultAlias), SubFolder: subFolder,
@@ -34,7 +34,7 @@ func (s *Service) request(ctx context.Context, kind ingest.Kind, alias, subFolde
 	}
 }
 
-// upload stores one item while the service is open.
+// upload calls store while the service is open, and returns its result for one item.
 func (s *Service) upload(store func() ([]ingest.Item, ingest.Failures)) Result {
 	_, release, err := s.Acquire()
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package media is the running service: storages, aliases, accounts and limits, with the uploader and
-// the issuer of tokens on them. It knows neither Caddy nor HTTP endpoints; package mediahttp serves it.
+// Package media is the running service: storages, aliases, accounts and limits, with the uploader
+// and the issuer of tokens. It knows neither Caddy nor HTTP endpoints; package mediahttp serves it.
 //
-// Any number of services may run side by side. One that replaces another takes over what the other knows
-// of its storages ([Config.Previous]), and shares its bounds.
+// Several services may run side by side. A service that replaces another one shares its bounds and
+// takes the states of its storages ([Config.Previous]).
 package media
 
 import (
@@ -24,7 +24,7 @@ import (
 // ErrClosed means that a service is closed.
 var ErrClosed = errors.New("the media service is closed")
 
-// Config are the parts of a Service. Tokens is required, and Comparer where there are accounts.
+// Config is the configuration of a Service. Tokens is required, and Comparer if there are accounts.
 type Config struct {
 	// Storages hold the items.
 	Storages []Storage
@@ -53,8 +53,8 @@ type Config struct {
 	Pictures *variant.Maker
 	// Downloads are the options of [Service.DownloadImage] and [Service.DownloadFile].
 	Downloads fetch.Options
-	// Client returns the address of the client for whom Go code stores items, from the context of its
-	// call. Default: none is known.
+	// Client returns the address of the client for whom Go code stores items, from the context of
+	// the call. Default: none is known.
 	Client func(context.Context) string
 	// HealthInterval is the time between two checks of a storage. Default: 1m.
 	HealthInterval time.Duration
@@ -62,11 +62,11 @@ type Config struct {
 	Previous *Service
 	// Observer records events. Default: none.
 	Observer Observer
-	// Log receives what no caller learns. Default: nothing is logged.
+	// Log receives details that callers do not see. Default: nothing is logged.
 	Log *slog.Logger
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
-	// Release is called after the service is closed and its last reference released.
+	// Release is called after the service is closed and its last reference is released.
 	Release func() error
 }
 
@@ -91,8 +91,8 @@ type Service struct {
 	references *storagedrivers.References
 }
 
-// New returns a service, which the caller must close. It uses neither the network nor a storage. On an
-// error the drivers and the token store stay open.
+// New returns a service, which the caller must close. It uses neither the network nor a storage. On
+// an error the drivers and the token store stay open.
 func New(config Config) (*Service, error) {
 	s := &Service{
 		storages: map[string]*storagedrivers.Storage{}, store: config.Tokens, comparer: config.Comparer, fakeHash: config.FakeHash,
@@ -175,8 +175,8 @@ func (s *Service) release() {
 // Running returns the service itself, for a caller that holds a reference.
 func (s *Service) Running() (service *Service, release func()) { return s, func() {} }
 
-// Close ends the checks and lets no further reference be acquired. Storages and the token store are
-// closed now, or with the last reference. Closing again does nothing.
+// Close ends the checks, and Acquire fails from then on. Storages and the token store are closed
+// when the last reference is released. Further calls do nothing.
 func (s *Service) Close() error {
 	s.health.stop()
 	return s.references.Close()
@@ -198,25 +198,25 @@ func (s *Service) closeAll() error {
 // Uploader returns the uploader, which stores, deletes and maintains items.
 func (s *Service) Uploader() *ingest.Uploader { return s.uploader }
 
-// Limits returns the limits, with the defaults filled in.
+// Limits returns the limits, including the defaults.
 func (s *Service) Limits() Limits { return s.limits }
 
 // Observer returns the observer; it is never nil.
 func (s *Service) Observer() Observer { return s.observer }
 
-// Storage returns the storage of a name; false if there is none.
+// Storage returns the storage of a name, and false if there is none.
 func (s *Service) Storage(name string) (*storagedrivers.Storage, bool) {
 	storage, ok := s.storages[name]
 	return storage, ok
 }
 
-// Alias returns an alias; false if there is none of that kind and name.
+// Alias returns the alias of a kind and name, and false if there is none.
 func (s *Service) Alias(kind ingest.Kind, name string) (*ingest.Alias, bool) {
 	alias, ok := s.uploader.Aliases[kind][name]
 	return alias, ok
 }
 
-// Aliases returns the aliases in the order of their kinds, images first, and names.
+// Aliases returns the aliases, images first, sorted by name.
 func (s *Service) Aliases() []*ingest.Alias {
 	var aliases []*ingest.Alias
 	for _, kind := range []ingest.Kind{ingest.Image, ingest.File} {
@@ -229,10 +229,10 @@ func (s *Service) Aliases() []*ingest.Alias {
 }
 
 // ImagePath returns the public address of an image alias, to which "/" and a stored name are added:
-// "https://cdn.example.com/static/img/content". Without a base URL it begins at "/static/".
+// "https://cdn.example.com/static/img/content". Without a base URL it starts with "/static/".
 func (s *Service) ImagePath(alias string) (string, error) { return s.pathOf(ingest.Image, alias) }
 
-// FilePath is [Service.ImagePath] for an alias of files.
+// FilePath is [Service.ImagePath] for a file alias.
 func (s *Service) FilePath(alias string) (string, error) { return s.pathOf(ingest.File, alias) }
 
 func (s *Service) pathOf(kind ingest.Kind, name string) (string, error) {

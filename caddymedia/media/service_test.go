@@ -21,8 +21,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// configOf returns a configuration with a storage in memory, whose items are in no sub folder, and the
-// aliases "content" and, for images, "webp".
+// configOf returns a configuration with a storage in memory, without sub folders, and the aliases
+// "content" and, for images, "webp".
 func configOf(t *testing.T) Config {
 	t.Helper()
 	root, err := naming.ParseFormat("/")
@@ -56,7 +56,7 @@ func start(t *testing.T, config Config) *Service {
 	return s
 }
 
-// store is a token store that keeps nothing, and counts how often it is closed.
+// store is a token store that stores nothing and counts the calls of Close.
 type store struct {
 	tokens.Store
 	saved  int
@@ -89,7 +89,7 @@ func pngOf(t *testing.T) string {
 	return b.String()
 }
 
-// TestSideBySide: services of one process have nothing in common.
+// TestSideBySide: services of one process share nothing.
 func TestSideBySide(t *testing.T) {
 	t.Parallel()
 	first, second := configOf(t), configOf(t)
@@ -116,7 +116,7 @@ func TestSideBySide(t *testing.T) {
 	}
 }
 
-// TestManyServices starts, uses and closes services at the same time. Each has its own items, and none
+// TestManyServices: services start, work and close at the same time, each with its own items. None
 // leaves a goroutine, which TestMain checks.
 func TestManyServices(t *testing.T) {
 	t.Parallel()
@@ -133,7 +133,7 @@ func TestManyServices(t *testing.T) {
 	}
 }
 
-// TestClose: a service is open until its last reference is released.
+// TestClose: a service stays open until its last reference is released.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestNewErrors: an error names what is wrong, and closes nothing.
+// TestNewErrors: an error of New names the mistake, and New closes nothing.
 func TestNewErrors(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*Config){
@@ -202,7 +202,8 @@ func TestNewErrors(t *testing.T) {
 	}
 }
 
-// TestStorageOf: an alias is in the storage that it names, the one called default, or the only one.
+// TestStorageOf: the storage of an alias is the one it names, else the one called default, else the
+// only one.
 func TestStorageOf(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -33,8 +33,8 @@ type Storage struct {
 	KeepNames bool
 }
 
-// StorageOf returns the storage of an alias that names one, or none. Without a name it is the default
-// storage, or the only one of names.
+// StorageOf returns the storage of an alias. Without a name it is the default storage, or the only
+// one of names.
 func StorageOf(name string, names []string) (string, error) {
 	storage := name
 	if name == "" {
@@ -53,7 +53,7 @@ func StorageOf(name string, names []string) (string, error) {
 	}
 }
 
-// open adds a storage.
+// open adds a storage to the service.
 func (s *Service) open(config *Storage) error {
 	if err := CheckName("storage", config.Name); err != nil {
 		return err

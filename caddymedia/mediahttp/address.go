@@ -8,7 +8,8 @@ import (
 	"unicode"
 )
 
-// baseURL returns the scheme and host that the client used. It is empty if the request has no valid host.
+// baseURL returns the scheme and host that the client used. It is empty if the request has no valid
+// host.
 func (h *Handler) baseURL(r *http.Request) string {
 	u := url.URL{Scheme: "http", Host: r.Host}
 	if r.TLS != nil {
@@ -28,8 +29,8 @@ func (h *Handler) baseURL(r *http.Request) string {
 	return u.String()
 }
 
-// MountPrefix returns the prefix that the path of the client's address has before the one of a request.
-// It is empty if the paths differ otherwise.
+// MountPrefix returns the prefix of the path in the client's address that the path of r lacks. It
+// is empty if the paths differ in any other way.
 func MountPrefix(original *url.URL, r *http.Request) string {
 	prefix, ok := strings.CutSuffix(original.EscapedPath(), r.URL.EscapedPath())
 	if !ok || strings.HasPrefix(prefix, "//") { // without a host before it, "//" begins one

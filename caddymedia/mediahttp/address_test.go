@@ -73,7 +73,7 @@ func TestBaseURL(t *testing.T) {
 	}
 }
 
-// TestStrippedPrefix: without a hook the prefix is what http.StripPrefix has removed.
+// TestStrippedPrefix: without a hook, the prefix is the one removed by http.StripPrefix.
 func TestStrippedPrefix(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ original, path, want string }{
@@ -92,7 +92,7 @@ func TestStrippedPrefix(t *testing.T) {
 	}
 }
 
-// TestClient: without a hook the client is the one of the connection, whatever the header says.
+// TestClient: without a hook, the client is that of the connection, whatever the header says.
 func TestClient(t *testing.T) {
 	t.Parallel()
 	for remote, want := range map[string]string{

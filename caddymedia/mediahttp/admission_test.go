@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/ingest"
 )
 
-// TestAdmission: redirects and HEAD are answered while no item more may be open.
+// TestAdmission: redirects and HEAD requests are answered even if no further item may be opened.
 func TestAdmission(t *testing.T) {
 	t.Parallel()
 	alias, _, _ := memoryAlias(t)

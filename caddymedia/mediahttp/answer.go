@@ -7,7 +7,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/httpjson"
 )
 
-// answer answers with v as JSON.
+// answer writes v as a JSON response.
 func answer(w http.ResponseWriter, status int, v any) error {
 	if err := httpjson.Write(w, status, v); err != nil {
 		return &Error{http.StatusInternalServerError, err}
@@ -15,17 +15,17 @@ func answer(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// AnswerUnread answers with v as JSON a request whose body is not read to its end, and lingers. now is
-// the clock. The error is an *[Error]; nothing was answered then.
+// AnswerUnread writes v as the JSON response to a request whose body is not read to its end, and
+// lingers. now is the clock. The error is an *[Error]; then nothing was written.
 func AnswerUnread(w http.ResponseWriter, r *http.Request, now func() time.Time, status int, v any) error {
 	err := answerUnread(w, r, status, v)
 	Linger(w, r, now)
 	return err
 }
 
-// answerUnread answers with v as JSON a request whose body is not read to its end. Over HTTP/1 that
-// ends the connection: otherwise the server waits for the body before it answers, a minute if the
-// client in turn waits for "100 Continue".
+// answerUnread writes v as the JSON response to a request whose body is not read to its end. Over
+// HTTP/1 it closes the connection. Otherwise the server would wait for the body before it responds:
+// for a minute if the client waits for "100 Continue".
 func answerUnread(w http.ResponseWriter, r *http.Request, status int, v any) error {
 	if hasUnread(r) {
 		w.Header().Set("Connection", "close")

@@ -14,8 +14,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
-// TestMaxUploads refuses an account's second upload while its first one is under way, unread, and none
-// later.
+// TestMaxUploads: an account's second upload is refused while its first one is running, and allowed
+// later. The refused body is not read.
 func TestMaxUploads(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, media.Limits{MaxUploads: 1})
@@ -39,7 +39,7 @@ func TestMaxUploads(t *testing.T) {
 	}
 }
 
-// drip never ends.
+// drip is a body that never ends.
 type drip struct{ n atomic.Int64 }
 
 func (d *drip) Read(p []byte) (int, error) {
@@ -58,7 +58,7 @@ func TestMaxUploadTime(t *testing.T) {
 	}
 }
 
-// TestMaxUploadTimeOfSilence ends an upload that sends nothing more.
+// TestMaxUploadTimeOfSilence: an upload that sends nothing more is ended.
 func TestMaxUploadTimeOfSilence(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, media.Limits{MaxUploadTime: 30 * time.Millisecond})
@@ -81,7 +81,7 @@ func TestMaxUploadTimeOfSilence(t *testing.T) {
 	}
 }
 
-// counted counts what is read of a body.
+// counted counts the bytes read of a body.
 type counted struct {
 	io.ReadCloser
 	n *atomic.Int64
@@ -93,7 +93,7 @@ func (c counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestLingerEnds reads little of a body that is refused, however much comes.
+// TestLingerEnds: only a bounded part of a refused body is read.
 func TestLingerEnds(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, media.Limits{})

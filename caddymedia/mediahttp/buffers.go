@@ -7,22 +7,22 @@ import (
 )
 
 const (
-	// smallItem is up to how many bytes an item is read whole before it is written.
+	// smallItem is the largest item in bytes that is read completely before it is sent.
 	smallItem = 256 << 10
-	// pieceSize is how much of a larger item is read at once.
+	// pieceSize is the size of the reads of a larger item.
 	pieceSize = 64 << 10
-	// maxSmall is how many bytes all items that are read whole have in memory together. Clients
-	// that take nothing hold theirs until their connection's time-out.
+	// maxSmall bounds the memory of all items that are read completely. A client that does not read
+	// its response holds its buffer until the connection times out.
 	maxSmall = 64 << 20
 )
 
 // small are the buffers of all items that are being sent.
 var small = newBuffers(maxSmall)
 
-// sizes of buffers.
+// sizes are the sizes of buffers.
 var sizes = [...]int64{4 << 10, 16 << 10, pieceSize, smallItem}
 
-// buffers are pooled by size, and bounded together.
+// buffers are pools of buffers by size. Their memory is bounded together.
 type buffers struct {
 	room  *semaphore.Weighted
 	pools [len(sizes)]sync.Pool
@@ -57,8 +57,8 @@ func (b *buffers) take(n int64) (buffer []byte, release func(), ok bool) {
 	return nil, nil, false
 }
 
-// piece returns a buffer of [pieceSize] for an item that is open while it is sent. The number of
-// those is bounded otherwise.
+// piece returns a buffer of [pieceSize] for an item that stays open while it is sent. The bound on
+// open items also bounds these buffers.
 func (b *buffers) piece() (buffer []byte, release func()) {
 	const class = 2
 	pooled := b.pools[class].Get().(*[]byte)

@@ -10,7 +10,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
-// upload answers an upload of body.
+// upload sends an upload of body and returns the response.
 func (s *site) upload(t *testing.T, token string, body io.Reader) (status int, header http.Header, text string) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/upload/file?alias=one", body)
@@ -21,7 +21,7 @@ func (s *site) upload(t *testing.T, token string, body io.Reader) (status int, h
 	return w.Code, w.Header(), w.Body.String()
 }
 
-// meanwhile calls between when half of a body was read.
+// meanwhile calls between when half of a body is read.
 type meanwhile struct {
 	first, second io.Reader
 	between       func()
@@ -39,7 +39,7 @@ func (m *meanwhile) Read(p []byte) (int, error) {
 	return m.second.Read(p)
 }
 
-// TestRightsEndDuringUpload stores nothing of an upload whose account has lost its rights since it began.
+// TestRightsEndDuringUpload: nothing is stored if the account loses its rights during the upload.
 func TestRightsEndDuringUpload(t *testing.T) {
 	t.Parallel()
 	end := func(t *testing.T, s *site) {

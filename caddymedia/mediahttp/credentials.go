@@ -8,8 +8,8 @@ import (
 )
 
 // Headers of an upload in Go's canonical form. On the wire the documented ones are
-// HTTP_SERVICE_API_KEY and HTTP_SERVICE_ACCESS_TOKEN; a host that runs PHP shows
-// Service-Api-Key and Service-Access-Token under exactly these names.
+// HTTP_SERVICE_API_KEY and HTTP_SERVICE_ACCESS_TOKEN; a host that runs PHP shows Service-Api-Key
+// and Service-Access-Token under exactly these names.
 const (
 	headerDocumentedKey   = "Http_service_api_key"
 	headerDocumentedToken = "Http_service_access_token" //nolint:gosec // a header's name, no secret
@@ -19,9 +19,9 @@ const (
 
 var errCredentials = errors.New("missing or contradictory credentials")
 
-// credentials reads the API key and the token of an upload. The key may be missing only
-// beside a Bearer token, RFC 6750. A header that is sent twice, and two that should say
-// the same and do not, are an error.
+// credentials returns the API key and the token of an upload. Only with a Bearer token, RFC 6750,
+// may the key be missing. The error is errCredentials if a header is sent twice, or if two headers
+// with the same meaning differ.
 func credentials(header http.Header) (apiKey, token string, err error) {
 	bearer, err := bearerToken(header)
 	if err != nil {
@@ -55,7 +55,7 @@ func bearerToken(header http.Header) (string, error) {
 	return strings.TrimSpace(token), nil
 }
 
-// agreed gives the one value of headers that mean the same; empty if none is sent.
+// agreed returns the single value of headers with the same meaning; empty if none is sent.
 func agreed(header http.Header, names ...string) (string, error) {
 	var found []string
 	for _, name := range names {

@@ -14,14 +14,14 @@ import (
 const (
 	// maxForm is the largest body of a form in bytes.
 	maxForm = 64 << 10
-	// formTime is how long the whole body may take. A body that drips would hold its connection
-	// and memory for as long as the sender likes.
+	// formTime bounds the time to receive the body. A slow body would otherwise hold its connection
+	// and memory without limit.
 	formTime = 10 * time.Second
 )
 
 // ReadForm reads a small form, urlencoded or multipart, in which each of names must occur once. The
-// message is empty if the form is complete. Otherwise it says what is wrong with the request, whose
-// body may not be read to its end. now is the clock.
+// message is empty if the form is complete. Otherwise it explains the error, and the body may not
+// have been read to its end. now is the clock.
 func ReadForm(w http.ResponseWriter, r *http.Request, now func() time.Time, names ...string) (form url.Values, status int, message string) {
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestReadFormDrips sends a body without its last bytes and keeps the connection open.
+// TestReadFormDrips: a body is refused in time if its last bytes never arrive.
 func TestReadFormDrips(t *testing.T) {
 	t.Parallel()
 	almost := func() time.Time { return time.Now().Add(50*time.Millisecond - formTime) }
@@ -53,7 +53,7 @@ func (d *deadlines) SetReadDeadline(deadline time.Time) error {
 	return nil
 }
 
-// TestReadFormDeadline expects a handler to have all the time it needs after the body.
+// TestReadFormDeadline: the handler has no deadline after the body is read.
 func TestReadFormDeadline(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_900_000_000, 0)

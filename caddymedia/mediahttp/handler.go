@@ -1,4 +1,4 @@
-// Package mediahttp speaks the service's HTTP contract, as a handler for net/http: tokens, uploads and
+// Package mediahttp serves the service's HTTP contract as a net/http handler: tokens, uploads and
 // the stored items.
 package mediahttp
 
@@ -16,26 +16,26 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
-// Source provides the service that answers requests. A *[media.Service] is the source of itself.
+// Source provides the service that answers requests. A *[media.Service] is its own source.
 type Source interface {
 	// Acquire returns the service for a request. It stays open until release is called.
 	Acquire() (service *media.Service, release func(), err error)
-	// Running returns the service that new requests get, for a caller that holds a reference to an
+	// Running returns the service for new requests, to a caller that holds a reference to an
 	// earlier one. It stays open until release is called.
 	Running() (service *media.Service, release func())
 }
 
-// Options of a Handler; the zero value is usable behind no proxy.
+// Options of a Handler. The zero value is usable without a proxy in front.
 type Options struct {
-	// Log receives what is not the caller's fault. Default: nothing is logged.
+	// Log receives errors that are not the caller's fault. Default: nothing is logged.
 	Log *slog.Logger
 	// Client returns the address of the client of a request. Default: that of its connection.
 	Client func(*http.Request) string
 	// TrustedProxy reports whether a request comes from a proxy whose X-Forwarded-Proto and
-	// X-Forwarded-Host are true. Default: none does.
+	// X-Forwarded-Host can be trusted. Default: never.
 	TrustedProxy func(*http.Request) bool
-	// MountPrefix returns the prefix of the client's path that was removed on the way to the handler.
-	// Items are served below it too. Default: what http.StripPrefix has removed.
+	// MountPrefix returns the prefix of the client's path that was removed before the handler.
+	// Items are also served below it. Default: the prefix removed by http.StripPrefix.
 	MountPrefix func(*http.Request) string
 	// Now is the clock. Default: time.Now.
 	Now func() time.Time
@@ -85,12 +85,12 @@ func New(source Source, options Options) *Handler {
 	return &Handler{source: source, options: options.withDefaults(), readers: allReaders()}
 }
 
-// Error is a request without a response: the caller of [Handler.Serve] writes it. The header, with
-// Retry-After for instance, is set.
+// Error is the error of a request without a response. The caller of [Handler.Serve] writes the
+// response; headers such as Retry-After are already set.
 type Error struct {
 	// Status of the response.
 	Status int
-	// Err is the cause. It may have internal details.
+	// Err is the cause. It may contain internal details.
 	Err error
 }
 
@@ -100,7 +100,7 @@ func (e *Error) Error() string { return fmt.Sprintf("%d: %v", e.Status, e.Err) }
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ServeHTTP answers all requests, those with other addresses with 404.
+// ServeHTTP answers all requests, unknown paths with 404.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status := http.StatusNotFound
 	if handled, err := h.Serve(w, r); handled {
@@ -113,8 +113,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, http.StatusText(status), status)
 }
 
-// Serve answers a request. It returns false, and does nothing, for an address that the service does not
-// have. The error is an *[Error]; nothing was answered then.
+// Serve answers a request. It returns false, and does nothing, if the path is not one of the
+// service. The error is an *[Error]; then nothing was written.
 func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) (handled bool, err error) {
 	serve := h.route(r)
 	if serve == nil {
@@ -123,8 +123,8 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) (handled bool, e
 	return true, h.serveWith(w, r, serve)
 }
 
-// serveWith answers a request with a service that stays open until then, whatever is configured
-// meanwhile.
+// serveWith answers a request with one service, which stays open until the end of the request, even
+// if the configuration changes.
 func (h *Handler) serveWith(w http.ResponseWriter, r *http.Request, serve endpoint) error {
 	service, release, err := h.source.Acquire()
 	if err != nil {
@@ -140,7 +140,7 @@ func (h *Handler) serveWith(w http.ResponseWriter, r *http.Request, serve endpoi
 
 type endpoint func(service *media.Service, w http.ResponseWriter, r *http.Request) error
 
-// route decides by the decoded path, which is also what keys are made of.
+// route returns the endpoint of the decoded path, which keys are also made of.
 func (h *Handler) route(r *http.Request) endpoint {
 	switch r.URL.Path {
 	case "/api/auth/generateToken":

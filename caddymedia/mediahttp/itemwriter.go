@@ -13,13 +13,16 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// itemWriter sends an object. Nothing is sent before the first bytes of the object are there, so
-// that a storage's failure still has a status of its own. A small object is read whole and closed
-// before it is written: a client that takes nothing holds no source open. Of a larger file the
-// connection gets the file itself, so that the kernel can send it: http.ServeContent wraps what it
-// sends in an io.LimitedReader, and Caddy's writer adds another, behind which no file is
-// recognised. And it knows whether all that was promised was sent, which http.ServeContent does
-// not return.
+// itemWriter sends an object for http.ServeContent. It sends nothing before the first bytes of the
+// object are read, so that an error of the storage still gets its own status.
+//
+// A small object is read completely and closed before it is sent, so that a slow client keeps no
+// source open. A larger file is passed to the connection as *os.File, so that the kernel can send
+// it: http.ServeContent wraps it in an io.LimitedReader and Caddy's writer wraps it again, which
+// would hide the file.
+//
+// itemWriter also records whether all promised bytes were sent; http.ServeContent does not return
+// that.
 type itemWriter struct {
 	http.ResponseWriter
 	object   *storagedrivers.Object
@@ -37,8 +40,8 @@ func newItemWriter(w http.ResponseWriter, object *storagedrivers.Object, closed 
 	return &itemWriter{ResponseWriter: w, object: object, closed: closed, small: smallItem}
 }
 
-// WriteHeader keeps the status until there is something to send, and records the length,
-// which a writer further out may drop.
+// WriteHeader stores the status until there is something to send. It also stores the length,
+// because an outer writer may drop that header.
 func (w *itemWriter) WriteHeader(status int) {
 	if n, err := strconv.ParseInt(w.Header().Get("Content-Length"), 10, 64); err == nil {
 		w.promised = n
@@ -54,8 +57,8 @@ func (w *itemWriter) start() {
 	w.started = true
 }
 
-// finish sends the header of an answer without a body. It returns the error of an object of which
-// nothing could be read, when nothing was sent.
+// finish sends the header of a response without a body. If nothing was sent because the object
+// could not be read, it returns the read error.
 func (w *itemWriter) finish() error {
 	if w.failed != nil && !w.started {
 		return w.failed
@@ -64,7 +67,7 @@ func (w *itemWriter) finish() error {
 	return nil
 }
 
-// Write sends what http.ServeContent has in hand.
+// Write sends bytes that http.ServeContent holds in memory.
 func (w *itemWriter) Write(p []byte) (int, error) {
 	w.start()
 	n, err := w.ResponseWriter.Write(p)
@@ -73,7 +76,7 @@ func (w *itemWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom sends what r has, which is a part of the object up to a limit.
+// ReadFrom sends the content of r, which is a part of the object up to a limit.
 func (w *itemWriter) ReadFrom(r io.Reader) (int64, error) {
 	limited, ok := r.(*io.LimitedReader)
 	if !ok || limited.R != io.Reader(w.object) {
@@ -93,7 +96,7 @@ func (w *itemWriter) ReadFrom(r io.Reader) (int64, error) {
 	return w.copy(r)
 }
 
-// sendWhole reads all that is wanted of the object and closes it before anything is written.
+// sendWhole reads all requested bytes of the object, and closes it before it writes.
 func (w *itemWriter) sendWhole(limited *io.LimitedReader, buffer []byte) (int64, error) {
 	n, err := io.ReadFull(limited, buffer)
 	if err != nil && n == 0 {
@@ -109,7 +112,7 @@ func (w *itemWriter) sendWhole(limited *io.LimitedReader, buffer []byte) (int64,
 	return int64(written), errors.Join(writeErr, err)
 }
 
-// sendFile has the connection send the rest of a file.
+// sendFile passes the rest of a file to the connection.
 func (w *itemWriter) sendFile(file *os.File) (int64, error) {
 	to, ok := w.ResponseWriter.(io.ReaderFrom)
 	if !ok {
@@ -125,7 +128,7 @@ func (w *itemWriter) sendFile(file *os.File) (int64, error) {
 	return n, err
 }
 
-// copy sends what r has, piece by piece.
+// copy sends the content of r, one piece after the other.
 func (w *itemWriter) copy(r io.Reader) (int64, error) {
 	buffer, release := small.piece()
 	defer release()
@@ -149,7 +152,7 @@ func (w *itemWriter) copy(r io.Reader) (int64, error) {
 	}
 }
 
-// restOf reports whether n bytes are all that is left of a file.
+// restOf reports whether the rest of a file has n bytes.
 func restOf(file *os.File, n, size int64) bool {
 	at, err := file.Seek(0, io.SeekCurrent)
 	return err == nil && at+n == size
@@ -168,13 +171,14 @@ func (w *itemWriter) note(err error) {
 	}
 }
 
-// short reports whether less was sent than promised, as the answer to method.
+// short reports whether fewer bytes were sent than promised, in the response to method.
 func (w *itemWriter) short(method string) bool {
 	return method != http.MethodHead && w.sent < w.promised
 }
 
-// aborted reports whether the client is the cause of a short answer: writing failed, and reading
-// did not. When the client leaves, the end of ctx, which is that of its request, also ends a read.
+// aborted reports whether the client is the cause of a short response: writing failed, but not
+// reading. A read may also fail because the client disconnects, which ends ctx, the context of the
+// request.
 func (w *itemWriter) aborted(ctx context.Context) bool {
 	return ctx.Err() != nil || w.err != nil && w.failed == nil
 }

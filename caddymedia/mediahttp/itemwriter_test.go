@@ -16,7 +16,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// recorder is a connection: it takes readers, and remembers which.
+// recorder is a connection that accepts readers and records them.
 type recorder struct {
 	*httptest.ResponseRecorder
 	readers []io.Reader
@@ -58,7 +58,7 @@ func objectOn(t *testing.T, d storagedrivers.Driver) *storagedrivers.Object {
 	return object
 }
 
-// newTestWriter sends the object as one that is too large to be read whole.
+// newTestWriter returns a writer for which the object is too large to be read completely.
 func newTestWriter(w http.ResponseWriter, object *storagedrivers.Object) *itemWriter {
 	out := newItemWriter(w, object, func() {})
 	out.small = 0
@@ -110,7 +110,7 @@ func TestItemWriter(t *testing.T) {
 	}
 }
 
-// TestItemWriterWithOtherReaders leaves readers alone that are not of the object.
+// TestItemWriterWithOtherReaders: readers of other content are copied unchanged.
 func TestItemWriterWithOtherReaders(t *testing.T) {
 	t.Parallel()
 	object := objectOn(t, local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler)))
@@ -128,8 +128,7 @@ func TestItemWriterWithOtherReaders(t *testing.T) {
 	}
 }
 
-// TestItemWriterShort: what breaks off in the middle is known, whatever it was sent
-// through.
+// TestItemWriterShort: a response that ends early is detected, sent as a file or copied.
 func TestItemWriterShort(t *testing.T) {
 	t.Parallel()
 	for name, w := range map[string]http.ResponseWriter{

@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// TestLeavesDuringRead: a client that leaves while the storage is read is no failure of the storage.
+// TestLeavesDuringRead: if the client disconnects during a read, the storage has not failed.
 func TestLeavesDuringRead(t *testing.T) {
 	t.Parallel()
 	alias, d, _ := memoryAlias(t)
@@ -38,7 +38,7 @@ func TestLeavesDuringRead(t *testing.T) {
 	}
 }
 
-// leaving is a remote driver. Its client leaves when 100,000 bytes were read.
+// leaving is a remote driver. Its client disconnects after 100,000 bytes are read.
 type leaving struct {
 	*memory.Driver
 	leave func()

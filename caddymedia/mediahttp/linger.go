@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// Bounds of [Linger]. A client that sends a picture, or reads answers while it sends, sees the answer.
+// Bounds of [Linger]. A client that sends a picture, or reads the response while it sends, receives
+// the response.
 const (
 	lingerTime  = 3 * time.Second
 	lingerBytes = 96 << 20
 )
 
-// Linger reads a little more of a body that was refused, after the answer. To close the connection at
-// once would reset it, and the client would lose the answer that it has not read yet, RFC 9112 section
-// 9.6. It does nothing after other answers. Nothing should be held meanwhile.
+// Linger reads a bounded part of a refused body after the response. Closing the connection at once
+// would reset it, and the client could lose a response that it has not read yet, RFC 9112 section
+// 9.6. After other responses Linger does nothing. The caller should hold no resources meanwhile.
 func Linger(w http.ResponseWriter, r *http.Request, now func() time.Time) {
 	if !hasUnread(r) || w.Header().Get("Connection") != "close" {
 		return
@@ -26,7 +27,7 @@ func Linger(w http.ResponseWriter, r *http.Request, now func() time.Time) {
 	}
 }
 
-// watchedBody remembers whether anything was read of a body.
+// watchedBody records whether the body has been read from.
 type watchedBody struct {
 	io.ReadCloser
 	begun bool

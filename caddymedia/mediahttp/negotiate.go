@@ -14,8 +14,8 @@ import (
 
 const webpType = "image/webp"
 
-// open returns the item, or its variant where the alias negotiates and the client likes it as well.
-// A request that may need no bytes, or not the first ones, transfers none here.
+// open returns the item, or its variant if the alias negotiates and the client prefers WebP. It
+// transfers nothing yet if the response may have no body or only a part of it.
 func open(header http.Header, r *http.Request, alias *ingest.Alias, filename string) (*storagedrivers.Object, error) {
 	from := alias.Storage.OpenSeeker
 	if isPartial(r) || alias.Redirect != nil {
@@ -49,7 +49,7 @@ func open(header http.Header, r *http.Request, alias *ingest.Alias, filename str
 	return webp, err
 }
 
-// isPartial reports whether the answer to a request may be less than the whole item.
+// isPartial reports whether the response may contain less than the whole item.
 func isPartial(r *http.Request) bool {
 	if r.Method != http.MethodGet {
 		return true
@@ -62,9 +62,9 @@ func isPartial(r *http.Request) bool {
 	return false
 }
 
-// prefersWebP tells whether an Accept header names WebP and gives it no less weight than
-// the item's own type. One that merely accepts any image does not: such clients were there
-// before WebP.
+// prefersWebP reports whether an Accept header names WebP with at least the weight of the item's
+// own type. A header that only accepts any image does not count: clients older than WebP send such
+// ones.
 func prefersWebP(accept []string, itemType string) bool {
 	weights := map[string]float64{}
 	for _, value := range accept {
@@ -85,7 +85,7 @@ func prefersWebP(accept []string, itemType string) bool {
 	return true
 }
 
-// weight reads the q of a media range; without a readable one it is 1.
+// weight returns the q of a media range; 1 if there is none or it is invalid.
 func weight(params string) float64 {
 	for param := range strings.SplitSeq(params, ";") {
 		name, value, _ := strings.Cut(strings.TrimSpace(param), "=")

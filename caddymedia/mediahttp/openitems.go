@@ -15,26 +15,26 @@ import (
 )
 
 const (
-	// readerPatience is how long a request waits for another of its client to be answered. Browsers
-	// ask for more pictures at once than a client may have open, and do not ask again.
+	// readerPatience is how long a request waits for another one of its client to end. Browsers
+	// request more pictures at once than a client may have open, and do not retry.
 	readerPatience = 30 * time.Second
-	// readerRetry is the Retry-After value of a request that has waited in vain.
+	// readerRetry is the Retry-After value of a request whose wait was in vain.
 	readerRetry = 5 * time.Second
 	// waitingPerOpen is how many requests of a client may wait for each item that it may have open.
 	waitingPerOpen = 2
-	// busyWarning is how often the log warns of refused clients at most.
+	// busyWarning is the shortest time between two warnings about refused clients.
 	busyWarning = time.Hour
 )
 
 var (
-	// errClientBusy is a client that has too many items open.
+	// errClientBusy means that the client has too many items open.
 	errClientBusy = errors.New("too many items are being sent to the client")
-	// errAllBusy is a service that has too many items open.
+	// errAllBusy means that the service has too many items open.
 	errAllBusy = errors.New("too many items are being sent")
 )
 
-// readers bounds how many items are open at the same time: for each client, and for all together,
-// so that descriptors for uploads and connections are left.
+// readers bounds the number of open items, for each client and for all together, so that file
+// descriptors remain for uploads and connections.
 type readers struct {
 	patience time.Duration
 	max      int // for all
@@ -45,23 +45,24 @@ type readers struct {
 	warned  time.Time // of a client that was refused
 }
 
-// clientReaders are the requests of one client.
+// clientReaders holds the requests of one client.
 type clientReaders struct {
 	open    int
 	waiting list.List // of chan struct{}, in the order of arrival; closed to hand over an open item
 }
 
-// allReaders are those of the process, whatever the configuration. With their reserve they have a
-// quarter of the open files.
+// allReaders are the readers of the process, shared by all configurations. With their reserve they
+// may use a quarter of the open files.
 var allReaders = sync.OnceValue(func() *readers { return newReaders(media.MaxOpenFiles() / 6) })
 
 func newReaders(limit int) *readers {
 	return &readers{patience: readerPatience, max: limit, clients: map[netip.Prefix]*clientReaders{}}
 }
 
-// enter waits until the client of a request may open one more of limit items. The returned function
-// must be called when the item is closed, and may be called again. Where all items together are
-// too many, a client without any still gets one of a reserve.
+// enter waits until the client may open another item; limit is the most per client. leave must be
+// called when the item is closed, and may be called again. If all clients together have too many
+// items open, a client without any still gets one from a reserve. The error is errClientBusy,
+// errAllBusy or that of ctx.
 func (r *readers) enter(ctx context.Context, client string, limit int) (leave func(), err error) {
 	site := siteOf(client)
 	r.mu.Lock()
@@ -110,7 +111,7 @@ func (r *readers) enter(ctx context.Context, client string, limit int) (leave fu
 	return nil, err
 }
 
-// leave hands the place of an item that was closed to the next request of its client.
+// leave releases a closed item. The next waiting request of the client gets its slot.
 func (r *readers) leave(site netip.Prefix, c *clientReaders) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,14 +124,14 @@ func (r *readers) leave(site netip.Prefix, c *clientReaders) {
 	r.forget(site, c)
 }
 
-// forget drops a client without requests.
+// forget removes a client without requests.
 func (r *readers) forget(site netip.Prefix, c *clientReaders) {
 	if c.open == 0 && c.waiting.Len() == 0 {
 		delete(r.clients, site)
 	}
 }
 
-// mayWarn reports whether the log may warn of a refused client now.
+// mayWarn reports whether the log may warn about a refused client now.
 func (r *readers) mayWarn(now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,13 +142,14 @@ func (r *readers) mayWarn(now time.Time) bool {
 	return true
 }
 
-// admission is that of one request to the readers.
+// admission is the permission of one request to open an item.
 type admission struct {
 	limit int
 	leave func() // nil before
 }
 
-// enter waits for the admission of a request that sends an item, once. HEAD sends none.
+// enter acquires the admission of a request, at most once. A HEAD request needs none, because it
+// sends no item.
 func (h *Handler) enter(a *admission, r *http.Request) error {
 	if a.leave != nil || r.Method == http.MethodHead {
 		return nil
@@ -159,21 +161,21 @@ func (h *Handler) enter(a *admission, r *http.Request) error {
 	return err
 }
 
-// end must be called when the item is closed, and may be called again.
+// end releases the admission when the item is closed. It may be called again.
 func (a *admission) end() {
 	if a.leave != nil {
 		a.leave()
 	}
 }
 
-// siteOf returns the addresses that count as one client: all that are none are one together.
+// siteOf returns the addresses that count as the same client. All invalid addresses count as one.
 func siteOf(client string) netip.Prefix {
 	address, _ := netip.ParseAddr(client)
 	return tokens.Client(address)
 }
 
-// tooMany answers a request that cannot open an item: 429 where its client has too many, 503 where
-// all together have.
+// tooMany responds to a request that cannot open an item: with 429 if its client has too many, and
+// with 503 if all together have.
 func (h *Handler) tooMany(service *media.Service, w http.ResponseWriter, r *http.Request, err error) error {
 	if r.Context().Err() != nil {
 		return nil //nolint:nilerr // the client is gone
@@ -189,7 +191,7 @@ func (h *Handler) tooMany(service *media.Service, w http.ResponseWriter, r *http
 	return staticError(w, status, err)
 }
 
-// warnOfBusyClient names the options that may be the cause: behind a proxy all clients may seem to
+// warnOfBusyClient logs the options that may be the cause. Behind a proxy all clients may seem to
 // be one.
 func (h *Handler) warnOfBusyClient(r *http.Request, limit int) {
 	if !h.readers.mayWarn(h.options.Now()) {

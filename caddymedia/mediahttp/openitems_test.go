@@ -62,8 +62,8 @@ func TestReaders(t *testing.T) {
 	})
 }
 
-// TestReadersWaiting: as many requests of a client may wait as are two for each open item. They are
-// admitted in the order of arrival, others are refused at once.
+// TestReadersWaiting: two requests of a client may wait for each open item. They are admitted in
+// the order of arrival, and further ones are refused at once.
 func TestReadersWaiting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -115,8 +115,8 @@ func TestReadersWaiting(t *testing.T) {
 	})
 }
 
-// TestReadersOfAll: a client that holds all that may be open keeps others neither from a first item
-// nor from waiting.
+// TestReadersOfAll: if one client holds all items that may be open, another one can still open its
+// first item, but no second.
 func TestReadersOfAll(t *testing.T) {
 	t.Parallel()
 	r := newReaders(4)

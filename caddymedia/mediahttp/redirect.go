@@ -10,8 +10,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// elsewhere sends the client to the storage for the bytes of an item where the alias wants
-// that, and tells whether it did. HEAD is answered here: a signature is for one method.
+// elsewhere redirects a GET request to the storage if the alias redirects, and reports whether it
+// did. HEAD is not redirected, because a signature is for one method.
 func (h *Handler) elsewhere(w http.ResponseWriter, r *http.Request, alias *ingest.Alias, info storagedrivers.Info) (bool, error) {
 	if alias.Redirect == nil || r.Method != http.MethodGet || active[mediaType(info)] {
 		return false, nil
@@ -26,7 +26,7 @@ func (h *Handler) elsewhere(w http.ResponseWriter, r *http.Request, alias *inges
 	if err != nil {
 		return false, err
 	}
-	// Location holds a signature: it is for the one who asked.
+	// Location contains a signature, so shared caches must not store it.
 	w.Header().Set("Cache-Control", fmt.Sprintf("private, max-age=%d", int(alias.Redirect.Lifetime.Seconds()/2)))
 	w.Header().Set("Location", address)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -34,7 +34,7 @@ func (h *Handler) elsewhere(w http.ResponseWriter, r *http.Request, alias *inges
 	return true, nil
 }
 
-// location is where the storage serves an item, under the headers that it has here.
+// location returns the address of an item in the storage, which serves it with the same headers.
 func location(r *http.Request, alias *ingest.Alias, info storagedrivers.Info) (string, error) {
 	if alias.Redirect.Base != "" {
 		return alias.Redirect.URL(info.Key), nil

@@ -20,8 +20,8 @@ import (
 
 var overwrite = storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
 
-// memoryAlias is an alias of pictures with variants on a storage in memory that counts what reaches
-// it.
+// memoryAlias returns an alias of pictures with variants, on a storage in memory that counts its
+// calls.
 func memoryAlias(t *testing.T) (*ingest.Alias, *memory.Driver, map[string]int) {
 	t.Helper()
 	calls := map[string]int{}
@@ -45,7 +45,8 @@ func store(t *testing.T, alias *ingest.Alias, filename, text string) {
 	}
 }
 
-// TestRequestsToTheStorage: a GET is one request, and an answer without a body moves none.
+// TestRequestsToTheStorage: a GET is one request, and a response without a body transfers no
+// content.
 func TestRequestsToTheStorage(t *testing.T) {
 	t.Parallel()
 	alias, _, calls := memoryAlias(t)
@@ -89,8 +90,8 @@ func TestRequestsToTheStorage(t *testing.T) {
 	}
 }
 
-// TestReplacedBeforeTheFirstByte: nothing was sent of an item that was replaced after it was looked
-// at, so that the answer can begin anew.
+// TestReplacedBeforeTheFirstByte: nothing is sent of an item that is replaced between open and the
+// first read, so that the response can start again.
 func TestReplacedBeforeTheFirstByte(t *testing.T) {
 	t.Parallel()
 	alias, _, _ := memoryAlias(t)
@@ -114,7 +115,7 @@ func TestReplacedBeforeTheFirstByte(t *testing.T) {
 	}
 }
 
-// TestSmallItemIsClosedFirst: of a small item nothing is open while it is written.
+// TestSmallItemIsClosedFirst: a small item is closed before it is written.
 func TestSmallItemIsClosedFirst(t *testing.T) {
 	t.Parallel()
 	for name, size := range map[string]int{"empty": 0, "small": 100, "largest": smallItem, "large": smallItem + 1} {
@@ -169,7 +170,7 @@ func (w *failing) Write(p []byte) (int, error) {
 
 type wrapped struct{ error }
 
-// TestWhoBrokeOff: a client that hangs up is distinguished from a storage that fails.
+// TestWhoBrokeOff: a client that disconnects is distinguished from a storage that fails.
 func TestWhoBrokeOff(t *testing.T) {
 	t.Parallel()
 	content := strings.Repeat("x", 3*smallItem)
@@ -203,7 +204,7 @@ func TestWhoBrokeOff(t *testing.T) {
 	}
 }
 
-// cutting is a driver whose readers break off, and objects have no tag to go on with.
+// cutting is a driver whose readers fail early, and whose objects have no tag to resume by.
 type cutting struct {
 	*memory.Driver
 	after int64
@@ -220,7 +221,7 @@ func (d cutting) Open(
 	return io.NopCloser(io.LimitReader(body, d.after)), info, nil
 }
 
-// dated is a driver of objects whose times are known.
+// dated is a driver of objects with set times.
 type dated struct {
 	*memory.Driver
 	times map[string]time.Time
@@ -240,7 +241,7 @@ func (d dated) Open(
 	return body, info, err
 }
 
-// TestStaleVariant: a variant that is older than its picture, or has none, is not there.
+// TestStaleVariant: a variant that is older than its picture, or has no picture, is not served.
 func TestStaleVariant(t *testing.T) {
 	t.Parallel()
 	alias, d, calls := memoryAlias(t)

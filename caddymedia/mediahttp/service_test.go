@@ -53,7 +53,7 @@ func account(aliases ...string) tokens.Account {
 	return tokens.Account{APIKey: someKey, PasswordHash: password, Aliases: aliases}
 }
 
-// keepOpen keeps a driver open that several services share.
+// keepOpen is a Close for a driver that several services share.
 func keepOpen() error { return nil }
 
 // unreachable returns a driver that fails.
@@ -63,7 +63,7 @@ func unreachable() storagedrivers.Driver {
 	return d
 }
 
-// service returns a service on the driver and the token store of the site.
+// service returns a service with the driver and the token store of the site.
 func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Account) *media.Service {
 	t.Helper()
 	folder, err := naming.ParseFormat("/")
@@ -94,7 +94,8 @@ func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Acc
 	return service
 }
 
-// reload replaces the service as a reload does: the first one is closed, and requests that hold it go on.
+// reload replaces the service as a reload does: the first one is closed, and requests that hold it
+// continue.
 func (s *site) reload(running *media.Service) {
 	s.running.Store(running)
 	_ = s.first.Close()
@@ -126,7 +127,7 @@ func (s *site) token(t *testing.T) string {
 	return token
 }
 
-// stored returns the content of an item; false if there is none.
+// stored returns the content of an item, and false if there is none.
 func (s *site) stored(t *testing.T, key string) (string, bool) {
 	t.Helper()
 	body, _, err := s.driver.Open(t.Context(), key, storagedrivers.Range{})
@@ -147,7 +148,7 @@ type failingStore struct {
 	fails atomic.Bool
 }
 
-// Close does nothing: several services share the store.
+// Close does nothing, because several services share the store.
 func (*failingStore) Close() error { return nil }
 
 func (s *failingStore) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
@@ -157,7 +158,7 @@ func (s *failingStore) Load(ctx context.Context, id tokens.ID) (tokens.Record, e
 	return s.Store.Load(ctx, id)
 }
 
-// logged is a log that a test reads.
+// logged is a log for tests to read.
 type logged struct {
 	mu      sync.Mutex
 	records []slog.Record
@@ -175,7 +176,7 @@ func (l *logged) Handle(_ context.Context, r slog.Record) error {
 func (l *logged) WithAttrs([]slog.Attr) slog.Handler { return l }
 func (l *logged) WithGroup(string) slog.Handler      { return l }
 
-// take returns the lines since the last call: level and message, and the status if there is one.
+// take returns the lines since the last call: level, message, and the status if there is one.
 func (l *logged) take() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

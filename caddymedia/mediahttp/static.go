@@ -19,13 +19,14 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Sandbox is the Content-Security-Policy of content that a browser could run: it may only be shown.
+// Sandbox is the Content-Security-Policy of content that a browser could run. It allows only to
+// show the content.
 const Sandbox = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
-// maxOpens is how often an item is opened for one request while it is being replaced.
+// maxOpens is how often an item that is being replaced is opened for one request.
 const maxOpens = 5
 
-// static serves an item; rest is the path behind "/static/<kind>/".
+// static returns an endpoint that serves an item; rest is the path after "/static/<kind>/".
 func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 		name, filename, _ := strings.Cut(rest, "/")
@@ -55,9 +56,8 @@ func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 	}
 }
 
-// serve answers with an item when it is admitted, or with a redirect, which needs no admission: its
-// source is not read. The admission ends early when the source is closed early. An error is one
-// before anything was sent.
+// serve sends an item after its admission, or a redirect, which needs no admission because it reads
+// no source. The admission ends early if the source is closed early. On an error nothing was sent.
 func (h *Handler) serve(
 	service *media.Service, w http.ResponseWriter, r *http.Request, alias *ingest.Alias, filename string, admitted *admission,
 ) error {
@@ -91,7 +91,7 @@ func (h *Handler) serve(
 	return nil
 }
 
-// storageFailed answers with the status of a storage's failure.
+// storageFailed responds with the status of a storage's error.
 func storageFailed(service *media.Service, w http.ResponseWriter, r *http.Request, err error) error {
 	if r.Context().Err() != nil {
 		return nil //nolint:nilerr // the client is gone
@@ -103,9 +103,9 @@ func storageFailed(service *media.Service, w http.ResponseWriter, r *http.Reques
 	return staticError(w, status, err)
 }
 
-// abort ends the connection, or the stream, of an answer that cannot be completed: compressed, it
-// would look complete to the client. A client that has hung up, or reads nothing, is no failure of the
-// service.
+// abort closes the connection, or the stream, of a response that cannot be completed; a compressed
+// response would otherwise look complete to the client. The service has not failed if the client
+// has disconnected or does not read.
 func (h *Handler) abort(ctx context.Context, service *media.Service, out *itemWriter) {
 	status, level := "broken", slog.LevelError
 	if out.aborted(ctx) {
@@ -117,19 +117,20 @@ func (h *Handler) abort(ctx context.Context, service *media.Service, out *itemWr
 	panic(http.ErrAbortHandler)
 }
 
-// staticError leaves the answer to the caller of [Handler.Serve], such as a site's handle_errors.
+// staticError leaves the response to the caller of [Handler.Serve], such as a site's handle_errors.
 func staticError(w http.ResponseWriter, status int, err error) error {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	return &Error{status, err}
 }
 
-// encodedSlash tells of an address that separates by %2F what others see as one segment:
-// no item has such an address.
+// encodedSlash reports whether a path contains %2F, which some servers decode as a separator and
+// others do not. No item has such an address.
 func encodedSlash(u *url.URL) bool {
 	return strings.Contains(strings.ToLower(u.EscapedPath()), "%2f")
 }
 
-// staticStatus: what is missing must not be taken for what cannot be reached.
+// staticStatus returns the status for an error. It distinguishes a missing item from an unreachable
+// storage.
 func staticStatus(err error) int {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, storagedrivers.ErrInvalidKey):
@@ -157,16 +158,15 @@ func setHeaders(header http.Header, alias *ingest.Alias, info storagedrivers.Inf
 	}
 }
 
-// mediaType is the type of an object without parameters.
+// mediaType returns the content type of an object without parameters.
 func mediaType(info storagedrivers.Info) string {
 	name, _, _ := strings.Cut(info.ContentType, ";")
 	return name
 }
 
-// EntityTag returns the entity tag of the storage, or if that has none, one of size and time; it
-// is empty without a time. Size and time tell generations of a name apart only as well as the
-// clock of the storage does, which often counts seconds. The tag is therefore strong only where
-// items are never replaced.
+// EntityTag returns the entity tag of the storage. Without one it returns a tag of size and time,
+// which is empty without a time. Storages often store times in seconds, so two versions of a name
+// may have the same size and time. Therefore the tag is strong only if items are never replaced.
 func EntityTag(alias *ingest.Alias, info storagedrivers.Info) string {
 	if info.ETag != "" || info.ModTime.IsZero() {
 		return info.ETag
@@ -178,12 +178,12 @@ func EntityTag(alias *ingest.Alias, info storagedrivers.Info) string {
 	return tag
 }
 
-// active are the types that a browser runs or renders with links to elsewhere.
+// active are the types that a browser runs or renders with links to other sites.
 var active = map[string]bool{
 	"image/svg+xml": true, "text/html": true, "application/xml": true, "application/xhtml+xml": true,
 }
 
-// inlineTypes are shown by a browser without danger to the site, SVG under its policy.
+// inlineTypes are the types that are safe for a browser to show on the site, SVG with its policy.
 var inlineTypes = map[string]bool{
 	"image/jpeg": true, "image/png": true, "image/gif": true, "image/webp": true,
 	"image/avif": true, "image/heic": true, "image/heif": true, "image/bmp": true,
@@ -195,7 +195,8 @@ func inline(mediaType string) bool {
 	return inlineTypes[mediaType] || strings.HasPrefix(mediaType, "audio/") || strings.HasPrefix(mediaType, "video/")
 }
 
-// attachment makes a browser save the item under its name, RFC 6266.
+// attachment returns a Content-Disposition that makes a browser save the item under its name, RFC
+// 6266.
 func attachment(name string) string {
 	if value := mime.FormatMediaType("attachment", map[string]string{"filename": name}); value != "" {
 		return value
@@ -203,8 +204,8 @@ func attachment(name string) string {
 	return "attachment"
 }
 
-// oneRange takes the Range header away when it asks for several ranges: a server may
-// answer with the whole, RFC 9110 section 14.2, and many small ranges cost more than it.
+// oneRange removes the Range header if it requests several ranges. A server may respond with the
+// whole item, RFC 9110 section 14.2, which is cheaper than many small ranges.
 func oneRange(r *http.Request) *http.Request {
 	if !strings.Contains(r.Header.Get("Range"), ",") && len(r.Header["Range"]) <= 1 {
 		return r

@@ -167,7 +167,7 @@ func TestStatusOf(t *testing.T) {
 	}
 }
 
-// TestEntityTag: a size alone is no tag.
+// TestEntityTag: there is no tag of a size alone.
 func TestEntityTag(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1, 0)

@@ -9,21 +9,22 @@ import (
 	"github.com/caddymedia/media/caddymedia/ingest"
 )
 
-// timedBody is the body of an upload, all of which must come within a time. The server's own limits are
-// for a client that is silent; one that sends a byte now and then would hold the upload, and the
-// configuration under which it began, for as long as it likes.
+// timedBody is the body of an upload with a time limit. The server's own limits are for silent
+// clients. A client that sends a byte now and then could otherwise hold the upload, and its
+// configuration, without limit.
 type timedBody struct {
 	io.ReadCloser
 	limit time.Duration
 	over  atomic.Bool
 }
 
-// newTimedBody returns body with a limit. The caller must call stop when the body has been read.
+// newTimedBody returns body with a time limit. The caller must call stop after reading the body.
 func newTimedBody(w http.ResponseWriter, body io.ReadCloser, limit time.Duration) (timed *timedBody, stop func()) {
 	b := &timedBody{ReadCloser: body, limit: limit}
 	timer := time.AfterFunc(limit, func() {
 		b.over.Store(true)
-		// This ends a Read that waits. Where it cannot be, the server's limit for silence does.
+		// The deadline ends a blocked Read. If it cannot be set, the server's limit for silence
+		// applies.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
 	})
 	return b, func() { timer.Stop() }

@@ -25,7 +25,7 @@ type tokenFailure struct {
 	Message string `json:"message"`
 }
 
-// generateToken answers with a token for an API key and its password.
+// generateToken responds with a token for an API key and its password.
 func (h *Handler) generateToken(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodPost {
@@ -44,7 +44,7 @@ func (h *Handler) generateToken(service *media.Service, w http.ResponseWriter, r
 	return answer(w, http.StatusOK, tokenAnswer{Success: true, Token: token, ExpiresAt: expires.Unix()})
 }
 
-// loginFailed answers a request for a token that was not issued.
+// loginFailed responds to a request for a token that was not issued.
 func (h *Handler) loginFailed(service *media.Service, w http.ResponseWriter, r *http.Request, err error) error {
 	var throttled *tokens.ThrottledError
 	result, status, message := media.LoginFailed, http.StatusInternalServerError, "internal error"
@@ -70,13 +70,13 @@ func (h *Handler) loginFailed(service *media.Service, w http.ResponseWriter, r *
 	return refuseToken(service, w, r, status, message)
 }
 
-// refuseToken answers a request for a token with an error.
+// refuseToken responds to a request for a token with an error.
 func refuseToken(service *media.Service, w http.ResponseWriter, r *http.Request, status int, message string) error {
 	service.Observer().Failed(r.Context(), "token", strconv.Itoa(status))
 	return answerUnread(w, r, status, tokenFailure{Message: message})
 }
 
-// clientAddr returns the address of the client of a request; one that is unknown is invalid.
+// clientAddr returns the address of the client of a request; it is invalid if unknown.
 func (h *Handler) clientAddr(r *http.Request) netip.Addr {
 	addr, err := netip.ParseAddr(h.options.Client(r))
 	if err != nil {

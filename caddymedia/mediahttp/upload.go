@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// maxBoundary is the longest boundary, RFC 2046 section 5.1.1.
+// maxBoundary is the length of the longest boundary, RFC 2046 section 5.1.1.
 const maxBoundary = 70
 
 // refusal is the response to a request whose body is not read.
@@ -23,10 +23,10 @@ type refusal struct {
 	message string
 }
 
-// authenticator returns the account of a request by the accounts and tokens of a service.
+// authenticator returns the account of a request, according to a service.
 type authenticator func(ctx context.Context, service *media.Service) (tokens.Account, *refusal)
 
-// upload stores the files of a request that carries a token.
+// upload returns an endpoint that stores the files of an authenticated request.
 func (h *Handler) upload(kind ingest.Kind) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 		u := &upload{
@@ -60,17 +60,17 @@ func (h *Handler) authenticate(ctx context.Context, service *media.Service, w ht
 
 // Caller is an authenticated caller of [Handler.Upload].
 type Caller struct {
-	// Account limits the aliases. Items are ascribed to its API key.
+	// Account limits the aliases. Its API key is recorded as the actor.
 	Account tokens.Account
 	// Origin of the items.
 	Origin ingest.Origin
-	// Confirm, if set, reports whether the caller may still store files, by the service that new
-	// requests get by then. It is called before the body is read and before the commit.
+	// Confirm, if set, reports whether the caller may still store files. It is called before the
+	// body is read and before the commit, with the service that then answers new requests.
 	Confirm func(running *media.Service) bool
 }
 
-// Upload stores the files of a caller as the upload endpoints do, without a token. Nothing of the body
-// may have been read. The error is an *[Error]; nothing was answered then.
+// Upload stores the files of a caller like the upload endpoints, but without a token. The body must
+// be unread. The error is an *[Error]; then nothing was written.
 func (h *Handler) Upload(w http.ResponseWriter, r *http.Request, kind ingest.Kind, caller Caller) error {
 	u := &upload{
 		Handler: h, kind: kind, origin: caller.Origin, baseURL: h.baseURL(r),
@@ -93,8 +93,8 @@ type upload struct {
 	authenticate authenticator
 }
 
-// serve authenticates the request, receives its body and answers it. It refuses what it can before it
-// reads the body.
+// serve authenticates the request, receives its body and responds. If possible it refuses a request
+// before it reads the body.
 func (u *upload) serve(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
 	limits := service.Limits()
@@ -163,8 +163,8 @@ func (u *upload) admit(service *media.Service, w http.ResponseWriter, r *http.Re
 	return account, boundary, nil
 }
 
-// confirm authenticates the request again before the commit, by the service that new requests get by
-// then: an upload may outlast its token, its account and the configuration under which it began.
+// confirm authenticates the request again before the commit, with the service that then answers new
+// requests. An upload may outlast its token, its account and its configuration.
 func (u *upload) confirm(ctx context.Context, alias string) *ingest.Failure {
 	running, release := u.source.Running()
 	defer release()

@@ -40,7 +40,7 @@ func serveKnown(t *testing.T, account tokens.Account) *known {
 	return k
 }
 
-// formOf is a form with a file, after the fields.
+// formOf returns a form with a file after the fields.
 func formOf(t *testing.T, filename string, fields ...string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -60,7 +60,7 @@ func formOf(t *testing.T, filename string, fields ...string) string {
 	return b.String()
 }
 
-// answered is an answer to an upload of either sort.
+// answered is a response to an upload of either kind.
 type answered struct {
 	status int
 	header http.Header
@@ -76,7 +76,7 @@ type answered struct {
 	} `json:"errors"`
 }
 
-// send returns the answer to a request, and checks its header.
+// send sends a request, checks the header of the response and returns it.
 func (k *known) send(t *testing.T, method, query, contentType, body string) answered {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, k.URL+"/anywhere"+query, strings.NewReader(body))
@@ -110,8 +110,8 @@ func (k *known) send(t *testing.T, method, query, contentType, body string) answ
 	return a
 }
 
-// TestUploadOfKnownCaller: a token is not asked for, and an alias that the account may not use is refused,
-// however it is named.
+// TestUploadOfKnownCaller: no token is needed, and an alias that the account may not use is
+// refused, whether the address or the form names it.
 func TestUploadOfKnownCaller(t *testing.T) {
 	t.Parallel()
 	for _, account := range []tokens.Account{{APIKey: "few", Aliases: []string{"one"}}, {APIKey: "all"}} {
@@ -146,8 +146,8 @@ func TestUploadOfKnownCaller(t *testing.T) {
 	}
 }
 
-// TestUploadConfirms withdraws the right to upload before a request and while it is read: nothing is
-// stored.
+// TestUploadConfirms: nothing is stored if the right to upload is withdrawn before a request or
+// while its body is read.
 func TestUploadConfirms(t *testing.T) {
 	t.Parallel()
 	k := serveKnown(t, tokens.Account{APIKey: "all"})
@@ -167,7 +167,8 @@ func TestUploadConfirms(t *testing.T) {
 	}
 }
 
-// TestUploadRefuses what the endpoints refuse, counts it, and logs only what is not the caller's fault.
+// TestUploadRefuses: requests are refused and counted as by the endpoints. Only failures that are
+// not the caller's fault are logged.
 func TestUploadRefuses(t *testing.T) {
 	t.Parallel()
 	k := serveKnown(t, tokens.Account{APIKey: "all"})

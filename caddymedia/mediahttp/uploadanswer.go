@@ -39,7 +39,7 @@ func uploadAnswerOf(items []ingest.Item) uploadAnswer {
 	return uploadAnswer{Success: true, Result: result}
 }
 
-// refuse answers with the failures of an upload, and logs those that are not the caller's fault.
+// refuse responds with the failures of an upload, and logs those that are not the caller's fault.
 func (u *upload) refuse(service *media.Service, w http.ResponseWriter, r *http.Request, status int, failures ingest.Failures) error {
 	service.Observer().Failed(r.Context(), u.kind.Name(), strconv.Itoa(status))
 	if status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
@@ -70,7 +70,7 @@ func retryDelay(failures ingest.Failures) time.Duration {
 	return time.Second
 }
 
-// statuses of the reasons. Of several failures the highest wins.
+// statuses of the reasons. Of several failures the highest counts.
 var statuses = map[ingest.Reason]int{
 	ingest.Internal:      http.StatusInternalServerError,
 	ingest.BadRequest:    http.StatusBadRequest,
