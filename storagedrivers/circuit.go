@@ -13,13 +13,13 @@ const (
 	rest      = 5 * time.Second // before one more of them may try
 )
 
-// errResting is the error of an operation that is not tried.
+// errResting is the error of an operation that is not tried while the circuit is open.
 var errResting = WithCause(fmt.Errorf("%w: not tried, it has failed %d times in a row", ErrUnavailable, tripAfter),
 	"The storage has failed several times in a row and is left alone for some seconds. Try again then.")
 
-// circuit keeps operations from a backend that does not answer, so that they neither wait for it
-// nor slow down its recovery. While it is open, one operation in rest is let through. The first
-// answer, of any kind, closes it.
+// circuit is a circuit breaker. While a backend does not answer, it prevents operations from
+// waiting for it and from slowing down its recovery. While the circuit is open, it admits one
+// operation per rest. The first answer of any kind closes it.
 //
 // A trial may be a long upload, so the next one does not wait for its end.
 type circuit struct {
@@ -28,7 +28,7 @@ type circuit struct {
 	trial  time.Time
 }
 
-// enter reports by an error that an operation may not be tried now.
+// enter returns errResting if an operation may not be tried now.
 func (c *circuit) enter(now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,8 +49,8 @@ func (c *circuit) resting(now time.Time) bool {
 	return c.failed >= tripAfter && now.Before(c.trial)
 }
 
-// leave counts the outcome of an operation. A caller who gave up says nothing about the backend,
-// nor does a driver without a free connection.
+// leave counts the outcome of an operation. It ignores operations cancelled by their caller and
+// drivers without a free connection, because they say nothing about the backend.
 func (c *circuit) leave(ctx context.Context, now time.Time, err error) {
 	unavailable := errors.Is(err, ErrUnavailable)
 	if ctx.Err() != nil && !unavailable || errors.Is(err, ErrBusy) {

@@ -14,7 +14,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// flaky is a driver whose stat and check answer with what is set, and counts them.
+// flaky is a driver whose Stat and Check return the set error. It counts the calls.
 type flaky struct {
 	*memory.Driver
 	err   error
@@ -36,7 +36,7 @@ func stat(t *testing.T, s *storagedrivers.Storage) error {
 	return err
 }
 
-// TestCircuitIgnoresBusyDrivers: a driver without a free connection says nothing about the backend.
+// TestCircuitIgnoresBusyDrivers: a driver without a free connection does not open the circuit.
 func TestCircuitIgnoresBusyDrivers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -51,8 +51,8 @@ func TestCircuitIgnoresBusyDrivers(t *testing.T) {
 	})
 }
 
-// TestCircuitOpens: a place that was unavailable five times in a row is left alone, but
-// for one trial in five seconds.
+// TestCircuitOpens: after five failures in a row, an unavailable backend gets one trial in five
+// seconds.
 func TestCircuitOpens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -91,8 +91,8 @@ func TestCircuitOpens(t *testing.T) {
 	})
 }
 
-// TestCircuitCloses: any answer shows that the place is back, and a check finds it out
-// without waiting for the end of the rest.
+// TestCircuitCloses: any answer closes the circuit. A check is tried without waiting for the end of
+// the rest.
 func TestCircuitCloses(t *testing.T) {
 	t.Parallel()
 	for name, back := range map[string]func(t *testing.T, s *storagedrivers.Storage){
@@ -122,8 +122,8 @@ func TestCircuitCloses(t *testing.T) {
 	}
 }
 
-// TestCircuitStaysClosed: neither other answers, nor failures with answers between them,
-// nor callers who give up keep the next one out.
+// TestCircuitStaysClosed: the circuit stays closed after other errors, after failures with answers
+// between them, and after operations cancelled by their callers.
 func TestCircuitStaysClosed(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(t *testing.T, f *flaky, s *storagedrivers.Storage){
@@ -160,8 +160,8 @@ func TestCircuitStaysClosed(t *testing.T) {
 	}
 }
 
-// TestSilenceIsNotRepeated: whoever waited for as long as a driver waits does not wait
-// again.
+// TestSilenceIsNotRepeated: an operation that has waited for the driver's whole time-out is not
+// retried.
 func TestSilenceIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	_, undialled := (&net.Dialer{Timeout: time.Nanosecond}).Dial("tcp", "127.0.0.1:1")

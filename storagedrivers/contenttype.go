@@ -2,9 +2,8 @@ package storagedrivers
 
 import "strings"
 
-// contentTypes are the media types of the extensions that the service knows, as IANA registers them
-// or, where it does not, as browsers treat them. mime.TypeByExtension is not used: its result
-// depends on the machine.
+// contentTypes are the media types of the known extensions, as registered by IANA or otherwise as
+// browsers treat them. mime.TypeByExtension is not used, because its result depends on the machine.
 var contentTypes = map[string]string{
 	"jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png", "gif": "image/gif",
 	"webp": "image/webp", "svg": "image/svg+xml", "avif": "image/avif", "heic": "image/heic",
@@ -43,7 +42,7 @@ var contentTypes = map[string]string{
 	"woff": "font/woff", "woff2": "font/woff2", "ttf": "font/ttf", "otf": "font/otf",
 }
 
-// ContentType returns the media type by the extension of a key, "application/octet-stream" for an
+// ContentType returns the media type for the extension of a key, "application/octet-stream" for an
 // unknown one.
 func ContentType(key string) string {
 	name := key[strings.LastIndexByte(key, '/')+1:]

@@ -6,24 +6,24 @@ import (
 	"io/fs"
 )
 
-// Errors that drivers return beside fs.ErrNotExist, fs.ErrExist and fs.ErrPermission.
+// Errors of drivers, in addition to fs.ErrNotExist, fs.ErrExist and fs.ErrPermission.
 var (
-	// ErrInvalidKey is a key that did not pass [ValidKey], or that the backend cannot hold (a
-	// folder has that name, a link leads out of the root).
+	// ErrInvalidKey means that a key did not pass [ValidKey], or that the backend cannot hold it: a
+	// folder has that name, or a link leads out of the root.
 	ErrInvalidKey = errors.New("invalid key")
-	// ErrInvalidRange is a range that begins at or past the end of the object.
+	// ErrInvalidRange means that a range begins at or past the end of the object.
 	ErrInvalidRange = errors.New("invalid range")
-	// ErrNoSpace is a backend that is full, or over its quota.
+	// ErrNoSpace means that a backend is full or over its quota.
 	ErrNoSpace = errors.New("no space left")
-	// ErrUnavailable is a backend that cannot be reached now: network, time-out, throttling. Only
-	// such an operation may be repeated.
+	// ErrUnavailable means that a backend cannot be reached now: network, time-out, throttling.
+	// Only such an operation may be retried.
 	ErrUnavailable = errors.New("storage unavailable")
-	// ErrBusy is ErrUnavailable of a driver whose connections are all in use. The backend itself
+	// ErrBusy is an ErrUnavailable of a driver whose connections are all in use. The backend itself
 	// may be healthy.
 	ErrBusy = fmt.Errorf("%w: all connections are in use", ErrUnavailable)
-	// ErrClosed is a storage that was closed. It is never tried again.
+	// ErrClosed means that a storage is closed. The operation is never retried.
 	ErrClosed = fmt.Errorf("storage closed: %w", fs.ErrClosed)
-	// ErrSizeMismatch is a stored object whose length differs from that of its source.
+	// ErrSizeMismatch means that a stored object is not as long as its source.
 	ErrSizeMismatch = errors.New("stored size differs from what was sent")
 )
 
@@ -40,8 +40,8 @@ type OpError struct {
 	Err error
 }
 
-// Error returns the operation, the storage, the key and the cause. It is for the log: a cause may
-// name hosts and paths.
+// Error returns the operation, the storage, the key and the cause. It is for the log, because a
+// cause may contain hosts and paths.
 func (e *OpError) Error() string {
 	if e.Key == "" {
 		return fmt.Sprintf("%s on storage %q: %v", e.Op, e.Storage, e.Err)

@@ -9,22 +9,22 @@ import (
 // A Grouper is a [Stager] that commits several objects as one: a crash leaves all of them or none.
 type Grouper interface {
 	Stager
-	// Group begins a group without I/O.
+	// Group returns a new group, without I/O.
 	Group() Group
 }
 
-// Group is the names of one request: objects that are committed, and objects that are removed with
-// them. The order of calls is Plan and PlanRemove, Prepare, [Staged.Commit] of the planned objects
-// and Remove, Finish, Close. It is for one goroutine.
+// Group holds the names of one request: objects to commit, and objects to remove with them. The
+// order of calls is Plan and PlanRemove, Prepare, [Staged.Commit] of the planned objects and
+// Remove, Finish, Close. It is for one goroutine.
 //
-// If the process dies before Finish has returned, the group is undone when the driver is next used:
-// a created object is removed, a replaced or removed one is restored. An object that another
-// process has stored since under one of the keys stays. After Finish has succeeded nothing is
-// undone. Where the driver is no [Grouper], a crash may leave a part of a group.
+// If the process dies before Finish has returned, the driver undoes the group when it is next used:
+// it removes created objects and restores replaced or removed ones. It leaves an object that
+// another process has since stored under one of the keys. After Finish has succeeded nothing is
+// undone. If the driver is not a [Grouper], a crash may leave a part of a group.
 type Group interface {
 	// Plan makes the Commit of staged, an object of this driver, a part of the group. key is the
-	// expected one; Commit accepts another, at the price of one more wait. With [CreateOnly] a key
-	// that is seen to be taken, also by this group, is fs.ErrExist, and staged is not planned.
+	// expected one; Commit accepts another one, but then has to wait once more. With [CreateOnly] a
+	// key that is seen to exist, also in this group, is fs.ErrExist, and staged is not planned.
 	Plan(ctx context.Context, staged Staged, key string, opts PutOptions) error
 
 	// PlanRemove announces a Remove of the object under key.
@@ -36,17 +36,17 @@ type Group interface {
 	// Remove removes the object under key. A missing one is no error.
 	Remove(ctx context.Context, key string) error
 
-	// Finish returns when the new names are durable. After an error the caller rolls back the
+	// Finish returns when the new names are durable. After an error the caller must roll back the
 	// planned objects, see [Staged.Rollback].
 	Finish(ctx context.Context) error
 
-	// Close ends the group. Unless Finish has succeeded it restores removed objects (of several
-	// names, in a [Grouper]). It is called once, always, after a Rollback and before the Close of a
-	// planned object.
+	// Close ends the group. Unless Finish has succeeded, it restores removed objects (of several
+	// names, in a [Grouper]). It must be called once, in any case, after a Rollback and before the
+	// Close of a planned object.
 	Close() error
 }
 
-// Group begins a group of objects that the storage has staged or holds. The staged ones keep the
+// Group returns a new group of staged and stored objects of the storage. The staged ones keep the
 // storage open.
 func (s *Storage) Group() Group {
 	if grouper, ok := s.driver.(Grouper); ok {
@@ -55,7 +55,7 @@ func (s *Storage) Group() Group {
 	return plainGroup{s}
 }
 
-// group is the driver's Group with the checks that hold for every storage.
+// group is the driver's Group with the checks of every storage.
 type group struct {
 	storage *Storage
 	inner   Group
@@ -102,7 +102,7 @@ func (g *group) Remove(ctx context.Context, key string) error {
 
 func (g *group) Finish(ctx context.Context) error { return g.together(ctx, "finish", g.inner.Finish) }
 
-// together runs a step of all objects. With a single one it is a part of the Commit, and not
+// together runs a step of all objects. With a single object it is a part of the Commit and is not
 // observed.
 func (g *group) together(ctx context.Context, op string, step func(context.Context) error) error {
 	if g.members < 2 {
@@ -111,7 +111,7 @@ func (g *group) together(ctx context.Context, op string, step func(context.Conte
 	return g.run(ctx, op, "", step)
 }
 
-// run calls one step of the driver. A step that failed is not repeated: the group is undone.
+// run calls one step of the driver. A failed step is not retried, because the group is undone.
 func (g *group) run(ctx context.Context, op, key string, step func(context.Context) error) error {
 	ctx, o := g.storage.begin(ctx, op, key)
 	return o.end(step(ctx))
@@ -125,7 +125,7 @@ func (g *group) Close() error {
 	return g.storage.wrap("finish", "", err)
 }
 
-// plainGroup is the Group of a driver that is no [Grouper]: each object is committed by itself.
+// plainGroup is the Group of a driver that is not a [Grouper]: each object is committed by itself.
 type plainGroup struct{ storage *Storage }
 
 func (g plainGroup) Plan(_ context.Context, member Staged, key string, _ PutOptions) error {
@@ -142,7 +142,8 @@ func (g plainGroup) Remove(ctx context.Context, key string) error { return g.sto
 
 var errForeign = errors.New("the object was staged by another storage")
 
-// member returns the object of this storage that is to be committed under key.
+// member returns the staged object of this storage, to be committed under key. The error is
+// errForeign for an object of another storage, or that of [ValidKey].
 func (s *Storage) member(member Staged, key string) (*staged, error) {
 	st, ok := member.(*staged)
 	if !ok || st.storage != s {

@@ -7,17 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of a key: 1,024 bytes in Amazon S3, Azure Blob and Google Cloud Storage, and 255 bytes a
+// Limits of a key: 1,024 bytes in Amazon S3, Azure Blob and Google Cloud Storage, and 255 bytes per
 // segment in file systems.
 const (
 	MaxKeyBytes     = 1024
 	MaxSegmentBytes = 255
 )
 
-// ValidKey reports by an error, which wraps ErrInvalidKey, that key may not name an object. A valid
-// key is segments joined by single slashes, of valid UTF-8 without control characters and
-// backslashes. No segment begins with a dot, so that "." and ".." are out and drivers may use such
-// names for themselves. None ends in a space or a dot.
+// ValidKey returns an error that wraps ErrInvalidKey if key may not name an object. A valid key
+// consists of segments joined by single slashes, in valid UTF-8 without control characters and
+// backslashes. No segment begins with a dot: this excludes "." and "..", and reserves such names
+// for drivers. No segment ends with a space or a dot.
 func ValidKey(key string) error {
 	if key == "" || len(key) > MaxKeyBytes {
 		return fmt.Errorf("%w: %d bytes, want 1 to %d", ErrInvalidKey, len(key), MaxKeyBytes)

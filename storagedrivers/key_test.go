@@ -58,7 +58,7 @@ func FuzzValidKey(f *testing.F) {
 	})
 }
 
-// TestListPrefix: a driver is asked only for what valid keys may begin with.
+// TestListPrefix: a driver only gets prefixes that valid keys may have.
 func TestListPrefix(t *testing.T) {
 	t.Parallel()
 	var asked []string

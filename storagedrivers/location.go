@@ -5,21 +5,20 @@ import (
 	"strings"
 )
 
-// Location identifies the backend of a driver and the folder of its objects, as far as the
-// configuration says. Storages with equal Locations have the same objects, whatever their
-// credentials, time-outs and other settings.
+// Location identifies the backend of a driver and the folder of its objects, as configured.
+// Storages with equal Locations have the same objects; credentials, time-outs and other settings
+// may differ.
 type Location struct {
-	// Backend names the system that holds the objects, in one spelling:
-	// "s3://amazonaws.com/bucket". It includes the user if Root is relative to a folder of the
-	// user's.
+	// Backend names the backend, in one spelling: "s3://amazonaws.com/bucket". It includes the user
+	// if Root is relative to a folder of the user.
 	Backend string
 	// Root is the folder of the objects in the backend, a clean path with slashes. It begins with a
-	// slash where the backend has absolute paths. Empty is the whole bucket, or the folder that a
-	// login starts in.
+	// slash if the backend has absolute paths. Empty is the whole bucket, or the folder in which a
+	// login starts.
 	Root string
 }
 
-// Join returns the location of the object or folder called name below l.
+// Join returns the location of the object or folder name below l.
 func (l Location) Join(name string) Location {
 	if l.Root = path.Join(l.Root, name); l.Root == "." {
 		l.Root = ""
@@ -27,7 +26,7 @@ func (l Location) Join(name string) Location {
 	return l
 }
 
-// Overlaps reports whether one location is the other, or lies within it.
+// Overlaps reports whether the locations are equal, or one lies within the other.
 func (l Location) Overlaps(other Location) bool {
 	return l.Backend == other.Backend && (within(l.Root, other.Root) || within(other.Root, l.Root))
 }
@@ -39,5 +38,5 @@ func within(inner, outer string) bool {
 	return strings.HasPrefix(inner+"/", strings.TrimSuffix(outer, "/")+"/")
 }
 
-// String returns a text that only equal locations share.
+// String returns a text that is equal only for equal locations.
 func (l Location) String() string { return l.Backend + " " + l.Root }

@@ -37,7 +37,7 @@ func TestLocationOverlaps(t *testing.T) {
 	}
 }
 
-// TestLocationJoin: an object has one location, from whatever folder above it.
+// TestLocationJoin: the location of an object is the same from every folder above it.
 func TestLocationJoin(t *testing.T) {
 	t.Parallel()
 	for _, root := range []string{"", "/", "media", "/srv/media"} {

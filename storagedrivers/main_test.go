@@ -74,7 +74,7 @@ func (s *stub) Features() storagedrivers.Features {
 	return s.Driver.Features()
 }
 
-// open returns a storage that the end of the test closes.
+// open returns a storage that is closed at the end of the test.
 func open(t *testing.T, d storagedrivers.Driver, opts storagedrivers.Options) *storagedrivers.Storage {
 	t.Helper()
 	s := storagedrivers.New("test", d, opts)
@@ -86,7 +86,7 @@ func open(t *testing.T, d storagedrivers.Driver, opts storagedrivers.Options) *s
 	return s
 }
 
-// onEach returns a new storage on d each time, which knows nothing of the failures of others.
+// onEach returns a function that returns a new storage on d. Storages do not share a circuit.
 func onEach(t *testing.T, d storagedrivers.Driver) func() *storagedrivers.Storage {
 	t.Helper()
 	t.Cleanup(func() { is(t, d.Close(), nil) })
@@ -132,8 +132,8 @@ func isNot(t *testing.T, err, other error) {
 	}
 }
 
-// everyOp calls every method, each of another storage, and gives the errors by the
-// operation's name.
+// everyOp calls every method, each on another storage, and returns the errors by the name of the
+// operation.
 func everyOp(t *testing.T, storage func() *storagedrivers.Storage, key string) map[string]error {
 	t.Helper()
 	ctx := t.Context()

@@ -29,8 +29,8 @@ func (n *NameLocks) Lock(ctx context.Context, name string) (unlock func(), err e
 	return n.take(ctx, name, everybody)
 }
 
-// Share waits for the shared lock of name. Holders of a shared lock exclude those of
-// [NameLocks.Lock], but not each other.
+// Share waits for the shared lock of name. It excludes [NameLocks.Lock], but not other shared
+// locks.
 func (n *NameLocks) Share(ctx context.Context, name string) (unlock func(), err error) {
 	return n.take(ctx, name, 1)
 }

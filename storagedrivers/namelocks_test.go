@@ -52,7 +52,7 @@ func TestNameLocksGivenUp(t *testing.T) {
 	unlock()
 }
 
-// TestNameLocksShared: those who share a lock have it together, and nobody has it alone then.
+// TestNameLocksShared: a shared lock can be held several times, and excludes the exclusive lock.
 func TestNameLocksShared(t *testing.T) {
 	t.Parallel()
 	var locks storagedrivers.NameLocks

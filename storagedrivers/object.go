@@ -8,10 +8,10 @@ import (
 	"io/fs"
 )
 
-// Object is an object that is read, from any offset: an io.ReadSeeker for http.ServeContent. It is
-// for one goroutine.
+// Object reads an object from any offset, as an io.ReadSeeker for http.ServeContent. It is for one
+// goroutine.
 type Object struct {
-	// Info of the object when it was opened; a reader never gets another generation.
+	// Info of the object when it was opened. Read never returns bytes of another generation.
 	Info Info
 
 	storage *Storage
@@ -36,9 +36,9 @@ func (s *Storage) OpenSeeker(ctx context.Context, key string) (*Object, error) {
 	})
 }
 
-// OpenLazy is [Storage.OpenSeeker] for a caller that may need no bytes, or not the first ones.
-// Nothing is transferred before the first Read, which returns [ErrChanged] if the object has been
-// replaced by then.
+// OpenLazy is [Storage.OpenSeeker] for a caller that may need no bytes, or not the first ones. It
+// transfers nothing before the first Read, which returns [ErrChanged] if the object has been
+// replaced.
 func (s *Storage) OpenLazy(ctx context.Context, key string) (*Object, error) {
 	if s.Features().Seek {
 		return s.OpenSeeker(ctx, key)
@@ -63,8 +63,8 @@ func (s *Storage) openObject(ctx context.Context, key string, begin func(*Object
 	return o, nil
 }
 
-// Underlying returns the driver's own reader while one is open, otherwise nil, so that callers can
-// use fast paths such as sendfile for an *os.File.
+// Underlying returns the driver's own reader while it is open, otherwise nil. Callers can use it
+// for fast paths such as sendfile with an *os.File.
 func (o *Object) Underlying() io.Reader {
 	if o.body == nil {
 		return nil
@@ -72,8 +72,8 @@ func (o *Object) Underlying() io.Reader {
 	return o.body.ReadCloser
 }
 
-// Read reads from the current offset on. A connection that is lost meanwhile is replaced a few
-// times, where the entity tag guarantees that the rest is of the same generation.
+// Read reads from the current offset on. If the connection is lost, Read opens the object again, up
+// to maxResumes times, if the entity tag guarantees that the rest is of the same generation.
 func (o *Object) Read(p []byte) (int, error) {
 	if o.open == nil {
 		return 0, fs.ErrClosed
@@ -103,11 +103,11 @@ func (o *Object) Read(p []byte) (int, error) {
 	}
 }
 
-// maxSkip is how much of an object is read and dropped to get to an offset: opening the object
-// there takes as long.
+// maxSkip is how many bytes are read and dropped to reach an offset. Opening the object at the
+// offset takes as long.
 const maxSkip = 64 << 10
 
-// advance makes body stand at the current offset.
+// advance moves body to the current offset.
 func (o *Object) advance() error {
 	if o.seeker != nil || o.body != nil && o.at == o.offset {
 		return nil
@@ -122,8 +122,8 @@ func (o *Object) advance() error {
 	return o.begin()
 }
 
-// begin opens the object at the current offset. Where neither an entity tag nor a time identifies a
-// generation, the bytes of two readers are not put together.
+// begin opens the object at the current offset. If neither an entity tag nor a time identifies a
+// generation, it does not combine the bytes of two readers and returns ErrChanged.
 func (o *Object) begin() error {
 	body, info, err := o.open(o.offset)
 	if err != nil {
@@ -144,8 +144,8 @@ func (o *Object) resumable(err error) bool {
 	return errors.Is(err, ErrUnavailable) && o.seeker == nil && o.Info.ETag != "" && o.resumed < maxResumes
 }
 
-// ErrChanged is an object that was replaced while it was opened or read. It may be opened anew. A
-// driver whose next attempt may succeed also returns [ErrUnavailable].
+// ErrChanged means that an object was replaced while it was opened or read. The caller may open it
+// again. If the driver's next attempt may succeed, its error also matches [ErrUnavailable].
 var ErrChanged = errors.New("the object was replaced while it was read")
 
 // Seek sets the offset of the next Read.
@@ -173,7 +173,7 @@ func (o *Object) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// Close ends the reading. Closing again does nothing.
+// Close closes the object. Further calls do nothing.
 func (o *Object) Close() error {
 	if o.open == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// counted counts how often each operation reaches the driver.
+// counted returns a driver that counts its operations by name.
 func counted() (*memory.Driver, map[string]int) {
 	calls := map[string]int{}
 	d := memory.New()
@@ -24,13 +24,13 @@ func counted() (*memory.Driver, map[string]int) {
 	return d, calls
 }
 
-// openSeeker opens "key", and the end of the test closes it.
+// openSeeker opens "key". The object is closed at the end of the test.
 func openSeeker(t *testing.T, s *storagedrivers.Storage) *storagedrivers.Object {
 	t.Helper()
 	return opened(t, s.OpenSeeker)
 }
 
-// openLazy is openSeeker of nothing but the Info.
+// openLazy is openSeeker with OpenLazy.
 func openLazy(t *testing.T, s *storagedrivers.Storage) *storagedrivers.Object {
 	t.Helper()
 	return opened(t, s.OpenLazy)
@@ -56,7 +56,7 @@ func reads(t *testing.T, r io.Reader, n int, want string) {
 	}
 }
 
-// ends asserts that r is at its end, and says so bare.
+// ends asserts that r returns io.EOF, unwrapped.
 func ends(t *testing.T, r io.Reader) {
 	t.Helper()
 	if n, err := r.Read(make([]byte, 1)); n != 0 || err != io.EOF {
@@ -97,8 +97,8 @@ func TestObjectIsLazy(t *testing.T) {
 	}
 }
 
-// TestObjectIsOpenedOnce: Info and bytes come from one request, and a new one is made only for an
-// offset that is behind the reader or far ahead of it.
+// TestObjectIsOpenedOnce: Info and bytes come from one request. Only an offset before the reader's
+// position, or far after it, needs a new one.
 func TestObjectIsOpenedOnce(t *testing.T) {
 	t.Parallel()
 	d, calls := counted()
@@ -140,8 +140,8 @@ func TestObjectIsOpenedOnce(t *testing.T) {
 	}
 }
 
-// TestObjectWithoutIdentity: where neither a tag nor a time identifies a generation, bytes of two
-// readers are never put together.
+// TestObjectWithoutIdentity: if neither a tag nor a time identifies a generation, bytes of two
+// readers are never combined.
 func TestObjectWithoutIdentity(t *testing.T) {
 	t.Parallel()
 	d := &stub{Driver: memory.New()}
@@ -168,8 +168,8 @@ func TestObjectWithoutIdentity(t *testing.T) {
 	is(t, err, storagedrivers.ErrChanged)
 }
 
-// TestObjectChanged: once replaced, an object that must be opened again gives no more
-// bytes, however often it is asked.
+// TestObjectChanged: after it is replaced, an object that must be opened again returns no more
+// bytes, in any number of reads.
 func TestObjectChanged(t *testing.T) {
 	t.Parallel()
 	later := time.Unix(1, 0)
@@ -213,8 +213,8 @@ func TestObjectChanged(t *testing.T) {
 	}
 }
 
-// TestObjectCutShort: a reader that ends early is no end of the object. The rest is read
-// by another where that is certain to be of the same generation, a few times.
+// TestObjectCutShort: an object does not end where a reader ends early. Another reader reads the
+// rest, a few times, if it is certain to be of the same generation.
 func TestObjectCutShort(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -273,7 +273,7 @@ func TestObjectClosed(t *testing.T) {
 	is(t, err, fs.ErrNotExist)
 }
 
-// seekingBody is a reader as of a driver that seeks.
+// seekingBody is a reader like that of a driver that seeks.
 type seekingBody struct {
 	*bytes.Reader
 	closes int
@@ -284,7 +284,7 @@ func (b *seekingBody) Close() error {
 	return nil
 }
 
-// TestObjectOfSeekingDriver: one reader serves all.
+// TestObjectOfSeekingDriver: one reader serves all reads.
 func TestObjectOfSeekingDriver(t *testing.T) {
 	t.Parallel()
 	body := &seekingBody{Reader: bytes.NewReader([]byte("0123456789"))}

@@ -11,14 +11,15 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// bounded runs an operation that moves no object: do, with one time-out for all attempts.
+// bounded calls do with one time-out for all attempts. It is for operations that transfer no
+// object.
 func (s *Storage) bounded(ctx context.Context, op, key string, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.opts.Timeout, ErrUnavailable)
 	defer cancel()
 	return s.do(ctx, op, key, f)
 }
 
-// do runs one operation as a user of the storage.
+// do runs one operation, with a reference to the storage.
 func (s *Storage) do(ctx context.Context, op, key string, f func(context.Context) error) error {
 	if !s.references.Acquire() {
 		return s.wrap(op, key, ErrClosed)
@@ -40,8 +41,8 @@ func (s *Storage) run(ctx context.Context, op, key string, f func(context.Contex
 
 func needsKey(op string) bool { return op != "list" && op != "check" && op != "sweep" }
 
-// attempt calls f with retries, unless the circuit is open. A check passes the open circuit: it
-// finds out that the backend is back.
+// attempt calls f with retries, unless the circuit is open. A check is tried in any case, because
+// it detects that the backend is available again.
 func (s *Storage) attempt(ctx context.Context, op string, f func(context.Context) error) error {
 	if err := s.circuit.enter(s.now()); err != nil && op != "check" {
 		return err
@@ -51,9 +52,9 @@ func (s *Storage) attempt(ctx context.Context, op string, f func(context.Context
 	return err
 }
 
-// repeat calls f up to three times while it returns ErrUnavailable. A backend that has kept silent
-// for half of the time-out, all attempts together, is not waited for again, whatever the error. An
-// upload waits from the last Read of its source.
+// repeat calls f up to three times while it returns ErrUnavailable. It does not retry if the
+// backend was silent for half of the time-out, all attempts together, whatever the error. For an
+// upload, silence starts at the last Read of its source.
 func (s *Storage) repeat(ctx context.Context, f func(context.Context) error) error {
 	pause, silence := s.pause, time.Duration(0)
 	for i := 1; ; i++ {
@@ -75,8 +76,8 @@ func (s *Storage) repeat(ctx context.Context, f func(context.Context) error) err
 	}
 }
 
-// timedOut adds ErrUnavailable to a time-out of this package, which is the backend's fault. The end
-// of the caller's context stays as it is.
+// timedOut adds ErrUnavailable to the error of a time-out of this package, which is the backend's
+// fault. It does not change the error if the caller's context has ended.
 func timedOut(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, ErrUnavailable) {
 		return err
@@ -98,7 +99,7 @@ type operation struct {
 	span    trace.Span
 }
 
-// begin begins an operation; its span is in the returned context. The operation must be ended.
+// begin starts an operation; the returned context contains its span. The caller must call end.
 func (s *Storage) begin(ctx context.Context, op, key string) (context.Context, operation) {
 	ctx, span := s.startSpan(ctx, op, key)
 	return ctx, operation{storage: s, op: op, key: key, start: s.now(), span: span}
@@ -121,8 +122,8 @@ func (s *Storage) wrap(op, key string, err error) error {
 	return &OpError{Op: op, Storage: s.name, Key: key, Err: err}
 }
 
-// openBody is a reader of the driver with the functions to call at its end. It is closed once,
-// however often its user closes it.
+// openBody is a reader of the driver, with functions to call when it is closed. Further calls of
+// Close do nothing.
 type openBody struct {
 	io.ReadCloser
 	done []func() error // nil once closed

@@ -15,7 +15,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// TestRetries: what is unavailable is tried three times, anything else once.
+// TestRetries: an unavailable operation is tried three times, any other once.
 func TestRetries(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -107,7 +107,7 @@ func TestRetryEndsWithTheCaller(t *testing.T) {
 	})
 }
 
-// TestPutRewinds: what is sent again begins at its start.
+// TestPutRewinds: a retry sends the source from its start.
 func TestPutRewinds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -142,8 +142,8 @@ func TestPutRewinds(t *testing.T) {
 
 var errCut = errors.New("connection cut")
 
-// TestTimeout: a place that does not answer is unavailable, in whatever words its driver
-// tells that ctx ended; a caller that gives up is told just that.
+// TestTimeout: a backend that does not answer is unavailable, whatever error its driver returns for
+// the end of ctx. A caller that cancels gets the error of its context.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(context.Context) error{
@@ -208,7 +208,7 @@ func testTimeout(t *testing.T, answer func(context.Context) error) {
 	}
 }
 
-// TestTimeoutOfOpen is for getting a reader, not for reading.
+// TestTimeoutOfOpen: the time-out bounds opening a reader, not reading.
 func TestTimeoutOfOpen(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestTimeoutOfOpen(t *testing.T) {
 	})
 }
 
-// closeCounter counts how often it was closed.
+// closeCounter counts the calls of Close.
 type closeCounter struct {
 	io.Reader
 	n int
@@ -255,8 +255,9 @@ func TestOpenTooLate(t *testing.T) {
 	})
 }
 
-// TestSilence: a backend that keeps silent is waited for once, in whatever words its driver says
-// so. One that fails at once is tried again, and so is an upload that was moving until it failed.
+// TestSilence: an operation on a silent backend is not retried, whatever error its driver returns.
+// An operation that fails at once is retried, and so is an upload that was transferring until it
+// failed.
 func TestSilence(t *testing.T) {
 	t.Parallel()
 	const timeout = 30 * time.Second

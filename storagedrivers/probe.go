@@ -26,7 +26,7 @@ type Step struct {
 	Took time.Duration
 	// Err is the cause of a failure, or nil.
 	Err error
-	// Note is a hint for the operator, or empty.
+	// Note is a hint for the administrator, or empty.
 	Note string
 }
 
@@ -62,8 +62,8 @@ var (
 		"What was deleted is still there. Something on the way, a cache for instance, gives old content.")
 )
 
-// Probe tests the storage with an object of its own under a random key, which it removes at the
-// end. It finds out whether the configuration works, and whether the backend keeps two uploads from
+// Probe tests the storage with its own object under a random key, which it removes at the end. It
+// tests whether the configuration works, and whether the backend prevents two uploads from
 // overwriting each other.
 func (s *Storage) Probe(ctx context.Context) Report {
 	random := rand.Text()
@@ -84,7 +84,7 @@ type probe struct {
 	report        Report
 }
 
-// run takes the steps, and goes on after a failure while the next steps can still show something.
+// run runs the steps. After a failure it continues as long as further steps are meaningful.
 func (p *probe) run(ctx context.Context) {
 	s := p.storage
 	if !p.step("check", func() error { return s.Check(ctx) }) {
@@ -113,7 +113,7 @@ func (p *probe) run(ctx context.Context) {
 	}
 }
 
-// step takes one step and reports whether it succeeded.
+// step runs one step and reports whether it succeeded.
 func (p *probe) step(name string, f func() error) bool {
 	start := p.storage.now()
 	err := f()
@@ -129,8 +129,8 @@ func (p *probe) put(ctx context.Context, text string, mode Mode) error {
 	return err
 }
 
-// createAgain must be refused. It sends the bytes that are stored already, so that a backend that
-// does not refuse it still passes the other steps.
+// createAgain expects the backend to refuse a second creation. It sends the same bytes, so that a
+// backend that does not refuse it still passes the other steps.
 func (p *probe) createAgain(ctx context.Context) {
 	refused := p.step("create again", func() error {
 		err := p.put(ctx, p.first, CreateOnly)

@@ -212,7 +212,7 @@ func TestProbeTakesTime(t *testing.T) {
 	})
 }
 
-// TestProbeCancelled: the object does not stay when the caller gives up.
+// TestProbeCancelled: a cancelled probe removes its object.
 func TestProbeCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,13 +10,14 @@ import (
 // progressKey is the context key of an upload's *progress.
 type progressKey struct{}
 
-// progress is when an upload last read its source. A library may read it in another goroutine.
+// progress is the time of an upload's last read of its source. A library may read in another
+// goroutine.
 type progress struct {
 	now  func() time.Time
 	read atomic.Pointer[time.Time] // nil before the first Read
 }
 
-// withProgress returns a context whose operation may last as long as its source is read.
+// withProgress returns a context for an operation that may last as long as its source is read.
 func (s *Storage) withProgress(ctx context.Context) context.Context {
 	return context.WithValue(ctx, progressKey{}, &progress{now: s.now})
 }
@@ -33,7 +34,7 @@ func since(ctx context.Context, start time.Time) time.Time {
 	return start
 }
 
-// watchedSource notes its reads as progress.
+// watchedSource records its reads as progress.
 type watchedSource struct {
 	io.ReadSeeker
 	progress *progress

@@ -2,9 +2,9 @@ package storagedrivers
 
 import "sync"
 
-// References counts references to a resource that must be released after the last of them. The
-// owner holds one from the beginning, until it calls Close. No reference can be acquired after
-// that. It is safe for concurrent use.
+// References counts references to a resource that is released after the last of them. The owner
+// holds the first one until it calls Close. After that no reference can be acquired. It is safe for
+// concurrent use.
 type References struct {
 	mu      sync.Mutex
 	n       int // without the owner's
@@ -12,7 +12,8 @@ type References struct {
 	release func() error
 }
 
-// NewReferences returns a count for the resource that release releases.
+// NewReferences returns a count for a resource. release is called after the last reference is
+// released.
 func NewReferences(release func() error) *References { return &References{release: release} }
 
 // Acquire acquires a reference, which must be released. It returns false after Close.
@@ -26,7 +27,7 @@ func (r *References) Acquire() bool {
 	return true
 }
 
-// Release releases a reference. If it was the last, the error is that of the resource's release.
+// Release releases a reference. If it was the last, the error is that of releasing the resource.
 func (r *References) Release() error {
 	r.mu.Lock()
 	r.n--
@@ -38,7 +39,7 @@ func (r *References) Release() error {
 	return nil
 }
 
-// Close releases the owner's reference, as Release does. Closing again does nothing.
+// Close releases the owner's reference, like Release. Further calls do nothing.
 func (r *References) Close() error {
 	r.mu.Lock()
 	last := !r.closed && r.n == 0

@@ -55,7 +55,7 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestReferencesRace: nothing is released while it is referenced, and it is released once.
+// TestReferencesRace: the resource is released once, and not while it is referenced.
 func TestReferencesRace(t *testing.T) {
 	t.Parallel()
 	var held, releases atomic.Int32

@@ -16,8 +16,8 @@ const scope = "github.com/caddymedia/media/storagedrivers"
 
 var noSpan trace.Span = noop.Span{}
 
-// startSpan begins the span of an operation below the one in ctx, with the provider of that one.
-// Where none is recorded it makes none.
+// startSpan starts the span of an operation as a child of the one in ctx, with the same provider.
+// It starts none if the parent is not recorded.
 func (s *Storage) startSpan(ctx context.Context, op, key string) (context.Context, trace.Span) {
 	parent := trace.SpanFromContext(ctx)
 	if !parent.IsRecording() {
@@ -31,8 +31,8 @@ func (s *Storage) startSpan(ctx context.Context, op, key string) (context.Contex
 	return ctx, span
 }
 
-// endSpan ends the span of an operation. Of an error it records the operation and the kind only:
-// the words of a driver may name hosts and paths.
+// endSpan ends the span of an operation. It records only the operation and the kind of an error,
+// because the text of a driver may contain hosts and paths.
 func endSpan(span trace.Span, op string, err error) {
 	if !span.IsRecording() {
 		return
@@ -54,8 +54,8 @@ func note(ctx context.Context, what attribute.KeyValue) {
 	}
 }
 
-// kind of an error. Kinds that are no fault are normal states or the wish of the caller: a name
-// that is taken, for instance, leads to the next one.
+// kind of an error. Kinds that are no fault are normal states or caused by the caller. For example,
+// if a name exists, the caller tries the next one.
 type kind struct {
 	name  string
 	fault bool
@@ -78,8 +78,8 @@ var kinds = []kind{
 }
 
 // Fault reports whether the backend is to blame for the outcome of an operation; op is its name as
-// in [OpError]. Otherwise err is nil, a normal state, or the wish of the caller. A missing object
-// is a fault, but not of "open" and "stat"; a taken name is none.
+// in [OpError]. Otherwise err is nil, a normal state, or caused by the caller. A missing object is
+// a fault, except of "open" and "stat"; an existing name is none.
 func Fault(op string, err error) bool {
 	if err == nil {
 		return false

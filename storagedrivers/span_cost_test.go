@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// TestSpanCost: what an operation does for its span costs no memory where there is none.
+// TestSpanCost: an operation allocates nothing for spans if none is recorded.
 func TestSpanCost(t *testing.T) { // not parallel: it counts what all allocate
 	s, ctx := &Storage{name: "test"}, context.Background()
 	if n := testing.AllocsPerRun(1000, func() {

@@ -20,8 +20,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// traced calls f below a span and gives the spans that ended meanwhile, each as a line: its
-// name, its attributes and its status.
+// traced calls f in a span and returns the child spans that ended, one line each: name, attributes
+// and status.
 func traced(t *testing.T, f func(ctx context.Context)) []string {
 	t.Helper()
 	recorder := tracetest.NewSpanRecorder()
@@ -117,8 +117,8 @@ func useAll(ctx context.Context, t *testing.T, s *storagedrivers.Storage) {
 	is(t, err, errors.ErrUnsupported)
 }
 
-// TestSpanErrors: a span tells the kind of an error and never its text. Faults of the storage
-// are errors of the span, answers are not.
+// TestSpanErrors: a span contains the kind of an error, never its text. Faults of the storage set
+// an error status, other answers do not.
 func TestSpanErrors(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -161,8 +161,8 @@ func TestSpanErrors(t *testing.T) {
 	}
 }
 
-// TestSpanOfMissingRoot: who asks for no object, and finds that something is missing, has met a
-// fault of the place.
+// TestSpanOfMissingRoot: a missing root is a fault of the backend in operations that request no
+// object.
 func TestSpanOfMissingRoot(t *testing.T) {
 	t.Parallel()
 	d := memory.New()
@@ -176,7 +176,7 @@ func TestSpanOfMissingRoot(t *testing.T) {
 		"media.storage.stat media.key=key media.result=not_found media.storage.name=test")
 }
 
-// TestSpanOfRest: an operation that is not even tried has a span that tells so.
+// TestSpanOfRest: an operation that is not tried has a span with the reason.
 func TestSpanOfRest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -196,8 +196,8 @@ func TestSpanOfRest(t *testing.T) {
 	})
 }
 
-// TestUntraced: there are no spans for a request that is not sampled, and none below a span
-// that has ended.
+// TestUntraced: there are no spans for a request that is not sampled, and none below a span that
+// has ended.
 func TestUntraced(t *testing.T) {
 	t.Parallel()
 	s := open(t, memory.New(), storagedrivers.Options{})
@@ -217,7 +217,7 @@ func TestUntraced(t *testing.T) {
 	}
 }
 
-// BenchmarkSpans tells what spans cost, and the lack of them.
+// BenchmarkSpans measures operations with and without spans.
 func BenchmarkSpans(b *testing.B) {
 	s := storagedrivers.New("test", memory.New(), storagedrivers.Options{})
 	if _, err := s.Put(b.Context(), "key", strings.NewReader("text"), create); err != nil {

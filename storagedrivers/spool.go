@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// spoolMemory is how much of an object waits in memory before it moves to a file.
+	// spoolMemory is the most bytes of an object in memory; a larger one is moved to a file.
 	spoolMemory = 1 << 20
-	// allSpoolMemory is how much all objects together hold there. A request may bring hundreds of
+	// allSpoolMemory is the most bytes of all objects in memory. A request may have hundreds of
 	// small ones.
 	allSpoolMemory = 64 << 20
 )
@@ -22,8 +22,9 @@ const (
 // spooled is the memory that all spools hold now, in bytes.
 var spooled atomic.Int64
 
-// spool is the Staged of a driver that is no Stager: memory up to 1 MiB, as long as other spools
-// leave some, and a temporary file without a name beyond it. Commit sends it with the driver's Put.
+// spool is the Staged of a driver that is not a Stager. It holds up to 1 MiB in memory, if the
+// bound of all spools permits it, and otherwise a temporary file without a name. Commit sends it
+// with the driver's Put.
 type spool struct {
 	driver  Driver
 	dir     string
@@ -52,7 +53,7 @@ func (sp *spool) Write(p []byte) (int, error) {
 	return n, mapSpoolError(err)
 }
 
-// hold reserves n bytes of the memory of all spools, if that many are left.
+// hold reserves n bytes of the memory of all spools. It returns false if fewer are left.
 func hold(n int) bool {
 	if spooled.Add(int64(n)) <= allSpoolMemory {
 		return true
@@ -67,7 +68,7 @@ func (sp *spool) forget() {
 	sp.memory = bytes.Buffer{}
 }
 
-// spill moves the bytes from memory to a file that is gone with its last handle.
+// spill moves the bytes from memory to a temporary file that is removed with its last handle.
 func (sp *spool) spill() error {
 	file, err := os.CreateTemp(sp.dir, "media-spool-*")
 	if err != nil {
@@ -125,8 +126,8 @@ func (sp *spool) Commit(ctx context.Context, key string, opts PutOptions) (Info,
 	return info, nil
 }
 
-// look finds out whether the key is taken, for Rollback, which must not delete an object that it
-// cannot restore. It looks once: an attempt whose answer was lost may have stored the object of
+// look records whether the key exists, for Rollback, which must not delete an object that it cannot
+// restore. It looks once per key: an attempt whose reply was lost may have stored the object of
 // this spool.
 func (sp *spool) look(ctx context.Context, key string) error {
 	if sp.looked == key {
@@ -140,8 +141,8 @@ func (sp *spool) look(ctx context.Context, key string) error {
 	return nil
 }
 
-// Rollback looks first, because backends have no conditional deletion by generation. An object that
-// another writer stores between the look and the deletion is lost.
+// Rollback stats the object first, because backends cannot delete on condition of a generation. An
+// object that another writer stores between Stat and Delete is lost.
 func (sp *spool) Rollback(ctx context.Context) error {
 	if sp.replaced {
 		return errors.ErrUnsupported

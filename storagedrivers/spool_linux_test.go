@@ -40,7 +40,7 @@ func TestSpoolFull(t *testing.T) {
 	is(t, staged.Close(), nil)
 }
 
-// fill leaves no room in dir.
+// fill fills the file system of dir.
 func fill(t *testing.T, dir string) {
 	t.Helper()
 	file, err := os.CreateTemp(dir, "full")

@@ -17,7 +17,7 @@ import (
 
 const mib = 1 << 20
 
-// stage begins an object and writes parts to it.
+// stage returns a staged object and writes parts to it.
 func stage(t *testing.T, s *storagedrivers.Storage, parts ...string) storagedrivers.Staged {
 	t.Helper()
 	staged, err := s.Stage(t.Context())
@@ -32,7 +32,7 @@ func stage(t *testing.T, s *storagedrivers.Storage, parts ...string) storagedriv
 	return staged
 }
 
-// TestSpoolBoundary: up to 1 MiB needs no file, which a folder that is missing shows.
+// TestSpoolBoundary: up to 1 MiB no file is created. The missing spool folder would fail it.
 func TestSpoolBoundary(t *testing.T) {
 	t.Parallel()
 	s := open(t, memory.New(), storagedrivers.Options{SpoolDir: filepath.Join(t.TempDir(), "missing")})
@@ -49,7 +49,7 @@ func TestSpoolBoundary(t *testing.T) {
 	has(t, s, "key", text)
 }
 
-// TestSpoolFile: beyond 1 MiB there is a file, which has no name.
+// TestSpoolFile: an object beyond 1 MiB is in a file without a name.
 func TestSpoolFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -73,7 +73,8 @@ func TestSpoolFile(t *testing.T) {
 	has(t, s, "other", text)
 }
 
-// TestSpoolRollback: what was there before is never removed, nor what came after.
+// TestSpoolRollback: an object that existed before, or was stored after the commit, is never
+// removed.
 func TestSpoolRollback(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -143,7 +144,7 @@ func TestSpoolRollbackFails(t *testing.T) {
 	}
 }
 
-// TestSpoolOverwriteLooksFirst: without knowing what is there, nothing is replaced.
+// TestSpoolOverwriteLooksFirst: nothing is replaced if Stat fails.
 func TestSpoolOverwriteLooksFirst(t *testing.T) {
 	t.Parallel()
 	d := memory.New()
@@ -162,7 +163,7 @@ func TestSpoolOverwriteLooksFirst(t *testing.T) {
 	has(t, s, "key", "old")
 }
 
-// brokenStager cannot stage.
+// brokenStager is a Stager whose Stage fails.
 type brokenStager struct{ *memory.Driver }
 
 func (brokenStager) Stage(context.Context) (storagedrivers.Staged, error) {
@@ -184,8 +185,8 @@ func TestStageFails(t *testing.T) {
 	}
 }
 
-// TestSpoolRollbackAfterLostAnswers: what an attempt has stored whose answer was lost is not
-// taken for what stood there before, and a lost answer does not keep it in place.
+// TestSpoolRollbackAfterLostAnswers: an object of an attempt whose reply was lost does not count as
+// one that existed before, and is removed by a rollback.
 func TestSpoolRollbackAfterLostAnswers(t *testing.T) {
 	t.Parallel()
 	for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
@@ -221,8 +222,8 @@ func TestSpoolRollbackAfterLostAnswers(t *testing.T) {
 	}
 }
 
-// TestSpoolsTogether: many small objects at once move to files before they fill the memory,
-// which is free again after them.
+// TestSpoolsTogether: many small objects at once move to files before they exceed the memory, which
+// is free again after them.
 func TestSpoolsTogether(t *testing.T) { // not parallel: all spools share this memory
 	const limit = 64
 	text := strings.Repeat("x", mib)

@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// staged is the Staged of [Storage.Stage]: the driver's or the spool's with the checks of every
-// storage. It keeps the storage open until it is closed.
+// staged is the Staged of [Storage.Stage]: that of the driver or the spool, with the checks of
+// every storage. It keeps the storage open until it is closed.
 type staged struct {
 	storage *Storage
 	inner   Staged
@@ -29,8 +29,8 @@ func (st *staged) Seek(offset int64, whence int) (int64, error) {
 	return st.inner.Seek(offset, whence)
 }
 
-// Commit is repeated under its one key, as Put is: without an answer the next name must not be
-// taken.
+// Commit is retried with the same key, like Put: without a reply the caller must not try the next
+// name.
 func (st *staged) Commit(ctx context.Context, key string, opts PutOptions) (Info, error) {
 	const op = "commit"
 	s := st.storage
@@ -56,7 +56,7 @@ func (st *staged) Commit(ctx context.Context, key string, opts PutOptions) (Info
 	return info, o.end(err)
 }
 
-// Rollback is tried also while the circuit is open: an object that is not rolled back stays.
+// Rollback is tried even while the circuit is open, because the object would stay otherwise.
 func (st *staged) Rollback(ctx context.Context) error {
 	ctx, o := st.storage.begin(ctx, "revert", st.key)
 	return o.end(st.storage.repeat(ctx, st.inner.Rollback))

@@ -15,27 +15,27 @@ import (
 
 // Options of a [Storage]; the zero value is usable.
 type Options struct {
-	// Timeout bounds every operation that moves neither objects nor lists of them: stat, delete,
-	// check, and opening up to the first byte. 0 is 30 s.
+	// Timeout bounds every operation that transfers neither objects nor lists of them: stat,
+	// delete, check, and opening up to the first byte. 0 is 30 s.
 	Timeout time.Duration
 	// Location of the objects, as returned by the driver's [Module]. Zero: one that no storage of
 	// another name has.
 	Location Location
-	// Close is called instead of the driver's Close when the last user is done, where storages
-	// share a driver.
+	// Close is called instead of the driver's Close after the last reference is released, for
+	// storages that share a driver.
 	Close func() error
-	// Observe is told of every operation that ended: its name as in [OpError], how long it took and
-	// how it ended.
+	// Observe is called after every operation with its name as in [OpError], its duration and its
+	// error.
 	Observe func(op string, took time.Duration, err error)
-	// SpoolDir is where objects beyond 1 MiB wait for a driver that is no [Stager], and smaller
-	// ones where many wait. Empty: the system's folder for temporary files.
+	// SpoolDir is the folder for objects beyond 1 MiB, if the driver is not a [Stager], and for
+	// smaller ones if there are many. Empty: the system's folder for temporary files.
 	SpoolDir string
 }
 
-// Storage stores and fetches objects; see [New].
+// Storage stores and reads objects; see [New].
 //
-// Its errors are *[OpError]. Operations that run when Close is called go on to their end: the
-// driver stays open until the last object that is staged or read is closed.
+// Its errors are *[OpError]. Operations that are running when Close is called are completed: the
+// driver stays open until the last staged or opened object is closed.
 type Storage struct {
 	name       string
 	driver     Driver
@@ -51,7 +51,7 @@ const (
 	firstPause = 100 * time.Millisecond
 )
 
-// New returns the storage called name on driver.
+// New returns a storage on driver.
 func New(name string, driver Driver, opts Options) *Storage {
 	if opts.Timeout <= 0 {
 		opts.Timeout = network.DefaultTimeout
@@ -69,10 +69,10 @@ func New(name string, driver Driver, opts Options) *Storage {
 	}
 }
 
-// Name is the storage's name in the configuration.
+// Name returns the storage's name in the configuration.
 func (s *Storage) Name() string { return s.name }
 
-// Location returns where the objects of the storage are.
+// Location returns the location of the objects of the storage.
 func (s *Storage) Location() Location { return s.opts.Location }
 
 // Features returns the guarantees of the storage.
@@ -81,8 +81,8 @@ func (s *Storage) Features() Features { return s.driver.Features() }
 // Close ends the storage for new operations. The driver is closed when the last running one ends.
 func (s *Storage) Close() error { return s.references.Close() }
 
-// Stage begins an object that has no name yet. The caller must Close it. While the circuit is open
-// it returns ErrUnavailable, before anything is received.
+// Stage returns a new object without a name. The caller must Close it. While the circuit is open it
+// returns ErrUnavailable, so that no data is received in vain.
 func (s *Storage) Stage(ctx context.Context) (Staged, error) {
 	const op = "stage"
 	if !s.references.Acquire() {
@@ -105,7 +105,7 @@ func (s *Storage) Stage(ctx context.Context) (Staged, error) {
 	return &staged{storage: s, inner: inner}, nil
 }
 
-// Put stores all of r, which stands at its start, under key. See [Driver.Put].
+// Put stores all of r, which is at its start, under key. See [Driver.Put].
 func (s *Storage) Put(ctx context.Context, key string, r io.ReadSeeker, opts PutOptions) (Info, error) {
 	size, err := r.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *Storage) Open(ctx context.Context, key string, rng Range) (io.ReadClose
 
 // open is Open without acquiring a reference; the caller holds one.
 func (s *Storage) open(ctx context.Context, key string, rng Range) (*openBody, Info, error) {
-	// The time-out is for getting the reader, not for reading: it must not outlive open.
+	// The time-out bounds opening the reader, not reading: it must not outlive open.
 	ctx, cancel := context.WithCancelCause(ctx)
 	var (
 		body io.ReadCloser
@@ -193,7 +193,7 @@ func (s *Storage) Stat(ctx context.Context, key string) (Info, error) {
 	return info, err
 }
 
-// Delete removes an object; one that is missing already is no error.
+// Delete removes an object. A missing one is no error.
 func (s *Storage) Delete(ctx context.Context, key string) error {
 	return s.bounded(ctx, "delete", key, func(ctx context.Context) error {
 		err := s.driver.Delete(ctx, key)
@@ -221,7 +221,7 @@ func (s *Storage) List(ctx context.Context, opts ListOptions) (Page, error) {
 }
 
 // All returns every object whose key begins with prefix, at any depth, in the byte order of the
-// keys, up to the first error.
+// keys. It ends at the first error.
 func (s *Storage) All(ctx context.Context, prefix string) iter.Seq2[Info, error] {
 	return func(yield func(Info, error) bool) {
 		opts := ListOptions{Prefix: prefix}
@@ -244,14 +244,14 @@ func (s *Storage) All(ctx context.Context, prefix string) iter.Seq2[Info, error]
 	}
 }
 
-// CanPresign reports whether the backend can serve objects by itself, see [Storage.Presign].
+// CanPresign reports whether the backend can serve objects itself, see [Storage.Presign].
 func (s *Storage) CanPresign() bool {
 	_, ok := s.driver.(Presigner)
 	return ok
 }
 
-// Presign returns an address at which the backend itself serves the object for a while; see
-// [Presigner]. Where it cannot, the error matches [errors.ErrUnsupported].
+// Presign returns an address at which the backend itself serves the object for a limited time; see
+// [Presigner]. If it cannot, the error matches [errors.ErrUnsupported].
 func (s *Storage) Presign(ctx context.Context, key string, opts PresignOptions) (string, error) {
 	var address string
 	err := s.bounded(ctx, "presign", key, func(ctx context.Context) error {
@@ -266,7 +266,7 @@ func (s *Storage) Presign(ctx context.Context, key string, opts PresignOptions) 
 	return address, err
 }
 
-// Check connects, authenticates and finds the root. It runs also while the circuit is open.
+// Check connects, authenticates and finds the root. It is tried even while the circuit is open.
 func (s *Storage) Check(ctx context.Context) error {
 	return s.bounded(ctx, "check", "", s.driver.Check)
 }

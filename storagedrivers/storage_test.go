@@ -44,8 +44,8 @@ func TestObserve(t *testing.T) {
 	})
 }
 
-// TestSizeMismatch: an object that the driver calls stored and that is not as long as
-// what was sent is an error, and does not stay where it is new.
+// TestSizeMismatch: it is an error if the stored object is not as long as its source. The object is
+// removed if it is certain to be new.
 func TestSizeMismatch(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -114,7 +114,7 @@ func TestContentTypeIsFilledIn(t *testing.T) {
 	}
 }
 
-// TestAllPages: all of more objects than a page holds, while they are deleted.
+// TestAllPages: All returns the objects of several pages, even while they are deleted.
 func TestAllPages(t *testing.T) {
 	t.Parallel()
 	const n = 2*storagedrivers.PageSize + 1
@@ -158,8 +158,8 @@ func TestAllFails(t *testing.T) {
 	}
 }
 
-// TestClose: Options.Close stands for the driver's, its error goes to who was the last,
-// and a reader that is closed twice counts once.
+// TestClose: Options.Close is called instead of the driver's Close, its error is returned by the
+// last release, and closing a reader twice counts once.
 func TestClose(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("closing failed")
@@ -198,7 +198,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// brokenSeeker cannot tell its length.
+// brokenSeeker is a reader whose Seek fails.
 type brokenSeeker struct{ *strings.Reader }
 
 func (brokenSeeker) Seek(int64, int) (int64, error) { return 0, errCut }

@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
-// sweeper is a driver that sweeps as it is told.
+// sweeper is a driver whose Sweep is set by the test.
 type sweeper struct {
 	*memory.Driver
 	sweep func(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error)
@@ -58,8 +58,8 @@ func TestSweepAge(t *testing.T) {
 	}
 }
 
-// TestSweepAgain: what was removed before the place was unavailable is told once, and so is
-// what was only found.
+// TestSweepAgain: leftovers removed before the backend became unavailable are returned once, and so
+// are those of a dry run.
 func TestSweepAgain(t *testing.T) {
 	t.Parallel()
 	for _, dry := range []bool{false, true} {
@@ -92,7 +92,8 @@ func TestSweepAgain(t *testing.T) {
 	}
 }
 
-// TestSweepFails: what was removed is told beside the error. The place is not closed meanwhile.
+// TestSweepFails: the removed leftovers are returned with the error. The storage stays open
+// meanwhile.
 func TestSweepFails(t *testing.T) {
 	t.Parallel()
 	d := &sweeper{Driver: memory.New()}

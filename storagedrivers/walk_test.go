@@ -38,7 +38,7 @@ func TestEnters(t *testing.T) {
 	}
 }
 
-// TestWalk: objects and folders together fill a page, and the cursor is whichever came last.
+// TestWalk: objects and folders fill a page together, and the cursor is the last name of either.
 func TestWalk(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[int]struct {
@@ -90,8 +90,8 @@ func TestWalkThatFails(t *testing.T) {
 	}
 }
 
-// TestTokenPage: services that give a folder again do so behind any number of pages that have
-// none.
+// TestTokenPage: a folder that the service returns again is added once, even if pages without
+// folders are between.
 func TestTokenPage(t *testing.T) {
 	t.Parallel()
 	cursor := ""
