@@ -18,10 +18,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// Driver keeps objects as block blobs in one container.
+// Driver stores objects as block blobs in one container.
 //
-// It is no [storagedrivers.Sweeper]: all that an upload leaves behind are blocks that were not
-// committed, which the service drops by itself after a week, and sooner when the key is stored.
+// It is not a [storagedrivers.Sweeper]: an aborted upload leaves only uncommitted blocks. The
+// service discards them after a week, or earlier if the key is stored.
 type Driver struct {
 	name      string // of the container
 	folder    string // the prefix of all keys in the container
@@ -32,7 +32,7 @@ type Driver struct {
 	now       func() time.Time
 }
 
-// New makes the driver of a container; nothing is sent yet.
+// New returns a driver of a container, without using the network.
 func New(c Config) (*Driver, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (d *Driver) Delete(ctx context.Context, key string) error {
 	return mapError(ctx, err)
 }
 
-// Check looks into the container, as listing does, so that it needs no right of its own.
+// Check lists the container, so that it needs no additional right.
 func (d *Driver) Check(ctx context.Context) error {
 	_, err := d.List(ctx, storagedrivers.ListOptions{Limit: 1})
 	if bloberror.HasCode(err, bloberror.ContainerNotFound) {
@@ -89,12 +89,12 @@ func (d *Driver) Check(ctx context.Context) error {
 	return err
 }
 
-// Features returns the guarantees of the service, which are all but those of a Stager.
+// Features returns the guarantees of the service: all but those of a Stager.
 func (d *Driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Repeat: true}
 }
 
-// Close closes the connections that are idle; no other is open any more.
+// Close closes the idle connections; no other is open any more.
 func (d *Driver) Close() error {
 	d.transport.CloseIdleConnections()
 	return nil
@@ -114,7 +114,7 @@ func newInfo(key string, size int64, etag *azcore.ETag, modTime *time.Time) stor
 	}
 }
 
-// value returns *p, or the zero value if p is nil: the service did not send it.
+// value returns *p, or the zero value if p is nil, because the service did not send it.
 func value[T any](p *T) T {
 	if p == nil {
 		return *new(T)

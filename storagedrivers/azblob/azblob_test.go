@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// account is a blob service in which every test has a container of its own.
+// account is a blob service in which every test has its own container.
 type account struct {
 	endpoint   string
 	containers sync.Map // test name to container
@@ -36,7 +36,7 @@ func (a *account) config(container string) Config {
 	}
 }
 
-// first makes a container.
+// first returns the first driver of a test, on a new container.
 func (a *account) first(t *testing.T) storagedrivers.Driver {
 	t.Helper()
 	name := "c" + strings.ToLower(rand.Text())
@@ -62,7 +62,7 @@ func (a *account) another(t *testing.T) storagedrivers.Driver {
 	return a.open(t, name.(string))
 }
 
-// objects lists the container through the SDK.
+// objects returns the names in the container, listed by the SDK.
 func (a *account) objects(t *testing.T) []string {
 	t.Helper()
 	d := a.another(t).(*Driver)

@@ -21,11 +21,11 @@ import (
 )
 
 const (
-	// blockSize is the size in bytes of a block, and maxBlocks the number of blocks that the
-	// service allows in an object. Objects above 195 GiB get larger blocks.
+	// blockSize is the size in bytes of a block, and maxBlocks the most blocks of an object in the
+	// service. Objects above 195 GiB get larger blocks.
 	blockSize = 4 << 20
 	maxBlocks = 50_000
-	// concurrency is how many blocks of an object are sent at once.
+	// concurrency is how many blocks of an object are sent at the same time.
 	concurrency = 2
 )
 
@@ -89,8 +89,8 @@ func (u *upload) stageAll(ctx context.Context, r io.Reader) ([]string, error) {
 	return ids, mapError(ctx, group.Wait())
 }
 
-// blockID names a block: of an object all names must have one length, also those of blocks
-// that others have left behind, and this is the one that Microsoft's library uses.
+// blockID returns the name of a block. All block names of an object must have the same length,
+// including those of other writers' leftover blocks. This length is that of Microsoft's library.
 func (u *upload) blockID(number int) string {
 	var name [64]byte
 	copy(name[:], fmt.Sprintf("%08d-%s", number, u.ID))
@@ -105,7 +105,7 @@ func (u *upload) stage(ctx context.Context, id string, block []byte) (bool, erro
 		if err == nil {
 			return attempt == 1, nil
 		}
-		// A host that has kept silent for the whole time-out is not waited for again.
+		// A host that was silent for the whole time-out is not waited for again.
 		if attempt == attempts || network.Silent(err) ||
 			!errors.Is(mapError(ctx, err), storagedrivers.ErrUnavailable) {
 			return false, err

@@ -14,10 +14,11 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 )
 
-// open returns the container and the signer of addresses in it, nil if none can be signed.
+// open returns the container, and the signer of addresses in it, which is nil if none can be
+// signed.
 func (c Config) open(client *http.Client, now func() time.Time) (*container.Client, signer, error) {
-	// The SDK repeats nothing by itself: Storage repeats whole operations, and a request
-	// whose outcome is unknown must not be sent again before the object is looked up.
+	// The SDK retries nothing: Storage retries whole operations, and a request with an unknown
+	// outcome must not be sent again before the object is looked up.
 	options := azcore.ClientOptions{Transport: client, Retry: policy.RetryOptions{MaxRetries: -1}}
 	address := c.serviceURL() + "/" + c.Container
 	switch {
@@ -52,8 +53,8 @@ func (c Config) open(client *http.Client, now func() time.Time) (*container.Clie
 	return account.NewContainerClient(c.Container), keys.sign, nil
 }
 
-// keyOf returns the signer with the account key of a connection string that the SDK has accepted.
-// It is nil if the string holds a shared access signature instead.
+// keyOf returns a signer with the account key of a connection string that the SDK has accepted. It
+// is nil if the string contains a shared access signature instead.
 func keyOf(connectionString string) (signer, error) {
 	values := map[string]string{}
 	for part := range strings.SplitSeq(connectionString, ";") {

@@ -45,7 +45,7 @@ type Config struct {
 
 var containerName = regexp.MustCompile(`^(\$web|[a-z0-9]+(-[a-z0-9]+)*)$`)
 
-// complete fills in the defaults and refuses options that do not go together.
+// complete sets the defaults. The error names options that cannot be used together.
 func (c *Config) complete() error {
 	c.Timeout = cmp.Or(c.Timeout, network.DefaultTimeout)
 	if n := len(c.Container); n < 3 || n > 63 || !containerName.MatchString(c.Container) {
@@ -82,7 +82,7 @@ func (c Config) folder() string {
 	return ""
 }
 
-// serviceURL is where the account's containers are.
+// serviceURL returns the URL of the account's blob service.
 func (c Config) serviceURL() string {
 	if c.Endpoint != "" {
 		return strings.TrimSuffix(c.Endpoint, "/")

@@ -19,17 +19,18 @@ func (a *AzBlob) Describe() storagedrivers.Description {
 	return storagedrivers.Description{Title: "Azure Blob Storage", Noun: "container", Icon: "cloud", Rank: 40, Where: where}
 }
 
-// Location is the container and the prefix, however the account is given.
+// Location returns the container and the prefix. They are the same for all ways to configure the
+// account.
 func (a *AzBlob) Location() storagedrivers.Location {
 	host := network.ServiceHost(a.config.containerURL())
 	return storagedrivers.Location{Backend: "azblob://" + host}.Join(a.config.Prefix)
 }
 
-// Parallel is not bounded.
+// Parallel returns 0: there is no limit.
 func (*AzBlob) Parallel() int { return 0 }
 
-// containerURL returns the URL of the container without a signature. It is empty for a connection
-// string from which no driver can be made.
+// containerURL returns the URL of the container without a signature. It is empty for an invalid
+// connection string.
 func (c Config) containerURL() string {
 	if c.ConnectionString == "" {
 		return c.serviceURL() + "/" + c.Container

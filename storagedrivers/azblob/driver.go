@@ -66,13 +66,13 @@ func (a *AzBlob) Provision(caddy.Context) error {
 	return a.config.complete()
 }
 
-// PoolKey is all of the completed options.
+// PoolKey returns all of the completed options.
 func (a *AzBlob) PoolKey() string { return fmt.Sprintf("azblob %#v", a.config) }
 
-// NewDriver makes the driver; the service is spoken to at its first use.
+// NewDriver returns a driver, without using the network.
 func (a *AzBlob) NewDriver(*slog.Logger) (storagedrivers.Driver, error) { return New(a.config) }
 
-// Timeout is how long the service may keep silent.
+// Timeout returns how long the service may stay silent.
 func (a *AzBlob) Timeout() time.Duration { return a.config.Timeout }
 
 // UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:

@@ -36,8 +36,8 @@ func mapError(ctx context.Context, err error) error {
 	return err
 }
 
-// brief returns err without addresses, which may carry a signature, and without the body of an
-// answer.
+// brief returns err without addresses, which may contain a signature, and without the body of a
+// response.
 func brief(err error) error {
 	if replied, ok := errors.AsType[*azcore.ResponseError](err); ok {
 		return storagedrivers.WithCause(&answer{replied}, causes[bloberror.Code(replied.ErrorCode)])
@@ -64,7 +64,7 @@ var sentinels = map[bloberror.Code]error{
 	bloberror.InvalidResourceName:      storagedrivers.ErrInvalidKey,
 	bloberror.InvalidURI:               storagedrivers.ErrInvalidKey,
 	bloberror.OutOfRangeInput:          storagedrivers.ErrInvalidKey,
-	// Other writers of the key have dropped the blocks of this one, again and again.
+	// Other writers of the key have discarded the blocks of this upload repeatedly.
 	bloberror.InvalidBlockList: storagedrivers.ErrUnavailable,
 }
 
@@ -84,8 +84,8 @@ func sentinelOf(err error) error {
 	return nil
 }
 
-// sentinelOfLogin returns the sentinel of a failed request for a token. Without an answer it was
-// the network, of which the SDK keeps only the text.
+// sentinelOfLogin returns the sentinel of a failed request for a token. Without a response it was
+// an error of the network, of which the SDK keeps only the text.
 func sentinelOfLogin(err *azidentity.AuthenticationFailedError) error {
 	switch {
 	case err.RawResponse == nil:
@@ -109,15 +109,14 @@ func sentinelOfStatus(status int) error {
 	return nil
 }
 
-// taken are the refusals of a key that is taken. The last one is for a signature that may create but not
-// overwrite.
+// taken are the error codes for an existing key. The last one is for a signature that may create
+// but not overwrite.
 var taken = []bloberror.Code{
 	bloberror.BlobAlreadyExists, bloberror.ConditionNotMet, bloberror.UnauthorizedBlobOverwrite,
 }
 
-// doubtful reports whether a request that failed with err may have been carried out all the same: no
-// answer came, or one of a service in trouble, or one to a request that something on the way has
-// repeated.
+// doubtful reports whether a failed request may have been carried out: there was no response, the
+// service reported trouble, or a proxy on the way may have repeated the request.
 func doubtful(err error) bool {
 	if replied, ok := errors.AsType[*azcore.ResponseError](err); ok {
 		return replied.StatusCode >= http.StatusInternalServerError || bloberror.HasCode(err, taken...)

@@ -19,7 +19,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// replied returns the SDK's error for an answer of the service.
+// replied returns the SDK's error for a response of the service.
 func replied(status int, code string) error {
 	header := http.Header{}
 	if code != "" {
@@ -35,7 +35,7 @@ func dialed(err error) error {
 	return &url.Error{Op: "Put", URL: "https://a/c/k?sig=secret", Err: &net.OpError{Op: "dial", Net: "tcp", Err: err}}
 }
 
-// login returns the error of a request for a token that was answered with status.
+// login returns the error of a request for a token with the given status.
 func login(status int) error {
 	return &azidentity.AuthenticationFailedError{RawResponse: &http.Response{StatusCode: status, Body: http.NoBody}}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// fake speaks as much of the protocol of the blob service as the driver uses, with the
-// error codes of the service.
+// fake implements the part of the blob service's protocol that the driver uses, with the error
+// codes of the service.
 type fake struct {
 	mu         sync.Mutex
 	containers map[string]map[string]*fakeBlob
@@ -34,7 +34,7 @@ type fakeBlob struct {
 	blocks    map[string][]byte // uncommitted
 }
 
-// startFake returns the endpoint of a fake.
+// startFake starts a fake and returns its endpoint.
 func startFake(t *testing.T) string {
 	t.Helper()
 	server := httptest.NewServer(&fake{containers: map[string]map[string]*fakeBlob{}})
@@ -42,7 +42,7 @@ func startFake(t *testing.T) string {
 	return server.URL + "/" + servers.AzuriteAccount
 }
 
-// startAnswering returns the endpoint of a service that refuses everything.
+// startAnswering starts a service that refuses every request, and returns its endpoint.
 func startAnswering(t *testing.T, status int, code string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { refuse(w, status, code) }))
@@ -50,7 +50,7 @@ func startAnswering(t *testing.T, status int, code string) string {
 	return server.URL + "/" + servers.AzuriteAccount
 }
 
-// refuse answers with an error of the service.
+// refuse responds with an error of the service.
 func refuse(w http.ResponseWriter, status int, code string) {
 	w.Header().Set("x-ms-error-code", code)
 	w.Header().Set("Content-Type", "application/xml")
@@ -101,7 +101,7 @@ func (f *fake) answer(w http.ResponseWriter, r *http.Request, container, key str
 	return nil
 }
 
-// put answers Put Blob, Put Block and Put Block List.
+// put handles Put Blob, Put Block and Put Block List.
 func (f *fake) put(w http.ResponseWriter, r *http.Request, blobs map[string]*fakeBlob, key string, body []byte) {
 	b := cmp.Or(blobs[key], &fakeBlob{blocks: map[string][]byte{}})
 	operation := r.URL.Query().Get("comp")
@@ -111,7 +111,7 @@ func (f *fake) put(w http.ResponseWriter, r *http.Request, blobs map[string]*fak
 		w.WriteHeader(http.StatusCreated)
 		return
 	}
-	// Put Blob takes uncommitted blocks for a blob, as Azurite does.
+	// Put Blob treats uncommitted blocks as a blob, like Azurite.
 	if (b.committed || operation == "" && len(b.blocks) > 0) && r.Header.Get("If-None-Match") == "*" {
 		refuse(w, http.StatusConflict, "BlobAlreadyExists")
 		return
@@ -151,7 +151,7 @@ func (f *fake) put(w http.ResponseWriter, r *http.Request, blobs map[string]*fak
 	w.WriteHeader(http.StatusCreated)
 }
 
-// get answers Get Blob and Get Blob Properties.
+// get handles Get Blob and Get Blob Properties.
 func get(w http.ResponseWriter, r *http.Request, b *fakeBlob) {
 	if match := r.Header.Get("If-Match"); match != "" && match != b.header.Get("ETag") {
 		refuse(w, http.StatusPreconditionFailed, "ConditionNotMet")
@@ -199,7 +199,7 @@ type fakeItem struct {
 	}
 }
 
-// list answers List Blobs; the marker is the first key or prefix of the next page.
+// list handles List Blobs; the marker is the first key or prefix of the next page.
 func list(w http.ResponseWriter, r *http.Request, blobs map[string]*fakeBlob) {
 	query := r.URL.Query()
 	limit, err := strconv.Atoi(query.Get("maxresults"))

@@ -131,7 +131,7 @@ func TestCutWhileStoring(t *testing.T) {
 	}
 }
 
-// TestCutWhileReading: a reader goes on where it was cut, but never in another object.
+// TestCutWhileReading: a reader continues where it was cut, but never in another object.
 func TestCutWhileReading(t *testing.T) {
 	t.Parallel()
 	a := &account{endpoint: startFake(t)}
@@ -172,8 +172,8 @@ func TestCutWhileReading(t *testing.T) {
 	}
 }
 
-// TestRefusedWhileSending: a connection still reads a block when the answer is there and
-// the upload is over, which must neither crash nor race.
+// TestRefusedWhileSending: there is no crash or race if the response arrives, and the upload ends,
+// while the connection still reads a block.
 func TestRefusedWhileSending(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

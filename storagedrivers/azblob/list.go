@@ -10,7 +10,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// List returns one page of objects. The cursor holds that of the service.
+// List returns one page of objects. The cursor contains that of the service.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	page, marker := storagedrivers.Resume(opts.Cursor)
 	found, err := d.list(ctx, opts, marker)
@@ -31,7 +31,7 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 	return page.End(found.next), nil
 }
 
-// segment is one answer to a request for a listing.
+// segment is one response to a request for a listing.
 type segment struct {
 	blobs    []*container.BlobItem
 	prefixes []*container.BlobPrefix
@@ -62,7 +62,7 @@ func (d *Driver) list(ctx context.Context, opts storagedrivers.ListOptions, mark
 	return segment{blobs: reply.Segment.BlobItems, next: value(reply.NextMarker)}, nil
 }
 
-// quoted returns an ETag of a listing, which lacks the quotes, as headers have it.
+// quoted returns an ETag of a listing, which lacks the quotes, as in headers.
 func quoted(etag *azcore.ETag) *azcore.ETag {
 	return new(azcore.ETag(`"` + strings.Trim(string(value(etag)), `"`) + `"`))
 }

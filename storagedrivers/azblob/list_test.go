@@ -8,7 +8,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestLevelOfForeignNames: a folder that no key may begin with does not show.
+// TestLevelOfForeignNames: a folder that cannot begin a valid key is not listed.
 func TestLevelOfForeignNames(t *testing.T) {
 	t.Parallel()
 	for name, a := range map[string]*account{

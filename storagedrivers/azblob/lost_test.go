@@ -33,7 +33,7 @@ func random(size int) []byte {
 	return data
 }
 
-// holds asserts that key holds data and is as info says.
+// holds asserts that key contains data and that info describes it.
 func holds(t *testing.T, d storagedrivers.Driver, key string, data []byte, info storagedrivers.Info) {
 	t.Helper()
 	body, opened, err := d.Open(t.Context(), key, storagedrivers.Range{})
@@ -58,8 +58,7 @@ func missing(t *testing.T, d storagedrivers.Driver, key string) {
 	}
 }
 
-// through returns two drivers on a container of a: the requests of the first pass through handle,
-// those of the second do not.
+// through returns two drivers on a container of a. The requests of the first pass through handle.
 func through(
 	t *testing.T, a *account, handle func(w http.ResponseWriter, r *http.Request, service http.Handler),
 ) (*Driver, *Driver) {
@@ -123,7 +122,7 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
-// TestLongID: whatever the name of an upload, its blocks have names of their own.
+// TestLongID: blocks of different uploads have different names, whatever the length of the ID.
 func TestLongID(t *testing.T) {
 	t.Parallel()
 	d := (&account{endpoint: startFake(t)}).first(t).(*Driver)
@@ -138,7 +137,7 @@ func TestLongID(t *testing.T) {
 }
 
 // TestRepeatedRequest: a proxy repeats the request that creates an object, and returns the second
-// answer.
+// response.
 func TestRepeatedRequest(t *testing.T) {
 	t.Parallel()
 	a := &account{endpoint: startFake(t)}
@@ -165,7 +164,7 @@ func TestRepeatedRequest(t *testing.T) {
 	}
 }
 
-// TestLostRequest: the write is not carried out, and the answer is lost or says so.
+// TestLostRequest: the write is not carried out, and the response is lost or says so.
 func TestLostRequest(t *testing.T) {
 	t.Parallel()
 	a := &account{endpoint: startFake(t)}
@@ -204,7 +203,7 @@ func TestLostRequest(t *testing.T) {
 	}
 }
 
-// TestCancelWhileCommitting: the driver waits a little for a request under way, and returns its
+// TestCancelWhileCommitting: the driver waits briefly for a running request and returns its
 // outcome.
 func TestCancelWhileCommitting(t *testing.T) {
 	t.Parallel()
@@ -247,7 +246,8 @@ func TestCancelWhileCommitting(t *testing.T) {
 	})
 }
 
-// TestDroppedBlocks: an upload whose blocks others have dropped is sent again, not for ever.
+// TestDroppedBlocks: an upload whose blocks were discarded by other writers is sent again, a
+// bounded number of times.
 func TestDroppedBlocks(t *testing.T) {
 	t.Parallel()
 	a := &account{endpoint: startFake(t)}

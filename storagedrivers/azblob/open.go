@@ -13,8 +13,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Open returns the bytes of rng. A broken connection is reopened at the same offset, as long as the
-// object is still the same.
+// Open returns the bytes of rng. The reader reopens a broken connection at the same offset, as long
+// as the object is unchanged.
 func (d *Driver) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
 ) (io.ReadCloser, storagedrivers.Info, error) {
@@ -36,7 +36,7 @@ func (d *Driver) Open(
 		_ = reply.Body.Close() // the first error counts
 		return nil, storagedrivers.Info{}, err
 	}
-	// It asks for the rest of this very generation.
+	// Retries request the rest of the same generation.
 	body := reply.NewRetryReader(ctx, &blob.RetryReaderOptions{EarlyCloseAsError: true})
 	return &reader{ctx, body}, newInfo(key, size, reply.ETag, reply.LastModified), nil
 }

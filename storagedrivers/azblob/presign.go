@@ -46,7 +46,7 @@ func (d *Driver) Presign(
 	return address + "?" + query.Encode(), nil
 }
 
-// sharedKey signs with the key of the account.
+// sharedKey returns a signer with the key of the account.
 func sharedKey(key *azsdk.SharedKeyCredential) signer {
 	return func(_ context.Context, values sas.BlobSignatureValues) (sas.QueryParameters, error) {
 		return values.SignWithSharedKey(key)
@@ -54,8 +54,8 @@ func sharedKey(key *azsdk.SharedKeyCredential) signer {
 }
 
 const (
-	// keyLifetime is how long a key lives that the service lends, at most. One that would end
-	// later by the service's own clock is refused.
+	// keyLifetime is the longest lifetime of a user delegation key. The service refuses keys that
+	// end later, by its own clock.
 	keyLifetime = 7 * 24 * time.Hour
 	// clockSkew is how far the clock of this machine may be ahead of the service's.
 	clockSkew = 15 * time.Minute
@@ -79,8 +79,8 @@ func (s *delegation) sign(ctx context.Context, values sas.BlobSignatureValues) (
 	return values.SignWithUserDelegation(key)
 }
 
-// valid returns a key that is valid until then. Callers do not wait for each other's requests: one
-// key too many does no harm.
+// valid returns a key that is valid until then. Callers do not wait for each other's requests; an
+// additional key does no harm.
 func (s *delegation) valid(ctx context.Context, then time.Time) (*service.UserDelegationCredential, error) {
 	s.mu.Lock()
 	key, expires := s.key, s.expires

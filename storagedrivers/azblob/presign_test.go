@@ -23,7 +23,7 @@ import (
 
 const signedKey = "folder/odd #?%&+é name.png"
 
-// fetch returns the status, headers and body of the answer to a request without credentials.
+// fetch returns the status, headers and body of the response to a request without credentials.
 func fetch(t *testing.T, method, address string) (int, http.Header, []byte) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, address, nil)
@@ -124,7 +124,7 @@ func (token) GetToken(context.Context, policy.TokenRequestOptions) (azcore.Acces
 	return azcore.AccessToken{Token: "token", ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
-// TestDelegation: a key is lent once for all addresses that end before it.
+// TestDelegation: one key is requested for all addresses that end before it.
 func TestDelegation(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -21,15 +21,16 @@ import (
 )
 
 const (
-	// attempts is how often an upload is sent whose blocks others have dropped, and how
-	// often a block is sent.
+	// attempts is how often an upload is sent if other writers discard its blocks, and how often a
+	// block is sent.
 	attempts = 4
-	// firstPause is about how long the first pause between them takes; they double.
+	// firstPause is about the first pause between attempts; each is twice as long as the previous
+	// one.
 	firstPause = 100 * time.Millisecond
 )
 
-// upload is one Put on its way. The SDK's UploadStream is not used: it frees the memory of blocks when
-// it returns, while an aborted connection may still read them, and that crashes the process.
+// upload is a running Put. The SDK's UploadStream is not used: it frees the memory of blocks when
+// it returns, while an aborted connection may still read them, which crashes the process.
 type upload struct {
 	*lostreply.Upload
 	driver *Driver
@@ -43,8 +44,8 @@ func (d *Driver) newUpload(key string, size int64, opts storagedrivers.PutOption
 	return &upload{lostreply.New(opts, d.timeout, look, doubtful), d, d.blob(key), key, size}
 }
 
-// Put stores all of r under key: a small object by one request, a large one by blocks that
-// become an object when they are committed.
+// Put stores all of r under key: a small object by one request, a large one by blocks that become
+// an object when they are committed.
 func (d *Driver) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
 ) (storagedrivers.Info, error) {
@@ -58,7 +59,7 @@ func (d *Driver) Put(
 			return storagedrivers.Info{}, err
 		}
 		stored, err := u.send(ctx, r)
-		// A commit of the key by another writer drops the blocks of this upload.
+		// A commit of the key by another writer discards the blocks of this upload.
 		if attempt == attempts || !bloberror.HasCode(err, bloberror.InvalidBlockList) {
 			return stored, err
 		}
@@ -68,7 +69,7 @@ func (d *Driver) Put(
 	}
 }
 
-// send stores r, which stands at its start.
+// send stores r, which is at its start.
 func (u *upload) send(ctx context.Context, r io.Reader) (storagedrivers.Info, error) {
 	if u.size > blockSize {
 		return u.sendBlocks(ctx, r)
@@ -84,8 +85,8 @@ func (u *upload) send(ctx context.Context, r io.Reader) (storagedrivers.Info, er
 		return reply.ETag, reply.LastModified, err
 	})
 	if errors.Is(err, fs.ErrExist) {
-		// Azurite takes blocks that an upload has left behind for an object, unless others
-		// are committed. Where there is one indeed nothing is sent.
+		// Azurite treats leftover blocks of an upload as an object, unless others are committed. If
+		// an object really exists, sendBlocks sends nothing.
 		return u.sendBlocks(ctx, bytes.NewReader(data))
 	}
 	return stored, err
@@ -105,7 +106,7 @@ func (u *upload) commit(
 	return stored, nil
 }
 
-// mapError maps the error of a request that was to make the object.
+// mapError maps the error of a request that creates the object.
 func (u *upload) mapError(ctx context.Context, err error) error {
 	if u.Mode == storagedrivers.CreateOnly && bloberror.HasCode(err, taken...) {
 		return fmt.Errorf("%w: %w", fs.ErrExist, brief(err))
@@ -135,7 +136,7 @@ func (u *upload) conditions() *blob.AccessConditions {
 	}
 }
 
-// fill reads data from the source; its end is an error here.
+// fill reads data from the source. The end of the source is io.ErrUnexpectedEOF.
 func fill(r io.Reader, data []byte) error {
 	_, err := io.ReadFull(r, data)
 	if errors.Is(err, io.EOF) {
@@ -144,7 +145,7 @@ func fill(r io.Reader, data []byte) error {
 	return err
 }
 
-// pause waits before attempt+1, for a random time, so that clients do not retry in step.
+// pause waits for a random time before attempt+1, so that clients do not retry at the same time.
 func pause(ctx context.Context, attempt int) error {
 	longest := firstPause << attempt
 	select {

@@ -16,7 +16,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestService tests the behaviour of a service beside the suite.
+// TestService tests the behaviour of a service in addition to the suite.
 func TestService(t *testing.T) {
 	t.Parallel()
 	testService(t, &account{endpoint: startFake(t)})
@@ -50,7 +50,7 @@ func testService(t *testing.T, a *account) {
 	}
 }
 
-// testLargeOverwriters: a commit drops the blocks of others, who send them again.
+// testLargeOverwriters: a commit discards the blocks of other uploads, which are then sent again.
 func testLargeOverwriters(t *testing.T, a *account) {
 	d := a.first(t)
 	defer d.Close()
@@ -72,7 +72,7 @@ func testLargeOverwriters(t *testing.T, a *account) {
 	holds(t, d, "hot", random(int(info.Size)), info)
 }
 
-// testLeftBlocks: the blocks of an aborted upload are no object.
+// testLeftBlocks: the blocks of an aborted upload are not an object.
 func testLeftBlocks(t *testing.T, a *account) {
 	d := a.first(t).(*Driver)
 	defer d.Close()

@@ -80,7 +80,7 @@ func fails(t *testing.T, err, want error, what string) {
 	}
 }
 
-// never asserts that err matches none of the errors that would mislead a caller.
+// never asserts that err matches none of the wrong errors, which would mislead a caller.
 func never(t *testing.T, err error, what string, wrong ...error) {
 	t.Helper()
 	for _, w := range wrong {

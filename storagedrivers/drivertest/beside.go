@@ -143,7 +143,7 @@ type generations struct {
 	reads    []taggedRead
 }
 
-// taggedRead is the tag and the content that a reader got.
+// taggedRead is the tag and the content of a read.
 type taggedRead struct {
 	tag string
 	content
@@ -195,8 +195,8 @@ func (g *generations) check(b []byte, offset int64, info storagedrivers.Info, le
 	return g.add(info, c)
 }
 
-// checkEarlier checks that no reader got the tag of a later generation than its bytes, with which a
-// client would keep them for ever.
+// checkEarlier checks that no read returned the tag of a later generation than its bytes. A client
+// would keep such bytes for ever.
 func (g *generations) checkEarlier() error {
 	for _, read := range g.reads {
 		if tagged, ok := g.contents[read.tag]; !ok || tagged.seed > read.seed {

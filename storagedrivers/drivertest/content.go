@@ -9,8 +9,8 @@ import (
 	"math/rand/v2"
 )
 
-// content is the content of an object. It describes itself: every block begins with seed, size and
-// its own number, which reveals parts of other contents or other offsets.
+// content is the content of an object. It describes itself: every block begins with the seed, the
+// size and its number, which reveals parts of other contents or offsets.
 type content struct {
 	seed uint64
 	size int64
@@ -127,7 +127,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Seek moves the source, as a driver does to send it again.
+// Seek moves the source. A driver does so to send it again.
 func (s *source) Seek(offset int64, whence int) (int64, error) {
 	at, err := s.ReadSeeker.Seek(offset, whence)
 	if err == nil {

@@ -14,26 +14,27 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Description says how to test the description of a driver. Modules are given as their options in
-// JSON.
+// Description describes the tests of a driver's description. Modules are represented by their
+// options in JSON.
 type Description struct {
 	// New returns a provisioned module.
 	New func(t *testing.T, options string) storagedrivers.Module
-	// Options are those of the described module.
+	// Options are the options of the described module.
 	Options string
-	// Where is the backend in short.
+	// Where is the expected short form of the backend.
 	Where string
-	// Same modules keep their objects where Options does. They differ in credentials, time-outs and
-	// other settings, or in the spelling of the backend.
+	// Same modules store their objects in the same location as Options. They differ in credentials,
+	// time-outs and other settings, or in the spelling of the backend.
 	Same []string
-	// Below modules keep their objects in the folder "below/it" of those of Options.
+	// Below modules store their objects in the folder "below/it" of those of Options.
 	Below []string
-	// Apart modules keep their objects on another backend, or beside those of Options.
+	// Apart modules store their objects on another backend, or beside those of Options.
 	Apart []string
-	// Refused, Missing and Unreachable are modules that fail: the login is refused, there is no such
-	// bucket or the root is a file, nothing listens at the address. Empty ones are not tested.
+	// Refused, Missing and Unreachable are modules that fail: the login is refused, there is no
+	// such bucket or the root is a file, no server listens at the address. Empty ones are not
+	// tested.
 	Refused, Missing, Unreachable string
-	// NotSecret are the options that only sound secret.
+	// NotSecret are the options whose names only sound secret.
 	NotSecret []string
 }
 
@@ -81,8 +82,8 @@ func (d Description) checkLocations(t *testing.T, location storagedrivers.Locati
 
 var soundsSecret = regexp.MustCompile("password|secret|key|passphrase|token|connection_string")
 
-// checkOptions tests that a form can be made of the options: it shows those that are required or
-// common.
+// checkOptions tests that a form can be made of the options: it shows the required and the common
+// ones.
 func (d Description) checkOptions(t *testing.T, s *options.Schema) {
 	t.Helper()
 	if err := s.Err(); err != nil {
@@ -110,8 +111,8 @@ func (d Description) checkOptions(t *testing.T, s *options.Schema) {
 	}
 }
 
-// checkFailures tests that errors have causes as values, for those who explain them. The errors of
-// the network are causes themselves.
+// checkFailures tests that errors have the causes of package storagedrivers. The errors of the
+// network are causes themselves.
 func (d Description) checkFailures(t *testing.T, noun string) {
 	t.Helper()
 	if d.Refused != "" {

@@ -3,7 +3,7 @@
 // asserted.
 //
 // A driver's own tests call [Run] once for every server and setting that it must support. Otherwise
-// they test only what is specific to the driver: its errors, its configuration.
+// they test only the specifics of the driver: its errors, its configuration.
 package drivertest
 
 import (
@@ -29,17 +29,17 @@ type Harness struct {
 	// created for t. It aborts it as if its process had died, so that leftovers remain. Nil if not
 	// supported.
 	AbortUpload func(t *testing.T, key string)
-	// Later is Another with a clock that is two days ahead. It goes with AbortUpload.
+	// Later is Another with a clock that is two days ahead. It is set together with AbortUpload.
 	Later func(t *testing.T) storagedrivers.Driver
-	// Kill ends a driver from New or Another like the end of its process. It goes with Another and
-	// is for a [storagedrivers.Grouper].
+	// Kill ends a driver from New or Another like the end of its process. It is set together with
+	// Another, for a [storagedrivers.Grouper].
 	Kill func(t *testing.T, d storagedrivers.Driver)
 	// MaxMemory is the number of bytes that storing and reading 100 MiB may use. 0 means 32 MiB.
 	MaxMemory uint64
-	// NoMemoryTest skips that measurement, for a server in the process of the test, which would be
-	// measured too.
+	// NoMemoryTest skips that measurement, for a server in the process of the test, whose memory
+	// would be measured too.
 	NoMemoryTest bool
-	// PlainKeys skips the second run behind a key prefix, for another server or setting of a driver
+	// PlainKeys skips the second run with a key prefix, for another server or setting of a driver
 	// that passes both elsewhere.
 	PlainKeys bool
 	// CoarseTags allows two generations of one size to share their modification time, for drivers
@@ -51,8 +51,8 @@ type Harness struct {
 	EarlierTags bool
 }
 
-// Run tests a driver, with plain keys and behind a key prefix. A test that calls it must not be
-// parallel to others: memory is measured.
+// Run tests a driver, with plain keys and with a key prefix. A test that calls it must not run in
+// parallel to others, because it measures memory.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	if !h.NoMemoryTest {
@@ -159,7 +159,7 @@ func (h Harness) newEnv(t *testing.T, prefix string) *env {
 	return e
 }
 
-// another returns a storage on the same backend as from another process, or nil.
+// another returns a storage on the same backend, like that of another process, or nil.
 func (e *env) another(t *testing.T) *storagedrivers.Storage {
 	t.Helper()
 	if e.harness.Another == nil {
@@ -172,7 +172,7 @@ func (e *env) another(t *testing.T) *storagedrivers.Storage {
 	return s
 }
 
-// keys lists everything behind the prefix.
+// keys returns all keys after the prefix.
 func (e *env) keys(t *testing.T) []string {
 	t.Helper()
 	var keys []string
@@ -185,7 +185,7 @@ func (e *env) keys(t *testing.T) []string {
 	return keys
 }
 
-// holds asserts that the backend has exactly these keys, and nothing hidden.
+// holds asserts that the backend contains exactly these keys, and nothing hidden.
 func (e *env) holds(t *testing.T, want ...string) {
 	t.Helper()
 	slices.Sort(want)

@@ -12,8 +12,8 @@ import (
 
 var errSource = errors.New("source failure")
 
-// breaking are the offsets at which sources fail: at once, in the first buffer, at the end of parts
-// of an upload, and inside them.
+// breaking are the offsets at which sources fail: at the start, in the first buffer, at the end of
+// parts of an upload, and inside them.
 var breaking = []int64{0, 1, 10 * kib, 8 * mib, 30 * mib}
 
 func testSourceErrorOnCreate(t *testing.T, e *env) {
@@ -76,7 +76,7 @@ func testCancelWhileStoring(t *testing.T, e *env) {
 	}
 }
 
-// testCancelWhileReading: reading after the end of ctx returns right bytes or an error, and never
+// testCancelWhileReading: reading after the end of ctx returns correct bytes or an error, and never
 // looks like the end of a shorter object.
 func testCancelWhileReading(t *testing.T, e *env) {
 	c := content{1, 9 * mib}

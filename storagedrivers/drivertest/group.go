@@ -202,7 +202,8 @@ func testGroupNotPrepared(t *testing.T, e *env) {
 	e.holds(t)
 }
 
-// testGroupCrash: after a crash an unfinished group has changed nothing, a finished one everything.
+// testGroupCrash: after a crash, an unfinished group has changed nothing and a finished one
+// everything.
 func testGroupCrash(t *testing.T, e *env) {
 	if _, ok := e.bare.(storagedrivers.Grouper); !ok {
 		t.Skip("the driver commits each object by itself")

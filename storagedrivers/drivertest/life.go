@@ -55,8 +55,8 @@ func testCheck(t *testing.T, e *env) {
 	e.holds(t, "object")
 }
 
-// testClose: operations in progress continue after closing, and the driver is closed after the last
-// of them, once.
+// testClose: running operations continue after Close, and the driver is closed once, after the last
+// of them.
 func testClose(t *testing.T, e *env) {
 	c := content{1, 9 * mib}
 	e.put(t, "object", c, create)

@@ -133,7 +133,7 @@ func (e *env) names(t *testing.T, opts storagedrivers.ListOptions, page storaged
 	return names
 }
 
-// testListWhileDeleting: the cursor outlives the objects of its page.
+// testListWhileDeleting: a cursor stays valid after the objects of its page are deleted.
 func testListWhileDeleting(t *testing.T, e *env) {
 	for _, limit := range []int{1, 3} {
 		e.listsWhileDeleting(t, storagedrivers.ListOptions{Limit: limit}, listed)

@@ -14,8 +14,8 @@ import (
 
 const defaultMaxMemory = 32 * mib
 
-// testMemory stages 100 MiB of unknown length, commits and reads them, and watches the live heap and,
-// on Linux, the resident memory.
+// testMemory stages 100 MiB of unknown length, commits and reads them, and measures the live heap
+// and, on Linux, the resident memory.
 func testMemory(t *testing.T, e *env) {
 	c := content{1, 100 * mib}
 	limit := e.harness.MaxMemory
@@ -41,8 +41,8 @@ func testMemory(t *testing.T, e *env) {
 	e.holds(t, "warm up", "object")
 }
 
-// watch returns the largest growth of the live heap and of the process while f runs. It collects garbage
-// again and again, because how much of it waits for collection depends on the load of the machine.
+// watch returns the largest growth of the live heap and of the process while f runs. It collects
+// garbage repeatedly, because the amount of uncollected garbage depends on the load of the machine.
 func watch(f func()) (heap, resident uint64) {
 	heapBefore, residentBefore := heapBytes(), residentBytes()
 	done, stopped := make(chan struct{}), make(chan struct{})
@@ -68,7 +68,7 @@ func watch(f func()) (heap, resident uint64) {
 
 func grown(before, after uint64) uint64 { return max(before, after) - before }
 
-// heapBytes collects garbage and returns the size of what is left.
+// heapBytes collects garbage and returns the size of the remaining heap.
 func heapBytes() uint64 {
 	runtime.GC()
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}

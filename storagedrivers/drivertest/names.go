@@ -91,7 +91,7 @@ func testInvalidKeys(t *testing.T, e *env) {
 	e.holds(t)
 }
 
-// testKeyBelowObject: with paths as keys an object cannot be a folder too; otherwise both are
+// testKeyBelowObject: if keys are paths, an object cannot be a folder too; otherwise both are
 // possible.
 func testKeyBelowObject(t *testing.T, e *env) {
 	e.put(t, "a", content{1, 100}, create)

@@ -51,8 +51,8 @@ func testDeleteWhileReading(t *testing.T, e *env) {
 	e.holds(t)
 }
 
-// stays asserts that a reader opened before a change is on old, or fails visibly if the driver
-// promises no more.
+// stays asserts that a reader that was opened before a change stays on old, or fails with an error
+// if the driver does not guarantee it.
 func (e *env) stays(t *testing.T, what string, body io.Reader, old content) {
 	t.Helper()
 	err := equal(body, old.reader())

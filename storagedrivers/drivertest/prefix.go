@@ -8,8 +8,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// behind returns the driver whose keys all begin with prefix. It is a Stager or Grouper if d is
-// one.
+// behind returns a driver that adds prefix to all keys. It is a Stager or Grouper if d is one.
 func behind(d storagedrivers.Driver, prefix string) storagedrivers.Driver {
 	if prefix == "" {
 		return d

@@ -44,7 +44,7 @@ func testCreateTwice(t *testing.T, e *env) {
 	e.holds(t, "small", "folder/small", "large", "empty")
 }
 
-// testRepeatCreate: an upload that is repeated because its answer was lost is recognised, if the
+// testRepeatCreate: an upload that is retried because its reply was lost is recognised, if the
 // driver supports it.
 func testRepeatCreate(t *testing.T, e *env) {
 	opts := storagedrivers.PutOptions{Mode: storagedrivers.CreateOnly, ID: "FIRST"}
@@ -94,8 +94,9 @@ func testCreateRaceOfTwo(t *testing.T, e *env) {
 	e.holds(t, "small", "new/folders/small", "middle", "large")
 }
 
-// raceToCreate lets n goroutines create key at once. All but the winners must get ErrExist, and the
-// object must be a winner's, complete. Even the best effort has one winner within a process.
+// raceToCreate creates key in n goroutines at the same time. All but the winners must get ErrExist,
+// and the object must be complete and that of a winner. Even with BestEffort there is one winner
+// within a process.
 func (e *env) raceToCreate(t *testing.T, key string, n int, size int64, one bool, over ...*storagedrivers.Storage) {
 	t.Helper()
 	errs := make([]error, n)
@@ -106,7 +107,7 @@ func (e *env) raceToCreate(t *testing.T, key string, n int, size int64, one bool
 	e.oneWon(t, key, errs, one)
 }
 
-// oneWon asserts the outcome of a race to create key, in which the i-th put content i.
+// oneWon asserts the outcome of a race to create key, in which goroutine i puts content i.
 func (e *env) oneWon(t *testing.T, key string, errs []error, one bool) {
 	t.Helper()
 	winners := map[uint64]bool{}

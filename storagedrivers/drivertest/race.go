@@ -2,5 +2,5 @@
 
 package drivertest
 
-// raceDetector reports that the race detector is enabled, which needs memory.
+// raceDetector reports whether the race detector is enabled. It needs memory.
 const raceDetector = true

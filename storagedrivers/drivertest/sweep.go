@@ -29,8 +29,8 @@ func (e *env) sweeps(t *testing.T, d storagedrivers.Driver) func(opts storagedri
 	}
 }
 
-// testSweep: leftovers of an aborted upload are found and removed once they are old, and nothing
-// else is.
+// testSweep: leftovers of an aborted upload are found and removed when they are old enough, and
+// nothing else is.
 func testSweep(t *testing.T, e *env) {
 	now := e.sweeps(t, e.bare)
 	if e.harness.AbortUpload == nil {
@@ -96,8 +96,7 @@ func (e *env) hidden(t *testing.T, objects ...string) []string {
 	return names
 }
 
-// testSweepBesideUploads: data of an upload in progress stays, whichever driver sweeps, for any
-// age.
+// testSweepBesideUploads: data of a running upload stays, whichever driver sweeps, at any age.
 func testSweepBesideUploads(t *testing.T, e *env) {
 	sweepers := []func(storagedrivers.SweepOptions) []storagedrivers.Leftover{e.sweeps(t, e.bare)}
 	if e.harness.Another != nil {

@@ -28,7 +28,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
-// throwAway is a key that opens nothing.
+// throwAway is a private key without any access.
 var throwAway = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 const account = "media@test.iam.gserviceaccount.com"
@@ -55,7 +55,7 @@ func serviceAccountKey(t testing.TB, tokenURI string) string {
 	return string(text)
 }
 
-// TestToken: every request has the service account's token, which is asked for once.
+// TestToken: every request has the service account's token, which is requested once.
 func TestToken(t *testing.T) {
 	t.Parallel()
 	var status, asked atomic.Int64
@@ -179,7 +179,7 @@ func TestPresign(t *testing.T) {
 	}
 }
 
-// verify checks a V4 signature as the service does.
+// verify checks a V4 signature like the service.
 func verify(t *testing.T, address *url.URL) {
 	t.Helper()
 	query := address.Query()
@@ -210,7 +210,7 @@ func verify(t *testing.T, address *url.URL) {
 	}
 }
 
-// TestPresignServes: the address is the object's. The emulator asks for no signature.
+// TestPresignServes: the address is that of the object. The emulator needs no signature.
 func TestPresignServes(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)

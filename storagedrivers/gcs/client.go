@@ -17,22 +17,22 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// client is the SDK's, with the signer of addresses.
+// client is the SDK's client, with the signer of addresses.
 type client struct {
 	sdk    *gcsdk.Client
 	bucket *gcsdk.BucketHandle
 	signer signer
 }
 
-// signer is the part of a service account's key that signs addresses. It is empty where
-// the credentials are others.
+// signer is the part of a service account's key that signs addresses. It is empty for other
+// credentials.
 type signer struct {
 	Email      string `json:"client_email"`
 	PrivateKey string `json:"private_key"`
 }
 
-// connect returns the client. It is made at the first use, because looking for credentials may need
-// the network, and made again after a failure.
+// connect returns the client. It is created at the first use, because looking for credentials may
+// need the network, and again after a failure.
 func (d *Driver) connect(ctx context.Context) (*client, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -47,13 +47,13 @@ func (d *Driver) connect(ctx context.Context) (*client, error) {
 			web, err = authenticated(creds, d.http)
 		}
 		if err != nil {
-			// The text only: a missing file of credentials is no missing object.
+			// The error is not wrapped: a missing file of credentials is not a missing object.
 			err = fmt.Errorf("%w: finding credentials: %s", fs.ErrPermission, err.Error())
 			return nil, storagedrivers.WithCause(err, noCredentials)
 		}
 		_ = json.Unmarshal(creds.JSON(), &c.signer) // others than keys are no JSON, or another
 	}
-	// To the SDK there is nothing left to authenticate.
+	// The HTTP client already authenticates the requests.
 	sdk, err := gcsdk.NewClient(context.WithoutCancel(ctx), option.WithHTTPClient(web),
 		option.WithoutAuthentication(), option.WithEndpoint(d.config.Endpoint+"/storage/v1/"))
 	if err != nil {
@@ -65,7 +65,7 @@ func (d *Driver) connect(ctx context.Context) (*client, error) {
 	return c, nil
 }
 
-// credentials returns those of the configuration or of the environment.
+// credentials returns the credentials of the configuration, or else of the environment.
 func (d *Driver) credentials(web *http.Client) (*auth.Credentials, error) {
 	if d.config.key != "" {
 		return serviceAccount(d.config.key, web)
@@ -73,8 +73,8 @@ func (d *Driver) credentials(web *http.Client) (*auth.Credentials, error) {
 	return credentials.DetectDefault(detect(web))
 }
 
-// serviceAccount returns the credentials of a service account by its JSON key. Tokens are requested
-// through web.
+// serviceAccount returns the credentials of a service account from its JSON key. Tokens are
+// requested through web.
 func serviceAccount(key string, web *http.Client) (*auth.Credentials, error) {
 	return credentials.NewCredentialsFromJSON(credentials.ServiceAccount, []byte(key), detect(web))
 }
@@ -83,7 +83,7 @@ func detect(web *http.Client) *credentials.DetectOptions {
 	return &credentials.DetectOptions{Scopes: []string{gcsdk.ScopeReadWrite}, Client: web}
 }
 
-// authenticated returns the client that adds a token to every request.
+// authenticated returns a client that adds a token to every request.
 func authenticated(creds *auth.Credentials, base http.RoundTripper) (*http.Client, error) {
 	return httptransport.NewClient(&httptransport.Options{
 		Credentials:      creds,

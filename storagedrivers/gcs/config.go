@@ -10,7 +10,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// google is the address of the service where none is configured.
+// google is the default address of the service.
 const google = "https://storage.googleapis.com"
 
 // Config says which bucket a [Driver] uses and how.
@@ -41,7 +41,7 @@ type Config struct {
 	key string // of the service account, as in its file
 }
 
-// complete fills in the defaults, reads the key and refuses invalid options.
+// complete sets the defaults and reads the key. The error names an invalid option.
 func (c *Config) complete() error {
 	c.Timeout = cmp.Or(c.Timeout, network.DefaultTimeout)
 	c.Endpoint = cmp.Or(c.Endpoint, google)

@@ -31,7 +31,7 @@ func inProcess(t testing.TB) servers.GCS {
 
 var buckets atomic.Int64
 
-// newBucket makes an empty bucket and returns its name.
+// newBucket creates an empty bucket and returns its name.
 func newBucket(t testing.TB, server servers.GCS) string {
 	t.Helper()
 	name := fmt.Sprintf("media-test-%d", buckets.Add(1))
@@ -49,7 +49,7 @@ func open(t testing.TB, c Config) *Driver {
 	return d
 }
 
-// opened is open, and the test's end closes the driver.
+// opened is open, but the driver is closed at the end of the test.
 func opened(t testing.TB, c Config) *Driver {
 	t.Helper()
 	d := open(t, c)
@@ -61,7 +61,7 @@ func opened(t testing.TB, c Config) *Driver {
 	return d
 }
 
-// harness returns each test a bucket of its own.
+// harness returns a harness with a new bucket for each test.
 func harness(server servers.GCS, prefix string) drivertest.Harness {
 	bucketName := func(t *testing.T) string {
 		return "b" + strings.Map(func(r rune) rune {
@@ -96,7 +96,7 @@ func TestConformance(t *testing.T) {
 	drivertest.Run(t, h)
 }
 
-// TestConformanceFakeGCSServer also keeps everything in a folder of the bucket.
+// TestConformanceFakeGCSServer also runs with a prefix.
 func TestConformanceFakeGCSServer(t *testing.T) {
 	_, server := servers.FakeGCS(t)
 	h := harness(server, "some/folder")

@@ -17,7 +17,8 @@ func (g *GCS) Describe() storagedrivers.Description {
 	return storagedrivers.Description{Title: "Google Cloud Storage", Noun: "bucket", Icon: "cloud", Rank: 30, Where: where}
 }
 
-// Location is the bucket and the prefix. The name of a bucket is unique at Google, whatever the host.
+// Location returns the bucket and the prefix. The name of a bucket is unique at Google, whatever
+// the host.
 func (g *GCS) Location() storagedrivers.Location {
 	host := network.ServiceHost(g.config.Endpoint)
 	if host == "" || strings.HasSuffix(host, ".googleapis.com") {
@@ -26,5 +27,5 @@ func (g *GCS) Location() storagedrivers.Location {
 	return storagedrivers.Location{Backend: "gs://" + host + "/" + g.config.Bucket}.Join(g.config.Prefix)
 }
 
-// Parallel is not bounded.
+// Parallel returns 0: there is no limit.
 func (*GCS) Parallel() int { return 0 }

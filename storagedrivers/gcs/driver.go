@@ -65,13 +65,14 @@ func (g *GCS) Provision(caddy.Context) error {
 	return g.config.complete()
 }
 
-// PoolKey is all of the completed options, with the key: a new one in the same file is another driver.
+// PoolKey returns all of the completed options, including the content of the key file: a new key in
+// the same file makes another driver.
 func (g *GCS) PoolKey() string { return fmt.Sprintf("gcs %#v", g.config) }
 
-// NewDriver makes the driver; the service is spoken to at its first use.
+// NewDriver returns a driver, without using the network.
 func (g *GCS) NewDriver(*slog.Logger) (storagedrivers.Driver, error) { return New(g.config) }
 
-// Timeout is how long the service may keep silent.
+// Timeout returns how long the service may stay silent.
 func (g *GCS) Timeout() time.Duration { return g.config.Timeout }
 
 // UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:

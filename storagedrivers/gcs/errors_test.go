@@ -113,7 +113,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// everyMethod calls every method that speaks to the service.
+// everyMethod calls every method that sends requests, and returns the errors by name.
 func everyMethod(ctx context.Context, d *Driver) map[string]error {
 	_, _, open := d.Open(ctx, "key", storagedrivers.Range{})
 	_, stat := d.Stat(ctx, "key")

@@ -24,7 +24,7 @@ var (
 
 func zeros(n int) *bytes.Reader { return bytes.NewReader(make([]byte, n)) }
 
-// TestCut: of an upload whose connection breaks nothing is left, and Storage repeats it.
+// TestCut: an upload whose connection breaks leaves nothing, and Storage retries it.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)
@@ -88,7 +88,7 @@ func TestDeadHost(t *testing.T) {
 					t.Errorf("%s: error %v", op, err)
 				}
 			}
-			// Seven calls, one of which is followed by a look at the outcome.
+			// Seven calls; one of them also looks at the outcome.
 			if took := time.Since(start); took > 8*timeout+30*time.Second {
 				t.Errorf("it took %s", took)
 			}
@@ -104,7 +104,7 @@ func TestDeadHost(t *testing.T) {
 	}
 }
 
-// hook is a source that does something once, when half of it was read.
+// hook is a source that calls a function once, when half of it is read.
 type hook struct {
 	*bytes.Reader
 	do func()
@@ -119,7 +119,7 @@ func (h *hook) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestSilentOnTheWay: a host that falls silent ends an upload and a download.
+// TestSilentOnTheWay: an upload and a download end if the host becomes silent.
 func TestSilentOnTheWay(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)
@@ -151,7 +151,7 @@ func TestSilentOnTheWay(t *testing.T) {
 	}
 }
 
-// TestBrokenDownload: missing bytes are requested again, a few times.
+// TestBrokenDownload: missing bytes are requested again, a bounded number of times.
 func TestBrokenDownload(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)
@@ -191,7 +191,7 @@ func TestBrokenDownload(t *testing.T) {
 	}
 }
 
-// TestReplacedAllTheTime: Open ends also where it never meets one generation twice.
+// TestReplacedAllTheTime: Open returns an error if the object is replaced in each attempt.
 func TestReplacedAllTheTime(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)

@@ -14,10 +14,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Driver keeps objects in a bucket.
+// Driver stores objects in a bucket.
 //
-// It is no [storagedrivers.Sweeper]: an aborted upload leaves only a session, which the service
-// ends after a week and lists nowhere.
+// It is not a [storagedrivers.Sweeper]: an aborted upload leaves only a session, which the service
+// does not list and ends after a week.
 type Driver struct {
 	config Config
 	prefix string // of all names; it is empty or ends at a slash
@@ -28,7 +28,7 @@ type Driver struct {
 	client *client // nil until one could be made
 }
 
-// New returns the driver of a bucket, without touching the network.
+// New returns a driver of a bucket, without using the network.
 func New(c Config) (*Driver, error) {
 	if err := c.complete(); err != nil {
 		return nil, err
@@ -68,8 +68,8 @@ func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 	return d.newInfo(attrs), nil
 }
 
-// newInfo returns the Info of an object. The ETag is made of the generation: the service's own ETag
-// also changes with the metadata.
+// newInfo returns the Info of an object. The ETag is made from the generation, because the
+// service's own ETag also changes with the metadata.
 func (d *Driver) newInfo(attrs *gcsdk.ObjectAttrs) storagedrivers.Info {
 	key := strings.TrimPrefix(attrs.Name, d.prefix)
 	return storagedrivers.Info{
@@ -90,7 +90,7 @@ func (d *Driver) Delete(ctx context.Context, key string) error {
 	return mapError(ctx, object.Delete(ctx))
 }
 
-// Check lists one object of the bucket, which needs no permission beyond those for objects.
+// Check lists one object of the bucket, which needs no permissions except those for objects.
 func (d *Driver) Check(ctx context.Context) error {
 	_, err := d.list(ctx, storagedrivers.ListOptions{}, 1)
 	if errors.Is(err, gcsdk.ErrBucketNotExist) {

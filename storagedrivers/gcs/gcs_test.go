@@ -18,7 +18,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// store stores an object as another program does.
+// store stores an object like another program.
 func store(t *testing.T, d *Driver, name string, content []byte, change func(*gcsdk.Writer)) {
 	t.Helper()
 	client, err := d.connect(t.Context())
@@ -60,7 +60,7 @@ func TestStoredHeaders(t *testing.T) {
 	}
 }
 
-// TestContentEncoding: an object is returned as stored, also if browsers get it unpacked.
+// TestContentEncoding: an object is returned as stored, even if browsers would get it decompressed.
 func TestContentEncoding(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)
@@ -89,7 +89,7 @@ func TestContentEncoding(t *testing.T) {
 	}
 }
 
-// TestForeignNames: names that are no keys, or outside of the folder, are not listed.
+// TestForeignNames: invalid keys, and names outside of the folder, are not listed.
 func TestForeignNames(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)
@@ -121,7 +121,7 @@ func TestForeignNames(t *testing.T) {
 	}
 }
 
-// TestRefusedEarly: a large object does not travel to a name that is taken.
+// TestRefusedEarly: a large object is not sent if its name exists.
 func TestRefusedEarly(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)
@@ -163,7 +163,7 @@ func (s shrinking) Seek(offset int64, whence int) (int64, error) {
 	return n, err
 }
 
-// TestRestart: the driver outlives its server.
+// TestRestart: the driver works again after its server has restarted.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	process, server := servers.FakeGCS(t)

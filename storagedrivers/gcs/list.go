@@ -12,10 +12,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// listed are the attributes that an Info is made of.
+// listed are the attributes that an Info needs.
 var listed = []string{"Name", "Size", "Generation", "Created"}
 
-// page is one answer to a request for a listing, in the byte order of the names.
+// page is one response to a request for a listing, sorted by name in byte order.
 type page struct {
 	found []*gcsdk.ObjectAttrs
 	more  bool
@@ -24,8 +24,8 @@ type page struct {
 // nameOf returns the name of an object or folder with all folders above it.
 func nameOf(attrs *gcsdk.ObjectAttrs) string { return cmp.Or(attrs.Prefix, attrs.Name) }
 
-// list returns the names of the listing from the cursor's name on, at least limit of them if there
-// are so many.
+// list returns the names of the listing from the cursor on, at least limit of them if there are so
+// many.
 func (d *Driver) list(ctx context.Context, opts storagedrivers.ListOptions, limit int) (page, error) {
 	client, err := d.connect(ctx)
 	if err != nil {
@@ -50,8 +50,9 @@ func (d *Driver) list(ctx context.Context, opts storagedrivers.ListOptions, limi
 	return p, nil
 }
 
-// List returns one page of objects. The cursor is the last name of the page before, and is listed
-// once more. Hence the one beyond the limit, except where that would take a second request.
+// List returns one page of objects. The cursor is the last name of the previous page, which the
+// service lists again. Therefore List requests one name more than the limit, unless that needs a
+// second request.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	limit := opts.PageLimit()
 	p, err := d.list(ctx, opts, min(limit+1, storagedrivers.PageSize)) // the service's own limit

@@ -14,8 +14,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestLevelOfForeignNames: a folder that is no prefix of keys is not listed, and names that are no
-// keys do not end a listing.
+// TestLevelOfForeignNames: a folder that cannot begin a valid key is not listed, and invalid names
+// do not end a listing.
 func TestLevelOfForeignNames(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)
@@ -47,8 +47,8 @@ func TestLevelOfForeignNames(t *testing.T) {
 	}
 }
 
-// TestPageIsOneRequest: the service returns at most 1,000 names at a time, so that a page which
-// wants one more would cost two requests.
+// TestPageIsOneRequest: a full page needs one request. The service returns at most 1,000 names at a
+// time, so one more would need a second request.
 func TestPageIsOneRequest(t *testing.T) {
 	t.Parallel()
 	const most, objects = 1000, 2500

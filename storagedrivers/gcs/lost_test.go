@@ -20,17 +20,17 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// meddler stands before a server and does something to answers before they go out.
+// meddler is a proxy in front of a server that can change requests and responses.
 type meddler struct {
-	// request may change r before it goes on. nil: nothing does.
+	// request may change r before it is forwarded; nil changes nothing.
 	request func(r *http.Request) *http.Request
-	// answer may change the answer to r, or panic with http.ErrAbortHandler to lose it. nil:
-	// nothing does.
+	// answer may change the response to r, or panic with http.ErrAbortHandler to lose it; nil
+	// changes nothing.
 	answer func(r *http.Request, answer *httptest.ResponseRecorder)
 	calls  atomic.Int64
 }
 
-// before puts the meddler before server and returns its address.
+// before starts the meddler in front of server and returns its address.
 func (m *meddler) before(t *testing.T, server servers.GCS) string {
 	t.Helper()
 	target, err := url.Parse(server.Endpoint)
@@ -70,7 +70,7 @@ func commits(r *http.Request) bool {
 		contentRange != "" && !strings.HasSuffix(contentRange, "/*"))
 }
 
-// TestLostReply: an upload that was stored is a success, whatever became of the answer.
+// TestLostReply: an upload that was stored succeeds, even if its reply was lost.
 func TestLostReply(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)
@@ -109,7 +109,7 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
-// TestLostReplyOfNothing: an object of another upload is found.
+// TestLostReplyOfNothing: the reply is lost, and the key has an object of another upload.
 func TestLostReplyOfNothing(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)
@@ -129,7 +129,7 @@ func TestLostReplyOfNothing(t *testing.T) {
 	}
 }
 
-// TestCancelledTooLate: a caller who cancels after all is stored gets success.
+// TestCancelledTooLate: a caller that cancels after everything is stored gets success.
 func TestCancelledTooLate(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)
@@ -158,8 +158,8 @@ func TestCancelledTooLate(t *testing.T) {
 	}
 }
 
-// TestCancelledWhileStoring: a service that has all of an object stores it even if the caller has
-// cancelled, and the driver waits for the answer.
+// TestCancelledWhileStoring: a service that has received the whole object stores it even if the
+// caller cancels, and the driver waits for the response.
 func TestCancelledWhileStoring(t *testing.T) {
 	t.Parallel()
 	server := inProcess(t)

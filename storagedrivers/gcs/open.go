@@ -11,13 +11,13 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// maxGenerations bounds how often Open begins anew because the object was replaced
-// between the look at it and the download.
+// maxGenerations bounds how often Open starts again because the object was replaced between reading
+// its attributes and the download.
 const maxGenerations = 5
 
 var errReplaced = fmt.Errorf("%w: the object is replaced all the time", storagedrivers.ErrUnavailable)
 
-// Open returns the bytes of rng. It looks at the object first, because a download has neither the
+// Open returns the bytes of rng. It reads the attributes first. A download contains neither the
 // time of the upload nor, if the range is refused, a sign that the object exists.
 func (d *Driver) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
@@ -49,15 +49,15 @@ func (d *Driver) Open(
 	return nil, storagedrivers.Info{}, errReplaced
 }
 
-// reader returns the bytes of one generation and the errors of this package.
+// reader reads one generation and maps errors.
 type reader struct {
 	ctx  context.Context //nolint:containedctx // the contract has readers that ctx governs
 	body *gcsdk.Reader
 }
 
-// download begins to read length bytes of a generation from offset on, or all if length is
-// below zero. The bytes come as they are stored: the service would unpack an object
-// with a content encoding.
+// download opens length bytes of a generation from offset on, or all if length is negative. It
+// returns the bytes as they are stored; otherwise the service would decompress an object with a
+// content encoding.
 func download(
 	ctx context.Context, object *gcsdk.ObjectHandle, attrs *gcsdk.ObjectAttrs, offset, length int64,
 ) (*reader, error) {

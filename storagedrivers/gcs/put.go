@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// chunkSize is how much of a larger object is sent, and sent again, at once; it waits
-	// in memory. A smaller object is one request.
+	// chunkSize is the size of the requests for a larger object; it is buffered, so that it can be
+	// sent again. A smaller object is one request.
 	chunkSize = 8 << 20
 	// repetitions is how often a chunk is sent again.
 	repetitions = 2
@@ -54,7 +54,7 @@ func (d *Driver) Put(
 	return info, mapError(ctx, err)
 }
 
-// upload is one object on its way.
+// upload is a running Put.
 type upload struct {
 	*lostreply.Upload
 	driver *Driver
@@ -63,7 +63,7 @@ type upload struct {
 	size   int64 // as the source says
 }
 
-// look returns the Info of the object under the key and, if that is complete, the ID of its upload.
+// look returns the Info of the object under the key and, if it is complete, the ID of its upload.
 func (u *upload) look(ctx context.Context) (storagedrivers.Info, string, error) {
 	attrs, err := u.object.Attrs(ctx)
 	if err != nil {
@@ -75,11 +75,12 @@ func (u *upload) look(ctx context.Context) (storagedrivers.Info, string, error) 
 	return u.driver.newInfo(attrs), attrs.Metadata[lostreply.Key], nil
 }
 
-// doubtful reports whether all of the object was sent, so that any error may be a lost answer.
+// doubtful reports whether the whole object was sent. Then the object may be stored despite any
+// error.
 func (u *upload) doubtful(error) bool { return u.source.Err() == nil && u.source.Size() == u.size }
 
-// send sends the object. Only a writer whose context has ended before it is closed leaves
-// nothing behind.
+// send sends the object. On an error it cancels the context before it closes the writer, which
+// would otherwise leave data behind.
 func (u *upload) send(ctx context.Context) (storagedrivers.Info, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -127,8 +128,8 @@ func (u *upload) writer(ctx context.Context) *gcsdk.Writer {
 	return w
 }
 
-// transient reports whether a chunk may be sent again. It may not after the time-out of a silent
-// service.
+// transient reports whether a chunk may be sent again. It returns false after the time-out of a
+// silent service.
 func transient(ctx context.Context, err error) bool {
 	return errors.Is(mapError(ctx, err), storagedrivers.ErrUnavailable) && !network.Silent(err)
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// transport is the network's, with a limit to the requests of the SDK's readers: they repeat a
-// request for as long as the service answers and breaks off.
+// transport is the network's transport, with a limit on the requests of the SDK's readers. A reader
+// would otherwise repeat a request as long as the service responds and breaks off.
 type transport struct{ *http.Transport }
 
 func newTransport(timeout time.Duration) *transport { return &transport{network.Transport(timeout)} }
 
-// maxRequests is how many requests one reader may send.
+// maxRequests is the most requests of one reader.
 const maxRequests = 4
 
 var errBreaksOff = fmt.Errorf("%w: it breaks off every download", storagedrivers.ErrUnavailable)
 
-// budgetKey is the key of how many requests are left, in the context of a reader.
+// budgetKey is the context key of a reader's number of remaining requests.
 type budgetKey struct{}
 
 func withBudget(ctx context.Context) context.Context {
@@ -31,7 +31,7 @@ func withBudget(ctx context.Context) context.Context {
 	return context.WithValue(ctx, budgetKey{}, left)
 }
 
-// RoundTrip sends a request, unless too many went before it.
+// RoundTrip sends a request, unless the reader has used its budget.
 func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	left, ok := request.Context().Value(budgetKey{}).(*atomic.Int64)
 	if ok && left.Add(-1) < 0 {

@@ -1,4 +1,4 @@
-// Package memory is a storage driver that keeps its objects in memory. It is for tests: nothing
+// Package memory is a storage driver that stores its objects in memory. It is for tests: nothing
 // survives the driver, and faults can be injected.
 package memory
 
@@ -18,8 +18,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Driver keeps objects in memory. It is no [storagedrivers.Stager] and its readers do not seek, so
-// that it exercises the fallbacks of Storage.
+// Driver stores objects in memory. It is not a [storagedrivers.Stager] and its readers do not seek,
+// so that it exercises the fallbacks of Storage.
 type Driver struct {
 	// Fail, if set, is called before each operation with its name ("put", "open", "stat", "delete",
 	// "list", "check") and the key, if any. An error ends the operation. Fail must be set before
@@ -31,7 +31,7 @@ type Driver struct {
 	now    func() time.Time
 }
 
-// bucket holds the objects, which several drivers may share.
+// bucket contains the objects, which several drivers may share.
 type bucket struct {
 	mu         sync.RWMutex
 	objects    map[string]object
@@ -161,10 +161,10 @@ func shown(key string, opts storagedrivers.ListOptions) string {
 	return key
 }
 
-// Check succeeds unless Fail or ctx fails it.
+// Check succeeds unless Fail or ctx prevents it.
 func (d *Driver) Check(ctx context.Context) error { return d.begin(ctx, "check", "") }
 
-// Features returns all guarantees but those of a Stager.
+// Features returns all guarantees except those of a Stager.
 func (d *Driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic}
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// BenchmarkPut stores one file of 1 GiB in versitygw, and does the same with rclone where
-// that is installed. Each iteration is a round of both, so that they share whatever else
-// the machine does: look at the ratio. MEDIA_BENCH_DIR says on which disk the file and the
-// temporary files of the server are; TMPDIR says it for the server.
+// BenchmarkPut stores one file of 1 GiB in versitygw, and does the same with rclone if it is
+// installed. Each iteration runs both, so that other load on the machine affects both; compare the
+// ratio. MEDIA_BENCH_DIR selects the disk of the file and of the server's temporary files; TMPDIR
+// selects that of the server.
 func BenchmarkPut(b *testing.B) {
 	dir := os.Getenv("MEDIA_BENCH_DIR")
 	if dir == "" {
@@ -104,7 +104,7 @@ func rclone(b *testing.B, program string, c Config, path string) time.Duration {
 	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }
 
-// processTime is how long the process has kept processors busy.
+// processTime returns the processor time of the process.
 func processTime(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage

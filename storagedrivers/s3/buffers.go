@@ -8,16 +8,16 @@ import (
 )
 
 const (
-	// partSize is how much of an object is sent at once. Up to it, objects are sent whole.
+	// partSize is the size of a part. Objects up to this size are sent whole.
 	partSize = 5 << 20
-	// maxBuffered is how much all uploads of a driver hold in memory together.
+	// maxBuffered is the most bytes that all uploads of a driver hold in memory together.
 	maxBuffered = 128 << 20
-	// minPooled is from where on a buffer is worth keeping for the next upload.
+	// minPooled is the smallest buffer that is kept for the next upload.
 	minPooled = 1 << 20
 )
 
-// buffers are what objects wait in while they are sent: a request can then be signed and repeated
-// whatever the source is, and its errors are known before anything is sent.
+// buffers hold objects while they are sent. A request can then be signed and repeated for any
+// source, and an error of the source is known before anything is sent.
 type buffers struct {
 	room  *semaphore.Weighted
 	parts sync.Pool // of *[partSize]byte
@@ -30,8 +30,8 @@ func newBuffers() *buffers {
 	}
 }
 
-// get returns a buffer of n bytes when there is room for it. The holder of one must not wait for
-// another. The SDK does not read a body after its call has returned, even with an error.
+// get waits for room and returns a buffer of n bytes. The holder of one must not wait for another.
+// The SDK does not read a body after its call has returned, even with an error.
 func (b *buffers) get(ctx context.Context, n int64) (buffer []byte, release func(), err error) {
 	if err := b.room.Acquire(ctx, weight(n)); err != nil {
 		return nil, nil, err
@@ -62,8 +62,8 @@ func (b *buffers) take(n int64) (buffer []byte, release func()) {
 
 func pooled(n int64) bool { return n >= minPooled && n <= partSize }
 
-// weight is the room that a buffer takes. A part that is larger than all the room, as those of an
-// object of terabytes are, is at least alone.
+// weight returns the room that a buffer takes. A part that is larger than all the room, for an
+// object of terabytes, gets all of it.
 func weight(n int64) int64 {
 	if pooled(n) {
 		return partSize

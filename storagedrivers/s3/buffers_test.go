@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestUploadsShareMemory: uploads wait for room, go on with what there is of it, and leave
-// it when their callers give up.
+// TestUploadsShareMemory: uploads wait for room, continue with the room that is left, and release
+// it when their callers cancel.
 func TestUploadsShareMemory(t *testing.T) {
 	t.Parallel()
 	s := fake(t)

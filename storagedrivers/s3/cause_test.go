@@ -29,7 +29,7 @@ func TestCauses(t *testing.T) {
 	}
 }
 
-// TestNoCredentials: the SDK finds none in the environment and the files that it reads.
+// TestNoCredentials: the SDK finds no credentials in the environment and in its files.
 func TestNoCredentials(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "", "AWS_PROFILE": "", "AWS_CONFIG_FILE": t.TempDir() + "/none", "AWS_EC2_METADATA_DISABLED": "true",

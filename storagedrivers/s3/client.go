@@ -22,8 +22,8 @@ import (
 // errNoRegion replaces the SDK's error, which names no option.
 var errNoRegion = errors.New("s3 storage without a region: give the region option, or set AWS_REGION")
 
-// connect makes the client of the service and the HTTP client below it. It reads the files and the
-// environment of the SDK, and uses no network.
+// connect returns the client of the service and its HTTP client. It reads the files and the
+// environment of the SDK, and does not use the network.
 func connect(c Config) (*awss3.Client, *http.Client, error) {
 	options := []func(*config.LoadOptions) error{
 		config.WithLogger(logging.Nop{}),
@@ -53,7 +53,8 @@ func connect(c Config) (*awss3.Client, *http.Client, error) {
 	return client, httpClient, nil
 }
 
-// transport trusts the certificates that the SDK trusts, AWS_CA_BUNDLE included.
+// transport returns a transport that trusts the certificates that the SDK trusts, including
+// AWS_CA_BUNDLE.
 func (c Config) transport(found aws.Config) http.RoundTripper {
 	transport := network.Transport(c.Timeout)
 	if sdk, ok := found.HTTPClient.(*awshttp.BuildableClient); ok {
@@ -62,8 +63,8 @@ func (c Config) transport(found aws.Config) http.RoundTripper {
 	return transport
 }
 
-// retrying lets the SDK repeat a request without reading the object again. A service that has kept
-// silent for the whole time-out is not asked again.
+// retrying lets the SDK retry a request without reading the object again. A service that was silent
+// for the whole time-out gets no retry.
 func retrying(o *awss3.Options) {
 	o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = 3

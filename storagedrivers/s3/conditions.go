@@ -17,24 +17,24 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 )
 
-// conditions are the support of a service for If-None-Match.
+// conditions describe the support of a service for If-None-Match.
 type conditions struct {
 	accepted bool // it may be sent
 	kept     bool // and is heeded, by the completion of an upload in parts too
 }
 
-// probePrefix begins the keys of experiments. No valid key begins with a dot.
+// probePrefix is the prefix of the keys of experiments. No valid key begins with a dot.
 const probePrefix = ".media-probe-"
 
-// unanswered is an experiment without an answer of the service.
+// unanswered is an experiment without a response of the service.
 type unanswered struct {
 	at  time.Time
 	err error
 }
 
-// knownConditions returns the support of the service for If-None-Match, by an experiment if it is
-// not known yet. Callers that wait for an experiment share its failure: each one's own would take
-// as long again where the service is silent.
+// knownConditions returns the support of the service for If-None-Match. If it is unknown, an
+// experiment determines it. Callers that wait for an experiment share its failure: with a silent
+// service their own ones would take as long again.
 func (d *Driver) knownConditions(ctx context.Context) (conditions, error) {
 	if known := d.conditions.Load(); known != nil {
 		return *known, nil
@@ -62,8 +62,8 @@ func (d *Driver) knownConditions(ctx context.Context) (conditions, error) {
 	return found, nil
 }
 
-// experiment tries to create a hidden key of its own twice. The second attempts are a whole object
-// and one in parts.
+// experiment tries to create its own hidden key twice. The second attempts are a whole object and
+// one in parts.
 func (d *Driver) experiment(ctx context.Context) (conditions, error) {
 	key := probePrefix + rand.Text()
 	var err error
@@ -86,8 +86,8 @@ func (d *Driver) experiment(ctx context.Context) (conditions, error) {
 	return conditions{accepted: true, kept: true}, nil
 }
 
-// refused returns the support after an experiment that failed with err. A user who may only read
-// passes, and so does a service that does not take conditions.
+// refused returns the support after an experiment that failed with err. It returns no error for a
+// read-only user, or for a service that does not accept conditions.
 func refused(ctx context.Context, err error) (conditions, error) {
 	if errors.Is(mapError(ctx, err), fs.ErrPermission) {
 		return conditions{accepted: true}, nil
@@ -127,7 +127,7 @@ func (d *Driver) probeParts(ctx context.Context, key string) error {
 	return err
 }
 
-// forget removes the object of an experiment whose last request ended with failed.
+// forget removes the object of an experiment. failed is the error of the last request.
 func (d *Driver) forget(ctx context.Context, key string, failed error) {
 	own, cancel := lostreply.Afterwards(ctx, d.timeout, failed)
 	defer cancel()

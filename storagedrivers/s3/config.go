@@ -53,11 +53,11 @@ const (
 	whenSupported = "when_supported"
 	whenRequired  = "when_required"
 
-	// endpointRegion is what services that know no regions expect in signatures.
+	// endpointRegion is the region in signatures that services without regions expect.
 	endpointRegion = "us-east-1"
 )
 
-// complete fills in the defaults and refuses options that do not go together.
+// complete sets the defaults. The error names options that cannot be used together.
 func (c *Config) complete() error {
 	c.Timeout = cmp.Or(c.Timeout, network.DefaultTimeout)
 	if c.PathStyle == nil {
@@ -72,7 +72,8 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// apply sets the configuration and the demands of the contract of drivers over the environment.
+// apply sets the options of the SDK: the configuration, and the requirements of the driver
+// contract, override the environment.
 func (c Config) apply(o *awss3.Options) {
 	if c.Endpoint != "" {
 		o.BaseEndpoint = aws.String(c.Endpoint)

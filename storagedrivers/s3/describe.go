@@ -22,20 +22,20 @@ func (s *S3) Describe() storagedrivers.Description {
 	return storagedrivers.Description{Title: "S3", Noun: "bucket", Icon: "cloud", Rank: 50, Where: where}
 }
 
-// Location is the bucket and the prefix.
+// Location returns the bucket and the prefix.
 func (s *S3) Location() storagedrivers.Location {
 	c := s.config
 	return storagedrivers.Location{Backend: "s3://" + c.service() + "/" + c.Bucket}.Join(c.Prefix)
 }
 
-// Parallel is not bounded.
+// Parallel returns 0: there is no limit.
 func (*S3) Parallel() int { return 0 }
 
 // amazon matches the hosts of Amazon S3, of any region and kind.
 var amazon = regexp.MustCompile(`^(.+\.)?s3[.-](.+\.)?amazonaws\.com(\.cn)?$`)
 
-// service returns the host of the service. At Amazon the name of a bucket is unique among all
-// regions of a partition, so it stands for them.
+// service returns the host of the service. The name of a bucket is unique among all regions of an
+// Amazon partition, so one host represents them.
 func (c Config) service() string {
 	host := network.ServiceHost(cmp.Or(c.Endpoint, os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL")))
 	if host != "" && !amazon.MatchString(host) {

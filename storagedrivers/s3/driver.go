@@ -50,7 +50,7 @@ func (S3) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Schema describes the options.
+// Schema returns the options.
 func (*S3) Schema() *options.Schema { return schema.Documented() }
 
 // Provision expands, completes and checks the options.
@@ -64,17 +64,17 @@ func (s *S3) Provision(caddy.Context) error {
 	return s.config.complete()
 }
 
-// PoolKey is all of the completed options.
+// PoolKey returns all of the completed options.
 func (s *S3) PoolKey() string {
 	c := s.config
 	c.PathStyle = nil // a pointer
 	return fmt.Sprintf("s3 %#v %t", c, *s.config.PathStyle)
 }
 
-// NewDriver makes the driver without using the network.
+// NewDriver returns a driver, without using the network.
 func (s *S3) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) { return New(s.config, log) }
 
-// Timeout is how long the service may keep silent.
+// Timeout returns how long the service may stay silent.
 func (s *S3) Timeout() time.Duration { return s.config.Timeout }
 
 // UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:

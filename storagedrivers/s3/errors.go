@@ -17,9 +17,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// codes are the errors of the services that have a meaning for callers, whatever their status. The
-// status of a missing object alone has none: a missing bucket or user, or another server at the
-// endpoint, has the same.
+// codes are the error codes of services that have a meaning for callers, with any status. The
+// status of a missing object alone has no meaning: a missing bucket or user, or another server at
+// the endpoint, has the same.
 var codes = map[string]error{
 	"NoSuchKey": fs.ErrNotExist,
 	"NotFound":  fs.ErrNotExist, // the SDK's own, for HEAD
@@ -45,7 +45,7 @@ var codes = map[string]error{
 	"XMinioAdminBucketQuotaExceeded": storagedrivers.ErrNoSpace,
 	"XMinioStorageFull":              storagedrivers.ErrNoSpace,
 
-	// An upload in parts that was removed meanwhile can only be begun again.
+	// An upload in parts that was removed meanwhile can only be started again.
 	"ConditionalRequestConflict": storagedrivers.ErrUnavailable,
 	"NoSuchUpload":               storagedrivers.ErrUnavailable,
 	"OperationAborted":           storagedrivers.ErrUnavailable,
@@ -53,7 +53,7 @@ var codes = map[string]error{
 	"SlowDown":                   storagedrivers.ErrUnavailable,
 }
 
-// statuses are for answers without a known code.
+// statuses are for responses without a known code.
 var statuses = map[int]error{
 	http.StatusUnauthorized:                 fs.ErrPermission,
 	http.StatusForbidden:                    fs.ErrPermission,
@@ -68,8 +68,8 @@ var statuses = map[int]error{
 	http.StatusInsufficientStorage:          storagedrivers.ErrNoSpace,
 }
 
-// mapError returns the contract's error for one of the SDK. It must not get errors of the source,
-// which look like the network's.
+// mapError returns the contract's error for one of the SDK. It must not be called with errors of
+// the source, which look like the network's.
 func mapError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -96,8 +96,8 @@ func (p *plain) Error() string { return p.text }
 
 func (p *plain) Unwrap() error { return p.error }
 
-// brief returns an error of the SDK with the service's code and message before the IDs of the
-// request, and without the layers above an error of the network.
+// brief returns an error of the SDK whose text begins with the service's code and message, before
+// the IDs of the request. It removes the wrappers of an error of the network.
 func brief(err error) error {
 	if _, done := errors.AsType[*plain](err); done {
 		return err
@@ -118,7 +118,8 @@ func brief(err error) error {
 	return err
 }
 
-// mapReadError is mapError for looking up an object. A key that the service cannot hold is missing.
+// mapReadError is mapError for looking up an object. A key that the service cannot hold counts as
+// missing.
 func mapReadError(ctx context.Context, err error) error {
 	if errors.Is(sentinelOf(err), storagedrivers.ErrInvalidKey) {
 		return fmt.Errorf("%w: %w", fs.ErrNotExist, brief(err))
@@ -130,7 +131,7 @@ func sentinelOf(err error) error {
 	if sentinel, ok := codes[code(err)]; ok {
 		return sentinel
 	}
-	// The status of an answer with a broken body says nothing about the failure.
+	// The status of a response with a broken body does not describe the failure.
 	if status := status(err); status >= http.StatusBadRequest {
 		return statuses[status]
 	}
@@ -148,8 +149,8 @@ func code(err error) string {
 	return ""
 }
 
-// status returns the HTTP status of an error or of an answer whose body could not be read, and 0
-// without an answer.
+// status returns the HTTP status of an error, or of a response whose body could not be read. It is
+// 0 without a response.
 func status(err error) int {
 	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && answer.Response != nil {
 		return answer.HTTPStatusCode()
@@ -157,7 +158,7 @@ func status(err error) int {
 	return 0
 }
 
-// regionOf returns the region of the bucket if an error comes from another one.
+// regionOf returns the region of the bucket if an error reports another one.
 func regionOf(err error) string {
 	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && answer.Response != nil {
 		return answer.Response.Header.Get("X-Amz-Bucket-Region")
@@ -165,10 +166,9 @@ func regionOf(err error) string {
 	return ""
 }
 
-// doubtful reports whether a request that failed with err may have been carried out all the same:
-// no answer came, or one of a service in trouble, or one to a request that something on the way has
-// repeated. A service that refuses an object while it is still being sent may close the connection
-// before its answer is read.
+// doubtful reports whether a failed request may have been carried out: there was no response, the
+// service reported trouble, or a proxy on the way may have repeated the request. A service that
+// refuses an object while it is being sent may close the connection before its response is read.
 func doubtful(err error) bool {
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
 		return false

@@ -24,7 +24,7 @@ var sentinels = []error{
 	storagedrivers.ErrInvalidRange, storagedrivers.ErrNoSpace, storagedrivers.ErrUnavailable,
 }
 
-// answering returns a driver of a service that gives one answer to everything.
+// answering returns a driver of a service that always returns the same response.
 func answering(t *testing.T, status int, code string, header http.Header) *Driver {
 	t.Helper()
 	d, err := New(Config{
@@ -37,7 +37,7 @@ func answering(t *testing.T, status int, code string, header http.Header) *Drive
 	return d
 }
 
-// startAnswering returns the address of a service whose answer is always the same.
+// startAnswering starts a service that always returns the same response, and returns its address.
 func startAnswering(t *testing.T, status int, code string, header http.Header) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -102,7 +102,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// matches asserts that an error is want and none of the other sentinels; nil is none at all.
+// matches asserts that an error matches want and no other sentinel; nil is no sentinel at all.
 func matches(t *testing.T, what string, err, want error) {
 	t.Helper()
 	if err == nil {
@@ -137,7 +137,7 @@ func TestErrorsOfTheCallerAndTheSourceStay(t *testing.T) {
 	}
 }
 
-// lyingSource says that it is longer than it is.
+// lyingSource is a source that reports a larger size than it has.
 type lyingSource struct {
 	*strings.Reader
 	size int64
@@ -171,8 +171,8 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestBrokenAnswer: an answer whose body breaks off says nothing by its status 200. The service may
-// have done what it was asked.
+// TestBrokenAnswer: the status 200 of a response with a truncated body is not a success. The
+// service may have carried out the request.
 func TestBrokenAnswer(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -199,7 +199,7 @@ func TestBrokenAnswer(t *testing.T) {
 	}
 }
 
-// TestErrorWords: an error begins with its cause, and holds no ids of 80 characters before it.
+// TestErrorWords: the text of an error begins with its cause, without long IDs before it.
 func TestErrorWords(t *testing.T) {
 	t.Parallel()
 	header := http.Header{"X-Amz-Request-Id": {"4442587FB7D0A2F9"}, "X-Amz-Id-2": {strings.Repeat("h", 80)}}

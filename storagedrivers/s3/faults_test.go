@@ -25,7 +25,7 @@ var (
 	overwrite = storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
 )
 
-// sizes of an object that is sent whole and of one that is sent in parts.
+// sizes of an object that is sent whole, and of one that is sent in parts.
 var sizes = map[string]int{"whole": 100, "parts": partSize + 100}
 
 func content(letter byte, size int) *bytes.Reader {
@@ -41,7 +41,7 @@ func put(t *testing.T, d *Driver, key string, r io.ReadSeeker, opts storagedrive
 	return info
 }
 
-// has asserts that key holds size letters.
+// has asserts that key contains size letters.
 func has(t *testing.T, d *Driver, key string, letter byte, size int) {
 	t.Helper()
 	body, info, err := d.Open(t.Context(), key, storagedrivers.Range{})
@@ -62,7 +62,7 @@ func commits(r *http.Request) bool {
 	return r.Method == http.MethodPut && !query.Has("partNumber") || r.Method == http.MethodPost && query.Has("uploadId")
 }
 
-// both runs a test against the service in the process and the real one.
+// both runs a test with the service in the process and with the real one.
 func both(t *testing.T, test func(t *testing.T, s *service)) {
 	t.Helper()
 	t.Run("gofakes3", func(t *testing.T) {
@@ -112,8 +112,8 @@ func TestLostReply(t *testing.T) {
 	})
 }
 
-// TestRepeatedRequest: something on the way sends what creates an object twice, and the
-// answer is the second one.
+// TestRepeatedRequest: a proxy repeats the request that creates an object, and returns the second
+// response.
 func TestRepeatedRequest(t *testing.T) {
 	t.Parallel()
 	s := real(t)
@@ -155,7 +155,7 @@ func TestRepeatedRequest(t *testing.T) {
 	}
 }
 
-// TestCancelledCommit: who gives up while an object appears is told what came of it.
+// TestCancelledCommit: a caller that cancels while an object appears gets the outcome.
 func TestCancelledCommit(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, s *service) {
@@ -221,8 +221,8 @@ func proxied(t *testing.T, s *service, timeout time.Duration) (*Driver, *faults.
 	return d, proxy
 }
 
-// all asserts that whatever is asked for is unavailable in time. What is to be written has a
-// key of its own: a silent network may deliver it later.
+// all asserts that every method fails as unavailable in time. Writes use their own key, because a
+// silent network may deliver them later.
 func all(t *testing.T, d *Driver, within time.Duration) {
 	t.Helper()
 	ctx := t.Context()
@@ -261,8 +261,8 @@ func all(t *testing.T, d *Driver, within time.Duration) {
 	}
 }
 
-// TestCutConnection: a connection that is cut while an object is stored leaves all of it or
-// nothing, and storing it again makes it whole.
+// TestCutConnection: if a connection is cut during an upload, the object is stored completely or
+// not at all. A further upload completes it.
 func TestCutConnection(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, s *service) {

@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// List returns one page of objects; the cursor holds the service's own.
+// List returns one page of objects. The cursor contains that of the service.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	page, token := storagedrivers.Resume(opts.Cursor)
 	input := &awss3.ListObjectsV2Input{
@@ -60,8 +60,8 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 	return page.End(aws.ToString(out.NextContinuationToken)), nil
 }
 
-// listed returns the key, or the beginning of keys, of a name in a listing, and whether it is one
-// of the driver.
+// listed returns the key, or the beginning of keys, for a name in a listing, and whether the name
+// belongs to the driver.
 func (d *Driver) listed(name *string, encoding types.EncodingType) (key string, ok bool, err error) {
 	plain, err := decoded(name, encoding)
 	if err != nil {
@@ -71,7 +71,7 @@ func (d *Driver) listed(name *string, encoding types.EncodingType) (key string, 
 	return key, ok, nil
 }
 
-// decoded returns a name of a listing without its encoding.
+// decoded returns a decoded name of a listing.
 func decoded(name *string, encoding types.EncodingType) (string, error) {
 	plain := aws.ToString(name)
 	if encoding != types.EncodingTypeUrl {

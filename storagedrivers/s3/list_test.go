@@ -57,7 +57,7 @@ func TestForeignNames(t *testing.T) {
 	}
 }
 
-// TestLevelOfForeignNames: a folder that no key may begin with does not show.
+// TestLevelOfForeignNames: a folder that cannot begin a valid key is not listed.
 func TestLevelOfForeignNames(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -103,7 +103,8 @@ func TestLevelOfForeignNames(t *testing.T) {
 	}
 }
 
-// TestListDecodesNames: XML cannot hold every name that somebody may have given.
+// TestListDecodesNames: names with the encoding url are decoded, because XML cannot contain every
+// name.
 func TestListDecodesNames(t *testing.T) {
 	t.Parallel()
 	const encoded, plain = "<EncodingType>url</EncodingType>", ""
@@ -135,7 +136,7 @@ func TestListDecodesNames(t *testing.T) {
 	}
 }
 
-// TestListUndecodable: the error names what the service says is encoded and is not.
+// TestListUndecodable: the error contains a name that is not encoded as the service says.
 func TestListUndecodable(t *testing.T) {
 	t.Parallel()
 	for _, found := range []string{

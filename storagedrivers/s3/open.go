@@ -57,8 +57,8 @@ type reader struct {
 	part io.Reader       // the wanted part; nil: all
 }
 
-// cut returns the size of the whole object. If the answer is the whole object, it reduces the
-// reader to rng.
+// cut returns the size of the whole object. If the response is the whole object, it cuts the reader
+// to rng.
 func (r *reader) cut(out *awss3.GetObjectOutput, rng storagedrivers.Range) (size int64, err error) {
 	if out.ContentRange != nil {
 		_, total, _ := strings.Cut(*out.ContentRange, "/")

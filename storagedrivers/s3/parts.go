@@ -17,23 +17,24 @@ import (
 )
 
 const (
-	// maxParts is how many parts an object may have.
+	// maxParts is the most parts of an object.
 	maxParts = 10_000
-	// lanes is how many parts of one object are sent at once, where memory allows.
+	// lanes is how many parts of one object are sent at the same time, if memory allows.
 	lanes = 4
 )
 
-// putParts sends an object in parts and makes them one.
+// putParts sends an object in parts and completes the upload.
 //
 // The SDK's transfer manager is not used. It logs each refused creation to the standard logger and
-// allocates its buffers anew for each object. It also aborts an upload before the driver can find
-// out whether a completion without an answer has happened.
+// allocates new buffers for each object. It also aborts an upload before the driver can find out
+// whether a completion without a response has happened.
 func (d *Driver) putParts(ctx context.Context, u *upload) (info storagedrivers.Info, err error) {
 	id, err := d.beginParts(ctx, u)
 	if err != nil {
 		return storagedrivers.Info{}, mapError(ctx, err)
 	}
-	// The parts go before the driver looks for the object, so that nothing changes after that.
+	// The parts are removed before the driver looks for the object, so that nothing changes after
+	// that.
 	var once sync.Once
 	abort := func(failed error) { once.Do(func() { d.abort(ctx, u.key, id, failed) }) }
 	defer func() {
@@ -79,8 +80,7 @@ func (d *Driver) beginParts(ctx context.Context, u *upload) (id string, err erro
 	return aws.ToString(out.UploadId), nil
 }
 
-// sendPart sends one part. A part that arrives after its upload was aborted may stay for ever, so
-// one that has been sent whole waits for its answer.
+// sendParts sends all parts, several at the same time if memory allows, and returns them in order.
 func (d *Driver) sendParts(ctx context.Context, u *upload, id string) ([]types.CompletedPart, error) {
 	size := max(partSize, (u.size+maxParts-1)/maxParts)
 	c := &cutter{upload: u, size: size}
@@ -138,8 +138,9 @@ func (c *cutter) cut(ctx context.Context, buffer []byte) (i int, content []byte,
 	return i, content, c.err
 }
 
-// sendPart sends one part. A part that arrives behind the abortion of its upload may stay for ever,
-// so one that has been sent whole waits for its answer.
+// sendPart sends one part. A part that arrives after its upload was aborted may stay for ever.
+// Therefore sendPart waits for the response to a part that was sent completely, even after the end
+// of ctx.
 func (d *Driver) sendPart(
 	ctx context.Context, key, id string, number int32, content []byte,
 ) (types.CompletedPart, error) {
@@ -156,7 +157,8 @@ func (d *Driver) sendPart(
 	return types.CompletedPart{PartNumber: &number, ETag: out.ETag, ChecksumCRC32: out.ChecksumCRC32}, nil
 }
 
-// abort removes the parts of an upload that ended with failed, also after the end of ctx.
+// abort removes the parts of an upload, even after the end of ctx. failed is the error of the
+// upload.
 func (d *Driver) abort(ctx context.Context, key, id string, failed error) {
 	own, cancel := lostreply.Afterwards(ctx, d.timeout, failed)
 	defer cancel()

@@ -12,7 +12,7 @@ import (
 )
 
 // Presign returns an address of the object under key. The address expires with the credentials that
-// have signed it, so credentials that end before opts.Lifetime cannot sign.
+// sign it, so credentials that end before opts.Lifetime cannot sign.
 func (d *Driver) Presign(
 	ctx context.Context, key string, opts storagedrivers.PresignOptions,
 ) (string, error) {
@@ -23,7 +23,7 @@ func (d *Driver) Presign(
 	if signer.CanExpire && signer.Expires.Before(d.now().Add(opts.Lifetime)) {
 		return "", fmt.Errorf("the credentials expire before the address: %w", errors.ErrUnsupported)
 	}
-	// A checksum of the answer would be a header that the client must send.
+	// A checksum of the response would be a header that the client must send.
 	unchecked := awss3.WithPresignClientFromClientOptions(func(o *awss3.Options) {
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	})

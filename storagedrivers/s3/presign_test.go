@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestPresignByRole: an address that would die with its credentials before its time is none.
+// TestPresignByRole: credentials that expire before the lifetime of the address cannot sign.
 func TestPresignByRole(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -16,7 +16,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 )
 
-// upload is one object on its way.
+// upload is a running Put.
 type upload struct {
 	*lostreply.Upload
 	key  string
@@ -29,8 +29,8 @@ func (d *Driver) newUpload(key string, opts storagedrivers.PutOptions) *upload {
 	return &upload{Upload: lostreply.New(opts, d.timeout, look, doubtful), key: key}
 }
 
-// Put stores all of r under key. An object larger than a part is sent in parts, which become an
-// object by a request of their own.
+// Put stores all of r under key. An object larger than a part is sent in parts, which a further
+// request combines.
 func (d *Driver) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
 ) (storagedrivers.Info, error) {
@@ -104,8 +104,8 @@ func (d *Driver) commit(
 	return info, nil
 }
 
-// claim returns the condition on which an upload may make its object appear. Where the service does
-// not heed conditions, the key is locked in this process until release.
+// claim returns the condition for making an object appear. If the service does not support
+// conditions, the key is locked in this process until release is called.
 func (d *Driver) claim(ctx context.Context, u *upload) (condition *string, release func(), err error) {
 	if u.Mode != storagedrivers.CreateOnly {
 		return nil, func() {}, nil
@@ -123,7 +123,7 @@ func (d *Driver) claim(ctx context.Context, u *upload) (condition *string, relea
 	if release, err = d.locks.Lock(ctx, u.key); err != nil {
 		return nil, nil, err
 	}
-	// An object of its own is sent again, which changes nothing.
+	// An own object of an earlier attempt is sent again, which changes nothing.
 	if _, err = u.Find(ctx); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		release()
 		return nil, nil, err
@@ -131,9 +131,9 @@ func (d *Driver) claim(ctx context.Context, u *upload) (condition *string, relea
 	return condition, release, nil
 }
 
-// body is an object that is sent as long as ctx lasts. A request whose body ends early is void; one
-// that was sent whole goes on to its answer. The SDK does not mistake its error for one of the
-// network.
+// body is an object that is sent until ctx ends. A request whose body ends early is invalid; one
+// that was sent completely continues until its response. The SDK does not mistake the error of body
+// for one of the network.
 type body struct {
 	ctx context.Context //nolint:containedctx // it ends the sending, not a call
 	*bytes.Reader
@@ -147,7 +147,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return b.Reader.Read(p)
 }
 
-// WriteTo hides that of bytes.Reader, which would ignore ctx.
+// WriteTo hides the WriteTo of bytes.Reader, which would ignore ctx.
 func (b *body) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{b})
 }

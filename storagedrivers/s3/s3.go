@@ -18,11 +18,11 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/lostreply"
 )
 
-// Driver keeps objects in a bucket.
+// Driver stores objects in a bucket.
 type Driver struct {
 	client *awss3.Client
 	http   *http.Client
-	// timeout is how long the service may keep silent.
+	// timeout is how long the service may stay silent.
 	timeout time.Duration
 
 	log *slog.Logger
@@ -35,7 +35,7 @@ type Driver struct {
 
 	buffers *buffers
 	locks   storagedrivers.NameLocks
-	// conditions are the support for If-None-Match; nil while unknown.
+	// conditions describe the support for If-None-Match; nil while unknown.
 	conditions atomic.Pointer[conditions]
 	unanswered atomic.Pointer[unanswered] // the last such experiment
 }
@@ -91,8 +91,8 @@ func (d *Driver) look(ctx context.Context, key string) (storagedrivers.Info, str
 // name returns the name in the bucket of the object under key.
 func (d *Driver) name(key string) *string { return aws.String(d.prefix + key) }
 
-// strong returns an entity tag with quotes, which some services leave out. A weak tag, as proxies
-// make them, becomes "".
+// strong returns an entity tag with quotes, which some services omit. A weak tag, which comes from
+// proxies, becomes "".
 func strong(tag *string) string {
 	t := aws.ToString(tag)
 	if t == "" || strings.HasPrefix(t, "W/") {
@@ -101,14 +101,14 @@ func strong(tag *string) string {
 	return `"` + strings.Trim(t, `"`) + `"`
 }
 
-// Delete removes an object. The service does not report whether there was one.
+// Delete removes an object. The service does not report whether it existed.
 func (d *Driver) Delete(ctx context.Context, key string) error {
 	_, err := d.client.DeleteObject(ctx, &awss3.DeleteObjectInput{Bucket: &d.bucket, Key: d.name(key)})
 	return mapReadError(ctx, err)
 }
 
-// Check finds the bucket with the right to list it, and tests the support for conditions if that is
-// unknown.
+// Check verifies that the bucket exists and can be listed. If the support for conditions is
+// unknown, it determines that.
 func (d *Driver) Check(ctx context.Context) error {
 	_, err := d.client.ListObjectsV2(ctx, &awss3.ListObjectsV2Input{
 		Bucket: &d.bucket, Prefix: &d.prefix, MaxKeys: aws.Int32(1),
@@ -127,8 +127,8 @@ func (d *Driver) Check(ctx context.Context) error {
 	return err
 }
 
-// Features returns that objects are replaced as a whole, and whether the service decides about
-// creations.
+// Features returns that objects are replaced as a whole, and whether the service itself decides
+// about creations.
 func (d *Driver) Features() storagedrivers.Features {
 	features := storagedrivers.Features{Replace: storagedrivers.Atomic, Repeat: true}
 	if c := d.conditions.Load(); c != nil && c.kept {

@@ -25,7 +25,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// service is where tests make buckets.
+// service is an S3 service in which tests create buckets.
 type service struct {
 	config  Config
 	secure  func(d *Driver) // lets a driver trust the service
@@ -33,7 +33,7 @@ type service struct {
 	made    atomic.Int64
 }
 
-// fake is a service in the process of the test.
+// fake returns a service in the process of the test.
 func fake(t *testing.T) *service {
 	t.Helper()
 	server := httptest.NewUnstartedServer(gofakes3.New(s3mem.New(), gofakes3.WithLogger(gofakes3.DiscardLog())).Server())
@@ -45,7 +45,7 @@ func fake(t *testing.T) *service {
 	}}
 }
 
-// real is versitygw, by http.
+// real returns versitygw over http.
 func real(t testing.TB) *service {
 	t.Helper()
 	server := servers.VersityGW(t)
@@ -55,8 +55,8 @@ func real(t testing.TB) *service {
 	}}
 }
 
-// behind returns the service as it is seen through a proxy for HTTP. An answer for which lose
-// says so is lost on the way, when the service has done what it was asked.
+// behind returns the service behind an HTTP proxy. The proxy loses the response to a request for
+// which lose returns true, after the service has carried it out.
 func (s *service) behind(
 	t *testing.T, start func(http.Handler) *httptest.Server, lose func(*http.Request) bool,
 ) *service {
@@ -100,7 +100,7 @@ func (s *service) driver(t testing.TB, c Config) *Driver {
 	return d
 }
 
-// fresh returns the configuration of a bucket that was just made.
+// fresh returns the configuration of a new bucket.
 func (s *service) fresh(t testing.TB) Config {
 	t.Helper()
 	c := s.config
@@ -142,8 +142,8 @@ func (s *service) harness() drivertest.Harness {
 	}
 }
 
-// leftovers lists what the bucket holds below the driver's prefix, uploads in parts that
-// are neither completed nor aborted included.
+// leftovers returns the names in the bucket below the driver's prefix, including uploads in parts
+// that are neither completed nor aborted.
 func leftovers(t *testing.T, d *Driver) []string {
 	t.Helper()
 	var names []string
@@ -185,7 +185,7 @@ func TestConformanceVersityGW(t *testing.T) {
 	drivertest.Run(t, h)
 }
 
-// By https contents are not signed, and checksums come behind them.
+// TestConformanceVersityGWWithTLS: over https contents are not signed, and checksums follow them.
 func TestConformanceVersityGWWithTLS(t *testing.T) {
 	s := real(t).behind(t, httptest.NewTLSServer, nil)
 	s.config.Prefix, s.config.Checksums = "some/folder", whenSupported

@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// refusing returns the service behind something that refuses some requests.
+// refusing returns the service behind a proxy that refuses some requests.
 func (s *service) refusing(t *testing.T, status int, code string, refuse func(*http.Request) bool) *service {
 	t.Helper()
 	return s.behind(t, func(inner http.Handler) *httptest.Server {
@@ -73,7 +73,7 @@ func TestWhatTheServiceMakesOfConditions(t *testing.T) {
 	}
 }
 
-// TestWithoutConditions: who creates is decided by the process alone.
+// TestWithoutConditions: only this process prevents a second creation.
 func TestWithoutConditions(t *testing.T) {
 	t.Parallel()
 	s := fake(t).refusing(t, http.StatusNotImplemented, "NotImplemented", func(r *http.Request) bool {
@@ -118,7 +118,8 @@ func TestCheckOfWhatIsWrong(t *testing.T) {
 	}
 }
 
-// TestReplacedAtOnce: what others do behind an upload changes nothing of its answer.
+// TestReplacedAtOnce: the result of an upload is its own object, even if another writer replaces or
+// deletes it at once.
 func TestReplacedAtOnce(t *testing.T) {
 	t.Parallel()
 	s := real(t)
@@ -196,7 +197,7 @@ func TestPresign(t *testing.T) {
 	}
 }
 
-// TestRangeIgnored: an answer that is all of an object is cut to what was asked for.
+// TestRangeIgnored: a response with the whole object is cut to the requested range.
 func TestRangeIgnored(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// mute is a service that answers no request for which it is silent, and others with 404.
+// mute is a service that does not respond to the requests for which silent returns true.
 type mute struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -63,8 +63,8 @@ func (m *mute) driver(t *testing.T) *Driver {
 	return d
 }
 
-// TestSilentService: a service that keeps silent is asked once, and once more, briefly, where the
-// request may have been carried out.
+// TestSilentService: a silent service gets one request, and another short one if the first may have
+// been carried out.
 func TestSilentService(t *testing.T) {
 	t.Parallel()
 	all := func(*http.Request) bool { return true }
@@ -102,7 +102,8 @@ func TestSilentService(t *testing.T) {
 	}
 }
 
-// TestSharedExperiment: a caller that has waited for an experiment without an answer makes none.
+// TestSharedExperiment: a caller that has waited for an experiment without a response makes no
+// other.
 func TestSharedExperiment(t *testing.T) {
 	t.Parallel()
 	m := newMute(t, func(*http.Request) bool { return true })

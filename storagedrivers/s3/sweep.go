@@ -15,10 +15,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Sweep looks for uploads in parts that were neither completed nor aborted, whose parts are paid
-// for and show in no listing of objects, and for objects of experiments. An upload under way has a
-// part that is young, whenever it was begun. Below its prefix the driver takes an upload of a valid
-// key for its own.
+// Sweep looks for uploads in parts that were neither completed nor aborted, and for objects of
+// experiments. Parts cost money and appear in no listing of objects. A running upload has a recent
+// part, even if it was started long ago. Below its prefix the driver treats uploads with valid keys
+// as its own.
 func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
 	s := &sweeper{driver: d, before: opts.Before(d.now()), dry: opts.DryRun}
 	err := s.uploads(ctx)
@@ -37,7 +37,7 @@ type sweeper struct {
 	failed []error // of leftovers that could not be removed
 }
 
-// uploads goes through all uploads in parts.
+// uploads sweeps all uploads in parts.
 func (s *sweeper) uploads(ctx context.Context) error {
 	d := s.driver
 	input := &awss3.ListMultipartUploadsInput{
@@ -146,8 +146,8 @@ func (s *sweeper) isOld(left storagedrivers.Leftover) bool {
 	return !left.ModTime.IsZero() && left.ModTime.Before(s.before)
 }
 
-// take removes a leftover, unless it is only to be found. An error is one after which it makes no
-// sense to go on.
+// take removes a leftover, except in a dry run. It returns an error only if the sweep cannot
+// continue.
 func (s *sweeper) take(ctx context.Context, left storagedrivers.Leftover, remove func() error) error {
 	if !s.dry {
 		err := mapError(ctx, remove())
@@ -163,8 +163,8 @@ func (s *sweeper) take(ctx context.Context, left storagedrivers.Leftover, remove
 	return nil
 }
 
-// mapSweepError is mapError for asking after uploads in parts, which not every service that takes
-// them lists.
+// mapSweepError is mapError for listing uploads in parts. Some services accept such uploads but do
+// not list them.
 func mapSweepError(ctx context.Context, err error) error {
 	switch status(err) {
 	case http.StatusNotImplemented, http.StatusMethodNotAllowed:

@@ -19,7 +19,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 )
 
-// cutOff begins an upload in parts and lets the service be reached no more.
+// cutOff starts an upload in parts and then makes the service unreachable.
 func (s *service) cutOff(t *testing.T, c Config, key string) {
 	t.Helper()
 	address, err := url.Parse(c.Endpoint)
@@ -37,7 +37,7 @@ func (s *service) cutOff(t *testing.T, c Config, key string) {
 	}
 }
 
-// cut is a source at one byte of which something happens.
+// cut is a source that calls a function at one byte.
 type cut struct {
 	io.ReadSeeker
 	left  int
@@ -53,7 +53,7 @@ func (c *cut) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// begin begins an upload in parts under a name in the bucket, and sends a part of 100 bytes.
+// begin starts an upload in parts under a name in the bucket, and sends a part of 100 bytes.
 func begin(t *testing.T, d *Driver, name string) {
 	t.Helper()
 	out, err := d.client.CreateMultipartUpload(t.Context(), &awss3.CreateMultipartUploadInput{Bucket: &d.bucket, Key: &name})
@@ -69,13 +69,13 @@ func begin(t *testing.T, d *Driver, name string) {
 	}
 }
 
-// later lets a driver's clock be two days ahead.
+// later sets a driver's clock two days ahead.
 func later(d *Driver) *Driver {
 	d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
 	return d
 }
 
-// TestSweepLeavesOthers: what is not below the prefix, or has no valid key, is somebody else's.
+// TestSweepLeavesOthers: uploads and objects outside of the prefix, or without a valid key, stay.
 func TestSweepLeavesOthers(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, s *service) {
@@ -118,8 +118,8 @@ func TestSweepLeavesOthers(t *testing.T) {
 	})
 }
 
-// listing answers like a service whose uploads were begun an age ago, two on a page, and whose
-// last parts came later, or that tells no times. It keeps what was aborted.
+// listing is a service with old uploads, two on a page, whose last parts are younger, or one that
+// returns no times. It records aborted uploads.
 type listing struct {
 	age, part time.Duration
 	untimed   bool
@@ -167,8 +167,8 @@ func (l *listing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestSweepOfPages: an upload is as old as its last part, all pages count, and one that cannot
-// be aborted keeps none of the others.
+// TestSweepOfPages: the age of an upload is that of its last part, all pages are swept, and an
+// upload that cannot be aborted does not prevent others from being aborted.
 func TestSweepOfPages(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour

@@ -1,5 +1,5 @@
-// Package faults is a TCP proxy that simulates network faults: it delays, swallows, cuts and
-// refuses.
+// Package faults is a TCP proxy that simulates network faults: it delays and drops data, and resets
+// and refuses connections.
 package faults
 
 import (
@@ -57,8 +57,8 @@ func New(t testing.TB, address string) *Proxy {
 // SetLatency delays all data by half of a round trip in each direction, without limiting the rate.
 func (p *Proxy) SetLatency(roundTrip time.Duration) { p.latency.Store(int64(roundTrip / 2)) }
 
-// SetSilent swallows all data in both directions, like an unplugged host. Connections are still
-// accepted, and stay open.
+// SetSilent drops all data in both directions, like an unplugged host. Connections are still
+// accepted and stay open.
 func (p *Proxy) SetSilent(silent bool) { p.silent.Store(silent) }
 
 // SetRefusing closes open connections and every new one, like a host whose server is down.
@@ -190,7 +190,7 @@ func (p *Proxy) flow(to, from net.Conn, toServer bool) {
 	}
 }
 
-// cut counts n bytes and reports whether the awaited one is among them.
+// cut counts n bytes and reports whether the byte of CutAfter is among them.
 func (p *Proxy) cut(n int64) bool {
 	for {
 		left := p.cutAfter.Load()

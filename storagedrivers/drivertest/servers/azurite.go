@@ -9,7 +9,7 @@ import (
 // Credentials of Azurite.
 const (
 	AzuriteAccount = "devstoreaccount1"
-	// AzuriteKey is no secret: every emulator has it.
+	// AzuriteKey is public: every emulator has it.
 	AzuriteKey = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 )
 
@@ -20,7 +20,7 @@ type Azure struct {
 	Endpoint string
 }
 
-// Azurite starts an emulator that keeps everything in memory and has no container yet.
+// Azurite starts an emulator that stores everything in memory and has no container yet.
 func Azurite(t testing.TB) *Azure {
 	t.Helper()
 	program := Program(t, "azurite-blob")
@@ -31,7 +31,7 @@ func Azurite(t testing.TB) *Azure {
 	}
 	folder := Folder(t)
 	process := Start(t, address, func() *exec.Cmd {
-		// It is older than the libraries, and would refuse their API version.
+		// The emulator is older than the libraries and would refuse their API version.
 		cmd := exec.Command(program, "--blobHost", host, "--blobPort", port, "--skipApiVersionCheck",
 			"--inMemoryPersistence", "--silent", "--disableTelemetry")
 		cmd.Dir = folder

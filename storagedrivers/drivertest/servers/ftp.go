@@ -25,7 +25,7 @@ type FTPSettings struct {
 	TLS string
 	// KeepFiles makes the server refuse to rename onto an existing file (proftpd).
 	KeepFiles bool
-	// Without are commands that the server lacks (pyftpdlib).
+	// Without are commands that the server does not support (pyftpdlib).
 	Without []string
 	// DOS makes it list folders like a server on Windows (pyftpdlib).
 	DOS bool

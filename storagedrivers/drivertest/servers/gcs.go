@@ -18,7 +18,7 @@ type GCS struct {
 	Endpoint string
 }
 
-// FakeGCS starts a fake-gcs-server that keeps its objects in memory.
+// FakeGCS starts a fake-gcs-server that stores its objects in memory.
 func FakeGCS(t testing.TB) (*Process, GCS) {
 	t.Helper()
 	program := Program(t, "fake-gcs-server")
@@ -28,7 +28,7 @@ func FakeGCS(t testing.TB) (*Process, GCS) {
 		t.Fatal(err)
 	}
 	process := Start(t, address, func() *exec.Cmd {
-		// Without a port the public host is also reached through a proxy.
+		// A public host without a port is also reached through a proxy.
 		return exec.Command(program, "-scheme", "http", "-host", host, "-port", port, "-backend", "memory",
 			"-public-host", host, "-log-level", "error")
 	})

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// mustRun makes a missing server a failure.
+// mustRun is the environment variable that makes a missing server a failure.
 const mustRun = "MEDIA_TEST_MUST_RUN"
 
 // Program returns the path of a program that a test needs.
@@ -68,7 +68,7 @@ func (p *Process) Start() {
 	if cmd.Stderr == nil {
 		cmd.Stderr = p.t.Output()
 	}
-	// A child of the server must not keep the test waiting for the end of its output.
+	// A child of the server must not delay the test until its output ends.
 	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
 		p.t.Fatalf("starting %s: %v", cmd.Path, err)
@@ -81,7 +81,7 @@ func (p *Process) Start() {
 	p.answers()
 }
 
-// answers waits until the port answers.
+// answers waits until the port accepts connections.
 func (p *Process) answers() {
 	p.t.Helper()
 	var err error

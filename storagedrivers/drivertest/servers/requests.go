@@ -12,16 +12,16 @@ import (
 )
 
 // RequestFiles serves the files of a folder by pkg/sftp's RequestServer, like SFTPGo and most other
-// servers in Go. Such a server answers FSTAT by the path of the handle, and has no links.
+// servers in Go. Such a server implements FSTAT by the path of the handle, and has no links.
 type RequestFiles struct {
 	Folder string
-	// RefuseTaken makes a rename check first, and refuse an existing name.
+	// RefuseTaken makes a rename refuse an existing name, which it checks first.
 	RefuseTaken bool
-	// NoPosixRename leaves out the extension.
+	// NoPosixRename omits the extension.
 	NoPosixRename bool
 	// Late opens a file at the first read, like rclone's server.
 	Late bool
-	// Before, if set, is called before each operation on a path. An error is the answer.
+	// Before, if set, is called before each operation on a path. Its error is the response.
 	Before func(method, path string) error
 }
 
@@ -159,7 +159,7 @@ func (l fileList) ListAt(to []fs.FileInfo, at int64) (int, error) {
 	return n, nil
 }
 
-// posixRenamer adds the extension that replaces a file.
+// posixRenamer adds the extension for a rename that replaces a file.
 type posixRenamer struct{ RequestFiles }
 
 // PosixRename renames over a file.

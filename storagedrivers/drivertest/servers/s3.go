@@ -16,7 +16,7 @@ type S3 struct {
 	AccessKeyID, SecretAccessKey string
 }
 
-// VersityGW starts versitygw, which checks signatures and keeps objects as files in a new folder.
+// VersityGW starts versitygw, which checks signatures and stores objects as files in a new folder.
 func VersityGW(t testing.TB) *S3 {
 	t.Helper()
 	program := Program(t, "versitygw")

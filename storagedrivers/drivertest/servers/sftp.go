@@ -32,7 +32,7 @@ type SSH struct {
 	Root   string
 }
 
-// OpenSSH starts sshd for the user who runs the test, with a login by key and access to the whole
+// OpenSSH starts sshd for the user of the test, with a login by key and access to the whole
 // machine.
 func OpenSSH(t testing.TB) *SSH {
 	t.Helper()
@@ -83,7 +83,7 @@ Subsystem sftp internal-sftp
 }
 
 // ProFTPDOverSSH starts proftpd with mod_sftp, for a user with a password and access only to the
-// objects' folder.
+// folder of the objects.
 func ProFTPDOverSSH(t testing.TB) *SSH {
 	t.Helper()
 	program, passwd := Program(t, "proftpd"), Program(t, "ftpasswd")

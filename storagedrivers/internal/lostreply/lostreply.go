@@ -1,5 +1,5 @@
-// Package lostreply decides whether an object was stored when the answer to the request that stores it
-// is lost. Each upload marks its object with an ID. After a doubtful answer the upload looks whether the
+// Package lostreply determines whether an object was stored when the reply to its request is lost.
+// Each upload marks its object with an ID. After a doubtful error the upload checks whether the
 // object under its key has that ID.
 package lostreply
 
@@ -16,17 +16,17 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// Key is the metadata of an object that holds the ID of its upload. All services take such a name.
+// Key is the name of the metadata with the ID of the upload. All services accept such a name.
 const Key = "mediaupload"
 
-// Grace is the longest time that a request which makes an object appear may go on after the end of
-// its caller's context. Without its answer the driver does not know the outcome.
+// Grace is how long a request that makes an object appear may continue after the end of its
+// caller's context. Without its reply the driver does not know the outcome.
 const Grace = 5 * time.Second
 
 // Upload is an upload to a service.
 type Upload struct {
 	storagedrivers.PutOptions
-	// Timeout is how long the service may keep silent.
+	// Timeout is how long the service may stay silent.
 	Timeout time.Duration
 	// Look returns the object under the key and the ID in its metadata. Its errors are those of the
 	// contract.
@@ -44,8 +44,8 @@ func New(
 	return &Upload{opts, timeout, look, doubtful}
 }
 
-// Find returns the object of the upload if an earlier attempt has stored it. Otherwise a free key is
-// fs.ErrNotExist, and a key that is taken fs.ErrExist.
+// Find returns the object of the upload if an earlier attempt has stored it. Otherwise the error is
+// fs.ErrNotExist for a free key, and fs.ErrExist for an existing one.
 func (u *Upload) Find(ctx context.Context) (storagedrivers.Info, error) {
 	info, id, err := u.Look(ctx)
 	if err == nil && id != u.ID {
@@ -57,11 +57,11 @@ func (u *Upload) Find(ctx context.Context) (storagedrivers.Info, error) {
 	return info, nil
 }
 
-// Commit calls send, which makes the object appear under the key. Its context outlives ctx a little. An
-// Info without ModTime is completed where the service still has the object.
+// Commit calls send, which makes the object appear under the key. The context of send lasts a
+// little longer than ctx. An Info without ModTime is completed if the object still exists.
 //
-// After a doubtful error of send the object of the upload is a success, and with CreateOnly any other
-// object is fs.ErrExist. Other errors are those of send.
+// After a doubtful error of send, Commit succeeds if the key has the object of the upload. With
+// CreateOnly any other object is fs.ErrExist. Other errors are those of send.
 func (u *Upload) Commit(
 	ctx context.Context, send func(ctx context.Context) (storagedrivers.Info, error),
 ) (storagedrivers.Info, error) {
@@ -94,7 +94,8 @@ const (
 	firstPause   = 100 * time.Millisecond
 )
 
-// lookAgain looks for the object after a request that failed, again while the service is unavailable.
+// lookAgain looks for the object after a failed request. It retries while the service is
+// unavailable.
 func (u *Upload) lookAgain(ctx context.Context, failed error) (info storagedrivers.Info, id string, err error) {
 	ctx, cancel := Afterwards(ctx, u.Timeout, failed)
 	defer cancel()
@@ -111,7 +112,7 @@ func (u *Upload) lookAgain(ctx context.Context, failed error) (info storagedrive
 	}
 }
 
-// Outlive returns a context that ends some time after ctx does. cancel must be called.
+// Outlive returns a context that ends a given time after ctx. cancel must be called.
 func Outlive(ctx context.Context, by time.Duration) (longer context.Context, cancel context.CancelFunc) {
 	longer, end := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(by, end) })
@@ -124,8 +125,8 @@ func Outlive(ctx context.Context, by time.Duration) (longer context.Context, can
 // maxAfterwards bounds the context of [Afterwards].
 const maxAfterwards = 10 * time.Second
 
-// Afterwards returns a context for looking or cleaning up after a request that ended with failed, also
-// if ctx has ended. A service that has kept silent for the whole time-out is asked once more, briefly.
+// Afterwards returns a context for looking or cleaning up after a request that ended with failed,
+// even if ctx has ended. If the service was silent for the whole time-out, the context is short.
 func Afterwards(ctx context.Context, timeout time.Duration, failed error) (context.Context, context.CancelFunc) {
 	patience := min(timeout, maxAfterwards)
 	if network.Silent(failed) {

@@ -86,7 +86,7 @@ func TestCommit(t *testing.T) {
 	}
 }
 
-// The caller leaves while the request is under way.
+// TestCommitOfCallerWhoLeaves: the caller cancels during the request.
 func TestCommitOfCallerWhoLeaves(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

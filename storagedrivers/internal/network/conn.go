@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// DefaultTimeout is how long a host may keep silent where the configuration does not say.
+// DefaultTimeout is how long a host may stay silent by default.
 const DefaultTimeout = 30 * time.Second
 
-// maxDial bounds getting a connection, however patient the configuration is otherwise.
+// maxDial bounds connecting, even if the configured time-out is longer.
 const maxDial = 10 * time.Second
 
 // Dialer opens connections. The zero value is usable.
 type Dialer struct {
-	// Timeout is how long a connection may move no byte in either direction during a read or write,
-	// which then fails with os.ErrDeadlineExceeded. 0 is DefaultTimeout.
+	// Timeout is how long a connection may transfer no byte in either direction during a read or
+	// write, which then fails with os.ErrDeadlineExceeded. 0 is DefaultTimeout.
 	Timeout time.Duration
 }
 
@@ -36,8 +36,8 @@ func (d Dialer) DialContext(ctx context.Context, network, address string) (net.C
 	return &conn{Conn: raw, timeout: timeout}, nil
 }
 
-// conn is a connection whose deadline moves on with every read and write. Both share it: the wait
-// for the answer to a large upload lasts as long as that makes progress.
+// conn is a connection whose deadline is extended by every read and write. Both share it: waiting
+// for the response to a large upload lasts as long as the upload makes progress.
 type conn struct {
 	net.Conn
 	timeout time.Duration
@@ -61,7 +61,7 @@ func (c *conn) extend() error {
 	return c.SetDeadline(time.Now().Add(c.timeout)) //nolint:forbidigo // the operating system's clock counts
 }
 
-// CloseWrite ends the writing; reading goes on.
+// CloseWrite closes the connection for writing; reading continues.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -10,10 +10,10 @@ import (
 )
 
 // Unreachable reports whether err means that a host could not be reached, or that its connection
-// broke: no such name, refused, reset, cut, timed out. The end of the caller's context is none of
-// these, nor is a certificate that is not trusted.
+// broke: no such name, refused, reset, cut, timed out. The end of the caller's context does not
+// count, nor does an untrusted certificate.
 //
-// A driver must first check the source's own error: io.ErrUnexpectedEOF may be of either.
+// A driver must first check the source's own error: io.ErrUnexpectedEOF may come from either.
 func Unreachable(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return false
@@ -36,8 +36,8 @@ func Unreachable(err error) bool {
 	return errors.As(err, &dnsErr) || errors.As(err, &opErr) && opErr.Op == "dial"
 }
 
-// Silent reports whether err is the time-out of a silent host, dialling included. The deadline of a
-// caller is no silence, unless os.ErrDeadlineExceeded is its cause.
+// Silent reports whether err is the time-out of a silent host, including dialling. The deadline of
+// a caller does not count, unless os.ErrDeadlineExceeded is its cause.
 func Silent(err error) bool {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return true

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// echo is a server that returns its input, through a proxy.
+// echo returns a proxy of a server that returns its input.
 func echo(t *testing.T) *faults.Proxy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -70,7 +70,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestProgress: a reader is patient as long as the writer gets on.
+// TestProgress: a reader waits as long as the writer makes progress.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	proxy := echo(t)

@@ -1,5 +1,5 @@
-// Package source protects a driver's source from the habits of its libraries: they close readers,
-// take their errors for the network's, or go on after the end of the caller's context.
+// Package source protects a driver's source from libraries that close readers, mistake their errors
+// for the network's, or continue after the end of the caller's context.
 package source
 
 import (
@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Reader reads a source under a context. It has only Read, so that libraries neither close nor
-// measure the source.
+// Reader reads a source until its context ends. It has only Read, so that libraries neither close
+// nor measure the source.
 type Reader struct {
 	ctx  context.Context //nolint:containedctx // it ends the reading, not a call
 	r    io.Reader
@@ -18,7 +18,7 @@ type Reader struct {
 	err  error
 }
 
-// New returns a reader of r, which ends with ctx.
+// New returns a reader of r that ends with ctx.
 func New(ctx context.Context, r io.Reader) *Reader { return &Reader{ctx: ctx, r: r} }
 
 // Read reads from the source. After the end of ctx it returns the error of ctx.
@@ -37,15 +37,15 @@ func (s *Reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Size is how many bytes were read so far.
+// Size returns the number of bytes read so far.
 func (s *Reader) Size() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.size
 }
 
-// Err returns the error of the source itself, the end of ctx included. It must be checked before a
-// library's error is taken for the network's.
+// Err returns the error of the source itself, including the end of ctx. It must be checked before a
+// library's error is treated as one of the network.
 func (s *Reader) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
