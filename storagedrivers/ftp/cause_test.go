@@ -9,7 +9,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
-// TestCauseOfNoTLS: the server does not know what is asked for.
+// TestCauseOfNoTLS: an error of a server without AUTH has the cause NoTLS.
 func TestCauseOfNoTLS(t *testing.T) {
 	t.Parallel()
 	f := (&fake{tls: secured, lacks: "AUTH"}).start(t)

@@ -77,7 +77,8 @@ const (
 	TLSImplicit TLSMode = "implicit" // from the first byte on
 )
 
-// complete fills in the defaults, reads the certificates and refuses options that do not go together.
+// complete sets the defaults and reads the certificates. The error names options that cannot be
+// used together.
 func (c *Config) complete() error {
 	c.TLS = cmp.Or(c.TLS, TLSNone)
 	c.Connections = cmp.Or(c.Connections, defaultConnections)
@@ -122,7 +123,7 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// tls returns the settings of TLS, or nil without it.
+// tls returns the settings of TLS, or nil without TLS.
 func (c *Config) tls() *tls.Config {
 	if c.TLS == TLSNone {
 		return nil
@@ -130,8 +131,7 @@ func (c *Config) tls() *tls.Config {
 	config := &tls.Config{
 		ServerName: c.ServerName, MinVersion: tls.VersionTLS12,
 		InsecureSkipVerify: c.InsecureSkipVerify, //nolint:gosec // the administrator says so
-		// Servers demand that data connections resume the session of their control connection, and of
-		// no other.
+		// Servers require that data connections resume the session of their own control connection.
 		ClientSessionCache: tls.NewLRUClientSessionCache(0),
 	}
 	if c.pem != "" {
@@ -141,8 +141,8 @@ func (c *Config) tls() *tls.Config {
 	return config
 }
 
-// splitAddress returns host and port, which may be missing. An error does not show an address that
-// may have a password in it.
+// splitAddress returns host and port, which may be missing. An error does not contain an address
+// that may include a password.
 func splitAddress(address string) (host, port string, err error) {
 	if strings.Contains(address, "@") {
 		return "", "", errors.New("it is host or host:port; user and password are options of their own")

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// config is for the fake.
+// config returns the configuration of a driver for the fake.
 func (f *fake) config() Config {
 	config := Config{Address: f.address, User: "u", Password: "secret", Connections: 4, Timeout: 20 * time.Second}
 	if f.tls != nil {
@@ -29,7 +29,7 @@ func (f *fake) config() Config {
 	return config
 }
 
-// secured is for a server that is "example.com"; trusted is its certificate.
+// secured is the TLS configuration of a server "example.com"; trusted is its certificate.
 var secured, trusted = func() (*tls.Config, string) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

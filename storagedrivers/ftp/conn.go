@@ -15,8 +15,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// conn is a connection to the server, which does one thing at a time. It is for one
-// goroutine, but for cut.
+// conn is a connection to the server, for one operation at a time. It is for one goroutine, except
+// for cut.
 type conn struct {
 	ftp       *jftp.ServerConn
 	base      string // the root's path without a slash at its end; empty is "/"
@@ -29,8 +29,8 @@ type conn struct {
 	restless  bool // there is no REST
 }
 
-// run calls f, which talks to the server, and cuts the connection when ctx ends before f
-// does. A connection that broke before is made anew.
+// run calls f, which uses the server, and cuts the connection if ctx ends before f returns. It
+// replaces a connection that broke earlier.
 func (c *conn) run(ctx context.Context, f func() error) error {
 	if err := ctx.Err(); err != nil {
 		return ended(ctx, err)
@@ -50,8 +50,8 @@ func (c *conn) run(ctx context.Context, f func() error) error {
 	return ended(ctx, err)
 }
 
-// heard records the outcome of a command. After anything but a clean reply, it is unknown which
-// command the next reply belongs to.
+// heard records the outcome of a command. After anything but a clean reply, it is unknown to which
+// command the next reply belongs.
 func (c *conn) heard(err error) error {
 	if err != nil && !clean(err) {
 		c.broken = true
@@ -60,11 +60,11 @@ func (c *conn) heard(err error) error {
 	return err
 }
 
-// longName is a path that, with a command before it, may be longer than a server's line.
+// longName is the length of a path that, with a command before it, may exceed a server's line.
 const longName = 240
 
-// about is heard for a command that names a path. A server that does not understand a long line
-// cannot hold the key, and may take the rest of the line for more commands.
+// about is heard for a command with a path. A server that does not understand a long line cannot
+// hold the key, and may interpret the rest of the line as more commands.
 func (c *conn) about(path string, err error) error {
 	err = c.heard(err)
 	if len(path) > longName && notUnderstood(err) {
@@ -107,7 +107,7 @@ func (c *conn) facts(path string) (entry, error) {
 	return newEntry(e), nil
 }
 
-// look returns the size and time of a file. Anything else is fs.ErrNotExist.
+// look returns the size and time of a file. If the path is not a file, the error is fs.ErrNotExist.
 func (c *conn) look(path string) (entry, error) {
 	if c.hasFacts() {
 		e, err := c.facts(path)
@@ -127,8 +127,8 @@ func (c *conn) look(path string) (entry, error) {
 	return entry{size: size, modTime: modTime}, nil
 }
 
-// size asks for the size of a file. Some servers do not know the command, or do not answer with
-// a number for an empty file: the listing has the size.
+// size returns the size of a file. Some servers do not know the command, or do not reply with a
+// number for an empty file; then the size comes from the listing.
 func (c *conn) size(path string) (int64, error) {
 	text, err := c.ask("SIZE", path)
 	if err == nil {
@@ -150,8 +150,8 @@ func (c *conn) size(path string) (int64, error) {
 	return 0, fs.ErrNotExist
 }
 
-// time asks for the time of a file, once also where the server does not announce the command.
-// It is zero where the server does not know it.
+// time returns the time of a file, or zero if the server does not know it. It tries the command
+// once even if the server does not announce it.
 func (c *conn) time(path string) (time.Time, error) {
 	if c.timeless {
 		return time.Time{}, nil
@@ -185,7 +185,7 @@ func (c *conn) setTime(path string, t time.Time) error { return c.about(path, c.
 func (c *conn) list(folder string) ([]entry, error) {
 	list, argument := c.ftp.List, folder
 	if !c.hasFacts() {
-		// Servers take the argument of LIST for a pattern: go there instead.
+		// Servers treat the argument of LIST as a pattern, so change to the folder instead.
 		if err := c.enter(folder); err != nil {
 			return nil, missing(err)
 		}
@@ -208,7 +208,7 @@ func (c *conn) list(folder string) ([]entry, error) {
 	return entries, nil
 }
 
-// hasItself reports whether a listing shows hidden names: every folder has ".".
+// hasItself reports whether a listing shows hidden names, which is true if it contains ".".
 func hasItself(entries []*jftp.Entry) bool {
 	for _, e := range entries {
 		if e.Name == "." {
@@ -225,9 +225,9 @@ func (c *conn) store(path string, r io.Reader) error {
 	return c.about(path, err)
 }
 
-// retrieve begins a download of the file at path, from offset on. size is the length of the
-// file, or of the rest of it, where the server announces it; otherwise -1. Without REST the
-// download begins at 0, and skip is offset.
+// retrieve starts a download of the file at path, from offset on. size is the length of the file,
+// or of the rest of it, if the server announces it; otherwise -1. Without REST the download starts
+// at 0, and skip is offset.
 func (c *conn) retrieve(path string, offset int64) (response *jftp.Response, size, skip int64, err error) {
 	c.control.said.reset()
 	if c.restless {
@@ -246,8 +246,8 @@ func (c *conn) retrieve(path string, offset int64) (response *jftp.Response, siz
 // a longer wait.
 const maxAbort = time.Second
 
-// abort ends a transfer that was not read to its end. Servers differ in the number and text of
-// their replies, so it makes sure that the next reply will be the right one.
+// abort ends a transfer that was not read to its end. The number and text of the replies differ
+// between servers, so abort ensures that the next reply belongs to the next command.
 func (c *conn) abort(response *jftp.Response) {
 	patience := time.AfterFunc(maxAbort, c.cut)
 	defer func() {
@@ -264,19 +264,20 @@ func (c *conn) abort(response *jftp.Response) {
 	}
 }
 
-// finish ends a transfer that was read to its end. Only now the server reports whether it was
-// whole.
+// finish ends a transfer that was read to its end. Only then the server reports whether it was
+// complete.
 func (c *conn) finish(response *jftp.Response) error { return c.heard(response.Close()) }
 
 func (c *conn) ping() error { return c.heard(c.ftp.NoOp()) }
 
-// The names are of one folder, and as long as each other.
+// move renames a file to a name of the same length in its folder.
 func (c *conn) move(from, to string) error     { return c.about(from, c.ftp.Rename(from, to)) }
 func (c *conn) remove(path string) error       { return c.about(path, c.ftp.Delete(path)) }
 func (c *conn) makeFolder(path string) error   { return c.about(path, c.ftp.MakeDir(path)) }
 func (c *conn) removeFolder(path string) error { return c.about(path, c.ftp.RemoveDir(path)) }
 
-// enter changes to a folder, which shows that it is one. No command depends on the current folder.
+// enter changes to a folder, which verifies that it is one. No command depends on the current
+// folder.
 func (c *conn) enter(folder string) error {
 	return c.about(folder, c.ftp.ChangeDir(pathpkg.Join("/", folder)))
 }

@@ -19,10 +19,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// aliveTimeout is how long a connection that was idle may take to say that it lives.
+// aliveTimeout is how long an idle connection may take to show that it is alive.
 const aliveTimeout = 5 * time.Second
 
-// connect dials, logs in and finds the root. ctx bounds that, not the connection's life.
+// connect dials, logs in and finds the root. ctx bounds only this, not the life of the connection.
 func (d *Driver) connect(ctx context.Context) (*conn, error) {
 	life, cut := context.WithCancel(context.WithoutCancel(ctx))
 	c := &conn{connect: d.connect, cut: cut}
@@ -38,7 +38,7 @@ func (d *Driver) connect(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-// login makes the control connection, which ends with life.
+// login opens the control connection, which ends with life.
 func (c *conn) login(life context.Context, config Config) error {
 	tlsConfig := config.tls()
 	dialer := network.Dialer{Timeout: config.Timeout}
@@ -71,8 +71,8 @@ func (c *conn) login(life context.Context, config Config) error {
 	return err
 }
 
-// dialFunc returns the dial function of the library: it returns the control connection first, then dials
-// its data connections. All end with life.
+// dialFunc returns the dial function for the library. Its first call returns the control
+// connection, further calls dial data connections. All end with life.
 func (c *conn) dialFunc(
 	life context.Context, dialer network.Dialer, tlsConfig *tls.Config,
 ) func(network, address string) (net.Conn, error) {
@@ -92,8 +92,8 @@ func (c *conn) dialFunc(
 
 var errWantsTLS = fmt.Errorf("%w: the server requires TLS: set tls explicit", fs.ErrPermission)
 
-// plainly adds advice if the server refuses connections without TLS. The code is often that of a
-// server that is not available for now.
+// plainly adds advice if the server refuses connections without TLS. The reply often has the code
+// of a server that is temporarily unavailable.
 func plainly(mode TLSMode, err error) error {
 	reply, ok := errors.AsType[*textproto.Error](err)
 	if mode == TLSNone && ok && wantsTLS.MatchString(reply.Msg) {
@@ -117,14 +117,14 @@ func (c *conn) findBase(root string) (string, error) {
 	return strings.TrimSuffix(path.Clean(root), "/"), nil
 }
 
-// alive reports whether a connection that was idle still answers.
+// alive reports whether an idle connection still answers.
 func alive(ctx context.Context, c *conn) bool {
 	ctx, cancel := context.WithTimeout(ctx, aliveTimeout)
 	defer cancel()
 	return c.run(ctx, c.ping) == nil
 }
 
-// hangUp ends a connection.
+// hangUp closes a connection.
 func hangUp(c *conn) {
 	if !c.broken {
 		_ = c.ftp.Quit() // politeness; the server may be gone

@@ -19,7 +19,7 @@ import (
 )
 
 // control is the control connection below the library, up to the greeting and TLS. The library
-// reads the greeting once more from it.
+// reads the greeting from it again.
 //
 // It also sends commands that the library does not have, between those of the library.
 type control struct {
@@ -61,7 +61,7 @@ func greet(ctx context.Context, raw net.Conn, mode TLSMode, config *tls.Config) 
 	return c, c.secure(ctx, raw, config)
 }
 
-// on sets the connection to read from and write to.
+// on sets the connection for reading and writing.
 func (c *control) on(conn net.Conn) { c.Conn, c.in = conn, bufio.NewReader(conn) }
 
 func (c *control) secure(ctx context.Context, raw net.Conn, config *tls.Config) error {
@@ -73,8 +73,8 @@ func (c *control) secure(ctx context.Context, raw net.Conn, config *tls.Config) 
 	return nil
 }
 
-// welcome reads the greeting. It looks at the first bytes first: those of another protocol need
-// not end like a reply.
+// welcome reads the greeting. It checks the first bytes first, because those of another protocol
+// need not end like a reply.
 func (c *control) welcome() (string, error) {
 	start, err := c.in.Peek(4)
 	switch {
@@ -96,10 +96,10 @@ func (c *control) welcome() (string, error) {
 	}
 }
 
-// statusSoon announces the greeting.
+// statusSoon is the code of a reply that announces the greeting.
 const statusSoon = 120
 
-// command sends a command and returns the text of the reply, which must have the code expected.
+// command sends a command and returns the text of the reply, which must have the expected code.
 func (c *control) command(expected int, line string) (string, error) {
 	if strings.ContainsAny(line, "\r\n") {
 		return "", jftp.ErrInvalidCommand
@@ -111,7 +111,7 @@ func (c *control) command(expected int, line string) (string, error) {
 	return text, err
 }
 
-// Read returns replies, the greeting first.
+// Read reads replies, the greeting first.
 func (c *control) Read(p []byte) (int, error) {
 	if c.greeting != nil {
 		n, err := c.greeting.Read(p)
@@ -133,7 +133,7 @@ func (c *control) endUpload() {
 	}
 }
 
-// tail keeps the latest replies, some of which the library does not pass on.
+// tail keeps the latest replies, because the library hides some of them.
 type tail struct{ said []byte }
 
 const tailBytes = 8 << 10
@@ -147,10 +147,10 @@ func (t *tail) add(p []byte) {
 
 func (t *tail) reset() { t.said = t.said[:0] }
 
-// refusalLine is a reply that says no.
+// refusalLine matches a negative reply.
 var refusalLine = regexp.MustCompile(`(?m)^([45]\d\d) ?(.*?)\r?$`)
 
-// reply returns the error err with the code that the library has left out.
+// reply returns err with the code that the library has omitted.
 func (t *tail) reply(err error) error {
 	matches := refusalLine.FindAllSubmatch(t.said, -1)
 	if _, ok := errors.AsType[*textproto.Error](err); ok || len(matches) == 0 || network.Unreachable(err) {
@@ -165,7 +165,7 @@ func (t *tail) reply(err error) error {
 // bytes)."
 var opening = regexp.MustCompile(`(?m)^1[25][05][ -].*\((\d+) bytes\)`)
 
-// opened is the size of the file that was opened last, or -1.
+// opened returns the size of the file that was opened last, or -1.
 func (t *tail) opened() int64 {
 	match := opening.FindSubmatch(t.said)
 	if match == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// FuzzWelcome: whatever a server says first, the greeting ends with a text or an error.
+// FuzzWelcome: for any first bytes of a server, reading the greeting ends with a text or an error.
 func FuzzWelcome(f *testing.F) {
 	for _, greeting := range []string{
 		"220 ready\r\n", "220-hello\r\n220 ready\r\n", "120 soon\r\n220 ready\r\n", "421 no\r\n", "SSH-2.0-x\r\n", "", "22", "220",
@@ -32,7 +32,7 @@ func FuzzWelcome(f *testing.F) {
 	})
 }
 
-// TestSaid: the latest replies are kept, not all of them.
+// TestSaid: only the latest replies are kept.
 func TestSaid(t *testing.T) {
 	t.Parallel()
 	var said tail

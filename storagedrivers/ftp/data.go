@@ -9,14 +9,14 @@ import (
 	"os"
 )
 
-// copyBuffer is how much of an upload is read at once.
+// copyBuffer is the size of the reads of an upload.
 const copyBuffer = 256 << 10
 
 // dataConn is the connection of one transfer.
 //
-// After an upload it is closed when the server has replied: a TLS 1.3 server sends session
-// tickets that stay unread, and closing over unread bytes resets the connection, which costs
-// the server the end of the upload. The reply decides, because some servers never close it.
+// After an upload it is closed when the server has replied. A TLS 1.3 server sends session tickets
+// that stay unread. Closing a connection with unread bytes resets it, and the server loses the end
+// of the upload. The reply ends the upload, because some servers never close the connection.
 type dataConn struct {
 	net.Conn          // raw, or TLS on top of it
 	raw      net.Conn // from network.Dialer
@@ -28,7 +28,7 @@ type dataConn struct {
 	drained  chan struct{} // closed when nothing more is read after an upload
 }
 
-// newDataConn returns the data connection on raw, which is closed at the end of life.
+// newDataConn returns a data connection on raw, which is closed at the end of life.
 func newDataConn(life context.Context, raw net.Conn, config *tls.Config, control *control, cut func()) *dataConn {
 	c := &dataConn{Conn: raw, raw: raw, control: control, cut: cut}
 	c.forget = context.AfterFunc(life, func() { _ = raw.Close() })
@@ -38,8 +38,8 @@ func newDataConn(life context.Context, raw net.Conn, config *tls.Config, control
 	return c
 }
 
-// Handshake is asked for where nothing is written: servers want to see it before the end
-// of an empty file.
+// Handshake is called by the library if nothing is written: servers expect the handshake before the
+// end of an empty file.
 func (c *dataConn) Handshake() error {
 	c.sent = true
 	if secure, ok := c.Conn.(*tls.Conn); ok {
@@ -48,8 +48,8 @@ func (c *dataConn) Handshake() error {
 	return nil
 }
 
-// Read reads a part of a download. Some servers end TLS connections without a closing alert. Their
-// reply then shows whether the file was whole.
+// Read reads a part of a download. Some servers end TLS connections without a closing alert. Then
+// their reply shows whether the file was complete.
 func (c *dataConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	if err == io.ErrUnexpectedEOF { //nolint:errorlint // package tls returns it unwrapped
@@ -66,12 +66,12 @@ func (c *dataConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom sends r, in larger pieces than io.Copy does.
+// ReadFrom sends r, in larger pieces than io.Copy.
 func (c *dataConn) ReadFrom(r io.Reader) (int64, error) {
 	return io.CopyBuffer(struct{ io.Writer }{c}, r, make([]byte, copyBuffer))
 }
 
-// Close ends the transfer. After an upload the connection is closed by end.
+// Close ends the transfer. After an upload, end closes the connection.
 func (c *dataConn) Close() error {
 	if !c.sent {
 		defer c.forget()

@@ -56,7 +56,8 @@ func TestDeadHost(t *testing.T) {
 	f.has(t, "key")
 }
 
-// TestDeadHostHasNoLimit: a connection that cannot be made beside another is not one too many.
+// TestDeadHostHasNoLimit: if a further connection to a dead host fails, it does not count as one
+// too many.
 func TestDeadHostHasNoLimit(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true}).start(t)
@@ -101,7 +102,7 @@ func TestCancelledWhileSilent(t *testing.T) {
 	}
 }
 
-// TestServerRestarts: connections that the server closed while they were idle.
+// TestServerRestarts: connections that the server closed while they were idle are replaced.
 func TestServerRestarts(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true}).start(t)

@@ -16,8 +16,8 @@ func (f *FTP) Describe() storagedrivers.Description {
 	}
 }
 
-// Location is the host and the folder. It has the user if the folder is relative to that of the
-// login; users with the same absolute path share it.
+// Location returns the host and the folder. It contains the user if the folder is relative to that
+// of the login; users with the same absolute path share it.
 func (f *FTP) Location() storagedrivers.Location {
 	address := url.URL{Scheme: "ftp", Host: network.Host(f.config.Address, plainPort, tlsPort)}
 	if !path.IsAbs(f.config.Root) {
@@ -26,6 +26,6 @@ func (f *FTP) Location() storagedrivers.Location {
 	return storagedrivers.Location{Backend: address.String()}.Join(f.config.Root)
 }
 
-// Parallel is half of the connections to the server: each does one thing at a time, and to store one
-// object may take two.
+// Parallel returns half of the connections to the server: each is for one operation at a time, and
+// storing one object may need two.
 func (f *FTP) Parallel() int { return max(1, cmp.Or(f.config.Connections, defaultConnections)/2) }

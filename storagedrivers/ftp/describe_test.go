@@ -10,7 +10,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
-// newModule makes a module of options in JSON.
+// newModule returns a provisioned module with options in JSON.
 func newModule(t *testing.T, options string) storagedrivers.Module {
 	t.Helper()
 	m := new(FTP)
@@ -59,7 +59,7 @@ func TestDescription(t *testing.T) {
 	})
 }
 
-// TestParallel: to store an object may take two connections.
+// TestParallel: storing an object may need two connections.
 func TestParallel(t *testing.T) {
 	t.Parallel()
 	for options, want := range map[string]int{

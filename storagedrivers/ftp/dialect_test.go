@@ -17,7 +17,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestTimesThatAreNotAnnounced: the server has MDTM, but FEAT does not say so.
+// TestTimesThatAreNotAnnounced: MDTM is used even if FEAT does not announce it.
 func TestTimesThatAreNotAnnounced(t *testing.T) {
 	t.Parallel()
 	f := (&fake{quiet: true}).start(t)
@@ -31,7 +31,7 @@ func TestTimesThatAreNotAnnounced(t *testing.T) {
 	}
 }
 
-// TestNoTimes: without them there is a size, and no time.
+// TestNoTimes: a server without times reports a size and no time.
 func TestNoTimes(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]*fake{
@@ -111,7 +111,8 @@ func TestNoRestart(t *testing.T) {
 	}
 }
 
-// TestUploadsThatTheServerLeavesOpen: the reply decides, not the end of the data connection.
+// TestUploadsThatTheServerLeavesOpen: the reply ends an upload, even if the data connection stays
+// open.
 func TestUploadsThatTheServerLeavesOpen(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]*fake{"plain": {facts: true, lingers: true}, "TLS": {lingers: true, tls: secured}} {
@@ -157,7 +158,7 @@ func TestLongCommands(t *testing.T) {
 	}
 }
 
-// TestFullDisk: the server reports the reason after it has cut the data connection.
+// TestFullDisk: the server reports the full disk after it has cut the data connection.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []string{
@@ -194,8 +195,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestEveryReplacementHasItsTime: also within one second, so that size and time stand for one
-// generation.
+// TestEveryReplacementHasItsTime: replacements within one second get different times, so that size
+// and time identify one generation.
 func TestEveryReplacementHasItsTime(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]*fake{"facts": {facts: true, mfmt: true}, "lists": {mfmt: true}} {
@@ -222,7 +223,7 @@ func TestEveryReplacementHasItsTime(t *testing.T) {
 	}
 }
 
-// TestOtherServers: a server of another protocol is named at once.
+// TestOtherServers: the error names a server of another protocol, without a time-out.
 func TestOtherServers(t *testing.T) {
 	t.Parallel()
 	for greeting, want := range map[string]struct {

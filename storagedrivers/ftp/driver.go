@@ -1,18 +1,18 @@
-// Package ftp keeps objects as files on an FTP server, plain or over TLS.
+// Package ftp stores objects as files on an FTP server, plain or over TLS.
 //
 // A key is the path of its file below the root. An object is sent to a temporary file ".up-*.part"
-// in its folder, and renamed when it is whole: a server keeps the received part of an aborted
-// transfer, and calls it complete.
+// in its folder, and renamed when it is complete: a server keeps the received part of an aborted
+// transfer and reports it as complete.
 //
-// The protocol cannot create a name only if it is free. Instead the driver looks before the rename,
-// under a lock. Within a process that is a name lock, and between processes a lock folder ".lock-*"
-// beside the object: making a folder fails if it exists. See lock.go.
+// The protocol cannot create a name only if it is free. Instead the driver checks the name before
+// the rename, under a lock. Within a process that is a name lock, and between processes a lock
+// folder ".lock-*" beside the object: making a folder fails if it exists. See lock.go.
 //
 // A server does not identify the generation of an object that it sends. See open.go.
 //
-// Hidden names are taken for those of this driver. Its leftovers are removed from listed folders
-// when they are older than a day. Objects that were put aside (".old-*"), for servers that do not
-// rename over a file, stay: such a file may be the only one left of its object.
+// Hidden names are assumed to be those of this driver. Its leftovers are removed from listed
+// folders when they are older than a day. Objects that were moved aside (".old-*"), for servers
+// that do not rename over a file, stay: such a file may be the only copy of its object.
 package ftp
 
 import (
@@ -79,18 +79,18 @@ func (f *FTP) Provision(caddy.Context) error {
 	return f.config.complete()
 }
 
-// PoolKey is all of the completed options, with the content of the file of certificates: a reload
-// after its renewal must count.
+// PoolKey returns all of the completed options, including the content of the certificate file, so
+// that renewed certificates are used after a reload.
 func (f *FTP) PoolKey() string {
 	c := f.config
 	c.Lock = nil // a pointer
 	return fmt.Sprintf("ftp %#v %t", c, *f.config.Lock)
 }
 
-// NewDriver makes the driver; it connects when it is first used.
+// NewDriver returns a driver, which connects at its first use.
 func (f *FTP) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) { return New(f.config, log) }
 
-// Timeout is how long the server may keep silent.
+// Timeout returns how long the server may stay silent.
 func (f *FTP) Timeout() time.Duration { return f.config.Timeout }
 
 // UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:

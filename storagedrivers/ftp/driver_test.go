@@ -128,7 +128,7 @@ func TestWrongOptions(t *testing.T) {
 	}
 }
 
-// TestAddressWithPassword: the error must not show it.
+// TestAddressWithPassword: the error does not contain the password.
 func TestAddressWithPassword(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"user:secret@host", "ftp://user:secret@host:21/", "user:secret@host:21", "secret@host"} {
@@ -174,7 +174,8 @@ func TestPoolKey(t *testing.T) {
 	}
 }
 
-// Certificates that were renewed under the same path count after a reload.
+// TestPoolKeyOfRenewedCertificates: certificates that were renewed under the same path are used
+// after a reload.
 func TestPoolKeyOfRenewedCertificates(t *testing.T) {
 	t.Parallel()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
@@ -237,7 +238,7 @@ func TestWrongLogin(t *testing.T) {
 	fails(t, open(t, config).Check(t.Context()), fs.ErrPermission)
 }
 
-// TestCheck: Check tests the abilities of the server where it can.
+// TestCheck: Check tests the abilities of the server if it can.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	best, atomic := storagedrivers.BestEffort, storagedrivers.Atomic

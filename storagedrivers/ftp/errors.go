@@ -15,9 +15,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// mapError returns the contract's error for a server's reply or the network's failure. An error
-// that matches one already stays as it is, and so does a refusal without a clear reason; see
-// [refused].
+// mapError returns the contract's error for a server's reply or an error of the network. It does
+// not change an error that already matches one, or a refusal without a clear reason; see [refused].
 func mapError(err error) error {
 	if err == nil || slices.ContainsFunc(sentinels, func(s error) bool { return errors.Is(err, s) }) {
 		return err
@@ -33,7 +32,7 @@ var sentinels = []error{
 	storagedrivers.ErrNoSpace, storagedrivers.ErrUnavailable, storagedrivers.ErrClosed, context.Canceled,
 }
 
-// ended is mapError for an operation under ctx: after its end the error is that of ctx.
+// ended is mapError for an operation with ctx. After the end of ctx the error is that of ctx.
 func ended(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return mapError(err)
@@ -82,8 +81,8 @@ func replySentinel(reply *textproto.Error) error {
 	return nil
 }
 
-// texts are the words that servers use, in small letters. Some say no more of a full disk than
-// that writing failed, and pyftpdlib not even that.
+// texts are words in server replies, in lower case. Some servers report a full disk only as a
+// failed write, and pyftpdlib not even that.
 var texts = []struct {
 	sentinel error
 	words    []string
@@ -106,7 +105,7 @@ const (
 	maximumNumber = "maximum number"
 )
 
-// textSentinel returns the sentinel of the text of a reply, or nil. Servers put names before the
+// textSentinel returns the sentinel for the text of a reply, or nil. Servers put names before the
 // reason ("a/no such file.txt: Permission denied"), so only the part after the last colon counts.
 func textSentinel(text string) error {
 	text = strings.ToLower(text[strings.LastIndex(text, ": ")+1:])
@@ -133,10 +132,10 @@ func refused(err error) bool {
 	return false
 }
 
-// statusFolderExists is a reply to MKD of some servers, by RFC 959.
+// statusFolderExists is the reply of some servers to MKD of an existing folder, by RFC 959.
 const statusFolderExists = 521
 
-// unknownCommand reports whether the server does not have a command, or does not understand it.
+// unknownCommand reports whether the server does not implement or understand a command.
 func unknownCommand(err error) bool {
 	reply, ok := errors.AsType[*textproto.Error](err)
 	return ok && !errors.Is(err, storagedrivers.ErrInvalidKey) && slices.Contains([]int{
@@ -166,8 +165,8 @@ func crowded(err error) bool {
 	return strings.Contains(text, tooMany) || strings.Contains(text, maximumNumber)
 }
 
-// missing is mapError for looking up a name: a refusal without a reason means that it does not
-// exist.
+// missing is mapError for looking up a name. A refusal without a reason means that the name does
+// not exist.
 func missing(err error) error {
 	mapped := mapError(err)
 	if mapped == err && refused(err) { //nolint:errorlint // whether anything was added
@@ -176,7 +175,7 @@ func missing(err error) error {
 	return mapped
 }
 
-// because returns the reason of a refusal, or sentinel if the server gave none.
+// because returns the reason of a refusal, or sentinel if the reply contains none.
 func because(refusal, sentinel error) error {
 	mapped := mapError(refusal)
 	if mapped == refusal || errors.Is(mapped, fs.ErrNotExist) { //nolint:errorlint // whether anything was added
@@ -185,8 +184,8 @@ func because(refusal, sentinel error) error {
 	return mapped
 }
 
-// clean reports whether err is a reply of the server and nothing else, so that the next reply will
-// be that to the next command.
+// clean reports whether err is exactly one reply of the server, so that the next reply will belong
+// to the next command.
 func clean(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !clean(e) })

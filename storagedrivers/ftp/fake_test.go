@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// fake is an FTP server on a folder of its own. It replies as vsftpd and proftpd do, with hooks for
-// faults. Its fields are set before it is used.
+// fake is an FTP server on its own folder. It replies like vsftpd and proftpd, with hooks for
+// faults. Its fields must be set before it is used.
 type fake struct {
 	address string
 	root    string
@@ -32,11 +32,11 @@ type fake struct {
 	lacks   string      // commands that it does not have
 	quiet   bool        // FEAT is refused
 
-	// before is called with every command. A reply that is not empty replaces the command's.
+	// before is called with every command. A non-empty reply replaces the command's.
 	before func(s *session, command, argument string) (reply string)
 	// lose reports whether the reply to a command is lost with the connection.
 	lose func(command, argument string) bool
-	// cutData aborts a transfer after so many bytes; -1 does not.
+	// cutData returns the number of bytes after which a transfer is aborted; -1 for none.
 	cutData func(command, argument string) int64
 
 	listener net.Listener
@@ -45,7 +45,7 @@ type fake struct {
 	sessions sync.WaitGroup
 }
 
-// start makes the server listen until the test ends.
+// start starts the server until the test ends.
 func (f *fake) start(t *testing.T) *fake {
 	t.Helper()
 	f.root = t.TempDir()
@@ -74,14 +74,14 @@ func (f *fake) listen(t *testing.T) {
 	})
 }
 
-// stop ends the server and all connections.
+// stop stops the server and closes all connections.
 func (f *fake) stop() {
 	f.listener.Close()
 	f.hangUp()
 	f.sessions.Wait()
 }
 
-// hangUp cuts all connections.
+// hangUp closes all connections.
 func (f *fake) hangUp() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -153,7 +153,7 @@ func (s *session) reply(text string) {
 	fmt.Fprintf(s.conn, "%s\r\n", text)
 }
 
-// answer runs a command and says how it went.
+// answer runs a command and returns its error.
 func (s *session) answer(command, argument string) error {
 	if s.fake.before != nil {
 		if reply := s.fake.before(s, command, argument); reply != "" {

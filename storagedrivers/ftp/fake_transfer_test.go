@@ -138,7 +138,7 @@ func (s *session) accept() (net.Conn, error) {
 	return data, nil
 }
 
-// tracked is a data connection that the fake knows of.
+// tracked is a data connection that the fake can close.
 type tracked struct {
 	net.Conn
 	forget func()
@@ -153,7 +153,7 @@ func (c *tracked) Close() error {
 	return c.Conn.Close()
 }
 
-// listing returns the lines of a folder, for LIST that of the session.
+// listing returns the lines of a folder; those of LIST are in the format of the session.
 func (s *session) listing(command, argument string) (string, bool) {
 	var lines bytes.Buffer
 	line := func(stat os.FileInfo, name string) {
@@ -197,7 +197,7 @@ func factsOf(stat os.FileInfo) string {
 	return fmt.Sprintf("Type=%s;Size=%d;Modify=%s; ", kind, stat.Size(), modified)
 }
 
-// lineOf is a line of LIST.
+// lineOf returns a line of LIST.
 func lineOf(stat os.FileInfo, name string) string {
 	kind := "-"
 	if stat.IsDir() {

@@ -20,7 +20,7 @@ var (
 	all       = storagedrivers.Range{}
 )
 
-// open returns a driver that ends with the test.
+// open returns a driver that is closed at the end of the test.
 func open(t *testing.T, config Config) *Driver {
 	t.Helper()
 	d := driver(config)
@@ -76,7 +76,7 @@ func (f *fake) has(t *testing.T, want ...string) {
 	}
 }
 
-// nth is true for the n-th of the commands with this name.
+// nth returns a function that is true for the n-th command of this name.
 func nth(n int64, name string) func(command, argument string) bool {
 	var seen atomic.Int64
 	return func(command, _ string) bool { return command == name && seen.Add(1) == n }
@@ -113,7 +113,7 @@ func TestLostReplyOfTheRename(t *testing.T) {
 	}
 }
 
-// TestRenameThatNeverCame: the connection broke before the server did anything.
+// TestRenameThatNeverCame: the connection breaks before the server receives the rename.
 func TestRenameThatNeverCame(t *testing.T) {
 	t.Parallel()
 	first := nth(1, "RNTO")
@@ -135,8 +135,8 @@ func TestRenameThatNeverCame(t *testing.T) {
 	f.has(t, "key")
 }
 
-// TestBrokenUpload: whatever happens on the way, nothing is seen, and Storage sends it
-// once more.
+// TestBrokenUpload: after any fault no part of the object is visible, and Storage retries the
+// upload.
 func TestBrokenUpload(t *testing.T) {
 	t.Parallel()
 	content := strings.Repeat("0123456789", 100_000)
@@ -178,7 +178,7 @@ func TestBrokenUpload(t *testing.T) {
 	}
 }
 
-// refuse answers the commands that match when with reply.
+// refuse makes the server answer with reply to the commands for which when returns true.
 func (f *fake) refuse(when func(command, argument string) bool, reply string) {
 	f.before = func(_ *session, command, argument string) string {
 		if when(command, argument) {
@@ -220,7 +220,7 @@ func TestWhatServersRefuse(t *testing.T) {
 	}
 }
 
-// TestFolderRemovedByOthers: the driver's list of existing folders may be wrong.
+// TestFolderRemovedByOthers: an upload succeeds if a known folder was removed by another client.
 func TestFolderRemovedByOthers(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true}).start(t)
@@ -236,7 +236,7 @@ func TestFolderRemovedByOthers(t *testing.T) {
 	}
 }
 
-// TestLoginFolder: where a connection stands must not matter.
+// TestLoginFolder: the current folder of a connection makes no difference.
 func TestLoginFolder(t *testing.T) {
 	t.Parallel()
 	for name, facts := range map[string]bool{"facts": true, "lists": false} {

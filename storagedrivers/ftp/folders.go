@@ -9,13 +9,13 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// folders remembers folders that exist, so that not every upload asks for all of them.
+// folders remembers existing folders, so that not every upload has to check all of them.
 type folders struct {
 	mu    sync.Mutex
 	known map[string]struct{}
 }
 
-// maxKnown bounds the memory; beyond it everything is asked anew.
+// maxKnown bounds the memory; beyond it all folders are checked again.
 const maxKnown = 10_000
 
 func (f *folders) has(folder string) bool {
@@ -34,14 +34,15 @@ func (f *folders) add(folder string) {
 	f.known[folder] = struct{}{}
 }
 
-// forget is for when a folder was found missing: those below it are, too.
+// forget removes all folders. It is called when a folder is missing, because those below it are
+// missing too.
 func (f *folders) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.known = nil
 }
 
-// ensure makes a folder, and those above it, where they are missing.
+// ensure creates a folder and its parents if they are missing.
 func (f *folders) ensure(c *conn, folder string) error {
 	if f.has(folder) {
 		return nil
@@ -57,7 +58,7 @@ func (f *folders) ensure(c *conn, folder string) error {
 	return nil
 }
 
-// make makes a folder that was missing. Another client may be faster.
+// make creates a missing folder. Another client may create it first.
 func (f *folders) make(c *conn, folder string) error {
 	if err := f.ensure(c, path.Dir(folder)); err != nil {
 		return err

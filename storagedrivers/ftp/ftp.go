@@ -15,7 +15,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// maxCleanup bounds the clean-up after a failure.
+// maxCleanup bounds the cleanup after a failure.
 const maxCleanup = 5 * time.Second
 
 // Driver is the FTP driver; see [New].
@@ -31,7 +31,7 @@ type Driver struct {
 	memory      *semaphore.Weighted                     // for objects that were read whole
 }
 
-// maxMemory bounds how much the objects take that were read whole and wait for their readers.
+// maxMemory bounds the memory of objects that were read completely and wait for their readers.
 const maxMemory = 64 << 20
 
 // New returns a driver, which connects at its first use.
@@ -53,7 +53,7 @@ func (d *Driver) lowered(limit int) {
 	d.log.Warn("the server allows fewer connections", "connections", d.config.Connections, "allowed", limit)
 }
 
-// get lends a connection by one of the pool's methods.
+// get returns a connection by one of the pool's methods.
 func (d *Driver) get(ctx context.Context, lend func(context.Context) (*conn, error)) (*conn, error) {
 	wait, cancel := context.WithTimeoutCause(ctx, d.config.Timeout, errNoConnection)
 	defer cancel()
@@ -75,8 +75,8 @@ func (d *Driver) release(c *conn) {
 	}
 }
 
-// lend calls f with a connection. It calls f again with fewer connections if the server refused
-// because there are too many, data connections included.
+// lend calls f with a connection. If the server refuses because of too many connections, including
+// data connections, it calls f again with fewer.
 func (d *Driver) lend(ctx context.Context, f func(c *conn) error) error {
 	for {
 		c, err := d.get(ctx, d.pool.get)
@@ -92,8 +92,8 @@ func (d *Driver) lend(ctx context.Context, f func(c *conn) error) error {
 	}
 }
 
-// yields reports whether err is a refusal because of too many connections, and others are in use
-// that may end. The connection is given up then.
+// yields reports whether err is a refusal because of too many connections, while others are in use
+// and may end. It then releases the connection.
 func (d *Driver) yields(ctx context.Context, c *conn, err error) bool {
 	if !crowded(err) || ctx.Err() != nil || !d.pool.lower() {
 		return false
@@ -102,14 +102,14 @@ func (d *Driver) yields(ctx context.Context, c *conn, err error) bool {
 	return true
 }
 
-// with calls f with a connection while that is watched; see [conn.run].
+// with calls f with a connection that is watched meanwhile; see [conn.run].
 func (d *Driver) with(ctx context.Context, f func(c *conn) error) error {
 	return d.lend(ctx, func(c *conn) error {
 		return c.run(ctx, func() error { return f(c) })
 	})
 }
 
-// cleanUp calls f, which undoes the effects of a failure, also after the end of ctx.
+// cleanUp calls f, which undoes the effects of a failure, even after the end of ctx.
 func (d *Driver) cleanUp(ctx context.Context, c *conn, f func() error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(d.config.Timeout/5, maxCleanup))
 	defer cancel()
@@ -151,8 +151,8 @@ func (d *Driver) Delete(ctx context.Context, key string) error {
 	})
 }
 
-// Check connects, logs in and finds or makes the root. The first Check tests the effect of
-// renaming.
+// Check connects, logs in and finds or creates the root. The first Check tests how the server
+// renames.
 func (d *Driver) Check(ctx context.Context) error {
 	return d.lend(ctx, func(c *conn) error {
 		root := path.Join("/", c.base)
@@ -173,7 +173,7 @@ func (d *Driver) Check(ctx context.Context) error {
 	})
 }
 
-// Features returns the guarantees of the driver: few, until Check has tested the server.
+// Features returns the guarantees of the driver, which are few until Check has tested the server.
 func (d *Driver) Features() storagedrivers.Features {
 	if found := d.features.Load(); found != nil {
 		return *found
@@ -181,7 +181,7 @@ func (d *Driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{}
 }
 
-// Close ends the connections.
+// Close closes the connections.
 func (d *Driver) Close() error {
 	d.pool.close()
 	return nil

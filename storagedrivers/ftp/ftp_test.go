@@ -14,7 +14,7 @@ import (
 )
 
 // harness returns the harness of a server whose login folder is store on this machine. Every
-// subtest has a folder of its own below it.
+// subtest has its own folder below it.
 func harness(store string, driver func(t *testing.T, root string) storagedrivers.Driver) drivertest.Harness {
 	var roots sync.Map // test name to folder
 	var n atomic.Int64
@@ -46,7 +46,7 @@ func harness(store string, driver func(t *testing.T, root string) storagedrivers
 	}
 }
 
-// files lists the files below a folder. Lock folders count as files, for they must not stay.
+// files returns the files below a folder. It includes lock folders, because they must not remain.
 func files(t *testing.T, folder string) []string {
 	t.Helper()
 	var names []string

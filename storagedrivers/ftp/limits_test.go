@@ -47,7 +47,7 @@ func TestFewConnections(t *testing.T) {
 	}
 }
 
-// TestStalledReaders: clients that read slowly leave connections to uploads, checks and short
+// TestStalledReaders: clients that read slowly leave connections for uploads, checks and short
 // objects.
 func TestStalledReaders(t *testing.T) {
 	t.Parallel()

@@ -12,8 +12,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// List walks the folders in the order of the keys. The cursor is the last name of the page
-// before. One folder's names are in memory at a time, for each level.
+// List walks the folders in the order of the keys. The cursor is the last name of the previous
+// page. For each level, the names of one folder are in memory at a time.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	l := &lister{Walk: storagedrivers.Walk{ListOptions: opts}, old: storagedrivers.SweepOptions{}.Before(d.now())}
 	var page storagedrivers.Page
@@ -39,10 +39,10 @@ type lister struct {
 	suspects []suspect // that were met
 }
 
-// maxSuspects is how many leftovers are removed with one page.
+// maxSuspects is the most leftovers that are removed with one page.
 const maxSuspects = 16
 
-// sweep removes leftovers until one stays; why is not the listing's matter.
+// sweep removes leftovers until one cannot be removed. Errors do not concern the listing.
 func (l *lister) sweep() {
 	s := &sweeper{conn: l.conn, old: l.old}
 	for _, met := range l.suspects {
@@ -52,7 +52,7 @@ func (l *lister) sweep() {
 	}
 }
 
-// folder adds the objects below prefix, which is empty or ends at a slash.
+// folder adds the objects below prefix, which is empty or ends with a slash.
 func (l *lister) folder(prefix string) error {
 	entries, err := l.conn.list(path.Clean(l.conn.path(prefix)))
 	if err != nil {

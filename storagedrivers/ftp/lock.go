@@ -12,17 +12,17 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Between processes, the creator of a name holds a lock folder beside it: of many that make one
-// folder, a single one succeeds. The lock is held for the look and the rename, which are some round
-// trips, and then removed. An overwriting upload needs it only if the server does not rename over a
-// file.
+// Between processes, the creator of a name holds a lock folder beside it: if several clients create
+// one folder, exactly one succeeds. The lock is held while the name is checked and renamed, which
+// takes a few round trips, and then removed. An overwriting upload needs it only if the server does
+// not rename over a file.
 //
-// The folder of a process that died stays. Only the server's clock counts for its age: it is
-// compared with the waiting upload's own temporary file, which was written just now. A lock that is
-// staleAfter old may be broken by any process. To break it, a process first makes a second folder
-// ".lock-*-break", and then checks the age again. So two processes cannot both break a lock, and
-// remove a new one. The holder of a lock does not rename any more after leaseTime by its own clock,
-// long before others break the lock.
+// The folder of a process that died remains. Only the server's clock counts for its age: the age is
+// compared with that of the waiting upload's own temporary file, which was just written. Any
+// process may break a lock that is staleAfter old. To break it, a process first creates a second
+// folder ".lock-*-break", and then checks the age again. So two processes cannot both break a lock
+// and remove a new one. The holder of a lock does not rename after leaseTime by its own clock, long
+// before other processes break the lock.
 const (
 	lockPrefix  = ".lock-"
 	breakSuffix = "-break"
@@ -45,14 +45,14 @@ type lease struct{ until time.Time }
 // over reports whether a lock has expired. The zero lease, which is no lock, never expires.
 func (l lease) over(now time.Time) bool { return !l.until.IsZero() && now.After(l.until) }
 
-// lockPath returns the lock folder of an object. It does not depend on the folders above, which may
-// have other names for other logins.
+// lockPath returns the lock folder of an object. It does not depend on the parent folders, whose
+// names may differ between logins.
 func lockPath(dst string) string {
 	return path.Join(path.Dir(dst), fmt.Sprintf("%s%x", lockPrefix, sha256.Sum256([]byte(path.Base(dst)))))
 }
 
-// lock makes the lock folder, and waits while another process has it. It returns fs.ErrExist if the
-// object to create appears meanwhile.
+// lock creates the lock folder, and waits while another process holds it. It returns fs.ErrExist if
+// the object to create appears meanwhile.
 func (u *upload) lock(ctx context.Context) error {
 	if !*u.driver.config.Lock {
 		return nil
@@ -100,7 +100,7 @@ func (u *upload) tryLock() error {
 	return fmt.Errorf("%w: %w", errLocked, err)
 }
 
-// unlock removes the lock folder, unless it may be another's by now.
+// unlock removes the lock folder, unless another process may hold it by now.
 func (u *upload) unlock(ctx context.Context) {
 	if !*u.driver.config.Lock || u.lease.over(u.driver.now()) {
 		return
@@ -111,8 +111,8 @@ func (u *upload) unlock(ctx context.Context) {
 	}
 }
 
-// breakStale removes the lock folder of a process that died. Not being able to is no
-// failure: the lock is held then.
+// breakStale removes the lock folder of a process that died. If it cannot, it returns no error,
+// because the lock is then held.
 func (u *upload) breakStale() error {
 	lock := lockPath(u.dst)
 	if stale, err := u.isStale(lock); err != nil || !stale {
@@ -128,8 +128,8 @@ func (u *upload) breakStale() error {
 	return err
 }
 
-// breakLock removes a lock folder if stale, called while no other process can break it, confirms
-// that its process died. It reports whether it did.
+// breakLock removes a lock folder if stale returns true. stale is called while no other process can
+// break the lock. It reports whether the lock was removed.
 func (c *conn) breakLock(lock string, stale func() (bool, error)) (broken bool, err error) {
 	err = c.makeFolder(lock + breakSuffix)
 	if refused(err) {
@@ -152,8 +152,8 @@ func (c *conn) breakLock(lock string, stale func() (bool, error)) (broken bool, 
 	return broken, err
 }
 
-// isStale compares the ages of the lock folder and of the temporary file. Listings show both in the
-// same zone, whichever that is.
+// isStale compares the times of the lock folder and of the temporary file. Listings show both in
+// the same time zone.
 func (u *upload) isStale(lock string) (bool, error) {
 	if u.conn.hasFacts() {
 		e, err := u.conn.facts(lock)

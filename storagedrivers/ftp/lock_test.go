@@ -17,7 +17,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// raceToCreate lets uploads of several drivers create one name: as many processes would.
+// raceToCreate creates one name by uploads of several drivers, like several processes.
 func raceToCreate(t *testing.T, config Config) {
 	t.Helper()
 	const drivers, uploads, rounds = 3, 4, 8
@@ -66,7 +66,7 @@ func TestLockedRaceProFTPD(t *testing.T) {
 	raceToCreate(t, on(t, servers.ProFTPD(t, servers.FTPSettings{}), TLSNone))
 }
 
-// TestProFTPDKeepingFiles: AllowOverwrite is off, which is its default.
+// TestProFTPDKeepingFiles: AllowOverwrite is off, which is the default.
 func TestProFTPDKeepingFiles(t *testing.T) {
 	config := on(t, servers.ProFTPD(t, servers.FTPSettings{KeepFiles: true}), TLSNone)
 	d := open(t, config)
@@ -90,7 +90,7 @@ func TestLockedRaceVSFTPD(t *testing.T) {
 	raceToCreate(t, on(t, servers.VSFTPD(t, servers.FTPSettings{TLS: "explicit"}), TLSExplicit))
 }
 
-// aged makes a file or folder that is old.
+// aged creates an old file or folder.
 func (f *fake) aged(t *testing.T, name string, folder bool, age time.Duration) {
 	t.Helper()
 	file := filepath.Join(f.root, name)
@@ -122,7 +122,7 @@ func TestLockOfADeadProcess(t *testing.T) {
 			}
 			f.has(t, "stale")
 
-			// It may still be held.
+			// This lock may still be held.
 			f.aged(t, lockPath("held"), true, staleAfter-2*time.Minute)
 			fails(t, put(t, d, "held", "content", create), storagedrivers.ErrUnavailable)
 			if err := put(t, d, "held", "content", overwrite); err != nil {
@@ -130,7 +130,7 @@ func TestLockOfADeadProcess(t *testing.T) {
 			}
 			fails(t, put(t, d, "held", "other", create), fs.ErrExist)
 
-			// Another process is breaking it.
+			// Another process is breaking this lock.
 			f.aged(t, lockPath("broken"), true, time.Hour)
 			f.aged(t, lockPath("broken")+breakSuffix, true, 0)
 			fails(t, put(t, d, "broken", "content", create), storagedrivers.ErrUnavailable)
@@ -143,7 +143,7 @@ func TestLockOfADeadProcess(t *testing.T) {
 	}
 }
 
-// TestLeaseIsOver: an upload that was delayed for minutes must not rename any more.
+// TestLeaseIsOver: an upload that was delayed for minutes does not rename any more.
 func TestLeaseIsOver(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true}).start(t)
@@ -160,7 +160,7 @@ func TestLeaseIsOver(t *testing.T) {
 	f.has(t, strings.TrimPrefix(lockPath("/key"), "/")) // by now it could be another's
 }
 
-// TestLockInVain: the log warns of a server on which MKD of an existing folder succeeds.
+// TestLockInVain: the log warns about a server on which MKD of an existing folder succeeds.
 func TestLockInVain(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string]bool{"refused": false, "made once more": true} {

@@ -9,18 +9,18 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// A server does not say which generation of an object it sends. The driver looks at the size and
+// A server does not report which generation of an object it sends. The driver reads the size and
 // time before and after it opens the file: if they are the same, so is the generation.
 //
 // Up to maxWhole bytes are read within Open, so that they can be read again if the object was
-// replaced meanwhile. They also hold no connection while a client reads slowly. Of a longer object
-// the second look uses another connection. Where there is none it follows the download, and the
-// last piece is kept from the reader until then.
+// replaced meanwhile. Then a slow client also holds no connection. For a longer object, the second
+// check uses another connection. If there is none, the check follows the download, and the last
+// piece is withheld from the reader until then.
 const (
 	maxWhole = 1 << 20
 
-	// openAttempts bounds how often an object may be replaced while it is opened. The last
-	// attempt takes a whole object without knowing its time.
+	// openAttempts bounds how often an object may be replaced while it is opened. The last attempt
+	// accepts a whole object without knowing its time.
 	openAttempts = 4
 )
 
@@ -61,9 +61,9 @@ type reading struct {
 	entry  entry // the latest look
 }
 
-// try opens the object once. The body is nil if there is nothing to read. errTooLong asks for a
-// connection for long, errCrowded for another attempt. lenient accepts a whole object without
-// knowing its time.
+// try opens the object once. The body is nil if there is nothing to read. errTooLong means that a
+// connection for long use is needed, errCrowded that the caller should try again. lenient accepts a
+// whole object without knowing its time.
 func (r *reading) try(ctx context.Context, lenient bool) (*body, error) {
 	c, err := r.driver.get(ctx, r.lend)
 	if err != nil {
@@ -84,7 +84,7 @@ func (r *reading) try(ctx context.Context, lenient bool) (*body, error) {
 	return b, nil
 }
 
-// open begins the download, and ends it if it is short.
+// open starts the download, and completes it if it is short.
 func (r *reading) open(ctx context.Context, b *body, lenient bool) error {
 	d := r.driver
 	lenient = lenient && r.rng.Offset == 0 && b.toEnd

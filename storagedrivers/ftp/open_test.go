@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// replace replaces a file, as another client does.
+// replace replaces a file like another client.
 func (f *fake) replace(t *testing.T, name, content string) {
 	t.Helper()
 	temp := filepath.Join(f.root, name+".new")
@@ -25,7 +25,7 @@ func (f *fake) replace(t *testing.T, name, content string) {
 	}
 }
 
-// replacing makes a server that replaces "key" at the next command of this name, once it is armed.
+// replacing makes the server replace "key" at the next command of this name, after it is armed.
 func replacing(t *testing.T, f *fake, at string, now func() string) (armed *atomic.Int64) {
 	t.Helper()
 	armed = &atomic.Int64{}
@@ -39,9 +39,9 @@ func replacing(t *testing.T, f *fake, at string, now func() string) (armed *atom
 	return armed
 }
 
-// TestReplacedWhileOpened: an object is replaced between the look and the opening. The reader gets
-// the new object, also from a server that does not announce the size of the file, and with equal
-// size and time.
+// TestReplacedWhileOpened: the object is replaced between the check and the opening. The reader
+// gets the new object, also if the server does not announce the size of the file, and if size and
+// time are equal.
 func TestReplacedWhileOpened(t *testing.T) {
 	t.Parallel()
 	for name, now := range map[string]string{
@@ -68,8 +68,8 @@ func TestReplacedWhileOpened(t *testing.T) {
 	}
 }
 
-// TestReplacedAgainAndAgain: a short object is read whole all the same, but its time is not known.
-// Of a long one, and of a part, there is nothing.
+// TestReplacedAgainAndAgain: a short object is still read, but its time is unknown. A long object,
+// or a part of one, is not.
 func TestReplacedAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	short := func(n int64) string { return strings.Repeat("x", int(n)) }
@@ -113,8 +113,8 @@ func TestReplacedAgainAndAgain(t *testing.T) {
 	}
 }
 
-// TestReplacedWhileRead: a reader stays on its object, whatever its length. With one connection
-// the second look comes too late for a long one, whose last piece is withheld then.
+// TestReplacedWhileRead: a reader stays on its object, whatever its length. With a single
+// connection the second check of a long object comes too late, and the last piece is withheld.
 func TestReplacedWhileRead(t *testing.T) {
 	t.Parallel()
 	for _, connections := range []int{1, 4} {
@@ -160,7 +160,8 @@ func TestReplacedWhileRead(t *testing.T) {
 	}
 }
 
-// TestChangedInPlace: others may write to the file that is sent. Its last piece is withheld then.
+// TestChangedInPlace: if another program writes to the file that is sent, its last piece is
+// withheld.
 func TestChangedInPlace(t *testing.T) {
 	t.Parallel()
 	const size = 20 * maxWhole // more than sockets hold
@@ -213,7 +214,7 @@ func TestBrokenDownload(t *testing.T) {
 			t.Errorf("read %d bytes, want the first %d", len(got), at)
 		}
 	}
-	// All the bytes came, but the server takes them back.
+	// All bytes have arrived, but the server reports a failure.
 	cut.Store(int64(len(content)))
 	got, err := read(t, d, "key")
 	fails(t, err, storagedrivers.ErrUnavailable)
@@ -224,7 +225,7 @@ func TestBrokenDownload(t *testing.T) {
 	holds(t, d, "key", content)
 }
 
-// TestClosingEarly: the connection must be as good as before, whatever was read.
+// TestClosingEarly: the connection can be used again, whatever part was read.
 func TestClosingEarly(t *testing.T) {
 	t.Parallel()
 	content := strings.Repeat("0123456789", 1_000_000)
@@ -270,7 +271,7 @@ func TestClosingEarly(t *testing.T) {
 	}
 }
 
-// TestRudeServer: one that ends TLS data connections by closing them.
+// TestRudeServer: a server may end TLS data connections without an alert.
 func TestRudeServer(t *testing.T) {
 	t.Parallel()
 	content := strings.Repeat("0123456789", 100_000)

@@ -13,21 +13,21 @@ import (
 const (
 	// aliveAfter is how long a connection may be idle before it is tested.
 	aliveAfter = 5 * time.Second
-	// idleTimeout is when an idle connection is closed.
+	// idleTimeout is how long a connection may be idle before it is closed.
 	idleTimeout = time.Minute
 )
 
-// pool lends a bounded number of connections, each to one user at a time. Every get or getLong that
-// succeeded is followed by one put or one discard.
+// pool lends a bounded number of connections, each to one user at a time. Every successful get or
+// getLong must be followed by one put or one discard.
 //
-// The server may allow fewer connections than the pool. The pool then makes do with those that it has,
-// and tries again after a minute.
+// The server may allow fewer connections than the pool. Then the pool uses those that it has, and
+// tries more after a minute.
 type pool struct {
-	// open makes a connection. ctx bounds the making, not the connection's life. If it fails with a
-	// reply that is ErrUnavailable while other connections are open, that is a limit of the server. A
-	// server that is silent or cannot be reached has no such limit.
+	// open opens a connection. ctx bounds only the opening. If it fails with a reply that is
+	// ErrUnavailable while other connections are open, the server limits connections. A silent or
+	// unreachable server has no such limit.
 	open func(ctx context.Context) (*conn, error)
-	// alive reports whether a connection that was idle can still be used.
+	// alive reports whether an idle connection can still be used.
 	alive func(ctx context.Context, c *conn) bool
 	// end closes a connection.
 	end func(c *conn)
@@ -60,13 +60,13 @@ func newPool(size int) *pool {
 	}
 }
 
-// get lends a connection, the most recently used one if any is idle. While all are lent it
-// waits until ctx ends: the error is then its cause and storagedrivers.ErrBusy. A pool that was
-// closed is storagedrivers.ErrClosed.
+// get lends a connection, the most recently used one if any is idle. If all are lent it waits until
+// ctx ends; the error is then its cause and storagedrivers.ErrBusy. After close the error is
+// storagedrivers.ErrClosed.
 func (p *pool) get(ctx context.Context) (*conn, error) { return p.lend(ctx, false) }
 
-// getLong is get for a use whose length others decide, such as a client that reads slowly. Some
-// connections are kept from such uses.
+// getLong is get for a use of unknown duration, such as a client that reads slowly. Some
+// connections are reserved for other uses.
 func (p *pool) getLong(ctx context.Context) (*conn, error) { return p.lend(ctx, true) }
 
 func (p *pool) lend(ctx context.Context, long bool) (*conn, error) {
@@ -136,15 +136,15 @@ func (p *pool) conn(ctx context.Context) (*conn, error) {
 		if p.now().Sub(last.since) < aliveAfter || p.alive(ctx, last.conn) {
 			return last.conn, nil
 		}
-		// The others have been idle for longer: they probably have the same fault.
+		// The others have been idle for longer and probably have the same fault.
 		p.end(last.conn)
 		p.closeIdle(last.since)
 	}
 	return p.open(ctx)
 }
 
-// pop takes the connection that has rested for the shortest time. The user of a slot has a
-// connection from here on: this one, or the one that it opens next.
+// pop removes and returns the connection that was idle for the shortest time. From then on the
+// holder of a slot has a connection: this one, or the one that it opens next.
 func (p *pool) pop() (resting, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,8 +159,8 @@ func (p *pool) pop() (resting, bool) {
 	return last, true
 }
 
-// lengthen makes a connection of get one of getLong. It reports whether there was room for one
-// more.
+// lengthen makes a connection of get one of getLong. It reports whether another long use was
+// allowed.
 func (p *pool) lengthen(c *conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -181,9 +181,9 @@ func (p *pool) several() bool {
 	return p.slots.limit > 1
 }
 
-// lower is called when the server refused something because there are too many connections. It
-// takes one less than are lent for the limit, for a minute, and closes the idle ones. It reports
-// false if there is no other connection to blame.
+// lower is called when the server refuses something because of too many connections. For a minute
+// it sets the limit to one less than the lent connections, and it closes the idle ones. It returns
+// false if no other connection can be the reason.
 func (p *pool) lower() bool {
 	p.mu.Lock()
 	lowered := p.slots.lower(p.now())
@@ -197,7 +197,7 @@ func (p *pool) lower() bool {
 	return true
 }
 
-// put takes back a connection that can be used again.
+// put returns a usable connection to the pool.
 func (p *pool) put(c *conn) {
 	if !p.rest(c) {
 		p.discard(c)
@@ -219,7 +219,7 @@ func (p *pool) rest(c *conn) bool {
 	return true
 }
 
-// discard takes back a connection that must not be used again, and closes it.
+// discard closes a connection that must not be used again.
 func (p *pool) discard(c *conn) {
 	p.end(c)
 	p.mu.Lock()
@@ -234,8 +234,7 @@ func (p *pool) forget(c *conn) bool {
 	return long
 }
 
-// close closes the idle connections and lends none any more. Lent ones are closed when they come
-// back.
+// close closes the idle connections and lends no more. Lent ones are closed when they are returned.
 func (p *pool) close() {
 	p.mu.Lock()
 	if !p.isClosed() {
@@ -258,7 +257,7 @@ func (p *pool) isClosed() bool {
 	}
 }
 
-// reap closes the connections that have rested for too long, and comes back for the others.
+// reap closes the connections that were idle for too long, and schedules itself for the others.
 func (p *pool) reap() {
 	p.closeIdle(p.now().Add(-idleTimeout))
 	p.mu.Lock()
@@ -273,7 +272,7 @@ func (p *pool) reap() {
 	p.reaper.Reset(p.idle[0].since.Add(idleTimeout).Sub(p.now()))
 }
 
-// closeIdle closes the connections that have rested since at least then.
+// closeIdle closes the connections that have been idle since then or earlier.
 func (p *pool) closeIdle(then time.Time) {
 	p.mu.Lock()
 	n := 0

@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// poolHost makes connections and records their states.
+// poolHost opens connections and records their states.
 type poolHost struct {
 	opened, open, asked atomic.Int64
 	down                atomic.Bool // connections are dead, and none can be made

@@ -10,11 +10,12 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// probe tests whether the server renames over a file that exists, as most do, and warns if locks do
-// not work. It does nothing where the root may only be read.
+// probe tests whether the server renames over an existing file, as most do, and warns if locks do
+// not work. It does nothing if the root is read-only.
 //
 // A server that refuses to rename over a file still does not create names atomically: proftpd with
-// AllowOverwrite off looks first and renames then, and lets two through at the same moment.
+// AllowOverwrite off first checks and then renames, so two renames at the same moment may both
+// succeed.
 func (d *Driver) probe(ctx context.Context, c *conn) error {
 	root := path.Join("/", c.base)
 	p := &probe{conn: c, from: tempName(root), onto: tempName(root)}
@@ -46,7 +47,7 @@ func (d *Driver) probe(ctx context.Context, c *conn) error {
 	return err
 }
 
-// probe has the names of two temporary files and of a lock folder.
+// probe contains the names of two temporary files and of a lock folder.
 type probe struct {
 	conn       *conn
 	from, onto string
@@ -72,7 +73,7 @@ func (p *probe) run() (storagedrivers.Features, error) {
 	return storagedrivers.Features{}, err
 }
 
-// makeTwice makes the lock folder, and finds out whether it can be made again.
+// makeTwice creates the lock folder, and tests whether it can be created again.
 func (p *probe) makeTwice() error {
 	if err := p.conn.makeFolder(p.lock); err != nil {
 		return err
@@ -85,7 +86,7 @@ func (p *probe) makeTwice() error {
 	return err
 }
 
-// remove leaves nothing behind, whatever happened.
+// remove removes all names of the probe, whatever happened before.
 func (p *probe) remove() error {
 	for _, name := range []string{p.from, p.onto} {
 		if err := p.conn.remove(name); err != nil && !refused(err) {

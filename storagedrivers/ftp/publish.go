@@ -12,8 +12,8 @@ import (
 
 var errKeyTaken = fmt.Errorf("%w: another upload of this name takes too long", storagedrivers.ErrUnavailable)
 
-// publish renames the temporary file to its key, or removes it. No other upload of this process
-// does so for the same name at the same time, nor does one of another process that uses the lock.
+// publish renames the temporary file to its key, or removes it. At the same time no other upload of
+// this process does so for the name, nor one of another process that uses the lock.
 func (u *upload) publish(ctx context.Context) error {
 	wait, cancel := context.WithTimeoutCause(ctx, u.driver.config.Timeout, errKeyTaken)
 	defer cancel()
@@ -46,7 +46,7 @@ func (u *upload) publish(ctx context.Context) error {
 	return nil
 }
 
-// cleanUpRename is cleanUp for a rename that failed, which may have left the old object aside.
+// cleanUpRename is cleanUp for a failed rename, which may have left the old object aside.
 func (u *upload) cleanUpRename(ctx context.Context, failure error) error {
 	failure = u.cleanUp(ctx, failure)
 	if u.aside == "" {
@@ -64,8 +64,8 @@ func (u *upload) cleanUpRename(ctx context.Context, failure error) error {
 	return failure
 }
 
-// date makes an object that replaces another one younger, see [modtime.After], where the server sets
-// times.
+// date makes an object younger than the one that it replaces, see [modtime.After], if the server
+// can set times.
 func (u *upload) date() error {
 	if u.mode == storagedrivers.CreateOnly || u.info.ModTime.IsZero() || !u.conn.ftp.IsSetTimeSupported() {
 		return nil
@@ -108,7 +108,7 @@ func (u *upload) rename() error {
 
 var errTaken = errors.New("the server does not rename over an object")
 
-// renameRefused finds out why.
+// renameRefused returns the reason of a refused rename.
 func (u *upload) renameRefused(refusal error) error {
 	_, err := u.conn.look(u.dst)
 	switch {
@@ -131,8 +131,8 @@ func (u *upload) renameRefused(refusal error) error {
 // replaceAttempts bounds how often other clients, which do not lock, may be faster.
 const replaceAttempts = 5
 
-// replace puts the old object aside, where the server does not rename over it. For a
-// moment there is none.
+// replace moves the old object aside, if the server does not rename over it. For a moment there is
+// no object.
 func (u *upload) replace() error {
 	var err error
 	reason := storagedrivers.ErrInvalidKey

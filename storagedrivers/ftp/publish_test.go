@@ -11,7 +11,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// An object of the same size that could not be replaced is not taken for the new one.
+// TestNothingMayBeRenamed: an object of the same size that could not be replaced is not mistaken
+// for the new one.
 func TestNothingMayBeRenamed(t *testing.T) {
 	t.Parallel()
 	for name, facts := range map[string]bool{"facts": true, "sizes": false} {
@@ -32,14 +33,15 @@ func TestNothingMayBeRenamed(t *testing.T) {
 	}
 }
 
-// An old object that was put aside is not taken for a leftover by a listing.
+// TestListedWhilePutAside: a listing does not treat an old object that was moved aside as a
+// leftover.
 func TestListedWhilePutAside(t *testing.T) {
 	t.Parallel()
 	var renames atomic.Int32
 	var lister *Driver
 	f := &fake{facts: true, keep: true}
 	f.before = func(_ *session, command, _ string) string {
-		// The first is refused, the second puts the old object aside.
+		// The first RNTO is refused, the second moves the old object aside.
 		if command != "RNTO" {
 			return ""
 		}

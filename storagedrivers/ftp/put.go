@@ -14,7 +14,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
-// The names of temporary files, and of old objects that are put aside. Neither is a valid key.
+// Prefixes of the names of temporary files, and of old objects that are moved aside. Such names are
+// not valid keys.
 const (
 	tempPrefix  = ".up-"
 	tempSuffix  = ".part"
@@ -28,7 +29,7 @@ func newName(folder, prefix string) string {
 	return path.Join(folder, prefix+strings.ToLower(rand.Text()))
 }
 
-// upload is an object on its way.
+// upload is a running Put.
 type upload struct {
 	driver  *Driver
 	conn    *conn
@@ -116,7 +117,7 @@ func (u *upload) store(key string, src *source.Reader) error {
 	return nil
 }
 
-// isFree returns fs.ErrExist if there is an object.
+// isFree returns fs.ErrExist if the object exists.
 func (u *upload) isFree() error {
 	_, err := u.conn.look(u.dst)
 	switch {
@@ -128,9 +129,9 @@ func (u *upload) isFree() error {
 	return err
 }
 
-// cleanUp removes the temporary file after a failure. Where the reply to the rename was
-// lost, that decides: a file that can be removed was not renamed and never will be, and
-// one that is gone was renamed, which is no failure.
+// cleanUp removes the temporary file after a failure. If the reply to the rename was lost, the file
+// decides: if it can be removed, it was not renamed and never will be. If it is gone, the rename
+// has succeeded, and cleanUp returns no error.
 func (u *upload) cleanUp(ctx context.Context, failure error) error {
 	if !u.sent {
 		return failure

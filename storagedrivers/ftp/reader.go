@@ -16,8 +16,8 @@ import (
 // maxBeside bounds the wait for a second connection.
 const maxBeside = 2 * time.Second
 
-// body is the reader of an object. It never hands out the last piece before it knows that the
-// download was whole and of the generation in entry.
+// body is the reader of an object. It does not return the last piece before it knows that the
+// download was complete and of the generation in entry.
 type body struct {
 	driver   *Driver
 	conn     *conn
@@ -37,7 +37,7 @@ type body struct {
 	closed   bool
 }
 
-// look takes the first look.
+// look makes the first check.
 func (b *body) look(rng storagedrivers.Range) error {
 	var err error
 	if b.entry, err = b.conn.look(b.path); err != nil {
@@ -48,11 +48,12 @@ func (b *body) look(rng storagedrivers.Range) error {
 	return err
 }
 
-// openRefusals is how often a server refuses to open an object that is there before it counts as
-// forbidden. One that looks the same may have replaced it, and the name was free for a moment.
+// openRefusals is how often a server may refuse to open an existing object before the object counts
+// as forbidden. The object may have been replaced by one that looks the same, with the name free
+// for a moment.
 const openRefusals = 3
 
-// open begins the download. Many servers announce the length of the file.
+// open starts the download. Many servers announce the length of the file.
 func (b *body) open(offset int64, anySize bool) error {
 	response, size, skip, err := b.conn.retrieve(b.path, offset)
 	for refusals := 1; refused(err) && !crowded(err); refusals++ {
@@ -77,7 +78,7 @@ func (b *body) open(offset int64, anySize bool) error {
 	return nil
 }
 
-// lookBeside takes the second look over another connection, if one is free in time.
+// lookBeside makes the second check over another connection, if one is free in time.
 func (b *body) lookBeside(ctx context.Context) error {
 	if !b.driver.pool.several() {
 		return nil
@@ -96,7 +97,7 @@ func (b *body) lookBeside(ctx context.Context) error {
 	return nil // if it failed, the look follows the download
 }
 
-// lookAgain takes the second look.
+// lookAgain makes the second check.
 func (b *body) lookAgain(c *conn) error {
 	e, err := c.look(b.path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && e != b.entry {
@@ -105,7 +106,7 @@ func (b *body) lookAgain(c *conn) error {
 	return err
 }
 
-// readAhead reads up to the end, unless that takes too long: the reader is not kept waiting then.
+// readAhead reads up to the end. It stops if that takes too long, so that the reader need not wait.
 func (b *body) readAhead() error {
 	patience := b.driver.now().Add(b.driver.config.Timeout / 4)
 	b.ahead = make([]byte, 0, b.left)
@@ -124,7 +125,7 @@ func (b *body) readAhead() error {
 	return b.err
 }
 
-// readAll reads an object of any generation up to its end. Its time is not known then.
+// readAll reads an object of any generation up to its end. Its time is then unknown.
 func (b *body) readAll() error {
 	content, err := io.ReadAll(io.LimitReader(b.response, maxWhole+1))
 	if err == nil && len(content) > maxWhole {
@@ -163,8 +164,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, b.err
 }
 
-// receive reads from the server. io.EOF comes with the last piece, once all is known to be right;
-// otherwise the last piece is withheld.
+// receive reads from the server. It returns io.EOF with the last piece, after the checks succeed;
+// otherwise it withholds the last piece.
 func (b *body) receive(p []byte) (int, error) {
 	skipped, err := io.CopyN(io.Discard, b.response, b.skip)
 	b.skip -= skipped
@@ -187,7 +188,7 @@ func (b *body) receive(p []byte) (int, error) {
 	return n, io.EOF
 }
 
-// end follows the last byte that is wanted.
+// end is called after the last requested byte.
 func (b *body) end() error {
 	if b.toEnd {
 		n, err := b.response.Read(make([]byte, 1))
@@ -212,7 +213,7 @@ func (b *body) end() error {
 	return nil
 }
 
-// short returns why a download ended too early.
+// short returns the error of a download that ended too early.
 func (b *body) short() error {
 	err := b.conn.finish(b.response)
 	if err == nil {
@@ -223,7 +224,7 @@ func (b *body) short() error {
 	return err
 }
 
-// Close ends the reading. It does not wait for the rest of the file.
+// Close closes the reader. It does not wait for the rest of the file.
 func (b *body) Close() error {
 	if b.closed {
 		return nil
@@ -239,7 +240,7 @@ func (b *body) Close() error {
 	return nil
 }
 
-// giveBack returns the connection.
+// giveBack returns the connection to the pool.
 func (b *body) giveBack() {
 	if b.stop != nil && !b.stop() {
 		b.conn.broken = true

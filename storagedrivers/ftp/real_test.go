@@ -10,7 +10,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// on returns the options for a server.
+// on returns the configuration for a server.
 func on(t *testing.T, server *servers.FTP, mode TLSMode) Config {
 	t.Helper()
 	config := Config{
@@ -81,8 +81,8 @@ func TestConformancePureFTPDExplicitTLS(t *testing.T) {
 	conforms(t, servers.PureFTPD(t, servers.FTPSettings{TLS: "explicit"}), TLSExplicit)
 }
 
-// TestListingLikeDOS: the format of servers on Windows has no names that begin with a space, so that
-// such a server does not pass the whole suite.
+// TestListingLikeDOS: a server with the listing format of Windows. The format has no names that
+// begin with a space, so such a server does not pass the whole suite.
 func TestListingLikeDOS(t *testing.T) {
 	t.Parallel()
 	server := servers.PyFTPD(t, servers.FTPSettings{Without: []string{"MLSD", "MLST"}, DOS: true})

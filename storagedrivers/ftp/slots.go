@@ -16,16 +16,16 @@ type slots struct {
 	queue []request
 }
 
-// request waits for a slot.
+// request is a waiting request for a slot.
 type request struct {
 	long    bool
 	granted chan struct{}
 }
 
-// lowerFor is how long a limit of the host is believed.
+// lowerFor is how long a limit of the host is assumed to hold.
 const lowerFor = time.Minute
 
-// reserved returns how many connections long uses leave to the others.
+// reserved returns how many connections are reserved for short uses.
 func (s *slots) reserved() int {
 	switch {
 	case s.limit < 2:
@@ -40,7 +40,7 @@ func (s *slots) fits(long bool) bool {
 	return s.lent < s.limit && (!long || s.long < s.limit-s.reserved())
 }
 
-// wait queues a user. The channel is closed when it has a slot.
+// wait queues a user. The returned channel is closed when the user gets a slot.
 func (s *slots) wait(long bool) <-chan struct{} {
 	granted := make(chan struct{})
 	s.queue = append(s.queue, request{long, granted})
@@ -48,7 +48,7 @@ func (s *slots) wait(long bool) <-chan struct{} {
 	return granted
 }
 
-// grant serves the queue in its order. A short use passes long ones that do not fit.
+// grant serves the queue in its order. A short use may overtake long ones that do not fit.
 func (s *slots) grant() {
 	s.queue = slices.DeleteFunc(s.queue, func(r request) bool {
 		if !s.fits(r.long) {
@@ -63,7 +63,7 @@ func (s *slots) grant() {
 	})
 }
 
-// forget removes a user from the queue. It reports false if it is not there any more.
+// forget removes a user from the queue. It returns false if the user is not in the queue any more.
 func (s *slots) forget(granted <-chan struct{}) bool {
 	before := len(s.queue)
 	s.queue = slices.DeleteFunc(s.queue, func(r request) bool { return r.granted == granted })
@@ -84,7 +84,7 @@ func (s *slots) back(long bool) {
 	s.leave(long)
 }
 
-// lengthen makes a short use a long one, if there is room for it.
+// lengthen makes a short use a long one, if another long use is allowed.
 func (s *slots) lengthen() bool {
 	if s.long >= s.limit-s.reserved() {
 		return false
@@ -93,7 +93,7 @@ func (s *slots) lengthen() bool {
 	return true
 }
 
-// lower sets the limit to one less than are lent.
+// lower sets the limit to one less than the lent connections.
 func (s *slots) lower(now time.Time) bool {
 	if s.lent < 2 {
 		return false
@@ -102,7 +102,7 @@ func (s *slots) lower(now time.Time) bool {
 	return true
 }
 
-// restore raises the limit again when its time is over, or when no connection is left.
+// restore removes the limit when its time is over, or when no connection is left.
 func (s *slots) restore(now time.Time, idle int) {
 	if s.limit < s.size && (now.After(s.until) || s.lent+idle == 0) {
 		s.limit = s.size

@@ -19,7 +19,7 @@ var errTooMany = mapError(&textproto.Error{Code: jftp.StatusNotAvailable, Msg: "
 
 func noOne(int) {}
 
-// limited returns a pool of a poolHost that allows only so many connections.
+// limited returns a pool of a poolHost that allows at most most connections.
 func (h *poolHost) limited(size int, most int64, lowered func(int)) *pool {
 	p := newPool(size)
 	p.open = func(context.Context) (*conn, error) {
@@ -36,8 +36,7 @@ func (h *poolHost) limited(size int, most int64, lowered func(int)) *pool {
 	return p
 }
 
-// TestHostAllowsFewer: users wait for the connections that there are. After a minute the pool
-// tries again.
+// TestHostAllowsFewer: users wait for the existing connections. After a minute the pool tries more.
 func TestHostAllowsFewer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,7 +65,7 @@ func TestHostAllowsFewer(t *testing.T) {
 	})
 }
 
-// TestHostAllowsNone: without any connection the failure is the poolHost's.
+// TestHostAllowsNone: without any connection, the error is that of the poolHost.
 func TestHostAllowsNone(t *testing.T) {
 	t.Parallel()
 	p := (&poolHost{}).limited(4, 0, noOne)
@@ -83,8 +82,8 @@ func TestHostAllowsNone(t *testing.T) {
 	wg.Wait()
 }
 
-// TestHostIsDead: a poolHost that cannot be reached has no limit. All users fail with its error at the
-// same time, and none waits for the others.
+// TestHostIsDead: an unreachable poolHost has no limit. All users fail with its error at the same
+// time, without waiting for each other.
 func TestHostIsDead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -115,7 +114,7 @@ func TestHostIsDead(t *testing.T) {
 	})
 }
 
-// TestLower: a poolHost may also refuse a command of a connection.
+// TestLower: a poolHost may also refuse a command of an open connection.
 func TestLower(t *testing.T) {
 	t.Parallel()
 	h := &poolHost{}
@@ -138,7 +137,7 @@ func TestLower(t *testing.T) {
 	}
 }
 
-// TestLongUses: they leave some connections to the others.
+// TestLongUses: long uses leave some connections for short ones.
 func TestLongUses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

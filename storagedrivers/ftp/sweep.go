@@ -13,9 +13,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Sweep looks through all folders for temporary files and lock folders of processes that died. Only
-// their age distinguishes them from those of running processes. Servers that show no hidden names
-// are errors.ErrUnsupported, and so are servers that may hide them.
+// Sweep searches all folders for temporary files and lock folders of processes that died. Only
+// their age distinguishes them from those of running processes. The error is errors.ErrUnsupported
+// if the server does not, or may not, show hidden names.
 func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
 	d.manualSweep.Store(true)
 	s := &sweeper{old: opts.Before(d.now()), dry: opts.DryRun}
@@ -42,13 +42,13 @@ type sweeper struct {
 	failed []error // of leftovers that could not be removed
 }
 
-// folder sweeps the folder prefix, which is empty or ends at a slash.
+// folder sweeps the folder prefix, which is empty or ends with a slash.
 func (s *sweeper) folder(prefix string) error {
 	entries, err := s.conn.list(path.Clean(s.conn.path(prefix)))
 	if err != nil {
 		return s.goOn(prefix, ignoreMissing(err))
 	}
-	// A ".lock-*-break" folder comes before its lock, which cannot be broken while that exists.
+	// A ".lock-*-break" folder is handled before its lock, which cannot be broken while it exists.
 	slices.SortFunc(entries, func(a, b entry) int { return strings.Compare(b.name, a.name) })
 	for _, e := range entries {
 		key := prefix + e.name
@@ -70,7 +70,7 @@ func (s *sweeper) folder(prefix string) error {
 	return nil
 }
 
-// goOn records a failure after which the connection still works, and returns any other.
+// goOn records a failure after which the connection still works, and returns any other error.
 func (s *sweeper) goOn(key string, err error) error {
 	if err == nil || s.conn.broken {
 		return err
@@ -79,14 +79,14 @@ func (s *sweeper) goOn(key string, err error) error {
 	return nil
 }
 
-// suspect is a hidden name that was met in a listing.
+// suspect is a hidden name in a listing.
 type suspect struct {
 	key string
 	entry
 }
 
-// isLeftover reports whether it is a temporary file or a lock folder from before old. The time is
-// that of the listing; without one it is no leftover.
+// isLeftover reports whether the suspect is a temporary file or a lock folder older than old, by
+// the time in the listing. Without a time it is not a leftover.
 func (m suspect) isLeftover(old time.Time) bool {
 	name := path.Base(m.key)
 	temp := !m.folder && strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix)
@@ -94,9 +94,9 @@ func (m suspect) isLeftover(old time.Time) bool {
 	return (temp || lock) && !m.modTime.IsZero() && m.modTime.Before(old)
 }
 
-// take removes a leftover, unless it is a dry run, and returns it; nil is no leftover. The times in
-// a listing can be of any zone, and without a year. So it asks the server for the time of a file
-// once more.
+// take removes a leftover, except in a dry run, and returns it; nil if the suspect is not a
+// leftover. The times in a listing may be in any time zone and without a year. Therefore take also
+// requests the time of a file from the server.
 func (s *sweeper) take(met suspect) (*storagedrivers.Leftover, error) {
 	left := &storagedrivers.Leftover{Name: strings.TrimSuffix(met.key, "/"), ModTime: met.modTime}
 	name := path.Clean(s.conn.path(met.key))
@@ -126,8 +126,8 @@ func (s *sweeper) take(met suspect) (*storagedrivers.Leftover, error) {
 	return left, nil
 }
 
-// unlock removes a lock folder and reports whether it did. The lock may have been broken since it
-// was listed, and another process may hold it by now. So it is broken as uploads do.
+// unlock removes a lock folder and reports whether it did. Since the listing, the lock may have
+// been broken, and another process may hold it. Therefore unlock breaks it as uploads do.
 func (s *sweeper) unlock(lock string) (bool, error) {
 	if s.dry {
 		return s.isOld(lock)
@@ -142,7 +142,7 @@ func (s *sweeper) unlock(lock string) (bool, error) {
 	return err == nil, err
 }
 
-// isOld looks at a lock folder once more.
+// isOld reads the time of a lock folder again and reports whether it is old.
 func (s *sweeper) isOld(lock string) (bool, error) {
 	if s.conn.hasFacts() {
 		e, err := s.conn.facts(lock)

@@ -16,7 +16,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 )
 
-// cutOff begins an upload and lets the server be reached no more.
+// cutOff starts an upload and then makes the server unreachable.
 func cutOff(t *testing.T, d *Driver, key string) {
 	t.Helper()
 	proxy := faults.New(t, d.config.Address)
@@ -29,7 +29,7 @@ func cutOff(t *testing.T, d *Driver, key string) {
 	}
 }
 
-// cut is a source in the midst of which something happens.
+// cut is a source that calls a function in the middle.
 type cut struct {
 	*bytes.Reader
 	event func()
@@ -43,7 +43,7 @@ func (c *cut) Read(p []byte) (int, error) {
 	return c.Reader.Read(p)
 }
 
-// onBoth runs a test against servers with MLSD and ones with LIST alone.
+// onBoth runs a test with a server that has MLSD and with one that has only LIST.
 func onBoth(t *testing.T, test func(t *testing.T, f *fake)) {
 	t.Helper()
 	for name, facts := range map[string]bool{"facts": true, "lists": false} {
@@ -116,8 +116,8 @@ func TestSweep(t *testing.T) {
 	})
 }
 
-// TestSweepLeavesALockThatIsHeld: between the listing and the removal an upload has broken the
-// old lock and holds its own.
+// TestSweepLeavesALockThatIsHeld: between the listing and the removal, an upload has broken the old
+// lock and holds its own.
 func TestSweepLeavesALockThatIsHeld(t *testing.T) {
 	t.Parallel()
 	lock := strings.TrimPrefix(lockPath("/key"), "/")
@@ -194,7 +194,7 @@ func TestSweepIsCutOff(t *testing.T) {
 	})
 }
 
-// TestSweepOfAServerThatHides: nothing is to be expected of it, and it says so.
+// TestSweepOfAServerThatHides: a sweep of a server that hides names is unsupported.
 func TestSweepOfAServerThatHides(t *testing.T) {
 	t.Parallel()
 	f := (&fake{plain: true}).start(t)
@@ -207,7 +207,7 @@ func TestSweepOfAServerThatHides(t *testing.T) {
 	}
 }
 
-// TestUntimedIsNoLeftover: a server may return no times.
+// TestUntimedIsNoLeftover: a file without a time is not a leftover.
 func TestUntimedIsNoLeftover(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

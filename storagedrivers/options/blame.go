@@ -2,9 +2,9 @@ package options
 
 import "strings"
 
-// Blamed returns the path of the option that an error is about. One part of the error begins with
-// it, as the errors of [Schema.Expand] do: of `webp: quality is a number` it is "webp.quality".
-// Empty if there is none.
+// Blamed returns the path of the option that an error is about; empty if there is none. One part of
+// the error begins with the option, as in errors of [Schema.Expand]: for `webp: quality is a
+// number` Blamed returns "webp.quality".
 func Blamed(message string, options []Option) string {
 	for message != "" {
 		part, rest, _ := strings.Cut(message, ": ")
@@ -20,7 +20,7 @@ func Blamed(message string, options []Option) string {
 	return ""
 }
 
-// find returns the path of an option by its name or path, and the options in it.
+// find returns the path of an option, searched by its name or path, and the options in it.
 func find(word, prefix string, options []Option) (string, []Option) {
 	for _, option := range options {
 		path := prefix + option.Name

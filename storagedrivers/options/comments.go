@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// comments are those of structs by their names, and of fields by "Struct.Field".
+// comments contains the comments of structs by name, and of fields by "Struct.Field".
 type comments map[string]string
 
 // read returns the schema with the comments in sources.
@@ -32,7 +32,7 @@ func (s *Schema) read(sources []string) *Schema {
 	return &full
 }
 
-// add takes in the comments of a Go file.
+// add adds the comments of a Go file.
 func (c comments) add(source string) error {
 	file, err := parser.ParseFile(token.NewFileSet(), "", source, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c comments) addFields(named *ast.TypeSpec) {
 	}
 }
 
-// document returns the options of fields with their help, and the errors in it.
+// document returns the options of fields with their help, and an error for invalid help.
 func (c comments) document(fields []field) ([]Option, error) {
 	var wrong error
 	options := optionsOf(fields)
@@ -106,7 +106,7 @@ var (
 	defaultEnd  = regexp.MustCompile(`(^| )Default: (.+)\.$`)
 )
 
-// split takes the closing words off a comment.
+// split splits the closing words off a comment: the default, and whether the option is required.
 func split(comment string) (help, standard string, required bool) {
 	help = requiredEnd.ReplaceAllString(comment, "")
 	required = help != comment
@@ -116,7 +116,7 @@ func split(comment string) (help, standard string, required bool) {
 	return help, standard, required
 }
 
-// opening returns the first paragraph about a type, without the type's name in front.
+// opening returns the first paragraph of a type's comment, without the type's name at its start.
 func opening(name, comment string) string {
 	paragraph, _, _ := strings.Cut(comment, "\n\n")
 	help := oneLine(paragraph)

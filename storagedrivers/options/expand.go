@@ -12,10 +12,10 @@ import (
 )
 
 // Expand replaces placeholders in the texts of config, a pointer to the struct, and checks texts
-// and numbers by the tags of their fields. Addresses lose slashes at their end, folders those
-// around them. Lists and groups are replaced by new ones, so that config may be a plain copy of a
-// struct that stays as it is. The error begins with the name of the option, in a group with that of
-// the group and a dot before it.
+// and numbers by the tags of their fields. It removes slashes at the end of addresses and around
+// folders. Lists and groups are replaced by new ones, so that config may be a shallow copy of a
+// struct that must not change. The error begins with the name of the option, after that of its
+// group and a dot.
 func (s *Schema) Expand(config any) error {
 	value := s.structOf(config)
 	var expand Expander
@@ -85,7 +85,7 @@ func checkAll(fields []field, in reflect.Value, path string) error {
 	return nil
 }
 
-// aboveZero checks a number whose zero is the default.
+// aboveZero returns an error for a negative number. Zero is the default.
 func aboveZero(name, what string, n int64, shown any) error {
 	if n < 0 {
 		return fmt.Errorf("%s is a %s above zero, not %v", name, what, shown)
@@ -119,7 +119,7 @@ func (f field) checkText(name string, value *string) error {
 }
 
 // Address checks an option with the mark "address", and returns its canonical form, without a slash
-// at its end. name is that of the option. The error shows an example, and no secret.
+// at its end. name is the name of the option. The error contains an example and no secret.
 func Address(name, value, example string) (string, error) {
 	u, err := url.Parse(value)
 	if err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" &&
@@ -129,7 +129,7 @@ func Address(name, value, example string) (string, error) {
 	return "", fmt.Errorf("%s is an address such as %s, not %q", name, example, harmless(value))
 }
 
-// harmless returns a wrong address without its secrets: a password, and a query, which may be a
+// harmless returns an invalid address without its secrets: a password, and a query, which may be a
 // signature.
 func harmless(address string) string {
 	base, _, isQuery := strings.Cut(address, "?")

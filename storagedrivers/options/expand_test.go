@@ -33,8 +33,8 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// TestExpandEmptyList: what JSON spells [] is what a Caddyfile leaves out, also to who compares
-// expanded options to find out whether they have changed.
+// TestExpandEmptyList: [] in JSON is the same as an option that is missing in a Caddyfile, also in
+// comparisons of expanded options.
 func TestExpandEmptyList(t *testing.T) {
 	t.Parallel()
 	without, empty := config{Name: "n"}, config{Name: "n", List: []string{}, Secrets: []string{}}
@@ -48,8 +48,8 @@ func TestExpandEmptyList(t *testing.T) {
 	}
 }
 
-// TestExpandSecretErrors: the error about a secret has nothing of it, unless that only says
-// where the secret is.
+// TestExpandSecretErrors: the error about a secret contains nothing of it, except where a reference
+// says where the secret is.
 func TestExpandSecretErrors(t *testing.T) {
 	t.Parallel()
 	for _, secret := range []string{
@@ -100,7 +100,7 @@ func TestExpandErrors(t *testing.T) {
 	}
 }
 
-// TestAddresses also looks at what an error shows.
+// TestAddresses: addresses are checked and normalised, and errors contain no secrets.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{

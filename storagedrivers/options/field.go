@@ -10,12 +10,12 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// field is an option as a struct has it.
+// field is an option as a field of a struct.
 type field struct {
 	option Option // without documentation
 	index  []int  // of the field in the struct
 
-	// owner and name are those of the struct and the field that the comment belongs to.
+	// owner and name are the names of the struct and the field with the comment.
 	owner, name string
 
 	address, folder, repeat bool
@@ -23,7 +23,8 @@ type field struct {
 	group []field
 }
 
-// fieldsOf returns the options of a struct, with those of embedded structs; index leads to it.
+// fieldsOf returns the options of a struct, including those of embedded structs; index is the path
+// to the struct.
 func fieldsOf(of reflect.Type, index []int) []field {
 	var fields []field
 	for i := range of.NumField() {
@@ -73,7 +74,7 @@ func newField(of reflect.Type, f reflect.StructField, name string, index []int) 
 	return option
 }
 
-// mark applies a word of the tag and reports whether it is valid for a field of that type.
+// mark applies a word of the tag, and reports whether it is valid for a field of that type.
 func (f *field) mark(word string, of reflect.Type) bool {
 	o := &f.option
 	words, isWords := strings.CutPrefix(word, "words=")
@@ -106,12 +107,12 @@ func (f *field) mark(word string, of reflect.Type) bool {
 	return false
 }
 
-// text returns a string field as a *string, whatever its type is called.
+// text returns a string field as a *string, whatever the name of its type.
 func text(value reflect.Value) *string {
 	return value.Addr().Convert(reflect.TypeFor[*string]()).Interface().(*string) // its kind is string
 }
 
-// structOf returns the struct behind config, which is of the described type or points to it.
+// structOf returns the struct of config, which is of the described type or a pointer to it.
 func (s *Schema) structOf(config any) reflect.Value {
 	value := reflect.Indirect(reflect.ValueOf(config))
 	if !value.IsValid() || value.Type() != s.of {

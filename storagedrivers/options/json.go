@@ -7,8 +7,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// CheckJSON returns an error if value is invalid for the option, which is no group, in JSON whose
-// numbers were read as [json.Number]. The error begins with name and contains nothing of the value.
+// CheckJSON returns an error if value is invalid for the option, which is not a group. Numbers in
+// value must be [json.Number]. The error begins with name and contains nothing of the value.
 func (o Option) CheckJSON(name string, value any) error {
 	var what string
 	var ok bool
@@ -53,7 +53,7 @@ func isWhole(value any) bool {
 	return err == nil
 }
 
-// isDuration takes nanoseconds too, as Caddy's own JSON has them.
+// isDuration also accepts nanoseconds, as in Caddy's own JSON.
 func isDuration(value any) bool {
 	text, ok := value.(string)
 	if !ok {

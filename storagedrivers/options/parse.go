@@ -11,15 +11,15 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
-// Parse reads the options of config, a pointer to the struct, from the block that follows the
-// current token; see [ParseBlock]. custom has options that are written in ways of their own;
-// groups are always such.
+// Parse reads the options of config, a pointer to the struct, from the block after the current
+// token; see [ParseBlock]. custom has the readers of options with their own syntax, which all
+// groups have.
 func (s *Schema) Parse(d *caddyfile.Dispenser, what string, config any, custom Readers) error {
 	return ParseBlock(d, what, s.readers(config, custom), s.repeatable()...)
 }
 
-// ParseModule reads a module from its name on: an argument, which is the first option and then
-// is none of the block, and the block as [Schema.Parse] does.
+// ParseModule reads a module, starting at its name: an argument, which is the first option and then
+// must not be in the block, and the block as in [Schema.Parse].
 func (s *Schema) ParseModule(d *caddyfile.Dispenser, what string, config any, custom Readers) error {
 	readers := s.readers(config, custom)
 	d.Next() // its name
@@ -56,7 +56,7 @@ func (s *Schema) repeatable() []string {
 	return names
 }
 
-// reader returns the reader of the option into the value of its field.
+// reader returns a reader that sets the value of the option's field.
 func (f field) reader(value reflect.Value) Reader {
 	switch into := value.Addr().Interface().(type) {
 	case *[]string:
@@ -83,7 +83,8 @@ func (f field) reader(value reflect.Value) Reader {
 	return ReadText(text(value))
 }
 
-// word is one of words, or has a placeholder, so that it is known later; empty is not given.
+// word returns a reader for an option that is one of words or contains a placeholder, which is
+// replaced later. Empty means not set.
 func word(into *string, words []string) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()

@@ -16,15 +16,16 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
-// Reader reads the arguments of one option; the dispenser stands at its name.
+// Reader reads the arguments of one option. The current token of the dispenser is the option's
+// name.
 type Reader func(d *caddyfile.Dispenser) error
 
-// Readers are those of the options of a block, by name.
+// Readers are the readers of the options of a block, by name.
 type Readers map[string]Reader
 
-// ParseBlock reads the block that follows the current token, if there is one. what names its owner
-// in errors ("a local storage"). An unknown option is an error, and so is a repeated one, unless it
-// is in repeatable.
+// ParseBlock reads the block after the current token, if there is one. what names its owner in
+// errors ("a local storage"). An unknown option is an error, and so is a repeated one, unless it is
+// in repeatable.
 func ParseBlock(d *caddyfile.Dispenser, what string, readers Readers, repeatable ...string) error {
 	seen := map[string]bool{}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
@@ -52,14 +53,14 @@ func known(readers Readers) string {
 	return "; there are " + strings.Join(slices.Sorted(maps.Keys(readers)), ", ")
 }
 
-// Expander replaces placeholders such as {env.SECRET} in the texts of options. The zero
-// value is usable.
+// Expander replaces placeholders such as {env.SECRET} in the texts of options. The zero value is
+// usable.
 type Expander struct {
 	replacer *caddy.Replacer
 	err      error
 }
 
-// Text returns raw, the text of the option called name, with placeholders replaced.
+// Text returns raw with placeholders replaced. name is the name of the option.
 func (e *Expander) Text(name, raw string) string {
 	if e.replacer == nil {
 		e.replacer = caddy.NewReplacer()
@@ -71,8 +72,8 @@ func (e *Expander) Text(name, raw string) string {
 	return value
 }
 
-// Secret is Text for a secret option. Its error shows nothing but the name of an environment
-// variable or a file: braces may be a part of the secret itself.
+// Secret is Text for a secret option. Its error contains at most the name of an environment
+// variable or a file, because braces may be a part of the secret itself.
 func (e *Expander) Secret(name, raw string) string {
 	own := Expander{replacer: e.replacer}
 	value := own.Text(name, raw)
@@ -89,8 +90,8 @@ func (e *Expander) Secret(name, raw string) string {
 // elsewhere matches a reference to a secret.
 var elsewhere = regexp.MustCompile(`^\{(env|file)\.[^{}]+\}$`)
 
-// Err is the first thing that was wrong, with the name of its option: a placeholder that
-// stands for nothing, as an environment variable does that is not set.
+// Err returns the first error, which begins with the name of its option: a placeholder without a
+// value, such as an environment variable that is not set.
 func (e *Expander) Err() error { return e.err }
 
 // argument reads the one argument of an option.
@@ -139,7 +140,7 @@ func ReadWord(into *string, words ...string) Reader {
 	}
 }
 
-// ReadOnOff reads an option that is on or off. into stays nil where it is not given.
+// ReadOnOff reads an option that is on or off. into stays nil if the option is missing.
 func ReadOnOff(into **bool) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		on := new(bool)
@@ -148,7 +149,7 @@ func ReadOnOff(into **bool) Reader {
 	}
 }
 
-// ReadSwitch reads an option that is on or off, and off where it is not given.
+// ReadSwitch reads an option that is on or off, and off if it is missing.
 func ReadSwitch(into *bool) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		var word string
@@ -161,7 +162,7 @@ func ReadSwitch(into *bool) Reader {
 // ReadCount reads an option with a number above zero.
 func ReadCount[N int | int64](into *N) Reader { return whole(into, 1, "a number above zero") }
 
-// ReadNumber reads an option with a number from zero on.
+// ReadNumber reads an option with a number of zero or more.
 func ReadNumber[N int | int64](into *N) Reader { return whole(into, 0, "a number") }
 
 func whole[N int | int64](into *N, least int64, what string) Reader {

@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// values are what a block of every sort of option can set.
+// values has an option of each kind of reader.
 type values struct {
 	text, word string
 	texts      []string
@@ -136,7 +136,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestParseStaysInItsBlock leaves what follows to whoever reads on.
+// TestParseStaysInItsBlock: the tokens after the block are not consumed.
 func TestParseStaysInItsBlock(t *testing.T) {
 	t.Parallel()
 	v, d, err := parse("test {\n text x\n}\nother {\n text y\n}")

@@ -1,25 +1,24 @@
-// Package options describes the options of a configuration by the struct that holds them:
-// the one description from which the Caddyfile is read, options are checked, documentation
-// is written and forms are made. It also reads blocks of a Caddyfile in which every line is an
-// option with its arguments ([ParseBlock]), so that the app and all modules refuse unknown
-// options in the same words.
+// Package options describes the options of a configuration by the struct that holds them. From this
+// one description the Caddyfile is read, options are checked, documentation is written and forms
+// are made. It also reads blocks of a Caddyfile in which every line is an option with its arguments
+// ([ParseBlock]), so that the app and all modules refuse unknown options with the same words.
 //
-// The `json` tag of a field gives the name of its option, and its Go type what it takes:
-// string, []string, bool or *bool, int or int64, [caddy.Duration], or a pointer to the
-// struct of a group. Embedded structs count as if their fields stood there. Fields of other
-// modules ([json.RawMessage]) are no options. The tag `option` adds what a type cannot say,
+// The `json` tag of a field is the name of its option, and its Go type determines the values:
+// string, []string, bool or *bool, int or int64, [caddy.Duration], or a pointer to the struct of a
+// group. Fields of embedded structs count as fields of the struct. Fields of other modules
+// ([json.RawMessage]) are not options. The tag `option` adds marks that a type cannot express,
 // separated by commas:
 //
-//	required    it must be given
-//	secret      nobody may see its value
-//	common      most administrators look for it; a form shows it without being asked
+//	required    it must be set
+//	secret      its value must not be shown
+//	common      most administrators look for it; a form always shows it
 //	words=a|b   it is one of these words
 //	size        its number is one of bytes
 //	address     it is a URL of http or https, with a host, and no user, query or fragment
 //	folder      it is the path of a folder, as in a key; slashes around it do not count
-//	repeat      a Caddyfile may give it several times
+//	repeat      it may be repeated in a Caddyfile
 //
-// The tag `example` is what a form shows in an empty field. The comment of a field is its
+// The tag `example` is the text that a form shows in an empty field. The comment of a field is its
 // help, in sentences; "Required." and "Default: `30s`." may end it.
 package options
 
@@ -74,9 +73,9 @@ type Schema struct {
 // Described is a configuration that knows its options, with their documentation.
 type Described interface{ Schema() *Schema }
 
-// Of returns the schema of the struct T. sources are the Go files with the comments of it and of
-// the structs in it. They are only read for [Schema.Documented]: without that no option has Help or
-// a Default. Of panics if a field of T cannot be an option.
+// Of returns the schema of the struct T. sources are the Go files with the comments of the struct
+// and of the structs in it. They are only read for [Schema.Documented]; without it no option has
+// Help or a Default. Of panics if a field of T cannot be an option.
 func Of[T any](sources ...string) *Schema {
 	s := &Schema{of: reflect.TypeFor[T]()}
 	s.fields = fieldsOf(s.of, nil)
@@ -85,11 +84,11 @@ func Of[T any](sources ...string) *Schema {
 	return s
 }
 
-// Documented returns the schema with the help and the defaults of all options. The sources are read
-// at the first call.
+// Documented returns the schema with the help and the defaults of all options. The first call reads
+// the sources.
 func (s *Schema) Documented() *Schema { return s.documented() }
 
-// Err returns the errors in the documentation: an option without help, help that is no sentence,
+// Err returns the errors in the documentation: an option without help, help that is not a sentence,
 // comments that contradict the tags. It is for tests.
 func (s *Schema) Err() error { return s.documented().wrong }
 

@@ -26,7 +26,7 @@ type inner struct {
 	Every caddy.Duration `json:"every,omitempty"`
 }
 
-// config has an option of every sort.
+// config has an option of every type.
 type config struct {
 	Name string `json:"name,omitempty" option:"required" example:"x"`
 	common
@@ -79,7 +79,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestImpossible: a struct that cannot be described is found at once.
+// TestImpossible: Of panics for a struct that cannot be described.
 func TestImpossible(t *testing.T) {
 	t.Parallel()
 	for want, of := range map[string]func(){

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Values of secrets in the result of Values.
+// Values of secrets in the result of [Schema.Values].
 const (
 	Set    = "set"
 	NotSet = "not set"
 )
 
-// Values returns the options of config, the struct or a pointer to it, that are set, by name as in
-// JSON: groups as maps, durations as strings. A secret is only [Set] or [NotSet].
+// Values returns the set options of config, the struct or a pointer to it, by name as in JSON:
+// groups as maps, durations as strings. A secret is only [Set] or [NotSet].
 func (s *Schema) Values(config any) map[string]any {
 	return valuesOf(s.fields, s.structOf(config))
 }
@@ -28,7 +28,7 @@ func valuesOf(fields []field, in reflect.Value) map[string]any {
 		case f.option.Secret:
 			values[f.option.Name] = Set
 		case value.IsZero() || value.Kind() == reflect.Slice && value.Len() == 0:
-			// not given
+			// The option is not set.
 		case f.option.Type == Group:
 			values[f.option.Name] = valuesOf(f.group, value.Elem())
 		case f.option.Type == Duration:
@@ -42,7 +42,7 @@ func valuesOf(fields []field, in reflect.Value) map[string]any {
 	return values
 }
 
-// shortly returns "1h" where Go has "1h0m0s".
+// shortly returns a duration in a short form: "1h" instead of Go's "1h0m0s".
 func shortly(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -74,7 +74,7 @@ func secretsOf(fields []field, in reflect.Value) []string {
 	return secrets
 }
 
-// textsOf returns the strings in a string or a list that are not empty.
+// textsOf returns the non-empty strings in a string or a list.
 func textsOf(value reflect.Value) []string {
 	all, isList := reflect.TypeAssert[[]string](value)
 	if !isList {
