@@ -14,19 +14,19 @@ func (l *Local) Describe() storagedrivers.Description {
 	}
 }
 
-// Location is the folder without symbolic links.
+// Location returns the folder without symbolic links.
 func (l *Local) Location() storagedrivers.Location {
 	return storagedrivers.Location{Backend: "file:"}.Join(filepath.ToSlash(resolved(l.config.Root)))
 }
 
-// Parallel is not bounded.
+// Parallel returns 0: there is no limit.
 func (*Local) Parallel() int { return 0 }
 
-// maxResolve bounds looking for links: on a network file system whose server is down it may take
-// for ever, and a configuration must load all the same.
+// maxResolve bounds following links. On a network file system whose server is down it could take
+// for ever, but a configuration must still load.
 const maxResolve = time.Second
 
-// resolved follows the symbolic links in a path, as far as its folders exist.
+// resolved returns a path without symbolic links, as far as its folders exist.
 func resolved(path string) string {
 	found := make(chan string, 1)
 	go func() { found <- followLinks(path) }()

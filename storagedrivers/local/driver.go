@@ -1,13 +1,13 @@
-// Package local keeps objects as files below one folder, the root.
+// Package local stores objects as files below one folder, the root.
 //
-// A key is the path of its file. Nothing outside the root can be reached: every access
-// goes through [os.Root], so that neither ".." nor a symbolic link leads out.
+// A key is the path of its file. Nothing outside the root can be reached: every access uses
+// [os.Root], so that neither ".." nor a symbolic link leads out.
 //
-// An object is written to an unnamed file (O_TMPFILE, open(2)) that is linked into place
-// when it is whole. Where the system or the file system has no such files, and while an
-// object is being replaced, names in a hidden folder ".media-tmp-*" of the root are
-// used. A process locks its folder (flock(2)), so that the next start can tell the
-// leftovers of one that was killed from the work of one that is running.
+// An object is written to an unnamed file (O_TMPFILE, open(2)) that is linked to its name when it
+// is complete. If the system or the file system has no such files, and while an object is being
+// replaced, the driver uses names in a hidden folder ".media-tmp-*" of the root. A process locks
+// its folder (flock(2)), so that the next start can distinguish the leftovers of a killed process
+// from the data of a running one.
 package local
 
 import (
@@ -68,17 +68,17 @@ func (l *Local) Provision(caddy.Context) error {
 	return l.config.complete()
 }
 
-// PoolKey is the folder and the way of writing.
+// PoolKey returns the folder and whether it is synced.
 func (l *Local) PoolKey() string {
 	return fmt.Sprintf("local %q sync=%t", l.config.Root, l.config.sync())
 }
 
-// NewDriver makes the driver; the folder is touched at its first use.
+// NewDriver returns a driver, which uses the folder at its first use.
 func (l *Local) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) {
 	return NewFollower(l.config, log), nil
 }
 
-// Timeout is the default one.
+// Timeout returns 0, the default.
 func (*Local) Timeout() time.Duration { return 0 }
 
 // UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:

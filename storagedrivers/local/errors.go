@@ -8,8 +8,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// mapError returns the contract's error for one of the operating system. Missing, existing and
-// forbidden ones match the errors of io/fs already.
+// mapError returns the contract's error for one of the operating system. Errors about missing,
+// existing and forbidden files already match those of io/fs.
 func mapError(err error) error {
 	if err == nil {
 		return nil
@@ -20,7 +20,7 @@ func mapError(err error) error {
 	return err
 }
 
-// mapReadError is mapError for looking up an object: below a file there are none.
+// mapReadError is mapError for looking up an object. A key below a file is fs.ErrNotExist.
 func mapReadError(err error) error {
 	if isNotDir(err) {
 		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
@@ -28,7 +28,7 @@ func mapReadError(err error) error {
 	return mapError(err)
 }
 
-// escapes reports whether os.Root refused to follow a path out of the root. Its error matches no
+// escapes reports whether os.Root refused to follow a path out of the root. That error matches no
 // exported one.
 func escapes(err error) bool {
 	var pathErr *fs.PathError

@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// open returns the root, making the folder and sweeping leftovers when it is used first.
+// open returns the root. At the first use it creates the folder and sweeps leftovers.
 func (d *Driver) open() (*os.Root, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -27,7 +27,7 @@ func (d *Driver) open() (*os.Root, error) {
 	return root, nil
 }
 
-// openRoot returns the root, making the folder when it is used first. d.mu must be held.
+// openRoot returns the root. At the first use it creates the folder. d.mu must be held.
 func (d *Driver) openRoot() (*os.Root, error) {
 	if d.root != nil {
 		return d.root, nil
@@ -59,7 +59,7 @@ func (d *Driver) openRoot() (*os.Root, error) {
 	return root, nil
 }
 
-// unmade reports whether the root is still to be made. d.mu must be held.
+// unmade reports whether the root is yet to be created. d.mu must be held.
 func (d *Driver) unmade() bool {
 	if d.root != nil {
 		return false
@@ -68,8 +68,8 @@ func (d *Driver) unmade() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// makeRoot makes the folder, and forces its name and those above it to the disk if it is
-// new. Not all of them need to be readable.
+// makeRoot creates the folder. If it is new, it syncs the folder's name and those above it. Not all
+// of them need to be readable.
 func (d *Driver) makeRoot() error {
 	if _, err := os.Stat(d.path); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -92,7 +92,7 @@ func (d *Driver) makeRoot() error {
 	return nil
 }
 
-// openFolder opens a folder of the root, making it where it is missing.
+// openFolder opens a folder of the root, and creates it if it is missing.
 func (d *Driver) openFolder(root *os.Root, name string) (*os.File, error) {
 	if dir := openBeneath(d.dir, name); dir != nil {
 		return dir, nil
@@ -118,7 +118,7 @@ func (d *Driver) openFolder(root *os.Root, name string) (*os.File, error) {
 	return dir, nil
 }
 
-// mapFolderError: a file stands where the key needs a folder.
+// mapFolderError is mapError for a folder of a key. A file in its path makes the key invalid.
 func mapFolderError(err error) error {
 	if errors.Is(err, fs.ErrExist) || isNotDir(err) {
 		return fmt.Errorf("%w: %w", storagedrivers.ErrInvalidKey, err)
@@ -126,7 +126,7 @@ func mapFolderError(err error) error {
 	return mapError(err)
 }
 
-// syncDir forces the names in a folder to the disk.
+// syncDir syncs the names in a folder.
 func (d *Driver) syncDir(root *os.Root, name string) error {
 	if !d.sync {
 		return nil
@@ -150,8 +150,8 @@ func (d *Driver) syncOpenDir(root *os.Root, dir *os.File, name string) error {
 	return nil
 }
 
-// syncNames forces a folder to the disk and, the first time that this process does so,
-// the folders above it: one of them may be as new.
+// syncNames syncs a folder and, at its first call for the folder, those above it, which may be as
+// new.
 func (d *Driver) syncNames(root *os.Root, dir *os.File, name string) error {
 	if err := syncFolder(dir); err != nil {
 		return err
@@ -173,8 +173,8 @@ func (d *Driver) syncNames(root *os.Root, dir *os.File, name string) error {
 	return nil
 }
 
-// flusher lets concurrent callers for one folder share a sync: those that come while one is running
-// wait for the next, which covers them all.
+// flusher lets concurrent callers for one folder share a sync. Callers that come during a sync wait
+// for the next one, which covers them all.
 type flusher struct {
 	mu     sync.Mutex
 	rounds map[string]*round

@@ -14,11 +14,11 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Follower is the driver of the folder at a path, which may be replaced. A [Driver] keeps the folder that it
-// has opened, also when that is moved away, removed or mounted over. A Follower then goes on with a
-// Driver of the new folder. An object that was staged in the old one is never committed there.
+// Follower is the driver of the folder at a path, which may be replaced. A [Driver] keeps its open
+// folder, even if that is moved, removed or mounted over. A Follower then continues with a Driver
+// of the new folder. An object that was staged in the old folder is never committed there.
 //
-// It looks at the path before every change and, for readers, when an object is missing.
+// It checks the path before every change. Readers check it if an object is missing.
 type Follower struct {
 	path string
 	open func() *Driver
@@ -29,13 +29,13 @@ type Follower struct {
 	swept   bool        // Sweep was called: no folder begins one by itself
 }
 
-// generation is the driver of one folder, which is closed after its last user.
+// generation is the driver of one folder. It is closed after its last reference is released.
 type generation struct {
 	*Driver
 	references *storagedrivers.References
 }
 
-// NewFollower returns the driver for the folder that is at path. The arguments are those of [New].
+// NewFollower returns the driver of the folder at a path. The arguments are those of [New].
 func NewFollower(config Config, log *slog.Logger) *Follower {
 	return &Follower{path: config.Root, log: log, open: func() *Driver { return New(config, log) }}
 }
@@ -49,7 +49,7 @@ var (
 		"An empty folder of another file system stands where the folder was. Mount its disk; or, if this folder is meant, put any file into it or restart Caddy.")
 )
 
-// acquire returns the current generation without looking at the path. The caller must release it.
+// acquire returns the current generation without checking the path. The caller must release it.
 func (f *Follower) acquire() *generation {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -60,7 +60,7 @@ func (f *Follower) acquire() *generation {
 	return f.current
 }
 
-// follow returns the generation of the folder that is at the path now. The caller must release it.
+// follow returns the generation of the folder that is now at the path. The caller must release it.
 func (f *Follower) follow() (*generation, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,15 +88,15 @@ func (f *Follower) begin() *generation {
 	return &generation{Driver: d, references: storagedrivers.NewReferences(d.Close)}
 }
 
-// release ends a use. Errors of closing a folder that was replaced concern no caller.
+// release releases a generation. Errors of closing a replaced folder concern no caller.
 func (g *generation) release() {
 	if err := g.references.Release(); err != nil {
 		g.log.Warn("closing the folder that was replaced", "folder", g.path, "error", err)
 	}
 }
 
-// replaced reports whether another folder is at the path than the one that is open. A missing one is
-// not made again: it may be a disk that is not mounted.
+// replaced reports whether the folder at the path is another one than the open folder. A missing
+// folder is not created again, because it may be a disk that is not mounted.
 func (d *Driver) replaced() (bool, error) {
 	d.mu.Lock()
 	opened := d.opened
@@ -127,8 +127,8 @@ func (d *Driver) inPlace() error {
 	return err
 }
 
-// unmounted reports whether the folder at path looks like the mount point of a disk that is no
-// longer mounted: empty, and of the file system of its parent, which is not that of the old one.
+// unmounted reports whether the folder at path looks like the mount point of an unmounted disk: it
+// is empty, and on the file system of its parent, but the old folder was not.
 func unmounted(path string, old, now fs.FileInfo) bool {
 	if device(old) == device(now) {
 		return false
@@ -137,7 +137,7 @@ func unmounted(path string, old, now fs.FileInfo) bool {
 	return err == nil && device(parent) == device(now) && empty(path)
 }
 
-// empty reports whether a folder holds nothing but scratch folders.
+// empty reports whether a folder contains nothing but scratch folders.
 func empty(path string) bool {
 	dir, err := os.Open(path)
 	if err != nil {
@@ -167,7 +167,8 @@ func (f *Follower) use(do func(*Driver) error) error {
 	return do(g.Driver)
 }
 
-// look calls do with the current driver, and again if that finds nothing and its folder was replaced.
+// look calls do with the current driver. If do finds nothing and the folder was replaced, it calls
+// do again with the new driver.
 func (f *Follower) look(do func(*Driver) error) error {
 	before := f.acquire()
 	defer before.release()

@@ -11,7 +11,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// removeAll removes objects in one group. A single one has no record.
+// removeAll removes objects in one group. A group of a single object has no record.
 func (f *followedRoot) removeAll(t *testing.T, keys ...string) (err error) {
 	t.Helper()
 	group := f.Group()
@@ -58,8 +58,8 @@ func TestRemovalsFollow(t *testing.T) {
 	}
 }
 
-// TestRemovalsWithoutRoot: nothing is removed in a folder that was moved away, and the group works
-// once it is back.
+// TestRemovalsWithoutRoot: nothing is removed from a folder that was moved away, and the group
+// works when the folder is back.
 func TestRemovalsWithoutRoot(t *testing.T) {
 	t.Parallel()
 	for _, keys := range removals {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMountedOver: a disk that is mounted over the root is used at once, also while it is empty. When it
-// is gone again, an empty mount point is not taken for the storage.
+// TestMountedOver: a disk that is mounted over the root is used at once, even if it is empty. After
+// the disk is unmounted, the empty mount point is not used as the storage.
 func TestMountedOver(t *testing.T) {
 	t.Parallel()
 	f := follow(t)

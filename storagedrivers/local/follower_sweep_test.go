@@ -9,7 +9,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestReplacedRootIsNotSwept: a caller of Sweep decides what goes, also in the next folder.
+// TestReplacedRootIsNotSwept: after a call of Sweep, the driver of a new folder does not sweep by
+// itself either.
 func TestReplacedRootIsNotSwept(t *testing.T) {
 	t.Parallel()
 	f := follow(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
-// followedRoot is a Follower with the folder that it follows.
+// followedRoot is a Follower and the folder that it follows.
 type followedRoot struct {
 	*Follower
 	root string
@@ -52,7 +52,7 @@ func (f *followedRoot) mustPut(t *testing.T, key string) {
 	wantFiles(t, f.root, append(keptIn(t, f.root), key)...)
 }
 
-// wantUnavailable fails unless changes are refused for now, and no object is said to be missing.
+// wantUnavailable asserts that every operation is unavailable, and none reports a missing object.
 func (f *followedRoot) wantUnavailable(t *testing.T) {
 	t.Helper()
 	_, _, openErr := f.Open(t.Context(), "missing", storagedrivers.Range{})
@@ -132,7 +132,7 @@ func TestFollowerConformance(t *testing.T) {
 	})
 }
 
-// TestFollowerHasEveryMethod: a method of the driver that is missing here would be missing to storages.
+// TestFollowerHasEveryMethod: storages could not use a method of the driver that Follower lacks.
 func TestFollowerHasEveryMethod(t *testing.T) {
 	t.Parallel()
 	follower := reflect.TypeFor[*Follower]()
@@ -199,7 +199,7 @@ func TestRootMovedAwayAndBack(t *testing.T) {
 	}
 }
 
-// TestRootReplacedDuringUpload: the object is in neither folder, and nothing stays of it.
+// TestRootReplacedDuringUpload: the object is in neither folder, and leaves nothing.
 func TestRootReplacedDuringUpload(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []storagedrivers.Mode{storagedrivers.CreateOnly, storagedrivers.Overwrite} {
@@ -230,7 +230,7 @@ func TestRootReplacedDuringUpload(t *testing.T) {
 	}
 }
 
-// TestRootReplacedDuringGroup: none of a group is in either folder.
+// TestRootReplacedDuringGroup: no object of the group is in either folder.
 func TestRootReplacedDuringGroup(t *testing.T) {
 	t.Parallel()
 	for _, replacedBefore := range []string{"plan", "commit", "finish"} {
@@ -290,7 +290,7 @@ func TestRootReplacedDuringGroup(t *testing.T) {
 	}
 }
 
-// TestStagedMovedAwayAndBack: the folder is the same one, so the object is committed.
+// TestStagedMovedAwayAndBack: the folder is the same as before, so the object is committed.
 func TestStagedMovedAwayAndBack(t *testing.T) {
 	t.Parallel()
 	f := follow(t)

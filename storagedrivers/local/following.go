@@ -12,7 +12,7 @@ func (f *Follower) Check(ctx context.Context) error {
 	return f.use(func(d *Driver) error { return d.Check(ctx) })
 }
 
-// Features are those of every folder.
+// Features returns the guarantees, which are the same for every folder.
 func (f *Follower) Features() storagedrivers.Features { return new(Driver).Features() }
 
 // Close closes the current folder.
@@ -37,7 +37,8 @@ func (f *Follower) Put(ctx context.Context, key string, r io.ReadSeeker, opts st
 	return info, err
 }
 
-// Stage begins an object in the folder at the path, which stays open until the object is closed.
+// Stage returns a new object in the folder at the path, which stays open until the object is
+// closed.
 func (f *Follower) Stage(ctx context.Context) (storagedrivers.Staged, error) {
 	g, err := f.follow()
 	if err != nil {
@@ -52,7 +53,7 @@ func (f *Follower) Stage(ctx context.Context) (storagedrivers.Staged, error) {
 	return st, nil
 }
 
-// Open opens an object, whose reader does not need the folder any more.
+// Open opens an object. Its reader does not need the folder any more.
 func (f *Follower) Open(ctx context.Context, key string, rng storagedrivers.Range) (body io.ReadCloser, info storagedrivers.Info, err error) {
 	err = f.look(func(d *Driver) (err error) {
 		body, info, err = d.Open(ctx, key, rng)
@@ -96,8 +97,8 @@ func (f *Follower) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) 
 	return left, err
 }
 
-// Group begins a group in the folder at the path, which stays open until the group is closed.
-// Without a folder at the path it is the folder before, in which the group fails.
+// Group returns a new group in the folder at the path, which stays open until the group is closed.
+// If there is no folder at the path, it uses the old folder, in which the group fails.
 func (f *Follower) Group() storagedrivers.Group {
 	g, err := f.follow()
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// group changes several names as one. The order of its steps is what a crash cannot break: all
-// bytes and the record are durable, then the names change, then the names are durable, then the
-// record is void, durably. See [record] and [undoer].
+// group changes several names as one. The order of its steps makes it safe against crashes: it
+// makes all bytes and the record durable, then changes the names, then makes the names durable,
+// then voids the record durably. See [record] and [undoer].
 type group struct {
 	driver *Driver
 	root   *os.Root // of all members; nil before the first
@@ -31,7 +31,7 @@ type groupStep struct {
 	removed bool
 }
 
-// Group begins a group.
+// Group returns a new group.
 func (d *Driver) Group() storagedrivers.Group { return &group{driver: d, failed: d.shared.failures()} }
 
 // mark calls the hook of a test.
@@ -41,7 +41,7 @@ func (d *Driver) mark(step string) {
 	}
 }
 
-// Plan looks at the key, so that the record need not be written again for another one.
+// Plan checks the key, so that the record need not be changed for another one later.
 func (g *group) Plan(
 	ctx context.Context, member storagedrivers.Staged, key string, opts storagedrivers.PutOptions,
 ) error {
@@ -66,7 +66,7 @@ func (g *group) Plan(
 	return ctx.Err()
 }
 
-// taken reports whether an object has the key, or another member is to get it.
+// taken reports whether the key exists, or is planned for another member.
 func (g *group) taken(key string) bool {
 	if slices.ContainsFunc(g.steps, func(s *groupStep) bool { return s.Key == key }) {
 		return true
@@ -117,8 +117,8 @@ func (g *group) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// prepare completes the intent of a step: an object that replaces another gets its name in the
-// scratch folder, which the other one has after the exchange.
+// prepare completes the intent of a step. An object that replaces another one gets a name in the
+// scratch folder, which the replaced object has after the exchange.
 func (g *group) prepare(s *groupStep) error {
 	if st := s.member; st != nil {
 		if err := st.stamp(); err != nil {
@@ -144,11 +144,11 @@ func (g *group) prepare(s *groupStep) error {
 	return err
 }
 
-// recorded reports whether the group has a record, which each new name must be in.
+// recorded reports whether the group has a record. Then the record must contain each new name.
 func (g *group) recorded() bool { return g != nil && g.record != nil }
 
-// aside returns the name in the scratch folder that a member may be moved to; empty for an
-// object without a record.
+// aside returns the name in the scratch folder to which a member may be moved; empty if the group
+// has no record.
 func (g *group) aside(st *staged) string {
 	if !g.recorded() {
 		return ""
@@ -160,7 +160,7 @@ func (g *group) stepOf(st *staged) *groupStep {
 	return g.steps[slices.IndexFunc(g.steps, func(s *groupStep) bool { return s.member == st })]
 }
 
-// announce adds the key of a member to the record if another one was planned.
+// announce adds the key of a member to the record if it differs from the planned one.
 func (g *group) announce(st *staged, key string) error {
 	s := g.stepOf(st)
 	if s.Key == key {
@@ -230,8 +230,8 @@ func (g *group) removal(key string) *groupStep {
 
 func (g *group) asideOf(s *groupStep) string { return path.Dir(g.record.name) + "/" + s.Aside }
 
-// Finish makes the names durable, then voids the record, and makes that durable too: a record
-// that comes back after a power failure would undo an acknowledged request.
+// Finish makes the names durable, then voids the record and makes that durable too. A record that
+// reappears after a power failure would undo an acknowledged request.
 func (g *group) Finish(context.Context) error {
 	if !g.recorded() {
 		return nil
@@ -256,7 +256,7 @@ func (g *group) Finish(context.Context) error {
 	return nil
 }
 
-// Close restores removed objects unless the group is complete, and drops the record.
+// Close restores removed objects unless the group is complete, and removes the record.
 func (g *group) Close() error {
 	if !g.recorded() {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestSweepUndoesGroup has a caller decide what goes: a group is undone with its folder, and at
-// the first use in any case, but not by a dry run.
+// TestSweepUndoesGroup: a sweep undoes a group with its folder, and the first use does so in any
+// case, but a dry run does not.
 func TestSweepUndoesGroup(t *testing.T) {
 	t.Parallel()
 	for name, uses := range map[string]func(*testing.T, *Driver) (isUndone, isRemoved bool){

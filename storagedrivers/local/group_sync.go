@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// syncWidth is how many files and folders a group forces to the disk at once: a file system with
-// a journal commits them together.
+// syncWidth is how many files and folders of a group are synced at the same time. A file system
+// with a journal commits them together.
 const syncWidth = 16
 
 // syncs are syncs that may end in any order.
@@ -57,11 +57,12 @@ func (g *group) syncBytes() error {
 	return nil
 }
 
-// movedAside reports whether an object of before is in the scratch folder, removed or replaced.
-// The name that a new one has there was made durable by Prepare.
+// movedAside reports whether an old object, removed or replaced, is in the scratch folder. The name
+// of a new object there was made durable by Prepare.
 func (s *groupStep) movedAside() bool { return s.removed || s.member != nil && s.member.backup != "" }
 
-// syncNames makes the names durable, with the files, which count them: see [staged.syncName].
+// syncNames makes the names durable. It also syncs the files, which count their names; see
+// [staged.syncName].
 func (g *group) syncNames() error {
 	if !g.driver.sync {
 		return nil
@@ -86,7 +87,7 @@ func (g *group) syncNames() error {
 	return nil
 }
 
-// durable does the syncs, one list after the other, or returns after a shared one.
+// durable runs the syncs, one list after the other, or shares a sync of the file system.
 func (g *group) durable(lists ...syncs) error {
 	return g.driver.shared.do(func() error {
 		for _, list := range lists {
@@ -98,7 +99,8 @@ func (g *group) durable(lists ...syncs) error {
 	}, g.failures())
 }
 
-// failures returns the failures of the disk when the first member was begun, or the group.
+// failures returns the number of failed syncs when the first member, or else the group, was
+// created.
 func (g *group) failures() int {
 	failures := g.failed
 	for _, s := range g.steps {

@@ -9,7 +9,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestMovedAside: only an object of before has the other names wait for the scratch folder.
+// TestMovedAside: only replaced and removed objects, not new ones, count as moved aside.
 func TestMovedAside(t *testing.T) {
 	t.Parallel()
 	for name, set := range kinds {

@@ -15,10 +15,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// crash is the panic that stands for the end of a process.
+// crash is a panic that simulates the end of a process.
 type crash struct{ step string }
 
-// crashAt has the driver crash at the nth step of a commit. It returns the steps up to then.
+// crashAt makes the driver crash at the nth step of a commit. It returns the steps up to then.
 func crashAt(d *Driver, n int) *[]string {
 	steps := new([]string)
 	d.step = func(name string) {
@@ -44,7 +44,7 @@ func untilCrash(f func()) (crashed bool) {
 	return false
 }
 
-// die drops the handles and the lock of a driver as the end of its process does.
+// die closes the handles and releases the lock of a driver, like the end of its process.
 func (d *Driver) die() error {
 	if d.root == nil {
 		return nil
@@ -75,9 +75,9 @@ func files(t *testing.T, root string) map[string]string {
 	return found
 }
 
-// before is what a request finds, and after what it leaves. It creates two objects, one of
-// them under another key than it planned, replaces one, "replaces" one that is not there, and
-// removes one.
+// before are the files before a request, and after those after it. The request creates two objects,
+// one of them under another key than planned, replaces one, "replaces" a missing one, and removes
+// one.
 var (
 	before = map[string]string{"f/replaced": "old", "f/removed": "removed", "other": "other"}
 	after  = map[string]string{
@@ -90,7 +90,7 @@ type member struct {
 	mode         storagedrivers.Mode
 }
 
-// commitGroup does what a request does, and rolls it back if that is wanted.
+// commitGroup runs a request, and rolls it back if rollBack is true.
 func commitGroup(t *testing.T, s *storagedrivers.Storage, another func(key, content string), rollBack bool) {
 	t.Helper()
 	ctx := context.Background()
@@ -145,7 +145,7 @@ func commitGroup(t *testing.T, s *storagedrivers.Storage, another func(key, cont
 	}
 }
 
-// crashed is a folder with what before has, in which a request has crashed at a step.
+// crashed is a folder with the files of before, in which a request has crashed at a step.
 type crashed struct {
 	root   string
 	steps  []string
@@ -188,7 +188,7 @@ func newCrashed(t *testing.T, set func(*Driver), at int, rollBack bool) crashed 
 	return crashed{root, *steps, undone, ended}
 }
 
-// recoverAll opens the folder as the next process does.
+// recoverAll opens the folder like the next process.
 func recoverAll(t *testing.T, root string) {
 	t.Helper()
 	d := New(Config{Root: root, Sync: new(false)}, slog.New(slog.DiscardHandler))
@@ -206,8 +206,8 @@ var kinds = map[string]func(*Driver){
 	"moves":   func(d *Driver) { d.moves, d.sync = true, false },
 }
 
-// TestCrashOfGroup crashes at each step of a request: all of it is there after a restart, or
-// nothing, and nothing else. From the void record on it is acknowledged.
+// TestCrashOfGroup: after a crash at any step of a request and a restart, either all of the request
+// is there or nothing. From the void record on it is all, because the request is acknowledged.
 func TestCrashOfGroup(t *testing.T) {
 	t.Parallel()
 	for name, set := range kinds {
@@ -231,8 +231,7 @@ func TestCrashOfGroup(t *testing.T) {
 	}
 }
 
-// TestCrashOfRecovery crashes at each step of the recovery from a crash at each step: the next
-// recovery completes it.
+// TestCrashOfRecovery: after a crash at any step of a recovery, the next recovery completes it.
 func TestCrashOfRecovery(t *testing.T) {
 	t.Parallel()
 	for name, set := range kinds {
@@ -256,8 +255,8 @@ func TestCrashOfRecovery(t *testing.T) {
 	}
 }
 
-// TestCrashLeavesOthers has another process store and delete the keys of a request that has
-// crashed at each step, before its recovery: what that process did stays.
+// TestCrashLeavesOthers: changes of another process to the keys of a crashed request, before its
+// recovery, are kept.
 func TestCrashLeavesOthers(t *testing.T) {
 	t.Parallel()
 	for name, set := range kinds {
@@ -266,7 +265,7 @@ func TestCrashLeavesOthers(t *testing.T) {
 			for at, ended := 1, false; !ended; at++ {
 				c := newCrashed(t, set, at, false)
 				ended = c.ended
-				// This process was there before: it has seen no crash.
+				// This process was running before and has not noticed the crash.
 				running := New(Config{Root: c.root, Sync: new(false)}, slog.New(slog.DiscardHandler))
 				running.undone = true
 				s := storagedrivers.New("running", running, storagedrivers.Options{})

@@ -12,9 +12,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// List walks the folders in the order of the keys. The cursor is the last name of the
-// page before. One folder's names are in memory at a time, for each level; only what is on
-// the page is looked at closer. A root that is missing is not made: nothing is in it.
+// List walks the folders in the order of the keys. The cursor is the last name of the previous
+// page. For each level, the names of one folder are in memory at a time. Only the objects on the
+// page are looked up. A missing root is not created: the listing is empty.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	d.mu.Lock()
 	unmade := d.unmade()
@@ -38,7 +38,7 @@ type lister struct {
 	storagedrivers.Walk
 }
 
-// folder adds the objects below prefix, which is empty or ends at a slash.
+// folder adds the objects below prefix, which is empty or ends with a slash.
 func (l *lister) folder(prefix string) error {
 	if err := l.ctx(); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (l *lister) folder(prefix string) error {
 	return nil
 }
 
-// read returns the entries of a folder. With [os.Root] that is an lstat of every file.
+// read returns the entries of a folder. [os.Root] calls lstat for every file.
 func (l *lister) read(folder string) ([]fs.DirEntry, error) {
 	dir := openBeneath(l.dir, folder)
 	if dir == nil {

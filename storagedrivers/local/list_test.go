@@ -35,7 +35,7 @@ func TestLevel(t *testing.T) {
 	}
 }
 
-// BenchmarkListLevel lists a page of a large folder, from its middle on.
+// BenchmarkListLevel lists a page from the middle of a large folder.
 func BenchmarkListLevel(b *testing.B) {
 	root := b.TempDir()
 	for i := range 10_000 {

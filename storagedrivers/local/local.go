@@ -15,7 +15,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Permissions of new files and folders; the process' umask is applied.
+// Permissions of new files and folders, before the umask of the process.
 const (
 	filePerm = 0o644
 	dirPerm  = 0o755
@@ -30,8 +30,8 @@ type Driver struct {
 	log   *slog.Logger
 	now   func() time.Time
 
-	// step, if set, is called after each change of the file system in a commit. Tests end the
-	// process there.
+	// step, if set, is called after each change of the file system in a commit. Tests simulate the
+	// end of the process there.
 	step func(name string)
 
 	mu      sync.Mutex
@@ -45,13 +45,13 @@ type Driver struct {
 	flush   flusher
 }
 
-// New returns the driver of a folder, which is made at its first use. Without sync an object is not forced
-// to the disk before it counts as stored.
+// New returns a driver of a folder, which is created at its first use. Without sync, an object
+// counts as stored before it is synced.
 func New(config Config, log *slog.Logger) *Driver {
 	return &Driver{path: config.Root, sync: config.sync(), log: log, now: time.Now} //nolint:forbidigo // the clock's one default
 }
 
-// Check opens the root and looks whether it may be read and written.
+// Check opens the root and tests whether it can be read and written.
 func (d *Driver) Check(ctx context.Context) error {
 	root, err := d.open()
 	if err != nil {
@@ -78,7 +78,7 @@ func (d *Driver) Features() storagedrivers.Features {
 	}
 }
 
-// Close closes the root and the folder for temporary names.
+// Close closes the root and the scratch folder.
 func (d *Driver) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -131,7 +131,7 @@ func (d *Driver) Delete(ctx context.Context, key string) error {
 	return d.syncDir(root, path.Dir(key))
 }
 
-// lookupError is mapError for an object that was not found or not reached. If its root is missing,
+// lookupError is mapError for an object that was not found or not reached. If the root is missing,
 // the backend is unavailable.
 func (d *Driver) lookupError(err error) error {
 	err = mapReadError(err)

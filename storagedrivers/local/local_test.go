@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
-// roots has the folder of each test, which a test may open again.
+// roots contains the folder of each test, which a test may open again.
 type roots struct {
 	roots  sync.Map // test name to folder
 	driver func(root string) *Driver
@@ -35,8 +35,8 @@ func (p *roots) root(t *testing.T) string {
 
 func (p *roots) another(t *testing.T) storagedrivers.Driver { return p.driver(p.root(t)) }
 
-// cutOff has the effect of a killed process on an upload: no file has its name yet, and the lock of
-// the scratch folder goes with its handle.
+// cutOff simulates a killed process during an upload: no file has its name yet, and the lock of the
+// scratch folder is released with its handle.
 func (p *roots) cutOff(t *testing.T, _ string) {
 	d := p.driver(p.root(t))
 	d.named = true

@@ -16,18 +16,18 @@ import (
 )
 
 // record is a file in the scratch folder that lists the intended changes of a group. It is durable
-// before the first name of the group changes, and void before the group is acknowledged. A
-// record that is not void after its process has died is undone.
+// before the first name of the group changes, and void before the group is acknowledged. If its
+// process has died, a record that is not void is undone.
 //
-// The first line is recordOpen or recordVoid. Each following line is one intent, as a checksum
-// and JSON. A line that is not whole ends the record: the name that it announces was not touched.
+// The first line is recordOpen or recordVoid. Each following line is one intent, as a checksum and
+// JSON. An incomplete line ends the record: its name was not changed.
 type record struct {
 	root *os.Root
 	name string
 	file *os.File
 }
 
-// The two states of a record have one length: the change overwrites a single block.
+// Both states of a record have the same length, so that a change overwrites a single block.
 const (
 	recordOpen = "media group 1\n"
 	recordVoid = "media void  1\n"
@@ -36,7 +36,7 @@ const (
 	maxRecord    = 16 << 20 // far more than the largest request needs
 )
 
-// An action is a group's change of one name.
+// An action is the kind of a group's change of one name.
 type action string
 
 const (
@@ -55,7 +55,7 @@ type intent struct {
 	Aside string `json:"aside"`
 }
 
-// valid reports whether the intent is one that a group may have written.
+// valid reports whether a group could have written the intent.
 func (i intent) valid() bool {
 	known := i.Do == create || i.Do == replace || i.Do == remove
 	return known && (i.ETag != "" || i.Do == remove) && storagedrivers.ValidKey(i.Key) == nil &&
@@ -96,7 +96,7 @@ func parseRecord(data []byte) []intent {
 	}
 }
 
-// newRecord makes an open record, which is not durable yet.
+// newRecord creates an open record, which is not durable yet.
 func newRecord(root *os.Root, name string, intents []intent) (*record, error) {
 	file, err := root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -121,7 +121,7 @@ func (r *record) add(one intent) error {
 	return nil
 }
 
-// void says that the group is complete, or undone.
+// void marks the group as complete or undone.
 func (r *record) void() error {
 	if _, err := r.file.WriteAt([]byte(recordVoid), 0); err != nil {
 		return fmt.Errorf("closing a record: %w", mapError(err))
@@ -129,12 +129,12 @@ func (r *record) void() error {
 	return nil
 }
 
-// close removes the file. That need not be durable: the record is void.
+// close removes the file. This need not be durable, because the record is void.
 func (r *record) close() error {
 	return errors.Join(r.file.Close(), r.root.Remove(r.name))
 }
 
-// openRecord opens the record of a process that has died, with its intents.
+// openRecord opens the record of a process that has died, and returns it with its intents.
 func openRecord(root *os.Root, name string) (*record, []intent, error) {
 	file, err := root.OpenFile(name, os.O_RDWR|openNonblock, 0)
 	if err != nil {
@@ -147,7 +147,7 @@ func openRecord(root *os.Root, name string) (*record, []intent, error) {
 	return &record{root, name, file}, parseRecord(data), nil
 }
 
-// is returns a test for the object with an entity tag.
+// is returns a function that reports whether an object has the entity tag.
 func is(tag string) func(fs.FileInfo) bool {
 	return func(stat fs.FileInfo) bool { return etag(stat) == tag }
 }

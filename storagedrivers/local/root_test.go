@@ -33,7 +33,7 @@ func put(t *testing.T, s *storagedrivers.Storage, key, content string, mode stor
 	return err
 }
 
-// CVE-2026-54094: a link in the root must not lead a request out of it.
+// TestLinksThatLeaveTheRootAreRefused: a link in the root does not lead out of it (CVE-2026-54094).
 func TestLinksThatLeaveTheRootAreRefused(t *testing.T) {
 	t.Parallel()
 	ctx, outside, root := context.Background(), t.TempDir(), t.TempDir()
@@ -163,7 +163,7 @@ func TestRootThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// TestRootThatIsGone: the backend is unavailable, and no object is missing.
+// TestRootThatIsGone: the backend is unavailable, and no object counts as missing.
 func TestRootThatIsGone(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "root")

@@ -10,19 +10,19 @@ import (
 	"sync/atomic"
 )
 
-// scratchPrefix begins the names of scratch folders. No key begins with a dot, so no
-// object is ever in one.
+// scratchPrefix is the prefix of the names of scratch folders. No key begins with a dot, so these
+// never contain an object.
 const scratchPrefix = ".media-tmp-"
 
-// scratch is the folder for names that are not final. Its lock, held until the process ends,
-// distinguishes it from a leftover.
+// scratch is the folder for temporary names. Its lock, held until the process ends, distinguishes
+// it from a leftover.
 type scratch struct {
 	name string
 	lock *os.File
 	next atomic.Int64
 }
 
-// scratchName returns a new name in the scratch folder, which is made when first needed.
+// scratchName returns a new name in the scratch folder, which is created when it is first needed.
 func (d *Driver) scratchName(root *os.Root) (string, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -51,7 +51,7 @@ func newScratch(root *os.Root) (*scratch, error) {
 		if err != nil {
 			return nil, err
 		}
-		// Without locks other processes never take the folder.
+		// Without support for locks, other processes never remove the folder.
 		if !errors.Is(tryLock(lock), errInUse) && stillThere(root, name) {
 			return &scratch{name: name, lock: lock}, nil
 		}

@@ -40,7 +40,7 @@ func openDir(t *testing.T, name string) *os.File {
 	return dir
 }
 
-// TestRollbackBySwapping: the replaced object comes back, and no later object goes.
+// TestRollbackBySwapping: the replaced object is restored, and a created one is removed.
 func TestRollbackBySwapping(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

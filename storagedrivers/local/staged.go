@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// staged is an object on its way: an open file with no name, or with one in the scratch
+// staged is an object before its commit: an open file without a name, or with one in the scratch
 // folder.
 type staged struct {
 	driver *Driver
@@ -33,11 +33,11 @@ type staged struct {
 	closed func() // nil, or called by Close
 }
 
-// writeBehind is how much is written before the disk is asked to begin with it, so that
-// little is left to wait for when the object is forced to the disk.
+// writeBehind is how much is written before the disk is asked to start writing it, so that the sync
+// of the object takes less time.
 const writeBehind = 8 << 20
 
-// Stage begins an object on the file system of the root.
+// Stage returns a new object on the file system of the root.
 func (d *Driver) Stage(ctx context.Context) (storagedrivers.Staged, error) {
 	st, err := d.stage(ctx)
 	if err != nil {
@@ -92,9 +92,9 @@ func (st *staged) Seek(offset int64, whence int) (int64, error) {
 	return st.file.Seek(offset, whence)
 }
 
-// Commit syncs the bytes, links them to their name, and then syncs the name. A
-// group does the first and the last for all of its objects at once. It succeeds only in the
-// folder that is at the path.
+// Commit syncs the bytes, links the file to its name, and then syncs the name. A group does both
+// syncs for all of its objects at the same time. Commit fails if the open folder is not the one at
+// the path.
 func (st *staged) Commit(ctx context.Context, key string, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
 	if err := errors.Join(ctx.Err(), st.driver.inPlace()); err != nil {
 		return storagedrivers.Info{}, err
@@ -170,11 +170,11 @@ func (st *staged) stamp() error {
 	return nil
 }
 
-// large reports whether the file is synced by itself, so that no other upload waits for it.
+// large reports whether the file is synced on its own, so that no other upload waits for it.
 func (st *staged) large() bool { return st.size > writeBehind }
 
-// syncName forces the new name to the disk, and with it the file once more: it counts its
-// names, and a file system without a journal drops one that says it has none.
+// syncName syncs the new name, and the file again: the file counts its names, and a file system
+// without a journal removes a file that counts none.
 func (st *staged) syncName(dir *os.File, name string) error {
 	if !st.driver.sync {
 		return nil
@@ -187,7 +187,7 @@ func (st *staged) syncName(dir *os.File, name string) error {
 	})
 }
 
-// durable returns when the object is on the disk as it is now, by own or with others.
+// durable returns when the current state of the object is on the disk, by own or by a shared sync.
 func (st *staged) durable(own func() error) error {
 	return st.driver.shared.do(own, st.failures)
 }
@@ -209,7 +209,7 @@ func (st *staged) create(dir *os.File, key string) error {
 	return nil
 }
 
-// errFolder is a key at which a folder stands: no object that could be named otherwise.
+// errFolder means that a folder has the name of the key. Another name would not be fs.ErrExist.
 var errFolder = fmt.Errorf("a folder stands there: %w", storagedrivers.ErrInvalidKey)
 
 func (st *staged) folderAt(key string) bool {
@@ -217,8 +217,8 @@ func (st *staged) folderAt(key string) bool {
 	return err == nil && stat.IsDir()
 }
 
-// replace replaces the object under key, which stays in the scratch folder until Close. A reader
-// finds the old or the new object at every moment.
+// replace replaces the object under key, which stays in the scratch folder until Close. At every
+// moment a reader finds the old or the new object.
 func (st *staged) replace(dir *os.File, key string) error {
 	if st.folderAt(key) {
 		return errFolder
@@ -261,9 +261,9 @@ func (st *staged) exchange(folder, dir *os.File, key string) error {
 	return nil
 }
 
-// rename replaces where the system cannot exchange two names: the old object gets a
-// second name, then loses its first one to the new object in one step. Without an old object
-// it is fs.ErrNotExist.
+// rename replaces an object if the system cannot exchange two names: the old object gets a second
+// name, then loses its first one to the new object in one step. Without an old object it returns
+// fs.ErrNotExist.
 func (st *staged) rename(key string) error {
 	backup := st.temp + asideOld
 	if err := st.root.Link(key, backup); err != nil {
@@ -278,7 +278,7 @@ func (st *staged) rename(key string) error {
 	return nil
 }
 
-// nameTemp makes sure that the file has a name in the scratch folder, and opens that.
+// nameTemp ensures that the file has a name in the scratch folder, and opens that folder.
 func (st *staged) nameTemp() (*os.File, error) {
 	name := st.temp
 	if name == "" {
@@ -300,8 +300,8 @@ func (st *staged) nameTemp() (*os.File, error) {
 	return folder, nil
 }
 
-// Rollback removes the object, or restores the one that it replaced, unless another has replaced it
-// since.
+// Rollback removes the object, or restores the one that it replaced, unless another writer has
+// replaced it since.
 func (st *staged) Rollback(context.Context) error {
 	mine, err := st.file.Stat()
 	if err != nil {
@@ -330,7 +330,7 @@ func (st *staged) Rollback(context.Context) error {
 	return st.driver.syncDir(st.root, path.Dir(st.key))
 }
 
-// takeAway removes the object that was created. In a group its aside name is the recorded one.
+// takeAway removes a created object. In a group it uses the recorded aside name.
 func (st *staged) takeAway(mine func(fs.FileInfo) bool) error {
 	aside := st.group.aside(st)
 	if aside == "" {
@@ -343,8 +343,8 @@ func (st *staged) takeAway(mine func(fs.FileInfo) bool) error {
 	return takeAway(st.root, st.key, aside+asideNew, mine)
 }
 
-// Close drops the names in the scratch folder. The file itself goes with its handle
-// where it was not linked.
+// Close removes the names in the scratch folder. A file that was not linked is removed with its
+// handle.
 func (st *staged) Close() error {
 	var errs []error
 	for _, name := range []string{st.temp, st.backup} {

@@ -13,8 +13,8 @@ import (
 )
 
 // Sweep removes scratch folders of processes that have ended, each of which is one leftover. It
-// replaces the sweep at the first use, so that all of them are returned. A missing root is not
-// made.
+// replaces the sweep at the first use, so that all of them are returned. It does not create a
+// missing root.
 func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
 	d.mu.Lock()
 	d.swept = true
@@ -53,8 +53,8 @@ func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([
 	return found, errors.Join(failed...)
 }
 
-// sweepAll undoes the groups of processes that are gone. It removes their scratch folders, of any
-// age, unless the caller of Sweep decides.
+// sweepAll undoes the groups of processes that have ended. It removes their scratch folders of any
+// age, unless Sweep was called, whose caller decides.
 func (d *Driver) sweepAll(root *os.Root) error {
 	names, err := scratchFolders(root)
 	if err != nil {
@@ -63,7 +63,7 @@ func (d *Driver) sweepAll(root *os.Root) error {
 	s := &sweeper{driver: d, root: root, keep: d.swept}
 	for _, name := range names {
 		if _, err := s.folder(name); err != nil {
-			// The folder of another process that cannot be removed must not stop the service.
+			// A folder of another process that cannot be removed must not stop the service.
 			d.log.Warn("leftovers of an earlier run stay", "folder", name, "error", err)
 		}
 	}
@@ -95,8 +95,8 @@ type sweeper struct {
 	keep   bool // undo groups, remove nothing
 }
 
-// folder removes a scratch folder and returns it; nil is no leftover. A young folder is not even
-// locked: its process may be about to.
+// folder removes a scratch folder and returns it; nil if it is not a leftover. It does not even
+// lock a young folder, because the folder's process may be about to.
 func (s *sweeper) folder(name string) (*storagedrivers.Leftover, error) {
 	if stat, err := s.root.Lstat(name); err == nil && s.young(stat.ModTime()) {
 		return nil, nil //nolint:nilnil // see above
@@ -136,7 +136,7 @@ func (s *sweeper) young(changed time.Time) bool {
 	return !s.before.IsZero() && !changed.Before(s.before)
 }
 
-// measure adds up the sizes in a scratch folder. Its time is that of the last write.
+// measure returns the total size of a scratch folder and the time of the last write.
 func (s *sweeper) measure(name string) storagedrivers.Leftover {
 	left := storagedrivers.Leftover{Name: name}
 	unknown := false

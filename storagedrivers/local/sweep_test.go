@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// leave makes a file of an age below root, and its folder of that age.
+// leave creates a file of an age below root, in a folder of the same age.
 func leave(t *testing.T, root, name string, age time.Duration) {
 	t.Helper()
 	file, then := filepath.Join(root, name), time.Now().Add(-age)
@@ -77,7 +77,8 @@ func TestSweepByAge(t *testing.T) {
 			t.Errorf("%s is gone: %v", name, err)
 		}
 	}
-	// The first use of the root sweeps by itself, by locks alone, but not after a call of Sweep.
+	// The first use of the root sweeps by itself, relying only on locks, but not after a call of
+	// Sweep.
 	for i, user := range []*storagedrivers.Storage{s, open(t, root)} {
 		if err := user.Check(t.Context()); err != nil {
 			t.Fatal(err)
@@ -89,7 +90,7 @@ func TestSweepByAge(t *testing.T) {
 	}
 }
 
-// TestSweepMakesNoRoot: neither does the listing that goes with it. What is stored later has one.
+// TestSweepMakesNoRoot: neither a sweep nor a listing creates the root; an upload does.
 func TestSweepMakesNoRoot(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join(t.TempDir(), "above", "root")
@@ -109,7 +110,7 @@ func TestSweepMakesNoRoot(t *testing.T) {
 	}
 }
 
-// TestSweepOfALivingProcess: however old, the folder of a process that lives is in use.
+// TestSweepOfALivingProcess: the folder of a running process is not a leftover at any age.
 func TestSweepOfALivingProcess(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// A sharer lets concurrent callers share one sync of the whole file system. With many small uploads
-// a sync for each costs more of the processor than all the rest of them, because each takes a
-// thread and has to wait several times.
+// A sharer lets concurrent callers share one sync of the whole file system. With many small
+// uploads, a sync for each takes more processor time than everything else, because each occupies a
+// thread and waits several times.
 //
-// It is as good as a sync of the file and of its folder: all that was written, linked or made
-// before a round begins is on the disk when it ends. But it also waits for other writers to the
-// file system. So a lone caller syncs its own file, and after a slow round all callers do for a
-// while.
+// A round is as good as a sync of the file and of its folder: everything written, linked or created
+// before the round is on the disk when it ends. But it also waits for other writers to the file
+// system. Therefore a single caller syncs its own file, and so do all callers for some time after a
+// slow round.
 type sharer struct {
 	now   func() time.Time
 	share func() error // nil where it cannot be relied upon
@@ -24,8 +24,8 @@ type sharer struct {
 	queue   []chan<- error // those that wait for the next round
 	avoid   time.Time      // until then there are no rounds
 
-	// failed counts the rounds that failed. The system reports each failed write once, whichever
-	// file it concerns. So it counts for all objects that were begun before.
+	// failed counts the failed rounds. The system reports each failed write once, for any file.
+	// Therefore a failure counts for all objects that were created before.
 	failed int
 }
 
@@ -39,14 +39,14 @@ var (
 	errLost  = errors.New("the file system failed to write something since this object was begun")
 )
 
-// failures returns the count that an object keeps from its beginning, for do.
+// failures returns the count of failed rounds. An object passes the count at its creation to do.
 func (s *sharer) failures() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failed
 }
 
-// do returns when the caller's data is on the disk: by a round, or by own.
+// do returns when the caller's data is on the disk, by a round or by own.
 func (s *sharer) do(own func() error, failures int) error {
 	s.mu.Lock()
 	if s.running || s.alone > 0 && s.share != nil && !s.now().Before(s.avoid) {
@@ -76,7 +76,7 @@ func (s *sharer) do(own func() error, failures int) error {
 	return err
 }
 
-// rounds syncs for all in the queue, and again for those that came meanwhile.
+// rounds runs rounds until the queue is empty.
 func (s *sharer) rounds() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *sharer) rounds() {
 	s.running = false
 }
 
-// round lets go of the lock while it waits for the disk.
+// round runs one round. It unlocks the mutex while it waits for the disk.
 func (s *sharer) round() error {
 	s.mu.Unlock()
 	begin := s.now()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// disk stands in for the file system and counts the two ways of syncing.
+// disk simulates the file system and counts both kinds of syncs.
 type disk struct {
 	mu     sync.Mutex
 	rounds int
@@ -42,7 +42,7 @@ func (d *disk) syncOwn() error {
 
 func (d *disk) sharer() *sharer { return &sharer{now: time.Now, share: d.share} }
 
-// syncMany calls do n times at once, and returns the errors.
+// syncMany calls do n times concurrently and returns the errors.
 func syncMany(s *sharer, d *disk, n, failures int) []error {
 	var wg sync.WaitGroup
 	errs := make([]error, n)
@@ -68,8 +68,8 @@ func TestSharerAlone(t *testing.T) {
 	})
 }
 
-// TestSharerMany makes 64 calls at once: one syncs alone, the others share, and none returns by a
-// round that had begun before.
+// TestSharerMany: of 64 concurrent calls one syncs alone and the others share. None returns with a
+// round that had started before the call.
 func TestSharerMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{takes: 20 * time.Millisecond}
@@ -98,8 +98,8 @@ func TestSharerMany(t *testing.T) {
 	})
 }
 
-// TestSharerFails has a round fail: all that were begun before fail, also in a later
-// round, and none that is begun after.
+// TestSharerFails: after a failed round all objects created before fail, even in a later round, and
+// none created after it.
 func TestSharerFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken")
@@ -133,7 +133,7 @@ func TestSharerFails(t *testing.T) {
 	})
 }
 
-// TestSharerSlow has one slow round: for a while everybody syncs alone.
+// TestSharerSlow: after a slow round every caller syncs alone for some time.
 func TestSharerSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{takes: slowRound + time.Millisecond}
@@ -152,7 +152,7 @@ func TestSharerSlow(t *testing.T) {
 	})
 }
 
-// TestSharerUnable has a file system that does not share.
+// TestSharerUnable: without support for shared syncs every caller syncs alone.
 func TestSharerUnable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(disk)

@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openUnnamed opens a file without a name on the file system of a folder:
-// errors.ErrUnsupported where there are none.
+// openUnnamed opens a file without a name on the file system of a folder. The error is
+// errors.ErrUnsupported if that has no such files.
 func openUnnamed(dir *os.File) (*os.File, error) {
 	const flags = unix.O_TMPFILE | unix.O_RDWR | unix.O_CLOEXEC
 	fd, err := unix.Openat(int(dir.Fd()), ".", flags, filePerm)
 	for errors.Is(err, unix.EINTR) { // some network file systems
 		fd, err = unix.Openat(int(dir.Fd()), ".", flags, filePerm)
 	}
-	// A kernel or file system without O_TMPFILE sees a folder opened for writing.
+	// A kernel or file system without O_TMPFILE treats the call as opening the folder for writing.
 	for _, lacking := range []error{unix.EOPNOTSUPP, unix.EISDIR, unix.EINVAL, unix.ENOENT} {
 		if errors.Is(err, lacking) {
 			return nil, fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
@@ -29,15 +29,15 @@ func openUnnamed(dir *os.File) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "unnamed file"), nil
 }
 
-// canLink reports whether linkUnnamed works here, as far as that can be known beforehand.
+// canLink reports whether linkUnnamed works here, as far as this can be known before.
 func canLink() bool {
 	_, err := os.Stat("/proc/self/fd")
 	return err == nil
 }
 
-// openBeneath opens a folder below another one in one step, openat2(2), where [os.Root] takes one
-// for each segment of the name. Links that lead out are refused as well. It returns nil on failure:
-// os.Root has the reason, and works on an old kernel.
+// openBeneath opens a folder below another one in one step, openat2(2); [os.Root] needs one for
+// each segment of the name. It also refuses links that lead out. It returns nil on failure. os.Root
+// then returns the reason, or works on an old kernel.
 func openBeneath(dir *os.File, name string) *os.File {
 	fd, err := unix.Openat2(int(dir.Fd()), name, &unix.OpenHow{
 		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC,
@@ -49,14 +49,14 @@ func openBeneath(dir *os.File, name string) *os.File {
 	return os.NewFile(uintptr(fd), name)
 }
 
-// linkUnnamed names an unnamed file; the name must be free. It goes through /proc because
-// AT_EMPTY_PATH needs a privilege, linkat(2).
+// linkUnnamed names an unnamed file; the name must be free. It uses /proc because AT_EMPTY_PATH
+// needs a privilege, linkat(2).
 func linkUnnamed(file, dir *os.File, name string) error {
 	return unix.Linkat(unix.AT_FDCWD, procPath(file), int(dir.Fd()), name, unix.AT_SYMLINK_FOLLOW)
 }
 
-// exchange swaps two names in one step, renameat2(2): fs.ErrNotExist where one is
-// missing, errors.ErrUnsupported where the file system cannot.
+// exchange swaps two names in one step, renameat2(2). The error is fs.ErrNotExist if one is
+// missing, and errors.ErrUnsupported if the file system does not support it.
 func exchange(oldDir *os.File, oldName string, newDir *os.File, newName string) error {
 	err := unix.Renameat2(int(oldDir.Fd()), oldName, int(newDir.Fd()), newName, unix.RENAME_EXCHANGE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
@@ -65,18 +65,18 @@ func exchange(oldDir *os.File, oldName string, newDir *os.File, newName string) 
 	return err
 }
 
-// beginWriting asks the disk to begin with a part of a file without waiting for it. It
-// is a hint: an error shows when the file is synced.
+// beginWriting asks the disk to start writing a part of a file, without waiting for it. It is a
+// hint: errors appear when the file is synced.
 func beginWriting(file *os.File, offset, length int64) {
 	_ = unix.SyncFileRange(int(file.Fd()), offset, length, unix.SYNC_FILE_RANGE_WRITE)
 }
 
-// syncData forces the bytes of a file to the disk, but not its times.
+// syncData syncs the bytes of a file, but not its times.
 func syncData(file *os.File) error { return unix.Fdatasync(int(file.Fd())) }
 
 // canShare reports whether syncAll makes the file system of dir durable and returns every error.
-// That is so since Linux 5.8, syncfs(2), and on local file systems: others may leave the writing to
-// a server.
+// This is true since Linux 5.8, syncfs(2), on local file systems. Others may leave the writing to a
+// server.
 func canShare(dir *os.File) bool {
 	var (
 		kernel       unix.Utsname
@@ -97,8 +97,8 @@ func canShare(dir *os.File) bool {
 	return false
 }
 
-// syncAll forces the whole file system of dir to the disk. It returns the failures since the last
-// call with this handle, or since the handle was opened.
+// syncAll syncs the whole file system of dir. It returns the failures since the last call with this
+// handle, or since the handle was opened.
 func syncAll(dir *os.File) error { return unix.Syncfs(int(dir.Fd())) }
 
 func procPath(file *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(file.Fd())) }

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openNonblock prevents that opening a named pipe in the root blocks.
+// openNonblock prevents opening a named pipe in the root from blocking.
 const openNonblock = syscall.O_NONBLOCK
 
-// stamp sets a file's times to now, to the microsecond: a file system's own clock ticks too slowly
-// to distinguish two generations of a key.
+// stamp sets a file's times to now, in microseconds. A file system's own clock is too coarse to
+// distinguish two generations of a key.
 func stamp(file *os.File, now time.Time) error {
 	at := unix.NsecToTimeval(now.UnixNano())
 	return unix.Futimes(int(file.Fd()), []unix.Timeval{at, at})
@@ -37,8 +37,8 @@ func device(stat fs.FileInfo) uint64 {
 	return 0
 }
 
-// tryLock takes the lock of a scratch folder: errInUse if another process has it, another error
-// where the file system has no locks.
+// tryLock locks a scratch folder. The error is errInUse if another process holds the lock, and
+// another one if the file system has no locks.
 func tryLock(dir *os.File) error {
 	err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {

@@ -10,14 +10,15 @@ import (
 	"strings"
 )
 
-// asideOld is added to an aside name for the replaced object where the system cannot exchange
-// two names, asideNew for an object that is being taken away.
+// asideOld is the suffix of an aside name for a replaced object if the system cannot exchange two
+// names, asideNew that for a created object that is being removed.
 const (
 	asideOld = ".old"
 	asideNew = ".new"
 )
 
-// undoer undoes the groups of a process that has died. It holds the lock of its scratch folder.
+// undoer undoes the groups of a process that has died. It holds the lock of the process's scratch
+// folder.
 type undoer struct {
 	driver *Driver
 	root   *os.Root
@@ -75,7 +76,7 @@ func (u *undoer) undo(one intent) error {
 	}
 }
 
-// restore puts the object back that was replaced, or takes the new one away if there was none.
+// restore restores the replaced object, or removes the new one if nothing was replaced.
 func (u *undoer) restore(one intent, aside string) error {
 	there, err := u.root.Lstat(one.Key)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !is(one.ETag)(there) {
@@ -110,7 +111,7 @@ func (u *undoer) putBackRemoved(aside, key string) error {
 }
 
 // takeAway removes a created object. An earlier attempt may have moved the object of another
-// process aside.
+// process aside; that gets its name back.
 func (u *undoer) takeAway(one intent, aside string) error {
 	aside += asideNew
 	if moved, err := u.root.Lstat(aside); err == nil {
@@ -150,8 +151,8 @@ func folders(intents []intent) []string {
 	return slices.Compact(names)
 }
 
-// putBack puts the object back that was replaced. The object of another process that has replaced ours
-// since the caller looked stays. It reports whether backup still exists.
+// putBack restores a replaced object. If another process has since replaced the object that mine
+// identifies, its object stays. It reports whether backup still exists.
 func putBack(root *os.Root, backup, key string, mine func(fs.FileInfo) bool) (left bool, err error) {
 	err = swap(root, backup, key)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -166,7 +167,8 @@ func putBack(root *os.Root, backup, key string, mine func(fs.FileInfo) bool) (le
 	return true, swap(root, backup, key)
 }
 
-// takeAway removes the object that was created, with the same care. aside is a free name in the scratch folder.
+// takeAway removes a created object, unless another process has replaced it. aside is a free name
+// in the scratch folder.
 func takeAway(root *os.Root, key, aside string, mine func(fs.FileInfo) bool) error {
 	if err := root.Rename(key, aside); err != nil {
 		return err
@@ -175,7 +177,8 @@ func takeAway(root *os.Root, key, aside string, mine func(fs.FileInfo) bool) err
 	return returnAside(root, aside, key, err != nil || mine(came))
 }
 
-// returnAside ends a takeAway: the object of another process gets its name back.
+// returnAside completes takeAway: it removes the aside name, after an object of another process has
+// its name back.
 func returnAside(root *os.Root, aside, key string, mine bool) error {
 	if !mine {
 		if err := root.Link(aside, key); err != nil && !errors.Is(err, fs.ErrExist) {
