@@ -20,10 +20,10 @@ import (
 // benchSize is the size in bytes of one upload of BenchmarkUpload.
 const benchSize = 1 << 30
 
-// BenchmarkUpload sends 1 GiB from a file to OpenSSH, in turns by this driver and by
-// `rclone copyto`, and compares rates and the processor time of the client. This driver
-// forces the object to the disk, rclone reads it once more to compare checksums; both are
-// also measured without. MEDIA_BENCH_DIR says on which disk.
+// BenchmarkUpload sends 1 GiB from a file to OpenSSH, alternately by this driver and by `rclone
+// copyto`. It compares rates and the processor time of the client. This driver syncs the object,
+// and rclone reads it again to compare checksums; both are also measured without that.
+// MEDIA_BENCH_DIR selects the disk.
 func BenchmarkUpload(b *testing.B) {
 	rclone := servers.Program(b, "rclone")
 	dir, err := os.MkdirTemp(os.Getenv("MEDIA_BENCH_DIR"), "media-bench-")

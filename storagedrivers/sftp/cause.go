@@ -20,7 +20,8 @@ const (
 	noAgent    storagedrivers.Cause = "The SSH agent of this machine does not answer. Start it, or log in with a password or a key."
 )
 
-// notAuthenticated is how the library's error for a refused login begins; it has no value for it.
+// notAuthenticated is the beginning of the library's error for a refused login, for which it has no
+// error value.
 const notAuthenticated = "ssh: unable to authenticate"
 
 // causeOf returns the cause of an error of connecting.
@@ -40,7 +41,8 @@ func causeOf(err error) storagedrivers.Cause {
 	return ""
 }
 
-// causeOfRoot returns the cause of a root that cannot be used. Hosts have only words for a file in its path.
+// causeOfRoot returns the cause of a root that cannot be used. Hosts report a file in its path only
+// as text.
 func causeOfRoot(err error) storagedrivers.Cause {
 	if err != nil && strings.Contains(strings.ToLower(err.Error()), "not a directory") {
 		return storagedrivers.NotAFolder

@@ -64,7 +64,7 @@ const (
 	defaultConnections = 2
 )
 
-// complete fills in the defaults, reads the private key and checks the options without the host.
+// complete sets the defaults, reads the private key and checks the options without connecting.
 func (c *Config) complete() (*dialer, error) {
 	c.Root = path.Clean(c.Root)
 	c.Connections = cmp.Or(c.Connections, defaultConnections)

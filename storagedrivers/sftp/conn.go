@@ -9,7 +9,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// conn is one SSH connection, for any number of operations at once.
+// conn is one SSH connection, for any number of concurrent operations.
 type conn struct {
 	*pkgsftp.Client // once ready
 
@@ -22,18 +22,18 @@ type conn struct {
 	heard atomic.Int64  // how many bytes the file server has said
 }
 
-// drop closes the connection. Callers that wait for an answer get an error.
+// drop closes the connection. Callers that wait for a reply get an error.
 func (c *conn) drop() {
 	c.dead.Store(true)
 	_ = c.shell.Close()
 }
 
-// watches are how often in the time that a host may keep silent it is looked after.
+// watches is how often a connection is checked within the time that a host may stay silent.
 const watches = 8
 
-// watch asks the host for a sign of life often enough to find a dead one within silence,
-// and ends when the connection does. It asks the file server, since SSH lives on where that
-// hangs; whatever else it says meanwhile is as good.
+// watch sends requests often enough to detect a dead host within silence, and ends with the
+// connection. It sends them to the file server, because SSH itself still works if the file server
+// hangs. Any other data from the file server counts as a reply.
 func (c *conn) watch(silence time.Duration) {
 	ended, asking := make(chan struct{}), make(chan struct{}, 1)
 	var tasks sync.WaitGroup

@@ -11,7 +11,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// Connections that were lost while idle are replaced without an error.
+// TestConnectionsLostWhileIdle: connections that were lost while idle are replaced without an
+// error.
 func TestConnectionsLostWhileIdle(t *testing.T) {
 	t.Parallel()
 	_, s, proxy := behindProxy(t, newHost(t), network.DefaultTimeout)
@@ -22,7 +23,7 @@ func TestConnectionsLostWhileIdle(t *testing.T) {
 	}
 }
 
-// An idle connection stays: the signs of life keep it from being taken for dead.
+// TestIdleConnectionStays: an idle connection stays open, because its host replies to the checks.
 func TestIdleConnectionStays(t *testing.T) {
 	t.Parallel()
 	const timeout = 3 * time.Second
@@ -70,7 +71,7 @@ func TestConnections(t *testing.T) {
 	}
 }
 
-// Readers that stall do not keep others from the only connection of the host.
+// TestStalledReaders: readers that stall do not keep other operations from the only connection.
 func TestStalledReaders(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

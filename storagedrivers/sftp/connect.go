@@ -18,14 +18,14 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// dialer opens connections that are logged in.
+// dialer opens authenticated connections.
 type dialer struct {
 	config  Config
 	signers []ssh.Signer // of the private key
 	group   atomic.Int32 // of the host's key algorithms that worked
 }
 
-// newDialer checks the configuration without the host.
+// newDialer checks the configuration without connecting.
 func newDialer(config Config) (*dialer, error) {
 	d := &dialer{config: config}
 	if config.PrivateKey != "" {
@@ -56,8 +56,8 @@ func parseKey(key, passphrase string) (ssh.Signer, error) {
 	return ssh.ParsePrivateKeyWithPassphrase([]byte(key), []byte(passphrase))
 }
 
-// dial opens a connection. If only fingerprints of the host key are known, the host is asked for
-// its other keys until one fits. Bytes from the file server are counted in heard.
+// dial opens a connection. If only fingerprints of the host key are known, it requests the host's
+// other keys until one matches. heard counts the bytes from the file server.
 func (d *dialer) dial(ctx context.Context, heard *atomic.Int64) (*ssh.Client, *pkgsftp.Client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, d.config.Timeout, errSilent)
 	defer cancel()
@@ -85,7 +85,7 @@ func (d *dialer) dial(ctx context.Context, heard *atomic.Int64) (*ssh.Client, *p
 	return nil, nil, storagedrivers.WithCause(err, causeOf(err))
 }
 
-// login opens a connection to a host that must show a key of one of algorithms.
+// login opens a connection to a host that must present a key of one of algorithms.
 func (d *dialer) login(
 	ctx context.Context, algorithms []string, check ssh.HostKeyCallback, heard *atomic.Int64,
 ) (*ssh.Client, *pkgsftp.Client, error) {
@@ -124,14 +124,14 @@ func (d *dialer) login(
 	return shell, client, nil
 }
 
-// greeted is a connection that fails when the host greets as one that does not speak SSH. The
+// greeted is a connection that fails if the host's greeting is that of another protocol. The
 // library skips lines before the version of SSH, and would wait for it.
 type greeted struct {
 	net.Conn
 	greeting []byte // its first bytes
 }
 
-// greetings are the first bytes of other servers.
+// greetings are the first bytes of servers of other protocols.
 var greetings = map[string]string{"220 ": "an FTP or mail server", "220-": "an FTP or mail server", "HTTP": "a web server"}
 
 // greetingSize is the length of each of the greetings.
@@ -148,7 +148,7 @@ func (g *greeted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// start starts the file server, as the library's NewClient does.
+// start starts the file server, like the library's NewClient.
 func start(shell *ssh.Client, heard *atomic.Int64) (*pkgsftp.Client, error) {
 	session, err := shell.NewSession()
 	if err != nil {
@@ -179,11 +179,11 @@ func (c counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// largePacket is how much of an object goes to OpenSSH in one request; it takes 255 KiB.
-// The library's 32 KiB, which every host takes, cost a third more of the processor.
+// largePacket is the size of the requests for writing to OpenSSH, which accepts 255 KiB. The
+// library's 32 KiB, which every host accepts, take a third more processor time.
 const largePacket = 128 << 10
 
-// enlarge makes the requests larger where the host announces an extension that only OpenSSH has.
+// enlarge makes the requests larger if the host announces an extension that only OpenSSH has.
 func enlarge(client *pkgsftp.Client) error {
 	if _, ok := client.HasExtension("limits@openssh.com"); !ok {
 		return nil
@@ -191,8 +191,8 @@ func enlarge(client *pkgsftp.Client) error {
 	return pkgsftp.MaxPacketUnchecked(largePacket)(client)
 }
 
-// auth returns the authentication methods. All keys are one method: the library tries each method
-// only once.
+// auth returns the authentication methods. All keys are one method, because the library tries each
+// method only once.
 func (d *dialer) auth(ctx context.Context) ([]ssh.AuthMethod, func(), error) {
 	var methods []ssh.AuthMethod
 	signers, done := d.signers, func() {}

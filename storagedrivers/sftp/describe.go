@@ -15,8 +15,8 @@ func (s *SFTP) Describe() storagedrivers.Description {
 	}
 }
 
-// Location is the host and the folder. It has the user if the folder is relative to that of the
-// login; users with the same absolute path share it.
+// Location returns the host and the folder. It contains the user if the folder is relative to that
+// of the login; users with the same absolute path share it.
 func (s *SFTP) Location() storagedrivers.Location {
 	address := url.URL{Scheme: "sftp", Host: network.Host(s.config.Address, defaultPort)}
 	if !path.IsAbs(s.config.Root) {
@@ -25,5 +25,5 @@ func (s *SFTP) Location() storagedrivers.Location {
 	return storagedrivers.Location{Backend: address.String()}.Join(s.config.Root)
 }
 
-// Parallel is not bounded: any number of objects share an SSH connection.
+// Parallel returns 0: any number of objects share an SSH connection.
 func (*SFTP) Parallel() int { return 0 }

@@ -11,7 +11,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
-// newModule makes a module of options in JSON.
+// newModule returns a provisioned module with options in JSON.
 func newModule(t *testing.T, options string) storagedrivers.Module {
 	t.Helper()
 	m := new(SFTP)

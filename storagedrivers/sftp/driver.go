@@ -1,14 +1,14 @@
-// Package sftp keeps objects as files on a host that speaks SFTP (version 3, with the extensions of
-// OpenSSH where the host has them).
+// Package sftp stores objects as files on a host with SFTP (version 3, and the extensions of
+// OpenSSH if the host has them).
 //
 // A key is the path of its file below the root. An object is written to a hidden file ".up-*.part"
-// in the folder of its key, forced to the disk where the host can, and then named in one step. The
-// steps that the host can do are found by experiment, since hosts announce abilities that they
+// in the folder of its key, synced if the host can, and then named in one step. An experiment
+// determines the steps that the host supports, because some hosts announce abilities that they
 // lack.
 //
-// The protocol has neither contexts nor time-outs. Operations run beside their callers, who leave
-// when their context ends. A silent host is found by missing signs of life; then its connection is
-// closed and the operations on it fail.
+// The protocol has neither contexts nor time-outs. Operations run in goroutines of their own, and
+// callers return when their context ends. A silent host is detected by missing replies to checks;
+// then its connection is closed and the operations on it fail.
 package sftp
 
 import (
@@ -78,13 +78,13 @@ func (s *SFTP) Provision(caddy.Context) error {
 	return err
 }
 
-// PoolKey is all of the completed options.
+// PoolKey returns all of the completed options.
 func (s *SFTP) PoolKey() string { return fmt.Sprintf("sftp %#v", s.config) }
 
-// NewDriver makes the driver; it connects at its first use.
+// NewDriver returns a driver, which connects at its first use.
 func (s *SFTP) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) { return New(s.config, log) }
 
-// Timeout is how long the host may keep silent.
+// Timeout returns how long the host may stay silent.
 func (s *SFTP) Timeout() time.Duration { return s.config.Timeout }
 
 // UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:
@@ -96,7 +96,7 @@ func (s *SFTP) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	return schema.ParseModule(d, "an sftp storage", s, options.Readers{"host_key": s.hostKey})
 }
 
-// hostKey reads one key, whose type, key and comment need no quotes around them.
+// hostKey reads one key. Its type, key and comment need no quotes around them.
 func (s *SFTP) hostKey(d *caddyfile.Dispenser) error {
 	args := d.RemainingArgs()
 	if len(args) == 0 {

@@ -84,7 +84,7 @@ func TestCaddyfileErrors(t *testing.T) {
 	}
 }
 
-// minimal is a configuration that is just enough.
+// minimal returns a configuration with only the required options.
 func minimal() *SFTP {
 	return &SFTP{Config: Config{Address: "host", User: "somebody", Password: "secret", InsecureSkipHostKey: true}}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// Status codes that the library has no names for. OpenSSH sends those of protocol 3 only, others
-// some of later versions.
+// Status codes for which the library has no names. OpenSSH sends only those of protocol 3, other
+// hosts also some of later versions.
 const (
 	codeNoSuchPath   = 10
 	codeExists       = 11
@@ -26,8 +26,8 @@ const (
 	codeInvalidName  = 20
 )
 
-// mapError returns the contract's error for one of the library or of the network. Missing and
-// forbidden files match the errors of io/fs already.
+// mapError returns the contract's error for one of the library or of the network. Errors about
+// missing and forbidden files already match those of io/fs.
 func mapError(err error) error {
 	if err == nil {
 		return nil
@@ -76,8 +76,9 @@ func sentinelOfStatus(status *pkgsftp.StatusError) error {
 	return nil
 }
 
-// sentinelOfText finds a full disk in the text of a failure: the protocol has no status for it.
-// Hosts put names before the reason, so that only the part after the last colon counts.
+// sentinelOfText returns ErrNoSpace if the text of a failure reports a full disk, for which the
+// protocol has no status. Hosts put names before the reason, so only the part after the last colon
+// counts.
 func sentinelOfText(text string) error {
 	text = strings.ToLower(text[strings.LastIndex(text, ": ")+1:])
 	for _, words := range []string{"no space", "disk full", "not enough space", "quota exceeded"} {
@@ -88,23 +89,23 @@ func sentinelOfText(text string) error {
 	return nil
 }
 
-// unavailable reports whether the host did not answer.
+// unavailable reports whether the host did not reply.
 func unavailable(err error) bool { return errors.Is(mapError(err), storagedrivers.ErrUnavailable) }
 
-// failed reports whether the host answered SSH_FX_FAILURE, its status for all that the protocol has
-// no status for: the name exists, a folder is a file, the disk is full.
+// failed reports whether the host replied SSH_FX_FAILURE, the status for everything without its own
+// status: the name exists, a folder is a file, the disk is full.
 func failed(err error) bool {
 	var status *pkgsftp.StatusError
 	return errors.As(err, &status) && status.Code == uint32(pkgsftp.ErrSSHFxFailure)
 }
 
-// unsupported reports whether the host does not know the operation.
+// unsupported reports whether the host does not support the operation.
 func unsupported(err error) bool {
 	var status *pkgsftp.StatusError
 	return errors.As(err, &status) && status.Code == uint32(pkgsftp.ErrSSHFxOpUnsupported)
 }
 
-// ended is the error of a ctx that is over, with its cause where that is another.
+// ended returns the error of a ctx that has ended, with its cause if that is another error.
 func ended(ctx context.Context) error {
 	if cause := context.Cause(ctx); !errors.Is(cause, ctx.Err()) {
 		return fmt.Errorf("%w: %w", ctx.Err(), cause)
@@ -116,8 +117,8 @@ func notAnObject(key string) error {
 	return fmt.Errorf("%q is no regular file: %w", key, fs.ErrNotExist)
 }
 
-// errFolder is a key at which a folder stands.
+// errFolder means that a folder has the name of the key.
 var errFolder = fmt.Errorf("a folder stands there: %w", storagedrivers.ErrInvalidKey)
 
-// errSilent is a host that does not answer within the time-out.
+// errSilent means that the host did not reply within the time-out.
 var errSilent = fmt.Errorf("%w: the host does not answer: %w", storagedrivers.ErrUnavailable, os.ErrDeadlineExceeded)

@@ -63,5 +63,5 @@ func TestMapError(t *testing.T) {
 	}
 }
 
-// anyKey is a public key that no test uses otherwise.
+// anyKey is a public key that no other test uses.
 const anyKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8g"

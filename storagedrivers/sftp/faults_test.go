@@ -76,7 +76,7 @@ func randomBytes(size int) []byte {
 	return b
 }
 
-// opener is a driver, or a storage, which tries again.
+// opener is a driver, or a storage, which retries.
 type opener interface {
 	Open(ctx context.Context, key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error)
 }
@@ -168,7 +168,7 @@ func (r *eventReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// everyOp calls every method of d, and returns the errors by the operation's name.
+// everyOp calls every method of d, and returns the errors by the name of the operation.
 func everyOp(ctx context.Context, d *Driver) map[string]error {
 	_, putErr := d.Put(ctx, "f/object", strings.NewReader("text"), overwrite)
 	body, _, openErr := d.Open(ctx, "f/object", all)
@@ -183,7 +183,7 @@ func everyOp(ctx context.Context, d *Driver) map[string]error {
 	}
 }
 
-// Callers leave when their context ends, whatever the host does.
+// TestCancelWithSilentHost: callers return when their context ends, whatever the host does.
 func TestCancelWithSilentHost(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -217,7 +217,8 @@ func TestCancelWithSilentHost(t *testing.T) {
 	})
 }
 
-// A connection that is cut under an upload costs one repetition and leaves nothing.
+// TestCutWhilePutting: if a connection is cut during an upload, one retry succeeds and nothing is
+// left.
 func TestCutWhilePutting(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)

@@ -12,16 +12,16 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 )
 
-// trust says by which keys the host is recognised.
+// trust is the set of keys by which the host is recognised.
 type trust struct {
 	check ssh.HostKeyCallback
-	// algorithms are the groups of key algorithms to ask the host for, one after the
-	// other. The host shows one key only, so it must be of a kind that is known. A nil
-	// group is whatever the host prefers.
+	// algorithms are the groups of key algorithms to request from the host, one after the other.
+	// The host presents one key only, so it must be of a known type. A nil group means the host's
+	// preferred one.
 	algorithms [][]string
 }
 
-// hostKeyError is a host that shows a key that it should not have.
+// hostKeyError is the error of a host that presents an unexpected key.
 type hostKeyError struct {
 	host string
 	key  ssh.PublicKey
@@ -35,7 +35,7 @@ func (e *hostKeyError) Error() string {
 
 func (e *hostKeyError) Unwrap() error { return e.err }
 
-// trusted reads the options about the host's keys.
+// trusted returns the trust that the options configure.
 func trusted(config Config) (trust, error) {
 	known, err := fromFiles(config)
 	if err != nil {
@@ -73,7 +73,7 @@ func trusted(config Config) (trust, error) {
 	}, nil
 }
 
-// fromFiles reads the known_hosts files.
+// fromFiles returns the trust of the known_hosts files.
 func fromFiles(config Config) (trust, error) {
 	if len(config.KnownHosts) == 0 {
 		return trust{}, nil
@@ -97,13 +97,13 @@ func fromFiles(config Config) (trust, error) {
 	return trust{check, groups}, nil
 }
 
-// certificates are the algorithms of host keys that an authority has signed.
+// certificates are the algorithms of host keys that are signed by an authority.
 var certificates = []string{
 	ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01, ssh.CertAlgoECDSA521v01,
 	ssh.CertAlgoRSASHA512v01, ssh.CertAlgoRSASHA256v01,
 }
 
-// nameAuthority reports whether one of the files names an authority for host keys.
+// nameAuthority reports whether one of the files contains an authority for host keys.
 func nameAuthority(files []string) bool {
 	return slices.ContainsFunc(files, func(file string) bool {
 		content, err := os.ReadFile(file)
@@ -118,7 +118,7 @@ func (nobodysKey) Type() string { return "nobody's" }
 
 func (nobodysKey) Marshal() []byte { return nil }
 
-// parsePins reads the keys and fingerprints of the configuration.
+// parsePins returns the trust of the keys and fingerprints of the configuration.
 func parsePins(pins []string) (trust, error) {
 	if len(pins) == 0 {
 		return trust{}, nil
@@ -157,8 +157,8 @@ func parsePublicKey(line string) (ssh.PublicKey, error) {
 	return key, err
 }
 
-// algorithmsOf returns the algorithms of keys of these types; nil, which means all of them, for no
-// types.
+// algorithmsOf returns the algorithms of keys of these types. For no types it returns nil, which
+// means all algorithms.
 func algorithmsOf(types []string) []string {
 	var algorithms []string
 	for _, t := range types {

@@ -10,9 +10,9 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// List walks the folders in the order of the keys, beginning with the one that the prefix
-// names. The cursor is the last name of the page before. One folder's names are in memory
-// at a time, for each level. Links to folders are not followed.
+// List walks the folders in the order of the keys, starting at the folder of the prefix. The cursor
+// is the last name of the previous page. For each level, the names of one folder are in memory at a
+// time. Links to folders are not followed.
 func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	return do(ctx, d.pool, func(c *conn) (storagedrivers.Page, error) {
 		l := &lister{
@@ -37,7 +37,7 @@ type entry struct {
 	stat fs.FileInfo
 }
 
-// folder adds the objects below prefix, which is empty or ends at a slash.
+// folder adds the objects below prefix, which is empty or ends with a slash.
 func (l *lister) folder(prefix string) error {
 	entries, err := l.driver.readFolder(l.ctx, l.c, prefix, l.sweeper.hidden)
 	if err != nil {
@@ -74,7 +74,7 @@ func (l *lister) entry(e entry) error {
 	return l.Take(newInfo(e.key, e.stat))
 }
 
-// unless returns nil for refusals, and err if the host did not answer.
+// unless returns nil for refusals, and err if the host did not reply.
 func (l *lister) unless(err error) error {
 	if unavailable(err) {
 		return err
@@ -82,11 +82,11 @@ func (l *lister) unless(err error) error {
 	return nil
 }
 
-// listAttempts bounds how often a folder is read in which files vanish meanwhile.
+// listAttempts bounds how often a folder is read if files vanish from it meanwhile.
 const listAttempts = 10
 
-// readFolder returns the entries of a folder in the order of the keys. Names that are no valid keys
-// go to hidden instead. A missing folder is empty.
+// readFolder returns the entries of a folder in the order of the keys. It passes names that are no
+// valid keys to hidden instead. A missing folder is empty.
 func (d *Driver) readFolder(
 	ctx context.Context, c *conn, prefix string, hidden func(entry),
 ) ([]entry, error) {

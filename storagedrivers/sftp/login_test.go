@@ -116,7 +116,8 @@ func TestHostKeys(t *testing.T) {
 	}
 }
 
-// A host that shows a certificate is recognised by the authority that signed it.
+// TestHostCertificate: a host that presents a certificate is recognised by the authority that
+// signed it.
 func TestHostCertificate(t *testing.T) {
 	t.Parallel()
 	_, authority, err := ed25519.GenerateKey(nil)
@@ -162,7 +163,7 @@ func publicKey(t *testing.T, key any) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
 }
 
-// startKeyServer starts a server that wants a key, or the password as an answer.
+// startKeyServer starts a server that requires a key, or the password as a reply to a question.
 func startKeyServer(t *testing.T, authorized ssh.PublicKey) *server {
 	t.Helper()
 	return startServer(t, t.TempDir(), func(s *server) {
@@ -229,7 +230,7 @@ func TestLogin(t *testing.T) {
 	drivertest.Cause(t, err, noAgent)
 }
 
-// startAgent starts an agent that has a key, and returns its socket.
+// startAgent starts an agent with a key, and returns its socket.
 func startAgent(t *testing.T, key any) string {
 	t.Helper()
 	ring := agent.NewKeyring()

@@ -22,28 +22,28 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
-// loss takes an answer, or a request, away from a session and ends it.
+// loss drops a reply or a request of a session, and ends the session.
 type loss struct {
 	what    atomic.Pointer[func(packet []byte) bool] // reports whether it is the request; nil is none
 	request atomic.Bool                              // lose the request itself
 	losses  atomic.Int32
 }
 
-// next makes the next request that packet matches the one that is lost.
+// next selects the lost request: the next one that matches packet.
 func (l *loss) next(packet func([]byte) bool) {
 	var once atomic.Bool
 	what := func(p []byte) bool { return packet(p) && once.CompareAndSwap(false, true) }
 	l.what.Store(&what)
 }
 
-// lossy is a session's channel as the server sees it.
+// lossy is a session's channel on the side of the server.
 type lossy struct {
 	io.ReadWriteCloser
 	loss   *loss
 	losing atomic.Bool
 }
 
-// Read returns bytes from the client. The server reads a packet's length, then its rest.
+// Read returns bytes from the client. The server reads the length of a packet, then the rest.
 func (l *lossy) Read(p []byte) (int, error) {
 	n, err := l.ReadWriteCloser.Read(p)
 	if what := l.loss.what.Load(); what != nil && n > 0 && (*what)(p[:n]) {
@@ -82,13 +82,13 @@ func newLossyHost(t *testing.T) (*host, *loss) {
 	}}, loss
 }
 
-// Packets that name the object.
+// These functions match packets that name the object.
 func isLink(p []byte) bool   { return bytes.Contains(p, []byte("hardlink@openssh.com")) }
 func isPosix(p []byte) bool  { return bytes.Contains(p, []byte("posix-rename@openssh.com")) }
 func isRename(p []byte) bool { return p[0] == 18 }
 
-// isCloseAfterWrite matches the packet that closes a written file. A sweep may close folders at any
-// time.
+// isCloseAfterWrite returns a function that matches the packet that closes a written file. A sweep
+// may close folders at any time.
 func isCloseAfterWrite() func(p []byte) bool {
 	const handleAt = 5 // behind type and number
 	var written []byte // its length and handle
@@ -116,7 +116,8 @@ var naming = []struct {
 	{"remove and rename", abilities{locked, false, exact}, overwrite, isRename},
 }
 
-// An object whose naming was not answered is known again, or named again.
+// TestLostReply: if the reply to naming an object is lost, the driver finds out that the object has
+// its name, or names it again.
 func TestLostReply(t *testing.T) {
 	t.Parallel()
 	for _, tt := range naming {
@@ -149,8 +150,8 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
-// An object whose link was not answered keeps its time, whatever else is lost while the driver finds
-// out whose it is.
+// TestLostReplies: if the reply to the link is lost, the object keeps its time, whatever other
+// replies are lost while the driver checks which object has the name.
 func TestLostReplies(t *testing.T) {
 	t.Parallel()
 	const requests = 12 // more than follow the link
@@ -187,7 +188,8 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
-// An object of another upload is not taken for the driver's own, though it has the same size.
+// TestLostRequestAndTaken: an object of another upload with the same size is not mistaken for the
+// driver's own.
 func TestLostRequestAndTaken(t *testing.T) {
 	t.Parallel()
 	h, loss := newLossyHost(t)
@@ -216,7 +218,8 @@ func TestLostRequestAndTaken(t *testing.T) {
 	}
 }
 
-// An answer that is lost before the naming is a failure, after which nothing stays.
+// TestLostAnswerBefore: a reply that is lost before the object is named is a failure that leaves
+// nothing.
 func TestLostAnswerBefore(t *testing.T) {
 	t.Parallel()
 	for name, packet := range map[string]func(p []byte) bool{
@@ -239,7 +242,7 @@ func TestLostAnswerBefore(t *testing.T) {
 	}
 }
 
-// A request that the host executes late has named the object. Its repetition must not undo that.
+// TestNamedLate: if the host executes a lost request late, the repeated request does not undo it.
 func TestNamedLate(t *testing.T) {
 	t.Parallel()
 	for _, tt := range naming {
@@ -268,7 +271,7 @@ func TestNamedLate(t *testing.T) {
 	}
 }
 
-// A host distinguishes two names of one file from two files.
+// TestOneFile: two names of one file are distinguished from two files.
 func TestOneFile(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(*testing.T) *host{

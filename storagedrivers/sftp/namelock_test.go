@@ -9,7 +9,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestNameIsBusy: an upload that waits too long for others of its name says nothing about the host.
+// TestNameIsBusy: an upload that waits too long for others of its name does not count as a failure
+// of the host.
 func TestNameIsBusy(t *testing.T) {
 	t.Parallel()
 	d, s, _ := behindProxy(t, newHost(t), time.Second)

@@ -14,11 +14,11 @@ import (
 const (
 	// openAttempts bounds how often an object may be replaced while it is opened.
 	openAttempts = 8
-	// smallObject is the most that Open reads at once where a handle may change its file.
+	// smallObject is the largest object that Open reads completely if a handle may change its file.
 	smallObject = 1 << 20
 )
 
-// object is a reader of one generation, from any offset in it.
+// object is a reader of one generation, with any offset.
 type object interface {
 	io.ReadSeekCloser
 	io.ReaderAt
@@ -30,7 +30,7 @@ type opened struct {
 	info storagedrivers.Info
 }
 
-// Open opens the file. Nothing of it is transferred before the first Read, unless it is small and
+// Open opens the file. It transfers nothing before the first Read, unless the object is small and
 // its handle may change to another file.
 func (d *Driver) Open(
 	ctx context.Context, key string, rng storagedrivers.Range,
@@ -45,7 +45,7 @@ func (d *Driver) Open(
 	return struct{ io.ReadCloser }{o}, o.info, nil // its offsets are not the object's
 }
 
-// open opens the file, again if it is replaced meanwhile.
+// open opens the file, and tries again if it is replaced meanwhile.
 func (d *Driver) open(ctx context.Context, c *conn, key string, rng storagedrivers.Range) (opened, error) {
 	missing := 0
 	for range openAttempts {
@@ -72,8 +72,9 @@ func (d *Driver) replaced(ctx context.Context, key string) error {
 	return err
 }
 
-// openOnce opens the file. Some hosts resolve a handle by its path, so that Stat may see another
-// file than was opened. There the path must name one generation before and after.
+// openOnce opens the file. Some hosts resolve a handle by its path, so that Stat may describe
+// another file than the opened one. On such hosts the path must have the same generation before and
+// after.
 func (d *Driver) openOnce(
 	ctx context.Context, c *conn, key string, rng storagedrivers.Range,
 ) (opened, error) {
@@ -113,7 +114,8 @@ func (d *Driver) openOnce(
 	return opened{}, errors.Join(err, file.Close())
 }
 
-// opened returns r, or all that it reads where that is little and the handle may change its file.
+// opened returns r. If the handle may change its file and the object is small, it returns the whole
+// content instead.
 func (d *Driver) opened(c *conn, r *reader) (opened, error) {
 	if r.handles == shaky && r.end-r.offset <= smallObject {
 		b, err := io.ReadAll(r)
@@ -136,7 +138,7 @@ func (d *Driver) opened(c *conn, r *reader) (opened, error) {
 	return opened{r, r.info}, nil
 }
 
-// handles returns the known behaviour of the host's handles.
+// handles returns the behaviour of the host's handles, as far as it is known.
 func (d *Driver) handles() handling {
 	if a := d.known.Load(); a != nil {
 		return a.handles
@@ -144,7 +146,7 @@ func (d *Driver) handles() handling {
 	return unknown
 }
 
-// small is an object that was read when it was opened.
+// small is an object that was read completely by Open.
 type small struct{ *bytes.Reader }
 
 func (small) Close() error { return nil }

@@ -16,7 +16,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// replacing is a host that replaces the object at an operation, once.
+// replacing is a host that replaces the object once, at a given operation.
 type replacing struct {
 	*host
 	at  atomic.Pointer[string] // the operation; nil is none
@@ -44,7 +44,7 @@ func (r *replacing) object(t *testing.T, content []byte) {
 	}
 }
 
-// otherBytes differ from randomBytes everywhere.
+// otherBytes returns bytes that differ from randomBytes at every offset.
 func otherBytes(size int) []byte {
 	b := randomBytes(size)
 	for i := range b {
@@ -53,8 +53,8 @@ func otherBytes(size int) []byte {
 	return b
 }
 
-// An object that is replaced while it is opened is read as one generation, whether it grows or
-// shrinks, and whatever the host is known to do.
+// TestReplacedWhileOpened: an object that is replaced while it is opened is read as one generation,
+// whether it grows or shrinks, and whatever is known about the host.
 func TestReplacedWhileOpened(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -84,8 +84,8 @@ func TestReplacedWhileOpened(t *testing.T) {
 	}
 }
 
-// Where a handle may read another file, reading a large object that is replaced fails, and a small
-// one is read to its end. Elsewhere the reader keeps the object that it was opened on.
+// TestReplacedAfterOpening: if a handle may read another file, reading a replaced large object
+// fails, and a small one is read to its end. On other hosts the reader keeps its object.
 func TestReplacedAfterOpening(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -129,7 +129,8 @@ func TestReplacedAfterOpening(t *testing.T) {
 	}
 }
 
-// A replacement is younger than the object before it, since hosts count whole seconds.
+// TestReplacementIsYounger: a replacement is younger than the replaced object, because hosts count
+// whole seconds.
 func TestReplacementIsYounger(t *testing.T) {
 	t.Parallel()
 	for _, can := range []abilities{{linked, true, exact}, {renamed, false, steady}, {locked, false, shaky}} {
@@ -153,7 +154,7 @@ func TestReplacementIsYounger(t *testing.T) {
 	}
 }
 
-// An object of a time that nothing explains does not hand that on.
+// TestReplacementOfFuture: a time of unknown origin is not passed on to the replacement.
 func TestReplacementOfFuture(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -170,7 +171,7 @@ func TestReplacementOfFuture(t *testing.T) {
 	}
 }
 
-// A folder in which a file vanishes while it is listed is listed all the same.
+// TestVanishedWhileListing: a folder is listed even if a file vanishes from it meanwhile.
 func TestVanishedWhileListing(t *testing.T) {
 	t.Parallel()
 	var failures atomic.Int32
@@ -191,7 +192,7 @@ func TestVanishedWhileListing(t *testing.T) {
 	}
 }
 
-// A full disk is recognised by the host's words.
+// TestFullByItsWords: a full disk is recognised by the host's text.
 func TestFullByItsWords(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]error{
@@ -215,7 +216,8 @@ func TestFullByItsWords(t *testing.T) {
 	}
 }
 
-// An object that is missing while this process replaces it is waited for.
+// TestMissingWhileReplaced: readers wait for an object that is missing while this process replaces
+// it.
 func TestMissingWhileReplaced(t *testing.T) {
 	t.Parallel()
 	looked := make(chan struct{}, 100)

@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// pool keeps up to max connections, which it dials when they are needed.
+// pool holds up to the configured number of connections, which it dials when they are needed.
 type pool struct {
 	dialer *dialer
 	tasks  *sync.WaitGroup
@@ -30,7 +30,7 @@ func newPool(d *dialer, tasks *sync.WaitGroup) *pool {
 	return &pool{dialer: d, tasks: tasks, ctx: ctx, cancel: cancel}
 }
 
-// acquire returns the connection with the fewest users, or a new one if all have some. The caller
+// acquire returns the connection with the fewest users, or a new one if all are in use. The caller
 // must release it.
 func (p *pool) acquire(ctx context.Context) (*conn, error) {
 	c := p.pick(true)
@@ -39,8 +39,8 @@ func (p *pool) acquire(ctx context.Context) (*conn, error) {
 		if err == nil {
 			return c, nil
 		}
-		// A host that does not want so many connections may have let us have others, but not
-		// one that is silent.
+		// A host that refuses so many connections may have accepted the others. A silent host has
+		// not.
 		if ctx.Err() != nil || network.Silent(err) {
 			return nil, err
 		}
@@ -50,7 +50,7 @@ func (p *pool) acquire(ctx context.Context) (*conn, error) {
 	}
 }
 
-// wait waits until c is ready. It releases one that is none.
+// wait waits until c is ready. On an error it releases c.
 func (p *pool) wait(ctx context.Context, c *conn) (err error) {
 	select {
 	case <-c.ready:
@@ -64,8 +64,8 @@ func (p *pool) wait(ctx context.Context, c *conn) (err error) {
 	return err
 }
 
-// pick counts a user of the connection that suits best. If it may not dial there may be
-// none.
+// pick adds a user to the connection with the fewest users, and returns it. If dial is false and
+// there is no connection, it returns nil.
 func (p *pool) pick(dial bool) (c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,7 +86,7 @@ func (p *pool) pick(dial bool) (c *conn) {
 	return c
 }
 
-// open dials c and stays with it until it has ended.
+// open dials c and watches it until it has ended.
 func (p *pool) open(c *conn) {
 	c.shell, c.Client, c.err = p.dialer.dial(p.ctx, &c.heard)
 	if c.err != nil {
@@ -103,7 +103,7 @@ func (p *pool) open(c *conn) {
 	c.watch(p.dialer.config.Timeout)
 }
 
-// share counts one more user of c.
+// share adds a user to c.
 func (p *pool) share(c *conn) {
 	p.mu.Lock()
 	c.users++
@@ -116,10 +116,10 @@ func (p *pool) release(c *conn) {
 	p.mu.Unlock()
 }
 
-// do calls f with a connection and returns its result, with the contract's errors. When ctx ends
-// before f does, do returns and f goes on until the host answers or the connection is dropped. So f
-// must not depend on data that its caller may change then. A late result is closed, if it is an
-// io.Closer.
+// do calls f with a connection and returns its result, with the contract's errors. If ctx ends
+// before f returns, do returns, and f continues until the host replies or the connection is
+// dropped. Therefore f must not use data that its caller may change then. A late result is closed
+// if it is an io.Closer.
 func do[T any](ctx context.Context, p *pool, f func(*conn) (T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {

@@ -19,35 +19,36 @@ type abilities struct {
 type creation int
 
 const (
-	// locked: the host does not refuse a name that is taken, so that we look first, one
+	// locked: the host does not refuse an existing name. The driver checks the name first, for one
 	// upload of a name at a time.
 	locked creation = iota
-	// renamed: the protocol's own rename refuses it, one upload of a name at a time. Most hosts
-	// look and then rename, so that two processes may both succeed.
+	// renamed: the protocol's own rename refuses an existing name, for one upload of a name at a
+	// time. Most hosts first check and then rename, so two processes may both succeed.
 	renamed
-	// claimed: making a file exclusively refuses it, which the host's file system decides. The
-	// empty file shows until it is replaced, and stays where the host's answer to its making is
+	// claimed: creating a file exclusively refuses an existing name; the host's file system decides
+	// it. The empty file is visible until it is replaced, and stays if the reply to its creation is
 	// lost.
 	claimed
-	// linked: a hard link refuses it, which the host's file system decides.
+	// linked: a hard link refuses an existing name; the host's file system decides it.
 	linked
 )
 
-// handling is which file a handle stands for after the path was given to another.
+// handling is which file a handle refers to after its path was given to another file.
 type handling int
 
 const (
-	// unknown: nothing was tried.
+	// unknown: not tested.
 	unknown handling = iota
 	// shaky: the handle may read the other file.
 	shaky
-	// steady: the handle reads the file that it was opened on, but may be described as the other.
+	// steady: the handle reads the file that it was opened on, but Stat may describe the other
+	// file.
 	steady
-	// exact: the handle reads the file that it was opened on, and is described as it.
+	// exact: the handle reads the file that it was opened on, and Stat describes that file.
 	exact
 )
 
-// learn returns the abilities of the host. The first call makes the experiment.
+// learn returns the abilities of the host. The first call runs the experiment.
 func (d *Driver) learn(ctx context.Context, c *conn, folder string) (abilities, error) {
 	if a := d.known.Load(); a != nil {
 		return *a, nil
@@ -105,7 +106,7 @@ func (d *Driver) experiment(ctx context.Context, c *conn, folder string) (a abil
 	return a, t.err
 }
 
-// trial goes on after refusals, and remembers an answer that did not come.
+// trial continues after refusals, and records a missing reply.
 type trial struct {
 	c   *conn
 	err error
@@ -123,7 +124,7 @@ func (t *trial) exists(path string) bool {
 	return t.do(err)
 }
 
-// write writes a file that may be there.
+// write writes a file that may exist.
 func (t *trial) write(path, text string) bool {
 	file, err := t.c.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC)
 	if !t.do(err) {

@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-// The announcements of hosts do not count.
+// TestExperiment: the announcements of hosts do not count.
 func TestExperiment(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -67,7 +67,7 @@ func TestExperiment(t *testing.T) {
 	}
 }
 
-// entries counts the names in a folder of the host.
+// entries returns the number of names in a folder of the host.
 func entries(t *testing.T, d *Driver, folder string) int {
 	t.Helper()
 	n, err := do(t.Context(), d.pool, func(c *conn) (int, error) {
@@ -78,7 +78,7 @@ func entries(t *testing.T, d *Driver, folder string) int {
 	return n
 }
 
-// rules make a host in memory behave worse than it does by itself.
+// rules restrict the abilities of a host in memory.
 type rules struct {
 	pkgsftp.Handlers
 	noLink, noPosix, renameOver, openOver bool

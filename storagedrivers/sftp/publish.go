@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/modtime"
 )
 
-// commit names the object. The end of ctx does not stop it, since its outcome would be unknown;
+// commit names the object. The end of ctx does not stop it, because the outcome would be unknown;
 // only a silent host does.
 func (d *Driver) commit(ctx context.Context, u *upload) error {
 	ctx = context.WithoutCancel(ctx)
@@ -25,7 +25,7 @@ func (d *Driver) commit(ctx context.Context, u *upload) error {
 		}
 		defer unlock()
 	}
-	// A silent host is asked once more about the outcome, with a short time-out.
+	// A silent host gets one more short request about the outcome.
 	naming, cancel := context.WithTimeoutCause(ctx, patience, errSilent)
 	defer cancel()
 	attempt := func(how func(*conn, *upload) error) error {
@@ -57,7 +57,7 @@ func (d *Driver) commit(ctx context.Context, u *upload) error {
 	return err
 }
 
-// errNameBusy is a wait for other uploads of one name. It is not repeated.
+// errNameBusy means that other uploads of the name took too long. It is not retried.
 var errNameBusy = fmt.Errorf("waiting for other uploads of the same name: %w: %w", storagedrivers.ErrBusy, os.ErrDeadlineExceeded)
 
 // lockName waits for the other uploads of a name.
@@ -67,8 +67,8 @@ func (d *Driver) lockName(ctx context.Context, name string, patience time.Durati
 	return d.naming.Lock(ctx, name)
 }
 
-// date makes an object that replaces another one younger, see [modtime.After]. Where the host does
-// not set times, the object keeps the time that it has.
+// date makes an object younger than the one that it replaces, see [modtime.After]. If the host does
+// not set times, the object keeps its time.
 func (d *Driver) date(ctx context.Context, u *upload) error {
 	if u.mode != storagedrivers.Overwrite {
 		return nil
@@ -99,7 +99,7 @@ func (d *Driver) date(ctx context.Context, u *upload) error {
 	return nil
 }
 
-// name gives the object its name, as the host can.
+// name names the object, in a way that the host supports.
 func (d *Driver) name(c *conn, u *upload) error {
 	how := d.create
 	if u.mode == storagedrivers.Overwrite {
@@ -121,14 +121,14 @@ func (d *Driver) name(c *conn, u *upload) error {
 	return fmt.Errorf("replacing: %w", err)
 }
 
-// nameAgain names the object after a lost answer, unless it has its name already.
+// nameAgain names the object after a lost reply, unless it already has its name.
 func (d *Driver) nameAgain(c *conn, u *upload) error {
 	if done, err := d.isNamed(c, u); done || err != nil {
 		return err
 	}
 	err := d.name(c, u)
 	if err != nil && !unavailable(err) {
-		// The host may have come to the first request only now.
+		// The host may have executed the first request only now.
 		if done, _ := d.isNamed(c, u); done {
 			return nil
 		}
@@ -136,8 +136,8 @@ func (d *Driver) nameAgain(c *conn, u *upload) error {
 	return err
 }
 
-// isNamed reports for certain whether the object has its name: the temporary one is gone, or both
-// are of one file.
+// isNamed reports with certainty whether the object has its name: the temporary name is gone, or
+// both are names of one file.
 func (d *Driver) isNamed(c *conn, u *upload) (bool, error) {
 	_, err := c.Lstat(u.temp)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -149,9 +149,9 @@ func (d *Driver) isNamed(c *conn, u *upload) (bool, error) {
 	return d.oneFile(c, u)
 }
 
-// oneFile reports whether both names of a linked object are of one file, which the protocol does not
-// say. It links a second temporary name to the object and renames the first to that: rename(2) leaves
-// two names of one file as they are. The object itself is not changed.
+// oneFile reports whether both names of a linked object are names of one file, which the protocol
+// does not report. It links a second temporary name to the object and renames the first to that:
+// rename(2) leaves two names of one file as they are. The object itself is not changed.
 func (d *Driver) oneFile(c *conn, u *upload) (bool, error) {
 	u.twice.Store(true)
 	err := c.Link(u.path, u.second())
@@ -171,8 +171,8 @@ func (d *Driver) oneFile(c *conn, u *upload) (bool, error) {
 	return err == nil, err
 }
 
-// create commits under a name that must be free. Where the host's file system does not decide, the caller
-// holds the name's lock.
+// create commits under a name that must be free. If the host's file system does not decide it, the
+// caller holds the lock of the name.
 func (d *Driver) create(c *conn, u *upload) error {
 	switch u.can.create {
 	case linked:
@@ -193,7 +193,7 @@ func (d *Driver) create(c *conn, u *upload) error {
 	}
 }
 
-// claim takes the name with an empty file, which is then replaced.
+// claim creates an empty file of the name, then replaces it.
 func (d *Driver) claim(c *conn, u *upload) error {
 	if !u.claimed.Load() {
 		file, err := c.OpenFile(u.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL)
@@ -216,11 +216,11 @@ func (d *Driver) claim(c *conn, u *upload) error {
 	return err
 }
 
-// replaceAttempts bounds how often others may be faster to take a name that was freed.
+// replaceAttempts bounds how often other uploads may be faster to take a free name.
 const replaceAttempts = 20
 
-// replace names the object, whether the name is taken or free. Where the host cannot do that in one
-// step, the old object is removed first, and uploads of other processes may come in between.
+// replace names the object, whether the name exists or not. If the host cannot replace in one step,
+// the old object is removed first, and another process may store an object in between.
 func (d *Driver) replace(c *conn, u *upload) (err error) {
 	if u.can.replace {
 		return c.PosixRename(u.temp, u.path)

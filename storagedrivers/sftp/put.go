@@ -19,16 +19,15 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
-// maxRequests is how many packets of an object are on the way at once: 2 MiB with those of
-// 32 KiB, which is all that SSH lets be under way on one connection.
+// maxRequests is how many packets of an object are sent before their replies: 2 MiB with packets of
+// 32 KiB, which is the window of an SSH connection.
 const maxRequests = 64
 
-// tidying is how long a caller whose context has ended waits for its leftovers to be
-// removed; then that goes on without it.
+// tidying is how long a caller whose context has ended waits for its leftovers to be removed. After
+// that the removal continues in the background.
 const tidying = 2 * time.Second
 
-// scarce is so little free space that a write that failed without a reason was for want
-// of it.
+// scarce is the free space below which a write that failed without a reason counts as out of space.
 const scarce = 1 << 20
 
 // Put writes a hidden file beside the key and renames it.
@@ -56,7 +55,7 @@ func (d *Driver) Put(
 	return u.info, nil
 }
 
-// upload is a stored object without a name.
+// upload is an object in a temporary file.
 type upload struct {
 	mode    storagedrivers.Mode
 	path    string // where it is to be
@@ -70,7 +69,7 @@ type upload struct {
 // second returns another temporary name, for [Driver.oneFile].
 func (u *upload) second() string { return strings.TrimSuffix(u.temp, tempSuffix) + "-2" + tempSuffix }
 
-// send writes the object to a temporary file, which is gone again if that fails.
+// send writes the object to a temporary file, which it removes on failure.
 func (d *Driver) send(
 	ctx context.Context, c *conn, key string, src *source.Reader, mode storagedrivers.Mode,
 ) (*upload, error) {
@@ -115,11 +114,11 @@ func (d *Driver) send(
 	return u, nil
 }
 
-// errSource is a source that failed or was given up, which [Driver.Put] knows more about.
-// Its own error could be taken for the connection's.
+// errSource means that the source failed or its context ended; [Driver.Put] returns the actual
+// error. The source's own error could be mistaken for one of the connection.
 var errSource = errors.New("the source failed")
 
-// fill writes all of src, forces it to the disk where the host can, and closes the file.
+// fill writes all of src, syncs the file if the host can, and closes it.
 func fill(file *pkgsftp.File, src *source.Reader) error {
 	_, err := file.ReadFromWithConcurrency(src, maxRequests)
 	if err == nil {
@@ -133,7 +132,7 @@ func fill(file *pkgsftp.File, src *source.Reader) error {
 	return errors.Join(err, file.Close())
 }
 
-// makeTemp makes a file under a unique name, and its folder if need be.
+// makeTemp creates a file with a unique name, and its folder if it is missing.
 func (d *Driver) makeTemp(ctx context.Context, c *conn, folder string) (*pkgsftp.File, string, error) {
 	name := strings.TrimSuffix(folder, "/") + "/" + tempPrefix + rand.Text() + tempSuffix
 	open := func() (*pkgsftp.File, error) { return c.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL) }
@@ -153,13 +152,13 @@ func (d *Driver) makeTemp(ctx context.Context, c *conn, folder string) (*pkgsftp
 	return file, name, nil
 }
 
-// Temporary files have names that are no valid keys.
+// Parts of the names of temporary files, which are not valid keys.
 const (
 	tempPrefix = ".up-"
 	tempSuffix = ".part"
 )
 
-// folderOf returns the folder of a path, which has a slash.
+// folderOf returns the folder of a path, which contains a slash.
 func folderOf(path string) string {
 	if i := strings.LastIndexByte(path, '/'); i > 0 {
 		return path[:i]
@@ -167,7 +166,7 @@ func folderOf(path string) string {
 	return "/"
 }
 
-// spaceError looks whether a failure without a reason is for want of space.
+// spaceError adds ErrNoSpace to a failure without a reason if the free space is scarce.
 func (d *Driver) spaceError(c *conn, folder string, err error) error {
 	if !failed(err) {
 		return err
@@ -186,8 +185,8 @@ func (d *Driver) discard(ctx context.Context, c *conn, temp string) {
 	}
 }
 
-// discardLater removes a temporary file beside the caller, over whatever connection there
-// is. If that fails too it stays for a day.
+// discardLater removes a temporary file in the background, over any connection. If that fails too,
+// the file stays for a day.
 func (d *Driver) discardLater(ctx context.Context, temp string) {
 	d.tasks.Go(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.config.Timeout)

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// packet is the size in bytes of one read, which every host supports.
+	// packet is the size in bytes of one read request, which every host supports.
 	packet = 32 << 10
-	// firstRequests are sent when the reading begins somewhere. Each one that is used up
-	// adds one, up to maxRequests, so that they double with each round trip.
+	// firstRequests is the number of requests after an offset is set. Each consumed one adds
+	// another, up to maxRequests, so that their number doubles with each round trip.
 	firstRequests = 8
-	// readAtOnce bounds the memory of one ReadAt beside its caller's buffer.
+	// readAtOnce bounds the memory of one ReadAt, in addition to its caller's buffer.
 	readAtOnce = 1 << 20
 )
 
-// reader reads a file at any offset. It reads ahead, so that the round trip is not paid for every
-// packet; up to 2 MiB are in memory. Read and Seek are for one goroutine.
+// reader reads a file at any offset. It reads ahead, so that not every packet costs a round trip;
+// up to 2 MiB are in memory. Read and Seek are for one goroutine.
 type reader struct {
 	ctx     context.Context //nolint:containedctx // the contract has readers that ctx governs
 	c       *conn
@@ -43,7 +43,7 @@ type reader struct {
 	spare    [][]byte // buffers of chunks that were used up
 }
 
-// chunk is a part of the file on its way.
+// chunk is a requested part of the file.
 type chunk struct {
 	offset int64
 	data   []byte // to be looked at when done
@@ -51,7 +51,7 @@ type chunk struct {
 	done   chan struct{}
 }
 
-// fetch asks for the bytes from offset on that fill buffer.
+// fetch requests the bytes from offset on that fill buffer.
 func (r *reader) fetch(buffer []byte, offset int64) *chunk {
 	c := &chunk{offset: offset, data: buffer, done: make(chan struct{})}
 	go func() {
@@ -61,8 +61,8 @@ func (r *reader) fetch(buffer []byte, offset int64) *chunk {
 	return c
 }
 
-// transfer fills buffer from offset on. Where the handle may change its file, the bytes count only
-// if the path names the same generation after they have come.
+// transfer fills buffer from offset on. If the handle may change its file, the bytes only count if
+// the path has the same generation after they have arrived.
 func (r *reader) transfer(buffer []byte, offset int64) error {
 	past := func() error { return nil }
 	if r.handles != exact && offset+int64(len(buffer)) == r.info.Size {
@@ -97,7 +97,7 @@ func (r *reader) shorter(end int64) error {
 	return fmt.Errorf("%w: %w", storagedrivers.ErrChanged, err)
 }
 
-// lost drops the connection if err says that it is lost, and returns the contract's error.
+// lost drops the connection if err means that it is lost, and returns the contract's error.
 func (r *reader) lost(err error) error {
 	if unavailable(err) {
 		r.c.drop()
@@ -105,7 +105,7 @@ func (r *reader) lost(err error) error {
 	return mapError(err)
 }
 
-// pastEnd looks for a byte behind the end. The function that it returns waits for the answer.
+// pastEnd requests a byte after the end. The returned function waits for the reply.
 func (r *reader) pastEnd() (wait func() error) {
 	answer := make(chan error, 1)
 	go func() {
@@ -123,7 +123,7 @@ func (r *reader) pastEnd() (wait func() error) {
 	return func() error { return <-answer }
 }
 
-// changed returns an error unless the path still names the generation that was opened.
+// changed returns an error unless the path still has the generation that was opened.
 func (r *reader) changed() error {
 	stat, err := r.c.Stat(r.path)
 	switch {
@@ -137,7 +137,7 @@ func (r *reader) changed() error {
 	return nil
 }
 
-// wait waits until the chunk is there.
+// wait waits until the chunk has arrived.
 func (r *reader) wait(c *chunk) error {
 	select {
 	case <-c.done:
@@ -179,8 +179,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// request sees to it that the chunk at the offset is the first of those that were asked
-// for, and that they are as many as they may be.
+// request ensures that the first requested chunk is the one at the offset, and that as many chunks
+// are requested as allowed.
 func (r *reader) request() {
 	if len(r.ahead) == 0 || r.offset < r.ahead[0].offset || r.offset >= r.next {
 		r.ahead, r.next, r.requests = nil, r.offset, firstRequests
@@ -223,8 +223,8 @@ func (r *reader) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// ReadAt reads from offset on. It goes through buffers of its own, since after the end of ctx the
-// caller may reuse p.
+// ReadAt reads from offset on. It uses its own buffers, because the caller may reuse p after the
+// end of ctx.
 func (r *reader) ReadAt(p []byte, offset int64) (int, error) {
 	if offset < 0 {
 		return 0, fmt.Errorf("reading at %d: negative offset", offset)
@@ -250,7 +250,7 @@ func (r *reader) ReadAt(p []byte, offset int64) (int, error) {
 	return read, nil
 }
 
-// Close ends the reading, and closes the file beside the caller.
+// Close closes the reader, and the file in the background.
 func (r *reader) Close() error {
 	if r.closed.Swap(true) {
 		return fs.ErrClosed

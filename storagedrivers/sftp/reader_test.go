@@ -44,7 +44,7 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// A reader returns the right bytes at any offset.
+// TestReaderSeeksAnywhere: a reader returns the right bytes at any offset.
 func TestReaderSeeksAnywhere(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -80,7 +80,7 @@ func TestReaderSeeksAnywhere(t *testing.T) {
 	}
 }
 
-// A file that is truncated under the reader does not look whole.
+// TestReaderOfShortened: reading a file that is truncated meanwhile returns an error.
 func TestReaderOfShortened(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -103,8 +103,8 @@ func TestReaderOfShortened(t *testing.T) {
 
 const roundTrip = 20 * time.Millisecond
 
-// distant returns a driver on a host that is 20 ms away, and a plain client of it that waits for
-// the answer to each packet.
+// distant returns a driver on a host with a delay of 20 ms, and a plain client of it that waits for
+// the reply to each packet.
 func distant(tb testing.TB) (*Driver, *pkgsftp.Client) {
 	tb.Helper()
 	h := newHost(tb)
@@ -134,10 +134,10 @@ func distant(tb testing.TB) (*Driver, *pkgsftp.Client) {
 	return d, client
 }
 
-// rates are bytes a second.
+// rates are in bytes per second.
 type rates struct{ write, read, plainWrite, plainRead float64 }
 
-// measure moves size bytes by the driver and 1 MiB packet by packet, there and back.
+// measure transfers size bytes by the driver, and 1 MiB packet by packet, in both directions.
 func measure(tb testing.TB, d *Driver, client *pkgsftp.Client, size int) rates {
 	tb.Helper()
 	content, few := randomBytes(size), randomBytes(1<<20)
@@ -177,7 +177,7 @@ func measure(tb testing.TB, d *Driver, client *pkgsftp.Client, size int) rates {
 	return r
 }
 
-// readPlainly reads as http.ServeContent does: 32 KiB at a time.
+// readPlainly reads like http.ServeContent: 32 KiB at a time.
 func readPlainly(r io.Reader, want []byte) error {
 	got := bytes.NewBuffer(make([]byte, 0, len(want)+bytes.MinRead))
 	_, err := io.CopyBuffer(struct{ io.Writer }{got}, struct{ io.Reader }{r}, make([]byte, packet))
@@ -187,7 +187,7 @@ func readPlainly(r io.Reader, want []byte) error {
 	return err
 }
 
-// The time to the host is not waited for with every packet.
+// TestDistantHost: not every packet waits for a round trip.
 func TestDistantHost(t *testing.T) {
 	d, client := distant(t)
 	const least = 3 // 1 would be packet by packet; an idle machine reaches more than 10
@@ -205,8 +205,8 @@ func TestDistantHost(t *testing.T) {
 	}
 }
 
-// BenchmarkDistantHost compares the rates with those of packets one by one. The round trips
-// of an object, to name it for instance, count the less the larger it is.
+// BenchmarkDistantHost compares the rates with those of packets one by one. The larger an object
+// is, the less its additional round trips, for instance to name it, matter.
 func BenchmarkDistantHost(b *testing.B) {
 	for _, mib := range []int{16, 64} {
 		b.Run(fmt.Sprintf("%dMiB", mib), func(b *testing.B) {

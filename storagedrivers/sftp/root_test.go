@@ -55,7 +55,7 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// Links to files are objects; links to folders are not walked through.
+// TestLinks: links to files are objects; links to folders are not followed.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -105,7 +105,7 @@ func TestCheckOfRoot(t *testing.T) {
 	is(t, d.Close(), nil)
 }
 
-// A backend that may only be read passes the check, and uploads fail with a permission error.
+// TestReadOnly: a read-only backend passes the check, and uploads fail with a permission error.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -132,7 +132,7 @@ func TestReadOnly(t *testing.T) {
 	is(t, d.Delete(t.Context(), "object"), fs.ErrPermission)
 }
 
-// TestOpenSSH tests behaviour of the driver that the suite does not.
+// TestOpenSSH tests behaviour of the driver that the suite does not test.
 func TestOpenSSH(t *testing.T) {
 	t.Parallel()
 	server := servers.OpenSSH(t)

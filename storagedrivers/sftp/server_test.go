@@ -36,8 +36,8 @@ type server struct {
 	accepted atomic.Int32 // connections so far
 }
 
-// startServer starts a server that serves the files of the folder root; change is called
-// before it listens.
+// startServer starts a server that serves the files of the folder root. change is called before it
+// listens.
 func startServer(t testing.TB, root string, change ...func(*server)) *server {
 	t.Helper()
 	return startServerOf(t, func(channel io.ReadWriteCloser) error {
@@ -144,7 +144,7 @@ func (s *server) connection(conn net.Conn) {
 	}
 }
 
-// connected is how many connections there are.
+// connected returns the number of connections.
 func (s *server) connected() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

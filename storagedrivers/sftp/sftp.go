@@ -40,12 +40,12 @@ func New(config Config, log *slog.Logger) (*Driver, error) {
 	return d, nil
 }
 
-// path returns the path of a key, or of a folder that ends at a slash. It begins with the root or
+// path returns the path of a key, or of a folder that ends with a slash. It begins with the root or
 // "./", so that no host expands a tilde.
 func (d *Driver) path(key string) string { return strings.TrimSuffix(d.config.Root, "/") + "/" + key }
 
-// Check finds or makes the root. The first one tests the abilities of the host. It passes where the
-// root may only be read.
+// Check finds or creates the root. The first Check tests the abilities of the host. It passes if
+// the root is read-only.
 func (d *Driver) Check(ctx context.Context) error {
 	err := run(ctx, d.pool, func(c *conn) error {
 		stat, err := c.Stat(d.config.Root)
@@ -85,7 +85,7 @@ func (d *Driver) Features() storagedrivers.Features {
 	return f
 }
 
-// Close closes the connections and waits for whatever used them.
+// Close closes the connections and waits for all operations on them.
 func (d *Driver) Close() error {
 	d.pool.cancel()
 	d.tasks.Wait()
@@ -110,7 +110,7 @@ func (d *Driver) find(c *conn, key string) (storagedrivers.Info, error) {
 	return newInfo(key, stat), nil
 }
 
-// belowFile reports whether a part of the key's path is a file, to which some hosts answer
+// belowFile reports whether a part of the key's path is a file, for which some hosts reply
 // SSH_FX_FAILURE.
 func (d *Driver) belowFile(c *conn, key string) bool {
 	for i, r := range key {
@@ -125,7 +125,7 @@ func (d *Driver) belowFile(c *conn, key string) bool {
 	return false
 }
 
-// Delete removes the file. Folders stay: an upload may be about to use them.
+// Delete removes the file. Folders stay, because an upload may be about to use them.
 func (d *Driver) Delete(ctx context.Context, key string) error {
 	return run(ctx, d.pool, func(c *conn) error {
 		if _, err := d.find(c, key); err != nil { // Remove would take an empty folder, too

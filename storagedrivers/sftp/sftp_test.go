@@ -29,7 +29,7 @@ type host struct {
 	roots sync.Map // test name to folder below
 }
 
-// hostOf returns a server of another process.
+// hostOf returns a host for a server of another process.
 func hostOf(t testing.TB, s *servers.SSH) *host {
 	t.Helper()
 	config := Config{
@@ -64,7 +64,7 @@ func newRequestHost(t testing.TB, files servers.RequestFiles) *host {
 	}}
 }
 
-// driver returns a driver on the folder root below the host's.
+// driver returns a driver on the folder root below that of the host.
 func (h *host) driver(t testing.TB, root string) *Driver {
 	t.Helper()
 	config := h.config
@@ -95,7 +95,7 @@ func (h *host) another(t *testing.T) storagedrivers.Driver { return h.driver(t, 
 
 func (h *host) files(t *testing.T) []string { return filesBelow(t, filepath.Join(h.folder, h.root(t))) }
 
-// filesBelow returns the files below a folder, hidden ones included.
+// filesBelow returns the files below a folder, including hidden ones.
 func filesBelow(t testing.TB, root string) []string {
 	t.Helper()
 	var names []string
@@ -140,7 +140,8 @@ func TestConformanceOpenSSH(t *testing.T) {
 	}
 }
 
-// Servers on pkg/sftp's RequestServer resolve handles by their paths.
+// TestConformanceRequestServer: servers with pkg/sftp's RequestServer resolve handles by their
+// paths.
 func TestConformanceRequestServer(t *testing.T) {
 	for name, tt := range map[string]struct {
 		files servers.RequestFiles

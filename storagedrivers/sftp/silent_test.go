@@ -12,8 +12,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// A host that is silent from the beginning is dialled once for each operation: the error says that
-// the time-out is over, so that nothing tries again.
+// TestSilentFromTheBeginning: a host that is silent from the beginning is dialled once per
+// operation. The error says that the time-out is over, so that no caller retries.
 func TestSilentFromTheBeginning(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,7 +50,8 @@ func TestSilentFromTheBeginning(t *testing.T) {
 	}
 }
 
-// After a time-out of its own connection, an operation does not wait for the dial of another one.
+// TestSilentBesideOthers: after the time-out of its connection, an operation does not wait for
+// another one to be dialled.
 func TestSilentBesideOthers(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -68,8 +69,8 @@ func TestSilentBesideOthers(t *testing.T) {
 	is(t, err, os.ErrDeadlineExceeded)
 }
 
-// A host that falls silent ends every operation with the time-out as its cause, also when its
-// connection is closed for that.
+// TestFallsSilent: if a host becomes silent, every operation ends with the time-out as its cause,
+// even if its connection is closed for that reason.
 func TestFallsSilent(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]func(*testing.T, *Driver) error{
@@ -99,7 +100,8 @@ func TestFallsSilent(t *testing.T) {
 	}
 }
 
-// A server of another protocol is named at once, and is not taken for a host that is down.
+// TestNoSSHServer: the error names a server of another protocol at once; the host does not count as
+// unavailable.
 func TestNoSSHServer(t *testing.T) {
 	t.Parallel()
 	for greeting, want := range map[string]string{

@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// A full disk has its own error, and has the same free space after the attempt.
+// TestNoSpace: a full disk is ErrNoSpace, and the free space is the same after the attempt.
 func TestNoSpace(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(testing.TB) *servers.SSH{

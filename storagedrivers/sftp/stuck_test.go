@@ -15,7 +15,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// stuck is a session's channel whose server stops at some request, for ever.
+// stuck is a session's channel whose server hangs at some request for ever.
 type stuck struct {
 	io.ReadWriteCloser
 	at  func(packet []byte) bool
@@ -30,8 +30,8 @@ func (s *stuck) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A host whose file server hangs, on a dead disk for instance, while SSH itself works, blocks no
-// caller, and the next connection is a new one.
+// TestStuckFileServer: if the file server of a host hangs, for instance on a dead disk, while SSH
+// itself works, no caller is blocked, and the next operation uses a new connection.
 func TestStuckFileServer(t *testing.T) {
 	t.Parallel()
 	const timeout = 5 * time.Second

@@ -13,8 +13,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// The sweep after the first check is bounded. The leftovers that remain are removed when their
-// folder is listed.
+// Bounds of the sweep after the first check. Further leftovers are removed when their folder is
+// listed.
 const (
 	sweepTime    = time.Minute
 	sweepFolders = 10_000
@@ -29,14 +29,14 @@ func (d *Driver) sweepFirst() {
 	}
 }
 
-// Sweep looks through all folders for temporary files of aborted uploads. Only their age
-// distinguishes them from those of other processes' uploads.
+// Sweep searches all folders for temporary files of aborted uploads. Only their age distinguishes
+// them from those of other processes' uploads.
 func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([]storagedrivers.Leftover, error) {
 	d.manualSweep.Store(true)
 	return d.sweep(ctx, opts, math.MaxInt)
 }
 
-// sweep looks through at most limit folders, the upper ones first.
+// sweep searches at most limit folders, the upper ones first.
 func (d *Driver) sweep(
 	ctx context.Context, opts storagedrivers.SweepOptions, limit int,
 ) ([]storagedrivers.Leftover, error) {
@@ -62,7 +62,7 @@ func (d *Driver) sweep(
 	return found, errors.Join(failed...)
 }
 
-// sweeper removes temporary files that were left behind, or only finds them.
+// sweeper removes leftover temporary files, or only finds them.
 type sweeper struct {
 	driver *Driver
 	ctx    context.Context //nolint:containedctx // a sweeper lives as long as one call
@@ -79,7 +79,7 @@ func (d *Driver) sweeper(ctx context.Context, c *conn, opts storagedrivers.Sweep
 	return &sweeper{driver: d, ctx: ctx, c: c, before: opts.Before(d.now()), dry: opts.DryRun}
 }
 
-// folder sweeps one folder, without those below.
+// folder sweeps one folder, without its subfolders.
 func (s *sweeper) folder(prefix string) error {
 	entries, err := s.driver.readFolder(s.ctx, s.c, prefix, s.hidden)
 	for _, e := range entries {
@@ -91,7 +91,7 @@ func (s *sweeper) folder(prefix string) error {
 }
 
 // hidden removes a name that is no valid key if it is a leftover. A file without a time (1970) is
-// none.
+// not a leftover.
 func (s *sweeper) hidden(e entry) {
 	name := path.Base(e.key)
 	if !strings.HasPrefix(name, tempPrefix) || !strings.HasSuffix(name, tempSuffix) ||

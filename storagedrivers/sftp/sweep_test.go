@@ -22,7 +22,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
-// cutOff begins an upload and lets the host be reached no more.
+// cutOff starts an upload and then makes the host unreachable.
 func (h *host) cutOff(t *testing.T, key string) {
 	t.Helper()
 	proxy := faults.New(t, h.config.Address)
@@ -39,14 +39,14 @@ func (h *host) cutOff(t *testing.T, key string) {
 	is(t, d.Close(), nil)
 }
 
-// later returns one more driver, whose clock is two days ahead.
+// later returns a further driver, with its clock two days ahead.
 func (h *host) later(t *testing.T) storagedrivers.Driver {
 	d := h.driver(t, h.root(t))
 	d.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
 	return d
 }
 
-// old makes a file that was left behind two days ago.
+// old creates a temporary file that is two days old.
 func (h *host) old(t *testing.T, name string) {
 	t.Helper()
 	file, then := filepath.Join(h.folder, name), time.Now().Add(-48*time.Hour)
@@ -84,7 +84,7 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// forbidding is a host in memory that forbids some things.
+// forbidding is a host in memory that refuses some operations.
 type forbidding struct{ pkgsftp.Handlers }
 
 func (f forbidding) Filecmd(r *pkgsftp.Request) error {
@@ -101,7 +101,7 @@ func (f forbidding) Filelist(r *pkgsftp.Request) (pkgsftp.ListerAt, error) {
 	return f.FileList.Filelist(r)
 }
 
-// driverOf returns a driver for a host that answers by handlers.
+// driverOf returns a driver for a host with the given handlers.
 func driverOf(t *testing.T, handlers pkgsftp.Handlers) *Driver {
 	t.Helper()
 	s := startServerOf(t, func(channel io.ReadWriteCloser) error {
@@ -146,7 +146,7 @@ func TestSweepGoesOn(t *testing.T) {
 	}
 }
 
-// TestSweepEndsWithTheCaller: nothing is removed any more.
+// TestSweepEndsWithTheCaller: after the end of ctx no file is removed.
 func TestSweepEndsWithTheCaller(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -169,7 +169,7 @@ func TestSweepEndsWithTheCaller(t *testing.T) {
 	}
 }
 
-// TestMarkedLooksYoung: an upload that checks its own name must not look like a leftover to a
+// TestMarkedLooksYoung: an upload that checks its own name does not look like a leftover to a
 // sweep.
 func TestMarkedLooksYoung(t *testing.T) {
 	t.Parallel()
@@ -226,7 +226,8 @@ type untimedInfo struct{ fs.FileInfo }
 
 func (untimedInfo) ModTime() time.Time { return time.Unix(0, 0) }
 
-// TestUntimedIsNoLeftover: a host may return no times, and an upload may be under way.
+// TestUntimedIsNoLeftover: a file without a time is not a leftover, because it may belong to a
+// running upload.
 func TestUntimedIsNoLeftover(t *testing.T) {
 	t.Parallel()
 	handlers := pkgsftp.InMemHandler()
