@@ -262,7 +262,7 @@ func all(t *testing.T, d *Driver, within time.Duration) {
 }
 
 // TestCutConnection: if a connection is cut during an upload, the object is stored completely or
-// not at all. A further upload completes it.
+// not at all. A further upload succeeds.
 func TestCutConnection(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, s *service) {
