@@ -55,11 +55,11 @@ var (
 	errNotRefused = WithCause(errors.New("creating what exists was not refused"),
 		"A second upload of the same name was not refused as it has to be: two uploads of one name could overwrite each other.")
 	errDiffers = WithCause(errors.New("what was read differs from what was stored"),
-		"What was stored came back changed. Something on the way, a cache for instance, gives old or other content.")
+		"A stored file came back changed. Something on the way, a cache for instance, returns old or other content.")
 	errNotListed = WithCause(errors.New("the stored object is not listed"),
 		"A file that was stored is not in the listing. The panel, copies and sweeps would not find what is there.")
 	errStillThere = WithCause(errors.New("the deleted object is still there"),
-		"What was deleted is still there. Something on the way, a cache for instance, gives old content.")
+		"A deleted file is still there. Something on the way, a cache for instance, returns old content.")
 )
 
 // Probe tests the storage with its own object under a random key, which it removes at the end. It

@@ -59,7 +59,7 @@ func (c *call) health() error {
 	}{all, c.tokensHealth(), encoder})
 }
 
-const noTokenStore = "The token store cannot be used: nobody can log in or upload until it is back."
+const noTokenStore = "The token store cannot be used: logins and uploads fail until it is back."
 
 func (c *call) tokensHealth() tokensHealth {
 	ctx, cancel := context.WithTimeout(c.r.Context(), maxTokenCheck)

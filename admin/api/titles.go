@@ -74,7 +74,7 @@ func guarantees(f storagedrivers.Features) []guaranteeAnswer {
 	}
 	return []guaranteeAnswer{
 		g("create", f.Create == storagedrivers.Atomic,
-			"Two uploads of one name never overwrite each other, whoever else writes to the storage.",
+			"Two uploads of one name never overwrite each other, also if others write to the storage.",
 			"Two uploads of one name are kept apart as long as only this service writes to the storage; "+
 				"uploads by others at the same moment could overwrite each other."),
 		g("replace", f.Replace == storagedrivers.Atomic,

@@ -53,7 +53,7 @@ var failures = []struct {
 	{certificate, "The certificate of the host is not trusted. Check the name in the address, and name the authority that the certificate comes from if it is one of your own."},
 	{isA[tls.RecordHeaderError], string(storagedrivers.NoTLS)},
 	{isAny(storagedrivers.ErrNoSpace), "The storage is full, or over its quota. Make space or raise the quota."},
-	{isAny(storagedrivers.ErrSizeMismatch), "What was stored is not as long as what was sent. Something on the way cuts it off."},
+	{isAny(storagedrivers.ErrSizeMismatch), "The stored object is shorter or longer than the sent one. Something on the way cuts it off."},
 	{silent, "The host does not answer. Check the address and the port, and that no firewall swallows the connection."},
 	{isAny(context.Canceled), "It was broken off."},
 	{isAny(io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE), "The host ended the connection. Check that the port is the " +

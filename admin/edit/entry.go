@@ -83,7 +83,7 @@ func (c Condition) check(s Section, name string, current *Entry) error {
 		}
 	}
 	return &Error{
-		Status: http.StatusPreconditionFailed, Message: s.title(name) + " was changed by somebody else meanwhile", Current: current,
+		Status: http.StatusPreconditionFailed, Message: s.title(name) + " was changed by others meanwhile", Current: current,
 	}
 }
 

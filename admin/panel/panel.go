@@ -33,7 +33,7 @@ func init() { caddy.RegisterModule(Panel{}) }
 // What is changed there goes through Caddy's admin endpoint into the running configuration.
 // It outlives a restart only where Caddy is started with `--resume`; the panel says so.
 type Panel struct {
-	// What the addresses of the panel begin with on its site; `/` for a site of its own.
+	// The start of the panel's addresses on its site; `/` for a site of its own.
 	// Other addresses go on to the next handler. Default: `/media-admin`.
 	Path string `json:"path,omitempty"`
 
@@ -50,10 +50,10 @@ type Panel struct {
 	// Default: `12h`.
 	SessionLifetime caddy.Duration `json:"session_lifetime,omitempty"`
 
-	// A placeholder for the user whom something in front has authenticated, in place of
-	// `login`. Whatever sets it must do so only after it has checked who that is: a header that
-	// any client can send opens the panel to all. Default: `{http.auth.user.id}`, which
-	// `basic_auth` and its like set.
+	// A placeholder for the user whom something in front has authenticated, instead of
+	// `login`. It must be set only after a check of who that is: a header that any client can
+	// send opens the panel to all. Default: `{http.auth.user.id}`, which `basic_auth` and its
+	// like set.
 	User string `json:"user,omitempty"`
 
 	// The users who may change things; others who are logged in may look. Default: all.

@@ -65,7 +65,7 @@ async function endTokens(button, key) {
 async function showPassword({ api_key: key, password }) {
 	guard(() => true, 'The new password will not be shown again.');
 	await ask('The new password', [
-		h('p', { class: 'notice' }, icon('lock'), 'It is shown only now, because only its hash is stored. Copy it to a safe place before you close this.'),
+		h('p', { class: 'notice' }, icon('lock'), 'It is shown only now, because only its hash is stored. Copy it to somewhere safe before you close this.'),
 		copyField('API key', key), copyField('Password', password),
 	], [{ text: 'I have saved it', value: 'saved', look: 'primary' }], { required: true });
 	guard(() => false);

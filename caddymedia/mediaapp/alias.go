@@ -26,7 +26,7 @@ type AliasOptions struct {
 	// `file/<alias>`, like the public address.
 	Prefix string `json:"prefix,omitempty" example:"img/photos"`
 
-	// What the public addresses of this alias begin with. Default: the app's `cdn_base`.
+	// The start of the public addresses of this alias. Default: the app's `cdn_base`.
 	CDNBase string `json:"cdn_base,omitempty" option:"address" example:"https://cdn.example.com"`
 
 	// The largest item that is accepted. Default: `max_image_size` or `max_file_size` of
@@ -46,10 +46,10 @@ type AliasOptions struct {
 type ImageAlias struct {
 	AliasOptions
 
-	// What to do with SVG pictures: `reject` those with scripts, handlers, external
-	// references or entities, `keep` all, or `off` to take none. A picture that is kept
-	// with a script in it runs only where somebody opens it outside of this service,
-	// which serves it without rights. Default: `reject`.
+	// Which SVG pictures are accepted: `reject` refuses those with scripts, handlers, external
+	// references or entities, `keep` accepts all, and `off` none. This service serves pictures
+	// without rights, so a script in one runs only if the picture is opened elsewhere.
+	// Default: `reject`.
 	SVG string `json:"svg,omitempty" option:"common,words=reject|keep|off"`
 
 	// The most pixels of a picture, width times height. Default: `max_pixels` of the

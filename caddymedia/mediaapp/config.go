@@ -13,7 +13,7 @@ import (
 
 // Config is the configuration of the app.
 type Config struct {
-	// What public addresses begin with, for instance `https://cdn.example.com`; an alias
+	// The start of public addresses, for instance `https://cdn.example.com`; an alias
 	// may have its own. Default: the scheme and host of the upload request, and no host
 	// at all in templates.
 	CDNBase string `json:"cdn_base,omitempty"`
@@ -25,7 +25,7 @@ type Config struct {
 	// tokens only through Redis. Default: `bolt`, in Caddy's data folder.
 	TokensRaw json.RawMessage `json:"tokens,omitempty" caddy:"namespace=media.tokens inline_key=store"`
 
-	// The accounts by API key. Without any nobody can upload.
+	// The accounts by API key. Without any, uploads are impossible.
 	Accounts map[string]*Account `json:"accounts,omitempty"`
 
 	// The storages by name. Default: one called `default`, a folder in Caddy's data
@@ -51,7 +51,7 @@ type Config struct {
 	// is looked at again after ten seconds. Default: `1m`.
 	HealthInterval caddy.Duration `json:"health_interval,omitempty"`
 
-	// What one request may hold, and how often one may fail to log in.
+	// The limits of requests, of work on pictures and of failed logins.
 	Limits *Limits `json:"limits,omitempty"`
 
 	// From where Go code in the same process may have items downloaded.

@@ -14,9 +14,8 @@ import (
 // them, so that their bytes do not pass through here. SVG, HTML and XML are served here all
 // the same: only here they come without rights.
 type Redirect struct {
-	// How clients get at the items: `presigned` gives them an address that the storage
-	// honours for a while (S3, Azure Blob, Google Cloud Storage), `public` the address of
-	// a storage that serves everybody. Required.
+	// The kind of address: `presigned` is one that the storage accepts for a while (S3, Azure
+	// Blob, Google Cloud Storage), `public` one of a storage that serves everyone. Required.
 	To string `json:"to,omitempty" option:"required,words=presigned|public"`
 
 	// The public address of the root of the storage, for `public`: an item of the key
@@ -41,7 +40,7 @@ func (r *Redirect) options() (*ingest.Redirect, error) {
 	case r.To == toPublic && r.Base == "":
 		return nil, errors.New("public needs the address of the storage")
 	case r.To == toPresigned && r.Base != "":
-		return nil, errors.New("presigned takes no address: the storage gives it")
+		return nil, errors.New("presigned takes no address: the storage makes it")
 	}
 	return &ingest.Redirect{Base: r.Base, Lifetime: time.Duration(r.Lifetime)}, nil
 }

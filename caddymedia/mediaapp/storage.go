@@ -20,7 +20,7 @@ import (
 // overwrite is the strategy that replaces items.
 const overwrite = "overwrite"
 
-// Storage is one place for items, and how they are named there.
+// Storage keeps items, under names that follow its options.
 type Storage struct {
 	// The driver and its options, for instance
 	// `{"name": "local", "root": "/srv/media"}`. Required.
@@ -31,10 +31,9 @@ type Storage struct {
 	// Default: year, month and day as `26-11/20`.
 	SubFolderFormat string `json:"sub_folder_format,omitempty" option:"common" example:"%y-%m/%d"`
 
-	// What becomes of an upload whose name is taken. `append_time`: it gets the time in
-	// its name, `photo-1795132800.jpg`, and what is there is never changed. `overwrite`:
-	// it replaces what is there; caches then have to ask each time. Default:
-	// `append_time`.
+	// The treatment of an upload whose name exists. `append_time` adds the time to the name
+	// (`photo-1795132800.jpg`), so that stored items never change. `overwrite` replaces the
+	// stored item; caches then have to ask each time. Default: `append_time`.
 	OverwriteStrategy string `json:"overwrite_strategy,omitempty" option:"common,words=append_time|overwrite"`
 
 	// Whether names are made plain: lower case, without accents, spaces or signs.

@@ -18,12 +18,12 @@ func sweepCommand() *cobra.Command {
 	cmd := inSession(&cobra.Command{
 		Use:   "sweep [<storage>...]",
 		Short: "Finds, and removes, variants without pictures and leftovers of uploads",
-		Long: `Finds what nobody needs in storages, all of them or those that are named:
-WebP variants whose pictures are gone, and leftovers of uploads that were cut
-off. It only shows them; --delete removes them.
+		Long: `Finds unneeded objects in all storages, or in the named ones: WebP variants whose
+pictures are gone, and leftovers of uploads that were cut off. It only shows
+them; --delete removes them.
 
-What is younger than --older-than does not count: an upload may be under way.
-Leftovers are a day old at least where nothing but their age tells that.
+Objects younger than --older-than do not count: an upload may be under way.
+Leftovers are at least a day old where only their age distinguishes them.
 
 With --json there is one line for each, and a last one with the totals.`,
 	}, w.run)

@@ -21,8 +21,8 @@ func uploadCommand() *cobra.Command {
 configuration. Every file is a request of its own, so that one that is refused
 does not undo the others.
 
-The password comes from --password-file, from $MEDIA_PASSWORD, or from whoever
-sits at the terminal. It is exchanged for a token, which is kept in Caddy's
+The password comes from --password-file, from $MEDIA_PASSWORD, or from the
+terminal. It is exchanged for a token, which is kept in Caddy's
 data folder for the next time, readable by its owner only.
 
 With --json there is one line for each file, in the order in which they are
@@ -35,7 +35,7 @@ done.`,
 	flags.StringVar(&u.passwordFile, "password-file", "", "File that holds the password")
 	flags.StringVar(&u.each.Alias, "alias", "", "Alias to upload to (default: content)")
 	flags.StringVar(&u.each.SubFolder, "sub-folder", "", "Folder within the alias (default: as the storage has it, by date for instance)")
-	flags.StringVar(&u.each.Kind, "as", "", "What the files are: image or file (default: by their extensions)")
+	flags.StringVar(&u.each.Kind, "as", "", "The kind of the files: image or file (default: by their extensions)")
 	flags.IntVar(&u.parallel, "parallel", 2, "How many files are sent at a time")
 	flags.BoolVar(&u.insecure, "insecure-http", false, "Send the password over plain HTTP to another host")
 	return cmd

@@ -78,7 +78,7 @@ func serverAddress(address string, insecure bool) (*url.URL, error) {
 	}
 	if u.Scheme == "http" && !insecure && !isLoopback(u.Hostname()) {
 		return nil, errors.New("the password would go over plain HTTP to another host: " +
-			"use https, or --insecure-http where nobody else can listen")
+			"use https, or --insecure-http where no one else can listen")
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	u.RawPath = ""

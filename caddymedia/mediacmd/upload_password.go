@@ -41,7 +41,7 @@ func (p *passwordSource) get(ctx context.Context) (string, error) {
 		return password, nil
 	}
 	if !term.IsTerminal(int(p.terminal.Fd())) {
-		return "", errors.New("no password: set " + passwordVariable + " or give --password-file, nobody can be asked here")
+		return "", errors.New("no password: set " + passwordVariable + " or give --password-file, this is no terminal")
 	}
 	return p.ask(ctx)
 }

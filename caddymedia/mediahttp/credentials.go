@@ -50,7 +50,7 @@ func bearerToken(header http.Header) (string, error) {
 	}
 	scheme, token, _ := strings.Cut(value, " ")
 	if !strings.EqualFold(scheme, "Bearer") {
-		return "", nil // somebody else's, such as a site's basic_auth
+		return "", nil // not for this service: a site's basic_auth for instance
 	}
 	return strings.TrimSpace(token), nil
 }

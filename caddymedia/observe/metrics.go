@@ -35,9 +35,9 @@ type metrics struct {
 func newMetrics(registry *prometheus.Registry) *metrics {
 	m := &metrics{
 		registry: registry,
-		items:    counter("stored_items_total", "Items that were stored, those in the place of another included.", "kind", "alias"),
+		items:    counter("stored_items_total", "Items that were stored, those that replaced another included.", "kind", "alias"),
 		bytes:    counter("stored_bytes_total", "Bytes of the items that were stored.", "kind", "alias"),
-		replaced: counter("replaced_items_total", "Items that were stored in the place of another.", "kind", "alias"),
+		replaced: counter("replaced_items_total", "Items that replaced another.", "kind", "alias"),
 		deleted:  counter("deleted_items_total", "Items that were deleted.", "kind", "alias"),
 		served:   counter("served_bytes_total", "Bytes of stored items that were sent, redirects not counted.", "kind", "alias"),
 		refusals: counter("refusals_total", "Items, and requests as a whole, that were refused or could not be stored.", "kind", "reason"),
@@ -46,7 +46,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			prometheus.ExponentialBuckets(0.005, 4, 10), "kind", "result"),
 		variants: counter("variants_total", "WebP variants of pictures: made, larger than the picture and kept, or none because none can be made.",
 			"alias", "result"),
-		variantTimes: seconds("variant_seconds", "How long pictures took to be decoded and to get their variants, the wait for a place included.",
+		variantTimes: seconds("variant_seconds", "How long pictures took to be decoded and to get their variants, the wait for their turn included.",
 			prometheus.ExponentialBuckets(0.005, 4, 8), "alias"),
 		logins: counter("logins_total", "Requests for a token with an API key and a password.", "result"),
 		operations: seconds("storage_operation_seconds", "How long the operations of a storage took.",

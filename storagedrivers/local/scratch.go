@@ -36,7 +36,7 @@ func (d *Driver) scratchName(root *os.Root) (string, error) {
 	return d.scratch.name + "/" + strconv.FormatInt(d.scratch.next.Add(1), 36), nil
 }
 
-var errInUse = errors.New("somebody has locked the folder")
+var errInUse = errors.New("the folder is locked")
 
 func newScratch(root *os.Root) (*scratch, error) {
 	for {

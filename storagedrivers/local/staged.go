@@ -204,7 +204,7 @@ func (st *staged) create(dir *os.File, key string) error {
 		return errFolder
 	}
 	if err != nil {
-		return fmt.Errorf("linking into place: %w", mapError(err))
+		return fmt.Errorf("linking to the name: %w", mapError(err))
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 const (
 	wrongHostKey storagedrivers.Cause = "The host shows a key that is not the expected one. If the host got a new key, put it into " +
-		"host_key or known_hosts after comparing it at the host itself; otherwise somebody else may be answering in its place."
+		"host_key or known_hosts after comparing it at the host itself; otherwise another host may be answering."
 	noHostKey storagedrivers.Cause = "The host has no key of the kind that host_key or known_hosts expects. " +
 		"Look up which keys it has, and put one of them there."
 	wrongMethod storagedrivers.Cause = "The host does not take this way of logging in. Ask for one that it takes, " +

@@ -84,7 +84,7 @@ func fromFiles(config Config) (trust, error) {
 	}
 	// The error for a key that matches none lists the known keys.
 	var types []string
-	err = check(config.Address, &net.TCPAddr{}, nobodysKey{})
+	err = check(config.Address, &net.TCPAddr{}, unknownKey{})
 	if unknown, ok := errors.AsType[*knownhosts.KeyError](err); ok {
 		for _, want := range unknown.Want {
 			types = append(types, want.Key.Type())
@@ -111,12 +111,12 @@ func nameAuthority(files []string) bool {
 	})
 }
 
-// nobodysKey is a public key that equals no other.
-type nobodysKey struct{ ssh.PublicKey }
+// unknownKey is a public key that equals no other.
+type unknownKey struct{ ssh.PublicKey }
 
-func (nobodysKey) Type() string { return "nobody's" }
+func (unknownKey) Type() string { return "unknown" }
 
-func (nobodysKey) Marshal() []byte { return nil }
+func (unknownKey) Marshal() []byte { return nil }
 
 // parsePins returns the trust of the keys and fingerprints of the configuration.
 func parsePins(pins []string) (trust, error) {

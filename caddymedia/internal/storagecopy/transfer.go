@@ -17,8 +17,8 @@ const rounds = 3
 var (
 	errDiffers  = errors.New("the destination has another one under this key")
 	errChanging = errors.New("it was replaced again and again while it was copied")
-	errCorrupt  = errors.New("what was read back from the destination is not what was sent; it was removed again")
-	errReplaced = errors.New("somebody else has replaced it in the destination")
+	errCorrupt  = errors.New("the destination returned other bytes than were sent; the copy was removed")
+	errReplaced = errors.New("it was replaced by others in the destination")
 	errPicture  = errors.New("its picture could not be copied")
 	errStale    = errors.New("it is older than its picture, so of an earlier one; `caddy media variants` makes it anew")
 )
