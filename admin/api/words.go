@@ -55,7 +55,7 @@ var failures = []struct {
 	{isAny(storagedrivers.ErrNoSpace), "The storage is full, or over its quota. Make space or raise the quota."},
 	{isAny(storagedrivers.ErrSizeMismatch), "The stored object is shorter or longer than the sent one. Something on the way cuts it off."},
 	{silent, "The host does not answer. Check the address and the port, and that no firewall swallows the connection."},
-	{isAny(context.Canceled), "It was broken off."},
+	{isAny(context.Canceled), "It was aborted."},
 	{isAny(io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE), "The host ended the connection. Check that the port is the " +
 		"one for this kind of storage, and that the host does not refuse this machine."},
 }

@@ -60,7 +60,7 @@ func TestExplain(t *testing.T) {
 		{"sftp", "check", fmt.Errorf("%w: %w", storagedrivers.ErrUnavailable, io.EOF), "ended the connection"},
 		{"sftp", "check", os.ErrDeadlineExceeded, "does not answer"},
 		{"sftp", "check", errors.Join(storagedrivers.ErrUnavailable, context.DeadlineExceeded), "does not answer"},
-		{"sftp", "check", context.Canceled, "broken off"},
+		{"sftp", "check", context.Canceled, "aborted"},
 		{"ftp", "delete", errors.Join(storagedrivers.ErrUnavailable, context.DeadlineExceeded, context.Canceled), "does not answer"},
 		{"sftp", "check", fs.ErrNotExist, "The folder does not exist"},
 		{"sftp", "read", storagedrivers.ErrClosed, "changed meanwhile"},

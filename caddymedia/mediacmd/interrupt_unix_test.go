@@ -25,8 +25,8 @@ func TestInterrupt(t *testing.T) { // not parallel: the signal reaches the whole
 		fails       error
 		want        string
 	}{
-		"an operation is broken off": {true, errors.New(`storage "a" cannot be used: context canceled`), "interrupted"},
-		"what failed was told":       {true, errReported, errReported.Error()},
+		"an operation is aborted": {true, errors.New(`storage "a" cannot be used: context canceled`), "interrupted"},
+		"a reported failure":       {true, errReported, errReported.Error()},
 		"a failure without it":       {false, errors.New("refused"), "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -64,6 +64,6 @@ func TestSweepInterrupted(t *testing.T) {
 		t.Error(err)
 	}
 	if w.totals.Failed != 0 || out.Len() != 0 {
-		t.Errorf("%d failures are told: %s", w.totals.Failed, &out)
+		t.Errorf("%d failures: %s", w.totals.Failed, &out)
 	}
 }

@@ -231,7 +231,7 @@ func (c *copier) do(ctx context.Context, j *job) {
 		}
 	}
 	if ctx.Err() != nil && err != nil {
-		return // broken off: the next run will see
+		return // aborted: the next run will see
 	}
 	j.stored, j.failed = t.stored(), err != nil && !errors.Is(err, errGone)
 	c.Progress(1, j.item.Size-t.counted)
