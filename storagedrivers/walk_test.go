@@ -86,7 +86,7 @@ func TestWalkThatFails(t *testing.T) {
 	page, err := w.Page(fs.ErrPermission)
 	is(t, err, fs.ErrPermission)
 	if len(page.Objects) > 0 {
-		t.Errorf("a walk that failed gives %+v", page)
+		t.Errorf("a walk that failed returns %+v", page)
 	}
 }
 

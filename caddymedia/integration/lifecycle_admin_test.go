@@ -127,7 +127,7 @@ func TestRootCannotBeMade(t *testing.T) {
 	}
 	below := strings.ReplaceAll(onBolt, "$ROOT/keep", "$ROOT/keep/below")
 	c.start(below)
-	eventually(t, "the log tells of it", func() bool {
+	eventually(t, "the log has it", func() bool {
 		return strings.Contains(c.output(), "storage unreachable")
 	})
 	client := c.http1()

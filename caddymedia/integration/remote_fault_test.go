@@ -40,7 +40,7 @@ func remoteDead(t *testing.T, p remoteBackend, kill func(*faults.Proxy, bool)) {
 		client.mustFetch(t, "near", client.mustPut(t, token, "near", "file.bin", content), content)
 		remoteDown(t, client, token, timeout)
 	}
-	eventually(t, "the log tells of it", func() bool { return strings.Contains(c.output(), "storage unreachable") })
+	eventually(t, "the log has it", func() bool { return strings.Contains(c.output(), "storage unreachable") })
 
 	kill(proxy, false)
 	eventually(t, "the storage takes files again", func() bool {

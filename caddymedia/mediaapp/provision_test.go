@@ -142,7 +142,7 @@ func wantError(t *testing.T, app string, want ...string) {
 		}
 	}
 	if strings.Contains(err.Error(), "expanded secret") {
-		t.Errorf("error %q tells a secret", err)
+		t.Errorf("error %q contains a secret", err)
 	}
 }
 

@@ -13,7 +13,7 @@ func TestRetryAfter(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		if retryAfter(w, wait); w.Header().Get("Retry-After") != want {
-			t.Errorf("%s gives %q, want %q", wait, w.Header().Get("Retry-After"), want)
+			t.Errorf("%s returns %q, want %q", wait, w.Header().Get("Retry-After"), want)
 		}
 	}
 }

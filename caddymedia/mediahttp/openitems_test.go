@@ -44,7 +44,7 @@ func TestReaders(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		waiting.Go(func() {
 			if _, err := r.enter(ctx, "192.0.2.1", limit); !errors.Is(err, context.Canceled) {
-				t.Errorf("one that gives up: %v", err)
+				t.Errorf("one that stops waiting: %v", err)
 			}
 		})
 		synctest.Wait()

@@ -68,10 +68,10 @@ func TestAttachment(t *testing.T) {
 		value := attachment(name)
 		disposition, params, err := mime.ParseMediaType(value)
 		if err != nil || disposition != "attachment" || params["filename"] != name {
-			t.Errorf("%q gives %q: %q, %v", name, value, params["filename"], err)
+			t.Errorf("%q returns %q: %q, %v", name, value, params["filename"], err)
 		}
 		if strings.ContainsAny(value, "\r\n") {
-			t.Errorf("%q gives %q", name, value)
+			t.Errorf("%q returns %q", name, value)
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestStaticStatus(t *testing.T) {
 		storagedrivers.ErrInvalidRange: http.StatusBadGateway,
 	} {
 		if got := staticStatus(&storagedrivers.OpError{Op: "open", Err: err}); got != want {
-			t.Errorf("%v gives %d, want %d", err, got, want)
+			t.Errorf("%v returns %d, want %d", err, got, want)
 		}
 	}
 }

@@ -220,7 +220,7 @@ func TestCancelWhileCommitting(t *testing.T) {
 		})
 		info, err := d.Put(ctx, "key", bytes.NewReader(random(100)), create)
 		if err != nil {
-			t.Fatalf("stored, but told %v", err)
+			t.Fatalf("stored, but the error is %v", err)
 		}
 		holds(t, direct, "key", random(100), info)
 	})

@@ -40,7 +40,7 @@ func put(t *testing.T, d *Driver, key, content string, opts storagedrivers.PutOp
 	}
 	stat, err := d.Stat(t.Context(), key)
 	if err != nil || stat != info || info.Size != int64(len(content)) {
-		t.Errorf("put gives %+v, stat %+v, error %v", info, stat, err)
+		t.Errorf("put returns %+v, stat %+v, error %v", info, stat, err)
 	}
 	return nil
 }

@@ -94,7 +94,7 @@ func TestLostReply(t *testing.T) {
 				info := put(t, d, name, content(letter, size), opts)
 				has(t, direct, name, letter, size)
 				if stat, err := direct.Stat(t.Context(), name); err != nil || stat != info {
-					t.Errorf("put gives %+v, stat %+v, error %v", info, stat, err)
+					t.Errorf("put returns %+v, stat %+v, error %v", info, stat, err)
 				}
 			}
 			_, err := d.Put(t.Context(), name, content('c', size), create)

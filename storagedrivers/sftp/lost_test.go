@@ -140,7 +140,7 @@ func TestLostReply(t *testing.T) {
 				has(t, d, "folder/object", []byte("content"))
 				stat, err := d.Stat(t.Context(), "folder/object")
 				if err != nil || stat != info {
-					t.Errorf("stat gives %+v, put %+v, error %v", stat, info, err)
+					t.Errorf("stat returns %+v, put %+v, error %v", stat, info, err)
 				}
 				if got := filesBelow(t, h.folder); !slices.Equal(got, []string{"folder/object"}) {
 					t.Errorf("the folder has %q", got)

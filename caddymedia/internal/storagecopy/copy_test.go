@@ -142,7 +142,7 @@ func TestRun(t *testing.T) {
 	}
 	report := p.run(want{copied: items})
 	if done.Load() != items || bytes.Load() != report.Copied.Bytes || report.Copied.Bytes == 0 {
-		t.Errorf("%d items and %d bytes were told, %d were copied", done.Load(), bytes.Load(), report.Copied.Bytes)
+		t.Errorf("%d items and %d bytes were reported, %d were copied", done.Load(), bytes.Load(), report.Copied.Bytes)
 	}
 	p.mustBeSame()
 
@@ -178,7 +178,7 @@ func TestRunOfPrefixes(t *testing.T) {
 	p.opts.DryRun = true
 	p.run(want{copied: 2, differing: 1})
 	if p.failed["a/2"] == nil || len(p.failed) != 1 {
-		t.Errorf("a dry run tells that these differ: %v", p.failed)
+		t.Errorf("a dry run reports these as different: %v", p.failed)
 	}
 	p.opts.DryRun = false
 	p.run(want{copied: 2, failed: 1})
