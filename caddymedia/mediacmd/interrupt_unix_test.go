@@ -26,8 +26,8 @@ func TestInterrupt(t *testing.T) { // not parallel: the signal reaches the whole
 		want        string
 	}{
 		"an operation is aborted": {true, errors.New(`storage "a" cannot be used: context canceled`), "interrupted"},
-		"a reported failure":       {true, errReported, errReported.Error()},
-		"a failure without it":       {false, errors.New("refused"), "refused"},
+		"a reported failure":      {true, errReported, errReported.Error()},
+		"a failure without it":    {false, errors.New("refused"), "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := withOutput(new(cobra.Command), func(ctx context.Context, _ *output, _ []string) error {
