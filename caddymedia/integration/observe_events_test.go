@@ -14,7 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/observe"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
@@ -155,11 +155,11 @@ func TestEventsOfHealth(t *testing.T) {
 	blocked := blockedFolder(t)
 	eventsUpToNow()
 	startSiteConfig(t, withFrail(blocked))
-	waitForEvent(t, mediaapp.EventStorageHealth+": storage=frail usable=false")
+	waitForEvent(t, observe.EventStorageHealth+": storage=frail usable=false")
 	if err := os.Remove(blocked); err != nil {
 		t.Fatal(err)
 	}
-	waitForEvent(t, mediaapp.EventStorageHealth+": storage=frail usable=true")
+	waitForEvent(t, observe.EventStorageHealth+": storage=frail usable=true")
 }
 
 // TestEventsOfHealthAfterReload: if a new configuration fixes a storage, its recovery is reported
@@ -167,9 +167,9 @@ func TestEventsOfHealth(t *testing.T) {
 func TestEventsOfHealthAfterReload(t *testing.T) {
 	eventsUpToNow()
 	s := startSiteConfig(t, withFrail(blockedFolder(t)))
-	waitForEvent(t, mediaapp.EventStorageHealth+": storage=frail usable=false")
+	waitForEvent(t, observe.EventStorageHealth+": storage=frail usable=false")
 	s.load(t, withFrail(tempFolder(t)))
-	waitForEvent(t, mediaapp.EventStorageHealth+": storage=frail usable=true")
+	waitForEvent(t, observe.EventStorageHealth+": storage=frail usable=true")
 }
 
 // blockedFolder returns a path with a file, where no folder can be created until the file is
