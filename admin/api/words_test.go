@@ -64,7 +64,7 @@ func TestExplain(t *testing.T) {
 		{"ftp", "delete", errors.Join(storagedrivers.ErrUnavailable, context.DeadlineExceeded, context.Canceled), "does not answer"},
 		{"sftp", "check", fs.ErrNotExist, "The folder does not exist"},
 		{"sftp", "read", storagedrivers.ErrClosed, "changed meanwhile"},
-		{"sftp", "create", storagedrivers.ErrSizeMismatch, "not as long"},
+		{"sftp", "create", storagedrivers.ErrSizeMismatch, "shorter or longer"},
 		{"s3", "read", errors.New("what nobody foresaw"), "not a usual one"},
 		{"s3", "check", storagedrivers.WithCause(denied, "The key is wrong."), "The key is wrong."},
 		{"s3", "check", storagedrivers.WithCause(storagedrivers.ErrClosed, "The key is wrong."), "changed meanwhile"},
