@@ -21,7 +21,7 @@ func TestCorruptCopy(t *testing.T) {
 	p.put(p.opts.From, "a", "content")
 	p.opts.To = storagedrivers.New("to", &corrupting{p.to}, storagedrivers.Options{})
 	p.run(want{failed: 1})
-	if err := p.failed["a"]; err == nil || !strings.Contains(err.Error(), "not what was sent") {
+	if err := p.failed["a"]; err == nil || !strings.Contains(err.Error(), "other bytes than were sent") {
 		t.Errorf("it failed with %v", err)
 	}
 	if got := p.contents(p.opts.To); len(got) != 0 {
