@@ -19,7 +19,7 @@ var errTooMany = mapError(&textproto.Error{Code: jftp.StatusNotAvailable, Msg: "
 
 func noOne(int) {}
 
-// limited returns a pool of a poolHost that allows at most most connections.
+// limited returns a pool of a poolHost that allows no more than most connections.
 func (h *poolHost) limited(size int, most int64, lowered func(int)) *pool {
 	p := newPool(size)
 	p.open = func(context.Context) (*conn, error) {
