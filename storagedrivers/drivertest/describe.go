@@ -1,6 +1,7 @@
 package drivertest
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -36,6 +39,23 @@ type Description struct {
 	Refused, Missing, Unreachable string
 	// NotSecret are the options whose names only sound secret.
 	NotSecret []string
+}
+
+// NewModule returns a provisioned module of a driver with options in JSON.
+func NewModule[M any, P interface {
+	*M
+	storagedrivers.Module
+	caddy.Provisioner
+}](t *testing.T, options string) storagedrivers.Module {
+	t.Helper()
+	m := P(new(M))
+	if err := json.Unmarshal([]byte(options), m); err != nil {
+		t.Fatalf("%s: %v", options, err)
+	}
+	if err := m.Provision(caddy.Context{}); err != nil {
+		t.Fatalf("%s: %v", options, err)
+	}
+	return m
 }
 
 // Describe tests the description of a driver, and the causes of its errors.

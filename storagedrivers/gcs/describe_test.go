@@ -1,27 +1,13 @@
 package gcs
 
 import (
-	"encoding/json"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
-
-	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
 // newModule returns a provisioned module with options in JSON.
-func newModule(t *testing.T, options string) storagedrivers.Module {
-	t.Helper()
-	m := new(GCS)
-	if err := json.Unmarshal([]byte(options), m); err != nil {
-		t.Fatalf("%s: %v", options, err)
-	}
-	if err := m.Provision(caddy.Context{}); err != nil {
-		t.Fatalf("%s: %v", options, err)
-	}
-	return m
-}
+var newModule = drivertest.NewModule[GCS]
 
 func TestDescription(t *testing.T) {
 	t.Parallel()

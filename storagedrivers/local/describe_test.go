@@ -1,29 +1,15 @@
 package local
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
-
-	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
 // newModule returns a provisioned module with options in JSON.
-func newModule(t *testing.T, options string) storagedrivers.Module {
-	t.Helper()
-	m := new(Local)
-	if err := json.Unmarshal([]byte(options), m); err != nil {
-		t.Fatalf("%s: %v", options, err)
-	}
-	if err := m.Provision(caddy.Context{}); err != nil {
-		t.Fatalf("%s: %v", options, err)
-	}
-	return m
-}
+var newModule = drivertest.NewModule[Local]
 
 func TestDescription(t *testing.T) {
 	t.Parallel()

@@ -1,28 +1,14 @@
 package s3
 
 import (
-	"encoding/json"
 	"net/http"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
-
-	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
 // newModule returns a provisioned module with options in JSON.
-func newModule(t *testing.T, options string) storagedrivers.Module {
-	t.Helper()
-	m := new(S3)
-	if err := json.Unmarshal([]byte(options), m); err != nil {
-		t.Fatalf("%s: %v", options, err)
-	}
-	if err := m.Provision(caddy.Context{}); err != nil {
-		t.Fatalf("%s: %v", options, err)
-	}
-	return m
-}
+var newModule = drivertest.NewModule[S3]
 
 func TestDescription(t *testing.T) {
 	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"} {
