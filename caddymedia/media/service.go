@@ -70,6 +70,11 @@ type Config struct {
 	Release func() error
 }
 
+// HasWebP reports whether an alias stores WebP variants.
+func (c *Config) HasWebP() bool {
+	return slices.ContainsFunc(c.Aliases, func(a Alias) bool { return a.WebP != nil })
+}
+
 // Service is the running service. It is safe for concurrent use.
 type Service struct {
 	storages   map[string]*storagedrivers.Storage
@@ -152,8 +157,7 @@ func (s *Service) newUploader(config *Config) (*ingest.Uploader, error) {
 		return nil, err
 	}
 	if u.Pictures == nil {
-		wanted := slices.ContainsFunc(config.Aliases, func(a Alias) bool { return a.WebP != nil })
-		u.Pictures, err = NewPictures(s.limits.Encoding, wanted, s.log)
+		u.Pictures, err = NewPictures(s.limits.Encoding, config.HasWebP(), s.log)
 	}
 	return u, err
 }

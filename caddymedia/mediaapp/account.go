@@ -65,8 +65,8 @@ func (s sharedStore) Close() error { return s.done() }
 // of concurrent checks. The error names a user with an invalid hash.
 func (a *App) Passwords(realm string, hashes map[string]string) (*tokens.Passwords, error) {
 	for user, hash := range hashes {
-		if !validHash(hash) {
-			return nil, fmt.Errorf("user %q: not a password hash; make one with: caddy hash-password --algorithm argon2id", user)
+		if err := checkHash(hash); err != nil {
+			return nil, fmt.Errorf("user %q: %w", user, err)
 		}
 	}
 	return a.service.Passwords(realm, hashes), nil
@@ -83,8 +83,8 @@ func (c *Config) accounts() ([]tokens.Account, error) {
 		if err := accountOptions.Expand(&config); err != nil {
 			return nil, fmt.Errorf("account %q: %w", key, err)
 		}
-		if !validHash(config.PasswordHash) {
-			return nil, fmt.Errorf("account %q: not a password hash; make one with: caddy hash-password --algorithm argon2id", key)
+		if err := checkHash(config.PasswordHash); err != nil {
+			return nil, fmt.Errorf("account %q: %w", key, err)
 		}
 		accounts = append(accounts, tokens.Account{APIKey: key, PasswordHash: config.PasswordHash, Aliases: config.Aliases})
 	}
@@ -131,12 +131,14 @@ var (
 	bcryptHash   = regexp.MustCompile(`^\$2[aby]\$(0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}$`)
 )
 
-func validHash(hash string) bool {
+func checkHash(hash string) error {
 	if bcryptHash.MatchString(hash) {
-		return true
+		return nil
 	}
-	_, _, err := caddyauth.DecodeHash([]byte(hash))
-	return err == nil && argon2idHash.MatchString(hash)
+	if _, _, err := caddyauth.DecodeHash([]byte(hash)); err == nil && argon2idHash.MatchString(hash) {
+		return nil
+	}
+	return errors.New("not a password hash; make one with: caddy hash-password --algorithm argon2id")
 }
 
 func algorithmOf(hash string) string {

@@ -99,7 +99,7 @@ func (a *App) openStorages(ctx caddy.Context) ([]media.Storage, error) {
 // maker, so that running work still counts.
 func (a *App) openPictures(config media.Config) (*variant.Maker, func() error, error) {
 	limits := config.Limits.Encoding
-	wanted := slices.ContainsFunc(config.Aliases, func(alias media.Alias) bool { return alias.WebP != nil })
+	wanted := config.HasWebP()
 	maker, done, err := pooled(a, "pictures", fmt.Sprint(limits, wanted), func() (*variant.Maker, error) {
 		return media.NewPictures(limits, wanted, a.log)
 	})
