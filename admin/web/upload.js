@@ -71,7 +71,7 @@ function uploadArea(alias) {
 	function finish() {
 		clear.hidden = false;
 		announce([stored.length > 0 && `${plural(stored.length, 'file')} stored.`, failed > 0 && `${plural(failed, 'file')} not stored.`].filter(Boolean).join(' '));
-		if (stored.length > 0 && element.isConnected && addedFor === whenDone) whenDone(stored); // a user who has moved on stays there
+		if (stored.length > 0 && element.isConnected && addedFor === whenDone) whenDone(stored); // the user may be on another page by now
 		stored = [];
 		failed = 0;
 	}

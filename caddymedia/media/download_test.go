@@ -98,7 +98,7 @@ func TestDownloadRefused(t *testing.T) {
 	url, downloads := remote(t, func(w http.ResponseWriter, r *http.Request) {
 		answered.Add(1)
 		switch r.URL.Path {
-		case "/announced.txt": // whoever reads it waits without end
+		case "/announced.txt": // a reader of it never reaches the end
 			w.Header().Set("Content-Length", "2097153")
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()

@@ -30,7 +30,7 @@ type Shelf struct {
 	// The word that opens the shelf, best as a placeholder such as `{env.SHELF_WORD}`.
 	Word string `json:"password,omitempty" option:"secret" example:"{env.SHELF_WORD}"`
 
-	// Whether nobody may use the shelf. Default: `false`.
+	// Whether the shelf refuses every request. Default: `false`.
 	Locked bool `json:"locked,omitempty" option:"common"`
 
 	expanded struct{ label, word string }
