@@ -1,17 +1,23 @@
 // The panel: the page of each address, and the frame of all pages.
-import { h, fill, rich } from './dom.js';
-import { get, send } from './api.js';
-import { busyWhile, closeDialogs, confirm, failed, pageHead, waiting } from './ui.js';
-import { icon } from './icons.js';
-import { guard, isBusy, mayAct, mayConfigure, preference, setSession, unsavedWarning } from './state.js';
-import { storages } from './storages.js';
-import { aliases } from './aliases.js';
-import { accounts } from './accounts.js';
-import { items } from './items.js';
-import { health } from './health.js';
+import { get, send } from './lib/api.js';
+import { fill, h, rich } from './lib/dom.js';
+import { icon } from './lib/icons.js';
+import { guard, isBusy, mayAct, mayConfigure, preference, state } from './lib/state.js';
+import { busyWhile, closeDialogs, confirm, failed, pageHead, waiting } from './lib/ui.js';
+import { accounts } from './pages/accounts.js';
+import { aliases } from './pages/aliases.js';
+import { health } from './pages/health.js';
+import { items } from './pages/items.js';
+import { storages } from './pages/storages.js';
 
 const pages = { storages, aliases, accounts, items, health };
-const titles = { storages: 'Storages', aliases: 'Aliases', accounts: 'Accounts', items: 'Items', health: 'Health' };
+const titles = {
+	storages: 'Storages',
+	aliases: 'Aliases',
+	accounts: 'Accounts',
+	items: 'Items',
+	health: 'Health',
+};
 const main = document.getElementById('main');
 let shown = { hash: '', page: null, leave: new AbortController() };
 let confirming = false;
@@ -20,7 +26,11 @@ let confirming = false;
 function parse(hash) {
 	const [path, search = ''] = hash.replace(/^#\/?/, '').split(/\?(.*)/s);
 	const [name, ...segments] = path.split('/').filter(Boolean).map(decode);
-	return { name: Object.hasOwn(pages, name) ? name : 'storages', segments, query: Object.fromEntries(new URLSearchParams(search)) };
+	return {
+		name: Object.hasOwn(pages, name) ? name : 'storages',
+		segments,
+		query: Object.fromEntries(new URLSearchParams(search)),
+	};
 }
 
 function decode(segment) {
@@ -37,14 +47,21 @@ async function show(focus = true) {
 		shown.hash = location.hash;
 		return;
 	}
-	if (unsavedWarning() && !await leaveAllowed()) return;
+	if (state.unsaved() && !await leaveAllowed()) return;
 	shown.leave.abort();
-	const current = shown = { hash: location.hash, name: route.name, page: null, leave: new AbortController() };
+	const current = shown = {
+		hash: location.hash,
+		name: route.name,
+		page: null,
+		leave: new AbortController(),
+	};
 	guard(() => false);
 	closeDialogs();
 	markNav(route.name);
 	const held = document.activeElement?.id;
-	const slow = setTimeout(() => { if (current === shown) fill(main, waiting()); }, 250);
+	const slow = setTimeout(() => {
+		if (current === shown) fill(main, waiting());
+	}, 250);
 	const page = await load(route, current);
 	clearTimeout(slow);
 	if (current !== shown) return;
@@ -53,14 +70,18 @@ async function show(focus = true) {
 	fill(main, page.content);
 	if (!focus) return;
 	scrollTo(0, 0);
-	(main.querySelector(held ? `select#${CSS.escape(held)}` : 'h1') ?? main.querySelector('h1') ?? main).focus({ preventScroll: true });
+	(main.querySelector(held ? `select#${CSS.escape(held)}` : 'h1') ?? main.querySelector('h1') ?? main)
+		.focus({ preventScroll: true });
 }
 
 async function load(route, current) {
 	try {
 		return await pages[route.name]({ ...route, signal: current.leave.signal, reload: () => show() });
 	} catch (error) {
-		return { title: titles[route.name], content: [pageHead(titles[route.name]), failed(error, () => show())] };
+		return {
+			title: titles[route.name],
+			content: [pageHead(titles[route.name]), failed(error, () => show())],
+		};
 	}
 }
 
@@ -70,7 +91,7 @@ async function leaveAllowed() {
 	history.pushState(null, '', shown.hash || '#/storages');
 	if (confirming) return false;
 	confirming = true;
-	const leave = await confirm('Leave without saving?', h('p', null, unsavedWarning()), 'Leave');
+	const leave = await confirm('Leave without saving?', h('p', null, state.unsaved()), 'Leave');
 	confirming = false;
 	if (!leave) return false;
 	guard(() => false);
@@ -86,10 +107,20 @@ function markNav(name) {
 }
 
 function frame(session) {
-	fill(document.getElementById('nav'), h('ul', { role: 'list' }, Object.keys(pages).map((name) =>
-		h('li', null, h('a', { href: `#/${name}`, 'data-page': name }, icon(name), h('span', null, titles[name]))))));
-	fill(document.getElementById('user'), session.user && h('span', null, 'Signed in as ', h('strong', null, session.user)),
-		session.log_out && h('button', { type: 'button', class: 'small', onclick: (event) => logOut(event.currentTarget) }, 'Log out'));
+	fill(document.getElementById('nav'),
+		h('ul', { role: 'list' },
+			Object.keys(pages).map((name) =>
+				h('li', null,
+					h('a', { href: `#/${name}`, 'data-page': name }, icon(name),
+						h('span', null, titles[name])))
+			)));
+	fill(document.getElementById('user'),
+		session.user && h('span', null, 'Signed in as ', h('strong', null, session.user)), session.log_out
+		&& h('button', {
+			type: 'button',
+			class: 'small',
+			onclick: (event) => logOut(event.currentTarget),
+		}, 'Log out'));
 	fill(document.getElementById('notices'), readOnlyNotice(session), persistenceNotice(session));
 }
 
@@ -107,7 +138,8 @@ function logOut(button) {
 function readOnlyNotice(session) {
 	if (mayConfigure()) return null;
 	const title = mayAct() ? 'The configuration is read-only' : 'You have read-only access';
-	return h('aside', { class: 'notice', 'aria-label': 'Read only' }, icon('lock'), h('div', null, h('p', null, h('strong', null, title)), h('p', null, rich(session.why_not))));
+	return h('aside', { class: 'notice', 'aria-label': 'Read only' }, icon('lock'),
+		h('div', null, h('p', null, h('strong', null, title)), h('p', null, rich(session.why_not))));
 }
 
 function persistenceNotice(session) {
@@ -117,10 +149,19 @@ function persistenceNotice(session) {
 		notice.remove();
 		main.focus();
 	};
-	const notice = h('aside', { class: 'notice warn', 'aria-label': 'Changes are lost on restart' }, icon('down'),
-		h('details', { open: matchMedia('(min-width: 52rem)').matches }, h('summary', null, 'Changes are lost on restart'), // no room on a phone
-			h('p', null, rich(session.lasting_note)), h('a', { class: 'button', href: 'api/config', download: '' }, 'Download the configuration')),
-		h('button', { type: 'button', class: 'plain', 'aria-label': 'Dismiss', title: 'Dismiss', onclick: dismiss }, icon('cross')));
+	const notice = h('aside', { class: 'notice warn', 'aria-label': 'Changes are lost on restart' },
+		icon('down'),
+		h('details', { open: matchMedia('(min-width: 52rem)').matches },
+			h('summary', null, 'Changes are lost on restart'), // no room on a phone
+			h('p', null, rich(session.lasting_note)),
+			h('a', { class: 'button', href: 'api/config', download: '' }, 'Download the configuration')),
+		h('button', {
+			type: 'button',
+			class: 'plain',
+			'aria-label': 'Dismiss',
+			title: 'Dismiss',
+			onclick: dismiss,
+		}, icon('cross')));
 	return notice;
 }
 
@@ -128,7 +169,7 @@ async function start() {
 	fill(main, waiting());
 	try {
 		const session = await get(['session']);
-		setSession(session);
+		state.session = session;
 		frame(session);
 		show(false);
 	} catch (error) {
@@ -141,5 +182,7 @@ document.querySelector('.skip').addEventListener('click', (event) => {
 	main.focus();
 });
 addEventListener('hashchange', () => show());
-addEventListener('beforeunload', (event) => { if (unsavedWarning() || isBusy()) event.preventDefault(); });
+addEventListener('beforeunload', (event) => {
+	if (state.unsaved() || isBusy()) event.preventDefault();
+});
 start();

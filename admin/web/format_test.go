@@ -22,7 +22,7 @@ func TestEscapedNamesAreText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := "import { escaped } from './format.js'; console.log(JSON.stringify(" + string(list) + ".map(escaped)));"
+	script := "import { escaped } from './lib/format.js'; console.log(JSON.stringify(" + string(list) + ".map(escaped)));"
 	out, err := exec.CommandContext(t.Context(), servers.Program(t, "node"), "--input-type=module", "--eval", script).Output()
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,10 @@ form.action += location.hash;
 
 // A link from another site comes without the cookie of a running session.
 if (!form.user.value) {
-	const session = await fetch('api/session', { method: 'HEAD', credentials: 'same-origin', cache: 'no-store' }).catch(() => null);
+	const session = await fetch('api/session', {
+		method: 'HEAD',
+		credentials: 'same-origin',
+		cache: 'no-store',
+	}).catch(() => null);
 	if (session?.ok) location.replace('./' + location.hash);
 }

@@ -5,5 +5,5 @@ import "embed"
 
 // Files are the pages: index.html, and what it refers to.
 //
-//go:embed *.html *.css *.js *.svg
+//go:embed *.html *.css *.js *.svg lib/*.js pages/*.js
 var Files embed.FS

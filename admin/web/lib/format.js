@@ -1,7 +1,17 @@
 // Formats and parses names, sizes and times.
 
 const spelling = {
-	id: 'ID', url: 'URL', tls: 'TLS', svg: 'SVG', webp: 'WebP', cdn: 'CDN', ca: 'CA', api: 'API', ssh: 'SSH', http: 'HTTP', html: 'HTML',
+	id: 'ID',
+	url: 'URL',
+	tls: 'TLS',
+	svg: 'SVG',
+	webp: 'WebP',
+	cdn: 'CDN',
+	ca: 'CA',
+	api: 'API',
+	ssh: 'SSH',
+	http: 'HTTP',
+	html: 'HTML',
 };
 
 /** The label of an option: "CDN base" for "cdn_base". */
@@ -102,5 +112,8 @@ export const isTime = (time) => Boolean(time) && !time.startsWith('0001-');
 /** An elapsed time. */
 export const elapsed = (ms) => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`);
 
-/** Escapes text for HTML elements and attributes. Braces are escaped too, since a page may be a Caddy template. */
+/**
+ * Escapes text for HTML elements and attributes. Braces are escaped too, since a page may be a Caddy
+ * template.
+ */
 export const escaped = (text) => text.replace(/[&<>"'`{}]/g, (sign) => `&#${sign.charCodeAt(0)};`);

@@ -4,22 +4,29 @@ import { field, helpOf } from './fields.js';
 import { label } from './format.js';
 
 /**
- * Returns the fields of options: {element, fields}. prefix is prepended to the paths of options, value has the
- * current values, secrets the paths of set secrets. all shows every option, not only required and common ones.
+ * Returns the fields of options: {element, fields}. prefix is prepended to the paths of options,
+ * value has the current values, secrets the paths of set secrets. all shows every option, not only
+ * required and common ones.
  */
 export function optionFields(options, { prefix = '', value = {}, secrets = [], all = false } = {}) {
 	const made = options.map((option) => {
 		const path = prefix + option.name;
 		const context = { path, value: value?.[option.name], isSet: secrets.includes(path), secrets };
-		return { option, context, field: option.type === 'group' ? groupField(option, context) : field(option, context) };
+		return {
+			option,
+			context,
+			field: option.type === 'group' ? groupField(option, context) : field(option, context),
+		};
 	});
 	const front = ({ option }) => all || option.required || option.common;
-	const first = [...made.filter(({ option }) => option.required), ...made.filter((m) => !m.option.required && front(m))];
+	const first = [...made.filter(({ option }) => option.required),
+		...made.filter((m) => !m.option.required && front(m))];
 	const rest = made.filter((m) => !front(m));
 	const used = rest.some(({ context }) => context.isSet || (context.value != null && context.value !== ''));
-	const element = h('div', { class: 'fields' }, first.map((m) => m.field.element),
-		rest.length > 0 && h('details', { class: 'more', open: used || first.length === 0 },
-			h('summary', null, 'More options'), h('div', { class: 'fields' }, rest.map((m) => m.field.element))));
+	const element = h('div', { class: 'fields' }, first.map((m) => m.field.element), rest.length > 0
+		&& h('details', { class: 'more', open: used || first.length === 0 },
+			h('summary', null, 'More options'),
+			h('div', { class: 'fields' }, rest.map((m) => m.field.element))));
 	return { element, fields: made.map((m) => m.field) };
 }
 
@@ -27,14 +34,31 @@ export function optionFields(options, { prefix = '', value = {}, secrets = [], a
 function groupField(option, { path, value, secrets }) {
 	const inner = optionFields(option.options ?? [], { prefix: path + '.', value, secrets, all: true });
 	const id = newId(option.name);
-	const control = h('input', { type: 'checkbox', id, checked: value != null, 'aria-describedby': id + '-help', onchange: show });
-	const box = h('div', { class: 'group', role: 'group', 'aria-label': `${label(option.name)} options` }, inner.element);
-	const element = h('div', { class: 'field side-by-side' }, control, h('div', null,
-		h('div', { class: 'field-head' }, h('label', { for: id }, label(option.name))),
-		h('div', { class: 'help', id: id + '-help' }, helpOf(option))), box);
-	function show() { box.hidden = !control.checked; }
+	const control = h('input', {
+		type: 'checkbox',
+		id,
+		checked: value != null,
+		'aria-describedby': id + '-help',
+		onchange: show,
+	});
+	const box = h('div', { class: 'group', role: 'group', 'aria-label': `${label(option.name)} options` },
+		inner.element);
+	const element = h('div', { class: 'field side-by-side' }, control,
+		h('div', null, h('div', { class: 'field-head' }, h('label', { for: id }, label(option.name))),
+			h('div', { class: 'help', id: id + '-help' }, helpOf(option))), box);
+	function show() {
+		box.hidden = !control.checked;
+	}
 	show();
-	return { path, name: label(option.name), element, control, inner: inner.fields, isOn: () => control.checked, mark() {} };
+	return {
+		path,
+		name: label(option.name),
+		element,
+		control,
+		inner: inner.fields,
+		isOn: () => control.checked,
+		mark() {},
+	};
 }
 
 /** Reads the form: {value, secrets, problems}; a problem is {field, message}. */
@@ -78,7 +102,8 @@ function put(value, path, entry) {
 }
 
 /** All fields, including those in groups. */
-export const allFields = (fields) => fields.flatMap((each) => (each.inner ? [each, ...allFields(each.inner)] : [each]));
+export const allFields = (fields) =>
+	fields.flatMap((each) => (each.inner ? [each, ...allFields(each.inner)] : [each]));
 
 /** Opens the sections around a field and focuses it. */
 export function reveal(each) {

@@ -1,24 +1,26 @@
 // The folders and items of a folder or a search, page by page.
-import { h, fill } from './dom.js';
-import { get } from './api.js';
-import { itemsHash, previewOf } from './links.js';
-import { empty, explained, failed, once, time } from './ui.js';
-import { plural, size } from './format.js';
-import { icon } from './icons.js';
+import { get } from '../lib/api.js';
+import { fill, h } from '../lib/dom.js';
+import { plural, size } from '../lib/format.js';
+import { icon } from '../lib/icons.js';
+import { itemsHash, previewOf } from '../lib/links.js';
+import { empty, explained, failed, once, time } from '../lib/ui.js';
 
 const pictures = /^image\/(jpeg|png|gif|webp)$/;
 
 /**
- * Lists a scope {alias, folder, search} in the look of view: {element, load, draw, remove, focus}. Further pages are
- * loaded on request.
+ * Lists a scope {alias, folder, search} in the look of view: {element, load, draw, remove, focus}.
+ * Further pages are loaded on request.
  */
 export function listing(scope, view) {
 	const { alias, folder, search } = scope;
 	const state = { folders: [], items: [], next: '', searched: 0, run: 0 };
 	const content = h('div');
 	const status = h('p', { class: 'muted', role: 'status' });
-	const more = h('button', { type: 'button', hidden: true, onclick: () => loadMore() }, search ? 'Continue searching' : 'Show more');
-	const element = h('section', { class: 'listing', 'aria-label': 'Contents', tabindex: '-1' }, content, h('div', { class: 'more-line' }, status, more));
+	const more = h('button', { type: 'button', hidden: true, onclick: () => loadMore() },
+		search ? 'Continue searching' : 'Show more');
+	const element = h('section', { class: 'listing', 'aria-label': 'Contents', tabindex: '-1' }, content,
+		h('div', { class: 'more-line' }, status, more));
 	let lists = null;
 
 	// Returns whether the answer is still needed.
@@ -47,17 +49,18 @@ export function listing(scope, view) {
 		element.removeAttribute('aria-busy');
 	}
 
-	const loadMore = () => once(more, async () => {
-		const [folders, items] = [state.folders.length, state.items.length];
-		try {
-			if (!await page(state.next)) return;
-			const added = append(folders, items);
-			if (added) added.focus();
-			else if (more.hidden) element.focus();
-		} catch (error) {
-			fill(status, explained(error));
-		}
-	});
+	const loadMore = () =>
+		once(more, async () => {
+			const [folders, items] = [state.folders.length, state.items.length];
+			try {
+				if (!await page(state.next)) return;
+				const added = append(folders, items);
+				if (added) added.focus();
+				else if (more.hidden) element.focus();
+			} catch (error) {
+				fill(status, explained(error));
+			}
+		});
 
 	function draw() {
 		lists = { folders: folderList(), items: (view.look === 'list' ? table : grid)() };
@@ -70,7 +73,8 @@ export function listing(scope, view) {
 		if (nothing && !state.next) fill(content, nothingHere(search));
 		else if (!content.contains(lists.items.element)) fill(content, lists.folders, lists.items.element);
 		const added = [
-			...state.folders.slice(folders).map((name) => folderEntry(scope, name)), ...state.items.slice(items).map((item) => lists.items.entry(scope, item)),
+			...state.folders.slice(folders).map((name) => folderEntry(scope, name)),
+			...state.items.slice(items).map((item) => lists.items.entry(scope, item)),
 		];
 		lists.folders.append(...added.slice(0, state.folders.length - folders));
 		lists.items.body.append(...added.slice(state.folders.length - folders));
@@ -90,7 +94,8 @@ export function listing(scope, view) {
 	// Focuses the link of an item, if it is shown.
 	function focus(filename) {
 		const href = hashOf(scope, { filename });
-		([...element.querySelectorAll('a')].find((link) => link.getAttribute('href') === href) ?? element).focus();
+		([...element.querySelectorAll('a')].find((link) => link.getAttribute('href') === href) ?? element)
+			.focus();
 	}
 
 	return { element, load, draw, remove, focus };
@@ -102,40 +107,69 @@ const nothingHere = (search) => (search
 
 function summary({ folders, items, next, searched }, search) {
 	if (search) return `Searched ${plural(searched, 'name')}, found ${items.length.toLocaleString('en')}.`;
-	const counts = [folders.length && plural(folders.length, 'folder'), items.length && plural(items.length, 'item')];
+	const counts = [folders.length && plural(folders.length, 'folder'),
+		items.length && plural(items.length, 'item')];
 	const shown = counts.filter(Boolean).join(', ');
 	return shown && shown + (next ? ' shown, there are more.' : '.');
 }
 
 const folderList = () => h('ul', { class: 'folders', role: 'list', 'aria-label': 'Folders' });
 
-const folderEntry = ({ alias, folder }, name) => h('li', null,
-	h('a', { href: itemsHash(alias.kind, alias.name, folder ? `${folder}/${name}` : name) }, icon('folder'), h('span', null, name)));
+const folderEntry = ({ alias, folder }, name) =>
+	h('li', null,
+		h('a', { href: itemsHash(alias.kind, alias.name, folder ? `${folder}/${name}` : name) },
+			icon('folder'), h('span', null, name)));
 
-const hashOf = ({ alias, folder, search }, item) => itemsHash(alias.kind, alias.name, folder, { search, item: item.filename });
+const hashOf = ({ alias, folder, search }, item) =>
+	itemsHash(alias.kind, alias.name, folder, { search, item: item.filename });
 
 // The name of an item relative to the scope.
-const below = ({ folder, search }, item) => (search ? item.filename.slice(folder ? folder.length + 1 : 0) : item.name);
+const below = (
+	{ folder, search },
+	item,
+) => (search ? item.filename.slice(folder ? folder.length + 1 : 0) : item.name);
 
 function grid() {
 	const body = h('ul', { class: 'grid', role: 'list', 'aria-label': 'Items' });
-	return { element: body, body, entry: (scope, item) => h('li', null,
-		h('a', { href: hashOf(scope, item) }, thumbnail(scope.alias, item), h('span', { class: 'name', title: item.name }, below(scope, item))),
-		h('p', { class: 'muted small-text' }, size(item.size), ' · ', time(item.modified))) };
+	return {
+		element: body,
+		body,
+		entry: (scope, item) =>
+			h('li', null,
+				h('a', { href: hashOf(scope, item) }, thumbnail(scope.alias, item),
+					h('span', { class: 'name', title: item.name }, below(scope, item))),
+				h('p', { class: 'muted small-text' }, size(item.size), ' · ', time(item.modified))),
+	};
 }
 
 function table() {
 	const body = h('tbody');
-	const head = ['Name', 'Size', 'Changed', 'Type'].map((text) => h('th', { scope: 'col', class: 'col-' + text.toLowerCase() }, text));
-	return { element: h('table', { class: 'items', 'aria-label': 'Items' }, h('thead', null, h('tr', null, head)), body), body, entry: (scope, item) => h('tr', null,
-		h('th', { scope: 'row' }, h('a', { href: hashOf(scope, item) }, icon(pictures.test(item.type) ? 'items' : 'file'), h('span', null, below(scope, item)))),
-		h('td', { class: 'col-size' }, size(item.size)), h('td', { class: 'col-changed' }, time(item.modified)), h('td', { class: 'col-type' }, item.type)) };
+	const head = ['Name', 'Size', 'Changed', 'Type'].map((text) =>
+		h('th', { scope: 'col', class: 'col-' + text.toLowerCase() }, text)
+	);
+	return {
+		element: h('table', { class: 'items', 'aria-label': 'Items' }, h('thead', null, h('tr', null, head)),
+			body),
+		body,
+		entry: (scope, item) =>
+			h('tr', null,
+				h('th', { scope: 'row' },
+					h('a', { href: hashOf(scope, item) }, icon(pictures.test(item.type) ? 'items' : 'file'),
+						h('span', null, below(scope, item)))),
+				h('td', { class: 'col-size' }, size(item.size)),
+				h('td', { class: 'col-changed' }, time(item.modified)),
+				h('td', { class: 'col-type' }, item.type)),
+	};
 }
 
 function thumbnail(alias, item) {
 	const box = h('span', { class: 'thumb' });
 	if (!pictures.test(item.type)) return fill(box, icon(item.type?.startsWith('image/') ? 'items' : 'file'));
 	return fill(box, h('img', {
-		src: previewOf(alias, item), alt: `Preview of ${item.name}`, loading: 'lazy', decoding: 'async', onerror: () => fill(box, icon('items')),
+		src: previewOf(alias, item),
+		alt: `Preview of ${item.name}`,
+		loading: 'lazy',
+		decoding: 'async',
+		onerror: () => fill(box, icon('items')),
 	}));
 }

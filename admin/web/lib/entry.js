@@ -1,12 +1,12 @@
 // Adding, changing and removing one entry of the configuration: a storage, an alias, an account.
-import { h, fill, newId, rich } from './dom.js';
 import { ApiError, read, send } from './api.js';
-import { allFields, collect, reveal } from './form.js';
 import { askConflict } from './conflict.js';
+import { fill, h, newId, rich } from './dom.js';
 import { entered, textInput, wrapped } from './fields.js';
-import { announce, ask, confirm, explained, once, showError } from './ui.js';
-import { guard } from './state.js';
+import { allFields, collect, reveal } from './form.js';
 import { icon } from './icons.js';
+import { guard } from './state.js';
+import { announce, ask, confirm, explained, once, showError } from './ui.js';
 
 /** The field for the name of a new entry. */
 export function nameField(option, rule, words, value = '') {
@@ -19,12 +19,16 @@ export function nameField(option, rule, words, value = '') {
 }
 
 /** Reads an entry: {body: {value, secrets}, etag}, empty without a name. */
-export const readEntry = async (section, name, signal) => (name ? read(['config', section, name], {}, signal) : { body: { value: {}, secrets: [] }, etag: null });
+export async function readEntry(section, name, signal) {
+	return name ? read(['config', section, name], {}, signal)
+		: { body: { value: {}, secrets: [] }, etag: null };
+}
 
 /**
- * The form of an entry. spec: {section, what, name ('' for a new one), current: {value, secrets}, etag,
- * build(current, isNew) -> {element, fields(), extra()}, tools (nodes beside the buttons), back (address of the
- * list), saved(answer)}. Returns {element, input(only), isDirty(), complain(problems, intro), fieldOf(path)}.
+ * The form of an entry. spec: {section, what, name ('' for a new one), current: {value, secrets},
+ * etag, build(current, isNew) -> {element, fields(), extra()}, tools (nodes beside the buttons),
+ * back (address of the list), saved(answer)}. Returns {element, input(only), isDirty(),
+ * complain(problems, intro), fieldOf(path)}.
  */
 export function entryForm(spec) {
 	let { etag } = spec;
@@ -33,8 +37,19 @@ export function entryForm(spec) {
 	const summary = h('div', { class: 'notice bad', role: 'alert', tabindex: '-1', hidden: true });
 	const body = h('div');
 	const save = h('button', { type: 'submit', class: 'primary' }, spec.name ? 'Save' : `Add ${spec.what}`);
-	const form = h('form', { novalidate: true, 'aria-label': spec.what, onsubmit: submit, oninput: () => { dirty = true; }, onchange: () => { dirty = true; } },
-		summary, body, h('div', { class: 'actions form-actions' }, save, h('a', { class: 'button', href: spec.back }, 'Cancel'), spec.tools));
+	const form = h('form', {
+		novalidate: true,
+		'aria-label': spec.what,
+		onsubmit: submit,
+		oninput: () => {
+			dirty = true;
+		},
+		onchange: () => {
+			dirty = true;
+		},
+	}, summary, body,
+		h('div', { class: 'actions form-actions' }, save,
+			h('a', { class: 'button', href: spec.back }, 'Cancel'), spec.tools));
 	show(spec.current);
 	guard(() => dirty && form.isConnected);
 
@@ -66,7 +81,11 @@ export function entryForm(spec) {
 
 	async function put(typed) {
 		try {
-			const answer = await send('PUT', ['config', spec.section, typed.name], { body: typed.body, etag, create: !etag });
+			const answer = await send('PUT', ['config', spec.section, typed.name], {
+				body: typed.body,
+				etag,
+				create: !etag,
+			});
 			dirty = false;
 			await spec.saved?.(answer.body);
 			location.hash = spec.back;
@@ -78,12 +97,19 @@ export function entryForm(spec) {
 
 	async function refused(error, typed) {
 		if (error instanceof ApiError && error.status === 412 && !etag) {
-			return complain([{ field: fieldOf('@name'), message: `The name “${typed.name}” is used by another ${spec.what}.` }], 'It was not saved');
+			return complain([{
+				field: fieldOf('@name'),
+				message: `The name “${typed.name}” is used by another ${spec.what}.`,
+			}], 'It was not saved');
 		}
-		if (error instanceof ApiError && error.status === 412 && error.body.current) return conflict(error, typed);
+		if (error instanceof ApiError && error.status === 412 && error.body.current)
+			return conflict(error, typed);
 		if (error instanceof ApiError && (error.status === 404 || error.status === 412)) {
 			etag = null; // the next save creates it
-			return complain([{ message: `Someone else has removed this ${spec.what}. Save again to create it with your values.` }], 'It was not saved');
+			return complain([{
+				message:
+					`Someone else has removed this ${spec.what}. Save again to create it with your values.`,
+			}], 'It was not saved');
 		}
 		complain([{ field: fieldOf(error.option), message: error.message, error }], 'It was not saved');
 	}
@@ -105,21 +131,30 @@ export function entryForm(spec) {
 
 // Shows problems at the top and at their fields; the first of them gets the focus.
 function showProblems(summary, problems, intro) {
-	const link = ({ field, message }) => h('a', { href: '#', onclick: (event) => {
-		event.preventDefault();
-		reveal(field);
-	} }, rich(message));
+	const link = ({ field, message }) =>
+		h('a', {
+			href: '#',
+			onclick: (event) => {
+				event.preventDefault();
+				reveal(field);
+			},
+		}, rich(message));
 	for (const { field, message } of problems) field?.mark(message);
 	summary.hidden = false;
-	fill(summary, icon('down'), h('div', null, h('h2', null, intro),
-		h('ul', null, problems.map((problem) => h('li', null, problem.field ? link(problem) : problem.error ? explained(problem.error) : rich(problem.message))))));
+	fill(summary, icon('down'),
+		h('div', null, h('h2', null, intro),
+			h('ul', null, problems.map((problem) =>
+				h('li', null, problem.field ? link(problem)
+					: problem.error ? explained(problem.error) : rich(problem.message))
+			))));
 	if (problems[0].field) reveal(problems[0].field);
 	else summary.focus();
 }
 
 // Removes an entry after confirmation, or shows its users. Returns whether it was removed.
 async function removeEntry({ section, name, what, warning }) {
-	if (!await confirm(`Remove the ${what} “${name}”?`, h('p', null, warning), `Remove ${what}`)) return false;
+	if (!await confirm(`Remove the ${what} “${name}”?`, h('p', null, warning), `Remove ${what}`))
+		return false;
 	try {
 		const { etag } = await read(['config', section, name]);
 		await send('DELETE', ['config', section, name], { etag });
@@ -134,11 +169,15 @@ async function removeEntry({ section, name, what, warning }) {
 }
 
 /** The button for removeEntry; removed is called after the removal. */
-export const removeButton = (entry, removed) => h('button', {
-	type: 'button', class: 'quiet-danger', 'aria-label': `Remove ${entry.name}`, onclick: async () => {
-		if (await removeEntry(entry)) removed();
-	},
-}, 'Remove');
+export const removeButton = (entry, removed) =>
+	h('button', {
+		type: 'button',
+		class: 'quiet-danger',
+		'aria-label': `Remove ${entry.name}`,
+		onclick: async () => {
+			if (await removeEntry(entry)) removed();
+		},
+	}, 'Remove');
 
 function showUsers(name, what, error) {
 	return ask(`The ${what} “${name}” is in use`, [
@@ -150,7 +189,9 @@ function showUsers(name, what, error) {
 function userLink(user) {
 	const close = (event) => event.target.closest('dialog').close('');
 	if (typeof user === 'string') return user;
-	if (user.alias) return h('a', { href: `#/aliases/${user.kind}/${encodeURIComponent(user.alias)}`, onclick: close }, `${user.kind === 'img' ? 'Image' : 'File'} alias ${user.alias}`);
+	if (user.alias)
+		return h('a', { href: `#/aliases/${user.kind}/${encodeURIComponent(user.alias)}`, onclick: close },
+			`${user.kind === 'img' ? 'Image' : 'File'} alias ${user.alias}`);
 	const key = user.account ?? user.api_key ?? '';
 	return h('a', { href: `#/accounts/${encodeURIComponent(key)}`, onclick: close }, `Account ${key}`);
 }

@@ -1,27 +1,34 @@
 // Items of an alias: folders, search, upload.
-import { h } from './dom.js';
-import { get } from './api.js';
-import { folderOf, itemsHash, parts } from './links.js';
-import { announce, closeDialogs, empty, pageHead } from './ui.js';
-import { icon } from './icons.js';
-import { listing } from './listing.js';
+import { get } from '../lib/api.js';
+import { h } from '../lib/dom.js';
+import { icon } from '../lib/icons.js';
+import { folderOf, itemsHash, parts } from '../lib/links.js';
+import { mayAct, preference } from '../lib/state.js';
+import { announce, closeDialogs, empty, pageHead } from '../lib/ui.js';
 import { itemDialog } from './item.js';
+import { listing } from './listing.js';
 import { uploader } from './upload.js';
-import { mayAct, preference } from './state.js';
 
 /** The page of the items of an alias. */
 export async function items({ segments, query, signal }) {
 	const { aliases } = await get(['aliases'], {}, signal);
-	const alias = segments.length < 2 ? defaultAlias(aliases) : aliases.find(({ kind, name }) => kind === segments[0] && name === segments[1]);
+	const alias = segments.length < 2 ? defaultAlias(aliases)
+		: aliases.find(({ kind, name }) => kind === segments[0] && name === segments[1]);
 	if (!alias && segments.length < 2) {
-		return { title: 'Items', content: [pageHead('Items'), empty('items', 'No alias yet', 'Items are uploaded to aliases. Add one first.', h('a', { class: 'button', href: '#/aliases' }, 'Aliases'))] };
+		return {
+			title: 'Items',
+			content: [pageHead('Items'),
+				empty('items', 'No alias yet', 'Items are uploaded to aliases. Add one first.',
+					h('a', { class: 'button', href: '#/aliases' }, 'Aliases'))],
+		};
 	}
 	if (!alias) throw new Error(`There is no alias called “${segments[1]}” of this kind.`);
 	const scope = { alias, folder: segments.slice(2).join('/'), search: query.search ?? '' };
 	return browser(scope, aliases, query.item ?? '', signal);
 }
 
-const defaultAlias = (aliases) => aliases.find(({ kind, name }) => kind === 'img' && name === 'content') ?? aliases[0];
+const defaultAlias = (aliases) =>
+	aliases.find(({ kind, name }) => kind === 'img' && name === 'content') ?? aliases[0];
 
 function browser(scope, aliases, item, signal) {
 	const { alias, folder, search } = scope;
@@ -34,14 +41,19 @@ function browser(scope, aliases, item, signal) {
 	return {
 		title: [folder, `Items of ${alias.name}`].filter(Boolean).join(' · '),
 		content: [
-			pageHead('Items', upload && h('button', { type: 'button', class: 'primary', onclick: () => upload.choose() }, icon('upload'), 'Upload')),
-			h('div', { class: 'toolbar' }, aliasSelect(aliases, alias), searchForm(scope), viewToggle(view, list)),
+			pageHead('Items', upload
+				&& h('button', { type: 'button', class: 'primary', onclick: () => upload.choose() },
+					icon('upload'), 'Upload')),
+			h('div', { class: 'toolbar' }, aliasSelect(aliases, alias), searchForm(scope),
+				viewToggle(view, list)),
 			crumbs(scope),
-			upload?.element, list.element,
+			upload?.element,
+			list.element,
 		],
 		update: (route) => { // in the same scope only an item is opened or closed
 			const [kind, name, ...rest] = route.segments;
-			if (kind !== alias.kind || name !== alias.name || rest.join('/') !== folder || (route.query.search ?? '') !== search) return false;
+			if (kind !== alias.kind || name !== alias.name || rest.join('/') !== folder
+				|| (route.query.search ?? '') !== search) return false;
 			panel.show(route.query.item ?? '', true);
 			return true;
 		},
@@ -50,48 +62,78 @@ function browser(scope, aliases, item, signal) {
 
 function uploaded({ alias, folder, search }, stored, list) {
 	if (stored.some((filename) => folderOf(filename) === folder) && !search) list.load();
-	else if (!document.querySelector('dialog[open]')) location.hash = itemsHash(alias.kind, alias.name, folderOf(stored[0]));
+	else if (!document.querySelector('dialog[open]'))
+		location.hash = itemsHash(alias.kind, alias.name, folderOf(stored[0]));
 }
 
 function aliasSelect(aliases, alias) {
-	const option = ({ kind, name }) => h('option', { value: `${kind}/${name}`, selected: kind === alias.kind && name === alias.name }, name);
-	const kinds = [['img', 'Images'], ['file', 'Files']].filter(([kind]) => aliases.some((each) => each.kind === kind));
-	const select = h('select', { id: 'alias', onchange: () => { location.hash = itemsHash(...select.value.split('/')); } },
-		kinds.map(([kind, title]) => h('optgroup', { label: title }, aliases.filter((each) => each.kind === kind).map(option))));
+	const option = ({ kind, name }) =>
+		h('option', { value: `${kind}/${name}`, selected: kind === alias.kind && name === alias.name }, name);
+	const kinds = [['img', 'Images'], ['file', 'Files']].filter(([kind]) =>
+		aliases.some((each) => each.kind === kind)
+	);
+	const select = h('select', {
+		id: 'alias',
+		onchange: () => {
+			location.hash = itemsHash(...select.value.split('/'));
+		},
+	},
+		kinds.map(([kind, title]) =>
+			h('optgroup', { label: title }, aliases.filter((each) => each.kind === kind).map(option))
+		));
 	return h('div', { class: 'tool' }, h('label', { for: 'alias' }, 'Alias'), select);
 }
 
 function searchForm({ alias, folder, search }) {
-	const input = h('input', { id: 'search', type: 'search', value: search, placeholder: 'A part of the name', autocomplete: 'off', spellcheck: 'false' });
+	const input = h('input', {
+		id: 'search',
+		type: 'search',
+		value: search,
+		placeholder: 'A part of the name',
+		autocomplete: 'off',
+		spellcheck: 'false',
+	});
 	const submit = (event) => {
 		event.preventDefault();
 		location.hash = itemsHash(alias.kind, alias.name, folder, { search: input.value.trim() });
 	};
 	return h('form', { class: 'tool grow', role: 'search', onsubmit: submit },
 		h('label', { for: 'search' }, folder ? 'Search by name in this folder' : 'Search by name'),
-		h('div', { class: 'joined' }, input, h('button', { type: 'submit', 'aria-label': 'Search' }, icon('search')),
+		h('div', { class: 'joined' }, input,
+			h('button', { type: 'submit', 'aria-label': 'Search' }, icon('search')),
 			search && h('a', { class: 'button', href: itemsHash(alias.kind, alias.name, folder) }, 'Clear')));
 }
 
 function viewToggle(view, list) {
-	const buttons = [['grid', 'Pictures'], ['list', 'List']].map(([look, text]) => h('button', {
-		type: 'button', 'aria-pressed': String(view.look === look), 'aria-label': text, title: text, 'data-look': look, onclick: () => {
-			view.look = preference('view', look) ?? look;
-			for (const button of buttons) button.setAttribute('aria-pressed', String(button.dataset.look === view.look));
-			list.draw();
-		},
-	}, icon(look)));
+	const buttons = [['grid', 'Pictures'], ['list', 'List']].map(([look, text]) =>
+		h('button', {
+			type: 'button',
+			'aria-pressed': String(view.look === look),
+			'aria-label': text,
+			title: text,
+			'data-look': look,
+			onclick: () => {
+				view.look = preference('view', look) ?? look;
+				for (const button of buttons) button.setAttribute('aria-pressed',
+						String(button.dataset.look === view.look));
+				list.draw();
+			},
+		}, icon(look))
+	);
 	return h('div', { class: 'tool joined', role: 'group', 'aria-label': 'View' }, buttons);
 }
 
 function crumbs({ alias, folder, search }) {
 	const names = parts(folder);
 	const here = search ? -1 : names.length;
-	const link = (text, depth) => h('li', null, h('a', {
-		href: itemsHash(alias.kind, alias.name, names.slice(0, depth).join('/')), 'aria-current': depth === here && 'page',
-	}, text));
-	return h('nav', { class: 'crumbs', 'aria-label': 'Folder' }, h('ol', { role: 'list' },
-		link(alias.name, 0), names.map((name, i) => link(name, i + 1)), search && h('li', null, `Search for “${search}”`)));
+	const link = (text, depth) =>
+		h('li', null, h('a', {
+			href: itemsHash(alias.kind, alias.name, names.slice(0, depth).join('/')),
+			'aria-current': depth === here && 'page',
+		}, text));
+	return h('nav', { class: 'crumbs', 'aria-label': 'Folder' },
+		h('ol', { role: 'list' }, link(alias.name, 0), names.map((name, i) => link(name, i + 1)),
+			search && h('li', null, `Search for “${search}”`)));
 }
 
 // The open item is part of the address: it can be linked, and Back closes it.

@@ -1,20 +1,19 @@
 // Uploads: choosing or dropping files, the progress of each, its result.
-import { h, fill } from './dom.js';
-import { isLogin, LoggedOutError, parse, route } from './api.js';
-import { folderOf, itemsHash } from './links.js';
-import { announce, explained } from './ui.js';
-import { plural, size } from './format.js';
-import { icon } from './icons.js';
-import { trackUpload } from './state.js';
+import { isLogin, LoggedOutError, parse, route } from '../lib/api.js';
+import { fill, h } from '../lib/dom.js';
+import { plural, size } from '../lib/format.js';
+import { icon } from '../lib/icons.js';
+import { folderOf, itemsHash } from '../lib/links.js';
+import { state, trackUpload } from '../lib/state.js';
+import { announce, explained } from '../lib/ui.js';
 
 const parallel = 3;
-const areas = new Map(); // by alias; uploads continue while other pages are shown
 
 /** The upload area of an alias: {element, choose}. stored is called with the stored filenames at the end. */
 export function uploader(alias, folder, stored) {
 	const key = `${alias.kind}/${alias.name}`;
-	if (!areas.has(key)) areas.set(key, uploadArea(alias));
-	const area = areas.get(key);
+	const area = state.uploadAreas.get(key) ?? uploadArea(alias);
+	state.uploadAreas.set(key, area);
 	area.target(alias, folder, stored);
 	return area;
 }
@@ -26,20 +25,34 @@ function uploadArea(alias) {
 	let running = 0;
 	let whenDone = () => {};
 	let addedFor; // whenDone of the folder in which the last files were added
-	const input = h('input', { type: 'file', multiple: true, id: 'upload-files', onchange: () => {
-		add(input.files);
-		input.value = '';
-	} });
-	const folder = h('input', { type: 'text', id: 'upload-folder', autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', placeholder: 'default of the storage', 'aria-describedby': 'upload-folder-help' });
+	const input = h('input', {
+		type: 'file',
+		multiple: true,
+		id: 'upload-files',
+		onchange: () => {
+			add(input.files);
+			input.value = '';
+		},
+	});
+	const folder = h('input', {
+		type: 'text',
+		id: 'upload-folder',
+		autocomplete: 'off',
+		autocapitalize: 'none',
+		spellcheck: 'false',
+		placeholder: 'default of the storage',
+		'aria-describedby': 'upload-folder-help',
+	});
 	const list = h('ul', { class: 'uploads', role: 'list', 'aria-label': 'Uploads', hidden: true });
-	const clear = h('button', { type: 'button', class: 'small', hidden: true, onclick: tidy }, 'Clear the list');
+	const clear = h('button', { type: 'button', class: 'small', hidden: true, onclick: tidy },
+		'Clear the list');
 	const element = h('section', { class: 'upload', 'aria-label': 'Upload' },
 		h('div', { class: 'upload-line' },
 			h('div', { class: 'tool grow' }, h('label', { for: 'upload-files' }, 'Files to upload'), input),
 			h('div', { class: 'tool' }, h('label', { for: 'upload-folder' }, 'Sub folder'), folder)),
-		h('p', { class: 'help', id: 'upload-folder-help' }, 'Choose files or drop them here. If the sub folder is empty, the storage chooses it, usually by date; ',
-			h('code', null, '/'), ' is the root of the alias.'),
-		list, clear);
+		h('p', { class: 'help', id: 'upload-folder-help' },
+			'Choose files or drop them here. If the sub folder is empty, the storage chooses it, usually by date; ',
+			h('code', null, '/'), ' is the root of the alias.'), list, clear);
 
 	function add(files) {
 		if (files.length === 0) return;
@@ -70,8 +83,12 @@ function uploadArea(alias) {
 
 	function finish() {
 		clear.hidden = false;
-		announce([stored.length > 0 && `${plural(stored.length, 'file')} stored.`, failed > 0 && `${plural(failed, 'file')} not stored.`].filter(Boolean).join(' '));
-		if (stored.length > 0 && element.isConnected && addedFor === whenDone) whenDone(stored); // the user may be on another page by now
+		announce(
+			[stored.length > 0 && `${plural(stored.length, 'file')} stored.`,
+				failed > 0 && `${plural(failed, 'file')} not stored.`].filter(Boolean).join(' '),
+		);
+		// The user may be on another page by now.
+		if (stored.length > 0 && element.isConnected && addedFor === whenDone) whenDone(stored);
 		stored = [];
 		failed = 0;
 	}
@@ -94,21 +111,28 @@ function uploadArea(alias) {
 	};
 }
 
-// Files may be dropped anywhere on a page with an upload area. On other pages drops are refused, since the browser
-// would open the files.
+// Files may be dropped anywhere on a page with an upload area. On other pages drops are refused,
+// since the browser would open the files.
 function acceptDrops() {
-	const shown = () => !document.querySelector('dialog[open]') && [...areas.values()].find(({ element }) => element.isConnected);
-	const mark = (on) => { for (const { element } of areas.values()) element.classList.toggle('over', on); };
-	const listen = (type, act) => addEventListener(type, (event) => {
-		if (!event.dataTransfer?.types.includes('Files')) return; // text may be dropped into fields
-		event.preventDefault();
-		act(event, shown());
-	});
+	const shown = () =>
+		!document.querySelector('dialog[open]')
+		&& [...state.uploadAreas.values()].find(({ element }) => element.isConnected);
+	const mark = (on) => {
+		for (const { element } of state.uploadAreas.values()) element.classList.toggle('over', on);
+	};
+	const listen = (type, act) =>
+		addEventListener(type, (event) => {
+			if (!event.dataTransfer?.types.includes('Files')) return; // text may be dropped into fields
+			event.preventDefault();
+			act(event, shown());
+		});
 	listen('dragover', (event, area) => {
 		if (area) mark(true);
 		else event.dataTransfer.dropEffect = 'none';
 	});
-	listen('dragleave', (event) => { if (!event.relatedTarget) mark(false); });
+	listen('dragleave', (event) => {
+		if (!event.relatedTarget) mark(false);
+	});
 	listen('drop', (event, area) => {
 		mark(false);
 		if (area) area.add(filesOf(event.dataTransfer));
@@ -119,7 +143,9 @@ acceptDrops();
 
 // The files of a drop. A folder becomes an empty file marked as a folder.
 function filesOf({ items, files }) {
-	const folders = [...items].filter(({ kind }) => kind === 'file').map((item) => item.webkitGetAsEntry?.()?.isDirectory);
+	const folders = [...items].filter(({ kind }) => kind === 'file').map((item) =>
+		item.webkitGetAsEntry?.()?.isDirectory
+	);
 	return [...files].map((file, i) => (folders[i] ? { name: file.name, size: 0, isFolder: true } : file));
 }
 
@@ -128,8 +154,15 @@ function upload(alias, file, folder) {
 	const request = new XMLHttpRequest();
 	const bar = h('progress', { max: '100', value: 0, 'aria-label': `Progress of ${file.name}` });
 	const state = h('p', { class: 'muted small-text' }, 'Waiting');
-	const cancel = h('button', { type: 'button', class: 'small', 'aria-label': `Cancel ${file.name}`, onclick: stop }, 'Cancel');
-	const element = h('li', { tabindex: '-1' }, h('div', { class: 'upload-name' }, h('span', null, file.name), h('span', { class: 'muted small-text' }, size(file.size))), bar, state, cancel);
+	const cancel = h('button', {
+		type: 'button',
+		class: 'small',
+		'aria-label': `Cancel ${file.name}`,
+		onclick: stop,
+	}, 'Cancel');
+	const element = h('li', { tabindex: '-1' },
+		h('div', { class: 'upload-name' }, h('span', null, file.name),
+			h('span', { class: 'muted small-text' }, size(file.size))), bar, state, cancel);
 	let cancelled = false;
 	function stop() {
 		cancelled = true;
@@ -157,29 +190,35 @@ function upload(alias, file, folder) {
 		const answer = parse(request.responseText) ?? {};
 		const [result] = answer.result ?? [];
 		if (!answer.success || !result) {
-			end('bad', answer.errors?.map(({ message }) => message).join(' ') || answer.error || `The server answered ${request.status}.`);
+			end('bad', answer.errors?.map(({ message }) =>
+				message
+			).join(' ') || answer.error || `The server answered ${request.status}.`);
 			return '';
 		}
-		end('good', 'Stored as ', h('a', { href: itemsHash(alias.kind, alias.name, folderOf(result.filename), { item: result.filename }) }, result.filename));
+		end('good', 'Stored as ', h('a', {
+			href: itemsHash(alias.kind, alias.name, folderOf(result.filename), { item: result.filename }),
+		}, result.filename));
 		return result.filename;
 	}
-	const run = () => new Promise((resolve) => {
-		if (file.isFolder) end('bad', 'A folder cannot be uploaded: choose the files in it.');
-		if (file.isFolder || cancelled) return resolve('');
-		const over = trackUpload();
-		const body = new FormData();
-		body.append('files[]', file);
-		request.upload.addEventListener('progress', progress);
-		request.addEventListener('load', () => resolve(finished()));
-		request.addEventListener('abort', () => resolve(''));
-		request.addEventListener('error', () => {
-			end('bad', 'The connection broke. Check whether the file was stored before you send it again.');
-			resolve('');
+	const run = () =>
+		new Promise((resolve) => {
+			if (file.isFolder) end('bad', 'A folder cannot be uploaded: choose the files in it.');
+			if (file.isFolder || cancelled) return resolve('');
+			const over = trackUpload();
+			const body = new FormData();
+			body.append('files[]', file);
+			request.upload.addEventListener('progress', progress);
+			request.addEventListener('load', () => resolve(finished()));
+			request.addEventListener('abort', () => resolve(''));
+			request.addEventListener('error', () => {
+				end('bad',
+					'The connection broke. Check whether the file was stored before you send it again.');
+				resolve('');
+			});
+			request.addEventListener('loadend', over);
+			request.open('POST', route(['upload', alias.kind], { alias: alias.name, sub_folder: folder }));
+			state.textContent = '0 %';
+			request.send(body);
 		});
-		request.addEventListener('loadend', over);
-		request.open('POST', route(['upload', alias.kind], { alias: alias.name, sub_folder: folder }));
-		state.textContent = '0 %';
-		request.send(body);
-	});
 	return { element, run };
 }

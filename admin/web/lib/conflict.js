@@ -1,19 +1,26 @@
 // Resolves concurrent edits of an entry.
 import { h } from './dom.js';
-import { ask } from './ui.js';
 import { label } from './format.js';
+import { ask } from './ui.js';
 
 /** Shows the differences between the saved and the own values. Returns 'mine', 'theirs' or ''. */
 export function askConflict(what, now, mine) {
 	const rows = differences(now, mine);
 	const table = rows.length === 0
 		? h('p', null, 'The saved values are equal to yours.')
-		: h('div', { class: 'scroll' }, h('table', { 'aria-label': 'Differences' },
-			h('thead', null, h('tr', null, ['Option', 'Saved', 'Yours'].map((text) => h('th', { scope: 'col' }, text)))),
-			h('tbody', null, rows.map(({ path, now: theirs, mine: ours }) => h('tr', null,
-				h('th', { scope: 'row' }, nameOf(path)), h('td', null, theirs), h('td', null, ours))))));
+		: h('div', { class: 'scroll' },
+			h('table', { 'aria-label': 'Differences' },
+				h('thead', null,
+					h('tr', null,
+						['Option', 'Saved', 'Yours'].map((text) => h('th', { scope: 'col' }, text)))),
+				h('tbody', null,
+					rows.map(({ path, now: theirs, mine: ours }) =>
+						h('tr', null, h('th', { scope: 'row' }, nameOf(path)), h('td', null, theirs),
+							h('td', null, ours))
+					))));
 	return ask(`Someone else has changed this ${what}`, [
-		h('p', null, 'None of your input is lost. Which version do you want?'), table,
+		h('p', null, 'None of your input is lost. Which version do you want?'),
+		table,
 	], [
 		{ text: 'Continue editing', value: '', first: true },
 		{ text: 'Use theirs', value: 'theirs' },
@@ -21,17 +28,24 @@ export function askConflict(what, now, mine) {
 	], { wide: true });
 }
 
-const nameOf = (path) => (path === 'driver.name' ? 'Driver' : path.replace(/^driver\./, '').split('.').map(label).join(': '));
+const nameOf = (
+	path,
+) => (path === 'driver.name' ? 'Driver' : path.replace(/^driver\./, '').split('.').map(label).join(': '));
 
-// The options that differ: {path, now, mine} as texts.
-function differences(now, mine) {
+/** Returns the options that differ as texts: {path, now, mine}. */
+export function differences(now, mine) {
 	const theirs = flat(now.value ?? {});
 	const ours = flat(mine.value);
 	for (const path of now.secrets ?? []) theirs.set(path, 'set');
 	for (const path of now.secrets ?? []) ours.set(path, 'set');
-	for (const [path, secret] of Object.entries(mine.secrets)) ours.set(path, secret === '' ? 'removed' : 'a new value');
+	for (const [path, secret] of Object.entries(mine.secrets))
+		ours.set(path, secret === '' ? 'removed' : 'a new value');
 	const paths = [...new Set([...theirs.keys(), ...ours.keys()])].sort();
-	return paths.map((path) => ({ path, now: theirs.get(path) ?? 'not set', mine: ours.get(path) ?? 'not set' }))
+	return paths.map((path) => ({
+		path,
+		now: theirs.get(path) ?? 'not set',
+		mine: ours.get(path) ?? 'not set',
+	}))
 		.filter((row) => row.now !== row.mine);
 }
 
@@ -39,7 +53,8 @@ function flat(value, prefix = '', into = new Map()) {
 	for (const [name, inside] of Object.entries(value)) {
 		if (name.startsWith('@') || inside == null || inside === '') continue; // hidden in forms
 		if (Array.isArray(inside)) into.set(prefix + name, inside.join(', '));
-		else if (typeof inside === 'object' && Object.keys(inside).length === 0) into.set(prefix + name, 'on'); // with its defaults
+		else if (typeof inside === 'object' && Object.keys(inside).length === 0)
+			into.set(prefix + name, 'on'); // with its defaults
 		else if (typeof inside === 'object') flat(inside, `${prefix}${name}.`, into);
 		else into.set(prefix + name, String(inside));
 	}

@@ -1,10 +1,11 @@
 // One option of a configuration as a field of a form.
 //
-// A field is {path, name, element, control, read, secret, mark}. read returns the value, or undefined if unset,
-// and throws an Error with a message if it is invalid. secret (only of secret fields) returns the input, '' to
-// remove the secret, undefined to keep it. mark shows a message at the field.
-import { h, rich, newId, fill, visuallyHidden } from './dom.js';
-import { label, literal, exactSize, parseSize, duration, isDuration } from './format.js';
+// A field is {path, name, element, control, read, secret, mark}. read returns the value, or
+// undefined if unset, and throws an Error with a message if it is invalid. secret (only of secret
+// fields) returns the input, '' to remove the secret, undefined to keep it. mark shows a message at
+// the field.
+import { fill, h, newId, rich, visuallyHidden } from './dom.js';
+import { duration, exactSize, isDuration, label, literal, parseSize } from './format.js';
 import { icon } from './icons.js';
 
 /** Returns the field of an option. */
@@ -13,7 +14,14 @@ export function field(option, { path, value, isSet = false }) {
 	return make(option, { path, value, isSet });
 }
 
-const makers = { texts: textsField, word: wordField, switch: switchField, count: countField, size: sizeField, duration: durationField };
+const makers = {
+	texts: textsField,
+	word: wordField,
+	switch: switchField,
+	count: countField,
+	size: sizeField,
+	duration: durationField,
+};
 
 /** A field around a control, with label, help and error message. */
 export function wrapped(option, path, control, read, { after, help, side = false } = {}) {
@@ -23,13 +31,20 @@ export function wrapped(option, path, control, read, { after, help, side = false
 	control.setAttribute('aria-describedby', `${id}-help ${id}-error`);
 	if (option.required) control.required = true;
 	const name = label(option.name);
-	const head = h('div', { class: 'field-head' },
-		h('label', { for: id }, name), option.required && h('span', { class: 'required' }, 'required'));
+	const head = h('div', { class: 'field-head' }, h('label', { for: id }, name),
+		option.required && h('span', { class: 'required' }, 'required'));
 	const helpText = h('div', { class: 'help', id: id + '-help' }, help ?? helpOf(option));
 	const element = side
 		? h('div', { class: 'field side-by-side' }, control, h('div', null, head, helpText, error))
 		: h('div', { class: 'field' }, head, control, after, helpText, error);
-	return { path, name, element, control, read: () => required(option, read()), mark: marker(control, error) };
+	return {
+		path,
+		name,
+		element,
+		control,
+		read: () => required(option, read()),
+		mark: marker(control, error),
+	};
 }
 
 /** Help and default of an option. */
@@ -55,9 +70,16 @@ function marker(control, error) {
 }
 
 /** The input of a text. */
-export const textInput = (option, value, attributes) => h('input', {
-	type: 'text', value, placeholder: option.example, autocomplete: 'off', autocapitalize: 'none', spellcheck: 'false', ...attributes,
-});
+export const textInput = (option, value, attributes) =>
+	h('input', {
+		type: 'text',
+		value,
+		placeholder: option.example,
+		autocomplete: 'off',
+		autocapitalize: 'none',
+		spellcheck: 'false',
+		...attributes,
+	});
 
 /** The text of an input, undefined if it is empty. */
 export const entered = (control) => control.value.trim() || undefined;
@@ -70,7 +92,11 @@ function textField(option, { path, value }) {
 function textsField(option, { path, value }) {
 	const shown = (value ?? []).join('\n');
 	const control = h('textarea', {
-		rows: Math.min(8, Math.max(2, (value ?? []).length + 1)), value: shown, placeholder: option.example, spellcheck: 'false', autocapitalize: 'none',
+		rows: Math.min(8, Math.max(2, (value ?? []).length + 1)),
+		value: shown,
+		placeholder: option.example,
+		spellcheck: 'false',
+		autocapitalize: 'none',
 	});
 	const read = () => {
 		const lines = control.value.split('\n').map((line) => line.trim()).filter(Boolean);
@@ -84,9 +110,12 @@ function wordField(option, { path, value }) {
 	const words = option.words ?? [];
 	const known = value == null || value === '' || words.includes(value) ? words : [...words, value];
 	const none = option.required ? 'Choose …' : standard ? `Default: ${standard}` : 'Default';
-	const control = h('select', null, h('option', { value: '' }, none), known.map((word) => h('option', { value: word }, word)));
+	const control = h('select', null, h('option', { value: '' }, none),
+		known.map((word) => h('option', { value: word }, word)));
 	control.value = value ?? '';
-	return wrapped(option, path, control, () => control.value || undefined, { help: helpOf(standard ? { ...option, default: '' } : option) });
+	return wrapped(option, path, control, () => control.value || undefined, {
+		help: helpOf(standard ? { ...option, default: '' } : option),
+	});
 }
 
 function switchField(option, { path, value }) {
@@ -96,12 +125,18 @@ function switchField(option, { path, value }) {
 	const control = h('input', { type: 'checkbox', checked: value ?? byDefault });
 	const read = () => (control.checked === byDefault && value == null ? undefined : control.checked);
 	const words = (option.default ?? '').replace(/^`(true|false)`/, '');
-	return wrapped(option, path, control, read, { side: true, help: helpOf({ ...option, default: (byDefault ? 'on' : 'off') + words }) });
+	return wrapped(option, path, control, read, {
+		side: true,
+		help: helpOf({ ...option, default: (byDefault ? 'on' : 'off') + words }),
+	});
 }
 
 // The default depends on other options.
 function threeState(option, { path, value }) {
-	const control = h('select', null, [['', 'Default'], ['true', 'On'], ['false', 'Off']].map(([word, text]) => h('option', { value: word }, text)));
+	const control = h('select', null,
+		[['', 'Default'], ['true', 'On'], ['false', 'Off']].map(([word, text]) =>
+			h('option', { value: word }, text)
+		));
 	control.value = String(value ?? '');
 	return wrapped(option, path, control, () => ({ true: true, false: false })[control.value]);
 }
@@ -119,7 +154,8 @@ function parsedField(option, path, value, shown, parse, attributes) {
 
 function countField(option, { path, value }) {
 	return parsedField(option, path, value, value ? String(value) : '', (text) => {
-		if (!/^[1-9]\d{0,14}$/.test(text)) throw new Error(`${label(option.name)} is a whole number above zero, not “${text}”.`);
+		if (!/^[1-9]\d{0,14}$/.test(text))
+			throw new Error(`${label(option.name)} is a whole number above zero, not “${text}”.`);
 		return Number(text);
 	}, { inputmode: 'numeric' });
 }
@@ -128,7 +164,8 @@ function sizeField(option, { path, value }) {
 	const example = { ...option, example: option.example ?? 'such as 32 MiB' };
 	return parsedField(example, path, value, value ? exactSize(value) : '', (text) => {
 		const bytes = parseSize(text);
-		if (!(bytes > 0)) throw new Error(`${label(option.name)} is a size such as 32 MiB or 2 GiB, not “${text}”.`);
+		if (!(bytes > 0))
+			throw new Error(`${label(option.name)} is a size such as 32 MiB or 2 GiB, not “${text}”.`);
 		return bytes;
 	});
 }
@@ -136,7 +173,8 @@ function sizeField(option, { path, value }) {
 function durationField(option, { path, value }) {
 	const example = { ...option, example: option.example ?? 'such as 30s or 5m' };
 	return parsedField(example, path, value, duration(value), (text) => {
-		if (!isDuration(text)) throw new Error(`${label(option.name)} is a duration such as 30s, 5m or 1h30m, not “${text}”.`);
+		if (!isDuration(text))
+			throw new Error(`${label(option.name)} is a duration such as 30s, 5m or 1h30m, not “${text}”.`);
 		return text;
 	});
 }
@@ -146,10 +184,17 @@ const hint = 'Write {env.NAME} or {file./path} to keep it out of the configurati
 function secretField(option, { path, isSet }) {
 	const key = /private_key|certificate/.test(option.name); // multi-line
 	const kept = 'Set: leave empty to keep';
-	const common = { placeholder: isSet ? kept : option.example, autocomplete: 'new-password', spellcheck: 'false', autocapitalize: 'none' };
-	const control = key ? h('textarea', { ...common, rows: 3, class: 'masked' }) : h('input', { ...common, type: 'password' });
+	const common = {
+		placeholder: isSet ? kept : option.example,
+		autocomplete: 'new-password',
+		spellcheck: 'false',
+		autocapitalize: 'none',
+	};
+	const control = key ? h('textarea', { ...common, rows: 3, class: 'masked' })
+		: h('input', { ...common, type: 'password' });
 	let removed = false;
-	const remove = h('button', { type: 'button', class: 'small', 'aria-pressed': 'false', onclick: toggle }, h('span', null, 'Remove', visuallyHidden(` ${label(option.name)}`)));
+	const remove = h('button', { type: 'button', class: 'small', 'aria-pressed': 'false', onclick: toggle },
+		h('span', null, 'Remove', visuallyHidden(` ${label(option.name)}`)));
 	const state = h('p', { class: 'default' }, kept + '.');
 	function toggle() {
 		removed = !removed;
@@ -161,11 +206,13 @@ function secretField(option, { path, isSet }) {
 	}
 	const made = wrapped(option, path, control, () => undefined, {
 		after: isSet && h('div', { class: 'secret-state' }, state, remove),
-		help: [helpOf(option), !option.help?.includes('{env.') && h('p', null, rich(hint.replace(/\{[^}]*\}/g, '`$&`')))],
+		help: [helpOf(option),
+			!option.help?.includes('{env.') && h('p', null, rich(hint.replace(/\{[^}]*\}/g, '`$&`')))],
 	});
 	made.secret = () => (removed && isSet ? '' : control.value || undefined);
 	made.read = () => {
-		if (option.required && !made.secret() && (!isSet || removed)) throw new Error(`${label(option.name)} is required.`);
+		if (option.required && !made.secret() && (!isSet || removed))
+			throw new Error(`${label(option.name)} is required.`);
 		return undefined;
 	};
 	return made;

@@ -22,13 +22,18 @@ export function h(tag, attributes, ...children) {
 }
 
 function append(element, children) {
-	element.append(...children.flat(Infinity).filter((child) => child != null && child !== false && child !== ''));
+	element.append(
+		...children.flat(Infinity).filter((child) => child != null && child !== false && child !== ''),
+	);
 	return element;
 }
 
 /** Text with `words` in backticks as code. */
 export function rich(text) {
-	return (text ?? '').split('`').map((piece, i) => (i % 2 ? h('code', { class: piece.length < 20 && 'whole' }, piece) : piece));
+	return (text ?? '').split('`').map((
+		piece,
+		i,
+	) => (i % 2 ? h('code', { class: piece.length < 20 && 'whole' }, piece) : piece));
 }
 
 /** Text for screen readers only. */

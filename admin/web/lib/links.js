@@ -18,4 +18,5 @@ export function itemsHash(kind, alias, folder = '', query = {}) {
 }
 
 /** The address of an item's preview, which changes when the item is replaced. */
-export const previewOf = (alias, item) => route(['preview', alias.kind, alias.name, ...parts(item.filename)], { of: item.modified });
+export const previewOf = (alias, item) =>
+	route(['preview', alias.kind, alias.name, ...parts(item.filename)], { of: item.modified });

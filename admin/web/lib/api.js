@@ -22,12 +22,15 @@ export class LoggedOutError extends ApiError {
 }
 
 /** Whether an answer to an API route comes from a login: a refusal, a redirect, or a page instead of JSON. */
-export const isLogin = (status, contentType) => status === 0 || status === 401
+export const isLogin = (status, contentType) =>
+	status === 0 || status === 401
 	|| ((status === 403 || (status >= 200 && status < 400)) && /^text\/html/i.test(contentType ?? ''));
 
 /** The address of an API route. Segments are encoded, empty query values omitted. */
 export function route(segments, query = {}) {
-	const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== '' && value != null));
+	const search = new URLSearchParams(
+		Object.entries(query).filter(([, value]) => value !== '' && value != null),
+	);
 	const path = 'api/' + segments.map(encodeURIComponent).join('/');
 	return search.size ? `${path}?${search}` : path;
 }
@@ -42,11 +45,12 @@ export const background = { 'Media-Background': '1' };
 
 /** Like get, with the ETag: {body, etag}. */
 export async function read(segments, query, signal, headers) {
-	for (let attempt = 0; ; attempt++) {
+	for (let attempt = 0;; attempt++) {
 		try {
 			return await call('GET', route(segments, query), { signal, headers });
 		} catch (error) {
-			if (error instanceof ApiError || error.name === 'AbortError' || attempt >= retryDelays.length) throw error;
+			if (error instanceof ApiError || error.name === 'AbortError' || attempt >= retryDelays.length)
+				throw error;
 			await new Promise((done) => setTimeout(done, retryDelays[attempt]));
 		}
 	}
@@ -58,28 +62,42 @@ export async function send(method, segments, { body, etag, create } = {}) {
 	if (create) headers['If-None-Match'] = '*';
 	if (etag) headers['If-Match'] = etag;
 	try {
-		return await call(method, route(segments), { headers, body: body === undefined ? undefined : JSON.stringify(body) });
+		return await call(method, route(segments), {
+			headers,
+			body: body === undefined ? undefined : JSON.stringify(body),
+		});
 	} catch (error) {
 		if (error instanceof ApiError) throw error;
-		throw new Error('The connection broke before the answer arrived. Check whether the change was made before you try again.');
+		throw new Error(
+			'The connection broke before the answer arrived. Check whether the change was made before you try again.',
+			{ cause: error },
+		);
 	}
 }
 
 async function call(method, address, options) {
 	let response;
 	try {
-		response = await fetch(address, { method, ...options, cache: 'no-store', credentials: 'same-origin', redirect: 'manual' });
+		response = await fetch(address, {
+			method,
+			...options,
+			cache: 'no-store',
+			credentials: 'same-origin',
+			redirect: 'manual',
+		});
 	} catch (error) {
 		if (error.name === 'AbortError') throw error;
-		throw new Error('The server is unreachable.');
+		throw new Error('The server is unreachable.', { cause: error });
 	}
-	if (isLogin(response.status, response.headers.get('Content-Type'))) throw new LoggedOutError(response.status);
+	if (isLogin(response.status, response.headers.get('Content-Type')))
+		throw new LoggedOutError(response.status);
 	const text = await response.text();
 	const body = parse(text);
 	const etag = response.headers.get('ETag');
 	if (response.ok && body !== null) return { body, etag };
 	const { error } = body ?? {};
-	throw new ApiError(error || `The server answered ${response.status} ${response.statusText}`.trim() + '.', response.status, body ?? {}, etag);
+	throw new ApiError(error || `The server answered ${response.status} ${response.statusText}`.trim() + '.',
+		response.status, body ?? {}, etag);
 }
 
 /** Parses JSON: {} if text is empty, null if it is invalid. */

@@ -1,11 +1,11 @@
 // One item: preview, facts, snippets, deletion.
-import { h, fill } from './dom.js';
-import { get, send } from './api.js';
-import { absolute, parts, previewOf } from './links.js';
-import { busyWhile, confirm, copyField, facts, failed, openDialog } from './ui.js';
-import { escaped, moment, size } from './format.js';
-import { icon } from './icons.js';
-import { mayAct } from './state.js';
+import { get, send } from '../lib/api.js';
+import { fill, h } from '../lib/dom.js';
+import { escaped, moment, size } from '../lib/format.js';
+import { icon } from '../lib/icons.js';
+import { absolute, parts, previewOf } from '../lib/links.js';
+import { mayAct } from '../lib/state.js';
+import { busyWhile, confirm, copyField, facts, failed, openDialog } from '../lib/ui.js';
 
 const pictures = /^image\/(jpeg|png|gif|webp|svg\+xml)$/;
 
@@ -33,41 +33,62 @@ function content(alias, item, deleted) {
 	const address = absolute(item.address);
 	return [
 		preview(alias, item),
-		facts([['Size', size(item.size)], ['Changed', moment(item.modified)], ['Type', item.type], ['WebP variant', item.webp && size(item.webp.size)]], 'facts inline'),
+		facts([['Size', size(item.size)], ['Changed', moment(item.modified)], ['Type', item.type], [
+			'WebP variant',
+			item.webp && size(item.webp.size),
+		]], 'facts inline'),
 		copyField('Address', address),
 		snippets(alias, item, address),
 		copyField('Stored filename', item.filename),
 		h('div', { class: 'actions' },
 			h('a', { class: 'button', href: address, target: '_blank', rel: 'noopener noreferrer' }, 'Open'),
-			mayAct() && h('button', { type: 'button', class: 'danger', onclick: (event) => remove(event.currentTarget, alias, item, deleted) }, 'Delete')),
+			mayAct()
+				&& h('button', {
+					type: 'button',
+					class: 'danger',
+					onclick: (event) => remove(event.currentTarget, alias, item, deleted),
+				}, 'Delete')),
 	];
 }
 
 function preview(alias, item) {
 	const box = h('div', { class: 'preview' });
-	const none = (text) => fill(box, icon(item.type?.startsWith('image/') ? 'items' : 'file'), h('p', { class: 'muted' }, text));
+	const none = (text) =>
+		fill(box, icon(item.type?.startsWith('image/') ? 'items' : 'file'), h('p', { class: 'muted' }, text));
 	if (!pictures.test(item.type)) return none('No preview of this type');
-	return fill(box, h('img', { src: previewOf(alias, item), alt: item.name, onerror: () => none('No preview of this picture') }));
+	return fill(box, h('img', {
+		src: previewOf(alias, item),
+		alt: item.name,
+		onerror: () => none('No preview of this picture'),
+	}));
 }
 
 function snippets(alias, item, address) {
 	const template = templateOf(alias, item);
 	if (alias.kind === 'file') {
-		return [copyField('HTML link', `<a href="${escaped(address)}">${escaped(item.name)}</a>`), copyField('Template function', template)];
+		return [copyField('HTML link', `<a href="${escaped(address)}">${escaped(item.name)}</a>`),
+			copyField('Template function', template)];
 	}
 	const img = `<img src="${escaped(address)}" alt="">`;
-	const html = item.webp ? `<picture>\n  <source srcset="${escaped(absolute(item.webp.address))}" type="image/webp">\n  ${img}\n</picture>` : img;
-	return [copyField(item.webp ? 'HTML picture' : 'HTML image', html), copyField('Template function', template)];
+	const html = item.webp
+		? `<picture>\n  <source srcset="${
+			escaped(absolute(item.webp.address))
+		}" type="image/webp">\n  ${img}\n</picture>` : img;
+	return [copyField(item.webp ? 'HTML picture' : 'HTML image', html),
+		copyField('Template function', template)];
 }
 
 function templateOf(alias, item) {
 	const rest = item.address.startsWith(alias.address + '/')
-		? item.address.slice(alias.address.length + 1) : parts(item.filename).map(encodeURIComponent).join('/');
+		? item.address.slice(alias.address.length + 1)
+		: parts(item.filename).map(encodeURIComponent).join('/');
 	return `{{${alias.kind === 'img' ? 'image_path' : 'file_path'} "${alias.name}"}}/${rest}`;
 }
 
 async function remove(button, alias, item, deleted) {
-	const text = `It is removed from its storage${item.webp ? ', with its WebP variant' : ''}, and its address no longer works. This cannot be undone.`;
+	const text = `It is removed from its storage${
+		item.webp ? ', with its WebP variant' : ''
+	}, and its address no longer works. This cannot be undone.`;
 	if (!await confirm(`Delete “${item.name}”?`, h('p', null, text), 'Delete')) return;
 	await busyWhile(button, 'The item was not deleted', async () => {
 		await send('DELETE', ['items', alias.kind, alias.name, ...parts(item.filename)]);

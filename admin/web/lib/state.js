@@ -1,0 +1,43 @@
+// State of all pages.
+
+/** The one state: the session, unsaved input and uploads in progress. */
+export const state = {
+	session: { user: '', editor: false, why_not: '', lasting: true, lasting_note: '' },
+	/** Returns the warning about unsaved input on the current page; '' if there is none. */
+	unsaved: () => '',
+	/** The number of files that are being uploaded. */
+	uploads: 0,
+	/** The upload areas by alias: uploads continue while other pages are shown. */
+	uploadAreas: new Map(),
+};
+
+/** Whether this user may make changes: upload, delete items, test storages, revoke tokens. */
+export const mayAct = () => state.session.editor;
+
+/** Whether this user may change the configuration as well. */
+export const mayConfigure = () => state.session.editor && !state.session.why_not;
+
+/** Sets the check for unsaved input on the current page, and the warning to show. */
+export function guard(check, words = 'Your input will be lost.') {
+	state.unsaved = () => (check() ? words : '');
+}
+
+/** Marks an upload as in progress until the returned function is called. */
+export function trackUpload() {
+	state.uploads++;
+	return () => {
+		state.uploads--;
+	};
+}
+
+export const isBusy = () => state.uploads > 0;
+
+/** A preference of this browser, or of this tab (sessionStorage); never anything secret. */
+export function preference(name, value, storage = 'localStorage') {
+	try {
+		if (value !== undefined) window[storage].setItem('media-admin.' + name, value);
+		return window[storage].getItem('media-admin.' + name);
+	} catch {
+		return null; // the browser has no storage
+	}
+}

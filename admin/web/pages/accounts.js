@@ -1,0 +1,175 @@
+// Accounts: API keys, their passwords and tokens.
+import { get, read, send } from '../lib/api.js';
+import { h, newId } from '../lib/dom.js';
+import { entryForm, nameField, readEntry, removeButton, section } from '../lib/entry.js';
+import { plural } from '../lib/format.js';
+import { icon } from '../lib/icons.js';
+import { keyWords, validKey } from '../lib/names.js';
+import { guard, mayAct, mayConfigure } from '../lib/state.js';
+import { announce, ask, busyWhile, confirm, copyField, empty, listLink, pageHead,
+	rowList } from '../lib/ui.js';
+
+/** The page of all accounts, or of one. */
+export async function accounts({ segments, query, signal, reload }) {
+	if ((segments.length > 0 || query.add) && mayConfigure()) return editPage(segments[0] ?? '', signal);
+	const { accounts: list } = await get(['accounts'], {}, signal);
+	const add = mayConfigure()
+		&& h('a', { class: 'button primary', href: '#/accounts?add=1' }, icon('plus'), 'Add account');
+	return {
+		title: 'Accounts',
+		content: [
+			pageHead('Accounts', add),
+			h('p', { class: 'lead' },
+				'Accounts may upload. Each has an API key and a password, which it exchanges for tokens. ',
+				'The requests of clients are described in ',
+				h('a', { href: 'api/openapi.json', download: '' }, 'the OpenAPI document'), '.'),
+			list.length === 0
+				? empty('accounts', 'No account yet', 'Uploads over HTTP are refused until one exists.',
+					add?.cloneNode(true))
+				: rowList('Accounts', list.map((account) => row(account, reload))),
+		],
+	};
+}
+
+function row({ api_key: key, aliases = [] }, reload) {
+	return h('li', { class: 'row' }, h('div', { class: 'row-icon' }, icon('accounts')),
+		h('div', { class: 'row-main' },
+			h('h2', { class: 'path' },
+				mayConfigure() ? h('a', { href: `#/accounts/${encodeURIComponent(key)}` }, key) : key),
+			h('p', null, h('span', { class: 'muted' }, 'May upload to '),
+				aliases.length === 0 ? 'all aliases' : aliases.join(', '))),
+		h('div', { class: 'row-actions' }, mayConfigure()
+			&& h('a', {
+				class: 'button',
+				href: `#/accounts/${encodeURIComponent(key)}`,
+				'aria-label': `Edit ${key}`,
+			}, 'Edit'), mayConfigure()
+			&& h('button', {
+				type: 'button',
+				'aria-label': `New password for ${key}`,
+				onclick: (event) => renew(event.currentTarget, key),
+			}, 'New password'), mayAct()
+			&& h('button', {
+				type: 'button',
+				'aria-label': `End tokens of ${key}`,
+				onclick: (event) => endTokens(event.currentTarget, key),
+			}, 'End tokens'), mayConfigure() && removeButton({
+				section: 'accounts',
+				name: key,
+				what: 'account',
+				warning: 'It can no longer log in, and its tokens end at once. Its uploads stay.',
+			}, reload)));
+}
+
+async function renew(button, key) {
+	const text = 'Its current password stops working, and its tokens end at once. '
+		+ 'All users of the account need the new password.';
+	if (!await confirm(`Set a new password for “${key}”?`, h('p', null, text), 'Set new password')) return;
+	await busyWhile(button, 'The password was not changed', async () => {
+		const { body: entry, etag } = await read(['config', 'accounts', key]);
+		const { body } = await send('PUT', ['config', 'accounts', key], {
+			body: { value: entry.value, new_password: true },
+			etag,
+		});
+		await showPassword(body);
+	});
+}
+
+async function endTokens(button, key) {
+	const text = 'All users of the account must log in again, with the same password.';
+	if (!await confirm(`End all tokens of “${key}”?`, h('p', null, text), 'End tokens')) return;
+	await busyWhile(button, 'The tokens were not ended', async () => {
+		const { body } = await send('DELETE', ['accounts', key, 'tokens']);
+		announce(`${plural(body.ended, 'token')} of “${key}” ended.`);
+	});
+}
+
+async function showPassword({ api_key: key, password }) {
+	guard(() => true, 'The new password will not be shown again.');
+	await ask('The new password', [
+		h('p', { class: 'notice' }, icon('lock'),
+			'It is shown only now, because only its hash is stored. Copy it to somewhere safe before you close this.'),
+		copyField('API key', key),
+		copyField('Password', password),
+	], [{ text: 'I have saved it', value: 'saved', look: 'primary' }], { required: true });
+	guard(() => false);
+}
+
+async function editPage(key, signal) {
+	const [{ aliases }, { body: entry, etag }] = await Promise.all([
+		get(['aliases'], {}, signal),
+		readEntry('accounts', key, signal),
+	]);
+	const form = entryForm({
+		section: 'accounts',
+		what: 'account',
+		name: key,
+		current: entry,
+		etag,
+		back: '#/accounts',
+		build: (current, isNew) => build(aliases, current, isNew),
+		saved: async (answer) => {
+			if (answer.password) await showPassword(answer);
+		},
+	});
+	const title = key || 'Add account';
+	return {
+		title,
+		content: [listLink('Accounts'), pageHead(title), !key
+			&& h('p', { class: 'lead' }, 'A password is generated when you add the account, and shown once.'),
+			form.element],
+	};
+}
+
+function build(aliases, current, isNew) {
+	const help = 'The name with which the account logs in. It is no secret. It cannot be changed later.';
+	const key = isNew ? nameField({ name: 'api_key', help }, validKey, keyWords, suggestion()) : null;
+	const limits = aliasField(aliases, current.value.aliases ?? []);
+	return {
+		element: h('div', { class: 'sections' }, key && section('', key.element),
+			section('', limits.element)),
+		fields: () => [key, limits].filter(Boolean),
+		extra: () => (isNew ? { new_password: true } : {}),
+	};
+}
+
+// Easy to read aloud, and most likely unused.
+function suggestion() {
+	const letters = 'abcdefghjkmnpqrstuvwxyz23456789';
+	return 'site-'
+		+ [...crypto.getRandomValues(new Uint8Array(8))].map((n) => letters[n % letters.length]).join('');
+}
+
+function aliasField(aliases, chosen) {
+	const names = [...new Set([...aliases.map(({ name }) => name), ...chosen])].sort();
+	const boxes = names.map((name) =>
+		h('input', { type: 'checkbox', id: newId('alias'), value: name, checked: chosen.includes(name) })
+	);
+	const kindsOf = (name) =>
+		aliases.filter((alias) => alias.name === name).map((
+			{ kind },
+		) => (kind === 'img' ? 'images' : 'files')).join(' and ') || 'no such alias';
+	const id = newId('aliases');
+	const error = h('p', { class: 'field-error', hidden: true });
+	const element = h('fieldset', { 'aria-describedby': id }, h('legend', null, 'May upload to'),
+		h('p', { class: 'help', id }, 'Tick none to allow all aliases, including later ones.'),
+		h('div', { class: 'ticks' },
+			boxes.map((box) =>
+				h('div', { class: 'tick' }, box, h('label', { for: box.id }, box.value),
+					h('span', { class: 'muted small-text' }, kindsOf(box.value)))
+			)), error);
+	return {
+		path: 'aliases',
+		name: 'Aliases',
+		element,
+		control: boxes[0] ?? element,
+		read: () => {
+			const ticked = boxes.filter((box) => box.checked).map((box) => box.value);
+			return ticked.length ? ticked : undefined;
+		},
+		mark: (message) => {
+			error.hidden = !message;
+			error.textContent = message;
+		},
+	};
+}

@@ -1,0 +1,106 @@
+// Health of the storages, the token store and the encoder.
+import { background, get } from '../lib/api.js';
+import { fill, h, rich } from '../lib/dom.js';
+import { elapsed, isTime } from '../lib/format.js';
+import { driverIcon, icon } from '../lib/icons.js';
+import { announce, badge, details, empty, explained, facts, guarantees, pageHead, rowList,
+	time } from '../lib/ui.js';
+
+const pause = 15000;
+
+/** The health page, which refreshes automatically. */
+export async function health({ signal }) {
+	const region = h('div');
+	const seen = h('p');
+	const say = (look, ...text) => {
+		seen.className = look;
+		fill(seen, text);
+	};
+	show(region, await get(['health'], {}, signal));
+	const refresh = async (event) => {
+		try {
+			show(region, await get(['health'], {}, signal, event ? {} : background));
+			say('muted small-text', 'Refreshed at ', new Date().toLocaleTimeString());
+			if (event) announce('Refreshed.');
+		} catch (error) {
+			if (error.name === 'AbortError') return;
+			say('verdict bad', icon('down'),
+				h('span', null, explained(error), ' The page may be out of date.'));
+			if (event) announce(error.message);
+		}
+	};
+	const reading = () => document.hidden || !getSelection().isCollapsed; // or copying text
+	const timer = setInterval(() => {
+		if (!reading()) refresh();
+	}, pause);
+	signal.addEventListener('abort', () => clearInterval(timer));
+	return {
+		title: 'Health',
+		content: [
+			pageHead('Health', h('button', { type: 'button', onclick: refresh }, icon('refresh'), 'Refresh')),
+			seen,
+			region,
+		],
+	};
+}
+
+// Replaces the content, but keeps opened details and the focus.
+function show(region, answer) {
+	const opened = new Set(
+		[...region.querySelectorAll('details[open]')].map((element) => element.dataset.key),
+	);
+	const focused = region.contains(document.activeElement)
+		? document.activeElement.closest('[data-key]')?.dataset.key : '';
+	fill(region, content(answer));
+	for (const element of region.querySelectorAll('details')) element.open = opened.has(element.dataset.key);
+	const again = focused && region.querySelector(`[data-key="${CSS.escape(focused)}"]`);
+	if (again) (again.querySelector('summary') ?? again).focus();
+}
+
+function content({ storages, tokens, webp_encoder: encoder }) {
+	const down = storages.filter((storage) => storage.health?.state === 'down').length;
+	const trouble = down + (tokens?.ok ? 0 : 1);
+	return [
+		h('p', { class: 'verdict ' + (trouble ? 'bad' : 'good') }, icon(trouble ? 'down' : 'up'),
+			trouble ? `${trouble} of ${storages.length + 1} need attention` : 'All checks passed'),
+		h('section', null, h('h2', null, 'Storages'),
+			storages.length === 0 ? empty('storages', 'No storage', 'None is configured.')
+				: rowList('Storages', storages.map(storageRow))),
+		h('section', null, h('h2', null, 'Service'), rowList('Service', [
+			tokenRow(tokens ?? {}),
+			serviceRow('items', 'WebP encoder', encoder || 'none: this build cannot make WebP variants'),
+			serviceRow('file', 'Configuration', 'The running configuration, with placeholders for secrets.',
+				null,
+				h('div', { class: 'row-actions' },
+					h('a', { class: 'button', href: 'api/config', download: '', 'data-key': 'configuration' },
+						'Download'))),
+		])),
+	];
+}
+
+function storageRow(
+	{ name, driver_title: title, driver_icon: symbol, health: state = {}, guarantees: list },
+) {
+	return h('li', { class: 'row' }, h('div', { class: 'row-icon' }, driverIcon(symbol)),
+		h('div', { class: 'row-main' },
+			h('h3', null, h('a', { href: `#/storages/${encodeURIComponent(name)}`, 'data-key': name }, name)),
+			h('p', { class: 'muted' }, title),
+			facts([['Since', isTime(state.since) && time(state.since)], ['Checked', time(state.checked)], [
+				'Took',
+				isTime(state.checked) && elapsed(state.took_ms ?? 0),
+			]], 'facts inline'),
+			state.message && h('p', { class: state.state === 'down' ? 'trouble' : '' }, rich(state.message)),
+			details(state.detail, 'Details', `${name}/detail`), list?.length > 0
+			&& h('details', { 'data-key': `${name}/guarantees` }, h('summary', null, 'Guarantees'),
+				guarantees(list))), h('div', { class: 'row-state' }, badge(state.state)));
+}
+
+const tokenRow = ({ store, ok, message, detail }) =>
+	serviceRow('lock', 'Token store', store, [
+		message && h('p', { class: ok ? '' : 'trouble' }, rich(message)),
+		details(detail, 'Details', 'tokens/detail'),
+	], h('div', { class: 'row-state' }, badge(ok ? 'up' : 'down')));
+
+const serviceRow = (symbol, title, text, more, side) =>
+	h('li', { class: 'row' }, h('div', { class: 'row-icon' }, icon(symbol)),
+		h('div', { class: 'row-main' }, h('h3', null, title), h('p', { class: 'muted' }, text), more), side);

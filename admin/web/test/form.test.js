@@ -1,0 +1,57 @@
+// Reading a form, and the differences between two versions of an entry.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { differences } from '../lib/conflict.js';
+import { allFields, collect } from '../lib/form.js';
+
+const field = (path, value, more = {}) => ({ path, mark() {}, read: () => value, ...more });
+const group = (path, on, ...inner) => ({ path, mark() {}, isOn: () => on, inner });
+
+test('a form is collected', () => {
+	const fields = [field('@name', 'photos'), field('driver.bucket', 'b'), field('sanitize', undefined),
+		field('driver.secret', undefined, { secret: () => 'x' }),
+		field('driver.kept', undefined, { secret: () => undefined }),
+		group('webp', true, field('webp.quality', 80)), group('off', false, field('off.a', 1)),
+		group('alone', true)];
+	assert.deepEqual(collect(fields), {
+		value: { '@name': 'photos', driver: { bucket: 'b' }, webp: { quality: 80 }, alone: {} },
+		secrets: { 'driver.secret': 'x' },
+		problems: [],
+	});
+	assert.deepEqual(allFields(fields).map(({ path }) => path), ['@name', 'driver.bucket', 'sanitize',
+		'driver.secret', 'driver.kept', 'webp', 'webp.quality', 'off', 'off.a', 'alone']);
+});
+
+test('problems of a form are collected', () => {
+	const bad = field('a', 0, {
+		read: () => {
+			throw new Error('A is required.');
+		},
+	});
+	const { value, problems } = collect([bad, field('b', 2), group('g', true, bad)]);
+	assert.deepEqual(value, { b: 2, g: {} });
+	assert.deepEqual(problems, [{ field: bad, message: 'A is required.' }, {
+		field: bad,
+		message: 'A is required.',
+	}]);
+});
+
+test('differences of two versions', () => {
+	const now = {
+		value: { driver: { name: 's3', bucket: 'a' }, extensions: ['pdf', 'zip'], webp: {} },
+		secrets: ['driver.secret', 'driver.token'],
+	};
+	const mine = {
+		value: { '@name': 'x', driver: { name: 's3', bucket: 'b' }, extensions: ['pdf'], sanitize: false },
+		secrets: { 'driver.secret': 'new', 'driver.token': '' },
+	};
+	assert.deepEqual(differences(now, mine), [
+		{ path: 'driver.bucket', now: 'a', mine: 'b' },
+		{ path: 'driver.secret', now: 'set', mine: 'a new value' },
+		{ path: 'driver.token', now: 'set', mine: 'removed' },
+		{ path: 'extensions', now: 'pdf, zip', mine: 'pdf' },
+		{ path: 'sanitize', now: 'not set', mine: 'false' },
+		{ path: 'webp', now: 'on', mine: 'not set' },
+	]);
+	assert.deepEqual(differences({ value: { a: 1 } }, { value: { a: 1 }, secrets: {} }), []);
+});

@@ -1,0 +1,74 @@
+// Names, sizes, durations and times.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import * as format from '../lib/format.js';
+
+test('labels', () => {
+	for (
+		const [name, want] of [['cdn_base', 'CDN base'], ['max_size', 'Max size'], ['webp', 'WebP'], ['ca',
+			'CA'], ['insecure_skip_host_key', 'Insecure skip host key']]
+	) {
+		assert.equal(format.label(name), want);
+	}
+});
+
+test('sizes are parsed', () => {
+	for (
+		const [text, want] of [['4096', 4096], ['32 MiB', 32 << 20], ['1.5 GB', 1.5e9], ['10kb', 10_000], [
+			'1 b',
+			1,
+		], ['2 TiB', 2 * 1024 ** 4], ['0', 0], [' 7 KiB ', 7168], ['', NaN], ['-1', NaN], ['1,5 MB', NaN], [
+			'many',
+			NaN,
+		], ['1 MiBs', NaN]]
+	) {
+		assert.equal(format.parseSize(text), want, text);
+	}
+});
+
+test('an exact size is parsed to the same number', () => {
+	for (const bytes of [1, 999, 1000, 1023, 1024, 1025, 33554432, 33554433, 5 * 1024 ** 4, 2 ** 52]) {
+		assert.equal(format.parseSize(format.exactSize(bytes)), bytes);
+	}
+});
+
+test('sizes for display', () => {
+	for (const [bytes, want] of [[0, '0 B'], [1023, '1023 B'], [1536, '1.5 KiB'], [32 << 20, '32 MiB'], [
+		1024 ** 6,
+		'1048576 TiB',
+	]]) {
+		assert.equal(format.size(bytes), want);
+	}
+});
+
+test('durations', () => {
+	for (const [value, want] of [[90e9, '1m30s'], [5400e9, '1h30m'], [1.5e6, '1ms500us'], [0, ''], ['2d',
+		'2d'], [undefined, '']])
+	{
+		assert.equal(format.duration(value), want);
+	}
+	for (const text of ['30s', '1h30m', '1.5h', '2d', '10µs']) assert.ok(format.isDuration(text), text);
+	for (const text of ['', '30', 's', '1 h', '1w', '-1s']) assert.ok(!format.isDuration(text), text);
+});
+
+test('ages', () => {
+	const now = Date.parse('2026-05-04T12:00:00Z');
+	for (
+		const [time, want] of [['2026-05-04T11:59:58Z', 'just now'], ['2026-05-04T11:59:30Z',
+			'30 seconds ago'], ['2026-05-04T11:57:00Z', '3 minutes ago'], ['2026-05-03T11:00:00Z',
+			'yesterday'], ['2024-05-01T00:00:00Z', '2 years ago']]
+	) {
+		assert.equal(format.ago(time, now), want);
+	}
+});
+
+test('texts', () => {
+	assert.equal(format.plural(1, 'item'), '1 item');
+	assert.equal(format.plural(5000, 'item'), '5,000 items');
+	assert.equal(format.firstSentence('A folder, e.g. v1.2 of it. It grows.'), 'A folder, e.g.');
+	assert.equal(format.firstSentence('No full stop'), 'No full stop');
+	assert.equal(format.literal('`append_time`'), 'append_time');
+	assert.equal(format.literal('the `name` of it'), null);
+	assert.equal(format.text({ quality: 80, lossless: true }), 'Quality: 80, Lossless: true');
+	assert.equal(format.text({}), 'on');
+});
