@@ -20,21 +20,21 @@ func TestMaxUploads(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, media.Limits{MaxUploads: 1})
 	token := s.token(t)
-	form := formOf(t, "a.txt")
+	body := form(file("a.txt", "text"))
 	status, _, text := s.upload(t, token, &meanwhile{
-		first: strings.NewReader(form[:10]), second: strings.NewReader(form[10:]),
+		first: strings.NewReader(body[:10]), second: strings.NewReader(body[10:]),
 		between: func() {
-			body := strings.NewReader(form)
-			status, header, text := s.upload(t, token, body)
-			if status != http.StatusTooManyRequests || header.Get("Retry-After") == "" || body.Len() != len(form) {
-				t.Errorf("the second: %d %s with the header %v, %d bytes unread", status, text, header, body.Len())
+			second := strings.NewReader(body)
+			status, header, text := s.upload(t, token, second)
+			if status != http.StatusTooManyRequests || header.Get("Retry-After") == "" || second.Len() != len(body) {
+				t.Errorf("the second: %d %s with the header %v, %d bytes unread", status, text, header, second.Len())
 			}
 		},
 	})
 	if status != http.StatusOK {
 		t.Errorf("the first: %d %s", status, text)
 	}
-	if status, _, text := s.upload(t, token, strings.NewReader(form)); status != http.StatusOK {
+	if status, _, text := s.upload(t, token, strings.NewReader(body)); status != http.StatusOK {
 		t.Errorf("after them: %d %s", status, text)
 	}
 }
@@ -51,8 +51,8 @@ func (d *drip) Read(p []byte) (int, error) {
 func TestMaxUploadTime(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, media.Limits{MaxUploadTime: 30 * time.Millisecond})
-	form := formOf(t, "a.txt")
-	status, _, text := s.upload(t, s.token(t), io.MultiReader(strings.NewReader(form[:strings.Index(form, "text")]), new(drip)))
+	body := form(file("a.txt", "text"))
+	status, _, text := s.upload(t, s.token(t), io.MultiReader(strings.NewReader(body[:strings.Index(body, "text")]), new(drip)))
 	if status != http.StatusBadRequest || !strings.Contains(text, "longer than 30ms") {
 		t.Errorf("%d %s", status, text)
 	}

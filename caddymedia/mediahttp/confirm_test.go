@@ -70,9 +70,9 @@ func TestRightsEndDuringUpload(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := newSite(t, media.Limits{})
-			form := formOf(t, "late.txt")
+			body := form(file("late.txt", "text"))
 			status, header, text := s.upload(t, s.token(t), &meanwhile{
-				first: strings.NewReader(form[:len(form)/2]), second: strings.NewReader(form[len(form)/2:]),
+				first: strings.NewReader(body[:len(body)/2]), second: strings.NewReader(body[len(body)/2:]),
 				between: func() { c.change(t, s) },
 			})
 			if status != c.want {

@@ -10,7 +10,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -22,32 +25,66 @@ import (
 )
 
 const (
-	someKey  = "site"
-	password = "password"
+	someKey  = "site-one"
+	otherKey = "site-two"
+	password = "correct horse"
 )
 
-// site is a service with the file aliases "one", "two" and "broken", whose storage is unreachable.
+// noon is the time of all sites, and uploadDay the folder of items that are uploaded then.
+var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
+
+const (
+	uploadDay  = "26-11/20"
+	noonSecond = "1795176000"
+)
+
+// site is a service with several storages on one backend. Items are in its root unless an alias
+// says otherwise. The aliases are:
+//   - images and files: content, exact (names as submitted), replacing (overwrites), dated (folder
+//     of the day), broken (unreachable storage), cdn (own address), elsewhere (redirects)
+//   - images: few (10 pixels), tiny (200 bytes), keep and nosvg (SVG), pictures (WebP, negotiates)
+//   - files: one, two, small (10 bytes), large (1 KiB), web (active types), own (cache_control)
 type site struct {
 	media.NopObserver
 
 	store   *failingStore
-	driver  *memory.Driver // of "one" and "two"
+	driver  *memory.Driver
 	first   *media.Service
 	running atomic.Pointer[media.Service] // after a reload; nil while the source is closed
 	handler *mediahttp.Handler
 	log     *logged
 	failed  atomic.Int64 // requests
+	passed  atomic.Int64 // since noon
+	known   []string     // tokens, which no response may contain
+	vars    []string     // of the headers in requests: names and values
+	change  func(*media.Config)
 }
 
-// newSite starts a service with one account, until the end of the test.
+// newSite starts a service with two accounts, until the end of the test.
 func newSite(t *testing.T, limits media.Limits) *site {
 	t.Helper()
-	s := &site{store: &failingStore{Store: tokenmemory.New(nil)}, driver: memory.New(), log: new(logged)}
-	s.first = s.service(t, limits, account())
+	return newSiteWith(t, limits, nil)
+}
+
+// newSiteWith is newSite with a changed configuration.
+func newSiteWith(t *testing.T, limits media.Limits, change func(*media.Config)) *site {
+	t.Helper()
+	s := &site{driver: memory.New(), log: new(logged), change: change}
+	s.store = &failingStore{Store: tokenmemory.New(s.now)}
+	other := tokens.Account{APIKey: otherKey, PasswordHash: password, Aliases: []string{"two"}}
+	s.first = s.service(t, limits, account(), other)
 	s.running.Store(s.first)
 	s.handler = mediahttp.New(s, mediahttp.Options{Log: slog.New(s.log)})
 	return s
 }
+
+// aSite is newSite with the default limits.
+func aSite(t *testing.T) *site {
+	t.Helper()
+	return newSite(t, media.Limits{})
+}
+
+func (s *site) now() time.Time { return noon.Add(time.Duration(s.passed.Load())) }
 
 func account(aliases ...string) tokens.Account {
 	return tokens.Account{APIKey: someKey, PasswordHash: password, Aliases: aliases}
@@ -63,26 +100,64 @@ func unreachable() storagedrivers.Driver {
 	return d
 }
 
+// siteAliases are those of a site.
+func siteAliases() []media.Alias {
+	aliases := []media.Alias{
+		{Kind: ingest.Image, Name: "few", Storage: "main", MaxPixels: 10},
+		{Kind: ingest.Image, Name: "tiny", Storage: "main", MaxSize: 200},
+		{Kind: ingest.Image, Name: "keep", Storage: "main", SVG: imaging.SVGKeep},
+		{Kind: ingest.Image, Name: "nosvg", Storage: "main", SVG: imaging.SVGOff},
+		{Kind: ingest.Image, Name: "pictures", Storage: "main", WebP: &variant.Options{}, Negotiate: true},
+		{Kind: ingest.File, Name: "one", Storage: "main"},
+		{Kind: ingest.File, Name: "two", Storage: "main"},
+		{Kind: ingest.File, Name: "small", Storage: "main", MaxSize: 10},
+		{Kind: ingest.File, Name: "large", Storage: "main", MaxSize: 1 << 10},
+		{
+			Kind: ingest.File, Name: "web", Storage: "exact",
+			Extensions: []string{"txt", "zip", "html", "svg", "xml", "json", "js", "css", "md", "pdf", "mp3"},
+		},
+		{Kind: ingest.File, Name: "own", Storage: "main", CacheControl: "private, max-age=60"},
+	}
+	return append(aliases, append(bothKinds(ingest.Image), bothKinds(ingest.File)...)...)
+}
+
+// bothKinds returns the aliases that images and files have.
+func bothKinds(kind ingest.Kind) []media.Alias {
+	elsewhere := ingest.Redirect{Base: "https://bucket.example/media", Lifetime: time.Minute}
+	return []media.Alias{
+		{Kind: kind, Name: "content", Storage: "main"},
+		{Kind: kind, Name: "exact", Storage: "exact"},
+		{Kind: kind, Name: "replacing", Storage: "replacing"},
+		{Kind: kind, Name: "dated", Storage: "dated"},
+		{Kind: kind, Name: "broken", Storage: "broken"},
+		{Kind: kind, Name: "cdn", Storage: "main", BaseURL: "https://cdn.example/x"},
+		{Kind: kind, Name: "elsewhere", Storage: "exact", Redirect: &elsewhere},
+	}
+}
+
 // service returns a service with the driver and the token store of the site.
 func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Account) *media.Service {
 	t.Helper()
-	folder, err := naming.ParseFormat("/")
+	root, err := naming.ParseFormat("/")
 	if err != nil {
 		t.Fatal(err)
 	}
-	service, err := media.New(media.Config{
+	shared := storagedrivers.Options{Close: keepOpen}
+	config := media.Config{
 		Storages: []media.Storage{
-			{Name: "main", Driver: s.driver, Options: storagedrivers.Options{Close: keepOpen}, SubFolder: folder},
-			{Name: "broken", Driver: unreachable(), SubFolder: folder},
+			{Name: "main", Driver: s.driver, Options: shared, SubFolder: root},
+			{Name: "exact", Driver: s.driver, Options: shared, SubFolder: root, KeepNames: true},
+			{Name: "replacing", Driver: s.driver, Options: shared, SubFolder: root, Overwrite: true},
+			{Name: "dated", Driver: s.driver, Options: shared},
+			{Name: "broken", Driver: unreachable(), SubFolder: root},
 		},
-		Aliases: []media.Alias{
-			{Kind: ingest.File, Name: "one", Storage: "main"},
-			{Kind: ingest.File, Name: "two", Storage: "main"},
-			{Kind: ingest.File, Name: "broken", Storage: "broken"},
-		},
-		Accounts: accounts, Tokens: s.store, Limits: limits, Observer: s,
+		Aliases: siteAliases(), Accounts: accounts, Tokens: s.store, Limits: limits, Observer: s, Now: s.now,
 		Comparer: tokens.CompareFunc(func(hash, plain []byte) (bool, error) { return string(hash) == string(plain), nil }),
-	})
+	}
+	if s.change != nil {
+		s.change(&config)
+	}
+	service, err := media.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,14 +192,34 @@ func (s *site) Running() (*media.Service, func()) {
 // Failed implements media.Observer.
 func (s *site) Failed(context.Context, string, string) { s.failed.Add(1) }
 
-// token returns a new token of the account.
+// token returns a new token of the account that may use all aliases.
 func (s *site) token(t *testing.T) string {
 	t.Helper()
-	token, _, err := s.first.Issuer().Issue(t.Context(), someKey, password, netip.Addr{})
+	return s.tokenOf(t, someKey)
+}
+
+func (s *site) tokenOf(t *testing.T, key string) string {
+	t.Helper()
+	token, _, err := s.first.Issuer().Issue(t.Context(), key, password, netip.Addr{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.known = append(s.known, token)
 	return token
+}
+
+// objects returns all objects of the backend by key.
+func (s *site) objects(t *testing.T) map[string]string {
+	t.Helper()
+	page, err := s.driver.List(t.Context(), storagedrivers.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, info := range page.Objects {
+		all[info.Key], _ = s.stored(t, info.Key)
+	}
+	return all
 }
 
 // stored returns the content of an item, and false if there is none.
@@ -150,6 +245,13 @@ type failingStore struct {
 
 // Close does nothing, because several services share the store.
 func (*failingStore) Close() error { return nil }
+
+func (s *failingStore) Save(ctx context.Context, id tokens.ID, record tokens.Record) error {
+	if s.fails.Load() {
+		return tokens.ErrUnavailable
+	}
+	return s.Store.Save(ctx, id, record)
+}
 
 func (s *failingStore) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
 	if s.fails.Load() {

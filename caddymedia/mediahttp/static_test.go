@@ -1,195 +1,235 @@
-package mediahttp
+package mediahttp_test
 
 import (
-	"errors"
-	"io/fs"
 	"mime"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-func TestOneRange(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		ranges []string
-		keeps  bool
-	}{
-		{nil, true},
-		{[]string{"bytes=0-1"}, true},
-		{[]string{"bytes=-5"}, true},
-		{[]string{"bytes=5-"}, true},
-		{[]string{"bytes=0-1,3-4"}, false},
-		{[]string{"bytes=0-1, 3-4"}, false},
-		{[]string{"bytes=0-1,"}, false},
-		{[]string{"bytes=" + strings.Repeat("0-1,", 1000)}, false},
-		{[]string{"bytes=0-1", "bytes=3-4"}, false},
-		{[]string{"", "bytes=0-1,2-3"}, false},
-	} {
-		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		if c.ranges != nil {
-			r.Header["Range"] = c.ranges
-		}
-		got := oneRange(r)
-		if _, there := got.Header["Range"]; there != (c.keeps && c.ranges != nil) || (got == r) != c.keeps {
-			t.Errorf("%q: asks for %q", c.ranges, got.Header["Range"])
-		}
-		if len(r.Header["Range"]) != len(c.ranges) {
-			t.Errorf("%q: the request itself was changed", c.ranges)
-		}
+const (
+	itemKey  = "file/content/item.txt"
+	itemPath = "/static/" + itemKey
+	sandbox  = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
+	forever  = "public, max-age=31536000, immutable"
+)
+
+// put stores an object in the backend.
+func (s *site) put(t *testing.T, key, content string) storagedrivers.Info {
+	t.Helper()
+	info, err := s.driver.Put(t.Context(), key, strings.NewReader(content), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
+	if err != nil {
+		t.Fatal(err)
 	}
+	return info
 }
 
-func TestInline(t *testing.T) {
-	t.Parallel()
-	for mediaType, want := range map[string]bool{
-		"image/jpeg": true, "image/png": true, "image/gif": true, "image/webp": true, "image/svg+xml": true,
-		"application/pdf": true, "text/plain": true, "audio/mpeg": true, "video/mp4": true,
-		"": false, "text/html": false, "application/xhtml+xml": false, "application/xml": false, "text/xml": false,
-		"text/css": false, "text/javascript": false, "application/javascript": false, "application/json": false,
-		"application/zip": false, "application/octet-stream": false, "image/unknown": false, "text/markdown": false,
-	} {
-		if got := inline(mediaType); got != want {
-			t.Errorf("inline(%q) is %t", mediaType, got)
-		}
+// withItem is a site with an item of ten bytes, the variables $TAG and $TIME of it, and $BEFORE.
+func withItem(t *testing.T) *site {
+	t.Helper()
+	s := aSite(t)
+	info := s.put(t, itemKey, "0123456789")
+	modified := info.ModTime.UTC()
+	s.vars = []string{
+		"$TAG", info.ETag, "$TIME", modified.Format(http.TimeFormat), "$BEFORE", modified.Add(-time.Hour).Format(http.TimeFormat),
 	}
+	return s
 }
 
-func TestAttachment(t *testing.T) {
+func TestStatic(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{
-		"a.zip", "a b.zip", `a"b.zip`, "a;b.zip", "ěšč.zip", "a%20b.zip", "a'b.zip", "a\\b.zip", strings.Repeat("x", 200),
-	} {
-		value := attachment(name)
-		disposition, params, err := mime.ParseMediaType(value)
-		if err != nil || disposition != "attachment" || params["filename"] != name {
-			t.Errorf("%q returns %q: %q, %v", name, value, params["filename"], err)
-		}
-		if strings.ContainsAny(value, "\r\n") {
-			t.Errorf("%q returns %q", name, value)
-		}
-	}
+	const all = "Content-Type: text/plain; charset=utf-8\nContent-Length: 10\nETag: $TAG\nLast-Modified: $TIME\nAccept-Ranges: bytes\n" +
+		"Cache-Control: " + forever + "\nX-Content-Type-Options: nosniff\nContent-Disposition\nContent-Security-Policy\nVary\nContent-Encoding"
+	run(t, withItem, []httpCase{
+		{name: "GET", target: itemPath, status: 200, want: all, text: "0123456789"},
+		{name: "HEAD", method: http.MethodHead, target: itemPath, status: 200, want: all},
+		{name: "query", target: itemPath + "?v=1&download=../x", status: 200, text: "0123456789"},
+		{name: "cookie", target: itemPath, header: "Cookie: a=b", status: 200, text: "0123456789"},
+		{name: "missing", target: itemPath + "x", status: 404, want: "Cache-Control\nETag", text: "Not Found\n"},
+		{name: "missing by HEAD", method: http.MethodHead, target: itemPath + "x", status: 404, want: "Cache-Control"},
+		{name: "unknown alias", target: "/static/file/none/item.txt", status: 404},
+		{name: "another kind", target: "/static/img/content/item.txt", status: 404},
+		{name: "elsewhere", target: "/static/other/content/item.txt", status: 404},
+		{name: "no path", target: "/", status: 404},
+		{name: "endpoint with a slash", method: http.MethodPost, target: tokenPath + "/", status: 404},
+	})
 }
 
-func TestHeadersOfItems(t *testing.T) {
+func TestRanges(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		key     string
-		policy  bool
-		attach  string
-		content string
-	}{
-		{"img/content/a.jpg", false, "", "image/jpeg"},
-		{"img/content/a.svg", true, "", "image/svg+xml"},
-		{"file/content/x/a.html", true, "attachment; filename=a.html", "text/html"},
-		{"file/content/a.xml", true, "attachment; filename=a.xml", "application/xml"},
-		{"file/content/a.pdf", false, "", "application/pdf"},
-		{"file/content/a.txt", false, "", "text/plain"},
-		{"file/content/a.zip", false, "attachment; filename=a.zip", "application/zip"},
-		{"file/content/a.mp4", false, "", "video/mp4"},
-		{"file/content/a", false, "attachment; filename=a", "application/octet-stream"},
-	} {
-		header := http.Header{}
-		info := storagedrivers.Info{Key: c.key, ContentType: storagedrivers.ContentType(c.key), ETag: `"x"`}
-		setHeaders(header, &ingest.Alias{CacheControl: "no-cache"}, info)
-		if got := header.Get("Content-Type"); !strings.HasPrefix(got, c.content) {
-			t.Errorf("%s: Content-Type %q, want %q", c.key, got, c.content)
-		}
-		if got := header.Get("Content-Security-Policy") == Sandbox; got != c.policy {
-			t.Errorf("%s: policy %q", c.key, header.Get("Content-Security-Policy"))
-		}
-		if got := header.Get("Content-Disposition"); got != c.attach {
-			t.Errorf("%s: Content-Disposition %q, want %q", c.key, got, c.attach)
-		}
-		for name, want := range map[string]string{
-			"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache", "Etag": `"x"`,
-		} {
-			if got := header.Get(name); got != want {
-				t.Errorf("%s: %s %q, want %q", c.key, name, got, want)
+	partial := func(name, ask, contentRange, text string) httpCase {
+		return httpCase{name: name, target: itemPath, header: "Range: " + ask, status: 206, text: text, want: "Content-Range: " + contentRange}
+	}
+	whole := func(name, header string) httpCase {
+		return httpCase{name: name, target: itemPath, header: header, status: 200, text: "0123456789", want: "Content-Range\nContent-Length: 10"}
+	}
+	run(t, withItem, []httpCase{
+		partial("first", "bytes=0-0", "bytes 0-0/10", "0"),
+		partial("middle", "bytes=2-4", "bytes 2-4/10", "234"),
+		partial("open end", "bytes=7-", "bytes 7-9/10", "789"),
+		partial("all", "bytes=0-", "bytes 0-9/10", "0123456789"),
+		partial("over the end", "bytes=8-100", "bytes 8-9/10", "89"),
+		partial("suffix", "bytes=-3", "bytes 7-9/10", "789"),
+		partial("suffix over the start", "bytes=-30", "bytes 0-9/10", "0123456789"),
+		whole("two ranges", "Range: bytes=0-0,2-2"),
+		whole("two headers", "Range: bytes=0-0\nRange: bytes=2-2"),
+		whole("overlapping", "Range: bytes=0-,0-,0-"),
+		whole("many", "Range: bytes="+strings.Repeat("0-0,", 1000)+"0-0"),
+		{name: "beyond the end", target: itemPath, header: "Range: bytes=10-", status: 416, want: "Content-Range: bytes */10\nX-Content-Type-Options: nosniff"},
+		{name: "malformed", target: itemPath, header: "Range: bytes=x-", status: 416},
+		{name: "HEAD", method: http.MethodHead, target: itemPath, header: "Range: bytes=2-4", status: 206, want: "Content-Length: 3\nContent-Range: bytes 2-4/10"},
+	})
+}
+
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	const unchanged = "ETag: $TAG\nCache-Control: " + forever + "\nX-Content-Type-Options: nosniff\nContent-Length\nContent-Type"
+	run(t, withItem, []httpCase{
+		{name: "same tag", target: itemPath, header: "If-None-Match: $TAG", status: 304, want: unchanged},
+		{name: "one of several", target: itemPath, header: `If-None-Match: "x", $TAG`, status: 304, want: unchanged},
+		{name: "weak", target: itemPath, header: "If-None-Match: W/$TAG", status: 304},
+		{name: "any", target: itemPath, header: "If-None-Match: *", status: 304},
+		{name: "HEAD", method: http.MethodHead, target: itemPath, header: "If-None-Match: $TAG", status: 304},
+		{name: "other tag", target: itemPath, header: `If-None-Match: "x"`, status: 200},
+		{name: "other tag, same time", target: itemPath, header: "If-None-Match: \"x\"\nIf-Modified-Since: $TIME", status: 200},
+		{name: "same time", target: itemPath, header: "If-Modified-Since: $TIME", status: 304},
+		{name: "earlier", target: itemPath, header: "If-Modified-Since: $BEFORE", status: 200},
+		{name: "no time", target: itemPath, header: "If-Modified-Since: yesterday", status: 200},
+		{name: "If-Match", target: itemPath, header: "If-Match: $TAG", status: 200},
+		{name: "If-Match other", target: itemPath, header: `If-Match: "x"`, status: 412},
+		{name: "If-Unmodified-Since", target: itemPath, header: "If-Unmodified-Since: $BEFORE", status: 412},
+		{name: "If-Range", target: itemPath, header: "Range: bytes=1-2\nIf-Range: $TAG", status: 206, text: "12"},
+		{name: "If-Range other", target: itemPath, header: "Range: bytes=1-2\nIf-Range: \"x\"", status: 200, text: "0123456789"},
+		{name: "If-Range weak", target: itemPath, header: "Range: bytes=1-2\nIf-Range: W/$TAG", status: 200},
+		{name: "If-Range time", target: itemPath, header: "Range: bytes=1-2\nIf-Range: $TIME", status: 206},
+	})
+}
+
+// TestStaticMethods: only GET and HEAD are for the service. Nothing changes an item.
+func TestStaticMethods(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "MOVE", "OPTIONS", "PROPFIND"} {
+		for _, header := range []string{bearer, bearer + "X-HTTP-Method-Override: DELETE\n"} {
+			s := withItem(t)
+			if handled, err := s.handler.Serve(nil, s.request(t, method, itemPath, header, "x")); handled || err != nil {
+				t.Errorf("%s is handled: %v", method, err)
 			}
+			httpCase{method: method, target: itemPath, header: header, body: "x", status: 404}.check(t, s)
+		}
+	}
+	s := withItem(t)
+	for _, path := range []string{"/", "/static/", "/static/file", "/static/other/content/item.txt", "/api/auth", tokenPath + "/", "/api/auth/generatetoken"} {
+		if handled, err := s.handler.Serve(nil, s.request(t, http.MethodGet, path, "", "")); handled || err != nil {
+			t.Errorf("%s is handled: %v", path, err)
 		}
 	}
 }
 
-func TestStaticStatus(t *testing.T) {
+// TestStaticTypes: the headers of an item depend on its name, not on the declarations of the
+// uploader.
+func TestStaticTypes(t *testing.T) {
 	t.Parallel()
-	for err, want := range map[error]int{
-		fs.ErrNotExist:                 http.StatusNotFound,
-		storagedrivers.ErrInvalidKey:   http.StatusNotFound,
-		storagedrivers.ErrUnavailable:  http.StatusServiceUnavailable,
-		storagedrivers.ErrClosed:       http.StatusServiceUnavailable,
-		fs.ErrPermission:               http.StatusBadGateway,
-		errors.New("something else"):   http.StatusBadGateway,
-		storagedrivers.ErrInvalidRange: http.StatusBadGateway,
+	for _, c := range []struct{ target, alias, name, content, contentType, save, policy string }{
+		{imagePath, "exact", "a.jpg", jpegPicture, "image/jpeg", "", ""},
+		{imagePath, "exact", "a.JPEG", jpegPicture, "image/jpeg", "", ""},
+		{imagePath, "exact", "a.png", pngPicture, "image/png", "", ""},
+		{imagePath, "exact", "a.gif", gifPicture, "image/gif", "", ""},
+		{imagePath, "exact", "a.svg", svgPicture, "image/svg+xml", "", sandbox},
+		{imagePath, "keep", "a.svg", `<svg xmlns="http://www.w3.org/2000/svg"><script>1</script></svg>`, "image/svg+xml", "", sandbox},
+		{filePath, "web", "a.pdf", pdfDocument, "application/pdf", "", ""},
+		{filePath, "web", "a.txt", "<html><script>1</script>", "text/plain; charset=utf-8", "", ""},
+		{filePath, "web", "a.mp3", "ID3\x03\x00\x00\x00\x00\x00\x00", "audio/mpeg", "", ""},
+		{filePath, "web", "a.zip", zipArchive, "application/zip", "a.zip", ""},
+		{filePath, "web", "My Archive ěšč \"1\".zip", zipArchive, "application/zip", "My Archive ěšč \"1\".zip", ""},
+		{filePath, "web", "a.html", "<!doctype html><p>x", "text/html; charset=utf-8", "a.html", sandbox},
+		{filePath, "web", "a.xml", "<a/>", "application/xml", "a.xml", sandbox},
+		{filePath, "web", "b.svg", svgPicture, "image/svg+xml", "", sandbox},
+		{filePath, "web", "a.json", "{}", "application/json", "a.json", ""},
+		{filePath, "web", "a.js", "alert(1)", "text/javascript; charset=utf-8", "a.js", ""},
+		{filePath, "web", "a.css", "a{}", "text/css; charset=utf-8", "a.css", ""},
+		{filePath, "web", "a.md", "# x", "text/markdown; charset=utf-8", "a.md", ""},
 	} {
-		if got := staticStatus(&storagedrivers.OpError{Op: "open", Err: err}); got != want {
-			t.Errorf("%v returns %d, want %d", err, got, want)
-		}
+		t.Run(c.alias+" "+c.name, func(t *testing.T) {
+			t.Parallel()
+			s := aSite(t)
+			p := file(c.name, c.content)
+			p.header = "Content-Type: text/html\r\nContent-Encoding: gzip\r\nCache-Control: no-store\r\n"
+			up := s.do(t, http.MethodPost, c.target, multipart+bearer, form(field("alias", c.alias), field("content_type", "text/html"), p))
+			r := httpCase{
+				target: strings.TrimPrefix(up.items(t)[0].FullPath, origin), status: 200, text: c.content,
+				want: "Content-Type: " + c.contentType + "\nContent-Security-Policy: " + c.policy + "\nContent-Encoding\nCache-Control: " + forever,
+			}.check(t, s)
+			disposition := r.header.Get("Content-Disposition")
+			if c.save == "" && disposition == "" {
+				return
+			}
+			if kind, params, err := mime.ParseMediaType(disposition); err != nil || kind != "attachment" || params["filename"] != c.save {
+				t.Errorf("Content-Disposition %q, want an attachment called %s", disposition, c.save)
+			}
+		})
 	}
 }
 
-// TestStatusOf: of several failures the highest status counts, in any order.
-func TestStatusOf(t *testing.T) {
+// TestCacheControl: items that never change are cached for ever, others are revalidated each time,
+// unless configured otherwise.
+func TestCacheControl(t *testing.T) {
 	t.Parallel()
-	ascending := []struct {
-		reason ingest.Reason
-		status int
-	}{
-		{ingest.BadRequest, 400},
-		{ingest.Unauthorized, 401},
-		{ingest.Forbidden, 403},
-		{ingest.Conflict, 409},
-		{ingest.TooLarge, 413},
-		{ingest.BadContent, 415},
-		{ingest.Internal, 500},
-		{ingest.StorageFailed, 502},
-		{ingest.Unavailable, 503},
-		{ingest.Busy, 503},
-		{ingest.NoSpace, 507},
+	site := func(t *testing.T) *site {
+		t.Helper()
+		s := aSite(t)
+		for _, alias := range []string{"content", "replacing", "own"} {
+			s.vars = append(s.vars, "$"+alias, s.put(t, "file/"+alias+"/a.txt", "x").ETag)
+		}
+		return s
 	}
-	if len(ascending) != len(statuses) {
-		t.Errorf("%d reasons have a status, want %d", len(statuses), len(ascending))
+	for alias, want := range map[string]string{"content": forever, "replacing": "public, no-cache", "own": "private, max-age=60"} {
+		path := "/static/file/" + alias + "/a.txt"
+		run(t, site, []httpCase{
+			{name: alias, target: path, status: 200, want: "Cache-Control: " + want},
+			{name: alias + " again", target: path, header: "If-None-Match: $" + alias, status: 304, want: "Cache-Control: " + want},
+			{name: alias + " missing", target: path + "x", status: 404, want: "Cache-Control"},
+		})
 	}
-	for i, high := range ascending {
-		for _, low := range ascending[:i+1] {
-			one, other := &ingest.Failure{Reason: high.reason}, &ingest.Failure{Reason: low.reason}
-			for _, failures := range []ingest.Failures{{one}, {one, other}, {other, one}, {other, one, other}} {
-				if got := statusOf(failures); got != high.status {
-					t.Errorf("%d and %d give %d", high.status, low.status, got)
+}
+
+// TestRedirects: clients are redirected to the storage, except for types such as HTML, which only
+// this service serves safely. HEAD is not redirected.
+func TestRedirects(t *testing.T) {
+	t.Parallel()
+	site := func(t *testing.T) *site {
+		t.Helper()
+		s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
+			for i := range c.Aliases {
+				if a := &c.Aliases[i]; a.Name == "pictures" {
+					a.Redirect = c.Aliases[len(c.Aliases)-1].Redirect
 				}
 			}
+		})
+		for _, key := range []string{"file/elsewhere/Žluť 1.txt", "file/elsewhere/page.html", "img/pictures/a.jpg", "img/pictures/a.jpg.webp"} {
+			s.put(t, key, "content")
 		}
+		return s
 	}
-}
-
-// TestEntityTag: there is no tag of a size alone.
-func TestEntityTag(t *testing.T) {
-	t.Parallel()
-	at := time.Unix(1, 0)
-	for _, tt := range []struct {
-		info      storagedrivers.Info
-		overwrite bool
-		want      string
-	}{
-		{storagedrivers.Info{ETag: `"x"`, Size: 10}, true, `"x"`},
-		{storagedrivers.Info{Size: 10, ModTime: at}, false, `"a-3b9aca00"`},
-		{storagedrivers.Info{Size: 10, ModTime: at}, true, `W/"a-3b9aca00"`},
-		{storagedrivers.Info{Size: 10}, false, ""},
-		{storagedrivers.Info{Size: 10}, true, ""},
-	} {
-		alias := &ingest.Alias{Overwrite: tt.overwrite}
-		if got := EntityTag(alias, tt.info); got != tt.want {
-			t.Errorf("%+v: tag %q, want %q", tt.info, got, tt.want)
-		}
-		header := http.Header{}
-		setHeaders(header, alias, tt.info)
-		if _, there := header["Etag"]; there != (tt.want != "") {
-			t.Errorf("%+v: header %q", tt.info, header["Etag"])
-		}
-	}
+	const (
+		text  = "/static/file/elsewhere/%C5%BDlu%C5%A5%201.txt"
+		there = "Location: https://bucket.example/media"
+		cache = "\nCache-Control: private, max-age=30\nX-Content-Type-Options: nosniff"
+	)
+	run(t, site, []httpCase{
+		{name: "file", target: text, status: 302, want: there + "/file/elsewhere/%C5%BDlu%C5%A5%201.txt" + cache},
+		{name: "HEAD", method: http.MethodHead, target: text, status: 200, want: "Location\nContent-Length: 7"},
+		{name: "again", target: text, header: "If-None-Match: *", status: 302, want: there + "/file/elsewhere/%C5%BDlu%C5%A5%201.txt" + cache},
+		{name: "page", target: "/static/file/elsewhere/page.html", status: 200, want: "Location\nCache-Control: " + forever, text: "content"},
+		{name: "missing", target: text + "x", status: 404, want: "Location\nCache-Control"},
+		{name: "picture", target: "/static/img/pictures/a.jpg", status: 302, want: there + "/img/pictures/a.jpg" + cache + "\nVary: Accept"},
+		{
+			name: "picture as WebP", target: "/static/img/pictures/a.jpg", header: "Accept: image/webp", status: 302,
+			want: there + "/img/pictures/a.jpg.webp" + cache + "\nVary: Accept",
+		},
+		{name: "variant", target: "/static/img/pictures/a.jpg.webp", status: 302, want: there + "/img/pictures/a.jpg.webp" + cache},
+	})
 }

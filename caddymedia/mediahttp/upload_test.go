@@ -1,218 +1,146 @@
 package mediahttp_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"io"
-	"mime/multipart"
 	"net/http"
-	"net/http/httptest"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/mediahttp"
-	"github.com/caddymedia/media/caddymedia/tokens"
-	"github.com/caddymedia/media/storagedrivers"
 )
 
-const multipartType = "multipart/form-data; boundary=x"
-
-// known is a server for which every caller is the same account, without credentials.
-type known struct {
-	*httptest.Server
-	site   *site
-	caller mediahttp.Caller
+// TestUploadAnswer: the response has exactly the documented keys.
+func TestUploadAnswer(t *testing.T) {
+	t.Parallel()
+	run(t, aSite, []httpCase{
+		{
+			name: "image", target: imagePath, header: multipart + bearer, status: 200,
+			body: form(file("Photo.JPG", jpegPicture), field("alias", "dated")),
+			text: `{"success":true,"result":[{"full_path":"` + origin + `/static/img/dated/` + uploadDay + `/photo.jpg","filename":"` + uploadDay + `/photo.jpg"}]}`,
+		},
+		{
+			name: "variant", target: imagePath, header: multipart + bearer, status: 200,
+			body: form(file("a.jpg", jpegPicture), field("alias", "pictures")),
+			text: `{"success":true,"result":[{"full_path":"` + origin + `/static/img/pictures/a.jpg","filename":"a.jpg","webp":"` +
+				origin + `/static/img/pictures/a.jpg.webp"}]}`,
+		},
+		{
+			name: "files", target: filePath, header: multipart + bearer, status: 200, body: form(file("a.pdf", pdfDocument), file("b.txt", "")),
+			text: `{"success":true,"result":[{"full_path":"` + origin + `/static/file/content/a.pdf","filename":"a.pdf"},{"full_path":"` +
+				origin + `/static/file/content/b.txt","filename":"b.txt"}]}`,
+		},
+		{
+			name: "own address", target: filePath, header: multipart + bearer, status: 200, body: form(file("a.txt", "x"), field("alias", "cdn")),
+			text: `{"success":true,"result":[{"full_path":"https://cdn.example/x/static/file/cdn/a.txt","filename":"a.txt"}]}`,
+		},
+		{
+			name: "forged host", target: filePath, header: multipart + bearer + "X-Forwarded-Host: evil.example\nX-Forwarded-Proto: https",
+			body: form(file("a.txt", "x")), status: 200, has: `"` + origin + `/static/file/content/a.txt"`,
+		},
+		{
+			name: "refused", target: filePath, header: multipart + bearer, status: 415, body: form(file("x.php", "x"), file("a.txt", "x")),
+			has: `{"success":false,"errors":[{"message":"`,
+		},
+	})
+	base := func(c *media.Config) { c.BaseURL = "https://all.example" }
+	s := newSiteWith(t, media.Limits{}, base)
+	for alias, want := range map[string]string{"content": "https://all.example/static", "cdn": "https://cdn.example/x/static"} {
+		httpCase{
+			target: filePath, header: multipart + bearer, body: form(file("a.txt", "x"), field("alias", alias)),
+			status: 200, has: `"` + want + `/file/` + alias + `/a.txt"`,
+		}.check(t, s)
+	}
 }
 
-func serveKnown(t *testing.T, account tokens.Account) *known {
-	t.Helper()
-	k := &known{site: newSite(t, media.Limits{MaxBody: 2048}), caller: mediahttp.Caller{Account: account, Origin: ingest.OriginPanel}}
-	k.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := k.site.handler.Upload(w, r, ingest.File, k.caller); err != nil {
-			t.Error(err)
+// TestUploadKinds: every type of picture, and the default types of a file alias, are accepted.
+func TestUploadKinds(t *testing.T) {
+	t.Parallel()
+	for ext, content := range samples {
+		for _, name := range []string{"one." + ext, "One." + strings.ToUpper(ext)} {
+			c := uploadCase{name: "file " + name, parts: []part{file(name, content)}, want: []string{"file/content/one." + ext}}
+			if ext == "svg" { // pictures that may be active are for image aliases
+				c.status, c.want = http.StatusUnsupportedMediaType, []string{name}
+			}
+			c.run(t, aSite)
 		}
-	}))
-	t.Cleanup(k.Close)
-	return k
+	}
+	for _, ext := range []string{"jpg", "jpeg", "gif", "png", "svg"} {
+		content := samples[strings.Replace(ext, "jpeg", "jpg", 1)]
+		uploadCase{name: "image " + ext, parts: []part{file("one."+ext, content)}, want: []string{"img/content/one." + ext}}.image().run(t, aSite)
+	}
 }
 
-// formOf returns a form with a file after the fields.
-func formOf(t *testing.T, filename string, fields ...string) string {
-	t.Helper()
-	var b bytes.Buffer
-	w := multipart.NewWriter(&b)
-	err := w.SetBoundary("x")
-	for i := 0; i+1 < len(fields); i += 2 {
-		err = errors.Join(err, w.WriteField(fields[i], fields[i+1]))
-	}
-	part, partErr := w.CreateFormFile("files[]", filename)
-	if err := errors.Join(err, partErr); err != nil {
-		t.Fatal(err)
-	}
-	_, err = part.Write([]byte("text"))
-	if err := errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
-	return b.String()
-}
-
-// answered is a response to an upload of either kind.
-type answered struct {
-	status int
-	header http.Header
-
-	Success bool `json:"success"`
-	Result  []struct {
-		FullPath string `json:"full_path"`
-		Filename string `json:"filename"`
-	} `json:"result"`
-	Errors []struct {
-		Message  string `json:"message"`
-		Filename string `json:"filename"`
-	} `json:"errors"`
-}
-
-// send sends a request, checks the header of the response and returns it.
-func (k *known) send(t *testing.T, method, query, contentType, body string) answered {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), method, k.URL+"/anywhere"+query, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Content-Type", contentType)
-	response, err := k.Client().Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	b, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := answered{status: response.StatusCode, header: response.Header}
-	if err := json.Unmarshal(b, &a); err != nil {
-		t.Fatalf("%d %q: %v", response.StatusCode, b, err)
-	}
-	for name, want := range map[string]string{
-		"Content-Type": "application/json", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Www-Authenticate": "",
+// TestUploadOrder: results are in the order of the files, whatever the names of the parts are.
+func TestUploadOrder(t *testing.T) {
+	t.Parallel()
+	c, a, b := file("c.gif", gifPicture), file("a.gif", gifPicture), file("b.gif", gifPicture)
+	empty := file("", "")
+	for name, parts := range map[string][]part{
+		"files[]":        {c, a, b},
+		"files[index]":   {named("files[2]", c), named("files[0]", a), named("files[x]", b)},
+		"files":          {named("files", c), named("files", a), named("files", b)},
+		"mixed":          {named("files", c), named("files[3]", a), b},
+		"fields between": {c, field("alias", "content"), a, field("more", "x"), b},
+		"empty inputs":   {empty, c, named("photo", empty), a, b, named("files", empty)},
 	} {
-		if got := response.Header.Get(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
-	}
-	if ok := response.StatusCode == http.StatusOK; ok != a.Success || ok == response.Close {
-		t.Errorf("%d: success %t, connection closed %t", response.StatusCode, a.Success, response.Close)
-	}
-	return a
-}
-
-// TestUploadOfKnownCaller: no token is needed, and an alias that the account may not use is
-// refused, whether the address or the form names it.
-func TestUploadOfKnownCaller(t *testing.T) {
-	t.Parallel()
-	for _, account := range []tokens.Account{{APIKey: "few", Aliases: []string{"one"}}, {APIKey: "all"}} {
-		k := serveKnown(t, account)
-		for _, alias := range []string{"one", "two"} {
-			for how, c := range map[string]struct{ query, body string }{
-				"query": {"?alias=" + alias, formOf(t, "query.txt")},
-				"form":  {"", formOf(t, "form.txt", "alias", alias)},
-			} {
-				t.Run(account.APIKey+" "+alias+" by "+how, func(t *testing.T) {
-					t.Parallel()
-					a := k.send(t, http.MethodPost, c.query, multipartType, c.body)
-					content, stored := k.site.stored(t, "file/"+alias+"/"+how+".txt")
-					if !account.Allows(alias) {
-						if a.status != http.StatusForbidden || len(a.Errors) != 1 || !strings.Contains(a.Errors[0].Message, alias) {
-							t.Errorf("%d %+v", a.status, a)
-						}
-						if stored {
-							t.Error("it is stored")
-						}
-						return
-					}
-					if a.status != http.StatusOK || content != "text" {
-						t.Fatalf("%d %+v, stored %q", a.status, a, content)
-					}
-					if want := k.URL + "/static/file/" + alias + "/" + how + ".txt"; a.Result[0].FullPath != want {
-						t.Errorf("address %s, want %s", a.Result[0].FullPath, want)
-					}
-				})
-			}
-		}
+		want := []string{"img/content/c.gif", "img/content/a.gif", "img/content/b.gif"}
+		uploadCase{name: name, parts: parts, want: want}.image().run(t, aSite)
 	}
 }
 
-// TestUploadConfirms: nothing is stored if the right to upload is withdrawn before a request or
-// while its body is read.
-func TestUploadConfirms(t *testing.T) {
+// TestUploadFields: alias and sub_folder are in the query or in the form, before or after the file.
+// The form takes precedence; an empty value means unset.
+func TestUploadFields(t *testing.T) {
 	t.Parallel()
-	k := serveKnown(t, tokens.Account{APIKey: "all"})
-	for confirmed, want := range []int{http.StatusUnauthorized, http.StatusUnauthorized, http.StatusOK} {
-		calls := 0
-		k.caller.Confirm = func(running *media.Service) bool {
-			if running != k.site.first {
-				t.Error("asked for another service than the running one")
-			}
-			calls++
-			return calls <= confirmed
-		}
-		a := k.send(t, http.MethodPost, "?alias=one", multipartType, formOf(t, "a.txt"))
-		if _, stored := k.site.stored(t, "file/one/a.txt"); a.status != want || stored != (want == http.StatusOK) {
-			t.Errorf("confirmed %d times: %d %+v, stored: %t", confirmed, a.status, a.Errors, stored)
-		}
-	}
-}
-
-// TestUploadRefuses: requests are refused and counted as by the endpoints. Only failures that are
-// not the caller's fault are logged.
-func TestUploadRefuses(t *testing.T) {
-	t.Parallel()
-	k := serveKnown(t, tokens.Account{APIKey: "all"})
+	text := file("a.txt", "x")
+	alias := func(name string) part { return field("alias", name) }
+	folder := func(name string) part { return field("sub_folder", name) }
 	for _, c := range []struct {
-		name, method, query, contentType, body string
-		status                                 int
-		message                                string
+		name, query string
+		parts       []part
+		want        string
 	}{
-		{"method", http.MethodPut, "", "text/plain", "x", 405, "use POST"},
-		{"content type", http.MethodPost, "", "text/plain", "x", 415, "multipart/form-data"},
-		{"no content type", http.MethodPost, "", "", "x", 415, "multipart/form-data"},
-		{"no boundary", http.MethodPost, "", "multipart/form-data", "x", 400, "boundary"},
-		{"long boundary", http.MethodPost, "", "multipart/form-data; boundary=" + strings.Repeat("x", 71), "x", 400, "boundary"},
-		{"size", http.MethodPost, "", multipartType, strings.Repeat("x", 2049), 413, "2048"},
-		{"alias twice", http.MethodPost, "?alias=one&alias=two", multipartType, formOf(t, "a.txt"), 400, "alias is sent twice"},
-		{"sub folder twice", http.MethodPost, "?alias=one&sub_folder=a&sub_folder=a", multipartType, formOf(t, "a.txt"), 400, "sub_folder is sent twice"},
-		{"unknown alias", http.MethodPost, "?alias=one", multipartType, formOf(t, "a.txt", "alias", "none"), 400, "unknown alias"},
-		{"malformed", http.MethodPost, "?alias=one", multipartType, "--x\r\n", 400, ""},
-		{"extension", http.MethodPost, "?alias=one", multipartType, formOf(t, "a.php"), 415, "php"},
+		{"none", "", []part{text}, "content"},
+		{"alias before", "", []part{alias("dated"), text}, "dated/" + uploadDay},
+		{"alias behind", "", []part{text, alias("dated")}, "dated/" + uploadDay},
+		{"both behind", "", []part{text, folder("x"), alias("dated")}, "dated/x"},
+		{"both before", "", []part{folder("x"), alias("dated"), text}, "dated/x"},
+		{"alias in the query", "?alias=dated", []part{text}, "dated/" + uploadDay},
+		{"both in the query", "?alias=dated&sub_folder=a%2Fb", []part{text}, "dated/a/b"},
+		{"form over query", "?alias=none&sub_folder=a", []part{text, alias("dated"), folder("b")}, "dated/b"},
+		{"form over query, before", "?alias=none&sub_folder=a", []part{alias("dated"), folder("b"), text}, "dated/b"},
+		{"empty in the form", "?alias=dated&sub_folder=a", []part{alias(""), folder(""), text}, "dated/a"},
+		{"empty in the query", "?alias=&sub_folder=", []part{text}, "content"},
+		{"empty everywhere", "?alias=&sub_folder=", []part{alias(""), text, folder("")}, "content"},
+		{"root", "", []part{text, alias("dated"), folder("/")}, "dated"},
+		{"slash at the end", "", []part{text, folder("x/")}, "content/x"},
+		{"sanitized", "", []part{text, folder("Můj Výlet/Den 1")}, "content/muj-vylet/den-1"},
 	} {
-		counted := k.site.failed.Load()
-		a := k.send(t, c.method, c.query, c.contentType, c.body)
-		if a.status != c.status || len(a.Errors) != 1 || !strings.Contains(a.Errors[0].Message, c.message) {
-			t.Errorf("%s: %d %+v, want %d %q", c.name, a.status, a.Errors, c.status, c.message)
+		uploadCase{name: c.name, target: c.query, parts: c.parts, want: []string{"file/" + c.want + "/a.txt"}}.run(t, aSite)
+	}
+}
+
+// TestUploadAround: text before the first boundary and after the last one is not part of the form,
+// RFC 2046 section 5.1.1. The last line break may be missing. The length may be unknown.
+func TestUploadAround(t *testing.T) {
+	t.Parallel()
+	body := form(file("a.txt", "x"))
+	for name, b := range map[string]string{
+		"preamble":      "This is a form.\r\n" + body,
+		"epilogue":      body + "That was a form.\r\n",
+		"long epilogue": body + strings.Repeat("That was a form.\r\n", 20_000),
+		"no line break": strings.TrimSuffix(body, "\r\n"),
+	} {
+		for _, known := range []bool{true, false} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s := aSite(t)
+				r := s.request(t, http.MethodPost, filePath, multipart+bearer, b)
+				if !known {
+					r.Body, r.ContentLength = io.NopCloser(strings.NewReader(b)), -1
+				}
+				s.send(t, r).items(t)[0].at(t, s, "file/content/a.txt", "x")
+			})
 		}
-		if allow := a.header.Get("Allow"); (allow == http.MethodPost) != (c.status == 405) {
-			t.Errorf("%s: Allow: %q", c.name, allow)
-		}
-		if n := k.site.failed.Load() - counted; n != 1 {
-			t.Errorf("%s: counted %d times", c.name, n)
-		}
-	}
-	if lines := k.site.log.take(); len(lines) > 0 {
-		t.Errorf("logged: %q", lines)
-	}
-	a := k.send(t, http.MethodPost, "?alias=broken", multipartType, formOf(t, "a.txt"))
-	if a.status < 500 || len(a.Errors) != 1 {
-		t.Errorf("a storage that is unreachable: %d %+v", a.status, a)
-	}
-	lines := k.site.log.take()
-	if len(lines) != 1 || !strings.HasPrefix(lines[0], "ERROR ") || !strings.HasSuffix(lines[0], " "+strconv.Itoa(a.status)) {
-		t.Errorf("logged: %q", lines)
-	}
-	if page, err := k.site.driver.List(t.Context(), storagedrivers.ListOptions{}); err != nil || len(page.Objects) > 0 {
-		t.Errorf("stored %v: %v", page.Objects, err)
 	}
 }

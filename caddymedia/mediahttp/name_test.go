@@ -1,0 +1,156 @@
+package mediahttp_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/naming"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// TestNames: the names of items, by the rules of package naming, whose tests have more of them.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 300)
+	for submitted, want := range map[string]string{
+		"Test Filename ěščř.TXT":  "test-filename-escr.txt",
+		"a.b.c.txt":               "a-b-c.txt",
+		"  Žluťoučký   kůň  .txt": "zlutoucky-kun.txt",
+		"straße_№1 (copy).txt":    "strasse_no1-copy.txt",
+		"日本.txt":                  "ri-ben.txt",
+		"{env.HOME}{{.}}.txt":     "env-home.txt",
+		`"quoted" & <b>.txt`:      "quoted-b.txt",
+		"x.txt.txt":               "x-txt.txt",
+		long + ".txt":             long[:196] + ".txt",
+		"{file./etc/passwd}.txt":  "file-etc-passwd.txt",
+		"=?utf-8?q?a?=.txt":       "utf-8-q-a.txt",
+	} {
+		uploadCase{name: submitted, parts: []part{file(submitted, "x")}, want: []string{"file/content/" + want}}.run(t, aSite)
+	}
+	for _, name := range []string{
+		"My File (1).TXT", "ěščř ž.txt", "100% & more?.txt", "a#b;c=d+e.txt", "日本語.txt", "a'b\"c.txt", "%41.txt", "{env.HOME}.txt",
+		"x~!$@,[].txt", "  x.txt", "e\u0301.txt", "a:b.txt", long[:196] + ".txt", "*.txt", "?.txt", "[a].txt",
+		"=?utf-8?q?a?=.txt", "=?utf-8?b?" + strings.Repeat("QUFB", 30) + "?=.txt", `{{env "HOME"}}.txt`,
+	} {
+		uploadCase{
+			name: "exact " + name, want: []string{"file/exact/My Folder/ž/" + name},
+			parts: []part{field("alias", "exact"), field("sub_folder", "My Folder/ž"), file(name, "x")},
+		}.run(t, aSite)
+	}
+	for _, name := range []string{
+		"a/b.txt", `a\b.txt`, "a\tb.txt", "a\u0000b.txt", ".hidden.txt", "x.txt.", "x.txt ", "\u202ex.txt", "\xff.txt", long[:197] + ".txt",
+	} {
+		uploadCase{name: "refused " + name, parts: []part{field("alias", "exact"), file(name, "x")}, status: 400}.run(t, aSite)
+	}
+}
+
+// TestFolders: the folder of an item whose upload names none.
+func TestFolders(t *testing.T) {
+	t.Parallel()
+	pattern := func(t *testing.T) *site {
+		t.Helper()
+		folder, err := naming.ParseFormat("year-%Y/%m/%d/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return newSiteWith(t, media.Limits{}, func(c *media.Config) {
+			c.Storages = append(c.Storages, media.Storage{
+				Name: "pattern", Driver: c.Storages[0].Driver, Options: storagedrivers.Options{Close: keepOpen}, SubFolder: folder,
+			})
+			c.Aliases = append(c.Aliases, media.Alias{Kind: ingest.File, Name: "pattern", Storage: "pattern"})
+		})
+	}
+	text := file("a.txt", "x")
+	runUploads(t, pattern, []uploadCase{
+		{name: "default", parts: []part{field("alias", "dated"), text}, want: []string{"file/dated/26-11/20/a.txt"}},
+		{name: "root", parts: []part{field("alias", "content"), text}, want: []string{"file/content/a.txt"}},
+		{name: "pattern", parts: []part{field("alias", "pattern"), text}, want: []string{"file/pattern/year-2026/11/20/a.txt"}},
+	})
+}
+
+// TestPrefix: the folder in the storage may differ from the address.
+func TestPrefix(t *testing.T) {
+	t.Parallel()
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
+		c.Aliases = append(c.Aliases, media.Alias{Kind: ingest.File, Name: "prefixed", Storage: "main", Prefix: "a/b"})
+	})
+	httpCase{
+		target: filePath, header: multipart + bearer, body: form(field("alias", "prefixed"), file("a.txt", "x")),
+		status: 200, has: `"` + origin + `/static/file/prefixed/a.txt"`,
+	}.check(t, s)
+	if content, _ := s.stored(t, "a/b/a.txt"); content != "x" {
+		t.Errorf("stored %v", s.objects(t))
+	}
+	httpCase{target: "/static/file/prefixed/a.txt", status: 200, text: "x"}.check(t, s)
+}
+
+// TestEqualNames: without overwriting, a second item of a name gets the time in its name, and the
+// first one stays. An overwriting alias replaces the item, and refuses equal names in one request.
+func TestEqualNames(t *testing.T) {
+	t.Parallel()
+	s := aSite(t)
+	upload := func(want []string, parts ...part) {
+		t.Helper()
+		uploadCase{parts: parts, want: want}.check(t, s)
+	}
+	upload([]string{"file/content/a.txt"}, file("a.txt", "mine"))
+	upload([]string{"file/content/a-" + noonSecond + ".txt", "file/content/a-1795176001.txt"}, file("A.TXT", "second"), file("a.txt", "third"))
+	uploadCase{
+		target: "?filename=a.txt&overwrite=1", want: []string{"file/content/a-1795176002.txt"},
+		parts: []part{file("a.txt", "theirs"), field("filename", "a.txt"), field("overwrite", "1"), field("id", "a.txt")},
+	}.check(t, s)
+	if content, _ := s.stored(t, "file/content/a.txt"); content != "mine" {
+		t.Errorf("the first is now %q", content)
+	}
+
+	tags := map[string]bool{}
+	for _, content := range []string{"one", "second, longer", ""} {
+		upload([]string{"file/replacing/same.txt"}, field("alias", "replacing"), file("Same.txt", content))
+		tag := s.do(t, http.MethodGet, "/static/file/replacing/same.txt", "", "").header.Get("ETag")
+		if tags[tag] {
+			t.Errorf("tag %s is that of an older item", tag)
+		}
+		tags[tag] = true
+	}
+	uploadCase{
+		parts:  []part{field("alias", "replacing"), file("new.txt", "x"), file("a b.txt", "x"), file("A-B.txt", "y"), file("a  b.TXT", "z")},
+		status: http.StatusConflict, want: []string{"a b.txt", "A-B.txt", "a  b.TXT"},
+	}.check(t, s)
+}
+
+// TestTraversal: neither a name nor a sub folder leaves the folder of the alias.
+func TestTraversal(t *testing.T) {
+	t.Parallel()
+	for _, alias := range []string{"content", "exact"} {
+		for _, name := range []string{
+			"../a.txt", "../../a.txt", "/a.txt", "/etc/a.txt", `..\a.txt`, `\a.txt`, "x/../../a.txt",
+		} {
+			uploadCase{name: alias + name, parts: []part{field("alias", alias), file(name, "x")}, status: 400, want: []string{name}}.run(t, aSite)
+		}
+		for _, folder := range []string{
+			"..", "../x", "x/..", "x/../y", "/x", "//", "x//y", "./x", "x/.", ".", `x\y`, `..\x`, "x\x00y", "x\ny", " ", "..／x", "\u200b../x",
+			strings.Repeat("a/", 16) + "a", strings.Repeat("x", 513), "x\xff", "a\r\nDELE x", "a\rb", "a\u0085b",
+		} {
+			if alias == "exact" && folder == "..／x" {
+				continue // an ordinary name, since nothing changes it
+			}
+			uploadCase{
+				name: alias + " folder " + folder, parts: []part{field("alias", alias), field("sub_folder", folder), file("a.txt", "x")},
+				status: 400, want: []string{"a.txt"},
+			}.run(t, aSite)
+		}
+	}
+	for _, p := range []part{file("a\x00.txt", "x"), file("a\r\nX-Injected: 1.txt", "x")} {
+		uploadCase{name: p.filename, parts: []part{p}, status: 400, want: []string{""}}.run(t, aSite)
+	}
+	for _, query := range []string{"..%2Fx", "%2e%2e/x", "%5Cx", "x%00", "a%0d%0aDELE%20x"} {
+		uploadCase{name: query, target: "?sub_folder=" + query, parts: []part{file("a.txt", "x")}, status: 400}.run(t, aSite)
+	}
+	deep := strings.Repeat("a/", 16)
+	uploadCase{
+		name: "16 levels", parts: []part{field("sub_folder", deep), file("a.txt", "x")}, want: []string{"file/content/" + deep + "a.txt"},
+	}.run(t, aSite)
+}

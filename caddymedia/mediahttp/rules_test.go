@@ -1,0 +1,195 @@
+package mediahttp
+
+import (
+	"errors"
+	"io/fs"
+	"mime"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+func TestOneRange(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		ranges []string
+		keeps  bool
+	}{
+		{nil, true},
+		{[]string{"bytes=0-1"}, true},
+		{[]string{"bytes=-5"}, true},
+		{[]string{"bytes=5-"}, true},
+		{[]string{"bytes=0-1,3-4"}, false},
+		{[]string{"bytes=0-1, 3-4"}, false},
+		{[]string{"bytes=0-1,"}, false},
+		{[]string{"bytes=" + strings.Repeat("0-1,", 1000)}, false},
+		{[]string{"bytes=0-1", "bytes=3-4"}, false},
+		{[]string{"", "bytes=0-1,2-3"}, false},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		if c.ranges != nil {
+			r.Header["Range"] = c.ranges
+		}
+		got := oneRange(r)
+		if _, there := got.Header["Range"]; there != (c.keeps && c.ranges != nil) || (got == r) != c.keeps {
+			t.Errorf("%q: asks for %q", c.ranges, got.Header["Range"])
+		}
+		if len(r.Header["Range"]) != len(c.ranges) {
+			t.Errorf("%q: the request itself was changed", c.ranges)
+		}
+	}
+}
+
+func TestInline(t *testing.T) {
+	t.Parallel()
+	for mediaType, want := range map[string]bool{
+		"image/jpeg": true, "image/png": true, "image/gif": true, "image/webp": true, "image/svg+xml": true,
+		"application/pdf": true, "text/plain": true, "audio/mpeg": true, "video/mp4": true,
+		"": false, "text/html": false, "application/xhtml+xml": false, "application/xml": false, "text/xml": false,
+		"text/css": false, "text/javascript": false, "application/javascript": false, "application/json": false,
+		"application/zip": false, "application/octet-stream": false, "image/unknown": false, "text/markdown": false,
+	} {
+		if got := inline(mediaType); got != want {
+			t.Errorf("inline(%q) is %t", mediaType, got)
+		}
+	}
+}
+
+func TestAttachment(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"a.zip", "a b.zip", `a"b.zip`, "a;b.zip", "ěšč.zip", "a%20b.zip", "a'b.zip", "a\\b.zip", strings.Repeat("x", 200),
+	} {
+		value := attachment(name)
+		disposition, params, err := mime.ParseMediaType(value)
+		if err != nil || disposition != "attachment" || params["filename"] != name {
+			t.Errorf("%q returns %q: %q, %v", name, value, params["filename"], err)
+		}
+		if strings.ContainsAny(value, "\r\n") {
+			t.Errorf("%q returns %q", name, value)
+		}
+	}
+}
+
+func TestHeadersOfItems(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		key     string
+		policy  bool
+		attach  string
+		content string
+	}{
+		{"img/content/a.jpg", false, "", "image/jpeg"},
+		{"img/content/a.svg", true, "", "image/svg+xml"},
+		{"file/content/x/a.html", true, "attachment; filename=a.html", "text/html"},
+		{"file/content/a.xml", true, "attachment; filename=a.xml", "application/xml"},
+		{"file/content/a.pdf", false, "", "application/pdf"},
+		{"file/content/a.txt", false, "", "text/plain"},
+		{"file/content/a.zip", false, "attachment; filename=a.zip", "application/zip"},
+		{"file/content/a.mp4", false, "", "video/mp4"},
+		{"file/content/a", false, "attachment; filename=a", "application/octet-stream"},
+	} {
+		header := http.Header{}
+		info := storagedrivers.Info{Key: c.key, ContentType: storagedrivers.ContentType(c.key), ETag: `"x"`}
+		setHeaders(header, &ingest.Alias{CacheControl: "no-cache"}, info)
+		if got := header.Get("Content-Type"); !strings.HasPrefix(got, c.content) {
+			t.Errorf("%s: Content-Type %q, want %q", c.key, got, c.content)
+		}
+		if got := header.Get("Content-Security-Policy") == Sandbox; got != c.policy {
+			t.Errorf("%s: policy %q", c.key, header.Get("Content-Security-Policy"))
+		}
+		if got := header.Get("Content-Disposition"); got != c.attach {
+			t.Errorf("%s: Content-Disposition %q, want %q", c.key, got, c.attach)
+		}
+		for name, want := range map[string]string{
+			"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache", "Etag": `"x"`,
+		} {
+			if got := header.Get(name); got != want {
+				t.Errorf("%s: %s %q, want %q", c.key, name, got, want)
+			}
+		}
+	}
+}
+
+func TestStaticStatus(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]int{
+		fs.ErrNotExist:                 http.StatusNotFound,
+		storagedrivers.ErrInvalidKey:   http.StatusNotFound,
+		storagedrivers.ErrUnavailable:  http.StatusServiceUnavailable,
+		storagedrivers.ErrClosed:       http.StatusServiceUnavailable,
+		fs.ErrPermission:               http.StatusBadGateway,
+		errors.New("something else"):   http.StatusBadGateway,
+		storagedrivers.ErrInvalidRange: http.StatusBadGateway,
+	} {
+		if got := staticStatus(&storagedrivers.OpError{Op: "open", Err: err}); got != want {
+			t.Errorf("%v returns %d, want %d", err, got, want)
+		}
+	}
+}
+
+// TestStatusOf: of several failures the highest status counts, in any order.
+func TestStatusOf(t *testing.T) {
+	t.Parallel()
+	ascending := []struct {
+		reason ingest.Reason
+		status int
+	}{
+		{ingest.BadRequest, 400},
+		{ingest.Unauthorized, 401},
+		{ingest.Forbidden, 403},
+		{ingest.Conflict, 409},
+		{ingest.TooLarge, 413},
+		{ingest.BadContent, 415},
+		{ingest.Internal, 500},
+		{ingest.StorageFailed, 502},
+		{ingest.Unavailable, 503},
+		{ingest.Busy, 503},
+		{ingest.NoSpace, 507},
+	}
+	if len(ascending) != len(statuses) {
+		t.Errorf("%d reasons have a status, want %d", len(statuses), len(ascending))
+	}
+	for i, high := range ascending {
+		for _, low := range ascending[:i+1] {
+			one, other := &ingest.Failure{Reason: high.reason}, &ingest.Failure{Reason: low.reason}
+			for _, failures := range []ingest.Failures{{one}, {one, other}, {other, one}, {other, one, other}} {
+				if got := statusOf(failures); got != high.status {
+					t.Errorf("%d and %d give %d", high.status, low.status, got)
+				}
+			}
+		}
+	}
+}
+
+// TestEntityTag: there is no tag of a size alone.
+func TestEntityTag(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1, 0)
+	for _, tt := range []struct {
+		info      storagedrivers.Info
+		overwrite bool
+		want      string
+	}{
+		{storagedrivers.Info{ETag: `"x"`, Size: 10}, true, `"x"`},
+		{storagedrivers.Info{Size: 10, ModTime: at}, false, `"a-3b9aca00"`},
+		{storagedrivers.Info{Size: 10, ModTime: at}, true, `W/"a-3b9aca00"`},
+		{storagedrivers.Info{Size: 10}, false, ""},
+		{storagedrivers.Info{Size: 10}, true, ""},
+	} {
+		alias := &ingest.Alias{Overwrite: tt.overwrite}
+		if got := EntityTag(alias, tt.info); got != tt.want {
+			t.Errorf("%+v: tag %q, want %q", tt.info, got, tt.want)
+		}
+		header := http.Header{}
+		setHeaders(header, alias, tt.info)
+		if _, there := header["Etag"]; there != (tt.want != "") {
+			t.Errorf("%+v: header %q", tt.info, header["Etag"])
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package mediahttp_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"image"
+	"image/color"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"io"
+)
+
+// Small complete files.
+var (
+	jpegPicture = encoded(func(w io.Writer) error { return jpeg.Encode(w, picture(4, 3), nil) })
+	gifPicture  = encoded(func(w io.Writer) error { return gif.Encode(w, picture(4, 3), nil) })
+	pngPicture  = pngOf(4, 3)
+	zipArchive  = encoded(func(w io.Writer) error {
+		z := zip.NewWriter(w)
+		_, err := z.Create("empty.txt")
+		return errors.Join(err, z.Close())
+	})
+	gzipFile = encoded(func(w io.Writer) error { return gzip.NewWriter(w).Close() })
+)
+
+const (
+	svgPicture  = `<svg xmlns="http://www.w3.org/2000/svg" width="4" height="3"><rect width="4" height="3"/></svg>`
+	pdfDocument = "%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\ntrailer\n<< /Root 1 0 R >>\n%%EOF\n"
+)
+
+// samples are files by extension.
+var samples = map[string]string{
+	"jpg": jpegPicture, "png": pngPicture, "gif": gifPicture, "svg": svgPicture,
+	"pdf": pdfDocument, "txt": "just some words\n", "zip": zipArchive, "gz": gzipFile,
+}
+
+func encoded(encode func(io.Writer) error) string {
+	var b bytes.Buffer
+	if err := encode(&b); err != nil {
+		panic(err)
+	}
+	return b.String()
+}
+
+func picture(width, height int) image.Image {
+	m := image.NewPaletted(image.Rect(0, 0, width, height), color.Palette{color.Black, color.White})
+	for i := range m.Pix {
+		m.Pix[i] = uint8(i % 2)
+	}
+	return m
+}
+
+func pngOf(width, height int) string {
+	return encoded(func(w io.Writer) error { return png.Encode(w, picture(width, height)) })
+}
+
+// pngBomb returns a small file that claims to be a large picture.
+func pngBomb(width, height uint32) string {
+	chunk := func(kind string, data []byte) []byte {
+		b := binary.BigEndian.AppendUint32(nil, uint32(len(data)))
+		b = append(append(b, kind...), data...)
+		return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[4:]))
+	}
+	head := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, width), height)
+	b := append([]byte("\x89PNG\r\n\x1a\n"), chunk("IHDR", append(head, 8, 0, 0, 0, 0))...)
+	b = append(b, chunk("IDAT", []byte("x\x9c\x03\x00\x00\x00\x00\x01"))...)
+	return string(append(b, chunk("IEND", nil)...))
+}

@@ -1,0 +1,143 @@
+package mediahttp_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/media"
+)
+
+// withTree is a site with the item a/b/item.txt of the alias content, and with objects that no
+// address may reach.
+func withTree(t *testing.T) *site {
+	t.Helper()
+	s := aSite(t)
+	s.put(t, "file/content/a/b/item.txt", "content")
+	for _, key := range []string{"top.txt", "file/other/x.txt", "file/x.txt", "x.txt"} {
+		s.put(t, key, "hidden")
+	}
+	return s
+}
+
+// TestPaths: an item has one address. All other spellings and paths are answered with 404.
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	const here, address = "/static/file/content/", "/static/file/content/a/b/item.txt"
+	s := withTree(t)
+	httpCase{target: address, status: 200, text: "content"}.check(t, s)
+	for _, path := range []string{
+		"/static/img/", "/static/file/", "/static/file/content", here, here + "a", here + "a/", here + "a/b/",
+		address + "/", address + ".", address + "%20", address + "%00", address + "x", here + "/a/b/item.txt", here + "a//b/item.txt",
+		here + "A/b/item.txt", "/static/file/Content/a/b/item.txt", "/static/file/none/a/b/item.txt", "/static/img/content/a/b/item.txt",
+		here + "./a/b/item.txt", here + "a/../a/b/item.txt", here + "a/b/../b/item.txt",
+		here + "%2e/a/b/item.txt", here + "a/%2e%2e/a/b/item.txt", here + "a/b/%2E%2E/b/item.txt",
+		here + "a%2fb/item.txt", here + "a%2Fb/item.txt", "/static/file/content%2Fa/b/item.txt", "/static/file%2fcontent/a/b/item.txt",
+		here + "a%5cb%5citem.txt", here + `a\b\item.txt`, here + "a/b%5citem.txt", here + "a/b/..%5cb/item.txt",
+		here + ".env", here + "%2eenv", here + ".d/x", here + "a/.txt",
+		here + "../../top.txt", here + "%2e%2e/%2e%2e/top.txt", here + "..%2f..%2ftop.txt", here + "..%2f..%2f..%2foutside.txt",
+		here + "../other/x.txt", "/static/file/../file/other/x.txt", "/static/file/other/x.txt", here + "..%5c..%5ctop.txt", here + "../x.txt",
+		here + "%252e%252e/%252e%252e/top.txt", here + "a/b/item.txt%2f..%2fitem.txt", here + "a/b/item.txt::$DATA",
+		"/static/file//etc/passwd", here + "/etc/passwd", here + "%2fetc%2fpasswd", here + "a/b/item.txt%ff", here + strings.Repeat("x", 300),
+		here + strings.Repeat("x/", 800) + "x", here + "a/b/*", here + "a/b/item.???", here + "{env.HOME}", here + "a%0d%0aDELE%20x.txt",
+	} {
+		httpCase{target: path, status: 404}.check(t, s)
+	}
+}
+
+// TestHiddenNames: names that no upload can have are not asked of the storage.
+func TestHiddenNames(t *testing.T) {
+	t.Parallel()
+	s := withTree(t)
+	s.driver.Fail = func(op, key string) error {
+		if op != "list" && strings.Contains(key, "/.") {
+			t.Errorf("%s of %s", op, key)
+		}
+		return nil
+	}
+	for _, name := range []string{".env", "%2eenv", ".d/x", "a/.txt", ".media-tmp/x"} {
+		httpCase{target: "/static/file/content/" + name, status: 404}.check(t, s)
+	}
+}
+
+// TestEncodings: the characters of a name, except for slashes, may be percent-encoded in any way.
+func TestEncodings(t *testing.T) {
+	t.Parallel()
+	const name = "Ä b+c.txt"
+	s := aSite(t)
+	s.put(t, "file/exact/"+name, "content")
+	all := ""
+	for _, c := range []byte(name) {
+		all += fmt.Sprintf("%%%02x", c)
+	}
+	for _, path := range []string{url.PathEscape(name), strings.ReplaceAll(url.PathEscape(name), "+", "%2B"), all, "%c3%84%20b+c.txt"} {
+		httpCase{target: "/static/file/exact/" + path, status: 200, text: "content"}.check(t, s)
+	}
+	httpCase{target: "/static/file/exact/%C3%84+b+c.txt", status: 404}.check(t, s)
+}
+
+// TestGlob: characters of patterns in a name match nothing else.
+func TestGlob(t *testing.T) {
+	t.Parallel()
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
+		for i := range c.Storages {
+			c.Storages[i].KeepNames = true
+		}
+	})
+	names := []string{"a.txt", "*.txt", "?.txt", "[a].txt", "%.txt", "a*.txt"}
+	for round := range 2 {
+		for _, name := range names {
+			uploadCase{
+				parts: []part{field("alias", "replacing"), file(name, fmt.Sprint(round, name))}, want: []string{"file/replacing/" + name},
+			}.check(t, s)
+		}
+	}
+	for _, name := range names {
+		if content, _ := s.stored(t, "file/replacing/"+name); content != "1"+name {
+			t.Errorf("%s holds %q", name, content)
+		}
+	}
+}
+
+// TestBadUploads: damaged uploads, many at once, neither panic nor leave anything.
+func TestBadUploads(t *testing.T) {
+	t.Parallel()
+	s := aSite(t)
+	token := s.token(t)
+	server := httptest.NewServer(s.handler)
+	defer server.Close()
+	var all sync.WaitGroup
+	for i := range 60 {
+		all.Go(func() {
+			broken := []byte(jpegPicture)
+			broken[(i*37)%len(broken)] ^= 0xff
+			kinds := []string{"a.jpg", "a.png", "a.gif", "a.svg"}
+			body := form(file(kinds[i%4], string(broken)), file("\x00\xff", ""), field("alias", "\xff{"), field("\x00", "x"))
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+				server.URL+imagePath+"?alias=%ff&sub_folder=%00", strings.NewReader(body[:len(body)-i]))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r.Header.Set("Authorization", "Bearer "+token)
+			r.Header.Set("Content-Type", multipartType)
+			resp, err := server.Client().Do(r)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			if resp.StatusCode < 400 || resp.StatusCode >= 500 {
+				t.Errorf("upload %d: %d", i, resp.StatusCode)
+			}
+		})
+	}
+	all.Wait()
+	if stored := s.objects(t); len(stored) > 0 {
+		t.Errorf("stored %v", stored)
+	}
+}
