@@ -1,7 +1,9 @@
 package mediahttp_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -111,10 +113,12 @@ func (s *site) replaced(t *testing.T, lines string) string {
 // send sends a request and checks what every response promises.
 func (s *site) send(t *testing.T, r *http.Request) *reply {
 	t.Helper()
+	sent := replay(t, r)
 	before := s.objects(t)
 	w := httptest.NewRecorder()
 	s.handler.ServeHTTP(w, r)
 	got := &reply{w.Code, w.Result().Header, w.Body.String()}
+	s.observe(t, r, sent, got)
 	if got.status >= 400 && !maps.Equal(before, s.objects(t)) {
 		t.Errorf("%s %s: the storage has changed with status %d", r.Method, r.URL.Path, got.status)
 	}
@@ -139,6 +143,20 @@ func (s *site) send(t *testing.T, r *http.Request) *reply {
 		}
 	}
 	return got
+}
+
+// replay reads the body of a request and restores it.
+func replay(t *testing.T, r *http.Request) string {
+	t.Helper()
+	if r.Body == http.NoBody {
+		return ""
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return string(body)
 }
 
 const (

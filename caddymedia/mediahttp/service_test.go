@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -102,7 +103,7 @@ func unreachable() storagedrivers.Driver {
 
 // siteAliases are those of a site.
 func siteAliases() []media.Alias {
-	aliases := []media.Alias{
+	return slices.Concat(bothKinds(ingest.Image), bothKinds(ingest.File), []media.Alias{
 		{Kind: ingest.Image, Name: "few", Storage: "main", MaxPixels: 10},
 		{Kind: ingest.Image, Name: "tiny", Storage: "main", MaxSize: 200},
 		{Kind: ingest.Image, Name: "keep", Storage: "main", SVG: imaging.SVGKeep},
@@ -117,8 +118,7 @@ func siteAliases() []media.Alias {
 			Extensions: []string{"txt", "zip", "html", "svg", "xml", "json", "js", "css", "md", "pdf", "mp3"},
 		},
 		{Kind: ingest.File, Name: "own", Storage: "main", CacheControl: "private, max-age=60"},
-	}
-	return append(aliases, append(bothKinds(ingest.Image), bothKinds(ingest.File)...)...)
+	})
 }
 
 // bothKinds returns the aliases that images and files have.

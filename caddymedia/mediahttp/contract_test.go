@@ -1,0 +1,165 @@
+package mediahttp_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+
+	"github.com/caddymedia/media/caddymedia/mediahttp"
+)
+
+// contract is the OpenAPI document, with the observed operations.
+type contract struct {
+	doc *openapi3.T
+
+	mu   sync.Mutex
+	seen map[string]bool // operations and statuses, as "generateToken 200"
+}
+
+// document is the contract of all sites of this package.
+var document = sync.OnceValues(func() (*contract, error) {
+	doc, err := openapi3.NewLoader().LoadFromData(mediahttp.OpenAPI)
+	if err == nil {
+		err = doc.Validate(context.Background())
+	}
+	return &contract{doc: doc, seen: map[string]bool{}}, err
+})
+
+// observe compares a request and its response with the document.
+func (s *site) observe(t *testing.T, r *http.Request, sent string, got *reply) {
+	t.Helper()
+	c, err := document()
+	if err == nil {
+		err = c.compare(r, sent, got)
+	}
+	if err != nil {
+		t.Errorf("%s %s: %d: %v", r.Method, r.URL.Path, got.status, err)
+	}
+}
+
+// compare compares a request and its response with the document. A path that it does not have is
+// not of the service.
+func (c *contract) compare(r *http.Request, sent string, answer *reply) error {
+	route, params := c.route(r)
+	if route == nil {
+		return nil
+	}
+	c.mu.Lock()
+	c.seen[route.Operation.OperationID+" "+strconv.Itoa(answer.status)] = true
+	c.mu.Unlock()
+	documented := route.Operation.Responses.Status(answer.status)
+	if documented == nil {
+		return fmt.Errorf("the document has no such status")
+	}
+	request := r.Clone(context.Background())
+	request.Body = io.NopCloser(strings.NewReader(sent))
+	input := &openapi3filter.RequestValidationInput{
+		Request: request, PathParams: params, Route: route, QueryParams: r.URL.Query(),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, AuthenticationFunc: credentialsSent},
+	}
+	if !slices.Contains(malformed, answer.status) {
+		if err := openapi3filter.ValidateRequest(request.Context(), input); err != nil {
+			return fmt.Errorf("the request was accepted, but is not documented: %w", err)
+		}
+	}
+	if err := compareHeaders(documented.Value, answer.header); err != nil {
+		return err
+	}
+	if r.Method == http.MethodHead || documented.Value.Content == nil {
+		return nil
+	}
+	output := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: input, Status: answer.status, Header: answer.header, Options: input.Options,
+	}
+	return openapi3filter.ValidateResponse(request.Context(), output.SetBodyBytes([]byte(answer.body)))
+}
+
+// malformed are the statuses of requests that may violate the document.
+var malformed = []int{
+	http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed,
+	http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
+}
+
+// credentialsSent checks that a request has the header that a scheme of the document names, or its
+// other spelling.
+func credentialsSent(_ context.Context, input *openapi3filter.AuthenticationInput) error {
+	scheme, header := input.SecurityScheme, input.RequestValidationInput.Request.Header
+	spellings := map[string][]string{
+		"HTTP_SERVICE_API_KEY":      {"Http_service_api_key", "Service-Api-Key"},
+		"HTTP_SERVICE_ACCESS_TOKEN": {"Http_service_access_token", "Service-Access-Token"},
+	}
+	for _, names := range [][]string{{scheme.Name}, spellings[scheme.Name], {"Authorization"}} {
+		for _, name := range names {
+			if header.Get(name) != "" && (scheme.Type == "apiKey") == (name != "Authorization") {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("no %s", input.SecuritySchemeName)
+}
+
+// route finds the operation of a request. Methods that are not in the document belong to the 405 of
+// POST. The last parameter of an item is the rest of the path.
+func (c *contract) route(r *http.Request) (*routers.Route, map[string]string) {
+	path, params := r.URL.Path, map[string]string{}
+	for _, pattern := range []string{"/static/img/", "/static/file/"} {
+		if rest, ok := strings.CutPrefix(path, pattern); ok {
+			path = pattern + "{alias}/{filename}"
+			params["alias"], params["filename"], _ = strings.Cut(rest, "/")
+		}
+	}
+	item := c.doc.Paths.Value(path)
+	if item == nil {
+		return nil, nil
+	}
+	operation := cmp.Or(item.GetOperation(r.Method), item.Post)
+	if operation == nil {
+		return nil, nil
+	}
+	return &routers.Route{Spec: c.doc, Path: path, PathItem: item, Method: r.Method, Operation: operation}, params
+}
+
+// transport are headers of HTTP itself, which are not documented.
+var transport = []string{"Connection", "Content-Length", "Content-Type", "Date", "Server"}
+
+// compareHeaders reports headers that are undocumented, invalid or missing.
+func compareHeaders(documented *openapi3.Response, header http.Header) error {
+	known := map[string]*openapi3.Header{}
+	for name, one := range documented.Headers {
+		known[http.CanonicalHeaderKey(name)] = one.Value
+		if one.Value.Required && header.Get(name) == "" {
+			return fmt.Errorf("no header %s", name)
+		}
+	}
+	for name, values := range header {
+		if slices.Contains(transport, name) {
+			continue
+		}
+		if known[name] == nil || len(values) != 1 {
+			return fmt.Errorf("header %s: %q is not in the document", name, values)
+		}
+		var value any = values[0]
+		if known[name].Schema.Value.Type.Is("integer") {
+			number, err := strconv.ParseFloat(values[0], 64)
+			if err != nil {
+				return fmt.Errorf("header %s: %w", name, err)
+			}
+			value = number
+		}
+		if err := known[name].Schema.Value.VisitJSON(value, openapi3.EnableJSONSchema2020()); err != nil {
+			return fmt.Errorf("header %s: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package mediahttp_test
+
+import (
+	"io/fs"
+	"net/http"
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// TestOpenAPI requests every response of the OpenAPI document. Each is compared with the document,
+// like those of all other tests.
+func TestOpenAPI(t *testing.T) {
+	t.Parallel()
+	requestTokens(t)
+	for target, name := range map[string]string{imagePath: "img/content/a.gif", filePath: "file/content/a.txt"} {
+		requestUploads(t, target, path.Base(name))
+		requestItems(t, name)
+	}
+	requestBusyUploads(t)
+	c, err := document()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for path, item := range c.doc.Paths.Map() {
+		for _, operation := range item.Operations() {
+			for status := range operation.Responses.Map() {
+				// 500 is a fault of the service itself, of which none is known.
+				if seen := c.seen[operation.OperationID+" "+status]; seen == (status == "500") {
+					t.Errorf("%s: %s %s: seen is %t", path, operation.OperationID, status, seen)
+				}
+			}
+		}
+	}
+}
+
+func requestTokens(t *testing.T) {
+	t.Helper()
+	s := newSite(t, media.Limits{LoginFailures: 1})
+	login(someKey, password).check(t, s)
+	post := func(header, body string, status int) {
+		t.Helper()
+		httpCase{method: http.MethodPost, target: tokenPath, header: header, body: body, status: status}.check(t, s)
+	}
+	post(multipart, form(field("api_key", someKey), field("password", password)), 200)
+	post(urlencoded, "api_key=a", 400)
+	post(urlencoded, "api_key="+strings.Repeat("a", 64<<10), 413)
+	post("Content-Type: application/json", "{}", 415)
+	httpCase{method: http.MethodPut, target: tokenPath, status: 405}.check(t, s)
+	post(urlencoded, "api_key=a&password=b", 401)
+	post(urlencoded, "api_key=a&password=b", 429)
+	s = aSite(t)
+	s.store.fails.Store(true)
+	c := login(someKey, password)
+	c.status = 503
+	c.check(t, s)
+}
+
+// failByName fails by the name of an object.
+func failByName(_, key string) error {
+	name, _, _ := strings.Cut(path.Base(key), ".")
+	return map[string]error{
+		"full": storagedrivers.ErrNoSpace, "forbidden": fs.ErrPermission, "down": storagedrivers.ErrUnavailable,
+	}[name]
+}
+
+func requestUploads(t *testing.T, target, name string) {
+	t.Helper()
+	s := aSite(t)
+	s.driver.Fail = failByName
+	ext := path.Ext(name)
+	good := func(base string) part { return file(base+ext, samples[ext[1:]]) }
+	replacing := field("alias", "replacing")
+	post := func(header string, status int, parts ...part) {
+		t.Helper()
+		httpCase{target: target, header: multipart + header, body: form(parts...), status: status}.check(t, s)
+	}
+	post(bearer, 200, good("a"), named("files[0]", good("b")), field("sub_folder", "a/b"), field("more", "ignored"))
+	post(bearer, 400, field("sub_folder", ".."), good("a"))
+	post("", 401, good("a"))
+	post("Authorization: Bearer $OTHER", 403, good("a"))
+	httpCase{target: target, header: bearer, status: 405}.check(t, s)
+	post(bearer, 409, replacing, good("a"), good("a"))
+	post(bearer, 413, append(times(101, field("x", "")), good("a"))...)
+	post(bearer, 415, file("a.php", "x"))
+	post(bearer, 502, good("forbidden"))
+	post(bearer, 503, good("down"))
+	post(bearer, 507, good("full"))
+}
+
+// requestBusyUploads sends uploads while as many are running as the account may have.
+func requestBusyUploads(t *testing.T) {
+	t.Helper()
+	s := newSite(t, media.Limits{MaxUploads: 1})
+	body := form(file("a.txt", "text"))
+	status, _, text := s.upload(t, s.token(t), &meanwhile{
+		first: strings.NewReader(body[:10]), second: strings.NewReader(body[10:]),
+		between: func() {
+			for _, target := range []string{imagePath, filePath} {
+				httpCase{target: target, header: multipart + bearer, body: body, status: 429}.check(t, s)
+			}
+		},
+	})
+	if status != http.StatusOK {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
+func requestItems(t *testing.T, key string) {
+	t.Helper()
+	s := aSite(t)
+	ext := path.Ext(key)
+	s.vars = []string{"$TAG", s.put(t, key, "content").ETag}
+	s.put(t, strings.Replace(key, "content", "elsewhere", 1), "content")
+	s.driver.Fail = failByName
+	for _, c := range []httpCase{
+		{target: key, status: 200},
+		{target: strings.Replace(key, "content", "elsewhere", 1), status: 302},
+		{target: key, header: "Range: bytes=2-4", status: 206},
+		{target: key, header: "If-None-Match: $TAG", status: 304},
+		{target: key + "x", status: 404},
+		{target: key, header: "If-Match: \"x\"", status: 412},
+		{target: key, header: "Range: bytes=100-", status: 416},
+		{target: path.Dir(key) + "/forbidden" + ext, status: 502},
+		{target: path.Dir(key) + "/down" + ext, status: 503},
+	} {
+		c.target = "/static/" + c.target
+		c.check(t, s)
+		if c.method = http.MethodHead; c.status == 302 {
+			c.status = 200
+		}
+		c.check(t, s)
+	}
+}
