@@ -1,9 +1,10 @@
 // Takes .github/panel.png: draws pictures, uploads them to a running demo and shows them in its panel.
 //
 //   rm -rf media-data && go run ./caddymedia/caddy run --config Caddyfile.example
-//   MEDIA_TEST_BROWSER=<folder with playwright-core> node .ci/web/screenshot.mjs
+//   MEDIA_TEST_BROWSER=<folder with playwright-core> node .ci/web/screenshot.js
 //
 // It needs chromium and pngquant. MEDIA_SERVER is the address of a demo elsewhere.
+/* global document, location, requestAnimationFrame */
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import path from 'node:path';
@@ -11,7 +12,9 @@ import path from 'node:path';
 const server = process.env.MEDIA_SERVER ?? 'http://localhost:8080';
 const password = 'only for trying out';
 const file = path.join(import.meta.dirname, '..', '..', '.github', 'panel.png');
-const { chromium } = createRequire(path.join(process.env.MEDIA_TEST_BROWSER, 'package.json'))('playwright-core');
+const { chromium } = createRequire(path.join(process.env.MEDIA_TEST_BROWSER, 'package.json'))(
+	'playwright-core',
+);
 
 // Name, hue of the sky, hue of the land, height of the sun (below 0: none), kind of land.
 const scenes = [
@@ -42,8 +45,17 @@ function draw([name, sky, land, sun, kind], seed) {
 		colors.forEach((color, i) => gradient.addColorStop(i / (colors.length - 1), color));
 		g.fillStyle = gradient;
 	};
-	const disc = (x, y, r) => { g.beginPath(); g.arc(x, y, r, 0, 7); g.fill(); };
-	paint(dark ? [`hsl(${sky} 60% 10%)`, `hsl(${sky + 20} 45% 38%)`] : [`hsl(${sky} 62% 62%)`, `hsl(${sky + 15} 75% 84%)`], 0, height * 0.75);
+	const disc = (x, y, r) => {
+		g.beginPath();
+		g.arc(x, y, r, 0, 7);
+		g.fill();
+	};
+	paint(
+		dark ? [`hsl(${sky} 60% 10%)`, `hsl(${sky + 20} 45% 38%)`]
+			: [`hsl(${sky} 62% 62%)`, `hsl(${sky + 15} 75% 84%)`],
+		0,
+		height * 0.75,
+	);
 	g.fillRect(0, 0, width, height);
 	if (sun >= 0) {
 		const [x, y] = [width * (0.25 + 0.5 * random()), height * sun];
@@ -55,9 +67,12 @@ function draw([name, sky, land, sun, kind], seed) {
 	for (let layer = 0; layer < 4; layer++) {
 		const base = height * (0.56 + 0.12 * layer), light = dark ? 26 - 6 * layer : 62 - 13 * layer;
 		const rough = [random() * 6, random() * 6, 0.004 + 0.004 * random(), 0.011 + 0.01 * random()];
-		const top = (x) => base + (kind === 'sea' && layer > 0 ? 4 * Math.sin(x / 30 + layer) :
-			(kind === 'dunes' ? 34 : 62) * Math.sin(x * rough[2] + rough[0]) + (kind === 'dunes' ? 6 : 20) * Math.sin(x * rough[3] + rough[1]));
-		paint([`hsl(${land + 6 * layer} 42% ${light}%)`, `hsl(${land + 10 * layer} 48% ${light - 12}%)`], base - 80, height);
+		const top = (x) =>
+			base + (kind === 'sea' && layer > 0 ? 4 * Math.sin(x / 30 + layer)
+				: (kind === 'dunes' ? 34 : 62) * Math.sin(x * rough[2] + rough[0])
+					+ (kind === 'dunes' ? 6 : 20) * Math.sin(x * rough[3] + rough[1]));
+		paint([`hsl(${land + 6 * layer} 42% ${light}%)`, `hsl(${land + 10 * layer} 48% ${light - 12}%)`],
+			base - 80, height);
 		g.beginPath();
 		g.moveTo(0, height);
 		for (let x = 0; x <= width; x += 4) g.lineTo(x, top(x));
@@ -69,7 +84,9 @@ function draw([name, sky, land, sun, kind], seed) {
 				g.fillStyle = `hsl(${land} 35% ${light - 6}%)`;
 				g.fillRect(x, y, w, height);
 				g.fillStyle = 'hsl(46 90% 70% / 0.8)';
-				for (let n = 0; n < 12; n++) g.fillRect(x + 6 + Math.floor(random() * (w - 12) / 9) * 9, y + 10 + 14 * Math.floor(random() * 9), 5, 7);
+				for (let n = 0; n < 12; n++)
+					g.fillRect(x + 6 + Math.floor(random() * (w - 12) / 9) * 9,
+						y + 10 + 14 * Math.floor(random() * 9), 5, 7);
 			}
 		}
 		if (kind === 'trees') {
@@ -95,15 +112,25 @@ async function post(address, body, headers) {
 	return answer;
 }
 
-const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] });
+const browser = await chromium.launch({
+	executablePath: '/usr/bin/chromium',
+	args: ['--no-sandbox', '--disable-gpu'],
+});
 try {
-	const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, colorScheme: 'light', reducedMotion: 'reduce' });
+	const page = await browser.newPage({
+		viewport: { width: 1280, height: 800 },
+		colorScheme: 'light',
+		reducedMotion: 'reduce',
+	});
 	const form = new FormData();
 	form.append('sub_folder', 'travel/2026');
 	for (const [i, scene] of scenes.entries()) {
-		form.append('files[]', new Blob([Buffer.from(await page.evaluate(`(${draw})(${JSON.stringify(scene)}, ${i + 1})`), 'base64')]), `${scene[0]}.jpg`);
+		form.append('files[]', new Blob([
+			Buffer.from(await page.evaluate(`(${draw})(${JSON.stringify(scene)}, ${i + 1})`), 'base64'),
+		]), `${scene[0]}.jpg`);
 	}
-	const { token } = await post('/api/auth/generateToken', new URLSearchParams({ api_key: 'try-out', password }));
+	const { token } = await post('/api/auth/generateToken',
+		new URLSearchParams({ api_key: 'try-out', password }));
 	await post('/api/upload/image', form, { Authorization: `Bearer ${token}` });
 
 	await page.goto(`${server}/media-admin/`);
@@ -111,11 +138,17 @@ try {
 	await page.getByLabel('Password').fill(password);
 	await page.getByRole('button', { name: 'Log in' }).click();
 	await page.locator('#nav').waitFor();
-	await page.evaluate(() => { location.hash = '#/items/img/content/travel/2026'; });
+	await page.evaluate(() => {
+		location.hash = '#/items/img/content/travel/2026';
+	});
 	await page.getByRole('link', { name: 'night-hike.jpg' }).waitFor();
 	await page.getByRole('button', { name: 'Dismiss' }).click();
 	await page.evaluate(() => Promise.all([...document.images].map((image) => image.decode())));
-	await page.evaluate(() => new Promise((drawn) => { requestAnimationFrame(() => setTimeout(drawn, 500)); }));
+	await page.evaluate(() =>
+		new Promise((drawn) => {
+			requestAnimationFrame(() => setTimeout(drawn, 500));
+		})
+	);
 	await page.screenshot({ path: file });
 } finally {
 	await browser.close();
