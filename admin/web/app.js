@@ -1,6 +1,7 @@
+// @ts-check
 // The panel: the page of each address, and the frame of all pages.
 import { get, send } from './lib/api.js';
-import { fill, h, rich } from './lib/dom.js';
+import { byId, fill, h, rich } from './lib/dom.js';
 import { icon } from './lib/icons.js';
 import { guard, isBusy, mayAct, mayConfigure, preference, state } from './lib/state.js';
 import { busyWhile, closeDialogs, confirm, failed, pageHead, waiting } from './lib/ui.js';
@@ -10,7 +11,9 @@ import { health } from './pages/health.js';
 import { items } from './pages/items.js';
 import { storages } from './pages/storages.js';
 
+/** @type {Record<string, (context: PageContext) => Promise<Page>>} */
 const pages = { storages, aliases, accounts, items, health };
+/** @type {Record<string, string>} */
 const titles = {
 	storages: 'Storages',
 	aliases: 'Aliases',
@@ -18,11 +21,16 @@ const titles = {
 	items: 'Items',
 	health: 'Health',
 };
-const main = document.getElementById('main');
-let shown = { hash: '', page: null, leave: new AbortController() };
+const main = byId('main');
+/** @type {{hash: string, name: string, page: Page | null, leave: AbortController}} */
+let shown = { hash: '', name: '', page: null, leave: new AbortController() };
 let confirming = false;
 
-/** The page of an address: {name, segments, query}. */
+/**
+ * The page of an address.
+ * @param {string} hash
+ * @returns {Route}
+ */
 function parse(hash) {
 	const [path, search = ''] = hash.replace(/^#\/?/, '').split(/\?(.*)/s);
 	const [name, ...segments] = path.split('/').filter(Boolean).map(decode);
@@ -33,6 +41,7 @@ function parse(hash) {
 	};
 }
 
+/** @param {string} segment */
 function decode(segment) {
 	try {
 		return decodeURIComponent(segment);
@@ -49,12 +58,14 @@ async function show(focus = true) {
 	}
 	if (state.unsaved() && !await leaveAllowed()) return;
 	shown.leave.abort();
-	const current = shown = {
+	/** @type {typeof shown} */
+	const current = {
 		hash: location.hash,
 		name: route.name,
 		page: null,
 		leave: new AbortController(),
 	};
+	shown = current;
 	guard(() => false);
 	closeDialogs();
 	markNav(route.name);
@@ -70,10 +81,16 @@ async function show(focus = true) {
 	fill(main, page.content);
 	if (!focus) return;
 	scrollTo(0, 0);
-	(main.querySelector(held ? `select#${CSS.escape(held)}` : 'h1') ?? main.querySelector('h1') ?? main)
-		.focus({ preventScroll: true });
+	/** @type {HTMLElement | null} */
+	const same = held ? main.querySelector(`select#${CSS.escape(held)}`) : null;
+	(same ?? main.querySelector('h1') ?? main).focus({ preventScroll: true });
 }
 
+/**
+ * @param {Route} route
+ * @param {{leave: AbortController}} current
+ * @returns {Promise<Page>}
+ */
 async function load(route, current) {
 	try {
 		return await pages[route.name]({ ...route, signal: current.leave.signal, reload: () => show() });
@@ -99,31 +116,34 @@ async function leaveAllowed() {
 	return false; // hashchange shows the new address
 }
 
+/** @param {string} name */
 function markNav(name) {
-	for (const link of document.querySelectorAll('#nav a')) {
+	for (const link of byId('nav').querySelectorAll('a')) {
 		if (link.dataset.page === name) link.setAttribute('aria-current', 'page');
 		else link.removeAttribute('aria-current');
 	}
 }
 
+/** @param {Session} session */
 function frame(session) {
-	fill(document.getElementById('nav'),
+	fill(byId('nav'),
 		h('ul', { role: 'list' },
 			Object.keys(pages).map((name) =>
 				h('li', null,
 					h('a', { href: `#/${name}`, 'data-page': name }, icon(name),
 						h('span', null, titles[name])))
 			)));
-	fill(document.getElementById('user'),
-		session.user && h('span', null, 'Signed in as ', h('strong', null, session.user)), session.log_out
-		&& h('button', {
-			type: 'button',
-			class: 'small',
-			onclick: (event) => logOut(event.currentTarget),
-		}, 'Log out'));
-	fill(document.getElementById('notices'), readOnlyNotice(session), persistenceNotice(session));
+	fill(byId('user'), session.user && h('span', null, 'Signed in as ', h('strong', null, session.user)),
+		session.log_out
+			&& h('button', {
+				type: 'button',
+				class: 'small',
+				onclick: (event) => logOut(event.currentTarget),
+			}, 'Log out'));
+	fill(byId('notices'), readOnlyNotice(session), persistenceNotice(session));
 }
 
+/** @param {HTMLElement} button */
 function logOut(button) {
 	return busyWhile(button, 'Logging out failed', async () => {
 		try {
@@ -135,6 +155,7 @@ function logOut(button) {
 	});
 }
 
+/** @param {Session} session */
 function readOnlyNotice(session) {
 	if (mayConfigure()) return null;
 	const title = mayAct() ? 'The configuration is read-only' : 'You have read-only access';
@@ -142,6 +163,7 @@ function readOnlyNotice(session) {
 		h('div', null, h('p', null, h('strong', null, title)), h('p', null, rich(session.why_not))));
 }
 
+/** @param {Session} session */
 function persistenceNotice(session) {
 	if (session.lasting || !mayConfigure() || preference('lasting', undefined, 'sessionStorage')) return null;
 	const dismiss = () => {
@@ -177,7 +199,7 @@ async function start() {
 	}
 }
 
-document.querySelector('.skip').addEventListener('click', (event) => {
+byId('skip').addEventListener('click', (event) => {
 	event.preventDefault(); // the hash is the address of a page
 	main.focus();
 });

@@ -1,5 +1,6 @@
+// @ts-check
 // The login page works without this script. With it, the requested page is shown after the login.
-const form = document.getElementById('login');
+const form = /** @type {HTMLFormElement} */ (document.getElementById('login'));
 
 form.action += location.hash;
 
@@ -12,3 +13,5 @@ if (!form.user.value) {
 	}).catch(() => null);
 	if (session?.ok) location.replace('./' + location.hash);
 }
+
+export {};

@@ -1,9 +1,16 @@
+// @ts-check
 // Requests of the pages to the server.
 
 const retryDelays = [300, 1200]; // a reload of the configuration may cut a connection
 
 /** A refusal by the server, with its message. */
 export class ApiError extends Error {
+	/**
+	 * @param {string} message
+	 * @param {number} status
+	 * @param {Record<string, any>} body
+	 * @param {string | null} etag
+	 */
 	constructor(message, status, body, etag) {
 		super(message);
 		this.status = status;
@@ -15,18 +22,28 @@ export class ApiError extends Error {
 
 /** The session has ended, by the answer of the panel or of a login in front of it. */
 export class LoggedOutError extends ApiError {
+	/** @param {number} status */
 	constructor(status) {
 		super('You are logged out.', status, {}, null);
 		this.loggedOut = true;
 	}
 }
 
-/** Whether an answer to an API route comes from a login: a refusal, a redirect, or a page instead of JSON. */
+/**
+ * Whether an answer to an API route comes from a login: a refusal, a redirect, or a page instead of
+ * JSON.
+ * @param {number} status
+ * @param {string | null} contentType
+ */
 export const isLogin = (status, contentType) =>
 	status === 0 || status === 401
 	|| ((status === 403 || (status >= 200 && status < 400)) && /^text\/html/i.test(contentType ?? ''));
 
-/** The address of an API route. Segments are encoded, empty query values omitted. */
+/**
+ * The address of an API route. Segments are encoded, empty query values omitted.
+ * @param {string[]} segments
+ * @param {Record<string, any>} [query]
+ */
 export function route(segments, query = {}) {
 	const search = new URLSearchParams(
 		Object.entries(query).filter(([, value]) => value !== '' && value != null),
@@ -35,7 +52,13 @@ export function route(segments, query = {}) {
 	return search.size ? `${path}?${search}` : path;
 }
 
-/** Reads a route. The request is repeated if the connection breaks. */
+/**
+ * Reads a route. The request is repeated if the connection breaks.
+ * @param {string[]} segments
+ * @param {Record<string, any>} [query]
+ * @param {AbortSignal} [signal]
+ * @param {Record<string, string>} [headers]
+ */
 export async function get(segments, query, signal, headers) {
 	return (await read(segments, query, signal, headers)).body;
 }
@@ -43,7 +66,14 @@ export async function get(segments, query, signal, headers) {
 /** The header of automatic refreshes, which do not extend a session. */
 export const background = { 'Media-Background': '1' };
 
-/** Like get, with the ETag: {body, etag}. */
+/**
+ * Like get, with the ETag.
+ * @param {string[]} segments
+ * @param {Record<string, any>} [query]
+ * @param {AbortSignal} [signal]
+ * @param {Record<string, string>} [headers]
+ * @returns {Promise<{body: any, etag: string | null}>}
+ */
 export async function read(segments, query, signal, headers) {
 	for (let attempt = 0;; attempt++) {
 		try {
@@ -56,8 +86,15 @@ export async function read(segments, query, signal, headers) {
 	}
 }
 
-/** Sends a change, which is never repeated automatically. Returns {body, etag}. */
+/**
+ * Sends a change, which is never repeated automatically.
+ * @param {string} method
+ * @param {string[]} segments
+ * @param {{body?: any, etag?: string | null, create?: boolean}} [options]
+ * @returns {Promise<{body: any, etag: string | null}>}
+ */
 export async function send(method, segments, { body, etag, create } = {}) {
+	/** @type {Record<string, string>} */
 	const headers = { 'Content-Type': 'application/json' };
 	if (create) headers['If-None-Match'] = '*';
 	if (etag) headers['If-Match'] = etag;
@@ -75,6 +112,11 @@ export async function send(method, segments, { body, etag, create } = {}) {
 	}
 }
 
+/**
+ * @param {string} method
+ * @param {string} address
+ * @param {RequestInit} options
+ */
 async function call(method, address, options) {
 	let response;
 	try {
@@ -100,7 +142,10 @@ async function call(method, address, options) {
 		response.status, body ?? {}, etag);
 }
 
-/** Parses JSON: {} if text is empty, null if it is invalid. */
+/**
+ * Parses JSON: {} if text is empty, null if it is invalid.
+ * @param {string} text
+ */
 export function parse(text) {
 	try {
 		return text === '' ? {} : JSON.parse(text);

@@ -1,9 +1,15 @@
+// @ts-check
 // Resolves concurrent edits of an entry.
 import { h } from './dom.js';
 import { label } from './format.js';
 import { ask } from './ui.js';
 
-/** Shows the differences between the saved and the own values. Returns 'mine', 'theirs' or ''. */
+/**
+ * Shows the differences between the saved and the own values. Returns 'mine', 'theirs' or ''.
+ * @param {string} what
+ * @param {Entry} now
+ * @param {Input} mine
+ */
 export function askConflict(what, now, mine) {
 	const rows = differences(now, mine);
 	const table = rows.length === 0
@@ -28,11 +34,16 @@ export function askConflict(what, now, mine) {
 	], { wide: true });
 }
 
+/** @param {string} path */
 const nameOf = (
 	path,
 ) => (path === 'driver.name' ? 'Driver' : path.replace(/^driver\./, '').split('.').map(label).join(': '));
 
-/** Returns the options that differ as texts: {path, now, mine}. */
+/**
+ * Returns the options that differ as texts: {path, now, mine}.
+ * @param {Entry} now
+ * @param {Input} mine
+ */
 export function differences(now, mine) {
 	const theirs = flat(now.value ?? {});
 	const ours = flat(mine.value);
@@ -49,6 +60,12 @@ export function differences(now, mine) {
 		.filter((row) => row.now !== row.mine);
 }
 
+/**
+ * @param {Record<string, any>} value
+ * @param {string} [prefix]
+ * @param {Map<string, string>} [into]
+ * @returns {Map<string, string>}
+ */
 function flat(value, prefix = '', into = new Map()) {
 	for (const [name, inside] of Object.entries(value)) {
 		if (name.startsWith('@') || inside == null || inside === '') continue; // hidden in forms

@@ -1,3 +1,4 @@
+// @ts-check
 // Adding, changing and removing one entry of the configuration: a storage, an alias, an account.
 import { ApiError, read, send } from './api.js';
 import { askConflict } from './conflict.js';
@@ -8,7 +9,13 @@ import { icon } from './icons.js';
 import { guard } from './state.js';
 import { announce, ask, confirm, explained, once, showError } from './ui.js';
 
-/** The field for the name of a new entry. */
+/**
+ * The field for the name of a new entry.
+ * @param {Option} option
+ * @param {RegExp} rule
+ * @param {string} words
+ * @param {string} [value]
+ */
 export function nameField(option, rule, words, value = '') {
 	const control = textInput(option, value);
 	return wrapped({ required: true, ...option }, '@name', control, () => {
@@ -18,7 +25,12 @@ export function nameField(option, rule, words, value = '') {
 	});
 }
 
-/** Reads an entry: {body: {value, secrets}, etag}, empty without a name. */
+/**
+ * Reads an entry: {body: {value, secrets}, etag}, empty without a name.
+ * @param {string} section
+ * @param {string} name
+ * @param {AbortSignal} [signal]
+ */
 export async function readEntry(section, name, signal) {
 	return name ? read(['config', section, name], {}, signal)
 		: { body: { value: {}, secrets: [] }, etag: null };
@@ -29,10 +41,12 @@ export async function readEntry(section, name, signal) {
  * etag, build(current, isNew) -> {element, fields(), extra()}, tools (nodes beside the buttons),
  * back (address of the list), saved(answer)}. Returns {element, input(only), isDirty(),
  * complain(problems, intro), fieldOf(path)}.
+ * @param {EntrySpec} spec
  */
 export function entryForm(spec) {
 	let { etag } = spec;
 	let dirty = false;
+	/** @type {ReturnType<EntrySpec['build']>} */
 	let parts;
 	const summary = h('div', { class: 'notice bad', role: 'alert', tabindex: '-1', hidden: true });
 	const body = h('div');
@@ -53,12 +67,14 @@ export function entryForm(spec) {
 	show(spec.current);
 	guard(() => dirty && form.isConnected);
 
+	/** @param {Entry} current */
 	function show(current) {
 		parts = spec.build(current, !spec.name);
 		fill(body, parts.element);
 		dirty = false;
 	}
 
+	/** @param {Event} event */
 	function submit(event) {
 		event.preventDefault();
 		once(save, async () => {
@@ -67,7 +83,11 @@ export function entryForm(spec) {
 		});
 	}
 
-	// Returns the input (of some of the fields), or nothing after showing its problems.
+	/**
+	 * Returns the input (of some of the fields), or nothing after showing its problems.
+	 * @param {(field: Field) => unknown} [only]
+	 * @param {(field: Field) => unknown} [only]
+	 */
 	function check(only = () => true) {
 		summary.hidden = true;
 		const { value, secrets, problems } = collect(parts.fields().filter(only));
@@ -76,9 +96,15 @@ export function entryForm(spec) {
 		return { name, body: { value: rest, secrets, ...parts.extra?.() } };
 	}
 
+	/** @param {string} path */
 	const fieldOf = (path) => allFields(parts.fields()).find((each) => each.path === path);
+	/**
+	 * @param {Problem[]} problems
+	 * @param {string} [intro]
+	 */
 	const complain = (problems, intro = 'This cannot be saved yet') => showProblems(summary, problems, intro);
 
+	/** @param {{name: string, body: Input}} typed */
 	async function put(typed) {
 		try {
 			const answer = await send('PUT', ['config', spec.section, typed.name], {
@@ -95,6 +121,10 @@ export function entryForm(spec) {
 		}
 	}
 
+	/**
+	 * @param {any} error
+	 * @param {{name: string, body: Input}} typed
+	 */
 	async function refused(error, typed) {
 		if (error instanceof ApiError && error.status === 412 && !etag) {
 			return complain([{
@@ -114,6 +144,10 @@ export function entryForm(spec) {
 		complain([{ field: fieldOf(error.option), message: error.message, error }], 'It was not saved');
 	}
 
+	/**
+	 * @param {any} error
+	 * @param {{name: string, body: Input}} typed
+	 */
 	async function conflict(error, typed) {
 		const choice = await askConflict(spec.what, error.body.current, typed.body);
 		if (choice === 'mine') {
@@ -129,9 +163,14 @@ export function entryForm(spec) {
 	return { element: form, input: check, isDirty: () => dirty, complain, fieldOf };
 }
 
-// Shows problems at the top and at their fields; the first of them gets the focus.
+/**
+ * Shows problems at the top and at their fields; the first of them gets the focus.
+ * @param {HTMLElement} summary
+ * @param {Problem[]} problems
+ * @param {string} intro
+ */
 function showProblems(summary, problems, intro) {
-	const link = ({ field, message }) =>
+	const link = (/** @type {Field} */ field, /** @type {string} */ message) =>
 		h('a', {
 			href: '#',
 			onclick: (event) => {
@@ -143,15 +182,19 @@ function showProblems(summary, problems, intro) {
 	summary.hidden = false;
 	fill(summary, icon('down'),
 		h('div', null, h('h2', null, intro),
-			h('ul', null, problems.map((problem) =>
-				h('li', null, problem.field ? link(problem)
-					: problem.error ? explained(problem.error) : rich(problem.message))
-			))));
+			h('ul', null,
+				problems.map((problem) =>
+					h('li', null, problem.field ? link(problem.field, problem.message)
+						: problem.error ? explained(problem.error) : rich(problem.message))
+				))));
 	if (problems[0].field) reveal(problems[0].field);
 	else summary.focus();
 }
 
-// Removes an entry after confirmation, or shows its users. Returns whether it was removed.
+/**
+ * Removes an entry after confirmation, or shows its users. Returns whether it was removed.
+ * @param {Removal} entry
+ */
 async function removeEntry({ section, name, what, warning }) {
 	if (!await confirm(`Remove the ${what} “${name}”?`, h('p', null, warning), `Remove ${what}`))
 		return false;
@@ -168,7 +211,11 @@ async function removeEntry({ section, name, what, warning }) {
 	}
 }
 
-/** The button for removeEntry; removed is called after the removal. */
+/**
+ * The button for removeEntry; removed is called after the removal.
+ * @param {Removal} entry
+ * @param {() => void} removed
+ */
 export const removeButton = (entry, removed) =>
 	h('button', {
 		type: 'button',
@@ -179,15 +226,22 @@ export const removeButton = (entry, removed) =>
 		},
 	}, 'Remove');
 
+/**
+ * @param {string} name
+ * @param {string} what
+ * @param {any} error
+ */
 function showUsers(name, what, error) {
 	return ask(`The ${what} “${name}” is in use`, [
 		h('p', null, rich(error.message)),
-		h('ul', { class: 'users' }, (error.body.used_by ?? []).map((user) => h('li', null, userLink(user)))),
+		h('ul', { class: 'users' },
+			(error.body.used_by ?? []).map((/** @type {User} */ user) => h('li', null, userLink(user)))),
 	], [{ text: 'Close', value: '', first: true }]);
 }
 
+/** @param {User | string} user */
 function userLink(user) {
-	const close = (event) => event.target.closest('dialog').close('');
+	const close = (/** @type {any} */ event) => event.target.closest('dialog').close('');
 	if (typeof user === 'string') return user;
 	if (user.alias)
 		return h('a', { href: `#/aliases/${user.kind}/${encodeURIComponent(user.alias)}`, onclick: close },
@@ -196,7 +250,11 @@ function userLink(user) {
 	return h('a', { href: `#/accounts/${encodeURIComponent(key)}`, onclick: close }, `Account ${key}`);
 }
 
-/** A group of fields, with a title if there is one. */
+/**
+ * A group of fields, with a title if there is one.
+ * @param {string} title
+ * @param {...Child} content
+ */
 export function section(title, ...content) {
 	if (!title) return h('div', { class: 'card' }, content);
 	const id = newId('section');

@@ -1,3 +1,4 @@
+// @ts-check
 // One option of a configuration as a field of a form.
 //
 // A field is {path, name, element, control, read, secret, mark}. read returns the value, or
@@ -8,12 +9,17 @@ import { fill, h, newId, rich, visuallyHidden } from './dom.js';
 import { duration, exactSize, isDuration, label, literal, parseSize } from './format.js';
 import { icon } from './icons.js';
 
-/** Returns the field of an option. */
+/**
+ * Returns the field of an option.
+ * @param {Option} option
+ * @param {{path: string, value: any, isSet?: boolean}} context
+ */
 export function field(option, { path, value, isSet = false }) {
-	const make = option.secret ? secretField : makers[option.type] ?? textField;
+	const make = option.secret ? secretField : makers[option.type ?? ''] ?? textField;
 	return make(option, { path, value, isSet });
 }
 
+/** @type {Record<string, (option: Option, context: Context) => Field>} */
 const makers = {
 	texts: textsField,
 	word: wordField,
@@ -23,7 +29,15 @@ const makers = {
 	duration: durationField,
 };
 
-/** A field around a control, with label, help and error message. */
+/**
+ * A field around a control, with label, help and error message.
+ * @param {Option} option
+ * @param {string} path
+ * @param {HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement} control
+ * @param {() => any} read
+ * @param {{after?: Child, help?: Child, side?: boolean}} [parts]
+ * @returns {Field}
+ */
 export function wrapped(option, path, control, read, { after, help, side = false } = {}) {
 	const id = newId(option.name);
 	const error = h('p', { id: id + '-error', class: 'field-error', hidden: true });
@@ -47,7 +61,10 @@ export function wrapped(option, path, control, read, { after, help, side = false
 	};
 }
 
-/** Help and default of an option. */
+/**
+ * Help and default of an option.
+ * @param {Option} option
+ */
 export function helpOf(option) {
 	return [
 		option.help && h('p', null, rich(option.help)),
@@ -55,11 +72,20 @@ export function helpOf(option) {
 	];
 }
 
+/**
+ * @param {Option} option
+ * @param {any} value
+ */
 function required(option, value) {
 	if (option.required && value === undefined) throw new Error(`${label(option.name)} is required.`);
 	return value;
 }
 
+/**
+ * @param {HTMLElement} control
+ * @param {HTMLElement} error
+ * @returns {(message: string) => void}
+ */
 function marker(control, error) {
 	return (message) => {
 		error.hidden = !message;
@@ -69,7 +95,12 @@ function marker(control, error) {
 	};
 }
 
-/** The input of a text. */
+/**
+ * The input of a text.
+ * @param {Option} option
+ * @param {any} value
+ * @param {Record<string, any>} [attributes]
+ */
 export const textInput = (option, value, attributes) =>
 	h('input', {
 		type: 'text',
@@ -81,14 +112,27 @@ export const textInput = (option, value, attributes) =>
 		...attributes,
 	});
 
-/** The text of an input, undefined if it is empty. */
+/**
+ * The text of an input, undefined if it is empty.
+ * @param {{value: string}} control
+ */
 export const entered = (control) => control.value.trim() || undefined;
 
+/**
+ * @param {Option} option
+ * @param {Context} context
+ * @returns {Field}
+ */
 function textField(option, { path, value }) {
 	const control = textInput(option, value ?? '');
 	return wrapped(option, path, control, () => entered(control));
 }
 
+/**
+ * @param {Option} option
+ * @param {Context} context
+ * @returns {Field}
+ */
 function textsField(option, { path, value }) {
 	const shown = (value ?? []).join('\n');
 	const control = h('textarea', {
@@ -105,6 +149,11 @@ function textsField(option, { path, value }) {
 	return wrapped(option, path, control, read, { help: [helpOf(option), h('p', null, 'One per line.')] });
 }
 
+/**
+ * @param {Option} option
+ * @param {Context} context
+ * @returns {Field}
+ */
 function wordField(option, { path, value }) {
 	const standard = literal(option.default);
 	const words = option.words ?? [];
@@ -118,6 +167,11 @@ function wordField(option, { path, value }) {
 	});
 }
 
+/**
+ * @param {Option} option
+ * @param {Context} context
+ * @returns {Field}
+ */
 function switchField(option, { path, value }) {
 	const standard = /^`(true|false)`(?=$|,)/.exec(option.default ?? '`false`')?.[1];
 	if (!standard) return threeState(option, { path, value });
@@ -131,7 +185,12 @@ function switchField(option, { path, value }) {
 	});
 }
 
-// The default depends on other options.
+/**
+ * The default depends on other options.
+ * @param {Option} option
+ * @param {Context} context
+ * @returns {Field}
+ */
 function threeState(option, { path, value }) {
 	const control = h('select', null,
 		[['', 'Default'], ['true', 'On'], ['false', 'Off']].map(([word, text]) =>
@@ -141,7 +200,15 @@ function threeState(option, { path, value }) {
 	return wrapped(option, path, control, () => ({ true: true, false: false })[control.value]);
 }
 
-// Texts that represent numbers: an unedited value is sent unchanged.
+/**
+ * Texts that represent numbers: an unedited value is sent unchanged.
+ * @param {Option} option
+ * @param {string} path
+ * @param {any} value
+ * @param {string} shown
+ * @param {(text: string) => any} parse
+ * @param {Record<string, any>} [attributes]
+ */
 function parsedField(option, path, value, shown, parse, attributes) {
 	const control = textInput(option, shown, attributes);
 	const read = () => {
@@ -152,6 +219,11 @@ function parsedField(option, path, value, shown, parse, attributes) {
 	return wrapped(option, path, control, read);
 }
 
+/**
+ * @param {Option} option
+ * @param {Context} context
+ * @returns {Field}
+ */
 function countField(option, { path, value }) {
 	return parsedField(option, path, value, value ? String(value) : '', (text) => {
 		if (!/^[1-9]\d{0,14}$/.test(text))
@@ -160,6 +232,11 @@ function countField(option, { path, value }) {
 	}, { inputmode: 'numeric' });
 }
 
+/**
+ * @param {Option} option
+ * @param {Context} context
+ * @returns {Field}
+ */
 function sizeField(option, { path, value }) {
 	const example = { ...option, example: option.example ?? 'such as 32 MiB' };
 	return parsedField(example, path, value, value ? exactSize(value) : '', (text) => {
@@ -170,6 +247,11 @@ function sizeField(option, { path, value }) {
 	});
 }
 
+/**
+ * @param {Option} option
+ * @param {Context} context
+ * @returns {Field}
+ */
 function durationField(option, { path, value }) {
 	const example = { ...option, example: option.example ?? 'such as 30s or 5m' };
 	return parsedField(example, path, value, duration(value), (text) => {
@@ -181,6 +263,11 @@ function durationField(option, { path, value }) {
 
 const hint = 'Write {env.NAME} or {file./path} to keep it out of the configuration.';
 
+/**
+ * @param {Option} option
+ * @param {Context} context
+ * @returns {Field}
+ */
 function secretField(option, { path, isSet }) {
 	const key = /private_key|certificate/.test(option.name); // multi-line
 	const kept = 'Set: leave empty to keep';
@@ -209,9 +296,10 @@ function secretField(option, { path, isSet }) {
 		help: [helpOf(option),
 			!option.help?.includes('{env.') && h('p', null, rich(hint.replace(/\{[^}]*\}/g, '`$&`')))],
 	});
-	made.secret = () => (removed && isSet ? '' : control.value || undefined);
+	const secret = () => (removed && isSet ? '' : control.value || undefined);
+	made.secret = secret;
 	made.read = () => {
-		if (option.required && !made.secret() && (!isSet || removed))
+		if (option.required && !secret() && (!isSet || removed))
 			throw new Error(`${label(option.name)} is required.`);
 		return undefined;
 	};

@@ -1,5 +1,7 @@
+// @ts-check
 // Formats and parses names, sizes and times.
 
+/** @type {Record<string, string>} */
 const spelling = {
 	id: 'ID',
 	url: 'URL',
@@ -14,37 +16,63 @@ const spelling = {
 	html: 'HTML',
 };
 
-/** The label of an option: "CDN base" for "cdn_base". */
+/**
+ * The label of an option: "CDN base" for "cdn_base".
+ * @param {string} name
+ */
 export function label(name) {
 	const text = name.split('_').map((word) => spelling[word] ?? word).join(' ');
 	return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** The name of a kind of alias. */
+/**
+ * The name of a kind of alias.
+ * @param {string} kind
+ */
 export const kindTitle = (kind) => (kind === 'img' ? 'image alias' : 'file alias');
 
-/** The section of the configuration with aliases of a kind. */
+/**
+ * The section of the configuration with aliases of a kind.
+ * @param {string} kind
+ */
 export const sectionOf = (kind) => (kind === 'img' ? 'image_aliases' : 'file_aliases');
 
-/** The value of an option as text. */
+/**
+ * The value of an option as text.
+ * @param {any} value
+ * @returns {string}
+ */
 export function text(value) {
 	if (Array.isArray(value)) return value.join(', ');
 	if (typeof value !== 'object' || value === null) return String(value);
 	return Object.entries(value).map(([name, inner]) => `${label(name)}: ${inner}`).join(', ') || 'on';
 }
 
-/** The first sentence of a help text. */
+/**
+ * The first sentence of a help text.
+ * @param {string | undefined} text
+ */
 export const firstSentence = (text) => /^.*?[.!?](?=\s|$)/s.exec(text ?? '')?.[0] ?? text ?? '';
 
-/** A default that is one `word`, or null for a description. */
+/**
+ * A default that is one `word`, or null for a description.
+ * @param {string | undefined} text
+ */
 export const literal = (text) => /^`([^`]*)`$/.exec((text ?? '').trim())?.[1] ?? null;
 
-/** A number with its noun: plural(2, 'item') is "2 items". */
+/**
+ * A number with its noun: plural(2, 'item') is "2 items".
+ * @param {number} n
+ * @param {string} noun
+ */
 export const plural = (n, noun) => `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`;
 
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 
-/** A rounded size for display. */
+/**
+ * A rounded size for display.
+ * @param {number} bytes
+ */
 export function size(bytes) {
 	let unit = 0;
 	while (bytes >= 1024 && unit < units.length - 1) {
@@ -54,7 +82,10 @@ export function size(bytes) {
 	return `${unit && bytes < 10 ? bytes.toFixed(1) : Math.round(bytes)} ${units[unit]}`;
 }
 
-/** An exact size for editing. */
+/**
+ * An exact size for editing.
+ * @param {number} bytes
+ */
 export function exactSize(bytes) {
 	let unit = 0;
 	while (bytes >= 1024 && bytes % 1024 === 0 && unit < units.length - 1) {
@@ -64,7 +95,10 @@ export function exactSize(bytes) {
 	return `${bytes} ${units[unit]}`;
 }
 
-/** Parses a size such as "32 MiB", "1.5 GB" or "4096" to bytes; NaN if invalid. */
+/**
+ * Parses a size such as "32 MiB", "1.5 GB" or "4096" to bytes; NaN if invalid.
+ * @param {string} text
+ */
 export function parseSize(text) {
 	const match = /^(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?))?b?$/i.exec(text.trim());
 	if (!match) return NaN;
@@ -72,9 +106,13 @@ export function parseSize(text) {
 	return Math.round(Number(match[1]) * (match[3] ? 1024 : 1000) ** power);
 }
 
+/** @type {[string, number][]} */
 const steps = [['h', 3600e9], ['m', 60e9], ['s', 1e9], ['ms', 1e6], ['us', 1e3], ['ns', 1]];
 
-/** A duration for editing: nanoseconds become "1h30m", texts are unchanged. */
+/**
+ * A duration for editing: nanoseconds become "1h30m", texts are unchanged.
+ * @param {number | string | undefined} value
+ */
 export function duration(value) {
 	if (typeof value !== 'number') return value ?? '';
 	let text = '';
@@ -86,13 +124,21 @@ export function duration(value) {
 	return text;
 }
 
-/** Whether a text is a valid duration. */
+/**
+ * Whether a text is a valid duration.
+ * @param {string} text
+ */
 export const isDuration = (text) => /^(\d+(\.\d+)?(ns|us|µs|ms|s|m|h|d))+$/.test(text);
 
+/** @type {[Intl.RelativeTimeFormatUnit, number][]} */
 const ages = [['year', 31536000], ['month', 2592000], ['day', 86400], ['hour', 3600], ['minute', 60]];
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
 
-/** The age of a time, in words. */
+/**
+ * The age of a time, in words.
+ * @param {string} time
+ * @param {number} [now]
+ */
 export function ago(time, now = Date.now()) {
 	const seconds = Math.round((new Date(time).getTime() - now) / 1000);
 	for (const [unit, length] of ages) {
@@ -103,17 +149,28 @@ export function ago(time, now = Date.now()) {
 
 const moments = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 
-/** A time in the user's time zone. */
+/**
+ * A time in the user's time zone.
+ * @param {string} time
+ */
 export const moment = (time) => moments.format(new Date(time));
 
-/** Whether a time is set: not Go's zero time. */
-export const isTime = (time) => Boolean(time) && !time.startsWith('0001-');
+/**
+ * Whether a time is set: not Go's zero time.
+ * @param {string | undefined} time
+ * @returns {time is string}
+ */
+export const isTime = (time) => Boolean(time) && !time?.startsWith('0001-');
 
-/** An elapsed time. */
+/**
+ * An elapsed time.
+ * @param {number} ms
+ */
 export const elapsed = (ms) => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`);
 
 /**
  * Escapes text for HTML elements and attributes. Braces are escaped too, since a page may be a Caddy
  * template.
+ * @param {string} text
  */
 export const escaped = (text) => text.replace(/[&<>"'`{}]/g, (sign) => `&#${sign.charCodeAt(0)};`);

@@ -1,7 +1,9 @@
+// @ts-check
 // Line icons on a grid of 24, used beside text.
 
 const svg = 'http://www.w3.org/2000/svg';
 
+/** @type {Record<string, string>} */
 const paths = {
 	storages: 'M5 6c0-3.5 14-3.5 14 0v12c0 3.5-14 3.5-14 0zM5 6c0 3.5 14 3.5 14 0M5 12c0 3.5 14 3.5 14 0',
 	aliases: 'M4 4h7l9 9-7 7-9-9zM8 8h.01',
@@ -30,7 +32,10 @@ const paths = {
 	disk: 'M4 13l3-8h10l3 8v6H4zM4 13h16M16.5 16h.01',
 };
 
-/** The icon of a name. */
+/**
+ * The icon of a name.
+ * @param {string} name
+ */
 export function icon(name) {
 	const element = document.createElementNS(svg, 'svg');
 	element.setAttribute('viewBox', '0 0 24 24');
@@ -42,5 +47,8 @@ export function icon(name) {
 	return element;
 }
 
-/** The icon of a driver, as the driver names it. */
+/**
+ * The icon of a driver, as the driver names it.
+ * @param {string} name
+ */
 export const driverIcon = (name) => icon(name in paths ? name : 'cloud');

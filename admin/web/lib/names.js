@@ -1,3 +1,4 @@
+// @ts-check
 // Rules of names. They are the rules of the service.
 
 /** Valid names of storages and aliases. */

@@ -1,10 +1,16 @@
+// @ts-check
 // Tests of storages and their results.
 import { fill, h, rich } from './dom.js';
 import { elapsed } from './format.js';
 import { icon } from './icons.js';
 import { announce, details, explained, guarantees } from './ui.js';
 
-/** Runs a test and shows it in element: test() returns the answer of a probe. */
+/**
+ * Runs a test and shows it in element: test() returns the answer of a probe.
+ * @param {HTMLElement} element
+ * @param {string} name
+ * @param {() => Promise<any>} test
+ */
 export async function showProbe(element, name, test) {
 	element.hidden = false;
 	element.setAttribute('aria-busy', 'true');
@@ -22,7 +28,9 @@ export async function showProbe(element, name, test) {
 		fill(element, result(report));
 		announce(
 			report.ok ? `${name}: the test succeeded.`
-				: `${name}: the test failed. ${report.steps.find((step) => !step.ok)?.message ?? ''}`,
+				: `${name}: the test failed. ${
+					report.steps.find((/** @type {any} */ step) => !step.ok)?.message ?? ''
+				}`,
 		);
 	} catch (error) {
 		fill(element, h('p', { class: 'verdict bad' }, icon('down'), 'The test could not be run'),
@@ -36,6 +44,7 @@ export async function showProbe(element, name, test) {
 	return null;
 }
 
+/** @param {any} report */
 function result(report) {
 	return [
 		h('p', { class: 'verdict ' + (report.ok ? 'good' : 'bad') }, icon(report.ok ? 'up' : 'down'),
@@ -46,6 +55,7 @@ function result(report) {
 	];
 }
 
+/** @param {any} step */
 function step({ title, name, ok, took_ms: ms, message, detail, note }) {
 	return h('li', { class: ok ? 'good' : 'bad' }, icon(ok ? 'check' : 'cross'),
 		h('div', null,

@@ -1,13 +1,18 @@
+// @ts-check
 // State of all pages.
 
 /** The one state: the session, unsaved input and uploads in progress. */
 export const state = {
+	/** @type {Session} */
 	session: { user: '', editor: false, why_not: '', lasting: true, lasting_note: '' },
 	/** Returns the warning about unsaved input on the current page; '' if there is none. */
 	unsaved: () => '',
 	/** The number of files that are being uploaded. */
 	uploads: 0,
-	/** The upload areas by alias: uploads continue while other pages are shown. */
+	/**
+	 * The upload areas by alias: uploads continue while other pages are shown.
+	 * @type {Map<string, any>}
+	 */
 	uploadAreas: new Map(),
 };
 
@@ -17,7 +22,10 @@ export const mayAct = () => state.session.editor;
 /** Whether this user may change the configuration as well. */
 export const mayConfigure = () => state.session.editor && !state.session.why_not;
 
-/** Sets the check for unsaved input on the current page, and the warning to show. */
+/**
+ * Sets the check for unsaved input on the current page, and the warning to show.
+ * @param {() => boolean} check
+ */
 export function guard(check, words = 'Your input will be lost.') {
 	state.unsaved = () => (check() ? words : '');
 }
@@ -32,7 +40,12 @@ export function trackUpload() {
 
 export const isBusy = () => state.uploads > 0;
 
-/** A preference of this browser, or of this tab (sessionStorage); never anything secret. */
+/**
+ * A preference of this browser, or of this tab (sessionStorage); never anything secret.
+ * @param {string} name
+ * @param {string} [value] set if given
+ * @param {'localStorage' | 'sessionStorage'} [storage]
+ */
 export function preference(name, value, storage = 'localStorage') {
 	try {
 		if (value !== undefined) window[storage].setItem('media-admin.' + name, value);

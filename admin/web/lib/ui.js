@@ -1,14 +1,19 @@
+// @ts-check
 // Shared parts: messages, dialogs, copying, badges.
-import { fill, h, newId, rich, visuallyHidden } from './dom.js';
-import { ago, isTime, moment } from './format.js';
+import { byId, fill, h, newId, rich, visuallyHidden } from './dom.js';
+import { ago, isTime, label, moment, text } from './format.js';
 import { icon } from './icons.js';
 import { isBusy, state } from './state.js';
 
 // A part of the page from its start: a live region must exist before its text changes.
-const liveRegion = () => document.getElementById('live');
+const liveRegion = () => byId('live');
+/** @type {ReturnType<typeof setTimeout> | undefined} */
 let fading;
 
-/** Announces a result, visibly and to screen readers. */
+/**
+ * Announces a result, visibly and to screen readers.
+ * @param {string} text
+ */
 export function announce(text) {
 	const live = liveRegion();
 	const host = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.body;
@@ -26,6 +31,9 @@ export function announce(text) {
 /**
  * Opens a dialog and returns it. Its close event reports the end. A required dialog closes only by
  * an action.
+ * @param {string} title
+ * @param {Child} content
+ * @param {DialogOptions} [options]
  */
 export function openDialog(title, content, { actions = [], wide = false, required = false } = {}) {
 	const id = newId('dialog');
@@ -57,10 +65,17 @@ export function openDialog(title, content, { actions = [], wide = false, require
 
 /** Closes all dialogs without a choice. */
 export function closeDialogs() {
-	for (const dialog of [...document.querySelectorAll('dialog[open]')].reverse()) dialog.close('');
+	for (const dialog of [...document.querySelectorAll('dialog')].reverse()) dialog.close('');
 }
 
-/** Asks in a dialog; returns the value of the chosen button, '' for none. */
+/**
+ * Asks in a dialog; returns the value of the chosen button, '' for none.
+ * @param {string} title
+ * @param {Child} content
+ * @param {Action[]} actions
+ * @param {DialogOptions} [options]
+ * @returns {Promise<string>}
+ */
 export function ask(title, content, actions, options) {
 	return new Promise((resolve) => {
 		const dialog = openDialog(title, content, { ...options, actions });
@@ -68,7 +83,12 @@ export function ask(title, content, actions, options) {
 	});
 }
 
-/** Asks for confirmation of an irreversible action. */
+/**
+ * Asks for confirmation of an irreversible action.
+ * @param {string} title
+ * @param {Child} content
+ * @param {string} action
+ */
 export async function confirm(title, content, action) {
 	const answer = await ask(title, content, [
 		{ text: 'Cancel', value: '', first: true },
@@ -77,7 +97,11 @@ export async function confirm(title, content, action) {
 	return answer === 'yes';
 }
 
-/** Shows a failure in a dialog. */
+/**
+ * Shows a failure in a dialog.
+ * @param {string} title
+ * @param {any} error
+ */
 export const showError = (title, error) =>
 	ask(title, h('p', null, explained(error)), [{ text: 'Close', value: '', first: true }]);
 
@@ -93,10 +117,17 @@ const logInAgain = () =>
 		},
 	}, 'Log in again');
 
-/** The message of a failure, with a link to the login if the session has ended. */
+/**
+ * The message of a failure, with a link to the login if the session has ended.
+ * @param {any} error
+ */
 export const explained = (error) => [rich(error.message), error.loggedOut && [' ', logInAgain()]];
 
-/** A field with text and a copy button. */
+/**
+ * A field with text and a copy button.
+ * @param {string} name
+ * @param {string} text
+ */
 export function copyField(name, text) {
 	const id = newId('copy');
 	const field = h(text.includes('\n') ? 'textarea' : 'input', {
@@ -115,6 +146,10 @@ export function copyField(name, text) {
 		h('div', { class: 'copy-row' }, field, button));
 }
 
+/**
+ * @param {HTMLInputElement | HTMLTextAreaElement} field
+ * @param {string} name
+ */
 async function copy(field, name) {
 	field.select();
 	try {
@@ -126,20 +161,31 @@ async function copy(field, name) {
 	}
 }
 
+/** @type {Record<string, string>} */
 const states = { up: 'Up', down: 'Down', unknown: 'Unknown' };
 
-/** A state of health as icon and word. */
-export function badge(state) {
+/**
+ * A state of health as icon and word.
+ * @param {string} [state]
+ */
+export function badge(state = '') {
 	const known = states[state] ? state : 'unknown';
 	return h('span', { class: 'badge ' + known }, icon(known), states[known]);
 }
 
-/** A time as "3 minutes ago", with the exact time as tooltip. */
+/**
+ * A time as "3 minutes ago", with the exact time as tooltip.
+ * @param {string | undefined} value
+ * @param {string} [empty]
+ */
 export function time(value, empty = 'not yet') {
 	return isTime(value) ? h('time', { datetime: value, title: moment(value) }, ago(value)) : empty;
 }
 
-/** The guarantees of a storage. */
+/**
+ * The guarantees of a storage.
+ * @param {Guarantee[]} [list]
+ */
 export function guarantees(list) {
 	if (!list?.length) return null;
 	return h('ul', { class: 'guarantees', role: 'list' },
@@ -149,13 +195,24 @@ export function guarantees(list) {
 		));
 }
 
-/** Collapsed technical detail. */
+/**
+ * Collapsed technical detail.
+ * @param {string | undefined} text
+ * @param {string} [summary]
+ * @param {string} [key]
+ */
 export function details(text, summary = 'Details', key) {
 	if (!text) return null;
 	return h('details', { 'data-key': key }, h('summary', null, summary), h('pre', { tabindex: '0' }, text));
 }
 
-/** The content of an empty page. */
+/**
+ * The content of an empty page.
+ * @param {string} iconName
+ * @param {string} title
+ * @param {string} text
+ * @param {Child} [action]
+ */
 export function empty(iconName, title, text, action) {
 	return h('div', { class: 'empty' }, icon(iconName), h('h2', null, title), h('p', null, rich(text)),
 		action);
@@ -165,14 +222,22 @@ export function empty(iconName, title, text, action) {
 export const waiting = () =>
 	h('p', { class: 'muted waiting', role: 'status' }, h('span', { class: 'spinner' }), 'Loading …');
 
-/** The content of a page that failed to load. */
+/**
+ * The content of a page that failed to load.
+ * @param {any} error
+ * @param {() => void} [retry]
+ */
 export function failed(error, retry) {
 	return h('div', { class: 'notice bad', role: 'alert' }, icon('down'),
 		h('div', null, h('p', null, explained(error)), retry && !error.loggedOut
 			&& h('button', { type: 'button', onclick: retry }, icon('refresh'), 'Try again')));
 }
 
-/** Runs work while its button is disabled. It does nothing if the button is disabled already. */
+/**
+ * Runs work while its button is disabled. It does nothing if the button is disabled already.
+ * @param {HTMLElement} button
+ * @param {() => any} work
+ */
 export async function once(button, work) {
 	if (button.getAttribute('aria-disabled') === 'true') return;
 	button.setAttribute('aria-disabled', 'true');
@@ -183,27 +248,57 @@ export async function once(button, work) {
 	}
 }
 
-/** Like once; failures are shown in a dialog. */
+/**
+ * Like once; failures are shown in a dialog.
+ * @param {HTMLElement} button
+ * @param {string} title
+ * @param {() => Promise<any>} work
+ */
 export const busyWhile = (button, title, work) =>
 	once(button, () => work().catch((error) => showError(title, error)));
 
-/** The heading of a page, with its actions. */
+/**
+ * The heading of a page, with its actions.
+ * @param {string} title
+ * @param {...Child} actions
+ */
 export function pageHead(title, ...actions) {
 	return h('div', { class: 'page-head' }, h('h1', { tabindex: '-1' }, title),
 		h('div', { class: 'actions' }, actions));
 }
 
-/** The link from an entry to its list. */
+/**
+ * The link from an entry to its list.
+ * @param {string} title
+ */
 export const listLink = (title) =>
 	h('nav', { class: 'crumbs', 'aria-label': 'Breadcrumb' },
 		h('a', { href: `#/${title.toLowerCase()}` }, title));
 
-/** A list of rows with a label. */
+/**
+ * A list of rows with a label.
+ * @param {string} label
+ * @param {Child} rows
+ */
 export const rowList = (label, rows) => h('ul', { class: 'rows', role: 'list', 'aria-label': label }, rows);
 
-/** A list of names and values. */
-export function facts(pairs, className = 'facts') {
+/**
+ * The options of a driver or an alias for facts.
+ * @param {Record<string, any>} [options]
+ * @param {string[]} [shown] the options that are shown elsewhere
+ */
+export function settings(options = {}, shown = []) {
+	const rest = Object.entries(options).filter(([name]) => !shown.includes(name));
+	return Object.fromEntries(rest.map(([name, value]) => [label(name), text(value)]));
+}
+
+/**
+ * A list of names and values.
+ * @param {Record<string, Child>} values
+ * @param {string} [className]
+ */
+export function facts(values, className = 'facts') {
 	return fill(h('dl', { class: className }),
-		pairs.filter(([, value]) => value != null && value !== '' && value !== false)
+		Object.entries(values).filter(([, value]) => value != null && value !== '' && value !== false)
 			.map(([name, value]) => h('div', null, h('dt', null, name), h('dd', null, value))));
 }

@@ -1,3 +1,4 @@
+// @ts-check
 // Accounts: API keys, their passwords and tokens.
 import { get, read, send } from '../lib/api.js';
 import { h, newId } from '../lib/dom.js';
@@ -9,7 +10,11 @@ import { guard, mayAct, mayConfigure } from '../lib/state.js';
 import { announce, ask, busyWhile, confirm, copyField, empty, listLink, pageHead,
 	rowList } from '../lib/ui.js';
 
-/** The page of all accounts, or of one. */
+/**
+ * The page of all accounts, or of one.
+ * @param {PageContext} context
+ * @returns {Promise<Page>}
+ */
 export async function accounts({ segments, query, signal, reload }) {
 	if ((segments.length > 0 || query.add) && mayConfigure()) return editPage(segments[0] ?? '', signal);
 	const { accounts: list } = await get(['accounts'], {}, signal);
@@ -25,12 +30,16 @@ export async function accounts({ segments, query, signal, reload }) {
 				h('a', { href: 'api/openapi.json', download: '' }, 'the OpenAPI document'), '.'),
 			list.length === 0
 				? empty('accounts', 'No account yet', 'Uploads over HTTP are refused until one exists.',
-					add?.cloneNode(true))
-				: rowList('Accounts', list.map((account) => row(account, reload))),
+					add && add.cloneNode(true))
+				: rowList('Accounts', list.map((/** @type {Account} */ account) => row(account, reload))),
 		],
 	};
 }
 
+/**
+ * @param {Account} account
+ * @param {() => void} reload
+ */
 function row({ api_key: key, aliases = [] }, reload) {
 	return h('li', { class: 'row' }, h('div', { class: 'row-icon' }, icon('accounts')),
 		h('div', { class: 'row-main' },
@@ -61,6 +70,10 @@ function row({ api_key: key, aliases = [] }, reload) {
 			}, reload)));
 }
 
+/**
+ * @param {HTMLElement} button
+ * @param {string} key
+ */
 async function renew(button, key) {
 	const text = 'Its current password stops working, and its tokens end at once. '
 		+ 'All users of the account need the new password.';
@@ -75,6 +88,10 @@ async function renew(button, key) {
 	});
 }
 
+/**
+ * @param {HTMLElement} button
+ * @param {string} key
+ */
 async function endTokens(button, key) {
 	const text = 'All users of the account must log in again, with the same password.';
 	if (!await confirm(`End all tokens of “${key}”?`, h('p', null, text), 'End tokens')) return;
@@ -84,6 +101,7 @@ async function endTokens(button, key) {
 	});
 }
 
+/** @param {{api_key: string, password: string}} account */
 async function showPassword({ api_key: key, password }) {
 	guard(() => true, 'The new password will not be shown again.');
 	await ask('The new password', [
@@ -95,6 +113,11 @@ async function showPassword({ api_key: key, password }) {
 	guard(() => false);
 }
 
+/**
+ * @param {string} key
+ * @param {AbortSignal} signal
+ * @returns {Promise<Page>}
+ */
 async function editPage(key, signal) {
 	const [{ aliases }, { body: entry, etag }] = await Promise.all([
 		get(['aliases'], {}, signal),
@@ -121,6 +144,11 @@ async function editPage(key, signal) {
 	};
 }
 
+/**
+ * @param {Alias[]} aliases
+ * @param {Entry} current
+ * @param {boolean} isNew
+ */
 function build(aliases, current, isNew) {
 	const help = 'The name with which the account logs in. It is no secret. It cannot be changed later.';
 	const key = isNew ? nameField({ name: 'api_key', help }, validKey, keyWords, suggestion()) : null;
@@ -128,7 +156,7 @@ function build(aliases, current, isNew) {
 	return {
 		element: h('div', { class: 'sections' }, key && section('', key.element),
 			section('', limits.element)),
-		fields: () => [key, limits].filter(Boolean),
+		fields: () => (key ? [key, limits] : [limits]),
 		extra: () => (isNew ? { new_password: true } : {}),
 	};
 }
@@ -140,12 +168,17 @@ function suggestion() {
 		+ [...crypto.getRandomValues(new Uint8Array(8))].map((n) => letters[n % letters.length]).join('');
 }
 
+/**
+ * @param {Alias[]} aliases
+ * @param {string[]} chosen
+ * @returns {Field}
+ */
 function aliasField(aliases, chosen) {
 	const names = [...new Set([...aliases.map(({ name }) => name), ...chosen])].sort();
 	const boxes = names.map((name) =>
 		h('input', { type: 'checkbox', id: newId('alias'), value: name, checked: chosen.includes(name) })
 	);
-	const kindsOf = (name) =>
+	const kindsOf = (/** @type {string} */ name) =>
 		aliases.filter((alias) => alias.name === name).map((
 			{ kind },
 		) => (kind === 'img' ? 'images' : 'files')).join(' and ') || 'no such alias';

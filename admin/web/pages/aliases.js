@@ -1,19 +1,25 @@
+// @ts-check
 // Aliases of images and of files.
 import { get } from '../lib/api.js';
 import { h } from '../lib/dom.js';
 import { entryForm, nameField, readEntry, removeButton, section } from '../lib/entry.js';
 import { optionFields } from '../lib/form.js';
-import { kindTitle, label, sectionOf, size, text } from '../lib/format.js';
+import { kindTitle, sectionOf, size } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { absolute } from '../lib/links.js';
 import { nameWords, validName } from '../lib/names.js';
 import { mayConfigure } from '../lib/state.js';
-import { copyField, empty, facts, listLink, pageHead, rowList } from '../lib/ui.js';
+import { copyField, empty, facts, listLink, pageHead, rowList, settings } from '../lib/ui.js';
 
-/** The page of all aliases, or of one. */
+/**
+ * The page of all aliases, or of one.
+ * @param {PageContext} context
+ * @returns {Promise<Page>}
+ */
 export async function aliases({ segments, query, signal, reload }) {
 	if (query.add && mayConfigure())
 		return editPage(segments[0] === 'file' ? 'file' : 'img', '', null, signal);
+	/** @type {{aliases: Alias[]}} */
 	const { aliases: list } = await get(['aliases'], {}, signal);
 	if (segments.length > 1) {
 		const found = list.find(({ kind, name }) => kind === segments[0] && name === segments[1]);
@@ -33,6 +39,12 @@ export async function aliases({ segments, query, signal, reload }) {
 	};
 }
 
+/**
+ * @param {string} title
+ * @param {Kind} kind
+ * @param {Alias[]} all
+ * @param {() => void} reload
+ */
 function group(title, kind, all, reload) {
 	const list = all.filter((alias) => alias.kind === kind);
 	const add = mayConfigure()
@@ -46,6 +58,10 @@ function group(title, kind, all, reload) {
 			: rowList(title, list.map((alias) => row(alias, reload))));
 }
 
+/**
+ * @param {Alias} alias
+ * @param {() => void} reload
+ */
 function row(alias, reload) {
 	const { kind, name, storage, address, implicit } = alias;
 	const own = `${kind}/${encodeURIComponent(name)}`;
@@ -66,6 +82,11 @@ function row(alias, reload) {
 					'Edit'), mayConfigure() && !implicit && removeAlias(kind, name, reload)));
 }
 
+/**
+ * @param {Kind} kind
+ * @param {string} name
+ * @param {() => void} removed
+ */
 const removeAlias = (kind, name, removed) =>
 	removeButton({
 		section: sectionOf(kind),
@@ -75,6 +96,13 @@ const removeAlias = (kind, name, removed) =>
 			+ 'Its items stay in their storage.',
 	}, removed);
 
+/**
+ * @param {Kind} kind
+ * @param {string} name
+ * @param {Alias | null} alias
+ * @param {AbortSignal} signal
+ * @returns {Promise<Page>}
+ */
 async function editPage(kind, name, alias, signal) {
 	const what = kindTitle(kind);
 	const [kinds, { storages }, { body: entry, etag }] = await Promise.all([
@@ -82,12 +110,11 @@ async function editPage(kind, name, alias, signal) {
 		get(['storages'], {}, signal),
 		readEntry(sectionOf(kind), name, signal),
 	]);
+	const words = storages.map((/** @type {Stored} */ storage) => storage.name);
 	const options = kinds[kind === 'img' ? 'image_alias' : 'file_alias'].options
 		.map((
-			option,
-		) => (option.name === 'storage'
-			? { ...option, type: 'word', words: storages.map((storage) => storage.name) } : option)
-		);
+			/** @type {Option} */ option,
+		) => (option.name === 'storage' ? { ...option, type: 'word', words } : option));
 	const form = entryForm({
 		section: sectionOf(kind),
 		what,
@@ -115,6 +142,12 @@ async function editPage(kind, name, alias, signal) {
 	};
 }
 
+/**
+ * @param {Option[]} options
+ * @param {Entry} current
+ * @param {boolean} isNew
+ * @param {string} what
+ */
 function build(options, current, isNew, what) {
 	const name = isNew
 		? nameField({
@@ -126,21 +159,24 @@ function build(options, current, isNew, what) {
 	return {
 		element: h('div', { class: 'sections' }, name && section('', name.element),
 			section(`Options of the ${what}`, made.element)),
-		fields: () => [name, ...made.fields].filter(Boolean),
+		fields: () => (name ? [name, ...made.fields] : made.fields),
 	};
 }
 
+/** @param {Alias} alias */
 function readOnly(alias) {
 	return [
 		listLink('Aliases'),
 		pageHead(alias.name),
 		copyField('Public address', absolute(alias.address)),
-		section('Settings',
-			facts([['Storage', alias.storage], ['Prefix', alias.prefix || '/'], ['Largest item',
-				size(alias.max_size)], ['Extensions', alias.extensions?.join(', ')], ['Overwrite',
-				alias.overwrite ? 'on' : 'off'], ['Sanitize', alias.sanitize ? 'on' : 'off'],
-				...Object.entries(alias.settings ?? {}).filter(([name]) =>
-					!['storage', 'prefix', 'max_size', 'extensions'].includes(name)
-				).map(([name, value]) => [label(name), text(value)])])),
+		section('Settings', facts({
+			Storage: alias.storage,
+			Prefix: alias.prefix || '/',
+			'Largest item': size(alias.max_size),
+			Extensions: alias.extensions?.join(', '),
+			Overwrite: alias.overwrite ? 'on' : 'off',
+			Sanitize: alias.sanitize ? 'on' : 'off',
+			...settings(alias.settings, ['storage', 'prefix', 'max_size', 'extensions']),
+		})),
 	];
 }

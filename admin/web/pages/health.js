@@ -1,3 +1,4 @@
+// @ts-check
 // Health of the storages, the token store and the encoder.
 import { background, get } from '../lib/api.js';
 import { fill, h, rich } from '../lib/dom.js';
@@ -8,15 +9,24 @@ import { announce, badge, details, empty, explained, facts, guarantees, pageHead
 
 const pause = 15000;
 
-/** The health page, which refreshes automatically. */
+/**
+ * The health page, which refreshes automatically.
+ * @param {PageContext} context
+ * @returns {Promise<Page>}
+ */
 export async function health({ signal }) {
 	const region = h('div');
 	const seen = h('p');
+	/**
+	 * @param {string} look
+	 * @param {...Child} text
+	 */
 	const say = (look, ...text) => {
 		seen.className = look;
 		fill(seen, text);
 	};
 	show(region, await get(['health'], {}, signal));
+	/** @param {Event} [event] */
 	const refresh = async (event) => {
 		try {
 			show(region, await get(['health'], {}, signal, event ? {} : background));
@@ -29,7 +39,7 @@ export async function health({ signal }) {
 			if (event) announce(error.message);
 		}
 	};
-	const reading = () => document.hidden || !getSelection().isCollapsed; // or copying text
+	const reading = () => document.hidden || !getSelection()?.isCollapsed; // or copying text
 	const timer = setInterval(() => {
 		if (!reading()) refresh();
 	}, pause);
@@ -44,19 +54,24 @@ export async function health({ signal }) {
 	};
 }
 
-// Replaces the content, but keeps opened details and the focus.
+/**
+ * Replaces the content, but keeps opened details and the focus.
+ * @param {HTMLElement} region
+ * @param {any} answer
+ */
 function show(region, answer) {
-	const opened = new Set(
-		[...region.querySelectorAll('details[open]')].map((element) => element.dataset.key),
-	);
+	const folded = () => [...region.querySelectorAll('details')];
+	const opened = new Set(folded().filter(({ open }) => open).map(({ dataset }) => dataset.key));
 	const focused = region.contains(document.activeElement)
-		? document.activeElement.closest('[data-key]')?.dataset.key : '';
+		&& document.activeElement?.closest('[data-key]')?.getAttribute('data-key');
 	fill(region, content(answer));
-	for (const element of region.querySelectorAll('details')) element.open = opened.has(element.dataset.key);
+	for (const element of folded()) element.open = opened.has(element.dataset.key);
+	/** @type {HTMLElement | null | '' | false | undefined} */
 	const again = focused && region.querySelector(`[data-key="${CSS.escape(focused)}"]`);
 	if (again) (again.querySelector('summary') ?? again).focus();
 }
 
+/** @param {{storages: Stored[], tokens: TokenStore | null, webp_encoder: string}} answer */
 function content({ storages, tokens, webp_encoder: encoder }) {
 	const down = storages.filter((storage) => storage.health?.state === 'down').length;
 	const trouble = down + (tokens?.ok ? 0 : 1);
@@ -78,29 +93,38 @@ function content({ storages, tokens, webp_encoder: encoder }) {
 	];
 }
 
+/** @param {Stored} storage */
 function storageRow(
 	{ name, driver_title: title, driver_icon: symbol, health: state = {}, guarantees: list },
 ) {
 	return h('li', { class: 'row' }, h('div', { class: 'row-icon' }, driverIcon(symbol)),
 		h('div', { class: 'row-main' },
 			h('h3', null, h('a', { href: `#/storages/${encodeURIComponent(name)}`, 'data-key': name }, name)),
-			h('p', { class: 'muted' }, title),
-			facts([['Since', isTime(state.since) && time(state.since)], ['Checked', time(state.checked)], [
-				'Took',
-				isTime(state.checked) && elapsed(state.took_ms ?? 0),
-			]], 'facts inline'),
+			h('p', { class: 'muted' }, title), facts({
+				Since: isTime(state.since) && time(state.since),
+				Checked: time(state.checked),
+				Took: isTime(state.checked) && elapsed(state.took_ms ?? 0),
+			}, 'facts inline'),
 			state.message && h('p', { class: state.state === 'down' ? 'trouble' : '' }, rich(state.message)),
-			details(state.detail, 'Details', `${name}/detail`), list?.length > 0
+			details(state.detail, 'Details', `${name}/detail`), list && list.length > 0
 			&& h('details', { 'data-key': `${name}/guarantees` }, h('summary', null, 'Guarantees'),
 				guarantees(list))), h('div', { class: 'row-state' }, badge(state.state)));
 }
 
+/** @param {TokenStore} tokens */
 const tokenRow = ({ store, ok, message, detail }) =>
-	serviceRow('lock', 'Token store', store, [
+	serviceRow('lock', 'Token store', store ?? '', [
 		message && h('p', { class: ok ? '' : 'trouble' }, rich(message)),
 		details(detail, 'Details', 'tokens/detail'),
 	], h('div', { class: 'row-state' }, badge(ok ? 'up' : 'down')));
 
+/**
+ * @param {string} symbol
+ * @param {string} title
+ * @param {string} text
+ * @param {Child} [more]
+ * @param {Child} [side]
+ */
 const serviceRow = (symbol, title, text, more, side) =>
 	h('li', { class: 'row' }, h('div', { class: 'row-icon' }, icon(symbol)),
 		h('div', { class: 'row-main' }, h('h3', null, title), h('p', { class: 'muted' }, text), more), side);

@@ -1,3 +1,4 @@
+// @ts-check
 // One item: preview, facts, snippets, deletion.
 import { get, send } from '../lib/api.js';
 import { fill, h } from '../lib/dom.js';
@@ -9,7 +10,12 @@ import { busyWhile, confirm, copyField, facts, failed, openDialog } from '../lib
 
 const pictures = /^image\/(jpeg|png|gif|webp|svg\+xml)$/;
 
-/** Opens and returns the dialog of an item; deleted is called after its deletion. */
+/**
+ * Opens and returns the dialog of an item; deleted is called after its deletion.
+ * @param {Alias} alias
+ * @param {string} filename
+ * @param {() => void} deleted
+ */
 export function itemDialog(alias, filename, deleted) {
 	const body = h('div', { class: 'item', 'aria-busy': 'true' }, h('p', { class: 'muted' }, 'Loading …'));
 	const dialog = openDialog(parts(filename).at(-1) ?? filename, body, { wide: true });
@@ -29,14 +35,21 @@ export function itemDialog(alias, filename, deleted) {
 	return dialog;
 }
 
+/**
+ * @param {Alias} alias
+ * @param {Item} item
+ * @param {() => void} deleted
+ */
 function content(alias, item, deleted) {
 	const address = absolute(item.address);
 	return [
 		preview(alias, item),
-		facts([['Size', size(item.size)], ['Changed', moment(item.modified)], ['Type', item.type], [
-			'WebP variant',
-			item.webp && size(item.webp.size),
-		]], 'facts inline'),
+		facts({
+			Size: size(item.size),
+			Changed: moment(item.modified),
+			Type: item.type,
+			'WebP variant': item.webp && size(item.webp.size),
+		}, 'facts inline'),
 		copyField('Address', address),
 		snippets(alias, item, address),
 		copyField('Stored filename', item.filename),
@@ -51,8 +64,13 @@ function content(alias, item, deleted) {
 	];
 }
 
+/**
+ * @param {Alias} alias
+ * @param {Item} item
+ */
 function preview(alias, item) {
 	const box = h('div', { class: 'preview' });
+	/** @param {string} text */
 	const none = (text) =>
 		fill(box, icon(item.type?.startsWith('image/') ? 'items' : 'file'), h('p', { class: 'muted' }, text));
 	if (!pictures.test(item.type)) return none('No preview of this type');
@@ -63,6 +81,11 @@ function preview(alias, item) {
 	}));
 }
 
+/**
+ * @param {Alias} alias
+ * @param {Item} item
+ * @param {string} address
+ */
 function snippets(alias, item, address) {
 	const template = templateOf(alias, item);
 	if (alias.kind === 'file') {
@@ -78,6 +101,10 @@ function snippets(alias, item, address) {
 		copyField('Template function', template)];
 }
 
+/**
+ * @param {Alias} alias
+ * @param {Item} item
+ */
 function templateOf(alias, item) {
 	const rest = item.address.startsWith(alias.address + '/')
 		? item.address.slice(alias.address.length + 1)
@@ -85,6 +112,12 @@ function templateOf(alias, item) {
 	return `{{${alias.kind === 'img' ? 'image_path' : 'file_path'} "${alias.name}"}}/${rest}`;
 }
 
+/**
+ * @param {HTMLElement} button
+ * @param {Alias} alias
+ * @param {Item} item
+ * @param {() => void} deleted
+ */
 async function remove(button, alias, item, deleted) {
 	const text = `It is removed from its storage${
 		item.webp ? ', with its WebP variant' : ''

@@ -1,3 +1,4 @@
+// @ts-check
 // Items of an alias: folders, search, upload.
 import { get } from '../lib/api.js';
 import { h } from '../lib/dom.js';
@@ -9,8 +10,13 @@ import { itemDialog } from './item.js';
 import { listing } from './listing.js';
 import { uploader } from './upload.js';
 
-/** The page of the items of an alias. */
+/**
+ * The page of the items of an alias.
+ * @param {PageContext} context
+ * @returns {Promise<Page>}
+ */
 export async function items({ segments, query, signal }) {
+	/** @type {{aliases: Alias[]}} */
 	const { aliases } = await get(['aliases'], {}, signal);
 	const alias = segments.length < 2 ? defaultAlias(aliases)
 		: aliases.find(({ kind, name }) => kind === segments[0] && name === segments[1]);
@@ -27,9 +33,17 @@ export async function items({ segments, query, signal }) {
 	return browser(scope, aliases, query.item ?? '', signal);
 }
 
+/** @param {Alias[]} aliases */
 const defaultAlias = (aliases) =>
 	aliases.find(({ kind, name }) => kind === 'img' && name === 'content') ?? aliases[0];
 
+/**
+ * @param {Scope} scope
+ * @param {Alias[]} aliases
+ * @param {string} item
+ * @param {AbortSignal} signal
+ * @returns {Page}
+ */
 function browser(scope, aliases, item, signal) {
 	const { alias, folder, search } = scope;
 	const view = { look: preference('view') === 'list' ? 'list' : 'grid' };
@@ -60,13 +74,23 @@ function browser(scope, aliases, item, signal) {
 	};
 }
 
+/**
+ * @param {Scope} scope
+ * @param {string[]} stored
+ * @param {Listing} list
+ */
 function uploaded({ alias, folder, search }, stored, list) {
 	if (stored.some((filename) => folderOf(filename) === folder) && !search) list.load();
 	else if (!document.querySelector('dialog[open]'))
 		location.hash = itemsHash(alias.kind, alias.name, folderOf(stored[0]));
 }
 
+/**
+ * @param {Alias[]} aliases
+ * @param {Alias} alias
+ */
 function aliasSelect(aliases, alias) {
+	/** @param {Alias} alias */
 	const option = ({ kind, name }) =>
 		h('option', { value: `${kind}/${name}`, selected: kind === alias.kind && name === alias.name }, name);
 	const kinds = [['img', 'Images'], ['file', 'Files']].filter(([kind]) =>
@@ -75,7 +99,8 @@ function aliasSelect(aliases, alias) {
 	const select = h('select', {
 		id: 'alias',
 		onchange: () => {
-			location.hash = itemsHash(...select.value.split('/'));
+			const [kind, name] = select.value.split('/');
+			location.hash = itemsHash(kind, name);
 		},
 	},
 		kinds.map(([kind, title]) =>
@@ -84,6 +109,7 @@ function aliasSelect(aliases, alias) {
 	return h('div', { class: 'tool' }, h('label', { for: 'alias' }, 'Alias'), select);
 }
 
+/** @param {Scope} scope */
 function searchForm({ alias, folder, search }) {
 	const input = h('input', {
 		id: 'search',
@@ -93,6 +119,7 @@ function searchForm({ alias, folder, search }) {
 		autocomplete: 'off',
 		spellcheck: 'false',
 	});
+	/** @param {Event} event */
 	const submit = (event) => {
 		event.preventDefault();
 		location.hash = itemsHash(alias.kind, alias.name, folder, { search: input.value.trim() });
@@ -104,6 +131,10 @@ function searchForm({ alias, folder, search }) {
 			search && h('a', { class: 'button', href: itemsHash(alias.kind, alias.name, folder) }, 'Clear')));
 }
 
+/**
+ * @param {View} view
+ * @param {Listing} list
+ */
 function viewToggle(view, list) {
 	const buttons = [['grid', 'Pictures'], ['list', 'List']].map(([look, text]) =>
 		h('button', {
@@ -123,9 +154,14 @@ function viewToggle(view, list) {
 	return h('div', { class: 'tool joined', role: 'group', 'aria-label': 'View' }, buttons);
 }
 
+/** @param {Scope} scope */
 function crumbs({ alias, folder, search }) {
 	const names = parts(folder);
 	const here = search ? -1 : names.length;
+	/**
+	 * @param {string} text
+	 * @param {number} depth
+	 */
 	const link = (text, depth) =>
 		h('li', null, h('a', {
 			href: itemsHash(alias.kind, alias.name, names.slice(0, depth).join('/')),
@@ -136,11 +172,21 @@ function crumbs({ alias, folder, search }) {
 			search && h('li', null, `Search for “${search}”`)));
 }
 
-// The open item is part of the address: it can be linked, and Back closes it.
+/**
+ * The open item is part of the address: it can be linked, and Back closes it.
+ * @param {Scope} scope
+ * @param {Listing} list
+ * @param {AbortSignal} signal
+ */
 function itemPanel({ alias, folder, search }, list, signal) {
+	/** @type {HTMLDialogElement | null} */
 	let dialog = null;
 	let filename = '';
 	let openedHere = false;
+	/**
+	 * @param {string} wanted
+	 * @param {boolean} [clicked]
+	 */
 	async function show(wanted, clicked = false) {
 		if (wanted === filename) return;
 		filename = wanted;

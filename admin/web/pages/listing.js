@@ -1,3 +1,4 @@
+// @ts-check
 // The folders and items of a folder or a search, page by page.
 import { get } from '../lib/api.js';
 import { fill, h } from '../lib/dom.js';
@@ -11,9 +12,12 @@ const pictures = /^image\/(jpeg|png|gif|webp)$/;
 /**
  * Lists a scope {alias, folder, search} in the look of view: {element, load, draw, remove, focus}.
  * Further pages are loaded on request.
+ * @param {Scope} scope
+ * @param {View} view
  */
 export function listing(scope, view) {
 	const { alias, folder, search } = scope;
+	/** @type {{folders: string[], items: Item[], next: string, searched: number, run: number}} */
 	const state = { folders: [], items: [], next: '', searched: 0, run: 0 };
 	const content = h('div');
 	const status = h('p', { class: 'muted', role: 'status' });
@@ -21,9 +25,12 @@ export function listing(scope, view) {
 		search ? 'Continue searching' : 'Show more');
 	const element = h('section', { class: 'listing', 'aria-label': 'Contents', tabindex: '-1' }, content,
 		h('div', { class: 'more-line' }, status, more));
-	let lists = null;
+	let lists = { folders: folderList(), items: grid() };
 
-	// Returns whether the answer is still needed.
+	/**
+	 * Returns whether the answer is still needed.
+	 * @param {string} cursor
+	 */
 	async function page(cursor) {
 		const run = state.run;
 		const answer = await get(['items', alias.kind, alias.name], { folder, search, cursor, limit: 60 });
@@ -67,7 +74,11 @@ export function listing(scope, view) {
 		append(0, 0);
 	}
 
-	// Shows the new entries; returns the first new link.
+	/**
+	 * Shows the new entries; returns the first new link.
+	 * @param {number} folders
+	 * @param {number} items
+	 */
 	function append(folders, items) {
 		const nothing = state.folders.length + state.items.length === 0;
 		if (nothing && !state.next) fill(content, nothingHere(search));
@@ -85,13 +96,17 @@ export function listing(scope, view) {
 		return added[Math.min(state.folders.length - folders, added.length - 1)]?.querySelector('a');
 	}
 
+	/** @param {string} filename */
 	function remove(filename) {
 		state.items = state.items.filter((item) => item.filename !== filename);
 		draw();
 		element.focus(); // the focused link is gone
 	}
 
-	// Focuses the link of an item, if it is shown.
+	/**
+	 * Focuses the link of an item, if it is shown.
+	 * @param {string} filename
+	 */
 	function focus(filename) {
 		const href = hashOf(scope, { filename });
 		([...element.querySelectorAll('a')].find((link) => link.getAttribute('href') === href) ?? element)
@@ -101,10 +116,15 @@ export function listing(scope, view) {
 	return { element, load, draw, remove, focus };
 }
 
+/** @param {string} search */
 const nothingHere = (search) => (search
 	? empty('search', 'Nothing found', `No name here contains “${search}”.`)
 	: empty('folder', 'Nothing here yet', 'Items appear here when they are uploaded.'));
 
+/**
+ * @param {{folders: string[], items: Item[], next: string, searched: number}} state
+ * @param {string} search
+ */
 function summary({ folders, items, next, searched }, search) {
 	if (search) return `Searched ${plural(searched, 'name')}, found ${items.length.toLocaleString('en')}.`;
 	const counts = [folders.length && plural(folders.length, 'folder'),
@@ -115,20 +135,33 @@ function summary({ folders, items, next, searched }, search) {
 
 const folderList = () => h('ul', { class: 'folders', role: 'list', 'aria-label': 'Folders' });
 
+/**
+ * @param {Scope} scope
+ * @param {string} name
+ */
 const folderEntry = ({ alias, folder }, name) =>
 	h('li', null,
 		h('a', { href: itemsHash(alias.kind, alias.name, folder ? `${folder}/${name}` : name) },
 			icon('folder'), h('span', null, name)));
 
+/**
+ * @param {Scope} scope
+ * @param {{filename: string}} item
+ */
 const hashOf = ({ alias, folder, search }, item) =>
 	itemsHash(alias.kind, alias.name, folder, { search, item: item.filename });
 
-// The name of an item relative to the scope.
+/**
+ * The name of an item relative to the scope.
+ * @param {Scope} scope
+ * @param {Item} item
+ */
 const below = (
 	{ folder, search },
 	item,
 ) => (search ? item.filename.slice(folder ? folder.length + 1 : 0) : item.name);
 
+/** @returns {Look} */
 function grid() {
 	const body = h('ul', { class: 'grid', role: 'list', 'aria-label': 'Items' });
 	return {
@@ -142,6 +175,7 @@ function grid() {
 	};
 }
 
+/** @returns {Look} */
 function table() {
 	const body = h('tbody');
 	const head = ['Name', 'Size', 'Changed', 'Type'].map((text) =>
@@ -162,6 +196,10 @@ function table() {
 	};
 }
 
+/**
+ * @param {Alias} alias
+ * @param {Item} item
+ */
 function thumbnail(alias, item) {
 	const box = h('span', { class: 'thumb' });
 	if (!pictures.test(item.type)) return fill(box, icon(item.type?.startsWith('image/') ? 'items' : 'file'));

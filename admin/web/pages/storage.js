@@ -1,15 +1,21 @@
+// @ts-check
 // One storage: adding, changing, testing it.
 import { get, send } from '../lib/api.js';
 import { fill, h, newId, rich } from '../lib/dom.js';
 import { entryForm, nameField, readEntry, removeButton, section } from '../lib/entry.js';
 import { optionFields } from '../lib/form.js';
-import { firstSentence, label, text } from '../lib/format.js';
+import { firstSentence } from '../lib/format.js';
 import { driverIcon } from '../lib/icons.js';
 import { nameWords, validName } from '../lib/names.js';
 import { showProbe } from '../lib/probe.js';
 import { mayConfigure } from '../lib/state.js';
-import { badge, details, facts, guarantees, listLink, once, pageHead, time } from '../lib/ui.js';
+import { badge, details, facts, guarantees, listLink, once, pageHead, settings, time } from '../lib/ui.js';
 
+/**
+ * @param {string} name
+ * @param {AbortSignal} signal
+ * @returns {Promise<Page>}
+ */
 export async function storagePage(name, signal) {
 	const isNew = name === '';
 	if (isNew && !mayConfigure())
@@ -21,8 +27,8 @@ export async function storagePage(name, signal) {
 		get(['kinds'], {}, signal),
 		isNew ? null : get(['storages', name], {}, signal),
 	]);
-	if (!isNew && !mayConfigure()) return { title: name, content: readOnly(stored) };
-	if (!isNew && !kinds.drivers[stored.driver])
+	if (stored && !mayConfigure()) return { title: name, content: readOnly(stored) };
+	if (stored && !kinds.drivers[stored.driver])
 		return {
 			title: name,
 			content: [...readOnly(stored),
@@ -33,6 +39,13 @@ export async function storagePage(name, signal) {
 	return { title: isNew ? 'Add storage' : name, content: editor(name, kinds, stored, entry, etag) };
 }
 
+/**
+ * @param {string} name
+ * @param {any} kinds
+ * @param {Stored | null} stored
+ * @param {Entry} entry
+ * @param {string | null} etag
+ */
 function editor(name, kinds, stored, entry, etag) {
 	const result = h('div', {
 		class: 'probe card',
@@ -54,10 +67,10 @@ function editor(name, kinds, stored, entry, etag) {
 	});
 	return [
 		listLink('Storages'),
-		pageHead(name || 'Add storage', name && !stored.implicit && removeStorage(name, () => {
+		pageHead(name || 'Add storage', stored && !stored.implicit && removeStorage(name, () => {
 			location.hash = '#/storages';
 		})),
-		name !== '' && status(stored),
+		stored && status(stored),
 		stored?.implicit
 		&& h('p', { class: 'notice' },
 			'This storage is built in: it exists until another one is configured. ',
@@ -67,7 +80,11 @@ function editor(name, kinds, stored, entry, etag) {
 	];
 }
 
-/** The button that removes a storage; removed is called after that. */
+/**
+ * The button that removes a storage; removed is called after that.
+ * @param {string} name
+ * @param {() => void} removed
+ */
 export const removeStorage = (name, removed) =>
 	removeButton({
 		section: 'storages',
@@ -76,25 +93,34 @@ export const removeStorage = (name, removed) =>
 		warning: 'It is removed from the configuration. Its items stay where they are.',
 	}, removed);
 
-/** The users of a storage, as links. */
+/**
+ * The users of a storage, as links.
+ * @param {User[]} users
+ */
 export function usedBy(users) {
 	if (users.length === 0) return h('p', { class: 'muted' }, 'Not used by any alias');
 	return h('p', null, h('span', { class: 'muted' }, 'Used by '), users.map(({ kind, alias }, i) => [
 		i > 0 && ', ',
-		h('a', { href: `#/aliases/${kind}/${encodeURIComponent(alias)}` }, alias),
+		h('a', { href: `#/aliases/${kind}/${encodeURIComponent(alias ?? '')}` }, alias),
 		h('span', { class: 'muted' }, kind === 'img' ? ' (images)' : ' (files)'),
 	]));
 }
 
+/** @param {Stored} storage */
 const status = ({ health = {}, used_by: users = [] }) =>
 	h('div', { class: 'status-line' }, badge(health.state), usedBy(users));
 
+/**
+ * @param {ReturnType<typeof entryForm>} form
+ * @param {string} name
+ * @param {HTMLElement} result
+ */
 async function probe(form, name, result) {
 	const stored = name !== '' && !form.isDirty();
 	const input = stored ? null : form.input(({ path }) => path.startsWith('driver.'));
 	if (!stored && !input) return;
 	const error = await showProbe(result, name || 'The storage', async () => {
-		if (stored) return (await send('POST', ['storages', name, 'probe'], { body: {} })).body;
+		if (!input) return (await send('POST', ['storages', name, 'probe'], { body: {} })).body;
 		const { value, secrets } = input.body;
 		return (await send('POST', ['probe'], {
 			body: { driver: value.driver, secrets, keep: name || undefined },
@@ -105,7 +131,12 @@ async function probe(form, name, result) {
 	else result.scrollIntoView({ block: 'nearest' });
 }
 
-// The fields of a storage. Input for a driver is kept while another one is shown.
+/**
+ * The fields of a storage. Input for a driver is kept while another one is shown.
+ * @param {any} kinds
+ * @param {Entry} current
+ * @param {boolean} isNew
+ */
 function build(kinds, current, isNew) {
 	const names = Object.keys(kinds.drivers).sort((a, b) => order(kinds.drivers[a], kinds.drivers[b]));
 	const made = new Map();
@@ -151,9 +182,16 @@ function build(kinds, current, isNew) {
 	};
 }
 
+/**
+ * @param {Driver} a
+ * @param {Driver} b
+ */
 const order = (a, b) => b.rank - a.rank || a.title.localeCompare(b.title);
 
-// The help of a driver after the sentence on its card.
+/**
+ * The help of a driver after the sentence on its card.
+ * @param {string} [help]
+ */
 function about(help = '') {
 	const rest = help.slice(firstSentence(help).length).trim();
 	return rest
@@ -161,6 +199,13 @@ function about(help = '') {
 			rest.split('\n\n').map((paragraph) => h('p', null, rich(paragraph))));
 }
 
+/**
+ * @param {string[]} names
+ * @param {Record<string, Driver>} drivers
+ * @param {() => string} chosen
+ * @param {(driver: string) => void} choose
+ * @returns {Field}
+ */
 function chooser(names, drivers, chosen, choose) {
 	const group = newId('driver');
 	const inputs = names.map((name) =>
@@ -197,22 +242,23 @@ function chooser(names, drivers, chosen, choose) {
 	};
 }
 
+/** @param {Stored} stored */
 function readOnly(stored) {
-	const { name, driver_title: title, settings = {}, health = {}, sub_folder_format: format,
+	const { name, driver_title: title, settings: options = {}, health = {}, sub_folder_format: format,
 		overwrite_strategy: strategy, sanitize } = stored;
 	return [
 		listLink('Storages'),
 		pageHead(name),
 		status(stored),
 		section('Health',
-			facts([['Checked', time(health.checked)], ['Message', health.message && rich(health.message)]]),
+			facts({ Checked: time(health.checked), Message: health.message && rich(health.message) }),
 			details(health.detail), guarantees(stored.guarantees)),
-		section('Settings',
-			facts([['Driver', title],
-				...Object.entries(settings).map(([option, value]) => [label(option), text(value)]), [
-				'Sub folder format',
-				format || 'year, month and day',
-			], ['Overwrite strategy', strategy], ['Sanitize',
-				sanitize === undefined ? null : sanitize ? 'on' : 'off']])),
+		section('Settings', facts({
+			Driver: title,
+			...settings(options),
+			'Sub folder format': format || 'year, month and day',
+			'Overwrite strategy': strategy,
+			Sanitize: sanitize === undefined ? null : sanitize ? 'on' : 'off',
+		})),
 	];
 }

@@ -1,3 +1,4 @@
+// @ts-check
 // The list of storages.
 import { get, send } from '../lib/api.js';
 import { h, rich } from '../lib/dom.js';
@@ -8,9 +9,14 @@ import { mayAct, mayConfigure } from '../lib/state.js';
 import { badge, details, empty, openDialog, pageHead, rowList, time } from '../lib/ui.js';
 import { removeStorage, storagePage, usedBy } from './storage.js';
 
-/** The page of all storages, or of one. */
+/**
+ * The page of all storages, or of one.
+ * @param {PageContext} context
+ * @returns {Promise<Page>}
+ */
 export async function storages({ segments, query, signal, reload }) {
 	if (segments.length > 0 || query.add) return storagePage(segments[0] ?? '', signal);
+	/** @type {{storages: Stored[]}} */
 	const { storages: list } = await get(['storages'], {}, signal);
 	const add = mayConfigure()
 		&& h('a', { class: 'button primary', href: '#/storages?add=1' }, icon('plus'), 'Add storage');
@@ -25,11 +31,15 @@ export async function storages({ segments, query, signal, reload }) {
 			&& empty('storages', 'No storage is configured yet', list.length > 0
 				? 'Until then items are stored in Caddy’s data folder. '
 					+ 'Add a folder of your choice, a bucket or another host.'
-				: 'Add a folder, a bucket or another host for the items.', add?.cloneNode(true)),
+				: 'Add a folder, a bucket or another host for the items.', add && add.cloneNode(true)),
 		],
 	};
 }
 
+/**
+ * @param {Stored} storage
+ * @param {() => void} reload
+ */
 function row(storage, reload) {
 	const { name, health = {}, used_by: users = [], implicit } = storage;
 	return h('li', { class: 'row' }, h('div', { class: 'row-icon' }, driverIcon(storage.driver_icon)),
@@ -52,6 +62,7 @@ function row(storage, reload) {
 			}, 'Edit'), mayConfigure() && !implicit && removeStorage(name, reload)));
 }
 
+/** @param {string} name */
 function test(name) {
 	const result = h('div', { class: 'probe' });
 	openDialog(`Test of ${name}`, result);

@@ -1,3 +1,4 @@
+// @ts-check
 // Uploads: choosing or dropping files, the progress of each, its result.
 import { isLogin, LoggedOutError, parse, route } from '../lib/api.js';
 import { fill, h } from '../lib/dom.js';
@@ -9,7 +10,12 @@ import { announce, explained } from '../lib/ui.js';
 
 const parallel = 3;
 
-/** The upload area of an alias: {element, choose}. stored is called with the stored filenames at the end. */
+/**
+ * The upload area of an alias: {element, choose}. stored is called with the stored filenames at the end.
+ * @param {Alias} alias
+ * @param {string} folder
+ * @param {(filenames: string[]) => void} stored
+ */
 export function uploader(alias, folder, stored) {
 	const key = `${alias.kind}/${alias.name}`;
 	const area = state.uploadAreas.get(key) ?? uploadArea(alias);
@@ -18,19 +24,24 @@ export function uploader(alias, folder, stored) {
 	return area;
 }
 
+/** @param {Alias} alias */
 function uploadArea(alias) {
+	/** @type {ReturnType<typeof upload>[]} */
 	const queue = [];
+	/** @type {string[]} */
 	let stored = [];
 	let failed = 0;
 	let running = 0;
+	/** @type {(filenames: string[]) => void} */
 	let whenDone = () => {};
+	/** @type {typeof whenDone | undefined} */
 	let addedFor; // whenDone of the folder in which the last files were added
 	const input = h('input', {
 		type: 'file',
 		multiple: true,
 		id: 'upload-files',
 		onchange: () => {
-			add(input.files);
+			add(input.files ?? []);
 			input.value = '';
 		},
 	});
@@ -54,6 +65,7 @@ function uploadArea(alias) {
 			'Choose files or drop them here. If the sub folder is empty, the storage chooses it, usually by date; ',
 			h('code', null, '/'), ' is the root of the alias.'), list, clear);
 
+	/** @param {Iterable<Upload> & ArrayLike<Upload>} files */
 	function add(files) {
 		if (files.length === 0) return;
 		const rows = [...files].map((file) => upload(alias, file, folder.value.trim()));
@@ -68,10 +80,11 @@ function uploadArea(alias) {
 	function next() {
 		while (running < parallel && queue.length > 0) {
 			running++;
-			start(queue.shift());
+			start(/** @type {ReturnType<typeof upload>} */ (queue.shift()));
 		}
 	}
 
+	/** @param {ReturnType<typeof upload>} row */
 	async function start(row) {
 		const filename = await row.run();
 		running--;
@@ -103,6 +116,11 @@ function uploadArea(alias) {
 		element,
 		add,
 		choose: () => input.click(),
+		/**
+		 * @param {Alias} alias
+		 * @param {string} subFolder
+		 * @param {(filenames: string[]) => void} callback
+		 */
 		target: ({ extensions = [] }, subFolder, callback) => {
 			input.accept = extensions.map((extension) => '.' + extension).join(',');
 			folder.value = subFolder;
@@ -114,14 +132,20 @@ function uploadArea(alias) {
 // Files may be dropped anywhere on a page with an upload area. On other pages drops are refused,
 // since the browser would open the files.
 function acceptDrops() {
+	/** @returns {ReturnType<typeof uploadArea> | undefined} */
 	const shown = () =>
 		!document.querySelector('dialog[open]')
 		&& [...state.uploadAreas.values()].find(({ element }) => element.isConnected);
+	/** @param {boolean} on */
 	const mark = (on) => {
 		for (const { element } of state.uploadAreas.values()) element.classList.toggle('over', on);
 	};
+	/**
+	 * @param {string} type
+	 * @param {(event: any, area: ReturnType<typeof uploadArea> | undefined) => void} act
+	 */
 	const listen = (type, act) =>
-		addEventListener(type, (event) => {
+		addEventListener(type, (/** @type {any} */ event) => {
 			if (!event.dataTransfer?.types.includes('Files')) return; // text may be dropped into fields
 			event.preventDefault();
 			act(event, shown());
@@ -141,7 +165,11 @@ function acceptDrops() {
 
 acceptDrops();
 
-// The files of a drop. A folder becomes an empty file marked as a folder.
+/**
+ * The files of a drop. A folder becomes an empty file marked as a folder.
+ * @param {DataTransfer} dropped
+ * @returns {Upload[]}
+ */
 function filesOf({ items, files }) {
 	const folders = [...items].filter(({ kind }) => kind === 'file').map((item) =>
 		item.webkitGetAsEntry?.()?.isDirectory
@@ -149,7 +177,12 @@ function filesOf({ items, files }) {
 	return [...files].map((file, i) => (folders[i] ? { name: file.name, size: 0, isFolder: true } : file));
 }
 
-// One file: a row with its progress. run returns the stored filename, or ''.
+/**
+ * One file: a row with its progress. run returns the stored filename, or ''.
+ * @param {Alias} alias
+ * @param {Upload} file
+ * @param {string} folder
+ */
 function upload(alias, file, folder) {
 	const request = new XMLHttpRequest();
 	const bar = h('progress', { max: '100', value: 0, 'aria-label': `Progress of ${file.name}` });
@@ -170,6 +203,10 @@ function upload(alias, file, folder) {
 		end('bad', 'Cancelled.');
 		element.focus(); // the focused button is gone
 	}
+	/**
+	 * @param {string} look
+	 * @param {...Child} text
+	 */
 	function end(look, ...text) {
 		element.className = look;
 		bar.remove();
@@ -177,6 +214,7 @@ function upload(alias, file, folder) {
 		state.className = look === 'bad' ? 'upload-error' : 'small-text';
 		fill(state, icon(look === 'bad' ? 'cross' : 'check'), h('span', null, text));
 	}
+	/** @param {ProgressEvent} event */
 	function progress({ loaded, total }) {
 		const percent = total ? Math.floor((loaded / total) * 100) : 0;
 		bar.value = percent;
@@ -190,9 +228,8 @@ function upload(alias, file, folder) {
 		const answer = parse(request.responseText) ?? {};
 		const [result] = answer.result ?? [];
 		if (!answer.success || !result) {
-			end('bad', answer.errors?.map(({ message }) =>
-				message
-			).join(' ') || answer.error || `The server answered ${request.status}.`);
+			const messages = answer.errors?.map((/** @type {Error} */ { message }) => message).join(' ');
+			end('bad', messages || answer.error || `The server answered ${request.status}.`);
 			return '';
 		}
 		end('good', 'Stored as ', h('a', {
@@ -202,8 +239,11 @@ function upload(alias, file, folder) {
 	}
 	const run = () =>
 		new Promise((resolve) => {
-			if (file.isFolder) end('bad', 'A folder cannot be uploaded: choose the files in it.');
-			if (file.isFolder || cancelled) return resolve('');
+			if (!(file instanceof File)) {
+				end('bad', 'A folder cannot be uploaded: choose the files in it.');
+				return resolve('');
+			}
+			if (cancelled) return resolve('');
 			const over = trackUpload();
 			const body = new FormData();
 			body.append('files[]', file);

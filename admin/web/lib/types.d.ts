@@ -1,0 +1,245 @@
+// The shapes of the server's answers and of what the scripts hand each other.
+
+/** What `h` takes as a child of an element: nodes, texts, lists of them; null and false are none. */
+type Child = any;
+
+/** The attributes of an element; those that begin with "on" are listeners. */
+interface Attributes {
+	[name: `on${string}`]: (event: any) => void;
+	[name: string]: any;
+}
+
+/** What a page function returns. */
+interface Page {
+	title: string;
+	content: Child;
+	/** Shows another address of the same page; returns false if it cannot. */
+	update?: (route: Route) => boolean;
+}
+
+/** The address of a page. */
+interface Route {
+	name: string;
+	segments: string[];
+	query: Record<string, string>;
+}
+
+/** What a page function gets. */
+interface PageContext extends Route {
+	/** Aborted when another page is shown. */
+	signal: AbortSignal;
+	/** Shows the page again. */
+	reload: () => void;
+}
+
+interface Session {
+	user: string;
+	editor: boolean;
+	why_not: string;
+	lasting: boolean;
+	lasting_note: string;
+	log_out?: boolean;
+}
+
+type Kind = 'img' | 'file';
+
+interface Alias {
+	kind: Kind;
+	name: string;
+	storage: string;
+	address: string;
+	prefix?: string;
+	max_size: number;
+	extensions?: string[];
+	webp?: boolean;
+	overwrite?: boolean;
+	sanitize?: boolean;
+	implicit?: boolean;
+	settings?: Record<string, any>;
+}
+
+interface Item {
+	filename: string;
+	name: string;
+	size: number;
+	modified: string;
+	type: string;
+	address: string;
+	webp?: { address: string; size: number };
+}
+
+interface Health {
+	state?: string;
+	since?: string;
+	checked?: string;
+	took_ms?: number;
+	message?: string;
+	detail?: string;
+}
+
+interface Guarantee {
+	holds: boolean;
+	text: string;
+}
+
+interface Stored {
+	name: string;
+	implicit?: boolean;
+	driver: string;
+	driver_title: string;
+	driver_icon: string;
+	where: string;
+	settings?: Record<string, any>;
+	sub_folder_format?: string;
+	overwrite_strategy?: string;
+	sanitize?: boolean;
+	used_by?: User[];
+	health?: Health;
+	guarantees?: Guarantee[];
+}
+
+/** The user of a storage or of an alias. */
+interface User {
+	kind?: Kind;
+	alias?: string;
+	account?: string;
+	api_key?: string;
+}
+
+/** The description of an option. */
+interface Option {
+	name: string;
+	type?: string;
+	help?: string;
+	default?: string;
+	example?: string;
+	words?: string[];
+	required?: boolean;
+	common?: boolean;
+	secret?: boolean;
+	options?: Option[];
+}
+
+/** A field of a form. */
+interface Field {
+	path: string;
+	name: string;
+	element: HTMLElement;
+	control: any;
+	/** Returns the value, undefined if unset; throws an Error with a message if it is invalid. */
+	read: () => any;
+	/** The input of a secret: '' removes it, undefined keeps it. */
+	secret?: () => string | undefined;
+	/** Shows a message at the field; '' removes it. */
+	mark: (message: string) => void;
+	/** The fields of a group, and whether it is on. */
+	inner?: Field[];
+	isOn?: () => boolean;
+}
+
+interface Problem {
+	message: string;
+	field?: Field;
+	error?: Error;
+}
+
+/** An entry of the configuration, as it is saved. */
+interface Entry {
+	value: Record<string, any>;
+	secrets: string[];
+}
+
+/** An entry of the configuration, as it is entered. */
+interface Input {
+	value: Record<string, any>;
+	secrets: Record<string, string>;
+}
+
+/** Of an option in a form. */
+interface Context {
+	path: string;
+	value?: any;
+	isSet?: boolean;
+}
+
+/** What makes the form of an entry. */
+interface EntrySpec {
+	section: string;
+	what: string;
+	/** '' for a new one. */
+	name: string;
+	current: Entry;
+	etag: string | null;
+	build: (current: Entry, isNew: boolean) => { element: HTMLElement; fields: () => Field[]; extra?: () => object };
+	/** Nodes beside the buttons. */
+	tools?: Child;
+	/** The address of the list. */
+	back: string;
+	saved?: (answer: any) => Promise<void>;
+}
+
+/** An entry that can be removed. */
+interface Removal {
+	section: string;
+	name: string;
+	what: string;
+	warning: string;
+}
+
+/** A button of a dialog. */
+interface Action {
+	text: string;
+	value: string;
+	look?: string;
+	first?: boolean;
+}
+
+interface DialogOptions {
+	actions?: Action[];
+	wide?: boolean;
+	/** Closes only by an action. */
+	required?: boolean;
+}
+
+interface Account {
+	api_key: string;
+	aliases?: string[];
+}
+
+interface TokenStore {
+	store?: string;
+	ok?: boolean;
+	message?: string;
+	detail?: string;
+}
+
+interface Driver {
+	title: string;
+	icon: string;
+	rank: number;
+	help?: string;
+	options: Option[];
+}
+
+/** What a list of items shows: a folder of an alias, or a search in it. */
+interface Scope {
+	alias: Alias;
+	folder: string;
+	search: string;
+}
+
+interface View {
+	look: string;
+}
+
+/** A list of items in one look: where entries go, and what makes one. */
+interface Look {
+	element: HTMLElement;
+	body: HTMLElement;
+	entry: (scope: Scope, item: Item) => HTMLElement;
+}
+
+type Listing = ReturnType<typeof import('../pages/listing.js').listing>;
+
+/** A file to upload, or a folder, which cannot be uploaded. */
+type Upload = File | { name: string; size: number; isFolder: true };
