@@ -21,6 +21,8 @@ type Options struct {
 	// Location of the objects, as returned by the driver's [Module]. Zero: one that no storage of
 	// another name has.
 	Location Location
+	// Description of the driver, for [Storage.Explain].
+	Description Description
 	// Close is called instead of the driver's Close after the last reference is released, for
 	// storages that share a driver.
 	Close func() error

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,12 @@ func (c *call) redacted(text string) string {
 // bounded returns the context for operations of a storage.
 func (c *call) bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.r.Context(), c.handler.maxTime)
+}
+
+// explain is [storagedrivers.Explain] with a sentence for every error.
+func explain(driver storagedrivers.Description, step string, err error) string {
+	return cmp.Or(storagedrivers.Explain(driver, step, err),
+		"The storage answered with an error that is not a usual one. The details have its own words.")
 }
 
 // storageFailed returns the failure for an error of a storage.

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"fmt"
-
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -38,24 +36,6 @@ func title(driver storagedrivers.Description, step string) string {
 	default:
 		return step
 	}
-}
-
-// denied returns a message about the missing permission for a step.
-func denied(driver storagedrivers.Description, step string) string {
-	right := "use the " + driver.Noun
-	switch step {
-	case "create", "create again", "overwrite":
-		right = "store files there"
-	case "read", "range", "list", "stat after delete":
-		right = "read what is stored there"
-	case "delete", "clean up":
-		right = "delete what is stored there"
-	}
-	if driver.Local {
-		return fmt.Sprintf("The user that Caddy runs as may not %s. Change the owner or the rights of the %s, "+
-			"or name another one.", right, driver.Noun)
-	}
-	return fmt.Sprintf("The login worked but may not %s. Give it that right, or use another login.", right)
 }
 
 type guaranteeAnswer struct {

@@ -1,22 +1,13 @@
 package api
 
 import (
-	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"net"
 	"net/http"
-	"net/textproto"
-	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -32,49 +23,6 @@ func descriptionOf(t *testing.T, name string) storagedrivers.Description {
 		t.Fatal(err)
 	}
 	return info.New().(storagedrivers.Module).Describe()
-}
-
-// TestExplain: every known error has an explanation and a remedy.
-func TestExplain(t *testing.T) {
-	t.Parallel()
-	denied := fs.ErrPermission
-	for _, c := range []struct {
-		driver, step string
-		err          error
-		want         string
-	}{
-		{"local", "check", &fs.PathError{Op: "mkdir", Path: "/srv/media", Err: syscall.EACCES}, "The user that Caddy runs as may not use the folder."},
-		{"local", "create", fmt.Errorf("%w: %w", denied, syscall.EROFS), "may not store files there"},
-		{"local", "check", &fs.PathError{Op: "open", Path: "/srv/media", Err: syscall.ENOTDIR}, "not a folder"},
-		{"local", "create", fmt.Errorf("%w: x", storagedrivers.ErrNoSpace), "full"},
-		{"sftp", "create", denied, "The login worked but may not store files there."},
-		{"sftp", "read", denied, "may not read"},
-		{"sftp", "delete", denied, "may not delete"},
-		{"sftp", "clean up", denied, "may not delete"},
-		{"s3", "check", fmt.Errorf("%w: %w", denied, errors.New("AccessDenied")), "may not use the bucket"},
-		{"ftp", "check", &textproto.Error{Code: 500, Msg: "?"}, "not a usual one"},
-		{"ftp", "check", fmt.Errorf("%w: %w", storagedrivers.ErrUnavailable, &textproto.Error{Code: 421, Msg: "Too many."}), "too busy"},
-		{"ftp", "check", tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "does not speak TLS"},
-		{"ftp", "check", x509.UnknownAuthorityError{}, "certificate"},
-		{"sftp", "check", &net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}, "no way to the host"},
-		{"sftp", "check", fmt.Errorf("%w: %w", storagedrivers.ErrUnavailable, io.EOF), "ended the connection"},
-		{"sftp", "check", os.ErrDeadlineExceeded, "does not answer"},
-		{"sftp", "check", errors.Join(storagedrivers.ErrUnavailable, context.DeadlineExceeded), "does not answer"},
-		{"sftp", "check", context.Canceled, "aborted"},
-		{"ftp", "delete", errors.Join(storagedrivers.ErrUnavailable, context.DeadlineExceeded, context.Canceled), "does not answer"},
-		{"sftp", "check", fs.ErrNotExist, "The folder does not exist"},
-		{"sftp", "read", storagedrivers.ErrClosed, "changed meanwhile"},
-		{"sftp", "create", storagedrivers.ErrSizeMismatch, "shorter or longer"},
-		{"s3", "read", errors.New("what nobody foresaw"), "not a usual one"},
-		{"s3", "check", storagedrivers.WithCause(denied, "The key is wrong."), "The key is wrong."},
-		{"s3", "check", storagedrivers.WithCause(storagedrivers.ErrClosed, "The key is wrong."), "changed meanwhile"},
-	} {
-		wrapped := &storagedrivers.OpError{Op: "x", Storage: "main", Err: c.err}
-		got := explain(descriptionOf(t, c.driver), c.step, wrapped)
-		if !strings.Contains(got, c.want) || !strings.HasSuffix(got, ".") || strings.Contains(got, "{") {
-			t.Errorf("%s, %s: %v is explained as %q, want %q", c.driver, c.step, c.err, got, c.want)
-		}
-	}
 }
 
 // TestTitles: every step of a probe has its own title for every driver.

@@ -202,7 +202,7 @@ func (s *Service) check(ctx context.Context, name string, storage *storagedriver
 	s.observer.StorageChecked(name, state, (err == nil) != (before.Err == nil))
 	switch {
 	case err != nil && before.Err == nil:
-		s.log.Error(msgUnreachable, "storage", name, "error", err)
+		s.log.Error(msgUnreachable, "storage", name, "reason", storage.Explain("check", err), "error", err)
 	case err == nil && before.Err != nil:
 		s.log.Info(msgReachable, "storage", name, "after", s.health.now().Sub(before.Since))
 	}

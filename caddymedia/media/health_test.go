@@ -49,7 +49,7 @@ func TestHealth(t *testing.T) {
 	if got := s.Health()["far"]; got != (Health{}) {
 		t.Errorf("before the first check: %+v", got)
 	}
-	down := errors.New("down")
+	down := storagedrivers.WithCause(errors.New("down"), "Broken.")
 	var since time.Time
 	for i, tt := range []struct {
 		err     error
@@ -58,10 +58,10 @@ func TestHealth(t *testing.T) {
 	}{
 		{nil, true, ""},
 		{nil, false, ""},
-		{down, true, msgUnreachable},
+		{down, true, msgUnreachable + `" storage=far reason=Broken. error=`},
 		{down, false, ""},
 		{nil, true, msgReachable},
-		{down, true, msgUnreachable},
+		{down, true, msgUnreachable + `" storage=far reason=Broken. error=`},
 	} {
 		broken = tt.err
 		log.Reset()

@@ -79,7 +79,7 @@ func (a *App) openStorage(ctx caddy.Context, name, spool string) (media.Storage,
 	return media.Storage{
 		Name: name, Driver: driver, Settings: module.PoolKey(),
 		Options: storagedrivers.Options{
-			Timeout: module.Timeout(), Location: module.Location(), SpoolDir: spool, Close: done,
+			Timeout: module.Timeout(), Location: module.Location(), Description: module.Describe(), SpoolDir: spool, Close: done,
 		},
 		SubFolder: subFolder, Overwrite: config.OverwriteStrategy == overwrite,
 		KeepNames: config.Sanitize != nil && !*config.Sanitize,

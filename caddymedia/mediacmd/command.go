@@ -2,6 +2,8 @@ package mediacmd
 
 import (
 	"errors"
+	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +29,19 @@ well and 1 if anything failed.`,
 			cmd.AddCommand(probeCommand(), copyCommand(), uploadCommand(), variantsCommand(), sweepCommand())
 		},
 	})
+}
+
+// maxArguments is for commands that have no limit.
+const maxArguments = math.MaxInt
+
+// needs checks the number of arguments; what names them.
+func needs(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return fmt.Errorf("%s needs %s; %s --help says more", cmd.Name(), what, cmd.CommandPath())
+		}
+		return nil
+	}
 }
 
 // errReported ends a command with exit code 1. The failure has already been printed.

@@ -33,7 +33,7 @@ With --json every item that could not be copied is a line with "key" and
 "error", and the last line is the report.`,
 		Example: `  caddy media copy default bucket --dry-run
   caddy media copy default bucket --alias img/content --alias file/content`,
-		Args: cobra.ExactArgs(2),
+		Args: needs(2, 2, "<from> and <to>"),
 	}, f.run)
 	cmd.PreRunE = func(*cobra.Command, []string) error { return f.check() }
 	flags := cmd.Flags()
@@ -109,16 +109,17 @@ func (s *session) copyOptions(ctx context.Context, flags *copyFlags, from, to st
 	if err := differentBackends(opts.From, opts.To); err != nil {
 		return opts, err
 	}
-	return opts, reachable(ctx, opts)
+	return opts, s.reachable(ctx, opts)
 }
 
 // showFailed prints an item that could not be copied.
 func (s *session) showFailed(key string, err error) {
-	s.failf("%s: %v", key, err)
+	s.failf("%s: %v", key, s.explain(err))
 	_ = s.document(struct { // the standard output may be gone
-		Key   string `json:"key"`
-		Error string `json:"error"`
-	}{key, s.reason(err)})
+		Key    string `json:"key"`
+		Error  string `json:"error"`
+		Reason string `json:"reason,omitempty"`
+	}{key, s.text(err), s.reasonOf(err)})
 }
 
 // copyBars are the progress bars of a copy.
@@ -162,7 +163,7 @@ func (s *session) showCopy(opts storagecopy.Options, report storagecopy.Report, 
 		Complete bool    `json:"complete"`
 		Stopped  string  `json:"stopped,omitempty"`
 	}{
-		opts.From.Name(), opts.To.Name(), opts.DryRun, report, report.Took.Seconds(), stopped == nil, s.reason(stopped),
+		opts.From.Name(), opts.To.Name(), opts.DryRun, report, report.Took.Seconds(), stopped == nil, s.text(stopped),
 	}
 	if interrupted {
 		document.Stopped = "interrupted"
@@ -176,7 +177,7 @@ func (s *session) showCopy(opts storagecopy.Options, report storagecopy.Report, 
 	if interrupted {
 		s.failf("Interrupted. The same command goes on from here.")
 	} else if stopped != nil {
-		s.failf("Stopped: %v\nThe same command goes on from here.", stopped)
+		s.failf("Stopped: %v\nThe same command goes on from here.", s.explain(stopped))
 	}
 	if left := total - report.Seen(); stopped != nil && left > 0 {
 		s.failf("%s of %s items are left.", humanize.Comma(left), humanize.Comma(total))

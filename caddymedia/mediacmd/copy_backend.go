@@ -24,10 +24,10 @@ func differentBackends(from, to *storagedrivers.Storage) error {
 // reachable checks that both storages can be used. Before a real run it also stores a small object
 // in the destination and removes it again. This shows early whether the destination is writable,
 // and whether the source is the same backend under another name.
-func reachable(ctx context.Context, opts storagecopy.Options) error {
-	for _, s := range []*storagedrivers.Storage{opts.From, opts.To} {
-		if err := s.Check(ctx); err != nil {
-			return fmt.Errorf("storage %q cannot be used: %w", s.Name(), err)
+func (s *session) reachable(ctx context.Context, opts storagecopy.Options) error {
+	for _, storage := range []*storagedrivers.Storage{opts.From, opts.To} {
+		if err := storage.Check(ctx); err != nil {
+			return fmt.Errorf("storage %q cannot be used: %w", storage.Name(), s.explain(err))
 		}
 	}
 	if opts.DryRun {
@@ -37,7 +37,7 @@ func reachable(ctx context.Context, opts storagecopy.Options) error {
 	_, err := opts.To.Put(ctx, key, strings.NewReader(key), storagedrivers.PutOptions{})
 	if err != nil {
 		_ = opts.To.Delete(context.WithoutCancel(ctx), key) // if its answer was lost
-		return fmt.Errorf("storage %q cannot be written to: %w", opts.To.Name(), err)
+		return fmt.Errorf("storage %q cannot be written to: %w", opts.To.Name(), s.explain(err))
 	}
 	_, err = opts.From.Stat(ctx, key)
 	switch {

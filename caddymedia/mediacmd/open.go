@@ -29,6 +29,9 @@ type session struct {
 	// App is provisioned but not started. It runs no checks in the background and has not opened
 	// its token store.
 	App *mediaapp.App
+	// running is the address of the admin API of the running Caddy whose configuration this is;
+	// empty for that of a file.
+	running string
 	// output redacts the secrets of the configuration.
 	*output
 }
@@ -51,7 +54,10 @@ func inSession(cmd *cobra.Command, f func(ctx context.Context, s *session, args 
 }
 
 // configSource is the origin of a configuration: a file, or the running Caddy.
-type configSource struct{ file, adapter, address string }
+type configSource struct {
+	file, adapter, address string
+	running                string // the address that was asked
+}
 
 // open returns a session with the configuration. Its app must be cleaned up.
 func (c *configSource) open(o *output) (*session, error) {
@@ -76,7 +82,7 @@ func (c *configSource) open(o *output) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up the media app: %w", err)
 	}
-	s := &session{App: app.(*mediaapp.App), output: o} // this is what "media" is
+	s := &session{App: app.(*mediaapp.App), running: c.running, output: o} // this is what "media" is
 	s.redactor = redact.New(s.App.Secrets()...)
 	return s, nil
 }
@@ -128,6 +134,7 @@ func (c *configSource) readRunning() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.running = address
 	resp, err := caddycmd.AdminAPIRequest(address, http.MethodGet, "/config/apps", nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("asking the running Caddy at %s (--config names a file instead): %w", address, err)

@@ -24,6 +24,7 @@ import (
 // output prints results to the standard output, and failures and progress bars to the standard
 // error. Its methods are safe for concurrent use.
 type output struct {
+	in       io.Reader
 	out, err io.Writer
 	json     bool // results are JSON
 	quiet    bool // nothing but failures
@@ -42,7 +43,7 @@ func withOutput(cmd *cobra.Command, f func(ctx context.Context, o *output, args 
 	cmd.Flags().BoolVarP(&o.quiet, "quiet", "q", false, "Print failures only")
 	cmd.MarkFlagsMutuallyExclusive("json", "quiet")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o.out, o.err = cmd.OutOrStdout(), cmd.ErrOrStderr()
+		o.in, o.out, o.err = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 		o.bars = isTerminal(o.err) && !o.json && !o.quiet
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
@@ -59,8 +60,8 @@ func withOutput(cmd *cobra.Command, f func(ctx context.Context, o *output, args 
 	return cmd
 }
 
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
+func isTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
@@ -118,9 +119,9 @@ func (o *output) table(rows [][]string) error {
 	return w.Flush()
 }
 
-// reason returns the redacted text of an error, or "" for nil. Error texts in a document must pass
-// through reason.
-func (o *output) reason(err error) string {
+// text returns the redacted text of an error, or "" for nil. Error texts in a document must pass
+// through text.
+func (o *output) text(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -129,10 +130,10 @@ func (o *output) reason(err error) string {
 
 // hideIn returns an error with a redacted text.
 func (o *output) hideIn(err error) error {
-	if err == nil || errors.Is(err, errReported) || o.reason(err) == err.Error() {
+	if err == nil || errors.Is(err, errReported) || o.text(err) == err.Error() {
 		return err
 	}
-	return errors.New(o.reason(err))
+	return errors.New(o.text(err))
 }
 
 // shown returns text without secrets and terminal control sequences.

@@ -45,7 +45,7 @@ func TestOutput(t *testing.T) {
 				bar.add(1)
 				p.close()
 				return errors.Join(o.table([][]string{{"a", "bb"}}),
-					o.document(map[string]string{"reason": o.reason(errors.New("with " + secret))}))
+					o.document(map[string]string{"reason": o.text(errors.New("with " + secret))}))
 			})
 			if err := cmd.ExecuteContext(t.Context()); err != nil {
 				t.Error(err)
@@ -129,7 +129,7 @@ func TestSecretsInErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := &output{redactor: redact.New(test.secret)}
-			if got := o.reason(errors.New(test.text)); got != test.want {
+			if got := o.text(errors.New(test.text)); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})

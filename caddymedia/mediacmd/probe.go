@@ -3,6 +3,7 @@ package mediacmd
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,6 +40,7 @@ type probedStep struct {
 	OK     bool    `json:"ok"`
 	TookMS float64 `json:"took_ms"`
 	Error  string  `json:"error,omitempty"`
+	Reason string  `json:"reason,omitempty"` // of the error in plain words, if it is known
 	Note   string  `json:"note,omitempty"`
 }
 
@@ -71,10 +73,14 @@ func (s *session) probe(ctx context.Context, storage *storagedrivers.Storage) pr
 		Features: probedFeatures{features.Create.String(), features.Replace.String(), features.Restore},
 	}
 	for _, step := range report.Steps {
-		p.Steps = append(p.Steps, probedStep{
+		result := probedStep{
 			Name: step.Name, Title: stepTitle(step.Name), OK: step.Err == nil,
-			TookMS: float64(step.Took.Microseconds()) / 1000, Error: s.reason(step.Err), Note: step.Note,
-		})
+			TookMS: float64(step.Took.Microseconds()) / 1000, Error: s.text(step.Err), Note: step.Note,
+		}
+		if step.Err != nil {
+			result.Reason = storage.Explain(step.Name, step.Err)
+		}
+		p.Steps = append(p.Steps, result)
 	}
 	return p
 }
@@ -117,7 +123,7 @@ func (s *session) showProbe(p probed) error {
 			s.sayf("  note: %s", step.Note)
 		}
 		if !step.OK {
-			s.failf("%s: %s: %s", p.Name, step.Title, step.Error)
+			s.failf("%s: %s: %s", p.Name, step.Title, strings.TrimPrefix(step.Reason+"\n  "+step.Error, "\n  "))
 		}
 	}
 	if p.OK {

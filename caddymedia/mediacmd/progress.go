@@ -2,7 +2,9 @@ package mediacmd
 
 import (
 	"sync/atomic"
+	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 )
@@ -11,6 +13,7 @@ import (
 type progress struct {
 	out       *output
 	container *mpb.Progress
+	bars      []*mpb.Bar
 }
 
 // progress starts progress bars on the standard error. Until close, other lines are printed above
@@ -27,7 +30,7 @@ func (o *output) progress() *progress {
 	return p
 }
 
-// close stops the bars and leaves them visible.
+// close removes the bars.
 func (p *progress) close() {
 	if p.container == nil {
 		return
@@ -35,7 +38,10 @@ func (p *progress) close() {
 	p.out.mu.Lock()
 	p.out.above = nil
 	p.out.mu.Unlock()
-	p.container.Shutdown()
+	for _, b := range p.bars {
+		b.Abort(true)
+	}
+	p.container.Wait()
 }
 
 // items adds a bar that counts items.
@@ -45,8 +51,14 @@ func (p *progress) items(name string) *bar {
 
 // bytes adds a bar that counts bytes.
 func (p *progress) bytes(name string) *bar {
-	return p.add(name, decor.CountersKibiByte("% .1f of % .1f"), decor.CurrentKibiByte("% .1f"),
-		decor.AverageSpeed(decor.SizeB1024(0), "% .1f"))
+	size := func(n int64) string { return humanize.IBytes(uint64(max(0, n))) }
+	start := time.Now() //nolint:forbidigo // a bar shows the time of its command
+	return p.add(name,
+		decor.Any(func(s decor.Statistics) string { return size(s.Current) + " of " + size(s.Total) }),
+		decor.Any(func(s decor.Statistics) string { return size(s.Current) }),
+		decor.Any(func(s decor.Statistics) string {
+			return size(int64(float64(s.Current)/time.Since(start).Seconds())) + "/s"
+		}))
 }
 
 // add adds a bar. It shows count until the total is known, and counters from then on.
@@ -69,6 +81,7 @@ func (p *progress) add(name string, counters, count, rate decor.Decorator) *bar 
 			}
 			return ""
 		})))
+	p.bars = append(p.bars, b.bar)
 	return b
 }
 

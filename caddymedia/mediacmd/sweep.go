@@ -64,6 +64,7 @@ type sweepResult struct {
 	Modified time.Time `json:"modified,omitzero"`
 	Removed  bool      `json:"removed"`
 	Message  string    `json:"message,omitempty"`
+	Reason   string    `json:"reason,omitempty"` // in plain words, if it is known
 }
 
 // run runs `caddy media sweep`.
@@ -150,8 +151,9 @@ func (w *sweeping) leftovers(ctx context.Context, s *storagedrivers.Storage) err
 // printing fails.
 func (w *sweeping) add(found sweepResult, err error) error {
 	w.count(found, err)
-	if found.Message = w.reason(err); err != nil {
-		w.failf("%s: %v", strings.TrimSpace(found.Storage+" "+found.Name), err)
+	if found.Message = w.text(err); err != nil {
+		found.Reason = w.reasonOf(err)
+		w.failf("%s: %v", strings.TrimSpace(found.Storage+" "+found.Name), w.explain(err))
 	} else if err := w.row(found); err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ data folder for the next time, readable by its owner only.
 
 With --json there is one line for each file, in the order in which they are
 done.`,
-		Args: cobra.MinimumNArgs(1),
+		Args: needs(1, maxArguments, "at least one <file>"),
 	}, u.run)
 	flags := cmd.Flags()
 	flags.StringVar(&u.server, "server", "", "Address of the service, https://media.example.com for instance (default: $MEDIA_SERVER)")

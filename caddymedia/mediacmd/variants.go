@@ -34,7 +34,7 @@ pictures, and can be run again after an interruption.
 
 With --json there is one line for each picture but those whose variants are
 current, and a last one with the totals.`,
-		Args: cobra.ExactArgs(1),
+		Args: needs(1, 1, "<alias>"),
 	}, m.run)
 	cmd.Flags().BoolVar(&m.all, "all", false, "Make also the variants that are current, after a change of quality for instance")
 	cmd.Flags().BoolVar(&m.totals.DryRun, "dry-run", false, "Only show what would be made")
@@ -78,6 +78,7 @@ type variantResult struct {
 	Result  string `json:"result,omitempty"`
 	Size    int64  `json:"size,omitempty"`
 	Message string `json:"message,omitempty"`
+	Reason  string `json:"reason,omitempty"` // in plain words, if it is known
 }
 
 // lookers is the number of pictures that are examined concurrently.
@@ -228,16 +229,16 @@ func (m *makingVariants) settled(filename string, done ingest.Renewed) error {
 
 func (m *makingVariants) none(filename string, done ingest.Renewed, err error) error {
 	m.tally(func(t *variantTotals) { t.None++ })
-	m.sayf("%s: none can be made: %s", filename, m.reason(err))
-	return m.document(variantResult{Filename: filename, Before: done.Before, Result: string(done.Result), Message: m.reason(err)})
+	m.sayf("%s: none can be made: %s", filename, m.text(err))
+	return m.document(variantResult{Filename: filename, Before: done.Before, Result: string(done.Result), Message: m.text(err)})
 }
 
 // failed reports a picture whose variant could not be made. It returns an error, which ends the
 // run, if the storage cannot be reached at all.
 func (m *makingVariants) failed(ctx context.Context, filename string, done ingest.Renewed, err error) error {
 	m.tally(func(t *variantTotals) { t.Failed++ })
-	m.failf("%s: %v", filename, err)
-	document := m.document(variantResult{Filename: filename, Before: done.Before, Result: "failed", Message: m.reason(err)})
+	m.failf("%s: %v", filename, m.explain(err))
+	document := m.document(variantResult{Filename: filename, Before: done.Before, Result: "failed", Message: m.text(err), Reason: m.reasonOf(err)})
 	if errors.Is(err, storagedrivers.ErrUnavailable) {
 		return errors.Join(document, m.alias.Storage.Check(ctx))
 	}
@@ -247,7 +248,7 @@ func (m *makingVariants) failed(ctx context.Context, filename string, done inges
 // report prints the totals. stopped is the error that ended the run early, or nil.
 func (m *makingVariants) report(stopped error) error {
 	t := &m.totals
-	t.Complete, t.Stopped = stopped == nil, m.reason(stopped)
+	t.Complete, t.Stopped = stopped == nil, m.text(stopped)
 	if err := m.document(t); err != nil {
 		return err
 	}
@@ -264,7 +265,7 @@ func (m *makingVariants) report(stopped error) error {
 	case err != nil:
 		return err
 	case stopped != nil:
-		m.failf("Stopped: %v\nThe same command goes on from here.", stopped)
+		m.failf("Stopped: %v\nThe same command goes on from here.", m.explain(stopped))
 	case t.Failed == 0:
 		return nil
 	}

@@ -1,4 +1,4 @@
-package api
+package storagedrivers
 
 import (
 	"context"
@@ -11,17 +11,16 @@ import (
 	"net"
 	"os"
 	"syscall"
-
-	"github.com/caddymedia/media/storagedrivers"
 )
 
-// explain returns one or two sentences about an error of a storage: its meaning and the remedy.
-// step is the step of a probe.
-func explain(driver storagedrivers.Description, step string, err error) string {
-	if errors.Is(err, storagedrivers.ErrClosed) {
+// Explain returns one or two sentences about an error of a storage on driver: its meaning and the
+// remedy. step is the step of a probe, or the operation of an [OpError]. Explain returns "" for an
+// error of no known kind.
+func Explain(driver Description, step string, err error) string {
+	if errors.Is(err, ErrClosed) {
 		return "The configuration was changed meanwhile. Try again."
 	}
-	if cause := storagedrivers.CauseOf(err); cause != "" {
+	if cause := CauseOf(err); cause != "" {
 		return string(cause)
 	}
 	for _, f := range failures {
@@ -30,17 +29,25 @@ func explain(driver storagedrivers.Description, step string, err error) string {
 		}
 	}
 	switch {
-	case step == stepCheck && isAny(storagedrivers.ErrInvalidKey, syscall.ENOTDIR)(err):
-		return string(storagedrivers.NotAFolder)
+	case step == stepCheck && isAny(ErrInvalidKey, syscall.ENOTDIR)(err):
+		return string(NotAFolder)
 	case errors.Is(err, fs.ErrPermission):
 		return denied(driver, step)
 	case step == stepCheck && errors.Is(err, fs.ErrNotExist):
 		return fmt.Sprintf("The %s does not exist, and cannot be made from here. Make it, or correct its name.", driver.Noun)
-	case errors.Is(err, storagedrivers.ErrUnavailable):
+	case errors.Is(err, ErrUnavailable):
 		return "The storage cannot be reached, or is too busy now. Try again in a moment; if it stays so, look at its own log."
 	}
-	return "The storage answered with an error that is not a usual one. The details have its own words."
+	return ""
 }
+
+// Explain is the function Explain for the driver of the storage.
+func (s *Storage) Explain(step string, err error) string {
+	return Explain(s.opts.Description, step, err)
+}
+
+// stepCheck is the first step of a probe. A health check is this step alone.
+const stepCheck = "check"
 
 // failures have the same explanation for all drivers. The first match counts.
 var failures = []struct {
@@ -51,13 +58,31 @@ var failures = []struct {
 	{isAny(syscall.ECONNREFUSED), "The host refused the connection: nothing listens there. Check the address and the port, and that the service is running."},
 	{isAny(syscall.EHOSTUNREACH, syscall.ENETUNREACH), "There is no way to the host from here. Check the address, the network and the firewalls."},
 	{certificate, "The certificate of the host is not trusted. Check the name in the address, and name the authority that the certificate comes from if it is one of your own."},
-	{isA[tls.RecordHeaderError], string(storagedrivers.NoTLS)},
-	{isAny(storagedrivers.ErrNoSpace), "The storage is full, or over its quota. Make space or raise the quota."},
-	{isAny(storagedrivers.ErrSizeMismatch), "The stored object is shorter or longer than the sent one. Something on the way cuts it off."},
+	{isA[tls.RecordHeaderError], string(NoTLS)},
+	{isAny(ErrNoSpace), "The storage is full, or over its quota. Make space or raise the quota."},
+	{isAny(ErrSizeMismatch), "The stored object is shorter or longer than the sent one. Something on the way cuts it off."},
 	{silent, "The host does not answer. Check the address and the port, and that no firewall swallows the connection."},
 	{isAny(context.Canceled), "It was aborted."},
 	{isAny(io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE), "The host ended the connection. Check that the port is the " +
 		"one for this kind of storage, and that the host does not refuse this machine."},
+}
+
+// denied returns a message about the missing permission for a step.
+func denied(driver Description, step string) string {
+	right := "use the " + driver.Noun
+	switch step {
+	case "create", "create again", "overwrite", "put", "stage", "plan", "prepare", "commit":
+		right = "store files there"
+	case "read", "range", "list", "stat after delete", "open", "stat":
+		right = "read what is stored there"
+	case "delete", "clean up", "finish", "revert", "sweep":
+		right = "delete what is stored there"
+	}
+	if driver.Local {
+		return fmt.Sprintf("The user that Caddy runs as may not %s. Change the owner or the rights of the %s, "+
+			"or name another one.", right, driver.Noun)
+	}
+	return fmt.Sprintf("The login worked but may not %s. Give it that right, or use another login.", right)
 }
 
 func isAny(wanted ...error) func(error) bool {
