@@ -26,7 +26,8 @@ well and 1 if anything failed.`,
 		CobraFunc: func(cmd *cobra.Command) {
 			cmd.Args = cobra.NoArgs // so that a command that does not exist is an error
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-			cmd.AddCommand(probeCommand(), copyCommand(), uploadCommand(), variantsCommand(), sweepCommand())
+			cmd.AddCommand(probeCommand(), copyCommand(), uploadCommand(), variantsCommand(), sweepCommand(),
+				lsCommand(), duCommand(), rmCommand())
 		},
 	})
 }
