@@ -42,9 +42,9 @@ func TestMissingArguments(t *testing.T) {
 		cmd  *cobra.Command
 		args []string
 	}{
-		"copy needs <from> and <to>":       {copyCommand(), []string{"main"}},
-		"variants needs <alias>":           {variantsCommand(), []string{"a", "b"}},
-		"upload needs at least one <file>": {uploadCommand(), nil},
+		"copy needs <from> and <to>":                 {copyCommand(), []string{"main"}},
+		"variants needs <alias>":                     {variantsCommand(), []string{"a", "b"}},
+		"upload needs at least one <file or folder>": {uploadCommand(), nil},
 	} {
 		if _, _, err := run(t, test.cmd, test.args...); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

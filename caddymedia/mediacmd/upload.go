@@ -15,11 +15,15 @@ import (
 func uploadCommand() *cobra.Command {
 	var u uploading
 	cmd := withOutput(&cobra.Command{
-		Use:   "upload <file>...",
+		Use:   "upload <file or folder>...",
 		Short: "Uploads files as a client of the service",
 		Long: `Uploads files as a client of the service, over its HTTP API. It needs no
 configuration. Every file is a request of its own, so that one that is refused
 does not undo the others.
+
+Of a folder, the files in it and in all folders below are sent, to sub folders
+of the alias with the same names. Hidden files and symbolic links in it are left
+out.
 
 The password comes from --password-file, from $MEDIA_PASSWORD, or from the
 terminal. It is exchanged for a token, which is kept in Caddy's
@@ -27,7 +31,7 @@ data folder for the next time, readable by its owner only.
 
 With --json there is one line for each file, in the order in which they are
 done.`,
-		Args: needs(1, maxArguments, "at least one <file>"),
+		Args: needs(1, maxArguments, "at least one <file or folder>"),
 	}, u.run)
 	flags := cmd.Flags()
 	flags.StringVar(&u.server, "server", "", "Address of the service, https://media.example.com for instance (default: $MEDIA_SERVER)")
@@ -49,6 +53,9 @@ type uploading struct {
 	parallel                     int
 	each                         upload // without a file
 
+	folders bool // folders are among the arguments
+	left    leftOut
+
 	client *uploadClient
 	stored atomic.Int64
 	sent   *bar
@@ -66,12 +73,13 @@ type uploadResult struct {
 }
 
 // run runs `caddy media upload`.
-func (u *uploading) run(ctx context.Context, o *output, files []string) error {
+func (u *uploading) run(ctx context.Context, o *output, args []string) error {
 	u.output = o
 	bars := &progress{out: o} // none before the password is known
 	if err := u.connect(func() { bars.close() }); err != nil {
 		return err
 	}
+	files := u.sources(args)
 	if _, err := u.client.currentToken(ctx); err != nil {
 		if ctx.Err() != nil {
 			err = errInterrupted
@@ -91,8 +99,11 @@ func (u *uploading) run(ctx context.Context, o *output, files []string) error {
 	err := group.Wait()
 	bars.close()
 	stored := int(u.stored.Load())
-	if len(files) > 1 {
+	if len(files) > 1 || u.folders {
 		u.sayf("%d of %d files stored", stored, len(files))
+	}
+	if left := u.left.String(); left != "" {
+		u.sayf("left out: %s", left)
 	}
 	if err == nil && stored < len(files) {
 		err = errReported
@@ -129,10 +140,10 @@ func (u *uploading) connect(beforeAsking func()) error {
 }
 
 // sizeOf returns the total size of the regular files.
-func sizeOf(files []string) int64 {
+func sizeOf(files []source) int64 {
 	var size int64
 	for _, file := range files {
-		if stat, err := os.Stat(file); err == nil && stat.Mode().IsRegular() {
+		if stat, err := os.Stat(file.file); err == nil && stat.Mode().IsRegular() {
 			size += stat.Size()
 		}
 	}
@@ -140,12 +151,17 @@ func sizeOf(files []string) int64 {
 }
 
 // one uploads a file and prints the result.
-func (u *uploading) one(ctx context.Context, file string) error {
+func (u *uploading) one(ctx context.Context, from source) error {
+	file := from.file
 	if ctx.Err() != nil {
 		return u.fail(file, errors.New("interrupted before it was sent"))
 	}
+	if from.err != nil {
+		return u.fail(file, from.err)
+	}
 	job := u.each
-	job.File, job.Kind, job.Sent = file, cmp.Or(job.Kind, kindOf(file)), u.sent.add
+	job.File, job.SubFolder = file, from.subFolder
+	job.Kind, job.Sent = cmp.Or(job.Kind, kindOf(file)), u.sent.add
 	item, err := u.client.upload(ctx, job)
 	if err != nil && ctx.Err() != nil {
 		err = errors.New("interrupted: it may have been stored")
@@ -170,12 +186,12 @@ func (u *uploading) fail(file string, err error) error {
 }
 
 // failAll reports an error that prevents all uploads.
-func (u *uploading) failAll(files []string, err error) error {
+func (u *uploading) failAll(files []source, err error) error {
 	if !u.json {
 		return err
 	}
 	for _, file := range files {
-		if err := u.fail(file, err); err != nil {
+		if err := u.fail(file.file, err); err != nil {
 			return err
 		}
 	}

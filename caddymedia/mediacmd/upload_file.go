@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"mime/multipart"
 	"net/http"
 	"os"
@@ -76,6 +75,11 @@ func (c *uploadClient) upload(ctx context.Context, u upload) (uploaded, error) {
 	return item, err
 }
 
+func isFolder(path string) bool {
+	stat, err := os.Stat(path)
+	return err == nil && stat.IsDir()
+}
+
 // openRegular opens a regular file and returns its size. The caller must close the file.
 func openRegular(path string) (*os.File, int64, error) {
 	stat, err := os.Stat(path) // opening a pipe would wait for its writer
@@ -87,10 +91,7 @@ func openRegular(path string) (*os.File, int64, error) {
 		file, err = os.Open(path)
 	}
 	if err != nil {
-		if known, ok := errors.AsType[*fs.PathError](err); ok {
-			err = known.Err // without the path, which everybody knows
-		}
-		return nil, 0, err
+		return nil, 0, withoutPath(err)
 	}
 	return file, stat.Size(), nil
 }
