@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -57,6 +58,7 @@ type finder struct {
 	prefix string // of keys; it is empty or ends at a slash
 	root   string // the same of the alias
 	search string // in lower case; empty lists the folder alone
+	plain  string // search as [naming.Searchable] returns it
 	limit  int    // of folders and items together
 
 	folders []string
@@ -66,7 +68,7 @@ type finder struct {
 
 func newFinder(alias *ingest.Alias, folder, search string, limit int) *finder {
 	f := &finder{
-		alias: alias, search: strings.ToLower(search), limit: limit,
+		alias: alias, search: strings.ToLower(search), plain: naming.Searchable(search), limit: limit,
 		folders: []string{}, items: []itemAnswer{},
 	}
 	if alias.Prefix != "" {
@@ -149,7 +151,12 @@ func entriesOf(page storagedrivers.Page) []storagedrivers.Info {
 
 // wants reports whether to show an object, or a folder whose key ends with a slash.
 func (f *finder) wants(key string) bool {
-	return !f.alias.IsVariant(key) && strings.Contains(strings.ToLower(path.Base(key)), f.search)
+	if f.alias.IsVariant(key) {
+		return false
+	}
+	name := path.Base(key)
+	return strings.Contains(strings.ToLower(name), f.search) ||
+		f.plain != "" && strings.Contains(naming.Searchable(name), f.plain)
 }
 
 func (f *finder) add(entry storagedrivers.Info) {

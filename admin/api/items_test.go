@@ -69,6 +69,25 @@ func TestItems(t *testing.T) {
 	}
 }
 
+// TestSearch: a search finds an item by its submitted name and by its stored one, with and without
+// accents.
+func TestSearch(t *testing.T) {
+	root := load(t, oneFolder)
+	files(t, root+"/img/photos", "letni-dovolena-v1-2.jpg", "Letní dovolená v1.2.jpg", "zima.jpg")
+	both := []string{"Letní dovolená v1.2.jpg", "letni-dovolena-v1-2.jpg"}
+	for search, want := range map[string][]string{
+		"Letní": both, "LETNI": both, "í dov": both, "Letní - dovolená": both, "v1.2": both, "dovolená v1.2.jpg": both,
+		"letni-dov": both, "zíma": {"zima.jpg"}, ".jpg": {"Letní dovolená v1.2.jpg", "letni-dovolena-v1-2.jpg", "zima.jpg"},
+		"jaro": nil, "🎉": nil, "---": nil,
+	} {
+		_, names, _ := walk(t, "/items/img/photos?search="+url.QueryEscape(search))
+		slices.Sort(names)
+		if !slices.Equal(names, want) {
+			t.Errorf("%s: found %q, want %q", search, names, want)
+		}
+	}
+}
+
 // TestChangingLimits: a page continues after the previous one, even if the limit changes.
 func TestChangingLimits(t *testing.T) {
 	root := load(t, oneFolder)

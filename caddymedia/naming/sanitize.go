@@ -3,6 +3,7 @@ package naming
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -102,6 +103,20 @@ func transliterate(r rune) string {
 // hyphens replaces runs of dots and hyphens by one hyphen, and removes them at both ends.
 func hyphens(s string) string {
 	return strings.Join(strings.FieldsFunc(s, func(r rune) bool { return r == '-' || r == '.' }), "-")
+}
+
+// hyphenRuns are the characters that sanitizing replaces by one hyphen.
+var hyphenRuns = regexp.MustCompile(`[-.]+`)
+
+// Searchable returns the form in which a name, or a part of one, is compared in a search: the
+// characters a-z, 0-9, "_" and "-". A part of a submitted name is then a part of its stored name,
+// with or without sanitizing. It is empty for a text without letters and digits.
+func Searchable(part string) string {
+	s := plain(fold(part))
+	if strings.Trim(s, "-.") == "" {
+		return ""
+	}
+	return hyphenRuns.ReplaceAllLiteralString(s, "-")
 }
 
 // cut shortens plain text without leaving a hyphen at its end.

@@ -1,7 +1,7 @@
 // @ts-check
 // Resolves concurrent edits of an entry.
 import { h } from './dom.js';
-import { label } from './format.js';
+import { label, text } from './format.js';
 import { ask } from './ui.js';
 
 /**
@@ -69,11 +69,11 @@ export function differences(now, mine) {
 function flat(value, prefix = '', into = new Map()) {
 	for (const [name, inside] of Object.entries(value)) {
 		if (name.startsWith('@') || inside == null || inside === '') continue; // hidden in forms
-		if (Array.isArray(inside)) into.set(prefix + name, inside.join(', '));
+		if (Array.isArray(inside)) into.set(prefix + name, text(inside));
 		else if (typeof inside === 'object' && Object.keys(inside).length === 0)
 			into.set(prefix + name, 'on'); // with its defaults
 		else if (typeof inside === 'object') flat(inside, `${prefix}${name}.`, into);
-		else into.set(prefix + name, String(inside));
+		else into.set(prefix + name, text(inside));
 	}
 	return into;
 }

@@ -195,7 +195,11 @@ function showProblems(summary, problems, intro) {
  * Removes an entry after confirmation, or shows its users. Returns whether it was removed.
  * @param {Removal} entry
  */
-async function removeEntry({ section, name, what, warning }) {
+async function removeEntry({ section, name, what, warning, users = [] }) {
+	if (users.length > 0) {
+		await showUsers(name, what, `The ${what} cannot be removed, because something needs it:`, users);
+		return false;
+	}
 	if (!await confirm(`Remove the ${what} “${name}”?`, h('p', null, warning), `Remove ${what}`))
 		return false;
 	try {
@@ -205,7 +209,7 @@ async function removeEntry({ section, name, what, warning }) {
 		announce(`The ${what} “${name}” is removed.`);
 		return true;
 	} catch (error) {
-		if (error.status === 409) await showUsers(name, what, error);
+		if (error.status === 409) await showUsers(name, what, error.message, error.body.used_by ?? []);
 		else await showError(`The ${what} “${name}” was not removed`, error);
 		return false;
 	}
@@ -229,13 +233,13 @@ export const removeButton = (entry, removed) =>
 /**
  * @param {string} name
  * @param {string} what
- * @param {any} error
+ * @param {string} message
+ * @param {(User | string)[]} users
  */
-function showUsers(name, what, error) {
+function showUsers(name, what, message, users) {
 	return ask(`The ${what} “${name}” is in use`, [
-		h('p', null, rich(error.message)),
-		h('ul', { class: 'users' },
-			(error.body.used_by ?? []).map((/** @type {User} */ user) => h('li', null, userLink(user)))),
+		h('p', null, rich(message)),
+		h('ul', { class: 'users' }, users.map((user) => h('li', null, userLink(user)))),
 	], [{ text: 'Close', value: '', first: true }]);
 }
 

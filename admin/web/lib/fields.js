@@ -6,7 +6,7 @@
 // fields) returns the input, '' to remove the secret, undefined to keep it. mark shows a message at
 // the field.
 import { fill, h, newId, rich, visuallyHidden } from './dom.js';
-import { duration, exactSize, isDuration, label, literal, parseSize } from './format.js';
+import { duration, exactSize, isDuration, label, literal, onOff, parseSize } from './format.js';
 import { icon } from './icons.js';
 
 /**
@@ -158,9 +158,10 @@ function wordField(option, { path, value }) {
 	const standard = literal(option.default);
 	const words = option.words ?? [];
 	const known = value == null || value === '' || words.includes(value) ? words : [...words, value];
-	const none = option.required ? 'Choose …' : standard ? `Default: ${standard}` : 'Default';
+	const title = (/** @type {string} */ word) => (option.names ? word : label(word));
+	const none = option.required ? 'Choose …' : standard ? `Default: ${title(standard)}` : 'Default';
 	const control = h('select', null, h('option', { value: '' }, none),
-		known.map((word) => h('option', { value: word }, word)));
+		known.map((word) => h('option', { value: word }, title(word))));
 	control.value = value ?? '';
 	return wrapped(option, path, control, () => control.value || undefined, {
 		help: helpOf(standard ? { ...option, default: '' } : option),
@@ -178,10 +179,9 @@ function switchField(option, { path, value }) {
 	const byDefault = standard === 'true';
 	const control = h('input', { type: 'checkbox', checked: value ?? byDefault });
 	const read = () => (control.checked === byDefault && value == null ? undefined : control.checked);
-	const words = (option.default ?? '').replace(/^`(true|false)`/, '');
 	return wrapped(option, path, control, read, {
 		side: true,
-		help: helpOf({ ...option, default: (byDefault ? 'on' : 'off') + words }),
+		help: helpOf({ ...option, default: onOff(option.default ?? '`false`') }),
 	});
 }
 
@@ -197,7 +197,9 @@ function threeState(option, { path, value }) {
 			h('option', { value: word }, text)
 		));
 	control.value = String(value ?? '');
-	return wrapped(option, path, control, () => ({ true: true, false: false })[control.value]);
+	return wrapped(option, path, control, () => ({ true: true, false: false })[control.value], {
+		help: helpOf({ ...option, default: onOff(option.default) }),
+	});
 }
 
 /**

@@ -44,9 +44,17 @@ export const sectionOf = (kind) => (kind === 'img' ? 'image_aliases' : 'file_ali
  */
 export function text(value) {
 	if (Array.isArray(value)) return value.join(', ');
+	if (typeof value === 'boolean') return value ? 'on' : 'off';
 	if (typeof value !== 'object' || value === null) return String(value);
-	return Object.entries(value).map(([name, inner]) => `${label(name)}: ${inner}`).join(', ') || 'on';
+	return Object.entries(value).map(([name, inner]) => `${label(name)}: ${text(inner)}`).join(', ') || 'on';
 }
+
+/**
+ * The default of a switch in words: "`true` with `endpoint`" becomes "on with `endpoint`".
+ * @param {string | undefined} text
+ */
+export const onOff = (text) =>
+	(text ?? '').replace(/`(true|false)`/g, (_, word) => (word === 'true' ? 'on' : 'off'));
 
 /**
  * The first sentence of a help text.

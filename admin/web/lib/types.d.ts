@@ -114,6 +114,8 @@ interface Option {
 	default?: string;
 	example?: string;
 	words?: string[];
+	/** Whether the words are names, which are shown as they are. */
+	names?: boolean;
 	required?: boolean;
 	common?: boolean;
 	secret?: boolean;
@@ -184,6 +186,8 @@ interface Removal {
 	name: string;
 	what: string;
 	warning: string;
+	/** What needs it, as far as it is known: it cannot be removed then. */
+	users?: User[];
 }
 
 /** A button of a dialog. */
@@ -217,6 +221,8 @@ interface Driver {
 	title: string;
 	icon: string;
 	rank: number;
+	/** Whether a host of the driver can be asked for its key. */
+	host_keys?: boolean;
 	help?: string;
 	options: Option[];
 }

@@ -114,7 +114,7 @@ async function editPage(kind, name, alias, signal) {
 	const options = kinds[kind === 'img' ? 'image_alias' : 'file_alias'].options
 		.map((
 			/** @type {Option} */ option,
-		) => (option.name === 'storage' ? { ...option, type: 'word', words } : option));
+		) => (option.name === 'storage' ? { ...option, type: 'word', words, names: true } : option));
 	const form = entryForm({
 		section: sectionOf(kind),
 		what,

@@ -48,7 +48,8 @@ function browser(scope, aliases, item, signal) {
 	const { alias, folder, search } = scope;
 	const view = { look: preference('view') === 'list' ? 'list' : 'grid' };
 	const list = listing(scope, view);
-	const upload = mayAct() && uploader(alias, folder, (stored) => uploaded(scope, stored, list));
+	const upload = mayAct()
+		&& uploader(alias, folder, (stored, stayed) => uploaded(scope, stored, stayed, list));
 	const panel = itemPanel(scope, list, signal);
 	list.load();
 	panel.show(item);
@@ -75,12 +76,14 @@ function browser(scope, aliases, item, signal) {
 }
 
 /**
+ * Shows the stored files: in the list, or in their folder if the user has stayed on the page.
  * @param {Scope} scope
  * @param {string[]} stored
+ * @param {boolean} stayed
  * @param {Listing} list
  */
-function uploaded({ alias, folder, search }, stored, list) {
-	if (stored.some((filename) => folderOf(filename) === folder) && !search) list.load();
+function uploaded({ alias, folder, search }, stored, stayed, list) {
+	if (!stayed || (stored.some((filename) => folderOf(filename) === folder) && !search)) list.load();
 	else if (!document.querySelector('dialog[open]'))
 		location.hash = itemsHash(alias.kind, alias.name, folderOf(stored[0]));
 }

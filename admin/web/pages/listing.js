@@ -7,6 +7,9 @@ import { icon } from '../lib/icons.js';
 import { itemsHash, previewOf } from '../lib/links.js';
 import { empty, explained, failed, once, time } from '../lib/ui.js';
 
+const patience = 5000; // in milliseconds
+const pageSize = 60;
+
 const pictures = /^image\/(jpeg|png|gif|webp)$/;
 
 /**
@@ -33,7 +36,12 @@ export function listing(scope, view) {
 	 */
 	async function page(cursor) {
 		const run = state.run;
-		const answer = await get(['items', alias.kind, alias.name], { folder, search, cursor, limit: 60 });
+		const answer = await get(['items', alias.kind, alias.name], {
+			folder,
+			search,
+			cursor,
+			limit: pageSize,
+		});
 		if (run !== state.run) return false;
 		state.folders.push(...answer.folders ?? []);
 		state.items.push(...answer.items ?? []);
@@ -46,14 +54,36 @@ export function listing(scope, view) {
 		Object.assign(state, { folders: [], items: [], next: '', searched: 0, run: state.run + 1 });
 		element.setAttribute('aria-busy', 'true');
 		more.hidden = true;
-		status.textContent = 'Loading …';
+		status.textContent = search ? 'Searching …' : 'Loading …';
 		try {
-			if (await page('')) draw();
+			if (await page('')) {
+				draw();
+				await proceed(pageSize);
+			}
 		} catch (error) {
 			status.textContent = '';
 			fill(content, failed(error, load));
 		}
 		element.removeAttribute('aria-busy');
+		more.hidden = !state.next;
+	}
+
+	/**
+	 * Continues a search by itself for some seconds, until as many items as wanted are found.
+	 * Returns the first new link.
+	 * @param {number} wanted
+	 */
+	async function proceed(wanted) {
+		const until = Date.now() + patience;
+		let first;
+		const wants = () => element.isConnected && state.next && state.items.length < wanted;
+		while (search && wants() && Date.now() < until) {
+			const shown = state.items.length;
+			if (!await page(state.next)) return first;
+			const added = append(state.folders.length, shown);
+			first ??= added;
+		}
+		return first;
 	}
 
 	const loadMore = () =>
@@ -61,7 +91,7 @@ export function listing(scope, view) {
 			const [folders, items] = [state.folders.length, state.items.length];
 			try {
 				if (!await page(state.next)) return;
-				const added = append(folders, items);
+				const added = append(folders, items) ?? await proceed(items + pageSize);
 				if (added) added.focus();
 				else if (more.hidden) element.focus();
 			} catch (error) {
@@ -91,7 +121,7 @@ export function listing(scope, view) {
 		lists.items.body.append(...added.slice(state.folders.length - folders));
 		lists.folders.hidden = state.folders.length === 0;
 		lists.items.element.hidden = state.items.length === 0;
-		more.hidden = !state.next;
+		more.hidden = !state.next || element.hasAttribute('aria-busy');
 		status.textContent = summary(state, search);
 		return added[Math.min(state.folders.length - folders, added.length - 1)]?.querySelector('a');
 	}
@@ -126,7 +156,10 @@ const nothingHere = (search) => (search
  * @param {string} search
  */
 function summary({ folders, items, next, searched }, search) {
-	if (search) return `Searched ${plural(searched, 'name')}, found ${items.length.toLocaleString('en')}.`;
+	if (search) {
+		const soFar = next ? ' so far' : '';
+		return `Searched ${plural(searched, 'name')}${soFar}, found ${items.length.toLocaleString('en')}.`;
+	}
 	const counts = [folders.length && plural(folders.length, 'folder'),
 		items.length && plural(items.length, 'item')];
 	const shown = counts.filter(Boolean).join(', ');

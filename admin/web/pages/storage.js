@@ -67,7 +67,7 @@ function editor(name, kinds, stored, entry, etag) {
 	});
 	return [
 		listLink('Storages'),
-		pageHead(name || 'Add storage', stored && !stored.implicit && removeStorage(name, () => {
+		pageHead(name || 'Add storage', stored && !stored.implicit && removeStorage(stored, () => {
 			location.hash = '#/storages';
 		})),
 		stored && status(stored),
@@ -82,13 +82,14 @@ function editor(name, kinds, stored, entry, etag) {
 
 /**
  * The button that removes a storage; removed is called after that.
- * @param {string} name
+ * @param {Stored} storage
  * @param {() => void} removed
  */
-export const removeStorage = (name, removed) =>
+export const removeStorage = ({ name, used_by: users }, removed) =>
 	removeButton({
 		section: 'storages',
 		name,
+		users,
 		what: 'storage',
 		warning: 'It is removed from the configuration. Its items stay where they are.',
 	}, removed);

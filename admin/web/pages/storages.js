@@ -59,7 +59,7 @@ function row(storage, reload) {
 				class: 'button',
 				href: `#/storages/${encodeURIComponent(name)}`,
 				'aria-label': `Edit ${name}`,
-			}, 'Edit'), mayConfigure() && !implicit && removeStorage(name, reload)));
+			}, 'Edit'), mayConfigure() && !implicit && removeStorage(storage, reload)));
 }
 
 /** @param {string} name */

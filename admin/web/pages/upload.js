@@ -1,6 +1,6 @@
 // @ts-check
 // Uploads: choosing or dropping files, the progress of each, its result.
-import { isLogin, LoggedOutError, parse, route } from '../lib/api.js';
+import { get, isLogin, LoggedOutError, parse, route } from '../lib/api.js';
 import { fill, h } from '../lib/dom.js';
 import { plural, size } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
@@ -11,10 +11,11 @@ import { announce, explained } from '../lib/ui.js';
 const parallel = 3;
 
 /**
- * The upload area of an alias: {element, choose}. stored is called with the stored filenames at the end.
+ * The upload area of an alias: {element, choose}. At the end stored is called with the stored
+ * filenames, and whether the user has stayed where the files were added.
  * @param {Alias} alias
  * @param {string} folder
- * @param {(filenames: string[]) => void} stored
+ * @param {(filenames: string[], stayed: boolean) => void} stored
  */
 export function uploader(alias, folder, stored) {
 	const key = `${alias.kind}/${alias.name}`;
@@ -32,7 +33,7 @@ function uploadArea(alias) {
 	let stored = [];
 	let failed = 0;
 	let running = 0;
-	/** @type {(filenames: string[]) => void} */
+	/** @type {(filenames: string[], stayed: boolean) => void} */
 	let whenDone = () => {};
 	/** @type {typeof whenDone | undefined} */
 	let addedFor; // whenDone of the folder in which the last files were added
@@ -100,8 +101,8 @@ function uploadArea(alias) {
 			[stored.length > 0 && `${plural(stored.length, 'file')} stored.`,
 				failed > 0 && `${plural(failed, 'file')} not stored.`].filter(Boolean).join(' '),
 		);
-		// The user may be on another page by now.
-		if (stored.length > 0 && element.isConnected && addedFor === whenDone) whenDone(stored);
+		// The user may be on another page by now, or back from one.
+		if (stored.length > 0 && element.isConnected) whenDone(stored, addedFor === whenDone);
 		stored = [];
 		failed = 0;
 	}
@@ -119,7 +120,7 @@ function uploadArea(alias) {
 		/**
 		 * @param {Alias} alias
 		 * @param {string} subFolder
-		 * @param {(filenames: string[]) => void} callback
+		 * @param {(filenames: string[], stayed: boolean) => void} callback
 		 */
 		target: ({ extensions = [] }, subFolder, callback) => {
 			input.accept = extensions.map((extension) => '.' + extension).join(',');
@@ -250,9 +251,10 @@ function upload(alias, file, folder) {
 			request.upload.addEventListener('progress', progress);
 			request.addEventListener('load', () => resolve(finished()));
 			request.addEventListener('abort', () => resolve(''));
-			request.addEventListener('error', () => {
-				end('bad',
-					'The connection broke. Check whether the file was stored before you send it again.');
+			request.addEventListener('error', async () => { // also a redirect to the login of another host
+				const error = await get(['session']).catch((failure) => failure);
+				end('bad', error.loggedOut ? explained(error)
+					: 'The connection broke. Check whether the file was stored before you send it again.');
 				resolve('');
 			});
 			request.addEventListener('loadend', over);

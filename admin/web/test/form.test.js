@@ -50,7 +50,7 @@ test('differences of two versions', () => {
 		{ path: 'driver.secret', now: 'set', mine: 'a new value' },
 		{ path: 'driver.token', now: 'set', mine: 'removed' },
 		{ path: 'extensions', now: 'pdf, zip', mine: 'pdf' },
-		{ path: 'sanitize', now: 'not set', mine: 'false' },
+		{ path: 'sanitize', now: 'not set', mine: 'off' },
 		{ path: 'webp', now: 'on', mine: 'not set' },
 	]);
 	assert.deepEqual(differences({ value: { a: 1 } }, { value: { a: 1 }, secrets: {} }), []);

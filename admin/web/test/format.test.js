@@ -69,6 +69,8 @@ test('texts', () => {
 	assert.equal(format.firstSentence('No full stop'), 'No full stop');
 	assert.equal(format.literal('`append_time`'), 'append_time');
 	assert.equal(format.literal('the `name` of it'), null);
-	assert.equal(format.text({ quality: 80, lossless: true }), 'Quality: 80, Lossless: true');
+	assert.equal(format.text({ quality: 80, lossless: true }), 'Quality: 80, Lossless: on');
 	assert.equal(format.text({}), 'on');
+	assert.equal(format.text(false), 'off');
+	assert.equal(format.onOff('`true` with `endpoint`, else `false`'), 'on with `endpoint`, else off');
 });

@@ -1,5 +1,5 @@
 // A folder with many pictures is shown page by page.
-import { assert, facts, focused, open, run, shot } from './lib.mjs';
+import { assert, facts, open, run, shot } from './lib.mjs';
 
 const { folder, count, late } = facts.more;
 
@@ -35,10 +35,9 @@ await run(async () => {
 	await page.getByLabel(/^Search by name/).fill('nowhere');
 	await page.keyboard.press('Enter');
 	const nothing = page.getByRole('heading', { name: 'Nothing found' });
-	await page.getByText(/^Searched .* found 0/).waitFor();
 	for (let rounds = 0; await nothing.count() === 0 && rounds < count; rounds++) {
 		await more.press('Enter', { timeout: 1000 }).catch(() => {}); // it may be busy, or done
 	}
 	await nothing.waitFor();
-	assert.equal(await focused(page), 'Contents', 'the button is gone, the focus is not');
+	await page.getByText(/^Searched [0-9,]+ names, found 0\.$/).waitFor();
 });
