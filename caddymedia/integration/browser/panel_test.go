@@ -1,0 +1,131 @@
+package browser_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/integration/sample"
+	"github.com/caddymedia/media/caddymedia/integration/site"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+// TestBrowserStory: the first steps of a new administrator, starting with Caddyfile.example.
+func TestBrowserStory(t *testing.T) {
+	needsBrowser(t)
+	site.AwaitOneDay()
+	const wrong = "not this one"
+	host := servers.ProFTPDOverSSH(t)
+	s, output := site.RunExample(t, servers.FreeAddress(t))
+	browse(t, "story", facts{
+		Panel: s.URL + "/media-admin/", User: "admin", Password: "only for trying out",
+		Secrets: []string{host.Password, wrong, "$argon2id$"},
+		More: map[string]any{
+			"sftp": map[string]string{
+				"address": host.Address, "user": host.User, "password": host.Password, "hostKey": host.HostKey,
+			},
+			"picture": map[string]string{
+				"name": "Sunset over Brno.JPG", "content": base64.StdEncoding.EncodeToString([]byte(sample.JPEG(t, 1600, 1067))),
+			},
+		},
+	})
+	log := output()
+	for _, secret := range []string{host.Password, wrong} {
+		if strings.Contains(log, secret) {
+			t.Errorf("the log has %q", secret)
+		}
+	}
+}
+
+// archive is a second storage beside the default one.
+const archive = "storage archive {\ndriver local $ROOT-archive\n}\n"
+
+// TestBrowserLogin: login, logout, and the end of a session on every type of page.
+func TestBrowserLogin(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanelConfig(t, site.Config{
+		Media: site.Basic, Site: site.LoginBlock, Global: "admin " + servers.FreeAddress(t),
+	})
+	browse(t, "login", panelFacts(p, nil))
+}
+
+// TestBrowserBasicAuth: the end of a session if the login is in front of the panel.
+func TestBrowserBasicAuth(t *testing.T) {
+	needsBrowser(t)
+	browse(t, "login", panelFacts(site.StartPanel(t, site.Basic), map[string]any{"basic": true}))
+}
+
+// TestBrowserTwo: with two administrators, the second one learns of a conflict and loses no input.
+func TestBrowserTwo(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanel(t, site.Basic+archive)
+	browse(t, "two", panelFacts(p, nil))
+}
+
+// TestBrowserHostile: a name with HTML in it is shown as text.
+func TestBrowserHostile(t *testing.T) {
+	needsBrowser(t)
+	const name, folder = `"><img src=x onerror=alert(1)>.txt`, "<b>&amp;<i>"
+	p := site.StartPanel(t, site.Account+`storage default {
+		driver local "$ROOT"
+		sanitize off
+	}
+	storage odd {
+		driver local "$ROOT <script>alert(1)<"
+	}
+	image_alias content
+	file_alias content
+	`)
+	site.PutFile(t, filepath.Join(p.Root, "file", "content", folder, name), "text")
+	browse(t, "hostile", panelFacts(p, map[string]any{"name": name, "folder": folder, "root": p.Root + " <script>alert(1)<"}))
+}
+
+// TestBrowserMany: ten thousand pictures in one folder are not shown at once.
+func TestBrowserMany(t *testing.T) {
+	needsBrowser(t)
+	const count = 10_000
+	p := site.StartPanel(t, site.Basic)
+	picture := sample.JPEG(t, 8, 8)
+	for i := range count {
+		site.PutFile(t, filepath.Join(p.Root, "img", "content", "all", fmt.Sprintf("picture-%05d.jpg", i)), picture)
+	}
+	browse(t, "many", panelFacts(p, map[string]any{"folder": "all", "count": count, "late": "picture-09876"}))
+}
+
+// TestBrowserReader: a viewer is offered no changes.
+func TestBrowserReader(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanel(t, site.Basic+archive)
+	browse(t, "reader", panelFacts(p, nil))
+}
+
+// TestBrowserPages checks every page.
+func TestBrowserPages(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanel(t, site.Basic+archive+`storage dead {
+		driver ftp 127.0.0.1:1 {
+			user somebody
+			password not-for-eyes
+		}
+	}
+	file_alias far {
+		storage dead
+	}
+	`)
+	for _, name := range []string{"tree.jpg", "house.jpg", "album/tree.jpg", "album/a-rather-long-name-of-a-picture-that-nobody-would-type-by-hand.jpg"} {
+		site.PutFile(t, filepath.Join(p.Root, "img", "content", name), sample.JPEG(t, 640, 480))
+	}
+	facts := panelFacts(p, nil)
+	facts.Secrets = append(facts.Secrets, "not-for-eyes")
+	browse(t, "pages", facts)
+}
+
+// panelFacts returns the facts of the panel for scripts.
+func panelFacts(p *site.Panel, more map[string]any) facts {
+	return facts{
+		Panel: p.URL + "/media-admin/", User: p.User, Password: site.Password,
+		Secrets: []string{site.CheapHash}, More: more,
+	}
+}

@@ -1,0 +1,141 @@
+package commands_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/caddymedia/media/caddymedia/integration/sample"
+	"github.com/caddymedia/media/caddymedia/integration/site"
+)
+
+const (
+	bigItems    = 10_000
+	bigSize     = 2 << 30
+	bigKey      = "file/content/24/big.bin" // a little before the middle
+	bigParallel = 4
+	// copyMemory is the largest memory of a copy, the program itself included.
+	copyMemory = 200 << 20
+)
+
+// TestCopyOfMuchInLittleMemory copies 10,000 small items and one of 2 GiB from a folder to S3 and
+// from there to SFTP. Each copy is killed half-way and run again. Then the alias is switched, and
+// its addresses must answer as before.
+func TestCopyOfMuchInLittleMemory(t *testing.T) {
+	if testing.Short() || site.RaceDetector {
+		t.Skip("it moves some gibibytes")
+	}
+	s3, sftp := site.StartS3(t), site.StartSFTP(t)
+	c := site.NewChild(t)
+	needSpace(t, c.Home, 3*bigSize)
+	storage := func(name, driver string) string { return "storage " + name + " {\n" + driver + "\n}\n" }
+	media := "tokens memory\n" +
+		storage("local", "driver local $ROOT") + storage("s3", s3.Driver(s3.Address, "media", "")) +
+		storage("sftp", sftp.Driver(sftp.Address, "media", "")) +
+		"file_alias content {\nstorage local\n}\n"
+	putItems(t, c.Root, bigItems, func(i int) int { return 1 + i%3000 })
+	putBig(t, filepath.Join(c.Root, bigKey))
+	c.Start(media)
+	before := answers(t, c, 250)
+
+	for _, step := range []struct{ from, to string }{{"local", "s3"}, {"s3", "sftp"}} {
+		copyMuch(t, c, step.from, step.to)
+		switchAlias(t, c, step.to, before)
+	}
+	mustBeSameFiles(t, c.Root, filepath.Join(sftp.Folder, "media"))
+}
+
+// needSpace skips a test if the disk of a folder is too small.
+func needSpace(t *testing.T, folder string, space int64) {
+	t.Helper()
+	var disk unix.Statfs_t
+	if err := unix.Statfs(folder, &disk); err != nil || int64(disk.Bavail)*disk.Bsize < space+(1<<30) {
+		site.Skip(t, "less than %d bytes are free for temporary files (%v)", space, err)
+	}
+}
+
+// putBig writes a sparse file, so that it needs little space.
+func putBig(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	const piece = 1 << 20
+	for i, offset := range []int64{0, bigSize / 3, bigSize / 2, bigSize - piece} {
+		if _, err := file.WriteAt(sample.Described(uint64(i), piece), offset); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// copyMuch copies everything, killed half-way and resumed, and checks the reports.
+func copyMuch(t *testing.T, c *site.Child, from, to string) {
+	t.Helper()
+	state := filepath.Join(c.Home, from+"-"+to)
+	args := []string{
+		"copy", from, to, "--address", c.Admin, "--json", "--state", state, "--parallel", fmt.Sprint(bigParallel),
+	}
+	first := c.Begin(args...)
+	if !first.KillWhen(func() bool { return journalLines(state) >= bigItems/2 }) {
+		t.Fatalf("it was done before it was killed\n%s\n%s", first.Out.String(), first.Err.String())
+	}
+	known := int64(journalLines(state))
+	big := strings.Contains(string(site.ReadFile(t, state)), bigKey)
+
+	second := c.Begin(args...)
+	got := report(t, second.Wait().Must(t))
+	if got.Skipped.Items != known || got.Present.Items > bigParallel || got.Failed.Items != 0 ||
+		got.Skipped.Items+got.Present.Items+got.Copied.Items != bigItems+1 || !got.Complete {
+		t.Errorf("%s to %s: %d were in the journal, then %+v", from, to, known, got)
+	}
+	third := report(t, c.Media("copy", from, to, "--address", c.Admin, "--json", "--state", state).Must(t))
+	if third.Skipped.Items != bigItems+1 || third.Skipped.Bytes != got.Skipped.Bytes+got.Present.Bytes+got.Copied.Bytes {
+		t.Errorf("%s to %s, again: %+v", from, to, third)
+	}
+	for _, run := range []*site.Command{first, second} {
+		if run.Peak > copyMemory {
+			t.Errorf("%s to %s took %d MiB of memory", from, to, run.Peak>>20)
+		}
+	}
+	t.Logf("%s to %s: %d copied until it was killed (the big one: %v), then %d copied, %d already there, "+
+		"%d from the journal in %.1f s; again in %.1f s; at most %d and %d MiB of memory",
+		from, to, known, big, got.Copied.Items, got.Present.Items, got.Skipped.Items, got.Seconds, third.Seconds,
+		first.Peak>>20, second.Peak>>20)
+}
+
+// mustBeSameFiles is mustBeSame for files that do not fit in memory.
+func mustBeSameFiles(t *testing.T, from, to string) {
+	t.Helper()
+	names, others := site.FilesBelow(t, from), slices.DeleteFunc(site.FilesBelow(t, to), isHidden)
+	if len(names) != len(others) {
+		t.Fatalf("there are %d files, want %d", len(others), len(names))
+	}
+	for i, name := range names {
+		if others[i] != name || sumOfFile(t, filepath.Join(from, name)) != sumOfFile(t, filepath.Join(to, name)) {
+			t.Errorf("%s and %s differ", name, others[i])
+		}
+	}
+}
+
+func sumOfFile(t *testing.T, path string) string {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, file); err != nil {
+		t.Fatal(err)
+	}
+	return string(sum.Sum(nil))
+}

@@ -1,0 +1,214 @@
+package commands_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/integration/sample"
+	"github.com/caddymedia/media/caddymedia/integration/site"
+)
+
+// uploadLine is a line of `caddy media upload --json`.
+type uploadLine struct {
+	File     string
+	Success  bool
+	FullPath string `json:"full_path"`
+	Filename string
+	WebP     string
+	Status   int
+	Message  string
+}
+
+// shell runs a command to its end, with additional environment variables.
+func shell(c *site.Child, env []string, args ...string) (code int, out, messages string) {
+	c.T.Helper()
+	with := *c
+	with.Env = slices.Concat(c.Env, env)
+	r := with.Media(args...)
+	return r.Code, r.Out, r.Err
+}
+
+// uploading returns the environment variables for an upload to the child by the account of the
+// tests.
+func uploading(c *site.Child, password string) []string {
+	return []string{"MEDIA_SERVER=http://" + c.Plain, "MEDIA_API_KEY=" + site.APIKey, "MEDIA_PASSWORD=" + password}
+}
+
+// linesOf decodes JSON lines.
+func linesOf[T any](t *testing.T, out string) []T {
+	t.Helper()
+	var all []T
+	for line := range strings.Lines(out) {
+		var one T
+		if err := json.Unmarshal([]byte(line), &one); err != nil {
+			t.Fatalf("%v in %q", err, line)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// localFile creates a file in the home of the child and returns its path.
+func localFile(c *site.Child, name, content string) string {
+	c.T.Helper()
+	path := filepath.Join(c.Home, name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		c.T.Fatal(err)
+	}
+	return path
+}
+
+// TestUploadCommand: several files are sent, and one of them is refused.
+func TestUploadCommand(t *testing.T) {
+	t.Parallel()
+	c := site.NewChild(t)
+	c.Start(site.PictureConfig(""))
+	photo, fake := localFile(c, "photo.jpg", sample.PhotoJPEG(64, 48)), localFile(c, "fake.png", "no picture")
+	drawing := localFile(c, "drawing.png", sample.EncodePNG(t, sample.Quartered(65, 48)))
+	code, out, messages := shell(c, uploading(c, site.Password), "upload", "--json", "--sub-folder", "a", photo, fake, drawing, c.Home+"/none.jpg")
+	if code != 1 || messages != "" {
+		t.Errorf("exit code %d with %q, want 1 and nothing", code, messages)
+	}
+	lines := map[string]uploadLine{}
+	for _, line := range linesOf[uploadLine](t, out) {
+		lines[line.File] = line
+	}
+	address := "http://" + c.Plain + "/static/img/content/a/photo.jpg"
+	for _, want := range []uploadLine{
+		{photo, true, address, "a/photo.jpg", address + ".webp", 0, ""},
+		{File: fake, Status: 415, Message: lines[fake].Message},
+		{File: c.Home + "/none.jpg", Message: "no such file or directory"},
+	} {
+		if lines[want.File] != want {
+			t.Errorf("%+v, want %+v", lines[want.File], want)
+		}
+	}
+	if len(lines) != 4 || !lines[drawing].Success || lines[fake].Message == "" {
+		t.Errorf("%q", out)
+	}
+	if got := c.HTTP1().FetchURL(t, address); got.Status != http.StatusOK || got.Body != sample.PhotoJPEG(64, 48) {
+		t.Errorf("%s: status %d", address, got.Status)
+	}
+
+	code, out, messages = shell(c, uploading(c, site.Password), "upload", photo, fake)
+	if code != 1 || !strings.HasPrefix(out, photo+": http://"+c.Plain+"/static/img/content/photo") ||
+		!strings.HasSuffix(out, "1 of 2 files stored\n") || !strings.HasPrefix(messages, fake+": ") {
+		t.Errorf("exit code %d with %q and %q", code, out, messages)
+	}
+	if strings.ContainsAny(out+messages, "\x1b\r█") {
+		t.Errorf("a progress bar without a terminal: %q", out+messages)
+	}
+	if code, out, messages = shell(c, uploading(c, site.Password), "upload", "-q", photo); code != 0 || out+messages != "" {
+		t.Errorf("quiet: exit code %d with %q and %q", code, out, messages)
+	}
+}
+
+// TestUploadCommandKinds: the endpoint follows the extension, unless it is named.
+func TestUploadCommandKinds(t *testing.T) {
+	t.Parallel()
+	c := site.NewChild(t)
+	c.Start("tokens memory\n" + site.Basic + "file_alias papers {\nextensions jpg txt\n}\n")
+	photo, text := localFile(c, "photo.jpg", sample.PhotoJPEG(8, 8)), localFile(c, "a text.txt", "x")
+	for _, one := range []struct {
+		args []string
+		want string // in the output
+		code int
+	}{
+		{[]string{photo}, "/static/img/content/", 0},
+		{[]string{text}, "/a-text.txt", 0},
+		{[]string{"--as", "file", "--alias", "papers", "--sub-folder", "/", photo}, "/static/file/papers/photo.jpg", 0},
+		{[]string{"--as", "image", text}, "", 1},
+		{[]string{"--alias", "none", photo}, "", 1},
+	} {
+		code, out, messages := shell(c, uploading(c, site.Password), append([]string{"upload"}, one.args...)...)
+		if code != one.code || !strings.Contains(out, one.want) || (messages == "") != (code == 0) {
+			t.Errorf("%q: exit code %d with %q and %q, want %d and %q", one.args, code, out, messages, one.code, one.want)
+		}
+	}
+}
+
+// TestUploadCommandTokens: the command stores its token, and requests another one when it is
+// revoked.
+func TestUploadCommandTokens(t *testing.T) {
+	t.Parallel()
+	c := site.NewChild(t)
+	c.Start(site.OnBolt)
+	file := localFile(c, "small.bin", "x")
+	send := func(password string, want int) string {
+		t.Helper()
+		code, out, messages := shell(c, uploading(c, password), "upload", file)
+		if code != want {
+			t.Errorf("exit code %d with %q and %q, want %d", code, out, messages, want)
+		}
+		return messages
+	}
+	if messages := send("wrong", 1); !strings.Contains(messages, "wrong API key or password") {
+		t.Errorf("got %q", messages)
+	}
+	send(site.Password, 0)
+	kept, err := filepath.Glob(filepath.Join(c.Home, "data", "caddy", "media", "upload_tokens", "*"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("tokens are stored in %q, %v, want one file", kept, err)
+	}
+	if stat, err := os.Stat(kept[0]); err != nil || stat.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v, want a file for its owner only", stat, err)
+	}
+	send("", 0) // no prompt
+	if status, body := c.Change(http.MethodPatch, "accounts/"+site.APIKey+"/password_hash", `"`+site.ChangedHash+`"`); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	if messages := send("", 1); !strings.Contains(messages, "no password") {
+		t.Errorf("got %q", messages)
+	}
+	send("changed", 0)
+	send("", 0)
+	if written := c.Output() + readAll(t, kept[0]); strings.Contains(written, "changed\"") {
+		t.Error("the password is written down")
+	}
+}
+
+func readAll(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestUploadCommandLogsIn: the password comes from a file or a variable, and is never sent to other
+// hosts over plain HTTP.
+func TestUploadCommandLogsIn(t *testing.T) {
+	t.Parallel()
+	c := site.NewChild(t)
+	c.Start("tokens memory\n" + site.Basic)
+	file := localFile(c, "a.txt", "x")
+	secret := localFile(c, "secret", site.Password+"\n")
+	server := "http://" + c.Plain
+	elsewhere := "XDG_DATA_HOME=" + filepath.Join(t.TempDir(), "nobody") // without a stored token
+	for _, one := range []struct {
+		env, args []string
+		want      string // in the messages; empty for success
+	}{
+		{nil, []string{"--server", server, "--api-key", site.APIKey, "--password-file", secret}, ""},
+		{uploading(c, "wrong"), []string{"--server", server}, ""}, // the token is stored
+		{append(uploading(c, "wrong"), elsewhere), nil, "wrong API key or password"},
+		{append(uploading(c, "wrong"), elsewhere), []string{"--password-file", secret}, ""},
+		{[]string{elsewhere}, []string{"--server", "http://192.0.2.1", "--api-key", site.APIKey}, "over plain HTTP"},
+		{nil, []string{"--api-key", site.APIKey}, "--server or $MEDIA_SERVER is missing"},
+		{nil, []string{"--server", server}, "--api-key or $MEDIA_API_KEY is missing"},
+		{uploading(c, site.Password), []string{"--parallel", "0"}, "--parallel is 1 or more"},
+		{uploading(c, site.Password), []string{"--as", "film"}, "--as is image or file"},
+		{uploading(c, site.Password), []string{"--password", site.Password}, "unknown flag"},
+	} {
+		code, out, messages := shell(c, one.env, append(append([]string{"upload"}, one.args...), file)...)
+		if (code == 0) != (one.want == "") || !strings.Contains(messages, one.want) || strings.Contains(messages, "Usage:") {
+			t.Errorf("%q: exit code %d with %q and %q, want %q", one.args, code, out, messages, one.want)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package docs_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/integration/sample"
+	"github.com/caddymedia/media/caddymedia/integration/site"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+// clientExamples are the programs in the folder clients. Each uploads the pictures in its
+// arguments, and all of them use the service in the same way.
+var clientExamples = []clientExample{
+	{name: "curl", program: "sh", script: "upload.sh", needs: "curl"},
+	{name: "PHP", program: "php", script: "upload.php", several: true},
+	{name: "Python", program: "python3", script: "upload.py", several: true},
+	{name: "JavaScript", program: "node", script: "upload.mjs", several: true},
+}
+
+type clientExample struct {
+	name    string
+	program string // that runs the script
+	script  string
+	needs   string // another program
+	several bool   // accepts several pictures at once
+}
+
+// TestReadmeClients: the README contains the tested programs literally.
+func TestReadmeClients(t *testing.T) {
+	t.Parallel()
+	language := map[string]string{".sh": "sh", ".php": "php", ".py": "python", ".mjs": "javascript", ".html": "html"}
+	scripts, err := filepath.Glob("../clients/*")
+	if err != nil || len(scripts) != len(clientExamples)+1 { // and the page with Uppy
+		t.Fatalf("clients are %v, %v", scripts, err)
+	}
+	for _, script := range scripts {
+		content, err := os.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(site.ReadmeText(t), "\n```"+language[filepath.Ext(script)]+"\n"+string(content)+"```\n") {
+			t.Errorf("the README does not show %s as it is", script)
+		}
+	}
+}
+
+// TestClients: each example stores pictures on a site, and prints why others are refused.
+func TestClients(t *testing.T) {
+	site.AwaitOneDay()
+	s := site.Start(t, site.Basic, "media")
+	picture := sample.JPEG(t, 40, 30)
+	for _, example := range clientExamples {
+		t.Run(example.name, func(t *testing.T) {
+			run := example.prepare(t, s.URL)
+			t.Run("success", func(t *testing.T) {
+				out, problems, code := run(site.Password, "Test \"Photo\"; 1, ěščř.JPG", picture)
+				if code != 0 { // Node 18 warns of fetch
+					t.Fatalf("exit code %d: %s%s", code, out, problems)
+				}
+				wantStored(t, s, out, "escr", picture)
+			})
+			t.Run("wrong password", func(t *testing.T) {
+				out, problems, code := example.prepare(t, s.URL)("not this one", "a.jpg", picture) // no token is stored
+				if code != 1 || out != "" || !strings.Contains(problems, "wrong API key or password") || strings.Contains(problems, "not this one") {
+					t.Errorf("exit code %d, output %q, problems %q", code, out, problems)
+				}
+			})
+			t.Run("refused", func(t *testing.T) {
+				out, problems, code := run(site.Password, "a.jpg", sample.PNG(t, 40, 30))
+				if code != 1 || out != "" || !strings.Contains(problems, "content is PNG, the name says .jpg") {
+					t.Errorf("exit code %d, output %q, problems %q", code, out, problems)
+				}
+			})
+			t.Run("several", func(t *testing.T) {
+				if !example.several {
+					t.Skip("it accepts one picture")
+				}
+				out, problems, code := run(site.Password, "one.jpg", picture, "two.jpg", picture)
+				first, second, _ := strings.Cut(out, "\n")
+				if code != 0 {
+					t.Fatalf("exit code %d: %s", code, problems)
+				}
+				wantStored(t, s, first, "one", picture)
+				wantStored(t, s, second, "two", picture)
+				out, problems, code = run(site.Password, "fine.jpg", picture, "bad.jpg", "no picture")
+				if code != 1 || out != "" || !strings.Contains(problems, "bad.jpg: ") || strings.Contains(problems, "fine.jpg") {
+					t.Errorf("one refused: exit code %d, output %q, problems %q", code, out, problems)
+				}
+				out, problems, code = run(site.Password)
+				if code != 1 || out != "" || !strings.Contains(problems, "no file") || strings.Contains(problems, ": no file") {
+					t.Errorf("the whole request refused: exit code %d, output %q, problems %q", code, out, problems)
+				}
+			})
+			t.Run("no service", func(t *testing.T) {
+				out, problems, code := example.prepare(t, "http://"+servers.FreeAddress(t))(site.Password, "a.jpg", picture)
+				if code != 1 || out != "" || problems == "" {
+					t.Errorf("exit code %d, output %q, problems %q", code, out, problems)
+				}
+			})
+		})
+	}
+}
+
+// TestClientKeepsToken: the example in PHP logs in once, and again when its token has expired.
+func TestClientKeepsToken(t *testing.T) {
+	s := site.Start(t, site.Basic, "media")
+	example := clientExamples[1]
+	run := example.prepare(t, s.URL)
+	kept := filepath.Join(os.Getenv("HOME"), ".media-token.json")
+	upload := func(password string) []byte {
+		t.Helper()
+		if out, problems, code := run(password, "a.jpg", sample.JPEG(t, 40, 30)); code != 0 {
+			t.Fatalf("exit code %d: %s%s", code, out, problems)
+		}
+		content, err := os.ReadFile(kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return content
+	}
+	first := upload(site.Password)
+	if stat, err := os.Stat(kept); err != nil || stat.Mode().Perm() != 0o600 {
+		t.Errorf("mode of the token file: %v %v", stat.Mode(), err)
+	}
+	if again := upload("it needs none now"); !bytes.Equal(again, first) {
+		t.Errorf("the token was not kept:\n%s\n%s", first, again)
+	}
+	for name, spoilt := range map[string]string{
+		"ended":     `{"token":"` + strings.Repeat("A", 43) + `","expires_at":4000000000}`,
+		"expired":   `{"token":"` + strings.Repeat("A", 43) + `","expires_at":1000000000}`,
+		"cut short": string(first[:20]),
+	} {
+		if err := os.WriteFile(kept, []byte(spoilt), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if renewed := upload(site.Password); strings.Contains(string(renewed), "AAAA") || bytes.Equal(renewed, first) {
+			t.Errorf("%s: kept is %s", name, renewed)
+		}
+	}
+}
+
+// prepare returns a function that runs the example with a password and pictures, given as names and
+// contents in turn. The user's home is a folder of the test.
+func (e clientExample) prepare(t *testing.T, server string) func(password string, pictures ...string) (out, problems string, code int) {
+	t.Helper()
+	program := servers.Program(t, e.program)
+	if e.needs != "" {
+		servers.Program(t, e.needs)
+	}
+	if e.program == "php" {
+		if modules, err := exec.Command(program, "-m").Output(); err != nil || !strings.Contains(string(modules), "\ncurl\n") {
+			site.Skip(t, "php has no curl extension")
+		}
+	}
+	script, err := filepath.Abs(filepath.Join("..", "clients", e.script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", t.TempDir())
+	return func(password string, pictures ...string) (string, string, int) {
+		folder := t.TempDir()
+		args := []string{script}
+		for i := 0; i < len(pictures); i += 2 {
+			site.PutFile(t, filepath.Join(folder, pictures[i]), pictures[i+1])
+			args = append(args, filepath.Join(folder, pictures[i]))
+		}
+		var out, problems bytes.Buffer
+		cmd := exec.CommandContext(t.Context(), program, args...)
+		cmd.Env = append(os.Environ(), "MEDIA_SERVER="+server, "MEDIA_API_KEY="+site.APIKey, "MEDIA_PASSWORD="+password)
+		cmd.Stdout, cmd.Stderr = &out, &problems
+		err := cmd.Run()
+		if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
+			t.Fatal(err)
+		}
+		return out.String(), problems.String(), cmd.ProcessState.ExitCode()
+	}
+}
+
+// wantStored checks that an example prints full_path and filename of a picture, and that it is
+// stored.
+func wantStored(t *testing.T, s *site.Site, output, name, content string) {
+	t.Helper()
+	filename := ""
+	for word := range strings.FieldsFuncSeq(output, func(r rune) bool { return r == ' ' || r == '\n' || r == '"' }) {
+		if strings.Contains(word, name) && !strings.Contains(word, ":") {
+			filename = word
+		}
+	}
+	address := s.URL + "/static/img/content/" + filename
+	if filename == "" || !strings.Contains(output, address) {
+		t.Fatalf("%q lacks filename and full_path", output)
+	}
+	if got := s.Fetch(t, address).Body; got != content {
+		t.Errorf("%s is not the picture that was sent", address)
+	}
+}

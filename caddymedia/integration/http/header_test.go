@@ -1,0 +1,179 @@
+package http_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/integration/sample"
+	"github.com/caddymedia/media/caddymedia/integration/site"
+)
+
+// TestDocumentedHeaders: HTTP_SERVICE_API_KEY and HTTP_SERVICE_ACCESS_TOKEN work in upper and lower
+// case, over every version of HTTP.
+func TestDocumentedHeaders(t *testing.T) {
+	s := site.StartConfig(t, site.Config{Media: site.Basic, Site: "media", TLS: true})
+	token := s.Token(t, site.APIKey)
+	spellings := map[string]http.Header{
+		"upper": site.AuthHeader(site.APIKey, token),
+		"lower": site.Headers("http_service_api_key", site.APIKey, "http_service_access_token", token),
+		"mixed": site.Headers("Http_Service_Api_Key", site.APIKey, "Http_service_access_token", token),
+	}
+	for proto, client := range s.Clients(t) {
+		for spelling, header := range spellings {
+			t.Run(proto+" "+spelling, func(t *testing.T) {
+				picture := sample.JPEG(t, 5, 5)
+				r := s.Send(t, client, s.Request(t, http.MethodPost, "/api/upload/image",
+					site.Merged(header, site.FormType), strings.NewReader(site.Form(site.File("photo.jpg", picture)))))
+				if r.Proto != proto {
+					t.Fatalf("the request went over %s", r.Proto)
+				}
+				path := strings.TrimPrefix(r.One(t).FullPath, s.URL)
+				if got := s.Send(t, client, s.Request(t, http.MethodGet, path, nil, nil)); got.Body != picture {
+					t.Errorf("got back %d %.40q, want the upload", got.Status, got.Body)
+				}
+				wrong := site.Merged(header, site.FormType)
+				for name := range header {
+					wrong[name] = []string{"x"}
+				}
+				r = s.Send(t, client, s.Request(t, http.MethodPost, "/api/upload/image",
+					wrong, strings.NewReader(site.Form(site.File("photo.jpg", picture)))))
+				r.Failures(t, http.StatusUnauthorized)
+			})
+		}
+	}
+}
+
+// TestDocumentedHeadersRaw sends the bytes of the documentation without an HTTP client, which could
+// change their case.
+func TestDocumentedHeadersRaw(t *testing.T) {
+	s := site.Start(t, site.Basic, "media")
+	token := s.Token(t, site.APIKey)
+	picture := sample.PNG(t, 3, 3)
+	body := site.Form(site.File("photo.png", picture))
+	answer := raw(t, s, "POST /api/upload/image HTTP/1.1\r\nHost: media.test\r\n"+
+		"HTTP_SERVICE_API_KEY: "+site.APIKey+"\r\nHTTP_SERVICE_ACCESS_TOKEN: "+token+"\r\n"+
+		fmt.Sprintf("Content-Type: multipart/form-data; boundary=%s\r\nContent-Length: %d\r\n\r\n%s", site.FormBoundary, len(body), body))
+	got := answer.One(t)
+	path, ok := strings.CutPrefix(got.FullPath, "http://media.test")
+	if !ok {
+		t.Fatalf("full_path %q, want the host of the request", got.FullPath)
+	}
+	if r := s.Get(t, path); r.Body != picture {
+		t.Errorf("got back %d %.40q, want the upload", r.Status, r.Body)
+	}
+}
+
+// raw sends bytes and reads one answer.
+func raw(t *testing.T, s *site.Site, request string) *site.Reply {
+	t.Helper()
+	conn := s.Dial(t)
+	defer conn.Close()
+	if _, err := conn.Write([]byte(request)); err != nil {
+		t.Fatal(err)
+	}
+	return site.ReadAnswer(t, conn)
+}
+
+// TestHeadersWithoutServerOption: Caddy removes the documented names, and the log names the missing
+// option. The names without underscores work without the option.
+func TestHeadersWithoutServerOption(t *testing.T) {
+	s := site.StartConfig(t, site.Config{Media: site.Basic, Site: "media", DropUnderscores: true})
+	s.WaitForLog(t, "servers { expected_underscore_headers HTTP_SERVICE_API_KEY HTTP_SERVICE_ACCESS_TOKEN }")
+	token := s.Token(t, site.APIKey)
+	for name, header := range map[string]http.Header{
+		"plain names":            site.Headers("Service-Api-Key", site.APIKey, "Service-Access-Token", token),
+		"bearer":                 site.Headers("Authorization", "Bearer "+token),
+		"bearer small, with key": site.Headers("Authorization", "bearer "+token, "Service-Api-Key", site.APIKey),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.Do(t, http.MethodPost, "/api/upload/image", site.Merged(header, site.FormType), site.Form(site.File("a.gif", sample.GIF(t)))).One(t)
+		})
+	}
+	r := s.Do(t, http.MethodPost, "/api/upload/image", site.Merged(site.AuthHeader(site.APIKey, token), site.FormType), site.Form(site.File("a.gif", sample.GIF(t))))
+	r.Failures(t, http.StatusUnauthorized)
+}
+
+// TestHeadersServerOptionPattern: the option may also have a pattern. No warning is logged.
+func TestHeadersServerOptionPattern(t *testing.T) {
+	s := site.StartConfig(t, site.Config{
+		Media: site.Basic, Site: "media", DropUnderscores: true, Servers: "expected_underscore_headers HTTP_SERVICE_*",
+	})
+	s.UploadImage(t, site.File("a.gif", sample.GIF(t))).One(t)
+	if log := s.Logged(t); strings.Contains(log, "drops a header") {
+		t.Errorf("a warning is logged: %s", log)
+	}
+}
+
+// TestContradictoryCredentials: missing, wrong or contradictory credentials, in any spelling, are
+// answered with 401.
+func TestContradictoryCredentials(t *testing.T) {
+	s := site.Start(t, site.TwoAccounts+site.LocalDefault+"image_alias content", "media")
+	token, others := s.Token(t, site.APIKey), s.Token(t, site.OtherKey)
+	again := s.Token(t, site.APIKey)
+	plain := site.Headers("Service-Api-Key", site.APIKey, "Service-Access-Token", token)
+	refused := map[string]http.Header{
+		"nothing":                    nil,
+		"key alone":                  site.Headers("HTTP_SERVICE_API_KEY", site.APIKey),
+		"token alone":                site.Headers("HTTP_SERVICE_ACCESS_TOKEN", token),
+		"empty token":                site.AuthHeader(site.APIKey, ""),
+		"empty key":                  site.AuthHeader("", token),
+		"unknown token":              site.AuthHeader(site.APIKey, strings.Repeat("A", 43)),
+		"token cut":                  site.AuthHeader(site.APIKey, token[:42]),
+		"token with a space":         site.AuthHeader(site.APIKey, token[:20]+" "+token[20:]),
+		"token with padding":         site.AuthHeader(site.APIKey, token+"="),
+		"password instead":           site.AuthHeader(site.APIKey, site.Password),
+		"another's token":            site.AuthHeader(site.APIKey, others),
+		"another's key":              site.AuthHeader(site.OtherKey, token),
+		"unknown key":                site.AuthHeader("nobody", token),
+		"key in capitals":            site.AuthHeader(strings.ToUpper(site.APIKey), token),
+		"documented token twice":     site.Merged(site.AuthHeader(site.APIKey, token), site.AuthHeader(site.APIKey, token)),
+		"documented, two values":     site.Headers("HTTP_SERVICE_API_KEY", site.APIKey, "HTTP_SERVICE_ACCESS_TOKEN", token, "HTTP_SERVICE_ACCESS_TOKEN", again),
+		"plain key twice":            site.Merged(plain, site.Headers("Service-Api-Key", site.APIKey)),
+		"plain token twice":          site.Merged(plain, site.Headers("Service-Access-Token", token)),
+		"bearer twice":               site.Headers("Authorization", "Bearer "+token, "Authorization", "Bearer "+token),
+		"bearer of another":          site.Headers("Authorization", "Bearer "+others, "Service-Api-Key", site.APIKey),
+		"bearer unknown":             site.Headers("Authorization", "Bearer x"),
+		"bearer empty":               site.Headers("Authorization", "Bearer "),
+		"basic":                      site.Headers("Authorization", "Basic "+token),
+		"spellings disagree, tokens": site.Merged(site.AuthHeader(site.APIKey, token), site.Headers("Service-Access-Token", again)),
+		"spellings disagree, keys":   site.Merged(site.AuthHeader(site.APIKey, token), site.Headers("Service-Api-Key", site.OtherKey)),
+		"spelling empty beside":      site.Merged(site.AuthHeader(site.APIKey, token), site.Headers("Service-Access-Token", "")),
+		"documented empty beside":    site.Merged(site.AuthHeader(site.APIKey, ""), site.Headers("Service-Access-Token", token)),
+		"bearer disagrees":           site.Merged(site.AuthHeader(site.APIKey, token), site.Headers("Authorization", "Bearer "+again)),
+		"hyphens for underscores":    site.Headers("HTTP-SERVICE-API-KEY", site.APIKey, "HTTP-SERVICE-ACCESS-TOKEN", token),
+	}
+	for name, header := range refused {
+		t.Run(name, func(t *testing.T) {
+			r := s.Do(t, http.MethodPost, "/api/upload/image", site.Merged(header, site.FormType), site.Form(site.File("a.gif", sample.GIF(t))))
+			r.Failures(t, http.StatusUnauthorized)
+			if got := r.Header.Get("WWW-Authenticate"); got != "Bearer" {
+				t.Errorf("WWW-Authenticate %q", got)
+			}
+		})
+	}
+	s.WantNothing(t)
+	accepted := map[string]http.Header{
+		"all agree":             site.Merged(site.AuthHeader(site.APIKey, token), plain, site.Headers("Authorization", "Bearer "+token)),
+		"basic of the site":     site.Merged(plain, site.Headers("Authorization", "Basic dTpw")),
+		"two tokens, one each":  site.AuthHeader(site.APIKey, again),
+		"bearer with a key too": site.Headers("Authorization", "Bearer "+token, "HTTP_SERVICE_API_KEY", site.APIKey),
+	}
+	for name, header := range accepted {
+		t.Run(name, func(t *testing.T) {
+			s.Do(t, http.MethodPost, "/api/upload/image", site.Merged(header, site.FormType), site.Form(site.File("a.gif", sample.GIF(t)))).One(t)
+		})
+	}
+}
+
+// TestCredentialsElsewhere: credentials in query, form or cookie are ignored.
+func TestCredentialsElsewhere(t *testing.T) {
+	s := site.Start(t, site.Basic, "media")
+	token := s.Token(t, site.APIKey)
+	path := "/api/upload/image?access_token=" + token + "&api_key=" + site.APIKey + "&HTTP_SERVICE_ACCESS_TOKEN=" + token
+	r := s.Do(t, http.MethodPost, path, site.Merged(site.FormType, site.Headers("Cookie", "access_token="+token)),
+		site.Form(site.Field("access_token", token), site.Field("HTTP_SERVICE_ACCESS_TOKEN", token), site.File("a.gif", sample.GIF(t))))
+	r.Failures(t, http.StatusUnauthorized)
+	s.WantNothing(t)
+}

@@ -1,0 +1,103 @@
+package http_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/integration/sample"
+	"github.com/caddymedia/media/caddymedia/integration/site"
+)
+
+// logFilter is the one of Caddyfile.example, as TestExampleIsTidy checks.
+const logFilter = `format filter {
+	request>headers>Http_service_api_key delete
+	request>headers>Http_service_access_token delete
+	request>headers>Service-Api-Key delete
+	request>headers>Service-Access-Token delete
+	request>headers>Authorization delete
+}
+`
+
+// TestLogsHaveNoSecrets: with the filter of Caddyfile.example no log, not even the debug log,
+// contains a password or a token. Keys appear only in records of changes of items.
+func TestLogsHaveNoSecrets(t *testing.T) {
+	for name, drop := range map[string]bool{"option set": false, "option missing": true} {
+		t.Run(name, func(t *testing.T) {
+			s := site.StartConfig(t, site.Config{
+				Media: site.Basic, Site: "log\nmedia\nroute /broken {\nerror 500\n}", Log: logFilter, DropUnderscores: drop,
+			})
+			token := s.Token(t, site.APIKey)
+			const wrong = "wrong-guess-of-a-password"
+			s.Login(t, site.APIKey, wrong)
+			s.Login(t, "unknown-key-of-nobody", wrong)
+			spellings := []http.Header{
+				site.AuthHeader(site.APIKey, token),
+				site.Headers("http_service_api_key", site.APIKey, "http_service_access_token", token),
+				site.Headers("Service-Api-Key", site.APIKey, "Service-Access-Token", token),
+				site.Headers("Authorization", "Bearer "+token),
+				site.Merged(site.AuthHeader(site.APIKey, token), site.AuthHeader(site.APIKey, token)),
+				site.Merged(site.AuthHeader(site.APIKey, token), site.Headers("Service-Access-Token", "x"+token)),
+			}
+			for _, header := range spellings {
+				for _, request := range []struct{ method, path, body string }{
+					{http.MethodPost, "/api/upload/image", site.Form(site.File("a.gif", sample.GIF(t)))},
+					{http.MethodPost, "/api/upload/image", site.Form(site.File("a.gif", "no picture"))},
+					{http.MethodPost, "/api/upload/image", site.Form()},
+					{http.MethodGet, "/static/img/content/none.gif", ""},
+					{http.MethodGet, "/broken", ""},
+				} {
+					s.Do(t, request.method, request.path, site.Merged(header, site.FormType), request.body)
+				}
+			}
+			s.Get(t, "/last-request")
+			s.WaitForLog(t, "/last-request")
+			log := s.Logged(t)
+			if !strings.Contains(log, `"logger":"http.log.access`) || !strings.Contains(log, `"logger":"http.log.error`) {
+				t.Fatalf("the log lacks accesses or errors:\n%s", log)
+			}
+			for line := range strings.Lines(log) {
+				for _, secret := range []string{token, site.Password, wrong, site.CheapHash} {
+					if strings.Contains(line, secret) {
+						t.Errorf("%q is logged: %s", secret, line)
+					}
+				}
+				if namesKey(line, site.APIKey) {
+					t.Errorf("the key is logged: %s", line)
+				}
+			}
+		})
+	}
+}
+
+// namesKey reports whether a line of the log has an API key, except in the audit log and in events,
+// which name the actor.
+func namesKey(line, key string) bool {
+	if strings.Contains(line, `"logger":"media.audit"`) || strings.Contains(line, `"logger":"events"`) {
+		line = strings.Replace(line, `"account":"`+key+`"`, "", 1)
+	}
+	return strings.Contains(line, `"`+key+`"`) || strings.Contains(line, `[`+key)
+}
+
+// TestErrorsHaveNoInternals: answers contain no path and no secret.
+func TestErrorsHaveNoInternals(t *testing.T) {
+	s := site.Start(t, site.Basic, "media")
+	token := s.Token(t, site.APIKey)
+	picture := sample.GIF(t)
+	for _, parts := range [][]site.Part{
+		{site.File("../../etc/passwd.gif", picture)},
+		{site.File("a.php", picture)},
+		{site.File("a.gif", "no picture")},
+		{site.Field("sub_folder", "../x"), site.File("a.gif", picture)},
+		{site.Field("alias", "{env.HOME}"), site.File("a.gif", picture)},
+		{site.Field("alias", "none"), site.File("a.gif", picture)},
+		{site.Field("sub_folder", "{file./etc/passwd}"), site.File("{file./etc/passwd}.txt", picture)},
+	} {
+		r := s.Upload(t, "/api/upload/image", parts...)
+		for _, internal := range []string{s.Root, token, site.APIKey, site.CheapHash, "/tmp", "root:", "/home", ".go:"} {
+			if strings.Contains(r.Body, internal) {
+				t.Errorf("%q is in the answer %s", internal, r.Body)
+			}
+		}
+	}
+}

@@ -1,0 +1,166 @@
+//go:build unix
+
+package load_test
+
+import (
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// workload is the work of one round: the uploads to each server.
+type workload struct {
+	name    string
+	clients int
+	files   int
+	size    int // of a file, in bytes
+}
+
+var workloads = []workload{
+	{"1GiBx1", 1, 1, 1 << 30},
+	{"50KiBx64", 64, 6400, 50 << 10},
+	{"50KiBx1", 1, 1000, 50 << 10},
+	{"1MiBx16", 16, 480, 1 << 20},
+}
+
+// server is one of the compared servers.
+type server struct {
+	name string
+	addr string
+	form bool   // accepts a multipart form, otherwise the file itself by PUT
+	head string // of a request, without the headers that depend on its body
+	dir  string // folder of the uploaded files
+
+	peers []string // the servers that it is compared with
+}
+
+// BenchmarkUpload uploads the same bytes to the same disk through this service, with and without
+// `sync`. If they are installed, it does the same through nginx (WebDAV's PUT) and php-fpm
+// (move_uploaded_file). Each iteration is one round over all of them, so that other load on the
+// machine affects them equally. Compare the ratios, which are medians over the rounds, not the
+// rates. MEDIA_BENCH_DIR selects the disk.
+func BenchmarkUpload(b *testing.B) {
+	dir := os.Getenv("MEDIA_BENCH_DIR")
+	if dir == "" {
+		dir = b.TempDir()
+	} else {
+		var err error
+		if dir, err = os.MkdirTemp(dir, "media-bench-"); err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { os.RemoveAll(dir) })
+	}
+	servers := slices.Concat(startPeers(b, filepath.Join(dir, "peers")), startOurs(b, filepath.Join(dir, "media")))
+	for _, w := range workloads {
+		b.Run(w.name, func(b *testing.B) { w.run(b, servers) })
+	}
+}
+
+// run runs b.N rounds, each over the servers in another order.
+func (w workload) run(b *testing.B, servers []server) {
+	seconds := map[string][]float64{}
+	payload := payloadOf(w.size)
+	order := rand.New(rand.NewPCG(1, 2))
+	for range b.N {
+		for _, i := range order.Perm(len(servers)) {
+			s := servers[i]
+			warm(b, filepath.Join(filepath.Dir(s.dir), "warm"), w.files*w.size)
+			took := s.load(b, w, payload)
+			seconds[s.name] = append(seconds[s.name], took.Seconds())
+			s.clear(b, w)
+		}
+	}
+	b.ReportMetric(0, "ns/op") // meaningless for all servers together
+	for _, s := range servers {
+		if w.files == 1 {
+			b.ReportMetric(float64(w.size)/1e6/median(seconds[s.name]), s.name+"-MB/s")
+		} else {
+			b.ReportMetric(float64(w.files)/median(seconds[s.name]), s.name+"-files/s")
+		}
+		for _, peer := range s.peers {
+			if seconds[peer] != nil {
+				b.ReportMetric(median(ratios(seconds[peer], seconds[s.name])), s.name+"/"+peer)
+			}
+		}
+	}
+}
+
+// payloadOf returns the file in pieces of up to 1 MiB. It begins like a PDF; the rest is random, so
+// that neither a file system nor a parser can save work.
+func payloadOf(size int) [][]byte {
+	piece := make([]byte, min(size, 1<<20))
+	random := rand.NewChaCha8([32]byte{})
+	_, _ = random.Read(piece) // it never fails
+	copy(piece, "%PDF-1.7\n")
+	return slices.Repeat([][]byte{piece}, size/len(piece))
+}
+
+// warm writes and deletes as many bytes as a server will. A virtual machine returns free memory to
+// its host, and using that memory again for the first time is slow.
+func warm(b *testing.B, path string, size int) {
+	b.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer file.Close()
+	piece := make([]byte, 1<<20)
+	for range size / len(piece) {
+		if _, err := file.Write(piece); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := file.Truncate(0); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// clear counts and truncates the uploaded files, and waits for the disk, so that the writes of one
+// server do not slow down the next. The names stay until the end, since ext4 without a journal is
+// slow to find an inode after many deletions.
+func (s server) clear(b *testing.B, w workload) {
+	b.Helper()
+	files, bytes := 0, int64(0)
+	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil || info.Size() == 0 {
+			return err
+		}
+		files++
+		bytes += info.Size()
+		return os.Truncate(path, 0)
+	})
+	if err == nil && (files != w.files || bytes != int64(w.files)*int64(w.size)) {
+		err = fmt.Errorf("%d files with %d bytes are there, want %d of %d bytes each", files, bytes, w.files, w.size)
+	}
+	if err != nil {
+		b.Fatalf("%s: %v", s.name, err)
+	}
+	unix.Sync()
+	time.Sleep(100 * time.Millisecond)
+}
+
+// ratios returns the ratio of a to b for each round.
+func ratios(a, b []float64) []float64 {
+	quotients := make([]float64, len(a))
+	for i := range a {
+		quotients[i] = a[i] / b[i]
+	}
+	return quotients
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}

@@ -1,0 +1,264 @@
+package load_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"image"
+	"image/draw"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/integration/sample"
+	"github.com/caddymedia/media/caddymedia/integration/site"
+)
+
+// besides is the documented memory of the service in addition to image_memory.
+const besides = 120 << 20
+
+// flood is a load of many uploads of one picture at the same time.
+type flood struct {
+	limits        string
+	memory        int64 // the limit for pictures
+	uploads       int
+	width, height int
+}
+
+// TestFloodOfPictures: of many photographs at once, each is stored with its variant or refused with
+// Retry-After. Memory stays within its limit, and small files do not wait.
+func TestFloodOfPictures(t *testing.T) {
+	for name, f := range map[string]flood{
+		"by default":            {"", 512 << 20, 50, 4000, 3000},
+		"with little memory":    {"image_memory 128MiB\n", 128 << 20, 20, 2448, 1632},
+		"with many workers":     {"image_workers 16\nimage_memory 256MiB\n", 256 << 20, 20, 4000, 2000},
+		"with a line too short": {"image_queue 4\n", 512 << 20, 20, 2448, 1632},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if testing.Short() || site.RaceDetector {
+				f.uploads, f.width, f.height = 12, 1600, 1200
+			}
+			f.run(t)
+		})
+	}
+}
+
+func (f flood) run(t *testing.T) {
+	c := site.NewChild(t)
+	c.Start(strings.Replace(site.PictureConfig(f.limits), "webp 80 small", "webp", 1))
+	client := c.HTTP1()
+	token := client.MustLogin(t)
+	photo := sample.PhotoJPEG(f.width, f.height)
+	form := site.PictureForm("photo.jpg", photo)
+	f.watchMemory(t, c)
+
+	answers, failures := make([]site.PictureAnswer, f.uploads), make([]error, f.uploads)
+	var clients sync.WaitGroup
+	begin := time.Now()
+	for i := range answers {
+		clients.Go(func() {
+			answers[i], failures[i] = http1Alone(c).SendPicture(t.Context(), token, strings.NewReader(form))
+		})
+	}
+	var done atomic.Bool
+	go func() {
+		clients.Wait()
+		done.Store(true)
+	}()
+	small, slowest := f.smallFiles(t, client, token, done.Load)
+	took := time.Since(begin)
+	if err := errors.Join(failures...); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	busy := 0
+	for _, r := range answers {
+		switch {
+		case r.Busy():
+			busy++
+		case r.Status == http.StatusOK && r.Result[0].WebP == r.Result[0].FullPath+".webp":
+			names = append(names, r.Result[0].Filename)
+		default:
+			t.Errorf("a photograph is answered with %v, %+v, Retry-After %q", r, r.Result, r.RetryAfter)
+		}
+	}
+	t.Logf("%d photographs of %d bytes in %v: %d stored, %d refused; the slowest of %d small files took %v",
+		f.uploads, len(photo), took, len(names), busy, len(small), slowest)
+	if len(names) == 0 {
+		t.Error("no photograph was stored")
+	}
+	if limit := 5 * time.Second; slowest > limit {
+		t.Errorf("a small file took %v, want at most %v", slowest, limit)
+	}
+	wantWhole(t, c, photo, names, f)
+	f.wantOnly(t, c, names, small)
+}
+
+// TestFloodOfKinds: the same for the types of pictures that need the most memory per pixel.
+func TestFloodOfKinds(t *testing.T) {
+	const memory = 256 << 20
+	side := 1500
+	if testing.Short() || site.RaceDetector {
+		side = 300
+	}
+	deep := image.NewNRGBA64(image.Rect(0, 0, side, side))
+	draw.Draw(deep, deep.Rect, sample.Photo(side, side), image.Point{}, draw.Src)
+	for i := 6; i < len(deep.Pix); i += 8 {
+		deep.Pix[i] = uint8(i / side)
+	}
+	kinds := map[string]string{
+		"deep.png": sample.EncodePNG(t, deep), "few-colors.png": sample.EncodePNG(t, seeThrough(side)), "photo.png": sample.EncodePNG(t, sample.Photo(side, side)),
+		"palette.gif": sample.PaletteGIF(t, sample.Photo(side, side)),
+	}
+	for name, content := range kinds {
+		t.Run(name, func(t *testing.T) { floodOf(t, memory, map[string]string{name: content}) })
+	}
+	t.Run("all together", func(t *testing.T) { floodOf(t, memory, kinds) })
+}
+
+// floodOf sends several of each type at the same time.
+func floodOf(t *testing.T, memory int64, kinds map[string]string) {
+	c := site.NewChild(t)
+	limits := fmt.Sprintf("image_workers 8\nimage_memory %dMiB\n", memory>>20)
+	c.Start(strings.Replace(site.PictureConfig(limits), "webp 80 small", "webp", 1))
+	token := c.HTTP1().MustLogin(t)
+	flood{memory: memory}.watchMemory(t, c)
+	var clients sync.WaitGroup
+	for name, content := range kinds {
+		form := site.PictureForm(name, content)
+		for range 20 / len(kinds) {
+			clients.Go(func() {
+				r, err := http1Alone(c).SendPicture(t.Context(), token, strings.NewReader(form))
+				if err != nil || !r.Busy() && (r.Status != http.StatusOK || r.Result[0].WebP == "") {
+					t.Errorf("%s is answered with %v, %+v, %v", name, r, r.Result, err)
+				}
+			})
+		}
+	}
+	clients.Wait()
+}
+
+// seeThrough returns a picture of 256 colours, alpha included, which is encoded both lossy and
+// lossless.
+func seeThrough(side int) image.Image {
+	m := sample.Quartered(side, side)
+	for i := 3; i < len(m.Pix); i += 4 {
+		m.Pix[i] = uint8(i / 4 % 64)
+	}
+	return m
+}
+
+// TestMemoryComesBack: pictures sent one after the other need no more memory than the first.
+func TestMemoryComesBack(t *testing.T) {
+	const memory = 128 << 20
+	side := 1500
+	if testing.Short() || site.RaceDetector {
+		side = 300
+	}
+	c := site.NewChild(t)
+	c.Start(strings.Replace(site.PictureConfig("image_workers 1\nimage_memory 128MiB\n"), "webp 80 small", "webp", 1))
+	token := c.HTTP1().MustLogin(t)
+	form := site.PictureForm("few-colors.png", sample.EncodePNG(t, seeThrough(side)))
+	flood{memory: memory}.watchMemory(t, c)
+	for i := range 12 {
+		r, err := http1Alone(c).SendPicture(t.Context(), token, strings.NewReader(form))
+		if err != nil || r.Status != http.StatusOK {
+			t.Fatal(r, err)
+		}
+		now, _ := memoryOf(c, "VmRSS")
+		t.Logf("after %d pictures the Caddy has %d MiB", i+1, now>>20)
+	}
+}
+
+// http1Alone returns a client with one connection, which is closed at the end of the test.
+func http1Alone(c *site.Child) *site.Client {
+	transport := &http.Transport{DisableKeepAlives: true}
+	return &site.Client{Client: &http.Client{Transport: transport, Timeout: 2 * time.Minute}, Version: "HTTP/1.1", Base: "http://" + c.Plain}
+}
+
+// smallFiles uploads files one after the other until stop returns true.
+func (f flood) smallFiles(t *testing.T, client *site.Client, token string, stop func() bool) (names []string, slowest time.Duration) {
+	t.Helper()
+	content := sample.Described(1, 1<<10)
+	for i := 0; !stop(); i++ {
+		body, err := io.ReadAll(site.StreamForm("small", site.StreamPart{Name: fmt.Sprintf("%d.bin", i), Body: bytes.NewReader(content)}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := time.Now()
+		r, err := client.Send(t.Context(), token, bytes.NewReader(body))
+		if err != nil || r.Status != http.StatusOK {
+			t.Fatalf("a small file: %v %v", r, err)
+		}
+		slowest = max(slowest, time.Since(begin))
+		names = append(names, r.Result[0].Filename)
+		time.Sleep(20 * time.Millisecond)
+	}
+	return names, slowest
+}
+
+// watchMemory checks the peak memory of the Caddy when the test ends.
+func (f flood) watchMemory(t *testing.T, c *site.Child) {
+	t.Helper()
+	before, ok := memoryOf(c, "VmRSS")
+	if !ok || os.WriteFile(proc(c, "clear_refs"), []byte("5"), 0) != nil {
+		site.Skip(t, "the system does not report the memory of a process")
+	}
+	t.Cleanup(func() {
+		most, _ := memoryOf(c, "VmHWM")
+		t.Logf("the Caddy has had %d MiB at most, %d before", most>>20, before>>20)
+		if limit := f.memory + besides; most > limit && !site.RaceDetector {
+			t.Errorf("the Caddy has had %d MiB, want at most %d", most>>20, limit>>20)
+		}
+	})
+}
+
+// wantWhole expects every stored picture to equal the uploaded one, and to have its variant.
+func wantWhole(t *testing.T, c *site.Child, photo string, names []string, f flood) {
+	t.Helper()
+	var first string
+	for _, name := range names {
+		b, err := os.ReadFile(filepath.Join(c.Root, "pictures", name))
+		if err != nil || string(b) != photo {
+			t.Errorf("%s has %d bytes, want the %d that were sent; %v", name, len(b), len(photo), err)
+		}
+		b, err = os.ReadFile(filepath.Join(c.Root, "pictures", name+".webp"))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if first == "" {
+			first = string(b)
+			if size := sample.DecodeWebP(t, first).Bounds(); size.Dx() != f.width || size.Dy() != f.height {
+				t.Errorf("the variant of %s is %v", name, size)
+			}
+		}
+		if string(b) != first {
+			t.Errorf("the variant of %s is another one than the first", name)
+		}
+	}
+}
+
+// wantOnly expects no leftovers of uploads that were not stored.
+func (f flood) wantOnly(t *testing.T, c *site.Child, pictures, small []string) {
+	t.Helper()
+	want := make([]string, 0, 2*len(pictures)+len(small))
+	for _, name := range pictures {
+		want = append(want, "pictures/"+name, "pictures/"+name+".webp")
+	}
+	for _, name := range small {
+		want = append(want, "small/"+name)
+	}
+	slices.Sort(want)
+	site.Eventually(t, "nothing else is in the folder", func() bool { return slices.Equal(site.FilesBelow(t, c.Root), want) })
+	if open, ok := c.OpenFiles(c.Root); ok && slices.ContainsFunc(open, site.IsNoFolder(c)) {
+		t.Errorf("files stay open: %q", open)
+	}
+}

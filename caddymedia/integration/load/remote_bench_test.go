@@ -1,0 +1,167 @@
+//go:build unix
+
+package load_test
+
+import (
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/integration/site"
+)
+
+// BenchmarkRemoteUpload sends a file of 1 GiB to a server through this service, and directly with
+// rclone. Each iteration is one round of both. Compare the ratio, which is that of the medians. The
+// service receives the whole file before it starts to send it. MEDIA_BENCH_DIR selects the disk of
+// the spooled file.
+func BenchmarkRemoteUpload(b *testing.B) {
+	rclone, err := exec.LookPath("rclone")
+	if err != nil {
+		b.Skip(err)
+	}
+	for _, kind := range site.RemoteDrivers {
+		if kind.Name == "s3" || kind.Name == "sftp" {
+			b.Run(kind.Name, func(b *testing.B) { benchRemote(b, kind.Start(b), rclone) })
+		}
+	}
+}
+
+func benchRemote(b *testing.B, p site.Backend, rclone string) {
+	const size = 1 << 30
+	dir, err := os.MkdirTemp(os.Getenv("MEDIA_BENCH_DIR"), "media-bench-")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { os.RemoveAll(dir) })
+	path := filepath.Join(dir, "file.pdf")
+	file, err := os.Create(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, piece := range payloadOf(size) {
+		if _, err := file.Write(piece); err != nil {
+			b.Fatal(err)
+		}
+	}
+	file.Close()
+	service := startRemoteBench(b, p, dir)
+	var ours, theirs, ourCPU, theirCPU []float64 //nolint:prealloc // b.N is small
+	for i := range b.N {
+		begin, before := time.Now(), service.cpu(b)
+		service.upload(b, path)
+		ours, ourCPU = append(ours, time.Since(begin).Seconds()), append(ourCPU, service.cpu(b)-before)
+		begin = time.Now()
+		cmd := exec.CommandContext(b.Context(), rclone, "copyto", "--config", "", path,
+			fmt.Sprintf("bench:%s/rclone-%d.pdf", p.Folder, i)) // it skips existing objects
+		cmd.Env = os.Environ()
+		for _, variable := range p.Rclone {
+			cmd.Env = append(cmd.Env, "RCLONE_CONFIG_BENCH_"+variable)
+		}
+		if output, err := cmd.CombinedOutput(); err != nil {
+			b.Fatalf("rclone: %v: %s", err, output)
+		}
+		theirs = append(theirs, time.Since(begin).Seconds())
+		theirCPU = append(theirCPU, (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds())
+	}
+	b.ReportMetric(0, "ns/op") // meaningless for both together
+	b.ReportMetric(size/1e6/median(ours), "MB/s")
+	b.ReportMetric(size/1e6/median(theirs), "rclone-MB/s")
+	b.ReportMetric(median(ratios(theirs, ours)), "of-rclone")
+	b.ReportMetric(median(ourCPU), "cpu-s")
+	b.ReportMetric(median(theirCPU), "rclone-cpu-s")
+}
+
+// remoteBench is this service in a child process.
+type remoteBench struct {
+	address, token string
+	process        *os.Process
+}
+
+func startRemoteBench(b *testing.B, p site.Backend, dir string) *remoteBench {
+	b.Helper()
+	s := &remoteBench{address: freeAddr(b)}
+	conf := filepath.Join(dir, "Caddyfile")
+	writeFile(b, conf, fmt.Sprintf(`{
+	admin off
+	persist_config off
+	media {
+		%s
+		tokens memory
+		spool_folder %s
+		storage far {
+			%s
+		}
+		file_alias content
+	}
+}
+http://%s {
+	media
+}
+`, site.Account, dir, p.Driver(p.Address, "bench", ""), s.address))
+	s.token, s.process = startBenchCaddy(b, conf, dir, s.address)
+	return s
+}
+
+func (s *remoteBench) upload(b *testing.B, path string) {
+	b.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer file.Close()
+	body, w := io.Pipe()
+	form := multipart.NewWriter(w)
+	go func() {
+		part, err := form.CreateFormFile("files[]", "file.pdf")
+		if err == nil {
+			_, err = io.CopyBuffer(part, struct{ io.Reader }{file}, make([]byte, 1<<20))
+		}
+		if err == nil {
+			err = form.Close()
+		}
+		w.CloseWithError(err)
+	}()
+	req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, "http://"+s.address+"/api/upload/file", body)
+	if err != nil {
+		b.Fatal(err)
+	}
+	req.Header.Set("Content-Type", form.FormDataContentType())
+	req.Header.Set("Authorization", "Bearer "+s.token)
+	answer, err := http.DefaultClient.Do(req)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusOK {
+		b.Fatalf("%s %s, %v", answer.Status, text, err)
+	}
+}
+
+// cpu returns the processor time of the service in seconds, or 0 if the system does not report it.
+func (s *remoteBench) cpu(b *testing.B) float64 {
+	b.Helper()
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.process.Pid), "stat"))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest)
+	var ticks float64
+	for _, field := range fields[11:13] { // utime and stime, see proc_pid_stat(5)
+		n, err := strconv.ParseFloat(field, 64)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ticks += n
+	}
+	const ticksPerSecond = 100 // on Linux, everywhere
+	return ticks / ticksPerSecond
+}

@@ -1,0 +1,165 @@
+package observe_test
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/integration/site"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+// logLines waits for n lines of a logger and returns them without the common fields.
+func logLines(t *testing.T, file, logger string, n int) []map[string]any {
+	t.Helper()
+	var lines []map[string]any
+	site.Eventually(t, logger+" has written", func() bool {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return false
+		}
+		lines = nil
+		for line := range strings.Lines(string(text)) {
+			var fields map[string]any
+			if err := json.Unmarshal([]byte(line), &fields); err != nil {
+				return false // it is being written
+			}
+			if fields["logger"] == logger {
+				lines = append(lines, fields)
+			}
+		}
+		return len(lines) >= n
+	})
+	if len(lines) != n {
+		t.Fatalf("%s has %d lines, want %d:\n%v", logger, len(lines), n, lines)
+	}
+	return lines
+}
+
+// TestReadmeAudit writes the audit log as in the README, into another file. Names are written
+// unchanged, whatever they contain.
+func TestReadmeAudit(t *testing.T) {
+	const place = "/var/log/caddy/media-audit.log"
+	block := site.ReadmeBlock(t, "include media.audit")
+	written := filepath.Join(site.TempFolder(t), "audit.log")
+	if !strings.Contains(block, place) {
+		t.Fatalf("the example has no %s:\n%s", place, block)
+	}
+	p := site.StartPanelConfig(t, site.Config{
+		Media: site.Account + "storage default {\ndriver local $ROOT\nsub_folder_format /\nsanitize off\n}\n" + replacing + onDefault,
+		Site:  site.PanelBlock, Log: "format json\nexclude media.audit\n", Global: "admin " + servers.FreeAddress(t) + "\n" + strings.ReplaceAll(block, place, written),
+	})
+	const tricky = "{env.HOME} a\"b.txt"
+	p.UploadFile(t, site.File(tricky, "12")).One(t)
+	p.Upload(t, "/api/upload/file?alias=over", site.File("a.txt", "12")).One(t)
+	p.Upload(t, "/api/upload/file?alias=over", site.File("a.txt", "123")).One(t)
+	p.UploadFile(t, site.File("a.exe", "12")).Failures(t, http.StatusUnsupportedMediaType)
+	p.Do(t, http.MethodPost, "/api/upload/file", site.FormType, site.Form(site.File("a.txt", "12")))
+	p.Must(t, http.StatusNoContent, http.MethodDelete, "items/file/over/a.txt", nil)
+	p.Must(t, http.StatusNotFound, http.MethodDelete, "items/file/over/a.txt", nil)
+	adminAddress := "http://" + strings.Fields(p.Admin)[1]
+	deleted, err := http.NewRequest(http.MethodDelete, adminAddress+"/media/items/file/over/b.txt", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Send(t, site.AdminClient, deleted)
+
+	line := func(action, alias, filename, via, account, result string, more ...any) map[string]any {
+		fields := map[string]any{
+			"action": action, "kind": "file", "alias": alias, "filename": filename,
+			"via": via, "account": account, "client": "127.0.0.1", "result": result,
+		}
+		for i := 0; i < len(more); i += 2 {
+			fields[more[i].(string)] = more[i+1]
+		}
+		return fields
+	}
+	want := []map[string]any{
+		line("store", "content", tricky, "http", site.APIKey, "ok", "size", 2.0),
+		line("store", "over", "a.txt", "http", site.APIKey, "ok", "size", 2.0),
+		line("replace", "over", "a.txt", "http", site.APIKey, "ok", "size", 3.0),
+		line("store", "content", "a.exe", "http", site.APIKey, "the extension .exe is not accepted here", "reason", "bad_content"),
+		line("delete", "over", "a.txt", "panel", "admin", "ok", "size", 3.0),
+		line("delete", "over", "a.txt", "panel", "admin", "there is no such item", "size", 0.0),
+		line("delete", "over", "b.txt", "admin", "", "there is no such item", "size", 0.0),
+	}
+	got := logLines(t, written, "media.audit", len(want))
+	mustBeLikeReadme(t, got[0])
+	for i, fields := range got {
+		for _, name := range []string{"level", "ts", "logger", "msg"} {
+			delete(fields, name)
+		}
+		if !reflect.DeepEqual(fields, want[i]) {
+			t.Errorf("line %d: %v\nwant %v", i, fields, want[i])
+		}
+	}
+	if strings.Contains(p.Logged(t), "media.audit") {
+		t.Error("the other log has the lines too")
+	}
+}
+
+// mustBeLikeReadme expects a line of the audit log to have the fields of the line in the README.
+func mustBeLikeReadme(t *testing.T, line map[string]any) {
+	t.Helper()
+	_, example, _ := strings.Cut(site.ReadmeText(t), "```json\n{\"level\":\"info\"")
+	example, _, _ = strings.Cut(example, "\n```")
+	var fields map[string]any
+	if err := json.Unmarshal([]byte(`{"level":"info"`+example), &fields); err != nil {
+		t.Fatal(err)
+	}
+	got, want := slices.Sorted(maps.Keys(line)), slices.Sorted(maps.Keys(fields))
+	if !slices.Equal(got, want) {
+		t.Errorf("a line has %q, that of the README %q", got, want)
+	}
+}
+
+// TestReadmeAccessLog extends the access log as in the README, under another host and into another
+// file. It contains no secrets.
+func TestReadmeAccessLog(t *testing.T) {
+	block := site.ReadmeBlock(t, "log_append")
+	inner, ok := strings.CutPrefix(strings.TrimSpace(block), "media.example.com {")
+	if !ok {
+		t.Fatalf("the example is for another site:\n%s", block)
+	}
+	written := filepath.Join(site.TempFolder(t), "access.log")
+	inner = strings.Replace(strings.TrimSuffix(inner, "}"), "/var/log/caddy/media-access.log", written, 1)
+	s := site.Start(t, site.Account+site.AtRoot+"sanitize off\n}\nimage_alias content\nfile_alias content", inner+"\nrespond /other other")
+	token := s.Credentials(t)
+	const tricky = "{env.HOME}.txt"
+	send := func(path string, parts ...site.Part) func() {
+		return func() { s.Do(t, http.MethodPost, path, site.Merged(token, site.FormType), site.Form(parts...)) }
+	}
+	get := func(path string) func() { return func() { s.Get(t, path) } }
+	for i, tt := range []struct {
+		do   func()
+		want [3]any
+	}{
+		{func() {}, [3]any{site.APIKey, nil, nil}}, // the token
+		{send("/api/upload/file", site.File("a.txt", "1"), site.File(tricky, "2")), [3]any{site.APIKey, "file/content", []any{"a.txt", tricky}}},
+		{get("/static/file/content/a.txt"), [3]any{nil, "file/content", []any{"a.txt"}}},
+		{get("/static/img/content/none.png"), [3]any{nil, "img/content", []any{"none.png"}}},
+		{send("/api/upload/image", site.File("a.png", "no picture")), [3]any{site.APIKey, "img/content", nil}},
+		{get("/other"), [3]any{nil, nil, nil}},
+	} {
+		tt.do()
+		fields := logLines(t, written, "http.log.access.log0", i+1)[i] // it is written after the answer
+		if got := [3]any{fields["account"], fields["alias"], fields["filenames"]}; !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("line %d: %q, want %q", i, got, tt.want)
+		}
+	}
+	text, err := os.ReadFile(written)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range token {
+		if strings.Contains(string(text), http.CanonicalHeaderKey(name)) {
+			t.Errorf("the access log has the header %s:\n%s", name, text)
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package panel_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/integration/sample"
+	"github.com/caddymedia/media/caddymedia/integration/site"
+)
+
+// TestPanelItems: the panel uploads, previews and removes items.
+func TestPanelItems(t *testing.T) {
+	p := site.StartPanel(t, site.Account+site.LocalDefault+"image_alias content {\nwebp\n}\nimage_alias plain {\nsvg keep\n}\nfile_alias content\n")
+	upload := func(route string, parts ...site.Part) site.Stored {
+		t.Helper()
+		return p.Must(t, http.StatusOK, http.MethodPost, "upload/"+route, site.Form(parts...), "Content-Type", site.FormType.Get("Content-Type")).One(t)
+	}
+	picture := upload("img?sub_folder=a", site.File("picture.gif", sample.GIF(t)))
+	plain := upload("img?alias=plain", site.File("plain.gif", sample.GIF(t)))
+	drawing := upload("img?alias=plain", site.File("d.svg", `<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`))
+	text := upload("file", site.File("a.txt", "text"))
+	large := upload("file", site.File("large.gif", sample.GIF(t)+strings.Repeat("\x00", 9<<20)))
+	small := upload("file", site.File("small.gif", sample.GIF(t)))
+	if r := p.Call(t, http.MethodPost, "upload/img", site.Form(site.File("a.gif", "x")), "Content-Type", site.FormType.Get("Content-Type")); r.Status != http.StatusUnsupportedMediaType {
+		t.Errorf("no picture: %d %s", r.Status, r.Body)
+	}
+	for _, c := range []struct {
+		route string
+		want  int
+		kind  string
+	}{
+		{"img/content/" + picture.Filename, http.StatusOK, "image/webp"},
+		{"img/plain/" + plain.Filename, http.StatusOK, "image/gif"},
+		{"img/plain/" + drawing.Filename, http.StatusOK, "image/svg+xml"},
+		{"file/content/" + small.Filename, http.StatusOK, "image/gif"},
+		{"file/content/" + large.Filename, http.StatusNotFound, ""},
+		{"file/content/" + text.Filename, http.StatusNotFound, ""},
+		{"img/content/none.gif", http.StatusNotFound, ""},
+		{"img/none/" + picture.Filename, http.StatusNotFound, ""},
+		{"other/content/" + picture.Filename, http.StatusNotFound, ""},
+		{"img/content/../plain/" + plain.Filename, http.StatusNotFound, ""},
+		{"img/content/", http.StatusNotFound, ""},
+	} {
+		r := p.Call(t, http.MethodGet, "preview/"+c.route, nil)
+		if r.Status != c.want {
+			t.Errorf("%s: %d %q, want %d", c.route, r.Status, r.Body[:min(100, len(r.Body))], c.want)
+		}
+		if c.want != http.StatusOK {
+			continue
+		}
+		policy := r.Header.Get("Content-Security-Policy")
+		if r.Header.Get("Content-Type") != c.kind || r.Header.Get("X-Content-Type-Options") != "nosniff" ||
+			!strings.Contains(policy, "sandbox") || !strings.HasPrefix(r.Header.Get("Cache-Control"), "private") {
+			t.Errorf("%s: %v", c.route, r.Header)
+		}
+		again := p.Call(t, http.MethodGet, "preview/"+c.route, nil, "If-None-Match", r.Header.Get("Etag"))
+		if again.Status != http.StatusNotModified {
+			t.Errorf("%s again: %d, want 304", c.route, again.Status)
+		}
+	}
+	p.Must(t, http.StatusMethodNotAllowed, http.MethodDelete, "preview/img/content/"+picture.Filename, nil)
+	p.Must(t, http.StatusNoContent, http.MethodDelete, "items/img/content/"+picture.Filename, nil)
+	if r := p.Fetch(t, picture.FullPath); r.Status != http.StatusNotFound {
+		t.Errorf("a removed item: %d", r.Status)
+	}
+	p.WaitForLog(t, `"section":"items","name":"img/content/`+picture.Filename)
+}

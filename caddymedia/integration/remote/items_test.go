@@ -1,0 +1,179 @@
+package remote_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/integration/sample"
+	"github.com/caddymedia/media/caddymedia/integration/site"
+)
+
+// TestRemoteItems uploads pictures and files to a storage of every driver and fetches them.
+func TestRemoteItems(t *testing.T) {
+	site.EachRemote(t, func(t *testing.T, p site.Backend) {
+		_, client, token := site.StartOn(t, p)
+		t.Run("picture", func(t *testing.T) { remotePicture(t, client, token) })
+		t.Run("large file", func(t *testing.T) { remoteLargeFile(t, client, token) })
+		t.Run("append time", func(t *testing.T) { remoteAppendTime(t, client, token) })
+		t.Run("overwrite", func(t *testing.T) { remoteOverwrite(t, client, token) })
+	})
+}
+
+func remotePicture(t *testing.T, client *site.Client, token string) {
+	for _, alias := range []string{"content", "over"} {
+		picture := sample.PhotoJPEG(640, 480)
+		r := client.UploadPicture(t, token, alias, "Šunka & vejce.jpg", picture)
+		if r.Status != http.StatusOK || r.Result[0].Filename != "sunka-vejce.jpg" {
+			t.Fatalf("uploading a picture: %v %+v", r, r.Result)
+		}
+		got := client.FetchURL(t, r.Result[0].FullPath)
+		if got.Status != http.StatusOK || got.Body != picture {
+			t.Errorf("status %d with %d bytes, want the %d of the picture", got.Status, len(got.Body), len(picture))
+		}
+		if got.Header.Get("Content-Type") != "image/jpeg" || got.Header.Get("ETag") == "" || got.Header.Get("Last-Modified") == "" {
+			t.Errorf("headers %v", got.Header)
+		}
+		same := client.FetchURL(t, r.Result[0].FullPath, "If-None-Match", got.Header.Get("ETag"))
+		if same.Status != http.StatusNotModified {
+			t.Errorf("requested again: status %d, want 304", same.Status)
+		}
+		variant := client.FetchURL(t, r.Result[0].WebP)
+		if variant.Header.Get("Content-Type") != "image/webp" || !strings.HasPrefix(variant.Body, "RIFF") {
+			t.Errorf("variant of %d bytes, status %d, %v", len(variant.Body), variant.Status, variant.Header)
+		}
+	}
+}
+
+func remoteLargeFile(t *testing.T, client *site.Client, token string) {
+	content := sample.Described(1, 100<<20)
+	name := client.MustPut(t, token, "content", "large.bin", content)
+	client.MustFetch(t, "content", name, content)
+	const path = "/static/file/content/large.bin"
+	for _, tt := range []struct {
+		header      string
+		status      int
+		from, until int
+	}{
+		{"bytes=0-99", http.StatusPartialContent, 0, 100},
+		{"bytes=52428000-62914560", http.StatusPartialContent, 52428000, 62914561},
+		{"bytes=-10", http.StatusPartialContent, len(content) - 10, len(content)},
+		{"bytes=104857000-", http.StatusPartialContent, 104857000, len(content)},
+		{"bytes=104857600-", http.StatusRequestedRangeNotSatisfiable, 0, 0},
+	} {
+		got := client.FetchURL(t, path, "Range", tt.header)
+		if got.Status != tt.status {
+			t.Errorf("%s: status %d, want %d", tt.header, got.Status, tt.status)
+		}
+		if tt.until > 0 && got.Body != string(content[tt.from:tt.until]) {
+			t.Errorf("%s: got %d other bytes, want %d", tt.header, len(got.Body), tt.until-tt.from)
+		}
+	}
+}
+
+func remoteAppendTime(t *testing.T, client *site.Client, token string) {
+	names := map[string][]byte{}
+	for i := range 3 {
+		content := sample.Described(uint64(i), 10_000+i)
+		names[client.MustPut(t, token, "content", "same.bin", content)] = content
+	}
+	if len(names) != 3 || names["same.bin"] == nil {
+		t.Errorf("three files of one name are called %v", names)
+	}
+	for name, content := range names {
+		client.MustFetch(t, "content", name, content)
+	}
+}
+
+func remoteOverwrite(t *testing.T, client *site.Client, token string) {
+	for i := range 3 {
+		content := sample.Described(uint64(i), 3_000_000+i)
+		if name := client.MustPut(t, token, "over", "same.bin", content); name != "same.bin" {
+			t.Errorf("stored as %q", name)
+		}
+		client.MustFetch(t, "over", "same.bin", content)
+	}
+	before := sample.PhotoJPEG(64, 64)
+	after := sample.PhotoJPEG(80, 40)
+	first := client.UploadPicture(t, token, "over", "picture.jpg", before)
+	second := client.UploadPicture(t, token, "over", "picture.jpg", after)
+	if first.Status != http.StatusOK || second.Status != http.StatusOK {
+		t.Fatal(first, second)
+	}
+	got := client.FetchURL(t, second.Result[0].FullPath)
+	if got.Status != http.StatusOK || got.Body != after {
+		t.Errorf("status %d with %d bytes after the picture was replaced", got.Status, len(got.Body))
+	}
+}
+
+// TestRemoteWriters: 32 files of one name, uploaded at the same time through two Caddys, get
+// distinct names.
+func TestRemoteWriters(t *testing.T) {
+	site.EachRemote(t, func(t *testing.T, p site.Backend) {
+		clients, tokens := make([]*site.Client, 2), make([]string, 2)
+		for i := range clients {
+			_, clients[i], tokens[i] = site.StartOn(t, p)
+		}
+		site.WritersOfOneName(t, 32, clients, tokens)
+	})
+}
+
+// TestRemoteRedirect: clients are redirected to the storage if it can sign addresses.
+func TestRemoteRedirect(t *testing.T) {
+	site.EachRemote(t, func(t *testing.T, p site.Backend) {
+		c := site.NewChild(t)
+		c.Start(p.Media(p.Address, ""))
+		client := c.HTTP1()
+		token := client.MustLogin(t)
+		content := sample.Described(1, 50_000)
+		client.MustPut(t, token, "content", "file.bin", content)
+		status, answer := c.Load(redirecting(p.Media(p.Address, "")))
+		if p.Signs == site.NeverSigns {
+			if status != http.StatusBadRequest || !strings.Contains(answer, "cannot sign") {
+				t.Errorf("a storage that cannot sign is accepted: %d %s", status, answer)
+			}
+			return
+		}
+		if status != http.StatusOK {
+			t.Fatal(status, answer)
+		}
+		if p.Signs == site.CannotSign {
+			client.MustFetch(t, "content", "file.bin", content)
+			return
+		}
+		token = client.MustLogin(t)
+		remoteRedirect(t, client, token, content)
+	})
+}
+
+func remoteRedirect(t *testing.T, client *site.Client, token string, content []byte) {
+	r := client.FetchURL(t, "/static/file/content/file.bin")
+	if cache := r.Header.Get("Cache-Control"); r.Status != http.StatusFound || cache != "private, max-age=300" {
+		t.Fatalf("status %d, Cache-Control %q", r.Status, cache)
+	}
+	got := client.FetchURL(t, r.Header.Get("Location"), "Range", "bytes=1000-1999")
+	if got.Status != http.StatusPartialContent || got.Body != string(content[1000:2000]) {
+		t.Errorf("from the storage: status %d, %d bytes", got.Status, len(got.Body))
+	}
+	whole := client.FetchURL(t, r.Header.Get("Location"))
+	if d := whole.Header.Get("Content-Disposition"); !strings.HasPrefix(d, "attachment") {
+		t.Errorf("the storage answers with Content-Disposition %q", d)
+	}
+	if missing := client.FetchURL(t, "/static/file/content/missing.bin"); missing.Status != http.StatusNotFound {
+		t.Errorf("missing: status %d", missing.Status)
+	}
+	const svg = `<svg xmlns="http://www.w3.org/2000/svg"/>`
+	up := client.UploadPicture(t, token, "content", "drawing.svg", svg)
+	if up.Status != http.StatusOK {
+		t.Fatal(up)
+	}
+	drawing := client.FetchURL(t, up.Result[0].FullPath)
+	if drawing.Status != http.StatusOK || !strings.Contains(drawing.Header.Get("Content-Security-Policy"), "sandbox") {
+		t.Errorf("SVG leaves its sandbox: status %d, %v", drawing.Status, drawing.Header)
+	}
+}
+
+// redirecting makes both aliases content redirect clients to the storage.
+func redirecting(media string) string {
+	return strings.ReplaceAll(media, "storage keep\n", "storage keep\nredirect presigned 10m\n")
+}

@@ -1,0 +1,149 @@
+package site
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// RemoteDriver is a driver with a real server.
+type RemoteDriver struct {
+	Name string
+	// start starts a server with an empty backend, which ends with the test.
+	Start func(t testing.TB) Backend
+}
+
+// Backend is a backend on a real server.
+type Backend struct {
+	// Address is the host and port of the server.
+	Address string
+	// Driver returns the driver's part of a Caddyfile: for the server as seen at address, with all
+	// keys below folder, and with the lines of more among its options.
+	Driver func(address, folder, more string) string
+	// signs says whether the backend can sign addresses.
+	Signs signing
+	// Example are replacements, old and new text in turn, which adapt an example of the README to
+	// this backend. env are the environment variables that the example uses ("NAME=value").
+	Example, Env []string
+	// Rclone are the environment variables for rclone, which finds the backend as "bench:"+folder.
+	Rclone []string
+	Folder string
+	// Apart reports that data connections go directly to the server, even if the driver reaches it
+	// through a proxy.
+	Apart bool
+}
+
+// signing says whether a backend can sign addresses.
+type signing int
+
+// How a backend signs.
+const (
+	NeverSigns signing = iota // like every backend of its type
+	CannotSign                // for lack of a key
+	signsForReal
+)
+
+// Media returns the lines inside the global option media for a site on the backend at address. The
+// files of its alias content keep their names, and those of over are replaced. The alias pictures
+// has variants, and near is on the disk.
+func (p Backend) Media(address, more string) string {
+	return "tokens memory\n" + Account + fmt.Sprintf(`
+storage keep {
+	%s
+}
+storage replace {
+	%s
+	overwrite_strategy overwrite
+}
+storage near {
+	driver local $ROOT
+}
+image_alias content {
+	storage keep
+	webp
+}
+file_alias content {
+	storage keep
+	extensions bin
+}
+image_alias over {
+	storage replace
+	webp
+}
+file_alias over {
+	storage replace
+	extensions bin
+}
+file_alias near {
+	storage near
+	extensions bin
+}
+`, p.Driver(address, "keep", more), p.Driver(address, "replace", more))
+}
+
+// EachRemote runs a test with every driver.
+func EachRemote(t *testing.T, test func(t *testing.T, p Backend)) {
+	for _, kind := range RemoteDrivers {
+		t.Run(kind.Name, func(t *testing.T) { test(t, kind.Start(t)) })
+	}
+}
+
+// StartOn starts a Caddy whose storages are on the backend, and logs in.
+func StartOn(t *testing.T, p Backend) (c *Child, client *Client, token string) {
+	t.Helper()
+	c = NewChild(t)
+	c.Start(p.Media(p.Address, ""))
+	client = c.HTTP1()
+	return c, client, client.MustLogin(t)
+}
+
+// UploadPicture stores a picture under an image alias, at its root.
+func (c *Client) UploadPicture(t *testing.T, token, alias, name, content string) Answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.Base+"/api/upload/image?sub_folder=%2F",
+		StreamForm(alias, StreamPart{name, strings.NewReader(content)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "multipart/form-data; boundary="+StreamBoundary)
+	req.Header.Set("Authorization", "Bearer "+token)
+	answer, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	r, err := parseChildReply(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// FetchURL fetches an address of this service, or another one, without following redirects.
+func (c *Client) FetchURL(t *testing.T, address string, headers ...string) *Reply {
+	t.Helper()
+	if strings.HasPrefix(address, "/") {
+		address = c.Base + address
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	plain := *c.Client
+	plain.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	answer, err := plain.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatalf("reading the answer: %v", err)
+	}
+	return &Reply{answer.StatusCode, answer.Proto, answer.Header, string(body)}
+}
