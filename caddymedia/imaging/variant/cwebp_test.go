@@ -12,18 +12,13 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/imagingtest"
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
 // cwebp runs the program of libwebp at the default quality and method.
 func cwebp(t testing.TB, name string) []byte {
 	t.Helper()
-	path, err := exec.LookPath("cwebp")
-	if err != nil {
-		if os.Getenv("MEDIA_TEST_MUST_RUN") != "" {
-			t.Fatal("cwebp is not installed")
-		}
-		t.Skip("cwebp is not installed")
-	}
+	path := servers.Program(t, "cwebp")
 	out := filepath.Join(t.TempDir(), "out.webp")
 	if said, err := exec.CommandContext(t.Context(), path, "-quiet", "-q", "80", "-m", "4", name, "-o", out).CombinedOutput(); err != nil {
 		t.Fatalf("cwebp: %v: %s", err, said)

@@ -40,13 +40,7 @@ func (s *server) kill() {
 // tests must run.
 func start(t *testing.T, port int, args ...string) *server {
 	t.Helper()
-	binary, err := exec.LookPath("redis-server")
-	if err != nil {
-		if os.Getenv("MEDIA_TEST_MUST_RUN") != "" {
-			t.Fatal("redis-server is not installed, but all tests must run")
-		}
-		t.Skip("redis-server is not installed")
-	}
+	binary := servers.Program(t, "redis-server")
 	if !slices.Contains(args, "--dir") {
 		args = append(args, "--dir", t.TempDir())
 	}

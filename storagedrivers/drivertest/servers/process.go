@@ -1,6 +1,6 @@
 // Package servers starts real storage servers for tests, each on a free port of the loopback
 // interface with an empty backend. A test whose server is not installed is skipped, or fails if
-// MEDIA_TEST_MUST_RUN is set.
+// MEDIA_TEST_MUST_RUN is set. With -short no server is started.
 package servers
 
 import (
@@ -18,9 +18,12 @@ import (
 // mustRun is the environment variable that makes a missing server a failure.
 const mustRun = "MEDIA_TEST_MUST_RUN"
 
-// Program returns the path of a program that a test needs.
+// Program returns the path of a program that a test needs. With -short the test is skipped.
 func Program(t testing.TB, name string) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skipf("%s is not started with -short", name)
+	}
 	path, err := exec.LookPath(name)
 	if err == nil {
 		return path
