@@ -18,7 +18,7 @@ const defaultMaxMemory = 32 * mib
 // and, on Linux, the resident memory. The race detector multiplies both, so that nothing is measured
 // under it.
 func testMemory(t *testing.T, e *env) {
-	if raceDetector || testing.Short() {
+	if RaceDetector || testing.Short() {
 		t.Skip("needs some seconds, and no race detector")
 	}
 	c := content{1, 100 * mib}

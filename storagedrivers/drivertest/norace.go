@@ -2,5 +2,5 @@
 
 package drivertest
 
-// raceDetector reports whether the race detector is enabled.
-const raceDetector = false
+// RaceDetector reports whether the race detector is enabled.
+const RaceDetector = false

@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 // from there to SFTP. Each copy is killed half-way and run again. Then the alias is switched, and
 // its addresses must answer as before.
 func TestCopyOfMuchInLittleMemory(t *testing.T) {
-	if testing.Short() || site.RaceDetector {
+	if testing.Short() || drivertest.RaceDetector {
 		t.Skip("it moves some gibibytes")
 	}
 	s3, sftp := site.StartS3(t), site.StartSFTP(t)

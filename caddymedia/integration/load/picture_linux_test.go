@@ -42,7 +42,7 @@ func TestFloodOfPictures(t *testing.T) {
 		"with a line too short": {"image_queue 4\n", 512 << 20, 20, 2448, 1632},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if testing.Short() || site.RaceDetector {
+			if testing.Short() {
 				f.uploads, f.width, f.height = 12, 1600, 1200
 			}
 			f.run(t)
@@ -105,7 +105,7 @@ func (f flood) run(t *testing.T) {
 func TestFloodOfKinds(t *testing.T) {
 	const memory = 256 << 20
 	side := 1500
-	if testing.Short() || site.RaceDetector {
+	if testing.Short() {
 		side = 300
 	}
 	deep := image.NewNRGBA64(image.Rect(0, 0, side, side))
@@ -159,7 +159,7 @@ func seeThrough(side int) image.Image {
 func TestMemoryComesBack(t *testing.T) {
 	const memory = 128 << 20
 	side := 1500
-	if testing.Short() || site.RaceDetector {
+	if testing.Short() {
 		side = 300
 	}
 	c := site.NewChild(t)
@@ -214,7 +214,7 @@ func (f flood) watchMemory(t *testing.T, c *site.Child) {
 	t.Cleanup(func() {
 		most, _ := memoryOf(c, "VmHWM")
 		t.Logf("the Caddy has had %d MiB at most, %d before", most>>20, before>>20)
-		if limit := f.memory + besides; most > limit && !site.RaceDetector {
+		if limit := f.memory + besides; most > limit {
 			t.Errorf("the Caddy has had %d MiB, want at most %d", most>>20, limit>>20)
 		}
 	})

@@ -14,10 +14,7 @@ func TestRemoteMemoryStaysFlat(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it moves gibibytes")
 	}
-	limit := int64(64 << 20)
-	if site.RaceDetector {
-		limit *= 2
-	}
+	const limit = 64 << 20
 	for _, kind := range site.RemoteDrivers {
 		if !slices.Contains([]string{"s3", "sftp"}, kind.Name) {
 			continue

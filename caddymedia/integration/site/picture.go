@@ -16,9 +16,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// RaceDetector reports that the build has the race detector, which is slow and needs memory.
-var RaceDetector bool
-
 // PictureConfig returns a configuration with pictures at the root of the alias content, and binaries
 // at the root of the alias small. limits are the lines of the block limits.
 func PictureConfig(limits string) string {

@@ -1,5 +1,0 @@
-//go:build race
-
-package site
-
-func init() { RaceDetector = true }
