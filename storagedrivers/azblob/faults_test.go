@@ -21,6 +21,9 @@ import (
 
 // TestDeadHost: every method fails soon, and works again when the host is back.
 func TestDeadHost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	t.Parallel()
 	const timeout = 5 * time.Second
 	a := &account{endpoint: startFake(t)}

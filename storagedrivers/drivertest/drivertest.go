@@ -51,15 +51,15 @@ type Harness struct {
 	EarlierTags bool
 }
 
-// Run tests a driver, with plain keys and with a key prefix. A test that calls it must not run in
-// parallel to others, because it measures memory.
+// Run tests a driver, with plain keys and, without -short, with a key prefix. A test that calls it
+// must not run in parallel to others, because it measures memory.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	if !h.NoMemoryTest {
 		t.Run("memory", func(t *testing.T) { testMemory(t, h.newEnv(t, "")) })
 	}
 	t.Run("plain", func(t *testing.T) { runAll(t, h, "") })
-	if !h.PlainKeys {
+	if !h.PlainKeys && !testing.Short() {
 		t.Run("prefix", func(t *testing.T) { runAll(t, h, "some/prefix/") })
 	}
 }

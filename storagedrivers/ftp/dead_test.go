@@ -14,6 +14,9 @@ import (
 )
 
 func TestDeadHost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	t.Parallel()
 	const timeout = 5 * time.Second
 	f := (&fake{facts: true}).start(t)

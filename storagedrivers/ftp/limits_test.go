@@ -50,6 +50,9 @@ func TestFewConnections(t *testing.T) {
 // TestStalledReaders: clients that read slowly leave connections for uploads, checks and short
 // objects.
 func TestStalledReaders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	t.Parallel()
 	f := (&fake{facts: true}).start(t)
 	config := f.config()

@@ -65,6 +65,9 @@ func TestCut(t *testing.T) {
 
 // TestDeadHost: every method fails soon, and works again when the host is back.
 func TestDeadHost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	t.Parallel()
 	server := inProcess(t)
 	const timeout = 5 * time.Second
@@ -121,6 +124,9 @@ func (h *hook) Read(p []byte) (int, error) {
 
 // TestSilentOnTheWay: an upload and a download end if the host becomes silent.
 func TestSilentOnTheWay(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	t.Parallel()
 	server := inProcess(t)
 	bucket := newBucket(t, server)

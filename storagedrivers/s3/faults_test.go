@@ -195,6 +195,9 @@ func TestRefusingHost(t *testing.T) {
 }
 
 func TestSilentHost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	t.Parallel()
 	s := fake(t)
 	const timeout = 5 * time.Second

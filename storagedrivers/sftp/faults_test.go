@@ -115,6 +115,9 @@ func TestRefusingHost(t *testing.T) {
 }
 
 func TestSilentHost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	t.Parallel()
 	const timeout = 5 * time.Second
 	h := newHost(t)
@@ -139,6 +142,9 @@ func TestSilentHost(t *testing.T) {
 }
 
 func TestSilentHostWhilePutting(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	t.Parallel()
 	const timeout = 5 * time.Second
 	h := newHost(t)

@@ -1,6 +1,7 @@
 package load_test
 
 import (
+	"flag"
 	"fmt"
 	"testing"
 
@@ -8,10 +9,11 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
-// TestMain runs nothing under the race detector, which multiplies memory and time.
+// TestMain runs nothing with -short, and nothing under the race detector, which multiplies memory.
 func TestMain(m *testing.M) {
-	if drivertest.RaceDetector {
-		fmt.Println("memory and floods are not measured under the race detector")
+	flag.Parse()
+	if testing.Short() || drivertest.RaceDetector {
+		fmt.Println("memory and floods are measured without -short and without the race detector")
 		return
 	}
 	site.Main(m)

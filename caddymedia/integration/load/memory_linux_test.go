@@ -48,9 +48,6 @@ func proc(c *site.Child, name string) string {
 
 // TestMemoryStaysFlat: uploading and downloading a gibibyte needs no more memory than a small file.
 func TestMemoryStaysFlat(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it moves a gibibyte")
-	}
 	const (
 		limit = 32 << 20
 		space = 3 << 30

@@ -41,12 +41,7 @@ func TestFloodOfPictures(t *testing.T) {
 		"with many workers":     {"image_workers 16\nimage_memory 256MiB\n", 256 << 20, 20, 4000, 2000},
 		"with a line too short": {"image_queue 4\n", 512 << 20, 20, 2448, 1632},
 	} {
-		t.Run(name, func(t *testing.T) {
-			if testing.Short() {
-				f.uploads, f.width, f.height = 12, 1600, 1200
-			}
-			f.run(t)
-		})
+		t.Run(name, f.run)
 	}
 }
 
@@ -103,11 +98,10 @@ func (f flood) run(t *testing.T) {
 
 // TestFloodOfKinds: the same for the types of pictures that need the most memory per pixel.
 func TestFloodOfKinds(t *testing.T) {
-	const memory = 256 << 20
-	side := 1500
-	if testing.Short() {
-		side = 300
-	}
+	const (
+		memory = 256 << 20
+		side   = 1500
+	)
 	deep := image.NewNRGBA64(image.Rect(0, 0, side, side))
 	draw.Draw(deep, deep.Rect, sample.Photo(side, side), image.Point{}, draw.Src)
 	for i := 6; i < len(deep.Pix); i += 8 {
@@ -157,11 +151,10 @@ func seeThrough(side int) image.Image {
 
 // TestMemoryComesBack: pictures sent one after the other need no more memory than the first.
 func TestMemoryComesBack(t *testing.T) {
-	const memory = 128 << 20
-	side := 1500
-	if testing.Short() {
-		side = 300
-	}
+	const (
+		memory = 128 << 20
+		side   = 1500
+	)
 	c := site.NewChild(t)
 	c.Start(strings.Replace(site.PictureConfig("image_workers 1\nimage_memory 128MiB\n"), "webp 80 small", "webp", 1))
 	token := c.HTTP1().MustLogin(t)

@@ -11,9 +11,6 @@ import (
 // TestRemoteMemoryStaysFlat sends a gibibyte to a storage on another host and back. The other
 // drivers are left out because their test servers keep it in memory, or because they work alike.
 func TestRemoteMemoryStaysFlat(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it moves gibibytes")
-	}
 	const limit = 64 << 20
 	for _, kind := range site.RemoteDrivers {
 		if !slices.Contains([]string{"s3", "sftp"}, kind.Name) {
