@@ -76,46 +76,6 @@ func TestAttachment(t *testing.T) {
 	}
 }
 
-func TestHeadersOfItems(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		key     string
-		policy  bool
-		attach  string
-		content string
-	}{
-		{"img/content/a.jpg", false, "", "image/jpeg"},
-		{"img/content/a.svg", true, "", "image/svg+xml"},
-		{"file/content/x/a.html", true, "attachment; filename=a.html", "text/html"},
-		{"file/content/a.xml", true, "attachment; filename=a.xml", "application/xml"},
-		{"file/content/a.pdf", false, "", "application/pdf"},
-		{"file/content/a.txt", false, "", "text/plain"},
-		{"file/content/a.zip", false, "attachment; filename=a.zip", "application/zip"},
-		{"file/content/a.mp4", false, "", "video/mp4"},
-		{"file/content/a", false, "attachment; filename=a", "application/octet-stream"},
-	} {
-		header := http.Header{}
-		info := storagedrivers.Info{Key: c.key, ContentType: storagedrivers.ContentType(c.key), ETag: `"x"`}
-		setHeaders(header, &ingest.Alias{CacheControl: "no-cache"}, info)
-		if got := header.Get("Content-Type"); !strings.HasPrefix(got, c.content) {
-			t.Errorf("%s: Content-Type %q, want %q", c.key, got, c.content)
-		}
-		if got := header.Get("Content-Security-Policy") == Sandbox; got != c.policy {
-			t.Errorf("%s: policy %q", c.key, header.Get("Content-Security-Policy"))
-		}
-		if got := header.Get("Content-Disposition"); got != c.attach {
-			t.Errorf("%s: Content-Disposition %q, want %q", c.key, got, c.attach)
-		}
-		for name, want := range map[string]string{
-			"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache", "Etag": `"x"`,
-		} {
-			if got := header.Get(name); got != want {
-				t.Errorf("%s: %s %q, want %q", c.key, name, got, want)
-			}
-		}
-	}
-}
-
 func TestStaticStatus(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]int{

@@ -241,7 +241,8 @@ func (d dated) Open(
 	return body, info, err
 }
 
-// TestStaleVariant: a variant that is older than its picture, or has no picture, is not served.
+// TestStaleVariant: a variant that is older than its picture, or has no picture, is not served, under
+// neither address.
 func TestStaleVariant(t *testing.T) {
 	t.Parallel()
 	alias, d, calls := memoryAlias(t)
@@ -268,13 +269,30 @@ func TestStaleVariant(t *testing.T) {
 			t.Errorf("%s: error %v, want %v", when, err, want)
 		}
 	}
+	negotiated := func(when, want string) {
+		t.Helper()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.Header.Set("Accept", "image/webp")
+		object, err := open(http.Header{}, r, alias, "a.jpg")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer object.Close()
+		if object.Info.Key != alias.Key(want) {
+			t.Errorf("%s: negotiated %s, want %s", when, object.Info.Key, want)
+		}
+	}
+	alias.Negotiate = true
 	store(t, alias, "a.jpg", "picture")
 	is("no variant yet", fs.ErrNotExist)
+	negotiated("no variant yet", "a.jpg")
 	store(t, alias, "a.jpg.webp", "variant")
 	is("of the same second", nil)
+	negotiated("of the same second", "a.jpg.webp")
 	now = now.Add(time.Second)
 	store(t, alias, "a.jpg", "replaced")
 	is("of the picture before", fs.ErrNotExist)
+	negotiated("of the picture before", "a.jpg")
 	alias.Overwrite = false
 	clear(calls)
 	is("never replaced", nil)
