@@ -9,33 +9,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
 
-// TestAccountOfSomeAliases: other aliases are forbidden, also if the form names them after the
-// file. Nothing of the file is stored.
-func TestAccountOfSomeAliases(t *testing.T) {
-	limited := "account " + site.APIKey + " " + site.CheapHash + " {\naliases news\n}\n"
-	s := site.Start(t, limited+site.LocalDefault+"image_alias content\nimage_alias news\nfile_alias content", "media")
-	picture := site.File("a.gif", sample.GIF(t))
-	upload := func(path string, parts ...site.Part) *site.Reply {
-		return s.Do(t, http.MethodPost, path, site.Merged(s.Credentials(t), site.FormType), site.Form(parts...))
-	}
-	upload("/api/upload/image", picture, site.Field("alias", "news")).One(t)
-	upload("/api/upload/image?alias=news", picture).One(t)
-	before := len(site.Files(t, s.Root))
-	for name, r := range map[string]*site.Reply{
-		"alias after the file":  upload("/api/upload/image", picture, site.Field("alias", "content")),
-		"alias before the file": upload("/api/upload/image", site.Field("alias", "content"), picture),
-		"no alias":              upload("/api/upload/image", picture),
-		"query":                 upload("/api/upload/image?alias=content", picture),
-		"body over query":       upload("/api/upload/image?alias=news", picture, site.Field("alias", "content")),
-		"other kind":            upload("/api/upload/file", site.File("a.txt", "x")),
-	} {
-		t.Run(name, func(t *testing.T) { r.Failures(t, http.StatusForbidden) })
-	}
-	if after := len(site.Files(t, s.Root)); after != before {
-		t.Errorf("%d files are stored, want %d", after, before)
-	}
-}
-
 // TestAccountRemoved: removing or changing an account in the configuration revokes its tokens.
 func TestAccountRemoved(t *testing.T) {
 	const sites = site.LocalDefault + "image_alias content\n"
@@ -60,26 +33,4 @@ func TestAccountRemoved(t *testing.T) {
 			upload(s.Credentials(t)).One(t)
 		})
 	}
-}
-
-// TestNoAccounts: without accounts all logins are refused.
-func TestNoAccounts(t *testing.T) {
-	s := site.Start(t, site.LocalDefault, "media")
-	if r := s.Login(t, site.APIKey, site.Password); r.Status != http.StatusUnauthorized {
-		t.Errorf("login: %d %s", r.Status, r.Body)
-	}
-	header := site.Merged(site.AuthHeader(site.APIKey, strings.Repeat("A", 43)), site.FormType)
-	s.Do(t, http.MethodPost, "/api/upload/image", header, site.Form(site.File("a.gif", sample.GIF(t)))).Failures(t, http.StatusUnauthorized)
-	s.WantNothing(t)
-}
-
-// TestTokenExpires: an expired token is refused.
-func TestTokenExpires(t *testing.T) {
-	s := site.Start(t, site.Basic+"token_lifetime 3s", "media")
-	header := site.Merged(s.Credentials(t), site.FormType)
-	body := site.Form(site.File("a.gif", sample.GIF(t)))
-	s.Do(t, http.MethodPost, "/api/upload/image", header, body).One(t)
-	site.Eventually(t, "the token expires", func() bool {
-		return s.Do(t, http.MethodPost, "/api/upload/image", header, body).Status == http.StatusUnauthorized
-	})
 }

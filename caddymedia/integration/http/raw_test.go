@@ -15,7 +15,7 @@ import (
 
 // TestExpectContinue: a client that asks before sending a body gets the refusal at once.
 func TestExpectContinue(t *testing.T) {
-	s := site.Start(t, site.Basic+limits, "media")
+	s := site.Start(t, site.Basic+"limits {\nmax_body 64KiB\n}\n", "media")
 	token := s.Token(t, site.APIKey)
 	credentials := "HTTP_SERVICE_API_KEY: " + site.APIKey + "\r\nHTTP_SERVICE_ACCESS_TOKEN: " + token + "\r\n"
 	const multipart = "Content-Type: multipart/form-data; boundary=x\r\n"
