@@ -14,7 +14,7 @@ import (
 )
 
 // Update is the flag to rewrite golden files and the generated parts of documents.
-var Update = flag.Bool("update", false, "rewrite golden files and the tables of the README")
+var Update = flag.Bool("update", false, "rewrite golden files and the tables of the documentation")
 
 const (
 	separator   = "----------\n"

@@ -1,4 +1,4 @@
-// Uploads pictures on the README's page with Uppy.
+// Uploads images on the documented page with Uppy.
 import { assert, facts, open, run, shot } from './lib.mjs';
 
 const { good, bad } = facts.more;

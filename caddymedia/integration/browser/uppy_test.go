@@ -11,12 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/integration/pages"
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestClientUppy: the README's page uploads in a browser, with a token from the site's own server.
+// TestClientUppy: the documented page uploads in a browser, with a token from the site's own server.
 func TestClientUppy(t *testing.T) {
 	needsBrowser(t)
 	site.AwaitOneDay()
@@ -25,10 +26,7 @@ func TestClientUppy(t *testing.T) {
 	if _, err := os.Stat(uppy); err != nil {
 		site.Skip(t, "uppy is not installed: %v", err)
 	}
-	page, err := filepath.Abs("../clients")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := filepath.Join(pages.Root(t), "caddymedia", "docs", "clients")
 	var token atomic.Value
 	var locked atomic.Bool
 	own := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

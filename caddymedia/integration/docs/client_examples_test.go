@@ -9,12 +9,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/integration/pages"
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// clientExamples are the programs in the folder clients. Each uploads the pictures in its
+// clientExamples are the programs in caddymedia/docs/clients. Each uploads the pictures in its
 // arguments, and all of them use the service in the same way.
 var clientExamples = []clientExample{
 	{name: "curl", program: "sh", script: "upload.sh", needs: "curl"},
@@ -31,23 +32,24 @@ type clientExample struct {
 	several bool   // accepts several pictures at once
 }
 
-// TestReadmeClients: the README contains the tested programs literally.
-func TestReadmeClients(t *testing.T) {
+// TestDocsClients: the page links every program, and every program is tested.
+func TestDocsClients(t *testing.T) {
 	t.Parallel()
-	language := map[string]string{".sh": "sh", ".php": "php", ".py": "python", ".mjs": "javascript", ".html": "html"}
-	scripts, err := filepath.Glob("../clients/*")
+	scripts, err := filepath.Glob(filepath.Join(clientFolder(t), "*"))
 	if err != nil || len(scripts) != len(clientExamples)+1 { // and the page with Uppy
 		t.Fatalf("clients are %v, %v", scripts, err)
 	}
 	for _, script := range scripts {
-		content, err := os.ReadFile(script)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(site.ReadmeText(t), "\n```"+language[filepath.Ext(script)]+"\n"+string(content)+"```\n") {
-			t.Errorf("the README does not show %s as it is", script)
+		if name := filepath.Base(script); !strings.Contains(pages.Text(t, "clients.md"), "](clients/"+name+")") {
+			t.Errorf("clients.md does not link %s", name)
 		}
 	}
+}
+
+// clientFolder returns the folder of the programs.
+func clientFolder(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(pages.Root(t), "caddymedia", "docs", "clients")
 }
 
 // TestClients: each example stores pictures on a site, and prints why others are refused.
@@ -158,10 +160,7 @@ func (e clientExample) prepare(t *testing.T, server string) func(password string
 			site.Skip(t, "php has no curl extension")
 		}
 	}
-	script, err := filepath.Abs(filepath.Join("..", "clients", e.script))
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := filepath.Join(clientFolder(t), e.script)
 	t.Setenv("HOME", t.TempDir())
 	return func(password string, pictures ...string) (string, string, int) {
 		folder := t.TempDir()

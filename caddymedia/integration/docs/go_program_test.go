@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/integration/pages"
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
@@ -28,7 +29,7 @@ func TestGoProgram(t *testing.T) { // not parallel: the variable that names the 
 	c, address := site.NewChild(t, "TMPDIR="+temp), servers.FreeAddress(t)
 	program := buildGoProgram(t)
 	t.Setenv("MEDIA_TEST_CADDY", program)
-	wantReadmeConfig(t, program)
+	wantDocsConfig(t, program)
 	picture := sample.PhotoJPEG(64, 48)
 	var asked atomic.Int64
 	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -44,7 +45,7 @@ func TestGoProgram(t *testing.T) { // not parallel: the variable that names the 
 	c.Sites = "http://" + address + " {\n\tpeople\n}\n"
 	media := "tokens memory\n" + site.LocalDefault + "image_alias people {\nwebp\n}\nfile_alias documents {\ncdn_base https://cdn.example.com\n}\n"
 	const network = "allow 10.0.0.0/8"
-	downloads, ports := site.ReadmeBlock(t, network), "\n\tports 80 443 "+port
+	downloads, ports := pages.Example(t, "go.md", "caddyfile", "downloads {"), "\n\tports 80 443 "+port
 	c.Start(media + strings.Replace(downloads, network, network+ports, 1))
 	from := url.Values{"from": {remote.URL + "/photos/My%20Portrait?size=large"}}.Encode()
 	portrait := func() string { return post(t, address, "/portrait", "application/x-www-form-urlencoded", from) }
@@ -81,33 +82,27 @@ func TestGoProgram(t *testing.T) { // not parallel: the variable that names the 
 	})
 }
 
-// TestReadmeGo: the README contains the core of the program.
-func TestReadmeGo(t *testing.T) {
+// TestDocsGo: the documentation contains the core of the program.
+func TestDocsGo(t *testing.T) {
 	t.Parallel()
 	program, err := os.ReadFile("../goprogram/main.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, block, _ := strings.Cut(site.ReadmeText(t), "```go\n")
-	block, _, found := strings.Cut(block, "```")
+	block := pages.Example(t, "go.md", "go", "mediaapp.Active()")
 	unindented := strings.ReplaceAll(string(program), "\n\t", "\n")
-	if !found || !strings.Contains(unindented, block) {
+	if !strings.Contains(unindented, block) {
 		t.Errorf("the program lacks\n%s", block)
 	}
 }
 
-// buildGoProgram builds the program with the commands of the README, in a new folder. Its go.mod
+// buildGoProgram builds the program with the documented commands, in a new folder. Its go.mod
 // requires the same versions as this module, so nothing is downloaded.
 func buildGoProgram(t *testing.T) string {
 	t.Helper()
-	const begin, folderInReadme = "cp -r caddymedia/integration/goprogram ", "/srv/people"
-	_, commands, found := strings.Cut(site.ReadmeText(t), "```sh\n"+begin)
-	if !found {
-		t.Fatal("the README does not build the program")
-	}
-	commands, _, _ = strings.Cut(commands, "```")
+	commands := pages.Example(t, "go.md", "sh", "cp -r ")
 	folder := filepath.Join(t.TempDir(), "people")
-	cmd := exec.Command("sh", "-ec", strings.ReplaceAll(begin+commands, folderInReadme, folder))
+	cmd := exec.Command("sh", "-ec", strings.ReplaceAll(commands, "/srv/people", folder))
 	cmd.Dir = "../../.."
 	cmd.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -116,17 +111,17 @@ func buildGoProgram(t *testing.T) string {
 	return filepath.Join(folder, "people")
 }
 
-// wantReadmeConfig validates the Caddyfile of the README with the program.
-func wantReadmeConfig(t *testing.T, program string) {
+// wantDocsConfig validates the documented Caddyfile with the program.
+func wantDocsConfig(t *testing.T, program string) {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "Caddyfile")
-	if err := os.WriteFile(config, []byte(site.ReadmeBlock(t, "file_alias documents")), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte(pages.Example(t, "go.md", "caddyfile", "file_alias documents")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(program, "validate", "--config", config)
 	cmd.Env = append(os.Environ(), "XDG_DATA_HOME="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir())
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("the README's configuration: %v\n%s", err, out)
+		t.Errorf("the documented configuration: %v\n%s", err, out)
 	}
 }
 

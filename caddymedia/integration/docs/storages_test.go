@@ -4,16 +4,17 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/integration/pages"
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
 
-// TestReadmeStorages runs the README's example of each driver on a real server. Only the name of
-// the server differs.
-func TestReadmeStorages(t *testing.T) {
+// TestDocsStorages runs the configuration on the page of each driver with a real server. Only the
+// names of the server and of the account differ.
+func TestDocsStorages(t *testing.T) {
 	for _, kind := range site.RemoteDrivers {
 		t.Run(kind.Name, func(t *testing.T) {
-			block := site.ReadmeBlock(t, "driver "+kind.Name+" ")
+			block := pages.Media(t, pages.Example(t, "storage-"+kind.Name+".md", "caddyfile", "{\n"))
 			p := kind.Start(t)
 			for i := 0; i < len(p.Example); i += 2 {
 				if !strings.Contains(block, p.Example[i]) {
@@ -21,8 +22,9 @@ func TestReadmeStorages(t *testing.T) {
 				}
 				block = strings.ReplaceAll(block, p.Example[i], p.Example[i+1])
 			}
-			c := site.NewChild(t, p.Env...)
-			c.Start("tokens memory\n" + site.Account + block + "\nimage_alias content\nfile_alias content {\nextensions bin\n}\n")
+			block = strings.NewReplacer("account shop", "account "+site.APIKey, "file_alias content\n", "file_alias content {\nextensions bin\n}\n").Replace(block)
+			c := site.NewChild(t, append(p.Env, "SHOP_PASSWORD_HASH="+site.CheapHash)...)
+			c.Start("tokens memory\n" + block)
 			client := c.HTTP1()
 			content := sample.Described(1, 3_000_000)
 			client.MustFetch(t, "content", client.MustPut(t, client.MustLogin(t), "content", "file.bin", content), content)

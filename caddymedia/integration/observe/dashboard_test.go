@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/integration/pages"
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
 
@@ -91,14 +92,14 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestReadmeMetrics: the README lists every metric.
-func TestReadmeMetrics(t *testing.T) {
+// TestDocsMetrics: the documentation lists every metric.
+func TestDocsMetrics(t *testing.T) {
 	site.Start(t, site.Account+site.LocalDefault+onDefault, "media")
-	_, section, _ := strings.Cut(site.ReadmeText(t), "#### Metrics\n")
-	section, _, _ = strings.Cut(section, "\n#### ")
+	_, section, _ := strings.Cut(pages.Text(t, "metrics.md"), "\n## Metrics\n")
+	section, _, _ = strings.Cut(section, "\n## ")
 	for _, name := range registered(t) {
 		if short := strings.TrimPrefix(name, "caddy_media_"); !strings.Contains(section, "`"+short+"`") {
-			t.Errorf("the README has no %s", name)
+			t.Errorf("the documentation has no %s", name)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/integration/pages"
 	"github.com/caddymedia/media/caddymedia/integration/site"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
@@ -42,11 +43,11 @@ func logLines(t *testing.T, file, logger string, n int) []map[string]any {
 	return lines
 }
 
-// TestReadmeAudit writes the audit log as in the README, into another file. Names are written
+// TestDocsAudit writes the audit log as documented, into another file. Names are written
 // unchanged, whatever they contain.
-func TestReadmeAudit(t *testing.T) {
+func TestDocsAudit(t *testing.T) {
 	const place = "/var/log/caddy/media-audit.log"
-	block := site.ReadmeBlock(t, "include media.audit")
+	block := pages.Example(t, "metrics.md", "caddyfile", "log audit {")
 	written := filepath.Join(site.TempFolder(t), "audit.log")
 	if !strings.Contains(block, place) {
 		t.Fatalf("the example has no %s:\n%s", place, block)
@@ -90,7 +91,7 @@ func TestReadmeAudit(t *testing.T) {
 		line("delete", "over", "b.txt", "admin", "", "there is no such item", "size", 0.0),
 	}
 	got := logLines(t, written, "media.audit", len(want))
-	mustBeLikeReadme(t, got[0])
+	mustBeLikeDocs(t, got[0])
 	for i, fields := range got {
 		for _, name := range []string{"level", "ts", "logger", "msg"} {
 			delete(fields, name)
@@ -104,25 +105,24 @@ func TestReadmeAudit(t *testing.T) {
 	}
 }
 
-// mustBeLikeReadme expects a line of the audit log to have the fields of the line in the README.
-func mustBeLikeReadme(t *testing.T, line map[string]any) {
+// mustBeLikeDocs expects a line of the audit log to have the fields of the documented line.
+func mustBeLikeDocs(t *testing.T, line map[string]any) {
 	t.Helper()
-	_, example, _ := strings.Cut(site.ReadmeText(t), "```json\n{\"level\":\"info\"")
-	example, _, _ = strings.Cut(example, "\n```")
+	example := pages.Example(t, "metrics.md", "json", `{"level":"info"`)
 	var fields map[string]any
-	if err := json.Unmarshal([]byte(`{"level":"info"`+example), &fields); err != nil {
+	if err := json.Unmarshal([]byte(example), &fields); err != nil {
 		t.Fatal(err)
 	}
 	got, want := slices.Sorted(maps.Keys(line)), slices.Sorted(maps.Keys(fields))
 	if !slices.Equal(got, want) {
-		t.Errorf("a line has %q, that of the README %q", got, want)
+		t.Errorf("a line has %q, the documented one %q", got, want)
 	}
 }
 
-// TestReadmeAccessLog extends the access log as in the README, under another host and into another
+// TestDocsAccessLog extends the access log as documented, under another host and into another
 // file. It contains no secrets.
-func TestReadmeAccessLog(t *testing.T) {
-	block := site.ReadmeBlock(t, "log_append")
+func TestDocsAccessLog(t *testing.T) {
+	block := pages.Example(t, "metrics.md", "caddyfile", "media.example.com {\n\tlog {")
 	inner, ok := strings.CutPrefix(strings.TrimSpace(block), "media.example.com {")
 	if !ok {
 		t.Fatalf("the example is for another site:\n%s", block)

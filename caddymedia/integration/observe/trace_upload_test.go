@@ -11,6 +11,7 @@ import (
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	"github.com/caddymedia/media/caddymedia/integration/pages"
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
@@ -31,21 +32,21 @@ func (p traceParent) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// tracedChild runs the README's site with tracing. It also returns a collector, and a function that
+// tracedChild runs the documented site with tracing. It also returns a collector, and a function that
 // returns a client with a new trace.
 func tracedChild(t *testing.T, media string) (*site.Child, *collector, func() (*site.Client, traceParent)) {
 	t.Helper()
 	sent := newCollector(t)
 	const endpoint = "http://127.0.0.1:4318"
-	_, command, _ := strings.Cut(site.ReadmeText(t), "OTEL_EXPORTER_OTLP_ENDPOINT="+endpoint+" ")
+	_, command, _ := strings.Cut(pages.Text(t, "metrics.md"), "OTEL_EXPORTER_OTLP_ENDPOINT="+endpoint+" ")
 	more, rest, ok := strings.Cut(command, " ")
 	if !ok || !strings.HasPrefix(rest, "caddy run\n") {
-		t.Fatal("the README lacks a command with " + endpoint)
+		t.Fatal("metrics.md lacks a command with " + endpoint)
 	}
 	c := site.NewChild(t, "OTEL_EXPORTER_OTLP_ENDPOINT="+sent.url, more, "OTEL_BSP_SCHEDULE_DELAY=50")
 	address := servers.FreeAddress(t)
 	const host = "media.example.com"
-	block := site.ReadmeBlock(t, "tracing {")
+	block := pages.Example(t, "metrics.md", "caddyfile", host+" {\n\ttracing {")
 	if !strings.Contains(block, host+" {") {
 		t.Fatalf("the example lacks the site %s:\n%s", host, block)
 	}

@@ -24,7 +24,7 @@ type Backend struct {
 	Driver func(address, folder, more string) string
 	// signs says whether the backend can sign addresses.
 	Signs signing
-	// Example are replacements, old and new text in turn, which adapt an example of the README to
+	// Example are replacements, old and new text in turn, which adapt the documented example to
 	// this backend. env are the environment variables that the example uses ("NAME=value").
 	Example, Env []string
 	// Rclone are the environment variables for rclone, which finds the backend as "bench:"+folder.

@@ -37,7 +37,7 @@ func StartS3(t testing.TB) Backend {
 	}
 	return Backend{
 		Address: server.Address, Signs: signsForReal,
-		Example: []string{"my-bucket", bucket, "region            eu-central-1", "endpoint http://" + server.Address},
+		Example: []string{"my-bucket", bucket, "region eu-central-1", "endpoint http://" + server.Address},
 		Env:     []string{"S3_ACCESS_KEY_ID=" + server.AccessKeyID, "S3_SECRET_ACCESS_KEY=" + server.SecretAccessKey},
 		Folder:  bucket,
 		Rclone: []string{
@@ -114,7 +114,7 @@ func StartSFTP(t testing.TB) Backend {
 	return Backend{
 		Address: server.Address,
 		Example: []string{
-			"files.example.com", server.Address, "user        media", "user " + server.User,
+			"files.example.com", server.Address, "user media", "user " + server.User,
 			"/etc/caddy/media_ed25519", server.KeyFile,
 			"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPUBLICKEY", server.HostKey, "uploads", server.Root + "/uploads",
 		},
@@ -139,7 +139,7 @@ func startFTP(t testing.TB) Backend {
 	return Backend{
 		Address: server.Address, Apart: true,
 		Example: []string{
-			"files.example.com", server.Address, "user     media", "user " + server.User, "root ", trust + "root ",
+			"files.example.com", server.Address, "user media", "user " + server.User, "root ", trust + "root ",
 		},
 		Env: []string{"FTP_PASSWORD=" + server.Password},
 		Driver: func(address, folder, more string) string {

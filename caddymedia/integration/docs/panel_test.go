@@ -4,19 +4,20 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"os/exec"
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/integration/pages"
 	"github.com/caddymedia/media/caddymedia/integration/site"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// TestReadmePanel sets up the panel as in the README. Only the host name and the allowed network
+// TestDocsPanel sets up the panel as documented. Only the host name and the allowed network
 // differ.
-func TestReadmePanel(t *testing.T) {
+func TestDocsPanel(t *testing.T) {
 	const host, network = "panel.example.com", "203.0.113.0/24"
-	block := site.ReadmeBlock(t, host+" {")
+	_, block, _ := strings.Cut(pages.Example(t, "panel.md", "caddyfile", host+" {"), "\n"+host)
+	block = host + block
 	if !strings.Contains(block, network) {
 		t.Fatalf("the example lacks %s:\n%s", network, block)
 	}
@@ -84,37 +85,5 @@ func TestReadmePanel(t *testing.T) {
 
 	if status, answer := ask(start(network), http.MethodGet, "/login", "", ""); status != 0 {
 		t.Errorf("from elsewhere: %d %.300s, want nothing", status, answer)
-	}
-}
-
-// TestReadmeAdmin runs the README's commands for the admin endpoint.
-func TestReadmeAdmin(t *testing.T) {
-	curl, err := exec.LookPath("curl")
-	if err != nil {
-		site.Skip(t, "curl is not installed")
-	}
-	admin := servers.FreeAddress(t)
-	s, _ := site.RunExample(t, admin)
-	s.Login(t, "try-out", "only for trying out")
-	for _, tt := range []struct{ line, want string }{
-		{"curl -s localhost:2019/media/health", `"state":"up"`},
-		{"curl -s localhost:2019/metrics | grep ^caddy_media_", "\ncaddy_media_storage_up{"},
-		{"curl -s -X POST localhost:2019/media/storages/default/probe", `{"ok":true`},
-		{"curl -s 'localhost:2019/media/items/img/content?folder=26-11/20&limit=10'", `"folder":"26-11/20"`},
-		{"curl -s -X DELETE localhost:2019/media/accounts/try-out/tokens", `{"ended":1}`},
-	} {
-		if readmeHas := strings.Contains(site.ReadmeText(t), "\n"+tt.line+"\n"); !readmeHas {
-			t.Errorf("the README has no line %s", tt.line)
-		}
-		command := strings.NewReplacer("curl ", curl+" ", "localhost:2019", admin).Replace(tt.line)
-		var out string
-		site.Eventually(t, tt.line+" answers "+tt.want, func() bool {
-			b, err := exec.Command("sh", "-c", command).CombinedOutput()
-			if err != nil {
-				t.Fatalf("%s: %v %s", command, err, b)
-			}
-			out = string(b)
-			return strings.Contains(out, tt.want)
-		})
 	}
 }

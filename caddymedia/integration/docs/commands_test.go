@@ -1,0 +1,240 @@
+package docs_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/integration/pages"
+	"github.com/caddymedia/media/caddymedia/integration/sample"
+	"github.com/caddymedia/media/caddymedia/integration/site"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+)
+
+// TestDocsFirstUpload runs the commands of the README and of the page about HTTP that talk to
+// Caddyfile.example, one after the other. The answers are like those in the README.
+func TestDocsFirstUpload(t *testing.T) {
+	servers.Program(t, "curl")
+	site.AwaitOneDay()
+	s, _ := site.RunExample(t, "off")
+	folder := t.TempDir()
+	picture := sample.JPEG(t, 40, 30)
+	for name, content := range map[string]string{
+		"photo.jpg": picture, "Můj výlet 1.jpg": picture, "report.pdf": sample.PDF,
+	} {
+		site.PutFile(t, filepath.Join(folder, name), content)
+	}
+	script := "set -e\n"
+	for _, page := range []string{pages.Top, "http.md"} {
+		for _, block := range pages.Blocks(t, page) {
+			if block.Language == "sh" && strings.Contains(block.Text, "curl") {
+				script += block.Text
+			}
+		}
+	}
+	out := run(t, folder, strings.ReplaceAll(script, "http://localhost:8080", s.URL))
+	for _, want := range []string{
+		`"token":"`, `/photo.jpg","webp":"`, `/muj-vylet-1.jpg","webp":"`, `/reports/2026/report.pdf"`, `/content/summer/photo.jpg.webp"`,
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %s in the answers\n%s", want, out)
+		}
+	}
+	shapes := map[string]bool{}
+	for answer := range strings.SplitSeq(strings.ReplaceAll(out, "}{", "}\n{"), "\n") {
+		shapes[shape(answer)] = true
+	}
+	for _, block := range pages.Blocks(t, pages.Top) {
+		if example := strings.TrimSpace(block.Text); block.Language == "json" && !shapes[shape(example)] {
+			t.Errorf("no answer is like that of the README:\n%s\n%s", example, out)
+		}
+	}
+}
+
+// shape returns a JSON text with every text and number replaced.
+func shape(answer string) string {
+	return regexp.MustCompile(`:("[^"]*"|[0-9]+)`).ReplaceAllString(answer, ":0")
+}
+
+// TestDocsAdmin runs the commands of all pages for the admin endpoint, with Caddyfile.example.
+func TestDocsAdmin(t *testing.T) {
+	servers.Program(t, "curl")
+	admin := servers.FreeAddress(t)
+	s, _ := site.RunExample(t, admin)
+	s.Login(t, "try-out", "only for trying out")
+	wants := map[string]string{
+		"config/apps/media/storages/default":          `"driver":`,
+		"-X PATCH":                                    "",
+		"media/health":                                `"state":"up"`,
+		"metrics | grep":                              "\ncaddy_media_storage_up{",
+		"media/storages/default/probe":                `{"ok":true`,
+		"media/items/img/content?folder=26-11/20&":    `"folder":"26-11/20"`,
+		"-X DELETE localhost:2019/media/accounts/try": `{"ended":`,
+	}
+	for _, command := range commands(t) {
+		if !strings.Contains(command, "localhost:2019") {
+			continue
+		}
+		// The last that fits: the more specific ones begin with another word.
+		want, known := "", false
+		for part, expected := range wants {
+			if strings.Contains(command, part) && (!known || strings.HasPrefix(part, "-X")) {
+				want, known = expected, true
+			}
+		}
+		if !known {
+			t.Errorf("no answer is known to %s", command)
+			continue
+		}
+		site.Eventually(t, command+" answers "+want, func() bool {
+			return strings.Contains(run(t, ".", strings.ReplaceAll(command, "localhost:2019", admin)), want)
+		})
+	}
+}
+
+// flag is an option of a command.
+var flag = regexp.MustCompile(`--[a-z-]+`)
+
+// TestDocsCommandFlags: `caddy media` has every command and flag in the documentation.
+func TestDocsCommandFlags(t *testing.T) {
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	help := map[string]string{}
+	for _, command := range commands(t) {
+		_, args, found := strings.Cut(command, "caddy media ")
+		if !found {
+			continue
+		}
+		args, _, _ = strings.Cut(args, "#")
+		name, _, _ := strings.Cut(strings.TrimSpace(args), " ")
+		if help[name] == "" {
+			cmd := exec.Command(program, "media", name, "--help")
+			cmd.Env = append(os.Environ(), site.RunCaddy+"=1")
+			out, err := cmd.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "caddy media "+name) {
+				t.Fatalf("caddy media %s: %v\n%s", name, err, out)
+			}
+			help[name] = string(out)
+		}
+		for _, f := range flag.FindAllString(args, -1) {
+			if !strings.Contains(help[name], f+" ") {
+				t.Errorf("caddy media %s has no %s", name, f)
+			}
+		}
+	}
+	if len(help) < 8 {
+		t.Errorf("the documentation shows %d commands", len(help))
+	}
+}
+
+// tested are the beginnings of commands, and the test that runs them. Commands in the list that
+// begin with a comment sign are not run, for the reason in it.
+var tested = map[string]string{
+	"curl -sS http://localhost:8080": "TestDocsFirstUpload",
+	"curl -sS $SERVER":               "TestDocsFirstUpload",
+	"SERVER=":                        "TestDocsFirstUpload",
+	"TOKEN=":                         "TestDocsFirstUpload",
+	"curl -sS localhost:2019":        "TestDocsAdmin",
+	"curl -sS -X":                    "TestDocsAdmin",
+	"curl -sS 'localhost:2019":       "TestDocsAdmin",
+	"caddy media ":                   "TestDocsCommandFlags",
+	"MEDIA_PASSWORD=":                "TestDocsCommandFlags",
+	"export MEDIA_SERVER=":           "TestClients",
+	"php ":                           "TestClients",
+	"cp -r caddymedia/integration/":  "TestGoProgram",
+	"cd /srv/people":                 "TestGoProgram",
+	"go build":                       "TestGoProgram",
+	"OTEL_":                          "the tests of package observe",
+	"go run ./caddymedia/caddy run":  "TestExampleRuns",
+	"go run ./caddymedia/caddy hash": "# it asks for a password",
+	"go test":                        "# the tests themselves",
+	"MEDIA_BENCH_DIR=":               "# the benchmarks take minutes",
+	"xcaddy build":                   ".ci/run",
+	"caddy reload":                   "# it has no part of ours",
+	"docker ":                        "# it needs docker",
+	"install -m ":                    "# it changes the system",
+	"useradd ":                       "# it changes the system",
+	"systemctl ":                     "# it changes the system",
+}
+
+// TestDocsCommandsAreTested: a test runs every command in the documentation, or there is a reason
+// why none does.
+func TestDocsCommandsAreTested(t *testing.T) {
+	t.Parallel()
+	for _, command := range commands(t) {
+		known := false
+		for begin := range tested {
+			known = known || strings.HasPrefix(command, begin)
+		}
+		if !known {
+			t.Errorf("no test runs %s", command)
+		}
+	}
+	ci, err := os.ReadFile(filepath.Join(pages.Root(t), ".ci", "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, build, _ := strings.Cut(pages.Example(t, pages.Top, "sh", "xcaddy build"), "--with")
+	for line := range strings.Lines("--with" + build) {
+		if line = strings.Trim(line, "\t\\\n "); !strings.Contains(string(ci), line) {
+			t.Errorf(".ci/run does not build with %s", line)
+		}
+	}
+}
+
+// commands returns the commands in the sh blocks of all pages, each on one line.
+func commands(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, page := range pages.All(t) {
+		for _, block := range pages.Blocks(t, page) {
+			if block.Language != "sh" {
+				continue
+			}
+			joined := regexp.MustCompile(`(\\|\|)\n\t+`).ReplaceAllString(block.Text, "$1 ")
+			for line := range strings.Lines(strings.ReplaceAll(joined, "\\ ", "")) {
+				if line = strings.TrimSpace(line); line != "" {
+					all = append(all, line)
+				}
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// run runs a script in a folder and returns its output.
+func run(t *testing.T, folder, script string) string {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", script)
+	cmd.Dir = folder
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v in\n%s\n%s", err, script, out)
+	}
+	return string(out)
+}
+
+// TestDocsJSON: every line of JSON in the documentation is whole.
+func TestDocsJSON(t *testing.T) {
+	t.Parallel()
+	for _, page := range pages.All(t) {
+		for _, block := range pages.Blocks(t, page) {
+			if block.Language != "json" {
+				continue
+			}
+			for line := range strings.Lines(block.Text) {
+				if !json.Valid([]byte(line)) {
+					t.Errorf("%s: %s", page, line)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package docs_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/caddymedia/integration/pages"
+	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/testcaddy"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/options"
+)
+
+// optionTable is a table of a page, between the comments that name its module and end it.
+var optionTable = regexp.MustCompile(`(?s)(<!-- options ([a-z0-9]+) -->\n)(.*?)(<!-- end of options -->)`)
+
+// TestDocsOptions: the pages have the options of every driver, of every token store and of
+// downloads, as their code describes them.
+func TestDocsOptions(t *testing.T) {
+	t.Parallel()
+	described := map[string]*options.Schema{"downloads": mediaapp.Schemas().Downloads}
+	for _, info := range slices.Concat(caddy.GetModules("media.storages"), caddy.GetModules("media.tokens")) {
+		if module, ok := info.New().(options.Described); ok {
+			described[info.ID.Name()] = module.Schema()
+		}
+	}
+	seen := map[string]bool{}
+	for _, page := range pages.All(t) {
+		text := pages.Text(t, page)
+		want := optionTable.ReplaceAllStringFunc(text, func(table string) string {
+			parts := optionTable.FindStringSubmatch(table)
+			module := described[parts[2]]
+			if module == nil || seen[parts[2]] {
+				t.Errorf("%s: a table of %q, which does not describe itself or was there before", page, parts[2])
+				return table
+			}
+			seen[parts[2]] = true
+			return parts[1] + optionRows(module) + parts[4]
+		})
+		switch {
+		case want == text:
+		case *testcaddy.Update:
+			if err := os.WriteFile(filepath.Join(pages.Root(t), page), []byte(want), 0o600); err != nil {
+				t.Error(err)
+			}
+		default:
+			t.Errorf("%s differs from what the modules say; this writes it:"+
+				" go test -run DocsOptions ./caddymedia/integration/docs -update", page)
+		}
+	}
+	for name := range described {
+		if !seen[name] {
+			t.Errorf("no table of the options of %s", name)
+		}
+	}
+}
+
+// TestDocsDrivers: the grammar names all drivers in the order of the panel, and each driver has a
+// page with its title, which the page about storages links.
+func TestDocsDrivers(t *testing.T) {
+	t.Parallel()
+	modules := caddy.GetModules("media.storages")
+	describe := func(info caddy.ModuleInfo) storagedrivers.Description {
+		return info.New().(storagedrivers.Module).Describe()
+	}
+	slices.SortFunc(modules, func(a, b caddy.ModuleInfo) int { return describe(b).Rank - describe(a).Rank })
+	names := make([]string, len(modules))
+	storages := pages.Text(t, "storages.md")
+	for i, info := range modules {
+		names[i] = info.ID.Name()
+		file := "storage-" + names[i] + ".md"
+		title := regexp.MustCompile(`(?i)^# (A )?` + regexp.QuoteMeta(describe(info).Title) + `\n`)
+		if !title.MatchString(pages.Text(t, file)) {
+			t.Errorf("%s is not called %q", file, describe(info).Title)
+		}
+		if !strings.Contains(storages, "]("+file+")") {
+			t.Errorf("storages.md does not link %s", file)
+		}
+	}
+	want := strings.Join(names, "|") + " ["
+	if !strings.Contains(pages.Text(t, "configuration.md"), want) {
+		t.Errorf("the drivers are not %q", want)
+	}
+}
+
+func optionRows(s *options.Schema) string {
+	var table strings.Builder
+	table.WriteString("| option | what it does |\n| --- | --- |\n")
+	for _, o := range s.Options {
+		fmt.Fprintf(&table, "| `%s` | %s |\n", o.Name, strings.ReplaceAll(optionCell(o), "|", `\|`))
+	}
+	return table.String()
+}
+
+// optionCell returns the full description of an option, in the words of a Caddyfile.
+func optionCell(o options.Option) string {
+	cell := o.Help
+	if o.Type == options.Word && slices.ContainsFunc(o.Words, func(w string) bool { return !strings.Contains(cell, "`"+w+"`") }) {
+		cell += " One of `" + strings.Join(o.Words, "`, `") + "`."
+	}
+	if o.Required {
+		cell += " Required."
+	}
+	if o.Default != "" {
+		cell += " Default: " + o.Default + "."
+	}
+	if o.Type == options.Switch {
+		cell = strings.NewReplacer("`true`", "`on`", "`false`", "`off`").Replace(cell)
+	}
+	return cell
+}
