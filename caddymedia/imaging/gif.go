@@ -3,6 +3,8 @@ package imaging
 import (
 	"errors"
 	"math"
+
+	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 )
 
 // Block introducers of GIF89a, appendix A.
@@ -171,7 +173,7 @@ func skipSubBlocks(s *source, most int64) error {
 			return err
 		}
 		if left -= int64(i); left < 0 {
-			return tooLargef("an extension of the GIF picture has more than the %s bytes allowed", thousands(most))
+			return tooLargef("an extension of the GIF picture is larger than %s", bytesize.Format(most))
 		}
 		if last {
 			return nil

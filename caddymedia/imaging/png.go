@@ -4,6 +4,8 @@ import (
 	"errors"
 	"hash/crc32"
 	"image/png"
+
+	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 )
 
 const pngSignature = "\x89PNG\r\n\x1a\n"
@@ -75,8 +77,7 @@ func (c *pngChunks) next(s *source) (done bool, err error) {
 		return false, errPNG
 	}
 	if most := c.frames.opts.MaxChunk; size > most && !holdsPixels(kind) {
-		return false, tooLargef("a chunk of the PNG picture that holds no pixels has %s bytes, at most %s are allowed",
-			thousands(size), thousands(most))
+		return false, tooLargef("a chunk of the PNG picture that holds no pixels is larger than %s", bytesize.Format(most))
 	}
 	if err := skipChunk(s, kind, size); err != nil {
 		return false, err

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 )
 
 // SVGMode is the treatment of SVG pictures.
@@ -202,7 +204,7 @@ func (c *svgCheck) directive(text string) error {
 }
 
 var (
-	errSVGSize = tooLargef("the SVG is larger than the %s bytes allowed", thousands(maxSVGSize))
+	errSVGSize = tooLargef("the SVG is larger than %s", bytesize.Format(maxSVGSize))
 	errNoSVG   = errors.New(`the root element is not svg of the SVG namespace: add xmlns="` + svgNamespace + `"`)
 )
 

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -163,19 +164,25 @@ func (a *Alias) filename(submitted, subFolder string, now time.Time) (string, er
 }
 
 func (a *Alias) refusedExtension(ext string) error {
-	switch {
-	case ext == "":
-		return failf(BadContent, "the name has no extension")
-	case a.Kind == Image:
-		return failf(BadContent, ".%s is not accepted; pictures may be %s", ext, a.extensions())
-	default:
-		return failf(BadContent, "the extension .%s is not accepted here", ext)
+	refused := "the name has no extension"
+	if ext != "" {
+		refused = "." + ext + " is not accepted"
 	}
+	if a.Kind == Image {
+		return failf(BadContent, "%s; pictures may be %s; files of other kinds go to /api/upload/file", refused, a.extensions())
+	}
+	return failf(BadContent, "%s; files may be %s", refused, a.extensions())
 }
+
+// maxListed is the most extensions in a message. The default of a file alias has fewer.
+const maxListed = 60
 
 // extensions returns the accepted extensions as text for a message.
 func (a *Alias) extensions() string {
 	names := slices.Sorted(maps.Keys(a.Extensions))
+	if more := len(names) - maxListed; more > 0 {
+		names = append(names[:maxListed], fmt.Sprintf("%d others", more))
+	}
 	last := len(names) - 1
 	if last < 1 {
 		return strings.Join(names, "")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -102,7 +103,7 @@ func failf(reason Reason, format string, args ...any) *Failure {
 	return &Failure{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-func tooLarge(limit int64) *Failure { return failf(TooLarge, "larger than %d bytes", limit) }
+func tooLarge(limit int64) *Failure { return failf(TooLarge, "larger than %s", bytesize.Format(limit)) }
 
 // storageFailure returns the failure for an error of a storage.
 func storageFailure(err error) *Failure {
@@ -157,7 +158,7 @@ func bodyFailure(err error) *Failure {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &tooLarge):
-		return failf(TooLarge, "the request is larger than %d bytes", tooLarge.Limit)
+		return failf(TooLarge, "the request is larger than %s", bytesize.Format(tooLarge.Limit))
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return &Failure{Reason: BadRequest, Message: "the upload stood still for too long", Err: err}
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):

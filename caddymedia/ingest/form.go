@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 )
 
 // Limits of one request.
@@ -88,7 +90,7 @@ func (f *form) next() (*part, error) {
 	tripped := f.guard.disarm()
 	switch {
 	case tripped || err == nil && headerSize(f.current.Header) > f.limits.MaxPartHeader:
-		return nil, failf(TooLarge, "the header of a part is larger than %d bytes", f.limits.MaxPartHeader)
+		return nil, failf(TooLarge, "the header of a part is larger than %s", bytesize.Format(f.limits.MaxPartHeader))
 	case err == io.EOF: // the end is io.EOF itself; a wrapped one is a truncated body
 		// net/http notices that a client disconnects only after the body is read to its end.
 		_, _ = io.Copy(io.Discard, f.buffer)
@@ -102,19 +104,19 @@ func (f *form) next() (*part, error) {
 }
 
 func (f *form) describe() (*part, error) {
-	disposition, params, err := mime.ParseMediaType(f.current.Header.Get("Content-Disposition"))
+	header := f.current.Header.Get("Content-Disposition")
+	disposition, params, err := mime.ParseMediaType(header)
 	if err != nil || disposition != "form-data" {
 		return nil, failf(BadRequest, "a part has no valid Content-Disposition of form-data")
 	}
 	if err := plainEncoding(f.current.Header.Get("Content-Transfer-Encoding")); err != nil {
 		return nil, err
 	}
-	if twoNames(f.current.Header.Get("Content-Disposition"), params["filename"]) {
+	if twoNames(header, params["filename"]) {
 		return nil, failf(BadRequest, "a part has different names in filename and filename*: send one")
 	}
 	p := &part{name: params["name"], body: f.current}
-	p.filename, p.file = params["filename"]
-	if p.file {
+	if p.filename, p.file = FormFilename(header); p.file {
 		f.files++
 	} else {
 		f.fields++
@@ -142,6 +144,24 @@ func plainEncoding(encoding string) error {
 // extendedName matches the extended parameter of RFC 5987 and the pieces of one of RFC 2231.
 var extendedName = regexp.MustCompile(`(?i)filename\*`)
 
+// unescape undoes the escapes that browsers and curl use in the plain form of a name (WHATWG HTML,
+// section 4.10.22.8). They escape nothing else, not even the percent sign.
+var unescape = strings.NewReplacer("%22", `"`, "%0D", "\r", "%0A", "\n")
+
+// FormFilename returns the file name in the Content-Disposition header of a part of a form, as it
+// was before the client encoded it, and whether the header has one.
+func FormFilename(disposition string) (name string, ok bool) {
+	_, params, err := mime.ParseMediaType(disposition)
+	if err != nil {
+		return "", false
+	}
+	name, ok = params["filename"]
+	if !extendedName.MatchString(disposition) {
+		name = unescape.Replace(name)
+	}
+	return name, ok
+}
+
 // twoNames reports whether a header has a different file name in the extended form, which RFC 7578
 // section 4.2 forbids. The parser prefers that form to the plain one; filters may not. Some clients
 // send one name in both forms and encode the plain one by RFC 2047.
@@ -156,7 +176,7 @@ func twoNames(disposition, name string) bool {
 	}
 	plain, hasPlain := params["filename"]
 	_, hasExtended := params[other]
-	if !hasPlain || !hasExtended || plain == name {
+	if !hasPlain || !hasExtended || plain == name || unescape.Replace(plain) == name {
 		return false
 	}
 	decoded, err := new(mime.WordDecoder).DecodeHeader(plain)
@@ -173,7 +193,7 @@ func (f *form) value(p *part) (string, error) {
 		return "", bodyFailure(err)
 	}
 	if int64(len(b)) > f.limits.MaxFieldSize {
-		return "", failf(TooLarge, "a field is larger than %d bytes", f.limits.MaxFieldSize)
+		return "", failf(TooLarge, "a field is larger than %s", bytesize.Format(f.limits.MaxFieldSize))
 	}
 	return string(b), nil
 }

@@ -48,6 +48,32 @@ func TestPartHeaders(t *testing.T) {
 	}
 }
 
+// TestEscapedNames: the escapes of browsers and curl in a file name are undone, nothing else. An
+// extended name has its own encoding.
+func TestEscapedNames(t *testing.T) {
+	t.Parallel()
+	for parameter, want := range map[string]string{
+		`filename="a %22b%22 & c.txt"`:                               `a "b" & c.txt`,
+		`filename="a \"b\" & c.txt"`:                                 `a "b" & c.txt`,
+		`filename="a%20b%2520%2522.txt"`:                             `a%20b%2520%2522.txt`,
+		`filename*=UTF-8''a%2522.txt`:                                `a%22.txt`,
+		`filename="a%22.txt"; filename*=UTF-8''a%22.txt`:             `a".txt`,
+		`filename="a%0D%0A%22.php"; filename*=UTF-8''a%0D%0A%22.php`: "a\r\n\".php",
+		`filename="a%0d%0ab.txt"`:                                    `a%0d%0ab.txt`,
+		`filename="a%0D%0Ab.txt"`:                                    "a\r\nb.txt",
+	} {
+		t.Run(parameter, func(t *testing.T) {
+			t.Parallel()
+			body := strings.NewReader("--x\r\nContent-Disposition: form-data; name=files; " + parameter + "\r\n\r\nx\r\n--x--\r\n")
+			f := newForm(body, "x", newUploader().Limits, 0)
+			defer f.close()
+			if p, err := f.next(); err != nil || p.filename != want {
+				t.Errorf("got %+v, %v, want %q", p, err, want)
+			}
+		})
+	}
+}
+
 // TestLongNames: long names are refused before their letters are folded, which is slow.
 func TestLongNames(t *testing.T) {
 	t.Parallel()

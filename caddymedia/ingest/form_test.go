@@ -124,7 +124,7 @@ func TestEveryFailingFileIsNamed(t *testing.T) {
 	}
 	wantFailure(t, failures, BadContent, "a.exe", "")
 	wantFailure(t, failures[1:], BadContent, "b.sh", "")
-	wantFailure(t, failures[2:], TooLarge, "c.txt", "1048576 bytes")
+	wantFailure(t, failures[2:], TooLarge, "c.txt", "1 MiB")
 	wantContents(t, s, nil)
 }
 

@@ -3,13 +3,13 @@ package media
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
 	"github.com/caddymedia/media/caddymedia/fetch"
 	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/naming"
 )
 
@@ -54,7 +54,7 @@ func (s *Service) download(ctx context.Context, address string, req ingest.Reque
 func open(from *fetch.Download, alias *ingest.Alias) (string, io.Reader, *ingest.Failure) {
 	if from.Size > alias.MaxSize {
 		return "", nil, &ingest.Failure{
-			Reason: ingest.TooLarge, Message: fmt.Sprintf("larger than %d bytes", alias.MaxSize),
+			Reason: ingest.TooLarge, Message: "larger than " + bytesize.Format(alias.MaxSize),
 		}
 	}
 	ext := naming.Extension(from.Name)

@@ -64,7 +64,7 @@ func TestDownload(t *testing.T) {
 		{ingest.File, "/notes.?c=t", "notes.txt"},
 		{ingest.File, "/?c=d", "file.pdf"},
 		{ingest.File, "/photo?c=p", "photo.png"},
-		{ingest.File, "/setup.exe?c=d", "extension .exe is not accepted"},
+		{ingest.File, "/setup.exe?c=d", ".exe is not accepted; files may be"},
 		{ingest.File, "/report.pdf?c=p", "content is PNG, the name says .pdf"},
 	} {
 		download := s.DownloadFile
@@ -137,8 +137,8 @@ func TestDownloadRefused(t *testing.T) {
 		{"unknown alias", url + "/a.txt", "nobody", `unknown alias "nobody"`, 0},
 		{"no web address", "file:///etc/passwd", "", "http", 0},
 		{"missing", url + "/missing.txt", "", "the server answered 404", 1},
-		{"announced too large", url + "/announced.txt", "", "larger than 2097152 bytes", 1},
-		{"turns out too large", url + "/endless.txt", "", "larger than 2097152 bytes", 1},
+		{"announced too large", url + "/announced.txt", "", "larger than 2 MiB", 1},
+		{"turns out too large", url + "/endless.txt", "", "larger than 2 MiB", 1},
 		{"breaks off", url + "/broken.txt", "", "broke off", 1},
 		{"breaks off before its type is known", url + "/broken", "", "broke off", 1},
 		{"cancelled", url + "/hangs.txt", "", "the download was cancelled", 1},

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"mime"
 	"mime/multipart"
 	"net/http"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 )
 
 // FormImage stores the image of the named file input of a multipart/form-data request, with the
@@ -99,7 +99,7 @@ func formFailure(err error) *ingest.Failure {
 	f := &ingest.Failure{Reason: ingest.BadRequest, Message: "the form is malformed or ends too early", Err: err}
 	switch {
 	case errors.As(err, &tooLarge):
-		f.Reason, f.Message = ingest.TooLarge, fmt.Sprintf("the request is larger than %d bytes", tooLarge.Limit)
+		f.Reason, f.Message = ingest.TooLarge, "the request is larger than "+bytesize.Format(tooLarge.Limit)
 	case errors.Is(err, multipart.ErrMessageTooLarge):
 		f.Reason, f.Message = ingest.TooLarge, "the form has too many fields, or too large ones"
 	case errors.Is(err, http.ErrNotMultipart), errors.Is(err, http.ErrMissingBoundary):
@@ -113,6 +113,6 @@ func formFailure(err error) *ingest.Failure {
 // submittedName returns the name of a file exactly as it was sent, for the checks. net/http removes
 // the folders.
 func submittedName(file *multipart.FileHeader) string {
-	_, params, _ := mime.ParseMediaType(file.Header.Get("Content-Disposition")) // it was parsed before
-	return cmp.Or(params["filename"], file.Filename)
+	name, _ := ingest.FormFilename(file.Header.Get("Content-Disposition"))
+	return cmp.Or(name, file.Filename)
 }

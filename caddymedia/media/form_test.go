@@ -154,7 +154,7 @@ func TestFormRefused(t *testing.T) {
 		{"leaves its folder", formRequest(t, sentFile("a", "../a.png", picture)), "", `".."`},
 		{"script", formRequest(t, sentFile("a", "a.php.png", picture)), "", ".php"},
 		{"empty picture", formRequest(t, sentFile("a", "a.png", "")), "", "empty"},
-		{"too large", formRequest(t, sentFile("a", "a.png", picture), sent{`name="b"`, strings.Repeat("x", 10_000)}), "", "larger than 9000 bytes"},
+		{"too large", formRequest(t, sentFile("a", "a.png", picture), sent{`name="b"`, strings.Repeat("x", 10_000)}), "", "larger than 9 kB"},
 		{"no form", otherwise(func(r *http.Request) { r.Header.Set("Content-Type", "image/png") }), "", "multipart/form-data"},
 		{"no boundary", otherwise(func(r *http.Request) { r.Header.Set("Content-Type", "multipart/form-data") }), "", "multipart/form-data"},
 		{"no body", otherwise(func(r *http.Request) { r.Body = nil }), "", "malformed"},

@@ -17,11 +17,18 @@ const (
 	headerToken           = "Service-Access-Token"
 )
 
-var errCredentials = errors.New("missing or contradictory credentials")
+// Mistakes in the headers of a request. The caller can see them there himself, so the messages may
+// name them; a token or an API key is not looked up.
+var (
+	errNone = errors.New("no token: send Authorization: Bearer <token>, or HTTP_SERVICE_API_KEY and HTTP_SERVICE_ACCESS_TOKEN; " +
+		"Caddy drops headers with an underscore that expected_underscore_headers does not list")
+	errNoToken = errors.New("the API key is sent without a token: send HTTP_SERVICE_ACCESS_TOKEN too")
+	errNoKey   = errors.New("the token is sent without its API key: send HTTP_SERVICE_API_KEY too, or Authorization: Bearer <token> alone")
+	errTwice   = errors.New("the API key or the token is sent twice, or in headers that differ")
+)
 
 // credentials returns the API key and the token of an upload. Only with a Bearer token, RFC 6750,
-// may the key be missing. The error is errCredentials if a header is sent twice, or if two headers
-// with the same meaning differ.
+// may the key be missing. The error is a message for the caller.
 func credentials(header http.Header) (apiKey, token string, err error) {
 	bearer, err := bearerToken(header)
 	if err != nil {
@@ -37,8 +44,14 @@ func credentials(header http.Header) (apiKey, token string, err error) {
 		return "", "", err
 	case token == "" && bearer != "":
 		return apiKey, bearer, nil
-	case token == "" || apiKey == "" || bearer != "" && !equal(bearer, token):
-		return "", "", errCredentials
+	case token == "" && apiKey == "":
+		return "", "", errNone
+	case token == "":
+		return "", "", errNoToken
+	case apiKey == "":
+		return "", "", errNoKey
+	case bearer != "" && !equal(bearer, token):
+		return "", "", errTwice
 	}
 	return apiKey, token, nil
 }
@@ -55,7 +68,8 @@ func bearerToken(header http.Header) (string, error) {
 	return strings.TrimSpace(token), nil
 }
 
-// agreed returns the single value of headers with the same meaning; empty if none is sent.
+// agreed returns the single value of headers with the same meaning; empty if none is sent. The error
+// is errTwice.
 func agreed(header http.Header, names ...string) (string, error) {
 	var found []string
 	for _, name := range names {
@@ -64,7 +78,7 @@ func agreed(header http.Header, names ...string) (string, error) {
 		case len(values) == 0:
 			continue
 		case len(values) > 1, found != nil && !equal(found[0], values[0]):
-			return "", errCredentials
+			return "", errTwice
 		}
 		found = values
 	}

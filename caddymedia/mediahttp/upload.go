@@ -5,10 +5,10 @@ import (
 	"errors"
 	"mime"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
@@ -40,9 +40,12 @@ func (h *Handler) upload(kind ingest.Kind) endpoint {
 }
 
 func (h *Handler) authenticate(ctx context.Context, service *media.Service, w http.ResponseWriter, header http.Header) (tokens.Account, *refusal) {
-	apiKey, token, err := credentials(header)
 	var account tokens.Account
-	if err == nil {
+	apiKey, token, err := credentials(header)
+	message := "missing, wrong or expired API key and token"
+	if err != nil {
+		message = err.Error()
+	} else {
 		account, err = service.Issuer().Verify(ctx, token, apiKey)
 	}
 	switch {
@@ -52,10 +55,11 @@ func (h *Handler) authenticate(ctx context.Context, service *media.Service, w ht
 		h.options.Log.Error("token store unreachable", "error", err)
 		retryAfter(w, time.Second)
 		return account, &refusal{http.StatusServiceUnavailable, ingest.Unavailable, "tokens cannot be checked now, try again later"}
-	default:
-		w.Header().Set("WWW-Authenticate", "Bearer") // RFC 6750 section 3
-		return account, &refusal{http.StatusUnauthorized, ingest.Unauthorized, "missing, wrong or expired API key and token"}
+	case errors.Is(err, tokens.ErrMalformed):
+		message = "the token is not of the form of tokens here: send it exactly as it was received, without quotes or brackets"
 	}
+	w.Header().Set("WWW-Authenticate", "Bearer") // RFC 6750 section 3
+	return account, &refusal{http.StatusUnauthorized, ingest.Unauthorized, message}
 }
 
 // Caller is an authenticated caller of [Handler.Upload].
@@ -151,7 +155,7 @@ func (u *upload) admit(service *media.Service, w http.ResponseWriter, r *http.Re
 	if limit := service.Limits().MaxBody; r.ContentLength > limit {
 		return account, "", &refusal{
 			http.StatusRequestEntityTooLarge, ingest.TooLarge,
-			"the request is larger than " + strconv.FormatInt(limit, 10) + " bytes",
+			"the request is larger than " + bytesize.Format(limit),
 		}
 	}
 	query := r.URL.Query()

@@ -23,6 +23,9 @@ const (
 // not reveal which.
 var ErrCredentials = errors.New("wrong credentials")
 
+// ErrMalformed means that a text is not of the form that all tokens have. It is an ErrCredentials.
+var ErrMalformed = fmt.Errorf("%w: no token", ErrCredentials)
+
 // tokenCoding is strict, so that a token has only one spelling.
 var tokenCoding = base64.RawURLEncoding.Strict()
 
@@ -139,12 +142,13 @@ func (i *Issuer) Issue(ctx context.Context, apiKey, password string, client neti
 // Verify returns the account of a token. A non-empty apiKey must be that of the token. The caller
 // must not change the account's Aliases.
 //
-// The error is ErrCredentials if the token is malformed, unknown, expired, of another account, or
-// of an account that was removed or changed. It is ErrUnavailable if the store failed.
+// The error is ErrCredentials if the token is malformed (then it is ErrMalformed too), unknown,
+// expired, of another account, or of an account that was removed or changed. It is ErrUnavailable if
+// the store failed.
 func (i *Issuer) Verify(ctx context.Context, token, apiKey string) (Account, error) {
 	raw, err := tokenCoding.DecodeString(token)
 	if err != nil || len(raw) != tokenBytes || len(token) != tokenCoding.EncodedLen(tokenBytes) {
-		return Account{}, ErrCredentials
+		return Account{}, ErrMalformed
 	}
 	rec, err := i.store.Load(ctx, IDOf(token))
 	if errors.Is(err, ErrUnknown) {

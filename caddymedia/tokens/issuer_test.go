@@ -77,6 +77,9 @@ func TestVerifyRefuses(t *testing.T) {
 		before := f.store.loads
 		_, err := i.Verify(t.Context(), test.token, test.apiKey)
 		wantCredentials(t, test.name, err)
+		if errors.Is(err, tokens.ErrMalformed) != test.malformed {
+			t.Errorf("%s: got %v, malformed is %v", test.name, err, test.malformed)
+		}
 		if asked := f.store.loads > before; asked == test.malformed {
 			t.Errorf("%s: the store was called: %v", test.name, asked)
 		}

@@ -1,0 +1,35 @@
+package ingest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestRefusedExtension: the message names what is accepted, and where other files go.
+func TestRefusedExtension(t *testing.T) {
+	t.Parallel()
+	many := map[string]bool{}
+	for i := range 830 {
+		many[fmt.Sprintf("x%03d", i)] = true
+	}
+	few := map[string]bool{"pdf": true, "csv": true}
+	for _, c := range []struct {
+		kind       Kind
+		extensions map[string]bool
+		ext, want  string
+	}{
+		{File, few, "exe", ".exe is not accepted; files may be csv or pdf"},
+		{File, few, "", "the name has no extension; files may be csv or pdf"},
+		{File, map[string]bool{"pdf": true}, "exe", ".exe is not accepted; files may be pdf"},
+		{Image, few, "webp", ".webp is not accepted; pictures may be csv or pdf; files of other kinds go to /api/upload/file"},
+		{Image, few, "", "the name has no extension; pictures may be csv or pdf; files of other kinds go to /api/upload/file"},
+		{File, many, "exe", "x058, x059 or 770 others"},
+	} {
+		alias := &Alias{Kind: c.kind, Extensions: c.extensions}
+		got := alias.refusedExtension(c.ext).Error()
+		if got != c.want && (len(c.extensions) < 10 || !strings.HasSuffix(got, c.want)) {
+			t.Errorf("%s of %d: %q, want %q", c.ext, len(c.extensions), got, c.want)
+		}
+	}
+}
