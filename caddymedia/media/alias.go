@@ -195,15 +195,26 @@ func extensionSet(list []string) (map[string]bool, error) {
 	}
 	normal := make([]string, len(list))
 	for i, ext := range list {
-		normal[i] = strings.ToLower(strings.TrimPrefix(ext, "."))
-		if naming.RestrictedExtension(ext) {
-			return nil, fmt.Errorf("extensions: %q is never accepted", ext)
+		if err := CheckExtension(ext); err != nil {
+			return nil, fmt.Errorf("extensions: %w", err)
 		}
-		if naming.Extension("x."+normal[i]) != normal[i] || normal[i] == "" {
-			return nil, fmt.Errorf("extensions: %q is no extension", ext)
-		}
+		normal[i] = normalExtension(ext)
 	}
 	return setOf(normal), nil
+}
+
+func normalExtension(ext string) string { return strings.ToLower(strings.TrimPrefix(ext, ".")) }
+
+// CheckExtension returns an error unless a file alias may accept an extension.
+func CheckExtension(ext string) error {
+	normal := normalExtension(ext)
+	switch {
+	case naming.RestrictedExtension(ext):
+		return fmt.Errorf("%q is never accepted", ext)
+	case naming.Extension("x."+normal) != normal || normal == "":
+		return fmt.Errorf("%q is no extension", ext)
+	}
+	return nil
 }
 
 func setOf(list []string) map[string]bool {

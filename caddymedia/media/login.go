@@ -32,8 +32,8 @@ func NewLogins(limits Limits) *Logins {
 
 func (s *Service) newIssuer(config *Config) (*tokens.Issuer, error) {
 	for _, account := range config.Accounts {
-		if !APIKeys.Allows(account.APIKey) {
-			return nil, fmt.Errorf("account %q: an API key is %s", account.APIKey, APIKeys.Words)
+		if err := CheckAPIKey(account.APIKey); err != nil {
+			return nil, err
 		}
 		for _, alias := range account.Aliases {
 			_, image := s.Alias(ingest.Image, alias)

@@ -35,3 +35,11 @@ func CheckName(noun, name string) error {
 	}
 	return nil
 }
+
+// CheckAPIKey returns an error unless key conforms to [APIKeys].
+func CheckAPIKey(key string) error {
+	if !APIKeys.Allows(key) {
+		return fmt.Errorf("account %q: an API key is %s", key, APIKeys.Words)
+	}
+	return nil
+}

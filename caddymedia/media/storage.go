@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/naming"
@@ -49,7 +50,7 @@ func StorageOf(name string, names []string) (string, error) {
 	case name == "":
 		return "", errors.New("storage is missing: there are several, and none is called default")
 	default:
-		return "", fmt.Errorf("storage: there is no storage %q", name)
+		return "", fmt.Errorf("storage: there is no storage %q; there are %s", name, strings.Join(slices.Sorted(slices.Values(names)), ", "))
 	}
 }
 

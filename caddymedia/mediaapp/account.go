@@ -65,7 +65,7 @@ func (s sharedStore) Close() error { return s.done() }
 // of concurrent checks. The error names a user with an invalid hash.
 func (a *App) Passwords(realm string, hashes map[string]string) (*tokens.Passwords, error) {
 	for user, hash := range hashes {
-		if err := checkHash(hash); err != nil {
+		if err := CheckHash(hash); err != nil {
 			return nil, fmt.Errorf("user %q: %w", user, err)
 		}
 	}
@@ -83,7 +83,7 @@ func (c *Config) accounts() ([]tokens.Account, error) {
 		if err := accountOptions.Expand(&config); err != nil {
 			return nil, fmt.Errorf("account %q: %w", key, err)
 		}
-		if err := checkHash(config.PasswordHash); err != nil {
+		if err := CheckHash(config.PasswordHash); err != nil {
 			return nil, fmt.Errorf("account %q: %w", key, err)
 		}
 		accounts = append(accounts, tokens.Account{APIKey: key, PasswordHash: config.PasswordHash, Aliases: config.Aliases})
@@ -131,7 +131,8 @@ var (
 	bcryptHash   = regexp.MustCompile(`^\$2[aby]\$(0[4-9]|[12][0-9]|3[01])\$[./A-Za-z0-9]{53}$`)
 )
 
-func checkHash(hash string) error {
+// CheckHash returns an error unless hash is a password hash of a known algorithm.
+func CheckHash(hash string) error {
 	if bcryptHash.MatchString(hash) {
 		return nil
 	}

@@ -3,12 +3,15 @@ package mediaapp
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 
+	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -109,7 +112,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return d.ArgErr()
 	}
 	return options.ParseBlock(d, "media", options.Readers{
-		"cdn_base":        once("cdn_base", &a.CDNBase, options.ReadText),
+		"cdn_base":        once("cdn_base", &a.CDNBase, readCDNBase),
 		"token_lifetime":  once("token_lifetime", &a.TokenLifetime, options.ReadDuration),
 		"health_interval": once("health_interval", &a.HealthInterval, options.ReadDuration),
 		"spool_folder":    once("spool_folder", &a.SpoolFolder, options.ReadText),
@@ -133,12 +136,22 @@ func once[T comparable](name string, into *T, reader func(*T) options.Reader) op
 	}
 }
 
-// named adds a new entry. Its name is the only argument.
-func named[T any](d *caddyfile.Dispenser, into *map[string]*T) (*T, error) {
+func readCDNBase(into *string) options.Reader {
+	return options.Checked(into, func(string) error {
+		_, err := checkCDNBase(*into)
+		return err
+	})
+}
+
+// named adds a new entry. Its name is the only argument. noun is "storage" or "alias".
+func named[T any](d *caddyfile.Dispenser, noun string, into *map[string]*T) (*T, error) {
 	what := d.Val()
 	var name string
 	if !d.AllArgs(&name) {
 		return nil, d.ArgErr()
+	}
+	if err := media.CheckName(noun, name); err != nil {
+		return nil, d.WrapErr(err)
 	}
 	return entry(d, what, name, into)
 }
@@ -154,12 +167,16 @@ func entry[T any](d *caddyfile.Dispenser, what, name string, into *map[string]*T
 	return (*into)[name], nil
 }
 
-// parseModule reads a guest module from the current segment: its name and its options.
-func parseModule(d *caddyfile.Dispenser, namespace, nameKey string) (json.RawMessage, error) {
+// parseModule reads a guest module from the current segment: its name and its options. noun is what
+// modules of the namespace are.
+func parseModule(d *caddyfile.Dispenser, noun, namespace, nameKey string) (json.RawMessage, error) {
 	if !d.NextArg() {
 		return nil, d.ArgErr()
 	}
 	name := d.Val()
+	if _, err := caddy.GetModule(namespace + "." + name); err != nil {
+		return nil, d.Errf("unknown %s %q; there are %s", noun, name, modulesOf(namespace))
+	}
 	module, err := caddyfile.UnmarshalModule(d, namespace+"."+name)
 	if err != nil {
 		return nil, err
@@ -167,11 +184,21 @@ func parseModule(d *caddyfile.Dispenser, namespace, nameKey string) (json.RawMes
 	return caddyconfig.JSONModuleObject(module, nameKey, name, nil), nil
 }
 
+// modulesOf returns the names of the modules of a namespace, for an error.
+func modulesOf(namespace string) string {
+	modules := caddy.GetModules(namespace)
+	names := make([]string, len(modules))
+	for i, info := range modules {
+		names[i] = info.ID.Name()
+	}
+	return strings.Join(names, ", ")
+}
+
 func (a *App) parseTokens(d *caddyfile.Dispenser) (err error) {
 	if a.TokensRaw != nil {
 		return d.Err(`option "tokens" of media is given twice`)
 	}
-	a.TokensRaw, err = parseModule(d, "media.tokens", "store")
+	a.TokensRaw, err = parseModule(d, "token store", "media.tokens", "store")
 	return err
 }
 
@@ -179,6 +206,14 @@ func (a *App) parseAccount(d *caddyfile.Dispenser) error {
 	var key, hash string
 	if !d.AllArgs(&key, &hash) {
 		return d.ArgErr()
+	}
+	if err := media.CheckAPIKey(key); err != nil {
+		return d.WrapErr(err)
+	}
+	if !strings.Contains(hash, "{") { // a placeholder
+		if err := CheckHash(hash); err != nil {
+			return d.Errf("account %q: %w", key, err)
+		}
 	}
 	account, err := entry(d, "account", key, &a.Accounts)
 	if err != nil {
@@ -189,20 +224,20 @@ func (a *App) parseAccount(d *caddyfile.Dispenser) error {
 }
 
 func (a *App) parseStorage(d *caddyfile.Dispenser) error {
-	s, err := named(d, &a.Storages)
+	s, err := named(d, "storage", &a.Storages)
 	if err != nil {
 		return err
 	}
 	return storageOptions.Parse(d, "a storage", s, options.Readers{
 		"driver": func(d *caddyfile.Dispenser) (err error) {
-			s.DriverRaw, err = parseModule(d, "media.storages", "name")
+			s.DriverRaw, err = parseModule(d, "driver", "media.storages", "name")
 			return err
 		},
 	})
 }
 
 func (a *App) parseImageAlias(d *caddyfile.Dispenser) error {
-	alias, err := named(d, &a.ImageAliases)
+	alias, err := named(d, "alias", &a.ImageAliases)
 	if err != nil {
 		return err
 	}
@@ -234,11 +269,24 @@ func (a *ImageAlias) parseWebP(d *caddyfile.Dispenser) error {
 }
 
 func (a *App) parseFileAlias(d *caddyfile.Dispenser) error {
-	alias, err := named(d, &a.FileAliases)
+	alias, err := named(d, "alias", &a.FileAliases)
 	if err != nil {
 		return err
 	}
-	return fileAliasOptions.Parse(d, "a file alias", alias, options.Readers{"redirect": alias.parseRedirect})
+	return fileAliasOptions.Parse(d, "a file alias", alias,
+		options.Readers{"redirect": alias.parseRedirect, "extensions": alias.parseExtensions})
+}
+
+func (a *FileAlias) parseExtensions(d *caddyfile.Dispenser) error {
+	if err := options.ReadTexts(&a.Extensions)(d); err != nil {
+		return err
+	}
+	for _, ext := range a.Extensions {
+		if err := media.CheckExtension(ext); err != nil && !strings.Contains(ext, "{") {
+			return d.Errf("extensions: %w", err)
+		}
+	}
+	return nil
 }
 
 func (a *App) parseLimits(d *caddyfile.Dispenser) error {

@@ -98,6 +98,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 //
 //	media [<matcher>]
 func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	if err := mediaapp.CheckOption(h); err != nil {
+		return nil, h.WrapErr(err)
+	}
 	handler := new(Handler)
 	return handler, handler.UnmarshalCaddyfile(h.Dispenser)
 }

@@ -159,7 +159,7 @@ func TestUploadRefuses(t *testing.T) {
 		{"no content type", http.MethodPost, "", "", "x", 415, "multipart/form-data"},
 		{"no boundary", http.MethodPost, "", "multipart/form-data", "x", 400, "boundary"},
 		{"long boundary", http.MethodPost, "", "multipart/form-data; boundary=" + strings.Repeat("x", 71), "x", 400, "boundary"},
-		{"size", http.MethodPost, "", multipartType, strings.Repeat("x", 2049), 413, "2048"},
+		{"size", http.MethodPost, "", multipartType, strings.Repeat("x", 2049), 413, "2 KiB"},
 		{"alias twice", http.MethodPost, "?alias=one&alias=two", multipartType, form(file("a.txt", "text")), 400, "alias is sent twice"},
 		{"sub folder twice", http.MethodPost, "?alias=one&sub_folder=a&sub_folder=a", multipartType, form(file("a.txt", "text")), 400, "sub_folder is sent twice"},
 		{"unknown alias", http.MethodPost, "?alias=one", multipartType, form(field("alias", "none"), file("a.txt", "text")), 400, "unknown alias"},

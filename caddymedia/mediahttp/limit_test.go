@@ -9,6 +9,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
@@ -106,7 +107,7 @@ func TestLimitOfAlias(t *testing.T) {
 					parts: []part{field("alias", alias), file("a.txt", strings.Repeat("x", size))}, want: []string{"file/" + alias + "/a.txt"},
 				}
 				if size > limit {
-					c.status, c.want, c.has = http.StatusRequestEntityTooLarge, []string{"a.txt"}, fmt.Sprint(limit)
+					c.status, c.want, c.has = http.StatusRequestEntityTooLarge, []string{"a.txt"}, bytesize.Format(int64(limit))
 				}
 				if !first {
 					c.parts[0], c.parts[1] = c.parts[1], c.parts[0]

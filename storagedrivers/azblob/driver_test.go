@@ -59,7 +59,7 @@ func TestCaddyfileErrors(t *testing.T) {
 		"azblob a b":                             "wrong argument count",
 		"azblob pictures {\n container other\n}": `unknown option "container"`,
 		"azblob {\n secret x\n}":                 `unknown option "secret"`,
-		"azblob {\n key\n}":                      "wrong argument count",
+		"azblob {\n key\n}":                      "takes one value",
 		"azblob {\n timeout soon\n}":             "timeout is a duration",
 		"azblob {\n account a\n account b\n}":    "given twice",
 	} {

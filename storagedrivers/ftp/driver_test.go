@@ -67,8 +67,8 @@ func TestWrongCaddyfile(t *testing.T) {
 		"ftp a {\n connections 0\n}":       "connections is a number above zero",
 		"ftp a {\n lock maybe\n}":          "lock is one of on, off",
 		"ftp a {\n timeout soon\n}":        "timeout is a duration",
-		"ftp a {\n user\n}":                "wrong argument count",
-		"ftp a {\n insecure_skip_verify\n": "wrong argument count",
+		"ftp a {\n user\n}":                "takes one value",
+		"ftp a {\n insecure_skip_verify\n": "takes one value",
 	} {
 		if _, err := parse(t, text); err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(want)) {
 			t.Errorf("%s: error %v, want %q", text, err, want)

@@ -35,7 +35,7 @@ func TestUnmarshalCaddyfile(t *testing.T) {
 		"bucket twice":   {text: "gcs a {\nbucket b\n}", err: `unknown option "bucket"`},
 		"unknown option": {text: "gcs a {\nregion b\n}", err: `unknown option "region" of a gcs storage`},
 		"option twice":   {text: "gcs a {\nprefix b\nprefix c\n}", err: "given twice"},
-		"no value":       {text: "gcs a {\nprefix\n}", err: "argument"},
+		"no value":       {text: "gcs a {\nprefix\n}", err: "takes one value"},
 		"no duration":    {text: "gcs a {\ntimeout soon\n}", err: "timeout is a duration"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -77,24 +76,28 @@ func (f field) reader(value reflect.Value) Reader {
 		}
 		return ReadCount(into)
 	}
-	if f.option.Type == Word {
-		return word(text(value), f.option.Words)
-	}
-	return ReadText(text(value))
+	into := text(value)
+	return Checked(into, func(name string) error {
+		expanded := *into
+		return f.checkText(name, &expanded)
+	})
 }
 
-// word returns a reader for an option that is one of words or contains a placeholder, which is
-// replaced later. Empty means not set.
-func word(into *string, words []string) Reader {
+// Checked returns a reader for an option with one argument, which check must accept. Nothing is
+// checked if the argument is empty, or has a placeholder, which is replaced later.
+func Checked(into *string, check func(name string) error) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
 		if err := ReadText(into)(d); err != nil {
 			return err
 		}
-		if *into == "" || strings.Contains(*into, "{") || slices.Contains(words, *into) {
+		if *into == "" || strings.Contains(*into, "{") {
 			return nil
 		}
-		return d.WrapErr(notAWord(name, *into, words))
+		if err := check(name); err != nil {
+			return d.WrapErr(err)
+		}
+		return nil
 	}
 }
 

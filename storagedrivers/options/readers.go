@@ -94,19 +94,23 @@ var elsewhere = regexp.MustCompile(`^\{(env|file)\.[^{}]+\}$`)
 // value, such as an environment variable that is not set.
 func (e *Expander) Err() error { return e.err }
 
-// argument reads the one argument of an option.
-func argument(d *caddyfile.Dispenser) (string, error) {
-	var value string
-	if !d.AllArgs(&value) {
-		return "", d.ArgErr()
+// argument reads the one argument of an option. example is a value for the error.
+func argument(d *caddyfile.Dispenser, example string) (string, error) {
+	name := d.Val()
+	args := d.RemainingArgs()
+	if len(args) == 1 {
+		return args[0], nil
 	}
-	return value, nil
+	if example == "" {
+		return "", d.Errf("%s takes one value, not %d", name, len(args))
+	}
+	return "", d.Errf("%s takes one value such as %s, not %d", name, example, len(args))
 }
 
 // ReadText reads an option with one argument.
 func ReadText(into *string) Reader {
 	return func(d *caddyfile.Dispenser) error {
-		value, err := argument(d)
+		value, err := argument(d, "")
 		*into = value
 		return err
 	}
@@ -128,7 +132,7 @@ func ReadTexts(into *[]string) Reader {
 func ReadWord(into *string, words ...string) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
-		value, err := argument(d)
+		value, err := argument(d, words[0])
 		if err != nil {
 			return err
 		}
@@ -168,7 +172,7 @@ func ReadNumber[N int | int64](into *N) Reader { return whole(into, 0, "a number
 func whole[N int | int64](into *N, least int64, what string) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
-		value, err := argument(d)
+		value, err := argument(d, "10")
 		if err != nil {
 			return err
 		}
@@ -185,7 +189,7 @@ func whole[N int | int64](into *N, least int64, what string) Reader {
 func ReadSize(into *int64) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
-		value, err := argument(d)
+		value, err := argument(d, "10MB")
 		if err != nil {
 			return err
 		}
@@ -202,7 +206,7 @@ func ReadSize(into *int64) Reader {
 func ReadDuration(into *caddy.Duration) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
-		value, err := argument(d)
+		value, err := argument(d, "24h")
 		if err != nil {
 			return err
 		}

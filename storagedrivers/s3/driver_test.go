@@ -97,7 +97,7 @@ func TestWrongCaddyfile(t *testing.T) {
 		"s3 one two":                        "wrong argument count",
 		"s3 one {\n bucket two\n}":          `unknown option "bucket"`,
 		"s3 one {\n colour red\n}":          `unknown option "colour" of an s3 storage`,
-		"s3 one {\n region\n}":              "wrong argument count",
+		"s3 one {\n region\n}":              "takes one value",
 		"s3 one {\n path_style maybe\n}":    "path_style is one of on, off",
 		"s3 one {\n timeout soon\n}":        "timeout is a duration",
 		"s3 one {\n prefix a\n prefix b\n}": `option "prefix" of an s3 storage is given twice`,

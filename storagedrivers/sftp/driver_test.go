@@ -64,8 +64,8 @@ func TestCaddyfileErrors(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		"colour red":                  `unknown option "colour" of an sftp storage`,
-		"user":                        "wrong argument count",
-		"user a b":                    "wrong argument count",
+		"user":                        "takes one value",
+		"user a b":                    "takes one value",
 		"user a\nuser b":              `option "user" of an sftp storage is given twice`,
 		"known_hosts":                 "wrong argument count",
 		"host_key":                    "wrong argument count",

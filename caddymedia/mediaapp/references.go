@@ -1,0 +1,48 @@
+package mediaapp
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+)
+
+// CheckOption returns an error if an alias in the global option media has an unknown storage. Only
+// the directives of sites can check this: several blocks make up the option.
+func CheckOption(h httpcaddyfile.Helper) error {
+	option, ok := h.Option("media").(httpcaddyfile.App)
+	if !ok {
+		return nil
+	}
+	var c Config
+	if err := json.Unmarshal(option.Value, &c); err != nil {
+		return err
+	}
+	c.SetDefaults()
+	for _, name := range slices.Sorted(maps.Keys(c.ImageAliases)) {
+		if err := c.checkStorageOf(ingest.Image, name, &c.ImageAliases[name].AliasOptions); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.FileAliases)) {
+		if err := c.checkStorageOf(ingest.File, name, &c.FileAliases[name].AliasOptions); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkStorageOf(kind ingest.Kind, name string, alias *AliasOptions) error {
+	if strings.Contains(alias.Storage, "{") { // a placeholder
+		return nil
+	}
+	if _, err := c.StorageOf(alias); err != nil {
+		return fmt.Errorf("%s alias %q: %w", kind.Name(), name, err)
+	}
+	return nil
+}
