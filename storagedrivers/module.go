@@ -1,6 +1,7 @@
 package storagedrivers
 
 import (
+	"context"
 	"log/slog"
 	"time"
 )
@@ -42,4 +43,19 @@ type Module interface {
 	NewDriver(log *slog.Logger) (Driver, error)
 	// Timeout is how long the backend may stay silent. 0 is 30 s.
 	Timeout() time.Duration
+}
+
+// HostKey is the public key by which a host is recognised.
+type HostKey struct {
+	// Key is the key as the option of the driver takes it, Fingerprint its SHA-256 hash as tools
+	// show it.
+	Key         string
+	Fingerprint string
+}
+
+// HostKeyer is a Module whose host is recognised by a public key in the option `host_key`.
+type HostKeyer interface {
+	// HostKey connects to the host, without logging in, and returns the key that it presents. The
+	// module need not be provisioned: only the address of the host must be set.
+	HostKey(ctx context.Context) (HostKey, error)
 }

@@ -23,6 +23,8 @@ type driverSchema struct {
 	Title string `json:"title"`
 	Icon  string `json:"icon"`
 	Rank  int    `json:"rank"`
+	// HostKeys reports whether a host of the driver can be asked for its key.
+	HostKeys bool `json:"host_keys"`
 	*options.Schema
 }
 
@@ -35,7 +37,8 @@ func (c *call) kinds() error {
 		described, ok := module.(options.Described)
 		if isDriver && ok {
 			d := module.Describe()
-			drivers[info.ID.Name()] = driverSchema{d.Title, d.Icon, d.Rank, described.Schema().Documented()}
+			_, hostKeys := module.(storagedrivers.HostKeyer)
+			drivers[info.ID.Name()] = driverSchema{d.Title, d.Icon, d.Rank, hostKeys, described.Schema().Documented()}
 		}
 	}
 	all := mediaapp.Schemas()

@@ -47,17 +47,26 @@ func (c *call) probeSaved() error {
 
 // probeUnsaved probes the storage in the body of the request.
 func (c *call) probeUnsaved() error {
+	driver, err := c.driverInBody()
+	if err != nil {
+		return err
+	}
+	return c.try(driver)
+}
+
+// driverInBody returns the driver in the body of the request.
+func (c *call) driverInBody() (json.RawMessage, error) {
 	var body struct {
 		Driver json.RawMessage `json:"driver"`
 	}
 	err := httpjson.Read(c.w, c.r, maxProbeBody, &body)
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return failf(http.StatusRequestEntityTooLarge, "The request is larger than 1 MiB.")
+		return nil, failf(http.StatusRequestEntityTooLarge, "The request is larger than 1 MiB.")
 	}
 	if err != nil || !bytes.HasPrefix(body.Driver, []byte("{")) {
-		return failf(http.StatusBadRequest, `The body is no JSON such as {"driver": {"name": "local", "root": "/srv/media"}}.`)
+		return nil, failf(http.StatusBadRequest, `The body is no JSON such as {"driver": {"name": "local", "root": "/srv/media"}}.`)
 	}
-	return c.try(body.Driver)
+	return body.Driver, nil
 }
 
 // Try probes driver and answers like POST /probe. driver is written as in a configuration, with its

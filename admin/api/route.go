@@ -32,6 +32,7 @@ var routes = []struct {
 	{http.MethodGet, "storages/*", (*call).storage},
 	{http.MethodPost, "storages/*/probe", (*call).probeSaved},
 	{http.MethodPost, "probe", (*call).probeUnsaved},
+	{http.MethodPost, "hostkey", (*call).hostKey},
 	{http.MethodGet, "aliases", (*call).aliases},
 	{http.MethodGet, "accounts", (*call).accounts},
 	{http.MethodDelete, "accounts/*/tokens", (*call).endTokens},

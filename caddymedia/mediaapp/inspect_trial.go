@@ -70,8 +70,34 @@ func (a *App) TryStorage(ctx context.Context, driver json.RawMessage) (Trial, er
 	return trial, nil
 }
 
+// ErrNoHostKey is returned by [HostKey] for a driver whose host has no key.
+var ErrNoHostKey = errors.New("this driver knows no host keys")
+
+// HostKey connects to the host of a storage that is not configured, without logging in, and returns
+// the key that it presents, and the description of the driver. driver is written as in a
+// configuration and may be incomplete.
+func HostKey(ctx context.Context, driver json.RawMessage) (storagedrivers.HostKey, storagedrivers.Description, error) {
+	module := unprovisioned(driver)
+	asked, ok := module.(storagedrivers.HostKeyer)
+	if !ok {
+		return storagedrivers.HostKey{}, storagedrivers.Description{}, ErrNoHostKey
+	}
+	key, err := asked.HostKey(ctx)
+	return key, module.Describe(), err
+}
+
 // secretsIn returns the secrets of a driver that possibly cannot be loaded.
 func secretsIn(driver json.RawMessage) []string {
+	module := unprovisioned(driver)
+	if module == nil {
+		return nil
+	}
+	return SecretsOf(module)
+}
+
+// unprovisioned returns a driver with its options as they are written, or nil if there is none of
+// its name.
+func unprovisioned(driver json.RawMessage) storagedrivers.Module {
 	var named struct {
 		Name string `json:"name"`
 	}
@@ -85,5 +111,5 @@ func secretsIn(driver json.RawMessage) []string {
 		return nil
 	}
 	_ = json.Unmarshal(driver, module) // all that fits is in it, whatever does not
-	return SecretsOf(module)
+	return module
 }

@@ -64,14 +64,20 @@ const (
 	defaultConnections = 2
 )
 
+// withPort returns an address with the default port if it has none.
+func withPort(address string) string {
+	if _, _, err := net.SplitHostPort(address); err != nil {
+		return net.JoinHostPort(strings.Trim(address, "[]"), defaultPort)
+	}
+	return address
+}
+
 // complete sets the defaults, reads the private key and checks the options without connecting.
 func (c *Config) complete() (*dialer, error) {
 	c.Root = path.Clean(c.Root)
 	c.Connections = cmp.Or(c.Connections, defaultConnections)
 	c.Timeout = cmp.Or(c.Timeout, network.DefaultTimeout)
-	if _, _, err := net.SplitHostPort(c.Address); err != nil {
-		c.Address = net.JoinHostPort(strings.Trim(c.Address, "[]"), defaultPort)
-	}
+	c.Address = withPort(c.Address)
 	if c.PrivateKey != "" && !strings.HasPrefix(strings.TrimSpace(c.PrivateKey), "-----BEGIN") {
 		key, err := os.ReadFile(c.PrivateKey)
 		if err != nil {

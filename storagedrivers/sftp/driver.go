@@ -108,9 +108,10 @@ func (s *SFTP) hostKey(d *caddyfile.Dispenser) error {
 
 // Interface guards
 var (
-	_ caddy.Module          = (*SFTP)(nil)
-	_ caddy.Provisioner     = (*SFTP)(nil)
-	_ caddyfile.Unmarshaler = (*SFTP)(nil)
-	_ options.Described     = (*SFTP)(nil)
-	_ storagedrivers.Module = (*SFTP)(nil)
+	_ caddy.Module             = (*SFTP)(nil)
+	_ caddy.Provisioner        = (*SFTP)(nil)
+	_ caddyfile.Unmarshaler    = (*SFTP)(nil)
+	_ options.Described        = (*SFTP)(nil)
+	_ storagedrivers.Module    = (*SFTP)(nil)
+	_ storagedrivers.HostKeyer = (*SFTP)(nil)
 )

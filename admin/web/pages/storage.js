@@ -10,6 +10,7 @@ import { nameWords, validName } from '../lib/names.js';
 import { showProbe } from '../lib/probe.js';
 import { mayConfigure } from '../lib/state.js';
 import { badge, details, facts, guarantees, listLink, once, pageHead, settings, time } from '../lib/ui.js';
+import { askHostKey } from './hostkey.js';
 
 /**
  * @param {string} name
@@ -159,11 +160,15 @@ function build(kinds, current, isNew) {
 	function driver() {
 		if (!made.has(chosen)) {
 			const same = chosen === saved;
-			made.set(chosen, optionFields(kinds.drivers[chosen].options, {
+			const parts = optionFields(kinds.drivers[chosen].options, {
 				prefix: 'driver.',
 				value: same ? current.value.driver : {},
 				secrets: same ? current.secrets : [],
-			}));
+			});
+			const keys = kinds.drivers[chosen].host_keys
+				&& parts.fields.find(({ path }) => path === 'driver.host_key');
+			if (keys) keys.control.after(askHostKey(chosen, parts.fields, keys));
+			made.set(chosen, parts);
 		}
 		return made.get(chosen);
 	}

@@ -21,7 +21,13 @@ await run(async () => {
 	await field('Address').fill(sftp.address);
 	await field('User').fill(sftp.user);
 	await field('Password').fill('not this one');
-	await field('Host key').fill(sftp.hostKey);
+	await button('Ask the host for its key').click();
+	const shown = page.getByRole('dialog', { name: 'Is this the key of the host?' });
+	await accessible(page, 'the key of a host');
+	assert.match(await shown.getByLabel('Fingerprint', { exact: true }).inputValue(), /^SHA256:/);
+	await shown.getByRole('button', { name: 'Trust this key' }).click();
+	const key = await field('Host key').inputValue();
+	assert.equal(key, sftp.hostKey.split(' ').slice(0, 2).join(' '));
 	await field('Root').fill('pictures');
 	await button('Test').click();
 	const result = page.getByRole('region', { name: 'Result of the test' });
