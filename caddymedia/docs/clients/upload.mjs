@@ -3,7 +3,11 @@
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 
-const { MEDIA_SERVER: server, MEDIA_API_KEY: apiKey, MEDIA_PASSWORD: password } = process.env;
+const [server, apiKey, password] = ['MEDIA_SERVER', 'MEDIA_API_KEY', 'MEDIA_PASSWORD'].map((name) => {
+	if (process.env[name]) return process.env[name];
+	console.error(`set ${name} in the environment`);
+	process.exit(1);
+});
 
 /** Sends a form. Returns the answer, which is JSON in success and in failure. */
 async function post(path, body, headers = {}) {
@@ -32,6 +36,7 @@ try {
 		console.log(item.full_path, item.filename);
 	}
 } catch (error) {
-	console.error(error.message);
+	// fetch says why a server cannot be reached in the cause.
+	console.error([error.message, error.cause?.message].filter(Boolean).join(': '));
 	process.exitCode = 1;
 }

@@ -87,13 +87,21 @@ final class MediaClient
     }
 }
 
-$client = new MediaClient(
-    getenv('MEDIA_SERVER'),
-    getenv('MEDIA_API_KEY'),
-    getenv('MEDIA_PASSWORD'),
-    getenv('HOME') . '/.media-token.json',
-);
+function setting(string $name): string
+{
+    return getenv($name) ?: throw new RuntimeException("set $name in the environment");
+}
+
 try {
+    if (!extension_loaded('curl')) {
+        throw new RuntimeException('install the extension curl of PHP');
+    }
+    $client = new MediaClient(
+        setting('MEDIA_SERVER'),
+        setting('MEDIA_API_KEY'),
+        setting('MEDIA_PASSWORD'),
+        setting('HOME') . '/.media-token.json',
+    );
     foreach ($client->uploadImages(array_slice($argv, 1), ['alias' => 'content']) as $item) {
         echo "$item[full_path] $item[filename]\n";
     }

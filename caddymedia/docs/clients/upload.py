@@ -16,15 +16,24 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 
+def setting(name):
+    """Returns a variable of the environment."""
+    if not os.environ.get(name):
+        sys.exit(f"set {name} in the environment")
+    return os.environ[name]
+
+
 def post(path, body, headers):
     """Sends a request. Returns the answer, which is JSON in success and in failure."""
-    request = urllib.request.Request(os.environ["MEDIA_SERVER"] + path, body, headers)
+    request = urllib.request.Request(setting("MEDIA_SERVER") + path, body, headers)
     try:
         with urllib.request.urlopen(request, timeout=300) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as error:
         with error:
             return json.load(error)
+    except urllib.error.URLError as error:
+        sys.exit(f"{os.environ['MEDIA_SERVER']} cannot be reached: {error.reason}")
 
 
 def get_token(api_key, password):
@@ -66,7 +75,7 @@ def upload_images(token, paths, fields):
 
 
 def main():
-    token = get_token(os.environ["MEDIA_API_KEY"], os.environ["MEDIA_PASSWORD"])
+    token = get_token(setting("MEDIA_API_KEY"), setting("MEDIA_PASSWORD"))
     for item in upload_images(token, [Path(name) for name in sys.argv[1:]], {"alias": "content"}):
         print(item["full_path"], item["filename"])
 

@@ -2,6 +2,9 @@
 # Uploads a picture:  sh upload.sh photo.jpg
 # MEDIA_SERVER (https://media.example.com), MEDIA_API_KEY and MEDIA_PASSWORD are in the environment.
 set -eu
+: "${MEDIA_SERVER:?set it to the address of the service}"
+: "${MEDIA_API_KEY:?set it to the key of an account}"
+: "${MEDIA_PASSWORD:?set it to the password of that account}"
 
 # Secrets go in through standard input: others can read the command line.
 answer=$(printf %s "$MEDIA_PASSWORD" |

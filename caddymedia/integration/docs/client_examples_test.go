@@ -99,9 +99,17 @@ func TestClients(t *testing.T) {
 					t.Errorf("the whole request refused: exit code %d, output %q, problems %q", code, out, problems)
 				}
 			})
+			t.Run("no password", func(t *testing.T) {
+				out, problems, code := example.prepare(t, s.URL)("", "a.jpg", picture)
+				if code == 0 || out != "" || !strings.Contains(problems, "MEDIA_PASSWORD") || strings.Count(problems, "\n") > 1 {
+					t.Errorf("exit code %d, output %q, problems %q", code, out, problems)
+				}
+			})
 			t.Run("no service", func(t *testing.T) {
-				out, problems, code := example.prepare(t, "http://"+servers.FreeAddress(t))(site.Password, "a.jpg", picture)
-				if code != 1 || out != "" || problems == "" {
+				server := servers.FreeAddress(t)
+				_, port, _ := strings.Cut(server, ":")
+				out, problems, code := example.prepare(t, "http://"+server)(site.Password, "a.jpg", picture)
+				if code != 1 || out != "" || !strings.Contains(problems, port) {
 					t.Errorf("exit code %d, output %q, problems %q", code, out, problems)
 				}
 			})
