@@ -98,11 +98,14 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 //
 //	media [<matcher>]
 func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error) {
+	handler := new(Handler)
+	if err := handler.UnmarshalCaddyfile(h.Dispenser); err != nil {
+		return nil, err
+	}
 	if err := mediaapp.CheckOption(h); err != nil {
 		return nil, h.WrapErr(err)
 	}
-	handler := new(Handler)
-	return handler, handler.UnmarshalCaddyfile(h.Dispenser)
+	return handler, nil
 }
 
 // UnmarshalCaddyfile accepts no options, because they are in the global option media.
