@@ -21,10 +21,10 @@ import (
 
 // TestDeadHost: every method fails soon, and works again when the host is back.
 func TestDeadHost(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	t.Parallel()
 	const timeout = 5 * time.Second
 	a := &account{endpoint: startFake(t)}
 	host, path, _ := strings.Cut(strings.TrimPrefix(a.endpoint, "http://"), "/")

@@ -10,9 +10,6 @@ import (
 
 // TestLevelOfForeignNames: a folder that cannot begin a valid key is not listed.
 func TestLevelOfForeignNames(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes seconds")
-	}
 	t.Parallel()
 	for name, a := range map[string]*account{
 		"fake": {endpoint: startFake(t)}, "azurite": {endpoint: servers.Azurite(t).Endpoint},

@@ -14,10 +14,10 @@ import (
 )
 
 func TestDeadHost(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	t.Parallel()
 	const timeout = 5 * time.Second
 	f := (&fake{facts: true}).start(t)
 	proxy := faults.New(t, f.address)

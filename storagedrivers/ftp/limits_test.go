@@ -50,10 +50,10 @@ func TestFewConnections(t *testing.T) {
 // TestStalledReaders: clients that read slowly leave connections for uploads, checks and short
 // objects.
 func TestStalledReaders(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	t.Parallel()
 	f := (&fake{facts: true}).start(t)
 	config := f.config()
 	config.Connections, config.Timeout = 4, 5*time.Second

@@ -65,10 +65,10 @@ func TestCut(t *testing.T) {
 
 // TestDeadHost: every method fails soon, and works again when the host is back.
 func TestDeadHost(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	t.Parallel()
 	server := inProcess(t)
 	const timeout = 5 * time.Second
 	for name, kill := range map[string]func(*faults.Proxy, bool){
@@ -124,10 +124,10 @@ func (h *hook) Read(p []byte) (int, error) {
 
 // TestSilentOnTheWay: an upload and a download end if the host becomes silent.
 func TestSilentOnTheWay(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	t.Parallel()
 	server := inProcess(t)
 	bucket := newBucket(t, server)
 	proxy := faults.New(t, strings.TrimPrefix(server.Endpoint, "http://"))

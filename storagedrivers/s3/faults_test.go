@@ -195,10 +195,10 @@ func TestRefusingHost(t *testing.T) {
 }
 
 func TestSilentHost(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	t.Parallel()
 	s := fake(t)
 	const timeout = 5 * time.Second
 	d, proxy := proxied(t, s, timeout)

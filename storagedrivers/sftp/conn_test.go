@@ -73,10 +73,10 @@ func TestConnections(t *testing.T) {
 
 // TestStalledReaders: readers that stall do not keep other operations from the only connection.
 func TestStalledReaders(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	t.Parallel()
 	root := t.TempDir()
 	server := startServer(t, root, func(s *server) { s.max = 1 })
 	h := &host{folder: root, config: Config{

@@ -115,10 +115,10 @@ func TestRefusingHost(t *testing.T) {
 }
 
 func TestSilentHost(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	t.Parallel()
 	const timeout = 5 * time.Second
 	h := newHost(t)
 	d, _, proxy := behindProxy(t, h, timeout)
@@ -142,10 +142,10 @@ func TestSilentHost(t *testing.T) {
 }
 
 func TestSilentHostWhilePutting(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	t.Parallel()
 	const timeout = 5 * time.Second
 	h := newHost(t)
 	d, _, proxy := behindProxy(t, h, timeout)

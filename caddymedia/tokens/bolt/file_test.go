@@ -129,10 +129,10 @@ func wantUnusable(t *testing.T, path string) {
 // TestDamaged: with random pages damaged, the store returns errors of the contract, without
 // blocking or ending the process. It works again once the file is replaced.
 func TestDamaged(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes seconds")
 	}
-	t.Parallel()
 	good := filepath.Join(t.TempDir(), "good.db")
 	s := New(good, nil, nil)
 	ids := make([]tokens.ID, 0, 300)
