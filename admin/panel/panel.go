@@ -122,6 +122,9 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 	}
 	p.uploads = mediahttp.New(app, mediahandler.Options(app.Redacted(ctx.Slogger())))
 	provisioned.add(app.Service(), p)
+	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
+		p.log.Info("serving the panel", zap.Strings("addresses", addresses(server, p.base+"/")))
+	}
 	return p.provisionEditor()
 }
 

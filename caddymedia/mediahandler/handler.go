@@ -45,13 +45,17 @@ func (Handler) CaddyModule() caddy.ModuleInfo {
 	}
 }
 
-// Provision loads the app. It warns if the server drops the documented headers.
+// Provision loads the app. It warns if there is no account, and if the server drops the documented
+// headers.
 func (h *Handler) Provision(ctx caddy.Context) error {
 	module, err := ctx.App("media")
 	if err != nil {
 		return err
 	}
 	app := module.(*mediaapp.App) // this is what "media" is
+	if len(app.Accounts) == 0 {
+		ctx.Logger().Warn("no account: no client can upload; write in the global option media: account <API key> <password hash>")
+	}
 	h.contract = mediahttp.New(app, Options(app.Redacted(ctx.Slogger())))
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		warnOfDroppedHeaders(ctx.Logger(), server)

@@ -34,3 +34,13 @@ func TestAccountRemoved(t *testing.T) {
 		})
 	}
 }
+
+// TestNoAccountIsLogged: a site on which no client can log in says so at its start.
+func TestNoAccountIsLogged(t *testing.T) {
+	s := site.Start(t, site.LocalDefault, "media")
+	s.WaitForLog(t, "no account: no client can upload")
+	s.Load(t, site.Config{Media: site.Basic, Site: "media"})
+	if n := strings.Count(s.Logged(t), "no account"); n != 1 {
+		t.Errorf("it is logged %d times", n)
+	}
+}
