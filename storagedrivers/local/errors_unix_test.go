@@ -4,7 +4,11 @@ package local
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"log/slog"
+	"os"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -28,5 +32,32 @@ func TestMapError(t *testing.T) {
 	}
 	if err := mapReadError(&fs.PathError{Op: "open", Path: "x", Err: syscall.ENOTDIR}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("below a file: got %v, want not exist", err)
+	}
+}
+
+// TestMissingPermission: the cause names the folder and the system user, the error does not.
+func TestMissingPermission(t *testing.T) {
+	t.Parallel()
+	d := &Driver{path: "/srv/media"}
+	err := d.explained(fmt.Errorf("writing to the root: %w", fs.ErrPermission))
+	if cause := string(storagedrivers.CauseOf(err)); !strings.Contains(cause, "/srv/media") || !strings.Contains(cause, "system user ") {
+		t.Errorf("the cause is %q", cause)
+	}
+	if text := err.Error(); strings.Contains(text, "/srv") || !errors.Is(err, fs.ErrPermission) {
+		t.Errorf("the error is %q", text)
+	}
+	if err := d.explained(fs.ErrNotExist); storagedrivers.CauseOf(err) != "" {
+		t.Errorf("another error has the cause %q", storagedrivers.CauseOf(err))
+	}
+	if os.Getuid() != 0 { // root may write everywhere
+		folder := t.TempDir()
+		if err := os.Chmod(folder, 0o500); err != nil {
+			t.Fatal(err)
+		}
+		closed := New(Config{Root: folder}, slog.New(slog.DiscardHandler))
+		defer closed.Close()
+		if cause := string(storagedrivers.CauseOf(closed.Check(t.Context()))); !strings.Contains(cause, folder) {
+			t.Errorf("the cause of a check is %q", cause)
+		}
 	}
 }

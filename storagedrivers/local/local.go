@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/user"
 	"path"
+	"strconv"
 	"sync"
 	"time"
 
@@ -52,7 +54,9 @@ func New(config Config, log *slog.Logger) *Driver {
 }
 
 // Check opens the root and tests whether it can be read and written.
-func (d *Driver) Check(ctx context.Context) error {
+func (d *Driver) Check(ctx context.Context) error { return d.explained(d.check(ctx)) }
+
+func (d *Driver) check(ctx context.Context) error {
 	root, err := d.open()
 	if err != nil {
 		return err
@@ -69,6 +73,20 @@ func (d *Driver) Check(ctx context.Context) error {
 		return fmt.Errorf("writing to the root: %w", mapError(err))
 	}
 	return ctx.Err()
+}
+
+// explained attaches the folder and the system user to a missing permission. Administrators read
+// them; the error itself names neither.
+func (d *Driver) explained(err error) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	name := strconv.Itoa(os.Getuid())
+	if current, lookupErr := user.Current(); lookupErr == nil {
+		name = current.Username
+	}
+	return storagedrivers.WithCause(err, storagedrivers.Cause("The system user "+name+", as whom Caddy runs, may not use "+
+		d.path+". Change the owner or the rights of the folder, or name another one."))
 }
 
 // Features returns all guarantees: link(2) and rename(2) are atomic.
