@@ -267,7 +267,7 @@ storage away {
 		"foreign alias":    {[]string{"to", "linked", "--alias", "img/content"}, `kept in storage "from"`},
 		"verify":           {[]string{"from", "to", "--verify", "hope"}, "--verify"},
 		"parallel":         {[]string{"from", "to", "--parallel", "0"}, "--parallel"},
-		"one name":         {[]string{"from"}, "accepts 2 arg"},
+		"one name":         {[]string{"from"}, "copy needs <from> and <to>"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := c.Media(append([]string{"copy", "--config", config}, test.args...)...)

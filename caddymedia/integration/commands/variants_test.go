@@ -162,7 +162,7 @@ func TestVariantsCommandFile(t *testing.T) {
 		{"no alias", []string{"none"}, 1, `no image alias "none"`},
 		{"no such kind", []string{"film/content"}, 1, `no alias "film/content"`},
 		{"files", []string{"file/small"}, 1, "only pictures have variants"},
-		{"which alias", nil, 1, "accepts 1 arg"},
+		{"which alias", nil, 1, "variants needs <alias>"},
 		{"no such file", []string{"content", "--config", c.Home + "/none"}, 1, "none"},
 	} {
 		args := append([]string{"variants"}, one.args...)

@@ -25,6 +25,7 @@ import (
 // TestGoProgram builds the program in goprogram as another module. The program stores a remote
 // picture and a file of a form.
 func TestGoProgram(t *testing.T) { // not parallel: the variable that names the Caddy is the process's
+	servers.Program(t, "sh")
 	temp := t.TempDir()
 	c, address := site.NewChild(t, "TMPDIR="+temp), servers.FreeAddress(t)
 	program := buildGoProgram(t)

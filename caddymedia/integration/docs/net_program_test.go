@@ -17,6 +17,7 @@ import (
 // HTTP contract with net/http alone.
 func TestNetProgram(t *testing.T) {
 	t.Parallel()
+	servers.Program(t, "sh")
 	program := buildNetProgram(t)
 	s := &site.Site{Address: servers.FreeAddress(t), Client: new(http.Client)}
 	s.URL = "http://" + s.Address
