@@ -106,6 +106,9 @@ func TestSilentService(t *testing.T) {
 // other.
 func TestSharedExperiment(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	m := newMute(t, func(*http.Request) bool { return true })
 	d := m.driver(t)
 	now := time.Unix(1000, 0)

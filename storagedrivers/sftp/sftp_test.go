@@ -143,6 +143,9 @@ func TestConformanceOpenSSH(t *testing.T) {
 // TestConformanceRequestServer: servers with pkg/sftp's RequestServer resolve handles by their
 // paths.
 func TestConformanceRequestServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes seconds")
+	}
 	for name, tt := range map[string]struct {
 		files servers.RequestFiles
 		want  abilities

@@ -40,9 +40,13 @@ const Patience = time.Minute
 
 const exitLimit = time.Minute
 
-// NewChild prepares a Caddy. env are additional environment variables ("NAME=value").
+// NewChild prepares a Caddy. env are additional environment variables ("NAME=value"). With -short the
+// test is skipped.
 func NewChild(t *testing.T, env ...string) *Child {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starting a Caddy takes seconds")
+	}
 	if runtime.GOOS == "windows" {
 		Skip(t, "no signals to stop a process with")
 	}
