@@ -116,7 +116,7 @@ func (f *form) describe() (*part, error) {
 		return nil, failf(BadRequest, "a part has different names in filename and filename*: send one")
 	}
 	p := &part{name: params["name"], body: f.current}
-	if p.filename, p.file = FormFilename(header); p.file {
+	if p.filename, p.file = filename(header, params); p.file {
 		f.files++
 	} else {
 		f.fields++
@@ -144,6 +144,11 @@ func plainEncoding(encoding string) error {
 // extendedName matches the extended parameter of RFC 5987 and the pieces of one of RFC 2231.
 var extendedName = regexp.MustCompile(`(?i)filename\*`)
 
+// isExtended reports whether extendedName matches, without the memory of a regular expression.
+func isExtended(disposition string) bool {
+	return strings.Contains(strings.ToLower(disposition), "filename*")
+}
+
 // unescape undoes the escapes that browsers and curl use in the plain form of a name (WHATWG HTML,
 // section 4.10.22.8). They escape nothing else, not even the percent sign.
 var unescape = strings.NewReplacer("%22", `"`, "%0D", "\r", "%0A", "\n")
@@ -155,8 +160,13 @@ func FormFilename(disposition string) (name string, ok bool) {
 	if err != nil {
 		return "", false
 	}
+	return filename(disposition, params)
+}
+
+// filename is FormFilename for a header with these parameters.
+func filename(disposition string, params map[string]string) (name string, ok bool) {
 	name, ok = params["filename"]
-	if !extendedName.MatchString(disposition) {
+	if !isExtended(disposition) {
 		name = unescape.Replace(name)
 	}
 	return name, ok
@@ -166,7 +176,7 @@ func FormFilename(disposition string) (name string, ok bool) {
 // section 4.2 forbids. The parser prefers that form to the plain one; filters may not. Some clients
 // send one name in both forms and encode the plain one by RFC 2047.
 func twoNames(disposition, name string) bool {
-	if !extendedName.MatchString(disposition) {
+	if !isExtended(disposition) {
 		return false
 	}
 	const other = "extended"
