@@ -34,3 +34,9 @@ func TestPanelLogin(t *testing.T) {
 	p.Must(t, http.StatusNoContent, http.MethodDelete, "session", nil, session(admin)...)
 	p.Must(t, http.StatusUnauthorized, http.MethodGet, "session", nil, session(admin)...)
 }
+
+// TestPanelAddressIsLogged: the log says at the start where the panel is.
+func TestPanelAddressIsLogged(t *testing.T) {
+	p := site.StartPanel(t, site.Basic)
+	p.WaitForLog(t, `"serving the panel","addresses":["`+p.URL+`/media-admin/"]`)
+}

@@ -70,7 +70,6 @@ func TestPanelNeedsAuthentication(t *testing.T) {
 // TestPanelPages: the page and its parts are served, with a policy that allows nothing else.
 func TestPanelPages(t *testing.T) {
 	p := site.StartPanel(t, site.Basic)
-	p.WaitForLog(t, `"serving the panel","addresses":["`+p.URL+`/media-admin/"]`)
 	get := func(path string) *site.Reply {
 		t.Helper()
 		r := p.Request(t, http.MethodGet, path, nil, nil)
