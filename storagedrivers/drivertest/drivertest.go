@@ -51,15 +51,16 @@ type Harness struct {
 	EarlierTags bool
 }
 
-// Run tests a driver, with plain keys and, without -short, with a key prefix. A test that calls it
-// must not run in parallel to others, because it measures memory.
+// Run tests a driver, with plain keys, and then with a key prefix, unless with -short or under the race
+// detector: data races do not depend on keys. A test that calls Run must not run in parallel to
+// others, because it measures memory.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	if !h.NoMemoryTest {
 		t.Run("memory", func(t *testing.T) { testMemory(t, h.newEnv(t, "")) })
 	}
 	t.Run("plain", func(t *testing.T) { runAll(t, h, "") })
-	if !h.PlainKeys && !testing.Short() {
+	if !h.PlainKeys && !testing.Short() && !RaceDetector {
 		t.Run("prefix", func(t *testing.T) { runAll(t, h, "some/prefix/") })
 	}
 }
