@@ -94,7 +94,7 @@ func holdLock(path string) {
 		panic(err)
 	}
 	os.Stdout.WriteString("!")
-	select {}
+	time.Sleep(time.Hour) // until it is killed; without cgo "select {}" is a deadlock
 }
 
 // TestUnusable: files that cannot be opened are reported as unavailable, with the path.
