@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -82,10 +83,9 @@ func (l *listing) run(ctx context.Context, s *session, args []string) error {
 	if err != nil {
 		return err
 	}
-	return l.show(t, strings.TrimSuffix(info.Key, lastSegment(info.Key)), storagedrivers.Page{Objects: []storagedrivers.Info{info}})
+	folder, _ := path.Split(info.Key)
+	return l.show(t, folder, storagedrivers.Page{Objects: []storagedrivers.Info{info}})
 }
-
-func lastSegment(key string) string { return key[strings.LastIndexByte(key, '/')+1:] }
 
 // object returns the object that a target is.
 func (s *session) object(ctx context.Context, t target) (storagedrivers.Info, error) {

@@ -104,7 +104,7 @@ func TestRollBack(t *testing.T) {
 	}
 }
 
-// TestBrokenStorage: the failure of a storage is not a missing item, and no detail of it is told.
+// TestBrokenStorage: a failing storage is not a missing item, and its error is not in the answer.
 func TestBrokenStorage(t *testing.T) {
 	t.Parallel()
 	text := file("a.txt", "x")
