@@ -210,7 +210,7 @@ func (a *App) parseAccount(d *caddyfile.Dispenser) error {
 	if err := media.CheckAPIKey(key); err != nil {
 		return d.WrapErr(err)
 	}
-	if !strings.Contains(hash, "{") { // a placeholder
+	if !options.HasPlaceholder(hash) {
 		if err := CheckHash(hash); err != nil {
 			return d.Errf("account %q: %w", key, err)
 		}
@@ -282,7 +282,7 @@ func (a *FileAlias) parseExtensions(d *caddyfile.Dispenser) error {
 		return err
 	}
 	for _, ext := range a.Extensions {
-		if err := media.CheckExtension(ext); err != nil && !strings.Contains(ext, "{") {
+		if err := media.CheckExtension(ext); err != nil && !options.HasPlaceholder(ext) {
 			return d.Errf("extensions: %w", err)
 		}
 	}

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // CheckOption returns an error if an alias in the global option media has an unknown storage. Only
@@ -38,7 +38,7 @@ func CheckOption(h httpcaddyfile.Helper) error {
 }
 
 func (c *Config) checkStorageOf(kind ingest.Kind, name string, alias *AliasOptions) error {
-	if strings.Contains(alias.Storage, "{") { // a placeholder
+	if options.HasPlaceholder(alias.Storage) {
 		return nil
 	}
 	if _, err := c.StorageOf(alias); err != nil {

@@ -83,6 +83,10 @@ func (f field) reader(value reflect.Value) Reader {
 	})
 }
 
+// HasPlaceholder reports whether a text of a Caddyfile may have a placeholder, so that it can be checked
+// only after it is replaced.
+func HasPlaceholder(text string) bool { return strings.Contains(text, "{") }
+
 // Checked returns a reader for an option with one argument, which check must accept. Nothing is
 // checked if the argument is empty, or has a placeholder, which is replaced later.
 func Checked(into *string, check func(name string) error) Reader {
@@ -91,7 +95,7 @@ func Checked(into *string, check func(name string) error) Reader {
 		if err := ReadText(into)(d); err != nil {
 			return err
 		}
-		if *into == "" || strings.Contains(*into, "{") {
+		if *into == "" || HasPlaceholder(*into) {
 			return nil
 		}
 		if err := check(name); err != nil {
