@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
 	"github.com/caddymedia/media/admin/edit"
+	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -102,6 +103,9 @@ func (p *Panel) parseLogin(d *caddyfile.Dispenser) error {
 		}
 		if _, twice := p.Login[user]; twice {
 			return d.Errf("the user %q of login is given twice", user)
+		}
+		if err := mediaapp.CheckHash(hash); err != nil && !options.HasPlaceholder(hash) {
+			return d.Errf("login: user %q: %w", user, err)
 		}
 		p.Login[user] = hash
 	}

@@ -121,7 +121,7 @@ func (a *Alias) on(config *Config, limits Limits, storages map[string]*storagedr
 	if !httpguts.ValidHeaderFieldValue(a.CacheControl) {
 		return nil, errors.New("cache_control is no valid header")
 	}
-	if alias.Prefix, err = a.prefix(); err != nil {
+	if alias.Prefix, err = CleanPrefix(cmp.Or(a.Prefix, string(a.Kind)+"/"+a.Name)); err != nil {
 		return nil, err
 	}
 	if alias.Redirect, err = a.redirect(alias.Storage); err != nil {
@@ -132,8 +132,8 @@ func (a *Alias) on(config *Config, limits Limits, storages map[string]*storagedr
 		alias.Extensions, err = extensionSet(a.Extensions)
 		return alias, err
 	}
-	if a.Negotiate && a.WebP == nil {
-		return nil, errors.New("negotiate needs webp")
+	if err := CheckNegotiate(a.Negotiate, a.WebP != nil); err != nil {
+		return nil, err
 	}
 	alias.MaxSize = cmp.Or(a.MaxSize, limits.MaxImageSize)
 	alias.Extensions = setOf(imaging.Extensions())
@@ -142,15 +142,25 @@ func (a *Alias) on(config *Config, limits Limits, storages map[string]*storagedr
 	return alias, nil
 }
 
-func (a *Alias) prefix() (string, error) {
-	if a.Prefix == "/" {
+// CleanPrefix returns the prefix of an alias without slashes around it, or an error if it is no
+// folder. The prefix "/" is "".
+func CleanPrefix(prefix string) (string, error) {
+	if prefix == "/" {
 		return "", nil
 	}
-	prefix := strings.Trim(cmp.Or(a.Prefix, string(a.Kind)+"/"+a.Name), "/")
-	if err := storagedrivers.ValidKey(prefix); err != nil {
+	clean := strings.Trim(prefix, "/")
+	if err := storagedrivers.ValidKey(clean); err != nil {
 		return "", fmt.Errorf("prefix: %w", err)
 	}
-	return prefix, nil
+	return clean, nil
+}
+
+// CheckNegotiate returns an error if an alias without variants negotiates.
+func CheckNegotiate(negotiate, webp bool) error {
+	if negotiate && !webp {
+		return errors.New("negotiate needs webp")
+	}
+	return nil
 }
 
 // redirect returns the options of redirects; nil if items are not redirected.

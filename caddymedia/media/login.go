@@ -3,8 +3,9 @@ package media
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -31,14 +32,17 @@ func NewLogins(limits Limits) *Logins {
 }
 
 func (s *Service) newIssuer(config *Config) (*tokens.Issuer, error) {
+	names := make([]string, 0, len(config.Aliases))
+	for _, alias := range s.Aliases() {
+		names = append(names, alias.Name)
+	}
 	for _, account := range config.Accounts {
 		if err := CheckAPIKey(account.APIKey); err != nil {
 			return nil, err
 		}
 		for _, alias := range account.Aliases {
-			_, image := s.Alias(ingest.Image, alias)
-			if _, file := s.Alias(ingest.File, alias); !image && !file {
-				return nil, fmt.Errorf("account %q: aliases: there is no alias %q", account.APIKey, alias)
+			if err := CheckAliasOf(account.APIKey, alias, names); err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -54,6 +58,15 @@ func (s *Service) newIssuer(config *Config) (*tokens.Issuer, error) {
 		return nil, fmt.Errorf("accounts: %w", err)
 	}
 	return issuer, nil
+}
+
+// CheckAliasOf returns an error unless alias, to which an account is limited, is one of names.
+func CheckAliasOf(account, alias string, names []string) error {
+	if slices.Contains(names, alias) {
+		return nil
+	}
+	known := slices.Compact(slices.Sorted(slices.Values(names)))
+	return fmt.Errorf("account %q: aliases: there is no alias %q; there are %s", account, alias, strings.Join(known, ", "))
 }
 
 // Issuer returns the issuer of tokens, which also verifies them.

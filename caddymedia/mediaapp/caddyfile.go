@@ -2,15 +2,11 @@ package mediaapp
 
 import (
 	"encoding/json"
-	"strconv"
-	"strings"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
-	"github.com/caddymedia/media/caddymedia/imaging/webp"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -167,33 +163,6 @@ func entry[T any](d *caddyfile.Dispenser, what, name string, into *map[string]*T
 	return (*into)[name], nil
 }
 
-// parseModule reads a guest module from the current segment: its name and its options. noun is what
-// modules of the namespace are.
-func parseModule(d *caddyfile.Dispenser, noun, namespace, nameKey string) (json.RawMessage, error) {
-	if !d.NextArg() {
-		return nil, d.ArgErr()
-	}
-	name := d.Val()
-	if _, err := caddy.GetModule(namespace + "." + name); err != nil {
-		return nil, d.Errf("unknown %s %q; there are %s", noun, name, modulesOf(namespace))
-	}
-	module, err := caddyfile.UnmarshalModule(d, namespace+"."+name)
-	if err != nil {
-		return nil, err
-	}
-	return caddyconfig.JSONModuleObject(module, nameKey, name, nil), nil
-}
-
-// modulesOf returns the names of the modules of a namespace, for an error.
-func modulesOf(namespace string) string {
-	modules := caddy.GetModules(namespace)
-	names := make([]string, len(modules))
-	for i, info := range modules {
-		names[i] = info.ID.Name()
-	}
-	return strings.Join(names, ", ")
-}
-
 func (a *App) parseTokens(d *caddyfile.Dispenser) (err error) {
 	if a.TokensRaw != nil {
 		return d.Err(`option "tokens" of media is given twice`)
@@ -228,63 +197,18 @@ func (a *App) parseStorage(d *caddyfile.Dispenser) error {
 	if err != nil {
 		return err
 	}
-	return storageOptions.Parse(d, "a storage", s, options.Readers{
+	name := d.Val()
+	err = storageOptions.Parse(d, "a storage", s, options.Readers{
 		"driver": func(d *caddyfile.Dispenser) (err error) {
-			s.DriverRaw, err = parseModule(d, "driver", "media.storages", "name")
+			s.DriverRaw, err = parseModule(d, "driver", driverNamespace, "name")
 			return err
 		},
 	})
-}
-
-func (a *App) parseImageAlias(d *caddyfile.Dispenser) error {
-	alias, err := named(d, "alias", &a.ImageAliases)
 	if err != nil {
 		return err
 	}
-	return imageAliasOptions.Parse(d, "an image alias", alias,
-		options.Readers{"webp": alias.parseWebP, "redirect": alias.parseRedirect})
-}
-
-func (a *ImageAlias) parseWebP(d *caddyfile.Dispenser) error {
-	a.WebP = new(WebP)
-	args := d.RemainingArgs()
-	if len(args) > 2 {
-		return d.ArgErr()
-	}
-	if len(args) > 0 {
-		quality, err := strconv.Atoi(args[0])
-		if err != nil || quality < 1 || quality > 100 {
-			return d.Errf("the quality of webp is a number from 1 to 100, not %q", args[0])
-		}
-		a.WebP.Quality = quality
-	}
-	if len(args) > 1 {
-		effort, err := webp.ParseEffort(args[1])
-		if err != nil {
-			return d.Errf("the effort of webp: %v", err)
-		}
-		a.WebP.Effort = string(effort)
-	}
-	return nil
-}
-
-func (a *App) parseFileAlias(d *caddyfile.Dispenser) error {
-	alias, err := named(d, "alias", &a.FileAliases)
-	if err != nil {
-		return err
-	}
-	return fileAliasOptions.Parse(d, "a file alias", alias,
-		options.Readers{"redirect": alias.parseRedirect, "extensions": alias.parseExtensions})
-}
-
-func (a *FileAlias) parseExtensions(d *caddyfile.Dispenser) error {
-	if err := options.ReadTexts(&a.Extensions)(d); err != nil {
-		return err
-	}
-	for _, ext := range a.Extensions {
-		if err := media.CheckExtension(ext); err != nil && !options.HasPlaceholder(ext) {
-			return d.Errf("extensions: %w", err)
-		}
+	if err := s.checkDriver(); err != nil {
+		return d.Errf("storage %q: %w", name, err)
 	}
 	return nil
 }

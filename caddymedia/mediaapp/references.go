@@ -9,11 +9,13 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// CheckOption returns an error if an alias in the global option media has an unknown storage. Only
-// the directives of sites can check this: several blocks make up the option.
+// CheckOption returns an error if an alias in the global option media has an unknown storage, or an
+// account an unknown alias. Only the directives of sites can check this: several blocks make up the
+// option.
 func CheckOption(h httpcaddyfile.Helper) error {
 	option, ok := h.Option("media").(httpcaddyfile.App)
 	if !ok {
@@ -32,6 +34,18 @@ func CheckOption(h httpcaddyfile.Helper) error {
 	for _, name := range slices.Sorted(maps.Keys(c.FileAliases)) {
 		if err := c.checkStorageOf(ingest.File, name, &c.FileAliases[name].AliasOptions); err != nil {
 			return err
+		}
+	}
+	return c.checkAccounts()
+}
+
+func (c *Config) checkAccounts() error {
+	names := slices.Concat(slices.Collect(maps.Keys(c.ImageAliases)), slices.Collect(maps.Keys(c.FileAliases)))
+	for _, key := range slices.Sorted(maps.Keys(c.Accounts)) {
+		for _, alias := range c.Accounts[key].Aliases {
+			if err := media.CheckAliasOf(key, alias, names); err != nil && !options.HasPlaceholder(alias) {
+				return err
+			}
 		}
 	}
 	return nil

@@ -17,8 +17,12 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// overwrite is the strategy that replaces items.
-const overwrite = "overwrite"
+const (
+	// overwrite is the strategy that replaces items.
+	overwrite = "overwrite"
+	// driverNamespace is Caddy's namespace of drivers.
+	driverNamespace = "media.storages"
+)
 
 // Storage keeps items, under names that follow its options.
 type Storage struct {
@@ -58,8 +62,8 @@ func (a *App) openStorage(ctx caddy.Context, name, spool string) (media.Storage,
 	if err != nil {
 		return media.Storage{}, fmt.Errorf("sub_folder_format: %w", err)
 	}
-	if config.DriverRaw == nil {
-		return media.Storage{}, errors.New("it has no driver")
+	if err := config.checkDriver(); err != nil {
+		return media.Storage{}, err
 	}
 	loaded, err := ctx.LoadModule(a.Storages[name], "DriverRaw")
 	if err != nil {
@@ -84,6 +88,13 @@ func (a *App) openStorage(ctx caddy.Context, name, spool string) (media.Storage,
 		SubFolder: subFolder, Overwrite: config.OverwriteStrategy == overwrite,
 		KeepNames: config.Sanitize != nil && !*config.Sanitize,
 	}, nil
+}
+
+func (s *Storage) checkDriver() error {
+	if s.DriverRaw == nil {
+		return errors.New("it has no driver; there are " + modulesOf(driverNamespace))
+	}
+	return nil
 }
 
 // spoolFolder returns the expanded spool folder, or "" if none is configured. The folder must

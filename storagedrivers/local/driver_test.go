@@ -13,7 +13,7 @@ import (
 func TestCaddyfile(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"local":                              `{}`,
+		"local":                              "root is missing, at Testfile:1",
 		"local /srv/media":                   `{"root":"/srv/media"}`,
 		"local {\n root /srv/media\n}":       `{"root":"/srv/media"}`,
 		"local {env.ROOT} {\n sync off\n}":   `{"root":"{env.ROOT}","sync":false}`,

@@ -18,7 +18,8 @@ func (s *Schema) Parse(d *caddyfile.Dispenser, what string, config any, custom R
 }
 
 // ParseModule reads a module, starting at its name: an argument, which is the first option and then
-// must not be in the block, and the block as in [Schema.Parse].
+// must not be in the block, and the block as in [Schema.Parse]. A missing required option is an
+// error.
 func (s *Schema) ParseModule(d *caddyfile.Dispenser, what string, config any, custom Readers) error {
 	readers := s.readers(config, custom)
 	d.Next() // its name
@@ -30,7 +31,15 @@ func (s *Schema) ParseModule(d *caddyfile.Dispenser, what string, config any, cu
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	return ParseBlock(d, what, readers, s.repeatable()...)
+	if err := ParseBlock(d, what, readers, s.repeatable()...); err != nil {
+		return err
+	}
+	for _, f := range s.fields {
+		if value := s.structOf(config).FieldByIndex(f.index); f.option.Required && value.IsZero() {
+			return d.Errf("%s: %w", what, f.checkText(f.option.Name, text(value)))
+		}
+	}
+	return nil
 }
 
 func (s *Schema) readers(config any, custom Readers) Readers {

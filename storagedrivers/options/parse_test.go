@@ -24,21 +24,20 @@ func parseModule(input string) (*config, error) {
 func TestParseModule(t *testing.T) {
 	t.Parallel()
 	for input, want := range map[string]string{
-		"test":                                `{"where":""}`,
-		"test x":                              `{"name":"x","where":""}`,
-		"test {\n name x\n}":                  `{"name":"x","where":""}`,
-		"test x {\n where https://y\n}":       `{"name":"x","where":"https://y"}`,
-		"test {\n folder a\n mode two\n}":     `{"where":"","folder":"a","mode":"two"}`,
-		"test {\n mode {env.ANY}\n}":          `{"where":"","mode":"{env.ANY}"}`,
-		"test {\n mode t{env.ANY}\n}":         `{"where":"","mode":"t{env.ANY}"}`,
-		"test {\n mode \"\"\n}":               `{"where":""}`,
-		"test {\n secrets a b\n secrets c\n}": `{"where":"","secrets":["a","b","c"]}`,
-		"test {\n list a b\n}":                `{"where":"","list":["a","b"]}`,
-		"test {\n off on\n}":                  `{"where":"","off":true}`,
-		"test {\n on off\n}":                  `{"where":"","on":false}`,
-		"test {\n few 1\n many 2\n}":          `{"where":"","few":1,"many":2}`,
-		"test {\n size 1KiB\n every 1m\n}":    `{"where":"","size":1024,"every":60000000000}`,
-		"test {\n group k\n}":                 `{"where":"","group":{"key":"k"}}`,
+		"test x":                                `{"name":"x","where":""}`,
+		"test {\n name x\n}":                    `{"name":"x","where":""}`,
+		"test x {\n where https://y\n}":         `{"name":"x","where":"https://y"}`,
+		"test x {\n folder a\n mode two\n}":     `{"name":"x","where":"","folder":"a","mode":"two"}`,
+		"test x {\n mode {env.ANY}\n}":          `{"name":"x","where":"","mode":"{env.ANY}"}`,
+		"test x {\n mode t{env.ANY}\n}":         `{"name":"x","where":"","mode":"t{env.ANY}"}`,
+		"test x {\n mode \"\"\n}":               `{"name":"x","where":""}`,
+		"test x {\n secrets a b\n secrets c\n}": `{"name":"x","where":"","secrets":["a","b","c"]}`,
+		"test x {\n list a b\n}":                `{"name":"x","where":"","list":["a","b"]}`,
+		"test x {\n off on\n}":                  `{"name":"x","where":"","off":true}`,
+		"test x {\n on off\n}":                  `{"name":"x","where":"","on":false}`,
+		"test x {\n few 1\n many 2\n}":          `{"name":"x","where":"","few":1,"many":2}`,
+		"test x {\n size 1KiB\n every 1m\n}":    `{"name":"x","where":"","size":1024,"every":60000000000}`,
+		"test x {\n group k\n}":                 `{"name":"x","where":"","group":{"key":"k"}}`,
 	} {
 		c, err := parseModule(input)
 		if err != nil {
@@ -54,6 +53,8 @@ func TestParseModule(t *testing.T) {
 func TestParseModuleErrors(t *testing.T) {
 	t.Parallel()
 	for input, want := range map[string]string{
+		"test":                        "a test: name is missing",
+		"test {\n name \"\"\n}":       "a test: name is missing, at Testfile:3",
 		"test a b":                    "wrong argument count",
 		"test a {\n name b\n}":        `unknown option "name" of a test; there are every, few, folder, group, list,`,
 		"test {\n Name b\n}":          `unknown option "Name" of a test; there are every, few,`,

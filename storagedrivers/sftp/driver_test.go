@@ -23,9 +23,8 @@ func parse(text string) (*SFTP, error) {
 func TestCaddyfile(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		`sftp`:                        `{}`,
-		`sftp files.example.com`:      `{"address":"files.example.com"}`,
-		`sftp { address [::1]:2222 }`: `{"address":"[::1]:2222"}`,
+		"sftp host {\nuser media\n}":                `{"address":"host","user":"media"}`,
+		"sftp {\naddress [::1]:2222\nuser media\n}": `{"address":"[::1]:2222","user":"media"}`,
 		`sftp files.example.com:2222 {
 			user media
 			password {env.SFTP_PASSWORD}
@@ -47,7 +46,6 @@ func TestCaddyfile(t *testing.T) {
 			`"host_key":["ssh-ed25519 AAAA comment","ssh-rsa BBBB","SHA256:abc"],` +
 			`"root":"/srv/media","connections":3,"timeout":10000000000}`,
 	} {
-		text = strings.ReplaceAll(strings.ReplaceAll(text, "{ address", "{\naddress"), " }", "\n}")
 		s, err := parse(text)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -74,6 +72,7 @@ func TestCaddyfileErrors(t *testing.T) {
 		"connections 0":               "connections is a number above zero",
 		"timeout soon":                "timeout is a duration",
 		"address elsewhere":           `unknown option "address"`,
+		"agent on":                    "user is missing",
 	} {
 		if _, err := parse("sftp host {\n" + line + "\n}"); err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(want)) {
 			t.Errorf("%q: error %v, want %q", line, err, want)

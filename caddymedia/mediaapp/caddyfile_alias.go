@@ -1,0 +1,80 @@
+package mediaapp
+
+import (
+	"strconv"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/caddymedia/media/caddymedia/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/storagedrivers/options"
+)
+
+func (a *App) parseImageAlias(d *caddyfile.Dispenser) error {
+	alias, err := named(d, "alias", &a.ImageAliases)
+	if err != nil {
+		return err
+	}
+	err = imageAliasOptions.Parse(d, "an image alias", alias, options.Readers{
+		"prefix": alias.parsePrefix, "webp": alias.parseWebP, "redirect": alias.parseRedirect,
+	})
+	if err != nil {
+		return err
+	}
+	if err := media.CheckNegotiate(alias.Negotiate, alias.WebP != nil); err != nil {
+		return d.WrapErr(err)
+	}
+	return nil
+}
+
+func (o *AliasOptions) parsePrefix(d *caddyfile.Dispenser) error {
+	return options.Checked(&o.Prefix, func(string) error {
+		_, err := media.CleanPrefix(o.Prefix)
+		return err
+	})(d)
+}
+
+func (a *ImageAlias) parseWebP(d *caddyfile.Dispenser) error {
+	a.WebP = new(WebP)
+	args := d.RemainingArgs()
+	if len(args) > 2 {
+		return d.ArgErr()
+	}
+	if len(args) > 0 {
+		quality, err := strconv.Atoi(args[0])
+		if err != nil || quality < 1 || quality > 100 {
+			return d.Errf("the quality of webp is a number from 1 to 100, not %q", args[0])
+		}
+		a.WebP.Quality = quality
+	}
+	if len(args) > 1 {
+		effort, err := webp.ParseEffort(args[1])
+		if err != nil {
+			return d.Errf("the effort of webp: %v", err)
+		}
+		a.WebP.Effort = string(effort)
+	}
+	return nil
+}
+
+func (a *App) parseFileAlias(d *caddyfile.Dispenser) error {
+	alias, err := named(d, "alias", &a.FileAliases)
+	if err != nil {
+		return err
+	}
+	return fileAliasOptions.Parse(d, "a file alias", alias, options.Readers{
+		"prefix": alias.parsePrefix, "redirect": alias.parseRedirect, "extensions": alias.parseExtensions,
+	})
+}
+
+func (a *FileAlias) parseExtensions(d *caddyfile.Dispenser) error {
+	if err := options.ReadTexts(&a.Extensions)(d); err != nil {
+		return err
+	}
+	for _, ext := range a.Extensions {
+		if err := media.CheckExtension(ext); err != nil && !options.HasPlaceholder(ext) {
+			return d.Errf("extensions: %w", err)
+		}
+	}
+	return nil
+}
