@@ -1,0 +1,29 @@
+package mediaapp
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/caddymedia/tokens/bolt"
+)
+
+// warnOfDataFolder logs which files are kept in the folder that Caddy was started in, because Caddy
+// found no data folder: a service may run without HOME.
+func (a *App) warnOfDataFolder() {
+	if filepath.IsAbs(caddy.AppDataDir()) || os.Getenv("XDG_DATA_HOME") != "" {
+		return
+	}
+	const unset = "neither HOME nor XDG_DATA_HOME is set: set XDG_DATA_HOME, or name the "
+	folder, err := filepath.Abs(caddy.AppDataDir())
+	if err != nil {
+		folder = caddy.AppDataDir()
+	}
+	if a.implied.Storage {
+		a.log.Warn(unset+"folder of items in the global option media: storage default { driver local <path> }", "now", folder)
+	}
+	if store, ok := a.tokens.(*bolt.Module); ok && store.Path == "" {
+		a.log.Warn(unset+"file of tokens in the global option media: tokens bolt <path>", "now", folder)
+	}
+}
