@@ -35,6 +35,9 @@ func (a *App) openTokens(ctx caddy.Context) (tokens.Store, error) {
 			return nil, err
 		}
 	} else {
+		if err := checkGuest(a.TokensRaw, "token store", storeNamespace, "store"); err != nil {
+			return nil, err
+		}
 		loaded, err := ctx.LoadModule(a, "TokensRaw")
 		if err != nil {
 			return nil, fmt.Errorf("loading the store: %w", err)

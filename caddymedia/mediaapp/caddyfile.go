@@ -167,7 +167,7 @@ func (a *App) parseTokens(d *caddyfile.Dispenser) (err error) {
 	if a.TokensRaw != nil {
 		return d.Err(`option "tokens" of media is given twice`)
 	}
-	a.TokensRaw, err = parseModule(d, "token store", "media.tokens", "store")
+	a.TokensRaw, err = parseModule(d, "token store", storeNamespace, "store")
 	return err
 }
 

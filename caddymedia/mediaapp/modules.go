@@ -2,6 +2,7 @@ package mediaapp
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
@@ -16,14 +17,32 @@ func parseModule(d *caddyfile.Dispenser, noun, namespace, nameKey string) (json.
 		return nil, d.ArgErr()
 	}
 	name := d.Val()
-	if _, err := caddy.GetModule(namespace + "." + name); err != nil {
-		return nil, d.Errf("unknown %s %q; there are %s", noun, name, modulesOf(namespace))
+	if err := checkModule(noun, namespace, name); err != nil {
+		return nil, d.WrapErr(err)
 	}
 	module, err := caddyfile.UnmarshalModule(d, namespace+"."+name)
 	if err != nil {
 		return nil, err
 	}
 	return caddyconfig.JSONModuleObject(module, nameKey, name, nil), nil
+}
+
+// checkGuest is checkModule for the JSON of a guest module. Caddy itself finds all other mistakes of it.
+func checkGuest(raw json.RawMessage, noun, namespace, nameKey string) error {
+	var guest map[string]any
+	_ = json.Unmarshal(raw, &guest)
+	if name, ok := guest[nameKey].(string); ok {
+		return checkModule(noun, namespace, name)
+	}
+	return nil
+}
+
+// checkModule returns an error with the modules of the namespace unless name is one of them.
+func checkModule(noun, namespace, name string) error {
+	if _, err := caddy.GetModule(namespace + "." + name); err != nil {
+		return fmt.Errorf("unknown %s %q; there are %s", noun, name, modulesOf(namespace))
+	}
+	return nil
 }
 
 // modulesOf returns the names of the modules of a namespace, for an error.

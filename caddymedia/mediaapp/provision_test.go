@@ -43,7 +43,7 @@ func TestProvisionErrors(t *testing.T) { // not parallel: Caddy has globals
 		{"storage without a driver", `"storages": {"main": {}}`, []string{`storage "main"`, "no driver"}},
 		{"storage that is null", `"storages": {"main": null}`, []string{`storage "main" is empty`}},
 		{"driver without a name", `"storages": {"main": {"driver": {"root": "/x"}}}`, []string{`storage "main"`, "name"}},
-		{"unknown driver", `"storages": {"main": {"driver": {"name": "floppy"}}}`, []string{`storage "main"`, "media.storages.floppy"}},
+		{"unknown driver", `"storages": {"main": {"driver": {"name": "floppy"}}}`, []string{`storage "main": unknown driver "floppy"; there are `, "local, s3, sftp"}},
 		{"local without a root", `"storages": {"main": {"driver": {"name": "local"}}}`, []string{`storage "main"`, "root is missing"}},
 		{"name of a storage", `"storages": {"Main": {"driver": {"name": "local", "root": "/x"}}}`, []string{`storage "Main"`, "a-z"}},
 		{"long name of a storage", `"storages": {"` + strings.Repeat("a", 65) + `": {}}`, []string{`storage "aaa`, "64"}},
@@ -111,7 +111,7 @@ func TestProvisionErrors(t *testing.T) { // not parallel: Caddy has globals
 		{"empty key", `"accounts": {"": {"password_hash": "` + hash + `"}}`, []string{`account ""`}},
 		{"long key", `"accounts": {"` + strings.Repeat("k", 129) + `": {"password_hash": "` + hash + `"}}`, []string{`account "kkk`, "128"}},
 
-		{"unknown token store", `"tokens": {"store": "sqlite"}`, []string{"tokens", "media.tokens.sqlite"}},
+		{"unknown token store", `"tokens": {"store": "sqlite"}`, []string{`tokens: unknown token store "sqlite"; there are bolt, memory, redis`}},
 		{"token store without a name", `"tokens": {}`, []string{"tokens", "store"}},
 		{"token store without a variable", `"tokens": {"store": "bolt", "path": "{env.MEDIA_TEST_MISSING}"}`, []string{"tokens", "path", "env.MEDIA_TEST_MISSING"}},
 		{"redis", `"tokens": {"store": "redis", "url": "http://user:{env.MEDIA_TEST_SECRET}@host"}`, []string{"tokens", "url"}},

@@ -22,6 +22,8 @@ const (
 	overwrite = "overwrite"
 	// driverNamespace is Caddy's namespace of drivers.
 	driverNamespace = "media.storages"
+	// storeNamespace is Caddy's namespace of token stores.
+	storeNamespace = "media.tokens"
 )
 
 // Storage keeps items, under names that follow its options.
@@ -94,7 +96,7 @@ func (s *Storage) checkDriver() error {
 	if s.DriverRaw == nil {
 		return errors.New("it has no driver; there are " + modulesOf(driverNamespace))
 	}
-	return nil
+	return checkGuest(s.DriverRaw, "driver", driverNamespace, "name")
 }
 
 // spoolFolder returns the expanded spool folder, or "" if none is configured. The folder must

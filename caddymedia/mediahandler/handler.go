@@ -66,13 +66,16 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 // warnOfDroppedHeaders logs a warning for each documented header that the server drops. Caddy
 // removes headers with an underscore from every request, unless an option of the server lists them.
 func warnOfDroppedHeaders(log *zap.Logger, server *caddyhttp.Server) {
+	var dropped []string
 	for _, name := range []string{"HTTP_SERVICE_API_KEY", "HTTP_SERVICE_ACCESS_TOKEN"} {
-		if listed(server.ExpectedUnderscoreHeaders, name) {
-			continue
+		if !listed(server.ExpectedUnderscoreHeaders, name) {
+			dropped = append(dropped, name)
 		}
-		log.Warn("the server drops a header that clients may send; "+
+	}
+	if len(dropped) > 0 {
+		log.Warn("the server drops headers that clients may send; "+
 			"write in the global options: servers { expected_underscore_headers HTTP_SERVICE_API_KEY HTTP_SERVICE_ACCESS_TOKEN }",
-			zap.String("header", name), zap.Strings("listener", server.Listen))
+			zap.Strings("headers", dropped), zap.Strings("listener", server.Listen))
 	}
 }
 
