@@ -14,14 +14,14 @@ import (
 // token; see [ParseBlock]. custom has the readers of options with their own syntax, which all
 // groups have.
 func (s *Schema) Parse(d *caddyfile.Dispenser, what string, config any, custom Readers) error {
-	return ParseBlock(d, what, s.readers(config, custom), s.repeatable()...)
+	return ParseBlock(d, what, s.Readers(config, custom), s.repeatable()...)
 }
 
 // ParseModule reads a module, starting at its name: an argument, which is the first option and then
 // must not be in the block, and the block as in [Schema.Parse]. A missing required option is an
 // error.
 func (s *Schema) ParseModule(d *caddyfile.Dispenser, what string, config any, custom Readers) error {
-	readers := s.readers(config, custom)
+	readers := s.Readers(config, custom)
 	d.Next() // its name
 	if d.NextArg() {
 		first := s.fields[0]
@@ -42,7 +42,8 @@ func (s *Schema) ParseModule(d *caddyfile.Dispenser, what string, config any, cu
 	return nil
 }
 
-func (s *Schema) readers(config any, custom Readers) Readers {
+// Readers returns the readers of the options of config, a pointer to the struct, and custom ones.
+func (s *Schema) Readers(config any, custom Readers) Readers {
 	value := s.structOf(config)
 	readers := Readers{}
 	for _, f := range s.fields {
