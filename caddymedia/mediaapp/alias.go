@@ -185,9 +185,5 @@ func (c *Config) baseURL() (string, error) {
 	if err := expand.Err(); err != nil || base == "" {
 		return "", err
 	}
-	return checkCDNBase(base)
-}
-
-func checkCDNBase(base string) (string, error) {
 	return options.Address("cdn_base", base, "https://cdn.example.com")
 }

@@ -41,7 +41,7 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //			max_pixels     <n>
 //			redirect       presigned [<lifetime>] | public <url> [<lifetime>]
 //			svg            reject|keep|off
-//			webp           [<quality> [fast|normal|small]]
+//			webp           [<quality>] [fast|normal|small]
 //			negotiate      on|off
 //			strip_metadata on|off
 //		}
@@ -107,36 +107,22 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	return options.ParseBlock(d, "media", options.Readers{
-		"cdn_base":        once("cdn_base", &a.CDNBase, readCDNBase),
-		"token_lifetime":  once("token_lifetime", &a.TokenLifetime, options.ReadDuration),
-		"health_interval": once("health_interval", &a.HealthInterval, options.ReadDuration),
-		"spool_folder":    once("spool_folder", &a.SpoolFolder, options.ReadText),
-		"tokens":          a.parseTokens,
-		"account":         a.parseAccount,
-		"storage":         a.parseStorage,
-		"image_alias":     a.parseImageAlias,
-		"file_alias":      a.parseFileAlias,
-		"limits":          a.parseLimits,
-		"downloads":       a.parseDownloads,
-	}, "account", "storage", "image_alias", "file_alias")
-}
-
-// once returns a reader for an option that may be set only once in all media blocks.
-func once[T comparable](name string, into *T, reader func(*T) options.Reader) options.Reader {
-	return func(d *caddyfile.Dispenser) error {
-		if *into != *new(T) {
+	readers := settingsOptions.Readers(&a.Settings, options.Readers{
+		"tokens":      a.parseTokens,
+		"account":     a.parseAccount,
+		"storage":     a.parseStorage,
+		"image_alias": a.parseImageAlias,
+		"file_alias":  a.parseFileAlias,
+		"limits":      a.parseLimits,
+		"downloads":   a.parseDownloads,
+	})
+	for _, given := range settingsOptions.Lines(&a.Settings) { // in an earlier block
+		name := given.Words[0]
+		readers[name] = func(d *caddyfile.Dispenser) error {
 			return d.Errf("option %q of media is given twice", name)
 		}
-		return reader(into)(d)
 	}
-}
-
-func readCDNBase(into *string) options.Reader {
-	return options.Checked(into, func(string) error {
-		_, err := checkCDNBase(*into)
-		return err
-	})
+	return options.ParseBlock(d, "media", readers, "account", "storage", "image_alias", "file_alias")
 }
 
 // named adds a new entry. Its name is the only argument. noun is "storage" or "alias".

@@ -40,21 +40,26 @@ func (a *ImageAlias) parseWebP(d *caddyfile.Dispenser) error {
 	if len(args) > 2 {
 		return d.ArgErr()
 	}
-	if len(args) > 0 {
+	if len(args) == 2 || len(args) == 1 && !isEffort(args[0]) {
 		quality, err := strconv.Atoi(args[0])
 		if err != nil || quality < 1 || quality > 100 {
 			return d.Errf("the quality of webp is a number from 1 to 100, not %q", args[0])
 		}
-		a.WebP.Quality = quality
+		a.WebP.Quality, args = quality, args[1:]
 	}
-	if len(args) > 1 {
-		effort, err := webp.ParseEffort(args[1])
+	if len(args) > 0 {
+		effort, err := webp.ParseEffort(args[0])
 		if err != nil {
 			return d.Errf("the effort of webp: %v", err)
 		}
 		a.WebP.Effort = string(effort)
 	}
 	return nil
+}
+
+func isEffort(word string) bool {
+	_, err := webp.ParseEffort(word)
+	return word != "" && err == nil
 }
 
 func (a *App) parseFileAlias(d *caddyfile.Dispenser) error {

@@ -13,13 +13,7 @@ import (
 
 // Config is the configuration of the app.
 type Config struct {
-	// The start of public addresses, for instance `https://cdn.example.com`; an alias
-	// may have its own. Default: the scheme and host of the upload request, and no host
-	// at all in templates.
-	CDNBase string `json:"cdn_base,omitempty"`
-
-	// How long a token is valid. Default: `24h`.
-	TokenLifetime caddy.Duration `json:"token_lifetime,omitempty"`
+	Settings
 
 	// Where tokens are kept: `bolt` (a file), `redis` or `memory`. Several Caddys share
 	// tokens only through Redis. Default: `bolt`, in Caddy's data folder.
@@ -40,6 +34,23 @@ type Config struct {
 	// either kind is given.
 	FileAliases map[string]*FileAlias `json:"file_aliases,omitempty"`
 
+	// The limits of requests, of work on pictures and of failed logins.
+	Limits *Limits `json:"limits,omitempty"`
+
+	// From where Go code in the same process may have items downloaded.
+	Downloads *Downloads `json:"downloads,omitempty"`
+}
+
+// Settings are the options of the app that are one value each.
+type Settings struct {
+	// The start of public addresses, for instance `https://cdn.example.com`; an alias
+	// may have its own. Default: the scheme and host of the upload request, and no host
+	// at all in templates.
+	CDNBase string `json:"cdn_base,omitempty" option:"address" example:"https://cdn.example.com"`
+
+	// How long a token is valid. Default: `24h`.
+	TokenLifetime caddy.Duration `json:"token_lifetime,omitempty"`
+
 	// The folder in which an upload waits until it is complete, for storages on other
 	// hosts, if it has more than 1 MiB or 64 MiB of smaller ones wait in memory. It must
 	// exist, and should be on a disk, not in memory as `/tmp` is on some systems. Files in
@@ -50,12 +61,6 @@ type Config struct {
 	// How long to wait between two checks of a storage that can be used; one that cannot
 	// is looked at again after ten seconds. Default: `1m`.
 	HealthInterval caddy.Duration `json:"health_interval,omitempty"`
-
-	// The limits of requests, of work on pictures and of failed logins.
-	Limits *Limits `json:"limits,omitempty"`
-
-	// From where Go code in the same process may have items downloaded.
-	Downloads *Downloads `json:"downloads,omitempty"`
 }
 
 // Implied reports which default parts were added to a configuration.

@@ -8,6 +8,8 @@ import (
 
 // The files whose comments document the options.
 var (
+	//go:embed config.go
+	configComments string
 	//go:embed storage.go
 	storageComments string
 	//go:embed alias.go
@@ -23,6 +25,7 @@ var (
 )
 
 var (
+	settingsOptions   = options.Of[Settings](configComments)
 	storageOptions    = options.Of[Storage](storageComments)
 	imageAliasOptions = options.Of[ImageAlias](aliasComments, redirectComments)
 	fileAliasOptions  = options.Of[FileAlias](aliasComments, redirectComments)

@@ -14,7 +14,7 @@ import (
 func TestSchemas(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]*options.Schema{
-		"storage": Schemas().Storage, "image alias": Schemas().ImageAlias, "file alias": Schemas().FileAlias,
+		"settings": settingsOptions.Documented(), "storage": Schemas().Storage, "image alias": Schemas().ImageAlias, "file alias": Schemas().FileAlias,
 		"account": Schemas().Account, "limits": limitsOptions.Documented(), "downloads": Schemas().Downloads,
 	} {
 		if err := s.Err(); err != nil {

@@ -26,6 +26,31 @@ const (
 // "ERROR: " and a part of the message stand for an error. With -update the JSON is rewritten.
 func Golden(t *testing.T) {
 	t.Helper()
+	eachGolden(t, golden)
+}
+
+// GoldenApps calls check with the JSON of the media app of every Caddyfile in testdata that has one.
+func GoldenApps(t *testing.T, check func(t *testing.T, app []byte)) {
+	t.Helper()
+	eachGolden(t, func(t *testing.T, _ string, config, want []byte) {
+		t.Helper()
+		if bytes.HasPrefix(want, []byte(errorMarker)) {
+			return
+		}
+		if app := AdaptApp(t, string(config)); app != nil {
+			check(t, app)
+		}
+	})
+}
+
+// AdaptApp returns the JSON of the media app of a Caddyfile, nil if it has none.
+func AdaptApp(t *testing.T, config string) []byte {
+	t.Helper()
+	return adapted(t, []byte(config), false)
+}
+
+func eachGolden(t *testing.T, check func(t *testing.T, name string, config, want []byte)) {
+	t.Helper()
 	names, err := filepath.Glob("testdata/*.caddyfiletest")
 	if err != nil || len(names) == 0 {
 		t.Fatalf("golden files %q: %v", names, err)
@@ -33,21 +58,21 @@ func Golden(t *testing.T) {
 	for _, name := range names {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".caddyfiletest"), func(t *testing.T) {
 			t.Parallel()
-			golden(t, name)
+			content, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			config, want, found := bytes.Cut(content, []byte(separator))
+			if !found {
+				t.Fatalf("no line %q", separator)
+			}
+			check(t, name, config, want)
 		})
 	}
 }
 
-func golden(t *testing.T, name string) {
+func golden(t *testing.T, name string, config, want []byte) {
 	t.Helper()
-	content, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, want, found := bytes.Cut(content, []byte(separator))
-	if !found {
-		t.Fatalf("no line %q", separator)
-	}
 	got := adapted(t, config, bytes.Contains(want, []byte(`"apps": {`)))
 	if bytes.HasPrefix(want, []byte(errorMarker)) {
 		message := strings.TrimSpace(strings.TrimPrefix(string(want), errorMarker))
@@ -92,7 +117,9 @@ func adapted(t *testing.T, config []byte, whole bool) []byte {
 		if err := json.Unmarshal(result, &parsed); err != nil {
 			t.Fatal(err)
 		}
-		result = parsed.Apps.Media
+		if result = parsed.Apps.Media; result == nil {
+			return nil
+		}
 	}
 	var indented bytes.Buffer
 	if err := json.Indent(&indented, result, "", "\t"); err != nil {

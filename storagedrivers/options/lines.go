@@ -15,8 +15,8 @@ type Line struct {
 }
 
 // Caddyfile returns lines as they stand in a Caddyfile, in blocks of that depth, in the form of
-// `caddy fmt`. A line with the text "{$" is left out: Caddy replaces it before it reads the words,
-// however they are quoted.
+// `caddy fmt`. No word may contain "{$": Caddy replaces it before it reads the words, however they
+// are quoted.
 func Caddyfile(depth int, lines ...Line) string {
 	var out strings.Builder
 	indent := strings.Repeat("\t", depth)
@@ -26,9 +26,6 @@ func Caddyfile(depth int, lines ...Line) string {
 			words[i] = quoted(word)
 		}
 		text := indent + strings.Join(words, " ")
-		if strings.Contains(text, "{$") {
-			continue
-		}
 		if block := Caddyfile(depth+1, line.Block...); block != "" {
 			text += " {\n" + block + indent + "}"
 		}
