@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/tokens/memory"
+	"github.com/caddymedia/media/caddymedia/tokens/tokentest"
 )
 
 func TestIssue(t *testing.T) {
@@ -95,6 +97,18 @@ func TestVerifyRefuses(t *testing.T) {
 	if n := len(f.comparer.taken()); n != 0 {
 		t.Errorf("verifying hashed %d passwords", n)
 	}
+}
+
+// TestVerifyLateStore: a token ends by the clock of the Issuer, even if that of the store is behind.
+func TestVerifyLateStore(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.store.Store = memory.New(new(tokentest.Clock).Now)
+	i := f.issuer(account("shop", "secret"))
+	token := f.login(i)
+	f.clock.Advance(24 * time.Hour)
+	_, err := i.Verify(t.Context(), token, "shop")
+	wantCredentials(t, "expired", err)
 }
 
 // TestStoreFails: a failure of the store is never reported as wrong credentials.
