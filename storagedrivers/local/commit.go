@@ -236,7 +236,7 @@ func (st *staged) Rollback(context.Context) error {
 	isMine := func(stat fs.FileInfo) bool { return os.SameFile(mine, stat) }
 	if st.backup != "" {
 		var left bool
-		if left, err = putBack(st.root, st.backup, st.key, isMine); !left {
+		if left, err = st.driver.putBack(st.root, st.backup, st.key, isMine); !left {
 			st.backup = ""
 		}
 	} else {

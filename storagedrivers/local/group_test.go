@@ -188,10 +188,11 @@ func newCrashed(t *testing.T, set func(*Driver), at int, rollBack bool) crashed 
 	return crashed{root, *steps, undone, ended}
 }
 
-// recoverAll opens the folder like the next process.
-func recoverAll(t *testing.T, root string) {
+// recoverAll opens the folder like the next process, on the same system.
+func recoverAll(t *testing.T, root string, set func(*Driver)) {
 	t.Helper()
 	d := New(Config{Root: root, Sync: new(false)}, slog.New(slog.DiscardHandler))
+	set(d)
 	if err := d.Check(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -217,7 +218,7 @@ func TestCrashOfGroup(t *testing.T) {
 				for at, ended := 1, false; !ended; at++ {
 					c := newCrashed(t, set, at, rollBack)
 					ended = c.ended
-					recoverAll(t, c.root)
+					recoverAll(t, c.root, set)
 					want := c.undone
 					if !rollBack && (ended || slices.Contains(c.steps, "void")) {
 						want = after
@@ -242,10 +243,11 @@ func TestCrashOfRecovery(t *testing.T) {
 				for again, recovered := 1, false; !recovered; again++ {
 					c := newCrashed(t, set, at, false)
 					d := New(Config{Root: c.root, Sync: new(false)}, slog.New(slog.DiscardHandler))
+					set(d)
 					steps := crashAt(d, again)
 					recovered = !untilCrash(func() { _, _ = d.open() })
 					d.die()
-					recoverAll(t, c.root)
+					recoverAll(t, c.root, set)
 					if got := files(t, c.root); !maps.Equal(got, c.undone) {
 						t.Errorf("after crashes at %q and %q: %v, want %v", c.steps, *steps, got, c.undone)
 					}
@@ -282,7 +284,7 @@ func TestCrashLeavesOthers(t *testing.T) {
 					}
 					delete(want, key)
 				}
-				recoverAll(t, c.root)
+				recoverAll(t, c.root, set)
 				if err := s.Close(); err != nil {
 					t.Error(err)
 				}

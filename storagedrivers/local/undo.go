@@ -90,7 +90,7 @@ func (u *undoer) restore(one intent, aside string) error {
 		if err != nil || os.SameFile(old, there) {
 			continue
 		}
-		_, err = putBack(u.root, backup, one.Key, is(one.ETag))
+		_, err = u.driver.putBack(u.root, backup, one.Key, is(one.ETag))
 		u.driver.mark("put back")
 		return err
 	}
@@ -153,8 +153,8 @@ func folders(intents []intent) []string {
 
 // putBack restores a replaced object. If another process has since replaced the object that mine
 // identifies, its object stays. It reports whether backup still exists.
-func putBack(root *os.Root, backup, key string, mine func(fs.FileInfo) bool) (left bool, err error) {
-	err = swap(root, backup, key)
+func (d *Driver) putBack(root *os.Root, backup, key string, mine func(fs.FileInfo) bool) (left bool, err error) {
+	err = d.swap(root, backup, key)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return false, root.Rename(backup, key)
 	}
@@ -164,7 +164,7 @@ func putBack(root *os.Root, backup, key string, mine func(fs.FileInfo) bool) (le
 	if came, err := root.Lstat(backup); err != nil || mine(came) {
 		return true, err
 	}
-	return true, swap(root, backup, key)
+	return true, d.swap(root, backup, key)
 }
 
 // takeAway removes a created object, unless another process has replaced it. aside is a free name
@@ -189,7 +189,10 @@ func returnAside(root *os.Root, aside, key string, mine bool) error {
 }
 
 // swap exchanges two names in one step.
-func swap(root *os.Root, a, b string) error {
+func (d *Driver) swap(root *os.Root, a, b string) error {
+	if d.moves {
+		return errors.ErrUnsupported
+	}
 	dirA, err := root.Open(path.Dir(a))
 	if err != nil {
 		return err
