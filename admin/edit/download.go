@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -24,62 +25,121 @@ func (e *Editor) Download(ctx context.Context) (map[string]any, error) {
 	return c.app, nil
 }
 
-// veil replaces the secrets by placeholders.
-func (c config) veil() {
-	v := veiler{taken: map[string]bool{}}
+// Caddyfile is the configuration of the app as a global option of a Caddyfile.
+type Caddyfile struct {
+	// Text is the global option, with the rest as comments before it.
+	Text string `json:"text"`
+	// Variables stand for the secrets.
+	Variables []Variable `json:"variables"`
+	// Omitted are the paths of the values that a Caddyfile cannot express.
+	Omitted []string `json:"omitted"`
+}
+
+// Variable is a variable of the environment that stands for a secret.
+type Variable struct {
+	Name string `json:"name"`
+	// Path is the path of the secret in the configuration of the app: accounts/shop/password_hash.
+	Path string `json:"path"`
+}
+
+// Caddyfile returns the configuration of [Editor.Download] as a global option of a Caddyfile.
+func (e *Editor) Caddyfile(ctx context.Context) (*Caddyfile, error) {
+	c, err := e.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.caddyfile()
+}
+
+func (c config) caddyfile() (*Caddyfile, error) {
+	variables := c.veil()
+	block, omitted, err := mediaapp.Caddyfile(canonical(c.app))
+	if err != nil {
+		return nil, fmt.Errorf("writing the configuration as a Caddyfile: %w", err)
+	}
+	comments := make([]string, 0, len(variables)+len(omitted))
+	for _, v := range variables {
+		comments = append(comments, v.Name+": "+v.Path)
+	}
+	text := commented("Variables to set in the environment of Caddy, each with its place below /config/apps/media/:", comments) +
+		commented("Not in this block, because a Caddyfile cannot express it:", omitted) + block
+	return &Caddyfile{Text: text, Variables: variables, Omitted: slices.Concat([]string{}, omitted)}, nil
+}
+
+// commented returns comments of a Caddyfile, none if there are no lines.
+func commented(title string, lines []string) string {
+	if len(lines) == 0 {
+		return ""
+	}
+	text := "\t# " + title + "\n"
+	for _, line := range lines {
+		text += "\t#   " + strings.Join(strings.Fields(line), " ") + "\n" // a line of its own
+	}
+	return text
+}
+
+// veil replaces the secrets by placeholders, and returns their variables.
+func (c config) veil() []Variable {
+	v := &veiler{taken: map[string]bool{}, variables: []Variable{}}
+	for _, found := range variable.FindAllStringSubmatch(string(canonical(c.app)), -1) {
+		v.taken[found[1]] = true
+	}
 	for _, s := range slices.Sorted(maps.Keys(sections)) { // that the same names are given each time
 		entries := c.section(s)
 		for _, name := range slices.Sorted(maps.Keys(entries)) {
 			entry, _ := entries[name].(object)
-			place := []string{string(s), name}
+			path := []string{string(s), name}
 			opts, err := s.options(driverOf(entry))
 			if err != nil {
-				v.allBut(driverKind, place, group(entry, driverGroup))
+				v.allBut(driverKind, append(path, driverGroup), group(entry, driverGroup))
 				continue
 			}
-			v.described(opts, place, entry)
+			v.described(opts, path, entry)
 		}
 	}
 	if store := group(c.app, tokenStore); store != nil {
 		v.tokens(store)
 	}
+	return v.variables
 }
 
 // veiler replaces secrets by placeholders. Each placeholder stands for one secret.
-type veiler struct{ taken map[string]bool }
+type veiler struct {
+	taken     map[string]bool // names of variables
+	variables []Variable
+}
 
 // described replaces the options that the description marks as secret.
-func (v veiler) described(opts []options.Option, place []string, entry object) {
+func (v *veiler) described(opts []options.Option, path []string, entry object) {
 	for _, option := range opts {
+		at := append(slices.Clone(path), option.Name)
 		switch {
-		case option.Type == options.Group && option.Name == driverGroup:
-			v.described(option.Options, place, group(entry, option.Name))
 		case option.Type == options.Group:
-			v.described(option.Options, append(slices.Clone(place), option.Name), group(entry, option.Name))
+			v.described(option.Options, at, group(entry, option.Name))
 		case option.Secret && !empty(entry[option.Name]):
-			entry[option.Name] = v.veiled(place, option.Name, entry[option.Name])
+			entry[option.Name] = v.veiled(at, entry[option.Name])
 		}
 	}
 }
 
 // allBut replaces all options except the known one, which is harmless.
-func (v veiler) allBut(known string, place []string, entry object) {
+func (v *veiler) allBut(known string, path []string, entry object) {
 	for _, name := range slices.Sorted(maps.Keys(entry)) {
 		if name != known && !empty(entry[name]) {
-			entry[name] = v.veiled(place, name, entry[name])
+			entry[name] = v.veiled(append(slices.Clone(path), name), entry[name])
 		}
 	}
 }
 
 // tokens replaces the secrets of a token store, or all options of a store that does not describe
 // them.
-func (v veiler) tokens(store object) {
-	place := []string{tokenStore}
+func (v *veiler) tokens(store object) {
+	path := []string{tokenStore}
 	if opts := tokenOptions(store); opts != nil {
-		v.described(opts, place, store)
+		v.described(opts, path, store)
 		return
 	}
-	v.allBut(storeKind, place, store)
+	v.allBut(storeKind, path, store)
 }
 
 // The token store is in a group of this name. One of its options is the name of the store.
@@ -104,19 +164,25 @@ func tokenOptions(store object) []options.Option {
 
 var (
 	wholePlaceholder = regexp.MustCompile(`^\{[^{}]+\}$`)
+	variable         = regexp.MustCompile(`\{env\.([^{}]+)\}`)
 	unfit            = regexp.MustCompile(`[^A-Z0-9]+`)
 )
 
 // veiled returns the placeholder for a secret, or the secret itself if it is a placeholder.
-func (v veiler) veiled(place []string, option string, secret any) any {
+func (v *veiler) veiled(path []string, secret any) any {
 	if text, ok := secret.(string); ok && wholePlaceholder.MatchString(text) {
 		return text
 	}
-	name := "MEDIA_" + unfit.ReplaceAllString(strings.ToUpper(strings.Join(append(slices.Clone(place), option), "_")), "_")
+	words := slices.Clone(path)
+	if words[0] == string(Storages) && words[2] == driverGroup {
+		words = slices.Delete(words, 2, 3) // it says nothing
+	}
+	name := "MEDIA_" + unfit.ReplaceAllString(strings.ToUpper(strings.Join(words, "_")), "_")
 	free := name
 	for i := 2; v.taken[free]; i++ {
 		free = fmt.Sprintf("%s_%d", name, i)
 	}
 	v.taken[free] = true
+	v.variables = append(v.variables, Variable{free, strings.Join(path, "/")})
 	return "{env." + free + "}"
 }

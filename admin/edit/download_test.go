@@ -1,7 +1,10 @@
 package edit
 
 import (
+	"slices"
 	"testing"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	_ "github.com/caddymedia/media/caddymedia/tokens/bolt"
 )
@@ -23,6 +26,53 @@ func TestVeil(t *testing.T) {
 			"plain":{"driver":{"name":"local","root":"/a"}},
 			"cut":{"driver":{"name":"sftp","password":"{env.MEDIA_STORAGES_CUT_PASSWORD}"}},
 			"x":{"driver":{"name":"foreign","place":"{env.MEDIA_STORAGES_X_PLACE}","port":"{env.MEDIA_STORAGES_X_PORT}"}}}}`)
+}
+
+// TestVeilKeepsVariables: a variable of the configuration stands for no other secret.
+func TestVeilKeepsVariables(t *testing.T) {
+	t.Parallel()
+	c := config{parsed(t, `{"accounts":{"site-one":{"password_hash":"{env.MEDIA_ACCOUNTS_SITE_ONE_PASSWORD_HASH}"},"site.one":{"password_hash":"h"}}}`)}
+	got := c.veil()
+	mustEqual(t, c.app, `{"accounts":{"site-one":{"password_hash":"{env.MEDIA_ACCOUNTS_SITE_ONE_PASSWORD_HASH}"},
+		"site.one":{"password_hash":"{env.MEDIA_ACCOUNTS_SITE_ONE_PASSWORD_HASH_2}"}}}`)
+	if want := []Variable{{"MEDIA_ACCOUNTS_SITE_ONE_PASSWORD_HASH_2", "accounts/site.one/password_hash"}}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+func TestCaddyfile(t *testing.T) {
+	t.Parallel()
+	c := config{parsed(t, `{"accounts":{"shop":{"password_hash":"$2a$14$x"}},"spool_folder":"/\\{$X\\}",
+		"storages":{"far":{"driver":{"name":"sftp","address":"h","user":"u","password":"p{$X}","agent":true}}}}`)}
+	got, err := c.caddyfile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `	# Variables to set in the environment of Caddy, each with its place below /config/apps/media/:
+	#   MEDIA_ACCOUNTS_SHOP_PASSWORD_HASH: accounts/shop/password_hash
+	#   MEDIA_STORAGES_FAR_PASSWORD: storages/far/driver/password
+	# Not in this block, because a Caddyfile cannot express it:
+	#   spool_folder
+	media {
+		account shop {env.MEDIA_ACCOUNTS_SHOP_PASSWORD_HASH}
+		storage far {
+			driver sftp h {
+				user u
+				password {env.MEDIA_STORAGES_FAR_PASSWORD}
+				agent on
+			}
+		}
+	}
+`
+	if got.Text != want {
+		t.Errorf("got:\n%s\nwant:\n%s", got.Text, want)
+	}
+	if config := "{\n" + want + "}\n"; string(caddyfile.Format([]byte(config))) != config {
+		t.Error("not formatted by `caddy fmt`")
+	}
+	if len(got.Variables) != 2 || !slices.Equal(got.Omitted, []string{"spool_folder"}) {
+		t.Errorf("got %+v", got)
+	}
 }
 
 func TestVeilTokens(t *testing.T) {

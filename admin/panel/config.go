@@ -13,7 +13,7 @@ import (
 
 const adminOff = "Caddy's admin endpoint is switched off (`admin off`), so that the configuration cannot be changed here."
 
-// serveConfig serves a route below "config": an entry of a section, or the download.
+// serveConfig serves a route below "config": an entry of a section, the download, or the Caddyfile.
 func (p *Panel) serveConfig(w http.ResponseWriter, r *http.Request, rest string) {
 	if p.editor == nil {
 		p.fail(w, r, http.StatusBadGateway, adminOff)
@@ -21,6 +21,10 @@ func (p *Panel) serveConfig(w http.ResponseWriter, r *http.Request, rest string)
 	}
 	if rest == "" {
 		p.download(w, r)
+		return
+	}
+	if rest == "caddyfile" {
+		p.caddyfile(w, r)
 		return
 	}
 	word, name, _ := strings.Cut(rest, "/")
@@ -120,6 +124,19 @@ func (p *Panel) download(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Disposition", `attachment; filename="media.json"`)
 	_, _ = w.Write(append(body, '\n')) // the client may be gone
+}
+
+// caddyfile serves the configuration as a global option of a Caddyfile, without secrets.
+func (p *Panel) caddyfile(w http.ResponseWriter, r *http.Request) {
+	if !p.allowed(w, r, http.MethodGet, http.MethodHead) {
+		return
+	}
+	made, err := p.editor.Caddyfile(r.Context())
+	if err != nil {
+		p.failEdit(w, r, err)
+		return
+	}
+	answer(w, http.StatusOK, made)
 }
 
 // problem is the answer to a failed request.

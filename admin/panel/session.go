@@ -29,9 +29,9 @@ type session struct {
 
 const (
 	notResumed = "Caddy was started without `--resume`: what is changed here is lost at a restart and at `caddy reload`. " +
-		"Start it by `caddy run --resume` (the unit `caddy-api.service` does), or put the downloaded configuration into the configuration file."
+		"Start it by `caddy run --resume` (the unit `caddy-api.service` does), or put what runs into the configuration file."
 	notSaved = "Caddy does not save what runs: what is changed here is lost at a restart and at `caddy reload`. " +
-		"Look whether `persist_config` is off and whether Caddy may write its folder for configurations, or put the downloaded configuration into the configuration file."
+		"Look whether `persist_config` is off and whether Caddy may write its folder for configurations, or put what runs into the configuration file."
 )
 
 func (p *Panel) session(ctx context.Context, v visitor) session {
