@@ -63,7 +63,7 @@ func (c config) caddyfile() (*Caddyfile, error) {
 	}
 	text := commented("Variables to set in the environment of Caddy, each with its place below /config/apps/media/:", comments) +
 		commented("Not in this block, because a Caddyfile cannot express it:", omitted) + block
-	return &Caddyfile{Text: text, Variables: variables, Omitted: slices.Concat([]string{}, omitted)}, nil
+	return &Caddyfile{Text: text, Variables: variables, Omitted: append([]string{}, omitted...)}, nil
 }
 
 // commented returns comments of a Caddyfile, none if there are no lines.

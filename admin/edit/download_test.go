@@ -40,6 +40,17 @@ func TestVeilKeepsVariables(t *testing.T) {
 	}
 }
 
+func TestCaddyfileOfNothing(t *testing.T) {
+	t.Parallel()
+	got, err := config{object{}}.caddyfile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(canonical(got)); got != `{"text":"\tmedia\n","variables":[],"omitted":[]}` {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestCaddyfile(t *testing.T) {
 	t.Parallel()
 	c := config{parsed(t, `{"accounts":{"shop":{"password_hash":"$2a$14$x"}},"spool_folder":"/\\{$X\\}",

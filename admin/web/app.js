@@ -1,6 +1,7 @@
 // @ts-check
 // The panel: the page of each address, and the frame of all pages.
 import { get, send } from './lib/api.js';
+import { caddyfileButton } from './lib/caddyfile.js';
 import { byId, fill, h, rich } from './lib/dom.js';
 import { icon } from './lib/icons.js';
 import { guard, isBusy, mayAct, mayConfigure, preference, state } from './lib/state.js';
@@ -176,7 +177,8 @@ function persistenceNotice(session) {
 		h('details', { open: matchMedia('(min-width: 52rem)').matches },
 			h('summary', null, 'Changes are lost on restart'), // no room on a phone
 			h('p', null, rich(session.lasting_note)),
-			h('a', { class: 'button', href: 'api/config', download: '' }, 'Download the configuration')),
+			h('div', { class: 'actions' }, caddyfileButton(),
+				h('a', { class: 'button', href: 'api/config', download: '' }, 'Download the configuration'))),
 		h('button', {
 			type: 'button',
 			class: 'plain',

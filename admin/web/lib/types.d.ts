@@ -210,6 +210,15 @@ interface Account {
 	aliases?: string[];
 }
 
+/** The configuration as a Caddyfile. */
+interface CaddyfileAnswer {
+	text: string;
+	/** The variables that stand for secrets, with the paths of these in the configuration. */
+	variables: { name: string; path: string }[];
+	/** The paths of what a Caddyfile cannot express. */
+	omitted: string[];
+}
+
 interface TokenStore {
 	store?: string;
 	ok?: boolean;

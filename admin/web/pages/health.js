@@ -1,6 +1,7 @@
 // @ts-check
 // Health of the storages, the token store and the encoder.
 import { background, get } from '../lib/api.js';
+import { caddyfileButton } from '../lib/caddyfile.js';
 import { fill, h, rich } from '../lib/dom.js';
 import { elapsed, isTime } from '../lib/format.js';
 import { driverIcon, icon } from '../lib/icons.js';
@@ -86,7 +87,7 @@ function content({ storages, tokens, webp_encoder: encoder }) {
 			serviceRow('items', 'WebP encoder', encoder || 'none: this build cannot make WebP variants'),
 			serviceRow('file', 'Configuration', 'The running configuration, with placeholders for secrets.',
 				null,
-				h('div', { class: 'row-actions' },
+				h('div', { class: 'row-actions' }, caddyfileButton(),
 					h('a', { class: 'button', href: 'api/config', download: '', 'data-key': 'configuration' },
 						'Download'))),
 		])),

@@ -1,6 +1,6 @@
-// The notice about unsaved changes, the download, and a server that fails and recovers.
+// The notice about unsaved changes, the download, the Caddyfile, and a server that fails and recovers.
 import { readFile } from 'node:fs/promises';
-import { accessible, assert, facts, focused, open, run, shot } from './lib.mjs';
+import { accessible, announced, assert, facts, focused, open, run, shot } from './lib.mjs';
 
 await run(async () => {
 	const page = await open();
@@ -8,6 +8,7 @@ await run(async () => {
 
 	// The configuration is downloaded, without secrets.
 	await download(page, notice.getByRole('link', { name: 'Download the configuration' }));
+	await asCaddyfile(page, notice.getByRole('button', { name: 'As Caddyfile' }));
 	await notice.getByRole('button', { name: 'Dismiss' }).click();
 	await notice.waitFor({ state: 'detached' });
 	assert.equal(await page.evaluate(() => document.activeElement.id), 'main', 'the button is gone, the focus is not');
@@ -16,6 +17,7 @@ await run(async () => {
 	await page.getByRole('list', { name: 'Service' }).waitFor();
 	assert.equal(await notice.count(), 0, 'it stays dismissed');
 	await download(page, page.getByRole('link', { name: 'Download', exact: true }));
+	await asCaddyfile(page, page.getByRole('button', { name: 'As Caddyfile' }));
 
 	// A refresh keeps focus and opened details.
 	const refresh = page.getByRole('button', { name: 'Refresh' });
@@ -65,6 +67,27 @@ await run(async () => {
 	await accessible(phone, 'the notice on a phone');
 	await shot(phone, 'phone-open', false);
 });
+
+/** Opens the configuration as a Caddyfile by the keyboard, copies it, and checks that it has no secrets. */
+async function asCaddyfile(page, button) {
+	await button.focus();
+	await page.keyboard.press('Enter');
+	const dialog = page.getByRole('dialog', { name: 'The configuration as Caddyfile' });
+	const text = await dialog.getByLabel('Global option', { exact: true }).inputValue();
+	assert.match(text, /^\tmedia \{$/m);
+	assert.match(text, /^\t\taccount site-one \{env\.MEDIA_ACCOUNTS_SITE_ONE_PASSWORD_HASH\}$/m);
+	for (const secret of facts.secrets) assert.ok(!text.includes(secret), 'a secret is shown');
+	await dialog.getByText('Variables', { exact: true }).click();
+	await dialog.getByText('accounts/site-one/password_hash', { exact: true }).waitFor();
+	await accessible(page, 'the configuration as Caddyfile');
+	await shot(page, 'caddyfile', false);
+	await dialog.getByRole('button', { name: 'Copy: Global option' }).click();
+	await announced(page, 'Global option: copied.');
+	assert.equal(await page.evaluate(() => navigator.clipboard.readText()), text);
+	await page.keyboard.press('Escape');
+	await dialog.waitFor({ state: 'detached' });
+	assert.equal(await focused(page), 'As Caddyfile', 'the focus comes back');
+}
 
 /** Downloads the configuration of the app by a link, and checks that it has no secrets. */
 async function download(page, link) {

@@ -69,6 +69,7 @@ func TestDocsAdmin(t *testing.T) {
 	s.Login(t, "try-out", "only for trying out")
 	wants := map[string]string{
 		"config/apps/media/storages/default":          `"driver":`,
+		"config/apps/media/accounts/try-out":          `"$argon2id$`,
 		"-X PATCH":                                    "",
 		"media/health":                                `"state":"up"`,
 		"metrics | grep":                              "\ncaddy_media_storage_up{",

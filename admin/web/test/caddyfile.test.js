@@ -1,0 +1,22 @@
+// The configuration as a Caddyfile: what is said beside it.
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import { notes, variables } from '../lib/caddyfile.js';
+
+const answer = { text: '', variables: [], omitted: [] };
+
+test('the way back needs one sentence', () => {
+	assert.equal(notes(answer).length, 1);
+	assert.deepEqual(variables(answer), []);
+});
+
+test('secrets are named, with their paths', () => {
+	const one = { ...answer, variables: [{ name: 'MEDIA_X', path: 'accounts/x/password_hash' }] };
+	assert.match(notes(one)[1], /^Set 1 variable in /);
+	assert.deepEqual(variables(one), ['`MEDIA_X`: `accounts/x/password_hash`']);
+});
+
+test('what is missing is said', () => {
+	assert.match(notes({ ...answer, omitted: ['spool_folder', 'storages/a'] })[1],
+		/`spool_folder`, `storages\/a`/);
+});
