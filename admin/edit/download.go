@@ -71,11 +71,12 @@ func commented(title string, lines []string) string {
 	if len(lines) == 0 {
 		return ""
 	}
-	text := "\t# " + title + "\n"
+	var text strings.Builder
+	text.WriteString("\t# " + title + "\n")
 	for _, line := range lines {
-		text += "\t#   " + strings.Join(strings.Fields(line), " ") + "\n" // a line of its own
+		text.WriteString("\t#   " + strings.Join(strings.Fields(line), " ") + "\n") // a line of its own
 	}
-	return text
+	return text.String()
 }
 
 // veil replaces the secrets by placeholders, and returns their variables.
