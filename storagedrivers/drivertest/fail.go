@@ -47,6 +47,9 @@ func (e *env) breaks(t *testing.T, what string, at int64, want error, opts stora
 	src := failing(content{2, at + mib}, at, want)
 	_, err := e.storage.Put(t.Context(), "folder/object", src, opts)
 	fails(t, err, want, what)
+	if errors.Is(err, storagedrivers.ErrUnavailable) {
+		t.Errorf("%s: got %v, which blames the backend", what, err)
+	}
 	if src.closed {
 		t.Errorf("%s closed it", what)
 	}

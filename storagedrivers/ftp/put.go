@@ -66,7 +66,8 @@ func (d *Driver) put(
 	u := &upload{driver: d, conn: c, mode: opts.Mode, dst: dst, folder: folder, temp: tempName(folder)}
 	src := source.New(ctx, r)
 	err := c.run(ctx, func() error { return u.store(key, src) })
-	if failed := src.Err(); failed != nil {
+	failed := src.Err()
+	if failed != nil {
 		err = failed // whatever the network says to that
 	}
 	if err == nil {
@@ -74,10 +75,13 @@ func (d *Driver) put(
 	} else {
 		err = u.cleanUp(ctx, err)
 	}
-	if err != nil {
-		return storagedrivers.Info{}, ended(ctx, err)
+	switch {
+	case err == nil:
+		return u.info, nil
+	case failed != nil && ctx.Err() == nil:
+		return storagedrivers.Info{}, err // it may look like one of the network
 	}
-	return u.info, nil
+	return storagedrivers.Info{}, ended(ctx, err)
 }
 
 // store sends the temporary file.
