@@ -13,6 +13,11 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
+func TestMain(m *testing.M) {
+	drivertest.Waiting()
+	m.Run()
+}
+
 // account is a blob service in which every test has its own container.
 type account struct {
 	endpoint   string

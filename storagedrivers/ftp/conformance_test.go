@@ -18,7 +18,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	drivertest.Waiting()
+	goleak.VerifyTestMain(m)
+}
 
 // config returns the configuration of a driver for the fake.
 func (f *fake) config() Config {

@@ -15,6 +15,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	drivertest.Waiting()
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))
 }
 

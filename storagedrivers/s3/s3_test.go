@@ -25,6 +25,11 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
+func TestMain(m *testing.M) {
+	drivertest.Waiting()
+	m.Run()
+}
+
 // service is an S3 service in which tests create buckets.
 type service struct {
 	config  Config

@@ -18,7 +18,10 @@ import (
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	drivertest.Waiting()
+	goleak.VerifyTestMain(m)
+}
 
 // host is a server with a folder for each test.
 type host struct {

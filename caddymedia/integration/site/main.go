@@ -9,6 +9,7 @@ import (
 
 	_ "github.com/caddymedia/media/caddymedia"
 	"github.com/caddymedia/media/caddymedia/testcaddy"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
 // RunCaddy is the environment variable that makes the test binary a Caddy with the plug-in, so that
@@ -24,6 +25,7 @@ func Main(m *testing.M) {
 		caddycmd.Main()
 		return
 	}
+	drivertest.Waiting()
 	os.Exit(testcaddy.Run(m))
 }
 
