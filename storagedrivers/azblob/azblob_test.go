@@ -97,6 +97,6 @@ func TestConformance(t *testing.T) {
 
 func TestConformanceAzurite(t *testing.T) {
 	h := (&account{endpoint: servers.Azurite(t).Endpoint}).harness()
-	h.PlainKeys = true
+	h.OtherServer = true
 	drivertest.Run(t, h)
 }

@@ -39,9 +39,12 @@ type Harness struct {
 	// NoMemoryTest skips that measurement, for a server in the process of the test, whose memory
 	// would be measured too.
 	NoMemoryTest bool
-	// PlainKeys skips the second run with a key prefix, for another server or setting of a driver
-	// that passes both elsewhere.
+	// PlainKeys skips the second run with a key prefix, for another setting of a driver that passes both
+	// elsewhere.
 	PlainKeys bool
+	// OtherServer skips that run too, and all under the race detector, for another server of such a
+	// driver: its goroutines are the same.
+	OtherServer bool
 	// CoarseTags allows two generations of one size to share their modification time, for drivers
 	// without entity tags. A driver that needs it should be fixed.
 	CoarseTags bool
@@ -56,11 +59,14 @@ type Harness struct {
 // others, because it measures memory.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
+	if h.OtherServer && RaceDetector {
+		t.Skip("the race detector watches this driver with its first server")
+	}
 	if !h.NoMemoryTest {
 		t.Run("memory", func(t *testing.T) { testMemory(t, h.newEnv(t, "")) })
 	}
 	t.Run("plain", func(t *testing.T) { runAll(t, h, "") })
-	if !h.PlainKeys && !testing.Short() && !RaceDetector {
+	if !h.PlainKeys && !h.OtherServer && !testing.Short() && !RaceDetector {
 		t.Run("prefix", func(t *testing.T) { runAll(t, h, "some/prefix/") })
 	}
 }

@@ -37,7 +37,7 @@ func conforms(t *testing.T, server *servers.FTP, mode TLSMode) {
 		config.Root = filepath.Join(config.Root, root)
 		return driver(config)
 	})
-	h.PlainKeys = true
+	h.OtherServer = true
 	drivertest.Run(t, h)
 }
 

@@ -101,6 +101,6 @@ func TestConformance(t *testing.T) {
 func TestConformanceFakeGCSServer(t *testing.T) {
 	_, server := servers.FakeGCS(t)
 	h := harness(server, "some/folder")
-	h.PlainKeys = true
+	h.OtherServer = true
 	drivertest.Run(t, h)
 }

@@ -185,7 +185,7 @@ func TestConformance(t *testing.T) {
 
 func TestConformanceVersityGW(t *testing.T) {
 	h := real(t).harness()
-	h.PlainKeys = true
+	h.OtherServer = true
 	h.EarlierTags = true // GetObject of version 1.8.0 reads the tag before it opens the file
 	drivertest.Run(t, h)
 }
@@ -196,7 +196,7 @@ func TestConformanceVersityGWWithTLS(t *testing.T) {
 	s.config.Prefix, s.config.Checksums = "some/folder", whenSupported
 	h := s.harness()
 	h.NoMemoryTest = true // the proxy is in the process
-	h.PlainKeys = true
+	h.OtherServer = true
 	h.EarlierTags = true // as without TLS
 	drivertest.Run(t, h)
 }

@@ -137,7 +137,7 @@ func TestConformanceOpenSSH(t *testing.T) {
 			h.force = force
 			harness := h.harness()
 			harness.NoMemoryTest = force != nil // once is enough
-			harness.PlainKeys = true
+			harness.OtherServer = true
 			drivertest.Run(t, harness)
 		})
 	}
@@ -175,7 +175,7 @@ func TestConformanceRequestServer(t *testing.T) {
 
 func TestConformanceProFTPD(t *testing.T) {
 	harness := hostOf(t, servers.ProFTPDOverSSH(t)).harness()
-	harness.PlainKeys = true
+	harness.OtherServer = true
 	drivertest.Run(t, harness)
 }
 
