@@ -137,7 +137,7 @@ func TestConformanceOpenSSH(t *testing.T) {
 			h.force = force
 			harness := h.harness()
 			harness.NoMemoryTest = force != nil // once is enough
-			harness.OtherServer = true
+			harness.PlainKeys, harness.OtherServer = true, force == nil
 			drivertest.Run(t, harness)
 		})
 	}
