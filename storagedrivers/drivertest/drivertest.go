@@ -39,9 +39,9 @@ type Harness struct {
 	// NoMemoryTest skips that measurement, for a server in the process of the test, whose memory
 	// would be measured too.
 	NoMemoryTest bool
-	// PlainKeys skips the second run with a key prefix, for another setting of a driver that passes both
-	// elsewhere.
-	PlainKeys bool
+	// OtherSetting skips the second run with a key prefix, and all with -short, for another setting of a
+	// driver that passes the whole suite elsewhere.
+	OtherSetting bool
 	// OtherServer skips that run too, and all under the race detector, for another server of such a
 	// driver: its goroutines are the same.
 	OtherServer bool
@@ -62,11 +62,14 @@ func Run(t *testing.T, h Harness) {
 	if h.OtherServer && RaceDetector {
 		t.Skip("the race detector watches this driver with its first server")
 	}
+	if h.OtherSetting && testing.Short() {
+		t.Skip("a short run tests one setting of a driver")
+	}
 	if !h.NoMemoryTest {
 		t.Run("memory", func(t *testing.T) { testMemory(t, h.newEnv(t, "")) })
 	}
 	t.Run("plain", func(t *testing.T) { runAll(t, h, "") })
-	if !h.PlainKeys && !h.OtherServer && !testing.Short() && !RaceDetector {
+	if !h.OtherSetting && !h.OtherServer && !testing.Short() && !RaceDetector {
 		t.Run("prefix", func(t *testing.T) { runAll(t, h, "some/prefix/") })
 	}
 }

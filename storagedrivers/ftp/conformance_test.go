@@ -74,7 +74,7 @@ func TestConformance(t *testing.T) {
 				return driver(config)
 			})
 			h.NoMemoryTest = true
-			h.PlainKeys = name != "facts"
+			h.OtherSetting = name != "facts"
 			h.CoarseTags = !f.mfmt // nothing else sets times apart
 			drivertest.Run(t, h)
 		})

@@ -137,7 +137,7 @@ func TestConformanceOpenSSH(t *testing.T) {
 			h.force = force
 			harness := h.harness()
 			harness.NoMemoryTest = force != nil // once is enough
-			harness.PlainKeys, harness.OtherServer = true, force == nil
+			harness.OtherSetting, harness.OtherServer = true, force == nil
 			drivertest.Run(t, harness)
 		})
 	}
@@ -167,7 +167,7 @@ func TestConformanceRequestServer(t *testing.T) {
 			is(t, d.Close(), nil)
 			harness := h.harness()
 			harness.NoMemoryTest = true // the server is in this process
-			harness.PlainKeys = true
+			harness.OtherSetting = true
 			drivertest.Run(t, harness)
 		})
 	}

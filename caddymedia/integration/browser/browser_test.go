@@ -60,4 +60,5 @@ func needsBrowser(t *testing.T) {
 	if os.Getenv(browserModules) == "" {
 		site.Skip(t, "%s is not set", browserModules)
 	}
+	servers.Program(t, "chromium")
 }

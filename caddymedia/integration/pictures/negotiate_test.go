@@ -92,15 +92,3 @@ func TestNegotiationOverAllVersions(t *testing.T) {
 		}
 	}
 }
-
-// TestNegotiateNeedsVariants: a configuration that negotiates without making variants is refused.
-func TestNegotiateNeedsVariants(t *testing.T) {
-	s := site.Start(t, site.Basic, "media")
-	for name, alias := range map[string]string{"alone": "negotiate on", "with others": "strip_metadata on\nnegotiate on"} {
-		err := s.TryLoad(t, site.Config{Media: site.Account + site.LocalDefault + "image_alias other {\n" + alias + "\n}", Site: "media"})
-		if err == nil || !strings.Contains(err.Error(), "negotiate") || !strings.Contains(err.Error(), "webp") || !strings.Contains(err.Error(), "other") {
-			t.Errorf("%s: error %v, want one that names negotiate, webp and the alias", name, err)
-		}
-	}
-	s.UploadImage(t, site.File("a.jpg", sample.JPEG(t, 4, 4))).One(t) // the old one continues
-}
