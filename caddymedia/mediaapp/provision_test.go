@@ -102,6 +102,7 @@ func TestProvisionErrors(t *testing.T) { // not parallel: Caddy has globals
 		{"account that is null", `"accounts": {"shop": null}`, []string{`account "shop"`, "password_hash is missing"}},
 		{"account with a password", `"accounts": {"shop": {"password_hash": "{env.MEDIA_TEST_SECRET}"}}`, []string{`account "shop"`, "caddy hash-password"}},
 		{"account with half a hash", `"accounts": {"shop": {"password_hash": "$argon2id$garbage"}}`, []string{`account "shop"`, "hash"}},
+		{"account with a bcrypt hash without its last letter", `"accounts": {"shop": {"password_hash": "$2a$04$2BeK4uKx1Z2KxN8dyfHMh.Wn7o4iaIkECOf5IAYZbQLnNw/QwpRl"}}`, []string{`account "shop"`, "hash"}},
 		{"account with half a bcrypt hash", `"accounts": {"shop": {"password_hash": "$2a$14$garbage"}}`, []string{`account "shop"`, "hash"}},
 		{"account with a hash cut short", `"accounts": {"shop": {"password_hash": "` + hash[:strings.LastIndex(hash, "$")+1] + `"}}`, []string{`account "shop"`, "hash"}},
 		{"account with a hash of no rounds", `"accounts": {"shop": {"password_hash": "` + strings.Replace(hash, "t=1", "t=0", 1) + `"}}`, []string{`account "shop"`, "hash"}},

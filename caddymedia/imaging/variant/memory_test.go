@@ -2,6 +2,7 @@ package variant_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"image"
 	"image/draw"
@@ -74,6 +75,24 @@ func TestMemoryEstimates(t *testing.T) {
 		}
 		if most := decoding + converting + (decoding+converting)/20 + tables; decoded+converted > most {
 			t.Errorf("with converting %s takes %d bytes, at most %d are expected", name, decoded+converted, most)
+		}
+	}
+}
+
+// TestAlphaMemory: a picture with alpha is only encoded if there is the memory for that.
+func TestAlphaMemory(t *testing.T) {
+	t.Parallel()
+	alpha := scene(100, 100)
+	alpha.Pix[3] = 128
+	m := variant.NewMaker(&recorder{memory: 100}, variant.Limits{Memory: 100 * 100 * 150})
+	for name, test := range map[string]struct {
+		img  image.Image
+		want error
+	}{"opaque": {scene(100, 100), nil}, "alpha": {alpha, variant.ErrNone}} {
+		file := asPNG(t, test.img)
+		_, err := m.Make(t.Context(), bytes.NewReader(file), checked(t, file, "png"), variant.Options{})
+		if !errors.Is(err, test.want) {
+			t.Errorf("%s: got %v, want %v", name, err, test.want)
 		}
 	}
 }
