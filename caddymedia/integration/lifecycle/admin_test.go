@@ -13,6 +13,7 @@ import (
 // TestSecretsStayHidden: the values of secrets that are configured as placeholders are in no
 // output.
 func TestSecretsStayHidden(t *testing.T) {
+	t.Parallel()
 	const secret = "the-password-of-redis"
 	c := site.NewChild(t, "MEDIA_TEST_REDIS="+secret, "MEDIA_TEST_HASH="+site.CheapHash)
 	c.Env = append(c.Env, "MEDIA_TEST_ROOT="+filepath.Join(c.Root, "from-the-environment"))
@@ -67,6 +68,7 @@ func TestSecretsStayHidden(t *testing.T) {
 // TestStorageOverAdminAPI edits a storage as the panel does. A stale or broken edit is refused, and
 // the old configuration continues.
 func TestStorageOverAdminAPI(t *testing.T) {
+	t.Parallel()
 	const path = "storages/keep"
 	c := site.NewChild(t)
 	c.Start(site.OnBolt)
@@ -119,6 +121,7 @@ func TestStorageOverAdminAPI(t *testing.T) {
 // TestRootCannotBeMade: the root of a storage is below a file. Everything else works, and the
 // storage works once the file is removed.
 func TestRootCannotBeMade(t *testing.T) {
+	t.Parallel()
 	c := site.NewChild(t)
 	if err := os.Mkdir(c.Root, 0o755); err != nil {
 		t.Fatal(err)

@@ -105,6 +105,7 @@ func cancelled(t *testing.T, client *site.Client, token string, form []byte, par
 // TestConnectionCut: uploads cut at several positions leave nothing behind, and an item that they
 // would replace is unchanged.
 func TestConnectionCut(t *testing.T) {
+	t.Parallel()
 	c := site.NewTLSChild(t)
 	c.Start(site.InMemory)
 	client := c.HTTP1()

@@ -17,6 +17,7 @@ import (
 // TestTerminate terminates a Caddy during an upload and a download over every version of HTTP. It
 // refuses new connections, and exits when the transfers are done.
 func TestTerminate(t *testing.T) {
+	t.Parallel()
 	c := site.NewTLSChild(t)
 	c.Start(site.InMemory)
 	plain := c.HTTP1()
@@ -59,6 +60,7 @@ func TestTerminate(t *testing.T) {
 // TestGracePeriodEnds terminates a Caddy whose grace period is shorter than an upload. The upload
 // is cut and leaves nothing behind, and the item that it would replace is unchanged.
 func TestGracePeriodEnds(t *testing.T) {
+	t.Parallel()
 	c := site.NewChild(t)
 	c.Global = "grace_period 300ms"
 	c.Start(site.OnBolt)

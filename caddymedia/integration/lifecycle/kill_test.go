@@ -28,6 +28,7 @@ const (
 // folder. Every upload that was answered as stored exists, every visible file is complete, and
 // nothing else remains.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -205,6 +206,7 @@ func (u *killUploader) upload(ctx context.Context, alias string, parts ...site.S
 // TestStartBesideOthers repeatedly starts a Caddy on the folder of another one and kills it. The
 // sweep at its start must not touch data that the other one uses.
 func TestStartBesideOthers(t *testing.T) {
+	t.Parallel()
 	one, two := site.NewChild(t), site.NewChild(t)
 	two.Root = one.Root
 	one.Start(site.InMemory)

@@ -20,6 +20,7 @@ import (
 // TestReloadUnderLoad: during repeated reloads no upload or download is interrupted, and every
 // answer is good.
 func TestReloadUnderLoad(t *testing.T) {
+	t.Parallel()
 	c := site.NewTLSChild(t)
 	c.Start(site.InMemory)
 	plain := c.HTTP1()

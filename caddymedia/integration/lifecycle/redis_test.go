@@ -84,6 +84,7 @@ func (r *redisServer) config() string {
 
 // TestTokensShared: two Caddys share tokens, also over a restart.
 func TestTokensShared(t *testing.T) {
+	t.Parallel()
 	redis := newRedis(t)
 	one, two := site.NewChild(t), site.NewChild(t)
 	one.Start(redis.config())
@@ -109,6 +110,7 @@ const away = 20 * time.Second
 // TestRedisAway makes Redis unavailable in two ways. Answers soon report this, and everything works
 // when it is back.
 func TestRedisAway(t *testing.T) {
+	t.Parallel()
 	redis := newRedis(t)
 	c := site.NewChild(t)
 	c.Start(redis.config())

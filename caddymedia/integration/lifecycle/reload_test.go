@@ -122,6 +122,7 @@ func rooted(folder string) string { return strings.ReplaceAll(site.InMemory, "$R
 // TestReload changes the configuration in many ways during an upload and a download over every
 // version of HTTP. All transfers succeed, with the configuration with which they began.
 func TestReload(t *testing.T) {
+	t.Parallel()
 	c := site.NewTLSChild(t)
 	oldRoot, newRoot := filepath.Join(c.Root, "old"), filepath.Join(c.Root, "new")
 	c.Start(rooted("old"))
@@ -223,6 +224,7 @@ func reload(c *site.Child, media string) {
 // TestReloadKeepsClients: clients keep connections from before a reload, and one of them is busy
 // with a download. Their next request is served with the new configuration.
 func TestReloadKeepsClients(t *testing.T) {
+	t.Parallel()
 	c := site.NewTLSChild(t)
 	c.Start(rooted("old"))
 	clients := c.Clients()
@@ -249,6 +251,7 @@ func TestReloadKeepsClients(t *testing.T) {
 // TestConfigurationThatCannotStart: in a new configuration another app fails after the media app
 // has started. The old configuration continues, and nothing of the new one stays open.
 func TestConfigurationThatCannotStart(t *testing.T) {
+	t.Parallel()
 	c := site.NewChild(t)
 	c.Start(rooted("old"))
 	client := c.HTTP1()

@@ -22,6 +22,7 @@ func wantUpload(t *testing.T, c *site.Client, token string, status int) site.Ans
 
 // TestTokensSurvive: tokens that are stored on the disk survive a restart.
 func TestTokensSurvive(t *testing.T) {
+	t.Parallel()
 	c := site.NewChild(t)
 	client := c.HTTP1()
 	c.Start(site.OnBolt)
@@ -43,6 +44,7 @@ func TestTokensSurvive(t *testing.T) {
 
 // TestTokensEnd: a change of their account over the admin API revokes tokens.
 func TestTokensEnd(t *testing.T) {
+	t.Parallel()
 	const accounts = "accounts"
 	other := `{"` + site.OtherKey + `": {"password_hash": "` + site.CheapHash + `"}}`
 	for name, change := range map[string][3]string{
@@ -71,6 +73,7 @@ func TestTokensEnd(t *testing.T) {
 
 // TestTokensExpire: tokens expire after the configured time, and not before.
 func TestTokensExpire(t *testing.T) {
+	t.Parallel()
 	c := site.NewChild(t)
 	c.Start(site.OnBolt + "token_lifetime 1s")
 	client := c.HTTP1()
@@ -105,6 +108,7 @@ func TestTokensExpire(t *testing.T) {
 // TestTokenFileOfTwo: two Caddys are configured with one token file. The second reports an error
 // while the first works. The second works when the first has ended.
 func TestTokenFileOfTwo(t *testing.T) {
+	t.Parallel()
 	first, second := site.NewChild(t), site.NewChild(t)
 	shared := "tokens bolt " + filepath.Join(first.Home, "shared.db") + "\n" + site.OnBolt
 	first.Start(shared)

@@ -18,6 +18,7 @@ import (
 // TestWritersOfOneName uploads 64 files of one name at the same time through two processes into one
 // folder.
 func TestWritersOfOneName(t *testing.T) {
+	t.Parallel()
 	one, two := site.NewChild(t), site.NewChild(t)
 	two.Root = one.Root
 	for _, c := range []*site.Child{one, two} {
@@ -42,6 +43,7 @@ func TestWritersOfOneName(t *testing.T) {
 // TestWritersOverwriteOneName: two processes repeatedly replace one file at the same time. Every
 // read during that is complete.
 func TestWritersOverwriteOneName(t *testing.T) {
+	t.Parallel()
 	one, two := site.NewChild(t), site.NewChild(t)
 	two.Root = one.Root
 	clients := make([]*site.Client, 2)
@@ -93,6 +95,7 @@ func TestWritersOverwriteOneName(t *testing.T) {
 // TestOverwriteDuringDownload: a download gets all of the old file although it is replaced
 // meanwhile.
 func TestOverwriteDuringDownload(t *testing.T) {
+	t.Parallel()
 	c := site.NewTLSChild(t)
 	c.Start(site.InMemory)
 	token := c.HTTP1().MustLogin(t)
