@@ -104,7 +104,7 @@ func cancelled(t *testing.T, client *site.Client, token string, form []byte, par
 
 // TestConnectionCut: uploads cut at several positions leave nothing behind, and an item that they
 // would replace is unchanged.
-func TestConnectionCut(t *testing.T) {
+func TestConnectionCut(t *testing.T) { //nolint:tparallel // its subtests count what one server does
 	t.Parallel()
 	c := site.NewTLSChild(t)
 	c.Start(site.InMemory)

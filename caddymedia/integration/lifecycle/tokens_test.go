@@ -55,6 +55,7 @@ func TestTokensEnd(t *testing.T) {
 		"with other aliases":          {http.MethodPut, accounts + "/" + site.APIKey + "/aliases", `["content"]`},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			c := site.NewChild(t)
 			c.Start(site.OnBolt)
 			client := c.HTTP1()
