@@ -150,8 +150,8 @@ func TestRootThatCannotBeMade(t *testing.T) {
 	if err := os.WriteFile(blocked, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := closed(t, storagedrivers.New("local",
-		local.New(local.Config{Root: filepath.Join(blocked, "below")}, slog.New(slog.DiscardHandler)), storagedrivers.Options{}))
+	s := closed(t, "local",
+		local.New(local.Config{Root: filepath.Join(blocked, "below")}, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
 	_, failures := uploadForm(t, newUploader(newAlias(t, DefaultAlias, s)), file("a.txt", "text"))
 	wantFailure(t, failures, StorageFailed, "", "")
 	if strings.Contains(failures[0].Message, blocked) {

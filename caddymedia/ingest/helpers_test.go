@@ -101,7 +101,7 @@ func onMemory(t testing.TB, fail func(op, key string) error) *storagedrivers.Sto
 	t.Helper()
 	d := memory.New()
 	d.Fail = fail
-	return closed(t, storagedrivers.New("memory", d, storagedrivers.Options{}))
+	return closed(t, "memory", d, storagedrivers.Options{})
 }
 
 // onLocal returns a storage in its own folder. fail is called before each operation, with its name
@@ -109,14 +109,25 @@ func onMemory(t testing.TB, fail func(op, key string) error) *storagedrivers.Sto
 func onLocal(t testing.TB, fail func(op, key string) error) *storagedrivers.Storage {
 	t.Helper()
 	d := local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler))
-	return closed(t, storagedrivers.New("local", &faulty{Driver: d, fail: fail}, storagedrivers.Options{}))
+	return closed(t, "local", &faulty{Driver: d, fail: fail}, storagedrivers.Options{})
 }
 
-func closed(t testing.TB, s *storagedrivers.Storage) *storagedrivers.Storage {
+// closed returns a storage that is closed at the end of the test. Nothing may use it any more then:
+// staged data must be closed, too.
+func closed(t testing.TB, name string, d storagedrivers.Driver, opts storagedrivers.Options) *storagedrivers.Storage {
 	t.Helper()
+	released, end := false, opts.Close
+	if end == nil {
+		end = d.Close
+	}
+	opts.Close = func() error {
+		released = true
+		return end()
+	}
+	s := storagedrivers.New(name, d, opts)
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Errorf("closing storage %s: %v", s.Name(), err)
+		if err := s.Close(); err != nil || !released {
+			t.Errorf("closing storage %s: released %t, error %v", name, released, err)
 		}
 	})
 	return s

@@ -15,7 +15,7 @@ func TestLocksOfOneBackend(t *testing.T) {
 	t.Parallel()
 	on := func(name, backend, root, prefix string) *Alias {
 		location := storagedrivers.Location{Backend: backend, Root: root}
-		a := newAlias(t, "a", closed(t, storagedrivers.New(name, memory.New(), storagedrivers.Options{Location: location})))
+		a := newAlias(t, "a", closed(t, name, memory.New(), storagedrivers.Options{Location: location}))
 		a.Prefix = prefix
 		return a
 	}

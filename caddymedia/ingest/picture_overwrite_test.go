@@ -197,8 +197,7 @@ func shared(t testing.TB, kind string, fail func(op, key string) error) (here, t
 		d = &faulty{Driver: local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler)), fail: fail}
 	}
 	notYet := func() error { return nil }
-	there = storagedrivers.New("there", d, storagedrivers.Options{Close: notYet})
-	return closed(t, storagedrivers.New("here", d, storagedrivers.Options{})), closed(t, there)
+	return closed(t, "here", d, storagedrivers.Options{}), closed(t, "there", d, storagedrivers.Options{Close: notYet})
 }
 
 // TestOverwritersAtOnce: of many concurrent uploads of one picture, one wins with its variant.
