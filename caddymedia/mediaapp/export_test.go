@@ -1,5 +1,7 @@
 package mediaapp
 
+import "log/slog"
+
 // Pooled returns the number of open drivers, token stores and login counters, for tests.
 func Pooled() int {
 	n := 0
@@ -8,4 +10,10 @@ func Pooled() int {
 		return true
 	})
 	return n
+}
+
+// WarnOfDataFolder writes the warnings of a start to log, for tests.
+func (a *App) WarnOfDataFolder(log *slog.Logger) {
+	a.log = log
+	a.warnOfDataFolder()
 }
