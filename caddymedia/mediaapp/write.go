@@ -43,7 +43,7 @@ func strictly(raw []byte, into any) error {
 // UnmarshalCaddyfile.
 func (a *App) line() options.Line {
 	lines := settingsOptions.Lines(&a.Settings)
-	lines = append(lines, moduleLines(a.TokensRaw, "tokens", "media.tokens", "store")...)
+	lines = append(lines, moduleLines(a.TokensRaw, "tokens", storeNamespace, "store")...)
 	lines = append(lines, entryLines(a.Accounts, func(key string, account *Account) options.Line {
 		return accountOptions.Line(account, "account", key)
 	})...)
@@ -128,7 +128,7 @@ func parseBlock(block string) (*App, error) {
 // values returns the JSON of the app, in which each value is spelt in one way.
 func (a *App) values() any {
 	config := a.Config
-	config.TokensRaw = spelt(a.TokensRaw, "media.tokens", "store")
+	config.TokensRaw = spelt(a.TokensRaw, storeNamespace, "store")
 	config.Storages = map[string]*Storage{}
 	for name, s := range a.Storages {
 		if s != nil {
