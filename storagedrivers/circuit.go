@@ -49,11 +49,11 @@ func (c *circuit) resting(now time.Time) bool {
 	return c.failed >= tripAfter && now.Before(c.trial)
 }
 
-// leave counts the outcome of an operation. It ignores operations cancelled by their caller and
-// drivers without a free connection, because they say nothing about the backend.
+// leave counts the outcome of an operation. It ignores operations cancelled by their caller, drivers
+// without a free connection and objects in use, because they say nothing about the backend.
 func (c *circuit) leave(ctx context.Context, now time.Time, err error) {
 	unavailable := errors.Is(err, ErrUnavailable)
-	if ctx.Err() != nil && !unavailable || errors.Is(err, ErrBusy) {
+	if ctx.Err() != nil && !unavailable || errors.Is(err, ErrBusy) || errors.Is(err, ErrInUse) {
 		return
 	}
 	c.mu.Lock()

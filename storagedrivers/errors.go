@@ -21,6 +21,11 @@ var (
 	// ErrBusy is an ErrUnavailable of a driver whose connections are all in use. The backend itself
 	// may be healthy.
 	ErrBusy = fmt.Errorf("%w: all connections are in use", ErrUnavailable)
+	// ErrInUse is an ErrUnavailable of an object that another caller is writing or committing. The
+	// backend itself may be healthy.
+	ErrInUse = fmt.Errorf("%w: the object is in use", ErrUnavailable)
+	// ErrSuperseded means that another writer has taken over an object; see [Appender].
+	ErrSuperseded = errors.New("another writer has taken over the object")
 	// ErrClosed means that a storage is closed. The operation is never retried.
 	ErrClosed = fmt.Errorf("storage closed: %w", fs.ErrClosed)
 	// ErrSizeMismatch means that a stored object is not as long as its source.
@@ -30,7 +35,7 @@ var (
 // OpError is the error of every method of [Storage].
 type OpError struct {
 	// Op is the operation: "put", "open", "stat", "delete", "list", "check", "stage", "plan",
-	// "prepare", "commit", "finish", "revert", "presign", "sweep".
+	// "prepare", "commit", "finish", "revert", "presign", "sweep", "append", "flush", "adopt".
 	Op string
 	// Storage is the name of the storage.
 	Storage string

@@ -144,9 +144,10 @@ func (o *Object) resumable(err error) bool {
 	return errors.Is(err, ErrUnavailable) && o.seeker == nil && o.Info.ETag != "" && o.resumed < maxResumes
 }
 
-// ErrChanged means that an object was replaced while it was opened or read. The caller may open it
-// again. If the driver's next attempt may succeed, its error also matches [ErrUnavailable].
-var ErrChanged = errors.New("the object was replaced while it was read")
+// ErrChanged means that an object was replaced while it was opened or read, or has another size than
+// a writer expects. The caller may open it again. If the driver's next attempt may succeed, its
+// error also matches [ErrUnavailable].
+var ErrChanged = errors.New("the object was replaced or has changed")
 
 // Seek sets the offset of the next Read.
 func (o *Object) Seek(offset int64, whence int) (int64, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -64,12 +65,15 @@ type kind struct {
 
 // kinds are in order of precedence, for joined errors.
 var kinds = []kind{
+	{"in_use", false, ErrInUse},
 	{"unavailable", true, ErrUnavailable},
 	{"canceled", false, context.Canceled},
 	{"timeout", true, context.DeadlineExceeded},
 	{"no_space", true, ErrNoSpace},
 	{"size_mismatch", true, ErrSizeMismatch},
 	{"permission", true, fs.ErrPermission},
+	{"changed", false, ErrChanged},
+	{"superseded", false, ErrSuperseded},
 	{"unsupported", false, errors.ErrUnsupported},
 	{"invalid_key", false, ErrInvalidKey},
 	{"invalid_range", false, ErrInvalidRange},
@@ -79,13 +83,14 @@ var kinds = []kind{
 
 // Fault reports whether the backend is to blame for the outcome of an operation; op is its name as
 // in [OpError]. Otherwise err is nil, a normal state, or caused by the caller. A missing object is
-// a fault, except of "open" and "stat"; an existing name is none.
+// a fault, unless the caller asked for it ("open", "stat", "append", "flush", "adopt"); an existing
+// name is none.
 func Fault(op string, err error) bool {
 	if err == nil {
 		return false
 	}
 	kind := kindOf(err)
-	asked := op == "open" || op == "stat"
+	asked := slices.Contains([]string{"open", "stat", "append", "flush", "adopt"}, op)
 	return kind.fault || kind.name == "not_found" && !asked
 }
 

@@ -134,6 +134,9 @@ func TestSpanErrors(t *testing.T) {
 		{context.Canceled, "canceled"},
 		{storagedrivers.ErrInvalidKey, "invalid_key"},
 		{storagedrivers.ErrInvalidRange, "invalid_range"},
+		{storagedrivers.ErrInUse, "in_use"},
+		{storagedrivers.ErrSuperseded, "superseded"},
+		{storagedrivers.ErrChanged, "changed"},
 		{fs.ErrExist, "exists"},
 		{fs.ErrNotExist, "not_found"},
 	} {

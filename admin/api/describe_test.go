@@ -138,7 +138,7 @@ func TestEndTokens(t *testing.T) {
 		t.Errorf("%v", ended)
 	}
 	for key, want := range map[string]bool{"one": false, "two": true} {
-		if _, err := app.Service().Issuer().Verify(t.Context(), tokens[key], key); (err == nil) != want {
+		if _, _, err := app.Service().Issuer().Verify(t.Context(), tokens[key], key); (err == nil) != want {
 			t.Errorf("%s: %v", key, err)
 		}
 	}
@@ -250,6 +250,8 @@ func TestNoSecrets(t *testing.T) {
 		{"GET", "/items/file/docs", ""},
 		{"GET", "/items/file/all?search=x", ""},
 		{"GET", "/items/file/docs/a.pdf", ""},
+		{"GET", "/uploads", ""},
+		{"DELETE", "/uploads/archive/x", ""},
 		{"GET", "/health", ""},
 		{"POST", "/storages/archive/probe", ""},
 		{"POST", "/storages/odd/probe", ""},

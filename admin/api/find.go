@@ -151,7 +151,7 @@ func entriesOf(page storagedrivers.Page) []storagedrivers.Info {
 
 // wants reports whether to show an object, or a folder whose key ends with a slash.
 func (f *finder) wants(key string) bool {
-	if f.alias.IsVariant(key) {
+	if f.alias.IsVariant(key) || naming.InUploadsFolder(key) {
 		return false
 	}
 	name := path.Base(key)

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -22,6 +22,8 @@ type itemAnswer struct {
 	Type     string         `json:"type"`
 	Address  string         `json:"address"`
 	WebP     *variantAnswer `json:"webp,omitempty"`
+	// Renditions are the addresses of the renditions by their names.
+	Renditions map[string]string `json:"renditions,omitempty"`
 }
 
 type variantAnswer struct {
@@ -33,7 +35,7 @@ func describeItem(alias *ingest.Alias, filename string, info storagedrivers.Info
 	return itemAnswer{
 		Filename: filename, Name: path.Base(filename), Size: info.Size,
 		Modified: info.ModTime.UTC().Format(time.RFC3339), Type: info.ContentType,
-		Address: alias.URL("", filename),
+		Address: alias.URL("", filename), Renditions: alias.RenditionURLs("", filename),
 	}
 }
 
@@ -87,10 +89,10 @@ func (c *call) item() error {
 		return c.itemFailed(alias, "read", err)
 	}
 	item := describeItem(alias, filename, info)
-	if alias.IsVariant(filename + variant.Suffix) {
+	if alias.IsVariant(filename + render.Suffix) {
 		made, err := alias.Storage.Stat(ctx, alias.VariantKey(filename))
 		if err == nil {
-			item.WebP = &variantAnswer{Address: item.Address + variant.Suffix, Size: made.Size}
+			item.WebP = &variantAnswer{Address: item.Address + render.Suffix, Size: made.Size}
 		} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, storagedrivers.ErrInvalidKey) {
 			return c.itemFailed(alias, "read", err)
 		}

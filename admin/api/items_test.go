@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -124,10 +124,10 @@ func TestListings(t *testing.T) {
 	}
 	alias := &ingest.Alias{
 		Kind: ingest.Image, Name: "photos", Storage: storagedrivers.New("main", driver, storagedrivers.Options{}),
-		WebP: new(variant.Options), Extensions: map[string]bool{"jpg": true},
+		WebP: new(render.Options), Extensions: map[string]bool{"jpg": true},
 	}
 	for i := range 100 {
-		for _, suffix := range []string{"", variant.Suffix} {
+		for _, suffix := range []string{"", render.Suffix} {
 			key := fmt.Sprintf("%03d.jpg%s", i, suffix)
 			if _, err := alias.Storage.Put(t.Context(), key, strings.NewReader("x"), storagedrivers.PutOptions{}); err != nil {
 				t.Fatal(err)

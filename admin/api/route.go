@@ -39,6 +39,8 @@ var routes = []struct {
 	{http.MethodGet, "items/*/*", (*call).items},
 	{http.MethodGet, "items/*/*/**", (*call).item},
 	{http.MethodDelete, "items/*/*/**", (*call).deleteItem},
+	{http.MethodGet, "uploads", (*call).uploads},
+	{http.MethodDelete, "uploads/*/*", (*call).endUpload},
 	{http.MethodGet, "health", (*call).health},
 }
 

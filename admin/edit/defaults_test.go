@@ -114,6 +114,8 @@ func TestUses(t *testing.T) {
 		"storage of aliases":            {both, Storages, "archive", `storage "archive" is used by the image alias a and the file alias b`},
 		"storage called default":        {both, Storages, "default", `storage "default" is used by the image alias c and the file alias c`},
 		"storage of nobody":             {both, Storages, "backup", ""},
+		"storage of resumable uploads":  {`{"resumable":{"storage":"backup"},` + both[1:], Storages, "backup", `storage "backup" is used by resumable uploads`},
+		"storage of both":               {`{"resumable":{"storage":"archive"},` + both[1:], Storages, "archive", `the image alias a, the file alias b and resumable uploads`},
 		"the only storage":              {`{"storages":{` + archive + `}}`, Storages, "archive", `storage "archive" is used by the image alias content and the file alias content`},
 		"the app's own storage":         {`{}`, Storages, "default", `storage "default" is used by the image alias content and the file alias content`},
 		"alias of accounts":             {both, ImageAliases, "a", `image alias "a" is used by the account k1 and the account k2`},

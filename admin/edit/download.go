@@ -113,6 +113,7 @@ type veiler struct {
 // described replaces the options that the description marks as secret.
 func (v *veiler) described(opts []options.Option, path []string, entry object) {
 	for _, option := range opts {
+		option = asGroup(option, entry)
 		at := append(slices.Clone(path), option.Name)
 		switch {
 		case option.Type == options.Group:

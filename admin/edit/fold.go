@@ -29,7 +29,7 @@ func (c config) fold() {
 func foldOptions(of object, opts []options.Option) {
 	for _, option := range opts {
 		fold(of, option.Name)
-		foldOptions(group(of, option.Name), option.Options)
+		foldOptions(group(of, option.Name), asGroup(option, of).Options)
 	}
 }
 

@@ -9,6 +9,7 @@ func TestFold(t *testing.T) {
 		`{}`: `{}`,
 		`{"Storages":{"a":{"DRIVER":{"name":"sftp","Password":"p"},"Sanitize":false}}}`:              `{"storages":{"a":{"driver":{"name":"sftp","password":"p"},"sanitize":false}}}`,
 		`{"Image_Aliases":{"a":{"WebP":{"Quality":3},"@id":"x"}},"File_aliases":{"a":null}}`:         `{"image_aliases":{"a":{"webp":{"quality":3},"@id":"x"}},"file_aliases":{"a":null}}`,
+		`{"image_aliases":{"a":{"Renditions":{"Thumb":{"WIDTH":3}}}}}`:                               `{"image_aliases":{"a":{"renditions":{"Thumb":{"width":3}}}}}`,
 		`{"Accounts":{"Key":{"paſſword_haſh":"h"}}}`:                                                 `{"accounts":{"Key":{"password_hash":"h"}}}`,
 		`{"Tokens":{"store":"redis","PassWord":"p","x":1}}`:                                          `{"tokens":{"store":"redis","password":"p","x":1}}`,
 		`{"STORAGES":{"a":{},"b":{"sanitize":true}},"storages":{"a":{"sanitize":false}}}`:            `{"storages":{"a":{"sanitize":false},"b":{"sanitize":true}}}`,

@@ -1,6 +1,7 @@
 package edit
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 func shown(opts []options.Option, entry object) (value object, secrets []string) {
 	value = object{}
 	for _, option := range opts {
+		option = asGroup(option, entry)
 		given, ok := entry[option.Name]
 		switch {
 		case !ok || given == nil:
@@ -66,9 +68,10 @@ func (m *merger) merge(prefix string, opts []options.Option, old, value object) 
 			return nil, refused(prefix+name, "there is no option %q", prefix+name)
 		}
 	}
-	for _, option := range opts {
+	for _, declared := range opts {
 		var err error
 		var given any
+		option := asGroup(declared, old, value)
 		path := prefix + option.Name
 		switch {
 		case option.Secret && value[option.Name] != nil:
@@ -83,7 +86,7 @@ func (m *merger) merge(prefix string, opts []options.Option, old, value object) 
 		if err != nil {
 			return nil, err
 		}
-		if option.Type == options.Group && given != nil || !empty(given) {
+		if isSet(declared, given) {
 			entry[option.Name] = given
 		}
 	}
@@ -126,6 +129,40 @@ func (m *merger) group(path string, option options.Option, old object, value any
 		return nil, nil //nolint:nilnil // see above
 	}
 	return m.merge(path+".", option.Options, old, inner)
+}
+
+// isSet reports whether an option is written with a value. An empty group has a meaning.
+func isSet(option options.Option, value any) bool {
+	switch option.Type {
+	case options.Group:
+		return value != nil
+	case options.Groups:
+		named, _ := value.(object)
+		return len(named) > 0
+	default:
+		return !empty(value)
+	}
+}
+
+// asGroup returns an option of named groups as one group that has a group for each name in the
+// entries. Another option stays as it is.
+func asGroup(option options.Option, entries ...object) options.Option {
+	if option.Type != options.Groups {
+		return option
+	}
+	names := map[string]bool{}
+	for _, entry := range entries {
+		for name, named := range group(entry, option.Name) {
+			if _, ok := named.(object); ok {
+				names[name] = true
+			}
+		}
+	}
+	one := options.Option{Name: option.Name, Type: options.Group}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		one.Options = append(one.Options, options.Option{Name: name, Type: options.Group, Options: option.Options})
+	}
+	return one
 }
 
 func described(opts []options.Option, name string) bool {

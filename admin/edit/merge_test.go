@@ -19,6 +19,10 @@ var testOptions = []options.Option{
 		{Name: "inner", Type: options.Text},
 		{Name: "hidden", Type: options.Text, Secret: true},
 	}},
+	{Name: "boxes", Type: options.Groups, Line: "box", Options: []options.Option{
+		{Name: "width", Type: options.Count},
+		{Name: "hidden", Type: options.Text, Secret: true},
+	}},
 }
 
 func TestShown(t *testing.T) {
@@ -28,10 +32,11 @@ func TestShown(t *testing.T) {
 		secrets []string
 	}{
 		`{}`: {`{}`, nil},
-		`{"text":"a","list":["b"],"on":false,"size":9007199254740993}`:       {`{"text":"a","list":["b"],"on":false,"size":9007199254740993}`, nil},
-		`{"secret":"s","group":{"inner":"i","hidden":"h"}}`:                  {`{"group":{"inner":"i"}}`, []string{"secret", "group.hidden"}},
-		`{"secret":"","text":null,"group":{}}`:                               {`{"group":{}}`, nil},
-		`{"@id":"x","other":"unknown","group":{"@id":"y","other":"secret"}}`: {`{"group":{}}`, nil},
+		`{"text":"a","list":["b"],"on":false,"size":9007199254740993}`:          {`{"text":"a","list":["b"],"on":false,"size":9007199254740993}`, nil},
+		`{"secret":"s","group":{"inner":"i","hidden":"h"}}`:                     {`{"group":{"inner":"i"}}`, []string{"secret", "group.hidden"}},
+		`{"secret":"","text":null,"group":{}}`:                                  {`{"group":{}}`, nil},
+		`{"@id":"x","other":"unknown","group":{"@id":"y","other":"secret"}}`:    {`{"group":{}}`, nil},
+		`{"boxes":{"b":{"width":1,"hidden":"h"},"a":{"hidden":"h"},"@id":"x"}}`: {`{"boxes":{"a":{},"b":{"width":1}}}`, []string{"boxes.a.hidden", "boxes.b.hidden"}},
 	} {
 		value, secrets := shown(testOptions, parsed(t, entry))
 		mustEqual(t, value, want.value)
@@ -59,6 +64,11 @@ func TestMerged(t *testing.T) {
 		"secrets are removed":              {old, `{"text":"a"}`, map[string]string{"secret": ""}, `{"text":"a","@id":"x"}`},
 		"secrets in groups are changed":    {old, `{"group":{"inner":"i"}}`, map[string]string{"group.hidden": "g"}, `{"secret":"s","@id":"x","group":{"inner":"i","hidden":"g","@id":"y"}}`},
 		"a secret alone makes a group":     {`{}`, `{}`, map[string]string{"group.hidden": "g"}, `{"group":{"hidden":"g"}}`},
+		"named groups are added":           {`{}`, `{"boxes":{"a":{"width":1},"b":{}}}`, map[string]string{"boxes.a.hidden": "h"}, `{"boxes":{"a":{"width":1,"hidden":"h"},"b":{}}}`},
+		"a named group keeps its secret":   {`{"boxes":{"a":{"width":1,"hidden":"h","@id":"y"}}}`, `{"boxes":{"a":{"width":2}}}`, nil, `{"boxes":{"a":{"width":2,"hidden":"h","@id":"y"}}}`},
+		"named groups are removed":         {`{"boxes":{"a":{"hidden":"h"},"b":{"width":2},"@id":"y"}}`, `{"boxes":{"b":{"width":2}}}`, nil, `{"boxes":{"b":{"width":2},"@id":"y"}}`},
+		"all named groups are removed":     {`{"boxes":{"a":{"hidden":"h"}}}`, `{"boxes":{}}`, nil, `{}`},
+		"without a value all are removed":  {`{"boxes":{"a":{"hidden":"h"}}}`, `{}`, nil, `{}`},
 		"a new entry has what it is given": {`{}`, `{"text":"a"}`, map[string]string{"secret": "{env.S}"}, `{"text":"a","secret":"{env.S}"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,6 +96,11 @@ func TestMergedRefuses(t *testing.T) {
 		"an unknown secret":          {`{}`, map[string]string{"group.none": "s"}, "group.none"},
 		"a group that is none":       {`{"group":"a"}`, nil, "group"},
 		"a text for a number":        {`{"size":"32 MiB"}`, nil, "size"},
+		"named groups that are none": {`{"boxes":"a"}`, nil, "boxes"},
+		"a named group that is none": {`{"boxes":{"a":7}}`, nil, "boxes.a"},
+		"an option of a named group": {`{"boxes":{"a":{"x":7}}}`, nil, "boxes.a.x"},
+		"a value in a named group":   {`{"boxes":{"a":{"width":"7"}}}`, nil, "boxes.a.width"},
+		"a secret of no group":       {`{"boxes":{}}`, map[string]string{"boxes.a.hidden": "s"}, "boxes.a.hidden"},
 		"a number for a text":        {`{"group":{"inner":7}}`, nil, "group.inner"},
 	} {
 		t.Run(name, func(t *testing.T) {

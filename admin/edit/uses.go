@@ -10,20 +10,26 @@ import (
 	"github.com/caddymedia/media/caddymedia/ingest"
 )
 
-// Use is an entry that needs another one: an alias its storage, an account an alias.
+// Use is a part of the configuration that needs an entry: an alias its storage, an account an
+// alias, resumable uploads their storage.
 type Use struct {
-	// Kind is that of an alias, "img" or "file", or "account".
+	// Kind is that of an alias, "img" or "file", or "account", or "resumable".
 	Kind   string `json:"kind"`
 	Alias  string `json:"alias,omitempty"`
 	APIKey string `json:"api_key,omitempty"`
 }
 
-const accountUse = "account"
+const (
+	accountUse   = "account"
+	resumableUse = "resumable"
+)
 
 func (u Use) String() string {
 	switch u.Kind {
 	case accountUse:
 		return "the account " + u.APIKey
+	case resumableUse:
+		return "resumable uploads"
 	case string(ingest.Image):
 		return "the image alias " + u.Alias
 	default:
@@ -38,7 +44,7 @@ func sectionOf(kind string) Section {
 	return FileAliases
 }
 
-// uses returns the entries that need this one, sorted.
+// uses returns the parts of the configuration that need this entry, sorted.
 func (c config) uses(s Section, name string) []Use {
 	var uses []Use
 	switch {
@@ -60,6 +66,9 @@ func (c config) uses(s Section, name string) []Use {
 		// Image aliases come before file aliases.
 		return cmp.Or(cmp.Compare(b.Kind, a.Kind), cmp.Compare(a.Alias, b.Alias), cmp.Compare(a.APIKey, b.APIKey))
 	})
+	if s == Storages && group(c.app, resumableUse)[storageOption] == name {
+		uses = append(uses, Use{Kind: resumableUse})
+	}
 	return uses
 }
 

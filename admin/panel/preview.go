@@ -21,11 +21,12 @@ const (
 
 // previewTypes are the types that all browsers display.
 var previewTypes = map[string]bool{
-	"image/jpeg": true, "image/png": true, "image/gif": true, "image/webp": true, "image/svg+xml": true,
+	"image/jpeg": true, "image/png": true, "image/gif": true, "image/webp": true, "image/avif": true, "image/svg+xml": true,
 }
 
 // preview serves a picture for a page: its variant if there is one, otherwise the picture itself.
-// rest is "<kind>/<alias>/<filename>".
+// With the query "thumbnail" it serves a rendition, if the alias has a suitable one. rest is
+// "<kind>/<alias>/<filename>".
 func (p *Panel) preview(w http.ResponseWriter, r *http.Request, rest string) {
 	if !p.allowed(w, r, http.MethodGet, http.MethodHead) {
 		return
@@ -47,7 +48,10 @@ func (p *Panel) preview(w http.ResponseWriter, r *http.Request, rest string) {
 		p.noPreview(w, r)
 		return
 	}
-	object, err := picture(r, alias, filename)
+	object, err := thumbnail(r, service.Uploader(), alias, filename)
+	if err != nil {
+		object, err = picture(r, alias, filename)
+	}
 	if err != nil {
 		p.failPreview(w, r, err)
 		return

@@ -13,7 +13,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
-	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // maxJSON is the maximum size of a request with JSON in bytes.
@@ -99,23 +98,6 @@ func (p *Panel) use(w http.ResponseWriter, r *http.Request) (service *media.Serv
 func kindOf(word string) (ingest.Kind, bool) {
 	kind := ingest.Kind(word)
 	return kind, kind == ingest.Image || kind == ingest.File
-}
-
-// upload stores files as the public endpoint does. Editors may upload to all aliases.
-func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, word string) {
-	kind, ok := kindOf(word)
-	if !ok {
-		p.fail(w, r, http.StatusNotFound, "there is no such route")
-		return
-	}
-	confirm, ended := p.uploadSession(r, v)
-	defer ended()
-	err := p.uploads.Upload(w, r, kind, mediahttp.Caller{
-		Account: tokens.Account{APIKey: v.name}, Origin: ingest.OriginPanel, Confirm: confirm,
-	})
-	if failed, ok := errors.AsType[*mediahttp.Error](err); ok {
-		p.fail(w, r, failed.Status, notRunning)
-	}
 }
 
 // trial is the request for a probe of a storage that is not saved.

@@ -11,15 +11,17 @@ import { aliases } from './pages/aliases.js';
 import { health } from './pages/health.js';
 import { items } from './pages/items.js';
 import { storages } from './pages/storages.js';
+import { uploads } from './pages/uploads.js';
 
 /** @type {Record<string, (context: PageContext) => Promise<Page>>} */
-const pages = { storages, aliases, accounts, items, health };
+const pages = { storages, aliases, accounts, items, uploads, health };
 /** @type {Record<string, string>} */
 const titles = {
 	storages: 'Storages',
 	aliases: 'Aliases',
 	accounts: 'Accounts',
 	items: 'Items',
+	uploads: 'Uploads',
 	health: 'Health',
 };
 const main = byId('main');

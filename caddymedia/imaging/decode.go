@@ -9,17 +9,25 @@ import (
 	"io"
 )
 
-// Decode decodes a JPEG or PNG picture that passed [CheckImage]. The pixels are returned as stored,
-// without applying the orientation, and of an animated PNG only the still picture. The memory used
-// is that of the decoder of the standard library.
+// Decode decodes a JPEG, PNG or WebP picture that passed [CheckImage]. The pixels are returned as
+// stored, without applying the orientation. Of an animated PNG it returns only the still picture,
+// of an animated WebP the first canvas.
+//
+// A lossy WebP without alpha becomes an *image.YCbCr of ratio 4:2:0 in the full range of JPEG, any
+// other WebP an *image.NRGBA. The memory used is that of the decoder of the standard library, or
+// for a WebP that of golang.org/x/image: per pixel 1.5 bytes (lossy), 5 (lossless) or 11 (lossy
+// with alpha), and up to 150 MiB for the codes of a hostile lossless picture or alpha.
 //
 // The error is a [*ContentError] for a truncated or damaged picture, or wraps a failure of r.
 func Decode(r io.ReadSeeker, info Info) (image.Image, error) {
-	decode := jpeg.Decode
-	if info.Format == PNG {
-		decode = png.Decode
+	switch info.Format {
+	case PNG:
+		return decodeWith(r, info, png.Decode)
+	case WebP:
+		return decodeWebP(r, info)
+	default:
+		return decodeWith(r, info, jpeg.Decode)
 	}
-	return decodeWith(r, info, decode)
 }
 
 // DecodeGIF is [Decode] for a GIF: it returns all frames separately, not composed.
@@ -52,9 +60,9 @@ func refuseDamaged(s *source, format Format, cause error) error {
 	return contentErrorf("the %s picture is damaged: not all of it can be decoded", format)
 }
 
-// unsupported reports whether a decoder refused a feature.
+// unsupported reports whether a decoder, or a walk, refused a feature.
 func unsupported(cause error) bool {
 	var noJPEG jpeg.UnsupportedError
 	var noPNG png.UnsupportedError
-	return errors.As(cause, &noJPEG) || errors.As(cause, &noPNG)
+	return errors.As(cause, &noJPEG) || errors.As(cause, &noPNG) || errors.Is(cause, errUnsupported)
 }

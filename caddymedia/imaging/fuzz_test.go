@@ -29,7 +29,8 @@ func measured(t *testing.T, f func() error) {
 }
 
 func FuzzCheckImage(f *testing.F) {
-	exts := []string{"jpg", "png", "gif"}
+	exts := []string{"jpg", "png", "gif", "webp", "avif", "heic"}
+	f.Add(flatAnimation(3, 16, 16), uint8(3))
 	f.Add(drawJPEG(f, 16, 16), uint8(0))
 	f.Add(drawPNG(f, 16, 16), uint8(1))
 	f.Add(withChunks(drawPNG(f, 4, 4), chunk("acTL", make([]byte, 8)), frameChunk(4, 4)), uint8(1))

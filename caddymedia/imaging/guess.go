@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"strings"
+
+	"github.com/gabriel-vasile/mimetype"
 )
 
 // Guess returns the extension that fits the content of r (lower case, no dot), or "" for unknown
@@ -15,7 +17,24 @@ func Guess(r io.Reader) (ext string, whole io.Reader, err error) {
 		return "", nil, err
 	}
 	if len(head) > 0 { // the sniffer reports an empty file as plain text
-		ext = strings.TrimPrefix(sniff(head).Extension(), ".")
+		found := sniff(head)
+		if ext = pictureFormat(found).Extension(); ext == "" {
+			ext = strings.TrimPrefix(found.Extension(), ".")
+		}
 	}
 	return ext, io.MultiReader(bytes.NewReader(head), r), nil
+}
+
+// pictureFormat returns the format of a detected type, or "" if it is none of a picture. The
+// sniffer has types of their own for forms of a format, such as animated PNG.
+func pictureFormat(found *mimetype.MIME) Format {
+	if found.Is("image/svg+xml") {
+		return SVG
+	}
+	for format, kind := range rasters {
+		if within(found, kind.mediaType) {
+			return format
+		}
+	}
+	return ""
 }

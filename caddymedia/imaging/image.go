@@ -8,8 +8,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
-	"maps"
-	"slices"
+	"strings"
 )
 
 // Format is the display name of a picture format.
@@ -21,7 +20,25 @@ const (
 	PNG  Format = "PNG"
 	GIF  Format = "GIF"
 	SVG  Format = "SVG"
+	WebP Format = "WebP"
+	AVIF Format = "AVIF"
+	HEIC Format = "HEIC"
 )
+
+// Extension returns the extension of a format, without a dot: "jpg" for JPEG.
+func (f Format) Extension() string {
+	if f == JPEG {
+		return "jpg"
+	}
+	return strings.ToLower(string(f))
+}
+
+// Decodable reports whether pictures of the format can be decoded, so that others can be made of
+// them.
+func (f Format) Decodable() bool { return f == JPEG || f == PNG || f == GIF || f == WebP }
+
+// FormatOf returns the format that an extension (lower case, no dot) names; empty if it names none.
+func FormatOf(ext string) Format { return formats[ext] }
 
 // Defaults of [Options].
 const (
@@ -32,8 +49,9 @@ const (
 	DefaultMaxChunk       = 8 << 20
 )
 
-// maxBlocks is the largest number of parts (PNG chunks, JPEG segments, GIF blocks) of a picture. A
-// real picture of 32 MiB has a few thousand. Millions of empty parts waste time in every decoder.
+// maxBlocks is the largest number of parts (JPEG segments, PNG and WebP chunks, GIF blocks) of a
+// picture. A real picture of 32 MiB has a few thousand. Millions of empty parts waste time in every
+// decoder.
 const maxBlocks = 100_000
 
 // Options are the limits of a picture. The zero value means the documented defaults.
@@ -47,8 +65,8 @@ type Options struct {
 	// MaxSide is the longest side in pixels. 0 means 65,535, the most that JPEG and GIF can store.
 	MaxSide int
 	// MaxChunk is the largest size, in bytes, of a part without pixels. A part is the data of a PNG
-	// chunk, or a GIF extension with all its sub-blocks. 0 means 8,388,608, about the limit of
-	// libpng. JPEG segments need no limit: their format allows 65,535 bytes.
+	// or WebP chunk, or a GIF extension with all its sub-blocks. 0 means 8,388,608, about the limit
+	// of libpng. JPEG segments need no limit: their format allows 65,535 bytes.
 	MaxChunk int64
 	// SVG is the treatment of SVG pictures. Empty means [SVGReject].
 	SVG SVGMode
@@ -66,24 +84,26 @@ func (o Options) withDefaults() Options {
 // raster describes a pixel format.
 type raster struct {
 	mediaType string
-	config    func(io.Reader) (image.Config, error)
+	// config reads the size of the picture; nil if walk records it.
+	config func(io.Reader) (image.Config, error)
 	// walk goes over the blocks from the first byte to the end marker and records their properties
-	// in the Info, except for the size. An error other than a refusal means a damaged file.
+	// in the Info. An error other than a refusal means a damaged file.
 	walk func(*source, Options, *Info) error
 }
 
 var (
-	formats = map[string]Format{"jpg": JPEG, "jpeg": JPEG, "png": PNG, "gif": GIF, "svg": SVG}
+	formats = map[string]Format{
+		"jpg": JPEG, "jpeg": JPEG, "png": PNG, "gif": GIF, "svg": SVG, "webp": WebP, "avif": AVIF, "heic": HEIC,
+	}
 	rasters = map[Format]raster{
 		JPEG: {"image/jpeg", jpeg.DecodeConfig, walkJPEG},
 		PNG:  {"image/png", png.DecodeConfig, walkPNG},
 		GIF:  {"image/gif", gif.DecodeConfig, walkGIF},
+		WebP: {"image/webp", nil, walkWebP},
+		AVIF: {"image/avif", nil, walkBMFF},
+		HEIC: {"image/heic", nil, walkBMFF},
 	}
 )
-
-// Extensions returns the extensions (lower case, no dot) of the formats that are accepted as
-// pictures.
-func Extensions() []string { return slices.Sorted(maps.Keys(formats)) }
 
 // CheckImage checks that r is a complete picture of the format that ext (lower case, no dot) names,
 // within opts. It decodes no pixels. size is the length of r. CheckImage reads r from its first
@@ -118,37 +138,47 @@ func checkRaster(s *source, size int64, format Format, ext string, opts Options)
 	if err := kind.walk(s, opts, &info); err != nil {
 		return Info{}, refuseRaster(s, format, ext, err)
 	}
-	if err := s.rewind(); err != nil {
+	if kind.config != nil {
+		if err := s.rewind(); err != nil {
+			return Info{}, err
+		}
+		cfg, err := kind.config(s)
+		if errors.Is(err, errPNGOverflow) {
+			return Info{}, tooLargef("the picture has far more than the %s pixels allowed", thousands(opts.MaxPixels))
+		}
+		if err != nil {
+			return Info{}, refuseRaster(s, format, ext, err)
+		}
+		info.Width, info.Height = cfg.Width, cfg.Height
+	}
+	if err := info.checkSize(opts); err != nil {
 		return Info{}, err
 	}
-	cfg, err := kind.config(s)
-	if errors.Is(err, errPNGOverflow) {
-		return Info{}, tooLargef("the picture has far more than the %s pixels allowed", thousands(opts.MaxPixels))
-	}
-	if err != nil {
-		return Info{}, refuseRaster(s, format, ext, err)
-	}
-	if cfg.Width <= 0 || cfg.Height <= 0 {
-		return Info{}, contentErrorf("the %s picture has no width or no height", format)
-	}
-	// No format stores a side over 32 bits, so the product cannot overflow.
-	pixels := int64(cfg.Width) * int64(cfg.Height)
-	if pixels > opts.MaxPixels {
-		return Info{}, tooLargef("the picture has %s pixels, at most %s are allowed",
-			thousands(pixels), thousands(opts.MaxPixels))
-	}
-	if int64(info.scans)*pixels/maxVisits > opts.MaxPixels {
-		return Info{}, tooLargef("the JPEG picture has %d scans, too many for its size", info.scans)
-	}
-	if side := max(cfg.Width, cfg.Height); side > opts.MaxSide {
-		return Info{}, tooLargef("the picture has a side of %s pixels, at most %s are allowed",
-			thousands(int64(side)), thousands(int64(opts.MaxSide)))
-	}
-	info.Width, info.Height = cfg.Width, cfg.Height
 	if info.FramePixels == 0 {
-		info.FramePixels = pixels
+		info.FramePixels = int64(info.Width) * int64(info.Height)
 	}
 	return info, nil
+}
+
+// checkSize checks the size of the picture against the limits.
+func (i *Info) checkSize(opts Options) error {
+	if i.Width <= 0 || i.Height <= 0 {
+		return contentErrorf("the %s picture has no width or no height", i.Format)
+	}
+	// No format stores a side over 32 bits, so the product cannot overflow.
+	pixels := int64(i.Width) * int64(i.Height)
+	if pixels > opts.MaxPixels {
+		return tooLargef("the picture has %s pixels, at most %s are allowed",
+			thousands(pixels), thousands(opts.MaxPixels))
+	}
+	if int64(i.scans)*pixels/maxVisits > opts.MaxPixels {
+		return tooLargef("the JPEG picture has %d scans, too many for its size", i.scans)
+	}
+	if side := max(i.Width, i.Height); side > opts.MaxSide {
+		return tooLargef("the picture has a side of %s pixels, at most %s are allowed",
+			thousands(int64(side)), thousands(int64(opts.MaxSide)))
+	}
+	return nil
 }
 
 // refuseRaster returns the error for a failed walk or decoder. In order of precedence, the reason
@@ -160,6 +190,9 @@ func refuseRaster(s *source, format Format, ext string, cause error) error {
 	if refused := refusal(cause); refused != nil {
 		return refused
 	}
+	if other, ok := errors.AsType[*mismatchError](cause); ok {
+		return contentErrorf("%v, the name says .%s", other, ext)
+	}
 	head, err := s.head(sniffSize)
 	if err != nil {
 		return err
@@ -169,11 +202,15 @@ func refuseRaster(s *source, format Format, ext string, cause error) error {
 	}
 	switch {
 	case errors.Is(cause, io.EOF), errors.Is(cause, io.ErrUnexpectedEOF):
-		return contentErrorf("content is not a %s picture or is damaged: its end is missing", format)
+		return endMissing(format)
 	case unsupported(cause):
 		return contentErrorf("the %s picture uses a feature that is not supported", format)
 	}
-	return contentErrorf("content is not a %s picture or is damaged", format)
+	return contentErrorf("content is not %s picture or is damaged", format.article())
+}
+
+func endMissing(f Format) error {
+	return contentErrorf("content is not %s picture or is damaged: its end is missing", f.article())
 }
 
 // frameSum counts the frames of an animation against the limits.

@@ -84,9 +84,11 @@ func TestCheckImageNamesTheContent(t *testing.T) {
 		"PHP":               []byte("<?php system($_GET['c']);"),
 		"a script":          []byte("#!/bin/sh\nid\n"),
 		"a Windows program": append([]byte("MZ\x90\x00\x03"), make([]byte, 200)...),
-		"WEBP":              []byte("RIFF\x24\x00\x00\x00WEBPVP8 \x18\x00\x00\x00"),
+		"WebP":              riffFile(lossyHead(8, 8)),
+		"AVIF":              fixture(t, "grid.avif"),
+		"HEIC":              fixture(t, "photo.heic"),
 	}
-	own := map[string]string{"jpg": "JPEG", "jpeg": "JPEG", "png": "PNG", "gif": "GIF", "svg": "SVG"}
+	own := map[string]string{"jpg": "JPEG", "jpeg": "JPEG", "png": "PNG", "gif": "GIF", "svg": "SVG", "webp": "WebP", "avif": "AVIF", "heic": "HEIC"}
 	for found, data := range content {
 		for ext, kind := range own {
 			if kind == found {
@@ -118,7 +120,7 @@ func TestCheckImageRefuses(t *testing.T) {
 	}{
 		{"nothing", "jpg", nil, "the file is empty"},
 		{"empty svg", "svg", nil, "the file is empty"},
-		{"extension that is no picture", "webp", jpg, "a .webp file is not accepted"},
+		{"extension that is no picture", "bmp", jpg, "a .bmp file is not accepted"},
 		{"extension that would fill the message", "x" + strings.Repeat("\x9b", 1000), jpg, "x\uFFFD file"},
 		{"upper case extension", "JPG", jpg, "a .JPG file"},
 		{"magic bytes only, jpg", "jpg", []byte("\xff\xd8\xff"), "its end is missing"},

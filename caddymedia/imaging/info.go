@@ -1,20 +1,27 @@
 package imaging
 
-import "io"
+import (
+	"image"
+	"io"
+)
 
 // Info describes a picture that passed [CheckImage].
 type Info struct {
 	// Format is the format of the content.
 	Format Format
-	// Width and Height are the stored sides in pixels, before Orientation is applied; 0 for SVG.
+	// Width and Height are the stored sides in pixels, before Orientation is applied; 0 for SVG. Of
+	// an AVIF or HEIC they are the sides of the primary picture as it is viewed.
 	Width, Height int
 	// Frames is 1 for a still picture.
 	Frames int
 	// FramePixels is the sum of the areas of all frames of an animation; for a still picture, Width
 	// times Height.
 	FramePixels int64
-	// Animated reports a GIF of more than one frame, or an animated PNG with any number of frames.
+	// Animated reports a GIF or WebP of more than one frame, or an animated PNG with any number of
+	// frames.
 	Animated bool
+	// Loops is the number of plays of a WebP animation; 0 means endless.
+	Loops int
 
 	// Orientation is the turn of the stored pixels for viewing; [Upright] by default.
 	Orientation Orientation
@@ -40,14 +47,27 @@ type Info struct {
 	Interlaced bool
 	// Deep reports that a PNG has 16 bits per sample.
 	Deep bool
+	// Alpha reports that a WebP picture may have transparent pixels.
+	Alpha bool
+	// Lossless reports that pixels of a WebP picture are stored without loss.
+	Lossless bool
 
 	// End is the offset after the end marker of the picture. Bytes after it are no part of the
 	// picture. For SVG it is the length of the file.
 	End int64
 
-	scans int   // of a JPEG
-	size  int64 // of the file
+	scans  int         // of a JPEG
+	frames []webpFrame // of a WebP, one of a still picture
+	size   int64       // of the file
 	layout
+}
+
+// UprightSize returns the sides in pixels as viewed, with Orientation applied.
+func (i Info) UprightSize() image.Point {
+	if i.Orientation >= 5 {
+		return image.Pt(i.Height, i.Width)
+	}
+	return image.Pt(i.Width, i.Height)
 }
 
 // HasMetadata reports whether [Info.Stripped] differs from the file.
@@ -58,7 +78,8 @@ func (i Info) HasMetadata() bool { return i.kept < i.size }
 // unchanged.
 //
 // Pixels, colours, animation and the orientation from EXIF remain. Bytes after the end marker are
-// dropped.
+// dropped. In an AVIF or HEIC, metadata becomes zeros, so that all positions in the file remain
+// valid.
 func (i Info) Stripped(r io.ReadSeeker) io.Reader {
 	return &stripReader{in: r, layout: i.layout}
 }

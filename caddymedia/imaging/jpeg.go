@@ -37,12 +37,8 @@ var errJPEG = errors.New("not the structure of a JPEG")
 
 // walkJPEG goes from marker to marker (ITU-T T.81, annex B) to the end of the image.
 func walkJPEG(s *source, _ Options, info *Info) error {
-	start, err := s.next(2)
-	if err != nil {
+	if err := startJPEG(s); err != nil {
 		return err
-	}
-	if start[0] != 0xFF || start[1] != jpegSOI {
-		return errJPEG
 	}
 	info.keep(0, 2)
 	j := jpegSegments{info: info}
@@ -56,11 +52,23 @@ func walkJPEG(s *source, _ Options, info *Info) error {
 				return contentErrorf("the JPEG picture is damaged: a scan is missing")
 			}
 			info.End, info.scans = s.offset(), j.scans
-			info.setProfile(j.icc.join(), map[int]string{1: spaceGrey, 3: spaceRGB, 4: spaceCMYK}[info.Components])
+			j.describeProfile()
 			return nil
 		}
 	}
 	return tooLargef("the JPEG picture has too many segments")
+}
+
+// startJPEG reads the marker that begins the file.
+func startJPEG(s *source) error {
+	start, err := s.next(2)
+	if err != nil {
+		return err
+	}
+	if start[0] != 0xFF || start[1] != jpegSOI {
+		return errJPEG
+	}
+	return nil
 }
 
 // jpegSegments is the state of a walk over segments.
@@ -75,6 +83,12 @@ type jpegSegments struct {
 	exif    bool
 	jfif    bool
 	icc     iccParts
+}
+
+// describeProfile sets the profile of the segments read so far.
+func (j *jpegSegments) describeProfile() {
+	space := map[int]string{1: spaceGrey, 3: spaceRGB, 4: spaceCMYK}[j.info.Components]
+	j.info.setProfile(j.icc.join(), space)
 }
 
 // next reads the bytes before the next marker, and its segment. done reports whether it was the

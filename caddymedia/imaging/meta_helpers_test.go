@@ -18,8 +18,9 @@ import (
 func described(i imaging.Info) imaging.Info {
 	return imaging.Info{
 		Format: i.Format, Width: i.Width, Height: i.Height, Frames: i.Frames, FramePixels: i.FramePixels,
-		Animated: i.Animated, Orientation: i.Orientation, Profile: i.Profile, Progressive: i.Progressive,
-		Components: i.Components, Samples: i.Samples, RGB: i.RGB, Interlaced: i.Interlaced, Deep: i.Deep, End: i.End,
+		Animated: i.Animated, Loops: i.Loops, Orientation: i.Orientation, Profile: i.Profile, Progressive: i.Progressive,
+		Components: i.Components, Samples: i.Samples, RGB: i.RGB, Interlaced: i.Interlaced, Deep: i.Deep,
+		Alpha: i.Alpha, Lossless: i.Lossless, End: i.End,
 	}
 }
 

@@ -53,8 +53,9 @@ func CheckFile(r io.ReadSeeker, ext, contentType string) error {
 }
 
 // sniff detects the type of head. It corrects three results of the sniffer that would refuse real
-// files. A comment alone is not a web page, since XML and Markdown may begin with one as well. An
-// SVG inside an XML file is not an SVG. An MPEG audio frame inside binary data is not an MP3.
+// files, and looks at all brands of an AVIF or HEIC file. A comment alone is not a web page, since
+// XML and Markdown may begin with one as well. An SVG inside an XML file is not an SVG. An MPEG
+// audio frame inside binary data is not an MP3.
 func sniff(head []byte) *mimetype.MIME {
 	found := mimetype.Detect(head)
 	switch {
@@ -62,6 +63,10 @@ func sniff(head []byte) *mimetype.MIME {
 		return mimetype.Detect(skipComments(head))
 	case found.Is("image/svg+xml"), within(found, "text/xml"):
 		return sniffXML(head, found)
+	case strings.HasPrefix(found.String(), "image/hei"), found.Is("image/avif"):
+		if format := bmffFormat(head); format != "" {
+			return mimetype.Lookup(rasters[format].mediaType)
+		}
 	case found.Is("audio/mpeg") && head[0] != 0xFF && !bytes.HasPrefix(head, []byte("ID3")):
 		return mimetype.Lookup(octetStream)
 	}

@@ -69,6 +69,10 @@ func typeName(found *mimetype.MIME, head []byte) string {
 		return string(JPEG)
 	case found.Is("image/apng"):
 		return string(PNG)
+	case found.Is("image/webp"):
+		return string(WebP)
+	case found.Is("image/heif"), found.Is("image/heif-sequence"):
+		return "HEIF"
 	case found.Is("application/x-ole-storage"):
 		return "an old Office document"
 	}

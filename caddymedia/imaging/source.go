@@ -3,6 +3,7 @@ package imaging
 import (
 	"bufio"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -74,6 +75,18 @@ func (s *source) rewind() error {
 // offset returns the position of the next byte in the file.
 func (s *source) offset() int64 { return s.in.read - int64(s.Buffered()) }
 
+// readAt returns n bytes at an offset. The next byte to read is the one behind them.
+func (s *source) readAt(offset, n int64) ([]byte, error) {
+	if _, err := s.in.in.Seek(offset, io.SeekStart); err != nil {
+		s.in.record(err)
+		return nil, err
+	}
+	s.in.read = offset
+	s.Reset(s.in)
+	b := make([]byte, n)
+	return b, s.read(b)
+}
+
 // ioError returns the first read error, wrapped, or nil.
 func (s *source) ioError() error {
 	if s.in.err == nil {
@@ -90,6 +103,15 @@ func (s *source) next(n int) ([]byte, error) {
 	}
 	_, err = s.Discard(n)
 	return b, err
+}
+
+// read fills b with the next bytes. io.EOF means that the file is shorter.
+func (s *source) read(b []byte) error {
+	_, err := io.ReadFull(s, b)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return io.EOF
+	}
+	return err
 }
 
 // window returns the buffered bytes, at least n, without consuming them. It is for fast searches.

@@ -18,10 +18,11 @@ type layout struct {
 // span is a part of a file that remains: the offsets from the first byte up to, but excluding, to.
 type span struct{ from, to int64 }
 
-// patch is data inserted before the span with that number.
+// patch is data inserted before the span with that number: bytes, then zeros.
 type patch struct {
-	span int
-	data []byte
+	span  int
+	data  []byte
+	zeros int64
 }
 
 // keep adds a part of the file after all kept so far. Adjacent parts become one span, so that the
@@ -44,7 +45,12 @@ func (l *layout) mark() int {
 // insert puts data at a position that mark returned, after earlier patches there. It must replace a
 // part that is not kept, or HasMetadata would miss the change.
 func (l *layout) insert(mark int, data []byte) {
-	l.patches = append(l.patches, patch{mark, data})
+	l.patches = append(l.patches, patch{span: mark, data: data})
+}
+
+// blank puts n zeros at a position that mark returned, like insert.
+func (l *layout) blank(mark int, n int64) {
+	l.patches = append(l.patches, patch{span: mark, zeros: n})
 }
 
 // stripBuffer is the least number of bytes read from the file at once. Gaps up to this size are
@@ -58,10 +64,11 @@ type stripReader struct {
 	at  int64         // the offset of buf in the file
 	layout
 
-	next int    // number of the next span
-	left int64  // of the previous span
-	own  []byte // rest of the current patch
-	err  error
+	next  int    // number of the next span
+	left  int64  // of the previous span
+	own   []byte // rest of the current patch
+	zeros int64  // behind it
+	err   error
 }
 
 // Read reads the parts in order.
@@ -75,6 +82,11 @@ func (r *stripReader) Read(p []byte) (int, error) {
 			n := copy(p, r.own)
 			r.own = r.own[n:]
 			return n, nil
+		case r.zeros > 0:
+			n := min(int64(len(p)), r.zeros)
+			clear(p[:n])
+			r.zeros -= n
+			return int(n), nil
 		case r.left > 0:
 			n, err := r.buf.Read(p[:min(int64(len(p)), r.left)])
 			r.at += int64(n)
@@ -84,7 +96,7 @@ func (r *stripReader) Read(p []byte) (int, error) {
 				return n, nil
 			}
 		case len(r.patches) > 0 && r.patches[0].span == r.next:
-			r.own = r.patches[0].data
+			r.own, r.zeros = r.patches[0].data, r.patches[0].zeros
 			r.patches = r.patches[1:]
 		case r.next < len(r.spans):
 			part := r.spans[r.next]

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -29,6 +29,16 @@ func (k Kind) Name() string {
 		return "image"
 	}
 	return "file"
+}
+
+// KindOf returns the kind of a [Kind.Name].
+func KindOf(name string) (kind Kind, known bool) {
+	for _, kind := range []Kind{Image, File} {
+		if kind.Name() == name {
+			return kind, true
+		}
+	}
+	return "", false
 }
 
 // DefaultAlias is the alias of a request without one.
@@ -55,18 +65,25 @@ type Alias struct {
 
 	// Extensions that are allowed, in lower case, without a dot.
 	Extensions map[string]bool
+	// RenameMismatched replaces the extension of a picture with that of its content, if that is
+	// another one of Extensions. Otherwise the picture is refused.
+	RenameMismatched bool
 	// MaxSize of an item in bytes.
 	MaxSize int64
 	// Imaging are the limits of pictures.
 	Imaging imaging.Options
 	// WebP are the options of variants; nil for no variants.
-	WebP *variant.Options
+	WebP *render.Options
 	// StripMetadata stores pictures without metadata that is not needed to show them.
 	StripMetadata bool
+	// Renditions are the named sizes of pictures, sorted by name.
+	Renditions []Rendition
 	// Negotiate serves the variant under the address of its picture.
 	Negotiate bool
 	// CacheControl is the Cache-Control header of the items.
 	CacheControl string
+	// RenditionCacheControl is the Cache-Control header of the renditions.
+	RenditionCacheControl string
 	// Redirect redirects clients to another address of the items; nil serves them.
 	Redirect *Redirect
 }
@@ -86,10 +103,15 @@ func (a *Alias) Path() string { return "/static/" + string(a.Kind) + "/" + a.Nam
 // URL returns the public address of filename (relative to the alias), each segment percent-encoded.
 // base replaces the BaseURL of an alias without one.
 func (a *Alias) URL(base, filename string) string {
+	return a.base(base) + a.Path() + "/" + escapePath(filename)
+}
+
+// base returns the start of public addresses. base replaces the BaseURL of an alias without one.
+func (a *Alias) base(base string) string {
 	if a.BaseURL != "" {
-		base = a.BaseURL
+		return a.BaseURL
 	}
-	return base + a.Path() + "/" + escapePath(filename)
+	return base
 }
 
 // URL returns the public address of an object of the storage.
@@ -118,8 +140,16 @@ func (a *Alias) Location() storagedrivers.Location { return a.Storage.Location()
 // Filename is the inverse of [Alias.Key].
 func (a *Alias) Filename(key string) string { return key[len(a.Key("")):] }
 
+// RenditionSuffix is the end of the folder names that are reserved for renditions. The items of no
+// alias may be kept below such a folder.
+const RenditionSuffix = "@renditions"
+
+// HasRenditionFolder reports whether [Alias.RenditionRoot] is reserved for renditions, also if the
+// alias has none at present. Otherwise it may be a folder of items.
+func (a *Alias) HasRenditionFolder() bool { return a.Kind == Image && a.Prefix != "" }
+
 // VariantKey returns the key of the variant of a picture.
-func (a *Alias) VariantKey(filename string) string { return a.Key(filename) + variant.Suffix }
+func (a *Alias) VariantKey(filename string) string { return a.Key(filename) + render.Suffix }
 
 // lockName returns the name of the lock of an item.
 func (a *Alias) lockName(filename string) string { return a.Location().Join(filename).String() }
@@ -143,6 +173,9 @@ func (a *Alias) filename(submitted, subFolder string, now time.Time) (string, er
 	if ext := naming.Extension(name); !a.Extensions[ext] || naming.Restricted(name) != "" {
 		return "", a.refusedExtension(ext)
 	}
+	if a.IsVariant(name) {
+		return "", failf(BadRequest, "%.64q is the name of a variant: leave out the ending before .webp", name)
+	}
 	folder, err := a.folder(subFolder, now)
 	if err != nil {
 		return "", err
@@ -154,13 +187,24 @@ func (a *Alias) filename(submitted, subFolder string, now time.Time) (string, er
 	if !a.Overwrite {
 		longest = naming.WithSuffix(naming.WithTime(name, now.Unix()), strings.Repeat("x", suffixLength))
 	}
-	if a.Kind == Image {
-		longest += variant.Suffix
-	}
-	if storagedrivers.ValidKey(a.Key(longest)) != nil {
-		return "", failf(BadRequest, "the name and its sub folder are too long")
+	for _, key := range a.longestKeys(longest) {
+		if storagedrivers.ValidKey(key) != nil {
+			return "", failf(BadRequest, "the name and its sub folder are too long")
+		}
 	}
 	return name, nil
+}
+
+// longestKeys returns the keys of the objects that may be stored for an item.
+func (a *Alias) longestKeys(filename string) []string {
+	if a.Kind != Image {
+		return []string{a.Key(filename)}
+	}
+	keys := []string{a.VariantKey(filename)}
+	for _, f := range a.renditionFiles(filename, false) {
+		keys = append(keys, a.renditionKey(filename, f, storagedrivers.Info{}))
+	}
+	return keys
 }
 
 func (a *Alias) refusedExtension(ext string) error {
@@ -198,6 +242,9 @@ func (a *Alias) folder(submitted string, now time.Time) (string, error) {
 	folder, err := naming.SubFolder(submitted, a.Sanitize)
 	if err != nil {
 		return "", &Failure{Reason: BadRequest, Message: err.Error()}
+	}
+	if naming.InUploadsFolder(folder) {
+		return "", failf(BadRequest, "a sub folder called %s is reserved", naming.UploadsFolder)
 	}
 	if ext := naming.Restricted(folder); ext != "" {
 		return "", failf(BadRequest, "a sub folder with the extension .%s is never accepted", ext)

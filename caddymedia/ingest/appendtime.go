@@ -48,8 +48,14 @@ func (s *seconds) next(name string, now int64) int64 {
 // error is that of use, or a [*Failure] if no free name is found.
 func (b *batch) withFreeName(ctx context.Context, up *upload, use func() (exists bool, err error)) error {
 	for {
+		if err := b.claim(ctx, up); err != nil {
+			return err
+		}
 		exists, err := use()
 		if !exists || b.alias.Overwrite {
+			return err
+		}
+		if err := b.ifStored(ctx, up); err != nil {
 			return err
 		}
 		if up.tries++; up.tries > allTries {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -18,6 +20,9 @@ import (
 // last.
 func (b *batch) check(ctx context.Context) (err error) {
 	if b.alias, err = b.findAlias(b.aliasName()); err != nil {
+		return err
+	}
+	if err := b.req.Forced.checkSubFolder(b.subFolder()); err != nil {
 		return err
 	}
 	return traced(ctx, "media.check", b.attributes, func(ctx context.Context) error {
@@ -61,14 +66,17 @@ func (b *batch) fail(up *upload, err error) {
 
 // checkUpload verifies name, size and content.
 func (b *batch) checkUpload(ctx context.Context, up *upload) (err error) {
-	up.filename, err = b.alias.filename(up.submitted, b.subFolder(), b.now)
+	up.filename, err = b.alias.filename(b.req.Forced.filename(up.submitted), b.subFolder(), b.now)
 	if err != nil {
 		return err
 	}
-	if up.size > b.alias.MaxSize {
-		return tooLarge(b.alias.MaxSize)
+	if limit := b.req.Forced.Limit(b.alias.MaxSize); up.size > limit {
+		return tooLarge(limit)
 	}
 	if err := b.move(ctx, up); err != nil {
+		return err
+	}
+	if err := b.renameMismatched(up); err != nil {
 		return err
 	}
 	ext := naming.Extension(up.filename)
@@ -83,13 +91,36 @@ func (b *batch) checkUpload(ctx context.Context, up *upload) (err error) {
 	return nil
 }
 
+// renameMismatched replaces the extension of a picture with that of its content, if the alias
+// renames and accepts that. All rules for names apply to the new one. The content is checked later.
+func (b *batch) renameMismatched(up *upload) error {
+	if !b.alias.RenameMismatched {
+		return nil
+	}
+	if _, err := up.staged.Seek(0, io.SeekStart); err != nil {
+		return contentFailure(err)
+	}
+	found, _, err := imaging.Guess(up.staged)
+	if err != nil {
+		return contentFailure(err)
+	}
+	ext := naming.Extension(up.filename)
+	if !b.alias.Extensions[found] || imaging.FormatOf(found) == imaging.FormatOf(ext) {
+		return nil
+	}
+	name := path.Base(up.filename)
+	name = name[:strings.LastIndexByte(name, '.')+1] + found
+	up.filename, err = b.alias.filename(name, b.subFolder(), b.now)
+	return err
+}
+
 // move restages an upload if the form names an alias of another storage after the file.
 func (b *batch) move(ctx context.Context, up *upload) error {
 	if up.storage == b.alias.Storage {
 		return nil
 	}
 	if _, err := up.staged.Seek(0, io.SeekStart); err != nil {
-		return storageFailure(err)
+		return StorageFailure(err)
 	}
 	return b.restage(ctx, up, b.alias.Storage, up.staged)
 }
@@ -114,19 +145,13 @@ func (b *batch) checkDuplicates() {
 	}
 }
 
-// checkPixels decodes a picture, makes its variant and, with StripMetadata, removes its metadata.
+// checkPixels decodes a picture, makes its variant and its eager renditions and, with StripMetadata,
+// removes its metadata.
 func (b *batch) checkPixels(ctx context.Context, up *upload) error {
-	if !up.isRaster() {
-		return nil
-	}
-	var err error
-	if b.alias.WebP == nil || b.doomed.Load() { // then nothing will be committed
-		err = b.pictures().Check(ctx, up.staged, up.picture)
-	} else {
-		err = b.makeVariant(ctx, up)
-	}
-	if err != nil {
-		return contentFailure(err)
+	if up.isRaster() {
+		if err := b.renderPictures(ctx, up); err != nil {
+			return contentFailure(err)
+		}
 	}
 	if b.alias.StripMetadata && up.picture.HasMetadata() {
 		return b.restage(ctx, up, up.storage, up.picture.Stripped(up.staged))

@@ -15,12 +15,19 @@ const rollBackTime = 30 * time.Second
 
 // commit commits all uploads and their variants, or none.
 func (b *batch) commit(ctx context.Context) error {
+	stored := false
 	if b.req.Confirm != nil {
-		if failure := b.req.Confirm(ctx, b.alias.Name); failure != nil {
+		settle, failure := b.req.Confirm(ctx, b.alias.Name, len(b.uploads))
+		if failure != nil {
 			return failure
 		}
+		if settle != nil {
+			defer func() { settle(stored) }() // also after a panic
+		}
 	}
-	return traced(ctx, "media.place", b.committedAttributes, b.commitGroup)
+	err := traced(ctx, "media.place", b.committedAttributes, b.commitGroup)
+	stored = err == nil
+	return err
 }
 
 // commitGroup commits as one group. It locks the names that may be replaced until a rollback has
@@ -28,7 +35,7 @@ func (b *batch) commit(ctx context.Context) error {
 func (b *batch) commitGroup(ctx context.Context) error {
 	unlock, err := b.lockNames(ctx)
 	if err != nil {
-		return storageFailure(err)
+		return StorageFailure(err)
 	}
 	defer unlock()
 	group := b.alias.Storage.Group()
@@ -38,6 +45,9 @@ func (b *batch) commitGroup(ctx context.Context) error {
 		}
 	}()
 	err = b.commitAll(ctx, group)
+	if errors.Is(err, errStored) {
+		return b.resume(ctx)
+	}
 	if err == nil {
 		err = b.reconcileAll(ctx)
 	}
@@ -46,9 +56,10 @@ func (b *batch) commitGroup(ctx context.Context) error {
 	if err == nil {
 		b.removeStale(ctx, group)
 		if err = group.Finish(ctx); err == nil {
+			b.storeRenditions(ctx)
 			return nil
 		}
-		err = storageFailure(err)
+		err = StorageFailure(err)
 	}
 	return append(asFailures(err), b.rollBack(ctx)...)
 }
@@ -61,7 +72,7 @@ func (b *batch) commitAll(ctx context.Context, group storagedrivers.Group) error
 		}
 	}
 	if err := group.Prepare(ctx); err != nil {
-		return storageFailure(err)
+		return StorageFailure(err)
 	}
 	for _, up := range b.uploads {
 		err := b.withFreeName(ctx, up, func() (bool, error) { return b.commitUpload(ctx, up) })
@@ -76,7 +87,7 @@ func (b *batch) commitAll(ctx context.Context, group storagedrivers.Group) error
 // the time here.
 func (b *batch) plan(ctx context.Context, up *upload, group storagedrivers.Group) error {
 	err := b.withFreeName(ctx, up, func() (bool, error) {
-		err := group.Plan(ctx, up.staged, b.alias.Key(up.filename), b.alias.putOptions())
+		err := group.Plan(ctx, up.staged, b.alias.Key(up.filename), b.putOptions())
 		return errors.Is(err, fs.ErrExist), err
 	})
 	switch {
@@ -100,11 +111,14 @@ func (b *batch) commitUpload(ctx context.Context, up *upload) (exists bool, err 
 	defer unlock()
 	o := &object{upload: up}
 	if b.alias.Overwrite {
+		if err := b.ifStored(ctx, up); err != nil {
+			return false, err
+		}
 		if o.replaced, err = b.alias.exists(ctx, up.filename); err != nil {
 			return false, err
 		}
 	}
-	o.info, err = up.staged.Commit(ctx, b.alias.Key(up.filename), b.alias.putOptions())
+	o.info, err = up.staged.Commit(ctx, b.alias.Key(up.filename), b.putOptions())
 	if err != nil {
 		return errors.Is(err, fs.ErrExist), err
 	}
@@ -116,7 +130,7 @@ func (b *batch) commitUpload(ctx context.Context, up *upload) (exists bool, err 
 func (up *upload) storageFailure(err error) *Failure {
 	failure, ok := errors.AsType[*Failure](err)
 	if !ok {
-		failure = storageFailure(err)
+		failure = StorageFailure(err)
 	}
 	failure.Filename = up.submitted
 	return failure
@@ -157,7 +171,7 @@ func (b *batch) rollBackObject(ctx context.Context, o *object) error {
 	storage := b.alias.Storage
 	if o.committedVariant == nil {
 		err := o.staged.Rollback(ctx)
-		if errors.Is(err, errors.ErrUnsupported) && o.isRaster() {
+		if errors.Is(err, errors.ErrUnsupported) && o.mayHaveVariant() {
 			// The variant is that of the replaced picture.
 			return errors.Join(err, b.removeVariant(ctx, o, storage.Delete))
 		}

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
+	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Delete removes an item of the alias and, for a picture, its variant. The variant is removed
-// first, so that it never exists alone. Delete waits for uploads of the name in this process.
+// Delete removes an item of the alias and, for a picture, its renditions and its variant. These are
+// removed first, so that they never exist alone. Delete waits for uploads of the name in this
+// process.
 //
 // The error is fs.ErrNotExist if filename is invalid, names a variant, or does not exist. Otherwise
 // it is that of the storage, or of ctx during the wait. Then the item still exists, perhaps without
@@ -28,7 +30,7 @@ func (u *Uploader) Delete(ctx context.Context, alias *Alias, filename string, ac
 
 // delete removes an item, and sets its size and variant.
 func (a *Alias) delete(ctx context.Context, item *Item) error {
-	if a.IsVariant(item.Filename) {
+	if a.IsVariant(item.Filename) || naming.InUploadsFolder(item.Filename) {
 		return fs.ErrNotExist
 	}
 	unlock, err := a.lock(ctx, item.Filename)
@@ -37,6 +39,12 @@ func (a *Alias) delete(ctx context.Context, item *Item) error {
 	}
 	defer unlock()
 	var found []string
+	if len(a.Renditions) > 0 {
+		if found, err = a.storedRenditions(ctx, item.Filename); err != nil {
+			return err
+		}
+	}
+	exists := false
 	for _, key := range a.keys(item.Filename) {
 		info, err := stat(ctx, a.Storage, key)
 		switch {
@@ -47,11 +55,11 @@ func (a *Alias) delete(ctx context.Context, item *Item) error {
 		case key == a.Key(item.Filename):
 			item.Size = info.Size
 		default:
-			item.WebP = item.FullPath + variant.Suffix
+			item.WebP = item.FullPath + render.Suffix
 		}
-		found = append(found, key)
+		found, exists = append(found, key), true
 	}
-	if found == nil {
+	if !exists {
 		return fs.ErrNotExist
 	}
 	// The end of the request does not stop a deletion half-way. The storage bounds each removal.
@@ -81,7 +89,7 @@ func (a *Alias) removeAll(ctx context.Context, keys []string) (err error) {
 
 // keys returns the keys of the objects of an item, in the order of their removal.
 func (a *Alias) keys(filename string) []string {
-	if a.Kind == Image {
+	if a.MayHaveVariant(filename) {
 		return []string{a.VariantKey(filename), a.Key(filename)}
 	}
 	return []string{a.Key(filename)}

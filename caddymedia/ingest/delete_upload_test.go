@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 )
 
 // TestDeleteWaitsForUpload: a deletion waits for the commit of the picture's variant, up to its
@@ -146,9 +146,9 @@ func TestDeleteAmongAppenders(t *testing.T) {
 func wantPairs(t *testing.T, left map[string]string) {
 	t.Helper()
 	for key := range left {
-		other, isVariant := strings.CutSuffix(key, variant.Suffix)
+		other, isVariant := strings.CutSuffix(key, render.Suffix)
 		if !isVariant {
-			other += variant.Suffix
+			other += render.Suffix
 		}
 		if _, ok := left[other]; !ok {
 			t.Errorf("%s is left without %s", key, other)

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -105,8 +105,8 @@ func failf(reason Reason, format string, args ...any) *Failure {
 
 func tooLarge(limit int64) *Failure { return failf(TooLarge, "larger than %s", bytesize.Format(limit)) }
 
-// storageFailure returns the failure for an error of a storage.
-func storageFailure(err error) *Failure {
+// StorageFailure returns the failure for an error of a storage.
+func StorageFailure(err error) *Failure {
 	reason, message := StorageFailed, "the storage could not store the item"
 	switch {
 	case errors.Is(err, storagedrivers.ErrNoSpace):
@@ -135,16 +135,16 @@ func contentFailure(err error) *Failure {
 	switch {
 	case errors.As(err, &known):
 		return known
-	case errors.Is(err, variant.ErrBusy):
+	case errors.Is(err, render.ErrBusy):
 		return &Failure{Reason: Busy, Message: "too many pictures are being worked on, try again later", Err: err}
-	case errors.Is(err, variant.ErrPanic):
+	case errors.Is(err, render.ErrPanic):
 		return &Failure{Reason: BadContent, Message: "the picture is damaged: it cannot be decoded", Err: err}
 	case errors.As(err, &content):
 		return &Failure{Reason: BadContent, Message: content.Message}
 	case errors.As(err, &large):
 		return &Failure{Reason: TooLarge, Message: large.Message}
 	default:
-		return storageFailure(err)
+		return StorageFailure(err)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/local"
@@ -89,7 +89,7 @@ func newUploader(aliases ...*Alias) *Uploader {
 
 		Staging:  NewStaging(0, 1<<40),
 		Observer: NopObserver{},
-		Pictures: variant.NewMaker(painter{}, variant.Limits{}),
+		Pictures: render.NewMaker(painter{}, render.Limits{}),
 	}
 	for _, a := range aliases {
 		u.Aliases[a.Kind][a.Name] = a

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -29,9 +29,9 @@ type Renewed struct {
 // picture. Only a deletion by another process can leave a variant without its picture, see
 // [Alias.Orphans].
 //
-// If no variant can be made, Renew removes a stale one; the error wraps [variant.ErrNone] and the
+// If no variant can be made, Renew removes a stale one; the error wraps [render.ErrNone] and the
 // result is VariantNone. The error is fs.ErrNotExist if the picture does not exist any more. It
-// wraps [variant.ErrBusy] if the encoding queue is full or slow. Otherwise it is that of a
+// wraps [render.ErrBusy] if the encoding queue is full or slow. Otherwise it is that of a
 // picture that fails the checks, of the storage, or of ctx.
 func (u *Uploader) Renew(ctx context.Context, alias *Alias, filename string, all bool) (Renewed, error) {
 	if alias.WebP == nil || !alias.MayHaveVariant(filename) {
@@ -56,7 +56,7 @@ func (u *Uploader) renew(ctx context.Context, alias *Alias, filename string, all
 		return done, nil
 	}
 	made, err := u.remake(ctx, alias, filename)
-	if errors.Is(err, variant.ErrNone) {
+	if errors.Is(err, render.ErrNone) {
 		done.Result = VariantNone
 		if done.Before == VariantStale {
 			err = errors.Join(err, removeOwn(ctx, alias.Storage, found.variant))
@@ -122,7 +122,7 @@ func (a *Alias) unpaired(page storagedrivers.Page) []string {
 	return keys
 }
 
-func pictureKey(variantKey string) string { return strings.TrimSuffix(variantKey, variant.Suffix) }
+func pictureKey(variantKey string) string { return strings.TrimSuffix(variantKey, render.Suffix) }
 
 // orphan returns the variant under key. It returns the zero Info if the picture of the variant
 // exists, or if the variant does not.
@@ -153,7 +153,7 @@ func (u *Uploader) RemoveOrphan(ctx context.Context, alias *Alias, orphan storag
 	}
 	picture, err := stat(ctx, alias.Storage, pictureKey(orphan.Key))
 	if err == nil && picture.Key != "" && alias.WebP != nil {
-		if _, err = u.renew(ctx, alias, filename, false); errors.Is(err, variant.ErrNone) {
+		if _, err = u.renew(ctx, alias, filename, false); errors.Is(err, render.ErrNone) {
 			err = nil
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 )
 
 func TestStripMetadata(t *testing.T) {
@@ -47,7 +47,7 @@ func TestDamagedPicture(t *testing.T) {
 	size := int(binary.BigEndian.Uint32(damaged[at-4:]))
 	copy(damaged[at+8:at+4+size], "nonsense")
 	binary.BigEndian.PutUint32(damaged[at+4+size:], crc32.ChecksumIEEE(damaged[at:at+4+size]))
-	for _, webp := range []*variant.Options{nil, {}} {
+	for _, webp := range []*render.Options{nil, {}} {
 		s := onMemory(t, nil)
 		alias := pictures(t, s)
 		alias.WebP = webp
@@ -89,7 +89,7 @@ func TestPanic(t *testing.T) {
 
 func TestBusy(t *testing.T) {
 	t.Parallel()
-	failure := contentFailure(fmt.Errorf("waiting: %w", variant.ErrBusy))
+	failure := contentFailure(fmt.Errorf("waiting: %w", render.ErrBusy))
 	if failure.Reason != Busy || !strings.Contains(failure.Message, "try again") {
 		t.Errorf("%+v", failure)
 	}

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/local"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -106,7 +106,7 @@ func TestVariantOvertaken(t *testing.T) {
 					if op == "open" {
 						fetched.Add(1)
 					}
-					if op != "put" && op != "commit" || !strings.HasSuffix(key, variant.Suffix) || overtaken.Swap(true) {
+					if op != "put" && op != "commit" || !strings.HasSuffix(key, render.Suffix) || overtaken.Swap(true) {
 						return nil
 					}
 					if _, failures := uploadPictures(t, elsewhere, file("a.png", picture(winner))); failures != nil {
@@ -148,7 +148,7 @@ func TestVariantNeverReconciled(t *testing.T) {
 				switch {
 				case inside:
 					return nil
-				case op == "put" && strings.HasSuffix(key, variant.Suffix):
+				case op == "put" && strings.HasSuffix(key, render.Suffix):
 					made++
 				case op == "stat" && made == rounds+1 && replaced == made:
 					paint = last

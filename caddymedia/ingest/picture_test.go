@@ -13,7 +13,7 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -70,7 +70,7 @@ func withText(file, text string) string {
 func pictures(t testing.TB, s *storagedrivers.Storage) *Alias {
 	t.Helper()
 	alias := newAlias(t, DefaultAlias, s)
-	alias.Kind, alias.Prefix, alias.WebP = Image, "", new(variant.Options)
+	alias.Kind, alias.Prefix, alias.WebP = Image, "", new(render.Options)
 	alias.Extensions = map[string]bool{"png": true, "jpg": true, "svg": true}
 	return alias
 }

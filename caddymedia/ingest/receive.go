@@ -8,9 +8,11 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+
+	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Source yields the files of a request: [Form] or [Single].
+// Source yields the files of a request: [Form], [Single] or [Staged].
 type Source interface {
 	// receive adds the uploads to b. An error ends the request. The failure of a single upload is
 	// stored in it, so that the others are checked too.
@@ -34,6 +36,14 @@ type singleSource struct {
 	name string
 	body io.Reader
 }
+
+// Staged returns one file outside of a form that is already staged on storage, submitted under
+// name. Upload closes it. size is in bytes.
+func Staged(name string, storage *storagedrivers.Storage, staged storagedrivers.Staged, size int64) Source {
+	return stagedSource{&upload{submitted: name, storage: storage, staged: staged, size: size}}
+}
+
+type stagedSource struct{ up *upload }
 
 // receive stages the files of src.
 func (b *batch) receive(ctx context.Context, src Source) error {
@@ -80,8 +90,21 @@ func (s singleSource) receive(ctx context.Context, b *batch) error {
 	if _, err := b.findAlias(b.aliasName()); err != nil {
 		return err
 	}
+	if err := b.req.Forced.checkSubFolder(b.subFolder()); err != nil {
+		return err
+	}
 	b.fields["alias"], b.fields["sub_folder"] = b.aliasName(), b.subFolder()
 	return b.stage(ctx, s.name, s.body, sourceFailure)
+}
+
+// receive takes the file.
+func (s stagedSource) receive(_ context.Context, b *batch) error {
+	b.uploads = append(b.uploads, s.up) // so that it is closed
+	if !b.uploader.Staging.files.Acquire(b.req.Actor.Owner(), 1) {
+		return failf(Busy, "too many uploads are under way, try again later")
+	}
+	b.reserved.files.Add(1)
+	return nil
 }
 
 func (b *batch) addField(f *form, p *part) error {
@@ -96,10 +119,14 @@ func (b *batch) addField(f *form, p *part) error {
 		return failf(BadRequest, "the field %s is sent twice", p.name)
 	}
 	b.fields[p.name] = value
-	if p.name == "alias" && value != "" {
+	switch {
+	case value == "":
+		return nil
+	case p.name == "alias":
 		_, err = b.findAlias(value)
+		return err
 	}
-	return err
+	return b.req.Forced.checkSubFolder(value)
 }
 
 // fileField matches files, files[] and files[<index>].
@@ -128,6 +155,9 @@ func (b *batch) addFile(ctx context.Context, p *part) error {
 func (b *batch) stage(ctx context.Context, name string, body io.Reader, readFailure func(error) *Failure) error {
 	up := &upload{submitted: name}
 	b.uploads = append(b.uploads, up)
+	if err := b.req.Forced.checkFiles(len(b.uploads)); err != nil {
+		return err
+	}
 	alias := b.likelyAlias()
 	if alias == nil {
 		_, err := b.findAlias(b.aliasName())
@@ -139,11 +169,11 @@ func (b *batch) stage(ctx context.Context, name string, body io.Reader, readFail
 		if _, known := b.fields["sub_folder"]; known {
 			folder = b.subFolder()
 		}
-		if _, err := alias.filename(name, folder, b.now); err != nil {
+		if _, err := alias.filename(b.req.Forced.filename(name), folder, b.now); err != nil {
 			up.failure = asFailure(err) // sure to be refused, so its content is not needed
 			return nil
 		}
-		limit = alias.MaxSize
+		limit = b.req.Forced.Limit(alias.MaxSize)
 	}
 	up.storage = alias.Storage
 	if err := b.spool(ctx, up, io.LimitReader(body, oneMore(limit)), readFailure); err != nil {
@@ -177,5 +207,5 @@ func (b *batch) maxSize() int64 {
 			size = max(size, a.MaxSize)
 		}
 	}
-	return size
+	return b.req.Forced.Limit(size)
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 )
 
 func TestRenew(t *testing.T) {
@@ -29,9 +29,9 @@ func TestRenew(t *testing.T) {
 		{"stale", []string{"a.png.webp", "a.png"}, red, false, Renewed{VariantStale, VariantMade, 14}, webpOf(red), nil},
 		{"current", []string{"a.png", "a.png.webp"}, red, false, Renewed{Before: VariantCurrent}, "variant", nil},
 		{"current, all", []string{"a.png", "a.png.webp"}, red, true, Renewed{VariantCurrent, VariantMade, 14}, webpOf(red), nil},
-		{"none", []string{"a.png"}, unloved, false, Renewed{VariantMissing, VariantNone, 0}, "", variant.ErrNone},
-		{"stale and none", []string{"a.png.webp", "a.png"}, unloved, false, Renewed{VariantStale, VariantNone, 0}, "", variant.ErrNone},
-		{"current and none", []string{"a.png", "a.png.webp"}, unloved, true, Renewed{VariantCurrent, VariantNone, 0}, "variant", variant.ErrNone},
+		{"none", []string{"a.png"}, unloved, false, Renewed{VariantMissing, VariantNone, 0}, "", render.ErrNone},
+		{"stale and none", []string{"a.png.webp", "a.png"}, unloved, false, Renewed{VariantStale, VariantNone, 0}, "", render.ErrNone},
+		{"current and none", []string{"a.png", "a.png.webp"}, unloved, true, Renewed{VariantCurrent, VariantNone, 0}, "variant", render.ErrNone},
 		{"no picture", []string{"a.png.webp"}, red, true, Renewed{}, "variant", fs.ErrNotExist},
 	} {
 		for name, open := range storages {
@@ -66,7 +66,7 @@ func TestRenewDamaged(t *testing.T) {
 	s := onMemory(t, nil)
 	alias := pictures(t, s)
 	put(t, s, "a.png", "no picture")
-	if _, err := newUploader(alias).Renew(t.Context(), alias, "a.png", false); err == nil || errors.Is(err, variant.ErrNone) {
+	if _, err := newUploader(alias).Renew(t.Context(), alias, "a.png", false); err == nil || errors.Is(err, render.ErrNone) {
 		t.Errorf("error %v, want one about the content", err)
 	}
 	wantContents(t, s, map[string]string{"a.png": "no picture"})
@@ -132,7 +132,7 @@ func TestRenewOvertaken(t *testing.T) {
 				var elsewhere *Uploader
 				var armed, overtaken atomic.Bool
 				here, there := shared(t, kind, func(op, key string) error {
-					fetched := op == "stage" || op == "put" && strings.HasSuffix(key, variant.Suffix)
+					fetched := op == "stage" || op == "put" && strings.HasSuffix(key, render.Suffix)
 					if armed.Load() && fetched && !overtaken.Swap(true) {
 						c.overtake(t, elsewhere)
 					}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 )
 
 // Observer receives the events of requests and items. Its methods may be called concurrently.
@@ -22,6 +22,9 @@ type Observer interface {
 	// Variant is called for every picture that is stored in an alias with variants. took is the
 	// time to make the variant, or to find that none can be made.
 	Variant(alias *Alias, result VariantResult, took time.Duration)
+	// Rendered is called for every rendition that is made, or cannot be made. took is the time to make
+	// all renditions of the picture at once, the wait in the queue included.
+	Rendered(alias *Alias, rendition *Rendition, result RenditionResult, took time.Duration)
 }
 
 // NopObserver is an [Observer] that does nothing.
@@ -38,6 +41,9 @@ func (NopObserver) Refused(context.Context, Request, Failures) {}
 
 // Variant implements [Observer].
 func (NopObserver) Variant(*Alias, VariantResult, time.Duration) {}
+
+// Rendered implements [Observer].
+func (NopObserver) Rendered(*Alias, *Rendition, RenditionResult, time.Duration) {}
 
 // Action is the kind of a change.
 type Action string
@@ -97,9 +103,10 @@ func (b *batch) report(ctx context.Context, err error) ([]Item, Failures) {
 	for i, o := range b.objects {
 		items[i] = Item{FullPath: b.alias.URL(b.req.BaseURL, o.filename), Filename: o.filename, Size: o.size}
 		if o.hasVariant {
-			items[i].WebP = items[i].FullPath + variant.Suffix
+			items[i].WebP = items[i].FullPath + render.Suffix
 		}
-		if b.alias.WebP != nil && o.isRaster() {
+		items[i].Renditions = b.alias.RenditionURLs(b.req.BaseURL, o.filename, o.impossible...)
+		if b.alias.WebP != nil && o.mayHaveVariant() {
 			observer.Variant(b.alias, o.variantResult(), o.variantTook)
 		}
 		change := Change{Action: Stored, Alias: b.alias, Item: items[i], Actor: b.req.Actor}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"reflect"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,13 +25,15 @@ func (d *faulty) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 
 // watched records the calls of an observer.
 type watched struct {
-	changes  []Change
-	refusals []string
-	requests []Request // refused
-	failures Failures
-	variants map[VariantResult]int
-	underWay int
-	ended    []bool // whether stored
+	changes    []Change
+	refusals   []string
+	requests   []Request // refused
+	failures   Failures
+	variants   map[VariantResult]int
+	mu         sync.Mutex
+	renditions []string // name and result
+	underWay   int
+	ended      []bool // whether stored
 }
 
 // watch makes w the observer of u.
@@ -57,6 +61,12 @@ func (w *watched) Refused(_ context.Context, req Request, failures Failures) {
 }
 
 func (w *watched) Variant(_ *Alias, result VariantResult, _ time.Duration) { w.variants[result]++ }
+
+func (w *watched) Rendered(_ *Alias, r *Rendition, result RenditionResult, _ time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.renditions = append(w.renditions, r.Name+" "+string(result))
+}
 
 // actions lists the changes, with filename and account.
 func (w *watched) actions() []string {
@@ -185,7 +195,7 @@ func TestDeletionReported(t *testing.T) {
 		}
 	}
 	address := images.URL("", "a.png")
-	if got, want := w.changes[1].Item, (Item{FullPath: address, Filename: "a.png", Size: w.changes[1].Item.Size, WebP: address + ".webp"}); got != want || got.Size == 0 {
+	if got, want := w.changes[1].Item, (Item{FullPath: address, Filename: "a.png", Size: w.changes[1].Item.Size, WebP: address + ".webp"}); !reflect.DeepEqual(got, want) || got.Size == 0 {
 		t.Errorf("deleted %+v, want %+v", got, want)
 	}
 }

@@ -17,9 +17,14 @@ type Request struct {
 	Alias, SubFolder string
 	// Allows reports whether the account may use an alias; nil allows all.
 	Allows func(alias string) bool
-	// Confirm, if set, is called with the alias right before the commit. An upload may last for
-	// hours, and the account may lose its rights meanwhile. A failure refuses the request.
-	Confirm func(ctx context.Context, alias string) *Failure
+	// Forced is what the caller's credential forces.
+	Forced Forced
+	// Confirm, if set, is called with the alias and the number of items right before the commit. An
+	// upload may last for hours, and the account may lose its rights meanwhile. A failure refuses
+	// the request. Otherwise settle, if set, is called with the outcome of the commit.
+	Confirm func(ctx context.Context, alias string, items int) (settle func(stored bool), failure *Failure)
+	// Once, if set, makes the request repeatable. It must have one item.
+	Once Once
 	// BaseURL is the start of public addresses if the alias has none.
 	BaseURL string
 	// Actor is the caller.
@@ -59,6 +64,8 @@ type Item struct {
 	Size int64
 	// WebP is the public address of the variant; empty if there is none.
 	WebP string
+	// Renditions are the public addresses of the renditions by their names; nil if there are none.
+	Renditions map[string]string
 }
 
 // batch is the state of one request.
@@ -88,9 +95,14 @@ type upload struct {
 	filename    string                // relative to the alias; under Append Time it may change
 	plain       string                // filename without the time
 	tries       int                   // of other filenames
+	claim       Claim                 // of the filename, with Once
+	claimedTry  int                   // for which tries it is
+	unclaim     func()                // nil before the claim
 	picture     imaging.Info          // zero if it is no picture
 	variant     storagedrivers.Staged // staged beside it; nil if there is none
 	variantTook time.Duration         // to make the variant, or to fail
+	renditions  []madeRendition       // the eager ones
+	impossible  []string              // names of renditions that it cannot have
 }
 
 // object is an upload that is committed under its filename.
@@ -109,6 +121,7 @@ func (u *Uploader) newBatch(req Request) *batch {
 // close discards staged data that is not committed.
 func (b *batch) close() {
 	for _, up := range b.uploads {
+		up.releaseClaim()
 		if err := up.discard(); err != nil {
 			b.uploader.Log.Warn("closing staged data", "error", err)
 		}
@@ -116,23 +129,29 @@ func (b *batch) close() {
 	b.releaseAll()
 }
 
-// isRaster reports whether the upload is a picture of pixels, which may have a variant.
-func (up *upload) isRaster() bool {
-	return up.picture.Format != "" && up.picture.Format != imaging.SVG
-}
+// isRaster reports whether the upload is a picture of pixels that can be decoded.
+func (up *upload) isRaster() bool { return up.picture.Format.Decodable() }
+
+// mayHaveVariant reports whether the upload is a picture that may have a variant.
+func (up *upload) mayHaveVariant() bool { return up.picture.Format.HasVariant() }
 
 // aliasName returns the alias of the request, from the fields received so far.
 func (b *batch) aliasName() string {
-	return cmp.Or(b.fields["alias"], b.req.Alias, DefaultAlias)
+	return cmp.Or(b.fields["alias"], b.req.Alias, b.req.Forced.Alias, DefaultAlias)
 }
 
 // subFolder returns the sub folder of the request, from the fields received so far.
-func (b *batch) subFolder() string { return cmp.Or(b.fields["sub_folder"], b.req.SubFolder) }
+func (b *batch) subFolder() string {
+	return cmp.Or(b.fields["sub_folder"], b.req.SubFolder, b.req.Forced.SubFolder)
+}
 
 func (r Request) allows(alias string) bool { return r.Allows == nil || r.Allows(alias) }
 
 // findAlias returns the alias of a name if the request may use it.
 func (b *batch) findAlias(name string) (*Alias, error) {
+	if err := b.req.Forced.checkAlias(name); err != nil {
+		return nil, err
+	}
 	a := b.uploader.Aliases[b.req.Kind][name]
 	if a == nil {
 		return nil, failf(BadRequest, "unknown alias %.64q", name)

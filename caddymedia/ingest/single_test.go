@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func TestSingle(t *testing.T) {
 			by := Actor{Origin: OriginGo, Client: "192.0.2.1"}
 
 			items, failures := u.Upload(t.Context(), Request{Kind: File, Actor: by}, Single("Näme.TXT", strings.NewReader("one")))
-			if want := (Item{FullPath: "https://cdn.example/static/file/content/name.txt", Filename: "name.txt", Size: 3}); failures != nil || items[0] != want {
+			if want := (Item{FullPath: "https://cdn.example/static/file/content/name.txt", Filename: "name.txt", Size: 3}); failures != nil || !reflect.DeepEqual(items[0], want) {
 				t.Errorf("got %+v, %v, want %+v", items, failures, want)
 			}
 			name, failures := uploadSingle(t, u, "a.txt", strings.NewReader("two"), Request{Kind: File, Alias: "papers", SubFolder: "in/Here", Actor: by})

@@ -26,6 +26,14 @@ func NewStaging(memory, files int64) *Staging {
 	return &Staging{memory: queue.NewPool(memory), files: queue.NewPool(files)}
 }
 
+// Reserve reserves one file for an owner. It returns false if the owner has too many.
+func (s *Staging) Reserve(owner string) (release func(), ok bool) {
+	if !s.files.Acquire(owner, 1) {
+		return nil, false
+	}
+	return func() { s.files.Release(owner, 1) }, true
+}
+
 // headSize is the largest upload that is buffered in memory. A larger one is staged while it is
 // received.
 const headSize = 64 << 10
@@ -34,8 +42,7 @@ var heads = sync.Pool{New: func() any { return new([headSize]byte) }}
 
 // reservation is the part of the [Staging] that a request holds.
 type reservation struct {
-	memory int64
-	files  atomic.Int64 // uploads are checked concurrently
+	memory, files atomic.Int64 // uploads are checked concurrently
 }
 
 // reserveMemory reports whether the request may hold n more bytes.
@@ -43,13 +50,13 @@ func (b *batch) reserveMemory(n int64) bool {
 	if !b.uploader.Staging.memory.Acquire(b.req.Actor.Owner(), n) {
 		return false
 	}
-	b.reserved.memory += n
+	b.reserved.memory.Add(n)
 	return true
 }
 
 func (b *batch) releaseMemory(n int64) {
 	b.uploader.Staging.memory.Release(b.req.Actor.Owner(), n)
-	b.reserved.memory -= n
+	b.reserved.memory.Add(-n)
 }
 
 // newStaged returns a new staged object. Its file stays reserved until releaseFile or releaseAll.
@@ -60,7 +67,7 @@ func (b *batch) newStaged(ctx context.Context, storage *storagedrivers.Storage) 
 	b.reserved.files.Add(1)
 	staged, err := storage.Stage(ctx)
 	if err != nil {
-		return nil, storageFailure(err)
+		return nil, StorageFailure(err)
 	}
 	return staged, nil
 }
@@ -74,9 +81,8 @@ func (b *batch) releaseFile() {
 // releaseAll releases the memory and files of the request.
 func (b *batch) releaseAll() {
 	owner := b.req.Actor.Owner()
-	b.uploader.Staging.memory.Release(owner, b.reserved.memory)
+	b.uploader.Staging.memory.Release(owner, b.reserved.memory.Swap(0))
 	b.uploader.Staging.files.Release(owner, b.reserved.files.Swap(0))
-	b.reserved.memory = 0
 }
 
 // spool stores body in the buffer of up if it is small, otherwise on its storage.
@@ -116,7 +122,7 @@ func (b *batch) stageBuffered(ctx context.Context) error {
 			return err
 		}
 		if _, err := up.staged.Write(up.buffer); err != nil {
-			return storageFailure(err)
+			return StorageFailure(err)
 		}
 		b.releaseMemory(int64(len(up.buffer)))
 		up.buffer = nil
@@ -130,7 +136,7 @@ func (b *batch) restage(ctx context.Context, up *upload, storage *storagedrivers
 	if err != nil {
 		return err
 	}
-	size, err := copyBuffered(staged, content, storageFailure)
+	size, err := copyBuffered(staged, content, StorageFailure)
 	if err != nil {
 		return errors.Join(err, staged.Close())
 	}
@@ -138,7 +144,7 @@ func (b *batch) restage(ctx context.Context, up *upload, storage *storagedrivers
 	b.releaseFile()
 	up.storage, up.staged, up.size = storage, staged, size
 	if err != nil {
-		return storageFailure(err)
+		return StorageFailure(err)
 	}
 	return nil
 }
@@ -176,7 +182,7 @@ func copyBuffered(dst io.Writer, src io.Reader, readFailure func(error) *Failure
 	case from.err != nil:
 		return n, readFailure(from.err)
 	case err != nil:
-		return n, storageFailure(err)
+		return n, StorageFailure(err)
 	}
 	return n, nil
 }

@@ -6,22 +6,24 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// MayHaveVariant reports whether filename (relative to the alias) is the name of a raster picture.
+// MayHaveVariant reports whether filename (relative to the alias) is the name of a picture that may
+// have a variant.
 func (a *Alias) MayHaveVariant(filename string) bool {
 	ext := naming.Extension(filename)
-	return a.Kind == Image && a.Extensions[ext] && ext != "svg"
+	return a.Kind == Image && a.Extensions[ext] && imaging.FormatOf(ext).HasVariant()
 }
 
 // IsVariant reports whether filename (relative to the alias) is the name of the variant of a
 // picture, which is not an item of its own.
 func (a *Alias) IsVariant(filename string) bool {
-	picture, ok := strings.CutSuffix(filename, variant.Suffix)
-	return ok && a.Kind == Image && a.Extensions[naming.Extension(picture)]
+	picture, ok := strings.CutSuffix(filename, render.Suffix)
+	return ok && a.MayHaveVariant(picture)
 }
 
 // VariantState is the state of the variant of a stored picture.

@@ -8,7 +8,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 )
 
 // scope is the instrumentation scope of the spans.
@@ -40,7 +40,7 @@ func traced(
 // resultOf returns a word for an error, and whether the service or a storage, not the caller, is at
 // fault.
 func resultOf(err error) (result string, fault bool) {
-	if errors.Is(err, variant.ErrNone) {
+	if errors.Is(err, render.ErrNone) {
 		return string(VariantNone), false
 	}
 	var (

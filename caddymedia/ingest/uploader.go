@@ -1,11 +1,12 @@
 // Package ingest stores the files of requests: all files of a request, or none.
 //
-// An upload takes five steps, each in the file of its name:
+// An upload takes six steps, each in the file of its name:
 //
 //   - receive stages every file on its storage, without a public name.
 //   - check verifies names and contents. It decodes pictures and makes their variants.
 //   - commit names all staged data. If one commit fails, the others are rolled back.
 //   - variant ensures, before a commit ends, that each variant belongs to its picture.
+//   - rendition stores the eager renditions of the pictures; the others are made on request.
 //   - report reports the outcome to the observer, and returns items or failures.
 //
 // Uploads over HTTP, from the panel, by Go code and by the commands all use this package, so that
@@ -17,7 +18,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 )
 
 // Uploader stores, deletes and maintains items.
@@ -29,7 +32,7 @@ type Uploader struct {
 	// Staging bounds the memory and files of requests that are being received.
 	Staging *Staging
 	// Pictures decodes pictures and makes their variants.
-	Pictures *variant.Maker
+	Pictures *render.Maker
 	// Now is the clock for folders with a date and for names with the time.
 	Now func() time.Time
 	// Observer records events; [NopObserver] records nothing.
@@ -38,6 +41,7 @@ type Uploader struct {
 	Log *slog.Logger
 
 	seconds seconds
+	making  singleflight.Group // of renditions
 }
 
 // Upload stores the files of src: all of them, in their order, or none. Failures are nil if they
@@ -52,7 +56,7 @@ func (u *Uploader) Upload(ctx context.Context, req Request, src Source) (items [
 		err = b.check(ctx)
 	}
 	if err == nil {
-		err = b.commit(ctx) // and variants
+		err = b.commit(ctx) // and variants and renditions
 	}
 	return b.report(ctx, err)
 }

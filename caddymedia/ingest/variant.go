@@ -6,33 +6,20 @@ import (
 	"errors"
 	"io/fs"
 
-	"github.com/caddymedia/media/caddymedia/imaging"
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
-	"github.com/caddymedia/media/caddymedia/naming"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
 // pictures returns the maker of variants, on the quota of the request's account.
-func (b *batch) pictures() *variant.Maker { return b.uploader.Pictures.For(b.req.Actor.Owner()) }
+func (b *batch) pictures() *render.Maker { return b.uploader.Pictures.For(b.req.Actor.Owner()) }
 
-// makeVariant decodes a picture and stages its variant. If no variant can be made, the picture is
-// stored without one.
-func (b *batch) makeVariant(ctx context.Context, up *upload) error {
-	err := traced(ctx, "media.variant", b.alias.attributes, func(ctx context.Context) error {
-		start := b.uploader.Now()
-		file, err := b.pictures().Make(ctx, up.staged, up.picture, *b.alias.WebP)
-		up.variantTook = b.uploader.Now().Sub(start)
-		if err != nil {
-			return err
-		}
-		if up.variant, err = b.newStaged(ctx, up.storage); err == nil {
-			_, err = up.variant.Write(file)
-		}
-		return err
-	})
-	if errors.Is(err, variant.ErrNone) {
-		b.uploader.Log.Warn("storing a picture without its variant", "alias", b.alias.Name, "filename", up.filename, "error", err)
-		return nil
+// stageVariant stages the variant of a picture. Its error wraps [render.ErrNone] if there is none.
+func (b *batch) stageVariant(ctx context.Context, up *upload, made render.Made) (err error) {
+	if made.Err != nil {
+		return made.Err
+	}
+	if up.variant, err = b.newStaged(ctx, up.storage); err == nil {
+		_, err = up.variant.Write(made.File)
 	}
 	return err
 }
@@ -88,7 +75,7 @@ func (u *Uploader) reconcile(
 			break // the picture is deleted
 		}
 		made, err := u.remake(ctx, alias, filename)
-		if errors.Is(err, variant.ErrNone) {
+		if errors.Is(err, render.ErrNone) {
 			break
 		}
 		if err != nil {
@@ -122,7 +109,7 @@ func (b *batch) removeStale(ctx context.Context, group storagedrivers.Group) {
 
 // mayHaveStale reports whether the variant of an earlier picture of the name may exist.
 func (b *batch) mayHaveStale(up *upload) bool {
-	return up.variant == nil && up.isRaster() && (b.alias.Overwrite || b.alias.WebP != nil)
+	return up.variant == nil && up.mayHaveVariant() && (b.alias.Overwrite || b.alias.WebP != nil)
 }
 
 // removeVariant removes the variant beside a picture that was stored without one. It does nothing
@@ -138,20 +125,15 @@ func (b *batch) removeVariant(ctx context.Context, o *object, remove func(ctx co
 // remake makes the variant of a stored picture again.
 func (u *Uploader) remake(ctx context.Context, alias *Alias, filename string) (made storagedrivers.Info, err error) {
 	err = traced(ctx, "media.variant", alias.attributes, func(ctx context.Context) error {
-		picture, size, err := fetch(ctx, alias.Storage, alias.Key(filename))
+		_, variant, err := u.makeOf(ctx, alias, filename, u.Pictures, render.Variant(*alias.WebP))
 		if err != nil {
 			return err
 		}
-		defer picture.Close()
-		info, err := imaging.CheckImage(picture, size, naming.Extension(filename), alias.Imaging)
-		if err != nil {
-			return err
+		if variant[0].Err != nil {
+			return variant[0].Err
 		}
-		file, err := u.Pictures.Make(ctx, picture, info, *alias.WebP)
-		if err != nil {
-			return err
-		}
-		made, err = alias.Storage.Put(ctx, alias.VariantKey(filename), bytes.NewReader(file), alias.variantOptions())
+		file := bytes.NewReader(variant[0].File)
+		made, err = alias.Storage.Put(ctx, alias.VariantKey(filename), file, alias.variantOptions())
 		return err
 	})
 	return made, err
@@ -159,27 +141,27 @@ func (u *Uploader) remake(ctx context.Context, alias *Alias, filename string) (m
 
 // fetch copies an object to a staged one, so that it can be read again without a remote connection.
 // It restarts if the object changes. The caller must close the copy.
-func fetch(ctx context.Context, s *storagedrivers.Storage, key string) (storagedrivers.Staged, int64, error) {
+func fetch(ctx context.Context, s *storagedrivers.Storage, key string) (storagedrivers.Staged, storagedrivers.Info, error) {
 	for round := 1; ; round++ {
-		staged, size, err := fetchOnce(ctx, s, key)
+		staged, info, err := fetchOnce(ctx, s, key)
 		if !errors.Is(err, storagedrivers.ErrChanged) || round == rounds {
-			return staged, size, err
+			return staged, info, err
 		}
 	}
 }
 
-func fetchOnce(ctx context.Context, s *storagedrivers.Storage, key string) (storagedrivers.Staged, int64, error) {
+func fetchOnce(ctx context.Context, s *storagedrivers.Storage, key string) (storagedrivers.Staged, storagedrivers.Info, error) {
 	object, err := s.OpenSeeker(ctx, key)
 	if err != nil {
-		return nil, 0, err
+		return nil, storagedrivers.Info{}, err
 	}
 	defer object.Close()
 	staged, err := s.Stage(ctx)
 	if err != nil {
-		return nil, 0, err
+		return nil, storagedrivers.Info{}, err
 	}
-	if _, err := copyBuffered(staged, object, storageFailure); err != nil {
-		return nil, 0, errors.Join(err, staged.Close())
+	if _, err := copyBuffered(staged, object, StorageFailure); err != nil {
+		return nil, storagedrivers.Info{}, errors.Join(err, staged.Close())
 	}
-	return staged, object.Info.Size, nil
+	return staged, object.Info, nil
 }

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
@@ -26,7 +26,8 @@ type Alias struct {
 	// Storage is the name of the storage. Default: [DefaultStorage], or the only one.
 	Storage string
 	// Prefix is the folder of the items in their storage; "/" is its root. Default: "img/" or
-	// "file/" and the name. No two aliases may overlap.
+	// "file/" and the name. No two aliases may overlap. Folders that end in "@renditions" are
+	// reserved.
 	Prefix string
 	// BaseURL is the start of public addresses. Default: that of the service.
 	BaseURL string
@@ -43,12 +44,20 @@ type Alias struct {
 	// pictures, audio and video. Images have their own.
 	Extensions []string
 
+	// Formats are the extensions of images that are accepted besides jpg, jpeg, png, gif and svg:
+	// see imaging.OptionalExtensions.
+	Formats []string
+	// RenameMismatched replaces the extension of an image with that of its content, if that is
+	// accepted. Otherwise the image is refused.
+	RenameMismatched bool
 	// SVG is the treatment of SVG images. Default: imaging.SVGReject.
 	SVG imaging.SVGMode
 	// MaxPixels of an image, width times height. Default: that of the limits.
 	MaxPixels int64
 	// WebP stores a variant beside each image; nil stores none.
-	WebP *variant.Options
+	WebP *render.Options
+	// Renditions are the named sizes of images.
+	Renditions []ingest.Rendition
 	// Negotiate serves the variant under the address of its image. It needs WebP.
 	Negotiate bool
 	// StripMetadata stores images without metadata that is not needed to show them.
@@ -112,7 +121,7 @@ func (a *Alias) on(config *Config, limits Limits, storages map[string]*storagedr
 	alias := &ingest.Alias{
 		Kind: a.Kind, Name: a.Name, Storage: storages[name], BaseURL: cmp.Or(a.BaseURL, config.BaseURL),
 		SubFolder: storage.SubFolder, Overwrite: storage.Overwrite, Sanitize: !storage.KeepNames,
-		WebP: a.WebP, StripMetadata: a.StripMetadata, Negotiate: a.Negotiate,
+		WebP: a.WebP, StripMetadata: a.StripMetadata, Negotiate: a.Negotiate, RenameMismatched: a.RenameMismatched,
 		CacheControl: cmp.Or(a.CacheControl, cacheForever),
 	}
 	if a.CacheControl == "" && alias.Overwrite {
@@ -135,15 +144,20 @@ func (a *Alias) on(config *Config, limits Limits, storages map[string]*storagedr
 	if err := CheckNegotiate(a.Negotiate, a.WebP != nil); err != nil {
 		return nil, err
 	}
+	if err := a.addRenditions(alias); err != nil {
+		return nil, err
+	}
 	alias.MaxSize = cmp.Or(a.MaxSize, limits.MaxImageSize)
-	alias.Extensions = setOf(imaging.Extensions())
+	if alias.Extensions, err = pictureSet(a.Formats); err != nil {
+		return nil, err
+	}
 	alias.Imaging = limits.Pictures
 	alias.Imaging.MaxPixels, alias.Imaging.SVG = cmp.Or(a.MaxPixels, limits.Pictures.MaxPixels), a.SVG
 	return alias, nil
 }
 
 // CleanPrefix returns the prefix of an alias without slashes around it, or an error if it is no
-// folder. The prefix "/" is "".
+// folder, or within one that is reserved for renditions. The prefix "/" is "".
 func CleanPrefix(prefix string) (string, error) {
 	if prefix == "/" {
 		return "", nil
@@ -151,6 +165,14 @@ func CleanPrefix(prefix string) (string, error) {
 	clean := strings.Trim(prefix, "/")
 	if err := storagedrivers.ValidKey(clean); err != nil {
 		return "", fmt.Errorf("prefix: %w", err)
+	}
+	if naming.InUploadsFolder(clean) {
+		return "", fmt.Errorf("prefix: the folder %q is reserved for unfinished uploads", naming.UploadsFolder)
+	}
+	for folder := range strings.SplitSeq(clean, "/") {
+		if strings.HasSuffix(strings.ToLower(folder), ingest.RenditionSuffix) { // some backends fold case
+			return "", fmt.Errorf("prefix: the folder %q is reserved for renditions", folder)
+		}
 	}
 	return clean, nil
 }
@@ -187,7 +209,7 @@ func (all aliases) add(alias *ingest.Alias) error {
 	}
 	for _, others := range all {
 		for _, other := range others {
-			if alias.Location().Overlaps(other.Location()) {
+			if overlap(alias, other) {
 				return fmt.Errorf("prefix %q overlaps that of alias %q in storage %q",
 					cmp.Or(alias.Prefix, "/"), other.Name, other.Storage.Name())
 			}
@@ -195,6 +217,17 @@ func (all aliases) add(alias *ingest.Alias) error {
 	}
 	all[alias.Kind][alias.Name] = alias
 	return nil
+}
+
+// overlap reports whether items or renditions of two aliases may have the same keys. It does not
+// depend on present renditions, because those of an earlier configuration are swept.
+func overlap(a, b *ingest.Alias) bool {
+	return a.Location().Overlaps(b.Location()) || renditionsOverlap(a, b) || renditionsOverlap(b, a)
+}
+
+// renditionsOverlap reports whether renditions of an alias may have the keys of items of another.
+func renditionsOverlap(a, b *ingest.Alias) bool {
+	return a.HasRenditionFolder() && a.RenditionLocation().Overlaps(b.Location())
 }
 
 // extensionSet returns the configured extensions as a set, or the default ones. The error names an
@@ -211,6 +244,28 @@ func extensionSet(list []string) (map[string]bool, error) {
 		normal[i] = normalExtension(ext)
 	}
 	return setOf(normal), nil
+}
+
+// pictureSet returns the extensions of images. The error names a format that is none of the optional
+// ones.
+func pictureSet(formats []string) (map[string]bool, error) {
+	all := imaging.Extensions()
+	for _, ext := range formats {
+		if err := CheckFormat(ext); err != nil {
+			return nil, fmt.Errorf("formats: %w", err)
+		}
+		all = append(all, normalExtension(ext))
+	}
+	return setOf(all), nil
+}
+
+// CheckFormat returns an error unless an image alias may accept the format of an extension in
+// addition.
+func CheckFormat(ext string) error {
+	if known := imaging.OptionalExtensions(); !slices.Contains(known, normalExtension(ext)) {
+		return fmt.Errorf("%q is none of %s", ext, strings.Join(known, ", "))
+	}
+	return nil
 }
 
 func normalExtension(ext string) string { return strings.ToLower(strings.TrimPrefix(ext, ".")) }

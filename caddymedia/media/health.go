@@ -121,6 +121,14 @@ func (h *health) all() map[string]Health {
 	return states
 }
 
+// reachable reports whether the last check of a storage in this service has found it reachable.
+func (h *health) reachable(name string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	state := h.states[name]
+	return state.Err == nil && !state.Checked.IsZero()
+}
+
 // start returns the context of the checks. stop cancels it.
 func (h *health) start() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -142,8 +150,8 @@ func (h *health) stop() {
 func (s *Service) Health() map[string]Health { return s.health.all() }
 
 // Start starts to check the storages in the background, and checks the token store once. Failures
-// are logged. The first check of a storage also sweeps the leftovers of an earlier process. Close
-// ends the checks.
+// are logged. The first check of a storage also sweeps the leftovers of an earlier process. Resumable
+// uploads are swept, too. Close ends the checks.
 func (s *Service) Start() {
 	_, release, err := s.Acquire()
 	if err != nil {
@@ -152,6 +160,9 @@ func (s *Service) Start() {
 	ctx := s.health.start()
 	for name, storage := range s.storages {
 		go s.watch(ctx, name, storage)
+	}
+	for _, storage := range s.uploads.Storages {
+		go s.sweepUploads(ctx, storage)
 	}
 	go s.checkTokens(ctx, release)
 }

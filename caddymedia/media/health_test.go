@@ -159,11 +159,13 @@ func TestFailureBringsCheckForward(t *testing.T) {
 		var broken error
 		driver := memory.New()
 		driver.Fail = func(op, _ string) error {
-			if op == "check" {
+			switch op {
+			case "check":
 				checks.Add(1)
-				return nil
+			case "stat":
+				return broken
 			}
-			return broken
+			return nil // also for the sweeps
 		}
 		s := start(t, Config{
 			Tokens: new(store), Storages: []Storage{{Name: "far", Driver: driver}}, HealthInterval: time.Minute,

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 	"github.com/caddymedia/media/caddymedia/ingest"
 )
@@ -30,7 +30,7 @@ type Limits struct {
 	// Pictures are the limits of images. Their SVG mode is that of the alias.
 	Pictures imaging.Options
 	// Encoding are the limits of processing pictures.
-	Encoding variant.Limits
+	Encoding render.Limits
 	// MaxOpenItems is how many items a client may have open at the same time. Default: 256.
 	MaxOpenItems int
 	// LoginFailures is how many failed logins a client may have per minute. Default: 10.
@@ -72,15 +72,15 @@ func (l Limits) WithDefaults() Limits {
 	return l
 }
 
-// NewPictures returns a Maker with limits. It makes variants only if wanted.
-func NewPictures(limits variant.Limits, wanted bool, log *slog.Logger) (*variant.Maker, error) {
+// NewPictures returns a Maker with limits. It can encode WebP only if wanted.
+func NewPictures(limits render.Limits, wanted bool, log *slog.Logger) (*render.Maker, error) {
 	if !wanted {
-		return variant.NewMaker(nil, limits), nil
+		return render.NewMaker(nil, limits), nil
 	}
 	encoder, err := webp.New()
 	if err != nil {
 		return nil, fmt.Errorf("WebP encoder: %w", err)
 	}
 	log.Info("WebP encoder", "name", encoder.Name(), "can_be_stopped", encoder.Stops())
-	return variant.NewMaker(encoder, limits), nil
+	return render.NewMaker(encoder, limits), nil
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/resumable"
 )
 
 // LoginResult is the outcome of a request for a token.
@@ -24,6 +25,22 @@ func LoginResults() []LoginResult {
 	return []LoginResult{LoginOK, LoginRefused, LoginThrottled, LoginUnavailable, LoginFailed}
 }
 
+// TicketResult is the outcome of a request for a ticket.
+type TicketResult string
+
+// Outcomes of a request for a ticket.
+const (
+	TicketOK          TicketResult = "ok"
+	TicketRefused     TicketResult = "refused"     // a wrong token, or a ticket that it cannot have
+	TicketUnavailable TicketResult = "unavailable" // the token store is unreachable
+	TicketFailed      TicketResult = "failed"      // by a fault of the service itself
+)
+
+// TicketResults returns all outcomes of a request for a ticket.
+func TicketResults() []TicketResult {
+	return []TicketResult{TicketOK, TicketRefused, TicketUnavailable, TicketFailed}
+}
+
 // Observer receives the events of a service. Its methods may be called concurrently. Those with a
 // context are called in the goroutine of a request and must return soon.
 type Observer interface {
@@ -31,9 +48,19 @@ type Observer interface {
 	// LoggedIn is called with the outcome of a request for a token. The API key is empty unless it is
 	// LoginOK.
 	LoggedIn(ctx context.Context, apiKey string, result LoginResult)
-	// Failed is called for a request that was refused or failed. The endpoint is "token", "image",
-	// "file" or "static". The status is that of the response, or "broken" or "aborted".
+	// TicketIssued is called with the outcome of a request for a ticket. The API key is empty unless it
+	// is TicketOK.
+	TicketIssued(ctx context.Context, apiKey string, result TicketResult)
+	// Failed is called for a request that was refused or failed. The endpoint is "token", "ticket",
+	// "image", "file" or "static". The status is that of the response, or "broken" or "aborted".
 	Failed(ctx context.Context, endpoint, status string)
+	// ResumableEvent is called when a resumable upload is created or ends.
+	ResumableEvent(kind ingest.Kind, event resumable.Event)
+	// ResumableReceived is called after a request that added bytes to a resumable upload. resumed means
+	// that the upload had some before.
+	ResumableReceived(kind ingest.Kind, bytes int64, resumed bool)
+	// Terminated is called after a resumable upload was ended on request of an actor, or could not be.
+	Terminated(ctx context.Context, upload *resumable.Record, actor ingest.Actor, err error)
 	// Requested is called when a client requests an item, which may not exist.
 	Requested(ctx context.Context, alias *ingest.Alias, filename string)
 	// Served is called with the number of bytes of an item that were sent.
@@ -52,8 +79,20 @@ type NopObserver struct{ ingest.NopObserver }
 // LoggedIn implements [Observer].
 func (NopObserver) LoggedIn(context.Context, string, LoginResult) {}
 
+// TicketIssued implements [Observer].
+func (NopObserver) TicketIssued(context.Context, string, TicketResult) {}
+
 // Failed implements [Observer].
 func (NopObserver) Failed(context.Context, string, string) {}
+
+// ResumableEvent implements [Observer].
+func (NopObserver) ResumableEvent(ingest.Kind, resumable.Event) {}
+
+// ResumableReceived implements [Observer].
+func (NopObserver) ResumableReceived(ingest.Kind, int64, bool) {}
+
+// Terminated implements [Observer].
+func (NopObserver) Terminated(context.Context, *resumable.Record, ingest.Actor, error) {}
 
 // Requested implements [Observer].
 func (NopObserver) Requested(context.Context, *ingest.Alias, string) {}

@@ -10,7 +10,7 @@ import (
 
 // Result is the outcome of storing an item for Go code. As JSON it is
 // {"success":true,"full_path":"...","filename":"..."}, with "webp" for an image that has a
-// variant, or {"success":false,"message":"..."}.
+// variant and "renditions" for one that has renditions, or {"success":false,"message":"..."}.
 type Result struct {
 	Success bool `json:"success"`
 	// FullPath is the public address of the item. It begins with the base URL of the alias, or
@@ -21,6 +21,8 @@ type Result struct {
 	Filename string `json:"filename,omitempty"`
 	// WebP is the public address of the variant; empty where there is none.
 	WebP string `json:"webp,omitempty"`
+	// Renditions are the public addresses of the renditions by their names; nil if there are none.
+	Renditions map[string]string `json:"renditions,omitempty"`
 	// Message is why nothing was stored. It may be shown to anybody: it never has a path, host,
 	// address or secret. The details are logged.
 	Message string `json:"message,omitempty"`
@@ -45,7 +47,10 @@ func (s *Service) upload(store func() ([]ingest.Item, ingest.Failures)) Result {
 	if failures != nil {
 		return s.failed(failures)
 	}
-	return Result{Success: true, FullPath: items[0].FullPath, Filename: items[0].Filename, WebP: items[0].WebP}
+	item := items[0]
+	return Result{
+		Success: true, FullPath: item.FullPath, Filename: item.Filename, WebP: item.WebP, Renditions: item.Renditions,
+	}
 }
 
 // failed logs the details of failures and returns their messages.

@@ -12,11 +12,13 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/fetch"
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -50,9 +52,14 @@ type Config struct {
 	// Bounds that several services share. Default: its own.
 	Bounds *Bounds
 	// Pictures decodes pictures and makes variants. Default: its own.
-	Pictures *variant.Maker
+	Pictures *render.Maker
 	// Downloads are the options of [Service.DownloadImage] and [Service.DownloadFile].
 	Downloads fetch.Options
+	// CORS are the origins of the pages that may use the service in a browser, as for
+	// [ParseOrigins]. Default: only pages of its own site.
+	CORS []string
+	// Resumable are the options of resumable uploads.
+	Resumable Resumable
 	// Client returns the address of the client for whom Go code stores items, from the context of
 	// the call. Default: none is known.
 	Client func(context.Context) string
@@ -70,9 +77,9 @@ type Config struct {
 	Release func() error
 }
 
-// HasWebP reports whether an alias stores WebP variants.
-func (c *Config) HasWebP() bool {
-	return slices.ContainsFunc(c.Aliases, func(a Alias) bool { return a.WebP != nil })
+// NeedsEncoder reports whether an alias needs the WebP encoder, for variants or renditions.
+func (c *Config) NeedsEncoder() bool {
+	return slices.ContainsFunc(c.Aliases, func(a Alias) bool { return a.WebP != nil || len(a.Renditions) > 0 })
 }
 
 // Service is the running service. It is safe for concurrent use.
@@ -87,6 +94,10 @@ type Service struct {
 	limits     Limits
 	bounds     *Bounds
 	remote     *fetch.Client
+	resumable  Resumable
+	uploads    *resumable.Store
+	isFirst    bool // it replaces no other service
+	origins    Origins
 	client     func(context.Context) string
 	health     *health
 	observer   Observer
@@ -118,6 +129,13 @@ func New(config Config) (*Service, error) {
 	if s.issuer, err = s.newIssuer(&config); err != nil {
 		return nil, err
 	}
+	if s.resumable, err = config.Resumable.withDefaults(slices.Collect(maps.Keys(s.storages))); err != nil {
+		return nil, fmt.Errorf("resumable: %w", err)
+	}
+	if s.origins, err = ParseOrigins(config.CORS); err != nil {
+		return nil, fmt.Errorf("cors: %w", err)
+	}
+	s.uploads, s.isFirst = s.newUploads(), config.Previous == nil
 	if config.Previous != nil {
 		s.health.inherit(config.Previous.health)
 	}
@@ -157,7 +175,7 @@ func (s *Service) newUploader(config *Config) (*ingest.Uploader, error) {
 		return nil, err
 	}
 	if u.Pictures == nil {
-		u.Pictures, err = NewPictures(s.limits.Encoding, config.HasWebP(), s.log)
+		u.Pictures, err = NewPictures(s.limits.Encoding, config.NeedsEncoder(), s.log)
 	}
 	return u, err
 }
@@ -233,16 +251,24 @@ func (s *Service) Aliases() []*ingest.Alias {
 }
 
 // ImagePath returns the public address of an image alias, to which "/" and a stored name are added:
-// "https://cdn.example.com/static/img/content". Without a base URL it starts with "/static/".
+// "https://cdn.example.com/static/img/content". Without a base URL it starts with "/static/". With
+// "content@thumb" it is the address of a rendition of the alias.
 func (s *Service) ImagePath(alias string) (string, error) { return s.pathOf(ingest.Image, alias) }
 
 // FilePath is [Service.ImagePath] for a file alias.
 func (s *Service) FilePath(alias string) (string, error) { return s.pathOf(ingest.File, alias) }
 
 func (s *Service) pathOf(kind ingest.Kind, name string) (string, error) {
-	alias, ok := s.Alias(kind, name)
+	plain, rendition, isRendition := strings.Cut(name, "@")
+	alias, ok := s.Alias(kind, plain)
 	if !ok {
-		return "", fmt.Errorf("unknown alias %q", name)
+		return "", fmt.Errorf("unknown alias %q", plain)
 	}
-	return alias.BaseURL + alias.Path(), nil
+	if !isRendition {
+		return alias.BaseURL + alias.Path(), nil
+	}
+	if _, ok := alias.Rendition(rendition); !ok {
+		return "", fmt.Errorf("unknown rendition %q of the alias %q", rendition, plain)
+	}
+	return alias.BaseURL + alias.Path() + "@" + rendition, nil
 }

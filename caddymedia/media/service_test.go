@@ -14,7 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -35,7 +35,7 @@ func configOf(t *testing.T) Config {
 		Storages: []Storage{{Name: "default", Driver: memory.New(), SubFolder: root}},
 		Aliases: []Alias{
 			{Kind: ingest.Image, Name: "content"},
-			{Kind: ingest.Image, Name: "webp", WebP: new(variant.Options), BaseURL: "https://cdn.example.com"},
+			{Kind: ingest.Image, Name: "webp", WebP: new(render.Options), BaseURL: "https://cdn.example.com"},
 			{Kind: ingest.File, Name: "content", MaxSize: 2 << 20},
 		},
 	}
@@ -189,7 +189,8 @@ func TestNewErrors(t *testing.T) {
 		`account "a": aliases: there is no alias "none"`: func(c *Config) {
 			c.Accounts = []tokens.Account{{APIKey: "a", PasswordHash: "x", Aliases: []string{"none"}}}
 		},
-		`accounts: account "a" has no password hash`: func(c *Config) { c.Accounts = []tokens.Account{{APIKey: "a"}} },
+		`cors: an origin is a scheme, a host and a port`: func(c *Config) { c.CORS = []string{"example.com"} },
+		`accounts: account "a" has no password hash`:     func(c *Config) { c.Accounts = []tokens.Account{{APIKey: "a"}} },
 	} {
 		config := configOf(t)
 		change(&config)

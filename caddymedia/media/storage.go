@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/naming"
@@ -50,7 +49,7 @@ func StorageOf(name string, names []string) (string, error) {
 	case name == "":
 		return "", errors.New("storage is missing: there are several, and none is called default")
 	default:
-		return "", fmt.Errorf("storage: there is no storage %q; there are %s", name, strings.Join(slices.Sorted(slices.Values(names)), ", "))
+		return "", noStorage(name, names)
 	}
 }
 

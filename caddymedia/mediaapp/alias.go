@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
@@ -22,8 +22,8 @@ type AliasOptions struct {
 
 	// The folder of the items in their storage. No two aliases may share a folder, nor may
 	// that of one lie within that of another, also where their storages use the same bucket,
-	// host or folder. `/` is the root of the storage. Default: `img/<alias>` or
-	// `file/<alias>`, like the public address.
+	// host or folder. `/` is the root of the storage. Folders whose names end in `@renditions`
+	// are reserved. Default: `img/<alias>` or `file/<alias>`, like the public address.
 	Prefix string `json:"prefix,omitempty" example:"img/photos"`
 
 	// The start of the public addresses of this alias. Default: the app's `cdn_base`.
@@ -52,6 +52,17 @@ type ImageAlias struct {
 	// Default: `reject`.
 	SVG string `json:"svg,omitempty" option:"common,words=reject|keep|off"`
 
+	// The formats of pictures that are accepted besides jpg, jpeg, png, gif and svg: `webp`,
+	// `avif` and `heic`. Pictures of these formats have no WebP variant. AVIF and HEIC are
+	// checked, but not decoded, so that they have no renditions either, and not every browser
+	// shows HEIC. Default: none.
+	Formats []string `json:"formats,omitempty" option:"common" example:"webp"`
+
+	// Whether a picture of one accepted format under the extension of another gets the right
+	// extension: a PNG sent as `photo.jpg` is stored as `photo.png`. Default: `false`, it is
+	// refused.
+	RenameMismatched bool `json:"rename_mismatched,omitempty"`
+
 	// The most pixels of a picture, width times height. Default: `max_pixels` of the
 	// limits.
 	MaxPixels int64 `json:"max_pixels,omitempty"`
@@ -69,6 +80,11 @@ type ImageAlias struct {
 	// their end; the pixels, the orientation and the colour profile stay. A variant never
 	// has any of these. Default: `false`, the bytes as they were sent.
 	StripMetadata bool `json:"strip_metadata,omitempty"`
+
+	// Named sizes of the pictures, at most 16, below `<address of the alias>@<name>/`. They are
+	// stored beside the folder of the alias, whose `prefix` cannot be `/` then. A change makes new
+	// files; `caddy media sweep` removes the old ones. Default: none.
+	Renditions map[string]*Rendition `json:"renditions,omitempty" option:"common,line=rendition"`
 }
 
 // WebP says how variants are made.
@@ -111,12 +127,16 @@ func (c *Config) image(name string) (media.Alias, error) {
 	if alias.WebP, err = config.WebP.options(); err != nil {
 		return media.Alias{}, fmt.Errorf("webp: %w", err)
 	}
+	if alias.Renditions, err = config.renditions(); err != nil {
+		return media.Alias{}, err
+	}
 	alias.MaxPixels, alias.Negotiate, alias.StripMetadata = config.MaxPixels, config.Negotiate, config.StripMetadata
+	alias.Formats, alias.RenameMismatched = config.Formats, config.RenameMismatched
 	return alias, nil
 }
 
 // options returns nil if no variants are configured.
-func (w *WebP) options() (*variant.Options, error) {
+func (w *WebP) options() (*render.Options, error) {
 	if w == nil {
 		return nil, nil //nolint:nilnil // see above
 	}
@@ -127,7 +147,7 @@ func (w *WebP) options() (*variant.Options, error) {
 	if err != nil {
 		return nil, fmt.Errorf("effort: %w", err)
 	}
-	return &variant.Options{Quality: w.Quality, Effort: effort}, nil
+	return &render.Options{Quality: w.Quality, Effort: effort}, nil
 }
 
 // file returns a file alias of the configuration.

@@ -17,6 +17,7 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //
 //	media {
 //		cdn_base        <url>
+//		cors            <origin...> | *
 //		token_lifetime  <duration>
 //		health_interval <duration>
 //		spool_folder    <path>
@@ -33,17 +34,27 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //			sanitize           on|off
 //		}
 //		image_alias <name> {
-//			storage        <name>
-//			prefix         <path>
-//			cdn_base       <url>
-//			cache_control  <value>
-//			max_size       <size>
-//			max_pixels     <n>
-//			redirect       presigned [<lifetime>] | public <url> [<lifetime>]
-//			svg            reject|keep|off
-//			webp           [<quality>] [fast|normal|small]
-//			negotiate      on|off
-//			strip_metadata on|off
+//			storage           <name>
+//			prefix            <path>
+//			cdn_base          <url>
+//			cache_control     <value>
+//			max_size          <size>
+//			max_pixels        <n>
+//			redirect          presigned [<lifetime>] | public <url> [<lifetime>]
+//			svg               reject|keep|off
+//			formats           <ext...>
+//			rename_mismatched on|off
+//			webp              [<quality>] [fast|normal|small]
+//			negotiate         on|off
+//			strip_metadata    on|off
+//			rendition         <name> [<width>x<height> [contain|cover]] {
+//				width   <n>
+//				height  <n>
+//				fit     contain|cover
+//				format  same|webp|jpeg|png
+//				quality <n>
+//				eager   on|off
+//			}
 //		}
 //		file_alias <name> {
 //			storage       <name>
@@ -84,6 +95,12 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //			max_redirects <n>
 //			timeout       <duration>
 //		}
+//		resumable off
+//		resumable {
+//			storage  <name>
+//			expires  <duration>
+//			max_open <n>
+//		}
 //	}
 //
 // Several blocks are read as one, so that imported files can each add to it.
@@ -108,6 +125,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		return d.ArgErr()
 	}
 	readers := settingsOptions.Readers(&a.Settings, options.Readers{
+		"cors":        a.parseCORS,
 		"tokens":      a.parseTokens,
 		"account":     a.parseAccount,
 		"storage":     a.parseStorage,
@@ -115,6 +133,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"file_alias":  a.parseFileAlias,
 		"limits":      a.parseLimits,
 		"downloads":   a.parseDownloads,
+		"resumable":   a.parseResumable,
 	})
 	for _, given := range settingsOptions.Lines(&a.Settings) { // in an earlier block
 		name := given.Words[0]

@@ -17,9 +17,13 @@ func (a *App) parseImageAlias(d *caddyfile.Dispenser) error {
 	}
 	err = imageAliasOptions.Parse(d, "an image alias", alias, options.Readers{
 		"prefix": alias.parsePrefix, "webp": alias.parseWebP, "redirect": alias.parseRedirect,
+		"formats": alias.parseFormats, "rendition": alias.parseRendition,
 	})
 	if err != nil {
 		return err
+	}
+	if err := media.CheckRenditions(len(alias.Renditions), alias.Prefix == "/"); err != nil {
+		return d.WrapErr(err)
 	}
 	if err := media.CheckNegotiate(alias.Negotiate, alias.WebP != nil); err != nil {
 		return d.WrapErr(err)
@@ -72,13 +76,22 @@ func (a *App) parseFileAlias(d *caddyfile.Dispenser) error {
 	})
 }
 
+func (a *ImageAlias) parseFormats(d *caddyfile.Dispenser) error {
+	return parseChecked(d, "formats", &a.Formats, media.CheckFormat)
+}
+
 func (a *FileAlias) parseExtensions(d *caddyfile.Dispenser) error {
-	if err := options.ReadTexts(&a.Extensions)(d); err != nil {
+	return parseChecked(d, "extensions", &a.Extensions, media.CheckExtension)
+}
+
+// parseChecked parses a list. It checks each text that has no placeholder.
+func parseChecked(d *caddyfile.Dispenser, name string, into *[]string, check func(string) error) error {
+	if err := options.ReadTexts(into)(d); err != nil {
 		return err
 	}
-	for _, ext := range a.Extensions {
-		if err := media.CheckExtension(ext); err != nil && !options.HasPlaceholder(ext) {
-			return d.Errf("extensions: %w", err)
+	for _, text := range *into {
+		if err := check(text); err != nil && !options.HasPlaceholder(text) {
+			return d.Errf("%s: %w", name, err)
 		}
 	}
 	return nil

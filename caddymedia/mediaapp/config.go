@@ -39,6 +39,9 @@ type Config struct {
 
 	// From where Go code in the same process may have items downloaded.
 	Downloads *Downloads `json:"downloads,omitempty"`
+
+	// Uploads that continue after an interruption. Default: they are accepted.
+	Resumable *Resumable `json:"resumable,omitempty"`
 }
 
 // Settings are the options of the app that are one value each.
@@ -47,6 +50,11 @@ type Settings struct {
 	// may have its own. Default: the scheme and host of the upload request, and no host
 	// at all in templates.
 	CDNBase string `json:"cdn_base,omitempty" option:"address" example:"https://cdn.example.com"`
+
+	// The origins of the pages that may use the service in a browser although they are on another
+	// site: `https://www.example.com`, or `*` for all. Pages can upload only with a token or a
+	// ticket; cookies are never accepted. Default: none.
+	CORS []string `json:"cors,omitempty" example:"https://www.example.com"`
 
 	// How long a token is valid. Default: `24h`.
 	TokenLifetime caddy.Duration `json:"token_lifetime,omitempty"`

@@ -17,7 +17,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
+	"github.com/caddymedia/media/caddymedia/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
@@ -82,7 +83,7 @@ func TestDefaults(t *testing.T) { // not parallel: Caddy has globals
 			if want := (imaging.Options{MaxPixels: 50_000_000, SVG: imaging.SVGReject}); image.Imaging != want {
 				t.Errorf("pictures %+v, want %+v", image.Imaging, want)
 			}
-			if image.WebP != nil || image.Negotiate || image.StripMetadata {
+			if image.WebP != nil || image.Negotiate || image.StripMetadata || image.RenameMismatched {
 				t.Errorf("without being asked to: %+v", image)
 			}
 			if want := (ingest.Limits{MaxFiles: 200, MaxFields: 100, MaxFieldSize: 8 << 10, MaxPartHeader: 16 << 10}); app.Service().Uploader().Limits != want {
@@ -129,7 +130,10 @@ func TestSettings(t *testing.T) { // not parallel: Caddy has globals
 		"cdn_base": "https://cdn.example.com/",
 		"storages": {"archive": {"driver": {"name": "local", "root": "/nowhere"}, "overwrite_strategy": "overwrite", "sanitize": false, "sub_folder_format": "/"}},
 		"image_aliases": {"photos": {"prefix": "/pictures/", "max_size": 5, "max_pixels": 6, "svg": "off",
-			"webp": {"quality": 70, "effort": "small"}, "negotiate": true, "strip_metadata": true}},
+			"webp": {"quality": 70, "effort": "small"}, "negotiate": true, "strip_metadata": true,
+			"formats": ["webp"], "rename_mismatched": true,
+			"renditions": {"thumb": {"width": 320, "height": 240, "fit": "cover", "format": "jpeg", "quality": 60, "eager": true},
+				"b": {"width": 5, "format": "same", "fit": "contain"}, "a": {"height": 6, "format": "webp"}, "c": {"width": 7, "format": "png"}}}},
 		"file_aliases": {"content": {"cdn_base": "https://files.example.com/base/", "cache_control": "no-store", "extensions": [".PDF", "csv"]}},
 		"limits": {"max_body": 7, "max_files": 8, "max_fields": 9, "max_field_size": 10, "max_part_header": 11, "max_file_size": 12}
 	}`)
@@ -141,8 +145,19 @@ func TestSettings(t *testing.T) { // not parallel: Caddy has globals
 	if photos.MaxSize != 5 || photos.Imaging != (imaging.Options{MaxPixels: 6, SVG: imaging.SVGOff}) {
 		t.Errorf("photos %+v", photos)
 	}
-	if want := (variant.Options{Quality: 70, Effort: webp.Small}); *photos.WebP != want || !photos.Negotiate || !photos.StripMetadata {
+	if want := (render.Options{Quality: 70, Effort: webp.Small}); *photos.WebP != want || !photos.Negotiate || !photos.StripMetadata {
 		t.Errorf("photos %+v, variants %+v, want %+v", photos, photos.WebP, want)
+	}
+	if !photos.RenameMismatched || !photos.Extensions["webp"] || !photos.Extensions["jpg"] {
+		t.Errorf("photos %+v", photos)
+	}
+	if want := []ingest.Rendition{
+		{Name: "a", Box: scale.Box{Height: 6}, Format: imaging.WebP},
+		{Name: "b", Box: scale.Box{Width: 5}},
+		{Name: "c", Box: scale.Box{Width: 7}, Format: imaging.PNG},
+		{Name: "thumb", Box: scale.Box{Width: 320, Height: 240, Cover: true}, Format: imaging.JPEG, Quality: 60, Eager: true},
+	}; !slices.Equal(photos.Renditions, want) {
+		t.Errorf("renditions %+v, want %+v", photos.Renditions, want)
 	}
 	if content.MaxSize != 12 || content.CacheControl != "no-store" || !maps.Equal(content.Extensions, map[string]bool{"pdf": true, "csv": true}) {
 		t.Errorf("content %+v", content)

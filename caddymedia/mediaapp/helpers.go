@@ -47,6 +47,11 @@ func (a *App) store(f func(*media.Service) Result) Result {
 // ImagePath calls [media.Service.ImagePath].
 func (a *App) ImagePath(alias string) (string, error) { return a.service.ImagePath(alias) }
 
+// ImageSrcset calls [media.Service.ImageSrcset].
+func (a *App) ImageSrcset(ctx context.Context, alias, filename string) (string, error) {
+	return a.service.ImageSrcset(ctx, alias, filename)
+}
+
 // FilePath is [media.Service.FilePath].
 func (a *App) FilePath(alias string) (string, error) { return a.service.FilePath(alias) }
 

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -102,7 +103,7 @@ func TestKeptApp(t *testing.T) { // not parallel: Caddy has globals
 		t.Fatal(err)
 	}
 	got := kept.FormFile(formRequest(t), "a", "", "")
-	if want := (mediaapp.Result{Message: "the media service does not run"}); got != want {
+	if want := (mediaapp.Result{Message: "the media service does not run"}); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 )
@@ -42,7 +42,7 @@ type Limits struct {
 	MaxFramePixels int64 `json:"max_frame_pixels,omitempty"`
 	// The longest side of a picture in pixels. Default: 65,535.
 	MaxSide int `json:"max_side,omitempty"`
-	// The largest part of a PNG or GIF that holds no pixels, in bytes. Default: 8 MiB.
+	// The largest part of a PNG, GIF or WebP that holds no pixels, in bytes. Default: 8 MiB.
 	MaxChunkSize int64 `json:"max_chunk_size,omitempty" option:"size"`
 	// How many pictures are decoded and encoded at the same time. Default: one for each
 	// processor.
@@ -59,8 +59,10 @@ type Limits struct {
 	// How long a picture may wait for the others before it is answered with 503.
 	// Default: `30s`.
 	ImageWait caddy.Duration `json:"image_wait,omitempty"`
-	// How long an encoder may take for a picture, which is then stored without a
-	// variant. While other pictures wait it has a third of `image_wait`. Default: `20s`.
+	// How long an encoder may take for a variant or a rendition of a picture, which is then
+	// stored without it. While other pictures wait it has a third of `image_wait`. A picture
+	// that takes that long to be decoded, at least 20 seconds, is refused with 413.
+	// Default: `20s`.
 	ImageTime caddy.Duration `json:"image_time,omitempty"`
 	// How many items a client address may have open at the same time, that is downloads that are
 	// under way. Twice as many may wait for 30 seconds; after that, and for any more, it is 429.
@@ -89,7 +91,7 @@ func (l *Limits) service() media.Limits {
 			MaxPixels: l.MaxPixels, MaxFrames: l.MaxFrames, MaxFramePixels: l.MaxFramePixels,
 			MaxSide: l.MaxSide, MaxChunk: l.MaxChunkSize,
 		},
-		Encoding: variant.Limits{
+		Encoding: render.Limits{
 			Workers: l.ImageWorkers, Memory: l.ImageMemory, Queue: l.ImageQueue,
 			Wait: time.Duration(l.ImageWait), Time: time.Duration(l.ImageTime),
 		},

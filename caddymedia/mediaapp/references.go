@@ -13,8 +13,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// CheckOption returns an error if an alias in the global option media has an unknown storage, or an
-// account an unknown alias. Only the directives of sites can check this: several blocks make up the
+// CheckOption returns an error if an alias or resumable uploads in the global option media have an
+// unknown storage, or an account an unknown alias. Only the directives of sites can check this: several blocks make up the
 // option.
 func CheckOption(h httpcaddyfile.Helper) error {
 	option, ok := h.Option("media").(httpcaddyfile.App)
@@ -34,6 +34,11 @@ func CheckOption(h httpcaddyfile.Helper) error {
 	for _, name := range slices.Sorted(maps.Keys(c.FileAliases)) {
 		if err := c.checkStorageOf(ingest.File, name, &c.FileAliases[name].AliasOptions); err != nil {
 			return err
+		}
+	}
+	if r := c.Resumable; r != nil && !options.HasPlaceholder(r.Storage) {
+		if err := media.CheckResumableStorage(r.Storage, slices.Collect(maps.Keys(c.Storages))); err != nil {
+			return fmt.Errorf("resumable: %w", err)
 		}
 	}
 	return c.checkAccounts()

@@ -16,6 +16,7 @@ func TestSchemas(t *testing.T) {
 	for name, s := range map[string]*options.Schema{
 		"settings": settingsOptions.Documented(), "storage": Schemas().Storage, "image alias": Schemas().ImageAlias, "file alias": Schemas().FileAlias,
 		"account": Schemas().Account, "limits": limitsOptions.Documented(), "downloads": Schemas().Downloads,
+		"resumable": Schemas().Resumable,
 	} {
 		if err := s.Err(); err != nil {
 			t.Errorf("%s: %v", name, err)

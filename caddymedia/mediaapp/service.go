@@ -9,7 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -49,6 +49,12 @@ func (a *App) serviceConfig(ctx caddy.Context) (media.Config, error) {
 	}
 	if config.Downloads, err = a.Downloads.options(); err != nil {
 		return config, fmt.Errorf("downloads: %w", err)
+	}
+	if config.CORS, err = a.origins(); err != nil {
+		return config, err
+	}
+	if config.Resumable, err = a.Resumable.options(); err != nil {
+		return config, fmt.Errorf("resumable: %w", err)
 	}
 	if config.Tokens, err = a.openTokens(ctx); err != nil {
 		return config, fmt.Errorf("tokens: %w", err)
@@ -97,10 +103,10 @@ func (a *App) openStorages(ctx caddy.Context) ([]media.Storage, error) {
 
 // openPictures returns the maker of variants. A reload that does not change its limits keeps the
 // maker, so that running work still counts.
-func (a *App) openPictures(config media.Config) (*variant.Maker, func() error, error) {
+func (a *App) openPictures(config media.Config) (*render.Maker, func() error, error) {
 	limits := config.Limits.Encoding
-	wanted := config.HasWebP()
-	maker, done, err := pooled(a, "pictures", fmt.Sprint(limits, wanted), func() (*variant.Maker, error) {
+	wanted := config.NeedsEncoder()
+	maker, done, err := pooled(a, "pictures", fmt.Sprint(limits, wanted), func() (*render.Maker, error) {
 		return media.NewPictures(limits, wanted, a.log)
 	})
 	if err != nil {

@@ -66,6 +66,9 @@ func (a *App) line() options.Line {
 	if a.Downloads != nil {
 		lines = append(lines, options.Line{Words: []string{"downloads"}, Block: downloadsOptions.Lines(a.Downloads)})
 	}
+	if a.Resumable != nil {
+		lines = append(lines, a.Resumable.line())
+	}
 	lines = slices.DeleteFunc(lines, func(line options.Line) bool {
 		return len(line.Words) == 0 || strings.Contains(options.Caddyfile(0, line), "{$")
 	})

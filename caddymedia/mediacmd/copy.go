@@ -140,7 +140,7 @@ func (s *session) copyBars(ctx context.Context, opts *storagecopy.Options) *copy
 		bytes.add(size)
 	}
 	go func() {
-		total, err := storagecopy.Count(ctx, opts.From, opts.Prefixes)
+		total, err := storagecopy.Count(ctx, *opts)
 		if err == nil {
 			p.total.Store(total.Items)
 			items.setTotal(total.Items)

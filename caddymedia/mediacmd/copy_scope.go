@@ -11,9 +11,10 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/internal/storagecopy"
+	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -80,8 +81,29 @@ func (s *session) aliasOf(from, to string) func(key string) *ingest.Alias {
 	}
 }
 
-// describe sets the options that depend on aliases: the Cache-Control header of a key, and the
-// picture of a variant.
+// isNoItem returns a function that reports whether an object of the storage from is a part of an
+// unfinished upload, or a rendition of an alias that uses one of the two storages. Keys of items
+// never are, although an alias that has been switched to the other storage may have its folder of
+// renditions among them.
+func (s *session) isNoItem(from, to string) func(key string) bool {
+	var items, renditions []string // prefixes of keys
+	for _, alias := range s.App.Service().Aliases() {
+		kept := alias.Storage.Name()
+		if kept == from {
+			items = append(items, alias.Key(""))
+		}
+		if alias.HasRenditionFolder() && (kept == from || kept == to) {
+			renditions = append(renditions, alias.RenditionRoot()+"/")
+		}
+	}
+	return func(key string) bool {
+		begins := func(prefix string) bool { return strings.HasPrefix(key, prefix) }
+		return naming.InUploadsFolder(key) || slices.ContainsFunc(renditions, begins) && !slices.ContainsFunc(items, begins)
+	}
+}
+
+// describe sets the options that depend on aliases: the Cache-Control header of a key, the picture of
+// a variant, and the objects that are not copied: renditions are made again.
 func (s *session) describe(opts *storagecopy.Options, from, to string) {
 	aliasOf := s.aliasOf(from, to)
 	opts.CacheControl = func(key string) string {
@@ -90,12 +112,12 @@ func (s *session) describe(opts *storagecopy.Options, from, to string) {
 		}
 		return ""
 	}
+	opts.Omits = s.isNoItem(from, to)
 	opts.PictureOf = func(key string) string {
-		picture, ok := strings.CutSuffix(key, variant.Suffix)
-		if alias := aliasOf(key); !ok || alias == nil || alias.Kind != ingest.Image {
+		if alias := aliasOf(key); alias == nil || !alias.IsVariant(alias.Filename(key)) {
 			return ""
 		}
-		return picture
+		return strings.TrimSuffix(key, render.Suffix)
 	}
 }
 

@@ -21,27 +21,34 @@ func configured(t *testing.T) (file, root string) {
 	if err := os.WriteFile(filepath.Join(folder, "broken"), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	storage := func(name string) *mediaapp.Storage {
+	return configFile(t, folder, []string{"main", "broken"}, map[string]any{
+		"image_aliases": map[string]any{"content": map[string]any{"storage": "main", "webp": map[string]any{}}},
+		"file_aliases":  map[string]any{"docs": map[string]any{"storage": "main"}, "lost": map[string]any{"storage": "broken"}},
+	}), root
+}
+
+// configFile writes a configuration file with storages in folders of their names, and with other
+// options of the app. It returns the name of the file.
+func configFile(t *testing.T, folder string, storages []string, app map[string]any) string {
+	t.Helper()
+	all := map[string]any{}
+	for _, name := range storages {
 		driver, err := json.Marshal(map[string]string{"name": "local", "root": filepath.Join(folder, name)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return &mediaapp.Storage{DriverRaw: driver}
+		all[name] = &mediaapp.Storage{DriverRaw: driver}
 	}
-	config, err := json.Marshal(map[string]any{"apps": map[string]any{"media": map[string]any{
-		"storages":      map[string]any{"main": storage("main"), "broken": storage("broken")},
-		"image_aliases": map[string]any{"content": map[string]any{"storage": "main", "webp": map[string]any{}}},
-		"file_aliases":  map[string]any{"docs": map[string]any{"storage": "main"}, "lost": map[string]any{"storage": "broken"}},
-		"tokens":        map[string]string{"store": "memory"},
-	}}})
+	app["storages"], app["tokens"] = all, map[string]string{"store": "memory"}
+	config, err := json.Marshal(map[string]any{"apps": map[string]any{"media": app}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	file = filepath.Join(folder, "caddy.json")
+	file := filepath.Join(folder, "caddy.json")
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return file, root
+	return file
 }
 
 // run runs a command and returns its output.

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -136,7 +136,7 @@ func (r *removing) each(ctx context.Context, t target, f func(removable) error) 
 			pictures = pictures[:len(pictures)-1]
 		}
 		if found.alias != nil && found.alias.IsVariant(found.alias.Filename(info.Key)) {
-			picture := strings.TrimSuffix(info.Key, variant.Suffix)
+			picture := strings.TrimSuffix(info.Key, render.Suffix)
 			for _, before := range pictures {
 				found.paired = found.paired || before == picture
 			}

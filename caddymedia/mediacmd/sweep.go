@@ -3,6 +3,7 @@ package mediacmd
 import (
 	"context"
 	"errors"
+	"iter"
 	"strings"
 	"time"
 
@@ -17,10 +18,10 @@ func sweepCommand() *cobra.Command {
 	var w sweeping
 	cmd := inSession(&cobra.Command{
 		Use:   "sweep [<storage>...]",
-		Short: "Finds, and removes, variants without pictures and leftovers of uploads",
+		Short: "Finds, and removes, outdated renditions, variants without pictures and leftovers of uploads",
 		Long: `Finds unneeded objects in all storages, or in the named ones: WebP variants whose
-pictures are gone, and leftovers of uploads that were cut off. It only shows
-them; --delete removes them.
+pictures are gone, renditions of earlier settings or pictures, and leftovers of
+uploads that were cut off. It only shows them; --delete removes them.
 
 Objects younger than --older-than do not count: an upload may be under way.
 Leftovers are at least a day old where only their age distinguishes them.
@@ -45,18 +46,19 @@ type sweeping struct {
 
 // sweepTotals is the last line of the JSON.
 type sweepTotals struct {
-	DryRun    bool  `json:"dry_run"`
-	Variants  int   `json:"variants"`
-	Leftovers int   `json:"leftovers"`
-	Bytes     int64 `json:"bytes"` // as far as they are known
-	Removed   int   `json:"removed"`
-	Failed    int   `json:"failed"` // also storages that could not be looked through
+	DryRun     bool  `json:"dry_run"`
+	Variants   int   `json:"variants"`
+	Renditions int   `json:"renditions"`
+	Leftovers  int   `json:"leftovers"`
+	Bytes      int64 `json:"bytes"` // as far as they are known
+	Removed    int   `json:"removed"`
+	Failed     int   `json:"failed"` // also storages that could not be looked through
 }
 
 // sweepResult is a line of the JSON.
 type sweepResult struct {
 	Storage string `json:"storage"`
-	// Kind is "variant" or "leftover"; empty for the storage itself.
+	// Kind is "variant", "rendition" or "leftover"; empty for the storage itself.
 	Kind string `json:"kind,omitempty"`
 	Name string `json:"name,omitempty"`
 	// Size in bytes; -1 where the storage does not tell.
@@ -98,7 +100,7 @@ func (w *sweeping) storage(ctx context.Context, s *storagedrivers.Storage) error
 		if alias.Kind != ingest.Image || alias.Storage != s {
 			continue
 		}
-		if err := w.variants(ctx, alias); err != nil {
+		if err := errors.Join(w.variants(ctx, alias), w.renditions(ctx, alias)); err != nil {
 			return err
 		}
 	}
@@ -107,9 +109,26 @@ func (w *sweeping) storage(ctx context.Context, s *storagedrivers.Storage) error
 
 // variants sweeps the variants of an alias whose pictures are gone.
 func (w *sweeping) variants(ctx context.Context, alias *ingest.Alias) error {
-	for orphan, err := range alias.Orphans(ctx, w.before) {
+	return w.objects(ctx, alias, "variant", alias.Orphans(ctx, w.before), func(orphan storagedrivers.Info) (bool, error) {
+		return w.App.Service().Uploader().RemoveOrphan(ctx, alias, orphan)
+	})
+}
+
+// renditions sweeps the renditions of an alias that no address leads to.
+func (w *sweeping) renditions(ctx context.Context, alias *ingest.Alias) error {
+	return w.objects(ctx, alias, "rendition", alias.OutdatedRenditions(ctx, w.before), func(outdated storagedrivers.Info) (bool, error) {
+		return true, alias.RemoveRendition(ctx, outdated)
+	})
+}
+
+// objects sweeps objects of an alias. remove reports whether the object was unneeded to the end.
+func (w *sweeping) objects(
+	ctx context.Context, alias *ingest.Alias, kind string,
+	unneeded iter.Seq2[storagedrivers.Info, error], remove func(storagedrivers.Info) (bool, error),
+) error {
+	for object, err := range unneeded {
 		found := sweepResult{
-			Storage: alias.Storage.Name(), Kind: "variant", Name: orphan.Key, Size: orphan.Size, Modified: orphan.ModTime,
+			Storage: alias.Storage.Name(), Kind: kind, Name: object.Key, Size: object.Size, Modified: object.ModTime,
 		}
 		if err != nil && ctx.Err() != nil {
 			return nil
@@ -117,10 +136,11 @@ func (w *sweeping) variants(ctx context.Context, alias *ingest.Alias) error {
 		if err != nil {
 			found = sweepResult{Storage: alias.Storage.Name()}
 		} else if w.remove {
-			found.Removed, err = w.App.Service().Uploader().RemoveOrphan(ctx, alias, orphan)
-			if err == nil && !found.Removed {
-				continue // it has its picture by now
+			removed, failed := remove(object)
+			if failed == nil && !removed {
+				continue // it is needed by now
 			}
+			found.Removed, err = failed == nil, failed
 		}
 		if err := w.add(found, err); err != nil {
 			return err
@@ -164,6 +184,8 @@ func (w *sweeping) count(found sweepResult, err error) {
 	switch found.Kind {
 	case "variant":
 		w.totals.Variants++
+	case "rendition":
+		w.totals.Renditions++
 	case "leftover":
 		w.totals.Leftovers++
 	}
@@ -206,11 +228,12 @@ func (w *sweeping) flush() error {
 // report prints the totals. It returns errReported if anything failed.
 func (w *sweeping) report() error {
 	t := w.totals
-	w.sayf("%d variants without pictures and %d leftovers of uploads, %s", t.Variants, t.Leftovers, humanize.IBytes(uint64(t.Bytes)))
+	w.sayf("%d variants without pictures, %d outdated renditions and %d leftovers of uploads, %s",
+		t.Variants, t.Renditions, t.Leftovers, humanize.IBytes(uint64(t.Bytes)))
 	switch {
 	case w.remove:
 		w.sayf("%d removed, %d failed", t.Removed, t.Failed)
-	case t.Variants+t.Leftovers > 0:
+	case t.Variants+t.Renditions+t.Leftovers > 0:
 		w.sayf("nothing was removed: --delete does that")
 	}
 	if err := w.document(t); err != nil {

@@ -29,6 +29,10 @@ The password comes from --password-file, from $MEDIA_PASSWORD, or from the
 terminal. It is exchanged for a token, which is kept in Caddy's
 data folder for the next time, readable by its owner only.
 
+Files from 16 MiB are sent by resumable uploads if the service has them: a cut
+connection is continued, and after an interruption the next run of the same
+command continues, unless --no-resume is given.
+
 With --json there is one line for each file, in the order in which they are
 done.`,
 		Args: needs(1, maxArguments, "at least one <file or folder>"),
@@ -41,6 +45,7 @@ done.`,
 	flags.StringVar(&u.each.SubFolder, "sub-folder", "", "Folder within the alias (default: as the storage has it, by date for instance)")
 	flags.StringVar(&u.each.Kind, "as", "", "The kind of the files: image or file (default: by their extensions)")
 	flags.IntVar(&u.parallel, "parallel", 2, "How many files are sent at a time")
+	flags.BoolVar(&u.noResume, "no-resume", false, "Send every file in one request")
 	flags.BoolVar(&u.insecure, "insecure-http", false, "Send the password over plain HTTP to another host")
 	return cmd
 }
@@ -49,7 +54,7 @@ done.`,
 type uploading struct {
 	*output
 	server, apiKey, passwordFile string
-	insecure                     bool
+	insecure, noResume           bool
 	parallel                     int
 	each                         upload // without a file
 
@@ -136,6 +141,10 @@ func (u *uploading) connect(beforeAsking func()) error {
 		question: fmt.Sprintf("Password of %s at %s: ", u.apiKey, server),
 	}
 	u.client = newUploadClient(server, u.apiKey, password.get)
+	if u.noResume {
+		u.client.resumeFrom = 0
+	}
+	u.client.states.clean(u.client.now())
 	return nil
 }
 
@@ -163,7 +172,10 @@ func (u *uploading) one(ctx context.Context, from source) error {
 	job.File, job.SubFolder = file, from.subFolder
 	job.Kind, job.Sent = cmp.Or(job.Kind, kindOf(file)), u.sent.add
 	item, err := u.client.upload(ctx, job)
-	if err != nil && ctx.Err() != nil {
+	switch {
+	case err != nil && ctx.Err() != nil && errors.Is(err, errContinues):
+		err = fmt.Errorf("interrupted: %w", errContinues)
+	case err != nil && ctx.Err() != nil:
 		err = errors.New("interrupted: it may have been stored")
 	}
 	if err != nil {

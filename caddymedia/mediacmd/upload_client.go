@@ -22,6 +22,10 @@ type uploadClient struct {
 	// password is called if there is no kept token, or the service rejects it.
 	password func(context.Context) (string, error)
 
+	// resumeFrom is the size from which files are sent by resumable uploads; 0 is never.
+	resumeFrom int64
+	states     uploadStates
+
 	http *http.Client
 	now  func() time.Time
 	wait func(context.Context, time.Duration) error
@@ -29,6 +33,9 @@ type uploadClient struct {
 	mu      sync.Mutex
 	token   string // empty: none yet
 	refused error  // why there will be no other
+
+	offersMu sync.Mutex
+	offers   map[string]bool // resumable uploads, by kind
 }
 
 // The names of these headers contain no underscore, so every Caddy accepts them.
@@ -43,7 +50,7 @@ func newUploadClient(server *url.URL, apiKey string, password func(context.Conte
 	transport.ResponseHeaderTimeout = answerTime
 	return &uploadClient{
 		server: server, apiKey: apiKey, password: password,
-		tokens: newTokenFile(server.String(), apiKey),
+		tokens: newTokenFile(server.String(), apiKey), resumeFrom: resumeFrom, states: newUploadStates(),
 		http: &http.Client{
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -107,13 +114,7 @@ const maxAnswer = 1 << 20
 func (c *uploadClient) send(r *http.Request, into any) error {
 	resp, err := c.http.Do(r) //nolint:gosec // the user names the address
 	if err != nil {
-		if cause := context.Cause(r.Context()); cause != nil {
-			return cause
-		}
-		if known, ok := errors.AsType[*url.Error](err); ok {
-			err = known.Err // without the address, which everybody knows
-		}
-		return fmt.Errorf("sending: %w", err)
+		return sendingError(r.Context(), err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
@@ -124,9 +125,20 @@ func (c *uploadClient) send(r *http.Request, into any) error {
 		return &refusedError{resp.StatusCode, messageOf(resp, body), resp.Header.Get("Retry-After")}
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return &refusedError{status: resp.StatusCode, message: "the answer is not that of a media service"}
+		return notOfTheService()
 	}
 	return nil
+}
+
+// sendingError returns the error of a request without an answer.
+func sendingError(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	if known, ok := errors.AsType[*url.Error](err); ok {
+		err = known.Err // without the address, which everybody knows
+	}
+	return fmt.Errorf("sending: %w", err)
 }
 
 // messageOf returns the message of an answer other than success.

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -21,7 +22,7 @@ func TestUploadSendsTheForm(t *testing.T) {
 	item, err := f.client(t, t.TempDir()).upload(t.Context(), upload{
 		File: path, Kind: "image", Alias: "photos", SubFolder: "a/b", Sent: func(n int64) { sent.Add(n) },
 	})
-	if want := (uploaded{"https://cdn/a.png", "a.png", "https://cdn/a.png.webp"}); item != want || err != nil {
+	if want := (uploaded{FullPath: "https://cdn/a.png", Filename: "a.png", WebP: "https://cdn/a.png.webp"}); !reflect.DeepEqual(item, want) || err != nil {
 		t.Fatalf("%+v, %v, want %+v", item, err, want)
 	}
 	r, form := f.uploads[0], f.forms[0]

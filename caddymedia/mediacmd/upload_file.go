@@ -31,9 +31,22 @@ type upload struct {
 
 // uploaded is a stored item in the service's answer.
 type uploaded struct {
-	FullPath string `json:"full_path,omitempty"`
-	Filename string `json:"filename,omitempty"`
-	WebP     string `json:"webp,omitempty"`
+	FullPath   string            `json:"full_path,omitempty"`
+	Filename   string            `json:"filename,omitempty"`
+	WebP       string            `json:"webp,omitempty"`
+	Renditions map[string]string `json:"renditions,omitempty"`
+}
+
+// printable returns the item without control sequences.
+func (u uploaded) printable() uploaded {
+	safe := uploaded{FullPath: printable(u.FullPath), Filename: printable(u.Filename), WebP: printable(u.WebP)}
+	for name, address := range u.Renditions {
+		if safe.Renditions == nil {
+			safe.Renditions = map[string]string{}
+		}
+		safe.Renditions[printable(name)] = printable(address)
+	}
+	return safe
 }
 
 // kindOf returns the endpoint for a file by its extension.
@@ -55,6 +68,9 @@ func (c *uploadClient) upload(ctx context.Context, u upload) (uploaded, error) {
 		return uploaded{}, err
 	}
 	defer file.Close()
+	if c.resumeFrom > 0 && size >= c.resumeFrom && c.offersResumable(ctx, u.Kind) {
+		return c.uploadResumable(ctx, u, file, size)
+	}
 	form, err := newFileForm(u, file, size)
 	if err != nil {
 		return uploaded{}, err
@@ -117,14 +133,13 @@ func (c *uploadClient) sendForm(ctx context.Context, u upload, form *fileForm, t
 	r.Header.Set(headerToken, token)
 	var answer struct{ Result []uploaded }
 	if err = c.send(r, &answer); err == nil && len(answer.Result) != 1 {
-		err = &refusedError{status: http.StatusOK, message: "the answer is not that of a media service"}
+		err = notOfTheService()
 	}
 	if err != nil {
 		sent.undo()
 		return uploaded{}, err
 	}
-	item := answer.Result[0]
-	return uploaded{printable(item.FullPath), printable(item.Filename), printable(item.WebP)}, nil
+	return answer.Result[0].printable(), nil
 }
 
 // fileForm is a multipart form with one file, which is read while it is sent.

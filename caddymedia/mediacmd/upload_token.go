@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -51,19 +50,7 @@ func (f tokenFile) read(now time.Time) string {
 
 // write stores a token. It replaces the file atomically, because several uploads may run at a time.
 func (f tokenFile) write(token string, expires time.Time) {
-	raw, err := json.Marshal(keptToken{f.server, f.apiKey, token, expires.Unix()})
-	if err != nil || os.MkdirAll(filepath.Dir(f.path), 0o700) != nil {
-		return
-	}
-	temp, err := os.CreateTemp(filepath.Dir(f.path), "new-*") // for the owner only
-	if err != nil {
-		return
-	}
-	_, err = temp.Write(raw)
-	if err = errors.Join(err, temp.Close()); err == nil {
-		err = os.Rename(temp.Name(), f.path)
-	}
-	if err != nil {
-		_ = os.Remove(temp.Name()) // nothing else is left to be done about it
+	if raw, err := json.Marshal(keptToken{f.server, f.apiKey, token, expires.Unix()}); err == nil {
+		_ = replaceFile(f.path, raw) // only costs a login
 	}
 }

@@ -23,7 +23,7 @@ func TestAdmission(t *testing.T) {
 	h.readers = newReaders(0)
 	get := func(filename string) error {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-		return h.serve(nil, httptest.NewRecorder(), r, alias, filename, &admission{limit: 1})
+		return h.serve(nil, httptest.NewRecorder(), r, target{alias: alias, filename: filename}, &admission{limit: 1})
 	}
 	if err := get("a.jpg"); !errors.Is(err, errAllBusy) {
 		t.Errorf("an item: error %v, want busy", err)

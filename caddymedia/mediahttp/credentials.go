@@ -27,33 +27,33 @@ var (
 	errTwice   = errors.New("the API key or the token is sent twice, or in headers that differ")
 )
 
-// credentials returns the API key and the token of an upload. Only with a Bearer token, RFC 6750,
-// may the key be missing. The error is a message for the caller.
-func credentials(header http.Header) (apiKey, token string, err error) {
+// credentials returns the API key and the token of a request, and whether the token is sent as
+// Bearer only, RFC 6750. Only then may the key be missing. The error is a message for the caller.
+func credentials(header http.Header) (apiKey, token string, bearerOnly bool, err error) {
 	bearer, err := bearerToken(header)
 	if err != nil {
-		return "", "", err
+		return "", "", false, err
 	}
 	apiKey, err = agreed(header, headerDocumentedKey, headerKey)
 	if err != nil {
-		return "", "", err
+		return "", "", false, err
 	}
 	token, err = agreed(header, headerDocumentedToken, headerToken)
 	switch {
 	case err != nil:
-		return "", "", err
+		return "", "", false, err
 	case token == "" && bearer != "":
-		return apiKey, bearer, nil
+		return apiKey, bearer, true, nil
 	case token == "" && apiKey == "":
-		return "", "", errNone
+		return "", "", false, errNone
 	case token == "":
-		return "", "", errNoToken
+		return "", "", false, errNoToken
 	case apiKey == "":
-		return "", "", errNoKey
+		return "", "", false, errNoKey
 	case bearer != "" && !equal(bearer, token):
-		return "", "", errTwice
+		return "", "", false, errTwice
 	}
-	return apiKey, token, nil
+	return apiKey, token, false, nil
 }
 
 func bearerToken(header http.Header) (string, error) {

@@ -29,9 +29,12 @@ func TestCredentials(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			key, token, err := credentials(headerOf(c.headers))
+			key, token, bearerOnly, err := credentials(headerOf(c.headers))
 			if key != c.key || token != c.token || err != nil {
 				t.Errorf("key %q, token %q, error %v, want %q and %q", key, token, err, c.key, c.token)
+			}
+			if want := !strings.Contains(strings.ToUpper(c.headers), "TOKEN"); bearerOnly != want {
+				t.Errorf("bearer only: %t", bearerOnly)
 			}
 		})
 	}
@@ -80,7 +83,7 @@ func TestBadCredentials(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if key, token, err := credentials(headerOf(c.headers)); key+token != "" || !errors.Is(err, c.want) {
+			if key, token, _, err := credentials(headerOf(c.headers)); key+token != "" || !errors.Is(err, c.want) {
 				t.Errorf("key %q, token %q, error %v, want %v", key, token, err, c.want)
 			}
 		})

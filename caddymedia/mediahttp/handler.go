@@ -70,8 +70,8 @@ func remoteHost(r *http.Request) string {
 	return host
 }
 
-// Handler serves `/api/auth/generateToken`, `/api/upload/image`, `/api/upload/file`, and the stored
-// items below `/static/img/` and `/static/file/`.
+// Handler serves `/api/auth/generateToken`, `/api/auth/ticket`, `/api/upload/image`,
+// `/api/upload/file`, and the stored items below `/static/img/` and `/static/file/`.
 type Handler struct {
 	source  Source
 	options Options
@@ -117,10 +117,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // service. The error is an *[Error]; then nothing was written.
 func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) (handled bool, err error) {
 	serve := h.route(r)
-	if serve == nil {
+	switch {
+	case h.isPreflight(r):
+		return true, h.serveWith(w, r, preflight)
+	case serve == nil:
 		return false, nil
 	}
-	return true, h.serveWith(w, r, serve)
+	return true, h.serveWith(w, r, withCORS(serve))
 }
 
 // serveWith answers a request with one service, which stays open until the end of the request, even
@@ -145,10 +148,17 @@ func (h *Handler) route(r *http.Request) endpoint {
 	switch r.URL.Path {
 	case "/api/auth/generateToken":
 		return h.generateToken
+	case "/api/auth/ticket":
+		return h.issueTicket
 	case "/api/upload/image":
 		return h.upload(ingest.Image)
 	case "/api/upload/file":
 		return h.upload(ingest.File)
+	}
+	for _, kind := range []ingest.Kind{ingest.Image, ingest.File} {
+		if rest, ok := strings.CutPrefix(r.URL.Path, "/api/upload/"+kind.Name()+resumableSuffix); ok && (rest == "" || rest[0] == '/') {
+			return h.resumable(kind, strings.TrimPrefix(rest, "/"))
+		}
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return nil

@@ -145,6 +145,16 @@ func (s *site) send(t *testing.T, r *http.Request) *reply {
 	return got
 }
 
+// unread sends a request whose body must not be read.
+func (s *site) unread(t *testing.T, r *http.Request, status int) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	if w.Code != status {
+		t.Errorf("%d %s, want %d", w.Code, w.Body, status)
+	}
+}
+
 // replay reads the body of a request and restores it.
 func replay(t *testing.T, r *http.Request) string {
 	t.Helper()
@@ -165,7 +175,7 @@ const (
 	filePath  = "/api/upload/file"
 )
 
-var answersJSON = map[string]bool{tokenPath: true, imagePath: true, filePath: true}
+var answersJSON = map[string]bool{tokenPath: true, ticketPath: true, imagePath: true, filePath: true}
 
 // part is a part of a form. With a file name it is a file.
 type part struct {

@@ -7,8 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -16,12 +15,16 @@ const webpType = "image/webp"
 
 // open returns the item, or its variant if the alias negotiates and the client prefers WebP. It
 // transfers nothing yet if the response may have no body or only a part of it.
-func open(header http.Header, r *http.Request, alias *ingest.Alias, filename string) (*storagedrivers.Object, error) {
+func (t target) open(header http.Header, r *http.Request) (*storagedrivers.Object, error) {
+	alias, filename := t.alias, t.filename
 	from := alias.Storage.OpenSeeker
 	if isPartial(r) || alias.Redirect != nil {
 		from = alias.Storage.OpenLazy
 	}
-	if picture, ok := strings.CutSuffix(filename, variant.Suffix); ok && alias.Overwrite && alias.IsVariant(filename) {
+	if t.rendition != nil {
+		return t.openRendition(header, r, from)
+	}
+	if picture, ok := strings.CutSuffix(filename, render.Suffix); ok && alias.Overwrite && alias.IsVariant(filename) {
 		info, err := alias.Storage.Stat(r.Context(), alias.Key(picture))
 		if err != nil {
 			return nil, err

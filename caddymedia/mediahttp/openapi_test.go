@@ -16,11 +16,13 @@ import (
 func TestOpenAPI(t *testing.T) {
 	t.Parallel()
 	requestTokens(t)
+	requestTickets(t)
 	for target, name := range map[string]string{imagePath: "img/content/a.gif", filePath: "file/content/a.txt"} {
 		requestUploads(t, target, path.Base(name))
 		requestItems(t, name)
 	}
 	requestBusyUploads(t)
+	requestRenditions(t)
 	c, err := document()
 	if err != nil {
 		t.Fatal(err)
@@ -36,6 +38,24 @@ func TestOpenAPI(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// requestRenditions requests renditions that cannot be made or stored.
+func requestRenditions(t *testing.T) {
+	t.Helper()
+	s := withSizes(t)
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		httpCase{method: method, target: "/static/img/sized@thumb/bad.png", status: 415}.check(t, s)
+	}
+	s.driver.Fail = func(op, _ string) error {
+		if op == "put" {
+			return storagedrivers.ErrNoSpace
+		}
+		return nil
+	}
+	for _, method := range []string{http.MethodGet, http.MethodHead} {
+		httpCase{method: method, target: "/static/img/own@thumb/a.png", status: 507, want: "ETag\nCache-Control"}.check(t, s)
 	}
 }
 
@@ -59,6 +79,25 @@ func requestTokens(t *testing.T) {
 	c := login(someKey, password)
 	c.status = 503
 	c.check(t, s)
+}
+
+func requestTickets(t *testing.T) {
+	t.Helper()
+	s := aSite(t)
+	post := func(header, body string, status int) {
+		t.Helper()
+		httpCase{method: http.MethodPost, target: ticketPath, header: header, body: body, status: status}.check(t, s)
+	}
+	post(urlencoded+bearer, "kind=file", 200)
+	post(urlencoded+bearer, "kind=x", 400)
+	post(urlencoded, "kind=file", 401)
+	post(urlencoded+"Authorization: Bearer $OTHER", "kind=file", 403)
+	httpCase{method: http.MethodPut, target: ticketPath, status: 405}.check(t, s)
+	post(urlencoded+bearer, "x="+strings.Repeat("a", 64<<10), 413)
+	post("Content-Type: application/json\n"+bearer, "{}", 415)
+	token := s.token(t)
+	s.store.fails.Store(true)
+	post(urlencoded+"Authorization: Bearer "+token, "kind=file", 503)
 }
 
 // failByName fails by the name of an object.

@@ -6,17 +6,17 @@ import (
 	"net/http"
 	"path"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
 // elsewhere redirects a GET request to the storage if the alias redirects, and reports whether it
 // did. HEAD is not redirected, because a signature is for one method.
-func (h *Handler) elsewhere(w http.ResponseWriter, r *http.Request, alias *ingest.Alias, info storagedrivers.Info) (bool, error) {
+func (h *Handler) elsewhere(w http.ResponseWriter, r *http.Request, wanted target, info storagedrivers.Info) (bool, error) {
+	alias := wanted.alias
 	if alias.Redirect == nil || r.Method != http.MethodGet || active[mediaType(info)] {
 		return false, nil
 	}
-	address, err := location(r, alias, info)
+	address, err := location(r, wanted, info)
 	if errors.Is(err, errors.ErrUnsupported) {
 		if _, known := h.unsigned.LoadOrStore(alias.Name, true); !known {
 			h.options.Log.Warn("serving an item instead of redirecting", "alias", alias.Name, "error", err)
@@ -27,20 +27,30 @@ func (h *Handler) elsewhere(w http.ResponseWriter, r *http.Request, alias *inges
 		return false, err
 	}
 	// Location contains a signature, so shared caches must not store it.
-	w.Header().Set("Cache-Control", fmt.Sprintf("private, max-age=%d", int(alias.Redirect.Lifetime.Seconds()/2)))
+	w.Header().Set("Cache-Control", wanted.redirectCacheControl())
 	w.Header().Set("Location", address)
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(http.StatusFound)
 	return true, nil
 }
 
+// redirectCacheControl returns the Cache-Control header of a redirect. A rendition has another address
+// in the storage when its picture or its settings change, and the old one is removed.
+func (t target) redirectCacheControl() string {
+	if t.rendition != nil {
+		return "private, no-cache"
+	}
+	return fmt.Sprintf("private, max-age=%d", int(t.alias.Redirect.Lifetime.Seconds()/2))
+}
+
 // location returns the address of an item in the storage, which serves it with the same headers.
-func location(r *http.Request, alias *ingest.Alias, info storagedrivers.Info) (string, error) {
+func location(r *http.Request, wanted target, info storagedrivers.Info) (string, error) {
+	alias := wanted.alias
 	if alias.Redirect.Base != "" {
 		return alias.Redirect.URL(info.Key), nil
 	}
 	opts := storagedrivers.PresignOptions{
-		Lifetime: alias.Redirect.Lifetime, ContentType: info.ContentType, CacheControl: alias.CacheControl,
+		Lifetime: alias.Redirect.Lifetime, ContentType: info.ContentType, CacheControl: wanted.cacheControl(),
 	}
 	if !inline(mediaType(info)) {
 		opts.Disposition = attachment(path.Base(info.Key))

@@ -49,6 +49,7 @@ func TestInline(t *testing.T) {
 	t.Parallel()
 	for mediaType, want := range map[string]bool{
 		"image/jpeg": true, "image/png": true, "image/gif": true, "image/webp": true, "image/svg+xml": true,
+		"image/avif": true, "image/heic": true,
 		"application/pdf": true, "text/plain": true, "audio/mpeg": true, "video/mp4": true,
 		"": false, "text/html": false, "application/xhtml+xml": false, "application/xml": false, "text/xml": false,
 		"text/css": false, "text/javascript": false, "application/javascript": false, "application/json": false,
@@ -147,7 +148,7 @@ func TestEntityTag(t *testing.T) {
 			t.Errorf("%+v: tag %q, want %q", tt.info, got, tt.want)
 		}
 		header := http.Header{}
-		setHeaders(header, alias, tt.info)
+		setHeaders(header, target{alias: alias}, tt.info)
 		if _, there := header["Etag"]; there != (tt.want != "") {
 			t.Errorf("%+v: header %q", tt.info, header["Etag"])
 		}

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -34,7 +34,7 @@ func memoryAlias(t *testing.T) (*ingest.Alias, *memory.Driver, map[string]int) {
 	t.Cleanup(func() { s.Close() })
 	return &ingest.Alias{
 		Kind: ingest.Image, Name: "content", Prefix: "img/content", Storage: s,
-		Extensions: map[string]bool{"jpg": true}, WebP: &variant.Options{}, CacheControl: "no-cache",
+		Extensions: map[string]bool{"jpg": true}, WebP: &render.Options{}, CacheControl: "no-cache",
 	}, d, calls
 }
 
@@ -70,11 +70,11 @@ func TestRequestsToTheStorage(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), tt.method, "/", nil)
 		r.Header.Set(tt.header, tt.value)
 		w := httptest.NewRecorder()
-		object, err := open(w.Header(), r, alias, "a.jpg")
+		object, err := target{alias: alias, filename: "a.jpg"}.open(w.Header(), r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		setHeaders(w.Header(), alias, object.Info)
+		setHeaders(w.Header(), target{alias: alias}, object.Info)
 		out := newItemWriter(w, object, func() {})
 		http.ServeContent(out, r, "", object.Info.ModTime, object)
 		if err := out.finish(); err != nil {
@@ -99,7 +99,7 @@ func TestReplacedBeforeTheFirstByte(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 	r.Header.Set("Range", "bytes=3-5")
 	w := httptest.NewRecorder()
-	object, err := open(w.Header(), r, alias, "a.jpg")
+	object, err := target{alias: alias, filename: "a.jpg"}.open(w.Header(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func TestStaleVariant(t *testing.T) {
 	}
 	get := func() error {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-		object, err := open(http.Header{}, r, alias, "a.jpg.webp")
+		object, err := target{alias: alias, filename: "a.jpg.webp"}.open(http.Header{}, r)
 		if err == nil {
 			err = object.Close()
 		}
@@ -273,7 +273,7 @@ func TestStaleVariant(t *testing.T) {
 		t.Helper()
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 		r.Header.Set("Accept", "image/webp")
-		object, err := open(http.Header{}, r, alias, "a.jpg")
+		object, err := target{alias: alias, filename: "a.jpg"}.open(http.Header{}, r)
 		if err != nil {
 			t.Fatal(err)
 		}

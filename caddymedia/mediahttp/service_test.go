@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -108,7 +108,7 @@ func siteAliases() []media.Alias {
 		{Kind: ingest.Image, Name: "tiny", Storage: "main", MaxSize: 200},
 		{Kind: ingest.Image, Name: "keep", Storage: "main", SVG: imaging.SVGKeep},
 		{Kind: ingest.Image, Name: "nosvg", Storage: "main", SVG: imaging.SVGOff},
-		{Kind: ingest.Image, Name: "pictures", Storage: "main", WebP: &variant.Options{}, Negotiate: true},
+		{Kind: ingest.Image, Name: "pictures", Storage: "main", WebP: &render.Options{}, Negotiate: true},
 		{Kind: ingest.File, Name: "one", Storage: "main"},
 		{Kind: ingest.File, Name: "two", Storage: "main"},
 		{Kind: ingest.File, Name: "small", Storage: "main", MaxSize: 10},
@@ -142,7 +142,7 @@ func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Acc
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared := storagedrivers.Options{Close: keepOpen}
+	shared := storagedrivers.Options{Close: keepOpen, Location: storagedrivers.Location{Backend: "memory"}}
 	config := media.Config{
 		Storages: []media.Storage{
 			{Name: "main", Driver: s.driver, Options: shared, SubFolder: root},
@@ -240,7 +240,8 @@ func (s *site) stored(t *testing.T, key string) (string, bool) {
 // failingStore can be set to fail.
 type failingStore struct {
 	tokens.Store
-	fails atomic.Bool
+	fails, noTakes atomic.Bool
+	saved          func(tokens.ID, tokens.Record) // called after Save; nil for nothing
 }
 
 // Close does nothing, because several services share the store.
@@ -250,7 +251,18 @@ func (s *failingStore) Save(ctx context.Context, id tokens.ID, record tokens.Rec
 	if s.fails.Load() {
 		return tokens.ErrUnavailable
 	}
-	return s.Store.Save(ctx, id, record)
+	err := s.Store.Save(ctx, id, record)
+	if s.saved != nil {
+		s.saved(id, record)
+	}
+	return err
+}
+
+func (s *failingStore) Take(ctx context.Context, id tokens.ID, use string, n, limit int) error {
+	if s.noTakes.Load() {
+		return tokens.ErrUnavailable
+	}
+	return s.Store.Take(ctx, id, use, n, limit)
 }
 
 func (s *failingStore) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {

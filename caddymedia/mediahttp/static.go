@@ -3,7 +3,6 @@ package mediahttp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -14,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
@@ -29,22 +29,28 @@ const maxOpens = 5
 // static returns an endpoint that serves an item; rest is the path after "/static/<kind>/".
 func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
-		name, filename, _ := strings.Cut(rest, "/")
-		alias, ok := service.Alias(kind, name)
-		if !ok || storagedrivers.ValidKey(filename) != nil || encodedSlash(r.URL) {
+		wanted, ok := find(service, kind, rest)
+		if !ok || encodedSlash(r.URL) {
 			return staticError(w, http.StatusNotFound, fs.ErrNotExist)
 		}
-		service.Observer().Requested(r.Context(), alias, filename)
+		service.Observer().Requested(r.Context(), wanted.alias, wanted.filename)
 		admitted := &admission{limit: service.Limits().MaxOpenItems}
-		defer admitted.end()
+		defer func() { admitted.end() }()
 		var err error
 		before := w.Header().Clone()
 		for range maxOpens {
-			if err = h.serve(service, w, r, alias, filename, admitted); err == nil {
+			if err = h.serve(service, w, r, wanted, admitted); err == nil {
 				return nil
 			}
 			clear(w.Header())
 			maps.Copy(w.Header(), before)
+			if errors.Is(err, ingest.ErrNotMade) {
+				admitted.end() // making it has its own bounds
+				admitted = &admission{limit: admitted.limit}
+				if err = h.makeRendition(service, r, &wanted); err == nil {
+					continue
+				}
+			}
 			if !errors.Is(err, storagedrivers.ErrChanged) {
 				break
 			}
@@ -59,30 +65,31 @@ func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 // serve sends an item after its admission, or a redirect, which needs no admission because it reads
 // no source. The admission ends early if the source is closed early. On an error nothing was sent.
 func (h *Handler) serve(
-	service *media.Service, w http.ResponseWriter, r *http.Request, alias *ingest.Alias, filename string, admitted *admission,
+	service *media.Service, w http.ResponseWriter, r *http.Request, wanted target, admitted *admission,
 ) error {
+	alias := wanted.alias
 	if alias.Redirect == nil {
 		if err := h.enter(admitted, r); err != nil {
 			return err
 		}
 	}
-	object, err := open(w.Header(), r, alias, filename)
+	object, err := wanted.open(w.Header(), r)
 	if err != nil {
 		return err
 	}
 	defer object.Close()
-	sent, err := h.elsewhere(w, r, alias, object.Info)
+	sent, err := h.elsewhere(w, r, wanted, object.Info)
 	if sent || err != nil {
 		return err
 	}
 	if err := h.enter(admitted, r); err != nil {
 		return err
 	}
-	setHeaders(w.Header(), alias, object.Info)
+	setHeaders(w.Header(), wanted, object.Info)
 	out := newItemWriter(w, object, admitted.end)
-	http.ServeContent(out, oneRange(r), "", object.Info.ModTime, object)
+	http.ServeContent(out, wanted.conditions(oneRange(r)), "", object.Info.ModTime, object)
 	if err := out.finish(); err != nil {
-		return err
+		return wanted.changed(err)
 	}
 	service.Observer().Served(r.Context(), alias, out.sent)
 	if out.short(r.Method) {
@@ -97,6 +104,9 @@ func storageFailed(service *media.Service, w http.ResponseWriter, r *http.Reques
 		return nil //nolint:nilerr // the client is gone
 	}
 	status := staticStatus(err)
+	if errors.Is(err, render.ErrBusy) {
+		retryAfter(w, busyRetry)
+	}
 	if status >= http.StatusInternalServerError {
 		service.Observer().Failed(r.Context(), "static", strconv.Itoa(status))
 	}
@@ -136,18 +146,22 @@ func staticStatus(err error) int {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, storagedrivers.ErrInvalidKey):
 		return http.StatusNotFound
 	case errors.Is(err, storagedrivers.ErrUnavailable), errors.Is(err, storagedrivers.ErrClosed),
-		errors.Is(err, storagedrivers.ErrChanged):
+		errors.Is(err, storagedrivers.ErrChanged), errors.Is(err, render.ErrBusy), errors.Is(err, ingest.ErrNotMade):
 		return http.StatusServiceUnavailable
+	case errors.Is(err, storagedrivers.ErrNoSpace):
+		return http.StatusInsufficientStorage
+	case ingest.IsUnrenderable(err):
+		return http.StatusUnsupportedMediaType
 	default:
 		return http.StatusBadGateway
 	}
 }
 
-func setHeaders(header http.Header, alias *ingest.Alias, info storagedrivers.Info) {
+func setHeaders(header http.Header, wanted target, info storagedrivers.Info) {
 	header.Set("Content-Type", info.ContentType)
 	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Cache-Control", alias.CacheControl)
-	if tag := EntityTag(alias, info); tag != "" {
+	header.Set("Cache-Control", wanted.cacheControl())
+	if tag := wanted.entityTag(info); tag != "" {
 		header.Set("ETag", tag)
 	}
 	if active[mediaType(info)] {
@@ -162,20 +176,6 @@ func setHeaders(header http.Header, alias *ingest.Alias, info storagedrivers.Inf
 func mediaType(info storagedrivers.Info) string {
 	name, _, _ := strings.Cut(info.ContentType, ";")
 	return name
-}
-
-// EntityTag returns the entity tag of the storage. Without one it returns a tag of size and time,
-// which is empty without a time. Storages often store times in seconds, so two versions of a name
-// may have the same size and time. Therefore the tag is strong only if items are never replaced.
-func EntityTag(alias *ingest.Alias, info storagedrivers.Info) string {
-	if info.ETag != "" || info.ModTime.IsZero() {
-		return info.ETag
-	}
-	tag := fmt.Sprintf(`"%x-%x"`, info.Size, info.ModTime.UnixNano())
-	if alias.Overwrite {
-		return "W/" + tag
-	}
-	return tag
 }
 
 // active are the types that a browser runs or renders with links to other sites.

@@ -3,6 +3,7 @@ package mediahttp
 import (
 	"io"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,20 +15,36 @@ import (
 // configuration, without limit.
 type timedBody struct {
 	io.ReadCloser
-	limit time.Duration
-	over  atomic.Bool
+	writer http.ResponseWriter
+	limit  time.Duration
+	over   atomic.Bool
+
+	mu      sync.Mutex
+	stopped bool // the request no longer reads the body
 }
 
 // newTimedBody returns body with a time limit. The caller must call stop after reading the body.
 func newTimedBody(w http.ResponseWriter, body io.ReadCloser, limit time.Duration) (timed *timedBody, stop func()) {
-	b := &timedBody{ReadCloser: body, limit: limit}
-	timer := time.AfterFunc(limit, func() {
-		b.over.Store(true)
-		// The deadline ends a blocked Read. If it cannot be set, the server's limit for silence
-		// applies.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
-	})
-	return b, func() { timer.Stop() }
+	b := &timedBody{ReadCloser: body, writer: w, limit: limit}
+	timer := time.AfterFunc(limit, b.end)
+	return b, func() {
+		timer.Stop()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.stopped = true
+	}
+}
+
+// end makes Read fail. The deadline ends a blocked one. If it cannot be set, the server's limit for
+// silence applies. After stop, the connection belongs to another request.
+func (b *timedBody) end() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stopped {
+		return
+	}
+	b.over.Store(true)
+	_ = http.NewResponseController(b.writer).SetReadDeadline(time.Unix(1, 0))
 }
 
 func (b *timedBody) Read(p []byte) (int, error) {

@@ -72,7 +72,12 @@ func (h *Handler) loginFailed(service *media.Service, w http.ResponseWriter, r *
 
 // refuseToken responds to a request for a token with an error.
 func refuseToken(service *media.Service, w http.ResponseWriter, r *http.Request, status int, message string) error {
-	service.Observer().Failed(r.Context(), "token", strconv.Itoa(status))
+	return refuseForm(service, w, r, "token", status, message)
+}
+
+// refuseForm responds to a request with a small form with an error.
+func refuseForm(service *media.Service, w http.ResponseWriter, r *http.Request, endpoint string, status int, message string) error {
+	service.Observer().Failed(r.Context(), endpoint, strconv.Itoa(status))
 	return answerUnread(w, r, status, tokenFailure{Message: message})
 }
 

@@ -19,6 +19,8 @@ type uploadItem struct {
 	FullPath string `json:"full_path"`
 	Filename string `json:"filename"`
 	WebP     string `json:"webp,omitempty"`
+	// Renditions are addresses by the names of the renditions.
+	Renditions map[string]string `json:"renditions,omitempty"`
 }
 
 type uploadFailure struct {
@@ -34,7 +36,7 @@ type itemFailure struct {
 func uploadAnswerOf(items []ingest.Item) uploadAnswer {
 	result := make([]uploadItem, len(items))
 	for i, item := range items {
-		result[i] = uploadItem{FullPath: item.FullPath, Filename: item.Filename, WebP: item.WebP}
+		result[i] = uploadItem{FullPath: item.FullPath, Filename: item.Filename, WebP: item.WebP, Renditions: item.Renditions}
 	}
 	return uploadAnswer{Success: true, Result: result}
 }
@@ -64,11 +66,13 @@ func (u *upload) refuse(service *media.Service, w http.ResponseWriter, r *http.R
 func retryDelay(failures ingest.Failures) time.Duration {
 	for _, f := range failures {
 		if f.Reason == ingest.Busy {
-			return 5 * time.Second
+			return busyRetry
 		}
 	}
 	return time.Second
 }
+
+const busyRetry = 5 * time.Second
 
 // statuses of the reasons. Of several failures the highest counts.
 var statuses = map[ingest.Reason]int{

@@ -14,16 +14,25 @@ import (
 
 func init() { caddy.RegisterModule(Functions{}) }
 
-// Functions adds two functions to the `templates` handler. Both return the public address of an
-// alias, to which a slash and a stored name are appended:
+// Functions adds functions to the `templates` handler. Two return the public address of an alias, to
+// which a slash and a stored name are appended. With the name of a rendition behind that of the
+// alias, it is the address of the rendition:
 //
 // `{{image_path "content"}}/{{.Filename}}`
 //
+// `{{image_path "content@thumb"}}/{{.Filename}}`
+//
 // `{{file_path "content"}}/{{.Filename}}`
 //
-// Without a `cdn_base` the address has no host: `/static/img/content`.
+// Another one returns the addresses of an image and of its renditions with their widths, for the
+// attribute `srcset`:
+//
+// `<img src="{{image_path "content"}}/{{.Filename}}" srcset="{{image_srcset "content" .Filename}}" sizes="50vw">`
+//
+// Without a `cdn_base` the addresses have no host: `/static/img/content`.
 type Functions struct {
-	app *mediaapp.App
+	app    *mediaapp.App
+	srcset func(alias, filename string) (string, error)
 }
 
 // CaddyModule returns the Caddy module information.
@@ -41,12 +50,13 @@ func (f *Functions) Provision(ctx caddy.Context) error {
 		return err
 	}
 	f.app = app.(*mediaapp.App) // the type of the module "media"
+	f.srcset = func(alias, filename string) (string, error) { return f.app.ImageSrcset(ctx, alias, filename) }
 	return nil
 }
 
-// CustomTemplateFunctions returns image_path and file_path.
+// CustomTemplateFunctions returns image_path, file_path and image_srcset.
 func (f *Functions) CustomTemplateFunctions() template.FuncMap {
-	return template.FuncMap{"image_path": f.app.ImagePath, "file_path": f.app.FilePath}
+	return template.FuncMap{"image_path": f.app.ImagePath, "file_path": f.app.FilePath, "image_srcset": f.srcset}
 }
 
 // UnmarshalCaddyfile accepts no options. Syntax:

@@ -45,6 +45,7 @@ func functions(t *testing.T, app string) template.FuncMap {
 
 func TestFunctions(t *testing.T) { // not parallel: Caddy has globals
 	const photos = `"image_aliases": {"photos": {}}, "file_aliases": {"docs": {"cdn_base": "https://files.example.com"}}`
+	const sized = `"image_aliases": {"sized": {"renditions": {"thumb": {"width": 320}}}}`
 	for _, c := range []struct {
 		name, app, page string
 		want            string
@@ -56,6 +57,11 @@ func TestFunctions(t *testing.T) { // not parallel: Caddy has globals
 		{"unknown alias", `{}`, `{{image_path "nobody"}}`, "", `unknown alias "nobody"`},
 		{"alias of the other kind", `{` + photos + `}`, `{{file_path "photos"}}`, "", `unknown alias "photos"`},
 		{"alias of the other kind", `{` + photos + `}`, `{{image_path "docs"}}`, "", `unknown alias "docs"`},
+		{"rendition", `{` + sized + `}`, `{{image_path "sized@thumb"}}/a.jpg`, "/static/img/sized@thumb/a.jpg", ""},
+		{"unknown rendition", `{` + sized + `}`, `{{image_path "sized@other"}}`, "", `unknown rendition "other" of the alias "sized"`},
+		{"rendition of files", `{}`, `{{file_path "content@thumb"}}`, "", `unknown rendition "thumb"`},
+		{"srcset without an image", `{` + sized + `}`, `<{{image_srcset "sized" "none.jpg"}}>`, "<>", ""},
+		{"srcset of an unknown alias", `{}`, `{{image_srcset "nobody" "a.jpg"}}`, "", `unknown alias "nobody"`},
 		{"no alias", `{}`, `{{image_path ""}}`, "", `unknown alias ""`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

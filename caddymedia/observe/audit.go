@@ -7,6 +7,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/resumable"
 )
 
 // auditActions are the requested changes of items.
@@ -37,8 +39,22 @@ func (o *Observer) auditRefusal(req ingest.Request, failure *ingest.Failure) {
 		zap.String("filename", failure.Filename), zap.Stringer("reason", failure.Reason))
 }
 
+// auditTermination writes the submitted name of an upload that was ended, and whose it was.
+func (o *Observer) auditTermination(upload *resumable.Record, actor ingest.Actor, err error) {
+	result := "ok"
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, resumable.ErrUnknown):
+		result = "there is no such upload"
+	case err != nil:
+		result = "the storage did not remove the upload"
+	}
+	o.writeAudit("terminate", media.KindOf(upload.Kind), upload.Alias, actor, result,
+		zap.String("filename", upload.Filename), zap.Int64("size", upload.Length), zap.String("owner", upload.Owner))
+}
+
 // writeAudit writes a line of the logger "media.audit". There is one for each item that was stored,
-// replaced or deleted, for each that could not be deleted, and for each failure of a refused request.
+// replaced or deleted, for each that could not be deleted, for each resumable upload that was ended on
+// request, and for each failure of a refused request.
 func (o *Observer) writeAudit(action string, kind ingest.Kind, alias string, actor ingest.Actor, result string, more ...zap.Field) {
 	fields := append([]zap.Field{zap.String("action", action), zap.String("kind", string(kind)), zap.String("alias", alias)}, more...)
 	o.audit.Info("item", append(fields,

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/resumable"
 )
 
 // TestAuditOfDeletions: the audit log has no words of the storage.
@@ -50,6 +51,30 @@ func TestAuditOfAnyAlias(t *testing.T) {
 		o.Refused(t.Context(), ingest.Request{Kind: ingest.File, Alias: alias}, ingest.Failures{{Reason: ingest.Unauthorized}})
 		if got := lines.TakeAll()[0].ContextMap()["alias"]; got != alias[:64] {
 			t.Errorf("an alias of %d bytes is written as %.100q", len(alias), got)
+		}
+	}
+}
+
+// TestAuditOfTerminations: a line names the actor and the owner of the upload, without words of the
+// storage.
+func TestAuditOfTerminations(t *testing.T) {
+	t.Parallel()
+	core, lines := observer.New(zap.InfoLevel)
+	o := &Observer{audit: zap.New(core)}
+	upload := &resumable.Record{Owner: "http site", Kind: "image", Alias: "content", Filename: "a.png", Length: 7}
+	for _, tt := range []struct {
+		err  error
+		want string
+	}{
+		{nil, "ok"},
+		{resumable.ErrUnknown, "there is no such upload"},
+		{errors.New("dial tcp 10.1.2.3: secret"), "the storage did not remove the upload"},
+	} {
+		o.Terminated(t.Context(), upload, ingest.Actor{Origin: ingest.OriginPanel, Account: "alice"}, tt.err)
+		fields := lines.TakeAll()[0].ContextMap()
+		if fields["result"] != tt.want || fields["action"] != "terminate" || fields["kind"] != "img" || fields["owner"] != "http site" ||
+			fields["account"] != "alice" || fields["filename"] != "a.png" || fields["size"] != int64(7) {
+			t.Errorf("%v: %v", tt.err, fields)
 		}
 	}
 }

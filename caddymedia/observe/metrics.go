@@ -6,9 +6,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -27,7 +28,11 @@ type metrics struct {
 	uploadTimes                     *prometheus.HistogramVec
 	variants                        *prometheus.CounterVec
 	variantTimes                    *prometheus.HistogramVec
-	logins                          *prometheus.CounterVec
+	renditions                      *prometheus.CounterVec
+	renditionTimes                  *prometheus.HistogramVec
+	logins, tickets                 *prometheus.CounterVec // by result
+	resumable                       *prometheus.CounterVec // by kind and event
+	resumableBytes, resumed         *prometheus.CounterVec
 	operations                      *prometheus.HistogramVec
 	usable                          *prometheus.GaugeVec
 }
@@ -48,7 +53,16 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			"alias", "result"),
 		variantTimes: seconds("variant_seconds", "How long pictures took to be decoded and to get their variants, the wait for their turn included.",
 			prometheus.ExponentialBuckets(0.005, 4, 8), "alias"),
-		logins: counter("logins_total", "Requests for a token with an API key and a password.", "result"),
+		renditions: counter("renditions_total", "Renditions of pictures: made, none because the picture cannot be rendered, or failed.",
+			"alias", "rendition", "result"),
+		renditionTimes: seconds("rendition_seconds", "How long pictures took to be fetched, decoded and rendered, the wait for their turn included.",
+			prometheus.ExponentialBuckets(0.005, 4, 8), "alias"),
+		logins:  counter("logins_total", "Requests for a token with an API key and a password.", "result"),
+		tickets: counter("tickets_total", "Requests for a ticket with a token.", "result"),
+		resumable: counter("resumable_uploads_total", "Resumable uploads that were created, and that ended: finished, refused, terminated or expired.",
+			"kind", "event"),
+		resumableBytes: counter("resumable_bytes_total", "Bytes that resumable uploads received.", "kind"),
+		resumed:        counter("resumed_requests_total", "Requests that added bytes to a resumable upload behind its first ones.", "kind"),
 		operations: seconds("storage_operation_seconds", "How long the operations of a storage took.",
 			prometheus.ExponentialBuckets(0.0005, 4, 10), "storage", "operation", "result"),
 		usable: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -57,7 +71,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		}, []string{"storage"}),
 	}
 	registry.MustRegister(m.items, m.bytes, m.replaced, m.deleted, m.served, m.refusals, m.failures, m.uploadTimes,
-		m.variants, m.variantTimes, m.logins, m.operations, m.usable)
+		m.variants, m.variantTimes, m.renditions, m.renditionTimes, m.logins, m.tickets, m.resumable, m.resumableBytes, m.resumed, m.operations, m.usable)
 	m.addZeros()
 	return m
 }
@@ -80,17 +94,25 @@ func (m *metrics) addZeros() {
 	for _, result := range media.LoginResults() {
 		m.logins.WithLabelValues(string(result))
 	}
+	for _, result := range media.TicketResults() {
+		m.tickets.WithLabelValues(string(result))
+	}
 	for _, kind := range []ingest.Kind{ingest.Image, ingest.File} {
 		for _, reason := range ingest.Reasons() {
 			m.refusals.WithLabelValues(string(kind), reason.String())
 		}
+		for _, event := range resumable.Events() {
+			m.resumable.WithLabelValues(string(kind), string(event))
+		}
+		m.resumableBytes.WithLabelValues(string(kind))
+		m.resumed.WithLabelValues(string(kind))
 		m.gauge("uploads_in_progress", "Uploads that are being received, checked or stored.",
 			prometheus.Labels{"kind": string(kind)}, func() int { return int(uploads[kind].Load()) })
 	}
 }
 
 // Pictures adds the gauges of the work on pictures.
-func (m *metrics) Pictures(maker *variant.Maker) {
+func (m *metrics) Pictures(maker *render.Maker) {
 	m.gauge("waiting_pictures", "Pictures that wait to be decoded and encoded.", nil, maker.Waiting)
 	m.gauge("working_pictures", "Pictures that are being decoded and encoded.", nil, maker.Working)
 }
@@ -113,6 +135,11 @@ func (m *metrics) uploaded(kind ingest.Kind, stored bool, took time.Duration) {
 func (m *metrics) variant(alias *ingest.Alias, result ingest.VariantResult, took time.Duration) {
 	m.variants.WithLabelValues(alias.Name, string(result)).Inc()
 	m.variantTimes.WithLabelValues(alias.Name).Observe(took.Seconds())
+}
+
+func (m *metrics) rendered(alias *ingest.Alias, r *ingest.Rendition, result ingest.RenditionResult, took time.Duration) {
+	m.renditions.WithLabelValues(alias.Name, r.Name, string(result)).Inc()
+	m.renditionTimes.WithLabelValues(alias.Name).Observe(took.Seconds())
 }
 
 func (m *metrics) up(storage string, ok bool) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/resumable"
 )
 
 // Observer is the [media.Observer] of one configuration of Caddy.
@@ -51,9 +52,35 @@ func (o *Observer) LoggedIn(ctx context.Context, apiKey string, result media.Log
 	noteAccount(ctx, apiKey)
 }
 
+// TicketIssued implements [media.Observer].
+func (o *Observer) TicketIssued(ctx context.Context, apiKey string, result media.TicketResult) {
+	o.current().tickets.WithLabelValues(string(result)).Inc()
+	noteAccount(ctx, apiKey)
+}
+
 // Failed implements [media.Observer].
 func (o *Observer) Failed(_ context.Context, endpoint, status string) {
 	o.current().failures.WithLabelValues(endpoint, status).Inc()
+}
+
+// ResumableEvent implements [media.Observer].
+func (o *Observer) ResumableEvent(kind ingest.Kind, event resumable.Event) {
+	o.current().resumable.WithLabelValues(string(kind), string(event)).Inc()
+}
+
+// ResumableReceived implements [media.Observer].
+func (o *Observer) ResumableReceived(kind ingest.Kind, bytes int64, resumed bool) {
+	current := o.current()
+	current.resumableBytes.WithLabelValues(string(kind)).Add(float64(bytes))
+	if resumed {
+		current.resumed.WithLabelValues(string(kind)).Inc()
+	}
+}
+
+// Terminated implements [media.Observer].
+func (o *Observer) Terminated(ctx context.Context, upload *resumable.Record, actor ingest.Actor, err error) {
+	noteAccount(ctx, actor.Account)
+	o.current().auditTermination(upload, actor, err)
 }
 
 // Requested implements [media.Observer].
@@ -92,6 +119,11 @@ func (o *Observer) Began(req ingest.Request) (ended func(stored bool)) {
 // Variant implements [ingest.Observer].
 func (o *Observer) Variant(alias *ingest.Alias, result ingest.VariantResult, took time.Duration) {
 	o.current().variant(alias, result, took)
+}
+
+// Rendered implements [ingest.Observer].
+func (o *Observer) Rendered(alias *ingest.Alias, r *ingest.Rendition, result ingest.RenditionResult, took time.Duration) {
+	o.current().rendered(alias, r, result, took)
 }
 
 // Changed implements [ingest.Observer].

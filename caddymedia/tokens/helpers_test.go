@@ -127,3 +127,15 @@ func isThrottled(err error) bool {
 	throttled, ok := errors.AsType[*tokens.ThrottledError](err)
 	return ok && throttled.RetryAfter > 0 && !errors.Is(err, tokens.ErrCredentials)
 }
+
+// lateStore calls after when the records of an account are removed.
+type lateStore struct {
+	tokens.Store
+	after func()
+}
+
+func (s *lateStore) DeleteAccount(ctx context.Context, account string) (int, error) {
+	n, err := s.Store.DeleteAccount(ctx, account)
+	s.after()
+	return n, err
+}

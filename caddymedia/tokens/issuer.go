@@ -23,7 +23,7 @@ const (
 // not reveal which.
 var ErrCredentials = errors.New("wrong credentials")
 
-// ErrMalformed means that a text is not of the form that all tokens have. It is an ErrCredentials.
+// ErrMalformed means that a text is not of the form that all tokens and tickets have. It is an ErrCredentials.
 var ErrMalformed = fmt.Errorf("%w: no token", ErrCredentials)
 
 // tokenCoding is strict, so that a token has only one spelling.
@@ -125,47 +125,82 @@ func (i *Issuer) Issue(ctx context.Context, apiKey, password string, client neti
 		return "", time.Time{}, err
 	}
 	account := i.accounts[apiKey]
+	return i.save(ctx, Record{Account: account.APIKey, Fingerprint: account.fingerprint}, i.lifetime)
+}
+
+// save stores rec with a lifetime under a new text, which it returns.
+func (i *Issuer) save(ctx context.Context, rec Record, lifetime time.Duration) (text string, expires time.Time, err error) {
 	raw := make([]byte, tokenBytes)
 	if _, err := io.ReadFull(i.rand, raw); err != nil {
 		return "", time.Time{}, fmt.Errorf("making a token: %w", err)
 	}
-	token = tokenCoding.EncodeToString(raw)
+	text = tokenCoding.EncodeToString(raw)
 	// Rounded up, so that the reported and the stored time are equal.
-	expires = i.now().Add(i.lifetime + time.Second - 1).UTC().Truncate(time.Second)
-	rec := Record{Account: account.APIKey, Fingerprint: account.fingerprint, Expires: expires}
-	if err := i.store.Save(ctx, IDOf(token), rec); err != nil {
+	rec.Expires = i.now().Add(lifetime + time.Second - 1).UTC().Truncate(time.Second)
+	if err := i.store.Save(ctx, IDOf(text), rec); err != nil {
 		return "", time.Time{}, unavailable("storing a token", err)
 	}
-	return token, expires, nil
+	return text, rec.Expires, nil
 }
 
-// Verify returns the account of a token. A non-empty apiKey must be that of the token. The caller
-// must not change the account's Aliases.
+// Verify returns the account of a token, or of a ticket, and then the ticket too. A non-empty apiKey
+// must be that of the account. The caller must not change the account's Aliases. A ticket narrows the
+// rights of the account; see package access.
 //
-// The error is ErrCredentials if the token is malformed (then it is ErrMalformed too), unknown,
-// expired, of another account, or of an account that was removed or changed. It is ErrUnavailable if
-// the store failed.
-func (i *Issuer) Verify(ctx context.Context, token, apiKey string) (Account, error) {
-	raw, err := tokenCoding.DecodeString(token)
-	if err != nil || len(raw) != tokenBytes || len(token) != tokenCoding.EncodedLen(tokenBytes) {
-		return Account{}, ErrMalformed
+// The error is ErrCredentials if text is malformed (then it is ErrMalformed too), unknown, expired,
+// of another account, or of an account that was removed or changed. It is ErrUnavailable if the
+// store failed.
+func (i *Issuer) Verify(ctx context.Context, text, apiKey string) (Account, *Ticket, error) {
+	raw, err := tokenCoding.DecodeString(text)
+	if err != nil || len(raw) != tokenBytes || len(text) != tokenCoding.EncodedLen(tokenBytes) {
+		return Account{}, nil, ErrMalformed
 	}
-	rec, err := i.store.Load(ctx, IDOf(token))
+	return i.verify(ctx, IDOf(text), apiKey)
+}
+
+// VerifyTicket is Verify for the ID of a ticket. It is for work that continues without its request.
+// The error is ErrCredentials if there is no valid ticket, and ErrUnavailable if the store failed.
+func (i *Issuer) VerifyTicket(ctx context.Context, id ID) (Account, *Ticket, error) {
+	account, ticket, err := i.verify(ctx, id, "")
+	if err == nil && ticket == nil {
+		err = ErrCredentials
+	}
+	return account, ticket, err
+}
+
+func (i *Issuer) verify(ctx context.Context, id ID, apiKey string) (Account, *Ticket, error) {
+	rec, err := i.store.Load(ctx, id)
 	if errors.Is(err, ErrUnknown) {
-		return Account{}, ErrCredentials
+		return Account{}, nil, ErrCredentials
 	}
 	if err != nil {
-		return Account{}, unavailable("loading a token", err)
+		return Account{}, nil, unavailable("loading a token", err)
 	}
 	account, known := i.accounts[rec.Account]
+	fingerprint := account.fingerprint
+	if rec.Ticket != nil {
+		fingerprint = ticketFingerprint(account)
+	}
 	switch {
 	case !known,
 		!i.now().Before(rec.Expires),
-		!equal(rec.Fingerprint, account.fingerprint),
+		!equal(rec.Fingerprint, fingerprint),
 		apiKey != "" && !equal(rec.Account, apiKey):
-		return Account{}, ErrCredentials
+		return Account{}, nil, ErrCredentials
 	}
-	return account.Account, nil
+	if rec.Ticket == nil {
+		return account.Account, nil, nil
+	}
+	ticket := *rec.Ticket
+	ticket.ID, ticket.Expires, ticket.Used = id, rec.Expires, rec.Used
+	return account.Account, &ticket, nil
+}
+
+// Account returns the account of an API key, and false if there is none. The caller must not change
+// its Aliases.
+func (i *Issuer) Account(apiKey string) (account Account, ok bool) {
+	known, ok := i.accounts[apiKey]
+	return known.Account, ok
 }
 
 // equal compares in a time that does not depend on the position of a difference.

@@ -31,7 +31,7 @@ func TestIssue(t *testing.T) {
 		t.Errorf("stored: %+v", rec)
 	}
 	for _, apiKey := range []string{"", "shop"} {
-		got, err := i.Verify(t.Context(), token, apiKey)
+		got, _, err := i.Verify(t.Context(), token, apiKey)
 		if err != nil || got.APIKey != "shop" || !got.Allows("content") || got.Allows("other") {
 			t.Errorf("with key %q: got %+v, %v", apiKey, got, err)
 		}
@@ -77,7 +77,7 @@ func TestVerifyRefuses(t *testing.T) {
 		{"what is stored of it", string(id[:]), "shop", true},
 	} {
 		before := f.store.loads
-		_, err := i.Verify(t.Context(), test.token, test.apiKey)
+		_, _, err := i.Verify(t.Context(), test.token, test.apiKey)
 		wantCredentials(t, test.name, err)
 		if errors.Is(err, tokens.ErrMalformed) != test.malformed {
 			t.Errorf("%s: got %v, malformed is %v", test.name, err, test.malformed)
@@ -88,11 +88,11 @@ func TestVerifyRefuses(t *testing.T) {
 	}
 	f.comparer.taken()
 	f.clock.Advance(24*time.Hour - 1)
-	if _, err := i.Verify(t.Context(), token, "shop"); err != nil {
+	if _, _, err := i.Verify(t.Context(), token, "shop"); err != nil {
 		t.Errorf("just before its end: %v", err)
 	}
 	f.clock.Advance(1)
-	_, err := i.Verify(t.Context(), token, "shop")
+	_, _, err := i.Verify(t.Context(), token, "shop")
 	wantCredentials(t, "expired", err)
 	if n := len(f.comparer.taken()); n != 0 {
 		t.Errorf("verifying hashed %d passwords", n)
@@ -107,7 +107,7 @@ func TestVerifyLateStore(t *testing.T) {
 	i := f.issuer(account("shop", "secret"))
 	token := f.login(i)
 	f.clock.Advance(24 * time.Hour)
-	_, err := i.Verify(t.Context(), token, "shop")
+	_, _, err := i.Verify(t.Context(), token, "shop")
 	wantCredentials(t, "expired", err)
 }
 
@@ -119,7 +119,7 @@ func TestStoreFails(t *testing.T) {
 	token := f.login(i)
 	for _, failure := range []error{tokens.ErrUnavailable, errors.New("disk on fire")} {
 		f.store.err = failure
-		_, errVerify := i.Verify(t.Context(), token, "shop")
+		_, _, errVerify := i.Verify(t.Context(), token, "shop")
 		_, _, errIssue := i.Issue(t.Context(), "shop", "secret", home)
 		for _, err := range []error{errVerify, errIssue} {
 			if !errors.Is(err, tokens.ErrUnavailable) || !errors.Is(err, failure) || errors.Is(err, tokens.ErrCredentials) {
@@ -151,7 +151,7 @@ func TestGHSA56p6(t *testing.T) {
 	} {
 		f := newFixture(t)
 		token := f.login(f.issuer(account("shop", "secret", "content"), blog))
-		_, err := f.issuer(test.accounts...).Verify(t.Context(), token, "")
+		_, _, err := f.issuer(test.accounts...).Verify(t.Context(), token, "")
 		if test.ends {
 			wantCredentials(t, test.name, err)
 		} else if err != nil {

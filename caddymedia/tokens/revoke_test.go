@@ -22,13 +22,13 @@ func TestRevoke(t *testing.T) {
 		t.Errorf("ended %d tokens, want 2: %v", n, err)
 	}
 	for _, token := range []string{first, second} {
-		_, err := i.Verify(t.Context(), token, "shop")
+		_, _, err := i.Verify(t.Context(), token, "shop")
 		wantCredentials(t, "an ended token", err)
 	}
-	if _, err := i.Verify(t.Context(), others, "shop2"); err != nil {
+	if _, _, err := i.Verify(t.Context(), others, "shop2"); err != nil {
 		t.Errorf("another account's token: %v", err)
 	}
-	if _, err := i.Verify(t.Context(), f.login(i), "shop"); err != nil {
+	if _, _, err := i.Verify(t.Context(), f.login(i), "shop"); err != nil {
 		t.Errorf("a token issued afterwards: %v", err)
 	}
 }
@@ -45,7 +45,7 @@ func TestRevokeUnknown(t *testing.T) {
 			t.Errorf("%q: ended %d tokens, want %d: %v", apiKey, n, want, err)
 		}
 	}
-	_, err := before.Verify(t.Context(), token, "shop") // the account has come back
+	_, _, err := before.Verify(t.Context(), token, "shop") // the account has come back
 	wantCredentials(t, "an ended token", err)
 }
 
@@ -80,7 +80,7 @@ func TestRevokeDuringLogins(t *testing.T) {
 	group.Wait()
 	for _, token := range before {
 		for _, i := range issuers {
-			_, err := i.Verify(t.Context(), token, "shop")
+			_, _, err := i.Verify(t.Context(), token, "shop")
 			wantCredentials(t, "an ended token", err)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package tokens issues tokens to accounts for their passwords, and verifies the tokens of
-// requests.
+// Package tokens issues tokens to accounts for their passwords and tickets for tokens, and verifies
+// those of requests.
 //
 // An [Issuer] checks passwords and tokens. Its persistent state is in a [Store] (package memory,
 // bolt or redis), a [Throttle] and a [HashLimiter]. All Issuers of a process should share the last
@@ -16,41 +16,47 @@ import (
 	"time"
 )
 
-// The errors of a Store. Each error satisfies errors.Is with one of the two.
+// The errors of a Store. Each error satisfies errors.Is with one of them.
 var (
 	// ErrUnknown means that no token of that ID is stored, or that it has expired.
 	ErrUnknown = errors.New("unknown token")
+	// ErrUsedUp means that a ticket has fewer items left than requested.
+	ErrUsedUp = errors.New("ticket used up")
 	// ErrUnavailable means that the store could not answer: unreachable, too slow, locked, damaged,
 	// full, closed, or the context ended. It never means that a token is wrong.
 	ErrUnavailable = errors.New("token store unavailable")
 )
 
-// ID is the SHA-256 of a token; a Store never sees the token.
+// ID is the SHA-256 of a token or ticket; a Store never sees the credential itself.
 type ID [sha256.Size]byte
 
-// IDOf returns the ID of a token.
+// IDOf returns the ID of a token or ticket.
 func IDOf(token string) ID { return sha256.Sum256([]byte(token)) }
 
-// Record is the stored data of a token.
+// Record is the stored data of a token or ticket.
 type Record struct {
-	// Account is the API key that the token belongs to.
+	// Account is the API key that the token or ticket belongs to.
 	Account string `json:"account"`
-	// Fingerprint is the account's [Account.Fingerprint] when the token was issued.
+	// Fingerprint is derived from the account's [Account.Fingerprint] at the time of issue.
 	Fingerprint string `json:"fingerprint"`
-	// Expires is the first moment at which the token is no longer valid.
+	// Expires is the first moment at which the token or ticket is no longer valid.
 	Expires time.Time `json:"expires"`
+	// Ticket is what a ticket allows; nil for a token. Its ID, Expires and Used are not stored.
+	Ticket *Ticket `json:"ticket,omitempty"`
+	// Used is the number of items that Take has reserved. Load sets it for a ticket, Save ignores it.
+	Used int `json:"-"`
 }
 
-// A Store keeps records until they expire. Several processes may share one.
+// A Store keeps records, and the uses of tickets, until they expire. Several processes may share one.
 //
 // All methods must be safe for concurrent use, except that calls after Close must fail with
 // ErrUnavailable. A method whose context has ended before must fail. Its error must satisfy
 // errors.Is with both ErrUnavailable and the context's error. Errors may carry detail for the log,
 // but must not carry a password. A store that was unreachable must recover by itself.
 type Store interface {
-	// Save stores rec under id until rec.Expires, replacing any earlier record. When it returns nil
-	// the record is as durable as the store promises. An expired record must not be found
-	// afterwards; saving it is no error. Save may remove other expired records.
+	// Save stores rec under id until rec.Expires, replacing any earlier record and its uses. When it
+	// returns nil the record is as durable as the store promises. An expired record must not be
+	// found afterwards; saving it is no error. Save may remove other expired records.
 	Save(ctx context.Context, id ID, rec Record) error
 	// Load returns the record of id. A missing or expired one must be ErrUnknown. It must not
 	// change the expiry.
@@ -66,6 +72,15 @@ type Store interface {
 	// end early when the context does. With an error the number is zero, any of the records may be
 	// gone, and it can be called again.
 	DeleteAccount(ctx context.Context, account string) (int, error)
+	// Take reserves n items of the ticket of id under the name use, if not more than limit are
+	// reserved in all. It must be atomic for all processes, and as durable as the record. A use that
+	// is already reserved must not count again. Uses must be removed with their record.
+	//
+	// The error must be ErrUsedUp if fewer than n items are left, and ErrUnknown if no ticket of id
+	// is stored or it has expired. With any other error the items may be reserved.
+	Take(ctx context.Context, id ID, use string, n, limit int) error
+	// GiveBack undoes Take. A missing use or ticket is no error.
+	GiveBack(ctx context.Context, id ID, use string) error
 	// Check checks that the store is reachable and accepts writes.
 	Check(ctx context.Context) error
 	// Close releases all resources. Later calls must fail with ErrUnavailable; a second Close must

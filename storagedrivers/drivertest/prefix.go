@@ -8,14 +8,23 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// behind returns a driver that adds prefix to all keys. It is a Stager or Grouper if d is one.
+// behind returns a driver that adds prefix to all keys. It is a Stager, Grouper or Appender if d is
+// one.
 func behind(d storagedrivers.Driver, prefix string) storagedrivers.Driver {
 	if prefix == "" {
 		return d
 	}
 	p := prefixed{d, prefix}
+	appender, appends := d.(storagedrivers.Appender)
 	if grouper, ok := d.(storagedrivers.Grouper); ok {
-		return prefixedGrouper{prefixedStager{p, grouper}, grouper}
+		g := prefixedGrouper{prefixedStager{p, grouper}, grouper}
+		if appends {
+			return struct {
+				prefixedGrouper
+				prefixedAppender
+			}{g, prefixedAppender{appender, p}}
+		}
+		return g
 	}
 	if stager, ok := d.(storagedrivers.Stager); ok {
 		return prefixedStager{p, stager}
@@ -122,4 +131,27 @@ func (g prefixedGroup) PlanRemove(ctx context.Context, key string) error {
 
 func (g prefixedGroup) Remove(ctx context.Context, key string) error {
 	return g.Group.Remove(ctx, g.prefix+key)
+}
+
+// prefixedAppender has only the methods of an Appender.
+type prefixedAppender struct {
+	appender storagedrivers.Appender
+	driver   prefixed
+}
+
+func (p prefixedAppender) Append(ctx context.Context, key string, size int64) (storagedrivers.Appended, error) {
+	return p.appender.Append(ctx, p.driver.prefix+key, size)
+}
+
+func (p prefixedAppender) Flush(ctx context.Context, key string) (storagedrivers.Info, error) {
+	info, err := p.appender.Flush(ctx, p.driver.prefix+key)
+	return p.driver.strip(info), err
+}
+
+func (p prefixedAppender) Adopt(ctx context.Context, key string, size int64) (storagedrivers.Staged, error) {
+	staged, err := p.appender.Adopt(ctx, p.driver.prefix+key, size)
+	if err != nil {
+		return nil, err
+	}
+	return prefixedStaged{staged, p.driver}, nil
 }

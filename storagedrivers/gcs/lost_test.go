@@ -144,8 +144,9 @@ func TestCancelledTooLate(t *testing.T) {
 					<-r.Context().Done()
 				}
 			}}
+			// The timeout is far above lostreply.Grace: the service was not silent for all of it.
 			d := opened(t, Config{
-				Bucket: newBucket(t, server), Endpoint: m.before(t, server), Timeout: 5 * time.Second,
+				Bucket: newBucket(t, server), Endpoint: m.before(t, server), Timeout: time.Minute,
 			})
 			info, err := d.Put(ctx, "key", zeros(size), create)
 			if err != nil {

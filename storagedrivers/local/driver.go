@@ -8,6 +8,9 @@
 // replaced, the driver uses names in a hidden folder ".media-tmp-*" of the root. A process locks
 // its folder (flock(2)), so that the next start can distinguish the leftovers of a killed process
 // from the data of a running one.
+//
+// A growing object has its name from the start. Its writer locks the file itself. An item that was
+// committed from it is a second name of the file; a file with several names is never appended to.
 package local
 
 import (

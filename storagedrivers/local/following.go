@@ -53,6 +53,46 @@ func (f *Follower) Stage(ctx context.Context) (storagedrivers.Staged, error) {
 	return st, nil
 }
 
+// Append opens an object in the folder at the path, which stays open until the writer is closed.
+func (f *Follower) Append(ctx context.Context, key string, size int64) (storagedrivers.Appended, error) {
+	g, err := f.follow()
+	if err != nil {
+		return nil, err
+	}
+	w, err := g.append(ctx, key, size)
+	if err != nil {
+		g.release()
+		return nil, err
+	}
+	w.closed = g.release
+	return w, nil
+}
+
+// Flush syncs an object of the folder at the path.
+func (f *Follower) Flush(ctx context.Context, key string) (info storagedrivers.Info, err error) {
+	err = f.use(func(d *Driver) (err error) {
+		info, err = d.Flush(ctx, key)
+		return err
+	})
+	return info, err
+}
+
+// Adopt returns an object of the folder at the path, which stays open until the staged data is
+// closed.
+func (f *Follower) Adopt(ctx context.Context, key string, size int64) (storagedrivers.Staged, error) {
+	g, err := f.follow()
+	if err != nil {
+		return nil, err
+	}
+	st, err := g.adopt(ctx, key, size)
+	if err != nil {
+		g.release()
+		return nil, err
+	}
+	st.closed = g.release
+	return st, nil
+}
+
 // Open opens an object. Its reader does not need the folder any more.
 func (f *Follower) Open(ctx context.Context, key string, rng storagedrivers.Range) (body io.ReadCloser, info storagedrivers.Info, err error) {
 	err = f.look(func(d *Driver) (err error) {
@@ -120,7 +160,8 @@ func (g *followed) Close() error {
 
 // Interface guards
 var (
-	_ storagedrivers.Driver  = (*Follower)(nil)
-	_ storagedrivers.Grouper = (*Follower)(nil)
-	_ storagedrivers.Sweeper = (*Follower)(nil)
+	_ storagedrivers.Driver   = (*Follower)(nil)
+	_ storagedrivers.Grouper  = (*Follower)(nil)
+	_ storagedrivers.Sweeper  = (*Follower)(nil)
+	_ storagedrivers.Appender = (*Follower)(nil)
 )

@@ -173,14 +173,16 @@ func newInfo(key string, stat fs.FileInfo) storagedrivers.Info {
 }
 
 // etag identifies a generation by inode, time in nanoseconds and size. It is strong because every
-// object is a new inode with the time of its own commit.
+// object is a new inode with the time of its own commit, and a growing one has the time of its last
+// write.
 func etag(stat fs.FileInfo) string {
 	return fmt.Sprintf(`"%x-%x-%x"`, inode(stat), stat.ModTime().UnixNano(), stat.Size())
 }
 
 // Interface guards
 var (
-	_ storagedrivers.Driver  = (*Driver)(nil)
-	_ storagedrivers.Grouper = (*Driver)(nil)
-	_ storagedrivers.Sweeper = (*Driver)(nil)
+	_ storagedrivers.Driver   = (*Driver)(nil)
+	_ storagedrivers.Grouper  = (*Driver)(nil)
+	_ storagedrivers.Sweeper  = (*Driver)(nil)
+	_ storagedrivers.Appender = (*Driver)(nil)
 )

@@ -28,7 +28,8 @@ type staged struct {
 	key    string // committed under
 	backup string // the object it replaced, in the scratch folder
 
-	closed func() // nil, or called by Close
+	adopted bool   // see [Driver.Adopt]
+	closed  func() // nil, or called by Close
 }
 
 // writeBehind is how much is written before the disk is asked to start writing it, so that the sync
@@ -74,6 +75,9 @@ func (d *Driver) stage(ctx context.Context) (*staged, error) {
 }
 
 func (st *staged) Write(p []byte) (int, error) {
+	if st.adopted {
+		return 0, fmt.Errorf("writing to an adopted object: %w", errors.ErrUnsupported)
+	}
 	n, err := st.file.Write(p)
 	st.size += int64(n)
 	st.dirty += int64(n)

@@ -19,6 +19,10 @@ func inode(fs.FileInfo) uint64 { return 0 }
 
 func device(fs.FileInfo) uint64 { return 0 }
 
+func links(fs.FileInfo) uint64 { return 1 }
+
+func lockFile(*os.File) error { return errors.ErrUnsupported }
+
 // tryLock locks nothing, because there are no locks. It returns errors.ErrUnsupported for a folder
 // that is less than a day old, which may be in use.
 func tryLock(dir *os.File) error {

@@ -4,6 +4,7 @@ package local
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
@@ -35,6 +36,24 @@ func device(stat fs.FileInfo) uint64 {
 		return uint64(sys.Dev) //nolint:unconvert // signed on some systems
 	}
 	return 0
+}
+
+// links returns the number of names of a file.
+func links(stat fs.FileInfo) uint64 {
+	if sys, ok := stat.Sys().(*syscall.Stat_t); ok {
+		return uint64(sys.Nlink) //nolint:unconvert // 16 bits on some systems
+	}
+	return 1
+}
+
+// lockFile locks the file of a growing object. The error is errInUse if another writer holds the
+// lock.
+func lockFile(file *os.File) error {
+	err := tryLock(file)
+	if err != nil && !errors.Is(err, errInUse) {
+		return fmt.Errorf("locking: %w: %w", errors.ErrUnsupported, err)
+	}
+	return err
 }
 
 // tryLock locks a scratch folder. The error is errInUse if another process holds the lock, and

@@ -19,6 +19,8 @@ type commented struct {
 	embedded
 	Second string `json:"second"`
 	Third  *group `json:"third"`
+
+	Fourth map[string]*group `json:"fourth" option:"line=one"`
 }
 
 const (
@@ -36,6 +38,8 @@ type commented struct {
 	Second string
 	// A group. Default: none.
 	Third *group
+	// Named groups. Default: none.
+	Fourth map[string]*group
 }
 `
 	ofEmbedded = `package x
@@ -78,6 +82,8 @@ func TestDocumented(t *testing.T) {
 		{s.Options[1], "Some text over two lines.", "the `one` of 1.5 that there is"},
 		{s.Options[2], "A group.", "none"},
 		{s.Options[2].Options[0], "Lies deep.", ""},
+		{s.Options[3], "Named groups.", "none"},
+		{s.Options[3].Options[0], "Lies deep.", ""},
 	} {
 		if c.got.Help != c.help || c.got.Default != c.standard {
 			t.Errorf("%s: help %q, default %q, want %q and %q", c.got.Name, c.got.Help, c.got.Default, c.help, c.standard)

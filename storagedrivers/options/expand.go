@@ -14,8 +14,9 @@ import (
 // Expand replaces placeholders in the texts of config, a pointer to the struct, and checks texts
 // and numbers by the tags of their fields. It removes slashes at the end of addresses and around
 // folders. Lists and groups are replaced by new ones, so that config may be a shallow copy of a
-// struct that must not change. The error begins with the name of the option, after that of its
-// group and a dot.
+// struct that must not change. A null among named groups becomes an empty group. The error begins
+// with the name of the option, after that of its group and a dot: `webp.quality`, or
+// `renditions.thumb.width`.
 func (s *Schema) Expand(config any) error {
 	value := s.structOf(config)
 	var expand Expander
@@ -50,13 +51,37 @@ func expandAll(expand *Expander, fields []field, in reflect.Value, path string) 
 			if value.IsNil() {
 				continue
 			}
-			group := reflect.New(value.Type().Elem())
-			group.Elem().Set(value.Elem())
-			value.Set(group)
-			expandAll(expand, f.group, group.Elem(), name+".")
+			value.Set(copied(value))
+			expandAll(expand, f.group, value.Elem(), name+".")
+		case Groups:
+			value.Set(copies(value))
+			for key, group := range groups(value) {
+				expandAll(expand, f.group, group, name+"."+key+".")
+			}
 		default: // holds no text
 		}
 	}
+}
+
+// copied returns a pointer to a copy of what group points to; to a zero struct if group is nil.
+func copied(group reflect.Value) reflect.Value {
+	into := reflect.New(group.Type().Elem())
+	if !group.IsNil() {
+		into.Elem().Set(group.Elem())
+	}
+	return into
+}
+
+// copies returns a copy of Groups, nil if there are none.
+func copies(all reflect.Value) reflect.Value {
+	if all.Len() == 0 {
+		return reflect.Zero(all.Type())
+	}
+	into := reflect.MakeMap(all.Type())
+	for key, group := range all.Seq2() {
+		into.SetMapIndex(key, copied(group))
+	}
+	return into
 }
 
 func checkAll(fields []field, in reflect.Value, path string) error {
@@ -75,6 +100,12 @@ func checkAll(fields []field, in reflect.Value, path string) error {
 		case Group:
 			if !value.IsNil() {
 				err = checkAll(f.group, value.Elem(), name+".")
+			}
+		case Groups:
+			for key, group := range groups(value) {
+				if err = checkAll(f.group, group, name+"."+key+"."); err != nil {
+					break
+				}
 			}
 		default: // cannot be wrong
 		}

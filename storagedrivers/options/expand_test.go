@@ -15,11 +15,13 @@ func TestExpand(t *testing.T) {
 		Name: "a {env.SCHEMA_TEST} b", common: common{Where: "HTTPS://example.com/a b//"}, Folder: "/x/y/",
 		Mode: "{env.SCHEMA_TEST_WORD}", Secret: "{env.SCHEMA_TEST}", Secrets: []string{"{env.SCHEMA_TEST}", "x"},
 		List: nil, Few: 1, Group: &inner{Key: "{env.SCHEMA_TEST}", Mode: "{env.SCHEMA_TEST_WORD}"},
+		Boxes: map[string]*box{"a": {Key: "{env.SCHEMA_TEST}", Width: 3}, "b": nil},
 	}
 	want := config{
 		Name: "a val{env.HOME}ue b", common: common{Where: "https://example.com/a%20b"}, Folder: "x/y",
 		Mode: "two", Secret: "val{env.HOME}ue", Secrets: []string{"val{env.HOME}ue", "x"},
 		List: nil, Few: 1, Group: &inner{Key: "val{env.HOME}ue", Mode: "two"},
+		Boxes: map[string]*box{"a": {Key: "val{env.HOME}ue", Width: 3}, "b": {}},
 	}
 	expanded := given
 	if err := described.Expand(&expanded); err != nil {
@@ -28,16 +30,17 @@ func TestExpand(t *testing.T) {
 	if !reflect.DeepEqual(expanded, want) {
 		t.Errorf("got %+v, want %+v", expanded, want)
 	}
-	if given.Secrets[0] != "{env.SCHEMA_TEST}" || given.Group.Key != "{env.SCHEMA_TEST}" {
-		t.Errorf("what the copy was made of became %+v, %+v", given, given.Group)
+	if given.Secrets[0] != "{env.SCHEMA_TEST}" || given.Group.Key != "{env.SCHEMA_TEST}" ||
+		given.Boxes["a"].Key != "{env.SCHEMA_TEST}" || given.Boxes["b"] != nil {
+		t.Errorf("what the copy was made of became %+v, %+v, %+v", given, given.Group, given.Boxes["a"])
 	}
 }
 
-// TestExpandEmptyList: [] in JSON is the same as an option that is missing in a Caddyfile, also in
+// TestExpandEmptyList: [] or {} in JSON is the same as an option that is missing in a Caddyfile, also in
 // comparisons of expanded options.
 func TestExpandEmptyList(t *testing.T) {
 	t.Parallel()
-	without, empty := config{Name: "n"}, config{Name: "n", List: []string{}, Secrets: []string{}}
+	without, empty := config{Name: "n"}, config{Name: "n", List: []string{}, Secrets: []string{}, Boxes: map[string]*box{}}
 	for _, c := range []*config{&without, &empty} {
 		if err := described.Expand(c); err != nil {
 			t.Fatal(err)
@@ -91,6 +94,8 @@ func TestExpandErrors(t *testing.T) {
 		{func(c *config) { c.Group = &inner{Key: "k", Mode: "x"} }, "group.mode is one of one, two"},
 		{func(c *config) { c.Group = &inner{Key: "k", Where: "x"} }, "group.where is an address such as https://example.com"},
 		{func(c *config) { c.Group = &inner{Key: "k", Every: -1} }, "group.every is a duration above zero"},
+		{func(c *config) { c.Boxes = map[string]*box{"b": {Width: -2}, "a": {Width: -1}} }, "boxes.a.width is a number above zero, not -1"},
+		{func(c *config) { c.Boxes = map[string]*box{"b": {Key: "{a}"}, "a": {Width: -1}} }, "boxes.b.key: there is a placeholder"},
 	} {
 		given := config{Name: "n"}
 		c.change(&given)

@@ -3,6 +3,7 @@ package options
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"reflect"
 	"slices"
 	"strings"
@@ -61,6 +62,11 @@ func newField(of reflect.Type, f reflect.StructField, name string, index []int) 
 		option.option.Type = Group
 		option.group = fieldsOf(f.Type.Elem(), nil)
 		option.option.Options = optionsOf(option.group)
+	case f.Type.Kind() == reflect.Map && f.Type.Key().Kind() == reflect.String &&
+		f.Type.Elem().Kind() == reflect.Pointer && f.Type.Elem().Elem().Kind() == reflect.Struct:
+		option.option.Type, option.option.Line = Groups, name
+		option.group = fieldsOf(f.Type.Elem().Elem(), nil)
+		option.option.Options = optionsOf(option.group)
 	default:
 		panic(fmt.Sprintf("options: %s.%s: no option is a %s", of, f.Name, f.Type))
 	}
@@ -78,6 +84,7 @@ func newField(of reflect.Type, f reflect.StructField, name string, index []int) 
 func (f *field) mark(word string, of reflect.Type) bool {
 	o := &f.option
 	words, isWords := strings.CutPrefix(word, "words=")
+	line, isLine := strings.CutPrefix(word, "line=")
 	switch {
 	case word == "required":
 		o.Required = o.Type == Text || o.Type == Word
@@ -103,6 +110,9 @@ func (f *field) mark(word string, of reflect.Type) bool {
 	case word == "repeat":
 		f.repeat = true
 		return o.Type == Texts
+	case isLine:
+		o.Line = line
+		return o.Type == Groups
 	}
 	return false
 }
@@ -110,6 +120,19 @@ func (f *field) mark(word string, of reflect.Type) bool {
 // text returns a string field as a *string, whatever the name of its type.
 func text(value reflect.Value) *string {
 	return value.Addr().Convert(reflect.TypeFor[*string]()).Interface().(*string) // its kind is string
+}
+
+// groups yields the structs of Groups by their names, in order, without those that are null.
+func groups(value reflect.Value) iter.Seq2[string, reflect.Value] {
+	return func(yield func(string, reflect.Value) bool) {
+		keys := value.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		for _, key := range keys {
+			if group := value.MapIndex(key); !group.IsNil() && !yield(key.String(), group.Elem()) {
+				return
+			}
+		}
+	}
 }
 
 // structOf returns the struct of config, which is of the described type or a pointer to it.

@@ -7,8 +7,9 @@ import (
 	"github.com/caddyserver/caddy/v2"
 )
 
-// CheckJSON returns an error if value is invalid for the option, which is not a group. Numbers in
-// value must be [json.Number]. The error begins with name and contains nothing of the value.
+// CheckJSON returns an error if value is invalid for the option, which is no Group or Groups.
+// Numbers in value must be [json.Number]. The error begins with name and contains nothing of the
+// value.
 func (o Option) CheckJSON(name string, value any) error {
 	var what string
 	var ok bool

@@ -63,7 +63,8 @@ func quoted(word string) string {
 }
 
 // Lines returns the options of config that are set, the struct or a pointer to it, as
-// [Schema.Parse] reads them. The options of a group are arguments, in their order.
+// [Schema.Parse] reads them. The options of a group are arguments, in their order. Named groups have
+// one line each, with the name as its argument and the options in its block.
 func (s *Schema) Lines(config any) []Line { return linesOf(s.fields, s.structOf(config)) }
 
 // Line returns a line that begins with words and has the first option of config as an argument,
@@ -83,6 +84,12 @@ func linesOf(fields []field, in reflect.Value) []Line {
 	var lines []Line
 	for _, f := range fields {
 		value := in.FieldByIndex(f.index)
+		if f.option.Type == Groups {
+			for name, group := range groups(value) {
+				lines = append(lines, Line{Words: []string{f.option.Line, name}, Block: linesOf(f.group, group)})
+			}
+			continue
+		}
 		words := f.words(value)
 		if f.repeat {
 			for _, word := range words {

@@ -2,6 +2,7 @@ package options_test
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -75,6 +76,32 @@ func FuzzCaddyfile(f *testing.F) {
 	})
 }
 
+// FuzzGroups: named groups are written and read again with the same values.
+func FuzzGroups(f *testing.F) {
+	for _, name := range []string{"thumb", "", "a b", `"`, "{", "}", "{env.X}", "#", "a\nb", `\`, "<<END"} {
+		f.Add(name, "key", 1)
+		f.Add("thumb", name, -1)
+	}
+	f.Fuzz(func(t *testing.T, name, key string, width int) {
+		if !utf8.ValidString(name) || !utf8.ValidString(key) || strings.Contains(name+key, "\r") ||
+			strings.Contains(name, "{$") || strings.Contains(key, "{$") { // see FuzzCaddyfile and Caddyfile
+			return
+		}
+		want := config{Name: "x", Boxes: map[string]*box{name: {Key: key, Width: max(width, 0)}, name + "2": {}}}
+		text := options.Caddyfile(0, described.Line(&want, "test"))
+		got, err := parseModule(text)
+		if err != nil {
+			t.Fatalf("%v in %q", err, text)
+		}
+		if !reflect.DeepEqual(*got, want) {
+			t.Errorf("got %+v, want %+v, of %q", got, want, text)
+		}
+		if formatted := caddyfile.Format([]byte(text)); string(formatted) != text {
+			t.Errorf("got %q, formatted %q", text, formatted)
+		}
+	})
+}
+
 // TestLines: what is written is read again with the same values.
 func TestLines(t *testing.T) {
 	t.Parallel()
@@ -92,7 +119,11 @@ func TestLines(t *testing.T) {
 			config{Name: "x", Secrets: []string{"a", "{env.B}"}, List: []string{"a", "", "c"}, On: &on},
 			"test x {\n\tsecrets a\n\tsecrets {env.B}\n\tlist a \"\" c\n\ton" + " on\n}\n",
 		},
-		"group":       {config{Name: "x", Group: &inner{Key: "k"}}, "test x {\n\tgroup k\n}\n"},
+		"group": {config{Name: "x", Group: &inner{Key: "k"}}, "test x {\n\tgroup k\n}\n"},
+		"named groups": {
+			config{Name: "x", Boxes: map[string]*box{"b": {Width: 3, On: &off, Key: "a b"}, "a": {}}},
+			"test x {\n\tbox a\n\tbox b {\n\t\tkey \"a b\"\n\t\twidth 3\n" + "\t\ton off\n\t}\n}\n",
+		},
 		"embedded":    {config{Name: "x", common: common{Where: "https://x"}}, "test x {\n\twhere https://x\n}\n"},
 		"a size":      {config{Name: "x", Size: 3 << 20}, "test x {\n\tsize 3MiB\n}\n"},
 		"an odd size": {config{Name: "x", Size: 1<<52 + 1}, "test x {\n\tsize 4503599627370497\n}\n"},

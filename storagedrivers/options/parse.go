@@ -58,8 +58,11 @@ func (s *Schema) Readers(config any, custom Readers) Readers {
 func (s *Schema) repeatable() []string {
 	var names []string
 	for _, f := range s.fields {
-		if f.repeat {
+		switch {
+		case f.repeat:
 			names = append(names, f.option.Name)
+		case f.option.Type == Groups:
+			names = append(names, f.option.Line)
 		}
 	}
 	return names

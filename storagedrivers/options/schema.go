@@ -4,10 +4,10 @@
 // ([ParseBlock]), so that the app and all modules refuse unknown options with the same words.
 //
 // The `json` tag of a field is the name of its option, and its Go type determines the values:
-// string, []string, bool or *bool, int or int64, [caddy.Duration], or a pointer to the struct of a
-// group. Fields of embedded structs count as fields of the struct. Fields of other modules
-// ([json.RawMessage]) are not options. The tag `option` adds marks that a type cannot express,
-// separated by commas:
+// string, []string, bool or *bool, int or int64, [caddy.Duration], a pointer to the struct of a
+// group, or a map of names to such pointers. Fields of embedded structs count as fields of the
+// struct. Fields of other modules ([json.RawMessage]) are not options. The tag `option` adds marks
+// that a type cannot express, separated by commas:
 //
 //	required    it must be set
 //	secret      its value must not be shown
@@ -17,6 +17,7 @@
 //	address     it is a URL of http or https, with a host, and no user, query or fragment
 //	folder      it is the path of a folder, as in a key; slashes around it do not count
 //	repeat      it may be repeated in a Caddyfile
+//	line=a      a Caddyfile has a line for each of its named groups, with this name
 //
 // The tag `example` is the text that a form shows in an empty field. The comment of a field is its
 // help, in sentences; "Required." and "Default: `30s`." may end it.
@@ -40,6 +41,7 @@ const (
 	Size     Type = "size"     // number of bytes above zero
 	Duration Type = "duration" // string such as "30s", or nanoseconds
 	Group    Type = "group"    // object with Options
+	Groups   Type = "groups"   // object of objects with Options, by names
 )
 
 // Option describes one option.
@@ -57,6 +59,8 @@ type Option struct {
 	Words    []string `json:"words,omitempty"`
 	Example  string   `json:"example,omitempty"`
 	Options  []Option `json:"options,omitempty"`
+	// Line is the name of one of Groups in a Caddyfile.
+	Line string `json:"line,omitempty"`
 }
 
 // Schema describes the options of one kind of configuration.

@@ -26,6 +26,13 @@ type inner struct {
 	Every caddy.Duration `json:"every,omitempty"`
 }
 
+// box is one of named groups.
+type box struct {
+	Key   string `json:"key,omitempty" option:"secret"`
+	Width int    `json:"width,omitempty"`
+	On    *bool  `json:"on,omitempty"`
+}
+
 // config has an option of every type.
 type config struct {
 	Name string `json:"name,omitempty" option:"required" example:"x"`
@@ -43,6 +50,7 @@ type config struct {
 
 	Every caddy.Duration  `json:"every,omitempty"`
 	Group *inner          `json:"group,omitempty"`
+	Boxes map[string]*box `json:"boxes,omitempty" option:"line=box"`
 	Other json.RawMessage `json:"other,omitempty"` // no option
 	Not   string          `json:"-"`
 
@@ -72,6 +80,11 @@ func TestOf(t *testing.T) {
 			{Name: "mode", Type: options.Word, Words: []string{"one", "two"}},
 			{Name: "where", Type: options.Text, Example: "https://example.com"},
 			{Name: "every", Type: options.Duration},
+		}},
+		{Name: "boxes", Type: options.Groups, Line: "box", Options: []options.Option{
+			{Name: "key", Type: options.Text, Secret: true},
+			{Name: "width", Type: options.Count},
+			{Name: "on", Type: options.Switch},
 		}},
 	}
 	if !reflect.DeepEqual(described.Options, want) {
@@ -108,6 +121,16 @@ func TestImpossible(t *testing.T) {
 				X string `json:"x" option:"repeat"`
 			}]()
 		},
+		`"line=x" is no mark of a group`: func() {
+			options.Of[struct {
+				X *inner `json:"x" option:"line=x"`
+			}]()
+		},
+		"no option is a map[string]string": func() {
+			options.Of[struct {
+				X map[string]string `json:"x"`
+			}]()
+		},
 		`"required" is no mark of a switch`: func() {
 			options.Of[struct {
 				X bool `json:"x" option:"required"`
@@ -137,7 +160,7 @@ func TestValues(t *testing.T) {
 		want   map[string]any
 	}{
 		{"nothing", config{}, none},
-		{"empty lists", config{Secrets: []string{}, List: []string{}}, none},
+		{"empty lists", config{Secrets: []string{}, List: []string{}, Boxes: map[string]*box{}}, none},
 		{"what is no option", config{Other: []byte("{}"), Not: "x", hidden: "x"}, none},
 		{
 			"everything",
@@ -145,11 +168,13 @@ func TestValues(t *testing.T) {
 				Name: "n", common: common{Where: "w"}, Folder: "f", Mode: "one", Secret: "s", Secrets: []string{"s"},
 				List: []string{"a", "b"}, Off: true, On: &on, Few: 1, Many: 2, Size: 3, Every: caddy.Duration(90 * time.Second),
 				Group: &inner{Key: "k", Mode: "two", Every: caddy.Duration(time.Hour)},
+				Boxes: map[string]*box{"a": {Key: "k", Width: 3}, "b": {On: &off}, "none": nil},
 			},
 			map[string]any{
 				"name": "n", "where": "w", "folder": "f", "mode": "one", "secret": "set", "secrets": "set",
 				"list": []string{"a", "b"}, "off": true, "on": true, "few": 1, "many": int64(2), "size": int64(3), "every": "1m30s",
 				"group": map[string]any{"key": "set", "mode": "two", "every": "1h"},
+				"boxes": map[string]any{"a": map[string]any{"key": "set", "width": 3}, "b": map[string]any{"key": "not set", "on": false}},
 			},
 		},
 		{
@@ -193,6 +218,7 @@ func TestSecrets(t *testing.T) {
 		{config{Name: "n"}, nil},
 		{config{Secrets: []string{""}, Group: new(inner)}, nil},
 		{config{Secret: "a", Secrets: []string{"b", "", "c"}, Group: &inner{Key: "d"}}, []string{"a", "b", "c", "d"}},
+		{config{Boxes: map[string]*box{"b": {Key: "x"}, "a": {Key: "y"}, "c": {}, "d": nil}}, []string{"y", "x"}},
 	} {
 		if got := described.Secrets(&c.config); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%+v: %q, want %q", c.config, got, c.want)

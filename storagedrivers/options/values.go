@@ -27,10 +27,16 @@ func valuesOf(fields []field, in reflect.Value) map[string]any {
 			values[f.option.Name] = NotSet
 		case f.option.Secret:
 			values[f.option.Name] = Set
-		case value.IsZero() || value.Kind() == reflect.Slice && value.Len() == 0:
+		case value.IsZero() || (f.option.Type == Texts || f.option.Type == Groups) && value.Len() == 0:
 			// The option is not set.
 		case f.option.Type == Group:
 			values[f.option.Name] = valuesOf(f.group, value.Elem())
+		case f.option.Type == Groups:
+			named := map[string]any{}
+			for name, group := range groups(value) {
+				named[name] = valuesOf(f.group, group)
+			}
+			values[f.option.Name] = named
 		case f.option.Type == Duration:
 			values[f.option.Name] = shortly(time.Duration(value.Int()))
 		case value.Kind() == reflect.String:
@@ -69,6 +75,10 @@ func secretsOf(fields []field, in reflect.Value) []string {
 			secrets = append(secrets, textsOf(value)...)
 		case f.option.Type == Group && !value.IsNil():
 			secrets = append(secrets, secretsOf(f.group, value.Elem())...)
+		case f.option.Type == Groups:
+			for _, group := range groups(value) {
+				secrets = append(secrets, secretsOf(f.group, group)...)
+			}
 		}
 	}
 	return secrets

@@ -247,6 +247,7 @@ function showUsers(name, what, message, users) {
 function userLink(user) {
 	const close = (/** @type {any} */ event) => event.target.closest('dialog').close('');
 	if (typeof user === 'string') return user;
+	if (user.kind === 'resumable') return 'Resumable uploads';
 	if (user.alias)
 		return h('a', { href: `#/aliases/${user.kind}/${encodeURIComponent(user.alias)}`, onclick: close },
 			`${user.kind === 'img' ? 'Image' : 'File'} alias ${user.alias}`);

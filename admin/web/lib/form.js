@@ -3,6 +3,7 @@
 import { h, newId } from './dom.js';
 import { field, helpOf } from './fields.js';
 import { label } from './format.js';
+import { groupsField } from './groups.js';
 
 /**
  * Returns the fields of options: {element, fields}. prefix is prepended to the paths of options,
@@ -19,7 +20,7 @@ export function optionFields(options, { prefix = '', value = {}, secrets = [], a
 		return {
 			option,
 			context,
-			field: option.type === 'group' ? groupField(option, context) : field(option, context),
+			field: makerOf(option)(option, context, optionFields),
 		};
 	});
 	const isFront = (/** @type {Option} */ option) => all || option.required || option.common;
@@ -33,6 +34,9 @@ export function optionFields(options, { prefix = '', value = {}, secrets = [], a
 			h('div', { class: 'fields' }, rest.map((m) => m.field.element))));
 	return { element, fields: made.map((m) => m.field) };
 }
+
+/** @param {Option} option */
+const makerOf = ({ type }) => (type === 'group' ? groupField : type === 'groups' ? groupsField : field);
 
 /**
  * A group of options with a checkbox; the options are visible if it is checked.

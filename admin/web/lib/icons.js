@@ -9,6 +9,7 @@ const paths = {
 	aliases: 'M4 4h7l9 9-7 7-9-9zM8 8h.01',
 	accounts: 'M8 20a4 4 0 1 1 2.8-6.8L20 4M16 8l3 3M8 16h.01',
 	items: 'M4 5h16v14H4zM4 16l5-5 4 4 3-2 4 3M15.5 9.5h.01',
+	uploads: 'M12 14V4M8 8l4-4 4 4M4 14v6h16v-6',
 	health: 'M3 12h4l3-7 4 14 3-7h4',
 	folder: 'M3 6h6l2 2h10v11H3z',
 	file: 'M6 3h8l4 4v14H6zM14 3v4h4',

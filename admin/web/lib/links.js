@@ -37,6 +37,7 @@ export function itemsHash(kind, alias, folder = '', query = {}) {
  * The address of an item's preview, which changes when the item is replaced.
  * @param {Alias} alias
  * @param {Item} item
+ * @param {Record<string, string>} [query]
  */
-export const previewOf = (alias, item) =>
-	route(['preview', alias.kind, alias.name, ...parts(item.filename)], { of: item.modified });
+export const previewOf = (alias, item, query) =>
+	route(['preview', alias.kind, alias.name, ...parts(item.filename)], { of: item.modified, ...query });

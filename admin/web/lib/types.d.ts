@@ -66,6 +66,8 @@ interface Item {
 	type: string;
 	address: string;
 	webp?: { address: string; size: number };
+	/** Addresses by name. */
+	renditions?: Record<string, string>;
 }
 
 interface Health {
@@ -100,7 +102,7 @@ interface Stored {
 
 /** The user of a storage or of an alias. */
 interface User {
-	kind?: Kind;
+	kind?: Kind | 'resumable';
 	alias?: string;
 	account?: string;
 	api_key?: string;
@@ -120,6 +122,8 @@ interface Option {
 	common?: boolean;
 	secret?: boolean;
 	options?: Option[];
+	/** The word for one of named groups. */
+	line?: string;
 }
 
 /** A field of a form. */
@@ -254,7 +258,45 @@ interface Look {
 	entry: (scope: Scope, item: Item) => HTMLElement;
 }
 
+/** Makes the fields of options. */
+type OptionFields = typeof import('./form.js').optionFields;
+
 type Listing = ReturnType<typeof import('../pages/listing.js').listing>;
 
 /** A file to upload, or a folder, which cannot be uploaded. */
 type Upload = File | { name: string; size: number; isFolder: true };
+
+/** An unfinished resumable upload. */
+interface UnfinishedUpload {
+	storage: string;
+	name: string;
+	account: string;
+	origin: string;
+	client: string;
+	kind: string;
+	alias: string;
+	sub_folder: string;
+	filename: string;
+	partial: boolean;
+	offset: number;
+	length: number | null;
+	created: string;
+	last_byte: string;
+	expires: string;
+}
+
+/** A page of the unfinished resumable uploads. */
+interface UploadsAnswer {
+	on: boolean;
+	uploads: UnfinishedUpload[];
+	problems: { storage: string; message: string; detail: string }[];
+	next: string;
+}
+
+/** An answer to a request of a resumable upload. */
+interface TusAnswer {
+	status: number;
+	type: string | null;
+	text: string;
+	header: (name: string) => string;
+}

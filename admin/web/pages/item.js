@@ -8,7 +8,7 @@ import { absolute, parts, previewOf } from '../lib/links.js';
 import { mayAct } from '../lib/state.js';
 import { busyWhile, confirm, copyField, facts, failed, openDialog } from '../lib/ui.js';
 
-const pictures = /^image\/(jpeg|png|gif|webp|svg\+xml)$/;
+const pictures = /^image\/(jpeg|png|gif|webp|avif|svg\+xml)$/;
 
 /**
  * Opens and returns the dialog of an item; deleted is called after its deletion.
@@ -49,6 +49,7 @@ function content(alias, item, deleted) {
 			Changed: moment(item.modified),
 			Type: item.type,
 			'WebP variant': item.webp && size(item.webp.size),
+			Renditions: item.renditions && renditions(item.renditions),
 		}, 'facts inline'),
 		copyField('Address', address),
 		snippets(alias, item, address),
@@ -63,6 +64,16 @@ function content(alias, item, deleted) {
 				}, 'Delete')),
 	];
 }
+
+/**
+ * Links to renditions.
+ * @param {Record<string, string>} addresses
+ */
+const renditions = (addresses) =>
+	Object.entries(addresses).map(([name, address], i) => [
+		i > 0 && ', ',
+		h('a', { href: absolute(address), target: '_blank', rel: 'noopener noreferrer' }, name),
+	]);
 
 /**
  * @param {Alias} alias
@@ -119,8 +130,9 @@ function templateOf(alias, item) {
  * @param {() => void} deleted
  */
 async function remove(button, alias, item, deleted) {
+	const more = [item.webp && 'WebP variant', item.renditions && 'renditions'].filter(Boolean).join(' and ');
 	const text = `It is removed from its storage${
-		item.webp ? ', with its WebP variant' : ''
+		more && `, with its ${more}`
 	}, and its address no longer works. This cannot be undone.`;
 	if (!await confirm(`Delete “${item.name}”?`, h('p', null, text), 'Delete')) return;
 	await busyWhile(button, 'The item was not deleted', async () => {

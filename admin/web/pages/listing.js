@@ -10,7 +10,7 @@ import { empty, explained, failed, once, time } from '../lib/ui.js';
 const patience = 5000; // in milliseconds
 const pageSize = 60;
 
-const pictures = /^image\/(jpeg|png|gif|webp)$/;
+const pictures = /^image\/(jpeg|png|gif|webp|avif)$/;
 
 /**
  * Lists a scope {alias, folder, search} in the look of view: {element, load, draw, remove, focus}.
@@ -237,7 +237,7 @@ function thumbnail(alias, item) {
 	const box = h('span', { class: 'thumb' });
 	if (!pictures.test(item.type)) return fill(box, icon(item.type?.startsWith('image/') ? 'items' : 'file'));
 	return fill(box, h('img', {
-		src: previewOf(alias, item),
+		src: previewOf(alias, item, { thumbnail: '1' }),
 		alt: `Preview of ${item.name}`,
 		loading: 'lazy',
 		decoding: 'async',

@@ -6,9 +6,11 @@ import { plural, size } from '../lib/format.js';
 import { icon } from '../lib/icons.js';
 import { folderOf, itemsHash } from '../lib/links.js';
 import { state, trackUpload } from '../lib/state.js';
+import { uploadResumable } from '../lib/tus.js';
 import { announce, explained } from '../lib/ui.js';
 
 const parallel = 3;
+const resumableFrom = 8 << 20; // bytes; smaller files are sent again quickly
 
 /**
  * The upload area of an alias: {element, choose}. At the end stored is called with the stored
@@ -197,9 +199,9 @@ function upload(alias, file, folder) {
 	const element = h('li', { tabindex: '-1' },
 		h('div', { class: 'upload-name' }, h('span', null, file.name),
 			h('span', { class: 'muted small-text' }, size(file.size))), bar, state, cancel);
-	let cancelled = false;
+	const cancelled = new AbortController();
 	function stop() {
-		cancelled = true;
+		cancelled.abort();
 		request.abort();
 		end('bad', 'Cancelled.');
 		element.focus(); // the focused button is gone
@@ -215,22 +217,27 @@ function upload(alias, file, folder) {
 		state.className = look === 'bad' ? 'upload-error' : 'small-text';
 		fill(state, icon(look === 'bad' ? 'cross' : 'check'), h('span', null, text));
 	}
-	/** @param {ProgressEvent} event */
+	/** @param {{loaded: number, total: number}} event */
 	function progress({ loaded, total }) {
 		const percent = total ? Math.floor((loaded / total) * 100) : 0;
 		bar.value = percent;
 		state.textContent = percent < 100 ? `${percent} %` : 'Sent; the server is checking and storing it …';
 	}
-	function finished() {
-		if (isLogin(request.status, request.getResponseHeader('Content-Type'))) {
-			end('bad', explained(new LoggedOutError(request.status)));
+	/**
+	 * @param {number} status
+	 * @param {string | null} type
+	 * @param {string} text
+	 */
+	function finished(status, type, text) {
+		if (isLogin(status, type)) {
+			end('bad', explained(new LoggedOutError(status)));
 			return '';
 		}
-		const answer = parse(request.responseText) ?? {};
+		const answer = parse(text) ?? {};
 		const [result] = answer.result ?? [];
 		if (!answer.success || !result) {
 			const messages = answer.errors?.map((/** @type {Error} */ { message }) => message).join(' ');
-			end('bad', messages || answer.error || `The server answered ${request.status}.`);
+			end('bad', messages || answer.error || `The server answered ${status}.`);
 			return '';
 		}
 		end('good', 'Stored as ', h('a', {
@@ -238,29 +245,51 @@ function upload(alias, file, folder) {
 		}, result.filename));
 		return result.filename;
 	}
-	const run = () =>
+	async function broken() { // also a redirect to the login of another host
+		const error = await get(['session']).catch((failure) => failure);
+		end('bad', error.loggedOut ? explained(error)
+			: 'The connection broke. Check whether the file was stored before you send it again.');
+		return '';
+	}
+	/** @param {File} whole */
+	const sendForm = (whole) =>
 		new Promise((resolve) => {
-			if (!(file instanceof File)) {
-				end('bad', 'A folder cannot be uploaded: choose the files in it.');
-				return resolve('');
-			}
-			if (cancelled) return resolve('');
-			const over = trackUpload();
 			const body = new FormData();
-			body.append('files[]', file);
+			body.append('files[]', whole);
 			request.upload.addEventListener('progress', progress);
-			request.addEventListener('load', () => resolve(finished()));
+			request.addEventListener('load', () =>
+				resolve(
+					finished(request.status, request.getResponseHeader('Content-Type'), request.responseText),
+				));
 			request.addEventListener('abort', () => resolve(''));
-			request.addEventListener('error', async () => { // also a redirect to the login of another host
-				const error = await get(['session']).catch((failure) => failure);
-				end('bad', error.loggedOut ? explained(error)
-					: 'The connection broke. Check whether the file was stored before you send it again.');
-				resolve('');
-			});
-			request.addEventListener('loadend', over);
+			request.addEventListener('error', () => resolve(broken()));
 			request.open('POST', route(['upload', alias.kind], { alias: alias.name, sub_folder: folder }));
-			state.textContent = '0 %';
 			request.send(body);
 		});
+	/** @param {File} whole */
+	async function sendResumable(whole) {
+		const metadata = { filename: whole.name, alias: alias.name, sub_folder: folder };
+		try {
+			const answer = await uploadResumable(route(['upload', alias.kind, 'resumable']), whole, metadata,
+				(sent) => progress({ loaded: sent, total: whole.size }), cancelled.signal);
+			return answer ? finished(answer.status, answer.type, answer.text) : sendForm(whole);
+		} catch {
+			return cancelled.signal.aborted ? '' : broken();
+		}
+	}
+	async function run() {
+		if (!(file instanceof File)) {
+			end('bad', 'A folder cannot be uploaded: choose the files in it.');
+			return '';
+		}
+		if (cancelled.signal.aborted) return '';
+		const over = trackUpload();
+		state.textContent = '0 %';
+		try {
+			return await (file.size < resumableFrom ? sendForm(file) : sendResumable(file));
+		} finally {
+			over();
+		}
+	}
 	return { element, run };
 }

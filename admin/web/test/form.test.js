@@ -12,14 +12,23 @@ test('a form is collected', () => {
 		field('driver.secret', undefined, { secret: () => 'x' }),
 		field('driver.kept', undefined, { secret: () => undefined }),
 		group('webp', true, field('webp.quality', 80)), group('off', false, field('off.a', 1)),
-		group('alone', true)];
+		group('alone', true),
+		group('sizes', true, group('sizes.a', true, field('sizes.a.width', 5)), group('sizes.b', true)),
+		group('none', false)];
 	assert.deepEqual(collect(fields), {
-		value: { '@name': 'photos', driver: { bucket: 'b' }, webp: { quality: 80 }, alone: {} },
+		value: {
+			'@name': 'photos',
+			driver: { bucket: 'b' },
+			webp: { quality: 80 },
+			alone: {},
+			sizes: { a: { width: 5 }, b: {} },
+		},
 		secrets: { 'driver.secret': 'x' },
 		problems: [],
 	});
 	assert.deepEqual(allFields(fields).map(({ path }) => path), ['@name', 'driver.bucket', 'sanitize',
-		'driver.secret', 'driver.kept', 'webp', 'webp.quality', 'off', 'off.a', 'alone']);
+		'driver.secret', 'driver.kept', 'webp', 'webp.quality', 'off', 'off.a', 'alone', 'sizes', 'sizes.a',
+		'sizes.a.width', 'sizes.b', 'none']);
 });
 
 test('problems of a form are collected', () => {

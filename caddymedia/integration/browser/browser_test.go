@@ -19,13 +19,17 @@ const browserModules = "MEDIA_TEST_BROWSER"
 // facts are the facts about a site that a script needs.
 type facts struct {
 	// Panel is the address of the panel, with a trailing slash.
-	Panel    string `json:"panel"`
+	Panel string `json:"panel"`
+	// Service is the address of the service, without a slash at the end, if the page is of another site.
+	Service  string `json:"service,omitempty"`
 	User     string `json:"user"`
 	Password string `json:"password"`
 	// Secrets must not reach the browser.
 	Secrets []string `json:"secrets"`
+	// Flags are further flags of Chromium.
+	Flags []string `json:"flags,omitempty"`
 	// More is for a single script.
-	More map[string]any `json:"more"`
+	More any `json:"more"`
 }
 
 // browse runs a script of the folder browser, which operates Chromium like a user. If

@@ -8,7 +8,7 @@ const require = createRequire(path.join(process.env.MEDIA_TEST_BROWSER, 'package
 const { chromium } = require('playwright-core');
 const axeSource = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 
-/** The facts of the site, from the test: panel, user, password, secrets, more. */
+/** The facts of the site, from the test: panel, service, user, password, secrets, more. */
 export const facts = JSON.parse(readFileSync(process.env.MEDIA_TEST_FACTS, 'utf8'));
 export { assert };
 
@@ -19,6 +19,7 @@ const browser = await chromium.launch({
 	args: [
 		'--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu', '--no-first-run',
 		'--disable-background-networking', '--disable-component-update', '--disable-sync',
+		...facts.flags ?? [],
 	],
 });
 
@@ -27,12 +28,13 @@ const pages = [];
 const looking = new Set();
 
 /** Opens the panel as a user, in a separate browser context; without a user it stays on the login page. */
-export async function open({ width = 1280, height = 900, dark = false, user = facts.user, password = facts.password, route = '', script = true } = {}) {
+export async function open({ width = 1280, height = 900, dark = false, user = facts.user, password = facts.password, route = '', script = true, storageState } = {}) {
 	const context = await browser.newContext({
 		viewport: { width, height },
 		colorScheme: dark ? 'dark' : 'light',
 		reducedMotion: 'reduce',
 		javaScriptEnabled: script,
+		storageState,
 		httpCredentials: user ? { username: user, password } : undefined,
 		permissions: ['clipboard-read', 'clipboard-write'],
 	});
@@ -65,12 +67,13 @@ function watch(page) {
 	});
 	page.on('console', (message) => {
 		// Refused requests are reported to the console too; the scripts check those.
-		if (message.type() === 'error' && !message.text().startsWith('Failed to load resource')) {
+		if (message.type() === 'error' && !/^(Failed to load resource|Access to fetch at)/.test(message.text())) {
 			trouble.push(`console: ${message.text()}`);
 		}
 	});
 	page.on('request', (request) => {
-		if (new URL(request.url()).origin !== new URL(facts.panel).origin) { // a blob has the origin of its page
+		const { origin } = new URL(request.url()); // a blob has the origin of its page
+		if (origin !== new URL(facts.panel).origin && origin !== facts.service) {
 			trouble.push(`request to another host: ${request.url()}`);
 		}
 		hides(`the address ${request.url()}`, request.url());

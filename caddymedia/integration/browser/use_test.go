@@ -3,6 +3,7 @@ package browser_test
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/integration/sample"
@@ -28,6 +29,25 @@ func TestBrowserUpload(t *testing.T) {
 	browse(t, "upload", panelFacts(p, nil))
 }
 
+// TestBrowserResume: a large upload is cut in the middle, continued, and cancelled.
+func TestBrowserResume(t *testing.T) {
+	needsBrowser(t)
+	const size = 24 << 20
+	p := site.StartPanel(t, site.Basic)
+	proxy := site.NewCuttingProxy(t, strings.TrimPrefix(p.URL, "http://"), size/2)
+	proxy.Cut() // as soon as the limit is reached
+	facts := panelFacts(p, map[string]any{"size": size})
+	facts.Panel = "http://" + proxy.Address + "/media-admin/"
+	browse(t, "resume", facts)
+}
+
+// TestBrowserUploads: unfinished uploads are listed and ended.
+func TestBrowserUploads(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanel(t, site.Basic+docs)
+	browse(t, "uploads", panelFacts(p, map[string]any{"key": site.APIKey, "password": site.Password}))
+}
+
 // TestBrowserItems: items are found by browsing, searching, addresses and the browser's history.
 func TestBrowserItems(t *testing.T) {
 	needsBrowser(t)
@@ -38,6 +58,15 @@ func TestBrowserItems(t *testing.T) {
 		site.PutFile(t, filepath.Join(p.Root, "img", "content", "all", fmt.Sprintf("picture-%02d.jpg", i)), picture)
 	}
 	browse(t, "items", panelFacts(p, nil))
+}
+
+// TestBrowserRenditions: renditions are added, renamed and removed in the form of their alias, and
+// shown with the pictures.
+func TestBrowserRenditions(t *testing.T) {
+	needsBrowser(t)
+	p := site.StartPanel(t, site.Basic)
+	site.PutFile(t, filepath.Join(p.Root, "img", "content", "tree.jpg"), sample.JPEG(t, 640, 480))
+	browse(t, "renditions", panelFacts(p, nil))
 }
 
 // TestBrowserHealth: the configuration is downloaded, and a failed server recovers.

@@ -24,6 +24,7 @@ type sweepLine struct {
 
 	DryRun                      bool `json:"dry_run"`
 	Variants, Leftovers, Failed int
+	Renditions                  int
 	Bytes                       int64
 }
 

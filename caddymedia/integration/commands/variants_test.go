@@ -20,6 +20,7 @@ import (
 type variantLine struct {
 	Filename, Before, Result, Message string
 	Size                              int64
+	Renditions                        int
 
 	Alias                                         string
 	DryRun                                        bool `json:"dry_run"`
@@ -66,7 +67,7 @@ func TestVariantsCommand(t *testing.T) {
 		}
 	}
 	folder := filepath.Join(c.Root, "pictures")
-	if code, _, messages := shell(c, nil, "variants", "--address", c.Admin, "content"); code != 1 || !strings.Contains(messages, "switch webp on") {
+	if code, _, messages := shell(c, nil, "variants", "--address", c.Admin, "content"); code != 1 || !strings.Contains(messages, "add webp or rendition") {
 		t.Errorf("without webp: exit code %d with %q", code, messages)
 	}
 	c.MustLoad(picturesWith("webp\nnegotiate on"))

@@ -36,7 +36,7 @@ type clientExample struct {
 func TestDocsClients(t *testing.T) {
 	t.Parallel()
 	scripts, err := filepath.Glob(filepath.Join(clientFolder(t), "*"))
-	if err != nil || len(scripts) != len(clientExamples)+1 { // and the page with Uppy
+	if err != nil || len(scripts) != len(clientExamples)+6 { // and four pages, two servers
 		t.Fatalf("clients are %v, %v", scripts, err)
 	}
 	for _, script := range scripts {

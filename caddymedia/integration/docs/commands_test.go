@@ -40,6 +40,7 @@ func TestDocsFirstUpload(t *testing.T) {
 	out := run(t, folder, strings.ReplaceAll(script, "http://localhost:8080", s.URL))
 	for _, want := range []string{
 		`"token":"`, `/photo.jpg","webp":"`, `/muj-vylet-1.jpg","webp":"`, `/reports/2026/report.pdf"`, `/content/summer/photo.jpg.webp"`,
+		`/content/users/17/avatar.jpg"`,
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %s in the answers\n%s", want, out)
@@ -142,6 +143,7 @@ var tested = map[string]string{
 	"curl -sS $SERVER":               "TestDocsFirstUpload",
 	"SERVER=":                        "TestDocsFirstUpload",
 	"TOKEN=":                         "TestDocsFirstUpload",
+	"TICKET=":                        "TestDocsFirstUpload",
 	"curl -sS localhost:2019":        "TestDocsAdmin",
 	"curl -sS -X":                    "TestDocsAdmin",
 	"curl -sS 'localhost:2019":       "TestDocsAdmin",

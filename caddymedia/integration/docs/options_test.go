@@ -21,11 +21,13 @@ import (
 // optionTable is a table of a page, between the comments that name its module and end it.
 var optionTable = regexp.MustCompile(`(?s)(<!-- options ([a-z0-9]+) -->\n)(.*?)(<!-- end of options -->)`)
 
-// TestDocsOptions: the pages have the options of every driver, of every token store and of
-// downloads, as their code describes them.
+// TestDocsOptions: the pages have the options of every driver, of every token store, of downloads
+// and of resumable uploads, as their code describes them.
 func TestDocsOptions(t *testing.T) {
 	t.Parallel()
-	described := map[string]*options.Schema{"downloads": mediaapp.Schemas().Downloads}
+	described := map[string]*options.Schema{
+		"downloads": mediaapp.Schemas().Downloads, "resumable": mediaapp.Schemas().Resumable,
+	}
 	for _, info := range slices.Concat(caddy.GetModules("media.storages"), caddy.GetModules("media.tokens")) {
 		if module, ok := info.New().(options.Described); ok {
 			described[info.ID.Name()] = module.Schema()

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -28,6 +29,7 @@ const firstName = "file-00000000.pdf"
 type client struct {
 	conn   net.Conn
 	reader *bufio.Reader
+	create []byte // the request that creates a resumable upload; nil for one request
 	head   []byte // up to the first byte of the file
 	number []byte // the part of head that is the file's number
 	body   [][]byte
@@ -76,6 +78,12 @@ func (s server) load(b *testing.B, w workload, payload [][]byte) time.Duration {
 func (s server) client(conn net.Conn, payload [][]byte, size int) *client {
 	c := &client{conn: conn, reader: bufio.NewReader(conn), body: payload}
 	head, part := s.head, ""
+	if s.resumable != "" {
+		length := strconv.Itoa(size)
+		c.create = []byte(s.resumable + "Host: " + s.addr + "\r\nContent-Length: 0\r\nUpload-Length: " + length + "\r\n\r\n")
+		c.tail = []byte(s.head + "Host: " + s.addr + "\r\nContent-Length: " + length + "\r\n\r\n") // behind the address
+		return c
+	}
 	if s.form {
 		head += "Content-Type: multipart/form-data; boundary=" + boundary + "\r\n"
 		part = "--" + boundary + "\r\nContent-Disposition: form-data; name=\"files[]\"; filename=\"" + firstName +
@@ -91,17 +99,41 @@ func (s server) client(conn net.Conn, payload [][]byte, size int) *client {
 
 // upload sends one file and reads the answer.
 func (c *client) upload() error {
+	if c.create != nil {
+		return c.uploadResumable()
+	}
 	copy(c.number, fmt.Sprintf("%08d", lastName.Add(1)))
 	request := make(net.Buffers, 0, len(c.body)+2)
 	request = append(append(append(request, c.head), c.body...), c.tail)
+	_, err := c.exchange(request)
+	return err
+}
+
+// uploadResumable creates an upload and sends the file.
+func (c *client) uploadResumable() error {
+	header, err := c.exchange(net.Buffers{c.create})
+	if err != nil {
+		return err
+	}
+	address, err := url.Parse(header.Get("Location"))
+	if err != nil {
+		return err
+	}
+	head := []byte("PATCH " + address.Path + " HTTP/1.1\r\n")
+	_, err = c.exchange(append(net.Buffers{head, c.tail}, c.body...))
+	return err
+}
+
+// exchange sends a request and returns the header of the answer, which must be a success.
+func (c *client) exchange(request net.Buffers) (http.Header, error) {
 	_, sendErr := request.WriteTo(c.conn)
 	resp, err := http.ReadResponse(c.reader, nil)
 	if err != nil {
-		return errors.Join(sendErr, err)
+		return nil, errors.Join(sendErr, err)
 	}
 	answer, err := io.ReadAll(resp.Body)
 	if err == nil && (resp.StatusCode/100 != 2 || resp.Close) {
 		err = fmt.Errorf("%s: %s", resp.Status, answer)
 	}
-	return errors.Join(sendErr, err, resp.Body.Close())
+	return resp.Header, errors.Join(sendErr, err, resp.Body.Close())
 }

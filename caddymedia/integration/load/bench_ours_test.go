@@ -53,10 +53,11 @@ func startOurs(b *testing.B, dir string) []server {
 	token, _ := startBenchCaddy(b, conf, dir, addr)
 	names := []string{"unsynced", "synced"}
 	servers := make([]server, len(names))
+	authorization := "Authorization: Bearer " + token + "\r\n"
 	for i, name := range names {
 		servers[i] = server{
-			name: name, addr: addr, form: true, dir: path(name),
-			head:  "POST /api/upload/file?alias=" + name + " HTTP/1.1\r\nAuthorization: Bearer " + token + "\r\n",
+			name: name, addr: addr, form: true, dir: path(name), authorization: authorization,
+			head:  "POST /api/upload/file?alias=" + name + " HTTP/1.1\r\n" + authorization,
 			peers: []string{"nginx", "php"},
 		}
 	}

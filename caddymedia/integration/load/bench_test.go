@@ -32,11 +32,14 @@ var workloads = []workload{
 
 // server is one of the compared servers.
 type server struct {
-	name string
-	addr string
-	form bool   // accepts a multipart form, otherwise the file itself by PUT
-	head string // of a request, without the headers that depend on its body
-	dir  string // folder of the uploaded files
+	name          string
+	addr          string
+	form          bool   // accepts a multipart form, otherwise the file itself by PUT
+	head          string // of a request, without the headers that depend on its body
+	dir           string // folder of the uploaded files
+	authorization string // header of this service
+
+	resumable string // head of the request that creates a resumable upload; head is then that of PATCH
 
 	peers []string // the servers that it is compared with
 }
@@ -47,16 +50,7 @@ type server struct {
 // machine affects them equally. Compare the ratios, which are medians over the rounds, not the
 // rates. MEDIA_BENCH_DIR selects the disk.
 func BenchmarkUpload(b *testing.B) {
-	dir := os.Getenv("MEDIA_BENCH_DIR")
-	if dir == "" {
-		dir = b.TempDir()
-	} else {
-		var err error
-		if dir, err = os.MkdirTemp(dir, "media-bench-"); err != nil {
-			b.Fatal(err)
-		}
-		b.Cleanup(func() { os.RemoveAll(dir) })
-	}
+	dir := benchDir(b)
 	servers := slices.Concat(startPeers(b, filepath.Join(dir, "peers")), startOurs(b, filepath.Join(dir, "media")))
 	for _, w := range workloads {
 		b.Run(w.name, func(b *testing.B) { w.run(b, servers) })
@@ -133,7 +127,7 @@ func (s server) clear(b *testing.B, w workload) {
 			return err
 		}
 		info, err := d.Info()
-		if err != nil || info.Size() == 0 {
+		if err != nil || info.Size() == 0 || filepath.Ext(path) == ".info" { // state of tusd
 			return err
 		}
 		files++

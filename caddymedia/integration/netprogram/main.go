@@ -12,7 +12,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/imaging/variant"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -25,7 +25,7 @@ func main() {
 	service, err := media.New(media.Config{
 		Storages: []media.Storage{{Name: "default", Driver: memory.New()}},
 		Aliases: []media.Alias{
-			{Kind: ingest.Image, Name: "content", WebP: &variant.Options{}},
+			{Kind: ingest.Image, Name: "content", WebP: &render.Options{}},
 			{Kind: ingest.File, Name: "content"},
 		},
 		Accounts: []tokens.Account{{APIKey: "site-one", PasswordHash: hash("secret")}},

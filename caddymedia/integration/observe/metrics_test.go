@@ -67,7 +67,8 @@ func TestMetricsMove(t *testing.T) {
 	}
 	p := site.StartPanelConfig(t, site.Config{
 		Media: site.Account + "health_interval 20ms\nlimits {\nimage_workers 1\nlogin_failures 1000000\n}\n" + site.AtRoot + "}\n" +
-			replacing + "storage frail {\ndriver local " + frail + "\n}\n" + onDefault,
+			replacing + "storage frail {\ndriver local " + frail + "\n}\n" +
+			strings.Replace(onDefault, "webp\n", "webp\nrendition small {\nwidth 4\neager on\n}\n", 1),
 		Site: site.PanelBlock, Global: "admin " + servers.FreeAddress(t),
 	})
 	names, before := registered(t), scrape(t, p)
@@ -129,11 +130,11 @@ func underLoad(t *testing.T, p *site.Panel) (stop func()) {
 	t.Helper()
 	var stopped atomic.Bool
 	signed, photo := site.Merged(p.Credentials(t), site.FormType), sample.EncodeJPEG(t, sample.Photo(1200, 900), 90)
-	ask := func(method, path string, header http.Header, body string) {
+	ask := func(method, path string, header http.Header, body string) (location string) {
 		r, err := http.NewRequestWithContext(t.Context(), method, p.URL+path, strings.NewReader(body))
 		if err != nil {
 			t.Error(err)
-			return
+			return ""
 		}
 		maps.Copy(r.Header, header)
 		if strings.HasPrefix(path, "/media-admin") {
@@ -146,8 +147,11 @@ func underLoad(t *testing.T, p *site.Panel) (stop func()) {
 		}
 		if err != nil {
 			t.Errorf("%s %s: %v", method, path, err)
+			return ""
 		}
+		return answer.Header.Get("Location")
 	}
+	tus := site.Merged(p.Credentials(t), site.Headers("Tus-Resumable", "1.0.0", "Content-Type", "application/offset+octet-stream"))
 	sendPhoto := func() { ask(http.MethodPost, "/api/upload/image", signed, site.Form(site.File("a.jpg", photo))) }
 	works := []func(){
 		sendPhoto, sendPhoto, sendPhoto,
@@ -158,6 +162,10 @@ func underLoad(t *testing.T, p *site.Panel) (stop func()) {
 			ask(http.MethodDelete, "/media-admin/api/items/file/content/b.txt", nil, "")
 			ask(http.MethodPost, "/api/upload/file", signed, site.Form(site.File("b.exe", "refused")))
 			ask(http.MethodPost, "/api/auth/generateToken", site.Headers("Content-Type", "application/x-www-form-urlencoded"), "api_key=none&password=wrong")
+			created := ask(http.MethodPost, "/api/upload/file/resumable",
+				site.Merged(tus, site.Headers("Upload-Length", "2", "Upload-Metadata", "filename Yy50eHQ=")), "x")
+			ask(http.MethodPatch, created, site.Merged(tus, site.Headers("Upload-Offset", "1")), "x")
+			ask(http.MethodPost, "/api/auth/ticket", site.Headers("Content-Type", "application/x-www-form-urlencoded"), "kind=file")
 		},
 	}
 	var working sync.WaitGroup

@@ -1,6 +1,8 @@
 package panel_test
 
 import (
+	"image"
+	_ "image/jpeg"
 	"net/http"
 	"strings"
 	"testing"
@@ -8,6 +10,33 @@ import (
 	"github.com/caddymedia/media/caddymedia/integration/sample"
 	"github.com/caddymedia/media/caddymedia/integration/site"
 )
+
+// TestPanelThumbnails: a list shows a picture by its smallest suitable rendition, and an item has the
+// addresses of its renditions.
+func TestPanelThumbnails(t *testing.T) {
+	p := site.StartPanel(t, site.Account+site.LocalDefault+`image_alias content {
+		rendition tiny 10x10
+		rendition small 200x200
+		rendition large 400x400
+	}
+	`)
+	stored := p.UploadImage(t, site.File("a.jpg", sample.JPEG(t, 640, 480))).One(t)
+	for query, width := range map[string]int{"?thumbnail=1": 200, "": 640} {
+		r := p.Must(t, http.StatusOK, http.MethodGet, "preview/img/content/"+stored.Filename+query, nil)
+		picture, _, err := image.DecodeConfig(strings.NewReader(r.Body))
+		if err != nil || picture.Width != width || !strings.HasPrefix(r.Header.Get("Cache-Control"), "private") {
+			t.Errorf("%q: %+v, error %v, want a width of %d", query, picture, err, width)
+		}
+	}
+	drawing := p.UploadImage(t, site.File("d.svg", `<svg xmlns="http://www.w3.org/2000/svg"/>`)).One(t)
+	p.Must(t, http.StatusOK, http.MethodGet, "preview/img/content/"+drawing.Filename+"?thumbnail=1", nil)
+	item := p.Must(t, http.StatusOK, http.MethodGet, "items/img/content/"+stored.Filename, nil)
+	for _, name := range []string{"tiny", "small", "large"} {
+		if want := `"` + name + `":"/static/img/content@` + name + "/" + stored.Filename + `"`; !strings.Contains(item.Body, want) {
+			t.Errorf("no %s in %s", want, item.Body)
+		}
+	}
+}
 
 // TestPanelItems: the panel uploads, previews and removes items.
 func TestPanelItems(t *testing.T) {

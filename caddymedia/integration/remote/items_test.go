@@ -1,6 +1,8 @@
 package remote_test
 
 import (
+	"image"
+	"image/color"
 	"net/http"
 	"strings"
 	"testing"
@@ -17,6 +19,7 @@ func TestRemoteItems(t *testing.T) {
 		t.Run("large file", func(t *testing.T) { remoteLargeFile(t, client, token) })
 		t.Run("append time", func(t *testing.T) { remoteAppendTime(t, client, token) })
 		t.Run("overwrite", func(t *testing.T) { remoteOverwrite(t, client, token) })
+		t.Run("renditions", func(t *testing.T) { remoteRenditions(t, client, token) })
 	})
 }
 
@@ -42,6 +45,22 @@ func remotePicture(t *testing.T, client *site.Client, token string) {
 		if variant.Header.Get("Content-Type") != "image/webp" || !strings.HasPrefix(variant.Body, "RIFF") {
 			t.Errorf("variant of %d bytes, status %d, %v", len(variant.Body), variant.Status, variant.Header)
 		}
+	}
+}
+
+// remoteRenditions replaces a picture, and expects renditions of the present one.
+func remoteRenditions(t *testing.T, client *site.Client, token string) {
+	for _, c := range []color.NRGBA{{200, 0, 0, 255}, {0, 0, 200, 255}} {
+		r := client.UploadPicture(t, token, "over", "plain.png", sample.EncodePNG(t, sample.Plain(60, 40, c)))
+		if r.Status != http.StatusOK || len(r.Result[0].Renditions) != 2 {
+			t.Fatalf("uploading a picture: %v %+v", r, r.Result)
+		}
+		for name, address := range r.Result[0].Renditions {
+			site.WantRendition(t, client, address, image.Pt(map[string]int{"soon": 20, "later": 30}[name], 20), c)
+		}
+	}
+	if got := client.FetchURL(t, client.Base+"/static/img/over@soon/none.png"); got.Status != http.StatusNotFound {
+		t.Errorf("without a picture: status %d", got.Status)
 	}
 }
 

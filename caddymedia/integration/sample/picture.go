@@ -37,6 +37,13 @@ func Quartered(width, height int) *image.NRGBA {
 	return m
 }
 
+// Plain returns a picture in one colour.
+func Plain(width, height int, c color.NRGBA) *image.NRGBA {
+	m := image.NewNRGBA(image.Rect(0, 0, width, height))
+	draw.Draw(m, m.Rect, image.NewUniform(c), image.Point{}, draw.Src)
+	return m
+}
+
 // Photo returns a smooth picture with some texture, which takes encoders some time.
 func Photo(width, height int) *image.YCbCr {
 	m := image.NewYCbCr(image.Rect(0, 0, width, height), image.YCbCrSubsampleRatio420)

@@ -58,6 +58,7 @@ func NewChild(t *testing.T, env ...string) *Child {
 			RunCaddy + "=1",
 			"XDG_DATA_HOME=" + filepath.Join(home, "data"),
 			"XDG_CONFIG_HOME=" + filepath.Join(home, "config"),
+			"XDG_CACHE_HOME=" + filepath.Join(home, "cache"),
 		}, env...),
 	}
 	t.Cleanup(c.finish)

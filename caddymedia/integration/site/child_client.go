@@ -75,6 +75,8 @@ type Answer struct {
 		FullPath string `json:"full_path"`
 		Filename string
 		WebP     string
+		// Renditions are addresses by name.
+		Renditions map[string]string
 	}
 	Errors []struct{ Message, Filename string }
 }

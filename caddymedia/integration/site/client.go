@@ -174,6 +174,8 @@ type Stored struct {
 	FullPath string `json:"full_path"`
 	Filename string `json:"filename"`
 	WebP     string `json:"webp"` // empty for a picture without a variant, and for files
+	// Renditions are the addresses of renditions by their names.
+	Renditions map[string]string `json:"renditions"`
 }
 
 // Result decodes the answer to a successful upload, of exactly the documented shape.

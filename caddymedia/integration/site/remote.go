@@ -46,8 +46,8 @@ const (
 )
 
 // Media returns the lines inside the global option media for a site on the backend at address. The
-// files of its alias content keep their names, and those of over are replaced. The alias pictures
-// has variants, and near is on the disk.
+// files of its alias content keep their names, and those of over are replaced. Images have variants
+// and renditions, and near is on the disk.
 func (p Backend) Media(address, more string) string {
 	return "tokens memory\n" + Account + fmt.Sprintf(`
 storage keep {
@@ -71,6 +71,14 @@ file_alias content {
 image_alias over {
 	storage replace
 	webp
+	negotiate on
+	rendition soon 20x20 cover {
+		eager on
+	}
+	rendition later {
+		width 30
+		format webp
+	}
 }
 file_alias over {
 	storage replace

@@ -131,6 +131,12 @@ func (s *Site) certify(t *testing.T, folder string) *x509.CertPool {
 	return pool
 }
 
+// Certificate returns the certificate of a site with TLS as PEM.
+func (s *Site) Certificate(t *testing.T) []byte {
+	t.Helper()
+	return ReadFile(t, s.certificate)
+}
+
 // Load loads another configuration for the same address and folder into the running Caddy.
 func (s *Site) Load(t *testing.T, config Config) {
 	t.Helper()

@@ -34,6 +34,8 @@ type Options struct {
 	// Prefixes are prefixes of keys, in byte order and none within another. An empty prefix stands
 	// for all keys.
 	Prefixes []string
+	// Omits reports whether an object is not copied, because it can be made again. Nil copies all.
+	Omits func(key string) bool
 	// Parallel is the number of items copied concurrently, at least 1.
 	Parallel int
 	// Overwrite replaces items in the destination that differ. Otherwise such an item fails.
@@ -120,6 +122,9 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 	if opts.PictureOf == nil {
 		opts.PictureOf = func(string) string { return "" }
 	}
+	if opts.Omits == nil {
+		opts.Omits = func(string) bool { return false }
+	}
 	start := opts.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -162,6 +167,9 @@ func (c *copier) walkPrefix(ctx context.Context, prefix string, destination *fol
 	for item, err := range c.From.All(ctx, prefix) {
 		if err != nil {
 			return err
+		}
+		if c.Omits(item.Key) {
+			continue
 		}
 		copied, present, err := destination.find(item.Key)
 		if err != nil {
@@ -250,15 +258,17 @@ func (c *copier) do(ctx context.Context, j *job) {
 	}
 }
 
-// Count lists the source and returns the number of items and bytes.
-func Count(ctx context.Context, from *storagedrivers.Storage, prefixes []string) (Tally, error) {
+// Count lists the source and returns the number of items and bytes that Run copies.
+func Count(ctx context.Context, opts Options) (Tally, error) {
 	var total Tally
-	for _, prefix := range prefixes {
-		for item, err := range from.All(ctx, prefix) {
+	for _, prefix := range opts.Prefixes {
+		for item, err := range opts.From.All(ctx, prefix) {
 			if err != nil {
 				return Tally{}, err
 			}
-			total.add(item.Size)
+			if opts.Omits == nil || !opts.Omits(item.Key) {
+				total.add(item.Size)
+			}
 		}
 	}
 	return total, nil

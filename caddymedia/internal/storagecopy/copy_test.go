@@ -185,7 +185,7 @@ func TestRunOfPrefixes(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(p.contents(p.opts.To))); !slices.Equal(got, []string{"a/1", "a/2", "c/5"}) {
 		t.Errorf("the destination has %q", got)
 	}
-	total, err := storagecopy.Count(t.Context(), p.opts.From, p.opts.Prefixes)
+	total, err := storagecopy.Count(t.Context(), p.opts)
 	if err != nil || total != (storagecopy.Tally{Items: 3, Bytes: 9}) {
 		t.Errorf("%+v are counted, error %v", total, err)
 	}

@@ -25,7 +25,7 @@ func (s *Store) DeleteAccount(ctx context.Context, account string) (int, error) 
 			if !ok {
 				continue // gone meanwhile, or replaced
 			}
-			if err := records.Delete(id); err != nil {
+			if err := remove(tx, id); err != nil {
 				return err
 			}
 			if now.Before(rec.Expires) {

@@ -22,11 +22,12 @@ import (
 // sweeping catch up; few, because every removed record is a page to write.
 const sweepPerSave = 4
 
-// The file has two buckets: records by ID, and the times at which they may be swept. The latter are
-// keys only: milliseconds since 1970, then the ID.
+// The file has three buckets: records by ID, the times at which they may be swept, and the uses of
+// tickets. The times are keys only: milliseconds since 1970, then the ID.
 var (
 	bucketRecords  = []byte("records")
 	bucketExpiries = []byte("expiries")
+	bucketUses     = []byte("uses")
 )
 
 var errClosed = errors.New("closed")
@@ -67,6 +68,9 @@ func (s *Store) Save(ctx context.Context, id tokens.ID, rec tokens.Record) error
 		return s.unavailable(err)
 	}
 	return s.write(ctx, func(tx *bbolt.Tx) error {
+		if err := remove(tx, id[:]); err != nil {
+			return err
+		}
 		if err := tx.Bucket(bucketRecords).Put(id[:], value); err != nil {
 			return err
 		}
@@ -87,6 +91,7 @@ func (s *Store) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
 			if value == nil {
 				return tokens.ErrUnknown
 			}
+			rec.Used = usedOf(tx, id[:])
 			return json.Unmarshal(value, &rec)
 		})
 	})
@@ -102,8 +107,13 @@ func (s *Store) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
 // Delete implements tokens.Store.
 func (s *Store) Delete(ctx context.Context, id tokens.ID) error {
 	return s.write(ctx, func(tx *bbolt.Tx) error {
-		return tx.Bucket(bucketRecords).Delete(id[:])
+		return remove(tx, id[:])
 	})
+}
+
+// remove removes a record and its uses.
+func remove(tx *bbolt.Tx, id []byte) error {
+	return errors.Join(tx.Bucket(bucketRecords).Delete(id), removeUses(tx, id))
 }
 
 // Check implements tokens.Store. The transaction sweeps, so it checks writing as well.
@@ -139,7 +149,7 @@ func sweep(tx *bbolt.Tx, now time.Time, n int) error {
 		id := key[8:]
 		var rec tokens.Record
 		if value := records.Get(id); value != nil && json.Unmarshal(value, &rec) == nil && !now.Before(rec.Expires) {
-			if err := records.Delete(id); err != nil {
+			if err := remove(tx, id); err != nil {
 				return err
 			}
 		}

@@ -119,6 +119,59 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestSweepUses: the uses of a ticket are removed with it, and those of others stay.
+func TestSweepUses(t *testing.T) {
+	t.Parallel()
+	clock := new(tokentest.Clock)
+	s := New(filepath.Join(t.TempDir(), "tokens.db"), nil, clock.Now)
+	defer s.Close()
+	for _, lifetime := range []time.Duration{time.Minute, time.Hour} {
+		id := tokens.IDOf(rand.Text())
+		rec := tokens.Record{Account: "a", Expires: clock.Now().Add(lifetime), Ticket: &tokens.Ticket{MaxFiles: 9}}
+		if err := s.Save(t.Context(), id, rec); err != nil {
+			t.Fatal(err)
+		}
+		for _, use := range []string{"a", "b", "c"} {
+			if err := s.Take(t.Context(), id, use, 2, 9); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n := uses(t, s); n != 8 {
+		t.Errorf("%d uses, want 8", n)
+	}
+	clock.Advance(2 * time.Minute)
+	if err := s.Check(t.Context()); err != nil { // sweeps too
+		t.Fatal(err)
+	}
+	if n := uses(t, s); n != 4 {
+		t.Errorf("%d uses after the sweep, want 4", n)
+	}
+	if n, err := s.DeleteAccount(t.Context(), "a"); n != 1 || err != nil {
+		t.Errorf("deleted %d: %v", n, err)
+	}
+	if n := uses(t, s); n != 0 {
+		t.Errorf("%d uses after all, want 0", n)
+	}
+}
+
+// uses returns the number of keys of the bucket of uses: one for each use, and one for their ticket.
+func uses(t *testing.T, s *Store) (keys int) {
+	t.Helper()
+	f, err := s.opened()
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = f.db.View(func(tx *bbolt.Tx) error {
+		keys = tx.Bucket(bucketUses).Stats().KeyN
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
 func saveNew(t testing.TB, s *Store, expires time.Time) tokens.ID {
 	t.Helper()
 	id := tokens.IDOf(rand.Text())

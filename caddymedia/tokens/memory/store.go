@@ -24,7 +24,14 @@ type Store struct {
 
 	mu       sync.Mutex
 	records  map[tokens.ID]tokens.Record // nil when closed
+	uses     map[tokens.ID]*uses         // of tickets in records
 	byExpiry expiries
+}
+
+// uses are the reserved items of a ticket.
+type uses struct {
+	total int
+	byUse map[string]int
 }
 
 // New returns a Store with the clock, time.Now if it is nil.
@@ -32,7 +39,7 @@ func New(now func() time.Time) *Store {
 	if now == nil {
 		now = time.Now //nolint:forbidigo // the default clock
 	}
-	return &Store{now: now, records: make(map[tokens.ID]tokens.Record)}
+	return &Store{now: now, records: make(map[tokens.ID]tokens.Record), uses: make(map[tokens.ID]*uses)}
 }
 
 // Save implements tokens.Store.
@@ -42,6 +49,7 @@ func (s *Store) Save(ctx context.Context, id tokens.ID, rec tokens.Record) error
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
+	s.remove(id)
 	s.records[id] = rec
 	heap.Push(&s.byExpiry, expiry{rec.Expires, id})
 	s.sweep()
@@ -59,6 +67,9 @@ func (s *Store) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
 	if !ok || !s.now().Before(rec.Expires) {
 		return tokens.Record{}, tokens.ErrUnknown
 	}
+	if used := s.uses[id]; used != nil {
+		rec.Used = used.total
+	}
 	return rec, nil
 }
 
@@ -69,8 +80,14 @@ func (s *Store) Delete(ctx context.Context, id tokens.ID) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	delete(s.records, id)
+	s.remove(id)
 	return nil
+}
+
+// remove removes a record and its uses.
+func (s *Store) remove(id tokens.ID) {
+	delete(s.records, id)
+	delete(s.uses, id)
 }
 
 // DeleteAccount implements tokens.Store.
@@ -88,9 +105,50 @@ func (s *Store) DeleteAccount(ctx context.Context, account string) (int, error) 
 		if now.Before(rec.Expires) {
 			deleted++
 		}
-		delete(s.records, id)
+		s.remove(id)
 	}
 	return deleted, nil
+}
+
+// Take implements tokens.Store.
+func (s *Store) Take(ctx context.Context, id tokens.ID, use string, n, limit int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	rec, ok := s.records[id]
+	if !ok || rec.Ticket == nil || !s.now().Before(rec.Expires) {
+		return tokens.ErrUnknown
+	}
+	used := s.uses[id]
+	if used == nil {
+		used = &uses{byUse: make(map[string]int)}
+		s.uses[id] = used
+	}
+	if _, again := used.byUse[use]; again {
+		return nil
+	}
+	if used.total+n > limit {
+		return tokens.ErrUsedUp
+	}
+	used.byUse[use] = n
+	used.total += n
+	return nil
+}
+
+// GiveBack implements tokens.Store.
+func (s *Store) GiveBack(ctx context.Context, id tokens.ID, use string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	if used := s.uses[id]; used != nil {
+		used.total -= used.byUse[use]
+		delete(used.byUse, use)
+	}
+	return nil
 }
 
 // Check implements tokens.Store.
@@ -104,7 +162,7 @@ func (s *Store) Check(ctx context.Context) error {
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.records, s.byExpiry = nil, nil
+	s.records, s.uses, s.byExpiry = nil, nil, nil
 	return nil
 }
 
@@ -127,7 +185,7 @@ func (s *Store) sweep() {
 		}
 		id := heap.Pop(&s.byExpiry).(expiry).id
 		if rec, ok := s.records[id]; ok && !now.Before(rec.Expires) {
-			delete(s.records, id)
+			s.remove(id)
 		}
 	}
 }

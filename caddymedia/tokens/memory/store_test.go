@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -27,12 +28,13 @@ func TestSweep(t *testing.T) {
 	s := New(clock.Now)
 	for n := range 10_000 {
 		clock.Advance(time.Second)
-		rec := tokens.Record{Account: "a", Expires: clock.Now().Add(time.Minute)}
-		if err := s.Save(t.Context(), tokens.ID{byte(n), byte(n >> 8)}, rec); err != nil {
+		id := tokens.ID{byte(n), byte(n >> 8)}
+		rec := tokens.Record{Account: "a", Expires: clock.Now().Add(time.Minute), Ticket: new(tokens.Ticket)}
+		if err := errors.Join(s.Save(t.Context(), id, rec), s.Take(t.Context(), id, "a", 1, 1)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(s.records) > 61 || len(s.byExpiry) > 61 {
-		t.Errorf("%d records and %d entries are left of 60 valid ones", len(s.records), len(s.byExpiry))
+	if len(s.records) > 61 || len(s.byExpiry) > 61 || len(s.uses) > 61 {
+		t.Errorf("%d records, %d entries and %d uses are left of 60 valid ones", len(s.records), len(s.byExpiry), len(s.uses))
 	}
 }

@@ -73,15 +73,10 @@ func (s *store) pattern() string {
 	return literal + strings.Repeat("?", base64.RawURLEncoding.EncodedLen(len(tokens.ID{})))
 }
 
-// deleteOf deletes the keys that belong to the account, and counts those not expired. They cannot
-// change between reading and deleting: no two tokens have the same key.
+// deleteOf deletes the keys that belong to the account, and counts those not expired. Their accounts
+// cannot change between reading and deleting: no two tokens have the same key.
 func (s *store) deleteOf(ctx context.Context, conn *goredis.Conn, keys []string, account string) (int, error) {
-	gets := make([]*goredis.StringCmd, len(keys))
-	err := s.pipeline(ctx, conn, func(ctx context.Context, p goredis.Pipeliner) {
-		for i, key := range keys {
-			gets[i] = p.Get(ctx, key)
-		}
-	})
+	values, err := s.valuesOf(ctx, conn, keys)
 	if err != nil {
 		return 0, err
 	}
@@ -90,7 +85,7 @@ func (s *store) deleteOf(ctx context.Context, conn *goredis.Conn, keys []string,
 		for i, key := range keys {
 			var rec tokens.Record
 			// An invalid record belongs to no account: no token matches it.
-			if json.Unmarshal([]byte(gets[i].Val()), &rec) != nil || rec.Account != account {
+			if json.Unmarshal([]byte(values[i]), &rec) != nil || rec.Account != account {
 				continue
 			}
 			if del := p.Del(ctx, key); s.now().Before(rec.Expires) {
@@ -108,20 +103,51 @@ func (s *store) deleteOf(ctx context.Context, conn *goredis.Conn, keys []string,
 	return deleted, nil
 }
 
-// pipeline sends many commands at once. A missing key is no error.
+// valuesOf returns the records of keys, those of tickets in a second step. A missing one is empty.
+func (s *store) valuesOf(ctx context.Context, conn *goredis.Conn, keys []string) ([]string, error) {
+	gets := make([]*goredis.StringCmd, len(keys))
+	err := s.pipeline(ctx, conn, func(ctx context.Context, p goredis.Pipeliner) {
+		for i, key := range keys {
+			gets[i] = p.Get(ctx, key)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = s.pipeline(ctx, conn, func(ctx context.Context, p goredis.Pipeliner) {
+		for i, key := range keys {
+			if isTicket(gets[i].Err()) {
+				gets[i] = p.HGet(ctx, key, fieldRecord)
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	values := make([]string, len(keys))
+	for i, get := range gets {
+		values[i] = get.Val()
+	}
+	return values, nil
+}
+
+// pipeline sends many commands at once. A missing key is no error, nor is one of another type: the
+// command then has that error.
 func (s *store) pipeline(ctx context.Context, conn *goredis.Conn, queue func(context.Context, goredis.Pipeliner)) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	pipe := conn.Pipeline()
 	queue(ctx, pipe)
 	cmds, err := pipe.Exec(ctx)
-	if err != nil && !errors.Is(err, goredis.Nil) {
+	if !acceptable(err) {
 		return err
 	}
 	for _, cmd := range cmds { // the first error may hide another
-		if err := cmd.Err(); err != nil && !errors.Is(err, goredis.Nil) {
+		if err := cmd.Err(); !acceptable(err) {
 			return err
 		}
 	}
 	return nil
 }
+
+func acceptable(err error) bool { return err == nil || errors.Is(err, goredis.Nil) || isTicket(err) }

@@ -65,7 +65,7 @@ func TestRealAccountRights(t *testing.T) {
 	acl := filepath.Join(t.TempDir(), "users.acl")
 	users := "user default off\n"
 	for _, missing := range []string{"none", "scan", "get", "del"} {
-		rights := strings.ReplaceAll("+get +set +del +scan", "+"+missing, "")
+		rights := strings.ReplaceAll("+get +set +del +scan +eval +evalsha +hget +hset +hdel +pexpire", "+"+missing, "")
 		users += "user no-" + missing + " on >hunter2 ~caddymedia:token:* " + rights + "\n"
 	}
 	if err := os.WriteFile(acl, []byte(users), 0o600); err != nil {
@@ -88,6 +88,41 @@ func TestRealAccountRights(t *testing.T) {
 	}
 	if n, err := all.DeleteAccount(t.Context(), "a"); n != 1 || err != nil {
 		t.Errorf("deleted %d, want 1: %v", n, err)
+	}
+}
+
+// TestRealTicketRights: without any one of the rights for tickets tokens work, and tickets fail.
+func TestRealTicketRights(t *testing.T) {
+	t.Parallel()
+	acl := filepath.Join(t.TempDir(), "users.acl")
+	users := "user default off\n"
+	// EVAL is first: it is needed only for scripts that the server does not have yet.
+	names := []string{"eval", "none", "evalsha", "hget", "hmget", "hset", "hdel", "pexpire"}
+	for _, missing := range names {
+		rights := strings.ReplaceAll("+get +set +del +scan +eval +evalsha +hget +hmget +hset +hdel +pexpire ", "+"+missing+" ", "")
+		users += "user no-" + missing + " on >hunter2 ~caddymedia:token:* " + rights + "\n"
+	}
+	if err := os.WriteFile(acl, []byte(users), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address := startPlain(t, "--aclfile", acl).addr()
+	rec := record()
+	rec.Ticket = &tokens.Ticket{MaxFiles: 1}
+	for n, missing := range names {
+		s, id := open(t, "redis redis://no-"+missing+":hunter2@"+address), tokens.ID{byte(n)}
+		_, errLoad := s.Load(t.Context(), id)
+		if err := errors.Join(s.Check(t.Context()), s.Save(t.Context(), id, record())); err != nil || !errors.Is(errLoad, tokens.ErrUnknown) {
+			t.Errorf("without %s a token: %v, %v", missing, err, errLoad)
+		}
+		errSave := s.Save(t.Context(), id, rec)
+		_, errLoad = s.Load(t.Context(), id)
+		err := errors.Join(errSave, errLoad, s.Take(t.Context(), id, "a", 1, 1), s.GiveBack(t.Context(), id, "a"))
+		switch {
+		case missing == "none" && err != nil:
+			t.Errorf("with all rights: %v", err)
+		case missing != "none" && !errors.Is(err, tokens.ErrUnavailable):
+			t.Errorf("without %s: %v", missing, err)
+		}
 	}
 }
 

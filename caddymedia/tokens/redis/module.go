@@ -36,9 +36,10 @@ var schema = options.Of[Module](comments)
 //
 // The Redis user needs the commands GET, SET, DEL and SCAN on keys that begin with `key_prefix`,
 // and for a cluster CLUSTER SLOTS and PING too. SCAN is only needed to end all tokens of an
-// account. Placeholders such as `{env.X}` and `{file.path}` are allowed in all texts but
-// `key_prefix`. Use them for passwords, because this configuration can be read through the admin
-// API.
+// account. Tickets need EVAL, EVALSHA, HGET, HMGET, HSET, HDEL and PEXPIRE too.
+//
+// Placeholders such as `{env.X}` and `{file.path}` are allowed in all texts but `key_prefix`. Use
+// them for passwords, because this configuration can be read through the admin API.
 type Module struct {
 	// One server as `redis://[<user>:<password>@]<host>[:<port>][/<db>]`, or `rediss://` for TLS.
 	// It replaces `addresses`, `username`, `password` and `db`.

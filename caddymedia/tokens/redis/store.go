@@ -16,7 +16,7 @@ import (
 )
 
 // Every command but SCAN names a single key, so that a cluster can serve it. GET, SET and DEL are
-// enough.
+// enough for tokens. Those of tickets are in ticket.go.
 
 // store is a tokens.Store in Redis, which removes expired records by itself.
 type store struct {
@@ -32,25 +32,32 @@ func (s *store) Save(ctx context.Context, id tokens.ID, rec tokens.Record) error
 	if ttl <= 0 {
 		return s.Delete(ctx, id) // Redis takes a lifetime of zero for an endless one
 	}
+	ttl = max(ttl, time.Millisecond)
 	value, err := json.Marshal(rec)
 	if err != nil {
 		return unavailable(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return mapError(s.client.Set(ctx, s.key(id), value, max(ttl, time.Millisecond)).Err())
+	if rec.Ticket != nil {
+		return s.saveTicket(ctx, s.key(id), value, ttl)
+	}
+	return mapError(s.client.Set(ctx, s.key(id), value, ttl).Err())
 }
 
 // Load implements tokens.Store.
 func (s *store) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	value, err := s.client.Get(ctx, s.key(id)).Bytes()
+	var rec tokens.Record
+	value, err := s.client.Get(ctx, s.key(id)).Result()
+	if isTicket(err) {
+		value, rec.Used, err = s.loadTicket(ctx, s.key(id))
+	}
 	if err != nil {
 		return tokens.Record{}, mapError(err)
 	}
-	var rec tokens.Record
-	if err := json.Unmarshal(value, &rec); err != nil {
+	if err := json.Unmarshal([]byte(value), &rec); err != nil {
 		return tokens.Record{}, unavailable(err)
 	}
 	if !s.now().Before(rec.Expires) {

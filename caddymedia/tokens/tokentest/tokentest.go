@@ -47,6 +47,12 @@ var suite = []struct {
 	{"DeleteAccountReplaced", testDeleteAccountReplaced},
 	{"DeleteAccountMany", testDeleteAccountMany},
 	{"DeleteAccountConcurrent", testDeleteAccountConcurrent},
+	{"Ticket", testTicket},
+	{"TicketExpiry", testTicketExpiry},
+	{"TicketDeleteAccount", testTicketDeleteAccount},
+	{"TicketReopen", testTicketReopen},
+	{"Take", testTake},
+	{"TakeConcurrent", testTakeConcurrent},
 	{"Check", testCheck},
 	{"Concurrent", testConcurrent},
 	{"Reopen", testReopen},
@@ -229,6 +235,8 @@ func callAll(ctx context.Context, s Subject) map[string]error {
 		"Delete": s.Store.Delete(ctx, newID()),
 		"Check":  s.Store.Check(ctx),
 
+		"Take":          s.Store.Take(ctx, newID(), "a", 1, 1),
+		"GiveBack":      s.Store.GiveBack(ctx, newID(), "a"),
 		"DeleteAccount": errAccount,
 	}
 }

@@ -1,0 +1,163 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/resumable"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// maxListTime bounds listing the uploads of one storage, so that the others are listed too.
+const maxListTime = 15 * time.Second
+
+// uploadAnswer is an unfinished resumable upload.
+type uploadAnswer struct {
+	Storage string `json:"storage"`
+	// Name identifies the upload on its storage. It is no address that a client could use.
+	Name      string      `json:"name"`
+	Account   string      `json:"account"`
+	Origin    string      `json:"origin"`
+	Client    string      `json:"client"`
+	Kind      ingest.Kind `json:"kind"`
+	Alias     string      `json:"alias"`
+	SubFolder string      `json:"sub_folder"`
+	Filename  string      `json:"filename"`
+	// Partial means that the upload is a part of others.
+	Partial bool  `json:"partial"`
+	Offset  int64 `json:"offset"`
+	// Length is null until the client has sent it.
+	Length   *int64 `json:"length"`
+	Created  string `json:"created"`
+	LastByte string `json:"last_byte"`
+	Expires  string `json:"expires"`
+}
+
+// uploadsProblem is why uploads of a storage are missing in an answer.
+type uploadsProblem struct {
+	Storage string `json:"storage"`
+	Message string `json:"message"`
+	Detail  string `json:"detail"`
+}
+
+type uploadsAnswer struct {
+	// On is false if the configuration refuses resumable uploads.
+	On       bool             `json:"on"`
+	Uploads  []uploadAnswer   `json:"uploads"`
+	Problems []uploadsProblem `json:"problems"`
+	Next     string           `json:"next"`
+}
+
+func describeUpload(u *resumable.Upload) uploadAnswer {
+	described := uploadAnswer{
+		Storage: u.Storage().Name(), Name: u.Name(), Account: u.Account, Origin: u.Origin, Client: u.Client,
+		Kind: media.KindOf(u.Kind), Alias: u.Alias, SubFolder: u.SubFolder, Filename: u.Filename, Partial: u.Partial,
+		Offset: u.Offset(), Created: stamp(u.Created), LastByte: stamp(u.Changed()), Expires: stamp(u.Expires()),
+	}
+	if u.Length != resumable.Unknown {
+		described.Length = &u.Length
+	}
+	return described
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// uploads returns a page of the unfinished resumable uploads of all storages. A storage that fails
+// is a problem of the answer and hides no upload of another one.
+func (c *call) uploads() error {
+	query := c.r.URL.Query()
+	limit, err := limitOf(query)
+	if err != nil {
+		return err
+	}
+	from, err := parsePosition(query.Get("cursor"))
+	if err != nil {
+		return err
+	}
+	store := c.service.Uploads()
+	answer := uploadsAnswer{On: store != nil, Uploads: []uploadAnswer{}, Problems: []uploadsProblem{}}
+	if store == nil {
+		return c.answer(answer)
+	}
+	storages := slices.SortedFunc(slices.Values(store.Storages), func(a, b *storagedrivers.Storage) int {
+		return strings.Compare(a.Name(), b.Name())
+	})
+	ctx, cancel := c.bounded()
+	defer cancel()
+	for _, storage := range storages {
+		cursor := ""
+		switch name := storage.Name(); {
+		case name < from.After:
+			continue
+		case name == from.After:
+			cursor = from.Page
+		}
+		if len(answer.Uploads) >= limit || ctx.Err() != nil {
+			answer.Next = position{After: storage.Name()}.String()
+			break
+		}
+		if answer.Next = c.uploadsOf(ctx, store, storage, cursor, limit, &answer); answer.Next != "" {
+			break
+		}
+	}
+	return c.answer(answer)
+}
+
+// uploadsOf adds the uploads of a storage to an answer until that is full. It returns the cursor of
+// the rest, empty if there is none.
+func (c *call) uploadsOf(
+	ctx context.Context, store *resumable.Store, storage *storagedrivers.Storage, cursor string, limit int, answer *uploadsAnswer,
+) (next string) {
+	ctx, cancel := context.WithTimeout(ctx, maxListTime)
+	defer cancel()
+	for range maxListings {
+		found, following, err := store.List(ctx, storage, cursor, limit-len(answer.Uploads))
+		for _, u := range found {
+			answer.Uploads = append(answer.Uploads, describeUpload(u))
+		}
+		if err != nil {
+			answer.Problems = append(answer.Problems, uploadsProblem{
+				storage.Name(), explain(c.app.Driver(storage.Name()).Describe(), stepCheck, err), c.redacted(err.Error()),
+			})
+		}
+		if cursor = following; cursor == "" {
+			return ""
+		}
+		if len(answer.Uploads) >= limit {
+			break
+		}
+	}
+	return position{Page: cursor, After: storage.Name()}.String()
+}
+
+// endUpload terminates an unfinished resumable upload.
+func (c *call) endUpload() error {
+	none := failf(http.StatusNotFound, "There is no such upload: it has ended or has expired.")
+	storage, ok := c.service.Storage(c.args[0])
+	store := c.service.Uploads()
+	if !ok || store == nil {
+		return none
+	}
+	ctx, cancel := c.bounded()
+	defer cancel()
+	u, err := store.Named(ctx, storage, c.args[1])
+	if err == nil {
+		_, err = c.service.TerminateUpload(ctx, u, c.actor())
+	}
+	if errors.Is(err, resumable.ErrUnknown) || errors.Is(err, storagedrivers.ErrInvalidKey) {
+		return none
+	}
+	if err != nil {
+		return storageFailed(c.app.Driver(storage.Name()).Describe(), "delete", err)
+	}
+	c.w.Header().Set("Cache-Control", "no-store")
+	c.w.Header().Set("X-Content-Type-Options", "nosniff")
+	c.w.WriteHeader(http.StatusNoContent)
+	return nil
+}

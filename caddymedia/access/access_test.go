@@ -1,0 +1,83 @@
+package access
+
+import (
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+func TestAllows(t *testing.T) {
+	t.Parallel()
+	ticket := &tokens.Ticket{Kind: "image", Alias: "one"}
+	for _, c := range []struct {
+		name        string
+		aliases     []string
+		ticket      *tokens.Ticket
+		kind, alias string
+		want, kinds bool
+	}{
+		{"token", nil, nil, "file", "two", true, true},
+		{"limited token", []string{"one"}, nil, "file", "one", true, true},
+		{"limited token, another alias", []string{"one"}, nil, "file", "two", false, true},
+		{"ticket", nil, ticket, "image", "one", true, true},
+		{"ticket, another alias", nil, ticket, "image", "two", false, true},
+		{"ticket, another kind", nil, ticket, "file", "one", false, false},
+		{"ticket, no kind", nil, ticket, "", "one", false, false},
+		{"ticket of a limited account", []string{"one"}, ticket, "image", "one", true, true},
+		{"ticket for an alias of others", []string{"two"}, ticket, "image", "one", false, true},
+	} {
+		caller := Caller{Account: tokens.Account{APIKey: "a", Aliases: c.aliases}, Ticket: c.ticket}
+		if got := caller.Allows(c.kind, c.alias); got != c.want {
+			t.Errorf("%s: allowed: %t", c.name, got)
+		}
+		if got := caller.AllowsKind(c.kind); got != c.kinds {
+			t.Errorf("%s: kind allowed: %t", c.name, got)
+		}
+	}
+}
+
+func TestUsedUp(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		ticket *tokens.Ticket
+		want   bool
+	}{
+		{nil, false},
+		{&tokens.Ticket{MaxFiles: 1}, false},
+		{&tokens.Ticket{MaxFiles: 3, Used: 2}, false},
+		{&tokens.Ticket{MaxFiles: 3, Used: 3}, true},
+		{&tokens.Ticket{MaxFiles: 3, Used: 4}, true},
+	} {
+		if got := (Caller{Ticket: c.ticket}).UsedUp(); got != c.want {
+			t.Errorf("%+v: used up: %t", c.ticket, got)
+		}
+	}
+}
+
+func TestCovers(t *testing.T) {
+	t.Parallel()
+	whole := Caller{}
+	first := Caller{Ticket: &tokens.Ticket{ID: tokens.ID{1}, Kind: "image", Alias: "one", SubFolder: "a", Filename: "b.jpg", MaxFiles: 1}}
+	same := Caller{Ticket: &tokens.Ticket{ID: tokens.ID{2}, Kind: "image", Alias: "one", SubFolder: "a", Filename: "b.jpg", MaxFiles: 9, MaxSize: 5}}
+	if !whole.Covers(first.Scope()) || !whole.Covers(whole.Scope()) {
+		t.Error("a token does not cover its account")
+	}
+	if !first.Covers(same.Scope()) || !same.Covers(first.Scope()) {
+		t.Error("tickets of one scope do not cover each other")
+	}
+	if first.Covers(whole.Scope()) {
+		t.Error("a ticket covers what a token began")
+	}
+	for _, change := range []func(*tokens.Ticket){
+		func(t *tokens.Ticket) { t.Kind = "file" },
+		func(t *tokens.Ticket) { t.Alias = "two" },
+		func(t *tokens.Ticket) { t.SubFolder = "" },
+		func(t *tokens.Ticket) { t.Filename = "" },
+	} {
+		other := *first.Ticket
+		change(&other)
+		if (Caller{Ticket: &other}).Covers(first.Scope()) || first.Covers((Caller{Ticket: &other}).Scope()) {
+			t.Errorf("%+v covers another scope", other)
+		}
+	}
+}

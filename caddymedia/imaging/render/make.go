@@ -1,0 +1,100 @@
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/caddymedia/media/caddymedia/imaging/webp"
+)
+
+// Causes of a stopped decoder or encoder.
+var (
+	// errTime means that it exceeds its time.
+	errTime = errors.New("it takes too long")
+	// errContended means that an encoder takes long and other pictures wait.
+	errContended = fmt.Errorf("%w: this one takes long and others wait", ErrBusy)
+)
+
+// makeAll makes the outputs. Its error is that of ctx or of reading the picture.
+//
+// Each output has a time limit of its own, so that many renditions cannot cost a picture its variant.
+// While other pictures wait, all renditions together have only the contended time.
+func (j *job) makeAll(ctx context.Context, picture *decoded) error {
+	late, cancel := context.WithTimeout(ctx, j.slot.queue.contendedTime())
+	defer cancel()
+	for _, o := range j.inOrder() {
+		if o.FirstFrame && late.Err() != nil && j.slot.queue.slots.Contended() {
+			o.err = errContended
+			continue
+		}
+		if o.whole() {
+			picture.source = nil // frees the halved planes, as no scaled output follows
+		}
+		if err := j.make(ctx, o, picture); err != nil {
+			return err
+		}
+		if o.animated && o.FirstFrame && errors.Is(o.err, ErrNone) {
+			if err := j.makeStill(ctx, o, picture); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// inOrder returns the outputs that may be made, in the order of making. Those of the whole picture
+// are last, since encoding it may change its samples.
+func (j *job) inOrder() []*output {
+	var scaled, whole []*output
+	for i := range j.outputs {
+		switch o := &j.outputs[i]; {
+		case o.err != nil:
+		case o.whole():
+			whole = append(whole, o)
+		default:
+			scaled = append(scaled, o)
+		}
+	}
+	return append(scaled, whole...)
+}
+
+// make makes an output within time limits of its own. Its error is that of ctx or of reading the
+// picture.
+func (j *job) make(ctx context.Context, o *output, picture *decoded) error {
+	bounded, cancel := context.WithTimeoutCause(ctx, j.limits.Time, errTime)
+	defer cancel()
+	bounded, stop := context.WithCancelCause(bounded)
+	defer stop(nil)
+	go j.slot.limitContended(bounded, stop)
+	file, err := guarded(func() ([]byte, error) { return j.encode(bounded, o, picture) })
+	cause := context.Cause(bounded)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return context.Cause(ctx)
+	case picture.failed != nil: // the whole picture was decoded before
+		return fmt.Errorf("reading the frames again: %w", picture.failed)
+	case err == nil:
+		o.file = file
+	case errors.Is(cause, errContended) && o.FirstFrame:
+		o.err = errContended
+	case errors.Is(cause, errContended), errors.Is(cause, errTime):
+		o.err = fmt.Errorf("%w: %w", ErrNone, errTime)
+	default:
+		o.err = fmt.Errorf("%w: %w", ErrNone, err)
+	}
+	return nil
+}
+
+// makeStill makes the first frame of an animation that could not be encoded, within the memory for
+// the animation. Its error is that of make.
+func (j *job) makeStill(ctx context.Context, o *output, picture *decoded) error {
+	memory := j.memory(o, webp.Frames)
+	o.animated = false
+	o.use = j.use(o, picture, memory)
+	if j.memory(o, o.use) > memory {
+		return nil // the error of the animation stays
+	}
+	o.err = nil
+	return j.make(ctx, o, picture)
+}

@@ -1,0 +1,13 @@
+// Package scale makes smaller copies of decoded pictures.
+//
+// A [Box] is the configured size of a copy. [Box.View] computes from it which part of a picture is
+// shown at which size. A [Source] holds a decoded picture and makes a copy for each view.
+//
+// The filter is Lanczos3, widened by the factor of the reduction, so that fine patterns vanish
+// instead of turning into coarse ones. Reductions by four and more first halve the picture, until
+// the filter has a factor of two to four left. The halved pictures are shared by all copies of a
+// source.
+//
+// Planes of luma and chroma are filtered as they are, without a conversion to RGB. Colours with
+// alpha are weighted by it, so that the colour of an invisible pixel has no effect.
+package scale

@@ -1,0 +1,212 @@
+package imaging_test
+
+import (
+	"bytes"
+	"errors"
+	"image"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/imaging/webp"
+)
+
+func TestCheckWebPDescribesWhatPasses(t *testing.T) {
+	t.Parallel()
+	lossy, alpha := drawWebP(t, opaque(30, 20), webp.Options{}), drawWebP(t, shaded(30, 20), webp.Options{})
+	exact, clear := drawWebP(t, opaque(30, 20), webp.Options{Lossless: true}), drawWebP(t, shaded(30, 20), webp.Options{Lossless: true})
+	rgb := profile("RGB ", 200)
+	for _, c := range []struct {
+		name string
+		data []byte
+		want imaging.Info
+	}{
+		{"lossy", lossy, imaging.Info{}},
+		{"lossy with alpha", alpha, imaging.Info{Alpha: true}},
+		{"lossless", exact, imaging.Info{Lossless: true}},
+		{"lossless with alpha", clear, imaging.Info{Lossless: true, Alpha: true}},
+		{"with a profile", drawWebP(t, opaque(30, 20), webp.Options{Profile: rgb}), imaging.Info{Profile: rgb}},
+		{"with a profile of grey", riffFile(extended(flagProfile, 30, 20), webpChunk("ICCP", profile("GRAY", 200)), bitstream(lossy)), imaging.Info{}},
+		{"turned", riffFile(extended(flagEXIF, 30, 20), bitstream(lossy), webpChunk("EXIF", turned(6))), imaging.Info{Orientation: 6}},
+		{
+			"turned, with the prefix of JPEG",
+			riffFile(extended(flagEXIF, 30, 20), bitstream(lossy), webpChunk("EXIF", append([]byte("Exif\x00\x00"), turned(8)...))),
+			imaging.Info{Orientation: 8},
+		},
+		{"EXIF in a simple file", riffFile(bitstream(lossy), webpChunk("EXIF", turned(6))), imaging.Info{}},
+		{"without the last padding", riffFile(webpChunk("VP8 ", append(lossyHead(30, 20)[8:], 0))[:19]), imaging.Info{}},
+		{"with three bytes at the end", riffFile(bitstream(lossy), []byte("abc")), imaging.Info{}},
+		{"animation", flatAnimation(3, 30, 20), imaging.Info{Animated: true, Frames: 3, FramePixels: 1800, Loops: 3}},
+		{
+			"animation of small frames",
+			riffFile(extended(flagAnimation|flagAlpha, 30, 20), animHead(0), frameWebP(image.Rect(4, 6, 30, 20), 5, 0, lossyHead(26, 14)),
+				frameWebP(image.Rect(0, 0, 2, 2), 0, 3, losslessHead(2, 2), webpChunk("what", nil))),
+			imaging.Info{Animated: true, Frames: 2, FramePixels: 368, Lossless: true, Alpha: true},
+		},
+		{
+			"animation of one small frame",
+			riffFile(extended(flagAnimation, 30, 20), animHead(0), frameWebP(image.Rect(0, 0, 30, 18), 5, 0, lossyHead(30, 18))),
+			imaging.Info{Alpha: true},
+		},
+		{"animation of one frame", flatAnimation(1, 30, 20), imaging.Info{Loops: 3}},
+		{"frames without the flag", riffFile(extended(0, 30, 20), animHead(0), frameWebP(image.Rect(0, 0, 1, 1), 0, 0), bitstream(lossy)), imaging.Info{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.want.Format, c.want.Width, c.want.Height, c.want.Frames = imaging.WebP, 30, 20, max(1, c.want.Frames)
+			c.want.Orientation, c.want.End = max(imaging.Upright, c.want.Orientation), int64(len(c.data))
+			if c.want.FramePixels == 0 {
+				c.want.FramePixels = 600
+			}
+			got, err := check(append(bytes.Clone(c.data), "tail"...), "webp", imaging.Options{})
+			if err != nil || !reflect.DeepEqual(described(got), c.want) {
+				t.Errorf("got %+v, %v; want %+v", described(got), err, c.want)
+			}
+		})
+	}
+}
+
+func TestCheckWebPRefuses(t *testing.T) {
+	t.Parallel()
+	anim := func(chunks ...[]byte) []byte {
+		return riffFile(extended(flagAnimation, 30, 20), animHead(0), joined(chunks...))
+	}
+	all := image.Rect(0, 0, 30, 20)
+	video := lossyHead(30, 20)
+	video[8] = 1 // no key frame
+	later := losslessHead(30, 20)
+	later[12] |= 0x20 // another version
+	for name, c := range map[string]struct {
+		data    []byte
+		message string
+	}{
+		"magic bytes only":                     {[]byte("RIFF\x0c\x00\x00\x00WEBP"), "damaged"},
+		"a size below zero chunks":             {[]byte("RIFF\x00\x00\x00\x00WEBPVP8 \x00\x00\x00\x00"), "damaged"},
+		"no picture":                           {riffFile(extended(0, 30, 20)), "damaged"},
+		"another first chunk":                  {riffFile(webpChunk("EXIF", nil), lossyHead(30, 20)), "damaged"},
+		"a chunk beyond the form":              {joined([]byte("RIFF\x10\x00\x00\x00WEBP"), lossyHead(30, 20)), "damaged"},
+		"a form beyond the file":               {riffFile(lossyHead(30, 20))[:28], "end is missing"},
+		"a form far beyond the file":           {joined([]byte("RIFF\xff\xff\xff\xffWEBP"), lossyHead(30, 20)), "end is missing"},
+		"a chunk of 4 GiB":                     {joined([]byte("RIFF\xff\xff\xff\xffWEBPVP8 \xe0\xff\xff\xff"), lossyHead(30, 20)[8:]), "end is missing"},
+		"no width":                             {riffFile(lossyHead(0, 20)), "damaged"},
+		"no key frame":                         {riffFile(video), "damaged"},
+		"another version":                      {riffFile(later), "damaged"},
+		"no start code":                        {riffFile(webpChunk("VP8 ", make([]byte, 20))), "damaged"},
+		"no signature":                         {riffFile(webpChunk("VP8L", make([]byte, 20))), "damaged"},
+		"a short picture":                      {riffFile(webpChunk("VP8 ", make([]byte, 9))), "damaged"},
+		"a canvas of another size":             {riffFile(extended(0, 31, 20), lossyHead(30, 20)), "damaged"},
+		"a long header":                        {riffFile(webpChunk("VP8X", make([]byte, 12)), lossyHead(1, 1)), "damaged"},
+		"a still picture in an animation":      {anim(lossyHead(30, 20)), "damaged"},
+		"frames before their header":           {riffFile(extended(flagAnimation, 30, 20), frameWebP(all, 0, 0, lossyHead(30, 20)), animHead(0)), "damaged"},
+		"a long animation header":              {riffFile(extended(flagAnimation, 30, 20), webpChunk("ANIM", make([]byte, 8))), "damaged"},
+		"no frame":                             {anim(), "damaged"},
+		"a short frame":                        {anim(webpChunk("ANMF", make([]byte, 20))), "damaged"},
+		"a frame without a picture":            {anim(frameWebP(all, 0, 0, webpChunk("ALPH", []byte{0}))), "damaged"},
+		"a frame of something else":            {anim(frameWebP(all, 0, 0, webpChunk("what", nil), lossyHead(30, 20))), "damaged"},
+		"a frame whose picture is larger":      {anim(frameWebP(all, 0, 0, lossyHead(31, 20))), "damaged"},
+		"a frame whose picture is cut off":     {anim(frameWebP(all, 0, 0, lossyHead(30, 20)[:16])), "damaged"},
+		"a frame of lossless with other alpha": {anim(frameWebP(all, 0, 0, webpChunk("ALPH", []byte{0}), losslessHead(30, 20))), "damaged"},
+		"a frame without its padding":          {anim(frameWebP(all, 0, 0, webpChunk("VP8 ", append(lossyHead(30, 20)[8:], 0))[:19])), "damaged"},
+		"a frame outside the canvas":           {anim(frameWebP(all.Add(image.Pt(2, 0)), 0, 0, lossyHead(30, 20))), "a frame is larger than the picture"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := check(c.data, "webp", imaging.Options{})
+			if verdictOf(err) != refused || !strings.Contains(err.Error(), c.message) {
+				t.Errorf("got %v (%s), want a content error with %q", err, verdictOf(err), c.message)
+			}
+		})
+	}
+}
+
+func TestLimitsOfWebP(t *testing.T) {
+	t.Parallel()
+	anim, still := flatAnimation(3, 10, 10), riffFile(lossyHead(30, 20))
+	large := func(id string, size int) []byte {
+		return riffFile(extended(0, 30, 20), lossyHead(30, 20), webpChunk(id, make([]byte, size)))
+	}
+	const many = "a chunk of the WebP picture that holds no pixels is larger than 100 bytes"
+	for _, c := range []struct {
+		name string
+		data []byte
+		opts imaging.Options
+		want string
+	}{
+		{"pixels at the limit", still, imaging.Options{MaxPixels: 600}, ""},
+		{"pixels over it", still, imaging.Options{MaxPixels: 599}, "the picture has 600 pixels, at most 599 are allowed"},
+		{"side at the limit", still, imaging.Options{MaxSide: 30}, ""},
+		{"side over it", still, imaging.Options{MaxSide: 29}, "the picture has a side of 30 pixels, at most 29 are allowed"},
+		{"the largest", riffFile(lossyHead(16383, 3000)), imaging.Options{}, ""},
+		{
+			"canvas over the limit", riffFile(extended(flagAnimation, 1<<24, 1<<24), animHead(0), frameWebP(image.Rect(0, 0, 2, 2), 0, 0, lossyHead(2, 2))),
+			imaging.Options{},
+			"the picture has 281,474,976,710,656 pixels, at most 50,000,000 are allowed",
+		},
+		{"frames at the limit", anim, imaging.Options{MaxFrames: 3}, ""},
+		{"frames over it", anim, imaging.Options{MaxFrames: 2}, "the animation has more than the 2 frames allowed"},
+		{"frame pixels at the limit", anim, imaging.Options{MaxFramePixels: 300}, ""},
+		{"frame pixels over it", anim, imaging.Options{MaxFramePixels: 299}, "the frames of the animation have more than the 299 pixels allowed in all"},
+		{"EXIF at the limit", large("EXIF", 100), imaging.Options{MaxChunk: 100}, ""},
+		{"EXIF over it", large("EXIF", 101), imaging.Options{MaxChunk: 100}, many},
+		{"XMP over it", large("XMP ", 101), imaging.Options{MaxChunk: 100}, many},
+		{"a profile over it", large("ICCP", 101), imaging.Options{MaxChunk: 100}, many},
+		{"an unknown chunk over it", large("what", 101), imaging.Options{MaxChunk: 100}, many},
+		{"pixels are not counted", large("VP8 ", 101), imaging.Options{MaxChunk: 100}, ""},
+		{"nor is alpha", large("ALPH", 101), imaging.Options{MaxChunk: 100}, ""},
+		{"100,000 chunks", riffFile(extended(0, 30, 20), lossyHead(30, 20), bytes.Repeat(webpChunk("what", nil), 99_998)), imaging.Options{}, ""},
+		{"a chunk more", riffFile(extended(0, 30, 20), lossyHead(30, 20), bytes.Repeat(webpChunk("what", nil), 99_999)), imaging.Options{}, "the WebP picture has too many chunks"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			expectLimit(t, c.data, "webp", c.opts, c.want)
+		})
+	}
+}
+
+func TestTruncatedWebPIsRefused(t *testing.T) {
+	t.Parallel()
+	still := riffFile(extended(flagAlpha|flagEXIF, 40, 40), bitstream(drawWebP(t, shaded(40, 40), webp.Options{})), webpChunk("EXIF", turned(3)))
+	for name, data := range map[string][]byte{"still": still, "animation": flatAnimation(2, 40, 40)} {
+		for n := range data {
+			if _, err := check(data[:n], "webp", imaging.Options{}); verdictOf(err) != refused {
+				t.Fatalf("the first %d of %d bytes of the %s: %v (%s)", n, len(data), name, err, verdictOf(err))
+			}
+		}
+	}
+}
+
+func TestReaderFailuresOfWebP(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("disk on fire")
+	data := drawWebP(t, shaded(40, 40), webp.Options{})
+	for _, n := range []int{0, 5, 14, 30, len(data) - 3} {
+		r := brokenReader{Reader: io.MultiReader(bytes.NewReader(data[:n]), iotest.ErrReader(cause))}
+		if _, err := imaging.CheckImage(r, int64(len(data)), "webp", imaging.Options{}); !errors.Is(err, cause) {
+			t.Errorf("failing after %d bytes: %v", n, err)
+		}
+	}
+	info, err := check(data, "webp", imaging.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []io.ReadSeeker{
+		brokenReader{Reader: iotest.ErrReader(cause)},
+		brokenReader{Reader: bytes.NewReader(data), seekErr: cause},
+	} {
+		if _, err := imaging.Decode(r, info); verdictOf(err) != failed || !errors.Is(err, cause) {
+			t.Errorf("decoding: %v", err)
+		}
+	}
+}
+
+func TestOptionalExtensions(t *testing.T) {
+	t.Parallel()
+	for _, ext := range imaging.OptionalExtensions() {
+		if strings.Contains(strings.Join(imaging.Extensions(), " "), ext) {
+			t.Errorf(".%s is always accepted", ext)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/imaging/render"
+	"github.com/caddymedia/media/caddymedia/imaging/scale"
+	"github.com/caddymedia/media/caddymedia/imaging/webp"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// TestUnrenderableOnce: a picture that cannot be rendered is fetched once, and again only after some
+// minutes or in another generation.
+func TestUnrenderableOnce(t *testing.T) {
+	t.Parallel()
+	var opens atomic.Int64
+	u, alias := withRenditions(t, onMemory(t, func(op, key string) error {
+		if op == "open" && strings.HasPrefix(key, "pics/") {
+			opens.Add(1)
+		}
+		return nil
+	}))
+	now := noon
+	u.Now = func() time.Time { return now }
+	want := func(filename string, n int64) {
+		t.Helper()
+		opens.Store(0)
+		for range 5 {
+			if _, err := opened(t, u, request(t, alias, "later", filename)); !IsUnrenderable(err) {
+				t.Errorf("%s: error %v", filename, err)
+			}
+		}
+		if got := opens.Load(); got != n {
+			t.Errorf("%s was fetched %d times, want %d", filename, got, n)
+		}
+	}
+	put(t, alias.Storage, "pics/a.png", picture(unloved))
+	put(t, alias.Storage, "pics/a.avif", "x")
+	want("a.png", 1)
+	want("a.png", 0)
+	want("a.avif", 0)
+	now = now.Add(time.Hour)
+	want("a.png", 1)
+	_, err := alias.Storage.Put(t.Context(), "pics/a.png", strings.NewReader(picture(red)), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantRendition(t, u, request(t, alias, "later", "a.png"), webpOf(red))
+}
+
+// TestEqualRenditions: two renditions of the same settings are both stored.
+func TestEqualRenditions(t *testing.T) {
+	t.Parallel()
+	u, alias := withRenditions(t, onMemory(t, nil))
+	alias.Renditions[1].Box = alias.Renditions[0].Box
+	put(t, alias.Storage, "pics/a.png", picture(red))
+	var both sync.WaitGroup
+	for _, name := range []string{"later", "soon"} {
+		both.Go(func() {
+			if err := u.MakeRendition(t.Context(), request(t, alias, name, "a.png")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
+	wantRenditions(t, alias, "pics@renditions/1/a.png/later.webp", "pics@renditions/1/a.png/soon.webp")
+}
+
+// faultyStat is a driver with a fault.
+type faultyStat struct{ *memory.Driver }
+
+func (faultyStat) Stat(context.Context, string) (storagedrivers.Info, error) { panic("a fault") }
+
+// TestRenditionPanic: a panic while a rendition is made fails its request, not the process.
+func TestRenditionPanic(t *testing.T) {
+	t.Parallel()
+	u, alias := withRenditions(t, closed(t, "memory", faultyStat{memory.New()}, storagedrivers.Options{}))
+	if err := u.MakeRendition(t.Context(), request(t, alias, "later", "a.png")); !errors.Is(err, render.ErrPanic) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// hungry is an encoder that needs much memory for wide pictures.
+type hungry struct{ painter }
+
+func (hungry) Memory(task webp.Task) int64 { return int64(task.Width) << 25 }
+
+// TestImpossibleRendition: a rendition that a picture cannot have hides no other.
+func TestImpossibleRendition(t *testing.T) {
+	t.Parallel()
+	u, alias := withRenditions(t, onMemory(t, nil))
+	alias.Renditions = []Rendition{
+		{Name: "large", Box: scale.Box{Width: 100}, Format: imaging.WebP},
+		{Name: "small", Box: scale.Box{Width: 1}, Format: imaging.WebP},
+	}
+	u.Pictures = render.NewMaker(hungry{}, render.Limits{Memory: 100 << 20})
+	items, failures := uploadPictures(t, u, file("a.png", picture(red)))
+	if failures != nil || !slices.Equal(slices.Collect(maps.Keys(items[0].Renditions)), []string{"small"}) {
+		t.Errorf("renditions %v, %v", items, failures)
+	}
+	if sizes, err := u.Sizes(t.Context(), alias, "a.png"); len(sizes) != 2 || err != nil {
+		t.Errorf("sizes %v, %v", sizes, err)
+	}
+}
+
+// TestRenditionOfDeleted: an item that is deleted right after its commit gets no renditions.
+func TestRenditionOfDeleted(t *testing.T) {
+	t.Parallel()
+	var u *Uploader
+	var alias *Alias
+	deleted := make(chan error, 1)
+	s := onMemory(t, func(op, key string) error {
+		if op == "put" && strings.Contains(key, "@renditions") {
+			go func() { deleted <- u.Delete(context.Background(), alias, "a.png", Actor{}) }()
+			time.Sleep(20 * time.Millisecond) // the deletion waits for the name
+		}
+		return nil
+	})
+	u, alias = withRenditions(t, s)
+	if _, failures := uploadPictures(t, u, file("a.png", picture(red))); failures != nil {
+		t.Fatal(failures)
+	}
+	if err := <-deleted; err != nil {
+		t.Error(err)
+	}
+	wantContents(t, s, nil)
+}

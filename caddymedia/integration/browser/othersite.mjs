@@ -1,0 +1,51 @@
+// Uploads images on the documented page of another site, if the service allows that.
+import { assert, facts, open, run } from './lib.mjs';
+
+const { refused, good, bad } = facts.more;
+const line = (page, n) => page.locator('#results li').nth(n);
+
+/** Uploads a file, and returns the line that the page shows. */
+async function upload(page, { name, content }) {
+	const n = await page.locator('#results li').count();
+	await page.getByLabel('Images').setInputFiles({ name, mimeType: 'image/jpeg', buffer: Buffer.from(content, 'base64') });
+	await page.getByRole('button', { name: 'Upload' }).click();
+	await line(page, n).waitFor();
+	return line(page, n).innerText();
+}
+
+/** Fetches a path of the service in the page: {status, type, header}, or the name of the error. */
+const get = (page, path, init) => page.evaluate(async ([address, init]) => {
+	try {
+		const response = await fetch(address, init);
+		return { status: response.status, header: Object.fromEntries(response.headers), text: await response.text() };
+	} catch (error) {
+		return error.name;
+	}
+}, [facts.service + path, init]);
+
+await run(async () => {
+	const page = await open();
+	if (refused) {
+		assert.equal(await upload(page, good), 'Failed to fetch');
+		assert.equal(await get(page, '/static/img/content/none.jpg'), 'TypeError');
+		return;
+	}
+	const stored = await upload(page, good);
+	const [address, filename] = stored.split(' ');
+	assert.equal(address, `${facts.service}/static/img/content/${filename}`);
+	assert.equal(await upload(page, bad), bad.message);
+
+	const item = await get(page, new URL(address).pathname, { headers: { Range: 'bytes=0-3,8-9', 'If-None-Match': '"x"' } });
+	assert.equal(item.status, 200);
+	assert.match(item.header.etag, /^"/);
+	assert.equal(item.header['accept-ranges'], 'bytes');
+	assert.equal((await get(page, '/static/img/content/none.jpg')).status, 404);
+
+	const headers = { HTTP_SERVICE_API_KEY: 'x', HTTP_SERVICE_ACCESS_TOKEN: 'x', 'X-Request-ID': 'x', 'Upload-Offset': '0' };
+	const stranger = await get(page, '/api/upload/image', { method: 'POST', headers });
+	assert.equal(stranger.status, 401);
+	assert.equal(JSON.parse(stranger.text).success, false);
+	// Neither cookies nor headers of other services.
+	assert.equal(await get(page, '/api/upload/image', { method: 'POST', credentials: 'include' }), 'TypeError');
+	assert.equal(await get(page, '/api/upload/image', { method: 'POST', headers: { 'X-Other': 'x' } }), 'TypeError');
+});

@@ -1,0 +1,65 @@
+// Uploads several files on the documented page with Uppy's Tus plugin.
+import { assert, open, run } from './lib.mjs';
+import { continued, file, gate, logIn, record, stored, untilHeld } from './tusfiles.mjs';
+
+const choose = (page, ...names) => page.locator('input[type=file]').first().setInputFiles(names.map(file));
+const upload = (page) => page.getByRole('button', { name: /^Upload \d+ files?$/ }).click();
+
+await run(async () => {
+	const page = await visit();
+	await choose(page, 'one.txt');
+	await upload(page);
+	await page.getByText('You may not upload.').waitFor();
+
+	await logIn(page);
+	await reload(page);
+	const requests = record(page);
+	await gate(page, 'cut', 2 << 20);
+	await choose(page, 'one.txt', 'two.txt', 'three.txt');
+	await upload(page);
+	for (const name of ['one.txt', 'two.txt', 'three.txt']) await stored(page, name);
+	assert.equal(requests.filter(({ method }) => method === 'POST').length, 3, JSON.stringify(requests));
+	assert.ok(requests.some(({ method }) => method === 'HEAD'), JSON.stringify(requests));
+
+	await reload(page);
+	requests.length = 0;
+	await gate(page, 'hold', 4 << 20);
+	await choose(page, 'reloaded.txt');
+	await upload(page);
+	await untilHeld(page);
+	await reload(page);
+	await gate(page, 'release');
+	await choose(page, 'reloaded.txt');
+	await upload(page);
+	await stored(page, 'reloaded.txt');
+	continued(requests);
+
+	await reload(page);
+	requests.length = 0;
+	await gate(page, 'hold', 4 << 20);
+	await choose(page, 'reloaded.txt');
+	await upload(page);
+	await untilHeld(page);
+	await page.getByRole('button', { name: 'Pause' }).first().click();
+	await gate(page, 'release');
+	await page.getByRole('button', { name: 'Resume' }).first().click();
+	await page.locator('#results li', { hasText: 'reloaded-' }).waitFor();
+	continued(requests);
+
+	await reload(page);
+	await choose(page, 'disguise.txt');
+	await upload(page);
+	await page.locator('#results li', { hasText: /disguise\.txt: .*PNG/ }).waitFor();
+});
+
+// Uppy logs its messages to the user to the console as well.
+async function visit() {
+	const page = await open();
+	await page.evaluate(() => { console.error = () => {}; });
+	return page;
+}
+
+async function reload(page) {
+	await page.reload();
+	await page.evaluate(() => { console.error = () => {}; });
+}

@@ -1,0 +1,45 @@
+// A large file whose connection is cut in the middle is stored whole.
+import { announced, assert, facts, open, run, shot } from './lib.mjs';
+
+const { size } = facts.more;
+
+await run(async () => {
+	const page = await open({ route: '#/items/file/content' });
+	const line = (name) => page.getByRole('list', { name: 'Uploads' }).getByRole('listitem').filter({ hasText: name });
+	const offsets = [];
+	const paths = [];
+	page.on('request', (request) => {
+		paths.push(new URL(request.url()).pathname);
+		if (request.method() === 'PATCH') offsets.push(Number(request.headers()['upload-offset']));
+	});
+
+	await page.getByLabel('Sub folder').fill('large');
+	await page.getByLabel('Files to upload').setInputFiles({ name: 'large.txt', mimeType: 'text/plain', buffer: Buffer.alloc(size, 'x') });
+	await announced(page, '1 file stored.');
+	await line('large.txt').getByRole('link', { name: 'large/large.txt' }).waitFor();
+	assert.ok(offsets.length > 1 && offsets[0] === 0 && offsets.at(-1) > 0, `offsets ${offsets}`);
+	const found = await page.request.get(`${facts.panel}api/items/file/content/large/large.txt`);
+	assert.equal((await found.json()).size, size);
+	await shot(page, 'stored');
+
+	// A cancelled one leaves nothing.
+	let go;
+	const gate = new Promise((resolve) => { go = resolve; });
+	await page.route('**/resumable/*', async (route) => {
+		if (route.request().method() === 'PATCH') await gate;
+		await route.continue().catch(() => {}); // it is cancelled
+	});
+	const begun = page.waitForRequest((request) => request.method() === 'PATCH');
+	await page.getByLabel('Files to upload').setInputFiles({ name: 'cancelled.txt', mimeType: 'text/plain', buffer: Buffer.alloc(size, 'x') });
+	await begun;
+	const removed = page.waitForResponse((response) => response.request().method() === 'DELETE');
+	await page.getByRole('button', { name: 'Cancel cancelled.txt' }).click();
+	go();
+	assert.equal((await removed).status(), 204);
+
+	// Small files stay in a form.
+	paths.length = 0;
+	await page.getByLabel('Files to upload').setInputFiles({ name: 'small.txt', mimeType: 'text/plain', buffer: Buffer.from('x') });
+	await announced(page, '1 file stored.');
+	assert.ok(paths.some((path) => path.endsWith('/api/upload/file')) && !paths.some((path) => path.includes('resumable')));
+});

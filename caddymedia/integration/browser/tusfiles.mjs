@@ -1,0 +1,50 @@
+// Shared by the scripts that upload files by tus: the gate between page and service, and the requests.
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { assert, facts } from './lib.mjs';
+
+export const file = (name) => path.join(facts.more.folder, name);
+
+/** Sets what the gate does after so many bytes: 'cut', 'hold' or 'release'. Returns whether it holds a connection. */
+export async function gate(page, act = '', after = 0) {
+	const answer = await page.request.get(`${facts.panel}gate?act=${act}&after=${after}`);
+	return await answer.text() === 'true';
+}
+
+/** Waits until the gate holds a connection. */
+export async function untilHeld(page) {
+	for (const end = Date.now() + 30_000; !await gate(page);) {
+		assert.ok(Date.now() < end, 'no connection is held');
+		await page.waitForTimeout(20);
+	}
+}
+
+/** Logs in at the site of the page. */
+export const logIn = (page) => page.request.get(`${facts.panel}log-in`);
+
+/** Records the requests of a page to the service, but not those of the browser itself: [{method, offset}]. */
+export function record(page) {
+	const requests = [];
+	page.on('request', (request) => {
+		if (request.url().startsWith(`${facts.service}/api/upload`) && request.method() !== 'OPTIONS') {
+			requests.push({ method: request.method(), offset: Number(request.headers()['upload-offset'] ?? 0) });
+		}
+	});
+	return requests;
+}
+
+/** Asserts that the upload was created once, and continued behind its first bytes. */
+export function continued(requests, created = 1) {
+	assert.equal(requests.filter(({ method }) => method === 'POST').length, created, JSON.stringify(requests));
+	assert.ok(requests.some(({ method, offset }) => method === 'PATCH' && offset > 0), JSON.stringify(requests));
+}
+
+/** Waits for the line of a stored item, and asserts that the item is the file. */
+export async function stored(page, name, timeout = 30_000) {
+	const line = page.locator('#results li', { hasText: `/${name}` });
+	await line.waitFor({ timeout });
+	const [address, filename] = (await line.innerText()).split(' ');
+	assert.equal(address, `${facts.service}/static/file/content/${filename}`);
+	const answer = await page.request.get(address);
+	assert.ok(readFileSync(file(name)).equals(await answer.body()), `${name} is not whole`);
+}

@@ -1,0 +1,15 @@
+package resumable_test
+
+import (
+	"os"
+	"testing"
+)
+
+func sizeOf(t *testing.T, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}

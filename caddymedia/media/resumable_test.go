@@ -1,0 +1,40 @@
+package media
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestResumableOptions(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ given, want Resumable }{
+		{Resumable{}, Resumable{Expires: 24 * time.Hour, MaxOpen: 100}},
+		{Resumable{Off: true}, Resumable{Off: true, Expires: 24 * time.Hour, MaxOpen: 100}},
+		{
+			Resumable{Storage: "default", Expires: time.Second, MaxOpen: 1},
+			Resumable{Storage: "default", Expires: time.Second, MaxOpen: 1},
+		},
+	} {
+		config := configOf(t)
+		config.Resumable = c.given
+		if got := start(t, config).ResumableOptions(); got != c.want {
+			t.Errorf("%+v: got %+v, want %+v", c.given, got, c.want)
+		}
+	}
+}
+
+func TestResumableErrors(t *testing.T) {
+	t.Parallel()
+	for want, given := range map[string]Resumable{
+		`resumable: storage: there is no storage "far"; there are default`: {Storage: "far"},
+		"resumable: expires is negative":                                   {Expires: -1},
+		"resumable: max_open is negative":                                  {MaxOpen: -1},
+	} {
+		config := configOf(t)
+		config.Resumable = given
+		if _, err := New(config); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package media
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+)
+
+// ImageSrcset returns the value of a srcset attribute for a stored image: "<address> 320w, ..." in
+// ascending order, of its renditions with a width and of the image itself. A width is that of the
+// picture that a client gets, and occurs once. An SVG has no widths, so the result is its address
+// alone. It is empty if there is no such image, or if the storage cannot be read.
+//
+// The error is that of an unknown alias.
+func (s *Service) ImageSrcset(ctx context.Context, name, filename string) (string, error) {
+	alias, ok := s.Alias(ingest.Image, name)
+	if !ok {
+		return "", fmt.Errorf("unknown alias %q", name)
+	}
+	_, release, err := s.Acquire()
+	if err != nil {
+		return "", nil // a page of an earlier configuration lacks the attribute
+	}
+	defer release()
+	sizes, err := s.uploader.Sizes(ctx, alias, filename)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			s.log.Warn("finding the sizes of an image", "alias", name, "filename", filename, "error", err)
+		}
+		return "", nil
+	}
+	slices.SortStableFunc(sizes, func(a, b ingest.Size) int { return cmp.Compare(a.Width, b.Width) })
+	sizes = slices.CompactFunc(sizes, func(a, b ingest.Size) bool { return a.Width == b.Width })
+	candidates := make([]string, len(sizes))
+	for i, size := range sizes {
+		candidates[i] = size.URL
+		if size.Width > 0 {
+			candidates[i] = fmt.Sprintf("%s %dw", size.URL, size.Width)
+		}
+	}
+	return strings.Join(candidates, ", "), nil
+}

@@ -1,0 +1,239 @@
+package media
+
+import (
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging/render"
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/resumable"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// newUploads returns the store of resumable uploads. Every storage may hold some, of an earlier
+// configuration.
+func (s *Service) newUploads() *resumable.Store {
+	store := &resumable.Store{Expires: s.resumable.Expires, MaxOpen: s.resumable.MaxOpen, Now: s.now, Log: s.log}
+	store.Observe = func(kind string, event resumable.Event) { s.observer.ResumableEvent(KindOf(kind), event) }
+	store.Received = func(kind string, bytes int64, resumed bool) {
+		s.observer.ResumableReceived(KindOf(kind), bytes, resumed)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.storages)) {
+		store.Storages = append(store.Storages, s.storages[name])
+	}
+	return store
+}
+
+// Uploads returns the store of resumable uploads; nil if they are refused.
+func (s *Service) Uploads() *resumable.Store {
+	if s.resumable.Off {
+		return nil
+	}
+	return s.uploads
+}
+
+// UploadStorage returns the storage for the unfinished uploads of an alias, or of the default alias
+// if there is none of that name.
+func (s *Service) UploadStorage(kind ingest.Kind, alias string) *storagedrivers.Storage {
+	if s.resumable.Storage != "" {
+		return s.storages[s.resumable.Storage]
+	}
+	for _, name := range []string{alias, ingest.DefaultAlias} {
+		if a, ok := s.Alias(kind, name); ok {
+			return a.Storage
+		}
+	}
+	return s.Aliases()[0].Storage
+}
+
+// ReserveFile reserves a file for staged bytes of an upload. It returns false if the account has too
+// many.
+func (s *Service) ReserveFile(actor ingest.Actor) (release func(), ok bool) {
+	return s.bounds.staging.Reserve(actor.Owner())
+}
+
+// maxFinishWait is how long a request waits for another one that finishes its upload.
+const maxFinishWait = 20 * time.Second
+
+// FinishUpload passes the item of a complete upload through the checks and stores it. However often
+// it is called, by any process that shares the storage, the item is stored once. Afterwards u has
+// its outcome, unless the failures are temporary. Once it has begun, the end of ctx does not stop it.
+//
+// confirm is [ingest.Request.Confirm]. baseURL is the start of public addresses.
+func (s *Service) FinishUpload(
+	ctx context.Context, u *resumable.Upload, confirm ConfirmFunc, baseURL string,
+) ingest.Failures {
+	return s.finishUpload(ctx, u, confirm, baseURL, isFinal)
+}
+
+// finishUpload is FinishUpload. isFinal reports whether an item would be refused again.
+func (s *Service) finishUpload(
+	ctx context.Context, u *resumable.Upload, confirm ConfirmFunc, baseURL string, isFinal func(ingest.Failures) bool,
+) ingest.Failures {
+	waiting, cancel := context.WithTimeout(ctx, maxFinishWait)
+	unlock, err := u.LockFinish(waiting)
+	cancel()
+	if err != nil {
+		return ingest.Failures{{Reason: ingest.Busy, Message: "the upload is being finished, ask again later", Err: err}}
+	}
+	ctx = context.WithoutCancel(ctx)
+	defer unlock()
+	if err := u.Reload(ctx); err != nil {
+		return ingest.Failures{uploadFailure(err)}
+	}
+	if u.Outcome != nil || u.Partial || !u.Complete() {
+		return nil
+	}
+	claimed := u.Claimed()
+	items, failures := s.storeUpload(ctx, u, confirm, baseURL)
+	// An item that was claimed has passed the checks, and may be stored.
+	if failures != nil && (claimed || !isFinal(failures)) {
+		if u.Reload(ctx) == nil && u.Outcome != nil {
+			return nil // another process has finished it
+		}
+		return failures
+	}
+	if err := u.Finish(ctx, outcomeOf(items, failures)); err != nil {
+		return ingest.Failures{uploadFailure(err)}
+	}
+	return failures
+}
+
+// storeUpload stores the item of an upload. It settles the confirmation: after a temporary failure
+// the item stays counted, because another process may have stored it.
+func (s *Service) storeUpload(
+	ctx context.Context, u *resumable.Upload, confirm ConfirmFunc, baseURL string,
+) (items []ingest.Item, failures ingest.Failures) {
+	content, done, err := contentOf(ctx, u)
+	if err != nil {
+		return nil, ingest.Failures{uploadFailure(err)}
+	}
+	defer done()
+	req := ingest.Request{
+		Kind: KindOf(u.Kind), Alias: u.Alias, SubFolder: u.SubFolder, BaseURL: baseURL, Once: once{u},
+		Actor: ingest.Actor{Origin: ingest.Origin(u.Origin), Account: u.Account, Client: u.Client},
+	}
+	if confirm != nil {
+		settle := func(bool) {}
+		defer func() { settle(failures == nil || !isFinal(failures)) }()
+		req.Confirm = func(ctx context.Context, alias string, items int) (func(bool), *ingest.Failure) {
+			confirmed, failure := confirm(ctx, alias, items)
+			if confirmed != nil {
+				settle = confirmed
+			}
+			return nil, failure
+		}
+	}
+	return s.uploader.Upload(ctx, req, content)
+}
+
+// TerminateUpload removes an upload for an actor, never its item. claimed reports that the item may
+// have been stored.
+func (s *Service) TerminateUpload(ctx context.Context, u *resumable.Upload, actor ingest.Actor) (claimed bool, err error) {
+	finished := u.Outcome != nil
+	claimed, err = u.Terminate(ctx)
+	if !finished {
+		s.observer.Terminated(ctx, &u.Record, actor, err)
+	}
+	return claimed, err
+}
+
+// contentOf returns the bytes of an upload. They are not moved if the storage can adopt them.
+func contentOf(ctx context.Context, u *resumable.Upload) (src ingest.Source, done func(), err error) {
+	staged, err := u.Adopt(ctx)
+	switch {
+	case err == nil:
+		return ingest.Staged(u.Filename, u.Storage(), staged, u.Length), func() {}, nil
+	case !errors.Is(err, errors.ErrUnsupported):
+		return nil, nil, err
+	}
+	content := u.Content(ctx)
+	return ingest.Single(u.Filename, storedBytes{content}), func() { _ = content.Close() }, nil
+}
+
+// ConfirmFunc is [ingest.Request.Confirm].
+type ConfirmFunc = func(ctx context.Context, alias string, items int) (settle func(stored bool), failure *ingest.Failure)
+
+// outcomeOf returns the outcome of an upload.
+func outcomeOf(items []ingest.Item, failures ingest.Failures) resumable.Outcome {
+	if failures != nil {
+		return resumable.Outcome{Refused: failures[0].Message}
+	}
+	item := items[0]
+	return resumable.Outcome{Stored: item.Filename, Variant: item.WebP != "", Renditions: slices.Collect(maps.Keys(item.Renditions))}
+}
+
+// isFinal reports whether the item would be refused again.
+func isFinal(failures ingest.Failures) bool {
+	switch failures[0].Reason {
+	case ingest.BadRequest, ingest.Forbidden, ingest.Conflict, ingest.TooLarge, ingest.BadContent:
+		return true
+	default:
+		return false
+	}
+}
+
+// uploadFailure returns the failure for an error of the state of an upload.
+func uploadFailure(err error) *ingest.Failure {
+	if errors.Is(err, resumable.ErrUnknown) {
+		return &ingest.Failure{Reason: ingest.Unavailable, Message: "the upload has ended", Err: err}
+	}
+	return ingest.StorageFailure(err)
+}
+
+// ItemOf returns the item of a finished upload, and false if it was refused.
+func (s *Service) ItemOf(u *resumable.Upload, baseURL string) (ingest.Item, bool) {
+	o := u.Outcome
+	if o == nil || o.Stored == "" {
+		return ingest.Item{}, false
+	}
+	item := ingest.Item{Filename: o.Stored, Size: u.Length}
+	alias, ok := s.Alias(KindOf(u.Kind), u.Alias)
+	if !ok {
+		return item, true // it was removed from the configuration
+	}
+	item.FullPath = alias.URL(baseURL, o.Stored)
+	if o.Variant {
+		item.WebP = item.FullPath + render.Suffix
+	}
+	for name, address := range alias.RenditionURLs(baseURL, o.Stored) {
+		if slices.Contains(o.Renditions, name) {
+			if item.Renditions == nil {
+				item.Renditions = map[string]string{}
+			}
+			item.Renditions[name] = address
+		}
+	}
+	return item, true
+}
+
+// KindOf returns the kind of an upload, from its record.
+func KindOf(name string) ingest.Kind {
+	kind, _ := ingest.KindOf(name) // only known ones are recorded
+	return kind
+}
+
+// once stores the item of an upload once.
+type once struct{ upload *resumable.Upload }
+
+func (o once) ID() string { return o.upload.ID }
+
+func (o once) Claim(ctx context.Context, n int, proposed ingest.Claim) (ingest.Claim, error) {
+	claim, err := o.upload.Claim(ctx, n, resumable.Claim(proposed))
+	return ingest.Claim(claim), err
+}
+
+// storedBytes are the bytes of an upload. Its errors are those of the storage.
+type storedBytes struct{ io.Reader }
+
+func (s storedBytes) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err != nil && err != io.EOF { //nolint:errorlint // the end is io.EOF itself
+		err = ingest.StorageFailure(err)
+	}
+	return n, err
+}

@@ -1,0 +1,147 @@
+package media
+
+import (
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/naming"
+	"github.com/caddymedia/media/caddymedia/resumable"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers/local"
+)
+
+const uploader = "site"
+
+// nodes are services that share two folders, as in several processes. The uploads are in one
+// folder, and the items of the aliases "content" and "far" in each.
+func nodes(t *testing.T, n int) []*Service {
+	t.Helper()
+	root, err := naming.ParseFormat("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folders := []string{t.TempDir(), t.TempDir()}
+	services := make([]*Service, n)
+	for i := range services {
+		config := configOf(t)
+		config.Accounts = []tokens.Account{{APIKey: uploader, PasswordHash: "x"}}
+		config.Storages = nil
+		for j, name := range []string{"default", "far"} {
+			driver := local.New(local.Config{Root: folders[j], Sync: new(false)}, slog.New(slog.DiscardHandler))
+			config.Storages = append(config.Storages, Storage{Name: name, Driver: driver, SubFolder: root})
+		}
+		config.Resumable.Storage = "default"
+		config.Aliases = []Alias{{Kind: ingest.File, Name: "content"}, {Kind: ingest.File, Name: "far", Storage: "far"}}
+		services[i] = start(t, config)
+	}
+	return services
+}
+
+// complete returns a complete upload that is not finished.
+func (s *Service) complete(t *testing.T, alias, content string) *resumable.Upload {
+	t.Helper()
+	actor := ingest.Actor{Origin: ingest.OriginHTTP, Account: uploader}
+	rec := resumable.Record{
+		Owner: actor.Owner(), Origin: string(actor.Origin), Account: actor.Account,
+		Kind: "file", Alias: alias, Filename: "a.txt", Length: int64(len(content)),
+	}
+	u, err := s.Uploads().Create(t.Context(), s.UploadStorage(ingest.File, alias), rec, func(int64) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = u.Append(t.Context(), resumable.Body{
+		Reader: strings.NewReader(content), Interrupt: func() {}, Reserve: func() (func(), error) { return func() {}, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// stored returns the keys of the items of an alias.
+func (s *Service) stored(t *testing.T, alias string) []string {
+	t.Helper()
+	a, _ := s.Alias(ingest.File, alias)
+	var keys []string
+	for info, err := range a.Storage.All(t.Context(), a.Key("")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, info.Key)
+	}
+	return keys
+}
+
+// TestFinishUpload: an upload that several processes finish at the same time becomes one item, and
+// all have its outcome.
+func TestFinishUpload(t *testing.T) {
+	t.Parallel()
+	for _, alias := range []string{"content", "far"} {
+		t.Run(alias, func(t *testing.T) {
+			t.Parallel()
+			services := nodes(t, 3)
+			u := services[0].complete(t, alias, "text")
+			var wg sync.WaitGroup
+			for _, s := range services {
+				mine, err := s.Uploads().Find(t.Context(), u.Owner, u.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				wg.Go(func() {
+					for { // as a client that asks again
+						failures := s.FinishUpload(t.Context(), mine, nil, "https://example.com")
+						if failures == nil {
+							break
+						}
+						if isFinal(failures) {
+							t.Error(failures)
+							return
+						}
+					}
+					item, ok := s.ItemOf(mine, "https://example.com")
+					if want := "https://example.com/static/file/" + alias + "/a.txt"; !ok || item.FullPath != want || item.Size != 4 {
+						t.Errorf("item %+v, want %s", item, want)
+					}
+				})
+			}
+			wg.Wait()
+			if keys := services[0].stored(t, alias); len(keys) != 1 {
+				t.Errorf("items %v", keys)
+			}
+			for info, err := range services[0].Uploads().Storages[0].All(t.Context(), resumable.Folder+"/") {
+				if err != nil || !strings.Contains(info.Key, "/done/") {
+					t.Errorf("remaining: %s, error %v", info.Key, err)
+				}
+			}
+		})
+	}
+}
+
+// TestStartFinishesUpload: a service finishes an upload whose client does not come back, unless its
+// account was removed.
+func TestStartFinishesUpload(t *testing.T) {
+	t.Parallel()
+	s := nodes(t, 1)[0]
+	u := s.complete(t, "content", "text")
+	s.Start()
+	for u.Outcome == nil {
+		time.Sleep(10 * time.Millisecond)
+		if err := u.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if keys := s.stored(t, "content"); len(keys) != 1 {
+		t.Errorf("items %v", keys)
+	}
+	gone := s.complete(t, "content", "text")
+	gone.Account = "removed"
+	if failures := s.FinishUpload(t.Context(), gone, s.confirmAlone(&resumable.Upload{Record: resumable.Record{
+		Origin: string(ingest.OriginHTTP), Account: "removed",
+	}}), ""); failures == nil || isFinal(failures) {
+		t.Errorf("for a removed account: %v", failures)
+	}
+}

@@ -1,0 +1,105 @@
+package mediahttp
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/access"
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+// authenticate returns the caller of a request with a token or, as Bearer only, a ticket. It is for
+// uploads. Other requests of accounts use authenticateToken.
+func (h *Handler) authenticate(ctx context.Context, service *media.Service, w http.ResponseWriter, header http.Header) (access.Caller, *refusal) {
+	var caller access.Caller
+	apiKey, token, bearer, err := credentials(header)
+	message := "missing, wrong or expired API key and token"
+	if err != nil {
+		message = err.Error()
+	} else {
+		caller.Account, caller.Ticket, err = service.Issuer().Verify(ctx, token, apiKey)
+	}
+	switch {
+	case err == nil && caller.Ticket != nil && !bearer:
+		caller, message = access.Caller{}, "a ticket is sent as Authorization: Bearer <ticket> only"
+	case err == nil:
+		return caller, nil
+	case errors.Is(err, tokens.ErrUnavailable):
+		return caller, h.storeUnreachable(w, err)
+	case errors.Is(err, tokens.ErrMalformed):
+		message = "the token is not of the form of tokens here: send it exactly as it was received, without quotes or brackets"
+	}
+	w.Header().Set("WWW-Authenticate", "Bearer") // RFC 6750 section 3
+	return caller, &refusal{http.StatusUnauthorized, ingest.Unauthorized, message}
+}
+
+// authenticateToken returns the account of a request with a token. A ticket is refused.
+func (h *Handler) authenticateToken(ctx context.Context, service *media.Service, w http.ResponseWriter, header http.Header) (tokens.Account, *refusal) {
+	caller, refused := h.authenticate(ctx, service, w, header)
+	if refused == nil && caller.Ticket != nil {
+		refused = &refusal{http.StatusForbidden, ingest.Forbidden, "a ticket is for uploads only: send a token"}
+	}
+	return caller.Account, refused
+}
+
+// storeUnreachable logs err and returns the refusal of a request whose credentials cannot be
+// checked.
+func (h *Handler) storeUnreachable(w http.ResponseWriter, err error) *refusal {
+	h.options.Log.Error("token store unreachable", "error", err)
+	retryAfter(w, time.Second)
+	return &refusal{http.StatusServiceUnavailable, ingest.Unavailable, "tokens cannot be checked now, try again later"}
+}
+
+// ticketRefusal returns the refusal of an upload that the caller's ticket is not for, or nil.
+func ticketRefusal(caller access.Caller, kind ingest.Kind) *refusal {
+	switch {
+	case !caller.AllowsKind(kind.Name()):
+		return &refusal{http.StatusForbidden, ingest.Forbidden, "the ticket is for another kind: use /api/upload/" + caller.Ticket.Kind}
+	case caller.UsedUp():
+		return usedUp
+	}
+	return nil
+}
+
+var usedUp = &refusal{http.StatusForbidden, ingest.Forbidden, "the ticket is used up: request a new one"}
+
+// forcedBy returns what the caller's ticket forces on an upload.
+func forcedBy(caller access.Caller) ingest.Forced {
+	t := caller.Ticket
+	if t == nil {
+		return ingest.Forced{}
+	}
+	return ingest.Forced{Alias: t.Alias, SubFolder: t.SubFolder, Filename: t.Filename, MaxSize: t.MaxSize, MaxFiles: t.Left()}
+}
+
+// giveBackTime bounds giving items back to a ticket. It does not end with the request.
+const giveBackTime = 10 * time.Second
+
+// take counts items that are about to be committed on a ticket, under the name use: the same use is
+// not counted twice. If they are not stored, the caller must call giveBack. The service must stay
+// open until then.
+func (h *Handler) take(ctx context.Context, service *media.Service, ticket *tokens.Ticket, use string, items int) (giveBack func(), refused *refusal) {
+	giveBack = func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
+		defer cancel()
+		if err := service.Issuer().GiveBack(ctx, ticket, use); err != nil {
+			h.options.Log.Error("giving items back to a ticket", "error", err)
+		}
+	}
+	err := service.Issuer().Take(ctx, ticket, use, items)
+	switch {
+	case err == nil:
+		return giveBack, nil
+	case errors.Is(err, tokens.ErrUsedUp):
+		return nil, usedUp
+	case errors.Is(err, tokens.ErrCredentials):
+		return nil, &refusal{http.StatusForbidden, ingest.Forbidden, "the ticket has ended"}
+	}
+	giveBack() // the items may be counted
+	h.options.Log.Error("token store unreachable", "error", err)
+	return nil, &refusal{http.StatusServiceUnavailable, ingest.Unavailable, "tickets cannot be checked now, try again later"}
+}

@@ -1,0 +1,92 @@
+package mediahttp
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/caddymedia/media/caddymedia/media"
+)
+
+// Values of the headers of CORS, which are the same for all endpoints.
+var (
+	corsMethods = strings.Join([]string{
+		http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPatch, http.MethodDelete, http.MethodOptions,
+	}, ", ")
+	// corsRequest are the headers that a page may send: credentials, those of tus and of its clients,
+	// and those of requests for items.
+	corsRequest = strings.Join([]string{
+		"Authorization", "HTTP_SERVICE_API_KEY", "HTTP_SERVICE_ACCESS_TOKEN", headerKey, headerToken,
+		"Content-Type", "X-Requested-With", "X-Request-ID", "X-HTTP-Method-Override",
+		"Tus-Resumable", "Upload-Length", "Upload-Defer-Length", "Upload-Offset", "Upload-Metadata",
+		"Upload-Concat", "Upload-Checksum",
+		"Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "Cache-Control",
+	}, ", ")
+	// corsResponse are the headers that a page may read: of tus, of finished uploads, of items.
+	corsResponse = strings.Join([]string{
+		"Location", "Upload-Offset", "Upload-Length", "Upload-Defer-Length", "Upload-Metadata", "Upload-Concat",
+		"Upload-Expires", "Tus-Version", "Tus-Resumable", "Tus-Max-Size", "Tus-Extension", "Tus-Checksum-Algorithm",
+		"Media-Full-Path", "Media-Filename", "Media-WebP", "Retry-After",
+		"Accept-Ranges", "Content-Disposition", "Content-Length", "Content-Range", "ETag",
+	}, ", ")
+)
+
+// corsMaxAge is how many seconds browsers keep the response to a preflight request.
+const corsMaxAge = "86400"
+
+// isPreflight reports whether a request is a preflight request, and CORS is configured. The request
+// that it announces must be one of the service: others are for the next handler.
+func (h *Handler) isPreflight(r *http.Request) bool {
+	method := r.Header.Get("Access-Control-Request-Method")
+	if r.Method != http.MethodOptions || method == "" || r.Header.Get("Origin") == "" {
+		return false
+	}
+	announced := r.WithContext(r.Context())
+	announced.Method = method
+	if h.route(announced) == nil {
+		return false
+	}
+	service, release, err := h.source.Acquire()
+	if err != nil {
+		return false
+	}
+	defer release()
+	return service.Origins().Configured()
+}
+
+// preflight is the endpoint of preflight requests, which need no credentials.
+func preflight(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+	if header := w.Header(); allowOrigin(service, header, r) {
+		header.Set("Access-Control-Allow-Methods", corsMethods)
+		header.Set("Access-Control-Allow-Headers", corsRequest)
+		header.Set("Access-Control-Max-Age", corsMaxAge)
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// withCORS returns an endpoint whose responses, errors included, may be read by the pages of the
+// configured origins.
+func withCORS(serve endpoint) endpoint {
+	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+		if header := w.Header(); allowOrigin(service, header, r) {
+			header.Set("Access-Control-Expose-Headers", corsResponse)
+		}
+		return serve(service, w, r)
+	}
+}
+
+// allowOrigin reports whether the page that sends a request may use the service, and sets the headers
+// that say so. The browser's own credentials are never allowed, so every page needs a token.
+func allowOrigin(service *media.Service, header http.Header, r *http.Request) bool {
+	origins := service.Origins()
+	if !origins.Configured() {
+		return false
+	}
+	header.Add("Vary", "Origin") // also for "*", which a reload may replace
+	allowed := origins.Allow(r.Header["Origin"])
+	if allowed == "" {
+		return false
+	}
+	header.Set("Access-Control-Allow-Origin", allowed)
+	return true
+}

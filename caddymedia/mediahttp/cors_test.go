@@ -1,0 +1,231 @@
+package mediahttp_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/imaging/render"
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/mediahttp"
+)
+
+const page = "https://www.example.com"
+
+// crossSite returns a constructor of sites whose cors has these origins. They have an item of ten
+// bytes and an image with a variant.
+func crossSite(origins ...string) func(*testing.T) *site {
+	return func(t *testing.T) *site {
+		t.Helper()
+		s := newSiteWith(t, media.Limits{LoginFailures: 1}, func(c *media.Config) { c.CORS = origins })
+		info := s.put(t, itemKey, "0123456789")
+		s.vars = []string{"$TAG", info.ETag}
+		s.put(t, "img/pictures/a.jpg", "image")
+		s.put(t, "img/pictures/a.jpg"+render.Suffix, "variant")
+		s.put(t, "file/elsewhere/a.txt", "text")
+		return s
+	}
+}
+
+// preflight sends a preflight request. The response has no body.
+func preflight(t *testing.T, s *site, path, method, from string) *reply {
+	t.Helper()
+	r := s.request(t, http.MethodOptions, path, "Origin: "+from+"\nAccess-Control-Request-Method: "+method+
+		"\nAccess-Control-Request-Headers: authorization,http_service_api_key", "")
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	if w.Code == http.StatusNoContent && w.Body.Len() > 0 {
+		t.Errorf("body %q", w.Body)
+	}
+	return &reply{w.Code, w.Result().Header, w.Body.String()}
+}
+
+func TestPreflight(t *testing.T) {
+	t.Parallel()
+	both := []string{"https://other.example", page}
+	for name, c := range map[string]struct {
+		origins      []string
+		path, method string
+		from         string
+		status       int
+		allowed      string // the value of Access-Control-Allow-Origin
+		vary         bool
+	}{
+		"token":                {both, tokenPath, http.MethodPost, page, 204, page, true},
+		"image":                {both, imagePath, http.MethodPost, page, 204, page, true},
+		"file":                 {both, filePath, http.MethodPost, page, 204, page, true},
+		"file, another method": {both, filePath, http.MethodDelete, page, 204, page, true},
+		"item":                 {both, itemPath, http.MethodGet, page, 204, page, true},
+		"item by HEAD":         {both, itemPath, http.MethodHead, page, 204, page, true},
+		"missing item":         {both, itemPath + "x", http.MethodGet, page, 204, page, true},
+		"any":                  {[]string{"*"}, imagePath, http.MethodPost, page, 204, "*", true},
+		"null by any":          {[]string{"*"}, imagePath, http.MethodPost, "null", 204, "*", true},
+		"null":                 {both, imagePath, http.MethodPost, "null", 204, "", true},
+		"unlisted":             {both, imagePath, http.MethodPost, "https://www.example.org", 204, "", true},
+		"another scheme":       {both, imagePath, http.MethodPost, "http://www.example.com", 204, "", true},
+		"another port":         {both, imagePath, http.MethodPost, page + ":8443", 204, "", true},
+		"longer host":          {both, imagePath, http.MethodPost, page + ".evil.example", 204, "", true},
+		"with a slash":         {both, imagePath, http.MethodPost, page + "/", 204, "", true},
+		"in upper case":        {both, imagePath, http.MethodPost, "https://WWW.example.com", 204, "", true},
+		"two origins":          {both, imagePath, http.MethodPost, page + "\nOrigin: https://other.example", 204, "", true},
+		"change of an item":    {both, itemPath, http.MethodPut, page, 404, "", false}, // goes on
+		"another path":         {both, "/api/other", http.MethodPost, page, 404, "", false},
+		"another item":         {both, "/static/other/a.txt", http.MethodGet, page, 404, "", false},
+		"no cors":              {nil, imagePath, http.MethodPost, page, 405, "", false},
+		"no cors, item":        {nil, itemPath, http.MethodGet, page, 404, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := preflight(t, crossSite(c.origins...)(t), c.path, c.method, c.from)
+			if got.status != c.status || got.header.Get("Access-Control-Allow-Origin") != c.allowed {
+				t.Errorf("status %d, header %v, want %d and %q", got.status, got.header, c.status, c.allowed)
+			}
+			if vary := got.header.Get("Vary") == "Origin"; vary != c.vary {
+				t.Errorf("Vary: %q, want Origin: %t", got.header.Values("Vary"), c.vary)
+			}
+			if age := got.header.Get("Access-Control-Max-Age") == "86400"; age != (c.allowed != "") {
+				t.Errorf("Access-Control-Max-Age is 86400: %t", age)
+			}
+			wantNone := []string{"Access-Control-Allow-Credentials", "Access-Control-Allow-Private-Network", "Access-Control-Expose-Headers"}
+			if c.allowed == "" {
+				wantNone = append(wantNone, "Access-Control-Allow-Methods", "Access-Control-Allow-Headers")
+			}
+			for _, header := range wantNone {
+				if got.header[header] != nil {
+					t.Errorf("%s: %q", header, got.header[header])
+				}
+			}
+		})
+	}
+}
+
+// TestPreflightLists: a page may send and read the headers of the contract, which the specification
+// of tus names in part.
+func TestPreflightLists(t *testing.T) {
+	t.Parallel()
+	s := crossSite(page)(t)
+	first, second := preflight(t, s, imagePath, http.MethodPost, page), s.do(t, http.MethodGet, itemPath, "Origin: "+page, "")
+	for header, names := range map[string]string{
+		"Access-Control-Allow-Methods": "GET HEAD POST PATCH DELETE",
+		"Access-Control-Allow-Headers": "HTTP_SERVICE_API_KEY HTTP_SERVICE_ACCESS_TOKEN Service-Api-Key Service-Access-Token Authorization " +
+			"Tus-Resumable Upload-Length Upload-Offset Upload-Metadata Upload-Defer-Length Upload-Concat Upload-Checksum " +
+			"X-HTTP-Method-Override Content-Type X-Requested-With X-Request-ID Range If-Range If-None-Match If-Modified-Since",
+		"Access-Control-Expose-Headers": "Location Upload-Offset Upload-Length Upload-Metadata Upload-Expires Upload-Defer-Length " +
+			"Upload-Concat Tus-Version Tus-Resumable Tus-Max-Size Tus-Extension Tus-Checksum-Algorithm " +
+			"Media-Full-Path Media-Filename Media-WebP Retry-After Content-Length Content-Range Accept-Ranges ETag",
+	} {
+		got := strings.Split(strings.Join(append(first.header[header], second.header[header]...), ", "), ", ")
+		for name := range strings.FieldsSeq(names) {
+			if !slices.Contains(got, name) {
+				t.Errorf("%s: %q lacks %s", header, got, name)
+			}
+		}
+	}
+}
+
+// TestCORS: all responses may be read by listed pages, errors included.
+func TestCORS(t *testing.T) {
+	t.Parallel()
+	const (
+		from    = "Origin: " + page + "\n"
+		allowed = "Access-Control-Allow-Origin: " + page + "\nVary: Origin\nAccess-Control-Allow-Credentials\n"
+		none    = "Access-Control-Allow-Origin\nAccess-Control-Expose-Headers\n"
+		wrong   = "api_key=" + someKey + "&password=x"
+	)
+	upload := form(file("a.txt", "text"))
+	run(t, crossSite(page), []httpCase{
+		{name: "token", target: tokenPath, header: from + urlencoded, body: "api_key=" + someKey + "&password=" + password, status: 200, want: allowed},
+		{name: "wrong password", target: tokenPath, header: from + urlencoded, body: wrong, status: 401, want: allowed},
+		{name: "method", target: tokenPath, header: from, status: 405, want: allowed + "Allow: POST"},
+		{name: "options", method: http.MethodOptions, target: tokenPath, header: from, status: 405, want: allowed + "Allow: POST"},
+		{name: "upload", target: filePath, header: from + multipart + bearer, body: upload, status: 200, want: allowed},
+		{name: "no token", target: filePath, header: from + multipart, body: upload, status: 401, want: allowed},
+		{name: "unknown alias", target: filePath + "?alias=none", header: from + multipart + bearer, body: upload, status: 400, want: allowed},
+		{name: "forbidden alias", target: filePath + "?alias=one", header: from + multipart + "Authorization: Bearer $OTHER\n", body: upload, status: 403, want: allowed},
+		{name: "too large", target: filePath + "?alias=small", header: from + multipart + bearer, body: form(file("a.txt", "more than ten")), status: 413, want: allowed},
+		{name: "no form", target: filePath, header: from + urlencoded + bearer, body: "a=b", status: 415, want: allowed},
+		{name: "storage down", target: filePath + "?alias=broken", header: from + multipart + bearer, body: upload, status: 503, want: allowed},
+		{name: "item", target: itemPath, header: from, status: 200, want: allowed, text: "0123456789"},
+		{name: "HEAD", method: http.MethodHead, target: itemPath, header: from, status: 200, want: allowed},
+		{name: "range", target: itemPath, header: from + "Range: bytes=2-3", status: 206, want: allowed, text: "23"},
+		{name: "wrong range", target: itemPath, header: from + "Range: bytes=20-", status: 416, want: allowed},
+		{name: "unchanged", target: itemPath, header: from + "If-None-Match: $TAG", status: 304, want: allowed},
+		{name: "missing item", target: itemPath + "x", header: from, status: 404, want: allowed},
+		{name: "item of no alias", target: "/static/file/none/a.txt", header: from, status: 404, want: allowed},
+		{name: "item of a broken storage", target: "/static/file/broken/a.txt", header: from, status: 503, want: allowed},
+		{name: "redirect", target: "/static/file/elsewhere/a.txt", header: from, status: 302, want: allowed},
+		{
+			name: "negotiated", target: "/static/img/pictures/a.jpg", header: from + "Accept: image/webp", status: 200, text: "variant",
+			want: "Access-Control-Allow-Origin: " + page + "\nVary: Origin, Accept",
+		},
+		{name: "unlisted", target: itemPath, header: "Origin: https://other.example", status: 200, want: none + "Vary: Origin"},
+		{name: "unlisted upload", target: filePath, header: "Origin: https://other.example\n" + multipart + bearer, body: upload, status: 200, want: none + "Vary: Origin"},
+		{name: "null", target: itemPath, header: "Origin: null", status: 200, want: none + "Vary: Origin"},
+		{name: "no origin", target: itemPath, status: 200, want: none + "Vary: Origin"},
+		{name: "another path", target: "/api/other", header: from, status: 404, want: none + "Vary"},
+	})
+	run(t, crossSite("*"), []httpCase{
+		{name: "any", target: itemPath, header: from, status: 200, want: "Access-Control-Allow-Origin: *\nVary: Origin\nAccess-Control-Allow-Credentials"},
+		{name: "any null", target: itemPath, header: "Origin: null", status: 200, want: "Access-Control-Allow-Origin: *\nVary: Origin"},
+		{name: "any without an origin", target: itemPath, status: 200, want: "Access-Control-Allow-Origin: *\nVary: Origin"},
+		{name: "any missing", target: itemPath + "x", header: from, status: 404, want: "Access-Control-Allow-Origin: *\nVary: Origin"},
+	})
+	run(t, crossSite(), []httpCase{
+		{name: "without cors", target: itemPath, header: from, status: 200, want: none + "Vary"},
+		{name: "without cors, missing", target: itemPath + "x", header: from, status: 404, want: none + "Vary"},
+		{name: "without cors, upload", target: filePath, header: from + multipart + bearer, body: upload, status: 200, want: none + "Vary"},
+		{name: "without cors, options", method: http.MethodOptions, target: filePath, header: from, status: 405, want: none + "Vary"},
+	})
+}
+
+// TestCORSTooMany: a page learns when it may try again.
+func TestCORSTooMany(t *testing.T) {
+	t.Parallel()
+	s := crossSite(page)(t)
+	for range 100 {
+		got := s.do(t, http.MethodPost, tokenPath, "Origin: "+page+"\n"+urlencoded, "api_key="+someKey+"&password=x")
+		if got.header.Get("Access-Control-Allow-Origin") != page {
+			t.Fatalf("%d with the header %v", got.status, got.header)
+		}
+		if got.status == http.StatusTooManyRequests {
+			if !strings.Contains(got.header.Get("Access-Control-Expose-Headers"), "Retry-After") {
+				t.Errorf("header %v", got.header)
+			}
+			return
+		}
+	}
+	t.Error("no login was throttled")
+}
+
+// TestCORSServe: Serve sets the headers of an error before its caller writes the response, and
+// Upload, which serves other sites of the process, sets none.
+func TestCORSServe(t *testing.T) {
+	t.Parallel()
+	s := crossSite("*")(t)
+	w := httptest.NewRecorder()
+	handled, err := s.handler.Serve(w, s.request(t, http.MethodGet, itemPath+"x", "Origin: "+page, ""))
+	if !handled || err == nil || w.Header().Get("Access-Control-Allow-Origin") != "*" || w.Header().Get("Vary") != "Origin" {
+		t.Errorf("handled %t, error %v, header %v", handled, err, w.Header())
+	}
+	w = httptest.NewRecorder()
+	r := s.request(t, http.MethodPost, "/", "Origin: "+page+"\n"+multipart, form(file("a.txt", "text")))
+	err = s.handler.Upload(w, r, ingest.File, mediahttp.Caller{Account: account(), Origin: ingest.OriginHTTP})
+	if err != nil || w.Code != http.StatusOK || w.Header()["Access-Control-Allow-Origin"] != nil || w.Header()["Vary"] != nil {
+		t.Errorf("status %d, error %v, header %v", w.Code, err, w.Header())
+	}
+}
+
+// TestPreflightOfAClosedService: without a configuration a preflight request is like any other.
+func TestPreflightOfAClosedService(t *testing.T) {
+	t.Parallel()
+	s := crossSite(page)(t)
+	_ = s.first.Close()
+	for path, want := range map[string]int{imagePath: http.StatusServiceUnavailable, itemPath: http.StatusNotFound} {
+		if got := preflight(t, s, path, http.MethodPost, page); got.status != want {
+			t.Errorf("%s: status %d, want %d", path, got.status, want)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package mediahttp_test
+
+import (
+	"image"
+	"net/http"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/imaging/render"
+	"github.com/caddymedia/media/caddymedia/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
+)
+
+// aSiteOfFormats is a site with two more aliases of images: formats accepts WebP, and renaming
+// corrects extensions as well. Both make variants.
+func aSiteOfFormats(t *testing.T) *site {
+	t.Helper()
+	return newSiteWith(t, media.Limits{}, func(c *media.Config) {
+		for _, name := range []string{"formats", "renaming"} {
+			c.Aliases = append(c.Aliases, media.Alias{
+				Kind: ingest.Image, Name: name, Storage: "exact", Formats: []string{"webp"}, RenameMismatched: name == "renaming",
+				WebP: new(render.Options), Negotiate: true,
+			})
+		}
+	})
+}
+
+func drawWebP(t *testing.T) string {
+	t.Helper()
+	encoder, err := webp.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := encoder.Encode(t.Context(), image.NewNRGBA(image.Rect(0, 0, 8, 8)), webp.Options{Lossless: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(file)
+}
+
+func TestFormats(t *testing.T) {
+	t.Parallel()
+	picture := drawWebP(t)
+	to := func(alias, name, content string) []part { return []part{field("alias", alias), file(name, content)} }
+	for _, c := range []uploadCase{
+		{name: "WebP", parts: to("formats", "a.webp", picture), want: []string{"img/formats/a.webp"}},
+		{name: "not configured", parts: to("content", "a.webp", picture), status: 415, has: ".webp is not accepted", want: []string{"a.webp"}},
+		{name: "mismatch", parts: to("formats", "a.png", picture), status: 415, has: "content is WebP, the name says .png", want: []string{"a.png"}},
+		{name: "renamed", parts: to("renaming", "A b.png", picture), want: []string{"img/renaming/A b.webp"}},
+		{name: "name of a variant", parts: to("renaming", "a.jpg.png", picture), status: 400, has: "the name of a variant", want: []string{"a.jpg.png"}},
+	} {
+		c.image().run(t, aSiteOfFormats)
+	}
+}
+
+func TestStaticWebP(t *testing.T) {
+	t.Parallel()
+	s := aSiteOfFormats(t)
+	s.put(t, "img/formats/a.webp", drawWebP(t))
+	httpCase{
+		target: "/static/img/formats/a.webp", header: "Accept: image/png", status: http.StatusOK,
+		want: "Content-Type: image/webp\nContent-Disposition\nVary",
+	}.check(t, s)
+}

@@ -1,0 +1,111 @@
+package mediahttp_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging/render"
+	"github.com/caddymedia/media/caddymedia/imaging/scale"
+	"github.com/caddymedia/media/caddymedia/imaging/webp"
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// TestRenditionRedirect: clients ask again for the address of a rendition in the storage, which
+// changes with its picture.
+func TestRenditionRedirect(t *testing.T) {
+	t.Parallel()
+	s := newSiteWith(t, media.Limits{}, func(config *media.Config) {
+		to := &ingest.Redirect{Base: "https://bucket.example", Lifetime: 7 * 24 * time.Hour}
+		config.Aliases = append(config.Aliases,
+			media.Alias{Kind: ingest.Image, Name: "fresh", Storage: "replacing", Renditions: sizes, Redirect: to})
+	})
+	s.put(t, "img/fresh/a.png", pngOf(40, 30))
+	const target = "/static/img/fresh@thumb/a.png"
+	r := httpCase{target: target, status: 302, want: "Cache-Control: private, no-cache"}.check(t, s)
+	key, _ := strings.CutPrefix(r.header.Get("Location"), "https://bucket.example/")
+	if content, there := s.stored(t, key); !there || !strings.HasPrefix(content, "\x89PNG") {
+		t.Errorf("%s holds %.10q", key, content)
+	}
+	s.put(t, "img/fresh/a.png", pngOf(50, 30))
+	if again := (httpCase{target: target, status: 302}).check(t, s); again.header.Get("Location") == r.header.Get("Location") {
+		t.Error("the address has not changed with the picture")
+	}
+	httpCase{method: http.MethodHead, target: target, status: 200}.check(t, s)
+}
+
+// TestRenditionModified: after a change of settings, the time of an earlier rendition does not count.
+func TestRenditionModified(t *testing.T) {
+	t.Parallel()
+	s := withSizes(t)
+	httpCase{
+		target: "/static/img/own@thumb/a.png", status: 200,
+		header: "If-Modified-Since: " + time.Now().Add(time.Hour).UTC().Format(http.TimeFormat),
+	}.check(t, s)
+}
+
+// overtaken removes a rendition when it is open, like a replacement of its picture.
+type overtaken struct {
+	storagedrivers.Driver
+	picture string // the key, once
+}
+
+func (d *overtaken) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+	info, err := d.Driver.Stat(ctx, key)
+	if err == nil && d.picture != "" && strings.Contains(key, "@renditions") {
+		_, err = d.Put(ctx, d.picture, strings.NewReader(pngOf(50, 20)), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
+		d.picture = ""
+		if err == nil {
+			err = d.Delete(ctx, key)
+		}
+	}
+	return info, err
+}
+
+func TestRenditionReplacedWhileOpen(t *testing.T) {
+	t.Parallel()
+	var d *overtaken
+	s := newSiteWith(t, media.Limits{}, func(config *media.Config) {
+		for i := range config.Storages {
+			if config.Storages[i].Name == "replacing" {
+				d = &overtaken{Driver: config.Storages[i].Driver}
+				config.Storages[i].Driver = d
+			}
+		}
+		config.Aliases = append(config.Aliases, media.Alias{Kind: ingest.Image, Name: "fresh", Storage: "replacing", Renditions: sizes})
+	})
+	s.put(t, "img/fresh/a.png", pngOf(40, 30))
+	httpCase{target: "/static/img/fresh@thumb/a.png", status: 200}.check(t, s)
+	d.picture = "img/fresh/a.png"
+	httpCase{target: "/static/img/fresh@thumb/a.png", header: "Range: bytes=0-9", status: 206}.check(t, s)
+}
+
+// greedy is an encoder that needs more memory than there is.
+type greedy struct{ webp.Encoder }
+
+func (greedy) Memory(webp.Task) int64 { return 1 << 40 }
+
+// TestRenditionWithoutWebP: a client that prefers WebP gets the format of the picture if there can be
+// no WebP.
+func TestRenditionWithoutWebP(t *testing.T) {
+	t.Parallel()
+	encoder, err := webp.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSiteWith(t, media.Limits{}, func(config *media.Config) {
+		config.Pictures = render.NewMaker(greedy{encoder}, render.Limits{})
+		config.Aliases = append(config.Aliases, media.Alias{
+			Kind: ingest.Image, Name: "sized", Storage: "main", WebP: &render.Options{}, Negotiate: true,
+			Renditions: []ingest.Rendition{{Name: "thumb", Box: scale.Box{Width: 20}}},
+		})
+	})
+	s.put(t, "img/sized/a.png", pngOf(40, 30))
+	httpCase{
+		target: "/static/img/sized@thumb/a.png", header: "Accept: image/webp", status: 200, want: "Content-Type: image/png\nVary: Accept",
+	}.check(t, s)
+}

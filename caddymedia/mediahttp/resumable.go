@@ -1,0 +1,307 @@
+package mediahttp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/caddymedia/media/caddymedia/access"
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/resumable"
+)
+
+// The protocol of resumable uploads, https://tus.io/protocols/resumable-upload.
+const (
+	tusVersion    = "1.0.0"
+	tusExtensions = "creation,creation-with-upload,creation-defer-length,expiration,checksum,termination,concatenation"
+	tusChecksums  = "sha1,sha256"
+	tusType       = "application/offset+octet-stream"
+
+	// statusChecksum is "460 Checksum Mismatch" of the protocol.
+	statusChecksum = 460
+)
+
+// Headers of the protocol and of this service.
+const (
+	headerTusResumable = "Tus-Resumable"
+	headerTusVersion   = "Tus-Version"
+	headerOffset       = "Upload-Offset"
+	headerLength       = "Upload-Length"
+	headerDeferLength  = "Upload-Defer-Length"
+	headerMetadata     = "Upload-Metadata"
+	headerConcat       = "Upload-Concat"
+	headerExpires      = "Upload-Expires"
+	headerChecksum     = "Upload-Checksum"
+	headerOverride     = "X-Http-Method-Override"
+
+	headerFullPath = "Media-Full-Path"
+	headerFilename = "Media-Filename"
+	headerWebP     = "Media-Webp"
+)
+
+// resumableSuffix is the end of the paths of the endpoints, before the ID of an upload.
+const resumableSuffix = "/resumable"
+
+// resumable returns the endpoint of resumable uploads. id is that of an upload; empty for the
+// endpoint itself.
+func (h *Handler) resumable(kind ingest.Kind, id string) endpoint {
+	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+		prefix := h.options.MountPrefix(r)
+		t := &tus{
+			upload: upload{
+				Handler: h, kind: kind, origin: ingest.OriginHTTP, baseURL: h.baseURL(r) + prefix,
+				authenticate: func(ctx context.Context, service *media.Service) (access.Caller, *refusal) {
+					return h.authenticate(ctx, service, w, r.Header)
+				},
+			},
+			path: prefix + "/api/upload/" + kind.Name() + resumableSuffix, id: id,
+		}
+		return t.serve(service, w, r)
+	}
+}
+
+// tus is one request of the protocol.
+type tus struct {
+	upload
+	path string // of the endpoint, as the client sees it
+	id   string // of the upload; empty for the endpoint itself
+
+	service *media.Service
+	w       http.ResponseWriter
+	r       *http.Request
+	method  string // which may be another one than that of r
+	caller  access.Caller
+	actor   ingest.Actor
+}
+
+// serve responds to a request.
+func (t *tus) serve(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+	if service.Uploads() == nil {
+		return &Error{http.StatusNotFound, errors.New("resumable uploads are off")}
+	}
+	t.service, t.w, t.r = service, w, r
+	header := w.Header()
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set(headerTusResumable, tusVersion)
+	t.method = cmp.Or(r.Header.Get(headerOverride), r.Method)
+	if t.method == http.MethodOptions {
+		return t.abilities()
+	}
+	if t.method != http.MethodGet && r.Header.Get(headerTusResumable) != tusVersion {
+		header.Set(headerTusVersion, tusVersion)
+		return t.refuse(http.StatusPreconditionFailed, "send the header Tus-Resumable: "+tusVersion)
+	}
+	serve, allow := t.function() //nolint:contextcheck // the request has it
+	if serve == nil {
+		header.Set("Allow", allow)
+		return t.refuse(http.StatusMethodNotAllowed, "use "+allow)
+	}
+	var refused *refusal
+	if t.caller, refused = t.authenticate(r.Context(), service); refused == nil && !t.caller.AllowsKind(t.kind.Name()) {
+		refused = ticketRefusal(t.caller, t.kind)
+	}
+	if refused != nil {
+		return t.refuseWith(refused)
+	}
+	t.actor = ingest.Actor{Origin: t.origin, Account: t.caller.Account.APIKey, Client: t.options.Client(r)}
+	return serve()
+}
+
+// function returns the function of the method, or nil and the methods that are allowed.
+func (t *tus) function() (serve func() error, allow string) {
+	if t.id == "" {
+		if t.method == http.MethodPost {
+			return t.create, ""
+		}
+		return nil, "OPTIONS, POST"
+	}
+	switch t.method {
+	case http.MethodHead:
+		return t.found(t.head), ""
+	case http.MethodGet:
+		return t.found(t.get), ""
+	case http.MethodPatch:
+		return t.found(t.patch), ""
+	case http.MethodDelete:
+		return t.found(t.terminate), ""
+	}
+	return nil, "OPTIONS, HEAD, GET, PATCH, DELETE"
+}
+
+// abilities responds with the abilities of the service. It needs no credentials.
+func (t *tus) abilities() error {
+	header := t.w.Header()
+	header.Set(headerTusVersion, tusVersion)
+	header.Set("Tus-Extension", tusExtensions)
+	header.Set("Tus-Checksum-Algorithm", tusChecksums)
+	header.Set("Tus-Max-Size", strconv.FormatInt(t.maxSize(), 10))
+	t.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// maxSize returns the largest item of the kind in bytes.
+func (t *tus) maxSize() int64 {
+	var largest int64
+	for _, alias := range t.service.Aliases() {
+		if alias.Kind == t.kind {
+			largest = max(largest, alias.MaxSize)
+		}
+	}
+	return largest
+}
+
+// found returns a function that finds the upload and calls serve.
+func (t *tus) found(serve func(*resumable.Upload) error) func() error {
+	return func() error {
+		u, err := t.service.Uploads().Find(t.r.Context(), t.actor.Owner(), t.id)
+		switch {
+		case err != nil:
+			return t.refuseError(err)
+		case u.Kind != t.kind.Name():
+			return t.refuseError(resumable.ErrUnknown)
+		case !t.caller.Covers(u.Scope):
+			return t.refuse(http.StatusForbidden, "the ticket is for other uploads")
+		case isRefused(u) && t.method != http.MethodDelete:
+			return t.refuseError(&endedError{u.Outcome.Refused})
+		}
+		return serve(u)
+	}
+}
+
+// isRefused reports whether the item of the upload was refused.
+func isRefused(u *resumable.Upload) bool { return u.Outcome != nil && u.Outcome.Refused != "" }
+
+// head responds with the offset of the upload, and finishes a complete one.
+func (t *tus) head(u *resumable.Upload) error {
+	if err := t.finish(u); err != nil {
+		return t.refuseError(err)
+	}
+	t.describe(u)
+	t.w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// describe sets the headers of an upload.
+func (t *tus) describe(u *resumable.Upload) {
+	header := t.w.Header()
+	header.Set(headerOffset, strconv.FormatInt(u.Offset(), 10))
+	if u.Length == resumable.Unknown {
+		header.Set(headerDeferLength, "1")
+	} else {
+		header.Set(headerLength, strconv.FormatInt(u.Length, 10))
+	}
+	if u.Metadata != "" {
+		header.Set(headerMetadata, u.Metadata)
+	}
+	switch {
+	case u.Partial:
+		header.Set(headerConcat, "partial")
+	case u.Concat != "":
+		header.Set(headerConcat, u.Concat)
+	}
+	t.describeEnd(u)
+}
+
+// describeEnd sets the header of the expiry and those of a stored item.
+func (t *tus) describeEnd(u *resumable.Upload) {
+	header := t.w.Header()
+	header.Set(headerExpires, u.Expires().UTC().Format(http.TimeFormat))
+	item, ok := t.service.ItemOf(u, t.baseURL)
+	if !ok {
+		return
+	}
+	header.Set(headerFullPath, item.FullPath)
+	header.Set(headerFilename, headerText(item.Filename))
+	if item.WebP != "" {
+		header.Set(headerWebP, item.WebP)
+	}
+}
+
+// headerText returns a text with percent signs, control characters and everything beyond ASCII
+// percent-encoded.
+func headerText(text string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		if c == '%' || c < ' ' || c > '~' {
+			b.WriteString("%" + strings.ToUpper(strconv.FormatUint(uint64(c)|0x100, 16)[1:]))
+			continue
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
+}
+
+// resumableAnswer is the state of an unfinished upload.
+type resumableAnswer struct {
+	Success bool   `json:"success"`
+	Offset  int64  `json:"offset"`
+	Length  *int64 `json:"length"`
+	// ExpiresAt is in Unix seconds.
+	ExpiresAt int64 `json:"expires_at"`
+}
+
+// get responds with the item of a finished upload, or with the state of another one.
+func (t *tus) get(u *resumable.Upload) error {
+	if err := t.finish(u); err != nil {
+		return t.refuseError(err)
+	}
+	if item, ok := t.service.ItemOf(u, t.baseURL); ok {
+		return answer(t.w, http.StatusOK, uploadAnswerOf([]ingest.Item{item}))
+	}
+	a := resumableAnswer{Success: true, Offset: u.Offset(), ExpiresAt: u.Expires().Unix()}
+	if u.Length != resumable.Unknown {
+		a.Length = &u.Length
+	}
+	return answer(t.w, http.StatusOK, a)
+}
+
+// terminate removes the upload, never its item.
+func (t *tus) terminate(u *resumable.Upload) error {
+	if u.Outcome == nil { // another request may be storing its item
+		unlock, err := u.LockFinish(t.r.Context())
+		if err != nil {
+			return t.refuseError(err)
+		}
+		defer unlock()
+		if err := u.Reload(t.r.Context()); err != nil {
+			return t.refuseError(err)
+		}
+	}
+	claimed, err := t.service.TerminateUpload(t.r.Context(), u, t.actor)
+	if err != nil {
+		return t.refuseError(err)
+	}
+	if ticket := t.caller.Ticket; ticket != nil && !claimed {
+		if err := t.service.Issuer().GiveBack(t.r.Context(), ticket, u.ID); err != nil {
+			t.options.Log.Warn("giving the item of a terminated upload back to its ticket", "error", err)
+		}
+	}
+	t.w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// finish stores the item of a complete upload that is not finished. It does nothing for others. The
+// error is an [*endedError] if the item was refused, by another request too.
+func (t *tus) finish(u *resumable.Upload) error {
+	if u.Outcome == nil && !u.Partial && u.Complete() {
+		t.use = u.ID // so that its item is counted once
+		if failures := t.service.FinishUpload(t.r.Context(), u, t.confirm, t.baseURL); failures != nil {
+			return failures
+		}
+	}
+	if isRefused(u) {
+		return &endedError{u.Outcome.Refused}
+	}
+	return nil
+}
+
+// endedError means that the item of an upload was refused earlier.
+type endedError struct{ message string }
+
+// Error returns why the item was refused.
+func (e *endedError) Error() string { return e.message }

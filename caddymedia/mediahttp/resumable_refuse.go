@@ -1,0 +1,65 @@
+package mediahttp
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/resumable"
+)
+
+// refuse responds with an error of the request.
+func (t *tus) refuse(status int, message string) error {
+	return t.refuseAs(status, ingest.Failures{{Reason: ingest.BadRequest, Message: message}})
+}
+
+func (t *tus) refuseWith(refused *refusal) error {
+	return t.refuseAs(refused.status, ingest.Failures{{Reason: refused.reason, Message: refused.message}})
+}
+
+// fail responds with the failures of an item.
+func (t *tus) fail(failures ingest.Failures) error { return t.refuseAs(statusOf(failures), failures) }
+
+func (t *tus) refuseAs(status int, failures ingest.Failures) error {
+	return t.upload.refuse(t.service, t.w, t.r, status, failures)
+}
+
+// refuseError responds with an error of the state of an upload.
+func (t *tus) refuseError(err error) error {
+	for _, known := range []struct {
+		err     error
+		status  int
+		message string
+	}{
+		{resumable.ErrUnknown, http.StatusNotFound, "there is no such upload, or it has expired: start a new one"},
+		{resumable.ErrOffset, http.StatusConflict, "the upload has another offset: ask for it with HEAD"},
+		{resumable.ErrTooLarge, http.StatusRequestEntityTooLarge, "more bytes than the upload has"},
+		{resumable.ErrChecksum, statusChecksum, "the bytes do not have the checksum"},
+		{resumable.ErrLength, http.StatusBadRequest, "the length of the upload is already another one"},
+		{resumable.ErrParts, http.StatusBadRequest, "a part is missing, incomplete, or no partial upload"},
+		{resumable.ErrSegments, http.StatusBadRequest, "the upload came in too many small pieces: send larger ones"},
+		{resumable.ErrTooMany, http.StatusTooManyRequests, "the account has too many unfinished uploads: end some, or try again later"},
+	} {
+		if !errors.Is(err, known.err) {
+			continue
+		}
+		if known.status == http.StatusTooManyRequests {
+			retryAfter(t.w, tooManyRetry)
+		}
+		return t.refuse(known.status, known.message)
+	}
+	if ended, ok := errors.AsType[*endedError](err); ok {
+		return t.refuse(http.StatusGone, ended.message)
+	}
+	if failures, ok := errors.AsType[ingest.Failures](err); ok {
+		return t.fail(failures)
+	}
+	if failure, ok := errors.AsType[*ingest.Failure](err); ok {
+		return t.fail(ingest.Failures{failure})
+	}
+	return t.fail(ingest.Failures{ingest.StorageFailure(err)})
+}
+
+// tooManyRetry is the Retry-After of an account with too many unfinished uploads.
+const tooManyRetry = time.Minute

@@ -1,0 +1,208 @@
+package mediahttp_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/media"
+)
+
+// TestResumableRefusedAtCreation: what can be refused without bytes is refused at the creation, with
+// the status and the JSON of a form.
+func TestResumableRefusedAtCreation(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 1021) + ".txt"
+	for _, c := range []struct {
+		name, path, pairs string
+		status            int
+		has, file         string
+	}{
+		{"extension", resumablePath, metadata("filename", "a.exe"), 415, "", "a.exe"},
+		{"restricted extension", resumablePath, metadata("filename", "a.php.txt"), 415, "php", "a.php.txt"},
+		{"no extension", resumablePath, metadata("filename", "a"), 415, "", "a"},
+		{"extension of the other kind", imagePath + "/resumable", metadata("filename", "a.txt"), 415, "", "a.txt"},
+		{"folder in the name", resumablePath, metadata("filename", "../a.txt"), 400, "", "../a.txt"},
+		{"control character", resumablePath, metadata("filename", "a\x00.txt", "alias", "exact"), 400, "", "a\x00.txt"},
+		{"line break", resumablePath, metadata("filename", "a\r\nX: y.txt", "alias", "exact"), 400, "", "a\r\nX: y.txt"},
+		{"no UTF-8", resumablePath, metadata("filename", "a\xff.txt", "alias", "exact"), 400, "", ""},
+		{"long name", resumablePath, metadata("filename", long), 400, "", long},
+		{"unknown alias", resumablePath, metadata("filename", "a.txt", "alias", "none"), 400, "none", ""},
+		{"long alias", resumablePath, metadata("filename", "a.txt", "alias", strings.Repeat("a", 4000)), 400, "", ""},
+		{"sub folder outside", resumablePath, metadata("filename", "a.txt", "sub_folder", "../b"), 400, "", ""},
+		{"deep sub folder", resumablePath, metadata("filename", "a.txt", "sub_folder", strings.Repeat("a/", 17)), 400, "", ""},
+		{"size", resumablePath, metadata("filename", "a.txt", "alias", "small"), 413, "10", "a.txt"},
+		{"rights", resumablePath + "#", metadata("filename", "a.txt", "alias", "one"), 403, "one", ""},
+		{"name that is not sanitised away", resumablePath, metadata("name", ".txt"), 415, "", ".txt"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := aSite(t)
+			header := "Authorization: Bearer $TOKEN\n"
+			path, other := strings.CutSuffix(c.path, "#")
+			if other {
+				header = "Authorization: Bearer $OTHER\n"
+			}
+			r := s.do(t, http.MethodPost, path, header+"Tus-Resumable: 1.0.0\nUpload-Length: 100\n"+c.pairs, "")
+			if r.status != c.status {
+				t.Fatalf("status %d, want %d: %s", r.status, c.status, r.body)
+			}
+			names := []string{c.file}
+			if c.file == "" {
+				names = nil
+			}
+			r.refused(t, c.status, c.has, names...)
+			if r.header.Get(location) != "" {
+				t.Error("it has a location")
+			}
+		})
+	}
+}
+
+// TestResumableMetadata checks what the metadata says about the item.
+func TestResumableMetadata(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, pairs, key, filename string }{
+		{"filename", metadata("filename", "A b.TXT"), "file/content/a-b.txt", "a-b.txt"},
+		{"name", metadata("name", "a.txt"), "file/content/a.txt", "a.txt"},
+		{"filename and name", metadata("name", "b.php", "filename", "a.txt"), "file/content/a.txt", "a.txt"},
+		{"empty filename and name", metadata("filename", "", "name", "b.txt"), "file/content/b.txt", "b.txt"},
+		{"other keys", metadata("filename", "a.txt", "type", "text/plain", "filetype", "x", "relativePath", "null"), "file/content/a.txt", "a.txt"},
+		{"other key of bytes", metadata("filename", "a.txt", "x", "\x00\xff\r\n"), "file/content/a.txt", "a.txt"},
+		{"empty alias", metadata("filename", "a.txt", "alias", "", "sub_folder", ""), "file/content/a.txt", "a.txt"},
+		{"alias", metadata("filename", "a.txt", "alias", "one"), "file/one/a.txt", "a.txt"},
+		{"sub folder", metadata("filename", "a.txt", "sub_folder", "B c/d"), "file/content/b-c/d/a.txt", "b-c/d/a.txt"},
+		{"folder of the day", metadata("filename", "a.txt", "alias", "dated"), "file/dated/" + uploadDay + "/a.txt", uploadDay + "/a.txt"},
+		{"beyond ASCII", metadata("filename", "Näme 100%.txt", "alias", "exact"), "file/exact/Näme 100%.txt", "N%C3%A4me 100%25.txt"},
+		{"a base of an address", metadata("filename", "a.txt", "alias", "cdn"), "file/cdn/a.txt", "a.txt"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := aSite(t)
+			address := s.tusCreate(t, 4, c.pairs)
+			got := s.tusPatch(t, address, 0, "text", "").want(t, 204, "Media-Filename: "+c.filename+"\nMedia-WebP")
+			if stored, ok := s.stored(t, c.key); !ok || stored != "text" {
+				t.Errorf("%s is %q, %t", c.key, stored, ok)
+			}
+			path := got.header.Get("Media-Full-Path")
+			s.offset(t, address, 4).want(t, 200, "Media-Filename: "+c.filename+"\nMedia-Full-Path: "+path+"\nUpload-Length: 4")
+			s.tusSend(t, http.MethodGet, address, "", "").want(t, 200, "")
+			if c.name == "a base of an address" && path != "https://cdn.example/x/static/file/cdn/a.txt" {
+				t.Errorf("path %s", path)
+			}
+		})
+	}
+}
+
+// TestResumableImage: the answers have the variant of an image, and its size.
+func TestResumableImage(t *testing.T) {
+	t.Parallel()
+	s := aSite(t)
+	picture := samples["png"]
+	address := s.tusSend(t, http.MethodPost, imagePath+"/resumable", fmt.Sprintf("Upload-Length: %d\n%s%s",
+		len(picture), tusBody, metadata("filename", "a.png", "alias", "pictures")), picture[:10]).want(t, 201, "Upload-Offset: 10").header.Get(location)
+	path := origin + "/static/img/pictures/a.png"
+	headers := "Media-Filename: a.png\nMedia-Full-Path: " + path + "\nMedia-WebP: " + path + ".webp\n"
+	s.tusPatch(t, address, 10, picture[10:], "").want(t, 204, headers)
+	s.offset(t, address, len(picture)).want(t, 200, headers)
+	got := s.tusRequest(t, s.request(t, http.MethodGet, address, bearer, "")).want(t, 200, "") // without Tus-Resumable
+	if items := got.items(t); len(items) != 1 || items[0] != (item{path, "a.png", path + ".webp"}) {
+		t.Errorf("items %+v", items)
+	}
+}
+
+// TestResumableRefusedAtEnd: a refused item is answered like that of a form, and its upload is gone.
+func TestResumableRefusedAtEnd(t *testing.T) {
+	t.Parallel()
+	s := aSite(t)
+	address := s.tusSend(t, http.MethodPost, imagePath+"/resumable", "Upload-Length: 4\n"+metadata("filename", "a.png"), "").header.Get(location)
+	got := s.tusPatch(t, address, 0, "text", "").want(t, 415, "Media-Filename\nUpload-Offset")
+	got.refused(t, 415, "", "a.png")
+	for _, method := range []string{http.MethodHead, http.MethodGet, http.MethodPatch} {
+		got := s.tusSend(t, method, address, tusBody+"Upload-Offset: 4\n", "").want(t, 410, "Upload-Offset\nMedia-Filename")
+		got.refused(t, 410, "")
+	}
+	for key, value := range s.objects(t) {
+		if len(value) > 4<<10 || strings.HasPrefix(key, "img/") {
+			t.Errorf("%s is left, %d bytes", key, len(value))
+		}
+	}
+	s.tusSend(t, http.MethodDelete, address, "", "").want(t, 204, "")
+	if left := s.objects(t); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+	s.tusSend(t, http.MethodPost, imagePath+"/resumable", "Upload-Length: 4\n"+tusBody+metadata("filename", "a.png"), "text").refused(t, 415, "", "a.png")
+}
+
+// TestResumableState checks the JSON of an unfinished upload.
+func TestResumableState(t *testing.T) {
+	t.Parallel()
+	s := aSite(t)
+	at := noon.Add(24 * time.Hour).Unix()
+	for header, want := range map[string]string{
+		"Upload-Length: 5\n":                             fmt.Sprintf(`{"success":true,"offset":0,"length":5,"expires_at":%d}`, at),
+		"Upload-Defer-Length: 1\n":                       fmt.Sprintf(`{"success":true,"offset":0,"length":null,"expires_at":%d}`, at),
+		"Upload-Concat: partial\nUpload-Length: 0\n":     fmt.Sprintf(`{"success":true,"offset":0,"length":0,"expires_at":%d}`, at),
+		"X-HTTP-Method-Override: POST\nUpload-Length: 9": fmt.Sprintf(`{"success":true,"offset":0,"length":9,"expires_at":%d}`, at),
+	} {
+		address := s.tusSend(t, http.MethodPost, resumablePath, aText+header, "").header.Get(location)
+		got := s.tusSend(t, http.MethodPatch, address, "X-HTTP-Method-Override: GET\n", "").want(t, 200, "")
+		if strings.TrimSpace(got.body) != want {
+			t.Errorf("%q: %s, want %s", header, got.body, want)
+		}
+	}
+}
+
+// TestResumableOthers: an upload is found only by its account, under its kind.
+func TestResumableOthers(t *testing.T) {
+	t.Parallel()
+	s := aSite(t)
+	address := s.tusCreate(t, 5, aText)
+	for _, method := range []string{http.MethodHead, http.MethodGet, http.MethodPatch, http.MethodDelete} {
+		header := "Tus-Resumable: 1.0.0\nUpload-Offset: 0\n" + tusBody
+		for credentials, want := range map[string]int{"": 401, "Authorization: Bearer x\n": 401, "Authorization: Bearer $OTHER\n": 404} {
+			s.tusRequest(t, s.request(t, method, address, header+credentials, "hello")).want(t, want, "Upload-Offset")
+		}
+		s.tusSend(t, method, strings.Replace(address, "/file/", "/image/", 1), "Upload-Offset: 0\n"+tusBody, "hello").want(t, 404, "Upload-Offset")
+	}
+	s.tusRequest(t, s.request(t, http.MethodPost, resumablePath, "Tus-Resumable: 1.0.0\nAuthorization: Bearer $OTHER\nUpload-Concat: final;"+address+"\n"+
+		metadata("filename", "a.txt", "alias", "two"), "")).want(t, 400, location)
+	s.offset(t, address, 0)
+	s.store.fails.Store(true)
+	for _, header := range s.known { // any token
+		s.tusRequest(t, s.request(t, http.MethodHead, address, "Tus-Resumable: 1.0.0\nAuthorization: Bearer "+header, "")).want(t, 503, "Retry-After: 1\nUpload-Offset")
+	}
+}
+
+// TestResumableOff: there are no endpoints.
+func TestResumableOff(t *testing.T) {
+	t.Parallel()
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) { c.Resumable.Off = true })
+	for _, method := range []string{http.MethodOptions, http.MethodPost, http.MethodHead, http.MethodGet} {
+		httpCase{method: method, target: resumablePath, header: tusHeader + aText, status: 404}.check(t, s)
+	}
+}
+
+// TestResumableConcurrent: of two requests at one offset exactly one succeeds, and the item is whole.
+func TestResumableConcurrent(t *testing.T) {
+	t.Parallel()
+	s := aSite(t)
+	address := s.tusCreate(t, 5, aText)
+	r := [2]*http.Request{}
+	for i, text := range []string{"hello", "world"} {
+		r[i] = s.request(t, http.MethodPatch, address, tusHeader+tusBody+"Upload-Offset: 0\n", text)
+	}
+	var statuses [2]int
+	var both sync.WaitGroup
+	for i := range r {
+		both.Go(func() { statuses[i] = s.tusRequest(t, r[i]).status })
+	}
+	both.Wait()
+	if statuses != [2]int{204, 409} && statuses != [2]int{409, 204} {
+		t.Errorf("statuses %v", statuses)
+	}
+	s.itemIs(t, []string{"hello", "world"}[map[bool]int{false: 0, true: 1}[statuses[1] == 204]])
+}

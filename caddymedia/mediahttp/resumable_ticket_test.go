@@ -1,0 +1,161 @@
+package mediahttp_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// withTicketOf sends a request of the protocol with $TICKET.
+func (s *site) withTicketOf(t *testing.T, method, address, header, body string) *reply {
+	t.Helper()
+	return s.tusRequest(t, s.request(t, method, address, ticketBearer+"Tus-Resumable: 1.0.0\n"+tusBody+header, body))
+}
+
+// TestResumableTicket checks what a ticket allows.
+func TestResumableTicket(t *testing.T) {
+	t.Parallel()
+	create := func(t *testing.T, s *site, status int, header, body string) *reply {
+		t.Helper()
+		return s.withTicketOf(t, http.MethodPost, resumablePath, header, body).want(t, status, "")
+	}
+	four := "Upload-Length: 4\n"
+	for _, c := range []struct {
+		name, fields string
+		check        func(*testing.T, *site)
+	}{
+		{"alias", "kind=file&alias=one", func(t *testing.T, s *site) {
+			create(t, s, 201, four+aText, "text").want(t, 201, "Media-Full-Path: "+origin+"/static/file/one/a.txt")
+		}},
+		{"another alias", "kind=file&alias=one", func(t *testing.T, s *site) {
+			create(t, s, 403, four+metadata("filename", "a.txt", "alias", "two"), "")
+			create(t, s, 403, four+metadata("filename", "a.txt", "alias", "none"), "")
+		}},
+		{"another kind", "kind=image", func(t *testing.T, s *site) {
+			create(t, s, 403, four+aText, "")
+			s.withTicketOf(t, http.MethodHead, s.tusCreate(t, 4, aText), "", "").want(t, 403, "")
+		}},
+		{"sub folder", "kind=file&sub_folder=a/b", func(t *testing.T, s *site) {
+			create(t, s, 403, four+metadata("filename", "a.txt", "sub_folder", "a"), "text")
+			create(t, s, 201, four+metadata("filename", "a.txt", "sub_folder", "a/b"), "text").want(t, 201, "Media-Filename: a/b/a.txt")
+		}},
+		{"sub folder not named", "kind=file&sub_folder=a/b", func(t *testing.T, s *site) {
+			create(t, s, 201, four+aText, "text").want(t, 201, "Media-Filename: a/b/a.txt")
+		}},
+		{"filename", "kind=file&filename=B.txt", func(t *testing.T, s *site) {
+			create(t, s, 201, four+metadata("filename", "../x.php"), "text").want(t, 201, "Media-Filename: b.txt")
+		}},
+		{"max_size", "kind=file&max_size=3", func(t *testing.T, s *site) {
+			create(t, s, 413, four+aText, "text")
+			create(t, s, 413, "Upload-Defer-Length: 1\n"+aText, "text")
+			address := create(t, s, 201, "Upload-Defer-Length: 1\n"+aText, "tex").header.Get(location)
+			s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 3\n", "t").want(t, 413, "")
+			s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 3\nUpload-Length: 4\n", "t").want(t, 413, "")
+			s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 3\nUpload-Length: 3\n", "").want(t, 204, "Media-Filename: a.txt")
+		}},
+		{"max_size of the alias", "kind=file&alias=small&max_size=1000", func(t *testing.T, s *site) {
+			create(t, s, 413, "Upload-Length: 11\n"+aText, "")
+			create(t, s, 413, "Upload-Defer-Length: 1\n"+aText, "eleven byte")
+		}},
+		{"used up", "kind=file", func(t *testing.T, s *site) {
+			other := create(t, s, 201, four+aText, "").header.Get(location)
+			address := create(t, s, 201, four+aText, "text").header.Get(location)
+			s.withTicketOf(t, http.MethodHead, address, "", "").want(t, 200, "Media-Filename: a.txt")
+			s.withTicketOf(t, http.MethodGet, address, "", "").want(t, 200, "")
+			s.withTicketOf(t, http.MethodHead, other, "", "").want(t, 200, "Upload-Offset: 0")
+			s.withTicketOf(t, http.MethodGet, other, "", "").want(t, 200, "")
+			s.withTicketOf(t, http.MethodPatch, other, "Upload-Offset: 0\n", "text").want(t, 403, "")
+			create(t, s, 403, four+aText, "")
+			create(t, s, 403, four+"Upload-Concat: partial\n", "")
+			s.withTicketOf(t, http.MethodDelete, other, "", "").want(t, 204, "")
+		}},
+		{"a refused upload does not count", "kind=file", func(t *testing.T, s *site) {
+			create(t, s, 415, four+metadata("filename", "a.zip"), "text")
+			address := create(t, s, 201, four+metadata("filename", "a.zip"), "").header.Get(location)
+			s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 0\n", "text").want(t, 415, "")
+			create(t, s, 201, four+aText, "text")
+			create(t, s, 403, four+aText, "text")
+		}},
+		{"a final upload is counted once", "kind=file", func(t *testing.T, s *site) {
+			part := create(t, s, 201, "Upload-Concat: partial\n"+four, "text").header.Get(location)
+			for range 2 {
+				s.tusRequest(t, s.request(t, http.MethodPost, resumablePath, ticketBearer+"Tus-Resumable: 1.0.0\n"+aText+
+					"Upload-Concat: final;"+part+"\n", "")).want(t, 201, "Media-Filename: a.txt")
+			}
+			s.ticket(t, "kind=file&sub_folder=x")
+			s.tusRequest(t, s.request(t, http.MethodPost, resumablePath, ticketBearer+"Tus-Resumable: 1.0.0\n"+aText+
+				"Upload-Concat: final;"+part+"\n", "")).want(t, 403, "Media-Filename")
+		}},
+		{"scopes", "kind=file&alias=one", func(t *testing.T, s *site) {
+			address, ofToken := create(t, s, 201, four+aText, "").header.Get(location), s.tusCreate(t, 4, aText)
+			s.withTicketOf(t, http.MethodHead, ofToken, "", "").want(t, 403, "Upload-Offset")
+			for _, other := range []string{"alias=two", "alias=one&sub_folder=a", "alias=one&filename=a.txt", "alias=content"} {
+				s.ticket(t, "kind=file&"+other)
+				for _, method := range []string{http.MethodHead, http.MethodGet, http.MethodPatch, http.MethodDelete} {
+					s.withTicketOf(t, method, address, "Upload-Offset: 0\n", "te").want(t, 403, "Upload-Offset")
+				}
+			}
+			s.ticket(t, "kind=file&alias=one&max_files=7")
+			s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 0\n", "te").want(t, 204, "Upload-Offset: 2")
+			s.tusPatch(t, address, 2, "xt", "").want(t, 204, "Media-Filename: a.txt") // any token
+		}},
+		{"expired", "kind=file", func(t *testing.T, s *site) {
+			address := create(t, s, 201, four+aText, "").header.Get(location)
+			s.passed.Store(int64(time.Hour))
+			s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 0\n", "text").want(t, 401, "WWW-Authenticate: Bearer")
+			s.ticket(t, "kind=file")
+			s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 0\n", "text").want(t, 204, "Media-Filename: a.txt")
+		}},
+		{"counting unavailable", "kind=file", func(t *testing.T, s *site) {
+			s.store.noTakes.Store(true)
+			address := create(t, s, 201, four+aText, "").header.Get(location)
+			s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 0\n", "text").want(t, 503, "")
+			s.store.noTakes.Store(false)
+			s.withTicketOf(t, http.MethodHead, address, "", "").want(t, 200, "Media-Filename: a.txt\nUpload-Offset: 4")
+			create(t, s, 403, four+aText, "text")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.check(t, withTicket(c.fields)(t))
+		})
+	}
+}
+
+// TestResumableTicketConcurrent: of 20 uploads at once with three items left, exactly three are
+// stored.
+func TestResumableTicketConcurrent(t *testing.T) {
+	t.Parallel()
+	s := withTicket("kind=file&max_files=3")(t)
+	requests := make([]*http.Request, 0, 20)
+	for i := range 20 {
+		address := s.withTicketOf(t, http.MethodPost, resumablePath, "Upload-Length: 4\n"+metadata("filename", fmt.Sprintf("a%d.txt", i)), "").want(t, 201, "").header.Get(location)
+		requests = append(requests, s.request(t, http.MethodPatch, address, ticketBearer+"Tus-Resumable: 1.0.0\nUpload-Offset: 0\n"+tusBody, "text"))
+	}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	counts := map[int]int{}
+	for _, r := range requests {
+		all.Go(func() {
+			w := httptest.NewRecorder()
+			s.handler.ServeHTTP(w, r)
+			mu.Lock()
+			defer mu.Unlock()
+			counts[w.Code]++
+		})
+	}
+	all.Wait()
+	stored := 0
+	for key := range s.objects(t) {
+		if strings.HasPrefix(key, "file/") {
+			stored++
+		}
+	}
+	if counts[204] != 3 || counts[403] != 17 || stored != 3 {
+		t.Errorf("statuses %v, %d items", counts, stored)
+	}
+}

@@ -1,0 +1,127 @@
+package mediahttp
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strings"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/naming"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// target is the item, or the rendition of an item, that a path names. The item may not exist.
+type target struct {
+	alias     *ingest.Alias
+	rendition *ingest.Rendition // nil for the item itself
+	filename  string
+	plain     bool // the rendition cannot be made as WebP
+}
+
+// find returns the target of the path after "/static/<kind>/", and false if there can be none.
+func find(service *media.Service, kind ingest.Kind, rest string) (target, bool) {
+	name, filename, _ := strings.Cut(rest, "/")
+	name, rendition, isRendition := strings.Cut(name, "@")
+	alias, ok := service.Alias(kind, name)
+	if !ok || storagedrivers.ValidKey(filename) != nil || naming.InUploadsFolder(filename) {
+		return target{}, false
+	}
+	t := target{alias: alias, filename: filename}
+	if isRendition {
+		t.rendition, ok = alias.Rendition(rendition)
+		ok = ok && !alias.IsVariant(filename)
+	}
+	return t, ok
+}
+
+// cacheControl returns the Cache-Control header.
+func (t target) cacheControl() string {
+	if t.rendition != nil {
+		return t.alias.RenditionCacheControl
+	}
+	return t.alias.CacheControl
+}
+
+// entityTag returns the entity tag of an object of the target. That of a rendition depends on its
+// settings, its format and the generation of its picture, which are all in the key.
+func (t target) entityTag(info storagedrivers.Info) string {
+	tag := EntityTag(t.alias, info)
+	if t.rendition == nil || tag == "" {
+		return tag
+	}
+	sum := sha256.Sum256([]byte(t.rendition.Fingerprint() + " " + info.Key))
+	return fmt.Sprintf(`%s-%x"`, strings.TrimSuffix(tag, `"`), sum[:6])
+}
+
+// conditions returns a request without conditions that the target cannot answer. The settings of a
+// rendition may change without a later time.
+func (t target) conditions(r *http.Request) *http.Request {
+	if t.rendition == nil || r.Header.Get("If-Modified-Since") == "" {
+		return r
+	}
+	r = r.Clone(r.Context())
+	r.Header.Del("If-Modified-Since")
+	return r
+}
+
+// changed returns the error of reading an open object. A rendition is removed when its picture is
+// replaced, and another one is at its address then.
+func (t target) changed(err error) error {
+	if t.rendition != nil && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", storagedrivers.ErrChanged, err)
+	}
+	return err
+}
+
+// EntityTag returns the entity tag of the storage. Without one it returns a tag of size and time,
+// which is empty without a time. Storages often store times in seconds, so two versions of a name
+// may have the same size and time. Therefore the tag is strong only if items are never replaced.
+func EntityTag(alias *ingest.Alias, info storagedrivers.Info) string {
+	if info.ETag != "" || info.ModTime.IsZero() {
+		return info.ETag
+	}
+	tag := fmt.Sprintf(`"%x-%x"`, info.Size, info.ModTime.UnixNano())
+	if alias.Overwrite {
+		return "W/" + tag
+	}
+	return tag
+}
+
+// openRendition opens the rendition by from.
+func (t target) openRendition(
+	header http.Header, r *http.Request, from func(context.Context, string) (*storagedrivers.Object, error),
+) (*storagedrivers.Object, error) {
+	if t.alias.Negotiates(t.rendition, t.filename) {
+		header.Add("Vary", "Accept") // whichever it will be
+	}
+	return t.request(r).OpenRendition(r.Context(), from)
+}
+
+// request returns the rendition that suits the client.
+func (t target) request(r *http.Request) *ingest.RenditionRequest {
+	return &ingest.RenditionRequest{Alias: t.alias, Rendition: t.rendition, Filename: t.filename, WebP: t.negotiated(r)}
+}
+
+// negotiated reports whether the client gets WebP instead of the format of the picture.
+func (t target) negotiated(r *http.Request) bool {
+	return !t.plain && t.alias.Negotiates(t.rendition, t.filename) &&
+		prefersWebP(r.Header["Accept"], storagedrivers.ContentType(t.filename))
+}
+
+// makeRendition makes the rendition that suits the client. If it cannot be made as WebP, t becomes
+// the one in the format of the picture.
+func (h *Handler) makeRendition(service *media.Service, r *http.Request, t *target) error {
+	request := t.request(r)
+	request.Owner = "static " + siteOf(h.options.Client(r)).String()
+	err := service.Uploader().MakeRendition(r.Context(), request)
+	if request.WebP && ingest.IsUnrenderable(err) {
+		t.plain = true
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,167 @@
+package mediahttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/access"
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+const (
+	defaultTicketLifetime = 15 * time.Minute
+	maxTicketLifetime     = 24 * time.Hour
+)
+
+type ticketAnswer struct {
+	Success bool `json:"success"`
+	// Ticket is opaque to the client.
+	Ticket string `json:"ticket"`
+	// ExpiresAt is in Unix seconds.
+	ExpiresAt int64 `json:"expires_at"`
+}
+
+// issueTicket responds with a ticket for a token.
+func (h *Handler) issueTicket(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Cache-Control", "no-store")
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return refuseForm(service, w, r, ticketEndpoint, http.StatusMethodNotAllowed, "use POST")
+	}
+	account, refused := h.authenticateToken(r.Context(), service, w, r.Header)
+	if refused != nil {
+		return h.ticketRefused(service, w, r, refused)
+	}
+	form, status, message := ReadForm(w, r, h.options.Now, "kind")
+	if message != "" {
+		return refuseForm(service, w, r, ticketEndpoint, status, message)
+	}
+	ticket, lifetime, refused := h.ticketOf(service, account, form)
+	if refused != nil {
+		return h.ticketRefused(service, w, r, refused)
+	}
+	text, expires, err := service.Issuer().IssueTicket(r.Context(), account, ticket, lifetime)
+	switch {
+	case errors.Is(err, tokens.ErrUnavailable):
+		return h.ticketRefused(service, w, r, h.storeUnreachable(w, err))
+	case err != nil:
+		h.options.Log.Error("issuing a ticket", "error", err)
+		return h.ticketRefused(service, w, r, &refusal{http.StatusInternalServerError, ingest.Internal, "internal error"})
+	}
+	// The token may have been revoked meanwhile.
+	if _, refused := h.authenticateToken(r.Context(), service, w, r.Header); refused != nil {
+		h.drop(r.Context(), service, text)
+		return h.ticketRefused(service, w, r, refused)
+	}
+	service.Observer().TicketIssued(r.Context(), account.APIKey, media.TicketOK)
+	return answer(w, http.StatusOK, ticketAnswer{Success: true, Ticket: text, ExpiresAt: expires.Unix()})
+}
+
+// drop removes a ticket that was issued for a token that has ended.
+func (h *Handler) drop(ctx context.Context, service *media.Service, text string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
+	defer cancel()
+	if err := service.Issuer().Drop(ctx, text); err != nil {
+		h.options.Log.Error("removing a ticket", "error", err)
+	}
+}
+
+// ticketEndpoint is the name of the endpoint in metrics.
+const ticketEndpoint = "ticket"
+
+// ticketRefused responds to a request for a ticket that was not issued.
+func (h *Handler) ticketRefused(service *media.Service, w http.ResponseWriter, r *http.Request, refused *refusal) error {
+	result := media.TicketRefused
+	switch refused.reason {
+	case ingest.Unavailable:
+		result = media.TicketUnavailable
+	case ingest.Internal:
+		result = media.TicketFailed
+	default:
+	}
+	service.Observer().TicketIssued(r.Context(), "", result)
+	return refuseForm(service, w, r, ticketEndpoint, refused.status, refused.message)
+}
+
+// ticketOf returns the ticket that a form describes, and its lifetime.
+func (h *Handler) ticketOf(service *media.Service, account tokens.Account, form url.Values) (ticket tokens.Ticket, lifetime time.Duration, refused *refusal) {
+	fields := formFields{form: form}
+	ticket = tokens.Ticket{
+		Kind:      fields.text("kind", ""),
+		Alias:     fields.text("alias", ingest.DefaultAlias),
+		SubFolder: fields.text("sub_folder", ""),
+		Filename:  fields.text("filename", ""),
+		MaxFiles:  int(fields.number("max_files", 1, tokens.MaxTicketFiles)),
+		MaxSize:   fields.number("max_size", 0, maxTicketSize),
+	}
+	seconds := fields.number("expires_in", int64(defaultTicketLifetime/time.Second), int64(maxTicketLifetime/time.Second))
+	if fields.problem != "" {
+		return ticket, 0, badTicket(fields.problem)
+	}
+	kind, known := ingest.KindOf(ticket.Kind)
+	if !known {
+		return ticket, 0, badTicket("the field kind must be image or file")
+	}
+	alias, known := service.Alias(kind, ticket.Alias)
+	switch {
+	case !known:
+		return ticket, 0, badTicket(fmt.Sprintf("unknown alias %.64q", ticket.Alias))
+	case !account.Allows(ticket.Alias):
+		return ticket, 0, &refusal{http.StatusForbidden, ingest.Forbidden, fmt.Sprintf("the account may not use the alias %.64q", ticket.Alias)}
+	}
+	if failure := forcedBy(access.Caller{Ticket: &ticket}).Check(alias, h.options.Now()); failure != nil {
+		return ticket, 0, badTicket(failure.Message)
+	}
+	return ticket, time.Duration(seconds) * time.Second, nil
+}
+
+// maxTicketSize is the largest max_size of a ticket: all integers of JSON and JavaScript.
+const maxTicketSize = 1<<53 - 1
+
+func badTicket(message string) *refusal {
+	return &refusal{http.StatusBadRequest, ingest.BadRequest, message}
+}
+
+// formFields reads optional fields of a form. An empty field counts as missing.
+type formFields struct {
+	form    url.Values
+	problem string // the first one, for the caller
+}
+
+// text returns the value of a field, fallback if it is missing.
+func (f *formFields) text(name, fallback string) string {
+	if len(f.form[name]) > 1 {
+		f.fail("the field " + name + " is sent twice")
+	}
+	if value := f.form.Get(name); value != "" {
+		return value
+	}
+	return fallback
+}
+
+// number returns the value of a field from 1 to most, fallback if it is missing.
+func (f *formFields) number(name string, fallback, most int64) int64 {
+	text := f.text(name, "")
+	if text == "" {
+		return fallback
+	}
+	value, err := strconv.ParseUint(text, 10, 63)
+	if err != nil || value == 0 || int64(value) > most {
+		f.fail(fmt.Sprintf("the field %s must be a whole number from 1 to %d", name, most))
+		return fallback
+	}
+	return int64(value)
+}
+
+func (f *formFields) fail(problem string) {
+	if f.problem == "" {
+		f.problem = problem
+	}
+}

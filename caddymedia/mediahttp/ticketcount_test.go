@@ -1,0 +1,185 @@
+package mediahttp_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/tokens"
+)
+
+// TestTicketCounts: a ticket counts stored items only, and is used up without its body being read.
+func TestTicketCounts(t *testing.T) {
+	t.Parallel()
+	s := withTicket("kind=file&max_files=3")(t)
+	text := file("x.txt", "text")
+	send := func(status int, parts ...part) {
+		t.Helper()
+		r := s.do(t, http.MethodPost, filePath, multipart+ticketBearer, form(parts...))
+		if r.status != status {
+			t.Errorf("%d %s, want %d", r.status, r.body, status)
+		}
+	}
+	left := func(want int) {
+		t.Helper()
+		_, ticket, err := s.first.Issuer().Verify(t.Context(), s.vars[1], "")
+		if err != nil || ticket.Left() != want {
+			t.Errorf("%+v, %v, want %d left", ticket, err, want)
+		}
+	}
+	send(415, text, file("x.php", "text"))
+	send(400)
+	left(3)
+	send(200, text, text)
+	left(1)
+	send(403, text, text)
+	left(1)
+	s.driver.Fail = failByName
+	send(502, file("forbidden.txt", "text")) // refused after it was counted
+	left(1)
+	send(200, text)
+	left(0)
+	r := s.request(t, http.MethodPost, filePath, multipart+ticketBearer, "x")
+	r.Body = unreadable{t}
+	s.unread(t, r, 403)
+	s.ticket(t, "kind=file") // another one counts by itself
+	send(200, text)
+}
+
+// unreadable is a body that must not be read.
+type unreadable struct{ t *testing.T }
+
+func (u unreadable) Read([]byte) (int, error) {
+	u.t.Error("the body is read")
+	return 0, http.ErrBodyReadAfterClose
+}
+
+func (unreadable) Close() error { return nil }
+
+// TestTicketEnds: a ticket ends with its time, its account, its right, and the account's tokens.
+func TestTicketEnds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		change func(*testing.T, *site)
+		want   int
+	}{
+		{"nothing", func(*testing.T, *site) {}, 200},
+		{"almost expired", func(_ *testing.T, s *site) { s.passed.Store(int64(15*time.Minute - 1)) }, 200},
+		{"expired", func(_ *testing.T, s *site) { s.passed.Store(int64(15 * time.Minute)) }, 401},
+		{"revoked", func(t *testing.T, s *site) {
+			if n, err := s.first.Issuer().Revoke(t.Context(), someKey); n != 2 || err != nil { // with its token
+				t.Errorf("revoked %d: %v", n, err)
+			}
+		}, 401},
+		{"another account revoked", func(t *testing.T, s *site) {
+			if _, err := s.first.Issuer().Revoke(t.Context(), otherKey); err != nil {
+				t.Error(err)
+			}
+		}, 200},
+		{"account removed", func(t *testing.T, s *site) { s.first = s.service(t, media.Limits{}) }, 401},
+		{"alias withdrawn", func(t *testing.T, s *site) { s.first = s.service(t, media.Limits{}, account("two")) }, 401},
+		{"password changed", func(t *testing.T, s *site) {
+			s.first = s.service(t, media.Limits{}, tokens.Account{APIKey: someKey, PasswordHash: "other"})
+		}, 401},
+		{"reloaded", func(t *testing.T, s *site) { s.first = s.service(t, media.Limits{}, account()) }, 200},
+		{"store unavailable", func(_ *testing.T, s *site) { s.store.fails.Store(true) }, 503},
+		{"counting unavailable", func(_ *testing.T, s *site) { s.store.noTakes.Store(true) }, 503},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := withTicket("kind=file&alias=one")(t)
+			c.change(t, s)
+			s.running.Store(s.first)
+			httpCase{
+				target: filePath, header: multipart + "Authorization: Bearer " + s.vars[1], body: form(file("a.txt", "text")), status: c.want,
+			}.check(t, s)
+		})
+	}
+}
+
+// TestTicketEndsDuringUpload: nothing is stored if the ticket ends during the upload, or if another
+// upload uses it up.
+func TestTicketEndsDuringUpload(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		change func(*testing.T, *site)
+		want   int
+	}{
+		{"nothing", func(*testing.T, *site) {}, 200},
+		{"expired", func(_ *testing.T, s *site) { s.passed.Store(int64(time.Hour)) }, 401},
+		{"used up", func(t *testing.T, s *site) {
+			s.do(t, http.MethodPost, filePath, multipart+ticketBearer, form(file("b.txt", "text")))
+		}, 403},
+		{"counting unavailable", func(_ *testing.T, s *site) { s.store.noTakes.Store(true) }, 503},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := withTicket("kind=file&alias=one")(t)
+			body := form(file("late.txt", "text"))
+			status, _, text := s.upload(t, s.vars[1], &meanwhile{
+				first: strings.NewReader(body[:len(body)/2]), second: strings.NewReader(body[len(body)/2:]),
+				between: func() { c.change(t, s) },
+			})
+			if status != c.want {
+				t.Errorf("%d %s, want %d", status, text, c.want)
+			}
+			if _, stored := s.stored(t, "file/one/late.txt"); stored != (c.want == 200) {
+				t.Errorf("stored: %t", stored)
+			}
+		})
+	}
+}
+
+// TestTicketConcurrent: of ten uploads at once with three items left, exactly three are stored.
+func TestTicketConcurrent(t *testing.T) {
+	t.Parallel()
+	s := withTicket("kind=file&alias=one&max_files=3")(t)
+	body := form(file("a.txt", "text"))
+	statuses := make(chan int, 10)
+	for range cap(statuses) {
+		go func() {
+			status, _, _ := s.upload(t, s.vars[1], strings.NewReader(body))
+			statuses <- status
+		}()
+	}
+	counts := map[int]int{}
+	for range cap(statuses) {
+		counts[<-statuses]++
+	}
+	if want := map[int]int{200: 3, 403: 7}; fmt.Sprint(counts) != fmt.Sprint(want) {
+		t.Errorf("statuses %v, want %v", counts, want)
+	}
+	if stored := len(s.objects(t)); stored != 3 {
+		t.Errorf("%d objects are stored", stored)
+	}
+}
+
+// TestTicketOfEndedToken: a ticket is not issued if its token is revoked meanwhile.
+func TestTicketOfEndedToken(t *testing.T) {
+	t.Parallel()
+	s := aSite(t)
+	var saved []tokens.ID
+	s.store.saved = func(id tokens.ID, rec tokens.Record) {
+		if rec.Ticket == nil {
+			return
+		}
+		saved = append(saved, id)
+		for _, token := range s.known {
+			if err := s.first.Issuer().Drop(t.Context(), token); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	httpCase{target: ticketPath, header: urlencoded + bearer, body: "kind=file", status: 401}.check(t, s)
+	if len(saved) != 1 {
+		t.Fatalf("%d tickets were saved", len(saved))
+	}
+	if _, err := s.store.Load(t.Context(), saved[0]); err == nil {
+		t.Error("the ticket is still valid")
+	}
+}

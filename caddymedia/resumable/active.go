@@ -1,0 +1,117 @@
+package resumable
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// silentTime is how long a request that adds bytes has received none if its connection is
+	// taken for dead.
+	silentTime = 500 * time.Millisecond
+	// silentSteps is how often that is looked at.
+	silentSteps = 50
+	// takeOverTime is how long a request waits for the end of an earlier one that it interrupts.
+	takeOverTime = 400 * time.Millisecond
+)
+
+// writing are the requests in this process that add bytes, by the location of their uploads. They
+// outlast a reload.
+var writing = writers{by: map[string]*writer{}}
+
+type writers struct {
+	mu sync.Mutex
+	by map[string]*writer
+}
+
+// writer is a request that adds bytes to an upload.
+type writer struct {
+	interrupt func()
+	received  atomic.Int64 // bytes
+	lost      bool         // another request has taken over
+	ended     chan struct{}
+}
+
+// begin registers w as the writer of an upload. It interrupts an earlier one that receives nothing.
+// The error is ErrOffset if that one is alive.
+func (ws *writers) begin(ctx context.Context, upload string, w *writer) error {
+	ws.mu.Lock()
+	earlier := ws.by[upload]
+	ws.mu.Unlock()
+	if earlier != nil {
+		if err := earlier.silent(ctx); err != nil {
+			return err
+		}
+	}
+	ws.mu.Lock()
+	earlier = ws.by[upload]
+	ws.by[upload] = w
+	if earlier != nil {
+		earlier.lost = true
+	}
+	ws.mu.Unlock()
+	if earlier != nil {
+		earlier.stop()
+	}
+	return nil
+}
+
+// silent waits until the writer has ended or is taken for dead. The error is ErrOffset if it
+// receives bytes.
+func (w *writer) silent(ctx context.Context) error {
+	before := w.received.Load()
+	for range silentSteps {
+		select {
+		case <-w.ended:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(silentTime / silentSteps):
+		}
+		if w.received.Load() != before {
+			return ErrOffset
+		}
+	}
+	return nil
+}
+
+// interrupt ends the writer of an upload, and waits for its end.
+func (ws *writers) interrupt(upload string) {
+	ws.mu.Lock()
+	w := ws.by[upload]
+	if w != nil {
+		w.lost = true
+	}
+	ws.mu.Unlock()
+	if w != nil {
+		w.stop()
+	}
+}
+
+// stop interrupts the writer and waits for its end, unless it is storing what it has. Then the
+// storage decides.
+func (w *writer) stop() {
+	w.interrupt()
+	select {
+	case <-w.ended:
+	case <-time.After(takeOverTime):
+	}
+}
+
+func (ws *writers) end(upload string, w *writer) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if ws.by[upload] == w {
+		delete(ws.by, upload)
+	}
+	close(w.ended)
+}
+
+// hasLost reports whether another request has taken over.
+func (ws *writers) hasLost(w *writer) bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return w.lost
+}

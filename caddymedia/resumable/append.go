@@ -1,0 +1,288 @@
+package resumable
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+const (
+	// segmentSize is the largest segment in bytes, unless it has a checksum. A crash loses at most
+	// one that is not complete.
+	segmentSize = 16 << 20
+	// maxSegments is the largest number of segments besides those of full size.
+	maxSegments = 10_000
+	// storeTime bounds storing a segment after its request has ended.
+	storeTime = 2 * time.Minute
+)
+
+// BodyError is an error of the reader of a [Body].
+type BodyError struct{ Err error }
+
+// Error returns the text of the reader's error.
+func (e *BodyError) Error() string { return "receiving a segment: " + e.Err.Error() }
+
+// Unwrap returns the reader's error.
+func (e *BodyError) Unwrap() error { return e.Err }
+
+// Body is what a request adds to an upload.
+type Body struct {
+	// Reader yields the bytes. Its error is returned, as a *[BodyError], after the bytes before it
+	// are stored.
+	Reader io.Reader
+	// Offset is the offset that the client expects.
+	Offset int64
+	// Limit is the largest length of an upload of [Unknown] length.
+	Limit int64
+	// Sum, if set, is the checksum by Hash. Bytes with another one are not stored.
+	Sum  []byte
+	Hash hash.Hash
+	// Interrupt makes Reader fail soon. It is called if another request takes over.
+	Interrupt func()
+	// Reserve reserves a file for staged bytes.
+	Reserve func() (release func(), err error)
+}
+
+// read reads from the body. The error is io.EOF at its end, otherwise a *BodyError.
+func (a *appending) read(p []byte) (int, error) {
+	n, err := a.body.Reader.Read(p)
+	a.writer.received.Add(int64(n))
+	if err != nil && err != io.EOF {
+		err = &BodyError{err}
+	}
+	return n, err
+}
+
+// Append stores the bytes of body behind those of the upload. Of two requests with the same offset
+// the later one takes over; the storage decides. The offset of u is the new one, also after an
+// error.
+//
+// The error is ErrOffset if the upload has another offset, ErrTooLarge for bytes beyond its length,
+// ErrChecksum, ErrSegments, ErrUnknown if the upload was removed meanwhile, a *BodyError, or that of
+// the storage.
+func (u *Upload) Append(ctx context.Context, body Body) error {
+	if body.Offset != u.offset {
+		return ErrOffset
+	}
+	w := &writer{interrupt: body.Interrupt, ended: make(chan struct{})}
+	name := u.location()
+	if err := writing.begin(ctx, name, w); err != nil {
+		return err
+	}
+	defer writing.end(name, w)
+	if err := u.Reload(ctx); err != nil {
+		return err
+	}
+	if body.Offset != u.offset || u.Outcome != nil {
+		return ErrOffset
+	}
+	if int64(len(u.segments)) > maxSegments+u.offset/segmentSize {
+		return ErrSegments
+	}
+	a := &appending{Upload: u, writer: w, body: body, limit: body.Limit - u.offset}
+	if u.Length != Unknown {
+		a.limit = u.Length - u.offset
+	}
+	before := u.offset
+	err := a.run(ctx)
+	if n := u.offset - before; n > 0 && u.store.Received != nil {
+		u.store.Received(u.Kind, n, before > 0)
+	}
+	if gone := u.confirm(ctx, a.stored); gone != nil {
+		return gone
+	}
+	if _, cut := errors.AsType[*BodyError](err); cut && writing.hasLost(w) {
+		return ErrOffset // the reader's error is that of Interrupt
+	}
+	return err
+}
+
+// location identifies the upload in this process, whatever the name of its storage.
+func (u *Upload) location() string { return u.storage.Location().Join(dataKey(u.ID, "")).String() }
+
+// confirm returns ErrUnknown if the upload was removed while segments were stored, and removes them.
+func (u *Upload) confirm(ctx context.Context, stored []string) error {
+	if len(stored) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	_, err := u.storage.Stat(ctx, recordKey(u.Owner, u.ID))
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, key := range stored {
+		u.store.remove(ctx, u.storage, key)
+	}
+	return ErrUnknown
+}
+
+// appending is a request that adds segments. A segment is stored while the next one is received.
+type appending struct {
+	*Upload
+	writer *writer
+	body   Body
+	limit  int64 // of the bytes that are still accepted
+	stored []string
+
+	storing sync.WaitGroup
+	err     error // of the last segment that was stored
+}
+
+// run receives the body. Where objects can grow, it needs no segments unless the bytes may be
+// refused in the end.
+func (a *appending) run(ctx context.Context) error {
+	if a.grown || len(a.segments) == 0 && a.storage.CanAppend() {
+		grown := a.grown
+		if err := a.grow(ctx); grown || !errors.Is(err, errors.ErrUnsupported) {
+			return err
+		}
+	}
+	return a.runSegments(ctx)
+}
+
+func (a *appending) runSegments(ctx context.Context) error {
+	size := int64(segmentSize)
+	if a.body.Sum != nil {
+		size = a.limit
+	}
+	var err error
+	for end := false; err == nil && !end; {
+		end, err = a.segment(ctx, size)
+	}
+	a.storing.Wait()
+	if a.err != nil {
+		return a.err // nothing behind it is stored
+	}
+	return err
+}
+
+// segment receives one segment and begins to store it. end reports that it was the last one.
+func (a *appending) segment(ctx context.Context, size int64) (end bool, err error) {
+	release, err := a.body.Reserve()
+	if err != nil {
+		return true, err
+	}
+	staged, err := a.storage.Stage(ctx)
+	if err != nil {
+		release()
+		return true, fmt.Errorf("receiving a segment: %w", err)
+	}
+	done := func() {
+		if err := staged.Close(); err != nil {
+			a.store.Log.Warn("closing a segment of a resumable upload", "error", err)
+		}
+		release()
+	}
+	n, readErr, err := a.receive(staged, min(size, a.limit))
+	if readErr == nil && err == nil && a.limit == n {
+		readErr, err = a.atEnd()
+	}
+	if err == nil {
+		err = a.accepts(readErr)
+	}
+	if n > 0 {
+		a.storing.Wait()
+	}
+	if err != nil || n == 0 || a.err != nil {
+		done()
+		return true, firstError(err, readErr)
+	}
+	a.limit -= n
+	a.storing.Go(func() {
+		defer done()
+		a.err = a.commit(ctx, staged, n)
+	})
+	return readErr != nil, firstError(nil, readErr)
+}
+
+// receive copies at most limit bytes from the body. readErr is io.EOF at its end.
+func (a *appending) receive(staged io.Writer, limit int64) (n int64, readErr, err error) {
+	buffer := buffers.Get().(*[bufferSize]byte) // the pool holds nothing else
+	defer buffers.Put(buffer)
+	for n < limit && readErr == nil {
+		var read int
+		read, readErr = a.read(buffer[:min(bufferSize, limit-n)])
+		if read == 0 {
+			continue
+		}
+		if a.body.Sum != nil {
+			a.body.Hash.Write(buffer[:read])
+		}
+		if _, err := staged.Write(buffer[:read]); err != nil {
+			return n, readErr, fmt.Errorf("receiving a segment: %w", err)
+		}
+		n += int64(read)
+	}
+	return n, readErr, nil
+}
+
+const bufferSize = 256 << 10
+
+var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+// atEnd returns io.EOF as readErr if the body ends here, and ErrTooLarge if it does not.
+func (a *appending) atEnd() (readErr, err error) {
+	var one [1]byte
+	for {
+		n, readErr := a.read(one[:])
+		if n > 0 {
+			return readErr, ErrTooLarge
+		}
+		if readErr != nil {
+			return readErr, nil
+		}
+	}
+}
+
+// accepts returns an error unless the bytes that were received before readErr may be stored.
+func (a *appending) accepts(readErr error) error {
+	if writing.hasLost(a.writer) {
+		return ErrOffset
+	}
+	if a.body.Sum == nil || readErr == nil {
+		return nil
+	}
+	if readErr != io.EOF { //nolint:errorlint // the end is io.EOF itself
+		return readErr
+	}
+	if subtle.ConstantTimeCompare(a.body.Hash.Sum(nil), a.body.Sum) != 1 {
+		return ErrChecksum
+	}
+	return nil
+}
+
+// firstError returns err, or else readErr unless that is the end of the body.
+func firstError(err, readErr error) error {
+	if err == nil && readErr != io.EOF { //nolint:errorlint // the end is io.EOF itself
+		return readErr
+	}
+	return err
+}
+
+// commit stores a segment of n bytes. The end of the request does not stop it.
+func (a *appending) commit(ctx context.Context, staged storagedrivers.Staged, n int64) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	key := dataKey(a.ID, segmentName(a.offset))
+	info, err := staged.Commit(ctx, key, storagedrivers.PutOptions{Mode: storagedrivers.CreateOnly})
+	if errors.Is(err, fs.ErrExist) {
+		return ErrOffset
+	}
+	if err != nil {
+		return fmt.Errorf("storing a segment: %w", err)
+	}
+	a.stored = append(a.stored, key)
+	a.segments = append(a.segments, info)
+	a.offset += n
+	a.changed = a.store.Now()
+	return nil
+}

@@ -1,0 +1,245 @@
+package resumable
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestAppend: bytes that are cut at many places arrive whole, and each offset is kept.
+func TestAppend(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		all := random(2*segmentSize + 12345)
+		u := s.create(t, Record{Owner: owner, Kind: "file", Length: int64(len(all))})
+		for _, end := range []int{0, 1, 100_000, segmentSize, segmentSize + 1, 2*segmentSize + 5} {
+			u = s.find(t, u)
+			at := int(u.Offset())
+			err := u.Append(t.Context(), body(u.Offset(), cut(all[at:], end-at)))
+			if !errors.Is(err, errCut) || u.Offset() != int64(end) {
+				t.Fatalf("cut at %d: offset %d, error %v", end, u.Offset(), err)
+			}
+		}
+		u = s.find(t, u)
+		if err := u.Append(t.Context(), body(u.Offset(), bytes.NewReader(all[u.Offset():]))); err != nil || !u.Complete() {
+			t.Fatalf("the rest: offset %d, error %v", u.Offset(), err)
+		}
+		if u = s.find(t, u); !u.Complete() || !bytes.Equal(u.content(t), all) {
+			t.Errorf("it is not complete or has other bytes: offset %d", u.Offset())
+		}
+	})
+}
+
+func TestAppendRefuses(t *testing.T) {
+	t.Parallel()
+	sum := func(text string) []byte {
+		sum := sha1.Sum([]byte(text))
+		return sum[:]
+	}
+	tests := map[string]struct {
+		offset int64
+		body   []string // pieces; "!" cuts
+		sum    []byte
+		want   error
+		end    int64
+	}{
+		"offset too high":      {1, []string{"x"}, nil, ErrOffset, 0},
+		"offset too low":       {-1, []string{"x"}, nil, ErrOffset, 0},
+		"too long":             {0, []string{"123456"}, nil, ErrTooLarge, 0},
+		"too long, in pieces":  {0, []string{"12345", "6"}, nil, ErrTooLarge, 0},
+		"complete":             {0, []string{"12345"}, nil, nil, 5},
+		"nothing":              {0, []string{""}, nil, nil, 0},
+		"checksum":             {0, []string{"123"}, sum("123"), nil, 3},
+		"other checksum":       {0, []string{"123"}, sum("12"), ErrChecksum, 0},
+		"checksum, cut":        {0, []string{"123", "!"}, sum("12345"), errCut, 0},
+		"checksum, too long":   {0, []string{"123456"}, sum("123456"), ErrTooLarge, 0},
+		"checksum of all":      {0, []string{"12345"}, sum("12345"), nil, 5},
+		"checksum of nothing":  {0, []string{""}, sum(""), nil, 0},
+		"wrong sum of nothing": {0, []string{""}, sum("x"), ErrChecksum, 0},
+	}
+	each(t, func(t *testing.T, s *Store) {
+		s.MaxOpen = len(tests)
+		for name, tt := range tests {
+			t.Run(name, func(t *testing.T) {
+				u := s.create(t, Record{Owner: owner, Length: 5})
+				var pieces []io.Reader
+				for _, text := range tt.body {
+					if text == "!" {
+						pieces = append(pieces, failing{})
+					}
+					pieces = append(pieces, strings.NewReader(text))
+				}
+				b := body(tt.offset, io.MultiReader(pieces...))
+				b.Sum, b.Hash = tt.sum, sha1.New()
+				err := u.Append(t.Context(), b)
+				if !errors.Is(err, tt.want) || u.Offset() != tt.end {
+					t.Errorf("offset %d, error %v; want %d and %v", u.Offset(), err, tt.end, tt.want)
+				}
+				if found := s.find(t, u); found.Offset() != tt.end {
+					t.Errorf("then offset %d, want %d", found.Offset(), tt.end)
+				}
+			})
+		}
+	})
+}
+
+// TestTakeOver: a request takes over from another one that waits for its client. That one stores
+// nothing any more.
+func TestTakeOver(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		const all = "1234567890"
+		u := s.create(t, Record{Owner: owner, Length: int64(len(all))})
+		dead, client := io.Pipe()
+		ended := make(chan error)
+		go func() {
+			b := body(0, dead)
+			b.Interrupt = func() { dead.CloseWithError(errCut) }
+			ended <- s.find(t, u).Append(t.Context(), b)
+		}()
+		if _, err := client.Write([]byte(all[:3])); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.find(t, u).Append(t.Context(), body(5, strings.NewReader(all[5:]))); !errors.Is(err, ErrOffset) {
+			t.Errorf("at another offset: %v", err)
+		}
+		for { // as a client that asks for the offset again
+			other := s.find(t, u)
+			err := other.Append(t.Context(), body(other.Offset(), strings.NewReader(all[other.Offset():])))
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, ErrOffset) {
+				t.Fatal(err)
+			}
+		}
+		if err := <-ended; err == nil {
+			t.Error("the earlier request succeeds")
+		}
+		if got := s.find(t, u).content(t); string(got) != all {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// TestLiveRequest: a request whose client sends bytes is not interrupted by another one.
+func TestLiveRequest(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: Unknown})
+		mine, other := s.find(t, u), s.find(t, u)
+		refused := make(chan error, 1)
+		n := 0
+		live := readByte(func() (byte, error) {
+			if n++; n == 2 { // this request is known
+				go func() { refused <- other.Append(t.Context(), body(0, strings.NewReader("abc"))) }()
+			}
+			select {
+			case err := <-refused:
+				if !errors.Is(err, ErrOffset) {
+					t.Errorf("the other request: %v", err)
+				}
+				return 0, io.EOF
+			case <-time.After(silentTime / 20):
+				return 'x', nil
+			}
+		})
+		if err := mine.Append(t.Context(), body(0, live)); err != nil {
+			t.Errorf("the live request: %v", err)
+		}
+		if got := s.find(t, u).Offset(); got != int64(n-1) {
+			t.Errorf("offset %d of %d", got, n-1)
+		}
+	})
+}
+
+// readByte is a reader of one byte at a time.
+type readByte func() (byte, error)
+
+func (f readByte) Read(p []byte) (n int, err error) {
+	if p[0], err = f(); err == nil {
+		n = 1
+	}
+	return n, err
+}
+
+// TestRace: of many requests at one offset exactly one succeeds, as if each were in another process.
+func TestRace(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 3})
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		won := map[string]int{}
+		same := make([]*Upload, 10)
+		for n := range same {
+			same[n] = s.find(t, u)
+		}
+		for n, mine := range same {
+			wg.Go(func() {
+				text := fmt.Sprintf("%03d", n)
+				a := &appending{Upload: mine, writer: new(writer), body: body(0, strings.NewReader(text)), limit: 3}
+				err := a.run(t.Context()) // without the registry of this process
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					won[text]++
+				} else if !errors.Is(err, ErrOffset) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		got := string(s.find(t, u).content(t))
+		if len(won) != 1 || won[got] != 1 {
+			t.Errorf("stored %q, won %v", got, won)
+		}
+	})
+}
+
+func TestSetLength(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: Unknown})
+		if err := u.Append(t.Context(), body(0, strings.NewReader("123"))); err != nil || u.Complete() {
+			t.Fatalf("complete %t, error %v", u.Complete(), err)
+		}
+		other := s.find(t, u)
+		if err := u.SetLength(t.Context(), 3); err != nil || !u.Complete() {
+			t.Errorf("complete %t, error %v", u.Complete(), err)
+		}
+		if err := other.SetLength(t.Context(), 4); !errors.Is(err, ErrLength) {
+			t.Errorf("another length: %v", err)
+		}
+		if err := s.find(t, u).SetLength(t.Context(), 3); err != nil {
+			t.Errorf("the same length: %v", err)
+		}
+	})
+}
+
+// TestInterruptedContext: the end of the request's context does not lose what was received.
+func TestInterruptedContext(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 5})
+		ctx, cancel := context.WithCancel(t.Context())
+		r := io.MultiReader(strings.NewReader("123"), readFunc(func() error { cancel(); return errCut }))
+		if err := u.Append(ctx, body(0, r)); !errors.Is(err, errCut) {
+			t.Errorf("error %v", err)
+		}
+		if got := s.find(t, u).Offset(); got != 3 {
+			t.Errorf("offset %d", got)
+		}
+	})
+}
+
+type readFunc func() error
+
+func (f readFunc) Read([]byte) (int, error) { return 0, f() }

@@ -1,0 +1,136 @@
+package resumable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// finishing are locks of the uploads that are being finished in this process, by their location.
+var finishing storagedrivers.NameLocks
+
+// LockFinish waits until no other request of this process finishes the upload. The caller must call
+// [Upload.Reload] then: the upload may be finished.
+func (u *Upload) LockFinish(ctx context.Context) (unlock func(), err error) {
+	return finishing.Lock(ctx, u.location())
+}
+
+// A Claim is a filename under which the item of an upload may be stored. All processes that finish
+// an upload use its claims in their order, so the item is stored once.
+type Claim struct {
+	Filename string `json:"filename"`
+	// Before is the object that had the filename before it was claimed; zero for none.
+	Before storagedrivers.Info `json:"before"`
+	// Earlier means that another attempt has claimed it.
+	Earlier bool `json:"-"`
+}
+
+// Claim returns the n-th claim of the upload, from 0: that of the first attempt, or else proposed.
+// The error is ErrUnknown if the upload was finished or terminated meanwhile.
+func (u *Upload) Claim(ctx context.Context, n int, proposed Claim) (Claim, error) {
+	key := dataKey(u.ID, claimName(n))
+	err := put(ctx, u.storage, key, proposed)
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		claim := Claim{Earlier: true}
+		info, err := get(ctx, u.storage, key, &claim)
+		if err == nil && info.Key == "" {
+			err = ErrUnknown
+		}
+		return claim, err
+	case err != nil:
+		return Claim{}, fmt.Errorf("claiming the filename of a resumable upload: %w", err)
+	}
+	// The record is removed before the claims. While it exists, no process has finished the upload.
+	if _, err := u.storage.Stat(ctx, recordKey(u.Owner, u.ID)); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			u.store.remove(ctx, u.storage, key)
+			err = ErrUnknown
+		}
+		return Claim{}, err
+	}
+	return proposed, nil
+}
+
+// Finish stores the outcome of the upload and removes its data. If another process has finished it,
+// u gets that outcome.
+func (u *Upload) Finish(ctx context.Context, outcome Outcome) error {
+	outcome.Record, outcome.Finished = u.Record, u.store.Now().UTC().Truncate(time.Second)
+	b, err := outcome.encode()
+	if err != nil {
+		return err
+	}
+	parts := u.parts
+	switch err = putBytes(ctx, u.storage, outcomeKey(u.ID), b); {
+	case err == nil:
+		u.Outcome = &outcome
+		if outcome.Stored != "" {
+			u.store.observe(u.Kind, Finished)
+		} else {
+			u.store.observe(u.Kind, Refused)
+		}
+	case errors.Is(err, fs.ErrExist):
+		if err := u.reloadOutcome(ctx); err != nil {
+			return err
+		}
+	default:
+		return fmt.Errorf("storing the outcome of a resumable upload: %w", err)
+	}
+	for _, part := range parts {
+		part.removeAll(ctx)
+	}
+	u.removeAll(ctx)
+	return nil
+}
+
+// Terminate removes the upload, or the outcome of a finished one. It interrupts a request that adds
+// bytes. claimed reports that the item may have been stored, or may still be stored by a request
+// that is finishing the upload.
+func (u *Upload) Terminate(ctx context.Context) (claimed bool, err error) {
+	if u.Outcome != nil {
+		return true, u.storage.Delete(ctx, outcomeKey(u.ID))
+	}
+	if err := u.storage.Delete(ctx, recordKey(u.Owner, u.ID)); err != nil {
+		return false, fmt.Errorf("removing a resumable upload: %w", err)
+	}
+	u.store.observe(u.Kind, Terminated)
+	writing.interrupt(u.location())
+	return u.store.removeData(ctx, u.storage, u.ID), nil
+}
+
+// removeAll removes the record and the data. What it cannot remove, Sweep does. As long as there is a
+// record there must be the data: the upload would begin again.
+func (u *Upload) removeAll(ctx context.Context) {
+	if u.store.remove(ctx, u.storage, recordKey(u.Owner, u.ID)) {
+		u.store.removeData(ctx, u.storage, u.ID)
+	}
+}
+
+// remove removes an object, and reports whether it could.
+func (s *Store) remove(ctx context.Context, storage *storagedrivers.Storage, key string) bool {
+	err := storage.Delete(ctx, key)
+	if err != nil {
+		s.Log.Warn("removing a part of a resumable upload", "storage", storage.Name(), "error", err)
+	}
+	return err == nil
+}
+
+// removeData removes everything below an upload, in the order of the keys: the claims after the
+// bytes. claimed reports that there may have been claims.
+func (s *Store) removeData(ctx context.Context, storage *storagedrivers.Storage, id string) (claimed bool) {
+	prefix := dataKey(id, "")
+	for info, err := range storage.All(ctx, prefix) {
+		if err != nil {
+			s.Log.Warn("removing a resumable upload", "storage", storage.Name(), "error", err)
+			return true
+		}
+		claimed = claimed || strings.HasPrefix(info.Key[len(prefix):], claimPrefix)
+		s.remove(ctx, storage, info.Key)
+	}
+	return claimed
+}

@@ -1,0 +1,121 @@
+package resumable
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// TestFinal: a final upload consists of its parts, in their order. It is the same one if it is
+// created again, also when it is finished and its parts are removed.
+func TestFinal(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		part := func(text string) string {
+			u := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: 3})
+			if err := u.Append(t.Context(), body(0, strings.NewReader(text))); err != nil {
+				t.Fatal(err)
+			}
+			return u.ID
+		}
+		a, b, open := part("abc"), part("def"), part("x")
+		final := func(parts ...string) (*Upload, error) {
+			rec := Record{Owner: owner, Kind: "file", Parts: parts, Metadata: "filename YQ=="}
+			return s.Create(t.Context(), s.Storages[0], rec, admit)
+		}
+		for _, parts := range [][]string{{open}, {a, open}, {"x"}, {newID(s.Now(), "default")}} {
+			if _, err := final(parts...); !errors.Is(err, ErrParts) {
+				t.Errorf("parts %v: %v", parts, err)
+			}
+		}
+		u, err := final(b, a, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := u.content(t); !u.Complete() || u.Length != 9 || string(got) != "defabcdef" {
+			t.Errorf("got %q, length %d", got, u.Length)
+		}
+		again, err := final(b, a, b)
+		if err != nil || again.ID != u.ID || string(again.content(t)) != "defabcdef" {
+			t.Errorf("created again: %v, error %v", again, err)
+		}
+		if err := u.Finish(t.Context(), Outcome{Stored: "x.txt"}); err != nil {
+			t.Fatal(err)
+		}
+		again, err = final(b, a, b)
+		if err != nil || again.ID != u.ID || again.Outcome == nil || again.Outcome.Stored != "x.txt" || again.Offset() != 9 {
+			t.Errorf("after the end: %+v, error %v", again, err)
+		}
+	})
+}
+
+// TestFinish: of two attempts, both have the outcome of one. At most 4 KiB remain.
+func TestFinish(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 3, Metadata: strings.Repeat("x", 8<<10)})
+		if err := u.Append(t.Context(), body(0, strings.NewReader("123"))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := u.Claim(t.Context(), 0, Claim{Filename: "a.txt"}); err != nil {
+			t.Fatal(err)
+		}
+		other := s.find(t, u)
+		if err := u.Finish(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Finish(t.Context(), Outcome{Stored: "b.txt"}); err != nil || other.Outcome.Stored != "a.txt" {
+			t.Errorf("the second attempt: %+v, error %v", other.Outcome, err)
+		}
+		found := s.find(t, u)
+		if found.Outcome == nil || found.Outcome.Stored != "a.txt" || found.Offset() != 3 {
+			t.Errorf("found %+v", found)
+		}
+		keys := s.keys(t)
+		if len(keys) != 1 || keys[0] != outcomeKey(u.ID) {
+			t.Errorf("remaining: %v", keys)
+		}
+		if info, err := s.Storages[0].Stat(t.Context(), outcomeKey(u.ID)); err != nil || info.Size > maxOutcome {
+			t.Errorf("outcome of %d bytes, error %v", info.Size, err)
+		}
+		if _, err := found.Terminate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if keys := s.keys(t); len(keys) > 0 {
+			t.Errorf("remaining after the end: %v", keys)
+		}
+	})
+}
+
+// TestClaim: all attempts get the same filenames in the same order. After the end of the upload
+// there are no more.
+func TestClaim(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 0})
+		before := storagedrivers.Info{Key: "k", Size: 3, ModTime: s.Now().Round(0), ETag: `"x"`}
+		first, err := u.Claim(t.Context(), 0, Claim{Filename: "a.txt", Before: before})
+		if err != nil || first.Filename != "a.txt" || first.Earlier {
+			t.Errorf("first %+v, error %v", first, err)
+		}
+		again, err := s.find(t, u).Claim(t.Context(), 0, Claim{Filename: "b.txt"})
+		if err != nil || again.Filename != "a.txt" || !again.Earlier || !again.Before.Same(before) || again.Before.Key != "k" {
+			t.Errorf("again %+v, error %v", again, err)
+		}
+		if next, err := u.Claim(t.Context(), 1, Claim{Filename: "c.txt"}); err != nil || next.Filename != "c.txt" || next.Earlier {
+			t.Errorf("next %+v, error %v", next, err)
+		}
+		slow := s.find(t, u)
+		if err := u.Finish(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
+			t.Fatal(err)
+		}
+		if claim, err := slow.Claim(t.Context(), 0, Claim{Filename: "a.txt"}); !errors.Is(err, ErrUnknown) {
+			t.Errorf("after the end: %+v, error %v", claim, err)
+		}
+		if keys := s.keys(t); len(keys) != 1 {
+			t.Errorf("remaining: %v", keys)
+		}
+	})
+}

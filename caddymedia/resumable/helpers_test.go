@@ -1,0 +1,126 @@
+package resumable
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/local"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+const owner = "http site"
+
+// each runs a test on every storage of the package's tests.
+func each(t *testing.T, test func(t *testing.T, s *Store)) {
+	t.Helper()
+	drivers := map[string]func(t *testing.T) storagedrivers.Driver{
+		"memory": func(*testing.T) storagedrivers.Driver { return memory.New() },
+		"local": func(t *testing.T) storagedrivers.Driver {
+			t.Helper()
+			return local.New(local.Config{Root: t.TempDir(), Sync: new(false)}, slog.New(slog.DiscardHandler))
+		},
+	}
+	for _, name := range slices.Sorted(maps.Keys(drivers)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, storeOn(t, drivers[name](t)))
+		})
+	}
+}
+
+func storeOn(t *testing.T, d storagedrivers.Driver) *Store {
+	t.Helper()
+	storage := storagedrivers.New("default", d, storagedrivers.Options{})
+	t.Cleanup(func() {
+		if err := storage.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &Store{
+		Storages: []*storagedrivers.Storage{storage}, Expires: time.Hour, MaxOpen: 10,
+		Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+func admit(int64) error { return nil }
+
+// create creates an upload of the given length.
+func (s *Store) create(t *testing.T, rec Record) *Upload {
+	t.Helper()
+	if rec.Owner == "" {
+		rec.Owner, rec.Kind, rec.Filename = owner, "file", "a.txt"
+	}
+	u, err := s.Create(t.Context(), s.Storages[0], rec, admit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// find returns the upload as another process sees it.
+func (s *Store) find(t *testing.T, u *Upload) *Upload {
+	t.Helper()
+	found, err := s.Find(t.Context(), u.Owner, u.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func body(offset int64, r io.Reader) Body {
+	return Body{
+		Reader: r, Offset: offset, Interrupt: func() {}, Limit: 1 << 40,
+		Reserve: func() (func(), error) { return func() {}, nil },
+	}
+}
+
+// content returns the bytes of a complete upload.
+func (u *Upload) content(t *testing.T) []byte {
+	t.Helper()
+	r := u.Content(t.Context())
+	defer r.Close()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// keys returns the keys of all objects of a store.
+func (s *Store) keys(t *testing.T) []string {
+	t.Helper()
+	var keys []string
+	for info, err := range s.Storages[0].All(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, info.Key)
+	}
+	return keys
+}
+
+var errCut = errors.New("connection lost")
+
+// cut returns a reader of b that fails after n bytes.
+func cut(b []byte, n int) io.Reader {
+	return io.MultiReader(bytes.NewReader(b[:n]), failing{})
+}
+
+type failing struct{}
+
+func (failing) Read([]byte) (int, error) { return 0, errCut }
+
+func random(n int) []byte {
+	b := make([]byte, n)
+	r := rand.NewChaCha8([32]byte{byte(n)})
+	_, _ = r.Read(b)
+	return b
+}

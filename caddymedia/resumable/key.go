@@ -1,0 +1,94 @@
+package resumable
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The parts of an ID: the day of its creation, random characters of 5 bits each, and a hash of the
+// name of its storage.
+const (
+	dayLength    = 5
+	randomLength = 26
+	tagLength    = 6
+	idLength     = dayLength + randomLength + tagLength
+)
+
+// lower encodes bytes as letters and digits that no storage folds.
+var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
+
+// newID returns a new ID with 130 random bits.
+func newID(now time.Time, storage string) string {
+	return day(now) + strings.ToLower(rand.Text())[:randomLength] + storageTag(storage)
+}
+
+// finalID returns the ID of an upload with parts. It is as hard to guess as the IDs of the parts.
+func finalID(rec *Record, storage string) string {
+	identity, err := json.Marshal([]any{rec.Owner, rec.Kind, rec.Parts, rec.Metadata})
+	if err != nil {
+		panic(err) // texts only
+	}
+	return rec.Parts[0][:dayLength] + digest(string(identity))[:randomLength] + storageTag(storage)
+}
+
+func storageTag(name string) string { return digest(name)[:tagLength] }
+
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return lower.EncodeToString(sum[:])
+}
+
+// day returns the day of a time, in UTC.
+func day(t time.Time) string { return fmt.Sprintf("%0*d", dayLength, t.Unix()/(24*60*60)) }
+
+func validID(id string) bool {
+	return len(id) == idLength && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
+}
+
+const (
+	openFolder = Folder + "/open/"
+	dataFolder = Folder + "/data/"
+	doneFolder = Folder + "/done/"
+)
+
+// ownerLength is the length of the hash of an owner in characters of 5 bits.
+const ownerLength = 26
+
+// recordKey returns the key of a record. Without an ID it is the beginning of all keys of the owner.
+func recordKey(owner, id string) string { return openFolder + digest(owner)[:ownerLength] + "." + id }
+
+// dataKey returns a key below an upload. Without a name it is the beginning of all of them.
+func dataKey(id, name string) string {
+	return dataFolder + id[dayLength:dayLength+1] + "/" + id + "." + name
+}
+
+func outcomeKey(id string) string { return doneFolder + id[:dayLength] + "/" + id }
+
+// Names of objects below an upload.
+const (
+	grownName   = "bytes"
+	lengthName  = "length"
+	claimPrefix = "claim."
+)
+
+func segmentName(offset int64) string { return fmt.Sprintf("%016d", offset) }
+
+func claimName(n int) string { return fmt.Sprintf("%s%04d", claimPrefix, n) }
+
+// idOfRecord returns the ID in the key of a record, and false for other keys.
+func idOfRecord(key string) (id string, ok bool) {
+	_, id, ok = strings.Cut(strings.TrimPrefix(key, openFolder), ".")
+	return id, ok && validID(id)
+}
+
+// idOfData returns the ID in the key of data, and false for other keys.
+func idOfData(key string) (id string, ok bool) {
+	name := key[strings.LastIndexByte(key, '/')+1:]
+	id, _, ok = strings.Cut(name, ".")
+	return id, ok && validID(id)
+}

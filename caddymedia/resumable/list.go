@@ -1,0 +1,71 @@
+package resumable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// maxOpening is the number of uploads whose state a listing finds at a time.
+const maxOpening = 8
+
+// Name returns the name of an unfinished upload on its storage, for [Store.Named].
+func (u *Upload) Name() string { return recordKey(u.Owner, u.ID)[len(openFolder):] }
+
+// List returns a page of the unfinished uploads of a storage, from at most limit records, in the
+// order of their names. next is the cursor of the next page, empty after the last one. Uploads that
+// end meanwhile are left out. If the state of some cannot be found, the error is about these, and
+// the page has the others.
+func (s *Store) List(
+	ctx context.Context, storage *storagedrivers.Storage, cursor string, limit int,
+) (uploads []*Upload, next string, err error) {
+	page, err := storage.List(ctx, storagedrivers.ListOptions{Prefix: openFolder, Cursor: cursor, Limit: limit})
+	if err != nil {
+		return nil, "", fmt.Errorf("listing resumable uploads: %w", err)
+	}
+	found, errs := make([]*Upload, len(page.Objects)), make([]error, len(page.Objects))
+	var opening errgroup.Group // each upload keeps its own error
+	opening.SetLimit(maxOpening)
+	for i, record := range page.Objects {
+		if _, ok := idOfRecord(record.Key); !ok {
+			continue
+		}
+		opening.Go(func() error {
+			found[i], errs[i] = s.open(ctx, storage, record.Key)
+			return nil
+		})
+	}
+	_ = opening.Wait() // nothing above fails
+	for i, u := range found {
+		switch err := errs[i]; {
+		case errors.Is(err, ErrUnknown), errors.Is(err, ErrParts): // ended meanwhile
+			errs[i] = nil
+		case err == nil && u != nil && u.Outcome == nil:
+			uploads = append(uploads, u)
+		}
+	}
+	return uploads, page.Next, errors.Join(errs...)
+}
+
+// Named returns an unfinished upload of a storage by its [Upload.Name]. The error is ErrUnknown if
+// there is none.
+func (s *Store) Named(ctx context.Context, storage *storagedrivers.Storage, name string) (*Upload, error) {
+	key := openFolder + name
+	if _, ok := idOfRecord(key); !ok {
+		return nil, ErrUnknown
+	}
+	u, err := s.open(ctx, storage, key)
+	switch {
+	case errors.Is(err, ErrParts):
+		return nil, ErrUnknown
+	case err != nil:
+		return nil, err
+	case u.Outcome != nil:
+		return nil, ErrUnknown
+	}
+	return u, nil
+}

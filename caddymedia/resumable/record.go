@@ -1,0 +1,146 @@
+package resumable
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/access"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// Unknown is the length of an upload whose client will send it later.
+const Unknown = -1
+
+// Record is what is known about an upload since its creation.
+type Record struct {
+	// Owner may continue the upload. It is an account with its origin.
+	Owner string `json:"owner"`
+	// Origin, Account and Client are those of the creation.
+	Origin  string `json:"origin,omitempty"`
+	Account string `json:"account,omitempty"`
+	Client  string `json:"client,omitempty"`
+	// Scope is what the caller who created it may do.
+	Scope access.Scope `json:"scope,omitzero"`
+	// Ticket is the hexadecimal ID of the ticket that created it; empty for a token.
+	Ticket string `json:"ticket,omitempty"`
+
+	// Kind, Alias, SubFolder and Filename are the destination of the item, as submitted.
+	Kind      string `json:"kind"`
+	Alias     string `json:"alias,omitempty"`
+	SubFolder string `json:"sub_folder,omitempty"`
+	Filename  string `json:"filename,omitempty"`
+	// Metadata is the header Upload-Metadata as received.
+	Metadata string `json:"metadata,omitempty"`
+
+	// Length in bytes, or [Unknown].
+	Length int64 `json:"length"`
+	// Partial means that the upload is a part of others, and no item of its own.
+	Partial bool `json:"partial,omitempty"`
+	// Parts are the IDs of the partial uploads of which a final upload consists.
+	Parts []string `json:"parts,omitempty"`
+	// Concat is the header Upload-Concat of a final upload as received.
+	Concat string `json:"concat,omitempty"`
+
+	// Created is when the upload was created.
+	Created time.Time `json:"created"`
+}
+
+// Outcome is the end of an upload.
+type Outcome struct {
+	Record
+	// Finished is when the upload ended.
+	Finished time.Time `json:"finished"`
+	// Stored is the filename of the item; empty if it was refused.
+	Stored string `json:"stored,omitempty"`
+	// Variant means that the item has one.
+	Variant bool `json:"variant,omitempty"`
+	// Renditions are the names of those that the item has.
+	Renditions []string `json:"renditions,omitempty"`
+	// Refused is why an item was refused; empty if it was stored.
+	Refused string `json:"refused,omitempty"`
+}
+
+// maxOutcome is the largest encoded Outcome in bytes.
+const maxOutcome = 4 << 10
+
+// encode returns the outcome as JSON. One that is too large loses what is needed least.
+func (o *Outcome) encode() ([]byte, error) {
+	small := *o
+	small.Client = ""
+	for _, leave := range []func(){
+		func() {},
+		func() { small.Metadata, small.Concat, small.Parts = "", "", nil },
+		func() {
+			small.Refused, small.Filename, small.SubFolder = small.Refused[:min(len(small.Refused), 200)], "", ""
+		},
+	} {
+		leave()
+		if b, err := encode(&small); err != nil || len(b) <= maxOutcome {
+			return b, err
+		}
+	}
+	return nil, fmt.Errorf("the outcome of a resumable upload is larger than %d bytes", maxOutcome)
+}
+
+// encode returns v as short JSON.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// put creates an object with v as JSON. The error is fs.ErrExist if the key exists.
+func put(ctx context.Context, storage *storagedrivers.Storage, key string, v any) error {
+	b, err := encode(v)
+	if err != nil {
+		return err
+	}
+	return putBytes(ctx, storage, key, b)
+}
+
+func putBytes(ctx context.Context, storage *storagedrivers.Storage, key string, b []byte) error {
+	_, err := storage.Put(ctx, key, bytes.NewReader(b), storagedrivers.PutOptions{Mode: storagedrivers.CreateOnly})
+	return err
+}
+
+// maxSmall is the largest object of this package that is read into memory, in bytes.
+const maxSmall = 1 << 20
+
+// read returns the bytes of a small object. A missing one is fs.ErrNotExist.
+func read(ctx context.Context, storage *storagedrivers.Storage, key string) (b []byte, info storagedrivers.Info, err error) {
+	r, info, err := storage.Open(ctx, key, storagedrivers.Range{})
+	if err != nil {
+		return nil, info, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	b, err = io.ReadAll(io.LimitReader(r, maxSmall))
+	if err == nil && int64(len(b)) != info.Size {
+		err = fmt.Errorf("reading %s: %d of %d bytes", key, len(b), info.Size)
+	}
+	return b, info, err
+}
+
+// get decodes the small object under key. Without one, the Info is zero.
+func get(ctx context.Context, storage *storagedrivers.Storage, key string, v any) (info storagedrivers.Info, err error) {
+	b, info, err := read(ctx, storage, key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return storagedrivers.Info{}, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(b, v)
+	}
+	if err != nil {
+		return storagedrivers.Info{}, fmt.Errorf("reading the state of a resumable upload: %w", err)
+	}
+	return info, nil
+}

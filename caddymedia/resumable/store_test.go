@@ -1,0 +1,166 @@
+package resumable
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestTerminate: nothing remains, also of a request that is adding bytes.
+func TestTerminate(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 10})
+		r, w := io.Pipe()
+		ended := make(chan error)
+		go func() {
+			b := body(0, r)
+			b.Interrupt = func() { r.CloseWithError(errCut) }
+			ended <- s.find(t, u).Append(t.Context(), b)
+		}()
+		if _, err := w.Write([]byte("xxx")); err != nil {
+			t.Fatal(err)
+		}
+		if claimed, err := s.find(t, u).Terminate(t.Context()); err != nil || claimed {
+			t.Fatal(claimed, err)
+		}
+		if err := <-ended; err == nil {
+			t.Error("the request succeeds")
+		}
+		if _, err := s.Find(t.Context(), owner, u.ID); !errors.Is(err, ErrUnknown) {
+			t.Errorf("then %v", err)
+		}
+		if err := u.Append(t.Context(), body(0, strings.NewReader("123"))); !errors.Is(err, ErrUnknown) {
+			t.Errorf("a later request: %v", err)
+		}
+		a := &appending{Upload: u, writer: new(writer), body: body(0, strings.NewReader("123")), limit: 10}
+		if err := a.run(t.Context()); err != nil { // by another process
+			t.Fatal(err)
+		}
+		if err := u.confirm(t.Context(), a.stored); !errors.Is(err, ErrUnknown) {
+			t.Errorf("a request of another process: %v", err)
+		}
+		if keys := s.keys(t); len(keys) > 0 {
+			t.Errorf("remaining: %v", keys)
+		}
+	})
+}
+
+func TestOwner(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 0})
+		done := s.create(t, Record{Owner: owner, Length: 0})
+		if err := done.Finish(t.Context(), Outcome{Stored: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []string{u.ID, done.ID, "", "x", strings.ToUpper(u.ID), u.ID + "x", "../" + u.ID[3:], newID(s.Now(), "default")} {
+			if _, err := s.Find(t.Context(), "http other", id); !errors.Is(err, ErrUnknown) {
+				t.Errorf("%q of another owner: %v", id, err)
+			}
+		}
+	})
+}
+
+func TestMaxOpen(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		s.MaxOpen = 3
+		first := s.create(t, Record{Owner: owner, Length: 0})
+		for range 2 {
+			s.create(t, Record{Owner: owner, Length: 0})
+		}
+		more := func(owner string) error {
+			_, err := s.Create(t.Context(), s.Storages[0], Record{Owner: owner, Length: 0}, admit)
+			return err
+		}
+		if err := more(owner); !errors.Is(err, ErrTooMany) {
+			t.Errorf("one more: %v", err)
+		}
+		if err := more("http other"); err != nil {
+			t.Errorf("of another owner: %v", err)
+		}
+		if err := first.Finish(t.Context(), Outcome{Stored: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := more(owner); err != nil {
+			t.Errorf("after one is finished: %v", err)
+		}
+		refused := errors.New("refused")
+		_, err := s.Create(t.Context(), s.Storages[0], Record{Owner: "x"}, func(int64) error { return refused })
+		if !errors.Is(err, refused) {
+			t.Errorf("not admitted: %v", err)
+		}
+	})
+}
+
+// TestSweep: expired uploads, their outcomes and data without a record are removed, and others stay.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		all := func(string, time.Time) bool { return true }
+		sweep := func() []string {
+			var idle []string
+			if _, err := s.Sweep(t.Context(), s.Storages[0], time.Minute, all, func(u *Upload) { idle = append(idle, u.ID) }); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.SweepOutcomes(t.Context(), s.Storages[0]); err != nil {
+				t.Fatal(err)
+			}
+			return idle
+		}
+		u, done := s.create(t, Record{Owner: owner, Length: 5}), s.create(t, Record{Owner: owner, Length: 0})
+		if err := u.Append(t.Context(), body(0, strings.NewReader("123"))); err != nil {
+			t.Fatal(err)
+		}
+		if err := done.Finish(t.Context(), Outcome{Stored: "a"}); err != nil {
+			t.Fatal(err)
+		}
+		orphan := dataKey(newID(s.Now(), "default"), segmentName(0))
+		if err := putBytes(t.Context(), s.Storages[0], orphan, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if idle := sweep(); len(idle) > 0 || len(s.keys(t)) != 3 || slices.Contains(s.keys(t), orphan) {
+			t.Errorf("idle %v, remaining %v", idle, s.keys(t))
+		}
+		later := time.Now().Add(2 * time.Minute)
+		s.Now = func() time.Time { return later }
+		if idle := sweep(); !slices.Equal(idle, []string{u.ID}) {
+			t.Errorf("idle %v", idle)
+		}
+		later = later.Add(s.Expires)
+		for _, id := range []string{u.ID, done.ID} {
+			if _, err := s.Find(t.Context(), owner, id); !errors.Is(err, ErrUnknown) {
+				t.Errorf("expired: %v", err)
+			}
+		}
+		later = later.Add(48 * time.Hour)
+		if idle := sweep(); len(idle) > 0 || len(s.keys(t)) > 0 {
+			t.Errorf("idle %v, remaining %v", idle, s.keys(t))
+		}
+	})
+}
+
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 5, Account: "site"})
+		if err := s.create(t, Record{Owner: owner, Length: 0}).Finish(t.Context(), Outcome{}); err != nil {
+			t.Fatal(err)
+		}
+		open, next, err := s.List(t.Context(), s.Storages[0], "", 10)
+		if err != nil || next != "" {
+			t.Fatal(next, err)
+		}
+		found := make([]string, 0, len(open))
+		for _, u := range open {
+			found = append(found, u.ID+" "+u.Account)
+		}
+		if !slices.Equal(found, []string{u.ID + " site"}) {
+			t.Errorf("found %v", found)
+		}
+	})
+}

@@ -1,0 +1,41 @@
+package local
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// TestAppendNoSpace: the counted bytes of a writer on a full disk stay, and the writer goes on when
+// there is space.
+func TestAppendNoSpace(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	if err := syscall.Mount("tmpfs", root, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("mounting a small disk: %v", err)
+	}
+	t.Cleanup(func() { must(t, syscall.Unmount(root, syscall.MNT_DETACH)) })
+	s := open(t, root)
+	full := filepath.Join(root, "full")
+	must(t, os.WriteFile(full, make([]byte, 512<<10), 0o600))
+	w, err := s.Append(t.Context(), "f/object", 0)
+	must(t, err)
+	n, err := w.Write(grown(0, 768<<10))
+	if !errors.Is(err, storagedrivers.ErrNoSpace) || n == 0 {
+		t.Fatalf("wrote %d bytes, %v, want a part", n, err)
+	}
+	must(t, os.Remove(full))
+	_, err = w.Write(grown(int64(n), 768<<10-int64(n)))
+	must(t, err)
+	size, err := w.Flush(t.Context())
+	must(t, err)
+	must(t, w.Close())
+	got, err := os.ReadFile(filepath.Join(root, "f/object"))
+	if err != nil || string(got) != string(grown(0, size)) || size != 768<<10 {
+		t.Errorf("%d bytes of %d, %v", len(got), size, err)
+	}
+}
