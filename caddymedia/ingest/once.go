@@ -39,20 +39,26 @@ func (b *batch) claim(ctx context.Context, up *upload) error {
 	if b.req.Once == nil || up.unclaim != nil && up.claimedTry == up.tries {
 		return nil
 	}
-	up.releaseClaim()
-	unlock, err := claiming.Lock(ctx, b.alias.lockName(up.filename))
-	if err != nil {
+	if err := b.lockClaim(ctx, up); err != nil {
 		return err
 	}
-	up.unclaim, up.claimedTry = unlock, up.tries
+	up.claimedTry = up.tries
 	before, err := stat(ctx, b.alias.Storage, b.alias.Key(up.filename))
 	if err != nil {
 		return err
 	}
 	up.claim, err = b.req.Once.Claim(ctx, up.tries, Claim{Filename: up.filename, Before: before})
-	if err == nil {
-		up.filename = up.claim.Filename
+	if err != nil || up.claim.Filename == up.filename {
+		return err
 	}
+	up.filename = up.claim.Filename
+	return b.lockClaim(ctx, up)
+}
+
+// lockClaim locks the filename of an upload, and no other one.
+func (b *batch) lockClaim(ctx context.Context, up *upload) (err error) {
+	up.releaseClaim()
+	up.unclaim, err = claiming.Lock(ctx, b.alias.lockName(up.filename))
 	return err
 }
 
