@@ -34,28 +34,30 @@ type writer struct {
 	ended     chan struct{}
 }
 
-// begin registers w as the writer of an upload. It interrupts an earlier one that receives nothing.
-// The error is ErrOffset if that one is alive.
-func (ws *writers) begin(ctx context.Context, upload string, w *writer) error {
+// begin registers w as the writer of an upload. It interrupts an earlier one that receives nothing,
+// and reports whether there was one. The error is ErrOffset if that one is alive.
+func (ws *writers) begin(ctx context.Context, upload string, w *writer) (earlier bool, err error) {
 	ws.mu.Lock()
-	earlier := ws.by[upload]
+	other := ws.by[upload]
 	ws.mu.Unlock()
-	if earlier != nil {
-		if err := earlier.silent(ctx); err != nil {
-			return err
+	if other != nil {
+		earlier = true
+		if err := other.silent(ctx); err != nil {
+			return true, err
 		}
 	}
 	ws.mu.Lock()
-	earlier = ws.by[upload]
+	other = ws.by[upload]
 	ws.by[upload] = w
-	if earlier != nil {
-		earlier.lost = true
+	if other != nil {
+		other.lost = true
 	}
 	ws.mu.Unlock()
-	if earlier != nil {
-		earlier.stop()
+	if other != nil {
+		earlier = true
+		other.stop()
 	}
-	return nil
+	return earlier, nil
 }
 
 // silent waits until the writer has ended or is taken for dead. The error is ErrOffset if it

@@ -74,12 +74,15 @@ func (u *Upload) Append(ctx context.Context, body Body) error {
 	}
 	w := &writer{interrupt: body.Interrupt, ended: make(chan struct{})}
 	name := u.location()
-	if err := writing.begin(ctx, name, w); err != nil {
+	earlier, err := writing.begin(ctx, name, w)
+	if err != nil {
 		return err
 	}
 	defer writing.end(name, w)
-	if err := u.Reload(ctx); err != nil {
-		return err
+	if earlier || u.Length == Unknown { // the storage notices other bytes, not a length
+		if err := u.Reload(ctx); err != nil {
+			return err
+		}
 	}
 	if body.Offset != u.offset || u.Outcome != nil {
 		return ErrOffset
@@ -92,7 +95,7 @@ func (u *Upload) Append(ctx context.Context, body Body) error {
 		a.limit = u.Length - u.offset
 	}
 	before := u.offset
-	err := a.run(ctx)
+	err = a.run(ctx)
 	if n := u.offset - before; n > 0 && u.store.Received != nil {
 		u.store.Received(u.Kind, n, before > 0)
 	}
@@ -108,7 +111,8 @@ func (u *Upload) Append(ctx context.Context, body Body) error {
 // location identifies the upload in this process, whatever the name of its storage.
 func (u *Upload) location() string { return u.storage.Location().Join(dataKey(u.ID, "")).String() }
 
-// confirm returns ErrUnknown if the upload was removed while segments were stored, and removes them.
+// confirm looks whether the upload was removed while segments were stored, and removes them then. u
+// gets the outcome if another request has finished it with them, otherwise the error is ErrUnknown.
 func (u *Upload) confirm(ctx context.Context, stored []string) error {
 	if len(stored) == 0 {
 		return nil
@@ -122,7 +126,7 @@ func (u *Upload) confirm(ctx context.Context, stored []string) error {
 	for _, key := range stored {
 		u.store.remove(ctx, u.storage, key)
 	}
-	return ErrUnknown
+	return u.reloadOutcome(ctx)
 }
 
 // appending is a request that adds segments. A segment is stored while the next one is received.

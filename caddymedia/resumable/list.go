@@ -31,20 +31,17 @@ func (s *Store) List(
 	var opening errgroup.Group // each upload keeps its own error
 	opening.SetLimit(maxOpening)
 	for i, record := range page.Objects {
-		if _, ok := idOfRecord(record.Key); !ok {
-			continue
-		}
 		opening.Go(func() error {
-			found[i], errs[i] = s.open(ctx, storage, record.Key)
+			found[i], errs[i] = s.load(ctx, storage, record.Key)
 			return nil
 		})
 	}
 	_ = opening.Wait() // nothing above fails
 	for i, u := range found {
-		switch err := errs[i]; {
-		case errors.Is(err, ErrUnknown), errors.Is(err, ErrParts): // ended meanwhile
+		switch {
+		case errors.Is(errs[i], ErrUnknown): // ended meanwhile, or no record
 			errs[i] = nil
-		case err == nil && u != nil && u.Outcome == nil:
+		case errs[i] == nil:
 			uploads = append(uploads, u)
 		}
 	}
@@ -54,18 +51,5 @@ func (s *Store) List(
 // Named returns an unfinished upload of a storage by its [Upload.Name]. The error is ErrUnknown if
 // there is none.
 func (s *Store) Named(ctx context.Context, storage *storagedrivers.Storage, name string) (*Upload, error) {
-	key := openFolder + name
-	if _, ok := idOfRecord(key); !ok {
-		return nil, ErrUnknown
-	}
-	u, err := s.open(ctx, storage, key)
-	switch {
-	case errors.Is(err, ErrParts):
-		return nil, ErrUnknown
-	case err != nil:
-		return nil, err
-	case u.Outcome != nil:
-		return nil, ErrUnknown
-	}
-	return u, nil
+	return s.load(ctx, storage, openFolder+name)
 }

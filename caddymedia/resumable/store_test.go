@@ -33,7 +33,8 @@ func TestTerminate(t *testing.T) {
 		if _, err := s.Find(t.Context(), owner, u.ID); !errors.Is(err, ErrUnknown) {
 			t.Errorf("then %v", err)
 		}
-		if err := u.Append(t.Context(), body(0, strings.NewReader("123"))); !errors.Is(err, ErrUnknown) {
+		later := *u
+		if err := later.Append(t.Context(), body(0, strings.NewReader("123"))); !errors.Is(err, ErrUnknown) {
 			t.Errorf("a later request: %v", err)
 		}
 		a := &appending{Upload: u, writer: new(writer), body: body(0, strings.NewReader("123")), limit: 10}

@@ -46,7 +46,7 @@ func (s *Store) Sweep(
 				expired++
 			}
 		case age >= quiet && wanted(id, changed):
-			if u, err := s.open(ctx, storage, rec.Key); err == nil {
+			if u, err := s.load(ctx, storage, rec.Key); err == nil {
 				idle(u)
 			}
 		}
@@ -60,7 +60,7 @@ func (s *Store) Sweep(
 // hasExpired reports whether the upload of a record has expired, or cannot be read any more. The
 // times of a listing are not enough: the clock of the storage may be another one.
 func (s *Store) hasExpired(ctx context.Context, storage *storagedrivers.Storage, key string) bool {
-	_, err := s.open(ctx, storage, key)
+	_, err := s.load(ctx, storage, key)
 	_, broken := errors.AsType[*json.SyntaxError](err)
 	return errors.Is(err, ErrUnknown) || broken
 }
@@ -96,18 +96,4 @@ func (s *Store) SweepOutcomes(ctx context.Context, storage *storagedrivers.Stora
 		}
 	}
 	return removed, nil
-}
-
-// open returns the upload of a record.
-func (s *Store) open(ctx context.Context, storage *storagedrivers.Storage, key string) (*Upload, error) {
-	id, _ := idOfRecord(key)
-	u := &Upload{ID: id, store: s, storage: storage}
-	rec, err := get(ctx, storage, key, &u.Record)
-	if err != nil {
-		return nil, err
-	}
-	if rec.Key == "" {
-		return nil, ErrUnknown
-	}
-	return u, u.load(ctx, rec)
 }

@@ -57,40 +57,51 @@ func (u *Upload) Changed() time.Time { return u.changed }
 // Reload finds the present state of the upload. The error is ErrUnknown if it does not exist any
 // more.
 func (u *Upload) Reload(ctx context.Context) error {
-	fresh := &Upload{ID: u.ID, store: u.store, storage: u.storage}
-	rec, err := get(ctx, u.storage, recordKey(u.Owner, u.ID), &fresh.Record)
-	if err != nil {
-		return err
-	}
-	if rec.Key == "" {
+	fresh, err := u.store.load(ctx, u.storage, recordKey(u.Owner, u.ID))
+	switch {
+	case errors.Is(err, ErrUnknown):
 		return u.reloadOutcome(ctx)
-	}
-	if fresh.Owner != u.Owner {
-		return ErrUnknown
-	}
-	if err := fresh.load(ctx, rec); err != nil {
+	case err != nil:
 		return err
+	case fresh.Owner != u.Owner:
+		return ErrUnknown
 	}
 	*u = *fresh
 	return nil
 }
 
-// load finds the state of an upload whose record was read. rec is the object of the record.
-func (u *Upload) load(ctx context.Context, rec storagedrivers.Info) error {
+// load returns the upload of a record. The error is ErrUnknown if it has ended or expired.
+func (s *Store) load(ctx context.Context, storage *storagedrivers.Storage, key string) (*Upload, error) {
+	id, ok := idOfRecord(key)
+	if !ok {
+		return nil, ErrUnknown
+	}
+	u := &Upload{ID: id, store: s, storage: storage}
+	// Data is removed after its record. What was listed before the record was read is whole.
+	data, err := u.listData(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := get(ctx, storage, key, &u.Record)
+	if err != nil {
+		return nil, err
+	}
+	if rec.Key == "" {
+		return nil, ErrUnknown
+	}
 	u.changed = u.Created
-	switch err := u.resolveParts(ctx); {
-	case errors.Is(err, ErrParts):
-		return u.reloadOutcome(ctx) // it is being removed, after its parts
-	case err != nil:
-		return err
+	if err := u.resolveParts(ctx); errors.Is(err, ErrParts) {
+		return nil, ErrUnknown // it is being removed, after its parts
+	} else if err != nil {
+		return nil, err
 	}
-	if err := u.loadData(ctx, rec); err != nil {
-		return err
+	if err := u.loadData(ctx, rec, data); err != nil {
+		return nil, err
 	}
-	if u.store.Now().After(u.Expires()) {
-		return ErrUnknown
+	if s.Now().After(u.Expires()) {
+		return nil, ErrUnknown
 	}
-	return nil
+	return u, nil
 }
 
 func (u *Upload) reloadOutcome(ctx context.Context) error {
@@ -140,18 +151,26 @@ func (u *Upload) resolveParts(ctx context.Context) error {
 	return nil
 }
 
+// listData returns the objects below the upload, in the order of their keys.
+func (u *Upload) listData(ctx context.Context) ([]storagedrivers.Info, error) {
+	var data []storagedrivers.Info
+	for info, err := range u.storage.All(ctx, dataKey(u.ID, "")) {
+		if err != nil {
+			return nil, fmt.Errorf("finding the bytes of a resumable upload: %w", err)
+		}
+		data = append(data, info)
+	}
+	return data, nil
+}
+
 // loadData finds the segments, the length and the claims. Only differences to the time of the record
 // count, because the clock of the storage, or its time zone, may be another one.
-func (u *Upload) loadData(ctx context.Context, rec storagedrivers.Info) error {
-	prefix := dataKey(u.ID, "")
-	for info, err := range u.storage.All(ctx, prefix) {
-		if err != nil {
-			return fmt.Errorf("finding the bytes of a resumable upload: %w", err)
-		}
+func (u *Upload) loadData(ctx context.Context, rec storagedrivers.Info, data []storagedrivers.Info) (err error) {
+	for _, info := range data {
 		if later := u.Created.Add(info.ModTime.Sub(rec.ModTime)); !rec.ModTime.IsZero() && later.After(u.changed) {
 			u.changed = later
 		}
-		name := info.Key[len(prefix):]
+		name := info.Key[len(dataKey(u.ID, "")):]
 		switch {
 		case name == lengthName:
 			err = u.loadLength(ctx)
