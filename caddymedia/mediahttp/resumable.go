@@ -88,11 +88,11 @@ func (t *tus) serve(service *media.Service, w http.ResponseWriter, r *http.Reque
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set(headerTusResumable, tusVersion)
-	t.method = cmp.Or(r.Header.Get(headerOverride), r.Method)
+	t.method = cmp.Or(joined(r.Header, headerOverride), r.Method)
 	if t.method == http.MethodOptions {
 		return t.abilities()
 	}
-	if t.method != http.MethodGet && r.Header.Get(headerTusResumable) != tusVersion {
+	if t.method != http.MethodGet && joined(r.Header, headerTusResumable) != tusVersion {
 		header.Set(headerTusVersion, tusVersion)
 		return t.refuse(http.StatusPreconditionFailed, "send the header Tus-Resumable: "+tusVersion)
 	}
@@ -111,6 +111,9 @@ func (t *tus) serve(service *media.Service, w http.ResponseWriter, r *http.Reque
 	t.actor = ingest.Actor{Origin: t.origin, Account: t.caller.Account.APIKey, Client: t.options.Client(r)}
 	return serve()
 }
+
+// joined returns the values of a header as one, RFC 9110 section 5.3.
+func joined(header http.Header, name string) string { return strings.Join(header.Values(name), ",") }
 
 // function returns the function of the method, or nil and the methods that are allowed.
 func (t *tus) function() (serve func() error, allow string) {

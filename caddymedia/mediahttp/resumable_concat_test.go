@@ -14,7 +14,7 @@ import (
 // TestTusConcatenation checks the sentences of tus 1.0.0, "Concatenation".
 func TestTusConcatenation(t *testing.T) {
 	t.Parallel()
-	runSentences(t, aSite, []sentence{
+	runSentences(t, []sentence{
 		{"The partial uploads MUST be concatenated as per the order specified in the list", func(t *testing.T, s *site) {
 			a, b := s.part(t, "hello"), s.part(t, " world")
 			got := s.final(t, aText, a, b).want(t, 201, "Media-Filename: a.txt")
@@ -114,7 +114,7 @@ func TestTusConcatenation(t *testing.T) {
 // TestTusChecksum checks the sentences of tus 1.0.0, "Checksum" and "Termination".
 func TestTusChecksum(t *testing.T) {
 	t.Parallel()
-	runSentences(t, aSite, []sentence{
+	runSentences(t, []sentence{
 		{"the Server MUST verify the chunk against the checksum", func(t *testing.T, s *site) {
 			address := s.tusCreate(t, 11, aText)
 			s.tusPatch(t, address, 0, "hello ", sha1Of("hello ")).want(t, 204, "Upload-Offset: 6")

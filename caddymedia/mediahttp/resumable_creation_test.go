@@ -14,7 +14,7 @@ func TestTusCreation(t *testing.T) {
 		t.Helper()
 		return s.tusSend(t, http.MethodPost, resumablePath, header, body)
 	}
-	runSentences(t, aSite, []sentence{
+	runSentences(t, []sentence{
 		{"The Server MUST acknowledge a creation with 201 and set Location", func(t *testing.T, s *site) {
 			got := create(t, s, "Upload-Length: 100\n"+aText, "").want(t, 201, "")
 			if !strings.HasPrefix(got.header.Get(location), resumablePath+"/") || got.header.Get("Upload-Expires") == "" || got.body != "" {

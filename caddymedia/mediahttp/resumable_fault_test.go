@@ -3,15 +3,13 @@ package mediahttp_test
 import (
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
 // fault fails one operation of a storage.
@@ -49,16 +47,10 @@ func (f *fault) fail(op, key string) error {
 	return f.err
 }
 
-func withFault(t *testing.T) (*site, *fault) {
+func withFault(t *testing.T, b backend) (*site, *fault) {
 	t.Helper()
 	f := new(fault)
-	return newSiteWith(t, media.Limits{}, func(c *media.Config) {
-		driver, ok := c.Storages[0].Driver.(*memory.Driver)
-		if !ok {
-			t.Fatal("another driver")
-		}
-		driver.Fail = f.fail
-	}), f
+	return b.site(t, f.fail), f
 }
 
 // TestResumableFaults fails each operation of the storage in each step. The answer is 502 or 507, and
@@ -68,10 +60,9 @@ func TestResumableFaults(t *testing.T) {
 	failures := map[error]int{fs.ErrPermission: 502, storagedrivers.ErrNoSpace: 507}
 	for step := range 5 {
 		for err, status := range failures {
-			t.Run(fmt.Sprintf("step %d, %d", step, status), func(t *testing.T) {
-				t.Parallel()
+			onEach(t, fmt.Sprintf("step %d, %d", step, status), func(t *testing.T, b backend) {
 				for after := range 100 {
-					s, f := withFault(t)
+					s, f := withFault(t, b)
 					c := &tusClient{site: s, fault: f, step: step, err: err, after: after, status: status}
 					c.upload(t)
 					if c.hit == "" {
@@ -157,14 +148,8 @@ func (c *tusClient) upload(t *testing.T) {
 	whole := c.retry(t, -2, http.MethodPost, resumablePath, metadata("filename", "b.txt")+"Upload-Length: 3\n", "").header.Get(location)
 	c.append(t, 4, whole, "abc")
 	c.retry(t, -2, http.MethodGet, whole, "", "").items(t)
-	items := map[string]string{}
-	for key, content := range c.objects(t) {
-		if strings.HasPrefix(key, "file/") {
-			items[key] = content
-		}
-	}
-	if want := fmt.Sprint(map[string]string{"file/content/a.txt": "hello world", "file/content/b.txt": "abc"}); fmt.Sprint(items) != want {
-		t.Errorf("items %v, want %s", items, want)
+	if items := c.items(t); !maps.Equal(items, map[string]string{"file/content/a.txt": "hello world", "file/content/b.txt": "abc"}) {
+		t.Errorf("items %v", items)
 	}
 }
 
@@ -172,27 +157,23 @@ func (c *tusClient) upload(t *testing.T) {
 // stored once.
 func TestResumableCreationFault(t *testing.T) {
 	t.Parallel()
-	for after := range 100 {
-		s, f := withFault(t)
-		c := &tusClient{site: s, fault: f, err: storagedrivers.ErrNoSpace, after: after, status: 507}
-		got, ok := c.do(t, 0, http.MethodPost, resumablePath, tusBody+aText+"Upload-Length: 5\n", "hello")
-		if !ok && got.header.Get(location) == "" {
-			c.retry(t, 0, http.MethodPost, resumablePath, tusBody+aText+"Upload-Length: 5\n", "hello")
-		} else {
-			c.append(t, -2, got.header.Get(location), "hello")
-		}
-		var items []string
-		for key := range s.objects(t) {
-			if strings.HasPrefix(key, "file/") {
-				items = append(items, key)
+	onEach(t, "507", func(t *testing.T, b backend) {
+		for after := range 100 {
+			s, f := withFault(t, b)
+			c := &tusClient{site: s, fault: f, err: storagedrivers.ErrNoSpace, after: after, status: 507}
+			got, ok := c.do(t, 0, http.MethodPost, resumablePath, tusBody+aText+"Upload-Length: 5\n", "hello")
+			if !ok && got.header.Get(location) == "" {
+				c.retry(t, 0, http.MethodPost, resumablePath, tusBody+aText+"Upload-Length: 5\n", "hello")
+			} else {
+				c.append(t, -2, got.header.Get(location), "hello")
+			}
+			if items := s.items(t); len(items) != 1 {
+				t.Errorf("operation %d (%s): items %v", after, c.hit, items)
+			}
+			if c.hit == "" {
+				return
 			}
 		}
-		if len(items) != 1 {
-			t.Errorf("operation %d (%s): items %v", after, c.hit, items)
-		}
-		if c.hit == "" {
-			return
-		}
-	}
-	t.Error("endless operations")
+		t.Error("endless operations")
+	})
 }

@@ -4,10 +4,13 @@ import (
 	"crypto/sha1"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/caddymedia/media/caddymedia/resumable"
 )
 
 const (
@@ -97,19 +100,24 @@ func (s *site) itemIs(t *testing.T, want string) {
 	}
 }
 
+// items returns the stored items by key.
+func (s *site) items(t *testing.T) map[string]string {
+	t.Helper()
+	items := s.objects(t)
+	maps.DeleteFunc(items, func(key, _ string) bool { return strings.HasPrefix(key, resumable.Folder+"/") })
+	return items
+}
+
 // sentence is a demand of a specification.
 type sentence struct {
 	text  string
 	check func(*testing.T, *site)
 }
 
-// runSentences checks each sentence on its own site, in parallel.
-func runSentences(t *testing.T, newSite func(*testing.T) *site, sentences []sentence) {
+// runSentences checks each sentence on its own sites, in parallel.
+func runSentences(t *testing.T, sentences []sentence) {
 	t.Helper()
 	for _, c := range sentences {
-		t.Run(c.text, func(t *testing.T) {
-			t.Parallel()
-			c.check(t, newSite(t))
-		})
+		onEach(t, c.text, func(t *testing.T, b backend) { c.check(t, b.site(t, nil)) })
 	}
 }

@@ -62,7 +62,7 @@ func (t *tus) patch(u *resumable.Upload) error {
 // the bytes: a mismatch must not change the upload.
 func (t *tus) add(u *resumable.Upload, offset int64) error {
 	if u.Outcome != nil {
-		if t.r.ContentLength != 0 {
+		if !t.isEmpty() {
 			return resumable.ErrTooLarge
 		}
 		return nil

@@ -49,7 +49,8 @@ type site struct {
 	media.NopObserver
 
 	store   *failingStore
-	driver  *memory.Driver
+	backend storagedrivers.Driver
+	driver  *memory.Driver // the backend; nil if that is another one
 	first   *media.Service
 	running atomic.Pointer[media.Service] // after a reload; nil while the source is closed
 	handler *mediahttp.Handler
@@ -70,7 +71,14 @@ func newSite(t *testing.T, limits media.Limits) *site {
 // newSiteWith is newSite with a changed configuration.
 func newSiteWith(t *testing.T, limits media.Limits, change func(*media.Config)) *site {
 	t.Helper()
-	s := &site{driver: memory.New(), log: new(logged), change: change}
+	return newSiteOn(t, memory.New(), limits, change)
+}
+
+// newSiteOn is newSiteWith on a backend.
+func newSiteOn(t *testing.T, backend storagedrivers.Driver, limits media.Limits, change func(*media.Config)) *site {
+	t.Helper()
+	s := &site{backend: backend, log: new(logged), change: change}
+	s.driver, _ = backend.(*memory.Driver)
 	s.store = &failingStore{Store: tokenmemory.New(s.now)}
 	other := tokens.Account{APIKey: otherKey, PasswordHash: password, Aliases: []string{"two"}}
 	s.first = s.service(t, limits, account(), other)
@@ -145,10 +153,10 @@ func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Acc
 	shared := storagedrivers.Options{Close: keepOpen, Location: storagedrivers.Location{Backend: "memory"}}
 	config := media.Config{
 		Storages: []media.Storage{
-			{Name: "main", Driver: s.driver, Options: shared, SubFolder: root},
-			{Name: "exact", Driver: s.driver, Options: shared, SubFolder: root, KeepNames: true},
-			{Name: "replacing", Driver: s.driver, Options: shared, SubFolder: root, Overwrite: true},
-			{Name: "dated", Driver: s.driver, Options: shared},
+			{Name: "main", Driver: s.backend, Options: shared, SubFolder: root},
+			{Name: "exact", Driver: s.backend, Options: shared, SubFolder: root, KeepNames: true},
+			{Name: "replacing", Driver: s.backend, Options: shared, SubFolder: root, Overwrite: true},
+			{Name: "dated", Driver: s.backend, Options: shared},
 			{Name: "broken", Driver: unreachable(), SubFolder: root},
 		},
 		Aliases: siteAliases(), Accounts: accounts, Tokens: s.store, Limits: limits, Observer: s, Now: s.now,
@@ -211,21 +219,25 @@ func (s *site) tokenOf(t *testing.T, key string) string {
 // objects returns all objects of the backend by key.
 func (s *site) objects(t *testing.T) map[string]string {
 	t.Helper()
-	page, err := s.driver.List(t.Context(), storagedrivers.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
+	all, opts := map[string]string{}, storagedrivers.ListOptions{}
+	for {
+		page, err := s.backend.List(t.Context(), opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, info := range page.Objects {
+			all[info.Key], _ = s.stored(t, info.Key)
+		}
+		if opts.Cursor = page.Next; opts.Cursor == "" {
+			return all
+		}
 	}
-	all := map[string]string{}
-	for _, info := range page.Objects {
-		all[info.Key], _ = s.stored(t, info.Key)
-	}
-	return all
 }
 
 // stored returns the content of an item, and false if there is none.
 func (s *site) stored(t *testing.T, key string) (string, bool) {
 	t.Helper()
-	body, _, err := s.driver.Open(t.Context(), key, storagedrivers.Range{})
+	body, _, err := s.backend.Open(t.Context(), key, storagedrivers.Range{})
 	if err != nil {
 		return "", false
 	}
