@@ -78,7 +78,7 @@ func (c *contract) compare(r *http.Request, sent string, answer *reply) error {
 	if err := compareHeaders(documented.Value, header); err != nil {
 		return err
 	}
-	if r.Method == http.MethodHead || documented.Value.Content == nil {
+	if route.Method == http.MethodHead || documented.Value.Content == nil {
 		return nil
 	}
 	output := &openapi3filter.ResponseValidationInput{
@@ -90,7 +90,7 @@ func (c *contract) compare(r *http.Request, sent string, answer *reply) error {
 // malformed are the statuses of requests that may violate the document.
 var malformed = []int{
 	http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed,
-	http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
+	http.StatusConflict, http.StatusPreconditionFailed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
 }
 
 // credentialsSent checks that a request has the header that a scheme of the document names, or its
@@ -112,24 +112,42 @@ func credentialsSent(_ context.Context, input *openapi3filter.AuthenticationInpu
 }
 
 // route finds the operation of a request. Methods that are not in the document belong to the 405 of
-// POST. The last parameter of an item is the rest of the path.
+// POST, or of PATCH.
 func (c *contract) route(r *http.Request) (*routers.Route, map[string]string) {
-	path, params := r.URL.Path, map[string]string{}
-	for _, pattern := range []string{"/static/img/", "/static/file/"} {
-		if rest, ok := strings.CutPrefix(path, pattern); ok {
-			path = pattern + "{alias}/{filename}"
-			params["alias"], params["filename"], _ = strings.Cut(rest, "/")
-		}
-	}
+	path, params := documentedPath(r.URL.Path)
 	item := c.doc.Paths.Value(path)
 	if item == nil {
 		return nil, nil
 	}
-	operation := cmp.Or(item.GetOperation(r.Method), item.Post)
+	method := r.Method
+	if strings.Contains(path, "/resumable") {
+		method = cmp.Or(r.Header.Get("X-HTTP-Method-Override"), method)
+	}
+	operation := cmp.Or(item.GetOperation(method), item.Post, item.Patch)
 	if operation == nil {
 		return nil, nil
 	}
-	return &routers.Route{Spec: c.doc, Path: path, PathItem: item, Method: r.Method, Operation: operation}, params
+	return &routers.Route{Spec: c.doc, Path: path, PathItem: item, Method: method, Operation: operation}, params
+}
+
+// documentedPath returns the path of the document for that of a request, and its parameters. The last
+// one is the rest of the path.
+func documentedPath(path string) (documented string, params map[string]string) {
+	for _, prefix := range []string{"/static/img/", "/static/file/"} {
+		if rest, ok := strings.CutPrefix(path, prefix); ok {
+			alias, filename, _ := strings.Cut(rest, "/")
+			return prefix + "{alias}/{filename}", map[string]string{"alias": alias, "filename": filename}
+		}
+	}
+	for _, prefix := range []string{"/api/upload/image/resumable", "/api/upload/file/resumable"} {
+		if id, ok := strings.CutPrefix(path, prefix+"/"); ok {
+			if id == "" {
+				return prefix, nil
+			}
+			return prefix + "/{id}", map[string]string{"id": id}
+		}
+	}
+	return path, nil
 }
 
 // withoutCORS returns a header without what the option cors adds to all responses, which the document

@@ -70,8 +70,9 @@ func remoteHost(r *http.Request) string {
 	return host
 }
 
-// Handler serves `/api/auth/generateToken`, `/api/auth/ticket`, `/api/upload/image`,
-// `/api/upload/file`, and the stored items below `/static/img/` and `/static/file/`.
+// Handler serves `/api/auth/generateToken`, `/api/auth/ticket`, `/api/upload/image` and
+// `/api/upload/file`, both also with `/resumable`, and the stored items below `/static/img/` and
+// `/static/file/`.
 type Handler struct {
 	source  Source
 	options Options

@@ -15,14 +15,21 @@ import (
 // like those of all other tests.
 func TestOpenAPI(t *testing.T) {
 	t.Parallel()
+	t.Cleanup(func() { checkAllSeen(t) }) // after its subtests
 	requestTokens(t)
 	requestTickets(t)
 	for target, name := range map[string]string{imagePath: "img/content/a.gif", filePath: "file/content/a.txt"} {
 		requestUploads(t, target, path.Base(name))
 		requestItems(t, name)
 	}
+	requestResumable(t)
 	requestBusyUploads(t)
 	requestRenditions(t)
+}
+
+// checkAllSeen reports responses of the document that were not requested.
+func checkAllSeen(t *testing.T) {
+	t.Helper()
 	c, err := document()
 	if err != nil {
 		t.Fatal(err)
@@ -136,12 +143,19 @@ func requestUploads(t *testing.T, target, name string) {
 func requestBusyUploads(t *testing.T) {
 	t.Helper()
 	s := newSite(t, media.Limits{MaxUploads: 1})
+	addresses := make([]string, 0, len(tusKinds))
+	for _, k := range tusKinds {
+		addresses = append(addresses, k.create(t, s, "a"+k.ext))
+	}
 	body := form(file("a.txt", "text"))
 	status, _, text := s.upload(t, s.token(t), &meanwhile{
 		first: strings.NewReader(body[:10]), second: strings.NewReader(body[10:]),
 		between: func() {
 			for _, target := range []string{imagePath, filePath} {
 				httpCase{target: target, header: multipart + bearer, body: body, status: 429}.check(t, s)
+			}
+			for _, address := range addresses {
+				s.tusPatch(t, address, 0, "x", "").want(t, 503, "Retry-After: 1")
 			}
 		},
 	})

@@ -80,13 +80,13 @@ type tus struct {
 
 // serve responds to a request.
 func (t *tus) serve(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+	header := w.Header()
+	header.Set("Cache-Control", "no-store")
+	header.Set("X-Content-Type-Options", "nosniff")
 	if service.Uploads() == nil {
 		return &Error{http.StatusNotFound, errors.New("resumable uploads are off")}
 	}
 	t.service, t.w, t.r = service, w, r
-	header := w.Header()
-	header.Set("Cache-Control", "no-store")
-	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set(headerTusResumable, tusVersion)
 	t.method = cmp.Or(joined(r.Header, headerOverride), r.Method)
 	if t.method == http.MethodOptions {

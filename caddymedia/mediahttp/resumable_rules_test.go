@@ -7,8 +7,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/caddymedia/media/caddymedia/media"
 )
 
 // TestResumableRefusedAtCreation: what can be refused without bytes is refused at the creation, with
@@ -180,7 +178,7 @@ func TestResumableOthers(t *testing.T) {
 // TestResumableOff: there are no endpoints.
 func TestResumableOff(t *testing.T) {
 	t.Parallel()
-	s := newSiteWith(t, media.Limits{}, func(c *media.Config) { c.Resumable.Off = true })
+	s := withoutResumable(t)
 	for _, method := range []string{http.MethodOptions, http.MethodPost, http.MethodHead, http.MethodGet} {
 		httpCase{method: method, target: resumablePath, header: tusHeader + aText, status: 404}.check(t, s)
 	}

@@ -1,0 +1,220 @@
+package mediahttp_test
+
+import (
+	"fmt"
+	"io/fs"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/resumable"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// tusKind is what the requests of TestOpenAPI for resumable uploads of a kind need.
+type tusKind struct {
+	endpoint string
+	ext      string
+	content  string // of a good item
+	badExt   string // that the content contradicts
+	items    string // prefix of the keys of items
+	other    string // kind
+}
+
+var tusKinds = []tusKind{
+	{imagePath + "/resumable", ".gif", gifPicture, ".png", "img/", "file"},
+	{filePath + "/resumable", ".txt", "text", ".zip", "file/", "image"},
+}
+
+// create creates an upload of the content and returns its address.
+func (k tusKind) create(t *testing.T, s *site, filename string) string {
+	t.Helper()
+	header := fmt.Sprintf("Upload-Length: %d\n%s", len(k.content), metadata("filename", filename))
+	return s.tusSend(t, http.MethodPost, k.endpoint, header, "").want(t, 201, "").header.Get(location)
+}
+
+// complete returns the address of an upload with all bytes, which is not finished because they could
+// not be read.
+func (k tusKind) complete(t *testing.T, s *site, filename string) string {
+	t.Helper()
+	address := k.create(t, s, filename)
+	s.failing(fs.ErrPermission, "open", resumable.Folder+"/data/")
+	s.tusPatch(t, address, 0, k.content, "").want(t, 502, "")
+	s.driver.Fail = nil
+	return address
+}
+
+// failing makes an operation of the storage fail for the keys with a prefix.
+func (s *site) failing(err error, operation, prefix string) {
+	s.driver.Fail = func(op, key string) error {
+		if op == operation && strings.HasPrefix(key, prefix) {
+			return err
+		}
+		return nil
+	}
+}
+
+// requestResumable requests every response of resumable uploads, in parallel.
+func requestResumable(t *testing.T) {
+	t.Helper()
+	for _, k := range tusKinds {
+		for name, request := range map[string]func(*testing.T, tusKind){
+			"OPTIONS": requestCapabilities, "POST": requestCreations, "PATCH": requestAppends, "DELETE": requestTerminations,
+			"HEAD": func(t *testing.T, k tusKind) { t.Helper(); requestStates(t, k, http.MethodHead) },
+			"GET":  func(t *testing.T, k tusKind) { t.Helper(); requestStates(t, k, http.MethodGet) },
+		} {
+			t.Run(k.endpoint+" "+name, func(t *testing.T) {
+				t.Parallel()
+				request(t, k)
+			})
+		}
+	}
+}
+
+func requestCapabilities(t *testing.T, k tusKind) {
+	t.Helper()
+	for _, path := range []string{k.endpoint, k.endpoint + "/x"} {
+		s := aSite(t)
+		httpCase{method: http.MethodOptions, target: path, status: 204}.check(t, s)
+		_ = s.first.Close()
+		httpCase{method: http.MethodOptions, target: path, status: 503}.check(t, s)
+		httpCase{method: http.MethodOptions, target: path, status: 404}.check(t, withoutResumable(t))
+	}
+}
+
+func withoutResumable(t *testing.T) *site {
+	t.Helper()
+	return newSiteWith(t, media.Limits{}, func(c *media.Config) { c.Resumable.Off = true })
+}
+
+func requestCreations(t *testing.T, k tusKind) {
+	t.Helper()
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) { c.Resumable.MaxOpen = 1 })
+	s.ticket(t, "kind="+k.other)
+	length := fmt.Sprintf("Upload-Length: %d\n", len(k.content))
+	whole := length + tusBody
+	named := func(base string) string { return metadata("filename", base+k.ext) }
+	post := func(status int, header, body string) *reply {
+		t.Helper()
+		return s.tusRequest(t, s.request(t, http.MethodPost, k.endpoint, header, body)).want(t, status, "")
+	}
+	post(400, tusHeader+named("a"), "")
+	post(401, "Tus-Resumable: 1.0.0\n", "")
+	post(403, ticketBearer+"Tus-Resumable: 1.0.0\n", "")
+	s.tusSend(t, http.MethodPut, k.endpoint, "", "").want(t, 405, "Allow: OPTIONS, POST")
+	part := post(201, tusHeader+"Upload-Concat: partial\nUpload-Length: 0\n", "").header.Get(location)
+	final := tusHeader + "Upload-Concat: final;" + part + "\n" + metadata("filename", "a"+k.badExt)
+	post(415, final, "")
+	post(410, final, "")
+	post(412, bearer, "")
+	post(413, tusHeader+named("a")+"Upload-Length: 99999999999\n", "")
+	post(460, tusHeader+whole+named("a")+sha1Of("other"), k.content)
+	s.driver.Fail = failByName
+	post(502, tusHeader+whole+named("forbidden"), k.content)
+	post(503, tusHeader+whole+named("down"), k.content)
+	post(507, tusHeader+whole+named("full"), k.content)
+	s.failing(fs.ErrExist, "put", k.items)
+	post(409, tusHeader+whole+named("a"), k.content)
+	k.create(t, s, "a"+k.ext)
+	post(429, tusHeader+length+named("a"), "")
+	httpCase{method: http.MethodPost, target: k.endpoint, status: 404}.check(t, withoutResumable(t))
+}
+
+func requestAppends(t *testing.T, k tusKind) {
+	t.Helper()
+	s := aSite(t)
+	s.ticket(t, "kind="+k.other)
+	s.driver.Fail = failByName
+	address, atZero := k.create(t, s, "a"+k.ext), tusBody+"Upload-Offset: 0\n"
+	patch := func(address string, status int, header, body string) {
+		t.Helper()
+		s.tusRequest(t, s.request(t, http.MethodPatch, address, header, body)).want(t, status, "")
+	}
+	patch(address, 400, tusHeader+tusBody, "")
+	patch(address, 401, atZero+"Tus-Resumable: 1.0.0\n", "")
+	patch(address, 403, atZero+ticketBearer+"Tus-Resumable: 1.0.0\n", "")
+	patch(address+"x", 404, tusHeader+atZero, "")
+	s.tusSend(t, http.MethodPost, address, "", "").want(t, 405, "Allow: OPTIONS, HEAD, GET, PATCH, DELETE")
+	patch(address, 409, tusHeader+tusBody+"Upload-Offset: 1\n", k.content[1:])
+	patch(address, 412, bearer+atZero, k.content)
+	patch(address, 413, tusHeader+atZero, k.content+"more")
+	patch(address, 415, tusHeader+"Upload-Offset: 0\n", k.content)
+	patch(address, 460, tusHeader+atZero+sha1Of("other"), k.content)
+	patch(address, 204, tusHeader+atZero, k.content)
+	address = k.create(t, s, "a"+k.badExt)
+	patch(address, 415, tusHeader+atZero, k.content)
+	patch(address, 410, tusHeader+atZero, k.content)
+	for name, status := range map[string]int{"forbidden": 502, "down": 503, "full": 507} {
+		patch(k.create(t, s, name+k.ext), status, tusHeader+atZero, k.content)
+	}
+}
+
+// requestStates sends HEAD or GET, which finish complete uploads.
+func requestStates(t *testing.T, k tusKind, method string) {
+	t.Helper()
+	s := aSite(t)
+	s.ticket(t, "kind="+k.other)
+	send := func(address string, status int, header string) {
+		t.Helper()
+		s.tusRequest(t, s.request(t, method, address, header, "")).want(t, status, "")
+	}
+	good, bad := "a"+k.ext, "a"+k.badExt
+	address := k.create(t, s, good)
+	send(address, 200, tusHeader)
+	send(address, 401, "Tus-Resumable: 1.0.0\n")
+	send(address, 403, ticketBearer+"Tus-Resumable: 1.0.0\n")
+	send(address+"x", 404, tusHeader)
+	if method == http.MethodHead {
+		send(address, 412, bearer)
+	}
+	send(k.complete(t, s, good), 200, tusHeader)
+	refused := k.complete(t, s, bad)
+	send(refused, 415, tusHeader)
+	send(refused, 410, tusHeader)
+	for _, c := range []struct {
+		err    error
+		status int
+	}{
+		{storagedrivers.ErrInvalidKey, 400},
+		{fs.ErrExist, 409},
+		{fs.ErrPermission, 502},
+		{storagedrivers.ErrUnavailable, 503},
+		{storagedrivers.ErrNoSpace, 507},
+	} {
+		address := k.complete(t, s, good)
+		s.failing(c.err, "put", k.items)
+		send(address, c.status, tusHeader)
+	}
+	s.driver.Fail = nil
+	address = k.complete(t, s, good)
+	s.change = func(c *media.Config) {
+		for i := range c.Aliases {
+			c.Aliases[i].MaxSize = 1
+		}
+	}
+	s.first = s.service(t, media.Limits{}, account())
+	s.running.Store(s.first)
+	send(address, 413, tusHeader)
+}
+
+func requestTerminations(t *testing.T, k tusKind) {
+	t.Helper()
+	s := aSite(t)
+	s.ticket(t, "kind="+k.other)
+	address := k.create(t, s, "a"+k.ext)
+	remove := func(address string, status int, header string) {
+		t.Helper()
+		s.tusRequest(t, s.request(t, http.MethodDelete, address, header, "")).want(t, status, "")
+	}
+	remove(address, 401, "Tus-Resumable: 1.0.0\n")
+	remove(address, 403, ticketBearer+"Tus-Resumable: 1.0.0\n")
+	remove(address+"x", 404, tusHeader)
+	remove(address, 412, bearer)
+	for err, status := range map[error]int{fs.ErrPermission: 502, storagedrivers.ErrUnavailable: 503} {
+		s.failing(err, "delete", "")
+		remove(address, status, tusHeader)
+	}
+	s.driver.Fail = nil
+	remove(address, 204, tusHeader)
+}
