@@ -121,7 +121,7 @@ func (c *contract) route(r *http.Request) (*routers.Route, map[string]string) {
 	}
 	method := r.Method
 	if strings.Contains(path, "/resumable") {
-		method = cmp.Or(r.Header.Get("X-HTTP-Method-Override"), method)
+		method = cmp.Or(strings.Join(r.Header.Values("X-HTTP-Method-Override"), ","), method)
 	}
 	operation := cmp.Or(item.GetOperation(method), item.Post, item.Patch)
 	if operation == nil {

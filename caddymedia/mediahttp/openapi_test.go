@@ -3,8 +3,10 @@ package mediahttp_test
 import (
 	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"path"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/media"
@@ -21,6 +23,7 @@ func TestOpenAPI(t *testing.T) {
 	for target, name := range map[string]string{imagePath: "img/content/a.gif", filePath: "file/content/a.txt"} {
 		requestUploads(t, target, path.Base(name))
 		requestItems(t, name)
+		requestBusyItems(t, name)
 	}
 	requestResumable(t)
 	requestBusyUploads(t)
@@ -189,4 +192,41 @@ func requestItems(t *testing.T, key string) {
 		}
 		c.check(t, s)
 	}
+}
+
+// requestBusyItems sends three more requests for an item while as many are being sent as the client
+// may have open. Two of them wait.
+func requestBusyItems(t *testing.T, key string) {
+	t.Helper()
+	s := newSite(t, media.Limits{MaxOpenItems: 1})
+	s.put(t, key, strings.Repeat("x", 1<<20))
+	get := func() *http.Request {
+		r := s.request(t, http.MethodGet, "/static/"+key, "", "")
+		r.RemoteAddr = "[2001:db8::1]:1" // of no other test
+		return r
+	}
+	var all sync.WaitGroup
+	refused := make(chan struct{}, 3)
+	s.handler.ServeHTTP(&busyClient{httptest.NewRecorder(), sync.OnceFunc(func() {
+		for range cap(refused) {
+			all.Go(func() {
+				if s.send(t, get()).status == http.StatusTooManyRequests {
+					refused <- struct{}{}
+				}
+			})
+		}
+		<-refused
+	})}, get())
+	all.Wait()
+}
+
+// busyClient receives a response slowly: meanwhile is called before the first byte.
+type busyClient struct {
+	*httptest.ResponseRecorder
+	meanwhile func()
+}
+
+func (c *busyClient) Write(p []byte) (int, error) {
+	c.meanwhile()
+	return c.ResponseRecorder.Write(p)
 }
