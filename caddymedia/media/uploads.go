@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"maps"
 	"slices"
 	"time"
@@ -232,7 +233,10 @@ type storedBytes struct{ io.Reader }
 
 func (s storedBytes) Read(p []byte) (int, error) {
 	n, err := s.Reader.Read(p)
-	if err != nil && err != io.EOF { //nolint:errorlint // the end is io.EOF itself
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // the upload, or a part of it, was removed meanwhile
+		err = uploadFailure(resumable.ErrUnknown)
+	case err != nil && err != io.EOF: //nolint:errorlint // the end is io.EOF itself
 		err = ingest.StorageFailure(err)
 	}
 	return n, err

@@ -102,6 +102,58 @@ func serve(t *testing.T, handler http.Handler, h2 bool) *httptest.Server {
 	return server
 }
 
+// serveBegun returns a server of the site, and a channel that receives whenever a body was read from.
+func (s *site) serveBegun(t *testing.T, h2 bool) (server *httptest.Server, begun <-chan bool) {
+	t.Helper()
+	read := make(chan bool, 100)
+	return serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = noticed{r.Body, read}
+		s.handler.ServeHTTP(w, r)
+	}), h2), read
+}
+
+// noticed is a body that sends to a channel after each Read of bytes.
+type noticed struct {
+	io.ReadCloser
+	read chan<- bool
+}
+
+func (b noticed) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.read <- true
+	}
+	return n, err
+}
+
+// silentPatch sends five digits to an upload, and then nothing more. The status of the response is
+// sent to ended.
+func (s *site) silentPatch(t *testing.T, server *httptest.Server, address, header string) (ended <-chan int) {
+	t.Helper()
+	body, client := io.Pipe()
+	t.Cleanup(func() { client.Close() })
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, server.URL+address, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = s.request(t, http.MethodPatch, address, tusHeader+tusBody+"Upload-Offset: 0\n"+header, "").Header
+	status := make(chan int, 1)
+	go func() {
+		w, err := server.Client().Do(r)
+		if err != nil {
+			t.Error(err)
+			close(status)
+			return
+		}
+		defer w.Body.Close()
+		status <- w.StatusCode
+	}()
+	if _, err := client.Write([]byte(digits[:5])); err != nil {
+		t.Fatal(err)
+	}
+	return status
+}
+
 // http1 sends the request over HTTP/1.1.
 func (c wireCase) http1(t *testing.T, server *httptest.Server, method, target, header string) *reply {
 	t.Helper()

@@ -2,7 +2,6 @@ package mediahttp_test
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -122,35 +121,9 @@ func TestResumableTakeOver(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		onEach(t, fmt.Sprintf("HTTP/2 %t", h2), func(t *testing.T, b backend) {
 			s := b.site(t, nil)
-			begun := make(chan bool, 100)
-			server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				r.Body = struct {
-					io.Reader
-					io.Closer
-				}{io.TeeReader(r.Body, writeFunc(func() { begun <- true })), r.Body}
-				s.handler.ServeHTTP(w, r)
-			}), h2)
+			server, begun := s.serveBegun(t, h2)
 			address := s.tusCreate(t, len(digits), aText)
-			silent, client := io.Pipe()
-			defer client.Close()
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, server.URL+address, silent)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Header = s.request(t, http.MethodPatch, address, tusHeader+tusBody+"Upload-Offset: 0", "").Header
-			ended := make(chan int, 1)
-			go func() {
-				w, err := server.Client().Do(r)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				defer w.Body.Close()
-				ended <- w.StatusCode
-			}()
-			if _, err := client.Write([]byte(digits[:5])); err != nil {
-				t.Fatal(err)
-			}
+			ended := s.silentPatch(t, server, address, "")
 			<-begun
 			for status := 0; status != http.StatusNoContent; {
 				offset, _ := strconv.Atoi(s.tusSend(t, http.MethodHead, address, "", "").header.Get("Upload-Offset"))
@@ -163,12 +136,4 @@ func TestResumableTakeOver(t *testing.T) {
 			s.nothingOpen(t)
 		})
 	}
-}
-
-// writeFunc is called for each Write.
-type writeFunc func()
-
-func (f writeFunc) Write(p []byte) (int, error) {
-	f()
-	return len(p), nil
 }

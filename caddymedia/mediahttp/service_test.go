@@ -185,7 +185,12 @@ func (s *site) reload(running *media.Service) {
 }
 
 // Acquire implements mediahttp.Source.
-func (s *site) Acquire() (*media.Service, func(), error) { return s.first.Acquire() }
+func (s *site) Acquire() (*media.Service, func(), error) {
+	if running := s.running.Load(); running != nil {
+		return running.Acquire()
+	}
+	return s.first.Acquire()
+}
 
 // Running implements mediahttp.Source.
 func (s *site) Running() (*media.Service, func()) {
