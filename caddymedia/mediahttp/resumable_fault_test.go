@@ -1,10 +1,13 @@
 package mediahttp_test
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"net/http"
+	"os"
 	"strconv"
 	"sync"
 	"testing"
@@ -12,7 +15,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// fault fails one operation of a storage.
+// fault fails one operation of a storage, or all from then on if the storage is unavailable.
 type fault struct {
 	mu    sync.Mutex
 	err   error
@@ -37,13 +40,13 @@ func (f *fault) disarm() string {
 func (f *fault) fail(op, key string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.err == nil || f.hit != "" || op == "check" {
+	if f.err == nil || op == "check" || f.hit != "" && !errors.Is(f.err, storagedrivers.ErrUnavailable) {
 		return nil
 	}
 	if f.after--; f.after >= 0 {
 		return nil
 	}
-	f.hit = op + " " + key
+	f.hit = cmp.Or(f.hit, op+" "+key)
 	return f.err
 }
 
@@ -53,11 +56,14 @@ func withFault(t *testing.T, b backend) (*site, *fault) {
 	return b.site(t, f.fail), f
 }
 
-// TestResumableFaults fails each operation of the storage in each step. The answer is 502 or 507, and
-// a client that continues stores the item once, with all of its bytes.
+// errSilent is the error of a backend that does not answer. It is not retried.
+var errSilent = errors.Join(storagedrivers.ErrUnavailable, os.ErrDeadlineExceeded)
+
+// TestResumableFaults fails each operation of the storage in each step. The answer is never the
+// client's fault, and a client that continues stores the item once, with all of its bytes.
 func TestResumableFaults(t *testing.T) {
 	t.Parallel()
-	failures := map[error]int{fs.ErrPermission: 502, storagedrivers.ErrNoSpace: 507}
+	failures := map[error]int{fs.ErrPermission: 502, errSilent: 503, storagedrivers.ErrNoSpace: 507}
 	for step := range 5 {
 		for err, status := range failures {
 			onEach(t, fmt.Sprintf("step %d, %d", step, status), func(t *testing.T, b backend) {
@@ -101,7 +107,11 @@ func (c *tusClient) do(t *testing.T, step int, method, address, header, body str
 	got = c.tusRequest(t, r)
 	if step == c.step {
 		c.hit, c.step = c.fault.disarm(), -1
+		c.reachable(t)
 		if got.status == c.status && c.hit != "" {
+			if c.status == 503 && got.header.Get("Retry-After") == "" {
+				t.Errorf("%s: no Retry-After", c.hit)
+			}
 			return got, false
 		}
 	}
@@ -109,6 +119,16 @@ func (c *tusClient) do(t *testing.T, step int, method, address, header, body str
 		t.Fatalf("%s in step %d: %d %s", method, step, got.status, got.body)
 	}
 	return got, true
+}
+
+// reachable checks the storages, as the service does in intervals.
+func (s *site) reachable(t *testing.T) {
+	t.Helper()
+	for _, alias := range s.first.Aliases() {
+		if err := alias.Storage.Check(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // retry repeats a request that fails by the fault.
@@ -157,23 +177,53 @@ func (c *tusClient) upload(t *testing.T) {
 // stored once.
 func TestResumableCreationFault(t *testing.T) {
 	t.Parallel()
-	onEach(t, "507", func(t *testing.T, b backend) {
-		for after := range 100 {
-			s, f := withFault(t, b)
-			c := &tusClient{site: s, fault: f, err: storagedrivers.ErrNoSpace, after: after, status: 507}
-			got, ok := c.do(t, 0, http.MethodPost, resumablePath, tusBody+aText+"Upload-Length: 5\n", "hello")
-			if !ok && got.header.Get(location) == "" {
-				c.retry(t, 0, http.MethodPost, resumablePath, tusBody+aText+"Upload-Length: 5\n", "hello")
-			} else {
-				c.append(t, -2, got.header.Get(location), "hello")
+	for err, status := range map[error]int{storagedrivers.ErrNoSpace: 507, errSilent: 503} {
+		onEach(t, strconv.Itoa(status), func(t *testing.T, b backend) {
+			for after := range 100 {
+				s, f := withFault(t, b)
+				c := &tusClient{site: s, fault: f, err: err, after: after, status: status}
+				got, ok := c.do(t, 0, http.MethodPost, resumablePath, tusBody+aText+"Upload-Length: 5\n", "hello")
+				if !ok && got.header.Get(location) == "" {
+					c.retry(t, 0, http.MethodPost, resumablePath, tusBody+aText+"Upload-Length: 5\n", "hello")
+				} else {
+					c.append(t, -2, got.header.Get(location), "hello")
+				}
+				if items := s.items(t); len(items) != 1 {
+					t.Errorf("operation %d (%s): items %v", after, c.hit, items)
+				}
+				if c.hit == "" {
+					return
+				}
 			}
-			if items := s.items(t); len(items) != 1 {
-				t.Errorf("operation %d (%s): items %v", after, c.hit, items)
+			t.Error("endless operations")
+		})
+	}
+}
+
+// TestResumableUnavailable: while the storage is unavailable, all requests are answered with 503.
+// Then the upload continues.
+func TestResumableUnavailable(t *testing.T) {
+	t.Parallel()
+	onEach(t, "503", func(t *testing.T, b backend) {
+		s, f := withFault(t, b)
+		address, part := s.tusCreate(t, len(digits), aText), s.part(t, "part")
+		s.tusPatch(t, address, 0, digits[:5], "").want(t, 204, "")
+		f.arm(errSilent, 0)
+		const want = "Retry-After: 1\nUpload-Offset\nLocation"
+		for range 3 {
+			for _, method := range []string{http.MethodHead, http.MethodGet, http.MethodPatch, http.MethodDelete} {
+				s.tusSend(t, method, address, tusBody+"Upload-Offset: 5\n", digits[5:]).want(t, 503, want)
 			}
-			if c.hit == "" {
-				return
-			}
+			s.tusSend(t, http.MethodPost, resumablePath, "Upload-Length: 1\n"+aText, "").want(t, 503, want)
+			s.tusSend(t, http.MethodPost, resumablePath, "Upload-Length: 1\n"+tusBody+aText, "x").want(t, 503, want)
+			s.final(t, aText, part).want(t, 503, want)
 		}
-		t.Error("endless operations")
+		f.disarm()
+		s.reachable(t)
+		s.offset(t, address, 5)
+		s.tusPatch(t, address, 5, digits[5:], "").want(t, 204, "Media-Filename: a.txt")
+		s.itemIs(t, digits)
+		s.final(t, metadata("filename", "b.txt"), part).want(t, 201, "Media-Filename: b.txt")
+		s.nothingOpen(t)
 	})
 }

@@ -170,9 +170,14 @@ func TestResumableOthers(t *testing.T) {
 		metadata("filename", "a.txt", "alias", "two"), "")).want(t, 400, location)
 	s.offset(t, address, 0)
 	s.store.fails.Store(true)
-	for _, header := range s.known { // any token
-		s.tusRequest(t, s.request(t, http.MethodHead, address, "Tus-Resumable: 1.0.0\nAuthorization: Bearer "+header, "")).want(t, 503, "Retry-After: 1\nUpload-Offset")
+	header := "Tus-Resumable: 1.0.0\nUpload-Offset: 0\n" + tusBody + "Authorization: Bearer " + s.known[0]
+	for _, method := range []string{http.MethodHead, http.MethodGet, http.MethodPatch, http.MethodDelete} {
+		s.tusRequest(t, s.request(t, method, address, header, "hello")).want(t, 503, "Retry-After: 1\nUpload-Offset")
 	}
+	s.tusRequest(t, s.request(t, http.MethodPost, resumablePath, header+"\nUpload-Length: 5\n"+aText, "hello")).want(t, 503, "Retry-After: 1\nLocation")
+	s.store.fails.Store(false)
+	s.offset(t, address, 0)
+	s.tusPatch(t, address, 0, "hello", "").want(t, 204, "Media-Filename: a.txt")
 }
 
 // TestResumableOff: there are no endpoints.
