@@ -82,7 +82,11 @@ func (s *sender) abandon(
 	select {
 	case <-silent:
 	case err := <-failed:
-		return err
+		select {
+		case <-silent: // the request failed meanwhile
+		default:
+			return err
+		}
 	}
 	s.silent = proxies
 	s.mu.Lock()
