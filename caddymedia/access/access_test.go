@@ -56,16 +56,17 @@ func TestUsedUp(t *testing.T) {
 
 func TestCovers(t *testing.T) {
 	t.Parallel()
-	whole := Caller{}
-	first := Caller{Ticket: &tokens.Ticket{ID: tokens.ID{1}, Kind: "image", Alias: "one", SubFolder: "a", Filename: "b.jpg", MaxFiles: 1}}
-	same := Caller{Ticket: &tokens.Ticket{ID: tokens.ID{2}, Kind: "image", Alias: "one", SubFolder: "a", Filename: "b.jpg", MaxFiles: 9, MaxSize: 5}}
-	if !whole.Covers(first.Scope()) || !whole.Covers(whole.Scope()) {
+	var whole Scope
+	ticket := tokens.Ticket{ID: tokens.ID{1}, Kind: "image", Alias: "one", SubFolder: "a", Filename: "b.jpg", MaxFiles: 1}
+	first := Caller{Ticket: &ticket}.Scope()
+	same := Caller{Ticket: &tokens.Ticket{ID: tokens.ID{2}, Kind: "image", Alias: "one", SubFolder: "a", Filename: "b.jpg", MaxFiles: 9, MaxSize: 5}}.Scope()
+	if !whole.Covers(first) || !whole.Covers(whole) {
 		t.Error("a token does not cover its account")
 	}
-	if !first.Covers(same.Scope()) || !same.Covers(first.Scope()) {
+	if !first.Covers(same) || !same.Covers(first) {
 		t.Error("tickets of one scope do not cover each other")
 	}
-	if first.Covers(whole.Scope()) {
+	if first.Covers(whole) {
 		t.Error("a ticket covers what a token began")
 	}
 	for _, change := range []func(*tokens.Ticket){
@@ -74,9 +75,10 @@ func TestCovers(t *testing.T) {
 		func(t *tokens.Ticket) { t.SubFolder = "" },
 		func(t *tokens.Ticket) { t.Filename = "" },
 	} {
-		other := *first.Ticket
-		change(&other)
-		if (Caller{Ticket: &other}).Covers(first.Scope()) || first.Covers((Caller{Ticket: &other}).Scope()) {
+		changed := ticket
+		change(&changed)
+		other := Caller{Ticket: &changed}.Scope()
+		if other.Covers(first) || first.Covers(other) {
 			t.Errorf("%+v covers another scope", other)
 		}
 	}

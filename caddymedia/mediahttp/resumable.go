@@ -167,8 +167,8 @@ func (t *tus) found(serve func(*resumable.Upload) error) func() error {
 			return t.refuseError(err)
 		case u.Kind != t.kind.Name():
 			return t.refuseError(resumable.ErrUnknown)
-		case !t.caller.Covers(u.Scope):
-			return t.refuse(http.StatusForbidden, "the ticket is for other uploads")
+		case !t.caller.Scope().Covers(u.Scope):
+			return t.refuseError(resumable.ErrScope)
 		case isRefused(u) && t.method != http.MethodDelete:
 			return t.refuseError(&endedError{u.Outcome.Refused})
 		}

@@ -51,10 +51,7 @@ func (t *tus) create() error {
 	if err != nil {
 		return t.refuseError(err)
 	}
-	switch { // a final upload may have existed
-	case !t.caller.Covers(u.Scope):
-		return t.refuse(http.StatusForbidden, "the ticket is for other uploads")
-	case isRefused(u):
+	if isRefused(u) { // a final upload may have existed
 		return t.refuse(http.StatusGone, u.Outcome.Refused)
 	}
 	if hasBody {

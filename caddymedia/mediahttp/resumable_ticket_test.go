@@ -103,6 +103,23 @@ func TestResumableTicket(t *testing.T) {
 			s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 0\n", "te").want(t, 204, "Upload-Offset: 2")
 			s.tusPatch(t, address, 2, "xt", "").want(t, 204, "Media-Filename: a.txt") // any token
 		}},
+		{"parts of another scope", "kind=file&alias=one", func(t *testing.T, s *site) {
+			final := func(status int, parts ...string) {
+				t.Helper()
+				create(t, s, status, aText+"Upload-Concat: final;"+strings.Join(parts, " ")+"\n", "")
+			}
+			partial := "Upload-Concat: partial\n" + four
+			mine, ofToken := create(t, s, 201, partial, "mine").header.Get(location), s.part(t, "token")
+			s.ticket(t, "kind=file&alias=one&sub_folder=a")
+			other := create(t, s, 201, partial, "text").header.Get(location)
+			final(403, mine)
+			final(403, ofToken)
+			final(403, other, mine)
+			s.ticket(t, "kind=file&alias=one")
+			final(403, mine, other)
+			final(201, mine)
+			s.final(t, aText, ofToken, other).want(t, 201, "") // a token may use all parts
+		}},
 		{"expired", "kind=file", func(t *testing.T, s *site) {
 			address := create(t, s, 201, four+aText, "").header.Get(location)
 			s.passed.Store(int64(time.Hour))

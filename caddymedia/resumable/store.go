@@ -47,6 +47,8 @@ var (
 	ErrTooMany = errors.New("too many unfinished uploads")
 	// ErrParts means that a part of a final upload is missing, incomplete or no partial upload.
 	ErrParts = errors.New("a part cannot be used")
+	// ErrScope means an upload, or a part of one, outside of the scope of the caller.
+	ErrScope = errors.New("another scope")
 	// ErrSegments means that the upload has too many small segments.
 	ErrSegments = errors.New("too many segments")
 )
@@ -75,7 +77,8 @@ type Store struct {
 // Create creates an upload on storage, one of [Store.Storages]. admit is called with its length
 // before anything is stored; its error refuses the upload. If rec has parts, Create returns an
 // upload that exists with the same owner, parts and metadata; it may be finished. The error is
-// ErrParts if a part cannot be used.
+// ErrParts if a part cannot be used, and ErrScope if the scope of rec does not cover that of a part
+// or of the upload that exists.
 func (s *Store) Create(
 	ctx context.Context, storage *storagedrivers.Storage, rec Record, admit func(length int64) error,
 ) (*Upload, error) {
@@ -121,6 +124,9 @@ func (s *Store) findFinal(ctx context.Context, u *Upload) (*Upload, error) {
 	}
 	u.ID = finalID(&u.Record, u.storage.Name())
 	found, err := s.Find(ctx, u.Owner, u.ID)
+	if err == nil && !u.Scope.Covers(found.Scope) {
+		return nil, ErrScope
+	}
 	if !errors.Is(err, ErrUnknown) {
 		return found, err
 	}
@@ -128,7 +134,10 @@ func (s *Store) findFinal(ctx context.Context, u *Upload) (*Upload, error) {
 		return nil, err
 	}
 	for _, part := range u.parts {
-		if !part.Partial || part.Kind != u.Kind || !part.Complete() {
+		switch {
+		case !u.Scope.Covers(part.Scope):
+			return nil, ErrScope
+		case !part.Partial, part.Kind != u.Kind, !part.Complete():
 			return nil, ErrParts
 		}
 	}
