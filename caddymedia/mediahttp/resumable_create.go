@@ -119,7 +119,7 @@ func (t *tus) record() (*resumable.Record, *refusal) {
 		Scope: t.caller.Scope(), Kind: t.kind.Name(), Length: resumable.Unknown,
 	}
 	if ticket := t.caller.Ticket; ticket != nil {
-		rec.Ticket = hex.EncodeToString(ticket.ID[:])
+		rec.Ticket, rec.MaxFiles = hex.EncodeToString(ticket.ID[:]), ticket.MaxFiles
 	}
 	if err := t.readConcat(rec); err != nil {
 		return nil, badRequest(err)
@@ -132,7 +132,10 @@ func (t *tus) record() (*resumable.Record, *refusal) {
 		return nil, badRequest(err)
 	}
 	rec.Filename, rec.SubFolder = cmp.Or(metadata["filename"], metadata["name"]), metadata["sub_folder"]
-	rec.Alias = cmp.Or(metadata["alias"], forcedBy(t.caller).Alias, ingest.DefaultAlias)
+	if !rec.Partial {
+		rec.Alias = metadata["alias"]
+	}
+	rec.Alias = cmp.Or(rec.Alias, forcedBy(t.caller).Alias, ingest.DefaultAlias)
 	if rec.Filename == "" && !rec.Partial {
 		return nil, badRequest(errors.New("Upload-Metadata has no filename"))
 	}
@@ -233,7 +236,7 @@ func parseMetadata(header string) (map[string]string, error) {
 
 // admit returns the failures with which an upload of a length is sure to be refused.
 func (t *tus) admit(rec *resumable.Record, length int64) error {
-	if length > t.maxSize() {
+	if length > t.maxSize() || rec.Partial && length > t.limit(rec) {
 		return ingest.Failures{{Reason: ingest.TooLarge, Message: "larger than any item may be", Filename: rec.Filename}}
 	}
 	if t.caller.UsedUp() {

@@ -98,7 +98,7 @@ func (t *tus) length(u *resumable.Upload) (int64, error) {
 		return 0, resumable.ErrLength
 	case length < u.Offset():
 		return 0, failureOf(errors.New("Upload-Length is less than the bytes that the upload has"))
-	case u.Length == resumable.Unknown && length > t.limit(u):
+	case u.Length == resumable.Unknown && length > t.limit(&u.Record):
 		return 0, resumable.ErrTooLarge
 	}
 	return length, nil
@@ -112,13 +112,14 @@ func failureOf(err error) error {
 	return &ingest.Failure{Reason: ingest.BadRequest, Message: err.Error()}
 }
 
-// limit returns the largest length of an upload whose length is not known.
-func (t *tus) limit(u *resumable.Upload) int64 {
-	alias, ok := t.service.Alias(t.kind, u.Alias)
-	if !ok || u.Partial {
-		return t.maxSize()
+// limit returns the largest length of an upload of the caller.
+func (t *tus) limit(rec *resumable.Record) int64 {
+	forced := forcedBy(t.caller)
+	alias, ok := t.service.Alias(t.kind, rec.Alias)
+	if !ok || rec.Partial && forced.Alias == "" { // the alias of the final upload is not known
+		return forced.Limit(t.maxSize())
 	}
-	return forcedBy(t.caller).Limit(alias.MaxSize)
+	return forced.Limit(alias.MaxSize)
 }
 
 // append receives the body of the request behind offset. length is that in the request.
@@ -133,7 +134,7 @@ func (t *tus) append(u *resumable.Upload, offset, length int64) error {
 	if err != nil {
 		return failureOf(err)
 	}
-	limit := t.limit(u)
+	limit := t.limit(&u.Record)
 	if known := max(u.Length, length); known != resumable.Unknown {
 		limit = known
 	}

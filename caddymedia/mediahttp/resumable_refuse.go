@@ -40,7 +40,7 @@ func (t *tus) refuseError(err error) error {
 		{resumable.ErrParts, http.StatusBadRequest, "a part is missing, incomplete, or no partial upload"},
 		{resumable.ErrScope, http.StatusForbidden, "the ticket is for other uploads"},
 		{resumable.ErrSegments, http.StatusBadRequest, "the upload came in too many small pieces: send larger ones"},
-		{resumable.ErrTooMany, http.StatusTooManyRequests, "the account has too many unfinished uploads: end some, or try again later"},
+		{resumable.ErrTooMany, http.StatusTooManyRequests, "the account or ticket has too many unfinished uploads: end some, or try again later"},
 	} {
 		if !errors.Is(err, known.err) {
 			continue

@@ -16,6 +16,13 @@ func (s *site) withTicketOf(t *testing.T, method, address, header, body string) 
 	return s.tusRequest(t, s.request(t, method, address, ticketBearer+"Tus-Resumable: 1.0.0\n"+tusBody+header, body))
 }
 
+// filled sends the bytes of a partial upload of four bytes with $TICKET.
+func (s *site) filled(t *testing.T, address string) string {
+	t.Helper()
+	s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 0\n", "text").want(t, 204, "")
+	return address
+}
+
 // TestResumableTicket checks what a ticket allows.
 func TestResumableTicket(t *testing.T) {
 	t.Parallel()
@@ -56,6 +63,40 @@ func TestResumableTicket(t *testing.T) {
 			s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 3\n", "t").want(t, 413, "")
 			s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 3\nUpload-Length: 4\n", "t").want(t, 413, "")
 			s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 3\nUpload-Length: 3\n", "").want(t, 204, "Media-Filename: a.txt")
+		}},
+		{"max_size of parts", "kind=file&max_size=3", func(t *testing.T, s *site) {
+			create(t, s, 413, "Upload-Concat: partial\n"+four, "")
+			create(t, s, 413, "Upload-Concat: partial\nUpload-Defer-Length: 1\n", "text")
+			two := create(t, s, 201, "Upload-Concat: partial\nUpload-Length: 2\n", "ab").header.Get(location)
+			one := create(t, s, 201, "Upload-Concat: partial\nUpload-Defer-Length: 1\n", "c").header.Get(location)
+			s.withTicketOf(t, http.MethodPatch, one, "Upload-Offset: 1\nUpload-Length: 4\n", "").want(t, 413, "")
+			s.withTicketOf(t, http.MethodPatch, one, "Upload-Offset: 1\nUpload-Length: 1\n", "").want(t, 204, "")
+			create(t, s, 413, aText+"Upload-Concat: final;"+two+" "+two+"\n", "")
+			create(t, s, 201, aText+"Upload-Concat: final;"+two+" "+one+"\n", "").want(t, 201, "Media-Filename: a.txt")
+		}},
+		{"parts larger than the alias allows", "kind=file&alias=small", func(t *testing.T, s *site) {
+			create(t, s, 413, "Upload-Concat: partial\nUpload-Length: 11\n", "")
+			create(t, s, 413, "Upload-Concat: partial\nUpload-Defer-Length: 1\n"+metadata("alias", "one"), "eleven byte")
+		}},
+		{"unfinished uploads", "kind=file", func(t *testing.T, s *site) {
+			var addresses []string
+			for i := range 10 {
+				header := []string{aText, "Upload-Concat: partial\n"}[i%2]
+				addresses = append(addresses, create(t, s, 201, four+header, "").header.Get(location))
+			}
+			for _, header := range []string{aText, "Upload-Concat: partial\n"} {
+				create(t, s, 429, four+header, "").want(t, 429, "Retry-After: 60\nLocation")
+			}
+			s.tusCreate(t, 4, aText) // others of the account are not shut out
+			s.withTicketOf(t, http.MethodDelete, addresses[0], "", "").want(t, 204, "")
+			create(t, s, 201, four+aText, "")
+			create(t, s, 429, four+aText, "")
+			create(t, s, 201, "Upload-Concat: final;"+s.filled(t, addresses[1])+"\n"+aText, "")
+			s.ticket(t, "kind=file&max_files=3")
+			for range 12 {
+				create(t, s, 201, four+aText, "")
+			}
+			create(t, s, 429, four+aText, "")
 		}},
 		{"max_size of the alias", "kind=file&alias=small&max_size=1000", func(t *testing.T, s *site) {
 			create(t, s, 413, "Upload-Length: 11\n"+aText, "")
@@ -143,13 +184,13 @@ func TestResumableTicket(t *testing.T) {
 	}
 }
 
-// TestResumableTicketConcurrent: of 20 uploads at once with three items left, exactly three are
+// TestResumableTicketConcurrent: of ten uploads at once with three items left, exactly three are
 // stored.
 func TestResumableTicketConcurrent(t *testing.T) {
 	t.Parallel()
 	s := withTicket("kind=file&max_files=3")(t)
-	requests := make([]*http.Request, 0, 20)
-	for i := range 20 {
+	requests := make([]*http.Request, 0, 10)
+	for i := range 10 {
 		address := s.withTicketOf(t, http.MethodPost, resumablePath, "Upload-Length: 4\n"+metadata("filename", fmt.Sprintf("a%d.txt", i)), "").want(t, 201, "").header.Get(location)
 		requests = append(requests, s.request(t, http.MethodPatch, address, ticketBearer+"Tus-Resumable: 1.0.0\nUpload-Offset: 0\n"+tusBody, "text"))
 	}
@@ -172,7 +213,7 @@ func TestResumableTicketConcurrent(t *testing.T) {
 			stored++
 		}
 	}
-	if counts[204] != 3 || counts[403] != 17 || stored != 3 {
+	if counts[204] != 3 || counts[403] != 7 || stored != 3 {
 		t.Errorf("statuses %v, %d items", counts, stored)
 	}
 }

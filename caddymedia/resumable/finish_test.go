@@ -25,7 +25,7 @@ func TestFinal(t *testing.T) {
 			rec := Record{Owner: owner, Kind: "file", Parts: parts, Metadata: "filename YQ=="}
 			return s.Create(t.Context(), s.Storages[0], rec, admit)
 		}
-		for _, parts := range [][]string{{open}, {a, open}, {"x"}, {newID(s.Now(), "default")}} {
+		for _, parts := range [][]string{{open}, {a, open}, {"x"}, {newID(s.Now(), "", "default")}} {
 			if _, err := final(parts...); !errors.Is(err, ErrParts) {
 				t.Errorf("parts %v: %v", parts, err)
 			}

@@ -10,33 +10,42 @@ import (
 	"time"
 )
 
-// The parts of an ID: the day of its creation, random characters of 5 bits each, and a hash of the
-// name of its storage.
+// The parts of an ID: the day of its creation, random characters of 5 bits each, and hashes of its
+// ticket and of the name of its storage.
 const (
 	dayLength    = 5
 	randomLength = 26
 	tagLength    = 6
-	idLength     = dayLength + randomLength + tagLength
+	idLength     = dayLength + randomLength + 2*tagLength
 )
 
 // lower encodes bytes as letters and digits that no storage folds.
 var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 // newID returns a new ID with 130 random bits.
-func newID(now time.Time, storage string) string {
-	return day(now) + strings.ToLower(rand.Text())[:randomLength] + storageTag(storage)
+func newID(now time.Time, ticket, storage string) string {
+	return day(now) + strings.ToLower(rand.Text())[:randomLength] + tag(ticket) + tag(storage)
 }
 
-// finalID returns the ID of an upload with parts. It is as hard to guess as the IDs of the parts.
+// finalID returns the ID of an upload with parts. It is as hard to guess as the IDs of the parts. Any
+// ticket of the same scope gets the same ID, with the ticket of the first part.
 func finalID(rec *Record, storage string) string {
 	identity, err := json.Marshal([]any{rec.Owner, rec.Kind, rec.Parts, rec.Metadata})
 	if err != nil {
 		panic(err) // texts only
 	}
-	return rec.Parts[0][:dayLength] + digest(string(identity))[:randomLength] + storageTag(storage)
+	first := rec.Parts[0]
+	return first[:dayLength] + digest(string(identity))[:randomLength] + ticketTag(first) + tag(storage)
 }
 
-func storageTag(name string) string { return digest(name)[:tagLength] }
+// tag returns a short hash of the name of a storage, or of the ID of a ticket, for IDs.
+func tag(text string) string { return digest(text)[:tagLength] }
+
+// storageTag returns the tag of the storage in an ID.
+func storageTag(id string) string { return id[idLength-tagLength:] }
+
+// ticketTag returns the tag of the ticket in an ID.
+func ticketTag(id string) string { return id[idLength-2*tagLength : idLength-tagLength] }
 
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))

@@ -19,7 +19,7 @@ func TestList(t *testing.T) {
 		if err := s.create(t, Record{Owner: owner, Length: 0}).Finish(t.Context(), Outcome{}); err != nil {
 			t.Fatal(err)
 		}
-		damaged := recordKey(owner, newID(s.Now(), "default"))
+		damaged := recordKey(owner, newID(s.Now(), "", "default"))
 		if err := putBytes(t.Context(), s.Storages[0], damaged, []byte("{")); err != nil {
 			t.Fatal(err)
 		}

@@ -43,7 +43,7 @@ var (
 	ErrChecksum = errors.New("another checksum")
 	// ErrLength means that the length of the upload is already another one.
 	ErrLength = errors.New("the length of the upload is another one")
-	// ErrTooMany means that the owner has too many unfinished uploads.
+	// ErrTooMany means that the owner, or the ticket, has too many unfinished uploads.
 	ErrTooMany = errors.New("too many unfinished uploads")
 	// ErrParts means that a part of a final upload is missing, incomplete or no partial upload.
 	ErrParts = errors.New("a part cannot be used")
@@ -59,7 +59,8 @@ type Store struct {
 	Storages []*storagedrivers.Storage
 	// Expires is how long an upload is kept after its last byte.
 	Expires time.Duration
-	// MaxOpen is the largest number of unfinished uploads of an owner.
+	// MaxOpen is the largest number of unfinished uploads of an owner. A ticket may have a share of
+	// them.
 	MaxOpen int
 	// Now is the clock.
 	Now func() time.Time
@@ -82,7 +83,7 @@ type Store struct {
 func (s *Store) Create(
 	ctx context.Context, storage *storagedrivers.Storage, rec Record, admit func(length int64) error,
 ) (*Upload, error) {
-	u := &Upload{Record: rec, store: s, storage: storage, ID: newID(s.Now(), storage.Name())}
+	u := &Upload{Record: rec, store: s, storage: storage, ID: newID(s.Now(), rec.Ticket, storage.Name())}
 	if len(rec.Parts) > 0 {
 		found, err := s.findFinal(ctx, u)
 		if found != nil || err != nil {
@@ -93,11 +94,11 @@ func (s *Store) Create(
 		return nil, err
 	}
 	if len(u.Parts) == 0 { // a final upload ends others
-		open, err := s.countOpen(ctx, storage, rec.Owner)
+		open, err := s.countOpen(ctx, storage, u)
 		if err != nil {
 			return nil, err
 		}
-		if open >= s.MaxOpen {
+		if open.all >= s.MaxOpen || rec.Ticket != "" && open.ofTicket >= s.maxOpenOf(rec.MaxFiles) {
 			return nil, ErrTooMany
 		}
 	}
@@ -151,46 +152,69 @@ const (
 	uncountedTime = time.Minute
 )
 
-// countOpen returns the number of unfinished uploads of an owner, at most MaxOpen. It leaves out
-// storages that fail or are slow, except the given one. Storages with one location have the same
-// uploads.
-func (s *Store) countOpen(ctx context.Context, storage *storagedrivers.Storage, owner string) (int, error) {
-	count, err := s.countOn(ctx, storage, owner)
+// Bounds of the unfinished uploads of a ticket: an item may be sent in parts, and a client may have
+// lost the addresses of some uploads.
+const (
+	openPerFile   = 4
+	minTicketOpen = 10
+)
+
+// maxOpenOf returns the largest number of unfinished uploads of a ticket that allows maxFiles items.
+// The holder of one ticket must not lock out the other callers of the account.
+func (s *Store) maxOpenOf(maxFiles int) int {
+	return min(max(openPerFile*maxFiles, minTicketOpen), max(s.MaxOpen/2, 1))
+}
+
+// openCount is a number of unfinished uploads of an owner.
+type openCount struct{ all, ofTicket int }
+
+// countOpen counts the unfinished uploads of the owner of u, and those of its ticket. It may end at
+// MaxOpen. It leaves out storages that fail or are slow, except the given one. Storages with one
+// location have the same uploads.
+func (s *Store) countOpen(ctx context.Context, storage *storagedrivers.Storage, u *Upload) (openCount, error) {
+	count, err := s.countOn(ctx, storage, u)
 	counted := map[storagedrivers.Location]bool{storage.Location(): true}
 	for _, other := range s.Storages {
-		if err != nil || count >= s.MaxOpen || counted[other.Location()] {
+		if err != nil || count.all >= s.MaxOpen || counted[other.Location()] {
 			continue
 		}
 		counted[other.Location()] = true
-		count += s.countOther(ctx, other, owner)
+		more := s.countOther(ctx, other, u)
+		count.all += more.all
+		count.ofTicket += more.ofTicket
 	}
 	return count, err
 }
 
 // countOther is countOn for a storage that a new upload does not need.
-func (s *Store) countOther(ctx context.Context, storage *storagedrivers.Storage, owner string) int {
+func (s *Store) countOther(ctx context.Context, storage *storagedrivers.Storage, u *Upload) openCount {
 	if until, ok := s.uncounted.Load(storage); ok && s.Now().Before(until.(time.Time)) { //nolint:forcetypeassert // the map holds nothing else
-		return 0
+		return openCount{}
 	}
 	ctx, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
-	n, err := s.countOn(ctx, storage, owner)
+	count, err := s.countOn(ctx, storage, u)
 	if err != nil {
 		s.uncounted.Store(storage, s.Now().Add(uncountedTime))
 	}
-	return n
+	return count
 }
 
-// countOn returns the number of unfinished uploads of an owner on a storage, at most MaxOpen.
-func (s *Store) countOn(ctx context.Context, storage *storagedrivers.Storage, owner string) (int, error) {
-	count, opts := 0, storagedrivers.ListOptions{Prefix: recordKey(owner, ""), Limit: s.MaxOpen}
+// countOn is countOpen on one storage.
+func (s *Store) countOn(ctx context.Context, storage *storagedrivers.Storage, u *Upload) (count openCount, err error) {
+	opts := storagedrivers.ListOptions{Prefix: recordKey(u.Owner, ""), Limit: s.MaxOpen}
 	for {
 		page, err := storage.List(ctx, opts)
 		if err != nil {
 			return count, fmt.Errorf("counting resumable uploads: %w", err)
 		}
-		count += len(page.Objects)
-		if opts.Cursor = page.Next; opts.Cursor == "" || count >= s.MaxOpen {
+		count.all += len(page.Objects)
+		for _, record := range page.Objects {
+			if id, ok := idOfRecord(record.Key); ok && ticketTag(id) == ticketTag(u.ID) {
+				count.ofTicket++
+			}
+		}
+		if opts.Cursor = page.Next; opts.Cursor == "" || count.all >= s.MaxOpen {
 			return count, nil
 		}
 	}
@@ -203,7 +227,7 @@ func (s *Store) Find(ctx context.Context, owner, id string) (*Upload, error) {
 		return nil, ErrUnknown
 	}
 	for _, storage := range s.Storages {
-		if storageTag(storage.Name()) != id[len(id)-tagLength:] {
+		if tag(storage.Name()) != storageTag(id) {
 			continue
 		}
 		u := &Upload{ID: id, store: s, storage: storage, Record: Record{Owner: owner}}

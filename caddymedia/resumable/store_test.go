@@ -2,6 +2,7 @@ package resumable
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -58,12 +59,45 @@ func TestOwner(t *testing.T) {
 		if err := done.Finish(t.Context(), Outcome{Stored: "a"}); err != nil {
 			t.Fatal(err)
 		}
-		for _, id := range []string{u.ID, done.ID, "", "x", strings.ToUpper(u.ID), u.ID + "x", "../" + u.ID[3:], newID(s.Now(), "default")} {
+		for _, id := range []string{u.ID, done.ID, "", "x", strings.ToUpper(u.ID), u.ID + "x", "../" + u.ID[3:], newID(s.Now(), "", "default")} {
 			if _, err := s.Find(t.Context(), "http other", id); !errors.Is(err, ErrUnknown) {
 				t.Errorf("%q of another owner: %v", id, err)
 			}
 		}
 	})
+}
+
+// TestMaxOpenOfTicket: a ticket has four unfinished uploads for each item, or ten, but at most half
+// of those of the account.
+func TestMaxOpenOfTicket(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		for _, c := range []struct{ maxOpen, files, want int }{{100, 1, 10}, {100, 3, 12}, {100, 1000, 50}, {7, 1, 3}, {1, 1, 1}} {
+			s.MaxOpen = c.maxOpen
+			rec := Record{Owner: fmt.Sprint(c), Ticket: "a", MaxFiles: c.files, Kind: "file"}
+			created := 0
+			for s.mayCreate(t, rec) {
+				created++
+			}
+			if created != c.want {
+				t.Errorf("%+v: %d uploads", c, created)
+			}
+			rec.Ticket = "b"
+			if other := s.mayCreate(t, rec); other != (created < c.maxOpen) {
+				t.Errorf("%+v: by another ticket: %t", c, other)
+			}
+		}
+	})
+}
+
+// mayCreate creates an upload, and returns false if there are too many.
+func (s *Store) mayCreate(t *testing.T, rec Record) bool {
+	t.Helper()
+	_, err := s.Create(t.Context(), s.Storages[0], rec, admit)
+	if err != nil && !errors.Is(err, ErrTooMany) {
+		t.Fatal(err)
+	}
+	return err == nil
 }
 
 func TestMaxOpen(t *testing.T) {
@@ -120,7 +154,7 @@ func TestSweep(t *testing.T) {
 		if err := done.Finish(t.Context(), Outcome{Stored: "a"}); err != nil {
 			t.Fatal(err)
 		}
-		orphan := dataKey(newID(s.Now(), "default"), segmentName(0))
+		orphan := dataKey(newID(s.Now(), "", "default"), segmentName(0))
 		if err := putBytes(t.Context(), s.Storages[0], orphan, []byte("x")); err != nil {
 			t.Fatal(err)
 		}
