@@ -148,7 +148,7 @@ func (c *call) endUpload() error {
 	defer cancel()
 	u, err := store.Named(ctx, storage, c.args[1])
 	if err == nil {
-		_, err = c.service.TerminateUpload(ctx, u, c.actor())
+		err = c.service.TerminateUpload(ctx, u, c.actor())
 	}
 	if errors.Is(err, resumable.ErrUnknown) || errors.Is(err, storagedrivers.ErrInvalidKey) {
 		return none

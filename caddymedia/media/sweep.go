@@ -2,7 +2,6 @@ package media
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"time"
 
@@ -92,8 +91,11 @@ func (a *alone) sweep(ctx context.Context, storage *storagedrivers.Storage) erro
 // finishAlone finishes an upload without its client. It refuses no item: only a request of the client
 // does.
 func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) {
-	if s.resumable.Off {
+	if s.resumable.Off || u.Partial || !u.Complete() {
 		return
+	}
+	if _, err := s.rightsAlone(ctx, u); err != nil {
+		return // before its bytes are read again
 	}
 	_, release, err := s.Acquire()
 	if err != nil {
@@ -105,40 +107,33 @@ func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) {
 	}
 }
 
-// confirmAlone returns the confirmation of an upload without its client: the account must still
-// have the rights to store the item.
+// confirmAlone returns the confirmation of an upload without its client.
 func (s *Service) confirmAlone(u *resumable.Upload) ConfirmFunc {
-	return func(ctx context.Context, alias string, items int) (func(bool), *ingest.Failure) {
-		refused := &ingest.Failure{Reason: ingest.Unauthorized, Message: "the account may not store the item any more"}
-		if ingest.Origin(u.Origin) != ingest.OriginHTTP {
-			return nil, nil
+	return func(ctx context.Context, _ string, _ int) (settle func(bool), _ *ingest.Failure) {
+		ticket, err := s.rightsAlone(ctx, u)
+		if err == nil {
+			settle, err = s.ChargeUpload(ctx, u, ticket)
 		}
-		if account, ok := s.issuer.Account(u.Account); !ok || !account.Allows(alias) {
-			return nil, refused
-		}
-		if u.Ticket == "" {
-			return nil, nil
-		}
-		id, err := hex.DecodeString(u.Ticket)
-		if err != nil || len(id) != len(tokens.ID{}) {
-			return nil, refused
-		}
-		_, ticket, err := s.issuer.VerifyTicket(ctx, tokens.ID(id))
 		if err != nil {
-			refused.Err = err
-			return nil, refused
+			return nil, &ingest.Failure{Reason: ingest.Unauthorized, Message: "the account may not store the item any more", Err: err}
 		}
-		if err := s.issuer.Take(ctx, ticket, u.ID, items); err != nil {
-			refused.Err = err
-			return nil, refused
-		}
-		return func(stored bool) {
-			if stored {
-				return
-			}
-			if err := s.issuer.GiveBack(ctx, ticket, u.ID); err != nil {
-				s.log.Warn("giving items back to a ticket", "error", err)
-			}
-		}, nil
+		return settle, nil
 	}
+}
+
+// rightsAlone returns the ticket of an upload without its client; nil if it needs none. The error
+// means that the account or the ticket does not have the rights to store the item any more. A claimed
+// item was confirmed with the ticket before.
+func (s *Service) rightsAlone(ctx context.Context, u *resumable.Upload) (*tokens.Ticket, error) {
+	if ingest.Origin(u.Origin) != ingest.OriginHTTP {
+		return nil, nil //nolint:nilnil // it needs none
+	}
+	if account, ok := s.issuer.Account(u.Account); !ok || !account.Allows(u.Alias) {
+		return nil, tokens.ErrCredentials
+	}
+	if u.Ticket == "" || u.Claimed() {
+		return nil, nil //nolint:nilnil // it needs none
+	}
+	_, ticket, err := s.issuer.VerifyTicket(ctx, ticketID(u))
+	return ticket, err
 }

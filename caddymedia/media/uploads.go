@@ -89,10 +89,12 @@ func (s *Service) finishUpload(
 	if u.Outcome != nil || u.Partial || !u.Complete() {
 		return nil
 	}
-	claimed := u.Claimed()
-	items, failures := s.storeUpload(ctx, u, confirm, baseURL)
-	// An item that was claimed has passed the checks, and may be stored.
-	if failures != nil && (claimed || !isFinal(failures)) {
+	claimed, o := u.Claimed(), &once{upload: u}
+	defer func() { o.settle(ctx) }()
+	items, failures := s.storeUpload(ctx, o, confirm, baseURL)
+	// An item that was claimed has passed the checks, and may be stored. A caller without the rights
+	// says nothing about the item, and another one may finish the upload.
+	if failures != nil && (claimed || o.unconfirmed || !isFinal(failures)) {
 		if u.Reload(ctx) == nil && u.Outcome != nil {
 			return nil // another process has finished it
 		}
@@ -104,43 +106,47 @@ func (s *Service) finishUpload(
 	return failures
 }
 
-// storeUpload stores the item of an upload. It settles the confirmation: after a temporary failure
-// the item stays counted, because another process may have stored it.
+// storeUpload stores the item of an upload. The caller must settle o.
 func (s *Service) storeUpload(
-	ctx context.Context, u *resumable.Upload, confirm ConfirmFunc, baseURL string,
+	ctx context.Context, o *once, confirm ConfirmFunc, baseURL string,
 ) (items []ingest.Item, failures ingest.Failures) {
+	u := o.upload
 	content, done, err := contentOf(ctx, u)
 	if err != nil {
 		return nil, ingest.Failures{uploadFailure(err)}
 	}
 	defer done()
 	req := ingest.Request{
-		Kind: KindOf(u.Kind), Alias: u.Alias, SubFolder: u.SubFolder, BaseURL: baseURL, Once: once{u},
+		Kind: KindOf(u.Kind), Alias: u.Alias, SubFolder: u.SubFolder, BaseURL: baseURL, Once: o,
 		Actor: ingest.Actor{Origin: ingest.Origin(u.Origin), Account: u.Account, Client: u.Client},
 	}
 	if confirm != nil {
-		settle := func(bool) {}
-		defer func() { settle(failures == nil || !isFinal(failures)) }()
-		req.Confirm = func(ctx context.Context, alias string, items int) (func(bool), *ingest.Failure) {
-			confirmed, failure := confirm(ctx, alias, items)
-			if confirmed != nil {
-				settle = confirmed
-			}
+		req.Confirm = func(ctx context.Context, alias string, items int) (_ func(bool), failure *ingest.Failure) {
+			o.settleWith, failure = confirm(ctx, alias, items)
+			o.unconfirmed = failure != nil
 			return nil, failure
 		}
 	}
 	return s.uploader.Upload(ctx, req, content)
 }
 
-// TerminateUpload removes an upload for an actor, never its item. claimed reports that the item may
-// have been stored.
-func (s *Service) TerminateUpload(ctx context.Context, u *resumable.Upload, actor ingest.Actor) (claimed bool, err error) {
+// TerminateUpload removes an upload for an actor, never its item.
+func (s *Service) TerminateUpload(ctx context.Context, u *resumable.Upload, actor ingest.Actor) error {
 	finished := u.Outcome != nil
-	claimed, err = u.Terminate(ctx)
+	err := s.RemoveUpload(ctx, u)
 	if !finished {
 		s.observer.Terminated(ctx, &u.Record, actor, err)
 	}
-	return claimed, err
+	return err
+}
+
+// RemoveUpload is TerminateUpload for an upload that no client knows.
+func (s *Service) RemoveUpload(ctx context.Context, u *resumable.Upload) error {
+	claimed, err := u.Terminate(ctx)
+	if err == nil && !claimed && u.Ticket != "" && u.Complete() {
+		s.giveBack(ctx, ticketID(u), u.ID) // it was counted if a process was killed before the claim
+	}
+	return err
 }
 
 // contentOf returns the bytes of an upload. They are not moved if the storage can adopt them.
@@ -219,13 +225,40 @@ func KindOf(name string) ingest.Kind {
 }
 
 // once stores the item of an upload once.
-type once struct{ upload *resumable.Upload }
+type once struct {
+	upload      *resumable.Upload
+	claimed     bool
+	unconfirmed bool              // the confirmation has failed
+	settleWith  func(stored bool) // of the confirmation; nil for none
+}
 
-func (o once) ID() string { return o.upload.ID }
+func (o *once) ID() string { return o.upload.ID }
 
-func (o once) Claim(ctx context.Context, n int, proposed ingest.Claim) (ingest.Claim, error) {
+func (o *once) Claim(ctx context.Context, n int, proposed ingest.Claim) (ingest.Claim, error) {
 	claim, err := o.upload.Claim(ctx, n, resumable.Claim(proposed))
+	o.claimed = o.claimed || err == nil
 	return ingest.Claim(claim), err
+}
+
+// settle settles the confirmation. An item that has been claimed counts until it is refused, because
+// another process may have stored it.
+func (o *once) settle(ctx context.Context) {
+	if o.settleWith == nil {
+		return
+	}
+	u := o.upload
+	var err error
+	if u.Outcome == nil && !o.claimed {
+		err = u.Reload(ctx) // another process may have claimed or finished it
+	}
+	switch {
+	case err != nil:
+		o.settleWith(!errors.Is(err, resumable.ErrUnknown))
+	case u.Outcome != nil:
+		o.settleWith(u.Outcome.Stored != "")
+	default:
+		o.settleWith(o.claimed || u.Claimed())
+	}
 }
 
 // storedBytes are the bytes of an upload. Its errors are those of the storage.

@@ -1,6 +1,8 @@
 package media
 
 import (
+	"context"
+	"encoding/hex"
 	"log/slog"
 	"strings"
 	"sync"
@@ -25,9 +27,10 @@ func nodes(t *testing.T, n int) []*Service {
 		t.Fatal(err)
 	}
 	folders := []string{t.TempDir(), t.TempDir()}
-	services := make([]*Service, n)
+	services, store := make([]*Service, n), newTokens()
 	for i := range services {
 		config := configOf(t)
+		config.Tokens = store
 		config.Accounts = []tokens.Account{{APIKey: uploader, PasswordHash: "x"}}
 		config.Storages = nil
 		for j, name := range []string{"default", "far"} {
@@ -41,13 +44,15 @@ func nodes(t *testing.T, n int) []*Service {
 	return services
 }
 
-// complete returns a complete upload that is not finished.
-func (s *Service) complete(t *testing.T, alias, content string) *resumable.Upload {
+// complete returns a complete upload that is not finished. ticket is the ID of its ticket, empty for
+// a token.
+func (s *Service) complete(t *testing.T, alias, ticket string) *resumable.Upload {
 	t.Helper()
+	const content = "text"
 	actor := ingest.Actor{Origin: ingest.OriginHTTP, Account: uploader}
 	rec := resumable.Record{
 		Owner: actor.Owner(), Origin: string(actor.Origin), Account: actor.Account,
-		Kind: "file", Alias: alias, Filename: "a.txt", Length: int64(len(content)),
+		Kind: "file", Alias: alias, Filename: "a.txt", Length: int64(len(content)), Ticket: ticket, MaxFiles: 1,
 	}
 	u, err := s.Uploads().Create(t.Context(), s.UploadStorage(ingest.File, alias), rec, func(int64) error { return nil })
 	if err != nil {
@@ -76,24 +81,35 @@ func (s *Service) stored(t *testing.T, alias string) []string {
 	return keys
 }
 
-// TestFinishUpload: an upload that several processes finish at the same time becomes one item, and
-// all have its outcome.
+// TestFinishUpload: an upload that several processes finish at the same time, each for another
+// ticket, becomes one item, which counts once. All have its outcome.
 func TestFinishUpload(t *testing.T) {
 	t.Parallel()
 	for _, alias := range []string{"content", "far"} {
 		t.Run(alias, func(t *testing.T) {
 			t.Parallel()
 			services := nodes(t, 3)
-			u := services[0].complete(t, alias, "text")
+			tickets := make([]*tokens.Ticket, len(services))
+			for i, s := range services {
+				_, tickets[i] = s.ticket(t)
+			}
+			u := services[0].complete(t, alias, hex.EncodeToString(tickets[0].ID[:]))
 			var wg sync.WaitGroup
-			for _, s := range services {
+			for i, s := range services {
 				mine, err := s.Uploads().Find(t.Context(), u.Owner, u.ID)
 				if err != nil {
 					t.Fatal(err)
 				}
+				confirm := func(ctx context.Context, _ string, _ int) (func(bool), *ingest.Failure) {
+					settle, err := s.ChargeUpload(ctx, mine, tickets[i])
+					if err != nil {
+						return nil, &ingest.Failure{Reason: ingest.Forbidden, Err: err}
+					}
+					return settle, nil
+				}
 				wg.Go(func() {
 					for { // as a client that asks again
-						failures := s.FinishUpload(t.Context(), mine, nil, "https://example.com")
+						failures := s.FinishUpload(t.Context(), mine, confirm, "https://example.com")
 						if failures == nil {
 							break
 						}
@@ -112,6 +128,13 @@ func TestFinishUpload(t *testing.T) {
 			if keys := services[0].stored(t, alias); len(keys) != 1 {
 				t.Errorf("items %v", keys)
 			}
+			used := 0
+			for _, ticket := range tickets {
+				used += services[0].used(t, ticket.ID)
+			}
+			if used != 1 {
+				t.Errorf("%d are counted", used)
+			}
 			for info, err := range services[0].Uploads().Storages[0].All(t.Context(), resumable.Folder+"/") {
 				if err != nil || !strings.Contains(info.Key, "/done/") {
 					t.Errorf("remaining: %s, error %v", info.Key, err)
@@ -126,7 +149,7 @@ func TestFinishUpload(t *testing.T) {
 func TestStartFinishesUpload(t *testing.T) {
 	t.Parallel()
 	s := nodes(t, 1)[0]
-	u := s.complete(t, "content", "text")
+	u := s.complete(t, "content", "")
 	s.Start()
 	for u.Outcome == nil {
 		time.Sleep(10 * time.Millisecond)
@@ -137,7 +160,7 @@ func TestStartFinishesUpload(t *testing.T) {
 	if keys := s.stored(t, "content"); len(keys) != 1 {
 		t.Errorf("items %v", keys)
 	}
-	gone := s.complete(t, "content", "text")
+	gone := s.complete(t, "content", "")
 	gone.Account = "removed"
 	if failures := s.FinishUpload(t.Context(), gone, s.confirmAlone(&resumable.Upload{Record: resumable.Record{
 		Origin: string(ingest.OriginHTTP), Account: "removed",

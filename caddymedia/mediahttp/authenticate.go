@@ -2,6 +2,7 @@ package mediahttp
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"time"
@@ -76,30 +77,24 @@ func forcedBy(caller access.Caller) ingest.Forced {
 	return ingest.Forced{Alias: t.Alias, SubFolder: t.SubFolder, Filename: t.Filename, MaxSize: t.MaxSize, MaxFiles: t.Left()}
 }
 
-// giveBackTime bounds giving items back to a ticket. It does not end with the request.
-const giveBackTime = 10 * time.Second
-
-// take counts items that are about to be committed on a ticket, under the name use: the same use is
-// not counted twice. If they are not stored, the caller must call giveBack. The service must stay
-// open until then.
-func (h *Handler) take(ctx context.Context, service *media.Service, ticket *tokens.Ticket, use string, items int) (giveBack func(), refused *refusal) {
-	giveBack = func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
-		defer cancel()
-		if err := service.Issuer().GiveBack(ctx, ticket, use); err != nil {
-			h.options.Log.Error("giving items back to a ticket", "error", err)
-		}
+// charge counts the items of a request that are about to be committed on a ticket, if it has one.
+// The caller must call settle unless it is nil, and the service must stay open until then.
+func (u *upload) charge(ctx context.Context, service *media.Service, ticket *tokens.Ticket, items int) (settle func(stored bool), refused *refusal) {
+	var err error
+	switch {
+	case u.finishing != nil:
+		settle, err = service.ChargeUpload(ctx, u.finishing, ticket)
+	case ticket != nil:
+		settle, err = service.Charge(ctx, ticket, rand.Text(), items)
 	}
-	err := service.Issuer().Take(ctx, ticket, use, items)
 	switch {
 	case err == nil:
-		return giveBack, nil
+		return settle, nil
 	case errors.Is(err, tokens.ErrUsedUp):
 		return nil, usedUp
 	case errors.Is(err, tokens.ErrCredentials):
 		return nil, &refusal{http.StatusForbidden, ingest.Forbidden, "the ticket has ended"}
 	}
-	giveBack() // the items may be counted
-	h.options.Log.Error("token store unreachable", "error", err)
+	u.options.Log.Error("token store unreachable", "error", err)
 	return nil, &refusal{http.StatusServiceUnavailable, ingest.Unavailable, "tickets cannot be checked now, try again later"}
 }

@@ -275,14 +275,8 @@ func (t *tus) terminate(u *resumable.Upload) error {
 			return t.refuseError(err)
 		}
 	}
-	claimed, err := t.service.TerminateUpload(t.r.Context(), u, t.actor)
-	if err != nil {
+	if err := t.service.TerminateUpload(t.r.Context(), u, t.actor); err != nil {
 		return t.refuseError(err)
-	}
-	if ticket := t.caller.Ticket; ticket != nil && !claimed {
-		if err := t.service.Issuer().GiveBack(t.r.Context(), ticket, u.ID); err != nil {
-			t.options.Log.Warn("giving the item of a terminated upload back to its ticket", "error", err)
-		}
 	}
 	t.w.WriteHeader(http.StatusNoContent)
 	return nil
@@ -292,7 +286,7 @@ func (t *tus) terminate(u *resumable.Upload) error {
 // error is an [*endedError] if the item was refused, by another request too.
 func (t *tus) finish(u *resumable.Upload) error {
 	if u.Outcome == nil && !u.Partial && u.Complete() {
-		t.use = u.ID // so that its item is counted once
+		t.finishing = u
 		if failures := t.service.FinishUpload(t.r.Context(), u, t.confirm, t.baseURL); failures != nil {
 			return failures
 		}

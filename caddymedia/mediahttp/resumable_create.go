@@ -101,7 +101,7 @@ func (t *tus) drop(u *resumable.Upload) bool {
 		return false
 	}
 	if err == nil {
-		_, err = u.Terminate(ctx)
+		err = t.service.RemoveUpload(ctx, u)
 	}
 	if err != nil {
 		t.options.Log.Warn("removing a resumable upload", "error", err)
@@ -109,7 +109,7 @@ func (t *tus) drop(u *resumable.Upload) bool {
 	return err == nil
 }
 
-// dropTime bounds the removal of an upload whose creation fails.
+// dropTime bounds the removal of an upload or a ticket whose creation fails.
 const dropTime = 10 * time.Second
 
 // record returns the record of the upload that the request creates.

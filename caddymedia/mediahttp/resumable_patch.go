@@ -29,7 +29,7 @@ func (t *tus) patch(u *resumable.Upload) error {
 	if len(u.Parts) > 0 {
 		return t.refuse(http.StatusForbidden, "a final upload has no bytes of its own")
 	}
-	if t.caller.UsedUp() && u.Outcome == nil && !u.Claimed() {
+	if t.caller.UsedUp() && !u.Complete() { // its item may be the one that is counted
 		return t.refuseWith(usedUp)
 	}
 	text, err := single(t.r.Header, headerOffset)

@@ -66,7 +66,7 @@ func (h *Handler) issueTicket(service *media.Service, w http.ResponseWriter, r *
 
 // drop removes a ticket that was issued for a token that has ended.
 func (h *Handler) drop(ctx context.Context, service *media.Service, text string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTime)
 	defer cancel()
 	if err := service.Issuer().Drop(ctx, text); err != nil {
 		h.options.Log.Error("removing a ticket", "error", err)

@@ -2,7 +2,6 @@ package mediahttp
 
 import (
 	"context"
-	"crypto/rand"
 	"mime"
 	"net/http"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
@@ -31,7 +31,7 @@ type authenticator func(ctx context.Context, service *media.Service) (access.Cal
 func (h *Handler) upload(kind ingest.Kind) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 		u := &upload{
-			Handler: h, kind: kind, origin: ingest.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r), use: rand.Text(),
+			Handler: h, kind: kind, origin: ingest.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
 			authenticate: func(ctx context.Context, service *media.Service) (access.Caller, *refusal) {
 				return h.authenticate(ctx, service, w, r.Header)
 			},
@@ -64,8 +64,8 @@ type upload struct {
 	kind         ingest.Kind
 	origin       ingest.Origin
 	baseURL      string // of public addresses
-	use          string // name of the items on a ticket
 	authenticate authenticator
+	finishing    *resumable.Upload // whose item is stored; nil for a form
 }
 
 // serve authenticates the request, receives its body and responds. If possible it refuses a request
@@ -151,20 +151,19 @@ func (u *upload) confirm(ctx context.Context, alias string, items int) (settle f
 	if refused == nil && !caller.Allows(u.kind.Name(), alias) {
 		refused = &refusal{http.StatusForbidden, ingest.Forbidden, "the account may not use the alias any more"}
 	}
-	if refused == nil && caller.Ticket != nil {
-		var giveBack func()
-		if giveBack, refused = u.take(ctx, running, caller.Ticket, u.use, items); refused == nil {
-			return func(stored bool) {
-				defer release()
-				if !stored {
-					giveBack()
-				}
-			}, nil
-		}
+	var charged func(stored bool)
+	if refused == nil {
+		charged, refused = u.charge(ctx, running, caller.Ticket, items)
+	}
+	switch {
+	case refused != nil:
+		failure = &ingest.Failure{Reason: refused.reason, Message: refused.message}
+	case charged != nil:
+		return func(stored bool) {
+			defer release()
+			charged(stored)
+		}, nil
 	}
 	release()
-	if refused != nil {
-		return nil, &ingest.Failure{Reason: refused.reason, Message: refused.message}
-	}
-	return nil, nil
+	return nil, failure
 }

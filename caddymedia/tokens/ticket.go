@@ -82,8 +82,8 @@ func (i *Issuer) Take(ctx context.Context, ticket *Ticket, use string, n int) er
 }
 
 // GiveBack undoes [Issuer.Take]. A missing use or ticket is no error. The error is ErrUnavailable.
-func (i *Issuer) GiveBack(ctx context.Context, ticket *Ticket, use string) error {
-	if err := i.store.GiveBack(ctx, ticket.ID, use); err != nil {
+func (i *Issuer) GiveBack(ctx context.Context, ticket ID, use string) error {
+	if err := i.store.GiveBack(ctx, ticket, use); err != nil {
 		return unavailable("giving back the items of a ticket", err)
 	}
 	return nil
