@@ -218,7 +218,9 @@ func (t *tus) describeEnd(u *resumable.Upload) {
 	if !ok {
 		return
 	}
-	header.Set(headerFullPath, item.FullPath)
+	if item.FullPath != "" { // its alias is configured
+		header.Set(headerFullPath, item.FullPath)
+	}
 	header.Set(headerFilename, headerText(item.Filename))
 	if item.WebP != "" {
 		header.Set(headerWebP, item.WebP)
