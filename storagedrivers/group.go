@@ -17,10 +17,11 @@ type Grouper interface {
 // order of calls is Plan and PlanRemove, Prepare, [Staged.Commit] of the planned objects and
 // Remove, Finish, Close. It is for one goroutine.
 //
-// If the process dies before Finish has returned, the driver undoes the group when it is next used:
-// it removes created objects and restores replaced or removed ones. It leaves an object that
-// another process has since stored under one of the keys. After Finish has succeeded nothing is
-// undone. If the driver is not a [Grouper], a crash may leave a part of a group.
+// If the process dies before Finish has returned, the driver undoes the group when it is next used,
+// or at the latest in [Sweeper.Sweep]: it removes created objects and restores replaced or removed
+// ones. It leaves an object that another process has since stored under one of the keys. After
+// Finish has succeeded nothing is undone. If the driver is not a [Grouper], a crash may leave a part
+// of a group.
 type Group interface {
 	// Plan makes the Commit of staged, an object of this driver, a part of the group. key is the
 	// expected one; Commit accepts another one, but then has to wait once more. With [CreateOnly] a
@@ -44,6 +45,12 @@ type Group interface {
 	// names, in a [Grouper]). It must be called once, in any case, after a Rollback and before the
 	// Close of a planned object.
 	Close() error
+}
+
+// CanGroup reports whether the driver is a [Grouper].
+func (s *Storage) CanGroup() bool {
+	_, ok := s.driver.(Grouper)
+	return ok
 }
 
 // Group returns a new group of staged and stored objects of the storage. The staged ones keep the

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -48,8 +49,12 @@ func (b *batch) claim(ctx context.Context, up *upload) error {
 		return err
 	}
 	up.claim, err = b.req.Once.Claim(ctx, up.tries, Claim{Filename: up.filename, Before: before})
-	if err != nil || up.claim.Filename == up.filename {
+	if err != nil {
 		return err
+	}
+	b.undoDead(ctx, up)
+	if up.claim.Filename == up.filename {
+		return nil
 	}
 	up.filename = up.claim.Filename
 	return b.lockClaim(ctx, up)
@@ -60,6 +65,17 @@ func (b *batch) lockClaim(ctx context.Context, up *upload) (err error) {
 	up.releaseClaim()
 	up.unclaim, err = claiming.Lock(ctx, b.alias.lockName(up.filename))
 	return err
+}
+
+// undoDead undoes what a dead process has begun, if it may have been an earlier attempt. Otherwise
+// that would be undone after this attempt has taken it for complete.
+func (b *batch) undoDead(ctx context.Context, up *upload) {
+	if !up.claim.Earlier || !b.alias.Storage.CanGroup() {
+		return
+	}
+	if _, err := b.alias.Storage.Sweep(ctx, storagedrivers.SweepOptions{OlderThan: time.Nanosecond}); err != nil {
+		b.uploader.Log.Warn("undoing aborted uploads", "storage", b.alias.Storage.Name(), "error", err)
+	}
 }
 
 func (up *upload) releaseClaim() {
