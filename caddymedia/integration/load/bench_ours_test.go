@@ -50,7 +50,7 @@ func startOurs(b *testing.B, dir string) []server {
 	conf := filepath.Join(dir, "Caddyfile")
 	path := func(name string) string { return filepath.Join(dir, name) }
 	writeFile(b, conf, fmt.Sprintf(benchCaddyfile, addr, path("tokens.db"), path("synced"), path("unsynced"), site.Account))
-	token, _ := startBenchCaddy(b, conf, dir, addr)
+	token, process := startBenchCaddy(b, conf, dir, addr)
 	names := []string{"unsynced", "synced"}
 	servers := make([]server, len(names))
 	authorization := "Authorization: Bearer " + token + "\r\n"
@@ -58,7 +58,7 @@ func startOurs(b *testing.B, dir string) []server {
 		servers[i] = server{
 			name: name, addr: addr, form: true, dir: path(name), authorization: authorization,
 			head:  "POST /api/upload/file?alias=" + name + " HTTP/1.1\r\n" + authorization,
-			peers: []string{"nginx", "php"},
+			peers: []string{"nginx", "php"}, process: process,
 		}
 	}
 	return servers

@@ -13,7 +13,8 @@ import (
 
 // BenchmarkResumable uploads 1 GiB to the same disk through this service, as a resumable upload and
 // as a form, each with and without `sync`, and through tusd if that is installed. tusd never syncs.
-// Compare the ratios, see [BenchmarkUpload].
+// Compare the ratios, see [BenchmarkUpload]. MiB-added is the peak of a server's memory above that
+// before an upload.
 func BenchmarkResumable(b *testing.B) {
 	dir := benchDir(b)
 	ours := startOurs(b, filepath.Join(dir, "media"))
@@ -63,7 +64,9 @@ func startTusd(b *testing.B, dir string) []server {
 		b.Fatal(err)
 	}
 	s := server{name: "tusd", addr: addr, dir: filepath.Join(dir, "files")}
-	start(b, exec.CommandContext(b.Context(), tusd, "-host", host, "-port", port, "-upload-dir", s.dir))
+	cmd := exec.CommandContext(b.Context(), tusd, "-host", host, "-port", port, "-upload-dir", s.dir)
+	start(b, cmd)
+	s.process = cmd.Process
 	await(b, "tcp", addr)
 	s.head, s.resumable = resumableHeads("/files/", "", "filename", "file.pdf")
 	return []server{s}

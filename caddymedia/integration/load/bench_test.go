@@ -38,6 +38,7 @@ type server struct {
 	head          string // of a request, without the headers that depend on its body
 	dir           string // folder of the uploaded files
 	authorization string // header of this service
+	process       *os.Process
 
 	resumable string // head of the request that creates a resumable upload; head is then that of PATCH
 
@@ -59,15 +60,19 @@ func BenchmarkUpload(b *testing.B) {
 
 // run runs b.N rounds, each over the servers in another order.
 func (w workload) run(b *testing.B, servers []server) {
-	seconds := map[string][]float64{}
+	seconds, added := map[string][]float64{}, map[string][]float64{}
 	payload := payloadOf(w.size)
 	order := rand.New(rand.NewPCG(1, 2))
 	for range b.N {
 		for _, i := range order.Perm(len(servers)) {
 			s := servers[i]
 			warm(b, filepath.Join(filepath.Dir(s.dir), "warm"), w.files*w.size)
+			before, peak, watched := watchMemory(s.process)
 			took := s.load(b, w, payload)
 			seconds[s.name] = append(seconds[s.name], took.Seconds())
+			if watched {
+				added[s.name] = append(added[s.name], float64(peak()-before)/(1<<20))
+			}
 			s.clear(b, w)
 		}
 	}
@@ -77,6 +82,9 @@ func (w workload) run(b *testing.B, servers []server) {
 			b.ReportMetric(float64(w.size)/1e6/median(seconds[s.name]), s.name+"-MB/s")
 		} else {
 			b.ReportMetric(float64(w.files)/median(seconds[s.name]), s.name+"-files/s")
+		}
+		if added[s.name] != nil {
+			b.ReportMetric(slices.Max(added[s.name]), s.name+"-MiB-added")
 		}
 		for _, peer := range s.peers {
 			if seconds[peer] != nil {
