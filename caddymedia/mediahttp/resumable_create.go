@@ -156,11 +156,11 @@ func (t *tus) readConcat(rec *resumable.Record) error {
 		rec.Partial = true
 		return nil
 	}
-	list, ok := strings.CutPrefix(value, "final;")
-	parts := strings.Fields(list)
 	if len(value) > maxConcat || !isHeaderText(value) {
 		return errors.New("Upload-Concat is larger than 128 KiB, or is no text")
 	}
+	list, ok := strings.CutPrefix(value, "final;")
+	parts := strings.Fields(list)
 	if !ok || len(parts) == 0 || len(parts) > maxParts {
 		return errors.New(`Upload-Concat is "partial", or "final;" and up to 1,000 addresses`)
 	}
