@@ -12,6 +12,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
 // largeHeaders returns headers of a creation that are far too large.
@@ -149,4 +153,25 @@ func TestTusMaxOpenAtOnce(t *testing.T) {
 			t.Errorf("statuses %v, %d objects", statuses, left)
 		}
 	})
+}
+
+// TestTusMaxOpenFinal: final uploads that cannot be stored now are bounded too.
+func TestTusMaxOpenFinal(t *testing.T) {
+	t.Parallel()
+	driver := memory.New()
+	driver.Fail = func(op, key string) error {
+		if op == "put" && strings.HasPrefix(key, "file/") {
+			return storagedrivers.ErrNoSpace
+		}
+		return nil
+	}
+	s := newSiteOn(t, driver, media.Limits{}, func(c *media.Config) { c.Resumable.MaxOpen = 3 })
+	part := s.part(t, "text")
+	statuses := map[int]int{}
+	for i := range 20 {
+		statuses[s.final(t, metadata("filename", fmt.Sprintf("%d.txt", i)), part).status]++
+	}
+	if statuses[507] != 3 || statuses[429] != 17 {
+		t.Errorf("statuses %v", statuses)
+	}
 }

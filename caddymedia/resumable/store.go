@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -93,18 +94,16 @@ func (s *Store) Create(
 	if err := admit(u.Length); err != nil {
 		return nil, err
 	}
-	if len(u.Parts) == 0 { // a final upload ends others
-		open, err := s.countOpen(ctx, storage, u)
-		if err != nil {
-			return nil, err
-		}
-		if open.all >= s.MaxOpen || rec.Ticket != "" && open.ofTicket >= s.maxOpenOf(rec.MaxFiles) {
-			return nil, ErrTooMany
-		}
+	open, err := s.countOpen(ctx, storage, u)
+	if err != nil {
+		return nil, err
+	}
+	if open.all >= s.MaxOpen || rec.Ticket != "" && open.ofTicket >= s.maxOpenOf(rec.MaxFiles) {
+		return nil, ErrTooMany
 	}
 	u.Created = s.Now().UTC().Truncate(time.Second)
 	u.changed = u.Created
-	err := put(ctx, storage, recordKey(rec.Owner, u.ID), &u.Record)
+	err = put(ctx, storage, recordKey(rec.Owner, u.ID), &u.Record)
 	if errors.Is(err, fs.ErrExist) { // the same final upload, created meanwhile
 		return s.Find(ctx, rec.Owner, u.ID)
 	}
@@ -168,9 +167,9 @@ func (s *Store) maxOpenOf(maxFiles int) int {
 // openCount is a number of unfinished uploads of an owner.
 type openCount struct{ all, ofTicket int }
 
-// countOpen counts the unfinished uploads of the owner of u, and those of its ticket. It may end at
-// MaxOpen. It leaves out storages that fail or are slow, except the given one. Storages with one
-// location have the same uploads.
+// countOpen counts the unfinished uploads of the owner of u, and those of its ticket, without the
+// parts of u: they end with it. It may end at MaxOpen. It leaves out storages that fail or are slow,
+// except the given one. Storages with one location have the same uploads.
 func (s *Store) countOpen(ctx context.Context, storage *storagedrivers.Storage, u *Upload) (openCount, error) {
 	count, err := s.countOn(ctx, storage, u)
 	counted := map[storagedrivers.Location]bool{storage.Location(): true}
@@ -208,9 +207,13 @@ func (s *Store) countOn(ctx context.Context, storage *storagedrivers.Storage, u 
 		if err != nil {
 			return count, fmt.Errorf("counting resumable uploads: %w", err)
 		}
-		count.all += len(page.Objects)
 		for _, record := range page.Objects {
-			if id, ok := idOfRecord(record.Key); ok && ticketTag(id) == ticketTag(u.ID) {
+			id, ok := idOfRecord(record.Key)
+			if ok && slices.Contains(u.Record.Parts, id) {
+				continue
+			}
+			count.all++
+			if ok && ticketTag(id) == ticketTag(u.ID) {
 				count.ofTicket++
 			}
 		}
