@@ -119,7 +119,7 @@ func (t *tus) record() (*resumable.Record, *refusal) {
 		Scope: t.caller.Scope(), Kind: t.kind.Name(), Length: resumable.Unknown,
 	}
 	if ticket := t.caller.Ticket; ticket != nil {
-		rec.Ticket, rec.MaxFiles = hex.EncodeToString(ticket.ID[:]), ticket.MaxFiles
+		rec.Ticket = hex.EncodeToString(ticket.ID[:])
 	}
 	if err := t.readConcat(rec); err != nil {
 		return nil, badRequest(err)

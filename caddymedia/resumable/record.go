@@ -29,8 +29,6 @@ type Record struct {
 	Scope access.Scope `json:"scope,omitzero"`
 	// Ticket is the hexadecimal ID of the ticket that created it; empty for a token.
 	Ticket string `json:"ticket,omitempty"`
-	// MaxFiles is the number of items that the ticket allows. It is used at the creation only.
-	MaxFiles int `json:"-"`
 
 	// Kind, Alias, SubFolder and Filename are the destination of the item, as submitted.
 	Kind      string `json:"kind"`

@@ -98,7 +98,7 @@ func (s *Store) Create(
 	if err != nil {
 		return nil, err
 	}
-	if open.all >= s.MaxOpen || rec.Ticket != "" && open.ofTicket >= s.maxOpenOf(rec.MaxFiles) {
+	if open.all >= s.MaxOpen || rec.Ticket != "" && open.ofTicket >= s.maxOpenOfTicket() {
 		return nil, ErrTooMany
 	}
 	u.Created = s.Now().UTC().Truncate(time.Second)
@@ -151,18 +151,12 @@ const (
 	uncountedTime = time.Minute
 )
 
-// Bounds of the unfinished uploads of a ticket: an item may be sent in parts, and a client may have
-// lost the addresses of some uploads.
-const (
-	openPerFile   = 4
-	minTicketOpen = 10
-)
+// minTicketOpen is the number of unfinished uploads that a ticket may have in any case.
+const minTicketOpen = 20
 
-// maxOpenOf returns the largest number of unfinished uploads of a ticket that allows maxFiles items.
-// The holder of one ticket must not lock out the other callers of the account.
-func (s *Store) maxOpenOf(maxFiles int) int {
-	return min(max(openPerFile*maxFiles, minTicketOpen), max(s.MaxOpen/2, 1))
-}
+// maxOpenOfTicket returns the largest number of unfinished uploads of a ticket. Its holder must not
+// shut out the other callers of the account.
+func (s *Store) maxOpenOfTicket() int { return max(s.MaxOpen/4, minTicketOpen) }
 
 // openCount is a number of unfinished uploads of an owner.
 type openCount struct{ all, ofTicket int }

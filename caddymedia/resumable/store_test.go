@@ -67,14 +67,13 @@ func TestOwner(t *testing.T) {
 	})
 }
 
-// TestMaxOpenOfTicket: a ticket has four unfinished uploads for each item, or ten, but at most half
-// of those of the account.
+// TestMaxOpenOfTicket: a ticket has a quarter of the unfinished uploads of the account, or 20.
 func TestMaxOpenOfTicket(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {
-		for _, c := range []struct{ maxOpen, files, want int }{{100, 1, 10}, {100, 3, 12}, {100, 1000, 50}, {7, 1, 3}, {1, 1, 1}} {
+		for _, c := range []struct{ maxOpen, want int }{{100, 25}, {30, 20}, {7, 7}} {
 			s.MaxOpen = c.maxOpen
-			rec := Record{Owner: fmt.Sprint(c), Ticket: "a", MaxFiles: c.files, Kind: "file"}
+			rec := Record{Owner: fmt.Sprint(c), Ticket: "a", Kind: "file"}
 			created := 0
 			for s.mayCreate(t, rec) {
 				created++
