@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -68,6 +69,31 @@ func TestResumableRightsEnd(t *testing.T) {
 			s.offset(t, address, len(digits)).want(t, 200, "Media-Filename: a.txt")
 			s.itemIs(t, digits)
 			s.nothingOpen(t)
+		})
+	}
+}
+
+// TestResumableHeadDuringPatch: HEAD does not disturb a request that adds bytes, and never shows bytes
+// whose checksum is not verified.
+func TestResumableHeadDuringPatch(t *testing.T) {
+	t.Parallel()
+	for header, most := range map[string]int{"": 5, sha1Of(digits): 0, sha1Of("other"): 0} {
+		onEach(t, header, func(t *testing.T, b backend) {
+			s := b.site(t, nil)
+			address := s.tusCreate(t, len(digits), aText)
+			got := s.patchWith(t, address, header, func() {
+				head := s.tusSend(t, http.MethodHead, address, "", "").want(t, 200, "")
+				if offset, err := strconv.Atoi(head.header.Get("Upload-Offset")); err != nil || offset > most {
+					t.Errorf("offset %d, want at most %d", offset, most)
+				}
+			})
+			if header == sha1Of("other") {
+				got.want(t, 460, "")
+				s.offset(t, address, 0)
+				return
+			}
+			got.want(t, 204, "Media-Filename: a.txt")
+			s.itemIs(t, digits)
 		})
 	}
 }

@@ -169,7 +169,7 @@ func (c wireCase) http1(t *testing.T, server *httptest.Server, method, target, h
 			_ = conn.(*net.TCPConn).CloseWrite()
 		}
 	}()
-	r, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	r, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -85,6 +85,41 @@ var patchCases = []wireCase{
 	{"trailer", "Transfer-Encoding: chunked\nTrailer: Upload-Offset\n", "1\r\n0\r\n0\r\nUpload-Offset: 5\r\n\r\n", false, 204, 1},
 }
 
+// TestResumableUnusedBody: a body of a request that has no use for one changes nothing.
+func TestResumableUnusedBody(t *testing.T) {
+	t.Parallel()
+	chunked := "Transfer-Encoding: chunked\n"
+	bodies := []wireCase{
+		{name: "short", header: "Content-Length: 5\n", body: digits[:5]},
+		{name: "chunked", header: chunked, body: "5\r\n01234\r\n0\r\n\r\n"},
+		{name: "chunked, malformed", header: chunked, body: "zz\r\n"},
+		{name: "cut", header: "Content-Length: 10\n", body: digits[:5], cut: true},
+		{name: "large", header: "Content-Length: 10485760\n", body: strings.Repeat(digits, 1<<20)},
+		{name: "not sent", header: "Content-Length: 9223372036854775807\n"},
+		{name: "asks first", header: "Expect: 100-continue\nContent-Length: 5\n"},
+		{name: "offset", header: "Content-Length: 5\nUpload-Offset: 0\nUpload-Length: 5\n" + sha1Of(digits[:5]), body: digits[:5]},
+	}
+	onEach(t, "HTTP/1.1", func(t *testing.T, b backend) {
+		s := b.site(t, nil)
+		server := serve(t, s.handler, false)
+		for _, c := range bodies {
+			t.Run(c.name, func(t *testing.T) {
+				address := s.tusCreate(t, len(digits), aText)
+				s.tusPatch(t, address, 0, digits[:3], "").want(t, 204, "")
+				for method, status := range map[string]int{http.MethodOptions: 204, http.MethodHead: 200, http.MethodGet: 200} {
+					got := c.http1(t, server, method, address, s.replaced(t, tusHeader+tusBody+c.header))
+					got.want(t, status, "")
+					s.offset(t, address, 3)
+				}
+				c.http1(t, server, http.MethodDelete, address, s.replaced(t, tusHeader+tusBody+c.header)).want(t, 204, "")
+				if left := s.objects(t); len(left) > 0 {
+					t.Errorf("left: %v", left)
+				}
+			})
+		}
+	})
+}
+
 // TestResumableHTTP2 sends requests with forged lengths over HTTP/2.
 func TestResumableHTTP2(t *testing.T) {
 	t.Parallel()
