@@ -75,3 +75,23 @@ func FuzzReadConcat(f *testing.F) {
 		}
 	})
 }
+
+func FuzzChecksum(f *testing.F) {
+	for _, seed := range []string{
+		"", "sha1 qvTGHdzF6KLavt4PO0gs2a6pQ00=", "sha256 LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=", "sha1", "sha1 ", "sha1  AAAA", "md5 AAAA",
+		"SHA1 qvTGHdzF6KLavt4PO0gs2a6pQ00=", "sha1\tqvTGHdzF6KLavt4PO0gs2a6pQ00=", "sha1 qvTGHdzF6KLavt4PO0gs2a6pQ00=\n", "sha1 \r\n\r\n",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		u := &tus{r: &http.Request{Header: http.Header{headerChecksum: {value}}}}
+		sum, newHash, err := u.checksum()
+		switch {
+		case err != nil:
+		case (sum == nil) != (value == ""):
+			t.Errorf("%q is %x", value, sum)
+		case sum != nil && newHash().Size() != len(sum):
+			t.Errorf("%q is %x for a hash of %d bytes", value, sum, newHash().Size())
+		}
+	})
+}
