@@ -59,6 +59,8 @@ type Observer interface {
 	// ResumableReceived is called after a request that added bytes to a resumable upload. resumed means
 	// that the upload had some before.
 	ResumableReceived(kind ingest.Kind, bytes int64, resumed bool)
+	// ResumableOpen is called with the unfinished resumable uploads of a storage, about twice a minute.
+	ResumableOpen(storage string, open resumable.Open)
 	// Terminated is called after a resumable upload was ended on request of an actor, or could not be.
 	Terminated(ctx context.Context, upload *resumable.Record, actor ingest.Actor, err error)
 	// Requested is called when a client requests an item, which may not exist.
@@ -90,6 +92,9 @@ func (NopObserver) ResumableEvent(ingest.Kind, resumable.Event) {}
 
 // ResumableReceived implements [Observer].
 func (NopObserver) ResumableReceived(ingest.Kind, int64, bool) {}
+
+// ResumableOpen implements [Observer].
+func (NopObserver) ResumableOpen(string, resumable.Open) {}
 
 // Terminated implements [Observer].
 func (NopObserver) Terminated(context.Context, *resumable.Record, ingest.Actor, error) {}

@@ -41,7 +41,7 @@ func (s *Service) sweepUploads(ctx context.Context, storage *storagedrivers.Stor
 		err := a.sweep(ctx, storage)
 		a.quiet = quietTime
 		if now := s.now(); err == nil && now.Sub(outcomes) >= outcomeInterval {
-			_, err = s.uploads.SweepOutcomes(ctx, storage)
+			err = s.uploads.SweepOutcomes(ctx, storage, resumable.SweepOptions{})
 			outcomes = now
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, storagedrivers.ErrUnavailable) {
@@ -52,6 +52,15 @@ func (s *Service) sweepUploads(ctx context.Context, storage *storagedrivers.Stor
 		case <-time.After(sweepInterval):
 		}
 	}
+}
+
+// SweepUploads removes, or only finds, expired uploads, their outcomes and data without a record, also
+// if resumable uploads are off.
+func (s *Service) SweepUploads(ctx context.Context, storage *storagedrivers.Storage, opts resumable.SweepOptions) error {
+	if _, err := s.uploads.Sweep(ctx, storage, opts); err != nil {
+		return err
+	}
+	return s.uploads.SweepOutcomes(ctx, storage, opts)
 }
 
 // alone finishes uploads of a storage without their clients.
@@ -70,15 +79,22 @@ const retryTime = 10 * time.Minute
 func (a *alone) sweep(ctx context.Context, storage *storagedrivers.Storage) error {
 	now, idle := a.service.now(), map[string]attempt{}
 	var due []*resumable.Upload
-	_, err := a.service.uploads.Sweep(ctx, storage, a.quiet, func(id string, changed time.Time) bool {
-		last, known := a.tried[id]
-		if known && last.changed.Equal(changed) && now.Sub(last.at) < retryTime {
-			idle[id] = last
-			return false
-		}
-		idle[id] = attempt{changed, now}
-		return true
-	}, func(u *resumable.Upload) { due = append(due, u) })
+	open, err := a.service.uploads.Sweep(ctx, storage, resumable.SweepOptions{
+		Quiet: a.quiet,
+		Wanted: func(id string, changed time.Time) bool {
+			last, known := a.tried[id]
+			if known && last.changed.Equal(changed) && now.Sub(last.at) < retryTime {
+				idle[id] = last
+				return false
+			}
+			idle[id] = attempt{changed, now}
+			return true
+		},
+		Idle: func(u *resumable.Upload) { due = append(due, u) },
+	})
+	if err == nil {
+		a.service.observer.ResumableOpen(storage.Name(), open)
+	}
 	a.tried = idle
 	for _, u := range due {
 		if ctx.Err() == nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -20,8 +21,9 @@ func sweepCommand() *cobra.Command {
 		Use:   "sweep [<storage>...]",
 		Short: "Finds, and removes, outdated renditions, variants without pictures and leftovers of uploads",
 		Long: `Finds unneeded objects in all storages, or in the named ones: WebP variants whose
-pictures are gone, renditions of earlier settings or pictures, and leftovers of
-uploads that were cut off. It only shows them; --delete removes them.
+pictures are gone, renditions of earlier settings or pictures, resumable uploads
+that have expired, and leftovers of uploads that were cut off. It only shows
+them; --delete removes them.
 
 Objects younger than --older-than do not count: an upload may be under way.
 Leftovers are at least a day old where only their age distinguishes them.
@@ -49,6 +51,7 @@ type sweepTotals struct {
 	DryRun     bool  `json:"dry_run"`
 	Variants   int   `json:"variants"`
 	Renditions int   `json:"renditions"`
+	Uploads    int   `json:"uploads"`
 	Leftovers  int   `json:"leftovers"`
 	Bytes      int64 `json:"bytes"` // as far as they are known
 	Removed    int   `json:"removed"`
@@ -58,7 +61,7 @@ type sweepTotals struct {
 // sweepResult is a line of the JSON.
 type sweepResult struct {
 	Storage string `json:"storage"`
-	// Kind is "variant", "rendition" or "leftover"; empty for the storage itself.
+	// Kind is "variant", "rendition", "upload" or "leftover"; empty for the storage itself.
 	Kind string `json:"kind,omitempty"`
 	Name string `json:"name,omitempty"`
 	// Size in bytes; -1 where the storage does not tell.
@@ -93,7 +96,7 @@ func (w *sweeping) run(ctx context.Context, s *session, names []string) error {
 func (w *sweeping) storage(ctx context.Context, s *storagedrivers.Storage) error {
 	// Leftovers come first. From its first Sweep on, a driver starts no sweep by itself, so that
 	// listing the variants afterwards removes nothing.
-	if err := w.leftovers(ctx, s); err != nil {
+	if err := errors.Join(w.leftovers(ctx, s), w.uploads(ctx, s)); err != nil {
 		return err
 	}
 	for _, alias := range w.App.Service().Aliases() {
@@ -167,6 +170,28 @@ func (w *sweeping) leftovers(ctx context.Context, s *storagedrivers.Storage) err
 	return nil
 }
 
+// uploads sweeps the resumable uploads that have expired, and their data without a record. A service
+// does that too, as long as it runs.
+func (w *sweeping) uploads(ctx context.Context, s *storagedrivers.Storage) error {
+	var printErr error
+	err := w.App.Service().SweepUploads(ctx, s, resumable.SweepOptions{
+		DryRun: !w.remove, OlderThan: w.olderThan,
+		Found: func(kind resumable.Leftover, info storagedrivers.Info, err error) {
+			found := sweepResult{
+				Storage: s.Name(), Kind: "upload", Name: info.Key, Size: info.Size, Modified: info.ModTime, Removed: w.remove && err == nil,
+			}
+			if kind == resumable.DataWithoutRecord {
+				found.Kind = "leftover"
+			}
+			printErr = errors.Join(printErr, w.add(found, err))
+		},
+	})
+	if err != nil && ctx.Err() == nil {
+		printErr = errors.Join(printErr, w.add(sweepResult{Storage: s.Name()}, err))
+	}
+	return printErr
+}
+
 // add prints and counts a result, or a failure if err is not nil. It returns an error only if
 // printing fails.
 func (w *sweeping) add(found sweepResult, err error) error {
@@ -186,6 +211,8 @@ func (w *sweeping) count(found sweepResult, err error) {
 		w.totals.Variants++
 	case "rendition":
 		w.totals.Renditions++
+	case "upload":
+		w.totals.Uploads++
 	case "leftover":
 		w.totals.Leftovers++
 	}
@@ -228,12 +255,12 @@ func (w *sweeping) flush() error {
 // report prints the totals. It returns errReported if anything failed.
 func (w *sweeping) report() error {
 	t := w.totals
-	w.sayf("%d variants without pictures, %d outdated renditions and %d leftovers of uploads, %s",
-		t.Variants, t.Renditions, t.Leftovers, humanize.IBytes(uint64(t.Bytes)))
+	w.sayf("%d variants without pictures, %d outdated renditions, %d expired uploads and %d leftovers of uploads, %s",
+		t.Variants, t.Renditions, t.Uploads, t.Leftovers, humanize.IBytes(uint64(t.Bytes)))
 	switch {
 	case w.remove:
 		w.sayf("%d removed, %d failed", t.Removed, t.Failed)
-	case t.Variants+t.Renditions+t.Leftovers > 0:
+	case t.Variants+t.Renditions+t.Uploads+t.Leftovers > 0:
 		w.sayf("nothing was removed: --delete does that")
 	}
 	if err := w.document(t); err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/local"
 )
@@ -173,7 +174,7 @@ func (c crash) once(t *testing.T, finish func(t *testing.T, c crash, survivor *s
 	last := c.site(t, nil) // it undoes groups of items that the dead process has not completed
 	c.request(t, last)
 	uploads := last.first.Uploads()
-	if _, err := uploads.Sweep(t.Context(), uploads.Storages[0], time.Hour, nil, nil); err != nil {
+	if _, err := uploads.Sweep(t.Context(), uploads.Storages[0], resumable.SweepOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for name, content := range c.files(t) {

@@ -35,6 +35,7 @@ type metrics struct {
 	resumableBytes, resumed         *prometheus.CounterVec
 	operations                      *prometheus.HistogramVec
 	usable                          *prometheus.GaugeVec
+	unfinished, unfinishedBytes     *prometheus.GaugeVec // by storage
 }
 
 func newMetrics(registry *prometheus.Registry) *metrics {
@@ -65,19 +66,25 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		resumed:        counter("resumed_requests_total", "Requests that added bytes to a resumable upload behind its first ones.", "kind"),
 		operations: seconds("storage_operation_seconds", "How long the operations of a storage took.",
 			prometheus.ExponentialBuckets(0.0005, 4, 10), "storage", "operation", "result"),
-		usable: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: "caddy", Subsystem: "media", Name: "storage_up",
-			Help: "Whether the last check of a storage found that it can be used.",
-		}, []string{"storage"}),
+		usable:          gauge("storage_up", "Whether the last check of a storage found that it can be used.", "storage"),
+		unfinished:      gauge("unfinished_uploads", "Resumable uploads that a storage holds and that are not finished.", "storage"),
+		unfinishedBytes: gauge("unfinished_bytes", "Bytes of the resumable uploads that are not finished.", "storage"),
 	}
 	registry.MustRegister(m.items, m.bytes, m.replaced, m.deleted, m.served, m.refusals, m.failures, m.uploadTimes,
-		m.variants, m.variantTimes, m.renditions, m.renditionTimes, m.logins, m.tickets, m.resumable, m.resumableBytes, m.resumed, m.operations, m.usable)
+		m.variants, m.variantTimes, m.renditions, m.renditionTimes, m.logins, m.tickets, m.resumable, m.resumableBytes, m.resumed, m.operations, m.usable,
+		m.unfinished, m.unfinishedBytes)
 	m.addZeros()
 	return m
 }
 
 func counter(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "caddy", Subsystem: "media", Name: name, Help: help,
+	}, labels)
+}
+
+func gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Namespace: "caddy", Subsystem: "media", Name: name, Help: help,
 	}, labels)
 }

@@ -77,6 +77,12 @@ func (o *Observer) ResumableReceived(kind ingest.Kind, bytes int64, resumed bool
 	}
 }
 
+// ResumableOpen implements [media.Observer].
+func (o *Observer) ResumableOpen(storage string, open resumable.Open) {
+	o.unfinished.WithLabelValues(storage).Set(float64(open.Uploads))
+	o.unfinishedBytes.WithLabelValues(storage).Set(float64(open.Bytes))
+}
+
 // Terminated implements [media.Observer].
 func (o *Observer) Terminated(ctx context.Context, upload *resumable.Record, actor ingest.Actor, err error) {
 	noteAccount(ctx, actor.Account)

@@ -124,7 +124,7 @@ func (u *Upload) confirm(ctx context.Context, stored []string) error {
 		return nil
 	}
 	for _, key := range stored {
-		u.store.remove(ctx, u.storage, key)
+		_ = u.store.remove(ctx, u.storage, key)
 	}
 	return u.reloadOutcome(ctx)
 }

@@ -49,7 +49,7 @@ func (u *Upload) Claim(ctx context.Context, n int, proposed Claim) (Claim, error
 	// The record is removed before the claims. While it exists, no process has finished the upload.
 	if _, err := u.storage.Stat(ctx, recordKey(u.Owner, u.ID)); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			u.store.remove(ctx, u.storage, key)
+			_ = u.store.remove(ctx, u.storage, key)
 			err = ErrUnknown
 		}
 		return Claim{}, err
@@ -100,37 +100,38 @@ func (u *Upload) Terminate(ctx context.Context) (claimed bool, err error) {
 	}
 	u.store.observe(u.Kind, Terminated)
 	writing.interrupt(u.location())
-	return u.store.removeData(ctx, u.storage, u.ID), nil
+	claimed, _ = u.store.removeData(ctx, u.storage, u.ID) // Sweep removes the rest
+	return claimed, nil
 }
 
 // removeAll removes the record and the data. What it cannot remove, Sweep does. As long as there is a
 // record there must be the data: the upload would begin again.
 func (u *Upload) removeAll(ctx context.Context) {
-	if u.store.remove(ctx, u.storage, recordKey(u.Owner, u.ID)) {
-		u.store.removeData(ctx, u.storage, u.ID)
+	if u.store.remove(ctx, u.storage, recordKey(u.Owner, u.ID)) == nil {
+		_, _ = u.store.removeData(ctx, u.storage, u.ID) // see above
 	}
 }
 
-// remove removes an object, and reports whether it could.
-func (s *Store) remove(ctx context.Context, storage *storagedrivers.Storage, key string) bool {
+// remove removes an object, and logs the error.
+func (s *Store) remove(ctx context.Context, storage *storagedrivers.Storage, key string) error {
 	err := storage.Delete(ctx, key)
 	if err != nil {
 		s.Log.Warn("removing a part of a resumable upload", "storage", storage.Name(), "error", err)
 	}
-	return err == nil
+	return err
 }
 
 // removeData removes everything below an upload, in the order of the keys: the claims after the
-// bytes. claimed reports that there may have been claims.
-func (s *Store) removeData(ctx context.Context, storage *storagedrivers.Storage, id string) (claimed bool) {
+// bytes. claimed reports that there may have been claims. Errors are logged.
+func (s *Store) removeData(ctx context.Context, storage *storagedrivers.Storage, id string) (claimed bool, err error) {
 	prefix := dataKey(id, "")
-	for info, err := range storage.All(ctx, prefix) {
-		if err != nil {
-			s.Log.Warn("removing a resumable upload", "storage", storage.Name(), "error", err)
-			return true
+	for info, listErr := range storage.All(ctx, prefix) {
+		if listErr != nil {
+			s.Log.Warn("removing a resumable upload", "storage", storage.Name(), "error", listErr)
+			return true, listErr
 		}
 		claimed = claimed || strings.HasPrefix(info.Key[len(prefix):], claimPrefix)
-		s.remove(ctx, storage, info.Key)
+		err = errors.Join(err, s.remove(ctx, storage, info.Key))
 	}
-	return claimed
+	return claimed, err
 }

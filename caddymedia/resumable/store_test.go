@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 // TestTerminate: nothing remains, also of a request that is adding bytes.
@@ -135,14 +137,34 @@ func TestMaxOpen(t *testing.T) {
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, s *Store) {
-		all := func(string, time.Time) bool { return true }
-		sweep := func() []string {
-			var idle []string
-			if _, err := s.Sweep(t.Context(), s.Storages[0], time.Minute, all, func(u *Upload) { idle = append(idle, u.ID) }); err != nil {
+		run := func(opts SweepOptions) Open {
+			open, err := s.Sweep(t.Context(), s.Storages[0], opts)
+			if err := errors.Join(err, s.SweepOutcomes(t.Context(), s.Storages[0], opts)); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.SweepOutcomes(t.Context(), s.Storages[0]); err != nil {
-				t.Fatal(err)
+			return open
+		}
+		// sweep also checks that a dry run finds what it removes.
+		sweep := func(want Open, leftovers ...Leftover) (idle []string) {
+			t.Helper()
+			for _, dry := range []bool{true, false} {
+				var kinds []Leftover
+				var errs error
+				idle = nil
+				before := s.keys(t)
+				open := run(SweepOptions{
+					DryRun: dry, Quiet: time.Minute,
+					Found: func(kind Leftover, _ storagedrivers.Info, err error) {
+						kinds, errs = append(kinds, kind), errors.Join(errs, err)
+					},
+					Wanted: func(string, time.Time) bool { return true }, Idle: func(u *Upload) { idle = append(idle, u.ID) },
+				})
+				if open != want || !slices.Equal(kinds, leftovers) || errs != nil {
+					t.Errorf("dry run %t: open %+v, found %v, error %v; want %+v, %v", dry, open, kinds, errs, want, leftovers)
+				}
+				if dry && !slices.Equal(s.keys(t), before) {
+					t.Errorf("a dry run left %v of %v", s.keys(t), before)
+				}
 			}
 			return idle
 		}
@@ -157,12 +179,13 @@ func TestSweep(t *testing.T) {
 		if err := putBytes(t.Context(), s.Storages[0], orphan, []byte("x")); err != nil {
 			t.Fatal(err)
 		}
-		if idle := sweep(); len(idle) > 0 || len(s.keys(t)) != 3 || slices.Contains(s.keys(t), orphan) {
+		run(SweepOptions{OlderThan: time.Hour}) // all is younger
+		if idle := sweep(Open{1, 3}, DataWithoutRecord); len(idle) > 0 || len(s.keys(t)) != 3 || slices.Contains(s.keys(t), orphan) {
 			t.Errorf("idle %v, remaining %v", idle, s.keys(t))
 		}
 		later := time.Now().Add(2 * time.Minute)
 		s.Now = func() time.Time { return later }
-		if idle := sweep(); !slices.Equal(idle, []string{u.ID}) {
+		if idle := sweep(Open{1, 3}); !slices.Equal(idle, []string{u.ID}) {
 			t.Errorf("idle %v", idle)
 		}
 		later = later.Add(s.Expires)
@@ -172,7 +195,7 @@ func TestSweep(t *testing.T) {
 			}
 		}
 		later = later.Add(48 * time.Hour)
-		if idle := sweep(); len(idle) > 0 || len(s.keys(t)) > 0 {
+		if idle := sweep(Open{}, ExpiredUpload, ExpiredOutcome); len(idle) > 0 || len(s.keys(t)) > 0 {
 			t.Errorf("idle %v, remaining %v", idle, s.keys(t))
 		}
 	})

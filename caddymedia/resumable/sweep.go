@@ -10,51 +10,116 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Sweep removes the expired uploads of a storage, and data without a record. It returns the number
-// of the uploads. For each other upload to which no byte was added for the time of quiet it calls
-// wanted with the ID and the time of the last change, and idle if that returns true. An error does
-// not stop it, unless the storage cannot be listed.
-func (s *Store) Sweep(
-	ctx context.Context, storage *storagedrivers.Storage, quiet time.Duration,
-	wanted func(id string, changed time.Time) bool, idle func(*Upload),
-) (expired int, err error) {
+// SweepOptions select what a sweep finds, and whether it is removed.
+type SweepOptions struct {
+	// DryRun finds without removing.
+	DryRun bool
+	// OlderThan is the time since the last change. 0 is any.
+	OlderThan time.Duration
+	// Found, if set, is called for all that is found, or removed unless err is not nil: an expired
+	// upload, data without a record, or an outcome. Info has the size of all its bytes.
+	Found func(kind Leftover, info storagedrivers.Info, err error)
+
+	// Quiet is the time after which an upload that receives no byte is idle.
+	Quiet time.Duration
+	// Wanted, if set, is called with the ID and the time of the last change of each idle upload. If
+	// it returns true, Idle is called.
+	Wanted func(id string, changed time.Time) bool
+	Idle   func(*Upload)
+}
+
+// Leftover is a kind of what a sweep finds.
+type Leftover int
+
+// What a sweep finds.
+const (
+	ExpiredUpload Leftover = iota
+	ExpiredOutcome
+	DataWithoutRecord
+)
+
+// selects reports whether what was changed then is old enough.
+func (o *SweepOptions) selects(now, changed time.Time) bool {
+	return o.OlderThan == 0 || now.Sub(changed) >= o.OlderThan
+}
+
+// found calls Found.
+func (o *SweepOptions) found(kind Leftover, info storagedrivers.Info, err error) {
+	if o.Found != nil {
+		o.Found(kind, info, err)
+	}
+}
+
+// Open is the number of the unfinished uploads of a storage, and their bytes.
+type Open struct {
+	Uploads int
+	Bytes   int64
+}
+
+// Sweep removes the expired uploads of a storage, and data without a record. It returns how many
+// others there are. An error does not stop it, unless the storage cannot be listed.
+func (s *Store) Sweep(ctx context.Context, storage *storagedrivers.Storage, opts SweepOptions) (open Open, err error) {
 	data, err := s.dataOf(ctx, storage) // before the records: an upload has a record before its data
 	if err != nil {
-		return 0, err
+		return open, err
 	}
 	for rec, err := range storage.All(ctx, openFolder) {
 		if err != nil {
-			return expired, fmt.Errorf("listing resumable uploads: %w", err)
+			return open, fmt.Errorf("listing resumable uploads: %w", err)
 		}
 		id, ok := idOfRecord(rec.Key)
 		if !ok {
 			continue
 		}
-		changed := rec.ModTime
-		if last := data[id]; last.After(changed) {
-			changed = last
-		}
+		upload := data[id]
 		delete(data, id)
-		age := s.Now().Sub(changed)
-		switch {
-		case age > s.Expires:
-			var of Record
-			_, _ = get(ctx, storage, rec.Key, &of) // a damaged one has no kind
-			if s.hasExpired(ctx, storage, rec.Key) && s.remove(ctx, storage, rec.Key) {
-				s.observe(of.Kind, Expired)
-				s.removeData(ctx, storage, id)
-				expired++
-			}
-		case age >= quiet && wanted(id, changed):
+		upload.Key, upload.ModTime = rec.Key, later(rec.ModTime, upload.ModTime)
+		age := s.Now().Sub(upload.ModTime)
+		if age > s.Expires && opts.selects(s.Now(), upload.ModTime) && s.hasExpired(ctx, storage, rec.Key) {
+			opts.found(ExpiredUpload, upload, s.removeExpired(ctx, storage, id, rec.Key, opts.DryRun))
+			continue
+		}
+		open.Uploads++
+		open.Bytes += upload.Size
+		if age >= opts.Quiet && age <= s.Expires && opts.Wanted != nil && opts.Wanted(id, upload.ModTime) {
 			if u, err := s.load(ctx, storage, rec.Key); err == nil {
-				idle(u)
+				opts.Idle(u)
 			}
 		}
 	}
-	for id := range data {
-		s.removeData(ctx, storage, id)
+	for id, left := range data {
+		if !opts.selects(s.Now(), left.ModTime) {
+			continue
+		}
+		var failed error
+		if !opts.DryRun {
+			_, failed = s.removeData(ctx, storage, id)
+		}
+		opts.found(DataWithoutRecord, left, failed)
 	}
-	return expired, nil
+	return open, nil
+}
+
+// removeExpired removes an upload.
+func (s *Store) removeExpired(ctx context.Context, storage *storagedrivers.Storage, id, key string, dryRun bool) error {
+	if dryRun {
+		return nil
+	}
+	var of Record
+	_, _ = get(ctx, storage, key, &of) // a damaged one has no kind
+	if err := s.remove(ctx, storage, key); err != nil {
+		return err
+	}
+	s.observe(of.Kind, Expired)
+	_, err := s.removeData(ctx, storage, id)
+	return err
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // hasExpired reports whether the upload of a record has expired, or cannot be read any more. The
@@ -65,35 +130,42 @@ func (s *Store) hasExpired(ctx context.Context, storage *storagedrivers.Storage,
 	return errors.Is(err, ErrUnknown) || broken
 }
 
-// dataOf returns the time of the last change of the data of each upload.
-func (s *Store) dataOf(ctx context.Context, storage *storagedrivers.Storage) (map[string]time.Time, error) {
-	last := map[string]time.Time{}
+// dataOf returns the beginning of the keys, the size and the time of the last change of the data of
+// each upload.
+func (s *Store) dataOf(ctx context.Context, storage *storagedrivers.Storage) (map[string]storagedrivers.Info, error) {
+	data := map[string]storagedrivers.Info{}
 	for info, err := range storage.All(ctx, dataFolder) {
 		if err != nil {
 			return nil, fmt.Errorf("listing the data of resumable uploads: %w", err)
 		}
-		if id, ok := idOfData(info.Key); ok && !info.ModTime.Before(last[id]) {
-			last[id] = info.ModTime
+		if id, ok := idOfData(info.Key); ok {
+			of := data[id]
+			data[id] = storagedrivers.Info{
+				Key: dataKey(id, ""), Size: of.Size + info.Size, ModTime: later(of.ModTime, info.ModTime),
+			}
 		}
 	}
-	return last, nil
+	return data, nil
 }
 
-// SweepOutcomes removes the outcomes of a storage that have expired, and returns their number. It
-// lists those of two days at least.
-func (s *Store) SweepOutcomes(ctx context.Context, storage *storagedrivers.Storage) (removed int, err error) {
-	before := s.Now().Add(-s.Expires)
+// SweepOutcomes removes the outcomes of a storage that have expired. It lists those of two days at
+// least.
+func (s *Store) SweepOutcomes(ctx context.Context, storage *storagedrivers.Storage, opts SweepOptions) error {
+	before := s.Now().Add(-max(s.Expires, opts.OlderThan))
 	for info, err := range storage.All(ctx, doneFolder) {
 		if err != nil {
-			return removed, fmt.Errorf("listing finished resumable uploads: %w", err)
+			return fmt.Errorf("listing finished resumable uploads: %w", err)
 		}
 		if len(info.Key) > len(doneFolder)+dayLength && info.Key[len(doneFolder):][:dayLength] > day(before) {
-			return removed, nil // this one and those behind it were created later
+			return nil // this one and those behind it were created later
 		}
 		if info.ModTime.Before(before) {
-			s.remove(ctx, storage, info.Key)
-			removed++
+			var err error
+			if !opts.DryRun {
+				err = s.remove(ctx, storage, info.Key)
+			}
+			opts.found(ExpiredOutcome, info, err)
 		}
 	}
-	return removed, nil
+	return nil
 }

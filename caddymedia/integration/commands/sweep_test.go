@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,14 +25,17 @@ type sweepLine struct {
 
 	DryRun                      bool `json:"dry_run"`
 	Variants, Leftovers, Failed int
-	Renditions                  int
+	Renditions, Uploads         int
 	Bytes                       int64
 }
 
 // sweep runs the command and returns the found names and the last line.
 func sweep(c *site.Child, args ...string) (names []string, totals sweepLine) {
 	c.T.Helper()
-	code, out, messages := shell(c, nil, append([]string{"sweep", "--address", c.Admin, "--json"}, args...)...)
+	if !slices.Contains(args, "--config") {
+		args = append(args, "--address", c.Admin)
+	}
+	code, out, messages := shell(c, nil, append([]string{"sweep", "--json"}, args...)...)
 	lines := linesOf[sweepLine](c.T, out)
 	if code != 0 || len(lines) == 0 {
 		c.T.Fatalf("%q: exit code %d with %q and %q", args, code, out, messages)
@@ -157,6 +161,55 @@ func TestSweepCommandLeftovers(t *testing.T) {
 		t.Errorf("it still exists: %v", err)
 	}
 	client.MustFetch(t, "small", stored, []byte("x"))
+}
+
+// TestSweepCommandResumable: expired resumable uploads, the results of finished ones and data without an
+// upload are shown, and removed with --delete. Others stay.
+func TestSweepCommandResumable(t *testing.T) {
+	t.Parallel()
+	c := site.NewChild(t)
+	expires := func(after string) (media string) {
+		return "tokens memory\n" + site.Account + site.LocalDefault + "file_alias content {\nextensions bin\n}\nresumable {\nexpires " + after + "\n}\n"
+	}
+	c.Start(expires("1h"))
+	client := c.HTTP1()
+	token := client.MustLogin(t)
+	var last string
+	for _, sent := range []int{0, 2, 1, 1} { // one is finished
+		u := &site.Tus{HTTP: client.Client, Base: client.Base, Token: token}
+		err := u.Create(t.Context(), 2, "alias", "content", "filename", "x.bin", "sub_folder", "/")
+		if err := errors.Join(err, u.Patch(t.Context(), 0, strings.NewReader("xx"[:sent]), int64(sent))); err != nil {
+			t.Fatal(err)
+		}
+		last = path.Base(u.Location)
+	}
+	c.Stop()
+	for _, name := range site.FilesBelow(t, c.Root) {
+		if strings.Contains(name, "/open/") && strings.HasSuffix(name, last) {
+			if err := os.Remove(filepath.Join(c.Root, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		expires                   string
+		args                      []string
+		uploads, leftovers, files int // files that remain
+	}{
+		{"1h", nil, 0, 0, 7},
+		{"1h", []string{"--older-than", "0s"}, 0, 1, 7},
+		{"1h", []string{"--older-than", "0s", "--delete"}, 0, 1, 6},
+		{"1ms", []string{"--older-than", "1h", "--delete"}, 0, 0, 6},
+		{"1ms", []string{"--older-than", "0s"}, 3, 0, 6},
+		{"1ms", []string{"--older-than", "0s", "--delete"}, 3, 0, 1},
+	} {
+		config := localFile(c, "sweep.caddyfile", c.Caddyfile(expires(tt.expires)))
+		names, totals := sweep(c, append([]string{"--config", config, "--adapter", "caddyfile"}, tt.args...)...)
+		files := slices.DeleteFunc(site.FilesBelow(t, c.Root), func(name string) bool { return strings.HasPrefix(name, ".") })
+		if totals.Uploads != tt.uploads || totals.Leftovers != tt.leftovers || totals.Failed != 0 || len(files) != tt.files {
+			t.Errorf("%+v: found %q, %+v; files %q", tt, names, totals, files)
+		}
+	}
 }
 
 // TestSweepCommandFails: a storage that cannot be swept does not stop the others.
