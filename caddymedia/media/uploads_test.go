@@ -52,7 +52,7 @@ func (s *Service) complete(t *testing.T, alias, ticket string) *resumable.Upload
 	actor := ingest.Actor{Origin: ingest.OriginHTTP, Account: uploader}
 	rec := resumable.Record{
 		Owner: actor.Owner(), Origin: string(actor.Origin), Account: actor.Account,
-		Kind: "file", Alias: alias, Filename: "a.txt", Length: int64(len(content)), Ticket: ticket, MaxFiles: 1,
+		Kind: "file", Alias: alias, Filename: "a.txt", Length: int64(len(content)), Ticket: ticket,
 	}
 	u, err := s.Uploads().Create(t.Context(), s.UploadStorage(ingest.File, alias), rec, func(int64) error { return nil })
 	if err != nil {
