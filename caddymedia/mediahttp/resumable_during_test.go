@@ -1,6 +1,7 @@
 package mediahttp_test
 
 import (
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -119,7 +120,7 @@ func TestResumableDeletedDuringPatch(t *testing.T) {
 		})
 		onEach(t, "silent "+header, func(t *testing.T, b backend) {
 			s := b.site(t, nil)
-			server, begun := s.serveBegun(t, false)
+			server, begun := s.serveBegun(t, header == "") // HTTP/2 or HTTP/1.1
 			address := s.tusCreate(t, len(digits), aText)
 			ended := s.silentPatch(t, server, address, header)
 			<-begun
@@ -134,6 +135,25 @@ func TestResumableDeletedDuringPatch(t *testing.T) {
 			if left := s.objects(t); len(left) > 0 {
 				t.Errorf("left: %v", left)
 			}
+		})
+	}
+}
+
+// TestResumableMaxUploadTime: a request of a silent client is ended. The upload continues.
+func TestResumableMaxUploadTime(t *testing.T) {
+	t.Parallel()
+	for _, h2 := range []bool{false, true} {
+		onEach(t, fmt.Sprintf("HTTP/2 %t", h2), func(t *testing.T, b backend) {
+			s := newSiteOn(t, b(t, nil), media.Limits{MaxUploadTime: 100 * time.Millisecond}, nil)
+			server, _ := s.serveBegun(t, h2)
+			address := s.tusCreate(t, len(digits), aText)
+			if status := <-s.silentPatch(t, server, address, ""); status != http.StatusBadRequest {
+				t.Errorf("status %d", status)
+			}
+			head := s.tusSend(t, http.MethodHead, address, "", "").want(t, 200, "")
+			offset, _ := strconv.Atoi(head.header.Get("Upload-Offset")) // 5, unless the machine is busy
+			s.tusPatch(t, address, offset, digits[offset:], "").want(t, 204, "Media-Filename: a.txt")
+			s.itemIs(t, digits)
 		})
 	}
 }

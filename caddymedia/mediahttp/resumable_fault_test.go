@@ -63,9 +63,10 @@ var errSilent = errors.Join(storagedrivers.ErrUnavailable, os.ErrDeadlineExceede
 // client's fault, and a client that continues stores the item once, with all of its bytes.
 func TestResumableFaults(t *testing.T) {
 	t.Parallel()
-	failures := map[error]int{fs.ErrPermission: 502, errSilent: 503, storagedrivers.ErrNoSpace: 507}
+	failures := map[int]error{502: fs.ErrPermission, 503: errSilent, 507: storagedrivers.ErrNoSpace}
 	for step := range 5 {
-		for err, status := range failures {
+		for _, status := range []int{503, []int{502, 507}[step%2]} { // the code does the same for these two
+			err := failures[status]
 			onEach(t, fmt.Sprintf("step %d, %d", step, status), func(t *testing.T, b backend) {
 				for after := range 100 {
 					s, f := withFault(t, b)
