@@ -168,3 +168,38 @@ func TestStartFinishesUpload(t *testing.T) {
 		t.Errorf("for a removed account: %v", failures)
 	}
 }
+
+// TestStartCountsUploads: a service reports the unfinished uploads of its storages.
+func TestStartCountsUploads(t *testing.T) {
+	t.Parallel()
+	s := nodes(t, 1)[0]
+	reported := make(chan resumable.Open, 2)
+	s.observer = openObserver{s.observer, reported}
+	rec := resumable.Record{Owner: "http x", Kind: "file", Filename: "a.txt", Length: 10}
+	u, err := s.Uploads().Create(t.Context(), s.storages["default"], rec, func(int64) error { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = u.Append(t.Context(), resumable.Body{
+		Reader: strings.NewReader("text"), Interrupt: func() {}, Reserve: func() (func(), error) { return func() {}, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	if open := <-reported; open != (resumable.Open{Uploads: 1, Bytes: 4}) {
+		t.Errorf("reported %+v", open)
+	}
+}
+
+// openObserver passes on the unfinished uploads of the default storage.
+type openObserver struct {
+	Observer
+	reported chan resumable.Open
+}
+
+func (o openObserver) ResumableOpen(storage string, open resumable.Open) {
+	if storage == "default" {
+		o.reported <- open
+	}
+}
