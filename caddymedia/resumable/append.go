@@ -111,8 +111,8 @@ func (u *Upload) Append(ctx context.Context, body Body) error {
 // location identifies the upload in this process, whatever the name of its storage.
 func (u *Upload) location() string { return u.storage.Location().Join(dataKey(u.ID, "")).String() }
 
-// confirm looks whether the upload was removed while segments were stored, and removes them then. u
-// gets the outcome if another request has finished it with them, otherwise the error is ErrUnknown.
+// confirm looks whether the upload was removed while segments were stored, and removes them then. The
+// error is ErrOffset if the upload was finished, perhaps with other bytes, otherwise ErrUnknown.
 func (u *Upload) confirm(ctx context.Context, stored []string) error {
 	if len(stored) == 0 {
 		return nil
@@ -126,7 +126,10 @@ func (u *Upload) confirm(ctx context.Context, stored []string) error {
 	for _, key := range stored {
 		_ = u.store.remove(ctx, u.storage, key)
 	}
-	return u.reloadOutcome(ctx)
+	if err := u.reloadOutcome(ctx); err != nil {
+		return err
+	}
+	return ErrOffset
 }
 
 // appending is a request that adds segments. A segment is stored while the next one is received.

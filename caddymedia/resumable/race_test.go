@@ -2,6 +2,7 @@ package resumable
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"strings"
@@ -65,4 +66,26 @@ func TestFindWhileFinished(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestAppendAfterFinish: a request whose upload was finished by another one, since it found it, is
+// refused, and leaves nothing.
+func TestAppendAfterFinish(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 3})
+		late := s.find(t, u)
+		if err := u.Append(t.Context(), body(0, strings.NewReader("abc"))); err != nil {
+			t.Fatal(err)
+		}
+		if err := u.Finish(t.Context(), Outcome{Stored: "a.txt"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := late.Append(t.Context(), body(0, strings.NewReader("def"))); !errors.Is(err, ErrOffset) {
+			t.Errorf("error %v", err)
+		}
+		if keys := s.keys(t); len(keys) != 1 || keys[0] != outcomeKey(u.ID) {
+			t.Errorf("remaining: %v", keys)
+		}
+	})
 }
