@@ -62,12 +62,11 @@ const (
 func (c crash) site(t *testing.T, killed func()) *site {
 	t.Helper()
 	s := newSiteWith(t, media.Limits{}, func(config *media.Config) {
-		driver := crashDrivers[c.Driver](local.New(local.Config{Root: c.Root, Sync: new(false)}, slog.New(slog.DiscardHandler)))
 		config.Storages = slices.DeleteFunc(config.Storages, func(s media.Storage) bool { return s.Name != "main" && s.Name != "replacing" })
 		for i := range config.Storages {
-			config.Storages[i].Driver, config.Storages[i].Options = driver, storagedrivers.Options{
-				Location: storagedrivers.Location{Backend: "file", Root: c.Root},
-			}
+			driver := local.New(local.Config{Root: c.Root, Sync: new(false)}, slog.New(slog.DiscardHandler))
+			config.Storages[i].Driver = crashDrivers[c.Driver](driver)
+			config.Storages[i].Options = storagedrivers.Options{Location: storagedrivers.Location{Backend: "file", Root: c.Root}}
 		}
 		config.Accounts = config.Accounts[:1]
 		config.Aliases = []media.Alias{
