@@ -81,11 +81,24 @@ func (u *Upload) Finish(ctx context.Context, outcome Outcome) error {
 	default:
 		return fmt.Errorf("storing the outcome of a resumable upload: %w", err)
 	}
-	for _, part := range parts {
-		part.removeAll(ctx)
-	}
-	u.removeAll(ctx)
+	u.removeWith(ctx, parts)
 	return nil
+}
+
+// removeWith removes the upload after its parts. While one remains, so does the record, for
+// [Store.Sweep].
+func (u *Upload) removeWith(ctx context.Context, parts []*Upload) {
+	var err error
+	removed := map[string]bool{} // a part may occur more than once
+	for _, part := range parts {
+		if !removed[part.ID] {
+			removed[part.ID] = true
+			err = errors.Join(err, part.removeAll(ctx))
+		}
+	}
+	if err == nil {
+		_ = u.removeAll(ctx) // Sweep removes the rest
+	}
 }
 
 // Terminate removes the upload, or the outcome of a finished one. It interrupts a request that adds
@@ -104,12 +117,14 @@ func (u *Upload) Terminate(ctx context.Context) (claimed bool, err error) {
 	return claimed, nil
 }
 
-// removeAll removes the record and the data. What it cannot remove, Sweep does. As long as there is a
-// record there must be the data: the upload would begin again.
-func (u *Upload) removeAll(ctx context.Context) {
-	if u.store.remove(ctx, u.storage, recordKey(u.Owner, u.ID)) == nil {
+// removeAll removes the record and the data. The error is that of the record. Without a record, Sweep
+// removes the data. As long as there is a record there must be the data: the upload would begin again.
+func (u *Upload) removeAll(ctx context.Context) error {
+	err := u.store.remove(ctx, u.storage, recordKey(u.Owner, u.ID))
+	if err == nil {
 		_, _ = u.store.removeData(ctx, u.storage, u.ID) // see above
 	}
+	return err
 }
 
 // remove removes an object, and logs the error.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -49,6 +50,51 @@ func TestFinal(t *testing.T) {
 			t.Errorf("after the end: %+v, error %v", again, err)
 		}
 	})
+}
+
+// TestInterruptedFinal: a sweep removes a final upload whose removal was interrupted, and one that
+// misses a part. The other parts of an unfinished one stay.
+func TestInterruptedFinal(t *testing.T) {
+	t.Parallel()
+	for _, finished := range []bool{true, false} {
+		each(t, func(t *testing.T, s *Store) {
+			parts := make([]*Upload, 0, 3)
+			rec := Record{Owner: owner, Kind: "file", Metadata: "filename YQ=="}
+			for range 3 {
+				part := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: 3})
+				if err := part.Append(t.Context(), body(0, strings.NewReader("abc"))); err != nil {
+					t.Fatal(err)
+				}
+				parts, rec.Parts = append(parts, part), append(rec.Parts, part.ID)
+			}
+			u := s.create(t, rec)
+			if _, err := u.Claim(t.Context(), 0, Claim{Filename: "a"}); err != nil {
+				t.Fatal(err)
+			}
+			if finished {
+				if err := put(t.Context(), u.storage, outcomeKey(u.ID), &Outcome{Record: u.Record, Finished: s.Now(), Stored: "a"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := parts[1].removeAll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			_, err := s.Sweep(t.Context(), u.storage, SweepOptions{
+				Wanted: func(string, time.Time) bool { return true },
+				Idle: func(idle *Upload) {
+					if !idle.Partial {
+						t.Error("the final upload is idle")
+					}
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if keys, want := s.keys(t), map[bool]int{true: 1, false: 4}[finished]; len(keys) != want || finished && keys[0] != outcomeKey(u.ID) {
+				t.Errorf("finished %t: remaining %v", finished, keys)
+			}
+		})
+	}
 }
 
 // TestFinish: of two attempts, both have the outcome of one. At most 4 KiB remain.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
@@ -56,8 +57,8 @@ type Open struct {
 	Bytes   int64
 }
 
-// Sweep removes the expired uploads of a storage, and data without a record. It returns how many
-// others there are. An error does not stop it, unless the storage cannot be listed.
+// Sweep removes the expired uploads of a storage, and data without a record. It also removes idle final
+// uploads that miss a part. It returns how many others there are. An error does not stop it, unless the storage cannot be listed.
 func (s *Store) Sweep(ctx context.Context, storage *storagedrivers.Storage, opts SweepOptions) (open Open, err error) {
 	data, err := s.dataOf(ctx, storage) // before the records: an upload has a record before its data
 	if err != nil {
@@ -84,6 +85,8 @@ func (s *Store) Sweep(ctx context.Context, storage *storagedrivers.Storage, opts
 		if age >= opts.Quiet && age <= s.Expires && opts.Wanted != nil && opts.Wanted(id, upload.ModTime) {
 			if u, err := s.load(ctx, storage, rec.Key); err == nil {
 				opts.Idle(u)
+			} else if errors.Is(err, ErrUnknown) {
+				s.removeEnded(ctx, storage, rec.Key)
 			}
 		}
 	}
@@ -113,6 +116,27 @@ func (s *Store) removeExpired(ctx context.Context, storage *storagedrivers.Stora
 	s.observe(of.Kind, Expired)
 	_, err := s.removeData(ctx, storage, id)
 	return err
+}
+
+// removeEnded removes the record of a final upload that misses a part: its removal was interrupted, or
+// the part was terminated. If it was finished, removeEnded removes its other parts too.
+func (s *Store) removeEnded(ctx context.Context, storage *storagedrivers.Storage, key string) {
+	u := &Upload{store: s, storage: storage}
+	u.ID, _ = idOfRecord(key)
+	if rec, err := get(ctx, storage, key, &u.Record); err != nil || rec.Key == "" || len(u.Record.Parts) == 0 {
+		return
+	}
+	_, err := storage.Stat(ctx, outcomeKey(u.ID))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	var parts []*Upload
+	for _, id := range u.Record.Parts {
+		if part, findErr := s.Find(ctx, u.Owner, id); err == nil && findErr == nil {
+			parts = append(parts, part)
+		}
+	}
+	u.removeWith(ctx, parts)
 }
 
 func later(a, b time.Time) time.Time {
