@@ -35,7 +35,7 @@ var backends = map[string]backend{
 		if fail == nil {
 			return d
 		}
-		return faulty{d, fail}
+		return &faulty{d, fail}
 	},
 }
 
@@ -66,56 +66,56 @@ type faulty struct {
 	fail func(op, key string) error
 }
 
-func (d faulty) Put(ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
+func (d *faulty) Put(ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
 	if err := d.fail("put", key); err != nil {
 		return storagedrivers.Info{}, err
 	}
 	return d.Driver.Put(ctx, key, r, opts)
 }
 
-func (d faulty) Open(ctx context.Context, key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error) {
+func (d *faulty) Open(ctx context.Context, key string, rng storagedrivers.Range) (io.ReadCloser, storagedrivers.Info, error) {
 	if err := d.fail("open", key); err != nil {
 		return nil, storagedrivers.Info{}, err
 	}
 	return d.Driver.Open(ctx, key, rng)
 }
 
-func (d faulty) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
+func (d *faulty) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
 	if err := d.fail("stat", key); err != nil {
 		return storagedrivers.Info{}, err
 	}
 	return d.Driver.Stat(ctx, key)
 }
 
-func (d faulty) Delete(ctx context.Context, key string) error {
+func (d *faulty) Delete(ctx context.Context, key string) error {
 	if err := d.fail("delete", key); err != nil {
 		return err
 	}
 	return d.Driver.Delete(ctx, key)
 }
 
-func (d faulty) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
+func (d *faulty) List(ctx context.Context, opts storagedrivers.ListOptions) (storagedrivers.Page, error) {
 	if err := d.fail("list", opts.Prefix); err != nil {
 		return storagedrivers.Page{}, err
 	}
 	return d.Driver.List(ctx, opts)
 }
 
-func (d faulty) Check(ctx context.Context) error {
+func (d *faulty) Check(ctx context.Context) error {
 	if err := d.fail("check", ""); err != nil {
 		return err
 	}
 	return d.Driver.Check(ctx)
 }
 
-func (d faulty) Stage(ctx context.Context) (storagedrivers.Staged, error) {
+func (d *faulty) Stage(ctx context.Context) (storagedrivers.Staged, error) {
 	if err := d.fail("stage", ""); err != nil {
 		return nil, err
 	}
 	return d.Driver.Stage(ctx)
 }
 
-func (d faulty) Append(ctx context.Context, key string, size int64) (storagedrivers.Appended, error) {
+func (d *faulty) Append(ctx context.Context, key string, size int64) (storagedrivers.Appended, error) {
 	if err := d.fail("append", key); err != nil {
 		return nil, err
 	}
@@ -126,21 +126,21 @@ func (d faulty) Append(ctx context.Context, key string, size int64) (storagedriv
 	return faultyAppended{grown, d.fail, key}, nil
 }
 
-func (d faulty) Flush(ctx context.Context, key string) (storagedrivers.Info, error) {
+func (d *faulty) Flush(ctx context.Context, key string) (storagedrivers.Info, error) {
 	if err := d.fail("flush", key); err != nil {
 		return storagedrivers.Info{}, err
 	}
 	return d.Driver.Flush(ctx, key)
 }
 
-func (d faulty) Adopt(ctx context.Context, key string, size int64) (storagedrivers.Staged, error) {
+func (d *faulty) Adopt(ctx context.Context, key string, size int64) (storagedrivers.Staged, error) {
 	if err := d.fail("adopt", key); err != nil {
 		return nil, err
 	}
 	return d.Driver.Adopt(ctx, key, size)
 }
 
-func (d faulty) Group() storagedrivers.Group { return faultyGroup{d.Driver.Group(), d.fail} }
+func (d *faulty) Group() storagedrivers.Group { return faultyGroup{d.Driver.Group(), d.fail} }
 
 // faultyAppended is the writer of a growing object, whose operations can fail.
 type faultyAppended struct {
@@ -192,6 +192,6 @@ func (g faultyGroup) Finish(ctx context.Context) error {
 
 // Interface guards
 var (
-	_ storagedrivers.Appender = faulty{}
-	_ storagedrivers.Grouper  = faulty{}
+	_ storagedrivers.Appender = (*faulty)(nil)
+	_ storagedrivers.Grouper  = (*faulty)(nil)
 )

@@ -8,7 +8,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/naming"
-	"github.com/caddymedia/media/storagedrivers"
 )
 
 // TestNames: the names of items, by the rules of package naming, whose tests have more of them.
@@ -58,7 +57,7 @@ func TestFolders(t *testing.T) {
 		}
 		return newSiteWith(t, media.Limits{}, func(c *media.Config) {
 			c.Storages = append(c.Storages, media.Storage{
-				Name: "pattern", Driver: c.Storages[0].Driver, Options: storagedrivers.Options{Close: keepOpen}, SubFolder: folder,
+				Name: "pattern", Driver: c.Storages[0].Driver, SubFolder: folder,
 			})
 			c.Aliases = append(c.Aliases, media.Alias{Kind: ingest.File, Name: "pattern", Storage: "pattern"})
 		})

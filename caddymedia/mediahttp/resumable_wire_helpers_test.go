@@ -82,11 +82,21 @@ func (c wireCase) check(t *testing.T, s *site, method, filename string, send fun
 // nothingOpen checks that the storage has nothing of unfinished uploads.
 func (s *site) nothingOpen(t *testing.T) {
 	t.Helper()
+	if left := s.open(t); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// open returns the keys of everything of unfinished uploads.
+func (s *site) open(t *testing.T) []string {
+	t.Helper()
+	var keys []string
 	for key := range s.objects(t) {
 		if strings.HasPrefix(key, resumable.Folder+"/") && !strings.HasPrefix(key, resumable.Folder+"/done/") {
-			t.Errorf("%s is left", key)
+			keys = append(keys, key)
 		}
 	}
+	return keys
 }
 
 // serve returns a server for HTTP/2 or HTTP/1.1.

@@ -99,9 +99,6 @@ func account(aliases ...string) tokens.Account {
 	return tokens.Account{APIKey: someKey, PasswordHash: password, Aliases: aliases}
 }
 
-// keepOpen is a Close for a driver that several services share.
-func keepOpen() error { return nil }
-
 // unreachable returns a driver that fails.
 func unreachable() storagedrivers.Driver {
 	d := memory.New()
@@ -150,7 +147,7 @@ func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Acc
 	if err != nil {
 		t.Fatal(err)
 	}
-	shared := storagedrivers.Options{Close: keepOpen, Location: storagedrivers.Location{Backend: "memory"}}
+	shared := storagedrivers.Options{Location: storagedrivers.Location{Backend: "memory"}}
 	config := media.Config{
 		Storages: []media.Storage{
 			{Name: "main", Driver: s.backend, Options: shared, SubFolder: root},
@@ -165,6 +162,16 @@ func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Acc
 	if s.change != nil {
 		s.change(&config)
 	}
+	var open sync.WaitGroup // storages, whose driver is shared; the work of a started service ends after Close
+	for i := range config.Storages {
+		if config.Storages[i].Driver == s.backend {
+			open.Add(1)
+			config.Storages[i].Options.Close = func() error {
+				open.Done()
+				return nil
+			}
+		}
+	}
 	service, err := media.New(config)
 	if err != nil {
 		t.Fatal(err)
@@ -173,6 +180,7 @@ func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Acc
 		if err := service.Close(); err != nil {
 			t.Error(err)
 		}
+		open.Wait()
 	})
 	return service
 }
