@@ -132,7 +132,7 @@ func (h *Handler) Serve(w http.ResponseWriter, r *http.Request) (handled bool, e
 func (h *Handler) serveWith(w http.ResponseWriter, r *http.Request, serve endpoint) error {
 	service, release, err := h.source.Acquire()
 	if err != nil {
-		return &Error{http.StatusServiceUnavailable, err}
+		return &Error{stoppedStatus(r), err}
 	}
 	err = func() error {
 		defer release()
@@ -140,6 +140,14 @@ func (h *Handler) serveWith(w http.ResponseWriter, r *http.Request, serve endpoi
 	}()
 	Linger(w, r, h.options.Now)
 	return err
+}
+
+// stoppedStatus returns the status of a request to a stopped service. See [tus.refuseAs] for HEAD.
+func stoppedStatus(r *http.Request) int {
+	if r.Method == http.MethodHead && strings.HasPrefix(r.URL.Path, "/api/upload/") {
+		return http.StatusLocked
+	}
+	return http.StatusServiceUnavailable
 }
 
 type endpoint func(service *media.Service, w http.ResponseWriter, r *http.Request) error

@@ -218,7 +218,16 @@ func TestResumableCreationFault(t *testing.T) {
 	}
 }
 
-// TestResumableUnavailable: while the storage is unavailable, all requests are answered with 503.
+// unavailable returns the status of a request that may succeed later.
+func unavailable(method string) int {
+	if method == http.MethodHead {
+		return http.StatusLocked // tus-js-client drops an upload after a HEAD with another error
+	}
+	return http.StatusServiceUnavailable
+}
+
+// TestResumableUnavailable: while the storage is unavailable, HEAD is answered with 423, all other
+// requests with 503.
 // Then the upload continues.
 func TestResumableUnavailable(t *testing.T) {
 	t.Parallel()
@@ -230,7 +239,7 @@ func TestResumableUnavailable(t *testing.T) {
 		const want = "Retry-After: 1\nUpload-Offset\nLocation"
 		for range 3 {
 			for _, method := range []string{http.MethodHead, http.MethodGet, http.MethodPatch, http.MethodDelete} {
-				s.tusSend(t, method, address, tusBody+"Upload-Offset: 5\n", digits[5:]).want(t, 503, want)
+				s.tusSend(t, method, address, tusBody+"Upload-Offset: 5\n", digits[5:]).want(t, unavailable(method), want)
 			}
 			s.tusSend(t, http.MethodPost, resumablePath, "Upload-Length: 1\n"+aText, "").want(t, 503, want)
 			s.tusSend(t, http.MethodPost, resumablePath, "Upload-Length: 1\n"+tusBody+aText, "x").want(t, 503, want)

@@ -21,7 +21,16 @@ func (t *tus) refuseWith(refused *refusal) error {
 // fail responds with the failures of an item.
 func (t *tus) fail(failures ingest.Failures) error { return t.refuseAs(statusOf(failures), failures) }
 
+// refuseAs responds with failures. A HEAD that may succeed later has the status 423: after any other
+// error tus-js-client forgets the upload and starts again at byte 0 (_resumeUpload in its
+// lib/upload.ts). After 423 it repeats the HEAD.
 func (t *tus) refuseAs(status int, failures ingest.Failures) error {
+	if t.method == http.MethodHead && status >= http.StatusInternalServerError {
+		status = http.StatusLocked
+		if t.w.Header().Get("Retry-After") == "" {
+			retryAfter(t.w, retryDelay(failures))
+		}
+	}
 	return t.upload.refuse(t.service, t.w, t.r, status, failures)
 }
 

@@ -3,6 +3,7 @@ package mediahttp_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -172,12 +173,26 @@ func TestResumableOthers(t *testing.T) {
 	s.store.fails.Store(true)
 	header := "Tus-Resumable: 1.0.0\nUpload-Offset: 0\n" + tusBody + "Authorization: Bearer " + s.known[0]
 	for _, method := range []string{http.MethodHead, http.MethodGet, http.MethodPatch, http.MethodDelete} {
-		s.tusRequest(t, s.request(t, method, address, header, "hello")).want(t, 503, "Retry-After: 1\nUpload-Offset")
+		s.tusRequest(t, s.request(t, method, address, header, "hello")).want(t, unavailable(method), "Retry-After: 1\nUpload-Offset")
 	}
 	s.tusRequest(t, s.request(t, http.MethodPost, resumablePath, header+"\nUpload-Length: 5\n"+aText, "hello")).want(t, 503, "Retry-After: 1\nLocation")
 	s.store.fails.Store(false)
 	s.offset(t, address, 0)
 	s.tusPatch(t, address, 0, "hello", "").want(t, 204, "Media-Filename: a.txt")
+}
+
+// TestResumableStopped: a client asks for the offset again when the service has been restarted.
+func TestResumableStopped(t *testing.T) {
+	t.Parallel()
+	s := aSite(t)
+	address := s.tusCreate(t, 5, aText)
+	for method, status := range map[string]int{http.MethodHead: 423, http.MethodGet: 503, http.MethodPatch: 503} {
+		r, w := s.request(t, method, address, tusHeader, ""), httptest.NewRecorder()
+		_ = s.first.Close()
+		if s.handler.ServeHTTP(w, r); w.Code != status {
+			t.Errorf("%s: status %d, want %d", method, w.Code, status)
+		}
+	}
 }
 
 // TestResumableOff: there are no endpoints.

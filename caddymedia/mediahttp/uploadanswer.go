@@ -52,7 +52,7 @@ func (u *upload) refuse(service *media.Service, w http.ResponseWriter, r *http.R
 		failed.Errors[i] = itemFailure{Message: f.Message, Filename: f.Filename}
 		if f.Err != nil {
 			level := slog.LevelWarn
-			if status >= http.StatusInternalServerError && f.Reason != ingest.Busy {
+			if statuses[f.Reason] >= http.StatusInternalServerError && f.Reason != ingest.Busy {
 				level = slog.LevelError
 			}
 			u.options.Log.Log(r.Context(), level, f.Message, "status", status, "error", f.Err)

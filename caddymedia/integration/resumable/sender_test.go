@@ -131,7 +131,7 @@ func (s *sender) mayRepeat(err error) bool {
 	case http.StatusConflict:
 	case http.StatusBadRequest: // of a body that was cut
 		return bytes.Contains([]byte(answer.Body), []byte("ends too early"))
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	case http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusLocked:
 		s.stuck.Add(1)
 	default:
 		return false
