@@ -2,6 +2,7 @@ package media
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"time"
@@ -13,19 +14,17 @@ import (
 // giveBackTime bounds giving items back to a ticket. It does not end with the request.
 const giveBackTime = 10 * time.Second
 
-// Charge counts items that are about to be stored on a ticket, under the name use. The same use is
-// not counted twice. The caller must call settle, and the service must stay open until then. The
-// errors are those of [tokens.Issuer.Take].
-func (s *Service) Charge(ctx context.Context, ticket *tokens.Ticket, use string, items int) (settle func(stored bool), err error) {
-	settle = func(stored bool) {
-		if !stored {
+// Charge counts items that are about to be stored on a ticket. The caller must call settle, and the
+// service must stay open until then. The errors are those of [tokens.Issuer.Take].
+func (s *Service) Charge(ctx context.Context, ticket *tokens.Ticket, items int) (settle func(stored bool), err error) {
+	use := rand.Text()
+	if err := s.issuer.Take(ctx, ticket, use, items); err != nil {
+		if errors.Is(err, tokens.ErrUnavailable) { // they may be counted
 			s.giveBack(ctx, ticket.ID, use)
 		}
+		return nil, err
 	}
-	if err = s.issuer.Take(ctx, ticket, use, items); errors.Is(err, tokens.ErrUnavailable) {
-		settle(false) // the items may be counted
-	}
-	return settle, err
+	return s.settle(ctx, ticket, use), nil
 }
 
 // ChargeUpload is Charge for the item of a resumable upload, which counts once, whoever finishes it:
@@ -33,29 +32,33 @@ func (s *Service) Charge(ctx context.Context, ticket *tokens.Ticket, use string,
 // a token has none, and may finish an upload that is not counted. Without a charge settle is nil.
 func (s *Service) ChargeUpload(ctx context.Context, u *resumable.Upload, caller *tokens.Ticket) (settle func(stored bool), err error) {
 	if u.Claimed() {
-		return nil, nil // it was counted before
+		return nil, nil // it was confirmed before
 	}
-	var payers []*tokens.Ticket
 	if caller == nil || caller.ID != ticketID(u) {
 		creator, err := s.creator(ctx, u)
 		if err != nil {
 			return nil, err
 		}
-		payers = append(payers, creator)
-	}
-	for _, ticket := range append(payers, caller) {
-		if ticket == nil {
-			continue
-		}
-		settle, err = s.Charge(ctx, ticket, u.ID, 1)
-		if err == nil || errors.Is(err, tokens.ErrUnavailable) {
-			return settle, err
+		if creator != nil {
+			err := s.issuer.Take(ctx, creator, u.ID, 1)
+			if err == nil || errors.Is(err, tokens.ErrUnavailable) {
+				return s.settle(ctx, creator, u.ID), err
+			}
 		}
 	}
 	if caller == nil {
-		err = nil
+		return nil, nil
 	}
-	return nil, err
+	return s.settle(ctx, caller, u.ID), s.issuer.Take(ctx, caller, u.ID, 1)
+}
+
+// settle returns the function that gives items back unless they are stored.
+func (s *Service) settle(ctx context.Context, ticket *tokens.Ticket, use string) func(stored bool) {
+	return func(stored bool) {
+		if !stored {
+			s.giveBack(ctx, ticket.ID, use)
+		}
+	}
 }
 
 // creator returns the ticket that created an upload; nil if there is none or it has ended.

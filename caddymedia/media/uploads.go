@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
@@ -57,9 +56,6 @@ func (s *Service) ReserveFile(actor ingest.Actor) (release func(), ok bool) {
 	return s.bounds.staging.Reserve(actor.Owner())
 }
 
-// maxFinishWait is how long a request waits for another one that finishes its upload.
-const maxFinishWait = 20 * time.Second
-
 // FinishUpload passes the item of a complete upload through the checks and stores it. However often
 // it is called, by any process that shares the storage, the item is stored once. Afterwards u has
 // its outcome, unless the failures are temporary. Once it has begun, the end of ctx does not stop it.
@@ -75,22 +71,26 @@ func (s *Service) FinishUpload(
 func (s *Service) finishUpload(
 	ctx context.Context, u *resumable.Upload, confirm ConfirmFunc, baseURL string, isFinal func(ingest.Failures) bool,
 ) ingest.Failures {
-	waiting, cancel := context.WithTimeout(ctx, maxFinishWait)
-	unlock, err := u.LockFinish(waiting)
-	cancel()
+	unlock, err := u.LockFinish(ctx)
 	if err != nil {
-		return ingest.Failures{{Reason: ingest.Busy, Message: "the upload is being finished, ask again later", Err: err}}
+		return ingest.Failures{Finishing(err)}
 	}
 	ctx = context.WithoutCancel(ctx)
 	defer unlock()
 	if err := u.Reload(ctx); err != nil {
-		return ingest.Failures{uploadFailure(err)}
+		return uploadFailures(err)
 	}
 	if u.Outcome != nil || u.Partial || !u.Complete() {
 		return nil
 	}
-	claimed, o := u.Claimed(), &once{upload: u}
-	defer func() { o.settle(ctx) }()
+	claimed := u.Claimed()
+	if claimed {
+		if err := u.FinishCut(ctx); !errors.Is(err, resumable.ErrUnknown) {
+			return uploadFailures(err)
+		}
+	}
+	o := &once{upload: u}
+	defer o.settle()
 	items, failures := s.storeUpload(ctx, o, confirm, baseURL)
 	// An item that was claimed has passed the checks, and may be stored. A caller without the rights
 	// says nothing about the item, and another one may finish the upload.
@@ -101,7 +101,7 @@ func (s *Service) finishUpload(
 		return failures
 	}
 	if err := u.Finish(ctx, outcomeOf(items, failures)); err != nil {
-		return ingest.Failures{uploadFailure(err)}
+		return uploadFailures(err)
 	}
 	return failures
 }
@@ -113,7 +113,7 @@ func (s *Service) storeUpload(
 	u := o.upload
 	content, done, err := contentOf(ctx, u)
 	if err != nil {
-		return nil, ingest.Failures{uploadFailure(err)}
+		return nil, uploadFailures(err)
 	}
 	defer done()
 	req := ingest.Request{
@@ -184,12 +184,20 @@ func isFinal(failures ingest.Failures) bool {
 	}
 }
 
-// uploadFailure returns the failure for an error of the state of an upload.
-func uploadFailure(err error) *ingest.Failure {
-	if errors.Is(err, resumable.ErrUnknown) {
-		return &ingest.Failure{Reason: ingest.Unavailable, Message: "the upload has ended", Err: err}
+// Finishing returns the failure for an error of [resumable.Upload.LockFinish].
+func Finishing(err error) *ingest.Failure {
+	return &ingest.Failure{Reason: ingest.Busy, Message: "the upload is being finished, ask again later", Err: err}
+}
+
+// uploadFailures returns the failures for an error of the state of an upload; nil for none.
+func uploadFailures(err error) ingest.Failures {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, resumable.ErrUnknown):
+		return ingest.Failures{{Reason: ingest.Unavailable, Message: "the upload has ended", Err: err}}
 	}
-	return ingest.StorageFailure(err)
+	return ingest.Failures{ingest.StorageFailure(err)}
 }
 
 // ItemOf returns the item of a finished upload, and false if it was refused.
@@ -227,7 +235,6 @@ func KindOf(name string) ingest.Kind {
 // once stores the item of an upload once.
 type once struct {
 	upload      *resumable.Upload
-	claimed     bool
 	unconfirmed bool              // the confirmation has failed
 	settleWith  func(stored bool) // of the confirmation; nil for none
 }
@@ -236,28 +243,14 @@ func (o *once) ID() string { return o.upload.ID }
 
 func (o *once) Claim(ctx context.Context, n int, proposed ingest.Claim) (ingest.Claim, error) {
 	claim, err := o.upload.Claim(ctx, n, resumable.Claim(proposed))
-	o.claimed = o.claimed || err == nil
 	return ingest.Claim(claim), err
 }
 
-// settle settles the confirmation. An item that has been claimed counts until it is refused, because
-// another process may have stored it.
-func (o *once) settle(ctx context.Context) {
-	if o.settleWith == nil {
-		return
-	}
-	u := o.upload
-	var err error
-	if u.Outcome == nil && !o.claimed {
-		err = u.Reload(ctx) // another process may have claimed or finished it
-	}
-	switch {
-	case err != nil:
-		o.settleWith(!errors.Is(err, resumable.ErrUnknown))
-	case u.Outcome != nil:
-		o.settleWith(u.Outcome.Stored != "")
-	default:
-		o.settleWith(o.claimed || u.Claimed())
+// settle settles the confirmation. The item counts until it is refused or its upload is terminated:
+// after a temporary failure another process may be storing it.
+func (o *once) settle() {
+	if o.settleWith != nil {
+		o.settleWith(o.upload.Outcome == nil || o.upload.Outcome.Stored != "")
 	}
 }
 
@@ -268,7 +261,7 @@ func (s storedBytes) Read(p []byte) (int, error) {
 	n, err := s.Reader.Read(p)
 	switch {
 	case errors.Is(err, fs.ErrNotExist): // the upload, or a part of it, was removed meanwhile
-		err = uploadFailure(resumable.ErrUnknown)
+		err = uploadFailures(resumable.ErrUnknown)[0]
 	case err != nil && err != io.EOF: //nolint:errorlint // the end is io.EOF itself
 		err = ingest.StorageFailure(err)
 	}

@@ -2,7 +2,6 @@ package mediahttp
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"net/http"
 	"time"
@@ -85,7 +84,7 @@ func (u *upload) charge(ctx context.Context, service *media.Service, ticket *tok
 	case u.finishing != nil:
 		settle, err = service.ChargeUpload(ctx, u.finishing, ticket)
 	case ticket != nil:
-		settle, err = service.Charge(ctx, ticket, rand.Text(), items)
+		settle, err = service.Charge(ctx, ticket, items)
 	}
 	switch {
 	case err == nil:

@@ -270,7 +270,7 @@ func (t *tus) terminate(u *resumable.Upload) error {
 	if u.Outcome == nil { // another request may be storing its item
 		unlock, err := u.LockFinish(t.r.Context())
 		if err != nil {
-			return t.refuseError(err)
+			return t.refuseError(media.Finishing(err))
 		}
 		defer unlock()
 		if err := u.Reload(t.r.Context()); err != nil {

@@ -33,7 +33,7 @@ func (e *BodyError) Error() string { return "receiving a segment: " + e.Err.Erro
 // Unwrap returns the reader's error.
 func (e *BodyError) Unwrap() error { return e.Err }
 
-// Body is what a request adds to an upload.
+// Body has the bytes that a request adds to an upload.
 type Body struct {
 	// Reader yields the bytes. Its error is returned, as a *[BodyError], after the bytes before it
 	// are stored.
@@ -87,7 +87,7 @@ func (u *Upload) Append(ctx context.Context, body Body) error {
 	if body.Offset != u.offset || u.Outcome != nil {
 		return ErrOffset
 	}
-	if int64(len(u.segments)) > maxSegments+u.offset/segmentSize {
+	if tooMany(len(u.segments), u.offset) {
 		return ErrSegments
 	}
 	a := &appending{Upload: u, writer: w, body: body, limit: body.Limit - u.offset}
@@ -107,6 +107,9 @@ func (u *Upload) Append(ctx context.Context, body Body) error {
 	}
 	return err
 }
+
+// tooMany reports whether there are too many segments for a number of bytes.
+func tooMany(segments int, bytes int64) bool { return int64(segments) > maxSegments+bytes/segmentSize }
 
 // location identifies the upload in this process, whatever the name of its storage.
 func (u *Upload) location() string { return u.storage.Location().Join(dataKey(u.ID, "")).String() }

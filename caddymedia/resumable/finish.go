@@ -14,9 +14,14 @@ import (
 // finishing are locks of the uploads that are being finished in this process, by their location.
 var finishing storagedrivers.NameLocks
 
+// maxFinishWait is how long a request waits for another one that finishes its upload.
+const maxFinishWait = 20 * time.Second
+
 // LockFinish waits until no other request of this process finishes the upload. The caller must call
-// [Upload.Reload] then: the upload may be finished.
+// [Upload.Reload] then: the upload may be finished. It waits at most 20 seconds.
 func (u *Upload) LockFinish(ctx context.Context) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, maxFinishWait)
+	defer cancel()
 	return finishing.Lock(ctx, u.location())
 }
 
@@ -61,12 +66,8 @@ func (u *Upload) Claim(ctx context.Context, n int, proposed Claim) (Claim, error
 // u gets that outcome.
 func (u *Upload) Finish(ctx context.Context, outcome Outcome) error {
 	outcome.Record, outcome.Finished = u.Record, u.store.Now().UTC().Truncate(time.Second)
-	b, err := outcome.encode()
-	if err != nil {
-		return err
-	}
-	parts := u.parts
-	switch err = putBytes(ctx, u.storage, outcomeKey(u.ID), b); {
+	unfinished := *u
+	switch err := outcome.put(ctx, u); {
 	case err == nil:
 		u.Outcome = &outcome
 		if outcome.Stored != "" {
@@ -81,23 +82,48 @@ func (u *Upload) Finish(ctx context.Context, outcome Outcome) error {
 	default:
 		return fmt.Errorf("storing the outcome of a resumable upload: %w", err)
 	}
-	u.removeWith(ctx, parts)
+	unfinished.removeFinished(ctx, unfinished.parts, u.Outcome)
 	return nil
 }
 
-// removeWith removes the upload after its parts. While one remains, so does the record, for
-// [Store.Sweep].
-func (u *Upload) removeWith(ctx context.Context, parts []*Upload) {
+// FinishCut ends an upload whose outcome is stored, but whose data is not removed, because a process
+// was killed between. u gets the outcome. The error is ErrUnknown if there is none.
+func (u *Upload) FinishCut(ctx context.Context) error {
+	unfinished := *u
+	if err := u.reloadOutcome(ctx); err != nil {
+		return err
+	}
+	unfinished.removeFinished(ctx, unfinished.parts, u.Outcome)
+	return nil
+}
+
+// removeFinished removes the upload after its parts. While one remains, so does the record, for
+// [Store.Sweep]. If the item is stored, the parts get outcomes: tus-js-client asks for the parts
+// before it repeats a final upload, and would send missing ones again (lib/upload.ts,
+// _startParallelUpload).
+func (u *Upload) removeFinished(ctx context.Context, parts []*Upload, outcome *Outcome) {
 	var err error
 	removed := map[string]bool{} // a part may occur more than once
 	for _, part := range parts {
-		if !removed[part.ID] {
-			removed[part.ID] = true
-			err = errors.Join(err, part.removeAll(ctx))
+		if removed[part.ID] {
+			continue
 		}
+		removed[part.ID] = true
+		if outcome.Stored != "" {
+			part.end(ctx, outcome.Finished)
+		}
+		err = errors.Join(err, part.removeAll(ctx))
 	}
 	if err == nil {
 		_ = u.removeAll(ctx) // Sweep removes the rest
+	}
+}
+
+// end stores the outcome of a part.
+func (u *Upload) end(ctx context.Context, at time.Time) {
+	outcome := Outcome{Record: u.Record, Finished: at}
+	if err := outcome.put(ctx, u); err != nil && !errors.Is(err, fs.ErrExist) {
+		u.store.Log.Warn("storing the outcome of a part", "storage", u.storage.Name(), "error", err)
 	}
 }
 

@@ -2,11 +2,14 @@ package resumable
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/access"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
 // TestFinal: a final upload consists of its parts, in their order. It is the same one if it is
@@ -49,6 +52,15 @@ func TestFinal(t *testing.T) {
 		if err != nil || again.ID != u.ID || again.Outcome == nil || again.Outcome.Stored != "x.txt" || again.Offset() != 9 {
 			t.Errorf("after the end: %+v, error %v", again, err)
 		}
+		if part, err := s.Find(t.Context(), owner, a); err != nil || part.Outcome == nil || part.Offset() != 3 {
+			t.Errorf("a part after the end: %+v, error %v", part, err)
+		}
+		if _, err := final(a); !errors.Is(err, ErrParts) {
+			t.Errorf("its parts again: %v", err)
+		}
+		if keys := s.keys(t); len(keys) != 5 { // the outcomes, and the open part with its bytes
+			t.Errorf("remaining: %v", keys)
+		}
 	})
 }
 
@@ -90,10 +102,82 @@ func TestInterruptedFinal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if keys, want := s.keys(t), map[bool]int{true: 1, false: 4}[finished]; len(keys) != want || finished && keys[0] != outcomeKey(u.ID) {
-				t.Errorf("finished %t: remaining %v", finished, keys)
+			outcomes := 0
+			for _, key := range s.keys(t) {
+				if strings.HasPrefix(key, doneFolder) {
+					outcomes++
+				}
+			}
+			want := [2]int{4, 0} // the other parts
+			if finished {
+				want = [2]int{3, 3}
+			}
+			if got := [2]int{len(s.keys(t)), outcomes}; got != want {
+				t.Errorf("finished %t: remaining %v", finished, s.keys(t))
 			}
 		})
+	}
+}
+
+// TestFinalSegments: a final upload has no more segments than one that is received as a whole.
+func TestFinalSegments(t *testing.T) {
+	t.Parallel()
+	s := storeOn(t, memory.New())
+	part := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: 101})
+	for range part.Length {
+		if err := part.Append(t.Context(), body(part.Offset(), strings.NewReader("x"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		repeated int
+		want     error
+	}{{99, nil}, {100, ErrSegments}} {
+		rec := Record{Owner: owner, Kind: "file", Parts: slices.Repeat([]string{part.ID}, c.repeated)}
+		if _, err := s.Create(t.Context(), s.Storages[0], rec, admit); !errors.Is(err, c.want) {
+			t.Errorf("%d times: %v", c.repeated, err)
+		}
+	}
+}
+
+// TestFinishCut: an upload whose outcome is stored is not finished again, after a process was killed
+// before it removed the rest.
+func TestFinishCut(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, s *Store) {
+		u := s.create(t, Record{Owner: owner, Length: 0})
+		if err := u.FinishCut(t.Context()); !errors.Is(err, ErrUnknown) {
+			t.Errorf("without an outcome: %v", err)
+		}
+		cut := Outcome{Record: u.Record, Stored: "a.txt", Finished: s.Now()}
+		if err := cut.put(t.Context(), u); err != nil {
+			t.Fatal(err)
+		}
+		if err := u.FinishCut(t.Context()); err != nil || u.Outcome == nil || u.Outcome.Stored != "a.txt" {
+			t.Errorf("outcome %+v, error %v", u.Outcome, err)
+		}
+		if keys := s.keys(t); len(keys) != 1 || keys[0] != outcomeKey(u.ID) {
+			t.Errorf("remaining: %v", keys)
+		}
+	})
+}
+
+// TestOutcomeFits: the largest permitted fields fit, also if each character is escaped.
+func TestOutcomeFits(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("\x01", 1024)
+	rec := Record{
+		Owner: "http " + strings.Repeat("k", 1024), Account: strings.Repeat("k", 1024), Ticket: long, Origin: "http",
+		Scope:    access.Scope{Kind: "file", Alias: strings.Repeat("a", 64), SubFolder: strings.Repeat("ж", 250), Filename: strings.Repeat("ж", 100)},
+		Filename: long, SubFolder: long, Metadata: long, Concat: long,
+	}
+	for _, o := range []Outcome{
+		{Record: rec, Refused: long},
+		{Record: rec, Stored: strings.Repeat("ж", 500), Variant: true, Renditions: slices.Repeat([]string{long[:64]}, 16)},
+	} {
+		if _, err := o.encode(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

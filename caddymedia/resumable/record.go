@@ -17,7 +17,7 @@ import (
 // Unknown is the length of an upload whose client will send it later.
 const Unknown = -1
 
-// Record is what is known about an upload since its creation.
+// Record has the facts of an upload that are known at its creation.
 type Record struct {
 	// Owner may continue the upload. It is an account with its origin.
 	Owner string `json:"owner"`
@@ -25,7 +25,7 @@ type Record struct {
 	Origin  string `json:"origin,omitempty"`
 	Account string `json:"account,omitempty"`
 	Client  string `json:"client,omitempty"`
-	// Scope is what the caller who created it may do.
+	// Scope has the rights of the caller who created it.
 	Scope access.Scope `json:"scope,omitzero"`
 	// Ticket is the hexadecimal ID of the ticket that created it; empty for a token.
 	Ticket string `json:"ticket,omitempty"`
@@ -79,6 +79,7 @@ func (o *Outcome) encode() ([]byte, error) {
 		func() {
 			small.Refused, small.Filename, small.SubFolder = small.Refused[:min(len(small.Refused), 200)], "", ""
 		},
+		func() { small.Account, small.Origin, small.Ticket, small.Renditions = "", "", "", nil },
 	} {
 		leave()
 		if b, err := encode(&small); err != nil || len(b) <= maxOutcome {
@@ -86,6 +87,15 @@ func (o *Outcome) encode() ([]byte, error) {
 		}
 	}
 	return nil, fmt.Errorf("the outcome of a resumable upload is larger than %d bytes", maxOutcome)
+}
+
+// put stores the outcome of u. The error is fs.ErrExist if there is one.
+func (o *Outcome) put(ctx context.Context, u *Upload) error {
+	b, err := o.encode()
+	if err != nil {
+		return err
+	}
+	return putBytes(ctx, u.storage, outcomeKey(u.ID), b)
 }
 
 // encode returns v as short JSON.

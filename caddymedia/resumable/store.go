@@ -105,7 +105,7 @@ func (s *Store) Create(
 	u.changed = u.Created
 	err = put(ctx, storage, recordKey(rec.Owner, u.ID), &u.Record)
 	if errors.Is(err, fs.ErrExist) { // the same final upload, created meanwhile
-		return s.Find(ctx, rec.Owner, u.ID)
+		return s.findCovered(ctx, u)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("creating a resumable upload: %w", err)
@@ -123,16 +123,14 @@ func (s *Store) findFinal(ctx context.Context, u *Upload) (*Upload, error) {
 		}
 	}
 	u.ID = finalID(&u.Record, u.storage.Name())
-	found, err := s.Find(ctx, u.Owner, u.ID)
-	if err == nil && !u.Scope.Covers(found.Scope) {
-		return nil, ErrScope
-	}
+	found, err := s.findCovered(ctx, u)
 	if !errors.Is(err, ErrUnknown) {
 		return found, err
 	}
 	if err := u.resolveParts(ctx); err != nil {
 		return nil, err
 	}
+	segments := 0
 	for _, part := range u.parts {
 		switch {
 		case !u.Scope.Covers(part.Scope):
@@ -140,8 +138,21 @@ func (s *Store) findFinal(ctx context.Context, u *Upload) (*Upload, error) {
 		case !part.Partial, part.Kind != u.Kind, !part.Complete():
 			return nil, ErrParts
 		}
+		segments += len(part.segments)
+	}
+	if tooMany(segments, u.Length) {
+		return nil, ErrSegments
 	}
 	return nil, nil //nolint:nilnil // it does not exist yet
+}
+
+// findCovered returns the present state of u, if its scope covers that one's.
+func (s *Store) findCovered(ctx context.Context, u *Upload) (*Upload, error) {
+	found, err := s.Find(ctx, u.Owner, u.ID)
+	if err == nil && !u.Scope.Covers(found.Scope) {
+		return nil, ErrScope
+	}
+	return found, err
 }
 
 const (

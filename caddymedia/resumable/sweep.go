@@ -5,20 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// SweepOptions select what a sweep finds, and whether it is removed.
+// SweepOptions select leftovers, and whether they are removed.
 type SweepOptions struct {
-	// DryRun finds without removing.
+	// DryRun finds leftovers without removing them.
 	DryRun bool
-	// OlderThan is the time since the last change. 0 is any.
+	// OlderThan is the time since the last change of a leftover. 0 is any.
 	OlderThan time.Duration
-	// Found, if set, is called for all that is found, or removed unless err is not nil: an expired
-	// upload, data without a record, or an outcome. Info has the size of all its bytes.
+	// Found, if set, is called for each leftover, after its removal. info has the size of all its
+	// bytes.
 	Found func(kind Leftover, info storagedrivers.Info, err error)
 
 	// Quiet is the time after which an upload that receives no byte is idle.
@@ -29,17 +28,17 @@ type SweepOptions struct {
 	Idle   func(*Upload)
 }
 
-// Leftover is a kind of what a sweep finds.
+// Leftover is a kind of data that a sweep removes.
 type Leftover int
 
-// What a sweep finds.
+// All kinds of leftovers.
 const (
 	ExpiredUpload Leftover = iota
 	ExpiredOutcome
 	DataWithoutRecord
 )
 
-// selects reports whether what was changed then is old enough.
+// selects reports whether a leftover is old enough.
 func (o *SweepOptions) selects(now, changed time.Time) bool {
 	return o.OlderThan == 0 || now.Sub(changed) >= o.OlderThan
 }
@@ -57,8 +56,9 @@ type Open struct {
 	Bytes   int64
 }
 
-// Sweep removes the expired uploads of a storage, and data without a record. It also removes idle final
-// uploads that miss a part. It returns how many others there are. An error does not stop it, unless the storage cannot be listed.
+// Sweep removes the expired uploads of a storage, data without a record, and idle final uploads that
+// miss a part. It returns how many others there are. An error does not stop it, unless the storage
+// cannot be listed.
 func (s *Store) Sweep(ctx context.Context, storage *storagedrivers.Storage, opts SweepOptions) (open Open, err error) {
 	data, err := s.dataOf(ctx, storage) // before the records: an upload has a record before its data
 	if err != nil {
@@ -126,8 +126,9 @@ func (s *Store) removeEnded(ctx context.Context, storage *storagedrivers.Storage
 	if rec, err := get(ctx, storage, key, &u.Record); err != nil || rec.Key == "" || len(u.Record.Parts) == 0 {
 		return
 	}
-	_, err := storage.Stat(ctx, outcomeKey(u.ID))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	ended := *u
+	err := ended.reloadOutcome(ctx)
+	if err != nil && !errors.Is(err, ErrUnknown) {
 		return
 	}
 	var parts []*Upload
@@ -136,7 +137,7 @@ func (s *Store) removeEnded(ctx context.Context, storage *storagedrivers.Storage
 			parts = append(parts, part)
 		}
 	}
-	u.removeWith(ctx, parts)
+	u.removeFinished(ctx, parts, ended.Outcome)
 }
 
 func later(a, b time.Time) time.Time {

@@ -136,7 +136,7 @@ func (u *Upload) resolveParts(ctx context.Context) error {
 		if part == nil {
 			var err error
 			part, err = u.store.Find(ctx, u.Owner, id)
-			if errors.Is(err, ErrUnknown) {
+			if errors.Is(err, ErrUnknown) || err == nil && part.Outcome != nil {
 				return ErrParts
 			}
 			if err != nil {
