@@ -33,6 +33,11 @@ func (b *batch) commit(ctx context.Context) error {
 // commitGroup commits as one group. It locks the names that may be replaced until a rollback has
 // ended, because a rollback could otherwise restore an old item over a newer one.
 func (b *batch) commitGroup(ctx context.Context) error {
+	for _, up := range b.uploads { // before the names are locked, because a claim may have another one
+		if err := b.claim(ctx, up); err != nil {
+			return up.storageFailure(err)
+		}
+	}
 	unlock, err := b.lockNames(ctx)
 	if err != nil {
 		return StorageFailure(err)
