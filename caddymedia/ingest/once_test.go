@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -247,5 +248,38 @@ func TestPrecheck(t *testing.T) {
 	}
 	if failures := u.Precheck(t.Context(), Request{Kind: File}, "a.txt", 1<<20); failures != nil {
 		t.Errorf("refused: %v", failures)
+	}
+}
+
+// TestOnceLocks: an attempt under Overwrite locks the name that an earlier one has claimed, which may
+// be that of another day.
+func TestOnceLocks(t *testing.T) {
+	t.Parallel()
+	for kind, storage := range storages {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			alias, store := onceOn(t, storage(t, nil), true)
+			once := newClaims("one")
+			once.all = []Claim{{Filename: "yesterday/a.txt"}}
+			unlock, err := alias.lock(t.Context(), "yesterday/a.txt")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan Failures)
+			go func() {
+				_, failures := store(once, "text")
+				ended <- failures
+			}()
+			select {
+			case failures := <-ended:
+				t.Errorf("stored while the name is locked: %v", failures)
+				unlock()
+			case <-time.After(50 * time.Millisecond):
+				unlock()
+				if failures := <-ended; failures != nil {
+					t.Error(failures)
+				}
+			}
+		})
 	}
 }
