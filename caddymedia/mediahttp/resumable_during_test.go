@@ -1,7 +1,6 @@
 package mediahttp_test
 
 import (
-	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -139,17 +138,31 @@ func TestResumableDeletedDuringPatch(t *testing.T) {
 	}
 }
 
-// TestResumableMaxUploadTime: a request of a silent client is ended. The upload continues.
+// TestResumableMaxUploadTime: a request of a silent client is ended, by the limit of the service or
+// by the server. Clients continue after its status.
 func TestResumableMaxUploadTime(t *testing.T) {
 	t.Parallel()
-	for _, h2 := range []bool{false, true} {
-		onEach(t, fmt.Sprintf("HTTP/2 %t", h2), func(t *testing.T, b backend) {
-			s := newSiteOn(t, b(t, nil), media.Limits{MaxUploadTime: 100 * time.Millisecond}, nil)
-			server, _ := s.serveBegun(t, h2)
+	const limit = 100 * time.Millisecond
+	for name, c := range map[string]struct{ h2, server bool }{
+		"HTTP/1.1": {}, "HTTP/1.1, server": {server: true}, "HTTP/2": {h2: true}, "HTTP/2, server": {true, true},
+	} {
+		onEach(t, name, func(t *testing.T, b backend) {
+			limits := media.Limits{MaxUploadTime: limit}
+			if c.server {
+				limits = media.Limits{}
+			}
+			s := newSiteOn(t, b(t, nil), limits, nil)
+			server := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if c.server {
+					_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(limit))
+				}
+				s.handler.ServeHTTP(w, r)
+			}), c.h2)
 			address := s.tusCreate(t, len(digits), aText)
-			if status := <-s.silentPatch(t, server, address, ""); status != http.StatusBadRequest {
+			if status := <-s.silentPatch(t, server, address, ""); status != http.StatusServiceUnavailable {
 				t.Errorf("status %d", status)
 			}
+			s.reload(s.service(t, media.Limits{}, account()))
 			head := s.tusSend(t, http.MethodHead, address, "", "").want(t, 200, "")
 			offset, _ := strconv.Atoi(head.header.Get("Upload-Offset")) // 5, unless the machine is busy
 			s.tusPatch(t, address, offset, digits[offset:], "").want(t, 204, "Media-Filename: a.txt")
@@ -184,14 +197,22 @@ func TestResumableDuringFinal(t *testing.T) {
 			stop.armed(true)
 			var both sync.WaitGroup
 			var posted, deleted *reply
+			answered := make(chan bool, 1)
 			both.Go(func() { posted = s.final(t, aText, first, second) })
 			<-stop.reached
 			final := s.created(t, before)
 			if c.during != nil {
 				c.during(t, s, final, second)
 			} else {
-				both.Go(func() { deleted = s.tusSend(t, http.MethodDelete, final, "", "") })
-				time.Sleep(20 * time.Millisecond) // it waits for the end of the other request
+				both.Go(func() {
+					deleted = s.tusSend(t, http.MethodDelete, final, "", "")
+					answered <- true
+				})
+				select {
+				case <-answered:
+					t.Error("DELETE was answered before the end of the other request")
+				case <-time.After(20 * time.Millisecond):
+				}
 			}
 			close(stop.resume)
 			both.Wait()

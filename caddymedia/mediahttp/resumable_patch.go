@@ -8,6 +8,7 @@ import (
 	"hash"
 	"mime"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -158,13 +159,14 @@ func (t *tus) append(u *resumable.Upload, offset, length int64) error {
 		body.Hash = newHash()
 	}
 	err = u.Append(t.r.Context(), body)
-	if _, ok := errors.AsType[*ingest.Failure](err); ok {
+	if _, ok := errors.AsType[*resumable.BodyError](err); !ok {
 		return err
 	}
-	if _, ok := errors.AsType[*resumable.BodyError](err); ok {
-		return &ingest.Failure{Reason: ingest.BadRequest, Message: "the body ends too early: continue the upload", Err: err}
+	// After 503 clients continue. tus-js-client gives up after 400.
+	if timed.over.Load() || errors.Is(err, os.ErrDeadlineExceeded) {
+		return &ingest.Failure{Reason: ingest.Unavailable, Message: "the request took too long: continue the upload"}
 	}
-	return err
+	return &ingest.Failure{Reason: ingest.BadRequest, Message: "the body ends too early: continue the upload", Err: err}
 }
 
 // checksum reads the header Upload-Checksum. sum is nil without one.
