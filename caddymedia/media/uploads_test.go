@@ -1,6 +1,7 @@
 package media
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"log/slog"
@@ -94,6 +95,8 @@ func TestFinishUpload(t *testing.T) {
 				_, tickets[i] = s.ticket(t)
 			}
 			u := services[0].complete(t, alias, hex.EncodeToString(tickets[0].ID[:]))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
 			var wg sync.WaitGroup
 			for i, s := range services {
 				mine, err := s.Uploads().Find(t.Context(), u.Owner, u.ID)
@@ -109,12 +112,12 @@ func TestFinishUpload(t *testing.T) {
 				}
 				wg.Go(func() {
 					for { // as a client that asks again
-						failures := s.FinishUpload(t.Context(), mine, confirm, "https://example.com")
+						failures := s.FinishUpload(ctx, mine, confirm, "https://example.com")
 						if failures == nil {
 							break
 						}
-						if isFinal(failures) {
-							t.Error(failures)
+						if isFinal(failures) || ctx.Err() != nil {
+							t.Errorf("the upload is not finished: %v, %v", failures, ctx.Err())
 							return
 						}
 					}
@@ -151,10 +154,11 @@ func TestStartFinishesUpload(t *testing.T) {
 	s := nodes(t, 1)[0]
 	u := s.complete(t, "content", "")
 	s.Start()
-	for u.Outcome == nil {
-		time.Sleep(10 * time.Millisecond)
-		if err := u.Reload(t.Context()); err != nil {
-			t.Fatal(err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for ; u.Outcome == nil; time.Sleep(10 * time.Millisecond) {
+		if err := cmp.Or(ctx.Err(), u.Reload(ctx)); err != nil {
+			t.Fatalf("the start does not finish the upload: %v", err)
 		}
 	}
 	if keys := s.stored(t, "content"); len(keys) != 1 {

@@ -240,11 +240,8 @@ func (c crash) start(t *testing.T, s *site) {
 	if !u.Complete() {
 		return
 	}
-	for s.first.Start(); u.Outcome == nil; time.Sleep(10 * time.Millisecond) {
-		if err := u.Reload(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	s.first.Start()
+	awaitOutcome(t, u)
 }
 
 // window returns what a crash has left.

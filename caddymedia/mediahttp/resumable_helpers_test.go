@@ -1,6 +1,8 @@
 package mediahttp_test
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha1"
 	"encoding/base64"
 	"fmt"
@@ -9,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/resumable"
 )
@@ -106,6 +109,18 @@ func (s *site) items(t *testing.T) map[string]string {
 	items := s.objects(t)
 	maps.DeleteFunc(items, func(key, _ string) bool { return strings.HasPrefix(key, resumable.Folder+"/") })
 	return items
+}
+
+// awaitOutcome waits for the end of an upload, at most a minute.
+func awaitOutcome(t *testing.T, u *resumable.Upload) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for ; u.Outcome == nil; time.Sleep(10 * time.Millisecond) {
+		if err := cmp.Or(ctx.Err(), u.Reload(ctx)); err != nil {
+			t.Fatalf("the upload is not finished: %v", err)
+		}
+	}
 }
 
 // sentence is a demand of a specification.
