@@ -1,6 +1,6 @@
 // Uploads files on the documented page with tus-js-client.
 import { assert, facts, open, run } from './lib.mjs';
-import { continued, file, gate, logIn, record, stored, untilHeld } from './tusfiles.mjs';
+import { continued, file, gate, logIn, outlast, record, renewed, stored, untilHeld } from './tusfiles.mjs';
 
 const { step, state } = facts.more;
 const choose = (page, name) => page.getByLabel('File').setInputFiles(file(name));
@@ -38,6 +38,12 @@ await run(async () => {
 	await choose(page, 'cut.txt');
 	await stored(page, 'cut.txt');
 	continued(requests);
+
+	requests.length = 0;
+	await outlast(page);
+	await choose(page, 'outlasting.txt');
+	await stored(page, 'outlasting.txt');
+	renewed(requests);
 
 	requests.length = 0;
 	await gate(page, 'hold', 20 << 20); // a crash may cost 16 MiB

@@ -116,15 +116,16 @@ func textOf(n int, seed string) string {
 const largeText = 24 << 20
 
 // TestResumablePage: the documented page with tus-js-client uploads whole items over a connection
-// that breaks, through a crash of the service, after a pause, after a reload of the page, and after
-// a crash of the service and the end of the browser. Its tickets are from the documented servers.
+// that breaks, after the end of a ticket, through a crash of the service, after a pause, after a
+// reload of the page, and after a crash of the service and the end of the browser. Its tickets are
+// from the documented servers.
 func TestResumablePage(t *testing.T) {
 	needsBrowser(t)
 	for name, tickets := range ticketserver.All {
 		t.Run(name, func(t *testing.T) {
 			s := startShop(t, "resumable.html", tickets)
 			folder := t.TempDir()
-			for _, name := range []string{"cut", "killed", "paused", "reloaded", "crashed"} {
+			for _, name := range []string{"cut", "outlasting", "killed", "paused", "reloaded", "crashed"} {
 				site.PutFile(t, filepath.Join(folder, name+".txt"), textOf(largeText, name))
 			}
 			site.PutFile(t, filepath.Join(folder, "disguise.txt"), sample.PNG(t, 40, 30))
@@ -146,12 +147,12 @@ func TestResumablePage(t *testing.T) {
 }
 
 // TestResumableUppy: the documented page with Uppy uploads several files over a connection that
-// breaks, and continues after a reload of the page.
+// breaks, and continues after a reload of the page and after the end of a ticket.
 func TestResumableUppy(t *testing.T) {
 	needsBrowser(t)
 	s := startShop(t, "uppy-resumable.html", ticketserver.Node)
 	folder := t.TempDir()
-	for _, name := range []string{"one", "two", "three", "reloaded"} {
+	for _, name := range []string{"one", "two", "three", "outlasting", "reloaded"} {
 		size := 3 << 20
 		if name == "reloaded" {
 			size = largeText

@@ -1,6 +1,6 @@
 // Uploads several files on the documented page with Uppy's Tus plugin.
 import { assert, open, run } from './lib.mjs';
-import { continued, file, gate, logIn, record, stored, untilHeld } from './tusfiles.mjs';
+import { continued, file, gate, logIn, outlast, record, renewed, stored, untilHeld } from './tusfiles.mjs';
 
 const choose = (page, ...names) => page.locator('input[type=file]').first().setInputFiles(names.map(file));
 const upload = (page) => page.getByRole('button', { name: /^Upload \d+ files?$/ }).click();
@@ -45,6 +45,14 @@ await run(async () => {
 	await page.getByRole('button', { name: 'Resume' }).first().click();
 	await page.locator('#results li', { hasText: 'reloaded-' }).waitFor();
 	continued(requests);
+
+	await reload(page);
+	requests.length = 0;
+	await outlast(page);
+	await choose(page, 'outlasting.txt');
+	await upload(page);
+	await stored(page, 'outlasting.txt');
+	renewed(requests);
 
 	await reload(page);
 	await choose(page, 'disguise.txt');

@@ -22,15 +22,27 @@ export async function untilHeld(page) {
 /** Logs in at the site of the page. */
 export const logIn = (page) => page.request.get(`${facts.panel}log-in`);
 
-/** Records the requests of a page to the service, but not those of the browser itself: [{method, offset}]. */
+/** Records the requests of a page to the service, but not those of the browser itself: [{method, offset, ticket}]. */
 export function record(page) {
 	const requests = [];
 	page.on('request', (request) => {
 		if (request.url().startsWith(`${facts.service}/api/upload`) && request.method() !== 'OPTIONS') {
-			requests.push({ method: request.method(), offset: Number(request.headers()['upload-offset'] ?? 0) });
+			const { 'upload-offset': offset = 0, authorization: ticket } = request.headers();
+			requests.push({ method: request.method(), offset: Number(offset), ticket });
 		}
 	});
 	return requests;
+}
+
+/** Answers the first PATCH of the next upload as one that has outlasted its ticket. */
+export const outlast = (page) => page.route('**/resumable/*', (route) =>
+	route.fulfill({ status: 401, headers: { 'Access-Control-Allow-Origin': '*' } }), { times: 1 });
+
+/** Asserts that an upload was continued with a new ticket after outlast. */
+export function renewed(requests) {
+	assert.deepEqual(requests.map(({ method }) => method), ['POST', 'PATCH', 'HEAD', 'PATCH']);
+	const [, old, ...later] = requests.map(({ ticket }) => ticket);
+	assert.ok(later[0] !== old && later[1] === later[0], 'the ticket is not renewed once');
 }
 
 /** Asserts that the upload was created once, and continued behind its first bytes. */
