@@ -68,6 +68,16 @@ test('an upload whose last answer is lost is not sent again', async () => {
 	assert.deepEqual(asked, ['POST', 'PATCH 0', 'HEAD', 'GET']);
 });
 
+test('an offset that is locked is asked for again', async () => {
+	const answer = store([10]);
+	let locked = 2;
+	const asked = serve((...request) =>
+		request[0] === 'HEAD' && locked-- > 0 ? { status: 423 } : answer(...request)
+	);
+	assert.equal((await upload()).text, '0123456789');
+	assert.deepEqual(asked, ['POST', 'PATCH 0', 'HEAD', 'HEAD', 'HEAD', 'GET']);
+});
+
 test('a connection that stays broken is given up', async () => {
 	const asked = serve(store(Array(100).fill(0)));
 	await assert.rejects(upload(), /broke/);
