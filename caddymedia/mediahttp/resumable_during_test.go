@@ -187,6 +187,7 @@ func TestResumableDuringFinal(t *testing.T) {
 		"DELETE of a part": {func(t *testing.T, s *site, _, part string) {
 			s.tusSend(t, http.MethodDelete, part, "", "").want(t, 204, "")
 		}, 200},
+		"HEAD":   {headLocked, 200},
 		"DELETE": {nil, 404},
 	} {
 		onEach(t, name, func(t *testing.T, b backend) {

@@ -2,6 +2,7 @@ package mediahttp_test
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -224,6 +225,15 @@ func unavailable(method string) int {
 		return http.StatusLocked // tus-js-client drops an upload after a HEAD with another error
 	}
 	return http.StatusServiceUnavailable
+}
+
+// headLocked asks for an upload that another request finishes, and does not wait for its end.
+func headLocked(t *testing.T, s *site, address, _ string) {
+	t.Helper()
+	r := s.request(t, http.MethodHead, address, tusHeader, "")
+	ctx, cancel := context.WithTimeout(r.Context(), 100*time.Millisecond)
+	defer cancel()
+	s.tusRequest(t, r.WithContext(ctx)).want(t, http.StatusLocked, "Retry-After: 5\nUpload-Offset")
 }
 
 // TestResumableUnavailable: while the storage is unavailable, HEAD is answered with 423, all other
