@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -37,6 +38,23 @@ func TestOperationResults(t *testing.T) {
 		m.operations.WithLabelValues("far", tt.op, tt.want)
 		if n := testutil.CollectAndCount(m.operations); n != 1 {
 			t.Errorf("%s: %v is not counted as %s", tt.op, tt.err, tt.want)
+		}
+	}
+}
+
+// TestUnfinishedUploads: the gauges have the last values of each storage.
+func TestUnfinishedUploads(t *testing.T) {
+	t.Parallel()
+	o := &Observer{metrics: newMetrics(prometheus.NewPedanticRegistry())}
+	o.ResumableOpen("near", resumable.Open{Uploads: 3, Bytes: 5})
+	o.ResumableOpen("far", resumable.Open{Uploads: 1})
+	o.ResumableOpen("near", resumable.Open{Uploads: 2, Bytes: 4})
+	for storage, want := range map[string][2]float64{"near": {2, 4}, "far": {1, 0}} {
+		got := [2]float64{
+			testutil.ToFloat64(o.unfinished.WithLabelValues(storage)), testutil.ToFloat64(o.unfinishedBytes.WithLabelValues(storage)),
+		}
+		if got != want {
+			t.Errorf("%s: %v, want %v", storage, got, want)
 		}
 	}
 }
