@@ -38,26 +38,24 @@ type writer struct {
 // and reports whether there was one. The error is ErrOffset if that one is alive.
 func (ws *writers) begin(ctx context.Context, upload string, w *writer) (earlier bool, err error) {
 	ws.mu.Lock()
-	other := ws.by[upload]
+	first := ws.by[upload]
 	ws.mu.Unlock()
-	if other != nil {
-		earlier = true
-		if err := other.silent(ctx); err != nil {
+	if first != nil {
+		if err := first.silent(ctx); err != nil {
 			return true, err
 		}
 	}
 	ws.mu.Lock()
-	other = ws.by[upload]
+	last := ws.by[upload]
 	ws.by[upload] = w
-	if other != nil {
-		other.lost = true
+	if last != nil {
+		last.lost = true
 	}
 	ws.mu.Unlock()
-	if other != nil {
-		earlier = true
-		other.stop()
+	if last != nil {
+		last.stop()
 	}
-	return earlier, nil
+	return first != nil || last != nil, nil
 }
 
 // silent waits until the writer has ended or is taken for dead. The error is ErrOffset if it
