@@ -1,7 +1,6 @@
 package site
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -115,14 +114,6 @@ func (u *Tus) Patch(ctx context.Context, offset int64, body io.Reader, size int6
 func SHA256(b []byte) (name, value string) {
 	sum := sha256.Sum256(b)
 	return "Upload-Checksum", "sha256 " + base64.StdEncoding.EncodeToString(sum[:])
-}
-
-// Send uploads b from its beginning to its end without an interruption.
-func (u *Tus) Send(ctx context.Context, b []byte, metadata ...string) error {
-	if err := u.Create(ctx, int64(len(b)), metadata...); err != nil {
-		return err
-	}
-	return u.Patch(ctx, 0, bytes.NewReader(b), int64(len(b)))
 }
 
 func (u *Tus) do(req *http.Request, want int) (http.Header, error) {
