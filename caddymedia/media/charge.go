@@ -27,8 +27,8 @@ func (s *Service) Charge(ctx context.Context, ticket *tokens.Ticket, items int) 
 	return s.settle(ctx, ticket, use), nil
 }
 
-// ChargeUpload is Charge for the item of a resumable upload, which counts once, whoever finishes it:
-// on the ticket that created it or, if that has ended or is used up, on the caller's. A caller with
+// ChargeUpload is Charge for the item of a resumable upload, which counts once, on the ticket that
+// created it or, if that has ended or is used up, on the caller's. A caller with
 // a token has none, and may finish an upload that is not counted. Without a charge settle is nil.
 func (s *Service) ChargeUpload(ctx context.Context, u *resumable.Upload, caller *tokens.Ticket) (settle func(stored bool), err error) {
 	if u.Claimed() {
@@ -52,7 +52,7 @@ func (s *Service) ChargeUpload(ctx context.Context, u *resumable.Upload, caller 
 	return s.settle(ctx, caller, u.ID), s.issuer.Take(ctx, caller, u.ID, 1)
 }
 
-// settle returns the function that gives items back unless they are stored.
+// settle returns a function that gives items back to a ticket if they are not stored.
 func (s *Service) settle(ctx context.Context, ticket *tokens.Ticket, use string) func(stored bool) {
 	return func(stored bool) {
 		if !stored {

@@ -140,11 +140,11 @@ func (s *Service) TerminateUpload(ctx context.Context, u *resumable.Upload, acto
 	return err
 }
 
-// RemoveUpload is TerminateUpload for an upload that no client knows.
+// RemoveUpload is TerminateUpload for an upload whose address no client has.
 func (s *Service) RemoveUpload(ctx context.Context, u *resumable.Upload) error {
 	claimed, err := u.Terminate(ctx)
 	if err == nil && !claimed && u.Ticket != "" && u.Complete() {
-		s.giveBack(ctx, ticketID(u), u.ID) // it was counted if a process was killed before the claim
+		s.giveBack(ctx, ticketID(u), u.ID) // it may be counted before it is claimed
 	}
 	return err
 }

@@ -165,8 +165,8 @@ func TestResumableReserved(t *testing.T) {
 	}
 }
 
-// TestResumableTicketEndsWhileFinishing: the upload of a caller who loses its rights stays for one
-// who has them.
+// TestResumableTicketEndsWhileFinishing: the upload of a caller without rights any more stays for
+// another one with them.
 func TestResumableTicketEndsWhileFinishing(t *testing.T) {
 	t.Parallel()
 	s := withTicket("kind=file")(t)
@@ -180,7 +180,7 @@ func TestResumableTicketEndsWhileFinishing(t *testing.T) {
 }
 
 // TestResumableEndGivesBack: an upload that is ended after its item was counted, but before it was
-// stored, does not count, whoever ends it. Its process was killed between.
+// stored, does not count. A kill of the process causes that.
 func TestResumableEndGivesBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

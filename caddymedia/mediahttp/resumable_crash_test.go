@@ -111,8 +111,8 @@ func TestResumableCrashChild(t *testing.T) {
 var crashPicture, crashOther = pngOf(16, 12), pngOf(8, 8)
 
 // TestResumableCrash ends a process after each operation of the storage in the last request of an
-// upload. Then the item is stored once, with its variant, whoever finishes the upload, and nothing
-// else remains.
+// upload. Then each way to finish the upload stores the item once, with its variant, and nothing else
+// remains.
 func TestResumableCrash(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

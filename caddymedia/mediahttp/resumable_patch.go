@@ -162,7 +162,7 @@ func (t *tus) append(u *resumable.Upload, offset, length int64) error {
 	if _, ok := errors.AsType[*resumable.BodyError](err); !ok {
 		return err
 	}
-	// After 503 clients continue. tus-js-client gives up after 400.
+	// Clients continue after 503. After 400, tus-js-client ends the upload.
 	if timed.over.Load() || errors.Is(err, os.ErrDeadlineExceeded) {
 		return &ingest.Failure{Reason: ingest.Unavailable, Message: "the request took too long: continue the upload"}
 	}

@@ -112,8 +112,8 @@ func (d *Driver) adopt(ctx context.Context, key string, size int64) (*staged, er
 	return st, nil
 }
 
-// linkTemp gives an adopted file a name in the scratch folder. On such a system, other staged files
-// have one from the start.
+// linkTemp links an adopted file into the scratch folder, where all staged files have a name if the
+// system has no unnamed files.
 func (st *staged) linkTemp(key string) error {
 	temp, err := st.driver.scratchName(st.root)
 	if err != nil {
