@@ -101,7 +101,7 @@ func (s *Storage) claim(ctx context.Context, op, key string, f func(context.Cont
 	ctx, o := s.begin(ctx, op, key)
 	err := s.circuit.enter(s.now())
 	if err == nil {
-		err = timedOut(ctx, s.appender(ctx, f))
+		err = blamed(ctx, s.appender(ctx, f))
 		s.circuit.leave(ctx, s.now(), err)
 	}
 	if err != nil {

@@ -141,6 +141,9 @@ type PutOptions struct {
 	// CacheControl is the Cache-Control header for a backend that serves objects itself. Empty:
 	// none. A backend without headers ignores it.
 	CacheControl string
+	// NotBefore is the least ModTime of an object that is stored with [Overwrite]. A driver that
+	// dates objects itself, and thus may date one ahead of the clock, honours it. Others ignore it.
+	NotBefore time.Time
 }
 
 // fill sets the options that the caller has omitted, for an object under key.

@@ -14,9 +14,9 @@ import (
 )
 
 // Explain returns one or two sentences about an error of a storage on driver: its meaning and the
-// remedy. step is the step of a probe, or the operation of an [OpError]. Explain returns "" for an
-// error of no known kind.
-func Explain(driver Description, step string, err error) string {
+// remedy. The operation that failed is that of the [OpError] in err. Explain returns "" for an error
+// of no known kind.
+func Explain(driver Description, err error) string {
 	if errors.Is(err, ErrClosed) {
 		return "The configuration was changed meanwhile. Try again."
 	}
@@ -28,12 +28,17 @@ func Explain(driver Description, step string, err error) string {
 			return f.text
 		}
 	}
+	var op string
+	if failed, ok := errors.AsType[*OpError](err); ok {
+		op = failed.Op
+	}
+	onRoot := op == "check" || op == "list"
 	switch {
-	case step == stepCheck && isAny(ErrInvalidKey, syscall.ENOTDIR)(err):
+	case onRoot && isAny(ErrInvalidKey, syscall.ENOTDIR)(err):
 		return string(NotAFolder)
 	case errors.Is(err, fs.ErrPermission):
-		return denied(driver, step)
-	case step == stepCheck && errors.Is(err, fs.ErrNotExist):
+		return denied(driver, op)
+	case onRoot && errors.Is(err, fs.ErrNotExist):
 		return fmt.Sprintf("The %s does not exist, and cannot be made from here. Make it, or correct its name.", driver.Noun)
 	case errors.Is(err, ErrUnavailable):
 		return "The storage cannot be reached, or is too busy now. Try again in a moment; if it stays so, look at its own log."
@@ -42,12 +47,7 @@ func Explain(driver Description, step string, err error) string {
 }
 
 // Explain is the function Explain for the driver of the storage.
-func (s *Storage) Explain(step string, err error) string {
-	return Explain(s.opts.Description, step, err)
-}
-
-// stepCheck is the first step of a probe. A health check is this step alone.
-const stepCheck = "check"
+func (s *Storage) Explain(err error) string { return Explain(s.opts.Description, err) }
 
 // failures have the same explanation for all drivers. The first match counts.
 var failures = []struct {
@@ -63,21 +63,21 @@ var failures = []struct {
 	{isA[tls.RecordHeaderError], string(NoTLS)},
 	{isAny(ErrNoSpace), "The storage is full, or over its quota. Make space or raise the quota."},
 	{isAny(ErrSizeMismatch), "The stored object is shorter or longer than the sent one. Something on the way cuts it off."},
-	{silent, "The host does not answer. Check the address and the port, and that no firewall swallows the connection."},
+	{silent, "The host does not answer, or is a server of another kind. Check the address and the port, and that no firewall swallows the connection."},
 	{isAny(context.Canceled), "It was aborted."},
 	{isAny(io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE), "The host ended the connection. Check that the port is the " +
 		"one for this kind of storage, and that the host does not refuse this machine."},
 }
 
-// denied returns a message about the missing permission for a step.
-func denied(driver Description, step string) string {
+// denied returns a message about the missing permission for an operation.
+func denied(driver Description, op string) string {
 	right := "use the " + driver.Noun
-	switch step {
-	case "create", "create again", "overwrite", "put", "stage", "plan", "prepare", "commit", "append", "flush", "adopt":
+	switch op {
+	case "put", "stage", "plan", "prepare", "commit", "append", "flush", "adopt":
 		right = "store files there"
-	case "read", "range", "list", "stat after delete", "open", "stat":
+	case "list", "open", "stat":
 		right = "read what is stored there"
-	case "delete", "clean up", "finish", "revert", "sweep":
+	case "delete", "finish", "revert", "sweep":
 		right = "delete what is stored there"
 	}
 	if driver.Local {

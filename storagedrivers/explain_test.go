@@ -26,18 +26,19 @@ func TestExplain(t *testing.T) {
 		"local": {Noun: "folder", Local: true}, "sftp": {Noun: "folder"}, "ftp": {Noun: "folder"}, "s3": {Noun: "bucket"},
 	}
 	for _, c := range []struct {
-		driver, step string
-		err          error
-		want         string
+		driver, op string
+		err        error
+		want       string
 	}{
 		{"local", "check", &fs.PathError{Op: "mkdir", Path: "/srv/media", Err: syscall.EACCES}, "The user that Caddy runs as may not use the folder."},
-		{"local", "create", fmt.Errorf("%w: %w", denied, syscall.EROFS), "may not store files there"},
+		{"local", "put", fmt.Errorf("%w: %w", denied, syscall.EROFS), "may not store files there"},
 		{"local", "check", &fs.PathError{Op: "open", Path: "/srv/media", Err: syscall.ENOTDIR}, "not a folder"},
-		{"local", "create", fmt.Errorf("%w: x", storagedrivers.ErrNoSpace), "full"},
-		{"sftp", "create", denied, "The login worked but may not store files there."},
-		{"sftp", "read", denied, "may not read"},
+		{"local", "put", fmt.Errorf("%w: x", storagedrivers.ErrNoSpace), "full"},
+		{"sftp", "put", denied, "The login worked but may not store files there."},
+		{"sftp", "open", denied, "may not read"},
 		{"sftp", "delete", denied, "may not delete"},
-		{"sftp", "clean up", denied, "may not delete"},
+		{"sftp", "list", denied, "may not read"},
+		{"sftp", "list", fs.ErrNotExist, "The folder does not exist"},
 		{"s3", "check", fmt.Errorf("%w: %w", denied, errors.New("AccessDenied")), "may not use the bucket"},
 		{"ftp", "check", fmt.Errorf("%w: %w", storagedrivers.ErrUnavailable, &textproto.Error{Code: 421, Msg: "Too many."}), "too busy"},
 		{"ftp", "check", tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "does not speak TLS"},
@@ -49,22 +50,22 @@ func TestExplain(t *testing.T) {
 		{"sftp", "check", context.Canceled, "aborted"},
 		{"ftp", "delete", errors.Join(storagedrivers.ErrUnavailable, context.DeadlineExceeded, context.Canceled), "does not answer"},
 		{"sftp", "check", fs.ErrNotExist, "The folder does not exist"},
-		{"sftp", "read", storagedrivers.ErrClosed, "changed meanwhile"},
-		{"sftp", "create", storagedrivers.ErrSizeMismatch, "shorter or longer"},
+		{"sftp", "open", storagedrivers.ErrClosed, "changed meanwhile"},
+		{"sftp", "put", storagedrivers.ErrSizeMismatch, "shorter or longer"},
 		{"sftp", "put", denied, "may not store files there"},
 		{"sftp", "stat", denied, "may not read"},
 		{"sftp", "sweep", denied, "may not delete"},
 		{"s3", "check", storagedrivers.WithCause(denied, "The key is wrong."), "The key is wrong."},
 		{"s3", "check", storagedrivers.WithCause(storagedrivers.ErrClosed, "The key is wrong."), "changed meanwhile"},
 	} {
-		wrapped := &storagedrivers.OpError{Op: "x", Storage: "main", Err: c.err}
+		wrapped := &storagedrivers.OpError{Op: c.op, Storage: "main", Err: c.err}
 		s := storagedrivers.New("main", nil, storagedrivers.Options{Description: drivers[c.driver], Close: func() error { return nil }})
-		got := s.Explain(c.step, wrapped)
+		got := s.Explain(wrapped)
 		if !strings.Contains(got, c.want) || !strings.HasSuffix(got, ".") || strings.Contains(got, "{") {
-			t.Errorf("%s, %s: %v is explained as %q, want %q", c.driver, c.step, c.err, got, c.want)
+			t.Errorf("%s, %s: %v is explained as %q, want %q", c.driver, c.op, c.err, got, c.want)
 		}
 	}
-	if got := storagedrivers.Explain(drivers["s3"], "read", errors.New("what nobody foresaw")); got != "" {
+	if got := storagedrivers.Explain(drivers["s3"], errors.New("what nobody foresaw")); got != "" {
 		t.Errorf("an unknown error is explained as %q", got)
 	}
 }

@@ -41,9 +41,9 @@ type Group interface {
 	// planned objects, see [Staged.Rollback].
 	Finish(ctx context.Context) error
 
-	// Close ends the group. Unless Finish has succeeded, it restores removed objects (of several
-	// names, in a [Grouper]). It must be called once, in any case, after a Rollback and before the
-	// Close of a planned object.
+	// Close ends the group. Unless Finish has succeeded, a [Grouper] undoes all changes of several
+	// names that are not rolled back, or tries it again at the next start. It must be called once,
+	// in any case, after a Rollback and before the Close of a planned object.
 	Close() error
 }
 

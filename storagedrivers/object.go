@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+
+	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 // Object reads an object from any offset, as an io.ReadSeeker for http.ServeContent. It is for one
@@ -19,7 +21,7 @@ type Object struct {
 	body    *openBody                                   // nil while no reader is open
 	at      int64                                       // where body stands
 	offset  int64                                       // of the next Read
-	seeker  io.Seeker                                   // body, where the driver's readers seek
+	seeker  io.Seeker                                   // the first body, where the driver's readers seek
 	given   bool                                        // bytes were returned
 	resumed int
 }
@@ -73,7 +75,8 @@ func (o *Object) Underlying() io.Reader {
 }
 
 // Read reads from the current offset on. If the connection is lost, Read opens the object again, up
-// to maxResumes times, if the entity tag guarantees that the rest is of the same generation.
+// to maxResumes times: before the first byte, or if the entity tag guarantees that the rest is of the
+// same generation.
 func (o *Object) Read(p []byte) (int, error) {
 	if o.open == nil {
 		return 0, fs.ErrClosed
@@ -97,6 +100,7 @@ func (o *Object) Read(p []byte) (int, error) {
 		}
 		o.resumed++
 		_ = o.closeBody() // it is broken
+		o.seeker = nil
 		if n > 0 {
 			return n, nil
 		}
@@ -141,7 +145,8 @@ func (o *Object) begin() error {
 const maxResumes = 3
 
 func (o *Object) resumable(err error) bool {
-	return errors.Is(err, ErrUnavailable) && o.seeker == nil && o.Info.ETag != "" && o.resumed < maxResumes
+	return errors.Is(err, ErrUnavailable) && o.resumed < maxResumes &&
+		(!o.given && !network.Silent(err) || o.seeker == nil && o.Info.ETag != "")
 }
 
 // ErrChanged means that an object was replaced while it was opened or read, or has another size than

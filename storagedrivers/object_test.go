@@ -213,50 +213,6 @@ func TestObjectChanged(t *testing.T) {
 	}
 }
 
-// TestObjectCutShort: an object does not end where a reader ends early. Another reader reads the
-// rest, a few times, if it is certain to be of the same generation.
-func TestObjectCutShort(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		each int64 // bytes before each cut
-		etag bool
-		want string
-		err  error
-	}{
-		"rarely":          {3, true, "0123456789", nil},
-		"all the time":    {1, true, "0123", io.ErrUnexpectedEOF},
-		"without an etag": {3, false, "012", io.ErrUnexpectedEOF},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			d := &stub{Driver: memory.New()}
-			strip := func(info storagedrivers.Info) storagedrivers.Info {
-				if !tt.etag {
-					info.ETag = ""
-				}
-				return info
-			}
-			d.stat = func(ctx context.Context, key string) (storagedrivers.Info, error) {
-				info, err := d.Driver.Stat(ctx, key)
-				return strip(info), err
-			}
-			d.open = func(
-				ctx context.Context, key string, rng storagedrivers.Range,
-			) (io.ReadCloser, storagedrivers.Info, error) {
-				body, info, err := d.Driver.Open(ctx, key, rng)
-				return io.NopCloser(io.LimitReader(body, tt.each)), strip(info), err
-			}
-			s := open(t, d, storagedrivers.Options{})
-			put(t, s, "key", "0123456789")
-			b, err := io.ReadAll(openSeeker(t, s))
-			is(t, err, tt.err)
-			if string(b) != tt.want {
-				t.Errorf("read %q, want %q", b, tt.want)
-			}
-		})
-	}
-}
-
 func TestObjectClosed(t *testing.T) {
 	t.Parallel()
 	d, calls := counted()

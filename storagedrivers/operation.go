@@ -3,6 +3,7 @@ package storagedrivers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -59,7 +60,7 @@ func (s *Storage) repeat(ctx context.Context, f func(context.Context) error) err
 	pause, silence := s.pause, time.Duration(0)
 	for i := 1; ; i++ {
 		start := s.now()
-		err := timedOut(ctx, f(ctx))
+		err := blamed(ctx, f(ctx))
 		if i == attempts || !errors.Is(err, ErrUnavailable) || network.Silent(err) || ctx.Err() != nil {
 			return err
 		}
@@ -76,17 +77,18 @@ func (s *Storage) repeat(ctx context.Context, f func(context.Context) error) err
 	}
 }
 
-// timedOut adds ErrUnavailable to the error of a time-out of this package, which is the backend's
-// fault. It does not change the error if the caller's context has ended.
-func timedOut(ctx context.Context, err error) error {
-	if err == nil || errors.Is(err, ErrUnavailable) {
-		return err
-	}
-	if errors.Is(context.Cause(ctx), ErrUnavailable) {
+// blamed returns err as the error of an operation with ctx. A time-out of this package is the
+// backend's fault: ErrUnavailable. If the caller has cancelled the operation, an ErrUnavailable is
+// only that of the cut connection.
+func blamed(ctx context.Context, err error) error {
+	unavailable := errors.Is(err, ErrUnavailable)
+	timedOut := errors.Is(context.Cause(ctx), ErrUnavailable) ||
+		ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded)
+	switch {
+	case err != nil && timedOut && !unavailable:
 		return errors.Join(ErrUnavailable, err)
-	}
-	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
-		return errors.Join(ErrUnavailable, err)
+	case unavailable && !timedOut && errors.Is(ctx.Err(), context.Canceled):
+		return fmt.Errorf("%w: %s", context.Canceled, err.Error())
 	}
 	return err
 }

@@ -17,11 +17,26 @@ type Report struct {
 	Steps []Step
 }
 
+// ProbeStep is the name of a step of a probe.
+type ProbeStep string
+
+// The steps of a probe, in their order.
+const (
+	ProbeCheck       ProbeStep = "check"
+	ProbeCreate      ProbeStep = "create"
+	ProbeCreateAgain ProbeStep = "create again"
+	ProbeRead        ProbeStep = "read"
+	ProbeRange       ProbeStep = "range"
+	ProbeOverwrite   ProbeStep = "overwrite"
+	ProbeList        ProbeStep = "list"
+	ProbeDelete      ProbeStep = "delete"
+	ProbeGone        ProbeStep = "stat after delete"
+	ProbeCleanUp     ProbeStep = "clean up" // only after a failure
+)
+
 // Step is one step of a probe.
 type Step struct {
-	// Name of the step: "check", "create", "create again", "read", "range", "overwrite", "list",
-	// "delete", "stat after delete", "clean up".
-	Name string
+	Name ProbeStep
 	// Took is the duration of the step.
 	Took time.Duration
 	// Err is the cause of a failure, or nil.
@@ -87,34 +102,34 @@ type probe struct {
 // run runs the steps. After a failure it continues as long as further steps are meaningful.
 func (p *probe) run(ctx context.Context) {
 	s := p.storage
-	if !p.step("check", func() error { return s.Check(ctx) }) {
+	if !p.step(ProbeCheck, func() error { return s.Check(ctx) }) {
 		return
 	}
-	if !p.step("create", func() error { return p.put(ctx, p.first, CreateOnly) }) {
+	if !p.step(ProbeCreate, func() error { return p.put(ctx, p.first, CreateOnly) }) {
 		_ = p.remove(ctx) // its reply may be lost; the first failure counts
 		return
 	}
 	p.createAgain(ctx)
-	p.step("read", func() error { return p.read(ctx, Range{}, p.first) })
-	p.step("range", func() error { return p.read(ctx, Range{Offset: 2, Length: 10}, p.first[2:12]) })
-	p.step("overwrite", func() error {
+	p.step(ProbeRead, func() error { return p.read(ctx, Range{}, p.first) })
+	p.step(ProbeRange, func() error { return p.read(ctx, Range{Offset: 2, Length: 10}, p.first[2:12]) })
+	p.step(ProbeOverwrite, func() error {
 		if err := p.put(ctx, p.second, Overwrite); err != nil {
 			return err
 		}
 		return p.read(ctx, Range{}, p.second)
 	})
-	p.step("list", func() error { return p.isListed(ctx) })
-	if p.step("delete", func() error { return s.Delete(ctx, p.key) }) &&
-		p.step("stat after delete", func() error { return p.isGone(ctx) }) {
+	p.step(ProbeList, func() error { return p.isListed(ctx) })
+	if p.step(ProbeDelete, func() error { return s.Delete(ctx, p.key) }) &&
+		p.step(ProbeGone, func() error { return p.isGone(ctx) }) {
 		return
 	}
-	if !p.step("clean up", func() error { return p.remove(ctx) }) {
+	if !p.step(ProbeCleanUp, func() error { return p.remove(ctx) }) {
 		p.note("The object " + p.key + " may have stayed behind.")
 	}
 }
 
 // step runs one step and reports whether it succeeded.
-func (p *probe) step(name string, f func() error) bool {
+func (p *probe) step(name ProbeStep, f func() error) bool {
 	start := p.storage.now()
 	err := f()
 	p.report.Steps = append(p.report.Steps, Step{Name: name, Took: p.storage.now().Sub(start), Err: err})
@@ -132,7 +147,7 @@ func (p *probe) put(ctx context.Context, text string, mode Mode) error {
 // createAgain expects the backend to refuse a second creation. It sends the same bytes, so that a
 // backend that does not refuse it still passes the other steps.
 func (p *probe) createAgain(ctx context.Context) {
-	refused := p.step("create again", func() error {
+	refused := p.step(ProbeCreateAgain, func() error {
 		err := p.put(ctx, p.first, CreateOnly)
 		if err == nil {
 			return errNotRefused

@@ -137,7 +137,7 @@ func TestProbe(t *testing.T) {
 			steps := make([]string, 0, len(report.Steps))
 			var notes string
 			for _, step := range report.Steps {
-				name := step.Name
+				name := string(step.Name)
 				if step.Err != nil {
 					name += "!"
 				}
@@ -194,7 +194,7 @@ func TestProbeTakesTime(t *testing.T) {
 			report := s.Probe(t.Context())
 			for _, step := range report.Steps {
 				want := time.Second
-				if step.Name == "overwrite" { // and read
+				if step.Name == storagedrivers.ProbeOverwrite { // and read
 					want *= 2
 				}
 				if step.Took != want {

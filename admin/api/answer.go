@@ -46,18 +46,18 @@ func (c *call) bounded() (context.Context, context.CancelFunc) {
 }
 
 // explain is [storagedrivers.Explain] with a sentence for every error.
-func explain(driver storagedrivers.Description, step string, err error) string {
-	return cmp.Or(storagedrivers.Explain(driver, step, err),
+func explain(driver storagedrivers.Description, err error) string {
+	return cmp.Or(storagedrivers.Explain(driver, err),
 		"The storage answered with an error that is not a usual one. The details have its own words.")
 }
 
 // storageFailed returns the failure for an error of a storage.
-func storageFailed(driver storagedrivers.Description, step string, err error) error {
+func storageFailed(driver storagedrivers.Description, err error) error {
 	switch {
 	case errors.Is(err, storagedrivers.ErrUnavailable), errors.Is(err, storagedrivers.ErrClosed),
 		errors.Is(err, context.DeadlineExceeded):
-		return failf(http.StatusServiceUnavailable, "%s", explain(driver, step, err))
+		return failf(http.StatusServiceUnavailable, "%s", explain(driver, err))
 	default:
-		return failf(http.StatusBadGateway, "%s", explain(driver, step, err))
+		return failf(http.StatusBadGateway, "%s", explain(driver, err))
 	}
 }

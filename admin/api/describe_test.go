@@ -112,7 +112,7 @@ func TestAliases(t *testing.T) {
 func TestAccounts(t *testing.T) {
 	load(t, full)
 	w := ask(t, New(), http.MethodGet, "/accounts", "")
-	if want := `{"accounts":[{"api_key":"site-one","aliases":["photos"]},{"api_key":"site-two","aliases":[]}]}`; w.Body.String() != want {
+	if want := `{"accounts":[{"api_key":"site-one","aliases":["photos"]},{"api_key":"site-two","aliases":[]}]}` + "\n"; w.Body.String() != want {
 		t.Errorf("got %s, want %s", w.Body, want)
 	}
 }

@@ -81,7 +81,7 @@ func (c *call) describeHealth(driver storagedrivers.Description, h media.Health)
 	}
 	if h.Err != nil {
 		described.State = "down"
-		described.Message, described.Detail = explain(driver, stepCheck, h.Err), c.redacted(h.Err.Error())
+		described.Message, described.Detail = explain(driver, h.Err), c.redacted(h.Err.Error())
 	}
 	return described
 }

@@ -28,7 +28,7 @@ func (c *call) hostKey() error {
 			return failf(http.StatusBadRequest, "Hosts of this driver have no key.")
 		}
 		if err != nil {
-			return failf(http.StatusBadGateway, "%s", explain(description, stepCheck, err))
+			return failf(http.StatusBadGateway, "%s", explain(description, err))
 		}
 		return c.answer(hostKeyAnswer{HostKey: key.Key, Fingerprint: key.Fingerprint})
 	})

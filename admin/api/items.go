@@ -1,11 +1,13 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"time"
 
@@ -24,6 +26,17 @@ type itemAnswer struct {
 	WebP     *variantAnswer `json:"webp,omitempty"`
 	// Renditions are the addresses of the renditions by their names.
 	Renditions map[string]string `json:"renditions,omitempty"`
+	// Sizes of the image and of its renditions, in ascending order; only of a single item.
+	Sizes []sizeAnswer `json:"sizes,omitempty"`
+	// Srcset is the value of the attribute, with the addresses as in Address.
+	Srcset string `json:"srcset,omitempty"`
+}
+
+type sizeAnswer struct {
+	Rendition string `json:"rendition"` // empty for the image itself
+	Address   string `json:"address"`
+	Width     int    `json:"width"`
+	Height    int    `json:"height"`
 }
 
 type variantAnswer struct {
@@ -65,18 +78,18 @@ func (c *call) aliasFile() (*ingest.Alias, string, error) {
 func noItem() error { return failf(http.StatusNotFound, "There is no such item.") }
 
 // itemFailed returns the failure for an item that cannot be read or deleted.
-func (c *call) itemFailed(alias *ingest.Alias, step string, err error) error {
+func (c *call) itemFailed(alias *ingest.Alias, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, storagedrivers.ErrInvalidKey) {
 		return noItem()
 	}
-	return storageFailed(c.driver(alias), step, err)
+	return storageFailed(c.driver(alias), err)
 }
 
 func (c *call) driver(alias *ingest.Alias) storagedrivers.Description {
 	return c.app.Driver(alias.Storage.Name()).Describe()
 }
 
-// item returns one item and its variant.
+// item returns one item with its variant and sizes.
 func (c *call) item() error {
 	alias, filename, err := c.aliasFile()
 	if err != nil {
@@ -86,7 +99,7 @@ func (c *call) item() error {
 	defer cancel()
 	info, err := alias.Storage.Stat(ctx, alias.Key(filename))
 	if err != nil {
-		return c.itemFailed(alias, "read", err)
+		return c.itemFailed(alias, err)
 	}
 	item := describeItem(alias, filename, info)
 	if alias.IsVariant(filename + render.Suffix) {
@@ -94,10 +107,32 @@ func (c *call) item() error {
 		if err == nil {
 			item.WebP = &variantAnswer{Address: item.Address + render.Suffix, Size: made.Size}
 		} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, storagedrivers.ErrInvalidKey) {
-			return c.itemFailed(alias, "read", err)
+			return c.itemFailed(alias, err)
 		}
 	}
+	if alias.Kind == ingest.Image {
+		sizes, _ := c.service.Uploader().Sizes(ctx, alias, filename) // a damaged image has none
+		item.Srcset, item.Sizes = ingest.Srcset(sizes), describeSizes(sizes)
+	}
 	return c.answer(item)
+}
+
+// describeSizes returns the sizes in pixels in ascending order, without those that have none.
+func describeSizes(sizes []ingest.Size) []sizeAnswer {
+	slices.SortStableFunc(sizes, func(a, b ingest.Size) int {
+		return cmp.Or(cmp.Compare(a.Width, b.Width), cmp.Compare(a.Height, b.Height))
+	})
+	var described []sizeAnswer
+	for _, size := range sizes {
+		answer := sizeAnswer{Address: size.URL, Width: size.Width, Height: size.Height}
+		if size.Rendition != nil {
+			answer.Rendition = size.Rendition.Name
+		}
+		if size.Width > 0 {
+			described = append(described, answer)
+		}
+	}
+	return described
 }
 
 // deleteItem deletes an item and its variant.
@@ -109,7 +144,7 @@ func (c *call) deleteItem() error {
 	ctx, cancel := c.bounded()
 	defer cancel()
 	if err := c.service.Uploader().Delete(ctx, alias, filename, c.actor()); err != nil {
-		return c.itemFailed(alias, "delete", err)
+		return c.itemFailed(alias, err)
 	}
 	c.w.Header().Set("Cache-Control", "no-store")
 	c.w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -157,7 +192,7 @@ func (c *call) items() error {
 	f := newFinder(alias, folder, query.Get("search"), limit)
 	next, err := f.find(ctx, from)
 	if err != nil {
-		return storageFailed(c.driver(alias), stepCheck, err)
+		return storageFailed(c.driver(alias), err)
 	}
 	return c.answer(itemsAnswer{
 		Kind: alias.Kind, Alias: alias.Name, Folder: folder,

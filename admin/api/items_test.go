@@ -1,7 +1,10 @@
 package api
 
 import (
+	"bytes"
 	"fmt"
+	"image"
+	"image/png"
 	"net/http"
 	"net/url"
 	"os"
@@ -174,6 +177,39 @@ func TestItem(t *testing.T) {
 	}
 	wantError(t, ask(t, New(), http.MethodGet, "/items/img/photos/26-11/a.jpg.webp", ""), http.StatusNotFound, "no such item")
 	wantError(t, ask(t, New(), http.MethodGet, "/items/img/photos/26-11", ""), http.StatusNotFound, "no such item")
+}
+
+// TestItemSizes: an item has its size in pixels, as shown, and those of its renditions, in ascending
+// order. A damaged image has none.
+func TestItemSizes(t *testing.T) {
+	root := load(t, `{"storages": {"main": {"driver": {"name": "local", "root": "$ROOT"}}}, "image_aliases": {"photos": {
+		"renditions": {"huge": {"width": 500}, "w9": {"width": 9}, "tall": {"height": 20}, "w30": {"width": 30}}}}}`)
+	files(t, root+"/img/photos", "damaged.png")
+	var picture bytes.Buffer
+	if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 90, 60))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(root+"/img/photos/a b.png", picture.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const address = "/static/img/photos"
+	item := get[itemAnswer](t, "/items/img/photos/a%20b.png")
+	want := []sizeAnswer{
+		{"w9", address + "@w9/a%20b.png", 9, 6},
+		{"tall", address + "@tall/a%20b.png", 30, 20},
+		{"w30", address + "@w30/a%20b.png", 30, 20},
+		{"", address + "/a%20b.png", 90, 60},
+		{"huge", address + "@huge/a%20b.png", 90, 60},
+	}
+	if !slices.Equal(item.Sizes, want) {
+		t.Errorf("sizes %v", item.Sizes)
+	}
+	if item.Srcset != address+"@w9/a%20b.png 9w, "+address+"@w30/a%20b.png 30w, "+address+"/a%20b.png 90w" {
+		t.Errorf("srcset %s", item.Srcset)
+	}
+	if item := get[itemAnswer](t, "/items/img/photos/damaged.png"); item.Sizes != nil || item.Srcset != "" {
+		t.Errorf("%+v", item)
+	}
 }
 
 func TestDeleteItem(t *testing.T) {

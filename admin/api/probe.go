@@ -111,14 +111,14 @@ func (c *call) report(driver storagedrivers.Description, report storagedrivers.R
 	result := probeAnswer{OK: report.OK(), Steps: []stepAnswer{}, Guarantees: []guaranteeAnswer{}}
 	for _, step := range report.Steps {
 		described := stepAnswer{
-			Name: step.Name, Title: title(driver, step.Name), OK: step.Err == nil,
+			Name: string(step.Name), Title: title(driver, step.Name), OK: step.Err == nil,
 			TookMS: step.Took.Milliseconds(), Note: step.Note,
 		}
 		if step.Err != nil {
-			described.Message, described.Detail = explain(driver, step.Name, step.Err), c.redacted(step.Err.Error())
+			described.Message, described.Detail = explain(driver, step.Err), c.redacted(step.Err.Error())
 		}
 		result.Steps = append(result.Steps, described)
-		if step.Name == stepCheck && step.Err == nil {
+		if step.Name == storagedrivers.ProbeCheck && step.Err == nil {
 			result.Guarantees = guarantees(features)
 		}
 	}

@@ -54,12 +54,12 @@ func TestWrongOptions(t *testing.T) {
 		`{"driver": {"name": "local", "root": "/x"}, "keep": ""}`: "no JSON",
 
 		`{"driver": {}}`:                                                                    "name",
-		`{"driver": {"name": "floppy"}}`:                                                    "media.storages.floppy",
+		`{"driver": {"name": "floppy"}}`:                                                    "unknown driver \"floppy\"; there are ",
 		`{"driver": {"name": "local"}}`:                                                     "root",
 		`{"driver": {"name": "local", "rooot": "/x"}}`:                                      `unknown field "rooot"`,
 		`{"driver": {"name": "local", "root": 5}}`:                                          "root",
 		`{"driver": {"name": "local", "root": "{env.NOT_SET}"}}`:                            "NOT_SET",
-		`{"driver": {"name": "sftp", "address": "x", "user": "x", "password": "hunter22"}}`: "how to recognise the host",
+		`{"driver": {"name": "sftp", "address": "x", "user": "x", "password": "hunter22"}}`: "host_key is required",
 		`{"driver": {"name": "s3"}}`:                                                        "bucket",
 	} {
 		w := ask(t, New(), http.MethodPost, "/probe", body)
@@ -78,10 +78,11 @@ func TestWrongOptions(t *testing.T) {
 func TestWrongOptionIsNamed(t *testing.T) {
 	load(t, oneFolder)
 	for body, want := range map[string]string{
-		`{"driver": {"name": "s3"}}`:                         "driver.bucket",
-		`{"driver": {"name": "ftp", "address": "x"}}`:        "driver.user",
-		`{"driver": {"name": "floppy"}}`:                     "",
-		`{"driver": {"name": "local", "root": {"root": 1}}}`: "",
+		`{"driver": {"name": "s3"}}`:                                                 "driver.bucket",
+		`{"driver": {"name": "ftp", "address": "x"}}`:                                "driver.user",
+		`{"driver": {"name": "floppy"}}`:                                             "",
+		`{"driver": {"name": "sftp", "address": "x", "user": "x", "password": "x"}}`: "driver.host_key",
+		`{"driver": {"name": "local", "root": {"root": 1}}}`:                         "",
 	} {
 		got := decoded[failure](t, ask(t, New(), http.MethodPost, "/probe", body), http.StatusBadRequest)
 		if got.Option != want {

@@ -4,38 +4,34 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// stepCheck is the first step of a probe. A health check is this step alone.
-const stepCheck = "check"
-
 // title describes a step of a probe.
-func title(driver storagedrivers.Description, step string) string {
+func title(driver storagedrivers.Description, step storagedrivers.ProbeStep) string {
 	switch step {
-	case stepCheck:
+	case storagedrivers.ProbeCheck:
 		if driver.Local {
 			return "Find the " + driver.Noun
 		}
 		return "Connect, log in and find the " + driver.Noun
-	case "create":
+	case storagedrivers.ProbeCreate:
 		return "Store a small file"
-	case "create again":
+	case storagedrivers.ProbeCreateAgain:
 		return "Refuse a second file of the same name"
-	case "read":
+	case storagedrivers.ProbeRead:
 		return "Read the file"
-	case "range":
+	case storagedrivers.ProbeRange:
 		return "Read a part of the file"
-	case "overwrite":
+	case storagedrivers.ProbeOverwrite:
 		return "Replace the file"
-	case "list":
+	case storagedrivers.ProbeList:
 		return "List the file"
-	case "delete":
+	case storagedrivers.ProbeDelete:
 		return "Delete the file"
-	case "stat after delete":
+	case storagedrivers.ProbeGone:
 		return "See that the file is gone"
-	case "clean up":
+	case storagedrivers.ProbeCleanUp:
 		return "Clean up"
-	default:
-		return step
 	}
+	return string(step) // a test finds it
 }
 
 type guaranteeAnswer struct {

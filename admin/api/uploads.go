@@ -123,7 +123,7 @@ func (c *call) uploadsOf(
 		}
 		if err != nil {
 			answer.Problems = append(answer.Problems, uploadsProblem{
-				storage.Name(), explain(c.app.Driver(storage.Name()).Describe(), stepCheck, err), c.redacted(err.Error()),
+				storage.Name(), explain(c.app.Driver(storage.Name()).Describe(), err), c.redacted(err.Error()),
 			})
 		}
 		if cursor = following; cursor == "" {
@@ -154,7 +154,7 @@ func (c *call) endUpload() error {
 		return none
 	}
 	if err != nil {
-		return storageFailed(c.app.Driver(storage.Name()).Describe(), "delete", err)
+		return storageFailed(c.app.Driver(storage.Name()).Describe(), err)
 	}
 	c.w.Header().Set("Cache-Control", "no-store")
 	c.w.Header().Set("X-Content-Type-Options", "nosniff")

@@ -25,10 +25,13 @@ func startUpload(t *testing.T, account string) *resumable.Upload {
 	}
 	defer release()
 	storage, _ := app.Service().Storage("main")
-	u, err := app.Service().Uploads().Create(t.Context(), storage, resumable.Record{
-		Owner: "http " + account, Account: account, Origin: "http", Client: "192.0.2.1", Kind: "file",
-		Alias: "docs", SubFolder: "a", Filename: account + ".txt", Length: 10,
-	}, func(int64) error { return nil })
+	u, err := app.Service().Uploads().Create(t.Context(), storage, resumable.Creation{
+		Record: resumable.Record{
+			Owner: "http " + account, Account: account, Origin: "http", Client: "192.0.2.1", Kind: "file",
+			Alias: "docs", SubFolder: "a", Filename: account + ".txt", Length: 10,
+		},
+		Admit: func(int64) error { return nil },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"strings"
 	"time"
 
@@ -44,6 +45,7 @@ var (
 // endpoint of the Caddy process that it runs in.
 type Client struct {
 	origin string // "http://localhost:2019"
+	curl   string // a command that prints the configuration of the app
 	unix   bool
 	http   http.Client
 }
@@ -62,6 +64,7 @@ func NewClient(address string) (*Client, error) {
 		// The permissions of the socket may follow its path.
 		dial, _, _ = strings.Cut(parsed.Host, "|")
 		c.origin = "http://127.0.0.1"
+		c.curl = "curl -sS --unix-socket " + quoted(dial) + " " + c.origin + appPath
 	case parsed.PortRangeSize() != 1 || !strings.HasPrefix(parsed.Network, "tcp"):
 		return nil, fmt.Errorf("admin address %q is no single TCP address or unix socket", address)
 	default:
@@ -73,6 +76,7 @@ func NewClient(address string) (*Client, error) {
 		one.Host = host
 		dial = one.JoinHostPort(0)
 		c.origin = "http://" + parsed.JoinHostPort(0)
+		c.curl = "curl -sS " + quoted(dial+appPath)
 	}
 	c.http = http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -86,6 +90,16 @@ func NewClient(address string) (*Client, error) {
 	}
 	return c, nil
 }
+
+// quoted returns a word for a shell.
+func quoted(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+var plainWord = regexp.MustCompile(`^[\w@%+:,./-]+$`)
 
 // loopback returns the host at which an endpoint is reached locally. It returns false if the
 // endpoint is on another host. An endpoint on all interfaces is on the loopback interface too.

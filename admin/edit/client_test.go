@@ -44,6 +44,25 @@ func TestClientAddresses(t *testing.T) {
 	}
 }
 
+// TestCommand: the command for a shell reaches the same endpoint as the client.
+func TestCommand(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"":                         "curl -sS localhost:2019/config/apps/media",
+		"127.0.0.1:2119":           "curl -sS 127.0.0.1:2119/config/apps/media",
+		":1":                       "curl -sS localhost:1/config/apps/media",
+		"0.0.0.0:1":                "curl -sS 127.0.0.1:1/config/apps/media",
+		"[::1]:1":                  "curl -sS '[::1]:1/config/apps/media'",
+		"unix//run/x.sock|0220":    "curl -sS --unix-socket /run/x.sock http://127.0.0.1/config/apps/media",
+		"unix//run/it's mine.sock": `curl -sS --unix-socket '/run/it'\''s mine.sock' http://127.0.0.1/config/apps/media`,
+	} {
+		client, err := NewClient(address)
+		if err != nil || client.curl != want {
+			t.Errorf("%q: %s, %v, want %s", address, client.curl, err, want)
+		}
+	}
+}
+
 // admin imitates Caddy's admin endpoint; before makes it fail.
 type admin struct {
 	mu      sync.Mutex

@@ -29,6 +29,8 @@ func (e *Editor) Download(ctx context.Context) (map[string]any, error) {
 type Caddyfile struct {
 	// Text is the global option, with the rest as comments before it.
 	Text string `json:"text"`
+	// Command prints a value of the configuration on the host, if "/" and its path are added.
+	Command string `json:"command"`
 	// Variables stand for the secrets.
 	Variables []Variable `json:"variables"`
 	// Omitted are the paths of the values that a Caddyfile cannot express.
@@ -48,10 +50,10 @@ func (e *Editor) Caddyfile(ctx context.Context) (*Caddyfile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.caddyfile()
+	return c.caddyfile(e.client.curl)
 }
 
-func (c config) caddyfile() (*Caddyfile, error) {
+func (c config) caddyfile(command string) (*Caddyfile, error) {
 	variables := c.veil()
 	block, omitted, err := mediaapp.Caddyfile(canonical(c.app))
 	if err != nil {
@@ -61,9 +63,10 @@ func (c config) caddyfile() (*Caddyfile, error) {
 	for _, v := range variables {
 		comments = append(comments, v.Name+": "+v.Path)
 	}
-	text := commented("Variables to set in the environment of Caddy, each with its place below /config/apps/media/:", comments) +
+	text := commented("Variables to set in the environment of Caddy. Keep the line of the old Caddyfile instead where\n"+
+		"its value was not changed. "+command+"/<path> prints each value:", comments) +
 		commented("Not in this block, because a Caddyfile cannot express it:", omitted) + block
-	return &Caddyfile{Text: text, Variables: variables, Omitted: append([]string{}, omitted...)}, nil
+	return &Caddyfile{Text: text, Command: command, Variables: variables, Omitted: append([]string{}, omitted...)}, nil
 }
 
 // commented returns comments of a Caddyfile, none if there are no lines.
@@ -72,7 +75,7 @@ func commented(title string, lines []string) string {
 		return ""
 	}
 	var text strings.Builder
-	text.WriteString("\t# " + title + "\n")
+	text.WriteString("\t# " + strings.ReplaceAll(title, "\n", "\n\t# ") + "\n")
 	for _, line := range lines {
 		text.WriteString("\t#   " + strings.Join(strings.Fields(line), " ") + "\n") // a line of its own
 	}

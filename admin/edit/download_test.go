@@ -42,11 +42,11 @@ func TestVeilKeepsVariables(t *testing.T) {
 
 func TestCaddyfileOfNothing(t *testing.T) {
 	t.Parallel()
-	got, err := config{object{}}.caddyfile()
+	got, err := config{object{}}.caddyfile("curl x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := string(canonical(got)); got != `{"text":"\tmedia\n","variables":[],"omitted":[]}` {
+	if got := string(canonical(got)); got != `{"text":"\tmedia\n","command":"curl x","variables":[],"omitted":[]}` {
 		t.Errorf("got %s", got)
 	}
 }
@@ -55,11 +55,12 @@ func TestCaddyfile(t *testing.T) {
 	t.Parallel()
 	c := config{parsed(t, `{"accounts":{"shop":{"password_hash":"$2a$14$x"}},"spool_folder":"/\\{$X\\}",
 		"storages":{"far":{"driver":{"name":"sftp","address":"h","user":"u","password":"p{$X}","agent":true}}}}`)}
-	got, err := c.caddyfile()
+	got, err := c.caddyfile("curl -sS localhost:2119/config/apps/media")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `	# Variables to set in the environment of Caddy, each with its place below /config/apps/media/:
+	const want = `	# Variables to set in the environment of Caddy. Keep the line of the old Caddyfile instead where
+	# its value was not changed. curl -sS localhost:2119/config/apps/media/<path> prints each value:
 	#   MEDIA_ACCOUNTS_SHOP_PASSWORD_HASH: accounts/shop/password_hash
 	#   MEDIA_STORAGES_FAR_PASSWORD: storages/far/driver/password
 	# Not in this block, because a Caddyfile cannot express it:

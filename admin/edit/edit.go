@@ -19,10 +19,11 @@ import (
 type Editor struct {
 	client *Client
 	log    *zap.Logger
+	sync   func(path string) error
 }
 
 // New returns an editor.
-func New(client *Client, log *zap.Logger) *Editor { return &Editor{client, log} }
+func New(client *Client, log *zap.Logger) *Editor { return &Editor{client, log, syncFile} }
 
 // Change is a change of an entry.
 type Change struct {
@@ -211,7 +212,15 @@ func (e *Editor) change(ctx context.Context, s Section, name string, apply func(
 	case <-ctx.Done():
 		return &Error{Status: http.StatusServiceUnavailable, Message: "the change was given up before it was made"}
 	}
-	ctx = context.WithoutCancel(ctx)
+	if err := e.attempt(context.WithoutCancel(ctx), s, name, apply); err != nil {
+		return err
+	}
+	e.syncAutosave()
+	return nil
+}
+
+// attempt makes a change, and repeats it while others interfere.
+func (e *Editor) attempt(ctx context.Context, s Section, name string, apply func(config) error) error {
 	var unanswered bool
 	var sent any // the entry; nil if it was to go
 	for range maxAttempts {

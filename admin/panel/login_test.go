@@ -42,7 +42,7 @@ func TestLoginStranger(t *testing.T) {
 		if answer.StatusCode != test.status || answer.Header.Get("Location") != test.location {
 			t.Errorf("%s %s: %d to %q", test.method, test.path, answer.StatusCode, answer.Header.Get("Location"))
 		}
-		if test.status == http.StatusUnauthorized && answer.text != `{"error":"You are logged out."}` {
+		if test.status == http.StatusUnauthorized && answer.text != `{"error":"You are logged out."}`+"\n" {
 			t.Errorf("%s %s: %s", test.method, test.path, answer.text)
 		}
 	}

@@ -5,7 +5,7 @@ import { caddyfileButton } from './lib/caddyfile.js';
 import { byId, fill, h, rich } from './lib/dom.js';
 import { icon } from './lib/icons.js';
 import { guard, isBusy, mayAct, mayConfigure, preference, state } from './lib/state.js';
-import { busyWhile, closeDialogs, confirm, failed, pageHead, waiting } from './lib/ui.js';
+import { busyWhile, closeDialogs, confirm, failed, pageHead, waiting, wide } from './lib/ui.js';
 import { accounts } from './pages/accounts.js';
 import { aliases } from './pages/aliases.js';
 import { health } from './pages/health.js';
@@ -176,8 +176,7 @@ function persistenceNotice(session) {
 	};
 	const notice = h('aside', { class: 'notice warn', 'aria-label': 'Changes are lost on restart' },
 		icon('down'),
-		h('details', { open: matchMedia('(min-width: 52rem)').matches },
-			h('summary', null, 'Changes are lost on restart'), // no room on a phone
+		h('details', { open: wide().matches }, h('summary', null, 'Changes are lost on restart'),
 			h('p', null, rich(session.lasting_note)),
 			h('div', { class: 'actions' }, caddyfileButton(),
 				h('a', { class: 'button', href: 'api/config', download: '' }, 'Download the configuration'))),

@@ -2,6 +2,7 @@
 package httpjson
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -9,19 +10,21 @@ import (
 	"strconv"
 )
 
-// Write answers a request with v as JSON. If v cannot be encoded, it returns an error and writes
-// nothing.
+// Write answers a request with v as a line of JSON. If v cannot be encoded, it returns an error and
+// writes nothing.
 func Write(w http.ResponseWriter, status int, v any) error {
-	body, err := json.Marshal(v)
-	if err != nil {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false) // people read messages such as "send Bearer <token>" in a shell
+	if err := encoder.Encode(v); err != nil {
 		return err
 	}
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
-	header.Set("Content-Length", strconv.Itoa(len(body)))
+	header.Set("Content-Length", strconv.Itoa(body.Len()))
 	header.Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the client may be gone
+	_, _ = body.WriteTo(w) // the client may be gone
 	return nil
 }
 

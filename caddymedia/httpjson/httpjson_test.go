@@ -16,7 +16,7 @@ func TestWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := w.Header()
-	if w.Code != http.StatusTeapot || w.Body.String() != `{"a":"\u003cb\u003e"}` || h.Get("Content-Length") != "21" ||
+	if w.Code != http.StatusTeapot || w.Body.String() != `{"a":"<b>"}`+"\n" || h.Get("Content-Length") != "12" ||
 		h.Get("Content-Type") != "application/json" || h.Get("X-Content-Type-Options") != "nosniff" {
 		t.Errorf("%d %s, %v", w.Code, w.Body, h)
 	}

@@ -54,7 +54,7 @@ func BenchmarkCheckSmall(b *testing.B) { benchmarkImage(b, drawJPEG(b, 32, 32), 
 
 func BenchmarkStripped(b *testing.B) {
 	data := largePhoto(b)
-	info, err := check(data, "jpg", imaging.Options{})
+	info, err := check(data, "jpg", imaging.Options{Strip: imaging.StripOn})
 	if err != nil {
 		b.Fatal(err)
 	}

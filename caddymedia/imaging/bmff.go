@@ -232,6 +232,9 @@ func (w *bmffFile) finish(s *source) error {
 		}
 	}
 	w.info.Width, w.info.Height = primary.viewed()
+	if w.opts.Strip == StripOff {
+		return nil
+	}
 	return w.strip(s)
 }
 

@@ -17,6 +17,9 @@ func FuzzBMFF(f *testing.F) {
 	pixels := bmffItem{"av01", "pixels", 30, 20, nil, false}
 	f.Add(heif("avif", []bmffItem{pixels, {"Exif", "GPS", 0, 0, nil, true}}, bmffBox("uuid", []byte("x"))), false)
 	f.Add(heif("mif1", []bmffItem{{"grid", gridOf(2, 60, 20), 60, 20, []int{2, 2}, true}, pixels}), false)
+	for _, it := range locatedItems(f) {
+		f.Add(it.data, false)
+	}
 	f.Add(largeData(heif("avif", []bmffItem{pixels})), false)
 	f.Add(append(endless(heif("avif", []bmffItem{pixels})), bmffBox("moov", bmffBox("trak", bmffBox("udta")))...), false)
 	f.Fuzz(func(t *testing.T, data []byte, heic bool) {
@@ -26,7 +29,7 @@ func FuzzBMFF(f *testing.F) {
 		}
 		var info imaging.Info
 		measured(t, func() (err error) {
-			info, err = check(data, ext, imaging.Options{})
+			info, err = check(data, ext, imaging.Options{Strip: imaging.StripOn})
 			return err
 		})
 		if info.Format == "" {
@@ -45,6 +48,10 @@ func FuzzBMFF(f *testing.F) {
 		}
 		if int64(len(once)) != info.End {
 			t.Fatalf("%d of %d bytes", len(once), info.End)
+		}
+		checkStripped(t, data, ext)
+		if bytes.Contains(data, []byte("DRGainMap")) || bytes.Contains(data, []byte("hdr-gain-map")) {
+			return // its XMP is rewritten
 		}
 		for i, b := range once {
 			if b != data[i] && b != 0 && !bytes.ContainsRune([]byte("free"), rune(b)) {

@@ -3,6 +3,7 @@ package imaging
 import (
 	"bytes"
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -56,8 +57,8 @@ func (w *bmffFile) holds(part span) bool {
 	return i >= 0 && part.to <= w.data[i].to
 }
 
-// strip sets the layout. Metadata is overwritten with zeros, so that all positions remain valid.
-// Without an image sequence, all data is overwritten that belongs to no picture.
+// strip sets the layout. Metadata is overwritten, so that all positions remain valid. Without an image
+// sequence, all data is overwritten that belongs to no picture.
 func (w *bmffFile) strip(s *source) error {
 	var pictures, blank []span
 	for _, it := range w.items.items {
@@ -72,43 +73,144 @@ func (w *bmffFile) strip(s *source) error {
 			}
 		}
 	}
-	for _, b := range w.data {
-		if !w.moov || b.kind != "mdat" {
-			blank = append(blank, span{b.body, b.to})
-		}
-	}
-	blank = append(blank, w.items.idat)
-	var names []int64 // offsets of the types of boxes that become padding
-	for _, b := range slices.Concat(w.spare, w.items.spare) {
-		blank = append(blank, span{b.body, b.to})
-		if b.kind != "free" {
-			names = append(names, b.from+4)
-		}
-	}
-	slices.Sort(names)
-	blank, err := filled(s, without(merged(blank), merged(pictures)))
+	pictures = merged(pictures)
+	edits, done, err := w.rewriteItems(s, pictures)
 	if err != nil {
 		return err
 	}
-	w.lay(blank, names)
+	var credentials []span
+	for _, b := range w.data {
+		content := span{b.body, b.to}
+		claims, err := w.hasCredentials(s, b)
+		switch {
+		case err != nil:
+			return err
+		case claims:
+			credentials = append(credentials, content)
+		case !w.moov || b.kind != "mdat":
+			blank = append(blank, content)
+		}
+	}
+	blank = append(blank, w.items.idat)
+	for _, b := range slices.Concat(w.spare, w.items.spare) {
+		blank = append(blank, span{b.body, b.to})
+		if b.kind != "free" {
+			edits = append(edits, bmffEdit{span{b.from + 4, b.from + 8}, []byte("free")})
+		}
+	}
+	pictures, blank = merged(append(pictures, done...)), merged(blank)
+	zeroed, err := filled(s, without(blank, pictures))
+	if err != nil {
+		return err
+	}
+	if changed := len(zeroed)+len(edits) > 0 || w.end < w.info.size; changed && len(credentials) > 0 {
+		if zeroed, err = filled(s, without(merged(append(blank, credentials...)), pictures)); err != nil {
+			return err
+		}
+	}
+	for _, part := range zeroed {
+		edits = append(edits, bmffEdit{span: part})
+	}
+	w.lay(edits)
 	return nil
 }
 
-// lay sets the layout: zeros in the parts of blank, and "free" at the offsets of names.
-func (w *bmffFile) lay(blank []span, names []int64) {
+// bmffEdit is a part of a file that is overwritten: with data, or with zeros if there is none.
+type bmffEdit struct {
+	span
+	data []byte
+}
+
+// lay sets the layout.
+func (w *bmffFile) lay(edits []bmffEdit) {
+	slices.SortFunc(edits, func(a, b bmffEdit) int { return cmp.Compare(a.from, b.from) })
 	i, at := w.info, int64(0)
-	for len(blank) > 0 || len(names) > 0 {
-		if len(blank) == 0 || len(names) > 0 && names[0] < blank[0].from {
-			i.keep(at, names[0])
-			i.insert(i.mark(), []byte("free"))
-			at, names = names[0]+4, names[1:]
-			continue
+	for _, e := range edits {
+		i.keep(at, e.from)
+		if e.data != nil {
+			i.insert(i.mark(), e.data)
+		} else {
+			i.blank(i.mark(), e.to-e.from)
 		}
-		i.keep(at, blank[0].from)
-		i.blank(i.mark(), blank[0].to-blank[0].from)
-		at, blank = blank[0].to, blank[1:]
+		at = e.to
 	}
 	i.keep(at, w.end)
+}
+
+// c2paType is the type of the uuid box with credentials (C2PA 2.1, section A.5).
+const c2paType = "\xd8\xfe\xc3\xd6\x1b\x0e\x48\x3c\x92\x97\x58\x28\x87\x7e\xc4\x81"
+
+// hasCredentials reports whether a box has credentials that may remain.
+func (w *bmffFile) hasCredentials(s *source, b box) (bool, error) {
+	if w.opts.Strip != StripLocation || b.kind != "uuid" || b.to-b.body < int64(len(c2paType)) {
+		return false, nil
+	}
+	id, err := s.readAt(b.body, int64(len(c2paType)))
+	return string(id) == c2paType, err
+}
+
+// maxRewritten is the largest number of items with metadata of which a part may remain.
+const maxRewritten = 16
+
+// rewriteItems returns what overwrites the items of whose content a part remains, and the positions
+// of these items. Their content must not be that of another item.
+func (w *bmffFile) rewriteItems(s *source, pictures []span) (edits []bmffEdit, done []span, err error) {
+	tried := 0
+	for _, id := range slices.Sorted(maps.Keys(w.items.items)) {
+		it := w.items.items[id]
+		if it.kind != "Exif" && it.kind != "mime" || len(it.parts) != 1 {
+			continue
+		}
+		if tried++; tried > maxRewritten {
+			break
+		}
+		part := it.parts[0]
+		size := part.to - part.from
+		if size > bufferSize || !w.holds(part) || total(without([]span{part}, merged(slices.Concat(pictures, done)))) != size {
+			continue
+		}
+		was, err := s.readAt(part.from, size)
+		if err != nil {
+			return nil, nil, err
+		}
+		rest := w.rewrite(it.kind, was)
+		if rest == nil {
+			continue
+		}
+		done = append(done, part)
+		if !bytes.Equal(rest, was) {
+			edits = append(edits, bmffEdit{part, rest})
+		}
+	}
+	return edits, done, nil
+}
+
+// rewrite returns the part of an item that remains, filled up to the same size, or nil.
+func (w *bmffFile) rewrite(kind string, b []byte) []byte {
+	var rest []byte
+	fill := byte(0)
+	switch kind {
+	case "Exif": // an offset, and a TIFF structure there (ISO/IEC 23008-12, section A.2.1)
+		if w.opts.Strip != StripLocation || len(b) < 4 {
+			return nil
+		}
+		head := 4
+		if bytes.HasPrefix(b[4:], []byte(exifPrefix)) {
+			head += len(exifPrefix)
+		}
+		tiff := w.opts.Strip.exif(b[head:], parseOrientation(b[head:]))
+		if int(be32(b)) != head-4 || tiff == nil {
+			return nil
+		}
+		rest = slices.Concat(b[:head], tiff)
+	case "mime":
+		rest = xmpFilter{describe: w.opts.Strip == StripLocation, gainMap: true}.apply(b)
+		fill = ' '
+	}
+	if rest == nil || len(rest) > len(b) {
+		return nil
+	}
+	return append(slices.Clip(rest), bytes.Repeat([]byte{fill}, len(b)-len(rest))...)
 }
 
 // merged sorts parts of a file and joins those that overlap. It drops empty ones.

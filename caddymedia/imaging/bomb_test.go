@@ -128,7 +128,7 @@ func TestBombs(t *testing.T) {
 // than checking it.
 func TestStrippedBombs(t *testing.T) {
 	for name, b := range bombs(t) {
-		info, err := check(b.data, b.ext, imaging.Options{})
+		info, err := check(b.data, b.ext, imaging.Options{Strip: imaging.StripOn})
 		if err != nil || !strings.Contains(name, "kept and dropped") {
 			continue
 		}

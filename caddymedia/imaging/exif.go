@@ -68,16 +68,22 @@ func (o Orientation) tiff() []byte {
 	}
 }
 
-// jpegSegment returns an APP1 segment with o and nothing else.
-func (o Orientation) jpegSegment() []byte {
-	data := append([]byte(exifPrefix), o.tiff()...)
-	return append([]byte{0xFF, jpegAPP0 + 1, 0, byte(2 + len(data))}, data...)
+// exif returns the part of EXIF that remains, or nil.
+func (m StripMode) exif(tiff []byte, o Orientation) []byte {
+	if m == StripLocation {
+		if rest := withoutLocation(tiff); rest != nil {
+			return rest
+		}
+	}
+	if o == Upright {
+		return nil
+	}
+	return o.tiff()
 }
 
-// pngChunk returns an eXIf chunk with o and nothing else.
-func (o Orientation) pngChunk() []byte {
-	data := o.tiff()
-	b := append([]byte{0, 0, 0, byte(len(data))}, "eXIf"...)
+// pngChunk returns a chunk of a PNG.
+func pngChunk(kind string, data []byte) []byte {
+	b := append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), kind...)
 	b = append(b, data...)
 	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[4:]))
 }

@@ -18,6 +18,7 @@ const (
 const (
 	gifText        = 0x01
 	gifControl     = 0xF9
+	gifComment     = 0xFE
 	gifApplication = 0xFF
 )
 
@@ -39,17 +40,19 @@ func walkGIF(s *source, opts Options, info *Info) error {
 	}
 	info.keep(0, s.offset())
 	frames := frameSum{opts: opts}
+	var credentials []int
 	for range maxBlocks {
 		at := s.offset()
 		kind, err := s.ReadByte()
 		if err != nil {
 			return err
 		}
-		kept, most := true, int64(math.MaxInt64)
+		kept, most, claims := true, int64(math.MaxInt64), false
 		switch kind {
 		case gifExtension:
 			most = opts.MaxChunk
-			kept, err = gifExtensionHeader(s)
+			claims = opts.Strip == StripLocation && hasCredentials(s)
+			kept, err = gifExtensionHeader(s, opts.Strip)
 		case gifFrame:
 			err = gifFrameHeader(s, width, height, &frames)
 		case gifTrailer:
@@ -59,6 +62,7 @@ func walkGIF(s *source, opts Options, info *Info) error {
 			info.keep(at, s.offset())
 			info.End = s.offset()
 			frames.describe(info)
+			info.release(credentials)
 			return nil
 		default:
 			return errGIF
@@ -69,7 +73,10 @@ func walkGIF(s *source, opts Options, info *Info) error {
 		if err := skipSubBlocks(s, most); err != nil {
 			return err
 		}
-		if kept {
+		switch {
+		case claims:
+			credentials = append(credentials, info.hold(at, s.offset()))
+		case kept:
 			info.keep(at, s.offset())
 		}
 	}
@@ -85,11 +92,17 @@ func (f *frameSum) describe(info *Info) {
 	}
 }
 
-// gifExtensionHeader reads the label of an extension and reports whether the picture needs it.
-// Graphic control, animation loops and colour profiles remain. Comments, XMP and unknown extensions
-// are dropped. So is plain text, which no browser renders. The control before it stays, because
-// decoders that skip the text apply it to the next frame.
-func gifExtensionHeader(s *source) (kept bool, err error) {
+// hasCredentials reports whether an extension has credentials of C2PA.
+func hasCredentials(s *source) bool {
+	b, _ := s.Peek(10) // shorter at the end of the file
+	return string(b) == "\xFF\x0BC2PA_GIF"
+}
+
+// gifExtensionHeader reads the label of an extension and reports whether it remains. Graphic
+// control, animation loops and colour profiles do, and comments in the mode [StripLocation]. XMP and
+// unknown extensions are dropped. So is plain text, which no browser renders. The control before it
+// stays, because decoders that skip the text apply it to the next frame.
+func gifExtensionHeader(s *source, mode StripMode) (kept bool, err error) {
 	label, err := s.ReadByte()
 	if err != nil {
 		return false, err
@@ -103,7 +116,13 @@ func gifExtensionHeader(s *source) (kept bool, err error) {
 	if label == gifText && head[0] != 12 || label == gifApplication && head[0] == 0 {
 		return false, errGIF
 	}
-	return label == gifControl || label == gifApplication && keptApplication(s), nil
+	switch label {
+	case gifControl:
+		return true, nil
+	case gifComment:
+		return mode == StripLocation, nil
+	}
+	return label == gifApplication && keptApplication(s), nil
 }
 
 // keptApplication reports whether an application extension is a loop with nothing more in it, or a

@@ -39,8 +39,8 @@ func readJPEGHeader(r io.ReadSeeker, size int64, ext string, _ Options) (Info, e
 	return info, nil
 }
 
-// walkJPEGHeader is walkJPEG up to the first frame header, before which a JPEG has its orientation
-// and its profile.
+// walkJPEGHeader is walkJPEG up to the first frame header, before which a JPEG has its orientation,
+// its profile and the index of its images.
 func walkJPEGHeader(s *source, info *Info) error {
 	if err := startJPEG(s); err != nil {
 		return err
@@ -52,6 +52,7 @@ func walkJPEGHeader(s *source, info *Info) error {
 			return err
 		}
 		if done || j.framed {
+			info.HDR = j.claimsGainMap()
 			j.describeProfile()
 			return nil
 		}

@@ -8,6 +8,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -70,6 +71,8 @@ type Options struct {
 	MaxChunk int64
 	// SVG is the treatment of SVG pictures. Empty means [SVGReject].
 	SVG SVGMode
+	// Strip is the metadata that [Info.Stripped] removes. Empty means [StripOff].
+	Strip StripMode
 }
 
 func (o Options) withDefaults() Options {
@@ -78,6 +81,7 @@ func (o Options) withDefaults() Options {
 	o.MaxFramePixels = cmp.Or(max(o.MaxFramePixels, 0), DefaultMaxFramePixels)
 	o.MaxSide = cmp.Or(max(o.MaxSide, 0), DefaultMaxSide)
 	o.MaxChunk = cmp.Or(max(o.MaxChunk, 0), DefaultMaxChunk)
+	o.Strip = cmp.Or(o.Strip, StripOff)
 	return o
 }
 
@@ -157,6 +161,11 @@ func checkRaster(s *source, size int64, format Format, ext string, opts Options)
 	if info.FramePixels == 0 {
 		info.FramePixels = int64(info.Width) * int64(info.Height)
 	}
+	if opts.Strip == StripOff {
+		info.layout = layout{}
+		info.keep(0, size)
+	}
+	slices.SortStableFunc(info.patches, func(a, b patch) int { return cmp.Compare(a.span, b.span) })
 	return info, nil
 }
 

@@ -47,13 +47,16 @@ type Info struct {
 	Interlaced bool
 	// Deep reports that a PNG has 16 bits per sample.
 	Deep bool
+	// HDR reports that a JPEG says of itself that it has a gain map, which only the file itself has:
+	// others that are made of its pixels have a standard dynamic range.
+	HDR bool
 	// Alpha reports that a WebP picture may have transparent pixels.
 	Alpha bool
 	// Lossless reports that pixels of a WebP picture are stored without loss.
 	Lossless bool
 
-	// End is the offset after the end marker of the picture. Bytes after it are no part of the
-	// picture. For SVG it is the length of the file.
+	// End is the offset after the end marker of the picture. Of the bytes after it only a gain map is
+	// a part of the picture. For SVG it is the length of the file.
 	End int64
 
 	scans  int         // of a JPEG
@@ -73,12 +76,12 @@ func (i Info) UprightSize() image.Point {
 // HasMetadata reports whether [Info.Stripped] differs from the file.
 func (i Info) HasMetadata() bool { return i.kept < i.size }
 
-// Stripped returns the bytes of the picture without its metadata. Every decoder sees the same
-// pixels. r must be the file that Info describes. Reading the result moves r. An SVG is returned
-// unchanged.
+// Stripped returns the bytes of the picture without the metadata that [Options.Strip] names. Every
+// decoder sees the same pixels. r must be the file that Info describes. Reading the result moves r.
+// An SVG is returned unchanged.
 //
 // Pixels, colours, animation and the orientation from EXIF remain. Bytes after the end marker are
-// dropped. In an AVIF or HEIC, metadata becomes zeros, so that all positions in the file remain
+// dropped. In an AVIF or HEIC, metadata is overwritten, so that all positions in the file remain
 // valid.
 func (i Info) Stripped(r io.ReadSeeker) io.Reader {
 	return &stripReader{in: r, layout: i.layout}

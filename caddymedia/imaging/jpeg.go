@@ -20,6 +20,7 @@ const (
 	jpegSOS   = 0xDA
 	jpegEXP   = 0xDF
 	jpegAPP0  = 0xE0
+	jpegCOM   = 0xFE
 )
 
 const (
@@ -36,12 +37,22 @@ const (
 var errJPEG = errors.New("not the structure of a JPEG")
 
 // walkJPEG goes from marker to marker (ITU-T T.81, annex B) to the end of the image.
-func walkJPEG(s *source, _ Options, info *Info) error {
+func walkJPEG(s *source, opts Options, info *Info) error {
+	j := jpegSegments{info: info, strip: opts.Strip}
+	if err := j.walk(s); err != nil {
+		return err
+	}
+	info.scans, info.HDR = j.scans, j.claimsGainMap()
+	j.describeProfile()
+	return j.finish(s)
+}
+
+// walk goes over an image, from the marker that begins it to the one that ends it.
+func (j *jpegSegments) walk(s *source) error {
 	if err := startJPEG(s); err != nil {
 		return err
 	}
-	info.keep(0, 2)
-	j := jpegSegments{info: info}
+	j.info.keep(s.offset()-2, s.offset())
 	for range maxBlocks {
 		done, err := j.next(s)
 		if err != nil {
@@ -51,8 +62,7 @@ func walkJPEG(s *source, _ Options, info *Info) error {
 			if len(j.undrawn) > 0 {
 				return contentErrorf("the JPEG picture is damaged: a scan is missing")
 			}
-			info.End, info.scans = s.offset(), j.scans
-			j.describeProfile()
+			j.info.End = s.offset()
 			return nil
 		}
 	}
@@ -83,6 +93,14 @@ type jpegSegments struct {
 	exif    bool
 	jfif    bool
 	icc     iccParts
+
+	strip   StripMode
+	second  bool // this image is not the first of its file
+	gainMap bool // it is a gain map
+	// Parts whose fate depends on the whole file.
+	xmp, mpf    heldSegment
+	iso         []int // of a gain map in the first image
+	credentials []int
 }
 
 // describeProfile sets the profile of the segments read so far.

@@ -77,8 +77,10 @@ func (j *jpegSegments) scan(s *source, n int) error {
 // scan, except that Go's decoder obeys JFIF and Adobe segments anywhere.
 func (j *jpegSegments) application(s *source, marker byte, n int) (kept bool, err error) {
 	number := marker - jpegAPP0
-	if number != 0 && number != 1 && number != 2 && number != 14 {
-		return false, nil
+	switch number {
+	case 0, 1, 2, 11, 13, 14:
+	default:
+		return marker == jpegCOM && j.describes(), nil
 	}
 	b, err := s.Peek(n)
 	if err != nil {
@@ -88,15 +90,38 @@ func (j *jpegSegments) application(s *source, marker byte, n int) (kept bool, er
 	case 0:
 		return j.keepJFIF(b), nil
 	case 1:
-		return j.keepEXIF(b), nil
+		return j.keepEXIF(b) || j.keepXMP(s, b), nil
 	case 2:
-		if j.scans > 0 || !bytes.HasPrefix(b, []byte(iccPrefix)) {
-			return false, nil
+		return j.keepColors(s, b), nil
+	case 11:
+		if j.describes() && bytes.HasPrefix(b, []byte(credentialsPrefix)) {
+			j.credentials = append(j.credentials, j.hold(s, b))
 		}
-		j.icc.add(b[len(iccPrefix):])
-		return true, nil
+		return false, nil
+	case 13:
+		resources, ok := bytes.CutPrefix(b, []byte(photoshopPrefix))
+		return ok && j.describes() && j.rewrite(marker, b, photoshopPrefix, withoutPlaces(resources)), nil
 	}
 	return j.keepAdobe(b), nil
+}
+
+// keepColors inspects an APP2 segment: a part of a profile, or of the description of a gain map.
+func (j *jpegSegments) keepColors(s *source, b []byte) (kept bool) {
+	switch {
+	case j.scans > 0:
+	case bytes.HasPrefix(b, []byte(iccPrefix)):
+		j.icc.add(b[len(iccPrefix):])
+		return true
+	case bytes.HasPrefix(b, []byte(isoPrefix)) && len(b) <= maxISO:
+		if j.second {
+			j.gainMap = true
+			return true
+		}
+		j.iso = append(j.iso, j.hold(s, b))
+	case bytes.HasPrefix(b, []byte(mpfPrefix)) && j.mpf.data == nil && !j.second:
+		j.mpf = heldSegment{j.hold(s, b), s.offset(), bytes.Clone(b)}
+	}
+	return false
 }
 
 // keepAdobe reports whether an APP14 segment remains. It states how the components encode colours
@@ -129,23 +154,14 @@ func (j *jpegSegments) keepJFIF(b []byte) bool {
 }
 
 // keepEXIF reads the orientation from the first EXIF segment. It reports whether the segment
-// remains, which is so if it holds nothing else. Otherwise a segment with only the orientation
-// replaces it at the same position, so that readers find it where they did.
+// remains. Otherwise one with the rest of it replaces it at the same position, so that readers find
+// the orientation where they did.
 func (j *jpegSegments) keepEXIF(b []byte) bool {
 	tiff, ok := bytes.CutPrefix(b, []byte(exifPrefix))
-	if !ok || j.exif || j.scans > 0 {
+	if !ok || j.exif || j.scans > 0 || j.second {
 		return false
 	}
 	j.exif = true
-	o := parseOrientation(tiff)
-	j.info.Orientation = o
-	if o == Upright {
-		return false
-	}
-	own := o.jpegSegment()
-	if bytes.Equal(b, own[4:]) {
-		return true
-	}
-	j.info.insert(j.info.mark(), own)
-	return false
+	j.info.Orientation = parseOrientation(tiff)
+	return j.rewrite(jpegAPP0+1, b, exifPrefix, j.strip.exif(tiff, j.info.Orientation))
 }

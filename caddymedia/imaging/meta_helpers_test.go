@@ -27,7 +27,12 @@ func described(i imaging.Info) imaging.Info {
 // strip checks data and returns it without metadata.
 func strip(t testing.TB, data []byte, ext string) (imaging.Info, []byte) {
 	t.Helper()
-	info, err := check(data, ext, imaging.Options{})
+	return stripBy(t, data, ext, imaging.StripOn)
+}
+
+func stripBy(t testing.TB, data []byte, ext string, mode imaging.StripMode) (imaging.Info, []byte) {
+	t.Helper()
+	info, err := check(data, ext, imaging.Options{Strip: mode})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,8 @@ type pngChunks struct {
 	exif, iccp            bool
 	colors                pngColors
 	firstData             int    // mark before the first IDAT
-	late                  []byte // an orientation chunk to insert there
+	late                  []byte // an EXIF chunk to insert there
+	credentials           []int
 }
 
 // next reads one chunk and reports whether it was the last.
@@ -97,6 +98,7 @@ func (c *pngChunks) finish(end int64) {
 	if c.late != nil {
 		c.info.insert(c.firstData, c.late)
 	}
+	c.info.release(c.credentials)
 }
 
 // isCritical reports whether every decoder must know the chunk: its first letter is upper case (W3C

@@ -40,6 +40,10 @@ func (c *pngChunks) inspect(s *source, kind [4]byte, size int64) (kept bool, err
 		err = c.color(s, kind, size)
 	case "eXIf":
 		return c.keepEXIF(s, kind, size)
+	case "tEXt", "zTXt", "iTXt", "tIME", "caBX":
+		if c.frames.opts.Strip == StripLocation {
+			return c.keepDescription(s, kind, size)
+		}
 	case "IEND":
 		if !c.data {
 			return false, errPNG
@@ -141,10 +145,9 @@ func keepFirst(kept *[]byte, data []byte) {
 	}
 }
 
-// keepEXIF reads the orientation from the first EXIF chunk. It reports whether the chunk remains,
-// which is so if it holds nothing else. Otherwise a chunk with only the orientation replaces it.
-// EXIF may follow the pixels, where browsers do not look for it; the replacement then precedes
-// them.
+// keepEXIF reads the orientation from the first EXIF chunk. It reports whether the chunk remains.
+// Otherwise one with the rest of it replaces it. EXIF may follow the pixels, where browsers do not
+// look for it; the replacement then precedes them.
 func (c *pngChunks) keepEXIF(s *source, kind [4]byte, size int64) (kept bool, err error) {
 	if c.exif {
 		return false, nil
@@ -154,17 +157,34 @@ func (c *pngChunks) keepEXIF(s *source, kind [4]byte, size int64) (kept bool, er
 	if err != nil {
 		return false, err
 	}
-	o := parseOrientation(data)
-	c.info.Orientation = o
+	c.info.Orientation = parseOrientation(data)
+	var rest []byte
+	if int64(len(data)) == size { // it is whole
+		rest = c.frames.opts.Strip.exif(data, c.info.Orientation)
+	} else if c.info.Orientation != Upright {
+		rest = c.info.Orientation.tiff()
+	}
 	switch {
-	case o == Upright:
+	case rest == nil:
 		return false, nil
-	case c.data:
-		c.late = o.pngChunk()
-		return false, nil
-	case bytes.Equal(data, o.tiff()):
+	case !c.data:
+		return c.rewrite(kind, data, rest), nil
+	case c.frames.opts.Strip == StripLocation && bytes.Equal(data, rest):
 		return true, nil
 	}
-	c.info.insert(c.info.mark(), o.pngChunk())
+	c.late = pngChunk("eXIf", rest)
 	return false, nil
+}
+
+// rewrite replaces a chunk by one with the rest of its data. It reports whether the chunk remains
+// because it has nothing else.
+func (c *pngChunks) rewrite(kind [4]byte, data, rest []byte) (kept bool) {
+	switch {
+	case rest == nil:
+		return false
+	case bytes.Equal(data, rest):
+		return true
+	}
+	c.info.insert(c.info.mark(), pngChunk(string(kind[:]), rest))
+	return false
 }

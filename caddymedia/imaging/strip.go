@@ -48,6 +48,56 @@ func (l *layout) insert(mark int, data []byte) {
 	l.patches = append(l.patches, patch{span: mark, data: data})
 }
 
+// hold keeps a part like keep. It returns a number for replace.
+func (l *layout) hold(from, to int64) (held int) {
+	held = l.mark()
+	l.keep(from, to)
+	l.mark()
+	return held
+}
+
+// replace puts data, which may be empty, in the place of a part that hold kept.
+func (l *layout) replace(held int, data []byte) {
+	part := &l.spans[held]
+	l.kept -= part.to - part.from
+	part.to = part.from
+	l.insert(held, data)
+}
+
+// release removes parts that hold kept, unless all of the file remains. These are credentials, which
+// are no longer valid.
+func (i *Info) release(credentials []int) {
+	if !i.HasMetadata() {
+		return
+	}
+	for _, held := range credentials {
+		i.replace(held, nil)
+	}
+}
+
+// add adds the parts of another layout behind all parts so far. It returns the number of the first
+// of its spans.
+func (l *layout) add(other layout) (first int) {
+	first = l.mark()
+	for _, p := range other.patches {
+		p.span += first
+		l.patches = append(l.patches, p)
+	}
+	l.spans = append(l.spans, other.spans...)
+	l.kept += other.kept
+	return first
+}
+
+// position returns the offset of a span in the result.
+func (l *layout) position(span int) (at int64) {
+	for _, p := range l.patches {
+		if p.span <= span {
+			at += int64(len(p.data)) + p.zeros
+		}
+	}
+	return at + total(l.spans[:span])
+}
+
 // blank puts n zeros at a position that mark returned, like insert.
 func (l *layout) blank(mark int, n int64) {
 	l.patches = append(l.patches, patch{span: mark, zeros: n})

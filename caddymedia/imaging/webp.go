@@ -62,10 +62,13 @@ type webpChunks struct {
 	canvas   image.Point // of a VP8X chunk
 	header   [10]byte    // its data
 
-	alpha      span // the ALPH chunk of the still picture
-	anim, iccp bool
-	exif, own  bool // an EXIF chunk; it holds only an orientation
-	parts      []webpPart
+	alpha       span // the ALPH chunk of the still picture
+	anim, iccp  bool
+	exif, xmp   bool
+	parts       []webpPart
+	credentials []webpPart // that remain only if all does
+	kept        byte       // the flags of metadata that remains
+	tail        []byte     // chunks to append
 }
 
 // next reads one chunk.
@@ -169,6 +172,14 @@ func (w *webpChunks) other(s *source, c webpChunk) error {
 		w.info.setProfile(p, spaceRGB)
 	case "EXIF":
 		return w.keepEXIF(s, c)
+	case "XMP ":
+		if w.frames.opts.Strip == StripLocation {
+			return w.keepXMP(s, c)
+		}
+	case "C2PA":
+		if w.frames.opts.Strip == StripLocation {
+			w.credentials = append(w.credentials, webpPart{span: c.span})
+		}
 	}
 	return nil
 }

@@ -36,7 +36,7 @@ func FuzzWebP(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	opts := imaging.Options{MaxPixels: 10_000, MaxFramePixels: 100_000}
+	opts := imaging.Options{Strip: imaging.StripOn, MaxPixels: 10_000, MaxFramePixels: 100_000}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var info imaging.Info
 		measured(t, func() (err error) {

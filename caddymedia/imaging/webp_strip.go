@@ -23,8 +23,7 @@ func (w *webpChunks) replaceFrame(from, to int64) {
 }
 
 // keepEXIF reads the orientation from the first EXIF chunk. Some programs begin it with the prefix
-// of JPEG. The chunk remains if it holds nothing else. Otherwise a chunk with only the orientation
-// replaces it at the end of the file.
+// of JPEG.
 func (w *webpChunks) keepEXIF(s *source, c webpChunk) error {
 	if w.exif {
 		return nil
@@ -34,12 +33,44 @@ func (w *webpChunks) keepEXIF(s *source, c webpChunk) error {
 	if err != nil {
 		return err
 	}
-	o := parseOrientation(bytes.TrimPrefix(b, []byte(exifPrefix)))
+	tiff := bytes.TrimPrefix(b, []byte(exifPrefix))
+	o := parseOrientation(tiff)
 	w.info.Orientation = o
-	if w.own = o != Upright && bytes.Equal(b, o.tiff()); w.own {
-		w.keep(c.span)
+	mode := w.frames.opts.Strip
+	if int64(len(b)) < c.size {
+		mode = StripOn
 	}
+	w.rewrite(c, b, mode.exif(tiff, o))
 	return nil
+}
+
+// keepXMP keeps the part of the first XMP chunk that describes the image.
+func (w *webpChunks) keepXMP(s *source, c webpChunk) error {
+	if w.xmp || c.size > bufferSize {
+		return nil
+	}
+	w.xmp = true
+	b, err := s.Peek(int(c.size))
+	if err != nil {
+		return err
+	}
+	w.rewrite(c, b, xmpFilter{describe: true}.apply(b))
+	return nil
+}
+
+// rewrite keeps a chunk with data b if it has nothing but rest. Otherwise a chunk with that, if any,
+// replaces it at the end of the file.
+func (w *webpChunks) rewrite(c webpChunk, b, rest []byte) {
+	if rest == nil {
+		return
+	}
+	w.kept |= map[string]byte{"EXIF": webpEXIF, "XMP ": webpXMP}[c.id]
+	if bytes.Equal(b, rest) {
+		w.keep(c.span)
+		return
+	}
+	w.tail = append(append(w.tail, riffHead(c.id, int64(len(rest)))...), rest...)
+	w.tail = append(w.tail, make([]byte, len(rest)%2)...)
 }
 
 // finish sets the fields that depend on all chunks.
@@ -66,29 +97,14 @@ func (w *webpChunks) uncovered() bool {
 // strip sets the layout. The sizes and flags at the start of a file depend on all its chunks, so
 // that they are replaced, unless all remain.
 func (w *webpChunks) strip(end int64) {
-	flags := w.flags &^ (webpEXIF | webpXMP)
-	if w.info.Orientation != Upright {
-		flags |= webpEXIF
-	}
-	size := int64(riffHeader)
-	if w.extended {
-		size += riffChunk + int64(len(w.header))
-	}
-	padded := true
-	for _, p := range w.parts {
-		n := p.to - p.from
-		size += int64(len(p.head)) + n + n&1
-		padded = padded && n%2 == 0
-	}
 	i := w.info
-	if size == end && flags == w.flags && padded {
+	flags := w.flags&^(webpEXIF|webpXMP) | w.kept
+	size, padded := w.size(w.parts, w.credentials)
+	if size == end && flags == w.flags && padded && (len(w.credentials) == 0 || end == i.size) {
 		i.keep(0, end)
 		return
 	}
-	turned := i.Orientation != Upright && !w.own
-	if turned {
-		size += riffChunk + int64(len(i.Orientation.tiff()))
-	}
+	size, _ = w.size(w.parts)
 	head := append(riffHead("RIFF", size-riffChunk), "WEBP"...)
 	if w.extended {
 		w.header[0] = flags
@@ -103,13 +119,25 @@ func (w *webpChunks) strip(end int64) {
 		i.keep(p.from, p.to)
 		head = make([]byte, (p.to-p.from)%2) // the missing padding
 	}
-	if turned {
-		tiff := i.Orientation.tiff()
-		head = append(append(head, riffHead("EXIF", int64(len(tiff)))...), tiff...)
-	}
-	if len(head) > 0 {
+	if head = append(head, w.tail...); len(head) > 0 {
 		i.insert(i.mark(), head)
 	}
+}
+
+// size returns the length of a file of parts. padded reports that none of them lacks its padding, and
+// that no chunk is new.
+func (w *webpChunks) size(parts ...[]webpPart) (n int64, padded bool) {
+	n = riffHeader + int64(len(w.tail))
+	if w.extended {
+		n += riffChunk + int64(len(w.header))
+	}
+	padded = len(w.tail) == 0
+	for _, p := range slices.Concat(parts...) {
+		size := p.to - p.from
+		n += int64(len(p.head)) + size + size&1
+		padded = padded && size%2 == 0
+	}
+	return n, padded
 }
 
 // riffHead returns the header of a chunk.

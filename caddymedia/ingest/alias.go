@@ -70,12 +70,10 @@ type Alias struct {
 	RenameMismatched bool
 	// MaxSize of an item in bytes.
 	MaxSize int64
-	// Imaging are the limits of pictures.
+	// Imaging are the limits of pictures, and the metadata without which they are stored.
 	Imaging imaging.Options
 	// WebP are the options of variants; nil for no variants.
 	WebP *render.Options
-	// StripMetadata stores pictures without metadata that is not needed to show them.
-	StripMetadata bool
 	// Renditions are the named sizes of pictures, sorted by name.
 	Renditions []Rendition
 	// Negotiate serves the variant under the address of its picture.
@@ -159,7 +157,7 @@ func (a *Alias) lockName(filename string) string { return a.Location().Join(file
 const maxName = 1 << 10
 
 // filename returns the name, relative to the alias, of a submitted file. The error is a *Failure.
-func (a *Alias) filename(submitted, subFolder string, now time.Time) (string, error) {
+func (a *Alias) filename(submitted, subFolder string, now time.Time, origin Origin) (string, error) {
 	if max(len(submitted), len(subFolder)) > maxName {
 		return "", failf(BadRequest, "the name or its sub folder is longer than %d bytes", maxName)
 	}
@@ -171,7 +169,7 @@ func (a *Alias) filename(submitted, subFolder string, now time.Time) (string, er
 		return "", &Failure{Reason: BadRequest, Message: err.Error()}
 	}
 	if ext := naming.Extension(name); !a.Extensions[ext] || naming.Restricted(name) != "" {
-		return "", a.refusedExtension(ext)
+		return "", a.refusedExtension(ext, origin)
 	}
 	if a.IsVariant(name) {
 		return "", failf(BadRequest, "%.64q is the name of a variant: leave out the ending before .webp", name)
@@ -207,13 +205,18 @@ func (a *Alias) longestKeys(filename string) []string {
 	return keys
 }
 
-func (a *Alias) refusedExtension(ext string) error {
+// refusedExtension returns the failure for a name, with a way out that the caller knows.
+func (a *Alias) refusedExtension(ext string, origin Origin) error {
 	refused := "the name has no extension"
 	if ext != "" {
 		refused = "." + ext + " is not accepted"
 	}
 	if a.Kind == Image {
-		return failf(BadContent, "%s; pictures may be %s; files of other kinds go to /api/upload/file", refused, a.extensions())
+		way := "files of other kinds go to /api/upload/file"
+		if origin == OriginPanel {
+			way = "choose an alias for files"
+		}
+		return failf(BadContent, "%s; pictures may be %s; %s", refused, a.extensions(), way)
 	}
 	return failf(BadContent, "%s; files may be %s", refused, a.extensions())
 }

@@ -66,7 +66,7 @@ func (b *batch) fail(up *upload, err error) {
 
 // checkUpload verifies name, size and content.
 func (b *batch) checkUpload(ctx context.Context, up *upload) (err error) {
-	up.filename, err = b.alias.filename(b.req.Forced.filename(up.submitted), b.subFolder(), b.now)
+	up.filename, err = b.alias.filename(b.req.Forced.filename(up.submitted), b.subFolder(), b.now, b.req.Actor.Origin)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (b *batch) renameMismatched(up *upload) error {
 	}
 	name := path.Base(up.filename)
 	name = name[:strings.LastIndexByte(name, '.')+1] + found
-	up.filename, err = b.alias.filename(name, b.subFolder(), b.now)
+	up.filename, err = b.alias.filename(name, b.subFolder(), b.now, b.req.Actor.Origin)
 	return err
 }
 
@@ -145,15 +145,15 @@ func (b *batch) checkDuplicates() {
 	}
 }
 
-// checkPixels decodes a picture, makes its variant and its eager renditions and, with StripMetadata,
-// removes its metadata.
+// checkPixels decodes a picture, makes its variant and its eager renditions, and removes metadata that
+// the alias does not store.
 func (b *batch) checkPixels(ctx context.Context, up *upload) error {
 	if up.isRaster() {
 		if err := b.renderPictures(ctx, up); err != nil {
 			return contentFailure(err)
 		}
 	}
-	if b.alias.StripMetadata && up.picture.HasMetadata() {
+	if up.picture.HasMetadata() {
 		return b.restage(ctx, up, up.storage, up.picture.Stripped(up.staged))
 	}
 	return nil

@@ -99,7 +99,7 @@ func (b *batch) plan(ctx context.Context, up *upload, group storagedrivers.Group
 	case err != nil:
 		return err
 	case up.variant != nil:
-		return group.Plan(ctx, up.variant, b.alias.VariantKey(up.filename), b.alias.variantOptions())
+		return group.Plan(ctx, up.variant, b.alias.VariantKey(up.filename), b.alias.variantOptions(storagedrivers.Info{}))
 	case b.mayHaveStale(up):
 		return group.PlanRemove(ctx, b.alias.VariantKey(up.filename))
 	}
@@ -119,12 +119,18 @@ func (b *batch) commitUpload(ctx context.Context, up *upload) (exists bool, err 
 		if err := b.ifStored(ctx, up); err != nil {
 			return false, err
 		}
-		if o.replaced, err = b.alias.exists(ctx, up.filename); err != nil {
+		old, err := b.alias.existing(ctx, up.filename)
+		if err != nil {
+			return false, err
+		}
+		o.replaced = old.Key != ""
+		if err := b.uncover(ctx, o, old); err != nil {
 			return false, err
 		}
 	}
 	o.info, err = up.staged.Commit(ctx, b.alias.Key(up.filename), b.putOptions())
 	if err != nil {
+		b.coverAgain(ctx, o)
 		return errors.Is(err, fs.ErrExist), err
 	}
 	b.objects = append(b.objects, o)
@@ -141,14 +147,15 @@ func (up *upload) storageFailure(err error) *Failure {
 	return failure
 }
 
-// exists reports whether an item is known to exist. Some accounts may write to the backend but not
-// read; items that they cannot see count as new. The error is that of an unavailable storage.
-func (a *Alias) exists(ctx context.Context, filename string) (bool, error) {
+// existing returns the Info of an item, zero if none is known to exist. Some accounts may write to
+// the backend but not read; items that they cannot see count as new. The error is that of an
+// unavailable storage.
+func (a *Alias) existing(ctx context.Context, filename string) (storagedrivers.Info, error) {
 	info, err := stat(ctx, a.Storage, a.Key(filename))
 	if errors.Is(err, storagedrivers.ErrUnavailable) {
-		return false, err
+		return info, err
 	}
-	return err == nil && info.Key != "", nil
+	return info, nil
 }
 
 // rollBack undoes all commits, the last one first. It returns a failure for each that it cannot
@@ -181,6 +188,9 @@ func (b *batch) rollBackObject(ctx context.Context, o *object) error {
 			return errors.Join(err, b.removeVariant(ctx, o, storage.Delete))
 		}
 		return err
+	}
+	if o.uncovered {
+		return errors.ErrUnsupported // it stays replaced, and keeps its own variant
 	}
 	err := o.variant.Rollback(ctx)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {

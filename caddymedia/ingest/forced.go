@@ -25,7 +25,7 @@ func (f Forced) Check(a *Alias, now time.Time) *Failure {
 	var err error
 	switch {
 	case f.Filename != "":
-		_, err = a.filename(f.Filename, f.SubFolder, now)
+		_, err = a.filename(f.Filename, f.SubFolder, now, OriginHTTP)
 	case len(f.SubFolder) > maxName:
 		err = failf(BadRequest, "the sub folder is longer than %d bytes", maxName)
 	default:

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"io"
 	"math"
-	"mime"
 	"mime/multipart"
 	"net/textproto"
-	"regexp"
 	"strings"
 	"sync"
 
@@ -104,19 +102,15 @@ func (f *form) next() (*part, error) {
 }
 
 func (f *form) describe() (*part, error) {
-	header := f.current.Header.Get("Content-Disposition")
-	disposition, params, err := mime.ParseMediaType(header)
-	if err != nil || disposition != "form-data" {
-		return nil, failf(BadRequest, "a part has no valid Content-Disposition of form-data")
+	p, failure := parseDisposition(f.current.Header.Get("Content-Disposition"))
+	if failure != nil {
+		return nil, failure
 	}
 	if err := plainEncoding(f.current.Header.Get("Content-Transfer-Encoding")); err != nil {
 		return nil, err
 	}
-	if twoNames(header, params["filename"]) {
-		return nil, failf(BadRequest, "a part has different names in filename and filename*: send one")
-	}
-	p := &part{name: params["name"], body: f.current}
-	if p.filename, p.file = filename(header, params); p.file {
+	p.body = f.current
+	if p.file {
 		f.files++
 	} else {
 		f.fields++
@@ -139,58 +133,6 @@ func plainEncoding(encoding string) error {
 	default:
 		return failf(BadContent, "a part has a Content-Transfer-Encoding: send the part without one")
 	}
-}
-
-// extendedName matches the extended parameter of RFC 5987 and the pieces of one of RFC 2231.
-var extendedName = regexp.MustCompile(`(?i)filename\*`)
-
-// isExtended reports whether extendedName matches, without the memory of a regular expression.
-func isExtended(disposition string) bool {
-	return strings.Contains(strings.ToLower(disposition), "filename*")
-}
-
-// unescape undoes the escapes that browsers and curl use in the plain form of a name (WHATWG HTML,
-// section 4.10.22.8). They escape nothing else, not even the percent sign.
-var unescape = strings.NewReplacer("%22", `"`, "%0D", "\r", "%0A", "\n")
-
-// FormFilename returns the file name in the Content-Disposition header of a part of a form, as it
-// was before the client encoded it, and whether the header has one.
-func FormFilename(disposition string) (name string, ok bool) {
-	_, params, err := mime.ParseMediaType(disposition)
-	if err != nil {
-		return "", false
-	}
-	return filename(disposition, params)
-}
-
-// filename is FormFilename for a header with these parameters.
-func filename(disposition string, params map[string]string) (name string, ok bool) {
-	name, ok = params["filename"]
-	if !isExtended(disposition) {
-		name = unescape.Replace(name)
-	}
-	return name, ok
-}
-
-// twoNames reports whether a header has a different file name in the extended form, which RFC 7578
-// section 4.2 forbids. The parser prefers that form to the plain one; filters may not. Some clients
-// send one name in both forms and encode the plain one by RFC 2047.
-func twoNames(disposition, name string) bool {
-	if !isExtended(disposition) {
-		return false
-	}
-	const other = "extended"
-	_, params, err := mime.ParseMediaType(extendedName.ReplaceAllString(disposition, other+"*"))
-	if err != nil {
-		return false
-	}
-	plain, hasPlain := params["filename"]
-	_, hasExtended := params[other]
-	if !hasPlain || !hasExtended || plain == name || unescape.Replace(plain) == name {
-		return false
-	}
-	decoded, err := new(mime.WordDecoder).DecodeHeader(plain)
-	return err != nil || decoded != name
 }
 
 // oneMore returns the number of bytes to read in order to detect more than limit.

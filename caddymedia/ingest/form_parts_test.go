@@ -21,14 +21,25 @@ func TestPartHeaders(t *testing.T) {
 		{disposition + "filename=a.txt; filename*=UTF-8''a.txt", 0, ""},
 		{disposition + "filename*=UTF-8''a.txt", 0, ""},
 		{disposition + `filename="a filename*.txt"`, 0, ""},
-		{disposition + "filename=a.txt; filename*=UTF-8''b.txt", BadRequest, "different names"},
-		{disposition + "FileName*=UTF-8''b.txt; FILENAME=a.txt", BadRequest, "different names"},
+		{disposition + "filename=a.txt; filename*=UTF-8''b.txt", 0, ""},
+		{disposition + "filename=a.txt; filename*=UTF-8''a.TXT", 0, ""},
+		{disposition + "filename=a.txt; filename*=UTF-8''a.pdf", BadRequest, "different extensions"},
+		{disposition + "filename=a; filename*=UTF-8''a.txt", BadRequest, "different extensions"},
+		{disposition + "FileName*=UTF-8''b.pdf; FILENAME=a.txt", BadRequest, "different extensions"},
 		{disposition + `filename="=?utf-8?B?w6EudHh0?="; filename*=utf-8''%C3%A1.txt`, 0, ""},
 		{disposition + `filename="=?UTF-8?Q?=C3=A1.txt?="; filename*=UTF-8''%C3%A1.txt`, 0, ""},
 		{disposition + `filename="=?iso-8859-1?q?=E1.txt?="; filename*=UTF-8''%C3%A1.txt`, 0, ""},
-		{disposition + `filename="=?utf-8?B?w6EudHh0?="; filename*=utf-8''b.txt`, BadRequest, "different names"},
-		{disposition + `filename="=?unknown?B?w6EudHh0?="; filename*=utf-8''%C3%A1.txt`, BadRequest, "different names"},
-		{disposition + "filename=a.txt; filename*0=b; filename*1=.txt", BadRequest, "different names"},
+		{disposition + `filename="=?utf-8?B?w6EudHh0?="; filename*=utf-8''b.pdf`, BadRequest, "different extensions"},
+		{disposition + `filename="=?unknown?B?w6EudHh0?="; filename*=utf-8''%C3%A1.txt`, BadRequest, "different extensions"},
+		{disposition + "filename*=UTF-8''a.txt; filename*=UTF-8''a.txt", BadRequest, "one filename*"},
+		{disposition + "filename*=UTF-8''a.txt; filename*=UTF-8''b.txt", BadRequest, "no valid"},
+		{disposition + "filename=a.txt; filename*0=b; filename*1=.txt", BadRequest, "one filename*"},
+		{disposition + "filename*0=b; filename*1=.txt", BadRequest, "one filename*"},
+		{disposition + "filename=a.txt; filename*=a.txt", BadRequest, "UTF-8''"},
+		{disposition + "filename=a.txt; filename*=UTF-8'a.txt", BadRequest, "UTF-8''"},
+		{disposition + "filename=a.txt; filename*=UTF-8''%zz.txt", BadRequest, "UTF-8''"},
+		{disposition + "filename*=UTF-8''%E1.txt", BadRequest, "UTF-8''"},
+		{disposition + "filename*=koi8-r''%C1.txt", BadRequest, "UTF-8''"},
 	} {
 		t.Run(c.header, func(t *testing.T) {
 			t.Parallel()
@@ -49,7 +60,7 @@ func TestPartHeaders(t *testing.T) {
 }
 
 // TestEscapedNames: the escapes of browsers and curl in a file name are undone, nothing else. An
-// extended name has its own encoding.
+// extended name has its own encoding, and counts.
 func TestEscapedNames(t *testing.T) {
 	t.Parallel()
 	for parameter, want := range map[string]string{
@@ -59,8 +70,15 @@ func TestEscapedNames(t *testing.T) {
 		`filename*=UTF-8''a%2522.txt`:                                `a%22.txt`,
 		`filename="a%22.txt"; filename*=UTF-8''a%22.txt`:             `a".txt`,
 		`filename="a%0D%0A%22.php"; filename*=UTF-8''a%0D%0A%22.php`: "a\r\n\".php",
-		`filename="a%0d%0ab.txt"`:                                    `a%0d%0ab.txt`,
-		`filename="a%0D%0Ab.txt"`:                                    "a\r\nb.txt",
+		// as Apache HttpClient sends a name beyond ASCII
+		`filename="???.jpg"; filename*="UTF-8''%C4%9B%C5%A1%C4%8D.jpg"`: "ěšč.jpg",
+		`filename="?.jpg"; filename*=UTF-8''%C4%9B.jpg`:                 "ě.jpg",
+		`filename*=utf-8'cs'%C4%9B.jpg; filename=e.JPG`:                 "ě.jpg",
+		`filename*=ISO-8859-1''%E1+%20.jpg`:                             "á+ .jpg",
+		`filename="; filename*=UTF-8''b.txt"`:                           "; filename*=UTF-8''b.txt",
+		`filename="\"; filename*=%22.txt"; x="y"`:                       `"; filename*=".txt`,
+		`filename="a%0d%0ab.txt"`:                                       `a%0d%0ab.txt`,
+		`filename="a%0D%0Ab.txt"`:                                       "a\r\nb.txt",
 	} {
 		t.Run(parameter, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +98,7 @@ func TestLongNames(t *testing.T) {
 	a := newAlias(t, DefaultAlias, onMemory(t, nil))
 	long := strings.Repeat("\ufdfa", maxName/3+1)
 	for _, names := range [][2]string{{long + ".txt", "/"}, {"a.txt", long}} {
-		_, err := a.filename(names[0], names[1], newUploader().Now())
+		_, err := a.filename(names[0], names[1], newUploader().Now(), OriginHTTP)
 		wantFailure(t, asFailures(err), BadRequest, "", "longer than")
 	}
 }

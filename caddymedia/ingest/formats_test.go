@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
@@ -118,7 +119,7 @@ func TestStripMetadataOfWebP(t *testing.T) {
 	t.Parallel()
 	s := onMemory(t, nil)
 	alias := pictures(t, s)
-	alias.Extensions["webp"], alias.StripMetadata = true, true
+	alias.Extensions["webp"], alias.Imaging.Strip = true, imaging.StripOn
 	webp := encoded(t, "webp")
 	if _, failures := uploadPictures(t, newUploader(alias), file("a.webp", webp+"<?php")); failures != nil {
 		t.Fatal(failures)
@@ -223,7 +224,7 @@ func TestUndecodedPictures(t *testing.T) {
 		s := onMemory(t, nil)
 		alias := pictures(t, s)
 		alias.Extensions["heic"], alias.Extensions["avif"] = true, true
-		alias.RenameMismatched, alias.StripMetadata = true, true
+		alias.RenameMismatched, alias.Imaging.Strip = true, imaging.StripOn
 		items, failures := uploadPictures(t, newUploader(alias), file(submitted, string(data)))
 		if failures != nil || items[0].Filename != want || items[0].WebP != "" {
 			t.Errorf("%s: %+v, %v", submitted, items, failures)

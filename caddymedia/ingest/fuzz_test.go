@@ -3,6 +3,7 @@ package ingest
 import (
 	"bytes"
 	"io"
+	"mime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -46,6 +47,31 @@ func FuzzForm(f *testing.F) {
 			if again := read(iotest.OneByteReader(bytes.NewReader(body))); len(again) != len(items) {
 				t.Errorf("%d items of the body byte by byte, %d of it at once", len(again), len(items))
 			}
+		}
+	})
+}
+
+// FuzzFormFilename: an accepted header has the name that the standard library finds in it, but for
+// the escapes of browsers and for Latin letters, which the library does not decode.
+func FuzzFormFilename(f *testing.F) {
+	for _, params := range []string{
+		`filename="a %22b%22.txt"`, `filename=a.txt; filename*=UTF-8''%C3%A1.txt`, `filename="?.jpg"; filename*="UTF-8''%C4%9B.jpg"`,
+		`filename*=iso-8859-1'en'%E1.txt`, `filename*0=a; filename*1=.txt`, `filename="\"; filename*=\\"; x=y`,
+		`FILENAME = a.txt ; filename* = utf-8''a.TXT`, `filename="=?utf-8?B?w6EudHh0?="; filename*=utf-8''%C3%A1.txt`,
+	} {
+		f.Add("form-data; name=files; " + params)
+	}
+	f.Fuzz(func(t *testing.T, header string) {
+		got, err := FormFilename(header)
+		_, params, parseErr := mime.ParseMediaType(header)
+		switch want := params["filename"]; {
+		case err != nil && got != "":
+			t.Errorf("%q with the error %v", got, err)
+		case err == nil && parseErr != nil:
+			t.Errorf("a header is accepted: %v", parseErr)
+		case err != nil || strings.Contains(strings.ToLower(header), "iso-8859-1"):
+		case got != want && got != unescape.Replace(want):
+			t.Errorf("got %q, want %q", got, want)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 )
 
@@ -20,7 +21,7 @@ func TestStripMetadata(t *testing.T) {
 			t.Parallel()
 			s := open(t, nil)
 			alias := pictures(t, s)
-			alias.StripMetadata = true
+			alias.Imaging.Strip = imaging.StripOn
 			plain := picture(red)
 			items, failures := uploadPictures(t, newUploader(alias),
 				file("a.png", withText(plain, "taken at home")+"<?php"), file("b.png", plain))

@@ -70,8 +70,28 @@ func TestTwoFail(t *testing.T) {
 	wantContents(t, s, map[string]string{"a.png": picture(red), "a.png.webp": webpOf(red)})
 }
 
-// TestVariantStays: a picture that cannot be rolled back keeps its variant.
+// TestVariantStays: an image keeps its variant if that cannot be rolled back.
 func TestVariantStays(t *testing.T) {
+	t.Parallel()
+	s := onMemory(t, func(op, key string) error {
+		switch {
+		case op == "put" && key == "z.png":
+			return storagedrivers.ErrNoSpace
+		case op == "delete" && key == "a.png.webp":
+			return errors.New(secret)
+		}
+		return nil
+	})
+	_, failures := uploadPictures(t, newUploader(pictures(t, s)), file("a.png", picture(green)), file("z.png", picture(red)))
+	if len(failures) != 2 || !strings.Contains(failures[1].Message, "may stay stored") {
+		t.Errorf("%v", failures)
+	}
+	wantContents(t, s, map[string]string{"a.png": picture(green), "a.png.webp": webpOf(green)})
+}
+
+// TestRollbackIsRepeated: a local storage rolls back a group when it is closed, if it could not do so
+// before.
+func TestRollbackIsRepeated(t *testing.T) {
 	t.Parallel()
 	var rollbacks atomic.Int32
 	s := onLocal(t, func(op, key string) error {
@@ -93,7 +113,7 @@ func TestVariantStays(t *testing.T) {
 	if len(failures) != 2 || !strings.Contains(failures[1].Message, "may stay stored") {
 		t.Errorf("%v", failures)
 	}
-	wantContents(t, s, map[string]string{"a.png": picture(green), "a.png.webp": webpOf(green)})
+	wantContents(t, s, map[string]string{"a.png": picture(red), "a.png.webp": webpOf(red)})
 }
 
 // TestNameThatIsTooLongLater: a name without room for the time is refused even if it is free.

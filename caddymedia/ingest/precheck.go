@@ -17,7 +17,7 @@ func (u *Uploader) Precheck(ctx context.Context, req Request, name string, size 
 		}
 		up := &upload{submitted: name}
 		b.uploads = append(b.uploads, up)
-		if _, err := alias.filename(req.Forced.filename(name), b.subFolder(), b.now); err != nil {
+		if _, err := alias.filename(req.Forced.filename(name), b.subFolder(), b.now, b.req.Actor.Origin); err != nil {
 			up.failure = asFailure(err)
 		} else if limit := req.Forced.Limit(alias.MaxSize); size > limit {
 			up.failure = tooLarge(limit)

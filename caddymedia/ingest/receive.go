@@ -169,7 +169,7 @@ func (b *batch) stage(ctx context.Context, name string, body io.Reader, readFail
 		if _, known := b.fields["sub_folder"]; known {
 			folder = b.subFolder()
 		}
-		if _, err := alias.filename(b.req.Forced.filename(name), folder, b.now); err != nil {
+		if _, err := alias.filename(b.req.Forced.filename(name), folder, b.now, b.req.Actor.Origin); err != nil {
 			up.failure = asFailure(err) // sure to be refused, so its content is not needed
 			return nil
 		}

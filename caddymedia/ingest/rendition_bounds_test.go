@@ -3,6 +3,7 @@ package ingest
 import (
 	"context"
 	"errors"
+	"image"
 	"maps"
 	"slices"
 	"strings"
@@ -56,6 +57,91 @@ func TestUnrenderableOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantRendition(t, u, request(t, alias, "later", "a.png"), webpOf(red))
+}
+
+// gated is a painter that waits until goOn is closed.
+type gated struct {
+	painter
+	painted *atomic.Int64
+	goOn    chan struct{}
+}
+
+func (p gated) Encode(ctx context.Context, img image.Image, opts webp.Options) ([]byte, error) {
+	p.painted.Add(1)
+	select {
+	case <-p.goOn:
+		return p.painter.Encode(ctx, img, opts)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// TestSlowRendition: a rendition that takes too long is tried again after pauses that grow. It is never
+// reported as one that cannot be made.
+func TestSlowRendition(t *testing.T) {
+	t.Parallel()
+	u, alias := withRenditions(t, onMemory(t, nil))
+	p := gated{painted: new(atomic.Int64), goOn: make(chan struct{})}
+	u.Pictures = render.NewMaker(p, render.Limits{Time: time.Nanosecond})
+	now := noon
+	u.Now = func() time.Time { return now }
+	put(t, alias.Storage, "pics/slow.png", picture(red))
+	r := request(t, alias, "later", "slow.png")
+	want := func(pause time.Duration, attempts int64) {
+		t.Helper()
+		_, err := opened(t, u, r)
+		slow, ok := errors.AsType[*SlowError](err)
+		if !ok || slow.RetryAfter != pause || IsUnrenderable(err) || !errors.Is(err, render.ErrBusy) {
+			t.Errorf("error %v, want a pause of %v", err, pause)
+		}
+		if got := p.painted.Load(); got != attempts {
+			t.Errorf("%d attempts, want %d", got, attempts)
+		}
+	}
+	for i, pause := range []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute, 5 * time.Minute} {
+		want(pause, int64(i+1))
+		now = now.Add(pause - time.Second)
+		want(time.Second, int64(i+1))
+		now = now.Add(time.Second)
+	}
+	close(p.goOn)
+	wantRendition(t, u, r, webpOf(red))
+}
+
+// TestRenditionGoesOn: a rendition is made, although its callers have waited long enough or have left.
+// Later callers join the work.
+func TestRenditionGoesOn(t *testing.T) {
+	t.Parallel()
+	u, alias := withRenditions(t, onMemory(t, nil))
+	p := gated{painted: new(atomic.Int64), goOn: make(chan struct{})}
+	u.Pictures = render.NewMaker(p, render.Limits{Wait: 50 * time.Millisecond})
+	put(t, alias.Storage, "pics/a.png", picture(red))
+	var held atomic.Int64
+	r := request(t, alias, "later", "a.png")
+	r.Hold = func() (func(), error) {
+		held.Add(1)
+		return func() { held.Add(-1) }, nil
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if err := u.MakeRendition(gone, r); !errors.Is(err, context.Canceled) {
+		t.Errorf("one that left: %v", err)
+	}
+	for range 2 {
+		if err := u.MakeRendition(t.Context(), r); !errors.Is(err, render.ErrBusy) {
+			t.Errorf("one that waited: %v", err)
+		}
+	}
+	if held.Load() != 1 {
+		t.Error("the storage may be closed meanwhile")
+	}
+	close(p.goOn)
+	for errors.Is(u.MakeRendition(t.Context(), r), render.ErrBusy) {
+	}
+	if p.painted.Load() != 2 || held.Load() != 0 { // lossy and lossless
+		t.Errorf("encoded %d times, held %d times", p.painted.Load(), held.Load())
+	}
+	wantRendition(t, u, r, webpOf(red))
 }
 
 // TestEqualRenditions: two renditions of the same settings are both stored.

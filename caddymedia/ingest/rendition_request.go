@@ -26,6 +26,9 @@ type RenditionRequest struct {
 	WebP bool
 	// Owner shares the bounded work, such as the address of the client.
 	Owner string
+	// Hold, if set, keeps the uploader and its storages open until release is called. It is called for
+	// work that may go on without its callers.
+	Hold func() (release func(), err error)
 }
 
 // OpenRendition opens a rendition by open, a method of the storage of the alias. The error is
@@ -57,19 +60,17 @@ var ErrNotMade = errors.New("the rendition is not made yet")
 
 func (r *RenditionRequest) file() renditionFile { return r.Rendition.fileOf(r.Filename, r.WebP) }
 
-// renditionsOwner shares the encoders with the accounts. Renditions on request thus get one share of
-// them, like one account.
-const renditionsOwner = "renditions"
+// makingTime bounds the waiting for the making of a rendition, and the making.
+const makingTime = 10 * time.Minute
 
-// makingTime bounds the making of a rendition, which goes on if the first caller leaves.
-const makingTime = 2 * time.Minute
-
-// MakeRendition makes a rendition and stores it. Concurrent calls for one rendition make it once.
+// MakeRendition makes a rendition and stores it. Concurrent calls for one rendition make it once. The
+// work goes on without its callers: one that leaves, or that has waited for [render.Limits.Wait].
 //
 // The error is fs.ErrNotExist if there is no such picture. If the picture cannot be rendered,
 // [IsUnrenderable] reports it; it is not tried again for some minutes. The error wraps
-// [render.ErrBusy] if the queue is full or the work takes too long. Otherwise it is that of the
-// storage, or of ctx.
+// [render.ErrBusy] if the queue is full or the caller has waited too long. It is a [*SlowError] if the
+// work takes too long, which is not tried again for a while. Otherwise it is that of the storage, or of
+// ctx.
 func (u *Uploader) MakeRendition(ctx context.Context, r *RenditionRequest) error {
 	made := u.making.DoChan(r.name(), func() (_ any, err error) {
 		defer func() {
@@ -77,19 +78,28 @@ func (u *Uploader) MakeRendition(ctx context.Context, r *RenditionRequest) error
 				err = fmt.Errorf("%w: %v\n%s", render.ErrPanic, value, debug.Stack())
 			}
 		}()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), makingTime)
-		defer cancel()
-		err = u.makeRendition(ctx, r)
+		if r.Hold != nil {
+			release, err := r.Hold()
+			if err != nil {
+				return nil, err
+			}
+			defer release()
+		}
+		err = u.makeRendition(context.WithoutCancel(ctx), r)
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = fmt.Errorf("%w: %w", render.ErrBusy, err)
 		}
 		return nil, err
 	})
+	patience := time.NewTimer(u.Pictures.Wait())
+	defer patience.Stop()
 	select {
 	case result := <-made:
 		return result.Err
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	case <-patience.C:
+		return fmt.Errorf("%w: the rendition is still being made", render.ErrBusy)
 	}
 }
 
@@ -99,46 +109,70 @@ func (r *RenditionRequest) name() string {
 	return folder + "/" + r.Rendition.Name + "." + r.file().fingerprint()
 }
 
-// makeRendition is MakeRendition for one caller.
+// makeRendition is MakeRendition for one caller without a limit of waiting. A failure is returned again
+// for a while.
 func (u *Uploader) makeRendition(ctx context.Context, r *RenditionRequest) error {
-	leave, err := u.Pictures.Admit(ctx, r.Owner)
-	if err != nil {
-		return err
-	}
-	defer leave()
 	picture, err := r.Alias.Storage.Stat(ctx, r.Alias.Key(r.Filename))
 	if err != nil {
 		return err
 	}
+	name := r.Alias.Storage.Location().Join(r.Alias.renditionKey(r.Filename, r.file(), picture)).String()
+	known, _ := attempts().Get(name)
+	if err := known.failed(u.Now()); err != nil {
+		return err
+	}
+	if !known.long {
+		err = u.admit(ctx, r, picture, false)
+		known.long = errors.Is(err, render.ErrLong)
+	}
+	if known.long {
+		attempts().Add(name, known)
+		err = u.admit(ctx, r, picture, true)
+	}
+	if err = known.end(err, u.Now()); known.failed(u.Now()) != nil {
+		attempts().Add(name, known)
+	}
+	return err
+}
+
+// admit makes and stores a rendition when it may. long is set for long animations.
+func (u *Uploader) admit(ctx context.Context, r *RenditionRequest, picture storagedrivers.Info, long bool) error {
+	waiting, cancel := context.WithTimeout(ctx, makingTime)
+	defer cancel()
+	maker, leave, err := u.Pictures.Admit(waiting, r.Owner, long)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ctx, cancel = context.WithTimeout(ctx, makingTime)
+	defer cancel()
+	lock := func() (func(), error) { return names.Share(ctx, r.Alias.lockName(r.Filename)) }
 	if picture.ETag == "" {
 		// Only size and time identify the picture, perhaps in whole seconds. So no request of this
 		// process may replace it while it is rendered.
-		unlock, err := names.Share(ctx, r.Alias.lockName(r.Filename))
+		unlock, err := lock()
 		if err != nil {
 			return err
 		}
 		defer unlock()
-		return u.render(ctx, r, picture, func() (func(), error) { return func() {}, nil })
+		lock = func() (func(), error) { return func() {}, nil } // it is held
 	}
-	return u.render(ctx, r, picture, func() (func(), error) { return names.Share(ctx, r.Alias.lockName(r.Filename)) })
+	return u.render(ctx, r, picture, maker, lock)
 }
 
 // render makes and stores a rendition, unless another call has just done so. lock is called before it
 // is stored, so that no request of this process replaces or deletes the picture meanwhile.
 func (u *Uploader) render(
-	ctx context.Context, r *RenditionRequest, picture storagedrivers.Info, lock func() (unlock func(), err error),
+	ctx context.Context, r *RenditionRequest, picture storagedrivers.Info, maker *render.Maker,
+	lock func() (unlock func(), err error),
 ) error {
 	key := r.Alias.renditionKey(r.Filename, r.file(), picture)
 	if stored, err := stat(ctx, r.Alias.Storage, key); stored.Key != "" || err != nil {
 		return err
 	}
-	name := r.Alias.Storage.Location().Join(key).String()
-	if known, ok := unrenderable().Get(name); ok && u.Now().Before(known.until) {
-		return known.err
-	}
 	start := u.Now()
 	err := traced(ctx, "media.rendition", r.Alias.attributes, func(ctx context.Context) error {
-		picture, made, err := u.makeOf(ctx, r.Alias, r.Filename, u.Pictures.For(renditionsOwner), r.file().output())
+		picture, made, err := u.makeOf(ctx, r.Alias, r.Filename, maker, r.file().output())
 		if err != nil {
 			return err
 		}
@@ -155,8 +189,8 @@ func (u *Uploader) render(
 		}
 		return r.Alias.storeRendition(ctx, r.Filename, r.file(), picture, made[0].File)
 	})
-	if IsUnrenderable(err) {
-		unrenderable().Add(name, failure{err, u.Now().Add(unrenderableTime)})
+	if errors.Is(err, render.ErrLong) {
+		return err
 	}
 	u.Observer.Rendered(r.Alias, r.Rendition, renditionResult(err), u.Now().Sub(start))
 	return err
@@ -224,8 +258,12 @@ func renditionResult(err error) RenditionResult {
 	}
 }
 
-// IsUnrenderable reports whether err, of [Uploader.MakeRendition], is about the picture itself.
+// IsUnrenderable reports whether err, of [Uploader.MakeRendition], is about the picture itself. Time
+// that ran out is not, as it depends on the machine.
 func IsUnrenderable(err error) bool {
+	if errors.Is(err, render.ErrTime) {
+		return false
+	}
 	var (
 		content *imaging.ContentError
 		large   *imaging.TooLargeError

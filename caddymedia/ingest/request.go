@@ -110,6 +110,7 @@ type object struct {
 	*upload
 	info             storagedrivers.Info
 	replaced         bool                 // another item of the name
+	uncovered        bool                 // the variant of that item was removed before
 	committedVariant *storagedrivers.Info // nil if there is none
 	hasVariant       bool                 // a variant of the picture is stored beside it
 }

@@ -1,23 +1,45 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Size is the width of an address of an image.
+// Size is the size of an image or of one of its renditions.
 type Size struct {
-	URL string
-	// Width in pixels; 0 for an SVG.
-	Width int
+	// Rendition is nil for the image itself.
+	Rendition *Rendition
+	URL       string
+	// Width and Height in pixels, as shown; 0 for an SVG.
+	Width, Height int
 }
 
-// Sizes returns the address of a stored image, first, and those of its renditions with a width. It
-// omits renditions that the image cannot have.
+// Srcset returns the value of a srcset attribute: "<address> 320w, ..." in ascending order. It omits
+// renditions without a configured width, and has each width once. An SVG is its address alone.
+func Srcset(sizes []Size) string {
+	sizes = slices.DeleteFunc(slices.Clone(sizes), func(s Size) bool { return s.Rendition != nil && s.Rendition.Box.Width == 0 })
+	slices.SortStableFunc(sizes, func(a, b Size) int { return cmp.Compare(a.Width, b.Width) })
+	sizes = slices.CompactFunc(sizes, func(a, b Size) bool { return a.Width == b.Width })
+	candidates := make([]string, len(sizes))
+	for i, size := range sizes {
+		candidates[i] = size.URL
+		if size.Width > 0 {
+			candidates[i] = fmt.Sprintf("%s %dw", size.URL, size.Width)
+		}
+	}
+	return strings.Join(candidates, ", ")
+}
+
+// Sizes returns the sizes of a stored image, first, and of its renditions. It omits renditions that
+// the image cannot have.
 //
 // The error is fs.ErrNotExist if there is no such image, that of an image that cannot be read, of the
 // storage, or of ctx.
@@ -38,16 +60,16 @@ func (u *Uploader) Sizes(ctx context.Context, a *Alias, filename string) ([]Size
 		return nil, err
 	}
 	upright := info.UprightSize()
-	itself.Width = upright.X
+	itself.Width, itself.Height = upright.X, upright.Y
 	sizes := []Size{itself}
 	if !a.IsRendered(filename) {
 		return sizes, nil
 	}
 	for i := range a.Renditions {
 		r := &a.Renditions[i]
-		if r.Box.Width > 0 && u.Pictures.Feasible(info, r.fileOf(filename, false).output()) == nil {
-			width := r.Box.View(upright.X, upright.Y).Size.X
-			sizes = append(sizes, Size{a.RenditionURL("", r.Name, filename), width})
+		if u.Pictures.Feasible(info, r.fileOf(filename, false).output()) == nil {
+			size := r.Box.View(upright.X, upright.Y).Size
+			sizes = append(sizes, Size{r, a.RenditionURL("", r.Name, filename), size.X, size.Y})
 		}
 	}
 	return sizes, nil

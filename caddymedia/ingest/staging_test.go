@@ -6,6 +6,8 @@ import (
 	"maps"
 	"strings"
 	"testing"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
 // observed calls look before each Read.
@@ -95,7 +97,7 @@ func TestVariantsHoldFiles(t *testing.T) {
 			t.Parallel()
 			s := onMemory(t, nil)
 			one := pictures(t, s)
-			one.StripMetadata = true
+			one.Imaging.Strip = imaging.StripOn
 			u := newUploader(one)
 			parts := []send{file("a.png", c.content)}
 			if c.other {

@@ -87,6 +87,19 @@ func (a *Alias) OpenVariant(
 	return webp, nil
 }
 
+// IsHDR reports whether a stored picture has a gain map, so that its variant does not show the same.
+// The error is that of the storage.
+func (a *Alias) IsHDR(ctx context.Context, filename string, picture storagedrivers.Info) (bool, error) {
+	if imaging.FormatOf(naming.Extension(filename)) != imaging.JPEG {
+		return false, nil
+	}
+	info, err := a.header(ctx, filename, picture)
+	if IsUnrenderable(err) {
+		return false, nil
+	}
+	return info.HDR, err
+}
+
 // putOptions returns the options of an item.
 func (a *Alias) putOptions() storagedrivers.PutOptions {
 	opts := storagedrivers.PutOptions{CacheControl: a.CacheControl}
@@ -96,10 +109,12 @@ func (a *Alias) putOptions() storagedrivers.PutOptions {
 	return opts
 }
 
-// variantOptions returns the options of a variant. They overwrite: an existing object of the name
-// belongs to an earlier picture.
-func (a *Alias) variantOptions() storagedrivers.PutOptions {
-	return storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, CacheControl: a.CacheControl}
+// variantOptions returns the options of the variant of an image. They overwrite: an existing object
+// of the name belongs to an earlier image.
+func (a *Alias) variantOptions(image storagedrivers.Info) storagedrivers.PutOptions {
+	return storagedrivers.PutOptions{
+		Mode: storagedrivers.Overwrite, CacheControl: a.CacheControl, NotBefore: image.ModTime,
+	}
 }
 
 // stat is Storage.Stat, but returns the zero Info if the object does not exist.

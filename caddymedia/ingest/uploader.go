@@ -3,10 +3,11 @@
 // An upload takes six steps, each in the file of its name:
 //
 //   - receive stages every file on its storage, without a public name.
-//   - check verifies names and contents. It decodes pictures and makes their variants.
+//   - check verifies names and contents.
+//   - render decodes images, stages their variants and makes their eager renditions. It stores the
+//     renditions after the commit. The files rendition*.go make the others, on request.
 //   - commit names all staged data. If one commit fails, the others are rolled back.
-//   - variant ensures, before a commit ends, that each variant belongs to its picture.
-//   - rendition stores the eager renditions of the pictures; the others are made on request.
+//   - variant ensures, before a commit ends, that each variant belongs to its image.
 //   - report reports the outcome to the observer, and returns items or failures.
 //
 // Uploads over HTTP, from the panel, by Go code and by the commands all use this package, so that

@@ -29,11 +29,40 @@ func (b *batch) commitVariant(ctx context.Context, o *object) error {
 	if o.variant == nil {
 		return nil
 	}
-	info, err := o.variant.Commit(ctx, b.alias.VariantKey(o.filename), b.alias.variantOptions())
+	info, err := o.variant.Commit(ctx, b.alias.VariantKey(o.filename), b.alias.variantOptions(o.info))
 	if err == nil {
 		o.committedVariant, o.hasVariant = &info, true
 	}
 	return err
+}
+
+// uncovers reports whether the variant of an image is removed before the image is replaced: where the
+// storage has its times in whole seconds. Within a second, the variant would not be older than the new
+// image and would count as its own. A storage that can restore replaced objects has finer times.
+func (a *Alias) uncovers(old storagedrivers.Info) bool {
+	return old.Key != "" && old.ModTime.Nanosecond() == 0 && !a.Storage.Features().Restore
+}
+
+// uncover removes the variant of old, an image that is about to be replaced, if [Alias.uncovers].
+func (b *batch) uncover(ctx context.Context, o *object, old storagedrivers.Info) error {
+	if !o.replaced || !o.mayHaveVariant() || !b.alias.uncovers(old) {
+		return nil
+	}
+	o.uncovered = true
+	return remove(ctx, b.alias.Storage, b.alias.VariantKey(o.filename))
+}
+
+// coverAgain makes the variant of an image again that was uncovered and then not replaced.
+func (b *batch) coverAgain(ctx context.Context, o *object) {
+	if !o.uncovered || b.alias.WebP == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollBackTime)
+	defer cancel()
+	if _, err := b.uploader.renew(ctx, b.alias, o.filename, false); err != nil && !errors.Is(err, render.ErrNone) {
+		b.uploader.Log.Warn("making the variant of an image again that was not replaced",
+			"alias", b.alias.Name, "filename", o.filename, "error", err)
+	}
 }
 
 // reconcileAll reconciles the variants of the request. Only pictures that may be replaced need it.
@@ -69,7 +98,9 @@ func (u *Uploader) reconcile(
 		}
 		beside, err := stat(ctx, alias.Storage, own.Key)
 		if err != nil || !beside.Same(own) {
-			return beside.Key != "", err // another process has stored or removed it, and reconciles it
+			// Another process has stored or removed it, and reconciles it. A removed one is stored again
+			// if its image is about to be replaced.
+			return beside.Key != "" || alias.uncovers(now), err
 		}
 		if now.Key == "" {
 			break // the picture is deleted
@@ -125,7 +156,7 @@ func (b *batch) removeVariant(ctx context.Context, o *object, remove func(ctx co
 // remake makes the variant of a stored picture again.
 func (u *Uploader) remake(ctx context.Context, alias *Alias, filename string) (made storagedrivers.Info, err error) {
 	err = traced(ctx, "media.variant", alias.attributes, func(ctx context.Context) error {
-		_, variant, err := u.makeOf(ctx, alias, filename, u.Pictures, render.Variant(*alias.WebP))
+		image, variant, err := u.makeOf(ctx, alias, filename, u.Pictures, render.Variant(*alias.WebP))
 		if err != nil {
 			return err
 		}
@@ -133,7 +164,7 @@ func (u *Uploader) remake(ctx context.Context, alias *Alias, filename string) (m
 			return variant[0].Err
 		}
 		file := bytes.NewReader(variant[0].File)
-		made, err = alias.Storage.Put(ctx, alias.VariantKey(filename), file, alias.variantOptions())
+		made, err = alias.Storage.Put(ctx, alias.VariantKey(filename), file, alias.variantOptions(image))
 		return err
 	})
 	return made, err

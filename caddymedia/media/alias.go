@@ -60,8 +60,8 @@ type Alias struct {
 	Renditions []ingest.Rendition
 	// Negotiate serves the variant under the address of its image. It needs WebP.
 	Negotiate bool
-	// StripMetadata stores images without metadata that is not needed to show them.
-	StripMetadata bool
+	// StripMetadata is the metadata without which images are stored. Default: imaging.StripOff.
+	StripMetadata imaging.StripMode
 }
 
 // Values of Cache-Control: for items that never change, and for those that may be replaced.
@@ -121,7 +121,7 @@ func (a *Alias) on(config *Config, limits Limits, storages map[string]*storagedr
 	alias := &ingest.Alias{
 		Kind: a.Kind, Name: a.Name, Storage: storages[name], BaseURL: cmp.Or(a.BaseURL, config.BaseURL),
 		SubFolder: storage.SubFolder, Overwrite: storage.Overwrite, Sanitize: !storage.KeepNames,
-		WebP: a.WebP, StripMetadata: a.StripMetadata, Negotiate: a.Negotiate, RenameMismatched: a.RenameMismatched,
+		WebP: a.WebP, Negotiate: a.Negotiate, RenameMismatched: a.RenameMismatched,
 		CacheControl: cmp.Or(a.CacheControl, cacheForever),
 	}
 	if a.CacheControl == "" && alias.Overwrite {
@@ -153,6 +153,7 @@ func (a *Alias) on(config *Config, limits Limits, storages map[string]*storagedr
 	}
 	alias.Imaging = limits.Pictures
 	alias.Imaging.MaxPixels, alias.Imaging.SVG = cmp.Or(a.MaxPixels, limits.Pictures.MaxPixels), a.SVG
+	alias.Imaging.Strip = a.StripMetadata
 	return alias, nil
 }
 

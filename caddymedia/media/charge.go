@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
@@ -78,6 +79,18 @@ func ticketID(u *resumable.Upload) (id tokens.ID) {
 	raw, _ := hex.DecodeString(u.Ticket)
 	copy(id[:], raw)
 	return id
+}
+
+// CountRefusal counts the item of a resumable upload on a ticket, if it was refused for good.
+func (s *Service) CountRefusal(ctx context.Context, ticket *tokens.Ticket, failures ingest.Failures) {
+	if ticket == nil || !isFinal(failures) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
+	defer cancel()
+	if err := s.issuer.Refuse(ctx, ticket.ID); err != nil {
+		s.log.Error("counting a refused item of a ticket", "error", err)
+	}
 }
 
 // giveBack undoes [Service.Charge].

@@ -2,6 +2,7 @@ package media
 
 import (
 	"encoding/hex"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,6 +77,30 @@ func TestFinishAlone(t *testing.T) {
 				t.Errorf("%d are counted, want %d", s.used(t, ticket.ID), c.used)
 			}
 		})
+	}
+}
+
+// TestSweepTicket: the upload of a ticket is removed when it expires, although it was looked at a
+// moment before.
+func TestSweepTicket(t *testing.T) {
+	t.Parallel()
+	s, now := nodes(t, 1)[0], time.Now()
+	s.now = func() time.Time { return now }
+	s.uploads.Now = s.now
+	u := s.complete(t, "content", strings.Repeat("0", 64)) // a ticket that has ended
+	a := alone{service: s, tried: map[string]attempt{}, quiet: quietTime}
+	for _, c := range []struct {
+		after time.Duration
+		want  bool
+	}{{55 * time.Minute, true}, {59 * time.Minute, true}, {61 * time.Minute, false}} {
+		now = u.Changed().Add(c.after)
+		if err := a.sweep(t.Context(), u.Storage()); err != nil {
+			t.Fatal(err)
+		}
+		now = u.Changed()
+		if _, err := s.uploads.Find(t.Context(), u.Owner, u.ID); (err == nil) != c.want {
+			t.Errorf("after %s: %v", c.after, err)
+		}
 	}
 }
 

@@ -1,7 +1,6 @@
 package media
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,12 +35,16 @@ func (s *Service) formItem(r *http.Request, input string, req ingest.Request) Re
 		if failure != nil {
 			return nil, s.uploader.Refuse(ctx, req, failure)
 		}
+		name, failure := submittedName(file)
+		if failure != nil {
+			return nil, s.uploader.Refuse(ctx, req, failure)
+		}
 		body, err := file.Open()
 		if err != nil {
 			return nil, s.uploader.Refuse(ctx, req, formFailure(err))
 		}
 		defer body.Close()
-		return s.uploader.Upload(ctx, req, ingest.Single(submittedName(file), body))
+		return s.uploader.Upload(ctx, req, ingest.Single(name, body))
 	})
 }
 
@@ -112,7 +115,10 @@ func formFailure(err error) *ingest.Failure {
 
 // submittedName returns the name of a file exactly as it was sent, for the checks. net/http removes
 // the folders.
-func submittedName(file *multipart.FileHeader) string {
-	name, _ := ingest.FormFilename(file.Header.Get("Content-Disposition"))
-	return cmp.Or(name, file.Filename)
+func submittedName(file *multipart.FileHeader) (string, *ingest.Failure) {
+	disposition := file.Header.Get("Content-Disposition")
+	if disposition == "" {
+		return file.Filename, nil
+	}
+	return ingest.FormFilename(disposition)
 }

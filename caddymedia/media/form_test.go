@@ -152,6 +152,7 @@ func TestFormRefused(t *testing.T) {
 		{"unknown alias", formRequest(t, sentFile("a", "a.png", picture)), "nobody", `unknown alias "nobody"`},
 		{"another content", formRequest(t, sentFile("a", "a.gif", picture)), "", "content is PNG, the name says .gif"},
 		{"leaves its folder", formRequest(t, sentFile("a", "../a.png", picture)), "", `".."`},
+		{"two extensions", formRequest(t, sent{`name="a"; filename="a.png"; filename*=UTF-8''a.gif`, picture}), "", "different extensions"},
 		{"script", formRequest(t, sentFile("a", "a.php.png", picture)), "", ".php"},
 		{"empty picture", formRequest(t, sentFile("a", "a.png", "")), "", "empty"},
 		{"too large", formRequest(t, sentFile("a", "a.png", picture), sent{`name="b"`, strings.Repeat("x", 10_000)}), "", "larger than 9 kB"},

@@ -37,10 +37,14 @@ type health struct {
 	// settings of the storages; constant after New.
 	settings map[string]string
 
-	mu sync.Mutex
-	// cancel ends the checks; nil before they start.
+	// ctx is the context of the checks, which cancel ends.
+	ctx    context.Context //nolint:containedctx // it ends with the service
 	cancel context.CancelFunc
+
+	mu     sync.Mutex
 	states map[string]Health
+	// checked is closed, and replaced, after every check.
+	checked chan struct{}
 	// earlier are the states, in the previous service, of storages with the same settings.
 	earlier map[string]Health
 	// failed are the states, in the previous service, of unreachable storages with any settings.
@@ -53,10 +57,12 @@ func newHealth(interval time.Duration, now func() time.Time) *health {
 	if interval <= 0 {
 		interval = defaultHealthInterval
 	}
-	return &health{
+	h := &health{
 		interval: interval, now: now, settings: map[string]string{}, states: map[string]Health{},
-		failures: map[string]chan struct{}{},
+		failures: map[string]chan struct{}{}, checked: make(chan struct{}),
 	}
+	h.ctx, h.cancel = context.WithCancel(context.Background())
+	return h
 }
 
 // add adds a storage. The returned function makes the next check of the storage due now.
@@ -100,6 +106,8 @@ func (h *health) note(name string, start time.Time, err error, features storaged
 		state.Since = earlier.Since
 	}
 	h.states[name] = state
+	close(h.checked)
+	h.checked = make(chan struct{})
 	if before.Checked.IsZero() && err == nil {
 		return state, h.failed[name]
 	}
@@ -121,29 +129,22 @@ func (h *health) all() map[string]Health {
 	return states
 }
 
-// reachable reports whether the last check of a storage in this service has found it reachable.
-func (h *health) reachable(name string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	state := h.states[name]
-	return state.Err == nil && !state.Checked.IsZero()
-}
-
-// start returns the context of the checks. stop cancels it.
-func (h *health) start() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.cancel = cancel
-	return ctx
-}
-
-func (h *health) stop() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.cancel != nil {
-		h.cancel()
+// awaitReachable waits until the last check of a storage in this service has found it reachable. It
+// returns false if ctx ends before.
+func (h *health) awaitReachable(ctx context.Context, name string) bool {
+	for ctx.Err() == nil {
+		h.mu.Lock()
+		state, checked := h.states[name], h.checked
+		h.mu.Unlock()
+		if state.Err == nil && !state.Checked.IsZero() {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+		case <-checked:
+		}
 	}
+	return false
 }
 
 // Health returns the states of all storages by name. It is zero for a storage that was not checked.
@@ -151,13 +152,13 @@ func (s *Service) Health() map[string]Health { return s.health.all() }
 
 // Start starts to check the storages in the background, and checks the token store once. Failures
 // are logged. The first check of a storage also sweeps the leftovers of an earlier process. Resumable
-// uploads are swept, too. Close ends the checks.
+// uploads are swept, too. Close ends the checks, also if it is called before Start.
 func (s *Service) Start() {
 	_, release, err := s.Acquire()
 	if err != nil {
 		return
 	}
-	ctx := s.health.start()
+	ctx := s.health.ctx
 	for name, storage := range s.storages {
 		go s.watch(ctx, name, storage)
 	}
@@ -213,7 +214,7 @@ func (s *Service) check(ctx context.Context, name string, storage *storagedriver
 	s.observer.StorageChecked(name, state, (err == nil) != (before.Err == nil))
 	switch {
 	case err != nil && before.Err == nil:
-		s.log.Error(msgUnreachable, "storage", name, "reason", storage.Explain("check", err), "error", err)
+		s.log.Error(msgUnreachable, "storage", name, "reason", storage.Explain(err), "error", err)
 	case err == nil && before.Err != nil:
 		s.log.Info(msgReachable, "storage", name, "after", s.health.now().Sub(before.Since))
 	}

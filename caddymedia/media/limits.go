@@ -35,6 +35,9 @@ type Limits struct {
 	MaxOpenItems int
 	// LoginFailures is how many failed logins a client may have per minute. Default: 10.
 	LoginFailures int
+	// TicketsPerMinute is how many tickets an account may request per minute. One that is valid for long
+	// counts once more for every four hours. Default: 600.
+	TicketsPerMinute int
 	// PasswordChecks is how many passwords are checked at the same time. Default: one for every two
 	// processors.
 	PasswordChecks int
@@ -52,6 +55,7 @@ const (
 	defaultMaxFileSize   = 2 << 30
 	defaultMaxOpenItems  = 256
 	defaultLoginFailures = 10
+	defaultTickets       = 600
 )
 
 // WithDefaults returns the limits with the defaults of this package. Encoding, PasswordChecks and
@@ -69,6 +73,7 @@ func (l Limits) WithDefaults() Limits {
 	l.Pictures.MaxPixels = cmp.Or(l.Pictures.MaxPixels, imaging.DefaultMaxPixels)
 	l.MaxOpenItems = cmp.Or(l.MaxOpenItems, defaultMaxOpenItems)
 	l.LoginFailures = cmp.Or(l.LoginFailures, defaultLoginFailures)
+	l.TicketsPerMinute = cmp.Or(l.TicketsPerMinute, defaultTickets)
 	return l
 }
 

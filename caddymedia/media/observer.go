@@ -59,7 +59,8 @@ type Observer interface {
 	// ResumableReceived is called after a request that added bytes to a resumable upload. resumed means
 	// that the upload had some before.
 	ResumableReceived(kind ingest.Kind, bytes int64, resumed bool)
-	// ResumableOpen is called with the unfinished resumable uploads of a storage, about twice a minute.
+	// ResumableOpen is called with the unfinished resumable uploads of a storage, about twice a minute
+	// if there are any.
 	ResumableOpen(storage string, open resumable.Open)
 	// Terminated is called after a resumable upload was ended on request of an actor, or could not be.
 	Terminated(ctx context.Context, upload *resumable.Record, actor ingest.Actor, err error)

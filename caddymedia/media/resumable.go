@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 )
 
 // Resumable are the options of resumable uploads. The zero value accepts them, with the defaults.
@@ -20,16 +23,21 @@ type Resumable struct {
 	Expires time.Duration
 	// MaxOpen is how many unfinished uploads an account may have. Default: 100.
 	MaxOpen int
+	// MaxBytes is the largest sum of their lengths. Default: 32 times the largest MaxSize of an
+	// alias.
+	MaxBytes int64
 }
 
 const (
 	defaultResumableExpires = 24 * time.Hour
 	defaultMaxOpenResumable = 100
+	defaultLargestUploads   = 32
+	minLargestUploads       = 2
 )
 
 // withDefaults returns the options with their defaults, or an error that names an invalid one.
-// storages are the names of all storages.
-func (r Resumable) withDefaults(storages []string) (Resumable, error) {
+// storages are the names of all storages, and largest is the largest MaxSize of an alias.
+func (r Resumable) withDefaults(storages []string, largest int64) (Resumable, error) {
 	if err := CheckResumableStorage(r.Storage, storages); err != nil {
 		return r, err
 	}
@@ -38,9 +46,12 @@ func (r Resumable) withDefaults(storages []string) (Resumable, error) {
 		return r, errors.New("expires is negative")
 	case r.MaxOpen < 0:
 		return r, errors.New("max_open is negative")
+	case r.MaxBytes < 0 || r.MaxBytes > 0 && r.MaxBytes/minLargestUploads < largest:
+		return r, fmt.Errorf("max_bytes is less than twice the largest max_size of an alias, %s", bytesize.Format(largest))
 	}
 	r.Expires = cmp.Or(r.Expires, defaultResumableExpires)
 	r.MaxOpen = cmp.Or(r.MaxOpen, defaultMaxOpenResumable)
+	r.MaxBytes = cmp.Or(r.MaxBytes, defaultLargestUploads*min(largest, math.MaxInt64/defaultLargestUploads))
 	return r, nil
 }
 

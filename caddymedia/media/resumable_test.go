@@ -9,11 +9,11 @@ import (
 func TestResumableOptions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ given, want Resumable }{
-		{Resumable{}, Resumable{Expires: 24 * time.Hour, MaxOpen: 100}},
-		{Resumable{Off: true}, Resumable{Off: true, Expires: 24 * time.Hour, MaxOpen: 100}},
+		{Resumable{}, Resumable{Expires: 24 * time.Hour, MaxOpen: 100, MaxBytes: 1 << 30}},
+		{Resumable{Off: true}, Resumable{Off: true, Expires: 24 * time.Hour, MaxOpen: 100, MaxBytes: 1 << 30}},
 		{
-			Resumable{Storage: "default", Expires: time.Second, MaxOpen: 1},
-			Resumable{Storage: "default", Expires: time.Second, MaxOpen: 1},
+			Resumable{Storage: "default", Expires: time.Second, MaxOpen: 1, MaxBytes: 64 << 20},
+			Resumable{Storage: "default", Expires: time.Second, MaxOpen: 1, MaxBytes: 64 << 20},
 		},
 	} {
 		config := configOf(t)
@@ -30,6 +30,7 @@ func TestResumableErrors(t *testing.T) {
 		`resumable: storage: there is no storage "far"; there are default`: {Storage: "far"},
 		"resumable: expires is negative":                                   {Expires: -1},
 		"resumable: max_open is negative":                                  {MaxOpen: -1},
+		"resumable: max_bytes is less than twice the largest max_size":     {MaxBytes: 64<<20 - 1},
 	} {
 		config := configOf(t)
 		config.Resumable = given

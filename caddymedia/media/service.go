@@ -96,7 +96,8 @@ type Service struct {
 	remote     *fetch.Client
 	resumable  Resumable
 	uploads    *resumable.Store
-	isFirst    bool // it replaces no other service
+	opened     map[string]chan struct{} // by storage, after an upload was created
+	isFirst    bool                     // it replaces no other service
 	origins    Origins
 	client     func(context.Context) string
 	health     *health
@@ -111,7 +112,7 @@ type Service struct {
 // an error the drivers and the token store stay open.
 func New(config Config) (*Service, error) {
 	s := &Service{
-		storages: map[string]*storagedrivers.Storage{}, store: config.Tokens, comparer: config.Comparer, fakeHash: config.FakeHash,
+		storages: map[string]*storagedrivers.Storage{}, opened: map[string]chan struct{}{}, store: config.Tokens, comparer: config.Comparer, fakeHash: config.FakeHash,
 		logins: config.Logins, limits: config.Limits.WithDefaults(), bounds: config.Bounds, client: config.Client,
 		observer: config.Observer, log: config.Log, now: config.Now, closing: config.Release,
 	}
@@ -129,7 +130,11 @@ func New(config Config) (*Service, error) {
 	if s.issuer, err = s.newIssuer(&config); err != nil {
 		return nil, err
 	}
-	if s.resumable, err = config.Resumable.withDefaults(slices.Collect(maps.Keys(s.storages))); err != nil {
+	largest := int64(0)
+	for _, alias := range s.Aliases() {
+		largest = max(largest, alias.MaxSize)
+	}
+	if s.resumable, err = config.Resumable.withDefaults(slices.Collect(maps.Keys(s.storages)), largest); err != nil {
 		return nil, fmt.Errorf("resumable: %w", err)
 	}
 	if s.origins, err = ParseOrigins(config.CORS); err != nil {
@@ -200,7 +205,7 @@ func (s *Service) Running() (service *Service, release func()) { return s, func(
 // Close ends the checks, and Acquire fails from then on. Storages and the token store are closed
 // when the last reference is released. Further calls do nothing.
 func (s *Service) Close() error {
-	s.health.stop()
+	s.health.cancel()
 	return s.references.Close()
 }
 

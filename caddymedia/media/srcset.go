@@ -1,13 +1,10 @@
 package media
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
-	"strings"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
 )
@@ -35,14 +32,5 @@ func (s *Service) ImageSrcset(ctx context.Context, name, filename string) (strin
 		}
 		return "", nil
 	}
-	slices.SortStableFunc(sizes, func(a, b ingest.Size) int { return cmp.Compare(a.Width, b.Width) })
-	sizes = slices.CompactFunc(sizes, func(a, b ingest.Size) bool { return a.Width == b.Width })
-	candidates := make([]string, len(sizes))
-	for i, size := range sizes {
-		candidates[i] = size.URL
-		if size.Width > 0 {
-			candidates[i] = fmt.Sprintf("%s %dw", size.URL, size.Width)
-		}
-	}
-	return strings.Join(candidates, ", "), nil
+	return ingest.Srcset(sizes), nil
 }

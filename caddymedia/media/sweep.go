@@ -14,43 +14,40 @@ import (
 const (
 	// sweepInterval is the time between two sweeps of the resumable uploads of a storage.
 	sweepInterval = 30 * time.Second
-	// outcomeInterval is the time between two sweeps of the outcomes of finished uploads.
+	// idleInterval is the time between two looks at a storage without unfinished uploads. Only another
+	// process can create one unnoticed. It is shorter than the life of every upload, so that it is
+	// known before it expires.
+	idleInterval = 5 * time.Minute
+	// outcomeInterval is the time between two sweeps of the outcomes of finished uploads, and of data
+	// without a record in a storage without unfinished uploads.
 	outcomeInterval = time.Hour
-	// checkedPoll is the time between two looks whether a storage is reachable.
-	checkedPoll = 100 * time.Millisecond
 	// quietTime is how long no byte was added to an upload that the service finishes by itself.
 	quietTime = time.Minute
 )
 
 // sweepUploads removes expired uploads of a storage, and finishes those whose last request was cut
-// after the last byte, by a crash for instance, until ctx ends.
+// after the last byte, by a crash for instance, until ctx ends. If resumable uploads are off, it ends
+// when those of an earlier configuration have.
 func (s *Service) sweepUploads(ctx context.Context, storage *storagedrivers.Storage) {
 	var outcomes time.Time
 	a := alone{service: s, tried: map[string]attempt{}, quiet: quietTime}
 	if s.isFirst {
 		a.quiet = 0 // no other service of this process finishes uploads
 	}
-	for ctx.Err() == nil {
-		if !s.health.reachable(storage.Name()) {
-			select { // soon after the first check
-			case <-ctx.Done():
-			case <-time.After(checkedPoll):
-			}
-			continue
-		}
-		err := a.sweep(ctx, storage)
-		a.quiet = quietTime
-		if now := s.now(); err == nil && now.Sub(outcomes) >= outcomeInterval {
+	for s.health.awaitReachable(ctx, storage.Name()) {
+		hourly := s.now().Sub(outcomes) >= outcomeInterval
+		err := a.sweepIfOpen(ctx, storage, hourly)
+		if err == nil && hourly {
+			outcomes = s.now()
 			err = s.uploads.SweepOutcomes(ctx, storage, resumable.SweepOptions{})
-			outcomes = now
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, storagedrivers.ErrUnavailable) {
 			s.log.Warn("sweeping resumable uploads", "storage", storage.Name(), "error", err)
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(sweepInterval):
+		if a.empty && s.resumable.Off {
+			return
 		}
+		a.pause(ctx, s.opened[storage.Name()])
 	}
 }
 
@@ -68,10 +65,42 @@ type alone struct {
 	service *Service
 	quiet   time.Duration
 	tried   map[string]attempt // by the IDs of the idle uploads
+	empty   bool               // the storage has no unfinished uploads, as far as is known
 }
 
-// attempt is the last look at an idle upload.
-type attempt struct{ changed, at time.Time }
+// sweepIfOpen is sweep. Unless always is true, it does not sweep a storage that is still empty.
+func (a *alone) sweepIfOpen(ctx context.Context, storage *storagedrivers.Storage, always bool) error {
+	if a.empty && !always {
+		open, err := a.service.uploads.HasOpen(ctx, storage)
+		if err != nil || !open {
+			return err
+		}
+	}
+	err := a.sweep(ctx, storage)
+	a.quiet = quietTime
+	return err
+}
+
+// pause waits until the next sweep is due. opened receives when this process has created an upload.
+func (a *alone) pause(ctx context.Context, opened <-chan struct{}) {
+	if a.empty {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(max(sweepInterval, min(idleInterval, a.service.resumable.Expires))):
+			return
+		case <-opened:
+			a.empty = false
+		}
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(sweepInterval):
+	}
+}
+
+// attempt is the last look at an idle upload, and the time of the next one.
+type attempt struct{ changed, next time.Time }
 
 // retryTime is the time between two attempts to finish an upload without its client.
 const retryTime = 10 * time.Minute
@@ -83,18 +112,25 @@ func (a *alone) sweep(ctx context.Context, storage *storagedrivers.Storage) erro
 		Quiet: a.quiet,
 		Wanted: func(id string, changed time.Time) bool {
 			last, known := a.tried[id]
-			if known && last.changed.Equal(changed) && now.Sub(last.at) < retryTime {
+			if known && last.changed.Equal(changed) && now.Before(last.next) {
 				idle[id] = last
 				return false
 			}
-			idle[id] = attempt{changed, now}
+			idle[id] = attempt{changed, now.Add(retryTime)}
 			return true
 		},
-		Idle: func(u *resumable.Upload) { due = append(due, u) },
+		Idle: func(u *resumable.Upload) {
+			due = append(due, u)
+			if last := idle[u.ID]; u.Expires().Before(last.next) {
+				last.next = u.Expires()
+				idle[u.ID] = last
+			}
+		},
 	})
 	if err == nil {
 		a.service.observer.ResumableOpen(storage.Name(), open)
 	}
+	a.empty = err == nil && open.Uploads == 0
 	a.tried = idle
 	for _, u := range due {
 		if ctx.Err() == nil {
@@ -118,7 +154,8 @@ func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) {
 		return
 	}
 	defer release()
-	if failures := s.finishUpload(ctx, u, s.confirmAlone(u), "", func(ingest.Failures) bool { return false }); failures != nil {
+	never := func(bool, ingest.Failures) bool { return false }
+	if failures := s.finishUpload(ctx, u, s.confirmAlone(u), "", never); failures != nil {
 		s.log.Warn("finishing a resumable upload", "alias", u.Alias, "error", failures)
 	}
 }

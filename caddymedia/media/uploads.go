@@ -17,13 +17,22 @@ import (
 // newUploads returns the store of resumable uploads. Every storage may hold some, of an earlier
 // configuration.
 func (s *Service) newUploads() *resumable.Store {
-	store := &resumable.Store{Expires: s.resumable.Expires, MaxOpen: s.resumable.MaxOpen, Now: s.now, Log: s.log}
+	store := &resumable.Store{
+		Expires: s.resumable.Expires, MaxOpen: s.resumable.MaxOpen, MaxBytes: s.resumable.MaxBytes, Now: s.now, Log: s.log,
+	}
 	store.Observe = func(kind string, event resumable.Event) { s.observer.ResumableEvent(KindOf(kind), event) }
 	store.Received = func(kind string, bytes int64, resumed bool) {
 		s.observer.ResumableReceived(KindOf(kind), bytes, resumed)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.storages)) {
 		store.Storages = append(store.Storages, s.storages[name])
+		s.opened[name] = make(chan struct{}, 1)
+	}
+	store.Opened = func(storage *storagedrivers.Storage) {
+		select {
+		case s.opened[storage.Name()] <- struct{}{}:
+		default: // it is known already
+		}
 	}
 	return store
 }
@@ -64,12 +73,24 @@ func (s *Service) ReserveFile(actor ingest.Actor) (release func(), ok bool) {
 func (s *Service) FinishUpload(
 	ctx context.Context, u *resumable.Upload, confirm ConfirmFunc, baseURL string,
 ) ingest.Failures {
-	return s.finishUpload(ctx, u, confirm, baseURL, isFinal)
+	return s.finishUpload(ctx, u, confirm, baseURL, func(_ bool, failures ingest.Failures) bool { return isFinal(failures) })
 }
 
-// finishUpload is FinishUpload. isFinal reports whether an item would be refused again.
+// FinishNew is FinishUpload for an upload whose address no client has. It records a refusal only if the
+// item was claimed. Otherwise the caller must remove the upload.
+func (s *Service) FinishNew(
+	ctx context.Context, u *resumable.Upload, confirm ConfirmFunc, baseURL string,
+) ingest.Failures {
+	return s.finishUpload(ctx, u, confirm, baseURL, func(claimed bool, failures ingest.Failures) bool {
+		return claimed && isFinal(failures)
+	})
+}
+
+// finishUpload is FinishUpload. records reports whether a refusal is recorded; claimed means that the
+// item was claimed by this attempt.
 func (s *Service) finishUpload(
-	ctx context.Context, u *resumable.Upload, confirm ConfirmFunc, baseURL string, isFinal func(ingest.Failures) bool,
+	ctx context.Context, u *resumable.Upload, confirm ConfirmFunc, baseURL string,
+	records func(claimed bool, failures ingest.Failures) bool,
 ) ingest.Failures {
 	unlock, err := u.LockFinish(ctx)
 	if err != nil {
@@ -94,7 +115,7 @@ func (s *Service) finishUpload(
 	items, failures := s.storeUpload(ctx, o, confirm, baseURL)
 	// An item that was claimed has passed the checks, and may be stored. A caller without the rights
 	// says nothing about the item, and another one may finish the upload.
-	if failures != nil && (claimed || o.unconfirmed || !isFinal(failures)) {
+	if failures != nil && (claimed || o.unconfirmed || !records(o.claimed, failures)) {
 		if u.Reload(ctx) == nil && u.Outcome != nil {
 			return nil // another process has finished it
 		}
@@ -133,16 +154,25 @@ func (s *Service) storeUpload(
 // TerminateUpload removes an upload for an actor, never its item.
 func (s *Service) TerminateUpload(ctx context.Context, u *resumable.Upload, actor ingest.Actor) error {
 	finished := u.Outcome != nil
-	err := s.RemoveUpload(ctx, u)
+	err := s.removeUpload(ctx, u, resumable.Terminated)
 	if !finished {
 		s.observer.Terminated(ctx, &u.Record, actor, err)
 	}
 	return err
 }
 
-// RemoveUpload is TerminateUpload for an upload whose address no client has.
-func (s *Service) RemoveUpload(ctx context.Context, u *resumable.Upload) error {
-	claimed, err := u.Terminate(ctx)
+// DropUpload removes an upload whose creation fails, so that no client has its address. failures are
+// those of its item; nil if it was not received.
+func (s *Service) DropUpload(ctx context.Context, u *resumable.Upload, failures ingest.Failures) error {
+	event := resumable.Terminated
+	if failures != nil && isFinal(failures) {
+		event = resumable.Refused
+	}
+	return s.removeUpload(ctx, u, event)
+}
+
+func (s *Service) removeUpload(ctx context.Context, u *resumable.Upload, event resumable.Event) error {
+	claimed, err := u.Terminate(ctx, event)
 	if err == nil && !claimed && u.Ticket != "" && u.Complete() {
 		s.giveBack(ctx, ticketID(u), u.ID) // it may be counted before it is claimed
 	}
@@ -236,12 +266,14 @@ func KindOf(name string) ingest.Kind {
 type once struct {
 	upload      *resumable.Upload
 	unconfirmed bool              // the confirmation has failed
+	claimed     bool              // a filename was claimed
 	settleWith  func(stored bool) // of the confirmation; nil for none
 }
 
 func (o *once) ID() string { return o.upload.ID }
 
 func (o *once) Claim(ctx context.Context, n int, proposed ingest.Claim) (ingest.Claim, error) {
+	o.claimed = true
 	claim, err := o.upload.Claim(ctx, n, resumable.Claim(proposed))
 	return ingest.Claim(claim), err
 }

@@ -55,7 +55,9 @@ func (s *Service) complete(t *testing.T, alias, ticket string) *resumable.Upload
 		Owner: actor.Owner(), Origin: string(actor.Origin), Account: actor.Account,
 		Kind: "file", Alias: alias, Filename: "a.txt", Length: int64(len(content)), Ticket: ticket,
 	}
-	u, err := s.Uploads().Create(t.Context(), s.UploadStorage(ingest.File, alias), rec, func(int64) error { return nil })
+	u, err := s.Uploads().Create(t.Context(), s.UploadStorage(ingest.File, alias), resumable.Creation{
+		Record: rec, Admit: func(int64) error { return nil },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +182,9 @@ func TestStartCountsUploads(t *testing.T) {
 	reported := make(chan resumable.Open, 2)
 	s.observer = openObserver{s.observer, reported}
 	rec := resumable.Record{Owner: "http x", Kind: "file", Filename: "a.txt", Length: 10}
-	u, err := s.Uploads().Create(t.Context(), s.storages["default"], rec, func(int64) error { return nil })
+	u, err := s.Uploads().Create(t.Context(), s.storages["default"], resumable.Creation{
+		Record: rec, Admit: func(int64) error { return nil },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package mediaapp
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -52,10 +53,10 @@ type ImageAlias struct {
 	// Default: `reject`.
 	SVG string `json:"svg,omitempty" option:"common,words=reject|keep|off"`
 
-	// The formats of pictures that are accepted besides jpg, jpeg, png, gif and svg: `webp`,
-	// `avif` and `heic`. Pictures of these formats have no WebP variant. AVIF and HEIC are
-	// checked, but not decoded, so that they have no renditions either, and not every browser
-	// shows HEIC. Default: none.
+	// The formats of images that are accepted besides jpg, jpeg, png, gif and svg: `webp`,
+	// `avif` and `heic`. Images of these formats have no WebP variant. AVIF and HEIC are checked,
+	// but not decoded, so that they have no renditions either. Only Safari shows HEIC: in other
+	// browsers its place stays empty. Default: none.
 	Formats []string `json:"formats,omitempty" option:"common" example:"webp"`
 
 	// Whether a picture of one accepted format under the extension of another gets the right
@@ -72,19 +73,39 @@ type ImageAlias struct {
 	WebP *WebP `json:"webp,omitempty" option:"common"`
 
 	// Whether a request for a picture from a client that accepts WebP is answered with
-	// the variant. Every such request then costs a look at the picture as well as at the
-	// variant, and a cache in front must heed `Vary`. Needs `webp`. Default: `false`.
+	// the variant, unless the image is an HDR photo. Every such request then costs a look
+	// at the image as well as at the variant, and a cache in front must heed `Vary`. Needs
+	// `webp`. Default: `false`.
 	Negotiate bool `json:"negotiate,omitempty"`
 
-	// Whether pictures are stored without Exif, GPS, XMP, comments and what lies behind
-	// their end; the pixels, the orientation and the colour profile stay. A variant never
-	// has any of these. Default: `false`, the bytes as they were sent.
-	StripMetadata bool `json:"strip_metadata,omitempty"`
+	// The metadata without which images are stored. `on` removes Exif, GPS, XMP, comments and
+	// data behind the end. `location` removes only GPS, place names, maker notes, serial
+	// numbers, thumbnails and data behind the end. The pixels, the orientation, the colour
+	// profile and a gain map (HDR) stay. A variant never has any of these. Default: `off`, the
+	// bytes as they were sent.
+	StripMetadata stripMode `json:"strip_metadata,omitempty" option:"words=on|off|location"`
 
 	// Named sizes of the pictures, at most 16, below `<address of the alias>@<name>/`. They are
 	// stored beside the folder of the alias, whose `prefix` cannot be `/` then. A change makes new
 	// files; `caddy media sweep` removes the old ones. Default: none.
 	Renditions map[string]*Rendition `json:"renditions,omitempty" option:"common,line=rendition"`
+}
+
+// stripMode is an [imaging.StripMode]. In JSON it may also be true or false, the values of a switch
+// that the option was before.
+type stripMode string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *stripMode) UnmarshalJSON(b []byte) error {
+	var on bool
+	if json.Unmarshal(b, &on) != nil {
+		return json.Unmarshal(b, (*string)(m))
+	}
+	*m = stripMode(imaging.StripOff)
+	if on {
+		*m = stripMode(imaging.StripOn)
+	}
+	return nil
 }
 
 // WebP says how variants are made.
@@ -130,7 +151,10 @@ func (c *Config) image(name string) (media.Alias, error) {
 	if alias.Renditions, err = config.renditions(); err != nil {
 		return media.Alias{}, err
 	}
-	alias.MaxPixels, alias.Negotiate, alias.StripMetadata = config.MaxPixels, config.Negotiate, config.StripMetadata
+	if alias.StripMetadata, err = imaging.ParseStripMode(string(config.StripMetadata)); err != nil {
+		return media.Alias{}, fmt.Errorf("strip_metadata: %w", err)
+	}
+	alias.MaxPixels, alias.Negotiate = config.MaxPixels, config.Negotiate
 	alias.Formats, alias.RenameMismatched = config.Formats, config.RenameMismatched
 	return alias, nil
 }

@@ -46,7 +46,7 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //			rename_mismatched on|off
 //			webp              [<quality>] [fast|normal|small]
 //			negotiate         on|off
-//			strip_metadata    on|off
+//			strip_metadata    on|off|location
 //			rendition         <name> [<width>x<height> [contain|cover]] {
 //				width   <n>
 //				height  <n>
@@ -66,28 +66,29 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //			extensions    <ext...>
 //		}
 //		limits {
-//			max_body         <size>
-//			max_uploads      <n>
-//			max_upload_time  <duration>
-//			max_files        <n>
-//			max_fields       <n>
-//			max_field_size   <size>
-//			max_part_header  <size>
-//			max_image_size   <size>
-//			max_file_size    <size>
-//			max_pixels       <n>
-//			max_frames       <n>
-//			max_frame_pixels <n>
-//			max_side         <n>
-//			max_chunk_size   <size>
-//			image_workers    <n>
-//			image_memory     <size>
-//			image_queue      <n>
-//			image_wait       <duration>
-//			image_time       <duration>
-//			max_open_items   <n>
-//			login_failures   <n>
-//			password_checks  <n>
+//			max_body           <size>
+//			max_uploads        <n>
+//			max_upload_time    <duration>
+//			max_files          <n>
+//			max_fields         <n>
+//			max_field_size     <size>
+//			max_part_header    <size>
+//			max_image_size     <size>
+//			max_file_size      <size>
+//			max_pixels         <n>
+//			max_frames         <n>
+//			max_frame_pixels   <n>
+//			max_side           <n>
+//			max_chunk_size     <size>
+//			image_workers      <n>
+//			image_memory       <size>
+//			image_queue        <n>
+//			image_wait         <duration>
+//			image_time         <duration>
+//			max_open_items     <n>
+//			login_failures     <n>
+//			tickets_per_minute <n>
+//			password_checks    <n>
 //		}
 //		downloads {
 //			allow         <prefix...>
@@ -97,9 +98,10 @@ func init() { httpcaddyfile.RegisterGlobalOption("media", parseGlobal) }
 //		}
 //		resumable off
 //		resumable {
-//			storage  <name>
-//			expires  <duration>
-//			max_open <n>
+//			storage   <name>
+//			expires   <duration>
+//			max_open  <n>
+//			max_bytes <size>
 //		}
 //	}
 //

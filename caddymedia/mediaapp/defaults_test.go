@@ -80,10 +80,10 @@ func TestDefaults(t *testing.T) { // not parallel: Caddy has globals
 			if image.MaxSize != 32<<20 || file.MaxSize != 2<<30 || app.Service().Limits().MaxBody != 4<<30 {
 				t.Errorf("sizes %d, %d, %d", image.MaxSize, file.MaxSize, app.Service().Limits().MaxBody)
 			}
-			if want := (imaging.Options{MaxPixels: 50_000_000, SVG: imaging.SVGReject}); image.Imaging != want {
+			if want := (imaging.Options{MaxPixels: 50_000_000, SVG: imaging.SVGReject, Strip: imaging.StripOff}); image.Imaging != want {
 				t.Errorf("pictures %+v, want %+v", image.Imaging, want)
 			}
-			if image.WebP != nil || image.Negotiate || image.StripMetadata || image.RenameMismatched {
+			if image.WebP != nil || image.Negotiate || image.RenameMismatched {
 				t.Errorf("without being asked to: %+v", image)
 			}
 			if want := (ingest.Limits{MaxFiles: 200, MaxFields: 100, MaxFieldSize: 8 << 10, MaxPartHeader: 16 << 10}); app.Service().Uploader().Limits != want {
@@ -142,10 +142,10 @@ func TestSettings(t *testing.T) { // not parallel: Caddy has globals
 		photos.SubFolder.Folder(time.Now()) != "" || photos.CacheControl != "public, no-cache" {
 		t.Errorf("photos %+v", photos)
 	}
-	if photos.MaxSize != 5 || photos.Imaging != (imaging.Options{MaxPixels: 6, SVG: imaging.SVGOff}) {
+	if photos.MaxSize != 5 || photos.Imaging != (imaging.Options{MaxPixels: 6, SVG: imaging.SVGOff, Strip: imaging.StripOn}) {
 		t.Errorf("photos %+v", photos)
 	}
-	if want := (render.Options{Quality: 70, Effort: webp.Small}); *photos.WebP != want || !photos.Negotiate || !photos.StripMetadata {
+	if want := (render.Options{Quality: 70, Effort: webp.Small}); *photos.WebP != want || !photos.Negotiate {
 		t.Errorf("photos %+v, variants %+v, want %+v", photos, photos.WebP, want)
 	}
 	if !photos.RenameMismatched || !photos.Extensions["webp"] || !photos.Extensions["jpg"] {

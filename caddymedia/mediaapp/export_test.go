@@ -12,8 +12,8 @@ func Pooled() int {
 	return n
 }
 
-// WarnOfDataFolder writes the warnings of a start to log, for tests.
-func (a *App) WarnOfDataFolder(log *slog.Logger) {
+// Warn writes the warnings of a start to log, for tests.
+func (a *App) Warn(log *slog.Logger) {
 	a.log = log
-	a.warnOfDataFolder()
+	a.warn()
 }

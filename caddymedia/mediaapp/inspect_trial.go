@@ -47,7 +47,11 @@ func (a *App) TryStorage(ctx context.Context, driver json.RawMessage) (Trial, er
 		return Trial{}, &ConfigError{Err: err, Secrets: secretsIn(driver)}
 	}
 	// Caddy clears the JSON that it has loaded, and the caller's must not change.
-	loaded, err := caddyCtx.LoadModule(&Storage{DriverRaw: append(json.RawMessage(nil), driver...)}, "DriverRaw")
+	config := &Storage{DriverRaw: append(json.RawMessage(nil), driver...)}
+	if err := config.checkDriver(); err != nil {
+		return refused(err)
+	}
+	loaded, err := caddyCtx.LoadModule(config, "DriverRaw")
 	if err != nil {
 		return refused(err)
 	}

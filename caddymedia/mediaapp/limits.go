@@ -52,16 +52,17 @@ type Limits struct {
 	// besides. A picture that alone would need more has no variant, or is refused where
 	// it cannot even be decoded. Default: 512 MiB.
 	ImageMemory int64 `json:"image_memory,omitempty" option:"size"`
-	// How many pictures may wait for the others, and five times as many below a megapixel, which
-	// have half of the turns. Accounts take turns. Where the queue is full, the account with the
-	// most waiting pictures gets a 503. Default: 100.
+	// How many images may wait for the others, as many long animations, and five times as many images
+	// below a megapixel; the three take turns. Accounts take turns. Where the queue is full, the
+	// account with the most waiting images gets a 503. Default: 100.
 	ImageQueue int `json:"image_queue,omitempty"`
 	// How long a picture may wait for the others before it is answered with 503.
 	// Default: `30s`.
 	ImageWait caddy.Duration `json:"image_wait,omitempty"`
-	// How long an encoder may take for a variant or a rendition of a picture, which is then
-	// stored without it. While other pictures wait it has a third of `image_wait`. A picture
-	// that takes that long to be decoded, at least 20 seconds, is refused with 413.
+	// How long an encoder may take for a variant or a rendition of an image, which is then
+	// stored without it. While images of other accounts wait, the encoder of a variant has a third
+	// of `image_wait`. An image that takes that long to be decoded, at least 20 seconds, is
+	// refused with 413. The time for which it gives way to other images does not count.
 	// Default: `20s`.
 	ImageTime caddy.Duration `json:"image_time,omitempty"`
 	// How many items a client address may have open at the same time, that is downloads that are
@@ -74,6 +75,9 @@ type Limits struct {
 	// nothing. Behind a proxy set `trusted_proxies`, or all clients share one address. Default:
 	// 10.
 	LoginFailures int `json:"login_failures,omitempty"`
+	// How many tickets an account may request per minute on one server. One that is valid for long
+	// counts once more for every four hours. Default: 600.
+	TicketsPerMinute int `json:"tickets_per_minute,omitempty"`
 	// How many passwords are checked at the same time; each may take 50 MB. Default: one for
 	// every two processors.
 	PasswordChecks int `json:"password_checks,omitempty"`
@@ -95,6 +99,7 @@ func (l *Limits) service() media.Limits {
 			Workers: l.ImageWorkers, Memory: l.ImageMemory, Queue: l.ImageQueue,
 			Wait: time.Duration(l.ImageWait), Time: time.Duration(l.ImageTime),
 		},
-		MaxOpenItems: l.MaxOpenItems, LoginFailures: l.LoginFailures, PasswordChecks: l.PasswordChecks,
+		MaxOpenItems: l.MaxOpenItems, LoginFailures: l.LoginFailures,
+		TicketsPerMinute: l.TicketsPerMinute, PasswordChecks: l.PasswordChecks,
 	}
 }

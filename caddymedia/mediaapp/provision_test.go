@@ -161,7 +161,7 @@ func TestNegativeLimits(t *testing.T) { // not parallel: Caddy has globals
 	for _, limit := range []string{
 		"max_body", "max_uploads", "max_upload_time", "max_files", "max_fields", "max_field_size", "max_part_header",
 		"max_image_size", "max_file_size", "max_pixels", "max_frames", "max_frame_pixels", "max_side", "max_chunk_size",
-		"image_workers", "image_memory", "image_queue", "image_wait", "image_time", "max_open_items", "login_failures", "password_checks",
+		"image_workers", "image_memory", "image_queue", "image_wait", "image_time", "max_open_items", "login_failures", "tickets_per_minute", "password_checks",
 	} {
 		t.Run(limit, func(t *testing.T) { wantError(t, fmt.Sprintf(`{"limits": {%q: -1}}`, limit), "limits", limit) })
 	}

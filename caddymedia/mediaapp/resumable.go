@@ -19,10 +19,14 @@ type Resumable struct {
 	// another host faster, but several machines that serve the same uploads must share the
 	// storage. Default: the storage of the alias.
 	Storage string `json:"storage,omitempty" example:"default"`
-	// How long an unfinished upload is kept after its last byte. Default: `24h`.
+	// How long an unfinished upload is kept after its last byte. One that a ticket began ends
+	// sooner. Default: `24h`.
 	Expires caddy.Duration `json:"expires,omitempty" example:"24h"`
 	// The most unfinished uploads of an account; one more is answered with 429. Default: 100.
 	MaxOpen int `json:"max_open,omitempty" example:"100"`
+	// The most bytes of all unfinished uploads of an account, by their lengths; more are answered
+	// with 429. At least twice the largest `max_size` of an alias. Default: 32 times that.
+	MaxBytes int64 `json:"max_bytes,omitempty" option:"size"`
 }
 
 const resumableOff = "off"
@@ -37,7 +41,8 @@ func (r *Resumable) options() (media.Resumable, error) {
 		return media.Resumable{}, err
 	}
 	return media.Resumable{
-		Off: expanded.Off, Storage: expanded.Storage, Expires: time.Duration(expanded.Expires), MaxOpen: expanded.MaxOpen,
+		Off: expanded.Off, Storage: expanded.Storage, Expires: time.Duration(expanded.Expires),
+		MaxOpen: expanded.MaxOpen, MaxBytes: expanded.MaxBytes,
 	}, nil
 }
 

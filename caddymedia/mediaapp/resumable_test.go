@@ -11,14 +11,16 @@ import (
 
 func TestResumable(t *testing.T) { // not parallel: Caddy has globals
 	t.Setenv("MEDIA_TEST_STORAGE", "main")
-	defaults := media.Resumable{Expires: 24 * time.Hour, MaxOpen: 100}
+	const maxBytes = 64 << 30
+	defaults := media.Resumable{Expires: 24 * time.Hour, MaxOpen: 100, MaxBytes: maxBytes}
 	for config, want := range map[string]media.Resumable{
 		`null`:                          defaults,
 		`{}`:                            defaults,
 		`{"max_open": 0, "expires": 0}`: defaults,
-		`{"off": true}`:                 {Off: true, Expires: 24 * time.Hour, MaxOpen: 100},
-		`{"storage": "main"}`:           {Storage: "main", Expires: 24 * time.Hour, MaxOpen: 100},
-		`{"storage": "{env.MEDIA_TEST_STORAGE}", "expires": "1m", "max_open": 3}`: {Storage: "main", Expires: time.Minute, MaxOpen: 3},
+		`{"off": true}`:                 {Off: true, Expires: 24 * time.Hour, MaxOpen: 100, MaxBytes: maxBytes},
+		`{"storage": "main"}`:           {Storage: "main", Expires: 24 * time.Hour, MaxOpen: 100, MaxBytes: maxBytes},
+		`{"storage": "{env.MEDIA_TEST_STORAGE}", "expires": "1m", "max_open": 3}`: {Storage: "main", Expires: time.Minute, MaxOpen: 3, MaxBytes: maxBytes},
+		`{"max_bytes": 4294967296}`: {Expires: 24 * time.Hour, MaxOpen: 100, MaxBytes: 4 << 30},
 	} {
 		t.Run(config, func(t *testing.T) {
 			app := provisioned(t, `{`+storages("")+`, "resumable": `+config+`}`)
@@ -37,6 +39,8 @@ func TestResumableErrors(t *testing.T) { // not parallel: Caddy has globals
 		`{"storage": "{env.MEDIA_NOT_IT}"}`: "resumable: storage: ",
 		`{"expires": -1}`:                   "resumable: expires is a duration above zero",
 		`{"max_open": -1}`:                  "resumable: max_open is a number above zero",
+		`{"max_bytes": -1}`:                 "resumable: max_bytes is a size above zero",
+		`{"max_bytes": 4294967295}`:         "resumable: max_bytes is less than twice the largest max_size of an alias, 2 GiB",
 		`{"max": 1}`:                        `unknown field "max"`,
 		`"off"`:                             "resumable",
 	} {

@@ -70,7 +70,7 @@ func (a *App) serviceConfig(ctx caddy.Context) (media.Config, error) {
 		return config, err
 	}
 	config.Comparer, config.FakeHash = compare, compare.fake
-	key := fmt.Sprint(config.Limits.LoginFailures, config.Limits.PasswordChecks)
+	key := fmt.Sprint(config.Limits.LoginFailures, config.Limits.PasswordChecks, config.Limits.TicketsPerMinute)
 	config.Logins, closeLogins, err = pooled(a, "login", key, func() (*media.Logins, error) {
 		return media.NewLogins(config.Limits), nil
 	})

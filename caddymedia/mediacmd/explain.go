@@ -37,5 +37,5 @@ func (s *session) reasonOf(err error) string {
 	if !ok {
 		return ""
 	}
-	return storage.Explain(op.Op, err)
+	return storage.Explain(err)
 }

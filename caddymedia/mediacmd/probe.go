@@ -2,7 +2,6 @@ package mediacmd
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -74,11 +73,11 @@ func (s *session) probe(ctx context.Context, storage *storagedrivers.Storage) pr
 	}
 	for _, step := range report.Steps {
 		result := probedStep{
-			Name: step.Name, Title: stepTitle(step.Name), OK: step.Err == nil,
+			Name: string(step.Name), Title: stepTitles[step.Name], OK: step.Err == nil,
 			TookMS: float64(step.Took.Microseconds()) / 1000, Error: s.text(step.Err), Note: step.Note,
 		}
 		if step.Err != nil {
-			result.Reason = storage.Explain(step.Name, step.Err)
+			result.Reason = storage.Explain(step.Err)
 		}
 		p.Steps = append(p.Steps, result)
 	}
@@ -140,22 +139,16 @@ func result(ok bool) string {
 	return "FAILED"
 }
 
-// stepTitle describes a step of a probe.
-func stepTitle(step string) string {
-	title, ok := map[string]string{
-		"check":             "connect, log in and find the root",
-		"create":            "store a small object",
-		"create again":      "refuse a second object of the same name",
-		"read":              "read the object",
-		"range":             "read a part of the object",
-		"overwrite":         "replace the object",
-		"list":              "find the object in a listing",
-		"delete":            "delete the object",
-		"stat after delete": "see that the object is gone",
-		"clean up":          "clean up",
-	}[step]
-	if !ok {
-		return fmt.Sprintf("step %q", step)
-	}
-	return title
+// stepTitles describes the steps of a probe.
+var stepTitles = map[storagedrivers.ProbeStep]string{
+	storagedrivers.ProbeCheck:       "connect, log in and find the root",
+	storagedrivers.ProbeCreate:      "store a small object",
+	storagedrivers.ProbeCreateAgain: "refuse a second object of the same name",
+	storagedrivers.ProbeRead:        "read the object",
+	storagedrivers.ProbeRange:       "read a part of the object",
+	storagedrivers.ProbeOverwrite:   "replace the object",
+	storagedrivers.ProbeList:        "find the object in a listing",
+	storagedrivers.ProbeDelete:      "delete the object",
+	storagedrivers.ProbeGone:        "see that the object is gone",
+	storagedrivers.ProbeCleanUp:     "clean up",
 }

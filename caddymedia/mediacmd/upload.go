@@ -26,12 +26,14 @@ of the alias with the same names. Hidden files and symbolic links in it are left
 out.
 
 The password comes from --password-file, from $MEDIA_PASSWORD, or from the
-terminal. It is exchanged for a token, which is kept in Caddy's
-data folder for the next time, readable by its owner only.
+terminal. It is exchanged for a token, which is kept for the next run.
 
 Files from 16 MiB are sent by resumable uploads if the service has them: a cut
 connection is continued, and after an interruption the next run of the same
 command continues, unless --no-resume is given.
+
+Tokens and the addresses of unfinished uploads are in media/upload_tokens and
+media/upload_states in Caddy's data folder, readable by their owner only.
 
 With --json there is one line for each file, in the order in which they are
 done.`,

@@ -9,11 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/caddyserver/caddy/v2"
 )
 
 // uploadStates keeps the addresses of unfinished resumable uploads between runs, readable by their
 // owner only. A failure to read or write one only costs that the file is sent from its beginning.
-// The zero value keeps nothing.
 type uploadStates struct{ folder string }
 
 // uploadState is the content of a file of [uploadStates].
@@ -22,20 +23,13 @@ type uploadState struct {
 	ExpiresAt int64  `json:"expires_at"` // Unix seconds
 }
 
-// newUploadStates returns the states in the user's folder for caches.
+// newUploadStates returns the states beside the tokens, in Caddy's data folder.
 func newUploadStates() uploadStates {
-	folder, err := os.UserCacheDir()
-	if err != nil {
-		return uploadStates{}
-	}
-	return uploadStates{filepath.Join(folder, "caddymedia", "uploads")}
+	return uploadStates{filepath.Join(caddy.AppDataDir(), appName, "upload_states")}
 }
 
 // path returns the file for an upload that is identified by all of parts.
 func (s uploadStates) path(parts ...string) string {
-	if s.folder == "" {
-		return ""
-	}
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return filepath.Join(s.folder, hex.EncodeToString(sum[:16])+".json")
 }
@@ -52,25 +46,17 @@ func (s uploadStates) read(path string, now time.Time) (uploadState, bool) {
 
 // write stores a state. It replaces the file atomically.
 func (s uploadStates) write(path string, state uploadState) bool {
-	if path == "" {
-		return false
-	}
 	raw, err := json.Marshal(state)
 	return err == nil && replaceFile(path, raw) == nil
 }
 
 // remove removes a state.
 func (s uploadStates) remove(path string) {
-	if path != "" {
-		_ = os.Remove(path) // it expires
-	}
+	_ = os.Remove(path) // it expires
 }
 
 // clean removes the states that have expired or cannot be read.
 func (s uploadStates) clean(now time.Time) {
-	if s.folder == "" {
-		return
-	}
 	paths, _ := filepath.Glob(filepath.Join(s.folder, "*.json")) // the pattern is valid
 	for _, path := range paths {
 		if _, ok := s.read(path, now); !ok {

@@ -30,7 +30,7 @@ type keptToken struct {
 func newTokenFile(server, apiKey string) tokenFile {
 	sum := sha256.Sum256([]byte(server + "\n" + apiKey))
 	name := hex.EncodeToString(sum[:16]) + ".json"
-	return tokenFile{filepath.Join(caddy.AppDataDir(), "media", "upload_tokens", name), server, apiKey}
+	return tokenFile{filepath.Join(caddy.AppDataDir(), appName, "upload_tokens", name), server, apiKey}
 }
 
 // read returns the kept token, or "" if there is none or it expires soon.

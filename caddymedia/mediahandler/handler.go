@@ -28,8 +28,8 @@ func init() {
 
 // Handler serves the media service on a site: `/api/auth/generateToken`,
 // `/api/upload/image`, `/api/upload/file`, and the stored items below `/static/img/` and
-// `/static/file/`. Everything else goes on to the next handler. The app
-// `media` configures it.
+// `/static/file/`. A misspelt endpoint is answered with 404. Everything else goes on to the next
+// handler. The app `media` configures it.
 //
 // The header names `HTTP_SERVICE_API_KEY` and `HTTP_SERVICE_ACCESS_TOKEN` reach it only
 // where the server's `expected_underscore_headers` lists them.

@@ -27,8 +27,18 @@ func AnswerUnread(w http.ResponseWriter, r *http.Request, now func() time.Time, 
 // HTTP/1 it closes the connection. Otherwise the server would wait for the body before it responds:
 // for a minute if the client waits for "100 Continue".
 func answerUnread(w http.ResponseWriter, r *http.Request, status int, v any) error {
+	closeUnread(w, r)
+	return answer(w, status, v)
+}
+
+// noContent responds with 204 to a request whose body is not read.
+func noContent(w http.ResponseWriter, r *http.Request) {
+	closeUnread(w, r)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func closeUnread(w http.ResponseWriter, r *http.Request) {
 	if hasUnread(r) {
 		w.Header().Set("Connection", "close")
 	}
-	return answer(w, status, v)
 }

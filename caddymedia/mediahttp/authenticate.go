@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/caddymedia/media/caddymedia/access"
 	"github.com/caddymedia/media/caddymedia/ingest"
@@ -17,7 +16,10 @@ import (
 func (h *Handler) authenticate(ctx context.Context, service *media.Service, w http.ResponseWriter, header http.Header) (access.Caller, *refusal) {
 	var caller access.Caller
 	apiKey, token, bearer, err := credentials(header)
-	message := "missing, wrong or expired API key and token"
+	message := "the token is wrong or has expired"
+	if apiKey != "" {
+		message = "the token is wrong, has expired or belongs to another API key"
+	}
 	if err != nil {
 		message = err.Error()
 	} else {
@@ -29,7 +31,7 @@ func (h *Handler) authenticate(ctx context.Context, service *media.Service, w ht
 	case err == nil:
 		return caller, nil
 	case errors.Is(err, tokens.ErrUnavailable):
-		return caller, h.storeUnreachable(w, err)
+		return caller, h.storeUnreachable(ctx, "tokens cannot be checked now, try again later", err)
 	case errors.Is(err, tokens.ErrMalformed):
 		message = "the token is not of the form of tokens here: send it exactly as it was received, without quotes or brackets"
 	}
@@ -46,12 +48,14 @@ func (h *Handler) authenticateToken(ctx context.Context, service *media.Service,
 	return caller.Account, refused
 }
 
-// storeUnreachable logs err and returns the refusal of a request whose credentials cannot be
-// checked.
-func (h *Handler) storeUnreachable(w http.ResponseWriter, err error) *refusal {
+// storeUnreachable logs err, an error of the token store, and returns the refusal of its request. If
+// the client has disconnected, the store has not failed.
+func (h *Handler) storeUnreachable(ctx context.Context, message string, err error) *refusal {
+	if ctx.Err() != nil {
+		return &refusal{http.StatusBadRequest, ingest.BadRequest, "the request was aborted"}
+	}
 	h.options.Log.Error("token store unreachable", "error", err)
-	retryAfter(w, time.Second)
-	return &refusal{http.StatusServiceUnavailable, ingest.Unavailable, "tokens cannot be checked now, try again later"}
+	return &refusal{http.StatusServiceUnavailable, ingest.Unavailable, message}
 }
 
 // ticketRefusal returns the refusal of an upload that the caller's ticket is not for, or nil.
@@ -94,6 +98,5 @@ func (u *upload) charge(ctx context.Context, service *media.Service, ticket *tok
 	case errors.Is(err, tokens.ErrCredentials):
 		return nil, &refusal{http.StatusForbidden, ingest.Forbidden, "the ticket has ended"}
 	}
-	u.options.Log.Error("token store unreachable", "error", err)
-	return nil, &refusal{http.StatusServiceUnavailable, ingest.Unavailable, "tickets cannot be checked now, try again later"}
+	return nil, u.storeUnreachable(ctx, "tickets cannot be checked now, try again later", err)
 }

@@ -93,6 +93,25 @@ func (c counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// TestOptionsWithBody: a request without credentials whose body is not read does not keep its
+// connection.
+func TestOptionsWithBody(t *testing.T) {
+	t.Parallel()
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) { c.CORS = []string{"*"} })
+	for _, c := range []struct{ target, header string }{
+		{resumablePath, ""},
+		{filePath, "Origin: https://www.example.com\nAccess-Control-Request-Method: POST\n"},
+	} {
+		for body, want := range map[string]string{"x": "close", "": ""} {
+			w := httptest.NewRecorder()
+			s.handler.ServeHTTP(w, s.request(t, http.MethodOptions, c.target, c.header, body))
+			if got := w.Header().Get("Connection"); w.Code != 204 || got != want {
+				t.Errorf("%s with %q: status %d, Connection: %q", c.target, body, w.Code, got)
+			}
+		}
+	}
+}
+
 // TestLingerEnds: only a bounded part of a refused body is read.
 func TestLingerEnds(t *testing.T) {
 	t.Parallel()

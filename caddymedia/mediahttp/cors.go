@@ -60,7 +60,7 @@ func preflight(service *media.Service, w http.ResponseWriter, r *http.Request) e
 		header.Set("Access-Control-Allow-Headers", corsRequest)
 		header.Set("Access-Control-Max-Age", corsMaxAge)
 	}
-	w.WriteHeader(http.StatusNoContent)
+	noContent(w, r)
 	return nil
 }
 

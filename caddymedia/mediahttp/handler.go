@@ -72,13 +72,13 @@ func remoteHost(r *http.Request) string {
 
 // Handler serves `/api/auth/generateToken`, `/api/auth/ticket`, `/api/upload/image` and
 // `/api/upload/file`, both also with `/resumable`, and the stored items below `/static/img/` and
-// `/static/file/`.
+// `/static/file/`. A path that is almost that of an endpoint is answered with 404 and the right one.
 type Handler struct {
 	source  Source
 	options Options
 
 	readers  *readers
-	unsigned sync.Map // aliases that should redirect and were found not to
+	unsigned sync.Map // paths of aliases that should redirect and were found not to
 }
 
 // New returns a handler for the service of a source.
@@ -152,16 +152,24 @@ func stoppedStatus(r *http.Request) int {
 
 type endpoint func(service *media.Service, w http.ResponseWriter, r *http.Request) error
 
+// Paths of the endpoints. Those of resumable uploads end in resumableSuffix.
+const (
+	tokenPath  = "/api/auth/generateToken" //nolint:gosec // no password
+	ticketPath = "/api/auth/ticket"
+	imagePath  = "/api/upload/image"
+	filePath   = "/api/upload/file"
+)
+
 // route returns the endpoint of the decoded path, which keys are also made of.
 func (h *Handler) route(r *http.Request) endpoint {
 	switch r.URL.Path {
-	case "/api/auth/generateToken":
+	case tokenPath:
 		return h.generateToken
-	case "/api/auth/ticket":
+	case ticketPath:
 		return h.issueTicket
-	case "/api/upload/image":
+	case imagePath:
 		return h.upload(ingest.Image)
-	case "/api/upload/file":
+	case filePath:
 		return h.upload(ingest.File)
 	}
 	for _, kind := range []ingest.Kind{ingest.Image, ingest.File} {
@@ -169,15 +177,14 @@ func (h *Handler) route(r *http.Request) endpoint {
 			return h.resumable(kind, strings.TrimPrefix(rest, "/"))
 		}
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return nil
-	}
-	for _, kind := range []ingest.Kind{ingest.Image, ingest.File} {
-		if rest, ok := strings.CutPrefix(r.URL.Path, "/static/"+string(kind)+"/"); ok {
-			return h.static(kind, rest)
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		for _, kind := range []ingest.Kind{ingest.Image, ingest.File} {
+			if rest, ok := strings.CutPrefix(r.URL.Path, "/static/"+string(kind)+"/"); ok {
+				return h.static(kind, rest)
+			}
 		}
 	}
-	return nil
+	return h.nearMiss(r.URL.Path)
 }
 
 // Interface guard

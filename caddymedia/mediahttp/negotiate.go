@@ -13,8 +13,8 @@ import (
 
 const webpType = "image/webp"
 
-// open returns the item, or its variant if the alias negotiates and the client prefers WebP. It
-// transfers nothing yet if the response may have no body or only a part of it.
+// open returns the item, or its variant if the alias negotiates, the client prefers WebP and the item
+// is no HDR photo. It transfers nothing yet if the response may have no body or only a part of it.
 func (t target) open(header http.Header, r *http.Request) (*storagedrivers.Object, error) {
 	alias, filename := t.alias, t.filename
 	from := alias.Storage.OpenSeeker
@@ -42,6 +42,13 @@ func (t target) open(header http.Header, r *http.Request) (*storagedrivers.Objec
 	}
 	header.Add("Vary", "Accept") // whichever it will be
 	if !liked {
+		return item, nil
+	}
+	hdr, err := alias.IsHDR(r.Context(), filename, item.Info)
+	if err != nil {
+		return nil, errors.Join(err, item.Close())
+	}
+	if hdr {
 		return item, nil
 	}
 	webp, err := alias.OpenVariant(r.Context(), filename, item.Info, from)

@@ -1,10 +1,16 @@
 package mediahttp_test
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
+	"image"
+	"image/jpeg"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/caddymedia/media/caddymedia/imaging/imagingtest"
 )
 
 // The Accept headers of browsers for pictures, and Chrome's for a page.
@@ -122,6 +128,39 @@ func TestNotNegotiated(t *testing.T) {
 	for _, header := range []string{"", acceptChrome} {
 		httpCase{target: photo, header: header, status: 404}.check(t, s)
 	}
+}
+
+// TestNegotiatedHDR: an HDR photo is served itself, also one that was stored before.
+func TestNegotiatedHDR(t *testing.T) {
+	t.Parallel()
+	s := aSite(t)
+	var plain bytes.Buffer
+	if err := jpeg.Encode(&plain, image.NewGray(image.Rect(0, 0, 8, 8)), nil); err != nil {
+		t.Fatal(err)
+	}
+	hdr := string(imagingtest.Photo{Image: plain.Bytes(), GainMap: plain.Bytes(), Order: binary.BigEndian, ISO: true, Plain: true}.JPEG())
+	s.put(t, "img/pictures/before.jpg", hdr)
+	s.put(t, "img/pictures/before.jpg.webp", aVariant)
+	s.put(t, "img/pictures/plain.jpg", plain.String())
+	s.put(t, "img/pictures/plain.jpg.webp", aVariant)
+	r := s.do(t, http.MethodPost, imagePath, multipart+bearer, form(field("alias", "pictures"), file("new.jpg", hdr)))
+	if webp := r.items(t)[0].WebP; webp == "" {
+		t.Errorf("no variant: %s", r.body)
+	}
+	for range 2 { // the second time it is known
+		for name, want := range map[string][2]string{"before.jpg": {"image/jpeg", hdr}, "new.jpg": {"image/jpeg", hdr}, "plain.jpg": {"image/webp", aVariant}, "before.jpg.webp": {"image/webp", aVariant}} {
+			vary := "\nVary: Accept"
+			if strings.HasSuffix(name, ".webp") {
+				vary = "\nVary"
+			}
+			httpCase{target: "/static/img/pictures/" + name, header: acceptChrome, status: 200, want: "Content-Type: " + want[0] + vary, text: want[1]}.check(t, s)
+		}
+		httpCase{target: "/static/img/pictures/before.jpg", header: acceptChrome + withRange, status: 206, want: "Content-Type: image/jpeg", text: hdr[10:14]}.check(t, s)
+	}
+	damaged := strings.Replace(hdr, imagingtest.ISO, strings.ToUpper(imagingtest.ISO), 1)
+	s.put(t, "img/pictures/before.jpg", damaged)
+	s.put(t, "img/pictures/before.jpg.webp", aVariant)
+	httpCase{target: "/static/img/pictures/before.jpg", header: acceptChrome, status: 200, want: "Content-Type: image/webp", text: aVariant}.check(t, s)
 }
 
 // TestUploadNegotiated: the variant of an upload is served under both addresses, and is replaced by

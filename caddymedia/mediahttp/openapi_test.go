@@ -108,6 +108,9 @@ func requestTickets(t *testing.T) {
 	token := s.token(t)
 	s.store.fails.Store(true)
 	post(urlencoded+"Authorization: Bearer "+token, "kind=file", 503)
+	s = newSite(t, media.Limits{TicketsPerMinute: 1})
+	post(urlencoded+bearer, "kind=file", 200)
+	post(urlencoded+bearer, "kind=file", 429)
 }
 
 // failByName fails by the name of an object.

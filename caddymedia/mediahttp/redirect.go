@@ -18,8 +18,8 @@ func (h *Handler) elsewhere(w http.ResponseWriter, r *http.Request, wanted targe
 	}
 	address, err := location(r, wanted, info)
 	if errors.Is(err, errors.ErrUnsupported) {
-		if _, known := h.unsigned.LoadOrStore(alias.Name, true); !known {
-			h.options.Log.Warn("serving an item instead of redirecting", "alias", alias.Name, "error", err)
+		if _, known := h.unsigned.LoadOrStore(alias.Path(), true); !known {
+			h.options.Log.Warn("serving an item instead of redirecting", "kind", alias.Kind.Name(), "alias", alias.Name, "error", err)
 		}
 		return false, nil
 	}

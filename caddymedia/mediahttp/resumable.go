@@ -143,7 +143,7 @@ func (t *tus) abilities() error {
 	header.Set("Tus-Extension", tusExtensions)
 	header.Set("Tus-Checksum-Algorithm", tusChecksums)
 	header.Set("Tus-Max-Size", strconv.FormatInt(t.maxSize(), 10))
-	t.w.WriteHeader(http.StatusNoContent)
+	noContent(t.w, t.r)
 	return nil
 }
 
@@ -225,10 +225,19 @@ func (t *tus) terminate(u *resumable.Upload) error {
 
 // finish stores the item of a complete upload that is not finished. It does nothing for others. The
 // error is an [*endedError] if the item was refused, by another request too.
-func (t *tus) finish(u *resumable.Upload) error {
+func (t *tus) finish(u *resumable.Upload) error { return t.finishBy(u, t.service.FinishUpload) }
+
+// finishBy is finish by a method of the service.
+func (t *tus) finishBy(
+	u *resumable.Upload, finish func(context.Context, *resumable.Upload, media.ConfirmFunc, string) ingest.Failures,
+) error {
 	if u.Outcome == nil && !u.Partial && u.Complete() {
 		t.finishing = u
-		if failures := t.service.FinishUpload(t.r.Context(), u, t.confirm, t.baseURL); failures != nil {
+		if failures := finish(t.r.Context(), u, t.confirm, t.baseURL); failures != nil {
+			if t.id != "" && errors.Is(failures[0], resumable.ErrUnknown) {
+				return resumable.ErrUnknown // it has expired, or was terminated
+			}
+			t.service.CountRefusal(t.r.Context(), t.caller.Ticket, failures)
 			return failures
 		}
 	}

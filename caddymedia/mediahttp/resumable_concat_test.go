@@ -36,15 +36,21 @@ func TestTusConcatenation(t *testing.T) {
 			s.final(t, aText, a, b, a, a).want(t, 201, "")
 			s.itemIs(t, "abaa")
 		}},
-		{"1,000 parts", func(t *testing.T, s *site) {
+		{"300 parts", func(t *testing.T, s *site) {
 			a, list := s.part(t, "a"), ""
-			for range 1000 {
+			for range 299 {
 				list += " https://media.example.com/some/prefix" + a
 			}
+			list += " " + s.part(t, strings.Repeat("b", 299))
 			s.final(t, aText, list+" "+a).want(t, 400, location)
 			got := s.final(t, aText, list[1:]).want(t, 201, "Media-Filename: a.txt")
-			s.offset(t, got.header.Get(location), 1000)
-			s.itemIs(t, strings.Repeat("a", 1000))
+			s.offset(t, got.header.Get(location), 598)
+			s.itemIs(t, strings.Repeat("a", 299)+strings.Repeat("b", 299))
+		}},
+		{"a part that is repeated too often", func(t *testing.T, s *site) {
+			a := s.part(t, "a")
+			s.final(t, aText, a, a, a).want(t, 400, location)
+			s.final(t, aText, a, a).want(t, 201, "Media-Filename: a.txt")
 		}},
 		{"URLs MAY be absolute or relative", func(t *testing.T, s *site) {
 			a, b, c := s.part(t, "a"), s.part(t, "b"), s.part(t, "c")

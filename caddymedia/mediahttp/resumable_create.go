@@ -23,7 +23,7 @@ import (
 // Bounds of the headers of a creation.
 const (
 	maxMetadata = 8 << 10
-	maxParts    = 1000
+	maxParts    = 300 // of IDs alone, as many as fit into the headers that Caddy accepts
 	maxConcat   = 128 << 10
 )
 
@@ -40,14 +40,15 @@ func (t *tus) create() error {
 	if hasBody && len(rec.Parts) > 0 {
 		return t.refuse(http.StatusBadRequest, "a final upload has no bytes of its own")
 	}
-	storage, forced := t.service.UploadStorage(t.kind, rec.Alias), *rec
-	if ticket := t.caller.Ticket; ticket != nil {
-		forced.SubFolder = cmp.Or(ticket.SubFolder, rec.SubFolder)
-		forced.Filename = cmp.Or(ticket.Filename, rec.Filename)
+	creation := resumable.Creation{
+		Record: *rec, Limit: t.limit(rec), Admit: func(length int64) error { return t.admit(rec, length) },
 	}
-	u, err := t.service.Uploads().Create(t.r.Context(), storage, forced, func(length int64) error {
-		return t.admit(rec, length)
-	})
+	if ticket := t.caller.Ticket; ticket != nil {
+		creation.SubFolder = cmp.Or(ticket.SubFolder, rec.SubFolder)
+		creation.Filename = cmp.Or(ticket.Filename, rec.Filename)
+		creation.Files = ticket.Left()
+	}
+	u, err := t.service.Uploads().Create(t.r.Context(), t.service.UploadStorage(t.kind, rec.Alias), creation)
 	if err != nil {
 		return t.refuseError(err)
 	}
@@ -56,14 +57,19 @@ func (t *tus) create() error {
 	}
 	if hasBody {
 		if err := t.append(u, 0, resumable.Unknown); err != nil && (u.Offset() == 0 || errors.Is(err, resumable.ErrTooLarge)) {
-			t.drop(u)
+			t.drop(u, nil)
 			return t.refuseError(err)
 		}
 	}
 	header := t.w.Header()
 	header.Set("Location", t.path+"/"+u.ID)
-	if err := t.finish(u); err != nil {
-		if t.drop(u) {
+	finish := t.service.FinishNew
+	if len(u.Parts) > 0 {
+		finish = t.service.FinishUpload // a repeated request finds it
+	}
+	if err := t.finishBy(u, finish); err != nil {
+		failures, _ := errors.AsType[ingest.Failures](err)
+		if t.drop(u, failures) {
 			header.Del("Location")
 		}
 		return t.refuseError(err)
@@ -88,9 +94,10 @@ func (t *tus) isEmpty() bool {
 // emptyTime bounds the wait for the end of an empty body.
 const emptyTime = 5 * time.Second
 
-// drop removes an upload whose creation fails, because its client will create another one. It
-// returns false if a later request can find the upload, or if its item may be stored.
-func (t *tus) drop(u *resumable.Upload) bool {
+// drop removes an upload whose creation fails, because its client will create another one. failures
+// are those of its item, nil if it was not received. It returns false if a later request can find the
+// upload, or if its item may be stored.
+func (t *tus) drop(u *resumable.Upload, failures ingest.Failures) bool {
 	if len(u.Parts) > 0 || u.Outcome != nil {
 		return false
 	}
@@ -101,7 +108,7 @@ func (t *tus) drop(u *resumable.Upload) bool {
 		return false
 	}
 	if err == nil {
-		err = t.service.RemoveUpload(ctx, u)
+		err = t.service.DropUpload(ctx, u, failures)
 	}
 	if err != nil {
 		t.options.Log.Warn("removing a resumable upload", "error", err)
@@ -119,7 +126,7 @@ func (t *tus) record() (*resumable.Record, *refusal) {
 		Scope: t.caller.Scope(), Kind: t.kind.Name(), Length: resumable.Unknown,
 	}
 	if ticket := t.caller.Ticket; ticket != nil {
-		rec.Ticket = hex.EncodeToString(ticket.ID[:])
+		rec.Ticket, rec.TicketExpires = hex.EncodeToString(ticket.ID[:]), ticket.Expires
 	}
 	if err := t.readConcat(rec); err != nil {
 		return nil, badRequest(err)
@@ -162,7 +169,7 @@ func (t *tus) readConcat(rec *resumable.Record) error {
 	list, ok := strings.CutPrefix(value, "final;")
 	parts := strings.Fields(list)
 	if !ok || len(parts) == 0 || len(parts) > maxParts {
-		return errors.New(`Upload-Concat is "partial", or "final;" and up to 1,000 addresses`)
+		return errors.New(`Upload-Concat is "partial", or "final;" and up to 300 addresses`)
 	}
 	rec.Concat = value
 	for _, part := range parts {

@@ -47,9 +47,10 @@ func (t *tus) refuseError(err error) error {
 		{resumable.ErrChecksum, statusChecksum, "the bytes do not have the checksum"},
 		{resumable.ErrLength, http.StatusBadRequest, "the length of the upload is already another one"},
 		{resumable.ErrParts, http.StatusBadRequest, "a part is missing, incomplete, or no partial upload"},
+		{resumable.ErrRepeated, http.StatusBadRequest, "parts are repeated too often: send their bytes again"},
 		{resumable.ErrScope, http.StatusForbidden, "the ticket is for other uploads"},
 		{resumable.ErrSegments, http.StatusBadRequest, "the upload came in too many small pieces: send larger ones"},
-		{resumable.ErrTooMany, http.StatusTooManyRequests, "the account or ticket has too many unfinished uploads: end some, or try again later"},
+		{resumable.ErrTooMany, http.StatusTooManyRequests, "the account, ticket or client has too many unfinished uploads: end some, or try again later"},
 	} {
 		if !errors.Is(err, known.err) {
 			continue

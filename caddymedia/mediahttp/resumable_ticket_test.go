@@ -80,7 +80,7 @@ func TestResumableTicket(t *testing.T) {
 		}},
 		{"unfinished uploads", "kind=file", func(t *testing.T, s *site) {
 			var addresses []string
-			for i := range 25 {
+			for i := range 9 { // one for its file, and eight for parts
 				header := []string{aText, "Upload-Concat: partial\n"}[i%2]
 				addresses = append(addresses, create(t, s, 201, four+header, "").header.Get(location))
 			}
@@ -115,6 +115,36 @@ func TestResumableTicket(t *testing.T) {
 			s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 0\n", "text").want(t, 415, "")
 			create(t, s, 201, four+aText, "text")
 			create(t, s, 403, four+aText, "text")
+		}},
+		{"refused creations leave nothing, and count in the end", "kind=file", func(t *testing.T, s *site) {
+			other := create(t, s, 201, four+aText, "").header.Get(location)
+			long := metadata("filename", "a.zip", "x", strings.Repeat("y", 2500))
+			for range 10 {
+				create(t, s, 415, four+long, "text").want(t, 415, location)
+			}
+			if n := len(s.objects(t)); n != 1 {
+				t.Errorf("%d objects", n)
+			}
+			create(t, s, 403, four+long, "text")
+			s.withTicketOf(t, http.MethodHead, other, "", "").want(t, 200, "Upload-Offset: 0")
+			s.ticket(t, "kind=file")
+			s.withTicketOf(t, http.MethodPatch, other, "Upload-Offset: 0\n", "text").want(t, 204, "Media-Filename: a.txt")
+		}},
+		{"refused uploads leave little, and count in the end", "kind=file", func(t *testing.T, s *site) {
+			for range 10 {
+				long := metadata("filename", "a.zip", "x", strings.Repeat("y", 2500))
+				address := create(t, s, 201, four+long, "").header.Get(location)
+				s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 0\n", "text").want(t, 415, "")
+				s.withTicketOf(t, http.MethodHead, address, "", "").want(t, 410, "")
+			}
+			bytes := 0
+			for _, content := range s.objects(t) {
+				bytes += len(content)
+			}
+			if bytes > 10*512 {
+				t.Errorf("%d bytes are left", bytes)
+			}
+			create(t, s, 403, four+aText, "")
 		}},
 		{"a final upload is counted once", "kind=file", func(t *testing.T, s *site) {
 			part := create(t, s, 201, "Upload-Concat: partial\n"+four, "text").header.Get(location)
@@ -157,11 +187,13 @@ func TestResumableTicket(t *testing.T) {
 			s.final(t, aText, ofToken, other).want(t, 201, "") // a token may use all parts
 		}},
 		{"expired", "kind=file", func(t *testing.T, s *site) {
-			address := create(t, s, 201, four+aText, "").header.Get(location)
+			address := create(t, s, 201, four+aText, "te").header.Get(location)
+			empty := create(t, s, 201, four+aText, "").header.Get(location)
 			s.passed.Store(int64(time.Hour))
-			s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 0\n", "text").want(t, 401, "WWW-Authenticate: Bearer")
+			s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 2\n", "xt").want(t, 401, "WWW-Authenticate: Bearer")
 			s.ticket(t, "kind=file")
-			s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 0\n", "text").want(t, 204, "Media-Filename: a.txt")
+			s.withTicketOf(t, http.MethodHead, empty, "", "").want(t, 404, "")
+			s.withTicketOf(t, http.MethodPatch, address, "Upload-Offset: 2\n", "xt").want(t, 204, "Media-Filename: a.txt")
 		}},
 		{"counting unavailable", "kind=file", func(t *testing.T, s *site) {
 			s.store.noTakes.Store(true)
@@ -179,13 +211,45 @@ func TestResumableTicket(t *testing.T) {
 	}
 }
 
-// TestResumableTicketConcurrent: of 20 uploads at once with three items left, exactly three are
+// TestVisitors: four visitors, each with ten tickets and an address of his own, leave room for the
+// next one and for the account's own token.
+func TestVisitors(t *testing.T) {
+	t.Parallel()
+	s := withTicket("kind=file")(t)
+	create := func(address string) int {
+		t.Helper()
+		r := s.request(t, http.MethodPost, resumablePath, ticketBearer+"Tus-Resumable: 1.0.0\nUpload-Length: 4\n"+aText, "")
+		r.RemoteAddr = address
+		w := httptest.NewRecorder()
+		s.handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	for visitor, want := range []int{30, 20, 14, 9} {
+		created := 0
+		for range 10 {
+			s.ticket(t, "kind=file")
+			for create(fmt.Sprintf("192.0.2.%d:1", visitor)) == 201 {
+				created++
+			}
+		}
+		if created != want {
+			t.Errorf("visitor %d has %d uploads, want %d", visitor, created, want)
+		}
+	}
+	s.ticket(t, "kind=file")
+	if status := create("192.0.2.99:1"); status != 201 {
+		t.Errorf("the next visitor: %d", status)
+	}
+	s.tusCreate(t, 4, aText)
+}
+
+// TestResumableTicketConcurrent: of 11 uploads at once with three items left, exactly three are
 // stored.
 func TestResumableTicketConcurrent(t *testing.T) {
 	t.Parallel()
 	s := withTicket("kind=file&max_files=3")(t)
-	requests := make([]*http.Request, 0, 20)
-	for i := range 20 {
+	requests := make([]*http.Request, 0, 11)
+	for i := range cap(requests) {
 		address := s.withTicketOf(t, http.MethodPost, resumablePath, "Upload-Length: 4\n"+metadata("filename", fmt.Sprintf("a%d.txt", i)), "").want(t, 201, "").header.Get(location)
 		requests = append(requests, s.request(t, http.MethodPatch, address, ticketBearer+"Tus-Resumable: 1.0.0\nUpload-Offset: 0\n"+tusBody, "text"))
 	}
@@ -208,7 +272,7 @@ func TestResumableTicketConcurrent(t *testing.T) {
 			stored++
 		}
 	}
-	if counts[204] != 3 || counts[403] != 17 || stored != 3 {
+	if counts[204] != 3 || counts[403] != 8 || stored != 3 {
 		t.Errorf("statuses %v, %d items", counts, stored)
 	}
 }

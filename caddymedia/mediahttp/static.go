@@ -104,7 +104,9 @@ func storageFailed(service *media.Service, w http.ResponseWriter, r *http.Reques
 		return nil //nolint:nilerr // the client is gone
 	}
 	status := staticStatus(err)
-	if errors.Is(err, render.ErrBusy) {
+	if slow, ok := errors.AsType[*ingest.SlowError](err); ok {
+		retryAfter(w, slow.RetryAfter)
+	} else if errors.Is(err, render.ErrBusy) {
 		retryAfter(w, busyRetry)
 	}
 	if status >= http.StatusInternalServerError {

@@ -118,6 +118,10 @@ func (t target) negotiated(r *http.Request) bool {
 func (h *Handler) makeRendition(service *media.Service, r *http.Request, t *target) error {
 	request := t.request(r)
 	request.Owner = "static " + siteOf(h.options.Client(r)).String()
+	request.Hold = func() (func(), error) {
+		_, release, err := service.Acquire()
+		return release, err
+	}
 	err := service.Uploader().MakeRendition(r.Context(), request)
 	if request.WebP && ingest.IsUnrenderable(err) {
 		t.plain = true

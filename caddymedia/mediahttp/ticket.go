@@ -48,9 +48,14 @@ func (h *Handler) issueTicket(service *media.Service, w http.ResponseWriter, r *
 		return h.ticketRefused(service, w, r, refused)
 	}
 	text, expires, err := service.Issuer().IssueTicket(r.Context(), account, ticket, lifetime)
+	throttled, tooMany := errors.AsType[*tokens.ThrottledError](err)
 	switch {
+	case tooMany:
+		retryAfter(w, throttled.RetryAfter)
+		return h.ticketRefused(service, w, r, &refusal{http.StatusTooManyRequests, ingest.Busy, "the account requests too many tickets, try again later"})
 	case errors.Is(err, tokens.ErrUnavailable):
-		return h.ticketRefused(service, w, r, h.storeUnreachable(w, err))
+		refused := h.storeUnreachable(r.Context(), "tickets cannot be given now, try again later", err)
+		return h.ticketRefused(service, w, r, refused)
 	case err != nil:
 		h.options.Log.Error("issuing a ticket", "error", err)
 		return h.ticketRefused(service, w, r, &refusal{http.StatusInternalServerError, ingest.Internal, "internal error"})
@@ -82,6 +87,7 @@ func (h *Handler) ticketRefused(service *media.Service, w http.ResponseWriter, r
 	switch refused.reason {
 	case ingest.Unavailable:
 		result = media.TicketUnavailable
+		retryAfter(w, time.Second)
 	case ingest.Internal:
 		result = media.TicketFailed
 	default:

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/caddymedia/media/caddymedia/access"
+	"github.com/caddymedia/media/caddymedia/media"
 )
 
 const ticketPath = "/api/auth/ticket"
@@ -115,6 +116,21 @@ func TestTicketRefused(t *testing.T) {
 		post("too long", "kind=file&expires_in=86401", 400, "86400"),
 	)
 	run(t, aSite, cases)
+}
+
+// TestTicketsPerMinute: an account gets a number of tickets a minute, and others get theirs.
+func TestTicketsPerMinute(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, media.Limits{TicketsPerMinute: 2})
+	request := httpCase{target: ticketPath, header: urlencoded + bearer, body: "kind=file", status: 200}
+	for range 2 {
+		request.check(t, s)
+	}
+	request.status, request.has, request.want = 429, "too many tickets", "Retry-After: 30"
+	request.check(t, s)
+	request.status, request.has, request.want = 200, "", ""
+	request.header, request.body = urlencoded+"Authorization: Bearer $OTHER", "kind=file&alias=two"
+	request.check(t, s)
 }
 
 // TestTicketOfTicket: a ticket gets no ticket, and is accepted as Bearer only.

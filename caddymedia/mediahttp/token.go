@@ -57,12 +57,12 @@ func (h *Handler) loginFailed(service *media.Service, w http.ResponseWriter, r *
 	case errors.As(err, &throttled):
 		result, status, message = media.LoginThrottled, http.StatusTooManyRequests, "too many attempts, try again later"
 		retryAfter(w, throttled.RetryAfter)
+	case r.Context().Err() != nil:
+		return nil //nolint:nilerr // the client is gone
 	case errors.Is(err, tokens.ErrUnavailable):
 		result, status, message = media.LoginUnavailable, http.StatusServiceUnavailable, "tokens cannot be given now, try again later"
 		h.options.Log.Error("token store unreachable", "error", err)
 		retryAfter(w, time.Second)
-	case r.Context().Err() != nil:
-		return nil //nolint:nilerr // the client is gone
 	default:
 		h.options.Log.Error("issuing a token", "error", err)
 	}

@@ -26,12 +26,13 @@ func TestUnauthorized(t *testing.T) {
 		{"in quotes", "Authorization", `Bearer "` + token + `"`, "not of the form of tokens"},
 		{"in brackets", "Authorization", "Bearer <" + token + ">", "not of the form of tokens"},
 		{"password", "Authorization", "Bearer secret", "not of the form of tokens"},
-		{"unknown", "Authorization", "Bearer " + other, "missing, wrong or expired API key and token"},
+		{"unknown", "Authorization", "Bearer " + other, "the token is wrong or has expired"},
+		{"unknown with a key", "Authorization", "Bearer " + other + "\nService-Api-Key: " + someKey, "or belongs to another API key"},
+		{"of another key", "Authorization", "Bearer " + token + "\nService-Api-Key: " + otherKey, "or belongs to another API key"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/api/upload/file", strings.NewReader("x"))
-			r.Header.Set(c.header, c.value)
+			r := s.request(t, http.MethodPost, filePath, c.header+": "+c.value, "x")
 			w := httptest.NewRecorder()
 			s.handler.ServeHTTP(w, r)
 			var got struct{ Errors []struct{ Message string } }

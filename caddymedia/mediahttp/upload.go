@@ -17,6 +17,9 @@ import (
 // maxBoundary is the length of the longest boundary, RFC 2046 section 5.1.1.
 const maxBoundary = 70
 
+// formWanted is for clients that send the file itself as the body, such as curl -T.
+const formWanted = "send the file in a part called files[]"
+
 // refusal is the response to a request whose body is not read.
 type refusal struct {
 	status  int
@@ -110,7 +113,7 @@ func (u *upload) serve(service *media.Service, w http.ResponseWriter, r *http.Re
 func (u *upload) admit(service *media.Service, w http.ResponseWriter, r *http.Request) (access.Caller, string, *refusal) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		return access.Caller{}, "", &refusal{http.StatusMethodNotAllowed, ingest.BadRequest, "use POST"}
+		return access.Caller{}, "", &refusal{http.StatusMethodNotAllowed, ingest.BadRequest, "use POST: " + formWanted}
 	}
 	caller, refused := u.authenticate(r.Context(), service)
 	if refused == nil {
@@ -121,7 +124,7 @@ func (u *upload) admit(service *media.Service, w http.ResponseWriter, r *http.Re
 	}
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || mediaType != "multipart/form-data" {
-		return caller, "", &refusal{http.StatusUnsupportedMediaType, ingest.BadRequest, "the body must be multipart/form-data"}
+		return caller, "", &refusal{http.StatusUnsupportedMediaType, ingest.BadRequest, "the body must be multipart/form-data: " + formWanted}
 	}
 	boundary := params["boundary"]
 	if boundary == "" || len(boundary) > maxBoundary {

@@ -16,22 +16,22 @@ func TestUploadAnswer(t *testing.T) {
 		{
 			name: "image", target: imagePath, header: multipart + bearer, status: 200,
 			body: form(file("Photo.JPG", jpegPicture), field("alias", "dated")),
-			text: `{"success":true,"result":[{"full_path":"` + origin + `/static/img/dated/` + uploadDay + `/photo.jpg","filename":"` + uploadDay + `/photo.jpg"}]}`,
+			text: `{"success":true,"result":[{"full_path":"` + origin + `/static/img/dated/` + uploadDay + `/photo.jpg","filename":"` + uploadDay + `/photo.jpg"}]}` + "\n",
 		},
 		{
 			name: "variant", target: imagePath, header: multipart + bearer, status: 200,
 			body: form(file("a.jpg", jpegPicture), field("alias", "pictures")),
 			text: `{"success":true,"result":[{"full_path":"` + origin + `/static/img/pictures/a.jpg","filename":"a.jpg","webp":"` +
-				origin + `/static/img/pictures/a.jpg.webp"}]}`,
+				origin + `/static/img/pictures/a.jpg.webp"}]}` + "\n",
 		},
 		{
 			name: "files", target: filePath, header: multipart + bearer, status: 200, body: form(file("a.pdf", pdfDocument), file("b.txt", "")),
 			text: `{"success":true,"result":[{"full_path":"` + origin + `/static/file/content/a.pdf","filename":"a.pdf"},{"full_path":"` +
-				origin + `/static/file/content/b.txt","filename":"b.txt"}]}`,
+				origin + `/static/file/content/b.txt","filename":"b.txt"}]}` + "\n",
 		},
 		{
 			name: "own address", target: filePath, header: multipart + bearer, status: 200, body: form(file("a.txt", "x"), field("alias", "cdn")),
-			text: `{"success":true,"result":[{"full_path":"https://cdn.example/x/static/file/cdn/a.txt","filename":"a.txt"}]}`,
+			text: `{"success":true,"result":[{"full_path":"https://cdn.example/x/static/file/cdn/a.txt","filename":"a.txt"}]}` + "\n",
 		},
 		{
 			name: "forged host", target: filePath, header: multipart + bearer + "X-Forwarded-Host: evil.example\nX-Forwarded-Proto: https",

@@ -30,6 +30,7 @@ type writers struct {
 type writer struct {
 	interrupt func()
 	received  atomic.Int64 // bytes
+	handling  atomic.Bool  // bytes that were received; they may wait for the storage
 	lost      bool         // another request has taken over
 	ended     chan struct{}
 }
@@ -59,7 +60,7 @@ func (ws *writers) begin(ctx context.Context, upload string, w *writer) (earlier
 }
 
 // silent waits until the writer has ended or is taken for dead. The error is ErrOffset if it
-// receives bytes.
+// receives bytes, or waits for the storage.
 func (w *writer) silent(ctx context.Context) error {
 	before := w.received.Load()
 	for range silentSteps {
@@ -74,7 +75,17 @@ func (w *writer) silent(ctx context.Context) error {
 			return ErrOffset
 		}
 	}
+	if w.handling.Load() {
+		return ErrOffset
+	}
 	return nil
+}
+
+// has reports whether a request adds bytes to an upload.
+func (ws *writers) has(upload string) bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	return ws.by[upload] != nil
 }
 
 // interrupt ends the writer of an upload, and waits for its end.

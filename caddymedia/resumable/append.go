@@ -53,7 +53,9 @@ type Body struct {
 
 // read reads from the body. The error is io.EOF at its end, otherwise a *BodyError.
 func (a *appending) read(p []byte) (int, error) {
+	a.writer.handling.Store(false)
 	n, err := a.body.Reader.Read(p)
+	a.writer.handling.Store(err == nil)
 	a.writer.received.Add(int64(n))
 	if err != nil && err != io.EOF {
 		err = &BodyError{err}
@@ -214,11 +216,14 @@ func (a *appending) segment(ctx context.Context, size int64) (end bool, err erro
 	return readErr != nil, firstError(nil, readErr)
 }
 
-// receive copies at most limit bytes from the body. readErr is io.EOF at its end.
+// receive copies at most limit bytes from the body. readErr is io.EOF at its end. Without a checksum
+// it ends early, so that a slow upload does not expire before its bytes are stored: processes see
+// only stored bytes of others.
 func (a *appending) receive(staged io.Writer, limit int64) (n int64, readErr, err error) {
 	buffer := buffers.Get().(*[bufferSize]byte) // the pool holds nothing else
 	defer buffers.Put(buffer)
-	for n < limit && readErr == nil {
+	end := a.store.Now().Add(a.store.least(a.ID, 0) / 3)
+	for n < limit && readErr == nil && (n == 0 || a.body.Sum != nil || a.store.Now().Before(end)) {
 		var read int
 		read, readErr = a.read(buffer[:min(bufferSize, limit-n)])
 		if read == 0 {
@@ -284,6 +289,9 @@ func (a *appending) commit(ctx context.Context, staged storagedrivers.Staged, n 
 	defer cancel()
 	key := dataKey(a.ID, segmentName(a.offset))
 	info, err := staged.Commit(ctx, key, storagedrivers.PutOptions{Mode: storagedrivers.CreateOnly})
+	if errors.Is(err, fs.ErrExist) && a.removeEmpty(ctx, key) {
+		info, err = staged.Commit(ctx, key, storagedrivers.PutOptions{Mode: storagedrivers.CreateOnly})
+	}
 	if errors.Is(err, fs.ErrExist) {
 		return ErrOffset
 	}
@@ -295,4 +303,11 @@ func (a *appending) commit(ctx context.Context, staged storagedrivers.Staged, n 
 	a.offset += n
 	a.changed = a.store.Now()
 	return nil
+}
+
+// removeEmpty removes an empty segment, and reports whether there was one. No request stores one, but
+// some servers keep an object whose PUT was cut.
+func (a *appending) removeEmpty(ctx context.Context, key string) bool {
+	info, err := a.storage.Stat(ctx, key)
+	return err == nil && info.Size == 0 && a.store.remove(ctx, a.storage, key) == nil
 }

@@ -129,6 +129,31 @@ func TestTakeOver(t *testing.T) {
 	})
 }
 
+// TestWaitingRequest: a request that waits for the storage with bytes of its client is not taken for
+// dead. One that waits for its client is.
+func TestWaitingRequest(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		reader io.Reader
+		want   error
+	}{
+		{"for the storage", strings.NewReader("x"), ErrOffset},
+		{"for its client", strings.NewReader(""), nil},
+		{"after an error", failing{}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := &writer{ended: make(chan struct{})}
+			a := &appending{writer: w, body: body(0, c.reader)}
+			_, _ = a.read(make([]byte, 1))
+			if err := w.silent(t.Context()); !errors.Is(err, c.want) {
+				t.Errorf("error %v, want %v", err, c.want)
+			}
+		})
+	}
+}
+
 // TestLiveRequest: a request whose client sends bytes is not interrupted by another one.
 func TestLiveRequest(t *testing.T) {
 	t.Parallel()

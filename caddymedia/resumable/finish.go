@@ -128,16 +128,16 @@ func (u *Upload) end(ctx context.Context, at time.Time) {
 }
 
 // Terminate removes the upload, or the outcome of a finished one. It interrupts a request that adds
-// bytes. claimed reports that the item may have been stored, or may still be stored by a request
-// that is finishing the upload.
-func (u *Upload) Terminate(ctx context.Context) (claimed bool, err error) {
+// bytes. event is that of the end of an unfinished one. claimed reports that the item may have been
+// stored, or may still be stored by a request that is finishing the upload.
+func (u *Upload) Terminate(ctx context.Context, event Event) (claimed bool, err error) {
 	if u.Outcome != nil {
 		return true, u.storage.Delete(ctx, outcomeKey(u.ID))
 	}
 	if err := u.storage.Delete(ctx, recordKey(u.Owner, u.ID)); err != nil {
 		return false, fmt.Errorf("removing a resumable upload: %w", err)
 	}
-	u.store.observe(u.Kind, Terminated)
+	u.store.observe(u.Kind, event)
 	writing.interrupt(u.location())
 	claimed, _ = u.store.removeData(ctx, u.storage, u.ID) // Sweep removes the rest
 	return claimed, nil

@@ -27,9 +27,9 @@ func TestFinal(t *testing.T) {
 		a, b, open := part("abc"), part("def"), part("x")
 		final := func(parts ...string) (*Upload, error) {
 			rec := Record{Owner: owner, Kind: "file", Parts: parts, Metadata: "filename YQ=="}
-			return s.Create(t.Context(), s.Storages[0], rec, admit)
+			return s.Create(t.Context(), s.Storages[0], Creation{Record: rec, Admit: admit})
 		}
-		for _, parts := range [][]string{{open}, {a, open}, {"x"}, {newID(s.Now(), "", "default")}} {
+		for _, parts := range [][]string{{open}, {a, open}, {"x"}, {newID(s.Now(), &Record{}, 0, "default")}} {
 			if _, err := final(parts...); !errors.Is(err, ErrParts) {
 				t.Errorf("parts %v: %v", parts, err)
 			}
@@ -119,23 +119,58 @@ func TestInterruptedFinal(t *testing.T) {
 	}
 }
 
+// TestRepeatedParts: a final upload is at most twice as long as its distinct parts.
+func TestRepeatedParts(t *testing.T) {
+	t.Parallel()
+	s := storeOn(t, memory.New())
+	part := func(length int) string {
+		u := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: int64(length)})
+		if err := u.Append(t.Context(), body(0, strings.NewReader(strings.Repeat("x", length)))); err != nil {
+			t.Fatal(err)
+		}
+		return u.ID
+	}
+	long, short, empty := part(10), part(1), part(0)
+	for _, c := range []struct {
+		parts []string
+		want  error
+	}{
+		{[]string{long, long}, nil},
+		{[]string{long, short, short, long}, nil},
+		{slices.Concat([]string{long}, slices.Repeat([]string{short}, 12)), nil},
+		{slices.Repeat([]string{empty}, 5), nil},
+		{[]string{long, long, long}, ErrRepeated},
+		{slices.Repeat([]string{short}, 340), ErrRepeated},
+		{[]string{long, short, long, long}, ErrRepeated},
+	} {
+		rec := Record{Owner: owner, Kind: "file", Parts: c.parts}
+		if _, err := s.Create(t.Context(), s.Storages[0], Creation{Record: rec, Admit: admit}); !errors.Is(err, c.want) {
+			t.Errorf("%d parts: %v, want %v", len(c.parts), err, c.want)
+		}
+	}
+}
+
 // TestFinalSegments: a final upload has no more segments than one that is received as a whole.
 func TestFinalSegments(t *testing.T) {
 	t.Parallel()
 	s := storeOn(t, memory.New())
-	part := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: 101})
-	for range part.Length {
-		if err := part.Append(t.Context(), body(part.Offset(), strings.NewReader("x"))); err != nil {
-			t.Fatal(err)
+	parts := make([]string, 0, 50)
+	for range cap(parts) {
+		part := s.create(t, Record{Owner: owner, Kind: "file", Partial: true, Length: 101})
+		parts = append(parts, part.ID)
+		for offset := range part.Length {
+			if err := putBytes(t.Context(), s.Storages[0], dataKey(part.ID, segmentName(offset)), []byte("x")); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	for _, c := range []struct {
-		repeated int
-		want     error
+		parts int
+		want  error
 	}{{99, nil}, {100, ErrSegments}} {
-		rec := Record{Owner: owner, Kind: "file", Parts: slices.Repeat([]string{part.ID}, c.repeated)}
-		if _, err := s.Create(t.Context(), s.Storages[0], rec, admit); !errors.Is(err, c.want) {
-			t.Errorf("%d times: %v", c.repeated, err)
+		rec := Record{Owner: owner, Kind: "file", Parts: slices.Concat(parts, parts)[:c.parts]}
+		if _, err := s.Create(t.Context(), s.Storages[0], Creation{Record: rec, Admit: admit}); !errors.Is(err, c.want) {
+			t.Errorf("%d parts: %v", c.parts, err)
 		}
 	}
 }
@@ -210,7 +245,7 @@ func TestFinish(t *testing.T) {
 		if info, err := s.Storages[0].Stat(t.Context(), outcomeKey(u.ID)); err != nil || info.Size > maxOutcome {
 			t.Errorf("outcome of %d bytes, error %v", info.Size, err)
 		}
-		if _, err := found.Terminate(t.Context()); err != nil {
+		if _, err := found.Terminate(t.Context(), Terminated); err != nil {
 			t.Fatal(err)
 		}
 		if keys := s.keys(t); len(keys) > 0 {

@@ -45,7 +45,7 @@ func storeOn(t *testing.T, d storagedrivers.Driver) *Store {
 		}
 	})
 	return &Store{
-		Storages: []*storagedrivers.Storage{storage}, Expires: time.Hour, MaxOpen: 10,
+		Storages: []*storagedrivers.Storage{storage}, Expires: time.Hour, MaxOpen: 100, MaxBytes: 1 << 40,
 		Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	}
 }
@@ -58,7 +58,7 @@ func (s *Store) create(t *testing.T, rec Record) *Upload {
 	if rec.Owner == "" {
 		rec.Owner, rec.Kind, rec.Filename = owner, "file", "a.txt"
 	}
-	u, err := s.Create(t.Context(), s.Storages[0], rec, admit)
+	u, err := s.Create(t.Context(), s.Storages[0], Creation{Record: rec, Admit: admit})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,46 +6,97 @@ import (
 	"encoding/base32"
 	"encoding/json"
 	"fmt"
+	"net/netip"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// The parts of an ID: the day of its creation, random characters of 5 bits each, and hashes of its
-// ticket and of the name of its storage.
+// The parts of an ID: the day of its creation, random characters of 5 bits each, hashes of its
+// ticket and of its client, its size, and a hash of the name of its storage. So a listing of IDs is
+// enough to count uploads.
 const (
 	dayLength    = 5
 	randomLength = 26
 	tagLength    = 6
-	idLength     = dayLength + randomLength + 2*tagLength
+	sizeLength   = 8
+	idLength     = dayLength + randomLength + 3*tagLength + sizeLength
+	// oldLength is the length of the IDs of earlier versions, without a client and a size.
+	oldLength = idLength - tagLength - sizeLength
+
+	ticketAt = dayLength + randomLength
+	clientAt = ticketAt + tagLength
+	sizeAt   = clientAt + tagLength
 )
 
 // lower encodes bytes as letters and digits that no storage folds.
 var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// newID returns a new ID with 130 random bits.
-func newID(now time.Time, ticket, storage string) string {
-	return day(now) + strings.ToLower(rand.Text())[:randomLength] + tag(ticket) + tag(storage)
+// newID returns a new ID with 130 random bits, for an upload of size bytes.
+func newID(now time.Time, rec *Record, size int64, storage string) string {
+	return day(now) + strings.ToLower(rand.Text())[:randomLength] + tag(rec.Ticket) + tag(clientOf(rec)) +
+		sizeText(size) + tag(storage)
 }
 
 // finalID returns the ID of an upload with parts. It is as hard to guess as the IDs of the parts. Any
-// ticket of the same scope gets the same ID, with the ticket of the first part.
+// ticket of the same scope gets the same ID, with the ticket and the client of the first part. Its
+// bytes are those of its parts, so its own size is 0.
 func finalID(rec *Record, storage string) string {
 	identity, err := json.Marshal([]any{rec.Owner, rec.Kind, rec.Parts, rec.Metadata})
 	if err != nil {
 		panic(err) // texts only
 	}
 	first := rec.Parts[0]
-	return first[:dayLength] + digest(string(identity))[:randomLength] + ticketTag(first) + tag(storage)
+	return first[:dayLength] + digest(string(identity))[:randomLength] + ticketTag(first) + clientTag(first) +
+		sizeText(0) + tag(storage)
 }
 
-// tag returns a short hash of the name of a storage, or of the ID of a ticket, for IDs.
+// clientOf returns the client whose uploads are counted together; empty for a token, whose uploads
+// count for its account only. It is not the same text for two owners.
+func clientOf(rec *Record) string {
+	if rec.Ticket == "" {
+		return ""
+	}
+	address, _ := netip.ParseAddr(rec.Client) // invalid ones are one client
+	return rec.Owner + " " + tokens.Client(address).String()
+}
+
+// tag returns a short hash of the name of a storage, of the ID of a ticket, or of a client, for IDs.
 func tag(text string) string { return digest(text)[:tagLength] }
 
 // storageTag returns the tag of the storage in an ID.
-func storageTag(id string) string { return id[idLength-tagLength:] }
+func storageTag(id string) string { return id[len(id)-tagLength:] }
 
 // ticketTag returns the tag of the ticket in an ID.
-func ticketTag(id string) string { return id[idLength-2*tagLength : idLength-tagLength] }
+func ticketTag(id string) string { return id[ticketAt:clientAt] }
+
+// clientTag returns the tag of the client in an ID.
+func clientTag(id string) string {
+	if len(id) == oldLength {
+		return tag("")
+	}
+	return id[clientAt:sizeAt]
+}
+
+// sizeBase is the base of the size in an ID.
+const sizeBase = 36
+
+// sizeText returns a size for an ID. More than 2.8 TB counts as that.
+func sizeText(size int64) string {
+	const most = 2_821_109_907_455 // the largest number of this length
+	return fmt.Sprintf("%0*s", sizeLength, strconv.FormatInt(min(max(size, 0), most), sizeBase))
+}
+
+// sizeOf returns the size in an ID.
+func sizeOf(id string) int64 {
+	if len(id) == oldLength {
+		return 0
+	}
+	size, _ := strconv.ParseInt(id[sizeAt:sizeAt+sizeLength], sizeBase, 64) // any such text is a number
+	return size
+}
 
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
@@ -56,7 +107,7 @@ func digest(text string) string {
 func day(t time.Time) string { return fmt.Sprintf("%0*d", dayLength, t.Unix()/(24*60*60)) }
 
 func validID(id string) bool {
-	return len(id) == idLength && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
+	return (len(id) == idLength || len(id) == oldLength) && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
 
 const (

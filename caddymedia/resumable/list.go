@@ -48,6 +48,15 @@ func (s *Store) List(
 	return uploads, page.Next, errors.Join(errs...)
 }
 
+// HasOpen reports whether a storage has unfinished uploads, with one list request.
+func (s *Store) HasOpen(ctx context.Context, storage *storagedrivers.Storage) (bool, error) {
+	page, err := storage.List(ctx, storagedrivers.ListOptions{Prefix: openFolder, Limit: 1})
+	if err != nil {
+		return false, fmt.Errorf("listing resumable uploads: %w", err)
+	}
+	return len(page.Objects) > 0 || page.Next != "", nil
+}
+
 // Named returns an unfinished upload of a storage by its [Upload.Name]. The error is ErrUnknown if
 // there is none.
 func (s *Store) Named(ctx context.Context, storage *storagedrivers.Storage, name string) (*Upload, error) {

@@ -29,6 +29,8 @@ type Record struct {
 	Scope access.Scope `json:"scope,omitzero"`
 	// Ticket is the hexadecimal ID of the ticket that created it; empty for a token.
 	Ticket string `json:"ticket,omitempty"`
+	// TicketExpires is when that ticket expires.
+	TicketExpires time.Time `json:"ticket_expires,omitzero"`
 
 	// Kind, Alias, SubFolder and Filename are the destination of the item, as submitted.
 	Kind      string `json:"kind"`
@@ -69,10 +71,14 @@ type Outcome struct {
 // maxOutcome is the largest encoded Outcome in bytes.
 const maxOutcome = 4 << 10
 
-// encode returns the outcome as JSON. One that is too large loses what is needed least.
+// encode returns the outcome as JSON. That of a refused item has nothing that a client has sent but
+// the reason. One that is too large loses what is needed least.
 func (o *Outcome) encode() ([]byte, error) {
 	small := *o
 	small.Client = ""
+	if o.Refused != "" {
+		small.Metadata, small.Concat, small.Parts, small.SubFolder, small.Filename = "", "", nil, "", ""
+	}
 	for _, leave := range []func(){
 		func() {},
 		func() { small.Metadata, small.Concat, small.Parts = "", "", nil },
@@ -140,17 +146,18 @@ func read(ctx context.Context, storage *storagedrivers.Storage, key string) (b [
 	return b, info, err
 }
 
-// get decodes the small object under key. Without one, the Info is zero.
+// get decodes the small object under key. Without one, the Info is zero. The error is ErrUnknown if
+// it cannot be decoded: a file system has lost its bytes.
 func get(ctx context.Context, storage *storagedrivers.Storage, key string, v any) (info storagedrivers.Info, err error) {
 	b, info, err := read(ctx, storage, key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return storagedrivers.Info{}, nil
 	}
-	if err == nil {
-		err = json.Unmarshal(b, v)
-	}
 	if err != nil {
 		return storagedrivers.Info{}, fmt.Errorf("reading the state of a resumable upload: %w", err)
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return storagedrivers.Info{}, fmt.Errorf("%w: reading its state: %w", ErrUnknown, err)
 	}
 	return info, nil
 }

@@ -44,10 +44,13 @@ var (
 	ErrChecksum = errors.New("another checksum")
 	// ErrLength means that the length of the upload is already another one.
 	ErrLength = errors.New("the length of the upload is another one")
-	// ErrTooMany means that the owner, or the ticket, has too many unfinished uploads.
+	// ErrTooMany means that the owner, the ticket or its client has too many unfinished uploads, or
+	// too many bytes in them.
 	ErrTooMany = errors.New("too many unfinished uploads")
 	// ErrParts means that a part of a final upload is missing, incomplete or no partial upload.
 	ErrParts = errors.New("a part cannot be used")
+	// ErrRepeated means that parts of a final upload are repeated too often.
+	ErrRepeated = errors.New("parts are repeated too often")
 	// ErrScope means an upload, or a part of one, outside of the scope of the caller.
 	ErrScope = errors.New("another scope")
 	// ErrSegments means that the upload has too many small segments.
@@ -60,13 +63,16 @@ type Store struct {
 	Storages []*storagedrivers.Storage
 	// Expires is how long an upload is kept after its last byte.
 	Expires time.Duration
-	// MaxOpen is the largest number of unfinished uploads of an owner. A ticket may have a share of
-	// them.
-	MaxOpen int
+	// MaxOpen is the largest number of unfinished uploads of an owner, and MaxBytes the largest sum
+	// of their lengths. Callers with tickets share nine tenths of them.
+	MaxOpen  int
+	MaxBytes int64
 	// Now is the clock.
 	Now func() time.Time
 	// Observe, if set, is called for each event of an upload of a kind.
 	Observe func(kind string, event Event)
+	// Opened, if set, is called after an upload was created on a storage.
+	Opened func(storage *storagedrivers.Storage)
 	// Received, if set, is called after a request that added bytes to an upload of a kind. resumed
 	// means that the upload had some before.
 	Received func(kind string, bytes int64, resumed bool)
@@ -76,34 +82,49 @@ type Store struct {
 	uncounted sync.Map // *storagedrivers.Storage to the time until which it is not counted
 }
 
-// Create creates an upload on storage, one of [Store.Storages]. admit is called with its length
-// before anything is stored; its error refuses the upload. If rec has parts, Create returns an
+// Creation describes a new upload.
+type Creation struct {
+	Record
+	// Admit is called with the length before anything is stored; its error refuses the upload.
+	Admit func(length int64) error
+	// Files is how many more items the ticket may store, if there is one.
+	Files int
+	// Limit is the largest length of an upload of [Unknown] length, which counts as that long.
+	Limit int64
+}
+
+// Create creates an upload on storage, one of [Store.Storages]. If it has parts, Create returns an
 // upload that exists with the same owner, parts and metadata; it may be finished. The error is
-// ErrParts if a part cannot be used, and ErrScope if the scope of rec does not cover that of a part
-// or of the upload that exists.
-func (s *Store) Create(
-	ctx context.Context, storage *storagedrivers.Storage, rec Record, admit func(length int64) error,
-) (*Upload, error) {
-	u := &Upload{Record: rec, store: s, storage: storage, ID: newID(s.Now(), rec.Ticket, storage.Name())}
-	if len(rec.Parts) > 0 {
+// ErrParts or ErrRepeated if a part cannot be used, and ErrScope if the scope of c does not cover
+// that of a part or of the upload that exists.
+func (s *Store) Create(ctx context.Context, storage *storagedrivers.Storage, c Creation) (*Upload, error) {
+	u := &Upload{Record: c.Record, store: s, storage: storage}
+	size := c.Length
+	if size == Unknown {
+		size = c.Limit
+	}
+	if len(c.Parts) > 0 {
 		found, err := s.findFinal(ctx, u)
 		if found != nil || err != nil {
 			return found, err
 		}
+		size = 0 // that of its parts
+	} else {
+		u.ID = newID(s.Now(), &u.Record, size, storage.Name())
 	}
-	if err := admit(u.Length); err != nil {
+	if err := c.Admit(u.Length); err != nil {
 		return nil, err
 	}
 	open, err := s.countOpen(ctx, storage, u)
 	if err != nil {
 		return nil, err
 	}
-	if open.all >= s.MaxOpen || rec.Ticket != "" && open.ofTicket >= s.maxOpenOfTicket() {
+	if !s.hasRoom(&open, &c, size) {
 		return nil, ErrTooMany
 	}
 	u.Created = s.Now().UTC().Truncate(time.Second)
 	u.changed = u.Created
-	err = put(ctx, storage, recordKey(rec.Owner, u.ID), &u.Record)
+	err = put(ctx, storage, recordKey(u.Owner, u.ID), &u.Record)
 	if errors.Is(err, fs.ErrExist) { // the same final upload, created meanwhile
 		return s.findCovered(ctx, u)
 	}
@@ -111,6 +132,9 @@ func (s *Store) Create(
 		return nil, fmt.Errorf("creating a resumable upload: %w", err)
 	}
 	s.observe(u.Kind, Created)
+	if s.Opened != nil {
+		s.Opened(storage)
+	}
 	return u, nil
 }
 
@@ -130,8 +154,11 @@ func (s *Store) findFinal(ctx context.Context, u *Upload) (*Upload, error) {
 	if err := u.resolveParts(ctx); err != nil {
 		return nil, err
 	}
-	segments := 0
-	for _, part := range u.parts {
+	segments, distinct := 0, int64(0)
+	for i, part := range u.parts {
+		if slices.Index(u.parts, part) == i {
+			distinct += part.Length
+		}
 		switch {
 		case !u.Scope.Covers(part.Scope):
 			return nil, ErrScope
@@ -139,6 +166,9 @@ func (s *Store) findFinal(ctx context.Context, u *Upload) (*Upload, error) {
 			return nil, ErrParts
 		}
 		segments += len(part.segments)
+	}
+	if u.Length > maxRepeat*distinct {
+		return nil, ErrRepeated
 	}
 	if tooMany(segments, u.Length) {
 		return nil, ErrSegments
@@ -162,69 +192,107 @@ const (
 	uncountedTime = time.Minute
 )
 
-// minTicketOpen is the number of unfinished uploads that a ticket may have in any case.
-const minTicketOpen = 20
+const (
+	// maxRepeat is how many times as long as its distinct parts a final upload may be.
+	maxRepeat = 2
+	// tokenReserve is the share of the bounds of an owner that tickets leave to its tokens: a tenth.
+	tokenReserve = 10
+	// clientShare is how many times as many uploads and bytes a client with tickets leaves free.
+	clientShare = 2
+	// ticketParts is how many unfinished uploads a ticket may have beside one for each item: parts.
+	ticketParts = 8
+)
 
-// maxOpenOfTicket returns the largest number of unfinished uploads of a ticket. Its holder must not
-// shut out the other callers of the account.
-func (s *Store) maxOpenOfTicket() int { return max(s.MaxOpen/4, minTicketOpen) }
+// held are unfinished uploads, with the sum of their lengths.
+type held struct {
+	uploads int
+	bytes   int64
+}
 
-// openCount is a number of unfinished uploads of an owner.
-type openCount struct{ all, ofTicket int }
+func (h *held) add(uploads int, bytes int64) {
+	h.uploads += uploads
+	h.bytes += bytes
+}
 
-// countOpen counts the unfinished uploads of the owner of u, and those of its ticket, without the
-// parts of u: they end with it. It may end at MaxOpen. It leaves out storages that fail or are slow,
-// except the given one. Storages with one location have the same uploads.
-func (s *Store) countOpen(ctx context.Context, storage *storagedrivers.Storage, u *Upload) (openCount, error) {
-	count, err := s.countOn(ctx, storage, u)
+// openCount are the unfinished uploads of an owner, and those of one ticket and one client.
+type openCount struct{ all, ticket, client held }
+
+// hasRoom reports whether an upload of size bytes may be created. A client with tickets may have
+// half as many uploads and bytes as it leaves free, so a few clients cannot shut out the next one.
+// A client without any may have one that fits. A final upload takes the room of its parts.
+func (s *Store) hasRoom(open *openCount, c *Creation, size int64) bool {
+	left := held{s.MaxOpen - open.all.uploads, s.MaxBytes - open.all.bytes}
+	if c.Ticket == "" {
+		return left.uploads > 0 && size <= left.bytes
+	}
+	left.add(-s.MaxOpen/tokenReserve, -s.MaxBytes/tokenReserve)
+	if len(c.Parts) > 0 {
+		return left.uploads > 0
+	}
+	most := left.bytes
+	if open.client.bytes > 0 {
+		most /= clientShare
+	}
+	return open.ticket.uploads < c.Files+ticketParts &&
+		open.client.uploads*clientShare < left.uploads && open.client.bytes+size <= most
+}
+
+// countOpen counts the unfinished uploads of the owner of u, and those of its ticket and its client,
+// without the parts of u: they end with it. It may end at MaxOpen. It leaves out storages that fail
+// or are slow, except the given one. Storages with one location have the same uploads.
+func (s *Store) countOpen(ctx context.Context, storage *storagedrivers.Storage, u *Upload) (count openCount, err error) {
+	err = s.countOn(ctx, storage, u, &count)
 	counted := map[storagedrivers.Location]bool{storage.Location(): true}
 	for _, other := range s.Storages {
-		if err != nil || count.all >= s.MaxOpen || counted[other.Location()] {
+		if err != nil || count.all.uploads >= s.MaxOpen || counted[other.Location()] {
 			continue
 		}
 		counted[other.Location()] = true
-		more := s.countOther(ctx, other, u)
-		count.all += more.all
-		count.ofTicket += more.ofTicket
+		s.countOther(ctx, other, u, &count)
 	}
 	return count, err
 }
 
 // countOther is countOn for a storage that a new upload does not need.
-func (s *Store) countOther(ctx context.Context, storage *storagedrivers.Storage, u *Upload) openCount {
+func (s *Store) countOther(ctx context.Context, storage *storagedrivers.Storage, u *Upload, count *openCount) {
 	if until, ok := s.uncounted.Load(storage); ok && s.Now().Before(until.(time.Time)) { //nolint:forcetypeassert // the map holds nothing else
-		return openCount{}
+		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
-	count, err := s.countOn(ctx, storage, u)
-	if err != nil {
+	if err := s.countOn(ctx, storage, u, count); err != nil {
 		s.uncounted.Store(storage, s.Now().Add(uncountedTime))
 	}
-	return count
 }
 
-// countOn is countOpen on one storage.
-func (s *Store) countOn(ctx context.Context, storage *storagedrivers.Storage, u *Upload) (count openCount, err error) {
+// countOn adds the uploads of one storage to count.
+func (s *Store) countOn(ctx context.Context, storage *storagedrivers.Storage, u *Upload, count *openCount) error {
 	opts := storagedrivers.ListOptions{Prefix: recordKey(u.Owner, ""), Limit: s.MaxOpen}
 	for {
 		page, err := storage.List(ctx, opts)
 		if err != nil {
-			return count, fmt.Errorf("counting resumable uploads: %w", err)
+			return fmt.Errorf("counting resumable uploads: %w", err)
 		}
 		for _, record := range page.Objects {
-			id, ok := idOfRecord(record.Key)
-			if ok && slices.Contains(u.Record.Parts, id) {
-				continue
-			}
-			count.all++
-			if ok && ticketTag(id) == ticketTag(u.ID) {
-				count.ofTicket++
+			if id, ok := idOfRecord(record.Key); ok && !slices.Contains(u.Record.Parts, id) {
+				count.add(id, u.ID)
 			}
 		}
-		if opts.Cursor = page.Next; opts.Cursor == "" || count.all >= s.MaxOpen {
-			return count, nil
+		if opts.Cursor = page.Next; opts.Cursor == "" || count.all.uploads >= s.MaxOpen {
+			return nil
 		}
+	}
+}
+
+// add counts the upload of id for a new one.
+func (c *openCount) add(id, created string) {
+	size := sizeOf(id)
+	c.all.add(1, size)
+	if ticketTag(id) == ticketTag(created) {
+		c.ticket.add(1, size)
+	}
+	if clientTag(id) == clientTag(created) {
+		c.client.add(1, size)
 	}
 }
 

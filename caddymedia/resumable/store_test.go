@@ -2,7 +2,6 @@ package resumable
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -27,7 +26,7 @@ func TestTerminate(t *testing.T) {
 		if _, err := w.Write([]byte("xxx")); err != nil {
 			t.Fatal(err)
 		}
-		if claimed, err := s.find(t, u).Terminate(t.Context()); err != nil || claimed {
+		if claimed, err := s.find(t, u).Terminate(t.Context(), Terminated); err != nil || claimed {
 			t.Fatal(claimed, err)
 		}
 		if err := <-ended; err == nil {
@@ -61,44 +60,12 @@ func TestOwner(t *testing.T) {
 		if err := done.Finish(t.Context(), Outcome{Stored: "a"}); err != nil {
 			t.Fatal(err)
 		}
-		for _, id := range []string{u.ID, done.ID, "", "x", strings.ToUpper(u.ID), u.ID + "x", "../" + u.ID[3:], newID(s.Now(), "", "default")} {
+		for _, id := range []string{u.ID, done.ID, "", "x", strings.ToUpper(u.ID), u.ID + "x", "../" + u.ID[3:], newID(s.Now(), &Record{}, 0, "default")} {
 			if _, err := s.Find(t.Context(), "http other", id); !errors.Is(err, ErrUnknown) {
 				t.Errorf("%q of another owner: %v", id, err)
 			}
 		}
 	})
-}
-
-// TestMaxOpenOfTicket: a ticket has a quarter of the unfinished uploads of the account, or 20.
-func TestMaxOpenOfTicket(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, s *Store) {
-		for _, c := range []struct{ maxOpen, want int }{{100, 25}, {30, 20}, {7, 7}} {
-			s.MaxOpen = c.maxOpen
-			rec := Record{Owner: fmt.Sprint(c), Ticket: "a", Kind: "file"}
-			created := 0
-			for s.mayCreate(t, rec) {
-				created++
-			}
-			if created != c.want {
-				t.Errorf("%+v: %d uploads", c, created)
-			}
-			rec.Ticket = "b"
-			if other := s.mayCreate(t, rec); other != (created < c.maxOpen) {
-				t.Errorf("%+v: by another ticket: %t", c, other)
-			}
-		}
-	})
-}
-
-// mayCreate creates an upload, and returns false if there are too many.
-func (s *Store) mayCreate(t *testing.T, rec Record) bool {
-	t.Helper()
-	_, err := s.Create(t.Context(), s.Storages[0], rec, admit)
-	if err != nil && !errors.Is(err, ErrTooMany) {
-		t.Fatal(err)
-	}
-	return err == nil
 }
 
 func TestMaxOpen(t *testing.T) {
@@ -110,7 +77,7 @@ func TestMaxOpen(t *testing.T) {
 			s.create(t, Record{Owner: owner, Length: 0})
 		}
 		more := func(owner string) error {
-			_, err := s.Create(t.Context(), s.Storages[0], Record{Owner: owner, Length: 0}, admit)
+			_, err := s.Create(t.Context(), s.Storages[0], Creation{Record: Record{Owner: owner}, Admit: admit})
 			return err
 		}
 		if err := more(owner); !errors.Is(err, ErrTooMany) {
@@ -126,7 +93,9 @@ func TestMaxOpen(t *testing.T) {
 			t.Errorf("after one is finished: %v", err)
 		}
 		refused := errors.New("refused")
-		_, err := s.Create(t.Context(), s.Storages[0], Record{Owner: "x"}, func(int64) error { return refused })
+		_, err := s.Create(t.Context(), s.Storages[0], Creation{
+			Record: Record{Owner: "x"}, Admit: func(int64) error { return refused },
+		})
 		if !errors.Is(err, refused) {
 			t.Errorf("not admitted: %v", err)
 		}
@@ -175,7 +144,7 @@ func TestSweep(t *testing.T) {
 		if err := done.Finish(t.Context(), Outcome{Stored: "a"}); err != nil {
 			t.Fatal(err)
 		}
-		orphan := dataKey(newID(s.Now(), "", "default"), segmentName(0))
+		orphan := dataKey(newID(s.Now(), &Record{}, 0, "default"), segmentName(0))
 		if err := putBytes(t.Context(), s.Storages[0], orphan, []byte("x")); err != nil {
 			t.Fatal(err)
 		}

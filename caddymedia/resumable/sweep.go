@@ -2,7 +2,6 @@ package resumable
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -23,9 +22,10 @@ type SweepOptions struct {
 	// Quiet is the time after which an upload that receives no byte is idle.
 	Quiet time.Duration
 	// Wanted, if set, is called with the ID and the time of the last change of each idle upload. If
-	// it returns true, Idle is called.
+	// it returns false, the sweep leaves that upload alone.
 	Wanted func(id string, changed time.Time) bool
-	Idle   func(*Upload)
+	// Idle, if set, is called for the others that have not expired.
+	Idle func(*Upload)
 }
 
 // Leftover is a kind of data that a sweep removes.
@@ -76,19 +76,24 @@ func (s *Store) Sweep(ctx context.Context, storage *storagedrivers.Storage, opts
 		delete(data, id)
 		upload.Key, upload.ModTime = rec.Key, later(rec.ModTime, upload.ModTime)
 		age := s.Now().Sub(upload.ModTime)
-		if age > s.Expires && opts.selects(s.Now(), upload.ModTime) && s.hasExpired(ctx, storage, rec.Key) {
-			opts.found(ExpiredUpload, upload, s.removeExpired(ctx, storage, id, rec.Key, opts.DryRun))
-			continue
+		look := age > s.least(id, upload.Size) && opts.selects(s.Now(), upload.ModTime)
+		if opts.Wanted != nil {
+			look = age >= opts.Quiet && opts.Wanted(id, upload.ModTime)
+		}
+		if look {
+			u, err := s.load(ctx, storage, rec.Key)
+			switch {
+			case errors.Is(err, errExpired), errors.Is(err, ErrUnknown) && age > s.Expires:
+				opts.found(ExpiredUpload, upload, s.removeExpired(ctx, storage, id, rec.Key, opts.DryRun))
+				continue
+			case errors.Is(err, ErrUnknown) && !opts.DryRun:
+				s.removeEnded(ctx, storage, rec.Key)
+			case err == nil && opts.Idle != nil:
+				opts.Idle(u)
+			}
 		}
 		open.Uploads++
 		open.Bytes += upload.Size
-		if age >= opts.Quiet && age <= s.Expires && opts.Wanted != nil && opts.Wanted(id, upload.ModTime) {
-			if u, err := s.load(ctx, storage, rec.Key); err == nil {
-				opts.Idle(u)
-			} else if errors.Is(err, ErrUnknown) {
-				s.removeEnded(ctx, storage, rec.Key)
-			}
-		}
 	}
 	for id, left := range data {
 		if !opts.selects(s.Now(), left.ModTime) {
@@ -145,14 +150,6 @@ func later(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// hasExpired reports whether the upload of a record has expired, or cannot be read any more. The
-// times of a listing are not enough: the clock of the storage may be another one.
-func (s *Store) hasExpired(ctx context.Context, storage *storagedrivers.Storage, key string) bool {
-	_, err := s.load(ctx, storage, key)
-	_, broken := errors.AsType[*json.SyntaxError](err)
-	return errors.Is(err, ErrUnknown) || broken
 }
 
 // dataOf returns the beginning of the keys, the size and the time of the last change of the data of

@@ -48,7 +48,37 @@ func (u *Upload) Expires() time.Time {
 	if u.Outcome != nil {
 		return u.Outcome.Finished.Add(u.store.Expires)
 	}
-	return u.changed.Add(u.store.Expires)
+	if u.Ticket == "" {
+		return u.changed.Add(u.store.Expires)
+	}
+	expires := later(u.changed, u.TicketExpires).Add(ticketTime)
+	if u.offset == 0 {
+		expires = u.changed.Add(emptyTime)
+	}
+	if latest := u.changed.Add(u.store.Expires); latest.Before(expires) {
+		return latest
+	}
+	return expires
+}
+
+const (
+	// ticketTime is how long an upload that a ticket began is kept after the ticket and the last
+	// byte.
+	ticketTime = time.Hour
+	// emptyTime is how long it is kept without any byte.
+	emptyTime = 15 * time.Minute
+)
+
+// least returns the shortest time for which an upload is kept without a change.
+func (s *Store) least(id string, offset int64) time.Duration {
+	switch {
+	case ticketTag(id) == tag(""):
+		return s.Expires
+	case offset == 0:
+		return min(s.Expires, emptyTime)
+	default:
+		return min(s.Expires, ticketTime)
+	}
 }
 
 // Changed returns the time of the last byte.
@@ -70,7 +100,8 @@ func (u *Upload) Reload(ctx context.Context) error {
 	return nil
 }
 
-// load returns the upload of a record. The error is ErrUnknown if it has ended or expired.
+// load returns the upload of a record. The error is ErrUnknown if it has ended or expired. An upload
+// that a request of this process adds bytes to does not expire.
 func (s *Store) load(ctx context.Context, storage *storagedrivers.Storage, key string) (*Upload, error) {
 	id, ok := idOfRecord(key)
 	if !ok {
@@ -98,11 +129,14 @@ func (s *Store) load(ctx context.Context, storage *storagedrivers.Storage, key s
 	if err := u.loadData(ctx, rec, data); err != nil {
 		return nil, err
 	}
-	if s.Now().After(u.Expires()) {
-		return nil, ErrUnknown
+	if s.Now().After(u.Expires()) && !writing.has(u.location()) {
+		return nil, errExpired
 	}
 	return u, nil
 }
+
+// errExpired is the ErrUnknown of an upload that has expired.
+var errExpired = fmt.Errorf("%w: expired", ErrUnknown)
 
 func (u *Upload) reloadOutcome(ctx context.Context) error {
 	var o Outcome

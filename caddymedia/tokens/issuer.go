@@ -42,7 +42,7 @@ type IssuerOptions struct {
 	FakeHash []byte
 	// Lifetime is how long a token is valid. Default: 24h.
 	Lifetime time.Duration
-	// Throttle limits failed logins. Default: a new one with the default limits.
+	// Throttle limits failed logins and tickets. Default: a new one with the default limits.
 	Throttle *Throttle
 	// Hashing bounds the hashing of passwords. Default: a new one with the default limits.
 	Hashing *HashLimiter
@@ -58,6 +58,7 @@ type Issuer struct {
 	store    Store
 	accounts map[string]issuerAccount
 	logins   *Passwords
+	throttle *Throttle
 	lifetime time.Duration
 	now      func() time.Time
 	rand     io.Reader
@@ -83,6 +84,7 @@ func NewIssuer(opts IssuerOptions) (*Issuer, error) {
 	if opts.Throttle == nil {
 		opts.Throttle = NewThrottle(ThrottleOptions{Now: opts.Now})
 	}
+	i.throttle = opts.Throttle
 	if i.rand == nil {
 		i.rand = rand.Reader
 	}
@@ -192,7 +194,7 @@ func (i *Issuer) verify(ctx context.Context, id ID, apiKey string) (Account, *Ti
 		return account.Account, nil, nil
 	}
 	ticket := *rec.Ticket
-	ticket.ID, ticket.Expires, ticket.Used = id, rec.Expires, rec.Used
+	ticket.ID, ticket.Expires, ticket.Used, ticket.Refused = id, rec.Expires, rec.Used, rec.Refused
 	return account.Account, &ticket, nil
 }
 

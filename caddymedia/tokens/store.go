@@ -43,8 +43,10 @@ type Record struct {
 	Expires time.Time `json:"expires"`
 	// Ticket is what a ticket allows; nil for a token. Its ID, Expires and Used are not stored.
 	Ticket *Ticket `json:"ticket,omitempty"`
-	// Used is the number of items that Take has reserved. Load sets it for a ticket, Save ignores it.
-	Used int `json:"-"`
+	// Used is the number of items that Take has reserved, and Refused how often Refuse was called.
+	// Load sets them for a ticket, Save ignores them.
+	Used    int `json:"-"`
+	Refused int `json:"-"`
 }
 
 // A Store keeps records, and the uses of tickets, until they expire. Several processes may share one.
@@ -81,6 +83,9 @@ type Store interface {
 	Take(ctx context.Context, id ID, use string, n, limit int) error
 	// GiveBack undoes Take. A missing use or ticket is no error.
 	GiveBack(ctx context.Context, id ID, use string) error
+	// Refuse counts a refused item of the ticket of id. It must be atomic for all processes. A
+	// missing or expired ticket is no error.
+	Refuse(ctx context.Context, id ID) error
 	// Check checks that the store is reachable and accepts writes.
 	Check(ctx context.Context) error
 	// Close releases all resources. Later calls must fail with ErrUnavailable; a second Close must

@@ -10,6 +10,7 @@ import (
 
 const (
 	defaultMaxEntries = 100_000
+	defaultTickets    = 600
 	// Prefix lengths that a provider assigns to one customer.
 	ipv4Client, ipv6Client = 32, 64
 	// Prefix lengths that one attacker can easily rent.
@@ -18,7 +19,8 @@ const (
 	networkToClient = 5
 )
 
-// ThrottledError means that a login was not checked because there were too many.
+// ThrottledError means that a login was not checked, or a ticket not issued, because there were too
+// many.
 type ThrottledError struct {
 	// RetryAfter is how long to wait before the next attempt.
 	RetryAfter time.Duration
@@ -26,7 +28,7 @@ type ThrottledError struct {
 
 // Error implements error.
 func (e *ThrottledError) Error() string {
-	return fmt.Sprintf("too many logins, retry after %s", e.RetryAfter)
+	return fmt.Sprintf("too many attempts, retry after %s", e.RetryAfter)
 }
 
 // Rate is a frequency limit.
@@ -54,6 +56,9 @@ type ThrottleOptions struct {
 	// Key limits the failed logins to one account, except from sites where its password was right
 	// before. Default: 30 a minute.
 	Key Rate
+	// Tickets limits the tickets of one account. One that is valid for long counts once more for every
+	// four hours, so the number of valid tickets is limited too. Default: 600 a minute.
+	Tickets Rate
 	// MaxEntries is the number of clients, and of accounts, that are remembered. Default: 100000.
 	MaxEntries int
 	// Now is the clock. Default: time.Now.
@@ -75,6 +80,7 @@ type Throttle struct {
 	clients  buckets[netip.Prefix]
 	networks buckets[netip.Prefix]
 	keys     buckets[loginKey]
+	tickets  buckets[string] // by the account
 }
 
 // loginKey is the target account of a login. An unconfigured name counts for one of a fixed number
@@ -99,6 +105,7 @@ func NewThrottle(opts ThrottleOptions) *Throttle {
 		clients:  newBuckets[netip.Prefix](client, entries),
 		networks: newBuckets[netip.Prefix](client.times(networkToClient), entries),
 		keys:     newBuckets[loginKey](key, entries),
+		tickets:  newBuckets[string](opts.Tickets.or(defaultTickets), entries),
 	}
 }
 
@@ -115,7 +122,7 @@ type attempt struct {
 
 // charge spends one token from the bucket of k.
 func charge[K comparable](a *attempt, b *buckets[K], k K, now time.Time) error {
-	if wait := b.spend(k, now); wait > 0 {
+	if wait := b.spend(k, 1, now); wait > 0 {
 		return &ThrottledError{RetryAfter: wait}
 	}
 	a.refunds = append(a.refunds, func() { b.refund(k) })
@@ -126,6 +133,19 @@ func (a *attempt) refund() {
 	for _, refund := range a.refunds {
 		refund()
 	}
+}
+
+// ticketTime is the time for which a ticket is valid for each charge after the first.
+const ticketTime = 4 * time.Hour
+
+// ticket charges an account for a ticket. The error is a *ThrottledError.
+func (t *Throttle) ticket(account string, lifetime time.Duration) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if wait := t.tickets.spend(account, 1+int(lifetime/ticketTime), t.now()); wait > 0 {
+		return &ThrottledError{RetryAfter: wait}
+	}
+	return nil
 }
 
 // abandon refunds the charge of a login whose password was not checked.
@@ -181,8 +201,9 @@ func newBuckets[K comparable](r Rate, entries int) buckets[K] {
 	}
 }
 
-// spend removes a token from the bucket of k, or returns how long to wait for one.
-func (b *buckets[K]) spend(k K, now time.Time) (wait time.Duration) {
+// spend removes n tokens from the bucket of k, or all if it never has as many. Otherwise it returns
+// how long to wait for them.
+func (b *buckets[K]) spend(k K, n int, now time.Time) (wait time.Duration) {
 	fullAt, known := b.fullAt[k]
 	if !known {
 		b.makeRoom(now)
@@ -190,7 +211,7 @@ func (b *buckets[K]) spend(k K, now time.Time) (wait time.Duration) {
 	if fullAt.Before(now) {
 		fullAt = now
 	}
-	fullAt = fullAt.Add(b.interval)
+	fullAt = fullAt.Add(min(time.Duration(n)*b.interval, b.burst))
 	if wait = fullAt.Sub(now) - b.burst; wait > 0 {
 		return wait
 	}

@@ -30,23 +30,36 @@ type Ticket struct {
 	Expires time.Time `json:"-"`
 	// Used is how many items were stored or reserved when the ticket was loaded.
 	Used int `json:"-"`
+	// Refused is how many items had been refused then.
+	Refused int `json:"-"`
 }
 
-// Left returns how many more items could be stored when the ticket was loaded.
-func (t *Ticket) Left() int { return max(0, t.MaxFiles-t.Used) }
+// maxRefused is how many items of a ticket may be refused, for each that may be stored.
+const maxRefused = 10
 
-// IssueTicket returns a new ticket for an account, and its expiry, to the second. ID, Expires and
-// Used of ticket are ignored.
+// Left returns how many more items could be stored when the ticket was loaded.
+func (t *Ticket) Left() int {
+	if t.Refused >= maxRefused*t.MaxFiles {
+		return 0
+	}
+	return max(0, t.MaxFiles-t.Used)
+}
+
+// IssueTicket returns a new ticket for an account, and its expiry, to the second. ID, Expires, Used
+// and Refused of ticket are ignored.
 //
 // After that the caller must verify the token of the request again, and call [Issuer.Drop] if it is
 // no longer valid. Otherwise the ticket could outlive a concurrent [Issuer.Revoke].
 //
-// The error is ErrCredentials if the account is not one of the Issuer, or was changed. It is
-// ErrUnavailable if the store failed.
+// The error is ErrCredentials if the account is not one of the Issuer, or was changed. It is a
+// *ThrottledError if the account requests too many, and ErrUnavailable if the store failed.
 func (i *Issuer) IssueTicket(ctx context.Context, account Account, ticket Ticket, lifetime time.Duration) (text string, expires time.Time, err error) {
 	current, known := i.accounts[account.APIKey]
 	if !known || !equal(current.fingerprint, account.Fingerprint()) {
 		return "", time.Time{}, ErrCredentials
+	}
+	if err := i.throttle.ticket(current.APIKey, lifetime); err != nil {
+		return "", time.Time{}, err
 	}
 	rec := Record{Account: current.APIKey, Fingerprint: ticketFingerprint(current), Ticket: &ticket}
 	return i.save(ctx, rec, lifetime)
@@ -85,6 +98,15 @@ func (i *Issuer) Take(ctx context.Context, ticket *Ticket, use string, n int) er
 func (i *Issuer) GiveBack(ctx context.Context, ticket ID, use string) error {
 	if err := i.store.GiveBack(ctx, ticket, use); err != nil {
 		return unavailable("giving back the items of a ticket", err)
+	}
+	return nil
+}
+
+// Refuse counts a refused item of a ticket. After ten for each item that it may store, the ticket has
+// none left. The error is ErrUnavailable.
+func (i *Issuer) Refuse(ctx context.Context, ticket ID) error {
+	if err := i.store.Refuse(ctx, ticket); err != nil {
+		return unavailable("counting a refused item of a ticket", err)
 	}
 	return nil
 }

@@ -166,3 +166,63 @@ func TestTakeErrors(t *testing.T) {
 		}
 	}
 }
+
+// TestTicketsPerMinute: an account gets 600 tickets a minute. Those that are valid for long count
+// once more for every four hours, so the number of valid tickets is limited too.
+func TestTicketsPerMinute(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		lifetime    time.Duration
+		atOnce      int
+		afterMinute int
+	}{
+		{time.Minute, 600, 600},
+		{4*time.Hour - 1, 600, 600},
+		{4 * time.Hour, 300, 300},
+		{24 * time.Hour, 85, 85},
+		{10_000 * time.Hour, 1, 1},
+	} {
+		f, shop, blog := newFixture(t), account("shop", "secret"), account("blog", "secret")
+		i := f.issuer(shop, blog)
+		issue := func(a tokens.Account) error {
+			_, _, err := i.IssueTicket(t.Context(), a, someTicket(), c.lifetime)
+			return err
+		}
+		for _, want := range []int{c.atOnce, c.afterMinute} {
+			issued, err := 0, error(nil)
+			for err == nil {
+				if err = issue(shop); err == nil {
+					issued++
+				}
+			}
+			throttled, ok := errors.AsType[*tokens.ThrottledError](err)
+			if !ok || issued != want {
+				t.Errorf("%s: %d tickets, want %d, then %v", c.lifetime, issued, want, err)
+				break
+			}
+			if err := issue(blog); err != nil {
+				t.Errorf("%s: another account: %v", c.lifetime, err)
+			}
+			f.clock.Advance(max(throttled.RetryAfter, time.Minute))
+			i = f.issuer(shop, blog) // a reload forgets nothing
+		}
+	}
+}
+
+// TestRefuse: a ticket of which ten items for each of its files were refused has none left.
+func TestRefuse(t *testing.T) {
+	t.Parallel()
+	f, shop := newFixture(t), account("shop", "secret")
+	i := f.issuer(shop)
+	text := f.ticket(i, shop) // for three files
+	for _, c := range []struct{ more, left int }{{0, 3}, {29, 3}, {1, 0}, {1, 0}} {
+		for range c.more {
+			if err := i.Refuse(t.Context(), tokens.IDOf(text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, ticket, err := i.Verify(t.Context(), text, ""); err != nil || ticket.Left() != c.left {
+			t.Errorf("%d more: %+v, error %v", c.more, ticket, err)
+		}
+	}
+}

@@ -196,7 +196,7 @@ func TestFullDisk(t *testing.T) {
 }
 
 // TestEveryReplacementHasItsTime: replacements within one second get different times, so that size
-// and time identify one generation.
+// and time identify one generation. An object that must not be older than such a one is not.
 func TestEveryReplacementHasItsTime(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]*fake{"facts": {facts: true, mfmt: true}, "lists": {mfmt: true}} {
@@ -218,6 +218,13 @@ func TestEveryReplacementHasItsTime(t *testing.T) {
 					t.Errorf("stat %+v, error %v, want %+v", stat, err, info)
 				}
 				old = info.ModTime
+			}
+			opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, NotBefore: old}
+			for range 2 {
+				info, err := d.Put(t.Context(), "beside", strings.NewReader("content"), opts)
+				if err != nil || info.ModTime.Before(old) {
+					t.Errorf("the object beside it is of %v, want %v at least, error %v", info.ModTime, old, err)
+				}
 			}
 		})
 	}

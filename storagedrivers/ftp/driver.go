@@ -11,8 +11,9 @@
 // A server does not identify the generation of an object that it sends. See open.go.
 //
 // Hidden names are assumed to be those of this driver. Its leftovers are removed from listed
-// folders when they are older than a day. Objects that were moved aside (".old-*"), for servers
-// that do not rename over a file, stay: such a file may be the only copy of its object.
+// folders when they are older than a day. For servers that do not rename over a file, an object is
+// moved aside (".aside-" and its name) while it is replaced. The first check, each listing and
+// [Driver.Sweep] restore the object if the process died in that moment.
 package ftp
 
 import (

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +29,12 @@ type Driver struct {
 	keys        storagedrivers.NameLocks
 	features    atomic.Pointer[storagedrivers.Features] // nil until they are found out
 	manualSweep atomic.Bool                             // Sweep was called: the driver begins none by itself
+	swept       atomic.Bool                             // after the first check
 	memory      *semaphore.Weighted                     // for objects that were read whole
+
+	ctx    context.Context //nolint:containedctx // it ends with the driver
+	cancel context.CancelFunc
+	tasks  sync.WaitGroup
 }
 
 // maxMemory bounds the memory of objects that were read completely and wait for their readers.
@@ -43,6 +49,7 @@ func New(config Config, log *slog.Logger) (*Driver, error) {
 		config: config, log: log, memory: semaphore.NewWeighted(maxMemory),
 		now: time.Now, //nolint:forbidigo // the clock's one default
 	}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.pool = newPool(config.Connections)
 	d.pool.open, d.pool.alive, d.pool.end, d.pool.lowered = d.connect, alive, hangUp, d.lowered
 	return d, nil
@@ -152,8 +159,16 @@ func (d *Driver) Delete(ctx context.Context, key string) error {
 }
 
 // Check connects, logs in and finds or creates the root. The first Check tests how the server
-// renames.
+// renames. If it does not rename over files, objects that were moved aside are restored.
 func (d *Driver) Check(ctx context.Context) error {
+	err := d.check(ctx)
+	if err == nil && d.Features().Replace != storagedrivers.Atomic && !d.swept.Swap(true) {
+		d.tasks.Go(d.sweepFirst)
+	}
+	return err
+}
+
+func (d *Driver) check(ctx context.Context) error {
 	return d.lend(ctx, func(c *conn) error {
 		root := path.Join("/", c.base)
 		err := c.run(ctx, func() error {
@@ -181,9 +196,11 @@ func (d *Driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{}
 }
 
-// Close closes the connections.
+// Close closes the connections and waits for the first sweep.
 func (d *Driver) Close() error {
+	d.cancel()
 	d.pool.close()
+	d.tasks.Wait()
 	return nil
 }
 

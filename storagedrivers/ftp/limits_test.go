@@ -48,7 +48,8 @@ func TestFewConnections(t *testing.T) {
 }
 
 // TestStalledReaders: clients that read slowly leave connections for uploads, checks and short
-// objects.
+// objects. A further long object is refused as busy after the time-out. It is opened as soon as one
+// of the readers leaves.
 func TestStalledReaders(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -56,7 +57,7 @@ func TestStalledReaders(t *testing.T) {
 	}
 	f := (&fake{facts: true}).start(t)
 	config := f.config()
-	config.Connections, config.Timeout = 4, 5*time.Second
+	config.Connections, config.Timeout = defaultConnections, 5*time.Second
 	d := open(t, config)
 	for key, n := range map[string]int{"long": 4 * maxWhole, "short": maxWhole} {
 		if err := put(t, d, key, strings.Repeat("x", n), create); err != nil {
@@ -65,7 +66,7 @@ func TestStalledReaders(t *testing.T) {
 	}
 	var bodies []io.Closer
 	busy := false
-	for range 4 {
+	for range defaultConnections {
 		body, _, err := d.Open(t.Context(), "long", all)
 		if busy = errors.Is(err, storagedrivers.ErrBusy); busy {
 			break
@@ -75,7 +76,7 @@ func TestStalledReaders(t *testing.T) {
 		}
 		bodies = append(bodies, body)
 	}
-	if !busy || len(bodies) != 3 {
+	if !busy || len(bodies) != defaultConnections-2 {
 		t.Errorf("%d readers took all connections", len(bodies))
 	}
 	for range 8 {
@@ -88,7 +89,21 @@ func TestStalledReaders(t *testing.T) {
 	if err := errors.Join(d.Check(t.Context()), put(t, d, "other", "content", create)); err != nil {
 		t.Error(err)
 	}
-	for _, body := range bodies {
+	opened := make(chan error, 1)
+	go func() {
+		body, _, err := d.Open(t.Context(), "long", all)
+		if err == nil {
+			err = body.Close()
+		}
+		opened <- err
+	}()
+	if err := bodies[0].Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-opened; err != nil {
+		t.Errorf("opening a long object after a reader has left: %v", err)
+	}
+	for _, body := range bodies[1:] {
 		if err := body.Close(); err != nil {
 			t.Error(err)
 		}

@@ -22,7 +22,7 @@ func (d *Driver) List(ctx context.Context, opts storagedrivers.ListOptions) (sto
 		var err error
 		page, err = l.Page(l.folder(opts.Prefix[:strings.LastIndexByte(opts.Prefix, '/')+1]))
 		if err == nil && !d.manualSweep.Load() {
-			l.sweep()
+			l.sweep(ctx, d)
 		}
 		return err
 	})
@@ -43,10 +43,10 @@ type lister struct {
 const maxSuspects = 16
 
 // sweep removes leftovers until one cannot be removed. Errors do not concern the listing.
-func (l *lister) sweep() {
-	s := &sweeper{conn: l.conn, old: l.old}
+func (l *lister) sweep(ctx context.Context, d *Driver) {
+	s := &sweeper{driver: d, conn: l.conn, old: l.old}
 	for _, met := range l.suspects {
-		if _, err := s.take(met); err != nil {
+		if _, err := s.take(ctx, met); err != nil {
 			return
 		}
 	}

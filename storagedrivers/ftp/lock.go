@@ -152,6 +152,44 @@ func (c *conn) breakLock(lock string, stale func() (bool, error)) (broken bool, 
 	return broken, err
 }
 
+// lockNow creates the lock folder, or that of a process that died again, without waiting. It reports
+// whether the lock is held.
+func (u *upload) lockNow() (bool, error) {
+	if !*u.driver.config.Lock {
+		return true, nil
+	}
+	err := u.tryLock()
+	if errors.Is(err, errLocked) {
+		var broken bool
+		if broken, err = u.breakOld(); !broken || err != nil {
+			return false, err
+		}
+		err = u.tryLock()
+	}
+	if errors.Is(err, errLocked) {
+		return false, nil
+	}
+	u.lease.until = u.driver.now().Add(leaseTime)
+	return err == nil, err
+}
+
+// breakOld is breakStale for an upload without a temporary file. The folder that breaks the lock has
+// just been made and takes its place.
+func (u *upload) breakOld() (broken bool, err error) {
+	lock := lockPath(u.dst)
+	return u.conn.breakLock(lock, func() (bool, error) {
+		u.temp = lock + breakSuffix
+		if u.conn.hasFacts() {
+			e, err := u.conn.facts(u.temp)
+			if err != nil {
+				return false, err
+			}
+			u.info.ModTime = e.modTime
+		}
+		return u.isStale(lock)
+	})
+}
+
 // isStale compares the times of the lock folder and of the temporary file. Listings show both in
 // the same time zone.
 func (u *upload) isStale(lock string) (bool, error) {

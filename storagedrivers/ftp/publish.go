@@ -64,17 +64,17 @@ func (u *upload) cleanUpRename(ctx context.Context, failure error) error {
 	return failure
 }
 
-// date makes an object younger than the one that it replaces, see [modtime.After], if the server
-// can set times.
+// date makes an object younger than the one that it replaces, and not older than requested, see
+// [modtime.After], if the server can set times.
 func (u *upload) date() error {
 	if u.mode == storagedrivers.CreateOnly || u.info.ModTime.IsZero() || !u.conn.ftp.IsSetTimeSupported() {
 		return nil
 	}
 	old, err := u.conn.look(u.dst)
-	if err != nil {
-		return ignoreMissing(err)
+	if err = ignoreMissing(err); err != nil {
+		return err
 	}
-	later, set := modtime.After(u.info.ModTime, old.modTime)
+	later, set := modtime.After(u.info.ModTime, old.modTime, u.least)
 	if !set {
 		return nil
 	}
@@ -136,7 +136,7 @@ const replaceAttempts = 5
 func (u *upload) replace() error {
 	var err error
 	reason := storagedrivers.ErrInvalidKey
-	u.aside = newName(u.folder, asidePrefix)
+	u.aside = asideName(u.dst)
 	for range replaceAttempts {
 		if err = u.conn.move(u.dst, u.aside); err != nil && !refused(err) {
 			return err

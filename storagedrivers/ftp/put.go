@@ -9,17 +9,19 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
-// Prefixes of the names of temporary files, and of old objects that are moved aside. Such names are
-// not valid keys.
+// Prefixes of the names of temporary files, and of objects that are moved aside. Such names are not
+// valid keys.
 const (
-	tempPrefix  = ".up-"
-	tempSuffix  = ".part"
-	asidePrefix = ".old-"
+	tempPrefix    = ".up-"
+	tempSuffix    = ".part"
+	asidePrefix   = ".aside-" // and the name of the object
+	unnamedPrefix = ".old-"   // for a name that is too long
 )
 
 func tempName(folder string) string { return newName(folder, tempPrefix) + tempSuffix }
@@ -29,11 +31,21 @@ func newName(folder, prefix string) string {
 	return path.Join(folder, prefix+strings.ToLower(rand.Text()))
 }
 
+// asideName returns the name of an object while it is replaced. A sweep restores the object by it.
+func asideName(dst string) string {
+	folder, name := path.Split(dst)
+	if len(asidePrefix)+len(name) > storagedrivers.MaxSegmentBytes {
+		return newName(folder, unnamedPrefix)
+	}
+	return folder + asidePrefix + name
+}
+
 // upload is a running Put.
 type upload struct {
 	driver  *Driver
 	conn    *conn
 	mode    storagedrivers.Mode
+	least   time.Time // of its time
 	dst     string
 	folder  string
 	temp    string
@@ -63,7 +75,9 @@ func (d *Driver) put(
 ) (storagedrivers.Info, error) {
 	dst := c.path(key)
 	folder := path.Dir(dst)
-	u := &upload{driver: d, conn: c, mode: opts.Mode, dst: dst, folder: folder, temp: tempName(folder)}
+	u := &upload{
+		driver: d, conn: c, mode: opts.Mode, least: opts.NotBefore, dst: dst, folder: folder, temp: tempName(folder),
+	}
 	src := source.New(ctx, r)
 	err := c.run(ctx, func() error { return u.store(key, src) })
 	failed := src.Err()

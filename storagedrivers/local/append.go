@@ -49,7 +49,9 @@ func (d *Driver) append(ctx context.Context, key string, size int64) (*appended,
 	return w, nil
 }
 
-// Flush syncs a file that may have a writer. The size is that from before the sync.
+// Flush syncs a file that may have a writer. The size is that from before the sync. After a power
+// failure it may include bytes that no writer has flushed, and some of them may be zeros: ext4 may
+// write the size first.
 func (d *Driver) Flush(ctx context.Context, key string) (storagedrivers.Info, error) {
 	if err := ctx.Err(); err != nil {
 		return storagedrivers.Info{}, err
@@ -64,7 +66,7 @@ func (d *Driver) Flush(ctx context.Context, key string) (storagedrivers.Info, er
 	}
 	defer file.Close()
 	if d.sync {
-		if err := file.Sync(); err != nil {
+		if err := d.syncFile(file); err != nil {
 			return storagedrivers.Info{}, fmt.Errorf("syncing the file: %w", mapError(err))
 		}
 	}
@@ -96,7 +98,7 @@ func (d *Driver) adopt(ctx context.Context, key string, size int64) (*staged, er
 	}
 	st := &staged{driver: d, root: root, file: file, size: size, failures: d.shared.failures(), adopted: true}
 	if d.sync {
-		if err := file.Sync(); err != nil {
+		if err := d.syncFile(file); err != nil {
 			err = fmt.Errorf("syncing the file: %w", mapError(err))
 			if links(stat) == 1 { // not committed already
 				err = errors.Join(err, file.Truncate(0))

@@ -101,12 +101,12 @@ func (w *appended) sync() error {
 		return nil
 	}
 	if w.size-w.durable > writeBehind {
-		return w.file.Sync()
+		return w.driver.syncFile(w.file)
 	}
 	alone := false
 	own := func() error {
 		alone = true
-		return w.file.Sync()
+		return w.driver.syncFile(w.file)
 	}
 	err := w.driver.shared.do(own, w.driver.shared.failures())
 	if err != nil && !alone {

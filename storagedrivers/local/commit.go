@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -69,7 +71,7 @@ func (st *staged) seal() error {
 		if st.large() {
 			sync = func(own func() error) error { return own() }
 		}
-		if err := sync(st.file.Sync); err != nil {
+		if err := sync(st.syncFile); err != nil {
 			return fmt.Errorf("syncing the file: %w", mapError(err))
 		}
 	}
@@ -89,6 +91,8 @@ func (st *staged) stamp() error {
 	return nil
 }
 
+func (st *staged) syncFile() error { return st.driver.syncFile(st.file) }
+
 // large reports whether the file is synced on its own, so that no other upload waits for it.
 func (st *staged) large() bool { return st.size > writeBehind }
 
@@ -99,7 +103,7 @@ func (st *staged) syncName(dir *os.File, name string) error {
 		return nil
 	}
 	return st.durable(func() error {
-		if err := st.file.Sync(); err != nil {
+		if err := st.syncFile(); err != nil {
 			return fmt.Errorf("syncing the file: %w", mapError(err))
 		}
 		return st.driver.syncOpenDir(st.root, dir, name)
@@ -136,23 +140,33 @@ func (st *staged) folderAt(key string) bool {
 	return err == nil && stat.IsDir()
 }
 
-// replace replaces the object under key, which stays in the scratch folder until Close. At every
-// moment a reader finds the old or the new object.
-func (st *staged) replace(dir *os.File, key string) error {
+// replace replaces the object under key, which keeps a second name in the scratch folder until
+// Close. At every moment, and after a power failure, the key has the old or the new object. An
+// exchange of two names does not ensure that: the log of btrfs may hold one half of it.
+func (st *staged) replace(_ *os.File, key string) error {
 	if st.folderAt(key) {
 		return errFolder
 	}
-	folder, err := st.nameTemp()
-	if err != nil {
+	if err := st.nameTemp(); err != nil {
 		return err
 	}
-	defer folder.Close()
+	backup := st.temp + asideOld
+	if st.group.recorded() {
+		backup = st.group.asideOf(st.group.stepOf(st)) + asideOld
+	}
 	for {
-		err := st.exchange(folder, dir, key)
-		if errors.Is(err, errors.ErrUnsupported) {
-			err = st.rename(key)
-		}
-		if errors.Is(err, fs.ErrNotExist) { // nothing to replace, unless another process is faster
+		err := st.driver.keep(st.root, key, backup)
+		if err == nil {
+			st.driver.mark("kept the old object")
+			if err = st.root.Rename(st.temp, key); err == nil {
+				st.temp = ""
+				if !st.group.recorded() {
+					st.backup = backup
+				}
+			} else if !st.group.recorded() {
+				err = errors.Join(err, st.root.Remove(backup))
+			}
+		} else if errors.Is(err, fs.ErrNotExist) { // nothing to replace, unless another process is faster
 			if err = st.root.Link(st.temp, key); errors.Is(err, fs.ErrExist) {
 				continue
 			}
@@ -164,84 +178,99 @@ func (st *staged) replace(dir *os.File, key string) error {
 	}
 }
 
-// exchange swaps the file, in the scratch folder, with the object that it replaces.
-func (st *staged) exchange(folder, dir *os.File, key string) error {
-	if st.driver.moves {
-		return errors.ErrUnsupported
+// keep ensures that the object under key has the second name aside, and that no other object has
+// it. Without an object it returns fs.ErrNotExist.
+func (d *Driver) keep(root *os.Root, key, aside string) error {
+	err := d.linkAside(root, key, aside)
+	if err == nil {
+		return nil
 	}
-	swap := func() error { return exchange(folder, path.Base(st.temp), dir, path.Base(key)) }
-	if err := swap(); err != nil {
+	kept, asideErr := root.Lstat(aside)
+	if asideErr != nil {
 		return err
 	}
-	if st.folderAt(st.temp) { // it was made since the caller looked
-		return errors.Join(errFolder, swap())
+	if there, err := root.Lstat(key); err == nil && os.SameFile(there, kept) {
+		return nil
 	}
-	st.temp, st.backup = "", st.temp
-	return nil
+	// Another process has replaced or removed the object since.
+	if err := root.Remove(aside); err != nil {
+		return err
+	}
+	return errors.Join(d.linkAside(root, key, aside), d.syncDir(root, path.Dir(aside)))
 }
 
-// rename replaces an object if the system cannot exchange two names: the old object gets a second
-// name, then loses its first one to the new object in one step. Without an old object it returns
-// fs.ErrNotExist.
-func (st *staged) rename(key string) error {
-	backup := st.temp + asideOld
-	if err := st.root.Link(key, backup); err != nil {
-		return err
-	}
-	st.backup = backup
-	st.driver.mark("kept the old object")
-	if err := st.root.Rename(st.temp, key); err != nil {
-		return err
-	}
-	st.temp = ""
-	return nil
-}
-
-// nameTemp ensures that the file has a name in the scratch folder, and opens that folder.
-func (st *staged) nameTemp() (*os.File, error) {
-	name := st.temp
-	if name == "" {
-		var err error
-		if name, err = st.driver.scratchName(st.root); err != nil {
-			return nil, err
+// linkAside links an object to a second name, or copies it: where fs.protected_hardlinks is set, a
+// user cannot link a file of another owner, proc_sys_fs(5).
+func (d *Driver) linkAside(root *os.Root, key, aside string) error {
+	if !d.copies {
+		if err := root.Link(key, aside); !errors.Is(err, fs.ErrPermission) {
+			return err
 		}
+	}
+	from, err := root.OpenFile(key, os.O_RDONLY|openNonblock, 0)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	stat, err := from.Stat()
+	if err == nil && stat.IsDir() {
+		err = errFolder
+	}
+	if err != nil {
+		return err
+	}
+	to, err := root.OpenFile(aside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, filePerm)
+	if err != nil {
+		return err
+	}
+	if _, err = io.Copy(to, from); err == nil {
+		err = stamp(to, stat.ModTime())
+	}
+	if err == nil && d.sync {
+		err = d.syncFile(to)
+	}
+	if err = errors.Join(err, to.Close()); err != nil {
+		return errors.Join(err, root.Remove(aside))
+	}
+	return nil
+}
+
+// nameTemp ensures that the file has a name in the scratch folder.
+func (st *staged) nameTemp() error {
+	if st.temp != "" {
+		return nil
+	}
+	name, err := st.driver.scratchName(st.root)
+	if err != nil {
+		return err
 	}
 	folder, err := st.root.Open(path.Dir(name))
 	if err != nil {
-		return nil, fmt.Errorf("opening the scratch folder: %w", mapError(err))
+		return fmt.Errorf("opening the scratch folder: %w", mapError(err))
 	}
-	if st.temp == "" {
-		if err := linkUnnamed(st.file, folder, path.Base(name)); err != nil {
-			return nil, errors.Join(fmt.Errorf("naming the temporary file: %w", mapError(err)), folder.Close())
-		}
-		st.temp = name
+	defer folder.Close()
+	if err := linkUnnamed(st.file, folder, path.Base(name)); err != nil {
+		return fmt.Errorf("naming the temporary file: %w", mapError(err))
 	}
-	return folder, nil
+	st.temp = name
+	return nil
 }
 
 // Rollback removes the object, or restores the one that it replaced, unless another writer has
-// replaced it since.
+// replaced it since. If it cannot restore an object, that stays in the scratch folder with a
+// record, and the next Rollback or the next start restores it.
 func (st *staged) Rollback(context.Context) error {
 	mine, err := st.file.Stat()
 	if err != nil {
 		return mapError(err)
 	}
 	there, err := st.root.Lstat(st.key)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(mine, there) {
+	if gone := errors.Is(err, fs.ErrNotExist); st.undoing == "" && (gone || err == nil && !os.SameFile(mine, there)) {
 		return nil
-	}
-	if err != nil {
+	} else if err != nil && !gone {
 		return mapError(err)
 	}
-	isMine := func(stat fs.FileInfo) bool { return os.SameFile(mine, stat) }
-	if st.backup != "" {
-		var left bool
-		if left, err = st.driver.putBack(st.root, st.backup, st.key, isMine); !left {
-			st.backup = ""
-		}
-	} else {
-		err = st.takeAway(isMine)
-	}
+	err = st.undo(etag(mine))
 	st.driver.mark("rolled back")
 	if err != nil {
 		return fmt.Errorf("undoing: %w", mapError(err))
@@ -249,15 +278,38 @@ func (st *staged) Rollback(context.Context) error {
 	return st.driver.syncDir(st.root, path.Dir(st.key))
 }
 
-// takeAway removes a created object. In a group it uses the recorded aside name.
-func (st *staged) takeAway(mine func(fs.FileInfo) bool) error {
-	aside := st.group.aside(st)
-	if aside == "" {
+// undo undoes a Commit. The key may have no object for a moment, so that a restored object needs a
+// record. Where none can be written, the old object is renamed over the new one. Then an object that
+// another writer stores at this moment is lost.
+func (st *staged) undo(tag string) error {
+	if st.group.recorded() {
+		return st.group.undoer().undo(st.group.stepOf(st).intent)
+	}
+	u := &undoer{driver: st.driver, root: st.root}
+	if st.undoing == "" {
 		name, err := st.driver.scratchName(st.root)
 		if err != nil {
 			return err
 		}
-		aside = name
+		u.folder = path.Dir(name)
+		if st.backup == "" {
+			return u.undo(intent{Do: create, Key: st.key, ETag: tag, Aside: base(name)})
+		}
+		aside := strings.TrimSuffix(base(st.backup), asideOld)
+		err = u.record(name+recordSuffix, intent{Do: replace, Key: st.key, ETag: tag, Aside: aside})
+		if err != nil { // such as a full disk
+			if renameErr := st.root.Rename(st.backup, st.key); renameErr != nil {
+				return errors.Join(err, renameErr)
+			}
+			st.backup = ""
+			return nil
+		}
+		st.undoing, st.backup = name+recordSuffix, "" // it belongs to the record
 	}
-	return takeAway(st.root, st.key, aside+asideNew, mine)
+	u.folder = path.Dir(st.undoing)
+	if err := u.undoGroup(st.undoing); err != nil {
+		return fmt.Errorf("the old object is kept by %s: %w", st.undoing, err)
+	}
+	st.undoing = ""
+	return nil
 }

@@ -14,7 +14,7 @@ type Config struct {
 
 	// Whether an upload is on the disk (file and folder synced) before it is called
 	// stored. Without it many small files are stored faster, and a power failure loses
-	// uploads that were answered as stored. Default: `true`.
+	// uploads that were answered as stored, or leaves them empty. Default: `true`.
 	Sync *bool `json:"sync,omitempty"`
 }
 

@@ -85,7 +85,7 @@ func (d *Driver) makeRoot() error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(syncFolder(dir), dir.Close()); err != nil {
+		if err := errors.Join(d.syncBy(syncFolder, dir), dir.Close()); err != nil {
 			return err
 		}
 	}
@@ -126,6 +126,17 @@ func mapFolderError(err error) error {
 	return mapError(err)
 }
 
+// syncFile syncs the bytes of a file and its times.
+func (d *Driver) syncFile(file *os.File) error { return d.syncBy((*os.File).Sync, file) }
+
+// syncBy syncs a file or folder by a system call.
+func (d *Driver) syncBy(call func(*os.File) error, file *os.File) error {
+	if d.synced != nil {
+		return d.synced(file)
+	}
+	return call(file)
+}
+
 // syncDir syncs the names in a folder.
 func (d *Driver) syncDir(root *os.Root, name string) error {
 	if !d.sync {
@@ -153,7 +164,7 @@ func (d *Driver) syncOpenDir(root *os.Root, dir *os.File, name string) error {
 // syncNames syncs a folder and, at its first call for the folder, those above it, which may be as
 // new.
 func (d *Driver) syncNames(root *os.Root, dir *os.File, name string) error {
-	if err := syncFolder(dir); err != nil {
+	if err := d.syncBy(syncFolder, dir); err != nil {
 		return err
 	}
 	if d.flush.isDurable(name) {
@@ -165,7 +176,7 @@ func (d *Driver) syncNames(root *os.Root, dir *os.File, name string) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(syncFolder(parent), parent.Close()); err != nil {
+		if err := errors.Join(d.syncBy(syncFolder, parent), parent.Close()); err != nil {
 			return err
 		}
 	}

@@ -27,8 +27,7 @@ type group struct {
 // groupStep is one name of a group.
 type groupStep struct {
 	intent
-	member  *staged // nil for an object that is removed
-	removed bool
+	member *staged // nil for an object that is removed
 }
 
 // Group returns a new group.
@@ -95,21 +94,24 @@ func (g *group) Prepare(ctx context.Context) error {
 	if err := ctx.Err(); err != nil || len(g.steps) < 2 {
 		return err
 	}
-	intents := make([]intent, len(g.steps))
-	for i, s := range g.steps {
+	for _, s := range g.steps {
 		if err := g.prepare(s); err != nil {
 			return err
 		}
-		intents[i] = s.intent
 	}
 	name, err := g.driver.scratchName(g.root)
 	if err != nil {
 		return err
 	}
-	if g.record, err = newRecord(g.root, name+recordSuffix, intents); err != nil {
+	if g.record, err = newRecord(g.root, name+recordSuffix, g.intents()); err != nil {
 		return err
 	}
 	g.driver.mark("recorded")
+	for _, s := range g.steps {
+		if err := g.keep(s); err != nil {
+			return err
+		}
+	}
 	if err := g.syncBytes(); err != nil {
 		return err
 	}
@@ -117,8 +119,7 @@ func (g *group) Prepare(ctx context.Context) error {
 	return nil
 }
 
-// prepare completes the intent of a step. An object that replaces another one gets a name in the
-// scratch folder, which the replaced object has after the exchange.
+// prepare completes the intent of a step.
 func (g *group) prepare(s *groupStep) error {
 	if st := s.member; st != nil {
 		if err := st.stamp(); err != nil {
@@ -129,32 +130,31 @@ func (g *group) prepare(s *groupStep) error {
 			return mapError(err)
 		}
 		s.ETag = etag(stat)
-		if s.Do == replace {
-			folder, err := st.nameTemp()
-			if err != nil {
-				return err
-			}
-			g.driver.mark("staged name")
-			s.Aside = base(st.temp)
-			return folder.Close()
-		}
 	}
 	name, err := g.driver.scratchName(g.root)
+	if err != nil {
+		return err
+	}
 	s.Aside = base(name)
-	return err
+	return nil
+}
+
+// keep keeps the object that a step will replace or remove. Its second name must be durable before
+// it loses the first one.
+func (g *group) keep(s *groupStep) error {
+	if s.Do == create {
+		return nil
+	}
+	err := g.driver.keep(g.root, s.Key, g.asideOf(s)+asideOld)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("keeping the old object: %w", mapError(err))
+	}
+	g.driver.mark("kept the old object")
+	return nil
 }
 
 // recorded reports whether the group has a record. Then the record must contain each new name.
 func (g *group) recorded() bool { return g != nil && g.record != nil }
-
-// aside returns the name in the scratch folder to which a member may be moved; empty if the group
-// has no record.
-func (g *group) aside(st *staged) string {
-	if !g.recorded() {
-		return ""
-	}
-	return g.asideOf(g.stepOf(st))
-}
 
 func (g *group) stepOf(st *staged) *groupStep {
 	return g.steps[slices.IndexFunc(g.steps, func(s *groupStep) bool { return s.member == st })]
@@ -166,16 +166,23 @@ func (g *group) announce(st *staged, key string) error {
 	if s.Key == key {
 		return nil
 	}
+	if err := g.undoer().removeAside([]intent{s.intent}); err != nil { // it is that of the planned key
+		return fmt.Errorf("removing an aside name: %w", mapError(err))
+	}
 	s.Key = key
-	return g.amend(s.intent)
+	if err := g.prepare(s); err != nil {
+		return err
+	}
+	return g.amend(s)
 }
 
-func (g *group) amend(one intent) error {
-	if err := g.record.add(one); err != nil {
+func (g *group) amend(s *groupStep) error {
+	if err := errors.Join(g.record.add(s.intent), g.keep(s)); err != nil {
 		return err
 	}
 	if g.driver.sync {
-		if err := g.record.file.Sync(); err != nil {
+		err := errors.Join(g.driver.syncFile(g.record.file), g.driver.syncDir(g.root, path.Dir(g.record.name)))
+		if err != nil {
 			return fmt.Errorf("syncing a record: %w", mapError(err))
 		}
 	}
@@ -183,7 +190,7 @@ func (g *group) amend(one intent) error {
 	return nil
 }
 
-// Remove moves the object aside.
+// Remove removes the first name of the object.
 func (g *group) Remove(ctx context.Context, key string) error {
 	if !g.recorded() {
 		if err := g.driver.inPlace(); err != nil {
@@ -205,15 +212,17 @@ func (g *group) Remove(ctx context.Context, key string) error {
 		if err := g.prepare(s); err != nil {
 			return err
 		}
-		if err := g.amend(s.intent); err != nil {
+		if err := g.amend(s); err != nil {
 			return err
 		}
 	}
-	err := g.root.Rename(key, g.asideOf(s))
+	err := g.driver.keep(g.root, key, g.asideOf(s)+asideOld)
+	if err == nil {
+		err = g.root.Remove(key)
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing: %w", mapError(err))
 	}
-	s.removed = err == nil
 	g.driver.mark("removed")
 	return nil
 }
@@ -248,7 +257,7 @@ func (g *group) Finish(context.Context) error {
 	}
 	g.driver.mark("void")
 	if g.driver.sync {
-		if err := g.durable(syncs{func() error { return syncData(g.record.file) }}); err != nil {
+		if err := g.durable(syncs{func() error { return g.driver.syncBy(syncData, g.record.file) }}); err != nil {
 			return fmt.Errorf("syncing a record: %w", mapError(err))
 		}
 	}
@@ -256,31 +265,34 @@ func (g *group) Finish(context.Context) error {
 	return nil
 }
 
-// Close restores removed objects unless the group is complete, and removes the record.
+// Close undoes the group unless it is complete, and removes the record and the aside names. If it
+// cannot undo the group, all of them stay for the next start.
 func (g *group) Close() error {
 	if !g.recorded() {
 		return nil
 	}
-	var failed []error
-	for _, s := range slices.Backward(g.steps) {
-		if !s.removed {
-			continue
-		}
-		aside := g.asideOf(s)
-		if !g.done {
-			if err := g.root.Link(aside, s.Key); err != nil && !errors.Is(err, fs.ErrExist) {
-				failed = append(failed, fmt.Errorf("putting back: %w", mapError(err)))
-				continue
-			}
-			failed = append(failed, g.driver.syncDir(g.root, path.Dir(s.Key)))
-		}
-		failed = append(failed, g.root.Remove(aside))
-	}
-	g.driver.mark("closed")
+	u := g.undoer()
 	if !g.done {
-		failed = append(failed, g.record.void())
+		if err := errors.Join(g.record.file.Close(), u.undoGroup(g.record.name)); err != nil {
+			return fmt.Errorf("undoing %s, which the next start tries again: %w", g.record.name, mapError(err))
+		}
+		return nil
 	}
-	return errors.Join(append(failed, g.record.close())...)
+	err := errors.Join(u.removeAside(g.intents()), g.record.close())
+	g.driver.mark("closed")
+	return err
+}
+
+func (g *group) undoer() *undoer {
+	return &undoer{driver: g.driver, root: g.root, folder: path.Dir(g.record.name)}
+}
+
+func (g *group) intents() []intent {
+	all := make([]intent, len(g.steps))
+	for i, s := range g.steps {
+		all[i] = s.intent
+	}
+	return all
 }
 
 // Interface guards

@@ -35,15 +35,15 @@ func (g *group) syncBytes() error {
 		return nil
 	}
 	var small, large syncs
-	small = append(small, g.record.file.Sync)
+	small = append(small, func() error { return g.driver.syncFile(g.record.file) })
 	small.folder(g, path.Dir(g.record.name))
 	for _, s := range g.steps {
 		switch {
 		case s.member == nil:
 		case s.member.large():
-			large = append(large, s.member.file.Sync)
+			large = append(large, s.member.syncFile)
 		default:
-			small = append(small, s.member.file.Sync)
+			small = append(small, s.member.syncFile)
 		}
 	}
 	if err := errors.Join(g.durable(small), large.wait()); err != nil {
@@ -57,47 +57,29 @@ func (g *group) syncBytes() error {
 	return nil
 }
 
-// movedAside reports whether an old object, removed or replaced, is in the scratch folder. The name
-// of a new object there was made durable by Prepare.
-func (s *groupStep) movedAside() bool { return s.removed || s.member != nil && s.member.backup != "" }
-
 // syncNames makes the names durable. It also syncs the files, which count their names; see
 // [staged.syncName].
 func (g *group) syncNames() error {
 	if !g.driver.sync {
 		return nil
 	}
-	var aside, names syncs // replaced objects come first, or a power failure could leave neither
-	intents := make([]intent, len(g.steps))
-	for i, s := range g.steps {
-		intents[i] = s.intent
+	var names syncs
+	for _, s := range g.steps {
 		if s.member != nil {
-			names = append(names, s.member.file.Sync)
-		}
-		if s.movedAside() && aside == nil {
-			aside.folder(g, path.Dir(g.record.name))
+			names = append(names, s.member.syncFile)
 		}
 	}
-	for _, folder := range folders(intents) {
+	for _, folder := range folders(g.intents()) {
 		names.folder(g, folder)
 	}
-	if err := g.durable(aside, names); err != nil {
+	if err := g.durable(names); err != nil {
 		return fmt.Errorf("syncing the names: %w", mapError(err))
 	}
 	return nil
 }
 
-// durable runs the syncs, one list after the other, or shares a sync of the file system.
-func (g *group) durable(lists ...syncs) error {
-	return g.driver.shared.do(func() error {
-		for _, list := range lists {
-			if err := list.wait(); err != nil {
-				return err
-			}
-		}
-		return nil
-	}, g.failures())
-}
+// durable runs the syncs, or shares a sync of the file system.
+func (g *group) durable(own syncs) error { return g.driver.shared.do(own.wait, g.failures()) }
 
 // failures returns the number of failed syncs when the first member, or else the group, was
 // created.

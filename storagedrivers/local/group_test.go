@@ -204,7 +204,7 @@ func recoverAll(t *testing.T, root string, set func(*Driver)) {
 var kinds = map[string]func(*Driver){
 	"unnamed": func(*Driver) {},
 	"named":   func(d *Driver) { d.named, d.sync = true, false },
-	"moves":   func(d *Driver) { d.moves, d.sync = true, false },
+	"copies":  func(d *Driver) { d.copies, d.sync = true, false },
 }
 
 // TestCrashOfGroup: after a crash at any step of a request and a restart, either all of the request

@@ -25,16 +25,19 @@ const (
 
 // Driver is the local driver; see [New].
 type Driver struct {
-	path  string
-	sync  bool
-	named bool // never use unnamed files
-	moves bool // never exchange names
-	log   *slog.Logger
-	now   func() time.Time
+	path   string
+	sync   bool
+	named  bool // never use unnamed files
+	copies bool // copy an object instead of linking a second name
+	log    *slog.Logger
+	now    func() time.Time
 
 	// step, if set, is called after each change of the file system in a commit. Tests simulate the
 	// end of the process there.
 	step func(name string)
+	// synced, if set, is called instead of each sync of a file or folder. Tests simulate power
+	// failures.
+	synced func(*os.File) error
 
 	mu      sync.Mutex
 	root    *os.Root    // nil until first used
@@ -103,7 +106,7 @@ func (d *Driver) Close() error {
 	if d.root == nil {
 		return nil
 	}
-	err := errors.Join(d.scratch.close(d.root), d.dir.Close(), d.root.Close())
+	err := errors.Join(d.closeScratch(), d.dir.Close(), d.root.Close())
 	d.root, d.dir, d.opened, d.undone, d.swept, d.scratch = nil, nil, nil, false, false, nil
 	return err
 }

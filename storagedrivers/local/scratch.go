@@ -66,9 +66,16 @@ func stillThere(root *os.Root, name string) bool {
 	return err == nil
 }
 
-func (s *scratch) close(root *os.Root) error {
-	if s == nil {
+// closeScratch removes the scratch folder, unless an upload that was not rolled back cannot be
+// undone now either. d.mu must be held.
+func (d *Driver) closeScratch() error {
+	if d.scratch == nil {
 		return nil
 	}
-	return errors.Join(root.RemoveAll(s.name), s.lock.Close())
+	u := &undoer{driver: d, root: d.root, folder: d.scratch.name}
+	err := u.undoGroups()
+	if err == nil {
+		err = d.root.RemoveAll(d.scratch.name)
+	}
+	return errors.Join(err, d.scratch.lock.Close())
 }

@@ -24,9 +24,10 @@ type staged struct {
 	stamped  bool // written, with the time of its commit
 	sealed   bool // and on the disk
 
-	group  *group // that it is planned in
-	key    string // committed under
-	backup string // the object it replaced, in the scratch folder
+	group   *group // that it is planned in
+	key     string // committed under
+	backup  string // the object it replaced, in the scratch folder
+	undoing string // the record of a rollback that has failed
 
 	adopted bool   // see [Driver.Adopt]
 	closed  func() // nil, or called by Close

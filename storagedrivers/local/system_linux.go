@@ -55,16 +55,6 @@ func linkUnnamed(file, dir *os.File, name string) error {
 	return unix.Linkat(unix.AT_FDCWD, procPath(file), int(dir.Fd()), name, unix.AT_SYMLINK_FOLLOW)
 }
 
-// exchange swaps two names in one step, renameat2(2). The error is fs.ErrNotExist if one is
-// missing, and errors.ErrUnsupported if the file system does not support it.
-func exchange(oldDir *os.File, oldName string, newDir *os.File, newName string) error {
-	err := unix.Renameat2(int(oldDir.Fd()), oldName, int(newDir.Fd()), newName, unix.RENAME_EXCHANGE)
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) {
-		return fmt.Errorf("%w: %w", errors.ErrUnsupported, err)
-	}
-	return err
-}
-
 // beginWriting asks the disk to start writing a part of a file, without waiting for it. It is a
 // hint: errors appear when the file is synced.
 func beginWriting(file *os.File, offset, length int64) {

@@ -15,8 +15,6 @@ func openBeneath(*os.File, string) *os.File { return nil }
 
 func linkUnnamed(*os.File, *os.File, string) error { return errors.ErrUnsupported }
 
-func exchange(*os.File, string, *os.File, string) error { return errors.ErrUnsupported }
-
 func beginWriting(*os.File, int64, int64) {}
 
 func canShare(*os.File) bool { return false }

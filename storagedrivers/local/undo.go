@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// asideOld is the suffix of an aside name for a replaced object if the system cannot exchange two
-// names, asideNew that for a created object that is being removed.
+// asideOld is the suffix of an aside name for a replaced or removed object, asideNew that for a
+// created object that is being removed.
 const (
 	asideOld = ".old"
 	asideNew = ".new"
 )
 
-// undoer undoes the groups of a process that has died. It holds the lock of the process's scratch
-// folder.
+// undoer undoes groups of the process that holds the lock of a scratch folder: of this process, or
+// of one that has died, with its lock.
 type undoer struct {
 	driver *Driver
 	root   *os.Root
@@ -28,7 +28,7 @@ type undoer struct {
 // undoGroups undoes all groups in a scratch folder that are neither complete nor undone.
 func (u *undoer) undoGroups() error {
 	entries, err := fs.ReadDir(u.root.FS(), u.folder)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	var failed []error
@@ -43,6 +43,8 @@ func (u *undoer) undoGroups() error {
 	return errors.Join(failed...)
 }
 
+// undoGroup undoes a record and removes it with the aside names. If that fails, all of them stay
+// for the next attempt.
 func (u *undoer) undoGroup(name string) error {
 	rec, intents, err := openRecord(u.root, name)
 	if err != nil {
@@ -54,80 +56,122 @@ func (u *undoer) undoGroup(name string) error {
 	if err == nil {
 		err = u.syncFolders(intents)
 	}
-	if err != nil { // the record stays, for the next start
+	u.driver.mark("undone")
+	if err == nil {
+		err = rec.void()
+	}
+	if err == nil && u.driver.sync { // a record that reappears would undo a later deletion
+		err = u.driver.syncBy(syncData, rec.file)
+	}
+	if err != nil {
 		return errors.Join(err, rec.file.Close())
 	}
-	u.driver.mark("undone")
-	return errors.Join(rec.void(), rec.close())
+	u.driver.mark("void")
+	return errors.Join(u.removeAside(intents), rec.close())
+}
+
+// record writes a durable record for one name, so that a crash while undoing it loses nothing. The
+// aside name must be durable before the record can be.
+func (u *undoer) record(name string, one intent) error {
+	if err := u.driver.syncDir(u.root, u.folder); err != nil {
+		return err
+	}
+	rec, err := newRecord(u.root, name, []intent{one})
+	if err != nil {
+		return err
+	}
+	if u.driver.sync {
+		err = errors.Join(u.driver.syncFile(rec.file), u.driver.syncDir(u.root, u.folder))
+	}
+	err = errors.Join(err, rec.file.Close())
+	u.driver.mark("recorded")
+	return err
 }
 
 // undo undoes one name. It is idempotent.
 func (u *undoer) undo(one intent) error {
 	aside := u.folder + "/" + one.Aside
-	switch one.Do {
-	case remove:
-		return u.putBackRemoved(aside, one.Key)
-	case create:
-		return u.takeAway(one, aside)
-	case replace:
-		return u.restore(one, aside)
-	default:
-		return nil // not valid
+	if old, err := u.root.Lstat(aside + asideOld); err == nil && is(one.ETag)(old) {
+		return nil // an earlier attempt had committed the same adopted file: the key keeps it
 	}
-}
-
-// restore restores the replaced object, or removes the new one if nothing was replaced.
-func (u *undoer) restore(one intent, aside string) error {
-	there, err := u.root.Lstat(one.Key)
-	if errors.Is(err, fs.ErrNotExist) || err == nil && !is(one.ETag)(there) {
-		return nil // not replaced, undone, or changed by another process since
-	}
-	if err != nil {
-		return err
-	}
-	for _, backup := range []string{aside + asideOld, aside} {
-		old, err := u.root.Lstat(backup)
-		if err != nil || os.SameFile(old, there) {
-			continue
-		}
-		_, err = u.driver.putBack(u.root, backup, one.Key, is(one.ETag))
-		u.driver.mark("put back")
-		return err
-	}
-	if _, err := u.root.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
-		u.driver.log.Warn("the object that an upload replaced before it was aborted is lost", "key", one.Key)
-		return nil
-	}
-	return u.takeAway(one, aside) // nothing was replaced
-}
-
-func (u *undoer) putBackRemoved(aside, key string) error {
-	err := u.root.Link(aside, key)
-	u.driver.mark("put back")
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
-		return nil // not removed, put back already, or stored by another process since
-	}
-	return err
-}
-
-// takeAway removes a created object. An earlier attempt may have moved the object of another
-// process aside; that gets its name back.
-func (u *undoer) takeAway(one intent, aside string) error {
-	aside += asideNew
-	if moved, err := u.root.Lstat(aside); err == nil {
-		if err := returnAside(u.root, aside, one.Key, is(one.ETag)(moved)); err != nil {
+	if one.Do != remove {
+		if err := u.takeAway(one, aside+asideNew); err != nil {
 			return err
 		}
+	}
+	if one.Do != create {
+		return u.putBack(one, aside)
+	}
+	return nil
+}
+
+// putBack links the old object to its name again, unless the name has an object. An earlier version
+// kept the object without a suffix, where this one has a new object.
+func (u *undoer) putBack(one intent, aside string) error {
+	for _, backup := range []string{aside + asideOld, aside} {
+		old, err := u.root.Lstat(backup)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && is(one.ETag)(old) {
+			continue
+		}
+		if err == nil {
+			err = u.root.Link(backup, one.Key)
+		}
+		u.driver.mark("put back")
+		if errors.Is(err, fs.ErrExist) {
+			return nil
+		}
+		return err
+	}
+	return nil
+}
+
+// removeAside removes the second names of old objects.
+func (u *undoer) removeAside(intents []intent) error {
+	var failed []error
+	for _, one := range intents {
+		if err := u.root.Remove(u.folder + "/" + one.Aside + asideOld); !errors.Is(err, fs.ErrNotExist) {
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// takeAway removes a created object, unless another process has replaced it. It checks the object
+// once more when that has lost its name.
+func (u *undoer) takeAway(one intent, aside string) error {
+	if err := u.returnAside(one, aside); err != nil { // an earlier attempt may have moved another one
+		return err
 	}
 	there, err := u.root.Lstat(one.Key)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !is(one.ETag)(there) {
 		return nil
 	}
 	if err == nil {
-		err = takeAway(u.root, one.Key, aside, is(one.ETag))
+		err = u.root.Rename(one.Key, aside)
+	}
+	if err != nil {
+		return err
 	}
 	u.driver.mark("taken away")
-	return err
+	return u.returnAside(one, aside)
+}
+
+// returnAside removes the aside name of a created object. An object of another process gets its
+// name back.
+func (u *undoer) returnAside(one intent, aside string) error {
+	moved, err := u.root.Lstat(aside)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && !is(one.ETag)(moved) {
+		if err = u.root.Link(aside, one.Key); errors.Is(err, fs.ErrExist) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return u.root.Remove(aside)
 }
 
 // syncFolders makes the undone changes durable.
@@ -149,61 +193,6 @@ func folders(intents []intent) []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-// putBack restores a replaced object. If another process has since replaced the object that mine
-// identifies, its object stays. It reports whether backup still exists.
-func (d *Driver) putBack(root *os.Root, backup, key string, mine func(fs.FileInfo) bool) (left bool, err error) {
-	err = d.swap(root, backup, key)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return false, root.Rename(backup, key)
-	}
-	if err != nil {
-		return true, err
-	}
-	if came, err := root.Lstat(backup); err != nil || mine(came) {
-		return true, err
-	}
-	return true, d.swap(root, backup, key)
-}
-
-// takeAway removes a created object, unless another process has replaced it. aside is a free name
-// in the scratch folder.
-func takeAway(root *os.Root, key, aside string, mine func(fs.FileInfo) bool) error {
-	if err := root.Rename(key, aside); err != nil {
-		return err
-	}
-	came, err := root.Lstat(aside)
-	return returnAside(root, aside, key, err != nil || mine(came))
-}
-
-// returnAside completes takeAway: it removes the aside name, after an object of another process has
-// its name back.
-func returnAside(root *os.Root, aside, key string, mine bool) error {
-	if !mine {
-		if err := root.Link(aside, key); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-	}
-	return root.Remove(aside)
-}
-
-// swap exchanges two names in one step.
-func (d *Driver) swap(root *os.Root, a, b string) error {
-	if d.moves {
-		return errors.ErrUnsupported
-	}
-	dirA, err := root.Open(path.Dir(a))
-	if err != nil {
-		return err
-	}
-	defer dirA.Close()
-	dirB, err := root.Open(path.Dir(b))
-	if err != nil {
-		return err
-	}
-	defer dirB.Close()
-	return exchange(dirA, path.Base(a), dirB, path.Base(b))
 }
 
 // base returns the aside name of an intent for a name in the scratch folder.

@@ -154,13 +154,13 @@ func TestProvisionErrors(t *testing.T) {
 			s.PrivateKey, s.Passphrase = phrasedKey(t), "other"
 		},
 		"agent: SSH_AUTH_SOCK is not set":                             func(s *SFTP) { s.Agent = true },
-		"one of known_hosts, host_key and insecure_skip_host_key":     func(s *SFTP) { s.InsecureSkipHostKey = false },
+		"host_key is required to recognise the host":                  func(s *SFTP) { s.InsecureSkipHostKey = false },
 		"insecure_skip_host_key contradicts known_hosts and host_key": func(s *SFTP) { s.HostKeys = []string{"SHA256:abc"} },
 		"neither a public key nor a SHA256 fingerprint":               func(s *SFTP) { s.HostKeys = []string{"ssh-ed25519 AAAA"} },
-		"known_hosts: open":                         func(s *SFTP) { s.KnownHosts = []string{filepath.Join(dir, "missing")} },
-		"known_hosts: knownhosts: " + broken + ":1": func(s *SFTP) { s.KnownHosts = []string{broken} },
-		"connections is a number above zero":        func(s *SFTP) { s.Connections = -1 },
-		"timeout is a duration above zero":          func(s *SFTP) { s.SilenceTimeout = -1 },
+		"known_hosts: open":                                           func(s *SFTP) { s.KnownHosts = []string{filepath.Join(dir, "missing")} },
+		"known_hosts: knownhosts: " + broken + ":1":                   func(s *SFTP) { s.KnownHosts = []string{broken} },
+		"connections is a number above zero":                          func(s *SFTP) { s.Connections = -1 },
+		"timeout is a duration above zero":                            func(s *SFTP) { s.SilenceTimeout = -1 },
 	} {
 		s := minimal()
 		change(s)

@@ -245,6 +245,24 @@ func TestCutWhilePutting(t *testing.T) {
 	})
 }
 
+// TestCutBeforeReading: if a connection is cut between opening an object and its first byte, the
+// object is read over another one.
+func TestCutBeforeReading(t *testing.T) {
+	t.Parallel()
+	_, s, proxy := behindProxy(t, newHost(t), network.DefaultTimeout)
+	content := randomBytes(3 << 20)
+	_, err := s.Put(t.Context(), "object", bytes.NewReader(content), create)
+	is(t, err, nil)
+	o, err := s.OpenSeeker(t.Context(), "object")
+	is(t, err, nil)
+	proxy.CloseAll()
+	got, err := io.ReadAll(o)
+	if err != nil || !bytes.Equal(got, content) {
+		t.Errorf("read %d bytes, want %d, error %v", len(got), len(content), err)
+	}
+	is(t, o.Close(), nil)
+}
+
 func TestCutWhileReading(t *testing.T) {
 	t.Parallel()
 	d, s, proxy := behindProxy(t, newHost(t), network.DefaultTimeout)

@@ -49,8 +49,7 @@ func trusted(config Config) (trust, error) {
 	case known.check == nil && pinned.check == nil && config.InsecureSkipHostKey:
 		return trust{check: ssh.InsecureIgnoreHostKey(), algorithms: [][]string{nil}}, nil //nolint:gosec // asked for
 	case known.check == nil && pinned.check == nil:
-		return trust{}, errors.New("nothing says how to recognise the host: " +
-			"one of known_hosts, host_key and insecure_skip_host_key is required")
+		return trust{}, errors.New("host_key is required to recognise the host, unless known_hosts or insecure_skip_host_key is set")
 	case config.InsecureSkipHostKey:
 		return trust{}, errors.New("insecure_skip_host_key contradicts known_hosts and host_key")
 	}

@@ -253,7 +253,7 @@ func TestNamedLate(t *testing.T) {
 			d := h.driver(t, ".")
 			t.Cleanup(func() { is(t, d.Close(), nil) })
 			is(t, run(t.Context(), d.pool, func(c *conn) error {
-				u, err := d.send(t.Context(), c, "object", source.New(t.Context(), strings.NewReader("content")), tt.opts.Mode)
+				u, err := d.send(t.Context(), c, "object", source.New(t.Context(), strings.NewReader("content")), tt.opts)
 				if err != nil {
 					return err
 				}
@@ -287,7 +287,7 @@ func TestOneFile(t *testing.T) {
 			is(t, run(t.Context(), d.pool, func(c *conn) error {
 				for _, ours := range []bool{true, false} {
 					src := source.New(t.Context(), strings.NewReader("content"))
-					u, err := d.send(t.Context(), c, "object", src, storagedrivers.Overwrite)
+					u, err := d.send(t.Context(), c, "object", src, overwrite)
 					if err != nil {
 						return err
 					}

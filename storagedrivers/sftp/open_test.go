@@ -130,7 +130,7 @@ func TestReplacedAfterOpening(t *testing.T) {
 }
 
 // TestReplacementIsYounger: a replacement is younger than the replaced object, because hosts count
-// whole seconds.
+// whole seconds. An object that must not be older than such a one is not.
 func TestReplacementIsYounger(t *testing.T) {
 	t.Parallel()
 	for _, can := range []abilities{{linked, true, exact}, {renamed, false, steady}, {locked, false, shaky}} {
@@ -149,6 +149,14 @@ func TestReplacementIsYounger(t *testing.T) {
 				t.Errorf("stat returns %+v, put %+v, error %v", stat, info, err)
 			}
 			last = info
+		}
+		opts := storagedrivers.PutOptions{Mode: storagedrivers.Overwrite, NotBefore: last.ModTime}
+		for range 2 {
+			info, err := d.Put(t.Context(), "beside", strings.NewReader("text"), opts)
+			is(t, err, nil)
+			if info.ModTime.Before(last.ModTime) {
+				t.Errorf("the object beside it is of %v, want %v at least", info.ModTime, last.ModTime)
+			}
 		}
 		is(t, d.Close(), nil)
 	}

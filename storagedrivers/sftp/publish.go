@@ -67,18 +67,22 @@ func (d *Driver) lockName(ctx context.Context, name string, patience time.Durati
 	return d.naming.Lock(ctx, name)
 }
 
-// date makes an object younger than the one that it replaces, see [modtime.After]. If the host does
-// not set times, the object keeps its time.
+// date makes an object younger than the one that it replaces, and not older than requested, see
+// [modtime.After]. If the host does not set times, the object keeps its time.
 func (d *Driver) date(ctx context.Context, u *upload) error {
 	if u.mode != storagedrivers.Overwrite {
 		return nil
 	}
 	modTime, err := do(ctx, d.pool, func(c *conn) (time.Time, error) {
-		old, err := c.Stat(u.path)
-		if err != nil {
+		var old time.Time
+		stat, err := c.Stat(u.path)
+		switch {
+		case err == nil:
+			old = stat.ModTime()
+		case !errors.Is(mapError(err), fs.ErrNotExist):
 			return u.info.ModTime, err
 		}
-		later, set := modtime.After(u.info.ModTime, old.ModTime())
+		later, set := modtime.After(u.info.ModTime, old, u.least)
 		if !set {
 			return later, nil
 		}

@@ -37,9 +37,7 @@ func (d *Driver) Put(
 	src := source.New(ctx, r)
 	longer, cancel := lostreply.Outlive(ctx, tidying)
 	defer cancel()
-	u, err := do(longer, d.pool, func(c *conn) (*upload, error) {
-		return d.send(ctx, c, key, src, opts.Mode)
-	})
+	u, err := do(longer, d.pool, func(c *conn) (*upload, error) { return d.send(ctx, c, key, src, opts) })
 	own := src.Err() // r is not read any more, even if send is still running
 	switch {
 	case err == nil:
@@ -58,8 +56,9 @@ func (d *Driver) Put(
 // upload is an object in a temporary file.
 type upload struct {
 	mode    storagedrivers.Mode
-	path    string // where it is to be
-	temp    string // where it is
+	least   time.Time // of its time
+	path    string    // where it is to be
+	temp    string    // where it is
 	info    storagedrivers.Info
 	can     abilities
 	claimed atomic.Bool // an empty file of ours holds the name
@@ -71,14 +70,14 @@ func (u *upload) second() string { return strings.TrimSuffix(u.temp, tempSuffix)
 
 // send writes the object to a temporary file, which it removes on failure.
 func (d *Driver) send(
-	ctx context.Context, c *conn, key string, src *source.Reader, mode storagedrivers.Mode,
+	ctx context.Context, c *conn, key string, src *source.Reader, opts storagedrivers.PutOptions,
 ) (*upload, error) {
-	u := &upload{mode: mode, path: d.path(key)}
+	u := &upload{mode: opts.Mode, least: opts.NotBefore, path: d.path(key)}
 	var err error
 	if u.can, err = d.learn(ctx, c, folderOf(u.path)); err != nil {
 		return nil, err
 	}
-	if mode == storagedrivers.CreateOnly {
+	if u.mode == storagedrivers.CreateOnly {
 		stat, err := c.Lstat(u.path)
 		switch {
 		case err == nil && stat.IsDir():

@@ -177,7 +177,7 @@ func TestMarkedLooksYoung(t *testing.T) {
 	d := h.driver(t, ".")
 	t.Cleanup(func() { is(t, d.Close(), nil) })
 	is(t, run(t.Context(), d.pool, func(c *conn) error {
-		u, err := d.send(t.Context(), c, "object", source.New(t.Context(), strings.NewReader("content")), create.Mode)
+		u, err := d.send(t.Context(), c, "object", source.New(t.Context(), strings.NewReader("content")), create)
 		if err != nil {
 			return err
 		}

@@ -29,14 +29,14 @@ function show(button) {
  * @param {CaddyfileAnswer} answer
  * @returns {string[]}
  */
-export function notes({ variables: list, omitted }) {
+export function notes({ command, variables: list, omitted }) {
 	const all = ['Replace the block `media` in the global options of the Caddyfile by this.'];
 	if (list.length > 0) {
 		all.push(
-			`Set ${
-				plural(list.length, 'variable')
-			} in the environment of Caddy first: secrets are not shown. `
-				+ 'On the server, `curl -sS localhost:2019/config/apps/media/<path>` prints each.',
+			'Secrets and password hashes never leave the server: placeholders stand for them. Set '
+				+ `${plural(list.length, 'variable')} in the environment of Caddy first, or keep the line of `
+				+ 'the old Caddyfile where its value was not changed since. '
+				+ `On the server, \`${command}/<path>\` prints each value.`,
 		);
 	}
 	if (omitted.length > 0) {

@@ -1,7 +1,7 @@
 // @ts-check
 // Resolves concurrent edits of an entry.
 import { h } from './dom.js';
-import { label, text } from './format.js';
+import { input, label } from './format.js';
 import { ask } from './ui.js';
 
 /**
@@ -9,9 +9,10 @@ import { ask } from './ui.js';
  * @param {string} what
  * @param {Entry} now
  * @param {Input} mine
+ * @param {TypeOf} typeOf
  */
-export function askConflict(what, now, mine) {
-	const rows = differences(now, mine);
+export function askConflict(what, now, mine, typeOf) {
+	const rows = differences(now, mine, typeOf);
 	const table = rows.length === 0
 		? h('p', null, 'The saved values are equal to yours.')
 		: h('div', { class: 'scroll' },
@@ -43,10 +44,11 @@ const nameOf = (
  * Returns the options that differ as texts: {path, now, mine}.
  * @param {Entry} now
  * @param {Input} mine
+ * @param {TypeOf} typeOf
  */
-export function differences(now, mine) {
-	const theirs = flat(now.value ?? {});
-	const ours = flat(mine.value);
+export function differences(now, mine, typeOf) {
+	const theirs = flat(now.value ?? {}, typeOf);
+	const ours = flat(mine.value, typeOf);
 	for (const path of now.secrets ?? []) theirs.set(path, 'set');
 	for (const path of now.secrets ?? []) ours.set(path, 'set');
 	for (const [path, secret] of Object.entries(mine.secrets))
@@ -62,18 +64,18 @@ export function differences(now, mine) {
 
 /**
  * @param {Record<string, any>} value
+ * @param {TypeOf} typeOf
  * @param {string} [prefix]
  * @param {Map<string, string>} [into]
  * @returns {Map<string, string>}
  */
-function flat(value, prefix = '', into = new Map()) {
+function flat(value, typeOf, prefix = '', into = new Map()) {
 	for (const [name, inside] of Object.entries(value)) {
 		if (name.startsWith('@') || inside == null || inside === '') continue; // hidden in forms
-		if (Array.isArray(inside)) into.set(prefix + name, text(inside));
-		else if (typeof inside === 'object' && Object.keys(inside).length === 0)
-			into.set(prefix + name, 'on'); // with its defaults
-		else if (typeof inside === 'object') flat(inside, `${prefix}${name}.`, into);
-		else into.set(prefix + name, text(inside));
+		if (typeof inside !== 'object' || Array.isArray(inside))
+			into.set(prefix + name, input(inside, typeOf(prefix + name)));
+		else if (Object.keys(inside).length === 0) into.set(prefix + name, 'on'); // with its defaults
+		else flat(inside, typeOf, `${prefix}${name}.`, into);
 	}
 	return into;
 }

@@ -86,7 +86,6 @@ export function entryForm(spec) {
 	/**
 	 * Returns the input (of some of the fields), or nothing after showing its problems.
 	 * @param {(field: Field) => unknown} [only]
-	 * @param {(field: Field) => unknown} [only]
 	 */
 	function check(only = () => true) {
 		summary.hidden = true;
@@ -102,7 +101,10 @@ export function entryForm(spec) {
 	 * @param {Problem[]} problems
 	 * @param {string} [intro]
 	 */
-	const complain = (problems, intro = 'This cannot be saved yet') => showProblems(summary, problems, intro);
+	const complain = (problems, intro = 'This cannot be saved yet') => {
+		const fields = allFields(parts.fields());
+		showProblems(summary, problems.map((each) => ({ ...each, message: inWords(each, fields) })), intro);
+	};
 
 	/** @param {{name: string, body: Input}} typed */
 	async function put(typed) {
@@ -149,7 +151,8 @@ export function entryForm(spec) {
 	 * @param {{name: string, body: Input}} typed
 	 */
 	async function conflict(error, typed) {
-		const choice = await askConflict(spec.what, error.body.current, typed.body);
+		const choice = await askConflict(spec.what, error.body.current, typed.body,
+			(path) => fieldOf(path)?.type);
 		if (choice === 'mine') {
 			etag = error.etag;
 			await put(typed);
@@ -161,6 +164,18 @@ export function entryForm(spec) {
 	}
 
 	return { element: form, input: check, isDirty: () => dirty, complain, fieldOf };
+}
+
+/**
+ * The message of a problem, with the labels of options for their names, and what to do.
+ * @param {Problem} problem
+ * @param {{path: string, name: string}[]} fields
+ */
+export function inWords({ message, field }, fields) {
+	const labels = new Map(fields.map(({ path, name }) => [path.split('.').at(-1), name]));
+	const text = message.replace(/\b[a-z]+(_[a-z]+)+\b/g,
+		(word) => labels.has(word) ? `“${labels.get(word)}”` : word);
+	return field?.advice ? `${text}. ${field.advice}` : text;
 }
 
 /**

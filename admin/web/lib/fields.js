@@ -54,6 +54,7 @@ export function wrapped(option, path, control, read, { after, help, side = false
 	return {
 		path,
 		name,
+		type: option.type,
 		element,
 		control,
 		read: () => required(option, read()),

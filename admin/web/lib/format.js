@@ -50,6 +50,16 @@ export function text(value) {
 }
 
 /**
+ * A value of the configuration as it is entered.
+ * @param {any} value
+ * @param {string} [type] of its option
+ */
+export function input(value, type) {
+	if (typeof value !== 'number') return text(value);
+	return type === 'size' ? exactSize(value) : type === 'duration' ? duration(value) : text(value);
+}
+
+/**
  * The default of a switch in words: "`true` with `endpoint`" becomes "on with `endpoint`".
  * @param {string | undefined} text
  */

@@ -22,11 +22,12 @@ export async function showProbe(element, name, test) {
 	fill(element,
 		h('p', { class: 'waiting' }, h('span', { class: 'spinner' }), 'Testing: write, read, delete …',
 			seconds));
-	announce(`Testing ${name}.`);
+	const say = (/** @type {string} */ text) => announce(text, { visible: false }); // the page shows it
+	say(`Testing ${name}.`);
 	try {
 		const report = await test();
 		fill(element, result(report));
-		announce(
+		say(
 			report.ok ? `${name}: the test succeeded.`
 				: `${name}: the test failed. ${
 					report.steps.find((/** @type {any} */ step) => !step.ok)?.message ?? ''
@@ -35,7 +36,7 @@ export async function showProbe(element, name, test) {
 	} catch (error) {
 		fill(element, h('p', { class: 'verdict bad' }, icon('down'), 'The test could not be run'),
 			h('p', null, explained(error)));
-		announce(`The test could not be run. ${error.message}`);
+		say(`The test could not be run. ${error.message}`);
 		return error;
 	} finally {
 		clearInterval(ticking);

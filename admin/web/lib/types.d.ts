@@ -68,6 +68,18 @@ interface Item {
 	webp?: { address: string; size: number };
 	/** Addresses by name. */
 	renditions?: Record<string, string>;
+	/** Of the image ('' as rendition) and its renditions, in ascending order; of a single item. */
+	sizes?: Size[];
+	/** Of the attribute; of a single item. */
+	srcset?: string;
+}
+
+/** A size in pixels. */
+interface Size {
+	rendition: string;
+	address: string;
+	width?: number;
+	height?: number;
 }
 
 interface Health {
@@ -138,10 +150,17 @@ interface Field {
 	secret?: () => string | undefined;
 	/** Shows a message at the field; '' removes it. */
 	mark: (message: string) => void;
+	/** The type of the option. */
+	type?: string;
+	/** What to do about a wrong value. */
+	advice?: string;
 	/** The fields of a group, and whether it is on. */
 	inner?: Field[];
 	isOn?: () => boolean;
 }
+
+/** The type of an option by its path. */
+type TypeOf = (path: string) => string | undefined;
 
 interface Problem {
 	message: string;
@@ -217,6 +236,8 @@ interface Account {
 /** The configuration as a Caddyfile. */
 interface CaddyfileAnswer {
 	text: string;
+	/** A command that prints a value, to which its path is added. */
+	command: string;
 	/** The variables that stand for secrets, with the paths of these in the configuration. */
 	variables: { name: string; path: string }[];
 	/** The paths of what a Caddyfile cannot express. */

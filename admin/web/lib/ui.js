@@ -5,17 +5,22 @@ import { ago, isTime, label, moment, text } from './format.js';
 import { icon } from './icons.js';
 import { isBusy, state } from './state.js';
 
+/** Whether there is more room than on a phone, where some details start closed. */
+export const wide = () => matchMedia('(min-width: 52rem)');
+
 // A part of the page from its start: a live region must exist before its text changes.
 const liveRegion = () => byId('live');
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let fading;
 
 /**
- * Announces a result, visibly and to screen readers.
+ * Announces a result to screen readers; visibly too, unless the page shows it.
  * @param {string} text
+ * @param {{visible?: boolean}} [options]
  */
-export function announce(text) {
+export function announce(text, { visible = true } = {}) {
 	const live = liveRegion();
+	live.className = visible ? 'toast' : 'visually-hidden';
 	const host = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.body;
 	if (live.parentNode !== host) host.append(live); // screen readers ignore content behind a dialog
 	clearTimeout(fading);
@@ -127,8 +132,9 @@ export const explained = (error) => [rich(error.message), error.loggedOut && [' 
  * A field with text and a copy button.
  * @param {string} name
  * @param {string} text
+ * @param {Child} [after] the button
  */
-export function copyField(name, text) {
+export function copyField(name, text, after) {
 	const id = newId('copy');
 	const field = h(text.includes('\n') ? 'textarea' : 'input', {
 		id,
@@ -143,7 +149,7 @@ export function copyField(name, text) {
 		onclick: () => copy(field, name),
 	}, icon('copy'), 'Copy');
 	return h('div', { class: 'copy' }, h('label', { for: id }, name),
-		h('div', { class: 'copy-row' }, field, button));
+		h('div', { class: 'copy-row' }, field, button, after));
 }
 
 /**

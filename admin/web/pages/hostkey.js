@@ -12,8 +12,9 @@ import { ask, busyWhile, copyField } from '../lib/ui.js';
  * @param {Field} target the field for keys
  */
 export const askHostKey = (driver, fields, target) => {
-	const button = h('button', { type: 'button', class: 'small', onclick: () => asked() },
-		'Ask the host for its key');
+	const title = 'Ask the host for its key';
+	const button = h('button', { type: 'button', class: 'small', onclick: () => asked() }, title);
+	target.advice = `“${title}” fills it in.`;
 	const asked = () =>
 		busyWhile(button, 'The host did not show its key', async () => {
 			const entered = collect(fields).value.driver;

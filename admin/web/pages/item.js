@@ -46,34 +46,54 @@ function content(alias, item, deleted) {
 		preview(alias, item),
 		facts({
 			Size: size(item.size),
+			Pixels: pixels(item.sizes?.find(({ rendition }) => !rendition)),
 			Changed: moment(item.modified),
 			Type: item.type,
 			'WebP variant': item.webp && size(item.webp.size),
-			Renditions: item.renditions && renditions(item.renditions),
 		}, 'facts inline'),
 		copyField('Address', address),
 		snippets(alias, item, address),
+		item.renditions && renditions(item.sizes?.filter(({ rendition }) => rendition)
+			?? Object.entries(item.renditions).map(([rendition, address]) => ({ rendition, address }))),
 		copyField('Stored filename', item.filename),
-		h('div', { class: 'actions' },
-			h('a', { class: 'button', href: address, target: '_blank', rel: 'noopener noreferrer' }, 'Open'),
-			mayAct()
-				&& h('button', {
-					type: 'button',
-					class: 'danger',
-					onclick: (event) => remove(event.currentTarget, alias, item, deleted),
-				}, 'Delete')),
+		h('div', { class: 'actions' }, openLink(address), mayAct()
+			&& h('button', {
+				type: 'button',
+				class: 'danger',
+				onclick: (event) => remove(event.currentTarget, alias, item, deleted),
+			}, 'Delete')),
 	];
 }
 
 /**
- * Links to renditions.
- * @param {Record<string, string>} addresses
+ * The size of a picture as "640 × 480", '' if it is unknown.
+ * @param {{width?: number, height?: number}} [picture]
  */
-const renditions = (addresses) =>
-	Object.entries(addresses).map(([name, address], i) => [
-		i > 0 && ', ',
-		h('a', { href: absolute(address), target: '_blank', rel: 'noopener noreferrer' }, name),
-	]);
+const pixels = ({ width, height } = {}) => (width ? `${width} × ${height}` : '');
+
+/**
+ * The addresses of renditions.
+ * @param {Size[]} list
+ */
+const renditions = (list) =>
+	h('details', null, h('summary', null, `Renditions: ${list.map(({ rendition }) => rendition).join(', ')}`),
+		list.map(({ rendition, address, ...size }) =>
+			copyField([rendition, pixels(size)].filter(Boolean).join(', '), absolute(address),
+				openLink(absolute(address), `Open ${rendition}`))
+		));
+
+/**
+ * @param {string} address
+ * @param {string} [label]
+ */
+const openLink = (address, label) =>
+	h('a', {
+		class: 'button',
+		href: address,
+		target: '_blank',
+		rel: 'noopener noreferrer',
+		'aria-label': label,
+	}, 'Open');
 
 /**
  * @param {Alias} alias
@@ -103,13 +123,28 @@ function snippets(alias, item, address) {
 		return [copyField('HTML link', `<a href="${escaped(address)}">${escaped(item.name)}</a>`),
 			copyField('Template function', template)];
 	}
-	const img = `<img src="${escaped(address)}" alt="">`;
-	const html = item.webp
+	const srcset = candidates(item.srcset);
+	const img = srcset
+		? `<img src="${escaped(address)}"\n  srcset="${escaped(srcset)}"\n  sizes="100vw" alt="">`
+		: `<img src="${escaped(address)}" alt="">`;
+	const html = item.webp && !srcset // browsers would never look at the renditions
 		? `<picture>\n  <source srcset="${
 			escaped(absolute(item.webp.address))
 		}" type="image/webp">\n  ${img}\n</picture>` : img;
-	return [copyField(item.webp ? 'HTML picture' : 'HTML image', html),
+	return [copyField(html === img ? 'HTML image' : 'HTML picture', html),
 		copyField('Template function', template)];
+}
+
+/**
+ * The candidates of a srcset with whole addresses, each on its line; '' if there is no choice.
+ * @param {string} [srcset]
+ */
+function candidates(srcset = '') {
+	const list = srcset.split(', ').map((candidate) => {
+		const [address, width] = candidate.split(' ');
+		return `${absolute(address)} ${width}`;
+	});
+	return list.length > 1 ? list.join(',\n    ') : '';
 }
 
 /**

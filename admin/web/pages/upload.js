@@ -7,7 +7,7 @@ import { icon } from '../lib/icons.js';
 import { folderOf, itemsHash } from '../lib/links.js';
 import { state, trackUpload } from '../lib/state.js';
 import { uploadResumable } from '../lib/tus.js';
-import { announce, explained } from '../lib/ui.js';
+import { announce, explained, wide } from '../lib/ui.js';
 
 const parallel = 3;
 const resumableFrom = 8 << 20; // bytes; smaller files are sent again quickly
@@ -60,13 +60,19 @@ function uploadArea(alias) {
 	const list = h('ul', { class: 'uploads', role: 'list', 'aria-label': 'Uploads', hidden: true });
 	const clear = h('button', { type: 'button', class: 'small', hidden: true, onclick: tidy },
 		'Clear the list');
-	const element = h('section', { class: 'upload', 'aria-label': 'Upload' },
+	const summary = h('summary', null, 'Upload options');
+	const room = wide();
+	const options = h('details', { open: room.matches }, summary,
 		h('div', { class: 'upload-line' },
 			h('div', { class: 'tool grow' }, h('label', { for: 'upload-files' }, 'Files to upload'), input),
 			h('div', { class: 'tool' }, h('label', { for: 'upload-folder' }, 'Sub folder'), folder)),
 		h('p', { class: 'help', id: 'upload-folder-help' },
 			'Choose files or drop them here. If the sub folder is empty, the storage chooses it, usually by date; ',
-			h('code', null, '/'), ' is the root of the alias.'), list, clear);
+			h('code', null, '/'), ' is the root of the alias.'));
+	room.addEventListener('change', () => {
+		options.open ||= room.matches; // without a summary then
+	});
+	const element = h('section', { class: 'upload', 'aria-label': 'Upload' }, options, list, clear);
 
 	/** @param {Iterable<Upload> & ArrayLike<Upload>} files */
 	function add(files) {
@@ -112,7 +118,7 @@ function uploadArea(alias) {
 	function tidy() {
 		list.replaceChildren();
 		list.hidden = clear.hidden = true;
-		input.focus();
+		(options.open ? input : summary).focus();
 	}
 
 	return {

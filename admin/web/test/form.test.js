@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { differences } from '../lib/conflict.js';
+import { inWords } from '../lib/entry.js';
 import { allFields, collect } from '../lib/form.js';
 
 const field = (path, value, more = {}) => ({ path, mark() {}, read: () => value, ...more });
@@ -47,20 +48,50 @@ test('problems of a form are collected', () => {
 
 test('differences of two versions', () => {
 	const now = {
-		value: { driver: { name: 's3', bucket: 'a' }, extensions: ['pdf', 'zip'], webp: {} },
+		value: {
+			driver: { name: 's3', bucket: 'a' },
+			extensions: ['pdf', 'zip'],
+			webp: {},
+			max_size: 5 << 20,
+			max_pixels: 100,
+			timeout: 90e9,
+		},
 		secrets: ['driver.secret', 'driver.token'],
 	};
 	const mine = {
-		value: { '@name': 'x', driver: { name: 's3', bucket: 'b' }, extensions: ['pdf'], sanitize: false },
+		value: {
+			'@name': 'x',
+			driver: { name: 's3', bucket: 'b' },
+			extensions: ['pdf'],
+			sanitize: false,
+			max_size: 7 << 20,
+			max_pixels: 200,
+			timeout: '2m',
+		},
 		secrets: { 'driver.secret': 'new', 'driver.token': '' },
 	};
-	assert.deepEqual(differences(now, mine), [
+	const typeOf = (path) => ({ max_size: 'size', timeout: 'duration' })[path];
+	assert.deepEqual(differences(now, mine, typeOf), [
 		{ path: 'driver.bucket', now: 'a', mine: 'b' },
 		{ path: 'driver.secret', now: 'set', mine: 'a new value' },
 		{ path: 'driver.token', now: 'set', mine: 'removed' },
 		{ path: 'extensions', now: 'pdf, zip', mine: 'pdf' },
+		{ path: 'max_pixels', now: '100', mine: '200' },
+		{ path: 'max_size', now: '5 MiB', mine: '7 MiB' },
 		{ path: 'sanitize', now: 'not set', mine: 'off' },
+		{ path: 'timeout', now: '1m30s', mine: '2m' },
 		{ path: 'webp', now: 'on', mine: 'not set' },
 	]);
-	assert.deepEqual(differences({ value: { a: 1 } }, { value: { a: 1 }, secrets: {} }), []);
+	assert.deepEqual(differences({ value: { a: 1 } }, { value: { a: 1 }, secrets: {} }, typeOf), []);
+});
+
+test('problems name options by their labels', () => {
+	const fields = [{ path: 'driver.host_key', name: 'Host key' }, {
+		path: 'driver.known_hosts',
+		name: 'Known hosts',
+	}];
+	const problem = { message: 'host_key is required, unless known_hosts or no_such_option is set' };
+	const words = '“Host key” is required, unless “Known hosts” or no_such_option is set';
+	assert.equal(inWords(problem, fields), words);
+	assert.equal(inWords({ ...problem, field: { advice: 'Ask.' } }, fields), `${words}. Ask.`);
 });

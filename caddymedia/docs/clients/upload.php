@@ -24,6 +24,9 @@ final class MediaClient
     public function uploadImages(array $paths, array $fields = []): array
     {
         foreach (array_values($paths) as $i => $path) {
+            if (!is_readable($path)) {
+                throw new RuntimeException("$path: it is missing, or may not be read");
+            }
             $fields["files[$i]"] = new CURLFile($path, null, basename($path));
         }
         [$status, $answer] = $this->upload($fields, $this->keptToken() ?? $this->newToken());

@@ -1,10 +1,20 @@
 #!/bin/sh
-# Uploads a picture:  sh upload.sh photo.jpg
+# Uploads pictures, all or none:  sh upload.sh photo.jpg ...
 # MEDIA_SERVER (https://media.example.com), MEDIA_API_KEY and MEDIA_PASSWORD are in the environment.
 set -eu
 : "${MEDIA_SERVER:?set it to the address of the service}"
 : "${MEDIA_API_KEY:?set it to the key of an account}"
 : "${MEDIA_PASSWORD:?set it to the password of that account}"
+
+for path do # the files become the options of curl
+	[ -r "$path" ] || {
+		echo "$path: it is missing, or may not be read" >&2
+		exit 1
+	}
+	shift
+	quoted=$(printf %s "$path" | sed 's/[\\"]/\\&/g') # as it must be between quotes
+	set -- "$@" --form "files[]=@\"$quoted\""
+done
 
 # Secrets go in through standard input: others can read the command line.
 answer=$(printf %s "$MEDIA_PASSWORD" |
@@ -15,11 +25,12 @@ answer=$(printf %s "$MEDIA_PASSWORD" |
 }
 token=$(printf %s "$answer" | sed 's/.*"token":"\([^"]*\)".*/\1/')
 
-path=$(printf %s "$1" | sed 's/[\\"]/\\&/g') # as it must be between quotes
 answer=$(printf 'Authorization: Bearer %s' "$token" |
 	curl --silent --show-error --fail-with-body "$MEDIA_SERVER/api/upload/image" \
-		--header @- --form "files[]=@\"$path\"" --form alias=content) || {
-	echo "not stored: $answer" >&2
+		--header @- --form alias=content "$@") || {
+	printf '%s\n' "$answer" | tr '{' '\n' |
+		sed -n '/^"message"/ { s/"message":"\(.*\)","filename":"\(.*\)"}.*/\2: \1/; s/^: //; s/\\"/"/g; p; }' >&2
 	exit 1
 }
-echo "$answer"
+printf '%s\n' "$answer" | tr '{' '\n' |
+	sed -n 's/^"full_path":"\([^"]*\)","filename":"\([^"]*\)".*/\1 \2/p'

@@ -8,7 +8,6 @@ import (
 	"image/gif"
 	"io"
 	"runtime/debug"
-	"time"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/imaging/scale"
@@ -30,17 +29,18 @@ type decoded struct {
 }
 
 // decode decodes all of a picture within a time.
-func decode(ctx context.Context, r io.ReadSeeker, info imaging.Info, limit time.Duration) (*decoded, error) {
-	bounded, cancel := context.WithTimeoutCause(ctx, limit, errTime)
+func (s *slot) decode(ctx context.Context, r io.ReadSeeker, info imaging.Info) (*decoded, error) {
+	limit := s.queue.limits.decodingTime()
+	bounded, cancel := s.within(ctx, limit, limit)
 	defer cancel()
-	d, err := decodeAll(until(bounded, r), info)
-	if errors.Is(err, errTime) {
-		return nil, &imaging.TooLargeError{Message: "the picture takes too long to be decoded"}
+	d, err := decodeAll(s.reader(bounded, r), info)
+	if errors.Is(err, ErrTime) {
+		return nil, fmt.Errorf("%w: %w", err, &imaging.TooLargeError{Message: "the picture takes too long to be decoded"})
 	}
 	if err != nil {
 		return nil, err
 	}
-	d.in = until(ctx, r)
+	d.in = s.reader(ctx, r)
 	return d, nil
 }
 

@@ -19,7 +19,9 @@ import (
 // encode returns the file of an output.
 func (j *job) encode(ctx context.Context, o *output, picture *decoded) ([]byte, error) {
 	if o.animated {
-		return j.encoder.Animate(ctx, picture.animation(o.view, o.whole()), j.webpOptions(o))
+		animation := picture.animation(o.view, o.whole())
+		animation.Frames = j.slot.paced(ctx, animation.Frames)
+		return j.encoder.Animate(ctx, animation, j.webpOptions(o))
 	}
 	var img image.Image
 	if o.whole() {
@@ -30,7 +32,7 @@ func (j *job) encode(ctx context.Context, o *output, picture *decoded) ([]byte, 
 	if o.Format == imaging.WebP {
 		return j.encodeWebP(ctx, o, img)
 	}
-	file, err := encodeFile(ctx, o, img)
+	file, err := encodeFile(o, img, func() error { return j.slot.pause(ctx) })
 	if err != nil {
 		return nil, err
 	}
@@ -65,9 +67,9 @@ func (j *job) encodeWebP(ctx context.Context, o *output, img image.Image) ([]byt
 	return lossy, nil // one of them is enough, for example after a time-out
 }
 
-// encodeFile encodes a still picture in a format other than WebP.
-func encodeFile(ctx context.Context, o *output, img image.Image) ([]byte, error) {
-	file := &stoppableBuffer{err: func() error { return context.Cause(ctx) }}
+// encodeFile encodes a still picture in a format other than WebP. pause is called while it writes.
+func encodeFile(o *output, img image.Image, pause func() error) ([]byte, error) {
+	file := &stoppableBuffer{err: pause}
 	var err error
 	switch o.Format {
 	case imaging.JPEG:

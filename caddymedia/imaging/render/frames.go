@@ -1,6 +1,7 @@
 package render
 
 import (
+	"context"
 	"image"
 	"image/gif"
 	"iter"
@@ -10,6 +11,17 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
+
+// paced yields frames, and yields to other pictures before each. It ends early if ctx is done.
+func (s *slot) paced(ctx context.Context, frames iter.Seq2[*image.NRGBA, time.Duration]) iter.Seq2[*image.NRGBA, time.Duration] {
+	return func(yield func(*image.NRGBA, time.Duration) bool) {
+		for frame, shown := range frames {
+			if s.pause(ctx) != nil || !yield(frame, shown) {
+				return
+			}
+		}
+	}
+}
 
 // gifAnimation returns the composed frames of a GIF with their timing.
 func gifAnimation(g *gif.GIF) webp.Animation {

@@ -127,7 +127,7 @@ func (j *job) run(ctx context.Context) error {
 }
 
 func (j *job) decode(ctx context.Context) (*decoded, error) {
-	picture, err := decode(ctx, j.in, j.info, j.limits.decodingTime())
+	picture, err := j.slot.decode(ctx, j.in, j.info)
 	if err != nil {
 		return nil, err
 	}

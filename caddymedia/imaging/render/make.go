@@ -8,23 +8,22 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// Causes of a stopped decoder or encoder.
-var (
-	// errTime means that it exceeds its time.
-	errTime = errors.New("it takes too long")
-	// errContended means that an encoder takes long and other pictures wait.
-	errContended = fmt.Errorf("%w: this one takes long and others wait", ErrBusy)
-)
+// ErrTime means that decoding a picture, or making an output of it, takes too long.
+var ErrTime = errors.New("it takes too long")
+
+// errContended means that an encoder takes long and other pictures wait.
+var errContended = fmt.Errorf("%w: this one takes long and others wait", ErrBusy)
 
 // makeAll makes the outputs. Its error is that of ctx or of reading the picture.
 //
 // Each output has a time limit of its own, so that many renditions cannot cost a picture its variant.
-// While other pictures wait, all renditions together have only the contended time.
+// While other pictures wait, no rendition begins after the contended time. Those that have begun are
+// finished.
 func (j *job) makeAll(ctx context.Context, picture *decoded) error {
 	late, cancel := context.WithTimeout(ctx, j.slot.queue.contendedTime())
 	defer cancel()
 	for _, o := range j.inOrder() {
-		if o.FirstFrame && late.Err() != nil && j.slot.queue.slots.Contended() {
+		if o.FirstFrame && late.Err() != nil && j.slot.held.Contended() {
 			o.err = errContended
 			continue
 		}
@@ -62,11 +61,12 @@ func (j *job) inOrder() []*output {
 // make makes an output within time limits of its own. Its error is that of ctx or of reading the
 // picture.
 func (j *job) make(ctx context.Context, o *output, picture *decoded) error {
-	bounded, cancel := context.WithTimeoutCause(ctx, j.limits.Time, errTime)
+	contended := j.limits.Time
+	if !o.FirstFrame { // losing a variant, which is optional, is better than refusing an upload
+		contended = j.slot.queue.contendedTime()
+	}
+	bounded, cancel := j.slot.within(ctx, j.limits.Time, contended)
 	defer cancel()
-	bounded, stop := context.WithCancelCause(bounded)
-	defer stop(nil)
-	go j.slot.limitContended(bounded, stop)
 	file, err := guarded(func() ([]byte, error) { return j.encode(bounded, o, picture) })
 	cause := context.Cause(bounded)
 	switch {
@@ -76,10 +76,8 @@ func (j *job) make(ctx context.Context, o *output, picture *decoded) error {
 		return fmt.Errorf("reading the frames again: %w", picture.failed)
 	case err == nil:
 		o.file = file
-	case errors.Is(cause, errContended) && o.FirstFrame:
-		o.err = errContended
-	case errors.Is(cause, errContended), errors.Is(cause, errTime):
-		o.err = fmt.Errorf("%w: %w", ErrNone, errTime)
+	case errors.Is(cause, errContended), errors.Is(cause, ErrTime):
+		o.err = fmt.Errorf("%w: %w", ErrNone, ErrTime)
 	default:
 		o.err = fmt.Errorf("%w: %w", ErrNone, err)
 	}

@@ -25,8 +25,9 @@ type Limits struct {
 	Queue int
 	// Wait is the longest time in the queue. 0 means [DefaultWait].
 	Wait time.Duration
-	// Time is the time limit for encoding each output of a picture. While other pictures wait it is a
-	// third of Wait. 0 means [DefaultTime].
+	// Time is the time limit for encoding each output of a picture, without the time for which it gives
+	// way to others. That of a variant is a third of Wait while the pictures of other owners wait. 0
+	// means [DefaultTime].
 	Time time.Duration
 }
 
@@ -59,18 +60,23 @@ var ErrBusy = errors.New("too many pictures are being worked on")
 // animation. Processing one takes some hundredths of a second.
 const smallPixels = 1 << 20
 
-// Classes of the queue. Every second slot is for small pictures, so that large ones do not delay
-// them.
+// Classes of the queue. They take turns. A picture yields to those of the classes before its own:
+// between the frames of an animation, and wherever a decoder reads.
 const (
 	smallPicture = iota
 	largePicture
+	longAnimation
 )
 
 func classOf(info imaging.Info) int {
-	if int64(info.Width)*int64(info.Height)*int64(max(1, info.Frames)) <= smallPixels {
+	switch pixels := int64(info.Width) * int64(info.Height) * int64(max(1, info.Frames)); {
+	case pixels <= smallPixels:
 		return smallPicture
+	case info.Frames <= 1:
+		return largePicture
+	default:
+		return longAnimation
 	}
-	return largePicture
 }
 
 // workQueue bounds the pictures being processed and their memory, and serves their owners in
@@ -79,6 +85,7 @@ type workQueue struct {
 	limits   Limits
 	slots    *queue.Queue
 	requests *queue.Queue // of stored pictures, before they are fetched
+	long     *queue.Queue // the same for long animations
 	garbage  atomic.Int64 // about the number of bytes freed since the last collection
 }
 
@@ -86,39 +93,72 @@ type workQueue struct {
 const smallPerLarge = 5
 
 func newQueue(limits Limits) *workQueue {
-	classes := []queue.Class{
-		smallPicture: {Waiting: limits.Queue * smallPerLarge}, largePicture: {Waiting: limits.Queue},
-	}
+	small, large := queue.Class{Waiting: limits.Queue * smallPerLarge}, queue.Class{Waiting: limits.Queue}
+	besideLarge := queue.Class{Waiting: small.Waiting, Beside: true}
 	return &workQueue{limits: limits, slots: queue.New(queue.Options{
-		Slots: limits.Workers, Units: limits.Memory, Wait: limits.Wait, Classes: classes,
+		Slots: limits.Workers, Units: limits.Memory, Wait: limits.Wait,
+		Classes: []queue.Class{smallPicture: besideLarge, largePicture: large, longAnimation: large},
 	}), requests: queue.New(queue.Options{
-		Slots: requestsPerWorker * limits.Workers, Wait: limits.Wait, Classes: []queue.Class{{Waiting: limits.Queue * smallPerLarge}},
+		Slots: requestsPerWorker * limits.Workers, Wait: limits.Wait, Classes: []queue.Class{small},
+	}), long: queue.New(queue.Options{
+		Slots: requestWorkers(limits), Classes: []queue.Class{large}, PerOwner: longPerOwner,
 	})}
 }
 
-// requestsPerWorker is how many stored pictures are fetched and processed at a time for each worker,
-// so that workers need not wait for a storage.
-const requestsPerWorker = 2
+const (
+	// requestsPerWorker is how many stored pictures are fetched and processed at a time for each
+	// worker, so that workers need not wait for a storage.
+	requestsPerWorker = 2
+	// longPerOwner is how many long animations may be rendered, or wait for it, at the request of an
+	// owner.
+	longPerOwner = 8
+)
 
-// Admit waits until a stored picture may be fetched, to be rendered at the request of owner. It
-// bounds the copies of pictures that wait for a worker. leave must be called when the picture is
-// rendered. The error is ErrBusy or that of ctx.
-func (m *Maker) Admit(ctx context.Context, owner string) (leave func(), err error) {
-	slot, err := m.queue.requests.Acquire(ctx, queue.Request{Owner: owner})
-	if err != nil {
-		return nil, busy(err)
+// requestsOwner shares the workers with the accounts. Renditions on request thus get one share of
+// them, like one account.
+const requestsOwner = "renditions"
+
+// requestWorkers returns how many workers renditions on request may have: all but the last one.
+func requestWorkers(limits Limits) int { return max(1, limits.Workers-1) }
+
+// ErrLong means that a picture is a long animation, and was not admitted as one.
+var ErrLong = errors.New("the animation is long")
+
+// Wait returns the longest time in the queue.
+func (m *Maker) Wait() time.Duration { return m.queue.limits.Wait }
+
+// Admit waits until a stored picture may be fetched, to be rendered at the request of owner, and
+// returns a Maker for it. It bounds the copies of pictures that wait for a worker. leave must be called
+// when the picture is rendered. The error is ErrBusy or that of ctx.
+//
+// Long animations wait apart, as long as ctx allows, so that they delay no others. Of one owner only a
+// few may wait. The Maker returns ErrLong for one that was not admitted as long.
+func (m *Maker) Admit(ctx context.Context, owner string, long bool) (on *Maker, leave func(), err error) {
+	q := m.queue.requests
+	if long {
+		q = m.queue.long
 	}
-	return slot.Release, nil
+	slot, err := q.Acquire(ctx, queue.Request{Owner: owner})
+	if err != nil {
+		return nil, nil, busy(err)
+	}
+	on = m.For(requestsOwner)
+	on.most, on.notLong = requestWorkers(m.queue.limits), !long
+	return on, slot.Release, nil
 }
 
-// acquire waits for a slot with memory. The caller must release it. The error is ErrBusy or that of
-// ctx.
-func (q *workQueue) acquire(ctx context.Context, owner string, info imaging.Info, memory int64) (*slot, error) {
-	held, err := q.slots.Acquire(ctx, queue.Request{Owner: owner, Class: classOf(info), Units: memory})
+// acquire waits for a slot with memory. The caller must release it. The error is ErrBusy, ErrLong or
+// that of ctx.
+func (m *Maker) acquire(ctx context.Context, info imaging.Info, memory int64) (*slot, error) {
+	r := queue.Request{Owner: m.owner, Class: classOf(info), Units: memory, Most: m.most}
+	if m.notLong && r.Class == longAnimation {
+		return nil, ErrLong
+	}
+	held, err := m.queue.slots.Acquire(ctx, r)
 	if err != nil {
 		return nil, busy(err)
 	}
-	return &slot{queue: q, held: held}, nil
+	return &slot{queue: m.queue, held: held}, nil
 }
 
 // busy converts the errors of the queue to ErrBusy.
@@ -129,14 +169,15 @@ func busy(err error) error {
 	return err
 }
 
-// contendedTime is the time limit of an encoder while other pictures wait. The minimum is a second,
+// contendedTime is the time limit of a variant's encoder while others wait. The minimum is a second,
 // since most need less.
 func (q *workQueue) contendedTime() time.Duration { return max(q.limits.Wait/3, time.Second) }
 
 // slot is the permission to process one picture.
 type slot struct {
-	queue *workQueue
-	held  *queue.Slot
+	queue  *workQueue
+	held   *queue.Slot
+	paused atomic.Bool
 }
 
 // memory returns the number of bytes acquired.
@@ -148,24 +189,43 @@ func (s *slot) change(ctx context.Context, memory int64) error {
 	return busy(s.held.Change(ctx, memory))
 }
 
-// pollInterval is how often an encoder over its contended time checks for waiting pictures.
-const pollInterval = 200 * time.Millisecond
-
-// limitContended calls stop when the encoder is over its contended time and other pictures wait.
-// Losing a variant, which is optional, is better than refusing an upload. limitContended returns
-// when ctx ends.
-func (s *slot) limitContended(ctx context.Context, stop context.CancelCauseFunc) {
-	for timer := time.NewTimer(s.queue.contendedTime()); ; timer.Reset(pollInterval) {
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
-		if s.queue.slots.Contended() {
-			stop(errContended)
-		}
+// pause yields to other pictures, if any should go first. The error is the cause of ctx.
+func (s *slot) pause(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
+	s.paused.Store(true)
+	defer s.paused.Store(false)
+	return s.held.Yield(ctx)
+}
+
+// tick is the precision of time limits.
+const tick = 200 * time.Millisecond
+
+// within returns a context that ends with ErrTime when the slot has worked for limit, or with
+// errContended when it has worked for contended and others wait. Pauses do not count.
+func (s *slot) within(ctx context.Context, limit, contended time.Duration) (context.Context, context.CancelFunc) {
+	bounded, stop := context.WithCancelCause(ctx)
+	go func() {
+		ticker := time.NewTicker(tick)
+		defer ticker.Stop()
+		for worked := time.Duration(0); ; {
+			select {
+			case <-bounded.Done():
+				return
+			case <-ticker.C:
+			}
+			if s.paused.Load() {
+				continue
+			}
+			if worked += tick; worked >= limit {
+				stop(ErrTime)
+			} else if worked >= contended && s.held.Contended() {
+				stop(errContended)
+			}
+		}
+	}()
+	return bounded, func() { stop(nil) }
 }
 
 // collect counts the acquired memory as garbage and runs the garbage collector when there is much

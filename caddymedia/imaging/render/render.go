@@ -51,9 +51,9 @@ func Variant(opts Options) Output {
 // Made is the result of an [Output]: the bytes of a file, or an error that wraps [ErrNone] or
 // [ErrBusy].
 //
-// ErrBusy means that encoding took longer than a third of [Limits.Wait] while other pictures
-// waited. It is only an error of outputs with FirstFrame, which may be made later. Without
-// FirstFrame, as for a variant, the error then wraps ErrNone.
+// ErrBusy means that the outputs before took longer than a third of [Limits.Wait] while the pictures
+// of other owners waited. It is only an error of outputs with FirstFrame, which may be made later. An
+// output that takes too long wraps ErrNone and [ErrTime].
 type Made struct {
 	File []byte
 	Err  error
@@ -67,6 +67,8 @@ type Maker struct {
 	encoder webp.Encoder
 	queue   *workQueue
 	owner   string
+	most    int // the workers that the owner may have, or 0
+	notLong bool
 }
 
 // NewMaker returns a Maker that works within limits. Without an encoder it can only check.
@@ -81,7 +83,9 @@ func (m *Maker) For(owner string) *Maker {
 }
 
 // Waiting returns the number of pictures in the queue.
-func (m *Maker) Waiting() int { return m.queue.slots.Waiting() + m.queue.requests.Waiting() }
+func (m *Maker) Waiting() int {
+	return m.queue.slots.Waiting() + m.queue.requests.Waiting() + m.queue.long.Waiting()
+}
 
 // Working returns the number of pictures being processed.
 func (m *Maker) Working() int { return m.queue.slots.Busy() }
@@ -89,19 +93,19 @@ func (m *Maker) Working() int { return m.queue.slots.Busy() }
 // Check decodes all of a picture that passed [imaging.CheckImage] with info.
 //
 // The error is an [*imaging.ContentError] for a damaged picture, or an [*imaging.TooLargeError] for
-// one that needs more memory or time than the limits. It may also be [ErrBusy], [ErrPanic] or that of ctx,
-// or wrap a failure of r.
+// one that needs more memory or time than the limits; with more time it wraps [ErrTime] too. It may
+// also be [ErrBusy], [ErrPanic] or that of ctx, or wrap a failure of r.
 func (m *Maker) Check(ctx context.Context, r io.ReadSeeker, info imaging.Info) error {
 	memory := decodedMemory(info)
 	if err := m.fits(memory); err != nil {
 		return err
 	}
-	s, err := m.queue.acquire(ctx, m.owner, info, memory)
+	s, err := m.acquire(ctx, info, memory)
 	if err != nil {
 		return err
 	}
 	defer s.release()
-	_, err = decode(ctx, r, info, m.queue.limits.decodingTime())
+	_, err = s.decode(ctx, r, info)
 	return err
 }
 
@@ -125,7 +129,7 @@ func (m *Maker) Make(ctx context.Context, r io.ReadSeeker, info imaging.Info, ou
 		return j.results(), nil
 	}
 	var err error
-	if j.slot, err = m.queue.acquire(ctx, m.owner, info, j.initialMemory()); err != nil {
+	if j.slot, err = m.acquire(ctx, info, j.initialMemory()); err != nil {
 		return nil, err
 	}
 	defer j.slot.release()
@@ -166,7 +170,7 @@ func (s *stoppableReader) Read(p []byte) (int, error) {
 	return s.ReadSeeker.Read(p)
 }
 
-// until returns a reader of r that fails once ctx is done.
-func until(ctx context.Context, r io.ReadSeeker) *stoppableReader {
-	return &stoppableReader{r, func() error { return context.Cause(ctx) }}
+// reader returns a reader of r that yields to other pictures, and fails once ctx is done.
+func (s *slot) reader(ctx context.Context, r io.ReadSeeker) *stoppableReader {
+	return &stoppableReader{r, func() error { return s.pause(ctx) }}
 }

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"image"
+	"image/color"
+	"image/gif"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -68,8 +71,8 @@ func TestTimeOfOutputs(t *testing.T) {
 	})
 }
 
-// TestTimeOfContendedOutputs: while other pictures wait, many renditions of one picture are left for
-// later, but not its variant.
+// TestTimeOfContendedOutputs: while pictures of other owners wait, many renditions of one picture are
+// left for later, but not its variant.
 func TestTimeOfContendedOutputs(t *testing.T) {
 	t.Parallel()
 	file := asJPEG(t, scene(40, 30))
@@ -84,7 +87,7 @@ func TestTimeOfContendedOutputs(t *testing.T) {
 		waited := make(chan error, 1)
 		go func() {
 			time.Sleep(time.Second)
-			waited <- m.Check(t.Context(), bytes.NewReader(file), info)
+			waited <- m.For("b").Check(t.Context(), bytes.NewReader(file), info)
 		}()
 		made, err := m.Make(t.Context(), bytes.NewReader(file), info, outputs...)
 		if err != nil {
@@ -135,37 +138,188 @@ func TestTimeOfAnimation(t *testing.T) {
 	})
 }
 
-// TestContendedRendition: a rendition that takes long while other pictures wait may be made later.
-// A variant is not made.
+// TestContendedRendition: a rendition that has begun is finished, although others wait. The encoder
+// of a variant is stopped, but not for pictures of the same owner.
 func TestContendedRendition(t *testing.T) {
 	t.Parallel()
 	file := asJPEG(t, scene(40, 30))
 	info := checked(t, file, "jpg")
+	rendition := render.Output{Format: imaging.WebP, Box: scale.Box{Width: 20}, FirstFrame: true}
+	for name, c := range map[string]struct {
+		output render.Output
+		waits  string
+		want   error
+	}{
+		"a rendition":               {rendition, "b", nil},
+		"a variant":                 {render.Variant(render.Options{}), "b", render.ErrNone},
+		"a variant of the same one": {render.Variant(render.Options{}), "a", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newSlow(t, render.Limits{Workers: 1})
+				result := make(chan error, 1)
+				go func() {
+					made, err := s.m.For("a").Make(t.Context(), bytes.NewReader(file), info, c.output)
+					if err != nil {
+						t.Error(err)
+						made = make([]render.Made, 1)
+					}
+					result <- made[0].Err
+				}()
+				synctest.Wait()
+				s.make(c.waits, file, info)
+				time.Sleep(15 * time.Second)
+				s.goOn <- struct{}{}
+				if err := <-result; !errors.Is(err, c.want) {
+					t.Errorf("error %v", err)
+				}
+				s.end()
+			})
+		})
+	}
+}
+
+// TestTimeIsNotContent: only the time is the reason if an output, or decoding, takes too long.
+func TestTimeIsNotContent(t *testing.T) {
+	t.Parallel()
+	file := asJPEG(t, scene(40, 30))
+	info := checked(t, file, "jpg")
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlow(t, render.Limits{Workers: 1})
-		start := time.Now()
-		result := make(chan render.Made, 1)
+		s := newSlow(t, render.Limits{Time: time.Second})
+		if err := <-s.make("a", file, info); !errors.Is(err, render.ErrTime) {
+			t.Errorf("encoding: %v", err)
+		}
+		if err := s.m.Check(t.Context(), lazy{bytes.NewReader(file)}, info); !errors.Is(err, render.ErrTime) {
+			t.Errorf("decoding: %v", err)
+		}
+	})
+}
+
+// frames is an encoder whose images, and frames of animations, take a second each.
+type frames struct {
+	recorder
+	count int
+}
+
+func (f *frames) Animate(ctx context.Context, a webp.Animation, _ webp.Options) ([]byte, error) {
+	for range a.Frames {
+		time.Sleep(time.Second)
+		f.count++
+	}
+	return []byte("moving"), context.Cause(ctx)
+}
+
+// admitted returns a Maker for a stored picture.
+func admitted(t *testing.T, m *render.Maker, long bool) *render.Maker {
+	t.Helper()
+	on, leave, err := m.Admit(t.Context(), "a", long)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(leave)
+	return on
+}
+
+// TestLongAnimationGivesWay: pictures with less work are made between the frames of a long animation.
+// The time for which it yields does not count against its own, and it ends while others wait.
+func TestLongAnimationGivesWay(t *testing.T) {
+	t.Parallel()
+	still := asJPEG(t, image.NewGray(image.Rect(0, 0, 1025, 1024)))
+	info := checked(t, still, "jpg")
+	large := image.NewPaletted(image.Rect(0, 0, 1024, 1024), color.Palette{color.White, color.Black})
+	long := asGIF(t, &gif.GIF{Image: slices.Repeat([]*image.Paletted{large}, 9), Delay: make([]int, 9)})
+	longInfo := checked(t, long, "gif")
+	synctest.Test(t, func(t *testing.T) {
+		e := new(frames)
+		e.before = func(context.Context) error { time.Sleep(3 * time.Second); return nil }
+		m := render.NewMaker(e, render.Limits{Workers: 1, Memory: 1 << 40, Time: 15 * time.Second})
+		made := make(chan render.Made, 1)
+		on := admitted(t, m, true)
 		go func() {
-			o := render.Output{Format: imaging.WebP, Box: scale.Box{Width: 20}, FirstFrame: true}
-			made, err := s.m.Make(t.Context(), bytes.NewReader(file), info, o)
+			o := render.Output{Format: imaging.WebP, Box: scale.Box{Width: 512}, FirstFrame: true}
+			results, err := on.Make(t.Context(), bytes.NewReader(long), longInfo, o)
 			if err != nil {
 				t.Error(err)
-				made = make([]render.Made, 1)
+				results = make([]render.Made, 1)
 			}
-			result <- made[0]
+			made <- results[0]
 		}()
-		synctest.Wait()
-		s.make("b", file, info)
-		if err := (<-result).Err; !errors.Is(err, render.ErrBusy) || errors.Is(err, render.ErrNone) || time.Since(start) != 10*time.Second {
-			t.Errorf("the rendition, after %v: %v", time.Since(start), err)
+		time.Sleep(1500 * time.Millisecond) // within the second frame
+		for range 5 {
+			start := time.Now()
+			if _, err := variantOf(t.Context(), m.For("b"), bytes.NewReader(still), info, render.Options{}); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(start); took > 4*time.Second {
+				t.Errorf("a picture took %v, with its own 3 s", took)
+			}
+			if len(made) > 0 {
+				t.Error("the animation did not give way")
+			}
+		}
+		if result := <-made; result.Err != nil || string(result.File) != "moving" || e.count != 9 {
+			t.Errorf("the animation: %q of %d frames, %v", result.File, e.count, result.Err)
+		}
+	})
+}
+
+// TestRequestsLeaveWorker: stored pictures never have the last worker where there are several.
+func TestRequestsLeaveWorker(t *testing.T) {
+	t.Parallel()
+	file := asJPEG(t, scene(40, 30))
+	info := checked(t, file, "jpg")
+	for workers, want := range map[int]int{1: 1, 2: 1, 4: 3} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSlow(t, render.Limits{Workers: workers})
+			on := admitted(t, s.m, false)
+			for range workers + 1 {
+				go func() { _ = on.Check(t.Context(), stalled{bytes.NewReader(file), s.goOn}, info) }()
+			}
+			synctest.Wait()
+			if got := s.m.Working(); got != want {
+				t.Errorf("%d of %d workers, want %d", got, workers, want)
+			}
+			s.end()
+		})
+	}
+}
+
+// stalled is a reader that waits.
+type stalled struct {
+	*bytes.Reader
+	goOn chan struct{}
+}
+
+func (s stalled) Read(p []byte) (int, error) {
+	<-s.goOn
+	return s.Reader.Read(p)
+}
+
+// TestLongRequests: long animations that wait keep out no other requests, and an owner may have only a
+// few.
+func TestLongRequests(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := render.NewMaker(new(recorder), render.Limits{Workers: 1})
+		ctx, end := context.WithCancel(t.Context())
+		refused := make(chan error, 12)
+		for range 12 {
+			go func() {
+				_, _, err := m.Admit(ctx, "a", true)
+				refused <- err
+			}()
 		}
 		synctest.Wait()
-		variant := s.make("c", file, info)
-		s.make("d", file, info)
-		s.goOn <- struct{}{} // the variant of b
-		if err := <-variant; !errors.Is(err, render.ErrNone) || errors.Is(err, render.ErrBusy) {
-			t.Errorf("the variant: %v", err)
+		if len(refused) != 5 || m.Waiting() != 7 {
+			t.Errorf("%d ended, %d wait", len(refused), m.Waiting())
 		}
-		s.end()
+		large := image.NewPaletted(image.Rect(0, 0, 1024, 1024), color.Palette{color.White, color.Black})
+		long := asGIF(t, &gif.GIF{Image: slices.Repeat([]*image.Paletted{large}, 9), Delay: make([]int, 9)})
+		err := admitted(t, m, false).Check(t.Context(), bytes.NewReader(long), checked(t, long, "gif"))
+		if !errors.Is(err, render.ErrLong) {
+			t.Errorf("not admitted as long: %v", err)
+		}
+		end()
 	})
 }

@@ -92,7 +92,25 @@ await run(async () => {
 	await address('/all');
 	assert.equal(await focused(page), 'Contents');
 	await copying(page);
+	await onPhone();
 });
+
+/** On a phone the pages are one row, and the first pictures are on the first screen. */
+async function onPhone() {
+	const page = await open({ route: '#/items/img/content/all', width: 390, height: 844 });
+	const navigation = await page.getByRole('navigation', { name: 'Pages' }).boundingBox();
+	assert.ok(navigation.height < 70, `the navigation is ${navigation.height} pixels high`);
+	await page.getByRole('img', { name: /^Preview of/ }).first().waitFor();
+	const picture = await page.getByRole('img', { name: /^Preview of/ }).first().boundingBox();
+	assert.ok(picture.y + picture.height < navigation.y, `the first picture ends at ${picture.y + picture.height}`);
+	const options = page.getByText('Upload options', { exact: true });
+	assert.equal(await page.getByLabel('Sub folder').isVisible(), false);
+	await options.focus();
+	await page.keyboard.press('Enter');
+	assert.equal(await page.getByLabel('Sub folder').inputValue(), 'all');
+	await accessible(page, 'upload options on a phone');
+	await shot(page, 'phone', false);
+}
 
 /** Copies if the browser allows it, if it refuses, and without a clipboard. */
 async function copying(page) {

@@ -76,6 +76,7 @@ await run(async () => {
 	await page.getByText('reloaded.txt is incomplete. Choose it again to continue.').waitFor();
 	await choose(page, 'reloaded.txt');
 	await stored(page, 'reloaded.txt');
+	assert.equal(await page.getByText(/is incomplete/).count(), 0);
 	continued(requests);
 	await page.reload();
 	await page.getByLabel('File').waitFor();

@@ -48,7 +48,7 @@ await run(async () => {
 	await field(alice, 'Sub folder format').fill('../out');
 	await save(alice);
 	const reason = alice.getByRole('alert');
-	await reason.getByText(/sub_folder_format/).waitFor();
+	await reason.getByText(/“Sub folder format”/).waitFor();
 	await shot(alice, 'refused');
 	await accessible(alice, 'a refused edit');
 	assert.equal(await field(alice, 'Sub folder format').inputValue(), '../out');

@@ -36,7 +36,7 @@ func TestUploadCommandResumes(t *testing.T) {
 			path := localFile(c, "large.txt", content)
 			run := c.Begin("upload", "--json", path)
 			<-p.Reached
-			states, err := filepath.Glob(filepath.Join(c.Home, "cache", "caddymedia", "uploads", "*.json"))
+			states, err := filepath.Glob(filepath.Join(c.Home, "data", "caddy", "media", "upload_states", "*.json"))
 			if err != nil || len(states) != 1 {
 				t.Fatalf("states %v, error %v", states, err)
 			}

@@ -47,6 +47,9 @@ func TestDocsCaddyfiles(t *testing.T) {
 
 func adaptAndValidate(t *testing.T, text string) {
 	t.Helper()
+	if strings.Contains(text, "\n\tmedia\n") && !strings.Contains(text, "\trespond ") {
+		t.Error("a misspelt address is answered with 200: respond 404 is missing")
+	}
 	config, whole := text, strings.HasPrefix(text, "{") || siteLine.MatchString(text)
 	if first, _, _ := strings.Cut(text, " "); !whole {
 		config = wrap(first, text)

@@ -13,7 +13,7 @@ import (
 )
 
 // TestPanelCaddyfile: changes of the panel are in its Caddyfile, which has the configuration that
-// runs if the variables have the values at their paths.
+// runs if the variables have the values that the command prints.
 func TestPanelCaddyfile(t *testing.T) {
 	p := site.StartPanel(t, site.Basic)
 	p.Put(t, http.StatusCreated, "image_aliases/photos", `{"value":{"max_size":1000001,"cache_control":"public, max-age=60","webp":{"effort":"small"}}}`)
@@ -26,6 +26,7 @@ func TestPanelCaddyfile(t *testing.T) {
 	})
 	var made struct {
 		Text      string
+		Command   string
 		Variables []struct{ Name, Path string }
 		Omitted   []string
 	}
@@ -41,7 +42,7 @@ func TestPanelCaddyfile(t *testing.T) {
 	running := p.Running(t)
 	values := map[string]string{}
 	for _, v := range made.Variables {
-		values["{env."+v.Name+"}"] = at(t, running, strings.Split(v.Path, "/"))
+		values["{env."+v.Name+"}"] = printed(t, made.Command+"/"+v.Path)
 	}
 	adapted := envName.ReplaceAllStringFunc(string(testcaddy.AdaptApp(t, "{\n"+made.Text+"}\n")), func(placeholder string) string {
 		return values[placeholder]
@@ -61,20 +62,20 @@ func TestPanelCaddyfile(t *testing.T) {
 
 var envName = regexp.MustCompile(`\{env\.MEDIA_[A-Z0-9_]+\}`)
 
-// at returns the text at a path of the configuration.
-func at(t *testing.T, config string, path []string) string {
+// printed returns the text that a command prints, which is curl with an address.
+func printed(t *testing.T, command string) (text string) {
 	t.Helper()
-	var value any
-	if err := json.Unmarshal([]byte(config), &value); err != nil {
+	address, ok := strings.CutPrefix(command, "curl -sS ")
+	if !ok {
+		t.Fatal(command)
+	}
+	resp, err := http.Get("http://" + address)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range path {
-		inner, _ := value.(map[string]any)
-		value = inner[name]
-	}
-	text, ok := value.(string)
-	if !ok {
-		t.Fatalf("nothing at %q in %s", path, config)
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&text); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v", command, resp.Status, err)
 	}
 	return text
 }

@@ -54,6 +54,9 @@ func TestPanelItems(t *testing.T) {
 	if r := p.Call(t, http.MethodPost, "upload/img", site.Form(site.File("a.gif", "x")), "Content-Type", site.FormType.Get("Content-Type")); r.Status != http.StatusUnsupportedMediaType {
 		t.Errorf("no picture: %d %s", r.Status, r.Body)
 	}
+	if r := p.Call(t, http.MethodPost, "upload/img", site.Form(site.File("a.txt", "x")), "Content-Type", site.FormType.Get("Content-Type")); !strings.Contains(r.Body, "choose an alias for files") {
+		t.Errorf("a file for images: %d %s", r.Status, r.Body)
+	}
 	for _, c := range []struct {
 		route string
 		want  int

@@ -91,7 +91,7 @@ func TestLeaving(t *testing.T) {
 	client := c.HTTP1()
 	token := client.MustLogin(t)
 	big := site.PictureForm("big.jpg", sample.SlowPicture())
-	small := site.PictureForm("small.jpg", sample.PhotoJPEG(64, 64))
+	next := site.PictureForm("next.jpg", sample.PhotoJPEG(1100, 1000)) // a small one would not wait
 	whole, err := client.SendPicture(t.Context(), token, strings.NewReader(big))
 	if err != nil || whole.Status != http.StatusOK || whole.Result[0].WebP == "" {
 		t.Fatal(whole, err)
@@ -101,7 +101,7 @@ func TestLeaving(t *testing.T) {
 	for name, left := range leavers {
 		t.Run(name, func(t *testing.T) {
 			left(t, c, token, big)
-			r, err := client.SendPicture(t.Context(), token, strings.NewReader(small))
+			r, err := client.SendPicture(t.Context(), token, strings.NewReader(next))
 			if err != nil || r.Status != http.StatusOK || r.Result[0].WebP == "" {
 				t.Fatal(r, err)
 			}

@@ -47,9 +47,9 @@ func TestQueueTimeout(t *testing.T) {
 	c.Start(site.PictureConfig("image_workers 1\nimage_wait 300ms\nimage_time 5m\n" + site.BigPicture))
 	client := c.HTTP1()
 	token := client.MustLogin(t)
-	small := site.PictureForm("second.jpg", sample.PhotoJPEG(64, 64))
+	large := site.PictureForm("second.jpg", sample.PhotoJPEG(1100, 1000)) // a small one would pass
 	first := c.BeginPicture(t, client, token, "first.jpg", sample.SlowPicture())
-	second, err := client.SendPicture(t.Context(), token, strings.NewReader(small))
+	second, err := client.SendPicture(t.Context(), token, strings.NewReader(large))
 	if !first.Going() {
 		t.Fatal("the first was done too soon to show anything")
 	}

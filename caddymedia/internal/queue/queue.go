@@ -31,15 +31,21 @@ type Options struct {
 	Wait time.Duration
 	// Classes of requests. None means one class without a limit on waiting requests.
 	Classes []Class
+	// PerOwner is the number of requests of an owner, admitted or waiting. 0 means no limit.
+	PerOwner int
 }
 
-// Class of requests. Each class has a queue of its own, so that none can fill that of another.
+// Class of requests. Each class has a queue of its own, so that none can fill that of another. A slot
+// yields to requests of the classes before its own, see [Slot.Yield].
 type Class struct {
 	// Share weighs the class: while several classes wait, they are admitted in proportion to their
 	// shares. 0 means 1.
 	Share int
 	// Waiting is the number of requests of the class that may wait. 0 means no limit.
 	Waiting int
+	// Beside admits requests that are soon done beside slots of the later classes, one for each, if
+	// they would have to wait.
+	Beside bool
 }
 
 // Request asks for a slot.
@@ -50,6 +56,8 @@ type Request struct {
 	Class int
 	// Units is the number of units that the request needs besides its slot.
 	Units int64
+	// Most is the number of slots that the owner may hold. 0 means no limit.
+	Most int
 }
 
 // Queue admits requests to a bounded number of slots.
@@ -63,18 +71,18 @@ type Request struct {
 type Queue struct {
 	options Options
 
-	mu       sync.Mutex
-	classes  []*class
-	held     map[string]*usage // by owner, for those with slots or waiting requests
-	resuming []*waiter         // with a slot, waiting for units, oldest first
-	busy     int
-	used     int64
-	waiting  int
-	now      int64 // the pass of the last admitted class
+	mu      sync.Mutex
+	classes []*class
+	held    map[string]*usage // by owner, for those with slots or waiting requests
+	busy    int
+	beside  int // slots of classes with Beside, not in busy
+	used    int64
+	waiting int
+	now     int64 // the pass of the last admitted class
 }
 
-// usage counts the slots and the waiting requests of an owner.
-type usage struct{ slots, waiting int }
+// usage counts the slots, those beside others and the waiting requests of an owner.
+type usage struct{ slots, beside, waiting int }
 
 // New returns a Queue. It panics if there are no slots, which is a programming error.
 func New(options Options) *Queue {
@@ -102,14 +110,7 @@ func (q *Queue) Waiting() int {
 func (q *Queue) Busy() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.busy
-}
-
-// Contended reports whether any request waits, for a slot or for units.
-func (q *Queue) Contended() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.waiting > 0 || len(q.resuming) > 0
+	return q.busy + q.beside
 }
 
 // Acquire waits for a slot and its units. The caller must release it. The error is [ErrFull],
@@ -121,13 +122,17 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Slot, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	s := &Slot{queue: q, owner: r.Owner}
+	s := &Slot{queue: q, owner: r.Owner, class: r.Class, most: r.Most}
 	if q.options.Wait > 0 {
 		s.until = time.Now().Add(q.options.Wait) //nolint:forbidigo // timers have no other clock
 	}
-	w := &waiter{slot: s, units: r.Units, ready: make(chan struct{})}
+	w := &waiter{slot: s, units: r.Units, until: s.until, ready: make(chan struct{})}
 	q.mu.Lock()
-	q.enqueue(r.Class, w)
+	if u := q.held[r.Owner]; u != nil && q.options.PerOwner > 0 && u.slots+u.waiting >= q.options.PerOwner {
+		q.mu.Unlock()
+		return nil, ErrFull
+	}
+	q.enqueue(w)
 	q.admit()
 	q.shed(w)
 	q.mu.Unlock()
@@ -137,44 +142,78 @@ func (q *Queue) Acquire(ctx context.Context, r Request) (*Slot, error) {
 	return s, nil
 }
 
-// Slot is the permission to work. It must be released once, and is not safe for concurrent use.
+// Slot is the permission to work. It must be released once. Only [Slot.Contended] is safe for
+// concurrent use.
 type Slot struct {
-	queue *Queue
-	owner string
-	units int64
-	until time.Time // the end of all waiting
+	queue  *Queue
+	owner  string
+	class  int
+	most   int
+	units  int64
+	held   bool      // false while it waits
+	beside bool      // a slot of a later class
+	until  time.Time // the end of all waiting, but that of Yield
 }
 
 // Units returns the number of units that the slot holds.
 func (s *Slot) Units() int64 { return s.units }
 
-// Drop releases the units and keeps the slot.
-func (s *Slot) Drop() {
+// Contended reports whether a request of another owner could be admitted in the place of the slot.
+func (s *Slot) Contended() bool {
 	q := s.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.used -= s.units
-	s.units = 0
-	q.admit()
+	return s.held && q.successor(s, func(w *waiter) bool {
+		return w.slot.owner != s.owner && w.units <= q.free()+s.units
+	})
 }
 
-// Change releases the units and waits for another number of them, so that slots never wait for each
-// other. All waiting for the slot counts against [Options.Wait]. After an error, one of Acquire's,
-// the slot holds no units and must still be released.
-func (s *Slot) Change(ctx context.Context, units int64) error {
+// Yield lets other requests go first: those of earlier classes, and those of other owners if the
+// owner has all slots. The slot keeps its units. It comes before new requests of its class, and its
+// waiting has no limit. The error is the cause of ctx. After it the slot must still be released, and
+// the next Yield waits until it is admitted again.
+func (s *Slot) Yield(ctx context.Context) error {
 	q := s.queue
-	s.Drop()
-	switch {
-	case units > q.options.Units:
-		return fmt.Errorf("%w: %d of %d", ErrTooLarge, units, q.options.Units)
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	}
-	w := &waiter{slot: s, units: units, ready: make(chan struct{}), resuming: true}
 	q.mu.Lock()
-	q.resuming = append(q.resuming, w)
+	if s.held {
+		if q.waiting == 0 || !q.successor(s, q.yields(s)) {
+			q.mu.Unlock()
+			return nil
+		}
+		q.vacate(s)
+	}
+	w := &waiter{slot: s, ready: make(chan struct{}), begun: true}
+	q.enqueue(w)
 	q.admit()
 	q.mu.Unlock()
+	return q.wait(ctx, w)
+}
+
+// Change releases the slot and its units, and waits for a slot with another number of them. So no
+// slot waits for units of another. It comes before new requests of its class. All waiting of Acquire
+// and Change counts against [Options.Wait]. After an error, one of Acquire's, the slot holds no units
+// and must still be released.
+func (s *Slot) Change(ctx context.Context, units int64) error {
+	q := s.queue
+	q.mu.Lock()
+	if s.held {
+		q.vacate(s)
+	}
+	q.drop(s)
+	w := &waiter{slot: s, units: units, until: s.until, ready: make(chan struct{}), begun: true}
+	err := context.Cause(ctx)
+	if units > q.options.Units {
+		err = fmt.Errorf("%w: %d of %d", ErrTooLarge, units, q.options.Units)
+	}
+	if err == nil {
+		q.enqueue(w)
+	}
+	q.forget(s.owner)
+	q.admit()
+	q.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	return q.wait(ctx, w)
 }
 
@@ -183,10 +222,10 @@ func (s *Slot) Release() {
 	q := s.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.used -= s.units
-	s.units = 0
-	q.busy--
-	q.held[s.owner].slots--
+	if s.held {
+		q.vacate(s)
+	}
+	q.drop(s)
 	q.forget(s.owner)
 	q.admit()
 }
@@ -199,8 +238,8 @@ func (q *Queue) wait(ctx context.Context, w *waiter) error {
 	default:
 	}
 	var over <-chan time.Time
-	if !w.slot.until.IsZero() {
-		timer := time.NewTimer(time.Until(w.slot.until))
+	if !w.until.IsZero() {
+		timer := time.NewTimer(time.Until(w.until))
 		defer timer.Stop()
 		over = timer.C
 	}

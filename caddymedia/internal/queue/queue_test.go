@@ -65,11 +65,11 @@ func (w *worker) finishAll() {
 
 func empty(t *testing.T, q *Queue) {
 	t.Helper()
-	if q.busy != 0 || q.used != 0 || q.waiting != 0 || len(q.held) != 0 || len(q.resuming) != 0 {
+	if q.busy != 0 || q.beside != 0 || q.used != 0 || q.waiting != 0 || len(q.held) != 0 {
 		t.Errorf("in the end %d slots and %d units are held, %d wait, %d owners are known", q.busy, q.used, q.waiting, len(q.held))
 	}
 	for i, c := range q.classes {
-		if len(c.owners) != 0 || c.rotation.Len() != 0 || c.waiting != 0 {
+		if len(c.owners) != 0 || c.rotation.Len() != 0 || !c.isEmpty() {
 			t.Errorf("class %d has %d owners", i, len(c.owners))
 		}
 	}
@@ -222,7 +222,7 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// TestConcurrent: many owners acquire, change, abandon and release slots concurrently.
+// TestConcurrent: many owners acquire, change, yield, abandon and release slots concurrently.
 func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	const slots, units = 4, 100
@@ -246,12 +246,16 @@ func TestConcurrent(t *testing.T) {
 						t.Errorf("%d at the same time", working)
 					}
 					mu.Unlock()
-					if n%5 == 0 {
-						_ = s.Change(ctx, rand.Int64N(units+1))
-					}
 					mu.Lock()
 					working--
 					mu.Unlock()
+					if n%5 == 0 {
+						err = s.Change(ctx, rand.Int64N(units+1))
+					}
+					if err == nil {
+						_ = s.Yield(ctx)
+						_ = s.Contended()
+					}
 					s.Release()
 				}
 				cancel()

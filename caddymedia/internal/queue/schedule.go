@@ -3,6 +3,7 @@ package queue
 import (
 	"container/list"
 	"slices"
+	"time"
 )
 
 // maxPassed is the number of times that other requests may overtake one whose units are not free.
@@ -14,14 +15,15 @@ const stride = 1 << 20
 
 // waiter is a waiting request.
 type waiter struct {
-	slot     *Slot
-	units    int64
-	queue    *ownerQueue // nil for a resuming one
-	element  *list.Element
-	resuming bool
-	passed   int
-	ready    chan struct{} // closed when it is admitted, or refused with err
-	err      error
+	slot    *Slot
+	units   int64
+	until   time.Time     // the end of waiting, or zero
+	begun   bool          // for a slot that was admitted before
+	queue   *ownerQueue   // nil for one that has begun
+	element *list.Element // of queue.waiters
+	passed  int
+	ready   chan struct{} // closed when it is admitted, or refused with err
+	err     error
 }
 
 // ownerQueue holds the waiting requests of an owner in a class, oldest first.
@@ -35,143 +37,206 @@ type ownerQueue struct {
 // class is a [Class] with its waiting requests.
 type class struct {
 	Class
+	begun    []*waiter              // oldest first, before all others
 	owners   map[string]*ownerQueue // by owner
 	rotation list.List              // of *ownerQueue, the next one first
-	waiting  int
-	pass     int64 // the class with the lowest one is next
+	waiting  int                    // in the rotation
+	busy     int                    // slots, without those beside others
+	pass     int64                  // the class with the lowest one is next
 }
 
 func newClass(options Class) *class {
-	return &class{Class: Class{Share: max(options.Share, 1), Waiting: options.Waiting}, owners: make(map[string]*ownerQueue)}
+	options.Share = max(options.Share, 1)
+	return &class{Class: options, owners: make(map[string]*ownerQueue)}
 }
 
-func (q *Queue) enqueue(index int, w *waiter) {
-	c, owner := q.classes[index], w.slot.owner
+func (q *Queue) enqueue(w *waiter) {
+	c, owner := q.classes[w.slot.class], w.slot.owner
+	if c.isEmpty() {
+		c.pass = max(c.pass, q.now) // no credit for the time without requests
+	}
+	if q.held[owner] == nil {
+		q.held[owner] = new(usage)
+	}
+	q.held[owner].waiting++
+	q.waiting++
+	if w.begun {
+		c.begun = append(c.begun, w)
+		return
+	}
 	o := c.owners[owner]
 	if o == nil {
 		o = &ownerQueue{class: c, owner: owner}
 		o.element = c.rotation.PushBack(o)
 		c.owners[owner] = o
 	}
-	if c.waiting == 0 {
-		c.pass = max(c.pass, q.now) // no credit for the time without requests
-	}
-	if q.held[owner] == nil {
-		q.held[owner] = new(usage)
-	}
 	w.queue = o
 	w.element = o.waiters.PushBack(w)
-	q.held[owner].waiting++
 	c.waiting++
-	q.waiting++
 }
 
 // remove removes a waiting request, whether admitted or not.
 func (q *Queue) remove(w *waiter) {
-	if w.resuming {
-		q.resuming = slices.DeleteFunc(q.resuming, func(other *waiter) bool { return other == w })
-		return
+	c := q.classes[w.slot.class]
+	if w.begun {
+		c.begun = slices.DeleteFunc(c.begun, func(other *waiter) bool { return other == w })
+	} else {
+		o := w.queue
+		o.waiters.Remove(w.element)
+		if o.waiters.Len() == 0 {
+			c.rotation.Remove(o.element)
+			delete(c.owners, o.owner)
+		}
+		c.waiting--
 	}
-	o := w.queue
-	o.waiters.Remove(w.element)
-	if o.waiters.Len() == 0 {
-		o.class.rotation.Remove(o.element)
-		delete(o.class.owners, o.owner)
-	}
-	o.class.waiting--
 	q.waiting--
-	q.held[o.owner].waiting--
-	q.forget(o.owner)
+	q.held[w.slot.owner].waiting--
+	q.forget(w.slot.owner)
 }
+
+func (c *class) isEmpty() bool { return c.waiting == 0 && len(c.begun) == 0 }
 
 // forget removes an owner without slots and waiting requests.
 func (q *Queue) forget(owner string) {
-	if *q.held[owner] == (usage{}) {
+	if u := q.held[owner]; u != nil && *u == (usage{}) {
 		delete(q.held, owner)
 	}
+}
+
+func (q *Queue) free() int64 { return q.options.Units - q.used }
+
+// occupy makes s hold a slot, and vacate ends that.
+func (q *Queue) occupy(s *Slot) {
+	s.held = true
+	q.hold(s, 1)
+}
+
+func (q *Queue) vacate(s *Slot) {
+	s.held = false
+	q.hold(s, -1)
+}
+
+// hold counts n slots.
+func (q *Queue) hold(s *Slot, n int) {
+	if s.beside {
+		q.beside += n
+		q.held[s.owner].beside += n
+		return
+	}
+	q.busy += n
+	q.classes[s.class].busy += n
+	q.held[s.owner].slots += n
+}
+
+// drop releases the units of a slot.
+func (q *Queue) drop(s *Slot) {
+	q.used -= s.units
+	s.units = 0
 }
 
 // admit admits as many requests as possible.
 func (q *Queue) admit() {
 	for {
-		w := q.next()
+		f := &fitting{free: q.free()}
+		w := q.choose(f.accept)
 		if w == nil {
 			return
 		}
-		if w.resuming {
-			q.remove(w)
-		} else {
-			q.grant(w)
+		if w.units > 0 {
+			for _, passed := range f.passed {
+				passed.passed++
+			}
 		}
-		w.slot.units = w.units
-		q.used += w.units
-		close(w.ready)
+		q.grant(w)
 	}
 }
 
 // grant admits a request and moves its owner to the end of the rotation.
 func (q *Queue) grant(w *waiter) {
-	c := w.queue.class
-	q.busy++
-	q.held[w.slot.owner].slots++
+	c := q.classes[w.slot.class]
+	_, w.slot.beside = q.room(w.slot)
+	q.occupy(w.slot)
+	w.slot.units += w.units
+	q.used += w.units
 	q.now = c.pass
 	c.pass += stride / int64(c.Share)
-	c.rotation.MoveToBack(w.queue.element)
+	if !w.begun {
+		c.rotation.MoveToBack(w.queue.element)
+	}
 	q.remove(w)
+	close(w.ready)
 }
 
-// next returns the next request to admit, or nil if there is none. Requests that already hold a
-// slot come first.
-func (q *Queue) next() *waiter {
-	var passed []*waiter
-	fits := func(w *waiter) bool {
-		if w.units <= q.options.Units-q.used {
-			return true
-		}
-		passed = append(passed, w)
-		return false
-	}
-	found := q.choose(fits, func() bool {
-		return slices.ContainsFunc(passed, func(w *waiter) bool { return w.passed >= maxPassed })
-	})
-	if found != nil {
-		for _, w := range passed {
-			w.passed++
-		}
-	}
-	return found
+// fitting accepts requests whose units are free. After one that was passed too often it accepts only
+// requests without units.
+type fitting struct {
+	free     int64
+	passed   []*waiter
+	reserved bool
 }
 
-// choose returns the first request in rotation order that fits. It returns nil early if units are
-// reserved for a request that does not fit.
-func (q *Queue) choose(fits func(*waiter) bool, reserved func() bool) *waiter {
-	for _, w := range q.resuming {
-		if fits(w) {
-			return w
-		}
-		if reserved() {
-			return nil
-		}
+func (f *fitting) accept(w *waiter) bool {
+	if w.units == 0 || !f.reserved && w.units <= f.free {
+		return true
 	}
-	if q.busy == q.options.Slots || q.waiting == 0 {
+	f.passed = append(f.passed, w)
+	f.reserved = f.reserved || w.passed >= maxPassed
+	return false
+}
+
+// choose returns the first request, in the order of admission, that may be admitted and that accept
+// accepts, or nil if there is none.
+func (q *Queue) choose(accept func(*waiter) bool) *waiter {
+	if q.waiting == 0 {
 		return nil
 	}
 	for _, c := range q.order() {
-		for e := c.rotation.Front(); e != nil; e = e.Next() {
-			o := e.Value.(*ownerQueue) // a rotation holds nothing else
-			if !q.mayAdmit(o.owner) {
-				continue
-			}
-			w := o.waiters.Front().Value.(*waiter) // an ownerQueue holds nothing else
-			if fits(w) {
+		for _, w := range c.begun {
+			if ok, _ := q.room(w.slot); ok && accept(w) {
 				return w
 			}
-			if reserved() {
-				return nil
+		}
+		for e := c.rotation.Front(); e != nil; e = e.Next() {
+			o := e.Value.(*ownerQueue)             // a rotation holds nothing else
+			w := o.waiters.Front().Value.(*waiter) // an ownerQueue holds nothing else
+			if ok, _ := q.room(w.slot); ok && accept(w) {
+				return w
 			}
 		}
 	}
 	return nil
+}
+
+// room reports whether s may be admitted, and whether that is beside a slot of a later class.
+func (q *Queue) room(s *Slot) (ok, beside bool) {
+	if q.busy < q.options.Slots && q.mayAdmit(s) {
+		return true, false
+	}
+	if !q.classes[s.class].Beside {
+		return false, false
+	}
+	later := 0
+	for _, c := range q.classes[s.class+1:] {
+		later += c.busy
+	}
+	return q.beside < later, true
+}
+
+// successor reports whether a request that accept accepts could be admitted in the place of s.
+func (q *Queue) successor(s *Slot, accept func(*waiter) bool) bool {
+	q.vacate(s)
+	defer q.occupy(s)
+	return q.choose(accept) != nil
+}
+
+// yields returns a function that reports whether s yields to a request, which would fit beside its
+// units.
+func (q *Queue) yields(s *Slot) func(*waiter) bool {
+	f := &fitting{free: q.free()}
+	return func(w *waiter) bool {
+		ok, _ := q.room(s)
+		return f.accept(w) && (w.slot.class < s.class || !ok)
+	}
 }
 
 // order returns the classes with waiting requests, the next one to admit first.
@@ -179,15 +244,18 @@ func (q *Queue) order() []*class {
 	if len(q.classes) == 1 {
 		return q.classes
 	}
-	order := slices.DeleteFunc(slices.Clone(q.classes), func(c *class) bool { return c.waiting == 0 })
+	order := slices.DeleteFunc(slices.Clone(q.classes), func(c *class) bool { return c.isEmpty() })
 	slices.SortStableFunc(order, func(a, b *class) int { return int(a.pass - b.pass) })
 	return order
 }
 
-// mayAdmit reports whether an owner may have another slot: the last one is reserved for other
+// mayAdmit reports whether the owner of s may have another slot: the last one is reserved for other
 // waiting owners.
-func (q *Queue) mayAdmit(owner string) bool {
-	u := q.held[owner]
+func (q *Queue) mayAdmit(s *Slot) bool {
+	u := q.held[s.owner]
+	if s.most > 0 && u.slots >= s.most {
+		return false
+	}
 	return u.slots < max(1, q.options.Slots-1) || q.waiting == u.waiting
 }
 

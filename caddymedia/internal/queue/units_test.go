@@ -49,7 +49,7 @@ func TestTooLarge(t *testing.T) {
 	empty(t, q)
 }
 
-// TestChange checks that a slot waiting for units precedes any new request.
+// TestChange checks that a slot waiting for units precedes new requests.
 func TestChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,8 +59,8 @@ func TestChange(t *testing.T) {
 		changed := make(chan error)
 		go func() { changed <- second.Change(t.Context(), 8) }()
 		synctest.Wait()
-		if !q.Contended() || q.Waiting() != 0 {
-			t.Errorf("contended %v, %d wait for a slot", q.Contended(), q.Waiting())
+		if !first.Contended() || q.Waiting() != 1 || q.Busy() != 1 {
+			t.Errorf("contended %v, %d wait, %d work", first.Contended(), q.Waiting(), q.Busy())
 		}
 		first.Release()
 		if err := <-changed; err != nil || second.Units() != 8 {

@@ -91,7 +91,7 @@ func (s *Store) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
 			if value == nil {
 				return tokens.ErrUnknown
 			}
-			rec.Used = usedOf(tx, id[:])
+			rec.Used, rec.Refused = usedOf(tx, id[:]), refusedOf(tx, id[:])
 			return json.Unmarshal(value, &rec)
 		})
 	})

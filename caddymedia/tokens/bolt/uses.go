@@ -12,7 +12,8 @@ import (
 )
 
 // The bucket of uses has a key for each ticket that was used, its ID, with the number of reserved
-// items. A key for each use follows it: the ID and the name, with the items of the use.
+// items. Keys that begin with the ID follow it: one for each use, with its name and its items, and one
+// for the number of refused items.
 
 // Take implements tokens.Store. It returns when the use is synced to the disk.
 func (s *Store) Take(ctx context.Context, id tokens.ID, use string, n, limit int) error {
@@ -30,9 +31,7 @@ func (s *Store) Take(ctx context.Context, id tokens.ID, use string, n, limit int
 
 // take reserves n items. An err would undo the other writes of the commit, so refused is separate.
 func (s *Store) take(tx *bbolt.Tx, id []byte, use string, n, limit int) (refused, err error) {
-	var rec tokens.Record
-	value := tx.Bucket(bucketRecords).Get(id)
-	if value == nil || json.Unmarshal(value, &rec) != nil || rec.Ticket == nil || !s.now().Before(rec.Expires) {
+	if !s.hasTicket(tx, id) {
 		return tokens.ErrUnknown, nil
 	}
 	uses, key := tx.Bucket(bucketUses), useKey(id, use)
@@ -47,6 +46,13 @@ func (s *Store) take(tx *bbolt.Tx, id []byte, use string, n, limit int) (refused
 		return nil, err
 	}
 	return nil, uses.Put(id, encode(used+n))
+}
+
+// hasTicket reports whether id is that of a ticket that has not expired.
+func (s *Store) hasTicket(tx *bbolt.Tx, id []byte) bool {
+	var rec tokens.Record
+	value := tx.Bucket(bucketRecords).Get(id)
+	return value != nil && json.Unmarshal(value, &rec) == nil && rec.Ticket != nil && s.now().Before(rec.Expires)
 }
 
 // GiveBack implements tokens.Store.
@@ -64,6 +70,21 @@ func (s *Store) GiveBack(ctx context.Context, id tokens.ID, use string) error {
 		return uses.Put(id[:], encode(left))
 	})
 }
+
+// Refuse implements tokens.Store.
+func (s *Store) Refuse(ctx context.Context, id tokens.ID) error {
+	return s.write(ctx, func(tx *bbolt.Tx) error {
+		if !s.hasTicket(tx, id[:]) {
+			return nil
+		}
+		return tx.Bucket(bucketUses).Put(refusedKey(id[:]), encode(refusedOf(tx, id[:])+1))
+	})
+}
+
+// refusedOf returns how many items of a ticket were refused.
+func refusedOf(tx *bbolt.Tx, id []byte) int { return decode(tx.Bucket(bucketUses).Get(refusedKey(id))) }
+
+func refusedKey(id []byte) []byte { return append(bytes.Clone(id), '!') }
 
 // usedOf returns how many items of a ticket are reserved.
 func usedOf(tx *bbolt.Tx, id []byte) int { return decode(tx.Bucket(bucketUses).Get(id)) }

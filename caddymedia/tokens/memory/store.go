@@ -30,8 +30,9 @@ type Store struct {
 
 // uses are the reserved items of a ticket.
 type uses struct {
-	total int
-	byUse map[string]int
+	total   int
+	byUse   map[string]int
+	refused int
 }
 
 // New returns a Store with the clock, time.Now if it is nil.
@@ -68,7 +69,7 @@ func (s *Store) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
 		return tokens.Record{}, tokens.ErrUnknown
 	}
 	if used := s.uses[id]; used != nil {
-		rec.Used = used.total
+		rec.Used, rec.Refused = used.total, used.refused
 	}
 	return rec, nil
 }
@@ -121,11 +122,7 @@ func (s *Store) Take(ctx context.Context, id tokens.ID, use string, n, limit int
 	if !ok || rec.Ticket == nil || !s.now().Before(rec.Expires) {
 		return tokens.ErrUnknown
 	}
-	used := s.uses[id]
-	if used == nil {
-		used = &uses{byUse: make(map[string]int)}
-		s.uses[id] = used
-	}
+	used := s.usesOf(id)
 	if _, again := used.byUse[use]; again {
 		return nil
 	}
@@ -134,6 +131,27 @@ func (s *Store) Take(ctx context.Context, id tokens.ID, use string, n, limit int
 	}
 	used.byUse[use] = n
 	used.total += n
+	return nil
+}
+
+// usesOf returns the uses of a ticket.
+func (s *Store) usesOf(id tokens.ID) *uses {
+	if s.uses[id] == nil {
+		s.uses[id] = &uses{byUse: make(map[string]int)}
+	}
+	return s.uses[id]
+}
+
+// Refuse implements tokens.Store.
+func (s *Store) Refuse(ctx context.Context, id tokens.ID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	if rec, ok := s.records[id]; ok && rec.Ticket != nil {
+		s.usesOf(id).refused++
+	}
 	return nil
 }
 

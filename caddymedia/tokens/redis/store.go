@@ -52,7 +52,7 @@ func (s *store) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
 	var rec tokens.Record
 	value, err := s.client.Get(ctx, s.key(id)).Result()
 	if isTicket(err) {
-		value, rec.Used, err = s.loadTicket(ctx, s.key(id))
+		value, err = s.loadTicket(ctx, s.key(id), &rec)
 	}
 	if err != nil {
 		return tokens.Record{}, mapError(err)

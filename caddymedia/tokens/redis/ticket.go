@@ -12,12 +12,13 @@ import (
 )
 
 // A ticket is a hash under the key that a token would have, so it expires and is deleted as a whole.
-// The field "record" holds the record, "used" the number of reserved items, and "use:<name>" the
-// items of a use. Scripts change it, because the server runs them one at a time.
+// The field "record" holds the record, "used" the number of reserved items, "use:<name>" the items of
+// a use, and "refused" the number of refused items. Scripts change it, because the server runs them one at a time.
 
 const (
-	fieldRecord = "record"
-	fieldUsed   = "used"
+	fieldRecord  = "record"
+	fieldUsed    = "used"
+	fieldRefused = "refused"
 )
 
 // Answers of the script take that are errors.
@@ -42,6 +43,12 @@ if used > tonumber(ARGV[3]) then return 'used up' end
 redis.call('HSET', KEYS[1], field, ARGV[2], 'used', used)
 return 'taken'`)
 
+	refuse = goredis.NewScript(`
+if redis.call('HGET', KEYS[1], 'record') then
+	redis.call('HSET', KEYS[1], 'refused', tonumber(redis.call('HGET', KEYS[1], 'refused') or 0) + 1)
+end
+return 1`)
+
 	giveBack = goredis.NewScript(`
 local field = 'use:' .. ARGV[1]
 local n = redis.call('HGET', KEYS[1], field)
@@ -59,20 +66,22 @@ func (s *store) saveTicket(ctx context.Context, key string, value []byte, ttl ti
 	return mapError(save.Run(ctx, s.client, []string{key}, value, ttl.Milliseconds()).Err())
 }
 
-// loadTicket returns the record of a ticket and its number of reserved items.
-func (s *store) loadTicket(ctx context.Context, key string) (value string, used int, err error) {
-	fields, err := s.client.HMGet(ctx, key, fieldRecord, fieldUsed).Result()
+// loadTicket returns the record of a ticket, and sets its counts in rec.
+func (s *store) loadTicket(ctx context.Context, key string, rec *tokens.Record) (value string, err error) {
+	fields, err := s.client.HMGet(ctx, key, fieldRecord, fieldUsed, fieldRefused).Result()
 	if err != nil {
-		return "", 0, err
+		return "", err
 	}
 	value, found := fields[0].(string)
 	if !found { // it expired meanwhile
-		return "", 0, goredis.Nil
+		return "", goredis.Nil
 	}
-	if text, ok := fields[1].(string); ok {
-		used, err = strconv.Atoi(text)
+	for i, count := range []*int{&rec.Used, &rec.Refused} {
+		if text, ok := fields[i+1].(string); ok && err == nil {
+			*count, err = strconv.Atoi(text)
+		}
 	}
-	return value, used, err
+	return value, err
 }
 
 // Take implements tokens.Store.
@@ -91,9 +100,17 @@ func (s *store) Take(ctx context.Context, id tokens.ID, use string, n, limit int
 
 // GiveBack implements tokens.Store.
 func (s *store) GiveBack(ctx context.Context, id tokens.ID, use string) error {
+	return s.change(ctx, giveBack, id, use)
+}
+
+// Refuse implements tokens.Store.
+func (s *store) Refuse(ctx context.Context, id tokens.ID) error { return s.change(ctx, refuse, id) }
+
+// change runs a script on a ticket, if id is that of one.
+func (s *store) change(ctx context.Context, script *goredis.Script, id tokens.ID, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	err := giveBack.Run(ctx, s.client, []string{s.key(id)}, use).Err()
+	err := script.Run(ctx, s.client, []string{s.key(id)}, args...).Err()
 	if isTicket(err) {
 		return nil
 	}

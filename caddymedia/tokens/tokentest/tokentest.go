@@ -52,6 +52,7 @@ var suite = []struct {
 	{"TicketDeleteAccount", testTicketDeleteAccount},
 	{"TicketReopen", testTicketReopen},
 	{"Take", testTake},
+	{"Refuse", testRefuse},
 	{"TakeConcurrent", testTakeConcurrent},
 	{"Check", testCheck},
 	{"Concurrent", testConcurrent},

@@ -87,6 +87,48 @@ func testTake(t *testing.T, s Subject) {
 	wantTake(t, s.Store, id, "a", 3, 3, nil)
 }
 
+// testRefuse: refused items are counted beside those that are reserved, and with their ticket only.
+func testRefuse(t *testing.T, s Subject) {
+	id, other, rec := newID(), newID(), s.ticket("a")
+	token, ofToken := newID(), s.record("a")
+	refuse := func(id tokens.ID) {
+		t.Helper()
+		if err := s.Store.Refuse(t.Context(), id); err != nil {
+			t.Errorf("Refuse: %v", err)
+		}
+	}
+	want := func(id tokens.ID, refused, used int) {
+		t.Helper()
+		wantTicket(t, s.Store, id, rec, used)
+		if got, err := s.Store.Load(t.Context(), id); err != nil || got.Refused != refused {
+			t.Errorf("%d refused, error %v; want %d", got.Refused, err, refused)
+		}
+	}
+	refuse(id) // missing
+	save(t, s.Store, id, rec)
+	save(t, s.Store, other, rec)
+	save(t, s.Store, token, ofToken)
+	refuse(token)
+	wantRecord(t, s.Store, token, ofToken)
+	want(id, 0, 0)
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() { refuse(id) })
+	}
+	all.Wait()
+	wantTake(t, s.Store, id, "refused", 2, 3, nil)
+	want(id, 20, 2)
+	want(other, 0, 0)
+	save(t, s.Store, id, rec) // replaced
+	want(id, 0, 0)
+	refuse(id)
+	if err := s.Store.Delete(t.Context(), id); err != nil {
+		t.Errorf("Delete: %v", err)
+	}
+	refuse(id)
+	wantUnknown(t, s.Store, id)
+}
+
 // testTakeConcurrent: of many uses at once, exactly those that are left succeed.
 func testTakeConcurrent(t *testing.T, s Subject) {
 	const takers, limit = 20, 7
@@ -163,9 +205,15 @@ func testTicketReopen(t *testing.T, s Subject) {
 	id, rec := newID(), s.ticket("a")
 	save(t, s.Store, id, rec)
 	wantTake(t, s.Store, id, "a", 2, 3, nil)
+	if err := s.Store.Refuse(t.Context(), id); err != nil {
+		t.Errorf("Refuse: %v", err)
+	}
 	again := s.Reopen(t)
 	t.Cleanup(func() { _ = again.Close() })
 	wantTicket(t, again, id, rec, 2)
+	if got, err := again.Load(t.Context(), id); err != nil || got.Refused != 1 {
+		t.Errorf("%d refused, error %v", got.Refused, err)
+	}
 	wantTake(t, again, id, "a", 2, 3, nil)
 	wantTake(t, again, id, "b", 2, 3, tokens.ErrUsedUp)
 	giveBack(t, again, id, "a")
@@ -197,7 +245,7 @@ func wantTicket(t *testing.T, s tokens.Store, id tokens.ID, rec tokens.Record, u
 		t.Fatalf("Load: got %+v with %d used, want a ticket with %d", got.Ticket, got.Used, used)
 	}
 	ticket := *got.Ticket // its ID, expiry and uses are not part of it
-	ticket.ID, ticket.Expires, ticket.Used = tokens.ID{}, time.Time{}, 0
+	ticket.ID, ticket.Expires, ticket.Used, ticket.Refused = tokens.ID{}, time.Time{}, 0, 0
 	if ticket != *rec.Ticket {
 		t.Fatalf("Load: got %+v, want %+v", ticket, *rec.Ticket)
 	}

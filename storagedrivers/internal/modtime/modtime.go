@@ -8,11 +8,16 @@ import "time"
 // second each. An object beyond the bound has a time of unknown origin.
 const maxAhead = 24 * time.Hour
 
-// After returns the time to set for an object with time own that replaces one with time old. It
-// returns false if the object can keep its own.
-func After(own, old time.Time) (later time.Time, set bool) {
-	later = old.Truncate(time.Second).Add(time.Second)
-	if own.After(old) || later.Sub(own) > maxAhead {
+// After returns the time to set for an object with time own that replaces one with time old, zero if
+// there is none. It is not before least. After returns false if the object can keep its own.
+func After(own, old, least time.Time) (later time.Time, set bool) {
+	if !old.IsZero() && !own.After(old) {
+		later = old.Truncate(time.Second).Add(time.Second)
+	}
+	if later.Before(least) {
+		later = least
+	}
+	if !later.After(own) || later.Sub(own) > maxAhead {
 		return own, false
 	}
 	return later, true

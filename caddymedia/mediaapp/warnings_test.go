@@ -28,7 +28,7 @@ func TestNoDataFolderIsLogged(t *testing.T) { // not parallel: the environment i
 			t.Setenv("HOME", "")
 			t.Setenv("XDG_DATA_HOME", tt.data)
 			var buffer bytes.Buffer
-			provisioned(t, tt.app).WarnOfDataFolder(slog.New(slog.NewTextHandler(&buffer, nil)))
+			provisioned(t, tt.app).Warn(slog.New(slog.NewTextHandler(&buffer, nil)))
 			log := buffer.String()
 			for text, want := range map[string]int{"storage default { driver local <path> }": tt.storage, "tokens bolt <path>": tt.store} {
 				if got := strings.Count(log, text); got != want {
@@ -39,5 +39,17 @@ func TestNoDataFolderIsLogged(t *testing.T) { // not parallel: the environment i
 				t.Errorf("%d warnings: %s", n, log)
 			}
 		})
+	}
+}
+
+// TestHEICIsLogged: the log says at the start which aliases accept images that most browsers do not
+// show.
+func TestHEICIsLogged(t *testing.T) {
+	t.Parallel()
+	var buffer bytes.Buffer
+	provisioned(t, `{"image_aliases": {"phone": {"formats": ["webp", "HEIC"]}, "web": {"formats": ["avif"]}, "plain": {}}}`).
+		Warn(slog.New(slog.NewTextHandler(&buffer, nil)))
+	if log := buffer.String(); strings.Count(log, "Safari") != 1 || !strings.Contains(log, "image_alias=phone") {
+		t.Errorf("log: %s", log)
 	}
 }

@@ -1,13 +1,31 @@
 package mediaapp
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/tokens/bolt"
 )
+
+// warn logs what works, but probably not as the administrator expects.
+func (a *App) warn() {
+	a.warnOfDataFolder()
+	a.warnOfHEIC()
+}
+
+// warnOfHEIC logs the aliases that accept HEIC, which is stored but not decoded here.
+func (a *App) warnOfHEIC() {
+	for _, name := range slices.Sorted(maps.Keys(a.ImageAliases)) {
+		if alias, ok := a.service.Alias(ingest.Image, name); ok && alias.Extensions["heic"] {
+			a.log.Warn("HEIC images get no variant and no renditions, and only Safari shows them", "image_alias", name)
+		}
+	}
+}
 
 // warnOfDataFolder logs which files are kept in the folder that Caddy was started in, because Caddy
 // found no data folder: a service may run without HOME.

@@ -1,0 +1,121 @@
+package mediahttp_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// TestHangUp: if the client disconnects during an operation of the token store or of the storage,
+// neither has failed, in the log and in the metrics.
+func TestHangUp(t *testing.T) {
+	t.Parallel()
+	upload := multipart + bearer
+	body := form(file("a.txt", "text"))
+	for name, c := range map[string]struct{ during, path, header, body string }{
+		"upload":           {"load", filePath, upload, body},
+		"upload on ticket": {"take", filePath, multipart + ticketBearer, body},
+		"stored upload":    {"put file/content/a.txt", filePath, upload, body},
+		"resumable upload": {"load", resumablePath, tusHeader + aText + "Upload-Length: 4\n", ""},
+		"ticket":           {"load", ticketPath, urlencoded + bearer, "kind=file"},
+		"stored ticket":    {"save", ticketPath, urlencoded + bearer, "kind=file"},
+		"token":            {"save", tokenPath, urlencoded, login(someKey, password).body},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seen := new(outcomes)
+			s := newSiteWith(t, media.Limits{}, func(c *media.Config) { c.Observer = seen })
+			s.ticket(t, "kind=file")
+			r := s.request(t, http.MethodPost, c.path, c.header, c.body)
+			ctx, hangUp := context.WithCancel(r.Context())
+			defer hangUp()
+			left := false
+			leave := func(op string) bool {
+				if op == c.during {
+					left = true
+					hangUp()
+				}
+				return op == c.during
+			}
+			s.store.Store = leavingStore{s.store.Store, leave}
+			s.driver.Fail = func(op, key string) error {
+				if leave(op + " " + key) {
+					return storagedrivers.ErrUnavailable // the connection is cut
+				}
+				return nil
+			}
+			s.handler.ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
+			s.driver.Fail = nil
+			if !left {
+				t.Fatal("the client has not left")
+			}
+			for _, line := range s.log.take() {
+				if strings.HasPrefix(line, "ERROR") {
+					t.Errorf("logged: %s", line)
+				}
+			}
+			if got := seen.take(); strings.Contains(got, "503") || strings.Contains(got, "unavailable") {
+				t.Errorf("observed: %s", got)
+			}
+		})
+	}
+}
+
+// leavingStore calls leave before an operation, with its name.
+type leavingStore struct {
+	tokens.Store
+	leave func(op string) bool
+}
+
+func (s leavingStore) Load(ctx context.Context, id tokens.ID) (tokens.Record, error) {
+	s.leave("load")
+	return s.Store.Load(ctx, id)
+}
+
+func (s leavingStore) Save(ctx context.Context, id tokens.ID, record tokens.Record) error {
+	s.leave("save")
+	return s.Store.Save(ctx, id, record)
+}
+
+func (s leavingStore) Take(ctx context.Context, id tokens.ID, use string, n, limit int) error {
+	s.leave("take")
+	return s.Store.Take(ctx, id, use, n, limit)
+}
+
+// outcomes observes how requests end.
+type outcomes struct {
+	media.NopObserver
+
+	mu   sync.Mutex
+	seen []string
+}
+
+func (o *outcomes) note(outcome string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen = append(o.seen, outcome)
+}
+
+// take returns the outcomes so far.
+func (o *outcomes) take() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.Join(o.seen, ", ")
+}
+
+func (o *outcomes) LoggedIn(_ context.Context, _ string, result media.LoginResult) {
+	o.note(string(result))
+}
+
+func (o *outcomes) TicketIssued(_ context.Context, _ string, result media.TicketResult) {
+	o.note(string(result))
+}
+
+func (o *outcomes) Failed(_ context.Context, _, status string) { o.note(status) }

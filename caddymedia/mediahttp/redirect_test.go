@@ -1,0 +1,48 @@
+package mediahttp_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// unsigning is a driver whose credentials cannot sign addresses.
+type unsigning struct{ *memory.Driver }
+
+func (unsigning) Presign(context.Context, string, storagedrivers.PresignOptions) (string, error) {
+	return "", errors.ErrUnsupported
+}
+
+// TestRedirectWarnings: the log warns once of each alias that cannot redirect, also if an alias of
+// the other kind has its name.
+func TestRedirectWarnings(t *testing.T) {
+	t.Parallel()
+	s := newSiteOn(t, unsigning{memory.New()}, media.Limits{}, func(c *media.Config) {
+		for i := range c.Aliases {
+			if c.Aliases[i].Name == "elsewhere" {
+				c.Aliases[i].Redirect = &ingest.Redirect{Lifetime: time.Minute}
+			}
+		}
+	})
+	for path, item := range map[string]part{imagePath: file("a.gif", gifPicture), filePath: file("a.txt", "text")} {
+		c := httpCase{target: path + "?alias=elsewhere", header: bearer + multipart, body: form(item), status: 200}
+		c.check(t, s)
+	}
+	s.log.take()
+	for range 2 {
+		for _, path := range []string{"/static/img/elsewhere/a.gif", "/static/file/elsewhere/a.txt"} {
+			httpCase{target: path, status: 200}.check(t, s)
+		}
+	}
+	const warning = "WARN serving an item instead of redirecting"
+	if got := s.log.take(); !slices.Equal(got, []string{warning, warning}) {
+		t.Errorf("logged %q", got)
+	}
+}
