@@ -142,20 +142,20 @@ func TestChangesArriveOnce(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}),
 		"somebody else changes something": once(http.MethodPost, func(a *admin, w http.ResponseWriter, _ *http.Request) {
-			a.body, a.version = `{"cdn_base":"https://other","image_aliases":{"b":{}}}`, a.version+1
+			a.body, a.version = `{"cdn_base":"https://other","image_aliases":{"b":{}},"storages":{`+archive+`}}`, a.version+1
 			w.WriteHeader(http.StatusPreconditionFailed)
 		}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := &admin{body: `{"image_aliases":{"b":{}}}`, before: before}
+			a := &admin{body: `{"image_aliases":{"b":{}},"storages":{` + archive + `}}`, before: before}
 			saved, err := editorOf(t, a).Put(t.Context(), Change{
 				Section: FileAliases, Name: "a", Condition: Condition{New: true}, Value: object{"prefix": "p"},
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := `{"file_aliases":{"a":{"prefix":"p"}},"image_aliases":{"b":{}}}`
+			want := `{"file_aliases":{"a":{"prefix":"p"}},"image_aliases":{"b":{}},"storages":{` + archive + `}}`
 			if strings.HasSuffix(name, "somebody else changes something") {
 				want = `{"cdn_base":"https://other",` + want[1:]
 			}
@@ -169,7 +169,7 @@ func TestChangesArriveOnce(t *testing.T) {
 // TestManyAtOnce: simultaneous additions of several administrators are all kept.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
-	a := &admin{body: `{"image_aliases":{"b":{}}}`}
+	a := &admin{body: `{"image_aliases":{"b":{}},"storages":{` + archive + `}}`}
 	editor := editorOf(t, a)
 	var all sync.WaitGroup
 	want := object{}
@@ -184,7 +184,7 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	mustEqual(t, parsed(t, a.body), string(canonical(object{"file_aliases": want, "image_aliases": object{"b": object{}}})))
+	mustEqual(t, group(parsed(t, a.body), string(FileAliases)), string(canonical(want)))
 }
 
 func TestUnusableEndpoint(t *testing.T) {
@@ -232,7 +232,7 @@ func TestUnixSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: &admin{body: `{"image_aliases":{"b":{}}}`}}
+	server := &http.Server{Handler: &admin{body: `{"image_aliases":{"b":{}},"storages":{` + archive + `}}`}}
 	go server.Serve(listener)
 	t.Cleanup(func() { server.Close() })
 	client, err := NewClient("unix/" + path + "|0200")

@@ -17,7 +17,7 @@ import (
 // Download returns the configuration of the app for use outside the host. Each secret in it is
 // replaced by a placeholder such as {env.MEDIA_STORAGES_ARCHIVE_PASSWORD}.
 func (e *Editor) Download(ctx context.Context) (map[string]any, error) {
-	c, err := e.read(ctx)
+	c, err := e.read(ctx, false)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ type Variable struct {
 
 // Caddyfile returns the configuration of [Editor.Download] as a global option of a Caddyfile.
 func (e *Editor) Caddyfile(ctx context.Context) (*Caddyfile, error) {
-	c, err := e.read(ctx)
+	c, err := e.read(ctx, false)
 	if err != nil {
 		return nil, err
 	}

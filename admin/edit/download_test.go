@@ -11,7 +11,7 @@ import (
 
 func TestVeil(t *testing.T) {
 	t.Parallel()
-	c := config{parsed(t, `{"cdn_base":"https://x","limits":{"max_files":3},
+	c := config{app: parsed(t, `{"cdn_base":"https://x","limits":{"max_files":3},
 		"tokens":{"store":"redis","addresses":["h:1"],"password":"r","url":"{env.REDIS}"},
 		"accounts":{"site.one":{"password_hash":"h1"},"site-one":{"password_hash":"h2","aliases":["a"]}},
 		"storages":{"archive":{"driver":{"name":"sftp","address":"h","password":"{file./run/p}","private_key":"KEY"}},
@@ -31,7 +31,7 @@ func TestVeil(t *testing.T) {
 // TestVeilKeepsVariables: a variable of the configuration stands for no other secret.
 func TestVeilKeepsVariables(t *testing.T) {
 	t.Parallel()
-	c := config{parsed(t, `{"accounts":{"site-one":{"password_hash":"{env.MEDIA_ACCOUNTS_SITE_ONE_PASSWORD_HASH}"},"site.one":{"password_hash":"h"}}}`)}
+	c := config{app: parsed(t, `{"accounts":{"site-one":{"password_hash":"{env.MEDIA_ACCOUNTS_SITE_ONE_PASSWORD_HASH}"},"site.one":{"password_hash":"h"}}}`)}
 	got := c.veil()
 	mustEqual(t, c.app, `{"accounts":{"site-one":{"password_hash":"{env.MEDIA_ACCOUNTS_SITE_ONE_PASSWORD_HASH}"},
 		"site.one":{"password_hash":"{env.MEDIA_ACCOUNTS_SITE_ONE_PASSWORD_HASH_2}"}}}`)
@@ -42,7 +42,7 @@ func TestVeilKeepsVariables(t *testing.T) {
 
 func TestCaddyfileOfNothing(t *testing.T) {
 	t.Parallel()
-	got, err := config{object{}}.caddyfile("curl x")
+	got, err := config{}.caddyfile("curl x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestCaddyfileOfNothing(t *testing.T) {
 
 func TestCaddyfile(t *testing.T) {
 	t.Parallel()
-	c := config{parsed(t, `{"accounts":{"shop":{"password_hash":"$2a$14$x"}},"spool_folder":"/\\{$X\\}",
+	c := config{app: parsed(t, `{"accounts":{"shop":{"password_hash":"$2a$14$x"}},"spool_folder":"/\\{$X\\}",
 		"storages":{"far":{"driver":{"name":"sftp","address":"h","user":"u","password":"p{$X}","agent":true}}}}`)}
 	got, err := c.caddyfile("curl -sS localhost:2119/config/apps/media")
 	if err != nil {
@@ -101,7 +101,7 @@ func TestVeilTokens(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := config{parsed(t, `{"tokens":`+test.tokens+`}`)}
+			c := config{app: parsed(t, `{"tokens":`+test.tokens+`}`)}
 			c.veil()
 			mustEqual(t, c.app, `{"tokens":`+test.want+`}`)
 		})

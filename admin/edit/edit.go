@@ -1,12 +1,11 @@
 package edit
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"reflect"
 	"strings"
 
 	"go.uber.org/zap"
@@ -56,11 +55,13 @@ func (e *Editor) Running(ctx context.Context) (map[string]any, error) {
 	return app, reachable(err)
 }
 
-func (e *Editor) read(ctx context.Context) (config, error) {
-	app, _, err := e.client.read(ctx)
-	c := config{app}
-	c.fold()
-	return c, reachable(err)
+// read loads the running configuration.
+func (e *Editor) read(ctx context.Context, defaults bool) (config, error) {
+	app, err := e.Running(ctx)
+	if err != nil {
+		return config{}, err
+	}
+	return load(app, defaults)
 }
 
 // reachable replaces errUnanswered by an error for the administrator.
@@ -76,7 +77,7 @@ func (e *Editor) Entry(ctx context.Context, s Section, name string) (*Entry, err
 	if sections[s] == "" {
 		return nil, s.check(name)
 	}
-	c, err := e.read(ctx)
+	c, err := e.read(ctx, true)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +104,7 @@ func (e *Editor) Put(ctx context.Context, change Change) (*Saved, error) {
 			return nil, err
 		}
 	}
-	err := e.change(ctx, change.Section, change.Name, func(c config) error {
+	changed, err := e.change(ctx, change.Section, change.Name, func(c config) error {
 		current := c.view(change.Section, change.Name)
 		if err := change.check(change.Section, change.Name, current); err != nil {
 			return err
@@ -113,12 +114,13 @@ func (e *Editor) Put(ctx context.Context, change Change) (*Saved, error) {
 			return err
 		}
 		c.set(change.Section, change.Name, entry)
-		saved.Created, saved.Entry = current == nil, c.view(change.Section, change.Name)
+		saved.Created = current == nil
 		return nil
 	})
 	if err != nil {
 		return nil, redacted(change.blame(err), change.Secrets)
 	}
+	saved.Entry = changed.view(change.Section, change.Name)
 	if _, renewed := change.Secrets[hashOption]; renewed && change.Section == Accounts {
 		e.endTokens(ctx, change.Name)
 	}
@@ -155,7 +157,7 @@ func (c config) applied(change Change) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	old, _, _ := c.entry(change.Section, change.Name)
+	old := group(c.section(change.Section), change.Name)
 	if change.Section == Storages && driverOf(old) != kind {
 		old = withoutDriver(old)
 	}
@@ -180,7 +182,7 @@ func (e *Editor) Delete(ctx context.Context, s Section, name string, expected Co
 	if sections[s] == "" {
 		return s.check(name)
 	}
-	err := e.change(ctx, s, name, func(c config) error {
+	_, err := e.change(ctx, s, name, func(c config) error {
 		if err := expected.check(s, name, c.view(s, name)); err != nil {
 			return err
 		}
@@ -203,69 +205,66 @@ func (e *Editor) Delete(ctx context.Context, s Section, name string, expected Co
 // their attempts; only other processes can interfere.
 var turn = make(chan struct{}, 1)
 
-// change makes one change of the configuration, to one entry. It continues if the caller leaves,
-// because the outcome of an interrupted change would be unknown.
-func (e *Editor) change(ctx context.Context, s Section, name string, apply func(config) error) error {
+// change makes one change of the configuration, to one entry, and returns the changed configuration.
+// It continues if the caller leaves, because the outcome of an interrupted change would be unknown.
+func (e *Editor) change(ctx context.Context, s Section, name string, apply func(config) error) (config, error) {
 	select {
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
 	case <-ctx.Done():
-		return &Error{Status: http.StatusServiceUnavailable, Message: "the change was given up before it was made"}
+		return config{}, &Error{Status: http.StatusServiceUnavailable, Message: "the change was given up before it was made"}
 	}
-	if err := e.attempt(context.WithoutCancel(ctx), s, name, apply); err != nil {
-		return err
+	changed, err := e.attempt(context.WithoutCancel(ctx), s, name, apply)
+	if err == nil {
+		e.syncAutosave()
 	}
-	e.syncAutosave()
-	return nil
+	return changed, err
 }
 
 // attempt makes a change, and repeats it while others interfere.
-func (e *Editor) attempt(ctx context.Context, s Section, name string, apply func(config) error) error {
+func (e *Editor) attempt(ctx context.Context, s Section, name string, apply func(config) error) (changed config, err error) {
 	var unanswered bool
-	var sent any // the entry; nil if it was to go
 	for range maxAttempts {
 		app, tag, err := e.client.read(ctx)
 		if err != nil {
-			return reachable(err)
+			return changed, reachable(err)
 		}
-		c := config{app}
-		c.fold()
-		if unanswered && same(c.section(s)[name], sent) { // it arrived, whatever was changed since
-			return nil
+		c, err := load(app, true)
+		if err != nil {
+			return changed, err
+		}
+		// A change that has arrived stands, whatever was changed since.
+		if unanswered && bytes.Equal(canonical(c.section(s)[name]), canonical(changed.section(s)[name])) {
+			return c, nil
 		}
 		if err := apply(c); err != nil {
-			return err
+			return changed, err
 		}
-		sent = c.section(s)[name]
-		err = e.client.write(ctx, app, tag)
+		if changed, err = load(c.app, false); err != nil {
+			return changed, refused("", "%v", err)
+		}
+		err = e.client.write(ctx, withIDs(app, changed.app), tag)
 		switch {
 		case errors.Is(err, errUnanswered):
 			unanswered = true
 		case !errors.Is(err, errChanged):
-			return err
+			return changed, err
 		}
 	}
-	return &Error{Status: http.StatusBadGateway, Message: "the configuration is being changed all the time, or Caddy's admin endpoint does not answer: try again"}
-}
-
-// same compares a sent value with the value in Caddy's configuration. The two may write numbers
-// differently.
-func same(a, b any) bool {
-	var left, right any
-	return json.Unmarshal(canonical(a), &left) == nil && json.Unmarshal(canonical(b), &right) == nil && reflect.DeepEqual(left, right)
+	return changed, &Error{Status: http.StatusBadGateway, Message: "the configuration is being changed all the time, or Caddy's admin endpoint does not answer: try again"}
 }
 
 // Driver returns the options of a storage that is not saved. They are those of value, and the
 // secrets that are not given from the storage called keep, if that has the same driver.
 func (e *Editor) Driver(ctx context.Context, value map[string]any, secrets map[string]string, keep string) (map[string]any, error) {
 	change := Change{Section: Storages, Name: keep, Value: object{driverGroup: value}, Secrets: secrets}
-	c := config{object{}}
+	var c config
 	if keep != "" {
 		var err error
-		if c, err = e.read(ctx); err != nil {
+		if c, err = e.read(ctx, true); err != nil {
 			return nil, err
 		}
-		if names := c.all(Storages); names[keep] == nil {
+		if c.section(Storages)[keep] == nil {
 			return nil, missing(Storages, keep)
 		}
 	}

@@ -39,11 +39,11 @@ func tagOf(s Section, name string, entry object) string {
 
 // view returns an entry without its secrets, or nil if there is none.
 func (c config) view(s Section, name string) *Entry {
-	entry, implicit, ok := c.entry(s, name)
-	if !ok {
+	entry := group(c.section(s), name)
+	if entry == nil {
 		return nil
 	}
-	view := &Entry{Section: s, Name: name, Implicit: implicit, Tag: tagOf(s, name, entry), Secrets: []string{}}
+	view := &Entry{Section: s, Name: name, Implicit: c.implicit(s), Tag: tagOf(s, name, entry), Secrets: []string{}}
 	options, err := s.options(driverOf(entry))
 	if err != nil {
 		// Options that are not described may be secrets.

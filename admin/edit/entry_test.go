@@ -8,9 +8,9 @@ import (
 
 func TestView(t *testing.T) {
 	t.Parallel()
-	c := config{parsed(t, `{"storages":{"a":{"driver":{"name":"sftp","address":"h","password":"p-of-a"},"sanitize":false},
+	c := loaded(t, `{"storages":{"a":{"driver":{"name":"sftp","address":"h","password":"p-of-a"},"sanitize":false},
 		"x":{"driver":{"name":"foreign","password":"p-of-x"},"sanitize":true}},
-		"accounts":{"k":{"password_hash":"hash","aliases":["content"]}},"image_aliases":{"i":{"webp":{"quality":70}}}}`)}
+		"accounts":{"k":{"password_hash":"hash","aliases":["content"]}},"image_aliases":{"i":{"webp":{"quality":70}}}}`)
 	for name, want := range map[string]string{
 		"storages/a":           `{"section":"storages","name":"a","implicit":false,"value":{"driver":{"name":"sftp","address":"h"},"sanitize":false},"secrets":["driver.password"]}`,
 		"storages/x":           `{"section":"storages","name":"x","implicit":false,"value":{"driver":{"name":"foreign"}},"secrets":[]}`,
@@ -28,7 +28,7 @@ func TestView(t *testing.T) {
 			mustEqual(t, view, want)
 		}
 	}
-	if view := (config{object{}}).view(ImageAliases, "content"); view == nil || !view.Implicit {
+	if view := loaded(t, `{}`).view(ImageAliases, "content"); view == nil || !view.Implicit {
 		t.Errorf("the app's own alias: %+v", view)
 	}
 }

@@ -19,6 +19,16 @@ func parsed(t *testing.T, text string) object {
 	return o
 }
 
+// loaded returns a configuration with the parts that the app adds.
+func loaded(t *testing.T, text string) config {
+	t.Helper()
+	c, err := load(parsed(t, text), true)
+	if err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	return c
+}
+
 // mustEqual compares values as JSON.
 func mustEqual(t *testing.T, got any, want string) {
 	t.Helper()

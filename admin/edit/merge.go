@@ -41,7 +41,7 @@ type merger struct {
 }
 
 // merged returns the entry that replaces old. Its options are those of value. Secrets that are not
-// listed and options that are not described keep their values.
+// listed keep their values.
 func merged(opts []options.Option, old, value object, secrets map[string]string) (object, error) {
 	m := merger{secrets: secrets}
 	entry, err := m.merge("", opts, old, value)
@@ -58,11 +58,6 @@ func merged(opts []options.Option, old, value object, secrets map[string]string)
 
 func (m *merger) merge(prefix string, opts []options.Option, old, value object) (object, error) {
 	entry := object{}
-	for name, kept := range old {
-		if !described(opts, name) {
-			entry[name] = kept
-		}
-	}
 	for name := range value {
 		if !described(opts, name) {
 			return nil, refused(prefix+name, "there is no option %q", prefix+name)

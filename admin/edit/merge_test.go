@@ -32,11 +32,11 @@ func TestShown(t *testing.T) {
 		secrets []string
 	}{
 		`{}`: {`{}`, nil},
-		`{"text":"a","list":["b"],"on":false,"size":9007199254740993}`:          {`{"text":"a","list":["b"],"on":false,"size":9007199254740993}`, nil},
-		`{"secret":"s","group":{"inner":"i","hidden":"h"}}`:                     {`{"group":{"inner":"i"}}`, []string{"secret", "group.hidden"}},
-		`{"secret":"","text":null,"group":{}}`:                                  {`{"group":{}}`, nil},
-		`{"@id":"x","other":"unknown","group":{"@id":"y","other":"secret"}}`:    {`{"group":{}}`, nil},
-		`{"boxes":{"b":{"width":1,"hidden":"h"},"a":{"hidden":"h"},"@id":"x"}}`: {`{"boxes":{"a":{},"b":{"width":1}}}`, []string{"boxes.a.hidden", "boxes.b.hidden"}},
+		`{"text":"a","list":["b"],"on":false,"size":9007199254740993}`: {`{"text":"a","list":["b"],"on":false,"size":9007199254740993}`, nil},
+		`{"secret":"s","group":{"inner":"i","hidden":"h"}}`:            {`{"group":{"inner":"i"}}`, []string{"secret", "group.hidden"}},
+		`{"secret":"","text":null,"group":{}}`:                         {`{"group":{}}`, nil},
+		`{"other":"unknown","group":{"other":"secret"}}`:               {`{"group":{}}`, nil},
+		`{"boxes":{"b":{"width":1,"hidden":"h"},"a":{"hidden":"h"}}}`:  {`{"boxes":{"a":{},"b":{"width":1}}}`, []string{"boxes.a.hidden", "boxes.b.hidden"}},
 	} {
 		value, secrets := shown(testOptions, parsed(t, entry))
 		mustEqual(t, value, want.value)
@@ -48,25 +48,25 @@ func TestShown(t *testing.T) {
 
 func TestMerged(t *testing.T) {
 	t.Parallel()
-	const old = `{"text":"a","secret":"s","@id":"x","group":{"inner":"i","hidden":"h","@id":"y"}}`
+	const old = `{"text":"a","secret":"s","group":{"inner":"i","hidden":"h"}}`
 	for name, c := range map[string]struct {
 		old, value string
 		secrets    map[string]string
 		want       string
 	}{
-		"options are those of the body":    {old, `{"list":["b"]}`, nil, `{"list":["b"],"secret":"s","@id":"x"}`},
+		"options are those of the body":    {old, `{"list":["b"]}`, nil, `{"list":["b"],"secret":"s"}`},
 		"numbers stay as they are":         {`{}`, `{"size":9007199254740993}`, nil, `{"size":9007199254740993}`},
 		"false is a value":                 {`{}`, `{"on":false}`, nil, `{"on":false}`},
-		"empty ones are left out":          {old, `{"text":"","list":[],"on":null,"group":null}`, nil, `{"secret":"s","@id":"x"}`},
+		"empty ones are left out":          {old, `{"text":"","list":[],"on":null,"group":null}`, nil, `{"secret":"s"}`},
 		"a group may be empty":             {`{"group":{}}`, `{"text":"a","group":{"inner":""}}`, nil, `{"text":"a","group":{}}`},
-		"a group keeps its secret":         {old, `{"group":{"inner":"j"}}`, nil, `{"secret":"s","@id":"x","group":{"inner":"j","hidden":"h","@id":"y"}}`},
-		"secrets are changed":              {old, `{}`, map[string]string{"secret": "t"}, `{"secret":"t","@id":"x"}`},
-		"secrets are removed":              {old, `{"text":"a"}`, map[string]string{"secret": ""}, `{"text":"a","@id":"x"}`},
-		"secrets in groups are changed":    {old, `{"group":{"inner":"i"}}`, map[string]string{"group.hidden": "g"}, `{"secret":"s","@id":"x","group":{"inner":"i","hidden":"g","@id":"y"}}`},
+		"a group keeps its secret":         {old, `{"group":{"inner":"j"}}`, nil, `{"secret":"s","group":{"inner":"j","hidden":"h"}}`},
+		"secrets are changed":              {old, `{}`, map[string]string{"secret": "t"}, `{"secret":"t"}`},
+		"secrets are removed":              {old, `{"text":"a"}`, map[string]string{"secret": ""}, `{"text":"a"}`},
+		"secrets in groups are changed":    {old, `{"group":{"inner":"i"}}`, map[string]string{"group.hidden": "g"}, `{"secret":"s","group":{"inner":"i","hidden":"g"}}`},
 		"a secret alone makes a group":     {`{}`, `{}`, map[string]string{"group.hidden": "g"}, `{"group":{"hidden":"g"}}`},
 		"named groups are added":           {`{}`, `{"boxes":{"a":{"width":1},"b":{}}}`, map[string]string{"boxes.a.hidden": "h"}, `{"boxes":{"a":{"width":1,"hidden":"h"},"b":{}}}`},
-		"a named group keeps its secret":   {`{"boxes":{"a":{"width":1,"hidden":"h","@id":"y"}}}`, `{"boxes":{"a":{"width":2}}}`, nil, `{"boxes":{"a":{"width":2,"hidden":"h","@id":"y"}}}`},
-		"named groups are removed":         {`{"boxes":{"a":{"hidden":"h"},"b":{"width":2},"@id":"y"}}`, `{"boxes":{"b":{"width":2}}}`, nil, `{"boxes":{"b":{"width":2},"@id":"y"}}`},
+		"a named group keeps its secret":   {`{"boxes":{"a":{"width":1,"hidden":"h"}}}`, `{"boxes":{"a":{"width":2}}}`, nil, `{"boxes":{"a":{"width":2,"hidden":"h"}}}`},
+		"named groups are removed":         {`{"boxes":{"a":{"hidden":"h"},"b":{"width":2}}}`, `{"boxes":{"b":{"width":2}}}`, nil, `{"boxes":{"b":{"width":2}}}`},
 		"all named groups are removed":     {`{"boxes":{"a":{"hidden":"h"}}}`, `{"boxes":{}}`, nil, `{}`},
 		"without a value all are removed":  {`{"boxes":{"a":{"hidden":"h"}}}`, `{}`, nil, `{}`},
 		"a new entry has what it is given": {`{}`, `{"text":"a"}`, map[string]string{"secret": "{env.S}"}, `{"text":"a","secret":"{env.S}"}`},
@@ -116,15 +116,15 @@ func TestMergedRefuses(t *testing.T) {
 // TestAppliedToDrivers: the secrets of one driver never go to another.
 func TestAppliedToDrivers(t *testing.T) {
 	t.Parallel()
-	const app = `{"storages":{"archive":{"@id":"a","sanitize":false,
-		"driver":{"@id":"d","name":"sftp","address":"host","user":"u","password":"p","host_key":["k"]}}}}`
+	const app = `{"storages":{"archive":{"sanitize":false,
+		"driver":{"name":"sftp","address":"host","user":"u","password":"p","host_key":["k"]}}}}`
 	for name, c := range map[string]struct {
 		value, want string
 		secrets     map[string]string
 	}{
 		"the same kind": {
 			value: `{"driver":{"name":"sftp","address":"other"}}`,
-			want:  `{"@id":"a","driver":{"@id":"d","name":"sftp","address":"other","password":"p"}}`,
+			want:  `{"driver":{"name":"sftp","address":"other","password":"p"}}`,
 		},
 		"another kind": {
 			value: `{"driver":{"name":"ftp2","address":"other"}}`,
@@ -132,13 +132,13 @@ func TestAppliedToDrivers(t *testing.T) {
 		"another kind that is known": {
 			value:   `{"driver":{"name":"s3","bucket":"b"}}`,
 			secrets: map[string]string{"driver.secret_access_key": "s"},
-			want:    `{"@id":"a","driver":{"name":"s3","bucket":"b","secret_access_key":"s"}}`,
+			want:    `{"driver":{"name":"s3","bucket":"b","secret_access_key":"s"}}`,
 		},
 		"no driver": {value: `{"sanitize":false}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := config{parsed(t, app)}.applied(Change{
+			got, err := loaded(t, app).applied(Change{
 				Section: Storages, Name: "archive", Value: parsed(t, c.value), Secrets: c.secrets,
 			})
 			if c.want == "" {

@@ -76,7 +76,7 @@ func (c config) uses(s Section, name string) []Use {
 // names it remains valid then.
 func (c config) otherKind(s Section, name string) bool {
 	for other := range aliasSections {
-		if _, there := c.all(other)[name]; there && other != s {
+		if _, there := c.section(other)[name]; there && other != s {
 			return true
 		}
 	}
@@ -91,7 +91,7 @@ func (c config) removable(s Section, name string) error {
 			Message: fmt.Sprintf("%s is used by %s", s.title(name), listed(uses)),
 		}
 	}
-	if aliasSections[s] != "" && len(c.all(ImageAliases))+len(c.all(FileAliases)) == 1 {
+	if aliasSections[s] != "" && len(c.section(ImageAliases))+len(c.section(FileAliases)) == 1 {
 		return &Error{
 			Status:  http.StatusConflict,
 			Message: fmt.Sprintf("%s is the last alias: add another one first, as without any there are those called %s", s.title(name), ingest.DefaultAlias),

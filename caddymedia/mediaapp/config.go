@@ -93,9 +93,6 @@ func (c *Config) SetDefaults() Implied {
 		c.ImageAliases = map[string]*ImageAlias{ingest.DefaultAlias: new(ImageAlias)}
 		c.FileAliases = map[string]*FileAlias{ingest.DefaultAlias: new(FileAlias)}
 	}
-	if c.Limits == nil {
-		c.Limits = new(Limits)
-	}
 	return implied
 }
 

@@ -128,8 +128,27 @@ func parseBlock(block string) (*App, error) {
 	return app, app.UnmarshalCaddyfile(caddyfile.NewDispenser(blocks[0].Segments[0]))
 }
 
+// ParseConfig reads the JSON of the app as Caddy does. In the JSON of the result each option and each
+// value has one spelling, those of drivers and the token store included.
+func ParseConfig(app []byte) (*Config, error) {
+	a := new(App)
+	if err := strictly(caddy.RemoveMetaFields(app), a); err != nil {
+		return nil, err
+	}
+	return a.spelt(), nil
+}
+
 // values returns the JSON of the app, in which each value is spelt in one way.
 func (a *App) values() any {
+	var values any
+	d := json.NewDecoder(bytes.NewReader(caddyconfig.JSON(a.spelt(), nil)))
+	d.UseNumber()
+	_ = d.Decode(&values) // it was JSON before
+	return values
+}
+
+// spelt returns the configuration with its guest modules in their own spelling.
+func (a *App) spelt() *Config {
 	config := a.Config
 	config.TokensRaw = spelt(a.TokensRaw, storeNamespace, "store")
 	config.Storages = map[string]*Storage{}
@@ -139,11 +158,7 @@ func (a *App) values() any {
 		}
 		config.Storages[name] = s
 	}
-	var values any
-	d := json.NewDecoder(bytes.NewReader(caddyconfig.JSON(config, nil)))
-	d.UseNumber()
-	_ = d.Decode(&values) // it was JSON before
-	return values
+	return &config
 }
 
 // spelt returns the JSON of a guest module as the module itself writes it.

@@ -13,8 +13,8 @@ const (
 	backup  = `"backup":{"driver":{"name":"local","root":"/b"}}`
 )
 
-// TestWhatTheAppAddsStays: adding an entry removes no default storage or alias and changes the
-// storage of no alias. $DEFAULT is the driver of the default storage.
+// TestWhatTheAppAddsStays: a change writes the default storage and aliases, and changes the storage of
+// no alias. $DEFAULT is the default storage.
 func TestWhatTheAppAddsStays(t *testing.T) {
 	t.Parallel()
 	driver := parsed(t, string(mediaapp.DefaultDriver()))
@@ -23,27 +23,29 @@ func TestWhatTheAppAddsStays(t *testing.T) {
 		do        func(config)
 	}{
 		"the first storage": {
-			`{}`, `{"storages":{"default":{"driver":$DEFAULT},` + archive + `}}`,
+			`{}`, `{"storages":{$DEFAULT,` + archive + `},"image_aliases":{"content":{"storage":"default"}},"file_aliases":{"content":{"storage":"default"}}}`,
 			func(c config) { c.set(Storages, "archive", parsed(t, `{"driver":{"name":"local","root":"/a"}}`)) },
 		},
 		"the default storage itself": {
-			`{}`, `{"storages":{"default":{"driver":$DEFAULT,"sanitize":false}}}`,
-			func(c config) { c.set(Storages, "default", object{"driver": driver, "sanitize": false}) },
+			`{"file_aliases":{"a":{}}}`, `{"storages":{"default":{"sanitize":false,"driver":{"name":"local","root":"/a"}}},"file_aliases":{"a":{}}}`,
+			func(c config) {
+				c.set(Storages, "default", parsed(t, `{"driver":{"name":"local","root":"/a"},"sanitize":false}`))
+			},
 		},
 		"the first image alias": {
-			`{}`, `{"image_aliases":{"content":{},"photos":{}},"file_aliases":{"content":{}}}`,
+			`{}`, `{"storages":{$DEFAULT},"image_aliases":{"content":{},"photos":{}},"file_aliases":{"content":{}}}`,
 			func(c config) { c.set(ImageAliases, "photos", object{}) },
 		},
 		"the first file alias": {
-			`{}`, `{"image_aliases":{"content":{}},"file_aliases":{"content":{},"reports":{}}}`,
+			`{}`, `{"storages":{$DEFAULT},"image_aliases":{"content":{}},"file_aliases":{"content":{},"reports":{}}}`,
 			func(c config) { c.set(FileAliases, "reports", object{}) },
 		},
 		"an image alias beside one": {
-			`{"image_aliases":{"photos":{}}}`, `{"image_aliases":{"photos":{},"more":{}}}`,
+			`{"storages":{` + archive + `},"image_aliases":{"photos":{}}}`, `{"storages":{` + archive + `},"image_aliases":{"photos":{},"more":{}}}`,
 			func(c config) { c.set(ImageAliases, "more", object{}) },
 		},
 		"one of the app's aliases is removed": {
-			`{}`, `{"file_aliases":{"content":{}}}`,
+			`{}`, `{"storages":{$DEFAULT},"file_aliases":{"content":{}}}`,
 			func(c config) { c.remove(ImageAliases, "content") },
 		},
 		"a second storage, and the app's aliases used the only one": {
@@ -57,39 +59,40 @@ func TestWhatTheAppAddsStays(t *testing.T) {
 			func(c config) { c.set(Storages, "default", object{}) },
 		},
 		"a second storage beside default": {
-			`{"storages":{"default":{}},"image_aliases":{"photos":{}}}`,
-			`{"storages":{"default":{},` + archive + `},"image_aliases":{"photos":{}}}`,
+			`{"storages":{"default":{}},"image_aliases":{"photos":{},"docs":{"storage":"{env.S}"}}}`,
+			`{"storages":{"default":{},` + archive + `},"image_aliases":{"photos":{"storage":"default"},"docs":{"storage":"{env.S}"}}}`,
 			func(c config) { c.set(Storages, "archive", parsed(t, `{"driver":{"name":"local","root":"/a"}}`)) },
 		},
 		"a storage that is changed": {
 			`{"storages":{` + archive + `},"image_aliases":{"photos":{}}}`,
-			`{"storages":{` + backup + `,` + archive + `},"image_aliases":{"photos":{"storage":"archive"}}}`,
-			func(c config) {
-				c.set(Storages, "archive", parsed(t, `{"driver":{"name":"local","root":"/a"}}`))
-				c.set(Storages, "backup", parsed(t, `{"driver":{"name":"local","root":"/b"}}`))
-			},
+			`{"storages":{"archive":{"driver":{"name":"local","root":"/b"}}},"image_aliases":{"photos":{}}}`,
+			func(c config) { c.set(Storages, "archive", parsed(t, `{"driver":{"name":"local","root":"/b"}}`)) },
 		},
 		"a storage of two goes": {
 			`{"storages":{` + archive + `,"default":{}},"image_aliases":{"photos":{}}}`,
 			`{"storages":{"default":{}},"image_aliases":{"photos":{}}}`,
 			func(c config) { c.remove(Storages, "archive") },
 		},
-		"an account": {
-			`{}`, `{"accounts":{"key":{}}}`,
+		"the first account": {
+			`{}`, `{"accounts":{"key":{}},"storages":{$DEFAULT},"image_aliases":{"content":{}},"file_aliases":{"content":{}}}`,
 			func(c config) { c.set(Accounts, "key", object{}) },
 		},
 		"the last account": {
-			`{"accounts":{"key":{}},"cdn_base":"https://x"}`, `{"cdn_base":"https://x"}`,
+			`{"accounts":{"key":{}},"storages":{` + archive + `},"image_aliases":{"photos":{}}}`, `{"storages":{` + archive + `},"image_aliases":{"photos":{}}}`,
 			func(c config) { c.remove(Accounts, "key") },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			config := config{parsed(t, c.app)}
+			config := loaded(t, c.app)
 			before := config.storagesOfAliases()
 			c.do(config)
-			mustEqual(t, config.app, strings.ReplaceAll(c.want, "$DEFAULT", string(canonical(driver))))
-			after := config.storagesOfAliases()
+			changed, err := load(config.app, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustEqual(t, changed.app, strings.ReplaceAll(c.want, "$DEFAULT", `"default":{"driver":`+string(canonical(driver))+`}`))
+			after := changed.storagesOfAliases()
 			maps.DeleteFunc(before, func(alias Use, storage string) bool {
 				now, there := after[alias]
 				return !there || now == storage
@@ -99,6 +102,44 @@ func TestWhatTheAppAddsStays(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestSpelling: an option that Caddy accepts under another spelling is recognized, whatever the case
+// of its key.
+func TestSpelling(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		`{"@id":"m"}`: `{}`,
+		`{"Storages":{"a":{"DRIVER":{"name":"sftp","Password":"p"},"Sanitize":false}}}`:              `{"storages":{"a":{"driver":{"name":"sftp","password":"p"},"sanitize":false}}}`,
+		`{"Image_Aliases":{"a":{"WebP":{"Quality":3},"@id":"x"}},"File_aliases":{"a":{}}}`:           `{"image_aliases":{"a":{"webp":{"quality":3}}},"file_aliases":{"a":{}}}`,
+		`{"image_aliases":{"a":{"renditions":{"Thumb":{"WIDTH":3}}}}}`:                               `{"image_aliases":{"a":{"renditions":{"Thumb":{"width":3}}}}}`,
+		`{"Accounts":{"Key":{"paſſword_haſh":"h"}}}`:                                                 `{"accounts":{"Key":{"password_hash":"h"}}}`,
+		`{"Tokens":{"store":"redis","PassWord":"p"}}`:                                                `{"tokens":{"store":"redis","password":"p"}}`,
+		`{"token_lifetime":"1h","storages":{"x":{"driver":{"name":"foreign","Place":"p"}}}}`:         `{"token_lifetime":3600000000000,"storages":{"x":{"driver":{"name":"foreign","Place":"p"}}}}`,
+		`{"STORAGES":{"a":{},"b":{"sanitize":true}},"storages":{"a":{"sanitize":false}}}`:            `{"storages":{"a":{"sanitize":false},"b":{"sanitize":true}}}`,
+		`{"file_aliases":{"a":{"PREFIX":"one","prefix":"two"},"b":{"PREFIX":"one","Prefix":"two"}}}`: `{"file_aliases":{"a":{"prefix":"two"},"b":{"prefix":"two"}}}`,
+	} {
+		c, err := load(parsed(t, given), false)
+		if err != nil {
+			t.Fatalf("%v in %s", err, given)
+		}
+		mustEqual(t, c.app, want)
+	}
+}
+
+// TestKeepsIDs: a change keeps the "@id" fields of all objects that stay.
+func TestKeepsIDs(t *testing.T) {
+	t.Parallel()
+	a := &admin{body: `{"@id":"m","storages":{` + archive + `},"image_aliases":{"a":{"@id":"a","webp":{"@id":"w","quality":7}},"b":{"@id":"b"}}}`}
+	change := Change{Section: ImageAliases, Name: "a", Condition: Condition{Tags: "*"}, Value: parsed(t, `{"webp":{"quality":8}}`)}
+	editor := editorOf(t, a)
+	if _, err := editor.Put(t.Context(), change); err != nil {
+		t.Fatal(err)
+	}
+	if err := editor.Delete(t.Context(), ImageAliases, "b", Condition{Tags: "*"}); err != nil {
+		t.Fatal(err)
+	}
+	mustEqual(t, parsed(t, a.body), `{"@id":"m","storages":{`+archive+`},"image_aliases":{"a":{"@id":"a","webp":{"@id":"w","quality":8}}}}`)
 }
 
 func TestUses(t *testing.T) {
@@ -129,7 +170,7 @@ func TestUses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := config{parsed(t, c.app)}.removable(c.section, c.entry)
+			err := loaded(t, c.app).removable(c.section, c.entry)
 			if (err == nil) != (c.want == "") {
 				t.Fatalf("got %v, want %q", err, c.want)
 			}
