@@ -5,10 +5,9 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // Config is the configuration of the app.
@@ -57,7 +56,7 @@ type Settings struct {
 	CORS []string `json:"cors,omitempty" example:"https://www.example.com"`
 
 	// How long a token is valid. Default: `24h`.
-	TokenLifetime caddy.Duration `json:"token_lifetime,omitempty"`
+	TokenLifetime options.Duration `json:"token_lifetime,omitempty"`
 
 	// The folder in which an upload waits until it is complete, for storages on other
 	// hosts, if it has more than 1 MiB or 64 MiB of smaller ones wait in memory. It must
@@ -68,7 +67,7 @@ type Settings struct {
 
 	// How long to wait between two checks of a storage that can be used; one that cannot
 	// is looked at again after ten seconds. Default: `1m`.
-	HealthInterval caddy.Duration `json:"health_interval,omitempty"`
+	HealthInterval options.Duration `json:"health_interval,omitempty"`
 }
 
 // Implied reports which default parts were added to a configuration.

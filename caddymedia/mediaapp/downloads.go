@@ -6,9 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/caddymedia/media/caddymedia/fetch"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // Downloads say from where Go code in this process may have items downloaded. The addresses
@@ -23,7 +22,7 @@ type Downloads struct {
 	// Default: 3.
 	MaxRedirects int `json:"max_redirects,omitempty"`
 	// How long a download may take as a whole. Default: `1m`.
-	Timeout caddy.Duration `json:"timeout,omitempty" example:"1m"`
+	Timeout options.Duration `json:"timeout,omitempty" example:"1m"`
 }
 
 // options returns the options of downloads. A nil d has the defaults.

@@ -3,12 +3,11 @@ package mediaapp
 import (
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // Limits bound what a stranger can make the service do. None is infinite; 0 is the
@@ -21,7 +20,7 @@ type Limits struct {
 	// and one alone half of that. Default: 256.
 	MaxUploads int `json:"max_uploads,omitempty"`
 	// How long the body of an upload may take to come. Default: `6h`.
-	MaxUploadTime caddy.Duration `json:"max_upload_time,omitempty"`
+	MaxUploadTime options.Duration `json:"max_upload_time,omitempty"`
 	// The most files of a request. Default: 200.
 	MaxFiles int `json:"max_files,omitempty"`
 	// The most fields of a request. Default: 100.
@@ -58,13 +57,13 @@ type Limits struct {
 	ImageQueue int `json:"image_queue,omitempty"`
 	// How long a picture may wait for the others before it is answered with 503.
 	// Default: `30s`.
-	ImageWait caddy.Duration `json:"image_wait,omitempty"`
+	ImageWait options.Duration `json:"image_wait,omitempty"`
 	// How long an encoder may take for a variant or a rendition of an image, which is then
 	// stored without it. While images of other accounts wait, the encoder of a variant has a third
 	// of `image_wait`. An image that takes that long to be decoded, at least 20 seconds, is
 	// refused with 413. The time for which it gives way to other images does not count.
 	// Default: `20s`.
-	ImageTime caddy.Duration `json:"image_time,omitempty"`
+	ImageTime options.Duration `json:"image_time,omitempty"`
 	// How many items a client address may have open at the same time, that is downloads that are
 	// under way. Twice as many may wait for 30 seconds; after that, and for any more, it is 429.
 	// Items up to 256 KiB hardly count. Behind a proxy set `trusted_proxies`, or all clients share one address. Default: 256.

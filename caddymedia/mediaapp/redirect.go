@@ -4,10 +4,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // Redirect answers GET requests for items with the address at which the storage itself serves
@@ -24,7 +24,7 @@ type Redirect struct {
 
 	// How long an address is valid for which the storage asks for a signature, at most
 	// seven days. Clients keep the redirect for half of this time. Default: `1h`.
-	Lifetime caddy.Duration `json:"lifetime,omitempty" example:"1h"`
+	Lifetime options.Duration `json:"lifetime,omitempty" example:"1h"`
 }
 
 const (
@@ -64,11 +64,11 @@ func (o *AliasOptions) parseRedirect(d *caddyfile.Dispenser) error {
 		return d.ArgErr()
 	}
 	if len(rest) == 1 {
-		lifetime, err := caddy.ParseDuration(rest[0])
+		lifetime, err := options.ParseDuration(rest[0])
 		if err != nil || lifetime <= 0 {
 			return d.Errf("the lifetime of redirect is a duration such as 1h, not %q", rest[0])
 		}
-		o.Redirect.Lifetime = caddy.Duration(lifetime)
+		o.Redirect.Lifetime = options.Duration(lifetime)
 	}
 	return nil
 }

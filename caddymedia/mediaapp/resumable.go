@@ -3,7 +3,6 @@ package mediaapp
 import (
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/caddymedia/media"
@@ -21,7 +20,7 @@ type Resumable struct {
 	Storage string `json:"storage,omitempty" example:"default"`
 	// How long an unfinished upload is kept after its last byte. One that a ticket began ends
 	// sooner. Default: `24h`.
-	Expires caddy.Duration `json:"expires,omitempty" example:"24h"`
+	Expires options.Duration `json:"expires,omitempty" example:"24h"`
 	// The most unfinished uploads of an account; one more is answered with 429. Default: 100.
 	MaxOpen int `json:"max_open,omitempty" example:"100"`
 	// The most bytes of all unfinished uploads of an account, by their lengths; more are answered

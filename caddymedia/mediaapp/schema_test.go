@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -49,7 +47,7 @@ func TestSchemaValues(t *testing.T) {
 		{
 			"image alias", Schemas().ImageAlias,
 			&ImageAlias{
-				AliasOptions: AliasOptions{MaxSize: 5, Redirect: &Redirect{To: "presigned", Lifetime: caddy.Duration(2 * time.Hour)}},
+				AliasOptions: AliasOptions{MaxSize: 5, Redirect: &Redirect{To: "presigned", Lifetime: options.Duration(2 * time.Hour)}},
 				WebP:         &WebP{Quality: 70}, Negotiate: true,
 			},
 			map[string]any{

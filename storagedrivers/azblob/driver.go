@@ -39,7 +39,7 @@ type AzBlob struct {
 
 	// How long the service may keep silent before it counts as unreachable. Default:
 	// `30s`.
-	SilenceTimeout caddy.Duration `json:"timeout,omitempty" example:"30s"`
+	SilenceTimeout options.Duration `json:"timeout,omitempty" example:"30s"`
 
 	config Config // expanded and completed
 }

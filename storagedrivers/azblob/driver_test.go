@@ -9,6 +9,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func TestCaddyfile(t *testing.T) {
@@ -82,7 +84,7 @@ func TestProvision(t *testing.T) {
 		}
 		return &a
 	}
-	key := provisioned(AzBlob{Config: Config{Account: "media", Key: "{env.AZBLOB_TEST_KEY}", Container: "pictures", Prefix: "/a/b/"}, SilenceTimeout: caddy.Duration(time.Minute)})
+	key := provisioned(AzBlob{Config: Config{Account: "media", Key: "{env.AZBLOB_TEST_KEY}", Container: "pictures", Prefix: "/a/b/"}, SilenceTimeout: options.Duration(time.Minute)})
 	if key.config.Key != "a2V5" || key.Key != "{env.AZBLOB_TEST_KEY}" {
 		t.Errorf("the key is %q, raw %q", key.config.Key, key.Key)
 	}
@@ -92,7 +94,7 @@ func TestProvision(t *testing.T) {
 	if got := key.config.serviceURL(); got != "https://media.blob.core.windows.net" {
 		t.Errorf("the service is at %q", got)
 	}
-	same := provisioned(AzBlob{Config: Config{Account: "media", Key: "a2V5", Container: "pictures", Prefix: "/a/b/"}, SilenceTimeout: caddy.Duration(time.Minute)})
+	same := provisioned(AzBlob{Config: Config{Account: "media", Key: "a2V5", Container: "pictures", Prefix: "/a/b/"}, SilenceTimeout: options.Duration(time.Minute)})
 	other := provisioned(AzBlob{Config: Config{Account: "media", Container: "pictures"}}) // default credentials
 	if key.PoolKey() != same.PoolKey() || key.PoolKey() == other.PoolKey() {
 		t.Errorf("pool keys %q, %q, %q", key.PoolKey(), same.PoolKey(), other.PoolKey())

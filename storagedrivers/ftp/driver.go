@@ -53,7 +53,7 @@ type FTP struct {
 	Config
 
 	// How long the server may keep silent. Default: `30s`.
-	SilenceTimeout caddy.Duration `json:"timeout,omitempty" example:"30s"`
+	SilenceTimeout options.Duration `json:"timeout,omitempty" example:"30s"`
 
 	config Config // expanded and completed
 }

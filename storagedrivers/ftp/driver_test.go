@@ -18,6 +18,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func parse(t *testing.T, text string) (*FTP, error) {
@@ -92,7 +93,7 @@ func TestProvision(t *testing.T) {
 			t.Errorf("the raw password became %q", f.Password)
 		}
 	}
-	f := &FTP{Config: Config{Address: "host", User: "u", TLS: TLSImplicit}, SilenceTimeout: caddy.Duration(time.Second)}
+	f := &FTP{Config: Config{Address: "host", User: "u", TLS: TLSImplicit}, SilenceTimeout: options.Duration(time.Second)}
 	if err := f.Provision(caddy.Context{}); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +157,7 @@ func TestPoolKey(t *testing.T) {
 		{Config: Config{TLS: TLSExplicit, InsecureSkipVerify: true}},
 		{Config: Config{Connections: 3}},
 		{Config: Config{Lock: &off}},
-		{SilenceTimeout: caddy.Duration(time.Second)},
+		{SilenceTimeout: options.Duration(time.Second)},
 	} {
 		if f.Address == "" {
 			f.Address = "host"

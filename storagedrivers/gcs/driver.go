@@ -38,7 +38,7 @@ type GCS struct {
 
 	// How long the service may keep silent before an operation is given up. Default:
 	// `30s`.
-	SilenceTimeout caddy.Duration `json:"timeout,omitempty" example:"30s"`
+	SilenceTimeout options.Duration `json:"timeout,omitempty" example:"30s"`
 
 	config Config // expanded and completed
 }

@@ -12,11 +12,12 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func TestUnmarshalCaddyfile(t *testing.T) {
 	t.Parallel()
-	full := GCS{Config: Config{Bucket: "my-media", CredentialsFile: "/run/secrets/key.json", Endpoint: "https://storage.example.com", Prefix: "a/b"}, SilenceTimeout: caddy.Duration(5 * time.Second)}
+	full := GCS{Config: Config{Bucket: "my-media", CredentialsFile: "/run/secrets/key.json", Endpoint: "https://storage.example.com", Prefix: "a/b"}, SilenceTimeout: options.Duration(5 * time.Second)}
 	const options = `
 		credentials_file /run/secrets/key.json
 		endpoint https://storage.example.com

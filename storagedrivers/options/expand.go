@@ -95,7 +95,7 @@ func checkAll(fields []field, in reflect.Value, path string) error {
 			err = aboveZero(name, "number", value.Int(), value.Int())
 		case Size:
 			err = aboveZero(name, "size", value.Int(), value.Int())
-		case Duration:
+		case Period:
 			err = aboveZero(name, "duration", value.Int(), time.Duration(value.Int()))
 		case Group:
 			if !value.IsNil() {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func TestExpand(t *testing.T) {
@@ -88,7 +88,7 @@ func TestExpandErrors(t *testing.T) {
 		{func(c *config) { c.Few = -1 }, "few is a number above zero, not -1"},
 		{func(c *config) { c.Many = -2 }, "many is a number above zero, not -2"},
 		{func(c *config) { c.Size = -3 }, "size is a size above zero, not -3"},
-		{func(c *config) { c.Every = caddy.Duration(-4e9) }, "every is a duration above zero, not -4s"},
+		{func(c *config) { c.Every = options.Duration(-4e9) }, "every is a duration above zero, not -4s"},
 		{func(c *config) { c.Group = new(inner) }, "group.key is missing"},
 		{func(c *config) { c.Group = &inner{Key: "{env.SCHEMA_TEST_NONE}"} }, "group.key: evaluated placeholder"},
 		{func(c *config) { c.Group = &inner{Key: "k", Mode: "x"} }, "group.mode is one of one, two"},

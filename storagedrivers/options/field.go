@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/caddyserver/caddy/v2"
 )
 
 // field is an option as a field of a struct.
@@ -48,8 +46,8 @@ func newField(of reflect.Type, f reflect.StructField, name string, index []int) 
 		index:  index, owner: of.Name(), name: f.Name,
 	}
 	switch {
-	case f.Type == reflect.TypeFor[caddy.Duration]():
-		option.option.Type = Duration
+	case f.Type == reflect.TypeFor[Duration]():
+		option.option.Type = Period
 	case f.Type == reflect.TypeFor[[]string]():
 		option.option.Type = Texts
 	case f.Type == reflect.TypeFor[bool](), f.Type == reflect.TypeFor[*bool]():

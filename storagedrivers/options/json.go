@@ -3,8 +3,6 @@ package options
 import (
 	"encoding/json"
 	"fmt"
-
-	"github.com/caddyserver/caddy/v2"
 )
 
 // CheckJSON returns an error if value is invalid for the option, which is no Group or Groups.
@@ -23,7 +21,7 @@ func (o Option) CheckJSON(name string, value any) error {
 		what, ok = "a whole number", isWhole(value)
 	case Size:
 		what, ok = "a whole number of bytes", isWhole(value)
-	case Duration:
+	case Period:
 		what, ok = "a duration such as 30s, 5m or 1h30m", isDuration(value)
 	default:
 		what = "a text"
@@ -60,6 +58,6 @@ func isDuration(value any) bool {
 	if !ok {
 		return isWhole(value)
 	}
-	_, err := caddy.ParseDuration(text)
+	_, err := ParseDuration(text)
 	return err == nil
 }

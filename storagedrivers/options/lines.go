@@ -124,7 +124,7 @@ func (f field) words(value reflect.Value) []string {
 		return []string{size(value.Int())}
 	case Count:
 		return []string{strconv.FormatInt(value.Int(), 10)}
-	case Duration:
+	case Period:
 		return []string{shortly(time.Duration(value.Int()))}
 	default:
 		return []string{value.String()}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -112,7 +111,7 @@ func TestLines(t *testing.T) {
 	}{
 		"first": {config{Name: "x"}, "test x\n"},
 		"others": {
-			config{Name: "x", Folder: "a b", Mode: "two", Off: true, On: &off, Few: 3, Many: 4, Every: caddy.Duration(3600e9)},
+			config{Name: "x", Folder: "a b", Mode: "two", Off: true, On: &off, Few: 3, Many: 4, Every: options.Duration(3600e9)},
 			"test x {\n\tfolder \"a b\"\n\tmode two\n\toff on\n" + "\ton off\n\tfew 3\n\tmany 4\n\tevery 1h\n}\n",
 		},
 		"lists": {

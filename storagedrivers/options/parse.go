@@ -6,7 +6,6 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 )
 
@@ -77,7 +76,7 @@ func (f field) reader(value reflect.Value) Reader {
 		return ReadSwitch(into)
 	case **bool:
 		return ReadOnOff(into)
-	case *caddy.Duration:
+	case *Duration:
 		return ReadDuration(into)
 	case *int:
 		if f.option.Type == Count {

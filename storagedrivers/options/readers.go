@@ -203,18 +203,18 @@ func ReadSize(into *int64) Reader {
 }
 
 // ReadDuration reads an option with a time span above zero: "24h", "7d".
-func ReadDuration(into *caddy.Duration) Reader {
+func ReadDuration(into *Duration) Reader {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
 		value, err := argument(d, "24h")
 		if err != nil {
 			return err
 		}
-		span, err := caddy.ParseDuration(value)
+		span, err := ParseDuration(value)
 		if err != nil || span <= 0 {
 			return d.Errf("%s is a duration such as %s, not %q", name, 24*time.Hour, value)
 		}
-		*into = caddy.Duration(span)
+		*into = Duration(span)
 		return nil
 	}
 }

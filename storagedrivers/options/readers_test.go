@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -21,7 +20,7 @@ type values struct {
 	count      int
 	large      int64
 	size       int64
-	duration   caddy.Duration
+	duration   options.Duration
 }
 
 func (v *values) readers() options.Readers {
@@ -64,8 +63,8 @@ func TestParse(t *testing.T) {
 		"test {\n size 2GB\n}":              {size: 2e9},
 		"test {\n size 65536\n}":            {size: 65536},
 		"test {\n size 1.5KiB\n}":           {size: 1536},
-		"test {\n duration 90m\n}":          {duration: caddy.Duration(90 * time.Minute)},
-		"test {\n duration 7d\n}":           {duration: caddy.Duration(7 * 24 * time.Hour)},
+		"test {\n duration 90m\n}":          {duration: options.Duration(90 * time.Minute)},
+		"test {\n duration 7d\n}":           {duration: options.Duration(7 * 24 * time.Hour)},
 		"test {\n text x # a comment\n}":    {text: "x"},
 		"test {\n text x\n word one\n}\n\n": {text: "x", word: "one"},
 	} {

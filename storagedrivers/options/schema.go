@@ -4,7 +4,7 @@
 // ([ParseBlock]), so that the app and all modules refuse unknown options with the same words.
 //
 // The `json` tag of a field is the name of its option, and its Go type determines the values:
-// string, []string, bool or *bool, int or int64, [caddy.Duration], a pointer to the struct of a
+// string, []string, bool or *bool, int or int64, [Duration], a pointer to the struct of a
 // group, or a map of names to such pointers. Fields of embedded structs count as fields of the
 // struct. Fields of other modules ([json.RawMessage]) are not options. The tag `option` adds marks
 // that a type cannot express, separated by commas:
@@ -33,15 +33,15 @@ type Type string
 
 // The types of options, with their JSON.
 const (
-	Text     Type = "text"     // string
-	Texts    Type = "texts"    // array of strings
-	Word     Type = "word"     // string, one of Words
-	Switch   Type = "switch"   // true or false
-	Count    Type = "count"    // whole number above zero
-	Size     Type = "size"     // number of bytes above zero
-	Duration Type = "duration" // string such as "30s", or nanoseconds
-	Group    Type = "group"    // object with Options
-	Groups   Type = "groups"   // object of objects with Options, by names
+	Text   Type = "text"     // string
+	Texts  Type = "texts"    // array of strings
+	Word   Type = "word"     // string, one of Words
+	Switch Type = "switch"   // true or false
+	Count  Type = "count"    // whole number above zero
+	Size   Type = "size"     // number of bytes above zero
+	Period Type = "duration" // string such as "30s", or nanoseconds
+	Group  Type = "group"    // object with Options
+	Groups Type = "groups"   // object of objects with Options, by names
 )
 
 // Option describes one option.

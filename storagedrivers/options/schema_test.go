@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -20,10 +18,10 @@ type common struct {
 }
 
 type inner struct {
-	Key   string         `json:"key,omitempty" option:"required,secret"`
-	Mode  mode           `json:"mode,omitempty" option:"words=one|two"`
-	Where string         `json:"where,omitempty" option:"address" example:"https://example.com"`
-	Every caddy.Duration `json:"every,omitempty"`
+	Key   string           `json:"key,omitempty" option:"required,secret"`
+	Mode  mode             `json:"mode,omitempty" option:"words=one|two"`
+	Where string           `json:"where,omitempty" option:"address" example:"https://example.com"`
+	Every options.Duration `json:"every,omitempty"`
 }
 
 // box is one of named groups.
@@ -48,11 +46,11 @@ type config struct {
 	Many    int64    `json:"many,omitempty"`
 	Size    int64    `json:"size,omitempty" option:"size"`
 
-	Every caddy.Duration  `json:"every,omitempty"`
-	Group *inner          `json:"group,omitempty"`
-	Boxes map[string]*box `json:"boxes,omitempty" option:"line=box"`
-	Other json.RawMessage `json:"other,omitempty"` // no option
-	Not   string          `json:"-"`
+	Every options.Duration `json:"every,omitempty"`
+	Group *inner           `json:"group,omitempty"`
+	Boxes map[string]*box  `json:"boxes,omitempty" option:"line=box"`
+	Other json.RawMessage  `json:"other,omitempty"` // no option
+	Not   string           `json:"-"`
 
 	hidden string
 }
@@ -74,12 +72,12 @@ func TestOf(t *testing.T) {
 		{Name: "few", Type: options.Count},
 		{Name: "many", Type: options.Count},
 		{Name: "size", Type: options.Size},
-		{Name: "every", Type: options.Duration},
+		{Name: "every", Type: options.Period},
 		{Name: "group", Type: options.Group, Options: []options.Option{
 			{Name: "key", Type: options.Text, Required: true, Secret: true},
 			{Name: "mode", Type: options.Word, Words: []string{"one", "two"}},
 			{Name: "where", Type: options.Text, Example: "https://example.com"},
-			{Name: "every", Type: options.Duration},
+			{Name: "every", Type: options.Period},
 		}},
 		{Name: "boxes", Type: options.Groups, Line: "box", Options: []options.Option{
 			{Name: "key", Type: options.Text, Secret: true},
@@ -166,8 +164,8 @@ func TestValues(t *testing.T) {
 			"everything",
 			config{
 				Name: "n", common: common{Where: "w"}, Folder: "f", Mode: "one", Secret: "s", Secrets: []string{"s"},
-				List: []string{"a", "b"}, Off: true, On: &on, Few: 1, Many: 2, Size: 3, Every: caddy.Duration(90 * time.Second),
-				Group: &inner{Key: "k", Mode: "two", Every: caddy.Duration(time.Hour)},
+				List: []string{"a", "b"}, Off: true, On: &on, Few: 1, Many: 2, Size: 3, Every: options.Duration(90 * time.Second),
+				Group: &inner{Key: "k", Mode: "two", Every: options.Duration(time.Hour)},
 				Boxes: map[string]*box{"a": {Key: "k", Width: 3}, "b": {On: &off}, "none": nil},
 			},
 			map[string]any{
@@ -203,7 +201,7 @@ func TestDurationsInValues(t *testing.T) {
 		"30s": 30 * time.Second, "1m": time.Minute, "10m": 10 * time.Minute, "20h": 20 * time.Hour,
 		"1h10m": 70 * time.Minute, "1h0m1s": time.Hour + time.Second, "168h": 7 * 24 * time.Hour, "100ms": 100 * time.Millisecond,
 	} {
-		if got := described.Values(config{Every: caddy.Duration(d)})["every"]; got != want {
+		if got := described.Values(config{Every: options.Duration(d)})["every"]; got != want {
 			t.Errorf("%v became %v, want %q", d, got, want)
 		}
 	}

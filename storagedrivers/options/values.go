@@ -37,7 +37,7 @@ func valuesOf(fields []field, in reflect.Value) map[string]any {
 				named[name] = valuesOf(f.group, group)
 			}
 			values[f.option.Name] = named
-		case f.option.Type == Duration:
+		case f.option.Type == Period:
 			values[f.option.Name] = shortly(time.Duration(value.Int()))
 		case value.Kind() == reflect.String:
 			values[f.option.Name] = value.String()

@@ -37,7 +37,7 @@ type S3 struct {
 	Config
 
 	// How long the service may keep silent before an operation is given up. Default: `30s`.
-	SilenceTimeout caddy.Duration `json:"timeout,omitempty" example:"30s"`
+	SilenceTimeout options.Duration `json:"timeout,omitempty" example:"30s"`
 
 	config Config // expanded and completed
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func parse(t *testing.T, text string) (*S3, error) {
@@ -118,7 +119,7 @@ func TestWrongOptions(t *testing.T) {
 		"session_token goes with":       {Config: Config{Bucket: "b", SessionToken: "token"}},
 		"prefix: invalid key":           {Config: Config{Bucket: "b", Prefix: "a/../b"}},
 		"checksums is one of":           {Config: Config{Bucket: "b", Checksums: "always"}},
-		"above zero, not -1s":           {Config: Config{Bucket: "b"}, SilenceTimeout: caddy.Duration(-time.Second)},
+		"above zero, not -1s":           {Config: Config{Bucket: "b"}, SilenceTimeout: options.Duration(-time.Second)},
 		"endpoint is an address":        {Config: Config{Bucket: "b", Endpoint: "s3.example.com"}},
 		`not "ftp://example.com"`:       {Config: Config{Bucket: "b", Endpoint: "ftp://example.com"}},
 		`not "http://[::1"`:             {Config: Config{Bucket: "b", Endpoint: "http://[::1"}},
@@ -144,7 +145,7 @@ func TestPoolKeyTellsPlacesApart(t *testing.T) {
 		{Config: Config{Bucket: "b", Prefix: "p"}},
 		{Config: Config{Bucket: "b", PathStyle: &on}},
 		{Config: Config{Bucket: "b", Checksums: whenRequired}},
-		{Config: Config{Bucket: "b"}, SilenceTimeout: caddy.Duration(time.Second)},
+		{Config: Config{Bucket: "b"}, SilenceTimeout: options.Duration(time.Second)},
 	} {
 		if err := provision(s); err != nil {
 			t.Fatal(err)

@@ -8,9 +8,8 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // TestHostKey: the key that the host presents is the one that its administrator reads there, and
@@ -48,7 +47,7 @@ func TestHostKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = listener.Close() })
-		silent := SFTP{Config: Config{Address: listener.Addr().String()}, SilenceTimeout: caddy.Duration(100 * time.Millisecond)}
+		silent := SFTP{Config: Config{Address: listener.Addr().String()}, SilenceTimeout: options.Duration(100 * time.Millisecond)}
 		if _, err := silent.HostKey(t.Context()); err == nil {
 			t.Error("no error")
 		}

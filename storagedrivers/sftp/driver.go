@@ -50,7 +50,7 @@ type SFTP struct {
 
 	// How long the host may keep silent, also while it forces an upload to its disk.
 	// Default: `30s`.
-	SilenceTimeout caddy.Duration `json:"timeout,omitempty" example:"30s"`
+	SilenceTimeout options.Duration `json:"timeout,omitempty" example:"30s"`
 
 	config Config // expanded and completed
 }

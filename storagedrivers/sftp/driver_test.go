@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func parse(text string) (*SFTP, error) {
@@ -111,7 +112,7 @@ func TestProvision(t *testing.T) {
 	}
 	for name, change := range map[string]func(*SFTP){
 		"address": func(s *SFTP) { s.Address = "other" }, "password": func(s *SFTP) { s.Password = "other" },
-		"root": func(s *SFTP) { s.Root = "/other" }, "timeout": func(s *SFTP) { s.SilenceTimeout = caddy.Duration(time.Second) },
+		"root": func(s *SFTP) { s.Root = "/other" }, "timeout": func(s *SFTP) { s.SilenceTimeout = options.Duration(time.Second) },
 	} {
 		other := minimal()
 		other.Address = s.Address

@@ -93,7 +93,7 @@ type Module struct {
 
 	// How long to wait for the server. A command is tried twice, so a dead server is detected after
 	// twice the time; uploads wait for that. Default: `500ms`.
-	Timeout caddy.Duration `json:"timeout,omitempty" example:"500ms"`
+	Timeout options.Duration `json:"timeout,omitempty" example:"500ms"`
 
 	// The largest number of connections to a server. Default: 10 per CPU.
 	PoolSize int `json:"pool_size,omitempty" example:"20"`

@@ -16,7 +16,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/caddyserver/caddy/v2"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 const (
@@ -43,7 +43,7 @@ func (m *Module) expand() (*Module, error) {
 		e.Addresses = []string{defaultAddress}
 	}
 	e.KeyPrefix = cmp.Or(m.KeyPrefix, defaultKeyPrefix)
-	e.Timeout = cmp.Or(e.Timeout, caddy.Duration(defaultTimeout))
+	e.Timeout = cmp.Or(e.Timeout, options.Duration(defaultTimeout))
 	return &e, nil
 }
 
