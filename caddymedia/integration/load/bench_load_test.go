@@ -4,14 +4,15 @@ package load_test
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,16 +31,15 @@ type client struct {
 	conn   net.Conn
 	reader *bufio.Reader
 	create []byte // the request that creates a resumable upload; nil for one request
-	head   []byte // up to the first byte of the file
-	number []byte // the part of head that is the file's number
-	body   [][]byte
-	tail   []byte
+
+	request [][]byte // in pieces; without its first line after a create
+	numbers [][]byte // the parts of request that are numbers of files
 }
 
 // lastName numbers the uploads of all rounds.
 var lastName atomic.Int64
 
-// load uploads all files of a round and returns the time from the first byte sent to the last
+// load sends all requests of a round and returns the time from the first byte sent to the last
 // answer.
 func (s server) load(b *testing.B, w workload, payload [][]byte) time.Duration {
 	b.Helper()
@@ -50,19 +50,19 @@ func (s server) load(b *testing.B, w workload, payload [][]byte) time.Duration {
 			b.Fatal(err)
 		}
 		defer conn.Close()
-		clients[i] = s.client(conn, payload, w.size)
+		clients[i] = s.client(conn, payload, w)
 	}
 	var (
 		left atomic.Int64
 		wg   sync.WaitGroup
 		errs = make([]error, w.clients)
 	)
-	left.Store(int64(w.files))
+	left.Store(int64(w.files / max(w.parts, 1)))
 	start := time.Now()
 	for i, c := range clients {
 		wg.Go(func() {
 			for errs[i] == nil && left.Add(-1) >= 0 {
-				errs[i] = c.upload()
+				errs[i] = c.send()
 			}
 		})
 	}
@@ -75,37 +75,52 @@ func (s server) load(b *testing.B, w workload, payload [][]byte) time.Duration {
 }
 
 // client prepares the constant parts of requests.
-func (s server) client(conn net.Conn, payload [][]byte, size int) *client {
-	c := &client{conn: conn, reader: bufio.NewReader(conn), body: payload}
-	head, part := s.head, ""
+func (s server) client(conn net.Conn, payload [][]byte, w workload) *client {
+	c := &client{conn: conn, reader: bufio.NewReader(conn)}
+	head := s.head + "Host: " + s.addr + "\r\n"
 	if s.resumable != "" {
-		length := strconv.Itoa(size)
+		length := strconv.Itoa(w.size)
 		c.create = []byte(s.resumable + "Host: " + s.addr + "\r\nContent-Length: 0\r\nUpload-Length: " + length + "\r\n\r\n")
-		c.tail = []byte(s.head + "Host: " + s.addr + "\r\nContent-Length: " + length + "\r\n\r\n") // behind the address
+		c.request = append([][]byte{[]byte(head + "Content-Length: " + length + "\r\n\r\n")}, payload...)
 		return c
 	}
-	if s.form {
-		head += "Content-Type: multipart/form-data; boundary=" + boundary + "\r\n"
-		part = "--" + boundary + "\r\nContent-Disposition: form-data; name=\"files[]\"; filename=\"" + firstName +
-			"\"\r\nContent-Type: application/pdf\r\n\r\n"
-		c.tail = []byte("\r\n--" + boundary + "--\r\n")
+	if !s.form {
+		c.add(head + "Content-Length: " + strconv.Itoa(w.size) + "\r\n\r\n")
+		c.request = append(c.request, payload...)
+		return c
 	}
-	head += "Host: " + s.addr + "\r\nContent-Length: " + strconv.Itoa(len(part)+size+len(c.tail)) + "\r\n\r\n" + part
-	c.head = []byte(head)
-	at := bytes.Index(c.head, []byte(firstName)) + len("file-")
-	c.number = c.head[at : at+8]
+	const part = "--" + boundary + "\r\nContent-Disposition: form-data; name=\"files[]\"; filename=\"" + firstName +
+		"\"\r\nContent-Type: application/pdf\r\n\r\n"
+	const end = "--" + boundary + "--\r\n"
+	parts := max(w.parts, 1)
+	length := parts*(len(part)+w.size+len("\r\n")) + len(end)
+	c.add(head + "Content-Type: multipart/form-data; boundary=" + boundary + "\r\nContent-Length: " + strconv.Itoa(length) + "\r\n\r\n")
+	for range parts {
+		c.add(part)
+		c.request = append(append(c.request, payload...), []byte("\r\n"))
+	}
+	c.add(end)
 	return c
 }
 
-// upload sends one file and reads the answer.
-func (c *client) upload() error {
+// add appends a piece to the request, with a number of its own if it has the name of a file.
+func (c *client) add(piece string) {
+	c.request = append(c.request, []byte(piece))
+	if at := strings.Index(piece, firstName); at >= 0 {
+		at += len("file-")
+		c.numbers = append(c.numbers, c.request[len(c.request)-1][at:at+8])
+	}
+}
+
+// send sends one request and reads the answer.
+func (c *client) send() error {
 	if c.create != nil {
 		return c.uploadResumable()
 	}
-	copy(c.number, fmt.Sprintf("%08d", lastName.Add(1)))
-	request := make(net.Buffers, 0, len(c.body)+2)
-	request = append(append(append(request, c.head), c.body...), c.tail)
-	_, err := c.exchange(request)
+	for _, number := range c.numbers {
+		copy(number, fmt.Sprintf("%08d", lastName.Add(1)))
+	}
+	_, err := c.exchange(slices.Clone(c.request))
 	return err
 }
 
@@ -120,7 +135,7 @@ func (c *client) uploadResumable() error {
 		return err
 	}
 	head := []byte("PATCH " + address.Path + " HTTP/1.1\r\n")
-	_, err = c.exchange(append(net.Buffers{head, c.tail}, c.body...))
+	_, err = c.exchange(append(net.Buffers{head}, c.request...))
 	return err
 }
 
@@ -131,8 +146,11 @@ func (c *client) exchange(request net.Buffers) (http.Header, error) {
 	if err != nil {
 		return nil, errors.Join(sendErr, err)
 	}
-	answer, err := io.ReadAll(resp.Body)
-	if err == nil && (resp.StatusCode/100 != 2 || resp.Close) {
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	if err == nil {
+		_, err = io.Copy(io.Discard, resp.Body)
+	}
+	if err == nil && (resp.StatusCode/100 != 2 && resp.StatusCode != http.StatusNotModified || resp.Close) {
 		err = fmt.Errorf("%s: %s", resp.Status, answer)
 	}
 	return resp.Header, errors.Join(sendErr, err, resp.Body.Close())

@@ -21,13 +21,14 @@ type workload struct {
 	clients int
 	files   int
 	size    int // of a file, in bytes
+	parts   int // files of a request, if it is more than one
 }
 
 var workloads = []workload{
-	{"1GiBx1", 1, 1, 1 << 30},
-	{"50KiBx64", 64, 6400, 50 << 10},
-	{"50KiBx1", 1, 1000, 50 << 10},
-	{"1MiBx16", 16, 480, 1 << 20},
+	{name: "1GiBx1", clients: 1, files: 1, size: 1 << 30},
+	{name: "50KiBx64", clients: 64, files: 6400, size: 50 << 10},
+	{name: "50KiBx1", clients: 1, files: 1000, size: 50 << 10},
+	{name: "1MiBx16", clients: 16, files: 480, size: 1 << 20},
 }
 
 // server is one of the compared servers.
@@ -74,6 +75,8 @@ func (w workload) run(b *testing.B, servers []server) {
 				added[s.name] = append(added[s.name], float64(peak()-before)/(1<<20))
 			}
 			s.clear(b, w)
+			unix.Sync() // so that the writes of one server do not slow down the next
+			time.Sleep(100 * time.Millisecond)
 		}
 	}
 	b.ReportMetric(0, "ns/op") // meaningless for all servers together
@@ -124,9 +127,8 @@ func warm(b *testing.B, path string, size int) {
 	}
 }
 
-// clear counts and truncates the uploaded files, and waits for the disk, so that the writes of one
-// server do not slow down the next. The names stay until the end, since ext4 without a journal is
-// slow to find an inode after many deletions.
+// clear counts and truncates the uploaded files. The names stay until the end, since ext4 without a
+// journal is slow to find an inode after many deletions.
 func (s server) clear(b *testing.B, w workload) {
 	b.Helper()
 	files, bytes := 0, int64(0)
@@ -148,8 +150,6 @@ func (s server) clear(b *testing.B, w workload) {
 	if err != nil {
 		b.Fatalf("%s: %v", s.name, err)
 	}
-	unix.Sync()
-	time.Sleep(100 * time.Millisecond)
 }
 
 // ratios returns the ratio of a to b for each round.

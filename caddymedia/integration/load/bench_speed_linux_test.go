@@ -1,0 +1,185 @@
+package load_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/caddymedia/media/caddymedia/integration/site"
+)
+
+// speedWorkloads are the requests that BenchmarkSpeed measures. Those without a size are downloads.
+// A round takes about half a second of processor time, which a tick of the scheduler or a run of
+// the garbage collector does not move.
+var speedWorkloads = []workload{
+	{name: "POST-50KiB", clients: 16, files: 1000, size: 50 << 10},
+	{name: "POST-20x50KiB", clients: 4, files: 1000, size: 50 << 10, parts: 20},
+	{name: "POST-1GiB", clients: 1, files: 1, size: 1 << 30},
+	{name: "GET-50KiB", clients: 16, files: 4000},
+	{name: "GET-304", clients: 16, files: 6000},
+	{name: "GET-10MiB", clients: 16, files: 150},
+}
+
+// BenchmarkSpeed measures the processor time of a request, user and system, as a ratio to that of a
+// peer that does the least for the same request: Caddy's file_server, or the multipart reader of the
+// Go library that copies to files. The peer is another process of the same binary. Each iteration is
+// a round of both, in turn, and the ratio is the median of the rounds. `.ci/speed` compares it with
+// recorded ones.
+//
+// Ratios to a peer of the same run are comparable between machines as far as both do work of the
+// same kind. They do not show:
+//   - waiting: latency, disks, locks, and `sync`, which is off, in a file system in memory;
+//   - what both share: another version of Go, Caddy or the kernel changes the peer too, and what
+//     Caddy does for each request hides a part of a change of ours;
+//   - the processor: buffers that fall out of a small cache, cores that wait for each other, and
+//     memory that is slow beside the processor move one side more than the other;
+//   - work beside requests, memory, and other drivers, images, resumable uploads and TLS.
+func BenchmarkSpeed(b *testing.B) {
+	dir := speedDir(b)
+	all := startOurs(b, filepath.Join(dir, "media"))
+	ours, items := all[0], all[1].dir // unsynced; the other one's folder has the items to download
+	peer := startSpeedPeer(b, filepath.Join(dir, "peer"), items)
+	for _, w := range speedWorkloads {
+		b.Run(w.name, func(b *testing.B) {
+			ours, peer := ours, peer
+			switch w.name {
+			case "GET-50KiB":
+				makeItem(b, items, 50<<10, &ours, &peer)
+			case "GET-10MiB":
+				makeItem(b, items, 10<<20, &ours, &peer)
+			case "GET-304":
+				makeItem(b, items, 50<<10, &ours, &peer)
+				for _, s := range []*server{&ours, &peer} {
+					_, tag := s.download(b)
+					s.head += "If-None-Match: " + tag + "\r\n"
+				}
+			}
+			w.compare(b, ours, peer)
+		})
+	}
+}
+
+// compare runs b.N rounds of both servers in turn.
+func (w workload) compare(b *testing.B, ours, peer server) {
+	var payload [][]byte
+	if w.size > 0 {
+		payload = payloadOf(w.size)
+	}
+	cost := map[string][]float64{}
+	for range b.N {
+		for _, s := range []server{ours, peer} {
+			warm(b, filepath.Join(filepath.Dir(s.dir), "warm"), w.files*w.size)
+			before := processorTime(b, s.process)
+			s.load(b, w, payload)
+			cost[s.name] = append(cost[s.name], processorTime(b, s.process)-before)
+			if w.size > 0 {
+				s.clear(b, w)
+			}
+		}
+	}
+	requests := float64(w.files / max(w.parts, 1))
+	b.ReportMetric(0, "ns/op") // meaningless for both together
+	b.ReportMetric(median(cost[ours.name])*1e6/requests, "us")
+	b.ReportMetric(median(cost[peer.name])*1e6/requests, "peer-us")
+	b.ReportMetric(median(ratios(cost[ours.name], cost[peer.name])), "ratio")
+}
+
+// processorTime returns the seconds of processor time that a process has had, user and system. The
+// clock of the process is exact, /proc counts in hundredths of a second.
+func processorTime(b *testing.B, p *os.Process) float64 {
+	b.Helper()
+	var spent unix.Timespec
+	if err := unix.ClockGettime(int32(^p.Pid<<3|2), &spent); err != nil { // CPUCLOCK_SCHED of clock_getcpuclockid(3)
+		b.Fatal(err)
+	}
+	return float64(spent.Nano()) / 1e9
+}
+
+// speedDir returns a folder in memory if there is enough of it, otherwise one like benchDir.
+func speedDir(b *testing.B) string {
+	b.Helper()
+	const memory, space = "/dev/shm", 3 << 30
+	var disk unix.Statfs_t
+	if err := unix.Statfs(memory, &disk); err != nil || int64(disk.Bavail)*disk.Bsize < space {
+		b.Logf("%s has less than %d bytes: ratios differ from those of a file system in memory", memory, space)
+		return benchDir(b)
+	}
+	b.Setenv("MEDIA_BENCH_DIR", memory)
+	return benchDir(b)
+}
+
+// makeItem writes an item that both servers serve, and lets them be asked for it.
+func makeItem(b *testing.B, items string, size int, ours, peer *server) {
+	b.Helper()
+	alias := filepath.Base(items)
+	name := fmt.Sprintf("%d.pdf", size)
+	folder := filepath.Join("file", alias)
+	makeDirs(b, items, folder)
+	var content []byte
+	for _, piece := range payloadOf(size) {
+		content = append(content, piece...)
+	}
+	writeFile(b, filepath.Join(items, folder, name), string(content))
+	ours.form, peer.form = false, false
+	ours.head = "GET /static/file/" + alias + "/" + name + " HTTP/1.1\r\n"
+	peer.head = "GET /file/" + alias + "/" + name + " HTTP/1.1\r\n"
+	for _, s := range []*server{ours, peer} {
+		if length, _ := s.download(b); length != int64(size) {
+			b.Fatalf("%s answers with %d bytes, want %d", s.name, length, size)
+		}
+	}
+}
+
+// download sends a server's request once, and returns the size and the entity tag of the item.
+func (s server) download(b *testing.B) (length int64, tag string) {
+	b.Helper()
+	var path string
+	if _, err := fmt.Sscanf(s.head, "GET %s", &path); err != nil {
+		b.Fatal(err)
+	}
+	answer, err := http.Get("http://" + s.addr + path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer answer.Body.Close()
+	tag = answer.Header.Get("Etag")
+	if answer.StatusCode != http.StatusOK || tag == "" {
+		b.Fatalf("%s: %s, entity tag %q", s.name, answer.Status, tag)
+	}
+	return answer.ContentLength, tag
+}
+
+// startSpeedPeer starts a Caddy that serves the items and stores uploads in a folder of its own.
+func startSpeedPeer(b *testing.B, dir, items string) server {
+	b.Helper()
+	s := server{
+		name: "peer", addr: freeAddr(b), form: true, dir: filepath.Join(dir, "files"),
+		head: "POST / HTTP/1.1\r\n",
+	}
+	makeDirs(b, dir, "files")
+	conf := filepath.Join(dir, "Caddyfile")
+	writeFile(b, conf, fmt.Sprintf(`{
+	admin off
+	persist_config off
+}
+http://%s {
+	route {
+		%s * %q
+		file_server {
+			root %q
+		}
+	}
+}
+`, s.addr, sinkDirective, s.dir, items))
+	cmd := exec.CommandContext(b.Context(), os.Args[0], "run", "--config", conf, "--adapter", "caddyfile")
+	cmd.Env = append(os.Environ(), site.RunCaddy+"=1", "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir)
+	start(b, cmd)
+	s.process = cmd.Process
+	await(b, "tcp", s.addr)
+	return s
+}
