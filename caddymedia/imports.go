@@ -7,8 +7,6 @@ import (
 	_ "github.com/caddymedia/media/admin/panel"
 	_ "github.com/caddymedia/media/caddymedia/mediaapp"
 	_ "github.com/caddymedia/media/caddymedia/mediacmd"
-	_ "github.com/caddymedia/media/caddymedia/mediahandler"
-	_ "github.com/caddymedia/media/caddymedia/mediatpl"
 	_ "github.com/caddymedia/media/caddymedia/tokens/bolt"
 	_ "github.com/caddymedia/media/caddymedia/tokens/redis"
 	_ "github.com/caddymedia/media/storagedrivers/azblob"

@@ -14,7 +14,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/caddymedia/media/caddymedia/mediaapp"
-	"github.com/caddymedia/media/caddymedia/mediahandler"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -109,7 +108,7 @@ func (l *login) user(r *http.Request) string {
 
 // mounted returns base as the browser sees it. The two differ where `handle_path`, for instance,
 // removes a prefix.
-func mounted(r *http.Request, base string) string { return mediahandler.MountPrefix(r) + base }
+func mounted(r *http.Request, base string) string { return mediaapp.MountPrefix(r) + base }
 
 // redirect redirects a browser to another address of the panel.
 func (p *Panel) redirect(w http.ResponseWriter, r *http.Request, route string) {
@@ -147,7 +146,7 @@ func (l *login) endSent(r *http.Request) {
 
 // overTLS reports whether the browser uses TLS, to Caddy or to a proxy that Caddy trusts.
 func overTLS(r *http.Request) bool {
-	return r.TLS != nil || mediahandler.TrustedProxy(r) && r.Header.Get("X-Forwarded-Proto") == "https"
+	return r.TLS != nil || mediaapp.TrustedProxy(r) && r.Header.Get("X-Forwarded-Proto") == "https"
 }
 
 // serveLogin serves the login page, its form and the logout. It refuses all other requests without

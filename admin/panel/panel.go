@@ -20,7 +20,6 @@ import (
 	"github.com/caddymedia/media/admin/edit"
 	"github.com/caddymedia/media/admin/web"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
-	"github.com/caddymedia/media/caddymedia/mediahandler"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
@@ -120,7 +119,7 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 			return fmt.Errorf("login: %w", err)
 		}
 	}
-	p.uploads = mediahttp.New(app, mediahandler.Options(app.Redacted(ctx.Slogger())))
+	p.uploads = mediahttp.New(app, mediaapp.HandlerOptions(app.Redacted(ctx.Slogger())))
 	provisioned.add(app.Service(), p)
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		p.log.Info("serving the panel", zap.Strings("addresses", addresses(server, p.base+"/")))

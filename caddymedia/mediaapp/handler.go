@@ -1,9 +1,8 @@
-// Package mediahandler is the Caddy handler "media", which serves the HTTP API of package mediahttp
-// on a site.
-package mediahandler
+package mediaapp
 
 import (
 	"errors"
+	"log/slog"
 	"net/http"
 	"path"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
@@ -52,11 +50,11 @@ func (h *Handler) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	app := module.(*mediaapp.App) // this is what "media" is
+	app := module.(*App) // this is what "media" is
 	if len(app.Accounts) == 0 {
 		ctx.Logger().Warn("no account: no client can upload; write in the global option media: account <API key> <password hash>")
 	}
-	h.contract = mediahttp.New(app, Options(app.Redacted(ctx.Slogger())))
+	h.contract = mediahttp.New(app, HandlerOptions(app.Redacted(ctx.Slogger())))
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		warnOfDroppedHeaders(ctx.Logger(), server)
 	}
@@ -101,6 +99,33 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyht
 	return err
 }
 
+// HandlerOptions returns the options of a handler in Caddy's server, which knows the client, the trusted
+// proxies and the original address of each request.
+func HandlerOptions(log *slog.Logger) mediahttp.Options {
+	return mediahttp.Options{
+		Log:          log,
+		Client:       func(r *http.Request) string { return ClientOf(r.Context()) },
+		TrustedProxy: TrustedProxy,
+		MountPrefix:  MountPrefix,
+	}
+}
+
+// TrustedProxy reports whether a request comes from a proxy that Caddy trusts.
+func TrustedProxy(r *http.Request) bool {
+	trusted, _ := caddyhttp.GetVar(r.Context(), caddyhttp.TrustedProxyVarKey).(bool)
+	return trusted
+}
+
+// MountPrefix returns the prefix of the client's path that was removed before the handler, for
+// example by `handle_path`.
+func MountPrefix(r *http.Request) string {
+	original, ok := r.Context().Value(caddyhttp.OriginalRequestCtxKey).(http.Request)
+	if !ok || original.URL == nil {
+		return ""
+	}
+	return mediahttp.MountPrefix(original.URL, r)
+}
+
 // parseDirective sets up the handler from Caddyfile tokens. Syntax:
 //
 //	media [<matcher>]
@@ -109,7 +134,7 @@ func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error)
 	if err := handler.UnmarshalCaddyfile(h.Dispenser); err != nil {
 		return nil, err
 	}
-	if err := mediaapp.CheckOption(h); err != nil {
+	if err := CheckOption(h); err != nil {
 		return nil, h.WrapErr(err)
 	}
 	return handler, nil

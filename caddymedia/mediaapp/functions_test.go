@@ -1,4 +1,4 @@
-package mediatpl_test
+package mediaapp_test
 
 import (
 	"encoding/json"
@@ -10,7 +10,6 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/caddymedia/mediaapp"
-	"github.com/caddymedia/media/caddymedia/mediatpl"
 	_ "github.com/caddymedia/media/storagedrivers/local" // the default driver
 )
 
@@ -40,7 +39,7 @@ func functions(t *testing.T, app string) template.FuncMap {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return module.(*mediatpl.Functions).CustomTemplateFunctions()
+	return module.(*mediaapp.Functions).CustomTemplateFunctions()
 }
 
 func TestFunctions(t *testing.T) { // not parallel: Caddy has globals
@@ -84,12 +83,12 @@ func TestFunctions(t *testing.T) { // not parallel: Caddy has globals
 	}
 }
 
-func TestCaddyfile(t *testing.T) {
+func TestFunctionsCaddyfile(t *testing.T) {
 	t.Parallel()
 	for input, fails := range map[string]bool{
 		"media": false, "media {\n}": false, "media content": true, "media {\n alias content\n}": true,
 	} {
-		if err := new(mediatpl.Functions).UnmarshalCaddyfile(caddyfile.NewTestDispenser(input)); (err != nil) != fails {
+		if err := new(mediaapp.Functions).UnmarshalCaddyfile(caddyfile.NewTestDispenser(input)); (err != nil) != fails {
 			t.Errorf("%q: error %v", input, err)
 		}
 	}

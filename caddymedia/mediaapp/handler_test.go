@@ -1,4 +1,4 @@
-package mediahandler
+package mediaapp
 
 import (
 	"context"
@@ -36,11 +36,11 @@ func TestMountPrefix(t *testing.T) {
 	}
 }
 
-// TestOptions: the client and its proxy are those that Caddy determines, not those in headers of
+// TestHandlerOptions: the client and its proxy are those that Caddy determines, not those in headers of
 // the request.
-func TestOptions(t *testing.T) {
+func TestHandlerOptions(t *testing.T) {
 	t.Parallel()
-	options := Options(nil)
+	options := HandlerOptions(nil)
 	for _, c := range []struct {
 		client  any
 		trusted any
@@ -70,9 +70,9 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestErrors: handle_errors handles the errors of the service, and the next handler serves other
+// TestHandlerErrors: handle_errors handles the errors of the service, and the next handler serves other
 // addresses.
-func TestErrors(t *testing.T) {
+func TestHandlerErrors(t *testing.T) {
 	t.Parallel()
 	closed, err := media.New(media.Config{Tokens: memory.New(nil)})
 	if err == nil {

@@ -1,5 +1,4 @@
-// Package mediatpl makes the addresses of aliases available in Caddy's templates.
-package mediatpl
+package mediaapp
 
 import (
 	"text/template"
@@ -8,7 +7,6 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/templates"
 
-	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -31,7 +29,7 @@ func init() { caddy.RegisterModule(Functions{}) }
 //
 // Without a `cdn_base` the addresses have no host: `/static/img/content`.
 type Functions struct {
-	app    *mediaapp.App
+	app    *App
 	srcset func(alias, filename string) (string, error)
 }
 
@@ -49,7 +47,7 @@ func (f *Functions) Provision(ctx caddy.Context) error {
 	if err != nil {
 		return err
 	}
-	f.app = app.(*mediaapp.App) // the type of the module "media"
+	f.app = app.(*App) // the type of the module "media"
 	f.srcset = func(alias, filename string) (string, error) { return f.app.ImageSrcset(ctx, alias, filename) }
 	return nil
 }
