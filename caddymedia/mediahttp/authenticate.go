@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/caddymedia/media/caddymedia/access"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -13,8 +12,8 @@ import (
 
 // authenticate returns the caller of a request with a token or, as Bearer only, a ticket. It is for
 // uploads. Other requests of accounts use authenticateToken.
-func (h *Handler) authenticate(ctx context.Context, service *media.Service, w http.ResponseWriter, header http.Header) (access.Caller, *refusal) {
-	var caller access.Caller
+func (h *Handler) authenticate(ctx context.Context, service *media.Service, w http.ResponseWriter, header http.Header) (tokens.Caller, *refusal) {
+	var caller tokens.Caller
 	apiKey, token, bearer, err := credentials(header)
 	message := "the token is wrong or has expired"
 	if apiKey != "" {
@@ -27,7 +26,7 @@ func (h *Handler) authenticate(ctx context.Context, service *media.Service, w ht
 	}
 	switch {
 	case err == nil && caller.Ticket != nil && !bearer:
-		caller, message = access.Caller{}, "a ticket is sent as Authorization: Bearer <ticket> only"
+		caller, message = tokens.Caller{}, "a ticket is sent as Authorization: Bearer <ticket> only"
 	case err == nil:
 		return caller, nil
 	case errors.Is(err, tokens.ErrUnavailable):
@@ -59,7 +58,7 @@ func (h *Handler) storeUnreachable(ctx context.Context, message string, err erro
 }
 
 // ticketRefusal returns the refusal of an upload that the caller's ticket is not for, or nil.
-func ticketRefusal(caller access.Caller, kind ingest.Kind) *refusal {
+func ticketRefusal(caller tokens.Caller, kind ingest.Kind) *refusal {
 	switch {
 	case !caller.AllowsKind(kind.Name()):
 		return &refusal{http.StatusForbidden, ingest.Forbidden, "the ticket is for another kind: use /api/upload/" + caller.Ticket.Kind}
@@ -72,7 +71,7 @@ func ticketRefusal(caller access.Caller, kind ingest.Kind) *refusal {
 var usedUp = &refusal{http.StatusForbidden, ingest.Forbidden, "the ticket is used up: request a new one"}
 
 // forcedBy returns what the caller's ticket forces on an upload.
-func forcedBy(caller access.Caller) ingest.Forced {
+func forcedBy(caller tokens.Caller) ingest.Forced {
 	t := caller.Ticket
 	if t == nil {
 		return ingest.Forced{}

@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/access"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/resumable"
+	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // The protocol of resumable uploads, https://tus.io/protocols/resumable-upload.
@@ -54,7 +54,7 @@ func (h *Handler) resumable(kind ingest.Kind, id string) endpoint {
 		t := &tus{
 			upload: upload{
 				Handler: h, kind: kind, origin: ingest.OriginHTTP, baseURL: h.baseURL(r) + prefix,
-				authenticate: func(ctx context.Context, service *media.Service) (access.Caller, *refusal) {
+				authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal) {
 					return h.authenticate(ctx, service, w, r.Header)
 				},
 			},
@@ -74,7 +74,7 @@ type tus struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	method  string // which may be another one than that of r
-	caller  access.Caller
+	caller  tokens.Caller
 	actor   ingest.Actor
 }
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/caddymedia/media/caddymedia/access"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // UploadResumable serves resumable uploads of a caller like their endpoints, but without a token.
@@ -23,11 +23,11 @@ func (h *Handler) UploadResumable(w http.ResponseWriter, r *http.Request, kind i
 func (h *Handler) uploadOf(r *http.Request, kind ingest.Kind, caller Caller) upload {
 	return upload{
 		Handler: h, kind: kind, origin: caller.Origin, baseURL: h.baseURL(r),
-		authenticate: func(_ context.Context, running *media.Service) (access.Caller, *refusal) {
+		authenticate: func(_ context.Context, running *media.Service) (tokens.Caller, *refusal) {
 			if caller.Confirm != nil && !caller.Confirm(running) {
-				return access.Caller{Account: caller.Account}, &refusal{http.StatusUnauthorized, ingest.Unauthorized, "the caller is logged out or may not upload any more"}
+				return tokens.Caller{Account: caller.Account}, &refusal{http.StatusUnauthorized, ingest.Unauthorized, "the caller is logged out or may not upload any more"}
 			}
-			return access.Caller{Account: caller.Account}, nil
+			return tokens.Caller{Account: caller.Account}, nil
 		},
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/access"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -122,7 +121,7 @@ func (h *Handler) ticketOf(service *media.Service, account tokens.Account, form 
 	case !account.Allows(ticket.Alias):
 		return ticket, 0, &refusal{http.StatusForbidden, ingest.Forbidden, fmt.Sprintf("the account may not use the alias %.64q", ticket.Alias)}
 	}
-	if failure := forcedBy(access.Caller{Ticket: &ticket}).Check(alias, h.options.Now()); failure != nil {
+	if failure := forcedBy(tokens.Caller{Ticket: &ticket}).Check(alias, h.options.Now()); failure != nil {
 		return ticket, 0, badTicket(failure.Message)
 	}
 	return ticket, time.Duration(seconds) * time.Second, nil

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/access"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/media"
@@ -28,14 +27,14 @@ type refusal struct {
 }
 
 // authenticator returns the caller of a request, according to a service.
-type authenticator func(ctx context.Context, service *media.Service) (access.Caller, *refusal)
+type authenticator func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal)
 
 // upload returns an endpoint that stores the files of an authenticated request.
 func (h *Handler) upload(kind ingest.Kind) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 		u := &upload{
 			Handler: h, kind: kind, origin: ingest.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
-			authenticate: func(ctx context.Context, service *media.Service) (access.Caller, *refusal) {
+			authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal) {
 				return h.authenticate(ctx, service, w, r.Header)
 			},
 		}
@@ -110,10 +109,10 @@ func (u *upload) serve(service *media.Service, w http.ResponseWriter, r *http.Re
 }
 
 // admit authenticates the request and checks its header. It returns the boundary of the form.
-func (u *upload) admit(service *media.Service, w http.ResponseWriter, r *http.Request) (access.Caller, string, *refusal) {
+func (u *upload) admit(service *media.Service, w http.ResponseWriter, r *http.Request) (tokens.Caller, string, *refusal) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		return access.Caller{}, "", &refusal{http.StatusMethodNotAllowed, ingest.BadRequest, "use POST: " + formWanted}
+		return tokens.Caller{}, "", &refusal{http.StatusMethodNotAllowed, ingest.BadRequest, "use POST: " + formWanted}
 	}
 	caller, refused := u.authenticate(r.Context(), service)
 	if refused == nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/access"
+	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -203,7 +203,7 @@ func TestOutcomeFits(t *testing.T) {
 	long := strings.Repeat("\x01", 1024)
 	rec := Record{
 		Owner: "http " + strings.Repeat("k", 1024), Account: strings.Repeat("k", 1024), Ticket: long, Origin: "http",
-		Scope:    access.Scope{Kind: "file", Alias: strings.Repeat("a", 64), SubFolder: strings.Repeat("ж", 250), Filename: strings.Repeat("ж", 100)},
+		Scope:    tokens.Scope{Kind: "file", Alias: strings.Repeat("a", 64), SubFolder: strings.Repeat("ж", 250), Filename: strings.Repeat("ж", 100)},
 		Filename: long, SubFolder: long, Metadata: long, Concat: long,
 	}
 	for _, o := range []Outcome{

@@ -10,7 +10,7 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/access"
+	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -26,7 +26,7 @@ type Record struct {
 	Account string `json:"account,omitempty"`
 	Client  string `json:"client,omitempty"`
 	// Scope has the rights of the caller who created it.
-	Scope access.Scope `json:"scope,omitzero"`
+	Scope tokens.Scope `json:"scope,omitzero"`
 	// Ticket is the hexadecimal ID of the ticket that created it; empty for a token.
 	Ticket string `json:"ticket,omitempty"`
 	// TicketExpires is when that ticket expires.

@@ -1,14 +1,11 @@
-// Package access describes what the caller of a request may do.
-package access
-
-import "github.com/caddymedia/media/caddymedia/tokens"
+package tokens
 
 // Caller is the caller of an authenticated request.
 type Caller struct {
 	// Account of the caller.
-	Account tokens.Account
+	Account Account
 	// Ticket narrows the rights of the account; nil for a caller with a token.
-	Ticket *tokens.Ticket
+	Ticket *Ticket
 }
 
 // Allows reports whether the caller may upload to an alias. Kind is "image" or "file".

@@ -1,18 +1,14 @@
-package access
+package tokens
 
-import (
-	"testing"
-
-	"github.com/caddymedia/media/caddymedia/tokens"
-)
+import "testing"
 
 func TestAllows(t *testing.T) {
 	t.Parallel()
-	ticket := &tokens.Ticket{Kind: "image", Alias: "one"}
+	ticket := &Ticket{Kind: "image", Alias: "one"}
 	for _, c := range []struct {
 		name        string
 		aliases     []string
-		ticket      *tokens.Ticket
+		ticket      *Ticket
 		kind, alias string
 		want, kinds bool
 	}{
@@ -26,7 +22,7 @@ func TestAllows(t *testing.T) {
 		{"ticket of a limited account", []string{"one"}, ticket, "image", "one", true, true},
 		{"ticket for an alias of others", []string{"two"}, ticket, "image", "one", false, true},
 	} {
-		caller := Caller{Account: tokens.Account{APIKey: "a", Aliases: c.aliases}, Ticket: c.ticket}
+		caller := Caller{Account: Account{APIKey: "a", Aliases: c.aliases}, Ticket: c.ticket}
 		if got := caller.Allows(c.kind, c.alias); got != c.want {
 			t.Errorf("%s: allowed: %t", c.name, got)
 		}
@@ -39,14 +35,14 @@ func TestAllows(t *testing.T) {
 func TestUsedUp(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		ticket *tokens.Ticket
+		ticket *Ticket
 		want   bool
 	}{
 		{nil, false},
-		{&tokens.Ticket{MaxFiles: 1}, false},
-		{&tokens.Ticket{MaxFiles: 3, Used: 2}, false},
-		{&tokens.Ticket{MaxFiles: 3, Used: 3}, true},
-		{&tokens.Ticket{MaxFiles: 3, Used: 4}, true},
+		{&Ticket{MaxFiles: 1}, false},
+		{&Ticket{MaxFiles: 3, Used: 2}, false},
+		{&Ticket{MaxFiles: 3, Used: 3}, true},
+		{&Ticket{MaxFiles: 3, Used: 4}, true},
 	} {
 		if got := (Caller{Ticket: c.ticket}).UsedUp(); got != c.want {
 			t.Errorf("%+v: used up: %t", c.ticket, got)
@@ -57,9 +53,9 @@ func TestUsedUp(t *testing.T) {
 func TestCovers(t *testing.T) {
 	t.Parallel()
 	var whole Scope
-	ticket := tokens.Ticket{ID: tokens.ID{1}, Kind: "image", Alias: "one", SubFolder: "a", Filename: "b.jpg", MaxFiles: 1}
+	ticket := Ticket{ID: ID{1}, Kind: "image", Alias: "one", SubFolder: "a", Filename: "b.jpg", MaxFiles: 1}
 	first := Caller{Ticket: &ticket}.Scope()
-	same := Caller{Ticket: &tokens.Ticket{ID: tokens.ID{2}, Kind: "image", Alias: "one", SubFolder: "a", Filename: "b.jpg", MaxFiles: 9, MaxSize: 5}}.Scope()
+	same := Caller{Ticket: &Ticket{ID: ID{2}, Kind: "image", Alias: "one", SubFolder: "a", Filename: "b.jpg", MaxFiles: 9, MaxSize: 5}}.Scope()
 	if !whole.Covers(first) || !whole.Covers(whole) {
 		t.Error("a token does not cover its account")
 	}
@@ -69,11 +65,11 @@ func TestCovers(t *testing.T) {
 	if first.Covers(whole) {
 		t.Error("a ticket covers what a token began")
 	}
-	for _, change := range []func(*tokens.Ticket){
-		func(t *tokens.Ticket) { t.Kind = "file" },
-		func(t *tokens.Ticket) { t.Alias = "two" },
-		func(t *tokens.Ticket) { t.SubFolder = "" },
-		func(t *tokens.Ticket) { t.Filename = "" },
+	for _, change := range []func(*Ticket){
+		func(t *Ticket) { t.Kind = "file" },
+		func(t *Ticket) { t.Alias = "two" },
+		func(t *Ticket) { t.SubFolder = "" },
+		func(t *Ticket) { t.Filename = "" },
 	} {
 		changed := ticket
 		change(&changed)
