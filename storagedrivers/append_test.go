@@ -26,21 +26,14 @@ func (a *appender) Append(context.Context, string, int64) (storagedrivers.Append
 	return appended{a.writer}, a.err
 }
 
-func (a *appender) Flush(context.Context, string) (storagedrivers.Info, error) {
-	a.calls++
-	return storagedrivers.Info{Size: 5}, a.err
-}
-
-func (a *appender) Adopt(context.Context, string, int64) (storagedrivers.Staged, error) {
-	a.calls++
-	return nil, a.err
-}
-
 type appended struct{ err error }
 
-func (a appended) Write(p []byte) (int, error)          { return len(p), a.err }
-func (a appended) Flush(context.Context) (int64, error) { return 5, a.err }
-func (a appended) Close() error                         { return a.err }
+func (a appended) Write(p []byte) (int, error) { return len(p), a.err }
+func (a appended) Flush(context.Context) error { return a.err }
+func (a appended) Close() error                { return a.err }
+func (a appended) Adopt(context.Context) (storagedrivers.Staged, error) {
+	return nil, a.err
+}
 
 // TestAppendUnsupported: a driver that is no Appender.
 func TestAppendUnsupported(t *testing.T) {
@@ -51,10 +44,6 @@ func TestAppendUnsupported(t *testing.T) {
 	}
 	_, err := s.Append(t.Context(), "key", 0)
 	is(t, err, errors.ErrUnsupported)
-	_, err = s.Adopt(t.Context(), "key", 0)
-	is(t, err, errors.ErrUnsupported)
-	_, err = s.FlushAppended(t.Context(), "key")
-	is(t, err, errors.ErrUnsupported)
 }
 
 // TestAppendErrors: errors have their operation, and are observed. An object in use is not waited
@@ -62,7 +51,7 @@ func TestAppendUnsupported(t *testing.T) {
 func TestAppendErrors(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := &appender{Driver: memory.New(), err: storagedrivers.ErrInUse, writer: storagedrivers.ErrSuperseded}
+		d := &appender{Driver: memory.New(), err: storagedrivers.ErrInUse, writer: storagedrivers.ErrChanged}
 		observed := map[string]int{}
 		s := open(t, d, storagedrivers.Options{Observe: func(op string, _ time.Duration, _ error) { observed[op]++ }})
 		if !s.CanAppend() {
@@ -78,28 +67,24 @@ func TestAppendErrors(t *testing.T) {
 		for range 10 {
 			_, err := s.Append(t.Context(), "key", 0)
 			isOp("append", err, storagedrivers.ErrInUse)
-			_, err = s.Adopt(t.Context(), "key", 0)
-			isOp("adopt", err, storagedrivers.ErrInUse)
 		}
-		if d.calls != 20 {
+		if d.calls != 10 {
 			t.Errorf("%d calls, want one for each operation", d.calls)
 		}
 		d.err = nil
 		w, err := s.Append(t.Context(), "key", 0)
 		is(t, err, nil)
-		n, err := w.Write([]byte("some"))
-		isOp("append", err, storagedrivers.ErrSuperseded)
-		size, flushErr := w.Flush(t.Context())
-		isOp("flush", flushErr, storagedrivers.ErrSuperseded)
-		isOp("append", w.Close(), storagedrivers.ErrSuperseded)
-		if info, err := s.FlushAppended(t.Context(), "key"); err != nil || info.Size != 5 || n != 4 || size != 5 {
-			t.Errorf("flushed %+v, %v, wrote %d, flushed %d", info, err, n, size)
-		}
-		if want := "map[adopt:10 append:11 flush:2]"; fmt.Sprint(observed) != want {
+		_, err = w.Write([]byte("some"))
+		isOp("append", err, storagedrivers.ErrChanged)
+		isOp("flush", w.Flush(t.Context()), storagedrivers.ErrChanged)
+		_, err = w.Adopt(t.Context())
+		isOp("adopt", err, storagedrivers.ErrChanged)
+		isOp("append", w.Close(), storagedrivers.ErrChanged)
+		if want := "map[adopt:1 append:11 flush:1]"; fmt.Sprint(observed) != want {
 			t.Errorf("observed %v, want %s", observed, want)
 		}
 		for _, op := range []string{"append", "flush", "adopt"} {
-			for _, err := range []error{fs.ErrNotExist, storagedrivers.ErrInUse, storagedrivers.ErrSuperseded, storagedrivers.ErrChanged} {
+			for _, err := range []error{fs.ErrNotExist, storagedrivers.ErrInUse, storagedrivers.ErrChanged} {
 				if storagedrivers.Fault(op, err) {
 					t.Errorf("%s: %v is called a fault of the backend", op, err)
 				}

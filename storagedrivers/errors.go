@@ -24,8 +24,6 @@ var (
 	// ErrInUse is an ErrUnavailable of an object that another caller is writing or committing. The
 	// backend itself may be healthy.
 	ErrInUse = fmt.Errorf("%w: the object is in use", ErrUnavailable)
-	// ErrSuperseded means that another writer has taken over an object; see [Appender].
-	ErrSuperseded = errors.New("another writer has taken over the object")
 	// ErrClosed means that a storage is closed. The operation is never retried.
 	ErrClosed = fmt.Errorf("storage closed: %w", fs.ErrClosed)
 	// ErrSizeMismatch means that a stored object is not as long as its source.

@@ -58,7 +58,6 @@ var failures = []struct {
 	{isAny(syscall.ECONNREFUSED), "The host refused the connection: nothing listens there. Check the address and the port, and that the service is running."},
 	{isAny(syscall.EHOSTUNREACH, syscall.ENETUNREACH), "There is no way to the host from here. Check the address, the network and the firewalls."},
 	{isAny(ErrInUse), "Another connection is writing this object. Try again in a moment."},
-	{isAny(ErrSuperseded), "A newer connection continues this upload."},
 	{certificate, "The certificate of the host is not trusted. Check the name in the address, and name the authority that the certificate comes from if it is one of your own."},
 	{isA[tls.RecordHeaderError], string(NoTLS)},
 	{isAny(ErrNoSpace), "The storage is full, or over its quota. Make space or raise the quota."},

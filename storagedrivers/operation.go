@@ -53,15 +53,17 @@ func (s *Storage) attempt(ctx context.Context, op string, f func(context.Context
 	return err
 }
 
-// repeat calls f up to three times while it returns ErrUnavailable. It does not retry if the
-// backend was silent for half of the time-out, all attempts together, whatever the error. For an
-// upload, silence starts at the last Read of its source.
+// repeat calls f up to three times while it returns ErrUnavailable, but not ErrInUse: the driver has
+// waited for the object. It does not retry if the backend was silent for half of the time-out, all
+// attempts together, whatever the error. For an upload, silence starts at the last Read of its
+// source.
 func (s *Storage) repeat(ctx context.Context, f func(context.Context) error) error {
 	pause, silence := s.pause, time.Duration(0)
 	for i := 1; ; i++ {
 		start := s.now()
 		err := blamed(ctx, f(ctx))
-		if i == attempts || !errors.Is(err, ErrUnavailable) || network.Silent(err) || ctx.Err() != nil {
+		again := errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrInUse) && !network.Silent(err)
+		if i == attempts || !again || ctx.Err() != nil {
 			return err
 		}
 		if silence += s.now().Sub(since(ctx, start)); silence >= s.opts.Timeout/2 {

@@ -73,7 +73,6 @@ var kinds = []kind{
 	{"size_mismatch", true, ErrSizeMismatch},
 	{"permission", true, fs.ErrPermission},
 	{"changed", false, ErrChanged},
-	{"superseded", false, ErrSuperseded},
 	{"unsupported", false, errors.ErrUnsupported},
 	{"invalid_key", false, ErrInvalidKey},
 	{"invalid_range", false, ErrInvalidRange},

@@ -126,20 +126,6 @@ func (d *faulty) Append(ctx context.Context, key string, size int64) (storagedri
 	return faultyAppended{grown, d.fail, key}, nil
 }
 
-func (d *faulty) Flush(ctx context.Context, key string) (storagedrivers.Info, error) {
-	if err := d.fail("flush", key); err != nil {
-		return storagedrivers.Info{}, err
-	}
-	return d.Driver.Flush(ctx, key)
-}
-
-func (d *faulty) Adopt(ctx context.Context, key string, size int64) (storagedrivers.Staged, error) {
-	if err := d.fail("adopt", key); err != nil {
-		return nil, err
-	}
-	return d.Driver.Adopt(ctx, key, size)
-}
-
 func (d *faulty) Group() storagedrivers.Group { return faultyGroup{d.Driver.Group(), d.fail} }
 
 // faultyAppended is the writer of a growing object, whose operations can fail.
@@ -156,11 +142,18 @@ func (a faultyAppended) Write(p []byte) (int, error) {
 	return a.Appended.Write(p)
 }
 
-func (a faultyAppended) Flush(ctx context.Context) (int64, error) {
+func (a faultyAppended) Flush(ctx context.Context) error {
 	if err := a.fail("flush", a.key); err != nil {
-		return 0, err
+		return err
 	}
 	return a.Appended.Flush(ctx)
+}
+
+func (a faultyAppended) Adopt(ctx context.Context) (storagedrivers.Staged, error) {
+	if err := a.fail("adopt", a.key); err != nil {
+		return nil, err
+	}
+	return a.Appended.Adopt(ctx)
 }
 
 // faultyGroup is a group whose operations can fail.

@@ -137,28 +137,99 @@ func (u *Upload) confirm(ctx context.Context, stored []string) error {
 	return ErrOffset
 }
 
-// appending is a request that adds segments. A segment is stored while the next one is received.
+// appending is a request that adds bytes. A segment is stored while the next one is received.
 type appending struct {
 	*Upload
 	writer *writer
 	body   Body
-	limit  int64 // of the bytes that are still accepted
+	limit  int64                   // of the bytes that are still accepted
+	object storagedrivers.Appended // that grows; nil for segments
 	stored []string
 
 	storing sync.WaitGroup
 	err     error // of the last segment that was stored
 }
 
-// run receives the body. Where objects can grow, it needs no segments unless the bytes may be
-// refused in the end.
+// run receives the body. Where objects can grow, it needs no segments.
 func (a *appending) run(ctx context.Context) error {
-	if a.grown || len(a.segments) == 0 && a.storage.CanAppend() {
-		grown := a.grown
-		if err := a.grow(ctx); grown || !errors.Is(err, errors.ErrUnsupported) {
-			return err
+	if err := a.open(ctx); err != nil {
+		return err
+	}
+	if a.object != nil {
+		defer func() {
+			if err := a.object.Close(); err != nil {
+				a.store.Log.Warn("closing the bytes of a resumable upload", "error", err)
+			}
+		}()
+		if a.body.Sum == nil {
+			return a.grow(ctx)
 		}
 	}
 	return a.runSegments(ctx)
+}
+
+// open opens the object of the upload at its end, unless the upload has segments or the storage has
+// no objects that grow.
+func (a *appending) open(ctx context.Context) error {
+	if !a.storage.CanAppend() || len(a.segments) > 0 && !a.grown {
+		return nil
+	}
+	key := dataKey(a.ID, grownName)
+	object, err := a.storage.Append(ctx, key, a.offset)
+	if errors.Is(err, errors.ErrUnsupported) && !a.grown {
+		return nil
+	}
+	if err != nil {
+		return grownError(err)
+	}
+	a.object, a.stored = object, append(a.stored, key)
+	return nil
+}
+
+// grow appends the body to the object as it is received.
+func (a *appending) grow(ctx context.Context) error {
+	buffer := buffers.Get().(*[bufferSize]byte) // the pool holds nothing else
+	defer buffers.Put(buffer)
+	var readErr, err error
+	written := int64(0)
+	for readErr == nil && err == nil {
+		var n int
+		n, readErr = a.read(buffer[:min(bufferSize, a.limit)])
+		if a.limit -= int64(n); a.limit == 0 && readErr == nil {
+			readErr, err = a.atEnd() // before the last bytes are visible
+		}
+		if n > 0 && err == nil {
+			n, err = a.object.Write(buffer[:n])
+			written += int64(n)
+		}
+	}
+	return firstError(a.flush(ctx, written, err), readErr)
+}
+
+// flush makes n appended bytes durable, also if err has ended the appending. The end of the request
+// does not stop it.
+func (a *appending) flush(ctx context.Context, n int64, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	if flushErr := a.object.Flush(ctx); flushErr != nil {
+		return grownError(errors.Join(flushErr, err))
+	}
+	a.setGrown(storagedrivers.Info{Key: dataKey(a.ID, grownName), Size: a.offset + n})
+	a.changed = a.store.Now()
+	return grownError(err)
+}
+
+// grownError returns ErrOffset for the errors of an object that another writer has changed.
+func grownError(err error) error {
+	for _, other := range []error{storagedrivers.ErrChanged, storagedrivers.ErrInUse, fs.ErrExist, fs.ErrNotExist} {
+		if errors.Is(err, other) {
+			return ErrOffset
+		}
+	}
+	if err == nil || errors.Is(err, ErrTooLarge) {
+		return err
+	}
+	return fmt.Errorf("storing the bytes of a resumable upload: %w", err)
 }
 
 func (a *appending) runSegments(ctx context.Context) error {
@@ -209,9 +280,13 @@ func (a *appending) segment(ctx context.Context, size int64) (end bool, err erro
 		return true, firstError(err, readErr)
 	}
 	a.limit -= n
+	store := a.commit
+	if a.object != nil {
+		store = a.copy
+	}
 	a.storing.Go(func() {
 		defer done()
-		a.err = a.commit(ctx, staged, n)
+		a.err = store(ctx, staged, n)
 	})
 	return readErr != nil, firstError(nil, readErr)
 }
@@ -303,6 +378,17 @@ func (a *appending) commit(ctx context.Context, staged storagedrivers.Staged, n 
 	a.offset += n
 	a.changed = a.store.Now()
 	return nil
+}
+
+// copy appends a verified segment to the object that grows.
+func (a *appending) copy(ctx context.Context, staged storagedrivers.Staged, _ int64) error {
+	if _, err := staged.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("reading a segment: %w", err)
+	}
+	buffer := buffers.Get().(*[bufferSize]byte) // the pool holds nothing else
+	defer buffers.Put(buffer)
+	n, err := io.CopyBuffer(struct{ io.Writer }{a.object}, struct{ io.Reader }{staged}, buffer[:])
+	return a.flush(ctx, n, err)
 }
 
 // removeEmpty removes an empty segment, and reports whether there was one. No request stores one, but

@@ -16,6 +16,27 @@ func (u *Upload) Content(ctx context.Context) io.ReadCloser {
 	return &content{ctx: ctx, left: u.pieces(), missing: u.Length}
 }
 
+// Adopt returns the bytes of a complete upload as staged data of its storage, which the caller must
+// close. Committing it moves no bytes. The error matches [errors.ErrUnsupported] if the storage
+// cannot do that, or if an earlier attempt has committed the bytes: see [Upload.Content].
+func (u *Upload) Adopt(ctx context.Context) (storagedrivers.Staged, error) {
+	if !u.grown {
+		return nil, errors.ErrUnsupported
+	}
+	object, err := u.storage.Append(ctx, dataKey(u.ID, grownName), u.Length)
+	if errors.Is(err, fs.ErrExist) {
+		err = errors.Join(errors.ErrUnsupported, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	staged, err := object.Adopt(ctx)
+	if err != nil {
+		return nil, errors.Join(err, object.Close())
+	}
+	return staged, nil
+}
+
 // piece is a segment with its storage; parts may be on another one.
 type piece struct {
 	storage *storagedrivers.Storage

@@ -28,11 +28,6 @@ func (b *between) List(ctx context.Context, opts storagedrivers.ListOptions) (st
 	return b.Driver.List(ctx, opts)
 }
 
-func (b *between) Flush(ctx context.Context, key string) (storagedrivers.Info, error) {
-	b.step()
-	return b.Driver.Flush(ctx, key)
-}
-
 // TestFindWhileFinished: an upload that another process finishes while its state is found is either
 // whole or finished, wherever that happens.
 func TestFindWhileFinished(t *testing.T) {

@@ -1,6 +1,6 @@
 // Package resumable keeps the state of resumable uploads as objects of a storage, so that any
 // process that shares the storage can continue any upload. The storage decides all races: every
-// object is created once and never replaced. One that grows has one writer.
+// object is created once and never replaced. One that grows is only ever appended to at its end.
 //
 // All keys are below [Folder]:
 //

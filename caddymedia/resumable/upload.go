@@ -34,7 +34,8 @@ type Upload struct {
 // Storage returns the storage that holds the upload.
 func (u *Upload) Storage() *storagedrivers.Storage { return u.storage }
 
-// Offset returns the number of bytes that are stored. They survive a crash.
+// Offset returns the number of bytes that are stored. They survive a crash of this process. After
+// [Upload.Append] they are as durable as the storage can make them.
 func (u *Upload) Offset() int64 { return u.offset }
 
 // Complete reports whether all bytes are stored. A final upload is complete if its parts are.
@@ -209,7 +210,7 @@ func (u *Upload) loadData(ctx context.Context, rec storagedrivers.Info, data []s
 		case name == lengthName:
 			err = u.loadLength(ctx)
 		case name == grownName:
-			err = u.loadGrown(ctx, info.Key)
+			u.setGrown(info)
 		case strings.HasPrefix(name, claimPrefix):
 			u.claims++
 		default:
@@ -230,6 +231,14 @@ func (u *Upload) addSegment(name string, info storagedrivers.Info) {
 	}
 	u.segments = append(u.segments, info)
 	u.offset += info.Size
+}
+
+// setGrown sets the only segment to an object that grows. Beside segments, or empty, it has no bytes:
+// a request that found segments, or could not append, has left it.
+func (u *Upload) setGrown(info storagedrivers.Info) {
+	if info.Size > 0 && (len(u.segments) == 0 || u.grown) {
+		u.segments, u.offset, u.grown = []storagedrivers.Info{info}, info.Size, true
+	}
 }
 
 func (u *Upload) loadLength(ctx context.Context) error {

@@ -46,21 +46,26 @@ func writes(t *testing.T, w io.Writer, c content, offset, n int64) {
 	}
 }
 
-// flushes asserts that w makes size bytes durable.
-func flushes(t *testing.T, w storagedrivers.Appended, size int64) {
-	t.Helper()
-	got, err := w.Flush(t.Context())
-	if err != nil || got != size {
-		t.Errorf("flushed %d bytes, error %v, want %d", got, err, size)
-	}
-}
-
 // grow stores c under key by appending.
 func (e *env) grow(t *testing.T, key string, c content) {
 	t.Helper()
 	w := e.append(t, e.storage, key, 0)
 	writes(t, w, c, 0, c.size)
-	flushes(t, w, c.size)
+	succeeds(t, w.Flush(t.Context()), "flushing")
+	closed(t, w)
+}
+
+// fruitless asserts that no call of w succeeds, and closes it.
+func (e *env) fruitless(t *testing.T, w storagedrivers.Appended, want error) {
+	t.Helper()
+	n, err := w.Write([]byte("late"))
+	fails(t, err, want, "appending")
+	if n != 0 {
+		t.Errorf("appended %d bytes", n)
+	}
+	fails(t, w.Flush(t.Context()), want, "flushing")
+	_, err = w.Adopt(t.Context())
+	fails(t, err, want, "adopting")
 	closed(t, w)
 }
 
@@ -97,13 +102,9 @@ func testAppend(t *testing.T, e *env) {
 				}
 				tags[info.ETag] = true
 			}
-			info, err := e.storage.FlushAppended(t.Context(), "new/f/object")
-			if err != nil || info.Size != size || info.Key != "new/f/object" {
-				t.Errorf("flushing beside the writer: %+v, %v, want %d bytes", info, err, size)
-			}
 		}
 		for range 2 {
-			flushes(t, w, size)
+			succeeds(t, w.Flush(t.Context()), "flushing")
 		}
 		closed(t, w)
 		e.hasPart(t, "new/f/object", c, size)
@@ -114,25 +115,6 @@ func testAppend(t *testing.T, e *env) {
 	e.grow(t, "new/f/object", content{2, 100})
 	e.has(t, "new/f/object", content{2, 100})
 	e.holds(t, "new/f/object")
-}
-
-// testAppendTags: objects that are deleted at once do not share their tags with the next ones.
-func testAppendTags(t *testing.T, e *env) {
-	e.appends(t)
-	tags := map[string]bool{}
-	for i := range uint64(30) {
-		c := content{i, 100}
-		w := e.append(t, e.storage, "object", 0)
-		writes(t, w, c, 0, c.size)
-		tag := e.hasPart(t, "object", c, c.size).ETag
-		if tag != "" && tags[tag] {
-			t.Errorf("object %d has the tag of another one", i)
-		}
-		tags[tag] = true
-		closed(t, w)
-		succeeds(t, e.storage.Delete(t.Context(), "object"), "deleting")
-	}
-	e.holds(t)
 }
 
 // testAppendRefused: a call that fails neither ends the writer nor changes the object.
@@ -159,23 +141,12 @@ func testAppendRefused(t *testing.T, e *env) {
 	} {
 		_, err := e.storage.Append(tt.ctx, tt.key, tt.size)
 		fails(t, err, tt.want, "appending to "+tt.key)
-		_, err = e.storage.Adopt(tt.ctx, tt.key, tt.size)
-		fails(t, err, tt.want, "adopting "+tt.key)
 	}
-	_, err := e.storage.Adopt(ctx, "f/missing", 0)
-	fails(t, err, fs.ErrNotExist, "adopting a missing object")
-	_, err = e.storage.FlushAppended(ctx, "f/missing")
-	fails(t, err, fs.ErrNotExist, "flushing a missing object")
-	_, err = e.storage.FlushAppended(cancelled, "f/object")
-	fails(t, err, context.Canceled, "flushing")
-	_, err = w.Flush(cancelled)
-	fails(t, err, context.Canceled, "flushing")
+	fails(t, w.Flush(cancelled), context.Canceled, "flushing")
 	writes(t, w, c, 100*kib, 100*kib)
-	flushes(t, w, c.size)
+	succeeds(t, w.Flush(t.Context()), "flushing")
 	succeeds(t, e.storage.Delete(ctx, "f/object"), "deleting")
-	_, err = w.Flush(ctx)
-	fails(t, err, fs.ErrNotExist, "flushing a deleted object")
-	closed(t, w)
+	e.fruitless(t, w, fs.ErrNotExist)
 	e.holds(t)
 
 	e.put(t, "f/object", c, create)
@@ -191,7 +162,7 @@ func testAppendRefused(t *testing.T, e *env) {
 	e.holds(t, "f/object")
 }
 
-// testAppendClose: a writer keeps its storage open.
+// testAppendClose: a writer keeps its storage open, and so does the object that it adopts.
 func testAppendClose(t *testing.T, e *env) {
 	e.appends(t)
 	closes := 0
@@ -202,18 +173,18 @@ func testAppendClose(t *testing.T, e *env) {
 	c := content{1, 100}
 	w := e.append(t, s, "object", 0)
 	closed(t, s)
-	_, appendErr := s.Append(t.Context(), "object", 0)
-	_, adoptErr := s.Adopt(t.Context(), "object", 0)
-	_, flushErr := s.FlushAppended(t.Context(), "object")
-	for op, err := range map[string]error{"append": appendErr, "adopt": adoptErr, "flush": flushErr} {
-		fails(t, err, storagedrivers.ErrClosed, op+" after closing")
-	}
+	_, err := s.Append(t.Context(), "object", 0)
+	fails(t, err, storagedrivers.ErrClosed, "appending after closing")
 	writes(t, w, c, 0, c.size)
-	flushes(t, w, c.size)
-	if closes != 0 {
-		t.Error("the driver was closed while an object had a writer")
+	succeeds(t, w.Flush(t.Context()), "flushing")
+	staged, err := w.Adopt(t.Context())
+	if err != nil {
+		t.Fatalf("adopting: %v", err)
 	}
-	closed(t, w)
+	if closes != 0 {
+		t.Error("the driver was closed while an object was adopted")
+	}
+	closed(t, staged)
 	if closes != 1 {
 		t.Errorf("the driver was closed %d times, want once", closes)
 	}

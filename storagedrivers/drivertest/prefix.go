@@ -140,16 +140,20 @@ type prefixedAppender struct {
 }
 
 func (p prefixedAppender) Append(ctx context.Context, key string, size int64) (storagedrivers.Appended, error) {
-	return p.appender.Append(ctx, p.driver.prefix+key, size)
+	w, err := p.appender.Append(ctx, p.driver.prefix+key, size)
+	if err != nil {
+		return nil, err
+	}
+	return prefixedAppended{w, p.driver}, nil
 }
 
-func (p prefixedAppender) Flush(ctx context.Context, key string) (storagedrivers.Info, error) {
-	info, err := p.appender.Flush(ctx, p.driver.prefix+key)
-	return p.driver.strip(info), err
+type prefixedAppended struct {
+	storagedrivers.Appended
+	driver prefixed
 }
 
-func (p prefixedAppender) Adopt(ctx context.Context, key string, size int64) (storagedrivers.Staged, error) {
-	staged, err := p.appender.Adopt(ctx, p.driver.prefix+key, size)
+func (p prefixedAppended) Adopt(ctx context.Context) (storagedrivers.Staged, error) {
+	staged, err := p.Appended.Adopt(ctx)
 	if err != nil {
 		return nil, err
 	}

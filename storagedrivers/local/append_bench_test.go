@@ -43,8 +43,7 @@ func BenchmarkAppend(b *testing.B) {
 		}
 		defer w.Close()
 		fill(w.Write)
-		_, err = w.Flush(ctx)
-		return err
+		return w.Flush(ctx)
 	}
 	timed := func(store func(context.Context) error) time.Duration {
 		begin := time.Now()

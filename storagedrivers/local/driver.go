@@ -9,8 +9,9 @@
 // its folder (flock(2)), so that the next start can distinguish the leftovers of a killed process
 // from the data of a running one.
 //
-// A growing object has its name from the start. Its writer locks the file itself. An item that was
-// committed from it is a second name of the file; a file with several names is never appended to.
+// A growing object has its name from the start. A writer locks the file itself while it appends. An
+// item that was committed from it is a second name of the file; a file with several names is never
+// appended to.
 package local
 
 import (

@@ -53,7 +53,8 @@ func (f *Follower) Stage(ctx context.Context) (storagedrivers.Staged, error) {
 	return st, nil
 }
 
-// Append opens an object in the folder at the path, which stays open until the writer is closed.
+// Append opens an object in the folder at the path, which stays open until the writer, or the object
+// that it adopts, is closed.
 func (f *Follower) Append(ctx context.Context, key string, size int64) (storagedrivers.Appended, error) {
 	g, err := f.follow()
 	if err != nil {
@@ -66,31 +67,6 @@ func (f *Follower) Append(ctx context.Context, key string, size int64) (storaged
 	}
 	w.closed = g.release
 	return w, nil
-}
-
-// Flush syncs an object of the folder at the path.
-func (f *Follower) Flush(ctx context.Context, key string) (info storagedrivers.Info, err error) {
-	err = f.use(func(d *Driver) (err error) {
-		info, err = d.Flush(ctx, key)
-		return err
-	})
-	return info, err
-}
-
-// Adopt returns an object of the folder at the path, which stays open until the staged data is
-// closed.
-func (f *Follower) Adopt(ctx context.Context, key string, size int64) (storagedrivers.Staged, error) {
-	g, err := f.follow()
-	if err != nil {
-		return nil, err
-	}
-	st, err := g.adopt(ctx, key, size)
-	if err != nil {
-		g.release()
-		return nil, err
-	}
-	st.closed = g.release
-	return st, nil
 }
 
 // Open opens an object. Its reader does not need the folder any more.

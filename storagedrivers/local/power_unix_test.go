@@ -15,10 +15,13 @@ import (
 )
 
 // recovered opens the folder like the next start, and reports whether it has one of the states. A
-// growing object may have more than is known.
+// growing object may have more than is known, and an empty one is as good as none.
 func (d *testDisk) recovered(driver *Driver) (got map[string]string, ok bool) {
 	must(d.t, errors.Join(driver.Check(d.t.Context()), driver.Close()))
 	got = files(d.t, d.root)
+	if got["growing"] == "" {
+		delete(got, "growing")
+	}
 	return got, slices.ContainsFunc(d.states, func(want map[string]string) bool {
 		if end := want["growing"]; strings.HasPrefix(got["growing"], end) {
 			want = maps.Clone(want)
@@ -66,11 +69,13 @@ func (d *testDisk) work(driver *Driver) {
 	must(t, err)
 	_, err = w.Write([]byte("known"))
 	must(t, err)
-	d.request(map[string]string{"growing": "known"}, func() { _, err := w.Flush(ctx); must(t, err) })
+	d.request(map[string]string{"growing": "known"}, func() { must(t, w.Flush(ctx)) })
 	_, err = w.Write([]byte(" and not"))
 	must(t, errors.Join(err, w.Close()))
 	d.request(map[string]string{"f/grown": "known and not"}, func() {
-		st, err := driver.Adopt(ctx, "growing", 13)
+		w, err := driver.Append(ctx, "growing", 13)
+		must(t, err)
+		st, err := w.Adopt(ctx)
 		must(t, err)
 		_, err = st.Commit(ctx, "f/grown", storagedrivers.PutOptions{})
 		must(t, errors.Join(err, st.Close()))

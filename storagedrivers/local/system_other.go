@@ -23,6 +23,8 @@ func links(fs.FileInfo) uint64 { return 1 }
 
 func lockFile(*os.File) error { return errors.ErrUnsupported }
 
+func unlockFile(*os.File) error { return nil }
+
 // tryLock locks nothing, because there are no locks. It returns errors.ErrUnsupported for a folder
 // that is less than a day old, which may be in use.
 func tryLock(dir *os.File) error {

@@ -56,6 +56,8 @@ func lockFile(file *os.File) error {
 	return err
 }
 
+func unlockFile(file *os.File) error { return unix.Flock(int(file.Fd()), unix.LOCK_UN) }
+
 // tryLock locks a scratch folder. The error is errInUse if another process holds the lock, and
 // another one if the file system has no locks.
 func tryLock(dir *os.File) error {

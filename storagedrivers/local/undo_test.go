@@ -162,33 +162,6 @@ func TestFailedReplacementLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestUndoKeepsAdopted: a group that is undone does not remove an object that an earlier attempt has
-// committed from the same adopted file.
-func TestUndoKeepsAdopted(t *testing.T) {
-	t.Parallel()
-	d, st := replaced(t)
-	must(t, errors.Join(st.Close(), os.WriteFile(filepath.Join(d.path, "other"), []byte("other"), filePerm)))
-	growing, err := d.Append(t.Context(), "data", 0)
-	must(t, err)
-	_, err = growing.Write([]byte("whole"))
-	must(t, errors.Join(err, growing.Close()))
-	adopt := func() storagedrivers.Staged {
-		adopted, err := d.Adopt(t.Context(), "data", 5)
-		must(t, err)
-		return adopted
-	}
-	first := adopt()
-	_, err = first.Commit(t.Context(), "key", overwrite)
-	must(t, errors.Join(err, first.Close()))
-	second, g := adopt(), d.Group()
-	must(t, errors.Join(g.Plan(t.Context(), second, "key", overwrite), g.PlanRemove(t.Context(), "other")))
-	must(t, g.Prepare(t.Context()))
-	must(t, errors.Join(g.Close(), second.Close(), d.Close()))
-	if got := files(t, d.path); !maps.Equal(got, map[string]string{"key": "whole", "data": "whole", "other": "other"}) {
-		t.Errorf("the folder has %v", got)
-	}
-}
-
 // TestUndoOfEarlierVersion: an earlier version kept replaced and removed objects under another
 // aside name.
 func TestUndoOfEarlierVersion(t *testing.T) {

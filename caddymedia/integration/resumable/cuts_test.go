@@ -64,10 +64,23 @@ func TestCuts(t *testing.T) {
 // TestCutsTwoNodes is TestCuts with two Caddys that share the storage and the tokens. Every
 // connection goes to the other one.
 func TestCutsTwoNodes(t *testing.T) {
-	p := site.StartS3(t)
-	r := &trial{
-		t: t, nodes: []*site.Child{site.NewChild(t), site.NewChild(t)}, storage: p.Driver(p.Address, "keep", ""),
-		redis: site.NewRedis(t), seed: seed(t), uploads: uploads(t, 12), atOnce: 6, minSize: mib, maxSize: 40 * mib,
+	for name, storage := range map[string]func(t *testing.T) string{
+		"local": func(t *testing.T) string {
+			t.Helper()
+			return "driver local " + t.TempDir()
+		},
+		"s3": func(t *testing.T) string {
+			t.Helper()
+			p := site.StartS3(t)
+			return p.Driver(p.Address, "keep", "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &trial{
+				t: t, nodes: []*site.Child{site.NewChild(t), site.NewChild(t)}, storage: storage(t),
+				redis: site.NewRedis(t), seed: seed(t), uploads: uploads(t, 12), atOnce: 6, minSize: mib, maxSize: 40 * mib,
+			}
+			r.run()
+		})
 	}
-	r.run()
 }

@@ -26,7 +26,7 @@ func TestDeadConnection(t *testing.T) {
 	redis := site.NewRedis(t)
 	media := "tokens redis redis://" + redis.Address + "\n" + site.Account + `
 storage disk {
-	driver local $ROOT/disk
+	driver local ` + t.TempDir() + `
 }
 storage bucket {
 	` + shared.Driver(shared.Address, "keep", "") + `
@@ -52,10 +52,10 @@ file_alias bucket {
 			t.Run(client.Version+" "+alias, func(t *testing.T) {
 				deadConnection(t, c, client, client, token, alias)
 			})
+			t.Run(client.Version+" "+alias+", other node", func(t *testing.T) {
+				deadConnection(t, c, client, far, token, alias)
+			})
 		}
-		t.Run(client.Version+" other node", func(t *testing.T) {
-			deadConnection(t, c, client, far, token, "bucket")
-		})
 	}
 }
 
