@@ -9,7 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/caddymedia/media/caddymedia/internal/queue"
+	"github.com/caddymedia/media/internal/queue"
 	"github.com/caddymedia/media/storagedrivers"
 )
 

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/caddymedia/media/caddymedia/imaging/render"
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 // Uploader stores, deletes and maintains items.
@@ -48,6 +49,7 @@ type Uploader struct {
 // Upload stores the files of src: all of them, in their order, or none. Failures are nil if they
 // are stored; otherwise they name each file that failed, or the request as a whole.
 func (u *Uploader) Upload(ctx context.Context, req Request, src Source) (items []Item, failures Failures) {
+	ctx = storagedrivers.WithOwner(ctx, req.Actor.Owner())
 	ended := u.Observer.Began(req)
 	defer func() { ended(items != nil) }()
 	b := u.newBatch(req)

@@ -12,6 +12,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 // The protocol of resumable uploads, https://tus.io/protocols/resumable-upload.
@@ -109,6 +110,7 @@ func (t *tus) serve(service *media.Service, w http.ResponseWriter, r *http.Reque
 		return t.refuseWith(refused)
 	}
 	t.actor = ingest.Actor{Origin: t.origin, Account: t.caller.Account.APIKey, Client: t.options.Client(r)}
+	t.r = r.WithContext(storagedrivers.WithOwner(r.Context(), t.actor.Owner()))
 	return serve()
 }
 

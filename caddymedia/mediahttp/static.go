@@ -33,7 +33,9 @@ func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 		if !ok || encodedSlash(r.URL) {
 			return staticError(w, http.StatusNotFound, fs.ErrNotExist)
 		}
-		service.Observer().Requested(r.Context(), wanted.alias, wanted.filename)
+		ctx := storagedrivers.WithOwner(r.Context(), "static "+siteOf(h.options.Client(r)).String())
+		r = r.WithContext(ctx)
+		service.Observer().Requested(ctx, wanted.alias, wanted.filename)
 		admitted := &admission{limit: service.Limits().MaxOpenItems}
 		defer func() { admitted.end() }()
 		var err error

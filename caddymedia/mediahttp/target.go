@@ -117,7 +117,7 @@ func (t target) negotiated(r *http.Request) bool {
 // the one in the format of the picture.
 func (h *Handler) makeRendition(service *media.Service, r *http.Request, t *target) error {
 	request := t.request(r)
-	request.Owner = "static " + siteOf(h.options.Client(r)).String()
+	request.Owner = storagedrivers.Owner(r.Context())
 	request.Hold = func() (func(), error) {
 		_, release, err := service.Acquire()
 		return release, err

@@ -92,6 +92,7 @@ var subtests = []subtest{
 	{"overwriters and readers", testOverwritersAndReaders},
 	{"reader beside writer", testReaderBesideWriter},
 	{"many goroutines", testManyGoroutines},
+	{"slow readers", testSlowReaders},
 	{"range", testRange},
 	{"stat", testStat},
 	{"etag", testETag},

@@ -1,10 +1,12 @@
 package drivertest
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"io/fs"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -176,4 +178,40 @@ func testSeekingReaders(t *testing.T, e *env) {
 	if _, ok := empty.(io.Seeker); !ok {
 		t.Errorf("%T of an empty object has no io.Seeker", empty)
 	}
+}
+
+// testSlowReaders: readers of one owner that read no further keep no other owner from reading and
+// storing.
+func testSlowReaders(t *testing.T, e *env) {
+	const readers = 12
+	c := content{1, 4 * mib}
+	e.put(t, "large", c, create)
+	slow, leave := context.WithCancel(storagedrivers.WithOwner(t.Context(), "slow"))
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer leave()
+	opened := make(chan error, readers)
+	for range readers {
+		wg.Go(func() {
+			body, _, err := e.storage.Open(slow, "large", all)
+			if err != nil {
+				opened <- err
+				return
+			}
+			defer body.Close()
+			_, err = body.Read(make([]byte, 1))
+			opened <- err
+			<-slow.Done()
+		})
+	}
+	succeeds(t, <-opened, "opening as a slow reader")
+	other := storagedrivers.WithOwner(t.Context(), "other")
+	body, _, err := e.storage.Open(other, "large", all)
+	if err != nil {
+		t.Fatalf("opening beside slow readers of another owner: %v", err)
+	}
+	succeeds(t, equal(body, c.reader()), "reading beside slow readers of another owner")
+	closed(t, body)
+	_, err = e.storage.Put(other, "small", newSource(content{2, 100}), create)
+	succeeds(t, err, "storing beside slow readers of another owner")
 }

@@ -12,6 +12,7 @@ import (
 
 	jftp "github.com/jlaffaye/ftp"
 
+	"github.com/caddymedia/media/internal/queue"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -27,6 +28,9 @@ type conn struct {
 	plainList bool // LIST -a shows nothing
 	timeless  bool // there is no MDTM
 	restless  bool // there is no REST
+
+	slot, download *queue.Slot // of the pool; download is nil but for downloads
+	idleSince      time.Time
 }
 
 // run calls f, which uses the server, and cuts the connection if ctx ends before f returns. It
@@ -40,6 +44,7 @@ func (c *conn) run(ctx context.Context, f func() error) error {
 		if err != nil {
 			return err
 		}
+		fresh.slot, fresh.download = c.slot, c.download
 		*c = *fresh
 	}
 	stop := context.AfterFunc(ctx, c.cut)
@@ -263,10 +268,6 @@ func (c *conn) abort(response *jftp.Response) {
 		c.cut()
 	}
 }
-
-// finish ends a transfer that was read to its end. Only then the server reports whether it was
-// complete.
-func (c *conn) finish(response *jftp.Response) error { return c.heard(response.Close()) }
 
 func (c *conn) ping() error { return c.heard(c.ftp.NoOp()) }
 

@@ -72,7 +72,7 @@ func TestDeadHostHasNoLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.pool.discard(lent)
+	defer d.pool.put(lent)
 	proxy.SetRefusing(true)
 	_, err = d.Stat(t.Context(), "key")
 	fails(t, err, storagedrivers.ErrUnavailable)

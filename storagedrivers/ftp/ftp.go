@@ -51,7 +51,7 @@ func New(config Config, log *slog.Logger) (*Driver, error) {
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.pool = newPool(config.Connections)
-	d.pool.open, d.pool.alive, d.pool.end, d.pool.lowered = d.connect, alive, hangUp, d.lowered
+	d.pool.connect, d.pool.alive, d.pool.end, d.pool.lowered = d.connect, alive, hangUp, d.lowered
 	return d, nil
 }
 
@@ -73,15 +73,6 @@ func (d *Driver) get(ctx context.Context, lend func(context.Context) (*conn, err
 
 var errNoConnection = fmt.Errorf("%w: got no connection in time: %w", storagedrivers.ErrUnavailable, os.ErrDeadlineExceeded)
 
-// release returns a connection to the pool.
-func (d *Driver) release(c *conn) {
-	if c.broken {
-		d.pool.discard(c)
-	} else {
-		d.pool.put(c)
-	}
-}
-
 // lend calls f with a connection. If the server refuses because of too many connections, including
 // data connections, it calls f again with fewer.
 func (d *Driver) lend(ctx context.Context, f func(c *conn) error) error {
@@ -92,7 +83,7 @@ func (d *Driver) lend(ctx context.Context, f func(c *conn) error) error {
 		}
 		err = f(c)
 		again := d.yields(ctx, c, err)
-		d.release(c)
+		d.pool.put(c)
 		if !again {
 			return err
 		}
@@ -100,7 +91,7 @@ func (d *Driver) lend(ctx context.Context, f func(c *conn) error) error {
 }
 
 // yields reports whether err is a refusal because of too many connections, while others are in use
-// and may end. It then releases the connection.
+// and may end. The connection is then closed when it is returned.
 func (d *Driver) yields(ctx context.Context, c *conn, err error) bool {
 	if !crowded(err) || ctx.Err() != nil || !d.pool.lower() {
 		return false
@@ -203,8 +194,6 @@ func (d *Driver) Close() error {
 	d.tasks.Wait()
 	return nil
 }
-
-var errReplaced = fmt.Errorf("%w: %w", storagedrivers.ErrUnavailable, storagedrivers.ErrChanged)
 
 // Interface guards
 var (

@@ -3,11 +3,16 @@ package ftp
 import (
 	"context"
 	"errors"
+	"net/textproto"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	jftp "github.com/jlaffaye/ftp"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -16,18 +21,23 @@ import (
 type poolHost struct {
 	opened, open, asked atomic.Int64
 	down                atomic.Bool // connections are dead, and none can be made
+	most                int64       // connections that are allowed; 0 is any number
+	closed              sync.Map    // *conn
 }
 
 var errDown = errors.New("poolHost down")
 
 func (h *poolHost) pool(size int) *pool {
 	p := newPool(size)
-	p.open = func(context.Context) (*conn, error) {
+	p.connect = func(context.Context) (*conn, error) {
 		if h.down.Load() {
 			return nil, errDown
 		}
+		if n := h.open.Add(1); h.most > 0 && n > h.most {
+			h.open.Add(-1)
+			return nil, errTooMany
+		}
 		h.opened.Add(1)
-		h.open.Add(1)
 		return &conn{}, nil
 	}
 	p.alive = func(context.Context, *conn) bool {
@@ -35,13 +45,21 @@ func (h *poolHost) pool(size int) *pool {
 		return !h.down.Load()
 	}
 	p.end = func(c *conn) {
-		if c.broken {
+		if _, twice := h.closed.Swap(c, true); twice {
 			panic("closed twice")
 		}
-		c.broken = true
 		h.open.Add(-1)
 	}
+	p.lowered = func(int) {}
 	return p
+}
+
+var errTooMany = mapError(&textproto.Error{Code: jftp.StatusNotAvailable, Msg: "too many connections"})
+
+// discard returns a broken connection.
+func discard(p *pool, c *conn) {
+	c.broken = true
+	p.put(c)
 }
 
 func lent(t *testing.T, p *pool) *conn {
@@ -81,7 +99,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 		p.put(lent(t, p))
 		h.has(t, 2, 2, 1)
 
-		p.discard(lent(t, p))
+		discard(p, lent(t, p))
 		h.has(t, 2, 1, 1)
 	})
 }
@@ -160,16 +178,7 @@ func TestWaitingForAPlace(t *testing.T) {
 			t.Error("another connection")
 		}
 
-		failed := make(chan error)
-		go func() {
-			_, err := p.get(t.Context())
-			failed <- err
-		}()
-		synctest.Wait()
 		p.close()
-		if err := <-failed; !errors.Is(err, storagedrivers.ErrClosed) {
-			t.Errorf("error %v, want %v", err, storagedrivers.ErrClosed)
-		}
 		p.put(c)
 		p.close()
 		h.has(t, 1, 0, 0)
@@ -193,11 +202,11 @@ func TestNeverMoreThanItsSize(t *testing.T) {
 					t.Errorf("getting a connection: %v", err)
 					return
 				}
-				if c.broken || h.open.Load() > size {
-					t.Errorf("closed %t, %d are open", c.broken, h.open.Load())
+				if _, closed := h.closed.Load(c); closed || h.open.Load() > size {
+					t.Errorf("closed %t, %d are open", closed, h.open.Load())
 				}
 				if (i+round)%7 == 0 {
-					p.discard(c)
+					discard(p, c)
 				} else {
 					p.put(c)
 				}
@@ -209,4 +218,184 @@ func TestNeverMoreThanItsSize(t *testing.T) {
 	if n := h.open.Load(); n != 0 {
 		t.Errorf("%d are still open", n)
 	}
+}
+
+// TestHostAllowsFewer: users wait for the existing connections. After a minute the pool tries more.
+func TestHostAllowsFewer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := &poolHost{most: 2}
+		var lowest atomic.Int64
+		lowest.Store(8)
+		p := h.pool(8)
+		p.lowered = func(limit int) { lowest.Store(min(lowest.Load(), int64(limit))) }
+		defer p.close()
+		var wg sync.WaitGroup
+		for range 32 {
+			wg.Go(func() {
+				c := lent(t, p)
+				time.Sleep(time.Second)
+				p.put(c)
+			})
+		}
+		wg.Wait()
+		if h.opened.Load() > 2 || lowest.Load() > 2 {
+			t.Errorf("%d were opened, the limit was %d, want at most 2", h.opened.Load(), lowest.Load())
+		}
+		first := lent(t, p)
+		time.Sleep(2 * time.Minute)
+		h.most = 8
+		second, third := lent(t, p), lent(t, p)
+		p.put(first)
+		p.put(second)
+		p.put(third)
+	})
+}
+
+// TestHostAllowsNone: without any connection, the error is that of the poolHost.
+func TestHostAllowsNone(t *testing.T) {
+	t.Parallel()
+	p := (&poolHost{}).pool(4)
+	p.connect = func(context.Context) (*conn, error) { return nil, errTooMany }
+	defer p.close()
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			_, err := p.get(t.Context())
+			if !errors.Is(err, storagedrivers.ErrUnavailable) || errors.Is(err, storagedrivers.ErrBusy) {
+				t.Errorf("error %v, want %v", err, storagedrivers.ErrUnavailable)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// TestHostIsDead: an unreachable poolHost has no limit. All users fail with its error at the same
+// time, without waiting for each other.
+func TestHostIsDead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const size, silence = 8, 10 * time.Second
+		p := newPool(size)
+		p.connect = func(context.Context) (*conn, error) {
+			time.Sleep(silence)
+			return nil, storagedrivers.ErrUnavailable
+		}
+		p.lowered = func(limit int) { t.Errorf("lowered to %d", limit) }
+		defer p.close()
+		start := time.Now()
+		var wg sync.WaitGroup
+		for range size {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 3*silence)
+				defer cancel()
+				_, err := p.get(ctx)
+				if !errors.Is(err, storagedrivers.ErrUnavailable) || errors.Is(err, storagedrivers.ErrBusy) {
+					t.Errorf("error %v, want %v", err, storagedrivers.ErrUnavailable)
+				}
+			})
+		}
+		wg.Wait()
+		if took := time.Since(start); took != silence {
+			t.Errorf("took %s, want %s", took, silence)
+		}
+	})
+}
+
+// TestLower: a poolHost may also refuse a command of an open connection.
+func TestLower(t *testing.T) {
+	t.Parallel()
+	h := &poolHost{}
+	p := h.pool(4)
+	defer p.close()
+	first, second, third := lent(t, p), lent(t, p), lent(t, p)
+	p.put(third)
+	if !p.lower() {
+		t.Error("not lowered although two are lent")
+	}
+	p.put(second)
+	h.has(t, 3, 1, 0)
+	if p.lower() {
+		t.Error("lowered with one connection")
+	}
+	p.put(first)
+	c, err := p.getDownload(t.Context())
+	if err != nil {
+		t.Fatalf("the only connection serves no download: %v", err)
+	}
+	p.put(c)
+}
+
+// TestDownloads: downloads leave connections for other uses, and an owner leaves some to others.
+func TestDownloads(t *testing.T) {
+	t.Parallel()
+	for size, want := range map[int]string{1: "a", 2: "a", 3: "ab", 4: "aab", 5: "aabc", 6: "aabc", 8: "aaabbc"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := (&poolHost{}).pool(size)
+			var downloads []*conn
+			var got strings.Builder
+			for _, owner := range "aaaabbbccd" {
+				ctx, cancel := context.WithTimeout(storagedrivers.WithOwner(t.Context(), string(owner)), time.Second)
+				c, err := p.getDownload(ctx)
+				cancel()
+				if err == nil {
+					got.WriteRune(owner)
+					downloads = append(downloads, c)
+				} else if !errors.Is(err, storagedrivers.ErrBusy) || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("error %v, want %v", err, storagedrivers.ErrBusy)
+				}
+			}
+			if got.String() != want {
+				t.Errorf("of %d connections, downloads have %s, want %s", size, got.String(), want)
+			}
+			if size > 1 {
+				p.put(lent(t, p))
+			}
+			waiting := make(chan *conn)
+			go func() {
+				c, err := p.getDownload(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				waiting <- c
+			}()
+			synctest.Wait()
+			discard(p, downloads[0])
+			downloads[0] = <-waiting
+			for _, c := range downloads {
+				p.put(c)
+			}
+			p.close()
+		})
+	}
+}
+
+// TestOwnersTakeTurns: an owner does not wait for all earlier uses of another.
+func TestOwnersTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := (&poolHost{}).pool(2)
+		defer p.close()
+		var order []string
+		use := func(owner string) {
+			c, err := p.get(storagedrivers.WithOwner(t.Context(), owner))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			order = append(order, owner)
+			time.Sleep(time.Second)
+			p.put(c)
+		}
+		var wg sync.WaitGroup
+		for range 6 {
+			wg.Go(func() { use("many") })
+		}
+		synctest.Wait()
+		wg.Go(func() { use("one") })
+		wg.Wait()
+		if at := slices.Index(order, "one"); at > 3 {
+			t.Errorf("served in the order %v", order)
+		}
+	})
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
-	"github.com/caddymedia/media/caddymedia/internal/queue"
+	"github.com/caddymedia/media/internal/queue"
 )
 
 // Limits bound the processing of pictures. The zero value means the defaults.

@@ -33,6 +33,10 @@ type Options struct {
 	Classes []Class
 	// PerOwner is the number of requests of an owner, admitted or waiting. 0 means no limit.
 	PerOwner int
+	// Spare limits an owner to one slot more than stay free, so that there is always one for a new
+	// owner of the first few. It is for slots that are held for an unknown time, such as by the
+	// downloads of slow clients.
+	Spare bool
 }
 
 // Class of requests. Each class has a queue of its own, so that none can fill that of another. A slot
@@ -111,6 +115,14 @@ func (q *Queue) Busy() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.busy + q.beside
+}
+
+// Resize sets the number of slots. Slots beyond it stay held until they are released.
+func (q *Queue) Resize(slots int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.options.Slots = slots
+	q.admit()
 }
 
 // Acquire waits for a slot and its units. The caller must release it. The error is [ErrFull],

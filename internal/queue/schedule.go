@@ -256,6 +256,9 @@ func (q *Queue) mayAdmit(s *Slot) bool {
 	if s.most > 0 && u.slots >= s.most {
 		return false
 	}
+	if q.options.Spare && u.slots > q.options.Slots-q.busy-1 {
+		return false
+	}
 	return u.slots < max(1, q.options.Slots-1) || q.waiting == u.waiting
 }
 
