@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/media"
 )
 
 type aliasAnswer struct {
@@ -44,9 +44,9 @@ func (c *call) aliases() error {
 // aliasSettings returns the configured options of an alias.
 func (c *call) aliasSettings(alias *ingest.Alias) map[string]any {
 	if alias.Kind == ingest.Image {
-		return mediaapp.Schemas().ImageAlias.Values(c.app.ImageAliases[alias.Name])
+		return media.Schemas.ImageAlias.Values(c.app.ImageAliases[alias.Name])
 	}
-	return mediaapp.Schemas().FileAlias.Values(c.app.FileAliases[alias.Name])
+	return media.Schemas.FileAlias.Values(c.app.FileAliases[alias.Name])
 }
 
 type accountAnswer struct {

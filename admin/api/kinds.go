@@ -5,7 +5,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -41,7 +41,7 @@ func (c *call) kinds() error {
 			drivers[info.ID.Name()] = driverSchema{d.Title, d.Icon, d.Rank, hostKeys, described.Schema().Documented()}
 		}
 	}
-	all := mediaapp.Schemas()
+	all := media.Schemas
 	return c.answer(kindsAnswer{
 		Drivers: drivers, Storage: all.Storage.Documented(),
 		ImageAlias: all.ImageAlias.Documented(), FileAlias: all.FileAlias.Documented(),

@@ -10,7 +10,6 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -62,7 +61,7 @@ const (
 // options returns the options of a section's entries. Those of a storage depend on its driver; a
 // driver that is unknown or does not describe itself is an error.
 func (s Section) options(driver string) ([]options.Option, error) {
-	all := mediaapp.Schemas()
+	all := media.Schemas
 	switch s {
 	case Storages:
 		opts, err := driverOptions(driver)

@@ -2,6 +2,7 @@ package media
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -13,55 +14,142 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
+	"github.com/caddymedia/media/caddymedia/imaging/webp"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Alias is a named upload configuration.
-type Alias struct {
-	Kind ingest.Kind
-	// Name of the alias, by the rule [Names].
-	Name string
-	// Storage is the name of the storage. Default: [DefaultStorage], or the only one.
-	Storage string
-	// Prefix is the folder of the items in their storage; "/" is its root. Default: "img/" or
-	// "file/" and the name. No two aliases may overlap. Folders that end in "@renditions" are
-	// reserved.
-	Prefix string
-	// BaseURL is the start of public addresses. Default: that of the service.
-	BaseURL string
-	// MaxSize is the largest item in bytes. Default: that of the limits.
-	MaxSize int64
-	// CacheControl is the Cache-Control header of the items. Default: one year and immutable, or
-	// "public, no-cache" if the storage overwrites.
-	CacheControl string
-	// Redirect redirects clients to another address of the items; nil serves them. The default
-	// lifetime is 1h, the longest seven days.
-	Redirect *ingest.Redirect
+// AliasOptions are what both kinds of aliases have.
+type AliasOptions struct {
+	// The storage that keeps the items. Default: the one called `default`, or the only
+	// one there is.
+	Storage string `json:"storage,omitempty" option:"common" example:"default"`
 
-	// Extensions of files that are accepted, without dots. Default: common documents, archives,
-	// pictures, audio and video. Images have their own.
-	Extensions []string
+	// The folder of the items in their storage. No two aliases may share a folder, nor may
+	// that of one lie within that of another, also where their storages use the same bucket,
+	// host or folder. `/` is the root of the storage. Folders whose names end in `@renditions`
+	// are reserved. Default: `img/<alias>` or `file/<alias>`, like the public address.
+	Prefix string `json:"prefix,omitempty" example:"img/photos"`
 
-	// Formats are the extensions of images that are accepted besides jpg, jpeg, png, gif and svg:
-	// see imaging.OptionalExtensions.
-	Formats []string
-	// RenameMismatched replaces the extension of an image with that of its content, if that is
-	// accepted. Otherwise the image is refused.
-	RenameMismatched bool
-	// SVG is the treatment of SVG images. Default: imaging.SVGReject.
-	SVG imaging.SVGMode
-	// MaxPixels of an image, width times height. Default: that of the limits.
-	MaxPixels int64
-	// WebP stores a variant beside each image; nil stores none.
-	WebP *render.Options
-	// Renditions are the named sizes of images.
-	Renditions []ingest.Rendition
-	// Negotiate serves the variant under the address of its image. It needs WebP.
-	Negotiate bool
-	// StripMetadata is the metadata without which images are stored. Default: imaging.StripOff.
-	StripMetadata imaging.StripMode
+	// The start of the public addresses of this alias. Default: the app's `cdn_base`.
+	CDNBase string `json:"cdn_base,omitempty" option:"address" example:"https://cdn.example.com"`
+
+	// The largest item that is accepted. Default: `max_image_size` or `max_file_size` of
+	// the limits.
+	MaxSize int64 `json:"max_size,omitempty" option:"size"`
+
+	// The `Cache-Control` header of the items. Default: one year and immutable, or
+	// `public, no-cache` where the storage overwrites.
+	CacheControl string `json:"cache_control,omitempty" example:"public, max-age=3600"`
+
+	// Where clients are sent for the items, instead of serving them here. Default: they
+	// are served here.
+	Redirect *Redirect `json:"redirect,omitempty"`
+}
+
+// ImageAlias is a named upload configuration for pictures.
+type ImageAlias struct {
+	AliasOptions
+
+	// Which SVG pictures are accepted: `reject` refuses those with scripts, handlers, external
+	// references or entities, `keep` accepts all, and `off` none. This service serves pictures
+	// without rights, so a script in one runs only if the picture is opened elsewhere.
+	// Default: `reject`.
+	SVG string `json:"svg,omitempty" option:"common,words=reject|keep|off"`
+
+	// The formats of images that are accepted besides jpg, jpeg, png, gif and svg: `webp`,
+	// `avif` and `heic`. Images of these formats have no WebP variant. AVIF and HEIC are checked,
+	// but not decoded, so that they have no renditions either. Only Safari shows HEIC: in other
+	// browsers its place stays empty. Default: none.
+	Formats []string `json:"formats,omitempty" option:"common" example:"webp"`
+
+	// Whether a picture of one accepted format under the extension of another gets the right
+	// extension: a PNG sent as `photo.jpg` is stored as `photo.png`. Default: `false`, it is
+	// refused.
+	RenameMismatched bool `json:"rename_mismatched,omitempty"`
+
+	// The most pixels of a picture, width times height. Default: `max_pixels` of the
+	// limits.
+	MaxPixels int64 `json:"max_pixels,omitempty"`
+
+	// Stores a WebP variant beside each jpg, png and gif, under the name of the picture
+	// with `.webp` behind it. Default: none.
+	WebP *WebP `json:"webp,omitempty" option:"common"`
+
+	// Whether a request for a picture from a client that accepts WebP is answered with
+	// the variant, unless the image is an HDR photo. Every such request then costs a look
+	// at the image as well as at the variant, and a cache in front must heed `Vary`. Needs
+	// `webp`. Default: `false`.
+	Negotiate bool `json:"negotiate,omitempty"`
+
+	// The metadata without which images are stored. `on` removes Exif, GPS, XMP, comments and
+	// data behind the end. `location` removes only GPS, place names, maker notes, serial
+	// numbers, thumbnails and data behind the end. The pixels, the orientation, the colour
+	// profile and a gain map (HDR) stay. A variant never has any of these. Default: `off`, the
+	// bytes as they were sent.
+	StripMetadata StripMode `json:"strip_metadata,omitempty" option:"words=on|off|location"`
+
+	// Named sizes of the pictures, at most 16, below `<address of the alias>@<name>/`. They are
+	// stored beside the folder of the alias, whose `prefix` cannot be `/` then. A change makes new
+	// files; `caddy media sweep` removes the old ones. Default: none.
+	Renditions map[string]*Rendition `json:"renditions,omitempty" option:"common,line=rendition"`
+}
+
+// StripMode is a word of StripMetadata. In JSON it may also be true or false, the values of a switch
+// that the option was before.
+type StripMode string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (m *StripMode) UnmarshalJSON(b []byte) error {
+	var on bool
+	if json.Unmarshal(b, &on) != nil {
+		return json.Unmarshal(b, (*string)(m))
+	}
+	*m = StripMode(imaging.StripOff)
+	if on {
+		*m = StripMode(imaging.StripOn)
+	}
+	return nil
+}
+
+// WebP says how variants are made.
+type WebP struct {
+	// The quality of lossy variants, 1 to 100. Drawings of at most 256 colours are also
+	// tried without loss, and the smaller one is stored. Default: `80`.
+	Quality int `json:"quality,omitempty" example:"80"`
+
+	// How hard the encoder tries to make small variants. `fast` takes less time for
+	// larger ones, `small` takes more time for smaller ones. Default: `normal`.
+	Effort string `json:"effort,omitempty" option:"words=fast|normal|small"`
+}
+
+// FileAlias is a named upload configuration for files of any sort.
+type FileAlias struct {
+	AliasOptions
+
+	// The extensions that are accepted, without dots. Those of PHP and shell scripts are
+	// refused in any case. Default: common documents, archives, pictures, sound and
+	// film.
+	Extensions []string `json:"extensions,omitempty" option:"common" example:"pdf"`
+}
+
+// Redirect answers GET requests for items with the address at which the storage itself serves
+// them, so that their bytes do not pass through here. SVG, HTML and XML are served here all
+// the same: only here they come without rights.
+type Redirect struct {
+	// The kind of address: `presigned` is one that the storage accepts for a while (S3, Azure
+	// Blob, Google Cloud Storage), `public` one of a storage that serves everyone. Required.
+	To string `json:"to,omitempty" option:"required,words=presigned|public"`
+
+	// The public address of the root of the storage, for `public`: an item of the key
+	// `img/content/a.png` is at `<base>/img/content/a.png`.
+	Base string `json:"base,omitempty" option:"address" example:"https://media.example.com"`
+
+	// How long an address is valid for which the storage asks for a signature, at most
+	// seven days. Clients keep the redirect for half of this time. Default: `1h`.
+	Lifetime options.Duration `json:"lifetime,omitempty" example:"1h"`
 }
 
 // Values of Cache-Control: for items that never change, and for those that may be replaced.
@@ -76,6 +164,12 @@ const (
 	maxRedirectLifetime     = 7 * 24 * time.Hour
 )
 
+// Words of Redirect.
+const (
+	redirectPresigned = "presigned"
+	redirectPublic    = "public"
+)
+
 // fileExtensions are the extensions of file aliases without their own.
 var fileExtensions = []string{
 	"pdf", "rtf", "txt", "md", "csv", "json", "xml", "epub",
@@ -86,80 +180,21 @@ var fileExtensions = []string{
 	"mp4", "m4v", "mov", "webm", "mkv", "avi", "ogv", "mpg", "mpeg",
 }
 
-// aliases holds aliases by kind and name.
-type aliases map[ingest.Kind]map[string]*ingest.Alias
-
-// newAliases returns the aliases of a configuration.
-func newAliases(config *Config, limits Limits, storages map[string]*storagedrivers.Storage) (aliases, error) {
-	all := aliases{ingest.Image: {}, ingest.File: {}}
-	for i := range config.Aliases {
-		a := &config.Aliases[i]
-		alias, err := a.on(config, limits, storages)
-		if err == nil {
-			err = all.add(alias)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s alias %q: %w", a.Kind.Name(), a.Name, err)
-		}
+// Check implements options.Checker.
+func (o *AliasOptions) Check() error {
+	if !httpguts.ValidHeaderFieldValue(o.CacheControl) {
+		return errors.New("cache_control is no valid header")
 	}
-	return all, nil
+	if o.Prefix == "" {
+		return nil
+	}
+	_, err := cleanPrefix(o.Prefix)
+	return err
 }
 
-// on returns the alias with its storage and all defaults.
-func (a *Alias) on(config *Config, limits Limits, storages map[string]*storagedrivers.Storage) (*ingest.Alias, error) {
-	if a.Kind != ingest.Image && a.Kind != ingest.File {
-		return nil, fmt.Errorf("unknown kind %q", a.Kind)
-	}
-	if err := CheckName("alias", a.Name); err != nil {
-		return nil, err
-	}
-	name, err := StorageOf(a.Storage, slices.Collect(maps.Keys(storages)))
-	if err != nil {
-		return nil, err
-	}
-	storage := &config.Storages[slices.IndexFunc(config.Storages, func(s Storage) bool { return s.Name == name })]
-	alias := &ingest.Alias{
-		Kind: a.Kind, Name: a.Name, Storage: storages[name], BaseURL: cmp.Or(a.BaseURL, config.BaseURL),
-		SubFolder: storage.SubFolder, Overwrite: storage.Overwrite, Sanitize: !storage.KeepNames,
-		WebP: a.WebP, Negotiate: a.Negotiate, RenameMismatched: a.RenameMismatched,
-		CacheControl: cmp.Or(a.CacheControl, cacheForever),
-	}
-	if a.CacheControl == "" && alias.Overwrite {
-		alias.CacheControl = cacheAsk
-	}
-	if !httpguts.ValidHeaderFieldValue(a.CacheControl) {
-		return nil, errors.New("cache_control is no valid header")
-	}
-	if alias.Prefix, err = CleanPrefix(cmp.Or(a.Prefix, string(a.Kind)+"/"+a.Name)); err != nil {
-		return nil, err
-	}
-	if alias.Redirect, err = a.redirect(alias.Storage); err != nil {
-		return nil, fmt.Errorf("redirect: %w", err)
-	}
-	if a.Kind == ingest.File {
-		alias.MaxSize = cmp.Or(a.MaxSize, limits.MaxFileSize)
-		alias.Extensions, err = extensionSet(a.Extensions)
-		return alias, err
-	}
-	if err := CheckNegotiate(a.Negotiate, a.WebP != nil); err != nil {
-		return nil, err
-	}
-	if err := a.addRenditions(alias); err != nil {
-		return nil, err
-	}
-	alias.MaxSize = cmp.Or(a.MaxSize, limits.MaxImageSize)
-	if alias.Extensions, err = pictureSet(a.Formats); err != nil {
-		return nil, err
-	}
-	alias.Imaging = limits.Pictures
-	alias.Imaging.MaxPixels, alias.Imaging.SVG = cmp.Or(a.MaxPixels, limits.Pictures.MaxPixels), a.SVG
-	alias.Imaging.Strip = a.StripMetadata
-	return alias, nil
-}
-
-// CleanPrefix returns the prefix of an alias without slashes around it, or an error if it is no
-// folder, or within one that is reserved for renditions. The prefix "/" is "".
-func CleanPrefix(prefix string) (string, error) {
+// cleanPrefix returns the prefix of an alias without slashes around it, or an error if it is no
+// folder, or within one that is reserved. The prefix "/" is "".
+func cleanPrefix(prefix string) (string, error) {
 	if prefix == "/" {
 		return "", nil
 	}
@@ -178,35 +213,152 @@ func CleanPrefix(prefix string) (string, error) {
 	return clean, nil
 }
 
-// CheckNegotiate returns an error if an alias without variants negotiates.
-func CheckNegotiate(negotiate, webp bool) error {
-	if negotiate && !webp {
+// Check implements options.Checker.
+func (a *ImageAlias) Check() error {
+	if err := a.AliasOptions.Check(); err != nil {
+		return err
+	}
+	known := imaging.OptionalExtensions()
+	for _, ext := range a.Formats {
+		if !slices.Contains(known, normalExtension(ext)) {
+			return fmt.Errorf("formats: %q is none of %s", ext, strings.Join(known, ", "))
+		}
+	}
+	if a.Negotiate && a.WebP == nil {
 		return errors.New("negotiate needs webp")
+	}
+	return a.checkRenditions()
+}
+
+// Check implements options.Checker.
+func (w *WebP) Check() error { return checkQuality(w.Quality) }
+
+func checkQuality(quality int) error {
+	if quality > 100 {
+		return fmt.Errorf("quality is a number from 1 to 100, not %d", quality)
 	}
 	return nil
 }
 
-// redirect returns the options of redirects; nil if items are not redirected.
-func (a *Alias) redirect(storage *storagedrivers.Storage) (*ingest.Redirect, error) {
-	if a.Redirect == nil {
-		return nil, nil //nolint:nilnil // see above
+// Check implements options.Checker.
+func (a *FileAlias) Check() error {
+	for _, ext := range a.Extensions {
+		normal := normalExtension(ext)
+		switch {
+		case naming.RestrictedExtension(ext):
+			return fmt.Errorf("extensions: %q is never accepted", ext)
+		case naming.Extension("x."+normal) != normal || normal == "":
+			return fmt.Errorf("extensions: %q is no extension", ext)
+		}
 	}
-	redirect := *a.Redirect
-	redirect.Lifetime = cmp.Or(redirect.Lifetime, defaultRedirectLifetime)
-	if redirect.Lifetime < time.Second || redirect.Lifetime > maxRedirectLifetime {
-		return nil, fmt.Errorf("the lifetime is between 1s and 7d, not %v", redirect.Lifetime)
-	}
-	if redirect.Base == "" && !storage.CanPresign() {
-		return nil, fmt.Errorf("the driver of storage %q cannot sign addresses", storage.Name())
-	}
-	return &redirect, nil
+	return a.AliasOptions.Check()
 }
 
-// add adds an alias. It returns an error if the alias exists already, or if its folder overlaps
-// that of another alias, on any storage.
-func (all aliases) add(alias *ingest.Alias) error {
-	if all[alias.Kind][alias.Name] != nil {
-		return errors.New("it is there twice")
+// Check implements options.Checker.
+func (r *Redirect) Check() error {
+	lifetime := time.Duration(r.Lifetime)
+	switch {
+	case r.To == redirectPublic && r.Base == "":
+		return errors.New("public needs the address of the storage")
+	case r.To == redirectPresigned && r.Base != "":
+		return errors.New("presigned takes no address: the storage makes it")
+	case lifetime != 0 && lifetime < time.Second || lifetime > maxRedirectLifetime:
+		return fmt.Errorf("the lifetime is between 1s and 7d, not %v", lifetime)
+	}
+	return nil
+}
+
+// aliases holds aliases by kind and name.
+type aliases map[ingest.Kind]map[string]*ingest.Alias
+
+// newAliases returns the aliases of a configuration, which is complete.
+func newAliases(config *Config, storages map[string]*storagedrivers.Storage) (aliases, error) {
+	all := aliases{ingest.Image: {}, ingest.File: {}}
+	for _, name := range slices.Sorted(maps.Keys(config.ImageAliases)) {
+		if err := all.add(config.image(name, storages)); err != nil {
+			return nil, fmt.Errorf("image alias %q: %w", name, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(config.FileAliases)) {
+		if err := all.add(config.file(name, storages)); err != nil {
+			return nil, fmt.Errorf("file alias %q: %w", name, err)
+		}
+	}
+	return all, nil
+}
+
+func (c *Config) image(name string, storages map[string]*storagedrivers.Storage) (*ingest.Alias, error) {
+	a := c.ImageAliases[name]
+	alias, err := a.alias(ingest.Image, name, c, storages)
+	if err != nil {
+		return nil, err
+	}
+	alias.MaxSize = cmp.Or(a.MaxSize, c.Limits.MaxImageSize)
+	alias.Extensions = setOf(slices.Concat(imaging.Extensions(), a.Formats))
+	alias.RenameMismatched, alias.Negotiate = a.RenameMismatched, a.Negotiate
+	if a.WebP != nil {
+		alias.WebP = &render.Options{Quality: a.WebP.Quality, Effort: webp.Effort(a.WebP.Effort)}
+	}
+	alias.Renditions, alias.RenditionCacheControl = a.renditions(), revalidated(alias.CacheControl)
+	alias.Imaging = c.Limits.imaging()
+	alias.Imaging.MaxPixels = cmp.Or(a.MaxPixels, c.Limits.MaxPixels)
+	alias.Imaging.SVG, alias.Imaging.Strip = imaging.SVGMode(a.SVG), imaging.StripMode(a.StripMetadata)
+	return alias, nil
+}
+
+func (c *Config) file(name string, storages map[string]*storagedrivers.Storage) (*ingest.Alias, error) {
+	a := c.FileAliases[name]
+	alias, err := a.alias(ingest.File, name, c, storages)
+	if err != nil {
+		return nil, err
+	}
+	alias.MaxSize = cmp.Or(a.MaxSize, c.Limits.MaxFileSize)
+	alias.Extensions = setOf(a.Extensions)
+	if len(a.Extensions) == 0 {
+		alias.Extensions = setOf(fileExtensions)
+	}
+	return alias, nil
+}
+
+// alias returns an alias with its storage and all that both kinds have.
+func (o *AliasOptions) alias(
+	kind ingest.Kind, name string, c *Config, storages map[string]*storagedrivers.Storage,
+) (*ingest.Alias, error) {
+	storageName, err := StorageOf(o.Storage, c.storageNames())
+	if err != nil {
+		return nil, err
+	}
+	storage := &c.Storages[slices.IndexFunc(c.Storages, func(s Storage) bool { return s.Name == storageName })]
+	alias := &ingest.Alias{
+		Kind: kind, Name: name, Storage: storages[storageName], BaseURL: cmp.Or(o.CDNBase, c.CDNBase),
+		Overwrite: storage.OverwriteStrategy == overwriteItems, Sanitize: storage.Sanitize == nil || *storage.Sanitize,
+		CacheControl: cmp.Or(o.CacheControl, cacheForever),
+	}
+	if o.CacheControl == "" && alias.Overwrite {
+		alias.CacheControl = cacheAsk
+	}
+	if alias.SubFolder, err = naming.ParseFormat(storage.SubFolderFormat); err != nil {
+		return nil, err
+	}
+	if alias.Prefix, err = cleanPrefix(cmp.Or(o.Prefix, string(kind)+"/"+name)); err != nil {
+		return nil, err
+	}
+	if r := o.Redirect; r != nil {
+		if r.To == redirectPresigned && !alias.Storage.CanPresign() {
+			return nil, fmt.Errorf("redirect: the driver of storage %q cannot sign addresses", storageName)
+		}
+		alias.Redirect = &ingest.Redirect{
+			Base: r.Base, Lifetime: cmp.Or(time.Duration(r.Lifetime), defaultRedirectLifetime),
+		}
+	}
+	return alias, nil
+}
+
+// add adds an alias, unless there is an error. It returns an error if the folder of the alias overlaps
+// that of another, on any storage.
+func (all aliases) add(alias *ingest.Alias, err error) error {
+	if err != nil {
+		return err
 	}
 	for _, others := range all {
 		for _, other := range others {
@@ -231,62 +383,13 @@ func renditionsOverlap(a, b *ingest.Alias) bool {
 	return a.HasRenditionFolder() && a.RenditionLocation().Overlaps(b.Location())
 }
 
-// extensionSet returns the configured extensions as a set, or the default ones. The error names an
-// invalid one.
-func extensionSet(list []string) (map[string]bool, error) {
-	if len(list) == 0 {
-		return setOf(fileExtensions), nil
-	}
-	normal := make([]string, len(list))
-	for i, ext := range list {
-		if err := CheckExtension(ext); err != nil {
-			return nil, fmt.Errorf("extensions: %w", err)
-		}
-		normal[i] = normalExtension(ext)
-	}
-	return setOf(normal), nil
-}
-
-// pictureSet returns the extensions of images. The error names a format that is none of the optional
-// ones.
-func pictureSet(formats []string) (map[string]bool, error) {
-	all := imaging.Extensions()
-	for _, ext := range formats {
-		if err := CheckFormat(ext); err != nil {
-			return nil, fmt.Errorf("formats: %w", err)
-		}
-		all = append(all, normalExtension(ext))
-	}
-	return setOf(all), nil
-}
-
-// CheckFormat returns an error unless an image alias may accept the format of an extension in
-// addition.
-func CheckFormat(ext string) error {
-	if known := imaging.OptionalExtensions(); !slices.Contains(known, normalExtension(ext)) {
-		return fmt.Errorf("%q is none of %s", ext, strings.Join(known, ", "))
-	}
-	return nil
-}
-
 func normalExtension(ext string) string { return strings.ToLower(strings.TrimPrefix(ext, ".")) }
 
-// CheckExtension returns an error unless a file alias may accept an extension.
-func CheckExtension(ext string) error {
-	normal := normalExtension(ext)
-	switch {
-	case naming.RestrictedExtension(ext):
-		return fmt.Errorf("%q is never accepted", ext)
-	case naming.Extension("x."+normal) != normal || normal == "":
-		return fmt.Errorf("%q is no extension", ext)
-	}
-	return nil
-}
-
-func setOf(list []string) map[string]bool {
-	set := make(map[string]bool, len(list))
-	for _, s := range list {
-		set[s] = true
+// setOf returns extensions as a set, in their normal form.
+func setOf(extensions []string) map[string]bool {
+	set := make(map[string]bool, len(extensions))
+	for _, ext := range extensions {
+		set[normalExtension(ext)] = true
 	}
 	return set
 }

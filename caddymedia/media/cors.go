@@ -46,12 +46,6 @@ func ParseOrigins(list []string) (Origins, error) {
 	return o, nil
 }
 
-// CheckOrigin returns an error unless text is an origin or AnyOrigin.
-func CheckOrigin(text string) error {
-	_, err := ParseOrigins([]string{text})
-	return err
-}
-
 // Configured reports whether there are any origins.
 func (o Origins) Configured() bool { return o.any || len(o.listed) > 0 }
 

@@ -12,19 +12,16 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/fetch"
 	"github.com/caddymedia/media/caddymedia/ingest"
 )
 
 // remote starts a server, and returns the options of downloads that allow it.
-func remote(t *testing.T, serve http.HandlerFunc) (url string, allowed fetch.Options) {
+func remote(t *testing.T, serve http.HandlerFunc) (url string, allowed Downloads) {
 	t.Helper()
 	server := httptest.NewServer(serve)
 	t.Cleanup(server.Close)
 	address := netip.MustParseAddrPort(server.Listener.Addr().String())
-	return server.URL, fetch.Options{
-		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Ports: []uint16{address.Port()},
-	}
+	return server.URL, Downloads{Allow: []string{"127.0.0.0/8"}, Ports: []string{fmt.Sprint(address.Port())}}
 }
 
 // TestDownload: names come from the server or the address, types from the content.
@@ -119,7 +116,7 @@ func TestDownloadRefused(t *testing.T) {
 		}
 	})
 	open, closed := configOf(t), configOf(t)
-	open.Downloads, closed.Downloads = downloads, fetch.Options{Ports: downloads.Ports}
+	open.Downloads, closed.Downloads = downloads, Downloads{Ports: downloads.Ports}
 	allowed, observed := observe(t, open)
 	refusing, refused := observe(t, closed)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -13,6 +13,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // checked records the last observed check, and the number of checks with a change.
@@ -168,7 +169,8 @@ func TestFailureBringsCheckForward(t *testing.T) {
 			return nil // also for the sweeps
 		}
 		s := start(t, Config{
-			Tokens: new(store), Storages: []Storage{{Name: "far", Driver: driver}}, HealthInterval: time.Minute,
+			Tokens: new(store), Storages: []Storage{{Name: "far", Driver: driver}},
+			Settings: Settings{HealthInterval: options.Duration(time.Minute)},
 		})
 		s.Start()
 		use := func(err error) {

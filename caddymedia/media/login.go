@@ -3,8 +3,9 @@ package media
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
@@ -34,41 +35,23 @@ func NewLogins(limits Limits) *Logins {
 }
 
 func (s *Service) newIssuer(config *Config) (*tokens.Issuer, error) {
-	names := make([]string, 0, len(config.Aliases))
-	for _, alias := range s.Aliases() {
-		names = append(names, alias.Name)
-	}
-	for _, account := range config.Accounts {
-		if err := CheckAPIKey(account.APIKey); err != nil {
-			return nil, err
-		}
-		for _, alias := range account.Aliases {
-			if err := CheckAliasOf(account.APIKey, alias, names); err != nil {
-				return nil, err
-			}
-		}
+	accounts := make([]tokens.Account, 0, len(config.Accounts))
+	for _, key := range slices.Sorted(maps.Keys(config.Accounts)) {
+		account := config.Accounts[key]
+		accounts = append(accounts, tokens.Account{APIKey: key, PasswordHash: account.PasswordHash, Aliases: account.Aliases})
 	}
 	comparer := s.comparer
-	if comparer == nil && len(config.Accounts) == 0 {
+	if comparer == nil && len(accounts) == 0 {
 		comparer = tokens.CompareFunc(func(_, _ []byte) (bool, error) { return false, nil })
 	}
 	issuer, err := tokens.NewIssuer(tokens.IssuerOptions{
-		Store: s.store, Accounts: config.Accounts, Comparer: comparer, FakeHash: s.fakeHash,
-		Lifetime: config.TokenLifetime, Throttle: s.logins.throttle, Hashing: s.logins.hashing, Now: s.now,
+		Store: s.store, Accounts: accounts, Comparer: comparer, FakeHash: s.fakeHash,
+		Lifetime: time.Duration(config.TokenLifetime), Throttle: s.logins.throttle, Hashing: s.logins.hashing, Now: s.now,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("accounts: %w", err)
 	}
 	return issuer, nil
-}
-
-// CheckAliasOf returns an error unless alias, to which an account is limited, is one of names.
-func CheckAliasOf(account, alias string, names []string) error {
-	if slices.Contains(names, alias) {
-		return nil
-	}
-	known := slices.Compact(slices.Sorted(slices.Values(names)))
-	return fmt.Errorf("account %q: aliases: there is no alias %q; there are %s", account, alias, strings.Join(known, ", "))
 }
 
 // Issuer returns the issuer of tokens, which also verifies them.

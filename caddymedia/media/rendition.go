@@ -3,71 +3,91 @@ package media
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 	"github.com/caddymedia/media/caddymedia/ingest"
 )
 
-// MaxRenditions is the most renditions of an alias.
-const MaxRenditions = 16
+// Rendition is a named size of the pictures of an alias. No picture is ever enlarged.
+type Rendition struct {
+	// The width of the box that the picture is fitted into, in pixels, at most 16383. `width` or
+	// `height` must be set. Default: as wide as the height makes it.
+	Width int `json:"width,omitempty" example:"320"`
 
-// addRenditions adds the renditions, sorted by name.
-func (a *Alias) addRenditions(alias *ingest.Alias) error {
-	if len(a.Renditions) == 0 {
-		return nil
-	}
-	if err := CheckRenditions(len(a.Renditions), alias.Prefix == ""); err != nil {
-		return err
-	}
-	alias.Renditions = slices.SortedFunc(slices.Values(a.Renditions), func(a, b ingest.Rendition) int {
-		return strings.Compare(a.Name, b.Name)
-	})
-	for i := range alias.Renditions {
-		r := &alias.Renditions[i]
-		if err := CheckName("rendition", r.Name); err != nil {
-			return err
-		}
-		if err := CheckRendition(r); err != nil {
-			return fmt.Errorf("rendition %q: %w", r.Name, err)
-		}
-		if i > 0 && alias.Renditions[i-1].Name == r.Name {
-			return fmt.Errorf("rendition %q: it is there twice", r.Name)
-		}
-	}
-	alias.RenditionCacheControl = revalidated(alias.CacheControl)
-	return nil
+	// The height of the box in pixels, at most 16383. Default: as high as the width makes it.
+	Height int `json:"height,omitempty" example:"240"`
+
+	// How the picture fits into the box: `contain` shows the whole picture inside it, `cover`
+	// fills the box and crops the picture at its centre. Without a width or a height, `cover`
+	// has no effect. Default: `contain`.
+	Fit string `json:"fit,omitempty" option:"words=contain|cover"`
+
+	// The format of the file: `same` is that of the picture, or WebP for a client that accepts it
+	// if the alias has `negotiate`. Transparent parts are white in `jpeg`. Only WebP files may be
+	// animated; the others show the first frame. Default: `same`.
+	Format string `json:"format,omitempty" option:"words=same|webp|jpeg|png"`
+
+	// The quality of lossy files, 1 to 100. Default: `80`.
+	Quality int `json:"quality,omitempty" example:"80"`
+
+	// Whether the rendition is made with the upload, which then takes longer. Otherwise it is made
+	// when it is first requested. Pictures that are stored already get it on request too, or by
+	// `caddy media variants`. Default: `false`.
+	Eager bool `json:"eager,omitempty"`
 }
 
-// CheckRenditions returns an error if an alias cannot have that many renditions. root reports whether
-// its prefix is "/".
-func CheckRenditions(count int, root bool) error {
+// fitCover is the word of Fit that crops.
+const fitCover = "cover"
+
+// renditionFormats maps the words of formats; `same` is none.
+var renditionFormats = map[string]imaging.Format{"webp": imaging.WebP, "jpeg": imaging.JPEG, "png": imaging.PNG}
+
+// Check implements options.Checker.
+func (r *Rendition) Check() error {
 	switch {
-	case count > MaxRenditions:
-		return fmt.Errorf("renditions are at most %d in an alias, not %d", MaxRenditions, count)
-	case count > 0 && root:
+	case max(r.Width, r.Height) > webp.MaxSide:
+		return fmt.Errorf("width and height are from 1 to %d", webp.MaxSide)
+	case r.Width == 0 && r.Height == 0:
+		return errors.New("width or height is missing")
+	}
+	return checkQuality(r.Quality)
+}
+
+// maxRenditions is the most renditions of an alias.
+const maxRenditions = 16
+
+func (a *ImageAlias) checkRenditions() error {
+	switch count := len(a.Renditions); {
+	case count > maxRenditions:
+		return fmt.Errorf("renditions are at most %d in an alias, not %d", maxRenditions, count)
+	case count > 0 && a.Prefix == "/":
 		return errors.New("renditions need a prefix other than /, because they are stored outside of it")
 	}
+	for _, name := range slices.Sorted(maps.Keys(a.Renditions)) {
+		if err := Names.Check(name); err != nil {
+			return fmt.Errorf("renditions.%s: rendition %q: %w", name, name, err)
+		}
+	}
 	return nil
 }
 
-// CheckRendition returns an error that names the wrong option of a rendition.
-func CheckRendition(r *ingest.Rendition) error {
-	width, height := r.Box.Width, r.Box.Height
-	switch {
-	case width < 0 || height < 0 || max(width, height) > webp.MaxSide:
-		return fmt.Errorf("width and height are from 1 to %d", webp.MaxSide)
-	case width == 0 && height == 0:
-		return errors.New("width or height is missing")
-	case r.Quality < 0 || r.Quality > 100:
-		return fmt.Errorf("quality is a number from 1 to 100, not %d", r.Quality)
-	case !slices.Contains([]imaging.Format{"", imaging.JPEG, imaging.PNG, imaging.WebP}, r.Format):
-		return fmt.Errorf("format is same, webp, jpeg or png, not %s", r.Format)
+// renditions returns the renditions sorted by name.
+func (a *ImageAlias) renditions() []ingest.Rendition {
+	all := make([]ingest.Rendition, 0, len(a.Renditions))
+	for _, name := range slices.Sorted(maps.Keys(a.Renditions)) {
+		r := a.Renditions[name]
+		all = append(all, ingest.Rendition{
+			Name: name, Box: scale.Box{Width: r.Width, Height: r.Height, Cover: r.Fit == fitCover},
+			Format: renditionFormats[r.Format], Quality: r.Quality, Eager: r.Eager,
+		})
 	}
-	return nil
+	return all
 }
 
 // maxRenditionAge is the most seconds that a client may keep a rendition without asking again. Its

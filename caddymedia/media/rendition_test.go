@@ -8,33 +8,27 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/imaging/scale"
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// sized returns a rendition of a width.
-func sized(name string, width int) ingest.Rendition {
-	return ingest.Rendition{Name: name, Box: scale.Box{Width: width}}
-}
-
 func TestRenditionErrors(t *testing.T) {
 	t.Parallel()
-	many := make([]ingest.Rendition, 17)
-	for i := range many {
-		many[i] = sized(fmt.Sprint("r", i), 1)
+	many := map[string]*Rendition{}
+	for i := range 17 {
+		many[fmt.Sprint("r", i)] = &Rendition{Width: 1}
 	}
-	for want, renditions := range map[string][]ingest.Rendition{
-		`rendition "A": a name is 1 to 64`:                                     {sized("A", 1)},
-		`rendition "a": it is there twice`:                                     {sized("a", 1), sized("a", 2)},
-		`rendition "a": width or height is missing`:                            {sized("a", 0)},
-		`rendition "a": width and height are from 1 to 16383`:                  {sized("a", 16384)},
-		`rendition "a": format is same, webp, jpeg or png, not GIF`:            {{Name: "a", Box: scale.Box{Width: 1}, Format: "GIF"}},
-		`rendition "a": quality is a number from 1 to 100`:                     {{Name: "a", Box: scale.Box{Width: 1}, Quality: 101}},
+	for want, renditions := range map[string]map[string]*Rendition{
+		`rendition "A": a name is 1 to 64`:                                     {"A": {Width: 1}},
+		`renditions.a: width or height is missing`:                             {"a": {Fit: "cover"}, "b": {}},
+		`renditions.b: width or height is missing`:                             {"a": {Height: 1}, "b": nil},
+		`renditions.a: width and height are from 1 to 16383`:                   {"a": {Width: 16384}},
+		`renditions.a.width is a number above zero`:                            {"a": {Width: -1}},
+		`renditions.a.format is one of same, webp, jpeg, png, not "gif"`:       {"a": {Width: 1, Format: "gif"}},
+		`renditions.a: quality is a number from 1 to 100, not 101`:             {"a": {Width: 1, Quality: 101}},
 		`image alias "content": renditions are at most 16 in an alias, not 17`: many,
 	} {
 		config := configOf(t)
-		config.Aliases[0].Renditions = renditions
+		config.ImageAliases["content"].Renditions = renditions
 		if _, err := New(config); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
@@ -51,7 +45,7 @@ func TestRenditionFolders(t *testing.T) {
 		"img/content@renditions2":    "",
 	} {
 		config := configOf(t)
-		config.Aliases[2].Prefix = prefix
+		config.FileAliases["content"].Prefix = prefix
 		s, err := New(config)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v, want %q", prefix, err, want)
@@ -61,8 +55,10 @@ func TestRenditionFolders(t *testing.T) {
 		}
 	}
 	config := configOf(t)
-	config.Aliases = config.Aliases[:1]
-	config.Aliases[0].Prefix, config.Aliases[0].Renditions = "/", []ingest.Rendition{sized("a", 1)}
+	config.ImageAliases = map[string]*ImageAlias{
+		"content": {AliasOptions: AliasOptions{Prefix: "/"}, Renditions: map[string]*Rendition{"a": {Width: 1}}},
+	}
+	config.FileAliases = nil
 	if _, err := New(config); err == nil || !strings.Contains(err.Error(), "prefix other than /") {
 		t.Errorf("at the root: %v", err)
 	}
@@ -91,10 +87,9 @@ func TestRevalidated(t *testing.T) {
 func TestImageSrcset(t *testing.T) {
 	t.Parallel()
 	config := configOf(t)
-	config.Aliases[0].Renditions = []ingest.Rendition{
-		sized("small", 20), sized("other", 20), sized("wide", 200), sized("large", 60),
-		{Name: "tall", Box: scale.Box{Height: 10}},
-		{Name: "square", Box: scale.Box{Width: 50, Height: 50, Cover: true}},
+	config.ImageAliases["content"].Renditions = map[string]*Rendition{
+		"small": {Width: 20}, "other": {Width: 20}, "wide": {Width: 200}, "large": {Width: 60},
+		"tall": {Height: 10}, "square": {Width: 50, Height: 50, Fit: "cover"},
 	}
 	s := start(t, config)
 	var photo bytes.Buffer

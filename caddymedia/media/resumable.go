@@ -2,72 +2,49 @@ package media
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Resumable are the options of resumable uploads. The zero value accepts them, with the defaults.
+// Resumable says how uploads are kept that continue after an interruption, in pieces, by the
+// protocol tus.
 type Resumable struct {
-	// Off refuses resumable uploads.
-	Off bool
-	// Storage is the name of the storage that holds unfinished uploads. Default: that of the alias
-	// of each upload.
-	Storage string
-	// Expires is how long an unfinished upload is kept after its last byte. Default: 24h.
-	Expires time.Duration
-	// MaxOpen is how many unfinished uploads an account may have. Default: 100.
-	MaxOpen int
-	// MaxBytes is the largest sum of their lengths. Default: 32 times the largest MaxSize of an
-	// alias.
-	MaxBytes int64
+	// Refuses resumable uploads: `resumable off`. Default: they are accepted.
+	Off bool `json:"off,omitempty"`
+	// The storage that holds unfinished uploads. A folder of this machine makes uploads to
+	// another host faster, but several machines that serve the same uploads must share the
+	// storage. Default: the storage of the alias.
+	Storage string `json:"storage,omitempty" example:"default"`
+	// How long an unfinished upload is kept after its last byte. One that a ticket began ends
+	// sooner. Default: `24h`.
+	Expires options.Duration `json:"expires,omitempty" example:"24h"`
+	// The most unfinished uploads of an account; one more is answered with 429. Default: 100.
+	MaxOpen int `json:"max_open,omitempty" example:"100"`
+	// The most bytes of all unfinished uploads of an account, by their lengths; more are answered
+	// with 429. At least twice the largest `max_size` of an alias. Default: 32 times that.
+	MaxBytes int64 `json:"max_bytes,omitempty" option:"size"`
 }
 
+// The largest sum of the lengths of unfinished uploads, as multiples of the largest MaxSize of an alias.
 const (
-	defaultResumableExpires = 24 * time.Hour
-	defaultMaxOpenResumable = 100
-	defaultLargestUploads   = 32
-	minLargestUploads       = 2
+	defaultLargestUploads = 32
+	minLargestUploads     = 2
 )
 
-// withDefaults returns the options with their defaults, or an error that names an invalid one.
-// storages are the names of all storages, and largest is the largest MaxSize of an alias.
-func (r Resumable) withDefaults(storages []string, largest int64) (Resumable, error) {
-	if err := CheckResumableStorage(r.Storage, storages); err != nil {
-		return r, err
-	}
-	switch {
-	case r.Expires < 0:
-		return r, errors.New("expires is negative")
-	case r.MaxOpen < 0:
-		return r, errors.New("max_open is negative")
-	case r.MaxBytes < 0 || r.MaxBytes > 0 && r.MaxBytes/minLargestUploads < largest:
+// withDefaults returns the options with their defaults, or an error if MaxBytes is too small. largest
+// is the largest MaxSize of an alias.
+func (r Resumable) withDefaults(largest int64) (Resumable, error) {
+	if r.MaxBytes > 0 && r.MaxBytes/minLargestUploads < largest {
 		return r, fmt.Errorf("max_bytes is less than twice the largest max_size of an alias, %s", bytesize.Format(largest))
 	}
-	r.Expires = cmp.Or(r.Expires, defaultResumableExpires)
-	r.MaxOpen = cmp.Or(r.MaxOpen, defaultMaxOpenResumable)
+	r.Expires = cmp.Or(r.Expires, options.Duration(24*time.Hour))
+	r.MaxOpen = cmp.Or(r.MaxOpen, 100)
 	r.MaxBytes = cmp.Or(r.MaxBytes, defaultLargestUploads*min(largest, math.MaxInt64/defaultLargestUploads))
 	return r, nil
-}
-
-// CheckResumableStorage returns an error unless name is one of storages, or empty: each alias uses
-// its own storage then.
-func CheckResumableStorage(name string, storages []string) error {
-	if name == "" || slices.Contains(storages, name) {
-		return nil
-	}
-	return noStorage(name, storages)
-}
-
-// noStorage returns the error of an option that names an unknown storage.
-func noStorage(name string, storages []string) error {
-	return fmt.Errorf("storage: there is no storage %q; there are %s",
-		name, strings.Join(slices.Sorted(slices.Values(storages)), ", "))
 }
 
 // ResumableOptions returns the options of resumable uploads, including the defaults.

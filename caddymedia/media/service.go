@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/fetch"
-	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -25,62 +24,6 @@ import (
 
 // ErrClosed means that a service is closed.
 var ErrClosed = errors.New("the media service is closed")
-
-// Config is the configuration of a Service. Tokens is required, and Comparer if there are accounts.
-type Config struct {
-	// Storages hold the items.
-	Storages []Storage
-	// Aliases for images and files.
-	Aliases []Alias
-	// BaseURL is the start of public addresses ("https://cdn.example.com"), without a slash at the end.
-	// Default: the scheme and host of the request.
-	BaseURL string
-	// Accounts that may log in.
-	Accounts []tokens.Account
-	// Tokens stores tokens. It is closed with the service.
-	Tokens tokens.Store
-	// TokenLifetime is how long a token is valid. Default: 24h.
-	TokenLifetime time.Duration
-	// Comparer compares passwords with the hashes of accounts.
-	Comparer tokens.Comparer
-	// FakeHash is compared with if there are no accounts.
-	FakeHash []byte
-	// Logins limit guesses of passwords. Default: its own.
-	Logins *Logins
-	// Limits of requests.
-	Limits Limits
-	// Bounds that several services share. Default: its own.
-	Bounds *Bounds
-	// Pictures decodes pictures and makes variants. Default: its own.
-	Pictures *render.Maker
-	// Downloads are the options of [Service.DownloadImage] and [Service.DownloadFile].
-	Downloads fetch.Options
-	// CORS are the origins of the pages that may use the service in a browser, as for
-	// [ParseOrigins]. Default: only pages of its own site.
-	CORS []string
-	// Resumable are the options of resumable uploads.
-	Resumable Resumable
-	// Client returns the address of the client for whom Go code stores items, from the context of
-	// the call. Default: none is known.
-	Client func(context.Context) string
-	// HealthInterval is the time between two checks of a storage. Default: 1m.
-	HealthInterval time.Duration
-	// Previous is the service that this one replaces, if any.
-	Previous *Service
-	// Observer records events. Default: none.
-	Observer Observer
-	// Log receives details that callers do not see. Default: nothing is logged.
-	Log *slog.Logger
-	// Now is the clock. Default: time.Now.
-	Now func() time.Time
-	// Release is called after the service is closed and its last reference is released.
-	Release func() error
-}
-
-// NeedsEncoder reports whether an alias needs the WebP encoder, for variants or renditions.
-func (c *Config) NeedsEncoder() bool {
-	return slices.ContainsFunc(c.Aliases, func(a Alias) bool { return a.WebP != nil || len(a.Renditions) > 0 })
-}
 
 // Service is the running service. It is safe for concurrent use.
 type Service struct {
@@ -111,13 +54,16 @@ type Service struct {
 // New returns a service, which the caller must close. It uses neither the network nor a storage. On
 // an error the drivers and the token store stay open.
 func New(config Config) (*Service, error) {
+	if err := config.complete(); err != nil {
+		return nil, err
+	}
 	s := &Service{
 		storages: map[string]*storagedrivers.Storage{}, opened: map[string]chan struct{}{}, store: config.Tokens, comparer: config.Comparer, fakeHash: config.FakeHash,
-		logins: config.Logins, limits: config.Limits.WithDefaults(), bounds: config.Bounds, client: config.Client,
+		logins: config.Logins, limits: config.Limits, bounds: config.Bounds, client: config.Client,
 		observer: config.Observer, log: config.Log, now: config.Now, closing: config.Release,
 	}
 	s.setDefaults()
-	s.health = newHealth(config.HealthInterval, s.now)
+	s.health = newHealth(time.Duration(config.HealthInterval), s.now)
 	for i := range config.Storages {
 		if err := s.open(&config.Storages[i]); err != nil {
 			return nil, err
@@ -134,17 +80,16 @@ func New(config Config) (*Service, error) {
 	for _, alias := range s.Aliases() {
 		largest = max(largest, alias.MaxSize)
 	}
-	if s.resumable, err = config.Resumable.withDefaults(slices.Collect(maps.Keys(s.storages)), largest); err != nil {
+	if s.resumable, err = config.Resumable.withDefaults(largest); err != nil {
 		return nil, fmt.Errorf("resumable: %w", err)
 	}
-	if s.origins, err = ParseOrigins(config.CORS); err != nil {
-		return nil, fmt.Errorf("cors: %w", err)
-	}
+	s.origins, _ = ParseOrigins(config.CORS) // they are checked
 	s.uploads, s.isFirst = s.newUploads(), config.Previous == nil
 	if config.Previous != nil {
 		s.health.inherit(config.Previous.health)
 	}
-	s.remote = fetch.New(config.Downloads)
+	downloads, _ := config.Downloads.parse() // they are checked
+	s.remote = fetch.New(downloads)
 	s.references = storagedrivers.NewReferences(s.closeAll)
 	return s, nil
 }
@@ -172,15 +117,15 @@ func (s *Service) setDefaults() {
 
 func (s *Service) newUploader(config *Config) (*ingest.Uploader, error) {
 	u := &ingest.Uploader{
-		Limits: s.limits.Requests, Staging: s.bounds.staging, Pictures: config.Pictures,
+		Limits: s.limits.requests(), Staging: s.bounds.staging, Pictures: config.Pictures,
 		Now: s.now, Observer: s.observer, Log: s.log,
 	}
 	var err error
-	if u.Aliases, err = newAliases(config, s.limits, s.storages); err != nil {
+	if u.Aliases, err = newAliases(config, s.storages); err != nil {
 		return nil, err
 	}
 	if u.Pictures == nil {
-		u.Pictures, err = NewPictures(s.limits.Encoding, config.NeedsEncoder(), s.log)
+		u.Pictures, err = NewPictures(s.limits, config.NeedsEncoder(), s.log)
 	}
 	return u, err
 }

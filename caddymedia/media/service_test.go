@@ -14,9 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
-	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -25,19 +23,15 @@ import (
 // "content" and, for images, "webp".
 func configOf(t *testing.T) Config {
 	t.Helper()
-	root, err := naming.ParseFormat("/")
-	if err != nil {
-		t.Fatal(err)
-	}
 	return Config{
 		Tokens:   new(store),
 		Comparer: tokens.CompareFunc(func(hash, plain []byte) (bool, error) { return string(hash) == string(plain), nil }),
-		Storages: []Storage{{Name: "default", Driver: memory.New(), SubFolder: root}},
-		Aliases: []Alias{
-			{Kind: ingest.Image, Name: "content"},
-			{Kind: ingest.Image, Name: "webp", WebP: new(render.Options), BaseURL: "https://cdn.example.com"},
-			{Kind: ingest.File, Name: "content", MaxSize: 2 << 20},
+		Storages: []Storage{{Name: "default", Driver: memory.New(), SubFolderFormat: "/"}},
+		ImageAliases: map[string]*ImageAlias{
+			"content": {},
+			"webp":    {AliasOptions: AliasOptions{CDNBase: "https://cdn.example.com"}, WebP: new(WebP)},
 		},
+		FileAliases: map[string]*FileAlias{"content": {AliasOptions: AliasOptions{MaxSize: 2 << 20}}},
 	}
 }
 
@@ -94,7 +88,7 @@ func TestSideBySide(t *testing.T) {
 	t.Parallel()
 	first, second := configOf(t), configOf(t)
 	second.Limits.MaxUploads = 1
-	second.Accounts = []tokens.Account{{APIKey: "site", PasswordHash: "password"}}
+	second.Accounts = map[string]*Account{"site": {PasswordHash: "password"}}
 	a, b := start(t, first), start(t, second)
 	actor := ingest.Actor{Account: "site"}
 	for _, s := range []*Service{a, b} {
@@ -174,23 +168,28 @@ func TestNewErrors(t *testing.T) {
 		`storage "A": a name is 1 to 64`:                            func(c *Config) { c.Storages[0].Name = "A" },
 		`storage "default" is there twice`:                          func(c *Config) { c.Storages = append(c.Storages, c.Storages[0]) },
 		`storage "default": it has no driver`:                       func(c *Config) { c.Storages[0].Driver = nil },
-		`image alias "content": it is there twice`:                  func(c *Config) { c.Aliases = append(c.Aliases, c.Aliases[0]) },
-		`image alias "a/b": alias "a/b": a name is 1 to 64`:         func(c *Config) { c.Aliases[0].Name = "a/b" },
-		`file alias "content": storage: there is no storage "far"`:  func(c *Config) { c.Aliases[2].Storage = "far" },
-		`file alias "content": prefix "img/webp/x" overlaps`:        func(c *Config) { c.Aliases[2].Prefix = "img/webp/x" },
-		`file alias "content": prefix: `:                            func(c *Config) { c.Aliases[2].Prefix = "a/../b" },
-		`file alias "content": extensions: "php" is never accepted`: func(c *Config) { c.Aliases[2].Extensions = []string{"php"} },
-		`image alias "content": negotiate needs webp`:               func(c *Config) { c.Aliases[0].Negotiate = true },
-		`image alias "content": cache_control is no valid header`:   func(c *Config) { c.Aliases[0].CacheControl = "a\nb" },
-		`redirect: the driver of storage "default" cannot sign`:     func(c *Config) { c.Aliases[0].Redirect = new(ingest.Redirect) },
+		`image alias "content": it is empty`:                        func(c *Config) { c.ImageAliases["content"] = nil },
+		`image alias "a/b": a name is 1 to 64`:                      func(c *Config) { c.ImageAliases["a/b"] = new(ImageAlias) },
+		`file alias "content": storage: there is no storage "far"`:  func(c *Config) { c.FileAliases["content"].Storage = "far" },
+		`file alias "content": prefix "img/webp/x" overlaps`:        func(c *Config) { c.FileAliases["content"].Prefix = "img/webp/x" },
+		`file alias "content": prefix: `:                            func(c *Config) { c.FileAliases["content"].Prefix = "a/../b" },
+		`file alias "content": extensions: "php" is never accepted`: func(c *Config) { c.FileAliases["content"].Extensions = []string{"php"} },
+		`image alias "content": negotiate needs webp`:               func(c *Config) { c.ImageAliases["content"].Negotiate = true },
+		`image alias "content": cache_control is no valid header`:   func(c *Config) { c.ImageAliases["content"].CacheControl = "a\nb" },
+		`redirect: the driver of storage "default" cannot sign`:     func(c *Config) { c.ImageAliases["content"].Redirect = &Redirect{To: "presigned"} },
 		`redirect: the lifetime is between 1s and 7d, not 1ns`: func(c *Config) {
-			c.Aliases[0].Redirect = &ingest.Redirect{Base: "https://example.com", Lifetime: 1}
+			c.ImageAliases["content"].Redirect = &Redirect{To: "public", Base: "https://example.com", Lifetime: 1}
 		},
 		`account "a": aliases: there is no alias "none"`: func(c *Config) {
-			c.Accounts = []tokens.Account{{APIKey: "a", PasswordHash: "x", Aliases: []string{"none"}}}
+			c.Accounts = map[string]*Account{"a": {PasswordHash: "x", Aliases: []string{"none"}}}
 		},
 		`cors: an origin is a scheme, a host and a port`: func(c *Config) { c.CORS = []string{"example.com"} },
-		`accounts: account "a" has no password hash`:     func(c *Config) { c.Accounts = []tokens.Account{{APIKey: "a"}} },
+		`account "a": password_hash is missing`:          func(c *Config) { c.Accounts = map[string]*Account{"a": {}} },
+		`limits: max_files is a number above zero`:       func(c *Config) { c.Limits.MaxFiles = -1 },
+		`token_lifetime is a duration above zero`:        func(c *Config) { c.TokenLifetime = -1 },
+		`spool_folder: /dev/null is no folder`:           func(c *Config) { c.SpoolFolder = "/dev/null" },
+		`cdn_base is an address such as`:                 func(c *Config) { c.CDNBase = "cdn.example.com" },
+		`image alias "content": svg is one of reject`:    func(c *Config) { c.ImageAliases["content"].SVG = "clean" },
 	} {
 		config := configOf(t)
 		change(&config)

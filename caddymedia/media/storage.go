@@ -1,9 +1,11 @@
 package media
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/naming"
@@ -13,24 +15,55 @@ import (
 // DefaultStorage is the name of the storage of aliases that name none.
 const DefaultStorage = "default"
 
-// Storage is a backend with its naming rules.
+// Storage keeps items, under names that follow its options.
 type Storage struct {
 	// Name of the storage, by the rule [Names].
-	Name string
+	Name string `json:"-"`
 	// Driver of the backend. It is closed with the service, unless Options have another Close.
-	Driver storagedrivers.Driver
+	Driver storagedrivers.Driver `json:"-"`
 	// Options of the storage. Observe is set by the service.
-	Options storagedrivers.Options
+	Options storagedrivers.Options `json:"-"`
 	// Settings identify the driver's settings. A service takes over the state of a storage that has the
 	// same name and settings in the previous one.
-	Settings string
+	Settings string `json:"-"`
 
-	// SubFolder is the folder of items whose request names none. Zero: year, month and day.
-	SubFolder naming.Format
-	// Overwrite replaces items of the same name. Otherwise the new one gets the time in its name.
-	Overwrite bool
-	// KeepNames stores names exactly as submitted, instead of plain ones.
-	KeepNames bool
+	// The folder of an item whose upload names none: a strftime pattern of letters,
+	// digits, `-`, `_`, `.`, `/` and conversions such as `%Y`, or `/` for none.
+	// Default: year, month and day as `26-11/20`.
+	SubFolderFormat string `json:"sub_folder_format,omitempty" option:"common" example:"%y-%m/%d"`
+
+	// The treatment of an upload whose name exists. `append_time` adds the time to the name
+	// (`photo-1795132800.jpg`), so that stored items never change. `overwrite` replaces the
+	// stored item; caches then have to ask each time. Default: `append_time`.
+	OverwriteStrategy string `json:"overwrite_strategy,omitempty" option:"common,words=append_time|overwrite"`
+
+	// Whether names are made plain: lower case, without accents, spaces or signs.
+	// Without it a name is stored exactly as submitted, or refused if that is not safe.
+	// Default: `true`.
+	Sanitize *bool `json:"sanitize,omitempty" option:"common"`
+}
+
+// overwriteItems is the word of OverwriteStrategy that replaces items.
+const overwriteItems = "overwrite"
+
+// Check implements options.Checker.
+func (s *Storage) Check() error {
+	if _, err := naming.ParseFormat(s.SubFolderFormat); err != nil {
+		return fmt.Errorf("sub_folder_format: %w", err)
+	}
+	return nil
+}
+
+// complete checks the options and adds the spool folder.
+func (s *Storage) complete(spoolFolder string) error {
+	if err := Names.Check(s.Name); err != nil {
+		return err
+	}
+	if s.Driver == nil {
+		return errors.New("it has no driver")
+	}
+	s.Options.SpoolDir = cmp.Or(s.Options.SpoolDir, spoolFolder)
+	return Schemas.Storage.Check(s)
 }
 
 // StorageOf returns the storage of an alias. Without a name it is the default storage, or the only
@@ -53,16 +86,16 @@ func StorageOf(name string, names []string) (string, error) {
 	}
 }
 
+// noStorage returns the error of an option that names an unknown storage.
+func noStorage(name string, storages []string) error {
+	return fmt.Errorf("storage: there is no storage %q; there are %s",
+		name, strings.Join(slices.Sorted(slices.Values(storages)), ", "))
+}
+
 // open adds a storage to the service.
 func (s *Service) open(config *Storage) error {
-	if err := CheckName("storage", config.Name); err != nil {
-		return err
-	}
 	if s.storages[config.Name] != nil {
 		return fmt.Errorf("storage %q is there twice", config.Name)
-	}
-	if config.Driver == nil {
-		return fmt.Errorf("storage %q: it has no driver", config.Name)
 	}
 	name, failed := config.Name, s.health.add(config.Name, config.Settings)
 	options := config.Options

@@ -87,7 +87,7 @@ func (a *alone) pause(ctx context.Context, opened <-chan struct{}) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(max(sweepInterval, min(idleInterval, a.service.resumable.Expires))):
+		case <-time.After(max(sweepInterval, min(idleInterval, time.Duration(a.service.resumable.Expires)))):
 			return
 		case <-opened:
 			a.empty = false

@@ -11,9 +11,9 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/resumable"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // requests counts the requests to a backend, by operation, and list requests by folder.
@@ -52,7 +52,7 @@ func onRequests(t *testing.T, options Resumable) (one, other *Service, r *reques
 	services := make([]*Service, 2)
 	for i := range services {
 		config := configOf(t)
-		config.Accounts = []tokens.Account{{APIKey: uploader, PasswordHash: "x"}}
+		config.Accounts = map[string]*Account{uploader: {PasswordHash: "x"}}
 		config.Resumable = options
 		config.Storages[0].Driver = driver
 		config.Storages[0].Options.Close = func() error { return nil }
@@ -93,7 +93,7 @@ func TestSweepsOfDeadNodes(t *testing.T) {
 	for _, expires := range []time.Duration{time.Minute, 20 * time.Minute, 24 * time.Hour} {
 		for _, dead := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				s, other, r := onRequests(t, Resumable{Expires: expires})
+				s, other, r := onRequests(t, Resumable{Expires: options.Duration(expires)})
 				s.Start()
 				time.Sleep(7 * time.Minute)
 				if !dead {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
@@ -18,7 +19,7 @@ import (
 // configuration.
 func (s *Service) newUploads() *resumable.Store {
 	store := &resumable.Store{
-		Expires: s.resumable.Expires, MaxOpen: s.resumable.MaxOpen, MaxBytes: s.resumable.MaxBytes, Now: s.now, Log: s.log,
+		Expires: time.Duration(s.resumable.Expires), MaxOpen: s.resumable.MaxOpen, MaxBytes: s.resumable.MaxBytes, Now: s.now, Log: s.log,
 	}
 	store.Observe = func(kind string, event resumable.Event) { s.observer.ResumableEvent(KindOf(kind), event) }
 	store.Received = func(kind string, bytes int64, resumed bool) {

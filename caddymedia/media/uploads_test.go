@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
-	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/local"
@@ -23,23 +22,20 @@ const uploader = "site"
 // folder, and the items of the aliases "content" and "far" in each.
 func nodes(t *testing.T, n int) []*Service {
 	t.Helper()
-	root, err := naming.ParseFormat("/")
-	if err != nil {
-		t.Fatal(err)
-	}
 	folders := []string{t.TempDir(), t.TempDir()}
 	services, store := make([]*Service, n), newTokens()
 	for i := range services {
 		config := configOf(t)
 		config.Tokens = store
-		config.Accounts = []tokens.Account{{APIKey: uploader, PasswordHash: "x"}}
+		config.Accounts = map[string]*Account{uploader: {PasswordHash: "x"}}
 		config.Storages = nil
 		for j, name := range []string{"default", "far"} {
 			driver := local.New(local.Config{Root: folders[j], Sync: new(false)}, slog.New(slog.DiscardHandler))
-			config.Storages = append(config.Storages, Storage{Name: name, Driver: driver, SubFolder: root})
+			config.Storages = append(config.Storages, Storage{Name: name, Driver: driver, SubFolderFormat: "/"})
 		}
 		config.Resumable.Storage = "default"
-		config.Aliases = []Alias{{Kind: ingest.File, Name: "content"}, {Kind: ingest.File, Name: "far", Storage: "far"}}
+		config.ImageAliases = nil
+		config.FileAliases = map[string]*FileAlias{"content": {}, "far": {AliasOptions: AliasOptions{Storage: "far"}}}
 		services[i] = start(t, config)
 	}
 	return services

@@ -11,21 +11,10 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
 
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/caddymedia/tokens/bolt"
 )
-
-// Account is an API key with its password. Changing or removing an account ends its
-// tokens at once.
-type Account struct {
-	// The hash of the password, made by `caddy hash-password --algorithm argon2id`; a
-	// bcrypt hash works too, and costs more time at each login. Required.
-	PasswordHash string `json:"password_hash,omitempty" option:"required,secret" example:"{env.SITE_PASSWORD_HASH}"`
-
-	// The aliases that the account may upload to; a name stands for the image alias and
-	// the file alias. Default: all.
-	Aliases []string `json:"aliases,omitempty"`
-}
 
 // openTokens opens the token store of the configuration through the pool.
 func (a *App) openTokens(ctx caddy.Context) (tokens.Store, error) {
@@ -75,21 +64,18 @@ func (a *App) Passwords(realm string, hashes map[string]string) (*tokens.Passwor
 	return a.service.Passwords(realm, hashes), nil
 }
 
-// accounts expands and checks the accounts.
-func (c *Config) accounts() ([]tokens.Account, error) {
-	var accounts []tokens.Account
+// accounts returns the expanded accounts, whose hashes can be compared.
+func (c *Config) accounts() (map[string]*media.Account, error) {
+	accounts := make(map[string]*media.Account, len(c.Accounts))
 	for _, key := range slices.Sorted(maps.Keys(c.Accounts)) {
-		var config Account
-		if given := c.Accounts[key]; given != nil {
-			config = *given
+		account, err := expanded(media.Schemas.Account, c.Accounts[key])
+		if err == nil {
+			err = CheckHash(account.PasswordHash)
 		}
-		if err := accountOptions.Expand(&config); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("account %q: %w", key, err)
 		}
-		if err := CheckHash(config.PasswordHash); err != nil {
-			return nil, fmt.Errorf("account %q: %w", key, err)
-		}
-		accounts = append(accounts, tokens.Account{APIKey: key, PasswordHash: config.PasswordHash, Aliases: config.Aliases})
+		accounts[key] = &account
 	}
 	return accounts, nil
 }

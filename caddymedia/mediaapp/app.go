@@ -54,9 +54,6 @@ func (a *App) Provision(ctx caddy.Context) error {
 	a.hidden = new(hidden)
 	a.log = a.Redacted(ctx.Slogger())
 	a.implied = a.SetDefaults()
-	if a.Limits == nil {
-		a.Limits = new(Limits)
-	}
 	var err error
 	if a.observer, err = observe.New(ctx, activeObserver); err != nil {
 		return err

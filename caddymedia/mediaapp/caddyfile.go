@@ -126,8 +126,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	readers := settingsOptions.Readers(&a.Settings, options.Readers{
-		"cors":        a.parseCORS,
+	custom := options.Readers{
 		"tokens":      a.parseTokens,
 		"account":     a.parseAccount,
 		"storage":     a.parseStorage,
@@ -136,14 +135,15 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 		"limits":      a.parseLimits,
 		"downloads":   a.parseDownloads,
 		"resumable":   a.parseResumable,
-	})
-	for _, given := range settingsOptions.Lines(&a.Settings) { // in an earlier block
+	}
+	settings := media.Schemas.Settings
+	for _, given := range settings.Lines(&a.Settings) { // in an earlier block
 		name := given.Words[0]
-		readers[name] = func(d *caddyfile.Dispenser) error {
+		custom[name] = func(d *caddyfile.Dispenser) error {
 			return d.Errf("option %q of media is given twice", name)
 		}
 	}
-	return options.ParseBlock(d, "media", readers, "account", "storage", "image_alias", "file_alias")
+	return settings.Parse(d, "media", &a.Settings, custom, "account", "storage", "image_alias", "file_alias")
 }
 
 // named adds a new entry. Its name is the only argument. noun is "storage" or "alias".
@@ -153,8 +153,8 @@ func named[T any](d *caddyfile.Dispenser, noun string, into *map[string]*T) (*T,
 	if !d.AllArgs(&name) {
 		return nil, d.ArgErr()
 	}
-	if err := media.CheckName(noun, name); err != nil {
-		return nil, d.WrapErr(err)
+	if err := media.Names.Check(name); err != nil {
+		return nil, d.Errf("%s %q: %w", noun, name, err)
 	}
 	return entry(d, what, name, into)
 }
@@ -183,8 +183,8 @@ func (a *App) parseAccount(d *caddyfile.Dispenser) error {
 	if !d.AllArgs(&key, &hash) {
 		return d.ArgErr()
 	}
-	if err := media.CheckAPIKey(key); err != nil {
-		return d.WrapErr(err)
+	if err := media.APIKeys.Check(key); err != nil {
+		return d.Errf("account %q: %w", key, err)
 	}
 	if !options.HasPlaceholder(hash) {
 		if err := CheckHash(hash); err != nil {
@@ -205,7 +205,7 @@ func (a *App) parseStorage(d *caddyfile.Dispenser) error {
 		return err
 	}
 	name := d.Val()
-	err = storageOptions.Parse(d, "a storage", s, options.Readers{
+	err = media.Schemas.Storage.Parse(d, "a storage", &s.Storage, options.Readers{
 		"driver": func(d *caddyfile.Dispenser) (err error) {
 			s.DriverRaw, err = parseModule(d, "driver", driverNamespace, "name")
 			return err
@@ -221,11 +221,32 @@ func (a *App) parseStorage(d *caddyfile.Dispenser) error {
 }
 
 func (a *App) parseLimits(d *caddyfile.Dispenser) error {
-	return parseOnce(d, &a.Limits, limitsOptions)
+	return parseOnce(d, &a.Limits, media.Schemas.Limits)
 }
 
 func (a *App) parseDownloads(d *caddyfile.Dispenser) error {
-	return parseOnce(d, &a.Downloads, downloadsOptions)
+	return parseOnce(d, &a.Downloads, media.Schemas.Downloads)
+}
+
+const resumableOff = "off"
+
+// parseResumable reads the word "off", or a block of options.
+func (a *App) parseResumable(d *caddyfile.Dispenser) error {
+	if a.Resumable != nil {
+		return d.Err(`option "resumable" of media is given twice`)
+	}
+	a.Resumable = new(media.Resumable)
+	args := d.RemainingArgs()
+	switch {
+	case len(args) > 1:
+		return d.ArgErr()
+	case len(args) == 0:
+		return media.Schemas.Resumable.Parse(d, "resumable", a.Resumable, options.Readers{resumableOff: nil}) // it is the argument
+	case args[0] != resumableOff:
+		return d.Errf("resumable is %s or has a block of options, not %q", resumableOff, args[0])
+	}
+	a.Resumable.Off = true
+	return options.ParseBlock(d, "resumable off", nil)
 }
 
 // parseOnce reads a block of options that may be set only once.

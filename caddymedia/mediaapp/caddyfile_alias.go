@@ -1,11 +1,14 @@
 package mediaapp
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
-	"github.com/caddymedia/media/caddymedia/imaging/webp"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -15,55 +18,11 @@ func (a *App) parseImageAlias(d *caddyfile.Dispenser) error {
 	if err != nil {
 		return err
 	}
-	err = imageAliasOptions.Parse(d, "an image alias", alias, options.Readers{
-		"prefix": alias.parsePrefix, "webp": alias.parseWebP, "redirect": alias.parseRedirect,
-		"formats": alias.parseFormats, "rendition": alias.parseRendition,
+	return media.Schemas.ImageAlias.Parse(d, "an image alias", alias, options.Readers{
+		"webp":      func(d *caddyfile.Dispenser) error { return parseWebP(d, alias) },
+		"redirect":  func(d *caddyfile.Dispenser) error { return parseRedirect(d, &alias.AliasOptions) },
+		"rendition": func(d *caddyfile.Dispenser) error { return parseRendition(d, alias) },
 	})
-	if err != nil {
-		return err
-	}
-	if err := media.CheckRenditions(len(alias.Renditions), alias.Prefix == "/"); err != nil {
-		return d.WrapErr(err)
-	}
-	if err := media.CheckNegotiate(alias.Negotiate, alias.WebP != nil); err != nil {
-		return d.WrapErr(err)
-	}
-	return nil
-}
-
-func (o *AliasOptions) parsePrefix(d *caddyfile.Dispenser) error {
-	return options.Checked(&o.Prefix, func(string) error {
-		_, err := media.CleanPrefix(o.Prefix)
-		return err
-	})(d)
-}
-
-func (a *ImageAlias) parseWebP(d *caddyfile.Dispenser) error {
-	a.WebP = new(WebP)
-	args := d.RemainingArgs()
-	if len(args) > 2 {
-		return d.ArgErr()
-	}
-	if len(args) == 2 || len(args) == 1 && !isEffort(args[0]) {
-		quality, err := strconv.Atoi(args[0])
-		if err != nil || quality < 1 || quality > 100 {
-			return d.Errf("the quality of webp is a number from 1 to 100, not %q", args[0])
-		}
-		a.WebP.Quality, args = quality, args[1:]
-	}
-	if len(args) > 0 {
-		effort, err := webp.ParseEffort(args[0])
-		if err != nil {
-			return d.Errf("the effort of webp: %v", err)
-		}
-		a.WebP.Effort = string(effort)
-	}
-	return nil
-}
-
-func isEffort(word string) bool {
-	_, err := webp.ParseEffort(word)
-	return word != "" && err == nil
 }
 
 func (a *App) parseFileAlias(d *caddyfile.Dispenser) error {
@@ -71,28 +30,114 @@ func (a *App) parseFileAlias(d *caddyfile.Dispenser) error {
 	if err != nil {
 		return err
 	}
-	return fileAliasOptions.Parse(d, "a file alias", alias, options.Readers{
-		"prefix": alias.parsePrefix, "redirect": alias.parseRedirect, "extensions": alias.parseExtensions,
+	return media.Schemas.FileAlias.Parse(d, "a file alias", alias, options.Readers{
+		"redirect": func(d *caddyfile.Dispenser) error { return parseRedirect(d, &alias.AliasOptions) },
 	})
 }
 
-func (a *ImageAlias) parseFormats(d *caddyfile.Dispenser) error {
-	return parseChecked(d, "formats", &a.Formats, media.CheckFormat)
+// efforts are the words of the encoder's effort.
+var efforts = []string{"fast", "normal", "small"}
+
+// parseWebP reads a quality and an effort, both optional.
+func parseWebP(d *caddyfile.Dispenser, alias *media.ImageAlias) error {
+	alias.WebP = new(media.WebP)
+	args := d.RemainingArgs()
+	if len(args) > 2 {
+		return d.ArgErr()
+	}
+	if len(args) == 2 || len(args) == 1 && !slices.Contains(efforts, args[0]) {
+		quality, err := strconv.Atoi(args[0])
+		if err != nil || quality < 1 || quality > 100 {
+			return d.Errf("the quality of webp is a number from 1 to 100, not %q", args[0])
+		}
+		alias.WebP.Quality, args = quality, args[1:]
+	}
+	if len(args) == 0 {
+		return nil
+	}
+	if alias.WebP.Effort = args[0]; !slices.Contains(efforts, args[0]) {
+		return d.Errf("the effort of webp: %q is none of %s", args[0], strings.Join(efforts, ", "))
+	}
+	return nil
 }
 
-func (a *FileAlias) parseExtensions(d *caddyfile.Dispenser) error {
-	return parseChecked(d, "extensions", &a.Extensions, media.CheckExtension)
+// parseRedirect reads the kind of address, the public address and a lifetime.
+func parseRedirect(d *caddyfile.Dispenser, alias *media.AliasOptions) error {
+	const presigned, public = "presigned", "public"
+	args := d.RemainingArgs()
+	if len(args) == 0 {
+		return d.ArgErr()
+	}
+	redirect := &media.Redirect{To: args[0]}
+	alias.Redirect = redirect
+	rest := args[1:]
+	switch {
+	case redirect.To != presigned && redirect.To != public:
+		return d.Errf("redirect is %s or %s, not %q", presigned, public, redirect.To)
+	case redirect.To == public && len(rest) == 0:
+		return d.ArgErr()
+	case redirect.To == public:
+		redirect.Base, rest = rest[0], rest[1:]
+	}
+	if len(rest) > 1 {
+		return d.ArgErr()
+	}
+	if len(rest) == 1 {
+		lifetime, err := options.ParseDuration(rest[0])
+		if err != nil || lifetime <= 0 {
+			return d.Errf("the lifetime of redirect is a duration such as 1h, not %q", rest[0])
+		}
+		redirect.Lifetime = options.Duration(lifetime)
+	}
+	return nil
 }
 
-// parseChecked parses a list. It checks each text that has no placeholder.
-func parseChecked(d *caddyfile.Dispenser, name string, into *[]string, check func(string) error) error {
-	if err := options.ReadTexts(into)(d); err != nil {
+// parseRendition reads a rendition: its name, the size and fit as arguments, and other options in a
+// block.
+func parseRendition(d *caddyfile.Dispenser, alias *media.ImageAlias) error {
+	args := d.RemainingArgs()
+	if len(args) == 0 || len(args) > 3 {
+		return d.ArgErr()
+	}
+	name := args[0]
+	if err := media.Names.Check(name); err != nil {
+		return d.Errf("rendition %q: %w", name, err)
+	}
+	r, err := entry(d, "rendition", name, &alias.Renditions)
+	if err != nil {
 		return err
 	}
-	for _, text := range *into {
-		if err := check(text); err != nil && !options.HasPlaceholder(text) {
-			return d.Errf("%s: %w", name, err)
+	readers := media.Schemas.Rendition.Readers(r, nil)
+	if len(args) > 1 {
+		if err := setSize(r, args[1]); err != nil {
+			return d.WrapErr(err)
 		}
+		delete(readers, "width")
+		delete(readers, "height")
+	}
+	if len(args) > 2 {
+		if r.Fit = args[2]; r.Fit != "contain" && r.Fit != "cover" {
+			return d.Errf("the fit of a rendition is contain or cover, not %q", r.Fit)
+		}
+		delete(readers, "fit")
+	}
+	if err := options.ParseBlock(d, "a rendition", readers); err != nil {
+		return err
+	}
+	if err := media.Schemas.Rendition.CheckParsed(r); err != nil {
+		return d.Errf("rendition %q: %w", name, err)
+	}
+	return nil
+}
+
+// setSize sets both sides from an argument such as 320x240.
+func setSize(r *media.Rendition, size string) error {
+	width, height, _ := strings.Cut(size, "x")
+	var failed [2]error
+	r.Width, failed[0] = strconv.Atoi(width)
+	r.Height, failed[1] = strconv.Atoi(height)
+	if errors.Join(failed[:]...) != nil || r.Width < 1 || r.Height < 1 {
+		return fmt.Errorf("the size of a rendition is its width and height such as 320x240, not %q", size)
 	}
 	return nil
 }

@@ -2,13 +2,9 @@ package mediaapp
 
 import (
 	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -26,42 +22,12 @@ func CheckOption(h httpcaddyfile.Helper) error {
 		return err
 	}
 	c.SetDefaults()
-	for _, name := range slices.Sorted(maps.Keys(c.ImageAliases)) {
-		if err := c.checkStorageOf(ingest.Image, name, &c.ImageAliases[name].AliasOptions); err != nil {
-			return err
-		}
+	config := media.Config{ImageAliases: c.ImageAliases, FileAliases: c.FileAliases, Accounts: c.Accounts}
+	for name := range c.Storages {
+		config.Storages = append(config.Storages, media.Storage{Name: name})
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.FileAliases)) {
-		if err := c.checkStorageOf(ingest.File, name, &c.FileAliases[name].AliasOptions); err != nil {
-			return err
-		}
+	if c.Resumable != nil {
+		config.Resumable = *c.Resumable
 	}
-	if r := c.Resumable; r != nil && !options.HasPlaceholder(r.Storage) {
-		if err := media.CheckResumableStorage(r.Storage, slices.Collect(maps.Keys(c.Storages))); err != nil {
-			return fmt.Errorf("resumable: %w", err)
-		}
-	}
-	return c.checkAccounts()
-}
-
-func (c *Config) checkAccounts() error {
-	names := slices.Concat(slices.Collect(maps.Keys(c.ImageAliases)), slices.Collect(maps.Keys(c.FileAliases)))
-	for _, key := range slices.Sorted(maps.Keys(c.Accounts)) {
-		for _, alias := range c.Accounts[key].Aliases {
-			if err := media.CheckAliasOf(key, alias, names); err != nil && !options.HasPlaceholder(alias) {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (c *Config) checkStorageOf(kind ingest.Kind, name string, alias *AliasOptions) error {
-	if options.HasPlaceholder(alias.Storage) {
-		return nil
-	}
-	if _, err := c.StorageOf(alias); err != nil {
-		return fmt.Errorf("%s alias %q: %w", kind.Name(), name, err)
-	}
-	return nil
+	return config.CheckReferences(func(name string) bool { return !options.HasPlaceholder(name) })
 }

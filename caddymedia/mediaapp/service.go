@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // bounds are the bounds of the process. They include uploads that began under an earlier
@@ -21,78 +21,98 @@ var bounds = media.NewBounds()
 // serviceConfig loads the modules of the configuration, expands its options and returns the
 // configuration of the service. Parts that outlive a reload come from the pool.
 func (a *App) serviceConfig(ctx caddy.Context) (media.Config, error) {
-	config := media.Config{
-		TokenLifetime: time.Duration(a.TokenLifetime), HealthInterval: time.Duration(a.HealthInterval),
-		Bounds: bounds, Client: ClientOf, Observer: a.observer, Log: a.log,
-	}
+	config := media.Config{Bounds: bounds, Client: ClientOf, Observer: a.observer, Log: a.log}
 	if before, err := Active(); err == nil {
 		config.Previous = before.service
 	}
-	var err error
+	err := a.expandInto(&config)
+	if err != nil {
+		return config, err
+	}
 	if config.Storages, err = a.openStorages(ctx); err != nil {
 		return config, err
 	}
-	if config.BaseURL, err = a.baseURL(); err != nil {
-		return config, err
-	}
-	limits := *a.Limits
-	if err := limitsOptions.Expand(&limits); err != nil {
-		return config, fmt.Errorf("limits: %w", err)
-	}
-	config.Limits = limits.service().WithDefaults()
-	if config.Aliases, err = a.aliases(); err != nil {
-		return config, err
-	}
 	var closePictures, closeLogins func() error
-	if config.Pictures, closePictures, err = a.openPictures(config); err != nil {
+	if config.Pictures, closePictures, err = a.openPictures(&config); err != nil {
 		return config, err
-	}
-	if config.Downloads, err = a.Downloads.options(); err != nil {
-		return config, fmt.Errorf("downloads: %w", err)
-	}
-	if config.CORS, err = a.origins(); err != nil {
-		return config, err
-	}
-	if config.Resumable, err = a.Resumable.options(); err != nil {
-		return config, fmt.Errorf("resumable: %w", err)
 	}
 	if config.Tokens, err = a.openTokens(ctx); err != nil {
 		return config, fmt.Errorf("tokens: %w", err)
-	}
-	if a.TokenLifetime < 0 {
-		return config, errors.New("token_lifetime is negative")
-	}
-	if config.Accounts, err = a.accounts(); err != nil {
-		return config, err
 	}
 	compare, err := loadComparer(ctx)
 	if err != nil {
 		return config, err
 	}
 	config.Comparer, config.FakeHash = compare, compare.fake
-	key := fmt.Sprint(config.Limits.LoginFailures, config.Limits.PasswordChecks, config.Limits.TicketsPerMinute)
+	limits := config.Limits.WithDefaults()
+	key := fmt.Sprint(limits.LoginFailures, limits.PasswordChecks, limits.TicketsPerMinute)
 	config.Logins, closeLogins, err = pooled(a, "login", key, func() (*media.Logins, error) {
-		return media.NewLogins(config.Limits), nil
+		return media.NewLogins(limits), nil
 	})
 	config.Release = func() error { return errors.Join(closePictures(), closeLogins()) }
 	return config, err
 }
 
-func (a *App) openStorages(ctx caddy.Context) ([]media.Storage, error) {
-	spool, err := a.spoolFolder()
-	if err != nil {
-		return nil, err
+// expandInto sets the options of the service, with their placeholders replaced.
+func (a *App) expandInto(config *media.Config) (err error) {
+	if config.Settings, err = expanded(media.Schemas.Settings, &a.Settings); err != nil {
+		return err
 	}
+	if config.Limits, err = expanded(media.Schemas.Limits, a.Limits); err != nil {
+		return fmt.Errorf("limits: %w", err)
+	}
+	if config.Downloads, err = expanded(media.Schemas.Downloads, a.Downloads); err != nil {
+		return fmt.Errorf("downloads: %w", err)
+	}
+	if config.Resumable, err = expanded(media.Schemas.Resumable, a.Resumable); err != nil {
+		return fmt.Errorf("resumable: %w", err)
+	}
+	if config.ImageAliases, err = expandedAll(media.Schemas.ImageAlias, "image alias", a.ImageAliases); err != nil {
+		return err
+	}
+	if config.FileAliases, err = expandedAll(media.Schemas.FileAlias, "file alias", a.FileAliases); err != nil {
+		return err
+	}
+	config.Accounts, err = a.accounts()
+	return err
+}
+
+// expanded returns a copy of options with their placeholders replaced; zero for nil.
+func expanded[T any](schema *options.Schema, given *T) (T, error) {
+	var config T
+	if given != nil {
+		config = *given
+	}
+	return config, schema.Expand(&config)
+}
+
+// expandedAll returns copies of named options with their placeholders replaced.
+func expandedAll[T any](schema *options.Schema, noun string, given map[string]*T) (map[string]*T, error) {
+	all := make(map[string]*T, len(given))
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if given[name] == nil {
+			return nil, fmt.Errorf("%s %q: it is empty", noun, name)
+		}
+		config, err := expanded(schema, given[name])
+		if err != nil {
+			return nil, fmt.Errorf("%s %q: %w", noun, name, err)
+		}
+		all[name] = &config
+	}
+	return all, nil
+}
+
+func (a *App) openStorages(ctx caddy.Context) ([]media.Storage, error) {
 	a.drivers = map[string]storagedrivers.Module{}
 	storages := make([]media.Storage, 0, len(a.Storages))
 	for _, name := range slices.Sorted(maps.Keys(a.Storages)) {
-		if err := media.CheckName("storage", name); err != nil {
-			return nil, err
+		if err := media.Names.Check(name); err != nil {
+			return nil, fmt.Errorf("storage %q: %w", name, err)
 		}
 		if a.Storages[name] == nil {
 			return nil, fmt.Errorf("storage %q is empty", name)
 		}
-		storage, err := a.openStorage(ctx, name, spool)
+		storage, err := a.openStorage(ctx, name)
 		if err != nil {
 			return nil, fmt.Errorf("storage %q: %w", name, err)
 		}
@@ -103,10 +123,10 @@ func (a *App) openStorages(ctx caddy.Context) ([]media.Storage, error) {
 
 // openPictures returns the maker of variants. A reload that does not change its limits keeps the
 // maker, so that running work still counts.
-func (a *App) openPictures(config media.Config) (*render.Maker, func() error, error) {
-	limits := config.Limits.Encoding
-	wanted := config.NeedsEncoder()
-	maker, done, err := pooled(a, "pictures", fmt.Sprint(limits, wanted), func() (*render.Maker, error) {
+func (a *App) openPictures(config *media.Config) (*render.Maker, func() error, error) {
+	limits, wanted := config.Limits, config.NeedsEncoder()
+	key := fmt.Sprint(limits.ImageWorkers, limits.ImageMemory, limits.ImageQueue, limits.ImageWait, limits.ImageTime, wanted)
+	maker, done, err := pooled(a, "pictures", key, func() (*render.Maker, error) {
 		return media.NewPictures(limits, wanted, a.log)
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -42,37 +43,45 @@ func strictly(raw []byte, into any) error {
 // line returns the global option, without what cannot be written. It is the opposite of
 // UnmarshalCaddyfile.
 func (a *App) line() options.Line {
-	lines := settingsOptions.Lines(&a.Settings)
+	lines := media.Schemas.Settings.Lines(&a.Settings)
 	lines = append(lines, moduleLines(a.TokensRaw, "tokens", storeNamespace, "store")...)
-	lines = append(lines, entryLines(a.Accounts, func(key string, account *Account) options.Line {
-		return accountOptions.Line(account, "account", key)
+	lines = append(lines, entryLines(a.Accounts, func(key string, account *media.Account) options.Line {
+		return media.Schemas.Account.Line(account, "account", key)
 	})...)
 	lines = append(lines, entryLines(a.Storages, func(name string, s *Storage) options.Line {
 		driver := moduleLines(s.DriverRaw, "driver", driverNamespace, "name")
 		if driver == nil {
 			return options.Line{}
 		}
-		return options.Line{Words: []string{"storage", name}, Block: append(driver, storageOptions.Lines(s)...)}
+		return options.Line{Words: []string{"storage", name}, Block: append(driver, media.Schemas.Storage.Lines(&s.Storage)...)}
 	})...)
-	lines = append(lines, entryLines(a.ImageAliases, func(name string, alias *ImageAlias) options.Line {
-		return options.Line{Words: []string{"image_alias", name}, Block: imageAliasOptions.Lines(alias)}
+	lines = append(lines, entryLines(a.ImageAliases, func(name string, alias *media.ImageAlias) options.Line {
+		return options.Line{Words: []string{"image_alias", name}, Block: media.Schemas.ImageAlias.Lines(alias)}
 	})...)
-	lines = append(lines, entryLines(a.FileAliases, func(name string, alias *FileAlias) options.Line {
-		return options.Line{Words: []string{"file_alias", name}, Block: fileAliasOptions.Lines(alias)}
+	lines = append(lines, entryLines(a.FileAliases, func(name string, alias *media.FileAlias) options.Line {
+		return options.Line{Words: []string{"file_alias", name}, Block: media.Schemas.FileAlias.Lines(alias)}
 	})...)
 	if a.Limits != nil {
-		lines = append(lines, options.Line{Words: []string{"limits"}, Block: limitsOptions.Lines(a.Limits)})
+		lines = append(lines, options.Line{Words: []string{"limits"}, Block: media.Schemas.Limits.Lines(a.Limits)})
 	}
 	if a.Downloads != nil {
-		lines = append(lines, options.Line{Words: []string{"downloads"}, Block: downloadsOptions.Lines(a.Downloads)})
+		lines = append(lines, options.Line{Words: []string{"downloads"}, Block: media.Schemas.Downloads.Lines(a.Downloads)})
 	}
 	if a.Resumable != nil {
-		lines = append(lines, a.Resumable.line())
+		lines = append(lines, resumableLine(a.Resumable))
 	}
 	lines = slices.DeleteFunc(lines, func(line options.Line) bool {
 		return len(line.Words) == 0 || strings.Contains(options.Caddyfile(0, line), "{$")
 	})
 	return options.Line{Words: []string{"media"}, Block: lines}
+}
+
+// resumableLine is the opposite of parseResumable. Other options beside "off" cannot be written.
+func resumableLine(r *media.Resumable) options.Line {
+	if r.Off {
+		return options.Line{Words: []string{"resumable", resumableOff}}
+	}
+	return options.Line{Words: []string{"resumable"}, Block: media.Schemas.Resumable.Lines(r)}
 }
 
 // entryLines returns the lines of entries, sorted by name. Caddy does not start with an entry that
@@ -154,7 +163,7 @@ func (a *App) spelt() *Config {
 	config.Storages = map[string]*Storage{}
 	for name, s := range a.Storages {
 		if s != nil {
-			s = &Storage{spelt(s.DriverRaw, driverNamespace, "name"), s.SubFolderFormat, s.OverwriteStrategy, s.Sanitize}
+			s = &Storage{spelt(s.DriverRaw, driverNamespace, "name"), s.Storage}
 		}
 		config.Storages[name] = s
 	}

@@ -45,7 +45,8 @@ func (b backend) site(t *testing.T, fail func(op, key string) error) *site {
 	t.Helper()
 	return newSiteOn(t, b(t, fail), media.Limits{}, func(c *media.Config) {
 		c.Storages = slices.DeleteFunc(c.Storages, func(s media.Storage) bool { return s.Name == "broken" })
-		c.Aliases = slices.DeleteFunc(c.Aliases, func(a media.Alias) bool { return a.Storage == "broken" })
+		delete(c.ImageAliases, "broken")
+		delete(c.FileAliases, "broken")
 	})
 }
 

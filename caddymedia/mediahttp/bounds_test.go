@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // TestMaxUploads: an account's second upload is refused while its first one is running, and allowed
@@ -50,7 +51,7 @@ func (d *drip) Read(p []byte) (int, error) {
 
 func TestMaxUploadTime(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, media.Limits{MaxUploadTime: 30 * time.Millisecond})
+	s := newSite(t, media.Limits{MaxUploadTime: options.Duration(30 * time.Millisecond)})
 	body := form(file("a.txt", "text"))
 	status, _, text := s.upload(t, s.token(t), io.MultiReader(strings.NewReader(body[:strings.Index(body, "text")]), new(drip)))
 	if status != http.StatusBadRequest || !strings.Contains(text, "longer than 30ms") {
@@ -61,7 +62,7 @@ func TestMaxUploadTime(t *testing.T) {
 // TestMaxUploadTimeOfSilence: an upload that sends nothing more is ended.
 func TestMaxUploadTimeOfSilence(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, media.Limits{MaxUploadTime: 30 * time.Millisecond})
+	s := newSite(t, media.Limits{MaxUploadTime: options.Duration(30 * time.Millisecond)})
 	token := s.token(t)
 	server := httptest.NewServer(s.handler)
 	defer server.Close()

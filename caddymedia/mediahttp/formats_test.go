@@ -5,9 +5,7 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
@@ -17,10 +15,10 @@ func aSiteOfFormats(t *testing.T) *site {
 	t.Helper()
 	return newSiteWith(t, media.Limits{}, func(c *media.Config) {
 		for _, name := range []string{"formats", "renaming"} {
-			c.Aliases = append(c.Aliases, media.Alias{
-				Kind: ingest.Image, Name: name, Storage: "exact", Formats: []string{"webp"}, RenameMismatched: name == "renaming",
-				WebP: new(render.Options), Negotiate: true,
-			})
+			c.ImageAliases[name] = &media.ImageAlias{
+				AliasOptions: on("exact"), Formats: []string{"webp"}, RenameMismatched: name == "renaming",
+				WebP: new(media.WebP), Negotiate: true,
+			}
 		}
 	})
 }

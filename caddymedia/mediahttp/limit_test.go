@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/imaging"
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/media"
 )
@@ -17,8 +15,8 @@ import (
 func limited(t *testing.T) *site {
 	t.Helper()
 	return newSite(t, media.Limits{
-		MaxBody: 30 << 10, MaxImageSize: 20 << 10, MaxFileSize: 10 << 10, Pictures: imaging.Options{MaxPixels: 1000},
-		Requests: ingest.Limits{MaxFiles: 3, MaxFields: 4, MaxFieldSize: 100, MaxPartHeader: 1 << 10},
+		MaxBody: 30 << 10, MaxImageSize: 20 << 10, MaxFileSize: 10 << 10, MaxPixels: 1000,
+		MaxFiles: 3, MaxFields: 4, MaxFieldSize: 100, MaxPartHeader: 1 << 10,
 	})
 }
 

@@ -5,9 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/naming"
 )
 
 // TestNames: the names of items, by the rules of package naming, whose tests have more of them.
@@ -51,15 +49,11 @@ func TestFolders(t *testing.T) {
 	t.Parallel()
 	pattern := func(t *testing.T) *site {
 		t.Helper()
-		folder, err := naming.ParseFormat("year-%Y/%m/%d/")
-		if err != nil {
-			t.Fatal(err)
-		}
 		return newSiteWith(t, media.Limits{}, func(c *media.Config) {
 			c.Storages = append(c.Storages, media.Storage{
-				Name: "pattern", Driver: c.Storages[0].Driver, SubFolder: folder,
+				Name: "pattern", Driver: c.Storages[0].Driver, SubFolderFormat: "year-%Y/%m/%d/",
 			})
-			c.Aliases = append(c.Aliases, media.Alias{Kind: ingest.File, Name: "pattern", Storage: "pattern"})
+			c.FileAliases["pattern"] = &media.FileAlias{AliasOptions: on("pattern")}
 		})
 	}
 	text := file("a.txt", "x")
@@ -74,7 +68,7 @@ func TestFolders(t *testing.T) {
 func TestPrefix(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
-		c.Aliases = append(c.Aliases, media.Alias{Kind: ingest.File, Name: "prefixed", Storage: "main", Prefix: "a/b"})
+		c.FileAliases["prefixed"] = &media.FileAlias{AliasOptions: media.AliasOptions{Storage: "main", Prefix: "a/b"}}
 	})
 	httpCase{
 		target: filePath, header: multipart + bearer, body: form(field("alias", "prefixed"), file("a.txt", "x")),

@@ -192,8 +192,11 @@ func requestStates(t *testing.T, k tusKind, method string) {
 	s.driver.Fail = nil
 	address = k.complete(t, s, good)
 	s.change = func(c *media.Config) {
-		for i := range c.Aliases {
-			c.Aliases[i].MaxSize = 1
+		for _, a := range c.ImageAliases {
+			a.MaxSize = 1
+		}
+		for _, a := range c.FileAliases {
+			a.MaxSize = 1
 		}
 	}
 	s.first = s.service(t, media.Limits{}, account())

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
@@ -25,11 +23,8 @@ func (unsigning) Presign(context.Context, string, storagedrivers.PresignOptions)
 func TestRedirectWarnings(t *testing.T) {
 	t.Parallel()
 	s := newSiteOn(t, unsigning{memory.New()}, media.Limits{}, func(c *media.Config) {
-		for i := range c.Aliases {
-			if c.Aliases[i].Name == "elsewhere" {
-				c.Aliases[i].Redirect = &ingest.Redirect{Lifetime: time.Minute}
-			}
-		}
+		signed := &media.Redirect{To: "presigned"}
+		c.ImageAliases["elsewhere"].Redirect, c.FileAliases["elsewhere"].Redirect = signed, signed
 	})
 	for path, item := range map[string]part{imagePath: file("a.gif", gifPicture), filePath: file("a.txt", "text")} {
 		c := httpCase{target: path + "?alias=elsewhere", header: bearer + multipart, body: form(item), status: 200}

@@ -8,11 +8,10 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/imaging/render"
-	"github.com/caddymedia/media/caddymedia/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // TestRenditionRedirect: clients ask again for the address of a rendition in the storage, which
@@ -20,9 +19,10 @@ import (
 func TestRenditionRedirect(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, media.Limits{}, func(config *media.Config) {
-		to := &ingest.Redirect{Base: "https://bucket.example", Lifetime: 7 * 24 * time.Hour}
-		config.Aliases = append(config.Aliases,
-			media.Alias{Kind: ingest.Image, Name: "fresh", Storage: "replacing", Renditions: sizes, Redirect: to})
+		to := &media.Redirect{To: "public", Base: "https://bucket.example", Lifetime: options.Duration(7 * 24 * time.Hour)}
+		config.ImageAliases["fresh"] = &media.ImageAlias{
+			AliasOptions: media.AliasOptions{Storage: "replacing", Redirect: to}, Renditions: sizes,
+		}
 	})
 	s.put(t, "img/fresh/a.png", pngOf(40, 30))
 	const target = "/static/img/fresh@thumb/a.png"
@@ -76,7 +76,7 @@ func TestRenditionReplacedWhileOpen(t *testing.T) {
 				config.Storages[i].Driver = d
 			}
 		}
-		config.Aliases = append(config.Aliases, media.Alias{Kind: ingest.Image, Name: "fresh", Storage: "replacing", Renditions: sizes})
+		config.ImageAliases["fresh"] = &media.ImageAlias{AliasOptions: on("replacing"), Renditions: sizes}
 	})
 	s.put(t, "img/fresh/a.png", pngOf(40, 30))
 	httpCase{target: "/static/img/fresh@thumb/a.png", status: 200}.check(t, s)
@@ -99,10 +99,9 @@ func TestRenditionWithoutWebP(t *testing.T) {
 	}
 	s := newSiteWith(t, media.Limits{}, func(config *media.Config) {
 		config.Pictures = render.NewMaker(greedy{encoder}, render.Limits{})
-		config.Aliases = append(config.Aliases, media.Alias{
-			Kind: ingest.Image, Name: "sized", Storage: "main", WebP: &render.Options{}, Negotiate: true,
-			Renditions: []ingest.Rendition{{Name: "thumb", Box: scale.Box{Width: 20}}},
-		})
+		config.ImageAliases["sized"] = &media.ImageAlias{
+			AliasOptions: on("main"), WebP: &media.WebP{}, Negotiate: true, Renditions: map[string]*media.Rendition{"thumb": {Width: 20}},
+		}
 	})
 	s.put(t, "img/sized/a.png", pngOf(40, 30))
 	httpCase{

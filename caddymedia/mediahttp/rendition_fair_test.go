@@ -15,11 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
-	"github.com/caddymedia/media/caddymedia/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
@@ -77,10 +74,9 @@ func TestLongRenditions(t *testing.T) {
 			end := new(atomic.Bool)
 			s := newSiteWith(t, media.Limits{}, func(config *media.Config) {
 				config.Pictures = render.NewMaker(endless{encoder, end}, render.Limits{Workers: workers, Time: time.Hour})
-				config.Aliases = append(config.Aliases, media.Alias{
-					Kind: ingest.Image, Name: "moving", Storage: "main",
-					Renditions: []ingest.Rendition{{Name: "thumb", Box: scale.Box{Width: 20}, Format: imaging.WebP}},
-				})
+				config.ImageAliases["moving"] = &media.ImageAlias{
+					AliasOptions: on("main"), Renditions: map[string]*media.Rendition{"thumb": {Width: 20, Format: "webp"}},
+				}
 			})
 			const clients, each = 2, 10
 			long := longGIF(t)

@@ -11,18 +11,15 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/imaging"
-	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/imaging/scale"
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
 // sizes are the renditions of the aliases sized, fresh and own of withSizes.
-var sizes = []ingest.Rendition{
-	{Name: "thumb", Box: scale.Box{Width: 20, Height: 20, Cover: true}},
-	{Name: "wide", Box: scale.Box{Width: 30}, Format: imaging.JPEG},
-	{Name: "modern", Box: scale.Box{Width: 30}, Format: imaging.WebP},
+var sizes = map[string]*media.Rendition{
+	"thumb":  {Width: 20, Height: 20, Fit: "cover"},
+	"wide":   {Width: 30, Format: "jpeg"},
+	"modern": {Width: 30, Format: "webp"},
 }
 
 // withSizes is a site with the image aliases sized (negotiates), fresh (overwrites) and own (own
@@ -30,12 +27,11 @@ var sizes = []ingest.Rendition{
 func withSizes(t *testing.T) *site {
 	t.Helper()
 	s := newSiteWith(t, media.Limits{}, func(config *media.Config) {
-		config.Aliases = append(config.Aliases,
-			media.Alias{Kind: ingest.Image, Name: "sized", Storage: "main", Renditions: sizes, WebP: &render.Options{}, Negotiate: true},
-			media.Alias{Kind: ingest.Image, Name: "fresh", Storage: "replacing", Renditions: sizes},
-			media.Alias{Kind: ingest.Image, Name: "own", Storage: "main", Renditions: sizes, CacheControl: "private, max-age=90000, immutable"},
-			media.Alias{Kind: ingest.Image, Name: "gone", Storage: "broken", Renditions: sizes},
-		)
+		own := media.AliasOptions{Storage: "main", CacheControl: "private, max-age=90000, immutable"}
+		config.ImageAliases["sized"] = &media.ImageAlias{AliasOptions: on("main"), Renditions: sizes, WebP: &media.WebP{}, Negotiate: true}
+		config.ImageAliases["fresh"] = &media.ImageAlias{AliasOptions: on("replacing"), Renditions: sizes}
+		config.ImageAliases["own"] = &media.ImageAlias{AliasOptions: own, Renditions: sizes}
+		config.ImageAliases["gone"] = &media.ImageAlias{AliasOptions: on("broken"), Renditions: sizes}
 	})
 	for _, alias := range []string{"sized", "fresh", "own"} {
 		s.put(t, "img/"+alias+"/a.png", pngOf(40, 30))
@@ -120,8 +116,8 @@ func TestRenditionConditions(t *testing.T) {
 // time to try again.
 func TestRenditionFlood(t *testing.T) {
 	t.Parallel()
-	s := newSiteWith(t, media.Limits{Encoding: render.Limits{Workers: 1, Queue: 2}}, func(config *media.Config) {
-		config.Aliases = append(config.Aliases, media.Alias{Kind: ingest.Image, Name: "sized", Storage: "main", Renditions: sizes})
+	s := newSiteWith(t, media.Limits{ImageWorkers: 1, ImageQueue: 2}, func(config *media.Config) {
+		config.ImageAliases["sized"] = &media.ImageAlias{AliasOptions: on("main"), Renditions: sizes}
 	})
 	const clients = 100
 	for i := range clients {

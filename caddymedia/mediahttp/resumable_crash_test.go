@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/resumable"
@@ -68,11 +67,12 @@ func (c crash) site(t *testing.T, killed func()) *site {
 			config.Storages[i].Driver = crashDrivers[c.Driver](driver)
 			config.Storages[i].Options = storagedrivers.Options{Location: storagedrivers.Location{Backend: "file", Root: c.Root}}
 		}
-		config.Accounts = config.Accounts[:1]
-		config.Aliases = []media.Alias{
-			{Kind: ingest.Image, Name: "content", Storage: "main", WebP: &render.Options{}},
-			{Kind: ingest.Image, Name: "replacing", Storage: "replacing", WebP: &render.Options{}},
+		delete(config.Accounts, otherKey)
+		config.ImageAliases = map[string]*media.ImageAlias{
+			"content":   {AliasOptions: on("main"), WebP: &media.WebP{}},
+			"replacing": {AliasOptions: on("replacing"), WebP: &media.WebP{}},
 		}
+		config.FileAliases = nil
 		if killed != nil {
 			config.Observer = killer{config.Observer, killed}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/resumable"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // patchWith sends all digits to an upload, and calls between when half of them are read.
@@ -147,7 +148,7 @@ func TestResumableMaxUploadTime(t *testing.T) {
 		"HTTP/1.1": {}, "HTTP/1.1, server": {server: true}, "HTTP/2": {h2: true}, "HTTP/2, server": {true, true},
 	} {
 		onEach(t, name, func(t *testing.T, b backend) {
-			limits := media.Limits{MaxUploadTime: limit}
+			limits := media.Limits{MaxUploadTime: options.Duration(limit)}
 			if c.server {
 				limits = media.Limits{}
 			}

@@ -143,7 +143,7 @@ func (t *tus) append(u *resumable.Upload, offset, length int64) error {
 		return resumable.ErrTooLarge
 	}
 	t.r.Body = &watchedBody{ReadCloser: t.r.Body}
-	timed, stop := newTimedBody(t.w, t.r.Body, t.service.Limits().MaxUploadTime)
+	timed, stop := newTimedBody(t.w, t.r.Body, time.Duration(t.service.Limits().MaxUploadTime))
 	defer stop()
 	body := resumable.Body{
 		Reader: timed, Offset: offset, Limit: limit, Sum: sum, Interrupt: timed.end,

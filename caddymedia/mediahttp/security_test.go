@@ -115,7 +115,7 @@ func TestGlob(t *testing.T) {
 	t.Parallel()
 	s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
 		for i := range c.Storages {
-			c.Storages[i].KeepNames = true
+			c.Storages[i].Sanitize = new(bool)
 		}
 	})
 	names := []string{"a.txt", "*.txt", "?.txt", "[a].txt", "%.txt", "a*.txt"}

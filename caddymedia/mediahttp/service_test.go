@@ -6,23 +6,19 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/imaging"
-	"github.com/caddymedia/media/caddymedia/imaging/render"
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
-	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	tokenmemory "github.com/caddymedia/media/caddymedia/tokens/memory"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 const (
@@ -106,59 +102,60 @@ func unreachable() storagedrivers.Driver {
 	return d
 }
 
-// siteAliases are those of a site.
-func siteAliases() []media.Alias {
-	return slices.Concat(bothKinds(ingest.Image), bothKinds(ingest.File), []media.Alias{
-		{Kind: ingest.Image, Name: "few", Storage: "main", MaxPixels: 10},
-		{Kind: ingest.Image, Name: "tiny", Storage: "main", MaxSize: 200},
-		{Kind: ingest.Image, Name: "keep", Storage: "main", SVG: imaging.SVGKeep},
-		{Kind: ingest.Image, Name: "nosvg", Storage: "main", SVG: imaging.SVGOff},
-		{Kind: ingest.Image, Name: "pictures", Storage: "main", WebP: &render.Options{}, Negotiate: true},
-		{Kind: ingest.File, Name: "one", Storage: "main"},
-		{Kind: ingest.File, Name: "two", Storage: "main"},
-		{Kind: ingest.File, Name: "small", Storage: "main", MaxSize: 10},
-		{Kind: ingest.File, Name: "large", Storage: "main", MaxSize: 1 << 10},
-		{
-			Kind: ingest.File, Name: "web", Storage: "exact",
-			Extensions: []string{"txt", "zip", "html", "svg", "xml", "json", "js", "css", "md", "pdf", "mp3"},
-		},
-		{Kind: ingest.File, Name: "own", Storage: "main", CacheControl: "private, max-age=60"},
-	})
-}
+// on returns the options of an alias on a storage.
+func on(storage string) media.AliasOptions { return media.AliasOptions{Storage: storage} }
 
-// bothKinds returns the aliases that images and files have.
-func bothKinds(kind ingest.Kind) []media.Alias {
-	elsewhere := ingest.Redirect{Base: "https://bucket.example/media", Lifetime: time.Minute}
-	return []media.Alias{
-		{Kind: kind, Name: "content", Storage: "main"},
-		{Kind: kind, Name: "exact", Storage: "exact"},
-		{Kind: kind, Name: "replacing", Storage: "replacing"},
-		{Kind: kind, Name: "dated", Storage: "dated"},
-		{Kind: kind, Name: "broken", Storage: "broken"},
-		{Kind: kind, Name: "cdn", Storage: "main", BaseURL: "https://cdn.example/x"},
-		{Kind: kind, Name: "elsewhere", Storage: "exact", Redirect: &elsewhere},
+// setAliases sets those of a site.
+func setAliases(c *media.Config) {
+	c.ImageAliases = map[string]*media.ImageAlias{
+		"few":      {AliasOptions: on("main"), MaxPixels: 10},
+		"tiny":     {AliasOptions: media.AliasOptions{Storage: "main", MaxSize: 200}},
+		"keep":     {AliasOptions: on("main"), SVG: "keep"},
+		"nosvg":    {AliasOptions: on("main"), SVG: "off"},
+		"pictures": {AliasOptions: on("main"), WebP: &media.WebP{}, Negotiate: true},
+	}
+	c.FileAliases = map[string]*media.FileAlias{
+		"one":   {AliasOptions: on("main")},
+		"two":   {AliasOptions: on("main")},
+		"small": {AliasOptions: media.AliasOptions{Storage: "main", MaxSize: 10}},
+		"large": {AliasOptions: media.AliasOptions{Storage: "main", MaxSize: 1 << 10}},
+		"web": {
+			AliasOptions: on("exact"),
+			Extensions:   []string{"txt", "zip", "html", "svg", "xml", "json", "js", "css", "md", "pdf", "mp3"},
+		},
+		"own": {AliasOptions: media.AliasOptions{Storage: "main", CacheControl: "private, max-age=60"}},
+	}
+	elsewhere := media.Redirect{To: "public", Base: "https://bucket.example/media", Lifetime: options.Duration(time.Minute)}
+	for name, o := range map[string]media.AliasOptions{
+		"content": on("main"), "exact": on("exact"), "replacing": on("replacing"), "dated": on("dated"), "broken": on("broken"),
+		"cdn":       {Storage: "main", CDNBase: "https://cdn.example/x"},
+		"elsewhere": {Storage: "exact", Redirect: &elsewhere},
+	} {
+		c.ImageAliases[name], c.FileAliases[name] = &media.ImageAlias{AliasOptions: o}, &media.FileAlias{AliasOptions: o}
 	}
 }
 
 // service returns a service with the driver and the token store of the site.
 func (s *site) service(t *testing.T, limits media.Limits, accounts ...tokens.Account) *media.Service {
 	t.Helper()
-	root, err := naming.ParseFormat("/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	const root = "/"
+	keepNames := false
 	shared := storagedrivers.Options{Location: storagedrivers.Location{Backend: "memory"}}
 	config := media.Config{
 		Storages: []media.Storage{
-			{Name: "main", Driver: s.backend, Options: shared, SubFolder: root},
-			{Name: "exact", Driver: s.backend, Options: shared, SubFolder: root, KeepNames: true},
-			{Name: "replacing", Driver: s.backend, Options: shared, SubFolder: root, Overwrite: true},
+			{Name: "main", Driver: s.backend, Options: shared, SubFolderFormat: root},
+			{Name: "exact", Driver: s.backend, Options: shared, SubFolderFormat: root, Sanitize: &keepNames},
+			{Name: "replacing", Driver: s.backend, Options: shared, SubFolderFormat: root, OverwriteStrategy: "overwrite"},
 			{Name: "dated", Driver: s.backend, Options: shared},
-			{Name: "broken", Driver: unreachable(), SubFolder: root},
+			{Name: "broken", Driver: unreachable(), SubFolderFormat: root},
 		},
-		Aliases: siteAliases(), Accounts: accounts, Tokens: s.store, Limits: limits, Observer: s, Now: s.now,
+		Accounts: map[string]*media.Account{}, Tokens: s.store, Limits: limits, Observer: s, Now: s.now,
 		Comparer: tokens.CompareFunc(func(hash, plain []byte) (bool, error) { return string(hash) == string(plain), nil }),
 	}
+	for _, a := range accounts {
+		config.Accounts[a.APIKey] = &media.Account{PasswordHash: a.PasswordHash, Aliases: a.Aliases}
+	}
+	setAliases(&config)
 	if s.change != nil {
 		s.change(&config)
 	}

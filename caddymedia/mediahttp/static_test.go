@@ -203,11 +203,7 @@ func TestRedirects(t *testing.T) {
 	site := func(t *testing.T) *site {
 		t.Helper()
 		s := newSiteWith(t, media.Limits{}, func(c *media.Config) {
-			for i := range c.Aliases {
-				if a := &c.Aliases[i]; a.Name == "pictures" {
-					a.Redirect = bothKinds(a.Kind)[6].Redirect
-				}
-			}
+			c.ImageAliases["pictures"].Redirect = c.ImageAliases["elsewhere"].Redirect
 		})
 		for _, key := range []string{"file/elsewhere/Žluť 1.txt", "file/elsewhere/page.html", "img/pictures/a.jpg", "img/pictures/a.jpg.webp"} {
 			s.put(t, key, "content")

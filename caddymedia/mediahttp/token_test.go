@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // login returns the case of a login.
@@ -23,7 +24,7 @@ func login(key, word string) httpCase {
 
 func TestToken(t *testing.T) {
 	t.Parallel()
-	s := newSiteWith(t, media.Limits{}, func(c *media.Config) { c.TokenLifetime = 90 * time.Minute })
+	s := newSiteWith(t, media.Limits{}, func(c *media.Config) { c.TokenLifetime = options.Duration(90 * time.Minute) })
 	exact := regexp.MustCompile(`^{"success":true,"token":"([A-Za-z0-9_-]{43})","expires_at":` +
 		strconv.FormatInt(noon.Add(90*time.Minute).Unix(), 10) + `}\n?$`)
 	var issued [2]string
@@ -205,8 +206,8 @@ func TestAccountOfSomeAliases(t *testing.T) {
 	few := func(t *testing.T) *site {
 		t.Helper()
 		return newSiteWith(t, media.Limits{}, func(c *media.Config) {
-			c.Accounts = append(c.Accounts[:0:0], account("one"))
-			c.Aliases = append(c.Aliases, media.Alias{Kind: "file", Name: "one2", Storage: "main"}, media.Alias{Kind: "file", Name: "on", Storage: "main"})
+			c.Accounts = map[string]*media.Account{someKey: {PasswordHash: password, Aliases: []string{"one"}}}
+			c.FileAliases["one2"], c.FileAliases["on"] = &media.FileAlias{AliasOptions: on("main")}, &media.FileAlias{AliasOptions: on("main")}
 		})
 	}
 	text := file("a.txt", "x")

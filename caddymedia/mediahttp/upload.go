@@ -98,7 +98,7 @@ func (u *upload) serve(service *media.Service, w http.ResponseWriter, r *http.Re
 		return u.refuse(service, w, r, refused.status, failures)
 	}
 	r.Body = &watchedBody{ReadCloser: r.Body}
-	timed, stop := newTimedBody(w, r.Body, limits.MaxUploadTime)
+	timed, stop := newTimedBody(w, r.Body, time.Duration(limits.MaxUploadTime))
 	defer stop()
 	body := http.MaxBytesReader(w, timed, limits.MaxBody)
 	items, failures := service.Uploader().Upload(r.Context(), req, ingest.Form(body, boundary))

@@ -42,7 +42,7 @@ func TestUploadAnswer(t *testing.T) {
 			has: `{"success":false,"errors":[{"message":"`,
 		},
 	})
-	base := func(c *media.Config) { c.BaseURL = "https://all.example" }
+	base := func(c *media.Config) { c.CDNBase = "https://all.example" }
 	s := newSiteWith(t, media.Limits{}, base)
 	for alias, want := range map[string]string{"content": "https://all.example/static", "cdn": "https://cdn.example/x/static"} {
 		httpCase{

@@ -11,40 +11,68 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Expand replaces placeholders in the texts of config, a pointer to the struct, and checks texts
-// and numbers by the tags of their fields. It removes slashes at the end of addresses and around
-// folders. Lists and groups are replaced by new ones, so that config may be a shallow copy of a
-// struct that must not change. A null among named groups becomes an empty group. The error begins
-// with the name of the option, after that of its group and a dot: `webp.quality`, or
-// `renditions.thumb.width`.
+// Expand replaces placeholders in the texts of config, a pointer to the struct. It checks texts and
+// numbers by the tags of their fields, and structs by their rules ([Checker]). It removes slashes at
+// the end of addresses and around folders. Lists and groups are replaced by new ones, so that config
+// may be a shallow copy of a struct that must not change. A null among named groups becomes an empty
+// group. The error begins with the name of the option, after that of its group and a dot:
+// `webp.quality`, or `renditions.thumb.width`.
 func (s *Schema) Expand(config any) error {
 	value := s.structOf(config)
 	var expand Expander
-	expandAll(&expand, s.fields, value, "")
+	replaceAll(s.fields, value, "", func(f field, name, raw string) (string, bool) {
+		if f.option.Secret {
+			return expand.Secret(name, raw), true
+		}
+		return expand.Text(name, raw), true
+	})
 	if err := expand.Err(); err != nil {
 		return err
 	}
-	return checkAll(s.fields, value, "")
+	return checkAll(s.fields, value, "", true)
 }
 
-func expandAll(expand *Expander, fields []field, in reflect.Value, path string) {
+// Checker is a configuration, or a group in one, that has a rule beyond its tags.
+type Checker interface {
+	// Check returns an error that begins with the name of the wrong option, and a colon if no other
+	// option is involved. It is called after the tags of the struct and its groups are checked.
+	Check() error
+}
+
+// Check checks config, a pointer to the struct, like [Schema.Expand].
+func (s *Schema) Check(config any) error {
+	value := s.structOf(config)
+	replaceAll(s.fields, value, "", func(_ field, _, raw string) (string, bool) { return raw, true })
+	return checkAll(s.fields, value, "", true)
+}
+
+// CheckParsed checks the rules of config, a pointer to the struct that was read from a Caddyfile. Texts
+// with a placeholder count as missing, because they can be checked only after it is replaced.
+func (s *Schema) CheckParsed(config any) error {
+	value := reflect.New(s.of).Elem()
+	value.Set(s.structOf(config))
+	replaceAll(s.fields, value, "", func(_ field, _, raw string) (string, bool) { return raw, !HasPlaceholder(raw) })
+	return checkAll(s.fields, value, "", false)
+}
+
+// replaceAll replaces the texts by those that text returns, and lists and groups by new ones. If it
+// returns false, the text is removed.
+func replaceAll(fields []field, in reflect.Value, path string, text func(f field, name, raw string) (string, bool)) {
 	for _, f := range fields {
 		value, name := in.FieldByIndex(f.index), path+f.option.Name
-		expanded := expand.Text
-		if f.option.Secret {
-			expanded = expand.Secret
-		}
 		switch f.option.Type {
 		case Text, Word:
-			into := text(value)
-			*into = expanded(name, *into)
-		case Texts:
-			texts := slices.Clone(value.Interface().([]string)) // that is what Texts are
-			for i, raw := range texts {
-				texts[i] = expanded(name, raw)
+			replaced, ok := text(f, name, value.String())
+			if !ok {
+				replaced = ""
 			}
-			if len(texts) == 0 {
-				texts = nil // however it is spelt
+			value.SetString(replaced)
+		case Texts:
+			var texts []string                                 // nil for none, however it is spelt
+			for _, raw := range value.Interface().([]string) { // that is what Texts are
+				if replaced, ok := text(f, name, raw); ok {
+					texts = append(texts, replaced)
+				}
 			}
 			value.Set(reflect.ValueOf(texts))
 		case Group:
@@ -52,11 +80,11 @@ func expandAll(expand *Expander, fields []field, in reflect.Value, path string) 
 				continue
 			}
 			value.Set(copied(value))
-			expandAll(expand, f.group, value.Elem(), name+".")
+			replaceAll(f.group, value.Elem(), name+".", text)
 		case Groups:
 			value.Set(copies(value))
 			for key, group := range groups(value) {
-				expandAll(expand, f.group, group, name+"."+key+".")
+				replaceAll(f.group, group, name+"."+key+".", text)
 			}
 		default: // holds no text
 		}
@@ -84,36 +112,52 @@ func copies(all reflect.Value) reflect.Value {
 	return into
 }
 
-func checkAll(fields []field, in reflect.Value, path string) error {
+// checkAll checks tags, if wanted, and rules.
+func checkAll(fields []field, in reflect.Value, path string, tags bool) error {
 	for _, f := range fields {
 		value, name := in.FieldByIndex(f.index), path+f.option.Name
 		var err error
-		switch f.option.Type {
-		case Text, Word:
-			err = f.checkText(name, text(value))
-		case Count:
-			err = aboveZero(name, "number", value.Int(), value.Int())
-		case Size:
-			err = aboveZero(name, "size", value.Int(), value.Int())
-		case Period:
-			err = aboveZero(name, "duration", value.Int(), time.Duration(value.Int()))
-		case Group:
-			if !value.IsNil() {
-				err = checkAll(f.group, value.Elem(), name+".")
-			}
-		case Groups:
+		switch {
+		case f.option.Type == Group && !value.IsNil():
+			err = checkAll(f.group, value.Elem(), name+".", tags)
+		case f.option.Type == Groups:
 			for key, group := range groups(value) {
-				if err = checkAll(f.group, group, name+"."+key+"."); err != nil {
+				if err = checkAll(f.group, group, name+"."+key+".", tags); err != nil {
 					break
 				}
 			}
-		default: // cannot be wrong
+		case tags:
+			err = f.checkValue(name, value)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	checker, ok := reflect.TypeAssert[Checker](in.Addr())
+	if !ok {
+		return nil
+	}
+	err := checker.Check()
+	if err != nil && path != "" {
+		return fmt.Errorf("%s: %w", strings.TrimSuffix(path, "."), err)
+	}
+	return err
+}
+
+// checkValue checks a value by the tags of its field.
+func (f field) checkValue(name string, value reflect.Value) error {
+	switch f.option.Type {
+	case Text, Word:
+		return f.checkText(name, text(value))
+	case Count:
+		return aboveZero(name, "number", value.Int(), value.Int())
+	case Size:
+		return aboveZero(name, "size", value.Int(), value.Int())
+	case Period:
+		return aboveZero(name, "duration", value.Int(), time.Duration(value.Int()))
+	default: // cannot be wrong
+		return nil
+	}
 }
 
 // aboveZero returns an error for a negative number. Zero is the default.

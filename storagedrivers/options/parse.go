@@ -11,9 +11,20 @@ import (
 
 // Parse reads the options of config, a pointer to the struct, from the block after the current
 // token; see [ParseBlock]. custom has the readers of options with their own syntax, which all
-// groups have.
-func (s *Schema) Parse(d *caddyfile.Dispenser, what string, config any, custom Readers) error {
-	return ParseBlock(d, what, s.Readers(config, custom), s.repeatable()...)
+// groups have. An error of a rule ([Checker]) has the position of its option.
+func (s *Schema) Parse(d *caddyfile.Dispenser, what string, config any, custom Readers, repeatable ...string) error {
+	read, err := parseBlock(d, what, s.Readers(config, custom), append(s.repeatable(), repeatable...))
+	if err != nil {
+		return err
+	}
+	if err = s.CheckParsed(config); err == nil {
+		return nil
+	}
+	option, _, _ := strings.Cut(err.Error(), ":")
+	if at, ok := read[option]; ok {
+		return at.WrapErr(err)
+	}
+	return d.WrapErr(err)
 }
 
 // ParseModule reads a module, starting at its name: an argument, which is the first option and then
@@ -41,7 +52,8 @@ func (s *Schema) ParseModule(d *caddyfile.Dispenser, what string, config any, cu
 	return nil
 }
 
-// Readers returns the readers of the options of config, a pointer to the struct, and custom ones.
+// Readers returns the readers of the options of config, a pointer to the struct, and custom ones. A
+// custom reader that is nil removes the option.
 func (s *Schema) Readers(config any, custom Readers) Readers {
 	value := s.structOf(config)
 	readers := Readers{}
@@ -51,6 +63,7 @@ func (s *Schema) Readers(config any, custom Readers) Readers {
 		}
 	}
 	maps.Copy(readers, custom)
+	maps.DeleteFunc(readers, func(_ string, r Reader) bool { return r == nil })
 	return readers
 }
 

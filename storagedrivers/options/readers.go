@@ -27,22 +27,28 @@ type Readers map[string]Reader
 // errors ("a local storage"). An unknown option is an error, and so is a repeated one, unless it is
 // in repeatable.
 func ParseBlock(d *caddyfile.Dispenser, what string, readers Readers, repeatable ...string) error {
-	seen := map[string]bool{}
+	_, err := parseBlock(d, what, readers, repeatable)
+	return err
+}
+
+// parseBlock is ParseBlock. It returns the position of each option.
+func parseBlock(d *caddyfile.Dispenser, what string, readers Readers, repeatable []string) (map[string]*caddyfile.Dispenser, error) {
+	read := map[string]*caddyfile.Dispenser{}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		name := d.Val()
-		read, ok := readers[name]
+		reader, ok := readers[name]
 		if !ok {
-			return d.Errf("unknown option %q of %s%s", name, what, known(readers))
+			return nil, d.Errf("unknown option %q of %s%s", name, what, known(readers))
 		}
-		if seen[name] && !slices.Contains(repeatable, name) {
-			return d.Errf("option %q of %s is given twice", name, what)
+		if read[name] != nil && !slices.Contains(repeatable, name) {
+			return nil, d.Errf("option %q of %s is given twice", name, what)
 		}
-		seen[name] = true
-		if err := read(d); err != nil {
-			return err
+		read[name] = new(*d)
+		if err := reader(d); err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return read, nil
 }
 
 // known returns the list of all options, for an error about an unknown one.

@@ -12,7 +12,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddymedia/media/caddymedia/integration/pages"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/testcaddy"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -26,7 +26,7 @@ var optionTable = regexp.MustCompile(`(?s)(<!-- options ([a-z0-9]+) -->\n)(.*?)(
 func TestDocsOptions(t *testing.T) {
 	t.Parallel()
 	described := map[string]*options.Schema{
-		"downloads": mediaapp.Schemas().Downloads, "resumable": mediaapp.Schemas().Resumable,
+		"downloads": media.Schemas.Downloads, "resumable": media.Schemas.Resumable,
 	}
 	for _, info := range slices.Concat(caddy.GetModules("media.storages"), caddy.GetModules("media.tokens")) {
 		if module, ok := info.New().(options.Described); ok {
@@ -95,7 +95,7 @@ func TestDocsDrivers(t *testing.T) {
 func optionRows(s *options.Schema) string {
 	var table strings.Builder
 	table.WriteString("| option | what it does |\n| --- | --- |\n")
-	for _, o := range s.Options {
+	for _, o := range s.Documented().Options {
 		fmt.Fprintf(&table, "| `%s` | %s |\n", o.Name, strings.ReplaceAll(optionCell(o), "|", `\|`))
 	}
 	return table.String()

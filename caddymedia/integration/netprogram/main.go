@@ -12,7 +12,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -23,12 +22,10 @@ import (
 
 func main() {
 	service, err := media.New(media.Config{
-		Storages: []media.Storage{{Name: "default", Driver: memory.New()}},
-		Aliases: []media.Alias{
-			{Kind: ingest.Image, Name: "content", WebP: &render.Options{}},
-			{Kind: ingest.File, Name: "content"},
-		},
-		Accounts: []tokens.Account{{APIKey: "site-one", PasswordHash: hash("secret")}},
+		Storages:     []media.Storage{{Name: "default", Driver: memory.New()}},
+		ImageAliases: map[string]*media.ImageAlias{"content": {WebP: &media.WebP{}}},
+		FileAliases:  map[string]*media.FileAlias{"content": {}},
+		Accounts:     map[string]*media.Account{"site-one": {PasswordHash: hash("secret")}},
 		Comparer: tokens.CompareFunc(func(hashed, password []byte) (bool, error) {
 			return subtle.ConstantTimeCompare(hashed, []byte(hash(string(password)))) == 1, nil
 		}),

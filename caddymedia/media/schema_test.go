@@ -1,4 +1,4 @@
-package mediaapp
+package media
 
 import (
 	"reflect"
@@ -12,10 +12,11 @@ import (
 func TestSchemas(t *testing.T) {
 	t.Parallel()
 	for name, s := range map[string]*options.Schema{
-		"settings": settingsOptions.Documented(), "storage": Schemas().Storage, "image alias": Schemas().ImageAlias, "file alias": Schemas().FileAlias,
-		"account": Schemas().Account, "limits": limitsOptions.Documented(), "downloads": Schemas().Downloads,
-		"resumable": Schemas().Resumable,
+		"settings": Schemas.Settings, "account": Schemas.Account, "storage": Schemas.Storage, "image alias": Schemas.ImageAlias,
+		"file alias": Schemas.FileAlias, "rendition": Schemas.Rendition, "limits": Schemas.Limits, "downloads": Schemas.Downloads,
+		"resumable": Schemas.Resumable,
 	} {
+		s = s.Documented()
 		if err := s.Err(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -42,10 +43,10 @@ func TestSchemaValues(t *testing.T) {
 		config any
 		want   map[string]any
 	}{
-		{"storage", Schemas().Storage, &Storage{DriverRaw: []byte("{}"), Sanitize: &off}, map[string]any{"sanitize": false}},
-		{"account", Schemas().Account, &Account{PasswordHash: "x"}, map[string]any{"password_hash": "set"}},
+		{"storage", Schemas.Storage, &Storage{Name: "a", Sanitize: &off}, map[string]any{"sanitize": false}},
+		{"account", Schemas.Account, &Account{PasswordHash: "x"}, map[string]any{"password_hash": "set"}},
 		{
-			"image alias", Schemas().ImageAlias,
+			"image alias", Schemas.ImageAlias,
 			&ImageAlias{
 				AliasOptions: AliasOptions{MaxSize: 5, Redirect: &Redirect{To: "presigned", Lifetime: options.Duration(2 * time.Hour)}},
 				WebP:         &WebP{Quality: 70}, Negotiate: true,
@@ -56,7 +57,7 @@ func TestSchemaValues(t *testing.T) {
 			},
 		},
 		{
-			"file alias", Schemas().FileAlias, &FileAlias{Extensions: []string{"pdf"}},
+			"file alias", Schemas.FileAlias, &FileAlias{Extensions: []string{"pdf"}},
 			map[string]any{"extensions": []string{"pdf"}},
 		},
 	} {

@@ -1,0 +1,274 @@
+package media
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/caddymedia/media/caddymedia/imaging/render"
+	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers/options"
+)
+
+// Config is the configuration of a Service. Tokens is required, and Comparer if there are accounts.
+// The comments of its options are their help for administrators.
+type Config struct {
+	Settings
+
+	// Accounts that may log in, by API key.
+	Accounts map[string]*Account
+	// Storages hold the items.
+	Storages []Storage
+	// ImageAliases and FileAliases by name. No two of them may share a folder.
+	ImageAliases map[string]*ImageAlias
+	FileAliases  map[string]*FileAlias
+	// Limits of requests.
+	Limits Limits
+	// Downloads are the options of [Service.DownloadImage] and [Service.DownloadFile].
+	Downloads Downloads
+	// Resumable are the options of resumable uploads.
+	Resumable Resumable
+
+	// Tokens stores tokens. It is closed with the service.
+	Tokens tokens.Store
+	// Comparer compares passwords with the hashes of accounts.
+	Comparer tokens.Comparer
+	// FakeHash is compared with if there are no accounts.
+	FakeHash []byte
+	// Logins limit guesses of passwords. Default: its own.
+	Logins *Logins
+	// Bounds that several services share. Default: its own.
+	Bounds *Bounds
+	// Pictures decodes pictures and makes variants. Default: its own.
+	Pictures *render.Maker
+	// Client returns the address of the client for whom Go code stores items, from the context of
+	// the call. Default: none is known.
+	Client func(context.Context) string
+	// Previous is the service that this one replaces, if any.
+	Previous *Service
+	// Observer records events. Default: none.
+	Observer Observer
+	// Log receives details that callers do not see. Default: nothing is logged.
+	Log *slog.Logger
+	// Now is the clock. Default: time.Now.
+	Now func() time.Time
+	// Release is called after the service is closed and its last reference is released.
+	Release func() error
+}
+
+// Settings are the options of the app that are one value each.
+type Settings struct {
+	// The start of public addresses, for instance `https://cdn.example.com`; an alias
+	// may have its own. Default: the scheme and host of the upload request, and no host
+	// at all in templates.
+	CDNBase string `json:"cdn_base,omitempty" option:"address" example:"https://cdn.example.com"`
+
+	// The origins of the pages that may use the service in a browser although they are on another
+	// site: `https://www.example.com`, or `*` for all. Pages can upload only with a token or a
+	// ticket; cookies are never accepted. Default: none.
+	CORS []string `json:"cors,omitempty" example:"https://www.example.com"`
+
+	// How long a token is valid. Default: `24h`.
+	TokenLifetime options.Duration `json:"token_lifetime,omitempty"`
+
+	// The folder in which an upload waits until it is complete, for storages on other
+	// hosts, if it has more than 1 MiB or 64 MiB of smaller ones wait in memory. It must
+	// exist, and should be on a disk, not in memory as `/tmp` is on some systems. Files in
+	// it have no name and are gone with the process. Default: the system's folder for
+	// temporary files.
+	SpoolFolder string `json:"spool_folder,omitempty"`
+
+	// How long to wait between two checks of a storage that can be used; one that cannot
+	// is looked at again after ten seconds. Default: `1m`.
+	HealthInterval options.Duration `json:"health_interval,omitempty"`
+}
+
+// Account is an API key with its password. Changing or removing an account ends its
+// tokens at once.
+type Account struct {
+	// The hash of the password, made by `caddy hash-password --algorithm argon2id`; a
+	// bcrypt hash works too, and costs more time at each login. Required.
+	PasswordHash string `json:"password_hash,omitempty" option:"required,secret" example:"{env.SITE_PASSWORD_HASH}"`
+
+	// The aliases that the account may upload to; a name stands for the image alias and
+	// the file alias. Default: all.
+	Aliases []string `json:"aliases,omitempty"`
+}
+
+// The files whose comments document the options.
+var (
+	//go:embed config.go
+	configComments string
+	//go:embed storage.go
+	storageComments string
+	//go:embed alias.go
+	aliasComments string
+	//go:embed rendition.go
+	renditionComments string
+	//go:embed limits.go
+	limitsComments string
+	//go:embed download.go
+	downloadComments string
+	//go:embed resumable.go
+	resumableComments string
+)
+
+// Schemas describe the options of a [Config]. Storage does not include the driver, which describes
+// itself.
+var Schemas = struct {
+	Settings, Account, Storage, ImageAlias, FileAlias, Rendition, Limits, Downloads, Resumable *options.Schema
+}{
+	Settings:   options.Of[Settings](configComments),
+	Account:    options.Of[Account](configComments),
+	Storage:    options.Of[Storage](storageComments),
+	ImageAlias: options.Of[ImageAlias](aliasComments, renditionComments),
+	FileAlias:  options.Of[FileAlias](aliasComments),
+	Rendition:  options.Of[Rendition](renditionComments),
+	Limits:     options.Of[Limits](limitsComments),
+	Downloads:  options.Of[Downloads](downloadComments),
+	Resumable:  options.Of[Resumable](resumableComments),
+}
+
+// Check implements options.Checker.
+func (s *Settings) Check() error {
+	if _, err := ParseOrigins(s.CORS); err != nil {
+		return fmt.Errorf("cors: %w", err)
+	}
+	return nil
+}
+
+// NeedsEncoder reports whether an alias needs the WebP encoder, for variants or renditions.
+func (c *Config) NeedsEncoder() bool {
+	for _, a := range c.ImageAliases {
+		if a != nil && (a.WebP != nil || len(a.Renditions) > 0) {
+			return true
+		}
+	}
+	return false
+}
+
+// complete replaces the options by checked copies with their defaults.
+func (c *Config) complete() error {
+	if err := Schemas.Settings.Check(&c.Settings); err != nil {
+		return err
+	}
+	for _, part := range []struct {
+		name    string
+		schema  *options.Schema
+		options any
+	}{
+		{"limits", Schemas.Limits, &c.Limits},
+		{"downloads", Schemas.Downloads, &c.Downloads},
+		{"resumable", Schemas.Resumable, &c.Resumable},
+	} {
+		if err := part.schema.Check(part.options); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+	}
+	if err := c.checkSpoolFolder(); err != nil {
+		return err
+	}
+	c.Limits = c.Limits.WithDefaults()
+	c.Storages = slices.Clone(c.Storages)
+	for i := range c.Storages {
+		if err := c.Storages[i].complete(c.SpoolFolder); err != nil {
+			return fmt.Errorf("storage %q: %w", c.Storages[i].Name, err)
+		}
+	}
+	err := completeAll(Schemas.ImageAlias, "image alias", Names, &c.ImageAliases)
+	if err == nil {
+		err = completeAll(Schemas.FileAlias, "file alias", Names, &c.FileAliases)
+	}
+	if err == nil {
+		err = completeAll(Schemas.Account, "account", APIKeys, &c.Accounts)
+	}
+	if err == nil {
+		err = c.CheckReferences(func(string) bool { return true })
+	}
+	return err
+}
+
+// completeAll replaces entries by checked copies.
+func completeAll[T any](schema *options.Schema, noun string, names NameRule, entries *map[string]*T) error {
+	all := make(map[string]*T, len(*entries))
+	for _, name := range slices.Sorted(maps.Keys(*entries)) {
+		err := names.Check(name)
+		if given := (*entries)[name]; err == nil && given != nil {
+			all[name] = new(*given)
+			err = schema.Check(all[name])
+		} else if err == nil {
+			err = errors.New("it is empty")
+		}
+		if err != nil {
+			return fmt.Errorf("%s %q: %w", noun, name, err)
+		}
+	}
+	*entries = all
+	return nil
+}
+
+// storageNames returns the names of the storages.
+func (c *Config) storageNames() []string {
+	names := make([]string, len(c.Storages))
+	for i, s := range c.Storages {
+		names[i] = s.Name
+	}
+	return names
+}
+
+// CheckReferences returns an error if an alias or the resumable uploads name an unknown storage, or an
+// account an unknown alias. It omits names that are not known yet.
+func (c *Config) CheckReferences(known func(name string) bool) error {
+	storages := c.storageNames()
+	check := func(kind, name, storage string) error {
+		if _, err := StorageOf(storage, storages); err != nil && known(storage) {
+			return fmt.Errorf("%s alias %q: %w", kind, name, err)
+		}
+		return nil
+	}
+	images, files := slices.Sorted(maps.Keys(c.ImageAliases)), slices.Sorted(maps.Keys(c.FileAliases))
+	for _, name := range images {
+		if err := check("image", name, c.ImageAliases[name].Storage); err != nil {
+			return err
+		}
+	}
+	for _, name := range files {
+		if err := check("file", name, c.FileAliases[name].Storage); err != nil {
+			return err
+		}
+	}
+	if s := c.Resumable.Storage; s != "" && !slices.Contains(storages, s) && known(s) {
+		return fmt.Errorf("resumable: %w", noStorage(s, storages))
+	}
+	aliases := slices.Compact(slices.Sorted(slices.Values(slices.Concat(images, files))))
+	for _, key := range slices.Sorted(maps.Keys(c.Accounts)) {
+		for _, name := range c.Accounts[key].Aliases {
+			if !slices.Contains(aliases, name) && known(name) {
+				return fmt.Errorf("account %q: aliases: there is no alias %q; there are %s", key, name, strings.Join(aliases, ", "))
+			}
+		}
+	}
+	return nil
+}
+
+// checkSpoolFolder returns an error unless the spool folder exists, if there is one.
+func (s *Settings) checkSpoolFolder() error {
+	if s.SpoolFolder == "" {
+		return nil
+	}
+	stat, err := os.Stat(s.SpoolFolder)
+	if err == nil && !stat.IsDir() {
+		err = fmt.Errorf("%s is no folder", s.SpoolFolder)
+	}
+	if err != nil {
+		return fmt.Errorf("spool_folder: %w", err)
+	}
+	return nil
+}
