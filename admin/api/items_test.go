@@ -114,7 +114,7 @@ func TestChangingLimits(t *testing.T) {
 	}
 }
 
-// TestListings: a page of pictures with their variants takes one listing.
+// TestListings: a page of images with their variants takes one listing.
 func TestListings(t *testing.T) {
 	t.Parallel()
 	listings := 0
@@ -185,11 +185,11 @@ func TestItemSizes(t *testing.T) {
 	root := load(t, `{"storages": {"main": {"driver": {"name": "local", "root": "$ROOT"}}}, "image_aliases": {"photos": {
 		"renditions": {"huge": {"width": 500}, "w9": {"width": 9}, "tall": {"height": 20}, "w30": {"width": 30}}}}}`)
 	files(t, root+"/img/photos", "damaged.png")
-	var picture bytes.Buffer
-	if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 90, 60))); err != nil {
+	var img bytes.Buffer
+	if err := png.Encode(&img, image.NewGray(image.Rect(0, 0, 90, 60))); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(root+"/img/photos/a b.png", picture.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(root+"/img/photos/a b.png", img.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	const address = "/static/img/photos"

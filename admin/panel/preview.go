@@ -24,7 +24,7 @@ var previewTypes = map[string]bool{
 	"image/jpeg": true, "image/png": true, "image/gif": true, "image/webp": true, "image/avif": true, "image/svg+xml": true,
 }
 
-// preview serves a picture for a page: its variant if there is one, otherwise the picture itself.
+// preview serves an image for a page: its variant if there is one, otherwise the image itself.
 // With the query "thumbnail" it serves a rendition, if the alias has a suitable one. rest is
 // "<kind>/<alias>/<filename>".
 func (p *Panel) preview(w http.ResponseWriter, r *http.Request, rest string) {
@@ -50,7 +50,7 @@ func (p *Panel) preview(w http.ResponseWriter, r *http.Request, rest string) {
 	}
 	object, err := thumbnail(r, service.Uploader(), alias, filename)
 	if err != nil {
-		object, err = picture(r, alias, filename)
+		object, err = openPreview(r, alias, filename)
 	}
 	if err != nil {
 		p.failPreview(w, r, err)
@@ -70,14 +70,14 @@ func (p *Panel) preview(w http.ResponseWriter, r *http.Request, rest string) {
 	http.ServeContent(w, r, "", object.Info.ModTime, object)
 }
 
-// picture opens the preview of an item. It returns fs.ErrNotExist if the preview is too large.
-func picture(r *http.Request, alias *ingest.Alias, filename string) (*storagedrivers.Object, error) {
+// openPreview opens the preview of an item. It returns fs.ErrNotExist if the preview is too large.
+func openPreview(r *http.Request, alias *ingest.Alias, filename string) (*storagedrivers.Object, error) {
 	if err := storagedrivers.ValidKey(alias.Key(filename)); err != nil {
 		return nil, err
 	}
 	if alias.MayHaveVariant(filename) {
 		object, err := variantOf(r, alias, filename)
-		// The name of a variant may be too long even if that of its picture is not.
+		// The name of a variant may be too long even if that of its image is not.
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, storagedrivers.ErrInvalidKey) {
 			return object, err
 		}
@@ -85,7 +85,7 @@ func picture(r *http.Request, alias *ingest.Alias, filename string) (*storagedri
 	return small(alias.Storage.OpenSeeker(r.Context(), alias.Key(filename)))
 }
 
-// variantOf opens the variant of a picture.
+// variantOf opens the variant of an image.
 func variantOf(r *http.Request, alias *ingest.Alias, filename string) (*storagedrivers.Object, error) {
 	if err := storagedrivers.ValidKey(alias.VariantKey(filename)); err != nil {
 		return nil, err

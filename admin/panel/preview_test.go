@@ -34,7 +34,7 @@ func (d dated) Open(
 	return body, info, err
 }
 
-// TestPreviewOfVariant: the preview is the variant, or the picture itself if the variant is older.
+// TestPreviewOfVariant: the preview is the variant, or the image itself if the variant is older.
 func TestPreviewOfVariant(t *testing.T) {
 	t.Parallel()
 	times := map[string]time.Time{}
@@ -49,7 +49,7 @@ func TestPreviewOfVariant(t *testing.T) {
 			t.Fatal(err)
 		}
 		times[step.store] = time.Unix(int64(i), 0)
-		object, err := picture(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), alias, "a.jpg")
+		object, err := openPreview(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), alias, "a.jpg")
 		if err != nil {
 			t.Fatal(err)
 		}

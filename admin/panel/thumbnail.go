@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// thumbnailSide is about the width of a picture in a list of items, in pixels.
+// thumbnailSide is about the width of an image in a list of items, in pixels.
 const thumbnailSide = 160
 
 // thumbnail opens the rendition for a list of items, and makes it if necessary. The error is

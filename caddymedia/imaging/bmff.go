@@ -17,13 +17,13 @@ var (
 	errUnsupported = errors.New("a feature that is not supported")
 )
 
-// mismatchError reports content that is a picture of another format.
+// mismatchError reports content that is an image of another format.
 type mismatchError struct{ found Format }
 
 // Error implements error.
 func (e *mismatchError) Error() string { return "content is " + string(e.found) }
 
-// bmffBrands are the brands of a file with pictures of a codec (AVIF 1.1, section 6; ISO/IEC
+// bmffBrands are the brands of a file with images of a codec (AVIF 1.1, section 6; ISO/IEC
 // 23008-12, annex B). Those of HEIF in general, such as mif1, name no codec.
 var bmffBrands = map[Format]string{
 	AVIF: "avif avis",
@@ -75,7 +75,7 @@ func parseBox(b []byte, at, end int64) (box, error) {
 }
 
 // walkBMFF goes over the boxes of an AVIF or HEIC file. It reads the list of items, but decodes no
-// pixels. Of an image sequence it checks only the primary picture.
+// pixels. Of an image sequence it checks only the primary image.
 func walkBMFF(s *source, opts Options, info *Info) error {
 	w := bmffFile{info: info, opts: opts}
 	for i := 0; ; i++ {
@@ -120,7 +120,7 @@ type bmffFile struct {
 	items *itemList
 }
 
-// topBoxes are the boxes that a picture may have besides those for data. An incomplete one means
+// topBoxes are the boxes that an image may have besides those for data. An incomplete one means
 // that the end of the file is missing.
 const topBoxes = "ftyp meta mdat moov moof free skip uuid idat sidx styp mfra"
 
@@ -202,12 +202,12 @@ func (w *bmffFile) meta(s *source, b box) error {
 	return w.items.parse(content, int(b.body-b.from))
 }
 
-// finish checks the items, and sets the size of the picture.
+// finish checks the items, and sets the size of the image.
 func (w *bmffFile) finish(s *source) error {
 	if w.items == nil {
 		return errBMFF
 	}
-	primary, err := w.items.picture()
+	primary, err := w.items.image()
 	if err != nil {
 		return err
 	}
@@ -247,7 +247,7 @@ func (w *bmffFile) checkSize(it *item) error {
 	return size.checkSize(w.opts)
 }
 
-// checkGrid checks the size of a picture of tiles (ISO/IEC 23008-12, section 6.6.2.3).
+// checkGrid checks the size of an image of tiles (ISO/IEC 23008-12, section 6.6.2.3).
 func (w *bmffFile) checkGrid(s *source, it *item) error {
 	const most = 12
 	var b []byte

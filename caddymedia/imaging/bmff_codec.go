@@ -1,7 +1,7 @@
 package imaging
 
-// picture returns the primary item.
-func (l *itemList) picture() (*item, error) {
+// image returns the primary item.
+func (l *itemList) image() (*item, error) {
 	it := l.items[l.primary]
 	if it == nil || len(merged(it.parts)) == 0 || it.width == 0 || it.height == 0 {
 		return nil, errBMFF

@@ -9,7 +9,7 @@ type item struct {
 	parts         []span
 	width, height int // 0 if there is no size
 	turned        bool
-	inputs        []uint32 // of a derived picture
+	inputs        []uint32 // of a derived image
 	format        Format   // of the pixels
 	judged        bool     // format is set
 }
@@ -185,7 +185,7 @@ func (l *itemList) locations(f *fields) error {
 	return f.err()
 }
 
-// references reads the inputs of derived pictures (section 8.11.12).
+// references reads the inputs of derived images (section 8.11.12).
 func (l *itemList) references(f *fields, b []byte, list box) error {
 	wide := f.version() > 0
 	return l.boxes(b[:list.to], int(list.body)+f.read, func(inner box, content []byte) error {

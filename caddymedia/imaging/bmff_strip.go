@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// keptItems are the items that decoders show: pictures, and those derived from others. All others,
+// keptItems are the items that decoders show: images, and those derived from others. All others,
 // such as Exif and XMP, may contain anything.
 const keptItems = "av01 hvc1 hev1 lhv1 jpeg grid iden iovl tmap sato"
 
 func (i *item) kept() bool { return len(i.kind) == 4 && strings.Contains(keptItems, i.kind) }
 
 // locate converts the positions of items to offsets in the file. It checks that they are within the
-// file, and that the pictures are within its data.
+// file, and that the images are within its data.
 func (w *bmffFile) locate() error {
 	for _, it := range w.items.items {
 		if it.external {
@@ -58,13 +58,13 @@ func (w *bmffFile) holds(part span) bool {
 }
 
 // strip sets the layout. Metadata is overwritten, so that all positions remain valid. Without an image
-// sequence, all data is overwritten that belongs to no picture.
+// sequence, all data is overwritten that belongs to no image.
 func (w *bmffFile) strip(s *source) error {
-	var pictures, blank []span
+	var images, blank []span
 	for _, it := range w.items.items {
 		switch {
 		case it.kept():
-			pictures = append(pictures, it.parts...)
+			images = append(images, it.parts...)
 		case w.moov:
 			for _, part := range it.parts {
 				if w.holds(part) {
@@ -73,8 +73,8 @@ func (w *bmffFile) strip(s *source) error {
 			}
 		}
 	}
-	pictures = merged(pictures)
-	edits, done, err := w.rewriteItems(s, pictures)
+	images = merged(images)
+	edits, done, err := w.rewriteItems(s, images)
 	if err != nil {
 		return err
 	}
@@ -98,13 +98,13 @@ func (w *bmffFile) strip(s *source) error {
 			edits = append(edits, bmffEdit{span{b.from + 4, b.from + 8}, []byte("free")})
 		}
 	}
-	pictures, blank = merged(append(pictures, done...)), merged(blank)
-	zeroed, err := filled(s, without(blank, pictures))
+	images, blank = merged(append(images, done...)), merged(blank)
+	zeroed, err := filled(s, without(blank, images))
 	if err != nil {
 		return err
 	}
 	if changed := len(zeroed)+len(edits) > 0 || w.end < w.info.size; changed && len(credentials) > 0 {
-		if zeroed, err = filled(s, without(merged(append(blank, credentials...)), pictures)); err != nil {
+		if zeroed, err = filled(s, without(merged(append(blank, credentials...)), images)); err != nil {
 			return err
 		}
 	}
@@ -154,7 +154,7 @@ const maxRewritten = 16
 
 // rewriteItems returns what overwrites the items of whose content a part remains, and the positions
 // of these items. Their content must not be that of another item.
-func (w *bmffFile) rewriteItems(s *source, pictures []span) (edits []bmffEdit, done []span, err error) {
+func (w *bmffFile) rewriteItems(s *source, images []span) (edits []bmffEdit, done []span, err error) {
 	tried := 0
 	for _, id := range slices.Sorted(maps.Keys(w.items.items)) {
 		it := w.items.items[id]
@@ -166,7 +166,7 @@ func (w *bmffFile) rewriteItems(s *source, pictures []span) (edits []bmffEdit, d
 		}
 		part := it.parts[0]
 		size := part.to - part.from
-		if size > bufferSize || !w.holds(part) || total(without([]span{part}, merged(slices.Concat(pictures, done)))) != size {
+		if size > bufferSize || !w.holds(part) || total(without([]span{part}, merged(slices.Concat(images, done)))) != size {
 			continue
 		}
 		was, err := s.readAt(part.from, size)

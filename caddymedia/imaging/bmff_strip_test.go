@@ -96,8 +96,8 @@ func TestStripOfItems(t *testing.T) {
 	runStripCases(t, "avif", cases)
 }
 
-// TestStripKeepsPictures: metadata that claims the bytes of a picture does not destroy it.
-func TestStripKeepsPictures(t *testing.T) {
+// TestStripKeepsImages: metadata that claims the bytes of an image does not destroy it.
+func TestStripKeepsImages(t *testing.T) {
 	t.Parallel()
 	file := heif("avif", []bmffItem{{"av01", "pixels", 30, 20, nil, false}, {"Exif", "GPS 0.5N", 0, 0, nil, false}})
 	at := len(file) - len("pixelsGPS 0.5N")

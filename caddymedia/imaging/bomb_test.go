@@ -11,7 +11,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// bombs returns pictures that cost a decoder, or a naive check, far more than their size suggests.
+// bombs returns images that cost a decoder, or a naive check, far more than their size suggests.
 func bombs(t testing.TB) map[string]struct {
 	ext  string
 	data []byte
@@ -124,7 +124,7 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// TestStrippedBombs: stripping a picture with the largest allowed number of parts costs no more
+// TestStrippedBombs: stripping an image with the largest allowed number of parts costs no more
 // than checking it.
 func TestStrippedBombs(t *testing.T) {
 	for name, b := range bombs(t) {

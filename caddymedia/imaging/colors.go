@@ -9,7 +9,7 @@ const (
 	spaceCMYK = "CMYK"
 )
 
-// colorProfile is an ICC profile of a picture. The zero value is none.
+// colorProfile is an ICC profile of an image. The zero value is none.
 type colorProfile struct {
 	space string // as in the header of the profile
 	data  []byte // nil if it is larger than maxProfile

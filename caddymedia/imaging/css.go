@@ -13,7 +13,7 @@ var cssActive = []string{
 }
 
 // checkStyleSheet checks the text of a style element. An end tag in it is text to an XML parser,
-// but ends the element once the picture is pasted into an HTML page.
+// but ends the element once the image is pasted into an HTML page.
 func checkStyleSheet(css string) error {
 	if strings.Contains(css, "</") {
 		return contentErrorf("the SVG contains a tag inside a style element")
@@ -22,7 +22,7 @@ func checkStyleSheet(css string) error {
 }
 
 // checkCSS refuses a style that fetches or runs anything: a url() must be a fragment or a raster
-// picture. It checks the text with its comments, because a string may look like a comment. It also
+// image. It checks the text with its comments, because a string may look like a comment. It also
 // checks the text without them, because old browsers joined the text around a comment.
 func checkCSS(css string) error {
 	if !strings.ContainsAny(css, `(@\:`) {

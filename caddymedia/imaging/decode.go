@@ -9,16 +9,16 @@ import (
 	"io"
 )
 
-// Decode decodes a JPEG, PNG or WebP picture that passed [CheckImage]. The pixels are returned as
-// stored, without applying the orientation. Of an animated PNG it returns only the still picture,
+// Decode decodes a JPEG, PNG or WebP image that passed [CheckImage]. The pixels are returned as
+// stored, without applying the orientation. Of an animated PNG it returns only the still image,
 // of an animated WebP the first canvas.
 //
 // A lossy WebP without alpha becomes an *image.YCbCr of ratio 4:2:0 in the full range of JPEG, any
 // other WebP an *image.NRGBA. The memory used is that of the decoder of the standard library, or
 // for a WebP that of golang.org/x/image: per pixel 1.5 bytes (lossy), 5 (lossless) or 11 (lossy
-// with alpha), and up to 150 MiB for the codes of a hostile lossless picture or alpha.
+// with alpha), and up to 150 MiB for the codes of a hostile lossless image or alpha.
 //
-// The error is a [*ContentError] for a truncated or damaged picture, or wraps a failure of r.
+// The error is a [*ContentError] for a truncated or damaged image, or wraps a failure of r.
 func Decode(r io.ReadSeeker, info Info) (image.Image, error) {
 	switch info.Format {
 	case PNG:
@@ -42,14 +42,14 @@ func decodeWith[T any](r io.ReadSeeker, info Info, decode func(io.Reader) (T, er
 		return none, err
 	}
 	defer s.release()
-	picture, err := decode(s)
+	img, err := decode(s)
 	if err != nil {
 		return none, refuseDamaged(s, info.Format, err)
 	}
-	return picture, nil
+	return img, nil
 }
 
-// refuseDamaged is refuseRaster for a picture whose structure is valid.
+// refuseDamaged is refuseRaster for an image whose structure is valid.
 func refuseDamaged(s *source, format Format, cause error) error {
 	if err := s.ioError(); err != nil {
 		return err

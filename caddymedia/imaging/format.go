@@ -9,7 +9,7 @@ import (
 var optional = []string{"webp", "avif", "heic"}
 
 // Extensions returns the extensions (lower case, no dot) of the formats that are always accepted as
-// pictures.
+// images.
 func Extensions() []string {
 	names := slices.Sorted(maps.Keys(formats))
 	return slices.DeleteFunc(names, func(ext string) bool { return slices.Contains(optional, ext) })
@@ -19,7 +19,7 @@ func Extensions() []string {
 // [CheckImage] knows. A caller may accept them as well.
 func OptionalExtensions() []string { return slices.Clone(optional) }
 
-// HasVariant reports whether pictures of the format may have a WebP variant. A WebP needs none.
+// HasVariant reports whether images of the format may have a WebP variant. A WebP needs none.
 func (f Format) HasVariant() bool { return f == JPEG || f == PNG || f == GIF }
 
 // article returns the name of the format with its article.

@@ -9,8 +9,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// assembled builds a picture from a recipe. Each block of the recipe is a kind, a position, a
-// length and content. Mutating the bytes of a whole picture rarely makes a valid one.
+// assembled builds an image from a recipe. Each block of the recipe is a kind, a position, a
+// length and content. Mutating the bytes of a whole image rarely makes a valid one.
 func assembled(recipe []byte, whole map[string][]byte, ext string) []byte {
 	var front, back []byte
 	for len(recipe) >= 3 {
@@ -58,7 +58,7 @@ func fuzzBlock(ext string, kind byte, content []byte) []byte {
 	return joined([]byte{'!', labels[int(kind)%len(labels)], byte(len(content))}, content, make([]byte, min(1, len(content))))
 }
 
-// FuzzStrip: a stripped picture is valid, has the same Info, and has no further metadata.
+// FuzzStrip: a stripped image is valid, has the same Info, and has no further metadata.
 func FuzzStrip(f *testing.F) {
 	exts := []string{"jpg", "png", "gif"}
 	rgb := profile("RGB ", 200)

@@ -83,9 +83,9 @@ func FuzzGIFInStep(f *testing.F) {
 }
 
 func FuzzCheckSVG(f *testing.F) {
-	for _, pictures := range []map[string]string{attacks, pastes} {
-		for _, picture := range pictures {
-			f.Add([]byte(picture))
+	for _, images := range []map[string]string{attacks, pastes} {
+		for _, text := range images {
+			f.Add([]byte(text))
 		}
 	}
 	f.Add([]byte(svg(illustrator(`<i:pgfRef></i:pgfRef>`) + copies(2))))

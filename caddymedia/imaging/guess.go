@@ -18,16 +18,16 @@ func Guess(r io.Reader) (ext string, whole io.Reader, err error) {
 	}
 	if len(head) > 0 { // the sniffer reports an empty file as plain text
 		found := sniff(head)
-		if ext = pictureFormat(found).Extension(); ext == "" {
+		if ext = imageFormat(found).Extension(); ext == "" {
 			ext = strings.TrimPrefix(found.Extension(), ".")
 		}
 	}
 	return ext, io.MultiReader(bytes.NewReader(head), r), nil
 }
 
-// pictureFormat returns the format of a detected type, or "" if it is none of a picture. The
+// imageFormat returns the format of a detected type, or "" if it is none of an image. The
 // sniffer has types of their own for forms of a format, such as animated PNG.
-func pictureFormat(found *mimetype.MIME) Format {
+func imageFormat(found *mimetype.MIME) Format {
 	if found.Is("image/svg+xml") {
 		return SVG
 	}

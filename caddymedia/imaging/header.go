@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// ReadHeader is [CheckImage] for a picture that passed it before: it reads only the header of a JPEG,
+// ReadHeader is [CheckImage] for an image that passed it before: it reads only the header of a JPEG,
 // and does not check the rest. The result has no Profile and cannot be stripped.
 func ReadHeader(r io.ReadSeeker, size int64, ext string, opts Options) (Info, error) {
 	read := CheckImage

@@ -43,8 +43,8 @@ func check(data []byte, ext string, opts imaging.Options) (imaging.Info, error) 
 	return imaging.CheckImage(bytes.NewReader(data), int64(len(data)), ext, opts)
 }
 
-// picture returns an image that does not compress well.
-func picture(width, height int) image.Image {
+// drawing returns an image that does not compress well.
+func drawing(width, height int) image.Image {
 	img := image.NewNRGBA(image.Rect(0, 0, width, height))
 	for i := range img.Pix {
 		img.Pix[i] = byte(i*i>>7 ^ i*31)
@@ -55,7 +55,7 @@ func picture(width, height int) image.Image {
 func drawJPEG(t testing.TB, width, height int) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := jpeg.Encode(&b, picture(width, height), &jpeg.Options{Quality: 90}); err != nil {
+	if err := jpeg.Encode(&b, drawing(width, height), &jpeg.Options{Quality: 90}); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()
@@ -64,7 +64,7 @@ func drawJPEG(t testing.TB, width, height int) []byte {
 func drawPNG(t testing.TB, width, height int) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := png.Encode(&b, picture(width, height)); err != nil {
+	if err := png.Encode(&b, drawing(width, height)); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

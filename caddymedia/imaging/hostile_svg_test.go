@@ -8,9 +8,9 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// hostileSVG is a picture that must be refused with a message that names the reason. It does not
+// hostileSVG is an image that must be refused with a message that names the reason. It does not
 // repeat cases of svg_test.go.
-type hostileSVG struct{ name, picture, says string }
+type hostileSVG struct{ name, image, says string }
 
 func runHostileSVG(t *testing.T, cases []hostileSVG) {
 	t.Helper()
@@ -22,9 +22,9 @@ func runHostileSVG(t *testing.T, cases []hostileSVG) {
 		seen[c.name] = true
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := check([]byte(c.picture), "svg", imaging.Options{})
+			_, err := check([]byte(c.image), "svg", imaging.Options{})
 			if verdictOf(err) != refused || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v (%s), want a content error with %q: %.300q", err, verdictOf(err), c.says, c.picture)
+				t.Errorf("got %v (%s), want a content error with %q: %.300q", err, verdictOf(err), c.says, c.image)
 			}
 		})
 	}

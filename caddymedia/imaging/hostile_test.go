@@ -20,13 +20,13 @@ const (
 	html   = "<html><script>alert('" + marker + "')</script></html>"
 )
 
-// hostileRaster is a picture that is also a valid file of another type. It passes, because it is
-// complete; its name says why it is harmless. It is stored under the extension of the picture. So
-// browsers get the type of a picture and nosniff, and servers do not run it.
+// hostileRaster is an image that is also a valid file of another type. It passes, because it is
+// complete; its name says why it is harmless. It is stored under the extension of the image. So
+// browsers get the type of an image and nosniff, and servers do not run it.
 type hostileRaster struct {
 	name, ext string
 	data      []byte
-	// kept reports that the payload is in an essential part of the picture, and so is not stripped.
+	// kept reports that the payload is in an essential part of the image, and so is not stripped.
 	// Only the media type protects against it. All other payloads are stripped with the metadata.
 	kept bool
 	// decoded is the result of the full decode; empty means that it passes.
@@ -107,7 +107,7 @@ func TestHostileJPEG(t *testing.T) {
 	behindFrame := func(segments ...[]byte) []byte {
 		return joined(jpg[:2], jfif, jpg[2:frame+19], joined(segments...), jpg[frame+19:])
 	}
-	// The length of the first segment starts a comment in a script, and the rest of the picture is
+	// The length of the first segment starts a comment in a script, and the rest of the image is
 	// its body.
 	script := "JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00" + strings.Repeat("\x00", 0x2F2A-2-14)
 	camera := exif(binary.BigEndian, tiffEntry{0x010F, 2, uint32(len(php)), [4]byte{0, 0, 0, 26}})
@@ -199,7 +199,7 @@ func TestHostileGIF(t *testing.T) {
 	pic := drawGIF(t, 20, 10, 1)
 	before := func(block string) []byte { return joined(pic[:len(pic)-1], []byte(block), []byte(";")) }
 	blocks := func(s string) string { return string(rune(len(s))) + s + "\x00" }
-	// The width starts a comment in a script. The comment ends behind the picture.
+	// The width starts a comment in a script. The comment ends behind the image.
 	wide := drawGIF(t, 0x2A2F, 2, 1)
 	scripted := append(bytes.Clone(wide), "*/=1;alert('"+marker+"')//"...)
 	commented := joined(wide[:len(wide)-1], []byte("!\xfe"+blocks("*/=1;alert('"+marker+"')/*")), []byte(";"))
@@ -245,13 +245,13 @@ func header(width, height int, depth, kind byte) []byte {
 	return chunk("IHDR", append(binary.BigEndian.AppendUint32(b, uint32(height)), depth, kind, 0, 0, 0))
 }
 
-// paintedPNG returns a grey picture whose pixels are the text.
+// paintedPNG returns a grey image whose pixels are the text.
 func paintedPNG(text string) []byte {
 	return joined([]byte(pngSignature), header(len(text), 2, 8, 0),
 		chunk("IDAT", []byte(stored("\x00"+text, "\x00"+text))), chunk("IEND", nil))
 }
 
-// palettePNG returns a picture whose colours are the text.
+// palettePNG returns an image whose colours are the text.
 func palettePNG(text string) []byte {
 	colors := padded(text, (len(text)+2)/3*3)
 	return joined([]byte(pngSignature), header(1, 1, 8, 3), chunk("PLTE", []byte(colors)),
@@ -264,11 +264,11 @@ func TestPaintedPayloadIsPixels(t *testing.T) {
 	t.Parallel()
 	data := paintedPNG(php)
 	info, _ := strip(t, data, "png")
-	picture, err := imaging.Decode(bytes.NewReader(data), info)
+	img, err := imaging.Decode(bytes.NewReader(data), info)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if grey, ok := picture.(*image.Gray); !ok || string(grey.Pix[:len(php)]) != php {
-		t.Errorf("got %T", picture)
+	if grey, ok := img.(*image.Gray); !ok || string(grey.Pix[:len(php)]) != php {
+		t.Errorf("got %T", img)
 	}
 }

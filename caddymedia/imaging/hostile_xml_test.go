@@ -94,11 +94,11 @@ func utf16BE(s string) string {
 	return string(b)
 }
 
-// TestHarmlessSVG: these pictures look hostile but pass, because browsers ignore the hostile part
+// TestHarmlessSVG: these images look hostile but pass, because browsers ignore the hostile part
 // in an SVG that is served as one. The name of each is the reason.
 func TestHarmlessSVG(t *testing.T) {
 	t.Parallel()
-	for name, picture := range map[string]string{
+	for name, text := range map[string]string{
 		"markup as text stays text":                          svg(`<desc><![CDATA[<script>alert(1)</script>]]></desc>`),
 		"script in a comment is a comment":                   svg(`<!-- <script>alert(1)</script> -->`),
 		"conditional comment is one to all but IE 9":         svg(`<!--[if IE]>` + script + `<![endif]-->`),
@@ -128,14 +128,14 @@ func TestHarmlessSVG(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := check([]byte(picture), "svg", imaging.Options{}); err != nil {
-				t.Errorf("%v: %.300s", err, picture)
+			if _, err := check([]byte(text), "svg", imaging.Options{}); err != nil {
+				t.Errorf("%v: %.300s", err, text)
 			}
 		})
 	}
 }
 
-// TestHostileNames: files of other programs, and programs, are named like a picture.
+// TestHostileNames: files of other programs, and programs, are named like an image.
 func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	mvg := "push graphic-context\nviewbox 0 0 640 480\nfill 'url(https://127.0.0.1/x.png\"|id;\")'\npop graphic-context\n"

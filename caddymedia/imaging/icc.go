@@ -9,7 +9,7 @@ import (
 )
 
 // maxProfile is the largest ICC profile that is copied into another file. It is held for the whole
-// request, so 200 pictures of a request hold 12.5 MiB. Real ones have 0.5 to 4 KiB. Those of
+// request, so 200 images of a request hold 12.5 MiB. Real ones have 0.5 to 4 KiB. Those of
 // printers have megabytes, but describe CMYK.
 const maxProfile = 64 << 10
 

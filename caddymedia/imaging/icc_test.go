@@ -15,7 +15,7 @@ func TestProfileOfJPEG(t *testing.T) {
 	rgb, large := profile("RGB ", 500), profile("RGB ", most)
 	for _, c := range []struct {
 		name     string
-		picture  []byte
+		image    []byte
 		segments [][]byte
 		want     []byte
 	}{
@@ -48,7 +48,7 @@ func TestProfileOfJPEG(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			info, _ := strip(t, withSegments(c.picture, c.segments...), "jpg")
+			info, _ := strip(t, withSegments(c.image, c.segments...), "jpg")
 			if !bytes.Equal(info.Profile, c.want) || (info.Profile == nil) != (c.want == nil) {
 				t.Errorf("got %d bytes, want %d", len(info.Profile), len(c.want))
 			}

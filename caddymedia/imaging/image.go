@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// Format is the display name of a picture format.
+// Format is the display name of an image format.
 type Format string
 
-// The formats that are accepted as pictures.
+// The formats that are accepted as images.
 const (
 	JPEG Format = "JPEG"
 	PNG  Format = "PNG"
@@ -34,7 +34,7 @@ func (f Format) Extension() string {
 	return strings.ToLower(string(f))
 }
 
-// Decodable reports whether pictures of the format can be decoded, so that others can be made of
+// Decodable reports whether images of the format can be decoded, so that others can be made of
 // them.
 func (f Format) Decodable() bool { return f == JPEG || f == PNG || f == GIF || f == WebP }
 
@@ -51,11 +51,11 @@ const (
 )
 
 // maxBlocks is the largest number of parts (JPEG segments, PNG and WebP chunks, GIF blocks) of a
-// picture. A real picture of 32 MiB has a few thousand. Millions of empty parts waste time in every
+// image. A real image of 32 MiB has a few thousand. Millions of empty parts waste time in every
 // decoder.
 const maxBlocks = 100_000
 
-// Options are the limits of a picture. The zero value means the documented defaults.
+// Options are the limits of an image. The zero value means the documented defaults.
 type Options struct {
 	// MaxPixels is the largest width times height. 0 means 50,000,000.
 	MaxPixels int64
@@ -69,7 +69,7 @@ type Options struct {
 	// or WebP chunk, or a GIF extension with all its sub-blocks. 0 means 8,388,608, about the limit
 	// of libpng. JPEG segments need no limit: their format allows 65,535 bytes.
 	MaxChunk int64
-	// SVG is the treatment of SVG pictures. Empty means [SVGReject].
+	// SVG is the treatment of SVG images. Empty means [SVGReject].
 	SVG SVGMode
 	// Strip is the metadata that [Info.Stripped] removes. Empty means [StripOff].
 	Strip StripMode
@@ -88,7 +88,7 @@ func (o Options) withDefaults() Options {
 // raster describes a pixel format.
 type raster struct {
 	mediaType string
-	// config reads the size of the picture; nil if walk records it.
+	// config reads the size of the image; nil if walk records it.
 	config func(io.Reader) (image.Config, error)
 	// walk goes over the blocks from the first byte to the end marker and records their properties
 	// in the Info. An error other than a refusal means a damaged file.
@@ -109,10 +109,10 @@ var (
 	}
 )
 
-// CheckImage checks that r is a complete picture of the format that ext (lower case, no dot) names,
+// CheckImage checks that r is a complete image of the format that ext (lower case, no dot) names,
 // within opts. It decodes no pixels. size is the length of r. CheckImage reads r from its first
 // byte, wherever r stood before, and leaves it at any position. Bytes after the end marker of a
-// picture are allowed.
+// image are allowed.
 //
 // The error is a [*ContentError], a [*TooLargeError], or wraps a failure of r.
 func CheckImage(r io.ReadSeeker, size int64, ext string, opts Options) (Info, error) {
@@ -169,7 +169,7 @@ func checkRaster(s *source, size int64, format Format, ext string, opts Options)
 	return info, nil
 }
 
-// checkSize checks the size of the picture against the limits.
+// checkSize checks the size of the image against the limits.
 func (i *Info) checkSize(opts Options) error {
 	if i.Width <= 0 || i.Height <= 0 {
 		return contentErrorf("the %s picture has no width or no height", i.Format)

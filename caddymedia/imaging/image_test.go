@@ -167,7 +167,7 @@ func TestCheckImageRefuses(t *testing.T) {
 	}
 }
 
-func TestTruncatedPicturesAreRefused(t *testing.T) {
+func TestTruncatedImagesAreRefused(t *testing.T) {
 	t.Parallel()
 	for ext, data := range map[string][]byte{
 		"jpg": drawJPEG(t, 40, 40), "png": drawPNG(t, 40, 40), "gif": drawGIF(t, 40, 40, 2), "svg": []byte(svg("<g/>")),
@@ -214,10 +214,10 @@ func (b brokenReader) Seek(int64, int) (int64, error) { return 0, b.seekErr }
 func TestReaderFailuresAreNoVerdicts(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("disk on fire")
-	pictures := map[string][]byte{
+	images := map[string][]byte{
 		"jpg": drawJPEG(t, 40, 40), "png": drawPNG(t, 40, 40), "gif": drawGIF(t, 40, 40, 2), "svg": []byte(svg("")),
 	}
-	for ext, data := range pictures {
+	for ext, data := range images {
 		for _, n := range []int{0, 5, 30, len(data) - 3} {
 			r := brokenReader{Reader: io.MultiReader(bytes.NewReader(data[:n]), iotest.ErrReader(cause))}
 			_, err := imaging.CheckImage(r, int64(len(data)), ext, imaging.Options{})
@@ -257,7 +257,7 @@ func TestPositionOfTheReaderDoesNotMatter(t *testing.T) {
 }
 
 // TestEachComponentOfJPEGIsDrawn: a component without a scan that begins at its first coefficient
-// is flat. It shows nothing, but costs as much as a real picture.
+// is flat. It shows nothing, but costs as much as a real image.
 func TestEachComponentOfJPEGIsDrawn(t *testing.T) {
 	t.Parallel()
 	quick := func(components string) []byte {
@@ -290,20 +290,20 @@ func TestEachComponentOfJPEGIsDrawn(t *testing.T) {
 	}
 }
 
-// TestScanOfSequentialJPEG: a sequential picture has no refinement scans, whatever its scan headers
+// TestScanOfSequentialJPEG: a sequential image has no refinement scans, whatever its scan headers
 // say.
 func TestScanOfSequentialJPEG(t *testing.T) {
 	t.Parallel()
-	picture := drawJPEG(t, 8, 8)
-	header := bytes.LastIndex(picture, []byte{0xFF, 0xDA})
-	components := int(picture[header+4])
-	picture[header+5+2*components] = 1 // the first coefficient
-	if _, err := check(picture, "jpg", imaging.Options{}); err != nil {
+	img := drawJPEG(t, 8, 8)
+	header := bytes.LastIndex(img, []byte{0xFF, 0xDA})
+	components := int(img[header+4])
+	img[header+5+2*components] = 1 // the first coefficient
+	if _, err := check(img, "jpg", imaging.Options{}); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestDamagedAnimationIsNotMistaken: the error for a damaged picture does not name another type of
+// TestDamagedAnimationIsNotMistaken: the error for a damaged image does not name another type of
 // content.
 func TestDamagedAnimationIsNotMistaken(t *testing.T) {
 	t.Parallel()

@@ -5,16 +5,16 @@ import (
 	"io"
 )
 
-// Info describes a picture that passed [CheckImage].
+// Info describes an image that passed [CheckImage].
 type Info struct {
 	// Format is the format of the content.
 	Format Format
 	// Width and Height are the stored sides in pixels, before Orientation is applied; 0 for SVG. Of
-	// an AVIF or HEIC they are the sides of the primary picture as it is viewed.
+	// an AVIF or HEIC they are the sides of the primary image as it is viewed.
 	Width, Height int
-	// Frames is 1 for a still picture.
+	// Frames is 1 for a still image.
 	Frames int
-	// FramePixels is the sum of the areas of all frames of an animation; for a still picture, Width
+	// FramePixels is the sum of the areas of all frames of an animation; for a still image, Width
 	// times Height.
 	FramePixels int64
 	// Animated reports a GIF or WebP of more than one frame, or an animated PNG with any number of
@@ -50,17 +50,17 @@ type Info struct {
 	// HDR reports that a JPEG says of itself that it has a gain map, which only the file itself has:
 	// others that are made of its pixels have a standard dynamic range.
 	HDR bool
-	// Alpha reports that a WebP picture may have transparent pixels.
+	// Alpha reports that a WebP image may have transparent pixels.
 	Alpha bool
-	// Lossless reports that pixels of a WebP picture are stored without loss.
+	// Lossless reports that pixels of a WebP image are stored without loss.
 	Lossless bool
 
-	// End is the offset after the end marker of the picture. Of the bytes after it only a gain map is
-	// a part of the picture. For SVG it is the length of the file.
+	// End is the offset after the end marker of the image. Of the bytes after it only a gain map is
+	// a part of the image. For SVG it is the length of the file.
 	End int64
 
 	scans  int         // of a JPEG
-	frames []webpFrame // of a WebP, one of a still picture
+	frames []webpFrame // of a WebP, one of a still image
 	size   int64       // of the file
 	layout
 }
@@ -76,7 +76,7 @@ func (i Info) UprightSize() image.Point {
 // HasMetadata reports whether [Info.Stripped] differs from the file.
 func (i Info) HasMetadata() bool { return i.kept < i.size }
 
-// Stripped returns the bytes of the picture without the metadata that [Options.Strip] names. Every
+// Stripped returns the bytes of the image without the metadata that [Options.Strip] names. Every
 // decoder sees the same pixels. r must be the file that Info describes. Reading the result moves r.
 // An SVG is returned unchanged.
 //

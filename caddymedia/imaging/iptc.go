@@ -19,7 +19,7 @@ const (
 
 // placeDatasets are the numbers of the datasets of IPTC record 2 that are locations or previews (IPTC
 // IIM 4.2, chapter 6): content location code and name, city, sublocation, province, country code and
-// name; the picture of a caption; format, version and data of a preview.
+// name; the image of a caption; format, version and data of a preview.
 var placeDatasets = []byte{26, 27, 90, 92, 95, 100, 101, 125, 200, 201, 202}
 
 // withoutPlaces returns image resources as the mode [StripLocation] leaves them: b itself if all

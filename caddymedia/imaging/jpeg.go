@@ -27,10 +27,10 @@ const (
 	// maxStray limits the stray bytes between segments. Some are allowed, because decoders skip
 	// them with a warning.
 	maxStray = 64 << 10
-	// maxScans limits the scans. A progressive picture has about ten. A decoder visits the whole
-	// picture for every scan, even for one of a few bytes.
+	// maxScans limits the scans. A progressive image has about ten. A decoder visits the whole
+	// image for every scan, even for one of a few bytes.
 	maxScans = 200
-	// maxVisits limits how often the pixels of the largest allowed picture are visited.
+	// maxVisits limits how often the pixels of the largest allowed image are visited.
 	maxVisits = 20
 )
 

@@ -6,7 +6,7 @@ import "bytes"
 // field.
 const jfifSize = 14
 
-// inspect records the properties in a segment of n bytes and reports whether the picture needs it.
+// inspect records the properties in a segment of n bytes and reports whether the image needs it.
 // It consumes nothing. Segments that no standard requires for decoding are dropped, since they may
 // contain anything.
 func (j *jpegSegments) inspect(s *source, marker byte, n int) (kept bool, err error) {
@@ -56,7 +56,7 @@ func (j *jpegSegments) describe(b []byte) {
 
 // scan records the components of a scan header that begins at the first coefficient (ITU-T T.81,
 // B.2.3). A component without such a scan is flat, however many scans refine it: a decoder visits
-// the whole picture for a few bytes. In a sequential picture each scan is complete.
+// the whole image for a few bytes. In a sequential image each scan is complete.
 func (j *jpegSegments) scan(s *source, n int) error {
 	if n < 1 {
 		return nil

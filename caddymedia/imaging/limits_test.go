@@ -56,7 +56,7 @@ func TestMaxSide(t *testing.T) {
 	}
 }
 
-// expectLimit expects want as the message of a limit, or that the picture passes if want is empty.
+// expectLimit expects want as the message of a limit, or that the image passes if want is empty.
 func expectLimit(t *testing.T, data []byte, ext string, opts imaging.Options, want string) {
 	t.Helper()
 	_, err := check(data, ext, opts)
@@ -121,8 +121,8 @@ func TestMaxChunk(t *testing.T) {
 	}
 }
 
-// TestMaxChunkOfDamagedPictures: damage is reported, whatever the size.
-func TestMaxChunkOfDamagedPictures(t *testing.T) {
+// TestMaxChunkOfDamagedImages: damage is reported, whatever the size.
+func TestMaxChunkOfDamagedImages(t *testing.T) {
 	t.Parallel()
 	pic, anim := drawPNG(t, 8, 8), drawGIF(t, 8, 8, 1)
 	for name, data := range map[string][]byte{
@@ -143,8 +143,8 @@ func TestLimitsOfSVG(t *testing.T) {
 	t.Parallel()
 	const empty = len(svgOpen) + len("</svg>")
 	for name, c := range map[string]struct {
-		picture string
-		want    verdict
+		image string
+		want  verdict
 	}{
 		"2 MiB":                    {svg(strings.Repeat(" ", 2<<20-empty)), passes},
 		"a byte more":              {svg(strings.Repeat(" ", 2<<20-empty+1)), tooLarge},
@@ -165,7 +165,7 @@ func TestLimitsOfSVG(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := check([]byte(c.picture), "svg", imaging.Options{}); verdictOf(err) != c.want {
+			if _, err := check([]byte(c.image), "svg", imaging.Options{}); verdictOf(err) != c.want {
 				t.Errorf("got %v (%s), want %s", err, verdictOf(err), c.want)
 			}
 		})

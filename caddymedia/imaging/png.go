@@ -66,7 +66,7 @@ func (c *pngChunks) next(s *source) (done bool, err error) {
 	if size > 1<<31-1 {
 		return false, errPNG
 	}
-	// W3C PNG 5.4: a decoder that does not know a critical chunk cannot show the picture.
+	// W3C PNG 5.4: a decoder that does not know a critical chunk cannot show the image.
 	if _, known := keptChunks[string(kind[:])]; isCritical(kind) && !known {
 		return false, png.UnsupportedError("critical chunk")
 	}
@@ -106,12 +106,12 @@ func (c *pngChunks) finish(end int64) {
 func isCritical(kind [4]byte) bool { return kind[0]&0x20 == 0 }
 
 // holdsPixels reports whether the chunk is a part of the compressed pixels, whose size depends on
-// the picture.
+// the image.
 func holdsPixels(kind [4]byte) bool { return string(kind[:]) == "IDAT" || string(kind[:]) == "fdAT" }
 
 // skipChunk skips the data of a chunk and verifies the checksum of a critical one. A wrong checksum
 // of another chunk is left to the decoder: browsers and libpng ignore the chunk, Go's decoder
-// refuses the picture.
+// refuses the image.
 func skipChunk(s *source, kind [4]byte, size int64) error {
 	critical := isCritical(kind)
 	sum := crc32.ChecksumIEEE(kind[:])

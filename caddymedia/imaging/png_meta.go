@@ -15,7 +15,7 @@ var keptChunks = map[string]int64{
 	"bKGD": 6, "pHYs": 9, "sPLT": math.MaxInt64, "hIST": 512, "acTL": 8, "fcTL": 26, "fdAT": math.MaxInt64,
 }
 
-// inspect records the properties in a chunk and reports whether the picture needs it. It consumes
+// inspect records the properties in a chunk and reports whether the image needs it. It consumes
 // nothing.
 func (c *pngChunks) inspect(s *source, kind [4]byte, size int64) (kept bool, err error) {
 	switch string(kind[:]) {
@@ -52,7 +52,7 @@ func (c *pngChunks) inspect(s *source, kind [4]byte, size int64) (kept bool, err
 	return c.keeps(string(kind[:]), size), err
 }
 
-// keeps reports whether the picture needs a chunk: only the first profile, and frames only of an
+// keeps reports whether the image needs a chunk: only the first profile, and frames only of an
 // animation.
 func (c *pngChunks) keeps(kind string, size int64) bool {
 	if kind == "iCCP" {

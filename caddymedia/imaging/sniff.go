@@ -151,7 +151,7 @@ func newClaim(ext, contentType string) claim {
 	if err != nil {
 		mediaType = ""
 	}
-	// Pictures must have their signature, whatever the table of media types says.
+	// Images must have their signature, whatever the table of media types says.
 	if kind, ok := rasters[formats[ext]]; ok {
 		mediaType = kind.mediaType
 	}

@@ -12,7 +12,7 @@ import (
 // bufferSize limits how much of a file is held in memory during the walk over its blocks.
 const bufferSize = 64 << 10
 
-// buffers are reused. Most pictures are smaller than one, and clearing a new buffer would be half
+// buffers are reused. Most images are smaller than one, and clearing a new buffer would be half
 // the work.
 var buffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, bufferSize) }}
 

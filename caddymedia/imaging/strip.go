@@ -179,7 +179,7 @@ func (r *stripReader) goTo(offset int64) error {
 	return nil
 }
 
-// fail ends the reading. An end of the file is unexpected here, since the picture was complete.
+// fail ends the reading. An end of the file is unexpected here, since the image was complete.
 func (r *stripReader) fail(err error) {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF

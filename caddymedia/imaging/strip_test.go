@@ -13,7 +13,7 @@ import (
 
 const xmpName = "http://ns.adobe.com/xap/1.0/\x00"
 
-// stripCase is a picture and the expected rest of it.
+// stripCase is an image and the expected rest of it.
 type stripCase struct {
 	name       string
 	data, want []byte
@@ -191,7 +191,7 @@ func TestTruncatedMetadataIsRefused(t *testing.T) {
 	}
 }
 
-// manyParts returns a picture of which many parts are stripped and many kept, some of them larger
+// manyParts returns an image of which many parts are stripped and many kept, some of them larger
 // than a buffer.
 func manyParts(t testing.TB) (data, want []byte) {
 	jpg := drawJPEG(t, 300, 200)

@@ -11,16 +11,16 @@ import (
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 )
 
-// SVGMode is the treatment of SVG pictures.
+// SVGMode is the treatment of SVG images.
 type SVGMode string
 
 const (
-	// SVGReject refuses a picture with active content, external references or its own declarations.
+	// SVGReject refuses an image with active content, external references or its own declarations.
 	// The default.
 	SVGReject SVGMode = "reject"
 	// SVGKeep accepts every XML document with an SVG root.
 	SVGKeep SVGMode = "keep"
-	// SVGOff accepts no SVG picture.
+	// SVGOff accepts no SVG image.
 	SVGOff SVGMode = "off"
 )
 
@@ -35,15 +35,15 @@ func ParseSVGMode(s string) (SVGMode, error) {
 	return "", fmt.Errorf("unknown SVG mode %q: it is reject, keep or off", s)
 }
 
-// Limits of an SVG picture. Icon sets and diagrams are a hundred times smaller.
+// Limits of an SVG image. Icon sets and diagrams are a hundred times smaller.
 const (
 	maxSVGSize   = 2 << 20
 	maxSVGDepth  = 100
 	maxSVGTokens = 200_000
 )
 
-// checkSVG parses the picture as XML. In every mode but [SVGKeep] each token must pass the rules of
-// svg_rules.go. The picture is refused rather than cleaned, because sanitizers that rewrite are
+// checkSVG parses the image as XML. In every mode but [SVGKeep] each token must pass the rules of
+// svg_rules.go. The image is refused rather than cleaned, because sanitizers that rewrite are
 // error-prone.
 func checkSVG(s *source, size int64, mode SVGMode) (Info, error) {
 	if mode == SVGOff {
@@ -75,7 +75,7 @@ func checkSVG(s *source, size int64, mode SVGMode) (Info, error) {
 	return info, nil
 }
 
-// svgCheck is the state of a pass over the tokens of a picture.
+// svgCheck is the state of a pass over the tokens of an image.
 type svgCheck struct {
 	input  *svgInput
 	raw    *rawTokens

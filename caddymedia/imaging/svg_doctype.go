@@ -42,7 +42,7 @@ func parseDoctype(text string) (entities map[string]string, ok bool) {
 	return entities, true
 }
 
-// declaredEntities returns the entities of an internal subset, so that an unchecked picture parses.
+// declaredEntities returns the entities of an internal subset, so that an unchecked image parses.
 // Only the SVG namespace keeps its value. All others are empty, so that nothing grows by expansion.
 func declaredEntities(text string) map[string]string {
 	entities := make(map[string]string)

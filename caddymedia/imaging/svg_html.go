@@ -19,11 +19,11 @@ var htmlText = set(`desc iframe math noembed noframes noscript plaintext select 
 // tag ends that element and thereby the comment.
 var htmlEndTag = regexp.MustCompile(`(?i)</(?:iframe|noembed|noframes|noscript|style|textarea|title|xmp)`)
 
-// htmlView simulates the HTML parser of a page that a picture is pasted into. No element may end up
+// htmlView simulates the HTML parser of a page that an image is pasted into. No element may end up
 // outside the SVG: in HTML a comment may be text, and text may be markup. Names are used as
 // written, since prefixes and namespaces have no meaning there.
 type htmlView struct {
-	left    bool   // the parser is in HTML, and may stay there to the end of the picture
+	left    bool   // the parser is in HTML, and may stay there to the end of the image
 	text    string // the open element that must hold only text
 	foreign int    // the depth of the open foreignObject, whose content is HTML; 0 outside
 }
@@ -108,7 +108,7 @@ func checkComment(text []byte) error {
 	return nil
 }
 
-// rawTokens reads the tokens of a picture with their names as written. The decoder on top of it
+// rawTokens reads the tokens of an image with their names as written. The decoder on top of it
 // resolves namespaces.
 type rawTokens struct {
 	*xml.Decoder

@@ -13,7 +13,7 @@ import (
 // live is markup that runs a script if an HTML parser reads it as an element.
 const live = `<img src="x" onerror="alert(1)">`
 
-// pastes are pictures in which an HTML parser sees live, or another way out of the SVG. An XML
+// pastes are images in which an HTML parser sees live, or another way out of the SVG. An XML
 // parser sees neither.
 var pastes = map[string]string{
 	"style in title":             svg(`<title><style><!-- </style>` + live + ` --></style></title>`),
@@ -67,7 +67,7 @@ var pastes = map[string]string{
 
 const svgSpace = "http://www.w3.org/2000/svg"
 
-// illustrator returns the part of a picture that Illustrator writes for itself.
+// illustrator returns the part of an image that Illustrator writes for itself.
 func illustrator(inner string) string {
 	return `<switch><foreignObject requiredExtensions="http://ns.adobe.com/AdobeIllustrator/10.0/" width="1" height="1"
 		xmlns:i="http://ns.adobe.com/AdobeIllustrator/10.0/">` + inner + `</foreignObject><g><path d="M0 0"/></g></switch>`
@@ -75,27 +75,27 @@ func illustrator(inner string) string {
 
 func TestPastedSVGAttacksAreRefused(t *testing.T) {
 	t.Parallel()
-	for name, picture := range pastes {
+	for name, text := range pastes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := check([]byte(picture), "svg", imaging.Options{})
+			_, err := check([]byte(text), "svg", imaging.Options{})
 			if verdictOf(err) != refused {
-				t.Errorf("%v (%s): %s", err, verdictOf(err), picture)
+				t.Errorf("%v (%s): %s", err, verdictOf(err), text)
 			}
 			t.Log(err)
 		})
 	}
 }
 
-// TestSVGOfProgramsPasses: the output of drawing programs passes. A page with the pasted picture
-// has only the elements of the picture.
+// TestSVGOfProgramsPasses: the output of drawing programs passes. A page with the pasted image
+// has only the elements of the image.
 func TestSVGOfProgramsPasses(t *testing.T) {
 	t.Parallel()
 	const inkscape = `xmlns:inkscape="http://www.inkscape.org/namespaces/inkscape"`
 	entities := `<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.0//EN" "http://www.w3.org/TR/2001/REC-SVG-20010904/DTD/svg10.dtd" [
 		<!ENTITY ns_svg "http://www.w3.org/2000/svg"> <!ENTITY ns_ai 'http://ns.adobe.com/AdobeIllustrator/10.0/'>
 		<!ENTITY st0 "fill:url(#XMLID_9_);opacity:0.2;"> <!ENTITY st3 "font-family:'MyriadPro-Regular';"> ]>`
-	for name, picture := range map[string]string{
+	for name, text := range map[string]string{
 		"Inkscape, path effect":         svg(`<defs ` + inkscape + `><inkscape:path-effect only_selected="false" effect="fillet_chamfer"/></defs>`),
 		"Illustrator, editing":          svg(illustrator(`<i:pgfRef xlink:href="#adobe_illustrator_pgf"></i:pgfRef>`) + `<style>a > b{fill:red}</style>`),
 		"Illustrator, closed by slash":  svg(illustrator(`<i:pgfRef xlink:href="#adobe_illustrator_pgf"/>`)),
@@ -117,17 +117,17 @@ func TestSVGOfProgramsPasses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := check([]byte(picture), "svg", imaging.Options{}); err != nil {
-				t.Errorf("%v: %.300s", err, picture)
+			if _, err := check([]byte(text), "svg", imaging.Options{}); err != nil {
+				t.Errorf("%v: %.300s", err, text)
 			}
-			if out := escapes(picture); out != "" {
-				t.Errorf("a page sees %s: %.300s", out, picture)
+			if out := escapes(text); out != "" {
+				t.Errorf("a page sees %s: %.300s", out, text)
 			}
 		})
 	}
 }
 
-// copies returns a picture of groups, each of which copies the previous one ten times.
+// copies returns an image of groups, each of which copies the previous one ten times.
 func copies(depth int) string {
 	var b strings.Builder
 	b.WriteString(`<g id="a0"><path d="M0 0"/></g>`)
@@ -151,17 +151,17 @@ func TestSVGEntitiesAreBounded(t *testing.T) {
 	t.Parallel()
 	subset := `<!DOCTYPE svg [<!ENTITY x "` + strings.Repeat("a", 1000) + `">]>`
 	for references, want := range map[int]verdict{1000: passes, 3000: tooLarge} {
-		picture := subset + svg(`<g id="`+strings.Repeat("&x;", references)+`"/>`)
-		if _, err := check([]byte(picture), "svg", imaging.Options{}); verdictOf(err) != want {
+		text := subset + svg(`<g id="`+strings.Repeat("&x;", references)+`"/>`)
+		if _, err := check([]byte(text), "svg", imaging.Options{}); verdictOf(err) != want {
 			t.Errorf("%d references: got %v, want %s", references, err, want)
 		}
 	}
 }
 
-// escapes describes content of a page beyond the picture pasted into it: a foreign HTML element, or
+// escapes describes content of a page beyond the image pasted into it: a foreign HTML element, or
 // anything that runs. It returns "" if there is none.
-func escapes(picture string) string {
-	page, err := nethtml.Parse(strings.NewReader("<!doctype html><body>" + picture))
+func escapes(text string) string {
+	page, err := nethtml.Parse(strings.NewReader("<!doctype html><body>" + text))
 	if err != nil {
 		return err.Error()
 	}

@@ -51,7 +51,7 @@ var editorNamespaces = []string{
 	"adobe:ns:meta/",
 }
 
-// htmlElements run or fetch something once the picture is pasted into an HTML page, because the
+// htmlElements run or fetch something once the image is pasted into an HTML page, because the
 // default namespace has no meaning there. No drawing program has elements with these names.
 var htmlElements = set(`applet audio base embed form foreignobject frame frameset handler html iframe link listener
 	meta object script style video`)
@@ -147,8 +147,8 @@ var (
 	rasterData = regexp.MustCompile(`(?i)^data:image/(?:png|jpe?g|gif|webp)(?:;charset=[\w-]+)?;base64,`)
 )
 
-// localLink reports whether a reference stays within the picture: empty, a fragment, or an embedded
-// raster picture.
+// localLink reports whether a reference stays within the image: empty, a fragment, or an embedded
+// raster image.
 func localLink(ref string) bool {
 	ref = trimURL(ref)
 	return ref == "" || ref[0] == '#' || rasterData.MatchString(ref)
@@ -160,7 +160,7 @@ func trimURL(ref string) string {
 	return strings.TrimLeftFunc(ref, func(r rune) bool { return r <= 0x20 })
 }
 
-// activeSchemes are addresses that run when followed. A picture inside a picture must be a raster.
+// activeSchemes are addresses that run when followed. An image inside an image must be a raster.
 var activeSchemes = []string{
 	"javascript:", "vbscript:", "livescript:", "data:text/html", "data:text/xml", "data:application/", "data:image/svg",
 }

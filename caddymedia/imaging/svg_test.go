@@ -9,7 +9,7 @@ import (
 
 const onePixel = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
-// attacks are pictures that run or fetch something, or that a browser may read differently from the
+// attacks are images that run or fetch something, or that a browser may read differently from the
 // check.
 var attacks = map[string]string{
 	"script element":                       svg(`<script>alert(1)</script>`),
@@ -177,21 +177,21 @@ var attacks = map[string]string{
 
 func TestSVGAttacksAreRefused(t *testing.T) {
 	t.Parallel()
-	for name, picture := range attacks {
+	for name, image := range attacks {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := check([]byte(picture), "svg", imaging.Options{})
+			_, err := check([]byte(image), "svg", imaging.Options{})
 			if verdictOf(err) != refused {
-				t.Errorf("%v (%s): %s", err, verdictOf(err), picture)
+				t.Errorf("%v (%s): %s", err, verdictOf(err), image)
 			}
 			t.Log(err)
 		})
 	}
 }
 
-func TestSVGPicturesPass(t *testing.T) {
+func TestSVGImagesPass(t *testing.T) {
 	t.Parallel()
-	for name, picture := range map[string]string{
+	for name, image := range map[string]string{
 		"nothing in it":               svg(``),
 		"declaration and BOM":         "\xef\xbb\xbf<?xml version='1.0' encoding='utf-8' standalone='no'?>\r\n" + svg(``),
 		"latin-1":                     `<?xml version="1.0" encoding="ISO-8859-1"?>` + svg("<text>\xe9\xff</text>"),
@@ -229,8 +229,8 @@ func TestSVGPicturesPass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := check([]byte(picture), "svg", imaging.Options{}); err != nil {
-				t.Errorf("%v: %s", err, picture)
+			if _, err := check([]byte(image), "svg", imaging.Options{}); err != nil {
+				t.Errorf("%v: %s", err, image)
 			}
 		})
 	}
@@ -243,9 +243,9 @@ func TestSVGModes(t *testing.T) {
 		<svg xmlns="&ns_svg;" xmlns:i="&ns_ai;"><g/></svg>`
 	script := svg(`<script>alert(1)</script>`)
 	for _, c := range []struct {
-		name, picture string
-		mode          imaging.SVGMode
-		want          verdict
+		name, image string
+		mode        imaging.SVGMode
+		want        verdict
 	}{
 		{"reject is the default", script, "", refused},
 		{"reject, script", script, imaging.SVGReject, refused},
@@ -263,7 +263,7 @@ func TestSVGModes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := check([]byte(c.picture), "svg", imaging.Options{SVG: c.mode}); verdictOf(err) != c.want {
+			if _, err := check([]byte(c.image), "svg", imaging.Options{SVG: c.mode}); verdictOf(err) != c.want {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 		})

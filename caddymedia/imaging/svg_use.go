@@ -11,7 +11,7 @@ import (
 // exponentially.
 const maxSVGCopies = 100_000
 
-// svgCopies counts the elements that the use elements of a picture copy.
+// svgCopies counts the elements that the use elements of an image copy.
 type svgCopies struct {
 	open []int32          // numbers of the open elements
 	ends []int32          // of each element: the number after its last descendant
@@ -56,7 +56,7 @@ func (c *svgCopies) end() {
 	c.open = c.open[:last]
 }
 
-// fragment returns the id in a reference within the picture, or "".
+// fragment returns the id in a reference within the image, or "".
 func fragment(ref string) string {
 	id := strings.TrimPrefix(trimURL(ref), "#")
 	if decoded, err := url.PathUnescape(id); err == nil {
@@ -65,7 +65,7 @@ func fragment(ref string) string {
 	return id
 }
 
-// check refuses a picture with too many copies.
+// check refuses an image with too many copies.
 func (c *svgCopies) check() error {
 	copies, err := c.copied(0, int32(len(c.ends)), make(map[int32]int64))
 	if err == nil && copies > maxSVGCopies {

@@ -62,7 +62,7 @@ type webpChunks struct {
 	canvas   image.Point // of a VP8X chunk
 	header   [10]byte    // its data
 
-	alpha       span // the ALPH chunk of the still picture
+	alpha       span // the ALPH chunk of the still image
 	anim, iccp  bool
 	exif, xmp   bool
 	parts       []webpPart
@@ -146,7 +146,7 @@ func (w *webpChunks) first(s *source, c webpChunk) error {
 	return nil
 }
 
-// other reads a chunk that is no picture, and keeps it if the picture needs it.
+// other reads a chunk that is no image, and keeps it if the image needs it.
 func (w *webpChunks) other(s *source, c webpChunk) error {
 	switch c.id {
 	case "ALPH":

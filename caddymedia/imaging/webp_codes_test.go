@@ -76,7 +76,7 @@ func (b *bits) single() {
 	b.put(0, 3)
 }
 
-// manyCodes returns a lossless picture of 208 x 208 pixels with n groups of the largest prefix
+// manyCodes returns a lossless image of 208 x 208 pixels with n groups of the largest prefix
 // codes, and no pixels.
 func manyCodes(n int) []byte {
 	const side, tiles = 208, 52
@@ -112,7 +112,7 @@ func manyCodes(n int) []byte {
 	return riffFile(webpChunk("VP8L", b.data))
 }
 
-// TestWebPPrefixCodes: a decoder holds all prefix codes of a picture at once. The test is not
+// TestWebPPrefixCodes: a decoder holds all prefix codes of an image at once. The test is not
 // parallel, because it reads counters of the process.
 func TestWebPPrefixCodes(t *testing.T) {
 	for _, n := range []int{1, 2600, 2601} {

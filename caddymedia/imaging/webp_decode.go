@@ -16,10 +16,10 @@ type Canvas struct {
 	Shown time.Duration
 }
 
-// WebPCanvases composes the frames of a WebP picture that passed [CheckImage]. Each frame is
+// WebPCanvases composes the frames of a WebP image that passed [CheckImage]. Each frame is
 // decoded when it is asked for. The image is the same each time, modified in between. Pixels that
 // are not drawn are transparent, whatever the background colour, as in every browser. A still
-// picture is one frame.
+// image is one frame.
 //
 // An error is that of [Decode], and the last element.
 func WebPCanvases(r io.ReadSeeker, info Info) iter.Seq2[Canvas, error] {
@@ -44,8 +44,8 @@ func WebPCanvases(r io.ReadSeeker, info Info) iter.Seq2[Canvas, error] {
 	}
 }
 
-// decodeWebP returns the pixels of a still picture, or the first canvas of an animation. A lossy
-// picture without alpha becomes planes of ratio 4:2:0 in the full range of JPEG, every other one
+// decodeWebP returns the pixels of a still image, or the first canvas of an animation. A lossy
+// image without alpha becomes planes of ratio 4:2:0 in the full range of JPEG, every other one
 // pixels with straight alpha.
 func decodeWebP(r io.ReadSeeker, info Info) (image.Image, error) {
 	if info.frames[0].area != image.Rect(0, 0, info.Width, info.Height) {
@@ -63,10 +63,10 @@ func decodeWebP(r io.ReadSeeker, info Info) (image.Image, error) {
 	return straightWebP(img), nil
 }
 
-// maxPartition is the size from which the decoder refuses the coefficients of a lossy picture.
+// maxPartition is the size from which the decoder refuses the coefficients of a lossy image.
 const maxPartition = 1 << 24
 
-// decodeFrame decodes one frame as if it were a still picture of its own. The decoder thus sees no
+// decodeFrame decodes one frame as if it were a still image of its own. The decoder thus sees no
 // other parts of the file than those recorded by the walk.
 func decodeFrame(r io.ReadSeeker, info Info, i int) (image.Image, error) {
 	frame := info.frames[i]

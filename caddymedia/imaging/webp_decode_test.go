@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// expectSimilar fails the test unless the samples of two pictures differ by at most most.
+// expectSimilar fails the test unless the samples of two images differ by at most most.
 func expectSimilar(t *testing.T, got, want image.Image, most int) {
 	t.Helper()
 	if got.Bounds() != want.Bounds() {
@@ -60,7 +60,7 @@ func TestDecodeStillWebP(t *testing.T) {
 	}
 }
 
-// grey returns a picture of all greys, from left to right.
+// grey returns an image of all greys, from left to right.
 func grey(width, height int) *image.NRGBA {
 	img := image.NewNRGBA(image.Rect(0, 0, width, height))
 	for i := range width * height {
@@ -70,7 +70,7 @@ func grey(width, height int) *image.NRGBA {
 	return img
 }
 
-// solid returns the chunks of a picture of one colour, 4 pixels high.
+// solid returns the chunks of an image of one colour, 4 pixels high.
 func solid(t *testing.T, width int, c color.NRGBA) []byte {
 	t.Helper()
 	img := image.NewNRGBA(image.Rect(0, 0, width, 4))
@@ -176,7 +176,7 @@ func TestDamagedWebPIsRefused(t *testing.T) {
 	}
 }
 
-// TestWebPBombs: a picture without pixels costs at most the memory of its canvas. The test is not
+// TestWebPBombs: an image without pixels costs at most the memory of its canvas. The test is not
 // parallel, because it reads counters of the process.
 func TestWebPBombs(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// webpFrame is a frame of a WebP picture: the position of its parts in the file, and its use.
+// webpFrame is a frame of a WebP image: the position of its parts in the file, and its use.
 type webpFrame struct {
 	alpha    span // the ALPH chunk with its header; empty if there is none
 	image    span // the VP8 or VP8L chunk with its header
@@ -16,12 +16,12 @@ type webpFrame struct {
 	dispose  bool // clears the area afterwards
 }
 
-// still reads the picture of a file that is no animation. Only the first counts.
+// still reads the image of a file that is no animation. Only the first counts.
 func (w *webpChunks) still(s *source, c webpChunk) error {
 	if len(w.info.frames) > 0 {
 		return nil
 	}
-	f, err := w.picture(s, c, w.alpha)
+	f, err := w.image(s, c, w.alpha)
 	if err != nil {
 		return err
 	}
@@ -37,9 +37,9 @@ func (w *webpChunks) still(s *source, c webpChunk) error {
 	return nil
 }
 
-// picture reads the header of a VP8 or VP8L chunk and records it as a frame at 0, 0. The alpha of
-// a lossless picture is in its pixels, so that an ALPH chunk before it is ignored.
-func (w *webpChunks) picture(s *source, c webpChunk, alpha span) (*webpFrame, error) {
+// image reads the header of a VP8 or VP8L chunk and records it as a frame at 0, 0. The alpha of
+// a lossless image is in its pixels, so that an ALPH chunk before it is ignored.
+func (w *webpChunks) image(s *source, c webpChunk, alpha span) (*webpFrame, error) {
 	f := webpFrame{image: c.span, lossless: c.id == "VP8L"}
 	read, n := lossySize, 10
 	if f.lossless {
@@ -85,7 +85,7 @@ func losslessSize(b []byte) (size image.Point, transparent bool) {
 }
 
 // frame reads an ANMF chunk: the frame header, then an ALPH chunk if there is alpha, and the
-// picture. Chunks behind the picture are dropped.
+// image. Chunks behind the image are dropped.
 func (w *webpChunks) frame(s *source, c webpChunk) error {
 	end := c.from + riffChunk + c.size
 	if !w.anim || c.size < frameHeader+riffChunk {
@@ -124,7 +124,7 @@ func (w *webpChunks) frame(s *source, c webpChunk) error {
 	if inner.id != "VP8 " && inner.id != "VP8L" || (inner.to-inner.from)%2 != 0 {
 		return errWebP
 	}
-	f, err := w.picture(s, inner, alpha)
+	f, err := w.image(s, inner, alpha)
 	if err != nil {
 		return err
 	}

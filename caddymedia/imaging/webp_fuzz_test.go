@@ -21,7 +21,7 @@ func canvasesOf(data []byte, info imaging.Info) (pixels [][]byte, err error) {
 	return pixels, nil
 }
 
-// FuzzWebP: a checked picture decodes within its limits or is refused. Without metadata it is valid
+// FuzzWebP: a checked image decodes within its limits or is refused. Without metadata it is valid
 // and shows the same.
 func FuzzWebP(f *testing.F) {
 	lossy, alpha := drawWebP(f, opaque(16, 16), webp.Options{}), drawWebP(f, shaded(16, 16), webp.Options{})

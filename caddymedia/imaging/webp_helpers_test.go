@@ -24,7 +24,7 @@ func drawWebP(t testing.TB, img image.Image, opts webp.Options) []byte {
 	return file
 }
 
-// opaque returns picture without transparency, and with whole squares of one colour, which survive
+// opaque returns image without transparency, and with whole squares of one colour, which survive
 // lossy encoding.
 func opaque(width, height int) *image.NRGBA {
 	img := image.NewNRGBA(image.Rect(0, 0, width, height))

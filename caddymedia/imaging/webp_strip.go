@@ -110,7 +110,7 @@ func (w *webpChunks) strip(end int64) {
 		w.header[0] = flags
 		head = append(append(head, riffHead("VP8X", int64(len(w.header)))...), w.header[:]...)
 	}
-	// An ALPH chunk is added only with its picture.
+	// An ALPH chunk is added only with its image.
 	slices.SortFunc(w.parts, func(a, b webpPart) int { return cmp.Compare(a.from, b.from) })
 	for _, p := range w.parts {
 		if head = append(head, p.head...); len(head) > 0 {

@@ -8,7 +8,7 @@ import { absolute, parts, previewOf } from '../lib/links.js';
 import { mayAct } from '../lib/state.js';
 import { busyWhile, confirm, copyField, facts, failed, openDialog } from '../lib/ui.js';
 
-const pictures = /^image\/(jpeg|png|gif|webp|avif|svg\+xml)$/;
+const imageTypes = /^image\/(jpeg|png|gif|webp|avif|svg\+xml)$/;
 
 /**
  * Opens and returns the dialog of an item; deleted is called after its deletion.
@@ -66,8 +66,8 @@ function content(alias, item, deleted) {
 }
 
 /**
- * The size of a picture as "640 × 480", '' if it is unknown.
- * @param {{width?: number, height?: number}} [picture]
+ * The size of an image as "640 × 480", '' if it is unknown.
+ * @param {{width?: number, height?: number}} [image]
  */
 const pixels = ({ width, height } = {}) => (width ? `${width} × ${height}` : '');
 
@@ -104,11 +104,11 @@ function preview(alias, item) {
 	/** @param {string} text */
 	const none = (text) =>
 		fill(box, icon(item.type?.startsWith('image/') ? 'items' : 'file'), h('p', { class: 'muted' }, text));
-	if (!pictures.test(item.type)) return none('No preview of this type');
+	if (!imageTypes.test(item.type)) return none('No preview of this type');
 	return fill(box, h('img', {
 		src: previewOf(alias, item),
 		alt: item.name,
-		onerror: () => none('No preview of this picture'),
+		onerror: () => none('No preview of this image'),
 	}));
 }
 

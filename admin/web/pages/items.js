@@ -139,7 +139,7 @@ function searchForm({ alias, folder, search }) {
  * @param {Listing} list
  */
 function viewToggle(view, list) {
-	const buttons = [['grid', 'Pictures'], ['list', 'List']].map(([look, text]) =>
+	const buttons = [['grid', 'Images'], ['list', 'List']].map(([look, text]) =>
 		h('button', {
 			type: 'button',
 			'aria-pressed': String(view.look === look),

@@ -10,7 +10,7 @@ import { empty, explained, failed, once, time } from '../lib/ui.js';
 const patience = 5000; // in milliseconds
 const pageSize = 60;
 
-const pictures = /^image\/(jpeg|png|gif|webp|avif)$/;
+const imageTypes = /^image\/(jpeg|png|gif|webp|avif)$/;
 
 /**
  * Lists a scope {alias, folder, search} in the look of view: {element, load, draw, remove, focus}.
@@ -221,7 +221,7 @@ function table() {
 		entry: (scope, item) =>
 			h('tr', null,
 				h('th', { scope: 'row' },
-					h('a', { href: hashOf(scope, item) }, icon(pictures.test(item.type) ? 'items' : 'file'),
+					h('a', { href: hashOf(scope, item) }, icon(imageTypes.test(item.type) ? 'items' : 'file'),
 						h('span', null, below(scope, item)))),
 				h('td', { class: 'col-size' }, size(item.size)),
 				h('td', { class: 'col-changed' }, time(item.modified)),
@@ -235,7 +235,7 @@ function table() {
  */
 function thumbnail(alias, item) {
 	const box = h('span', { class: 'thumb' });
-	if (!pictures.test(item.type)) return fill(box, icon(item.type?.startsWith('image/') ? 'items' : 'file'));
+	if (!imageTypes.test(item.type)) return fill(box, icon(item.type?.startsWith('image/') ? 'items' : 'file'));
 	return fill(box, h('img', {
 		src: previewOf(alias, item, { thumbnail: '1' }),
 		alt: `Preview of ${item.name}`,

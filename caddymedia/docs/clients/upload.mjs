@@ -1,4 +1,4 @@
-// Uploads pictures:  node upload.mjs photo.jpg ...
+// Uploads images:  node upload.mjs photo.jpg ...
 // MEDIA_SERVER (https://media.example.com), MEDIA_API_KEY and MEDIA_PASSWORD are in the environment.
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
@@ -21,7 +21,7 @@ async function getToken() {
 	return answer.token;
 }
 
-/** Uploads pictures, all or none. Returns {full_path, filename} of each, and webp if it has a variant. */
+/** Uploads images, all or none. Returns {full_path, filename} of each, and webp if it has a variant. */
 async function uploadImages(token, paths, fields = {}) {
 	const form = new FormData();
 	for (const [name, value] of Object.entries(fields)) form.append(name, value);

@@ -1,5 +1,5 @@
 <?php
-// Uploads pictures:  php upload.php photo.jpg ...
+// Uploads images:  php upload.php photo.jpg ...
 // MEDIA_SERVER (https://media.example.com), MEDIA_API_KEY and MEDIA_PASSWORD are in the environment.
 declare(strict_types=1);
 
@@ -15,7 +15,7 @@ final class MediaClient
     }
 
     /**
-     * Uploads pictures: all of them are stored, or none.
+     * Uploads images: all of them are stored, or none.
      *
      * @param string[] $paths
      * @param array{alias?: string, sub_folder?: string} $fields

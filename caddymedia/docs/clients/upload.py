@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Uploads pictures:  python3 upload.py photo.jpg ...
+"""Uploads images:  python3 upload.py photo.jpg ...
 
 MEDIA_SERVER (https://media.example.com), MEDIA_API_KEY and MEDIA_PASSWORD are in the environment.
 """
@@ -58,7 +58,7 @@ def write_form(out, boundary, fields, paths):
 
 
 def upload_images(token, paths, fields):
-    """Uploads pictures, all or none. Returns full_path and filename of each, and webp if it has a variant."""
+    """Uploads images, all or none. Returns full_path and filename of each, and webp if it has a variant."""
     boundary = secrets.token_hex(16)
     with tempfile.TemporaryFile() as body:  # however large they are, memory is not
         write_form(body, boundary, fields, paths)

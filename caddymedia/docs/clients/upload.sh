@@ -1,5 +1,5 @@
 #!/bin/sh
-# Uploads pictures, all or none:  sh upload.sh photo.jpg ...
+# Uploads images, all or none:  sh upload.sh photo.jpg ...
 # MEDIA_SERVER (https://media.example.com), MEDIA_API_KEY and MEDIA_PASSWORD are in the environment.
 set -eu
 : "${MEDIA_SERVER:?set it to the address of the service}"

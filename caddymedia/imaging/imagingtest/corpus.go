@@ -1,4 +1,4 @@
-// Package imagingtest holds helpers for tests of pictures.
+// Package imagingtest holds helpers for tests of images.
 package imagingtest
 
 import (
@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Corpus returns the folder of pictures in MEDIA_TEST_CORPUS. If it is unset, Corpus skips the
+// Corpus returns the folder of images in MEDIA_TEST_CORPUS. If it is unset, Corpus skips the
 // test, or fails it if MEDIA_TEST_MUST_RUN is set.
 func Corpus(t testing.TB) string {
 	t.Helper()

@@ -56,7 +56,7 @@ func photograph(t *testing.T, path string) *image.NRGBA {
 	return img
 }
 
-// psnr returns the peak signal-to-noise ratio of opaque pictures in dB, of the means of squares.
+// psnr returns the peak signal-to-noise ratio of opaque images in dB, of the means of squares.
 func psnr(a, b image.Image, side int) float64 {
 	sum, n := 0.0, 0.0
 	size := a.Bounds().Size().Div(side)

@@ -1,4 +1,4 @@
-// Package palette chooses the colours of pictures in formats of at most 256 colours, such as GIF.
+// Package palette chooses the colours of images in formats of at most 256 colours, such as GIF.
 //
 // Colours are chosen by cutting the colour space: the box whose pixels vary most is cut in two,
 // until there are as many boxes as colours. The means of the boxes are then moved to the means of
@@ -18,7 +18,7 @@ const most = 256
 // visible is the least alpha of a pixel that is not transparent.
 const visible = 128
 
-// Exact returns a picture of at most 256 colours without loss, alpha included; nil for others. All
+// Exact returns an image of at most 256 colours without loss, alpha included; nil for others. All
 // invisible pixels have the same colour. The bounds of the result begin at 0, 0.
 func Exact(img *image.NRGBA) *image.Paletted {
 	out := image.NewPaletted(image.Rectangle{Max: img.Rect.Size()}, nil)
@@ -46,7 +46,7 @@ func Exact(img *image.NRGBA) *image.Paletted {
 	return out
 }
 
-// Paletted returns a picture with at most 256 colours. One of more colours is dithered: the errors
+// Paletted returns an image with at most 256 colours. One of more colours is dithered: the errors
 // of each pixel are spread to its neighbours (Floyd and Steinberg, 1976). Pixels with an alpha below
 // 128 become transparent, and the others opaque. The bounds of the result begin at 0, 0.
 func Paletted(img *image.NRGBA) *image.Paletted {
@@ -74,7 +74,7 @@ type rgb [3]uint8
 
 func (c rgb) opaque() color.NRGBA { return color.NRGBA{c[0], c[1], c[2], 255} }
 
-// visibleOrNot returns a copy of a picture in which every pixel is opaque or transparent.
+// visibleOrNot returns a copy of an image in which every pixel is opaque or transparent.
 func visibleOrNot(img *image.NRGBA) *image.NRGBA {
 	out := image.NewNRGBA(image.Rectangle{Max: img.Rect.Size()})
 	for y := range out.Rect.Dy() {

@@ -10,7 +10,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/palette"
 )
 
-// many returns an opaque picture of a number of colours, at most 4,096.
+// many returns an opaque image of a number of colours, at most 4,096.
 func many(colors int) *image.NRGBA {
 	img := image.NewNRGBA(image.Rect(0, 0, 64, 64))
 	for i := range 64 * 64 {

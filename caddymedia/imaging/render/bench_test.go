@@ -17,7 +17,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// photograph returns a picture of a size, tiled from a real photograph if there is a corpus.
+// photograph returns an image of a size, tiled from a real photograph if there is a corpus.
 func photograph(t testing.TB, width, height int) *image.RGBA {
 	t.Helper()
 	var stone image.Image = scene(1024, 683)

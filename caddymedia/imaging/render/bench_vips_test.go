@@ -20,7 +20,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// BenchmarkBesideVips alternates with vipsthumbnail, the program of libvips, which makes one picture
+// BenchmarkBesideVips alternates with vipsthumbnail, the program of libvips, which makes one image
 // for each start. Both make three sizes of a photograph of 12 megapixels as WebP, at equal quality
 // and method. MEDIA_TEST_VIPS is the path of vipsthumbnail.
 func BenchmarkBesideVips(b *testing.B) {

@@ -9,7 +9,7 @@ import (
 // drawings and screenshots it is often both smaller and exact.
 const fewColors = 256
 
-// hasFewColors reports whether a picture has at most fewColors colours. Invisible ones count as
+// hasFewColors reports whether an image has at most fewColors colours. Invisible ones count as
 // one.
 func hasFewColors(img *image.NRGBA) bool {
 	var seen colorSet

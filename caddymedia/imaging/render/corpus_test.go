@@ -32,7 +32,7 @@ func newMaker(t testing.TB) *render.Maker {
 	return render.NewMaker(encoder, render.Limits{})
 }
 
-// made returns the variant of a picture.
+// made returns the variant of an image.
 func made(t testing.TB, file []byte, ext string, opts render.Options) []byte {
 	t.Helper()
 	out, err := variantOf(t.Context(), newMaker(t), bytes.NewReader(file), checked(t, file, ext), opts)
@@ -69,7 +69,7 @@ func limitedRange(c color.YCbCr) color.NRGBA {
 	return color.NRGBA{sample(y + 1.596027*cr), sample(y - 0.391762*cb - 0.812968*cr), sample(y + 2.017232*cb), 255}
 }
 
-// reference decodes a picture in the simplest way.
+// reference decodes an image in the simplest way.
 func reference(t testing.TB, file []byte, info imaging.Info) image.Image {
 	t.Helper()
 	var img image.Image
@@ -88,7 +88,7 @@ func reference(t testing.TB, file []byte, info imaging.Info) image.Image {
 	return turned(img, int(info.Orientation))
 }
 
-// TestCorpus makes the variant of every picture and compares the visible colours.
+// TestCorpus makes the variant of every image and compares the visible colours.
 func TestCorpus(t *testing.T) {
 	t.Parallel()
 	root := os.DirFS(imagingtest.Corpus(t))
@@ -119,7 +119,7 @@ func compare(t *testing.T, name string, file []byte) {
 	info := checked(t, file, ext)
 	out := made(t, file, ext, render.Options{})
 	got, want := decodedWebP(t, out), reference(t, file, info)
-	least := 27.0 // small pictures full of detail
+	least := 27.0 // small images full of detail
 	switch {
 	case info.Width >= 1000:
 		least = 36

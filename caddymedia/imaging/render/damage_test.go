@@ -13,7 +13,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 )
 
-// TestDamage: pictures truncated after the structural check are refused as damaged; a failing
+// TestDamage: images truncated after the structural check are refused as damaged; a failing
 // reader is another error.
 func TestDamage(t *testing.T) {
 	t.Parallel()

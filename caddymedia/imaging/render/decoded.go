@@ -14,21 +14,21 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// ErrPanic means that a decoder or an encoder panicked on a picture.
+// ErrPanic means that a decoder or an encoder panicked on an image.
 var ErrPanic = errors.New("panic")
 
-// decoded is a picture in memory, not turned.
+// decoded is an image in memory, not turned.
 type decoded struct {
 	info imaging.Info
 	in   io.ReadSeeker
-	// still is the picture or its first frame: *image.YCbCr or *image.Gray, or *image.NRGBA.
+	// still is the image or its first frame: *image.YCbCr or *image.Gray, or *image.NRGBA.
 	still  image.Image
 	gif    *gif.GIF // nil for other formats
 	failed error    // of reading frames again
 	source *scale.Source
 }
 
-// decode decodes all of a picture within a time.
+// decode decodes all of an image within a time.
 func (s *slot) decode(ctx context.Context, r io.ReadSeeker, info imaging.Info) (*decoded, error) {
 	limit := s.queue.limits.decodingTime()
 	bounded, cancel := s.within(ctx, limit, limit)
@@ -76,7 +76,7 @@ func (d *decoded) decodeFrames() error {
 	return nil
 }
 
-// prepare converts the still picture to a form for encoders and for scaling.
+// prepare converts the still image to a form for encoders and for scaling.
 func (d *decoded) prepare() {
 	if d.gif != nil {
 		d.still = firstCanvas(d.gif)
@@ -85,10 +85,10 @@ func (d *decoded) prepare() {
 	d.still = unified(d.still, d.info.Format)
 }
 
-// whole returns the still picture in its full size.
+// whole returns the still image in its full size.
 func (d *decoded) whole() image.Image { return upright(d.still, d.info.Orientation) }
 
-// scaled returns a view of the still picture.
+// scaled returns a view of the still image.
 func (d *decoded) scaled(v scale.View) image.Image {
 	if d.source == nil {
 		d.source = scale.New(d.still)

@@ -17,17 +17,17 @@ import (
 )
 
 // encode returns the file of an output.
-func (j *job) encode(ctx context.Context, o *output, picture *decoded) ([]byte, error) {
+func (j *job) encode(ctx context.Context, o *output, d *decoded) ([]byte, error) {
 	if o.animated {
-		animation := picture.animation(o.view, o.whole())
+		animation := d.animation(o.view, o.whole())
 		animation.Frames = j.slot.paced(ctx, animation.Frames)
 		return j.encoder.Animate(ctx, animation, j.webpOptions(o))
 	}
 	var img image.Image
 	if o.whole() {
-		img = picture.whole()
+		img = d.whole()
 	} else {
-		img = picture.scaled(o.view)
+		img = d.scaled(o.view)
 	}
 	if o.Format == imaging.WebP {
 		return j.encodeWebP(ctx, o, img)
@@ -44,7 +44,7 @@ func (j *job) webpOptions(o *output) webp.Options {
 	return webp.Options{Quality: o.Quality, Effort: o.Effort, Profile: j.info.Profile}
 }
 
-// encodeWebP encodes a picture as WebP. One of few colours is encoded lossy and, if the job holds
+// encodeWebP encodes an image as WebP. One of few colours is encoded lossy and, if the job holds
 // the memory for it, lossless. The smaller result is returned.
 func (j *job) encodeWebP(ctx context.Context, o *output, img image.Image) ([]byte, error) {
 	options := j.webpOptions(o)
@@ -67,7 +67,7 @@ func (j *job) encodeWebP(ctx context.Context, o *output, img image.Image) ([]byt
 	return lossy, nil // one of them is enough, for example after a time-out
 }
 
-// encodeFile encodes a still picture in a format other than WebP. pause is called while it writes.
+// encodeFile encodes a still image in a format other than WebP. pause is called while it writes.
 func encodeFile(o *output, img image.Image, pause func() error) ([]byte, error) {
 	file := &stoppableBuffer{err: pause}
 	var err error
@@ -107,7 +107,7 @@ func encodeJPEG(w io.Writer, img image.Image, quality int) error {
 	return jpeg.Encode(w, img, &jpeg.Options{Quality: quality})
 }
 
-// onWhite returns a picture without transparency, on white. It may share the samples of the picture.
+// onWhite returns an image without transparency, on white. It may share the samples of the image.
 func onWhite(img *image.NRGBA) *image.RGBA {
 	if img.Opaque() {
 		return &image.RGBA{Pix: img.Pix, Stride: img.Stride, Rect: img.Rect}

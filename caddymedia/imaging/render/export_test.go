@@ -23,7 +23,7 @@ func MakingMemory(m *Maker, info imaging.Info, outputs ...Output) int64 {
 	return m.plan(nil, info, outputs).initialMemory()
 }
 
-// Memory returns the estimated bytes for decoding a picture and converting it.
+// Memory returns the estimated bytes for decoding an image and converting it.
 func Memory(info imaging.Info) (decoding, converting int64) {
 	return decodedMemory(info), convertedMemory(info)
 }

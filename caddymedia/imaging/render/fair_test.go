@@ -33,7 +33,7 @@ func newSlow(t *testing.T, limits render.Limits) *slow {
 	return s
 }
 
-// make starts the variant of a picture for an owner.
+// make starts the variant of an image for an owner.
 func (s *slow) make(owner string, file []byte, info imaging.Info) chan error {
 	result := make(chan error, 1)
 	go func() {
@@ -68,7 +68,7 @@ func (s *slow) end() {
 	synctest.Wait()
 }
 
-// TestOwnersTakeTurns: the pictures of one owner fill the queue. Those of another owner neither
+// TestOwnersTakeTurns: the images of one owner fill the queue. Those of another owner neither
 // wait behind them nor are refused.
 func TestOwnersTakeTurns(t *testing.T) {
 	t.Parallel()
@@ -86,8 +86,8 @@ func TestOwnersTakeTurns(t *testing.T) {
 	})
 }
 
-// TestSmallPicturesPass: a small picture waits for at most one large one of the same owner.
-func TestSmallPicturesPass(t *testing.T) {
+// TestSmallImagesPass: a small image waits for at most one large one of the same owner.
+func TestSmallImagesPass(t *testing.T) {
 	t.Parallel()
 	file, large := asJPEG(t, scene(40, 30)), asJPEG(t, image.NewGray(image.Rect(0, 0, 1025, 1024)))
 	info, largeInfo := checked(t, file, "jpg"), checked(t, large, "jpg")
@@ -103,7 +103,7 @@ func TestSmallPicturesPass(t *testing.T) {
 	})
 }
 
-// TestEncoderGivesWay: the time of an encoder is shortened only if a picture waits.
+// TestEncoderGivesWay: the time of an encoder is shortened only if an image waits.
 func TestEncoderGivesWay(t *testing.T) {
 	t.Parallel()
 	file := asJPEG(t, scene(40, 30))

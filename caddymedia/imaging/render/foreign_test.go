@@ -20,9 +20,9 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// foreign is a picture of another program, with the results of the test and of the browser.
+// foreign is an image of another program, with the results of the test and of the browser.
 type foreign struct {
-	Picture string `json:"picture"`
+	Image   string `json:"picture"`
 	Variant string `json:"variant,omitempty"`
 	message string // of the refusal
 	small   bool
@@ -34,28 +34,28 @@ type foreign struct {
 // sameColors is the largest mean difference of a channel after lossy encoding, except in icons.
 const sameColors = 6
 
-// TestForeignPictures checks the pictures in the folder MEDIA_TEST_FOREIGN, for example from other
-// programs. It lists, by reason, pictures that are refused although Chromium shows them. It fails
-// for pictures whose variant has other colours. It runs only on request, with MEDIA_TEST_BROWSER as
+// TestForeignImages checks the images in the folder MEDIA_TEST_FOREIGN, for example from other
+// programs. It lists, by reason, images that are refused although Chromium shows them. It fails
+// for images whose variant has other colours. It runs only on request, with MEDIA_TEST_BROWSER as
 // in the tests of the panel.
-func TestForeignPictures(t *testing.T) {
+func TestForeignImages(t *testing.T) {
 	t.Parallel()
 	root := os.Getenv("MEDIA_TEST_FOREIGN")
 	if root == "" {
 		t.Skip("MEDIA_TEST_FOREIGN names no pictures")
 	}
-	pictures, none := checkForeign(t, root)
-	show(t, pictures)
+	images, none := checkForeign(t, root)
+	show(t, images)
 
 	reasons := make(map[string][]string)
-	for _, p := range pictures {
+	for _, p := range images {
 		switch {
 		case p.message != "" && p.Shown:
-			reasons[p.message] = append(reasons[p.message], p.Picture)
+			reasons[p.message] = append(reasons[p.message], p.Image)
 		case p.Difference > sameColors && !p.small:
-			t.Errorf("colour differs by %.1f: %s", p.Difference, p.Picture)
+			t.Errorf("colour differs by %.1f: %s", p.Difference, p.Image)
 		case p.Difference > sameColors:
-			t.Logf("colour of an icon differs by %.1f: %s", p.Difference, p.Picture)
+			t.Logf("colour of an icon differs by %.1f: %s", p.Difference, p.Image)
 		}
 	}
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
@@ -65,12 +65,12 @@ func TestForeignPictures(t *testing.T) {
 	for _, reason := range slices.Sorted(maps.Keys(none)) {
 		t.Logf("no variant, %d: %s", none[reason], reason)
 	}
-	t.Logf("%d pictures are refused, or have a variant", len(pictures))
+	t.Logf("%d pictures are refused, or have a variant", len(images))
 }
 
-// checkForeign returns the pictures below root that are refused or have a variant. It counts those
+// checkForeign returns the images below root that are refused or have a variant. It counts those
 // without a variant by reason.
-func checkForeign(t *testing.T, root string) (pictures []*foreign, none map[string]int) {
+func checkForeign(t *testing.T, root string) (images []*foreign, none map[string]int) {
 	t.Helper()
 	encoder, err := webp.New()
 	if err != nil {
@@ -90,7 +90,7 @@ func checkForeign(t *testing.T, root string) (pictures []*foreign, none map[stri
 		} else {
 			seen[sum] = true
 		}
-		p := &foreign{Picture: path}
+		p := &foreign{Image: path}
 		r := bytes.NewReader(data)
 		info, err := imaging.CheckImage(r, int64(len(data)), ext, imaging.Options{})
 		if err == nil && info.Format == imaging.SVG {
@@ -108,29 +108,29 @@ func checkForeign(t *testing.T, root string) (pictures []*foreign, none map[stri
 		case err != nil:
 			p.message = err.Error()
 		default:
-			p.Variant = filepath.Join(folder, fmt.Sprint(len(pictures)))
+			p.Variant = filepath.Join(folder, fmt.Sprint(len(images)))
 			err = os.WriteFile(p.Variant, file, 0o600)
 		}
-		pictures = append(pictures, p)
+		images = append(images, p)
 		if p.message != "" {
 			return nil
 		}
 		return err
 	})
-	if err != nil || len(pictures) == 0 {
-		t.Fatalf("%d pictures: %v", len(pictures), err)
+	if err != nil || len(images) == 0 {
+		t.Fatalf("%d pictures: %v", len(images), err)
 	}
-	return pictures, none
+	return images, none
 }
 
-// show renders the pictures in Chromium.
-func show(t *testing.T, pictures []*foreign) {
+// show renders the images in Chromium.
+func show(t *testing.T, images []*foreign) {
 	t.Helper()
 	chromium, err := exec.LookPath("chromium")
 	if err != nil || os.Getenv("MEDIA_TEST_BROWSER") == "" {
 		t.Fatalf("Chromium and MEDIA_TEST_BROWSER are needed: %v", err)
 	}
-	list, err := json.Marshal(pictures)
+	list, err := json.Marshal(images)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func show(t *testing.T, pictures []*foreign) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(out, &pictures); err != nil {
+	if err := json.Unmarshal(out, &images); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// paced yields frames, and yields to other pictures before each. It ends early if ctx is done.
+// paced yields frames, and yields to other images before each. It ends early if ctx is done.
 func (s *slot) paced(ctx context.Context, frames iter.Seq2[*image.NRGBA, time.Duration]) iter.Seq2[*image.NRGBA, time.Duration] {
 	return func(yield func(*image.NRGBA, time.Duration) bool) {
 		for frame, shown := range frames {
@@ -99,7 +99,7 @@ func firstCanvas(g *gif.GIF) *image.NRGBA {
 	for canvas := range canvases(g) {
 		return canvas
 	}
-	return nil // image/gif never decodes a picture without a frame
+	return nil // image/gif never decodes an image without a frame
 }
 
 // canvases composes the frames of a GIF (GIF89a, section 23). It yields the same image each time,

@@ -10,7 +10,7 @@ import (
 )
 
 // ink has a colour for each letter. The frames of the tests are 4 pixels wide and 1 high, so that a
-// word describes a picture.
+// word describes an image.
 var ink = color.Palette{
 	color.NRGBA{}, color.NRGBA{255, 0, 0, 255}, color.NRGBA{0, 255, 0, 255}, color.NRGBA{0, 0, 255, 255},
 }

@@ -75,7 +75,7 @@ func (r *recorder) Animate(_ context.Context, a webp.Animation, _ webp.Options) 
 	return []byte("moving"), nil
 }
 
-// checked returns the result of the structural check of a picture.
+// checked returns the result of the structural check of an image.
 func checked(t testing.TB, file []byte, ext string) imaging.Info {
 	t.Helper()
 	info, err := imaging.CheckImage(bytes.NewReader(file), int64(len(file)), ext, imaging.Options{})
@@ -85,7 +85,7 @@ func checked(t testing.TB, file []byte, ext string) imaging.Info {
 	return info
 }
 
-// variantOf returns the variant of a picture.
+// variantOf returns the variant of an image.
 func variantOf(
 	ctx context.Context, m *render.Maker, r io.ReadSeeker, info imaging.Info, opts render.Options,
 ) ([]byte, error) {
@@ -96,7 +96,7 @@ func variantOf(
 	return made[0].File, made[0].Err
 }
 
-// recorded returns the arguments of the encoder for a picture.
+// recorded returns the arguments of the encoder for an image.
 func recorded(t testing.TB, file []byte, ext string) *recorder {
 	t.Helper()
 	r := new(recorder)
@@ -107,7 +107,7 @@ func recorded(t testing.TB, file []byte, ext string) *recorder {
 	return r
 }
 
-// scene returns a smooth picture in which every part is different.
+// scene returns a smooth image in which every part is different.
 func scene(width, height int) *image.NRGBA {
 	img := image.NewNRGBA(image.Rect(0, 0, width, height))
 	for y := range height {
@@ -152,7 +152,7 @@ func withOrientation(file []byte, o byte) []byte {
 	return append(append([]byte("\xFF\xD8"), exif...), file[2:]...)
 }
 
-// psnr compares the visible colours of two pictures over a background, in dB.
+// psnr compares the visible colours of two images over a background, in dB.
 func psnr(t testing.TB, a, b image.Image, over color.Gray) float64 {
 	t.Helper()
 	if a.Bounds().Size() != b.Bounds().Size() {
@@ -180,7 +180,7 @@ func flat(c color.Color, over color.Gray) (r, g, b float64) {
 	return float64(cr)/257 + rest, float64(cg)/257 + rest, float64(cb)/257 + rest
 }
 
-// turned returns a picture as viewed under an orientation, by the words of Exif 3.0, tag 0x0112:
+// turned returns an image as viewed under an orientation, by the words of Exif 3.0, tag 0x0112:
 // the sides of the view with its row 0 and its column 0.
 func turned(img image.Image, o int) image.Image {
 	size := img.Bounds().Size()

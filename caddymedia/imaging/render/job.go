@@ -15,7 +15,7 @@ import (
 // is visited for it, at some 100 million pixels per second.
 const maxShown = 400_000_000
 
-// job makes the outputs of one picture.
+// job makes the outputs of one image.
 type job struct {
 	encoder webp.Encoder
 	limits  Limits
@@ -28,15 +28,15 @@ type job struct {
 // output is an [Output] being made.
 type output struct {
 	Output
-	// view is the part and the size of the upright picture.
+	// view is the part and the size of the upright image.
 	view     scale.View
 	animated bool
-	use      webp.Use // how to encode it, once the picture is decoded
+	use      webp.Use // how to encode it, once the image is decoded
 	file     []byte
 	err      error // wraps ErrNone or ErrBusy
 }
 
-// whole reports whether the output has the size of the picture.
+// whole reports whether the output has the size of the image.
 func (o *output) whole() bool { return o.Box == scale.Box{} }
 
 // plan sets an output, with ErrNone and the reason if it cannot be made.
@@ -110,42 +110,42 @@ func (j *job) results() []Made {
 
 // run makes the outputs.
 func (j *job) run(ctx context.Context) error {
-	picture, err := j.decode(ctx)
+	d, err := j.decode(ctx)
 	if err != nil {
 		return err
 	}
-	if memory := j.neededMemory(picture); memory > j.slot.memory() {
-		// The job may hold no memory while it waits for more, so the picture is decoded again.
+	if memory := j.neededMemory(d); memory > j.slot.memory() {
+		// The job may hold no memory while it waits for more, so the image is decoded again.
 		if err := j.slot.change(ctx, memory); err != nil {
 			return err
 		}
-		if picture, err = j.decode(ctx); err != nil {
+		if d, err = j.decode(ctx); err != nil {
 			return err
 		}
 	}
-	return j.makeAll(ctx, picture)
+	return j.makeAll(ctx, d)
 }
 
 func (j *job) decode(ctx context.Context) (*decoded, error) {
-	picture, err := j.slot.decode(ctx, j.in, j.info)
+	d, err := j.slot.decode(ctx, j.in, j.info)
 	if err != nil {
 		return nil, err
 	}
 	return guarded(func() (*decoded, error) {
-		picture.prepare()
-		return picture, nil
+		d.prepare()
+		return d, nil
 	})
 }
 
-// use returns how to encode an output of a decoded picture. It is lossless only if that needs no
+// use returns how to encode an output of a decoded image. It is lossless only if that needs no
 // more memory than limit.
-func (j *job) use(o *output, picture *decoded, limit int64) webp.Use {
+func (j *job) use(o *output, d *decoded, limit int64) webp.Use {
 	if o.animated {
 		return webp.Frames
 	}
-	pixels, ok := picture.still.(*image.NRGBA)
+	pixels, ok := d.still.(*image.NRGBA)
 	switch {
-	case !ok && isPlanar(picture.still, j.info.Orientation):
+	case !ok && isPlanar(d.still, j.info.Orientation):
 		return webp.Planes
 	case !ok:
 		return webp.Opaque

@@ -22,7 +22,7 @@ import (
 // TestAlpha: edges are not darkened, as they would be if straight alpha were read as premultiplied.
 func TestAlpha(t *testing.T) {
 	t.Parallel()
-	pictures := map[string]*image.NRGBA{"drawn": scene(600, 400)}
+	images := map[string]*image.NRGBA{"drawn": scene(600, 400)}
 	if root := os.Getenv("MEDIA_TEST_CORPUS"); root != "" {
 		file, err := fs.ReadFile(os.DirFS(root), "color/photo-srgb-1200.jpg")
 		if err != nil {
@@ -32,9 +32,9 @@ func TestAlpha(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		pictures["photograph"] = turned(photo, 1).(*image.NRGBA)
+		images["photograph"] = turned(photo, 1).(*image.NRGBA)
 	}
-	for name, img := range pictures {
+	for name, img := range images {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			size := img.Bounds().Size()
@@ -141,7 +141,7 @@ func play(t *testing.T, a *animation.Animation, want *recorder, least float64) {
 	}
 }
 
-// TestNoMetadata: a variant has the colour profile of its picture, but no other metadata.
+// TestNoMetadata: a variant has the colour profile of its image, but no other metadata.
 func TestNoMetadata(t *testing.T) {
 	t.Parallel()
 	root := os.DirFS(imagingtest.Corpus(t))

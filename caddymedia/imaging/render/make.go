@@ -8,18 +8,18 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// ErrTime means that decoding a picture, or making an output of it, takes too long.
+// ErrTime means that decoding an image, or making an output of it, takes too long.
 var ErrTime = errors.New("it takes too long")
 
-// errContended means that an encoder takes long and other pictures wait.
+// errContended means that an encoder takes long and other images wait.
 var errContended = fmt.Errorf("%w: this one takes long and others wait", ErrBusy)
 
-// makeAll makes the outputs. Its error is that of ctx or of reading the picture.
+// makeAll makes the outputs. Its error is that of ctx or of reading the image.
 //
-// Each output has a time limit of its own, so that many renditions cannot cost a picture its variant.
-// While other pictures wait, no rendition begins after the contended time. Those that have begun are
+// Each output has a time limit of its own, so that many renditions cannot cost an image its variant.
+// While other images wait, no rendition begins after the contended time. Those that have begun are
 // finished.
-func (j *job) makeAll(ctx context.Context, picture *decoded) error {
+func (j *job) makeAll(ctx context.Context, d *decoded) error {
 	late, cancel := context.WithTimeout(ctx, j.slot.queue.contendedTime())
 	defer cancel()
 	for _, o := range j.inOrder() {
@@ -28,13 +28,13 @@ func (j *job) makeAll(ctx context.Context, picture *decoded) error {
 			continue
 		}
 		if o.whole() {
-			picture.source = nil // frees the halved planes, as no scaled output follows
+			d.source = nil // frees the halved planes, as no scaled output follows
 		}
-		if err := j.make(ctx, o, picture); err != nil {
+		if err := j.make(ctx, o, d); err != nil {
 			return err
 		}
 		if o.animated && o.FirstFrame && errors.Is(o.err, ErrNone) {
-			if err := j.makeStill(ctx, o, picture); err != nil {
+			if err := j.makeStill(ctx, o, d); err != nil {
 				return err
 			}
 		}
@@ -42,7 +42,7 @@ func (j *job) makeAll(ctx context.Context, picture *decoded) error {
 	return nil
 }
 
-// inOrder returns the outputs that may be made, in the order of making. Those of the whole picture
+// inOrder returns the outputs that may be made, in the order of making. Those of the whole image
 // are last, since encoding it may change its samples.
 func (j *job) inOrder() []*output {
 	var scaled, whole []*output
@@ -59,21 +59,21 @@ func (j *job) inOrder() []*output {
 }
 
 // make makes an output within time limits of its own. Its error is that of ctx or of reading the
-// picture.
-func (j *job) make(ctx context.Context, o *output, picture *decoded) error {
+// image.
+func (j *job) make(ctx context.Context, o *output, d *decoded) error {
 	contended := j.limits.Time
 	if !o.FirstFrame { // losing a variant, which is optional, is better than refusing an upload
 		contended = j.slot.queue.contendedTime()
 	}
 	bounded, cancel := j.slot.within(ctx, j.limits.Time, contended)
 	defer cancel()
-	file, err := guarded(func() ([]byte, error) { return j.encode(bounded, o, picture) })
+	file, err := guarded(func() ([]byte, error) { return j.encode(bounded, o, d) })
 	cause := context.Cause(bounded)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return context.Cause(ctx)
-	case picture.failed != nil: // the whole picture was decoded before
-		return fmt.Errorf("reading the frames again: %w", picture.failed)
+	case d.failed != nil: // the whole image was decoded before
+		return fmt.Errorf("reading the frames again: %w", d.failed)
 	case err == nil:
 		o.file = file
 	case errors.Is(cause, errContended), errors.Is(cause, ErrTime):
@@ -86,13 +86,13 @@ func (j *job) make(ctx context.Context, o *output, picture *decoded) error {
 
 // makeStill makes the first frame of an animation that could not be encoded, within the memory for
 // the animation. Its error is that of make.
-func (j *job) makeStill(ctx context.Context, o *output, picture *decoded) error {
+func (j *job) makeStill(ctx context.Context, o *output, d *decoded) error {
 	memory := j.memory(o, webp.Frames)
 	o.animated = false
-	o.use = j.use(o, picture, memory)
+	o.use = j.use(o, d, memory)
 	if j.memory(o, o.use) > memory {
 		return nil // the error of the animation stays
 	}
 	o.err = nil
-	return j.make(ctx, o, picture)
+	return j.make(ctx, o, d)
 }

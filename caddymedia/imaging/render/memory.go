@@ -11,7 +11,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// decodedMemory returns about the most bytes needed to decode a picture. It follows the allocations
+// decodedMemory returns about the most bytes needed to decode an image. It follows the allocations
 // of the decoders of the standard library and of golang.org/x/image.
 func decodedMemory(info imaging.Info) int64 {
 	pixels := int64(info.Width) * int64(info.Height)
@@ -38,13 +38,13 @@ func decodedWebP(info imaging.Info, pixels int64) int64 {
 	const (
 		canvas  = 4
 		samples = 12
-		codes   = 40        // for each pixel of a hostile picture
+		codes   = 40        // for each pixel of a hostile image
 		most    = 150 << 20 // of codes
 	)
 	return pixels*(canvas+samples) + min(pixels*codes, most)
 }
 
-// isPlanarInfo reports whether a picture is decoded to planes of luma and chroma.
+// isPlanarInfo reports whether an image is decoded to planes of luma and chroma.
 func isPlanarInfo(info imaging.Info) bool {
 	switch info.Format {
 	case imaging.JPEG:
@@ -109,7 +109,7 @@ func convertedMemory(info imaging.Info) int64 {
 	}
 }
 
-// uses returns the possible uses of an encoder for an output, as far as the header of the picture
+// uses returns the possible uses of an encoder for an output, as far as the header of the image
 // shows. The one that needs the least memory is first.
 func (j *job) uses(o *output) []webp.Use {
 	switch {
@@ -124,7 +124,7 @@ func (j *job) uses(o *output) []webp.Use {
 	}
 }
 
-// samples returns the number of samples of two pixels of a picture as it is scaled.
+// samples returns the number of samples of two pixels of an image as it is scaled.
 func samples(info imaging.Info) int {
 	switch {
 	case !isPlanarInfo(info):
@@ -148,7 +148,7 @@ func (j *job) task(o *output, use webp.Use) webp.Task {
 	return t
 }
 
-// memory returns the bytes needed to decode the picture, and to scale and encode an output.
+// memory returns the bytes needed to decode the image, and to scale and encode an output.
 func (j *job) memory(o *output, use webp.Use) int64 {
 	memory := decodedMemory(j.info) + convertedMemory(j.info)
 	task := j.task(o, use)
@@ -220,11 +220,11 @@ func (j *job) initialMemory() int64 {
 	return least
 }
 
-// neededMemory sets the uses of the encoder for a decoded picture and returns the memory for them.
+// neededMemory sets the uses of the encoder for a decoded image and returns the memory for them.
 // Outputs over the limit become ErrNone.
-func (j *job) neededMemory(picture *decoded) int64 {
+func (j *job) neededMemory(d *decoded) int64 {
 	for _, o := range j.inOrder() {
-		o.use = j.use(o, picture, j.limits.Memory)
+		o.use = j.use(o, d, j.limits.Memory)
 		o.err = j.fits(j.memory(o, o.use))
 	}
 	return j.share()

@@ -17,7 +17,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 )
 
-// TestMemoryEstimates compares the estimated memory of a picture with all allocations of its
+// TestMemoryEstimates compares the estimated memory of an image with all allocations of its
 // decoder and of the conversion. They can never hold more than that at a time.
 func TestMemoryEstimates(t *testing.T) {
 	deep := image.NewNRGBA64(image.Rect(0, 0, 701, 500))
@@ -69,7 +69,7 @@ func TestMemoryEstimates(t *testing.T) {
 			decoded = allocated(func() { _, _ = imaging.Decode(bytes.NewReader(file), info) })
 			converted = allocated(func() { render.Upright(img, info) })
 		}
-		tables := int64(192+32*info.Frames) << 10 // tables, whatever the size of the picture or frame
+		tables := int64(192+32*info.Frames) << 10 // tables, whatever the size of the image or frame
 		if most := decoding + decoding/20 + tables; decoded > most {
 			t.Errorf("decoding %s takes %d bytes, at most %d are expected", name, decoded, most)
 		}
@@ -79,7 +79,7 @@ func TestMemoryEstimates(t *testing.T) {
 	}
 }
 
-// TestAlphaMemory: a picture with alpha is only encoded if there is the memory for that.
+// TestAlphaMemory: an image with alpha is only encoded if there is the memory for that.
 func TestAlphaMemory(t *testing.T) {
 	t.Parallel()
 	alpha := scene(100, 100)

@@ -15,7 +15,7 @@ type raster struct {
 	size          int // 1 or 4
 }
 
-// tile is the side of the squares in which pictures are turned. Reading down a column then stays
+// tile is the side of the squares in which images are turned. Reading down a column then stays
 // within the processor's cache.
 const tile = 32
 
@@ -69,7 +69,7 @@ func (r raster) orientTile(out raster, square image.Rectangle, start, right, dow
 func flipsX(o imaging.Orientation) bool { return o == 2 || o == 3 || o == 7 || o == 8 }
 func flipsY(o imaging.Orientation) bool { return o == 3 || o == 4 || o == 6 || o == 7 }
 
-// turn returns how to turn a scaled picture for viewing.
+// turn returns how to turn a scaled image for viewing.
 func turn(o imaging.Orientation) scale.Turn {
 	return scale.Turn{FlipX: flipsX(o), FlipY: flipsY(o), Transpose: o >= 5}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/scale"
 )
 
-// output returns the file of an output of a picture.
+// output returns the file of an output of an image.
 func output(t testing.TB, file []byte, ext string, o render.Output) []byte {
 	t.Helper()
 	made, err := newMaker(t).Make(t.Context(), bytes.NewReader(file), checked(t, file, ext), o)
@@ -45,7 +45,7 @@ func decodedAs(t testing.TB, file []byte, format imaging.Format) image.Image {
 	return img
 }
 
-// averaged returns a picture reduced by a whole factor.
+// averaged returns an image reduced by a whole factor.
 func averaged(img image.Image, by int) *image.NRGBA {
 	size := img.Bounds().Size().Div(by)
 	out := image.NewNRGBA(image.Rectangle{Max: size})
@@ -63,7 +63,7 @@ func averaged(img image.Image, by int) *image.NRGBA {
 	return out
 }
 
-// TestOutputs compares outputs in all formats and orientations with the view of the picture.
+// TestOutputs compares outputs in all formats and orientations with the view of the image.
 func TestOutputs(t *testing.T) {
 	t.Parallel()
 	img := scene(240, 160)
@@ -108,7 +108,7 @@ func TestOutputOfPNG(t *testing.T) {
 	}
 }
 
-// TestOutputOfCover: the picture is cropped at its centre and not enlarged.
+// TestOutputOfCover: the image is cropped at its centre and not enlarged.
 func TestOutputOfCover(t *testing.T) {
 	t.Parallel()
 	img := scene(90, 60)
@@ -199,7 +199,7 @@ func TestOutputBeyondLimits(t *testing.T) {
 	}
 }
 
-// TestOneDecoding: the picture is read once for the check of the caller, and once here.
+// TestOneDecoding: the image is read once for the check of the caller, and once here.
 func TestOneDecoding(t *testing.T) {
 	t.Parallel()
 	file := asPNG(t, scene(300, 200))

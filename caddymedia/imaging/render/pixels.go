@@ -8,7 +8,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 )
 
-// unified returns a decoded picture in one of the forms that this package works on: planes of a
+// unified returns a decoded image in one of the forms that this package works on: planes of a
 // JPEG, or pixels with straight alpha. It may reuse the samples of img.
 func unified(img image.Image, format imaging.Format) image.Image {
 	switch img.(type) {
@@ -33,7 +33,7 @@ func isPlanar(img image.Image, o imaging.Orientation) bool {
 	return false
 }
 
-// upright returns a unified picture in a form for the WebP encoder, with its orientation applied:
+// upright returns a unified image in a form for the WebP encoder, with its orientation applied:
 // planes of ratio 4:2:0 where possible, otherwise pixels. It may reuse the samples of img.
 func upright(img image.Image, o imaging.Orientation) image.Image {
 	if isPlanar(img, o) {
@@ -73,7 +73,7 @@ func orientPlanes(img *image.YCbCr, o imaging.Orientation) *image.YCbCr {
 	}
 }
 
-// greyPlanes returns a grey picture as planes with neutral chroma.
+// greyPlanes returns a grey image as planes with neutral chroma.
 func greyPlanes(img *image.Gray, o imaging.Orientation) *image.YCbCr {
 	size := img.Bounds()
 	y := raster{img.Pix, img.Stride, size.Dx(), size.Dy(), 1}
@@ -130,13 +130,13 @@ func subsample(to, from []byte, stride int, size image.Point, shift [2]uint) {
 	}
 }
 
-// straight returns the pixels of any picture with straight (not premultiplied) alpha.
+// straight returns the pixels of any image with straight (not premultiplied) alpha.
 func straight(img image.Image) *image.NRGBA {
 	size := img.Bounds()
 	switch img := img.(type) {
 	case *image.NRGBA:
 		return img
-	case *image.RGBA: // the decoders return it for opaque pictures, where both are the same
+	case *image.RGBA: // the decoders return it for opaque images, where both are the same
 		return &image.NRGBA{Pix: img.Pix, Stride: img.Stride, Rect: img.Rect}
 	case *image.NRGBA64:
 		return highBytes(img.Pix, img.Stride, size)

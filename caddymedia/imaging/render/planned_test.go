@@ -123,7 +123,7 @@ func TestMemoryOfFiles(t *testing.T) {
 	}
 }
 
-// unplugged is an encoder during whose animations the picture cannot be read any more.
+// unplugged is an encoder during whose animations the image cannot be read any more.
 type unplugged struct {
 	recorder
 	*bytes.Reader
@@ -145,7 +145,7 @@ func (u *unplugged) Read(p []byte) (int, error) {
 }
 
 // TestFramesAreGone: a failure to read the frames of an animation again is an error of the job. It
-// says nothing about the picture.
+// says nothing about the image.
 func TestFramesAreGone(t *testing.T) {
 	t.Parallel()
 	moving := output(t, asGIF(t, words("RRRR", "GGGG", "BBBB")), "gif", render.Output{Format: imaging.WebP})

@@ -13,20 +13,20 @@ import (
 	"github.com/caddymedia/media/internal/queue"
 )
 
-// Limits bound the processing of pictures. The zero value means the defaults.
+// Limits bound the processing of images. The zero value means the defaults.
 type Limits struct {
-	// Workers is the number of pictures processed at a time. 0 means one per processor.
+	// Workers is the number of images processed at a time. 0 means one per processor.
 	Workers int
-	// Memory is the number of bytes that all pictures being processed may use together. 0 means
+	// Memory is the number of bytes that all images being processed may use together. 0 means
 	// [DefaultMemory].
 	Memory int64
-	// Queue is the number of large pictures that may wait; five times as many small ones may. 0
+	// Queue is the number of large images that may wait; five times as many small ones may. 0
 	// means [DefaultQueue].
 	Queue int
 	// Wait is the longest time in the queue. 0 means [DefaultWait].
 	Wait time.Duration
-	// Time is the time limit for encoding each output of a picture, without the time for which it gives
-	// way to others. That of a variant is a third of Wait while the pictures of other owners wait. 0
+	// Time is the time limit for encoding each output of an image, without the time for which it gives
+	// way to others. That of a variant is a third of Wait while the images of other owners wait. 0
 	// means [DefaultTime].
 	Time time.Duration
 }
@@ -36,11 +36,11 @@ const (
 	DefaultMemory = 512 << 20
 	DefaultQueue  = 100
 	DefaultWait   = 30 * time.Second
-	DefaultTime   = 20 * time.Second // below DefaultWait: a waiting picture outlasts one encoder
+	DefaultTime   = 20 * time.Second // below DefaultWait: a waiting image outlasts one encoder
 )
 
-// decodingTime returns the time limit for decoding a picture. A short time for encoders does not
-// count, because a picture that is not decoded is refused.
+// decodingTime returns the time limit for decoding an image. A short time for encoders does not
+// count, because an image that is not decoded is refused.
 func (l Limits) decodingTime() time.Duration { return max(l.Time, DefaultTime) }
 
 func (l Limits) withDefaults() Limits {
@@ -52,44 +52,44 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// ErrBusy means that a picture was refused because of other pictures: the queue was full or the
+// ErrBusy means that an image was refused because of other images: the queue was full or the
 // wait too long.
 var ErrBusy = errors.New("too many pictures are being worked on")
 
-// smallPixels is the largest pixel count of a small picture, summed over all frames of an
+// smallPixels is the largest pixel count of a small image, summed over all frames of an
 // animation. Processing one takes some hundredths of a second.
 const smallPixels = 1 << 20
 
-// Classes of the queue. They take turns. A picture yields to those of the classes before its own:
+// Classes of the queue. They take turns. An image yields to those of the classes before its own:
 // between the frames of an animation, and wherever a decoder reads.
 const (
-	smallPicture = iota
-	largePicture
+	smallImage = iota
+	largeImage
 	longAnimation
 )
 
 func classOf(info imaging.Info) int {
 	switch pixels := int64(info.Width) * int64(info.Height) * int64(max(1, info.Frames)); {
 	case pixels <= smallPixels:
-		return smallPicture
+		return smallImage
 	case info.Frames <= 1:
-		return largePicture
+		return largeImage
 	default:
 		return longAnimation
 	}
 }
 
-// workQueue bounds the pictures being processed and their memory, and serves their owners in
+// workQueue bounds the images being processed and their memory, and serves their owners in
 // rotation.
 type workQueue struct {
 	limits   Limits
 	slots    *queue.Queue
-	requests *queue.Queue // of stored pictures, before they are fetched
+	requests *queue.Queue // of stored images, before they are fetched
 	long     *queue.Queue // the same for long animations
 	garbage  atomic.Int64 // about the number of bytes freed since the last collection
 }
 
-// smallPerLarge is the ratio of small to large pictures that may wait.
+// smallPerLarge is the ratio of small to large images that may wait.
 const smallPerLarge = 5
 
 func newQueue(limits Limits) *workQueue {
@@ -97,7 +97,7 @@ func newQueue(limits Limits) *workQueue {
 	besideLarge := queue.Class{Waiting: small.Waiting, Beside: true}
 	return &workQueue{limits: limits, slots: queue.New(queue.Options{
 		Slots: limits.Workers, Units: limits.Memory, Wait: limits.Wait,
-		Classes: []queue.Class{smallPicture: besideLarge, largePicture: large, longAnimation: large},
+		Classes: []queue.Class{smallImage: besideLarge, largeImage: large, longAnimation: large},
 	}), requests: queue.New(queue.Options{
 		Slots: requestsPerWorker * limits.Workers, Wait: limits.Wait, Classes: []queue.Class{small},
 	}), long: queue.New(queue.Options{
@@ -106,7 +106,7 @@ func newQueue(limits Limits) *workQueue {
 }
 
 const (
-	// requestsPerWorker is how many stored pictures are fetched and processed at a time for each
+	// requestsPerWorker is how many stored images are fetched and processed at a time for each
 	// worker, so that workers need not wait for a storage.
 	requestsPerWorker = 2
 	// longPerOwner is how many long animations may be rendered, or wait for it, at the request of an
@@ -121,15 +121,15 @@ const requestsOwner = "renditions"
 // requestWorkers returns how many workers renditions on request may have: all but the last one.
 func requestWorkers(limits Limits) int { return max(1, limits.Workers-1) }
 
-// ErrLong means that a picture is a long animation, and was not admitted as one.
+// ErrLong means that an image is a long animation, and was not admitted as one.
 var ErrLong = errors.New("the animation is long")
 
 // Wait returns the longest time in the queue.
 func (m *Maker) Wait() time.Duration { return m.queue.limits.Wait }
 
-// Admit waits until a stored picture may be fetched, to be rendered at the request of owner, and
-// returns a Maker for it. It bounds the copies of pictures that wait for a worker. leave must be called
-// when the picture is rendered. The error is ErrBusy or that of ctx.
+// Admit waits until a stored image may be fetched, to be rendered at the request of owner, and
+// returns a Maker for it. It bounds the copies of images that wait for a worker. leave must be called
+// when the image is rendered. The error is ErrBusy or that of ctx.
 //
 // Long animations wait apart, as long as ctx allows, so that they delay no others. Of one owner only a
 // few may wait. The Maker returns ErrLong for one that was not admitted as long.
@@ -173,7 +173,7 @@ func busy(err error) error {
 // since most need less.
 func (q *workQueue) contendedTime() time.Duration { return max(q.limits.Wait/3, time.Second) }
 
-// slot is the permission to process one picture.
+// slot is the permission to process one image.
 type slot struct {
 	queue  *workQueue
 	held   *queue.Slot
@@ -189,7 +189,7 @@ func (s *slot) change(ctx context.Context, memory int64) error {
 	return busy(s.held.Change(ctx, memory))
 }
 
-// pause yields to other pictures, if any should go first. The error is the cause of ctx.
+// pause yields to other images, if any should go first. The error is the cause of ctx.
 func (s *slot) pause(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -19,7 +19,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 )
 
-// busy starts n variants of a picture. The encoder continues when goOn is closed.
+// busy starts n variants of an image. The encoder continues when goOn is closed.
 func busy(t *testing.T, r *recorder, m *render.Maker, n int) (results chan error, goOn chan struct{}) {
 	t.Helper()
 	file := asJPEG(t, scene(40, 30))
@@ -101,7 +101,7 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
-// TestMemory: two pictures whose memory fits run together, and the third one after them.
+// TestMemory: two images whose memory fits run together, and the third one after them.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

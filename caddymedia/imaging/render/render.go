@@ -1,7 +1,7 @@
-// Package render decodes pictures completely, as a check, and makes other pictures of them: the WebP
+// Package render decodes images completely, as a check, and makes other images of them: the WebP
 // variants stored beside them, and renditions in other sizes. They are upright, have the colour
-// profile and alpha, and no metadata. As WebP they are animated if the picture is. A [Maker] bounds
-// the number of pictures being processed and their memory.
+// profile and alpha, and no metadata. As WebP they are animated if the image is. A [Maker] bounds
+// the number of images being processed and their memory.
 package render
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// Suffix is appended to the name of a picture to name its variant.
+// Suffix is appended to the name of an image to name its variant.
 const Suffix = ".webp"
 
 // Options are the parameters of a variant. The zero value means the defaults.
@@ -26,18 +26,18 @@ type Options struct {
 	Effort webp.Effort
 }
 
-// Output describes a picture to make.
+// Output describes an image to make.
 type Output struct {
 	// Format of the file: JPEG, PNG, GIF or WebP. Only WebP may be animated. In JPEG, alpha becomes
 	// white.
 	Format imaging.Format
-	// Box is the size. The zero value keeps that of the picture.
+	// Box is the size. The zero value keeps that of the image.
 	Box scale.Box
 	// Quality of lossy encoding, 1 to 100. 0 means [webp.DefaultQuality].
 	Quality int
 	// Effort of WebP trades time for size. Empty means [webp.Normal].
 	Effort webp.Effort
-	// FirstFrame makes a still picture of the first frame if no animation can be made, for example
+	// FirstFrame makes a still image of the first frame if no animation can be made, for example
 	// in time. Otherwise the result is [ErrNone]. It is set for renditions, which can be made later,
 	// and not for variants.
 	FirstFrame bool
@@ -51,7 +51,7 @@ func Variant(opts Options) Output {
 // Made is the result of an [Output]: the bytes of a file, or an error that wraps [ErrNone] or
 // [ErrBusy].
 //
-// ErrBusy means that the outputs before took longer than a third of [Limits.Wait] while the pictures
+// ErrBusy means that the outputs before took longer than a third of [Limits.Wait] while the images
 // of other owners waited. It is only an error of outputs with FirstFrame, which may be made later. An
 // output that takes too long wraps ErrNone and [ErrTime].
 type Made struct {
@@ -59,7 +59,7 @@ type Made struct {
 	Err  error
 }
 
-// ErrNone means that a picture is intact, but that an output of it cannot be made.
+// ErrNone means that an image is intact, but that an output of it cannot be made.
 var ErrNone = errors.New("cannot be made")
 
 // Maker makes variants and renditions. It is safe for concurrent use.
@@ -76,23 +76,23 @@ func NewMaker(encoder webp.Encoder, limits Limits) *Maker {
 	return &Maker{encoder: encoder, queue: newQueue(limits.withDefaults())}
 }
 
-// For returns a Maker with the same limits whose pictures count for owner, such as an account. The
+// For returns a Maker with the same limits whose images count for owner, such as an account. The
 // queue serves owners in rotation.
 func (m *Maker) For(owner string) *Maker {
 	return &Maker{encoder: m.encoder, queue: m.queue, owner: owner}
 }
 
-// Waiting returns the number of pictures in the queue.
+// Waiting returns the number of images in the queue.
 func (m *Maker) Waiting() int {
 	return m.queue.slots.Waiting() + m.queue.requests.Waiting() + m.queue.long.Waiting()
 }
 
-// Working returns the number of pictures being processed.
+// Working returns the number of images being processed.
 func (m *Maker) Working() int { return m.queue.slots.Busy() }
 
-// Check decodes all of a picture that passed [imaging.CheckImage] with info.
+// Check decodes all of an image that passed [imaging.CheckImage] with info.
 //
-// The error is an [*imaging.ContentError] for a damaged picture, or an [*imaging.TooLargeError] for
+// The error is an [*imaging.ContentError] for a damaged image, or an [*imaging.TooLargeError] for
 // one that needs more memory or time than the limits; with more time it wraps [ErrTime] too. It may
 // also be [ErrBusy], [ErrPanic] or that of ctx, or wrap a failure of r.
 func (m *Maker) Check(ctx context.Context, r io.ReadSeeker, info imaging.Info) error {
@@ -117,7 +117,7 @@ func (m *Maker) fits(memory int64) error {
 		"the picture takes %d MiB to be decoded, at most %d are set aside", memory>>20, m.queue.limits.Memory>>20)}
 }
 
-// Make does the work of [Maker.Check] and makes the outputs, in their order. It decodes the picture
+// Make does the work of [Maker.Check] and makes the outputs, in their order. It decodes the image
 // once for all of them. Its error is that of Check, and then there are no results. If the outputs
 // together need more memory than the limit, some become [ErrNone]: those with a Box first.
 func (m *Maker) Make(ctx context.Context, r io.ReadSeeker, info imaging.Info, outputs ...Output) ([]Made, error) {
@@ -139,7 +139,7 @@ func (m *Maker) Make(ctx context.Context, r io.ReadSeeker, info imaging.Info, ou
 	return j.results(), nil
 }
 
-// Feasible returns an error that wraps [ErrNone] if it is known without decoding the picture that an
+// Feasible returns an error that wraps [ErrNone] if it is known without decoding the image that an
 // output cannot be made.
 func (m *Maker) Feasible(info imaging.Info, o Output) error {
 	return m.plan(nil, info, []Output{o}).outputs[0].err
@@ -170,7 +170,7 @@ func (s *stoppableReader) Read(p []byte) (int, error) {
 	return s.ReadSeeker.Read(p)
 }
 
-// reader returns a reader of r that yields to other pictures, and fails once ctx is done.
+// reader returns a reader of r that yields to other images, and fails once ctx is done.
 func (s *slot) reader(ctx context.Context, r io.ReadSeeker) *stoppableReader {
 	return &stoppableReader{r, func() error { return s.pause(ctx) }}
 }

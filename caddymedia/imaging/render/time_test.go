@@ -27,7 +27,7 @@ func (l lazy) Read(p []byte) (int, error) {
 	return l.Reader.Read(p[:min(len(p), 100)])
 }
 
-// TestDecodingTime: a picture that takes too long to be decoded is refused, however short the time of
+// TestDecodingTime: an image that takes too long to be decoded is refused, however short the time of
 // an encoder is.
 func TestDecodingTime(t *testing.T) {
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestTimeOfOutputs(t *testing.T) {
 	})
 }
 
-// TestTimeOfContendedOutputs: while pictures of other owners wait, many renditions of one picture are
+// TestTimeOfContendedOutputs: while images of other owners wait, many renditions of one image are
 // left for later, but not its variant.
 func TestTimeOfContendedOutputs(t *testing.T) {
 	t.Parallel()
@@ -139,7 +139,7 @@ func TestTimeOfAnimation(t *testing.T) {
 }
 
 // TestContendedRendition: a rendition that has begun is finished, although others wait. The encoder
-// of a variant is stopped, but not for pictures of the same owner.
+// of a variant is stopped, but not for images of the same owner.
 func TestContendedRendition(t *testing.T) {
 	t.Parallel()
 	file := asJPEG(t, scene(40, 30))
@@ -210,7 +210,7 @@ func (f *frames) Animate(ctx context.Context, a webp.Animation, _ webp.Options) 
 	return []byte("moving"), context.Cause(ctx)
 }
 
-// admitted returns a Maker for a stored picture.
+// admitted returns a Maker for a stored image.
 func admitted(t *testing.T, m *render.Maker, long bool) *render.Maker {
 	t.Helper()
 	on, leave, err := m.Admit(t.Context(), "a", long)
@@ -221,7 +221,7 @@ func admitted(t *testing.T, m *render.Maker, long bool) *render.Maker {
 	return on
 }
 
-// TestLongAnimationGivesWay: pictures with less work are made between the frames of a long animation.
+// TestLongAnimationGivesWay: images with less work are made between the frames of a long animation.
 // The time for which it yields does not count against its own, and it ends while others wait.
 func TestLongAnimationGivesWay(t *testing.T) {
 	t.Parallel()
@@ -264,7 +264,7 @@ func TestLongAnimationGivesWay(t *testing.T) {
 	})
 }
 
-// TestRequestsLeaveWorker: stored pictures never have the last worker where there are several.
+// TestRequestsLeaveWorker: stored images never have the last worker where there are several.
 func TestRequestsLeaveWorker(t *testing.T) {
 	t.Parallel()
 	file := asJPEG(t, scene(40, 30))

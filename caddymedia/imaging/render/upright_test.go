@@ -36,7 +36,7 @@ func TestOrientations(t *testing.T) {
 	}
 }
 
-// TestPixels compares the input of the encoder with the decoded picture, for every type that the
+// TestPixels compares the input of the encoder with the decoded image, for every type that the
 // decoders return.
 func TestPixels(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/scale"
 )
 
-// tiled returns a picture of 12 megapixels, made of a photograph at its own size.
+// tiled returns an image of 12 megapixels, made of a photograph at its own size.
 func tiled(b *testing.B) *image.YCbCr {
 	b.Helper()
 	photo := decoded(b, filepath.Join(imagingtest.Corpus(b), "valid", "photo-1024-sunset.jpg")).(*image.YCbCr)

@@ -7,7 +7,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/scale"
 )
 
-// FuzzScale makes copies of pictures of all types, sizes and positions. The views are also ones that
+// FuzzScale makes copies of images of all types, sizes and positions. The views are also ones that
 // no box has.
 func FuzzScale(f *testing.F) {
 	f.Add([]byte("some samples"), uint16(40), uint16(30), 12, 12, true, 0.0, 0.0, 0.0, uint8(2))
@@ -33,7 +33,7 @@ func FuzzScale(f *testing.F) {
 	})
 }
 
-// filled returns a picture of one of eight kinds.
+// filled returns an image of one of eight kinds.
 func filled(r image.Rectangle, content []byte, kind int) image.Image {
 	fill := func(pix []byte) {
 		for i := range pix {

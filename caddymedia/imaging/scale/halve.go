@@ -31,7 +31,7 @@ func (p plane) halved() plane {
 }
 
 // Sums of four samples are rounded by adding 1 or 2, in turn along rows and columns. Always adding
-// 2 would make pictures lighter.
+// 2 would make images lighter.
 const (
 	evenBytes = 0x00ff00ff00ff00ff
 	rounding  = 0x0002000100020001

@@ -37,7 +37,7 @@ func subsampling(ratio image.YCbCrSubsampleRatio) (x, y int) {
 	return x, 16 / x / len(full.Cb)
 }
 
-// planes draws a picture whose samples have the values in their centres.
+// planes draws an image whose samples have the values in their centres.
 func planes(width, height int, ratio image.YCbCrSubsampleRatio, at channel) *image.YCbCr {
 	img := image.NewYCbCr(image.Rect(0, 0, width, height), ratio)
 	for i := range img.Y {
@@ -79,7 +79,7 @@ func opaque(at channel) channel {
 	}
 }
 
-// drawn returns the same picture in all types.
+// drawn returns the same image in all types.
 func drawn(width, height int, at channel) map[string]image.Image {
 	all := map[string]image.Image{
 		"grey": grey(width, height, at), "opaque": pixels(width, height, opaque(at)), "alpha": pixels(width, height, at),
@@ -127,7 +127,7 @@ func compare(t *testing.T, got image.Image, margin int, tolerance float64, want 
 	}
 }
 
-// turned returns a picture as viewed, sample by sample.
+// turned returns an image as viewed, sample by sample.
 func turned(img image.Image, turn scale.Turn) image.Image {
 	b := img.Bounds()
 	width, height := b.Dx(), b.Dy()

@@ -1,7 +1,7 @@
 package scale
 
 // Memory returns about the most bytes that a source and the making of one copy need, without the
-// picture and the copy. Samples is the number of 8-bit samples of two pixels: 2 for grey, 3 to 6
+// image and the copy. Samples is the number of 8-bit samples of two pixels: 2 for grey, 3 to 6
 // for planes (3 with the ratio 4:2:0), and 8 for pixels.
 func Memory(width, height, samples int) int64 {
 	const (

@@ -2,13 +2,13 @@ package scale
 
 import "image"
 
-// Turn is how the stored picture becomes upright: its rows (FlipX) and columns (FlipY) are read
+// Turn is how the stored image becomes upright: its rows (FlipX) and columns (FlipY) are read
 // backwards, then both are exchanged.
 type Turn struct {
 	FlipX, FlipY, Transpose bool
 }
 
-// Scale returns a copy of what v shows of the upright picture. Its type is that of the picture;
+// Scale returns a copy of what v shows of the upright image. Its type is that of the image;
 // planes have the ratio 4:2:0. Its bounds begin at 0, 0, and its rows are contiguous. A view at full
 // size copies luma, grey and colours exactly.
 func (s *Source) Scale(v View, t Turn) image.Image {
@@ -43,7 +43,7 @@ type target struct {
 	sub         int // pixels of the copy that a sample covers, in both directions
 }
 
-// geometry is a view of the upright picture, and its turn.
+// geometry is a view of the upright image, and its turn.
 type geometry struct {
 	view View
 	turn Turn
@@ -72,7 +72,7 @@ func axisOf(start, step float64, side int, flip bool) axis {
 }
 
 // on returns the axis on a plane whose samples cover planeSub pixels, for a copy whose samples cover
-// sub of its count pixels. The offset is that of the picture within the first sample of the plane.
+// sub of its count pixels. The offset is that of the image within the first sample of the plane.
 func (a axis) on(count, sub, planeSub, offset, samples int) axis {
 	return axis{
 		start:   (a.start + float64(offset)) / float64(planeSub),

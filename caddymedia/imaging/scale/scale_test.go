@@ -86,7 +86,7 @@ func TestGradient(t *testing.T) {
 	}
 }
 
-// seen returns the values of a stored picture at the points of a copy.
+// seen returns the values of a stored image at the points of a copy.
 func seen(at channel, v scale.View, turn scale.Turn, width, height float64) channel {
 	return func(x, y float64, c int) float64 {
 		x = v.From.X + x*v.From.Width/float64(v.Size.X)
@@ -104,7 +104,7 @@ func seen(at channel, v scale.View, turn scale.Turn, width, height float64) chan
 	}
 }
 
-// TestTurns compares each copy of a stored picture with the copy of the upright one.
+// TestTurns compares each copy of a stored image with the copy of the upright one.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	waves := func(x, y float64, c int) float64 {
@@ -135,7 +135,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// samples returns the samples of a picture, plane by plane.
+// samples returns the samples of an image, plane by plane.
 func samples(img image.Image) []byte {
 	switch img := img.(type) {
 	case *image.Gray:

@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Source is a decoded picture of which copies are made. It must not be used by several goroutines at
+// Source is a decoded image of which copies are made. It must not be used by several goroutines at
 // the same time.
 type Source struct {
 	width, height int
@@ -16,12 +16,12 @@ type Source struct {
 // layer is a plane of a source and its halves, of which each is made when it is first needed.
 type layer struct {
 	levels []plane
-	sub    image.Point // pixels of the picture that a sample covers, in both directions
-	offset image.Point // of the picture within the first sample
+	sub    image.Point // pixels of the image that a sample covers, in both directions
+	offset image.Point // of the image within the first sample
 }
 
-// New returns a source for a picture of the type *image.YCbCr, *image.Gray or *image.NRGBA, which
-// must not be empty. It returns nil for another one. The picture must not be changed while the
+// New returns a source for an image of the type *image.YCbCr, *image.Gray or *image.NRGBA, which
+// must not be empty. It returns nil for another one. The image must not be changed while the
 // source is in use.
 func New(img image.Image) *Source {
 	b := img.Bounds()

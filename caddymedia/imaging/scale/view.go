@@ -10,25 +10,25 @@ const maxSide = 16383
 type Box struct {
 	Width, Height int
 
-	// Cover fills the box and crops the picture at its centre. Otherwise the whole picture is shown
+	// Cover fills the box and crops the image at its centre. Otherwise the whole image is shown
 	// inside the box. A box with a free side cannot be filled, and Cover has no effect.
 	Cover bool
 }
 
-// Area is a rectangle of a picture in pixels. The pixel in column x covers x to x+1.
+// Area is a rectangle of an image in pixels. The pixel in column x covers x to x+1.
 type Area struct {
 	X, Y, Width, Height float64
 }
 
-// View is which part of a picture is shown, and at which size.
+// View is which part of an image is shown, and at which size.
 type View struct {
 	From Area
 	Size image.Point
 }
 
-// View returns the view of a picture in a box. Width and height are those of the upright picture,
-// at least 1. A picture is never enlarged: a smaller one is cropped, on each side, to the smaller of
-// box and picture. No side of a view is longer than 16383 pixels.
+// View returns the view of an image in a box. Width and height are those of the upright image,
+// at least 1. An image is never enlarged: a smaller one is cropped, on each side, to the smaller of
+// box and image. No side of a view is longer than 16383 pixels.
 func (b Box) View(width, height int) View {
 	limit := image.Pt(maxSide, maxSide)
 	if b.Width > 0 {
@@ -55,7 +55,7 @@ func contain(limit image.Point, width, height int) View {
 	return View{From: Area{Width: float64(width), Height: float64(height)}, Size: size}
 }
 
-// wider reports whether a picture is at least as wide as the box, in proportion to its height.
+// wider reports whether an image is at least as wide as the box, in proportion to its height.
 func wider(box image.Point, width, height int) bool {
 	return int64(box.X)*int64(height) <= int64(box.Y)*int64(width)
 }
@@ -84,7 +84,7 @@ func cover(limit image.Point, width, height int) View {
 	return View{From: from, Size: size}
 }
 
-// clipped returns v within a picture. A part outside is replaced by the whole picture.
+// clipped returns v within an image. A part outside is replaced by the whole image.
 func (v View) clipped(width, height int) View {
 	w, h := float64(width), float64(height)
 	f := v.From

@@ -56,7 +56,7 @@ func TestView(t *testing.T) {
 	}
 }
 
-// FuzzView checks the properties of every view: inside the picture, never enlarged, in proportion.
+// FuzzView checks the properties of every view: inside the image, never enlarged, in proportion.
 func FuzzView(f *testing.F) {
 	f.Add(320, 240, true, 4000, 3000)
 	f.Add(0, 7, false, 1, 60000)

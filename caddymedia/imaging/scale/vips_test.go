@@ -51,7 +51,7 @@ func TestBesideVips(t *testing.T) {
 	}
 }
 
-// decoded returns a picture in a type for a source.
+// decoded returns an image in a type for a source.
 func decoded(t testing.TB, path string) image.Image {
 	t.Helper()
 	file, err := os.ReadFile(path)
@@ -109,7 +109,7 @@ func luma(img image.Image) [][]float64 {
 	return rows
 }
 
-// ssim returns the mean structural similarity of two pictures (Wang, Bovik, Sheikh and Simoncelli,
+// ssim returns the mean structural similarity of two images (Wang, Bovik, Sheikh and Simoncelli,
 // 2004), with Gaussian windows of 11 by 11.
 func ssim(a, b [][]float64) float64 {
 	product := func(p, q [][]float64) [][]float64 {

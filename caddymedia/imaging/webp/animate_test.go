@@ -21,7 +21,7 @@ type shown struct {
 	time time.Duration
 }
 
-// moving returns frames in which a square moves over a picture. With alpha, it is a hole in every
+// moving returns frames in which a square moves over an image. With alpha, it is a hole in every
 // second frame.
 func moving(frames int, alpha bool) []shown {
 	out := make([]shown, 0, frames)
@@ -81,7 +81,7 @@ func still(f animation.Frame) []byte {
 	b := []byte("WEBP")
 	switch {
 	case len(f.AlphaData) > 0:
-		// The size is in the header of the picture, after a tag and a start code.
+		// The size is in the header of the image, after a tag and a start code.
 		d := f.BitstreamData
 		w, h := int(d[6])+int(d[7])<<8-1, int(d[8])+int(d[9])<<8-1
 		b = chunk(b, "VP8X", []byte{0x10, 0, 0, 0, byte(w), byte(w >> 8), 0, byte(h), byte(h >> 8), 0})

@@ -15,7 +15,7 @@ func photograph(b *testing.B, width, height int) *image.YCbCr {
 	b.Helper()
 	tile := planes(draw(1024, 1024))
 	if root := os.Getenv("MEDIA_TEST_CORPUS"); root != "" {
-		tile = readPicture(b, filepath.Join(root, "valid", "photo-1024-sunset.jpg")).(*image.YCbCr)
+		tile = readImage(b, filepath.Join(root, "valid", "photo-1024-sunset.jpg")).(*image.YCbCr)
 	}
 	out := image.NewYCbCr(image.Rect(0, 0, width, height), image.YCbCrSubsampleRatio420)
 	fill := func(to, from []byte, toStride, fromStride, side, width, height int) {
@@ -32,7 +32,7 @@ func photograph(b *testing.B, width, height int) *image.YCbCr {
 	return out
 }
 
-// benchmark encodes a picture. Planes are copied each time, outside the measured time.
+// benchmark encodes an image. Planes are copied each time, outside the measured time.
 func benchmark(b *testing.B, img image.Image, opts webp.Options) {
 	b.Helper()
 	e := newEncoder(b)

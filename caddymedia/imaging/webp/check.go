@@ -10,10 +10,10 @@ import (
 )
 
 var (
-	errEmpty  = errors.New("a picture without pixels")
-	errOrigin = errors.New("a picture that does not begin at 0, 0")
-	errShape  = errors.New("a picture with fewer samples than its size needs")
-	errRatio  = errors.New("a picture whose planes are not 4:2:0")
+	errEmpty  = errors.New("an image without pixels")
+	errOrigin = errors.New("an image that does not begin at 0, 0")
+	errShape  = errors.New("an image with fewer samples than its size needs")
+	errRatio  = errors.New("an image whose planes are not 4:2:0")
 	errFrames = errors.New("an animation without a frame")
 	errPlay   = errors.New("an animation of more than 24 days")
 )
@@ -163,7 +163,7 @@ const (
 	fineQuality = 85
 )
 
-// manyModes reports whether the prediction modes of a lossy picture may not fit into its file.
+// manyModes reports whether the prediction modes of a lossy image may not fit into its file.
 func manyModes(pixels, quality int) bool {
 	return pixels >= largePixels || pixels >= largeFine && quality > fineQuality
 }
@@ -171,10 +171,10 @@ func manyModes(pixels, quality int) bool {
 // cost is the memory that an encoder needs, in tenths of a byte.
 type cost struct {
 	pixel int64 // for each pixel
-	input int64 // for each byte of the file that the picture was decoded from
+	input int64 // for each byte of the file that the image was decoded from
 }
 
-// memory returns the bytes for a task, with a fixed part for small pictures. At high quality,
+// memory returns the bytes for a task, with a fixed part for small images. At high quality,
 // detail costs twice as much.
 func (c cost) memory(t Task) int64 {
 	detail := c.input * t.Bytes

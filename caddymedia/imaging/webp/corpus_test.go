@@ -16,8 +16,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// readPicture decodes a file: 4:2:0 planes unchanged, everything else as pixels.
-func readPicture(t testing.TB, path string) image.Image {
+// readImage decodes a file: 4:2:0 planes unchanged, everything else as pixels.
+func readImage(t testing.TB, path string) image.Image {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -54,7 +54,7 @@ func TestCorpus(t *testing.T) {
 		for _, path := range imagingtest.Files(t, folder) {
 			t.Run(folder+"/"+filepath.Base(path), func(t *testing.T) {
 				t.Parallel()
-				switch img := readPicture(t, path).(type) {
+				switch img := readImage(t, path).(type) {
 				case *image.YCbCr:
 					want := pixels(img)
 					alike(t, encode(t, img, webp.Options{Quality: 95}), want, 36)
@@ -67,7 +67,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// corpusLossy compares the quality of a lossy file with the best possible one, that of the picture
+// corpusLossy compares the quality of a lossy file with the best possible one, that of the image
 // at half the chroma resolution.
 func corpusLossy(t *testing.T, img *image.NRGBA) {
 	t.Helper()

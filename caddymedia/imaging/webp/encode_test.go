@@ -58,7 +58,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestPaddedPlanes: the planes of a JPEG decoder have more samples than the picture. They must not
+// TestPaddedPlanes: the planes of a JPEG decoder have more samples than the image. They must not
 // appear.
 func TestPaddedPlanes(t *testing.T) {
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestPaddedPlanes(t *testing.T) {
 	}
 }
 
-// TestStride: a sub-image shares the pixels of a larger picture.
+// TestStride: a sub-image shares the pixels of a larger image.
 func TestStride(t *testing.T) {
 	t.Parallel()
 	img := drawAlpha(90, 70)

@@ -56,7 +56,7 @@ func draw(width, height int) *image.NRGBA {
 
 func clamp(v float64) uint8 { return uint8(min(max(v, 0), 255) + .5) }
 
-// drawAlpha returns a picture with a soft edge between opaque and transparent parts.
+// drawAlpha returns an image with a soft edge between opaque and transparent parts.
 func drawAlpha(width, height int) *image.NRGBA {
 	img := draw(width, height)
 	for y := range height {
@@ -68,7 +68,7 @@ func drawAlpha(width, height int) *image.NRGBA {
 	return img
 }
 
-// drawFlat returns a picture of few colours.
+// drawFlat returns an image of few colours.
 func drawFlat(width, height int) *image.NRGBA {
 	img := image.NewNRGBA(image.Rect(0, 0, width, height))
 	for y := range height {
@@ -86,7 +86,7 @@ func drawFlat(width, height int) *image.NRGBA {
 	return img
 }
 
-// planes converts a picture to full-range 4:2:0 planes.
+// planes converts an image to full-range 4:2:0 planes.
 func planes(img *image.NRGBA) *image.YCbCr {
 	size := img.Rect.Size()
 	out := image.NewYCbCr(img.Rect, image.YCbCrSubsampleRatio420)
@@ -149,7 +149,7 @@ func pixels(p *image.YCbCr) *image.NRGBA {
 	return img
 }
 
-// decode returns the picture of a file with straight alpha.
+// decode returns the image of a file with straight alpha.
 func decode(t testing.TB, file []byte) *image.NRGBA {
 	t.Helper()
 	img, err := reference.Decode(bytes.NewReader(file))
@@ -175,7 +175,7 @@ func decode(t testing.TB, file []byte) *image.NRGBA {
 	return nil
 }
 
-// psnr compares two pictures over a background, in dB.
+// psnr compares two images over a background, in dB.
 func psnr(a, b *image.NRGBA, background float64) float64 {
 	var sum float64
 	over := func(p []byte, i int) float64 {
@@ -198,7 +198,7 @@ func psnr(a, b *image.NRGBA, background float64) float64 {
 	return 10 * math.Log10(255*255*3*float64(size.X*size.Y)/sum)
 }
 
-// alike fails if a file does not look like a picture over white and black.
+// alike fails if a file does not look like an image over white and black.
 func alike(t testing.TB, file []byte, want *image.NRGBA, least float64) {
 	t.Helper()
 	got := decode(t, file)

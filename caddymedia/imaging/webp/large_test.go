@@ -9,7 +9,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// TestLarge: the prediction modes of such a picture do not fit into a file, unless the encoder
+// TestLarge: the prediction modes of such an image do not fit into a file, unless the encoder
 // limits them.
 func TestLarge(t *testing.T) {
 	if testing.Short() {

@@ -87,7 +87,7 @@ func (l libwebp) Encode(ctx context.Context, img image.Image, opts Options) ([]b
 	return finish(ctx, file, opts, "")
 }
 
-// trimPixels is the size of a picture from which on its memory is returned to the system at once.
+// trimPixels is the size of an image from which on its memory is returned to the system at once.
 const trimPixels = 500_000
 
 // trim returns freed memory to the system. glibc keeps it in an arena per thread, which soon adds
@@ -116,8 +116,8 @@ func shapeOf(img *image.NRGBA) C.cm_shape {
 // pointer returns the address of the samples, for the duration of a C call.
 func pointer(samples []byte) *C.uint8_t { return (*C.uint8_t)(unsafe.SliceData(samples)) }
 
-// sparingModes is the partition limit for pictures with many prediction modes. A file has 512 KiB
-// for the modes. If they need more, libwebp encodes the whole picture again until they fit.
+// sparingModes is the partition limit for images with many prediction modes. A file has 512 KiB
+// for the modes. If they need more, libwebp encodes the whole image again until they fit.
 // Limiting them from the start takes a third of the time and costs 0.25 dB.
 const sparingModes = 60
 
@@ -199,9 +199,9 @@ var failures = map[int]string{
 	2:             "out of memory for the file",
 	3:             "a pointer is missing",
 	4:             "it refuses its settings",
-	5:             "it refuses the picture's size",
-	6:             "the modes of the picture are larger than 512 KiB",
-	7:             "a part of the picture is larger than 16 MiB",
+	5:             "it refuses the image's size",
+	6:             "the modes of the image are larger than 512 KiB",
+	7:             "a part of the image is larger than 16 MiB",
 	8:             "the file cannot be written",
 	9:             "the file is larger than 4 GiB",
 	10:            "it was stopped",

@@ -60,11 +60,11 @@ func opaque(planes *image.YCbCr) *image.RGBA {
 
 // safePixels is the number of pixels below which the prediction modes always fit. A file has 512
 // KiB for the modes. If they need more, the library writes a broken file, and has no setting
-// against it. Pictures with manyModes are encoded with the few modes of Fast, which fit up to some
-// 100 million pixels. The files of all pictures from safePixels on are checked.
+// against it. Images with manyModes are encoded with the few modes of Fast, which fit up to some
+// 100 million pixels. The files of all images from safePixels on are checked.
 const safePixels = 4_000_000
 
-// encodeWhole encodes a picture so that its modes fit.
+// encodeWhole encodes an image so that its modes fit.
 func encodeWhole(ctx context.Context, img image.Image, opts Options) ([]byte, error) {
 	size := img.Bounds().Size()
 	pixels := size.X * size.Y
@@ -94,7 +94,7 @@ func encodeWhole(ctx context.Context, img image.Image, opts Options) ([]byte, er
 // checkFile decodes an encoded file, which fails if its modes were cut.
 func checkFile(file []byte) error {
 	if _, err := webp.Decode(bytes.NewReader(file)); err != nil {
-		return fmt.Errorf("checking the encoded picture: %w", err)
+		return fmt.Errorf("checking the encoded image: %w", err)
 	}
 	return nil
 }

@@ -126,7 +126,7 @@ func changed(a, b *image.NRGBA) image.Rectangle {
 	return area
 }
 
-// file assembles the animation. A single frame becomes a still picture.
+// file assembles the animation. A single frame becomes a still image.
 func (s *sequence) file(a Animation) ([]byte, error) {
 	if len(s.frames) == 1 {
 		return assemble(s.frames[0].chunks)
@@ -162,7 +162,7 @@ func (f frame) data() []byte {
 	return appendChunks(append(b, overwrite), inner)
 }
 
-// transparent reports whether the chunks of a still picture have alpha.
+// transparent reports whether the chunks of a still image have alpha.
 func transparent(chunks []chunk) bool {
 	for _, c := range chunks {
 		if c.id == alphaID {

@@ -24,7 +24,7 @@ func chunkOf(t testing.TB, file []byte, id uint32) []byte {
 	return data
 }
 
-// kinds returns pictures whose files have all possible structures.
+// kinds returns images whose files have all possible structures.
 func kinds() map[string]struct {
 	img   image.Image
 	opts  webp.Options

@@ -71,7 +71,7 @@ func TestStoppedWithin(t *testing.T) {
 	}
 }
 
-// tiled repeats a picture.
+// tiled repeats an image.
 func tiled(img *image.NRGBA, width, height int) *image.NRGBA {
 	out := image.NewNRGBA(image.Rect(0, 0, width, height))
 	size := img.Rect.Size()

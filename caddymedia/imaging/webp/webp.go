@@ -1,4 +1,4 @@
-// Package webp encodes pictures as WebP. It never decodes foreign files.
+// Package webp encodes images as WebP. It never decodes foreign files.
 //
 // A build has one [Encoder]. With cgo on Linux it is libwebp, whose sources are in
 // github.com/chai2010/webp. Elsewhere it is github.com/deepteams/webp in pure Go. Its files have
@@ -23,7 +23,7 @@ type Encoder interface {
 	// Name returns the name and version of the encoder, for logs.
 	Name() string
 
-	// Encode returns the file of a still picture: an *image.YCbCr of ratio 4:2:0 in the full range
+	// Encode returns the file of a still image: an *image.YCbCr of ratio 4:2:0 in the full range
 	// of JPEG, which is always lossy, or an *image.NRGBA. Its bounds must begin at 0, 0. Encode may
 	// change the planes of an *image.YCbCr, but not an *image.NRGBA.
 	//
@@ -37,7 +37,7 @@ type Encoder interface {
 	// Stops reports whether a running Encode can be stopped.
 	Stops() bool
 
-	// Memory returns about the most bytes that a task needs, not counting the picture itself. Noise
+	// Memory returns about the most bytes that a task needs, not counting the image itself. Noise
 	// may need twice as much.
 	Memory(t Task) int64
 }
@@ -46,7 +46,7 @@ type Encoder interface {
 type Task struct {
 	// Width and Height in pixels.
 	Width, Height int
-	// Bytes is the size of the file that the picture was decoded from. It is a measure of detail,
+	// Bytes is the size of the file that the image was decoded from. It is a measure of detail,
 	// for which lossy encoders need memory.
 	Bytes int64
 	// Quality of lossy encoding. 0 means [DefaultQuality].
@@ -104,7 +104,7 @@ func ParseEffort(s string) (Effort, error) {
 	return "", fmt.Errorf("%q is none of fast, normal, small", s)
 }
 
-// Animation is a sequence of pictures.
+// Animation is a sequence of images.
 type Animation struct {
 	// Width and Height of every frame in pixels.
 	Width, Height int
@@ -114,5 +114,5 @@ type Animation struct {
 	Frames iter.Seq2[*image.NRGBA, time.Duration]
 }
 
-// ErrTooWide means that a side of the picture is over [MaxSide].
+// ErrTooWide means that a side of the image is over [MaxSide].
 var ErrTooWide = errors.New("a side is longer than the 16,383 pixels that WebP can hold")
