@@ -1,3 +1,8 @@
+// Package mediacmd implements the `caddy media` commands, with which an administrator manages
+// storages and items from a shell.
+//
+// A command uses the storages and aliases of a configuration, from a file or from a running Caddy,
+// but in its own process. It starts no site and opens no token store.
 package mediacmd
 
 import (
@@ -13,16 +18,16 @@ import (
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "media",
-		Short: "Looks after the storages and items of the media service",
-		Long: `Looks after the storages and items of the media service.
+		Short: "Manages the storages and items of the media service",
+		Long: `Manages the storages and items of the media service.
 
-Commands that need a configuration take the one of the running Caddy, from its
-admin API at --address, or with --config that of a file. Placeholders such as
-{env.X} in it are expanded in the environment of the command.
+Commands that need a configuration read it from the admin API of the running
+Caddy at --address, or from a file with --config. Placeholders such as {env.X}
+are expanded in the environment of the command.
 
-Messages and progress bars go to the standard error; there are no bars where
-it is no terminal, nor with --quiet or --json. The exit code is 0 if all is
-well and 1 if anything failed.`,
+Messages and progress bars go to the standard error. Bars are shown only on a
+terminal, and not with --quiet or --json. The exit code is 0 on success and 1 if
+anything failed.`,
 		CobraFunc: func(cmd *cobra.Command) {
 			cmd.Args = cobra.NoArgs // so that a command that does not exist is an error
 			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -39,7 +44,7 @@ const maxArguments = math.MaxInt
 func needs(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
-			return fmt.Errorf("%s needs %s; %s --help says more", cmd.Name(), what, cmd.CommandPath())
+			return fmt.Errorf("%s needs %s; see %s --help", cmd.Name(), what, cmd.CommandPath())
 		}
 		return nil
 	}

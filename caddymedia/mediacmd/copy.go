@@ -2,15 +2,23 @@ package mediacmd
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"github.com/caddymedia/media/caddymedia/imaging/render"
+	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/internal/storagecopy"
+	"github.com/caddymedia/media/caddymedia/naming"
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 func copyCommand() *cobra.Command {
@@ -18,80 +26,82 @@ func copyCommand() *cobra.Command {
 	cmd := inSession(&cobra.Command{
 		Use:   "copy <from> <to>",
 		Short: "Copies items from one storage to another and verifies them",
-		Long: `Copies items, variants of pictures included, from one storage of the
-configuration to another, under the same keys, and verifies each copy.
+		Long: `Copies items and the variants of images from one storage of the configuration to
+another, under the same keys, and verifies each copy.
 
-An item that is in the destination already is compared: the same is left as it
-is, and one that differs is a failure unless --overwrite is given. Nothing is
-ever deleted. Items may be uploaded meanwhile: what comes too late is copied by
-running the command again.
+An item that is already in the destination, with the same size and a later time,
+is done. Otherwise the bytes are compared. An item that differs fails, unless
+--overwrite replaces it. With --checksum the bytes of all items are compared.
+Nothing is ever deleted.
 
-What was copied is written to a journal, so that the command may be stopped or
-killed at any moment and be run again: it goes on where it was.
+To continue after an interruption, or to copy items that were uploaded in the
+meantime, run the command again.
 
-With --json every item that could not be copied is a line with "key" and
-"error", and the last line is the report.`,
+With --json each failed item is a line with "key" and "error", and the last line
+is the report.`,
 		Example: `  caddy media copy default bucket --dry-run
   caddy media copy default bucket --alias img/content --alias file/content`,
 		Args: needs(2, 2, "<from> and <to>"),
 	}, f.run)
 	cmd.PreRunE = func(*cobra.Command, []string) error { return f.check() }
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.aliases, "alias", nil, "Copy the items of this alias only, img/<name> or file/<name>; may be repeated")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "Compare the lists of the two storages by size and copy nothing")
-	flags.IntVar(&f.parallel, "parallel", 4, "How many items are copied at once")
-	flags.BoolVar(&f.overwrite, "overwrite", false, "Replace what is in the destination and differs")
-	flags.StringVar((*string)(&f.verify), "verify", string(storagecopy.Checksum), "How to verify a copy: checksum (it is read back) or size")
-	flags.StringVar(&f.state, "state", "", "File of the journal (default: one in Caddy's data folder for these storages and aliases)")
+	flags.StringArrayVar(&f.aliases, "alias", nil, "Copy only the items of this alias, img/<name> or file/<name> (may be repeated)")
+	flags.BoolVar(&f.opts.DryRun, "dry-run", false, "Compare the two lists by size and copy nothing")
+	flags.IntVar(&f.opts.Parallel, "parallel", 4, "Number of items to copy at a time")
+	flags.BoolVar(&f.opts.Overwrite, "overwrite", false, "Replace items in the destination that differ")
+	flags.BoolVar(&f.opts.Checksum, "checksum", false, "Compare the bytes of all items that are already in the destination")
+	flags.StringVar(&f.verify, "verify", verifyChecksum, "How to verify a copy: checksum (read it back) or size")
+	cmd.MarkFlagsMutuallyExclusive("dry-run", "checksum")
 	return cmd
 }
 
 // maxParallel is the maximum of --parallel.
 const maxParallel = 64
 
+// Values of --verify.
+const (
+	verifyChecksum = "checksum"
+	verifySize     = "size"
+)
+
 // copyFlags are the values of the command's flags.
 type copyFlags struct {
-	aliases   []string
-	dryRun    bool
-	parallel  int
-	overwrite bool
-	verify    storagecopy.Verify
-	state     string
+	aliases []string
+	verify  string
+	opts    storagecopy.Options
 }
 
 func (f *copyFlags) check() error {
-	if f.verify != storagecopy.Checksum && f.verify != storagecopy.Size {
-		return fmt.Errorf("--verify %q: it is checksum or size", f.verify)
+	if f.verify != verifyChecksum && f.verify != verifySize {
+		return fmt.Errorf("--verify %q: use checksum or size", f.verify)
 	}
-	if f.parallel < 1 || f.parallel > maxParallel {
-		return fmt.Errorf("--parallel %d: it is 1 to %d", f.parallel, maxParallel)
+	if f.opts.Parallel < 1 || f.opts.Parallel > maxParallel {
+		return fmt.Errorf("--parallel %d: use 1 to %d", f.opts.Parallel, maxParallel)
 	}
 	return nil
 }
 
 // run runs `caddy media copy`.
-func (f *copyFlags) run(ctx context.Context, s *session, args []string) (err error) {
-	opts, err := s.copyOptions(ctx, f, args[0], args[1])
+func (f *copyFlags) run(ctx context.Context, s *session, args []string) error {
+	opts, err := s.copyOptions(f, args[0], args[1])
 	if err != nil {
 		return err
 	}
-	if opts.Journal, err = journal(f, opts); err != nil {
+	if err := s.checkStorages(ctx, opts); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, opts.Journal.Close()) }()
 	bars := s.copyBars(ctx, &opts)
 	report, stopped := storagecopy.Run(ctx, opts)
 	bars.close()
 	return s.showCopy(opts, report, stopped, bars.total.Load())
 }
 
-// copyOptions returns the options of a copy. It checks that both storages can be used.
-func (s *session) copyOptions(ctx context.Context, flags *copyFlags, from, to string) (storagecopy.Options, error) {
-	opts := storagecopy.Options{
-		Overwrite: flags.overwrite, Verify: flags.verify, DryRun: flags.dryRun,
-		Now:    time.Now, //nolint:forbidigo // the clock's one default
-		Failed: s.showFailed,
-	}
+// copyOptions returns the options of a copy.
+func (s *session) copyOptions(flags *copyFlags, from, to string) (storagecopy.Options, error) {
+	opts := flags.opts
+	opts.ReadBack = flags.verify == verifyChecksum
+	opts.Now = time.Now //nolint:forbidigo // the clock's one default
+	opts.Failed = s.showFailed
 	var err error
 	if opts.From, err = s.storage(from); err != nil {
 		return opts, err
@@ -99,27 +109,27 @@ func (s *session) copyOptions(ctx context.Context, flags *copyFlags, from, to st
 	if opts.To, err = s.storage(to); err != nil {
 		return opts, err
 	}
-	opts.Parallel = s.parallel(flags.parallel, opts.From, opts.To)
+	if opts.From.Location().Overlaps(opts.To.Location()) {
+		return opts, fmt.Errorf("%q and %q are the same backend, or one lies within the other", from, to)
+	}
+	opts.Parallel = s.parallel(opts.Parallel, opts.From, opts.To)
 	aliases, err := s.aliasesOf(from, to, flags.aliases)
 	if err != nil {
 		return opts, err
 	}
 	opts.Prefixes = prefixesOf(aliases, len(flags.aliases) == 0)
 	s.describe(&opts, from, to)
-	if err := differentBackends(opts.From, opts.To); err != nil {
-		return opts, err
-	}
-	return opts, s.reachable(ctx, opts)
+	return opts, nil
 }
 
 // showFailed prints an item that could not be copied.
 func (s *session) showFailed(key string, err error) {
-	s.failf("%s: %v", key, s.explain(err))
+	failed := s.fail(key, err)
 	_ = s.document(struct { // the standard output may be gone
 		Key    string `json:"key"`
 		Error  string `json:"error"`
 		Reason string `json:"reason,omitempty"`
-	}{key, s.text(err), s.reasonOf(err)})
+	}{key, failed.Message, failed.Reason})
 }
 
 // copyBars are the progress bars of a copy.
@@ -175,12 +185,12 @@ func (s *session) showCopy(opts storagecopy.Options, report storagecopy.Report, 
 		return err
 	}
 	if interrupted {
-		s.failf("Interrupted. The same command goes on from here.")
+		s.failf("Interrupted. Run the same command again to continue.")
 	} else if stopped != nil {
-		s.failf("Stopped: %v\nThe same command goes on from here.", s.explain(stopped))
+		s.failf("Stopped: %v\nRun the same command again to continue.", s.explain(stopped))
 	}
 	if left := total - report.Seen(); stopped != nil && left > 0 {
-		s.failf("%s of %s items are left.", humanize.Comma(left), humanize.Comma(total))
+		s.failf("%s of %s items remain.", humanize.Comma(left), humanize.Comma(total))
 	}
 	if stopped == nil && report.Failed.Items == 0 {
 		return nil
@@ -190,20 +200,129 @@ func (s *session) showCopy(opts storagecopy.Options, report storagecopy.Report, 
 
 func copyTable(dryRun bool, report storagecopy.Report) [][]string {
 	row := func(name string, t storagecopy.Tally) []string {
-		return []string{name, humanize.Comma(t.Items) + " items", humanize.IBytes(uint64(max(0, t.Bytes)))}
+		return []string{name, humanize.Comma(t.Items) + " items", bytesText(t.Bytes)}
 	}
 	if dryRun {
 		return [][]string{
 			row("would be copied", report.Copied), row("already there with the same size", report.Present),
-			row("copied before, by the journal", report.Skipped), row("there with another size", report.Differing),
+			row("there with another size", report.Differing),
 		}
 	}
 	rows := [][]string{
-		row("copied and verified", report.Copied), row("already there", report.Present),
-		row("copied before, by the journal", report.Skipped), row("failed", report.Failed),
+		row("copied and verified", report.Copied), row("already there", report.Present), row("failed", report.Failed),
 	}
 	if report.Gone > 0 {
 		rows = append(rows, []string{"deleted meanwhile", humanize.Comma(report.Gone) + " items"})
 	}
 	return append(rows, []string{"time", report.Took.Round(time.Millisecond).String()})
+}
+
+// checkStorages checks that both storages can be used. Before a real run it also stores a small
+// object in the destination and removes it again. This shows early whether the destination is
+// writable, and whether the source is the same backend under another name.
+func (s *session) checkStorages(ctx context.Context, opts storagecopy.Options) error {
+	for _, storage := range []*storagedrivers.Storage{opts.From, opts.To} {
+		if err := storage.Check(ctx); err != nil {
+			return fmt.Errorf("storage %q cannot be used: %w", storage.Name(), s.explain(err))
+		}
+	}
+	if opts.DryRun {
+		return nil
+	}
+	key := "media-probe-" + rand.Text() + ".txt"
+	_, err := opts.To.Put(ctx, key, strings.NewReader(key), storagedrivers.PutOptions{})
+	if err != nil {
+		_ = opts.To.Delete(context.WithoutCancel(ctx), key) // if its answer was lost
+		return fmt.Errorf("storage %q cannot be written to: %w", opts.To.Name(), s.explain(err))
+	}
+	_, err = opts.From.Stat(ctx, key)
+	switch {
+	case err == nil:
+		err = fmt.Errorf("%q and %q are the same backend", opts.From.Name(), opts.To.Name())
+	case errors.Is(err, fs.ErrNotExist):
+		err = nil
+	}
+	return errors.Join(err, opts.To.Delete(context.WithoutCancel(ctx), key))
+}
+
+// aliasesOf returns the aliases of names such as "img/content". Each must use one of the two
+// storages: from, or to if it has been switched already.
+func (s *session) aliasesOf(from, to string, names []string) ([]*ingest.Alias, error) {
+	aliases := make([]*ingest.Alias, 0, len(names))
+	for _, full := range names {
+		kind, name, _ := strings.Cut(full, "/")
+		alias, ok := s.App.Service().Alias(ingest.Kind(kind), name)
+		if !ok {
+			return nil, fmt.Errorf("there is no alias %q in the configuration; write img/<name> or file/<name>", full)
+		}
+		if kept := alias.Storage.Name(); kept != from && kept != to {
+			return nil, fmt.Errorf("the alias %s uses storage %q, not %q", full, kept, from)
+		}
+		aliases = append(aliases, alias)
+	}
+	return aliases, nil
+}
+
+// prefixesOf returns the prefixes of the keys to copy, in their order.
+func prefixesOf(aliases []*ingest.Alias, everything bool) []string {
+	prefixes := make([]string, 0, len(aliases))
+	for _, alias := range aliases {
+		if alias.Prefix == "" {
+			everything = true
+		}
+		prefixes = append(prefixes, alias.Prefix+"/")
+	}
+	if everything {
+		return []string{""}
+	}
+	slices.Sort(prefixes)
+	// The prefix of an alias in one storage may lie within that of an alias in the other.
+	last := "\xff"
+	return slices.DeleteFunc(slices.Compact(prefixes), func(prefix string) bool {
+		if strings.HasPrefix(prefix, last) {
+			return true
+		}
+		last = prefix
+		return false
+	})
+}
+
+// isNoItem returns a function that reports whether an object of the storage from is a part of an
+// unfinished upload, or a rendition of an alias that uses one of the two storages. Keys of items
+// never are, although an alias that has been switched to the other storage may have its folder of
+// renditions among them.
+func (s *session) isNoItem(from, to string) func(key string) bool {
+	var items, renditions []string // prefixes of keys
+	for _, alias := range s.App.Service().Aliases() {
+		kept := alias.Storage.Name()
+		if kept == from {
+			items = append(items, alias.Key(""))
+		}
+		if alias.HasRenditionFolder() && (kept == from || kept == to) {
+			renditions = append(renditions, alias.RenditionRoot()+"/")
+		}
+	}
+	return func(key string) bool {
+		begins := func(prefix string) bool { return strings.HasPrefix(key, prefix) }
+		return naming.InUploadsFolder(key) || slices.ContainsFunc(renditions, begins) && !slices.ContainsFunc(items, begins)
+	}
+}
+
+// describe sets the options that depend on aliases: the Cache-Control header of a key, the image of
+// a variant, and the objects that are not copied: renditions are made again.
+func (s *session) describe(opts *storagecopy.Options, from, to string) {
+	aliasOf := s.aliasOf(from, to)
+	opts.CacheControl = func(key string) string {
+		if alias := aliasOf(key); alias != nil {
+			return alias.CacheControl
+		}
+		return ""
+	}
+	opts.Omits = s.isNoItem(from, to)
+	opts.ImageOf = func(key string) string {
+		if alias := aliasOf(key); alias == nil || !alias.IsVariant(alias.Filename(key)) {
+			return ""
+		}
+		return strings.TrimSuffix(key, render.Suffix)
+	}
 }

@@ -1,6 +1,7 @@
 package mediacmd
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"unicode"
 	"unicode/utf16"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -168,4 +170,30 @@ func escaped(document string) string {
 		}
 	}
 	return b.String()
+}
+
+// bytesText returns a number of bytes for people.
+func bytesText(n int64) string { return humanize.IBytes(uint64(max(0, n))) }
+
+// confirm asks a question on the terminal. It returns an error unless the answer is yes.
+func (o *output) confirm(ctx context.Context, question string) error {
+	if !isTerminal(o.in) {
+		return errors.New("nothing was removed: --yes is needed without a terminal")
+	}
+	fmt.Fprint(o.err, o.shown(question)+" [y/N] ")
+	answers := make(chan string, 1)
+	go func() {
+		answer, _ := bufio.NewReader(o.in).ReadString('\n')
+		answers <- answer
+	}()
+	select {
+	case <-ctx.Done():
+		fmt.Fprintln(o.err)
+		return context.Cause(ctx)
+	case answer := <-answers:
+		if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+			return errors.New("nothing was removed")
+		}
+		return nil
+	}
 }

@@ -15,10 +15,10 @@ import (
 func probeCommand() *cobra.Command {
 	return inSession(&cobra.Command{
 		Use:   "probe [<storage>...]",
-		Short: "Tests whether storages can be used, and what they guarantee",
-		Long: `Tests the storages of the configuration, or those that are named, each with a
-small object of its own, which it removes again: whether the storage can be
-reached, stores, reads, replaces and deletes, and what it guarantees.
+		Short: "Tests storages and shows their guarantees",
+		Long: `Tests all storages of the configuration, or the named ones. It stores a small
+object in each, reads, replaces and removes it, and shows what the storage
+guarantees.
 
 With --json the result is one document.`,
 	}, probe)
@@ -106,7 +106,7 @@ func (s *session) showProbes(results []probed) error {
 func (s *session) showProbe(p probed) error {
 	verdict := "can be used"
 	if !p.OK {
-		verdict = "CANNOT be used as it should"
+		verdict = "CANNOT be used"
 	}
 	s.sayf("%s (%s) %s", p.Name, p.Driver, verdict)
 	rows := make([][]string, 0, len(p.Steps))

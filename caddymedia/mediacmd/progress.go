@@ -4,7 +4,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/dustin/go-humanize"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 )
@@ -51,13 +50,12 @@ func (p *progress) items(name string) *bar {
 
 // bytes adds a bar that counts bytes.
 func (p *progress) bytes(name string) *bar {
-	size := func(n int64) string { return humanize.IBytes(uint64(max(0, n))) }
 	start := time.Now() //nolint:forbidigo // a bar shows the time of its command
 	return p.add(name,
-		decor.Any(func(s decor.Statistics) string { return size(s.Current) + " of " + size(s.Total) }),
-		decor.Any(func(s decor.Statistics) string { return size(s.Current) }),
+		decor.Any(func(s decor.Statistics) string { return bytesText(s.Current) + " of " + bytesText(s.Total) }),
+		decor.Any(func(s decor.Statistics) string { return bytesText(s.Current) }),
 		decor.Any(func(s decor.Statistics) string {
-			return size(int64(float64(s.Current)/time.Since(start).Seconds())) + "/s"
+			return bytesText(int64(float64(s.Current)/time.Since(start).Seconds())) + "/s"
 		}))
 }
 

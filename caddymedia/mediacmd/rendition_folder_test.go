@@ -67,7 +67,7 @@ func TestRenditionFolders(t *testing.T) { // not parallel: Caddy has globals
 			config := configFile(t, folder, []string{"a", "b", "c"}, map[string]any{"image_aliases": images})
 			a, b := filepath.Join(folder, "a"), filepath.Join(folder, "b")
 			stored(t, a, c.keys...)
-			if _, messages, err := run(t, copyCommand(), "a", "b", "--state", filepath.Join(folder, "journal"), "--config", config); err != nil {
+			if _, messages, err := run(t, copyCommand(), "a", "b", "--config", config); err != nil {
 				t.Fatal(err, messages)
 			}
 			if got := filesIn(t, b); !slices.Equal(got, c.copied) {

@@ -2,15 +2,21 @@ package mediacmd
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+
+	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
@@ -22,13 +28,14 @@ func rmCommand() *cobra.Command {
 	cmd := inSession(&cobra.Command{
 		Use:   "rm <storage or alias>/<name>...",
 		Short: "Removes items with their variants, or other objects",
-		Long: `Removes items with their WebP variants, or other objects of a storage. An alias
-is img/<name> or file/<name>. It asks before it removes anything; --yes answers,
-and is needed where there is no terminal. What is removed cannot be restored.
+		Long: `Removes items with their WebP variants and renditions, or other objects of a
+storage. An alias is img/<name> or file/<name>. The command asks before it
+removes anything, unless --yes is given, which is required without a terminal.
+Removed items cannot be restored.
 
-The running Caddy removes its items itself, as if they were removed in the
-panel: with events and lines in the audit log. With --config the command does
-it, without them.
+The running Caddy removes its items itself, as in the panel: with events and
+lines in the audit log. With --config the command removes them, without events
+and audit log.
 
 With --json there is one line for each item, and a last one with the totals.`,
 		Example: `  caddy media rm img/content/26-11/21/photo.jpg
@@ -36,7 +43,7 @@ With --json there is one line for each item, and a last one with the totals.`,
 		Args: needs(1, maxArguments, "at least one <storage or alias>/<name>"),
 	}, r.run)
 	flags := cmd.Flags()
-	flags.BoolVarP(&r.recursive, "recursive", "r", false, "Remove everything in folders")
+	flags.BoolVarP(&r.recursive, "recursive", "r", false, "Remove folders with everything in them")
 	flags.BoolVarP(&r.yes, "yes", "y", false, "Do not ask")
 	flags.BoolVar(&r.totals.DryRun, "dry-run", false, "Only show what would be removed")
 	return cmd
@@ -54,7 +61,7 @@ type removing struct {
 // removeTotals is the last line of the JSON.
 type removeTotals struct {
 	DryRun  bool  `json:"dry_run"`
-	Items   int64 `json:"items"` // variants are parts of their pictures
+	Items   int64 `json:"items"` // variants are parts of their images
 	Bytes   int64 `json:"bytes"` // with the variants
 	Removed int64 `json:"removed"`
 	Failed  int64 `json:"failed"`
@@ -65,8 +72,7 @@ type removeResult struct {
 	Path    string `json:"path"`
 	Size    int64  `json:"size"`
 	Removed bool   `json:"removed"`
-	Message string `json:"message,omitempty"`
-	Reason  string `json:"reason,omitempty"` // in plain words, if it is known
+	failure
 }
 
 // removers is the number of items that are removed concurrently.
@@ -91,23 +97,20 @@ func (r *removing) run(ctx context.Context, s *session, args []string) error {
 		}
 	}
 	for _, t := range targets {
-		group := new(errgroup.Group)
+		var group errgroup.Group
 		group.SetLimit(s.parallel(removers, t.storage))
 		err := r.each(ctx, t, func(found removable) error {
 			group.Go(func() error { return r.remove(ctx, t, found) })
 			return ctx.Err()
 		})
-		failed := group.Wait()
-		switch {
-		case ctx.Err() != nil:
-			return r.report(ctx)
-		case failed != nil:
+		if failed := group.Wait(); failed != nil && ctx.Err() == nil {
 			return failed
 		}
+		if err != nil && ctx.Err() == nil {
+			err = r.add(removeResult{Path: t.String()}, err)
+		}
 		if err != nil {
-			if err := r.add(removeResult{Path: t.String()}, err); err != nil {
-				return err
-			}
+			break
 		}
 	}
 	return r.report(ctx)
@@ -115,62 +118,47 @@ func (r *removing) run(ctx context.Context, s *session, args []string) error {
 
 // removable is an item, or an object that is none.
 type removable struct {
-	storagedrivers.Info
+	entry
 
 	alias *ingest.Alias // nil: no item
-	// variant reports that the object is a variant without a picture.
+	// variant reports that the object is a variant without an image.
 	variant bool
-	// paired reports that the object is the variant of a picture that is removed as well.
+	// paired reports that the object is the variant of an image that is removed as well.
 	paired bool
 }
 
 // each calls f for every object of a target.
 func (r *removing) each(ctx context.Context, t target, f func(removable) error) error {
 	aliasOf := r.aliasOf(t.storage.Name(), t.storage.Name())
-	// pictures are the preceding ones whose keys the current key begins with. All keys between a
-	// picture and its variant begin with the key of the picture.
-	var pictures []string
-	each := func(info storagedrivers.Info) error {
-		found := removable{Info: info, alias: aliasOf(info.Key)}
-		for len(pictures) > 0 && !strings.HasPrefix(info.Key, pictures[len(pictures)-1]) {
-			pictures = pictures[:len(pictures)-1]
+	// images are the preceding ones whose keys the current key begins with. All keys between an
+	// image and its variant begin with the key of the image.
+	var images []string
+	each := func(e entry) error {
+		key := e.info.Key
+		if !r.recursive && key != t.key() {
+			return errors.New("it is a folder: --recursive removes everything in it")
 		}
-		if found.alias != nil && found.alias.IsVariant(found.alias.Filename(info.Key)) {
-			picture := strings.TrimSuffix(info.Key, render.Suffix)
-			for _, before := range pictures {
-				found.paired = found.paired || before == picture
-			}
+		found := removable{entry: e, alias: aliasOf(key)}
+		for len(images) > 0 && !strings.HasPrefix(key, images[len(images)-1]) {
+			images = images[:len(images)-1]
+		}
+		if found.alias != nil && found.alias.IsVariant(found.alias.Filename(key)) {
+			found.paired = slices.Contains(images, strings.TrimSuffix(key, render.Suffix))
 			found.variant = !found.paired
 		}
-		pictures = append(pictures, info.Key)
+		images = append(images, key)
 		return f(found)
 	}
 	if t.path != "" {
 		info, err := t.storage.Stat(ctx, t.key())
-		switch {
-		case err == nil:
-			return each(info)
-		case !isMissing(err):
+		if err == nil {
+			return each(t.entry(info, ""))
+		}
+		if !isMissing(err) {
 			return err
 		}
 	}
-	any := false
-	for info, err := range t.storage.All(ctx, t.folder()) {
-		if err != nil {
-			return err
-		}
-		if !r.recursive {
-			return errors.New("it is a folder: --recursive removes everything in it")
-		}
-		any = true
-		if err := each(info); err != nil {
-			return err
-		}
-	}
-	if !any && t.path != "" {
-		return errors.New("there is no such item or folder")
-	}
-	return nil
+	return r.walk(ctx, t, false, each)
 }
 
 func isMissing(err error) bool {
@@ -188,15 +176,15 @@ func (r *removing) ask(ctx context.Context, targets []target) error {
 			return nil
 		})
 		if err != nil {
-			return fmt.Errorf("%s: %w", t, r.explain(err))
+			return r.targetError(t, err)
 		}
 	}
 	if items == 0 {
 		return nil
 	}
-	what := fmt.Sprintf("%s items (%s) of %s", humanize.Comma(items), humanize.IBytes(uint64(bytes)), targets[0])
+	what := fmt.Sprintf("%s items (%s) of %s", humanize.Comma(items), bytesText(bytes), targets[0])
 	if items == 1 {
-		what = fmt.Sprintf("%s (%s)", targets[0], humanize.IBytes(uint64(bytes)))
+		what = fmt.Sprintf("%s (%s)", targets[0], bytesText(bytes))
 	}
 	if len(targets) > 1 {
 		what += fmt.Sprintf(" and %d more", len(targets)-1)
@@ -206,18 +194,30 @@ func (r *removing) ask(ctx context.Context, targets []target) error {
 
 // remove removes an object. It prints failures and returns an error only if printing fails, or if it
 // is interrupted.
-func (r *removing) remove(ctx context.Context, t target, found removable) error {
+func (r *removing) remove(ctx context.Context, t target, found removable) (err error) {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if found.paired {
-		r.tally(func(totals *removeTotals) { totals.Bytes += found.Size })
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.totals.Bytes += found.Size
 		return nil
 	}
-	result := removeResult{Path: t.shown(found.Key), Size: found.Size}
-	var err error
-	if !r.totals.DryRun {
-		result.Removed, err = r.removeObject(ctx, t, found)
+	result := removeResult{Path: found.Path, Size: found.Size}
+	switch {
+	case r.totals.DryRun:
+	case found.variant:
+		result.Removed, err = r.App.Service().Uploader().RemoveOrphan(ctx, found.alias, found.info)
+		if err == nil && !result.Removed {
+			err = errors.New("it is the variant of an image: remove the image")
+		}
+	case found.alias != nil:
+		err = r.removeItem(ctx, found.alias, found.alias.Filename(found.info.Key))
+		result.Removed = err == nil
+	default:
+		err = t.storage.Delete(ctx, found.info.Key)
+		result.Removed = err == nil
 	}
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()
@@ -225,50 +225,45 @@ func (r *removing) remove(ctx context.Context, t target, found removable) error 
 	return r.add(result, err)
 }
 
-func (r *removing) removeObject(ctx context.Context, t target, found removable) (bool, error) {
-	switch {
-	case found.variant:
-		removed, err := r.App.Service().Uploader().RemoveOrphan(ctx, found.alias, found.Info)
-		if err == nil && !removed {
-			err = errors.New("it is the variant of a picture: remove the picture")
-		}
-		return removed, err
-	case found.alias != nil:
-		err := r.removeItem(ctx, found.alias, found.alias.Filename(found.Key))
-		return err == nil, err
-	default:
-		err := t.storage.Delete(ctx, found.Key)
-		return err == nil, err
+// removeItem removes an item and its variant. If the configuration is that of a running Caddy, that
+// process does it: it writes its audit log, emits its events and locks the name against its uploads.
+func (r *removing) removeItem(ctx context.Context, alias *ingest.Alias, filename string) error {
+	if r.running == "" {
+		return r.App.Service().Uploader().Delete(ctx, alias, filename, ingest.Actor{Origin: ingest.OriginAdmin})
 	}
-}
-
-// tally updates the totals.
-func (r *removing) tally(change func(*removeTotals)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	change(&r.totals)
+	address := url.URL{Path: "/media/items/" + string(alias.Kind) + "/" + alias.Name + "/" + filename}
+	answer, err := caddycmd.AdminAPIRequest(r.running, http.MethodDelete, address.EscapedPath(),
+		http.Header{"Connection": {"close"}}, nil) // otherwise each request leaves a connection open
+	if err == nil {
+		return answer.Body.Close()
+	}
+	// The error ends with the answer, whose message is for users.
+	var refusal struct{ Error string }
+	if _, document, ok := strings.Cut(err.Error(), "{"); ok && json.Unmarshal([]byte("{"+document), &refusal) == nil && refusal.Error != "" {
+		err = errors.New(refusal.Error)
+	}
+	return fmt.Errorf("asking the running Caddy: %w", err)
 }
 
 // add prints and counts a result, or a failure if err is not nil.
 func (r *removing) add(result removeResult, err error) error {
-	r.tally(func(totals *removeTotals) {
-		totals.Items++
-		totals.Bytes += result.Size
-		if result.Removed {
-			totals.Removed++
-		}
-		if err != nil {
-			totals.Failed++
-		}
-	})
+	r.mu.Lock()
+	r.totals.Items++
+	r.totals.Bytes += result.Size
+	if result.Removed {
+		r.totals.Removed++
+	}
+	if err != nil {
+		r.totals.Failed++
+	}
+	r.mu.Unlock()
 	switch {
 	case err != nil:
-		result.Message, result.Reason = r.text(err), r.reasonOf(err)
-		r.failf("%s: %v", result.Path, r.explain(err))
+		result.failure = r.fail(result.Path, err)
 	case result.Removed:
 		r.sayf("%s: removed", result.Path)
 	default:
-		r.sayf("%s: would be removed, %s", result.Path, humanize.IBytes(uint64(result.Size)))
+		r.sayf("%s: would be removed, %s", result.Path, bytesText(result.Size))
 	}
 	return r.document(result)
 }
@@ -280,7 +275,7 @@ func (r *removing) report(ctx context.Context) error {
 		return err
 	}
 	if t.DryRun {
-		r.sayf("%s items, %s; nothing was removed", humanize.Comma(t.Items), humanize.IBytes(uint64(t.Bytes)))
+		r.sayf("%s items, %s; nothing was removed", humanize.Comma(t.Items), bytesText(t.Bytes))
 	} else if t.Items > 1 {
 		r.sayf("%s removed, %s failed", humanize.Comma(t.Removed), humanize.Comma(t.Failed))
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
@@ -19,19 +18,19 @@ func sweepCommand() *cobra.Command {
 	var w sweeping
 	cmd := inSession(&cobra.Command{
 		Use:   "sweep [<storage>...]",
-		Short: "Finds, and removes, outdated renditions, variants without pictures and leftovers of uploads",
-		Long: `Finds unneeded objects in all storages, or in the named ones: WebP variants whose
-pictures are gone, renditions of earlier settings or pictures, resumable uploads
-that have expired, and leftovers of uploads that were cut off. It only shows
-them; --delete removes them.
+		Short: "Finds and removes variants without images, outdated renditions and leftovers of uploads",
+		Long: `Finds leftovers in all storages, or in the named ones: WebP variants without
+images, renditions of earlier settings or images, resumable uploads that have
+expired, and leftovers of aborted uploads. It only shows them; --delete removes
+them.
 
-Objects younger than --older-than do not count: an upload may be under way.
-Leftovers are at least a day old where only their age distinguishes them.
+Objects younger than --older-than are ignored, because an upload may be in
+progress. If only the age identifies a leftover, it must be at least a day old.
 
 With --json there is one line for each, and a last one with the totals.`,
 	}, w.run)
-	cmd.Flags().BoolVar(&w.remove, "delete", false, "Remove what is found")
-	cmd.Flags().DurationVar(&w.olderThan, "older-than", 24*time.Hour, "How old at least")
+	cmd.Flags().BoolVar(&w.remove, "delete", false, "Remove the leftovers")
+	cmd.Flags().DurationVar(&w.olderThan, "older-than", 24*time.Hour, "Minimum age")
 	return cmd
 }
 
@@ -55,7 +54,7 @@ type sweepTotals struct {
 	Leftovers  int   `json:"leftovers"`
 	Bytes      int64 `json:"bytes"` // as far as they are known
 	Removed    int   `json:"removed"`
-	Failed     int   `json:"failed"` // also storages that could not be looked through
+	Failed     int   `json:"failed"` // storages that could not be listed included
 }
 
 // sweepResult is a line of the JSON.
@@ -64,19 +63,18 @@ type sweepResult struct {
 	// Kind is "variant", "rendition", "upload" or "leftover"; empty for the storage itself.
 	Kind string `json:"kind,omitempty"`
 	Name string `json:"name,omitempty"`
-	// Size in bytes; -1 where the storage does not tell.
+	// Size in bytes; -1 if the storage does not know it.
 	Size     int64     `json:"size"`
 	Modified time.Time `json:"modified,omitzero"`
 	Removed  bool      `json:"removed"`
-	Message  string    `json:"message,omitempty"`
-	Reason   string    `json:"reason,omitempty"` // in plain words, if it is known
+	failure
 }
 
 // run runs `caddy media sweep`.
 func (w *sweeping) run(ctx context.Context, s *session, names []string) error {
 	w.session = s
 	if w.olderThan < 0 {
-		return errors.New("--older-than is no negative duration")
+		return errors.New("--older-than must not be negative")
 	}
 	w.before = time.Now().Add(-w.olderThan) //nolint:forbidigo // a command runs once
 	w.totals.DryRun = !w.remove
@@ -110,21 +108,21 @@ func (w *sweeping) storage(ctx context.Context, s *storagedrivers.Storage) error
 	return w.flush()
 }
 
-// variants sweeps the variants of an alias whose pictures are gone.
+// variants sweeps the variants of an alias without images.
 func (w *sweeping) variants(ctx context.Context, alias *ingest.Alias) error {
 	return w.objects(ctx, alias, "variant", alias.Orphans(ctx, w.before), func(orphan storagedrivers.Info) (bool, error) {
 		return w.App.Service().Uploader().RemoveOrphan(ctx, alias, orphan)
 	})
 }
 
-// renditions sweeps the renditions of an alias that no address leads to.
+// renditions sweeps the renditions of an alias that no address uses.
 func (w *sweeping) renditions(ctx context.Context, alias *ingest.Alias) error {
 	return w.objects(ctx, alias, "rendition", alias.OutdatedRenditions(ctx, w.before), func(outdated storagedrivers.Info) (bool, error) {
 		return true, alias.RemoveRendition(ctx, outdated)
 	})
 }
 
-// objects sweeps objects of an alias. remove reports whether the object was unneeded to the end.
+// objects sweeps objects of an alias. remove reports whether it removed the object, which may be needed again.
 func (w *sweeping) objects(
 	ctx context.Context, alias *ingest.Alias, kind string,
 	unneeded iter.Seq2[storagedrivers.Info, error], remove func(storagedrivers.Info) (bool, error),
@@ -196,9 +194,8 @@ func (w *sweeping) uploads(ctx context.Context, s *storagedrivers.Storage) error
 // printing fails.
 func (w *sweeping) add(found sweepResult, err error) error {
 	w.count(found, err)
-	if found.Message = w.text(err); err != nil {
-		found.Reason = w.reasonOf(err)
-		w.failf("%s: %v", strings.TrimSpace(found.Storage+" "+found.Name), w.explain(err))
+	if err != nil {
+		found.failure = w.fail(strings.TrimSpace(found.Storage+" "+found.Name), err)
 	} else if err := w.row(found); err != nil {
 		return err
 	}
@@ -233,7 +230,7 @@ const maxRows = 1000
 func (w *sweeping) row(found sweepResult) error {
 	size := "?"
 	if found.Size >= 0 {
-		size = humanize.IBytes(uint64(found.Size))
+		size = bytesText(found.Size)
 	}
 	row := []string{found.Storage, found.Kind, found.Name, size, found.Modified.Local().Format(time.DateTime)}
 	if found.Removed {
@@ -255,13 +252,13 @@ func (w *sweeping) flush() error {
 // report prints the totals. It returns errReported if anything failed.
 func (w *sweeping) report() error {
 	t := w.totals
-	w.sayf("%d variants without pictures, %d outdated renditions, %d expired uploads and %d leftovers of uploads, %s",
-		t.Variants, t.Renditions, t.Uploads, t.Leftovers, humanize.IBytes(uint64(t.Bytes)))
+	w.sayf("%d variants without images, %d outdated renditions, %d expired uploads and %d leftovers of uploads, %s",
+		t.Variants, t.Renditions, t.Uploads, t.Leftovers, bytesText(t.Bytes))
 	switch {
 	case w.remove:
 		w.sayf("%d removed, %d failed", t.Removed, t.Failed)
 	case t.Variants+t.Renditions+t.Uploads+t.Leftovers > 0:
-		w.sayf("nothing was removed: --delete does that")
+		w.sayf("nothing was removed; use --delete to remove them")
 	}
 	if err := w.document(t); err != nil {
 		return err

@@ -5,11 +5,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/term"
+
+	"github.com/caddymedia/media/caddymedia/imaging"
+	"github.com/caddymedia/media/caddymedia/naming"
 )
 
 func uploadCommand() *cobra.Command {
@@ -18,37 +27,31 @@ func uploadCommand() *cobra.Command {
 		Use:   "upload <file or folder>...",
 		Short: "Uploads files as a client of the service",
 		Long: `Uploads files as a client of the service, over its HTTP API. It needs no
-configuration. Every file is a request of its own, so that one that is refused
-does not undo the others.
+configuration. Each file is a separate request, so that a refused file does not
+affect the others.
 
-Of a folder, the files in it and in all folders below are sent, to sub folders
-of the alias with the same names. Hidden files and symbolic links in it are left
-out.
+The files of a folder and of all folders below are sent to sub folders of the
+alias with the same names. Hidden files and symbolic links in it are left out.
 
-The password comes from --password-file, from $MEDIA_PASSWORD, or from the
-terminal. It is exchanged for a token, which is kept for the next run.
+The password is read from --password-file, from $MEDIA_PASSWORD, or from the
+terminal. It is exchanged for a token for this run. Nothing is stored.
 
-Files from 16 MiB are sent by resumable uploads if the service has them: a cut
-connection is continued, and after an interruption the next run of the same
-command continues, unless --no-resume is given.
+Files from 16 MiB are resumable uploads if the service has them, unless
+--no-resume is given: after a cut connection the command continues.
 
-Tokens and the addresses of unfinished uploads are in media/upload_tokens and
-media/upload_states in Caddy's data folder, readable by their owner only.
-
-With --json there is one line for each file, in the order in which they are
-done.`,
+With --json there is one line for each file, in the order of completion.`,
 		Args: needs(1, maxArguments, "at least one <file or folder>"),
 	}, u.run)
 	flags := cmd.Flags()
-	flags.StringVar(&u.server, "server", "", "Address of the service, https://media.example.com for instance (default: $MEDIA_SERVER)")
+	flags.StringVar(&u.server, "server", "", "Address of the service, such as https://media.example.com (default: $MEDIA_SERVER)")
 	flags.StringVar(&u.apiKey, "api-key", "", "API key of the account (default: $MEDIA_API_KEY)")
-	flags.StringVar(&u.passwordFile, "password-file", "", "File that holds the password")
-	flags.StringVar(&u.each.Alias, "alias", "", "Alias to upload to (default: content)")
-	flags.StringVar(&u.each.SubFolder, "sub-folder", "", "Folder within the alias (default: as the storage has it, by date for instance)")
-	flags.StringVar(&u.each.Kind, "as", "", "The kind of the files: image or file (default: by their extensions)")
-	flags.IntVar(&u.parallel, "parallel", 2, "How many files are sent at a time")
-	flags.BoolVar(&u.noResume, "no-resume", false, "Send every file in one request")
-	flags.BoolVar(&u.insecure, "insecure-http", false, "Send the password over plain HTTP to another host")
+	flags.StringVar(&u.passwordFile, "password-file", "", "File that contains the password")
+	flags.StringVar(&u.alias, "alias", "", "Alias to upload to (default: content)")
+	flags.StringVar(&u.subFolder, "sub-folder", "", "Folder within the alias (default: that of the storage, for example by date)")
+	flags.StringVar(&u.kind, "as", "", "Kind of the files: image or file (default: by their extensions)")
+	flags.IntVar(&u.parallel, "parallel", 2, "Number of files to send at a time")
+	flags.BoolVar(&u.noResume, "no-resume", false, "Send each file in one request")
+	flags.BoolVar(&u.insecure, "insecure-http", false, "Allow sending the password over plain HTTP to another host")
 	return cmd
 }
 
@@ -56,17 +59,13 @@ done.`,
 type uploading struct {
 	*output
 	server, apiKey, passwordFile string
+	alias, subFolder, kind       string
 	insecure, noResume           bool
 	parallel                     int
-	each                         upload // without a file
-
-	folders bool // folders are among the arguments
-	left    leftOut
 
 	client *uploadClient
 	stored atomic.Int64
-	sent   *bar
-	files  *bar
+	bars   *progress
 }
 
 // uploadResult is the result of a file, as JSON.
@@ -81,36 +80,40 @@ type uploadResult struct {
 
 // run runs `caddy media upload`.
 func (u *uploading) run(ctx context.Context, o *output, args []string) error {
-	u.output = o
-	bars := &progress{out: o} // none before the password is known
-	if err := u.connect(func() { bars.close() }); err != nil {
+	u.output, u.bars = o, &progress{out: o}
+	if err := u.connect(); err != nil {
 		return err
 	}
-	files := u.sources(args)
-	if _, err := u.client.currentToken(ctx); err != nil {
-		if ctx.Err() != nil {
-			err = errInterrupted
-		}
-		return u.failAll(files, err)
+	// The password is read before there are bars. With --json each file has its own failure.
+	if _, err := u.client.validToken(ctx, ""); err != nil && !u.json {
+		return err
 	}
-	bars = u.progress()
-	defer bars.close()
-	u.sent, u.files = bars.bytes("bytes"), bars.items("files")
-	u.sent.setTotal(sizeOf(files))
-	u.files.setTotal(int64(len(files)))
+	files, leftOut := u.sources(args)
+	u.bars = u.progress()
+	defer u.bars.close()
+	bytes, items := u.bars.bytes("bytes"), u.bars.items("files")
+	var size int64
+	for _, file := range files {
+		size += file.size
+	}
+	bytes.setTotal(size)
+	items.setTotal(int64(len(files)))
 	var group errgroup.Group // each file has its own result
 	group.SetLimit(u.parallel)
 	for _, file := range files {
-		group.Go(func() error { return u.one(ctx, file) })
+		group.Go(func() error {
+			defer items.add(1)
+			return u.one(ctx, file, &sentBytes{bar: bytes})
+		})
 	}
 	err := group.Wait()
-	bars.close()
+	u.bars.close()
 	stored := int(u.stored.Load())
-	if len(files) > 1 || u.folders {
+	if len(files) != 1 || files[0].file != args[0] {
 		u.sayf("%d of %d files stored", stored, len(files))
 	}
-	if left := u.left.String(); left != "" {
-		u.sayf("left out: %s", left)
+	if leftOut > 0 {
+		u.sayf("left out: %d", leftOut)
 	}
 	if err == nil && stored < len(files) {
 		err = errReported
@@ -118,9 +121,8 @@ func (u *uploading) run(ctx context.Context, o *output, args []string) error {
 	return err
 }
 
-// connect checks the flags and makes the client. beforeAsking is called before the user is asked for the
-// password.
-func (u *uploading) connect(beforeAsking func()) error {
+// connect checks the flags and makes the client.
+func (u *uploading) connect() error {
 	for _, required := range []struct {
 		value          *string
 		flag, variable string
@@ -134,80 +136,160 @@ func (u *uploading) connect(beforeAsking func()) error {
 	case err != nil:
 		return err
 	case u.parallel < 1:
-		return errors.New("--parallel is 1 or more")
-	case u.each.Kind != "" && u.each.Kind != "image" && u.each.Kind != "file":
-		return errors.New("--as is image or file")
+		return errors.New("--parallel must be 1 or more")
+	case u.kind != "" && u.kind != "image" && u.kind != "file":
+		return errors.New("--as must be image or file")
 	}
-	password := &passwordSource{
-		file: u.passwordFile, terminal: os.Stdin, prompt: u.err, before: beforeAsking,
-		question: fmt.Sprintf("Password of %s at %s: ", u.apiKey, server),
-	}
-	u.client = newUploadClient(server, u.apiKey, password.get)
-	if u.noResume {
-		u.client.resumeFrom = 0
-	}
-	u.client.states.clean(u.client.now())
+	u.client = newUploadClient(server, u.apiKey, u.password)
 	return nil
 }
 
-// sizeOf returns the total size of the regular files.
-func sizeOf(files []source) int64 {
-	var size int64
-	for _, file := range files {
-		if stat, err := os.Stat(file.file); err == nil && stat.Mode().IsRegular() {
-			size += stat.Size()
+// password reads the password from a file, the environment or the terminal, in this order.
+func (u *uploading) password(ctx context.Context) (string, error) {
+	if u.passwordFile != "" {
+		raw, err := os.ReadFile(u.passwordFile)
+		if err != nil {
+			return "", fmt.Errorf("reading the password: %w", err)
 		}
+		if password := strings.TrimRight(string(raw), "\r\n"); password != "" {
+			return password, nil
+		}
+		return "", errors.New("the password file is empty")
 	}
-	return size
+	if password := os.Getenv("MEDIA_PASSWORD"); password != "" {
+		return password, nil
+	}
+	fd := int(os.Stdin.Fd())
+	state, err := term.GetState(fd)
+	if err != nil {
+		return "", errors.New("no password: set MEDIA_PASSWORD or use --password-file where there is no terminal")
+	}
+	u.bars.close()
+	fmt.Fprint(u.err, u.shown(fmt.Sprintf("Password of %s at %s: ", u.apiKey, u.client.server)))
+	defer fmt.Fprintln(u.err)
+	password := make(chan []byte, 1)
+	go func() {
+		answer, _ := term.ReadPassword(fd) // without echo; an error leaves it empty
+		password <- answer
+	}()
+	select {
+	case <-ctx.Done():
+		return "", errors.Join(context.Cause(ctx), term.Restore(fd, state))
+	case answer := <-password:
+		if len(answer) == 0 {
+			return "", errors.New("the password is empty")
+		}
+		return string(answer), nil
+	}
 }
 
-// one uploads a file and prints the result.
-func (u *uploading) one(ctx context.Context, from source) error {
-	file := from.file
-	if ctx.Err() != nil {
-		return u.fail(file, errors.New("interrupted before it was sent"))
+// source is a file to upload.
+type source struct {
+	file, subFolder string
+	size            int64
+	// err is why the file, or the folder of this name, could not be read; nil otherwise.
+	err error
+}
+
+// sources returns the files of the command line and those in its folders, and the number of hidden
+// files, symbolic links and the like that are left out of folders.
+func (u *uploading) sources(args []string) (found []source, leftOut int) {
+	for _, arg := range args {
+		stat, err := os.Stat(arg)
+		switch {
+		case err != nil:
+			found = append(found, source{file: arg, err: err})
+		case stat.IsDir():
+			leftOut += u.addFolder(arg, &found)
+		default:
+			found = append(found, source{file: arg, subFolder: u.subFolder, size: stat.Size()})
+		}
 	}
-	if from.err != nil {
-		return u.fail(file, from.err)
-	}
-	job := u.each
-	job.File, job.SubFolder = file, from.subFolder
-	job.Kind, job.Sent = cmp.Or(job.Kind, kindOf(file)), u.sent.add
-	item, err := u.client.upload(ctx, job)
-	switch {
-	case err != nil && ctx.Err() != nil && errors.Is(err, errContinues):
-		err = fmt.Errorf("interrupted: %w", errContinues)
-	case err != nil && ctx.Err() != nil:
-		err = errors.New("interrupted: it may have been stored")
+	return found, leftOut
+}
+
+// addFolder adds the files in a folder and in all below, with sub folders that begin with the name of
+// the folder. It returns the number of entries that are left out.
+func (u *uploading) addFolder(root string, found *[]source) (leftOut int) {
+	absolute, err := filepath.Abs(root)
+	if err == nil {
+		root, err = filepath.EvalSymlinks(root) // the named folder itself may be a link
 	}
 	if err != nil {
-		return u.fail(file, err)
+		*found = append(*found, source{file: root, err: err})
+		return 0
 	}
-	u.stored.Add(1)
-	u.files.add(1)
-	u.sayf("%s: %s", file, item.FullPath)
-	return u.document(uploadResult{File: file, Success: true, uploaded: item})
+	_ = filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error { // it returns no other error
+		hidden := err == nil && file != root && strings.HasPrefix(entry.Name(), ".")
+		switch {
+		case err != nil:
+			*found = append(*found, source{file: file, err: err})
+		case hidden || !entry.IsDir() && !entry.Type().IsRegular():
+			u.sayf("%s: left out, it is hidden or no regular file", file)
+			leftOut++
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+		case !entry.IsDir():
+			below, _ := filepath.Rel(root, filepath.Dir(file)) // it is below
+			subFolder := path.Join(u.subFolder, filepath.Base(absolute), filepath.ToSlash(below))
+			one := source{file: file, subFolder: strings.TrimPrefix(subFolder, "/")}
+			if stat, err := entry.Info(); err == nil {
+				one.size = stat.Size()
+			}
+			*found = append(*found, one)
+		}
+		return nil
+	})
+	return leftOut
 }
 
-// fail prints why a file was not stored. It returns an error only if printing fails.
-func (u *uploading) fail(file string, err error) error {
-	u.failf("%s: %v", file, err)
-	result := uploadResult{File: file, Message: err.Error()}
-	if refused, ok := errors.AsType[*refusedError](err); ok {
-		result.Status = refused.status
+// one uploads a file and prints the result. It returns an error only if printing fails.
+func (u *uploading) one(ctx context.Context, from source, sent *sentBytes) error {
+	item, err := u.send(ctx, from, sent)
+	if err == nil {
+		u.stored.Add(1)
+		u.sayf("%s: %s", from.file, printable(item.FullPath))
+		return u.document(uploadResult{File: from.file, Success: true, uploaded: item})
 	}
-	return u.document(result)
+	sent.set(0)
+	if known, ok := errors.AsType[*fs.PathError](err); ok {
+		err = known.Err // without the path, which is printed anyway
+	}
+	u.failf("%s: %v", from.file, err)
+	return u.document(uploadResult{File: from.file, Status: statusOf(err), Message: err.Error()})
 }
 
-// failAll reports an error that prevents all uploads.
-func (u *uploading) failAll(files []source, err error) error {
-	if !u.json {
-		return err
+// send uploads a file.
+func (u *uploading) send(ctx context.Context, from source, sent *sentBytes) (uploaded, error) {
+	if ctx.Err() != nil {
+		return uploaded{}, errors.New("interrupted: it was not sent")
 	}
-	for _, file := range files {
-		if err := u.fail(file.file, err); err != nil {
-			return err
+	if from.err != nil {
+		return uploaded{}, from.err
+	}
+	stat, err := os.Stat(from.file) // opening a pipe would wait for its writer
+	if err == nil && !stat.Mode().IsRegular() {
+		err = errors.New("it is no regular file")
+	}
+	if err != nil {
+		return uploaded{}, err
+	}
+	file, err := os.Open(from.file)
+	if err != nil {
+		return uploaded{}, err
+	}
+	defer file.Close()
+	kind := u.kind
+	if kind == "" && slices.Contains(imaging.Extensions(), naming.Extension(from.file)) {
+		kind = "image"
+	}
+	item, err := u.client.upload(ctx, upload{cmp.Or(kind, "file"), u.alias, from.subFolder, file, stat, u.noResume, sent})
+	if err != nil && ctx.Err() != nil {
+		err = errors.New("interrupted: it was not stored")
+		if sent.n.Load() >= stat.Size() {
+			err = errors.New("interrupted: it may have been stored")
 		}
 	}
-	return errReported
+	return item, err
 }

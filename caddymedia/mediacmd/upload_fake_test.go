@@ -16,9 +16,6 @@ import (
 	"time"
 )
 
-// noon is the current time of the clients in these tests.
-var noon = time.Date(2026, time.November, 20, 12, 0, 0, 0, time.UTC)
-
 // fakeService imitates a media service. It answers with the prepared refusals first.
 type fakeService struct {
 	*httptest.Server
@@ -65,7 +62,7 @@ func (f *fakeService) logIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.valid = fmt.Sprintf("token-%d", f.logins)
-	fmt.Fprintf(w, `{"success":true,"token":%q,"expires_at":%d}`, f.valid, noon.Add(time.Hour).Unix())
+	fmt.Fprintf(w, `{"success":true,"token":%q,"expires_at":1}`, f.valid)
 }
 
 func (f *fakeService) upload(w http.ResponseWriter, r *http.Request) {
@@ -103,8 +100,8 @@ type testClient struct {
 	asked int // for the password
 }
 
-// client returns a client that keeps its tokens in a folder.
-func (f *fakeService) client(t *testing.T, folder string) *testClient {
+// client returns a client of the service.
+func (f *fakeService) client(t *testing.T) *testClient {
 	t.Helper()
 	server, err := serverAddress(f.URL, false)
 	if err != nil {
@@ -115,14 +112,35 @@ func (f *fakeService) client(t *testing.T, folder string) *testClient {
 		c.asked++
 		return "secret", nil
 	})
-	c.tokens.path = filepath.Join(folder, "tokens", "kept.json")
-	c.now = func() time.Time { return noon }
 	c.wait = func(_ context.Context, d time.Duration) error {
 		c.waits = append(c.waits, d)
 		return nil
 	}
 	t.Cleanup(c.http.CloseIdleConnections)
 	return c
+}
+
+// send uploads a file, and returns the number of its bytes that were counted.
+func (c *testClient) send(t *testing.T, path string, u upload) (uploaded, int64, error) {
+	t.Helper()
+	var err error
+	if u.file, err = os.Open(path); err != nil {
+		t.Fatal(err)
+	}
+	defer u.file.Close()
+	if u.stat, err = u.file.Stat(); err != nil {
+		t.Fatal(err)
+	}
+	u.sent = &sentBytes{bar: new(bar)}
+	item, err := c.upload(t.Context(), u)
+	return item, u.sent.n.Load(), err
+}
+
+// sendFile uploads a small file.
+func (c *testClient) sendFile(t *testing.T) error {
+	t.Helper()
+	_, _, err := c.send(t, aFile(t, "a.txt", "0123456789"), upload{kind: "file"})
+	return err
 }
 
 // aFile creates a file to upload.
@@ -134,8 +152,6 @@ func aFile(t *testing.T, name, content string) string {
 	}
 	return path
 }
-
-func ignore(int64) {}
 
 func wantRefused(t *testing.T, err error, status int, message string) {
 	t.Helper()

@@ -14,7 +14,6 @@ import (
 // TestUploadInterrupted: the messages distinguish files that were not sent from files that may have
 // been stored.
 func TestUploadInterrupted(t *testing.T) {
-	t.Setenv("XDG_DATA_HOME", t.TempDir())
 	f := newFakeService(t)
 	ctx, interrupt := context.WithCancelCause(t.Context())
 	f.refuse["/api/upload/file"] = []http.HandlerFunc{func(_ http.ResponseWriter, r *http.Request) {
@@ -43,7 +42,7 @@ func TestUploadInterrupted(t *testing.T) {
 		}
 		messages[result.File] = result.Message
 	}
-	if messages[first] != "interrupted: it may have been stored" || messages[second] != "interrupted before it was sent" {
+	if messages[first] != "interrupted: it may have been stored" || messages[second] != "interrupted: it was not sent" {
 		t.Errorf("%q", messages)
 	}
 }

@@ -10,31 +10,33 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 func variantsCommand() *cobra.Command {
 	var m makingVariants
 	cmd := inSession(&cobra.Command{
 		Use:   "variants <alias>",
-		Short: "Makes WebP variants and renditions that are missing",
-		Long: `Makes WebP variants that are missing or stale, and eager renditions that are
-missing, for the pictures of an alias: "content", or "img/content" as in its
-addresses. Stale is a variant that is older than its picture.
+		Short: "Makes missing WebP variants and renditions",
+		Long: `Makes missing or stale WebP variants, and missing eager renditions, for the
+images of an alias: "content", or "img/content" as in its addresses. A variant
+is stale if it is older than its image.
 
-It works beside a running Caddy, in the limits that the configuration sets for
-pictures, and can be run again after an interruption.
+The command works beside a running Caddy, within the limits of the configuration
+for images. After an interruption, run it again.
 
-With --json there is one line for each picture of which something is made, and a
+With --json there is one line for each image for which something is made, and a
 last one with the totals.`,
 		Args: needs(1, 1, "<alias>"),
 	}, m.run)
-	cmd.Flags().BoolVar(&m.all, "all", false, "Make all missing renditions, also those that are not eager, and again the variants that are current, after a change of quality for instance")
+	cmd.Flags().BoolVar(&m.all, "all", false, "Also make current variants anew, after a change of quality for example, and renditions that are not eager")
 	cmd.Flags().BoolVar(&m.totals.DryRun, "dry-run", false, "Only show what would be made")
 	return cmd
 }
@@ -44,7 +46,7 @@ type makingVariants struct {
 	*session
 	alias *ingest.Alias
 	all   bool
-	// workers bounds the pictures in work to those that the encoders accept without a queue.
+	// workers bounds the images in work to those that the encoders accept without a queue.
 	workers *semaphore.Weighted
 	done    *bar
 
@@ -52,12 +54,12 @@ type makingVariants struct {
 	totals variantTotals
 }
 
-// lookers is the number of pictures that are examined concurrently.
+// lookers is the number of images that are examined concurrently.
 const lookers = 16
 
 // run runs `caddy media variants`.
 func (m *makingVariants) run(ctx context.Context, s *session, args []string) error {
-	alias, err := s.pictureAlias(args[0])
+	alias, err := s.imageAlias(args[0])
 	if err != nil {
 		return err
 	}
@@ -66,7 +68,7 @@ func (m *makingVariants) run(ctx context.Context, s *session, args []string) err
 	m.workers = semaphore.NewWeighted(int64(cmp.Or(max(s.App.Limits.ImageWorkers, 0), runtime.GOMAXPROCS(0))))
 	bars := s.progress()
 	defer bars.close()
-	m.done = bars.items("pictures")
+	m.done = bars.items("images")
 	err = m.walk(ctx)
 	if ctx.Err() != nil {
 		err = errInterrupted
@@ -75,8 +77,8 @@ func (m *makingVariants) run(ctx context.Context, s *session, args []string) err
 	return m.report(err)
 }
 
-// pictureAlias returns an image alias that has variants or renditions.
-func (s *session) pictureAlias(name string) (*ingest.Alias, error) {
+// imageAlias returns an image alias that has variants or renditions.
+func (s *session) imageAlias(name string) (*ingest.Alias, error) {
 	kind, plain, found := strings.Cut(name, "/")
 	if !found {
 		kind, plain = string(ingest.Image), name
@@ -88,14 +90,14 @@ func (s *session) pictureAlias(name string) (*ingest.Alias, error) {
 	case !ok:
 		return nil, fmt.Errorf("there is no alias %q in the configuration", name)
 	case alias.Kind != ingest.Image:
-		return nil, fmt.Errorf("%s is an alias for files: only pictures have variants", name)
+		return nil, fmt.Errorf("%s is an alias for files: only images have variants", name)
 	case alias.WebP == nil && len(alias.Renditions) == 0:
 		return nil, fmt.Errorf("the image alias %q has no variants and no renditions: add webp or rendition to its configuration first", plain)
 	}
 	return alias, nil
 }
 
-// walk processes all pictures of the alias. It returns the error that ended it early.
+// walk processes all images of the alias. It returns the error that ended it early.
 func (m *makingVariants) walk(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(lookers + 1)
@@ -126,7 +128,7 @@ func (m *makingVariants) each(ctx context.Context, f func(filename string)) erro
 	return nil
 }
 
-// count counts the pictures for the progress bar.
+// count counts the images for the progress bar.
 func (m *makingVariants) count(ctx context.Context) error {
 	var n int64
 	if err := m.each(ctx, func(string) { n++ }); err != nil {
@@ -136,13 +138,13 @@ func (m *makingVariants) count(ctx context.Context) error {
 	return nil
 }
 
-// outcome is what was made of a picture, or would be.
+// outcome is what was made of a image, or would be.
 type outcome struct {
 	ingest.Renewed
 	renditions int // files
 }
 
-// one makes the variant and the renditions of a picture if necessary. An error ends the run.
+// one makes the variant and the renditions of a image if necessary. An error ends the run.
 func (m *makingVariants) one(ctx context.Context, filename string) error {
 	done, err := m.makeMissing(ctx, filename)
 	switch {
@@ -158,8 +160,8 @@ func (m *makingVariants) one(ctx context.Context, filename string) error {
 	return m.settled(filename, done)
 }
 
-// makeMissing makes the variant and the renditions of a picture if necessary. Of two errors it
-// returns the one that is not about the picture itself.
+// makeMissing makes the variant and the renditions of a image if necessary. Of two errors it
+// returns the one that is not about the image itself.
 func (m *makingVariants) makeMissing(ctx context.Context, filename string) (done outcome, err error) {
 	if m.alias.WebP != nil && m.alias.MayHaveVariant(filename) {
 		done.Before, err = m.alias.VariantState(ctx, filename)
@@ -199,4 +201,124 @@ func retried[T any](ctx context.Context, m *makingVariants, f func() (T, error))
 			return result, err
 		}
 	}
+}
+
+// variantTotals is the last line of the JSON.
+type variantTotals struct {
+	Alias    string `json:"alias"`
+	DryRun   bool   `json:"dry_run"`
+	Pictures int    `json:"pictures"`
+	Current  int    `json:"current"`
+	// Made counts Larger as well; in a dry run both are what would be made.
+	Made   int `json:"made"`
+	Larger int `json:"larger"`
+	// None counts images of which a variant or a rendition cannot be made.
+	None   int `json:"none"`
+	Failed int `json:"failed"`
+	// Renditions counts files: a rendition may have one more as WebP.
+	Renditions int `json:"renditions"`
+	// Complete reports that no image was left out; Stopped is the reason if some were.
+	Complete bool   `json:"complete"`
+	Stopped  string `json:"stopped,omitempty"`
+}
+
+// variantResult is a line of the JSON.
+type variantResult struct {
+	Filename string              `json:"filename"`
+	Before   ingest.VariantState `json:"before,omitempty"`
+	// Result is "made", "larger", "none" or "failed"; empty in a dry run, or if only renditions were
+	// made.
+	Result string `json:"result,omitempty"`
+	Size   int64  `json:"size,omitempty"`
+	// Renditions is the number of files of renditions that were made, or would be.
+	Renditions int `json:"renditions,omitempty"`
+	failure
+}
+
+// tally updates the totals.
+func (m *makingVariants) tally(done outcome, change func(*variantTotals)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.totals.Pictures++
+	m.totals.Renditions += done.renditions
+	change(&m.totals)
+}
+
+func (m *makingVariants) settled(filename string, done outcome) error {
+	wanted := m.totals.DryRun && m.alias.WebP != nil && (m.all || done.Before != ingest.VariantCurrent)
+	m.tally(done, func(t *variantTotals) {
+		switch {
+		case done.Result != "" || wanted:
+			t.Made++
+		case done.renditions == 0:
+			t.Current++
+		}
+		if done.Result == ingest.VariantLarger {
+			t.Larger++
+		}
+	})
+	if wanted {
+		m.sayf("%s: %s", filename, done.Before)
+	}
+	if m.totals.DryRun && done.renditions > 0 {
+		m.sayf("%s: %d renditions missing", filename, done.renditions)
+	}
+	if done.Result == "" && !wanted && done.renditions == 0 {
+		return nil
+	}
+	return m.document(resultOf(filename, done))
+}
+
+func resultOf(filename string, done outcome) variantResult {
+	return variantResult{
+		Filename: filename, Before: done.Before, Result: string(done.Result), Size: done.Size, Renditions: done.renditions,
+	}
+}
+
+func (m *makingVariants) none(filename string, done outcome, err error) error {
+	m.tally(done, func(t *variantTotals) { t.None++ })
+	m.sayf("%s: %s", filename, m.text(err))
+	result := resultOf(filename, done)
+	result.Result, result.Message = string(ingest.VariantNone), m.text(err)
+	return m.document(result)
+}
+
+// failed reports a image of which something could not be made. It returns an error, which ends the
+// run, if the storage cannot be reached at all.
+func (m *makingVariants) failed(ctx context.Context, filename string, done outcome, err error) error {
+	m.tally(done, func(t *variantTotals) { t.Failed++ })
+	result := resultOf(filename, done)
+	result.Result, result.failure = "failed", m.fail(filename, err)
+	document := m.document(result)
+	if errors.Is(err, storagedrivers.ErrUnavailable) {
+		return errors.Join(document, m.alias.Storage.Check(ctx))
+	}
+	return document
+}
+
+// report prints the totals. stopped is the error that ended the run early, or nil.
+func (m *makingVariants) report(stopped error) error {
+	t := &m.totals
+	t.Complete, t.Stopped = stopped == nil, m.text(stopped)
+	if err := m.document(t); err != nil {
+		return err
+	}
+	verb := "made"
+	if t.DryRun {
+		verb = "would be made"
+	}
+	row := func(name string, n int) []string { return []string{name, humanize.Comma(int64(n))} }
+	err := m.table([][]string{
+		row("images", t.Pictures), row("variants "+verb, t.Made), row("of them larger than their images", t.Larger),
+		row("renditions "+verb, t.Renditions), row("current", t.Current), row("cannot be made", t.None), row("failed", t.Failed),
+	})
+	switch {
+	case err != nil:
+		return err
+	case stopped != nil:
+		m.failf("Stopped: %v\nRun the same command again to continue.", m.explain(stopped))
+	case t.Failed == 0:
+		return nil
+	}
+	return errReported
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,18 +20,18 @@ func TestCopyIsInterrupted(t *testing.T) {
 	t.Parallel()
 	const items = 200
 	c := site.NewChild(t)
-	config, to, state := c.WriteConfig(fromTo), c.Root+"-to", filepath.Join(c.Home, "state")
+	config, to := c.WriteConfig(fromTo), c.Root+"-to"
 	putItems(t, c.Root, items, func(int) int { return 200 << 10 })
-	args := []string{"copy", "from", "to", "--config", config, "--state", state, "--json"}
+	args := []string{"copy", "from", "to", "--config", config, "--json"}
 	run := c.Begin(args...)
-	run.Await(func() bool { return journalLines(state) >= 20 })
+	run.Await(func() bool { return copiedItems(t, to) >= 20 })
 	if err := run.Cmd.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		t.Fatal(err)
 	}
 	r := run.Wait()
 	got := report(t, r)
-	if got.Failed.Items != 0 || int64(journalLines(state)) != got.Copied.Items {
-		t.Errorf("%+v, and the journal has %d", got, journalLines(state))
+	if got.Failed.Items != 0 || int64(copiedItems(t, to)) < got.Copied.Items {
+		t.Errorf("%+v, and %d are in the destination", got, copiedItems(t, to))
 	}
 	if r.Code == 0 { // it was nearly done
 		t.Log("it was done before it was interrupted")
@@ -40,7 +39,7 @@ func TestCopyIsInterrupted(t *testing.T) {
 		t.Errorf("exit code %d: %s", r.Code, r.Out)
 	}
 	second := report(t, c.Media(args...).Must(t))
-	if second.Skipped.Items != got.Copied.Items || second.Skipped.Items+second.Copied.Items+second.Present.Items != items {
+	if second.Present.Items < got.Copied.Items || second.Copied.Items+second.Present.Items != items {
 		t.Errorf("then: %+v", second)
 	}
 	mustBeSame(t, c.Root, to)
@@ -57,7 +56,7 @@ func TestCopyOnTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 		terminal, screen := openTerminal(t)
-		args := []string{"copy", "from", "to", "--config", config, "--state", filepath.Join(c.Home, fmt.Sprint(quiet))}
+		args := []string{"copy", "from", "to", "--config", config}
 		if quiet {
 			args = append(args, "--quiet")
 		}

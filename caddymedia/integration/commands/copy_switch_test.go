@@ -31,7 +31,7 @@ func TestCopyThenSwitch(t *testing.T) {
 	client := c.HTTP1()
 	client.MustPut(t, client.MustLogin(t), "content", "late.txt", []byte("late"))
 	switchAlias(t, c, "to", before)
-	if got := report(t, c.Media(arguments...).Must(t)); got.Copied.Items != 1 || got.Skipped.Items != 40 {
+	if got := report(t, c.Media(arguments...).Must(t)); got.Copied.Items != 1 || got.Present.Items != 40 {
 		t.Errorf("after the switch: %+v", got)
 	}
 	mustBeSame(t, c.Root, c.Root+"-to")
@@ -40,7 +40,7 @@ func TestCopyThenSwitch(t *testing.T) {
 	}
 }
 
-// TestCopyOfStaleVariant: a variant older than its picture is not copied, since it would be taken
+// TestCopyOfStaleVariant: a variant older than its image is not copied, since it would be taken
 // for current. Files have no variants.
 func TestCopyOfStaleVariant(t *testing.T) {
 	t.Parallel()

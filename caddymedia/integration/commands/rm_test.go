@@ -43,7 +43,7 @@ func TestListAndRemoveCommands(t *testing.T) {
 		log := c.Output()
 		return strings.Contains(log, `"action":"delete"`) && strings.Contains(log, `"via":"admin"`)
 	})
-	if again := c.Media("rm", "--yes", "img/content/kept.jpg", "--address", c.Admin); again.Code != 1 || !strings.Contains(again.Err, "there is no such item") {
+	if again := c.Media("rm", "--yes", "img/content/kept.jpg", "--address", c.Admin); again.Code != 1 || !strings.Contains(again.Err, "there is no such object") {
 		t.Errorf("a second time: %+v", again)
 	}
 }

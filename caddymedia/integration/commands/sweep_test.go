@@ -112,7 +112,7 @@ func TestSweepCommand(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		`no storage "none"`:    {"none"},
-		"no negative duration": {"--older-than", "-1h"},
+		"must not be negative": {"--older-than", "-1h"},
 	} {
 		code, out, messages := shell(c, nil, append([]string{"sweep", "--address", c.Admin}, args...)...)
 		if code != 1 || !strings.Contains(messages, want) {

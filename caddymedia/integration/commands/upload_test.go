@@ -132,53 +132,24 @@ func TestUploadCommandKinds(t *testing.T) {
 	}
 }
 
-// TestUploadCommandTokens: the command stores its token, and requests another one when it is
-// revoked.
-func TestUploadCommandTokens(t *testing.T) {
+// TestUploadCommandKeepsNothing: each run needs the password, and leaves nothing on the machine.
+func TestUploadCommandKeepsNothing(t *testing.T) {
 	t.Parallel()
 	c := site.NewChild(t)
-	c.Start(site.OnBolt)
-	file := localFile(c, "small.bin", "x")
-	send := func(password string, want int) string {
-		t.Helper()
-		code, out, messages := shell(c, uploading(c, password), "upload", file)
-		if code != want {
-			t.Errorf("exit code %d with %q and %q, want %d", code, out, messages, want)
+	c.Start("tokens memory\n" + site.Basic)
+	file := localFile(c, "small.txt", "x")
+	home := "XDG_DATA_HOME=" + filepath.Join(c.Home, "client")
+	for _, one := range []struct{ password, want string }{
+		{"wrong", "wrong API key or password"}, {site.Password, ""}, {"", "no password"},
+	} {
+		code, out, messages := shell(c, append(uploading(c, one.password), home), "upload", file)
+		if (code == 0) != (one.want == "") || !strings.Contains(messages, one.want) {
+			t.Errorf("exit code %d with %q and %q, want %q", code, out, messages, one.want)
 		}
-		return messages
 	}
-	if messages := send("wrong", 1); !strings.Contains(messages, "wrong API key or password") {
-		t.Errorf("got %q", messages)
+	if kept, err := filepath.Glob(filepath.Join(c.Home, "client", "caddy", "media", "*")); err != nil || len(kept) != 0 {
+		t.Errorf("left are %q, error %v", kept, err)
 	}
-	send(site.Password, 0)
-	kept, err := filepath.Glob(filepath.Join(c.Home, "data", "caddy", "media", "upload_tokens", "*"))
-	if err != nil || len(kept) != 1 {
-		t.Fatalf("tokens are stored in %q, %v, want one file", kept, err)
-	}
-	if stat, err := os.Stat(kept[0]); err != nil || stat.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v, want a file for its owner only", stat, err)
-	}
-	send("", 0) // no prompt
-	if status, body := c.Change(http.MethodPatch, "accounts/"+site.APIKey+"/password_hash", `"`+site.ChangedHash+`"`); status != http.StatusOK {
-		t.Fatalf("%d %s", status, body)
-	}
-	if messages := send("", 1); !strings.Contains(messages, "no password") {
-		t.Errorf("got %q", messages)
-	}
-	send("changed", 0)
-	send("", 0)
-	if written := c.Output() + readAll(t, kept[0]); strings.Contains(written, "changed\"") {
-		t.Error("the password is written down")
-	}
-}
-
-func readAll(t *testing.T, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
 }
 
 // TestUploadCommandLogsIn: the password comes from a file or a variable, and is never sent to other
@@ -190,20 +161,18 @@ func TestUploadCommandLogsIn(t *testing.T) {
 	file := localFile(c, "a.txt", "x")
 	secret := localFile(c, "secret", site.Password+"\n")
 	server := "http://" + c.Plain
-	elsewhere := "XDG_DATA_HOME=" + filepath.Join(t.TempDir(), "nobody") // without a stored token
 	for _, one := range []struct {
 		env, args []string
 		want      string // in the messages; empty for success
 	}{
 		{nil, []string{"--server", server, "--api-key", site.APIKey, "--password-file", secret}, ""},
-		{uploading(c, "wrong"), []string{"--server", server}, ""}, // the token is stored
-		{append(uploading(c, "wrong"), elsewhere), nil, "wrong API key or password"},
-		{append(uploading(c, "wrong"), elsewhere), []string{"--password-file", secret}, ""},
-		{[]string{elsewhere}, []string{"--server", "http://192.0.2.1", "--api-key", site.APIKey}, "over plain HTTP"},
+		{uploading(c, "wrong"), nil, "wrong API key or password"},
+		{uploading(c, "wrong"), []string{"--password-file", secret}, ""},
+		{nil, []string{"--server", "http://192.0.2.1", "--api-key", site.APIKey}, "over plain HTTP"},
 		{nil, []string{"--api-key", site.APIKey}, "--server or $MEDIA_SERVER is missing"},
 		{nil, []string{"--server", server}, "--api-key or $MEDIA_API_KEY is missing"},
-		{uploading(c, site.Password), []string{"--parallel", "0"}, "--parallel is 1 or more"},
-		{uploading(c, site.Password), []string{"--as", "film"}, "--as is image or file"},
+		{uploading(c, site.Password), []string{"--parallel", "0"}, "--parallel must be 1 or more"},
+		{uploading(c, site.Password), []string{"--as", "film"}, "--as must be image or file"},
 		{uploading(c, site.Password), []string{"--password", site.Password}, "unknown flag"},
 	} {
 		code, out, messages := shell(c, one.env, append(append([]string{"upload"}, one.args...), file)...)

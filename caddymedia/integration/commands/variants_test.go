@@ -88,7 +88,7 @@ func TestVariantsCommand(t *testing.T) {
 		t.Errorf("%+v, %+v, want %+v", lines, totals, want)
 	}
 	wantVariants(t, folder, "photo.jpg", "drawing.png", "moving.gif")
-	if f := sample.WebPFeatures(t, readAll(t, filepath.Join(folder, "moving.gif.webp"))); f.FrameCount != 4 {
+	if f := sample.WebPFeatures(t, string(site.ReadFile(t, filepath.Join(folder, "moving.gif.webp")))); f.FrameCount != 4 {
 		t.Errorf("the variant of moving.gif has %+v", f)
 	}
 	address := "http://" + c.Plain + "/static/img/content/photo.jpg"
@@ -117,12 +117,12 @@ func TestVariantsCommand(t *testing.T) {
 	}
 	wantVariants(t, folder, "photo.jpg", "drawing.png", "moving.gif")
 
-	fine := readAll(t, filepath.Join(folder, "photo.jpg.webp"))
+	fine := string(site.ReadFile(t, filepath.Join(folder, "photo.jpg.webp")))
 	c.MustLoad(picturesWith("webp 1"))
 	if _, totals = variants(c, 0, "content", "--all"); totals.Made != 3 {
 		t.Errorf("all: %+v", totals)
 	}
-	if coarse := readAll(t, filepath.Join(folder, "photo.jpg.webp")); len(coarse) >= len(fine) {
+	if coarse := string(site.ReadFile(t, filepath.Join(folder, "photo.jpg.webp"))); len(coarse) >= len(fine) {
 		t.Errorf("the variant has %d bytes, as before %d", len(coarse), len(fine))
 	}
 }
@@ -135,7 +135,7 @@ func wantVariants(t *testing.T, folder string, pictures ...string) {
 		t.Errorf("variants %q, %v, want those of %q", found, err, pictures)
 	}
 	for _, name := range pictures {
-		sample.WebPFeatures(t, readAll(t, filepath.Join(folder, name+".webp")))
+		sample.WebPFeatures(t, string(site.ReadFile(t, filepath.Join(folder, name+".webp"))))
 	}
 }
 
@@ -162,7 +162,7 @@ func TestVariantsCommandFile(t *testing.T) {
 		{"made", []string{"content"}, 0, ""},
 		{"no alias", []string{"none"}, 1, `no image alias "none"`},
 		{"no such kind", []string{"film/content"}, 1, `no alias "film/content"`},
-		{"files", []string{"file/small"}, 1, "only pictures have variants"},
+		{"files", []string{"file/small"}, 1, "only images have variants"},
 		{"which alias", nil, 1, "variants needs <alias>"},
 		{"no such file", []string{"content", "--config", c.Home + "/none"}, 1, "none"},
 	} {

@@ -1,5 +1,6 @@
-// Package storagecopy copies items from one storage to another and verifies the copies. A copy may
-// be interrupted at any time and started again, because a journal records the copied items.
+// Package storagecopy copies items from one storage to another and verifies the copies. It keeps no
+// record: an item that is in the destination with its size and a later time is done. So a copy that
+// was interrupted continues when it is run again.
 //
 // It lists both storages page by page in the order of the keys. Its memory does not grow with the
 // number of items.
@@ -8,23 +9,14 @@ package storagecopy
 import (
 	"context"
 	"errors"
-	"fmt"
+	"iter"
+	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/caddymedia/media/storagedrivers"
-)
-
-// Verify is a method to verify a copy.
-type Verify string
-
-// Checksum reads the copy back and compares SHA-256 sums; Size compares sizes. An item that was in
-// the destination before is always compared by its sum.
-const (
-	Checksum Verify = "checksum"
-	Size     Verify = "size"
 )
 
 // Options select the items and control the copy.
@@ -40,18 +32,19 @@ type Options struct {
 	Parallel int
 	// Overwrite replaces items in the destination that differ. Otherwise such an item fails.
 	Overwrite bool
-	// Verify is Checksum or Size.
-	Verify Verify
-	// DryRun compares the two lists and changes nothing.
+	// Checksum compares the bytes of every item that is in the destination, whatever its time.
+	Checksum bool
+	// ReadBack verifies a new copy by reading it and comparing SHA-256 sums. Otherwise only the sizes
+	// are compared.
+	ReadBack bool
+	// DryRun compares the sizes in the two lists and changes nothing.
 	DryRun bool
-	// Journal records copied items and is used to skip those of earlier runs. It may be nil.
-	Journal *Journal
 	// CacheControl returns the Cache-Control header of a key. Nil means no header.
 	CacheControl func(key string) string
-	// PictureOf returns the key of the picture of a variant, or "" if the item is no variant. A
-	// variant that is older than its picture belongs to an earlier picture and is not copied. Other
-	// variants are stored after their pictures. Nil means that there are no variants.
-	PictureOf func(key string) string
+	// ImageOf returns the key of the image of a variant, or "" if the item is no variant. A variant
+	// that is older than its image belongs to an earlier image and is not copied. Other variants are
+	// stored after their images. Nil means that there are no variants.
+	ImageOf func(key string) string
 	// Progress is called with the numbers of finished items and read bytes. The bytes are negative
 	// if an item is started again. It may be nil.
 	Progress func(items, bytes int64)
@@ -77,10 +70,8 @@ func (t *Tally) add(bytes int64) {
 type Report struct {
 	// Copied were not in the destination, or differed and were replaced.
 	Copied Tally `json:"copied"`
-	// Present were in the destination and are the same; after a dry run, of the same size.
+	// Present were in the destination; after a dry run, with the same size.
 	Present Tally `json:"already_there"`
-	// Skipped were copied before, as the journal says, and have not changed.
-	Skipped Tally `json:"skipped_by_journal"`
 	// Differing are in the destination with another size. Only a dry run counts them.
 	Differing Tally `json:"differing"`
 	// Failed could not be copied.
@@ -93,11 +84,8 @@ type Report struct {
 
 // Seen returns the number of processed items.
 func (r Report) Seen() int64 {
-	return r.Copied.Items + r.Present.Items + r.Skipped.Items + r.Differing.Items + r.Failed.Items + r.Gone
+	return r.Copied.Items + r.Present.Items + r.Differing.Items + r.Failed.Items + r.Gone
 }
-
-// errGone means that the item was deleted before it was read.
-var errGone = errors.New("the item is gone")
 
 // copier is one run.
 type copier struct {
@@ -110,8 +98,7 @@ type copier struct {
 }
 
 // Run copies the items. It returns the error that ended it early: a storage that cannot be reached
-// or is full, a journal that cannot be written, or the cause of ctx. Failures of single items are
-// in the report.
+// or is full, or the cause of ctx. Failures of single items are in the report.
 func Run(ctx context.Context, opts Options) (Report, error) {
 	if opts.Progress == nil {
 		opts.Progress = func(int64, int64) {}
@@ -119,8 +106,8 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 	if opts.CacheControl == nil {
 		opts.CacheControl = func(string) string { return "" }
 	}
-	if opts.PictureOf == nil {
-		opts.PictureOf = func(string) string { return "" }
+	if opts.ImageOf == nil {
+		opts.ImageOf = func(string) string { return "" }
 	}
 	if opts.Omits == nil {
 		opts.Omits = func(string) bool { return false }
@@ -141,7 +128,7 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 	}
 	err := c.walk(ctx, jobs)
 	close(jobs)
-	_ = workers.Wait() // they tell by stop
+	_ = workers.Wait() // they report failures by stop
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
@@ -152,7 +139,7 @@ func Run(ctx context.Context, opts Options) (Report, error) {
 // walk lists the items and sends those to copy to the workers.
 func (c *copier) walk(ctx context.Context, jobs chan<- *job) error {
 	for _, prefix := range c.Prefixes {
-		destination := follow(c.To.All(ctx, prefix))
+		destination := newList(c.To.All(ctx, prefix))
 		err := c.walkPrefix(ctx, prefix, destination, jobs)
 		destination.stop()
 		if err != nil {
@@ -162,8 +149,8 @@ func (c *copier) walk(ctx context.Context, jobs chan<- *job) error {
 	return nil
 }
 
-func (c *copier) walkPrefix(ctx context.Context, prefix string, destination *follower, jobs chan<- *job) error {
-	var before lineage
+func (c *copier) walkPrefix(ctx context.Context, prefix string, destination *list, jobs chan<- *job) error {
+	var images openImages
 	for item, err := range c.From.All(ctx, prefix) {
 		if err != nil {
 			return err
@@ -171,23 +158,18 @@ func (c *copier) walkPrefix(ctx context.Context, prefix string, destination *fol
 		if c.Omits(item.Key) {
 			continue
 		}
-		copied, present, err := destination.find(item.Key)
+		there, present, err := destination.find(item.Key)
 		if err != nil {
 			return err
 		}
-		j := newJob(item, present)
-		if j.known, err = c.Journal.knows(item); err != nil {
-			return err
-		}
-		j.known = j.known && present && copied.Size == item.Size
-		j.picture = before.add(j, c.PictureOf(item.Key))
+		j := &job{item: item, there: there, present: present, ended: make(chan struct{})}
+		j.image = images.add(j, c.ImageOf(item.Key))
 		switch {
-		case j.known && (j.picture == nil || j.picture.settled):
-			j.settled = true
-			j.end()
-			c.count(&c.report.Skipped, item.Size)
 		case c.DryRun:
-			c.compareInfos(item, copied, present)
+			c.compareInfos(j)
+		case !c.Checksum && j.isListedAsDone():
+			j.done = true
+			c.count(&c.report.Present, item.Size)
 		default:
 			select {
 			case jobs <- j:
@@ -196,21 +178,22 @@ func (c *copier) walkPrefix(ctx context.Context, prefix string, destination *fol
 				return ctx.Err()
 			}
 		}
+		close(j.ended)
 		c.Progress(1, item.Size)
 	}
 	return nil
 }
 
 // compareInfos counts an item of a dry run.
-func (c *copier) compareInfos(item, copied storagedrivers.Info, present bool) {
+func (c *copier) compareInfos(j *job) {
 	switch {
-	case !present:
-		c.count(&c.report.Copied, item.Size)
-	case copied.Size == item.Size:
-		c.count(&c.report.Present, item.Size)
+	case !j.present:
+		c.count(&c.report.Copied, j.item.Size)
+	case j.there.Size == j.item.Size:
+		c.count(&c.report.Present, j.item.Size)
 	default:
-		c.count(&c.report.Differing, item.Size)
-		c.Failed(item.Key, errDiffers)
+		c.count(&c.report.Differing, j.item.Size)
+		c.Failed(j.item.Key, errDiffers)
 	}
 }
 
@@ -222,26 +205,16 @@ func (c *copier) count(tally *Tally, bytes int64) {
 
 // do copies one item and counts the result.
 func (c *copier) do(ctx context.Context, j *job) {
-	defer j.end()
-	if !j.awaitPicture(ctx) {
-		return
-	}
-	if j.known && !j.behind() {
-		c.count(&c.report.Skipped, j.item.Size)
-		c.Progress(1, j.item.Size)
+	defer close(j.ended)
+	if !j.awaitImage(ctx) {
 		return
 	}
 	t := &transfer{copier: c, job: j}
-	record, err := t.run(ctx)
-	if err == nil {
-		if err = c.Journal.append(record); err != nil {
-			c.stop(fmt.Errorf("writing the journal: %w", err))
-		}
-	}
+	copied, err := t.run(ctx)
 	if ctx.Err() != nil && err != nil {
-		return // aborted: the next run will see
+		return // aborted: the next run copies it
 	}
-	j.stored, j.failed = t.stored(), err != nil && !errors.Is(err, errGone)
+	j.failed = err != nil && !errors.Is(err, errGone)
 	c.Progress(1, j.item.Size-t.counted)
 	switch {
 	case errors.Is(err, errGone):
@@ -251,10 +224,10 @@ func (c *copier) do(ctx context.Context, j *job) {
 	case err != nil:
 		c.count(&c.report.Failed, j.item.Size)
 		c.Failed(j.item.Key, err)
-	case j.stored:
-		c.count(&c.report.Copied, record.Size)
+	case t.hasStored():
+		c.count(&c.report.Copied, copied.Size)
 	default:
-		c.count(&c.report.Present, record.Size)
+		c.count(&c.report.Present, copied.Size)
 	}
 }
 
@@ -272,4 +245,50 @@ func Count(ctx context.Context, opts Options) (Tally, error) {
 		}
 	}
 	return total, nil
+}
+
+// list is a sorted list of objects that is read in step with another one.
+type list struct {
+	next func() (storagedrivers.Info, error, bool)
+	stop func()
+
+	begun, more bool
+	head        storagedrivers.Info
+}
+
+func newList(objects iter.Seq2[storagedrivers.Info, error]) *list {
+	next, stop := iter.Pull2(objects)
+	return &list{next: next, stop: stop}
+}
+
+// find returns the object with a key, and whether the list has it. The keys of successive calls must
+// ascend.
+func (l *list) find(key string) (storagedrivers.Info, bool, error) {
+	for !l.begun || l.more && l.head.Key < key {
+		l.begun = true
+		var err error
+		if l.head, err, l.more = l.next(); err != nil {
+			return storagedrivers.Info{}, false, err
+		}
+	}
+	return l.head, l.more && l.head.Key == key, nil
+}
+
+// openImages holds the preceding jobs whose keys are prefixes of the current key. All keys that sort
+// between an image and its variant begin with the key of the image.
+type openImages []*job
+
+// add adds a job and returns the job of its image, or nil.
+func (o *openImages) add(j *job, image string) *job {
+	for len(*o) > 0 && !strings.HasPrefix(j.item.Key, (*o)[len(*o)-1].item.Key) {
+		*o = (*o)[:len(*o)-1]
+	}
+	var found *job
+	for _, before := range *o {
+		if before.item.Key == image {
+			found = before
+		}
+	}
+	*o = append(*o, j)
+	return found
 }

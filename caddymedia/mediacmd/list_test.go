@@ -48,10 +48,10 @@ func TestLs(t *testing.T) {
 		{"img/content/26-11/b.jpg", object + "b.jpg\n"},
 		{"-r img/content", object + "26-11/21/c.jpg\n" + object + "26-11/b.jpg\n" + object + "26-11/b.jpg.webp\n"},
 		{"-q main", ""},
-		{"img/content/none", "error: there is no object or folder img/content/none"},
+		{"img/content/none", "error: img/content/none: there is no such object or folder"},
 		{"img/none", `error: there is no storage "img" in the configuration, nor is "img/none" an alias`},
 		{"main/../x", "error: main/../x: invalid key"},
-		{"file/lost", "error: The root is not a folder"},
+		{"file/lost", "error: file/lost: The root is not a folder"},
 		{"a b", "error: ls needs at most one <storage or alias>[/<folder>]"},
 	} {
 		out, _, err := run(t, lsCommand(), append(strings.Fields(test.args), "--config", config)...)
@@ -66,12 +66,12 @@ func TestLs(t *testing.T) {
 		}
 	}
 	out, _, err := run(t, lsCommand(), "img/content/26-11", "--json", "--config", config)
-	var first, second listed
+	var first, second entry
 	lines := strings.Split(out, "\n")
 	if err != nil || len(lines) != 4 || json.Unmarshal([]byte(lines[0]), &first) != nil || json.Unmarshal([]byte(lines[1]), &second) != nil {
 		t.Fatalf("%s, %v", out, err)
 	}
-	if first != (listed{Path: "img/content/26-11/21/", Folder: true}) ||
+	if first != (entry{Path: "img/content/26-11/21/", Folder: true}) ||
 		second.Path != "img/content/26-11/b.jpg" || second.Size != 1536 || !second.Modified.Equal(at) {
 		t.Errorf("%+v, %+v", first, second)
 	}
@@ -95,8 +95,8 @@ func TestDu(t *testing.T) {
 		{"-q main", ""},
 		{"img/content/a --json", `{"path":"img/content/a/b/","objects":1,"bytes":1536}` + "\n" + `{"path":"img/content/a/c/","objects":1,"bytes":1536}` + "\n" +
 			`{"path":"img/content/a","objects":3,"bytes":4608,"total":true}` + "\n"},
-		{"file/docs/none", "error: there is no object or folder file/docs/none"},
-		{"main -d -1", "error: --depth is 0 or more"},
+		{"file/docs/none", "error: file/docs/none: there is no such object or folder"},
+		{"main -d -1", "error: --depth must be 0 or more"},
 		{"", "error: du needs <storage or alias>[/<folder>]"},
 	} {
 		out, _, err := run(t, duCommand(), append(strings.Fields(test.args), "--config", config)...)

@@ -10,12 +10,14 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
+	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/redact"
 	"github.com/caddymedia/media/storagedrivers"
@@ -112,6 +114,37 @@ func (s *session) storages(names []string) ([]*storagedrivers.Storage, error) {
 	return storages, nil
 }
 
+// aliasOf returns a function that finds the alias of a key, or nil. Aliases that use the storage to
+// come first.
+func (s *session) aliasOf(from, to string) func(key string) *ingest.Alias {
+	var aliases []*ingest.Alias
+	for _, kept := range []string{to, from} {
+		for _, alias := range s.App.Service().Aliases() {
+			if alias.Storage.Name() == kept {
+				aliases = append(aliases, alias)
+			}
+		}
+	}
+	return func(key string) *ingest.Alias {
+		for _, alias := range aliases {
+			if strings.HasPrefix(key, alias.Key("")) {
+				return alias
+			}
+		}
+		return nil
+	}
+}
+
+// parallel returns the number of items that may be processed at a time, at most wanted.
+func (s *session) parallel(wanted int, storages ...*storagedrivers.Storage) int {
+	for _, storage := range storages {
+		if limit := s.App.Driver(storage.Name()).Parallel(); limit > 0 {
+			wanted = min(wanted, limit)
+		}
+	}
+	return wanted
+}
+
 // read returns the JSON of the media app.
 func (c *configSource) read() (json.RawMessage, error) {
 	if c.file == "" {
@@ -157,4 +190,50 @@ func orDefaults(raw json.RawMessage) json.RawMessage {
 		return json.RawMessage("{}")
 	}
 	return raw
+}
+
+// explainedError is an error of a storage, and what to do about it.
+type explainedError struct {
+	error
+	reason string
+}
+
+// Error returns the reason, and the error itself on a line of its own.
+func (e *explainedError) Error() string { return e.reason + "\n  " + e.error.Error() }
+
+// Unwrap returns the error itself.
+func (e *explainedError) Unwrap() error { return e.error }
+
+// explain adds the reason to an error, in the same words as the panel. It returns err itself if its
+// reason is not known.
+func (s *session) explain(err error) error {
+	if reason := s.reasonOf(err); reason != "" {
+		return &explainedError{err, reason}
+	}
+	return err
+}
+
+// reasonOf returns the reason of an error of a storage; empty if it is not known.
+func (s *session) reasonOf(err error) string {
+	op, ok := errors.AsType[*storagedrivers.OpError](err)
+	if !ok {
+		return ""
+	}
+	storage, ok := s.App.Service().Storage(op.Storage)
+	if !ok {
+		return ""
+	}
+	return storage.Explain(err)
+}
+
+// failure is a part of a JSON line: an error, and what to do about it if that is known.
+type failure struct {
+	Message string `json:"message,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// fail prints the error of an object, and returns it for the JSON.
+func (s *session) fail(name string, err error) failure {
+	s.failf("%s: %v", name, s.explain(err))
+	return failure{s.text(err), s.reasonOf(err)}
 }
