@@ -128,7 +128,7 @@ func TestRefusedPartsAreNotReadToTheirEnd(t *testing.T) {
 		if len(failures) != 1 || failures[0].Filename != name {
 			t.Errorf("%s: %v", name, failures)
 		}
-		if read := int(body.Size()) - body.Len(); read > 2000+2*bufferSize {
+		if read := int(body.Size()) - body.Len(); read > 2000+2*readerSize {
 			t.Errorf("%s: %d bytes were read", name, read)
 		}
 	}

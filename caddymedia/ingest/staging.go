@@ -162,7 +162,7 @@ func (up *upload) discard() error {
 	return err
 }
 
-var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, bufferSize) }}
+var writers = sync.Pool{New: func() any { return bufio.NewWriterSize(nil, writerSize) }}
 
 // copyBuffered copies to a storage in large pieces. The error is a *Failure; readFailure maps
 // errors of src.
