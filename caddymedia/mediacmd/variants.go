@@ -65,7 +65,7 @@ func (m *makingVariants) run(ctx context.Context, s *session, args []string) err
 	}
 	m.session, m.alias = s, alias
 	m.totals.Alias = string(alias.Kind) + "/" + alias.Name
-	m.workers = semaphore.NewWeighted(int64(cmp.Or(max(s.App.Limits.ImageWorkers, 0), runtime.GOMAXPROCS(0))))
+	m.workers = semaphore.NewWeighted(int64(cmp.Or(max(s.App.Service().Limits().ImageWorkers, 0), runtime.GOMAXPROCS(0))))
 	bars := s.progress()
 	defer bars.close()
 	m.done = bars.items("images")
@@ -138,13 +138,13 @@ func (m *makingVariants) count(ctx context.Context) error {
 	return nil
 }
 
-// outcome is what was made of a image, or would be.
+// outcome is what was made of an image, or would be.
 type outcome struct {
 	ingest.Renewed
 	renditions int // files
 }
 
-// one makes the variant and the renditions of a image if necessary. An error ends the run.
+// one makes the variant and the renditions of an image if necessary. An error ends the run.
 func (m *makingVariants) one(ctx context.Context, filename string) error {
 	done, err := m.makeMissing(ctx, filename)
 	switch {
@@ -152,15 +152,15 @@ func (m *makingVariants) one(ctx context.Context, filename string) error {
 		return context.Cause(ctx)
 	case errors.Is(err, fs.ErrNotExist):
 		return nil // deleted meanwhile
-	case errors.Is(err, render.ErrNone):
-		return m.none(filename, done, err)
-	case err != nil:
-		return m.failed(ctx, filename, done, err)
 	}
-	return m.settled(filename, done)
+	printed := m.add(filename, done, err)
+	if errors.Is(err, storagedrivers.ErrUnavailable) {
+		return errors.Join(printed, m.alias.Storage.Check(ctx))
+	}
+	return printed
 }
 
-// makeMissing makes the variant and the renditions of a image if necessary. Of two errors it
+// makeMissing makes the variant and the renditions of an image if necessary. Of two errors it
 // returns the one that is not about the image itself.
 func (m *makingVariants) makeMissing(ctx context.Context, filename string) (done outcome, err error) {
 	if m.alias.WebP != nil && m.alias.MayHaveVariant(filename) {
@@ -235,65 +235,45 @@ type variantResult struct {
 	failure
 }
 
-// tally updates the totals.
-func (m *makingVariants) tally(done outcome, change func(*variantTotals)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.totals.Pictures++
-	m.totals.Renditions += done.renditions
-	change(&m.totals)
-}
-
-func (m *makingVariants) settled(filename string, done outcome) error {
-	wanted := m.totals.DryRun && m.alias.WebP != nil && (m.all || done.Before != ingest.VariantCurrent)
-	m.tally(done, func(t *variantTotals) {
-		switch {
-		case done.Result != "" || wanted:
-			t.Made++
-		case done.renditions == 0:
-			t.Current++
-		}
-		if done.Result == ingest.VariantLarger {
-			t.Larger++
-		}
-	})
-	if wanted {
-		m.sayf("%s: %s", filename, done.Before)
-	}
-	if m.totals.DryRun && done.renditions > 0 {
-		m.sayf("%s: %d renditions missing", filename, done.renditions)
-	}
-	if done.Result == "" && !wanted && done.renditions == 0 {
-		return nil
-	}
-	return m.document(resultOf(filename, done))
-}
-
-func resultOf(filename string, done outcome) variantResult {
-	return variantResult{
+// add counts and prints the outcome of an image. It returns an error only if printing fails.
+func (m *makingVariants) add(filename string, done outcome, err error) error {
+	wouldMake := err == nil && m.totals.DryRun && m.alias.WebP != nil && (m.all || done.Before != ingest.VariantCurrent)
+	result := variantResult{
 		Filename: filename, Before: done.Before, Result: string(done.Result), Size: done.Size, Renditions: done.renditions,
 	}
-}
-
-func (m *makingVariants) none(filename string, done outcome, err error) error {
-	m.tally(done, func(t *variantTotals) { t.None++ })
-	m.sayf("%s: %s", filename, m.text(err))
-	result := resultOf(filename, done)
-	result.Result, result.Message = string(ingest.VariantNone), m.text(err)
-	return m.document(result)
-}
-
-// failed reports a image of which something could not be made. It returns an error, which ends the
-// run, if the storage cannot be reached at all.
-func (m *makingVariants) failed(ctx context.Context, filename string, done outcome, err error) error {
-	m.tally(done, func(t *variantTotals) { t.Failed++ })
-	result := resultOf(filename, done)
-	result.Result, result.failure = "failed", m.fail(filename, err)
-	document := m.document(result)
-	if errors.Is(err, storagedrivers.ErrUnavailable) {
-		return errors.Join(document, m.alias.Storage.Check(ctx))
+	m.mu.Lock()
+	m.totals.Pictures++
+	m.totals.Renditions += done.renditions
+	switch {
+	case errors.Is(err, render.ErrNone):
+		m.totals.None++
+	case err != nil:
+		m.totals.Failed++
+	case done.Result != "" || wouldMake:
+		m.totals.Made++
+	case done.renditions == 0:
+		m.totals.Current++
 	}
-	return document
+	if err == nil && done.Result == ingest.VariantLarger {
+		m.totals.Larger++
+	}
+	m.mu.Unlock()
+	switch {
+	case errors.Is(err, render.ErrNone):
+		m.sayf("%s: %s", filename, m.text(err))
+		result.Result, result.Message = string(ingest.VariantNone), m.text(err)
+	case err != nil:
+		result.Result, result.failure = "failed", m.fail(filename, err)
+	case wouldMake:
+		m.sayf("%s: %s", filename, done.Before)
+	}
+	if err == nil && m.totals.DryRun && done.renditions > 0 {
+		m.sayf("%s: %d renditions missing", filename, done.renditions)
+	}
+	if err == nil && done.Result == "" && !wouldMake && done.renditions == 0 {
+		return nil // it is current
+	}
+	return m.document(result)
 }
 
 // report prints the totals. stopped is the error that ended the run early, or nil.
