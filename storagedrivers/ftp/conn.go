@@ -8,6 +8,7 @@ import (
 	pathpkg "path"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	jftp "github.com/jlaffaye/ftp"
@@ -37,7 +38,7 @@ type conn struct {
 // replaces a connection that broke earlier.
 func (c *conn) run(ctx context.Context, f func() error) error {
 	if err := ctx.Err(); err != nil {
-		return ended(ctx, err)
+		return operationError(ctx, err)
 	}
 	if c.broken {
 		fresh, err := c.connect(ctx)
@@ -52,13 +53,13 @@ func (c *conn) run(ctx context.Context, f func() error) error {
 	if !stop() {
 		c.broken = true
 	}
-	return ended(ctx, err)
+	return operationError(ctx, err)
 }
 
-// heard records the outcome of a command. After anything but a clean reply, it is unknown to which
-// command the next reply belongs.
-func (c *conn) heard(err error) error {
-	if err != nil && !clean(err) {
+// checkReply returns the error of a command. After anything but a single reply, it is unknown to
+// which command the next reply belongs. The connection is then cut.
+func (c *conn) checkReply(err error) error {
+	if err != nil && !isSingleReply(err) {
 		c.broken = true
 		c.cut()
 	}
@@ -68,11 +69,11 @@ func (c *conn) heard(err error) error {
 // longName is the length of a path that, with a command before it, may exceed a server's line.
 const longName = 240
 
-// about is heard for a command with a path. A server that does not understand a long line cannot
-// hold the key, and may interpret the rest of the line as more commands.
-func (c *conn) about(path string, err error) error {
-	err = c.heard(err)
-	if len(path) > longName && notUnderstood(err) {
+// checkPathReply is checkReply for a command with a path. A server that does not understand a long
+// line cannot hold the key, and may interpret the rest of the line as more commands.
+func (c *conn) checkPathReply(path string, err error) error {
+	err = c.checkReply(err)
+	if len(path) > longName && isSyntaxError(err) {
 		c.broken = true
 		c.cut()
 		return fmt.Errorf("%w: %w", storagedrivers.ErrInvalidKey, err)
@@ -106,14 +107,14 @@ func (c *conn) hasFacts() bool { return c.ftp.IsTimePreciseInList() }
 // facts returns the facts of MLST about a file or folder.
 func (c *conn) facts(path string) (entry, error) {
 	e, err := c.ftp.GetEntry(path)
-	if err = c.about(path, err); err != nil {
-		return entry{}, missing(err)
+	if err = c.checkPathReply(path, err); err != nil {
+		return entry{}, lookupError(err)
 	}
 	return newEntry(e), nil
 }
 
-// look returns the size and time of a file. If the path is not a file, the error is fs.ErrNotExist.
-func (c *conn) look(path string) (entry, error) {
+// stat returns the size and time of a file. If the path is not a file, the error is fs.ErrNotExist.
+func (c *conn) stat(path string) (entry, error) {
 	if c.hasFacts() {
 		e, err := c.facts(path)
 		if err == nil && e.folder {
@@ -135,13 +136,13 @@ func (c *conn) look(path string) (entry, error) {
 // size returns the size of a file. Some servers do not know the command, or do not reply with a
 // number for an empty file; then the size comes from the listing.
 func (c *conn) size(path string) (int64, error) {
-	text, err := c.ask("SIZE", path)
+	text, err := c.query("SIZE", path)
 	if err == nil {
 		if size, err := strconv.ParseInt(text, 10, 64); err == nil && size >= 0 {
 			return size, nil
 		}
-	} else if !unknownCommand(err) {
-		return 0, missing(err)
+	} else if !isUnknownCommand(err) {
+		return 0, lookupError(err)
 	}
 	entries, err := c.list(pathpkg.Dir(path))
 	if err != nil {
@@ -161,13 +162,13 @@ func (c *conn) time(path string) (time.Time, error) {
 	if c.timeless {
 		return time.Time{}, nil
 	}
-	text, err := c.ask("MDTM", path)
-	if unknownCommand(err) {
+	text, err := c.query("MDTM", path)
+	if isUnknownCommand(err) {
 		c.timeless = true
 		return time.Time{}, nil
 	}
 	if err != nil {
-		return time.Time{}, missing(err)
+		return time.Time{}, lookupError(err)
 	}
 	modTime, err := time.Parse("20060102150405", text) // it takes fractions, too
 	if err != nil {
@@ -177,30 +178,32 @@ func (c *conn) time(path string) (time.Time, error) {
 	return modTime, nil
 }
 
-// ask sends a command about a file and returns the text of a reply 213.
-func (c *conn) ask(command, path string) (string, error) {
+// query sends a command about a file and returns the text of a reply 213.
+func (c *conn) query(command, path string) (string, error) {
 	text, err := c.control.command(jftp.StatusFile, command+" "+path)
-	return strings.TrimSpace(text), c.about(path, err)
+	return strings.TrimSpace(text), c.checkPathReply(path, err)
 }
 
 // setTime sets the time of a file, to the second.
-func (c *conn) setTime(path string, t time.Time) error { return c.about(path, c.ftp.SetTime(path, t)) }
+func (c *conn) setTime(path string, t time.Time) error {
+	return c.checkPathReply(path, c.ftp.SetTime(path, t))
+}
 
 // list returns the entries of a folder, with hidden names if the server shows them.
 func (c *conn) list(folder string) ([]entry, error) {
 	list, argument := c.ftp.List, folder
 	if !c.hasFacts() {
 		// Servers treat the argument of LIST as a pattern, so change to the folder instead.
-		if err := c.enter(folder); err != nil {
-			return nil, missing(err)
+		if err := c.changeDir(folder); err != nil {
+			return nil, lookupError(err)
 		}
 		if argument = "-a"; c.plainList {
 			argument = ""
 		}
 	}
 	found, err := list(argument)
-	if err = c.heard(err); err != nil {
-		return nil, missing(err)
+	if err = c.checkReply(err); err != nil {
+		return nil, lookupError(err)
 	}
 	if argument == "-a" && !hasItself(found) {
 		c.plainList = true // it was taken for a name
@@ -227,24 +230,24 @@ func hasItself(entries []*jftp.Entry) bool {
 func (c *conn) store(path string, r io.Reader) error {
 	err := c.ftp.Stor(path, r)
 	c.control.endUpload()
-	return c.about(path, err)
+	return c.checkPathReply(path, err)
 }
 
 // retrieve starts a download of the file at path, from offset on. size is the length of the file,
 // or of the rest of it, if the server announces it; otherwise -1. Without REST the download starts
 // at 0, and skip is offset.
 func (c *conn) retrieve(path string, offset int64) (response *jftp.Response, size, skip int64, err error) {
-	c.control.said.reset()
+	c.control.replies.reset()
 	if c.restless {
 		offset, skip = 0, offset
 	}
 	response, err = c.ftp.RetrFrom(path, uint64(offset))
-	err = c.about(path, err)
-	if offset > 0 && unknownCommand(err) && !c.broken {
+	err = c.checkPathReply(path, err)
+	if offset > 0 && isUnknownCommand(err) && !c.broken {
 		c.restless = true
 		return c.retrieve(path, offset)
 	}
-	return response, c.control.said.opened(), skip, err
+	return response, c.control.replies.announcedSize(), skip, err
 }
 
 // maxAbort bounds the wait for the replies to an aborted transfer. A new connection is cheaper than
@@ -260,7 +263,7 @@ func (c *conn) abort(response *jftp.Response) {
 			c.broken = true
 		}
 	}()
-	if err := response.Close(); err != nil && c.heard(err) != nil && c.broken {
+	if err := response.Close(); err != nil && c.checkReply(err) != nil && c.broken {
 		return
 	}
 	if c.ping() != nil {
@@ -269,16 +272,84 @@ func (c *conn) abort(response *jftp.Response) {
 	}
 }
 
-func (c *conn) ping() error { return c.heard(c.ftp.NoOp()) }
+func (c *conn) ping() error { return c.checkReply(c.ftp.NoOp()) }
 
-// move renames a file to a name of the same length in its folder.
-func (c *conn) move(from, to string) error     { return c.about(from, c.ftp.Rename(from, to)) }
-func (c *conn) remove(path string) error       { return c.about(path, c.ftp.Delete(path)) }
-func (c *conn) makeFolder(path string) error   { return c.about(path, c.ftp.MakeDir(path)) }
-func (c *conn) removeFolder(path string) error { return c.about(path, c.ftp.RemoveDir(path)) }
+// rename renames a file to a name of the same length in its folder.
+func (c *conn) rename(from, to string) error { return c.checkPathReply(from, c.ftp.Rename(from, to)) }
+func (c *conn) remove(path string) error     { return c.checkPathReply(path, c.ftp.Delete(path)) }
+func (c *conn) makeFolder(path string) error { return c.checkPathReply(path, c.ftp.MakeDir(path)) }
 
-// enter changes to a folder, which verifies that it is one. No command depends on the current
+func (c *conn) removeFolder(path string) error { return c.checkPathReply(path, c.ftp.RemoveDir(path)) }
+
+// changeDir changes to a folder, which verifies that it is one. No command depends on the current
 // folder.
-func (c *conn) enter(folder string) error {
-	return c.about(folder, c.ftp.ChangeDir(pathpkg.Join("/", folder)))
+func (c *conn) changeDir(folder string) error {
+	return c.checkPathReply(folder, c.ftp.ChangeDir(pathpkg.Join("/", folder)))
+}
+
+// folders remembers existing folders, so that not every upload has to check all of them.
+type folders struct {
+	mu    sync.Mutex
+	known map[string]struct{}
+}
+
+// maxKnown bounds the memory; beyond it all folders are checked again.
+const maxKnown = 10_000
+
+func (f *folders) has(folder string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, ok := f.known[folder]
+	return ok
+}
+
+func (f *folders) add(folder string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.known == nil || len(f.known) >= maxKnown {
+		f.known = map[string]struct{}{}
+	}
+	f.known[folder] = struct{}{}
+}
+
+// forget removes all folders. It is called when a folder is missing, because those below it are
+// missing too.
+func (f *folders) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.known = nil
+}
+
+// ensure creates a folder and its parents if they are missing.
+func (f *folders) ensure(c *conn, folder string) error {
+	if f.has(folder) {
+		return nil
+	}
+	err := c.changeDir(folder)
+	if isRefusal(err) && folder != "/" {
+		err = f.make(c, folder)
+	}
+	if err != nil {
+		return err
+	}
+	f.add(folder)
+	return nil
+}
+
+// make creates a missing folder. Another client may create it first.
+func (f *folders) make(c *conn, folder string) error {
+	if err := f.ensure(c, pathpkg.Dir(folder)); err != nil {
+		return err
+	}
+	err := c.makeFolder(folder)
+	if !isRefusal(err) {
+		return err
+	}
+	if entered := c.changeDir(folder); !isRefusal(entered) {
+		return entered
+	}
+	if _, looked := c.stat(folder); looked == nil {
+		return fmt.Errorf("%w: a file stands where a folder is needed: %w", storagedrivers.ErrInvalidKey, err)
+	}
+	return fmt.Errorf("making the folder %q: %w", folder, refusalReason(err, fs.ErrPermission))
 }

@@ -1,15 +1,19 @@
 package ftp
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/textproto"
+	"os"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,7 +37,7 @@ func (d *Driver) connect(ctx context.Context) (*conn, error) {
 	}
 	if err != nil {
 		cut()
-		return nil, fmt.Errorf("connecting to %s: %w", d.config.Address, ended(ctx, err))
+		return nil, fmt.Errorf("connecting to %s: %w", d.config.Address, operationError(ctx, err))
 	}
 	return c, nil
 }
@@ -47,11 +51,11 @@ func (c *conn) login(life context.Context, config Config) error {
 		return err
 	}
 	context.AfterFunc(life, func() { _ = raw.Close() })
-	if c.control, err = greet(life, raw, config.TLS, tlsConfig); err != nil {
-		if unknownCommand(err) {
+	if c.control, err = readGreeting(life, raw, config.TLS, tlsConfig); err != nil {
+		if isUnknownCommand(err) {
 			err = storagedrivers.WithCause(err, storagedrivers.NoTLS)
 		}
-		return plainly(config.TLS, err)
+		return withTLSAdvice(config.TLS, err)
 	}
 	options := []jftp.DialOption{jftp.DialWithDialFunc(c.dialFunc(life, dialer, tlsConfig)), jftp.DialWithWritingMDTM(true)}
 	if tlsConfig != nil {
@@ -61,7 +65,7 @@ func (c *conn) login(life context.Context, config Config) error {
 		return err
 	}
 	if err = c.ftp.Login(config.User, config.Password); err != nil {
-		err = plainly(config.TLS, fmt.Errorf("logging in as %q: %w", config.User, c.control.said.reply(err)))
+		err = withTLSAdvice(config.TLS, fmt.Errorf("logging in as %q: %w", config.User, c.control.replies.reply(err)))
 		if errors.Is(mapError(err), fs.ErrPermission) {
 			err = storagedrivers.WithCause(err, wrongLogin)
 		}
@@ -92,9 +96,9 @@ func (c *conn) dialFunc(
 
 var errWantsTLS = fmt.Errorf("%w: the server requires TLS: set tls explicit", fs.ErrPermission)
 
-// plainly adds advice if the server refuses connections without TLS. The reply often has the code
-// of a server that is temporarily unavailable.
-func plainly(mode TLSMode, err error) error {
+// withTLSAdvice adds advice if the server refuses connections without TLS. The reply often has the
+// code of a server that is temporarily unavailable.
+func withTLSAdvice(mode TLSMode, err error) error {
 	reply, ok := errors.AsType[*textproto.Error](err)
 	if mode == TLSNone && ok && wantsTLS.MatchString(reply.Msg) {
 		return fmt.Errorf("%w: %w", errWantsTLS, err)
@@ -124,10 +128,270 @@ func alive(ctx context.Context, c *conn) bool {
 	return c.run(ctx, c.ping) == nil
 }
 
-// hangUp closes a connection.
-func hangUp(c *conn) {
+// closeConn closes a connection.
+func closeConn(c *conn) {
 	if !c.broken {
 		_ = c.ftp.Quit() // politeness; the server may be gone
 	}
 	c.cut()
+}
+
+// control is the control connection below the library, up to the greeting and TLS. The library
+// reads the greeting from it again.
+//
+// It also sends commands that the library does not have, between those of the library.
+type control struct {
+	net.Conn // raw, or TLS on top of it
+	in       *bufio.Reader
+	greeting io.Reader // the part that the library has not read
+	replies  replyLog
+	upload   *dataConn // the last one that was sent and waits for the server
+}
+
+var (
+	errSSH = errors.New("the server speaks SSH: use the driver sftp")
+	errNot = errors.New("this is no FTP server")
+)
+
+// readGreeting reads the greeting of the server at raw and secures the connection.
+func readGreeting(ctx context.Context, raw net.Conn, mode TLSMode, config *tls.Config) (*control, error) {
+	c := &control{}
+	c.setConn(raw)
+	if mode == TLSImplicit {
+		if err := c.secure(ctx, raw, config); err != nil {
+			return nil, err
+		}
+	}
+	text, err := c.welcome()
+	if err != nil {
+		return nil, err
+	}
+	c.greeting = strings.NewReader("220 " + strings.ReplaceAll(text, "\n", " ") + "\r\n")
+	if mode != TLSExplicit {
+		return c, nil
+	}
+	if _, err := c.command(jftp.StatusAuthOK, "AUTH TLS"); err != nil {
+		return nil, fmt.Errorf("asking for TLS: %w", err)
+	}
+	if c.in.Buffered() > 0 {
+		return nil, errNot // said before TLS by someone else
+	}
+	return c, c.secure(ctx, raw, config)
+}
+
+// setConn sets the connection for reading and writing.
+func (c *control) setConn(conn net.Conn) { c.Conn, c.in = conn, bufio.NewReader(conn) }
+
+func (c *control) secure(ctx context.Context, raw net.Conn, config *tls.Config) error {
+	secured := tls.Client(raw, config)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		return err
+	}
+	c.setConn(secured)
+	return nil
+}
+
+// welcome reads the greeting. It checks the first bytes first, because those of another protocol
+// need not end like a reply.
+func (c *control) welcome() (string, error) {
+	start, err := c.in.Peek(4)
+	switch {
+	case string(start) == "SSH-":
+		return "", errSSH
+	case len(start) > 0 && (start[0] < '1' || start[0] > '5'):
+		return "", fmt.Errorf("%w: it begins with %q", errNot, start)
+	case err != nil:
+		return "", fmt.Errorf("waiting for the greeting of an FTP server (one that waits for TLS needs tls implicit): %w", err)
+	}
+	for {
+		code, text, err := textproto.NewReader(c.in).ReadResponse(0)
+		if err != nil || code == jftp.StatusReady {
+			return text, err
+		}
+		if code != statusSoon {
+			return "", &textproto.Error{Code: code, Msg: text}
+		}
+	}
+}
+
+// statusSoon is the code of a reply that announces the greeting.
+const statusSoon = 120
+
+// command sends a command and returns the text of the reply, which must have the expected code.
+func (c *control) command(expected int, line string) (string, error) {
+	if strings.ContainsAny(line, "\r\n") {
+		return "", jftp.ErrInvalidCommand
+	}
+	if _, err := io.WriteString(c, line+"\r\n"); err != nil {
+		return "", err
+	}
+	_, text, err := textproto.NewReader(c.in).ReadResponse(expected)
+	return text, err
+}
+
+// Read reads replies, the greeting first.
+func (c *control) Read(p []byte) (int, error) {
+	if c.greeting != nil {
+		n, err := c.greeting.Read(p)
+		if err == nil {
+			return n, nil
+		}
+		c.greeting = nil
+	}
+	n, err := c.in.Read(p)
+	c.replies.add(p[:n])
+	return n, err
+}
+
+// endUpload closes the data connection of an upload after the reply.
+func (c *control) endUpload() {
+	if c.upload != nil {
+		c.upload.end()
+		c.upload = nil
+	}
+}
+
+// replyLog keeps the latest replies, because the library hides some of them.
+type replyLog struct{ text []byte }
+
+const replyLogBytes = 8 << 10
+
+func (t *replyLog) add(p []byte) {
+	t.text = append(t.text, p...)
+	if extra := len(t.text) - replyLogBytes; extra > 0 {
+		t.text = append(t.text[:0], t.text[extra:]...)
+	}
+}
+
+func (t *replyLog) reset() { t.text = t.text[:0] }
+
+// refusalLine matches a negative reply.
+var refusalLine = regexp.MustCompile(`(?m)^([45]\d\d) ?(.*?)\r?$`)
+
+// reply returns err with the code that the library has omitted.
+func (t *replyLog) reply(err error) error {
+	matches := refusalLine.FindAllSubmatch(t.text, -1)
+	if _, ok := errors.AsType[*textproto.Error](err); ok || len(matches) == 0 || network.Unreachable(err) {
+		return err
+	}
+	last := matches[len(matches)-1]
+	code, _ := strconv.Atoi(string(last[1])) // three digits
+	return &textproto.Error{Code: code, Msg: string(last[2])}
+}
+
+// opening matches the usual reply to RETR: "150 Opening BINARY mode data connection for name (1234
+// bytes)."
+var opening = regexp.MustCompile(`(?m)^1[25][05][ -].*\((\d+) bytes\)`)
+
+// announcedSize returns the size of the file that was opened last, or -1.
+func (t *replyLog) announcedSize() int64 {
+	match := opening.FindSubmatch(t.text)
+	if match == nil {
+		return -1
+	}
+	size, err := strconv.ParseInt(string(match[1]), 10, 64)
+	if err != nil {
+		return -1
+	}
+	return size
+}
+
+// copyBuffer is the size of the reads of an upload.
+const copyBuffer = 256 << 10
+
+// dataConn is the connection of one transfer.
+//
+// After an upload it is closed when the server has replied. A TLS 1.3 server sends session tickets
+// that stay unread. Closing a connection with unread bytes resets it, and the server loses the end
+// of the upload. The reply ends the upload, because some servers never close the connection.
+type dataConn struct {
+	net.Conn          // raw, or TLS on top of it
+	raw      net.Conn // from network.Dialer
+	control  *control
+	forget   func() bool
+	cut      func()        // ends the control connection, too
+	sent     bool          // something was written, or could have been
+	failed   error         // the error of writing
+	drained  chan struct{} // closed when nothing more is read after an upload
+}
+
+// newDataConn returns a data connection on raw, which is closed at the end of life.
+func newDataConn(life context.Context, raw net.Conn, config *tls.Config, control *control, cut func()) *dataConn {
+	c := &dataConn{Conn: raw, raw: raw, control: control, cut: cut}
+	c.forget = context.AfterFunc(life, func() { _ = raw.Close() })
+	if config != nil {
+		c.Conn = tls.Client(raw, config)
+	}
+	return c
+}
+
+// Handshake is called by the library if nothing is written: servers expect the handshake before the
+// end of an empty file.
+func (c *dataConn) Handshake() error {
+	c.sent = true
+	if secure, ok := c.Conn.(*tls.Conn); ok {
+		return secure.Handshake() //nolint:noctx // the deadlines of raw bound it
+	}
+	return nil
+}
+
+// Read reads a part of a download. Some servers end TLS connections without a closing alert. Then
+// their reply shows whether the file was complete.
+func (c *dataConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err == io.ErrUnexpectedEOF { //nolint:errorlint // package tls returns it unwrapped
+		err = io.EOF
+	}
+	return n, err
+}
+
+// Write sends a part of an upload.
+func (c *dataConn) Write(p []byte) (int, error) {
+	c.sent = true
+	n, err := c.Conn.Write(p)
+	c.failed = err
+	return n, err
+}
+
+// ReadFrom sends r, in larger pieces than io.Copy.
+func (c *dataConn) ReadFrom(r io.Reader) (int64, error) {
+	return io.CopyBuffer(struct{ io.Writer }{c}, r, make([]byte, copyBuffer))
+}
+
+// Close ends the transfer. After an upload, end closes the connection.
+func (c *dataConn) Close() error {
+	if !c.sent {
+		defer c.forget()
+		return c.Conn.Close()
+	}
+	if c.failed == nil {
+		closeWrite(c.Conn)
+		if c.Conn != c.raw {
+			closeWrite(c.raw)
+		}
+		c.drained, c.control.upload = make(chan struct{}), c
+		go func() {
+			defer close(c.drained)
+			_, _ = io.Copy(io.Discard, c.Conn) // the reply has the error
+		}()
+		return nil
+	}
+	defer c.forget()
+	if errors.Is(c.failed, os.ErrDeadlineExceeded) {
+		c.cut() // no reply will come
+	}
+	return errors.Join(c.failed, c.raw.Close())
+}
+
+// end closes the connection of an upload after the reply.
+func (c *dataConn) end() {
+	defer c.forget()
+	_ = c.raw.Close() // the upload is over
+	<-c.drained
+}
+
+func closeWrite(c net.Conn) {
+	if half, ok := c.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite() // the server may be gone already
+	}
 }

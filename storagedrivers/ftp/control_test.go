@@ -26,7 +26,7 @@ func FuzzWelcome(f *testing.F) {
 		if strings.HasPrefix(greeting, "SSH-") && !errors.Is(err, errSSH) {
 			t.Errorf("error %v, want %v", err, errSSH)
 		}
-		if errors.Is(plainly(TLSNone, err), storagedrivers.ErrUnavailable) {
+		if errors.Is(withTLSAdvice(TLSNone, err), storagedrivers.ErrUnavailable) {
 			t.Errorf("error %v blames the network", err)
 		}
 	})
@@ -35,15 +35,15 @@ func FuzzWelcome(f *testing.F) {
 // TestSaid: only the latest replies are kept.
 func TestSaid(t *testing.T) {
 	t.Parallel()
-	var said tail
+	var log replyLog
 	for range 100 {
-		said.add([]byte(strings.Repeat("220 hello\r\n", 100)))
+		log.add([]byte(strings.Repeat("220 hello\r\n", 100)))
 	}
-	said.add([]byte("150 Opening BINARY mode data connection for key (1234 bytes).\r\n"))
-	if size := said.opened(); size != 1234 || len(said.said) > tailBytes {
-		t.Errorf("the size is %d, %d bytes are kept", size, len(said.said))
+	log.add([]byte("150 Opening BINARY mode data connection for key (1234 bytes).\r\n"))
+	if size := log.announcedSize(); size != 1234 || len(log.text) > replyLogBytes {
+		t.Errorf("the size is %d, %d bytes are kept", size, len(log.text))
 	}
-	if said.reset(); said.opened() != -1 {
+	if log.reset(); log.announcedSize() != -1 {
 		t.Error("a size is left")
 	}
 }

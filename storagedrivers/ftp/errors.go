@@ -16,7 +16,8 @@ import (
 )
 
 // mapError returns the contract's error for a server's reply or an error of the network. It does
-// not change an error that already matches one, or a refusal without a clear reason; see [refused].
+// not change an error that already matches one, or a refusal without a clear reason; see
+// [isRefusal].
 func mapError(err error) error {
 	if err == nil || slices.ContainsFunc(sentinels, func(s error) bool { return errors.Is(err, s) }) {
 		return err
@@ -32,8 +33,9 @@ var sentinels = []error{
 	storagedrivers.ErrNoSpace, storagedrivers.ErrUnavailable, storagedrivers.ErrClosed, context.Canceled,
 }
 
-// ended is mapError for an operation with ctx. After the end of ctx the error is that of ctx.
-func ended(ctx context.Context, err error) error {
+// operationError is mapError for an operation with ctx. After the end of ctx the error is that of
+// ctx.
+func operationError(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil {
 		return mapError(err)
 	}
@@ -117,9 +119,9 @@ func textSentinel(text string) error {
 	return nil
 }
 
-// refused reports whether err is a server's reply that refuses an operation on a name, for any
+// isRefusal reports whether err is a server's reply that refuses an operation on a name, for any
 // reason.
-func refused(err error) bool {
+func isRefusal(err error) bool {
 	reply, ok := errors.AsType[*textproto.Error](err)
 	if !ok || errors.Is(err, storagedrivers.ErrInvalidKey) {
 		return false
@@ -135,28 +137,28 @@ func refused(err error) bool {
 // statusFolderExists is the reply of some servers to MKD of an existing folder, by RFC 959.
 const statusFolderExists = 521
 
-// unknownCommand reports whether the server does not implement or understand a command.
-func unknownCommand(err error) bool {
+// isUnknownCommand reports whether the server does not implement or understand a command.
+func isUnknownCommand(err error) bool {
 	reply, ok := errors.AsType[*textproto.Error](err)
 	return ok && !errors.Is(err, storagedrivers.ErrInvalidKey) && slices.Contains([]int{
 		jftp.StatusBadCommand, jftp.StatusNotImplemented, jftp.StatusNotImplementedParameter,
 	}, reply.Code)
 }
 
-// notUnderstood reports whether the server does not understand a command or its argument.
-func notUnderstood(err error) bool {
+// isSyntaxError reports whether the server does not understand a command or its argument.
+func isSyntaxError(err error) bool {
 	reply, ok := errors.AsType[*textproto.Error](err)
 	return ok && (reply.Code == jftp.StatusBadCommand || reply.Code == jftp.StatusBadArguments)
 }
 
-// replied reports whether err is a reply of the server.
-func replied(err error) bool {
+// isReply reports whether err is a reply of the server.
+func isReply(err error) bool {
 	_, ok := errors.AsType[*textproto.Error](err)
 	return ok
 }
 
-// crowded reports whether the server refuses because of too many connections.
-func crowded(err error) bool {
+// isTooManyConnections reports whether the server refuses because of too many connections.
+func isTooManyConnections(err error) bool {
 	reply, ok := errors.AsType[*textproto.Error](err)
 	if !ok {
 		return false
@@ -165,18 +167,18 @@ func crowded(err error) bool {
 	return strings.Contains(text, tooMany) || strings.Contains(text, maximumNumber)
 }
 
-// missing is mapError for looking up a name. A refusal without a reason means that the name does
-// not exist.
-func missing(err error) error {
+// lookupError is mapError for looking up a name. A refusal without a reason means that the name
+// does not exist.
+func lookupError(err error) error {
 	mapped := mapError(err)
-	if mapped == err && refused(err) { //nolint:errorlint // whether anything was added
+	if mapped == err && isRefusal(err) { //nolint:errorlint // whether anything was added
 		return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
 	}
 	return mapped
 }
 
-// because returns the reason of a refusal, or sentinel if the reply contains none.
-func because(refusal, sentinel error) error {
+// refusalReason returns the reason of a refusal, or sentinel if the reply contains none.
+func refusalReason(refusal, sentinel error) error {
 	mapped := mapError(refusal)
 	if mapped == refusal || errors.Is(mapped, fs.ErrNotExist) { //nolint:errorlint // whether anything was added
 		return fmt.Errorf("%w: %w", sentinel, refusal)
@@ -184,12 +186,22 @@ func because(refusal, sentinel error) error {
 	return mapped
 }
 
-// clean reports whether err is exactly one reply of the server, so that the next reply will belong
-// to the next command.
-func clean(err error) bool {
+// isSingleReply reports whether err is exactly one reply of the server, so that the next reply will
+// belong to the next command.
+func isSingleReply(err error) bool {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !clean(e) })
+		return !slices.ContainsFunc(joined.Unwrap(), func(e error) bool { return !isSingleReply(e) })
 	}
-	reply, ok := err.(*textproto.Error) //nolint:errorlint // a wrapped reply is not clean
+	reply, ok := err.(*textproto.Error) //nolint:errorlint // a wrapped reply is not a single one
 	return ok && reply.Code != jftp.StatusNotAvailable
+}
+
+const wrongLogin storagedrivers.Cause = "The host refused the login: the user or the password is wrong."
+
+// causeOfRoot returns the cause of a root that cannot be entered. Servers report it only as text.
+func causeOfRoot(err error) storagedrivers.Cause {
+	if err != nil && strings.Contains(strings.ToLower(err.Error()), "not a directory") {
+		return storagedrivers.NotAFolder
+	}
+	return ""
 }

@@ -86,18 +86,18 @@ func TestEnded(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(storagedrivers.ErrUnavailable)
-	err := ended(ctx, io.EOF)
+	err := operationError(ctx, io.EOF)
 	for _, want := range []error{context.Canceled, storagedrivers.ErrUnavailable, io.EOF} {
 		fails(t, err, want)
 	}
 	plain, stop := context.WithCancel(t.Context())
 	stop()
-	err = ended(plain, io.EOF)
+	err = operationError(plain, io.EOF)
 	fails(t, err, context.Canceled)
 	if errors.Is(err, storagedrivers.ErrUnavailable) {
 		t.Errorf("error %v blames the server", err)
 	}
-	if ended(plain, nil) != nil {
+	if operationError(plain, nil) != nil {
 		t.Error("success became an error")
 	}
 }
@@ -117,8 +117,8 @@ func TestClean(t *testing.T) {
 		{&textproto.Error{Code: 421, Msg: "bye"}, false},
 		{textproto.ProtocolError("what?"), false},
 	} {
-		if got := clean(tt.err); got != tt.want {
-			t.Errorf("clean(%v) is %t, want %t", tt.err, got, tt.want)
+		if got := isSingleReply(tt.err); got != tt.want {
+			t.Errorf("isSingleReply(%v) is %t, want %t", tt.err, got, tt.want)
 		}
 	}
 }

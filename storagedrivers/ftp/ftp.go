@@ -2,11 +2,13 @@ package ftp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
 	"path"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,38 +53,38 @@ func New(config Config, log *slog.Logger) (*Driver, error) {
 	}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	d.pool = newPool(config.Connections)
-	d.pool.connect, d.pool.alive, d.pool.end, d.pool.lowered = d.connect, alive, hangUp, d.lowered
+	d.pool.connect, d.pool.alive, d.pool.end, d.pool.onReduced = d.connect, alive, closeConn, d.onReduced
 	return d, nil
 }
 
-// lowered is called when the server allows fewer connections than configured.
-func (d *Driver) lowered(limit int) {
+// onReduced is called when the server allows fewer connections than configured.
+func (d *Driver) onReduced(limit int) {
 	d.log.Warn("the server allows fewer connections", "connections", d.config.Connections, "allowed", limit)
 }
 
 // get returns a connection by one of the pool's methods.
-func (d *Driver) get(ctx context.Context, lend func(context.Context) (*conn, error)) (*conn, error) {
+func (d *Driver) get(ctx context.Context, get func(context.Context) (*conn, error)) (*conn, error) {
 	wait, cancel := context.WithTimeoutCause(ctx, d.config.Timeout, errNoConnection)
 	defer cancel()
-	c, err := lend(wait)
+	c, err := get(wait)
 	if err != nil {
-		return nil, ended(ctx, err)
+		return nil, operationError(ctx, err)
 	}
 	return c, nil
 }
 
 var errNoConnection = fmt.Errorf("%w: got no connection in time: %w", storagedrivers.ErrUnavailable, os.ErrDeadlineExceeded)
 
-// lend calls f with a connection. If the server refuses because of too many connections, including
-// data connections, it calls f again with fewer.
-func (d *Driver) lend(ctx context.Context, f func(c *conn) error) error {
+// withConn calls f with a connection. If the server refuses because of too many connections,
+// including data connections, it calls f again with fewer.
+func (d *Driver) withConn(ctx context.Context, f func(c *conn) error) error {
 	for {
 		c, err := d.get(ctx, d.pool.get)
 		if err != nil {
 			return err
 		}
 		err = f(c)
-		again := d.yields(ctx, c, err)
+		again := d.retryWithFewer(ctx, c, err)
 		d.pool.put(c)
 		if !again {
 			return err
@@ -90,19 +92,19 @@ func (d *Driver) lend(ctx context.Context, f func(c *conn) error) error {
 	}
 }
 
-// yields reports whether err is a refusal because of too many connections, while others are in use
-// and may end. The connection is then closed when it is returned.
-func (d *Driver) yields(ctx context.Context, c *conn, err error) bool {
-	if !crowded(err) || ctx.Err() != nil || !d.pool.lower() {
+// retryWithFewer reports whether err is a refusal because of too many connections, while others are
+// in use and may end. The connection is then closed when it is returned.
+func (d *Driver) retryWithFewer(ctx context.Context, c *conn, err error) bool {
+	if !isTooManyConnections(err) || ctx.Err() != nil || !d.pool.reduceLimit() {
 		return false
 	}
 	c.broken = true
 	return true
 }
 
-// with calls f with a connection that is watched meanwhile; see [conn.run].
-func (d *Driver) with(ctx context.Context, f func(c *conn) error) error {
-	return d.lend(ctx, func(c *conn) error {
+// do calls f with a connection that is watched meanwhile; see [conn.run].
+func (d *Driver) do(ctx context.Context, f func(c *conn) error) error {
+	return d.withConn(ctx, func(c *conn) error {
 		return c.run(ctx, func() error { return f(c) })
 	})
 }
@@ -124,8 +126,8 @@ func newInfo(key string, e entry) storagedrivers.Info {
 // Stat returns the Info of an object.
 func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, error) {
 	var info storagedrivers.Info
-	err := d.with(ctx, func(c *conn) error {
-		e, err := c.look(c.path(key))
+	err := d.do(ctx, func(c *conn) error {
+		e, err := c.stat(c.path(key))
 		info = newInfo(key, e)
 		return err
 	})
@@ -137,15 +139,15 @@ func (d *Driver) Stat(ctx context.Context, key string) (storagedrivers.Info, err
 
 // Delete removes an object; a missing one is fs.ErrNotExist.
 func (d *Driver) Delete(ctx context.Context, key string) error {
-	return d.with(ctx, func(c *conn) error {
+	return d.do(ctx, func(c *conn) error {
 		err := c.remove(c.path(key))
-		if !refused(err) {
+		if !isRefusal(err) {
 			return err
 		}
-		if _, looked := c.look(c.path(key)); looked != nil {
+		if _, looked := c.stat(c.path(key)); looked != nil {
 			return looked
 		}
-		return because(err, fs.ErrPermission)
+		return refusalReason(err, fs.ErrPermission)
 	})
 }
 
@@ -160,10 +162,10 @@ func (d *Driver) Check(ctx context.Context) error {
 }
 
 func (d *Driver) check(ctx context.Context) error {
-	return d.lend(ctx, func(c *conn) error {
+	return d.withConn(ctx, func(c *conn) error {
 		root := path.Join("/", c.base)
 		err := c.run(ctx, func() error {
-			if err := c.enter(root); !refused(err) {
+			if err := c.changeDir(root); !isRefusal(err) {
 				return err
 			}
 			d.folders.forget()
@@ -200,3 +202,95 @@ var (
 	_ storagedrivers.Driver  = (*Driver)(nil)
 	_ storagedrivers.Sweeper = (*Driver)(nil)
 )
+
+// probe tests whether the server renames over an existing file, as most do, and warns if locks do
+// not work. It does nothing if the root is read-only.
+//
+// A server that refuses to rename over a file still does not create names atomically: proftpd with
+// AllowOverwrite off first checks and then renames, so two renames at the same moment may both
+// succeed.
+func (d *Driver) probe(ctx context.Context, c *conn) error {
+	root := path.Join("/", c.base)
+	p := &probe{conn: c, from: tempName(root), onto: tempName(root)}
+	if *d.config.Lock {
+		p.lock = newName(root, lockPrefix)
+	}
+	err := c.run(ctx, func() error {
+		features, err := p.run()
+		if err == nil {
+			d.features.Store(&features)
+		}
+		if err == nil && p.lock != "" {
+			err = p.makeTwice()
+		}
+		if err == nil && p.shared {
+			d.log.WarnContext(ctx, "the server makes a folder that exists once more, so that lock folders are in vain: "+
+				"let only one process write there")
+		}
+		if isRefusal(err) {
+			d.log.DebugContext(ctx, "cannot try out what renaming does", "error", err)
+			return nil
+		}
+		return err
+	})
+	cleaned := d.cleanUp(ctx, c, p.remove)
+	if err == nil {
+		err = cleaned
+	}
+	return err
+}
+
+// probe contains the names of two temporary files and of a lock folder.
+type probe struct {
+	conn       *conn
+	from, onto string
+	lock       string // empty without locks
+	shared     bool   // two processes can hold one lock
+}
+
+func (p *probe) run() (storagedrivers.Features, error) {
+	for _, name := range []string{p.from, p.onto} {
+		if err := p.conn.store(name, strings.NewReader("probe")); err != nil {
+			return storagedrivers.Features{}, err
+		}
+	}
+	if err := p.conn.rename(p.from, p.onto); isRefusal(err) {
+		return storagedrivers.Features{}, nil
+	} else if err != nil {
+		return storagedrivers.Features{}, err
+	}
+	_, err := p.conn.stat(p.from)
+	if errors.Is(err, fs.ErrNotExist) {
+		return storagedrivers.Features{Replace: storagedrivers.Atomic}, nil
+	}
+	return storagedrivers.Features{}, err
+}
+
+// makeTwice creates the lock folder, and tests whether it can be created again.
+func (p *probe) makeTwice() error {
+	if err := p.conn.makeFolder(p.lock); err != nil {
+		return err
+	}
+	err := p.conn.makeFolder(p.lock)
+	p.shared = err == nil
+	if isRefusal(err) {
+		return nil
+	}
+	return err
+}
+
+// remove removes all names of the probe, whatever happened before.
+func (p *probe) remove() error {
+	for _, name := range []string{p.from, p.onto} {
+		if err := p.conn.remove(name); err != nil && !isRefusal(err) {
+			return err
+		}
+	}
+	if p.lock == "" {
+		return nil
+	}
+	if err := p.conn.removeFolder(p.lock); err != nil && !isRefusal(err) {
+		return err
+	}
+	return nil
+}

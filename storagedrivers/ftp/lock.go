@@ -78,7 +78,7 @@ func (u *upload) lock(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return ended(ctx, fmt.Errorf("making %q: %w", lockPath(u.dst), err))
+			return operationError(ctx, fmt.Errorf("making %q: %w", lockPath(u.dst), err))
 		case <-time.After(pause):
 		}
 	}
@@ -86,7 +86,7 @@ func (u *upload) lock(ctx context.Context) error {
 
 func (u *upload) tryLock() error {
 	err := u.conn.makeFolder(lockPath(u.dst))
-	if !refused(err) {
+	if !isRefusal(err) {
 		return err
 	}
 	if u.mode == storagedrivers.CreateOnly {
@@ -122,7 +122,7 @@ func (u *upload) breakStale() error {
 	if broken {
 		u.driver.log.Warn("broke the lock of a process that died", "folder", lock)
 	}
-	if refused(err) {
+	if isRefusal(err) {
 		return nil
 	}
 	return err
@@ -132,7 +132,7 @@ func (u *upload) breakStale() error {
 // break the lock. It reports whether the lock was removed.
 func (c *conn) breakLock(lock string, stale func() (bool, error)) (broken bool, err error) {
 	err = c.makeFolder(lock + breakSuffix)
-	if refused(err) {
+	if isRefusal(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -143,17 +143,17 @@ func (c *conn) breakLock(lock string, stale func() (bool, error)) (broken bool, 
 		err = c.removeFolder(lock)
 		broken = err == nil
 	}
-	if err != nil && !refused(err) {
+	if err != nil && !isRefusal(err) {
 		return broken, err
 	}
-	if left := c.removeFolder(lock + breakSuffix); left != nil && !refused(left) {
+	if left := c.removeFolder(lock + breakSuffix); left != nil && !isRefusal(left) {
 		return broken, left
 	}
 	return broken, err
 }
 
-// lockNow creates the lock folder, or that of a process that died again, without waiting. It reports
-// whether the lock is held.
+// lockNow creates the lock folder, or that of a process that died again, without waiting. It
+// reports whether the lock is held.
 func (u *upload) lockNow() (bool, error) {
 	if !*u.driver.config.Lock {
 		return true, nil
@@ -173,8 +173,8 @@ func (u *upload) lockNow() (bool, error) {
 	return err == nil, err
 }
 
-// breakOld is breakStale for an upload without a temporary file. The folder that breaks the lock has
-// just been made and takes its place.
+// breakOld is breakStale for an upload without a temporary file. The folder that breaks the lock
+// has just been made and takes its place.
 func (u *upload) breakOld() (broken bool, err error) {
 	lock := lockPath(u.dst)
 	return u.conn.breakLock(lock, func() (bool, error) {

@@ -63,10 +63,10 @@ func (d *Driver) open(
 ) (body io.ReadCloser, e entry, err error) {
 	var t transfer
 	short := true
-	err = d.with(ctx, func(c *conn) error {
+	err = d.do(ctx, func(c *conn) error {
 		t = transfer{driver: d, ctx: ctx, conn: c, path: c.path(key), offset: rng.Offset}
 		var err error
-		if t.entry, err = c.look(t.path); err != nil {
+		if t.entry, err = c.stat(t.path); err != nil {
 			return err
 		}
 		if t.left, err = rng.Within(t.entry.size); err != nil || t.left == 0 {
@@ -114,15 +114,15 @@ type transfer struct {
 // start starts the download. Many servers announce the length of the file.
 func (t *transfer) start(anySize bool) error {
 	response, size, skip, err := t.conn.retrieve(t.path, t.offset)
-	for refusals := 1; refused(err) && !crowded(err); refusals++ {
-		now, looked := t.conn.look(t.path)
+	for refusals := 1; isRefusal(err) && !isTooManyConnections(err); refusals++ {
+		now, looked := t.conn.stat(t.path)
 		switch {
 		case looked != nil:
 			return looked // deleted meanwhile
 		case now != t.entry || errors.Is(mapError(err), fs.ErrNotExist):
 			return errReplaced // there was none for a moment
 		case refusals == openRefusals:
-			return because(err, fs.ErrPermission)
+			return refusalReason(err, fs.ErrPermission)
 		}
 		response, size, skip, err = t.conn.retrieve(t.path, t.offset)
 	}
@@ -137,7 +137,8 @@ func (t *transfer) start(anySize bool) error {
 }
 
 // whole reads the object into memory. errTooLong means that there is no memory for it, or that it
-// takes too long. anyTime accepts an object of any generation up to its end; its time is then unknown.
+// takes too long. anyTime accepts an object of any generation up to its end; its time is then
+// unknown.
 func (t *transfer) whole(anyTime bool) (body io.ReadCloser, err error) {
 	size := t.left
 	if anyTime {
@@ -167,7 +168,7 @@ func (t *transfer) readAll(anyTime bool) ([]byte, error) {
 		content, err := io.ReadAll(io.LimitReader(t.response, maxWhole+1))
 		switch {
 		case err != nil:
-			return nil, t.conn.heard(err)
+			return nil, t.conn.checkReply(err)
 		case len(content) > maxWhole:
 			return nil, errReplaced
 		}
@@ -207,7 +208,7 @@ func (t *transfer) stream(ctx context.Context) (io.ReadCloser, error) {
 		if err == nil {
 			return &s, nil
 		}
-		again := d.yields(ctx, c, err)
+		again := d.retryWithFewer(ctx, c, err)
 		_ = s.Close() // the first error counts
 		if !again {
 			return nil, err
@@ -237,7 +238,7 @@ func (t *transfer) checkBeside(ctx context.Context) error {
 
 // check makes the second check.
 func (t *transfer) check(c *conn) error {
-	e, err := c.look(t.path)
+	e, err := c.stat(t.path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && e != t.entry {
 		return errReplaced
 	}
@@ -256,7 +257,7 @@ func (t *transfer) Read(p []byte) (n int, err error) {
 	}
 	if n, err = t.receive(p); err != nil {
 		if err != io.EOF { //nolint:errorlint // receive returns it bare
-			err = ended(t.ctx, err)
+			err = operationError(t.ctx, err)
 		}
 		t.err = err
 		t.release()
@@ -276,7 +277,7 @@ func (t *transfer) receive(p []byte) (int, error) {
 	}
 	switch {
 	case err != nil && err != io.EOF: //nolint:errorlint // readers return it bare
-		return n, t.conn.heard(err)
+		return n, t.conn.checkReply(err)
 	case err != nil && t.left > 0:
 		if err = t.finish(); err == nil {
 			err = fmt.Errorf("%w: it is shorter now: %w", errReplaced, io.ErrUnexpectedEOF)
@@ -299,7 +300,7 @@ func (t *transfer) end() error {
 			return fmt.Errorf("%w: it is longer now", errReplaced)
 		}
 		if err != io.EOF { //nolint:errorlint // readers return it bare
-			return t.conn.heard(err)
+			return t.conn.checkReply(err)
 		}
 		if err = t.finish(); err != nil {
 			return err
@@ -317,7 +318,7 @@ func (t *transfer) end() error {
 // finish ends a download that was read to its end. Only then the server reports whether it was
 // complete.
 func (t *transfer) finish() error {
-	err := t.conn.heard(t.response.Close())
+	err := t.conn.checkReply(t.response.Close())
 	t.response = nil
 	return err
 }
@@ -356,7 +357,7 @@ func (b *inMemory) Read(p []byte) (int, error) {
 	case b.content == nil:
 		return 0, fs.ErrClosed
 	case b.ctx.Err() != nil:
-		return 0, ended(b.ctx, b.ctx.Err())
+		return 0, operationError(b.ctx, b.ctx.Err())
 	}
 	return b.content.Read(p)
 }

@@ -20,7 +20,7 @@ const (
 	lowerFor = time.Minute
 )
 
-// pool lends a bounded number of connections, each to one user at a time. Waiting owners are served
+// pool is a bounded number of connections, each for one user at a time. Waiting owners are served
 // in rotation. Every successful get must be followed by one put.
 //
 // The server may allow fewer connections than the pool. Then the pool uses those that it has, and
@@ -34,19 +34,19 @@ type pool struct {
 	alive func(ctx context.Context, c *conn) bool
 	// end closes a connection.
 	end func(c *conn)
-	// lowered is called when the server allows fewer connections than size.
-	lowered func(limit int)
-	now     func() time.Time
+	// onReduced is called when the server allows fewer connections than size.
+	onReduced func(limit int)
+	now       func() time.Time
 
 	size      int          // the configured limit
-	lent      *queue.Queue // for each connection in use
-	downloads *queue.Queue // for those of getDownload; acquired before one of lent
+	inUse     *queue.Queue // for each connection in use
+	downloads *queue.Queue // for those of getDownload; acquired before one of inUse
 
 	mu     sync.Mutex
 	limit  int       // the present limit
 	until  time.Time // when the limit rises to size again
 	open   int       // connections, with those that are being opened
-	idle   []*conn   // of them; the one that rests longest is first
+	idle   []*conn   // of them; the one that is idle for longest is first
 	reaper *time.Timer
 	closed bool
 }
@@ -57,7 +57,7 @@ func newPool(size int) *pool {
 		now:       time.Now, //nolint:forbidigo // the clock's one default
 		size:      size,
 		limit:     size,
-		lent:      queue.New(queue.Options{Slots: size}),
+		inUse:     queue.New(queue.Options{Slots: size}),
 		downloads: queue.New(queue.Options{Slots: downloads(size), Spare: true}),
 	}
 }
@@ -73,13 +73,13 @@ func downloads(limit int) int {
 	return limit - 2
 }
 
-// get lends a connection, the most recently used one if any is idle. If all are lent it waits until
-// ctx ends; the error is then its cause and storagedrivers.ErrBusy. After close the error is
+// get returns a connection, the most recently used one if any is idle. If all are in use it waits
+// until ctx ends; the error is then its cause and storagedrivers.ErrBusy. After close the error is
 // storagedrivers.ErrClosed.
 func (p *pool) get(ctx context.Context) (*conn, error) {
 	for {
 		p.restore()
-		slot, err := acquire(ctx, p.lent)
+		slot, err := acquire(ctx, p.inUse)
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +88,7 @@ func (p *pool) get(ctx context.Context) (*conn, error) {
 			c.slot = slot
 			return c, nil
 		}
-		again := ctx.Err() == nil && errors.Is(err, storagedrivers.ErrUnavailable) && replied(err) && p.lower()
+		again := ctx.Err() == nil && errors.Is(err, storagedrivers.ErrUnavailable) && isReply(err) && p.reduceLimit()
 		slot.Release()
 		if !again {
 			return nil, err
@@ -185,12 +185,12 @@ func (p *pool) several() bool {
 	return p.limit > 1
 }
 
-// lower is called when the server refuses something because of too many connections. For a minute
-// it sets the limit to one less than the lent connections, and it closes the idle ones. It returns
-// false if no other connection can be the reason.
-func (p *pool) lower() bool {
+// reduceLimit is called when the server refuses something because of too many connections. For a
+// minute it sets the limit to one less than the connections in use, and it closes the idle ones. It
+// returns false if no other connection can be the reason.
+func (p *pool) reduceLimit() bool {
 	p.mu.Lock()
-	busy := p.lent.Busy()
+	busy := p.inUse.Busy()
 	if busy < 2 {
 		p.mu.Unlock()
 		return false
@@ -200,7 +200,7 @@ func (p *pool) lower() bool {
 	limit := p.limit
 	p.mu.Unlock()
 	p.closeIdle(p.now())
-	p.lowered(limit)
+	p.onReduced(limit)
 	return true
 }
 
@@ -216,11 +216,11 @@ func (p *pool) restore() {
 // resize sets the limit. The caller holds the mutex.
 func (p *pool) resize(limit int) {
 	p.limit = limit
-	p.lent.Resize(limit)
+	p.inUse.Resize(limit)
 	p.downloads.Resize(downloads(limit))
 }
 
-// close closes the idle connections and lends no more. Lent ones are closed when they are returned.
+// close closes the idle connections. Those in use are closed when they are returned.
 func (p *pool) close() {
 	p.mu.Lock()
 	p.closed = true

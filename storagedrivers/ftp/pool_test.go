@@ -50,7 +50,7 @@ func (h *poolHost) pool(size int) *pool {
 		}
 		h.open.Add(-1)
 	}
-	p.lowered = func(int) {}
+	p.onReduced = func(int) {}
 	return p
 }
 
@@ -228,7 +228,7 @@ func TestHostAllowsFewer(t *testing.T) {
 		var lowest atomic.Int64
 		lowest.Store(8)
 		p := h.pool(8)
-		p.lowered = func(limit int) { lowest.Store(min(lowest.Load(), int64(limit))) }
+		p.onReduced = func(limit int) { lowest.Store(min(lowest.Load(), int64(limit))) }
 		defer p.close()
 		var wg sync.WaitGroup
 		for range 32 {
@@ -281,7 +281,7 @@ func TestHostIsDead(t *testing.T) {
 			time.Sleep(silence)
 			return nil, storagedrivers.ErrUnavailable
 		}
-		p.lowered = func(limit int) { t.Errorf("lowered to %d", limit) }
+		p.onReduced = func(limit int) { t.Errorf("lowered to %d", limit) }
 		defer p.close()
 		start := time.Now()
 		var wg sync.WaitGroup
@@ -310,12 +310,12 @@ func TestLower(t *testing.T) {
 	defer p.close()
 	first, second, third := lent(t, p), lent(t, p), lent(t, p)
 	p.put(third)
-	if !p.lower() {
+	if !p.reduceLimit() {
 		t.Error("not lowered although two are lent")
 	}
 	p.put(second)
 	h.has(t, 3, 1, 0)
-	if p.lower() {
+	if p.reduceLimit() {
 		t.Error("lowered with one connection")
 	}
 	p.put(first)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/internal/modtime"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
 )
 
@@ -60,7 +61,7 @@ type upload struct {
 func (d *Driver) Put(
 	ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
 ) (info storagedrivers.Info, err error) {
-	err = d.lend(ctx, func(c *conn) error {
+	err = d.withConn(ctx, func(c *conn) error {
 		if _, err := r.Seek(0, io.SeekStart); err != nil {
 			return err
 		}
@@ -95,7 +96,7 @@ func (d *Driver) put(
 	case failed != nil && ctx.Err() == nil:
 		return storagedrivers.Info{}, err // it may look like one of the network
 	}
-	return storagedrivers.Info{}, ended(ctx, err)
+	return storagedrivers.Info{}, operationError(ctx, err)
 }
 
 // store sends the temporary file.
@@ -110,20 +111,20 @@ func (u *upload) store(key string, src *source.Reader) error {
 	}
 	u.sent = true
 	err := u.conn.store(u.temp, src)
-	if refused(err) && src.Size() == 0 {
+	if isRefusal(err) && src.Size() == 0 {
 		u.driver.folders.forget() // another client may have removed it
 		if err := u.driver.folders.ensure(u.conn, u.folder); err != nil {
 			return err
 		}
 		err = u.conn.store(u.temp, src)
 	}
-	if refused(err) {
-		return because(err, fs.ErrPermission)
+	if isRefusal(err) {
+		return refusalReason(err, fs.ErrPermission)
 	}
 	if err != nil {
 		return err
 	}
-	e, err := u.conn.look(u.temp)
+	e, err := u.conn.stat(u.temp)
 	if err != nil {
 		return fmt.Errorf("looking for what was sent: %w", err)
 	}
@@ -137,7 +138,7 @@ func (u *upload) store(key string, src *source.Reader) error {
 
 // isFree returns fs.ErrExist if the object exists.
 func (u *upload) isFree() error {
-	_, err := u.conn.look(u.dst)
+	_, err := u.conn.stat(u.dst)
 	switch {
 	case err == nil:
 		return fs.ErrExist
@@ -157,14 +158,14 @@ func (u *upload) cleanUp(ctx context.Context, failure error) error {
 	published := false
 	err := u.driver.cleanUp(ctx, u.conn, func() error {
 		err := u.conn.remove(u.temp)
-		if !refused(err) {
+		if !isRefusal(err) {
 			return err
 		}
-		if _, gone := u.conn.look(u.temp); !errors.Is(gone, fs.ErrNotExist) {
+		if _, gone := u.conn.stat(u.temp); !errors.Is(gone, fs.ErrNotExist) {
 			return err // it was not renamed, whatever stands under the name
 		}
 		if u.renamed {
-			e, err := u.conn.look(u.dst)
+			e, err := u.conn.stat(u.dst)
 			published = err == nil && e.size == u.info.Size
 		}
 		return nil
@@ -177,4 +178,157 @@ func (u *upload) cleanUp(ctx context.Context, failure error) error {
 		return nil
 	}
 	return failure
+}
+
+var errKeyTaken = fmt.Errorf("%w: another upload of this name takes too long", storagedrivers.ErrUnavailable)
+
+// publish renames the temporary file to its key, or removes it. At the same time no other upload of
+// this process does so for the name, nor one of another process that uses the lock.
+func (u *upload) publish(ctx context.Context) error {
+	wait, cancel := context.WithTimeoutCause(ctx, u.driver.config.Timeout, errKeyTaken)
+	defer cancel()
+	unlock, err := u.driver.keys.Lock(wait, u.dst)
+	if err != nil {
+		return u.cleanUp(ctx, operationError(wait, err))
+	}
+	defer unlock()
+	if u.mode == storagedrivers.CreateOnly {
+		if err := u.lock(wait); err != nil {
+			return u.cleanUp(ctx, err)
+		}
+		defer u.unlock(ctx)
+	}
+	err = u.conn.run(ctx, func() error {
+		if err := u.date(); err != nil {
+			return err
+		}
+		return u.rename()
+	})
+	if errors.Is(err, errTaken) {
+		if err = u.lock(wait); err == nil {
+			defer u.unlock(ctx)
+			err = u.conn.run(ctx, u.replace)
+		}
+	}
+	if err != nil {
+		return u.cleanUpRename(ctx, err)
+	}
+	return nil
+}
+
+// cleanUpRename is cleanUp for a failed rename, which may have left the old object aside.
+func (u *upload) cleanUpRename(ctx context.Context, failure error) error {
+	failure = u.cleanUp(ctx, failure)
+	if u.aside == "" {
+		return failure
+	}
+	err := u.driver.cleanUp(ctx, u.conn, func() error {
+		if failure == nil {
+			return u.conn.remove(u.aside)
+		}
+		return u.conn.rename(u.aside, u.dst)
+	})
+	if err != nil && !isRefusal(err) { // refused: there is none
+		u.driver.log.WarnContext(ctx, "an object may have stayed aside", "file", u.aside, "error", err)
+	}
+	return failure
+}
+
+// date makes an object younger than the one that it replaces, and not older than requested, see
+// [modtime.After], if the server can set times.
+func (u *upload) date() error {
+	if u.mode == storagedrivers.CreateOnly || u.info.ModTime.IsZero() || !u.conn.ftp.IsSetTimeSupported() {
+		return nil
+	}
+	old, err := u.conn.stat(u.dst)
+	if err = ignoreMissing(err); err != nil {
+		return err
+	}
+	later, set := modtime.After(u.info.ModTime, old.modTime, u.least)
+	if !set {
+		return nil
+	}
+	if err := u.conn.setTime(u.temp, later); err != nil {
+		if !u.conn.broken {
+			return nil // it stays as it is
+		}
+		return err
+	}
+	e, err := u.conn.stat(u.temp)
+	u.info = newInfo(u.info.Key, e)
+	return err
+}
+
+func (u *upload) rename() error {
+	if u.mode == storagedrivers.CreateOnly {
+		if err := u.isFree(); err != nil {
+			return err
+		}
+		if u.lease.over(u.driver.now()) {
+			return errLeaseOver
+		}
+	}
+	u.renamed = true
+	err := u.conn.rename(u.temp, u.dst)
+	if isRefusal(err) {
+		return u.renameRefused(err)
+	}
+	return err
+}
+
+var errTaken = errors.New("the server does not rename over an object")
+
+// renameRefused returns the reason of a refused rename.
+func (u *upload) renameRefused(refusal error) error {
+	_, err := u.conn.stat(u.dst)
+	switch {
+	case err == nil && u.mode == storagedrivers.CreateOnly:
+		return fs.ErrExist
+	case err == nil:
+		return errTaken
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if entered := u.conn.changeDir(u.dst); entered == nil {
+		return fmt.Errorf("%w: a folder stands there: %w", storagedrivers.ErrInvalidKey, refusal)
+	}
+	if u.mode == storagedrivers.Overwrite && u.driver.Features().Replace != storagedrivers.Atomic {
+		return errTaken // or it was: another client may have put it aside just now
+	}
+	return refusalReason(refusal, storagedrivers.ErrInvalidKey)
+}
+
+// replaceAttempts bounds how often other clients, which do not lock, may be faster.
+const replaceAttempts = 5
+
+// replace moves the old object aside, if the server does not rename over it. For a moment there is
+// no object.
+func (u *upload) replace() error {
+	var err error
+	reason := storagedrivers.ErrInvalidKey
+	u.aside = asideName(u.dst)
+	for range replaceAttempts {
+		if err = u.conn.rename(u.dst, u.aside); err != nil && !isRefusal(err) {
+			return err
+		}
+		if err = u.conn.rename(u.temp, u.dst); !isRefusal(err) {
+			break
+		}
+		if _, looked := u.conn.stat(u.dst); looked == nil {
+			reason = fs.ErrPermission
+			if removed := u.conn.remove(u.aside); removed != nil && !isRefusal(removed) {
+				return removed // the object aside is older than the present one
+			}
+		}
+	}
+	if isRefusal(err) {
+		return refusalReason(err, reason)
+	}
+	if err != nil {
+		return err
+	}
+	if err = u.conn.remove(u.aside); isRefusal(err) {
+		return nil // there was none any more
+	}
+	return err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// on returns the configuration for a server.
+// setConn returns the configuration for a server.
 func on(t *testing.T, server *servers.FTP, mode TLSMode) Config {
 	t.Helper()
 	config := Config{
