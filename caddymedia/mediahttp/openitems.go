@@ -1,7 +1,6 @@
 package mediahttp
 
 import (
-	"container/list"
 	"context"
 	"errors"
 	"net/http"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/internal/queue"
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 const (
@@ -36,19 +37,11 @@ var (
 // readers bounds the number of open items, for each client and for all together, so that file
 // descriptors remain for uploads and connections.
 type readers struct {
-	patience time.Duration
-	max      int // for all
+	max   int // for all, without the reserve
+	queue *queue.Queue
 
-	mu      sync.Mutex
-	open    int
-	clients map[netip.Prefix]*clientReaders
-	warned  time.Time // of a client that was refused
-}
-
-// clientReaders holds the requests of one client.
-type clientReaders struct {
-	open    int
-	waiting list.List // of chan struct{}, in the order of arrival; closed to hand over an open item
+	mu     sync.Mutex
+	warned time.Time // of a client that was refused
 }
 
 // allReaders are the readers of the process, shared by all configurations. With their reserve they
@@ -56,7 +49,7 @@ type clientReaders struct {
 var allReaders = sync.OnceValue(func() *readers { return newReaders(media.MaxOpenFiles() / 6) })
 
 func newReaders(limit int) *readers {
-	return &readers{patience: readerPatience, max: limit, clients: map[netip.Prefix]*clientReaders{}}
+	return &readers{max: limit, queue: queue.New(queue.Options{Slots: max(1, limit+limit/2), Wait: readerPatience})}
 }
 
 // enter waits until the client may open another item; limit is the most per client. leave must be
@@ -64,71 +57,22 @@ func newReaders(limit int) *readers {
 // items open, a client without any still gets one from a reserve. The error is errClientBusy,
 // errAllBusy or that of ctx.
 func (r *readers) enter(ctx context.Context, client string, limit int) (leave func(), err error) {
-	site := siteOf(client)
-	r.mu.Lock()
-	c := r.clients[site]
-	if c == nil {
-		c = &clientReaders{}
-		r.clients[site] = c
-	}
-	if r.open >= r.max && (c.open > 0 || r.open >= r.max+r.max/2) {
-		r.forget(site, c)
-		r.mu.Unlock()
+	open, waiting := r.queue.Held(client)
+	all := r.queue.Busy()
+	switch {
+	case all >= r.max && (open > 0 || all >= r.max+r.max/2):
 		return nil, errAllBusy
-	}
-	leave = sync.OnceFunc(func() { r.leave(site, c) })
-	if c.open < limit {
-		c.open++
-		r.open++
-		r.mu.Unlock()
-		return leave, nil
-	}
-	if c.waiting.Len() >= waitingPerOpen*limit {
-		r.mu.Unlock()
+	case open >= limit && waiting >= waitingPerOpen*limit:
 		return nil, errClientBusy
 	}
-	turn := make(chan struct{})
-	waiting := c.waiting.PushBack(turn)
-	r.mu.Unlock()
-	timer := time.NewTimer(r.patience)
-	defer timer.Stop()
-	select {
-	case <-turn:
-		return leave, nil
-	case <-ctx.Done():
-		err = ctx.Err()
-	case <-timer.C:
-		err = errClientBusy
+	slot, err := r.queue.Acquire(ctx, queue.Request{Owner: client, Most: limit})
+	switch {
+	case errors.Is(err, queue.ErrTimeout):
+		return nil, errClientBusy
+	case err != nil:
+		return nil, err
 	}
-	r.mu.Lock()
-	c.waiting.Remove(waiting)
-	r.mu.Unlock()
-	select {
-	case <-turn: // it came meanwhile
-		leave()
-	default:
-	}
-	return nil, err
-}
-
-// leave releases a closed item. The next waiting request of the client gets its slot.
-func (r *readers) leave(site netip.Prefix, c *clientReaders) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if next := c.waiting.Front(); next != nil {
-		close(c.waiting.Remove(next).(chan struct{})) // the list holds nothing else
-		return
-	}
-	c.open--
-	r.open--
-	r.forget(site, c)
-}
-
-// forget removes a client without requests.
-func (r *readers) forget(site netip.Prefix, c *clientReaders) {
-	if c.open == 0 && c.waiting.Len() == 0 {
-		delete(r.clients, site)
-	}
+	return sync.OnceFunc(slot.Release), nil
 }
 
 // mayWarn reports whether the log may warn about a refused client now.
@@ -154,7 +98,7 @@ func (h *Handler) enter(a *admission, r *http.Request) error {
 	if a.leave != nil || r.Method == http.MethodHead {
 		return nil
 	}
-	leave, err := h.readers.enter(r.Context(), h.options.Client(r), a.limit)
+	leave, err := h.readers.enter(r.Context(), storagedrivers.Owner(r.Context()), a.limit)
 	if err == nil {
 		a.leave = leave
 	}
@@ -168,10 +112,11 @@ func (a *admission) end() {
 	}
 }
 
-// siteOf returns the addresses that count as the same client. All invalid addresses count as one.
-func siteOf(client string) netip.Prefix {
+// clientOwner returns the owner of bounded work for the addresses that count as the same client. All
+// invalid addresses count as one.
+func clientOwner(client string) string {
 	address, _ := netip.ParseAddr(client)
-	return tokens.Client(address)
+	return "static " + tokens.Client(address).String()
 }
 
 // tooMany responds to a request that cannot open an item: with 429 if its client has too many, and

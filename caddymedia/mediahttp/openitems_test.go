@@ -17,24 +17,24 @@ func TestReaders(t *testing.T) {
 		r := newReaders(100)
 		leave := make([]func(), 0, limit)
 		for range limit {
-			done, err := r.enter(t.Context(), "192.0.2.1", limit)
+			done, err := r.enter(t.Context(), clientOwner("192.0.2.1"), limit)
 			if err != nil {
 				t.Fatal(err)
 			}
 			leave = append(leave, done)
 		}
 		start := time.Now()
-		if _, err := r.enter(t.Context(), "192.0.2.1", limit); !errors.Is(err, errClientBusy) || time.Since(start) != readerPatience {
+		if _, err := r.enter(t.Context(), clientOwner("192.0.2.1"), limit); !errors.Is(err, errClientBusy) || time.Since(start) != readerPatience {
 			t.Errorf("one more: error %v after %v", err, time.Since(start))
 		}
-		other, err := r.enter(t.Context(), "192.0.2.2", limit)
+		other, err := r.enter(t.Context(), clientOwner("192.0.2.2"), limit)
 		if err != nil {
 			t.Errorf("another client: %v", err)
 		}
 		other()
 		var waiting sync.WaitGroup
 		waiting.Go(func() {
-			done, err := r.enter(t.Context(), "192.0.2.1", limit)
+			done, err := r.enter(t.Context(), clientOwner("192.0.2.1"), limit)
 			if err != nil {
 				t.Errorf("one that waits: %v", err)
 				return
@@ -43,7 +43,7 @@ func TestReaders(t *testing.T) {
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		waiting.Go(func() {
-			if _, err := r.enter(ctx, "192.0.2.1", limit); !errors.Is(err, context.Canceled) {
+			if _, err := r.enter(ctx, clientOwner("192.0.2.1"), limit); !errors.Is(err, context.Canceled) {
 				t.Errorf("one that stops waiting: %v", err)
 			}
 		})
@@ -56,8 +56,8 @@ func TestReaders(t *testing.T) {
 		for _, done := range leave[1:] {
 			done()
 		}
-		if r.open != 0 || len(r.clients) != 0 {
-			t.Errorf("%d are open, of %d clients, want none", r.open, len(r.clients))
+		if n := r.queue.Busy(); n != 0 {
+			t.Errorf("%d are open, want none", n)
 		}
 	})
 }
@@ -71,7 +71,7 @@ func TestReadersWaiting(t *testing.T) {
 		r := newReaders(100)
 		leave := make([]func(), 0, limit)
 		for range limit {
-			done, err := r.enter(t.Context(), "192.0.2.1", limit)
+			done, err := r.enter(t.Context(), clientOwner("192.0.2.1"), limit)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -83,7 +83,7 @@ func TestReadersWaiting(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			waiting.Go(func() {
 				defer cancel()
-				done, err := r.enter(ctx, "192.0.2.1", limit)
+				done, err := r.enter(ctx, clientOwner("192.0.2.1"), limit)
 				if err == nil {
 					order = append(order, i)
 					done()
@@ -99,7 +99,7 @@ func TestReadersWaiting(t *testing.T) {
 			}
 		}
 		start := time.Now()
-		if _, err := r.enter(t.Context(), "192.0.2.1", limit); !errors.Is(err, errClientBusy) || time.Since(start) != 0 {
+		if _, err := r.enter(t.Context(), clientOwner("192.0.2.1"), limit); !errors.Is(err, errClientBusy) || time.Since(start) != 0 {
 			t.Errorf("one too many: error %v after %v", err, time.Since(start))
 		}
 		time.Sleep(2 * time.Second)
@@ -109,8 +109,8 @@ func TestReadersWaiting(t *testing.T) {
 			t.Errorf("admitted in the order %v", order)
 		}
 		leave[1]()
-		if r.open != 0 || len(r.clients) != 0 {
-			t.Errorf("%d are open, of %d clients, want none", r.open, len(r.clients))
+		if n := r.queue.Busy(); n != 0 {
+			t.Errorf("%d are open, want none", n)
 		}
 	})
 }
@@ -122,32 +122,32 @@ func TestReadersOfAll(t *testing.T) {
 	r := newReaders(4)
 	leave := make([]func(), 0, 4)
 	for range 4 {
-		done, err := r.enter(t.Context(), "2001:db8::1", 10)
+		done, err := r.enter(t.Context(), clientOwner("2001:db8::1"), 10)
 		if err != nil {
 			t.Fatal(err)
 		}
 		leave = append(leave, done)
 	}
-	if _, err := r.enter(t.Context(), "2001:db8::2", 10); !errors.Is(err, errAllBusy) {
+	if _, err := r.enter(t.Context(), clientOwner("2001:db8::2"), 10); !errors.Is(err, errAllBusy) {
 		t.Errorf("the same site: error %v, want busy", err)
 	}
-	done, err := r.enter(t.Context(), "2001:db8:0:1::1", 10)
+	done, err := r.enter(t.Context(), clientOwner("2001:db8:0:1::1"), 10)
 	if err != nil {
 		t.Fatalf("another site: %v", err)
 	}
-	if _, err := r.enter(t.Context(), "2001:db8:0:1::1", 10); !errors.Is(err, errAllBusy) {
+	if _, err := r.enter(t.Context(), clientOwner("2001:db8:0:1::1"), 10); !errors.Is(err, errAllBusy) {
 		t.Errorf("its second: error %v, want busy", err)
 	}
 	done()
 	for _, done := range leave {
 		done()
 	}
-	if r.open != 0 || len(r.clients) != 0 {
-		t.Errorf("%d are open, of %d clients, want none", r.open, len(r.clients))
+	if n := r.queue.Busy(); n != 0 {
+		t.Errorf("%d are open, want none", n)
 	}
 }
 
-func TestSiteOf(t *testing.T) {
+func TestClientOwner(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		a, b string
@@ -160,7 +160,7 @@ func TestSiteOf(t *testing.T) {
 		{"fe80::1%eth0", "fe80::1", true},
 		{"", "no address", true},
 	} {
-		if got := siteOf(tt.a) == siteOf(tt.b); got != tt.same {
+		if got := clientOwner(tt.a) == clientOwner(tt.b); got != tt.same {
 			t.Errorf("%q and %q are one client: %t", tt.a, tt.b, got)
 		}
 	}

@@ -33,7 +33,7 @@ func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 		if !ok || encodedSlash(r.URL) {
 			return staticError(w, http.StatusNotFound, fs.ErrNotExist)
 		}
-		ctx := storagedrivers.WithOwner(r.Context(), "static "+siteOf(h.options.Client(r)).String())
+		ctx := storagedrivers.WithOwner(r.Context(), clientOwner(h.options.Client(r)))
 		r = r.WithContext(ctx)
 		service.Observer().Requested(ctx, wanted.alias, wanted.filename)
 		admitted := &admission{limit: service.Limits().MaxOpenItems}

@@ -117,6 +117,16 @@ func (q *Queue) Busy() int {
 	return q.busy + q.beside
 }
 
+// Held returns the number of slots and of waiting requests of an owner.
+func (q *Queue) Held(owner string) (slots, waiting int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if u := q.held[owner]; u != nil {
+		return u.slots + u.beside, u.waiting
+	}
+	return 0, 0
+}
+
 // Resize sets the number of slots. Slots beyond it stay held until they are released.
 func (q *Queue) Resize(slots int) {
 	q.mu.Lock()
