@@ -21,6 +21,7 @@ import (
 type appended struct {
 	driver *Driver
 	root   *os.Root
+	dir    *os.Root // the folder of the key, so that looking at the name is one step
 	key    string
 	file   *os.File
 
@@ -49,23 +50,10 @@ func (d *Driver) append(ctx context.Context, key string, size int64) (*appended,
 	if err != nil {
 		return nil, err
 	}
-	flags := os.O_RDWR | os.O_APPEND | openNonblock
-	if size == 0 {
-		dir, err := d.openFolder(root, path.Dir(key))
-		if err != nil {
-			return nil, err
-		}
-		defer dir.Close()
-		flags |= os.O_CREATE
+	w := &appended{driver: d, root: root, key: key, size: size, begun: size}
+	if err := w.open(); err != nil {
+		return nil, err
 	}
-	file, err := root.OpenFile(key, flags, filePerm)
-	if errors.Is(err, syscall.EISDIR) {
-		return nil, errFolder
-	}
-	if err != nil {
-		return nil, d.lookupError(err)
-	}
-	w := &appended{driver: d, root: root, key: key, file: file, size: size, begun: size}
 	err = w.locked(func() error {
 		if size > 0 {
 			if err := w.sync(); err != nil {
@@ -77,11 +65,37 @@ func (d *Driver) append(ctx context.Context, key string, size int64) (*appended,
 	if err == nil {
 		return w, nil
 	}
-	err = errors.Join(err, file.Close())
+	err = errors.Join(err, w.file.Close(), w.dir.Close())
 	if size == 0 && errors.Is(err, errors.ErrUnsupported) { // nobody can have written to it
 		err = errors.Join(err, root.Remove(key))
 	}
 	return nil, err
+}
+
+// open opens the folder and the file. If no bytes are expected, it creates what is missing.
+func (w *appended) open() error {
+	flags, folder := os.O_RDWR|os.O_APPEND|openNonblock, path.Dir(w.key)
+	if w.size == 0 {
+		dir, err := w.driver.openFolder(w.root, folder)
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		flags |= os.O_CREATE
+	}
+	dir, err := w.root.OpenRoot(folder)
+	if err != nil {
+		return w.driver.lookupError(err)
+	}
+	file, err := dir.OpenFile(path.Base(w.key), flags, filePerm)
+	if err == nil {
+		w.dir, w.file = dir, file
+		return nil
+	}
+	if errors.Is(err, syscall.EISDIR) {
+		err = errFolder
+	}
+	return errors.Join(w.driver.lookupError(err), dir.Close())
 }
 
 const (
@@ -116,7 +130,7 @@ func (w *appended) check() error {
 	if err != nil {
 		return mapError(err)
 	}
-	there, err := w.root.Stat(w.key)
+	there, err := w.dir.Stat(path.Base(w.key))
 	switch {
 	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(stat, there):
 		return fmt.Errorf("the object was deleted: %w", fs.ErrNotExist)
@@ -189,6 +203,7 @@ func (w *appended) Adopt(context.Context) (storagedrivers.Staged, error) {
 	if err != nil {
 		return nil, errors.Join(mapError(err), unlockFile(w.file))
 	}
+	_ = w.dir.Close() // nothing was written to the handle
 	return st, nil
 }
 
@@ -211,7 +226,7 @@ func (st *staged) linkTemp(key string) error {
 
 // Close closes the file.
 func (w *appended) Close() error {
-	err := w.file.Close()
+	err := errors.Join(w.file.Close(), w.dir.Close())
 	if w.closed != nil {
 		w.closed()
 	}
