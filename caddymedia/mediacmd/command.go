@@ -40,11 +40,11 @@ anything failed.`,
 // maxArguments is for commands that have no limit.
 const maxArguments = math.MaxInt
 
-// needs checks the number of arguments; what names them.
-func needs(least, most int, what string) cobra.PositionalArgs {
+// needs returns a check of the number of arguments, which are named in the error.
+func needs(least, most int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
-			return fmt.Errorf("%s needs %s; see %s --help", cmd.Name(), what, cmd.CommandPath())
+			return fmt.Errorf("%s needs %s; see %s --help", cmd.Name(), names, cmd.CommandPath())
 		}
 		return nil
 	}

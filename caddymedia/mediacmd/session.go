@@ -84,7 +84,7 @@ func (c *configSource) open(o *output) (*session, error) {
 	if err != nil {
 		return nil, fmt.Errorf("setting up the media app: %w", err)
 	}
-	s := &session{App: app.(*mediaapp.App), running: c.running, output: o} // this is what "media" is
+	s := &session{App: app.(*mediaapp.App), running: c.running, output: o} // the app of this name
 	s.redactor = redact.New(s.App.Secrets()...)
 	return s, nil
 }
@@ -170,7 +170,7 @@ func (c *configSource) readRunning() (json.RawMessage, error) {
 	c.running = address
 	resp, err := caddycmd.AdminAPIRequest(address, http.MethodGet, "/config/apps", nil, nil)
 	if err != nil {
-		return nil, fmt.Errorf("asking the running Caddy at %s (--config names a file instead): %w", address, err)
+		return nil, fmt.Errorf("reading the configuration of the running Caddy at %s (use --config for a file): %w", address, err)
 	}
 	raw, err := io.ReadAll(resp.Body)
 	if err = errors.Join(err, resp.Body.Close()); err != nil {
@@ -192,23 +192,11 @@ func orDefaults(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// explainedError is an error of a storage, and what to do about it.
-type explainedError struct {
-	error
-	reason string
-}
-
-// Error returns the reason, and the error itself on a line of its own.
-func (e *explainedError) Error() string { return e.reason + "\n  " + e.error.Error() }
-
-// Unwrap returns the error itself.
-func (e *explainedError) Unwrap() error { return e.error }
-
-// explain adds the reason to an error, in the same words as the panel. It returns err itself if its
-// reason is not known.
+// explain adds the reason to an error of a storage, in the same words as the panel. It returns err
+// itself if its reason is not known.
 func (s *session) explain(err error) error {
 	if reason := s.reasonOf(err); reason != "" {
-		return &explainedError{err, reason}
+		return fmt.Errorf("%s\n  %w", reason, err)
 	}
 	return err
 }

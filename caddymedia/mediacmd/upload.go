@@ -225,7 +225,7 @@ func (u *uploading) addFolder(root string, found *[]source) (leftOut int) {
 		case err != nil:
 			*found = append(*found, source{file: file, err: err})
 		case hidden || !entry.IsDir() && !entry.Type().IsRegular():
-			u.sayf("%s: left out, it is hidden or no regular file", file)
+			u.sayf("%s: left out, it is hidden or not a regular file", file)
 			leftOut++
 			if entry.IsDir() {
 				return fs.SkipDir
@@ -270,7 +270,7 @@ func (u *uploading) send(ctx context.Context, from source, sent *sentBytes) (upl
 	}
 	stat, err := os.Stat(from.file) // opening a pipe would wait for its writer
 	if err == nil && !stat.Mode().IsRegular() {
-		err = errors.New("it is no regular file")
+		err = errors.New("it is not a regular file")
 	}
 	if err != nil {
 		return uploaded{}, err

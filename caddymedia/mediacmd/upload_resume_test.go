@@ -157,3 +157,19 @@ func TestUploadOfChangingFile(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// TestUploadLocation: an upload on another host would get the token.
+func TestUploadLocation(t *testing.T) {
+	t.Parallel()
+	for _, location := range []string{"", "//example.com/1", "https://127.0.0.1/1", "http://[::1"} {
+		f := newFakeService(t)
+		f.refuse["/api/upload/file/resumable"] = []http.HandlerFunc{answering(http.StatusCreated, "", "Location", location)}
+		path := aFile(t, "a.bin", "")
+		if err := os.Truncate(path, resumeFrom); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := f.client(t).send(t, path, upload{kind: "file"}); !errors.Is(err, errNotMedia) || len(f.uploads) != 1 {
+			t.Errorf("%q: error %v after %d requests", location, err, len(f.uploads))
+		}
+	}
+}

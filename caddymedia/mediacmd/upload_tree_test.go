@@ -31,7 +31,7 @@ func TestUploadFolder(t *testing.T) {
 		"with files":           {[]string{"alone.txt", "holiday/2026/11", ".named"}, []string{" alone.txt", "11 c.txt", " .named"}, "3 of 3"},
 		"a link to a folder":   {[]string{"shortcut"}, []string{"shortcut a.txt", "shortcut/2026 b.txt", "shortcut/2026/11 c.txt"}, "3 of 3"},
 		"the working folder":   {[]string{"."}, []string{"home alone.txt", "home/holiday a.txt", "home/holiday/2026 b.txt", "home/holiday/2026/11 c.txt"}, "4 of 4"},
-		"left out, with words": {[]string{"holiday"}, []string{"holiday a.txt", "holiday/2026 b.txt", "holiday/2026/11 c.txt"}, "holiday/.git: left out, it is hidden or no regular file\n"},
+		"left out, with words": {[]string{"holiday"}, []string{"holiday a.txt", "holiday/2026 b.txt", "holiday/2026/11 c.txt"}, "holiday/.git: left out, it is hidden or not a regular file\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Chdir(home)
