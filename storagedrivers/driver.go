@@ -69,32 +69,33 @@ type Driver interface {
 	Close() error
 }
 
-// A Stager is a [Driver] that can stage bytes in the backend, so that committing them moves no
-// data.
+// A Stager is a [Driver] that can stage bytes in the backend, so that committing them moves no data,
+// and that can commit several objects as one.
 type Stager interface {
 	// Stage returns a new object without a name.
 	Stage(ctx context.Context) (Staged, error)
+
+	// Commit makes all changes or none, as [Storage.Commit]. No key appears twice, and a staged object
+	// is one of this driver. Stored objects have the guarantees of [Driver.Put]. Before a Commit returns
+	// nil its changes are durable. It leaves an object that another writer stores under one of the keys
+	// while it undoes a failed Commit.
+	//
+	// If the process dies meanwhile, the driver undoes or completes the changes when it is next used,
+	// or at the latest in [Sweeper.Sweep], but leaves the objects that other processes have stored
+	// since. If some changes can neither be undone nor completed, the error is a *[CommitError] that
+	// names them.
+	Commit(ctx context.Context, changes []Change) ([]Info, error)
 }
 
 // Staged is an object before its commit. It is written first, then read and sought, then committed
-// under the first free name, then closed. It is for one goroutine.
+// by [Storage.Commit], then closed. It is for one goroutine.
 type Staged interface {
 	// Write appends. It must not follow the first Read, Seek or Commit.
 	io.Writer
 	// Read and Seek return the staged bytes.
 	io.ReadSeeker
 
-	// Commit stores the bytes under key, with the guarantees of [Driver.Put]. After fs.ErrExist it
-	// may be called with another key; after success it may not.
-	Commit(ctx context.Context, key string, opts PutOptions) (Info, error)
-
-	// Rollback undoes a successful Commit: it removes a created object and restores a replaced one.
-	// If the old object is lost, it returns [errors.ErrUnsupported] and changes nothing. It leaves
-	// an object that another writer has stored meanwhile.
-	Rollback(ctx context.Context) error
-
-	// Close discards uncommitted bytes, and the data with which a Commit could be undone. It must
-	// be called once, in any case.
+	// Close discards uncommitted bytes. It must be called once, in any case.
 	Close() error
 }
 
@@ -267,8 +268,9 @@ type Features struct {
 	// Replace: a reader during an [Overwrite] finds the old object or the new one, never neither,
 	// and keeps it to the end.
 	Replace Guarantee
-	// Restore: [Staged.Rollback] can restore a replaced object.
-	Restore bool
+	// Together: a [Storage.Commit] that fails or is cut short by a crash leaves all of its changes or
+	// none. Without it, replaced and removed objects are not restored.
+	Together Guarantee
 	// Repeat: a Put succeeds if the object under the key has the Put's own ID, even with
 	// [CreateOnly].
 	Repeat bool

@@ -32,8 +32,8 @@ var (
 
 // OpError is the error of every method of [Storage].
 type OpError struct {
-	// Op is the operation: "put", "open", "stat", "delete", "list", "check", "stage", "plan",
-	// "prepare", "commit", "finish", "revert", "presign", "sweep", "append", "flush", "adopt".
+	// Op is the operation: "put", "open", "stat", "delete", "list", "check", "stage", "commit",
+	// "presign", "sweep", "append", "flush", "adopt".
 	Op string
 	// Storage is the name of the storage.
 	Storage string

@@ -72,11 +72,11 @@ var failures = []struct {
 func denied(driver Description, op string) string {
 	right := "use the " + driver.Noun
 	switch op {
-	case "put", "stage", "plan", "prepare", "commit", "append", "flush", "adopt":
+	case "put", "stage", "commit", "append", "flush", "adopt":
 		right = "store files there"
 	case "list", "open", "stat":
 		right = "read what is stored there"
-	case "delete", "finish", "revert", "sweep":
+	case "delete", "sweep":
 		right = "delete what is stored there"
 	}
 	if driver.Local {

@@ -147,11 +147,12 @@ func everyOp(t *testing.T, storage func() *storagedrivers.Storage, key string) m
 	body, _, openErr := storage().Open(ctx, key, all)
 	_, statErr := storage().Stat(ctx, key)
 	_, listErr := storage().List(ctx, storagedrivers.ListOptions{})
-	staged, err := storage().Stage(ctx)
+	s := storage()
+	staged, err := s.Stage(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, commitErr := staged.Commit(ctx, key, create)
+	_, commitErr := commit(ctx, s, staged, key, create)
 	is(t, staged.Close(), nil)
 	return map[string]error{
 		"put": putErr, "open": closing(body, openErr), "stat": statErr, "list": listErr,

@@ -2,11 +2,9 @@ package storagedrivers
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"sync/atomic"
 )
@@ -23,22 +21,14 @@ const (
 var spooled atomic.Int64
 
 // spool is the Staged of a driver that is not a Stager. It holds up to 1 MiB in memory, if the
-// bound of all spools permits it, and otherwise a temporary file without a name. Commit sends it
-// with the driver's Put.
+// bound of all spools permits it, and otherwise a temporary file without a name. [Storage.Commit]
+// sends it with the driver's Put.
 type spool struct {
-	driver  Driver
 	dir     string
 	memory  bytes.Buffer
 	file    *os.File      // once memory is full
 	reading io.ReadSeeker // once the writing is over
-
-	looked   string // the key of taken
-	taken    bool   // an object stood there before the first attempt
-	info     Info   // of what was committed
-	replaced bool   // an object that stood there
 }
-
-func newSpool(driver Driver, dir string) *spool { return &spool{driver: driver, dir: dir} }
 
 func (sp *spool) Write(p []byte) (int, error) {
 	if sp.file == nil && sp.memory.Len()+len(p) <= spoolMemory && hold(len(p)) {
@@ -106,55 +96,6 @@ func (sp *spool) Read(p []byte) (int, error) { return sp.reader().Read(p) }
 
 func (sp *spool) Seek(offset int64, whence int) (int64, error) {
 	return sp.reader().Seek(offset, whence)
-}
-
-func (sp *spool) Commit(ctx context.Context, key string, opts PutOptions) (Info, error) {
-	r := sp.reader()
-	if _, err := r.Seek(0, io.SeekStart); err != nil {
-		return Info{}, err
-	}
-	if opts.Mode == Overwrite {
-		if err := sp.look(ctx, key); err != nil {
-			return Info{}, err
-		}
-	}
-	info, err := sp.driver.Put(ctx, key, watched(ctx, r), opts)
-	if err != nil {
-		return Info{}, err
-	}
-	sp.info, sp.replaced = info, opts.Mode == Overwrite && sp.taken
-	return info, nil
-}
-
-// look records whether the key exists, for Rollback, which must not delete an object that it cannot
-// restore. It looks once per key: an attempt whose reply was lost may have stored the object of
-// this spool.
-func (sp *spool) look(ctx context.Context, key string) error {
-	if sp.looked == key {
-		return nil
-	}
-	_, err := sp.driver.Stat(ctx, key)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	sp.looked, sp.taken = key, err == nil
-	return nil
-}
-
-// Rollback stats the object first, because backends cannot delete on condition of a generation. An
-// object that another writer stores between Stat and Delete is lost.
-func (sp *spool) Rollback(ctx context.Context) error {
-	if sp.replaced {
-		return errors.ErrUnsupported
-	}
-	info, err := sp.driver.Stat(ctx, sp.info.Key)
-	if err == nil && info.Same(sp.info) {
-		err = sp.driver.Delete(ctx, sp.info.Key)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }
 
 func (sp *spool) Close() error {

@@ -96,7 +96,7 @@ func (s *Storage) Stage(ctx context.Context) (Staged, error) {
 	}
 	stager, ok := s.driver.(Stager)
 	if !ok {
-		return &staged{storage: s, inner: newSpool(s.driver, s.opts.SpoolDir)}, nil
+		return &staged{storage: s, inner: &spool{dir: s.opts.SpoolDir}}, nil
 	}
 	ctx, o := s.begin(ctx, op, "")
 	inner, err := stager.Stage(ctx)
@@ -197,13 +197,14 @@ func (s *Storage) Stat(ctx context.Context, key string) (Info, error) {
 
 // Delete removes an object. A missing one is no error.
 func (s *Storage) Delete(ctx context.Context, key string) error {
-	return s.bounded(ctx, "delete", key, func(ctx context.Context) error {
-		err := s.driver.Delete(ctx, key)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
+	return s.bounded(ctx, "delete", key, func(ctx context.Context) error { return s.deleteExisting(ctx, key) })
+}
+
+func (s *Storage) deleteExisting(ctx context.Context, key string) error {
+	if err := s.driver.Delete(ctx, key); !errors.Is(err, fs.ErrNotExist) {
 		return err
-	})
+	}
+	return nil
 }
 
 // List returns one page of objects, and of folders if the listing is shallow.

@@ -56,7 +56,7 @@ func guarantees(f storagedrivers.Features) []guaranteeAnswer {
 		g("replace", f.Replace == storagedrivers.Atomic,
 			"While an item is replaced everybody gets the old one or the new one.",
 			"While an item is replaced it may be missing for a moment."),
-		g("restore", f.Restore,
+		g("restore", f.Together == storagedrivers.Atomic,
 			"When an upload of several items fails, items that it has replaced are put back.",
 			"When an upload of several items fails, items that it has replaced stay replaced; the answer names them."),
 	}

@@ -57,7 +57,7 @@ func TestTitles(t *testing.T) {
 func TestGuarantees(t *testing.T) {
 	t.Parallel()
 	none := guarantees(storagedrivers.Features{})
-	all := guarantees(storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Restore: true})
+	all := guarantees(storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Together: storagedrivers.Atomic})
 	for i, name := range []string{"create", "replace", "restore"} {
 		if none[i].Name != name || all[i].Name != name || none[i].Holds || !all[i].Holds ||
 			none[i].Text == all[i].Text || none[i].Text == "" || all[i].Text == "" {

@@ -3,12 +3,15 @@ package ingest
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"github.com/caddymedia/media/caddymedia/naming"
+	"github.com/caddymedia/media/storagedrivers"
 )
 
 // Bounds of Append Time. An item whose name exists gets the time in its name, in whole seconds.
@@ -43,36 +46,44 @@ func (s *seconds) next(name string, now int64) int64 {
 	return now
 }
 
-// withFreeName calls use until the filename of up is free. Between two calls it adds the time to
-// the filename. The storage decides which names are free, so no other item is ever replaced. The
-// error is that of use, or a [*Failure] if no free name is found.
-func (b *batch) withFreeName(ctx context.Context, up *upload, use func() (exists bool, err error)) error {
-	for {
-		if err := b.claim(ctx, up); err != nil {
-			return err
+// nextNames adds the time to the filenames of the uploads whose changes have taken keys. The error is
+// errStored if an earlier attempt has stored the item.
+func (b *batch) nextNames(ctx context.Context, exists *storagedrivers.ExistsError) error {
+	change := 0
+	for _, up := range b.uploads {
+		if slices.Contains(exists.Taken, change) {
+			if err := b.nextName(ctx, up, exists); err != nil {
+				return err
+			}
 		}
-		exists, err := use()
-		if !exists || b.alias.Overwrite {
-			return err
-		}
-		if err := b.ifStored(ctx, up); err != nil {
-			return err
-		}
-		if up.tries++; up.tries > allTries {
-			failure := failf(Conflict, "no free name was found: send the file again or rename it")
-			failure.Err = err
-			return failure
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if up.tries == 1 {
-			up.plain = up.filename
-		}
-		second := b.uploader.seconds.next(b.alias.lockName(up.plain), b.now.Unix())
-		up.filename = naming.WithTime(up.plain, second)
-		if up.tries > secondTries {
-			up.filename = naming.WithSuffix(up.filename, strings.ToLower(rand.Text()[:suffixLength]))
+		if change++; up.variant != nil {
+			change++
 		}
 	}
+	return nil
+}
+
+func (b *batch) nextName(ctx context.Context, up *upload, exists error) error {
+	if err := b.ifStored(ctx, up); errors.Is(err, errStored) {
+		return err
+	} else if err != nil {
+		return up.storageFailure(err)
+	}
+	if up.tries++; up.tries > allTries {
+		failure := failf(Conflict, "no free name was found: send the file again or rename it")
+		failure.Filename, failure.Err = up.submitted, exists
+		return failure
+	}
+	if ctx.Err() != nil {
+		return up.storageFailure(context.Cause(ctx))
+	}
+	if up.tries == 1 {
+		up.plain = up.filename
+	}
+	second := b.uploader.seconds.next(b.alias.lockName(up.plain), b.now.Unix())
+	up.filename = naming.WithTime(up.plain, second)
+	if up.tries > secondTries {
+		up.filename = naming.WithSuffix(up.filename, strings.ToLower(rand.Text()[:suffixLength]))
+	}
+	return nil
 }

@@ -3,15 +3,15 @@ package ingest
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"slices"
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// rollBackTime bounds the rollback of a failed request. The rollback does not end with the caller.
-const rollBackTime = 30 * time.Second
+// afterCommit bounds what follows a commit, and does not end with the caller: variants of replaced
+// images, and eager renditions.
+const afterCommit = 30 * time.Second
 
 // commit commits all uploads and their variants, or none.
 func (b *batch) commit(ctx context.Context) error {
@@ -25,116 +25,153 @@ func (b *batch) commit(ctx context.Context) error {
 			defer func() { settle(stored) }() // also after a panic
 		}
 	}
-	err := traced(ctx, "media.place", b.committedAttributes, b.commitGroup)
+	err := traced(ctx, "media.commit", b.committedAttributes, b.commitItems)
 	stored = err == nil
 	return err
 }
 
-// commitGroup commits as one group. It locks the names that may be replaced until a rollback has
-// ended, because a rollback could otherwise restore an old item over a newer one.
-func (b *batch) commitGroup(ctx context.Context) error {
-	for _, up := range b.uploads { // before the names are locked, because a claim may have another one
-		if err := b.claim(ctx, up); err != nil {
-			return up.storageFailure(err)
+// commitItems commits all items with their variants by one call. Under Append Time, an item whose
+// name is taken gets another one. The storage decides which names are free, so no other item is ever
+// replaced.
+func (b *batch) commitItems(ctx context.Context) error {
+	for {
+		for _, up := range b.uploads { // before the names are locked, because a claim may have another one
+			if err := b.claim(ctx, up); err != nil {
+				return up.storageFailure(err)
+			}
+		}
+		err := b.commitNames(ctx)
+		exists, ok := errors.AsType[*storagedrivers.ExistsError](err)
+		if ok {
+			err = b.nextNames(ctx, exists)
+		}
+		if errors.Is(err, errStored) {
+			return b.resume(ctx)
+		}
+		if !ok || err != nil {
+			return err
 		}
 	}
+}
+
+// commitNames commits all items under their current names, which it locks.
+func (b *batch) commitNames(ctx context.Context) error {
 	unlock, err := b.lockNames(ctx)
 	if err != nil {
 		return StorageFailure(err)
 	}
 	defer unlock()
-	group := b.alias.Storage.Group()
-	defer func() {
-		if err := group.Close(); err != nil {
-			b.uploader.Log.Error("closing a group of items", "alias", b.alias.Name, "error", err)
+	objects := make([]*object, len(b.uploads))
+	for i, up := range b.uploads {
+		if objects[i], err = b.object(ctx, up); err != nil {
+			b.coverAgain(ctx, objects[:i+1])
+			if errors.Is(err, errStored) {
+				return err
+			}
+			return up.storageFailure(err)
 		}
-	}()
-	err = b.commitAll(ctx, group)
-	if errors.Is(err, errStored) {
-		return b.resume(ctx)
 	}
-	if err == nil {
-		err = b.reconcileAll(ctx)
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollBackTime)
+	changes := b.changes(objects)
+	infos, err := b.alias.Storage.Commit(ctx, changes...)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterCommit)
 	defer cancel()
-	if err == nil {
-		b.removeStale(ctx, group)
-		if err = group.Finish(ctx); err == nil {
-			b.storeRenditions(ctx)
-			return nil
-		}
-		err = StorageFailure(err)
-	}
-	return append(asFailures(err), b.rollBack(ctx)...)
-}
-
-// commitAll makes the content of all uploads durable, then commits one name after the other.
-func (b *batch) commitAll(ctx context.Context, group storagedrivers.Group) error {
-	for _, up := range b.uploads {
-		if err := b.plan(ctx, up, group); err != nil {
-			return up.storageFailure(err)
-		}
-	}
-	if err := group.Prepare(ctx); err != nil {
-		return StorageFailure(err)
-	}
-	for _, up := range b.uploads {
-		err := b.withFreeName(ctx, up, func() (bool, error) { return b.commitUpload(ctx, up) })
-		if err != nil {
-			return up.storageFailure(err)
-		}
-	}
-	return nil
-}
-
-// plan adds the names of an upload to the group. Under Append Time, a name that already exists gets
-// the time here.
-func (b *batch) plan(ctx context.Context, up *upload, group storagedrivers.Group) error {
-	err := b.withFreeName(ctx, up, func() (bool, error) {
-		err := group.Plan(ctx, up.staged, b.alias.Key(up.filename), b.putOptions())
-		return errors.Is(err, fs.ErrExist), err
-	})
-	switch {
-	case err != nil:
-		return err
-	case up.variant != nil:
-		return group.Plan(ctx, up.variant, b.alias.VariantKey(up.filename), b.alias.variantOptions(storagedrivers.Info{}))
-	case b.mayHaveStale(up):
-		return group.PlanRemove(ctx, b.alias.VariantKey(up.filename))
-	}
-	return nil
-}
-
-// commitUpload commits an upload under its filename, then its variant, so that a variant never
-// exists alone. It locks the name against deletions. exists reports that the name is in use.
-func (b *batch) commitUpload(ctx context.Context, up *upload) (exists bool, err error) {
-	unlock, err := b.alias.share(ctx, up.filename)
 	if err != nil {
-		return false, err
+		return b.uncommitted(ctx, objects, err)
 	}
-	defer unlock()
+	for _, o := range objects {
+		o.info = infos[o.change]
+		if o.variant != nil {
+			o.committedVariant, o.hasVariant = &infos[o.change+1], true
+		}
+	}
+	b.objects = objects
+	b.reconcileAll(ctx)
+	b.removeStale(ctx)
+	b.storeRenditions(ctx)
+	return nil
+}
+
+// object returns an upload with the state of its name. Under Overwrite, the error is errStored if the
+// item is stored already.
+func (b *batch) object(ctx context.Context, up *upload) (*object, error) {
 	o := &object{upload: up}
-	if b.alias.Overwrite {
-		if err := b.ifStored(ctx, up); err != nil {
-			return false, err
-		}
-		old, err := b.alias.existing(ctx, up.filename)
-		if err != nil {
-			return false, err
-		}
-		o.replaced = old.Key != ""
-		if err := b.uncover(ctx, o, old); err != nil {
-			return false, err
-		}
+	if !b.alias.Overwrite {
+		return o, nil
 	}
-	o.info, err = up.staged.Commit(ctx, b.alias.Key(up.filename), b.putOptions())
+	if err := b.ifStored(ctx, up); err != nil {
+		return o, err
+	}
+	old, err := b.alias.existing(ctx, up.filename)
 	if err != nil {
-		b.coverAgain(ctx, o)
-		return errors.Is(err, fs.ErrExist), err
+		return o, err
 	}
-	b.objects = append(b.objects, o)
-	return false, b.commitVariant(ctx, o)
+	o.replaced = old.Key != ""
+	return o, b.uncover(ctx, o, old)
+}
+
+// changes returns the changes that store the objects. A variant follows its image, so that it never
+// exists alone.
+func (b *batch) changes(objects []*object) []storagedrivers.Change {
+	var changes []storagedrivers.Change
+	for _, o := range objects {
+		o.change = len(changes)
+		changes = append(changes, storagedrivers.Change{
+			Staged: o.staged, Key: b.alias.Key(o.filename), Options: b.putOptions(),
+		})
+		if o.variant != nil {
+			changes = append(changes, b.variantChange(o))
+		}
+	}
+	return changes
+}
+
+// uncommitted returns the error of a failed commit: an ExistsError under Append Time, or the failures
+// of the upload at fault and of those that stay stored.
+func (b *batch) uncommitted(ctx context.Context, objects []*object, err error) error {
+	if _, ok := errors.AsType[*storagedrivers.ExistsError](err); ok {
+		return err
+	}
+	failed, ok := errors.AsType[*storagedrivers.CommitError](err)
+	if !ok {
+		failed = &storagedrivers.CommitError{Index: -1, Err: err}
+	}
+	first := StorageFailure(err)
+	failures := Failures{first}
+	for _, o := range slices.Backward(objects) {
+		if o.changedBy(failed.Index) || len(objects) == 1 {
+			first.Filename = o.submitted
+		}
+		failure := &Failure{Reason: StorageFailed, Filename: o.submitted}
+		switch {
+		case slices.Contains(failed.Replaced, o.change):
+			failure.Message = "it stays replaced: the storage cannot restore the old item"
+			b.removeOldVariant(ctx, o, failed)
+		case slices.ContainsFunc(failed.Stored, o.changedBy):
+			failure.Message, failure.Err = "it may stay stored: the storage could not roll it back", failed.Undo
+		default:
+			continue
+		}
+		failures = append(failures, failure)
+	}
+	b.coverAgain(ctx, objects)
+	return failures
+}
+
+// changedBy reports whether the change of an index is one of the object or of its variant.
+func (o *object) changedBy(index int) bool {
+	return index == o.change || o.variant != nil && index == o.change+1
+}
+
+// removeOldVariant removes the variant of an image that was replaced by a failed commit, unless the
+// variant was replaced too.
+func (b *batch) removeOldVariant(ctx context.Context, o *object, failed *storagedrivers.CommitError) {
+	if !o.mayHaveVariant() || o.variant != nil && slices.Contains(failed.Replaced, o.change+1) {
+		return
+	}
+	if err := remove(ctx, b.alias.Storage, b.alias.VariantKey(o.filename)); err != nil {
+		b.uploader.Log.Error("removing the variant of an earlier picture",
+			"alias", b.alias.Name, "filename", o.filename, "error", err)
+	}
 }
 
 // storageFailure returns the failure of an upload that is not committed.
@@ -158,79 +195,32 @@ func (a *Alias) existing(ctx context.Context, filename string) (storagedrivers.I
 	return info, nil
 }
 
-// rollBack undoes all commits, the last one first. It returns a failure for each that it cannot
-// undo.
-func (b *batch) rollBack(ctx context.Context) Failures {
-	var failures Failures
-	for _, o := range slices.Backward(b.objects) {
-		failure := &Failure{Reason: StorageFailed, Filename: o.submitted}
-		switch err := b.rollBackObject(ctx, o); {
-		case errors.Is(err, errors.ErrUnsupported):
-			failure.Message = "it stays replaced: the storage cannot restore the old item"
-		case err != nil:
-			failure.Message, failure.Err = "it may stay stored: the storage could not roll it back", err
-		default:
-			continue
-		}
-		failures = append(failures, failure)
-	}
-	return failures
-}
-
-// rollBackObject undoes the commits of an item and its variant. If it cannot undo both, it still
-// ensures that no picture is left with the variant of another one.
-func (b *batch) rollBackObject(ctx context.Context, o *object) error {
-	storage := b.alias.Storage
-	if o.committedVariant == nil {
-		err := o.staged.Rollback(ctx)
-		if errors.Is(err, errors.ErrUnsupported) && o.mayHaveVariant() {
-			// The variant is that of the replaced picture.
-			return errors.Join(err, b.removeVariant(ctx, o, storage.Delete))
-		}
-		return err
-	}
-	if o.uncovered {
-		return errors.ErrUnsupported // it stays replaced, and keeps its own variant
-	}
-	err := o.variant.Rollback(ctx)
-	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-		return err
-	}
-	if pictureErr := o.staged.Rollback(ctx); pictureErr != nil || err == nil {
-		return pictureErr
-	}
-	return removeOwn(ctx, storage, *o.committedVariant) // it could not be rolled back
-}
-
 // names are the locks of the items that are being committed or deleted in this process, by
 // location. They outlast a reload, and storages on the same backend share them.
 var names storagedrivers.NameLocks
 
-// lockNames locks the items of the request against replacement and deletion, until unlock is
-// called. Under Append Time it locks nothing, because no item is replaced; each commit then locks
-// out deletions by [Alias.share].
+// lockNames locks the items of the request against deletion, and under Overwrite against replacement,
+// until unlock is called.
 func (b *batch) lockNames(ctx context.Context) (unlock func(), err error) {
-	if !b.alias.Overwrite {
-		return func() {}, nil
-	}
 	filenames := make([]string, len(b.uploads))
 	for i, up := range b.uploads {
 		filenames[i] = up.filename
 	}
-	return b.alias.lock(ctx, filenames...)
-}
-
-// share locks out deletions of an item under Append Time. For an Overwrite alias it does nothing,
-// because the name is already locked.
-func (a *Alias) share(ctx context.Context, filename string) (unlock func(), err error) {
-	if a.Overwrite {
-		return func() {}, nil
+	if !b.alias.Overwrite {
+		return b.alias.lockBy(ctx, names.Share, filenames)
 	}
-	return names.Share(ctx, a.lockName(filename))
+	return b.alias.lock(ctx, filenames...)
 }
 
 // lock locks items against commits and deletions, until unlock is called.
 func (a *Alias) lock(ctx context.Context, filenames ...string) (unlock func(), err error) {
+	return a.lockBy(ctx, names.Lock, filenames)
+}
+
+// lockBy locks items by a method of names.
+func (a *Alias) lockBy(
+	ctx context.Context, take func(context.Context, string) (func(), error), filenames []string,
+) (unlock func(), err error) {
 	wanted := make([]string, len(filenames))
 	for i, filename := range filenames {
 		wanted[i] = a.lockName(filename)
@@ -242,8 +232,8 @@ func (a *Alias) lock(ctx context.Context, filenames ...string) (unlock func(), e
 			one()
 		}
 	}
-	for _, name := range wanted {
-		one, err := names.Lock(ctx, name)
+	for _, name := range slices.Compact(wanted) {
+		one, err := take(ctx, name)
 		if err != nil {
 			unlock()
 			return nil, err

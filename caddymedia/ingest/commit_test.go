@@ -48,7 +48,7 @@ func there(t *testing.T, sort string, s *storagedrivers.Storage, key, value stri
 	}
 	_, err = staged.Write([]byte(value))
 	if err == nil {
-		_, err = staged.Commit(t.Context(), key, storagedrivers.PutOptions{})
+		_, err = s.Commit(t.Context(), storagedrivers.Change{Staged: staged, Key: key})
 	}
 	if err := errors.Join(err, staged.Close()); err != nil {
 		t.Fatal(err)

@@ -66,25 +66,14 @@ func (a *Alias) delete(ctx context.Context, item *Item) error {
 	return a.removeAll(context.WithoutCancel(ctx), found)
 }
 
-// removeAll removes objects as one group. If the storage can guarantee it, a crash leaves all or
-// none of them.
-func (a *Alias) removeAll(ctx context.Context, keys []string) (err error) {
-	group := a.Storage.Group()
-	defer func() { err = errors.Join(err, group.Close()) }()
-	for _, key := range keys {
-		if err := group.PlanRemove(ctx, key); err != nil {
-			return err
-		}
+// removeAll removes objects by one commit.
+func (a *Alias) removeAll(ctx context.Context, keys []string) error {
+	changes := make([]storagedrivers.Change, len(keys))
+	for i, key := range keys {
+		changes[i].Key = key
 	}
-	if err := group.Prepare(ctx); err != nil {
-		return err
-	}
-	for _, key := range keys {
-		if err := group.Remove(ctx, key); err != nil {
-			return err
-		}
-	}
-	return group.Finish(ctx)
+	_, err := a.Storage.Commit(ctx, changes...)
+	return err
 }
 
 // keys returns the keys of the objects of an item, in the order of their removal.

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"mime/multipart"
 	"net/textproto"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -159,38 +161,21 @@ func (d *faulty) ask(op, key string) error {
 	return d.fail(op, key)
 }
 
-func (d *faulty) Group() storagedrivers.Group { return &faultyGroup{d.Driver.Group(), d} }
-
-type faultyGroup struct {
-	storagedrivers.Group
-	driver *faulty
-}
-
-func (g *faultyGroup) Plan(
-	ctx context.Context, member storagedrivers.Staged, key string, opts storagedrivers.PutOptions,
-) error {
-	return g.Group.Plan(ctx, member.(*faultyStaged).Staged, key, opts)
-}
-
-func (g *faultyGroup) Prepare(ctx context.Context) error {
-	if err := g.driver.ask("prepare", ""); err != nil {
-		return err
+// Commit asks for each change.
+func (d *faulty) Commit(ctx context.Context, changes []storagedrivers.Change) ([]storagedrivers.Info, error) {
+	changes = slices.Clone(changes)
+	for i, c := range changes {
+		op := "delete"
+		if st, ok := c.Staged.(*faultyStaged); ok {
+			op, changes[i].Staged = "commit", st.Staged
+		}
+		if err := d.ask(op, c.Key); errors.Is(err, fs.ErrExist) {
+			return nil, &storagedrivers.ExistsError{Taken: []int{i}}
+		} else if err != nil {
+			return nil, &storagedrivers.CommitError{Index: i, Err: err}
+		}
 	}
-	return g.Group.Prepare(ctx)
-}
-
-func (g *faultyGroup) Remove(ctx context.Context, key string) error {
-	if err := g.driver.ask("delete", key); err != nil {
-		return err
-	}
-	return g.Group.Remove(ctx, key)
-}
-
-func (g *faultyGroup) Finish(ctx context.Context) error {
-	if err := g.driver.ask("finish", ""); err != nil {
-		return err
-	}
-	return g.Group.Finish(ctx)
+	return d.Driver.Commit(ctx, changes)
 }
 
 type faultyStaged struct {
@@ -203,20 +188,6 @@ func (st *faultyStaged) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	return st.Staged.Read(p)
-}
-
-func (st *faultyStaged) Commit(ctx context.Context, key string, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
-	if err := st.driver.ask("commit", key); err != nil {
-		return storagedrivers.Info{}, err
-	}
-	return st.Staged.Commit(ctx, key, opts)
-}
-
-func (st *faultyStaged) Rollback(ctx context.Context) error {
-	if err := st.driver.ask("revert", ""); err != nil {
-		return err
-	}
-	return st.Staged.Rollback(ctx)
 }
 
 func (st *faultyStaged) Close() error {

@@ -52,7 +52,7 @@ func (b *batch) claim(ctx context.Context, up *upload) error {
 	if err != nil {
 		return err
 	}
-	b.undoDead(ctx, up)
+	b.recoverDead(ctx, up)
 	if up.claim.Filename == up.filename {
 		return nil
 	}
@@ -67,14 +67,14 @@ func (b *batch) lockClaim(ctx context.Context, up *upload) (err error) {
 	return err
 }
 
-// undoDead undoes what a dead process has begun, if it may have been an earlier attempt. Otherwise
-// that would be undone after this attempt has taken it for complete.
-func (b *batch) undoDead(ctx context.Context, up *upload) {
-	if !up.claim.Earlier || !b.alias.Storage.CanGroup() {
+// recoverDead undoes or completes the commit of a dead process, if it may have been an earlier
+// attempt. Otherwise that would be undone after this attempt has taken it for complete.
+func (b *batch) recoverDead(ctx context.Context, up *upload) {
+	if !up.claim.Earlier || b.alias.Storage.Features().Together != storagedrivers.Atomic {
 		return
 	}
 	if _, err := b.alias.Storage.Sweep(ctx, storagedrivers.SweepOptions{OlderThan: time.Nanosecond}); err != nil {
-		b.uploader.Log.Warn("undoing aborted uploads", "storage", b.alias.Storage.Name(), "error", err)
+		b.uploader.Log.Warn("recovering aborted uploads", "storage", b.alias.Storage.Name(), "error", err)
 	}
 }
 
@@ -167,8 +167,12 @@ func (b *batch) resume(ctx context.Context) error {
 	}
 	o := &object{upload: up, info: info}
 	b.objects = append(b.objects, o)
-	if same, err := b.sameBytes(ctx, up, info); err != nil || !same {
+	if same, err := b.sameBytes(ctx, up, info); err != nil || !same || up.variant == nil {
 		return err // replaced since
 	}
-	return b.commitVariant(ctx, o)
+	infos, err := b.alias.Storage.Commit(ctx, b.variantChange(o))
+	if err == nil {
+		o.committedVariant, o.hasVariant = &infos[0], true
+	}
+	return err
 }

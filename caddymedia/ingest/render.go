@@ -109,12 +109,6 @@ func (b *batch) storeRenditionsOf(ctx context.Context, o *object) {
 				"alias", b.alias.Name, "filename", o.filename, "error", err)
 		}
 	}
-	unlock, err := b.alias.share(ctx, o.filename)
-	if err != nil {
-		warn(err)
-		return
-	}
-	defer unlock()
 	if o.replaced {
 		warn(b.alias.removeRenditions(ctx, o.filename))
 	}

@@ -105,9 +105,10 @@ type upload struct {
 	impossible  []string              // names of renditions that it cannot have
 }
 
-// object is an upload that is committed under its filename.
+// object is an upload that is being committed under its filename.
 type object struct {
 	*upload
+	change           int // the index of the change that stores it; that of its variant follows
 	info             storagedrivers.Info
 	replaced         bool                 // another item of the name
 	uncovered        bool                 // the variant of that item was removed before

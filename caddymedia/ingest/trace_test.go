@@ -86,12 +86,9 @@ media.receive alias.name=content files=1 size=%[1]d
 media.check alias.name=content files=1 size=%[1]d
   media.variant alias.name=content
     media.storage.stage
-media.place alias.name=content filename=["a.png"] files=1 size=%[1]d
-  media.storage.prepare
-  media.storage.commit key=a.png size=%[1]d
-  media.storage.commit key=a.png.webp size=%[2]d
-  media.storage.finish
-`, len(photo), len(webpOf(red)))
+media.commit alias.name=content filename=["a.png"] files=1 size=%[1]d
+  media.storage.commit files=2 size=%[2]d
+`, len(photo), len(photo)+len(webpOf(red)))
 
 	// A name that exists is no error, nor is a variant that cannot be made.
 	photo = picture(unloved)
@@ -100,7 +97,8 @@ media.receive alias.name=content files=1 size=%[1]d
   media.storage.stage
 media.check alias.name=content files=1 size=%[1]d
   media.variant alias.name=content result=none
-media.place alias.name=content filename=["a-%[2]d.png"] files=1 size=%[1]d
+media.commit alias.name=content filename=["a-%[2]d.png"] files=1 size=%[1]d
+  media.storage.commit key=a.png result=exists size=%[1]d
   media.storage.commit key=a-%[2]d.png size=%[1]d
   media.storage.stat key=a-%[2]d.png size=%[1]d
   media.storage.delete key=a-%[2]d.png.webp
@@ -113,7 +111,7 @@ const treeOfPicture = `
 media.receive alias.name=content files=1 size=%[1]d
 media.check alias.name=content files=1 size=%[1]d
   media.variant alias.name=content
-media.place alias.name=content filename=["a.png"] files=1 size=%[1]d
+media.commit alias.name=content filename=["a.png"] files=1 size=%[1]d
   media.storage.commit key=a.png size=%[1]d
   media.storage.commit key=a.png.webp size=%[2]d
 `
@@ -180,12 +178,9 @@ media.receive alias.name=content files=1 size=%[1]d
 media.check alias.name=content files=1 size=%[1]d
   media.variant alias.name=content
     media.storage.stage
-media.place alias.name=content filename=["a.png"] files=1 result=no_space size=%[1]d Error "no_space"
-  media.storage.prepare
-  media.storage.commit key=a.png size=%[1]d
-  media.storage.commit key=a.png.webp result=no_space size=%[2]d Error "commit: no_space"
-  media.storage.revert key=a.png
-`, len(photo), len(webpOf(red)))
+media.commit alias.name=content filename=["a.png"] files=1 result=no_space size=%[1]d Error "no_space"
+  media.storage.commit files=2 result=no_space size=%[2]d Error "commit: no_space"
+`, len(photo), len(photo)+len(webpOf(red)))
 	for word := range strings.FieldsSeq(secret) {
 		if strings.Contains(got, word) {
 			t.Errorf("the spans contain %q:\n%s", word, got)

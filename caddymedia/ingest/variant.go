@@ -24,23 +24,18 @@ func (b *batch) stageVariant(ctx context.Context, up *upload, made render.Made) 
 	return err
 }
 
-// commitVariant commits the variant beside its picture.
-func (b *batch) commitVariant(ctx context.Context, o *object) error {
-	if o.variant == nil {
-		return nil
+// variantChange returns the change that stores the variant of an object.
+func (b *batch) variantChange(o *object) storagedrivers.Change {
+	return storagedrivers.Change{
+		Staged: o.variant, Key: b.alias.VariantKey(o.filename), Options: b.alias.variantOptions(o.info),
 	}
-	info, err := o.variant.Commit(ctx, b.alias.VariantKey(o.filename), b.alias.variantOptions(o.info))
-	if err == nil {
-		o.committedVariant, o.hasVariant = &info, true
-	}
-	return err
 }
 
 // uncovers reports whether the variant of an image is removed before the image is replaced: where the
 // storage has its times in whole seconds. Within a second, the variant would not be older than the new
-// image and would count as its own. A storage that can restore replaced objects has finer times.
+// image and would count as its own. A storage that commits both together leaves no such variant.
 func (a *Alias) uncovers(old storagedrivers.Info) bool {
-	return old.Key != "" && old.ModTime.Nanosecond() == 0 && !a.Storage.Features().Restore
+	return old.Key != "" && old.ModTime.Nanosecond() == 0 && a.Storage.Features().Together != storagedrivers.Atomic
 }
 
 // uncover removes the variant of old, an image that is about to be replaced, if [Alias.uncovers].
@@ -52,33 +47,35 @@ func (b *batch) uncover(ctx context.Context, o *object, old storagedrivers.Info)
 	return remove(ctx, b.alias.Storage, b.alias.VariantKey(o.filename))
 }
 
-// coverAgain makes the variant of an image again that was uncovered and then not replaced.
-func (b *batch) coverAgain(ctx context.Context, o *object) {
-	if !o.uncovered || b.alias.WebP == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollBackTime)
+// coverAgain makes the variants of images again that were uncovered for a commit that failed.
+func (b *batch) coverAgain(ctx context.Context, objects []*object) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), afterCommit)
 	defer cancel()
-	if _, err := b.uploader.renew(ctx, b.alias, o.filename, false); err != nil && !errors.Is(err, render.ErrNone) {
-		b.uploader.Log.Warn("making the variant of an image again that was not replaced",
-			"alias", b.alias.Name, "filename", o.filename, "error", err)
+	for _, o := range objects {
+		if !o.uncovered || b.alias.WebP == nil {
+			continue
+		}
+		if _, err := b.uploader.renew(ctx, b.alias, o.filename, false); err != nil && !errors.Is(err, render.ErrNone) {
+			b.uploader.Log.Warn("making the variant of an image again after a failed commit",
+				"alias", b.alias.Name, "filename", o.filename, "error", err)
+		}
 	}
 }
 
-// reconcileAll reconciles the variants of the request. Only pictures that may be replaced need it.
-func (b *batch) reconcileAll(ctx context.Context) (err error) {
+// reconcileAll reconciles the variants of the request. Only images that may be replaced need it. If it
+// fails, the variant may be of another image until it is made again.
+func (b *batch) reconcileAll(ctx context.Context) {
 	for _, o := range b.objects {
 		if !b.alias.Overwrite || o.committedVariant == nil {
 			continue
 		}
+		var err error
 		o.hasVariant, err = b.uploader.reconcile(ctx, b.alias, o.filename, o.info, *o.committedVariant)
 		if err != nil {
-			failure := contentFailure(err)
-			failure.Filename = o.submitted
-			return failure
+			b.uploader.Log.Error("reconciling the variant of a replaced image",
+				"alias", b.alias.Name, "filename", o.filename, "error", err)
 		}
 	}
-	return nil
 }
 
 // rounds limits how often a variant is made again because its picture was replaced meanwhile.
@@ -124,33 +121,28 @@ func (u *Uploader) reconcile(
 	return left.state() == VariantCurrent, err
 }
 
-// removeStale removes stale variants beside the pictures of the request. Some storages cannot roll
-// back a removal, so it comes last. If it fails, the stale variant stays but is never served.
-func (b *batch) removeStale(ctx context.Context, group storagedrivers.Group) {
+// removeStale removes stale variants beside the images of the request. If it fails, the stale variant
+// stays but is never served.
+func (b *batch) removeStale(ctx context.Context) {
 	for _, o := range b.objects {
-		if !b.mayHaveStale(o.upload) {
+		if o.variant != nil || !o.mayHaveVariant() || !b.alias.Overwrite && b.alias.WebP == nil {
 			continue
 		}
-		if err := b.removeVariant(ctx, o, group.Remove); err != nil {
+		if err := b.removeVariant(ctx, o); err != nil {
 			b.uploader.Log.Error("removing the variant of an earlier picture",
 				"alias", b.alias.Name, "filename", o.filename, "error", err)
 		}
 	}
 }
 
-// mayHaveStale reports whether the variant of an earlier picture of the name may exist.
-func (b *batch) mayHaveStale(up *upload) bool {
-	return up.variant == nil && up.mayHaveVariant() && (b.alias.Overwrite || b.alias.WebP != nil)
-}
-
-// removeVariant removes the variant beside a picture that was stored without one. It does nothing
-// if another process has replaced the picture, because that process reconciles the variant itself.
-func (b *batch) removeVariant(ctx context.Context, o *object, remove func(ctx context.Context, key string) error) error {
+// removeVariant removes the variant beside an image that was stored without one. It does nothing if
+// another process has replaced the image, because that process reconciles the variant itself.
+func (b *batch) removeVariant(ctx context.Context, o *object) error {
 	now, err := stat(ctx, b.alias.Storage, o.info.Key)
 	if err != nil || !now.Same(o.info) {
 		return err
 	}
-	return remove(ctx, b.alias.VariantKey(o.filename))
+	return remove(ctx, b.alias.Storage, b.alias.VariantKey(o.filename))
 }
 
 // remake makes the variant of a stored picture again.

@@ -71,7 +71,7 @@ func TestTryStorage(t *testing.T) {
 	before := mediaapp.Pooled()
 	raw := []byte(driver)
 	trial, err := app.TryStorage(t.Context(), raw)
-	if err != nil || !trial.Report.OK() || !trial.Driver.Local || !trial.Features.Restore {
+	if err != nil || !trial.Report.OK() || !trial.Driver.Local || trial.Features.Together.String() != "atomic" {
 		t.Errorf("%+v, error %v", trial, err)
 	}
 	if string(raw) != driver || mediaapp.Pooled() != before {

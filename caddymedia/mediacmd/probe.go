@@ -69,7 +69,7 @@ func (s *session) probe(ctx context.Context, storage *storagedrivers.Storage) pr
 	features := storage.Features() // some are known only now
 	p := probed{
 		Name: storage.Name(), Driver: mediaapp.DriverName(s.App.Driver(storage.Name())), OK: report.OK(),
-		Features: probedFeatures{features.Create.String(), features.Replace.String(), features.Restore},
+		Features: probedFeatures{features.Create.String(), features.Replace.String(), features.Together == storagedrivers.Atomic},
 	}
 	for _, step := range report.Steps {
 		result := probedStep{

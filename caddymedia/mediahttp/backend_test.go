@@ -127,7 +127,14 @@ func (d *faulty) Append(ctx context.Context, key string, size int64) (storagedri
 	return faultyAppended{grown, d.fail, key}, nil
 }
 
-func (d *faulty) Group() storagedrivers.Group { return faultyGroup{d.Driver.Group(), d.fail} }
+func (d *faulty) Commit(ctx context.Context, changes []storagedrivers.Change) ([]storagedrivers.Info, error) {
+	for _, c := range changes {
+		if err := d.fail("commit", c.Key); err != nil {
+			return nil, err
+		}
+	}
+	return d.Driver.Commit(ctx, changes)
+}
 
 // faultyAppended is the writer of a growing object, whose operations can fail.
 type faultyAppended struct {
@@ -157,35 +164,8 @@ func (a faultyAppended) Adopt(ctx context.Context) (storagedrivers.Staged, error
 	return a.Appended.Adopt(ctx)
 }
 
-// faultyGroup is a group whose operations can fail.
-type faultyGroup struct {
-	storagedrivers.Group
-	fail func(op, key string) error
-}
-
-func (g faultyGroup) Plan(ctx context.Context, staged storagedrivers.Staged, key string, opts storagedrivers.PutOptions) error {
-	if err := g.fail("plan", key); err != nil {
-		return err
-	}
-	return g.Group.Plan(ctx, staged, key, opts)
-}
-
-func (g faultyGroup) Prepare(ctx context.Context) error {
-	if err := g.fail("prepare", ""); err != nil {
-		return err
-	}
-	return g.Group.Prepare(ctx)
-}
-
-func (g faultyGroup) Finish(ctx context.Context) error {
-	if err := g.fail("finish", ""); err != nil {
-		return err
-	}
-	return g.Group.Finish(ctx)
-}
-
 // Interface guards
 var (
 	_ storagedrivers.Appender = (*faulty)(nil)
-	_ storagedrivers.Grouper  = (*faulty)(nil)
+	_ storagedrivers.Stager   = (*faulty)(nil)
 )

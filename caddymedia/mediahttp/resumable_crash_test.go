@@ -40,10 +40,10 @@ type crash struct {
 // committed together, or one after the other.
 var crashDrivers = map[string]func(*local.Driver) storagedrivers.Driver{
 	"growing": func(d *local.Driver) storagedrivers.Driver { return d },
-	"segments, groups": func(d *local.Driver) storagedrivers.Driver {
+	"segments, together": func(d *local.Driver) storagedrivers.Driver {
 		return struct {
 			storagedrivers.Driver
-			storagedrivers.Grouper
+			storagedrivers.Stager
 			storagedrivers.Sweeper
 		}{d, d, d}
 	},

@@ -363,9 +363,10 @@ func (a *appending) commit(ctx context.Context, staged storagedrivers.Staged, n 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
 	key := dataKey(a.ID, segmentName(a.offset))
-	info, err := staged.Commit(ctx, key, storagedrivers.PutOptions{Mode: storagedrivers.CreateOnly})
+	segment := storagedrivers.Change{Staged: staged, Key: key}
+	infos, err := a.storage.Commit(ctx, segment)
 	if errors.Is(err, fs.ErrExist) && a.removeEmpty(ctx, key) {
-		info, err = staged.Commit(ctx, key, storagedrivers.PutOptions{Mode: storagedrivers.CreateOnly})
+		infos, err = a.storage.Commit(ctx, segment)
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return ErrOffset
@@ -374,7 +375,7 @@ func (a *appending) commit(ctx context.Context, staged storagedrivers.Staged, n 
 		return fmt.Errorf("storing a segment: %w", err)
 	}
 	a.stored = append(a.stored, key)
-	a.segments = append(a.segments, info)
+	a.segments = append(a.segments, infos[0])
 	a.offset += n
 	a.changed = a.store.Now()
 	return nil

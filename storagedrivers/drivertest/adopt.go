@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 	"testing"
 
 	"github.com/caddymedia/media/storagedrivers"
@@ -37,7 +38,7 @@ func testAdopt(t *testing.T, e *env) {
 		fails(t, err, errors.ErrUnsupported, "writing to an adopted object")
 		if i == 0 {
 			e.put(t, "f/taken", content{9, 10}, create)
-			_, err = staged.Commit(t.Context(), "f/taken", create)
+			_, err = commitOne(t.Context(), e.storage, staged, "f/taken", create)
 			fails(t, err, fs.ErrExist, "committing under an existing key")
 			e.inUse(t, "grown", c.size)
 		}
@@ -73,29 +74,25 @@ func (e *env) inUse(t *testing.T, key string, size int64) {
 	}
 }
 
-// testAdoptRolledBack: the grown object can be written and adopted again.
-func testAdoptRolledBack(t *testing.T, e *env) {
+// testAdoptAgain: an object that was adopted and not committed can be written and adopted again.
+func testAdoptAgain(t *testing.T, e *env) {
 	e.appends(t)
-	c, old := content{1, 300 * kib}, content{2, 100}
-	e.put(t, "f/old", old, create)
+	c, taken := content{1, 300 * kib}, content{2, 100}
+	e.put(t, "f/taken", taken, create)
 	w := e.append(t, e.storage, "grown", 0)
 	writes(t, w, c, 0, 100*kib)
 	closed(t, w)
 	closed(t, e.adopt(t, "grown", 100*kib))
-	for i, opts := range []storagedrivers.PutOptions{create, overwrite, overwrite} {
-		size := int64(i+1) * 100 * kib
-		key := []string{"f/item", "f/item", "f/old"}[i]
-		staged := e.adopt(t, "grown", size)
-		_, err := staged.Commit(t.Context(), key, opts)
-		succeeds(t, err, "committing")
-		e.hasPart(t, key, c, size)
-		succeeds(t, staged.Rollback(t.Context()), "rolling back")
-		e.hasNot(t, "f/item")
-		e.has(t, "f/old", old)
+	for size := int64(100 * kib); size < c.size; size += 100 * kib {
+		staged, other := e.adopt(t, "grown", size), e.stage(t, taken)
+		_, err := e.storage.Commit(t.Context(),
+			storagedrivers.Change{Staged: staged, Key: "f/item"}, storagedrivers.Change{Staged: other, Key: "f/taken"})
+		fails(t, err, fs.ErrExist, "committing")
 		closed(t, staged)
-		e.holds(t, "f/old", "grown")
+		closed(t, other)
+		e.holds(t, "f/taken", "grown")
 		w := e.append(t, e.storage, "grown", size)
-		writes(t, w, c, size, min(100*kib, c.size-size))
+		writes(t, w, c, size, 100*kib)
 		closed(t, w)
 	}
 	staged := e.adopt(t, "grown", c.size)
@@ -103,77 +100,55 @@ func testAdoptRolledBack(t *testing.T, e *env) {
 	succeeds(t, e.storage.Delete(t.Context(), "grown"), "deleting")
 	closed(t, staged)
 	e.has(t, "f/item", c)
-	e.holds(t, "f/item", "f/old")
+	e.holds(t, "f/item", "f/taken")
 }
 
-// adoptedGroup is a group that creates "f/item" and overwrites "f/old" from grown objects, and
-// creates "f/staged".
-func adoptedGroup(t *testing.T, e *env) (storagedrivers.Group, []*groupMember) {
+// adopted returns changes that create "f/item" and overwrite "f/old" from grown objects, and create
+// "f/staged".
+func adopted(t *testing.T, e *env) ([]member, []storagedrivers.Change) {
 	t.Helper()
-	all := []*groupMember{
-		{key: "f/item", c: content{1, 9 * mib}, opts: create},
-		{key: "f/old", c: content{2, 300 * kib}, opts: overwrite},
-		{key: "f/staged", c: content{3, 100}, opts: create},
+	all := []member{
+		{"f/item", content{1, 9 * mib}, create},
+		{"f/old", content{2, 300 * kib}, overwrite},
+		{"f/staged", content{3, 100}, create},
 	}
-	group := e.storage.Group()
-	for _, m := range all {
-		if m.key == "f/staged" {
-			m.staged = e.stage(t, m.c)
-		} else {
-			e.grow(t, "grown/"+m.key, m.c)
-			m.staged = e.adopt(t, "grown/"+m.key, m.c.size)
-		}
-		succeeds(t, group.Plan(t.Context(), m.staged, m.key, m.opts), "planning "+m.key)
+	changes := changesOf(t, e.storage, all[2:])
+	for i, m := range all[:2] {
+		e.grow(t, "grown/"+m.key, m.c)
+		staged := e.adopt(t, "grown/"+m.key, m.c.size)
+		changes = slices.Insert(changes, i, storagedrivers.Change{Staged: staged, Key: m.key, Options: m.opts})
 	}
-	succeeds(t, group.Prepare(t.Context()), "preparing")
-	return group, all
+	return all, changes
 }
 
-func testAdoptGroup(t *testing.T, e *env) {
+func testAdoptTogether(t *testing.T, e *env) {
 	e.appends(t)
-	old := content{4, 64 * kib}
-	for _, rolledBack := range []bool{true, false} {
-		e.put(t, "f/old", old, overwrite)
-		group, all := adoptedGroup(t, e)
-		commitAll(t, all)
-		want := []string{"f/old", "grown/f/item", "grown/f/old"}
-		if rolledBack {
-			for _, m := range all {
-				succeeds(t, m.staged.Rollback(t.Context()), "rolling back")
-			}
-		} else {
-			succeeds(t, group.Finish(t.Context()), "finishing")
-			want = append(want, "f/item", "f/staged")
-		}
-		closeAll(t, group, all)
-		for _, m := range all[:2] {
-			e.has(t, "grown/"+m.key, m.c)
-			if !rolledBack {
-				e.has(t, m.key, m.c)
-			}
-		}
-		if rolledBack {
-			e.has(t, "f/old", old)
-		}
-		e.holds(t, want...)
-		for _, m := range all[:2] {
-			succeeds(t, e.storage.Delete(t.Context(), "grown/"+m.key), "deleting")
-		}
+	e.put(t, "f/old", content{4, 64 * kib}, create)
+	all, changes := adopted(t, e)
+	_, err := e.storage.Commit(t.Context(), changes...)
+	succeeds(t, err, "committing")
+	closeAll(t, changes)
+	for _, m := range all {
+		e.has(t, m.key, m.c)
+	}
+	e.holds(t, "f/item", "f/old", "f/staged", "grown/f/item", "grown/f/old")
+	for _, m := range all[:2] {
+		succeeds(t, e.storage.Delete(t.Context(), "grown/"+m.key), "deleting")
+		e.has(t, m.key, m.c)
 	}
 }
 
-// testAdoptCrash: a crash before the end of a group keeps the grown objects and nothing else.
+// testAdoptCrash: a crash before a commit keeps the grown objects and nothing else.
 func testAdoptCrash(t *testing.T, e *env) {
 	e.appends(t)
-	if _, ok := e.bare.(storagedrivers.Grouper); !ok || e.harness.Kill == nil {
-		t.Skip("the driver commits each object by itself, or cannot be killed")
+	if e.harness.Kill == nil || e.harness.Another == nil {
+		t.Skip("the harness cannot end a process")
 	}
 	old := content{4, 64 * kib}
 	e.put(t, "f/old", old, create)
 	running, dying := e.storage, e.harness.Another(e.t)
 	e.storage = storagedrivers.New("dying", behind(dying, e.prefix), storagedrivers.Options{})
-	_, all := adoptedGroup(t, e)
-	commitAll(t, all)
+	all, changes := adopted(t, e)
 	e.harness.Kill(e.t, dying)
 	e.storage = running
 	e.another(t)
@@ -181,11 +156,9 @@ func testAdoptCrash(t *testing.T, e *env) {
 	for _, m := range all[:2] {
 		e.has(t, "grown/"+m.key, m.c)
 	}
-	if keys := e.keys(t); len(keys) != 3 {
-		t.Errorf("listed %q", keys)
-	}
-	for _, m := range all {
-		_ = m.staged.Close() // it returns an error of the killed driver
+	e.listed(t, "f/old", "grown/f/item", "grown/f/old")
+	for _, c := range changes {
+		_ = c.Staged.Close() // it returns an error of the killed driver
 	}
 	staged := e.adopt(t, "grown/f/item", all[0].c.size)
 	e.commit(t, staged, "f/item", all[0].c, create)

@@ -32,7 +32,7 @@ type Harness struct {
 	// Later is Another with a clock that is two days ahead. It is set together with AbortUpload.
 	Later func(t *testing.T) storagedrivers.Driver
 	// Kill ends a driver from New or Another like the end of its process. It is set together with
-	// Another, for a [storagedrivers.Grouper].
+	// Another, for a [storagedrivers.Stager].
 	Kill func(t *testing.T, d storagedrivers.Driver)
 	// MaxMemory is the number of bytes that storing and reading 100 MiB may use. 0 means 32 MiB.
 	MaxMemory uint64
@@ -121,24 +121,20 @@ var subtests = []subtest{
 	{"stage commit cancelled", testStageCommitCancelled},
 	{"stage many", testStageMany},
 	{"stage commit race", testStageCommitRace},
-	{"roll back create", testRollbackCreate},
-	{"roll back overwrite", testRollbackOverwrite},
-	{"roll back leaves others", testRollbackLeavesOthers},
-	{"group", testGroup},
-	{"group of one", testGroupOfOne},
-	{"group of taken keys", testGroupOfTakenKeys},
-	{"group rolled back", testGroupRolledBack},
-	{"group of removals", testGroupOfRemovals},
-	{"group not prepared", testGroupNotPrepared},
-	{"group crash", testGroupCrash},
+	{"commit", testCommit},
+	{"commit of taken keys", testCommitTaken},
+	{"commit refused", testCommitRefused},
+	{"commit cancelled", testCommitCancelled},
+	{"commit race", testCommitRace},
+	{"commit crash", testCommitCrash},
 	{"append", testAppend},
 	{"append refused", testAppendRefused},
 	{"append overtaken", testAppendOvertaken},
 	{"append race", testAppendRace},
 	{"append after close", testAppendClose},
 	{"adopt", testAdopt},
-	{"adopt rolled back", testAdoptRolledBack},
-	{"adopt in a group", testAdoptGroup},
+	{"adopt again", testAdoptAgain},
+	{"adopt together", testAdoptTogether},
 	{"adopt crash", testAdoptCrash},
 	{"seeking readers", testSeekingReaders},
 	{"open seeker", testOpenSeeker},
@@ -209,9 +205,7 @@ func (e *env) keys(t *testing.T) []string {
 func (e *env) holds(t *testing.T, want ...string) {
 	t.Helper()
 	slices.Sort(want)
-	if got := e.keys(t); !slices.Equal(got, want) {
-		t.Errorf("listed %q, want %q", got, want)
-	}
+	e.listed(t, want...)
 	if e.harness.Leftovers == nil {
 		return
 	}
@@ -223,5 +217,13 @@ func (e *env) holds(t *testing.T, want ...string) {
 	}
 	if !slices.Equal(names, full) {
 		t.Errorf("the backend has %q, want only %q", names, full)
+	}
+}
+
+// listed asserts that exactly these keys are listed.
+func (e *env) listed(t *testing.T, want ...string) {
+	t.Helper()
+	if got := e.keys(t); !slices.Equal(got, want) {
+		t.Errorf("listed %q, want %q", got, want)
 	}
 }

@@ -93,7 +93,7 @@ func testClose(t *testing.T, e *env) {
 	closed(t, o)
 	_, err = io.Copy(staged, c.part(mib, 8*mib))
 	succeeds(t, err, "writing after closing the storage")
-	_, err = staged.Commit(t.Context(), "staged", create)
+	_, err = commitOne(t.Context(), s, staged, "staged", create)
 	succeeds(t, err, "committing after closing the storage")
 	if closes != 0 {
 		t.Error("the driver was closed while an object was staged")

@@ -76,7 +76,7 @@ func testInvalidKeys(t *testing.T, e *env) {
 		for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
 			_, err = e.storage.Put(ctx, key, newSource(c), opts)
 			refused("storing", err)
-			_, err = staged.Commit(ctx, key, opts)
+			_, err = commitOne(ctx, e.storage, staged, key, opts)
 			refused("committing", err)
 		}
 		_, _, err = e.storage.Open(ctx, key, all)

@@ -3,33 +3,30 @@ package drivertest
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// behind returns a driver that adds prefix to all keys. It is a Stager, Grouper or Appender if d is
-// one.
+// behind returns a driver that adds prefix to all keys. It is a Stager or Appender if d is one.
 func behind(d storagedrivers.Driver, prefix string) storagedrivers.Driver {
 	if prefix == "" {
 		return d
 	}
 	p := prefixed{d, prefix}
-	appender, appends := d.(storagedrivers.Appender)
-	if grouper, ok := d.(storagedrivers.Grouper); ok {
-		g := prefixedGrouper{prefixedStager{p, grouper}, grouper}
-		if appends {
-			return struct {
-				prefixedGrouper
-				prefixedAppender
-			}{g, prefixedAppender{appender, p}}
-		}
-		return g
+	stager, ok := d.(storagedrivers.Stager)
+	if !ok {
+		return p
 	}
-	if stager, ok := d.(storagedrivers.Stager); ok {
-		return prefixedStager{p, stager}
+	staging := prefixedStager{p, stager}
+	if appender, ok := d.(storagedrivers.Appender); ok {
+		return struct {
+			prefixedStager
+			prefixedAppender
+		}{staging, prefixedAppender{appender, p}}
 	}
-	return p
+	return staging
 }
 
 type prefixed struct {
@@ -83,54 +80,19 @@ type prefixedStager struct {
 }
 
 func (p prefixedStager) Stage(ctx context.Context) (storagedrivers.Staged, error) {
-	staged, err := p.stager.Stage(ctx)
-	if err != nil {
-		return nil, err
+	return p.stager.Stage(ctx)
+}
+
+func (p prefixedStager) Commit(ctx context.Context, changes []storagedrivers.Change) ([]storagedrivers.Info, error) {
+	changes = slices.Clone(changes)
+	for i := range changes {
+		changes[i].Key = p.prefix + changes[i].Key
 	}
-	return prefixedStaged{staged, p.prefixed}, nil
-}
-
-type prefixedStaged struct {
-	storagedrivers.Staged
-	prefixed prefixed
-}
-
-func (s prefixedStaged) Commit(
-	ctx context.Context, key string, opts storagedrivers.PutOptions,
-) (storagedrivers.Info, error) {
-	info, err := s.Staged.Commit(ctx, s.prefixed.prefix+key, opts)
-	return s.prefixed.strip(info), err
-}
-
-type prefixedGrouper struct {
-	prefixedStager
-	grouper storagedrivers.Grouper
-}
-
-func (p prefixedGrouper) Group() storagedrivers.Group {
-	return prefixedGroup{p.grouper.Group(), p.prefix}
-}
-
-type prefixedGroup struct {
-	storagedrivers.Group
-	prefix string
-}
-
-func (g prefixedGroup) Plan(
-	ctx context.Context, member storagedrivers.Staged, key string, opts storagedrivers.PutOptions,
-) error {
-	if member, ok := member.(prefixedStaged); ok {
-		return g.Group.Plan(ctx, member.Staged, g.prefix+key, opts)
+	infos, err := p.stager.Commit(ctx, changes)
+	for i, info := range infos {
+		infos[i] = p.strip(info)
 	}
-	return g.Group.Plan(ctx, member, g.prefix+key, opts)
-}
-
-func (g prefixedGroup) PlanRemove(ctx context.Context, key string) error {
-	return g.Group.PlanRemove(ctx, g.prefix+key)
-}
-
-func (g prefixedGroup) Remove(ctx context.Context, key string) error {
-	return g.Group.Remove(ctx, g.prefix+key)
+	return infos, err
 }
 
 // prefixedAppender has only the methods of an Appender.
@@ -140,22 +102,5 @@ type prefixedAppender struct {
 }
 
 func (p prefixedAppender) Append(ctx context.Context, key string, size int64) (storagedrivers.Appended, error) {
-	w, err := p.appender.Append(ctx, p.driver.prefix+key, size)
-	if err != nil {
-		return nil, err
-	}
-	return prefixedAppended{w, p.driver}, nil
-}
-
-type prefixedAppended struct {
-	storagedrivers.Appended
-	driver prefixed
-}
-
-func (p prefixedAppended) Adopt(ctx context.Context) (storagedrivers.Staged, error) {
-	staged, err := p.Appended.Adopt(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return prefixedStaged{staged, p.driver}, nil
+	return p.appender.Append(ctx, p.driver.prefix+key, size)
 }

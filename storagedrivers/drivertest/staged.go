@@ -27,7 +27,7 @@ func (e *env) stage(t *testing.T, c content) storagedrivers.Staged {
 // commit commits staged under key, which must succeed.
 func (e *env) commit(t *testing.T, staged storagedrivers.Staged, key string, c content, opts storagedrivers.PutOptions) {
 	t.Helper()
-	info, err := staged.Commit(t.Context(), key, opts)
+	info, err := commitOne(t.Context(), e.storage, staged, key, opts)
 	if err != nil {
 		t.Fatalf("committing %q: %v", key, err)
 	}
@@ -41,6 +41,17 @@ func (e *env) commit(t *testing.T, staged storagedrivers.Staged, key string, c c
 	sameInfo(t, "commit", info, stat)
 }
 
+// commitOne commits staged data of s under key.
+func commitOne(
+	ctx context.Context, s *storagedrivers.Storage, staged storagedrivers.Staged, key string, opts storagedrivers.PutOptions,
+) (storagedrivers.Info, error) {
+	infos, err := s.Commit(ctx, storagedrivers.Change{Staged: staged, Key: key, Options: opts})
+	if err != nil {
+		return storagedrivers.Info{}, err
+	}
+	return infos[0], nil
+}
+
 func (e *env) tryStage(ctx context.Context, key string, c content, opts storagedrivers.PutOptions) error {
 	staged, err := e.storage.Stage(ctx)
 	if err != nil {
@@ -48,7 +59,7 @@ func (e *env) tryStage(ctx context.Context, key string, c content, opts storaged
 	}
 	_, err = io.Copy(staged, c.reader())
 	if err == nil {
-		_, err = staged.Commit(ctx, key, opts)
+		_, err = commitOne(ctx, e.storage, staged, key, opts)
 	}
 	return errors.Join(err, staged.Close())
 }
@@ -86,7 +97,7 @@ func testStageOtherKey(t *testing.T, e *env) {
 		e.put(t, taken, old, create)
 		staged := e.stage(t, now)
 		for range 2 {
-			_, err := staged.Commit(t.Context(), taken, create)
+			_, err := commitOne(t.Context(), e.storage, staged, taken, create)
 			fails(t, err, fs.ErrExist, "committing under an existing key")
 		}
 		e.commit(t, staged, free, now, create)
@@ -116,7 +127,7 @@ func testStageWithoutCommit(t *testing.T, e *env) {
 	}
 	e.put(t, "taken", content{1, 100}, create)
 	staged := e.stage(t, content{2, 100})
-	_, err := staged.Commit(t.Context(), "taken", create)
+	_, err := commitOne(t.Context(), e.storage, staged, "taken", create)
 	fails(t, err, fs.ErrExist, "committing under an existing key")
 	closed(t, staged)
 	e.has(t, "taken", content{1, 100})
@@ -130,7 +141,7 @@ func testStageCommitCancelled(t *testing.T, e *env) {
 		staged := e.stage(t, content{2, 300 * kib})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err := staged.Commit(ctx, key, opts)
+		_, err := commitOne(ctx, e.storage, staged, key, opts)
 		fails(t, err, context.Canceled, "committing "+key)
 		closed(t, staged)
 		e.hasNot(t, "f/new")
@@ -151,7 +162,7 @@ func testStageMany(t *testing.T, e *env) {
 	}
 	e.holdsStaged(t)
 	atOnce(n, func(i int) {
-		_, err := staged[i].Commit(t.Context(), keys[i], create)
+		_, err := commitOne(t.Context(), e.storage, staged[i], keys[i], create)
 		succeeds(t, err, "committing in parallel")
 		closed(t, staged[i])
 	})
@@ -177,7 +188,7 @@ func testStageCommitRace(t *testing.T, e *env) {
 	}
 	errs := make([]error, n)
 	atOnce(n, func(i int) {
-		_, errs[i] = staged[i].Commit(t.Context(), "new/folder/object", create)
+		_, errs[i] = commitOne(t.Context(), e.storage, staged[i], "new/folder/object", create)
 	})
 	for _, s := range staged {
 		closed(t, s)

@@ -33,7 +33,7 @@ func BenchmarkAppend(b *testing.B) {
 		}
 		defer st.Close()
 		fill(st.Write)
-		_, err = st.Commit(ctx, "object", storagedrivers.PutOptions{})
+		err = commitOne(ctx, d, st, "object", storagedrivers.PutOptions{})
 		return err
 	}
 	appending := func(ctx context.Context) error {

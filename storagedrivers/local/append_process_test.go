@@ -71,7 +71,7 @@ func runChild(root, does string) error {
 			fmt.Println(size + piece)
 		}
 		return err
-	case "commit": // until it is killed before the end of a group
+	case "commit": // until it is killed before the end of a commit
 		_, err = w.Write(grown(0, piece))
 		st, adoptErr := w.Adopt(ctx)
 		if err = errors.Join(err, adoptErr); err != nil {
@@ -81,12 +81,16 @@ func runChild(root, does string) error {
 		if err != nil {
 			return err
 		}
-		group, opts := d.Group(), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
-		err = errors.Join(group.Plan(ctx, st, "item", opts), group.Plan(ctx, other, "other", opts), group.Prepare(ctx))
-		_, itemErr := st.Commit(ctx, "item", opts)
-		_, otherErr := other.Commit(ctx, "other", opts)
-		fmt.Println(errors.Join(err, itemErr, otherErr))
-		in.Scan()
+		d.step = func(step string) {
+			if step == "durable" {
+				fmt.Println(nil)
+				in.Scan()
+			}
+		}
+		_, err = d.Commit(ctx, []storagedrivers.Change{
+			{Staged: st, Key: "item", Options: overwrite}, {Staged: other, Key: "other", Options: overwrite},
+		})
+		return err
 	}
 	return nil
 }
@@ -147,7 +151,7 @@ func continues(t *testing.T, s *storagedrivers.Storage, root string, size int64)
 	must(t, w.Flush(t.Context()))
 	st, err := w.Adopt(t.Context())
 	must(t, err)
-	_, err = st.Commit(t.Context(), "item", storagedrivers.PutOptions{})
+	_, err = s.Commit(t.Context(), storagedrivers.Change{Staged: st, Key: "item"})
 	must(t, err)
 	must(t, st.Close())
 	got, err := os.ReadFile(filepath.Join(root, "item"))

@@ -4,312 +4,505 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
-	"strings"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// Commit syncs the bytes, links the file to its name, and then syncs the name. A group does both
-// syncs for all of its objects at the same time. Commit fails if the open folder is not the one at
-// the path.
-func (st *staged) Commit(ctx context.Context, key string, opts storagedrivers.PutOptions) (storagedrivers.Info, error) {
-	if err := errors.Join(ctx.Err(), st.driver.inPlace()); err != nil {
-		return storagedrivers.Info{}, err
-	}
-	if err := st.seal(); err != nil {
-		return storagedrivers.Info{}, err
-	}
-	d, grouped := st.driver, st.group.recorded()
-	if grouped {
-		if err := st.group.announce(st, key); err != nil {
-			return storagedrivers.Info{}, err
-		}
-	}
-	dir, err := d.openFolder(st.root, path.Dir(key))
-	if err != nil {
-		return storagedrivers.Info{}, err
-	}
-	defer dir.Close()
-	commit := st.create
-	if opts.Mode == storagedrivers.Overwrite {
-		commit = st.replace
-	}
-	if err := commit(dir, key); err != nil {
-		return storagedrivers.Info{}, err
-	}
-	st.key = key
-	d.mark("named")
-	if !grouped {
-		if err := st.syncName(dir, path.Dir(key)); err != nil {
-			return storagedrivers.Info{}, errors.Join(err, st.Rollback(ctx))
-		}
-		if err := d.inPlace(); err != nil { // it may have been replaced meanwhile
-			return storagedrivers.Info{}, errors.Join(err, st.Rollback(ctx))
-		}
-	}
-	stat, err := st.file.Stat()
-	if err != nil {
-		return storagedrivers.Info{}, errors.Join(mapError(err), st.Rollback(ctx))
-	}
-	return newInfo(key, stat), nil
+// A commit changes one name by one system call: link(2) to create, rename(2) to replace, unlink(2).
+//
+// A commit of several names has a record. It makes the bytes and the record durable, in one wait. Then
+// it links the new names. Up to here, every change can be undone by removing a name. If an object is to
+// be replaced or removed, the new names are made durable, and then the record says so that the commit is
+// decided: from here on it is only completed, also after a crash. In the end the names are made durable.
+// See [record] and [recovery].
+type commit struct {
+	driver *Driver
+	root   *os.Root
+	steps  []*step
+	infos  []storagedrivers.Info
+	record *record // nil for one name
+	failed int     // syncs of the disk when the oldest member was begun
 }
 
-// seal ends the writing: the bytes are on the disk before they have a name.
-func (st *staged) seal() error {
-	if st.sealed {
+// step is the change of one name.
+type step struct {
+	intent
+	index  int     // of the change
+	staged *staged // nil for an object that is removed
+	mode   storagedrivers.Mode
+	done   bool
+}
+
+// errAppeared means that an object was stored by another process under a name that was free.
+var errAppeared = errors.New("the name was taken meanwhile")
+
+// Commit makes all changes or none.
+func (d *Driver) Commit(ctx context.Context, changes []storagedrivers.Change) ([]storagedrivers.Info, error) {
+	for {
+		c, err := d.plan(ctx, changes)
+		if err != nil {
+			return nil, err
+		}
+		switch len(c.steps) {
+		case 0: // removals of nothing
+		case 1:
+			err = c.single(ctx)
+		default:
+			err = c.several()
+		}
+		if !errors.Is(err, errAppeared) {
+			return c.infos, err
+		}
+	}
+}
+
+// plan finds out which changes create, replace or remove an object.
+func (d *Driver) plan(ctx context.Context, changes []storagedrivers.Change) (*commit, error) {
+	root, err := d.open()
+	if err = errors.Join(ctx.Err(), err); err != nil {
+		return nil, err
+	}
+	if err := d.inPlace(); err != nil {
+		return nil, err
+	}
+	c := &commit{driver: d, root: root, infos: make([]storagedrivers.Info, len(changes)), failed: d.shared.failures()}
+	var taken []int
+	for i, change := range changes {
+		s, err := c.step(change, len(changes) == 1)
+		if errors.Is(err, fs.ErrExist) {
+			taken = append(taken, i)
+		} else if err != nil {
+			return nil, &storagedrivers.CommitError{Index: i, Err: err}
+		}
+		if s != nil {
+			s.index = i
+			c.steps = append(c.steps, s)
+		}
+	}
+	if taken != nil {
+		return nil, &storagedrivers.ExistsError{Taken: taken}
+	}
+	return c, nil
+}
+
+// step returns the step of a change; nil for the removal of a missing object.
+func (c *commit) step(change storagedrivers.Change, alone bool) (*step, error) {
+	s := &step{intent: intent{Do: create, Key: change.Key}, mode: change.Options.Mode}
+	if change.Staged != nil {
+		st, ok := change.Staged.(*staged)
+		if !ok {
+			return nil, fmt.Errorf("%w: staged by another driver: %T", errors.ErrUnsupported, change.Staged)
+		}
+		if st.driver != c.driver || st.root != c.root {
+			return nil, errReplaced
+		}
+		s.staged, c.failed = st, min(c.failed, st.failures)
+		if alone && s.mode == storagedrivers.CreateOnly {
+			return s, nil // link(2) finds out whether the name is free
+		}
+	}
+	there, err := c.root.Lstat(change.Key)
+	folder := err == nil && there.IsDir()
+	switch {
+	case folder && s.staged != nil:
+		return nil, errFolder
+	case err != nil && s.staged != nil: // linking has the error, if it is any other than that nothing is there
+	case folder, err != nil && errors.Is(c.driver.lookupError(err), fs.ErrNotExist):
+		return nil, nil //nolint:nilnil // there is nothing to remove
+	case err != nil:
+		return nil, mapError(err)
+	case s.staged == nil:
+		s.Do, s.ETag = remove, etag(there)
+	case s.mode == storagedrivers.CreateOnly:
+		return nil, fs.ErrExist
+	default:
+		s.Do, s.Old = replace, etag(there)
+	}
+	return s, nil
+}
+
+// single makes one change. A replacement cannot be undone: if the name cannot be made durable, the
+// object stays replaced.
+func (c *commit) single(ctx context.Context) error {
+	d, s := c.driver, c.steps[0]
+	if s.staged == nil {
+		if err := d.Delete(ctx, s.Key); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 		return nil
 	}
+	if err := errors.Join(s.staged.seal(), c.complete(s)); err != nil {
+		return err
+	}
+	dir, err := d.openFolder(c.root, path.Dir(s.Key))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if s.Do == create {
+		err = c.create(s, dir)
+	} else if err = s.staged.nameTemp(); err == nil {
+		err = c.root.Rename(s.staged.temp, s.Key)
+	}
+	if err != nil {
+		return commitError(s, err)
+	}
+	d.mark("named")
+	if err = s.staged.syncName(dir, path.Dir(s.Key)); err == nil {
+		err = d.inPlace() // it may have been replaced meanwhile
+	}
+	switch {
+	case err == nil:
+		return nil
+	case s.Do == create:
+		return c.undo(s.index, err)
+	}
+	return &storagedrivers.CommitError{Index: s.index, Err: err, Replaced: []int{s.index}}
+}
+
+// commitError returns the error of a step that has changed nothing.
+func commitError(s *step, err error) error {
+	switch {
+	case errors.Is(err, errAppeared):
+		return err
+	case errors.Is(err, fs.ErrExist):
+		return &storagedrivers.ExistsError{Taken: []int{s.index}}
+	}
+	return &storagedrivers.CommitError{Index: s.index, Err: mapError(err)}
+}
+
+// complete sets the time of a staged object, and fills the rest of the intent and the Info.
+func (c *commit) complete(s *step) error {
+	st := s.staged
 	if err := st.stamp(); err != nil {
 		return err
 	}
-	if st.driver.sync {
-		sync := st.durable
-		if st.large() {
-			sync = func(own func() error) error { return own() }
-		}
-		if err := sync(st.syncFile); err != nil {
-			return fmt.Errorf("syncing the file: %w", mapError(err))
-		}
-	}
-	st.sealed = true
-	return nil
-}
-
-// stamp sets the time of the commit.
-func (st *staged) stamp() error {
-	if st.stamped {
-		return nil
-	}
-	if err := stamp(st.file, st.driver.now()); err != nil {
-		return fmt.Errorf("setting the time: %w", mapError(err))
-	}
-	st.stamped = true
-	return nil
-}
-
-func (st *staged) syncFile() error { return st.driver.syncFile(st.file) }
-
-// large reports whether the file is synced on its own, so that no other upload waits for it.
-func (st *staged) large() bool { return st.size > writeBehind }
-
-// syncName syncs the new name, and the file again: the file counts its names, and a file system
-// without a journal removes a file that counts none.
-func (st *staged) syncName(dir *os.File, name string) error {
-	if !st.driver.sync {
-		return nil
-	}
-	return st.durable(func() error {
-		if err := st.syncFile(); err != nil {
-			return fmt.Errorf("syncing the file: %w", mapError(err))
-		}
-		return st.driver.syncOpenDir(st.root, dir, name)
-	})
-}
-
-// durable returns when the current state of the object is on the disk, by own or by a shared sync.
-func (st *staged) durable(own func() error) error {
-	return st.driver.shared.do(own, st.failures)
-}
-
-// create links the file to a name that must be free.
-func (st *staged) create(dir *os.File, key string) error {
-	var err error
-	if st.temp == "" {
-		err = linkUnnamed(st.file, dir, path.Base(key))
-	} else {
-		err = st.root.Link(st.temp, key)
-	}
-	if errors.Is(err, fs.ErrExist) && st.folderAt(key) {
-		return errFolder
-	}
+	stat, err := st.file.Stat()
 	if err != nil {
-		return fmt.Errorf("linking to the name: %w", mapError(err))
+		return mapError(err)
 	}
+	s.ETag, c.infos[s.index] = etag(stat), newInfo(s.Key, stat)
 	return nil
 }
 
-// errFolder means that a folder has the name of the key. Another name would not be fs.ErrExist.
-var errFolder = fmt.Errorf("a folder stands there: %w", storagedrivers.ErrInvalidKey)
-
-func (st *staged) folderAt(key string) bool {
-	stat, err := st.root.Lstat(key)
-	return err == nil && stat.IsDir()
+// create links a staged object to its name.
+func (c *commit) create(s *step, dir *os.File) error {
+	err := s.staged.create(dir, s.Key)
+	if errors.Is(err, fs.ErrExist) && s.mode == storagedrivers.Overwrite {
+		return errAppeared
+	}
+	s.done = err == nil
+	return err
 }
 
-// replace replaces the object under key, which keeps a second name in the scratch folder until
-// Close. At every moment, and after a power failure, the key has the old or the new object. An
-// exchange of two names does not ensure that: the log of btrfs may hold one half of it.
-func (st *staged) replace(_ *os.File, key string) error {
-	if st.folderAt(key) {
-		return errFolder
+// several makes changes with a record.
+func (c *commit) several() error {
+	if err := c.prepare(); err != nil {
+		return c.undo(-1, err)
 	}
-	if err := st.nameTemp(); err != nil {
-		return err
+	var creations, others []*step
+	for _, s := range c.steps {
+		if s.Do != create {
+			others = append(others, s)
+			continue
+		}
+		creations = append(creations, s)
+		if err := c.createIn(s); err != nil {
+			return c.undo(s.index, err)
+		}
+		c.driver.mark("named")
 	}
-	backup := st.temp + asideOld
-	if st.group.recorded() {
-		backup = st.group.asideOf(st.group.stepOf(st)) + asideOld
-	}
-	for {
-		err := st.driver.keep(st.root, key, backup)
+	if len(others) == 0 {
+		err := c.nameDurably(creations)
 		if err == nil {
-			st.driver.mark("kept the old object")
-			if err = st.root.Rename(st.temp, key); err == nil {
-				st.temp = ""
-				if !st.group.recorded() {
-					st.backup = backup
-				}
-			} else if !st.group.recorded() {
-				err = errors.Join(err, st.root.Remove(backup))
-			}
-		} else if errors.Is(err, fs.ErrNotExist) { // nothing to replace, unless another process is faster
-			if err = st.root.Link(st.temp, key); errors.Is(err, fs.ErrExist) {
-				continue
-			}
+			err = c.setRecord(recordVoid) // one that reappears would undo the commit
 		}
 		if err != nil {
-			return fmt.Errorf("replacing: %w", mapError(err))
+			return c.undo(-1, err)
 		}
+		c.removeRecord()
 		return nil
 	}
-}
-
-// keep ensures that the object under key has the second name aside, and that no other object has
-// it. Without an object it returns fs.ErrNotExist.
-func (d *Driver) keep(root *os.Root, key, aside string) error {
-	err := d.linkAside(root, key, aside)
+	err := c.nameDurably(creations)
 	if err == nil {
-		return nil
+		err = c.setRecord(recordDecided)
 	}
-	kept, asideErr := root.Lstat(aside)
-	if asideErr != nil {
-		return err
+	if err != nil {
+		return c.undo(-1, err)
 	}
-	if there, err := root.Lstat(key); err == nil && os.SameFile(there, kept) {
-		return nil
+	if err = c.apply(others); err != nil {
+		err = c.apply(others)
 	}
-	// Another process has replaced or removed the object since.
-	if err := root.Remove(aside); err != nil {
-		return err
+	if err == nil {
+		err = c.nameDurably(others)
 	}
-	return errors.Join(d.linkAside(root, key, aside), d.syncDir(root, path.Dir(aside)))
+	if err != nil {
+		return c.leave(err)
+	}
+	c.removeRecord() // one that reappears finds none of the old objects, and changes nothing
+	return nil
 }
 
-// linkAside links an object to a second name, or copies it: where fs.protected_hardlinks is set, a
-// user cannot link a file of another owner, proc_sys_fs(5).
-func (d *Driver) linkAside(root *os.Root, key, aside string) error {
-	if !d.copies {
-		if err := root.Link(key, aside); !errors.Is(err, fs.ErrPermission) {
-			return err
+// prepare writes the record and makes it and all bytes durable, in one wait. The object of a
+// replacement has a durable name before.
+func (c *commit) prepare() error {
+	for _, s := range c.steps {
+		if s.staged != nil {
+			if err := c.complete(s); err != nil {
+				return err
+			}
 		}
-	}
-	from, err := root.OpenFile(key, os.O_RDONLY|openNonblock, 0)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	stat, err := from.Stat()
-	if err == nil && stat.IsDir() {
-		err = errFolder
-	}
-	if err != nil {
-		return err
-	}
-	to, err := root.OpenFile(aside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, filePerm)
-	if err != nil {
-		return err
-	}
-	if _, err = io.Copy(to, from); err == nil {
-		err = stamp(to, stat.ModTime())
-	}
-	if err == nil && d.sync {
-		err = d.syncFile(to)
-	}
-	if err = errors.Join(err, to.Close()); err != nil {
-		return errors.Join(err, root.Remove(aside))
-	}
-	return nil
-}
-
-// nameTemp ensures that the file has a name in the scratch folder.
-func (st *staged) nameTemp() error {
-	if st.temp != "" {
-		return nil
-	}
-	name, err := st.driver.scratchName(st.root)
-	if err != nil {
-		return err
-	}
-	folder, err := st.root.Open(path.Dir(name))
-	if err != nil {
-		return fmt.Errorf("opening the scratch folder: %w", mapError(err))
-	}
-	defer folder.Close()
-	if err := linkUnnamed(st.file, folder, path.Base(name)); err != nil {
-		return fmt.Errorf("naming the temporary file: %w", mapError(err))
-	}
-	st.temp = name
-	return nil
-}
-
-// Rollback removes the object, or restores the one that it replaced, unless another writer has
-// replaced it since. If it cannot restore an object, that stays in the scratch folder with a
-// record, and the next Rollback or the next start restores it.
-func (st *staged) Rollback(context.Context) error {
-	mine, err := st.file.Stat()
-	if err != nil {
-		return mapError(err)
-	}
-	there, err := st.root.Lstat(st.key)
-	if gone := errors.Is(err, fs.ErrNotExist); st.undoing == "" && (gone || err == nil && !os.SameFile(mine, there)) {
-		return nil
-	} else if err != nil && !gone {
-		return mapError(err)
-	}
-	err = st.undo(etag(mine))
-	st.driver.mark("rolled back")
-	if err != nil {
-		return fmt.Errorf("undoing: %w", mapError(err))
-	}
-	return st.driver.syncDir(st.root, path.Dir(st.key))
-}
-
-// undo undoes a Commit. The key may have no object for a moment, so that a restored object needs a
-// record. Where none can be written, the old object is renamed over the new one. Then an object that
-// another writer stores at this moment is lost.
-func (st *staged) undo(tag string) error {
-	if st.group.recorded() {
-		return st.group.undoer().undo(st.group.stepOf(st).intent)
-	}
-	u := &undoer{driver: st.driver, root: st.root}
-	if st.undoing == "" {
-		name, err := st.driver.scratchName(st.root)
+		var name string
+		var err error
+		if s.Do == replace {
+			err = s.staged.nameTemp()
+			name = s.staged.temp
+		} else {
+			name, err = c.driver.scratchName(c.root)
+		}
 		if err != nil {
 			return err
 		}
-		u.folder = path.Dir(name)
-		if st.backup == "" {
-			return u.undo(intent{Do: create, Key: st.key, ETag: tag, Aside: base(name)})
-		}
-		aside := strings.TrimSuffix(base(st.backup), asideOld)
-		err = u.record(name+recordSuffix, intent{Do: replace, Key: st.key, ETag: tag, Aside: aside})
-		if err != nil { // such as a full disk
-			if renameErr := st.root.Rename(st.backup, st.key); renameErr != nil {
-				return errors.Join(err, renameErr)
-			}
-			st.backup = ""
-			return nil
-		}
-		st.undoing, st.backup = name+recordSuffix, "" // it belongs to the record
+		s.Aside = path.Base(name)
 	}
-	u.folder = path.Dir(st.undoing)
-	if err := u.undoGroup(st.undoing); err != nil {
-		return fmt.Errorf("the old object is kept by %s: %w", st.undoing, err)
+	name, err := c.driver.scratchName(c.root)
+	if err != nil {
+		return err
 	}
-	st.undoing = ""
+	if c.record, err = newRecord(c.root, name+recordSuffix, c.intents(c.steps)); err != nil {
+		return err
+	}
+	c.driver.mark("recorded")
+	if err := c.syncBytes(); err != nil {
+		return err
+	}
+	c.driver.mark("prepared")
 	return nil
 }
+
+func (c *commit) createIn(s *step) error {
+	dir, err := c.driver.openFolder(c.root, path.Dir(s.Key))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return c.create(s, dir)
+}
+
+// apply replaces and removes objects. One failure does not stop the others.
+func (c *commit) apply(steps []*step) error {
+	r := c.recovery()
+	var failed []error
+	for _, s := range steps {
+		if s.done {
+			continue
+		}
+		var err error
+		if s.Do == replace {
+			err = r.replace(s.intent)
+		} else {
+			err = r.takeAway(s.intent)
+		}
+		if s.done = err == nil; err != nil {
+			failed = append(failed, fmt.Errorf("changing %q: %w", s.Key, mapError(err)))
+		}
+		c.driver.mark("applied")
+	}
+	return errors.Join(failed...)
+}
+
+// nameDurably makes names durable, in the folder that is at the path.
+func (c *commit) nameDurably(steps []*step) error {
+	if err := c.syncNames(steps); err != nil {
+		return err
+	}
+	c.driver.mark("durable")
+	return c.driver.inPlace()
+}
+
+// setRecord makes a state of the record durable.
+func (c *commit) setRecord(state string) error {
+	if err := c.record.set(state); err != nil {
+		return err
+	}
+	if state == recordVoid {
+		c.driver.mark("void")
+	} else {
+		c.driver.mark("decided")
+	}
+	if !c.driver.sync {
+		return nil
+	}
+	if err := c.durable(syncs{func() error { return c.driver.syncBy(syncData, c.record.file) }}); err != nil {
+		return fmt.Errorf("syncing a record: %w", mapError(err))
+	}
+	return nil
+}
+
+// removeRecord removes the record. This need not be durable, and its failure changes nothing.
+func (c *commit) removeRecord() {
+	if err := c.record.close(); err != nil {
+		c.driver.log.Warn("removing a record", "name", c.record.name, "error", err)
+	}
+	c.driver.mark("closed")
+}
+
+// undo removes the new names after a failure at the change of an index. If it cannot, the record
+// stays, and the next start undoes the commit.
+func (c *commit) undo(index int, cause error) error {
+	err := c.undoNames()
+	c.driver.mark("undone")
+	if err == nil && c.record != nil {
+		if err = c.setRecord(recordVoid); err == nil {
+			c.removeRecord()
+		}
+	}
+	switch {
+	case err == nil && index >= 0:
+		return commitError(c.steps[slices.IndexFunc(c.steps, func(s *step) bool { return s.index == index })], cause)
+	case err == nil:
+		return &storagedrivers.CommitError{Index: index, Err: mapError(cause)}
+	case c.record != nil:
+		err = errors.Join(err, c.record.file.Close())
+	}
+	if errors.Is(cause, fs.ErrExist) || errors.Is(cause, errAppeared) {
+		cause = errors.New(cause.Error()) // another key would not help
+	}
+	return c.unfinished(index, cause, err)
+}
+
+// undoNames removes the new names durably.
+func (c *commit) undoNames() error {
+	var undone []intent
+	for _, s := range slices.Backward(c.steps) {
+		if s.Do != create || !s.done {
+			continue
+		}
+		// A file that loses its only name could not be linked again.
+		if err := s.staged.nameTemp(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if s.Aside == "" {
+			name, err := c.driver.scratchName(c.root)
+			if err != nil {
+				return err
+			}
+			s.Aside = path.Base(name)
+		}
+		if err := c.recovery().takeAway(s.intent); err != nil {
+			return err
+		}
+		undone = append(undone, s.intent)
+	}
+	return c.driver.syncFolders(c.root, undone)
+}
+
+// leave leaves a decided commit to the next start, which completes it.
+func (c *commit) leave(cause error) error {
+	for _, s := range c.steps {
+		if s.Do == replace {
+			s.staged.temp = "" // it belongs to the record
+		}
+	}
+	return c.unfinished(-1, fmt.Errorf("the next start completes %s: %w", c.record.name, cause), c.record.file.Close())
+}
+
+// unfinished returns the error of a commit of which any part may stay.
+func (c *commit) unfinished(index int, cause, undoing error) error {
+	failed := &storagedrivers.CommitError{Index: index, Err: mapError(cause), Undo: undoing}
+	for _, s := range c.steps {
+		failed.Stored = append(failed.Stored, s.index)
+	}
+	return failed
+}
+
+func (c *commit) recovery() *recovery {
+	return &recovery{driver: c.driver, root: c.root, folder: c.driver.scratch.name}
+}
+
+func (c *commit) intents(steps []*step) []intent {
+	all := make([]intent, len(steps))
+	for i, s := range steps {
+		all[i] = s.intent
+	}
+	return all
+}
+
+// syncWidth is how many files and folders of a commit are synced at the same time. A file system
+// with a journal commits them together.
+const syncWidth = 16
+
+// syncs are syncs that may end in any order.
+type syncs []func() error
+
+func (s syncs) wait() error {
+	var all errgroup.Group
+	all.SetLimit(syncWidth)
+	for _, one := range s {
+		all.Go(one)
+	}
+	return all.Wait()
+}
+
+// folder adds the sync of the names in a folder.
+func (s *syncs) folder(c *commit, name string) {
+	*s = append(*s, func() error { return c.driver.syncDir(c.root, name) })
+}
+
+// syncBytes makes the bytes of all staged objects durable, with the record and its name.
+func (c *commit) syncBytes() error {
+	if !c.driver.sync {
+		return nil
+	}
+	var small, large syncs
+	small = append(small, func() error { return c.driver.syncFile(c.record.file) })
+	small.folder(c, path.Dir(c.record.name))
+	for _, s := range c.steps {
+		switch {
+		case s.staged == nil:
+		case s.staged.large():
+			large = append(large, s.staged.syncFile)
+		default:
+			small = append(small, s.staged.syncFile)
+		}
+	}
+	if err := errors.Join(c.durable(small), large.wait()); err != nil {
+		return fmt.Errorf("syncing the files: %w", mapError(err))
+	}
+	for _, s := range c.steps {
+		if s.staged != nil {
+			s.staged.sealed = true
+		}
+	}
+	return nil
+}
+
+// syncNames makes names durable. It also syncs the files, which count their names; see
+// [staged.syncName].
+func (c *commit) syncNames(steps []*step) error {
+	if !c.driver.sync || len(steps) == 0 {
+		return nil
+	}
+	var names syncs
+	for _, s := range steps {
+		if s.staged != nil {
+			names = append(names, s.staged.syncFile)
+		}
+	}
+	for _, folder := range folders(c.intents(steps)) {
+		names.folder(c, folder)
+	}
+	if err := c.durable(names); err != nil {
+		return fmt.Errorf("syncing the names: %w", mapError(err))
+	}
+	return nil
+}
+
+// durable runs the syncs, or shares a sync of the file system.
+func (c *commit) durable(own syncs) error { return c.driver.shared.do(own.wait, c.failed) }

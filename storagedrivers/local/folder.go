@@ -17,13 +17,13 @@ func (d *Driver) open() (*os.Root, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	root, err := d.openRoot()
-	if err != nil || d.undone {
+	if err != nil || d.recovered {
 		return root, err
 	}
 	if err := d.sweepAll(root); err != nil {
 		return nil, fmt.Errorf("sweeping leftovers: %w", mapError(err))
 	}
-	d.undone = true
+	d.recovered = true
 	return root, nil
 }
 

@@ -216,7 +216,7 @@ func TestRootReplacedDuringUpload(t *testing.T) {
 				must(t, os.Mkdir(f.root, 0o755))
 				f.mustPut(t, "second")
 				for range 2 {
-					if _, err := st.Commit(t.Context(), "first", storagedrivers.PutOptions{Mode: mode}); !errors.Is(err, storagedrivers.ErrUnavailable) {
+					if err := commitOne(t.Context(), f, st, "first", storagedrivers.PutOptions{Mode: mode}); !errors.Is(err, storagedrivers.ErrUnavailable) {
 						t.Errorf("commit: %v, want unavailable", err)
 					}
 				}
@@ -230,59 +230,36 @@ func TestRootReplacedDuringUpload(t *testing.T) {
 	}
 }
 
-// TestRootReplacedDuringGroup: no object of the group is in either folder.
-func TestRootReplacedDuringGroup(t *testing.T) {
+// TestRootReplacedDuringCommit: no object of a commit of several is in either folder.
+func TestRootReplacedDuringCommit(t *testing.T) {
 	t.Parallel()
-	for _, replacedBefore := range []string{"plan", "commit", "finish"} {
-		t.Run(replacedBefore, func(t *testing.T) {
+	for _, replacedAt := range []string{"staged", "recorded", "prepared", "named", "durable"} {
+		t.Run(replacedAt, func(t *testing.T) {
 			t.Parallel()
 			f := follow(t)
-			step := func(name string) {
-				if name == replacedBefore {
+			replaced := false
+			f.current.step = func(name string) {
+				if name == replacedAt && !replaced {
+					replaced = true
 					must(t, os.Rename(f.root, f.root+".old"))
 					must(t, os.Mkdir(f.root, 0o755))
 				}
 			}
-			members := make([]storagedrivers.Staged, 0, 2)
-			for range 2 {
+			var changes []storagedrivers.Change
+			for _, key := range []string{"second", "third"} {
 				st, err := f.Stage(t.Context())
 				must(t, err)
-				members = append(members, st)
+				changes = append(changes, storagedrivers.Change{Staged: st, Key: key, Options: overwrite})
 			}
-			step("plan")
-			group, opts := f.Group(), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
-			keys := []string{"first", "second"}
-			var err error
-			for i, st := range members {
-				err = errors.Join(err, group.Plan(t.Context(), st, keys[i], opts))
-			}
-			if (err != nil) != (replacedBefore == "plan") {
-				t.Errorf("plan: %v", err)
-			}
-			must(t, group.Prepare(t.Context()))
-			step("commit")
-			for i, st := range members {
-				if _, commitErr := st.Commit(t.Context(), keys[i], opts); commitErr != nil {
-					err = commitErr
-				}
-			}
-			step("finish")
-			if err == nil {
-				if err = group.Finish(t.Context()); err != nil {
-					for _, st := range members {
-						must(t, st.Rollback(t.Context()))
-					}
-				}
-			}
-			if !errors.Is(err, storagedrivers.ErrUnavailable) {
+			f.current.mark("staged")
+			if _, err := f.Commit(t.Context(), changes); !errors.Is(err, storagedrivers.ErrUnavailable) {
 				t.Errorf("%v, want unavailable", err)
 			}
-			must(t, group.Close())
-			for _, st := range members {
-				must(t, st.Close())
+			for _, c := range changes {
+				must(t, c.Staged.Close())
 			}
-			f.mustPut(t, "third")
-			wantFiles(t, f.root, "third")
+			f.mustPut(t, "fourth")
+			wantFiles(t, f.root, "fourth")
 			if entries, err := os.ReadDir(f.root + ".old"); err != nil || len(entries) != 1 {
 				t.Errorf("the old folder holds %v, %v, want only its object", entries, err)
 			}
@@ -301,7 +278,7 @@ func TestStagedMovedAwayAndBack(t *testing.T) {
 	must(t, err)
 	must(t, os.Rename(f.root, f.root+".old"))
 	must(t, os.Rename(f.root+".old", f.root))
-	_, err = st.Commit(t.Context(), "second", storagedrivers.PutOptions{})
+	err = commitOne(t.Context(), f, st, "second", storagedrivers.PutOptions{})
 	must(t, err)
 	wantFiles(t, f.root, "first", "second")
 }

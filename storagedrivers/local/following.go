@@ -113,31 +113,19 @@ func (f *Follower) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) 
 	return left, err
 }
 
-// Group returns a new group in the folder at the path, which stays open until the group is closed.
-// If there is no folder at the path, it uses the old folder, in which the group fails.
-func (f *Follower) Group() storagedrivers.Group {
-	g, err := f.follow()
-	if err != nil {
-		g = f.acquire()
-	}
-	return &followed{g.Group(), g}
-}
-
-// followed is a group that keeps its folder open.
-type followed struct {
-	storagedrivers.Group
-	folder *generation
-}
-
-func (g *followed) Close() error {
-	defer g.folder.release()
-	return g.Group.Close()
+// Commit makes changes in the folder at the path, which must be that of the staged objects.
+func (f *Follower) Commit(ctx context.Context, changes []storagedrivers.Change) (infos []storagedrivers.Info, err error) {
+	err = f.use(func(d *Driver) (err error) {
+		infos, err = d.Commit(ctx, changes)
+		return err
+	})
+	return infos, err
 }
 
 // Interface guards
 var (
 	_ storagedrivers.Driver   = (*Follower)(nil)
-	_ storagedrivers.Grouper  = (*Follower)(nil)
+	_ storagedrivers.Stager   = (*Follower)(nil)
 	_ storagedrivers.Sweeper  = (*Follower)(nil)
 	_ storagedrivers.Appender = (*Follower)(nil)
 )

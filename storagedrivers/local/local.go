@@ -25,12 +25,11 @@ const (
 
 // Driver is the local driver; see [New].
 type Driver struct {
-	path   string
-	sync   bool
-	named  bool // never use unnamed files
-	copies bool // copy an object instead of linking a second name
-	log    *slog.Logger
-	now    func() time.Time
+	path  string
+	sync  bool
+	named bool // never use unnamed files
+	log   *slog.Logger
+	now   func() time.Time
 
 	// step, if set, is called after each change of the file system in a commit. Tests simulate the
 	// end of the process there.
@@ -39,21 +38,28 @@ type Driver struct {
 	// failures.
 	synced func(*os.File) error
 
-	mu      sync.Mutex
-	root    *os.Root    // nil until first used
-	dir     *os.File    // the root once more, for system calls that os.Root has not
-	opened  fs.FileInfo // of the root
-	undone  bool        // aborted groups of earlier runs were looked for
-	swept   bool        // leftovers of earlier runs were removed, or the caller of Sweep decides
-	scratch *scratch
-	shared  sharer
-	flush   flusher
+	mu        sync.Mutex
+	root      *os.Root    // nil until first used
+	dir       *os.File    // the root once more, for system calls that os.Root has not
+	opened    fs.FileInfo // of the root
+	recovered bool        // commits of earlier runs were looked for
+	swept     bool        // leftovers of earlier runs were removed, or the caller of Sweep decides
+	scratch   *scratch
+	shared    sharer
+	flush     flusher
 }
 
 // New returns a driver of a folder, which is created at its first use. Without sync, an object
 // counts as stored before it is synced.
 func New(config Config, log *slog.Logger) *Driver {
 	return &Driver{path: config.Root, sync: config.sync(), log: log, now: time.Now} //nolint:forbidigo // the clock's one default
+}
+
+// mark calls the hook of a test.
+func (d *Driver) mark(step string) {
+	if d.step != nil {
+		d.step(step)
+	}
 }
 
 // Check opens the root and tests whether it can be read and written.
@@ -95,7 +101,7 @@ func (d *Driver) explained(err error) error {
 // Features returns all guarantees: link(2) and rename(2) are atomic.
 func (d *Driver) Features() storagedrivers.Features {
 	return storagedrivers.Features{
-		Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Restore: true, Seek: true,
+		Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Together: storagedrivers.Atomic, Seek: true,
 	}
 }
 
@@ -107,7 +113,7 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	err := errors.Join(d.closeScratch(), d.dir.Close(), d.root.Close())
-	d.root, d.dir, d.opened, d.undone, d.swept, d.scratch = nil, nil, nil, false, false, nil
+	d.root, d.dir, d.opened, d.recovered, d.swept, d.scratch = nil, nil, nil, false, false, nil
 	return err
 }
 
@@ -185,7 +191,7 @@ func etag(stat fs.FileInfo) string {
 // Interface guards
 var (
 	_ storagedrivers.Driver   = (*Driver)(nil)
-	_ storagedrivers.Grouper  = (*Driver)(nil)
+	_ storagedrivers.Stager   = (*Driver)(nil)
 	_ storagedrivers.Sweeper  = (*Driver)(nil)
 	_ storagedrivers.Appender = (*Driver)(nil)
 )

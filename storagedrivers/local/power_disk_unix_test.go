@@ -252,14 +252,16 @@ func (c cut) restored(t *testing.T) *testDisk {
 		}
 		data, err := os.ReadFile(name)
 		must(t, err)
-		intents := parseRecord(data)
-		for i, one := range intents {
-			if id, rest, ok := strings.Cut(one.ETag, "-"); ok && numbers[id+"-"] != "" {
-				intents[i].ETag = numbers[id+"-"] + rest
+		state, intents := parseRecord(data)
+		for i := range intents {
+			for _, tag := range []*string{&intents[i].ETag, &intents[i].Old} {
+				if id, rest, ok := strings.Cut(*tag, "-"); ok && numbers[id+"-"] != "" {
+					*tag = numbers[id+"-"] + rest
+				}
 			}
 		}
 		if intents != nil {
-			must(t, os.WriteFile(name, recordOf(intents...), filePerm))
+			must(t, os.WriteFile(name, recordOf(state, intents...), filePerm))
 		}
 	}
 	return to

@@ -51,20 +51,20 @@ func (d *testDisk) work(driver *Driver) {
 	for _, content := range []string{"1", "2", "3"} {
 		store("a/b/c", content)
 	}
-	d.rollBack(s, "a/b/c", "4")
 	remove("a/b/c")
-	for _, rollBack := range []bool{true, false} {
-		commitGroup(t, s, func(key, content string) {
+	for _, again := range []bool{false, true} {
+		commitSeveral(t, driver, func(key, content string) {
 			store(key, content)
-			if !rollBack {
+			if again {
 				d.states = append(d.states, after)
 			}
-		}, rollBack)
+		}, again)
 		d.answered(d.states[len(d.states)-1])
-		if rollBack {
+		if !again {
 			remove("g/created")
 		}
 	}
+	d.replaceTwo(driver)
 	w, err := driver.Append(ctx, "growing", 0)
 	must(t, err)
 	_, err = w.Write([]byte("known"))
@@ -77,27 +77,31 @@ func (d *testDisk) work(driver *Driver) {
 		must(t, err)
 		st, err := w.Adopt(ctx)
 		must(t, err)
-		_, err = st.Commit(ctx, "f/grown", storagedrivers.PutOptions{})
-		must(t, errors.Join(err, st.Close()))
+		must(t, errors.Join(commitOne(ctx, driver, st, "f/grown", storagedrivers.PutOptions{}), st.Close()))
 	})
 	must(t, s.Close())
 }
 
-// rollBack replaces an object and rolls that back.
-func (d *testDisk) rollBack(s *storagedrivers.Storage, key, content string) {
-	ctx := d.t.Context()
-	st, err := s.Stage(ctx)
-	must(d.t, err)
-	defer st.Close()
-	_, err = st.Write([]byte(content))
-	must(d.t, err)
-	old, now := d.states[0], maps.Clone(d.states[0])
-	now[key] = content
-	d.states = append(d.states, now)
-	_, err = st.Commit(ctx, key, storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
-	must(d.t, err)
-	must(d.t, st.Rollback(ctx))
-	d.answered(old)
+// replaceTwo replaces two objects by one commit, then removes both by another.
+func (d *testDisk) replaceTwo(driver *Driver) {
+	t, ctx := d.t, d.t.Context()
+	changes := []storagedrivers.Change{{Key: "f/created", Options: overwrite}, {Key: "f/new", Options: overwrite}}
+	for i := range changes {
+		st, err := driver.Stage(ctx)
+		must(t, err)
+		defer st.Close()
+		_, err = st.Write([]byte("newer"))
+		must(t, err)
+		changes[i].Staged = st
+	}
+	d.request(map[string]string{"f/created": "newer", "f/new": "newer"}, func() {
+		_, err := driver.Commit(ctx, changes)
+		must(t, err)
+	})
+	d.request(map[string]string{"f/created": "", "f/new": ""}, func() {
+		_, err := driver.Commit(ctx, []storagedrivers.Change{{Key: "f/created"}, {Key: "f/new"}})
+		must(t, err)
+	})
 }
 
 // cuts yields power failures after every moment from the second on: with nothing that was not
@@ -123,7 +127,6 @@ func TestPowerFailure(t *testing.T) {
 	for name, set := range map[string]func(*Driver){
 		"unnamed": func(*Driver) {},
 		"named":   func(d *Driver) { d.named = true },
-		"copies":  func(d *Driver) { d.copies = true },
 		"no sync": func(d *Driver) { d.sync = false },
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,11 @@ func (d *Driver) Put(ctx context.Context, key string, r io.ReadSeeker, opts stor
 	if err := copyAll(ctx, st, r); err != nil {
 		return info, err
 	}
-	return st.Commit(ctx, key, opts)
+	infos, err := d.Commit(ctx, []storagedrivers.Change{{Staged: st, Key: key, Options: opts}})
+	if err != nil {
+		return info, err
+	}
+	return infos[0], nil
 }
 
 func copyAll(ctx context.Context, w io.Writer, r io.Reader) error {

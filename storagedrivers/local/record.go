@@ -9,34 +9,39 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// record is a file in the scratch folder that lists the intended changes of a group. It is durable
-// before the first name of the group changes, and void before the group is acknowledged. If its
-// process has died, a record that is not void is undone.
+// record is a file in the scratch folder that lists the intended changes of a commit. It is durable
+// before the first name changes. An open record is void before the commit is acknowledged. If its
+// process has died, an open record is undone, and a decided one is completed.
 //
-// The first line is recordOpen or recordVoid. Each following line is one intent, as a checksum and
-// JSON. An incomplete line ends the record: its name was not changed.
+// The first line is the state. Each following line is one intent, as a checksum and JSON. An
+// incomplete line ends the record: it was not durable, and no name was changed.
 type record struct {
 	root *os.Root
 	name string
 	file *os.File
 }
 
-// Both states of a record have the same length, so that a change overwrites a single block.
+// All states of a record have the same length, so that a change overwrites a single block.
 const (
-	recordOpen = "media group 1\n"
-	recordVoid = "media void  1\n"
+	recordOpen    = "media open  2\n" // created names can be removed, nothing else has changed
+	recordDecided = "media apply 2\n" // all objects are created, the others can be replaced or removed
+	recordVoid    = "media void  1\n"
+	// recordEarlier is the first line of an earlier version, which kept replaced objects beside it.
+	recordEarlier = "media group 1\n"
 
 	recordSuffix = ".group"
 	maxRecord    = 16 << 20 // far more than the largest request needs
 )
 
-// An action is the kind of a group's change of one name.
+// An action is the kind of a commit's change of one name.
 type action string
 
 const (
@@ -45,20 +50,22 @@ const (
 	remove  action = "remove"
 )
 
-// intent is one name that a group is about to change.
+// intent is one name that a commit is about to change.
 type intent struct {
 	Do  action `json:"do"`
 	Key string `json:"key"`
-	// ETag identifies the new object.
-	ETag string `json:"etag,omitempty"`
-	// Aside is the name in the scratch folder that the replaced or removed object gets.
+	// ETag identifies the object that is created or removed, or that replaces the one of Old.
+	ETag string `json:"etag"`
+	Old  string `json:"old,omitempty"`
+	// Aside is the name of the new object of a replacement in the scratch folder, and otherwise a
+	// name for an object that loses its own one.
 	Aside string `json:"aside"`
 }
 
-// valid reports whether a group could have written the intent.
+// valid reports whether a commit could have written the intent.
 func (i intent) valid() bool {
 	known := i.Do == create || i.Do == replace || i.Do == remove
-	return known && (i.ETag != "" || i.Do == remove) && storagedrivers.ValidKey(i.Key) == nil &&
+	return known && i.ETag != "" && (i.Old != "") == (i.Do == replace) && storagedrivers.ValidKey(i.Key) == nil &&
 		i.Aside != "" && strings.Trim(i.Aside, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
 }
 
@@ -71,26 +78,29 @@ func (i intent) line() []byte {
 	return fmt.Appendf(nil, "%08x %s\n", crc32.ChecksumIEEE(data), data)
 }
 
-// parseRecord returns the intents of a record; none if it is void.
-func parseRecord(data []byte) []intent {
-	rest, ok := bytes.CutPrefix(data, []byte(recordOpen))
-	if !ok {
-		return nil
+// parseRecord returns the state of a record and its intents; none if it is void.
+func parseRecord(data []byte) (state string, intents []intent) {
+	if len(data) < len(recordOpen) {
+		return recordVoid, nil
 	}
-	var intents []intent
+	state = string(data[:len(recordOpen)])
+	if state != recordOpen && state != recordDecided {
+		return state, nil
+	}
+	rest := data[len(recordOpen):]
 	for {
 		line, after, whole := bytes.Cut(rest, []byte("\n"))
 		sum, payload, ok := bytes.Cut(line, []byte(" "))
 		if !whole || !ok || len(sum) != 8 {
-			return intents
+			return state, intents
 		}
 		want, err := strconv.ParseUint(string(sum), 16, 32)
 		if err != nil || uint32(want) != crc32.ChecksumIEEE(payload) {
-			return intents
+			return state, intents
 		}
 		var one intent
 		if json.Unmarshal(payload, &one) != nil || !one.valid() {
-			return intents
+			return state, intents
 		}
 		intents, rest = append(intents, one), after
 	}
@@ -113,18 +123,10 @@ func newRecord(root *os.Root, name string, intents []intent) (*record, error) {
 	return r, nil
 }
 
-// add appends an intent.
-func (r *record) add(one intent) error {
-	if _, err := r.file.Write(one.line()); err != nil {
+// set changes the state.
+func (r *record) set(state string) error {
+	if _, err := r.file.WriteAt([]byte(state), 0); err != nil {
 		return fmt.Errorf("writing a record: %w", mapError(err))
-	}
-	return nil
-}
-
-// void marks the group as complete or undone.
-func (r *record) void() error {
-	if _, err := r.file.WriteAt([]byte(recordVoid), 0); err != nil {
-		return fmt.Errorf("closing a record: %w", mapError(err))
 	}
 	return nil
 }
@@ -134,20 +136,163 @@ func (r *record) close() error {
 	return errors.Join(r.file.Close(), r.root.Remove(r.name))
 }
 
-// openRecord opens the record of a process that has died, and returns it with its intents.
-func openRecord(root *os.Root, name string) (*record, []intent, error) {
-	file, err := root.OpenFile(name, os.O_RDWR|openNonblock, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(file, maxRecord))
-	if err != nil {
-		return nil, nil, errors.Join(err, file.Close())
-	}
-	return &record{root, name, file}, parseRecord(data), nil
+// recovery undoes or completes commits of the process that holds the lock of a scratch folder: of
+// this process, or of one that has died, with its lock.
+type recovery struct {
+	driver *Driver
+	root   *os.Root
+	folder string
 }
 
-// is returns a function that reports whether an object has the entity tag.
-func is(tag string) func(fs.FileInfo) bool {
-	return func(stat fs.FileInfo) bool { return etag(stat) == tag }
+// asideNew is the suffix of a name that an object gets in the scratch folder before it loses or gets
+// its own name.
+const asideNew = ".new"
+
+var errEarlier = errors.New("an earlier version of this program has kept replaced objects here")
+
+// all recovers all commits in the scratch folder that are not void.
+func (r *recovery) all() error {
+	entries, err := fs.ReadDir(r.root.FS(), r.folder)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	var failed []error
+	for _, entry := range entries {
+		if !strings.HasSuffix(entry.Name(), recordSuffix) {
+			continue
+		}
+		if err := r.one(r.folder + "/" + entry.Name()); err != nil {
+			failed = append(failed, fmt.Errorf("recovering an aborted upload: %w", err))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// one recovers a commit and removes its record. If that fails, the record stays for the next
+// attempt. It is idempotent.
+func (r *recovery) one(name string) error {
+	file, err := r.root.OpenFile(name, os.O_RDWR|openNonblock, 0)
+	if err != nil {
+		return err
+	}
+	rec := &record{r.root, name, file}
+	data, err := io.ReadAll(io.LimitReader(file, maxRecord))
+	state, intents := parseRecord(data)
+	if err == nil && state == recordEarlier {
+		err = errEarlier
+	}
+	if err == nil {
+		err = r.apply(state, intents)
+	}
+	if err == nil {
+		err = r.driver.syncFolders(r.root, intents)
+	}
+	r.driver.mark("recovered")
+	if err == nil {
+		err = rec.set(recordVoid)
+	}
+	if err == nil && r.driver.sync { // a record that reappears would undo a later change
+		err = r.driver.syncBy(syncData, file)
+	}
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	r.driver.mark("void")
+	return rec.close()
+}
+
+// apply undoes the intents of an open record, and completes those of a decided one. An object that
+// another process has stored since stays.
+func (r *recovery) apply(state string, intents []intent) error {
+	var failed []error
+	for _, one := range intents {
+		var err error
+		switch {
+		case one.Do == create && state == recordOpen, one.Do == remove && state == recordDecided:
+			err = r.takeAway(one)
+		case one.Do == replace && state == recordDecided:
+			there, statErr := r.root.Lstat(one.Key)
+			if statErr == nil && etag(there) == one.Old {
+				// Without its new object the process has given up, but could not void the record.
+				if err = r.replace(one); errors.Is(err, fs.ErrNotExist) {
+					err = nil
+				}
+			} else if !errors.Is(statErr, fs.ErrNotExist) {
+				err = statErr
+			}
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+// replace gives the new object of a replacement its name. The object keeps its name in the scratch
+// folder until the commit ends: after a power failure the two may be lost one without the other.
+func (r *recovery) replace(one intent) error {
+	aside := r.folder + "/" + one.Aside
+	if err := r.root.Link(aside, aside+asideNew); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	r.driver.mark("named aside")
+	return r.root.Rename(aside+asideNew, one.Key)
+}
+
+// takeAway removes an object, unless another process has replaced it. It checks the object once more
+// when that has lost its name.
+func (r *recovery) takeAway(one intent) error {
+	if err := r.returnAside(one); err != nil { // an earlier attempt may have moved another one
+		return err
+	}
+	there, err := r.root.Lstat(one.Key)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && etag(there) != one.ETag {
+		return nil
+	}
+	if err == nil {
+		err = r.root.Rename(one.Key, r.folder+"/"+one.Aside+asideNew)
+	}
+	if err != nil {
+		return err
+	}
+	r.driver.mark("taken away")
+	return r.returnAside(one)
+}
+
+// returnAside removes the aside name of an object that is removed. An object of another process gets
+// its name back.
+func (r *recovery) returnAside(one intent) error {
+	aside := r.folder + "/" + one.Aside + asideNew
+	moved, err := r.root.Lstat(aside)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && etag(moved) != one.ETag {
+		if err = r.root.Link(aside, one.Key); errors.Is(err, fs.ErrExist) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return r.root.Remove(aside)
+}
+
+// syncFolders makes the changed names of intents durable.
+func (d *Driver) syncFolders(root *os.Root, intents []intent) error {
+	var failed []error
+	for _, folder := range folders(intents) {
+		if _, err := root.Lstat(folder); err == nil {
+			failed = append(failed, d.syncDir(root, folder))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// folders returns the folders in which intents change names.
+func folders(intents []intent) []string {
+	names := make([]string, len(intents))
+	for i, one := range intents {
+		names[i] = path.Dir(one.Key)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }

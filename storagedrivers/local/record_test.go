@@ -9,11 +9,11 @@ import (
 )
 
 var intents = []intent{
-	{create, "f/a b", `"1-2-3"`, "a1"}, {replace, "ě", `"1"`, "b"}, {remove, "c.webp", "", "zz"},
+	{create, "f/a b", `"1-2-3"`, "", "a1"}, {replace, "ě", `"1"`, `"0"`, "b"}, {remove, "c.webp", `"3"`, "", "zz"},
 }
 
-func recordOf(intents ...intent) []byte {
-	data := []byte(recordOpen)
+func recordOf(state string, intents ...intent) []byte {
+	data := []byte(state)
 	for _, one := range intents {
 		data = append(data, one.line()...)
 	}
@@ -24,39 +24,34 @@ func TestRecord(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer root.Close()
-	r, err := newRecord(root, "1.group", intents[:2])
-	if err != nil {
-		t.Fatal(err)
+	r, err := newRecord(root, "1.group", intents)
+	must(t, err)
+	for _, state := range []string{recordOpen, recordDecided, recordVoid} {
+		must(t, r.set(state))
+		data, err := os.ReadFile(filepath.Join(dir, "1.group"))
+		must(t, err)
+		want := intents
+		if state == recordVoid {
+			want = nil
+		}
+		gotState, got := parseRecord(data)
+		if gotState != state || !slices.Equal(got, want) || !bytes.Equal(data, recordOf(state, intents...)) {
+			t.Errorf("%q is %q, %v", data, gotState, got)
+		}
 	}
-	if err := r.add(intents[2]); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(filepath.Join(dir, "1.group"))
-	if err != nil || !bytes.Equal(data, recordOf(intents...)) || !slices.Equal(parseRecord(data), intents) {
-		t.Errorf("%q, %v", data, err)
-	}
-	for n := range data { // of a line that is not whole nothing was done yet
-		if got := parseRecord(data[:n]); !slices.Equal(got, intents[:len(got)]) || len(got) == len(intents) {
+	must(t, r.close())
+	data := recordOf(recordOpen, intents...)
+	for n := range data { // of a record that is not whole nothing was done yet
+		if _, got := parseRecord(data[:n]); !slices.Equal(got, intents[:len(got)]) || len(got) == len(intents) {
 			t.Errorf("%d bytes are %v", n, got)
 		}
 		bent := bytes.Clone(data)
 		bent[n] ^= 1
-		if got := parseRecord(bent); !slices.Equal(got, intents[:len(got)]) || len(got) == len(intents) {
+		if _, got := parseRecord(bent); !slices.Equal(got, intents[:len(got)]) || len(got) == len(intents) {
 			t.Errorf("with byte %d changed it is %v", n, got)
 		}
-	}
-	if err := r.void(); err != nil {
-		t.Fatal(err)
-	}
-	if data, err = os.ReadFile(filepath.Join(dir, "1.group")); err != nil || parseRecord(data) != nil {
-		t.Errorf("void: %q, %v", data, err)
-	}
-	if err := r.close(); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -64,33 +59,35 @@ func TestRecordRefusesOddIntents(t *testing.T) {
 	t.Parallel()
 	for _, odd := range []intent{
 		{},
-		{"other", "a", `"1"`, "a"},
-		{create, "../a", `"1"`, "a"},
-		{create, ".media-tmp-A/1", `"1"`, "a"},
-		{create, "a", "", "a"},
-		{create, "a", `"1"`, ""},
-		{create, "a", `"1"`, "../a"},
-		{create, "a", `"1"`, "a/b"},
-		{create, "a", `"1"`, "a.group"},
+		{"other", "a", `"1"`, "", "a"},
+		{create, "../a", `"1"`, "", "a"},
+		{create, ".media-tmp-A/1", `"1"`, "", "a"},
+		{create, "a", "", "", "a"},
+		{create, "a", `"1"`, `"0"`, "a"},
+		{replace, "a", `"1"`, "", "a"},
+		{create, "a", `"1"`, "", ""},
+		{create, "a", `"1"`, "", "../a"},
+		{create, "a", `"1"`, "", "a/b"},
+		{create, "a", `"1"`, "", "a.group"},
 	} {
-		if got := parseRecord(recordOf(odd, intents[0])); len(got) > 0 {
+		if _, got := parseRecord(recordOf(recordOpen, odd, intents[0])); len(got) > 0 {
 			t.Errorf("%+v is read as %+v", odd, got)
 		}
 	}
 }
 
 func FuzzParseRecord(f *testing.F) {
-	f.Add(recordOf(intents...))
-	f.Add(append([]byte(recordVoid), recordOf(intents...)...))
+	f.Add(recordOf(recordOpen, intents...))
+	f.Add(append([]byte(recordVoid), recordOf(recordDecided, intents...)...))
 	f.Add([]byte(recordOpen + "00000000 {}\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		parsed := parseRecord(data)
+		state, parsed := parseRecord(data)
 		for _, one := range parsed {
 			if !one.valid() {
 				t.Errorf("%+v", one)
 			}
 		}
-		if again := parseRecord(recordOf(parsed...)); !slices.Equal(again, parsed) {
+		if _, again := parseRecord(recordOf(state, parsed...)); !slices.Equal(again, parsed) {
 			t.Errorf("%+v, then %+v", parsed, again)
 		}
 	})

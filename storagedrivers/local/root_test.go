@@ -109,17 +109,14 @@ func TestStartSweepsOnlyUnusedFolders(t *testing.T) {
 	if _, err := staged.Write([]byte("newest")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := staged.Commit(ctx, "a", storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}); err != nil {
-		t.Fatal(err)
-	}
 	if err := open(t, root).Check(ctx); err != nil { // another process starts
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(root, scratchPrefix+"DEAD")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the leftover is still there: %v", err)
 	}
-	if err := staged.Rollback(ctx); err != nil {
-		t.Errorf("the object that was replaced is gone with the sweep: %v", err)
+	if _, err := running.Commit(ctx, storagedrivers.Change{Staged: staged, Key: "a", Options: overwrite}); err != nil {
+		t.Errorf("the staged object is gone with the sweep: %v", err)
 	}
 }
 

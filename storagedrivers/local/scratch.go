@@ -66,14 +66,14 @@ func stillThere(root *os.Root, name string) bool {
 	return err == nil
 }
 
-// closeScratch removes the scratch folder, unless an upload that was not rolled back cannot be
-// undone now either. d.mu must be held.
+// closeScratch removes the scratch folder, unless a commit that was neither undone nor completed
+// cannot be now either. d.mu must be held.
 func (d *Driver) closeScratch() error {
 	if d.scratch == nil {
 		return nil
 	}
-	u := &undoer{driver: d, root: d.root, folder: d.scratch.name}
-	err := u.undoGroups()
+	r := &recovery{driver: d, root: d.root, folder: d.scratch.name}
+	err := r.all()
 	if err == nil {
 		err = d.root.RemoveAll(d.scratch.name)
 	}

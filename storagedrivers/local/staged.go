@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path"
 
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -23,11 +25,6 @@ type staged struct {
 	failures int  // of the disk when it was begun
 	stamped  bool // written, with the time of its commit
 	sealed   bool // and on the disk
-
-	group   *group // that it is planned in
-	key     string // committed under
-	backup  string // the object it replaced, in the scratch folder
-	undoing string // the record of a rollback that has failed
 
 	adopted bool   // see [Driver.Adopt]
 	closed  func() // nil, or called by Close
@@ -95,16 +92,119 @@ func (st *staged) Seek(offset int64, whence int) (int64, error) {
 	return st.file.Seek(offset, whence)
 }
 
-// Close removes the names in the scratch folder. A file that was not linked is removed with its
-// handle.
-func (st *staged) Close() error {
-	var errs []error
-	for _, name := range []string{st.temp, st.backup} {
-		if name != "" {
-			errs = append(errs, st.root.Remove(name))
+// seal ends the writing: the bytes are on the disk before they have a name.
+func (st *staged) seal() error {
+	if st.sealed {
+		return nil
+	}
+	if err := st.stamp(); err != nil {
+		return err
+	}
+	if st.driver.sync {
+		sync := st.durable
+		if st.large() {
+			sync = func(own func() error) error { return own() }
+		}
+		if err := sync(st.syncFile); err != nil {
+			return fmt.Errorf("syncing the file: %w", mapError(err))
 		}
 	}
-	err := errors.Join(append(errs, st.file.Close())...)
+	st.sealed = true
+	return nil
+}
+
+// stamp sets the time of the commit.
+func (st *staged) stamp() error {
+	if st.stamped {
+		return nil
+	}
+	if err := stamp(st.file, st.driver.now()); err != nil {
+		return fmt.Errorf("setting the time: %w", mapError(err))
+	}
+	st.stamped = true
+	return nil
+}
+
+func (st *staged) syncFile() error { return st.driver.syncFile(st.file) }
+
+// large reports whether the file is synced on its own, so that no other upload waits for it.
+func (st *staged) large() bool { return st.size > writeBehind }
+
+// syncName syncs the new name, and the file again: the file counts its names, and a file system
+// without a journal removes a file that counts none.
+func (st *staged) syncName(dir *os.File, name string) error {
+	if !st.driver.sync {
+		return nil
+	}
+	return st.durable(func() error {
+		if err := st.syncFile(); err != nil {
+			return fmt.Errorf("syncing the file: %w", mapError(err))
+		}
+		return st.driver.syncOpenDir(st.root, dir, name)
+	})
+}
+
+// durable returns when the current state of the object is on the disk, by own or by a shared sync.
+func (st *staged) durable(own func() error) error {
+	return st.driver.shared.do(own, st.failures)
+}
+
+// create links the file to a name that must be free.
+func (st *staged) create(dir *os.File, key string) error {
+	var err error
+	if st.temp == "" {
+		err = linkUnnamed(st.file, dir, path.Base(key))
+	} else {
+		err = st.root.Link(st.temp, key)
+	}
+	if errors.Is(err, fs.ErrExist) && st.folderAt(key) {
+		return errFolder
+	}
+	if err != nil {
+		return fmt.Errorf("linking to the name: %w", mapError(err))
+	}
+	return nil
+}
+
+// errFolder means that a folder has the name of the key. Another name would not be fs.ErrExist.
+var errFolder = fmt.Errorf("a folder stands there: %w", storagedrivers.ErrInvalidKey)
+
+func (st *staged) folderAt(key string) bool {
+	stat, err := st.root.Lstat(key)
+	return err == nil && stat.IsDir()
+}
+
+// nameTemp ensures that the file has a name in the scratch folder.
+func (st *staged) nameTemp() error {
+	if st.temp != "" {
+		return nil
+	}
+	name, err := st.driver.scratchName(st.root)
+	if err != nil {
+		return err
+	}
+	folder, err := st.root.Open(path.Dir(name))
+	if err != nil {
+		return fmt.Errorf("opening the scratch folder: %w", mapError(err))
+	}
+	defer folder.Close()
+	if err := linkUnnamed(st.file, folder, path.Base(name)); err != nil {
+		return fmt.Errorf("naming the temporary file: %w", mapError(err))
+	}
+	st.temp = name
+	return nil
+}
+
+// Close removes the name in the scratch folder, which a replacement may have moved. A file that was
+// not linked is removed with its handle.
+func (st *staged) Close() error {
+	var err error
+	if st.temp != "" {
+		if err = st.root.Remove(st.temp); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+	}
+	err = errors.Join(err, st.file.Close())
 	if st.closed != nil {
 		st.closed()
 	}

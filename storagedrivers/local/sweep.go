@@ -44,6 +44,7 @@ func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([
 		}
 		left, err := s.folder(name)
 		switch {
+		case errors.Is(err, errEarlier): // the first use has logged it
 		case err != nil:
 			failed = append(failed, fmt.Errorf("sweeping %q: %w", name, mapError(err)))
 		case left != nil:
@@ -53,7 +54,7 @@ func (d *Driver) Sweep(ctx context.Context, opts storagedrivers.SweepOptions) ([
 	return found, errors.Join(failed...)
 }
 
-// sweepAll undoes the groups of processes that have ended. It removes their scratch folders of any
+// sweepAll recovers the commits of processes that have ended. It removes their scratch folders of any
 // age, unless Sweep was called, whose caller decides.
 func (d *Driver) sweepAll(root *os.Root) error {
 	names, err := scratchFolders(root)
@@ -92,7 +93,7 @@ type sweeper struct {
 	root   *os.Root
 	before time.Time // the last write to a leftover was before; zero is any time
 	dry    bool
-	keep   bool // undo groups, remove nothing
+	keep   bool // recover commits, remove nothing
 }
 
 // folder removes a scratch folder and returns it; nil if it is not a leftover. It does not even
@@ -122,8 +123,8 @@ func (s *sweeper) folder(name string) (*storagedrivers.Leftover, error) {
 	if s.dry {
 		return &left, nil
 	}
-	undo := &undoer{driver: s.driver, root: s.root, folder: name}
-	if err := undo.undoGroups(); err != nil {
+	r := &recovery{driver: s.driver, root: s.root, folder: name}
+	if err := r.all(); err != nil {
 		return nil, err
 	}
 	if s.keep {

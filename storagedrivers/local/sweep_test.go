@@ -137,7 +137,7 @@ func TestSweepOfALivingProcess(t *testing.T) {
 			t.Errorf("%s swept %q", name, got)
 		}
 	}
-	if _, err := staged.Commit(t.Context(), "a", storagedrivers.PutOptions{}); err != nil {
+	if _, err := s.Commit(t.Context(), storagedrivers.Change{Staged: staged, Key: "a"}); err != nil {
 		t.Error(err)
 	}
 }

@@ -13,40 +13,32 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// synced is a request that commits one object, or two in a group.
+// synced is a request that commits one object, or two.
 type synced struct {
 	*Driver
-	t      *testing.T
-	group  storagedrivers.Group // nil for one object
-	staged []*staged
+	t       *testing.T
+	changes []storagedrivers.Change
 }
 
 var syncedKeys = []string{"a/b/one", "c/two"}
 
-func newSynced(t *testing.T, grouped bool) *synced {
+func newSynced(t *testing.T, keys []string) *synced {
 	r := &synced{Driver: New(Config{Root: t.TempDir()}, slog.New(slog.DiscardHandler)), t: t}
 	t.Cleanup(func() { r.Close() })
-	keys := syncedKeys[:1]
-	if grouped {
-		r.group, keys = r.Group(), syncedKeys
-		t.Cleanup(func() { r.group.Close() })
-	}
 	for _, key := range keys {
 		st, err := r.stage(t.Context())
 		must(t, err)
 		t.Cleanup(func() { st.Close() })
 		must(t, st.stamp())
-		if grouped {
-			must(t, r.group.Plan(t.Context(), st, key, storagedrivers.PutOptions{}))
-		}
-		r.staged = append(r.staged, st)
+		r.changes = append(r.changes, storagedrivers.Change{Staged: st, Key: key})
 	}
 	return r
 }
 
 // breakFiles replaces the files of all objects by ones that cannot be synced.
 func (r *synced) breakFiles() {
-	for _, st := range r.staged {
+	for _, c := range r.changes {
+		st := c.Staged.(*staged)
 		out, in, err := os.Pipe()
 		must(r.t, err)
 		must(r.t, errors.Join(out.Close(), st.file.Close()))
@@ -54,43 +46,25 @@ func (r *synced) breakFiles() {
 	}
 }
 
-// commit commits all objects.
-func (r *synced) commit() error {
-	if r.group != nil {
-		if err := r.group.Prepare(r.t.Context()); err != nil {
-			return err
-		}
-	}
-	for i, st := range r.staged {
-		if _, err := st.Commit(r.t.Context(), syncedKeys[i], storagedrivers.PutOptions{}); err != nil {
-			return err
-		}
-	}
-	if r.group != nil {
-		return r.group.Finish(r.t.Context())
-	}
-	return nil
-}
-
 // TestSyncs: a commit syncs the file before it has its name and again afterwards, and the folders of
 // the name. It fails if it cannot.
 func TestSyncs(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		grouped bool
-		step    string // after which the files cannot be synced; empty: they can
+		keys int
+		step string // after which the files cannot be synced; empty: they can
 	}{
-		"one":                  {false, ""},
-		"bytes of one":         {false, "staged"},
-		"name of one":          {false, "named"},
-		"group":                {true, ""},
-		"bytes of a group":     {true, "recorded"},
-		"last name of a group": {true, "named"},
+		"one":                  {1, ""},
+		"bytes of one":         {1, "staged"},
+		"name of one":          {1, "named"},
+		"several":              {2, ""},
+		"bytes of several":     {2, "recorded"},
+		"last name of several": {2, "named"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newSynced(t, test.grouped)
-			left := len(r.staged)
+			r := newSynced(t, syncedKeys[:test.keys])
+			left := test.keys
 			r.step = func(step string) {
 				if step == "named" {
 					left--
@@ -100,7 +74,7 @@ func TestSyncs(t *testing.T) {
 				}
 			}
 			r.mark("staged")
-			err := r.commit()
+			_, err := r.Commit(t.Context(), r.changes)
 			if test.step != "" {
 				if !errors.Is(err, syscall.EINVAL) {
 					t.Errorf("got %v, want the error of the sync", err)
@@ -108,7 +82,7 @@ func TestSyncs(t *testing.T) {
 				return
 			}
 			must(t, err)
-			for _, key := range syncedKeys[:len(r.staged)] {
+			for _, key := range syncedKeys[:test.keys] {
 				if !r.flush.isDurable(path.Dir(key)) {
 					t.Errorf("the folder of %s is not synced", key)
 				}

@@ -94,7 +94,7 @@ media
   media.check
     media.variant
       media.storage.stage
-  media.place
+  media.commit
 `+"    media.storage.prepare\n"+strings.Repeat("    media.storage.commit\n", 2)+"    media.storage.finish\n")
 	for _, tt := range []struct{ span, attribute, want string }{
 		{"media", "service.name", "media"},
@@ -102,7 +102,7 @@ media
 		{"media.receive", "media.alias.name", "content"},
 		{"media.check", "media.storage.name", "keep"},
 		{"media.check", "media.files", "1"},
-		{"media.place", "media.filename", "photo.jpg"},
+		{"media.commit", "media.filename", "photo.jpg"},
 		{"media.storage.commit", "media.key", "pictures/photo.jpg"},
 		{"media.storage.commit", "media.storage.name", "keep"},
 	} {
@@ -143,14 +143,14 @@ file_alias far {
 	spans := sent.waitForTrace(t, parent.trace, parent.span)
 	tree := spanTree(spans, parent.span, spanFacts)
 	t.Logf("a storage that does not answer:\n%s", tree)
-	wantTraceTree(t, spans, parent, "media\n  media.receive\n  media.check\n  media.place\n    media.storage.commit\n")
+	wantTraceTree(t, spans, parent, "media\n  media.receive\n  media.check\n  media.commit\n    media.storage.commit\n")
 	var ours []*tracepb.Span
 	for _, span := range spans {
 		if strings.HasPrefix(span.Name, "media.") {
 			ours = append(ours, span)
 		}
 	}
-	wantErrors(t, ours, "media.place: unavailable; media.storage.commit: commit: unavailable")
+	wantErrors(t, ours, "media.commit: unavailable; media.storage.commit: commit: unavailable")
 	for _, word := range []string{secret, "somebody", "127.0.0.1"} {
 		if strings.Contains(tree, word) {
 			t.Errorf("the spans contain %q:\n%s", word, tree)

@@ -11,29 +11,20 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// removeAll removes objects in one group. A group of a single object has no record.
-func (f *followedRoot) removeAll(t *testing.T, keys ...string) (err error) {
+// removeAll removes objects by one commit. That of a single object has no record.
+func (f *followedRoot) removeAll(t *testing.T, keys ...string) error {
 	t.Helper()
-	group := f.Group()
-	defer func() { err = errors.Join(err, group.Close()) }()
-	for _, key := range keys {
-		err = errors.Join(err, group.PlanRemove(t.Context(), key))
+	changes := make([]storagedrivers.Change, len(keys))
+	for i, key := range keys {
+		changes[i].Key = key
 	}
-	err = errors.Join(err, group.Prepare(t.Context()))
-	for _, key := range keys {
-		if err == nil {
-			err = group.Remove(t.Context(), key)
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return group.Finish(t.Context())
+	_, err := f.Commit(t.Context(), changes)
+	return err
 }
 
 var removals = [][]string{{"first"}, {"first", "second"}}
 
-// TestRemovalsFollow: a group of removals uses the folder that is at the path when it begins.
+// TestRemovalsFollow: a commit of removals uses the folder that is at the path when it begins.
 func TestRemovalsFollow(t *testing.T) {
 	t.Parallel()
 	for _, keys := range removals {
@@ -58,7 +49,7 @@ func TestRemovalsFollow(t *testing.T) {
 	}
 }
 
-// TestRemovalsWithoutRoot: nothing is removed from a folder that was moved away, and the group
+// TestRemovalsWithoutRoot: nothing is removed from a folder that was moved away, and the commit
 // works when the folder is back.
 func TestRemovalsWithoutRoot(t *testing.T) {
 	t.Parallel()

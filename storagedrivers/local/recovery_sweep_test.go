@@ -11,11 +11,11 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// TestSweepUndoesGroup: a sweep undoes a group with its folder, and the first use does so in any
-// case, but a dry run does not.
-func TestSweepUndoesGroup(t *testing.T) {
+// TestSweepRecovers: a sweep recovers a commit and removes its folder, and the first use recovers it in
+// any case, but a dry run does not.
+func TestSweepRecovers(t *testing.T) {
 	t.Parallel()
-	for name, uses := range map[string]func(*testing.T, *Driver) (isUndone, isRemoved bool){
+	for name, uses := range map[string]func(*testing.T, *Driver) (isRecovered, isRemoved bool){
 		"dry run": func(t *testing.T, d *Driver) (bool, bool) {
 			sweepDriver(t, d, storagedrivers.SweepOptions{DryRun: true, OlderThan: 1})
 			return false, false
@@ -38,10 +38,10 @@ func TestSweepUndoesGroup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			complete := newCrashed(t, kinds["unnamed"], 0, false)
-			c := newCrashed(t, kinds["unnamed"], 1+slices.Index(complete.steps, "durable"), false)
+			complete := newCrashed(t, kinds["unnamed"], 0, true)
+			c := newCrashed(t, kinds["unnamed"], 1+slices.Index(complete.steps, "applied"), true)
 			d := New(Config{Root: c.root}, slog.New(slog.DiscardHandler))
-			isUndone, isRemoved := uses(t, d)
+			isRecovered, isRemoved := uses(t, d)
 			if err := d.Close(); err != nil {
 				t.Error(err)
 			}
@@ -53,8 +53,8 @@ func TestSweepUndoesGroup(t *testing.T) {
 					left++
 				}
 			}
-			if maps.Equal(got, c.undone) != isUndone || (left == 0) != isRemoved {
-				t.Errorf("%v with %d leftovers, want undone: %t, removed: %t", got, left, isUndone, isRemoved)
+			if maps.Equal(got, c.want) != isRecovered || (left == 0) != isRemoved {
+				t.Errorf("%v with %d leftovers, want recovered: %t, removed: %t", got, left, isRecovered, isRemoved)
 			}
 		})
 	}

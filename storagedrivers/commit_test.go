@@ -1,0 +1,181 @@
+package storagedrivers_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/memory"
+)
+
+// commit commits staged data of s under key.
+func commit(
+	ctx context.Context, s *storagedrivers.Storage, staged storagedrivers.Staged, key string, opts storagedrivers.PutOptions,
+) (storagedrivers.Info, error) {
+	infos, err := s.Commit(ctx, storagedrivers.Change{Staged: staged, Key: key, Options: opts})
+	if err != nil {
+		return storagedrivers.Info{}, err
+	}
+	return infos[0], nil
+}
+
+// commitTwo commits "text" under "key" and then "z". It returns the CommitError.
+func commitTwo(t *testing.T, s *storagedrivers.Storage, opts storagedrivers.PutOptions) *storagedrivers.CommitError {
+	t.Helper()
+	first, last := stage(t, s, "text"), stage(t, s, "last")
+	_, err := s.Commit(t.Context(), storagedrivers.Change{Staged: first, Key: "key", Options: opts},
+		storagedrivers.Change{Staged: last, Key: "z", Options: overwrite}, storagedrivers.Change{Key: "removed"})
+	is(t, first.Close(), nil)
+	is(t, last.Close(), nil)
+	failed, ok := errors.AsType[*storagedrivers.CommitError](err)
+	if !ok {
+		t.Fatalf("error %v, want a CommitError", err)
+	}
+	return failed
+}
+
+// TestCommitUndone: an object that existed before, or was stored after its commit, is never removed.
+func TestCommitUndone(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name          string
+		before, after string // what others store
+		opts          storagedrivers.PutOptions
+		replaced      []int
+		left          string
+	}{
+		{"created", "", "", create, nil, ""},
+		{"created by overwrite", "", "", overwrite, nil, ""},
+		{"replaced", "before", "", overwrite, []int{0}, "text"},
+		{"created, then replaced", "", "late", create, nil, "late"},
+		{"replaced, then replaced", "before", "late", overwrite, []int{0}, "late"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			d := memory.New()
+			s := open(t, d, storagedrivers.Options{})
+			put(t, s, "removed", "old")
+			if tt.before != "" {
+				put(t, s, "key", tt.before)
+			}
+			d.Fail = func(op, key string) error {
+				if op != "put" || key != "z" {
+					return nil
+				}
+				if tt.after != "" {
+					put(t, s, "key", tt.after)
+				}
+				return fs.ErrPermission
+			}
+			failed := commitTwo(t, s, tt.opts)
+			is(t, failed, fs.ErrPermission)
+			if failed.Index != 1 || !slices.Equal(failed.Replaced, tt.replaced) || failed.Stored != nil {
+				t.Errorf("got %+v", failed)
+			}
+			has(t, s, "removed", "old")
+			if tt.left != "" {
+				has(t, s, "key", tt.left)
+				return
+			}
+			_, err := s.Stat(t.Context(), "key")
+			is(t, err, fs.ErrNotExist)
+		})
+	}
+}
+
+func TestCommitCannotBeUndone(t *testing.T) {
+	t.Parallel()
+	for _, failing := range []string{"stat", "delete"} {
+		t.Run(failing, func(t *testing.T) {
+			t.Parallel()
+			d := memory.New()
+			broken := false
+			d.Fail = func(op, key string) error {
+				if op == "put" && key == "z" {
+					broken = true
+					return storagedrivers.ErrNoSpace
+				}
+				if broken && op == failing {
+					return fs.ErrPermission
+				}
+				return nil
+			}
+			failed := commitTwo(t, open(t, d, storagedrivers.Options{}), create)
+			is(t, failed.Err, storagedrivers.ErrNoSpace)
+			is(t, failed.Undo, fs.ErrPermission)
+			if !slices.Equal(failed.Stored, []int{0}) || failed.Replaced != nil {
+				t.Errorf("got %+v", failed)
+			}
+		})
+	}
+}
+
+// TestRemovalFails: removals come last, so that a failed one leaves no created object. Those before it
+// stay.
+func TestRemovalFails(t *testing.T) {
+	t.Parallel()
+	d := memory.New()
+	s := open(t, d, storagedrivers.Options{})
+	put(t, s, "a", "a")
+	put(t, s, "b", "b")
+	d.Fail = func(op, key string) error {
+		if op == "delete" && key == "b" {
+			return fs.ErrPermission
+		}
+		return nil
+	}
+	staged := stage(t, s, "text")
+	_, err := s.Commit(t.Context(), storagedrivers.Change{Key: "a"}, storagedrivers.Change{Key: "b"},
+		storagedrivers.Change{Staged: staged, Key: "key"})
+	is(t, staged.Close(), nil)
+	is(t, err, fs.ErrPermission)
+	if failed, ok := errors.AsType[*storagedrivers.CommitError](err); !ok || failed.Index != 1 || !slices.Equal(failed.Replaced, []int{0}) {
+		t.Errorf("got %+v", failed)
+	}
+	has(t, s, "b", "b")
+	for _, key := range []string{"a", "key"} {
+		_, err := s.Stat(t.Context(), key)
+		is(t, err, fs.ErrNotExist)
+	}
+}
+
+// TestCommitUndoneAfterLostAnswers: an object of an attempt whose reply was lost does not count as one
+// that existed before, and is removed.
+func TestCommitUndoneAfterLostAnswers(t *testing.T) {
+	t.Parallel()
+	for _, opts := range []storagedrivers.PutOptions{create, overwrite} {
+		synctest.Test(t, func(t *testing.T) {
+			d := &stub{Driver: memory.New()}
+			lost := map[string]bool{}
+			lose := func(op string, err error) error {
+				if lost[op] {
+					return err
+				}
+				lost[op] = true
+				return errors.Join(storagedrivers.ErrUnavailable, err)
+			}
+			d.put = func(
+				ctx context.Context, key string, r io.ReadSeeker, opts storagedrivers.PutOptions,
+			) (storagedrivers.Info, error) {
+				if key == "z" {
+					return storagedrivers.Info{}, fs.ErrPermission
+				}
+				info, err := d.Driver.Put(ctx, key, r, opts)
+				if opts.Mode == storagedrivers.Overwrite { // it would not know its own object
+					err = lose("put", err)
+				}
+				return info, err
+			}
+			d.remove = func(ctx context.Context, key string) error { return lose("delete", d.Driver.Delete(ctx, key)) }
+			s := open(t, d, storagedrivers.Options{})
+			is(t, commitTwo(t, s, opts), fs.ErrPermission)
+			_, err := s.Stat(t.Context(), "key")
+			is(t, err, fs.ErrNotExist)
+		})
+	}
+}

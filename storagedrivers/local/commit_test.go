@@ -1,0 +1,447 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/caddymedia/media/storagedrivers"
+)
+
+// crash is a panic that simulates the end of a process.
+type crash struct{ step string }
+
+// crashAt makes the driver crash at the nth step of a commit. It returns the steps up to then.
+func crashAt(d *Driver, n int) *[]string {
+	steps := new([]string)
+	d.step = func(name string) {
+		if *steps = append(*steps, name); len(*steps) == n {
+			panic(crash{name})
+		}
+	}
+	return steps
+}
+
+// untilCrash runs f and reports whether the driver crashed in it.
+func untilCrash(f func()) (crashed bool) {
+	defer func() {
+		switch value := recover().(type) {
+		case nil:
+		case crash:
+			crashed = true
+		default:
+			panic(value)
+		}
+	}()
+	f()
+	return false
+}
+
+// die closes the handles and releases the lock of a driver, like the end of its process.
+func (d *Driver) die() error {
+	if d.root == nil {
+		return nil
+	}
+	var lock error
+	if d.scratch != nil {
+		lock = d.scratch.lock.Close()
+	}
+	return errors.Join(lock, d.dir.Close(), d.root.Close())
+}
+
+// files returns the contents of all files below a folder, by name.
+func files(t *testing.T, root string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		name, _ := filepath.Rel(root, path)
+		data, err := os.ReadFile(path)
+		found[filepath.ToSlash(name)] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+var overwrite = storagedrivers.PutOptions{Mode: storagedrivers.Overwrite}
+
+// commitOne commits staged data under key.
+func commitOne(
+	ctx context.Context, d storagedrivers.Stager, st storagedrivers.Staged, key string, opts storagedrivers.PutOptions,
+) error {
+	_, err := d.Commit(ctx, []storagedrivers.Change{{Staged: st, Key: key, Options: opts}})
+	return err
+}
+
+// before are the files before a request, and after those after it. The request creates two objects,
+// one of them under a second name because the first is taken, replaces one, "replaces" a missing one,
+// and removes one.
+var (
+	before = map[string]string{"f/replaced": "old", "f/removed": "removed", "other": "other"}
+	after  = map[string]string{
+		"f/created": "1", "g/created-1": "2", "g/created": "late", "f/replaced": "3", "f/new": "4", "other": "other",
+	}
+)
+
+// commitSeveral runs the request. When the first name of its second object has been seen to be free,
+// another process takes it. With again, the request then commits under the second name.
+func commitSeveral(t *testing.T, d *Driver, another func(key, content string), again bool) {
+	t.Helper()
+	ctx, step, taken := context.Background(), d.step, false
+	defer func() { d.step = step }()
+	d.step = func(name string) {
+		if name == "recorded" && !taken {
+			taken = true
+			another("g/created", "late")
+		}
+		step(name)
+	}
+	changes := []storagedrivers.Change{
+		{Key: "f/created"}, {Key: "g/created"}, {Key: "f/replaced", Options: overwrite}, {Key: "f/new", Options: overwrite},
+	}
+	for i := range changes {
+		st, err := d.Stage(ctx)
+		must(t, err)
+		t.Cleanup(func() { st.Close() }) // not before a crash has ended the process
+		_, err = st.Write([]byte{'1' + byte(i)})
+		must(t, err)
+		changes[i].Staged = st
+	}
+	changes = append(changes, storagedrivers.Change{Key: "f/removed"})
+	_, err := d.Commit(ctx, changes)
+	if exists, ok := errors.AsType[*storagedrivers.ExistsError](err); !ok || !slices.Equal(exists.Taken, []int{1}) {
+		t.Fatal(err)
+	}
+	if again {
+		changes[1].Key = "g/created-1"
+		_, err = d.Commit(ctx, changes)
+		must(t, err)
+	}
+	for _, c := range changes[:4] {
+		must(t, c.Staged.Close())
+	}
+}
+
+// crashed is a folder with the files of before, in which a request has crashed at a step.
+type crashed struct {
+	root  string
+	steps []string
+	want  map[string]string // what a recovery must leave
+	ended bool              // the request ended before the step
+}
+
+func unsynced(t *testing.T, root string) *storagedrivers.Storage {
+	s := storagedrivers.New("test", New(Config{Root: root, Sync: new(false)}, slog.New(slog.DiscardHandler)), storagedrivers.Options{})
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func newCrashed(t *testing.T, set func(*Driver), at int, again bool) crashed {
+	t.Helper()
+	root := t.TempDir()
+	elsewhere := unsynced(t, root)
+	for key, content := range before {
+		must(t, put(t, elsewhere, key, content, storagedrivers.CreateOnly))
+	}
+	d := New(Config{Root: root}, slog.New(slog.DiscardHandler))
+	set(d)
+	c := crashed{root: root, want: maps.Clone(before)}
+	steps := crashAt(d, at)
+	c.ended = !untilCrash(func() {
+		commitSeveral(t, d, func(key, content string) {
+			c.want[key] = content
+			must(t, put(t, elsewhere, key, content, storagedrivers.CreateOnly))
+		}, again)
+	})
+	must(t, d.die())
+	c.steps = *steps
+	if again && c.ended || slices.Contains(c.steps, "decided") {
+		c.want = after
+	}
+	return c
+}
+
+// recoverAll opens the folder like the next process, on the same system.
+func recoverAll(t *testing.T, root string, set func(*Driver)) {
+	t.Helper()
+	d := New(Config{Root: root, Sync: new(false)}, slog.New(slog.DiscardHandler))
+	set(d)
+	if err := d.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+var kinds = map[string]func(*Driver){
+	"unnamed": func(*Driver) {},
+	"named":   func(d *Driver) { d.named, d.sync = true, false },
+}
+
+// TestCrashOfCommit: after a crash at any step of a request and a restart, either all of the request
+// is there or nothing. From the decision on it is all.
+func TestCrashOfCommit(t *testing.T) {
+	t.Parallel()
+	for name, set := range kinds {
+		for _, again := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, again %t", name, again), func(t *testing.T) {
+				t.Parallel()
+				for at, ended := 1, false; !ended; at++ {
+					c := newCrashed(t, set, at, again)
+					ended = c.ended
+					recoverAll(t, c.root, set)
+					if got := files(t, c.root); !maps.Equal(got, c.want) {
+						t.Errorf("after a crash at %q: %v, want %v", c.steps, got, c.want)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestCrashOfRecovery: after a crash at any step of a recovery, the next recovery completes it.
+func TestCrashOfRecovery(t *testing.T) {
+	t.Parallel()
+	for name, set := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for at, ended := 1, false; !ended; at++ {
+				for again, recovered := 1, false; !recovered; again++ {
+					c := newCrashed(t, set, at, true)
+					ended = c.ended
+					d := New(Config{Root: c.root, Sync: new(false)}, slog.New(slog.DiscardHandler))
+					set(d)
+					steps := crashAt(d, again)
+					recovered = !untilCrash(func() { _, _ = d.open() })
+					must(t, d.die())
+					recoverAll(t, c.root, set)
+					if got := files(t, c.root); !maps.Equal(got, c.want) {
+						t.Errorf("after crashes at %q and %q: %v, want %v", c.steps, *steps, got, c.want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestCrashLeavesOthers: changes of another process to the keys of a crashed request, before its
+// recovery, are kept.
+func TestCrashLeavesOthers(t *testing.T) {
+	t.Parallel()
+	for name, set := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for at, ended := 1, false; !ended; at++ {
+				c := newCrashed(t, set, at, true)
+				ended = c.ended
+				// This process was running before and has not noticed the crash.
+				running := New(Config{Root: c.root, Sync: new(false)}, slog.New(slog.DiscardHandler))
+				running.recovered = true
+				s := storagedrivers.New("running", running, storagedrivers.Options{})
+				want := map[string]string{"other": "other"}
+				for _, key := range []string{"f/created", "g/created", "g/created-1", "f/replaced", "f/new", "f/removed"} {
+					if err := put(t, s, key, "theirs", storagedrivers.Overwrite); err != nil {
+						t.Fatal(err)
+					}
+					want[key] = "theirs"
+				}
+				for _, key := range []string{"f/new", "f/created"} {
+					if err := s.Delete(t.Context(), key); err != nil {
+						t.Fatal(err)
+					}
+					delete(want, key)
+				}
+				recoverAll(t, c.root, set)
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+				if got := files(t, c.root); !maps.Equal(got, want) {
+					t.Errorf("after a crash at %q: %v, want %v", c.steps, got, want)
+				}
+			}
+		})
+	}
+}
+
+// newCommit returns a driver with the objects of before, and changes that replace "f/replaced", create
+// "created" and remove "f/removed".
+func newCommit(t *testing.T) (*Driver, []storagedrivers.Change) {
+	t.Helper()
+	d := New(Config{Root: t.TempDir()}, slog.New(slog.DiscardHandler))
+	elsewhere := unsynced(t, d.path)
+	for key, content := range before {
+		must(t, put(t, elsewhere, key, content, storagedrivers.CreateOnly))
+	}
+	changes := []storagedrivers.Change{{Key: "f/replaced", Options: overwrite}, {Key: "created"}, {Key: "f/removed"}}
+	for i := range changes[:2] {
+		st, err := d.Stage(t.Context())
+		must(t, err)
+		t.Cleanup(func() { st.Close() })
+		_, err = st.Write([]byte("mine"))
+		must(t, err)
+		changes[i].Staged = st
+	}
+	return d, changes
+}
+
+var committed = map[string]string{"f/replaced": "mine", "created": "mine", "other": "other"}
+
+// TestCommitMeetsOthers: an object that another process stores at any step of a commit that is undone
+// stays.
+func TestCommitMeetsOthers(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"named", "taken away", "undone", "void"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			d, changes := newCommit(t)
+			elsewhere, met, broken := unsynced(t, d.path), false, false
+			d.synced = func(*os.File) error {
+				if broken {
+					broken = false
+					return fs.ErrPermission
+				}
+				return nil
+			}
+			d.step = func(step string) {
+				broken = broken || step == "named"
+				if step == at && !met {
+					met = true
+					must(t, put(t, elsewhere, "created", "theirs", storagedrivers.Overwrite))
+				}
+			}
+			_, err := d.Commit(t.Context(), changes)
+			failed, ok := errors.AsType[*storagedrivers.CommitError](err)
+			if !ok || !errors.Is(err, fs.ErrPermission) || failed.Stored != nil || failed.Replaced != nil {
+				t.Errorf("got %v", err)
+			}
+			for _, c := range changes[:2] {
+				must(t, c.Staged.Close())
+			}
+			must(t, errors.Join(d.Close(), elsewhere.Close()))
+			want := maps.Clone(before)
+			want["created"] = "theirs"
+			if got := files(t, d.path); !met || !maps.Equal(got, want) {
+				t.Errorf("the folder has %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// TestCommitCompletedLater: a decided commit that fails says so, and is completed when the driver is
+// closed or at the next start. An object that another process has stored since stays.
+func TestCommitCompletedLater(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*Driver) error{"close": (*Driver).Close, "restart": (*Driver).die} {
+		for _, others := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, others %t", name, others), func(t *testing.T) {
+				t.Parallel()
+				d, changes := newCommit(t)
+				folder, away := filepath.Join(d.path, "f"), filepath.Join(d.path, "away")
+				d.step = func(step string) {
+					if step == "decided" {
+						must(t, os.Rename(folder, away))
+					}
+				}
+				_, err := d.Commit(t.Context(), changes)
+				failed, ok := errors.AsType[*storagedrivers.CommitError](err)
+				if !ok || !slices.Equal(failed.Stored, []int{0, 1, 2}) {
+					t.Errorf("got %v", err)
+				}
+				for _, c := range changes[:2] {
+					must(t, c.Staged.Close())
+				}
+				must(t, os.Rename(away, folder))
+				want := committed
+				if others {
+					want = maps.Clone(committed)
+					for _, key := range []string{"f/replaced", "f/removed"} {
+						must(t, put(t, unsynced(t, d.path), key, "theirs", storagedrivers.Overwrite))
+						want[key] = "theirs"
+					}
+				}
+				must(t, end(d))
+				recoverAll(t, d.path, func(*Driver) {})
+				if got := files(t, d.path); !maps.Equal(got, want) {
+					t.Errorf("the folder has %v, want %v", got, want)
+				}
+			})
+		}
+	}
+}
+
+// TestUndoingFails: a commit that cannot be undone says so, and the next start undoes it.
+func TestUndoingFails(t *testing.T) {
+	t.Parallel()
+	d, changes := newCommit(t)
+	broken := false
+	d.synced = func(*os.File) error {
+		if broken {
+			return fs.ErrPermission
+		}
+		return nil
+	}
+	d.step = func(step string) { broken = broken || step == "named" }
+	_, err := d.Commit(t.Context(), changes)
+	if failed, ok := errors.AsType[*storagedrivers.CommitError](err); !ok || len(failed.Stored) == 0 || failed.Undo == nil {
+		t.Errorf("got %v", err)
+	}
+	for _, c := range changes[:2] {
+		must(t, c.Staged.Close())
+	}
+	must(t, d.die())
+	recoverAll(t, d.path, func(*Driver) {})
+	if got := files(t, d.path); !maps.Equal(got, before) {
+		t.Errorf("the folder has %v", got)
+	}
+}
+
+// TestFailedReplacementLeavesNothing: a replacement that fails leaves nothing in the scratch folder
+// longer than the staged data.
+func TestFailedReplacementLeavesNothing(t *testing.T) {
+	t.Parallel()
+	d, changes := newCommit(t)
+	key := filepath.Join(d.path, "f/replaced")
+	d.synced = func(*os.File) error { // after it was seen to be a file
+		return errors.Join(os.Remove(key), os.MkdirAll(filepath.Join(key, "full"), dirPerm))
+	}
+	if _, err := d.Commit(t.Context(), changes[:1]); err == nil {
+		t.Error("committed")
+	}
+	must(t, changes[0].Staged.Close())
+	left, err := os.ReadDir(filepath.Join(d.path, d.scratch.name))
+	must(t, errors.Join(err, d.Close()))
+	if len(left) > 0 {
+		t.Errorf("left in the scratch folder: %v", left)
+	}
+}
+
+// TestEarlierRecordStays: what an earlier version has kept of an aborted upload is not removed.
+func TestEarlierRecordStays(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	folder := filepath.Join(root, scratchPrefix+"OLD")
+	must(t, os.Mkdir(folder, dirPerm))
+	must(t, os.WriteFile(filepath.Join(folder, "1.old"), []byte("the only copy"), filePerm))
+	must(t, os.WriteFile(filepath.Join(folder, "2.group"), []byte(recordEarlier), filePerm))
+	want := files(t, root)
+	d := New(Config{Root: root}, slog.New(slog.DiscardHandler))
+	must(t, d.Check(t.Context()))
+	sweepDriver(t, d, storagedrivers.SweepOptions{OlderThan: 1})
+	must(t, d.Close())
+	if got := files(t, root); !maps.Equal(got, want) {
+		t.Errorf("the folder has %v", got)
+	}
+}
