@@ -376,6 +376,7 @@ func TestOwnersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := (&poolHost{}).pool(2)
 		defer p.close()
+		var mu sync.Mutex
 		var order []string
 		use := func(owner string) {
 			c, err := p.get(storagedrivers.WithOwner(t.Context(), owner))
@@ -383,7 +384,9 @@ func TestOwnersTakeTurns(t *testing.T) {
 				t.Error(err)
 				return
 			}
+			mu.Lock()
 			order = append(order, owner)
+			mu.Unlock()
 			time.Sleep(time.Second)
 			p.put(c)
 		}
