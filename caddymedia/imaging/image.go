@@ -43,11 +43,11 @@ func FormatOf(ext string) Format { return formats[ext] }
 
 // Defaults of [Options].
 const (
-	DefaultMaxPixels      = 50_000_000
-	DefaultMaxFrames      = 1000
-	DefaultMaxFramePixels = 200_000_000
-	DefaultMaxSide        = 65_535
-	DefaultMaxChunk       = 8 << 20
+	defaultMaxPixels      = 50_000_000
+	defaultMaxFrames      = 1000
+	defaultMaxFramePixels = 200_000_000
+	defaultMaxSide        = 65_535
+	defaultMaxChunk       = 8 << 20
 )
 
 // maxBlocks is the largest number of parts (JPEG segments, PNG and WebP chunks, GIF blocks) of a
@@ -76,11 +76,11 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.MaxPixels = cmp.Or(max(o.MaxPixels, 0), DefaultMaxPixels)
-	o.MaxFrames = cmp.Or(max(o.MaxFrames, 0), DefaultMaxFrames)
-	o.MaxFramePixels = cmp.Or(max(o.MaxFramePixels, 0), DefaultMaxFramePixels)
-	o.MaxSide = cmp.Or(max(o.MaxSide, 0), DefaultMaxSide)
-	o.MaxChunk = cmp.Or(max(o.MaxChunk, 0), DefaultMaxChunk)
+	o.MaxPixels = cmp.Or(max(o.MaxPixels, 0), defaultMaxPixels)
+	o.MaxFrames = cmp.Or(max(o.MaxFrames, 0), defaultMaxFrames)
+	o.MaxFramePixels = cmp.Or(max(o.MaxFramePixels, 0), defaultMaxFramePixels)
+	o.MaxSide = cmp.Or(max(o.MaxSide, 0), defaultMaxSide)
+	o.MaxChunk = cmp.Or(max(o.MaxChunk, 0), defaultMaxChunk)
 	o.Strip = cmp.Or(o.Strip, StripOff)
 	return o
 }

@@ -70,7 +70,7 @@ func expectLimit(t *testing.T, data []byte, ext string, opts imaging.Options, wa
 
 func TestMaxChunk(t *testing.T) {
 	t.Parallel()
-	const def = imaging.DefaultMaxChunk
+	const def = 8 << 20
 	jpg, pic, anim := drawJPEG(t, 8, 8), drawPNG(t, 80, 80), drawGIF(t, 200, 200, 2)
 	inPNG := func(kind string, size int) []byte { return withChunks(pic, chunk(kind, make([]byte, size))) }
 	inGIF := func(extensions ...[]byte) []byte {

@@ -1,7 +1,5 @@
 package imaging
 
-import "fmt"
-
 // StripMode says which metadata [Info.Stripped] removes.
 type StripMode string
 
@@ -16,14 +14,3 @@ const (
 	// they may hold anything. Nor do credentials (C2PA), unless nothing else is removed.
 	StripLocation StripMode = "location"
 )
-
-// ParseStripMode parses a configured mode. Empty means [StripOff].
-func ParseStripMode(s string) (StripMode, error) {
-	switch mode := StripMode(s); mode {
-	case "":
-		return StripOff, nil
-	case StripOff, StripOn, StripLocation:
-		return mode, nil
-	}
-	return "", fmt.Errorf("unknown mode %q: it is on, off or location", s)
-}

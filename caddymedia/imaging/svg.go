@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -23,17 +22,6 @@ const (
 	// SVGOff accepts no SVG image.
 	SVGOff SVGMode = "off"
 )
-
-// ParseSVGMode parses a configured mode. Empty means [SVGReject].
-func ParseSVGMode(s string) (SVGMode, error) {
-	switch mode := SVGMode(s); mode {
-	case "":
-		return SVGReject, nil
-	case SVGReject, SVGKeep, SVGOff:
-		return mode, nil
-	}
-	return "", fmt.Errorf("unknown SVG mode %q: it is reject, keep or off", s)
-}
 
 // Limits of an SVG image. Icon sets and diagrams are a hundred times smaller.
 const (

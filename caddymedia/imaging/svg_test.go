@@ -279,19 +279,3 @@ func TestSVGSizeIsCountedWhileReading(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
-
-func TestParseSVGMode(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]imaging.SVGMode{
-		"": imaging.SVGReject, "reject": imaging.SVGReject, "keep": imaging.SVGKeep, "off": imaging.SVGOff,
-	} {
-		if got, err := imaging.ParseSVGMode(in); got != want || err != nil {
-			t.Errorf("%q: got %q, %v", in, got, err)
-		}
-	}
-	for _, in := range []string{"allow", "Keep", "on"} {
-		if got, err := imaging.ParseSVGMode(in); err == nil || !strings.Contains(err.Error(), in) {
-			t.Errorf("%q: got %q, %v", in, got, err)
-		}
-	}
-}

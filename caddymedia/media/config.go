@@ -175,7 +175,7 @@ func (c *Config) complete() error {
 	if err := c.checkSpoolFolder(); err != nil {
 		return err
 	}
-	c.Limits = c.Limits.WithDefaults()
+	c.Limits = c.Limits.withDefaults()
 	c.Storages = slices.Clone(c.Storages)
 	for i := range c.Storages {
 		if err := c.Storages[i].complete(c.SpoolFolder); err != nil {

@@ -85,9 +85,9 @@ type Limits struct {
 	PasswordChecks int `json:"password_checks,omitempty"`
 }
 
-// WithDefaults returns the limits with their defaults. The zero values of images and of password
-// checks get theirs where they are used.
-func (l Limits) WithDefaults() Limits {
+// withDefaults returns the limits with their defaults. The zero values of images and of logins get
+// theirs in the packages that they are for.
+func (l Limits) withDefaults() Limits {
 	l.MaxBody = cmp.Or(l.MaxBody, 4<<30)
 	l.MaxUploads = cmp.Or(l.MaxUploads, 256)
 	l.MaxUploadTime = cmp.Or(l.MaxUploadTime, options.Duration(6*time.Hour))
@@ -98,8 +98,6 @@ func (l Limits) WithDefaults() Limits {
 	l.MaxImageSize = cmp.Or(l.MaxImageSize, 32<<20)
 	l.MaxFileSize = cmp.Or(l.MaxFileSize, 2<<30)
 	l.MaxOpenItems = cmp.Or(l.MaxOpenItems, 256)
-	l.LoginFailures = cmp.Or(l.LoginFailures, 10)
-	l.TicketsPerMinute = cmp.Or(l.TicketsPerMinute, 600)
 	return l
 }
 

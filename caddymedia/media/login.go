@@ -10,9 +10,6 @@ import (
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
-// keyToAddress is the ratio of the allowed failures of an API key to those of an address.
-const keyToAddress = 3
-
 // Logins limit guesses of passwords, and tickets. Services that replace each other share them, so that
 // a reload does not reset the counts.
 type Logins struct {
@@ -22,15 +19,9 @@ type Logins struct {
 
 // NewLogins returns Logins with the LoginFailures, PasswordChecks and TicketsPerMinute of limits.
 func NewLogins(limits Limits) *Logins {
-	limits = limits.WithDefaults()
-	failures := limits.LoginFailures
 	return &Logins{
-		throttle: tokens.NewThrottle(tokens.ThrottleOptions{
-			Address: tokens.Rate{PerMinute: failures, Burst: failures},
-			Key:     tokens.Rate{PerMinute: failures * keyToAddress, Burst: failures * keyToAddress},
-			Tickets: tokens.Rate{PerMinute: limits.TicketsPerMinute},
-		}),
-		hashing: tokens.NewHashLimiter(tokens.HashLimiterOptions{Concurrent: limits.PasswordChecks}),
+		throttle: tokens.NewThrottle(tokens.ThrottleOptions{Failures: limits.LoginFailures, Tickets: limits.TicketsPerMinute}),
+		hashing:  tokens.NewHashLimiter(tokens.HashLimiterOptions{Concurrent: limits.PasswordChecks}),
 	}
 }
 

@@ -44,7 +44,7 @@ func (a *App) serviceConfig(ctx caddy.Context) (media.Config, error) {
 		return config, err
 	}
 	config.Comparer, config.FakeHash = compare, compare.fake
-	limits := config.Limits.WithDefaults()
+	limits := config.Limits
 	key := fmt.Sprint(limits.LoginFailures, limits.PasswordChecks, limits.TicketsPerMinute)
 	config.Logins, closeLogins, err = pooled(a, "login", key, func() (*media.Logins, error) {
 		return media.NewLogins(limits), nil
@@ -91,7 +91,8 @@ func expandedAll[T any](schema *options.Schema, noun string, given map[string]*T
 	all := make(map[string]*T, len(given))
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		if given[name] == nil {
-			return nil, fmt.Errorf("%s %q: it is empty", noun, name)
+			all[name] = nil // of which the service makes an error
+			continue
 		}
 		config, err := expanded(schema, given[name])
 		if err != nil {
@@ -106,9 +107,6 @@ func (a *App) openStorages(ctx caddy.Context) ([]media.Storage, error) {
 	a.drivers = map[string]storagedrivers.Module{}
 	storages := make([]media.Storage, 0, len(a.Storages))
 	for _, name := range slices.Sorted(maps.Keys(a.Storages)) {
-		if err := media.Names.Check(name); err != nil {
-			return nil, fmt.Errorf("storage %q: %w", name, err)
-		}
 		if a.Storages[name] == nil {
 			return nil, fmt.Errorf("storage %q is empty", name)
 		}

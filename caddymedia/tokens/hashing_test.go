@@ -108,7 +108,7 @@ func TestHashLimiterIsFair(t *testing.T) {
 			Store:    memory.New(nil),
 			Accounts: []tokens.Account{account("shop", "secret"), account("blog", "other")},
 			Hashing:  tokens.NewHashLimiter(tokens.HashLimiterOptions{Concurrent: 1, MaxWait: time.Hour}),
-			Throttle: tokens.NewThrottle(tokens.ThrottleOptions{Address: tokens.Rate{PerMinute: 1000}}),
+			Throttle: tokens.NewThrottle(tokens.ThrottleOptions{Failures: 1000}),
 			Comparer: tokens.CompareFunc(func(hashed, plaintext []byte) (bool, error) {
 				time.Sleep(time.Second)
 				return slices.Equal(hashed, plaintext), nil

@@ -71,7 +71,7 @@ func TestRightLoginsCancelled(t *testing.T) {
 		i, err := tokens.NewIssuer(tokens.IssuerOptions{
 			Store:    memory.New(nil),
 			Accounts: []tokens.Account{account("shop", "secret")},
-			Throttle: tokens.NewThrottle(tokens.ThrottleOptions{Address: tokens.Rate{PerMinute: 1}}),
+			Throttle: tokens.NewThrottle(tokens.ThrottleOptions{Failures: 1}),
 			Comparer: tokens.CompareFunc(func(hashed, plaintext []byte) (bool, error) {
 				<-hold
 				return slices.Equal(hashed, plaintext), nil

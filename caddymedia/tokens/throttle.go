@@ -10,13 +10,14 @@ import (
 
 const (
 	defaultMaxEntries = 100_000
+	defaultFailures   = 10
 	defaultTickets    = 600
 	// Prefix lengths that a provider assigns to one customer.
 	ipv4Client, ipv6Client = 32, 64
 	// Prefix lengths that one attacker can easily rent.
 	ipv4Network, ipv6Network = 24, 48
-	// networkToClient is the ratio of failed logins allowed for a network and for a client.
-	networkToClient = 5
+	// The ratios of failed logins allowed for a network, or for an account, and for a client.
+	networkToClient, keyToClient = 5, 3
 )
 
 // ThrottledError means that a login was not checked, or a ticket not issued, because there were too
@@ -31,34 +32,16 @@ func (e *ThrottledError) Error() string {
 	return fmt.Sprintf("too many attempts, retry after %s", e.RetryAfter)
 }
 
-// Rate is a frequency limit.
-type Rate struct {
-	// PerMinute is the long-term limit. Zero means the default.
-	PerMinute int
-	// Burst is the limit at once. Zero means PerMinute.
-	Burst int
-}
-
-func (r Rate) or(perMinute int) Rate {
-	r.PerMinute = cmp.Or(max(r.PerMinute, 0), perMinute)
-	r.Burst = cmp.Or(max(r.Burst, 0), r.PerMinute)
-	return r
-}
-
-func (r Rate) times(n int) Rate { return Rate{r.PerMinute * n, r.Burst * n} }
-
 // ThrottleOptions are the limits of a Throttle. Zero means the default. A successful login costs
 // nothing.
 type ThrottleOptions struct {
-	// Address limits the failed logins from one client: an IPv4 address, or the /64 of an IPv6
-	// address. Its network, a /24 or /48, has five times as many. Default: 10 a minute.
-	Address Rate
-	// Key limits the failed logins to one account, except from sites where its password was right
-	// before. Default: 30 a minute.
-	Key Rate
-	// Tickets limits the tickets of one account. One that is valid for long counts once more for every
-	// four hours, so the number of valid tickets is limited too. Default: 600 a minute.
-	Tickets Rate
+	// Failures is the number of failed logins per minute from one client: an IPv4 address, or the /64 of
+	// an IPv6 address. Its network, a /24 or /48, has five times as many. An account has three times as
+	// many, except from sites where its password was right before. Default: 10.
+	Failures int
+	// Tickets is the number of tickets per minute of one account. One that is valid for long counts once
+	// more for every four hours, so the number of valid tickets is limited too. Default: 600.
+	Tickets int
 	// MaxEntries is the number of clients, and of accounts, that are remembered. Default: 100000.
 	MaxEntries int
 	// Now is the clock. Default: time.Now.
@@ -96,16 +79,17 @@ type loginKey struct {
 // NewThrottle returns a Throttle.
 func NewThrottle(opts ThrottleOptions) *Throttle {
 	entries := cmp.Or(max(opts.MaxEntries, 0), defaultMaxEntries)
-	client, key := opts.Address.or(10), opts.Key.or(30)
+	failures := cmp.Or(max(opts.Failures, 0), defaultFailures)
+	tickets := cmp.Or(max(opts.Tickets, 0), defaultTickets)
 	return &Throttle{
 		now:      clockOr(opts.Now),
 		known:    make(knownSites),
-		pairs:    newBuckets[pair](client, entries),
+		pairs:    newBuckets[pair](failures, entries),
 		inFlight: make(map[pair]*flight),
-		clients:  newBuckets[netip.Prefix](client, entries),
-		networks: newBuckets[netip.Prefix](client.times(networkToClient), entries),
-		keys:     newBuckets[loginKey](key, entries),
-		tickets:  newBuckets[string](opts.Tickets.or(defaultTickets), entries),
+		clients:  newBuckets[netip.Prefix](failures, entries),
+		networks: newBuckets[netip.Prefix](failures*networkToClient, entries),
+		keys:     newBuckets[loginKey](failures*keyToClient, entries),
+		tickets:  newBuckets[string](tickets, entries),
 	}
 }
 
@@ -191,11 +175,11 @@ type buckets[K comparable] struct {
 	fullAt   map[K]time.Time
 }
 
-func newBuckets[K comparable](r Rate, entries int) buckets[K] {
-	interval := time.Minute / time.Duration(r.PerMinute)
+func newBuckets[K comparable](perMinute, entries int) buckets[K] {
+	interval := time.Minute / time.Duration(perMinute)
 	return buckets[K]{
 		interval: interval,
-		burst:    interval * time.Duration(r.Burst),
+		burst:    interval * time.Duration(perMinute),
 		max:      entries,
 		fullAt:   make(map[K]time.Time),
 	}

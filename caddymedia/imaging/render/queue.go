@@ -18,37 +18,37 @@ type Limits struct {
 	// Workers is the number of images processed at a time. 0 means one per processor.
 	Workers int
 	// Memory is the number of bytes that all images being processed may use together. 0 means
-	// [DefaultMemory].
+	// 512 MiB.
 	Memory int64
 	// Queue is the number of large images that may wait; five times as many small ones may. 0
-	// means [DefaultQueue].
+	// means 100.
 	Queue int
-	// Wait is the longest time in the queue. 0 means [DefaultWait].
+	// Wait is the longest time in the queue. 0 means 30 s.
 	Wait time.Duration
 	// Time is the time limit for encoding each output of an image, without the time for which it gives
 	// way to others. That of a variant is a third of Wait while the images of other owners wait. 0
-	// means [DefaultTime].
+	// means 20 s.
 	Time time.Duration
 }
 
 // Defaults of [Limits].
 const (
-	DefaultMemory = 512 << 20
-	DefaultQueue  = 100
-	DefaultWait   = 30 * time.Second
-	DefaultTime   = 20 * time.Second // below DefaultWait: a waiting image outlasts one encoder
+	defaultMemory = 512 << 20
+	defaultQueue  = 100
+	defaultWait   = 30 * time.Second
+	defaultTime   = 20 * time.Second // below defaultWait: a waiting image outlasts one encoder
 )
 
 // decodingTime returns the time limit for decoding an image. A short time for encoders does not
 // count, because an image that is not decoded is refused.
-func (l Limits) decodingTime() time.Duration { return max(l.Time, DefaultTime) }
+func (l Limits) decodingTime() time.Duration { return max(l.Time, defaultTime) }
 
 func (l Limits) withDefaults() Limits {
 	l.Workers = cmp.Or(max(l.Workers, 0), runtime.GOMAXPROCS(0))
-	l.Memory = cmp.Or(max(l.Memory, 0), DefaultMemory)
-	l.Queue = cmp.Or(max(l.Queue, 0), DefaultQueue)
-	l.Wait = cmp.Or(max(l.Wait, 0), DefaultWait)
-	l.Time = cmp.Or(max(l.Time, 0), DefaultTime)
+	l.Memory = cmp.Or(max(l.Memory, 0), defaultMemory)
+	l.Queue = cmp.Or(max(l.Queue, 0), defaultQueue)
+	l.Wait = cmp.Or(max(l.Wait, 0), defaultWait)
+	l.Time = cmp.Or(max(l.Time, 0), defaultTime)
 	return l
 }
 

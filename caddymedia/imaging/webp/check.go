@@ -90,9 +90,14 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Quality < 1 || o.Quality > 100 {
 		return o, fmt.Errorf("a quality of %d is not from 1 to 100", o.Quality)
 	}
-	var err error
-	o.Effort, err = ParseEffort(string(o.Effort))
-	return o, err
+	switch o.Effort {
+	case "":
+		o.Effort = Normal
+	case Fast, Normal, Small:
+	default:
+		return o, fmt.Errorf("an effort of %q is none of fast, normal, small", o.Effort)
+	}
+	return o, nil
 }
 
 // prepareAnimation is prepare for the arguments of Animate, except the frames, which come later.

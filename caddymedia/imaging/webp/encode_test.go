@@ -3,7 +3,6 @@ package webp_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"image"
 	"sync"
 	"testing"
@@ -234,17 +233,5 @@ func TestName(t *testing.T) {
 	t.Parallel()
 	if name := newEncoder(t).Name(); len(name) < len("webp 1") {
 		t.Errorf("%q", name)
-	}
-}
-
-func TestParseEffort(t *testing.T) {
-	t.Parallel()
-	for s, want := range map[string]webp.Effort{"": webp.Normal, "fast": webp.Fast, "normal": webp.Normal, "small": webp.Small} {
-		if got, err := webp.ParseEffort(s); got != want || err != nil {
-			t.Errorf("%q: %q, %v", s, got, err)
-		}
-	}
-	if _, err := webp.ParseEffort("Fast"); err == nil || err.Error() != fmt.Sprintf("%q is none of fast, normal, small", "Fast") {
-		t.Error(err)
 	}
 }

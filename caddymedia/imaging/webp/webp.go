@@ -9,7 +9,6 @@ package webp
 import (
 	"context"
 	"errors"
-	"fmt"
 	"image"
 	"iter"
 	"time"
@@ -92,17 +91,6 @@ const (
 	Normal Effort = "normal" // libwebp's method 4
 	Small  Effort = "small"  // 2.5 times the time, 2 to 4 % smaller
 )
-
-// ParseEffort parses an effort; empty means [Normal].
-func ParseEffort(s string) (Effort, error) {
-	switch e := Effort(s); e {
-	case "":
-		return Normal, nil
-	case Fast, Normal, Small:
-		return e, nil
-	}
-	return "", fmt.Errorf("%q is none of fast, normal, small", s)
-}
 
 // Animation is a sequence of images.
 type Animation struct {
