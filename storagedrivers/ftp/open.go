@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"time"
 
 	jftp "github.com/jlaffaye/ftp"
 
@@ -33,9 +32,6 @@ const (
 	// counts as forbidden. The object may have been replaced by one that looks the same, with the
 	// name free for a moment.
 	openRefusals = 3
-
-	// maxSecondCheck bounds the wait for the connection of a second check.
-	maxSecondCheck = 2 * time.Second
 )
 
 var errReplaced = fmt.Errorf("%w: %w", storagedrivers.ErrUnavailable, storagedrivers.ErrChanged)
@@ -222,7 +218,7 @@ func (t *transfer) checkBeside(ctx context.Context) error {
 	if !d.pool.several() {
 		return nil
 	}
-	wait, cancel := context.WithTimeout(ctx, min(maxSecondCheck, d.config.Timeout/4))
+	wait, cancel := context.WithTimeout(ctx, d.config.Timeout/4)
 	defer cancel()
 	c, err := d.get(wait, d.pool.get)
 	if err == nil {
