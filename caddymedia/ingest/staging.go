@@ -9,8 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/caddymedia/media/internal/queue"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
 // Staging bounds the memory and the files of requests until they are committed, shared fairly

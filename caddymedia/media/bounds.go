@@ -2,7 +2,7 @@ package media
 
 import (
 	"github.com/caddymedia/media/caddymedia/ingest"
-	"github.com/caddymedia/media/internal/queue"
+	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
 // Bounds limit the resources that uploads of several services hold together. Services that replace

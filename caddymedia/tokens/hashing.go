@@ -11,7 +11,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/caddymedia/media/internal/queue"
+	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
 const (

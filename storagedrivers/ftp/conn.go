@@ -13,8 +13,8 @@ import (
 
 	jftp "github.com/jlaffaye/ftp"
 
-	"github.com/caddymedia/media/internal/queue"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
 // conn is a connection to the server, for one operation at a time. It is for one goroutine, except

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caddymedia/media/internal/queue"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
 const (

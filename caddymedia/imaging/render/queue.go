@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/imaging"
-	"github.com/caddymedia/media/internal/queue"
+	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
 // Limits bound the processing of images. The zero value means the defaults.
