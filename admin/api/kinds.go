@@ -6,7 +6,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -28,17 +28,14 @@ type driverSchema struct {
 	*options.Schema
 }
 
-// kinds returns the options of everything that can be configured. It omits drivers that do not
-// describe themselves.
+// kinds returns the options of everything that can be configured.
 func (c *call) kinds() error {
 	drivers := map[string]driverSchema{}
 	for _, info := range caddy.GetModules("media.storages") {
-		module, isDriver := info.New().(storagedrivers.Module)
-		described, ok := module.(options.Described)
-		if isDriver && ok {
-			d := module.Describe()
-			_, hostKeys := module.(storagedrivers.HostKeyer)
-			drivers[info.ID.Name()] = driverSchema{d.Title, d.Icon, d.Rank, hostKeys, described.Schema().Documented()}
+		if driver, ok := info.New().(*modules.Driver); ok {
+			d := driver.Describe()
+			_, hostKeys := driver.HostKeyer()
+			drivers[info.ID.Name()] = driverSchema{d.Title, d.Icon, d.Rank, hostKeys, driver.Schema()}
 		}
 	}
 	all := media.Schemas

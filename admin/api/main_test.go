@@ -13,48 +13,45 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/caddyserver/caddy/v2"
 	_ "github.com/caddyserver/caddy/v2/modules/standard"
 
+	_ "github.com/caddymedia/media/caddymedia/drivers/azblob"
+	_ "github.com/caddymedia/media/caddymedia/drivers/ftp"
+	_ "github.com/caddymedia/media/caddymedia/drivers/gcs"
+	_ "github.com/caddymedia/media/caddymedia/drivers/local"
+	_ "github.com/caddymedia/media/caddymedia/drivers/s3"
+	_ "github.com/caddymedia/media/caddymedia/drivers/sftp"
 	_ "github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/caddymedia/testcaddy"
-	_ "github.com/caddymedia/media/caddymedia/tokens/bolt"
-	_ "github.com/caddymedia/media/caddymedia/tokens/redis"
 	"github.com/caddymedia/media/storagedrivers"
-	_ "github.com/caddymedia/media/storagedrivers/azblob"
-	_ "github.com/caddymedia/media/storagedrivers/ftp"
-	_ "github.com/caddymedia/media/storagedrivers/gcs"
-	_ "github.com/caddymedia/media/storagedrivers/local"
 	"github.com/caddymedia/media/storagedrivers/memory"
-	_ "github.com/caddymedia/media/storagedrivers/s3"
-	_ "github.com/caddymedia/media/storagedrivers/sftp"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func TestMain(m *testing.M) {
-	caddy.RegisterModule(foreign{})
+	modules.RegisterDriver[foreign]("foreign", "a foreign storage")
 	os.Exit(testcaddy.Run(m))
 }
 
-// foreign is a driver that does not describe its options. It stores in memory. If Fault is set,
-// every operation fails, and the text of the error contains Word.
+// foreign is a driver of another module. It stores in memory. If Fault is set, every operation fails,
+// and the text of the error contains Word.
 type foreign struct {
-	Word  string `json:"word,omitempty"`
+	Word  string `json:"word,omitempty" option:"secret"`
 	Fault string `json:"fault,omitempty"`
 }
 
-func (foreign) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "media.storages.foreign", New: func() caddy.Module { return new(foreign) }}
-}
+var foreignOptions = options.Of[foreign]()
 
-func (f *foreign) PoolKey() string { return fmt.Sprintf("foreign %#v", f) }
+func (*foreign) Schema() *options.Schema { return foreignOptions }
+
+func (*foreign) Complete() error { return nil }
 
 func (f *foreign) Location() storagedrivers.Location {
-	return storagedrivers.Location{Backend: f.PoolKey()}
+	return storagedrivers.Location{Backend: "foreign:" + f.Fault}
 }
-
-func (*foreign) Parallel() int { return 0 }
 
 func (f *foreign) Describe() storagedrivers.Description {
 	return storagedrivers.Description{Title: "Foreign", Noun: "place", Where: "somewhere"}
@@ -74,8 +71,6 @@ func (f *foreign) NewDriver(*slog.Logger) (storagedrivers.Driver, error) {
 	}
 	return driver, nil
 }
-
-func (*foreign) Timeout() time.Duration { return 0 }
 
 // hash is the hash of an unknown password.
 const hash = "$argon2id$v=19$m=47104,t=1,p=1$A4jf1aqXBp1xxJ37lPh12A$WaFuBSrB5SmdEcA4byiDJ83t54g74DSO4UiWcMTjXHQ"

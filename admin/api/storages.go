@@ -8,9 +8,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
-	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/options"
+	"github.com/caddymedia/media/caddymedia/modules"
 )
 
 type storageAnswer struct {
@@ -34,9 +32,9 @@ type driverAnswer struct {
 	Where  string `json:"where"`
 }
 
-func describeDriver(driver storagedrivers.Module) driverAnswer {
+func describeDriver(driver *modules.Driver) driverAnswer {
 	d := driver.Describe()
-	return driverAnswer{Driver: mediaapp.DriverName(driver), Title: d.Title, Icon: d.Icon, Where: d.Where}
+	return driverAnswer{Driver: driver.Name(), Title: d.Title, Icon: d.Icon, Where: d.Where}
 }
 
 type usedBy struct {
@@ -71,7 +69,7 @@ func (c *call) describeStorage(name string, health media.Health) storageAnswer {
 	config, driver := c.app.Storages[name], c.app.Driver(name)
 	s := storageAnswer{
 		Name: name, Implicit: c.app.Implied().Storage,
-		driverAnswer: describeDriver(driver), Settings: settings(driver),
+		driverAnswer: describeDriver(driver), Settings: driver.Values(),
 		SubFolderFormat:   config.SubFolderFormat,
 		OverwriteStrategy: cmp.Or(config.OverwriteStrategy, "append_time"),
 		Sanitize:          config.Sanitize == nil || *config.Sanitize,
@@ -85,14 +83,4 @@ func (c *call) describeStorage(name string, health media.Health) storageAnswer {
 		}
 	}
 	return s
-}
-
-// settings returns the configured options of a driver without secrets. It returns none if the
-// driver does not describe itself, because any of them may be a secret.
-func settings(driver storagedrivers.Module) map[string]any {
-	described, ok := driver.(options.Described)
-	if !ok {
-		return map[string]any{}
-	}
-	return described.Schema().Values(driver)
 }

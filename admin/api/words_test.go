@@ -13,6 +13,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -24,7 +25,7 @@ func descriptionOf(t *testing.T, name string) storagedrivers.Description {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return info.New().(storagedrivers.Module).Describe()
+	return info.New().(*modules.Driver).Describe()
 }
 
 // TestTitles: every step of a probe has its own title for every driver.

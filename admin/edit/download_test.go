@@ -6,7 +6,6 @@ import (
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
-	_ "github.com/caddymedia/media/caddymedia/tokens/bolt"
 )
 
 func TestVeil(t *testing.T) {

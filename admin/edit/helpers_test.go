@@ -4,9 +4,8 @@ import (
 	"errors"
 	"testing"
 
-	_ "github.com/caddymedia/media/caddymedia/tokens/redis"
-	_ "github.com/caddymedia/media/storagedrivers/s3"
-	_ "github.com/caddymedia/media/storagedrivers/sftp"
+	_ "github.com/caddymedia/media/caddymedia/drivers/s3"
+	_ "github.com/caddymedia/media/caddymedia/drivers/sftp"
 )
 
 // parsed decodes a JSON object.

@@ -2,14 +2,13 @@ package panel
 
 import (
 	"strings"
-
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
-
 	"github.com/caddymedia/media/admin/edit"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers/options"
+	"github.com/caddymedia/media/caddymedia/modules"
 )
 
 func init() {
@@ -81,12 +80,12 @@ func (p *Panel) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	return options.ParseBlock(d, "media_admin", options.Readers{
+	return modules.ParseBlock(d, "media_admin", modules.Readers{
 		"login":   p.parseLogin,
 		"session": p.parseSession,
-		"user":    options.ReadText(&p.User),
-		"editors": options.ReadTexts(&p.Editors),
-		"admin":   options.ReadText(&p.Admin),
+		"user":    modules.ReadText(&p.User),
+		"editors": modules.ReadTexts(&p.Editors),
+		"admin":   modules.ReadText(&p.Admin),
 	})
 }
 

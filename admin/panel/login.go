@@ -10,13 +10,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
 	"go.uber.org/zap"
-
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
-	"github.com/caddymedia/media/storagedrivers/options"
+	"github.com/caddymedia/media/caddymedia/modules"
 )
 
 const (
@@ -49,7 +47,7 @@ func (p *Panel) newLogin(app *mediaapp.App) (*login, error) {
 			cmp.Or(time.Duration(p.SessionIdle), defaultIdle), cmp.Or(time.Duration(p.SessionLifetime), defaultLifetime),
 		},
 	}
-	var expand options.Expander
+	expand := modules.Expander()
 	hashes := make(map[string]string, len(p.Login))
 	for user, hash := range p.Login {
 		hashes[user] = expand.Secret(fmt.Sprintf("user %q", user), hash)

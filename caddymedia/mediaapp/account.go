@@ -1,6 +1,7 @@
 package mediaapp
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -12,29 +13,28 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/caddyauth"
 
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/caddymedia/tokens"
-	"github.com/caddymedia/media/caddymedia/tokens/bolt"
 )
 
 // openTokens opens the token store of the configuration through the pool.
 func (a *App) openTokens(ctx caddy.Context) (tokens.Store, error) {
-	var module tokens.StoreModule = new(bolt.Module)
-	if a.TokensRaw == nil {
-		if err := module.(caddy.Provisioner).Provision(ctx); err != nil { // it is one
-			return nil, err
-		}
-	} else {
-		if err := checkGuest(a.TokensRaw, "token store", storeNamespace, "store"); err != nil {
-			return nil, err
-		}
-		loaded, err := ctx.LoadModule(a, "TokensRaw")
-		if err != nil {
-			return nil, fmt.Errorf("loading the store: %w", err)
-		}
-		var ok bool
-		if module, ok = loaded.(tokens.StoreModule); !ok {
-			return nil, fmt.Errorf("%T is no token store", loaded)
-		}
+	raw := struct {
+		Store json.RawMessage `caddy:"namespace=media.tokens inline_key=store"`
+	}{a.TokensRaw}
+	if raw.Store == nil {
+		raw.Store = json.RawMessage(`{"store":"bolt"}`)
+	}
+	if err := checkGuest(raw.Store, "token store", modules.StoreNamespace, "store"); err != nil {
+		return nil, err
+	}
+	loaded, err := ctx.LoadModule(&raw, "Store")
+	if err != nil {
+		return nil, fmt.Errorf("loading the store: %w", err)
+	}
+	module, ok := loaded.(*modules.Store)
+	if !ok {
+		return nil, fmt.Errorf("%T is no token store", loaded)
 	}
 	a.tokens = module
 	store, done, err := pooled(a, "tokens", module.PoolKey(), func() (tokens.Store, error) {

@@ -13,9 +13,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/caddymedia/observe"
-	"github.com/caddymedia/media/caddymedia/tokens"
-	"github.com/caddymedia/media/storagedrivers"
 )
 
 func init() { caddy.RegisterModule(App{}) }
@@ -34,8 +33,8 @@ type App struct {
 	hidden   *hidden // in the log
 	observer *observe.Observer
 	implied  Implied
-	drivers  map[string]storagedrivers.Module // of the storages
-	tokens   tokens.StoreModule
+	drivers  map[string]*modules.Driver // of the storages
+	tokens   *modules.Store
 	service  *media.Service
 	opened   []func() error // return to the pool what Provision has opened
 }

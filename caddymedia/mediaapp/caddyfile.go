@@ -8,6 +8,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -126,7 +127,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	custom := options.Readers{
+	custom := modules.Readers{
 		"tokens":      a.parseTokens,
 		"account":     a.parseAccount,
 		"storage":     a.parseStorage,
@@ -143,7 +144,7 @@ func (a *App) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 			return d.Errf("option %q of media is given twice", name)
 		}
 	}
-	return settings.Parse(d, "media", &a.Settings, custom, "account", "storage", "image_alias", "file_alias")
+	return modules.Parse(d, "media", settings, &a.Settings, custom, "account", "storage", "image_alias", "file_alias")
 }
 
 // named adds a new entry. Its name is the only argument. noun is "storage" or "alias".
@@ -174,7 +175,7 @@ func (a *App) parseTokens(d *caddyfile.Dispenser) (err error) {
 	if a.TokensRaw != nil {
 		return d.Err(`option "tokens" of media is given twice`)
 	}
-	a.TokensRaw, err = parseModule(d, "token store", storeNamespace, "store")
+	a.TokensRaw, err = parseModule(d, "token store", modules.StoreNamespace, "store")
 	return err
 }
 
@@ -196,7 +197,7 @@ func (a *App) parseAccount(d *caddyfile.Dispenser) error {
 		return err
 	}
 	account.PasswordHash = hash
-	return options.ParseBlock(d, "an account", options.Readers{"aliases": options.ReadTexts(&account.Aliases)}) // the hash is given
+	return modules.ParseBlock(d, "an account", modules.Readers{"aliases": modules.ReadTexts(&account.Aliases)}) // the hash is given
 }
 
 func (a *App) parseStorage(d *caddyfile.Dispenser) error {
@@ -205,9 +206,9 @@ func (a *App) parseStorage(d *caddyfile.Dispenser) error {
 		return err
 	}
 	name := d.Val()
-	err = media.Schemas.Storage.Parse(d, "a storage", &s.Storage, options.Readers{
+	err = modules.Parse(d, "a storage", media.Schemas.Storage, &s.Storage, modules.Readers{
 		"driver": func(d *caddyfile.Dispenser) (err error) {
-			s.DriverRaw, err = parseModule(d, "driver", driverNamespace, "name")
+			s.DriverRaw, err = parseModule(d, "driver", modules.DriverNamespace, "name")
 			return err
 		},
 	})
@@ -241,12 +242,12 @@ func (a *App) parseResumable(d *caddyfile.Dispenser) error {
 	case len(args) > 1:
 		return d.ArgErr()
 	case len(args) == 0:
-		return media.Schemas.Resumable.Parse(d, "resumable", a.Resumable, options.Readers{resumableOff: nil}) // it is the argument
+		return modules.Parse(d, "resumable", media.Schemas.Resumable, a.Resumable, modules.Readers{resumableOff: nil}) // it is the argument
 	case args[0] != resumableOff:
 		return d.Errf("resumable is %s or has a block of options, not %q", resumableOff, args[0])
 	}
 	a.Resumable.Off = true
-	return options.ParseBlock(d, "resumable off", nil)
+	return modules.ParseBlock(d, "resumable off", nil)
 }
 
 // parseOnce reads a block of options that may be set only once.
@@ -259,7 +260,7 @@ func parseOnce[T any](d *caddyfile.Dispenser, into **T, schema *options.Schema) 
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	return schema.Parse(d, name, *into, nil)
+	return modules.Parse(d, name, schema, *into, nil)
 }
 
 // Interface guards

@@ -10,6 +10,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -18,7 +19,7 @@ func (a *App) parseImageAlias(d *caddyfile.Dispenser) error {
 	if err != nil {
 		return err
 	}
-	return media.Schemas.ImageAlias.Parse(d, "an image alias", alias, options.Readers{
+	return modules.Parse(d, "an image alias", media.Schemas.ImageAlias, alias, modules.Readers{
 		"webp":      func(d *caddyfile.Dispenser) error { return parseWebP(d, alias) },
 		"redirect":  func(d *caddyfile.Dispenser) error { return parseRedirect(d, &alias.AliasOptions) },
 		"rendition": func(d *caddyfile.Dispenser) error { return parseRendition(d, alias) },
@@ -30,7 +31,7 @@ func (a *App) parseFileAlias(d *caddyfile.Dispenser) error {
 	if err != nil {
 		return err
 	}
-	return media.Schemas.FileAlias.Parse(d, "a file alias", alias, options.Readers{
+	return modules.Parse(d, "a file alias", media.Schemas.FileAlias, alias, modules.Readers{
 		"redirect": func(d *caddyfile.Dispenser) error { return parseRedirect(d, &alias.AliasOptions) },
 	})
 }
@@ -107,7 +108,7 @@ func parseRendition(d *caddyfile.Dispenser, alias *media.ImageAlias) error {
 	if err != nil {
 		return err
 	}
-	readers := media.Schemas.Rendition.Readers(r, nil)
+	readers := modules.ReadersOf(media.Schemas.Rendition, r, nil)
 	if len(args) > 1 {
 		if err := setSize(r, args[1]); err != nil {
 			return d.WrapErr(err)
@@ -121,7 +122,7 @@ func parseRendition(d *caddyfile.Dispenser, alias *media.ImageAlias) error {
 		}
 		delete(readers, "fit")
 	}
-	if err := options.ParseBlock(d, "a rendition", readers); err != nil {
+	if err := modules.ParseBlock(d, "a rendition", readers); err != nil {
 		return err
 	}
 	if err := media.Schemas.Rendition.CheckParsed(r); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp/templates"
 
-	"github.com/caddymedia/media/storagedrivers/options"
+	"github.com/caddymedia/media/caddymedia/modules"
 )
 
 func init() { caddy.RegisterModule(Functions{}) }
@@ -69,7 +69,7 @@ func (f *Functions) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
 	if d.NextArg() {
 		return d.ArgErr()
 	}
-	return options.ParseBlock(d, "the media functions", nil)
+	return modules.ParseBlock(d, "the media functions", nil)
 }
 
 // Interface guards

@@ -4,27 +4,15 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/caddymedia/modules"
 )
 
 // Service returns the service of this configuration, which may be closed.
 func (a *App) Service() *media.Service { return a.service }
 
 // Driver returns the module of a storage's driver, or nil if there is no such storage.
-func (a *App) Driver(name string) storagedrivers.Module { return a.drivers[name] }
-
-// DriverName returns the name of a driver in the configuration, for example "sftp".
-func DriverName(module storagedrivers.Module) string { return nameOf(module) }
-
-func nameOf(module any) string {
-	if known, ok := module.(caddy.Module); ok {
-		return known.CaddyModule().ID.Name()
-	}
-	return ""
-}
+func (a *App) Driver(name string) *modules.Driver { return a.drivers[name] }
 
 // Implied returns the default parts that were added to the configuration.
 func (a *App) Implied() Implied { return a.implied }
@@ -42,4 +30,4 @@ func (a *App) NamedBy(alias string) []string {
 }
 
 // TokenStore returns the name of the token store in the configuration, for example "bolt".
-func (a *App) TokenStore() string { return nameOf(a.tokens) }
+func (a *App) TokenStore() string { return a.tokens.Name() }

@@ -1,12 +1,11 @@
 package mediaapp
 
 import (
-	"encoding/json"
 	"log/slog"
 	"sync/atomic"
 
+	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/caddymedia/redact"
-	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // Secrets returns all secrets of the storages, the accounts and the token store, both as configured
@@ -23,13 +22,9 @@ func (a *App) Secrets() []string {
 	return secrets
 }
 
-// SecretsOf returns the secrets of a driver or a token store. If the module does not describe its
-// options, all its texts count as secrets.
-func SecretsOf(module any) []string {
-	raw := textsOf(module)
-	if described, ok := module.(options.Described); ok {
-		raw = described.Schema().Secrets(module)
-	}
+// SecretsOf returns the secrets of a driver or a token store.
+func SecretsOf(module interface{ Secrets() []string }) []string {
+	raw := module.Secrets()
 	secrets := make([]string, 0, 2*len(raw))
 	for _, secret := range raw {
 		secrets = append(secrets, WithExpanded(secret)...)
@@ -39,40 +34,12 @@ func SecretsOf(module any) []string {
 
 // WithExpanded returns the text of a secret, and its expanded text if that differs.
 func WithExpanded(raw string) []string {
-	var expand options.Expander
+	expand := modules.Expander()
 	expanded := expand.Text("", raw)
 	if expand.Err() != nil || expanded == raw {
 		return []string{raw}
 	}
 	return []string{raw, expanded}
-}
-
-// textsOf returns all texts in the JSON of a configuration.
-func textsOf(config any) []string {
-	var value any
-	if raw, err := json.Marshal(config); err != nil || json.Unmarshal(raw, &value) != nil {
-		return nil
-	}
-	return textsIn(value)
-}
-
-func textsIn(value any) []string {
-	var texts []string
-	switch v := value.(type) {
-	case string:
-		if v != "" {
-			texts = append(texts, v)
-		}
-	case []any:
-		for _, element := range v {
-			texts = append(texts, textsIn(element)...)
-		}
-	case map[string]any:
-		for _, element := range v {
-			texts = append(texts, textsIn(element)...)
-		}
-	}
-	return texts
 }
 
 // hidden holds the secrets that are redacted in the log. They are known after all modules are

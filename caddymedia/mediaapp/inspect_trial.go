@@ -8,6 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/caddymedia/redact"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -55,7 +56,7 @@ func (a *App) TryStorage(ctx context.Context, driver json.RawMessage) (Trial, er
 	if err != nil {
 		return refused(err)
 	}
-	module, ok := loaded.(storagedrivers.Module)
+	module, ok := loaded.(*modules.Driver)
 	if !ok {
 		return refused(fmt.Errorf("%T is no storage driver", loaded))
 	}
@@ -65,7 +66,7 @@ func (a *App) TryStorage(ctx context.Context, driver json.RawMessage) (Trial, er
 	if err != nil {
 		return refused(err)
 	}
-	storage := storagedrivers.New(name, own, storagedrivers.Options{Timeout: module.Timeout()})
+	storage := storagedrivers.New(name, own, storagedrivers.Options{Timeout: module.Limits().Timeout})
 	trial := Trial{Driver: module.Describe(), Secrets: secrets, Report: storage.Probe(ctx)}
 	trial.Features = storage.Features()
 	if err := storage.Close(); err != nil && !errors.Is(err, storagedrivers.ErrClosed) {
@@ -82,7 +83,10 @@ var ErrNoHostKey = errors.New("this driver knows no host keys")
 // configuration and may be incomplete.
 func HostKey(ctx context.Context, driver json.RawMessage) (storagedrivers.HostKey, storagedrivers.Description, error) {
 	module := unprovisioned(driver)
-	asked, ok := module.(storagedrivers.HostKeyer)
+	if module == nil {
+		return storagedrivers.HostKey{}, storagedrivers.Description{}, ErrNoHostKey
+	}
+	asked, ok := module.HostKeyer()
 	if !ok {
 		return storagedrivers.HostKey{}, storagedrivers.Description{}, ErrNoHostKey
 	}
@@ -101,16 +105,16 @@ func secretsIn(driver json.RawMessage) []string {
 
 // unprovisioned returns a driver with its options as they are written, or nil if there is none of
 // its name.
-func unprovisioned(driver json.RawMessage) storagedrivers.Module {
+func unprovisioned(driver json.RawMessage) *modules.Driver {
 	var named struct {
 		Name string `json:"name"`
 	}
 	_ = json.Unmarshal(driver, &named) // without a name there is no such module
-	info, err := caddy.GetModule("media.storages." + named.Name)
+	info, err := caddy.GetModule(modules.DriverNamespace + "." + named.Name)
 	if err != nil {
 		return nil
 	}
-	module, ok := info.New().(storagedrivers.Module)
+	module, ok := info.New().(*modules.Driver)
 	if !ok {
 		return nil
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	_ "github.com/caddymedia/media/storagedrivers/s3"
-	_ "github.com/caddymedia/media/storagedrivers/sftp"
+	_ "github.com/caddymedia/media/caddymedia/drivers/s3"
+	_ "github.com/caddymedia/media/caddymedia/drivers/sftp"
 )
 
 // hash is the hash of an unknown password.

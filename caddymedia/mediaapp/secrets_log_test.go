@@ -14,7 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	_ "github.com/caddyserver/caddy/v2/modules/logging"
 
-	_ "github.com/caddymedia/media/storagedrivers/s3"
+	_ "github.com/caddymedia/media/caddymedia/drivers/s3"
 )
 
 // loadLogged runs a configuration of the app until the end of the test, and returns the path of its

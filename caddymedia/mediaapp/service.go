@@ -10,7 +10,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -83,7 +83,7 @@ func expanded[T any](schema *options.Schema, given *T) (T, error) {
 	if given != nil {
 		config = *given
 	}
-	return config, schema.Expand(&config)
+	return config, schema.Expand(&config, modules.Expander())
 }
 
 // expandedAll returns copies of named options with their placeholders replaced.
@@ -104,7 +104,7 @@ func expandedAll[T any](schema *options.Schema, noun string, given map[string]*T
 }
 
 func (a *App) openStorages(ctx caddy.Context) ([]media.Storage, error) {
-	a.drivers = map[string]storagedrivers.Module{}
+	a.drivers = map[string]*modules.Driver{}
 	storages := make([]media.Storage, 0, len(a.Storages))
 	for _, name := range slices.Sorted(maps.Keys(a.Storages)) {
 		if a.Storages[name] == nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/storagedrivers"
-	"github.com/caddymedia/media/storagedrivers/local"
 )
 
 const (
-	// driverNamespace is Caddy's namespace of drivers.
+	// modules.DriverNamespace is Caddy's namespace of drivers.
 	driverNamespace = "media.storages"
-	// storeNamespace is Caddy's namespace of token stores.
+	// modules.StoreNamespace is Caddy's namespace of token stores.
 	storeNamespace = "media.tokens"
 )
 
@@ -31,8 +31,8 @@ type Storage struct {
 
 // DefaultDriver returns the driver of the default storage: a folder in Caddy's data folder.
 func DefaultDriver() json.RawMessage {
-	return caddyconfig.JSONModuleObject(
-		&local.Local{Config: local.Config{Root: filepath.Join(caddy.AppDataDir(), "media", "storage")}}, "name", "local", nil)
+	root := map[string]string{"root": filepath.Join(caddy.AppDataDir(), "media", "storage")}
+	return caddyconfig.JSONModuleObject(root, "name", "local", nil)
 }
 
 // openStorage returns a storage. Its driver comes from the pool.
@@ -49,7 +49,7 @@ func (a *App) openStorage(ctx caddy.Context, name string) (media.Storage, error)
 	if err != nil {
 		return storage, fmt.Errorf("loading the driver: %w", err)
 	}
-	module, ok := loaded.(storagedrivers.Module)
+	module, ok := loaded.(*modules.Driver)
 	if !ok {
 		return storage, fmt.Errorf("%T is no storage driver", loaded)
 	}
@@ -59,14 +59,14 @@ func (a *App) openStorage(ctx caddy.Context, name string) (media.Storage, error)
 	})
 	storage.Name, storage.Driver, storage.Settings = name, driver, module.PoolKey()
 	storage.Options = storagedrivers.Options{
-		Timeout: module.Timeout(), Location: module.Location(), Description: module.Describe(), Close: done,
+		Timeout: module.Limits().Timeout, Location: module.Location(), Description: module.Describe(), Close: done,
 	}
 	return storage, err
 }
 
 func (s *Storage) checkDriver() error {
 	if s.DriverRaw == nil {
-		return errors.New("it has no driver; there are " + modulesOf(driverNamespace))
+		return errors.New("it has no driver; there are " + modulesOf(modules.DriverNamespace))
 	}
-	return checkGuest(s.DriverRaw, "driver", driverNamespace, "name")
+	return checkGuest(s.DriverRaw, "driver", modules.DriverNamespace, "name")
 }

@@ -41,7 +41,7 @@ func (a *App) warnOfDataFolder() {
 	if a.implied.Storage {
 		a.log.Warn(unset+"folder of items in the global option media: storage default { driver local <path> }", "now", folder)
 	}
-	if store, ok := a.tokens.(*bolt.Module); ok && store.Path == "" {
+	if store, ok := a.tokens.Config.(*bolt.Config); ok && store.Path == "" {
 		a.log.Warn(unset+"file of tokens in the global option media: tokens bolt <path>", "now", folder)
 	}
 }

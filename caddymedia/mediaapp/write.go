@@ -14,6 +14,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -44,12 +45,12 @@ func strictly(raw []byte, into any) error {
 // UnmarshalCaddyfile.
 func (a *App) line() options.Line {
 	lines := media.Schemas.Settings.Lines(&a.Settings)
-	lines = append(lines, moduleLines(a.TokensRaw, "tokens", storeNamespace, "store")...)
+	lines = append(lines, moduleLines(a.TokensRaw, "tokens", modules.StoreNamespace, "store")...)
 	lines = append(lines, entryLines(a.Accounts, func(key string, account *media.Account) options.Line {
 		return media.Schemas.Account.Line(account, "account", key)
 	})...)
 	lines = append(lines, entryLines(a.Storages, func(name string, s *Storage) options.Line {
-		driver := moduleLines(s.DriverRaw, "driver", driverNamespace, "name")
+		driver := moduleLines(s.DriverRaw, "driver", modules.DriverNamespace, "name")
 		if driver == nil {
 			return options.Line{}
 		}
@@ -96,15 +97,13 @@ func entryLines[T any](entries map[string]*T, line func(string, *T) options.Line
 	return lines
 }
 
-// moduleLines returns the line of a guest module, none if the module does not describe its options.
+// moduleLines returns the line of a guest module, none for an invalid one.
 func moduleLines(raw json.RawMessage, option, namespace, nameKey string) []options.Line {
-	module, name := guest(raw, namespace, nameKey)
-	described, ok := module.(options.Described)
-	switch {
-	case ok:
-		return []options.Line{described.Schema().Line(module, option, name)}
-	case module != nil && string(caddyconfig.JSON(module, nil)) == "{}": // it has no options
-		return []options.Line{{Words: []string{option, name}}}
+	module, _ := guest(raw, namespace, nameKey)
+	if written, ok := module.(interface {
+		Line(option string) options.Line
+	}); ok {
+		return []options.Line{written.Line(option)}
 	}
 	return nil
 }
@@ -159,11 +158,11 @@ func (a *App) values() any {
 // spelt returns the configuration with its guest modules in their own spelling.
 func (a *App) spelt() *Config {
 	config := a.Config
-	config.TokensRaw = spelt(a.TokensRaw, storeNamespace, "store")
+	config.TokensRaw = spelt(a.TokensRaw, modules.StoreNamespace, "store")
 	config.Storages = map[string]*Storage{}
 	for name, s := range a.Storages {
 		if s != nil {
-			s = &Storage{spelt(s.DriverRaw, driverNamespace, "name"), s.Storage}
+			s = &Storage{spelt(s.DriverRaw, modules.DriverNamespace, "name"), s.Storage}
 		}
 		config.Storages[name] = s
 	}

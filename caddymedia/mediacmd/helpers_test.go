@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	_ "github.com/caddymedia/media/caddymedia/drivers/local"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 

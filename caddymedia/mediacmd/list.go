@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/caddymedia/media/caddymedia/ingest"
-	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -183,7 +182,7 @@ func (s *session) listRoots() error {
 		return s.document(r)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.App.Storages)) {
-		driver := mediaapp.DriverName(s.App.Driver(name))
+		driver := s.App.Driver(name).Name()
 		if err := show(root{Path: name, Driver: driver}, "storage ("+driver+")"); err != nil {
 			return err
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -68,7 +67,7 @@ func (s *session) probe(ctx context.Context, storage *storagedrivers.Storage) pr
 	report := storage.Probe(ctx)
 	features := storage.Features() // some are known only now
 	p := probed{
-		Name: storage.Name(), Driver: mediaapp.DriverName(s.App.Driver(storage.Name())), OK: report.OK(),
+		Name: storage.Name(), Driver: s.App.Driver(storage.Name()).Name(), OK: report.OK(),
 		Features: probedFeatures{features.Create.String(), features.Replace.String(), features.Together == storagedrivers.Atomic},
 	}
 	for _, step := range report.Steps {

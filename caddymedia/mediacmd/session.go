@@ -138,7 +138,7 @@ func (s *session) aliasOf(from, to string) func(key string) *ingest.Alias {
 // parallel returns the number of items that may be processed at a time, at most wanted.
 func (s *session) parallel(wanted int, storages ...*storagedrivers.Storage) int {
 	for _, storage := range storages {
-		if limit := s.App.Driver(storage.Name()).Parallel(); limit > 0 {
+		if limit := s.App.Driver(storage.Name()).Limits().Parallel; limit > 0 {
 			wanted = min(wanted, limit)
 		}
 	}

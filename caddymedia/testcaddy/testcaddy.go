@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
+
+	_ "github.com/caddymedia/media/caddymedia/drivers/local" // the driver of the default storage
 )
 
 // Run runs the tests of a package with temporary data and configuration folders for Caddy.

@@ -93,12 +93,13 @@ type Store interface {
 	Close() error
 }
 
-// A StoreModule is the configuration of a store, as the application sees it.
-type StoreModule interface {
-	// PoolKey identifies the store of these settings: equal keys may share one open Store, also
-	// across reloads. It must not reveal a secret.
-	PoolKey() string
-	// NewStore returns the store without using the network or locking a file: it connects at its
-	// first use.
-	NewStore(*slog.Logger) (Store, error)
+// StoreConfig is the configuration of a store: a pointer to a struct of options. No method uses the
+// network or locks a file.
+type StoreConfig interface {
+	// Complete checks the options, sets the defaults and reads the files that the options name.
+	// folder is the one for files of a store that has no other. A second call is no error.
+	Complete(folder string) error
+	// NewStore returns the store, which connects at its first use. The configuration must be
+	// complete.
+	NewStore(log *slog.Logger) (Store, error)
 }

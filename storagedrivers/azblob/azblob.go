@@ -34,13 +34,13 @@ type Driver struct {
 
 // New returns a driver of a container, without using the network.
 func New(c Config) (*Driver, error) {
-	if err := c.complete(); err != nil {
+	if err := c.Complete(); err != nil {
 		return nil, err
 	}
 	d := &Driver{
 		name: c.Container, folder: c.folder(),
-		transport: network.Transport(c.Timeout),
-		timeout:   c.Timeout,
+		transport: network.Transport(time.Duration(c.Timeout)),
+		timeout:   time.Duration(c.Timeout),
 		now:       time.Now, //nolint:forbidigo // the clock's one default
 	}
 	var err error

@@ -11,6 +11,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func TestMain(m *testing.M) {
@@ -37,7 +38,7 @@ func (a *account) open(t *testing.T, container string) *Driver {
 func (a *account) config(container string) Config {
 	return Config{
 		Account: servers.AzuriteAccount, Key: servers.AzuriteKey, Endpoint: a.endpoint, Container: container,
-		Timeout: 20 * time.Second,
+		Timeout: options.Duration(20 * time.Second),
 	}
 }
 

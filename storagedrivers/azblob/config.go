@@ -1,18 +1,29 @@
+// Package azblob is the storage driver for Azure Blob Storage and compatible services.
 package azblob
 
 import (
 	"cmp"
+	_ "embed"
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"strings"
-	"time"
 
+	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Config says which container is meant and how to get at it: by ConnectionString alone, or by Account or
-// Endpoint with Key or, without one, the default credentials of the machine.
+// Config keeps objects as block blobs in one container of an Azure storage account.
+//
+// The container must exist. The credentials need to read, write, delete and list its blobs (the
+// role "Storage Blob Data Contributor"). An upload appears when it is whole, and two uploads of one
+// name never mix, also with other writers to the container. The data of an aborted upload stays
+// invisible and is dropped by Azure after a week. Accounts with a hierarchical namespace (Data
+// Lake) are not supported: there folders are blobs too.
+//
+// Every text may hold placeholders such as `{env.AZURE_KEY}` and `{file./run/secrets/key}`.
 type Config struct {
 	// The container, which must exist. Required.
 	Container string `json:"container,omitempty" option:"required" example:"my-container"`
@@ -39,15 +50,31 @@ type Config struct {
 	// container.
 	Prefix string `json:"prefix,omitempty" option:"folder" example:"media"`
 
-	// Timeout is how long the service may keep silent. 0 is 30 s.
-	Timeout time.Duration `json:"-"`
+	// How long the service may keep silent before it counts as unreachable. Default:
+	// `30s`.
+	Timeout options.Duration `json:"timeout,omitempty" example:"30s"`
 }
+
+//go:embed config.go
+var comments string
+
+var schema = options.Of[Config](comments)
+
+// Schema returns the options.
+func (*Config) Schema() *options.Schema { return schema.Documented() }
+
+// NewDriver returns a driver, without using the network.
+func (c *Config) NewDriver(*slog.Logger) (storagedrivers.Driver, error) { return New(*c) }
 
 var containerName = regexp.MustCompile(`^(\$web|[a-z0-9]+(-[a-z0-9]+)*)$`)
 
-// complete sets the defaults. The error names options that cannot be used together.
-func (c *Config) complete() error {
-	c.Timeout = cmp.Or(c.Timeout, network.DefaultTimeout)
+// Complete checks the options and sets the defaults. The error names options that cannot be used
+// together.
+func (c *Config) Complete() error {
+	if err := schema.Check(c); err != nil {
+		return err
+	}
+	c.Timeout = cmp.Or(c.Timeout, options.Duration(network.DefaultTimeout))
 	if n := len(c.Container); n < 3 || n > 63 || !containerName.MatchString(c.Container) {
 		return fmt.Errorf("container: %q is not 3 to 63 lower-case letters, digits and single hyphens", c.Container)
 	}

@@ -3,6 +3,7 @@ package azblob
 import (
 	"path"
 	"strings"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
@@ -11,23 +12,20 @@ import (
 )
 
 // Describe returns the title, the noun and the container.
-func (a *AzBlob) Describe() storagedrivers.Description {
-	where := path.Join(a.Container, a.Prefix)
-	if a.Account != "" {
-		where += " (" + a.Account + ")"
+func (c *Config) Describe() storagedrivers.Description {
+	where := path.Join(c.Container, c.Prefix)
+	if c.Account != "" {
+		where += " (" + c.Account + ")"
 	}
 	return storagedrivers.Description{Title: "Azure Blob Storage", Noun: "container", Icon: "cloud", Rank: 40, Where: where}
 }
 
 // Location returns the container and the prefix. They are the same for all ways to configure the
 // account.
-func (a *AzBlob) Location() storagedrivers.Location {
-	host := network.ServiceHost(a.config.containerURL())
-	return storagedrivers.Location{Backend: "azblob://" + host}.Join(a.config.Prefix)
+func (c *Config) Location() storagedrivers.Location {
+	host := network.ServiceHost(c.containerURL())
+	return storagedrivers.Location{Backend: "azblob://" + host}.Join(c.Prefix)
 }
-
-// Parallel returns 0: there is no limit.
-func (*AzBlob) Parallel() int { return 0 }
 
 // containerURL returns the URL of the container without a signature. It is empty for an invalid
 // connection string.
@@ -41,4 +39,9 @@ func (c Config) containerURL() string {
 	}
 	address, _, _ := strings.Cut(client.URL(), "?")
 	return address
+}
+
+// Limits returns the time-out.
+func (c *Config) Limits() storagedrivers.Limits {
+	return storagedrivers.Limits{Timeout: time.Duration(c.Timeout)}
 }

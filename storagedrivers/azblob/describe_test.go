@@ -8,8 +8,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
-// newModule returns a provisioned module with options in JSON.
-var newModule = drivertest.NewModule[AzBlob]
+// newConfig returns a complete configuration with options in JSON.
+var newConfig = drivertest.NewConfig[Config]
 
 func TestDescription(t *testing.T) {
 	t.Parallel()
@@ -17,7 +17,7 @@ func TestDescription(t *testing.T) {
 		return `{"container": "media", "account": "` + servers.AzuriteAccount + `", "key": "` + key + `", "endpoint": "` + address + `"}`
 	}
 	drivertest.Describe(t, drivertest.Description{
-		New:         newModule,
+		New:         newConfig,
 		Options:     `{"container": "media", "account": "name"}`,
 		Where:       "media (name)",
 		Refused:     failing("d3Jvbmc=", startAnswering(t, http.StatusForbidden, "AuthenticationFailed")),

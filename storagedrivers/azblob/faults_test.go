@@ -17,6 +17,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // TestDeadHost: every method fails soon, and works again when the host is back.
@@ -31,7 +32,7 @@ func TestDeadHost(t *testing.T) {
 	direct := a.first(t).(*Driver)
 	proxy := faults.New(t, host)
 	c := a.config(direct.name)
-	c.Endpoint, c.Timeout = "http://"+proxy.Address+"/"+path, timeout
+	c.Endpoint, c.Timeout = "http://"+proxy.Address+"/"+path, options.Duration(timeout)
 	d, err := New(c)
 	if err != nil {
 		t.Fatal(err)

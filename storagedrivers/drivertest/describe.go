@@ -5,35 +5,34 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Description describes the tests of a driver's description. Modules are represented by their
+// Description describes the tests of a driver's description. Configurations are represented by their
 // options in JSON.
 type Description struct {
-	// New returns a provisioned module.
-	New func(t *testing.T, options string) storagedrivers.Module
-	// Options are the options of the described module.
+	// New returns a complete configuration, for example [NewConfig] of its type.
+	New func(t *testing.T, options string) storagedrivers.Config
+	// Options are the options of the described configuration.
 	Options string
 	// Where is the expected short form of the backend.
 	Where string
-	// Same modules store their objects in the same location as Options. They differ in credentials,
+	// Same configurations store their objects in the same location as Options. They differ in credentials,
 	// time-outs and other settings, or in the spelling of the backend.
 	Same []string
-	// Below modules store their objects in the folder "below/it" of those of Options.
+	// Below configurations store their objects in the folder "below/it" of those of Options.
 	Below []string
-	// Apart modules store their objects on another backend, or beside those of Options.
+	// Apart configurations store their objects on another backend, or beside those of Options.
 	Apart []string
-	// Refused, Missing and Unreachable are modules that fail: the login is refused, there is no
+	// Refused, Missing and Unreachable are configurations that fail: the login is refused, there is no
 	// such bucket or the root is a file, no server listens at the address. Empty ones are not
 	// tested.
 	Refused, Missing, Unreachable string
@@ -41,41 +40,50 @@ type Description struct {
 	NotSecret []string
 }
 
-// NewModule returns a provisioned module of a driver with options in JSON.
-func NewModule[M any, P interface {
-	*M
-	storagedrivers.Module
-	caddy.Provisioner
-}](t *testing.T, options string) storagedrivers.Module {
+// NewConfig returns a complete configuration of a driver with options in JSON.
+func NewConfig[C any, P interface {
+	*C
+	storagedrivers.Config
+}](t *testing.T, options string) storagedrivers.Config {
 	t.Helper()
-	m := P(new(M))
-	if err := json.Unmarshal([]byte(options), m); err != nil {
+	c := P(new(C))
+	if err := json.Unmarshal([]byte(options), c); err != nil {
 		t.Fatalf("%s: %v", options, err)
 	}
-	if err := m.Provision(caddy.Context{}); err != nil {
+	if err := c.Complete(); err != nil {
 		t.Fatalf("%s: %v", options, err)
 	}
-	return m
+	return c
 }
 
 // Describe tests the description of a driver, and the causes of its errors.
 func Describe(t *testing.T, d Description) {
 	t.Helper()
-	module := d.New(t, d.Options)
-	got := module.Describe()
+	config := d.New(t, d.Options)
+	got := written(t, config, d.Options).Describe()
 	if got.Title == "" || got.Noun == "" || got.Icon == "" || got.Noun != strings.ToLower(got.Noun) || got.Where != d.Where {
 		t.Errorf("description %+v, want it of %q", got, d.Where)
 	}
-	if module.Parallel() < 0 {
-		t.Errorf("%d objects in parallel", module.Parallel())
+	if limited, ok := config.(storagedrivers.Limited); ok && (limited.Limits().Parallel < 0 || limited.Limits().Timeout < 0) {
+		t.Errorf("limits %+v", limited.Limits())
 	}
-	described, ok := module.(options.Described)
+	described, ok := config.(options.Described)
 	if !ok {
 		t.Fatal("it does not describe its options")
 	}
 	d.checkOptions(t, described.Schema())
-	d.checkLocations(t, module.Location())
+	d.checkLocations(t, config.Location())
 	d.checkFailures(t, got.Noun)
+}
+
+// written returns a configuration of the type of complete with options that are not complete.
+func written(t *testing.T, complete storagedrivers.Config, options string) storagedrivers.Config {
+	t.Helper()
+	c := reflect.New(reflect.TypeOf(complete).Elem()).Interface().(storagedrivers.Config) // the type of one
+	if err := json.Unmarshal([]byte(options), c); err != nil {
+		t.Fatalf("%s: %v", options, err)
+	}
+	return c
 }
 
 func (d Description) checkLocations(t *testing.T, location storagedrivers.Location) {

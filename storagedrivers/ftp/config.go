@@ -1,20 +1,48 @@
+// Package ftp stores objects as files on an FTP server, plain or over TLS.
+//
+// A key is the path of its file below the root. An object is sent to a temporary file ".up-*.part"
+// in its folder, and renamed when it is complete: a server keeps the received part of an aborted
+// transfer and reports it as complete.
+//
+// The protocol cannot create a name only if it is free. Instead the driver checks the name before
+// the rename, under a lock. Within a process that is a name lock, and between processes a lock
+// folder ".lock-*" beside the object: making a folder fails if it exists. See lock.go.
+//
+// A server does not identify the generation of an object that it sends. See open.go.
+//
+// Hidden names are assumed to be those of this driver. Its leftovers are removed from listed
+// folders when they are older than a day. For servers that do not rename over a file, an object is
+// moved aside (".aside-" and its name) while it is replaced. The first check, each listing and
+// [Driver.Sweep] restore the object if the process died in that moment.
 package ftp
 
 import (
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
+	_ "embed"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Config says where the objects are and how to get there.
+// Config keeps objects as files on an FTP server, plain or over TLS, in passive mode.
+//
+// An object is sent to a hidden temporary file in the folder of its name and renamed when it is
+// whole. The login needs the right to store, rename and delete files and to make and remove
+// folders. The protocol cannot create a name only if it is free. So this process keeps two uploads
+// of one name at the same moment apart, and several processes use lock folders. Other programs that
+// write to the folder know neither.
+//
+// Without TLS the password and all content can be read on the way.
 type Config struct {
 	// The host, with a port after a colon where it is not 21, or 990 with implicit TLS.
 	// Required.
@@ -54,11 +82,22 @@ type Config struct {
 	// that moment keeps its one name from being created for ten minutes. Default: `true`.
 	Lock *bool `json:"lock,omitempty"`
 
-	// Timeout is how long the server may keep silent. 0 is 30 s.
-	Timeout time.Duration `json:"-"`
+	// How long the server may keep silent. Default: `30s`.
+	Timeout options.Duration `json:"timeout,omitempty" example:"30s"`
 
 	pem string // of CA
 }
+
+//go:embed config.go
+var comments string
+
+var schema = options.Of[Config](comments)
+
+// Schema returns the options.
+func (*Config) Schema() *options.Schema { return schema.Documented() }
+
+// NewDriver returns a driver, which connects at its first use.
+func (c *Config) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) { return New(*c, log) }
 
 const (
 	defaultConnections = 8
@@ -77,12 +116,15 @@ const (
 	TLSImplicit TLSMode = "implicit" // from the first byte on
 )
 
-// complete sets the defaults and reads the certificates. The error names options that cannot be
-// used together.
-func (c *Config) complete() error {
+// Complete checks the options, sets the defaults and reads the certificates. The error names options
+// that cannot be used together.
+func (c *Config) Complete() error {
+	if err := schema.Check(c); err != nil {
+		return err
+	}
 	c.TLS = cmp.Or(c.TLS, TLSNone)
 	c.Connections = cmp.Or(c.Connections, defaultConnections)
-	c.Timeout = cmp.Or(c.Timeout, network.DefaultTimeout)
+	c.Timeout = cmp.Or(c.Timeout, options.Duration(network.DefaultTimeout))
 	if c.Lock == nil {
 		c.Lock = new(true)
 	}
@@ -157,3 +199,5 @@ func splitAddress(address string) (host, port string, err error) {
 	}
 	return host, port, err
 }
+
+func (c *Config) timeout() time.Duration { return time.Duration(c.Timeout) }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func TestMain(m *testing.M) {
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 
 // config returns the configuration of a driver for the fake.
 func (f *fake) config() Config {
-	config := Config{Address: f.address, User: "u", Password: "secret", Connections: 4, Timeout: 20 * time.Second}
+	config := Config{Address: f.address, User: "u", Password: "secret", Connections: 4, Timeout: options.Duration(20 * time.Second)}
 	if f.tls != nil {
 		config.TLS, config.ServerName, config.pem = TLSExplicit, "example.com", trusted
 	}

@@ -45,7 +45,7 @@ func (d *Driver) connect(ctx context.Context) (*conn, error) {
 // login opens the control connection, which ends with life.
 func (c *conn) login(life context.Context, config Config) error {
 	tlsConfig := config.tls()
-	dialer := network.Dialer{Timeout: config.Timeout}
+	dialer := network.Dialer{Timeout: config.timeout()}
 	raw, err := dialer.DialContext(life, "tcp", config.Address)
 	if err != nil {
 		return err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func TestDeadHost(t *testing.T) {
@@ -22,7 +23,7 @@ func TestDeadHost(t *testing.T) {
 	f := (&fake{facts: true}).start(t)
 	proxy := faults.New(t, f.address)
 	config := f.config()
-	config.Address, config.Timeout = proxy.Address, timeout
+	config.Address, config.Timeout = proxy.Address, options.Duration(timeout)
 	d := open(t, config)
 	if err := put(t, d, "key", "content", create); err != nil {
 		t.Fatal(err)
@@ -128,7 +129,7 @@ func TestNoConnectionIsFree(t *testing.T) {
 	t.Parallel()
 	f := (&fake{facts: true}).start(t)
 	config := f.config()
-	config.Connections, config.Timeout = 1, 3*time.Second
+	config.Connections, config.Timeout = 1, options.Duration(3*time.Second)
 	d := open(t, config)
 	if err := put(t, d, "key", strings.Repeat("x", maxWhole+1), create); err != nil {
 		t.Fatal(err)

@@ -3,11 +3,12 @@ package ftp
 import (
 	"testing"
 
+	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
-// newModule returns a provisioned module with options in JSON.
-var newModule = drivertest.NewModule[FTP]
+// newConfig returns a complete configuration with options in JSON.
+var newConfig = drivertest.NewConfig[Config]
 
 func TestDescription(t *testing.T) {
 	t.Parallel()
@@ -18,7 +19,7 @@ func TestDescription(t *testing.T) {
 		return `{"address": "` + address + `", "user": "u", "password": "` + password + `", "tls": "none", "root": "root"}`
 	}
 	drivertest.Describe(t, drivertest.Description{
-		New:         newModule,
+		New:         newConfig,
 		Options:     `{"address": "files.example.com", ` + login + `}`,
 		Where:       "media@files.example.com",
 		Refused:     failing(f.address, "wrong"),
@@ -36,7 +37,7 @@ func TestDescription(t *testing.T) {
 		},
 	})
 	drivertest.Describe(t, drivertest.Description{
-		New:     newModule,
+		New:     newConfig,
 		Options: `{"address": "files.example.com", ` + login + `, "root": "/srv"}`,
 		Where:   "media@files.example.com /srv",
 		Same:    []string{`{"address": "files.example.com", "user": "other", "root": "/srv/"}`},
@@ -53,7 +54,7 @@ func TestParallel(t *testing.T) {
 		`{"address": "a", "user": "u", "connections": 5}`: 2,
 		`{"address": "a", "user": "u", "connections": 1}`: 1,
 	} {
-		if got := newModule(t, options).Parallel(); got != want {
+		if got := newConfig(t, options).(storagedrivers.Limited).Limits().Parallel; got != want {
 			t.Errorf("%s: %d, want %d", options, got, want)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // TestTimesThatAreNotAnnounced: MDTM is used even if FEAT does not announce it.
@@ -120,7 +121,7 @@ func TestUploadsThatTheServerLeavesOpen(t *testing.T) {
 			t.Parallel()
 			f.start(t)
 			config := f.config()
-			config.Timeout = time.Hour
+			config.Timeout = options.Duration(time.Hour)
 			d := open(t, config)
 			for key, content := range map[string]string{"empty": "", "key": strings.Repeat("content", 100_000)} {
 				if err := put(t, d, key, content, create); err != nil {
@@ -264,7 +265,7 @@ func TestOtherServers(t *testing.T) {
 			}()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			d := open(t, Config{Address: listener.Addr().String(), User: "u", Timeout: time.Hour})
+			d := open(t, Config{Address: listener.Addr().String(), User: "u", Timeout: options.Duration(time.Hour)})
 			err = d.Check(ctx)
 			fails(t, err, want.err)
 			if err == nil || !strings.Contains(err.Error(), want.words) || ctx.Err() != nil {

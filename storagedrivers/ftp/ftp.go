@@ -44,7 +44,7 @@ const maxMemory = 64 << 20
 
 // New returns a driver, which connects at its first use.
 func New(config Config, log *slog.Logger) (*Driver, error) {
-	if err := config.complete(); err != nil {
+	if err := config.Complete(); err != nil {
 		return nil, err
 	}
 	d := &Driver{
@@ -64,7 +64,7 @@ func (d *Driver) onReduced(limit int) {
 
 // get returns a connection by one of the pool's methods.
 func (d *Driver) get(ctx context.Context, get func(context.Context) (*conn, error)) (*conn, error) {
-	wait, cancel := context.WithTimeoutCause(ctx, d.config.Timeout, errNoConnection)
+	wait, cancel := context.WithTimeoutCause(ctx, d.config.timeout(), errNoConnection)
 	defer cancel()
 	c, err := get(wait)
 	if err != nil {
@@ -111,7 +111,7 @@ func (d *Driver) do(ctx context.Context, f func(c *conn) error) error {
 
 // cleanUp calls f, which undoes the effects of a failure, even after the end of ctx.
 func (d *Driver) cleanUp(ctx context.Context, c *conn, f func() error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(d.config.Timeout/5, maxCleanup))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(d.config.timeout()/5, maxCleanup))
 	defer cancel()
 	return c.run(ctx, f)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // TestFewConnections: uploads and readers work with the connections that the server allows.
@@ -57,7 +58,7 @@ func TestStalledReaders(t *testing.T) {
 	}
 	f := (&fake{facts: true}).start(t)
 	config := f.config()
-	config.Connections, config.Timeout = defaultConnections, 5*time.Second
+	config.Connections, config.Timeout = defaultConnections, options.Duration(5*time.Second)
 	d := open(t, config)
 	for key, n := range map[string]int{"long": 4 * maxWhole, "short": maxWhole} {
 		if err := put(t, d, key, strings.Repeat("x", n), create); err != nil {

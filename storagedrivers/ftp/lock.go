@@ -69,7 +69,7 @@ func (u *upload) lock(ctx context.Context) error {
 		if !errors.Is(err, errLocked) {
 			return err
 		}
-		lag := min(breakingLag, u.driver.config.Timeout/4)
+		lag := min(breakingLag, u.driver.config.timeout()/4)
 		if !suspected && u.driver.now().Sub(start) >= lag {
 			suspected = true
 			if err := u.conn.run(ctx, u.breakStale); err != nil {

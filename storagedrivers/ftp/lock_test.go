@@ -15,6 +15,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // raceToCreate creates one name by uploads of several drivers, like several processes.
@@ -113,7 +114,7 @@ func TestLockOfADeadProcess(t *testing.T) {
 			t.Parallel()
 			f := (&fake{facts: facts}).start(t)
 			config := f.config()
-			config.Timeout = 5 * time.Second
+			config.Timeout = options.Duration(5 * time.Second)
 			d := open(t, config)
 
 			f.aged(t, lockPath("stale"), true, staleAfter+2*time.Minute)

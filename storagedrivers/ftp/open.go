@@ -171,7 +171,7 @@ func (t *transfer) readAll(anyTime bool) ([]byte, error) {
 		t.entry = entry{size: int64(len(content))}
 		return content, t.finish()
 	}
-	patience := t.driver.now().Add(t.driver.config.Timeout / 4)
+	patience := t.driver.now().Add(t.driver.config.timeout() / 4)
 	content := make([]byte, 0, t.left)
 	for {
 		n, err := t.receive(content[len(content):cap(content)])
@@ -218,7 +218,7 @@ func (t *transfer) checkBeside(ctx context.Context) error {
 	if !d.pool.several() {
 		return nil
 	}
-	wait, cancel := context.WithTimeout(ctx, d.config.Timeout/4)
+	wait, cancel := context.WithTimeout(ctx, d.config.timeout()/4)
 	defer cancel()
 	c, err := d.get(wait, d.pool.get)
 	if err == nil {

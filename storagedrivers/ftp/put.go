@@ -185,7 +185,7 @@ var errKeyTaken = fmt.Errorf("%w: another upload of this name takes too long", s
 // publish renames the temporary file to its key, or removes it. At the same time no other upload of
 // this process does so for the name, nor one of another process that uses the lock.
 func (u *upload) publish(ctx context.Context) error {
-	wait, cancel := context.WithTimeoutCause(ctx, u.driver.config.Timeout, errKeyTaken)
+	wait, cancel := context.WithTimeoutCause(ctx, u.driver.config.timeout(), errKeyTaken)
 	defer cancel()
 	unlock, err := u.driver.keys.Lock(wait, u.dst)
 	if err != nil {

@@ -1,19 +1,30 @@
+// Package gcs is the storage driver for Google Cloud Storage.
 package gcs
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
-	"time"
 
+	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // google is the default address of the service.
 const google = "https://storage.googleapis.com"
 
-// Config says which bucket a [Driver] uses and how.
+// Config keeps objects in a bucket of Google Cloud Storage.
+//
+// An object appears under its name when all of it has arrived. Two uploads of one name never mix,
+// also with other writers to the bucket. The account needs the permissions
+// `storage.objects.create`, `storage.objects.get`, `storage.objects.list` and
+// `storage.objects.delete`, which overwriting needs too. The role Storage Object User has them all.
+//
+// Placeholders such as `{env.MEDIA_BUCKET}` are expanded in every text.
 type Config struct {
 	// The bucket, which must exist. Required.
 	Bucket string `json:"bucket,omitempty" option:"required" example:"my-bucket"`
@@ -35,15 +46,30 @@ type Config struct {
 	// bucket.
 	Prefix string `json:"prefix,omitempty" option:"folder" example:"media"`
 
-	// Timeout is how long the service may keep silent. 0 is 30 s.
-	Timeout time.Duration `json:"-"`
+	// How long the service may keep silent before an operation is given up. Default:
+	// `30s`.
+	Timeout options.Duration `json:"timeout,omitempty" example:"30s"`
 
 	key string // of the service account, as in its file
 }
 
-// complete sets the defaults and reads the key. The error names an invalid option.
-func (c *Config) complete() error {
-	c.Timeout = cmp.Or(c.Timeout, network.DefaultTimeout)
+//go:embed config.go
+var comments string
+
+var schema = options.Of[Config](comments)
+
+// Schema returns the options.
+func (*Config) Schema() *options.Schema { return schema.Documented() }
+
+// NewDriver returns a driver, without using the network.
+func (c *Config) NewDriver(*slog.Logger) (storagedrivers.Driver, error) { return New(*c) }
+
+// Complete checks the options, sets the defaults and reads the key. The error names an invalid option.
+func (c *Config) Complete() error {
+	if err := schema.Check(c); err != nil {
+		return err
+	}
+	c.Timeout = cmp.Or(c.Timeout, options.Duration(network.DefaultTimeout))
 	c.Endpoint = cmp.Or(c.Endpoint, google)
 	if c.CredentialsFile != "" && c.key == "" {
 		key, err := os.ReadFile(c.CredentialsFile)

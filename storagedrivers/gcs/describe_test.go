@@ -6,13 +6,13 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
-// newModule returns a provisioned module with options in JSON.
-var newModule = drivertest.NewModule[GCS]
+// newConfig returns a complete configuration with options in JSON.
+var newConfig = drivertest.NewConfig[Config]
 
 func TestDescription(t *testing.T) {
 	t.Parallel()
 	drivertest.Describe(t, drivertest.Description{
-		New:         newModule,
+		New:         newConfig,
 		Options:     `{"bucket": "media"}`,
 		Where:       "media",
 		Missing:     `{"bucket": "nowhere", "endpoint": "` + inProcess(t).Endpoint + `"}`,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 const mib = 1 << 20
@@ -79,7 +80,7 @@ func TestDeadHost(t *testing.T) {
 			t.Parallel()
 			proxy := faults.New(t, strings.TrimPrefix(server.Endpoint, "http://"))
 			d := opened(t, Config{
-				Bucket: newBucket(t, server), Endpoint: "http://" + proxy.Address, Timeout: timeout,
+				Bucket: newBucket(t, server), Endpoint: "http://" + proxy.Address, Timeout: options.Duration(timeout),
 			})
 			if err := d.Check(t.Context()); err != nil {
 				t.Fatal(err)
@@ -135,7 +136,7 @@ func TestSilentOnTheWay(t *testing.T) {
 	if _, err := direct.Put(t.Context(), "old", zeros(30*mib), create); err != nil {
 		t.Fatal(err)
 	}
-	d := opened(t, Config{Bucket: bucket, Endpoint: "http://" + proxy.Address, Timeout: 5 * time.Second})
+	d := opened(t, Config{Bucket: bucket, Endpoint: "http://" + proxy.Address, Timeout: options.Duration(5 * time.Second)})
 	body, _, err := d.Open(t.Context(), "old", storagedrivers.Range{})
 	if err != nil {
 		t.Fatal(err)

@@ -30,11 +30,11 @@ type Driver struct {
 
 // New returns a driver of a bucket, without using the network.
 func New(c Config) (*Driver, error) {
-	if err := c.complete(); err != nil {
+	if err := c.Complete(); err != nil {
 		return nil, err
 	}
 	d := &Driver{
-		config: c, http: newTransport(c.Timeout),
+		config: c, http: newTransport(time.Duration(c.Timeout)),
 		now: time.Now, //nolint:forbidigo // the clock's one default
 	}
 	if c.Prefix != "" {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // store stores an object like another program.
@@ -168,7 +169,7 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	process, server := servers.FakeGCS(t)
 	server.Bucket(t, "bucket")
-	d := opened(t, Config{Bucket: "bucket", Endpoint: server.Endpoint, Timeout: 5 * time.Second})
+	d := opened(t, Config{Bucket: "bucket", Endpoint: server.Endpoint, Timeout: options.Duration(5 * time.Second)})
 	if _, err := d.Put(t.Context(), "key", zeros(100), create); err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // meddler is a proxy in front of a server that can change requests and responses.
@@ -146,7 +147,7 @@ func TestCancelledTooLate(t *testing.T) {
 			}}
 			// The timeout is far above lostreply.Grace: the service was not silent for all of it.
 			d := opened(t, Config{
-				Bucket: newBucket(t, server), Endpoint: m.before(t, server), Timeout: time.Minute,
+				Bucket: newBucket(t, server), Endpoint: m.before(t, server), Timeout: options.Duration(time.Minute),
 			})
 			info, err := d.Put(ctx, "key", zeros(size), create)
 			if err != nil {

@@ -41,7 +41,7 @@ func (d *Driver) Put(
 		return storagedrivers.Info{}, err
 	}
 	u := &upload{driver: d, object: object, source: source.New(ctx, r), size: size}
-	u.Upload = lostreply.New(opts, d.config.Timeout, u.look, u.doubtful)
+	u.Upload = lostreply.New(opts, time.Duration(d.config.Timeout), u.look, u.doubtful)
 	if opts.Mode == storagedrivers.CreateOnly && size >= chunkSize { // the service refuses a key that is taken only at the end
 		if info, err := u.Find(ctx); !errors.Is(err, fs.ErrNotExist) {
 			return info, err

@@ -1,11 +1,36 @@
+// Package local stores objects as files below one folder, the root.
+//
+// A key is the path of its file. Nothing outside the root can be reached: every access uses
+// [os.Root], so that neither ".." nor a symbolic link leads out.
+//
+// An object is written to an unnamed file (O_TMPFILE, open(2)) that is linked to its name when it
+// is complete. If the system or the file system has no such files, and while an object is being
+// replaced, the driver uses names in a hidden folder ".media-tmp-*" of the root. A process locks
+// its folder (flock(2)), so that the next start can distinguish the leftovers of a killed process
+// from the data of a running one.
+//
+// A growing object has its name from the start. A writer locks the file itself while it appends. An
+// item that was committed from it is a second name of the file; a file with several names is never
+// appended to.
 package local
 
 import (
+	_ "embed"
 	"fmt"
+	"log/slog"
 	"path/filepath"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Config says where the objects are.
+// Config keeps objects as files below one folder.
+//
+// An object appears under its name when it is whole and on the disk; two uploads of one
+// name never mix, also when several processes use the folder. Symbolic links inside the
+// folder are followed, unless they lead out of it.
+//
+// Placeholders such as `{env.MEDIA_ROOT}` are expanded in every text.
 type Config struct {
 	// The folder. It is made when it is first used; a relative one is relative to the
 	// folder that Caddy was started in. Everything below must be on one file system.
@@ -18,8 +43,27 @@ type Config struct {
 	Sync *bool `json:"sync,omitempty"`
 }
 
-// complete makes the root absolute.
-func (c *Config) complete() (err error) {
+//go:embed config.go
+var comments string
+
+var schema = options.Of[Config](comments)
+
+// Schema returns the options.
+func (*Config) Schema() *options.Schema { return schema.Documented() }
+
+// NewDriver returns a driver, which uses the folder at its first use.
+func (c *Config) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) {
+	return NewFollower(*c, log), nil
+}
+
+// Complete checks the options, makes the root absolute and sets the default.
+func (c *Config) Complete() (err error) {
+	if err := schema.Check(c); err != nil {
+		return err
+	}
+	if c.Sync == nil {
+		c.Sync = new(true)
+	}
 	if c.Root, err = filepath.Abs(c.Root); err != nil {
 		return fmt.Errorf("root: %w", err)
 	}

@@ -8,19 +8,16 @@ import (
 )
 
 // Describe returns the title, the noun and the folder.
-func (l *Local) Describe() storagedrivers.Description {
+func (c *Config) Describe() storagedrivers.Description {
 	return storagedrivers.Description{
-		Title: "Local folder", Noun: "folder", Local: true, Icon: "disk", Rank: 60, Where: l.Root,
+		Title: "Local folder", Noun: "folder", Local: true, Icon: "disk", Rank: 60, Where: c.Root,
 	}
 }
 
 // Location returns the folder without symbolic links.
-func (l *Local) Location() storagedrivers.Location {
-	return storagedrivers.Location{Backend: "file:"}.Join(filepath.ToSlash(resolved(l.config.Root)))
+func (c *Config) Location() storagedrivers.Location {
+	return storagedrivers.Location{Backend: "file:"}.Join(filepath.ToSlash(resolved(c.Root)))
 }
-
-// Parallel returns 0: there is no limit.
-func (*Local) Parallel() int { return 0 }
 
 // maxResolve bounds following links. On a network file system whose server is down it could take
 // for ever, but a configuration must still load.

@@ -8,8 +8,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
-// newModule returns a provisioned module with options in JSON.
-var newModule = drivertest.NewModule[Local]
+// newConfig returns a complete configuration with options in JSON.
+var newConfig = drivertest.NewConfig[Config]
 
 func TestDescription(t *testing.T) {
 	t.Parallel()
@@ -24,7 +24,7 @@ func TestDescription(t *testing.T) {
 		t.Fatal(err)
 	}
 	drivertest.Describe(t, drivertest.Description{
-		New:     newModule,
+		New:     newConfig,
 		Missing: `{"root": "` + base + `/file"}`,
 		Options: `{"root": "` + base + `/real/media"}`,
 		Where:   base + "/real/media",

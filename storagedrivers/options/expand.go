@@ -17,11 +17,13 @@ import (
 // may be a shallow copy of a struct that must not change. A null among named groups becomes an empty
 // group. The error begins with the name of the option, after that of its group and a dot:
 // `webp.quality`, or `renditions.thumb.width`.
-func (s *Schema) Expand(config any) error {
+func (s *Schema) Expand(config any, expand *Expander) error {
 	value := s.structOf(config)
-	var expand Expander
 	replaceAll(s.fields, value, "", func(f field, name, raw string) (string, bool) {
-		if f.option.Secret {
+		switch {
+		case f.verbatim:
+			return raw, true
+		case f.option.Secret:
 			return expand.Secret(name, raw), true
 		}
 		return expand.Text(name, raw), true
@@ -219,4 +221,8 @@ func harmless(address string) string {
 		return base + "?..."
 	}
 	return base
+}
+
+func notAWord(name, value string, words []string) error {
+	return fmt.Errorf("%s is one of %s, not %q", name, strings.Join(words, ", "), value)
 }

@@ -17,7 +17,7 @@ type field struct {
 	// owner and name are the names of the struct and the field with the comment.
 	owner, name string
 
-	address, folder, repeat bool
+	address, folder, repeat, joined, argument, zero, verbatim bool
 
 	group []field
 }
@@ -108,11 +108,54 @@ func (f *field) mark(word string, of reflect.Type) bool {
 	case word == "repeat":
 		f.repeat = true
 		return o.Type == Texts
+	case word == "joined":
+		f.joined = true
+		return o.Type == Texts
+	case word == "argument":
+		f.argument = true
+		return o.Type == Text
+	case word == "zero":
+		f.zero = true
+		return o.Type == Count
+	case word == "verbatim":
+		f.verbatim = true
+		return o.Type == Text
 	case isLine:
 		o.Line = line
 		return o.Type == Groups
 	}
 	return false
+}
+
+// Field is an option with its value in a configuration.
+type Field struct {
+	Option
+	// Value is a pointer to the field of the struct; a *string for every Text and Word.
+	Value any
+	// Repeat, Joined, Argument and Zero are marks of the option.
+	Repeat, Joined, Argument, Zero bool
+
+	check func(name string, value *string) error
+}
+
+// CheckText returns an error if the value of a Text or Word is invalid.
+func (f Field) CheckText(value string) error { return f.check(f.Name, &value) }
+
+// Fields returns the options with their values in config, a pointer to the struct.
+func (s *Schema) Fields(config any) []Field {
+	in := s.structOf(config)
+	fields := make([]Field, len(s.fields))
+	for i, f := range s.fields {
+		value := in.FieldByIndex(f.index)
+		fields[i] = Field{
+			Option: f.option, Value: value.Addr().Interface(),
+			Repeat: f.repeat, Joined: f.joined, Argument: f.argument, Zero: f.zero, check: f.checkText,
+		}
+		if value.Kind() == reflect.String {
+			fields[i].Value = text(value)
+		}
+	}
+	return fields
 }
 
 // text returns a string field as a *string, whatever the name of its type.

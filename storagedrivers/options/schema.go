@@ -1,7 +1,6 @@
 // Package options describes the options of a configuration by the struct that holds them. From this
 // one description the Caddyfile is read, options are checked, documentation is written and forms
-// are made. It also reads blocks of a Caddyfile in which every line is an option with its arguments
-// ([ParseBlock]), so that the app and all modules refuse unknown options with the same words.
+// are made.
 //
 // The `json` tag of a field is the name of its option, and its Go type determines the values:
 // string, []string, bool or *bool, int or int64, [Duration], a pointer to the struct of a
@@ -16,7 +15,11 @@
 //	size        its number is one of bytes
 //	address     it is a URL of http or https, with a host, and no user, query or fragment
 //	folder      it is the path of a folder, as in a key; slashes around it do not count
+//	verbatim    it has no placeholders
+//	zero        its number may be zero
 //	repeat      it may be repeated in a Caddyfile
+//	joined      its arguments in a Caddyfile are one text
+//	argument    a Caddyfile has it as the argument of its module only
 //	line=a      a Caddyfile has a line for each of its named groups, with this name
 //
 // The tag `example` is the text that a form shows in an empty field. The comment of a field is its

@@ -56,7 +56,7 @@ func connect(c Config) (*awss3.Client, *http.Client, error) {
 // transport returns a transport that trusts the certificates that the SDK trusts, including
 // AWS_CA_BUNDLE.
 func (c Config) transport(found aws.Config) http.RoundTripper {
-	transport := network.Transport(c.Timeout)
+	transport := network.Transport(time.Duration(c.Timeout))
 	if sdk, ok := found.HTTPClient.(*awshttp.BuildableClient); ok {
 		transport.TLSClientConfig = sdk.GetTransport().TLSClientConfig
 	}

@@ -1,17 +1,28 @@
+// Package s3 is the storage driver for Amazon S3 and services that speak its protocol.
 package s3
 
 import (
 	"cmp"
+	_ "embed"
 	"errors"
-	"time"
+	"log/slog"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
 
+	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Config says which bucket a [Driver] uses and how.
+// Config keeps objects in a bucket of Amazon S3 or of a service that speaks its protocol.
+//
+// An object appears under its name when all of it has arrived. Two uploads of one name never mix;
+// where the service honours `If-None-Match`, as Amazon's does, it also decides which of two servers
+// may create a name.
+//
+// Placeholders such as `{env.MEDIA_BUCKET}` or `{file./run/secrets/key}` are expanded in every
+// text.
 type Config struct {
 	// The bucket, which must exist. Required.
 	Bucket string `json:"bucket,omitempty" option:"required" example:"my-bucket"`
@@ -45,9 +56,20 @@ type Config struct {
 	// otherwise `when_supported`.
 	Checksums string `json:"checksums,omitempty" option:"words=when_supported|when_required"`
 
-	// Timeout is how long the service may keep silent. 0 is 30 s.
-	Timeout time.Duration `json:"-"`
+	// How long the service may keep silent before an operation is given up. Default: `30s`.
+	Timeout options.Duration `json:"timeout,omitempty" example:"30s"`
 }
+
+//go:embed config.go
+var comments string
+
+var schema = options.Of[Config](comments)
+
+// Schema returns the options.
+func (*Config) Schema() *options.Schema { return schema.Documented() }
+
+// NewDriver returns a driver, without using the network.
+func (c *Config) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) { return New(*c, log) }
 
 const (
 	whenSupported = "when_supported"
@@ -57,9 +79,13 @@ const (
 	endpointRegion = "us-east-1"
 )
 
-// complete sets the defaults. The error names options that cannot be used together.
-func (c *Config) complete() error {
-	c.Timeout = cmp.Or(c.Timeout, network.DefaultTimeout)
+// Complete checks the options and sets the defaults. The error names options that cannot be used
+// together.
+func (c *Config) Complete() error {
+	if err := schema.Check(c); err != nil {
+		return err
+	}
+	c.Timeout = cmp.Or(c.Timeout, options.Duration(network.DefaultTimeout))
 	if c.PathStyle == nil {
 		c.PathStyle = new(c.Endpoint != "")
 	}

@@ -6,30 +6,27 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 )
 
 // Describe returns the title, the noun and the bucket.
-func (s *S3) Describe() storagedrivers.Description {
-	where := path.Join(s.Bucket, s.Prefix)
-	if s.Endpoint != "" {
-		where += " at " + network.WithoutScheme(s.Endpoint)
-	} else if s.Region != "" {
-		where += " (" + s.Region + ")"
+func (c *Config) Describe() storagedrivers.Description {
+	where := path.Join(c.Bucket, c.Prefix)
+	if c.Endpoint != "" {
+		where += " at " + network.WithoutScheme(c.Endpoint)
+	} else if c.Region != "" {
+		where += " (" + c.Region + ")"
 	}
 	return storagedrivers.Description{Title: "S3", Noun: "bucket", Icon: "cloud", Rank: 50, Where: where}
 }
 
 // Location returns the bucket and the prefix.
-func (s *S3) Location() storagedrivers.Location {
-	c := s.config
+func (c *Config) Location() storagedrivers.Location {
 	return storagedrivers.Location{Backend: "s3://" + c.service() + "/" + c.Bucket}.Join(c.Prefix)
 }
-
-// Parallel returns 0: there is no limit.
-func (*S3) Parallel() int { return 0 }
 
 // amazon matches the hosts of Amazon S3, of any region and kind.
 var amazon = regexp.MustCompile(`^(.+\.)?s3[.-](.+\.)?amazonaws\.com(\.cn)?$`)
@@ -49,4 +46,9 @@ func (c Config) service() string {
 		return "us-gov.amazonaws.com"
 	}
 	return "amazonaws.com"
+}
+
+// Limits returns the time-out.
+func (c *Config) Limits() storagedrivers.Limits {
+	return storagedrivers.Limits{Timeout: time.Duration(c.Timeout)}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
-// newModule returns a provisioned module with options in JSON.
-var newModule = drivertest.NewModule[S3]
+// newConfig returns a complete configuration with options in JSON.
+var newConfig = drivertest.NewConfig[Config]
 
 func TestDescription(t *testing.T) {
 	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"} {
@@ -18,7 +18,7 @@ func TestDescription(t *testing.T) {
 		return `{"bucket": "media", "access_key_id": "i", "secret_access_key": "s", "endpoint": "` + address + `"}`
 	}
 	drivertest.Describe(t, drivertest.Description{
-		New:         newModule,
+		New:         newConfig,
 		Options:     `{"bucket": "media", "region": "eu-west-1"}`,
 		Where:       "media (eu-west-1)",
 		Refused:     failing(startAnswering(t, http.StatusForbidden, "SignatureDoesNotMatch", nil)),
@@ -45,7 +45,7 @@ func TestDescription(t *testing.T) {
 		},
 	})
 	drivertest.Describe(t, drivertest.Description{
-		New:       newModule,
+		New:       newConfig,
 		Options:   `{"bucket": "media", "endpoint": "https://s3.example.com", "prefix": "a"}`,
 		Where:     "media/a at s3.example.com",
 		NotSecret: []string{"access_key_id"},
@@ -62,7 +62,7 @@ func TestDescription(t *testing.T) {
 	})
 	t.Setenv("AWS_ENDPOINT_URL", "https://s3.example.com")
 	drivertest.Describe(t, drivertest.Description{
-		New:       newModule,
+		New:       newConfig,
 		Options:   `{"bucket": "media"}`,
 		Where:     "media",
 		Same:      []string{`{"bucket": "media", "endpoint": "https://s3.example.com"}`},

@@ -18,6 +18,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 var (
@@ -218,7 +219,7 @@ func proxied(t *testing.T, s *service, timeout time.Duration) (*Driver, *faults.
 		t.Fatal(err)
 	}
 	proxy := faults.New(t, address.Host)
-	c.Endpoint, c.Timeout = "http://"+proxy.Address, timeout
+	c.Endpoint, c.Timeout = "http://"+proxy.Address, options.Duration(timeout)
 	d := s.driver(t, c)
 	t.Cleanup(func() { d.Close() })
 	return d, proxy

@@ -42,7 +42,7 @@ type Driver struct {
 
 // New returns a driver without using the network.
 func New(c Config, log *slog.Logger) (*Driver, error) {
-	if err := c.complete(); err != nil {
+	if err := c.Complete(); err != nil {
 		return nil, err
 	}
 	client, httpClient, err := connect(c)
@@ -50,7 +50,7 @@ func New(c Config, log *slog.Logger) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{
-		client: client, http: httpClient, timeout: c.Timeout, log: log,
+		client: client, http: httpClient, timeout: time.Duration(c.Timeout), log: log,
 		now:    time.Now, //nolint:forbidigo // the clock's one default
 		bucket: c.Bucket, buffers: newBuffers(),
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // mute is a service that does not respond to the requests for which silent returns true.
@@ -56,7 +57,7 @@ func (m *mute) driver(t *testing.T) *Driver {
 	t.Helper()
 	s := &service{config: Config{
 		Endpoint: m.URL, AccessKeyID: "id", SecretAccessKey: "secret",
-		Bucket: "bucket", Timeout: 5 * time.Second,
+		Bucket: "bucket", Timeout: options.Duration(5 * time.Second),
 	}}
 	d := s.driver(t, s.config)
 	t.Cleanup(func() { d.Close() })

@@ -227,6 +227,7 @@ func TestSweepOfAServiceThatDoesNotList(t *testing.T) {
 		http.StatusServiceUnavailable: storagedrivers.ErrUnavailable,
 	} {
 		s := fake(t).refusing(t, status, "", func(r *http.Request) bool { return r.URL.Query().Has("uploads") })
+		s.config.Bucket = "bucket"
 		d := s.driver(t, s.config)
 		defer d.Close()
 		left, err := d.Sweep(t.Context(), storagedrivers.SweepOptions{})

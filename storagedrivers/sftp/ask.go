@@ -17,12 +17,12 @@ import (
 
 // HostKey connects to the host at the address, without logging in, and returns the key that it
 // presents: its ed25519 key if it has one.
-func (s *SFTP) HostKey(ctx context.Context) (storagedrivers.HostKey, error) {
-	asked := &SFTP{Config: Config{Address: s.Address, User: "nobody"}, SilenceTimeout: s.SilenceTimeout}
-	if err := schema.Expand(asked); err != nil {
+func (c *Config) HostKey(ctx context.Context) (storagedrivers.HostKey, error) {
+	asked := &Config{Address: c.Address, User: "nobody", Timeout: c.Timeout}
+	if err := schema.Check(asked); err != nil {
 		return storagedrivers.HostKey{}, err
 	}
-	timeout := cmp.Or(time.Duration(asked.SilenceTimeout), network.DefaultTimeout)
+	timeout := cmp.Or(time.Duration(asked.Timeout), network.DefaultTimeout)
 	key, err := presentedKey(ctx, withPort(asked.Address), timeout)
 	if err != nil {
 		return storagedrivers.HostKey{}, storagedrivers.WithCause(fmt.Errorf("asking the host for its key: %w", err), causeOf(err))

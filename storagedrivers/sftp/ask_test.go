@@ -19,7 +19,7 @@ func TestHostKey(t *testing.T) {
 	server := servers.OpenSSH(t)
 	t.Run("presented", func(t *testing.T) {
 		t.Parallel()
-		got, err := (&SFTP{Config: Config{Address: server.Address}}).HostKey(t.Context())
+		got, err := (&Config{Address: server.Address}).HostKey(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +36,7 @@ func TestHostKey(t *testing.T) {
 	})
 	t.Run("nobody listens", func(t *testing.T) {
 		t.Parallel()
-		if _, err := (&SFTP{Config: Config{Address: "127.0.0.1:1"}}).HostKey(t.Context()); err == nil {
+		if _, err := (&Config{Address: "127.0.0.1:1"}).HostKey(t.Context()); err == nil {
 			t.Error("no error")
 		}
 	})
@@ -47,7 +47,7 @@ func TestHostKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = listener.Close() })
-		silent := SFTP{Config: Config{Address: listener.Addr().String()}, SilenceTimeout: options.Duration(100 * time.Millisecond)}
+		silent := Config{Address: listener.Addr().String(), Timeout: options.Duration(100 * time.Millisecond)}
 		if _, err := silent.HostKey(t.Context()); err == nil {
 			t.Error("no error")
 		}

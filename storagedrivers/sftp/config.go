@@ -1,18 +1,41 @@
+// Package sftp stores objects as files on a host with SFTP (version 3, and the extensions of
+// OpenSSH if the host has them).
+//
+// A key is the path of its file below the root. An object is written to a hidden file ".up-*.part"
+// in the folder of its key, synced if the host can, and then named in one step. An experiment
+// determines the steps that the host supports, because some hosts announce abilities that they
+// lack.
+//
+// The protocol has neither contexts nor time-outs. Operations run in goroutines of their own, and
+// callers return when their context ends. A silent host is detected by missing replies to checks;
+// then its connection is closed and the operations on it fail.
 package sftp
 
 import (
 	"cmp"
+	_ "embed"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path"
 	"strings"
 	"time"
 
+	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Config says where the objects are and how to get there.
+// Config keeps objects as files on a host that speaks SFTP, the file transfer of SSH.
+//
+// An upload is written to a hidden file in the folder of its name, forced to the disk where the
+// host can, and appears under its name when it is whole. An experiment at the first check or upload
+// shows how the host can keep two uploads of one name apart. A host that cannot is logged.
+// Everything below the root must be on one file system.
+//
+// Hidden files `.up-*.part` that a cut connection has left are removed when they are older than a
+// day.
 type Config struct {
 	// The host, with a port after a colon where it is not 22. Required.
 	Address string `json:"address,omitempty" option:"required" example:"files.example.com"`
@@ -41,7 +64,7 @@ type Config struct {
 
 	// Public keys of the host, as in its `/etc/ssh/ssh_host_ed25519_key.pub`
 	// (`ssh-ed25519 AAAA...`), or their fingerprints (`SHA256:...`).
-	HostKeys []string `json:"host_key,omitempty" option:"common,repeat" example:"ssh-ed25519 AAAA..."`
+	HostKeys []string `json:"host_key,omitempty" option:"common,repeat,joined" example:"ssh-ed25519 AAAA..."`
 
 	// Whether to accept any host key. An attacker on the way to the host can then read and change
 	// everything, and learn the password. Default: `false`.
@@ -55,9 +78,21 @@ type Config struct {
 	// transfers; more of them use more processor cores. Default: `2`.
 	Connections int `json:"connections,omitempty" example:"2"`
 
-	// Timeout is how long the host may keep silent. 0 is 30 s.
-	Timeout time.Duration `json:"-"`
+	// How long the host may keep silent, also while it forces an upload to its disk.
+	// Default: `30s`.
+	Timeout options.Duration `json:"timeout,omitempty" example:"30s"`
 }
+
+//go:embed config.go
+var comments string
+
+var schema = options.Of[Config](comments)
+
+// Schema returns the options.
+func (*Config) Schema() *options.Schema { return schema.Documented() }
+
+// NewDriver returns a driver, which connects at its first use.
+func (c *Config) NewDriver(log *slog.Logger) (storagedrivers.Driver, error) { return New(*c, log) }
 
 const (
 	defaultPort        = "22"
@@ -72,11 +107,19 @@ func withPort(address string) string {
 	return address
 }
 
-// complete sets the defaults, reads the private key and checks the options without connecting.
+// Complete checks the options, sets the defaults and reads the private key.
+func (c *Config) Complete() error {
+	_, err := c.complete()
+	return err
+}
+
 func (c *Config) complete() (*dialer, error) {
+	if err := schema.Check(c); err != nil {
+		return nil, err
+	}
 	c.Root = path.Clean(c.Root)
 	c.Connections = cmp.Or(c.Connections, defaultConnections)
-	c.Timeout = cmp.Or(c.Timeout, network.DefaultTimeout)
+	c.Timeout = cmp.Or(c.Timeout, options.Duration(network.DefaultTimeout))
 	c.Address = withPort(c.Address)
 	if c.PrivateKey != "" && !strings.HasPrefix(strings.TrimSpace(c.PrivateKey), "-----BEGIN") {
 		key, err := os.ReadFile(c.PrivateKey)
@@ -87,3 +130,5 @@ func (c *Config) complete() (*dialer, error) {
 	}
 	return newDialer(*c)
 }
+
+func (c *Config) timeout() time.Duration { return time.Duration(c.Timeout) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // TestConnectionsLostWhileIdle: connections that were lost while idle are replaced without an
@@ -47,7 +48,7 @@ func TestConnections(t *testing.T) {
 		server := startServer(t, root, func(s *server) { s.max = tt.allowed })
 		h := &host{folder: root, config: Config{
 			Address: server.address, User: testUser, Password: testPassword, HostKeys: server.hostKeys, Root: ".",
-			Connections: tt.wanted, Timeout: network.DefaultTimeout,
+			Connections: tt.wanted, Timeout: options.Duration(network.DefaultTimeout),
 		}}
 		d := h.driver(t, "objects")
 		is(t, d.Check(t.Context()), nil)
@@ -81,7 +82,7 @@ func TestStalledReaders(t *testing.T) {
 	server := startServer(t, root, func(s *server) { s.max = 1 })
 	h := &host{folder: root, config: Config{
 		Address: server.address, User: testUser, Password: testPassword, HostKeys: server.hostKeys, Root: ".",
-		Connections: 2, Timeout: network.DefaultTimeout,
+		Connections: 2, Timeout: options.Duration(network.DefaultTimeout),
 	}}
 	d := h.driver(t, ".")
 	t.Cleanup(func() { is(t, d.Close(), nil) })

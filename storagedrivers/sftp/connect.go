@@ -59,7 +59,7 @@ func parseKey(key, passphrase string) (ssh.Signer, error) {
 // dial opens a connection. If only fingerprints of the host key are known, it requests the host's
 // other keys until one matches. heard counts the bytes from the file server.
 func (d *dialer) dial(ctx context.Context, heard *atomic.Int64) (*ssh.Client, *pkgsftp.Client, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, d.config.Timeout, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, d.config.timeout(), errSilent)
 	defer cancel()
 	trust, err := trusted(d.config) // anew, since the files may have changed
 	if err != nil {
@@ -94,7 +94,7 @@ func (d *dialer) login(
 		return nil, nil, err
 	}
 	defer done()
-	raw, err := network.Dialer{Timeout: d.config.Timeout}.DialContext(ctx, "tcp", d.config.Address)
+	raw, err := network.Dialer{Timeout: d.config.timeout()}.DialContext(ctx, "tcp", d.config.Address)
 	if err != nil {
 		return nil, nil, err
 	}

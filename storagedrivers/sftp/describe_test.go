@@ -7,8 +7,8 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
-// newModule returns a provisioned module with options in JSON.
-var newModule = drivertest.NewModule[SFTP]
+// newConfig returns a complete configuration with options in JSON.
+var newConfig = drivertest.NewConfig[Config]
 
 func TestDescription(t *testing.T) {
 	t.Parallel()
@@ -23,7 +23,7 @@ func TestDescription(t *testing.T) {
 	s := startServer(t, folder)
 	notSecret := []string{"host_key", "insecure_skip_host_key"}
 	drivertest.Describe(t, drivertest.Description{
-		New:         newModule,
+		New:         newConfig,
 		Options:     `{` + host + `, "user": "media", "password": "a"}`,
 		Where:       "media@files.example.com",
 		Refused:     failing(s.address, "wrong"),
@@ -43,7 +43,7 @@ func TestDescription(t *testing.T) {
 		},
 	})
 	drivertest.Describe(t, drivertest.Description{
-		New:       newModule,
+		New:       newConfig,
 		Options:   `{` + host + `, "user": "media", "password": "a", "root": "/srv/media"}`,
 		Where:     "media@files.example.com /srv/media",
 		NotSecret: notSecret,

@@ -16,6 +16,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // behindProxy returns a driver, a storage on it and the proxy before the host. The driver has been
@@ -24,7 +25,7 @@ func behindProxy(t *testing.T, h *host, timeout time.Duration) (*Driver, *storag
 	t.Helper()
 	proxy := faults.New(t, h.config.Address)
 	config := h.config
-	config.Address, config.Timeout = proxy.Address, timeout
+	config.Address, config.Timeout = proxy.Address, options.Duration(timeout)
 	d, err := New(config, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -25,12 +25,13 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // checking returns the error of the first check with a configuration.
 func checking(t *testing.T, config Config) error {
 	t.Helper()
-	config.Root, config.Connections, config.Timeout = "objects", 1, network.DefaultTimeout
+	config.Root, config.Connections, config.Timeout = "objects", 1, options.Duration(network.DefaultTimeout)
 	d, err := New(config, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -20,6 +20,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // loss drops a reply or a request of a session, and ends the session.
@@ -78,7 +79,7 @@ func newLossyHost(t *testing.T) (*host, *loss) {
 	})
 	return &host{folder: root, config: Config{
 		Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
-		Connections: 1, Timeout: network.DefaultTimeout,
+		Connections: 1, Timeout: options.Duration(network.DefaultTimeout),
 	}}, loss
 }
 

@@ -100,7 +100,7 @@ func (p *pool) open(c *conn) {
 	stop := context.AfterFunc(p.ctx, c.drop)
 	defer stop()
 	close(c.ready)
-	c.watch(p.dialer.config.Timeout)
+	c.watch(p.dialer.config.timeout())
 }
 
 // share adds a user to c.

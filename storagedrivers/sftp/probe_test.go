@@ -10,6 +10,7 @@ import (
 
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // TestExperiment: the announcements of hosts do not count.
@@ -38,7 +39,7 @@ func TestExperiment(t *testing.T) {
 			})
 			h := &host{config: Config{
 				Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
-				Connections: 1, Timeout: network.DefaultTimeout,
+				Connections: 1, Timeout: options.Duration(network.DefaultTimeout),
 			}}
 			d := h.driver(t, "objects")
 			t.Cleanup(func() { is(t, d.Close(), nil) })

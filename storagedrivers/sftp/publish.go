@@ -16,7 +16,7 @@ import (
 // only a silent host does.
 func (d *Driver) commit(ctx context.Context, u *upload) error {
 	ctx = context.WithoutCancel(ctx)
-	patience := d.config.Timeout + d.config.Timeout/4
+	patience := d.config.timeout() + d.config.timeout()/4
 	if u.mode == storagedrivers.Overwrite || u.can.create < claimed {
 		unlock, err := d.lockName(ctx, u.path, patience)
 		if err != nil {

@@ -188,7 +188,7 @@ func (d *Driver) discard(ctx context.Context, c *conn, temp string) {
 // the file stays for a day.
 func (d *Driver) discardLater(ctx context.Context, temp string) {
 	d.tasks.Go(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.config.Timeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.config.timeout())
 		defer cancel()
 		err := run(ctx, d.pool, func(c *conn) error { return c.Remove(temp) })
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -16,6 +16,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func TestMain(m *testing.M) {
@@ -52,7 +53,7 @@ func newHost(t testing.TB) *host {
 	s := startServer(t, root)
 	return &host{folder: root, config: Config{
 		Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
-		Connections: defaultConnections, Timeout: network.DefaultTimeout,
+		Connections: defaultConnections, Timeout: options.Duration(network.DefaultTimeout),
 	}}
 }
 
@@ -63,7 +64,7 @@ func newRequestHost(t testing.TB, files servers.RequestFiles) *host {
 	s := startServerOf(t, files.Serve)
 	return &host{folder: files.Folder, config: Config{
 		Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
-		Connections: defaultConnections, Timeout: network.DefaultTimeout,
+		Connections: defaultConnections, Timeout: options.Duration(network.DefaultTimeout),
 	}}
 }
 

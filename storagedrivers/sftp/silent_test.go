@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // TestSilentFromTheBeginning: a host that is silent from the beginning is dialled once per
@@ -31,7 +32,7 @@ func TestSilentFromTheBeginning(t *testing.T) {
 	}()
 	d, err := New(Config{
 		Address: listener.Addr().String(), User: testUser, Password: testPassword, InsecureSkipHostKey: true, Root: ".",
-		Connections: 1, Timeout: 300 * time.Millisecond,
+		Connections: 1, Timeout: options.Duration(300 * time.Millisecond),
 	}, slog.New(slog.DiscardHandler))
 	is(t, err, nil)
 	s := storagedrivers.New("test", d, storagedrivers.Options{Timeout: time.Minute})
@@ -59,7 +60,7 @@ func TestSilentBesideOthers(t *testing.T) {
 	defer listener.Close()
 	d, err := New(Config{
 		Address: listener.Addr().String(), User: testUser, Password: testPassword, InsecureSkipHostKey: true, Root: ".",
-		Connections: 2, Timeout: 300 * time.Millisecond,
+		Connections: 2, Timeout: options.Duration(300 * time.Millisecond),
 	}, slog.New(slog.DiscardHandler))
 	is(t, err, nil)
 	defer d.Close()
@@ -123,7 +124,7 @@ func TestNoSSHServer(t *testing.T) {
 		}()
 		d, err := New(Config{
 			Address: listener.Addr().String(), User: testUser, Password: testPassword, InsecureSkipHostKey: true, Root: ".",
-			Connections: 1, Timeout: time.Minute,
+			Connections: 1, Timeout: options.Duration(time.Minute),
 		}, slog.New(slog.DiscardHandler))
 		is(t, err, nil)
 		within(t, soon, "the check", func() { err = d.Check(t.Context()) })

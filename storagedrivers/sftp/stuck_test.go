@@ -13,6 +13,7 @@ import (
 	pkgsftp "github.com/pkg/sftp"
 
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // stuck is a session's channel whose server hangs at some request for ever.
@@ -60,7 +61,7 @@ func TestStuckFileServer(t *testing.T) {
 			t.Cleanup(func() { close(end) }) // before the server ends
 			h := &host{folder: root, config: Config{
 				Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
-				Connections: 1, Timeout: timeout,
+				Connections: 1, Timeout: options.Duration(timeout),
 			}}
 			d := h.driver(t, ".")
 			t.Cleanup(func() { is(t, d.Close(), nil) })

@@ -20,6 +20,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers/drivertest/faults"
 	"github.com/caddymedia/media/storagedrivers/internal/network"
 	"github.com/caddymedia/media/storagedrivers/internal/source"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 // cutOff starts an upload and then makes the host unreachable.
@@ -109,7 +110,7 @@ func driverOf(t *testing.T, handlers pkgsftp.Handlers) *Driver {
 	})
 	h := &host{config: Config{
 		Address: s.address, User: testUser, Password: testPassword, HostKeys: s.hostKeys, Root: ".",
-		Connections: 2, Timeout: network.DefaultTimeout,
+		Connections: 2, Timeout: options.Duration(network.DefaultTimeout),
 	}}
 	d := h.driver(t, ".")
 	t.Cleanup(func() { is(t, d.Close(), nil) })

@@ -13,6 +13,7 @@ import (
 
 	"github.com/caddymedia/media/caddymedia/integration/pages"
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/caddymedia/testcaddy"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -29,7 +30,7 @@ func TestDocsOptions(t *testing.T) {
 		"downloads": media.Schemas.Downloads, "resumable": media.Schemas.Resumable,
 	}
 	for _, info := range slices.Concat(caddy.GetModules("media.storages"), caddy.GetModules("media.tokens")) {
-		if module, ok := info.New().(options.Described); ok {
+		if module, ok := info.New().(options.Described); ok && len(module.Schema().Options) > 0 {
 			described[info.ID.Name()] = module.Schema()
 		}
 	}
@@ -68,14 +69,14 @@ func TestDocsOptions(t *testing.T) {
 // page with its title, which the page about storages links.
 func TestDocsDrivers(t *testing.T) {
 	t.Parallel()
-	modules := caddy.GetModules("media.storages")
+	drivers := caddy.GetModules("media.storages")
 	describe := func(info caddy.ModuleInfo) storagedrivers.Description {
-		return info.New().(storagedrivers.Module).Describe()
+		return info.New().(*modules.Driver).Describe()
 	}
-	slices.SortFunc(modules, func(a, b caddy.ModuleInfo) int { return describe(b).Rank - describe(a).Rank })
-	names := make([]string, len(modules))
+	slices.SortFunc(drivers, func(a, b caddy.ModuleInfo) int { return describe(b).Rank - describe(a).Rank })
+	names := make([]string, len(drivers))
 	storages := pages.Text(t, "storages.md")
-	for i, info := range modules {
+	for i, info := range drivers {
 		names[i] = info.ID.Name()
 		file := "storage-" + names[i] + ".md"
 		title := regexp.MustCompile(`(?i)^# (A )?` + regexp.QuoteMeta(describe(info).Title) + `\n`)

@@ -5,25 +5,22 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"time"
 
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
-
+	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-func init() { caddy.RegisterModule(Shelf{}) }
+func init() { modules.RegisterDriver[Config]("shelf", "a shelf storage") }
 
 //go:embed driver_test.go
 var comments string
 
-var schema = options.Of[Shelf](comments)
+var schema = options.Of[Config](comments)
 
-// Shelf keeps objects in memory. They are gone with the process.
-type Shelf struct {
+// Config keeps objects in memory. They are gone with the process.
+type Config struct {
 	// The name of the shelf. Required.
 	Label string `json:"label,omitempty" option:"required" example:"top"`
 
@@ -32,74 +29,36 @@ type Shelf struct {
 
 	// Whether the shelf refuses every request. Default: `false`.
 	Locked bool `json:"locked,omitempty" option:"common"`
-
-	expanded struct{ label, word string }
 }
 
 const locked storagedrivers.Cause = "The shelf is locked. Unlock it."
 
-// CaddyModule returns the Caddy module information.
-func (Shelf) CaddyModule() caddy.ModuleInfo {
-	return caddy.ModuleInfo{ID: "media.storages.shelf", New: func() caddy.Module { return new(Shelf) }}
-}
+// Schema returns the options.
+func (*Config) Schema() *options.Schema { return schema.Documented() }
 
-// Schema describes the options.
-func (*Shelf) Schema() *options.Schema { return schema.Documented() }
+// Complete checks the options.
+func (c *Config) Complete() error { return schema.Check(c) }
 
 // Describe returns the description of the driver for the panel and the documentation.
-func (s *Shelf) Describe() storagedrivers.Description {
-	return storagedrivers.Description{Title: "Shelf in memory", Noun: "shelf", Icon: "disk", Where: s.Label}
+func (c *Config) Describe() storagedrivers.Description {
+	return storagedrivers.Description{Title: "Shelf in memory", Noun: "shelf", Icon: "disk", Where: c.Label}
 }
-
-// Provision expands the options.
-func (s *Shelf) Provision(caddy.Context) error {
-	e := *s
-	if err := schema.Expand(&e); err != nil {
-		return err
-	}
-	s.expanded.label, s.expanded.word = e.Label, e.Word
-	return nil
-}
-
-// PoolKey identifies the settings: all options.
-func (s *Shelf) PoolKey() string { return fmt.Sprintf("shelf %q %t", s.expanded, s.Locked) }
 
 // Location returns the location of the shelf.
-func (s *Shelf) Location() storagedrivers.Location {
-	return storagedrivers.Location{Backend: "shelf:" + s.expanded.label}
+func (c *Config) Location() storagedrivers.Location {
+	return storagedrivers.Location{Backend: "shelf:" + c.Label}
 }
 
-// Parallel returns a small limit.
-func (*Shelf) Parallel() int { return 3 }
-
-// Timeout selects the default.
-func (*Shelf) Timeout() time.Duration { return 0 }
-
 // NewDriver returns the driver of the shelf.
-func (s *Shelf) NewDriver(*slog.Logger) (storagedrivers.Driver, error) {
+func (c *Config) NewDriver(*slog.Logger) (storagedrivers.Driver, error) {
 	driver := memory.New()
-	if s.expanded.label == "lost" {
+	if c.Label == "lost" {
 		driver.Fail = func(string, string) error { return fs.ErrNotExist }
 	}
-	if s.Locked {
+	if c.Locked {
 		driver.Fail = func(string, string) error {
-			return storagedrivers.WithCause(fmt.Errorf("%w: said %q", fs.ErrPermission, s.expanded.word), locked)
+			return storagedrivers.WithCause(fmt.Errorf("%w: said %q", fs.ErrPermission, c.Word), locked)
 		}
 	}
 	return driver, nil
 }
-
-// UnmarshalCaddyfile sets up the module from Caddyfile tokens. Syntax:
-//
-//	shelf [<label>] { ... }
-func (s *Shelf) UnmarshalCaddyfile(d *caddyfile.Dispenser) error {
-	return schema.ParseModule(d, "a shelf storage", s, nil)
-}
-
-// Interface guards
-var (
-	_ caddy.Provisioner     = (*Shelf)(nil)
-	_ caddyfile.Unmarshaler = (*Shelf)(nil)
-	_ options.Described     = (*Shelf)(nil)
-	_ storagedrivers.Module = (*Shelf)(nil)
-)

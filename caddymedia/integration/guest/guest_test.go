@@ -24,7 +24,6 @@ import (
 	"github.com/caddymedia/media/admin/api"
 	_ "github.com/caddymedia/media/caddymedia"
 	"github.com/caddymedia/media/caddymedia/testcaddy"
-	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/drivertest"
 )
 
@@ -77,17 +76,7 @@ func adapt(t *testing.T, text string) []byte {
 func TestDescription(t *testing.T) {
 	t.Parallel()
 	drivertest.Describe(t, drivertest.Description{
-		New: func(t *testing.T, options string) storagedrivers.Module {
-			t.Helper()
-			s := new(Shelf)
-			if err := json.Unmarshal([]byte(options), s); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Provision(caddy.Context{}); err != nil {
-				t.Fatal(err)
-			}
-			return s
-		},
+		New:     drivertest.NewConfig[Config],
 		Options: `{"label": "top"}`,
 		Where:   "top",
 		Same:    []string{`{"label": "top", "password": "x", "locked": true}`},

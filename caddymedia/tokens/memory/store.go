@@ -4,13 +4,34 @@ package memory
 import (
 	"container/heap"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
+
+//go:embed store.go
+var comments string
+
+var schema = options.Of[Config](comments)
+
+// Config keeps tokens in memory. They survive a reload of the configuration. A restart ends them
+// all, and no other process knows them: callers must then request new ones.
+type Config struct{}
+
+// Schema returns the options: none.
+func (*Config) Schema() *options.Schema { return schema.Documented() }
+
+// Complete does nothing.
+func (*Config) Complete(string) error { return nil }
+
+// NewStore returns an empty store.
+func (*Config) NewStore(*slog.Logger) (tokens.Store, error) { return New(nil), nil }
 
 // sweepPerSave is the largest number of expired records that a Save removes. More than one lets
 // sweeping catch up.

@@ -24,7 +24,7 @@ func TestAccountOfOtherPrefix(t *testing.T) {
 		} {
 			t.Run(name+" "+prefix, func(t *testing.T) {
 				t.Parallel()
-				own, others := open(t, "redis redis://"+address), open(t, "redis redis://"+address)
+				own, others := open(t, Config{URL: "redis://" + address}), open(t, Config{URL: "redis://" + address})
 				own.prefix, others.prefix = prefix, other
 				for n := range 3 {
 					for _, s := range []*store{own, others} {
@@ -72,7 +72,9 @@ func TestRealAccountRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := startPlain(t, "--aclfile", acl).addr()
-	as := func(missing string) *store { return open(t, "redis redis://no-"+missing+":hunter2@"+address) }
+	as := func(missing string) *store {
+		return open(t, Config{URL: "redis://no-" + missing + ":hunter2@" + address})
+	}
 	all, id := as("none"), tokens.IDOf("token")
 	if err := all.Save(t.Context(), id, record()); err != nil {
 		t.Fatal(err)
@@ -109,7 +111,7 @@ func TestRealTicketRights(t *testing.T) {
 	rec := record()
 	rec.Ticket = &tokens.Ticket{MaxFiles: 1}
 	for n, missing := range names {
-		s, id := open(t, "redis redis://no-"+missing+":hunter2@"+address), tokens.ID{byte(n)}
+		s, id := open(t, Config{URL: "redis://no-" + missing + ":hunter2@" + address}), tokens.ID{byte(n)}
 		_, errLoad := s.Load(t.Context(), id)
 		if err := errors.Join(s.Check(t.Context()), s.Save(t.Context(), id, record())); err != nil || !errors.Is(errLoad, tokens.ErrUnknown) {
 			t.Errorf("without %s a token: %v, %v", missing, err, errLoad)
@@ -131,7 +133,7 @@ func TestRealTicketRights(t *testing.T) {
 func TestRealAccountFrozen(t *testing.T) {
 	t.Parallel()
 	server := startPlain(t)
-	s := open(t, "redis redis://"+server.addr())
+	s := open(t, Config{URL: "redis://" + server.addr()})
 	if err := s.Save(t.Context(), tokens.ID{}, record()); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +160,7 @@ func TestRealAccountFrozen(t *testing.T) {
 // TestRealAccountOnePooled: a pool of one connection suffices.
 func TestRealAccountOnePooled(t *testing.T) {
 	t.Parallel()
-	s := open(t, "redis redis://"+startPlain(t).addr()+" {\n\tpool_size 1\n}")
+	s := open(t, Config{URL: "redis://" + startPlain(t).addr(), PoolSize: 1})
 	for range 3 {
 		if err := s.Save(t.Context(), tokens.ID{}, record()); err != nil {
 			t.Fatal(err)

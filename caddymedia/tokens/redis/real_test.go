@@ -19,20 +19,20 @@ import (
 )
 
 // conformance runs the suite on a server whose data outlives a client.
-func conformance(t *testing.T, input string) {
+func conformance(t *testing.T, config Config) {
 	t.Helper()
 	tokentest.Run(t, func(t *testing.T) tokentest.Subject {
-		s := open(t, input)
+		s := open(t, config)
 		return tokentest.Subject{Store: s, Reopen: func(t *testing.T) tokens.Store {
 			s.Close()
-			return open(t, input)
+			return open(t, config)
 		}}
 	})
 }
 
 func TestRealPlain(t *testing.T) {
 	t.Parallel()
-	conformance(t, "redis redis://"+startPlain(t).addr())
+	conformance(t, Config{URL: "redis://" + startPlain(t).addr()})
 }
 
 // TestRealRestart: a server that keeps its data is killed and restarted, and the same store
@@ -42,7 +42,7 @@ func TestRealRestart(t *testing.T) {
 	port, dir := servers.FreePort(t), t.TempDir()
 	args := []string{"--port", strconv.Itoa(port), "--dir", dir, "--appendonly", "yes", "--appendfsync", "always"}
 	first := start(t, port, args...)
-	s, id := open(t, "redis redis://"+first.addr()), tokens.IDOf("token")
+	s, id := open(t, Config{URL: "redis://" + first.addr()}), tokens.IDOf("token")
 	if err := s.Save(t.Context(), id, record()); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestRealRestart(t *testing.T) {
 func TestRealFrozen(t *testing.T) {
 	t.Parallel()
 	server := startPlain(t)
-	s, id := open(t, "redis redis://"+server.addr()), tokens.IDOf("token")
+	s, id := open(t, Config{URL: "redis://" + server.addr()}), tokens.IDOf("token")
 	if err := s.Save(t.Context(), id, record()); err != nil {
 		t.Fatal(err)
 	}
@@ -92,21 +92,23 @@ func TestRealTLS(t *testing.T) {
 	}
 	start(t, port, "--port", "0", "--tls-port", strconv.Itoa(port), "--save", "", "--aclfile", acl,
 		"--tls-cert-file", certs.ca, "--tls-key-file", certs.key, "--tls-ca-cert-file", certs.ca)
-	block := func(username, serverName string) string {
-		return fmt.Sprintf("redis {\n\taddresses 127.0.0.1:%d\n\tusername %s\n\tpassword hunter2\n\ttls on\n\ttls_ca_file %s\n"+
-			"\ttls_cert_file %s\n\ttls_key_file %s\n\ttls_server_name %s\n}", port, username, certs.ca, certs.ca, certs.key, serverName)
+	config := func(username, serverName, prefix string) Config {
+		return Config{
+			Addresses: []string{fmt.Sprintf("127.0.0.1:%d", port)}, Username: username, Password: "hunter2", KeyPrefix: prefix,
+			TLS: true, TLSCAFile: certs.ca, TLSCertFile: certs.ca, TLSKeyFile: certs.key, TLSServerName: serverName,
+		}
 	}
-	conformance(t, block("media", "redis.test"))
-	for _, wrong := range []string{
-		block("mallory", "redis.test"),
-		block("media", "other.test"),
-		fmt.Sprintf("redis rediss://media:hunter2@127.0.0.1:%d", port), // not trusted
-		fmt.Sprintf("redis redis://media:hunter2@127.0.0.1:%d", port),  // no TLS
-		strings.ReplaceAll(block("media", "redis.test"), "}", "\tkey_prefix other:\n}"),
+	conformance(t, config("media", "redis.test", ""))
+	for _, wrong := range []Config{
+		config("mallory", "redis.test", ""),
+		config("media", "other.test", ""),
+		{URL: fmt.Sprintf("rediss://media:hunter2@127.0.0.1:%d", port)}, // not trusted
+		{URL: fmt.Sprintf("redis://media:hunter2@127.0.0.1:%d", port)},  // no TLS
+		config("media", "redis.test", "other:"),
 	} {
 		err := open(t, wrong).Check(t.Context())
 		if !errors.Is(err, tokens.ErrUnavailable) || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%s: got %v", wrong, err)
+			t.Errorf("%+v: got %v", wrong, err)
 		}
 	}
 }
@@ -140,10 +142,10 @@ func TestRealSentinel(t *testing.T) {
 		}
 		return err
 	})
-	block := fmt.Sprintf("redis {\n\taddresses %s\n\tmaster_name media\n\tpassword hunter2\n\tsentinel_password watch\n}", sentinel.addr())
-	conformance(t, block)
+	config := Config{Addresses: []string{sentinel.addr()}, MasterName: "media", Password: "hunter2", SentinelPassword: "watch"}
+	conformance(t, config)
 
-	s, id := open(t, block), tokens.IDOf("token")
+	s, id := open(t, config), tokens.IDOf("token")
 	if err := s.Save(t.Context(), id, record()); err != nil {
 		t.Fatal(err)
 	}
@@ -199,10 +201,9 @@ func TestRealCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	block := fmt.Sprintf("redis {\n\taddresses %s %s\n\tcluster on\n\tusername media\n\tpassword hunter2\n}",
-		nodes[0].addr(), nodes[1].addr())
-	conformance(t, block)
-	s, rec := open(t, block), record()
+	config := Config{Addresses: []string{nodes[0].addr(), nodes[1].addr()}, Cluster: true, Username: "media", Password: "hunter2"}
+	conformance(t, config)
+	s, rec := open(t, config), record()
 	rec.Account = "spread"
 	for n := range 60 {
 		if err := s.Save(t.Context(), tokens.ID{byte(n)}, rec); err != nil {

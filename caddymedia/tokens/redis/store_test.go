@@ -12,26 +12,19 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"go.uber.org/goleak"
 
-	"github.com/caddyserver/caddy/v2"
-	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
-
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/caddymedia/tokens/tokentest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.IgnoreCurrent()) }
 
-// open returns a store for a Caddyfile block. It is closed when the test ends.
-func open(t *testing.T, input string) *store {
+// open returns a store that is closed when the test ends.
+func open(t *testing.T, c Config) *store {
 	t.Helper()
-	m := new(Module)
-	if err := m.UnmarshalCaddyfile(caddyfile.NewTestDispenser(input)); err != nil {
+	if err := c.Complete(""); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Provision(caddy.Context{}); err != nil {
-		t.Fatal(err)
-	}
-	s, err := m.NewStore(nil)
+	s, err := c.NewStore(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +46,7 @@ func TestConformance(t *testing.T) {
 	tokentest.Run(t, func(t *testing.T) tokentest.Subject {
 		clock, server := new(tokentest.Clock), miniredis.RunT(t)
 		openIt := func(t *testing.T) tokens.Store {
-			s := open(t, "redis redis://"+server.Addr())
+			s := open(t, Config{URL: "redis://" + server.Addr()})
 			s.now = clock.Now
 			return s
 		}
@@ -77,7 +70,7 @@ func TestConformance(t *testing.T) {
 func TestStored(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
-	s := open(t, "redis redis://"+server.Addr()+" {\n\tkey_prefix x:\n}")
+	s := open(t, Config{URL: "redis://" + server.Addr(), KeyPrefix: "x:"})
 	if err := s.Save(t.Context(), tokens.IDOf("token"), record()); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +96,7 @@ func TestStored(t *testing.T) {
 func TestDead(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
-	s := open(t, "redis redis://"+server.Addr())
+	s := open(t, Config{URL: "redis://" + server.Addr()})
 	id := tokens.IDOf("token")
 	if err := s.Save(t.Context(), id, record()); err != nil {
 		t.Fatal(err)
@@ -135,7 +128,7 @@ func TestSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	s := open(t, "redis redis://user:hunter2@"+listener.Addr().String())
+	s := open(t, Config{URL: "redis://user:hunter2@" + listener.Addr().String()})
 	start := time.Now()
 	err = s.Check(t.Context())
 	if !errors.Is(err, tokens.ErrUnavailable) {
@@ -166,7 +159,7 @@ func TestSilent(t *testing.T) {
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
-	s := open(t, "redis redis://"+server.Addr())
+	s := open(t, Config{URL: "redis://" + server.Addr()})
 	for _, answer := range []string{
 		"LOADING Redis is loading the dataset in memory", "OOM command not allowed", "READONLY You can't write",
 		"NOPERM this user has no permissions", "CLUSTERDOWN The cluster is down", "MOVED 1 127.0.0.1:1", "ERR",
@@ -178,7 +171,7 @@ func TestRefused(t *testing.T) {
 	}
 	server.SetError("")
 	server.RequireAuth("secret")
-	wrong := open(t, "redis redis://:wrong@"+server.Addr())
+	wrong := open(t, Config{URL: "redis://:wrong@" + server.Addr()})
 	if err := wrong.Check(t.Context()); !errors.Is(err, tokens.ErrUnavailable) {
 		t.Errorf("wrong password: %v", err)
 	}

@@ -1,0 +1,12 @@
+// Package core is the plug-in for xcaddy without storage drivers: the app, its handlers and
+// commands, the panel and the token stores. A build adds the drivers that it needs from the folder
+// drivers.
+package core
+
+import (
+	// The parts that register themselves with Caddy.
+	_ "github.com/caddymedia/media/admin/api"
+	_ "github.com/caddymedia/media/admin/panel"
+	_ "github.com/caddymedia/media/caddymedia/mediaapp"
+	_ "github.com/caddymedia/media/caddymedia/mediacmd"
+)

@@ -1,0 +1,144 @@
+package modules
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/caddymedia/media/storagedrivers/options"
+)
+
+// Parse reads the options of config, a pointer to the struct of the schema, from the block after the
+// current token; see [ParseBlock]. custom has the readers of options with their own syntax, which
+// all groups have. An error of a rule ([options.Checker]) has the position of its option.
+func Parse(
+	d *caddyfile.Dispenser, what string, schema *options.Schema, config any, custom Readers, repeated ...string,
+) error {
+	read, err := parseBlock(d, what, ReadersOf(schema, config, custom), append(repeatable(schema, config), repeated...))
+	if err != nil {
+		return err
+	}
+	if err = schema.CheckParsed(config); err == nil {
+		return nil
+	}
+	option, _, _ := strings.Cut(err.Error(), ":")
+	if at, ok := read[option]; ok {
+		return at.WrapErr(err)
+	}
+	return d.WrapErr(err)
+}
+
+// parseModule reads a module, starting at its name: an argument, which is the first option and then
+// must not be in the block, and the block as in [Parse]. A missing required option is an error.
+func parseModule(d *caddyfile.Dispenser, what string, schema *options.Schema, config any, custom Readers) error {
+	readers := ReadersOf(schema, config, custom)
+	fields := schema.Fields(config)
+	d.Next() // its name
+	if len(fields) > 0 && d.NextArg() {
+		*fields[0].Value.(*string) = d.Val() // the first option of a module is a text
+		delete(readers, fields[0].Name)
+	}
+	if d.NextArg() {
+		return d.ArgErr()
+	}
+	if err := ParseBlock(d, what, readers, repeatable(schema, config)...); err != nil {
+		return err
+	}
+	for _, f := range fields {
+		if value, isText := f.Value.(*string); f.Required && isText && *value == "" {
+			return d.Errf("%s: %w", what, f.CheckText(""))
+		}
+	}
+	return nil
+}
+
+// ReadersOf returns the readers of the options of config, a pointer to the struct of the schema, and
+// custom ones. A custom reader that is nil removes the option.
+func ReadersOf(schema *options.Schema, config any, custom Readers) Readers {
+	readers := Readers{}
+	for _, f := range schema.Fields(config) {
+		if f.Options == nil && !f.Argument {
+			readers[f.Name] = readerOf(f)
+		}
+	}
+	maps.Copy(readers, custom)
+	maps.DeleteFunc(readers, func(_ string, r Reader) bool { return r == nil })
+	return readers
+}
+
+func repeatable(schema *options.Schema, config any) []string {
+	var names []string
+	for _, f := range schema.Fields(config) {
+		switch {
+		case f.Repeat:
+			names = append(names, f.Name)
+		case f.Type == options.Groups:
+			names = append(names, f.Line)
+		}
+	}
+	return names
+}
+
+// readerOf returns a reader that sets the value of an option.
+func readerOf(f options.Field) Reader {
+	switch into := f.Value.(type) {
+	case *[]string:
+		if f.Joined {
+			return readJoined(into)
+		}
+		return ReadTexts(into)
+	case *bool:
+		return ReadSwitch(into)
+	case **bool:
+		return ReadOnOff(into)
+	case *options.Duration:
+		return ReadDuration(into)
+	case *int:
+		return readCount(f, into)
+	case *int64:
+		if f.Type == options.Size {
+			return ReadSize(into)
+		}
+		return readCount(f, into)
+	default:
+		return Checked(into.(*string), func(string) error { return f.CheckText(*into.(*string)) }) // there is no other type
+	}
+}
+
+func readCount[N int | int64](f options.Field, into *N) Reader {
+	if f.Zero {
+		return ReadNumber(into)
+	}
+	return ReadCount(into)
+}
+
+// readJoined reads an option whose arguments are one text.
+func readJoined(into *[]string) Reader {
+	return func(d *caddyfile.Dispenser) error {
+		args := d.RemainingArgs()
+		if len(args) == 0 {
+			return d.ArgErr()
+		}
+		*into = append(*into, strings.Join(args, " "))
+		return nil
+	}
+}
+
+// Checked returns a reader for an option with one argument, which check must accept. Nothing is
+// checked if the argument is empty, or has a placeholder, which is replaced later.
+func Checked(into *string, check func(name string) error) Reader {
+	return func(d *caddyfile.Dispenser) error {
+		name := d.Val()
+		if err := ReadText(into)(d); err != nil {
+			return err
+		}
+		if *into == "" || options.HasPlaceholder(*into) {
+			return nil
+		}
+		if err := check(name); err != nil {
+			return d.WrapErr(err)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,70 @@
+package azblob
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers/options"
+)
+
+func TestComplete(t *testing.T) {
+	t.Parallel()
+	complete := func(c Config) *Config {
+		t.Helper()
+		if err := c.Complete(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.NewDriver(slog.New(slog.DiscardHandler)); err != nil {
+			t.Fatal(err)
+		}
+		return &c
+	}
+	key := complete(Config{Account: "media", Key: "a2V5", Container: "pictures", Prefix: "/a/b/", Timeout: options.Duration(time.Minute)})
+	if key.Limits().Timeout != time.Minute || key.folder() != "a/b/" {
+		t.Errorf("limits %+v, folder %q", key.Limits(), key.folder())
+	}
+	if got := key.serviceURL(); got != "https://media.blob.core.windows.net" {
+		t.Errorf("the service is at %q", got)
+	}
+	complete(Config{Account: "media", Container: "pictures"}) // default credentials
+	complete(Config{ConnectionString: "AccountName=media;AccountKey=a2V5;", Container: "$web"})
+	complete(Config{ConnectionString: "BlobEndpoint=https://media.example;SharedAccessSignature=sv=1&sig=x", Container: "pictures"})
+	complete(Config{Endpoint: "https://media.example/", Container: "pictures"})
+}
+
+func TestWrongOptions(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		options Config
+		want    string
+	}{
+		{Config{Account: "media"}, "container is missing"},
+		{Config{Account: "media", Container: "a_b"}, "container:"},
+		{Config{Account: "media", Container: "ab"}, "container:"},
+		{Config{Account: "media", Container: "a--b"}, "container:"},
+		{Config{Account: "media", Container: strings.Repeat("a", 64)}, "container:"},
+		{Config{Container: "pictures"}, "without an account"},
+		{Config{Container: "pictures", Key: "a2V5"}, "key: without the account"},
+		{Config{Container: "pictures", Account: "media", Key: "not base64!"}, "key:"},
+		{Config{Container: "pictures", Account: "media", Prefix: "../x"}, "prefix:"},
+		{Config{Container: "pictures", Account: "media", Endpoint: "media.example"}, "endpoint is an address"},
+		{Config{Container: "pictures", Account: "media", Endpoint: "ftp://media.example"}, "endpoint is an address"},
+		{Config{Container: "pictures", Account: "media", Endpoint: "https://media.example?sig=x"}, "endpoint is an address"},
+		{Config{Container: "pictures", Account: "media", Endpoint: "http://media.example"}, "only sent over https"},
+		{Config{Container: "pictures", ConnectionString: "AccountName=a;AccountKey=a2V5", Account: "a"}, "stands alone"},
+		{Config{Container: "pictures", ConnectionString: "AccountName=a;AccountKey=a2V5", Key: "a2V5"}, "stands alone"},
+		{Config{Container: "pictures", ConnectionString: "AccountName=a;AccountKey=a2V5", Endpoint: "https://x"}, "stands alone"},
+		{Config{Container: "pictures", ConnectionString: "nonsense"}, "connection_string:"},
+		{Config{Container: "pictures", ConnectionString: "AccountName=a"}, "connection_string:"},
+	} {
+		err := tt.options.Complete()
+		if err == nil {
+			_, err = tt.options.NewDriver(slog.New(slog.DiscardHandler))
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%+v: error %v, want %q", tt.options, err, tt.want)
+		}
+	}
+}

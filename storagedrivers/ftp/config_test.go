@@ -1,0 +1,162 @@
+package ftp
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest"
+	"github.com/caddymedia/media/storagedrivers/options"
+)
+
+func TestComplete(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"host": "host:21", "host:2121": "host:2121", "::1": "[::1]:21", "[::1]": "[::1]:21", "[::1]:22": "[::1]:22",
+	} {
+		f := &Config{Address: address, User: "u"}
+		if err := f.Complete(); err != nil {
+			t.Fatal(err)
+		}
+		if f.Address != want || !*f.Lock {
+			t.Errorf("%q became %+v, want %q", address, f, want)
+		}
+	}
+	f := &Config{Address: "host", User: "u", TLS: TLSImplicit, Timeout: options.Duration(time.Second)}
+	if err := f.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	if f.Address != "host:990" || f.ServerName != "host" || f.timeout() != time.Second {
+		t.Errorf("implicit TLS became %+v", f)
+	}
+}
+
+func TestWrongOptions(t *testing.T) {
+	t.Parallel()
+	empty := filepath.Join(t.TempDir(), "empty.pem")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, f := range map[string]*Config{
+		"address is missing":                     {User: "u"},
+		"user is missing":                        {Address: "a"},
+		"user has a line break":                  {Address: "a", User: "u\r\nDELE x"},
+		"tls is one of none, explicit, implicit": {Address: "a", User: "u", TLS: "some"},
+		"connections is a number above zero":     {Address: "a", User: "u", Connections: -1},
+		"timeout is a duration above zero":       {Address: "a", User: "u", Timeout: -1},
+		"need tls explicit or implicit":          {Address: "a", User: "u", ServerName: "b"},
+		"contradict each other":                  {Address: "a", User: "u", TLS: TLSExplicit, CA: "x", InsecureSkipVerify: true},
+		"address: ":                              {Address: "a:b:c", User: "u"},
+		"is not host or host:port":               {Address: ":21", User: "u"},
+		"ca: open":                               {Address: "a", User: "u", TLS: TLSExplicit, CA: empty + ".not"},
+		"ca: no certificate in " + empty + "":    {Address: "a", User: "u", TLS: TLSExplicit, CA: empty},
+	} {
+		if err := f.Complete(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+}
+
+// TestAddressWithPassword: the error does not contain the password.
+func TestAddressWithPassword(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"user:secret@host", "ftp://user:secret@host:21/", "user:secret@host:21", "secret@host"} {
+		f := &Config{Address: address, User: "u"}
+		err := f.Complete()
+		if err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "host:port") {
+			t.Errorf("error %v", err)
+		}
+	}
+}
+
+func TestNewDriver(t *testing.T) {
+	t.Parallel()
+	server := (&fake{facts: true, tls: secured}).start(t)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	block := &pem.Block{Type: "CERTIFICATE", Bytes: secured.Certificates[0].Certificate[0]}
+	if err := os.WriteFile(ca, pem.EncodeToMemory(block), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := &Config{Address: server.address, User: "u", Password: "secret", TLS: TLSExplicit, CA: ca, ServerName: "example.com"}
+	if err := f.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	d, err := f.NewDriver(slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if err := d.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWrongLogin(t *testing.T) {
+	t.Parallel()
+	f := (&fake{tls: secured}).start(t)
+	config := f.config()
+	config.Password = "wrong"
+	err := open(t, config).Check(t.Context())
+	fails(t, err, fs.ErrPermission)
+	drivertest.Cause(t, err, wrongLogin)
+
+	config = f.config()
+	config.ServerName = "example.org"
+	err = open(t, config).Check(t.Context())
+	if err == nil || errors.Is(err, storagedrivers.ErrUnavailable) {
+		t.Errorf("another's certificate: error %v, which must not be tried again", err)
+	}
+	config = f.config()
+	config.TLS, config.ServerName = TLSNone, ""
+	fails(t, open(t, config).Check(t.Context()), fs.ErrPermission)
+}
+
+// TestCheck: Check tests the abilities of the server if it can.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	best, atomic := storagedrivers.BestEffort, storagedrivers.Atomic
+	for name, tt := range map[string]struct {
+		server   *fake
+		refuses  string // of the commands that change anything
+		replaces storagedrivers.Guarantee
+	}{
+		"replacing": {&fake{}, "", atomic},
+		"keeping":   {&fake{keep: true}, "", best},
+		"read-only": {&fake{}, "STOR MKD DELE RNFR RNTO RMD", best},
+		"no rename": {&fake{}, "RNFR", best},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := tt.server
+			f.refuse(func(command, _ string) bool { return strings.Contains(tt.refuses, command) }, "550 Permission denied.")
+			f.start(t)
+			d := open(t, f.config())
+			for range 2 {
+				if err := d.Check(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+			want := storagedrivers.Features{Replace: tt.replaces}
+			if got := d.Features(); got != want {
+				t.Errorf("features %+v, want %+v", got, want)
+			}
+			f.has(t)
+		})
+	}
+	missing := (&fake{}).start(t)
+	config := missing.config()
+	config.Root = "/a/b"
+	d := open(t, config)
+	if err := errors.Join(d.Check(context.WithoutCancel(t.Context())), put(t, d, "c/key", "x", create)); err != nil {
+		t.Error(err)
+	}
+	missing.has(t, "a/b/c/key")
+}
