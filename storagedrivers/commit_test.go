@@ -16,12 +16,9 @@ import (
 // commit commits staged data of s under key.
 func commit(
 	ctx context.Context, s *storagedrivers.Storage, staged storagedrivers.Staged, key string, opts storagedrivers.PutOptions,
-) (storagedrivers.Info, error) {
-	infos, err := s.Commit(ctx, storagedrivers.Change{Staged: staged, Key: key, Options: opts})
-	if err != nil {
-		return storagedrivers.Info{}, err
-	}
-	return infos[0], nil
+) error {
+	_, err := s.Commit(ctx, storagedrivers.Change{Staged: staged, Key: key, Options: opts})
+	return err
 }
 
 // commitTwo commits "text" under "key" and then "z". It returns the CommitError.

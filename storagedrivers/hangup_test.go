@@ -53,7 +53,7 @@ func TestCallerHangsUp(t *testing.T) {
 					if err != nil {
 						return err
 					}
-					_, err = commit(ctx, s, staged, "key", create)
+					err = commit(ctx, s, staged, "key", create)
 					is(t, staged.Close(), nil)
 					return err
 				},

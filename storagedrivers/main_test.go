@@ -152,7 +152,7 @@ func everyOp(t *testing.T, storage func() *storagedrivers.Storage, key string) m
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, commitErr := commit(ctx, s, staged, key, create)
+	commitErr := commit(ctx, s, staged, key, create)
 	is(t, staged.Close(), nil)
 	return map[string]error{
 		"put": putErr, "open": closing(body, openErr), "stat": statErr, "list": listErr,

@@ -133,7 +133,7 @@ func TestPutRewinds(t *testing.T) {
 		is(t, err, nil)
 		_, err = io.WriteString(staged, "staged")
 		is(t, err, nil)
-		_, err = commit(t.Context(), s, staged, "staged", create)
+		err = commit(t.Context(), s, staged, "staged", create)
 		is(t, err, nil)
 		is(t, staged.Close(), nil)
 		has(t, s, "staged", "staged")
@@ -297,7 +297,7 @@ func TestSilence(t *testing.T) {
 				calls = 0
 				staged, err := s.Stage(t.Context())
 				is(t, err, nil)
-				_, err = commit(t.Context(), s, staged, "key", create)
+				err = commit(t.Context(), s, staged, "key", create)
 				is(t, err, storagedrivers.ErrUnavailable)
 				is(t, staged.Close(), nil)
 				if calls != tt.calls {

@@ -97,7 +97,7 @@ func useAll(ctx context.Context, t *testing.T, s *storagedrivers.Storage) {
 	is(t, err, nil)
 	_, err = staged.Write([]byte("staged"))
 	is(t, err, nil)
-	_, err = commit(ctx, s, staged, "staged", overwrite)
+	err = commit(ctx, s, staged, "staged", overwrite)
 	is(t, err, nil)
 	is(t, staged.Close(), nil)
 	_, err = s.Put(ctx, "key", strings.NewReader("text"), create)

@@ -41,7 +41,7 @@ func TestSpoolBoundary(t *testing.T) {
 	is(t, staged.Close(), nil)
 
 	staged = stage(t, s, text)
-	_, err = commit(t.Context(), s, staged, "key", create)
+	err = commit(t.Context(), s, staged, "key", create)
 	is(t, err, nil)
 	is(t, staged.Close(), nil)
 	has(t, s, "key", text)
@@ -63,7 +63,7 @@ func TestSpoolFile(t *testing.T) {
 	reads(t, staged, 2, text[mib-1:mib+1])
 	for _, key := range []string{"key", "other"} {
 		put(t, s, "key", "taken")
-		_, err = commit(t.Context(), s, staged, key, create)
+		err = commit(t.Context(), s, staged, key, create)
 	}
 	is(t, err, nil)
 	is(t, staged.Close(), nil)
@@ -114,7 +114,7 @@ func TestSpoolsTogether(t *testing.T) { // not parallel: all spools share this m
 		_, err := io.WriteString(one, "x")
 		is(t, err, fs.ErrNotExist)
 		small := stage(t, s, "small")
-		_, err = commit(t.Context(), s, small, "small", overwrite)
+		err = commit(t.Context(), s, small, "small", overwrite)
 		is(t, err, nil)
 		has(t, s, "small", "small")
 		for _, staged := range append(spools, large, one, small) {

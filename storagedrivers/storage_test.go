@@ -80,7 +80,7 @@ func TestSizeMismatch(t *testing.T) {
 			is(t, err, nil)
 			_, err = io.WriteString(staged, "text")
 			is(t, err, nil)
-			_, err = commit(t.Context(), s, staged, "staged", tt.opts)
+			err = commit(t.Context(), s, staged, "staged", tt.opts)
 			is(t, err, storagedrivers.ErrSizeMismatch)
 			is(t, staged.Close(), nil)
 			_, err = s.Stat(t.Context(), "staged") // nothing stood there: rolled back in both modes
@@ -105,7 +105,7 @@ func TestContentTypeIsFilledIn(t *testing.T) {
 		is(t, err, nil)
 		staged, err := s.Stage(t.Context())
 		is(t, err, nil)
-		_, err = commit(t.Context(), s, staged, "a.png", opts)
+		err = commit(t.Context(), s, staged, "a.png", opts)
 		is(t, err, nil)
 		is(t, staged.Close(), nil)
 	}

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
-
 )
 
 func TestVeil(t *testing.T) {

@@ -2,13 +2,15 @@ package panel
 
 import (
 	"strings"
+
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
+
 	"github.com/caddymedia/media/admin/edit"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
-	"github.com/caddymedia/media/storagedrivers/options"
 	"github.com/caddymedia/media/caddymedia/modules"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 func init() {

@@ -10,11 +10,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
 	"go.uber.org/zap"
+
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
-	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/caddymedia/modules"
+	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 const (

@@ -14,13 +14,6 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-const (
-	// modules.DriverNamespace is Caddy's namespace of drivers.
-	driverNamespace = "media.storages"
-	// modules.StoreNamespace is Caddy's namespace of token stores.
-	storeNamespace = "media.tokens"
-)
-
 // Storage keeps items, under names that follow its options.
 type Storage struct {
 	// The driver and its options, for instance

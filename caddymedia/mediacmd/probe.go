@@ -125,7 +125,7 @@ func (s *session) showProbe(p probed) error {
 		}
 	}
 	if p.OK {
-		s.sayf("  creates a name once: %s; replaces at once: %s; puts back what it replaced: %s",
+		s.sayf("  creates a name once: %s; replaces at once: %s; changes several names together: %s",
 			p.Features.Create, p.Features.Replace, map[bool]string{true: "yes", false: "no"}[p.Features.Restore])
 	}
 	return nil

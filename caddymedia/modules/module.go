@@ -2,6 +2,7 @@ package modules
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -86,18 +87,19 @@ func (m *module[C]) expand() error {
 
 // PoolKey identifies the backend and all settings, including the content of files that the options
 // name. Modules with equal keys may share one driver or store, so that connections outlive a reload.
-// The key contains secrets and must never be logged.
+// The key is a hash, because the settings contain secrets.
 func (m *module[C]) PoolKey() string {
 	// JSON has the values of pointers, and %#v has unexported fields.
 	public, err := json.Marshal(m.completed)
 	config := reflect.New(reflect.TypeOf(m.completed).Elem()).Elem()
 	config.Set(reflect.ValueOf(m.completed).Elem())
-	for i := range config.NumField() {
-		if field := config.Field(i); field.Kind() == reflect.Pointer && field.CanSet() {
+	for _, field := range config.Fields() {
+		if field.Kind() == reflect.Pointer && field.CanSet() {
 			field.SetZero()
 		}
 	}
-	return fmt.Sprintf("%s %s %v %#v", m.id, public, err, config)
+	settings := fmt.Appendf(nil, "%s %v %#v", public, err, config)
+	return fmt.Sprintf("%s %x", m.id, sha256.Sum256(settings))
 }
 
 // Expander returns an Expander for Caddy's placeholders.

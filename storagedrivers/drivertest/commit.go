@@ -114,7 +114,10 @@ func testCommitTaken(t *testing.T, e *env) {
 	late := content{7, 10}
 	e.put(t, "f/deeper/b", late, create)
 	wanted := []member{
-		{"f/a", content{1, 100}, create}, members[1], {"f/removed", content{8, 50}, create}, {"f/a", content{9, 20}, create},
+		{"f/a", content{1, 100}, create},
+		members[1],
+		{"f/removed", content{8, 50}, create},
+		{"f/a", content{9, 20}, create},
 		members[2], members[3],
 	}
 	changes := append(changesOf(t, e.storage, wanted), removals("f/other")...)

@@ -109,9 +109,13 @@ func commitSeveral(t *testing.T, d *Driver, another func(key, content string), a
 		step(name)
 	}
 	changes := []storagedrivers.Change{
-		{Key: "f/created"}, {Key: "g/created"}, {Key: "f/replaced", Options: overwrite}, {Key: "f/new", Options: overwrite},
+		{Key: "f/created"},
+		{Key: "g/created"},
+		{Key: "f/replaced", Options: overwrite},
+		{Key: "f/new", Options: overwrite},
+		{Key: "f/removed"},
 	}
-	for i := range changes {
+	for i := range changes[:4] {
 		st, err := d.Stage(ctx)
 		must(t, err)
 		t.Cleanup(func() { st.Close() }) // not before a crash has ended the process
@@ -119,7 +123,6 @@ func commitSeveral(t *testing.T, d *Driver, another func(key, content string), a
 		must(t, err)
 		changes[i].Staged = st
 	}
-	changes = append(changes, storagedrivers.Change{Key: "f/removed"})
 	_, err := d.Commit(ctx, changes)
 	if exists, ok := errors.AsType[*storagedrivers.ExistsError](err); !ok || !slices.Equal(exists.Taken, []int{1}) {
 		t.Fatal(err)

@@ -245,11 +245,11 @@ func TestRootReplacedDuringCommit(t *testing.T) {
 					must(t, os.Mkdir(f.root, 0o755))
 				}
 			}
-			var changes []storagedrivers.Change
-			for _, key := range []string{"second", "third"} {
+			changes := []storagedrivers.Change{{Key: "second", Options: overwrite}, {Key: "third", Options: overwrite}}
+			for i := range changes {
 				st, err := f.Stage(t.Context())
 				must(t, err)
-				changes = append(changes, storagedrivers.Change{Staged: st, Key: key, Options: overwrite})
+				changes[i].Staged = st
 			}
 			f.current.mark("staged")
 			if _, err := f.Commit(t.Context(), changes); !errors.Is(err, storagedrivers.ErrUnavailable) {

@@ -203,8 +203,7 @@ func (r *recovery) one(name string) error {
 
 // apply undoes the intents of an open record, and completes those of a decided one. An object that
 // another process has stored since stays.
-func (r *recovery) apply(state string, intents []intent) error {
-	var failed []error
+func (r *recovery) apply(state string, intents []intent) (failed error) {
 	for _, one := range intents {
 		var err error
 		switch {
@@ -221,9 +220,9 @@ func (r *recovery) apply(state string, intents []intent) error {
 				err = statErr
 			}
 		}
-		failed = append(failed, err)
+		failed = errors.Join(failed, err)
 	}
-	return errors.Join(failed...)
+	return failed
 }
 
 // replace gives the new object of a replacement its name. The object keeps its name in the scratch

@@ -37,6 +37,7 @@ func TestCopyToCoarseTimes(t *testing.T) {
 				}
 			}
 			args := []string{"copy", "from", "to", "--json", "--config", config}
+			overwrite := []string{"copy", "from", "to", "--json", "--config", config, "--overwrite"}
 			if got := report(t, c.Media(args...).Must(t)); got.Copied.Items != 30 {
 				t.Errorf("%+v", got)
 			}
@@ -51,7 +52,7 @@ func TestCopyToCoarseTimes(t *testing.T) {
 			if got := report(t, r); r.Code != 1 || got.failures[keys[7]] == "" || got.Present.Items != 29 {
 				t.Errorf("with an item of the same size: %+v", got)
 			}
-			if got := report(t, c.Media(append(args, "--overwrite")...).Must(t)); got.Copied.Items != 1 {
+			if got := report(t, c.Media(overwrite...).Must(t)); got.Copied.Items != 1 {
 				t.Errorf("--overwrite: %+v", got)
 			}
 			mustBeSameFiles(t, c.Root, filepath.Join(server.Root, "copied"))
