@@ -235,7 +235,8 @@ function table() {
  */
 function thumbnail(alias, item) {
 	const box = h('span', { class: 'thumb' });
-	if (!imageTypes.test(item.type)) return fill(box, icon(item.type?.startsWith('image/') ? 'items' : 'file'));
+	if (!imageTypes.test(item.type))
+		return fill(box, icon(item.type?.startsWith('image/') ? 'items' : 'file'));
 	return fill(box, h('img', {
 		src: previewOf(alias, item, { thumbnail: '1' }),
 		alt: `Preview of ${item.name}`,

@@ -95,7 +95,8 @@ media
     media.variant
       media.storage.stage
   media.commit
-`+"    media.storage.prepare\n"+strings.Repeat("    media.storage.commit\n", 2)+"    media.storage.finish\n")
+    media.storage.commit
+`)
 	for _, tt := range []struct{ span, attribute, want string }{
 		{"media", "service.name", "media"},
 		{"media.receive", "media.alias.kind", "img"},
@@ -103,7 +104,7 @@ media
 		{"media.check", "media.storage.name", "keep"},
 		{"media.check", "media.files", "1"},
 		{"media.commit", "media.filename", "photo.jpg"},
-		{"media.storage.commit", "media.key", "pictures/photo.jpg"},
+		{"media.storage.commit", "media.files", "2"}, // with the variant
 		{"media.storage.commit", "media.storage.name", "keep"},
 	} {
 		if got := spanAttribute(t, spans, tt.span, tt.attribute); got != tt.want {
