@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/caddymedia/media/storagedrivers"
@@ -310,16 +311,18 @@ func TestCommitMeetsOthers(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			t.Parallel()
 			d, changes := newCommit(t)
-			elsewhere, met, broken := unsynced(t, d.path), false, false
+			elsewhere, met := unsynced(t, d.path), false
+			var broken atomic.Bool
 			d.synced = func(*os.File) error {
-				if broken {
-					broken = false
+				if broken.CompareAndSwap(true, false) {
 					return fs.ErrPermission
 				}
 				return nil
 			}
 			d.step = func(step string) {
-				broken = broken || step == "named"
+				if step == "named" {
+					broken.Store(true)
+				}
 				if step == at && !met {
 					met = true
 					must(t, put(t, elsewhere, "created", "theirs", storagedrivers.Overwrite))

@@ -11,6 +11,15 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
+// newPresigner returns the signer of addresses. It must be called before the first request of client:
+// it writes to options that the two share.
+func newPresigner(client *awss3.Client) *awss3.PresignClient {
+	// A checksum of the response would be a header that the client must send.
+	return awss3.NewPresignClient(client, awss3.WithPresignClientFromClientOptions(func(o *awss3.Options) {
+		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
+	}))
+}
+
 // Presign returns an address of the object under key. The address expires with the credentials that
 // sign it, so credentials that end before opts.Lifetime cannot sign.
 func (d *Driver) Presign(
@@ -23,11 +32,7 @@ func (d *Driver) Presign(
 	if signer.CanExpire && signer.Expires.Before(d.now().Add(opts.Lifetime)) {
 		return "", fmt.Errorf("the credentials expire before the address: %w", errors.ErrUnsupported)
 	}
-	// A checksum of the response would be a header that the client must send.
-	unchecked := awss3.WithPresignClientFromClientOptions(func(o *awss3.Options) {
-		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
-	})
-	request, err := awss3.NewPresignClient(d.client, unchecked).PresignGetObject(ctx, &awss3.GetObjectInput{
+	request, err := d.presigner.PresignGetObject(ctx, &awss3.GetObjectInput{
 		Bucket: &d.bucket, Key: d.name(key),
 		ResponseContentType:        optional(opts.ContentType),
 		ResponseCacheControl:       optional(opts.CacheControl),

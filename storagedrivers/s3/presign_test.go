@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"testing"
 	"time"
 
@@ -42,10 +43,36 @@ func TestPresignByRole(t *testing.T) {
 				}, nil
 			})
 			d.client = awss3.New(options)
+			d.presigner = newPresigner(d.client)
 			address, err := d.Presign(t.Context(), "object", storagedrivers.PresignOptions{Lifetime: time.Hour})
 			if !errors.Is(err, tt.want) || (err == nil) != (address != "") {
 				t.Errorf("address %q, error %v, want %v", address, err, tt.want)
 			}
 		})
 	}
+}
+
+// TestPresignBesideRequests: signing shares nothing with other requests that it writes to. The race
+// detector would find it.
+func TestPresignBesideRequests(t *testing.T) {
+	t.Parallel()
+	d, err := New(Config{Bucket: "bucket", Endpoint: "http://127.0.0.1:1", AccessKeyID: "id", SecretAccessKey: "s"},
+		slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if _, err := d.Presign(t.Context(), "object", storagedrivers.PresignOptions{Lifetime: time.Hour}); err != nil {
+				t.Error(err)
+			}
+		})
+		all.Go(func() {
+			if _, err := d.Stat(t.Context(), "object"); err == nil {
+				t.Error("there is an object at a port without a service")
+			}
+		})
+	}
+	all.Wait()
 }

@@ -20,8 +20,9 @@ import (
 
 // Driver stores objects in a bucket.
 type Driver struct {
-	client *awss3.Client
-	http   *http.Client
+	client    *awss3.Client
+	presigner *awss3.PresignClient
+	http      *http.Client
 	// timeout is how long the service may stay silent.
 	timeout time.Duration
 
@@ -50,7 +51,7 @@ func New(c Config, log *slog.Logger) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{
-		client: client, http: httpClient, timeout: time.Duration(c.Timeout), log: log,
+		client: client, presigner: newPresigner(client), http: httpClient, timeout: time.Duration(c.Timeout), log: log,
 		now:    time.Now, //nolint:forbidigo // the clock's one default
 		bucket: c.Bucket, buffers: newBuffers(),
 	}
