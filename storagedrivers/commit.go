@@ -163,9 +163,9 @@ func (s *Storage) together(ctx context.Context, stager Stager, op, key string, c
 		note(ctx, attribute.Int("media.files", len(changes)))
 	}
 	var infos []Info
-	err := s.once(ctx, func(ctx context.Context) (err error) {
+	err := s.admitted(ctx, op, func(ctx context.Context) (err error) { // a commit is not retried
 		infos, err = stager.Commit(ctx, inner)
-		return err
+		return blamed(ctx, err)
 	})
 	if err != nil {
 		return nil, o.end(err)
@@ -176,16 +176,6 @@ func (s *Storage) together(ctx context.Context, stager Stager, op, key string, c
 		}
 	}
 	return infos, o.end(err)
-}
-
-// once calls f without retries, unless the circuit is open.
-func (s *Storage) once(ctx context.Context, f func(context.Context) error) error {
-	err := s.circuit.enter(s.now())
-	if err == nil {
-		err = blamed(ctx, f(ctx))
-		s.circuit.leave(ctx, s.now(), err)
-	}
-	return err
 }
 
 // madeChange is a change that was made.

@@ -45,10 +45,15 @@ func needsKey(op string) bool { return op != "list" && op != "check" && op != "s
 // attempt calls f with retries, unless the circuit is open. A check is tried in any case, because
 // it detects that the backend is available again.
 func (s *Storage) attempt(ctx context.Context, op string, f func(context.Context) error) error {
+	return s.admitted(ctx, op, func(ctx context.Context) error { return s.repeat(ctx, f) })
+}
+
+// admitted calls f once, unless the circuit is open, and records its error in the circuit.
+func (s *Storage) admitted(ctx context.Context, op string, f func(context.Context) error) error {
 	if err := s.circuit.enter(s.now()); err != nil && op != "check" {
 		return err
 	}
-	err := s.repeat(ctx, f)
+	err := f(ctx)
 	s.circuit.leave(ctx, s.now(), err)
 	return err
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/caddymedia/media/storagedrivers"
 )
 
-// testAppendOvertaken: a writer that waits for its client keeps nobody out, of this driver and of
+// testAppendOvertaken: a writer that waits for its client blocks no other writer, of this driver or
 // another one, and appends nothing behind the bytes of others.
 func testAppendOvertaken(t *testing.T, e *env) {
 	e.appends(t)

@@ -15,7 +15,7 @@ import (
 )
 
 // appended is a writer of a growing object. It locks the file, flock(2), for the moment of a write
-// or a sync, and while the object is adopted. So a writer whose client is silent keeps nobody out,
+// or a sync, and while the object is adopted. So a writer whose client is silent blocks no other writer,
 // and one that was overtaken finds another size than its own. The kernel releases the lock with the
 // file, also if the process is killed.
 type appended struct {
@@ -66,7 +66,7 @@ func (d *Driver) append(ctx context.Context, key string, size int64) (*appended,
 		return w, nil
 	}
 	err = errors.Join(err, w.file.Close(), w.dir.Close())
-	if size == 0 && errors.Is(err, errors.ErrUnsupported) { // nobody can have written to it
+	if size == 0 && errors.Is(err, errors.ErrUnsupported) { // no writer can have appended
 		err = errors.Join(err, root.Remove(key))
 	}
 	return nil, err

@@ -218,23 +218,20 @@ func (c *commit) several() error {
 		}
 		c.driver.mark("named")
 	}
+	state := recordDecided
 	if len(others) == 0 {
-		err := c.nameDurably(creations)
-		if err == nil {
-			err = c.setRecord(recordVoid) // one that reappears would undo the commit
-		}
-		if err != nil {
-			return c.undo(-1, err)
-		}
-		c.removeRecord()
-		return nil
+		state = recordVoid // durably: an open record that reappears would undo the commit
 	}
 	err := c.nameDurably(creations)
 	if err == nil {
-		err = c.setRecord(recordDecided)
+		err = c.setRecord(state)
 	}
 	if err != nil {
 		return c.undo(-1, err)
+	}
+	if state == recordVoid {
+		c.removeRecord()
+		return nil
 	}
 	if err = c.apply(others); err != nil {
 		err = c.apply(others)

@@ -169,7 +169,7 @@ func TestYieldAndChange(t *testing.T) {
 	})
 }
 
-// TestMost checks that an owner gets no more slots than its request allows, although nobody waits.
+// TestMost checks that an owner gets no more slots than its request allows, although no other request waits.
 func TestMost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

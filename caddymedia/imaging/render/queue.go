@@ -25,8 +25,8 @@ type Limits struct {
 	Queue int
 	// Wait is the longest time in the queue. 0 means 30 s.
 	Wait time.Duration
-	// Time is the time limit for encoding each output of an image, without the time for which it gives
-	// way to others. That of a variant is a third of Wait while the images of other owners wait. 0
+	// Time is the time limit for encoding each output of an image, without the time of pauses
+	// for others. That of a variant is a third of Wait while the images of other owners wait. 0
 	// means 20 s.
 	Time time.Duration
 }
