@@ -64,7 +64,7 @@ type Limits struct {
 	// How long an encoder may take for a variant or a rendition of an image, which is then
 	// stored without it. While images of other accounts wait, the encoder of a variant has a third
 	// of `image_wait`. An image that takes that long to be decoded, at least 20 seconds, is
-	// refused with 413. The time for which it gives way to other images does not count.
+	// refused with 413. Pauses for other images do not count.
 	// Default: `20s`.
 	ImageTime options.Duration `json:"image_time,omitempty"`
 	// How many items a client address may have open at the same time, that is downloads that are
