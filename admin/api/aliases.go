@@ -5,12 +5,12 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
 type aliasAnswer struct {
-	Kind       ingest.Kind    `json:"kind"`
+	Kind       aliases.Kind   `json:"kind"`
 	Name       string         `json:"name"`
 	Implicit   bool           `json:"implicit"`
 	Storage    string         `json:"storage"`
@@ -27,9 +27,9 @@ type aliasAnswer struct {
 
 // aliases returns all aliases, image aliases first.
 func (c *call) aliases() error {
-	aliases, implicit := c.service.Aliases(), c.app.Implied().Aliases
-	all := make([]aliasAnswer, 0, len(aliases))
-	for _, alias := range aliases {
+	configured, implicit := c.service.Aliases(), c.app.Implied().Aliases
+	all := make([]aliasAnswer, 0, len(configured))
+	for _, alias := range configured {
 		all = append(all, aliasAnswer{
 			Kind: alias.Kind, Name: alias.Name, Implicit: implicit,
 			Storage: alias.Storage.Name(), Prefix: alias.Prefix, Address: alias.BaseURL + alias.Path(),
@@ -42,8 +42,8 @@ func (c *call) aliases() error {
 }
 
 // aliasSettings returns the configured options of an alias.
-func (c *call) aliasSettings(alias *ingest.Alias) map[string]any {
-	if alias.Kind == ingest.Image {
+func (c *call) aliasSettings(alias *aliases.Alias) map[string]any {
+	if alias.Kind == aliases.Image {
 		return media.Schemas.ImageAlias.Values(c.app.ImageAliases[alias.Name])
 	}
 	return media.Schemas.FileAlias.Values(c.app.FileAliases[alias.Name])

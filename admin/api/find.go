@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -54,7 +54,7 @@ func parsePosition(cursor string) (position, error) {
 
 // finder collects a page of items.
 type finder struct {
-	alias  *ingest.Alias
+	alias  *aliases.Alias
 	prefix string // of keys; it is empty or ends at a slash
 	root   string // the same of the alias
 	search string // in lower case; empty lists the folder alone
@@ -66,7 +66,7 @@ type finder struct {
 	looked  int
 }
 
-func newFinder(alias *ingest.Alias, folder, search string, limit int) *finder {
+func newFinder(alias *aliases.Alias, folder, search string, limit int) *finder {
 	f := &finder{
 		alias: alias, search: strings.ToLower(search), plain: naming.Searchable(search), limit: limit,
 		folders: []string{}, items: []itemAnswer{},

@@ -11,8 +11,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/derived"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -44,7 +45,7 @@ type variantAnswer struct {
 	Size    int64  `json:"size"`
 }
 
-func describeItem(alias *ingest.Alias, filename string, info storagedrivers.Info) itemAnswer {
+func describeItem(alias *aliases.Alias, filename string, info storagedrivers.Info) itemAnswer {
 	return itemAnswer{
 		Filename: filename, Name: path.Base(filename), Size: info.Size,
 		Modified: info.ModTime.UTC().Format(time.RFC3339), Type: info.ContentType,
@@ -53,8 +54,8 @@ func describeItem(alias *ingest.Alias, filename string, info storagedrivers.Info
 }
 
 // alias returns the alias named in the address.
-func (c *call) alias() (*ingest.Alias, error) {
-	alias, ok := c.service.Alias(ingest.Kind(c.args[0]), c.args[1])
+func (c *call) alias() (*aliases.Alias, error) {
+	alias, ok := c.service.Alias(aliases.Kind(c.args[0]), c.args[1])
 	if !ok {
 		return nil, failf(http.StatusNotFound, "There is no alias %.64q of this kind.", c.args[1])
 	}
@@ -62,7 +63,7 @@ func (c *call) alias() (*ingest.Alias, error) {
 }
 
 // aliasFile returns the alias and the item named in the address.
-func (c *call) aliasFile() (*ingest.Alias, string, error) {
+func (c *call) aliasFile() (*aliases.Alias, string, error) {
 	alias, err := c.alias()
 	if err != nil {
 		return nil, "", err
@@ -78,14 +79,14 @@ func (c *call) aliasFile() (*ingest.Alias, string, error) {
 func noItem() error { return failf(http.StatusNotFound, "There is no such item.") }
 
 // itemFailed returns the failure for an item that cannot be read or deleted.
-func (c *call) itemFailed(alias *ingest.Alias, err error) error {
+func (c *call) itemFailed(alias *aliases.Alias, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, storagedrivers.ErrInvalidKey) {
 		return noItem()
 	}
 	return storageFailed(c.driver(alias), err)
 }
 
-func (c *call) driver(alias *ingest.Alias) storagedrivers.Description {
+func (c *call) driver(alias *aliases.Alias) storagedrivers.Description {
 	return c.app.Driver(alias.Storage.Name()).Describe()
 }
 
@@ -110,16 +111,16 @@ func (c *call) item() error {
 			return c.itemFailed(alias, err)
 		}
 	}
-	if alias.Kind == ingest.Image {
-		sizes, _ := c.service.Uploader().Sizes(ctx, alias, filename) // a damaged image has none
-		item.Srcset, item.Sizes = ingest.Srcset(sizes), describeSizes(sizes)
+	if alias.Kind == aliases.Image {
+		sizes, _ := c.service.Uploader().Derived.Sizes(ctx, alias, filename) // a damaged image has none
+		item.Srcset, item.Sizes = derived.Srcset(sizes), describeSizes(sizes)
 	}
 	return c.answer(item)
 }
 
 // describeSizes returns the sizes in pixels in ascending order, without those that have none.
-func describeSizes(sizes []ingest.Size) []sizeAnswer {
-	slices.SortStableFunc(sizes, func(a, b ingest.Size) int {
+func describeSizes(sizes []derived.Size) []sizeAnswer {
+	slices.SortStableFunc(sizes, func(a, b derived.Size) int {
 		return cmp.Or(cmp.Compare(a.Width, b.Width), cmp.Compare(a.Height, b.Height))
 	})
 	var described []sizeAnswer
@@ -153,7 +154,7 @@ func (c *call) deleteItem() error {
 }
 
 type itemsAnswer struct {
-	Kind     ingest.Kind  `json:"kind"`
+	Kind     aliases.Kind `json:"kind"`
 	Alias    string       `json:"alias"`
 	Folder   string       `json:"folder"`
 	Folders  []string     `json:"folders"`

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -125,8 +125,8 @@ func TestListings(t *testing.T) {
 		}
 		return nil
 	}
-	alias := &ingest.Alias{
-		Kind: ingest.Image, Name: "photos", Storage: storagedrivers.New("main", driver, storagedrivers.Options{}),
+	alias := &aliases.Alias{
+		Kind: aliases.Image, Name: "photos", Storage: storagedrivers.New("main", driver, storagedrivers.Options{}),
 		WebP: new(render.Options), Extensions: map[string]bool{"jpg": true},
 	}
 	for i := range 100 {

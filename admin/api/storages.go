@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/modules"
 )
@@ -38,8 +38,8 @@ func describeDriver(driver *modules.Driver) driverAnswer {
 }
 
 type usedBy struct {
-	Kind  ingest.Kind `json:"kind"`
-	Alias string      `json:"alias"`
+	Kind  aliases.Kind `json:"kind"`
+	Alias string       `json:"alias"`
 }
 
 // storages returns all storages.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/storagedrivers"
@@ -21,14 +21,14 @@ const maxListTime = 15 * time.Second
 type uploadAnswer struct {
 	Storage string `json:"storage"`
 	// Name identifies the upload on its storage. It is no address that a client could use.
-	Name      string      `json:"name"`
-	Account   string      `json:"account"`
-	Origin    string      `json:"origin"`
-	Client    string      `json:"client"`
-	Kind      ingest.Kind `json:"kind"`
-	Alias     string      `json:"alias"`
-	SubFolder string      `json:"sub_folder"`
-	Filename  string      `json:"filename"`
+	Name      string       `json:"name"`
+	Account   string       `json:"account"`
+	Origin    string       `json:"origin"`
+	Client    string       `json:"client"`
+	Kind      aliases.Kind `json:"kind"`
+	Alias     string       `json:"alias"`
+	SubFolder string       `json:"sub_folder"`
+	Filename  string       `json:"filename"`
 	// Partial means that the upload is a part of others.
 	Partial bool  `json:"partial"`
 	Offset  int64 `json:"offset"`

@@ -8,7 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -30,7 +30,7 @@ var sections = map[Section]string{
 }
 
 // aliasSections maps the sections of aliases to their kinds.
-var aliasSections = map[Section]ingest.Kind{ImageAliases: ingest.Image, FileAliases: ingest.File}
+var aliasSections = map[Section]aliases.Kind{ImageAliases: aliases.Image, FileAliases: aliases.File}
 
 // object is a JSON object; its numbers are json.Number.
 type object = map[string]any

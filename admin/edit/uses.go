@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 )
 
 // Use is a part of the configuration that needs an entry: an alias its storage, an account an
@@ -30,7 +30,7 @@ func (u Use) String() string {
 		return "the account " + u.APIKey
 	case resumableUse:
 		return "resumable uploads"
-	case string(ingest.Image):
+	case string(aliases.Image):
 		return "the image alias " + u.Alias
 	default:
 		return "the file alias " + u.Alias
@@ -38,7 +38,7 @@ func (u Use) String() string {
 }
 
 func sectionOf(kind string) Section {
-	if kind == string(ingest.Image) {
+	if kind == string(aliases.Image) {
 		return ImageAliases
 	}
 	return FileAliases
@@ -94,7 +94,7 @@ func (c config) removable(s Section, name string) error {
 	if aliasSections[s] != "" && len(c.section(ImageAliases))+len(c.section(FileAliases)) == 1 {
 		return &Error{
 			Status:  http.StatusConflict,
-			Message: fmt.Sprintf("%s is the last alias: add another one first, as without any there are those called %s", s.title(name), ingest.DefaultAlias),
+			Message: fmt.Sprintf("%s is the last alias: add another one first, as without any there are those called %s", s.title(name), aliases.DefaultAlias),
 		}
 	}
 	return nil

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -71,7 +71,7 @@ func (p *Panel) preview(w http.ResponseWriter, r *http.Request, rest string) {
 }
 
 // openPreview opens the preview of an item. It returns fs.ErrNotExist if the preview is too large.
-func openPreview(r *http.Request, alias *ingest.Alias, filename string) (*storagedrivers.Object, error) {
+func openPreview(r *http.Request, alias *aliases.Alias, filename string) (*storagedrivers.Object, error) {
 	if err := storagedrivers.ValidKey(alias.Key(filename)); err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func openPreview(r *http.Request, alias *ingest.Alias, filename string) (*storag
 }
 
 // variantOf opens the variant of an image.
-func variantOf(r *http.Request, alias *ingest.Alias, filename string) (*storagedrivers.Object, error) {
+func variantOf(r *http.Request, alias *aliases.Alias, filename string) (*storagedrivers.Object, error) {
 	if err := storagedrivers.ValidKey(alias.VariantKey(filename)); err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -40,7 +40,7 @@ func TestPreviewOfVariant(t *testing.T) {
 	times := map[string]time.Time{}
 	s := storagedrivers.New("dated", dated{memory.New(), times}, storagedrivers.Options{})
 	t.Cleanup(func() { s.Close() })
-	alias := &ingest.Alias{Kind: ingest.Image, Name: "content", Storage: s, Extensions: map[string]bool{"jpg": true}}
+	alias := &aliases.Alias{Kind: aliases.Image, Name: "content", Storage: s, Extensions: map[string]bool{"jpg": true}}
 	for i, step := range []struct{ store, want string }{
 		{"a.jpg", "a.jpg"}, {"a.jpg.webp", "a.jpg.webp"}, {"a.jpg", "a.jpg"},
 	} {

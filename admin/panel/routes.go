@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/caddymedia/media/admin/api"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/httpjson"
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -95,9 +95,9 @@ func (p *Panel) use(w http.ResponseWriter, r *http.Request) (service *media.Serv
 }
 
 // kindOf returns the kind of an alias in an address.
-func kindOf(word string) (ingest.Kind, bool) {
-	kind := ingest.Kind(word)
-	return kind, kind == ingest.Image || kind == ingest.File
+func kindOf(word string) (aliases.Kind, bool) {
+	kind := aliases.Kind(word)
+	return kind, kind == aliases.Image || kind == aliases.File
 }
 
 // trial is the request for a probe of a storage that is not saved.

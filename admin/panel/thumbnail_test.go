@@ -3,8 +3,8 @@ package panel
 import (
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/imaging/scale"
-	"github.com/caddymedia/media/caddymedia/ingest"
 )
 
 func TestSuitable(t *testing.T) {
@@ -20,7 +20,7 @@ func TestSuitable(t *testing.T) {
 		{[]scale.Box{{Width: 300, Height: 300}, {Height: 200}, {Width: 100, Height: 100}}, 1},
 		{[]scale.Box{{Width: 200, Height: 300}, {Width: 300, Height: 200, Cover: true}}, 0},
 	} {
-		renditions := make([]ingest.Rendition, len(c.boxes))
+		renditions := make([]aliases.Rendition, len(c.boxes))
 		for i, box := range c.boxes {
 			renditions[i].Box = box
 		}

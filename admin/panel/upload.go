@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
@@ -21,7 +21,7 @@ func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, rest s
 	}
 	confirm, ended := p.uploadSession(r, v)
 	defer ended()
-	caller := mediahttp.Caller{Account: tokens.Account{APIKey: v.name}, Origin: ingest.OriginPanel, Confirm: confirm}
+	caller := mediahttp.Caller{Account: tokens.Account{APIKey: v.name}, Origin: aliases.OriginPanel, Confirm: confirm}
 	if isBelow {
 		p.uploadResumable(w, r, v, word, id, caller)
 		return
@@ -44,7 +44,7 @@ func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, v visito
 		return
 	}
 	path := mounted(r, p.base) + "/api/upload/" + word + "/resumable"
-	err := p.uploads.UploadResumable(w, r, ingest.Kind(word), path, id, caller)
+	err := p.uploads.UploadResumable(w, r, aliases.Kind(word), path, id, caller)
 	if failed, ok := errors.AsType[*mediahttp.Error](err); ok {
 		message := notRunning
 		if failed.Status == http.StatusNotFound {

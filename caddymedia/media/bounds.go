@@ -1,7 +1,8 @@
 package media
 
 import (
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/upload"
 	"github.com/caddymedia/media/storagedrivers/queue"
 )
 
@@ -11,7 +12,7 @@ type Bounds struct {
 	// uploads counts the current uploads of each account. Each may hold a connection, which is a
 	// file descriptor.
 	uploads *queue.Pool
-	staging *ingest.Staging
+	staging *upload.Staging
 }
 
 // NewBounds returns Bounds for one process. Of its file descriptors, downloads have a quarter,
@@ -19,7 +20,7 @@ type Bounds struct {
 // everything else.
 func NewBounds() *Bounds {
 	files := int64(MaxOpenFiles())
-	return &Bounds{uploads: queue.NewPool(files / 4), staging: ingest.NewStaging(stagingMemory, files*3/8)}
+	return &Bounds{uploads: queue.NewPool(files / 4), staging: upload.NewStaging(stagingMemory, files*3/8)}
 }
 
 // stagingMemory is the most bytes of small items that wait in memory.
@@ -30,7 +31,7 @@ const unlimitedFiles = 1 << 20
 
 // BeginUpload counts an upload of the account as running until ended is called. It returns false if
 // the account already has as many as are allowed.
-func (s *Service) BeginUpload(actor ingest.Actor) (ended func(), ok bool) {
+func (s *Service) BeginUpload(actor aliases.Actor) (ended func(), ok bool) {
 	owner := actor.Owner()
 	if !s.bounds.uploads.AcquireWithin(owner, 1, int64(s.limits.MaxUploads)) {
 		return nil, false

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
@@ -82,7 +82,7 @@ func ticketID(u *resumable.Upload) (id tokens.ID) {
 }
 
 // CountRefusal counts the item of a resumable upload on a ticket, if it was refused for good.
-func (s *Service) CountRefusal(ctx context.Context, ticket *tokens.Ticket, failures ingest.Failures) {
+func (s *Service) CountRefusal(ctx context.Context, ticket *tokens.Ticket, failures aliases.Failures) {
 	if ticket == nil || !isFinal(failures) {
 		return
 	}

@@ -10,11 +10,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/fetch"
 	"github.com/caddymedia/media/caddymedia/imaging"
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/naming"
+	"github.com/caddymedia/media/caddymedia/upload"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -78,17 +79,17 @@ func parseNetwork(text string) (netip.Prefix, bool) {
 // name without the extension of an image gets that of its content; the media type of the server is
 // ignored. The download is cancelled with ctx.
 func (s *Service) DownloadImage(ctx context.Context, address, alias, subFolder string) Result {
-	return s.download(ctx, address, s.request(ctx, ingest.Image, alias, subFolder))
+	return s.download(ctx, address, s.request(ctx, aliases.Image, alias, subFolder))
 }
 
 // DownloadFile is [Service.DownloadImage] for a file alias. Only a name without any extension gets
 // that of its content.
 func (s *Service) DownloadFile(ctx context.Context, address, alias, subFolder string) Result {
-	return s.download(ctx, address, s.request(ctx, ingest.File, alias, subFolder))
+	return s.download(ctx, address, s.request(ctx, aliases.File, alias, subFolder))
 }
 
-func (s *Service) download(ctx context.Context, address string, req ingest.Request) Result {
-	return s.upload(func() ([]ingest.Item, ingest.Failures) {
+func (s *Service) download(ctx context.Context, address string, req upload.Request) Result {
+	return s.upload(func() ([]upload.Item, aliases.Failures) {
 		alias, ok := s.Alias(req.Kind, req.Alias)
 		if !ok {
 			return nil, s.uploader.Refuse(ctx, req, badRequest("unknown alias %.64q", req.Alias))
@@ -102,19 +103,19 @@ func (s *Service) download(ctx context.Context, address string, req ingest.Reque
 		if failure != nil {
 			return nil, s.uploader.Refuse(ctx, req, failure)
 		}
-		return s.uploader.Upload(ctx, req, ingest.Single(name, body))
+		return s.uploader.Upload(ctx, req, upload.Single(name, body))
 	})
 }
 
 // open returns the name of a download and a reader of all its bytes.
-func open(from *fetch.Download, alias *ingest.Alias) (string, io.Reader, *ingest.Failure) {
+func open(from *fetch.Download, alias *aliases.Alias) (string, io.Reader, *aliases.Failure) {
 	if from.Size > alias.MaxSize {
-		return "", nil, &ingest.Failure{
-			Reason: ingest.TooLarge, Message: "larger than " + bytesize.Format(alias.MaxSize),
+		return "", nil, &aliases.Failure{
+			Reason: aliases.TooLarge, Message: "larger than " + bytesize.Format(alias.MaxSize),
 		}
 	}
 	ext := naming.Extension(from.Name)
-	if alias.Extensions[ext] || ext != "" && alias.Kind == ingest.File {
+	if alias.Extensions[ext] || ext != "" && alias.Kind == aliases.File {
 		return from.Name, remoteBody{from.Body}, nil
 	}
 	found, whole, err := imaging.Guess(from.Body)
@@ -132,8 +133,8 @@ func open(from *fetch.Download, alias *ingest.Alias) (string, io.Reader, *ingest
 }
 
 // remoteFailure returns the failure of an item that could not be downloaded.
-func remoteFailure(err error) *ingest.Failure {
-	f := &ingest.Failure{Reason: ingest.BadRequest, Message: "the download failed", Err: err}
+func remoteFailure(err error) *aliases.Failure {
+	f := &aliases.Failure{Reason: aliases.BadRequest, Message: "the download failed", Err: err}
 	if known, ok := errors.AsType[*fetch.Error](err); ok {
 		f.Message = known.Message
 	}

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 )
 
 // remote starts a server, and returns the options of downloads that allow it.
@@ -43,29 +43,29 @@ func TestDownload(t *testing.T) {
 	config.Downloads = downloads
 	s, observed := observe(t, config)
 	for i, c := range []struct {
-		kind    ingest.Kind
+		kind    aliases.Kind
 		address string
 		want    string // the name; with spaces: a part of the message
 	}{
-		{ingest.Image, "/Test%20Picture.PNG?c=p", "test-picture.png"},
-		{ingest.Image, "/photo?c=p", "photo.png"},
-		{ingest.Image, "/image.aspx?c=p", "image-aspx.png"},
-		{ingest.Image, "/?c=p", "image.png"},
-		{ingest.Image, "/x.jpg?c=p&name=real.png", "real.png"},
-		{ingest.Image, "/x.jpg?c=p", "content is PNG, the name says .jpg"},
-		{ingest.Image, "/x?c=d", ".pdf is not accepted; pictures may be"},
-		{ingest.Image, "/x?c=", "the name has no extension"},
-		{ingest.Image, "/image.php?c=p", ".php are never accepted"},
-		{ingest.File, "/report.pdf?c=d", "report.pdf"},
-		{ingest.File, "/report?c=d", "report.pdf"},
-		{ingest.File, "/notes.?c=t", "notes.txt"},
-		{ingest.File, "/?c=d", "file.pdf"},
-		{ingest.File, "/photo?c=p", "photo.png"},
-		{ingest.File, "/setup.exe?c=d", ".exe is not accepted; files may be"},
-		{ingest.File, "/report.pdf?c=p", "content is PNG, the name says .pdf"},
+		{aliases.Image, "/Test%20Picture.PNG?c=p", "test-picture.png"},
+		{aliases.Image, "/photo?c=p", "photo.png"},
+		{aliases.Image, "/image.aspx?c=p", "image-aspx.png"},
+		{aliases.Image, "/?c=p", "image.png"},
+		{aliases.Image, "/x.jpg?c=p&name=real.png", "real.png"},
+		{aliases.Image, "/x.jpg?c=p", "content is PNG, the name says .jpg"},
+		{aliases.Image, "/x?c=d", ".pdf is not accepted; pictures may be"},
+		{aliases.Image, "/x?c=", "the name has no extension"},
+		{aliases.Image, "/image.php?c=p", ".php are never accepted"},
+		{aliases.File, "/report.pdf?c=d", "report.pdf"},
+		{aliases.File, "/report?c=d", "report.pdf"},
+		{aliases.File, "/notes.?c=t", "notes.txt"},
+		{aliases.File, "/?c=d", "file.pdf"},
+		{aliases.File, "/photo?c=p", "photo.png"},
+		{aliases.File, "/setup.exe?c=d", ".exe is not accepted; files may be"},
+		{aliases.File, "/report.pdf?c=p", "content is PNG, the name says .pdf"},
 	} {
 		download := s.DownloadFile
-		if c.kind == ingest.Image {
+		if c.kind == aliases.Image {
 			download = s.DownloadImage
 		}
 		folder := fmt.Sprintf("f%d", i)
@@ -82,7 +82,7 @@ func TestDownload(t *testing.T) {
 	}
 	wantStored(t, s, "img/content/f1/photo.png", picture)
 	wantStored(t, s, "file/content/f12/file.pdf", "%PDF-1.7")
-	if want := (ingest.Actor{Origin: ingest.OriginGo}); !slices.Contains(observed.actors, want) || len(slices.Compact(observed.actors)) != 1 {
+	if want := (aliases.Actor{Origin: aliases.OriginGo}); !slices.Contains(observed.actors, want) || len(slices.Compact(observed.actors)) != 1 {
 		t.Errorf("on behalf of %v, want %v", observed.actors, want)
 	}
 }

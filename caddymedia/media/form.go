@@ -8,8 +8,9 @@ import (
 	"mime/multipart"
 	"net/http"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
+	"github.com/caddymedia/media/caddymedia/upload"
 )
 
 // FormImage stores the image of the named file input of a multipart/form-data request, with the
@@ -20,17 +21,17 @@ import (
 // stays in r.MultipartForm for further inputs and fields. Its temporary files, in the folder of
 // [os.TempDir], are removed when the request ends. The input must have exactly one file.
 func (s *Service) FormImage(r *http.Request, input, alias, subFolder string) Result {
-	return s.formItem(r, input, s.request(r.Context(), ingest.Image, alias, subFolder))
+	return s.formItem(r, input, s.request(r.Context(), aliases.Image, alias, subFolder))
 }
 
 // FormFile is [Service.FormImage] for a file alias.
 func (s *Service) FormFile(r *http.Request, input, alias, subFolder string) Result {
-	return s.formItem(r, input, s.request(r.Context(), ingest.File, alias, subFolder))
+	return s.formItem(r, input, s.request(r.Context(), aliases.File, alias, subFolder))
 }
 
-func (s *Service) formItem(r *http.Request, input string, req ingest.Request) Result {
+func (s *Service) formItem(r *http.Request, input string, req upload.Request) Result {
 	ctx := r.Context()
-	return s.upload(func() ([]ingest.Item, ingest.Failures) {
+	return s.upload(func() ([]upload.Item, aliases.Failures) {
 		file, failure := s.formFile(r, input)
 		if failure != nil {
 			return nil, s.uploader.Refuse(ctx, req, failure)
@@ -44,12 +45,12 @@ func (s *Service) formItem(r *http.Request, input string, req ingest.Request) Re
 			return nil, s.uploader.Refuse(ctx, req, formFailure(err))
 		}
 		defer body.Close()
-		return s.uploader.Upload(ctx, req, ingest.Single(name, body))
+		return s.uploader.Upload(ctx, req, upload.Single(name, body))
 	})
 }
 
 // formFile returns the only file of an input.
-func (s *Service) formFile(r *http.Request, input string) (*multipart.FileHeader, *ingest.Failure) {
+func (s *Service) formFile(r *http.Request, input string) (*multipart.FileHeader, *aliases.Failure) {
 	if r.MultipartForm == nil {
 		if err := s.parseForm(r); err != nil {
 			return nil, formFailure(err)
@@ -66,8 +67,8 @@ func (s *Service) formFile(r *http.Request, input string) (*multipart.FileHeader
 	}
 }
 
-func badRequest(format string, args ...any) *ingest.Failure {
-	return &ingest.Failure{Reason: ingest.BadRequest, Message: fmt.Sprintf(format, args...)}
+func badRequest(format string, args ...any) *aliases.Failure {
+	return &aliases.Failure{Reason: aliases.BadRequest, Message: fmt.Sprintf(format, args...)}
 }
 
 // formMemory is the most bytes of a form's files in memory; the rest goes to temporary files.
@@ -94,31 +95,31 @@ func (s *Service) parseForm(r *http.Request) error {
 }
 
 // formFailure returns the failure of a form that could not be read.
-func formFailure(err error) *ingest.Failure {
+func formFailure(err error) *aliases.Failure {
 	var (
 		tooLarge *http.MaxBytesError
 		kept     *fs.PathError
 	)
-	f := &ingest.Failure{Reason: ingest.BadRequest, Message: "the form is malformed or ends too early", Err: err}
+	f := &aliases.Failure{Reason: aliases.BadRequest, Message: "the form is malformed or ends too early", Err: err}
 	switch {
 	case errors.As(err, &tooLarge):
-		f.Reason, f.Message = ingest.TooLarge, "the request is larger than "+bytesize.Format(tooLarge.Limit)
+		f.Reason, f.Message = aliases.TooLarge, "the request is larger than "+bytesize.Format(tooLarge.Limit)
 	case errors.Is(err, multipart.ErrMessageTooLarge):
-		f.Reason, f.Message = ingest.TooLarge, "the form has too many fields, or too large ones"
+		f.Reason, f.Message = aliases.TooLarge, "the form has too many fields, or too large ones"
 	case errors.Is(err, http.ErrNotMultipart), errors.Is(err, http.ErrMissingBoundary):
 		f.Message = "the request is no form of the type multipart/form-data"
 	case errors.As(err, &kept):
-		f.Reason, f.Message = ingest.Internal, "the form could not be kept until it was read"
+		f.Reason, f.Message = aliases.Internal, "the form could not be kept until it was read"
 	}
 	return f
 }
 
 // submittedName returns the name of a file exactly as it was sent, for the checks. net/http removes
 // the folders.
-func submittedName(file *multipart.FileHeader) (string, *ingest.Failure) {
+func submittedName(file *multipart.FileHeader) (string, *aliases.Failure) {
 	disposition := file.Header.Get("Content-Disposition")
 	if disposition == "" {
 		return file.Filename, nil
 	}
-	return ingest.FormFilename(disposition)
+	return upload.FormFilename(disposition)
 }

@@ -14,7 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/upload"
 )
 
 // sent is a part of a form, with the rest of its Content-Disposition.
@@ -73,8 +74,8 @@ func wantNothing(t *testing.T, s *Service) {
 // observed records failures and the actors of changes.
 type observed struct {
 	NopObserver
-	actors   []ingest.Actor
-	failures ingest.Failures
+	actors   []aliases.Actor
+	failures aliases.Failures
 }
 
 // observe starts a service with an observer.
@@ -85,9 +86,9 @@ func observe(t *testing.T, config Config) (*Service, *observed) {
 	return start(t, config), o
 }
 
-func (o *observed) Changed(_ context.Context, c ingest.Change) { o.actors = append(o.actors, c.Actor) }
+func (o *observed) Changed(_ context.Context, c upload.Change) { o.actors = append(o.actors, c.Actor) }
 
-func (o *observed) Refused(_ context.Context, _ ingest.Request, f ingest.Failures) {
+func (o *observed) Refused(_ context.Context, _ upload.Request, f aliases.Failures) {
 	o.failures = append(o.failures, f...)
 }
 
@@ -122,7 +123,7 @@ func TestForm(t *testing.T) {
 			}
 			wantStored(t, s, "img/webp/muj-portret.png", picture)
 			wantStored(t, s, "file/content/people/me/cv.pdf", "%PDF-1.7")
-			want := ingest.Actor{Origin: ingest.OriginGo, Client: "192.0.2.1"}
+			want := aliases.Actor{Origin: aliases.OriginGo, Client: "192.0.2.1"}
 			if got := observed.actors; len(got) != 2 || got[0] != want || got[1] != want {
 				t.Errorf("on behalf of %v, want %v", got, want)
 			}

@@ -9,7 +9,7 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/upload"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
@@ -102,8 +102,8 @@ func (l Limits) withDefaults() Limits {
 }
 
 // requests returns the limits of one request.
-func (l *Limits) requests() ingest.Limits {
-	return ingest.Limits{
+func (l *Limits) requests() upload.Limits {
+	return upload.Limits{
 		MaxFiles: l.MaxFiles, MaxFields: l.MaxFields, MaxFieldSize: l.MaxFieldSize, MaxPartHeader: l.MaxPartHeader,
 	}
 }

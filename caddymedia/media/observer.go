@@ -4,8 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/resumable"
+	"github.com/caddymedia/media/caddymedia/upload"
 )
 
 // LoginResult is the outcome of a request for a token.
@@ -44,7 +45,7 @@ func TicketResults() []TicketResult {
 // Observer receives the events of a service. Its methods may be called concurrently. Those with a
 // context are called in the goroutine of a request and must return soon.
 type Observer interface {
-	ingest.Observer
+	upload.Observer
 	// LoggedIn is called with the outcome of a request for a token. The API key is empty unless it is
 	// LoginOK.
 	LoggedIn(ctx context.Context, apiKey string, result LoginResult)
@@ -55,19 +56,19 @@ type Observer interface {
 	// "image", "file" or "static". The status is that of the response, or "broken" or "aborted".
 	Failed(ctx context.Context, endpoint, status string)
 	// ResumableEvent is called when a resumable upload is created or ends.
-	ResumableEvent(kind ingest.Kind, event resumable.Event)
+	ResumableEvent(kind aliases.Kind, event resumable.Event)
 	// ResumableReceived is called after a request that added bytes to a resumable upload. resumed means
 	// that the upload had some before.
-	ResumableReceived(kind ingest.Kind, bytes int64, resumed bool)
+	ResumableReceived(kind aliases.Kind, bytes int64, resumed bool)
 	// ResumableOpen is called with the unfinished resumable uploads of a storage, about twice a minute
 	// if there are any.
 	ResumableOpen(storage string, open resumable.Open)
 	// Terminated is called after a resumable upload was ended on request of an actor, or could not be.
-	Terminated(ctx context.Context, upload *resumable.Record, actor ingest.Actor, err error)
+	Terminated(ctx context.Context, upload *resumable.Record, actor aliases.Actor, err error)
 	// Requested is called when a client requests an item, which may not exist.
-	Requested(ctx context.Context, alias *ingest.Alias, filename string)
+	Requested(ctx context.Context, alias *aliases.Alias, filename string)
 	// Served is called with the number of bytes of an item that were sent.
-	Served(ctx context.Context, alias *ingest.Alias, bytes int64)
+	Served(ctx context.Context, alias *aliases.Alias, bytes int64)
 	// StorageOperation is called after every operation of a storage, with its name as in
 	// storagedrivers.OpError, its duration and its error.
 	StorageOperation(storage, op string, took time.Duration, err error)
@@ -77,7 +78,7 @@ type Observer interface {
 }
 
 // NopObserver is an [Observer] that does nothing.
-type NopObserver struct{ ingest.NopObserver }
+type NopObserver struct{ upload.NopObserver }
 
 // LoggedIn implements [Observer].
 func (NopObserver) LoggedIn(context.Context, string, LoginResult) {}
@@ -89,22 +90,22 @@ func (NopObserver) TicketIssued(context.Context, string, TicketResult) {}
 func (NopObserver) Failed(context.Context, string, string) {}
 
 // ResumableEvent implements [Observer].
-func (NopObserver) ResumableEvent(ingest.Kind, resumable.Event) {}
+func (NopObserver) ResumableEvent(aliases.Kind, resumable.Event) {}
 
 // ResumableReceived implements [Observer].
-func (NopObserver) ResumableReceived(ingest.Kind, int64, bool) {}
+func (NopObserver) ResumableReceived(aliases.Kind, int64, bool) {}
 
 // ResumableOpen implements [Observer].
 func (NopObserver) ResumableOpen(string, resumable.Open) {}
 
 // Terminated implements [Observer].
-func (NopObserver) Terminated(context.Context, *resumable.Record, ingest.Actor, error) {}
+func (NopObserver) Terminated(context.Context, *resumable.Record, aliases.Actor, error) {}
 
 // Requested implements [Observer].
-func (NopObserver) Requested(context.Context, *ingest.Alias, string) {}
+func (NopObserver) Requested(context.Context, *aliases.Alias, string) {}
 
 // Served implements [Observer].
-func (NopObserver) Served(context.Context, *ingest.Alias, int64) {}
+func (NopObserver) Served(context.Context, *aliases.Alias, int64) {}
 
 // StorageOperation implements [Observer].
 func (NopObserver) StorageOperation(string, string, time.Duration, error) {}

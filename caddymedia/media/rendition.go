@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
-	"github.com/caddymedia/media/caddymedia/ingest"
 )
 
 // Rendition is a named size of the pictures of an alias. No picture is ever enlarged.
@@ -78,11 +78,11 @@ func (a *ImageAlias) checkRenditions() error {
 }
 
 // renditions returns the renditions sorted by name.
-func (a *ImageAlias) renditions() []ingest.Rendition {
-	all := make([]ingest.Rendition, 0, len(a.Renditions))
+func (a *ImageAlias) renditions() []aliases.Rendition {
+	all := make([]aliases.Rendition, 0, len(a.Renditions))
 	for _, name := range slices.Sorted(maps.Keys(a.Renditions)) {
 		r := a.Renditions[name]
-		all = append(all, ingest.Rendition{
+		all = append(all, aliases.Rendition{
 			Name: name, Box: scale.Box{Width: r.Width, Height: r.Height, Cover: r.Fit == fitCover},
 			Format: renditionFormats[r.Format], Quality: r.Quality, Eager: r.Eager,
 		})

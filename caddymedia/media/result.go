@@ -5,7 +5,8 @@ import (
 	"context"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/upload"
 )
 
 // Result is the outcome of storing an item for Go code. As JSON it is
@@ -29,15 +30,15 @@ type Result struct {
 }
 
 // request returns a request of Go code, on behalf of the client of ctx if there is one.
-func (s *Service) request(ctx context.Context, kind ingest.Kind, alias, subFolder string) ingest.Request {
-	return ingest.Request{
-		Kind: kind, Alias: cmp.Or(alias, ingest.DefaultAlias), SubFolder: subFolder,
-		Actor: ingest.Actor{Origin: ingest.OriginGo, Client: s.client(ctx)},
+func (s *Service) request(ctx context.Context, kind aliases.Kind, alias, subFolder string) upload.Request {
+	return upload.Request{
+		Kind: kind, Alias: cmp.Or(alias, aliases.DefaultAlias), SubFolder: subFolder,
+		Actor: aliases.Actor{Origin: aliases.OriginGo, Client: s.client(ctx)},
 	}
 }
 
 // upload calls store while the service is open, and returns its result for one item.
-func (s *Service) upload(store func() ([]ingest.Item, ingest.Failures)) Result {
+func (s *Service) upload(store func() ([]upload.Item, aliases.Failures)) Result {
 	_, release, err := s.Acquire()
 	if err != nil {
 		return Result{Message: "the media service does not run"}
@@ -54,7 +55,7 @@ func (s *Service) upload(store func() ([]ingest.Item, ingest.Failures)) Result {
 }
 
 // failed logs the details of failures and returns their messages.
-func (s *Service) failed(failures ingest.Failures) Result {
+func (s *Service) failed(failures aliases.Failures) Result {
 	messages := make([]string, len(failures))
 	for i, f := range failures {
 		messages[i] = f.Message

@@ -15,10 +15,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/derived"
 	"github.com/caddymedia/media/caddymedia/fetch"
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/upload"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -28,7 +30,7 @@ var ErrClosed = errors.New("the media service is closed")
 // Service is the running service. It is safe for concurrent use.
 type Service struct {
 	storages   map[string]*storagedrivers.Storage
-	uploader   *ingest.Uploader
+	uploader   *upload.Uploader
 	store      tokens.Store
 	issuer     *tokens.Issuer
 	comparer   tokens.Comparer
@@ -115,17 +117,17 @@ func (s *Service) setDefaults() {
 	}
 }
 
-func (s *Service) newUploader(config *Config) (*ingest.Uploader, error) {
-	u := &ingest.Uploader{
-		Limits: s.limits.requests(), Staging: s.bounds.staging, Pictures: config.Pictures,
-		Now: s.now, Observer: s.observer, Log: s.log,
+func (s *Service) newUploader(config *Config) (*upload.Uploader, error) {
+	u := &upload.Uploader{
+		Limits: s.limits.requests(), Staging: s.bounds.staging, Now: s.now, Observer: s.observer, Log: s.log,
+		Derived: &derived.Maker{Images: config.Pictures, Now: s.now, Observer: s.observer},
 	}
 	var err error
 	if u.Aliases, err = newAliases(config, s.storages); err != nil {
 		return nil, err
 	}
-	if u.Pictures == nil {
-		u.Pictures, err = NewPictures(s.limits, config.NeedsEncoder(), s.log)
+	if u.Derived.Images == nil {
+		u.Derived.Images, err = NewPictures(s.limits, config.NeedsEncoder(), s.log)
 	}
 	return u, err
 }
@@ -168,7 +170,7 @@ func (s *Service) closeAll() error {
 }
 
 // Uploader returns the uploader, which stores, deletes and maintains items.
-func (s *Service) Uploader() *ingest.Uploader { return s.uploader }
+func (s *Service) Uploader() *upload.Uploader { return s.uploader }
 
 // Limits returns the limits, including the defaults.
 func (s *Service) Limits() Limits { return s.limits }
@@ -183,32 +185,32 @@ func (s *Service) Storage(name string) (*storagedrivers.Storage, bool) {
 }
 
 // Alias returns the alias of a kind and name, and false if there is none.
-func (s *Service) Alias(kind ingest.Kind, name string) (*ingest.Alias, bool) {
+func (s *Service) Alias(kind aliases.Kind, name string) (*aliases.Alias, bool) {
 	alias, ok := s.uploader.Aliases[kind][name]
 	return alias, ok
 }
 
 // Aliases returns the aliases, images first, sorted by name.
-func (s *Service) Aliases() []*ingest.Alias {
-	var aliases []*ingest.Alias
-	for _, kind := range []ingest.Kind{ingest.Image, ingest.File} {
+func (s *Service) Aliases() []*aliases.Alias {
+	var all []*aliases.Alias
+	for _, kind := range []aliases.Kind{aliases.Image, aliases.File} {
 		of := s.uploader.Aliases[kind]
 		for _, name := range slices.Sorted(maps.Keys(of)) {
-			aliases = append(aliases, of[name])
+			all = append(all, of[name])
 		}
 	}
-	return aliases
+	return all
 }
 
 // ImagePath returns the public address of an image alias, to which "/" and a stored name are added:
 // "https://cdn.example.com/static/img/content". Without a base URL it starts with "/static/". With
 // "content@thumb" it is the address of a rendition of the alias.
-func (s *Service) ImagePath(alias string) (string, error) { return s.pathOf(ingest.Image, alias) }
+func (s *Service) ImagePath(alias string) (string, error) { return s.pathOf(aliases.Image, alias) }
 
 // FilePath is [Service.ImagePath] for a file alias.
-func (s *Service) FilePath(alias string) (string, error) { return s.pathOf(ingest.File, alias) }
+func (s *Service) FilePath(alias string) (string, error) { return s.pathOf(aliases.File, alias) }
 
-func (s *Service) pathOf(kind ingest.Kind, name string) (string, error) {
+func (s *Service) pathOf(kind aliases.Kind, name string) (string, error) {
 	plain, rendition, isRendition := strings.Cut(name, "@")
 	alias, ok := s.Alias(kind, plain)
 	if !ok {

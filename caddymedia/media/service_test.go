@@ -14,7 +14,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
@@ -90,7 +90,7 @@ func TestSideBySide(t *testing.T) {
 	second.Limits.MaxUploads = 1
 	second.Accounts = map[string]*Account{"site": {PasswordHash: "password"}}
 	a, b := start(t, first), start(t, second)
-	actor := ingest.Actor{Account: "site"}
+	actor := aliases.Actor{Account: "site"}
 	for _, s := range []*Service{a, b} {
 		if _, ok := s.BeginUpload(actor); !ok {
 			t.Error("the first upload of an account is refused")

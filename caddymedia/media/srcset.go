@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/derived"
 )
 
 // ImageSrcset returns the value of a srcset attribute for a stored image: "<address> 320w, ..." in
@@ -16,7 +17,7 @@ import (
 //
 // The error is that of an unknown alias.
 func (s *Service) ImageSrcset(ctx context.Context, name, filename string) (string, error) {
-	alias, ok := s.Alias(ingest.Image, name)
+	alias, ok := s.Alias(aliases.Image, name)
 	if !ok {
 		return "", fmt.Errorf("unknown alias %q", name)
 	}
@@ -25,12 +26,12 @@ func (s *Service) ImageSrcset(ctx context.Context, name, filename string) (strin
 		return "", nil // a page of an earlier configuration lacks the attribute
 	}
 	defer release()
-	sizes, err := s.uploader.Sizes(ctx, alias, filename)
+	sizes, err := s.uploader.Derived.Sizes(ctx, alias, filename)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			s.log.Warn("finding the sizes of an image", "alias", name, "filename", filename, "error", err)
 		}
 		return "", nil
 	}
-	return ingest.Srcset(sizes), nil
+	return derived.Srcset(sizes), nil
 }

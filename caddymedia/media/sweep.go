@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
@@ -154,7 +154,7 @@ func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) {
 		return
 	}
 	defer release()
-	never := func(bool, ingest.Failures) bool { return false }
+	never := func(bool, aliases.Failures) bool { return false }
 	if failures := s.finishUpload(ctx, u, s.confirmAlone(u), "", never); failures != nil {
 		s.log.Warn("finishing a resumable upload", "alias", u.Alias, "error", failures)
 	}
@@ -162,13 +162,13 @@ func (s *Service) finishAlone(ctx context.Context, u *resumable.Upload) {
 
 // confirmAlone returns the confirmation of an upload without its client.
 func (s *Service) confirmAlone(u *resumable.Upload) ConfirmFunc {
-	return func(ctx context.Context, _ string, _ int) (settle func(bool), _ *ingest.Failure) {
+	return func(ctx context.Context, _ string, _ int) (settle func(bool), _ *aliases.Failure) {
 		ticket, err := s.rightsAlone(ctx, u)
 		if err == nil {
 			settle, err = s.ChargeUpload(ctx, u, ticket)
 		}
 		if err != nil {
-			return nil, &ingest.Failure{Reason: ingest.Unauthorized, Message: "the account may not store the item any more", Err: err}
+			return nil, &aliases.Failure{Reason: aliases.Unauthorized, Message: "the account may not store the item any more", Err: err}
 		}
 		return settle, nil
 	}
@@ -178,7 +178,7 @@ func (s *Service) confirmAlone(u *resumable.Upload) ConfirmFunc {
 // means that the account or the ticket does not have the rights to store the item any more. A claimed
 // item was confirmed with the ticket before.
 func (s *Service) rightsAlone(ctx context.Context, u *resumable.Upload) (*tokens.Ticket, error) {
-	if ingest.Origin(u.Origin) != ingest.OriginHTTP {
+	if aliases.Origin(u.Origin) != aliases.OriginHTTP {
 		return nil, nil //nolint:nilnil // it needs none
 	}
 	if account, ok := s.issuer.Account(u.Account); !ok || !account.Allows(u.Alias) {

@@ -9,9 +9,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/resumable"
+	"github.com/caddymedia/media/caddymedia/upload"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -48,11 +49,11 @@ func (s *Service) Uploads() *resumable.Store {
 
 // UploadStorage returns the storage for the unfinished uploads of an alias, or of the default alias
 // if there is none of that name.
-func (s *Service) UploadStorage(kind ingest.Kind, alias string) *storagedrivers.Storage {
+func (s *Service) UploadStorage(kind aliases.Kind, alias string) *storagedrivers.Storage {
 	if s.resumable.Storage != "" {
 		return s.storages[s.resumable.Storage]
 	}
-	for _, name := range []string{alias, ingest.DefaultAlias} {
+	for _, name := range []string{alias, aliases.DefaultAlias} {
 		if a, ok := s.Alias(kind, name); ok {
 			return a.Storage
 		}
@@ -62,7 +63,7 @@ func (s *Service) UploadStorage(kind ingest.Kind, alias string) *storagedrivers.
 
 // ReserveFile reserves a file for staged bytes of an upload. It returns false if the account has too
 // many.
-func (s *Service) ReserveFile(actor ingest.Actor) (release func(), ok bool) {
+func (s *Service) ReserveFile(actor aliases.Actor) (release func(), ok bool) {
 	return s.bounds.staging.Reserve(actor.Owner())
 }
 
@@ -70,19 +71,19 @@ func (s *Service) ReserveFile(actor ingest.Actor) (release func(), ok bool) {
 // it is called, by any process that shares the storage, the item is stored once. Afterwards u has
 // its outcome, unless the failures are temporary. Once it has begun, the end of ctx does not stop it.
 //
-// confirm is [ingest.Request.Confirm]. baseURL is the start of public addresses.
+// confirm is [upload.Request.Confirm]. baseURL is the start of public addresses.
 func (s *Service) FinishUpload(
 	ctx context.Context, u *resumable.Upload, confirm ConfirmFunc, baseURL string,
-) ingest.Failures {
-	return s.finishUpload(ctx, u, confirm, baseURL, func(_ bool, failures ingest.Failures) bool { return isFinal(failures) })
+) aliases.Failures {
+	return s.finishUpload(ctx, u, confirm, baseURL, func(_ bool, failures aliases.Failures) bool { return isFinal(failures) })
 }
 
 // FinishNew is FinishUpload for an upload whose address no client has. It records a refusal only if the
 // item was claimed. Otherwise the caller must remove the upload.
 func (s *Service) FinishNew(
 	ctx context.Context, u *resumable.Upload, confirm ConfirmFunc, baseURL string,
-) ingest.Failures {
-	return s.finishUpload(ctx, u, confirm, baseURL, func(claimed bool, failures ingest.Failures) bool {
+) aliases.Failures {
+	return s.finishUpload(ctx, u, confirm, baseURL, func(claimed bool, failures aliases.Failures) bool {
 		return claimed && isFinal(failures)
 	})
 }
@@ -91,11 +92,11 @@ func (s *Service) FinishNew(
 // item was claimed by this attempt.
 func (s *Service) finishUpload(
 	ctx context.Context, u *resumable.Upload, confirm ConfirmFunc, baseURL string,
-	records func(claimed bool, failures ingest.Failures) bool,
-) ingest.Failures {
+	records func(claimed bool, failures aliases.Failures) bool,
+) aliases.Failures {
 	unlock, err := u.LockFinish(ctx)
 	if err != nil {
-		return ingest.Failures{Finishing(err)}
+		return aliases.Failures{Finishing(err)}
 	}
 	ctx = context.WithoutCancel(ctx)
 	defer unlock()
@@ -131,19 +132,19 @@ func (s *Service) finishUpload(
 // storeUpload stores the item of an upload. The caller must settle o.
 func (s *Service) storeUpload(
 	ctx context.Context, o *once, confirm ConfirmFunc, baseURL string,
-) (items []ingest.Item, failures ingest.Failures) {
+) (items []upload.Item, failures aliases.Failures) {
 	u := o.upload
 	content, done, err := contentOf(ctx, u)
 	if err != nil {
 		return nil, uploadFailures(err)
 	}
 	defer done()
-	req := ingest.Request{
+	req := upload.Request{
 		Kind: KindOf(u.Kind), Alias: u.Alias, SubFolder: u.SubFolder, BaseURL: baseURL, Once: o,
-		Actor: ingest.Actor{Origin: ingest.Origin(u.Origin), Account: u.Account, Client: u.Client},
+		Actor: aliases.Actor{Origin: aliases.Origin(u.Origin), Account: u.Account, Client: u.Client},
 	}
 	if confirm != nil {
-		req.Confirm = func(ctx context.Context, alias string, items int) (_ func(bool), failure *ingest.Failure) {
+		req.Confirm = func(ctx context.Context, alias string, items int) (_ func(bool), failure *aliases.Failure) {
 			o.settleWith, failure = confirm(ctx, alias, items)
 			o.unconfirmed = failure != nil
 			return nil, failure
@@ -153,7 +154,7 @@ func (s *Service) storeUpload(
 }
 
 // TerminateUpload removes an upload for an actor, never its item.
-func (s *Service) TerminateUpload(ctx context.Context, u *resumable.Upload, actor ingest.Actor) error {
+func (s *Service) TerminateUpload(ctx context.Context, u *resumable.Upload, actor aliases.Actor) error {
 	finished := u.Outcome != nil
 	err := s.removeUpload(ctx, u, resumable.Terminated)
 	if !finished {
@@ -164,7 +165,7 @@ func (s *Service) TerminateUpload(ctx context.Context, u *resumable.Upload, acto
 
 // DropUpload removes an upload whose creation fails, so that no client has its address. failures are
 // those of its item; nil if it was not received.
-func (s *Service) DropUpload(ctx context.Context, u *resumable.Upload, failures ingest.Failures) error {
+func (s *Service) DropUpload(ctx context.Context, u *resumable.Upload, failures aliases.Failures) error {
 	event := resumable.Terminated
 	if failures != nil && isFinal(failures) {
 		event = resumable.Refused
@@ -181,23 +182,23 @@ func (s *Service) removeUpload(ctx context.Context, u *resumable.Upload, event r
 }
 
 // contentOf returns the bytes of an upload. They are not moved if the storage can adopt them.
-func contentOf(ctx context.Context, u *resumable.Upload) (src ingest.Source, done func(), err error) {
+func contentOf(ctx context.Context, u *resumable.Upload) (src upload.Source, done func(), err error) {
 	staged, err := u.Adopt(ctx)
 	switch {
 	case err == nil:
-		return ingest.Staged(u.Filename, u.Storage(), staged, u.Length), func() {}, nil
+		return upload.Staged(u.Filename, u.Storage(), staged, u.Length), func() {}, nil
 	case !errors.Is(err, errors.ErrUnsupported):
 		return nil, nil, err
 	}
 	content := u.Content(ctx)
-	return ingest.Single(u.Filename, storedBytes{content}), func() { _ = content.Close() }, nil
+	return upload.Single(u.Filename, storedBytes{content}), func() { _ = content.Close() }, nil
 }
 
-// ConfirmFunc is [ingest.Request.Confirm].
-type ConfirmFunc = func(ctx context.Context, alias string, items int) (settle func(stored bool), failure *ingest.Failure)
+// ConfirmFunc is [upload.Request.Confirm].
+type ConfirmFunc = func(ctx context.Context, alias string, items int) (settle func(stored bool), failure *aliases.Failure)
 
 // outcomeOf returns the outcome of an upload.
-func outcomeOf(items []ingest.Item, failures ingest.Failures) resumable.Outcome {
+func outcomeOf(items []upload.Item, failures aliases.Failures) resumable.Outcome {
 	if failures != nil {
 		return resumable.Outcome{Refused: failures[0].Message}
 	}
@@ -206,9 +207,9 @@ func outcomeOf(items []ingest.Item, failures ingest.Failures) resumable.Outcome 
 }
 
 // isFinal reports whether the item would be refused again.
-func isFinal(failures ingest.Failures) bool {
+func isFinal(failures aliases.Failures) bool {
 	switch failures[0].Reason {
-	case ingest.BadRequest, ingest.Forbidden, ingest.Conflict, ingest.TooLarge, ingest.BadContent:
+	case aliases.BadRequest, aliases.Forbidden, aliases.Conflict, aliases.TooLarge, aliases.BadContent:
 		return true
 	default:
 		return false
@@ -216,28 +217,28 @@ func isFinal(failures ingest.Failures) bool {
 }
 
 // Finishing returns the failure for an error of [resumable.Upload.LockFinish].
-func Finishing(err error) *ingest.Failure {
-	return &ingest.Failure{Reason: ingest.Busy, Message: "the upload is being finished, ask again later", Err: err}
+func Finishing(err error) *aliases.Failure {
+	return &aliases.Failure{Reason: aliases.Busy, Message: "the upload is being finished, ask again later", Err: err}
 }
 
 // uploadFailures returns the failures for an error of the state of an upload; nil for none.
-func uploadFailures(err error) ingest.Failures {
+func uploadFailures(err error) aliases.Failures {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, resumable.ErrUnknown):
-		return ingest.Failures{{Reason: ingest.Unavailable, Message: "the upload has ended", Err: err}}
+		return aliases.Failures{{Reason: aliases.Unavailable, Message: "the upload has ended", Err: err}}
 	}
-	return ingest.Failures{ingest.StorageFailure(err)}
+	return aliases.Failures{aliases.StorageFailure(err)}
 }
 
 // ItemOf returns the item of a finished upload, and false if it was refused.
-func (s *Service) ItemOf(u *resumable.Upload, baseURL string) (ingest.Item, bool) {
+func (s *Service) ItemOf(u *resumable.Upload, baseURL string) (upload.Item, bool) {
 	o := u.Outcome
 	if o == nil || o.Stored == "" {
-		return ingest.Item{}, false
+		return upload.Item{}, false
 	}
-	item := ingest.Item{Filename: o.Stored, Size: u.Length}
+	item := upload.Item{Filename: o.Stored, Size: u.Length}
 	alias, ok := s.Alias(KindOf(u.Kind), u.Alias)
 	if !ok {
 		return item, true // it was removed from the configuration
@@ -258,8 +259,8 @@ func (s *Service) ItemOf(u *resumable.Upload, baseURL string) (ingest.Item, bool
 }
 
 // KindOf returns the kind of an upload, from its record.
-func KindOf(name string) ingest.Kind {
-	kind, _ := ingest.KindOf(name) // only known ones are recorded
+func KindOf(name string) aliases.Kind {
+	kind, _ := aliases.KindOf(name) // only known ones are recorded
 	return kind
 }
 
@@ -273,10 +274,10 @@ type once struct {
 
 func (o *once) ID() string { return o.upload.ID }
 
-func (o *once) Claim(ctx context.Context, n int, proposed ingest.Claim) (ingest.Claim, error) {
+func (o *once) Claim(ctx context.Context, n int, proposed upload.Claim) (upload.Claim, error) {
 	o.claimed = true
 	claim, err := o.upload.Claim(ctx, n, resumable.Claim(proposed))
-	return ingest.Claim(claim), err
+	return upload.Claim(claim), err
 }
 
 // settle settles the confirmation. The item counts until it is refused or its upload is terminated:
@@ -296,7 +297,7 @@ func (s storedBytes) Read(p []byte) (int, error) {
 	case errors.Is(err, fs.ErrNotExist): // the upload, or a part of it, was removed meanwhile
 		err = uploadFailures(resumable.ErrUnknown)[0]
 	case err != nil && err != io.EOF: //nolint:errorlint // the end is io.EOF itself
-		err = ingest.StorageFailure(err)
+		err = aliases.StorageFailure(err)
 	}
 	return n, err
 }

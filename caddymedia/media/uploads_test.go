@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers/local"
@@ -46,12 +46,12 @@ func nodes(t *testing.T, n int) []*Service {
 func (s *Service) complete(t *testing.T, alias, ticket string) *resumable.Upload {
 	t.Helper()
 	const content = "text"
-	actor := ingest.Actor{Origin: ingest.OriginHTTP, Account: uploader}
+	actor := aliases.Actor{Origin: aliases.OriginHTTP, Account: uploader}
 	rec := resumable.Record{
 		Owner: actor.Owner(), Origin: string(actor.Origin), Account: actor.Account,
 		Kind: "file", Alias: alias, Filename: "a.txt", Length: int64(len(content)), Ticket: ticket,
 	}
-	u, err := s.Uploads().Create(t.Context(), s.UploadStorage(ingest.File, alias), resumable.Creation{
+	u, err := s.Uploads().Create(t.Context(), s.UploadStorage(aliases.File, alias), resumable.Creation{
 		Record: rec, Admit: func(int64) error { return nil },
 	})
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *Service) complete(t *testing.T, alias, ticket string) *resumable.Upload
 // stored returns the keys of the items of an alias.
 func (s *Service) stored(t *testing.T, alias string) []string {
 	t.Helper()
-	a, _ := s.Alias(ingest.File, alias)
+	a, _ := s.Alias(aliases.File, alias)
 	var keys []string
 	for info, err := range a.Storage.All(t.Context(), a.Key("")) {
 		if err != nil {
@@ -101,10 +101,10 @@ func TestFinishUpload(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				confirm := func(ctx context.Context, _ string, _ int) (func(bool), *ingest.Failure) {
+				confirm := func(ctx context.Context, _ string, _ int) (func(bool), *aliases.Failure) {
 					settle, err := s.ChargeUpload(ctx, mine, tickets[i])
 					if err != nil {
-						return nil, &ingest.Failure{Reason: ingest.Forbidden, Err: err}
+						return nil, &aliases.Failure{Reason: aliases.Forbidden, Err: err}
 					}
 					return settle, nil
 				}
@@ -165,7 +165,7 @@ func TestStartFinishesUpload(t *testing.T) {
 	gone := s.complete(t, "content", "")
 	gone.Account = "removed"
 	if failures := s.FinishUpload(t.Context(), gone, s.confirmAlone(&resumable.Upload{Record: resumable.Record{
-		Origin: string(ingest.OriginHTTP), Account: "removed",
+		Origin: string(aliases.OriginHTTP), Account: "removed",
 	}}), ""); failures == nil || isFinal(failures) {
 		t.Errorf("for a removed account: %v", failures)
 	}

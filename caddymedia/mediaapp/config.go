@@ -3,7 +3,7 @@ package mediaapp
 import (
 	"encoding/json"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
@@ -59,8 +59,8 @@ func (c *Config) SetDefaults() Implied {
 		c.Storages = map[string]*Storage{media.DefaultStorage: {DriverRaw: DefaultDriver()}}
 	}
 	if implied.Aliases {
-		c.ImageAliases = map[string]*media.ImageAlias{ingest.DefaultAlias: new(media.ImageAlias)}
-		c.FileAliases = map[string]*media.FileAlias{ingest.DefaultAlias: new(media.FileAlias)}
+		c.ImageAliases = map[string]*media.ImageAlias{aliases.DefaultAlias: new(media.ImageAlias)}
+		c.FileAliases = map[string]*media.FileAlias{aliases.DefaultAlias: new(media.FileAlias)}
 	}
 	return implied
 }

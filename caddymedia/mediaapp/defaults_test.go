@@ -16,13 +16,14 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/imaging"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/caddymedia/imaging/scale"
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/naming"
+	"github.com/caddymedia/media/caddymedia/upload"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -46,7 +47,7 @@ func provisioned(t *testing.T, app string) *mediaapp.App {
 	return media
 }
 
-func alias(t *testing.T, app *mediaapp.App, kind ingest.Kind, name string) *ingest.Alias {
+func alias(t *testing.T, app *mediaapp.App, kind aliases.Kind, name string) *aliases.Alias {
 	t.Helper()
 	a, ok := app.Service().Alias(kind, name)
 	if !ok {
@@ -65,8 +66,8 @@ func TestDefaults(t *testing.T) { // not parallel: Caddy has globals
 	} {
 		t.Run(name, func(t *testing.T) {
 			app := provisioned(t, config)
-			image, file := alias(t, app, ingest.Image, "content"), alias(t, app, ingest.File, "content")
-			for _, a := range []*ingest.Alias{image, file} {
+			image, file := alias(t, app, aliases.Image, "content"), alias(t, app, aliases.File, "content")
+			for _, a := range []*aliases.Alias{image, file} {
 				if a.Storage.Name() != "default" || a.Prefix != string(a.Kind)+"/content" || a.BaseURL != "" {
 					t.Errorf("%s: storage %q, prefix %q, address %q", a.Kind, a.Storage.Name(), a.Prefix, a.BaseURL)
 				}
@@ -86,7 +87,7 @@ func TestDefaults(t *testing.T) { // not parallel: Caddy has globals
 			if image.WebP != nil || image.Negotiate || image.RenameMismatched {
 				t.Errorf("without being asked to: %+v", image)
 			}
-			if want := (ingest.Limits{MaxFiles: 200, MaxFields: 100, MaxFieldSize: 8 << 10, MaxPartHeader: 16 << 10}); app.Service().Uploader().Limits != want {
+			if want := (upload.Limits{MaxFiles: 200, MaxFields: 100, MaxFieldSize: 8 << 10, MaxPartHeader: 16 << 10}); app.Service().Uploader().Limits != want {
 				t.Errorf("limits %+v, want %+v", app.Service().Uploader().Limits, want)
 			}
 			if got := slices.Sorted(maps.Keys(image.Extensions)); !slices.Equal(got, []string{"gif", "jpeg", "jpg", "png", "svg"}) {
@@ -111,7 +112,7 @@ func TestDefaults(t *testing.T) { // not parallel: Caddy has globals
 // use.
 func TestDefaultStorage(t *testing.T) { // not parallel: Caddy has globals
 	t.Setenv("XDG_DATA_HOME", t.TempDir())
-	storage := alias(t, provisioned(t, `{}`), ingest.Image, "content").Storage
+	storage := alias(t, provisioned(t, `{}`), aliases.Image, "content").Storage
 	root := filepath.Join(caddy.AppDataDir(), "media", "storage")
 	if _, err := os.Stat(root); !os.IsNotExist(err) {
 		t.Errorf("%s is there before it is used: %v", root, err)
@@ -137,7 +138,7 @@ func TestSettings(t *testing.T) { // not parallel: Caddy has globals
 		"file_aliases": {"content": {"cdn_base": "https://files.example.com/base/", "cache_control": "no-store", "extensions": [".PDF", "csv"]}},
 		"limits": {"max_body": 7, "max_files": 8, "max_fields": 9, "max_field_size": 10, "max_part_header": 11, "max_file_size": 12}
 	}`)
-	photos, content := alias(t, app, ingest.Image, "photos"), alias(t, app, ingest.File, "content")
+	photos, content := alias(t, app, aliases.Image, "photos"), alias(t, app, aliases.File, "content")
 	if photos.Storage.Name() != "archive" || photos.Prefix != "pictures" || !photos.Overwrite || photos.Sanitize ||
 		photos.SubFolder.Folder(time.Now()) != "" || photos.CacheControl != "public, no-cache" {
 		t.Errorf("photos %+v", photos)
@@ -151,7 +152,7 @@ func TestSettings(t *testing.T) { // not parallel: Caddy has globals
 	if !photos.RenameMismatched || !photos.Extensions["webp"] || !photos.Extensions["jpg"] {
 		t.Errorf("photos %+v", photos)
 	}
-	if want := []ingest.Rendition{
+	if want := []aliases.Rendition{
 		{Name: "a", Box: scale.Box{Height: 6}, Format: imaging.WebP},
 		{Name: "b", Box: scale.Box{Width: 5}},
 		{Name: "c", Box: scale.Box{Width: 7}, Format: imaging.PNG},
@@ -162,7 +163,7 @@ func TestSettings(t *testing.T) { // not parallel: Caddy has globals
 	if content.MaxSize != 12 || content.CacheControl != "no-store" || !maps.Equal(content.Extensions, map[string]bool{"pdf": true, "csv": true}) {
 		t.Errorf("content %+v", content)
 	}
-	if want := (ingest.Limits{MaxFiles: 8, MaxFields: 9, MaxFieldSize: 10, MaxPartHeader: 11}); app.Service().Uploader().Limits != want || app.Service().Limits().MaxBody != 7 {
+	if want := (upload.Limits{MaxFiles: 8, MaxFields: 9, MaxFieldSize: 10, MaxPartHeader: 11}); app.Service().Uploader().Limits != want || app.Service().Limits().MaxBody != 7 {
 		t.Errorf("limits %+v, want %+v", app.Service().Uploader().Limits, want)
 	}
 	for path, want := range map[string]string{
@@ -174,7 +175,7 @@ func TestSettings(t *testing.T) { // not parallel: Caddy has globals
 			t.Errorf("address %s, want %s", path, want)
 		}
 	}
-	if _, ok := app.Service().Alias(ingest.File, "photos"); ok {
+	if _, ok := app.Service().Alias(aliases.File, "photos"); ok {
 		t.Error("an alias for pictures is one for files too")
 	}
 }

@@ -14,8 +14,9 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
+	"github.com/caddymedia/media/caddymedia/upload"
 )
 
 // helped returns the configuration of an app with a storage in root. Its items are in no sub
@@ -56,11 +57,11 @@ func wantStored(t *testing.T, root, name, want string) {
 
 // actors records the actors of changes.
 type actors struct {
-	ingest.NopObserver
-	all []ingest.Actor
+	upload.NopObserver
+	all []aliases.Actor
 }
 
-func (a *actors) Changed(_ context.Context, c ingest.Change) { a.all = append(a.all, c.Actor) }
+func (a *actors) Changed(_ context.Context, c upload.Change) { a.all = append(a.all, c.Actor) }
 
 // TestActorOfGoCode: an item is ascribed to the client of the request, as Caddy knows it.
 func TestActorOfGoCode(t *testing.T) { // not parallel: Caddy has globals
@@ -73,7 +74,7 @@ func TestActorOfGoCode(t *testing.T) { // not parallel: Caddy has globals
 		t.Errorf("got %+v", got)
 	}
 	wantStored(t, root, "file/content/sub/a.txt", "text")
-	if want := (ingest.Actor{Origin: ingest.OriginGo, Client: "192.0.2.1"}); len(observer.all) != 1 || observer.all[0] != want {
+	if want := (aliases.Actor{Origin: aliases.OriginGo, Client: "192.0.2.1"}); len(observer.all) != 1 || observer.all[0] != want {
 		t.Errorf("on behalf of %v, want %v", observer.all, want)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/tokens/bolt"
 )
 
@@ -21,7 +21,7 @@ func (a *App) warn() {
 // warnOfHEIC logs the aliases that accept HEIC, which is stored but not decoded here.
 func (a *App) warnOfHEIC() {
 	for _, name := range slices.Sorted(maps.Keys(a.ImageAliases)) {
-		if alias, ok := a.service.Alias(ingest.Image, name); ok && alias.Extensions["heic"] {
+		if alias, ok := a.service.Alias(aliases.Image, name); ok && alias.Extensions["heic"] {
 			a.log.Warn("HEIC images get no variant and no renditions, and only Safari shows them", "image_alias", name)
 		}
 	}

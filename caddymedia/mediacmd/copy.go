@@ -14,8 +14,8 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/internal/storagecopy"
 	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
@@ -247,26 +247,26 @@ func (s *session) checkStorages(ctx context.Context, opts storagecopy.Options) e
 
 // aliasesOf returns the aliases of names such as "img/content". Each must use one of the two
 // storages: from, or to if it has been switched already.
-func (s *session) aliasesOf(from, to string, names []string) ([]*ingest.Alias, error) {
-	aliases := make([]*ingest.Alias, 0, len(names))
+func (s *session) aliasesOf(from, to string, names []string) ([]*aliases.Alias, error) {
+	chosen := make([]*aliases.Alias, 0, len(names))
 	for _, full := range names {
 		kind, name, _ := strings.Cut(full, "/")
-		alias, ok := s.App.Service().Alias(ingest.Kind(kind), name)
+		alias, ok := s.App.Service().Alias(aliases.Kind(kind), name)
 		if !ok {
 			return nil, fmt.Errorf("there is no alias %q in the configuration; write img/<name> or file/<name>", full)
 		}
 		if kept := alias.Storage.Name(); kept != from && kept != to {
 			return nil, fmt.Errorf("the alias %s uses storage %q, not %q", full, kept, from)
 		}
-		aliases = append(aliases, alias)
+		chosen = append(chosen, alias)
 	}
-	return aliases, nil
+	return chosen, nil
 }
 
 // prefixesOf returns the prefixes of the keys to copy, in their order.
-func prefixesOf(aliases []*ingest.Alias, everything bool) []string {
-	prefixes := make([]string, 0, len(aliases))
-	for _, alias := range aliases {
+func prefixesOf(chosen []*aliases.Alias, everything bool) []string {
+	prefixes := make([]string, 0, len(chosen))
+	for _, alias := range chosen {
 		if alias.Prefix == "" {
 			everything = true
 		}

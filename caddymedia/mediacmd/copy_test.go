@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 )
 
 // TestPrefixes: the prefixes are sorted, and none lies within another.
@@ -25,11 +25,11 @@ func TestPrefixes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			aliases := make([]*ingest.Alias, len(test.prefixes))
+			all := make([]*aliases.Alias, len(test.prefixes))
 			for i, prefix := range test.prefixes {
-				aliases[i] = &ingest.Alias{Prefix: prefix}
+				all[i] = &aliases.Alias{Prefix: prefix}
 			}
-			if got := prefixesOf(aliases, test.everything); !slices.Equal(got, test.want) {
+			if got := prefixesOf(all, test.everything); !slices.Equal(got, test.want) {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})

@@ -13,7 +13,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -33,7 +33,7 @@ func (s *session) target(arg string) (target, error) {
 	root, path, _ := strings.Cut(arg, "/")
 	name, rest, _ := strings.Cut(path, "/")
 	var t target
-	if alias, ok := s.App.Service().Alias(ingest.Kind(root), name); ok {
+	if alias, ok := s.App.Service().Alias(aliases.Kind(root), name); ok {
 		t = target{alias.Storage, root + "/" + name, alias.Key(""), rest}
 	} else if storage, ok := s.App.Service().Storage(root); ok {
 		t = target{storage, root, "", path}

@@ -18,8 +18,8 @@ import (
 
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -120,7 +120,7 @@ func (r *removing) run(ctx context.Context, s *session, args []string) error {
 type removable struct {
 	entry
 
-	alias *ingest.Alias // nil: no item
+	alias *aliases.Alias // nil: no item
 	// variant reports that the object is a variant without an image.
 	variant bool
 	// paired reports that the object is the variant of an image that is removed as well.
@@ -208,7 +208,7 @@ func (r *removing) remove(ctx context.Context, t target, found removable) (err e
 	switch {
 	case r.totals.DryRun:
 	case found.variant:
-		result.Removed, err = r.App.Service().Uploader().RemoveOrphan(ctx, found.alias, found.info)
+		result.Removed, err = r.App.Service().Uploader().Derived.RemoveOrphan(ctx, found.alias, found.info)
 		if err == nil && !result.Removed {
 			err = errors.New("it is the variant of an image: remove the image")
 		}
@@ -227,9 +227,9 @@ func (r *removing) remove(ctx context.Context, t target, found removable) (err e
 
 // removeItem removes an item and its variant. If the configuration is that of a running Caddy, that
 // process does it: it writes its audit log, emits its events and locks the name against its uploads.
-func (r *removing) removeItem(ctx context.Context, alias *ingest.Alias, filename string) error {
+func (r *removing) removeItem(ctx context.Context, alias *aliases.Alias, filename string) error {
 	if r.running == "" {
-		return r.App.Service().Uploader().Delete(ctx, alias, filename, ingest.Actor{Origin: ingest.OriginAdmin})
+		return r.App.Service().Uploader().Delete(ctx, alias, filename, aliases.Actor{Origin: aliases.OriginAdmin})
 	}
 	address := url.URL{Path: "/media/items/" + string(alias.Kind) + "/" + alias.Name + "/" + filename}
 	answer, err := caddycmd.AdminAPIRequest(r.running, http.MethodDelete, address.EscapedPath(),

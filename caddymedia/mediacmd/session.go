@@ -17,7 +17,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	caddycmd "github.com/caddyserver/caddy/v2/cmd"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/redact"
 	"github.com/caddymedia/media/storagedrivers"
@@ -116,17 +116,17 @@ func (s *session) storages(names []string) ([]*storagedrivers.Storage, error) {
 
 // aliasOf returns a function that finds the alias of a key, or nil. Aliases that use the storage to
 // come first.
-func (s *session) aliasOf(from, to string) func(key string) *ingest.Alias {
-	var aliases []*ingest.Alias
+func (s *session) aliasOf(from, to string) func(key string) *aliases.Alias {
+	var chosen []*aliases.Alias
 	for _, kept := range []string{to, from} {
 		for _, alias := range s.App.Service().Aliases() {
 			if alias.Storage.Name() == kept {
-				aliases = append(aliases, alias)
+				chosen = append(chosen, alias)
 			}
 		}
 	}
-	return func(key string) *ingest.Alias {
-		for _, alias := range aliases {
+	return func(key string) *aliases.Alias {
+		for _, alias := range chosen {
 			if strings.HasPrefix(key, alias.Key("")) {
 				return alias
 			}

@@ -15,8 +15,9 @@ import (
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/derived"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -44,7 +45,7 @@ last one with the totals.`,
 // makingVariants is a run of the command.
 type makingVariants struct {
 	*session
-	alias *ingest.Alias
+	alias *aliases.Alias
 	all   bool
 	// workers bounds the images in work to those that the encoders accept without a queue.
 	workers *semaphore.Weighted
@@ -78,18 +79,18 @@ func (m *makingVariants) run(ctx context.Context, s *session, args []string) err
 }
 
 // imageAlias returns an image alias that has variants or renditions.
-func (s *session) imageAlias(name string) (*ingest.Alias, error) {
+func (s *session) imageAlias(name string) (*aliases.Alias, error) {
 	kind, plain, found := strings.Cut(name, "/")
 	if !found {
-		kind, plain = string(ingest.Image), name
+		kind, plain = string(aliases.Image), name
 	}
-	alias, ok := s.App.Service().Alias(ingest.Kind(kind), plain)
+	alias, ok := s.App.Service().Alias(aliases.Kind(kind), plain)
 	switch {
 	case !ok && !found:
 		return nil, fmt.Errorf("there is no image alias %q in the configuration", plain)
 	case !ok:
 		return nil, fmt.Errorf("there is no alias %q in the configuration", name)
-	case alias.Kind != ingest.Image:
+	case alias.Kind != aliases.Image:
 		return nil, fmt.Errorf("%s is an alias for files: only images have variants", name)
 	case alias.WebP == nil && len(alias.Renditions) == 0:
 		return nil, fmt.Errorf("the image alias %q has no variants and no renditions: add webp or rendition to its configuration first", plain)
@@ -140,7 +141,7 @@ func (m *makingVariants) count(ctx context.Context) error {
 
 // outcome is what was made of an image, or would be.
 type outcome struct {
-	ingest.Renewed
+	derived.Renewed
 	renditions int // files
 }
 
@@ -165,9 +166,9 @@ func (m *makingVariants) one(ctx context.Context, filename string) error {
 func (m *makingVariants) makeMissing(ctx context.Context, filename string) (done outcome, err error) {
 	if m.alias.WebP != nil && m.alias.MayHaveVariant(filename) {
 		done.Before, err = m.alias.VariantState(ctx, filename)
-		if err == nil && (m.all || done.Before != ingest.VariantCurrent) && !m.totals.DryRun {
-			done.Renewed, err = retried(ctx, m, func() (ingest.Renewed, error) {
-				return m.App.Service().Uploader().Renew(ctx, m.alias, filename, m.all)
+		if err == nil && (m.all || done.Before != aliases.VariantCurrent) && !m.totals.DryRun {
+			done.Renewed, err = retried(ctx, m, func() (derived.Renewed, error) {
+				return m.App.Service().Uploader().Derived.Renew(ctx, m.alias, filename, m.all)
 			})
 		}
 		if err != nil && !errors.Is(err, render.ErrNone) {
@@ -176,10 +177,10 @@ func (m *makingVariants) makeMissing(ctx context.Context, filename string) (done
 	}
 	none := err
 	if m.totals.DryRun {
-		done.renditions, err = m.alias.MissingRenditions(ctx, filename, m.all)
+		done.renditions, err = derived.MissingRenditions(ctx, m.alias, filename, m.all)
 	} else {
 		done.renditions, err = retried(ctx, m, func() (int, error) {
-			return m.App.Service().Uploader().RenewRenditions(ctx, m.alias, filename, m.all)
+			return m.App.Service().Uploader().Derived.RenewRenditions(ctx, m.alias, filename, m.all)
 		})
 	}
 	if err == nil {
@@ -224,8 +225,8 @@ type variantTotals struct {
 
 // variantResult is a line of the JSON.
 type variantResult struct {
-	Filename string              `json:"filename"`
-	Before   ingest.VariantState `json:"before,omitempty"`
+	Filename string               `json:"filename"`
+	Before   aliases.VariantState `json:"before,omitempty"`
 	// Result is "made", "larger", "none" or "failed"; empty in a dry run, or if only renditions were
 	// made.
 	Result string `json:"result,omitempty"`
@@ -237,7 +238,7 @@ type variantResult struct {
 
 // add counts and prints the outcome of an image. It returns an error only if printing fails.
 func (m *makingVariants) add(filename string, done outcome, err error) error {
-	wouldMake := err == nil && m.totals.DryRun && m.alias.WebP != nil && (m.all || done.Before != ingest.VariantCurrent)
+	wouldMake := err == nil && m.totals.DryRun && m.alias.WebP != nil && (m.all || done.Before != aliases.VariantCurrent)
 	result := variantResult{
 		Filename: filename, Before: done.Before, Result: string(done.Result), Size: done.Size, Renditions: done.renditions,
 	}
@@ -254,14 +255,14 @@ func (m *makingVariants) add(filename string, done outcome, err error) error {
 	case done.renditions == 0:
 		m.totals.Current++
 	}
-	if err == nil && done.Result == ingest.VariantLarger {
+	if err == nil && done.Result == aliases.VariantLarger {
 		m.totals.Larger++
 	}
 	m.mu.Unlock()
 	switch {
 	case errors.Is(err, render.ErrNone):
 		m.sayf("%s: %s", filename, m.text(err))
-		result.Result, result.Message = string(ingest.VariantNone), m.text(err)
+		result.Result, result.Message = string(aliases.VariantNone), m.text(err)
 	case err != nil:
 		result.Result, result.failure = "failed", m.fail(filename, err)
 	case wouldMake:

@@ -5,9 +5,10 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/upload"
 )
 
 // authenticate returns the caller of a request with a token or, as Bearer only, a ticket. It is for
@@ -35,14 +36,14 @@ func (h *Handler) authenticate(ctx context.Context, service *media.Service, w ht
 		message = "the token is not of the form of tokens here: send it exactly as it was received, without quotes or brackets"
 	}
 	w.Header().Set("WWW-Authenticate", "Bearer") // RFC 6750 section 3
-	return caller, &refusal{http.StatusUnauthorized, ingest.Unauthorized, message}
+	return caller, &refusal{http.StatusUnauthorized, aliases.Unauthorized, message}
 }
 
 // authenticateToken returns the account of a request with a token. A ticket is refused.
 func (h *Handler) authenticateToken(ctx context.Context, service *media.Service, w http.ResponseWriter, header http.Header) (tokens.Account, *refusal) {
 	caller, refused := h.authenticate(ctx, service, w, header)
 	if refused == nil && caller.Ticket != nil {
-		refused = &refusal{http.StatusForbidden, ingest.Forbidden, "a ticket is for uploads only: send a token"}
+		refused = &refusal{http.StatusForbidden, aliases.Forbidden, "a ticket is for uploads only: send a token"}
 	}
 	return caller.Account, refused
 }
@@ -51,37 +52,37 @@ func (h *Handler) authenticateToken(ctx context.Context, service *media.Service,
 // the client has disconnected, the store has not failed.
 func (h *Handler) storeUnreachable(ctx context.Context, message string, err error) *refusal {
 	if ctx.Err() != nil {
-		return &refusal{http.StatusBadRequest, ingest.BadRequest, "the request was aborted"}
+		return &refusal{http.StatusBadRequest, aliases.BadRequest, "the request was aborted"}
 	}
 	h.options.Log.Error("token store unreachable", "error", err)
-	return &refusal{http.StatusServiceUnavailable, ingest.Unavailable, message}
+	return &refusal{http.StatusServiceUnavailable, aliases.Unavailable, message}
 }
 
 // ticketRefusal returns the refusal of an upload that the caller's ticket is not for, or nil.
-func ticketRefusal(caller tokens.Caller, kind ingest.Kind) *refusal {
+func ticketRefusal(caller tokens.Caller, kind aliases.Kind) *refusal {
 	switch {
 	case !caller.AllowsKind(kind.Name()):
-		return &refusal{http.StatusForbidden, ingest.Forbidden, "the ticket is for another kind: use /api/upload/" + caller.Ticket.Kind}
+		return &refusal{http.StatusForbidden, aliases.Forbidden, "the ticket is for another kind: use /api/upload/" + caller.Ticket.Kind}
 	case caller.UsedUp():
 		return usedUp
 	}
 	return nil
 }
 
-var usedUp = &refusal{http.StatusForbidden, ingest.Forbidden, "the ticket is used up: request a new one"}
+var usedUp = &refusal{http.StatusForbidden, aliases.Forbidden, "the ticket is used up: request a new one"}
 
 // forcedBy returns what the caller's ticket forces on an upload.
-func forcedBy(caller tokens.Caller) ingest.Forced {
+func forcedBy(caller tokens.Caller) upload.Forced {
 	t := caller.Ticket
 	if t == nil {
-		return ingest.Forced{}
+		return upload.Forced{}
 	}
-	return ingest.Forced{Alias: t.Alias, SubFolder: t.SubFolder, Filename: t.Filename, MaxSize: t.MaxSize, MaxFiles: t.Left()}
+	return upload.Forced{Alias: t.Alias, SubFolder: t.SubFolder, Filename: t.Filename, MaxSize: t.MaxSize, MaxFiles: t.Left()}
 }
 
 // charge counts the items of a request that are about to be committed on a ticket, if it has one.
 // The caller must call settle unless it is nil, and the service must stay open until then.
-func (u *upload) charge(ctx context.Context, service *media.Service, ticket *tokens.Ticket, items int) (settle func(stored bool), refused *refusal) {
+func (u *uploadRequest) charge(ctx context.Context, service *media.Service, ticket *tokens.Ticket, items int) (settle func(stored bool), refused *refusal) {
 	var err error
 	switch {
 	case u.finishing != nil:
@@ -95,7 +96,7 @@ func (u *upload) charge(ctx context.Context, service *media.Service, ticket *tok
 	case errors.Is(err, tokens.ErrUsedUp):
 		return nil, usedUp
 	case errors.Is(err, tokens.ErrCredentials):
-		return nil, &refusal{http.StatusForbidden, ingest.Forbidden, "the ticket has ended"}
+		return nil, &refusal{http.StatusForbidden, aliases.Forbidden, "the ticket has ended"}
 	}
 	return nil, u.storeUnreachable(ctx, "tickets cannot be checked now, try again later", err)
 }

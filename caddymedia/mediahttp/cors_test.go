@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
@@ -212,7 +212,7 @@ func TestCORSServe(t *testing.T) {
 	}
 	w = httptest.NewRecorder()
 	r := s.request(t, http.MethodPost, "/", "Origin: "+page+"\n"+multipart, form(file("a.txt", "text")))
-	err = s.handler.Upload(w, r, ingest.File, mediahttp.Caller{Account: account(), Origin: ingest.OriginHTTP})
+	err = s.handler.Upload(w, r, aliases.File, mediahttp.Caller{Account: account(), Origin: aliases.OriginHTTP})
 	if err != nil || w.Code != http.StatusOK || w.Header()["Access-Control-Allow-Origin"] != nil || w.Header()["Vary"] != nil {
 		t.Errorf("status %d, error %v, header %v", w.Code, err, w.Header())
 	}

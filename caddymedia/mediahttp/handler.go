@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/media"
 )
 
@@ -168,17 +168,17 @@ func (h *Handler) route(r *http.Request) endpoint {
 	case ticketPath:
 		return h.issueTicket
 	case imagePath:
-		return h.upload(ingest.Image)
+		return h.upload(aliases.Image)
 	case filePath:
-		return h.upload(ingest.File)
+		return h.upload(aliases.File)
 	}
-	for _, kind := range []ingest.Kind{ingest.Image, ingest.File} {
+	for _, kind := range []aliases.Kind{aliases.Image, aliases.File} {
 		if rest, ok := strings.CutPrefix(r.URL.Path, "/api/upload/"+kind.Name()+resumableSuffix); ok && (rest == "" || rest[0] == '/') {
 			return h.resumable(kind, strings.TrimPrefix(rest, "/"))
 		}
 	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		for _, kind := range []ingest.Kind{ingest.Image, ingest.File} {
+		for _, kind := range []aliases.Kind{aliases.Image, aliases.File} {
 			if rest, ok := strings.CutPrefix(r.URL.Path, "/static/"+string(kind)+"/"); ok {
 				return h.static(kind, rest)
 			}

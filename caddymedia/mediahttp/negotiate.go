@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/derived"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -44,7 +45,7 @@ func (t target) open(header http.Header, r *http.Request) (*storagedrivers.Objec
 	if !liked {
 		return item, nil
 	}
-	hdr, err := alias.IsHDR(r.Context(), filename, item.Info)
+	hdr, err := derived.IsHDR(r.Context(), alias, filename, item.Info)
 	if err != nil {
 		return nil, errors.Join(err, item.Close())
 	}

@@ -8,10 +8,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/upload"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -49,12 +50,12 @@ const resumableSuffix = "/resumable"
 
 // resumable returns the endpoint of resumable uploads. id is that of an upload; empty for the
 // endpoint itself.
-func (h *Handler) resumable(kind ingest.Kind, id string) endpoint {
+func (h *Handler) resumable(kind aliases.Kind, id string) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 		prefix := h.options.MountPrefix(r)
 		t := &tus{
-			upload: upload{
-				Handler: h, kind: kind, origin: ingest.OriginHTTP, baseURL: h.baseURL(r) + prefix,
+			uploadRequest: uploadRequest{
+				Handler: h, kind: kind, origin: aliases.OriginHTTP, baseURL: h.baseURL(r) + prefix,
 				authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal) {
 					return h.authenticate(ctx, service, w, r.Header)
 				},
@@ -67,7 +68,7 @@ func (h *Handler) resumable(kind ingest.Kind, id string) endpoint {
 
 // tus is one request of the protocol.
 type tus struct {
-	upload
+	uploadRequest
 	path string // of the endpoint, as the client sees it
 	id   string // of the upload; empty for the endpoint itself
 
@@ -76,7 +77,7 @@ type tus struct {
 	r       *http.Request
 	method  string // which may be another one than that of r
 	caller  tokens.Caller
-	actor   ingest.Actor
+	actor   aliases.Actor
 }
 
 // serve responds to a request.
@@ -109,7 +110,7 @@ func (t *tus) serve(service *media.Service, w http.ResponseWriter, r *http.Reque
 	if refused != nil {
 		return t.refuseWith(refused)
 	}
-	t.actor = ingest.Actor{Origin: t.origin, Account: t.caller.Account.APIKey, Client: t.options.Client(r)}
+	t.actor = aliases.Actor{Origin: t.origin, Account: t.caller.Account.APIKey, Client: t.options.Client(r)}
 	t.r = r.WithContext(storagedrivers.WithOwner(r.Context(), t.actor.Owner()))
 	return serve()
 }
@@ -197,7 +198,7 @@ func (t *tus) get(u *resumable.Upload) error {
 		return t.refuseError(err)
 	}
 	if item, ok := t.service.ItemOf(u, t.baseURL); ok {
-		return answer(t.w, http.StatusOK, uploadAnswerOf([]ingest.Item{item}))
+		return answer(t.w, http.StatusOK, uploadAnswerOf([]upload.Item{item}))
 	}
 	a := resumableAnswer{Success: true, Offset: u.Offset(), ExpiresAt: u.Expires().Unix()}
 	if u.Length != resumable.Unknown {
@@ -231,7 +232,7 @@ func (t *tus) finish(u *resumable.Upload) error { return t.finishBy(u, t.service
 
 // finishBy is finish by a method of the service.
 func (t *tus) finishBy(
-	u *resumable.Upload, finish func(context.Context, *resumable.Upload, media.ConfirmFunc, string) ingest.Failures,
+	u *resumable.Upload, finish func(context.Context, *resumable.Upload, media.ConfirmFunc, string) aliases.Failures,
 ) error {
 	if u.Outcome == nil && !u.Partial && u.Complete() {
 		t.finishing = u

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/caddymedia/tokens"
 	"github.com/caddymedia/media/storagedrivers"
@@ -198,7 +198,7 @@ func TestResumableEndGivesBack(t *testing.T) {
 			s.tusSend(t, http.MethodDelete, address, "", "").want(t, 204, "")
 		}},
 		{"by an administrator", func(t *testing.T, s *site, address string) {
-			if err := s.first.TerminateUpload(t.Context(), s.found(t, address), ingest.Actor{Origin: ingest.OriginPanel}); err != nil {
+			if err := s.first.TerminateUpload(t.Context(), s.found(t, address), aliases.Actor{Origin: aliases.OriginPanel}); err != nil {
 				t.Error(err)
 			}
 		}},

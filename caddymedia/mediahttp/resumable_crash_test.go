@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/storagedrivers"
@@ -232,7 +232,7 @@ func (c crash) request(t *testing.T, s *site) {
 // start finishes the upload by the start of a service, unless bytes are missing.
 func (c crash) start(t *testing.T, s *site) {
 	t.Helper()
-	owner := ingest.Actor{Origin: ingest.OriginHTTP, Account: someKey}.Owner()
+	owner := aliases.Actor{Origin: aliases.OriginHTTP, Account: someKey}.Owner()
 	u, err := s.first.Uploads().Find(t.Context(), owner, path.Base(c.Address))
 	if err != nil {
 		t.Fatal(err)

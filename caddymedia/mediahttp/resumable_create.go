@@ -16,8 +16,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/resumable"
+	"github.com/caddymedia/media/caddymedia/upload"
 )
 
 // Bounds of the headers of a creation.
@@ -68,7 +69,7 @@ func (t *tus) create() error {
 		finish = t.service.FinishUpload // a repeated request finds it
 	}
 	if err := t.finishBy(u, finish); err != nil {
-		failures, _ := errors.AsType[ingest.Failures](err)
+		failures, _ := errors.AsType[aliases.Failures](err)
 		if t.drop(u, failures) {
 			header.Del("Location")
 		}
@@ -97,7 +98,7 @@ const emptyTime = 5 * time.Second
 // drop removes an upload whose creation fails, because its client will create another one. failures
 // are those of its item, nil if it was not received. It returns false if a later request can find the
 // upload, or if its item may be stored.
-func (t *tus) drop(u *resumable.Upload, failures ingest.Failures) bool {
+func (t *tus) drop(u *resumable.Upload, failures aliases.Failures) bool {
 	if len(u.Parts) > 0 || u.Outcome != nil {
 		return false
 	}
@@ -142,7 +143,7 @@ func (t *tus) record() (*resumable.Record, *refusal) {
 	if !rec.Partial {
 		rec.Alias = metadata["alias"]
 	}
-	rec.Alias = cmp.Or(rec.Alias, forcedBy(t.caller).Alias, ingest.DefaultAlias)
+	rec.Alias = cmp.Or(rec.Alias, forcedBy(t.caller).Alias, aliases.DefaultAlias)
 	if rec.Filename == "" && !rec.Partial {
 		return nil, badRequest(errors.New("Upload-Metadata has no filename"))
 	}
@@ -150,7 +151,7 @@ func (t *tus) record() (*resumable.Record, *refusal) {
 }
 
 func badRequest(err error) *refusal {
-	return &refusal{http.StatusBadRequest, ingest.BadRequest, err.Error()}
+	return &refusal{http.StatusBadRequest, aliases.BadRequest, err.Error()}
 }
 
 // readConcat reads the header Upload-Concat.
@@ -244,15 +245,15 @@ func parseMetadata(header string) (map[string]string, error) {
 // admit returns the failures with which an upload of a length is sure to be refused.
 func (t *tus) admit(rec *resumable.Record, length int64) error {
 	if length > t.maxSize() || rec.Partial && length > t.limit(rec) {
-		return ingest.Failures{{Reason: ingest.TooLarge, Message: "larger than any item may be", Filename: rec.Filename}}
+		return aliases.Failures{{Reason: aliases.TooLarge, Message: "larger than any item may be", Filename: rec.Filename}}
 	}
 	if t.caller.UsedUp() {
-		return ingest.Failures{{Reason: usedUp.reason, Message: usedUp.message}}
+		return aliases.Failures{{Reason: usedUp.reason, Message: usedUp.message}}
 	}
 	if rec.Partial {
 		return nil
 	}
-	req := ingest.Request{
+	req := upload.Request{
 		Kind: t.kind, Alias: rec.Alias, SubFolder: rec.SubFolder, Actor: t.actor, BaseURL: t.baseURL,
 		Allows: func(alias string) bool { return t.caller.Allows(t.kind.Name(), alias) },
 		Forced: forcedBy(t.caller),

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/resumable"
 )
 
@@ -110,7 +110,7 @@ func failureOf(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &ingest.Failure{Reason: ingest.BadRequest, Message: err.Error()}
+	return &aliases.Failure{Reason: aliases.BadRequest, Message: err.Error()}
 }
 
 // limit returns the largest length of an upload of the caller.
@@ -128,7 +128,7 @@ func (t *tus) append(u *resumable.Upload, offset, length int64) error {
 	ended, ok := t.service.BeginUpload(t.actor)
 	if !ok {
 		retryAfter(t.w, time.Second)
-		return &ingest.Failure{Reason: ingest.Busy, Message: "the account has too many uploads under way, try again later"}
+		return &aliases.Failure{Reason: aliases.Busy, Message: "the account has too many uploads under way, try again later"}
 	}
 	defer ended()
 	sum, newHash, err := t.checksum()
@@ -150,7 +150,7 @@ func (t *tus) append(u *resumable.Upload, offset, length int64) error {
 		Reserve: func() (func(), error) {
 			release, ok := t.service.ReserveFile(t.actor)
 			if !ok {
-				return nil, &ingest.Failure{Reason: ingest.Busy, Message: "too many uploads are under way, try again later"}
+				return nil, &aliases.Failure{Reason: aliases.Busy, Message: "too many uploads are under way, try again later"}
 			}
 			return release, nil
 		},
@@ -164,9 +164,9 @@ func (t *tus) append(u *resumable.Upload, offset, length int64) error {
 	}
 	// Clients continue after 503. After 400, tus-js-client ends the upload.
 	if timed.over.Load() || errors.Is(err, os.ErrDeadlineExceeded) {
-		return &ingest.Failure{Reason: ingest.Unavailable, Message: "the request took too long: continue the upload"}
+		return &aliases.Failure{Reason: aliases.Unavailable, Message: "the request took too long: continue the upload"}
 	}
-	return &ingest.Failure{Reason: ingest.BadRequest, Message: "the body ends too early: continue the upload", Err: err}
+	return &aliases.Failure{Reason: aliases.BadRequest, Message: "the body ends too early: continue the upload", Err: err}
 }
 
 // checksum reads the header Upload-Checksum. sum is nil without one.

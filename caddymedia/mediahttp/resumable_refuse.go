@@ -5,33 +5,33 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/resumable"
 )
 
 // refuse responds with an error of the request.
 func (t *tus) refuse(status int, message string) error {
-	return t.refuseAs(status, ingest.Failures{{Reason: ingest.BadRequest, Message: message}})
+	return t.refuseAs(status, aliases.Failures{{Reason: aliases.BadRequest, Message: message}})
 }
 
 func (t *tus) refuseWith(refused *refusal) error {
-	return t.refuseAs(refused.status, ingest.Failures{{Reason: refused.reason, Message: refused.message}})
+	return t.refuseAs(refused.status, aliases.Failures{{Reason: refused.reason, Message: refused.message}})
 }
 
 // fail responds with the failures of an item.
-func (t *tus) fail(failures ingest.Failures) error { return t.refuseAs(statusOf(failures), failures) }
+func (t *tus) fail(failures aliases.Failures) error { return t.refuseAs(statusOf(failures), failures) }
 
 // refuseAs responds with failures. A HEAD that may succeed later has the status 423: after any other
 // error tus-js-client forgets the upload and starts again at byte 0 (_resumeUpload in its
 // lib/upload.ts). After 423 it repeats the HEAD.
-func (t *tus) refuseAs(status int, failures ingest.Failures) error {
+func (t *tus) refuseAs(status int, failures aliases.Failures) error {
 	if t.method == http.MethodHead && status >= http.StatusInternalServerError {
 		status = http.StatusLocked
 		if t.w.Header().Get("Retry-After") == "" {
 			retryAfter(t.w, retryDelay(failures))
 		}
 	}
-	return t.upload.refuse(t.service, t.w, t.r, status, failures)
+	return t.uploadRequest.refuse(t.service, t.w, t.r, status, failures)
 }
 
 // refuseError responds with an error of the state of an upload.
@@ -63,13 +63,13 @@ func (t *tus) refuseError(err error) error {
 	if ended, ok := errors.AsType[*endedError](err); ok {
 		return t.refuse(http.StatusGone, ended.message)
 	}
-	if failures, ok := errors.AsType[ingest.Failures](err); ok {
+	if failures, ok := errors.AsType[aliases.Failures](err); ok {
 		return t.fail(failures)
 	}
-	if failure, ok := errors.AsType[*ingest.Failure](err); ok {
-		return t.fail(ingest.Failures{failure})
+	if failure, ok := errors.AsType[*aliases.Failure](err); ok {
+		return t.fail(aliases.Failures{failure})
 	}
-	return t.fail(ingest.Failures{ingest.StorageFailure(err)})
+	return t.fail(aliases.Failures{aliases.StorageFailure(err)})
 }
 
 // tooManyRetry is the Retry-After of an account with too many unfinished uploads.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -98,28 +98,28 @@ func TestStaticStatus(t *testing.T) {
 func TestStatusOf(t *testing.T) {
 	t.Parallel()
 	ascending := []struct {
-		reason ingest.Reason
+		reason aliases.Reason
 		status int
 	}{
-		{ingest.BadRequest, 400},
-		{ingest.Unauthorized, 401},
-		{ingest.Forbidden, 403},
-		{ingest.Conflict, 409},
-		{ingest.TooLarge, 413},
-		{ingest.BadContent, 415},
-		{ingest.Internal, 500},
-		{ingest.StorageFailed, 502},
-		{ingest.Unavailable, 503},
-		{ingest.Busy, 503},
-		{ingest.NoSpace, 507},
+		{aliases.BadRequest, 400},
+		{aliases.Unauthorized, 401},
+		{aliases.Forbidden, 403},
+		{aliases.Conflict, 409},
+		{aliases.TooLarge, 413},
+		{aliases.BadContent, 415},
+		{aliases.Internal, 500},
+		{aliases.StorageFailed, 502},
+		{aliases.Unavailable, 503},
+		{aliases.Busy, 503},
+		{aliases.NoSpace, 507},
 	}
 	if len(ascending) != len(statuses) {
 		t.Errorf("%d reasons have a status, want %d", len(statuses), len(ascending))
 	}
 	for i, high := range ascending {
 		for _, low := range ascending[:i+1] {
-			one, other := &ingest.Failure{Reason: high.reason}, &ingest.Failure{Reason: low.reason}
-			for _, failures := range []ingest.Failures{{one}, {one, other}, {other, one}, {other, one, other}} {
+			one, other := &aliases.Failure{Reason: high.reason}, &aliases.Failure{Reason: low.reason}
+			for _, failures := range []aliases.Failures{{one}, {one, other}, {other, one}, {other, one, other}} {
 				if got := statusOf(failures); got != high.status {
 					t.Errorf("%d and %d give %d", high.status, low.status, got)
 				}
@@ -143,7 +143,7 @@ func TestEntityTag(t *testing.T) {
 		{storagedrivers.Info{Size: 10}, false, ""},
 		{storagedrivers.Info{Size: 10}, true, ""},
 	} {
-		alias := &ingest.Alias{Overwrite: tt.overwrite}
+		alias := &aliases.Alias{Overwrite: tt.overwrite}
 		if got := EntityTag(alias, tt.info); got != tt.want {
 			t.Errorf("%+v: tag %q, want %q", tt.info, got, tt.want)
 		}

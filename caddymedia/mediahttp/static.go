@@ -13,8 +13,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/derived"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
 )
@@ -27,7 +28,7 @@ const Sandbox = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; s
 const maxOpens = 5
 
 // static returns an endpoint that serves an item; rest is the path after "/static/<kind>/".
-func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
+func (h *Handler) static(kind aliases.Kind, rest string) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 		wanted, ok := find(service, kind, rest)
 		if !ok || encodedSlash(r.URL) {
@@ -46,7 +47,7 @@ func (h *Handler) static(kind ingest.Kind, rest string) endpoint {
 			}
 			clear(w.Header())
 			maps.Copy(w.Header(), before)
-			if errors.Is(err, ingest.ErrNotMade) {
+			if errors.Is(err, derived.ErrNotMade) {
 				admitted.end() // making it has its own bounds
 				admitted = &admission{limit: admitted.limit}
 				if err = h.makeRendition(service, r, &wanted); err == nil {
@@ -106,7 +107,7 @@ func storageFailed(service *media.Service, w http.ResponseWriter, r *http.Reques
 		return nil //nolint:nilerr // the client is gone
 	}
 	status := staticStatus(err)
-	if slow, ok := errors.AsType[*ingest.SlowError](err); ok {
+	if slow, ok := errors.AsType[*derived.SlowError](err); ok {
 		retryAfter(w, slow.RetryAfter)
 	} else if errors.Is(err, render.ErrBusy) {
 		retryAfter(w, busyRetry)
@@ -150,11 +151,11 @@ func staticStatus(err error) int {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, storagedrivers.ErrInvalidKey):
 		return http.StatusNotFound
 	case errors.Is(err, storagedrivers.ErrUnavailable), errors.Is(err, storagedrivers.ErrClosed),
-		errors.Is(err, storagedrivers.ErrChanged), errors.Is(err, render.ErrBusy), errors.Is(err, ingest.ErrNotMade):
+		errors.Is(err, storagedrivers.ErrChanged), errors.Is(err, render.ErrBusy), errors.Is(err, derived.ErrNotMade):
 		return http.StatusServiceUnavailable
 	case errors.Is(err, storagedrivers.ErrNoSpace):
 		return http.StatusInsufficientStorage
-	case ingest.IsUnrenderable(err):
+	case derived.IsUnrenderable(err):
 		return http.StatusUnsupportedMediaType
 	default:
 		return http.StatusBadGateway

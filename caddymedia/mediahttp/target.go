@@ -9,7 +9,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/derived"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/naming"
 	"github.com/caddymedia/media/storagedrivers"
@@ -17,14 +18,14 @@ import (
 
 // target is the item, or the rendition of an item, that a path names. The item may not exist.
 type target struct {
-	alias     *ingest.Alias
-	rendition *ingest.Rendition // nil for the item itself
+	alias     *aliases.Alias
+	rendition *aliases.Rendition // nil for the item itself
 	filename  string
 	plain     bool // the rendition cannot be made as WebP
 }
 
 // find returns the target of the path after "/static/<kind>/", and false if there can be none.
-func find(service *media.Service, kind ingest.Kind, rest string) (target, bool) {
+func find(service *media.Service, kind aliases.Kind, rest string) (target, bool) {
 	name, filename, _ := strings.Cut(rest, "/")
 	name, rendition, isRendition := strings.Cut(name, "@")
 	alias, ok := service.Alias(kind, name)
@@ -81,7 +82,7 @@ func (t target) changed(err error) error {
 // EntityTag returns the entity tag of the storage. Without one it returns a tag of size and time,
 // which is empty without a time. Storages often store times in seconds, so two versions of a name
 // may have the same size and time. Therefore the tag is strong only if items are never replaced.
-func EntityTag(alias *ingest.Alias, info storagedrivers.Info) string {
+func EntityTag(alias *aliases.Alias, info storagedrivers.Info) string {
 	if info.ETag != "" || info.ModTime.IsZero() {
 		return info.ETag
 	}
@@ -103,8 +104,8 @@ func (t target) openRendition(
 }
 
 // request returns the rendition that suits the client.
-func (t target) request(r *http.Request) *ingest.RenditionRequest {
-	return &ingest.RenditionRequest{Alias: t.alias, Rendition: t.rendition, Filename: t.filename, WebP: t.negotiated(r)}
+func (t target) request(r *http.Request) *derived.RenditionRequest {
+	return &derived.RenditionRequest{Alias: t.alias, Rendition: t.rendition, Filename: t.filename, WebP: t.negotiated(r)}
 }
 
 // negotiated reports whether the client gets WebP instead of the format of the picture.
@@ -122,8 +123,8 @@ func (h *Handler) makeRendition(service *media.Service, r *http.Request, t *targ
 		_, release, err := service.Acquire()
 		return release, err
 	}
-	err := service.Uploader().MakeRendition(r.Context(), request)
-	if request.WebP && ingest.IsUnrenderable(err) {
+	err := service.Uploader().Derived.MakeRendition(r.Context(), request)
+	if request.WebP && derived.IsUnrenderable(err) {
 		t.plain = true
 		return nil
 	}

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
@@ -51,13 +51,13 @@ func (h *Handler) issueTicket(service *media.Service, w http.ResponseWriter, r *
 	switch {
 	case tooMany:
 		retryAfter(w, throttled.RetryAfter)
-		return h.ticketRefused(service, w, r, &refusal{http.StatusTooManyRequests, ingest.Busy, "the account requests too many tickets, try again later"})
+		return h.ticketRefused(service, w, r, &refusal{http.StatusTooManyRequests, aliases.Busy, "the account requests too many tickets, try again later"})
 	case errors.Is(err, tokens.ErrUnavailable):
 		refused := h.storeUnreachable(r.Context(), "tickets cannot be given now, try again later", err)
 		return h.ticketRefused(service, w, r, refused)
 	case err != nil:
 		h.options.Log.Error("issuing a ticket", "error", err)
-		return h.ticketRefused(service, w, r, &refusal{http.StatusInternalServerError, ingest.Internal, "internal error"})
+		return h.ticketRefused(service, w, r, &refusal{http.StatusInternalServerError, aliases.Internal, "internal error"})
 	}
 	// The token may have been revoked meanwhile.
 	if _, refused := h.authenticateToken(r.Context(), service, w, r.Header); refused != nil {
@@ -84,10 +84,10 @@ const ticketEndpoint = "ticket"
 func (h *Handler) ticketRefused(service *media.Service, w http.ResponseWriter, r *http.Request, refused *refusal) error {
 	result := media.TicketRefused
 	switch refused.reason {
-	case ingest.Unavailable:
+	case aliases.Unavailable:
 		result = media.TicketUnavailable
 		retryAfter(w, time.Second)
-	case ingest.Internal:
+	case aliases.Internal:
 		result = media.TicketFailed
 	default:
 	}
@@ -100,7 +100,7 @@ func (h *Handler) ticketOf(service *media.Service, account tokens.Account, form 
 	fields := formFields{form: form}
 	ticket = tokens.Ticket{
 		Kind:      fields.text("kind", ""),
-		Alias:     fields.text("alias", ingest.DefaultAlias),
+		Alias:     fields.text("alias", aliases.DefaultAlias),
 		SubFolder: fields.text("sub_folder", ""),
 		Filename:  fields.text("filename", ""),
 		MaxFiles:  int(fields.number("max_files", 1, tokens.MaxTicketFiles)),
@@ -110,7 +110,7 @@ func (h *Handler) ticketOf(service *media.Service, account tokens.Account, form 
 	if fields.problem != "" {
 		return ticket, 0, badTicket(fields.problem)
 	}
-	kind, known := ingest.KindOf(ticket.Kind)
+	kind, known := aliases.KindOf(ticket.Kind)
 	if !known {
 		return ticket, 0, badTicket("the field kind must be image or file")
 	}
@@ -119,7 +119,7 @@ func (h *Handler) ticketOf(service *media.Service, account tokens.Account, form 
 	case !known:
 		return ticket, 0, badTicket(fmt.Sprintf("unknown alias %.64q", ticket.Alias))
 	case !account.Allows(ticket.Alias):
-		return ticket, 0, &refusal{http.StatusForbidden, ingest.Forbidden, fmt.Sprintf("the account may not use the alias %.64q", ticket.Alias)}
+		return ticket, 0, &refusal{http.StatusForbidden, aliases.Forbidden, fmt.Sprintf("the account may not use the alias %.64q", ticket.Alias)}
 	}
 	if failure := forcedBy(tokens.Caller{Ticket: &ticket}).Check(alias, h.options.Now()); failure != nil {
 		return ticket, 0, badTicket(failure.Message)
@@ -131,7 +131,7 @@ func (h *Handler) ticketOf(service *media.Service, account tokens.Account, form 
 const maxTicketSize = 1<<53 - 1
 
 func badTicket(message string) *refusal {
-	return &refusal{http.StatusBadRequest, ingest.BadRequest, message}
+	return &refusal{http.StatusBadRequest, aliases.BadRequest, message}
 }
 
 // formFields reads optional fields of a form. An empty field counts as missing.

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 )
 
 // timedBody is the body of an upload with a time limit. The server's own limits are for silent
@@ -59,5 +59,5 @@ func (b *timedBody) Read(p []byte) (int, error) {
 }
 
 func (b *timedBody) failure() error {
-	return &ingest.Failure{Reason: ingest.BadRequest, Message: "the upload took longer than " + b.limit.String()}
+	return &aliases.Failure{Reason: aliases.BadRequest, Message: "the upload took longer than " + b.limit.String()}
 }

@@ -6,11 +6,12 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/caddymedia/tokens"
+	"github.com/caddymedia/media/caddymedia/upload"
 )
 
 // maxBoundary is the length of the longest boundary, RFC 2046 section 5.1.1.
@@ -22,7 +23,7 @@ const formWanted = "send the file in a part called files[]"
 // refusal is the response to a request whose body is not read.
 type refusal struct {
 	status  int
-	reason  ingest.Reason
+	reason  aliases.Reason
 	message string
 }
 
@@ -30,10 +31,10 @@ type refusal struct {
 type authenticator func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal)
 
 // upload returns an endpoint that stores the files of an authenticated request.
-func (h *Handler) upload(kind ingest.Kind) endpoint {
+func (h *Handler) upload(kind aliases.Kind) endpoint {
 	return func(service *media.Service, w http.ResponseWriter, r *http.Request) error {
-		u := &upload{
-			Handler: h, kind: kind, origin: ingest.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
+		u := &uploadRequest{
+			Handler: h, kind: kind, origin: aliases.OriginHTTP, baseURL: h.baseURL(r) + h.options.MountPrefix(r),
 			authenticate: func(ctx context.Context, service *media.Service) (tokens.Caller, *refusal) {
 				return h.authenticate(ctx, service, w, r.Header)
 			},
@@ -47,7 +48,7 @@ type Caller struct {
 	// Account limits the aliases. Its API key is recorded as the actor.
 	Account tokens.Account
 	// Origin of the items.
-	Origin ingest.Origin
+	Origin aliases.Origin
 	// Confirm, if set, reports whether the caller may still store files. It is called before the
 	// body is read and before the commit, with the service that then answers new requests.
 	Confirm func(running *media.Service) bool
@@ -55,16 +56,16 @@ type Caller struct {
 
 // Upload stores the files of a caller like the upload endpoints, but without a token. The body must
 // be unread. The error is an *[Error]; then nothing was written.
-func (h *Handler) Upload(w http.ResponseWriter, r *http.Request, kind ingest.Kind, caller Caller) error {
+func (h *Handler) Upload(w http.ResponseWriter, r *http.Request, kind aliases.Kind, caller Caller) error {
 	u := h.uploadOf(r, kind, caller)
 	return h.serveWith(w, r, u.serve)
 }
 
-// upload is one request to store files.
-type upload struct {
+// uploadRequest is one request to store files.
+type uploadRequest struct {
 	*Handler
-	kind         ingest.Kind
-	origin       ingest.Origin
+	kind         aliases.Kind
+	origin       aliases.Origin
 	baseURL      string // of public addresses
 	authenticate authenticator
 	finishing    *resumable.Upload // whose item is stored; nil for a form
@@ -72,16 +73,16 @@ type upload struct {
 
 // serve authenticates the request, receives its body and responds. If possible it refuses a request
 // before it reads the body.
-func (u *upload) serve(service *media.Service, w http.ResponseWriter, r *http.Request) error {
+func (u *uploadRequest) serve(service *media.Service, w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Cache-Control", "no-store")
 	limits := service.Limits()
 	caller, boundary, refused := u.admit(service, w, r)
 	query := r.URL.Query()
-	req := ingest.Request{
+	req := upload.Request{
 		Kind: u.kind, Alias: query.Get("alias"), SubFolder: query.Get("sub_folder"),
 		Allows: func(alias string) bool { return caller.Allows(u.kind.Name(), alias) },
 		Forced: forcedBy(caller), Confirm: u.confirm, BaseURL: u.baseURL,
-		Actor: ingest.Actor{Origin: u.origin, Account: caller.Account.APIKey, Client: u.options.Client(r)},
+		Actor: aliases.Actor{Origin: u.origin, Account: caller.Account.APIKey, Client: u.options.Client(r)},
 	}
 	if refused == nil {
 		ended, ok := service.BeginUpload(req.Actor)
@@ -89,11 +90,11 @@ func (u *upload) serve(service *media.Service, w http.ResponseWriter, r *http.Re
 			defer ended()
 		} else {
 			retryAfter(w, time.Second)
-			refused = &refusal{http.StatusTooManyRequests, ingest.Busy, "the account has too many uploads under way, try again later"}
+			refused = &refusal{http.StatusTooManyRequests, aliases.Busy, "the account has too many uploads under way, try again later"}
 		}
 	}
 	if refused != nil {
-		failures := ingest.Failures{{Reason: refused.reason, Message: refused.message}}
+		failures := aliases.Failures{{Reason: refused.reason, Message: refused.message}}
 		service.Observer().Refused(r.Context(), req, failures)
 		return u.refuse(service, w, r, refused.status, failures)
 	}
@@ -101,7 +102,7 @@ func (u *upload) serve(service *media.Service, w http.ResponseWriter, r *http.Re
 	timed, stop := newTimedBody(w, r.Body, time.Duration(limits.MaxUploadTime))
 	defer stop()
 	body := http.MaxBytesReader(w, timed, limits.MaxBody)
-	items, failures := service.Uploader().Upload(r.Context(), req, ingest.Form(body, boundary))
+	items, failures := service.Uploader().Upload(r.Context(), req, upload.Form(body, boundary))
 	if failures != nil {
 		return u.refuse(service, w, r, statusOf(failures), failures)
 	}
@@ -109,10 +110,10 @@ func (u *upload) serve(service *media.Service, w http.ResponseWriter, r *http.Re
 }
 
 // admit authenticates the request and checks its header. It returns the boundary of the form.
-func (u *upload) admit(service *media.Service, w http.ResponseWriter, r *http.Request) (tokens.Caller, string, *refusal) {
+func (u *uploadRequest) admit(service *media.Service, w http.ResponseWriter, r *http.Request) (tokens.Caller, string, *refusal) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		return tokens.Caller{}, "", &refusal{http.StatusMethodNotAllowed, ingest.BadRequest, "use POST: " + formWanted}
+		return tokens.Caller{}, "", &refusal{http.StatusMethodNotAllowed, aliases.BadRequest, "use POST: " + formWanted}
 	}
 	caller, refused := u.authenticate(r.Context(), service)
 	if refused == nil {
@@ -123,22 +124,22 @@ func (u *upload) admit(service *media.Service, w http.ResponseWriter, r *http.Re
 	}
 	mediaType, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || mediaType != "multipart/form-data" {
-		return caller, "", &refusal{http.StatusUnsupportedMediaType, ingest.BadRequest, "the body must be multipart/form-data: " + formWanted}
+		return caller, "", &refusal{http.StatusUnsupportedMediaType, aliases.BadRequest, "the body must be multipart/form-data: " + formWanted}
 	}
 	boundary := params["boundary"]
 	if boundary == "" || len(boundary) > maxBoundary {
-		return caller, "", &refusal{http.StatusBadRequest, ingest.BadRequest, "the boundary of the form is missing or too long"}
+		return caller, "", &refusal{http.StatusBadRequest, aliases.BadRequest, "the boundary of the form is missing or too long"}
 	}
 	if limit := service.Limits().MaxBody; r.ContentLength > limit {
 		return caller, "", &refusal{
-			http.StatusRequestEntityTooLarge, ingest.TooLarge,
+			http.StatusRequestEntityTooLarge, aliases.TooLarge,
 			"the request is larger than " + bytesize.Format(limit),
 		}
 	}
 	query := r.URL.Query()
 	for _, name := range []string{"alias", "sub_folder"} {
 		if len(query[name]) > 1 {
-			return caller, "", &refusal{http.StatusBadRequest, ingest.BadRequest, "the parameter " + name + " is sent twice"}
+			return caller, "", &refusal{http.StatusBadRequest, aliases.BadRequest, "the parameter " + name + " is sent twice"}
 		}
 	}
 	return caller, boundary, nil
@@ -147,11 +148,11 @@ func (u *upload) admit(service *media.Service, w http.ResponseWriter, r *http.Re
 // confirm authenticates the request again before the commit, with the service that then answers new
 // requests. An upload may outlast its token, its account and its configuration. The items of a
 // ticket are counted until settle is called.
-func (u *upload) confirm(ctx context.Context, alias string, items int) (settle func(stored bool), failure *ingest.Failure) {
+func (u *uploadRequest) confirm(ctx context.Context, alias string, items int) (settle func(stored bool), failure *aliases.Failure) {
 	running, release := u.source.Running()
 	caller, refused := u.authenticate(ctx, running)
 	if refused == nil && !caller.Allows(u.kind.Name(), alias) {
-		refused = &refusal{http.StatusForbidden, ingest.Forbidden, "the account may not use the alias any more"}
+		refused = &refusal{http.StatusForbidden, aliases.Forbidden, "the account may not use the alias any more"}
 	}
 	var charged func(stored bool)
 	if refused == nil {
@@ -159,7 +160,7 @@ func (u *upload) confirm(ctx context.Context, alias string, items int) (settle f
 	}
 	switch {
 	case refused != nil:
-		failure = &ingest.Failure{Reason: refused.reason, Message: refused.message}
+		failure = &aliases.Failure{Reason: refused.reason, Message: refused.message}
 	case charged != nil:
 		return func(stored bool) {
 			defer release()

@@ -6,8 +6,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/upload"
 )
 
 type uploadAnswer struct {
@@ -33,7 +34,7 @@ type itemFailure struct {
 	Filename string `json:"filename"`
 }
 
-func uploadAnswerOf(items []ingest.Item) uploadAnswer {
+func uploadAnswerOf(items []upload.Item) uploadAnswer {
 	result := make([]uploadItem, len(items))
 	for i, item := range items {
 		result[i] = uploadItem{FullPath: item.FullPath, Filename: item.Filename, WebP: item.WebP, Renditions: item.Renditions}
@@ -42,7 +43,7 @@ func uploadAnswerOf(items []ingest.Item) uploadAnswer {
 }
 
 // refuse responds with the failures of an upload, and logs those that are not the caller's fault.
-func (u *upload) refuse(service *media.Service, w http.ResponseWriter, r *http.Request, status int, failures ingest.Failures) error {
+func (u *uploadRequest) refuse(service *media.Service, w http.ResponseWriter, r *http.Request, status int, failures aliases.Failures) error {
 	service.Observer().Failed(r.Context(), u.kind.Name(), strconv.Itoa(status))
 	if status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
 		retryAfter(w, retryDelay(failures))
@@ -52,7 +53,7 @@ func (u *upload) refuse(service *media.Service, w http.ResponseWriter, r *http.R
 		failed.Errors[i] = itemFailure{Message: f.Message, Filename: f.Filename}
 		if f.Err != nil {
 			level := slog.LevelWarn
-			if statuses[f.Reason] >= http.StatusInternalServerError && f.Reason != ingest.Busy {
+			if statuses[f.Reason] >= http.StatusInternalServerError && f.Reason != aliases.Busy {
 				level = slog.LevelError
 			}
 			u.options.Log.Log(r.Context(), level, f.Message, "status", status, "error", f.Err)
@@ -63,9 +64,9 @@ func (u *upload) refuse(service *media.Service, w http.ResponseWriter, r *http.R
 
 // retryDelay is the Retry-After value. The encoding queue drains in seconds, and early retries only
 // lengthen it.
-func retryDelay(failures ingest.Failures) time.Duration {
+func retryDelay(failures aliases.Failures) time.Duration {
 	for _, f := range failures {
-		if f.Reason == ingest.Busy {
+		if f.Reason == aliases.Busy {
 			return busyRetry
 		}
 	}
@@ -75,22 +76,22 @@ func retryDelay(failures ingest.Failures) time.Duration {
 const busyRetry = 5 * time.Second
 
 // statuses of the reasons. Of several failures the highest counts.
-var statuses = map[ingest.Reason]int{
-	ingest.Internal:      http.StatusInternalServerError,
-	ingest.BadRequest:    http.StatusBadRequest,
-	ingest.Unauthorized:  http.StatusUnauthorized,
-	ingest.Forbidden:     http.StatusForbidden,
-	ingest.Conflict:      http.StatusConflict,
-	ingest.TooLarge:      http.StatusRequestEntityTooLarge,
-	ingest.BadContent:    http.StatusUnsupportedMediaType,
-	ingest.StorageFailed: http.StatusBadGateway,
-	ingest.Unavailable:   http.StatusServiceUnavailable,
-	ingest.NoSpace:       http.StatusInsufficientStorage,
-	ingest.Busy:          http.StatusServiceUnavailable,
+var statuses = map[aliases.Reason]int{
+	aliases.Internal:      http.StatusInternalServerError,
+	aliases.BadRequest:    http.StatusBadRequest,
+	aliases.Unauthorized:  http.StatusUnauthorized,
+	aliases.Forbidden:     http.StatusForbidden,
+	aliases.Conflict:      http.StatusConflict,
+	aliases.TooLarge:      http.StatusRequestEntityTooLarge,
+	aliases.BadContent:    http.StatusUnsupportedMediaType,
+	aliases.StorageFailed: http.StatusBadGateway,
+	aliases.Unavailable:   http.StatusServiceUnavailable,
+	aliases.NoSpace:       http.StatusInsufficientStorage,
+	aliases.Busy:          http.StatusServiceUnavailable,
 }
 
 // statusOf returns the highest status of several failures.
-func statusOf(failures ingest.Failures) int {
+func statusOf(failures aliases.Failures) int {
 	highest := 0
 	for _, f := range failures {
 		highest = max(highest, statuses[f.Reason])

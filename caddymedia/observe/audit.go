@@ -6,17 +6,18 @@ import (
 
 	"go.uber.org/zap"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/resumable"
+	"github.com/caddymedia/media/caddymedia/upload"
 )
 
 // auditActions are the requested changes of items.
-var auditActions = map[ingest.Action]string{
-	ingest.Stored: "store", ingest.Replaced: "replace", ingest.Deleted: "delete",
+var auditActions = map[upload.Action]string{
+	upload.Stored: "store", upload.Replaced: "replace", upload.Deleted: "delete",
 }
 
-func (o *Observer) auditChange(change ingest.Change) {
+func (o *Observer) auditChange(change upload.Change) {
 	o.writeAudit(auditActions[change.Action], change.Alias.Kind, change.Alias.Name, change.Actor, deletion(change.Err),
 		zap.String("filename", change.Item.Filename), zap.Int64("size", change.Item.Size))
 }
@@ -34,13 +35,13 @@ func deletion(err error) string {
 }
 
 // auditRefusal writes the submitted name. The size is unknown.
-func (o *Observer) auditRefusal(req ingest.Request, failure *ingest.Failure) {
-	o.writeAudit(auditActions[ingest.Stored], req.Kind, req.Alias, req.Actor, failure.Message,
+func (o *Observer) auditRefusal(req upload.Request, failure *aliases.Failure) {
+	o.writeAudit(auditActions[upload.Stored], req.Kind, req.Alias, req.Actor, failure.Message,
 		zap.String("filename", failure.Filename), zap.Stringer("reason", failure.Reason))
 }
 
 // auditTermination writes the submitted name of an upload that was ended, and whose it was.
-func (o *Observer) auditTermination(upload *resumable.Record, actor ingest.Actor, err error) {
+func (o *Observer) auditTermination(upload *resumable.Record, actor aliases.Actor, err error) {
 	result := "ok"
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, resumable.ErrUnknown):
@@ -55,7 +56,7 @@ func (o *Observer) auditTermination(upload *resumable.Record, actor ingest.Actor
 // writeAudit writes a line of the logger "media.audit". There is one for each item that was stored,
 // replaced or deleted, for each that could not be deleted, for each resumable upload that was ended on
 // request, and for each failure of a refused request.
-func (o *Observer) writeAudit(action string, kind ingest.Kind, alias string, actor ingest.Actor, result string, more ...zap.Field) {
+func (o *Observer) writeAudit(action string, kind aliases.Kind, alias string, actor aliases.Actor, result string, more ...zap.Field) {
 	fields := append([]zap.Field{zap.String("action", action), zap.String("kind", string(kind)), zap.String("alias", alias)}, more...)
 	o.audit.Info("item", append(fields,
 		zap.String("via", string(actor.Origin)), zap.String("account", actor.Account), zap.String("client", actor.Client),

@@ -10,8 +10,9 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/resumable"
+	"github.com/caddymedia/media/caddymedia/upload"
 )
 
 // TestAuditOfDeletions: the audit log has no words of the storage.
@@ -19,7 +20,7 @@ func TestAuditOfDeletions(t *testing.T) {
 	t.Parallel()
 	core, lines := observer.New(zap.InfoLevel)
 	o := &Observer{audit: zap.New(core)}
-	alias := &ingest.Alias{Kind: ingest.File, Name: "content"}
+	alias := &aliases.Alias{Kind: aliases.File, Name: "content"}
 	for _, tt := range []struct {
 		err  error
 		want string
@@ -28,7 +29,7 @@ func TestAuditOfDeletions(t *testing.T) {
 		{&fs.PathError{Op: "remove", Path: "secret", Err: fs.ErrNotExist}, "there is no such item"},
 		{errors.New("dial tcp 10.1.2.3: secret"), "the storage did not delete the item"},
 	} {
-		o.auditChange(ingest.Change{Action: ingest.Deleted, Alias: alias, Item: ingest.Item{Filename: "a.txt"}, Err: tt.err})
+		o.auditChange(upload.Change{Action: upload.Deleted, Alias: alias, Item: upload.Item{Filename: "a.txt"}, Err: tt.err})
 		line := lines.TakeAll()[0]
 		fields := line.ContextMap()
 		if fields["result"] != tt.want || fields["action"] != "delete" || fields["filename"] != "a.txt" {
@@ -48,7 +49,7 @@ func TestAuditOfAnyAlias(t *testing.T) {
 	core, lines := observer.New(zap.InfoLevel)
 	o := &Observer{audit: zap.New(core), metrics: newMetrics(prometheus.NewPedanticRegistry())}
 	for _, alias := range []string{strings.Repeat("a", 64), strings.Repeat("\x01", 1<<20)} {
-		o.Refused(t.Context(), ingest.Request{Kind: ingest.File, Alias: alias}, ingest.Failures{{Reason: ingest.Unauthorized}})
+		o.Refused(t.Context(), upload.Request{Kind: aliases.File, Alias: alias}, aliases.Failures{{Reason: aliases.Unauthorized}})
 		if got := lines.TakeAll()[0].ContextMap()["alias"]; got != alias[:64] {
 			t.Errorf("an alias of %d bytes is written as %.100q", len(alias), got)
 		}
@@ -70,7 +71,7 @@ func TestAuditOfTerminations(t *testing.T) {
 		{resumable.ErrUnknown, "there is no such upload"},
 		{errors.New("dial tcp 10.1.2.3: secret"), "the storage did not remove the upload"},
 	} {
-		o.Terminated(t.Context(), upload, ingest.Actor{Origin: ingest.OriginPanel, Account: "alice"}, tt.err)
+		o.Terminated(t.Context(), upload, aliases.Actor{Origin: aliases.OriginPanel, Account: "alice"}, tt.err)
 		fields := lines.TakeAll()[0].ContextMap()
 		if fields["result"] != tt.want || fields["action"] != "terminate" || fields["kind"] != "img" || fields["owner"] != "http site" ||
 			fields["account"] != "alice" || fields["filename"] != "a.png" || fields["size"] != int64(7) {

@@ -9,7 +9,8 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyevents"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/upload"
 )
 
 // The events of the app in Caddy's event system. Those of items carry:
@@ -34,15 +35,15 @@ const (
 	EventDeleted = "media_deleted"
 	// EventRefused is emitted for each failure of a request that was not stored, unless it had no valid
 	// token. It carries kind, alias, filename (as submitted; empty for the whole request), reason (a
-	// word of [ingest.Reason]), message, via, account and client.
+	// word of [aliases.Reason]), message, via, account and client.
 	EventRefused = "media_refused"
 	// EventStorageHealth is emitted when a storage becomes reachable or unreachable. It carries storage,
 	// usable (true, false) and since (the time of the change).
 	EventStorageHealth = "media_storage_health"
 )
 
-var changeEvents = map[ingest.Action]string{
-	ingest.Stored: EventStored, ingest.Replaced: EventReplaced, ingest.Deleted: EventDeleted,
+var changeEvents = map[upload.Action]string{
+	upload.Stored: EventStored, upload.Replaced: EventReplaced, upload.Deleted: EventDeleted,
 }
 
 // events emits events in Caddy's event system. A nil one emits none.
@@ -104,7 +105,7 @@ func (e *events) send(name string, data func() map[string]any) {
 	}
 }
 
-func (e *events) changed(change ingest.Change) {
+func (e *events) changed(change upload.Change) {
 	e.emit(changeEvents[change.Action], func() map[string]any {
 		return withActor(change.Actor, map[string]any{
 			"kind": string(change.Alias.Kind), "alias": change.Alias.Name, "filename": change.Item.Filename,
@@ -113,7 +114,7 @@ func (e *events) changed(change ingest.Change) {
 	})
 }
 
-func (e *events) refused(req ingest.Request, failure *ingest.Failure) {
+func (e *events) refused(req upload.Request, failure *aliases.Failure) {
 	e.emit(EventRefused, func() map[string]any {
 		return withActor(req.Actor, map[string]any{
 			"kind": string(req.Kind), "alias": req.Alias, "filename": failure.Filename,
@@ -128,7 +129,7 @@ func (e *events) health(storage string, usable bool, since time.Time) {
 	})
 }
 
-func withActor(actor ingest.Actor, data map[string]any) map[string]any {
+func withActor(actor aliases.Actor, data map[string]any) map[string]any {
 	data["via"], data["account"], data["client"] = string(actor.Origin), actor.Account, actor.Client
 	return data
 }

@@ -6,15 +6,17 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/derived"
 	"github.com/caddymedia/media/caddymedia/imaging/render"
-	"github.com/caddymedia/media/caddymedia/ingest"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/resumable"
+	"github.com/caddymedia/media/caddymedia/upload"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
 // uploads counts the uploads in progress of all configurations.
-var uploads = map[ingest.Kind]*atomic.Int64{ingest.Image: new(atomic.Int64), ingest.File: new(atomic.Int64)}
+var uploads = map[aliases.Kind]*atomic.Int64{aliases.Image: new(atomic.Int64), aliases.File: new(atomic.Int64)}
 
 // metrics start at zero with every configuration, as all of Caddy's do. No label holds a name or an
 // address that a caller chose.
@@ -104,8 +106,8 @@ func (m *metrics) addZeros() {
 	for _, result := range media.TicketResults() {
 		m.tickets.WithLabelValues(string(result))
 	}
-	for _, kind := range []ingest.Kind{ingest.Image, ingest.File} {
-		for _, reason := range ingest.Reasons() {
+	for _, kind := range []aliases.Kind{aliases.Image, aliases.File} {
+		for _, reason := range aliases.Reasons() {
 			m.refusals.WithLabelValues(string(kind), reason.String())
 		}
 		for _, event := range resumable.Events() {
@@ -131,7 +133,7 @@ func (m *metrics) gauge(name, help string, labels prometheus.Labels, count func(
 	}, func() float64 { return float64(count()) }))
 }
 
-func (m *metrics) uploaded(kind ingest.Kind, stored bool, took time.Duration) {
+func (m *metrics) uploaded(kind aliases.Kind, stored bool, took time.Duration) {
 	result := "refused"
 	if stored {
 		result = "ok"
@@ -139,12 +141,12 @@ func (m *metrics) uploaded(kind ingest.Kind, stored bool, took time.Duration) {
 	m.uploadTimes.WithLabelValues(string(kind), result).Observe(took.Seconds())
 }
 
-func (m *metrics) variant(alias *ingest.Alias, result ingest.VariantResult, took time.Duration) {
+func (m *metrics) variant(alias *aliases.Alias, result aliases.VariantResult, took time.Duration) {
 	m.variants.WithLabelValues(alias.Name, string(result)).Inc()
 	m.variantTimes.WithLabelValues(alias.Name).Observe(took.Seconds())
 }
 
-func (m *metrics) rendered(alias *ingest.Alias, r *ingest.Rendition, result ingest.RenditionResult, took time.Duration) {
+func (m *metrics) rendered(alias *aliases.Alias, r *aliases.Rendition, result derived.RenditionResult, took time.Duration) {
 	m.renditions.WithLabelValues(alias.Name, r.Name, string(result)).Inc()
 	m.renditionTimes.WithLabelValues(alias.Name).Observe(took.Seconds())
 }
@@ -165,15 +167,15 @@ func (m *metrics) operation(storage, op string, took time.Duration, err error) {
 	m.operations.WithLabelValues(storage, op, result).Observe(took.Seconds())
 }
 
-func (m *metrics) changed(change ingest.Change) {
+func (m *metrics) changed(change upload.Change) {
 	labels := []string{string(change.Alias.Kind), change.Alias.Name}
 	switch change.Action {
-	case ingest.Deleted:
+	case upload.Deleted:
 		m.deleted.WithLabelValues(labels...).Inc()
 		return
-	case ingest.Replaced:
+	case upload.Replaced:
 		m.replaced.WithLabelValues(labels...).Inc()
-	case ingest.Stored:
+	case upload.Stored:
 	}
 	m.items.WithLabelValues(labels...).Inc()
 	m.bytes.WithLabelValues(labels...).Add(float64(change.Item.Size))

@@ -1,5 +1,5 @@
 // Package observe records the work of the service where administrators look for it: metrics, events, the
-// audit log and the placeholders of requests. Packages ingest and storagedrivers make the trace spans
+// audit log and the placeholders of requests. Packages upload and storagedrivers make the trace spans
 // themselves.
 package observe
 
@@ -12,9 +12,11 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/derived"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/resumable"
+	"github.com/caddymedia/media/caddymedia/upload"
 )
 
 // Observer is the [media.Observer] of one configuration of Caddy.
@@ -64,12 +66,12 @@ func (o *Observer) Failed(_ context.Context, endpoint, status string) {
 }
 
 // ResumableEvent implements [media.Observer].
-func (o *Observer) ResumableEvent(kind ingest.Kind, event resumable.Event) {
+func (o *Observer) ResumableEvent(kind aliases.Kind, event resumable.Event) {
 	o.current().resumable.WithLabelValues(string(kind), string(event)).Inc()
 }
 
 // ResumableReceived implements [media.Observer].
-func (o *Observer) ResumableReceived(kind ingest.Kind, bytes int64, resumed bool) {
+func (o *Observer) ResumableReceived(kind aliases.Kind, bytes int64, resumed bool) {
 	current := o.current()
 	current.resumableBytes.WithLabelValues(string(kind)).Add(float64(bytes))
 	if resumed {
@@ -84,18 +86,18 @@ func (o *Observer) ResumableOpen(storage string, open resumable.Open) {
 }
 
 // Terminated implements [media.Observer].
-func (o *Observer) Terminated(ctx context.Context, upload *resumable.Record, actor ingest.Actor, err error) {
+func (o *Observer) Terminated(ctx context.Context, upload *resumable.Record, actor aliases.Actor, err error) {
 	noteAccount(ctx, actor.Account)
 	o.current().auditTermination(upload, actor, err)
 }
 
 // Requested implements [media.Observer].
-func (o *Observer) Requested(ctx context.Context, alias *ingest.Alias, filename string) {
+func (o *Observer) Requested(ctx context.Context, alias *aliases.Alias, filename string) {
 	noteItem(ctx, alias.Kind, alias.Name, filename)
 }
 
 // Served implements [media.Observer].
-func (o *Observer) Served(_ context.Context, alias *ingest.Alias, bytes int64) {
+func (o *Observer) Served(_ context.Context, alias *aliases.Alias, bytes int64) {
 	o.current().served.WithLabelValues(string(alias.Kind), alias.Name).Add(float64(bytes))
 }
 
@@ -112,8 +114,8 @@ func (o *Observer) StorageChecked(storage string, health media.Health, changed b
 	}
 }
 
-// Began implements [ingest.Observer].
-func (o *Observer) Began(req ingest.Request) (ended func(stored bool)) {
+// Began implements [upload.Observer].
+func (o *Observer) Began(req upload.Request) (ended func(stored bool)) {
 	uploads[req.Kind].Add(1)
 	start := time.Now() //nolint:forbidigo // a duration depends on no other clock
 	return func(stored bool) {
@@ -122,18 +124,18 @@ func (o *Observer) Began(req ingest.Request) (ended func(stored bool)) {
 	}
 }
 
-// Variant implements [ingest.Observer].
-func (o *Observer) Variant(alias *ingest.Alias, result ingest.VariantResult, took time.Duration) {
+// Variant implements [upload.Observer].
+func (o *Observer) Variant(alias *aliases.Alias, result aliases.VariantResult, took time.Duration) {
 	o.current().variant(alias, result, took)
 }
 
-// Rendered implements [ingest.Observer].
-func (o *Observer) Rendered(alias *ingest.Alias, r *ingest.Rendition, result ingest.RenditionResult, took time.Duration) {
+// Rendered implements [upload.Observer].
+func (o *Observer) Rendered(alias *aliases.Alias, r *aliases.Rendition, result derived.RenditionResult, took time.Duration) {
 	o.current().rendered(alias, r, result, took)
 }
 
-// Changed implements [ingest.Observer].
-func (o *Observer) Changed(ctx context.Context, change ingest.Change) {
+// Changed implements [upload.Observer].
+func (o *Observer) Changed(ctx context.Context, change upload.Change) {
 	noteAccount(ctx, change.Actor.Account)
 	noteItem(ctx, change.Alias.Kind, change.Alias.Name, change.Item.Filename)
 	current := o.current()
@@ -145,13 +147,13 @@ func (o *Observer) Changed(ctx context.Context, change ingest.Change) {
 	o.events.changed(change)
 }
 
-// Refused implements [ingest.Observer].
-func (o *Observer) Refused(ctx context.Context, req ingest.Request, failures ingest.Failures) {
+// Refused implements [upload.Observer].
+func (o *Observer) Refused(ctx context.Context, req upload.Request, failures aliases.Failures) {
 	req.Alias = fmt.Sprintf("%.64s", req.Alias) // a caller may send any text; no alias is longer
 	noteAccount(ctx, req.Actor.Account)
 	noteItem(ctx, req.Kind, req.Alias, "")
 	current := o.current()
-	unknown := req.Actor.Origin == ingest.OriginHTTP && req.Actor.Account == ""
+	unknown := req.Actor.Origin == aliases.OriginHTTP && req.Actor.Account == ""
 	for _, failure := range failures {
 		current.refusals.WithLabelValues(string(req.Kind), failure.Reason.String()).Inc()
 		if unknown { // strangers must not fill the audit log, nor trigger subscribers

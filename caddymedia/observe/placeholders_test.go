@@ -9,7 +9,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 )
 
 // TestNoteItemsAtOnce: the list has all items that are stored at once for one request.
@@ -24,7 +24,7 @@ func TestNoteItemsAtOnce(t *testing.T) {
 		for i := range count {
 			name := strconv.Itoa(i)
 			want = append(want, name)
-			all.Go(func() { noteItem(ctx, ingest.Image, "content", name) })
+			all.Go(func() { noteItem(ctx, aliases.Image, "content", name) })
 		}
 		all.Wait()
 		noted, _ := replacer.Get(placeholderFilenames)

@@ -12,7 +12,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
@@ -40,8 +40,8 @@ func main() {
 	mux := http.NewServeMux()
 	mux.Handle("/", mediahttp.New(service, mediahttp.Options{Log: slog.Default()}))
 	mux.HandleFunc("DELETE /images/{filename...}", func(w http.ResponseWriter, r *http.Request) {
-		alias, _ := service.Alias(ingest.Image, "content")
-		actor := ingest.Actor{Origin: ingest.OriginGo}
+		alias, _ := service.Alias(aliases.Image, "content")
+		actor := aliases.Actor{Origin: aliases.OriginGo}
 		if err := service.Uploader().Delete(r.Context(), alias, r.PathValue("filename"), actor); err != nil {
 			http.Error(w, "not deleted", http.StatusInternalServerError)
 		}
