@@ -63,7 +63,7 @@ func ReadersOf(schema *options.Schema, config any, custom Readers) Readers {
 		}
 	}
 	maps.Copy(readers, custom)
-	maps.DeleteFunc(readers, func(_ string, r Reader) bool { return r == nil })
+	maps.DeleteFunc(readers, func(_ string, r reader) bool { return r == nil })
 	return readers
 }
 
@@ -81,7 +81,7 @@ func repeatable(schema *options.Schema, config any) []string {
 }
 
 // readerOf returns a reader that sets the value of an option.
-func readerOf(f options.Field) Reader {
+func readerOf(f options.Field) reader {
 	switch into := f.Value.(type) {
 	case *[]string:
 		if f.Joined {
@@ -89,32 +89,32 @@ func readerOf(f options.Field) Reader {
 		}
 		return ReadTexts(into)
 	case *bool:
-		return ReadSwitch(into)
+		return readSwitch(into)
 	case **bool:
-		return ReadOnOff(into)
+		return readOnOff(into)
 	case *options.Duration:
-		return ReadDuration(into)
+		return readDuration(into)
 	case *int:
-		return readCount(f, into)
+		return countReader(f, into)
 	case *int64:
 		if f.Type == options.Size {
-			return ReadSize(into)
+			return readSize(into)
 		}
-		return readCount(f, into)
+		return countReader(f, into)
 	default:
-		return Checked(into.(*string), func(string) error { return f.CheckText(*into.(*string)) }) // there is no other type
+		return checked(into.(*string), func(string) error { return f.CheckText(*into.(*string)) }) // there is no other type
 	}
 }
 
-func readCount[N int | int64](f options.Field, into *N) Reader {
+func countReader[N int | int64](f options.Field, into *N) reader {
 	if f.Zero {
-		return ReadNumber(into)
+		return readNumber(into)
 	}
-	return ReadCount(into)
+	return readCount(into)
 }
 
 // readJoined reads an option whose arguments are one text.
-func readJoined(into *[]string) Reader {
+func readJoined(into *[]string) reader {
 	return func(d *caddyfile.Dispenser) error {
 		args := d.RemainingArgs()
 		if len(args) == 0 {
@@ -125,9 +125,9 @@ func readJoined(into *[]string) Reader {
 	}
 }
 
-// Checked returns a reader for an option with one argument, which check must accept. Nothing is
+// checked returns a reader for an option with one argument, which check must accept. Nothing is
 // checked if the argument is empty, or has a placeholder, which is replaced later.
-func Checked(into *string, check func(name string) error) Reader {
+func checked(into *string, check func(name string) error) reader {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
 		if err := ReadText(into)(d); err != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Reader reads the arguments of one option. The current token of the dispenser is the option's
+// reader reads the arguments of one option. The current token of the dispenser is the option's
 // name.
-type Reader func(d *caddyfile.Dispenser) error
+type reader func(d *caddyfile.Dispenser) error
 
 // Readers are the readers of the options of a block, by name.
-type Readers map[string]Reader
+type Readers map[string]reader
 
 // ParseBlock reads the block after the current token, if there is one. what names its owner in
 // errors ("a local storage"). An unknown option is an error, and so is a repeated one, unless it is
@@ -32,22 +32,22 @@ func ParseBlock(d *caddyfile.Dispenser, what string, readers Readers, repeatable
 
 // parseBlock is ParseBlock. It returns the position of each option.
 func parseBlock(d *caddyfile.Dispenser, what string, readers Readers, repeatable []string) (map[string]*caddyfile.Dispenser, error) {
-	read := map[string]*caddyfile.Dispenser{}
+	positions := map[string]*caddyfile.Dispenser{}
 	for nesting := d.Nesting(); d.NextBlock(nesting); {
 		name := d.Val()
-		reader, ok := readers[name]
+		read, ok := readers[name]
 		if !ok {
 			return nil, d.Errf("unknown option %q of %s%s", name, what, known(readers))
 		}
-		if read[name] != nil && !slices.Contains(repeatable, name) {
+		if positions[name] != nil && !slices.Contains(repeatable, name) {
 			return nil, d.Errf("option %q of %s is given twice", name, what)
 		}
-		read[name] = new(*d)
-		if err := reader(d); err != nil {
+		positions[name] = new(*d)
+		if err := read(d); err != nil {
 			return nil, err
 		}
 	}
-	return read, nil
+	return positions, nil
 }
 
 // known returns the list of all options, for an error about an unknown one.
@@ -72,7 +72,7 @@ func argument(d *caddyfile.Dispenser, example string) (string, error) {
 }
 
 // ReadText reads an option with one argument.
-func ReadText(into *string) Reader {
+func ReadText(into *string) reader {
 	return func(d *caddyfile.Dispenser) error {
 		value, err := argument(d, "")
 		*into = value
@@ -81,7 +81,7 @@ func ReadText(into *string) Reader {
 }
 
 // ReadTexts reads an option with one or more arguments.
-func ReadTexts(into *[]string) Reader {
+func ReadTexts(into *[]string) reader {
 	return func(d *caddyfile.Dispenser) error {
 		args := d.RemainingArgs()
 		if len(args) == 0 {
@@ -92,8 +92,8 @@ func ReadTexts(into *[]string) Reader {
 	}
 }
 
-// ReadWord reads an option with one argument out of words.
-func ReadWord(into *string, words ...string) Reader {
+// readWord reads an option with one argument out of words.
+func readWord(into *string, words ...string) reader {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
 		value, err := argument(d, words[0])
@@ -108,32 +108,32 @@ func ReadWord(into *string, words ...string) Reader {
 	}
 }
 
-// ReadOnOff reads an option that is on or off. into stays nil if the option is missing.
-func ReadOnOff(into **bool) Reader {
+// readOnOff reads an option that is on or off. into stays nil if the option is missing.
+func readOnOff(into **bool) reader {
 	return func(d *caddyfile.Dispenser) error {
 		on := new(bool)
 		*into = on
-		return ReadSwitch(on)(d)
+		return readSwitch(on)(d)
 	}
 }
 
-// ReadSwitch reads an option that is on or off, and off if it is missing.
-func ReadSwitch(into *bool) Reader {
+// readSwitch reads an option that is on or off, and off if it is missing.
+func readSwitch(into *bool) reader {
 	return func(d *caddyfile.Dispenser) error {
 		var word string
-		err := ReadWord(&word, "on", "off")(d)
+		err := readWord(&word, "on", "off")(d)
 		*into = word == "on"
 		return err
 	}
 }
 
-// ReadCount reads an option with a number above zero.
-func ReadCount[N int | int64](into *N) Reader { return whole(into, 1, "a number above zero") }
+// readCount reads an option with a number above zero.
+func readCount[N int | int64](into *N) reader { return whole(into, 1, "a number above zero") }
 
-// ReadNumber reads an option with a number of zero or more.
-func ReadNumber[N int | int64](into *N) Reader { return whole(into, 0, "a number") }
+// readNumber reads an option with a number of zero or more.
+func readNumber[N int | int64](into *N) reader { return whole(into, 0, "a number") }
 
-func whole[N int | int64](into *N, least int64, what string) Reader {
+func whole[N int | int64](into *N, least int64, what string) reader {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
 		value, err := argument(d, "10")
@@ -149,8 +149,8 @@ func whole[N int | int64](into *N, least int64, what string) Reader {
 	}
 }
 
-// ReadSize reads an option with a number of bytes above zero: "32MiB", "2GB", "65536".
-func ReadSize(into *int64) Reader {
+// readSize reads an option with a number of bytes above zero: "32MiB", "2GB", "65536".
+func readSize(into *int64) reader {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
 		value, err := argument(d, "10MB")
@@ -166,8 +166,8 @@ func ReadSize(into *int64) Reader {
 	}
 }
 
-// ReadDuration reads an option with a time span above zero: "24h", "7d".
-func ReadDuration(into *options.Duration) Reader {
+// readDuration reads an option with a time span above zero: "24h", "7d".
+func readDuration(into *options.Duration) reader {
 	return func(d *caddyfile.Dispenser) error {
 		name := d.Val()
 		value, err := argument(d, "24h")

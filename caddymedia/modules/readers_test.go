@@ -25,9 +25,9 @@ type values struct {
 
 func (v *values) readers() Readers {
 	return Readers{
-		"text": ReadText(&v.text), "texts": ReadTexts(&v.texts), "word": ReadWord(&v.word, "one", "two"),
-		"on": ReadOnOff(&v.on), "count": ReadCount(&v.count), "large": ReadCount(&v.large),
-		"size": ReadSize(&v.size), "duration": ReadDuration(&v.duration),
+		"text": ReadText(&v.text), "texts": ReadTexts(&v.texts), "word": readWord(&v.word, "one", "two"),
+		"on": readOnOff(&v.on), "count": readCount(&v.count), "large": readCount(&v.large),
+		"size": readSize(&v.size), "duration": readDuration(&v.duration),
 	}
 }
 
