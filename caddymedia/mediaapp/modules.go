@@ -3,11 +3,14 @@ package mediaapp
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/caddyconfig"
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
+
+	"github.com/caddymedia/media/caddymedia/modules"
 )
 
 // parseModule reads a guest module from the current segment: its name and its options. noun is what
@@ -39,17 +42,30 @@ func checkGuest(raw json.RawMessage, noun, namespace, nameKey string) error {
 
 // checkModule returns an error with the modules of the namespace unless name is one of them.
 func checkModule(noun, namespace, name string) error {
-	if _, err := caddy.GetModule(namespace + "." + name); err != nil {
-		return fmt.Errorf("unknown %s %q; there are %s", noun, name, modulesOf(namespace))
+	if _, err := caddy.GetModule(namespace + "." + name); err == nil {
+		return nil
 	}
-	return nil
+	if namespace == modules.DriverNamespace && slices.Contains(ownDrivers, name) {
+		return fmt.Errorf("this build has no %s %q: build it with the package %s%s; there are %s",
+			noun, name, driverPackages, name, modulesOf(namespace))
+	}
+	return fmt.Errorf("unknown %s %q; there are %s", noun, name, modulesOf(namespace))
 }
+
+// driverPackages is the start of the import paths of the packages that register our own drivers, which
+// a build may leave out.
+const driverPackages = "github.com/caddymedia/media/caddymedia/drivers/"
+
+var ownDrivers = []string{"azblob", "ftp", "gcs", "local", "s3", "sftp"}
 
 // modulesOf returns the names of the modules of a namespace, for an error.
 func modulesOf(namespace string) string {
-	modules := caddy.GetModules(namespace)
-	names := make([]string, len(modules))
-	for i, info := range modules {
+	found := caddy.GetModules(namespace)
+	if len(found) == 0 {
+		return "none"
+	}
+	names := make([]string, len(found))
+	for i, info := range found {
 		names[i] = info.ID.Name()
 	}
 	return strings.Join(names, ", ")
