@@ -23,77 +23,71 @@ import (
 
 // AliasOptions are what both kinds of aliases have.
 type AliasOptions struct {
-	// The storage that keeps the items. Default: the one called `default`, or the only
-	// one there is.
+	// The storage of the items. Default: the storage called `default`, or the only storage.
 	Storage string `json:"storage,omitempty" option:"common" example:"default"`
 
-	// The folder of the items in their storage. No two aliases may share a folder, nor may
-	// that of one lie within that of another, also where their storages use the same bucket,
-	// host or folder. `/` is the root of the storage. Folders whose names end in `@renditions`
-	// are reserved. Default: `img/<alias>` or `file/<alias>`, like the public address.
+	// The folder of the items in the storage. The folders of two aliases must not overlap, also if
+	// their storages use the same bucket, host or folder. `/` is the root of the storage. Names that
+	// end in `@renditions` are reserved. Default: `img/<alias>` or `file/<alias>`, as in the public
+	// address.
 	Prefix string `json:"prefix,omitempty" example:"img/photos"`
 
-	// The start of the public addresses of this alias. Default: the app's `cdn_base`.
+	// The start of the public addresses of this alias. Default: the `cdn_base` of the app.
 	CDNBase string `json:"cdn_base,omitempty" option:"address" example:"https://cdn.example.com"`
 
-	// The largest item that is accepted. Default: `max_image_size` or `max_file_size` of
-	// the limits.
+	// The largest accepted item, in bytes. Default: `max_image_size` or `max_file_size` of the
+	// limits.
 	MaxSize int64 `json:"max_size,omitempty" option:"size"`
 
-	// The `Cache-Control` header of the items. Default: one year and immutable, or
-	// `public, no-cache` where the storage overwrites.
+	// The `Cache-Control` header of the items. Default: one year and immutable, or `public,
+	// no-cache` if the storage overwrites.
 	CacheControl string `json:"cache_control,omitempty" example:"public, max-age=3600"`
 
-	// Where clients are sent for the items, instead of serving them here. Default: they
-	// are served here.
+	// Redirects clients to the storage instead of serving the items. Default: the items are served.
 	Redirect *Redirect `json:"redirect,omitempty"`
 }
 
-// ImageAlias is a named upload configuration for pictures.
+// ImageAlias is a named upload configuration for images.
 type ImageAlias struct {
 	AliasOptions
 
-	// Which SVG pictures are accepted: `reject` refuses those with scripts, handlers, external
-	// references or entities, `keep` accepts all, and `off` none. This service serves pictures
-	// without rights, so a script in one runs only if the picture is opened elsewhere.
+	// Which SVG images are accepted. `reject` refuses images with scripts, event handlers, external
+	// references or entities. `keep` accepts all of them, `off` none. Served images run in a
+	// sandbox, so that a script in a kept image runs only if somebody opens the image elsewhere.
 	// Default: `reject`.
 	SVG string `json:"svg,omitempty" option:"common,words=reject|keep|off"`
 
-	// The formats of images that are accepted besides jpg, jpeg, png, gif and svg: `webp`,
-	// `avif` and `heic`. Images of these formats have no WebP variant. AVIF and HEIC are checked,
-	// but not decoded, so that they have no renditions either. Only Safari shows HEIC: in other
-	// browsers its place stays empty. Default: none.
+	// Formats that are accepted besides jpg, jpeg, png, gif and svg: `webp`, `avif` and `heic`.
+	// Their images have no WebP variant. AVIF and HEIC are checked but not decoded, so that they
+	// have no renditions either. Only Safari shows HEIC. Default: none.
 	Formats []string `json:"formats,omitempty" option:"common" example:"webp"`
 
-	// Whether a picture of one accepted format under the extension of another gets the right
-	// extension: a PNG sent as `photo.jpg` is stored as `photo.png`. Default: `false`, it is
-	// refused.
+	// Whether an image with the extension of another accepted format gets the right extension: a PNG
+	// sent as `photo.jpg` is stored as `photo.png`. Default: `false`, the image is refused.
 	RenameMismatched bool `json:"rename_mismatched,omitempty"`
 
-	// The most pixels of a picture, width times height. Default: `max_pixels` of the
-	// limits.
+	// The most pixels of an image, width times height. Default: `max_pixels` of the limits.
 	MaxPixels int64 `json:"max_pixels,omitempty"`
 
-	// Stores a WebP variant beside each jpg, png and gif, under the name of the picture
-	// with `.webp` behind it. Default: none.
+	// Stores a WebP variant beside each jpg, png and gif, under the name of the image plus `.webp`.
+	// Default: no variants.
 	WebP *WebP `json:"webp,omitempty" option:"common"`
 
-	// Whether a request for a picture from a client that accepts WebP is answered with
-	// the variant, unless the image is an HDR photo. Every such request then costs a look
-	// at the image as well as at the variant, and a cache in front must heed `Vary`. Needs
-	// `webp`. Default: `false`.
+	// Whether a client that accepts WebP gets the variant under the address of the image, unless the
+	// image is an HDR photo. Each such request also looks at the variant, and caches in front must
+	// respect `Vary`. Requires `webp`. Default: `false`.
 	Negotiate bool `json:"negotiate,omitempty"`
 
-	// The metadata without which images are stored. `on` removes Exif, GPS, XMP, comments and
-	// data behind the end. `location` removes only GPS, place names, maker notes, serial
-	// numbers, thumbnails and data behind the end. The pixels, the orientation, the colour
-	// profile and a gain map (HDR) stay. A variant never has any of these. Default: `off`, the
-	// bytes as they were sent.
+	// The metadata that is removed before an image is stored. `on` removes Exif, GPS, XMP, comments
+	// and data behind the end. `location` removes only GPS, place names, maker notes, serial
+	// numbers, thumbnails and data behind the end. The pixels, the orientation, the colour profile
+	// and a gain map (HDR) stay. Variants never have metadata. Default: `off`, the bytes are stored
+	// as sent.
 	StripMetadata StripMode `json:"strip_metadata,omitempty" option:"words=on|off|location"`
 
-	// Named sizes of the pictures, at most 16, below `<address of the alias>@<name>/`. They are
-	// stored beside the folder of the alias, whose `prefix` cannot be `/` then. A change makes new
-	// files; `caddy media sweep` removes the old ones. Default: none.
+	// Named sizes of the images, at most 16, at `<address of the alias>@<name>/`. They are stored
+	// beside the folder of the alias, so that its `prefix` cannot be `/`. Changed settings make new
+	// files; `caddy media sweep` removes the old files. Default: none.
 	Renditions map[string]*Rendition `json:"renditions,omitempty" option:"common,line=rendition"`
 }
 
@@ -114,14 +108,14 @@ func (m *StripMode) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// WebP says how variants are made.
+// WebP has the options of variants.
 type WebP struct {
-	// The quality of lossy variants, 1 to 100. Drawings of at most 256 colours are also
-	// tried without loss, and the smaller one is stored. Default: `80`.
+	// The quality of lossy variants, 1 to 100. Images of at most 256 colours are also encoded
+	// without loss, and the smaller file is stored. Default: `80`.
 	Quality int `json:"quality,omitempty" example:"80"`
 
-	// How hard the encoder tries to make small variants. `fast` takes less time for
-	// larger ones, `small` takes more time for smaller ones. Default: `normal`.
+	// The effort of the encoder. `fast` takes less time and makes larger files, `small` takes more
+	// time and makes smaller files. Default: `normal`.
 	Effort string `json:"effort,omitempty" option:"words=fast|normal|small"`
 }
 
@@ -129,26 +123,24 @@ type WebP struct {
 type FileAlias struct {
 	AliasOptions
 
-	// The extensions that are accepted, without dots. Those of PHP and shell scripts are
-	// refused in any case. Default: common documents, archives, pictures, sound and
-	// film.
+	// The accepted extensions, without dots. Extensions of PHP and shell scripts are always refused.
+	// Default: common documents, archives, images, audio and video.
 	Extensions []string `json:"extensions,omitempty" option:"common" example:"pdf"`
 }
 
-// Redirect answers GET requests for items with the address at which the storage itself serves
-// them, so that their bytes do not pass through here. SVG, HTML and XML are served here all
-// the same: only here they come without rights.
+// Redirect redirects GET requests for items to the storage, so that their bytes do not pass through
+// this server. SVG, HTML and XML are always served here, because only here they are in a sandbox.
 type Redirect struct {
-	// The kind of address: `presigned` is one that the storage accepts for a while (S3, Azure
-	// Blob, Google Cloud Storage), `public` one of a storage that serves everyone. Required.
+	// The kind of address. `presigned` is a signed address that expires (S3, Azure Blob, Google
+	// Cloud Storage). `public` is the address of a storage that everybody may read. Required.
 	To string `json:"to,omitempty" option:"required,words=presigned|public"`
 
-	// The public address of the root of the storage, for `public`: an item of the key
+	// The public address of the root of the storage, for `public`. An item with the key
 	// `img/content/a.png` is at `<base>/img/content/a.png`.
 	Base string `json:"base,omitempty" option:"address" example:"https://media.example.com"`
 
-	// How long an address is valid for which the storage asks for a signature, at most
-	// seven days. Clients keep the redirect for half of this time. Default: `1h`.
+	// The lifetime of a signed address, at most 7 days. Clients cache the redirect for half of it.
+	// Default: `1h`.
 	Lifetime options.Duration `json:"lifetime,omitempty" example:"1h"`
 }
 

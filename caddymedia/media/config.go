@@ -46,8 +46,8 @@ type Config struct {
 	Logins *Logins
 	// Bounds that several services share. Default: its own.
 	Bounds *Bounds
-	// Pictures decodes pictures and makes variants. Default: its own.
-	Pictures *render.Maker
+	// Images decodes images and makes variants. Default: its own.
+	Images *render.Maker
 	// Client returns the address of the client for whom Go code stores items, from the context of
 	// the call. Default: none is known.
 	Client func(context.Context) string
@@ -63,42 +63,40 @@ type Config struct {
 	Release func() error
 }
 
-// Settings are the options of the app that are one value each.
+// Settings are the options of the app that have one value.
 type Settings struct {
-	// The start of public addresses, for instance `https://cdn.example.com`; an alias
-	// may have its own. Default: the scheme and host of the upload request, and no host
-	// at all in templates.
+	// The start of public addresses, such as `https://cdn.example.com`. An alias may have its own.
+	// Default: the scheme and host of the upload request, and no host in templates.
 	CDNBase string `json:"cdn_base,omitempty" option:"address" example:"https://cdn.example.com"`
 
-	// The origins of the pages that may use the service in a browser although they are on another
-	// site: `https://www.example.com`, or `*` for all. Pages can upload only with a token or a
-	// ticket; cookies are never accepted. Default: none.
+	// The origins of pages on other sites that may use the service in a browser:
+	// `https://www.example.com`, or `*` for all. Such pages need a token or a ticket; cookies are
+	// never accepted. Default: none.
 	CORS []string `json:"cors,omitempty" example:"https://www.example.com"`
 
-	// How long a token is valid. Default: `24h`.
+	// The lifetime of a token. Default: `24h`.
 	TokenLifetime options.Duration `json:"token_lifetime,omitempty"`
 
-	// The folder in which an upload waits until it is complete, for storages on other
-	// hosts, if it has more than 1 MiB or 64 MiB of smaller ones wait in memory. It must
-	// exist, and should be on a disk, not in memory as `/tmp` is on some systems. Files in
-	// it have no name and are gone with the process. Default: the system's folder for
-	// temporary files.
+	// The folder for uploads that are being received for storages on other hosts. Uploads up to 1
+	// MiB stay in memory, 64 MiB in all. The folder must exist. It should be on a disk: on some
+	// systems `/tmp` is in memory. Its files have no names and end with the process. Default: the
+	// system's folder for temporary files.
 	SpoolFolder string `json:"spool_folder,omitempty"`
 
-	// How long to wait between two checks of a storage that can be used; one that cannot
-	// is looked at again after ten seconds. Default: `1m`.
+	// The time between two checks of a storage. A storage that fails is checked again after ten
+	// seconds. Default: `1m`.
 	HealthInterval options.Duration `json:"health_interval,omitempty"`
 }
 
-// Account is an API key with its password. Changing or removing an account ends its
-// tokens at once.
+// Account is an API key with its password. Changing or removing an account revokes its tokens at
+// once.
 type Account struct {
-	// The hash of the password, made by `caddy hash-password --algorithm argon2id`; a
-	// bcrypt hash works too, and costs more time at each login. Required.
+	// The hash of the password, made by `caddy hash-password --algorithm argon2id`. A bcrypt hash
+	// works too, and takes more time at each login. Required.
 	PasswordHash string `json:"password_hash,omitempty" option:"required,secret" example:"{env.SITE_PASSWORD_HASH}"`
 
-	// The aliases that the account may upload to; a name stands for the image alias and
-	// the file alias. Default: all.
+	// The aliases that the account may upload to. A name means both the image alias and the file
+	// alias. Default: all.
 	Aliases []string `json:"aliases,omitempty"`
 }
 

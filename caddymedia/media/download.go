@@ -19,18 +19,17 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Downloads say from where Go code in this process may have items downloaded. The addresses
-// may come from strangers: they must not reach what only this machine can reach.
+// Downloads limit the downloads of Go code in this process. Their addresses may come from strangers,
+// and must not reach hosts that only this machine can reach.
 type Downloads struct {
-	// Networks such as `10.0.0.0/8`, or single addresses, that may be downloaded from although
-	// they are not public. Default: none.
+	// Private networks such as `10.0.0.0/8`, or single addresses, that downloads may connect to.
+	// Default: none.
 	Allow []string `json:"allow,omitempty" option:"repeat" example:"10.0.0.0/8"`
-	// The ports that may be connected to. Default: `80` and `443`.
+	// The ports that downloads may connect to. Default: `80` and `443`.
 	Ports []string `json:"ports,omitempty" option:"repeat" example:"443"`
-	// The most redirects that are followed, each of them checked as the first address is.
-	// Default: 3.
+	// The most redirects of a download. Each address is checked like the first. Default: 3.
 	MaxRedirects int `json:"max_redirects,omitempty"`
-	// How long a download may take as a whole. Default: `1m`.
+	// The most time for a whole download. Default: `1m`.
 	Timeout options.Duration `json:"timeout,omitempty" example:"1m"`
 }
 

@@ -13,74 +13,69 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Limits bound what a stranger can make the service do. None is infinite; 0 is the
-// default.
+// Limits bound the work that strangers can cause. None is infinite; 0 means the default.
 type Limits struct {
 	// The largest upload request, in bytes. Default: 4 GiB.
 	MaxBody int64 `json:"max_body,omitempty" option:"size"`
-	// How many uploads an account may have under way at the same time; one more is answered
-	// with 429. All accounts together have a quarter of the open files that the process may have,
-	// and one alone half of that. Default: 256.
+	// The most concurrent uploads of an account; further uploads get 429. All accounts together may
+	// use a quarter of the open files of the process, and one account half of that. Default: 256.
 	MaxUploads int `json:"max_uploads,omitempty"`
-	// How long the body of an upload may take to come. Default: `6h`.
+	// The most time to receive the body of an upload. Default: `6h`.
 	MaxUploadTime options.Duration `json:"max_upload_time,omitempty"`
-	// The most files of a request. Default: 200.
+	// The most files in a request. Default: 200.
 	MaxFiles int `json:"max_files,omitempty"`
-	// The most fields of a request. Default: 100.
+	// The most fields in a request. Default: 100.
 	MaxFields int `json:"max_fields,omitempty"`
 	// The largest field, in bytes. Default: 8 KiB.
 	MaxFieldSize int64 `json:"max_field_size,omitempty" option:"size"`
 	// The largest header of a part, in bytes. Default: 16 KiB.
 	MaxPartHeader int64 `json:"max_part_header,omitempty" option:"size"`
-	// The largest picture in bytes, where the alias does not say. Default: 32 MiB.
+	// The largest image, in bytes, for aliases without `max_size`. Default: 32 MiB.
 	MaxImageSize int64 `json:"max_image_size,omitempty" option:"size"`
-	// The largest file in bytes, where the alias does not say. Default: 2 GiB.
+	// The largest file, in bytes, for aliases without `max_size`. Default: 2 GiB.
 	MaxFileSize int64 `json:"max_file_size,omitempty" option:"size"`
-	// The most pixels of a picture, where the alias does not say. Default: 50,000,000.
+	// The most pixels of an image, for aliases without `max_pixels`. Default: 50,000,000.
 	MaxPixels int64 `json:"max_pixels,omitempty"`
-	// The most frames of an animated picture. Default: 1,000.
+	// The most frames of an animated image. Default: 1,000.
 	MaxFrames int `json:"max_frames,omitempty"`
-	// The most pixels of all frames of a picture together. Default: 200,000,000.
+	// The most pixels of all frames of an image together. Default: 200,000,000.
 	MaxFramePixels int64 `json:"max_frame_pixels,omitempty"`
-	// The longest side of a picture in pixels. Default: 65,535.
+	// The longest side of an image, in pixels. Default: 65,535.
 	MaxSide int `json:"max_side,omitempty"`
-	// The largest part of a PNG, GIF or WebP that holds no pixels, in bytes. Default: 8 MiB.
+	// The largest part of a PNG, GIF or WebP without pixels, in bytes. Default: 8 MiB.
 	MaxChunkSize int64 `json:"max_chunk_size,omitempty" option:"size"`
-	// How many pictures are decoded and encoded at the same time. Default: one for each
+	// The most images that are decoded and encoded at the same time. Default: one for each
 	// processor.
 	ImageWorkers int `json:"image_workers,omitempty"`
-	// How many bytes of memory the pictures that are worked on may take together, by
-	// estimates from their headers and sizes; the service itself needs about 120 MiB
-	// besides. A picture that alone would need more has no variant, or is refused where
-	// it cannot even be decoded. Default: 512 MiB.
+	// The most memory of all images at work, in bytes, estimated from their headers and sizes. The
+	// service itself needs about 120 MiB more. An image that alone needs more gets no variant; if it
+	// cannot even be decoded, it is refused. Default: 512 MiB.
 	ImageMemory int64 `json:"image_memory,omitempty" option:"size"`
-	// How many images may wait for the others, as many long animations, and five times as many images
-	// below a megapixel; the three take turns. Accounts take turns. Where the queue is full, the
-	// account with the most waiting images gets a 503. Default: 100.
+	// The most images that wait for work. As many long animations and five times as many images
+	// below a megapixel may wait beside them. The three queues take turns, and so do the accounts in
+	// each. If a queue is full, the account with the most waiting images gets 503. Default: 100.
 	ImageQueue int `json:"image_queue,omitempty"`
-	// How long a picture may wait for the others before it is answered with 503.
-	// Default: `30s`.
+	// The most time that an image waits for work before the answer is 503. Default: `30s`.
 	ImageWait options.Duration `json:"image_wait,omitempty"`
-	// How long an encoder may take for a variant or a rendition of an image, which is then
-	// stored without it. While images of other accounts wait, the encoder of a variant has a third
-	// of `image_wait`. An image that takes that long to be decoded, at least 20 seconds, is
-	// refused with 413. Pauses for other images do not count.
-	// Default: `20s`.
+	// The most time to encode a variant or a rendition; after that, the image is stored without it.
+	// While images of other accounts wait, a variant has a third of `image_wait`. An image that
+	// takes this long to decode, and at least 20 seconds, is refused with 413. Pauses for other
+	// images do not count. Default: `20s`.
 	ImageTime options.Duration `json:"image_time,omitempty"`
-	// How many items a client address may have open at the same time, that is downloads that are
-	// under way. Twice as many may wait for 30 seconds; after that, and for any more, it is 429.
-	// Items up to 256 KiB hardly count. Behind a proxy set `trusted_proxies`, or all clients share one address. Default: 256.
+	// The most concurrent downloads of a client address. Twice as many may wait for 30 seconds;
+	// then, and for any more, the answer is 429. Items up to 256 KiB hardly count. Behind a proxy
+	// set `trusted_proxies`, or all clients share one address. Default: 256.
 	MaxOpenItems int `json:"max_open_items,omitempty"`
-	// How many failed logins a client address (IPv6: a /64) has per minute. Its network (a /24
-	// or /48) has five times as many, an account three times. An account has this many of its
-	// own where it has logged in within 30 days, whatever happens elsewhere. Right logins cost
-	// nothing. Behind a proxy set `trusted_proxies`, or all clients share one address. Default:
+	// The most failed logins of a client address (IPv6: a /64) per minute. Its network (a /24 or
+	// /48) has five times as many, and an account three times. A client that has logged in to the
+	// account within 30 days has this number for itself, whatever others do. Successful logins do
+	// not count. Behind a proxy set `trusted_proxies`, or all clients share one address. Default:
 	// 10.
 	LoginFailures int `json:"login_failures,omitempty"`
-	// How many tickets an account may request per minute on one server. One that is valid for long
-	// counts once more for every four hours. Default: 600.
+	// The most tickets that an account may request per minute on one server. A ticket counts once
+	// more for every four hours of its lifetime. Default: 600.
 	TicketsPerMinute int `json:"tickets_per_minute,omitempty"`
-	// How many passwords are checked at the same time; each may take 50 MB. Default: one for
+	// The most concurrent checks of passwords, with up to 50 MB of memory each. Default: one for
 	// every two processors.
 	PasswordChecks int `json:"password_checks,omitempty"`
 }
@@ -116,8 +111,8 @@ func (l *Limits) imaging() imaging.Options {
 	}
 }
 
-// NewPictures returns a Maker within the limits. It can encode WebP only if wanted.
-func NewPictures(limits Limits, wanted bool, log *slog.Logger) (*render.Maker, error) {
+// NewImages returns a Maker within the limits. It can encode WebP only if wanted.
+func NewImages(limits Limits, wanted bool, log *slog.Logger) (*render.Maker, error) {
 	within := render.Limits{
 		Workers: limits.ImageWorkers, Memory: limits.ImageMemory, Queue: limits.ImageQueue,
 		Wait: time.Duration(limits.ImageWait), Time: time.Duration(limits.ImageTime),

@@ -14,30 +14,29 @@ import (
 	"github.com/caddymedia/media/caddymedia/imaging/webp"
 )
 
-// Rendition is a named size of the pictures of an alias. No picture is ever enlarged.
+// Rendition is a named size of the images of an alias. No image is ever enlarged.
 type Rendition struct {
-	// The width of the box that the picture is fitted into, in pixels, at most 16383. `width` or
-	// `height` must be set. Default: as wide as the height makes it.
+	// The width of the box that the image is fitted into, in pixels, at most 16383. `width` or
+	// `height` is required. Default: follows from the height.
 	Width int `json:"width,omitempty" example:"320"`
 
-	// The height of the box in pixels, at most 16383. Default: as high as the width makes it.
+	// The height of the box in pixels, at most 16383. Default: follows from the width.
 	Height int `json:"height,omitempty" example:"240"`
 
-	// How the picture fits into the box: `contain` shows the whole picture inside it, `cover`
-	// fills the box and crops the picture at its centre. Without a width or a height, `cover`
-	// has no effect. Default: `contain`.
+	// How the image is fitted into the box. `contain` shows the whole image inside the box. `cover`
+	// fills the box, if both sides are set, and crops the image at its centre. Default: `contain`.
 	Fit string `json:"fit,omitempty" option:"words=contain|cover"`
 
-	// The format of the file: `same` is that of the picture, or WebP for a client that accepts it
-	// if the alias has `negotiate`. Transparent parts are white in `jpeg`. Only WebP files may be
-	// animated; the others show the first frame. Default: `same`.
+	// The format of the file. `same` is the format of the image, or WebP for a client that accepts
+	// it if the alias has `negotiate`. In `jpeg`, transparent parts become white. Only WebP files
+	// may be animated; other formats show the first frame. Default: `same`.
 	Format string `json:"format,omitempty" option:"words=same|webp|jpeg|png"`
 
 	// The quality of lossy files, 1 to 100. Default: `80`.
 	Quality int `json:"quality,omitempty" example:"80"`
 
-	// Whether the rendition is made with the upload, which then takes longer. Otherwise it is made
-	// when it is first requested. Pictures that are stored already get it on request too, or by
+	// Whether the rendition is made with the upload, which takes longer then. Otherwise it is made
+	// at its first request. Images that are stored already get it at their first request too, or by
 	// `caddy media variants`. Default: `false`.
 	Eager bool `json:"eager,omitempty"`
 }

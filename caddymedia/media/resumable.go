@@ -10,22 +10,21 @@ import (
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Resumable says how uploads are kept that continue after an interruption, in pieces, by the
-// protocol tus.
+// Resumable has the options of uploads that continue after an interruption, by the protocol tus.
 type Resumable struct {
 	// Refuses resumable uploads: `resumable off`. Default: they are accepted.
 	Off bool `json:"off,omitempty"`
-	// The storage that holds unfinished uploads. A folder of this machine makes uploads to
-	// another host faster, but several machines that serve the same uploads must share the
-	// storage. Default: the storage of the alias.
+	// The storage of unfinished uploads. A local folder makes uploads to another host faster, but
+	// servers that continue the same uploads must share this storage. Default: the storage of the
+	// alias.
 	Storage string `json:"storage,omitempty" example:"default"`
-	// How long an unfinished upload is kept after its last byte. One that a ticket began ends
-	// sooner. Default: `24h`.
+	// The time until an unfinished upload expires after its last byte. An upload with a ticket
+	// expires with the ticket, if that is sooner. Default: `24h`.
 	Expires options.Duration `json:"expires,omitempty" example:"24h"`
-	// The most unfinished uploads of an account; one more is answered with 429. Default: 100.
+	// The most unfinished uploads of an account; further uploads get 429. Default: 100.
 	MaxOpen int `json:"max_open,omitempty" example:"100"`
-	// The most bytes of all unfinished uploads of an account, by their lengths; more are answered
-	// with 429. At least twice the largest `max_size` of an alias. Default: 32 times that.
+	// The most bytes of all unfinished uploads of an account, by their lengths; further uploads get
+	// 429. At least twice the largest `max_size` of an alias. Default: 32 times that size.
 	MaxBytes int64 `json:"max_bytes,omitempty" option:"size"`
 }
 

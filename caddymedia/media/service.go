@@ -120,14 +120,14 @@ func (s *Service) setDefaults() {
 func (s *Service) newUploader(config *Config) (*upload.Uploader, error) {
 	u := &upload.Uploader{
 		Limits: s.limits.requests(), Staging: s.bounds.staging, Now: s.now, Observer: s.observer, Log: s.log,
-		Derived: &derived.Maker{Images: config.Pictures, Now: s.now, Observer: s.observer},
+		Derived: &derived.Maker{Images: config.Images, Now: s.now, Observer: s.observer},
 	}
 	var err error
 	if u.Aliases, err = newAliases(config, s.storages); err != nil {
 		return nil, err
 	}
 	if u.Derived.Images == nil {
-		u.Derived.Images, err = NewPictures(s.limits, config.NeedsEncoder(), s.log)
+		u.Derived.Images, err = NewImages(s.limits, config.NeedsEncoder(), s.log)
 	}
 	return u, err
 }

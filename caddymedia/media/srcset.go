@@ -12,7 +12,7 @@ import (
 
 // ImageSrcset returns the value of a srcset attribute for a stored image: "<address> 320w, ..." in
 // ascending order, of its renditions with a width and of the image itself. A width is that of the
-// picture that a client gets, and occurs once. An SVG has no widths, so the result is its address
+// image that a client gets, and occurs once. An SVG has no widths, so the result is its address
 // alone. It is empty if there is no such image, or if the storage cannot be read.
 //
 // The error is that of an unknown alias.

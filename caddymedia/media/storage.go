@@ -27,19 +27,19 @@ type Storage struct {
 	// same name and settings in the previous one.
 	Settings string `json:"-"`
 
-	// The folder of an item whose upload names none: a strftime pattern of letters,
-	// digits, `-`, `_`, `.`, `/` and conversions such as `%Y`, or `/` for none.
-	// Default: year, month and day as `26-11/20`.
+	// The folder of items whose upload names none: a strftime pattern of letters, digits, `-`, `_`,
+	// `.`, `/` and conversions such as `%Y`, or `/` for the root of the alias. Default: year, month
+	// and day as `26-11/20`.
 	SubFolderFormat string `json:"sub_folder_format,omitempty" option:"common" example:"%y-%m/%d"`
 
-	// The treatment of an upload whose name exists. `append_time` adds the time to the name
-	// (`photo-1795132800.jpg`), so that stored items never change. `overwrite` replaces the
-	// stored item; caches then have to ask each time. Default: `append_time`.
+	// What happens to an upload whose name exists. `append_time` adds the time to the name
+	// (`photo-1795132800.jpg`), so that stored items never change. `overwrite` replaces the stored
+	// item; caches must then revalidate at each request. Default: `append_time`.
 	OverwriteStrategy string `json:"overwrite_strategy,omitempty" option:"common,words=append_time|overwrite"`
 
-	// Whether names are made plain: lower case, without accents, spaces or signs.
-	// Without it a name is stored exactly as submitted, or refused if that is not safe.
-	// Default: `true`.
+	// Whether names are simplified: lower case, without accents, spaces and special characters.
+	// Otherwise a name is stored exactly as submitted, or refused if it is not safe. Default:
+	// `true`.
 	Sanitize *bool `json:"sanitize,omitempty" option:"common"`
 }
 

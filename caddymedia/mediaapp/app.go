@@ -19,13 +19,12 @@ import (
 
 func init() { caddy.RegisterModule(App{}) }
 
-// App holds everything that the media service needs to know: where items are kept
-// (storages), under which names and rules they are uploaded (aliases), who may do so
-// (accounts) and where their tokens are. The `media` handler serves it on a site.
+// App is the configuration of the media service: its storages, its aliases, its accounts and the
+// store of their tokens. The `media` handler serves it on a site.
 //
-// Names of storages and aliases are made of `a` to `z`, `0` to `9`, `_` and `-`.
-// Placeholders such as `{env.PASSWORD}` or `{file./run/secrets/x}` may stand in all texts of
-// storages, aliases and accounts; they are expanded when the configuration is loaded.
+// Names of storages and aliases consist of `a` to `z`, `0` to `9`, `_` and `-`. Placeholders such as
+// `{env.PASSWORD}` or `{file./run/secrets/x}` are allowed in all texts of storages, aliases and
+// accounts. They are expanded when the configuration is loaded.
 type App struct {
 	Config
 

@@ -11,29 +11,26 @@ import (
 type Config struct {
 	media.Settings
 
-	// Where tokens are kept: `bolt` (a file), `redis` or `memory`. Several Caddys share
-	// tokens only through Redis. Default: `bolt`, in Caddy's data folder.
+	// The token store: `bolt` (a file), `redis` or `memory`. Several Caddys share tokens only
+	// through Redis. Default: `bolt`, in Caddy's data folder.
 	TokensRaw json.RawMessage `json:"tokens,omitempty" caddy:"namespace=media.tokens inline_key=store"`
 
-	// The accounts by API key. Without any, uploads are impossible.
+	// The accounts by API key. Without accounts nobody can upload.
 	Accounts map[string]*media.Account `json:"accounts,omitempty"`
 
-	// The storages by name. Default: one called `default`, a folder in Caddy's data
-	// folder.
+	// The storages by name. Default: a storage called `default`, in Caddy's data folder.
 	Storages map[string]*Storage `json:"storages,omitempty"`
 
-	// The aliases for images by name. Default: one called `content`, where no alias of
-	// either kind is given.
+	// The image aliases by name. Default: an alias called `content`, if there is no alias at all.
 	ImageAliases map[string]*media.ImageAlias `json:"image_aliases,omitempty"`
 
-	// The aliases for files by name. Default: one called `content`, where no alias of
-	// either kind is given.
+	// The file aliases by name. Default: an alias called `content`, if there is no alias at all.
 	FileAliases map[string]*media.FileAlias `json:"file_aliases,omitempty"`
 
-	// The limits of requests, of work on pictures and of failed logins.
+	// The limits of requests, images and failed logins.
 	Limits *media.Limits `json:"limits,omitempty"`
 
-	// From where Go code in the same process may have items downloaded.
+	// The hosts that Go code in the same process may download items from.
 	Downloads *media.Downloads `json:"downloads,omitempty"`
 
 	// Uploads that continue after an interruption. Default: they are accepted.

@@ -73,7 +73,7 @@ func examplePicture() []byte {
 	return b.Bytes()
 }
 
-// examplePost returns a form with one picture.
+// examplePost returns a form with one image.
 func examplePost(input, name string) *http.Request {
 	var body bytes.Buffer
 	w := multipart.NewWriter(&body)

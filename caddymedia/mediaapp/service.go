@@ -32,8 +32,8 @@ func (a *App) serviceConfig(ctx caddy.Context) (media.Config, error) {
 	if config.Storages, err = a.openStorages(ctx); err != nil {
 		return config, err
 	}
-	var closePictures, closeLogins func() error
-	if config.Pictures, closePictures, err = a.openPictures(&config); err != nil {
+	var closeImages, closeLogins func() error
+	if config.Images, closeImages, err = a.openImages(&config); err != nil {
 		return config, err
 	}
 	if config.Tokens, err = a.openTokens(ctx); err != nil {
@@ -49,7 +49,7 @@ func (a *App) serviceConfig(ctx caddy.Context) (media.Config, error) {
 	config.Logins, closeLogins, err = pooled(a, "login", key, func() (*media.Logins, error) {
 		return media.NewLogins(limits), nil
 	})
-	config.Release = func() error { return errors.Join(closePictures(), closeLogins()) }
+	config.Release = func() error { return errors.Join(closeImages(), closeLogins()) }
 	return config, err
 }
 
@@ -119,17 +119,17 @@ func (a *App) openStorages(ctx caddy.Context) ([]media.Storage, error) {
 	return storages, nil
 }
 
-// openPictures returns the maker of variants. A reload that does not change its limits keeps the
+// openImages returns the maker of variants. A reload that does not change its limits keeps the
 // maker, so that running work still counts.
-func (a *App) openPictures(config *media.Config) (*render.Maker, func() error, error) {
+func (a *App) openImages(config *media.Config) (*render.Maker, func() error, error) {
 	limits, wanted := config.Limits, config.NeedsEncoder()
 	key := fmt.Sprint(limits.ImageWorkers, limits.ImageMemory, limits.ImageQueue, limits.ImageWait, limits.ImageTime, wanted)
 	maker, done, err := pooled(a, "pictures", key, func() (*render.Maker, error) {
-		return media.NewPictures(limits, wanted, a.log)
+		return media.NewImages(limits, wanted, a.log)
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	a.observer.Pictures(maker)
+	a.observer.Images(maker)
 	return maker, done, nil
 }

@@ -98,7 +98,7 @@ func TestRenditionWithoutWebP(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSiteWith(t, media.Limits{}, func(config *media.Config) {
-		config.Pictures = render.NewMaker(greedy{encoder}, render.Limits{})
+		config.Images = render.NewMaker(greedy{encoder}, render.Limits{})
 		config.ImageAliases["sized"] = &media.ImageAlias{
 			AliasOptions: on("main"), WebP: &media.WebP{}, Negotiate: true, Renditions: map[string]*media.Rendition{"thumb": {Width: 20}},
 		}

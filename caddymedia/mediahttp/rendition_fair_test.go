@@ -73,7 +73,7 @@ func TestLongRenditions(t *testing.T) {
 			}
 			end := new(atomic.Bool)
 			s := newSiteWith(t, media.Limits{}, func(config *media.Config) {
-				config.Pictures = render.NewMaker(endless{encoder, end}, render.Limits{Workers: workers, Time: time.Hour})
+				config.Images = render.NewMaker(endless{encoder, end}, render.Limits{Workers: workers, Time: time.Hour})
 				config.ImageAliases["moving"] = &media.ImageAlias{
 					AliasOptions: on("main"), Renditions: map[string]*media.Rendition{"thumb": {Width: 20, Format: "webp"}},
 				}

@@ -27,7 +27,7 @@ type module interface {
 	PoolKey() string
 }
 
-// parse returns the module of a line such as "s3 pictures { ... }".
+// parse returns the module of a line such as "s3 images { ... }".
 func parse(t *testing.T, text string) (module, error) {
 	t.Helper()
 	name, _, _ := strings.Cut(text, " ")

@@ -52,13 +52,13 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		failures: counter("failed_requests_total", "Requests that were refused or failed, by the status of their answer.", "endpoint", "status"),
 		uploadTimes: seconds("upload_seconds", "How long uploads took, from the first byte of their body until they were stored or refused.",
 			prometheus.ExponentialBuckets(0.005, 4, 10), "kind", "result"),
-		variants: counter("variants_total", "WebP variants of pictures: made, larger than the picture and kept, or none because none can be made.",
+		variants: counter("variants_total", "WebP variants of images: made, larger than the image and kept, or none because none can be made.",
 			"alias", "result"),
-		variantTimes: seconds("variant_seconds", "How long pictures took to be decoded and to get their variants, the wait for their turn included.",
+		variantTimes: seconds("variant_seconds", "Time to decode an image and to make its variant, the wait in the queue included.",
 			prometheus.ExponentialBuckets(0.005, 4, 8), "alias"),
-		renditions: counter("renditions_total", "Renditions of pictures: made, none because the picture cannot be rendered, or failed.",
+		renditions: counter("renditions_total", "Renditions of images: made, none because the image cannot be rendered, or failed.",
 			"alias", "rendition", "result"),
-		renditionTimes: seconds("rendition_seconds", "How long pictures took to be fetched, decoded and rendered, the wait for their turn included.",
+		renditionTimes: seconds("rendition_seconds", "Time to fetch, decode and render an image, the wait in the queue included.",
 			prometheus.ExponentialBuckets(0.005, 4, 8), "alias"),
 		logins:  counter("logins_total", "Requests for a token with an API key and a password.", "result"),
 		tickets: counter("tickets_total", "Requests for a ticket with a token.", "result"),
@@ -120,10 +120,10 @@ func (m *metrics) addZeros() {
 	}
 }
 
-// Pictures adds the gauges of the work on pictures.
-func (m *metrics) Pictures(maker *render.Maker) {
-	m.gauge("waiting_pictures", "Pictures that wait to be decoded and encoded.", nil, maker.Waiting)
-	m.gauge("working_pictures", "Pictures that are being decoded and encoded.", nil, maker.Working)
+// Images adds the gauges of the work on images.
+func (m *metrics) Images(maker *render.Maker) {
+	m.gauge("waiting_pictures", "Images that wait to be decoded and encoded.", nil, maker.Waiting)
+	m.gauge("working_pictures", "Images that are being decoded and encoded.", nil, maker.Working)
 }
 
 // gauge adds a gauge with the value of count.

@@ -39,15 +39,15 @@ var schema = options.Of[Config](comments)
 // Placeholders such as `{env.X}` and `{file.path}` are allowed in all texts but `key_prefix`. Use
 // them for passwords, because this configuration can be read through the admin API.
 type Config struct {
-	// One server as `redis://[<user>:<password>@]<host>[:<port>][/<db>]`, or `rediss://` for TLS.
-	// It replaces `addresses`, `username`, `password` and `db`.
+	// One server as `redis://[<user>:<password>@]<host>[:<port>][/<db>]`, or `rediss://` for TLS. It
+	// replaces `addresses`, `username`, `password` and `db`.
 	URL string `json:"url,omitempty" option:"secret" example:"{env.REDIS_URL}"`
 
 	// The server as `<host>:<port>`. With `master_name` the Sentinels, with `cluster` some of the
 	// nodes. Default: `127.0.0.1:6379`.
 	Addresses []string `json:"addresses,omitempty" example:"redis.example.com:6379"`
 
-	// The name of the master in Sentinel. Then `addresses` are Sentinels.
+	// The name of the master in Sentinel. `addresses` are then the Sentinels.
 	MasterName string `json:"master_name,omitempty" example:"mymaster"`
 
 	// Whether the addresses are nodes of a cluster. Default: `false`.
@@ -59,7 +59,7 @@ type Config struct {
 	// The user's password. Default: none.
 	Password string `json:"password,omitempty" option:"secret" example:"{env.REDIS_PASSWORD}"`
 
-	// The user at the Sentinels, which do not know the one at the servers. Default: none.
+	// The user at the Sentinels, which do not know the users of the servers. Default: none.
 	SentinelUsername string `json:"sentinel_username,omitempty" example:"media"`
 
 	// The password at the Sentinels. Default: none.
@@ -76,17 +76,17 @@ type Config struct {
 	TLS bool `json:"tls,omitempty"`
 
 	// The PEM file with the CA certificates for the server's certificate. It is read when the
-	// configuration loads. Default: the CAs of the system.
+	// configuration is loaded. Default: the CAs of the system.
 	TLSCAFile string `json:"tls_ca_file,omitempty" example:"/etc/caddy/redis-ca.pem"`
 
-	// The name that must be in the server's certificate. Default: the host of the address.
+	// The name in the server's certificate. Default: the host of the address.
 	TLSServerName string `json:"tls_server_name,omitempty" example:"redis.example.com"`
 
-	// The PEM file with the client certificate. It is read when the configuration loads. Default:
-	// none.
+	// The PEM file with the client certificate. It is read when the configuration is loaded.
+	// Default: none.
 	TLSCertFile string `json:"tls_cert_file,omitempty" example:"/etc/caddy/redis.pem"`
 
-	// The PEM file with the key of that certificate.
+	// The PEM file with the key of the client certificate.
 	TLSKeyFile string `json:"tls_key_file,omitempty" example:"/etc/caddy/redis.key"`
 
 	// How long to wait for the server. A command is tried twice, so a dead server is detected after
