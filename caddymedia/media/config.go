@@ -112,7 +112,7 @@ var (
 	renditionComments string
 	//go:embed limits.go
 	limitsComments string
-	//go:embed download.go
+	//go:embed gocode.go
 	downloadComments string
 	//go:embed resumable.go
 	resumableComments string
@@ -136,7 +136,7 @@ var Schemas = struct {
 
 // Check implements options.Checker.
 func (s *Settings) Check() error {
-	if _, err := ParseOrigins(s.CORS); err != nil {
+	if _, err := parseOrigins(s.CORS); err != nil {
 		return fmt.Errorf("cors: %w", err)
 	}
 	return nil
@@ -194,7 +194,7 @@ func (c *Config) complete() error {
 }
 
 // completeAll replaces entries by checked copies.
-func completeAll[T any](schema *options.Schema, noun string, names NameRule, entries *map[string]*T) error {
+func completeAll[T any](schema *options.Schema, noun string, names nameRule, entries *map[string]*T) error {
 	all := make(map[string]*T, len(*entries))
 	for _, name := range slices.Sorted(maps.Keys(*entries)) {
 		err := names.Check(name)

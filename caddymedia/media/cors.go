@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/idna"
 )
 
-// AnyOrigin allows the pages of all origins, also those without one (the origin "null").
-const AnyOrigin = "*"
+// anyOrigin allows the pages of all origins, also those without one (the origin "null").
+const anyOrigin = "*"
 
 // Origins are the origins of the pages that may use the service in a browser (CORS). The zero value
 // has none. Origins are immutable.
@@ -22,15 +22,15 @@ type Origins struct {
 	listed map[string]bool
 }
 
-// ParseOrigins parses origins such as "https://www.example.com", or AnyOrigin alone. The error names
+// parseOrigins parses origins such as "https://www.example.com", or anyOrigin alone. The error names
 // the invalid one.
-func ParseOrigins(list []string) (Origins, error) {
+func parseOrigins(list []string) (Origins, error) {
 	if len(list) == 0 {
 		return Origins{}, nil
 	}
 	o := Origins{listed: map[string]bool{}}
 	for _, text := range list {
-		if text == AnyOrigin {
+		if text == anyOrigin {
 			o.any = true
 			continue
 		}
@@ -54,7 +54,7 @@ func (o Origins) Configured() bool { return o.any || len(o.listed) > 0 }
 func (o Origins) Allow(sent []string) string {
 	switch {
 	case o.any:
-		return AnyOrigin
+		return anyOrigin
 	case len(sent) == 1 && o.listed[sent[0]]:
 		return sent[0]
 	default:

@@ -5,8 +5,8 @@ import (
 	"regexp"
 )
 
-// NameRule is a rule for names.
-type NameRule struct {
+// nameRule is a rule for names.
+type nameRule struct {
 	// Pattern is the regular expression of a whole name, and Words its description.
 	Pattern, Words string
 
@@ -22,15 +22,15 @@ var (
 	APIKeys = newNameRule("an API key", `[A-Za-z0-9._~-]{1,128}`, "1 to 128 of A-Z, a-z, 0-9, '.', '_', '~' and '-'")
 )
 
-func newNameRule(what, pattern, words string) NameRule {
-	return NameRule{pattern, words, what, regexp.MustCompile("^" + pattern + "$")}
+func newNameRule(what, pattern, words string) nameRule {
+	return nameRule{pattern, words, what, regexp.MustCompile("^" + pattern + "$")}
 }
 
 // Allows reports whether name conforms to the rule.
-func (r NameRule) Allows(name string) bool { return r.expression.MatchString(name) }
+func (r nameRule) Allows(name string) bool { return r.expression.MatchString(name) }
 
 // Check returns an error unless name conforms to the rule.
-func (r NameRule) Check(name string) error {
+func (r nameRule) Check(name string) error {
 	if !r.Allows(name) {
 		return fmt.Errorf("%s is %s", r.what, r.Words)
 	}
