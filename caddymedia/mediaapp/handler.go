@@ -134,7 +134,7 @@ func parseDirective(h httpcaddyfile.Helper) (caddyhttp.MiddlewareHandler, error)
 	if err := handler.UnmarshalCaddyfile(h.Dispenser); err != nil {
 		return nil, err
 	}
-	if err := CheckOption(h); err != nil {
+	if err := checkOption(h); err != nil {
 		return nil, h.WrapErr(err)
 	}
 	return handler, nil
