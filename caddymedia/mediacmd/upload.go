@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -36,9 +37,6 @@ alias with the same names. Hidden files and symbolic links in it are left out.
 The password is read from --password-file, from $MEDIA_PASSWORD, or from the
 terminal. It is exchanged for a token for this run. Nothing is stored.
 
-Files from 16 MiB are resumable uploads if the service has them, unless
---no-resume is given: after a cut connection the command continues.
-
 With --json there is one line for each file, in the order of completion.`,
 		Args: needs(1, maxArguments, "at least one <file or folder>"),
 	}, u.run)
@@ -50,7 +48,6 @@ With --json there is one line for each file, in the order of completion.`,
 	flags.StringVar(&u.subFolder, "sub-folder", "", "Folder within the alias (default: that of the storage, for example by date)")
 	flags.StringVar(&u.kind, "as", "", "Kind of the files: image or file (default: by their extensions)")
 	flags.IntVar(&u.parallel, "parallel", 2, "Number of files to send at a time")
-	flags.BoolVar(&u.noResume, "no-resume", false, "Send each file in one request")
 	flags.BoolVar(&u.insecure, "insecure-http", false, "Allow sending the password over plain HTTP to another host")
 	return cmd
 }
@@ -60,12 +57,11 @@ type uploading struct {
 	*output
 	server, apiKey, passwordFile string
 	alias, subFolder, kind       string
-	insecure, noResume           bool
+	insecure                     bool
 	parallel                     int
 
 	client *uploadClient
 	stored atomic.Int64
-	bars   *progress
 }
 
 // uploadResult is the result of a file, as JSON.
@@ -80,18 +76,18 @@ type uploadResult struct {
 
 // run runs `caddy media upload`.
 func (u *uploading) run(ctx context.Context, o *output, args []string) error {
-	u.output, u.bars = o, &progress{out: o}
-	if err := u.connect(); err != nil {
+	u.output = o
+	if err := u.connect(ctx); err != nil {
 		return err
 	}
-	// The password is read before there are bars. With --json each file has its own failure.
+	// With --json each file has its own failure.
 	if _, err := u.client.validToken(ctx, ""); err != nil && !u.json {
 		return err
 	}
 	files, leftOut := u.sources(args)
-	u.bars = u.progress()
-	defer u.bars.close()
-	bytes, items := u.bars.bytes("bytes"), u.bars.items("files")
+	bars := u.progress()
+	defer bars.close()
+	bytes, items := bars.bytes("bytes"), bars.items("files")
 	var size int64
 	for _, file := range files {
 		size += file.size
@@ -107,7 +103,7 @@ func (u *uploading) run(ctx context.Context, o *output, args []string) error {
 		})
 	}
 	err := group.Wait()
-	u.bars.close()
+	bars.close()
 	stored := int(u.stored.Load())
 	if len(files) != 1 || files[0].file != args[0] {
 		u.sayf("%d of %d files stored", stored, len(files))
@@ -121,8 +117,8 @@ func (u *uploading) run(ctx context.Context, o *output, args []string) error {
 	return err
 }
 
-// connect checks the flags and makes the client.
-func (u *uploading) connect() error {
+// connect checks the flags, reads the password and makes the client.
+func (u *uploading) connect(ctx context.Context) error {
 	for _, required := range []struct {
 		value          *string
 		flag, variable string
@@ -140,12 +136,15 @@ func (u *uploading) connect() error {
 	case u.kind != "" && u.kind != "image" && u.kind != "file":
 		return errors.New("--as must be image or file")
 	}
-	u.client = newUploadClient(server, u.apiKey, u.password)
-	return nil
+	password, err := u.password(ctx, server)
+	if err == nil {
+		u.client = newUploadClient(server, u.apiKey, password)
+	}
+	return err
 }
 
 // password reads the password from a file, the environment or the terminal, in this order.
-func (u *uploading) password(ctx context.Context) (string, error) {
+func (u *uploading) password(ctx context.Context, server *url.URL) (string, error) {
 	if u.passwordFile != "" {
 		raw, err := os.ReadFile(u.passwordFile)
 		if err != nil {
@@ -164,8 +163,7 @@ func (u *uploading) password(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", errors.New("no password: set MEDIA_PASSWORD or use --password-file where there is no terminal")
 	}
-	u.bars.close()
-	fmt.Fprint(u.err, u.shown(fmt.Sprintf("Password of %s at %s: ", u.apiKey, u.client.server)))
+	fmt.Fprint(u.err, u.shown(fmt.Sprintf("Password of %s at %s: ", u.apiKey, server)))
 	defer fmt.Fprintln(u.err)
 	password := make(chan []byte, 1)
 	go func() {
@@ -201,6 +199,8 @@ func (u *uploading) sources(args []string) (found []source, leftOut int) {
 			found = append(found, source{file: arg, err: err})
 		case stat.IsDir():
 			leftOut += u.addFolder(arg, &found)
+		case !stat.Mode().IsRegular(): // opening a pipe would wait for its writer
+			found = append(found, source{file: arg, err: errors.New("it is not a regular file")})
 		default:
 			found = append(found, source{file: arg, subFolder: u.subFolder, size: stat.Size()})
 		}
@@ -252,7 +252,7 @@ func (u *uploading) one(ctx context.Context, from source, sent *sentBytes) error
 		u.sayf("%s: %s", from.file, printable(item.FullPath))
 		return u.document(uploadResult{File: from.file, Success: true, uploaded: item})
 	}
-	sent.set(0)
+	sent.reset()
 	if known, ok := errors.AsType[*fs.PathError](err); ok {
 		err = known.Err // without the path, which is printed anyway
 	}
@@ -268,23 +268,20 @@ func (u *uploading) send(ctx context.Context, from source, sent *sentBytes) (upl
 	if from.err != nil {
 		return uploaded{}, from.err
 	}
-	stat, err := os.Stat(from.file) // opening a pipe would wait for its writer
-	if err == nil && !stat.Mode().IsRegular() {
-		err = errors.New("it is not a regular file")
-	}
-	if err != nil {
-		return uploaded{}, err
-	}
 	file, err := os.Open(from.file)
 	if err != nil {
 		return uploaded{}, err
 	}
 	defer file.Close()
+	stat, err := file.Stat()
+	if err != nil {
+		return uploaded{}, err
+	}
 	kind := u.kind
 	if kind == "" && slices.Contains(imaging.Extensions(), naming.Extension(from.file)) {
 		kind = "image"
 	}
-	item, err := u.client.upload(ctx, upload{cmp.Or(kind, "file"), u.alias, from.subFolder, file, stat, u.noResume, sent})
+	item, err := u.client.upload(ctx, upload{cmp.Or(kind, "file"), u.alias, from.subFolder, file, stat.Size(), sent})
 	if err != nil && ctx.Err() != nil {
 		err = errors.New("interrupted: it was not stored")
 		if sent.n.Load() >= stat.Size() {
@@ -293,3 +290,17 @@ func (u *uploading) send(ctx context.Context, from source, sent *sentBytes) (upl
 	}
 	return item, err
 }
+
+// sentBytes counts the bytes of a file that were sent, and shows them on a bar.
+type sentBytes struct {
+	bar *bar
+	n   atomic.Int64
+}
+
+func (s *sentBytes) Write(p []byte) (int, error) {
+	s.n.Add(int64(len(p)))
+	s.bar.add(int64(len(p)))
+	return len(p), nil
+}
+
+func (s *sentBytes) reset() { s.bar.add(-s.n.Swap(0)) }

@@ -1,15 +1,18 @@
 package mediacmd
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"mime/multipart"
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,12 +21,10 @@ import (
 
 // uploadClient is a client for the HTTP API of a media service. It is safe for concurrent use.
 type uploadClient struct {
-	server *url.URL
-	apiKey string
-	// password is called for the first token, and if the service rejects a token.
-	password func(context.Context) (string, error)
-	http     *http.Client
-	wait     func(context.Context, time.Duration) error
+	server           *url.URL
+	apiKey, password string
+	http             *http.Client
+	wait             func(context.Context, time.Duration) error
 
 	mu       sync.Mutex
 	token    string // empty: none yet
@@ -37,13 +38,12 @@ const (
 	maxAnswer  = 1 << 20 // bytes
 	// maxPause is the longest pause that the client accepts from the service.
 	maxPause = 2 * time.Minute
-	// busyTries is the number of attempts while the service is busy, and resumeTries that of a
-	// resumable upload without progress.
-	busyTries, resumeTries = 5, 8
+	// busyTries is the number of attempts while the service is busy.
+	busyTries = 5
 )
 
 // newUploadClient returns a client for the service at an address from [serverAddress].
-func newUploadClient(server *url.URL, apiKey string, password func(context.Context) (string, error)) *uploadClient {
+func newUploadClient(server *url.URL, apiKey, password string) *uploadClient {
 	transport := http.DefaultTransport.(*http.Transport).Clone() // it is one
 	transport.ResponseHeaderTimeout = answerTime
 	return &uploadClient{
@@ -63,75 +63,124 @@ func newUploadClient(server *url.URL, apiKey string, password func(context.Conte
 	}
 }
 
-// request is a request that can be sent again.
-type request struct {
-	method, address string
-	header          map[string]string
-	body            func() io.Reader // nil: none
-	length          int64            // of the body
+// upload is the upload of one file.
+type upload struct {
+	kind             string // the endpoint, "image" or "file"
+	alias, subFolder string // empty for the defaults of the service
+	file             *os.File
+	size             int64
+	sent             *sentBytes
 }
 
-// send sends a request with a token, and returns the header and body of a successful answer. It
-// renews a rejected token once.
-func (c *uploadClient) send(ctx context.Context, r request) (http.Header, []byte, error) {
-	token, err := c.validToken(ctx, "")
-	if err != nil {
-		return nil, nil, err
-	}
-	header, body, err := c.sendOnce(ctx, r, token)
-	if statusOf(err) == http.StatusUnauthorized {
-		if token, err = c.validToken(ctx, token); err == nil {
-			header, body, err = c.sendOnce(ctx, r, token)
+// uploaded is a stored item in the service's answer.
+type uploaded struct {
+	FullPath   string            `json:"full_path,omitempty"`
+	Filename   string            `json:"filename,omitempty"`
+	WebP       string            `json:"webp,omitempty"`
+	Renditions map[string]string `json:"renditions,omitempty"`
+}
+
+// upload sends a file as a multipart form. It does not send it again after a broken connection,
+// because the item may have been stored.
+func (c *uploadClient) upload(ctx context.Context, u upload) (uploaded, error) {
+	var form bytes.Buffer // it never fails
+	w := multipart.NewWriter(&form)
+	for _, field := range [][2]string{{"alias", u.alias}, {"sub_folder", u.subFolder}} {
+		if field[1] != "" {
+			_ = w.WriteField(field[0], field[1])
 		}
 	}
-	return header, body, err
+	_, _ = w.CreateFormFile("files[]", filepath.Base(u.file.Name()))
+	head := form.Len()
+	_ = w.Close()
+	r := request{
+		path: "api/upload/" + u.kind, contentType: w.FormDataContentType(), length: int64(form.Len()) + u.size,
+		body: func() io.Reader {
+			u.sent.reset()
+			file := io.TeeReader(io.NewSectionReader(u.file, 0, u.size), u.sent)
+			return io.MultiReader(bytes.NewReader(form.Bytes()[:head]), file, bytes.NewReader(form.Bytes()[head:]))
+		},
+	}
+	var answer struct {
+		Success bool
+		Result  []uploaded
+	}
+	err := c.retry(ctx, func() error { return c.sendWithToken(ctx, r, &answer) })
+	if err == nil && (!answer.Success || len(answer.Result) != 1) {
+		err = errNotMedia
+	}
+	if err != nil {
+		return uploaded{}, err
+	}
+	return answer.Result[0], nil
 }
 
-// sendOnce sends a request, without credentials if token is empty. The error for an answer other than
-// success is a *refusedError.
-func (c *uploadClient) sendOnce(ctx context.Context, r request, token string) (http.Header, []byte, error) {
-	sent, err := http.NewRequestWithContext(ctx, r.method, r.address, http.NoBody)
+// request is a POST request that can be sent again.
+type request struct {
+	path, contentType string
+	length            int64 // of the body
+	body              func() io.Reader
+}
+
+// sendWithToken sends a request with a token. It renews a rejected token once.
+func (c *uploadClient) sendWithToken(ctx context.Context, r request, answer any) error {
+	token, err := c.validToken(ctx, "")
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	if r.body != nil {
-		// The transport sends the body again if the connection turns out to be closed.
-		sent.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(r.body()), nil }
-		sent.Body, sent.ContentLength = io.NopCloser(r.body()), r.length
+	err = c.send(ctx, r, token, answer)
+	if statusOf(err) == http.StatusUnauthorized {
+		if token, err = c.validToken(ctx, token); err == nil {
+			err = c.send(ctx, r, token, answer)
+		}
 	}
-	for name, value := range r.header {
-		sent.Header.Set(name, value)
+	return err
+}
+
+// send sends a request, without credentials if token is empty, and decodes the answer. The error for
+// an answer other than success is a *refusedError.
+func (c *uploadClient) send(ctx context.Context, r request, token string, answer any) error {
+	sent, err := http.NewRequestWithContext(ctx, http.MethodPost, c.server.JoinPath(r.path).String(), r.body())
+	if err != nil {
+		return err
 	}
+	// The transport sends the body again if the connection turns out to be closed.
+	sent.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(r.body()), nil }
+	sent.ContentLength = r.length
+	sent.Header.Set("Content-Type", r.contentType)
 	if token != "" { // these names contain no underscore, so every Caddy accepts them
 		sent.Header.Set("Service-Api-Key", c.apiKey)
 		sent.Header.Set("Service-Access-Token", token)
+		sent.Header.Set("Expect", "100-continue") // a large file must not be sent only to be refused
 	}
-	answer, err := c.http.Do(sent)
+	resp, err := c.http.Do(sent)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
-		return nil, nil, cause
+		return cause
 	}
 	if err != nil {
 		if known, ok := errors.AsType[*url.Error](err); ok {
 			err = known.Err // without the address, which the user knows
 		}
-		return nil, nil, fmt.Errorf("sending: %w", err)
+		return fmt.Errorf("sending: %w", err)
 	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading the answer: %w", err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading the answer: %w", err)
+	case resp.StatusCode/100 != 2:
+		return &refusedError{resp.StatusCode, resp.Header.Get("Retry-After"), messageOf(resp, body)}
+	case json.Unmarshal(body, answer) != nil:
+		return errNotMedia
 	}
-	if answer.StatusCode/100 != 2 {
-		return nil, nil, &refusedError{answer.StatusCode, answer.Header, messageOf(answer, body)}
-	}
-	return answer.Header, body, nil
+	return nil
 }
 
 // refusedError is an answer of the service other than success.
 type refusedError struct {
-	status  int
-	header  http.Header
-	message string
+	status     int
+	retryAfter string
+	message    string
 }
 
 func (e *refusedError) Error() string { return e.message }
@@ -144,13 +193,7 @@ func statusOf(err error) int {
 	return 0
 }
 
-// Errors that are not worth another attempt.
-var (
-	errNotMedia   = errors.New("the answer is not that of a media service")
-	errNotOffered = errors.New("the service has no resumable uploads")
-	errLogin      = errors.New("getting a token")
-	errChanged    = errors.New("the file has changed while it was sent: upload it again")
-)
+var errNotMedia = errors.New("the answer is not that of a media service")
 
 // messageOf returns the message of an answer other than success.
 func messageOf(answer *http.Response, body []byte) string {
@@ -177,62 +220,41 @@ func messageOf(answer *http.Response, body []byte) string {
 func (c *uploadClient) validToken(ctx context.Context, rejected string) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.token != rejected {
-		return c.token, nil
+	if c.token != rejected || c.loginErr != nil {
+		return c.token, c.loginErr
 	}
-	if c.loginErr == nil {
-		token, err := c.login(ctx)
-		if err == nil {
-			c.token = token
-			return token, nil
-		}
-		c.loginErr = fmt.Errorf("%w: %w", errLogin, err)
+	form := url.Values{"api_key": {c.apiKey}, "password": {c.password}}.Encode()
+	r := request{
+		path: "api/auth/generateToken", contentType: "application/x-www-form-urlencoded", length: int64(len(form)),
+		body: func() io.Reader { return strings.NewReader(form) },
 	}
-	return "", c.loginErr
-}
-
-func (c *uploadClient) login(ctx context.Context) (string, error) {
-	password, err := c.password(ctx)
-	if err != nil {
-		return "", err
-	}
-	form := url.Values{"api_key": {c.apiKey}, "password": {password}}.Encode()
 	var answer struct{ Token string }
-	err = c.retry(ctx, busyTries, isBusy, func() (bool, error) {
-		_, body, err := c.sendOnce(ctx, request{
-			method: http.MethodPost, address: c.server.JoinPath("api/auth/generateToken").String(),
-			header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"},
-			body:   func() io.Reader { return strings.NewReader(form) }, length: int64(len(form)),
-		}, "")
-		if err == nil && (json.Unmarshal(body, &answer) != nil || answer.Token == "") {
-			err = errNotMedia
-		}
-		return false, err
-	})
-	return answer.Token, err
+	err := c.retry(ctx, func() error { return c.send(ctx, r, "", &answer) })
+	if err == nil && answer.Token == "" {
+		err = errNotMedia
+	}
+	if err != nil {
+		c.token, c.loginErr = "", fmt.Errorf("getting a token: %w", err)
+	} else {
+		c.token = answer.Token
+	}
+	return c.token, c.loginErr
 }
 
-// retry repeats try after errors that mayRepeat accepts: up to a number of tries without progress, and
-// after the pause of the Retry-After header.
-func (c *uploadClient) retry(
-	ctx context.Context, tries int, mayRepeat func(error) bool, try func() (progress bool, err error),
-) error {
+// retry calls try again while the service is busy, after the pause of the Retry-After header.
+func (c *uploadClient) retry(ctx context.Context, try func() error) error {
 	for n := 1; ; n++ {
-		progress, err := try()
-		if progress {
-			n = 1
-		}
-		if err == nil || n == tries || ctx.Err() != nil || !mayRepeat(err) {
+		err := try()
+		refused, ok := errors.AsType[*refusedError](err)
+		if !ok || n == busyTries || ctx.Err() != nil ||
+			refused.status != http.StatusTooManyRequests && refused.status != http.StatusServiceUnavailable {
 			return err
 		}
 		pause := time.Second << (n - 1)
-		if refused, ok := errors.AsType[*refusedError](err); ok {
-			retryAfter := refused.header.Get("Retry-After")
-			if seconds, err := strconv.ParseUint(retryAfter, 10, 31); err == nil {
-				pause = time.Duration(seconds) * time.Second
-			} else if at, err := http.ParseTime(retryAfter); err == nil {
-				pause = max(0, time.Until(at))
-			}
+		if seconds, err := strconv.ParseUint(refused.retryAfter, 10, 31); err == nil {
+			pause = time.Duration(seconds) * time.Second
+		} else if at, err := http.ParseTime(refused.retryAfter); err == nil {
+			pause = max(0, time.Until(at))
 		}
 		if pause > maxPause {
 			return err
@@ -240,26 +262,6 @@ func (c *uploadClient) retry(
 		if err := c.wait(ctx, pause); err != nil {
 			return err
 		}
-	}
-}
-
-// isBusy reports whether the service has refused a request before it stored anything.
-func isBusy(err error) bool {
-	status := statusOf(err)
-	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
-}
-
-// isTemporary reports whether a resumable upload can be continued after an error: a connection that
-// broke, a server that restarts, another offset, or a busy service.
-func isTemporary(err error) bool {
-	switch status := statusOf(err); status {
-	case 0:
-		final := []error{errNotMedia, errNotOffered, errLogin, errChanged}
-		return !slices.ContainsFunc(final, func(one error) bool { return errors.Is(err, one) })
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusLocked, http.StatusTooManyRequests:
-		return true
-	default:
-		return status >= http.StatusInternalServerError && status != http.StatusInsufficientStorage
 	}
 }
 

@@ -129,7 +129,7 @@ func TestUploadRefusedEarly(t *testing.T) {
 	if err := os.Truncate(path, size); err != nil {
 		t.Fatal(err)
 	}
-	_, sent, err := f.client(t).send(t, path, upload{kind: "file", inOneRequest: true})
+	_, sent, err := f.client(t).send(t, path, upload{kind: "file"})
 	wantRefused(t, err, http.StatusForbidden, "not here")
 	if sent > 0 {
 		t.Errorf("%d bytes sent", sent)

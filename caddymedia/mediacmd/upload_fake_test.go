@@ -97,7 +97,6 @@ func busy(retryAfter string) http.HandlerFunc {
 type testClient struct {
 	*uploadClient
 	waits []time.Duration
-	asked int // for the password
 }
 
 // client returns a client of the service.
@@ -107,11 +106,7 @@ func (f *fakeService) client(t *testing.T) *testClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := new(testClient)
-	c.uploadClient = newUploadClient(server, "site", func(context.Context) (string, error) {
-		c.asked++
-		return "secret", nil
-	})
+	c := &testClient{uploadClient: newUploadClient(server, "site", "secret")}
 	c.wait = func(_ context.Context, d time.Duration) error {
 		c.waits = append(c.waits, d)
 		return nil
@@ -128,10 +123,11 @@ func (c *testClient) send(t *testing.T, path string, u upload) (uploaded, int64,
 		t.Fatal(err)
 	}
 	defer u.file.Close()
-	if u.stat, err = u.file.Stat(); err != nil {
+	stat, err := u.file.Stat()
+	if err != nil {
 		t.Fatal(err)
 	}
-	u.sent = &sentBytes{bar: new(bar)}
+	u.size, u.sent = stat.Size(), &sentBytes{bar: new(bar)}
 	item, err := c.upload(t.Context(), u)
 	return item, u.sent.n.Load(), err
 }
