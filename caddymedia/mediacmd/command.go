@@ -18,8 +18,8 @@ import (
 func init() {
 	caddycmd.RegisterCommand(caddycmd.Command{
 		Name:  "media",
-		Short: "Manages the storages and items of the media service",
-		Long: `Manages the storages and items of the media service.
+		Short: "Manage storages and items",
+		Long: `Manage the storages and items of the media service.
 
 Commands that need a configuration read it from the admin API of the running
 Caddy at --address, or from a file with --config. Placeholders such as {env.X}

@@ -25,9 +25,9 @@ func copyCommand() *cobra.Command {
 	var f copyFlags
 	cmd := inSession(&cobra.Command{
 		Use:   "copy <from> <to>",
-		Short: "Copies items from one storage to another and verifies them",
-		Long: `Copies items and the variants of images from one storage of the configuration to
-another, under the same keys, and verifies each copy.
+		Short: "Copy items from one storage to another and verify them",
+		Long: `Copy items and the variants of images from one storage of the configuration to
+another, under the same keys, and verify each copy.
 
 An item that is already in the destination, with the same size and a later time,
 is done. Otherwise the bytes are compared. An item that differs fails, unless

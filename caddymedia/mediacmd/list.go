@@ -130,10 +130,10 @@ func lsCommand() *cobra.Command {
 	var recursive bool
 	cmd := inSession(&cobra.Command{
 		Use:   "ls [<storage or alias>[/<folder>]]",
-		Short: "Lists objects with their sizes and times",
-		Long: `Lists the objects and folders in a storage or an alias, or in one of its folders.
-An alias is img/<name> or file/<name>. Without an argument it lists the storages
-and the aliases. WebP variants are listed like other objects.
+		Short: "List objects with their sizes and times",
+		Long: `List the objects and folders in a storage or an alias, or in one of its folders.
+An alias is img/<name> or file/<name>. Without an argument the command lists the
+storages and the aliases. WebP variants are listed like other objects.
 
 With --json there is one line for each, with the size in bytes.`,
 		Example: `  caddy media ls
@@ -200,8 +200,8 @@ func duCommand() *cobra.Command {
 	depth := 1
 	cmd := inSession(&cobra.Command{
 		Use:   "du <storage or alias>[/<folder>]",
-		Short: "Counts objects and their bytes by folder",
-		Long: `Counts the objects in a storage or an alias, or in one of its folders, and their
+		Short: "Count objects and their bytes by folder",
+		Long: `Count the objects in a storage or an alias, or in one of its folders, and their
 bytes: for each folder, and in total. An alias is img/<name> or file/<name>.
 
 With --json there is one line for each folder, and a last one with the total.`,

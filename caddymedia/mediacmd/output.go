@@ -180,20 +180,30 @@ func (o *output) confirm(ctx context.Context, question string) error {
 	if !isTerminal(o.in) {
 		return errors.New("nothing was removed: --yes is needed without a terminal")
 	}
-	fmt.Fprint(o.err, o.shown(question)+" [y/N] ")
+	answer, err := o.ask(ctx, question+" [y/N] ", func() string {
+		line, _ := bufio.NewReader(o.in).ReadString('\n') // an error leaves no answer, which is no
+		return line
+	})
+	if err != nil {
+		fmt.Fprintln(o.err)
+		return err
+	}
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
+		return errors.New("nothing was removed")
+	}
+	return nil
+}
+
+// ask prints a question and returns the answer that read returns, or an error if the command is
+// interrupted first.
+func (o *output) ask(ctx context.Context, question string, read func() string) (string, error) {
+	fmt.Fprint(o.err, o.shown(question))
 	answers := make(chan string, 1)
-	go func() {
-		answer, _ := bufio.NewReader(o.in).ReadString('\n')
-		answers <- answer
-	}()
+	go func() { answers <- read() }()
 	select {
 	case <-ctx.Done():
-		fmt.Fprintln(o.err)
-		return context.Cause(ctx)
+		return "", context.Cause(ctx)
 	case answer := <-answers:
-		if answer = strings.ToLower(strings.TrimSpace(answer)); answer != "y" && answer != "yes" {
-			return errors.New("nothing was removed")
-		}
-		return nil
+		return answer, nil
 	}
 }

@@ -14,10 +14,10 @@ import (
 func probeCommand() *cobra.Command {
 	return inSession(&cobra.Command{
 		Use:   "probe [<storage>...]",
-		Short: "Tests storages and shows their guarantees",
-		Long: `Tests all storages of the configuration, or the named ones. It stores a small
-object in each, reads, replaces and removes it, and shows what the storage
-guarantees.
+		Short: "Test storages and show their guarantees",
+		Long: `Test all storages of the configuration, or the named ones. The command stores a
+small object in each, reads, replaces and removes it, and shows the guarantees
+of the storage.
 
 With --json the result is one document.`,
 	}, probe)

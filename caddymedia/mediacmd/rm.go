@@ -27,8 +27,8 @@ func rmCommand() *cobra.Command {
 	var r removing
 	cmd := inSession(&cobra.Command{
 		Use:   "rm <storage or alias>/<name>...",
-		Short: "Removes items with their variants, or other objects",
-		Long: `Removes items with their WebP variants and renditions, or other objects of a
+		Short: "Remove items with their variants, or other objects",
+		Long: `Remove items with their WebP variants and renditions, or other objects of a
 storage. An alias is img/<name> or file/<name>. The command asks before it
 removes anything, unless --yes is given, which is required without a terminal.
 Removed items cannot be restored.

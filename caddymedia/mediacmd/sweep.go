@@ -19,11 +19,11 @@ func sweepCommand() *cobra.Command {
 	var w sweeping
 	cmd := inSession(&cobra.Command{
 		Use:   "sweep [<storage>...]",
-		Short: "Finds and removes variants without images, outdated renditions and leftovers of uploads",
-		Long: `Finds leftovers in all storages, or in the named ones: WebP variants without
+		Short: "Find and remove variants without images, outdated renditions and leftovers of uploads",
+		Long: `Find leftovers in all storages, or in the named ones: WebP variants without
 images, renditions of earlier settings or images, resumable uploads that have
-expired, and leftovers of aborted uploads. It only shows them; --delete removes
-them.
+expired, and leftovers of aborted uploads. The command only shows them; --delete
+removes them.
 
 Objects younger than --older-than are ignored, because an upload may be in
 progress. If only the age identifies a leftover, it must be at least a day old.

@@ -26,8 +26,8 @@ func uploadCommand() *cobra.Command {
 	var u uploading
 	cmd := withOutput(&cobra.Command{
 		Use:   "upload <file or folder>...",
-		Short: "Uploads files as a client of the service",
-		Long: `Uploads files as a client of the service, over its HTTP API. It needs no
+		Short: "Upload files as a client of the service",
+		Long: `Upload files as a client of the service, over its HTTP API. The command needs no
 configuration. Each file is a separate request, so that a refused file does not
 affect the others.
 
@@ -163,22 +163,18 @@ func (u *uploading) password(ctx context.Context, server *url.URL) (string, erro
 	if err != nil {
 		return "", errors.New("no password: set MEDIA_PASSWORD or use --password-file where there is no terminal")
 	}
-	fmt.Fprint(u.err, u.shown(fmt.Sprintf("Password of %s at %s: ", u.apiKey, server)))
-	defer fmt.Fprintln(u.err)
-	password := make(chan []byte, 1)
-	go func() {
-		answer, _ := term.ReadPassword(fd) // without echo; an error leaves it empty
-		password <- answer
-	}()
-	select {
-	case <-ctx.Done():
-		return "", errors.Join(context.Cause(ctx), term.Restore(fd, state))
-	case answer := <-password:
-		if len(answer) == 0 {
-			return "", errors.New("the password is empty")
-		}
-		return string(answer), nil
+	answer, err := u.ask(ctx, fmt.Sprintf("Password of %s at %s: ", u.apiKey, server), func() string {
+		password, _ := term.ReadPassword(fd) // without echo; an error leaves it empty
+		return string(password)
+	})
+	fmt.Fprintln(u.err)
+	switch {
+	case err != nil:
+		return "", errors.Join(err, term.Restore(fd, state))
+	case answer == "":
+		return "", errors.New("the password is empty")
 	}
+	return answer, nil
 }
 
 // source is a file to upload.

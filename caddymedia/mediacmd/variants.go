@@ -25,8 +25,8 @@ func variantsCommand() *cobra.Command {
 	var m makingVariants
 	cmd := inSession(&cobra.Command{
 		Use:   "variants <alias>",
-		Short: "Makes missing WebP variants and renditions",
-		Long: `Makes missing or stale WebP variants, and missing eager renditions, for the
+		Short: "Make missing WebP variants and renditions",
+		Long: `Make missing or stale WebP variants, and missing eager renditions, for the
 images of an alias: "content", or "img/content" as in its addresses. A variant
 is stale if it is older than its image.
 
@@ -206,10 +206,10 @@ func retried[T any](ctx context.Context, m *makingVariants, f func() (T, error))
 
 // variantTotals is the last line of the JSON.
 type variantTotals struct {
-	Alias    string `json:"alias"`
-	DryRun   bool   `json:"dry_run"`
-	Pictures int    `json:"pictures"`
-	Current  int    `json:"current"`
+	Alias   string `json:"alias"`
+	DryRun  bool   `json:"dry_run"`
+	Images  int    `json:"pictures"`
+	Current int    `json:"current"`
 	// Made counts Larger as well; in a dry run both are what would be made.
 	Made   int `json:"made"`
 	Larger int `json:"larger"`
@@ -243,7 +243,7 @@ func (m *makingVariants) add(filename string, done outcome, err error) error {
 		Filename: filename, Before: done.Before, Result: string(done.Result), Size: done.Size, Renditions: done.renditions,
 	}
 	m.mu.Lock()
-	m.totals.Pictures++
+	m.totals.Images++
 	m.totals.Renditions += done.renditions
 	switch {
 	case errors.Is(err, render.ErrNone):
@@ -290,7 +290,7 @@ func (m *makingVariants) report(stopped error) error {
 	}
 	row := func(name string, n int) []string { return []string{name, humanize.Comma(int64(n))} }
 	err := m.table([][]string{
-		row("images", t.Pictures), row("variants "+verb, t.Made), row("of them larger than their images", t.Larger),
+		row("images", t.Images), row("variants "+verb, t.Made), row("of them larger than their images", t.Larger),
 		row("renditions "+verb, t.Renditions), row("current", t.Current), row("cannot be made", t.None), row("failed", t.Failed),
 	})
 	switch {

@@ -53,6 +53,8 @@ func TestStrict(t *testing.T) {
 		{"in XML by numbers", "<Error>p&#34;a s/s\\&#x3c;&#38;&gt;</Error>", []string{odd}, "<Error>***</Error>"},
 		{"in hex", fmt.Sprintf("%q", "ab\x01\xffcd"), []string{"ab\x01\xffcd"}, `"***"`},
 		{"password of an address", "AUTH hunter:22 failed", []string{"redis://user:hunter%3A22@host/0"}, "AUTH *** failed"},
+		{"password without a user", `AUTH "hunter/22" failed`, []string{"redis://:hunter%2F22@host:6379/0"}, `AUTH "***" failed`},
+		{"password beside its user", "user:hunter22 refused", []string{"https://user:hunter22@proxy.example"}, "user:*** refused"},
 		{"short one", "a cat", []string{"cat"}, Withheld},
 		{"short one that is not there", "a dog", []string{"cat"}, "a dog"},
 		{"short one beside a long one", "hunter22 has a cat", []string{"cat", "hunter22"}, Withheld},
