@@ -5,12 +5,15 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddyserver/caddy/v2"
+
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/modules"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 type aliasAnswer struct {
-	Kind       ingest.Kind    `json:"kind"`
+	Kind       media.Kind     `json:"kind"`
 	Name       string         `json:"name"`
 	Implicit   bool           `json:"implicit"`
 	Storage    string         `json:"storage"`
@@ -42,8 +45,8 @@ func (c *call) aliases() error {
 }
 
 // aliasSettings returns the configured options of an alias.
-func (c *call) aliasSettings(alias *ingest.Alias) map[string]any {
-	if alias.Kind == ingest.Image {
+func (c *call) aliasSettings(alias *media.Alias) map[string]any {
+	if alias.Kind == media.Image {
 		return media.Schemas.ImageAlias.Values(c.app.ImageAliases[alias.Name])
 	}
 	return media.Schemas.FileAlias.Values(c.app.FileAliases[alias.Name])
@@ -84,4 +87,45 @@ func orEmpty(list []string) []string {
 		return []string{}
 	}
 	return list
+}
+
+type kindsAnswer struct {
+	Drivers    map[string]driverSchema `json:"drivers"`
+	Storage    *options.Schema         `json:"storage"`
+	ImageAlias *options.Schema         `json:"image_alias"`
+	FileAlias  *options.Schema         `json:"file_alias"`
+	Account    *options.Schema         `json:"account"`
+}
+
+// driverSchema describes a driver and its options.
+type driverSchema struct {
+	Title string `json:"title"`
+	Icon  string `json:"icon"`
+	Rank  int    `json:"rank"`
+	// HostKeys reports whether a host of the driver can be asked for its key.
+	HostKeys bool `json:"host_keys"`
+	*options.Schema
+}
+
+// kinds returns the options of everything that can be configured.
+func (c *call) kinds() error {
+	drivers := map[string]driverSchema{}
+	for _, info := range caddy.GetModules("media.storages") {
+		if driver, ok := info.New().(*modules.Driver); ok {
+			d := driver.Describe()
+			_, hostKeys := driver.HostKeyer()
+			drivers[info.ID.Name()] = driverSchema{d.Title, d.Icon, d.Rank, hostKeys, driver.Schema()}
+		}
+	}
+	all := media.Schemas
+	account := all.Account.Documented()
+	return c.answer(kindsAnswer{
+		Drivers: drivers, Storage: all.Storage.Documented(),
+		ImageAlias: all.ImageAlias.Documented(), FileAlias: all.FileAlias.Documented(),
+		Account: &options.Schema{
+			Help: account.Help,
+			// The server generates the hash of a password.
+			Options: slices.DeleteFunc(slices.Clone(account.Options), func(o options.Option) bool { return o.Secret }),
+		},
+	})
 }

@@ -64,7 +64,7 @@ func TestStorages(t *testing.T) {
 	}
 	archive, main, odd := all[0], all[3], all[4]
 	if archive.Driver != "sftp" || archive.OverwriteStrategy != "overwrite" || archive.Sanitize || archive.SubFolderFormat != "%Y" ||
-		archive.Implicit || !reflect.DeepEqual(archive.UsedBy, []usedBy{{"file", "docs"}}) {
+		archive.Implicit || !reflect.DeepEqual(archive.UsedBy, []use{{Kind: "file", Alias: "docs"}}) {
 		t.Errorf("%+v", archive)
 	}
 	want := map[string]any{
@@ -75,7 +75,7 @@ func TestStorages(t *testing.T) {
 		t.Errorf("settings %v, want %v", archive.Settings, want)
 	}
 	if main.OverwriteStrategy != "append_time" || !main.Sanitize || main.Settings["root"] != root ||
-		!reflect.DeepEqual(main.UsedBy, []usedBy{{"img", "photos"}}) {
+		!reflect.DeepEqual(main.UsedBy, []use{{Kind: "img", Alias: "photos"}}) {
 		t.Errorf("%+v", main)
 	}
 	if odd.Settings["word"] != "set" || odd.Driver != "foreign" {

@@ -5,12 +5,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
-	"github.com/caddymedia/media/caddymedia/naming"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -47,28 +45,28 @@ func parsePosition(cursor string) (position, error) {
 		err = json.Unmarshal(raw, &p)
 	}
 	if err != nil {
-		return p, failf(http.StatusBadRequest, "The cursor is not one that an earlier answer had.")
+		return p, failf(http.StatusBadRequest, "The cursor is not from an earlier answer.")
 	}
 	return p, nil
 }
 
 // finder collects a page of items.
 type finder struct {
-	alias  *ingest.Alias
+	alias  *media.Alias
 	prefix string // of keys; it is empty or ends at a slash
 	root   string // the same of the alias
-	search string // in lower case; empty lists the folder alone
-	plain  string // search as [naming.Searchable] returns it
-	limit  int    // of folders and items together
+	search string // empty lists the folder alone
+	wants  func(key string) bool
+	limit  int // of folders and items together
 
 	folders []string
 	items   []itemAnswer
 	looked  int
 }
 
-func newFinder(alias *ingest.Alias, folder, search string, limit int) *finder {
+func newFinder(alias *media.Alias, folder, search string, limit int) *finder {
 	f := &finder{
-		alias: alias, search: strings.ToLower(search), plain: naming.Searchable(search), limit: limit,
+		alias: alias, search: search, wants: media.ItemFilter(alias, search), limit: limit,
 		folders: []string{}, items: []itemAnswer{},
 	}
 	if alias.Prefix != "" {
@@ -147,16 +145,6 @@ func entriesOf(page storagedrivers.Page) []storagedrivers.Info {
 	}
 	slices.SortFunc(entries, func(a, b storagedrivers.Info) int { return strings.Compare(a.Key, b.Key) })
 	return entries
-}
-
-// wants reports whether to show an object, or a folder whose key ends with a slash.
-func (f *finder) wants(key string) bool {
-	if f.alias.IsVariant(key) || naming.InUploadsFolder(key) {
-		return false
-	}
-	name := path.Base(key)
-	return strings.Contains(strings.ToLower(name), f.search) ||
-		f.plain != "" && strings.Contains(naming.Searchable(name), f.plain)
 }
 
 func (f *finder) add(entry storagedrivers.Info) {

@@ -9,10 +9,9 @@ import (
 	"path"
 	"slices"
 	"strconv"
-	"time"
 
-	"github.com/caddymedia/media/caddymedia/imaging/render"
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -44,17 +43,17 @@ type variantAnswer struct {
 	Size    int64  `json:"size"`
 }
 
-func describeItem(alias *ingest.Alias, filename string, info storagedrivers.Info) itemAnswer {
+func describeItem(alias *media.Alias, filename string, info storagedrivers.Info) itemAnswer {
 	return itemAnswer{
 		Filename: filename, Name: path.Base(filename), Size: info.Size,
-		Modified: info.ModTime.UTC().Format(time.RFC3339), Type: info.ContentType,
+		Modified: stamp(info.ModTime), Type: info.ContentType,
 		Address: alias.URL("", filename), Renditions: alias.RenditionURLs("", filename),
 	}
 }
 
 // alias returns the alias named in the address.
-func (c *call) alias() (*ingest.Alias, error) {
-	alias, ok := c.service.Alias(ingest.Kind(c.args[0]), c.args[1])
+func (c *call) alias() (*media.Alias, error) {
+	alias, ok := c.service.Alias(media.Kind(c.args[0]), c.args[1])
 	if !ok {
 		return nil, failf(http.StatusNotFound, "There is no alias %.64q of this kind.", c.args[1])
 	}
@@ -62,7 +61,7 @@ func (c *call) alias() (*ingest.Alias, error) {
 }
 
 // aliasFile returns the alias and the item named in the address.
-func (c *call) aliasFile() (*ingest.Alias, string, error) {
+func (c *call) aliasFile() (*media.Alias, string, error) {
 	alias, err := c.alias()
 	if err != nil {
 		return nil, "", err
@@ -78,14 +77,14 @@ func (c *call) aliasFile() (*ingest.Alias, string, error) {
 func noItem() error { return failf(http.StatusNotFound, "There is no such item.") }
 
 // itemFailed returns the failure for an item that cannot be read or deleted.
-func (c *call) itemFailed(alias *ingest.Alias, err error) error {
+func (c *call) itemFailed(alias *media.Alias, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, storagedrivers.ErrInvalidKey) {
 		return noItem()
 	}
 	return storageFailed(c.driver(alias), err)
 }
 
-func (c *call) driver(alias *ingest.Alias) storagedrivers.Description {
+func (c *call) driver(alias *media.Alias) storagedrivers.Description {
 	return c.app.Driver(alias.Storage.Name()).Describe()
 }
 
@@ -102,37 +101,29 @@ func (c *call) item() error {
 		return c.itemFailed(alias, err)
 	}
 	item := describeItem(alias, filename, info)
-	if alias.IsVariant(filename + render.Suffix) {
+	if alias.MayHaveVariant(filename) {
 		made, err := alias.Storage.Stat(ctx, alias.VariantKey(filename))
 		if err == nil {
-			item.WebP = &variantAnswer{Address: item.Address + render.Suffix, Size: made.Size}
+			item.WebP = &variantAnswer{Address: item.Address + media.VariantSuffix, Size: made.Size}
 		} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, storagedrivers.ErrInvalidKey) {
 			return c.itemFailed(alias, err)
 		}
 	}
-	if alias.Kind == ingest.Image {
-		sizes, _ := c.service.Uploader().Sizes(ctx, alias, filename) // a damaged image has none
-		item.Srcset, item.Sizes = ingest.Srcset(sizes), describeSizes(sizes)
-	}
-	return c.answer(item)
-}
-
-// describeSizes returns the sizes in pixels in ascending order, without those that have none.
-func describeSizes(sizes []ingest.Size) []sizeAnswer {
-	slices.SortStableFunc(sizes, func(a, b ingest.Size) int {
-		return cmp.Or(cmp.Compare(a.Width, b.Width), cmp.Compare(a.Height, b.Height))
-	})
-	var described []sizeAnswer
+	sizes, srcset := c.service.ImageSizes(ctx, alias, filename)
 	for _, size := range sizes {
 		answer := sizeAnswer{Address: size.URL, Width: size.Width, Height: size.Height}
 		if size.Rendition != nil {
 			answer.Rendition = size.Rendition.Name
 		}
-		if size.Width > 0 {
-			described = append(described, answer)
+		if size.Width > 0 { // an SVG has no size in pixels
+			item.Sizes = append(item.Sizes, answer)
 		}
 	}
-	return described
+	slices.SortStableFunc(item.Sizes, func(a, b sizeAnswer) int {
+		return cmp.Or(cmp.Compare(a.Width, b.Width), cmp.Compare(a.Height, b.Height))
+	})
+	item.Srcset = srcset
+	return c.answer(item)
 }
 
 // deleteItem deletes an item and its variant.
@@ -146,14 +137,54 @@ func (c *call) deleteItem() error {
 	if err := c.service.Uploader().Delete(ctx, alias, filename, c.actor()); err != nil {
 		return c.itemFailed(alias, err)
 	}
-	c.w.Header().Set("Cache-Control", "no-store")
-	c.w.Header().Set("X-Content-Type-Options", "nosniff")
-	c.w.WriteHeader(http.StatusNoContent)
+	return c.noContent()
+}
+
+const (
+	cachePreview   = "private, max-age=300"
+	cacheAsk       = "private, no-cache"
+	previewSandbox = mediahttp.Sandbox + "; frame-ancestors 'none'"
+)
+
+// previewTypes are the types that all browsers display.
+var previewTypes = map[string]bool{
+	"image/jpeg": true, "image/png": true, "image/gif": true, "image/webp": true, "image/avif": true, "image/svg+xml": true,
+}
+
+// preview serves a small form of an image for a page. With the query "thumbnail" it is one for a
+// list of items.
+func (c *call) preview() error {
+	alias, filename, err := c.aliasFile()
+	if err != nil {
+		return err
+	}
+	if !previewTypes[storagedrivers.ContentType(filename)] {
+		return noItem()
+	}
+	object, err := c.service.OpenPreview(c.r.Context(), media.Preview{
+		Alias: alias, Filename: filename, Thumbnail: c.r.URL.Query().Has("thumbnail"),
+		Owner: "panel " + c.actor().Client,
+	})
+	if err != nil {
+		return c.itemFailed(alias, err)
+	}
+	defer object.Close()
+	h := c.w.Header()
+	h.Set("Content-Type", object.Info.ContentType)
+	h.Set("Content-Security-Policy", previewSandbox)
+	h.Set("Cache-Control", cachePreview)
+	if alias.Overwrite {
+		h.Set("Cache-Control", cacheAsk)
+	}
+	if tag := mediahttp.EntityTag(alias, object.Info); tag != "" {
+		h.Set("ETag", tag)
+	}
+	http.ServeContent(c.w, c.r, "", object.Info.ModTime, object)
 	return nil
 }
 
 type itemsAnswer struct {
-	Kind     ingest.Kind  `json:"kind"`
+	Kind     media.Kind   `json:"kind"`
 	Alias    string       `json:"alias"`
 	Folder   string       `json:"folder"`
 	Folders  []string     `json:"folders"`
@@ -177,7 +208,7 @@ func (c *call) items() error {
 	query := c.r.URL.Query()
 	folder := query.Get("folder")
 	if folder != "" && storagedrivers.ValidKey(folder) != nil {
-		return failf(http.StatusBadRequest, "The folder is none that can be: folders are separated by single slashes, without one at the ends.")
+		return failf(http.StatusBadRequest, "The folder is invalid: separate folders by single slashes, without a slash at the beginning or the end.")
 	}
 	limit, err := limitOf(query)
 	if err != nil {

@@ -70,7 +70,7 @@ func TestWrongOptions(t *testing.T) {
 			}
 		}
 	}
-	large := `{"driver": {"name": "local", "root": "` + strings.Repeat("x", maxProbeBody) + `"}}`
+	large := `{"driver": {"name": "local", "root": "` + strings.Repeat("x", maxBody) + `"}}`
 	wantError(t, ask(t, New(), http.MethodPost, "/probe", large), http.StatusRequestEntityTooLarge, "1 MiB")
 }
 
@@ -91,14 +91,20 @@ func TestWrongOptionIsNamed(t *testing.T) {
 	}
 }
 
-// TestTry: Try probes a driver given as JSON.
-func TestTry(t *testing.T) {
+// TestProbeOfEditor: the editor takes the secrets of an unsaved driver apart, and needs its endpoint.
+func TestProbeOfEditor(t *testing.T) {
 	root := load(t, oneFolder)
-	w := httptest.NewRecorder()
-	New().Try(w, httptest.NewRequest(http.MethodPost, "/anything", nil), []byte(`{"name": "local", "root": "`+root+`/new"}`))
-	if got := decoded[probeAnswer](t, w, http.StatusOK); !got.OK {
+	handler := New()
+	handler.editor = &editor{client: new(client)}
+	got := decoded[probeAnswer](t, ask(t, handler, http.MethodPost, "/probe", `{"driver": {"name": "local", "root": "`+root+`/new"}}`), http.StatusOK)
+	if !got.OK {
 		t.Errorf("%+v", got)
 	}
+	w := ask(t, handler, http.MethodPost, "/probe", `{"driver": {"name": "ftp", "address": "x"}, "secrets": {"driver.none": "x"}}`)
+	wantError(t, w, http.StatusBadRequest, "driver.none")
+	handler.editor.client = nil
+	w = ask(t, handler, http.MethodPost, "/probe", `{"driver": {"name": "local", "root": "`+root+`"}}`)
+	wantError(t, w, http.StatusBadGateway, "switched off")
 }
 
 // silentHost returns the address of a host that accepts connections and never answers. The channels

@@ -7,7 +7,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
-	"github.com/caddymedia/media/admin/edit"
+	"github.com/caddymedia/media/admin/api"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -66,7 +66,7 @@ func globalAdmin(h httpcaddyfile.Helper) string {
 	case !ok || admin.Listen == caddy.DefaultAdminListen:
 		return ""
 	case admin.Disabled:
-		return edit.Off
+		return api.Off
 	default:
 		return admin.Listen
 	}

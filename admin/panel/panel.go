@@ -3,8 +3,11 @@
 package panel
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -17,7 +20,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddymedia/media/admin/api"
-	"github.com/caddymedia/media/admin/edit"
 	"github.com/caddymedia/media/admin/web"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -68,7 +70,6 @@ type Panel struct {
 	login   *login // nil where something in front authenticates
 	log     *zap.Logger
 	pages   *pages
-	editor  *edit.Editor // nil without an admin endpoint
 	api     *api.Handler
 	routes  http.Handler // of api, below base
 	uploads *mediahttp.Handler
@@ -104,8 +105,6 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 	p.now = time.Now //nolint:forbidigo // the clock's one default
 	p.args = os.Args
 	p.guard = http.NewCrossOriginProtection()
-	p.api = api.New()
-	p.routes = http.StripPrefix(p.base+"/api", p.api)
 	module, err := ctx.App("media")
 	if err != nil {
 		return err
@@ -124,22 +123,14 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		p.log.Info("serving the panel", zap.Strings("addresses", addresses(server, p.base+"/")))
 	}
-	return p.provisionEditor()
-}
-
-func (p *Panel) provisionEditor() error {
-	if p.Admin == edit.Off {
-		return nil
-	}
 	address, err := caddy.NewReplacer().ReplaceOrErr(p.Admin, true, true)
 	if err != nil {
 		return fmt.Errorf("admin: %w", err)
 	}
-	client, err := edit.NewClient(address)
-	if err != nil {
+	if p.api, err = api.NewEditor(address, p.log); err != nil {
 		return err
 	}
-	p.editor = edit.New(client, p.log)
+	p.routes = http.StripPrefix(p.base+"/api", p.api)
 	return nil
 }
 
@@ -204,6 +195,52 @@ func (p *Panel) Cleanup() error {
 		return nil
 	}
 	return p.login.close()
+}
+
+// addresses returns the addresses of a panel that a server is provisioning, for the log: one for each
+// host name of its site. A site without a host name is named by its listener, or localhost.
+func addresses(server *caddyhttp.Server, path string) []string {
+	if len(server.Listen) == 0 {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(server.Listen[0])
+	if err != nil {
+		return nil // a unix socket
+	}
+	scheme, usual := "http", "80"
+	if len(server.TLSConnPolicies) > 0 {
+		scheme, usual = "https", "443"
+	}
+	hosts := siteHosts(server.Routes)
+	if len(hosts) == 0 {
+		hosts = []string{cmp.Or(host, "localhost")}
+	}
+	all := make([]string, 0, len(hosts))
+	for _, host := range hosts {
+		all = append(all, scheme+"://"+strings.TrimSuffix(net.JoinHostPort(host, port), ":"+usual)+path)
+	}
+	return all
+}
+
+// siteHosts returns the host names of the first route with a panel that is not provisioned yet. Caddy
+// drops the JSON of a handler when it has provisioned it.
+func siteHosts(routes caddyhttp.RouteList) []string {
+	for _, route := range routes {
+		for _, handler := range route.HandlersRaw {
+			if !bytes.Contains(handler, []byte(`"handler":"media_admin"`)) {
+				continue
+			}
+			for _, set := range route.MatcherSets {
+				for _, matcher := range set {
+					if hosts, ok := matcher.(*caddyhttp.MatchHost); ok {
+						return *hosts
+					}
+				}
+			}
+			return nil
+		}
+	}
+	return nil
 }
 
 // Interface guards

@@ -36,7 +36,11 @@ const (
 
 func (p *Panel) session(ctx context.Context, v visitor) session {
 	s := session{User: v.name, Editor: v.editor, LogOut: p.login != nil, StartedFrom: valueOf(p.args, "--config", "-c")}
-	running, why := p.running(ctx)
+	running, err := p.api.Running(ctx)
+	var why string
+	if err != nil {
+		why = err.Error()
+	}
 	switch {
 	case !v.editor:
 		s.WhyNot = onlyLooking
@@ -54,18 +58,6 @@ func (p *Panel) session(ctx context.Context, v visitor) session {
 		s.Lasting = true
 	}
 	return s
-}
-
-// running returns the configuration of the app, or the reason why it cannot be changed.
-func (p *Panel) running(ctx context.Context) (app map[string]any, why string) {
-	if p.editor == nil {
-		return nil, adminOff
-	}
-	app, err := p.editor.Running(ctx)
-	if err != nil {
-		return nil, err.Error()
-	}
-	return app, ""
 }
 
 // resumed reports whether Caddy starts with the last running configuration.

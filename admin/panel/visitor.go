@@ -9,7 +9,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
-	"github.com/caddymedia/media/caddymedia/ingest"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
@@ -39,8 +39,8 @@ func (p *Panel) visitor(r *http.Request) visitor {
 }
 
 // actor returns the visitor as the actor of a request.
-func (v visitor) actor(r *http.Request) ingest.Actor {
-	return ingest.Actor{Origin: ingest.OriginPanel, Account: v.name, Client: mediaapp.ClientOf(r.Context())}
+func (v visitor) actor(r *http.Request) media.Actor {
+	return media.Actor{Origin: media.OriginPanel, Account: v.name, Client: mediaapp.ClientOf(r.Context())}
 }
 
 const otherSite = "the request comes from another site"

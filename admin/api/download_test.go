@@ -1,4 +1,4 @@
-package edit
+package api
 
 import (
 	"slices"
@@ -15,7 +15,7 @@ func TestVeil(t *testing.T) {
 		"storages":{"archive":{"driver":{"name":"sftp","address":"h","password":"{file./run/p}","private_key":"KEY"}},
 			"plain":{"driver":{"name":"local","root":"/a"}},
 			"cut":{"driver":{"name":"sftp","password":"a{env.X}"}},
-			"x":{"driver":{"name":"foreign","place":"p","port":1}}}}`)}
+			"x":{"driver":{"name":"unknown","place":"p","port":1}}}}`)}
 	c.veil()
 	mustEqual(t, c.app, `{"cdn_base":"https://x","limits":{"max_files":3},
 		"tokens":{"store":"redis","addresses":["h:1"],"password":"{env.MEDIA_TOKENS_PASSWORD}","url":"{env.REDIS}"},
@@ -23,7 +23,7 @@ func TestVeil(t *testing.T) {
 		"storages":{"archive":{"driver":{"name":"sftp","address":"h","password":"{file./run/p}","private_key":"{env.MEDIA_STORAGES_ARCHIVE_PRIVATE_KEY}"}},
 			"plain":{"driver":{"name":"local","root":"/a"}},
 			"cut":{"driver":{"name":"sftp","password":"{env.MEDIA_STORAGES_CUT_PASSWORD}"}},
-			"x":{"driver":{"name":"foreign","place":"{env.MEDIA_STORAGES_X_PLACE}","port":"{env.MEDIA_STORAGES_X_PORT}"}}}}`)
+			"x":{"driver":{"name":"unknown","place":"{env.MEDIA_STORAGES_X_PLACE}","port":"{env.MEDIA_STORAGES_X_PORT}"}}}}`)
 }
 
 // TestVeilKeepsVariables: a variable of the configuration stands for no other secret.
@@ -33,7 +33,7 @@ func TestVeilKeepsVariables(t *testing.T) {
 	got := c.veil()
 	mustEqual(t, c.app, `{"accounts":{"site-one":{"password_hash":"{env.MEDIA_ACCOUNTS_SITE_ONE_PASSWORD_HASH}"},
 		"site.one":{"password_hash":"{env.MEDIA_ACCOUNTS_SITE_ONE_PASSWORD_HASH_2}"}}}`)
-	if want := []Variable{{"MEDIA_ACCOUNTS_SITE_ONE_PASSWORD_HASH_2", "accounts/site.one/password_hash"}}; !slices.Equal(got, want) {
+	if want := []variable{{"MEDIA_ACCOUNTS_SITE_ONE_PASSWORD_HASH_2", "accounts/site.one/password_hash"}}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

@@ -1,4 +1,4 @@
-package edit
+package api
 
 import (
 	"context"
@@ -58,7 +58,7 @@ func hashOf(password string) (string, error) {
 
 // endTokens removes the tokens of an account that was deleted or has a new password. These tokens
 // are already invalid, unless the account is restored unchanged.
-func (e *Editor) endTokens(ctx context.Context, apiKey string) {
+func (e *editor) endTokens(ctx context.Context, apiKey string) {
 	ctx = context.WithoutCancel(ctx)
 	app, release, err := mediaapp.AcquireActive()
 	if err == nil {

@@ -1,4 +1,4 @@
-package edit
+package api
 
 import (
 	"fmt"
@@ -37,7 +37,7 @@ func TestClientAddresses(t *testing.T) {
 		"udp/localhost:1":       "",
 		"://":                   "",
 	} {
-		client, err := NewClient(address)
+		client, err := newClient(address)
 		if (err == nil) != (want != "") || err == nil && client.origin != want {
 			t.Errorf("%q: %+v, %v, want %q", address, client, err, want)
 		}
@@ -56,7 +56,7 @@ func TestCommand(t *testing.T) {
 		"unix//run/x.sock|0220":    "curl -sS --unix-socket /run/x.sock http://127.0.0.1/config/apps/media",
 		"unix//run/it's mine.sock": `curl -sS --unix-socket '/run/it'\''s mine.sock' http://127.0.0.1/config/apps/media`,
 	} {
-		client, err := NewClient(address)
+		client, err := newClient(address)
 		if err != nil || client.curl != want {
 			t.Errorf("%q: %s, %v, want %s", address, client.curl, err, want)
 		}
@@ -102,15 +102,15 @@ func (a *admin) take(r *http.Request) {
 	a.changes++
 }
 
-func editorOf(t *testing.T, a *admin) *Editor {
+func editorOf(t *testing.T, a *admin) *editor {
 	t.Helper()
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
-	client, err := NewClient(strings.TrimPrefix(server.URL, "http://"))
+	client, err := newClient(strings.TrimPrefix(server.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(client, zap.NewNop())
+	return &editor{client, zap.NewNop(), syncFile}
 }
 
 // once fails the first request of a method.
@@ -149,8 +149,8 @@ func TestChangesArriveOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := &admin{body: `{"image_aliases":{"b":{}},"storages":{` + archive + `}}`, before: before}
-			saved, err := editorOf(t, a).Put(t.Context(), Change{
-				Section: FileAliases, Name: "a", Condition: Condition{New: true}, Value: object{"prefix": "p"},
+			saved, err := editorOf(t, a).put(t.Context(), change{
+				section: fileAliases, name: "a", condition: condition{isNew: true}, Value: object{"prefix": "p"},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -159,8 +159,8 @@ func TestChangesArriveOnce(t *testing.T) {
 			if strings.HasSuffix(name, "somebody else changes something") {
 				want = `{"cdn_base":"https://other",` + want[1:]
 			}
-			if a.body != want || a.changes != 1 || !saved.Created {
-				t.Errorf("%s after %d changes, created %t, want %s", a.body, a.changes, saved.Created, want)
+			if a.body != want || a.changes != 1 || !saved.created {
+				t.Errorf("%s after %d changes, created %t, want %s", a.body, a.changes, saved.created, want)
 			}
 		})
 	}
@@ -177,14 +177,14 @@ func TestManyAtOnce(t *testing.T) {
 		name := fmt.Sprint("alias-", i)
 		want[name] = object{}
 		all.Go(func() {
-			_, err := editor.Put(t.Context(), Change{Section: FileAliases, Name: name, Condition: Condition{New: true}})
+			_, err := editor.put(t.Context(), change{section: fileAliases, name: name, condition: condition{isNew: true}})
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		})
 	}
 	all.Wait()
-	mustEqual(t, group(parsed(t, a.body), string(FileAliases)), string(canonical(want)))
+	mustEqual(t, group(parsed(t, a.body), string(fileAliases)), string(canonical(want)))
 }
 
 func TestUnusableEndpoint(t *testing.T) {
@@ -202,7 +202,7 @@ func TestUnusableEndpoint(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := editorOf(t, &admin{body: "{}", before: before}).Entry(t.Context(), Storages, "default")
+			_, err := editorOf(t, &admin{body: "{}", before: before}).read(t.Context(), true)
 			if status, _ := statusOf(err); status != http.StatusBadGateway {
 				t.Errorf("status %d: %v", status, err)
 			}
@@ -215,8 +215,8 @@ func TestRefusedByCaddy(t *testing.T) {
 	a := &admin{body: "null", before: once(http.MethodPost, func(_ *admin, w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, `{"error":"loading new config: loading media app module: provision media: storage \"a\": local storage: root p4ssword is missing"}`, http.StatusInternalServerError)
 	})}
-	_, err := editorOf(t, a).Put(t.Context(), Change{
-		Section: Storages, Name: "a", Condition: Condition{New: true}, Value: parsed(t, `{"driver":{"name":"sftp"}}`),
+	_, err := editorOf(t, a).put(t.Context(), change{
+		section: storages, name: "a", condition: condition{isNew: true}, Value: parsed(t, `{"driver":{"name":"sftp"}}`),
 		Secrets: map[string]string{"driver.password": "p4ssword"},
 	})
 	status, _ := statusOf(err)
@@ -235,11 +235,11 @@ func TestUnixSocket(t *testing.T) {
 	server := &http.Server{Handler: &admin{body: `{"image_aliases":{"b":{}},"storages":{` + archive + `}}`}}
 	go server.Serve(listener)
 	t.Cleanup(func() { server.Close() })
-	client, err := NewClient("unix/" + path + "|0200")
+	client, err := newClient("unix/" + path + "|0200")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(client, zap.NewNop()).Entry(t.Context(), ImageAliases, "b"); err != nil {
+	if _, err := (&editor{client: client}).read(t.Context(), true); err != nil {
 		t.Error(err)
 	}
 }
