@@ -33,23 +33,21 @@ func (c *call) aliases() error {
 	aliases, implicit := c.service.Aliases(), c.app.Implied().Aliases
 	all := make([]aliasAnswer, 0, len(aliases))
 	for _, alias := range aliases {
+		var settings map[string]any
+		if alias.Kind == media.Image {
+			settings = media.Schemas.ImageAlias.Values(c.app.ImageAliases[alias.Name])
+		} else {
+			settings = media.Schemas.FileAlias.Values(c.app.FileAliases[alias.Name])
+		}
 		all = append(all, aliasAnswer{
 			Kind: alias.Kind, Name: alias.Name, Implicit: implicit,
 			Storage: alias.Storage.Name(), Prefix: alias.Prefix, Address: alias.BaseURL + alias.Path(),
 			Overwrite: alias.Overwrite, Sanitize: alias.Sanitize, MaxSize: alias.MaxSize,
 			Extensions: slices.Sorted(maps.Keys(alias.Extensions)), WebP: alias.WebP != nil,
-			Settings: c.aliasSettings(alias), Accounts: orEmpty(c.app.NamedBy(alias.Name)),
+			Settings: settings, Accounts: append([]string{}, c.app.NamedBy(alias.Name)...),
 		})
 	}
 	return c.answer(map[string]any{"aliases": all})
-}
-
-// aliasSettings returns the configured options of an alias.
-func (c *call) aliasSettings(alias *media.Alias) map[string]any {
-	if alias.Kind == media.Image {
-		return media.Schemas.ImageAlias.Values(c.app.ImageAliases[alias.Name])
-	}
-	return media.Schemas.FileAlias.Values(c.app.FileAliases[alias.Name])
 }
 
 type accountAnswer struct {
@@ -61,7 +59,7 @@ type accountAnswer struct {
 func (c *call) accounts() error {
 	all := make([]accountAnswer, 0, len(c.app.Accounts))
 	for _, key := range slices.Sorted(maps.Keys(c.app.Accounts)) {
-		all = append(all, accountAnswer{APIKey: key, Aliases: orEmpty(c.app.Accounts[key].Aliases)})
+		all = append(all, accountAnswer{APIKey: key, Aliases: append([]string{}, c.app.Accounts[key].Aliases...)})
 	}
 	return c.answer(map[string]any{"accounts": all})
 }
@@ -79,14 +77,6 @@ func (c *call) endTokens() error {
 		return failf(http.StatusServiceUnavailable, "%s %s", noTokenStore, c.redacted(err.Error()))
 	}
 	return c.answer(map[string]int{"ended": ended})
-}
-
-// orEmpty returns an empty list for nil, which would be null in JSON.
-func orEmpty(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
 }
 
 type kindsAnswer struct {

@@ -76,9 +76,6 @@ func (c config) view(s section, name string) *shownEntry {
 	return view
 }
 
-// remove removes an entry.
-func (c config) remove(s section, name string) { delete(c.section(s), name) }
-
 // storagesOfAliases returns the name of the storage of each alias.
 func (c config) storagesOfAliases() map[use]string {
 	found := map[use]string{}

@@ -46,7 +46,7 @@ func TestWhatTheAppAddsStays(t *testing.T) {
 		},
 		"one of the app's aliases is removed": {
 			`{}`, `{"storages":{$DEFAULT},"file_aliases":{"content":{}}}`,
-			func(c config) { c.remove(imageAliases, "content") },
+			func(c config) { delete(c.section(imageAliases), "content") },
 		},
 		"a second storage, and the app's aliases used the only one": {
 			`{"storages":{` + archive + `}}`,
@@ -71,7 +71,7 @@ func TestWhatTheAppAddsStays(t *testing.T) {
 		"a storage of two goes": {
 			`{"storages":{` + archive + `,"default":{}},"image_aliases":{"photos":{}}}`,
 			`{"storages":{"default":{}},"image_aliases":{"photos":{}}}`,
-			func(c config) { c.remove(storages, "archive") },
+			func(c config) { delete(c.section(storages), "archive") },
 		},
 		"the first account": {
 			`{}`, `{"accounts":{"key":{}},"storages":{$DEFAULT},"image_aliases":{"content":{}},"file_aliases":{"content":{}}}`,
@@ -79,7 +79,7 @@ func TestWhatTheAppAddsStays(t *testing.T) {
 		},
 		"the last account": {
 			`{"accounts":{"key":{}},"storages":{` + archive + `},"image_aliases":{"photos":{}}}`, `{"storages":{` + archive + `},"image_aliases":{"photos":{}}}`,
-			func(c config) { c.remove(accounts, "key") },
+			func(c config) { delete(c.section(accounts), "key") },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -75,15 +73,16 @@ func (c config) veil() []variable {
 			path := []string{string(s), name}
 			opts, err := s.options(driverOf(entry))
 			if err != nil {
-				v.allBut(driverKind, append(path, driverGroup), group(entry, driverGroup))
+				v.veil(nil, driverKind, append(path, driverGroup), group(entry, driverGroup))
 				continue
 			}
-			v.described(opts, path, entry)
+			v.veil(opts, "", path, entry)
 		}
 	}
-	if store := group(c.app, tokenStore); store != nil {
-		v.tokens(store)
-	}
+	store := group(c.app, tokenStore)
+	name, _ := store[storeKind].(string)
+	opts, _ := moduleOptions("media.tokens." + name)
+	v.veil(opts, storeKind, []string{tokenStore}, store)
 	return v.variables
 }
 
@@ -93,38 +92,24 @@ type veiler struct {
 	variables []variable
 }
 
-// described replaces the options that the description marks as secret.
-func (v *veiler) described(opts []options.Option, path []string, entry object) {
+// veil replaces the options that are described as secret. Without a description it replaces all
+// options but the name of the module, which is harmless.
+func (v *veiler) veil(opts []options.Option, module string, path []string, entry object) {
+	for _, name := range slices.Sorted(maps.Keys(entry)) {
+		if opts == nil && name != module && !empty(entry[name]) {
+			entry[name] = v.veiled(append(slices.Clone(path), name), entry[name])
+		}
+	}
 	for _, option := range opts {
 		option = asGroup(option, entry)
 		at := append(slices.Clone(path), option.Name)
 		switch {
-		case option.Type == options.Group:
-			v.described(option.Options, at, group(entry, option.Name))
+		case option.Type == options.Group && option.Options != nil:
+			v.veil(option.Options, "", at, group(entry, option.Name))
 		case option.Secret && !empty(entry[option.Name]):
 			entry[option.Name] = v.veiled(at, entry[option.Name])
 		}
 	}
-}
-
-// allBut replaces all options except the known one, which is harmless.
-func (v *veiler) allBut(known string, path []string, entry object) {
-	for _, name := range slices.Sorted(maps.Keys(entry)) {
-		if name != known && !empty(entry[name]) {
-			entry[name] = v.veiled(append(slices.Clone(path), name), entry[name])
-		}
-	}
-}
-
-// tokens replaces the secrets of a token store, or all options of a store that does not describe
-// them.
-func (v *veiler) tokens(store object) {
-	path := []string{tokenStore}
-	if opts := tokenOptions(store); opts != nil {
-		v.described(opts, path, store)
-		return
-	}
-	v.allBut(storeKind, path, store)
 }
 
 // The token store is in a group of this name. One of its options is the name of the store.
@@ -132,20 +117,6 @@ const (
 	tokenStore = "tokens"
 	storeKind  = "store"
 )
-
-// tokenOptions returns the options of a token store, or nil if the store does not describe them.
-func tokenOptions(store object) []options.Option {
-	kind, _ := store[storeKind].(string)
-	info, err := caddy.GetModule("media.tokens." + kind)
-	if err != nil {
-		return nil
-	}
-	described, ok := info.New().(options.Described)
-	if !ok {
-		return nil
-	}
-	return described.Schema().Options
-}
 
 var (
 	wholePlaceholder = regexp.MustCompile(`^\{[^{}]+\}$`)

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -175,7 +176,8 @@ func (e *editor) put(ctx context.Context, wanted change) (*saved, error) {
 		if wanted.section != accounts {
 			return nil, refused("", "only accounts have passwords")
 		}
-		password, hash, err := newPassword()
+		password := rand.Text() // without digits that look like letters
+		hash, err := hashOf(password)
 		if err != nil {
 			return nil, err
 		}
@@ -218,7 +220,7 @@ func (e *editor) remove(ctx context.Context, s section, name string, expected co
 		if err := c.removable(s, name); err != nil {
 			return err
 		}
-		c.remove(s, name)
+		delete(c.section(s), name)
 		return nil
 	})
 	if err != nil {

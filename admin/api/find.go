@@ -5,7 +5,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/caddymedia/media/caddymedia/media"
@@ -13,6 +15,9 @@ import (
 )
 
 const (
+	// Entries per page.
+	defaultLimit = 60
+	maxLimit     = 200
 	// The maximum number of objects examined for one answer to a search.
 	maxLooked = 5000
 	// The maximum number of listings for one answer. Some may be empty.
@@ -35,19 +40,26 @@ func (p position) String() string {
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-func parsePosition(cursor string) (position, error) {
-	var p position
+// pageOf returns the maximum number of entries of a page, and the position after the previous page.
+func pageOf(query url.Values) (limit int, from position, err error) {
+	limit = defaultLimit
+	if raw := query.Get("limit"); raw != "" {
+		if limit, err = strconv.Atoi(raw); err != nil || limit < 1 || limit > maxLimit {
+			return 0, from, failf(http.StatusBadRequest, "The limit is a number from 1 to %d.", maxLimit)
+		}
+	}
+	cursor := query.Get("cursor")
 	if cursor == "" {
-		return p, nil
+		return limit, from, nil
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err == nil {
-		err = json.Unmarshal(raw, &p)
+		err = json.Unmarshal(raw, &from)
 	}
 	if err != nil {
-		return p, failf(http.StatusBadRequest, "The cursor is not from an earlier answer.")
+		return 0, from, failf(http.StatusBadRequest, "The cursor is not from an earlier answer.")
 	}
-	return p, nil
+	return limit, from, nil
 }
 
 // finder collects a page of items.

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"path"
 	"slices"
-	"strconv"
 
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -81,11 +79,7 @@ func (c *call) itemFailed(alias *media.Alias, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, storagedrivers.ErrInvalidKey) {
 		return noItem()
 	}
-	return storageFailed(c.driver(alias), err)
-}
-
-func (c *call) driver(alias *media.Alias) storagedrivers.Description {
-	return c.app.Driver(alias.Storage.Name()).Describe()
+	return storageFailed(c.app.Driver(alias.Storage.Name()).Describe(), err)
 }
 
 // item returns one item with its variant and sizes.
@@ -193,12 +187,6 @@ type itemsAnswer struct {
 	LookedAt int          `json:"looked_at"`
 }
 
-// Items per page.
-const (
-	defaultLimit = 60
-	maxLimit     = 200
-)
-
 // items returns a page of the items of a folder, or of those that match a search.
 func (c *call) items() error {
 	alias, err := c.alias()
@@ -210,11 +198,7 @@ func (c *call) items() error {
 	if folder != "" && storagedrivers.ValidKey(folder) != nil {
 		return failf(http.StatusBadRequest, "The folder is invalid: separate folders by single slashes, without a slash at the beginning or the end.")
 	}
-	limit, err := limitOf(query)
-	if err != nil {
-		return err
-	}
-	from, err := parsePosition(query.Get("cursor"))
+	limit, from, err := pageOf(query)
 	if err != nil {
 		return err
 	}
@@ -223,22 +207,10 @@ func (c *call) items() error {
 	f := newFinder(alias, folder, query.Get("search"), limit)
 	next, err := f.find(ctx, from)
 	if err != nil {
-		return storageFailed(c.driver(alias), err)
+		return storageFailed(c.app.Driver(alias.Storage.Name()).Describe(), err)
 	}
 	return c.answer(itemsAnswer{
 		Kind: alias.Kind, Alias: alias.Name, Folder: folder,
 		Folders: f.folders, Items: f.items, Next: next.String(), LookedAt: f.looked,
 	})
-}
-
-func limitOf(query url.Values) (int, error) {
-	raw := query.Get("limit")
-	if raw == "" {
-		return defaultLimit, nil
-	}
-	limit, err := strconv.Atoi(raw)
-	if err != nil || limit < 1 || limit > maxLimit {
-		return 0, failf(http.StatusBadRequest, "The limit is a number from 1 to %d.", maxLimit)
-	}
-	return limit, nil
 }

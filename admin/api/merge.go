@@ -59,7 +59,7 @@ func merged(opts []options.Option, old, value object, secrets map[string]string)
 func (m *merger) merge(prefix string, opts []options.Option, old, value object) (object, error) {
 	entry := object{}
 	for name := range value {
-		if !described(opts, name) {
+		if !slices.ContainsFunc(opts, func(o options.Option) bool { return o.Name == name }) {
 			return nil, refused(prefix+name, "there is no option %q", prefix+name)
 		}
 	}
@@ -72,7 +72,11 @@ func (m *merger) merge(prefix string, opts []options.Option, old, value object) 
 		case option.Secret && value[option.Name] != nil:
 			return nil, refused(path, "%q is a secret and is sent as one", path)
 		case option.Secret:
-			given = m.secret(path, old[option.Name])
+			given = old[option.Name]
+			if text, named := m.secrets[path]; named {
+				m.used = append(m.used, path)
+				given = text
+			}
 		case option.Type == options.Group:
 			given, err = m.group(path, option, group(old, option.Name), value[option.Name])
 		default:
@@ -86,16 +90,6 @@ func (m *merger) merge(prefix string, opts []options.Option, old, value object) 
 		}
 	}
 	return entry, nil
-}
-
-// secret returns the new value of a secret.
-func (m *merger) secret(path string, old any) any {
-	text, named := m.secrets[path]
-	if !named {
-		return old
-	}
-	m.used = append(m.used, path)
-	return text
 }
 
 // taken returns the new value of an option that is neither a secret nor a group.
@@ -158,10 +152,6 @@ func asGroup(option options.Option, entries ...object) options.Option {
 		one.Options = append(one.Options, options.Option{Name: name, Type: options.Group, Options: option.Options})
 	}
 	return one
-}
-
-func described(opts []options.Option, name string) bool {
-	return slices.ContainsFunc(opts, func(o options.Option) bool { return o.Name == name })
 }
 
 // empty reports whether a value stands for an option that is not set.

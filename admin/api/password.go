@@ -18,13 +18,6 @@ import (
 
 const hashOption = "password_hash"
 
-// newPassword returns a random password and its hash.
-func newPassword() (password, hash string, err error) {
-	password = rand.Text() // without digits that look like letters
-	hash, err = hashOf(password)
-	return password, hash, err
-}
-
 const (
 	saltBytes = 16
 	saltField = 4 // of "$argon2id$v=19$m=47104,t=1,p=1$<salt>$<key>"

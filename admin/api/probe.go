@@ -221,16 +221,11 @@ func reasonOf(message string) string {
 
 // blamedDriverOption returns the path of the driver option that an error is about: "driver.root".
 func blamedDriverOption(driver json.RawMessage, message string) string {
-	var named struct {
-		Name string `json:"name"`
-	}
-	_ = json.Unmarshal(driver, &named) // without a name there is no such driver
-	opts, err := driverOptions(named.Name)
+	var parsed object
+	_ = json.Unmarshal(driver, &parsed) // without a name there is no such driver
+	opts, err := storages.options(driverOf(object{driverGroup: parsed}))
 	if err != nil {
 		return ""
 	}
-	if option := options.Blamed(message, opts); option != "" {
-		return driverGroup + "." + option
-	}
-	return ""
+	return options.Blamed(message, opts)
 }

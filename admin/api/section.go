@@ -83,20 +83,32 @@ func (s section) options(driver string) ([]options.Option, error) {
 	}
 }
 
-func driverOptions(kind string) ([]options.Option, error) {
+func driverOptions(name string) ([]options.Option, error) {
 	const where = driverGroup + "." + driverKind
-	if kind == "" {
+	if name == "" {
 		return nil, refused(where, "the storage needs a driver")
 	}
-	module, err := caddy.GetModule("media.storages." + kind)
+	opts, known := moduleOptions("media.storages." + name)
+	switch {
+	case !known:
+		return nil, refused(where, "there is no driver %q", name)
+	case opts == nil:
+		return nil, refused(where, "the driver %q does not describe its options: change it in the configuration file", name)
+	}
+	return opts, nil
+}
+
+// moduleOptions returns the options of a driver or a token store, nil if the module does not describe
+// them, and false if there is no such module.
+func moduleOptions(id string) (opts []options.Option, known bool) {
+	info, err := caddy.GetModule(id)
 	if err != nil {
-		return nil, refused(where, "there is no driver %q", kind)
+		return nil, false
 	}
-	described, ok := module.New().(options.Described)
-	if !ok {
-		return nil, refused(where, "the driver %q does not describe its options: it can be changed in the configuration file only", kind)
+	if described, ok := info.New().(options.Described); ok {
+		opts = append([]options.Option{}, described.Schema().Options...)
 	}
-	return described.Schema().Options, nil
+	return opts, true
 }
 
 // driverOf returns the name of a storage's driver.

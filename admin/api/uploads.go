@@ -56,12 +56,7 @@ type uploadsAnswer struct {
 // uploads returns a page of the unfinished resumable uploads of all storages. A storage that fails
 // is a problem of the answer and hides no upload of another one.
 func (c *call) uploads() error {
-	query := c.r.URL.Query()
-	limit, err := limitOf(query)
-	if err != nil {
-		return err
-	}
-	from, err := parsePosition(query.Get("cursor"))
+	limit, from, err := pageOf(c.r.URL.Query())
 	if err != nil {
 		return err
 	}

@@ -66,8 +66,6 @@ func (p *Panel) newLogin(app *mediaapp.App) (*login, error) {
 	return l, nil
 }
 
-func (l *login) close() error { return closeSessions() }
-
 func (p *Panel) validateLogin() error {
 	switch {
 	case p.User != "":

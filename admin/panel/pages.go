@@ -18,6 +18,7 @@ import (
 const (
 	indexFile    = "index.html"
 	loginFile    = "login.html"
+	strangerFile = "stranger.html" // for requests without a user
 	versionMark  = "{{version}}"
 	versionBytes = 8
 	cacheForever = "private, max-age=31536000, immutable"

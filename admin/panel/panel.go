@@ -194,7 +194,7 @@ func (p *Panel) Cleanup() error {
 	if p.login == nil {
 		return nil
 	}
-	return p.login.close()
+	return closeSessions()
 }
 
 // addresses returns the addresses of a panel that a server is provisioning, for the log: one for each

@@ -14,9 +14,6 @@ import (
 // serveAPI serves a route below "<path>/api/". The caller has checked that the visitor may use it.
 func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, route string) {
 	area, rest, _ := strings.Cut(route, "/")
-	if area != "upload" && !p.takesJSON(w, r) {
-		return
-	}
 	switch {
 	case area == "upload":
 		p.upload(w, r, v, rest)
@@ -28,23 +25,16 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 		if p.allowed(w, r, http.MethodGet, http.MethodHead) {
 			p.answer(w, r, http.StatusOK, json.RawMessage(mediahttp.OpenAPI))
 		}
+	case r.Method == http.MethodPut || r.Method == http.MethodPost:
+		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		if err != nil || kind != "application/json" { // a form of another site could send it
+			p.fail(w, r, http.StatusUnsupportedMediaType, "the body must be application/json")
+			return
+		}
+		fallthrough
 	default:
 		p.routes.ServeHTTP(w, r.WithContext(api.WithActor(r.Context(), v.actor(r))))
 	}
-}
-
-// takesJSON reports whether the request may have its body. It refuses one that a form of another site
-// could send.
-func (p *Panel) takesJSON(w http.ResponseWriter, r *http.Request) bool {
-	if r.Method != http.MethodPut && r.Method != http.MethodPost {
-		return true
-	}
-	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || kind != "application/json" {
-		p.fail(w, r, http.StatusUnsupportedMediaType, "the body must be application/json")
-		return false
-	}
-	return true
 }
 
 // policy allows the pages to use their own files and nothing else.

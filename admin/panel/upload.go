@@ -58,39 +58,38 @@ func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, v visito
 	}
 }
 
-// provisioned holds the panels of all configurations. An upload may outlast the configuration under
-// which it began; the panels of the configuration that runs at its end confirm it.
-var provisioned = registry{panels: map[*media.Service][]*Panel{}}
+// provisioned holds the panels of all configurations, with the media service of each. An upload may
+// outlast the configuration under which it began; the panels of the configuration that runs at its
+// end confirm it.
+var provisioned = registry{panels: map[*Panel]*media.Service{}}
 
-// registry holds panels by the media service of their configuration.
 type registry struct {
 	mu     sync.Mutex
-	panels map[*media.Service][]*Panel
+	panels map[*Panel]*media.Service
 }
 
 func (g *registry) add(service *media.Service, p *Panel) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.panels[service] = append(g.panels[service], p)
+	g.panels[p] = service
 }
 
 func (g *registry) remove(p *Panel) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for service, panels := range g.panels {
-		if panels = slices.DeleteFunc(panels, func(other *Panel) bool { return other == p }); len(panels) == 0 {
-			delete(g.panels, service)
-		} else {
-			g.panels[service] = panels
-		}
-	}
+	delete(g.panels, p)
 }
 
 // any reports whether fits is true for a panel in the configuration of a service.
 func (g *registry) any(service *media.Service, fits func(*Panel) bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return slices.ContainsFunc(g.panels[service], fits)
+	for p, of := range g.panels {
+		if of == service && fits(p) {
+			return true
+		}
+	}
+	return false
 }
 
 // uploadSession keeps the session of a request from becoming idle until the caller calls ended.

@@ -66,39 +66,16 @@ const strangerText = "No user is logged in. Add users in the Caddyfile: " +
 	"media_admin { login { <user> <password hash> } }, or put the panel behind a single sign-on (forward_auth). " +
 	"Make a hash with: caddy hash-password --algorithm argon2id"
 
-const strangerPage = `<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Not logged in</title></head>
-<body>
-<h1>No user is logged in</h1>
-<p>Add users in the Caddyfile:</p>
-<pre>
-media_admin {
-	login {
-		&lt;user&gt; &lt;password hash&gt;
-	}
-}
-</pre>
-<p>Make the hash with <code>caddy hash-password --algorithm argon2id</code>.</p>
-<p>Or put the panel behind a single sign-on with <code>forward_auth</code>.</p>
-</body>
-</html>
-`
-
-// refuseStranger answers a request without a user by an explanation of how to log in.
+// refuseStranger answers a request without a user by an explanation of how to log in. A browser gets
+// a page.
 func (p *Panel) refuseStranger(w http.ResponseWriter, r *http.Request, rest string) {
-	if !isPage(r, rest) {
+	if !reads(r) || rest == "/api" || strings.HasPrefix(rest, "/api/") {
 		p.fail(w, r, http.StatusForbidden, strangerText)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(http.StatusForbidden)
-	_, _ = w.Write([]byte(strangerPage)) // the client may be gone
-}
-
-// isPage reports whether a browser displays the answer to a request.
-func isPage(r *http.Request, rest string) bool {
-	return reads(r) && rest != "/api" && !strings.HasPrefix(rest, "/api/")
+	_, _ = w.Write(p.pages.files[strangerFile]) // the client may be gone
 }
 
 // audited logs the subject, the user and the client of a change, but never its content.
@@ -107,36 +84,11 @@ func (p *Panel) audited(w http.ResponseWriter, r *http.Request, v visitor, route
 		serve(w)
 		return
 	}
-	section, name := subject(route)
-	recorder := &statusRecorder{ResponseWriterWrapper: &caddyhttp.ResponseWriterWrapper{ResponseWriter: w}}
+	// For "config/storages/archive" these are "storages" and "archive".
+	section, name, _ := strings.Cut(strings.TrimPrefix(route, "config/"), "/")
+	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)
 	serve(recorder)
 	p.log.Info("change in the panel", zap.String("user", v.name), zap.String("what", r.Method),
-		zap.String("section", section), zap.String("name", name), zap.String("client", mediaapp.ClientOf(r.Context())), zap.Int("result", recorder.status))
-}
-
-// subject returns the section and the name that a route is about. For "config/storages/archive"
-// these are "storages" and "archive"; for "items/img/content/a.png" they are "items" and the rest.
-func subject(route string) (section, name string) {
-	section, name, _ = strings.Cut(strings.TrimPrefix(route, "config/"), "/")
-	return section, name
-}
-
-// statusRecorder records the status of an answer.
-type statusRecorder struct {
-	*caddyhttp.ResponseWriterWrapper
-	status int
-}
-
-func (s *statusRecorder) WriteHeader(status int) {
-	if s.status < http.StatusOK { // 1xx come before
-		s.status = status
-	}
-	s.ResponseWriterWrapper.WriteHeader(status)
-}
-
-func (s *statusRecorder) Write(b []byte) (int, error) {
-	if s.status == 0 {
-		s.status = http.StatusOK
-	}
-	return s.ResponseWriterWrapper.Write(b)
+		zap.String("section", section), zap.String("name", name), zap.String("client", mediaapp.ClientOf(r.Context())),
+		zap.Int("result", recorder.Status()))
 }
