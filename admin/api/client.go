@@ -41,7 +41,7 @@ const (
 
 var (
 	// errChanged reports that the configuration has changed since it was read.
-	errChanged = errors.New("the configuration was changed meanwhile")
+	errChanged = errors.New("the configuration has changed since it was read")
 	// errUnanswered reports that the endpoint did not answer, so a change may or may not have been
 	// made.
 	errUnanswered = errors.New("the admin endpoint did not answer")

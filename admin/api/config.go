@@ -117,7 +117,7 @@ func canonical(value any) []byte {
 // use is a part of the configuration that needs an entry: an alias its storage, an account an
 // alias, resumable uploads their storage.
 type use struct {
-	// Kind is that of an alias, "img" or "file", or "account", or "resumable".
+	// Kind is the kind of an alias ("img" or "file"), "account" or "resumable".
 	Kind   string `json:"kind"`
 	Alias  string `json:"alias,omitempty"`
 	APIKey string `json:"api_key,omitempty"`

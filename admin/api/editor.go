@@ -288,7 +288,7 @@ func (e *editor) change(ctx context.Context, s section, name string, apply func(
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
 	case <-ctx.Done():
-		return config{}, failf(http.StatusServiceUnavailable, "the change was given up before it was made")
+		return config{}, failf(http.StatusServiceUnavailable, "the request ended before the change was made")
 	}
 	changed, err := e.attempt(context.WithoutCancel(ctx), s, name, apply)
 	if err != nil {
@@ -333,11 +333,11 @@ func (e *editor) attempt(ctx context.Context, s section, name string, apply func
 		}
 	}
 	return changed, failf(http.StatusBadGateway,
-		"the configuration is being changed all the time, or Caddy's admin endpoint does not answer: try again")
+		"other changes of the configuration come first, or Caddy's admin endpoint does not answer: try again")
 }
 
-// driver returns the options of a storage that is not saved. They are those of value, and the
-// secrets that are not given from the storage called keep, if that has the same driver.
+// driver returns the options of an unsaved storage: value and secrets. Missing secrets are taken from
+// the storage called keep, if it has the same driver.
 func (e *editor) driver(ctx context.Context, value object, secrets map[string]string, keep string) (object, error) {
 	var c config
 	if keep != "" {

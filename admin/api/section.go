@@ -181,7 +181,7 @@ func (c condition) check(s section, name string, current *shownEntry) error {
 			return nil
 		}
 	}
-	return stale(current, "%s was changed by others meanwhile", s.title(name))
+	return stale(current, "%s has been changed by another user", s.title(name))
 }
 
 // stale returns the failure of a change of an entry that is in another state.

@@ -69,7 +69,7 @@ func (p *Panel) newLogin(app *mediaapp.App) (*login, error) {
 func (p *Panel) validateLogin() error {
 	switch {
 	case p.User != "":
-		return errors.New("login and user exclude each other: either the panel authenticates, or something in front of it")
+		return errors.New("login and user exclude each other: either the panel authenticates, or another handler")
 	case p.SessionIdle < 0 || p.SessionLifetime < 0:
 		return errors.New("session is negative")
 	}
@@ -184,7 +184,7 @@ func (p *Panel) logIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	user := form.Get("user")
-	client, _ := netip.ParseAddr(mediaapp.ClientOf(r.Context())) // one that is unknown counts as one client
+	client, _ := netip.ParseAddr(mediaapp.ClientOf(r.Context())) // all unknown addresses count as one client
 	err := p.login.passwords.Check(r.Context(), user, form.Get("password"), client)
 	if err == nil {
 		p.logLogin(r, user, "ok")

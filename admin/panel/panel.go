@@ -28,53 +28,51 @@ import (
 func init() { caddy.RegisterModule(Panel{}) }
 
 // Panel serves the pages on which administrators manage storages, aliases, accounts and
-// items. Its users log in on a page of its own (`login`), or something in front of it
-// authenticates them, such as `basic_auth`. Without either every address is refused.
+// items. Its users log in on a page of its own (`login`), or a handler before it authenticates
+// them, such as `basic_auth`. Without either every request is refused.
 //
-// What is changed there goes through Caddy's admin endpoint into the running configuration.
-// It outlives a restart only where Caddy is started with `--resume`; the panel says so.
+// Changes go through Caddy's admin endpoint into the running configuration. They outlive a
+// restart only if Caddy is started with `--resume`; otherwise the panel shows a warning.
 type Panel struct {
 	// The start of the panel's addresses on its site; `/` for a site of its own.
-	// Other addresses go on to the next handler. Default: `/media-admin`.
+	// Other requests are passed to the next handler. Default: `/media-admin`.
 	Path string `json:"path,omitempty"`
 
 	// The users who log in on a page of the panel, with their password hashes, made by
 	// `caddy hash-password --algorithm argon2id`; `{env.NAME}` and `{file./path}` are allowed.
-	// Failed logins are limited as those of accounts are. Removing a user or changing the hash
-	// ends the user's sessions at once. Default: none; something in front authenticates.
+	// Failed logins are limited like those of accounts. Removing a user or changing the hash
+	// ends the user's sessions at once. Default: none; another handler authenticates.
 	Login map[string]string `json:"login,omitempty"`
 
-	// How long a session lasts without a request of its user. Default: `1h`.
+	// The lifetime of a session without a request of its user. Default: `1h`.
 	SessionIdle caddy.Duration `json:"session_idle,omitempty"`
 
-	// How long a session lasts at most. Sessions outlive a reload and end at a restart.
+	// The longest lifetime of a session. Sessions outlive a reload and end at a restart.
 	// Default: `12h`.
 	SessionLifetime caddy.Duration `json:"session_lifetime,omitempty"`
 
-	// A placeholder for the user whom something in front has authenticated, instead of
-	// `login`. It must be set only after a check of who that is: a header that any client can
-	// send opens the panel to all. Default: `{http.auth.user.id}`, which `basic_auth` and its
-	// like set.
+	// The placeholder of the user that another handler has authenticated, instead of `login`.
+	// Only that handler may set it: a header that any client can send opens the panel to all.
+	// Default: `{http.auth.user.id}`, which handlers such as `basic_auth` set.
 	User string `json:"user,omitempty"`
 
-	// The users who may change things; others who are logged in may look. Default: all.
+	// The users who may make changes; others may only read. Default: all.
 	Editors []string `json:"editors,omitempty"`
 
-	// The address of Caddy's admin endpoint, on the loopback interface or a unix socket, or
-	// `off`: then the panel shows everything and changes no configuration. Default: in a
-	// Caddyfile that of the global option `admin`, in JSON Caddy's default,
-	// `localhost:2019`.
+	// The address of Caddy's admin endpoint, on the loopback interface or a unix socket. With
+	// `off` the configuration cannot be changed. Default: in a Caddyfile the address of the
+	// global option `admin`, in JSON Caddy's default, `localhost:2019`.
 	Admin string `json:"admin,omitempty"`
 
 	base    string // Path without a slash at its end
-	login   *login // nil where something in front authenticates
+	login   *login // nil if another handler authenticates
 	log     *zap.Logger
 	pages   *pages
 	api     *api.Handler
 	routes  http.Handler // of api, below base
 	uploads *mediahttp.Handler
 	guard   *http.CrossOriginProtection
-	args    []string // with which Caddy was started
+	args    []string // of the command that started Caddy
 	now     func() time.Time
 }
 
@@ -140,7 +138,7 @@ func (p *Panel) Validate() error {
 	case slices.Contains(p.Editors, ""):
 		return errors.New("editors: a name is empty")
 	case !strings.HasPrefix(p.Path, "/") || strings.ContainsAny(p.Path, "*?#{}\\") || strings.Contains(p.Path, "//"):
-		return fmt.Errorf("path %q: what addresses begin with is like /media-admin", p.Path)
+		return fmt.Errorf("path %q: write it like /media-admin", p.Path)
 	case p.login != nil:
 		return p.validateLogin()
 	case p.SessionIdle != 0 || p.SessionLifetime != 0:

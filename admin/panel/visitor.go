@@ -45,7 +45,7 @@ func (v visitor) actor(r *http.Request) media.Actor {
 
 const otherSite = "the request comes from another site"
 
-const onlyLooking = "You may look at everything here, and change nothing: your user is not among the editors."
+const onlyLooking = "You can view everything here, but not change it: your user is not an editor."
 
 // refusal returns the reason for refusing the request of a logged-in user, or "".
 func (p *Panel) refusal(r *http.Request, v visitor) string {
