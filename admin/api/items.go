@@ -2,11 +2,17 @@ package api
 
 import (
 	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -213,4 +219,157 @@ func (c *call) items() error {
 		Kind: alias.Kind, Alias: alias.Name, Folder: folder,
 		Folders: f.folders, Items: f.items, Next: next.String(), LookedAt: f.looked,
 	})
+}
+
+const (
+	// Entries per page.
+	defaultLimit = 60
+	maxLimit     = 200
+	// The maximum number of objects examined for one answer to a search.
+	maxLooked = 5000
+	// The maximum number of listings for one answer. Some may be empty.
+	maxListings = 20
+)
+
+// position is the progress of a listing: the page of the storage, and the last key examined. A
+// storage's own cursors only separate its pages.
+type position struct {
+	Page  string `json:"p,omitempty"`
+	After string `json:"a,omitempty"`
+}
+
+// String returns the position as a cursor. It is empty for the beginning and for the end.
+func (p position) String() string {
+	if p == (position{}) {
+		return ""
+	}
+	raw, _ := json.Marshal(p) // of two texts
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
+
+// pageOf returns the maximum number of entries of a page, and the position after the previous page.
+func pageOf(query url.Values) (limit int, from position, err error) {
+	limit = defaultLimit
+	if raw := query.Get("limit"); raw != "" {
+		if limit, err = strconv.Atoi(raw); err != nil || limit < 1 || limit > maxLimit {
+			return 0, from, failf(http.StatusBadRequest, "The limit is a number from 1 to %d.", maxLimit)
+		}
+	}
+	cursor := query.Get("cursor")
+	if cursor == "" {
+		return limit, from, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err == nil {
+		err = json.Unmarshal(raw, &from)
+	}
+	if err != nil {
+		return 0, from, failf(http.StatusBadRequest, "The cursor is not from an earlier answer.")
+	}
+	return limit, from, nil
+}
+
+// finder collects a page of items.
+type finder struct {
+	alias  *media.Alias
+	prefix string // of keys; it is empty or ends at a slash
+	root   string // the same of the alias
+	search string // empty lists the folder alone
+	wants  func(key string) bool
+	limit  int // of folders and items together
+
+	folders []string
+	items   []itemAnswer
+	looked  int
+}
+
+func newFinder(alias *media.Alias, folder, search string, limit int) *finder {
+	f := &finder{
+		alias: alias, search: search, wants: media.ItemFilter(alias, search), limit: limit,
+		folders: []string{}, items: []itemAnswer{},
+	}
+	if alias.Prefix != "" {
+		f.root = alias.Prefix + "/"
+	}
+	f.prefix = f.root
+	if folder != "" {
+		f.prefix += folder + "/"
+	}
+	return f
+}
+
+// find collects items from a position on. It returns the position of the next page, or the zero
+// position after the last page.
+func (f *finder) find(ctx context.Context, at position) (position, error) {
+	for range maxListings {
+		page, err := f.alias.Storage.List(ctx, storagedrivers.ListOptions{
+			Prefix: f.prefix, Cursor: at.Page, Limit: f.ask(), Shallow: f.search == "",
+		})
+		if err != nil {
+			return position{}, err
+		}
+		var full bool
+		if at.After, full = f.take(page, at.After); full {
+			return at, nil
+		}
+		if page.Next == "" {
+			return position{}, nil
+		}
+		at.Page = page.Next
+		if len(f.folders)+len(f.items) >= f.limit || f.looked >= maxLooked {
+			break
+		}
+	}
+	return at, nil
+}
+
+// ask returns the number of objects to list. It is doubled where every second object may be a
+// variant.
+func (f *finder) ask() int {
+	if f.search != "" {
+		return min(storagedrivers.PageSize, max(maxLooked-f.looked, 1))
+	}
+	wanted := f.limit - len(f.folders) - len(f.items)
+	if f.alias.WebP != nil {
+		wanted *= 2
+	}
+	return wanted
+}
+
+// take collects the entries of a page after the key after. It returns the last key examined, and
+// whether the page has more entries than fit.
+func (f *finder) take(page storagedrivers.Page, after string) (last string, full bool) {
+	last = after
+	for _, entry := range entriesOf(page) {
+		if entry.Key <= after {
+			continue
+		}
+		if f.wants(entry.Key) {
+			if len(f.folders)+len(f.items) == f.limit {
+				return last, true
+			}
+			f.add(entry)
+		}
+		f.looked++
+		last = entry.Key
+	}
+	return last, false
+}
+
+// entriesOf returns the objects and folders of a page in the byte order of their keys.
+func entriesOf(page storagedrivers.Page) []storagedrivers.Info {
+	entries := slices.Clone(page.Objects)
+	for _, folder := range page.Folders {
+		entries = append(entries, storagedrivers.Info{Key: folder})
+	}
+	slices.SortFunc(entries, func(a, b storagedrivers.Info) int { return strings.Compare(a.Key, b.Key) })
+	return entries
+}
+
+func (f *finder) add(entry storagedrivers.Info) {
+	if folder, ok := strings.CutSuffix(entry.Key, "/"); ok {
+		f.folders = append(f.folders, strings.TrimPrefix(folder, f.prefix))
+		return
+	}
+	f.items = append(f.items, describeItem(f.alias, strings.TrimPrefix(entry.Key, f.root), entry))
 }

@@ -7,7 +7,14 @@ import (
 	"slices"
 	"strings"
 
+	"go.uber.org/zap"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
 	"github.com/caddymedia/media/admin/api"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
@@ -74,4 +81,84 @@ func (p *Panel) allowed(w http.ResponseWriter, r *http.Request, methods ...strin
 	w.Header().Set("Allow", list)
 	p.fail(w, r, http.StatusMethodNotAllowed, "use "+list)
 	return false
+}
+
+// visitor is the user of a request.
+type visitor struct {
+	name   string // empty if not logged in
+	editor bool
+}
+
+// visitor returns the user of a request. The name is never expanded as a placeholder.
+func (p *Panel) visitor(r *http.Request) visitor {
+	replacer, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	if !ok {
+		return visitor{}
+	}
+	var name string
+	if p.login != nil {
+		name = p.login.user(r)
+		replacer.Set(authenticatedUser, name) // for access logs
+	} else if known, err := replacer.ReplaceOrErr(p.User, true, true); err == nil {
+		name = known
+	}
+	if strings.TrimSpace(name) == "" {
+		return visitor{}
+	}
+	return visitor{name: name, editor: p.edits(name)}
+}
+
+// actor returns the visitor as the actor of a request.
+func (v visitor) actor(r *http.Request) media.Actor {
+	return media.Actor{Origin: media.OriginPanel, Account: v.name, Client: mediaapp.ClientOf(r.Context())}
+}
+
+const otherSite = "the request comes from another site"
+
+const onlyLooking = "You can view everything here, but not change it: your user is not an editor."
+
+// refusal returns the reason for refusing the request of a logged-in user, or "".
+func (p *Panel) refusal(r *http.Request, v visitor) string {
+	if err := p.guard.Check(r); err != nil {
+		return otherSite
+	}
+	if !v.editor && !reads(r) {
+		return onlyLooking
+	}
+	return ""
+}
+
+func reads(r *http.Request) bool {
+	return r.Method == http.MethodGet || r.Method == http.MethodHead
+}
+
+const strangerText = "No user is logged in. Add users in the Caddyfile: " +
+	"media_admin { login { <user> <password hash> } }, or put the panel behind a single sign-on (forward_auth). " +
+	"Make a hash with: caddy hash-password --algorithm argon2id"
+
+// refuseStranger answers a request without a user by an explanation of how to log in. A browser gets
+// a page.
+func (p *Panel) refuseStranger(w http.ResponseWriter, r *http.Request, rest string) {
+	if !reads(r) || rest == "/api" || strings.HasPrefix(rest, "/api/") {
+		p.fail(w, r, http.StatusForbidden, strangerText)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(http.StatusForbidden)
+	_, _ = w.Write(p.pages.files[strangerFile]) // the client may be gone
+}
+
+// audited logs the subject, the user and the client of a change, but never its content.
+func (p *Panel) audited(w http.ResponseWriter, r *http.Request, v visitor, route string, serve func(http.ResponseWriter)) {
+	if reads(r) {
+		serve(w)
+		return
+	}
+	// For "config/storages/archive" these are "storages" and "archive".
+	section, name, _ := strings.Cut(strings.TrimPrefix(route, "config/"), "/")
+	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)
+	serve(recorder)
+	p.log.Info("change in the panel", zap.String("user", v.name), zap.String("what", r.Method),
+		zap.String("section", section), zap.String("name", name), zap.String("client", mediaapp.ClientOf(r.Context())),
+		zap.Int("result", recorder.Status()))
 }
