@@ -13,22 +13,21 @@ import (
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
-const storageOption = "storage"
-
 // config is the configuration of the app as the app writes it, so that each option has one spelling.
 type config struct {
-	app     object
+	*mediaapp.Config
+	app     object // the JSON of Config, in which entries are changed
 	implied mediaapp.Implied
 }
 
-// loadConfig returns a configuration from JSON in any spelling. With defaults it has the parts that the app
-// adds, because a new entry must not remove a default one.
+// loadConfig returns a configuration from JSON in any spelling. With defaults it has the parts that
+// the app adds, because a new entry must not remove a default one.
 func loadConfig(app object, defaults bool) (config, error) {
 	parsed, err := mediaapp.ParseConfig(canonical(app))
 	if err != nil {
 		return config{}, err
 	}
-	c := config{app: object{}}
+	c := config{Config: parsed, app: object{}}
 	if defaults {
 		c.implied = parsed.SetDefaults()
 	}
@@ -38,18 +37,14 @@ func loadConfig(app object, defaults bool) (config, error) {
 // section returns the entries of a section.
 func (c config) section(s section) object { return group(c.app, string(s)) }
 
-// implicit reports whether the entries of a section are not configured: the app adds them.
-func (c config) implicit(s section) bool {
-	return s == storages && c.implied.Storage || aliasSections[s] != "" && c.implied.Aliases
-}
-
 // set adds or replaces an entry. A new storage may change the default storage, so each alias gets
 // the name of its storage first.
 func (c config) set(s section, name string, entry object) {
 	if s == storages && c.section(s)[name] == nil {
-		for alias, storage := range c.storagesOfAliases() {
-			group(c.section(alias.section()), alias.Alias)[storageOption] = storage
+		for _, alias := range c.aliases() {
+			alias.Storage = c.storageOf(alias)
 		}
+		_ = decode(canonical(c.Config), &c.app) // it was JSON before
 	}
 	if c.section(s) == nil {
 		c.app[string(s)] = object{}
@@ -63,7 +58,10 @@ func (c config) view(s section, name string) *shownEntry {
 	if entry == nil {
 		return nil
 	}
-	view := &shownEntry{Section: s, Name: name, Implicit: c.implicit(s), Tag: tagOf(s, name, entry), Secrets: []string{}}
+	view := &shownEntry{
+		Section: s, Name: name, Tag: tagOf(s, name, entry), Secrets: []string{},
+		Implicit: s == storages && c.implied.Storage || aliasSections[s] && c.implied.Aliases,
+	}
 	opts, err := s.options(driverOf(entry))
 	if err != nil {
 		// Options that are not described may be secrets.
@@ -76,19 +74,29 @@ func (c config) view(s section, name string) *shownEntry {
 	return view
 }
 
-// storagesOfAliases returns the name of the storage of each alias.
-func (c config) storagesOfAliases() map[use]string {
-	found := map[use]string{}
-	for s, kind := range aliasSections {
-		for name := range c.section(s) {
-			storage, _ := group(c.section(s), name)[storageOption].(string)
-			if storage == "" { // an error would have kept Caddy from starting
-				storage, _ = media.StorageOf("", slices.Collect(maps.Keys(c.section(storages))))
-			}
-			found[use{Kind: string(kind), Alias: name}] = storage
+// aliases returns the options of all aliases.
+func (c config) aliases() map[use]*media.AliasOptions {
+	all := map[use]*media.AliasOptions{}
+	for name, alias := range c.ImageAliases {
+		if alias != nil { // null has no options
+			all[use{Kind: string(media.Image), Alias: name}] = &alias.AliasOptions
 		}
 	}
-	return found
+	for name, alias := range c.FileAliases {
+		if alias != nil {
+			all[use{Kind: string(media.File), Alias: name}] = &alias.AliasOptions
+		}
+	}
+	return all
+}
+
+// storageOf returns the name of the storage of an alias.
+func (c config) storageOf(alias *media.AliasOptions) string {
+	if alias.Storage != "" { // it may be a placeholder
+		return alias.Storage
+	}
+	name, _ := media.StorageOf("", slices.Collect(maps.Keys(c.Storages))) // an error would have kept Caddy from starting
+	return name
 }
 
 // withIDs returns a changed configuration with the "@id" fields of the old one, by which Caddy's API
@@ -141,28 +149,21 @@ func (u use) String() string {
 	}
 }
 
-// section returns the section of an alias.
-func (u use) section() section {
-	if u.Kind == string(media.Image) {
-		return imageAliases
-	}
-	return fileAliases
-}
-
 // uses returns the parts of the configuration that need this entry, sorted.
 func (c config) uses(s section, name string) []use {
 	var uses []use
+	_, image := c.ImageAliases[name]
+	_, file := c.FileAliases[name]
 	switch {
 	case s == storages:
-		for alias, storage := range c.storagesOfAliases() {
-			if storage == name {
-				uses = append(uses, alias)
+		for use, alias := range c.aliases() {
+			if c.storageOf(alias) == name {
+				uses = append(uses, use)
 			}
 		}
-	case aliasSections[s] != "" && !c.otherKind(s, name):
-		for key, account := range c.section(accounts) {
-			entry, _ := account.(object)
-			if names, _ := entry["aliases"].([]any); slices.Contains(names, any(name)) {
+	case aliasSections[s] && image != file: // an account may name an alias of the other kind
+		for key, account := range c.Accounts {
+			if account != nil && slices.Contains(account.Aliases, name) {
 				uses = append(uses, use{Kind: accountUse, APIKey: key})
 			}
 		}
@@ -171,21 +172,10 @@ func (c config) uses(s section, name string) []use {
 		// Image aliases come before file aliases.
 		return cmp.Or(cmp.Compare(b.Kind, a.Kind), cmp.Compare(a.Alias, b.Alias), cmp.Compare(a.APIKey, b.APIKey))
 	})
-	if s == storages && group(c.app, resumableUse)[storageOption] == name {
+	if s == storages && c.Resumable != nil && c.Resumable.Storage == name {
 		uses = append(uses, use{Kind: resumableUse})
 	}
 	return uses
-}
-
-// otherKind reports whether there is also an alias of that name of the other kind. An account that
-// names it remains valid then.
-func (c config) otherKind(s section, name string) bool {
-	for other := range aliasSections {
-		if _, there := c.section(other)[name]; there && other != s {
-			return true
-		}
-	}
-	return false
 }
 
 // removable returns an error if an entry must not be removed.
@@ -203,7 +193,7 @@ func (c config) removable(s section, name string) error {
 		f.UsedBy = uses
 		return f
 	}
-	if aliasSections[s] != "" && len(c.section(imageAliases))+len(c.section(fileAliases)) == 1 {
+	if aliasSections[s] && len(c.ImageAliases)+len(c.FileAliases) == 1 {
 		return failf(http.StatusConflict,
 			"%s is the last alias: add another one first, because without any alias those called %s are added",
 			s.title(name), media.DefaultAlias)

@@ -85,14 +85,14 @@ func TestWhatTheAppAddsStays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			config := loaded(t, c.app)
-			before := config.storagesOfAliases()
+			before := storagesOfAliases(config)
 			c.do(config)
 			changed, err := loadConfig(config.app, false)
 			if err != nil {
 				t.Fatal(err)
 			}
 			mustEqual(t, changed.app, strings.ReplaceAll(c.want, "$DEFAULT", `"default":{"driver":`+string(canonical(driver))+`}`))
-			after := changed.storagesOfAliases()
+			after := storagesOfAliases(changed)
 			maps.DeleteFunc(before, func(alias use, storage string) bool {
 				now, there := after[alias]
 				return !there || now == storage
@@ -102,6 +102,15 @@ func TestWhatTheAppAddsStays(t *testing.T) {
 			}
 		})
 	}
+}
+
+// storagesOfAliases returns the name of the storage of each alias.
+func storagesOfAliases(c config) map[use]string {
+	all := map[use]string{}
+	for use, alias := range c.aliases() {
+		all[use] = c.storageOf(alias)
+	}
+	return all
 }
 
 // TestSpelling: an option that Caddy accepts under another spelling is recognized, whatever the case

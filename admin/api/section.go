@@ -32,8 +32,8 @@ var sections = map[section]string{
 	storages: "storage", imageAliases: "image alias", fileAliases: "file alias", accounts: "account",
 }
 
-// aliasSections maps the sections of aliases to their kinds.
-var aliasSections = map[section]media.Kind{imageAliases: media.Image, fileAliases: media.File}
+// aliasSections are the sections of aliases.
+var aliasSections = map[section]bool{imageAliases: true, fileAliases: true}
 
 // object is a JSON object; its numbers are json.Number.
 type object = map[string]any
