@@ -16,49 +16,31 @@ import (
 	"github.com/caddymedia/media/caddymedia/testcaddy"
 )
 
+// TestClientAddresses: the client and its command for a shell reach the same endpoint.
 func TestClientAddresses(t *testing.T) {
 	t.Parallel()
-	for address, want := range map[string]string{
-		"":                      "http://localhost:2019",
-		"localhost:2019":        "http://localhost:2019",
-		"127.0.0.1:1":           "http://127.0.0.1:1",
-		"127.9.9.9:1":           "http://127.9.9.9:1",
-		"[::1]:1":               "http://[::1]:1",
-		"tcp/localhost:1":       "http://localhost:1",
-		":1":                    "http://:1",
-		"0.0.0.0:1":             "http://0.0.0.0:1",
-		"unix//run/x.sock":      "http://127.0.0.1",
-		"unix//run/x.sock|0220": "http://127.0.0.1",
-		"example.com:2019":      "",
-		"192.0.2.1:2019":        "",
-		"10.0.0.1:2019":         "",
-		"localhost.example:1":   "",
-		"localhost:1-3":         "",
-		"udp/localhost:1":       "",
-		"://":                   "",
+	for address, want := range map[string]struct{ origin, command string }{
+		"":                         {"http://localhost:2019", "localhost:2019/config/apps/media"},
+		"localhost:2019":           {"http://localhost:2019", "localhost:2019/config/apps/media"},
+		"127.0.0.1:2119":           {"http://127.0.0.1:2119", "127.0.0.1:2119/config/apps/media"},
+		"127.9.9.9:1":              {"http://127.9.9.9:1", "127.9.9.9:1/config/apps/media"},
+		"[::1]:1":                  {"http://[::1]:1", "'[::1]:1/config/apps/media'"},
+		"tcp/localhost:1":          {"http://localhost:1", "localhost:1/config/apps/media"},
+		":1":                       {"http://:1", "localhost:1/config/apps/media"},
+		"0.0.0.0:1":                {"http://0.0.0.0:1", "127.0.0.1:1/config/apps/media"},
+		"unix//run/x.sock|0220":    {"http://127.0.0.1", "--unix-socket /run/x.sock http://127.0.0.1/config/apps/media"},
+		"unix//run/it's mine.sock": {"http://127.0.0.1", `--unix-socket '/run/it'\''s mine.sock' http://127.0.0.1/config/apps/media`},
+		"example.com:2019":         {},
+		"192.0.2.1:2019":           {},
+		"10.0.0.1:2019":            {},
+		"localhost.example:1":      {},
+		"localhost:1-3":            {},
+		"udp/localhost:1":          {},
+		"://":                      {},
 	} {
 		client, err := newClient(address)
-		if (err == nil) != (want != "") || err == nil && client.origin != want {
+		if (err == nil) != (want.origin != "") || err == nil && (client.origin != want.origin || client.curl != "curl -sS "+want.command) {
 			t.Errorf("%q: %+v, %v, want %q", address, client, err, want)
-		}
-	}
-}
-
-// TestCommand: the command for a shell reaches the same endpoint as the client.
-func TestCommand(t *testing.T) {
-	t.Parallel()
-	for address, want := range map[string]string{
-		"":                         "curl -sS localhost:2019/config/apps/media",
-		"127.0.0.1:2119":           "curl -sS 127.0.0.1:2119/config/apps/media",
-		":1":                       "curl -sS localhost:1/config/apps/media",
-		"0.0.0.0:1":                "curl -sS 127.0.0.1:1/config/apps/media",
-		"[::1]:1":                  "curl -sS '[::1]:1/config/apps/media'",
-		"unix//run/x.sock|0220":    "curl -sS --unix-socket /run/x.sock http://127.0.0.1/config/apps/media",
-		"unix//run/it's mine.sock": `curl -sS --unix-socket '/run/it'\''s mine.sock' http://127.0.0.1/config/apps/media`,
-	} {
-		client, err := newClient(address)
-		if err != nil || client.curl != want {
-			t.Errorf("%q: %s, %v, want %s", address, client.curl, err, want)
 		}
 	}
 }

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -271,23 +269,5 @@ func TestNoSecrets(t *testing.T) {
 				t.Errorf("%s %s: %d has %q: %s", c.method, c.address, w.Code, secret, w.Body)
 			}
 		}
-	}
-}
-
-// TestReload: one handler serves all configurations.
-func TestReload(t *testing.T) {
-	handler := New()
-	for _, name := range []string{"one", "two"} {
-		load(t, `{"storages": {"`+name+`": {"driver": {"name": "local", "root": "$ROOT"}}}}`)
-		if w := ask(t, handler, http.MethodGet, "/storages/"+name, ""); w.Code != http.StatusOK {
-			t.Errorf("%s: %s", name, w.Body)
-		}
-	}
-	// A configuration that is refused changes nothing.
-	if err := caddy.Load([]byte(`{"apps": {"media": {"storages": {"three": {}}}}, "admin": {"disabled": true}}`), true); err == nil {
-		t.Fatal("it was not refused")
-	}
-	if w := ask(t, handler, http.MethodGet, "/storages/two", ""); w.Code != http.StatusOK {
-		t.Errorf("after a refused configuration: %s", w.Body)
 	}
 }

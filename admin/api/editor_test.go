@@ -69,6 +69,10 @@ func TestBlame(t *testing.T) {
 		"loading new config: loading http app module: provision http: server srv0: loading media app module: provision media: account \"k\" has no password hash": {`account "k" has no password hash`, ""},
 		"loading new config: starting app http: listening on :80":                                                                                                 {"starting app http: listening on :80", ""},
 		"loading new config: loading media app module: decoding module config: media: json: unknown field":                                                        {"decoding module config: media: json: unknown field", ""},
+		"module name 'sftp': provision media.storages.sftp: sftp storage: address is missing":                                                                     {"sftp storage: address is missing", ""},
+		"module name 's3': media.storages.s3: invalid configuration: s3 storage without a bucket":                                                                 {"s3 storage without a bucket", ""},
+		`module name 's3': decoding module config: media.storages.s3: json: unknown field "x"`:                                                                    {`json: unknown field "x"`, ""},
+		"module name 'x': unknown module: media.storages.x":                                                                                                       {"unknown module: media.storages.x", ""},
 		`something else`: {`something else`, ""},
 	} {
 		text := reasonOf(message)
