@@ -3,17 +3,13 @@ package api
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"go.uber.org/zap"
-
-	"github.com/caddymedia/media/caddymedia/testcaddy"
 )
 
 // TestClientAddresses: the client and its command for a shell reach the same endpoint.
@@ -204,24 +200,5 @@ func TestRefusedByCaddy(t *testing.T) {
 	status, _ := statusOf(err)
 	if want := `storage "a": local storage: root *** is missing`; status != http.StatusBadRequest || err.Error() != want {
 		t.Errorf("%d %v, want 400 %s", status, err, want)
-	}
-}
-
-func TestUnixSocket(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(testcaddy.SocketFolder(t), "a.sock")
-	listener, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{Handler: &admin{body: `{"image_aliases":{"b":{}},"storages":{` + archive + `}}`}}
-	go server.Serve(listener)
-	t.Cleanup(func() { server.Close() })
-	client, err := newClient("unix/" + path + "|0200")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := (&editor{client: client}).read(t.Context(), true); err != nil {
-		t.Error(err)
 	}
 }

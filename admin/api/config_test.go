@@ -186,6 +186,10 @@ func TestUses(t *testing.T) {
 			if status, _ := statusOf(err); err != nil && (status != 409 || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("got %d %v, want %q", status, err, c.want)
 			}
+			if used := `"used_by":[{"kind":"img","alias":"a"},{"kind":"file","alias":"b"}]`; name == "storage of aliases" &&
+				!strings.Contains(string(canonical(err)), used) {
+				t.Errorf("got %s, want %s", canonical(err), used)
+			}
 		})
 	}
 }

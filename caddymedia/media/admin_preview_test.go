@@ -64,15 +64,16 @@ func TestPreviewOfVariant(t *testing.T) {
 	s := storagedrivers.New("dated", dated{memory.New(), times}, storagedrivers.Options{})
 	t.Cleanup(func() { s.Close() })
 	alias := &ingest.Alias{Kind: ingest.Image, Name: "content", Storage: s, Extensions: map[string]bool{"jpg": true}}
-	for i, step := range []struct{ store, want string }{
-		{"a.jpg", "a.jpg"}, {"a.jpg.webp", "a.jpg.webp"}, {"a.jpg", "a.jpg"},
+	long := strings.Repeat("n", 251) + ".jpg" // the name of a variant would be too long
+	for i, step := range []struct{ image, store, want string }{
+		{"a.jpg", "a.jpg", "a.jpg"}, {"a.jpg", "a.jpg.webp", "a.jpg.webp"}, {"a.jpg", "a.jpg", "a.jpg"}, {long, long, long},
 	} {
 		_, err := s.Put(t.Context(), step.store, strings.NewReader(step.store), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
 		if err != nil {
 			t.Fatal(err)
 		}
 		times[step.store] = time.Unix(int64(i), 0)
-		object, err := new(Service).OpenPreview(t.Context(), Preview{Alias: alias, Filename: "a.jpg"})
+		object, err := new(Service).OpenPreview(t.Context(), Preview{Alias: alias, Filename: step.image})
 		if err != nil {
 			t.Fatal(err)
 		}
