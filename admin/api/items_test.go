@@ -249,7 +249,7 @@ func manyItems(t testing.TB) (names []string) {
 	root := load(t, oneFolder)
 	names = make([]string, 10_000)
 	for i := range names {
-		names[i] = fmt.Sprintf("picture-%05d.jpg", i)
+		names[i] = fmt.Sprintf("image-%05d.jpg", i)
 	}
 	files(t, root+"/img/photos", names...)
 	return names
