@@ -215,10 +215,8 @@ func (c *call) items() error {
 	if err != nil {
 		return storageFailed(c.app.Driver(alias.Storage.Name()).Describe(), err)
 	}
-	return c.answer(itemsAnswer{
-		Kind: alias.Kind, Alias: alias.Name, Folder: folder,
-		Folders: f.folders, Items: f.items, Next: next.String(), LookedAt: f.looked,
-	})
+	f.Next = next.String()
+	return c.answer(f.itemsAnswer)
 }
 
 const (
@@ -271,22 +269,19 @@ func pageOf(query url.Values) (limit int, from position, err error) {
 
 // finder collects a page of items.
 type finder struct {
+	itemsAnswer
 	alias  *media.Alias
 	prefix string // of keys; it is empty or ends at a slash
 	root   string // the same of the alias
 	search string // empty lists the folder alone
 	wants  func(key string) bool
 	limit  int // of folders and items together
-
-	folders []string
-	items   []itemAnswer
-	looked  int
 }
 
 func newFinder(alias *media.Alias, folder, search string, limit int) *finder {
 	f := &finder{
 		alias: alias, search: search, wants: media.ItemFilter(alias, search), limit: limit,
-		folders: []string{}, items: []itemAnswer{},
+		itemsAnswer: itemsAnswer{Kind: alias.Kind, Alias: alias.Name, Folder: folder, Folders: []string{}, Items: []itemAnswer{}},
 	}
 	if alias.Prefix != "" {
 		f.root = alias.Prefix + "/"
@@ -316,7 +311,7 @@ func (f *finder) find(ctx context.Context, at position) (position, error) {
 			return position{}, nil
 		}
 		at.Page = page.Next
-		if len(f.folders)+len(f.items) >= f.limit || f.looked >= maxLooked {
+		if len(f.Folders)+len(f.Items) >= f.limit || f.LookedAt >= maxLooked {
 			break
 		}
 	}
@@ -327,49 +322,44 @@ func (f *finder) find(ctx context.Context, at position) (position, error) {
 // variant.
 func (f *finder) ask() int {
 	if f.search != "" {
-		return min(storagedrivers.PageSize, max(maxLooked-f.looked, 1))
+		return min(storagedrivers.PageSize, max(maxLooked-f.LookedAt, 1))
 	}
-	wanted := f.limit - len(f.folders) - len(f.items)
+	wanted := f.limit - len(f.Folders) - len(f.Items)
 	if f.alias.WebP != nil {
 		wanted *= 2
 	}
 	return wanted
 }
 
-// take collects the entries of a page after the key after. It returns the last key examined, and
-// whether the page has more entries than fit.
+// take collects the objects and folders of a page after the key after, in the byte order of their
+// keys. It returns the last key examined, and whether the page has more entries than fit.
 func (f *finder) take(page storagedrivers.Page, after string) (last string, full bool) {
-	last = after
-	for _, entry := range entriesOf(page) {
-		if entry.Key <= after {
-			continue
-		}
-		if f.wants(entry.Key) {
-			if len(f.folders)+len(f.items) == f.limit {
-				return last, true
-			}
-			f.add(entry)
-		}
-		f.looked++
-		last = entry.Key
-	}
-	return last, false
-}
-
-// entriesOf returns the objects and folders of a page in the byte order of their keys.
-func entriesOf(page storagedrivers.Page) []storagedrivers.Info {
 	entries := slices.Clone(page.Objects)
 	for _, folder := range page.Folders {
 		entries = append(entries, storagedrivers.Info{Key: folder})
 	}
 	slices.SortFunc(entries, func(a, b storagedrivers.Info) int { return strings.Compare(a.Key, b.Key) })
-	return entries
+	last = after
+	for _, entry := range entries {
+		if entry.Key <= after {
+			continue
+		}
+		if f.wants(entry.Key) {
+			if len(f.Folders)+len(f.Items) == f.limit {
+				return last, true
+			}
+			f.add(entry)
+		}
+		f.LookedAt++
+		last = entry.Key
+	}
+	return last, false
 }
 
 func (f *finder) add(entry storagedrivers.Info) {
 	if folder, ok := strings.CutSuffix(entry.Key, "/"); ok {
-		f.folders = append(f.folders, strings.TrimPrefix(folder, f.prefix))
+		f.Folders = append(f.Folders, strings.TrimPrefix(folder, f.prefix))
 		return
 	}
-	f.items = append(f.items, describeItem(f.alias, strings.TrimPrefix(entry.Key, f.root), entry))
+	f.Items = append(f.Items, describeItem(f.alias, strings.TrimPrefix(entry.Key, f.root), entry))
 }

@@ -79,8 +79,11 @@ func (m *merger) merge(prefix string, opts []options.Option, old, value object) 
 			}
 		case option.Type == options.Group:
 			given, err = m.group(path, option, group(old, option.Name), value[option.Name])
-		default:
-			given, err = taken(path, option, value[option.Name])
+		case !empty(value[option.Name]):
+			given = value[option.Name]
+			if err := option.CheckJSON(path, given); err != nil {
+				return nil, refused(path, "%v", err)
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -90,17 +93,6 @@ func (m *merger) merge(prefix string, opts []options.Option, old, value object) 
 		}
 	}
 	return entry, nil
-}
-
-// taken returns the new value of an option that is neither a secret nor a group.
-func taken(path string, option options.Option, value any) (any, error) {
-	if empty(value) {
-		return nil, nil //nolint:nilnil // it is left out
-	}
-	if err := option.CheckJSON(path, value); err != nil {
-		return nil, refused(path, "%v", err)
-	}
-	return value, nil
 }
 
 // group returns the new value of a group, which has a meaning even if it is empty. Without a value

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -165,7 +166,8 @@ func (p *Panel) serveLogin(w http.ResponseWriter, r *http.Request, v visitor, re
 		return false
 	case reads(r) && (rest == "" || rest == "/"):
 		p.redirect(w, r, loginRoute)
-	case reads(r) && p.pages.serveOpen(w, r, mounted(r, p.base), rest):
+	case reads(r) && slices.Contains(openFiles, strings.TrimPrefix(rest, "/assets/"+p.pages.version+"/")) &&
+		p.pages.serve(w, r, mounted(r, p.base), rest):
 	default:
 		p.fail(w, r, http.StatusUnauthorized, "You are logged out.")
 	}

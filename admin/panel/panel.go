@@ -117,7 +117,7 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 		}
 	}
 	p.uploads = mediahttp.New(app, mediaapp.HandlerOptions(app.Redacted(ctx.Slogger())))
-	provisioned.add(app.Service(), p)
+	provisioned.Store(p, app.Service())
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		p.log.Info("serving the panel", zap.Strings("addresses", addresses(server, p.base+"/")))
 	}
@@ -172,8 +172,12 @@ func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 		p.refuseStranger(w, r, rest)
 		return nil
 	}
-	if reason := p.refusal(r, v); reason != "" {
-		p.fail(w, r, http.StatusForbidden, reason)
+	if p.guard.Check(r) != nil {
+		p.fail(w, r, http.StatusForbidden, otherSite)
+		return nil
+	}
+	if !v.editor && !reads(r) {
+		p.fail(w, r, http.StatusForbidden, onlyLooking)
 		return nil
 	}
 	if route, ok := strings.CutPrefix(rest, "/api/"); ok {
@@ -188,7 +192,7 @@ func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 
 // Cleanup releases the sessions. The panel of the next configuration continues to use them.
 func (p *Panel) Cleanup() error {
-	provisioned.remove(p)
+	provisioned.Delete(p)
 	if p.login == nil {
 		return nil
 	}

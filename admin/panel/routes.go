@@ -40,7 +40,8 @@ func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, rout
 		}
 		fallthrough
 	default:
-		p.routes.ServeHTTP(w, r.WithContext(api.WithActor(r.Context(), v.actor(r))))
+		actor := media.Actor{Origin: media.OriginPanel, Account: v.name, Client: mediaapp.ClientOf(r.Context())}
+		p.routes.ServeHTTP(w, r.WithContext(api.WithActor(r.Context(), actor)))
 	}
 }
 
@@ -108,25 +109,9 @@ func (p *Panel) visitor(r *http.Request) visitor {
 	return visitor{name: name, editor: p.edits(name)}
 }
 
-// actor returns the visitor as the actor of a request.
-func (v visitor) actor(r *http.Request) media.Actor {
-	return media.Actor{Origin: media.OriginPanel, Account: v.name, Client: mediaapp.ClientOf(r.Context())}
-}
-
 const otherSite = "the request comes from another site"
 
 const onlyLooking = "You can view everything here, but not change it: your user is not an editor."
-
-// refusal returns the reason for refusing the request of a logged-in user, or "".
-func (p *Panel) refusal(r *http.Request, v visitor) string {
-	if err := p.guard.Check(r); err != nil {
-		return otherSite
-	}
-	if !v.editor && !reads(r) {
-		return onlyLooking
-	}
-	return ""
-}
 
 func reads(r *http.Request) bool {
 	return r.Method == http.MethodGet || r.Method == http.MethodHead

@@ -58,38 +58,19 @@ func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, v visito
 	}
 }
 
-// provisioned holds the panels of all configurations, with the media service of each. An upload may
+// provisioned maps the panels of all configurations to the media services of these. An upload may
 // outlast the configuration under which it began; the panels of the configuration that runs at its
 // end confirm it.
-var provisioned = registry{panels: map[*Panel]*media.Service{}}
+var provisioned sync.Map // *Panel to *media.Service
 
-type registry struct {
-	mu     sync.Mutex
-	panels map[*Panel]*media.Service
-}
-
-func (g *registry) add(service *media.Service, p *Panel) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.panels[p] = service
-}
-
-func (g *registry) remove(p *Panel) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.panels, p)
-}
-
-// any reports whether fits is true for a panel in the configuration of a service.
-func (g *registry) any(service *media.Service, fits func(*Panel) bool) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for p, of := range g.panels {
-		if of == service && fits(p) {
-			return true
-		}
-	}
-	return false
+// anyPanel reports whether fits is true for a panel in the configuration of a service.
+func anyPanel(service *media.Service, fits func(*Panel) bool) bool {
+	found := false
+	provisioned.Range(func(p, of any) bool {
+		found = of == service && fits(p.(*Panel)) // nothing else is in it
+		return !found
+	})
+	return found
 }
 
 // uploadSession keeps the session of a request from becoming idle until the caller calls ended.
@@ -99,7 +80,7 @@ func (g *registry) any(service *media.Service, fits func(*Panel) bool) bool {
 func (p *Panel) uploadSession(r *http.Request, v visitor) (confirm func(running *media.Service) bool, ended func()) {
 	if p.login == nil {
 		return func(running *media.Service) bool {
-			return provisioned.any(running, func(other *Panel) bool {
+			return anyPanel(running, func(other *Panel) bool {
 				return other.login == nil && other.User == p.User && other.edits(v.name)
 			})
 		}, func() {}
@@ -110,7 +91,7 @@ func (p *Panel) uploadSession(r *http.Request, v visitor) (confirm func(running 
 	}
 	fingerprint := p.login.fingerprints[v.name]
 	return func(running *media.Service) bool {
-		return p.login.sessions.lasts(secret, fingerprint, p.login.now()) && provisioned.any(running, func(other *Panel) bool {
+		return p.login.sessions.lasts(secret, fingerprint, p.login.now()) && anyPanel(running, func(other *Panel) bool {
 			return other.login != nil && other.login.fingerprints[v.name] == fingerprint && other.edits(v.name)
 		})
 	}, p.login.sessions.beginUpload(secret, p.login.now)
