@@ -13,7 +13,8 @@ import (
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 )
 
-// config is the configuration of the app as the app writes it, so that each option has one spelling.
+// config is the configuration of the app as the app writes it, so that each option has one
+// spelling.
 type config struct {
 	*mediaapp.Config
 	app     object // the JSON of Config, in which entries are changed
@@ -99,8 +100,8 @@ func (c config) storageOf(alias *media.AliasOptions) string {
 	return name
 }
 
-// withIDs returns a changed configuration with the "@id" fields of the old one, by which Caddy's API
-// finds objects. The app does not know them.
+// withIDs returns a changed configuration with the "@id" fields of the old one, by which Caddy's
+// API finds objects. The app does not know them.
 func withIDs(old, changed object) object {
 	all := maps.Clone(changed)
 	for key, value := range old {

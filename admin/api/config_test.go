@@ -13,8 +13,8 @@ const (
 	backup  = `"backup":{"driver":{"name":"local","root":"/b"}}`
 )
 
-// TestWhatTheAppAddsStays: a change writes the default storage and aliases, and changes the storage of
-// no alias. $DEFAULT is the default storage.
+// TestWhatTheAppAddsStays: a change writes the default storage and aliases, and changes the storage
+// of no alias. $DEFAULT is the default storage.
 func TestWhatTheAppAddsStays(t *testing.T) {
 	t.Parallel()
 	driver := parsed(t, string(mediaapp.DefaultDriver()))
@@ -113,8 +113,8 @@ func storagesOfAliases(c config) map[use]string {
 	return all
 }
 
-// TestSpelling: an option that Caddy accepts under another spelling is recognized, whatever the case
-// of its key.
+// TestSpelling: an option that Caddy accepts under another spelling is recognized, whatever the
+// case of its key.
 func TestSpelling(t *testing.T) {
 	t.Parallel()
 	for given, want := range map[string]string{

@@ -89,8 +89,8 @@ type change struct {
 	NewPassword bool `json:"new_password"`
 }
 
-// saved is the answer to a change. Password is set if one was generated for an account. It cannot be
-// read later.
+// saved is the answer to a change. Password is set if one was generated for an account. It cannot
+// be read later.
 type saved struct {
 	Section  section `json:"section"`
 	Name     string  `json:"name"`
@@ -284,8 +284,9 @@ func (c config) applied(wanted change) (object, error) {
 // their attempts; only other processes can interfere.
 var turn = make(chan struct{}, 1)
 
-// change makes one change of the configuration, to one entry, and returns the changed configuration.
-// It continues if the caller leaves, because the outcome of an interrupted change would be unknown.
+// change makes one change of the configuration, to one entry, and returns the changed
+// configuration. It continues if the caller leaves, because the outcome of an interrupted change
+// would be unknown.
 func (e *editor) change(ctx context.Context, s section, name string, apply func(config) error) (config, error) {
 	select {
 	case turn <- struct{}{}:
@@ -339,8 +340,8 @@ func (e *editor) attempt(ctx context.Context, s section, name string, apply func
 		"other changes of the configuration come first, or Caddy's admin endpoint does not answer: try again")
 }
 
-// driver returns the options of an unsaved storage: value and secrets. Missing secrets are taken from
-// the storage called keep, if it has the same driver.
+// driver returns the options of an unsaved storage: value and secrets. Missing secrets are taken
+// from the storage called keep, if it has the same driver.
 func (e *editor) driver(ctx context.Context, value object, secrets map[string]string, keep string) (object, error) {
 	var c config
 	if keep != "" {

@@ -85,8 +85,8 @@ func TestBlame(t *testing.T) {
 	}
 }
 
-// TestSyncAutosave: the saved configuration is synced after each change that is made, and only then.
-// A change stands if that fails, which the log says.
+// TestSyncAutosave: the saved configuration is synced after each change that is made, and only
+// then. A change stands if that fails, which the log says.
 func TestSyncAutosave(t *testing.T) {
 	t.Parallel()
 	core, log := observer.New(zap.WarnLevel)

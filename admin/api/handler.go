@@ -1,9 +1,10 @@
 // Package api is the JSON API for administrators. It describes the configuration and the state of
-// the media app, probes storages, lists and deletes the stored items, and revokes tokens. Its editor
-// changes the configuration, one storage, alias or account at a time, through Caddy's admin endpoint.
+// the media app, probes storages, lists and deletes the stored items, and revokes tokens. Its
+// editor changes the configuration, one storage, alias or account at a time, through Caddy's admin
+// endpoint.
 //
-// Caddy's admin endpoint serves the API below /media/, without the editor. The panel serves it below
-// its own address, with the editor. No answer contains a secret of the configuration.
+// Caddy's admin endpoint serves the API below /media/, without the editor. The panel serves it
+// below its own address, with the editor. No answer contains a secret of the configuration.
 package api
 
 import (
@@ -85,9 +86,9 @@ func New() *Handler {
 	}
 }
 
-// NewEditor returns a handler with the editor of the configuration. address is that of Caddy's admin
-// endpoint in Caddy's notation, on the loopback interface or a unix socket. An empty one is Caddy's
-// default. With [Off], requests to the editor are refused with the reason.
+// NewEditor returns a handler with the editor of the configuration. address is that of Caddy's
+// admin endpoint in Caddy's notation, on the loopback interface or a unix socket. An empty one is
+// Caddy's default. With [Off], requests to the editor are refused with the reason.
 func NewEditor(address string, log *zap.Logger) (*Handler, error) {
 	h := New()
 	h.log, h.editor = log, &editor{log: log, sync: syncFile}

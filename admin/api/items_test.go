@@ -171,8 +171,8 @@ func TestItem(t *testing.T) {
 	wantError(t, ask(t, New(), http.MethodGet, "/items/img/photos/26-11", ""), http.StatusNotFound, "no such item")
 }
 
-// TestItemSizes: an item has its size in pixels, as shown, and those of its renditions, in ascending
-// order. A damaged image has none.
+// TestItemSizes: an item has its size in pixels, as shown, and those of its renditions, in
+// ascending order. A damaged image has none.
 func TestItemSizes(t *testing.T) {
 	root := load(t, `{"storages": {"main": {"driver": {"name": "local", "root": "$ROOT"}}}, "image_aliases": {"photos": {
 		"renditions": {"huge": {"width": 500}, "w9": {"width": 9}, "tall": {"height": 20}, "w30": {"width": 30}}}}}`)

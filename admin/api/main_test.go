@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(testcaddy.Run(m))
 }
 
-// foreign is a driver of another module. It stores in memory. If Fault is set, every operation fails,
-// and the text of the error contains Word.
+// foreign is a driver of another module. It stores in memory. If Fault is set, every operation
+// fails, and the text of the error contains Word.
 type foreign struct {
 	Word  string `json:"word,omitempty" option:"secret"`
 	Fault string `json:"fault,omitempty"`

@@ -40,8 +40,8 @@ type merger struct {
 	used    []string          // of the secrets
 }
 
-// merged returns the entry that replaces old, with the options in value. Secrets that are not listed
-// keep their values.
+// merged returns the entry that replaces old, with the options in value. Secrets that are not
+// listed keep their values.
 func merged(opts []options.Option, old, value object, secrets map[string]string) (object, error) {
 	m := merger{secrets: secrets}
 	entry, err := m.merge("", opts, old, value)
@@ -125,8 +125,8 @@ func isSet(option options.Option, value any) bool {
 	}
 }
 
-// asGroup turns an option of named groups into one group: it has an inner group for each name in the
-// entries. It returns other options unchanged.
+// asGroup turns an option of named groups into one group: it has an inner group for each name in
+// the entries. It returns other options unchanged.
 func asGroup(option options.Option, entries ...object) options.Option {
 	if option.Type != options.Groups {
 		return option

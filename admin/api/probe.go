@@ -47,8 +47,8 @@ func (c *call) probeSaved() error {
 // exampleDriver is a body with an unsaved storage.
 const exampleDriver = `{"driver": {"name": "local", "root": "/srv/media"}}`
 
-// driverInBody returns the driver in the body of the request, written as in a configuration, with its
-// secrets.
+// driverInBody returns the driver in the body of the request, written as in a configuration, with
+// its secrets.
 func (c *call) driverInBody() (json.RawMessage, error) {
 	var body struct {
 		Driver json.RawMessage `json:"driver"`
@@ -62,8 +62,8 @@ func (c *call) driverInBody() (json.RawMessage, error) {
 	return body.Driver, nil
 }
 
-// editedDriver returns the driver in the body of a request to the editor. Its secrets are apart. Those
-// that are missing are taken from a saved storage.
+// editedDriver returns the driver in the body of a request to the editor. Its secrets are apart.
+// Those that are missing are taken from a saved storage.
 func (c *call) editedDriver() (json.RawMessage, error) {
 	var body struct {
 		Driver  object            `json:"driver"`

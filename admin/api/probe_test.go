@@ -88,7 +88,8 @@ func TestWrongOptions(t *testing.T) {
 	wantError(t, ask(t, New(), http.MethodPost, "/probe", large), http.StatusRequestEntityTooLarge, "1 MiB")
 }
 
-// TestProbeOfEditor: the editor takes the secrets of an unsaved driver apart, and needs its endpoint.
+// TestProbeOfEditor: the editor takes the secrets of an unsaved driver apart, and needs its
+// endpoint.
 func TestProbeOfEditor(t *testing.T) {
 	root := load(t, oneFolder)
 	handler := New()
@@ -232,7 +233,8 @@ func TestProbeExplains(t *testing.T) {
 	}
 }
 
-// TestHostKey: the key of a host is returned without a login, and a backend without keys is explained.
+// TestHostKey: the key of a host is returned without a login, and a backend without keys is
+// explained.
 func TestHostKey(t *testing.T) {
 	load(t, oneFolder)
 	server := servers.OpenSSH(t)

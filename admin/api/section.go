@@ -98,8 +98,8 @@ func driverOptions(name string) ([]options.Option, error) {
 	return opts, nil
 }
 
-// moduleOptions returns the options of a driver or a token store, nil if the module does not describe
-// them, and false if there is no such module.
+// moduleOptions returns the options of a driver or a token store, nil if the module does not
+// describe them, and false if there is no such module.
 func moduleOptions(id string) (opts []options.Option, known bool) {
 	info, err := caddy.GetModule(id)
 	if err != nil {

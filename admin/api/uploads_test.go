@@ -20,7 +20,8 @@ const twoUploads = `{"storages": {
 		"main": {"driver": {"name": "local", "root": "$ROOT"}}
 	}, "file_aliases": {"docs": {"storage": "main"}, "other": {"storage": "broken"}}}`
 
-// startUpload creates an upload with three of ten bytes on the storage "main", and returns its name.
+// startUpload creates an upload with three of ten bytes on the storage "main", and returns its
+// name.
 func startUpload(t *testing.T, account string) string {
 	t.Helper()
 	app, release, err := mediaapp.AcquireActive()

@@ -199,8 +199,8 @@ func (p *Panel) Cleanup() error {
 	return closeSessions()
 }
 
-// addresses returns the addresses of a panel that a server is provisioning, for the log: one for each
-// host name of its site. A site without a host name is named by its listener, or localhost.
+// addresses returns the addresses of a panel that a server is provisioning, for the log: one for
+// each host name of its site. A site without a host name is named by its listener, or localhost.
 func addresses(server *caddyhttp.Server, path string) []string {
 	if len(server.Listen) == 0 {
 		return nil
@@ -224,8 +224,8 @@ func addresses(server *caddyhttp.Server, path string) []string {
 	return all
 }
 
-// siteHosts returns the host names of the first route with a panel that is not provisioned yet. Caddy
-// drops the JSON of a handler when it has provisioned it.
+// siteHosts returns the host names of the first route with a panel that is not provisioned yet.
+// Caddy drops the JSON of a handler when it has provisioned it.
 func siteHosts(routes caddyhttp.RouteList) []string {
 	for _, route := range routes {
 		for _, handler := range route.HandlersRaw {

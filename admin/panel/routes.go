@@ -61,8 +61,8 @@ func secure(h http.Header) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
-// answer writes v as JSON, whether or not the body of the request was read. It holds texts and numbers
-// only, so encoding cannot fail.
+// answer writes v as JSON, whether or not the body of the request was read. It holds texts and
+// numbers only, so encoding cannot fail.
 func (p *Panel) answer(w http.ResponseWriter, r *http.Request, status int, v any) {
 	_ = mediahttp.AnswerUnread(w, r, p.now, status, v)
 }
@@ -121,8 +121,8 @@ const strangerText = "No user is logged in. Add users in the Caddyfile: " +
 	"media_admin { login { <user> <password hash> } }, or put the panel behind a single sign-on (forward_auth). " +
 	"Make a hash with: caddy hash-password --algorithm argon2id"
 
-// refuseStranger answers a request without a user by an explanation of how to log in. A browser gets
-// a page.
+// refuseStranger answers a request without a user by an explanation of how to log in. A browser
+// gets a page.
 func (p *Panel) refuseStranger(w http.ResponseWriter, r *http.Request, rest string) {
 	if !reads(r) || rest == "/api" || strings.HasPrefix(rest, "/api/") {
 		p.fail(w, r, http.StatusForbidden, strangerText)

@@ -20,7 +20,8 @@ type session struct {
 	LogOut bool `json:"log_out"`
 	// WhyNot is the reason why nothing can be changed, empty if there is none.
 	WhyNot string `json:"why_not"`
-	// Lasting reports whether changes outlive a restart. If not, LastingNote has the way to keep them.
+	// Lasting reports whether changes outlive a restart. If not, LastingNote has the way to keep
+	// them.
 	Lasting     bool   `json:"lasting"`
 	LastingNote string `json:"lasting_note"`
 	// StartedFrom is the file that Caddy was started with, if that is known.

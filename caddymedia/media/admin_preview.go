@@ -76,7 +76,8 @@ func (s *Service) openThumbnail(ctx context.Context, p Preview) (*storagedrivers
 	return small(object, err)
 }
 
-// suitable returns the smallest rendition that is not smaller than a thumbnail; nil if there is none.
+// suitable returns the smallest rendition that is not smaller than a thumbnail; nil if there is
+// none.
 func suitable(renditions []ingest.Rendition) *ingest.Rendition {
 	var found *ingest.Rendition
 	area := 0

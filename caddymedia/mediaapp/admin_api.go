@@ -16,8 +16,8 @@ func (a *App) Redact(text string, further ...string) string {
 	return redact.New(further...).Strict(text)
 }
 
-// ReadJSON decodes the body of a request into v, see [httpjson.Read]: one JSON value of at most limit
-// bytes without unknown fields. The error is an [http.MaxBytesError] for a larger body.
+// ReadJSON decodes the body of a request into v, see [httpjson.Read]: one JSON value of at most
+// limit bytes without unknown fields. The error is an [http.MaxBytesError] for a larger body.
 func ReadJSON(w http.ResponseWriter, r *http.Request, limit int64, v any) error {
 	return httpjson.Read(w, r, limit, v)
 }
