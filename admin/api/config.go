@@ -66,7 +66,7 @@ func (c config) view(s section, name string) *shownEntry {
 	opts, err := s.options(driverOf(entry))
 	if err != nil {
 		// Options that are not described may be secrets.
-		view.Value = object{driverGroup: object{driverKind: driverOf(entry)}}
+		view.Value = object{driverGroup: object{driverName: driverOf(entry)}}
 		return view
 	}
 	var secrets []string

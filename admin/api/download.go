@@ -73,16 +73,16 @@ func (c config) veil() []variable {
 			path := []string{string(s), name}
 			opts, err := s.options(driverOf(entry))
 			if err != nil {
-				v.veil(nil, driverKind, append(path, driverGroup), group(entry, driverGroup))
+				v.veil(nil, driverName, append(path, driverGroup), group(entry, driverGroup))
 				continue
 			}
 			v.veil(opts, "", path, entry)
 		}
 	}
 	store := group(c.app, tokenStore)
-	name, _ := store[storeKind].(string)
+	name, _ := store[storeName].(string)
 	opts, _ := moduleOptions("media.tokens." + name)
-	v.veil(opts, storeKind, []string{tokenStore}, store)
+	v.veil(opts, storeName, []string{tokenStore}, store)
 	return v.variables
 }
 
@@ -115,7 +115,7 @@ func (v *veiler) veil(opts []options.Option, module string, path []string, entry
 // The token store is in a group of this name. One of its options is the name of the store.
 const (
 	tokenStore = "tokens"
-	storeKind  = "store"
+	storeName  = "store"
 )
 
 var (

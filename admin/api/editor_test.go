@@ -60,7 +60,7 @@ func statusOf(err error) (int, string) {
 func TestBlame(t *testing.T) {
 	t.Parallel()
 	const provision = "loading new config: loading media app module: provision media: "
-	change := change{section: storages, name: "x", Value: object{driverGroup: object{driverKind: "sftp"}}}
+	change := change{section: storages, name: "x", Value: object{driverGroup: object{driverName: "sftp"}}}
 	for message, want := range map[string]struct{ text, option string }{
 		provision + `storage "x": sub_folder_format: bad`: {`storage "x": sub_folder_format: bad`, "sub_folder_format"},
 		provision + `storage "x": loading the driver: loading module 'sftp': provision media.storages.sftp: sftp storage: address is missing`:                     {`storage "x": sftp storage: address is missing`, "driver.address"},

@@ -40,14 +40,14 @@ type object = map[string]any
 
 // check returns an error if the section cannot have an entry of that name.
 func (s section) check(name string) error {
-	what, ok := sections[s]
+	noun, ok := sections[s]
 	switch {
 	case !ok:
 		return failf(http.StatusNotFound, "there is nothing called %q to configure", string(s))
 	case s == accounts && !media.APIKeys.Allows(name):
 		return refused("", "an API key is %s", media.APIKeys.Words)
 	case s != accounts && !media.Names.Allows(name):
-		return refused("", "the name of a %s is %s", what, media.Names.Words)
+		return refused("", "the name of a %s is %s", noun, media.Names.Words)
 	}
 	return nil
 }
@@ -58,7 +58,7 @@ func (s section) title(name string) string { return fmt.Sprintf("%s %q", section
 // Driver options are in a group of this name. One of them is the name of the driver.
 const (
 	driverGroup = "driver"
-	driverKind  = "name"
+	driverName  = "name"
 )
 
 // options returns the options of a section's entries. Those of a storage depend on its driver; a
@@ -71,7 +71,7 @@ func (s section) options(driver string) ([]options.Option, error) {
 		if err != nil {
 			return nil, err
 		}
-		opts = append([]options.Option{{Name: driverKind, Type: options.Text, Required: true}}, opts...)
+		opts = append([]options.Option{{Name: driverName, Type: options.Text, Required: true}}, opts...)
 		group := options.Option{Name: driverGroup, Type: options.Group, Required: true, Options: opts}
 		return append([]options.Option{group}, all.Storage.Options...), nil
 	case imageAliases:
@@ -84,7 +84,7 @@ func (s section) options(driver string) ([]options.Option, error) {
 }
 
 func driverOptions(name string) ([]options.Option, error) {
-	const where = driverGroup + "." + driverKind
+	const where = driverGroup + "." + driverName
 	if name == "" {
 		return nil, refused(where, "the storage needs a driver")
 	}
@@ -113,8 +113,8 @@ func moduleOptions(id string) (opts []options.Option, known bool) {
 
 // driverOf returns the name of a storage's driver.
 func driverOf(entry object) string {
-	kind, _ := group(entry, driverGroup)[driverKind].(string)
-	return kind
+	name, _ := group(entry, driverGroup)[driverName].(string)
+	return name
 }
 
 // group returns an object inside another, or nil if there is none.
