@@ -193,12 +193,15 @@ func TestRefusedByCaddy(t *testing.T) {
 	a := &admin{body: "null", before: once(http.MethodPost, func(_ *admin, w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, `{"error":"loading new config: loading media app module: provision media: storage \"a\": local storage: root p4ssword is missing"}`, http.StatusInternalServerError)
 	})}
-	_, err := editorOf(t, a).put(t.Context(), change{
-		section: storages, name: "a", condition: condition{isNew: true}, Value: parsed(t, `{"driver":{"name":"sftp"}}`),
-		Secrets: map[string]string{"driver.password": "p4ssword"},
-	})
-	status, _ := statusOf(err)
-	if want := `storage "a": local storage: root *** is missing`; status != http.StatusBadRequest || err.Error() != want {
-		t.Errorf("%d %v, want 400 %s", status, err, want)
+	handler := New()
+	handler.editor = editorOf(t, a)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/config/storages/a",
+		strings.NewReader(`{"value": {"driver": {"name": "sftp"}}, "secrets": {"driver.password": "p4ssword"}}`))
+	r.Header.Set("If-None-Match", "*")
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	got := decoded[failure](t, w, http.StatusBadRequest)
+	if want := `storage "a": local storage: root *** is missing`; got.Message != want {
+		t.Errorf("got %s, want %s", got.Message, want)
 	}
 }

@@ -110,11 +110,14 @@ func (c *call) putEntry() error {
 	if body.Value == nil { // all options would be removed, such as the list that limits an account
 		return failf(http.StatusBadRequest, "the value is missing")
 	}
+	for _, secret := range body.Secrets {
+		c.secrets = append(c.secrets, mediaapp.WithExpanded(secret)...)
+	}
 	body.section, body.name = c.section()
 	body.condition = c.expected()
 	result, err := c.handler.editor.put(c.r.Context(), body)
 	if err != nil {
-		return err
+		return c.changeFailed(err)
 	}
 	status := http.StatusOK
 	if result.created {
@@ -128,9 +131,19 @@ func (c *call) putEntry() error {
 func (c *call) deleteEntry() error {
 	s, name := c.section()
 	if err := c.handler.editor.remove(c.r.Context(), s, name, c.expected()); err != nil {
-		return err
+		return c.changeFailed(err)
 	}
 	return c.noContent()
+}
+
+// changeFailed returns the failure of a change. Texts of Caddy may have secrets.
+func (c *call) changeFailed(err error) error {
+	failed, ok := errors.AsType[*failure](err)
+	if !ok {
+		return err
+	}
+	failed.Message = c.redacted(failed.Message)
+	return failed
 }
 
 // download answers with the configuration as a file for use outside the host. Each secret in it is
@@ -201,7 +214,7 @@ func (e *editor) put(ctx context.Context, wanted change) (*saved, error) {
 		return nil
 	})
 	if err != nil {
-		return nil, redacted(wanted.blame(err), wanted.Secrets)
+		return nil, wanted.blame(err)
 	}
 	result.tag = changed.view(wanted.section, wanted.name).Tag
 	if _, renewed := wanted.Secrets[hashOption]; renewed && wanted.section == accounts {
@@ -227,7 +240,7 @@ func (e *editor) remove(ctx context.Context, s section, name string, expected co
 		return nil
 	})
 	if err != nil {
-		return redacted(err, nil)
+		return err
 	}
 	if s == accounts {
 		e.endTokens(ctx, name)
@@ -246,22 +259,6 @@ func (c change) blame(err error) error {
 	if opts, err := c.section.options(driverOf(c.Value)); own && err == nil {
 		failed.Option = options.Blamed(reason, opts)
 	}
-	return failed
-}
-
-// redacted removes the secrets of the running configuration and the submitted ones from the message
-// of an error.
-func redacted(err error, submitted map[string]string) error {
-	failed, ok := errors.AsType[*failure](err)
-	if !ok {
-		return err
-	}
-	var secrets []string
-	for _, secret := range submitted {
-		secrets = append(secrets, mediaapp.WithExpanded(secret)...)
-	}
-	app, _ := mediaapp.Active() // without an app there are no other secrets
-	failed.Message = app.Redact(failed.Message, secrets...)
 	return failed
 }
 

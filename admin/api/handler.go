@@ -108,7 +108,7 @@ type call struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	args    []string // the path segments for the wildcards of the route
-	secrets []string // of a submitted driver
+	secrets []string // that the request has submitted
 }
 
 // scope is where a route is served.
@@ -159,7 +159,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	refusal, ok := errors.AsType[*failure](err)
 	if !ok {
-		h.log.Error("serving the API for administrators", zap.Error(err))
+		h.log.Error("serving the API for administrators", zap.String("error", c.redacted(err.Error())))
 		refusal = failf(http.StatusInternalServerError, "The request failed. The log of Caddy has the reason.")
 	}
 	if refusal.Current != nil {
@@ -293,8 +293,15 @@ func explain(driver storagedrivers.Description, err error) string {
 		"The storage returned an error without an explanation. The details have its text.")
 }
 
-// redacted returns text without the secrets of the configuration and of a submitted driver.
-func (c *call) redacted(text string) string { return c.app.Redact(text, c.secrets...) }
+// redacted returns text without the secrets of the configuration and those that the request has
+// submitted.
+func (c *call) redacted(text string) string {
+	app := c.app
+	if app == nil {
+		app, _ = mediaapp.Active() // without an app there are no other secrets
+	}
+	return app.Redact(text, c.secrets...)
+}
 
 // answer writes v as a successful answer.
 func (c *call) answer(v any) error { return c.write(http.StatusOK, v) }
