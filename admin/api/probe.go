@@ -101,7 +101,11 @@ func (c *call) probeUnsaved() error {
 			c.secrets = wrong.Secrets
 			reason := reasonOf(wrong.Error())
 			refusal := failf(http.StatusBadRequest, "%s", c.redacted(reason))
-			refusal.Option = blamedDriverOption(driver, reason)
+			var named object
+			_ = json.Unmarshal(driver, &named) // without a name there is no such driver
+			if opts, err := storages.options(driverOf(object{driverGroup: named})); err == nil {
+				refusal.Option = options.Blamed(reason, opts)
+			}
 			return refusal
 		}
 		if err != nil {
@@ -217,15 +221,4 @@ func reasonOf(message string) string {
 		message = message[:at[0]] + message[at[1]:]
 	}
 	return message
-}
-
-// blamedDriverOption returns the path of the driver option that an error is about: "driver.root".
-func blamedDriverOption(driver json.RawMessage, message string) string {
-	var parsed object
-	_ = json.Unmarshal(driver, &parsed) // without a name there is no such driver
-	opts, err := storages.options(driverOf(object{driverGroup: parsed}))
-	if err != nil {
-		return ""
-	}
-	return options.Blamed(message, opts)
 }

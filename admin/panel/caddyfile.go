@@ -36,7 +36,7 @@ func init() {
 func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // media_admin
 	var matcher caddy.ModuleMap
-	if args := h.RemainingArgs(); len(args) > 1 || len(args) == 1 && !isPath(args[0]) {
+	if args := h.RemainingArgs(); len(args) > 1 || len(args) == 1 && (!strings.HasPrefix(args[0], "/") || strings.Contains(args[0], "*")) {
 		h.Reset()
 		h.Next()
 		var err error
@@ -53,10 +53,6 @@ func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 		p.Admin = globalAdmin(h)
 	}
 	return h.NewRoute(matcher, p), nil
-}
-
-func isPath(argument string) bool {
-	return strings.HasPrefix(argument, "/") && !strings.Contains(argument, "*")
 }
 
 // globalAdmin returns the address in the global option admin, or "" for Caddy's default.

@@ -143,18 +143,13 @@ func (p *Panel) Validate() error {
 		return p.validateLogin()
 	case p.SessionIdle != 0 || p.SessionLifetime != 0:
 		return errors.New("session is for the users of login, and there are none")
-	case !dependsOnRequest(p.User):
-		// A fixed name would be the same for everyone.
+	}
+	// A placeholder that only a request defines is unknown here. A fixed name, a name with a missing
+	// brace, or a placeholder of the environment would be the same for all requests.
+	if _, err := caddy.NewReplacer().ReplaceOrErr(p.User, true, true); err == nil {
 		return fmt.Errorf("user %q is no placeholder such as %s", p.User, defaultUser)
 	}
 	return nil
-}
-
-// dependsOnRequest reports whether a text has a placeholder that only a request defines. A text
-// with a missing brace, or with a placeholder of the environment, is the same for all requests.
-func dependsOnRequest(text string) bool {
-	_, err := caddy.NewReplacer().ReplaceOrErr(text, true, true)
-	return err != nil
 }
 
 // ServeHTTP serves the addresses below the path of the panel.
