@@ -5,12 +5,15 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddyserver/caddy/v2"
+
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/modules"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 type aliasAnswer struct {
-	Kind       aliases.Kind   `json:"kind"`
+	Kind       media.Kind     `json:"kind"`
 	Name       string         `json:"name"`
 	Implicit   bool           `json:"implicit"`
 	Storage    string         `json:"storage"`
@@ -27,26 +30,24 @@ type aliasAnswer struct {
 
 // aliases returns all aliases, image aliases first.
 func (c *call) aliases() error {
-	configured, implicit := c.service.Aliases(), c.app.Implied().Aliases
-	all := make([]aliasAnswer, 0, len(configured))
-	for _, alias := range configured {
+	aliases, implicit := c.service.Aliases(), c.app.Implied().Aliases
+	all := make([]aliasAnswer, 0, len(aliases))
+	for _, alias := range aliases {
+		var settings map[string]any
+		if alias.Kind == media.Image {
+			settings = media.Schemas.ImageAlias.Values(c.app.ImageAliases[alias.Name])
+		} else {
+			settings = media.Schemas.FileAlias.Values(c.app.FileAliases[alias.Name])
+		}
 		all = append(all, aliasAnswer{
 			Kind: alias.Kind, Name: alias.Name, Implicit: implicit,
 			Storage: alias.Storage.Name(), Prefix: alias.Prefix, Address: alias.BaseURL + alias.Path(),
 			Overwrite: alias.Overwrite, Sanitize: alias.Sanitize, MaxSize: alias.MaxSize,
 			Extensions: slices.Sorted(maps.Keys(alias.Extensions)), WebP: alias.WebP != nil,
-			Settings: c.aliasSettings(alias), Accounts: orEmpty(c.app.NamedBy(alias.Name)),
+			Settings: settings, Accounts: append([]string{}, c.app.NamedBy(alias.Name)...),
 		})
 	}
 	return c.answer(map[string]any{"aliases": all})
-}
-
-// aliasSettings returns the configured options of an alias.
-func (c *call) aliasSettings(alias *aliases.Alias) map[string]any {
-	if alias.Kind == aliases.Image {
-		return media.Schemas.ImageAlias.Values(c.app.ImageAliases[alias.Name])
-	}
-	return media.Schemas.FileAlias.Values(c.app.FileAliases[alias.Name])
 }
 
 type accountAnswer struct {
@@ -58,7 +59,7 @@ type accountAnswer struct {
 func (c *call) accounts() error {
 	all := make([]accountAnswer, 0, len(c.app.Accounts))
 	for _, key := range slices.Sorted(maps.Keys(c.app.Accounts)) {
-		all = append(all, accountAnswer{APIKey: key, Aliases: orEmpty(c.app.Accounts[key].Aliases)})
+		all = append(all, accountAnswer{APIKey: key, Aliases: append([]string{}, c.app.Accounts[key].Aliases...)})
 	}
 	return c.answer(map[string]any{"accounts": all})
 }
@@ -78,10 +79,43 @@ func (c *call) endTokens() error {
 	return c.answer(map[string]int{"ended": ended})
 }
 
-// orEmpty returns an empty list for nil, which would be null in JSON.
-func orEmpty(list []string) []string {
-	if list == nil {
-		return []string{}
+type kindsAnswer struct {
+	Drivers    map[string]driverSchema `json:"drivers"`
+	Storage    *options.Schema         `json:"storage"`
+	ImageAlias *options.Schema         `json:"image_alias"`
+	FileAlias  *options.Schema         `json:"file_alias"`
+	Account    *options.Schema         `json:"account"`
+}
+
+// driverSchema describes a driver and its options.
+type driverSchema struct {
+	Title string `json:"title"`
+	Icon  string `json:"icon"`
+	Rank  int    `json:"rank"`
+	// HostKeys reports whether a host of the driver can be asked for its key.
+	HostKeys bool `json:"host_keys"`
+	*options.Schema
+}
+
+// kinds returns the options of everything that can be configured.
+func (c *call) kinds() error {
+	drivers := map[string]driverSchema{}
+	for _, info := range caddy.GetModules("media.storages") {
+		if driver, ok := info.New().(*modules.Driver); ok {
+			d := driver.Describe()
+			_, hostKeys := driver.HostKeyer()
+			drivers[info.ID.Name()] = driverSchema{d.Title, d.Icon, d.Rank, hostKeys, driver.Schema()}
+		}
 	}
-	return list
+	all := media.Schemas
+	account := all.Account.Documented()
+	return c.answer(kindsAnswer{
+		Drivers: drivers, Storage: all.Storage.Documented(),
+		ImageAlias: all.ImageAlias.Documented(), FileAlias: all.FileAlias.Documented(),
+		Account: &options.Schema{
+			Help: account.Help,
+			// The server generates the hash of a password.
+			Options: slices.DeleteFunc(slices.Clone(account.Options), func(o options.Option) bool { return o.Secret }),
+		},
+	})
 }

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
@@ -64,7 +62,7 @@ func TestStorages(t *testing.T) {
 	}
 	archive, main, odd := all[0], all[3], all[4]
 	if archive.Driver != "sftp" || archive.OverwriteStrategy != "overwrite" || archive.Sanitize || archive.SubFolderFormat != "%Y" ||
-		archive.Implicit || !reflect.DeepEqual(archive.UsedBy, []usedBy{{"file", "docs"}}) {
+		archive.Implicit || !reflect.DeepEqual(archive.UsedBy, []use{{Kind: "file", Alias: "docs"}}) {
 		t.Errorf("%+v", archive)
 	}
 	want := map[string]any{
@@ -75,7 +73,7 @@ func TestStorages(t *testing.T) {
 		t.Errorf("settings %v, want %v", archive.Settings, want)
 	}
 	if main.OverwriteStrategy != "append_time" || !main.Sanitize || main.Settings["root"] != root ||
-		!reflect.DeepEqual(main.UsedBy, []usedBy{{"img", "photos"}}) {
+		!reflect.DeepEqual(main.UsedBy, []use{{Kind: "img", Alias: "photos"}}) {
 		t.Errorf("%+v", main)
 	}
 	if odd.Settings["word"] != "set" || odd.Driver != "foreign" {
@@ -271,23 +269,5 @@ func TestNoSecrets(t *testing.T) {
 				t.Errorf("%s %s: %d has %q: %s", c.method, c.address, w.Code, secret, w.Body)
 			}
 		}
-	}
-}
-
-// TestReload: one handler serves all configurations.
-func TestReload(t *testing.T) {
-	handler := New()
-	for _, name := range []string{"one", "two"} {
-		load(t, `{"storages": {"`+name+`": {"driver": {"name": "local", "root": "$ROOT"}}}}`)
-		if w := ask(t, handler, http.MethodGet, "/storages/"+name, ""); w.Code != http.StatusOK {
-			t.Errorf("%s: %s", name, w.Body)
-		}
-	}
-	// A configuration that is refused changes nothing.
-	if err := caddy.Load([]byte(`{"apps": {"media": {"storages": {"three": {}}}}, "admin": {"disabled": true}}`), true); err == nil {
-		t.Fatal("it was not refused")
-	}
-	if w := ask(t, handler, http.MethodGet, "/storages/two", ""); w.Code != http.StatusOK {
-		t.Errorf("after a refused configuration: %s", w.Body)
 	}
 }

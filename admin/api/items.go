@@ -2,6 +2,9 @@ package api
 
 import (
 	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -9,11 +12,10 @@ import (
 	"path"
 	"slices"
 	"strconv"
-	"time"
+	"strings"
 
-	"github.com/caddymedia/media/caddymedia/aliases"
-	"github.com/caddymedia/media/caddymedia/derived"
-	"github.com/caddymedia/media/caddymedia/imaging/render"
+	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -45,17 +47,17 @@ type variantAnswer struct {
 	Size    int64  `json:"size"`
 }
 
-func describeItem(alias *aliases.Alias, filename string, info storagedrivers.Info) itemAnswer {
+func describeItem(alias *media.Alias, filename string, info storagedrivers.Info) itemAnswer {
 	return itemAnswer{
 		Filename: filename, Name: path.Base(filename), Size: info.Size,
-		Modified: info.ModTime.UTC().Format(time.RFC3339), Type: info.ContentType,
+		Modified: stamp(info.ModTime), Type: info.ContentType,
 		Address: alias.URL("", filename), Renditions: alias.RenditionURLs("", filename),
 	}
 }
 
 // alias returns the alias named in the address.
-func (c *call) alias() (*aliases.Alias, error) {
-	alias, ok := c.service.Alias(aliases.Kind(c.args[0]), c.args[1])
+func (c *call) alias() (*media.Alias, error) {
+	alias, ok := c.service.Alias(media.Kind(c.args[0]), c.args[1])
 	if !ok {
 		return nil, failf(http.StatusNotFound, "There is no alias %.64q of this kind.", c.args[1])
 	}
@@ -63,7 +65,7 @@ func (c *call) alias() (*aliases.Alias, error) {
 }
 
 // aliasFile returns the alias and the item named in the address.
-func (c *call) aliasFile() (*aliases.Alias, string, error) {
+func (c *call) aliasFile() (*media.Alias, string, error) {
 	alias, err := c.alias()
 	if err != nil {
 		return nil, "", err
@@ -79,15 +81,11 @@ func (c *call) aliasFile() (*aliases.Alias, string, error) {
 func noItem() error { return failf(http.StatusNotFound, "There is no such item.") }
 
 // itemFailed returns the failure for an item that cannot be read or deleted.
-func (c *call) itemFailed(alias *aliases.Alias, err error) error {
+func (c *call) itemFailed(alias *media.Alias, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, storagedrivers.ErrInvalidKey) {
 		return noItem()
 	}
-	return storageFailed(c.driver(alias), err)
-}
-
-func (c *call) driver(alias *aliases.Alias) storagedrivers.Description {
-	return c.app.Driver(alias.Storage.Name()).Describe()
+	return storageFailed(c.app.Driver(alias.Storage.Name()).Describe(), err)
 }
 
 // item returns one item with its variant and sizes.
@@ -103,37 +101,29 @@ func (c *call) item() error {
 		return c.itemFailed(alias, err)
 	}
 	item := describeItem(alias, filename, info)
-	if alias.IsVariant(filename + render.Suffix) {
+	if alias.MayHaveVariant(filename) {
 		made, err := alias.Storage.Stat(ctx, alias.VariantKey(filename))
 		if err == nil {
-			item.WebP = &variantAnswer{Address: item.Address + render.Suffix, Size: made.Size}
+			item.WebP = &variantAnswer{Address: item.Address + media.VariantSuffix, Size: made.Size}
 		} else if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, storagedrivers.ErrInvalidKey) {
 			return c.itemFailed(alias, err)
 		}
 	}
-	if alias.Kind == aliases.Image {
-		sizes, _ := c.service.Uploader().Derived.Sizes(ctx, alias, filename) // a damaged image has none
-		item.Srcset, item.Sizes = derived.Srcset(sizes), describeSizes(sizes)
-	}
-	return c.answer(item)
-}
-
-// describeSizes returns the sizes in pixels in ascending order, without those that have none.
-func describeSizes(sizes []derived.Size) []sizeAnswer {
-	slices.SortStableFunc(sizes, func(a, b derived.Size) int {
-		return cmp.Or(cmp.Compare(a.Width, b.Width), cmp.Compare(a.Height, b.Height))
-	})
-	var described []sizeAnswer
+	sizes, srcset := c.service.ImageSizes(ctx, alias, filename)
 	for _, size := range sizes {
 		answer := sizeAnswer{Address: size.URL, Width: size.Width, Height: size.Height}
 		if size.Rendition != nil {
 			answer.Rendition = size.Rendition.Name
 		}
-		if size.Width > 0 {
-			described = append(described, answer)
+		if size.Width > 0 { // an SVG has no size in pixels
+			item.Sizes = append(item.Sizes, answer)
 		}
 	}
-	return described
+	slices.SortStableFunc(item.Sizes, func(a, b sizeAnswer) int {
+		return cmp.Or(cmp.Compare(a.Width, b.Width), cmp.Compare(a.Height, b.Height))
+	})
+	item.Srcset = srcset
+	return c.answer(item)
 }
 
 // deleteItem deletes an item and its variant.
@@ -147,14 +137,54 @@ func (c *call) deleteItem() error {
 	if err := c.service.Uploader().Delete(ctx, alias, filename, c.actor()); err != nil {
 		return c.itemFailed(alias, err)
 	}
-	c.w.Header().Set("Cache-Control", "no-store")
-	c.w.Header().Set("X-Content-Type-Options", "nosniff")
-	c.w.WriteHeader(http.StatusNoContent)
+	return c.noContent()
+}
+
+const (
+	cachePreview   = "private, max-age=300"
+	cacheAsk       = "private, no-cache"
+	previewSandbox = mediahttp.Sandbox + "; frame-ancestors 'none'"
+)
+
+// previewTypes are the types that all browsers display.
+var previewTypes = map[string]bool{
+	"image/jpeg": true, "image/png": true, "image/gif": true, "image/webp": true, "image/avif": true, "image/svg+xml": true,
+}
+
+// preview serves a small form of an image for a page. With the query "thumbnail" it is one for a
+// list of items.
+func (c *call) preview() error {
+	alias, filename, err := c.aliasFile()
+	if err != nil {
+		return err
+	}
+	if !previewTypes[storagedrivers.ContentType(filename)] {
+		return noItem()
+	}
+	object, err := c.service.OpenPreview(c.r.Context(), media.Preview{
+		Alias: alias, Filename: filename, Thumbnail: c.r.URL.Query().Has("thumbnail"),
+		Owner: "panel " + c.actor().Client,
+	})
+	if err != nil {
+		return c.itemFailed(alias, err)
+	}
+	defer object.Close()
+	h := c.w.Header()
+	h.Set("Content-Type", object.Info.ContentType)
+	h.Set("Content-Security-Policy", previewSandbox)
+	h.Set("Cache-Control", cachePreview)
+	if alias.Overwrite {
+		h.Set("Cache-Control", cacheAsk)
+	}
+	if tag := mediahttp.EntityTag(alias, object.Info); tag != "" {
+		h.Set("ETag", tag)
+	}
+	http.ServeContent(c.w, c.r, "", object.Info.ModTime, object)
 	return nil
 }
 
 type itemsAnswer struct {
-	Kind     aliases.Kind `json:"kind"`
+	Kind     media.Kind   `json:"kind"`
 	Alias    string       `json:"alias"`
 	Folder   string       `json:"folder"`
 	Folders  []string     `json:"folders"`
@@ -162,12 +192,6 @@ type itemsAnswer struct {
 	Next     string       `json:"next"`
 	LookedAt int          `json:"looked_at"`
 }
-
-// Items per page.
-const (
-	defaultLimit = 60
-	maxLimit     = 200
-)
 
 // items returns a page of the items of a folder, or of those that match a search.
 func (c *call) items() error {
@@ -178,13 +202,9 @@ func (c *call) items() error {
 	query := c.r.URL.Query()
 	folder := query.Get("folder")
 	if folder != "" && storagedrivers.ValidKey(folder) != nil {
-		return failf(http.StatusBadRequest, "The folder is none that can be: folders are separated by single slashes, without one at the ends.")
+		return failf(http.StatusBadRequest, "The folder is invalid: separate folders by single slashes, without a slash at the beginning or the end.")
 	}
-	limit, err := limitOf(query)
-	if err != nil {
-		return err
-	}
-	from, err := parsePosition(query.Get("cursor"))
+	limit, from, err := pageOf(query)
 	if err != nil {
 		return err
 	}
@@ -193,22 +213,153 @@ func (c *call) items() error {
 	f := newFinder(alias, folder, query.Get("search"), limit)
 	next, err := f.find(ctx, from)
 	if err != nil {
-		return storageFailed(c.driver(alias), err)
+		return storageFailed(c.app.Driver(alias.Storage.Name()).Describe(), err)
 	}
-	return c.answer(itemsAnswer{
-		Kind: alias.Kind, Alias: alias.Name, Folder: folder,
-		Folders: f.folders, Items: f.items, Next: next.String(), LookedAt: f.looked,
-	})
+	f.Next = next.String()
+	return c.answer(f.itemsAnswer)
 }
 
-func limitOf(query url.Values) (int, error) {
-	raw := query.Get("limit")
-	if raw == "" {
-		return defaultLimit, nil
+const (
+	// Entries per page.
+	defaultLimit = 60
+	maxLimit     = 200
+	// The maximum number of objects examined for one answer to a search.
+	maxLooked = 5000
+	// The maximum number of listings for one answer. Some may be empty.
+	maxListings = 20
+)
+
+// position is the progress of a listing: the page of the storage, and the last key examined. A
+// storage's own cursors only separate its pages.
+type position struct {
+	Page  string `json:"p,omitempty"`
+	After string `json:"a,omitempty"`
+}
+
+// String returns the position as a cursor. It is empty for the beginning and for the end.
+func (p position) String() string {
+	if p == (position{}) {
+		return ""
 	}
-	limit, err := strconv.Atoi(raw)
-	if err != nil || limit < 1 || limit > maxLimit {
-		return 0, failf(http.StatusBadRequest, "The limit is a number from 1 to %d.", maxLimit)
+	raw, _ := json.Marshal(p) // of two texts
+	return base64.RawURLEncoding.EncodeToString(raw)
+}
+
+// pageOf returns the maximum number of entries of a page, and the position after the previous page.
+func pageOf(query url.Values) (limit int, from position, err error) {
+	limit = defaultLimit
+	if raw := query.Get("limit"); raw != "" {
+		if limit, err = strconv.Atoi(raw); err != nil || limit < 1 || limit > maxLimit {
+			return 0, from, failf(http.StatusBadRequest, "The limit is a number from 1 to %d.", maxLimit)
+		}
 	}
-	return limit, nil
+	cursor := query.Get("cursor")
+	if cursor == "" {
+		return limit, from, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err == nil {
+		err = json.Unmarshal(raw, &from)
+	}
+	if err != nil {
+		return 0, from, failf(http.StatusBadRequest, "The cursor is not from an earlier answer.")
+	}
+	return limit, from, nil
+}
+
+// finder collects a page of items.
+type finder struct {
+	itemsAnswer
+	alias  *media.Alias
+	prefix string // of keys; it is empty or ends at a slash
+	root   string // the same of the alias
+	search string // empty lists the folder alone
+	wants  func(key string) bool
+	limit  int // of folders and items together
+}
+
+func newFinder(alias *media.Alias, folder, search string, limit int) *finder {
+	f := &finder{
+		alias: alias, search: search, wants: media.ItemFilter(alias, search), limit: limit,
+		itemsAnswer: itemsAnswer{Kind: alias.Kind, Alias: alias.Name, Folder: folder, Folders: []string{}, Items: []itemAnswer{}},
+	}
+	if alias.Prefix != "" {
+		f.root = alias.Prefix + "/"
+	}
+	f.prefix = f.root
+	if folder != "" {
+		f.prefix += folder + "/"
+	}
+	return f
+}
+
+// find collects items from a position on. It returns the position of the next page, or the zero
+// position after the last page.
+func (f *finder) find(ctx context.Context, at position) (position, error) {
+	for range maxListings {
+		page, err := f.alias.Storage.List(ctx, storagedrivers.ListOptions{
+			Prefix: f.prefix, Cursor: at.Page, Limit: f.ask(), Shallow: f.search == "",
+		})
+		if err != nil {
+			return position{}, err
+		}
+		var full bool
+		if at.After, full = f.take(page, at.After); full {
+			return at, nil
+		}
+		if page.Next == "" {
+			return position{}, nil
+		}
+		at.Page = page.Next
+		if len(f.Folders)+len(f.Items) >= f.limit || f.LookedAt >= maxLooked {
+			break
+		}
+	}
+	return at, nil
+}
+
+// ask returns the number of objects to list. It is doubled where every second object may be a
+// variant.
+func (f *finder) ask() int {
+	if f.search != "" {
+		return min(storagedrivers.PageSize, max(maxLooked-f.LookedAt, 1))
+	}
+	wanted := f.limit - len(f.Folders) - len(f.Items)
+	if f.alias.WebP != nil {
+		wanted *= 2
+	}
+	return wanted
+}
+
+// take collects the objects and folders of a page after the key after, in the byte order of their
+// keys. It returns the last key examined, and whether the page has more entries than fit.
+func (f *finder) take(page storagedrivers.Page, after string) (last string, full bool) {
+	entries := slices.Clone(page.Objects)
+	for _, folder := range page.Folders {
+		entries = append(entries, storagedrivers.Info{Key: folder})
+	}
+	slices.SortFunc(entries, func(a, b storagedrivers.Info) int { return strings.Compare(a.Key, b.Key) })
+	last = after
+	for _, entry := range entries {
+		if entry.Key <= after {
+			continue
+		}
+		if f.wants(entry.Key) {
+			if len(f.Folders)+len(f.Items) == f.limit {
+				return last, true
+			}
+			f.add(entry)
+		}
+		f.LookedAt++
+		last = entry.Key
+	}
+	return last, false
+}
+
+func (f *finder) add(entry storagedrivers.Info) {
+	if folder, ok := strings.CutSuffix(entry.Key, "/"); ok {
+		f.Folders = append(f.Folders, strings.TrimPrefix(folder, f.prefix))
+		return
+	}
+	f.Items = append(f.Items, describeItem(f.alias, strings.TrimPrefix(entry.Key, f.root), entry))
 }

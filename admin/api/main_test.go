@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/caddyserver/caddy/v2"
@@ -36,12 +37,15 @@ func TestMain(m *testing.M) {
 	os.Exit(testcaddy.Run(m))
 }
 
-// foreign is a driver of another module. It stores in memory. If Fault is set, every operation fails,
-// and the text of the error contains Word.
+// foreign is a driver of another module. It stores in memory. If Fault is set, every operation
+// fails, and the text of the error contains Word.
 type foreign struct {
 	Word  string `json:"word,omitempty" option:"secret"`
 	Fault string `json:"fault,omitempty"`
 }
+
+// listings counts the listings of image aliases by all drivers of type foreign.
+var listings atomic.Int64
 
 var foreignOptions = options.Of[foreign]()
 
@@ -59,7 +63,10 @@ func (f *foreign) Describe() storagedrivers.Description {
 
 func (f *foreign) NewDriver(*slog.Logger) (storagedrivers.Driver, error) {
 	driver := memory.New()
-	driver.Fail = func(string, string) error {
+	driver.Fail = func(op, key string) error {
+		if op == "list" && strings.HasPrefix(key, "img/") {
+			listings.Add(1)
+		}
 		sentinel, ok := map[string]error{
 			"unavailable": storagedrivers.ErrUnavailable, "full": storagedrivers.ErrNoSpace,
 			"denied": fs.ErrPermission, "strange": errors.New("strange"),

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"regexp"
+	"strings"
 
-	"github.com/caddymedia/media/caddymedia/httpjson"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/options"
 )
 
 type probeAnswer struct {
@@ -27,9 +29,6 @@ type stepAnswer struct {
 	Note    string `json:"note"`
 }
 
-// maxProbeBody is the maximum size of a probe request in bytes.
-const maxProbeBody = 1 << 20
-
 // probeSaved probes a configured storage.
 func (c *call) probeSaved() error {
 	name := c.args[0]
@@ -45,47 +44,69 @@ func (c *call) probeSaved() error {
 	})
 }
 
-// probeUnsaved probes the storage in the body of the request.
-func (c *call) probeUnsaved() error {
-	driver, err := c.driverInBody()
-	if err != nil {
-		return err
-	}
-	return c.try(driver)
-}
+// exampleDriver is a body with an unsaved storage.
+const exampleDriver = `{"driver": {"name": "local", "root": "/srv/media"}}`
 
-// driverInBody returns the driver in the body of the request.
+// driverInBody returns the driver in the body of the request, written as in a configuration, with
+// its secrets.
 func (c *call) driverInBody() (json.RawMessage, error) {
 	var body struct {
 		Driver json.RawMessage `json:"driver"`
 	}
-	err := httpjson.Read(c.w, c.r, maxProbeBody, &body)
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return nil, failf(http.StatusRequestEntityTooLarge, "The request is larger than 1 MiB.")
+	if err := c.readJSON(&body, exampleDriver); err != nil {
+		return nil, err
 	}
-	if err != nil || !bytes.HasPrefix(body.Driver, []byte("{")) {
-		return nil, failf(http.StatusBadRequest, `The body is no JSON such as {"driver": {"name": "local", "root": "/srv/media"}}.`)
+	if !bytes.HasPrefix(body.Driver, []byte("{")) {
+		return nil, failf(http.StatusBadRequest, "The body is no JSON such as %s.", exampleDriver)
 	}
 	return body.Driver, nil
 }
 
-// Try probes driver and answers like POST /probe. driver is written as in a configuration, with its
-// secrets.
-func (h *Handler) Try(w http.ResponseWriter, r *http.Request, driver json.RawMessage) {
-	h.serve(w, r, func(c *call) error { return c.try(driver) })
+// editedDriver returns the driver in the body of a request to the editor. Its secrets are apart.
+// Those that are missing are taken from a saved storage.
+func (c *call) editedDriver() (json.RawMessage, error) {
+	var body struct {
+		Driver  object            `json:"driver"`
+		Secrets map[string]string `json:"secrets"` // by path
+		Keep    string            `json:"keep"`    // the name of the saved storage
+	}
+	if err := c.readJSON(&body, exampleDriver); err != nil {
+		return nil, err
+	}
+	if c.handler.editor.client == nil {
+		return nil, errOff
+	}
+	driver, err := c.handler.editor.driver(c.r.Context(), body.Driver, body.Secrets, body.Keep)
+	if err != nil {
+		return nil, err
+	}
+	return canonical(driver), nil
 }
 
-func (c *call) try(driver json.RawMessage) error {
+// probeUnsaved probes the storage in the body of the request.
+func (c *call) probeUnsaved() error {
+	read := c.driverInBody
+	if c.handler.editor != nil {
+		read = c.editedDriver
+	}
+	driver, err := read()
+	if err != nil {
+		return err
+	}
 	return c.probing(func() error {
 		ctx, cancel := c.bounded()
 		defer cancel()
 		trial, err := c.app.TryStorage(ctx, driver)
 		if wrong, ok := errors.AsType[*mediaapp.ConfigError](err); ok {
 			c.secrets = wrong.Secrets
-			reason := Reason(wrong.Error())
-			return &failure{
-				status: http.StatusBadRequest, Message: c.redacted(reason), Option: blamedOption(driver, reason),
+			reason := reasonOf(wrong.Error())
+			refusal := failf(http.StatusBadRequest, "%s", c.redacted(reason))
+			var named object
+			_ = json.Unmarshal(driver, &named) // without a name there is no such driver
+			if opts, err := storages.options(driverOf(object{driverGroup: named})); err == nil {
+				refusal.Option = options.Blamed(reason, opts)
 			}
+			return refusal
 		}
 		if err != nil {
 			return err
@@ -93,6 +114,32 @@ func (c *call) try(driver json.RawMessage) error {
 		c.secrets = trial.Secrets
 		return c.report(trial.Driver, trial.Report, trial.Features)
 	})
+}
+
+// hostKey returns the key that the host of the storage in the body of the request presents. It
+// connects as a probe does. The key is not trusted yet.
+func (c *call) hostKey() error {
+	driver, err := c.driverInBody()
+	if err != nil {
+		return err
+	}
+	return c.probing(func() error {
+		ctx, cancel := c.bounded()
+		defer cancel()
+		key, description, err := mediaapp.HostKey(ctx, driver)
+		if errors.Is(err, mediaapp.ErrNoHostKey) {
+			return failf(http.StatusBadRequest, "Hosts of this driver have no key.")
+		}
+		if err != nil {
+			return failf(http.StatusBadGateway, "%s", explain(description, err))
+		}
+		return c.answer(hostKeyAnswer{HostKey: key.Key, Fingerprint: key.Fingerprint})
+	})
+}
+
+type hostKeyAnswer struct {
+	HostKey     string `json:"host_key"`
+	Fingerprint string `json:"fingerprint"`
 }
 
 // probing calls f unless too many probes are running.
@@ -123,4 +170,55 @@ func (c *call) report(driver storagedrivers.Description, report storagedrivers.R
 		}
 	}
 	return c.answer(result)
+}
+
+// titles describe the steps of a probe. A test finds missing ones.
+var titles = map[storagedrivers.ProbeStep]string{
+	storagedrivers.ProbeCheck:       "Connect, log in and find the ",
+	storagedrivers.ProbeCreate:      "Store a small file",
+	storagedrivers.ProbeCreateAgain: "Refuse a second file of the same name",
+	storagedrivers.ProbeRead:        "Read the file",
+	storagedrivers.ProbeRange:       "Read a part of the file",
+	storagedrivers.ProbeOverwrite:   "Replace the file",
+	storagedrivers.ProbeList:        "List the file",
+	storagedrivers.ProbeDelete:      "Delete the file",
+	storagedrivers.ProbeGone:        "Check that the file is gone",
+	storagedrivers.ProbeCleanUp:     "Clean up",
+}
+
+// title describes a step of a probe.
+func title(driver storagedrivers.Description, step storagedrivers.ProbeStep) string {
+	switch {
+	case step != storagedrivers.ProbeCheck:
+		return titles[step]
+	case driver.Local:
+		return "Find the " + driver.Noun
+	default:
+		return titles[step] + driver.Noun
+	}
+}
+
+// Prefixes that Caddy adds to the reason why it cannot load a configuration or a driver.
+const (
+	ofApp    = "loading media app module: "
+	ofConfig = "loading new config: "
+)
+
+var (
+	ofProvision = regexp.MustCompile(`^provision media: `)
+	ofDriver    = regexp.MustCompile(`(loading the driver: )?(loading module|module name) '[a-z0-9_]+': ` +
+		`((decoding module config: |provision )?media\.storages\.[a-z0-9_]+: (invalid configuration: )?)?`)
+)
+
+// reasonOf removes the parts of an error of Caddy, about a configuration or a driver, that mean
+// nothing to an administrator.
+func reasonOf(message string) string {
+	message = strings.TrimPrefix(message, ofConfig)
+	if _, after, ok := strings.Cut(message, ofApp); ok {
+		message = ofProvision.ReplaceAllString(after, "")
+	}
+	if at := ofDriver.FindStringIndex(message); at != nil {
+		message = message[:at[0]] + message[at[1]:]
+	}
+	return message
 }

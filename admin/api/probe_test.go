@@ -2,16 +2,26 @@ package api
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/caddyserver/caddy/v2"
+
+	"github.com/caddymedia/media/caddymedia/modules"
+	"github.com/caddymedia/media/storagedrivers"
+	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
+	"github.com/caddymedia/media/storagedrivers/memory"
 )
 
 func TestProbeSaved(t *testing.T) {
@@ -40,65 +50,59 @@ func TestProbeSaved(t *testing.T) {
 	}
 }
 
-// TestWrongOptions: invalid options are reported without connecting, and without Caddy's prefixes.
+// TestWrongOptions: invalid options are reported without connecting, without Caddy's prefixes, and
+// with the option at fault.
 func TestWrongOptions(t *testing.T) {
 	load(t, oneFolder)
-	for body, want := range map[string]string{
-		``:                    "no JSON",
-		`{`:                   "no JSON",
-		`null`:                "no JSON",
-		`{}`:                  "no JSON",
-		`{"driver": null}`:    "no JSON",
-		`{"driver": "local"}`: "no JSON",
-		`{"driver": {"name": "local", "root": "/x"}} {}`:          "no JSON",
-		`{"driver": {"name": "local", "root": "/x"}, "keep": ""}`: "no JSON",
+	for body, want := range map[string]struct{ text, option string }{
+		``:                    {"no JSON", ""},
+		`null`:                {"no JSON", ""},
+		`{}`:                  {"no JSON", ""},
+		`{"driver": null}`:    {"no JSON", ""},
+		`{"driver": "local"}`: {"no JSON", ""},
+		`{"driver": {"name": "local", "root": "/x"}} {}`:          {"no JSON", ""},
+		`{"driver": {"name": "local", "root": "/x"}, "keep": ""}`: {"no JSON", ""},
 
-		`{"driver": {}}`:                                                                    "name",
-		`{"driver": {"name": "floppy"}}`:                                                    "unknown driver \"floppy\"; there are ",
-		`{"driver": {"name": "local"}}`:                                                     "root",
-		`{"driver": {"name": "local", "rooot": "/x"}}`:                                      `unknown field "rooot"`,
-		`{"driver": {"name": "local", "root": 5}}`:                                          "root",
-		`{"driver": {"name": "local", "root": "{env.NOT_SET}"}}`:                            "NOT_SET",
-		`{"driver": {"name": "sftp", "address": "x", "user": "x", "password": "hunter22"}}`: "host_key is required",
-		`{"driver": {"name": "s3"}}`:                                                        "bucket",
+		`{"driver": {}}`:                                                                    {"name", ""},
+		`{"driver": {"name": "floppy"}}`:                                                    {"unknown driver \"floppy\"; there are ", ""},
+		`{"driver": {"name": "local"}}`:                                                     {"root", "driver.root"},
+		`{"driver": {"name": "local", "rooot": "/x"}}`:                                      {`unknown field "rooot"`, ""},
+		`{"driver": {"name": "local", "root": {"root": 1}}}`:                                {"root", ""},
+		`{"driver": {"name": "local", "root": "{env.NOT_SET}"}}`:                            {"NOT_SET", "driver.root"},
+		`{"driver": {"name": "sftp", "address": "x", "user": "x", "password": "hunter22"}}`: {"host_key is required", "driver.host_key"},
+		`{"driver": {"name": "s3"}}`:                                                        {"bucket", "driver.bucket"},
+		`{"driver": {"name": "ftp", "address": "x"}}`:                                       {"user", "driver.user"},
 	} {
 		w := ask(t, New(), http.MethodPost, "/probe", body)
-		wantError(t, w, http.StatusBadRequest, want)
+		wantError(t, w, http.StatusBadRequest, want.text)
+		if got := decoded[failure](t, w, http.StatusBadRequest); got.Option != want.option {
+			t.Errorf("%s: %+v, want the option %q", body, got, want.option)
+		}
 		for _, unwanted := range []string{"provision", "decoding module", "hunter22"} {
 			if strings.Contains(w.Body.String(), unwanted) {
 				t.Errorf("%s: %s", body, w.Body)
 			}
 		}
 	}
-	large := `{"driver": {"name": "local", "root": "` + strings.Repeat("x", maxProbeBody) + `"}}`
+	large := `{"driver": {"name": "local", "root": "` + strings.Repeat("x", maxBody) + `"}}`
 	wantError(t, ask(t, New(), http.MethodPost, "/probe", large), http.StatusRequestEntityTooLarge, "1 MiB")
 }
 
-// TestWrongOptionIsNamed: the answer names the option at fault.
-func TestWrongOptionIsNamed(t *testing.T) {
-	load(t, oneFolder)
-	for body, want := range map[string]string{
-		`{"driver": {"name": "s3"}}`:                                                 "driver.bucket",
-		`{"driver": {"name": "ftp", "address": "x"}}`:                                "driver.user",
-		`{"driver": {"name": "floppy"}}`:                                             "",
-		`{"driver": {"name": "sftp", "address": "x", "user": "x", "password": "x"}}`: "driver.host_key",
-		`{"driver": {"name": "local", "root": {"root": 1}}}`:                         "",
-	} {
-		got := decoded[failure](t, ask(t, New(), http.MethodPost, "/probe", body), http.StatusBadRequest)
-		if got.Option != want {
-			t.Errorf("%s: %+v, want the option %q", body, got, want)
-		}
-	}
-}
-
-// TestTry: Try probes a driver given as JSON.
-func TestTry(t *testing.T) {
+// TestProbeOfEditor: the editor takes the secrets of an unsaved driver apart, and needs its
+// endpoint.
+func TestProbeOfEditor(t *testing.T) {
 	root := load(t, oneFolder)
-	w := httptest.NewRecorder()
-	New().Try(w, httptest.NewRequest(http.MethodPost, "/anything", nil), []byte(`{"name": "local", "root": "`+root+`/new"}`))
-	if got := decoded[probeAnswer](t, w, http.StatusOK); !got.OK {
+	handler := New()
+	handler.editor = &editor{client: new(client)}
+	got := decoded[probeAnswer](t, ask(t, handler, http.MethodPost, "/probe", `{"driver": {"name": "local", "root": "`+root+`/new"}}`), http.StatusOK)
+	if !got.OK {
 		t.Errorf("%+v", got)
 	}
+	w := ask(t, handler, http.MethodPost, "/probe", `{"driver": {"name": "ftp", "address": "x"}, "secrets": {"driver.none": "x"}}`)
+	wantError(t, w, http.StatusBadRequest, "driver.none")
+	handler.editor.client = nil
+	w = ask(t, handler, http.MethodPost, "/probe", `{"driver": {"name": "local", "root": "`+root+`"}}`)
+	wantError(t, w, http.StatusBadGateway, "switched off")
 }
 
 // silentHost returns the address of a host that accepts connections and never answers. The channels
@@ -169,5 +173,130 @@ func TestManyProbes(t *testing.T) {
 	answered.Wait()
 	if w := ask(t, New(), http.MethodPost, "/storages/main/probe", ""); w.Code != http.StatusOK {
 		t.Errorf("after the others: %d %s", w.Code, w.Body)
+	}
+}
+
+// listen returns the address of a server that serves each connection with f.
+func listen(t *testing.T, f func(net.Conn)) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				f(conn)
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// TestProbeExplains: the errors of drivers are explained, without the password.
+func TestProbeExplains(t *testing.T) {
+	root := load(t, oneFolder)
+	files(t, root, "a-file")
+	const password = "not-the-password"
+	ftp := func(address string) map[string]any {
+		return map[string]any{"name": "ftp", "address": address, "user": "x", "password": password, "timeout": "1s"}
+	}
+	for want, driver := range map[string]map[string]any{
+		"":                                {"name": "local", "root": filepath.Join(root, "new")},
+		"The root is not a folder":        {"name": "local", "root": filepath.Join(root, "a-file")},
+		"The host refused the connection": ftp("127.0.0.1:1"),
+		"The host does not answer":        ftp(listen(t, func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) })),
+		"The host ended the connection":   ftp(listen(t, func(net.Conn) {})),
+		"is full":                         {"name": "foreign", "fault": "full", "word": password},
+		"without an explanation":          {"name": "foreign", "fault": "strange", "word": password},
+	} {
+		body, err := json.Marshal(map[string]any{"driver": driver})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := ask(t, New(), http.MethodPost, "/probe", string(body))
+		got := decoded[probeAnswer](t, w, http.StatusOK)
+		if want == "" {
+			if !got.OK || len(got.Steps) != 9 || len(got.Guarantees) != 3 || got.Steps[0].Message != "" {
+				t.Errorf("%s", w.Body)
+			}
+		} else if got.OK || len(got.Steps) != 1 || len(got.Guarantees) != 0 || !strings.Contains(got.Steps[0].Message, want) ||
+			got.Steps[0].Detail == "" || strings.Contains(w.Body.String(), password) {
+			t.Errorf("want %q: %s", want, w.Body)
+		}
+	}
+}
+
+// TestHostKey: the key of a host is returned without a login, and a backend without keys is
+// explained.
+func TestHostKey(t *testing.T) {
+	load(t, oneFolder)
+	server := servers.OpenSSH(t)
+	body := `{"driver": {"name": "sftp", "address": "` + server.Address + `", "password": "hunter22"}}`
+	got := decoded[hostKeyAnswer](t, ask(t, New(), http.MethodPost, "/hostkey", body), http.StatusOK)
+	if !strings.HasPrefix(server.HostKey, got.HostKey) || got.HostKey == "" || !strings.HasPrefix(got.Fingerprint, "SHA256:") {
+		t.Errorf("%+v, want %s", got, server.HostKey)
+	}
+	for body, want := range map[string]string{
+		`{"driver": {"name": "local", "root": "/x"}}`: "no key", `{"driver": {"name": "floppy"}}`: "no key", `{}`: "no JSON",
+	} {
+		wantError(t, ask(t, New(), http.MethodPost, "/hostkey", body), http.StatusBadRequest, want)
+	}
+	w := ask(t, New(), http.MethodPost, "/hostkey", `{"driver": {"name": "sftp", "address": "127.0.0.1:1", "password": "hunter22"}}`)
+	wantError(t, w, http.StatusBadGateway, "refused the connection")
+}
+
+// descriptionOf returns the description of the driver called name.
+func descriptionOf(t *testing.T, name string) storagedrivers.Description {
+	t.Helper()
+	info, err := caddy.GetModule("media.storages." + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.New().(*modules.Driver).Describe()
+}
+
+// TestTitles: every step of a probe has its own title for every driver.
+func TestTitles(t *testing.T) {
+	t.Parallel()
+	driver := memory.New()
+	driver.Fail = func(op, _ string) error {
+		if op == "stat" {
+			return errors.New("not now") // so that the probe has its last step
+		}
+		return nil
+	}
+	storage := storagedrivers.New("main", driver, storagedrivers.Options{})
+	defer storage.Close()
+	steps := storage.Probe(t.Context()).Steps
+	for _, module := range caddy.GetModules("media.storages") {
+		name, seen := module.ID.Name(), map[string]bool{}
+		for _, step := range steps {
+			title := title(descriptionOf(t, name), step.Name)
+			if seen[title] = true; title == string(step.Name) {
+				t.Errorf("%s: %q has no title", name, step.Name)
+			}
+		}
+		if len(seen) != len(steps) {
+			t.Errorf("%s: two steps share a title", name)
+		}
+	}
+}
+
+func TestGuarantees(t *testing.T) {
+	t.Parallel()
+	none := guarantees(storagedrivers.Features{})
+	all := guarantees(storagedrivers.Features{Create: storagedrivers.Atomic, Replace: storagedrivers.Atomic, Together: storagedrivers.Atomic})
+	for i, name := range []string{"create", "replace", "restore"} {
+		if none[i].Name != name || all[i].Name != name || none[i].Holds || !all[i].Holds ||
+			none[i].Text == all[i].Text || none[i].Text == "" || all[i].Text == "" {
+			t.Errorf("%+v, %+v", none[i], all[i])
+		}
 	}
 }

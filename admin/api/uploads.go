@@ -3,14 +3,13 @@ package api
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/caddymedia/media/caddymedia/aliases"
 	"github.com/caddymedia/media/caddymedia/media"
-	"github.com/caddymedia/media/caddymedia/resumable"
 	"github.com/caddymedia/media/storagedrivers"
 )
 
@@ -21,14 +20,14 @@ const maxListTime = 15 * time.Second
 type uploadAnswer struct {
 	Storage string `json:"storage"`
 	// Name identifies the upload on its storage. It is no address that a client could use.
-	Name      string       `json:"name"`
-	Account   string       `json:"account"`
-	Origin    string       `json:"origin"`
-	Client    string       `json:"client"`
-	Kind      aliases.Kind `json:"kind"`
-	Alias     string       `json:"alias"`
-	SubFolder string       `json:"sub_folder"`
-	Filename  string       `json:"filename"`
+	Name      string     `json:"name"`
+	Account   string     `json:"account"`
+	Origin    string     `json:"origin"`
+	Client    string     `json:"client"`
+	Kind      media.Kind `json:"kind"`
+	Alias     string     `json:"alias"`
+	SubFolder string     `json:"sub_folder"`
+	Filename  string     `json:"filename"`
 	// Partial means that the upload is a part of others.
 	Partial bool  `json:"partial"`
 	Offset  int64 `json:"offset"`
@@ -54,29 +53,10 @@ type uploadsAnswer struct {
 	Next     string           `json:"next"`
 }
 
-func describeUpload(u *resumable.Upload) uploadAnswer {
-	described := uploadAnswer{
-		Storage: u.Storage().Name(), Name: u.Name(), Account: u.Account, Origin: u.Origin, Client: u.Client,
-		Kind: media.KindOf(u.Kind), Alias: u.Alias, SubFolder: u.SubFolder, Filename: u.Filename, Partial: u.Partial,
-		Offset: u.Offset(), Created: stamp(u.Created), LastByte: stamp(u.Changed()), Expires: stamp(u.Expires()),
-	}
-	if u.Length != resumable.Unknown {
-		described.Length = &u.Length
-	}
-	return described
-}
-
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
 // uploads returns a page of the unfinished resumable uploads of all storages. A storage that fails
 // is a problem of the answer and hides no upload of another one.
 func (c *call) uploads() error {
-	query := c.r.URL.Query()
-	limit, err := limitOf(query)
-	if err != nil {
-		return err
-	}
-	from, err := parsePosition(query.Get("cursor"))
+	limit, from, err := pageOf(c.r.URL.Query())
 	if err != nil {
 		return err
 	}
@@ -102,7 +82,7 @@ func (c *call) uploads() error {
 			answer.Next = position{After: storage.Name()}.String()
 			break
 		}
-		if answer.Next = c.uploadsOf(ctx, store, storage, cursor, limit, &answer); answer.Next != "" {
+		if answer.Next = c.uploadsOf(ctx, storage, cursor, limit, &answer); answer.Next != "" {
 			break
 		}
 	}
@@ -112,14 +92,22 @@ func (c *call) uploads() error {
 // uploadsOf adds the uploads of a storage to an answer until that is full. It returns the cursor of
 // the rest, empty if there is none.
 func (c *call) uploadsOf(
-	ctx context.Context, store *resumable.Store, storage *storagedrivers.Storage, cursor string, limit int, answer *uploadsAnswer,
+	ctx context.Context, storage *storagedrivers.Storage, cursor string, limit int, answer *uploadsAnswer,
 ) (next string) {
 	ctx, cancel := context.WithTimeout(ctx, maxListTime)
 	defer cancel()
 	for range maxListings {
-		found, following, err := store.List(ctx, storage, cursor, limit-len(answer.Uploads))
+		found, following, err := c.service.Uploads().List(ctx, storage, cursor, limit-len(answer.Uploads))
 		for _, u := range found {
-			answer.Uploads = append(answer.Uploads, describeUpload(u))
+			described := uploadAnswer{
+				Storage: storage.Name(), Name: u.Name(), Account: u.Account, Origin: u.Origin, Client: u.Client,
+				Kind: media.KindOf(u.Kind), Alias: u.Alias, SubFolder: u.SubFolder, Filename: u.Filename, Partial: u.Partial,
+				Offset: u.Offset(), Created: stamp(u.Created), LastByte: stamp(u.Changed()), Expires: stamp(u.Expires()),
+			}
+			if u.Length >= 0 {
+				described.Length = &u.Length
+			}
+			answer.Uploads = append(answer.Uploads, described)
 		}
 		if err != nil {
 			answer.Problems = append(answer.Problems, uploadsProblem{
@@ -140,24 +128,17 @@ func (c *call) uploadsOf(
 func (c *call) endUpload() error {
 	none := failf(http.StatusNotFound, "There is no such upload: it has ended or has expired.")
 	storage, ok := c.service.Storage(c.args[0])
-	store := c.service.Uploads()
-	if !ok || store == nil {
+	if !ok {
 		return none
 	}
 	ctx, cancel := c.bounded()
 	defer cancel()
-	u, err := store.Named(ctx, storage, c.args[1])
-	if err == nil {
-		err = c.service.TerminateUpload(ctx, u, c.actor())
-	}
-	if errors.Is(err, resumable.ErrUnknown) || errors.Is(err, storagedrivers.ErrInvalidKey) {
+	err := c.service.EndUpload(ctx, storage, c.args[1], c.actor())
+	if errors.Is(err, fs.ErrNotExist) {
 		return none
 	}
 	if err != nil {
 		return storageFailed(c.app.Driver(storage.Name()).Describe(), err)
 	}
-	c.w.Header().Set("Cache-Control", "no-store")
-	c.w.Header().Set("X-Content-Type-Options", "nosniff")
-	c.w.WriteHeader(http.StatusNoContent)
-	return nil
+	return c.noContent()
 }

@@ -1,13 +1,17 @@
 package api
 
 import (
+	"encoding/base64"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
-	"github.com/caddymedia/media/caddymedia/resumable"
+	"github.com/caddymedia/media/caddymedia/mediahttp"
+	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
 // twoUploads is a configuration with a storage that works and one that fails.
@@ -16,32 +20,38 @@ const twoUploads = `{"storages": {
 		"main": {"driver": {"name": "local", "root": "$ROOT"}}
 	}, "file_aliases": {"docs": {"storage": "main"}, "other": {"storage": "broken"}}}`
 
-// startUpload creates an upload with three bytes on the storage "main".
-func startUpload(t *testing.T, account string) *resumable.Upload {
+// startUpload creates an upload with three of ten bytes on the storage "main", and returns its
+// name.
+func startUpload(t *testing.T, account string) string {
 	t.Helper()
 	app, release, err := mediaapp.AcquireActive()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer release()
-	storage, _ := app.Service().Storage("main")
-	u, err := app.Service().Uploads().Create(t.Context(), storage, resumable.Creation{
-		Record: resumable.Record{
-			Owner: "http " + account, Account: account, Origin: "http", Client: "192.0.2.1", Kind: "file",
-			Alias: "docs", SubFolder: "a", Filename: account + ".txt", Length: 10,
-		},
-		Admit: func(int64) error { return nil },
-	})
-	if err != nil {
-		t.Fatal(err)
+	metadata := ""
+	for key, value := range map[string]string{"filename": account + ".txt", "alias": "docs", "sub_folder": "a"} {
+		metadata += "," + key + " " + base64.StdEncoding.EncodeToString([]byte(value))
 	}
-	err = u.Append(t.Context(), resumable.Body{
-		Reader: strings.NewReader("abc"), Interrupt: func() {}, Reserve: func() (func(), error) { return func() {}, nil },
-	})
-	if err != nil {
-		t.Fatal(err)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("abc"))
+	for key, value := range map[string]string{
+		"Tus-Resumable": "1.0.0", "Upload-Length": "10", "Upload-Metadata": metadata[1:], "Content-Type": "application/offset+octet-stream",
+	} {
+		r.Header.Set(key, value)
 	}
-	return u
+	w := httptest.NewRecorder()
+	handler := mediahttp.New(app, mediahttp.Options{})
+	caller := mediahttp.Caller{Account: tokens.Account{APIKey: account}, Origin: media.OriginPanel}
+	if err := handler.UploadResumable(w, r, media.File, "/", "", caller); err != nil || w.Code != http.StatusCreated {
+		t.Fatalf("%v, %d %s", err, w.Code, w.Body)
+	}
+	for _, u := range get[uploadsAnswer](t, "/uploads").Uploads {
+		if u.Account == account {
+			return u.Name
+		}
+	}
+	t.Fatal("the upload is not in the list")
+	return ""
 }
 
 // TestUploads: unfinished uploads are listed page by page, also if another storage fails.
@@ -64,7 +74,7 @@ func TestUploads(t *testing.T) {
 		}
 		for _, u := range page.Uploads {
 			found = append(found, u.Account)
-			if u.Storage != "main" || u.Origin != "http" || u.Kind != "file" || u.Alias != "docs" || u.SubFolder != "a" ||
+			if u.Storage != "main" || u.Origin != "panel" || u.Kind != "file" || u.Alias != "docs" || u.SubFolder != "a" ||
 				u.Filename != u.Account+".txt" || u.Offset != 3 || u.Length == nil || *u.Length != 10 || u.Client != "192.0.2.1" ||
 				u.Created == "" || u.LastByte == "" || u.Expires <= u.Created {
 				t.Errorf("%+v", u)
@@ -85,16 +95,16 @@ func TestUploads(t *testing.T) {
 func TestEndUpload(t *testing.T) {
 	load(t, twoUploads)
 	ended, stays := startUpload(t, "one"), startUpload(t, "two")
-	address := "/uploads/main/" + ended.Name()
+	address := "/uploads/main/" + ended
 	if w := ask(t, New(), http.MethodDelete, address, ""); w.Code != http.StatusNoContent {
 		t.Fatalf("%d: %s", w.Code, w.Body)
 	}
-	for _, none := range []string{address, "/uploads/none/" + stays.Name(), "/uploads/main/x", "/uploads/main/" + stays.ID, "/uploads/main/..%2f"} {
+	for _, none := range []string{address, "/uploads/none/" + stays, "/uploads/main/x", "/uploads/main/..%2f"} {
 		if w := ask(t, New(), http.MethodDelete, none, ""); w.Code != http.StatusNotFound {
 			t.Errorf("%s: %d", none, w.Code)
 		}
 	}
-	if w := ask(t, New(), http.MethodDelete, "/uploads/broken/"+stays.Name(), ""); w.Code < 500 || strings.Contains(w.Body.String(), "hunter22") {
+	if w := ask(t, New(), http.MethodDelete, "/uploads/broken/"+stays, ""); w.Code < 500 || strings.Contains(w.Body.String(), "hunter22") {
 		t.Errorf("on a storage that fails: %d %s", w.Code, w.Body)
 	}
 	if page := get[uploadsAnswer](t, "/uploads"); len(page.Uploads) != 1 || page.Uploads[0].Account != "two" {

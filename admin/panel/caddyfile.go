@@ -7,7 +7,7 @@ import (
 	"github.com/caddyserver/caddy/v2/caddyconfig/caddyfile"
 	"github.com/caddyserver/caddy/v2/caddyconfig/httpcaddyfile"
 
-	"github.com/caddymedia/media/admin/edit"
+	"github.com/caddymedia/media/admin/api"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/modules"
 	"github.com/caddymedia/media/storagedrivers/options"
@@ -36,7 +36,7 @@ func init() {
 func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error) {
 	h.Next() // media_admin
 	var matcher caddy.ModuleMap
-	if args := h.RemainingArgs(); len(args) > 1 || len(args) == 1 && !isPath(args[0]) {
+	if args := h.RemainingArgs(); len(args) > 1 || len(args) == 1 && (!strings.HasPrefix(args[0], "/") || strings.Contains(args[0], "*")) {
 		h.Reset()
 		h.Next()
 		var err error
@@ -55,10 +55,6 @@ func parseDirective(h httpcaddyfile.Helper) ([]httpcaddyfile.ConfigValue, error)
 	return h.NewRoute(matcher, p), nil
 }
 
-func isPath(argument string) bool {
-	return strings.HasPrefix(argument, "/") && !strings.Contains(argument, "*")
-}
-
 // globalAdmin returns the address in the global option admin, or "" for Caddy's default.
 func globalAdmin(h httpcaddyfile.Helper) string {
 	admin, ok := h.Option("admin").(*caddy.AdminConfig)
@@ -66,7 +62,7 @@ func globalAdmin(h httpcaddyfile.Helper) string {
 	case !ok || admin.Listen == caddy.DefaultAdminListen:
 		return ""
 	case admin.Disabled:
-		return edit.Off
+		return api.Off
 	default:
 		return admin.Listen
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -66,12 +67,10 @@ func (p *Panel) newLogin(app *mediaapp.App) (*login, error) {
 	return l, nil
 }
 
-func (l *login) close() error { return closeSessions() }
-
 func (p *Panel) validateLogin() error {
 	switch {
 	case p.User != "":
-		return errors.New("login and user exclude each other: either the panel authenticates, or something in front of it")
+		return errors.New("login and user exclude each other: either the panel authenticates, or another handler")
 	case p.SessionIdle < 0 || p.SessionLifetime < 0:
 		return errors.New("session is negative")
 	}
@@ -167,7 +166,8 @@ func (p *Panel) serveLogin(w http.ResponseWriter, r *http.Request, v visitor, re
 		return false
 	case reads(r) && (rest == "" || rest == "/"):
 		p.redirect(w, r, loginRoute)
-	case reads(r) && p.pages.serveOpen(w, r, mounted(r, p.base), rest):
+	case reads(r) && slices.Contains(openFiles, strings.TrimPrefix(rest, "/assets/"+p.pages.version+"/")) &&
+		p.pages.serve(w, r, mounted(r, p.base), rest):
 	default:
 		p.fail(w, r, http.StatusUnauthorized, "You are logged out.")
 	}
@@ -186,7 +186,7 @@ func (p *Panel) logIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	user := form.Get("user")
-	client, _ := netip.ParseAddr(mediaapp.ClientOf(r.Context())) // one that is unknown counts as one client
+	client, _ := netip.ParseAddr(mediaapp.ClientOf(r.Context())) // all unknown addresses count as one client
 	err := p.login.passwords.Check(r.Context(), user, form.Get("password"), client)
 	if err == nil {
 		p.logLogin(r, user, "ok")

@@ -19,6 +19,7 @@ import (
 	"github.com/caddyserver/caddy/v2"
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/caddymedia/media/admin/api"
 	"github.com/caddymedia/media/admin/web"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
@@ -43,7 +44,7 @@ func newLoginSite(t *testing.T, users map[string]string, editors ...string) *log
 	core, logs := observer.New(zap.DebugLevel)
 	s := &loginSite{time: time.Unix(1_900_000_000, 0), logs: logs, vars: map[string]any{caddyhttp.ClientIPVarKey: "192.0.2.1"}}
 	s.panel = &Panel{
-		Editors: editors, base: "/media-admin", log: zap.New(core), pages: files, guard: http.NewCrossOriginProtection(), now: time.Now,
+		Editors: editors, base: "/media-admin", log: zap.New(core), pages: files, guard: http.NewCrossOriginProtection(), now: time.Now, api: newAPI(t, api.Off),
 		login: &login{
 			base: "/media-admin", now: func() time.Time { return s.time }, sessions: &sessions{byID: map[tokens.ID]*loggedIn{}}, limits: sessionLimits{time.Hour, 12 * time.Hour},
 		},

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 const (
 	indexFile    = "index.html"
 	loginFile    = "login.html"
+	strangerFile = "stranger.html" // for requests without a user
 	versionMark  = "{{version}}"
 	versionBytes = 8
 	cacheForever = "private, max-age=31536000, immutable"
@@ -81,12 +81,6 @@ func (p *pages) serveLogin(w http.ResponseWriter, r *http.Request, status int, c
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(page.Bytes()) // the client may be gone
 	}
-}
-
-// serveOpen serves a part of the login page. It returns false if rest is not such a part.
-func (p *pages) serveOpen(w http.ResponseWriter, r *http.Request, base, rest string) bool {
-	name, ok := strings.CutPrefix(rest, "/assets/"+p.version+"/")
-	return ok && slices.Contains(openFiles, name) && p.serve(w, r, base, rest)
 }
 
 // serve serves the page at rest below base. It returns false if there is no such page.

@@ -3,8 +3,11 @@
 package panel
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -17,7 +20,6 @@ import (
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
 	"github.com/caddymedia/media/admin/api"
-	"github.com/caddymedia/media/admin/edit"
 	"github.com/caddymedia/media/admin/web"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
@@ -26,54 +28,51 @@ import (
 func init() { caddy.RegisterModule(Panel{}) }
 
 // Panel serves the pages on which administrators manage storages, aliases, accounts and
-// items. Its users log in on a page of its own (`login`), or something in front of it
-// authenticates them, such as `basic_auth`. Without either every address is refused.
+// items. Its users log in on a page of its own (`login`), or a handler before it authenticates
+// them, such as `basic_auth`. Without either every request is refused.
 //
-// What is changed there goes through Caddy's admin endpoint into the running configuration.
-// It outlives a restart only where Caddy is started with `--resume`; the panel says so.
+// Changes go through Caddy's admin endpoint into the running configuration. They outlive a
+// restart only if Caddy is started with `--resume`; otherwise the panel shows a warning.
 type Panel struct {
 	// The start of the panel's addresses on its site; `/` for a site of its own.
-	// Other addresses go on to the next handler. Default: `/media-admin`.
+	// Other requests are passed to the next handler. Default: `/media-admin`.
 	Path string `json:"path,omitempty"`
 
 	// The users who log in on a page of the panel, with their password hashes, made by
 	// `caddy hash-password --algorithm argon2id`; `{env.NAME}` and `{file./path}` are allowed.
-	// Failed logins are limited as those of accounts are. Removing a user or changing the hash
-	// ends the user's sessions at once. Default: none; something in front authenticates.
+	// Failed logins are limited like those of accounts. Removing a user or changing the hash
+	// ends the user's sessions at once. Default: none; another handler authenticates.
 	Login map[string]string `json:"login,omitempty"`
 
-	// How long a session lasts without a request of its user. Default: `1h`.
+	// The lifetime of a session without a request of its user. Default: `1h`.
 	SessionIdle caddy.Duration `json:"session_idle,omitempty"`
 
-	// How long a session lasts at most. Sessions outlive a reload and end at a restart.
+	// The longest lifetime of a session. Sessions outlive a reload and end at a restart.
 	// Default: `12h`.
 	SessionLifetime caddy.Duration `json:"session_lifetime,omitempty"`
 
-	// A placeholder for the user whom something in front has authenticated, instead of
-	// `login`. It must be set only after a check of who that is: a header that any client can
-	// send opens the panel to all. Default: `{http.auth.user.id}`, which `basic_auth` and its
-	// like set.
+	// The placeholder of the user that another handler has authenticated, instead of `login`.
+	// Only that handler may set it: a header that any client can send opens the panel to all.
+	// Default: `{http.auth.user.id}`, which handlers such as `basic_auth` set.
 	User string `json:"user,omitempty"`
 
-	// The users who may change things; others who are logged in may look. Default: all.
+	// The users who may make changes; others may only read. Default: all.
 	Editors []string `json:"editors,omitempty"`
 
-	// The address of Caddy's admin endpoint, on the loopback interface or a unix socket, or
-	// `off`: then the panel shows everything and changes no configuration. Default: in a
-	// Caddyfile that of the global option `admin`, in JSON Caddy's default,
-	// `localhost:2019`.
+	// The address of Caddy's admin endpoint, on the loopback interface or a unix socket. With
+	// `off` the configuration cannot be changed. Default: in a Caddyfile the address of the
+	// global option `admin`, in JSON Caddy's default, `localhost:2019`.
 	Admin string `json:"admin,omitempty"`
 
 	base    string // Path without a slash at its end
-	login   *login // nil where something in front authenticates
+	login   *login // nil if another handler authenticates
 	log     *zap.Logger
 	pages   *pages
-	editor  *edit.Editor // nil without an admin endpoint
 	api     *api.Handler
 	routes  http.Handler // of api, below base
 	uploads *mediahttp.Handler
 	guard   *http.CrossOriginProtection
-	args    []string // with which Caddy was started
+	args    []string // of the command that started Caddy
 	now     func() time.Time
 }
 
@@ -104,8 +103,6 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 	p.now = time.Now //nolint:forbidigo // the clock's one default
 	p.args = os.Args
 	p.guard = http.NewCrossOriginProtection()
-	p.api = api.New()
-	p.routes = http.StripPrefix(p.base+"/api", p.api)
 	module, err := ctx.App("media")
 	if err != nil {
 		return err
@@ -120,26 +117,18 @@ func (p *Panel) Provision(ctx caddy.Context) error {
 		}
 	}
 	p.uploads = mediahttp.New(app, mediaapp.HandlerOptions(app.Redacted(ctx.Slogger())))
-	provisioned.add(app.Service(), p)
+	provisioned.Store(p, app.Service())
 	if server, ok := ctx.Value(caddyhttp.ServerCtxKey).(*caddyhttp.Server); ok {
 		p.log.Info("serving the panel", zap.Strings("addresses", addresses(server, p.base+"/")))
-	}
-	return p.provisionEditor()
-}
-
-func (p *Panel) provisionEditor() error {
-	if p.Admin == edit.Off {
-		return nil
 	}
 	address, err := caddy.NewReplacer().ReplaceOrErr(p.Admin, true, true)
 	if err != nil {
 		return fmt.Errorf("admin: %w", err)
 	}
-	client, err := edit.NewClient(address)
-	if err != nil {
+	if p.api, err = api.NewEditor(address, p.log); err != nil {
 		return err
 	}
-	p.editor = edit.New(client, p.log)
+	p.routes = http.StripPrefix(p.base+"/api", p.api)
 	return nil
 }
 
@@ -149,23 +138,18 @@ func (p *Panel) Validate() error {
 	case slices.Contains(p.Editors, ""):
 		return errors.New("editors: a name is empty")
 	case !strings.HasPrefix(p.Path, "/") || strings.ContainsAny(p.Path, "*?#{}\\") || strings.Contains(p.Path, "//"):
-		return fmt.Errorf("path %q: what addresses begin with is like /media-admin", p.Path)
+		return fmt.Errorf("path %q: write it like /media-admin", p.Path)
 	case p.login != nil:
 		return p.validateLogin()
 	case p.SessionIdle != 0 || p.SessionLifetime != 0:
 		return errors.New("session is for the users of login, and there are none")
-	case !dependsOnRequest(p.User):
-		// A fixed name would be the same for everyone.
+	}
+	// A placeholder that only a request defines is unknown here. A fixed name, a name with a missing
+	// brace, or a placeholder of the environment would be the same for all requests.
+	if _, err := caddy.NewReplacer().ReplaceOrErr(p.User, true, true); err == nil {
 		return fmt.Errorf("user %q is no placeholder such as %s", p.User, defaultUser)
 	}
 	return nil
-}
-
-// dependsOnRequest reports whether a text has a placeholder that only a request defines. A text
-// with a missing brace, or with a placeholder of the environment, is the same for all requests.
-func dependsOnRequest(text string) bool {
-	_, err := caddy.NewReplacer().ReplaceOrErr(text, true, true)
-	return err != nil
 }
 
 // ServeHTTP serves the addresses below the path of the panel.
@@ -183,8 +167,12 @@ func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 		p.refuseStranger(w, r, rest)
 		return nil
 	}
-	if reason := p.refusal(r, v); reason != "" {
-		p.fail(w, r, http.StatusForbidden, reason)
+	if p.guard.Check(r) != nil {
+		p.fail(w, r, http.StatusForbidden, otherSite)
+		return nil
+	}
+	if !v.editor && !reads(r) {
+		p.fail(w, r, http.StatusForbidden, onlyLooking)
 		return nil
 	}
 	if route, ok := strings.CutPrefix(rest, "/api/"); ok {
@@ -199,11 +187,57 @@ func (p *Panel) ServeHTTP(w http.ResponseWriter, r *http.Request, next caddyhttp
 
 // Cleanup releases the sessions. The panel of the next configuration continues to use them.
 func (p *Panel) Cleanup() error {
-	provisioned.remove(p)
+	provisioned.Delete(p)
 	if p.login == nil {
 		return nil
 	}
-	return p.login.close()
+	return closeSessions()
+}
+
+// addresses returns the addresses of a panel that a server is provisioning, for the log: one for
+// each host name of its site. A site without a host name is named by its listener, or localhost.
+func addresses(server *caddyhttp.Server, path string) []string {
+	if len(server.Listen) == 0 {
+		return nil
+	}
+	host, port, err := net.SplitHostPort(server.Listen[0])
+	if err != nil {
+		return nil // a unix socket
+	}
+	scheme, usual := "http", "80"
+	if len(server.TLSConnPolicies) > 0 {
+		scheme, usual = "https", "443"
+	}
+	hosts := siteHosts(server.Routes)
+	if len(hosts) == 0 {
+		hosts = []string{cmp.Or(host, "localhost")}
+	}
+	all := make([]string, 0, len(hosts))
+	for _, host := range hosts {
+		all = append(all, scheme+"://"+strings.TrimSuffix(net.JoinHostPort(host, port), ":"+usual)+path)
+	}
+	return all
+}
+
+// siteHosts returns the host names of the first route with a panel that is not provisioned yet.
+// Caddy drops the JSON of a handler when it has provisioned it.
+func siteHosts(routes caddyhttp.RouteList) []string {
+	for _, route := range routes {
+		for _, handler := range route.HandlersRaw {
+			if !bytes.Contains(handler, []byte(`"handler":"media_admin"`)) {
+				continue
+			}
+			for _, set := range route.MatcherSets {
+				for _, matcher := range set {
+					if hosts, ok := matcher.(*caddyhttp.MatchHost); ok {
+						return *hosts
+					}
+				}
+			}
+			return nil
+		}
+	}
+	return nil
 }
 
 // Interface guards

@@ -2,131 +2,148 @@ package panel
 
 import (
 	"encoding/json"
-	"errors"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
+	"go.uber.org/zap"
+
+	"github.com/caddyserver/caddy/v2"
+	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
+
 	"github.com/caddymedia/media/admin/api"
-	"github.com/caddymedia/media/caddymedia/aliases"
-	"github.com/caddymedia/media/caddymedia/httpjson"
 	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 )
 
-// maxJSON is the maximum size of a request with JSON in bytes.
-const maxJSON = 1 << 20
-
 // serveAPI serves a route below "<path>/api/". The caller has checked that the visitor may use it.
 func (p *Panel) serveAPI(w http.ResponseWriter, r *http.Request, v visitor, route string) {
 	area, rest, _ := strings.Cut(route, "/")
-	if area != "upload" && !p.takesJSON(w, r) {
-		return
-	}
 	switch {
 	case area == "upload":
 		p.upload(w, r, v, rest)
 	case area == "session" && rest == "":
 		if p.allowed(w, r, http.MethodGet, http.MethodHead) {
-			answer(w, http.StatusOK, p.session(r.Context(), v))
+			p.answer(w, r, http.StatusOK, p.session(r.Context(), v))
 		}
 	case route == "openapi.json":
 		if p.allowed(w, r, http.MethodGet, http.MethodHead) {
-			answer(w, http.StatusOK, json.RawMessage(mediahttp.OpenAPI))
+			p.answer(w, r, http.StatusOK, json.RawMessage(mediahttp.OpenAPI))
 		}
-	case area == "config":
-		p.serveConfig(w, r, rest)
-	case area == "preview":
-		p.preview(w, r, rest)
-	case route == "probe" && r.Method == http.MethodPost:
-		p.probe(w, r)
+	case r.Method == http.MethodPut || r.Method == http.MethodPost:
+		kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		if err != nil || kind != "application/json" { // a form of another site could send it
+			p.fail(w, r, http.StatusUnsupportedMediaType, "the body must be application/json")
+			return
+		}
+		fallthrough
 	default:
-		p.routes.ServeHTTP(w, r.WithContext(api.WithActor(r.Context(), v.actor(r))))
+		actor := media.Actor{Origin: media.OriginPanel, Account: v.name, Client: mediaapp.ClientOf(r.Context())}
+		p.routes.ServeHTTP(w, r.WithContext(api.WithActor(r.Context(), actor)))
 	}
 }
 
-// takesJSON reports whether the request may have its body. It refuses one that is too large, or
-// that a form of another site could send.
-func (p *Panel) takesJSON(w http.ResponseWriter, r *http.Request) bool {
-	if r.Method != http.MethodPut && r.Method != http.MethodPost {
+// policy allows the pages to use their own files and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+
+// loginPolicy is the policy of the login page, whose form works without its script.
+var loginPolicy = strings.Replace(policy, "form-action 'none'", "form-action 'self'", 1)
+
+// secure sets the headers of all answers.
+func secure(h http.Header) {
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+}
+
+// answer writes v as JSON, whether or not the body of the request was read. It holds texts and
+// numbers only, so encoding cannot fail.
+func (p *Panel) answer(w http.ResponseWriter, r *http.Request, status int, v any) {
+	_ = mediahttp.AnswerUnread(w, r, p.now, status, v)
+}
+
+// fail answers with an error message.
+func (p *Panel) fail(w http.ResponseWriter, r *http.Request, status int, message string) {
+	p.answer(w, r, status, map[string]string{"error": message})
+}
+
+// allowed reports whether the method of a request is one of methods. If not, it answers with an
+// error.
+func (p *Panel) allowed(w http.ResponseWriter, r *http.Request, methods ...string) bool {
+	if slices.Contains(methods, r.Method) {
 		return true
 	}
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		p.fail(w, r, http.StatusUnsupportedMediaType, "the body must be application/json")
-		return false
+	list := strings.Join(methods, ", ")
+	w.Header().Set("Allow", list)
+	p.fail(w, r, http.StatusMethodNotAllowed, "use "+list)
+	return false
+}
+
+// visitor is the user of a request.
+type visitor struct {
+	name   string // empty if not logged in
+	editor bool
+}
+
+// visitor returns the user of a request. The name is never expanded as a placeholder.
+func (p *Panel) visitor(r *http.Request) visitor {
+	replacer, ok := r.Context().Value(caddy.ReplacerCtxKey).(*caddy.Replacer)
+	if !ok {
+		return visitor{}
 	}
-	if r.ContentLength > maxJSON {
-		p.tooLarge(w, r)
-		return false
+	var name string
+	if p.login != nil {
+		name = p.login.user(r)
+		replacer.Set(authenticatedUser, name) // for access logs
+	} else if known, err := replacer.ReplaceOrErr(p.User, true, true); err == nil {
+		name = known
 	}
-	return true
-}
-
-func (p *Panel) tooLarge(w http.ResponseWriter, r *http.Request) {
-	p.fail(w, r, http.StatusRequestEntityTooLarge, "the request is larger than 1 MiB")
-}
-
-// readJSON decodes the body of a request as [httpjson.Read] does. It returns false after it has
-// answered with an error.
-func (p *Panel) readJSON(w http.ResponseWriter, r *http.Request, into any) bool {
-	err := httpjson.Read(w, r, maxJSON, into)
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		p.tooLarge(w, r)
-		return false
+	if strings.TrimSpace(name) == "" {
+		return visitor{}
 	}
-	if err != nil {
-		p.fail(w, r, http.StatusBadRequest, "the body is not the JSON that is expected here")
-	}
-	return err == nil
+	return visitor{name: name, editor: p.edits(name)}
 }
 
-const notRunning = "the media service is not running"
+const otherSite = "the request comes from another site"
 
-// use returns the running service, which stays open until release is called. It returns false after
-// it has answered that no service is running.
-func (p *Panel) use(w http.ResponseWriter, r *http.Request) (service *media.Service, release func(), ok bool) {
-	app, release, err := mediaapp.AcquireActive()
-	if err != nil {
-		p.fail(w, r, http.StatusServiceUnavailable, notRunning)
-		return nil, nil, false
-	}
-	return app.Service(), release, true
+const onlyLooking = "You can view everything here, but not change it: your user is not an editor."
+
+func reads(r *http.Request) bool {
+	return r.Method == http.MethodGet || r.Method == http.MethodHead
 }
 
-// kindOf returns the kind of an alias in an address.
-func kindOf(word string) (aliases.Kind, bool) {
-	kind := aliases.Kind(word)
-	return kind, kind == aliases.Image || kind == aliases.File
-}
+const strangerText = "No user is logged in. Add users in the Caddyfile: " +
+	"media_admin { login { <user> <password hash> } }, or put the panel behind a single sign-on (forward_auth). " +
+	"Make a hash with: caddy hash-password --algorithm argon2id"
 
-// trial is the request for a probe of a storage that is not saved.
-type trial struct {
-	Driver  map[string]any    `json:"driver"`
-	Secrets map[string]string `json:"secrets"`
-	Keep    string            `json:"keep"`
-}
-
-// probe probes a storage that is not saved. It takes secrets that are not given from the storage
-// named in keep.
-func (p *Panel) probe(w http.ResponseWriter, r *http.Request) {
-	var asked trial
-	if !p.readJSON(w, r, &asked) {
+// refuseStranger answers a request without a user by an explanation of how to log in. A browser
+// gets a page.
+func (p *Panel) refuseStranger(w http.ResponseWriter, r *http.Request, rest string) {
+	if !reads(r) || rest == "/api" || strings.HasPrefix(rest, "/api/") {
+		p.fail(w, r, http.StatusForbidden, strangerText)
 		return
 	}
-	if p.editor == nil {
-		p.fail(w, r, http.StatusBadGateway, adminOff)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(http.StatusForbidden)
+	_, _ = w.Write(p.pages.files[strangerFile]) // the client may be gone
+}
+
+// audited logs the subject, the user and the client of a change, but never its content.
+func (p *Panel) audited(w http.ResponseWriter, r *http.Request, v visitor, route string, serve func(http.ResponseWriter)) {
+	if reads(r) {
+		serve(w)
 		return
 	}
-	driver, err := p.editor.Driver(r.Context(), asked.Driver, asked.Secrets, asked.Keep)
-	if err != nil {
-		p.failEdit(w, r, err)
-		return
-	}
-	body, err := json.Marshal(driver)
-	if err != nil {
-		p.failEdit(w, r, err)
-		return
-	}
-	p.api.Try(w, r, body) //nolint:contextcheck // it takes the one of the request
+	// For "config/storages/archive" these are "storages" and "archive".
+	section, name, _ := strings.Cut(strings.TrimPrefix(route, "config/"), "/")
+	recorder := caddyhttp.NewResponseRecorder(w, nil, nil)
+	serve(recorder)
+	p.log.Info("change in the panel", zap.String("user", v.name), zap.String("what", r.Method),
+		zap.String("section", section), zap.String("name", name), zap.String("client", mediaapp.ClientOf(r.Context())),
+		zap.Int("result", recorder.Status()))
 }

@@ -16,11 +16,12 @@ import (
 type session struct {
 	User   string `json:"user"`
 	Editor bool   `json:"editor"`
-	// LogOut is true where the session is one of the panel's own, which can be ended.
+	// LogOut reports whether the panel has the session, so that it can be ended.
 	LogOut bool `json:"log_out"`
-	// WhyNot says why nothing can be changed; empty where it can.
+	// WhyNot is the reason why nothing can be changed, empty if there is none.
 	WhyNot string `json:"why_not"`
-	// Lasting changes outlive a restart; LastingNote says what to do where they do not.
+	// Lasting reports whether changes outlive a restart. If not, LastingNote has the way to keep
+	// them.
 	Lasting     bool   `json:"lasting"`
 	LastingNote string `json:"lasting_note"`
 	// StartedFrom is the file that Caddy was started with, if that is known.
@@ -28,15 +29,21 @@ type session struct {
 }
 
 const (
-	notResumed = "Caddy was started without `--resume`: what is changed here is lost at a restart and at `caddy reload`. " +
-		"Start it by `caddy run --resume` (the unit `caddy-api.service` does), or put what runs into the configuration file."
-	notSaved = "Caddy does not save what runs: what is changed here is lost at a restart and at `caddy reload`. " +
-		"Look whether `persist_config` is off and whether Caddy may write its folder for configurations, or put what runs into the configuration file."
+	notResumed = "Caddy was started without `--resume`: changes made here are lost at a restart and at `caddy reload`. " +
+		"Start it with `caddy run --resume`, as the unit `caddy-api.service` does, " +
+		"or copy the running configuration into the configuration file."
+	notSaved = "Caddy does not save the running configuration: changes made here are lost at a restart and at `caddy reload`. " +
+		"Check that `persist_config` is not off and that Caddy may write its folder for configurations, " +
+		"or copy the running configuration into the configuration file."
 )
 
 func (p *Panel) session(ctx context.Context, v visitor) session {
 	s := session{User: v.name, Editor: v.editor, LogOut: p.login != nil, StartedFrom: valueOf(p.args, "--config", "-c")}
-	running, why := p.running(ctx)
+	running, err := p.api.Running(ctx)
+	var why string
+	if err != nil {
+		why = err.Error()
+	}
 	switch {
 	case !v.editor:
 		s.WhyNot = onlyLooking
@@ -54,18 +61,6 @@ func (p *Panel) session(ctx context.Context, v visitor) session {
 		s.Lasting = true
 	}
 	return s
-}
-
-// running returns the configuration of the app, or the reason why it cannot be changed.
-func (p *Panel) running(ctx context.Context) (app map[string]any, why string) {
-	if p.editor == nil {
-		return nil, adminOff
-	}
-	app, err := p.editor.Running(ctx)
-	if err != nil {
-		return nil, err.Error()
-	}
-	return app, ""
 }
 
 // resumed reports whether Caddy starts with the last running configuration.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/caddyserver/caddy/v2"
 
-	"github.com/caddymedia/media/admin/edit"
+	"github.com/caddymedia/media/admin/api"
 )
 
 // TestSession: changes last only if Caddy starts with its saved configuration and has saved the
@@ -45,7 +45,7 @@ func TestSession(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			p := &Panel{args: c.args, editor: editorOn(t, running)}
+			p := &Panel{args: c.args, api: editorOn(t, running)}
 			s := p.session(t.Context(), visitor{name: "x", editor: true})
 			if s.Lasting != c.want || !strings.Contains(s.LastingNote, c.note) || (s.LastingNote == "") != c.want || s.WhyNot != "" {
 				t.Errorf("%+v", s)
@@ -54,22 +54,27 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// editorOn returns an editor of a configuration.
-func editorOn(t *testing.T, running string) *edit.Editor {
+// editorOn returns the API with an editor of a configuration.
+func editorOn(t *testing.T, running string) *api.Handler {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, running) }))
 	t.Cleanup(server.Close)
-	client, err := edit.NewClient(strings.TrimPrefix(server.URL, "http://"))
+	return newAPI(t, strings.TrimPrefix(server.URL, "http://"))
+}
+
+func newAPI(t *testing.T, address string) *api.Handler {
+	t.Helper()
+	handler, err := api.NewEditor(address, zap.NewNop())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return edit.New(client, zap.NewNop())
+	return handler
 }
 
 func TestSessionWithoutAdmin(t *testing.T) {
 	t.Parallel()
-	s := (&Panel{args: []string{"caddy", "run", "--resume"}}).session(t.Context(), visitor{name: "x", editor: true})
-	if s.Lasting || s.WhyNot != adminOff || !s.Editor {
+	s := (&Panel{args: []string{"caddy", "run", "--resume"}, api: newAPI(t, api.Off)}).session(t.Context(), visitor{name: "x", editor: true})
+	if s.Lasting || !strings.Contains(s.WhyNot, "`admin off`") || !s.Editor {
 		t.Errorf("%+v", s)
 	}
 }

@@ -3,27 +3,31 @@ package panel
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 
-	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/caddymedia/mediahttp"
 	"github.com/caddymedia/media/caddymedia/tokens"
 )
 
+const notRunning = "the media service is not running"
+
 // upload stores files as the public endpoints do. Editors may upload to all aliases.
 func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, rest string) {
 	word, below, isBelow := strings.Cut(rest, "/")
-	kind, ok := kindOf(word)
+	kind := media.Kind(word)
 	endpoint, id, _ := strings.Cut(below, "/")
-	if !ok || isBelow && endpoint != "resumable" {
+	if kind != media.Image && kind != media.File || isBelow && endpoint != "resumable" {
 		p.fail(w, r, http.StatusNotFound, "there is no such route")
 		return
 	}
 	confirm, ended := p.uploadSession(r, v)
 	defer ended()
-	caller := mediahttp.Caller{Account: tokens.Account{APIKey: v.name}, Origin: aliases.OriginPanel, Confirm: confirm}
+	caller := mediahttp.Caller{Account: tokens.Account{APIKey: v.name}, Origin: media.OriginPanel, Confirm: confirm}
 	if isBelow {
-		p.uploadResumable(w, r, v, word, id, caller)
+		p.uploadResumable(w, r, v, kind, id, caller)
 		return
 	}
 	if failed, ok := errors.AsType[*mediahttp.Error](p.uploads.Upload(w, r, kind, caller)); ok {
@@ -34,7 +38,7 @@ func (p *Panel) upload(w http.ResponseWriter, r *http.Request, v visitor, rest s
 // uploadResumable serves the resumable uploads of an editor. Reading the state of an upload may
 // finish it, so it is for editors too. The pages use the methods themselves: one in a header would
 // pass the checks of another.
-func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, v visitor, word, id string, caller mediahttp.Caller) {
+func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, v visitor, kind media.Kind, id string, caller mediahttp.Caller) {
 	if !v.editor {
 		p.fail(w, r, http.StatusForbidden, onlyLooking)
 		return
@@ -43,8 +47,8 @@ func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, v visito
 		p.fail(w, r, http.StatusBadRequest, "use the method itself instead of X-HTTP-Method-Override")
 		return
 	}
-	path := mounted(r, p.base) + "/api/upload/" + word + "/resumable"
-	err := p.uploads.UploadResumable(w, r, aliases.Kind(word), path, id, caller)
+	path := mounted(r, p.base) + "/api/upload/" + string(kind) + "/resumable"
+	err := p.uploads.UploadResumable(w, r, kind, path, id, caller)
 	if failed, ok := errors.AsType[*mediahttp.Error](err); ok {
 		message := notRunning
 		if failed.Status == http.StatusNotFound {
@@ -52,4 +56,48 @@ func (p *Panel) uploadResumable(w http.ResponseWriter, r *http.Request, v visito
 		}
 		p.fail(w, r, failed.Status, message)
 	}
+}
+
+// provisioned maps the panels of all configurations to the media services of these. An upload may
+// outlast the configuration under which it began; the panels of the configuration that runs at its
+// end confirm it.
+var provisioned sync.Map // *Panel to *media.Service
+
+// anyPanel reports whether fits is true for a panel in the configuration of a service.
+func anyPanel(service *media.Service, fits func(*Panel) bool) bool {
+	found := false
+	provisioned.Range(func(p, of any) bool {
+		found = of == service && fits(p.(*Panel)) // nothing else is in it
+		return !found
+	})
+	return found
+}
+
+// uploadSession keeps the session of a request from becoming idle until the caller calls ended.
+// confirm reports whether v may still upload. A panel of the running configuration must have v as
+// an editor. With a login, the session must be valid and the password hash unchanged; without one,
+// the `user` of that panel must be the same.
+func (p *Panel) uploadSession(r *http.Request, v visitor) (confirm func(running *media.Service) bool, ended func()) {
+	if p.login == nil {
+		return func(running *media.Service) bool {
+			return anyPanel(running, func(other *Panel) bool {
+				return other.login == nil && other.User == p.User && other.edits(v.name)
+			})
+		}, func() {}
+	}
+	var secret string
+	if cookie, err := r.Cookie(p.login.cookieName(r)); err == nil {
+		secret = cookie.Value
+	}
+	fingerprint := p.login.fingerprints[v.name]
+	return func(running *media.Service) bool {
+		return p.login.sessions.lasts(secret, fingerprint, p.login.now()) && anyPanel(running, func(other *Panel) bool {
+			return other.login != nil && other.login.fingerprints[v.name] == fingerprint && other.edits(v.name)
+		})
+	}, p.login.sessions.beginUpload(secret, p.login.now)
+}
+
+// edits reports whether a user is an editor.
+func (p *Panel) edits(user string) bool {
+	return len(p.Editors) == 0 || slices.Contains(p.Editors, user)
 }

@@ -136,7 +136,7 @@ function frame(session) {
 					h('a', { href: `#/${name}`, 'data-page': name }, icon(name),
 						h('span', null, titles[name])))
 			)));
-	fill(byId('user'), session.user && h('span', null, 'Signed in as ', h('strong', null, session.user)),
+	fill(byId('user'), session.user && h('span', null, 'Logged in as ', h('strong', null, session.user)),
 		session.log_out
 			&& h('button', {
 				type: 'button',

@@ -6,7 +6,9 @@ import (
 
 	"github.com/caddyserver/caddy/v2/modules/caddyhttp"
 
+	"github.com/caddymedia/media/caddymedia/httpjson"
 	"github.com/caddymedia/media/caddymedia/media"
+	"github.com/caddymedia/media/caddymedia/redact"
 )
 
 // Result is the outcome of storing an item for Go code.
@@ -61,4 +63,19 @@ func (a *App) FilePath(alias string) (string, error) { return a.service.FilePath
 func ClientOf(ctx context.Context) string {
 	client, _ := caddyhttp.GetVar(ctx, caddyhttp.ClientIPVarKey).(string)
 	return client
+}
+
+// Redact returns text without the secrets of the configuration and without further secrets, those
+// of a request. A nil App has no configuration.
+func (a *App) Redact(text string, further ...string) string {
+	if a != nil {
+		further = append(a.Secrets(), further...)
+	}
+	return redact.New(further...).Strict(text)
+}
+
+// ReadJSON decodes the body of a request into v, see [httpjson.Read]: one JSON value of at most
+// limit bytes without unknown fields. The error is an [http.MaxBytesError] for a larger body.
+func ReadJSON(w http.ResponseWriter, r *http.Request, limit int64, v any) error {
+	return httpjson.Read(w, r, limit, v)
 }

@@ -25,7 +25,7 @@ function show(button) {
 }
 
 /**
- * What to do with the answer, and what is not in it.
+ * The hints for using the answer, and the values that it lacks.
  * @param {CaddyfileAnswer} answer
  * @returns {string[]}
  */

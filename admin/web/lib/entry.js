@@ -167,7 +167,7 @@ export function entryForm(spec) {
 }
 
 /**
- * The message of a problem, with the labels of options for their names, and what to do.
+ * The message of a problem, with the labels of options instead of their names, and advice.
  * @param {Problem} problem
  * @param {{path: string, name: string}[]} fields
  */
@@ -212,7 +212,7 @@ function showProblems(summary, problems, intro) {
  */
 async function removeEntry({ section, name, what, warning, users = [] }) {
 	if (users.length > 0) {
-		await showUsers(name, what, `The ${what} cannot be removed, because something needs it:`, users);
+		await showUsers(name, what, `The ${what} cannot be removed, because it is in use:`, users);
 		return false;
 	}
 	if (!await confirm(`Remove the ${what} “${name}”?`, h('p', null, warning), `Remove ${what}`))

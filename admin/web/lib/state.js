@@ -43,7 +43,7 @@ export const isBusy = () => state.uploads > 0;
 /**
  * A preference of this browser, or of this tab (sessionStorage); never anything secret.
  * @param {string} name
- * @param {string} [value] set if given
+ * @param {string} [value] is set if it is not undefined
  * @param {'localStorage' | 'sessionStorage'} [storage]
  */
 export function preference(name, value, storage = 'localStorage') {

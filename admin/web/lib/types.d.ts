@@ -1,6 +1,6 @@
-// The shapes of the server's answers and of what the scripts hand each other.
+// The types of the server's answers and of values that the scripts pass to each other.
 
-/** What `h` takes as a child of an element: nodes, texts, lists of them; null and false are none. */
+/** A child of an element for `h`: nodes, texts, lists of them; null and false are none. */
 type Child = any;
 
 /** The attributes of an element; those that begin with "on" are listeners. */
@@ -9,7 +9,7 @@ interface Attributes {
 	[name: string]: any;
 }
 
-/** What a page function returns. */
+/** The result of a page function. */
 interface Page {
 	title: string;
 	content: Child;
@@ -24,7 +24,7 @@ interface Route {
 	query: Record<string, string>;
 }
 
-/** What a page function gets. */
+/** The argument of a page function. */
 interface PageContext extends Route {
 	/** Aborted when another page is shown. */
 	signal: AbortSignal;
@@ -152,7 +152,7 @@ interface Field {
 	mark: (message: string) => void;
 	/** The type of the option. */
 	type?: string;
-	/** What to do about a wrong value. */
+	/** Advice about a wrong value. */
 	advice?: string;
 	/** The fields of a group, and whether it is on. */
 	inner?: Field[];
@@ -187,7 +187,7 @@ interface Context {
 	isSet?: boolean;
 }
 
-/** What makes the form of an entry. */
+/** The description of the form of an entry. */
 interface EntrySpec {
 	section: string;
 	what: string;
@@ -209,7 +209,7 @@ interface Removal {
 	name: string;
 	what: string;
 	warning: string;
-	/** What needs it, as far as it is known: it cannot be removed then. */
+	/** Its known uses. It cannot be removed while it has any. */
 	users?: User[];
 }
 
@@ -240,7 +240,7 @@ interface CaddyfileAnswer {
 	command: string;
 	/** The variables that stand for secrets, with the paths of these in the configuration. */
 	variables: { name: string; path: string }[];
-	/** The paths of what a Caddyfile cannot express. */
+	/** The paths of the values that a Caddyfile cannot express. */
 	omitted: string[];
 }
 
@@ -261,7 +261,7 @@ interface Driver {
 	options: Option[];
 }
 
-/** What a list of items shows: a folder of an alias, or a search in it. */
+/** The content of a list of items: a folder of an alias, or a search in it. */
 interface Scope {
 	alias: Alias;
 	folder: string;
@@ -272,7 +272,7 @@ interface View {
 	look: string;
 }
 
-/** A list of items in one look: where entries go, and what makes one. */
+/** A list of items in one layout: the element of the entries, and the function that makes one. */
 interface Look {
 	element: HTMLElement;
 	body: HTMLElement;

@@ -34,10 +34,10 @@ export const askHostKey = (driver, fields, target) => {
 async function confirmed({ host_key: key, fingerprint }) {
 	return await ask('Is this the key of the host?', [
 		h('p', null, 'Compare the fingerprint with that of the host before you trust it. ',
-			'Another host that answers in its place shows another key.'),
+			'Another host in its position shows another key.'),
 		copyField('Fingerprint', fingerprint),
 		copyField('Host key', key),
-		h('p', { class: 'muted' }, rich('At the host: `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub`')),
+		h('p', { class: 'muted' }, rich('On the host: `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub`')),
 	], [{ text: 'Cancel', value: '', first: true }, {
 		text: 'Trust this key',
 		value: 'yes',

@@ -1,4 +1,4 @@
-// The configuration as a Caddyfile: what is said beside it.
+// The configuration as a Caddyfile, and the hints beside it.
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import { notes, variables } from '../lib/caddyfile.js';
@@ -16,7 +16,7 @@ test('secrets are named, with their paths', () => {
 	assert.deepEqual(variables(one), ['`MEDIA_X`: `accounts/x/password_hash`']);
 });
 
-test('what is missing is said', () => {
+test('the hints name missing values', () => {
 	assert.match(notes({ ...answer, omitted: ['spool_folder', 'storages/a'] })[1],
 		/`spool_folder`, `storages\/a`/);
 });

@@ -78,7 +78,7 @@ test('an offset that is locked is asked for again', async () => {
 	assert.deepEqual(asked, ['POST', 'PATCH 0', 'HEAD', 'HEAD', 'HEAD', 'GET']);
 });
 
-test('a connection that stays broken is given up', async () => {
+test('a connection that stays broken is an error', async () => {
 	const asked = serve(store(Array(100).fill(0)));
 	await assert.rejects(upload(), /broke/);
 	assert.equal(asked.filter((method) => method.startsWith('PATCH')).length, 9);

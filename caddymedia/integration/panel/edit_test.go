@@ -124,19 +124,6 @@ func TestPanelStaleEdit(t *testing.T) {
 	p.Must(t, http.StatusNoContent, http.MethodDelete, route, nil, "If-Match", now.Tag)
 }
 
-// TestPanelKeepsGroups: an empty group, which stands for its defaults, stays when another option is
-// changed.
-func TestPanelKeepsGroups(t *testing.T) {
-	p := site.StartPanel(t, site.Account+"image_alias photos {\nwebp\n}\n")
-	value := p.Entry(t, "image_aliases/photos").Value
-	value["svg"] = "off"
-	p.Put(t, http.StatusOK, "image_aliases/photos", map[string]any{"value": value})
-	want := map[string]any{"svg": "off", "webp": map[string]any{}}
-	if got := p.Entry(t, "image_aliases/photos").Value; !reflect.DeepEqual(got, want) {
-		t.Errorf("changed to %v, want %v", got, want)
-	}
-}
-
 // TestPanelCompressed: an edit may use the ETag of a compressed answer, to which Caddy adds a
 // suffix.
 func TestPanelCompressed(t *testing.T) {
@@ -236,34 +223,5 @@ func TestPanelBrokenEdit(t *testing.T) {
 	stored := (<-landed).One(t)
 	if got := string(site.Files(t, p.Root)["file/content/"+stored.Filename]); got != content {
 		t.Errorf("of the upload in flight %d bytes are stored, want %d", len(got), len(content))
-	}
-}
-
-// TestPanelPinsStorages: an alias without a named storage keeps its storage when another one is
-// added.
-func TestPanelPinsStorages(t *testing.T) {
-	p := site.StartPanel(t, site.Account+"storage only {\ndriver local $ROOT\n}\nfile_alias content\nfile_alias docs {\nprefix docs\n}\n")
-	stored := p.UploadFile(t, site.File("a.txt", "kept")).One(t)
-	p.Put(t, http.StatusCreated, "storages/second", site.LocalStorage(filepath.Join(p.Root, "second")))
-	if got := p.Entry(t, "file_aliases/docs").Value["storage"]; got != "only" {
-		t.Errorf("the storage of docs is %v", got)
-	}
-	if r := p.Fetch(t, stored.FullPath); r.Body != "kept" {
-		t.Errorf("the item: %d %q", r.Status, r.Body)
-	}
-	p.Put(t, http.StatusOK, "file_aliases/docs", `{"value":{"prefix":"docs","storage":"second"}}`)
-	r := p.Remove(t, http.StatusConflict, "storages/second")
-	var answer struct {
-		Error  string
-		UsedBy []struct{ Kind, Alias string } `json:"used_by"`
-	}
-	r.Decode(t, &answer)
-	if answer.Error != `storage "second" is used by the file alias docs` || len(answer.UsedBy) != 1 ||
-		answer.UsedBy[0].Kind != "file" || answer.UsedBy[0].Alias != "docs" {
-		t.Errorf("%+v", answer)
-	}
-	p.Put(t, http.StatusOK, "accounts/"+site.APIKey, `{"value":{"aliases":["docs"]}}`)
-	if r := p.Remove(t, http.StatusConflict, "file_aliases/docs"); !strings.Contains(r.Body, "the account "+site.APIKey) {
-		t.Errorf("an alias of an account: %s", r.Body)
 	}
 }

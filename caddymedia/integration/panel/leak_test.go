@@ -40,39 +40,6 @@ func TestPanelSecretsWithBraces(t *testing.T) {
 	}
 }
 
-// TestPanelKeysInCapitals: Caddy accepts upper-case keys in its JSON. Secrets under such keys are
-// recognised.
-func TestPanelKeysInCapitals(t *testing.T) {
-	const secret = "s3cret-under-a-capital"
-	p := site.StartPanel(t, site.Basic)
-	config := `{"Storages":{"a":{"Driver":{"name":"s3","bucket":"b","region":"r","access_key_id":"k","Secret_Access_Key":"` + secret + `"}}},
-		"Tokens":{"store":"memory"},"Accounts":{"k":{"Password_Hash":"` + site.CheapHash + `"}}}`
-	r, err := site.AdminClient.Post("http://"+strings.Fields(p.Admin)[1]+"/config/apps/media", site.JSON, strings.NewReader(config))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.Body.Close(); r.StatusCode != http.StatusOK {
-		t.Fatalf("status %d", r.StatusCode)
-	}
-	p.AwaitSwitch(t)
-	if e := p.Entry(t, "storages/a"); e.Implicit || len(e.Secrets) != 1 || e.Value["driver"] == nil {
-		t.Errorf("the storage is %+v", e)
-	}
-	p.Must(t, http.StatusOK, http.MethodGet, "config", nil)
-	p.Put(t, http.StatusOK, "storages/a", map[string]any{"value": map[string]any{"driver": map[string]any{
-		"name": "s3", "bucket": "c", "region": "r", "access_key_id": "k",
-	}}})
-	if !strings.Contains(p.Running(t), `"secret_access_key":"`+secret) {
-		t.Errorf("the secret was not kept: %s", p.Running(t))
-	}
-	p.Put(t, http.StatusCreated, "file_aliases/new", `{"value":{"prefix":"x"}}`)
-	for _, answer := range *p.Seen {
-		if strings.Contains(answer.Body, secret) || strings.Contains(answer.Body, site.CheapHash) {
-			t.Errorf("answered: %s", answer.Body)
-		}
-	}
-}
-
 // TestPanelRefusesFixedUsers: a constant user name, for example because a brace is missing, is
 // refused. It would open the panel to everyone.
 func TestPanelRefusesFixedUsers(t *testing.T) {

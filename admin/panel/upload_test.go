@@ -44,7 +44,7 @@ func TestUploadConfirmed(t *testing.T) {
 	} {
 		s := newLoginSite(t, users, "alice")
 		before, running := new(media.Service), new(media.Service)
-		provisioned.add(before, s.panel)
+		provisioned.Store(s.panel, before)
 		r := httptest.NewRequest(http.MethodPost, "/media-admin/api/upload/file", nil)
 		l := s.panel.login
 		secret := l.sessions.begin("alice", l.fingerprints["alice"], l.limits, s.time)
@@ -55,7 +55,7 @@ func TestUploadConfirmed(t *testing.T) {
 		}
 		next := test.change(s, secret)
 		if next != nil {
-			provisioned.add(running, next.panel)
+			provisioned.Store(next.panel, running)
 		}
 		if got := confirm(running); got != test.want {
 			t.Errorf("%s: confirmed %t, want %t", test.name, got, test.want)
@@ -65,9 +65,9 @@ func TestUploadConfirmed(t *testing.T) {
 		if l.sessions.lasts(secret, l.fingerprints["alice"], s.time) {
 			t.Errorf("%s: the session is not idle after the upload", test.name)
 		}
-		provisioned.remove(s.panel)
+		provisioned.Delete(s.panel)
 		if next != nil {
-			provisioned.remove(next.panel)
+			provisioned.Delete(next.panel)
 		}
 		if confirm(before) || confirm(running) {
 			t.Errorf("%s: confirmed by a panel that is gone", test.name)
@@ -81,16 +81,16 @@ func TestUploadConfirmedWithoutLogin(t *testing.T) {
 	t.Parallel()
 	app := new(media.Service)
 	p := &Panel{User: defaultUser, Editors: []string{"alice"}}
-	provisioned.add(app, p)
-	defer provisioned.remove(p)
+	provisioned.Store(p, app)
+	defer provisioned.Delete(p)
 	confirm, ended := p.uploadSession(httptest.NewRequest(http.MethodPost, "/", nil), visitor{name: "alice", editor: true})
 	defer ended()
 	if !confirm(app) {
 		t.Error("an editor is refused")
 	}
 	after, next := new(media.Service), &Panel{User: defaultUser, Editors: []string{"bob"}}
-	provisioned.add(after, next)
-	defer provisioned.remove(next)
+	provisioned.Store(next, after)
+	defer provisioned.Delete(next)
 	if confirm(after) {
 		t.Error("confirmed for one who is no editor any more")
 	}

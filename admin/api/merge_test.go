@@ -1,4 +1,4 @@
-package edit
+package api
 
 import (
 	"net/http"
@@ -138,8 +138,8 @@ func TestAppliedToDrivers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := loaded(t, app).applied(Change{
-				Section: Storages, Name: "archive", Value: parsed(t, c.value), Secrets: c.secrets,
+			got, err := loaded(t, app).applied(change{
+				section: storages, name: "archive", Value: parsed(t, c.value), Secrets: c.secrets,
 			})
 			if c.want == "" {
 				if status, option := statusOf(err); status != http.StatusBadRequest || option != "driver.name" {

@@ -1,4 +1,4 @@
-package edit
+package api
 
 import (
 	"maps"
@@ -40,7 +40,7 @@ type merger struct {
 	used    []string          // of the secrets
 }
 
-// merged returns the entry that replaces old. Its options are those of value. Secrets that are not
+// merged returns the entry that replaces old, with the options in value. Secrets that are not
 // listed keep their values.
 func merged(opts []options.Option, old, value object, secrets map[string]string) (object, error) {
 	m := merger{secrets: secrets}
@@ -59,7 +59,7 @@ func merged(opts []options.Option, old, value object, secrets map[string]string)
 func (m *merger) merge(prefix string, opts []options.Option, old, value object) (object, error) {
 	entry := object{}
 	for name := range value {
-		if !described(opts, name) {
+		if !slices.ContainsFunc(opts, func(o options.Option) bool { return o.Name == name }) {
 			return nil, refused(prefix+name, "there is no option %q", prefix+name)
 		}
 	}
@@ -72,11 +72,18 @@ func (m *merger) merge(prefix string, opts []options.Option, old, value object) 
 		case option.Secret && value[option.Name] != nil:
 			return nil, refused(path, "%q is a secret and is sent as one", path)
 		case option.Secret:
-			given = m.secret(path, old[option.Name])
+			given = old[option.Name]
+			if text, named := m.secrets[path]; named {
+				m.used = append(m.used, path)
+				given = text
+			}
 		case option.Type == options.Group:
 			given, err = m.group(path, option, group(old, option.Name), value[option.Name])
-		default:
-			given, err = taken(path, option, value[option.Name])
+		case !empty(value[option.Name]):
+			given = value[option.Name]
+			if err := option.CheckJSON(path, given); err != nil {
+				return nil, refused(path, "%v", err)
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -86,27 +93,6 @@ func (m *merger) merge(prefix string, opts []options.Option, old, value object) 
 		}
 	}
 	return entry, nil
-}
-
-// secret returns the new value of a secret.
-func (m *merger) secret(path string, old any) any {
-	text, named := m.secrets[path]
-	if !named {
-		return old
-	}
-	m.used = append(m.used, path)
-	return text
-}
-
-// taken returns the new value of an option that is neither a secret nor a group.
-func taken(path string, option options.Option, value any) (any, error) {
-	if empty(value) {
-		return nil, nil //nolint:nilnil // it is left out
-	}
-	if err := option.CheckJSON(path, value); err != nil {
-		return nil, refused(path, "%v", err)
-	}
-	return value, nil
 }
 
 // group returns the new value of a group, which has a meaning even if it is empty. Without a value
@@ -139,8 +125,8 @@ func isSet(option options.Option, value any) bool {
 	}
 }
 
-// asGroup returns an option of named groups as one group that has a group for each name in the
-// entries. Another option stays as it is.
+// asGroup turns an option of named groups into one group: it has an inner group for each name in
+// the entries. It returns other options unchanged.
 func asGroup(option options.Option, entries ...object) options.Option {
 	if option.Type != options.Groups {
 		return option
@@ -158,10 +144,6 @@ func asGroup(option options.Option, entries ...object) options.Option {
 		one.Options = append(one.Options, options.Option{Name: name, Type: options.Group, Options: option.Options})
 	}
 	return one
-}
-
-func described(opts []options.Option, name string) bool {
-	return slices.ContainsFunc(opts, func(o options.Option) bool { return o.Name == name })
 }
 
 // empty reports whether a value stands for an option that is not set.

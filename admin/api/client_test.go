@@ -1,64 +1,42 @@
-package edit
+package api
 
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 
 	"go.uber.org/zap"
-
-	"github.com/caddymedia/media/caddymedia/testcaddy"
 )
 
+// TestClientAddresses: the client and its command for a shell reach the same endpoint.
 func TestClientAddresses(t *testing.T) {
 	t.Parallel()
-	for address, want := range map[string]string{
-		"":                      "http://localhost:2019",
-		"localhost:2019":        "http://localhost:2019",
-		"127.0.0.1:1":           "http://127.0.0.1:1",
-		"127.9.9.9:1":           "http://127.9.9.9:1",
-		"[::1]:1":               "http://[::1]:1",
-		"tcp/localhost:1":       "http://localhost:1",
-		":1":                    "http://:1",
-		"0.0.0.0:1":             "http://0.0.0.0:1",
-		"unix//run/x.sock":      "http://127.0.0.1",
-		"unix//run/x.sock|0220": "http://127.0.0.1",
-		"example.com:2019":      "",
-		"192.0.2.1:2019":        "",
-		"10.0.0.1:2019":         "",
-		"localhost.example:1":   "",
-		"localhost:1-3":         "",
-		"udp/localhost:1":       "",
-		"://":                   "",
+	for address, want := range map[string]struct{ origin, command string }{
+		"":                         {"http://localhost:2019", "localhost:2019/config/apps/media"},
+		"localhost:2019":           {"http://localhost:2019", "localhost:2019/config/apps/media"},
+		"127.0.0.1:2119":           {"http://127.0.0.1:2119", "127.0.0.1:2119/config/apps/media"},
+		"127.9.9.9:1":              {"http://127.9.9.9:1", "127.9.9.9:1/config/apps/media"},
+		"[::1]:1":                  {"http://[::1]:1", "'[::1]:1/config/apps/media'"},
+		"tcp/localhost:1":          {"http://localhost:1", "localhost:1/config/apps/media"},
+		":1":                       {"http://:1", "localhost:1/config/apps/media"},
+		"0.0.0.0:1":                {"http://0.0.0.0:1", "127.0.0.1:1/config/apps/media"},
+		"unix//run/x.sock|0220":    {"http://127.0.0.1", "--unix-socket /run/x.sock http://127.0.0.1/config/apps/media"},
+		"unix//run/it's mine.sock": {"http://127.0.0.1", `--unix-socket '/run/it'\''s mine.sock' http://127.0.0.1/config/apps/media`},
+		"example.com:2019":         {},
+		"192.0.2.1:2019":           {},
+		"10.0.0.1:2019":            {},
+		"localhost.example:1":      {},
+		"localhost:1-3":            {},
+		"udp/localhost:1":          {},
+		"://":                      {},
 	} {
-		client, err := NewClient(address)
-		if (err == nil) != (want != "") || err == nil && client.origin != want {
+		client, err := newClient(address)
+		if (err == nil) != (want.origin != "") || err == nil && (client.origin != want.origin || client.curl != "curl -sS "+want.command) {
 			t.Errorf("%q: %+v, %v, want %q", address, client, err, want)
-		}
-	}
-}
-
-// TestCommand: the command for a shell reaches the same endpoint as the client.
-func TestCommand(t *testing.T) {
-	t.Parallel()
-	for address, want := range map[string]string{
-		"":                         "curl -sS localhost:2019/config/apps/media",
-		"127.0.0.1:2119":           "curl -sS 127.0.0.1:2119/config/apps/media",
-		":1":                       "curl -sS localhost:1/config/apps/media",
-		"0.0.0.0:1":                "curl -sS 127.0.0.1:1/config/apps/media",
-		"[::1]:1":                  "curl -sS '[::1]:1/config/apps/media'",
-		"unix//run/x.sock|0220":    "curl -sS --unix-socket /run/x.sock http://127.0.0.1/config/apps/media",
-		"unix//run/it's mine.sock": `curl -sS --unix-socket '/run/it'\''s mine.sock' http://127.0.0.1/config/apps/media`,
-	} {
-		client, err := NewClient(address)
-		if err != nil || client.curl != want {
-			t.Errorf("%q: %s, %v, want %s", address, client.curl, err, want)
 		}
 	}
 }
@@ -102,15 +80,15 @@ func (a *admin) take(r *http.Request) {
 	a.changes++
 }
 
-func editorOf(t *testing.T, a *admin) *Editor {
+func editorOf(t *testing.T, a *admin) *editor {
 	t.Helper()
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
-	client, err := NewClient(strings.TrimPrefix(server.URL, "http://"))
+	client, err := newClient(strings.TrimPrefix(server.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(client, zap.NewNop())
+	return &editor{client, zap.NewNop(), syncFile}
 }
 
 // once fails the first request of a method.
@@ -149,8 +127,8 @@ func TestChangesArriveOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := &admin{body: `{"image_aliases":{"b":{}},"storages":{` + archive + `}}`, before: before}
-			saved, err := editorOf(t, a).Put(t.Context(), Change{
-				Section: FileAliases, Name: "a", Condition: Condition{New: true}, Value: object{"prefix": "p"},
+			saved, err := editorOf(t, a).put(t.Context(), change{
+				section: fileAliases, name: "a", condition: condition{isNew: true}, Value: object{"prefix": "p"},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -159,8 +137,8 @@ func TestChangesArriveOnce(t *testing.T) {
 			if strings.HasSuffix(name, "somebody else changes something") {
 				want = `{"cdn_base":"https://other",` + want[1:]
 			}
-			if a.body != want || a.changes != 1 || !saved.Created {
-				t.Errorf("%s after %d changes, created %t, want %s", a.body, a.changes, saved.Created, want)
+			if a.body != want || a.changes != 1 || !saved.created {
+				t.Errorf("%s after %d changes, created %t, want %s", a.body, a.changes, saved.created, want)
 			}
 		})
 	}
@@ -177,14 +155,14 @@ func TestManyAtOnce(t *testing.T) {
 		name := fmt.Sprint("alias-", i)
 		want[name] = object{}
 		all.Go(func() {
-			_, err := editor.Put(t.Context(), Change{Section: FileAliases, Name: name, Condition: Condition{New: true}})
+			_, err := editor.put(t.Context(), change{section: fileAliases, name: name, condition: condition{isNew: true}})
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		})
 	}
 	all.Wait()
-	mustEqual(t, group(parsed(t, a.body), string(FileAliases)), string(canonical(want)))
+	mustEqual(t, group(parsed(t, a.body), string(fileAliases)), string(canonical(want)))
 }
 
 func TestUnusableEndpoint(t *testing.T) {
@@ -202,7 +180,7 @@ func TestUnusableEndpoint(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := editorOf(t, &admin{body: "{}", before: before}).Entry(t.Context(), Storages, "default")
+			_, err := editorOf(t, &admin{body: "{}", before: before}).read(t.Context(), true)
 			if status, _ := statusOf(err); status != http.StatusBadGateway {
 				t.Errorf("status %d: %v", status, err)
 			}
@@ -215,31 +193,15 @@ func TestRefusedByCaddy(t *testing.T) {
 	a := &admin{body: "null", before: once(http.MethodPost, func(_ *admin, w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, `{"error":"loading new config: loading media app module: provision media: storage \"a\": local storage: root p4ssword is missing"}`, http.StatusInternalServerError)
 	})}
-	_, err := editorOf(t, a).Put(t.Context(), Change{
-		Section: Storages, Name: "a", Condition: Condition{New: true}, Value: parsed(t, `{"driver":{"name":"sftp"}}`),
-		Secrets: map[string]string{"driver.password": "p4ssword"},
-	})
-	status, _ := statusOf(err)
-	if want := `storage "a": local storage: root *** is missing`; status != http.StatusBadRequest || err.Error() != want {
-		t.Errorf("%d %v, want 400 %s", status, err, want)
-	}
-}
-
-func TestUnixSocket(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(testcaddy.SocketFolder(t), "a.sock")
-	listener, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := &http.Server{Handler: &admin{body: `{"image_aliases":{"b":{}},"storages":{` + archive + `}}`}}
-	go server.Serve(listener)
-	t.Cleanup(func() { server.Close() })
-	client, err := NewClient("unix/" + path + "|0200")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := New(client, zap.NewNop()).Entry(t.Context(), ImageAliases, "b"); err != nil {
-		t.Error(err)
+	handler := New()
+	handler.editor = editorOf(t, a)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/config/storages/a",
+		strings.NewReader(`{"value": {"driver": {"name": "sftp"}}, "secrets": {"driver.password": "p4ssword"}}`))
+	r.Header.Set("If-None-Match", "*")
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	got := decoded[failure](t, w, http.StatusBadRequest)
+	if want := `storage "a": local storage: root *** is missing`; got.Message != want {
+		t.Errorf("got %s, want %s", got.Message, want)
 	}
 }

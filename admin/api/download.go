@@ -1,59 +1,37 @@
-package edit
+package api
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/caddyserver/caddy/v2"
-
 	"github.com/caddymedia/media/caddymedia/mediaapp"
 	"github.com/caddymedia/media/storagedrivers/options"
 )
 
-// Download returns the configuration of the app for use outside the host. Each secret in it is
-// replaced by a placeholder such as {env.MEDIA_STORAGES_ARCHIVE_PASSWORD}.
-func (e *Editor) Download(ctx context.Context) (map[string]any, error) {
-	c, err := e.read(ctx, false)
-	if err != nil {
-		return nil, err
-	}
-	c.veil()
-	return c.app, nil
-}
-
-// Caddyfile is the configuration of the app as a global option of a Caddyfile.
-type Caddyfile struct {
+// caddyfileAnswer is the configuration of the app as a global option of a Caddyfile.
+type caddyfileAnswer struct {
 	// Text is the global option, with the rest as comments before it.
 	Text string `json:"text"`
 	// Command prints a value of the configuration on the host, if "/" and its path are added.
 	Command string `json:"command"`
 	// Variables stand for the secrets.
-	Variables []Variable `json:"variables"`
+	Variables []variable `json:"variables"`
 	// Omitted are the paths of the values that a Caddyfile cannot express.
 	Omitted []string `json:"omitted"`
 }
 
-// Variable is a variable of the environment that stands for a secret.
-type Variable struct {
+// variable is a variable of the environment that stands for a secret.
+type variable struct {
 	Name string `json:"name"`
 	// Path is the path of the secret in the configuration of the app: accounts/shop/password_hash.
 	Path string `json:"path"`
 }
 
-// Caddyfile returns the configuration of [Editor.Download] as a global option of a Caddyfile.
-func (e *Editor) Caddyfile(ctx context.Context) (*Caddyfile, error) {
-	c, err := e.read(ctx, false)
-	if err != nil {
-		return nil, err
-	}
-	return c.caddyfile(e.client.curl)
-}
-
-func (c config) caddyfile(command string) (*Caddyfile, error) {
+// caddyfile returns a configuration as a global option of a Caddyfile, without secrets.
+func (c config) caddyfile(command string) (*caddyfileAnswer, error) {
 	variables := c.veil()
 	block, omitted, err := mediaapp.Caddyfile(canonical(c.app))
 	if err != nil {
@@ -66,7 +44,7 @@ func (c config) caddyfile(command string) (*Caddyfile, error) {
 	text := commented("Variables to set in the environment of Caddy. Keep the line of the old Caddyfile instead where\n"+
 		"its value was not changed. "+command+"/<path> prints each value:", comments) +
 		commented("Not in this block, because a Caddyfile cannot express it:", omitted) + block
-	return &Caddyfile{Text: text, Command: command, Variables: variables, Omitted: append([]string{}, omitted...)}, nil
+	return &caddyfileAnswer{Text: text, Command: command, Variables: variables, Omitted: append([]string{}, omitted...)}, nil
 }
 
 // commented returns comments of a Caddyfile, none if there are no lines.
@@ -83,9 +61,9 @@ func commented(title string, lines []string) string {
 }
 
 // veil replaces the secrets by placeholders, and returns their variables.
-func (c config) veil() []Variable {
-	v := &veiler{taken: map[string]bool{}, variables: []Variable{}}
-	for _, found := range variable.FindAllStringSubmatch(string(canonical(c.app)), -1) {
+func (c config) veil() []variable {
+	v := &veiler{taken: map[string]bool{}, variables: []variable{}}
+	for _, found := range envPlaceholder.FindAllStringSubmatch(string(canonical(c.app)), -1) {
 		v.taken[found[1]] = true
 	}
 	for _, s := range slices.Sorted(maps.Keys(sections)) { // that the same names are given each time
@@ -95,81 +73,54 @@ func (c config) veil() []Variable {
 			path := []string{string(s), name}
 			opts, err := s.options(driverOf(entry))
 			if err != nil {
-				v.allBut(driverKind, append(path, driverGroup), group(entry, driverGroup))
+				v.veil(nil, driverName, append(path, driverGroup), group(entry, driverGroup))
 				continue
 			}
-			v.described(opts, path, entry)
+			v.veil(opts, "", path, entry)
 		}
 	}
-	if store := group(c.app, tokenStore); store != nil {
-		v.tokens(store)
-	}
+	store := group(c.app, tokenStore)
+	name, _ := store[storeName].(string)
+	opts, _ := moduleOptions("media.tokens." + name)
+	v.veil(opts, storeName, []string{tokenStore}, store)
 	return v.variables
 }
 
 // veiler replaces secrets by placeholders. Each placeholder stands for one secret.
 type veiler struct {
 	taken     map[string]bool // names of variables
-	variables []Variable
+	variables []variable
 }
 
-// described replaces the options that the description marks as secret.
-func (v *veiler) described(opts []options.Option, path []string, entry object) {
+// veil replaces the options that are described as secret. Without a description it replaces all
+// options but the name of the module, which is harmless.
+func (v *veiler) veil(opts []options.Option, module string, path []string, entry object) {
+	for _, name := range slices.Sorted(maps.Keys(entry)) {
+		if opts == nil && name != module && !empty(entry[name]) {
+			entry[name] = v.veiled(append(slices.Clone(path), name), entry[name])
+		}
+	}
 	for _, option := range opts {
 		option = asGroup(option, entry)
 		at := append(slices.Clone(path), option.Name)
 		switch {
-		case option.Type == options.Group:
-			v.described(option.Options, at, group(entry, option.Name))
+		case option.Type == options.Group && option.Options != nil:
+			v.veil(option.Options, "", at, group(entry, option.Name))
 		case option.Secret && !empty(entry[option.Name]):
 			entry[option.Name] = v.veiled(at, entry[option.Name])
 		}
 	}
 }
 
-// allBut replaces all options except the known one, which is harmless.
-func (v *veiler) allBut(known string, path []string, entry object) {
-	for _, name := range slices.Sorted(maps.Keys(entry)) {
-		if name != known && !empty(entry[name]) {
-			entry[name] = v.veiled(append(slices.Clone(path), name), entry[name])
-		}
-	}
-}
-
-// tokens replaces the secrets of a token store, or all options of a store that does not describe
-// them.
-func (v *veiler) tokens(store object) {
-	path := []string{tokenStore}
-	if opts := tokenOptions(store); opts != nil {
-		v.described(opts, path, store)
-		return
-	}
-	v.allBut(storeKind, path, store)
-}
-
 // The token store is in a group of this name. One of its options is the name of the store.
 const (
 	tokenStore = "tokens"
-	storeKind  = "store"
+	storeName  = "store"
 )
-
-// tokenOptions returns the options of a token store, or nil if the store does not describe them.
-func tokenOptions(store object) []options.Option {
-	kind, _ := store[storeKind].(string)
-	info, err := caddy.GetModule("media.tokens." + kind)
-	if err != nil {
-		return nil
-	}
-	described, ok := info.New().(options.Described)
-	if !ok {
-		return nil
-	}
-	return described.Schema().Options
-}
 
 var (
 	wholePlaceholder = regexp.MustCompile(`^\{[^{}]+\}$`)
-	variable         = regexp.MustCompile(`\{env\.([^{}]+)\}`)
+	envPlaceholder   = regexp.MustCompile(`\{env\.([^{}]+)\}`)
 	unfit            = regexp.MustCompile(`[^A-Z0-9]+`)
 )
 
@@ -179,7 +130,7 @@ func (v *veiler) veiled(path []string, secret any) any {
 		return text
 	}
 	words := slices.Clone(path)
-	if words[0] == string(Storages) && words[2] == driverGroup {
+	if words[0] == string(storages) && words[2] == driverGroup {
 		words = slices.Delete(words, 2, 3) // it says nothing
 	}
 	name := "MEDIA_" + unfit.ReplaceAllString(strings.ToUpper(strings.Join(words, "_")), "_")
@@ -188,6 +139,6 @@ func (v *veiler) veiled(path []string, secret any) any {
 		free = fmt.Sprintf("%s_%d", name, i)
 	}
 	v.taken[free] = true
-	v.variables = append(v.variables, Variable{free, strings.Join(path, "/")})
+	v.variables = append(v.variables, variable{free, strings.Join(path, "/")})
 	return "{env." + free + "}"
 }

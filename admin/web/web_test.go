@@ -3,11 +3,13 @@ package web_test
 import (
 	"encoding/json"
 	"html"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"text/template"
 
+	"github.com/caddymedia/media/caddymedia/media"
 	"github.com/caddymedia/media/storagedrivers/drivertest/servers"
 )
 
@@ -39,6 +41,20 @@ func TestEscapedNamesAreText(t *testing.T) {
 		var b strings.Builder
 		if err != nil || page.Execute(&b, nil) != nil || b.String() != escaped[i] {
 			t.Errorf("%s is a template: %v", escaped[i], err)
+		}
+	}
+}
+
+// TestNameRules: forms refuse the names that the service refuses.
+func TestNameRules(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("lib/names.js")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range []string{media.Names.Pattern, media.APIKeys.Pattern} {
+		if !strings.Contains(string(source), pattern+"$/") {
+			t.Errorf("names.js has no rule %s", pattern)
 		}
 	}
 }

@@ -1,18 +1,41 @@
-package panel
+package media
 
 import (
 	"context"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/caddymedia/media/caddymedia/aliases"
+	"github.com/caddymedia/media/caddymedia/imaging/scale"
 	"github.com/caddymedia/media/storagedrivers"
 	"github.com/caddymedia/media/storagedrivers/memory"
 )
+
+func TestSuitable(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		boxes []scale.Box
+		want  int // -1 for none
+	}{
+		{nil, -1},
+		{[]scale.Box{{Width: 159, Height: 900}, {Width: 159}, {Height: 159}}, -1},
+		{[]scale.Box{{Width: 160, Height: 160}}, 0},
+		{[]scale.Box{{Width: 1600}, {Width: 320, Height: 240}, {Width: 320, Height: 320}}, 1},
+		{[]scale.Box{{Width: 300, Height: 300}, {Height: 200}, {Width: 100, Height: 100}}, 1},
+		{[]scale.Box{{Width: 200, Height: 300}, {Width: 300, Height: 200, Cover: true}}, 0},
+	} {
+		renditions := make([]aliases.Rendition, len(c.boxes))
+		for i, box := range c.boxes {
+			renditions[i].Box = box
+		}
+		got := suitable(renditions)
+		if c.want < 0 && got != nil || c.want >= 0 && got != &renditions[c.want] {
+			t.Errorf("%v: got %+v, want number %d", c.boxes, got, c.want)
+		}
+	}
+}
 
 // dated is a driver whose objects have given modification times.
 type dated struct {
@@ -41,15 +64,16 @@ func TestPreviewOfVariant(t *testing.T) {
 	s := storagedrivers.New("dated", dated{memory.New(), times}, storagedrivers.Options{})
 	t.Cleanup(func() { s.Close() })
 	alias := &aliases.Alias{Kind: aliases.Image, Name: "content", Storage: s, Extensions: map[string]bool{"jpg": true}}
-	for i, step := range []struct{ store, want string }{
-		{"a.jpg", "a.jpg"}, {"a.jpg.webp", "a.jpg.webp"}, {"a.jpg", "a.jpg"},
+	long := strings.Repeat("n", 251) + ".jpg" // the name of a variant would be too long
+	for i, step := range []struct{ image, store, want string }{
+		{"a.jpg", "a.jpg", "a.jpg"}, {"a.jpg", "a.jpg.webp", "a.jpg.webp"}, {"a.jpg", "a.jpg", "a.jpg"}, {long, long, long},
 	} {
 		_, err := s.Put(t.Context(), step.store, strings.NewReader(step.store), storagedrivers.PutOptions{Mode: storagedrivers.Overwrite})
 		if err != nil {
 			t.Fatal(err)
 		}
 		times[step.store] = time.Unix(int64(i), 0)
-		object, err := openPreview(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), alias, "a.jpg")
+		object, err := new(Service).OpenPreview(t.Context(), Preview{Alias: alias, Filename: step.image})
 		if err != nil {
 			t.Fatal(err)
 		}

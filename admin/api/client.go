@@ -1,4 +1,4 @@
-package edit
+package api
 
 import (
 	"bytes"
@@ -8,20 +8,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/caddyserver/caddy/v2"
-
-	"github.com/caddymedia/media/admin/api"
 )
 
 // Off is the address of a disabled admin endpoint.
 const Off = "off"
+
+var errOff = failf(http.StatusBadGateway,
+	"Caddy's admin endpoint is switched off (`admin off`), so the configuration cannot be changed here.")
 
 const (
 	appPath       = "/config/apps/media"
@@ -35,29 +41,29 @@ const (
 
 var (
 	// errChanged reports that the configuration has changed since it was read.
-	errChanged = errors.New("the configuration was changed meanwhile")
+	errChanged = errors.New("the configuration has changed since it was read")
 	// errUnanswered reports that the endpoint did not answer, so a change may or may not have been
 	// made.
 	errUnanswered = errors.New("the admin endpoint did not answer")
 )
 
-// Client reads and writes the configuration of the media app, and no other, through the admin
+// client reads and writes the configuration of the media app, and no other, through the admin
 // endpoint of the Caddy process that it runs in.
-type Client struct {
+type client struct {
 	origin string // "http://localhost:2019"
 	curl   string // a command that prints the configuration of the app
 	unix   bool
 	http   http.Client
 }
 
-// NewClient returns a client for the address of an admin endpoint in Caddy's notation, on the
+// newClient returns a client for the address of an admin endpoint in Caddy's notation, on the
 // loopback interface or a unix socket. An empty address is Caddy's default. It opens no connection.
-func NewClient(address string) (*Client, error) {
+func newClient(address string) (*client, error) {
 	parsed, err := caddy.ParseNetworkAddress(cmp.Or(address, caddy.DefaultAdminListen))
 	if err != nil {
 		return nil, fmt.Errorf("admin address: %w", err)
 	}
-	c := &Client{unix: parsed.IsUnixNetwork()}
+	c := &client{unix: parsed.IsUnixNetwork()}
 	var dial string
 	switch {
 	case c.unix:
@@ -121,22 +127,22 @@ func loopback(host string) (string, bool) {
 }
 
 // read returns the configuration of the app, empty if there is none, and its tag.
-func (c *Client) read(ctx context.Context) (app object, tag string, err error) {
+func (c *client) read(ctx context.Context) (app object, tag string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTime)
 	defer cancel()
 	for range readAttempts {
 		if app, tag, err = c.readOnce(ctx); !errors.Is(err, errUnanswered) {
 			return app, tag, err
 		}
-		select { // a change makes another endpoint, and resets who still waited at the old one
+		select { // a change starts another endpoint and resets the connections to the old one
 		case <-ctx.Done():
 		case <-time.After(readPause):
 		}
 	}
-	return nil, "", err
+	return nil, "", failf(http.StatusBadGateway, "Caddy's admin endpoint cannot be reached: %v", err)
 }
 
-func (c *Client) readOnce(ctx context.Context) (object, string, error) {
+func (c *client) readOnce(ctx context.Context) (object, string, error) {
 	status, header, body, err := c.send(ctx, http.MethodGet, nil, "")
 	if err != nil {
 		return nil, "", err
@@ -155,8 +161,8 @@ func (c *Client) readOnce(ctx context.Context) (object, string, error) {
 }
 
 // write replaces the configuration of the app if it still has the tag. It returns errChanged if it
-// has not, errUnanswered, or an [Error] with Caddy's reason.
-func (c *Client) write(ctx context.Context, app object, tag string) error {
+// has not, errUnanswered, or a *failure with Caddy's reason.
+func (c *client) write(ctx context.Context, app object, tag string) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTime)
 	defer cancel()
 	body, err := json.Marshal(app)
@@ -173,13 +179,13 @@ func (c *Client) write(ctx context.Context, app object, tag string) error {
 	case status == http.StatusPreconditionFailed:
 		return errChanged
 	case status == http.StatusBadRequest || status == http.StatusInternalServerError:
-		return refused("", "%s", api.Reason(errorOf(answer)))
+		return refused("", "%s", reasonOf(errorOf(answer)))
 	default:
 		return unusable(status, answer)
 	}
 }
 
-func (c *Client) send(ctx context.Context, method string, body []byte, tag string) (int, http.Header, []byte, error) {
+func (c *client) send(ctx context.Context, method string, body []byte, tag string) (int, http.Header, []byte, error) {
 	r, err := http.NewRequestWithContext(ctx, method, c.origin+appPath, bytes.NewReader(body))
 	if err != nil {
 		return 0, nil, nil, err
@@ -207,10 +213,7 @@ func (c *Client) send(ctx context.Context, method string, body []byte, tag strin
 
 // unusable returns an error for an unexpected answer of the endpoint.
 func unusable(status int, answer []byte) error {
-	return &Error{
-		Status:  http.StatusBadGateway,
-		Message: fmt.Sprintf("Caddy's admin endpoint answers %d: %s", status, errorOf(answer)),
-	}
+	return failf(http.StatusBadGateway, "Caddy's admin endpoint answers %d: %s", status, errorOf(answer))
 }
 
 // errorOf returns the text of an error answer of Caddy.
@@ -224,9 +227,27 @@ func errorOf(answer []byte) string {
 	return parsed.Error
 }
 
-// decode decodes JSON and keeps numbers as they are written.
-func decode(b []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	return d.Decode(into)
+// syncFile flushes a file and its folder to the disk. It returns no error if there is no such file:
+// with `persist_config off` Caddy writes none.
+func syncFile(path string) error {
+	file, err := os.OpenFile(path, os.O_RDWR, 0) // Windows flushes for writers only
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := file.Sync(); err != nil || runtime.GOOS == "windows" { // which journals names by itself
+		return err
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	if err := folder.Sync(); !errors.Is(err, syscall.EINVAL) { // a file system without such a sync
+		return err
+	}
+	return nil
 }
