@@ -13,7 +13,7 @@ import (
 const maxMeta = 1 << 20
 
 var (
-	errBMFF        = errors.New("not the structure of an AVIF or HEIC picture")
+	errBMFF        = errors.New("not the structure of an AVIF or HEIC image")
 	errUnsupported = errors.New("a feature that is not supported")
 )
 
@@ -86,7 +86,7 @@ func walkBMFF(s *source, opts Options, info *Info) error {
 		case done:
 			return w.finish(s)
 		case i == maxBlocks:
-			return tooLargef("the %s picture has too many boxes", info.Format)
+			return tooLargef("the %s image has too many boxes", info.Format)
 		}
 		w.end = b.to
 		switch b.kind {
@@ -160,7 +160,7 @@ func (w *bmffFile) movie(s *source, outer box) error {
 	}
 	for at := s.offset(); at < outer.to; at = s.offset() {
 		if w.inner++; w.inner > maxBlocks {
-			return tooLargef("the %s picture has too many boxes", w.info.Format)
+			return tooLargef("the %s image has too many boxes", w.info.Format)
 		}
 		head, err := s.Peek(int(min(16, outer.to-at)))
 		if err != nil {
@@ -192,7 +192,7 @@ func (w *bmffFile) meta(s *source, b box) error {
 		return errBMFF
 	}
 	if most := min(w.opts.MaxChunk, maxMeta); b.to-b.from > most {
-		return tooLargef("the list of items of the %s picture is larger than %s", w.info.Format, bytesize.Format(most))
+		return tooLargef("the list of items of the %s image is larger than %s", w.info.Format, bytesize.Format(most))
 	}
 	content := make([]byte, b.to-b.from)
 	if err := s.read(content); err != nil {

@@ -48,7 +48,7 @@ type use struct {
 // count counts an entry of a list, which may be shorter than a byte.
 func (l *itemList) count() error {
 	if l.entries++; l.entries > maxBlocks {
-		return tooLargef("the picture has too many items")
+		return tooLargef("the image has too many items")
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func TestStripOfSpareBoxes(t *testing.T) {
 		{"boxes of others", of(bmffBox("uuid", secret), bmffBox("what", secret)), of(bmffBox("free", zeros), bmffBox("what", zeros))},
 		{"a large size", of(large("xml ", secret), large("uuid", secret)), of(large("free", zeros), large("uuid", zeros))},
 		{"a description", of(bmffBox("iprp", bmffBox("ipco", bmffBox("udes", secret)))), of(bmffBox("iprp", bmffBox("ipco", bmffBox("free", zeros))))},
-		{"data that is no picture", of(nil, bmffBox("mdat", secret)), of(nil, bmffBox("mdat", zeros))},
+		{"data that is no image", of(nil, bmffBox("mdat", secret)), of(nil, bmffBox("mdat", zeros))},
 		{"data of a sequence", of(nil, track(), bmffBox("mdat", []byte("frames"))), of(nil, track(), bmffBox("mdat", []byte("frames")))},
 		{"a sequence", of(nil, track(bmffBox("udta", secret), bmffBox("mdia", secret), bmffBox("meta", secret))), of(nil, track(bmffBox("free", zeros), bmffBox("mdia", secret), bmffBox("free", zeros)))},
 		{"behind the end", append(of(nil), "TRAILER"...), of(nil)},
@@ -104,7 +104,7 @@ func TestStripKeepsImages(t *testing.T) {
 	for _, sequence := range [][]byte{nil, bmffBox("moov")} {
 		claims := append(bytes.Replace(file, u32(at+6, 8), u32(at+3, 11), 1), sequence...)
 		want := append(append(bytes.Clone(claims[:at+6]), make([]byte, 8)...), sequence...)
-		runStripCases(t, "avif", []stripCase{{"the end of a picture", claims, want}})
+		runStripCases(t, "avif", []stripCase{{"the end of an image", claims, want}})
 		start := append(bytes.Replace(file, u32(at+6, 8), u32(0, 8), 1), sequence...)
 		if _, got := strip(t, start, "avif"); !bytes.Equal(got[:at], start[:at]) {
 			t.Error("the start of the file has changed")

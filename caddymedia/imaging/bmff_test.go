@@ -122,7 +122,7 @@ func TestCheckAVIFRefuses(t *testing.T) {
 		"nothing but a type":            {bmffBox("ftyp", []byte("avif\x00\x00\x00\x00avif")), "damaged"},
 		"no list":                       {joined(good[:bytes.Index(good, []byte("meta"))-4], bmffBox("mdat", []byte("x"))), "damaged"},
 		"two lists":                     {joined(good, fullBox("meta", 0)), "damaged"},
-		"no primary picture":            {edited("pitm\x00\x00\x00\x00\x00\x01", "pitm\x00\x00\x00\x00\x00\x09"), "damaged"},
+		"no primary image":              {edited("pitm\x00\x00\x00\x00\x00\x01", "pitm\x00\x00\x00\x00\x00\x09"), "damaged"},
 		"no size":                       {heif("avif", one("av01", "pixels", 0, 0)), "damaged"},
 		"no height":                     {heif("avif", one("av01", "pixels", 30, 0)), "damaged"},
 		"no content":                    {heif("avif", one("av01", "", 30, 20)), "damaged"},
@@ -173,7 +173,7 @@ func TestLimitsOfAVIF(t *testing.T) {
 	t.Parallel()
 	one := bmffItem{"av01", "pixels", 30, 20, nil, false}
 	still, large := heif("avif", []bmffItem{one}), heif("avif", []bmffItem{one, {"av01", "pixels", 40, 20, nil, false}})
-	const many, boxes = "the picture has too many items", "the AVIF picture has too many boxes"
+	const many, boxes = "the image has too many items", "the AVIF image has too many boxes"
 	parts := joined(bmffBox("ftyp", []byte("avif\x00\x00\x00\x00avif")), fullBox("meta", 0,
 		fullBox("iloc", 0, []byte{0, 0}, u16(2, 1, 0, 65535, 2, 0, 65535))))
 	huge := binary.BigEndian.AppendUint32(nil, 1<<32-1)
@@ -185,13 +185,13 @@ func TestLimitsOfAVIF(t *testing.T) {
 		want string
 	}{
 		{"pixels at the limit", still, imaging.Options{MaxPixels: 600}, ""},
-		{"pixels over it", still, imaging.Options{MaxPixels: 599}, "the picture has 600 pixels, at most 599 are allowed"},
+		{"pixels over it", still, imaging.Options{MaxPixels: 599}, "the image has 600 pixels, at most 599 are allowed"},
 		{"side at the limit", still, imaging.Options{MaxSide: 30}, ""},
-		{"side over it", still, imaging.Options{MaxSide: 29}, "the picture has a side of 30 pixels, at most 29 are allowed"},
-		{"another item over it", large, imaging.Options{MaxSide: 39}, "the picture has a side of 40 pixels, at most 39 are allowed"},
+		{"side over it", still, imaging.Options{MaxSide: 29}, "the image has a side of 30 pixels, at most 29 are allowed"},
+		{"another item over it", large, imaging.Options{MaxSide: 39}, "the image has a side of 40 pixels, at most 39 are allowed"},
 		{"list at the limit", still, imaging.Options{MaxChunk: int64(bytes.Index(still, []byte("mdat")) - 4 - 24)}, ""},
-		{"list over it", still, imaging.Options{MaxChunk: 200}, "the list of items of the AVIF picture is larger than 200 bytes"},
-		{"list of more than a megabyte", heif("avif", []bmffItem{one}, bmffBox("free", make([]byte, 1<<20))), imaging.Options{}, "the list of items of the AVIF picture is larger than 1 MiB"},
+		{"list over it", still, imaging.Options{MaxChunk: 200}, "the list of items of the AVIF image is larger than 200 bytes"},
+		{"list of more than a megabyte", heif("avif", []bmffItem{one}, bmffBox("free", make([]byte, 1<<20))), imaging.Options{}, "the list of items of the AVIF image is larger than 1 MiB"},
 		{"content in parts of nothing", parts, imaging.Options{}, many},
 		{"boxes in the list", heif("avif", []bmffItem{one}, bytes.Repeat(bmffBox("free"), 110_000)), imaging.Options{}, many},
 		{"uses of properties", joined(bmffBox("ftyp", []byte("avif\x00\x00\x00\x00avif")), uses), imaging.Options{}, many},

@@ -191,7 +191,7 @@ func TestLimits(t *testing.T) {
 func TestMessageOfTooManyPixels(t *testing.T) {
 	t.Parallel()
 	_, err := check(resizedPNG(drawPNG(t, 4, 4), 30000, 30000), "png", imaging.Options{})
-	if want := "the picture has 900,000,000 pixels, at most 50,000,000 are allowed"; err == nil || err.Error() != want {
+	if want := "the image has 900,000,000 pixels, at most 50,000,000 are allowed"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

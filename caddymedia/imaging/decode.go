@@ -55,9 +55,9 @@ func refuseDamaged(s *source, format Format, cause error) error {
 		return err
 	}
 	if unsupported(cause) {
-		return contentErrorf("the %s picture uses a feature that is not supported", format)
+		return contentErrorf("the %s image uses a feature that is not supported", format)
 	}
-	return contentErrorf("the %s picture is damaged: not all of it can be decoded", format)
+	return contentErrorf("the %s image is damaged: not all of it can be decoded", format)
 }
 
 // unsupported reports whether a decoder, or a walk, refused a feature.

@@ -80,7 +80,7 @@ func walkGIF(s *source, opts Options, info *Info) error {
 			info.keep(at, s.offset())
 		}
 	}
-	return tooLargef("the GIF picture has too many blocks")
+	return tooLargef("the GIF image has too many blocks")
 }
 
 // describe records the frames of a GIF.
@@ -150,7 +150,7 @@ func gifFrameHeader(s *source, width, height int, frames *frameSum) error {
 	}
 	left, top, w, h, flags := le16(d), le16(d[2:]), le16(d[4:]), le16(d[6:]), d[8]
 	if left+w > width || top+h > height {
-		return contentErrorf("the GIF picture is damaged: a frame is larger than the picture")
+		return contentErrorf("the GIF image is damaged: a frame is larger than the image")
 	}
 	if err := frames.add(int64(w), int64(h)); err != nil {
 		return err
@@ -192,7 +192,7 @@ func skipSubBlocks(s *source, most int64) error {
 			return err
 		}
 		if left -= int64(i); left < 0 {
-			return tooLargef("an extension of the GIF picture is larger than %s", bytesize.Format(most))
+			return tooLargef("an extension of the GIF image is larger than %s", bytesize.Format(most))
 		}
 		if last {
 			return nil

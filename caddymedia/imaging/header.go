@@ -57,5 +57,5 @@ func walkJPEGHeader(s *source, info *Info) error {
 			return nil
 		}
 	}
-	return tooLargef("the JPEG picture has too many segments")
+	return tooLargef("the JPEG image has too many segments")
 }

@@ -89,7 +89,7 @@ func TestHostileSVGAttributes(t *testing.T) {
 	runHostileSVG(t, []hostileSVG{
 		{"event attribute without quotes", `<svg xmlns="http://www.w3.org/2000/svg" onload=alert(1)/>`, broken},
 		{"event attribute behind a slash", `<svg/onload=alert(1) xmlns="http://www.w3.org/2000/svg"/>`, broken},
-		{"event attribute behind a slash, quoted", `<svg xmlns="http://www.w3.org/2000/svg"/onload="alert(1)"/>`, "picture"},
+		{"event attribute behind a slash, quoted", `<svg xmlns="http://www.w3.org/2000/svg"/onload="alert(1)"/>`, "an SVG image"},
 		{"event attribute behind no space", `<svg xmlns="http://www.w3.org/2000/svg"onload="alert(1)"/>`, "event attribute"},
 		{"event attribute without a value", svg(`<g onload/>`), broken},
 		{"event attribute twice", svg(`<g onload="" onload="alert(1)"/>`), "onload"},
@@ -115,7 +115,7 @@ func TestHostileSVGAttributes(t *testing.T) {
 		{"animated handler, entity", svg(`<g><set attributeName="&#x6f;nload" to="alert(1)"/></g>`), "animates"},
 		{"animated handler, upper case", svg(`<g><set attributeName="ONLOAD" to="alert(1)"/></g>`), "animates"},
 		{"animated handler under a prefix", svg(`<g><set attributeName="x:onload" to="alert(1)"/></g>`), "animates"},
-		{"animated style to a remote picture", svg(`<g><set attributeName="style" to="fill:url(https://evil.example/#a)"/></g>`), outside},
+		{"animated style to a remote image", svg(`<g><set attributeName="style" to="fill:url(https://evil.example/#a)"/></g>`), outside},
 		{"animated mask, second value remote", svg(`<g><animate attributeName="mask" values="url(#a);url(//evil.example/#a)"/></g>`), outside},
 		{"animated filter to an SVG", svg(`<g><animate attributeName="filter" by="url(data:image/svg+xml,x#a)"/></g>`), address},
 	})

@@ -50,7 +50,7 @@ const (
 	defaultMaxChunk       = 8 << 20
 )
 
-// maxBlocks is the largest number of parts (JPEG segments, PNG and WebP chunks, GIF blocks) of a
+// maxBlocks is the largest number of parts (JPEG segments, PNG and WebP chunks, GIF blocks) of an
 // image. A real image of 32 MiB has a few thousand. Millions of empty parts waste time in every
 // decoder.
 const maxBlocks = 100_000
@@ -111,14 +111,14 @@ var (
 
 // CheckImage checks that r is a complete image of the format that ext (lower case, no dot) names,
 // within opts. It decodes no pixels. size is the length of r. CheckImage reads r from its first
-// byte, wherever r stood before, and leaves it at any position. Bytes after the end marker of a
+// byte, wherever r stood before, and leaves it at any position. Bytes after the end marker of an
 // image are allowed.
 //
 // The error is a [*ContentError], a [*TooLargeError], or wraps a failure of r.
 func CheckImage(r io.ReadSeeker, size int64, ext string, opts Options) (Info, error) {
 	format, ok := formats[ext]
 	if !ok {
-		return Info{}, contentErrorf("a .%s file is not accepted as a picture", shorten(ext))
+		return Info{}, contentErrorf("a .%s file is not accepted as an image", shorten(ext))
 	}
 	s, err := newSource(r)
 	if err != nil {
@@ -148,7 +148,7 @@ func checkRaster(s *source, size int64, format Format, ext string, opts Options)
 		}
 		cfg, err := kind.config(s)
 		if errors.Is(err, errPNGOverflow) {
-			return Info{}, tooLargef("the picture has far more than the %s pixels allowed", thousands(opts.MaxPixels))
+			return Info{}, tooLargef("the image has far more than the %s pixels allowed", thousands(opts.MaxPixels))
 		}
 		if err != nil {
 			return Info{}, refuseRaster(s, format, ext, err)
@@ -172,19 +172,19 @@ func checkRaster(s *source, size int64, format Format, ext string, opts Options)
 // checkSize checks the size of the image against the limits.
 func (i *Info) checkSize(opts Options) error {
 	if i.Width <= 0 || i.Height <= 0 {
-		return contentErrorf("the %s picture has no width or no height", i.Format)
+		return contentErrorf("the %s image has no width or no height", i.Format)
 	}
 	// No format stores a side over 32 bits, so the product cannot overflow.
 	pixels := int64(i.Width) * int64(i.Height)
 	if pixels > opts.MaxPixels {
-		return tooLargef("the picture has %s pixels, at most %s are allowed",
+		return tooLargef("the image has %s pixels, at most %s are allowed",
 			thousands(pixels), thousands(opts.MaxPixels))
 	}
 	if int64(i.scans)*pixels/maxVisits > opts.MaxPixels {
-		return tooLargef("the JPEG picture has %d scans, too many for its size", i.scans)
+		return tooLargef("the JPEG image has %d scans, too many for its size", i.scans)
 	}
 	if side := max(i.Width, i.Height); side > opts.MaxSide {
-		return tooLargef("the picture has a side of %s pixels, at most %s are allowed",
+		return tooLargef("the image has a side of %s pixels, at most %s are allowed",
 			thousands(int64(side)), thousands(int64(opts.MaxSide)))
 	}
 	return nil
@@ -213,13 +213,13 @@ func refuseRaster(s *source, format Format, ext string, cause error) error {
 	case errors.Is(cause, io.EOF), errors.Is(cause, io.ErrUnexpectedEOF):
 		return endMissing(format)
 	case unsupported(cause):
-		return contentErrorf("the %s picture uses a feature that is not supported", format)
+		return contentErrorf("the %s image uses a feature that is not supported", format)
 	}
-	return contentErrorf("content is not %s picture or is damaged", format.article())
+	return contentErrorf("content is not %s image or is damaged", format.article())
 }
 
 func endMissing(f Format) error {
-	return contentErrorf("content is not %s picture or is damaged: its end is missing", f.article())
+	return contentErrorf("content is not %s image or is damaged: its end is missing", f.article())
 }
 
 // frameSum counts the frames of an animation against the limits.

@@ -120,7 +120,7 @@ func TestCheckImageRefuses(t *testing.T) {
 	}{
 		{"nothing", "jpg", nil, "the file is empty"},
 		{"empty svg", "svg", nil, "the file is empty"},
-		{"extension that is no picture", "bmp", jpg, "a .bmp file is not accepted"},
+		{"extension that is no image", "bmp", jpg, "a .bmp file is not accepted"},
 		{"extension that would fill the message", "x" + strings.Repeat("\x9b", 1000), jpg, "x\uFFFD file"},
 		{"upper case extension", "JPG", jpg, "a .JPG file"},
 		{"magic bytes only, jpg", "jpg", []byte("\xff\xd8\xff"), "its end is missing"},
@@ -128,7 +128,7 @@ func TestCheckImageRefuses(t *testing.T) {
 		{"magic bytes only, gif", "gif", []byte("GIF89a"), "its end is missing"},
 		{"gif magic before html", "gif", []byte("GIF89a<html><script>alert(1)</script></html>"), "damaged"},
 		{"jpeg magic before php", "jpg", []byte("\xff\xd8\xff\xe0<?php system('id');"), "its end is missing"},
-		{"noise named jpg", "jpg", bytes.Repeat([]byte{1, 2, 3, 0}, 99), "not a JPEG picture or is damaged"},
+		{"noise named jpg", "jpg", bytes.Repeat([]byte{1, 2, 3, 0}, 99), "not a JPEG image or is damaged"},
 		{"png with a flipped bit", "png", flipped, "damaged"},
 		{"png whose header is not first", "png", append(append([]byte(pngSignature), chunk("tEXt", nil)...), pic[8:]...), "damaged"},
 		{"png with two headers", "png", withChunks(pic, pic[8:33]), "damaged"},
@@ -152,7 +152,7 @@ func TestCheckImageRefuses(t *testing.T) {
 		},
 		{"gif without a frame", "gif", []byte("GIF89a\x01\x00\x01\x00\x00\x00\x00;"), "damaged"},
 		{"gif of no size", "gif", manyFrames(1, 0, 0), "no width or no height"},
-		{"gif frame outside the screen", "gif", outside, "larger than the picture"},
+		{"gif frame outside the screen", "gif", outside, "larger than the image"},
 		{"gif with a frame that only a decoder sees, in a text", "gif", hiddenFrame("\x01\x18"), "damaged"},
 		{"gif with a frame that only a decoder sees, behind nothing", "gif", hiddenFrame("\xff\x00"), "damaged"},
 		{"gif with an unknown block", "gif", append(bytes.Clone(anim[:len(anim)-1]), 'X'), "damaged"},
@@ -187,13 +187,13 @@ func TestBytesAfterTheEndMarkerAreAllowed(t *testing.T) {
 	t.Parallel()
 	tails := map[string]string{
 		"GIFAR, a zip behind": "PK\x03\x04 a whole archive", "php behind": "<?php system('id');",
-		"html behind": "<script>alert(1)</script>", "a second picture behind": string(drawJPEG(t, 8, 8)),
+		"html behind": "<script>alert(1)</script>", "a second image behind": string(drawJPEG(t, 8, 8)),
 	}
 	for ext, data := range map[string][]byte{
 		"jpg": drawJPEG(t, 40, 40), "png": drawPNG(t, 40, 40), "gif": drawGIF(t, 40, 40, 2),
 	} {
 		for name, tail := range tails {
-			t.Run(ext+" with "+name+" is harmless, it stays a picture", func(t *testing.T) {
+			t.Run(ext+" with "+name+" is harmless, it stays an image", func(t *testing.T) {
 				t.Parallel()
 				if _, err := check(append(bytes.Clone(data), tail...), ext, imaging.Options{}); err != nil {
 					t.Error(err)

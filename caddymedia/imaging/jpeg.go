@@ -60,13 +60,13 @@ func (j *jpegSegments) walk(s *source) error {
 		}
 		if done {
 			if len(j.undrawn) > 0 {
-				return contentErrorf("the JPEG picture is damaged: a scan is missing")
+				return contentErrorf("the JPEG image is damaged: a scan is missing")
 			}
 			j.info.End = s.offset()
 			return nil
 		}
 	}
-	return tooLargef("the JPEG picture has too many segments")
+	return tooLargef("the JPEG image has too many segments")
 }
 
 // startJPEG reads the marker that begins the file.
@@ -158,7 +158,7 @@ func (j *jpegSegments) segment(s *source, marker byte) (kept bool, err error) {
 		j.scans++
 	}
 	if j.scans > maxScans {
-		return false, tooLargef("the JPEG picture has more than %d scans", maxScans)
+		return false, tooLargef("the JPEG image has more than %d scans", maxScans)
 	}
 	return kept, nil
 }

@@ -34,17 +34,17 @@ func TestMaxSide(t *testing.T) {
 	}{
 		{"width at the limit", "png", drawPNG(t, 30, 20), 30, ""},
 		{"height at the limit", "png", drawPNG(t, 20, 30), 30, ""},
-		{"width over it", "png", drawPNG(t, 30, 20), 29, "the picture has a side of 30 pixels, at most 29 are allowed"},
-		{"height over it", "png", drawPNG(t, 20, 30), 29, "the picture has a side of 30 pixels, at most 29 are allowed"},
+		{"width over it", "png", drawPNG(t, 30, 20), 29, "the image has a side of 30 pixels, at most 29 are allowed"},
+		{"height over it", "png", drawPNG(t, 20, 30), 29, "the image has a side of 30 pixels, at most 29 are allowed"},
 		{"jpeg at the limit", "jpg", drawJPEG(t, 30, 20), 30, ""},
-		{"jpeg over it", "jpg", drawJPEG(t, 30, 20), 29, "the picture has a side of 30 pixels, at most 29 are allowed"},
+		{"jpeg over it", "jpg", drawJPEG(t, 30, 20), 29, "the image has a side of 30 pixels, at most 29 are allowed"},
 		{"gif at the limit", "gif", drawGIF(t, 20, 30, 2), 30, ""},
-		{"gif over it", "gif", drawGIF(t, 20, 30, 2), 29, "the picture has a side of 30 pixels, at most 29 are allowed"},
+		{"gif over it", "gif", drawGIF(t, 20, 30, 2), 29, "the image has a side of 30 pixels, at most 29 are allowed"},
 		{"svg has none", "svg", []byte(svg("")), 1, ""},
 		{"the default", "png", resizedPNG(pic, 65_535, 1), 0, ""},
-		{"over the default", "png", resizedPNG(pic, 65_536, 1), 0, "the picture has a side of 65,536 pixels, at most 65,535 are allowed"},
-		{"over the default, high", "png", resizedPNG(pic, 1, 50_000_000), 0, "the picture has a side of 50,000,000 pixels, at most 65,535 are allowed"},
-		{"none is infinite", "png", resizedPNG(pic, 65_536, 1), -1, "the picture has a side of 65,536 pixels, at most 65,535 are allowed"},
+		{"over the default", "png", resizedPNG(pic, 65_536, 1), 0, "the image has a side of 65,536 pixels, at most 65,535 are allowed"},
+		{"over the default, high", "png", resizedPNG(pic, 1, 50_000_000), 0, "the image has a side of 50,000,000 pixels, at most 65,535 are allowed"},
+		{"none is infinite", "png", resizedPNG(pic, 65_536, 1), -1, "the image has a side of 65,536 pixels, at most 65,535 are allowed"},
 		{"the most of a jpeg", "jpg", resizedJPEG(t, drawJPEG(t, 4, 4), 65_535, 1), 0, ""},
 		{"the most of a gif", "gif", manyFrames(1, 1, 65_535), 0, ""},
 		{"more than the default", "png", resizedPNG(pic, 70_000, 1), 70_000, ""},
@@ -76,7 +76,7 @@ func TestMaxChunk(t *testing.T) {
 	inGIF := func(extensions ...[]byte) []byte {
 		return joined(anim[:len(anim)-1], joined(extensions...), []byte(";"))
 	}
-	large, block := "a chunk of the PNG picture that holds no pixels is larger than ", "an extension of the GIF picture is larger than "
+	large, block := "a chunk of the PNG image that holds no pixels is larger than ", "an extension of the GIF image is larger than "
 	cut := inPNG("tEXt", 101)
 	for _, c := range []struct {
 		name, ext string

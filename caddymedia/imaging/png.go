@@ -39,7 +39,7 @@ func walkPNG(s *source, opts Options, info *Info) error {
 			return nil
 		}
 	}
-	return tooLargef("the PNG picture has too many chunks")
+	return tooLargef("the PNG image has too many chunks")
 }
 
 // pngChunks is the state of a walk over chunks.
@@ -78,7 +78,7 @@ func (c *pngChunks) next(s *source) (done bool, err error) {
 		return false, errPNG
 	}
 	if most := c.frames.opts.MaxChunk; size > most && !holdsPixels(kind) {
-		return false, tooLargef("a chunk of the PNG picture that holds no pixels is larger than %s", bytesize.Format(most))
+		return false, tooLargef("a chunk of the PNG image that holds no pixels is larger than %s", bytesize.Format(most))
 	}
 	if err := skipChunk(s, kind, size); err != nil {
 		return false, err

@@ -35,7 +35,7 @@ const (
 // error-prone.
 func checkSVG(s *source, size int64, mode SVGMode) (Info, error) {
 	if mode == SVGOff {
-		return Info{}, contentErrorf("SVG pictures are not accepted here")
+		return Info{}, contentErrorf("SVG images are not accepted here")
 	}
 	if size > maxSVGSize {
 		return Info{}, errSVGSize
@@ -215,8 +215,8 @@ func (c *svgCheck) refuse(s *source, cause error) error {
 		return refused
 	}
 	if errors.Is(cause, errNoSVG) {
-		return contentErrorf("content is not an SVG picture: %v", cause)
+		return contentErrorf("content is not an SVG image: %v", cause)
 	}
 	line, _ := c.raw.InputPos()
-	return contentErrorf("content is not an SVG picture or is damaged: not well-formed XML at line %d", line)
+	return contentErrorf("content is not an SVG image or is damaged: not well-formed XML at line %d", line)
 }

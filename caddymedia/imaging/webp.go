@@ -23,7 +23,7 @@ const (
 	frameHeader = 16 // of an ANMF chunk, before the chunks of the frame
 )
 
-var errWebP = errors.New("not the structure of a WebP picture")
+var errWebP = errors.New("not the structure of a WebP image")
 
 // walkWebP goes over the chunks of a WebP file to the end of its RIFF form. It decodes no pixels.
 func walkWebP(s *source, opts Options, info *Info) error {
@@ -43,7 +43,7 @@ func walkWebP(s *source, opts Options, info *Info) error {
 			return w.finish(s.offset())
 		}
 		if w.blocks >= maxBlocks {
-			return tooLargef("the WebP picture has too many chunks")
+			return tooLargef("the WebP image has too many chunks")
 		}
 		if err := w.next(s); err != nil {
 			return err
@@ -96,7 +96,7 @@ func (w *webpChunks) next(s *source) error {
 		return err
 	}
 	if most := w.frames.opts.MaxChunk; c.size > most && c.id != "VP8 " && c.id != "VP8L" && c.id != "ALPH" {
-		return tooLargef("a chunk of the WebP picture that holds no pixels is larger than %s", bytesize.Format(most))
+		return tooLargef("a chunk of the WebP image that holds no pixels is larger than %s", bytesize.Format(most))
 	}
 	return skip(s, c.to-s.offset())
 }

@@ -78,9 +78,9 @@ func decodeFrame(r io.ReadSeeker, info Info, i int) (image.Image, error) {
 	case in.err != nil && !errors.Is(in.err, io.EOF):
 		return nil, in.err
 	case !frame.lossless && frame.image.to-frame.image.from > maxPartition:
-		return nil, contentErrorf("the WebP picture uses a feature that is not supported")
+		return nil, contentErrorf("the WebP image uses a feature that is not supported")
 	}
-	return nil, contentErrorf("the WebP picture is damaged: not all of it can be decoded")
+	return nil, contentErrorf("the WebP image is damaged: not all of it can be decoded")
 }
 
 // file returns the layout of a file with the frame alone.

@@ -99,7 +99,7 @@ func (w *webpChunks) frame(s *source, c webpChunk) error {
 	area := image.Rectangle{Min: corner, Max: corner.Add(image.Pt(le24(h[6:])+1, le24(h[9:])+1))}
 	shown, flags := time.Duration(le24(h[12:]))*time.Millisecond, h[15]
 	if !area.In(image.Rectangle{Max: w.canvas}) {
-		return contentErrorf("the WebP picture is damaged: a frame is larger than the picture")
+		return contentErrorf("the WebP image is damaged: a frame is larger than the image")
 	}
 	if err := w.frames.add(int64(area.Dx()), int64(area.Dy())); err != nil {
 		return err

@@ -25,7 +25,7 @@ func TestStripWebP(t *testing.T) {
 		{"the orientation alone", of(flagEXIF, pixels, six), of(flagEXIF, pixels, six)},
 		{"its position", of(flagEXIF, six, pixels), of(flagEXIF, six, pixels)},
 
-		{"EXIF of a turned picture", of(flagEXIF, pixels, gps), of(flagEXIF, pixels, six)},
+		{"EXIF of a turned image", of(flagEXIF, pixels, gps), of(flagEXIF, pixels, six)},
 		{"EXIF before the pixels", of(flagEXIF, gps, pixels), of(flagEXIF, pixels, six)},
 		{"EXIF without its flag", of(0, pixels, gps), of(flagEXIF, pixels, six)},
 		{"upright EXIF", of(flagEXIF, pixels, webpChunk("EXIF", turned(1))), of(0, pixels)},
@@ -36,11 +36,11 @@ func TestStripWebP(t *testing.T) {
 		{"XMP", of(flagXMP|flagAlpha, alpha, xmp), of(flagAlpha, alpha)},
 		{"all", of(0xFF&^flagAnimation, icc, webpChunk("what", []byte("GPS")), alpha, gps, xmp), of(0xFF&^flagAnimation&^flagXMP, icc, alpha, six)},
 		{"a second profile", of(flagProfile, icc, icc, pixels), of(flagProfile, icc, pixels)},
-		{"a second picture", of(0, pixels, pixels), of(0, pixels)},
+		{"a second image", of(0, pixels, pixels), of(0, pixels)},
 		{"alpha before lossless", of(0, webpChunk("ALPH", []byte("GPS")), losslessHead(30, 20)), of(0, losslessHead(30, 20))},
 		{"alpha before a profile", of(flagAlpha, alph, icc, pixels), of(flagAlpha, alph, icc, pixels)},
 		{"alpha before a profile, and XMP", of(flagAlpha, alph, icc, pixels, xmp), of(flagAlpha, alph, icc, pixels)},
-		{"chunks behind a simple picture", riffFile(pixels, gps, xmp, pixels), simple},
+		{"chunks behind a simple image", riffFile(pixels, gps, xmp, pixels), simple},
 		{"bytes behind the last chunk", riffFile(pixels, []byte("GPS")), simple},
 		{"behind the end", append(bytes.Clone(simple), "TRAILER"...), simple},
 		{"a missing padding", riffFile(odd[:19]), riffFile(odd)},
@@ -69,6 +69,6 @@ func TestStripAnimatedWebP(t *testing.T) {
 			of(flagEXIF, loop, first, first, second, six),
 		},
 		{"a few bytes within a frame", of(0, loop, frameWebP(all, 70, 0, lossyHead(30, 20), []byte("GPS"))), of(0, loop, first)},
-		{"a picture behind the frames", of(0, loop, first, lossyHead(30, 20)), of(0, loop, first)},
+		{"an image behind the frames", of(0, loop, first, lossyHead(30, 20)), of(0, loop, first)},
 	})
 }

@@ -85,7 +85,7 @@ func TestCheckWebPRefuses(t *testing.T) {
 	}{
 		"magic bytes only":                     {[]byte("RIFF\x0c\x00\x00\x00WEBP"), "damaged"},
 		"a size below zero chunks":             {[]byte("RIFF\x00\x00\x00\x00WEBPVP8 \x00\x00\x00\x00"), "damaged"},
-		"no picture":                           {riffFile(extended(0, 30, 20)), "damaged"},
+		"no image":                             {riffFile(extended(0, 30, 20)), "damaged"},
 		"another first chunk":                  {riffFile(webpChunk("EXIF", nil), lossyHead(30, 20)), "damaged"},
 		"a chunk beyond the form":              {joined([]byte("RIFF\x10\x00\x00\x00WEBP"), lossyHead(30, 20)), "damaged"},
 		"a form beyond the file":               {riffFile(lossyHead(30, 20))[:28], "end is missing"},
@@ -96,21 +96,21 @@ func TestCheckWebPRefuses(t *testing.T) {
 		"another version":                      {riffFile(later), "damaged"},
 		"no start code":                        {riffFile(webpChunk("VP8 ", make([]byte, 20))), "damaged"},
 		"no signature":                         {riffFile(webpChunk("VP8L", make([]byte, 20))), "damaged"},
-		"a short picture":                      {riffFile(webpChunk("VP8 ", make([]byte, 9))), "damaged"},
+		"a short image":                        {riffFile(webpChunk("VP8 ", make([]byte, 9))), "damaged"},
 		"a canvas of another size":             {riffFile(extended(0, 31, 20), lossyHead(30, 20)), "damaged"},
 		"a long header":                        {riffFile(webpChunk("VP8X", make([]byte, 12)), lossyHead(1, 1)), "damaged"},
-		"a still picture in an animation":      {anim(lossyHead(30, 20)), "damaged"},
+		"a still image in an animation":        {anim(lossyHead(30, 20)), "damaged"},
 		"frames before their header":           {riffFile(extended(flagAnimation, 30, 20), frameWebP(all, 0, 0, lossyHead(30, 20)), animHead(0)), "damaged"},
 		"a long animation header":              {riffFile(extended(flagAnimation, 30, 20), webpChunk("ANIM", make([]byte, 8))), "damaged"},
 		"no frame":                             {anim(), "damaged"},
 		"a short frame":                        {anim(webpChunk("ANMF", make([]byte, 20))), "damaged"},
-		"a frame without a picture":            {anim(frameWebP(all, 0, 0, webpChunk("ALPH", []byte{0}))), "damaged"},
+		"a frame without an image":             {anim(frameWebP(all, 0, 0, webpChunk("ALPH", []byte{0}))), "damaged"},
 		"a frame of something else":            {anim(frameWebP(all, 0, 0, webpChunk("what", nil), lossyHead(30, 20))), "damaged"},
-		"a frame whose picture is larger":      {anim(frameWebP(all, 0, 0, lossyHead(31, 20))), "damaged"},
-		"a frame whose picture is cut off":     {anim(frameWebP(all, 0, 0, lossyHead(30, 20)[:16])), "damaged"},
+		"a frame whose image is larger":        {anim(frameWebP(all, 0, 0, lossyHead(31, 20))), "damaged"},
+		"a frame whose image is cut off":       {anim(frameWebP(all, 0, 0, lossyHead(30, 20)[:16])), "damaged"},
 		"a frame of lossless with other alpha": {anim(frameWebP(all, 0, 0, webpChunk("ALPH", []byte{0}), losslessHead(30, 20))), "damaged"},
 		"a frame without its padding":          {anim(frameWebP(all, 0, 0, webpChunk("VP8 ", append(lossyHead(30, 20)[8:], 0))[:19])), "damaged"},
-		"a frame outside the canvas":           {anim(frameWebP(all.Add(image.Pt(2, 0)), 0, 0, lossyHead(30, 20))), "a frame is larger than the picture"},
+		"a frame outside the canvas":           {anim(frameWebP(all.Add(image.Pt(2, 0)), 0, 0, lossyHead(30, 20))), "a frame is larger than the image"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -128,7 +128,7 @@ func TestLimitsOfWebP(t *testing.T) {
 	large := func(id string, size int) []byte {
 		return riffFile(extended(0, 30, 20), lossyHead(30, 20), webpChunk(id, make([]byte, size)))
 	}
-	const many = "a chunk of the WebP picture that holds no pixels is larger than 100 bytes"
+	const many = "a chunk of the WebP image that holds no pixels is larger than 100 bytes"
 	for _, c := range []struct {
 		name string
 		data []byte
@@ -136,14 +136,14 @@ func TestLimitsOfWebP(t *testing.T) {
 		want string
 	}{
 		{"pixels at the limit", still, imaging.Options{MaxPixels: 600}, ""},
-		{"pixels over it", still, imaging.Options{MaxPixels: 599}, "the picture has 600 pixels, at most 599 are allowed"},
+		{"pixels over it", still, imaging.Options{MaxPixels: 599}, "the image has 600 pixels, at most 599 are allowed"},
 		{"side at the limit", still, imaging.Options{MaxSide: 30}, ""},
-		{"side over it", still, imaging.Options{MaxSide: 29}, "the picture has a side of 30 pixels, at most 29 are allowed"},
+		{"side over it", still, imaging.Options{MaxSide: 29}, "the image has a side of 30 pixels, at most 29 are allowed"},
 		{"the largest", riffFile(lossyHead(16383, 3000)), imaging.Options{}, ""},
 		{
 			"canvas over the limit", riffFile(extended(flagAnimation, 1<<24, 1<<24), animHead(0), frameWebP(image.Rect(0, 0, 2, 2), 0, 0, lossyHead(2, 2))),
 			imaging.Options{},
-			"the picture has 281,474,976,710,656 pixels, at most 50,000,000 are allowed",
+			"the image has 281,474,976,710,656 pixels, at most 50,000,000 are allowed",
 		},
 		{"frames at the limit", anim, imaging.Options{MaxFrames: 3}, ""},
 		{"frames over it", anim, imaging.Options{MaxFrames: 2}, "the animation has more than the 2 frames allowed"},
@@ -157,7 +157,7 @@ func TestLimitsOfWebP(t *testing.T) {
 		{"pixels are not counted", large("VP8 ", 101), imaging.Options{MaxChunk: 100}, ""},
 		{"nor is alpha", large("ALPH", 101), imaging.Options{MaxChunk: 100}, ""},
 		{"100,000 chunks", riffFile(extended(0, 30, 20), lossyHead(30, 20), bytes.Repeat(webpChunk("what", nil), 99_998)), imaging.Options{}, ""},
-		{"a chunk more", riffFile(extended(0, 30, 20), lossyHead(30, 20), bytes.Repeat(webpChunk("what", nil), 99_999)), imaging.Options{}, "the WebP picture has too many chunks"},
+		{"a chunk more", riffFile(extended(0, 30, 20), lossyHead(30, 20), bytes.Repeat(webpChunk("what", nil), 99_999)), imaging.Options{}, "the WebP image has too many chunks"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -174,7 +174,7 @@ func TestRenameMismatchedRefuses(t *testing.T) {
 		{"a.png", encoded(t, "gif"), BadContent, "content is GIF, the name says .png"},
 		{"a.bmp", picture(red), BadContent, ".bmp is not accepted"},
 		{"a.png", "hello", BadContent, "content is plain text, the name says .png"},
-		{"a.png", encoded(t, "jpg")[:99], BadContent, "JPEG picture or is damaged"},
+		{"a.png", encoded(t, "jpg")[:99], BadContent, "JPEG image or is damaged"},
 		{"a.png", strings.Replace(vector, "/>", "><script/></svg>", 1), BadContent, "script"},
 		{"a.jpg.png", encoded(t, "webp"), BadRequest, `"a.jpg.webp" is the name of a variant`},
 		{long + ".png", encoded(t, "webp"), BadRequest, "longer than 200 bytes"},

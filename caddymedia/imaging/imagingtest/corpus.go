@@ -16,9 +16,9 @@ func Corpus(t testing.TB) string {
 		return root
 	}
 	if os.Getenv("MEDIA_TEST_MUST_RUN") != "" {
-		t.Fatal("MEDIA_TEST_CORPUS names no folder of pictures")
+		t.Fatal("MEDIA_TEST_CORPUS names no folder of images")
 	}
-	t.Skip("MEDIA_TEST_CORPUS names no folder of pictures")
+	t.Skip("MEDIA_TEST_CORPUS names no folder of images")
 	return ""
 }
 

@@ -142,7 +142,7 @@ func TestGradient(t *testing.T) {
 }
 
 func FuzzPaletted(f *testing.F) {
-	f.Add([]byte("a few bytes of a picture"), 3)
+	f.Add([]byte("a few bytes of an image"), 3)
 	f.Add([]byte{0, 0, 0, 0, 255, 255, 255, 255}, 2)
 	f.Fuzz(func(t *testing.T, content []byte, width int) {
 		if width < 1 || width > 1000 || len(content) < 4*width {

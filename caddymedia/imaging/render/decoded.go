@@ -35,7 +35,7 @@ func (s *slot) decode(ctx context.Context, r io.ReadSeeker, info imaging.Info) (
 	defer cancel()
 	d, err := decodeAll(s.reader(bounded, r), info)
 	if errors.Is(err, ErrTime) {
-		return nil, fmt.Errorf("%w: %w", err, &imaging.TooLargeError{Message: "the picture takes too long to be decoded"})
+		return nil, fmt.Errorf("%w: %w", err, &imaging.TooLargeError{Message: "the image takes too long to be decoded"})
 	}
 	if err != nil {
 		return nil, err

@@ -80,7 +80,7 @@ func TestOwnersTakeTurns(t *testing.T) {
 			s.make("a", file, info)
 		}
 		if n := s.positionOf(s.make("b", file, info)); n > 3 {
-			t.Errorf("after %d pictures of another owner", n)
+			t.Errorf("after %d images of another owner", n)
 		}
 		s.end()
 	})
@@ -97,7 +97,7 @@ func TestSmallImagesPass(t *testing.T) {
 			s.make("a", large, largeInfo)
 		}
 		if n := s.positionOf(s.make("a", file, info)); n > 3 {
-			t.Errorf("after %d large pictures", n)
+			t.Errorf("after %d large images", n)
 		}
 		s.end()
 	})

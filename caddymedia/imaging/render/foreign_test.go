@@ -22,7 +22,7 @@ import (
 
 // foreign is an image of another program, with the results of the test and of the browser.
 type foreign struct {
-	Image   string `json:"picture"`
+	Image   string `json:"image"`
 	Variant string `json:"variant,omitempty"`
 	message string // of the refusal
 	small   bool
@@ -42,7 +42,7 @@ func TestForeignImages(t *testing.T) {
 	t.Parallel()
 	root := os.Getenv("MEDIA_TEST_FOREIGN")
 	if root == "" {
-		t.Skip("MEDIA_TEST_FOREIGN names no pictures")
+		t.Skip("MEDIA_TEST_FOREIGN names no images")
 	}
 	images, none := checkForeign(t, root)
 	show(t, images)
@@ -65,7 +65,7 @@ func TestForeignImages(t *testing.T) {
 	for _, reason := range slices.Sorted(maps.Keys(none)) {
 		t.Logf("no variant, %d: %s", none[reason], reason)
 	}
-	t.Logf("%d pictures are refused, or have a variant", len(images))
+	t.Logf("%d images are refused, or have a variant", len(images))
 }
 
 // checkForeign returns the images below root that are refused or have a variant. It counts those
@@ -118,7 +118,7 @@ func checkForeign(t *testing.T, root string) (images []*foreign, none map[string
 		return err
 	})
 	if err != nil || len(images) == 0 {
-		t.Fatalf("%d pictures: %v", len(images), err)
+		t.Fatalf("%d images: %v", len(images), err)
 	}
 	return images, none
 }
@@ -134,7 +134,7 @@ func show(t *testing.T, images []*foreign) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := filepath.Join(t.TempDir(), "pictures.json")
+	file := filepath.Join(t.TempDir(), "images.json")
 	if err := os.WriteFile(file, list, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -129,7 +129,7 @@ func TestStillGIF(t *testing.T) {
 	})
 	r := recorded(t, file, "gif")
 	if len(r.frames) != 0 || len(r.still) == 0 {
-		t.Fatalf("it is encoded as %d frames and %d pictures", len(r.frames), len(r.still))
+		t.Fatalf("it is encoded as %d frames and %d images", len(r.frames), len(r.still))
 	}
 	if got := word(r.still[0].(*image.NRGBA)); got != ".GB." {
 		t.Errorf("it shows %s", got)

@@ -202,7 +202,7 @@ func (j *job) share() int64 {
 		if memory <= j.limits.Memory {
 			return memory
 		}
-		outputs[0].err = fmt.Errorf("%w: there is not enough memory for all outputs of the picture", ErrNone)
+		outputs[0].err = fmt.Errorf("%w: there is not enough memory for all outputs of the image", ErrNone)
 	}
 }
 

@@ -54,7 +54,7 @@ func (l Limits) withDefaults() Limits {
 
 // ErrBusy means that an image was refused because of other images: the queue was full or the
 // wait too long.
-var ErrBusy = errors.New("too many pictures are being worked on")
+var ErrBusy = errors.New("too many images are being worked on")
 
 // smallPixels is the largest pixel count of a small image, summed over all frames of an
 // animation. Processing one takes some hundredths of a second.

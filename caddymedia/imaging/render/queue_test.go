@@ -218,7 +218,7 @@ func TestTooMuchMemory(t *testing.T) {
 	info := checked(t, file, "png")
 	small := render.NewMaker(&recorder{memory: 100}, render.Limits{Memory: 100 * 100 * 5})
 	if _, err := variantOf(t.Context(), small, bytes.NewReader(file), info, render.Options{}); !errors.Is(err, render.ErrNone) {
-		t.Errorf("a picture that can only be decoded: %v", err)
+		t.Errorf("an image that can only be decoded: %v", err)
 	}
 	if err := small.Check(t.Context(), bytes.NewReader(file), info); err != nil {
 		t.Errorf("decoding it: %v", err)

@@ -114,7 +114,7 @@ func (m *Maker) fits(memory int64) error {
 		return nil
 	}
 	return &imaging.TooLargeError{Message: fmt.Sprintf(
-		"the picture takes %d MiB to be decoded, at most %d are set aside", memory>>20, m.queue.limits.Memory>>20)}
+		"the image takes %d MiB to be decoded, at most %d are set aside", memory>>20, m.queue.limits.Memory>>20)}
 }
 
 // Make does the work of [Maker.Check] and makes the outputs, in their order. It decodes the image

@@ -127,7 +127,7 @@ func TestPixelsStayAsTheyAre(t *testing.T) {
 	for _, opts := range []webp.Options{{}, {Lossless: true}} {
 		encode(t, img, opts)
 		if !bytes.Equal(img.Pix, before) {
-			t.Errorf("%+v: the picture changed", opts)
+			t.Errorf("%+v: the image changed", opts)
 		}
 	}
 }

@@ -203,7 +203,7 @@ func alike(t testing.TB, file []byte, want *image.NRGBA, least float64) {
 	t.Helper()
 	got := decode(t, file)
 	if got.Rect.Size() != want.Rect.Size() {
-		t.Fatalf("a picture of %v, want %v", got.Rect.Size(), want.Rect.Size())
+		t.Fatalf("an image of %v, want %v", got.Rect.Size(), want.Rect.Size())
 	}
 	for _, background := range []float64{0, 255} {
 		if db := psnr(got, want, background); db < least {

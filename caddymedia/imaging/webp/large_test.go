@@ -29,6 +29,6 @@ func TestLarge(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.Bounds().Size() != p.Rect.Size() {
-		t.Errorf("a picture of %v", got.Bounds())
+		t.Errorf("an image of %v", got.Bounds())
 	}
 }
