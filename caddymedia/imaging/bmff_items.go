@@ -1,5 +1,7 @@
 package imaging
 
+import "encoding/binary"
+
 // item is an entry of the list of items (ISO/IEC 14496-12, section 8.11).
 type item struct {
 	kind          string // such as "av01", "grid", "Exif"; empty if only a location is known
@@ -255,4 +257,93 @@ func (l *itemList) describe() {
 			it.turned = p.data[0]&1 != 0
 		}
 	}
+}
+
+// image returns the primary item.
+func (l *itemList) image() (*item, error) {
+	it := l.items[l.primary]
+	if it == nil || len(merged(it.parts)) == 0 || it.width == 0 || it.height == 0 {
+		return nil, errBMFF
+	}
+	return it, nil
+}
+
+// codec returns the format of the pixels of an item, or of all inputs of a derived one. It returns
+// "" for an unknown one.
+func (l *itemList) codec(it *item) Format {
+	if it.judged {
+		return it.format
+	}
+	it.judged = true // also ends a cycle
+	switch it.kind {
+	case "av01":
+		it.format = AVIF
+	case "hvc1":
+		it.format = HEIC
+	case "grid", "iden":
+		it.format = l.common(it.inputs)
+	}
+	return it.format
+}
+
+// common returns the format that all of the items have, or "".
+func (l *itemList) common(ids []uint32) Format {
+	var found Format
+	for i, id := range ids {
+		input := l.items[id]
+		if input == nil || len(input.parts) == 0 {
+			return ""
+		}
+		format := l.codec(input)
+		if i > 0 && format != found {
+			return ""
+		}
+		found = format
+	}
+	return found
+}
+
+// fields reads integers one after the other. After a read beyond the end, short is true and all
+// further values are 0.
+type fields struct {
+	b     []byte
+	read  int
+	short bool
+}
+
+func (f *fields) bytes(n int) []byte {
+	if f.short = f.short || n > len(f.b)-f.read; f.short {
+		return nil
+	}
+	f.read += n
+	return f.b[f.read-n : f.read]
+}
+
+// uint returns the next integer of n bytes, at most 8.
+func (f *fields) uint(n int) uint64 {
+	var padded [8]byte
+	if n > len(padded) {
+		f.short = true
+		return 0
+	}
+	copy(padded[len(padded)-n:], f.bytes(n))
+	return binary.BigEndian.Uint64(padded[:])
+}
+
+// version returns the version of a box, and reads over its flags.
+func (f *fields) version() int { return int(f.uint(4) >> 24) }
+
+// id returns the number of an item, or of items.
+func (f *fields) id(wide bool) uint64 {
+	if wide {
+		return f.uint(4)
+	}
+	return f.uint(2)
+}
+
+func (f *fields) err() error {
+	if f.short {
+		return errBMFF
+	}
+	return nil
 }

@@ -1,16 +1,59 @@
+// Package imaging checks uploaded content against its file name, checks the size of images, and
+// removes their metadata.
+//
+// [CheckImage] validates the structure of an image without decoding pixels. The extension selects
+// the format. The decoder of the format, or for newer formats the walk itself, reads the header. A
+// walk over all blocks verifies that the file is complete. image.Decode is never used, because any
+// package of the process may register a decoder there. For AVIF and HEIC there is no decoder. SVG
+// images are parsed as XML and checked against allow-lists, but never changed. [CheckFile] is for
+// all other files: it refuses content that contradicts the extension.
+//
+// The walk also records, in the [Info], the properties that an encoder needs and the position of
+// each essential part. [Info.Stripped] copies only those parts, without encoding them again. They
+// are selected by allow-lists, because an unknown block may contain anything.
+//
+// Time and memory are limited for all input.
 package imaging
 
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"image"
 	"image/gif"
 	"image/jpeg"
 	"image/png"
 	"io"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
+
+// optional are the extensions of formats that a caller may accept in addition.
+var optional = []string{"webp", "avif", "heic"}
+
+// Extensions returns the extensions (lower case, no dot) of the formats that are always accepted as
+// images.
+func Extensions() []string {
+	names := slices.Sorted(maps.Keys(formats))
+	return slices.DeleteFunc(names, func(ext string) bool { return slices.Contains(optional, ext) })
+}
+
+// OptionalExtensions returns the extensions (lower case, no dot) of the other formats that
+// [CheckImage] knows. A caller may accept them as well.
+func OptionalExtensions() []string { return slices.Clone(optional) }
+
+// HasVariant reports whether images of the format may have a WebP variant. A WebP needs none.
+func (f Format) HasVariant() bool { return f == JPEG || f == PNG || f == GIF }
+
+// article returns the name of the format with its article.
+func (f Format) article() string {
+	if f == AVIF {
+		return "an " + string(f)
+	}
+	return "a " + string(f)
+}
 
 // Format is the display name of an image format.
 type Format string
@@ -243,4 +286,206 @@ func (f *frameSum) add(width, height int64) error {
 	}
 	f.pixels += area
 	return nil
+}
+
+// Info describes an image that passed [CheckImage].
+type Info struct {
+	// Format is the format of the content.
+	Format Format
+	// Width and Height are the stored sides in pixels, before Orientation is applied; 0 for SVG. Of
+	// an AVIF or HEIC they are the sides of the primary image as it is viewed.
+	Width, Height int
+	// Frames is 1 for a still image.
+	Frames int
+	// FramePixels is the sum of the areas of all frames of an animation; for a still image, Width
+	// times Height.
+	FramePixels int64
+	// Animated reports a GIF or WebP of more than one frame, or an animated PNG with any number of
+	// frames.
+	Animated bool
+	// Loops is the number of plays of a WebP animation; 0 means endless.
+	Loops int
+
+	// Orientation is the turn of the stored pixels for viewing; [Upright] by default.
+	Orientation Orientation
+	// Profile is the ICC profile of the colours, at most 64 KiB, or one made from the gAMA and cHRM
+	// chunks of a PNG. It is nil where a browser uses sRGB.
+	Profile []byte
+	// ColorLoss is the reason why the pixels would have other colours in another file. It is empty
+	// if Profile is enough.
+	ColorLoss string
+
+	// Progressive reports that the scans of a JPEG refine each other, so that a decoder must hold
+	// all of them.
+	Progressive bool
+	// Components is the number of colour components of a JPEG: 1, 3 or 4; 0 for other formats.
+	Components int
+	// Samples is the number of samples that a JPEG stores for two pixels: 3 for chroma at half the
+	// size both ways, 6 for full chroma; 0 for other formats.
+	Samples int
+	// RGB reports that the components of a JPEG may be red, green and blue rather than luma and
+	// chroma.
+	RGB bool
+	// Interlaced reports that the pixels of a PNG come in seven passes.
+	Interlaced bool
+	// Deep reports that a PNG has 16 bits per sample.
+	Deep bool
+	// HDR reports that a JPEG says of itself that it has a gain map, which only the file itself has:
+	// others that are made of its pixels have a standard dynamic range.
+	HDR bool
+	// Alpha reports that a WebP image may have transparent pixels.
+	Alpha bool
+	// Lossless reports that pixels of a WebP image are stored without loss.
+	Lossless bool
+
+	// End is the offset after the end marker of the image. Of the bytes after it only a gain map is
+	// a part of the image. For SVG it is the length of the file.
+	End int64
+
+	scans  int         // of a JPEG
+	frames []webpFrame // of a WebP, one of a still image
+	size   int64       // of the file
+	layout
+}
+
+// UprightSize returns the sides in pixels as viewed, with Orientation applied.
+func (i Info) UprightSize() image.Point {
+	if i.Orientation >= 5 {
+		return image.Pt(i.Height, i.Width)
+	}
+	return image.Pt(i.Width, i.Height)
+}
+
+// HasMetadata reports whether [Info.Stripped] differs from the file.
+func (i Info) HasMetadata() bool { return i.kept < i.size }
+
+// Stripped returns the bytes of the image without the metadata that [Options.Strip] names. Every
+// decoder sees the same pixels. r must be the file that Info describes. Reading the result moves r.
+// An SVG is returned unchanged.
+//
+// Pixels, colours, animation and the orientation from EXIF remain. Bytes after the end marker are
+// dropped. In an AVIF or HEIC, metadata is overwritten, so that all positions in the file remain
+// valid.
+func (i Info) Stripped(r io.ReadSeeker) io.Reader {
+	return &stripReader{in: r, layout: i.layout}
+}
+
+// Decode decodes a JPEG, PNG or WebP image that passed [CheckImage]. The pixels are returned as
+// stored, without applying the orientation. Of an animated PNG it returns only the still image,
+// of an animated WebP the first canvas.
+//
+// A lossy WebP without alpha becomes an *image.YCbCr of ratio 4:2:0 in the full range of JPEG, any
+// other WebP an *image.NRGBA. The memory used is that of the decoder of the standard library, or
+// for a WebP that of golang.org/x/image: per pixel 1.5 bytes (lossy), 5 (lossless) or 11 (lossy
+// with alpha), and up to 150 MiB for the codes of a hostile lossless image or alpha.
+//
+// The error is a [*ContentError] for a truncated or damaged image, or wraps a failure of r.
+func Decode(r io.ReadSeeker, info Info) (image.Image, error) {
+	switch info.Format {
+	case PNG:
+		return decodeWith(r, info, png.Decode)
+	case WebP:
+		return decodeWebP(r, info)
+	default:
+		return decodeWith(r, info, jpeg.Decode)
+	}
+}
+
+// DecodeGIF is [Decode] for a GIF: it returns all frames separately, not composed.
+func DecodeGIF(r io.ReadSeeker, info Info) (*gif.GIF, error) {
+	return decodeWith(r, info, gif.DecodeAll)
+}
+
+func decodeWith[T any](r io.ReadSeeker, info Info, decode func(io.Reader) (T, error)) (T, error) {
+	var none T
+	s, err := newSource(r)
+	if err != nil {
+		return none, err
+	}
+	defer s.release()
+	img, err := decode(s)
+	if err != nil {
+		return none, refuseDamaged(s, info.Format, err)
+	}
+	return img, nil
+}
+
+// refuseDamaged is refuseRaster for an image whose structure is valid.
+func refuseDamaged(s *source, format Format, cause error) error {
+	if err := s.ioError(); err != nil {
+		return err
+	}
+	if unsupported(cause) {
+		return contentErrorf("the %s image uses a feature that is not supported", format)
+	}
+	return contentErrorf("the %s image is damaged: not all of it can be decoded", format)
+}
+
+// unsupported reports whether a decoder, or a walk, refused a feature.
+func unsupported(cause error) bool {
+	var noJPEG jpeg.UnsupportedError
+	var noPNG png.UnsupportedError
+	return errors.As(cause, &noJPEG) || errors.As(cause, &noPNG) || errors.Is(cause, errUnsupported)
+}
+
+// ContentError reports content that does not match its name, is damaged, or contains something that
+// is not accepted. The message is for the uploader. The HTTP status is 415.
+type ContentError struct {
+	// Message describes the problem so that the uploader can fix it.
+	Message string
+}
+
+// Error returns the message.
+func (e *ContentError) Error() string { return e.Message }
+
+// TooLargeError reports content over a limit: pixels, sides, frames, chunks, or the size of an SVG.
+// The message is for the uploader. The HTTP status is 413.
+type TooLargeError struct {
+	// Message names the limit and the value that exceeds it.
+	Message string
+}
+
+// Error returns the message.
+func (e *TooLargeError) Error() string { return e.Message }
+
+func contentErrorf(format string, args ...any) error {
+	return &ContentError{Message: fmt.Sprintf(format, args...)}
+}
+
+func tooLargef(format string, args ...any) error {
+	return &TooLargeError{Message: fmt.Sprintf(format, args...)}
+}
+
+// refusal returns the [ContentError] or [TooLargeError] that err is or wraps, or nil for other
+// errors.
+func refusal(err error) error {
+	var content *ContentError
+	var large *TooLargeError
+	switch {
+	case errors.As(err, &content):
+		return content
+	case errors.As(err, &large):
+		return large
+	}
+	return nil
+}
+
+// shorten returns a name chosen by the uploader in a form fit for a message: short, and valid
+// UTF-8.
+func shorten(name string) string {
+	const most = 40
+	name = strings.ToValidUTF8(name, "\uFFFD")
+	if r := []rune(name); len(r) > most {
+		return string(r[:most]) + "..."
+	}
+	return name
+}
+
+// thousands formats n with separators: 50,000,000.
+func thousands(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }

@@ -4,8 +4,13 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"html"
 	"io"
+	"net/url"
+	"regexp"
+	"sort"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/caddymedia/media/caddymedia/internal/bytesize"
 )
@@ -219,4 +224,222 @@ func (c *svgCheck) refuse(s *source, cause error) error {
 	}
 	line, _ := c.raw.InputPos()
 	return contentErrorf("content is not an SVG image or is damaged: not well-formed XML at line %d", line)
+}
+
+// maxSVGAttributes limits the attributes of one element.
+const maxSVGAttributes = 10_000
+
+// svgInput limits the input of the XML parser. It refuses too many bytes, counted with all entities
+// expanded. It also refuses too many attributes of one element, because the parser would collect
+// them all before any check.
+type svgInput struct {
+	r      io.Reader
+	read   int
+	equals int // since the last "<", which XML allows nowhere inside a tag: at least the number of its attributes
+	refs   int // "&" so far: at least the number of references to entities
+	entity int // the length of the longest declared entity
+}
+
+// Read reads and counts.
+func (in *svgInput) Read(p []byte) (int, error) {
+	n, err := in.r.Read(p)
+	if in.read += n; in.read > maxSVGSize {
+		return 0, errSVGSize
+	}
+	for _, b := range p[:n] {
+		switch b {
+		case '<':
+			in.equals = 0
+		case '=':
+			if in.equals++; in.equals > maxSVGAttributes {
+				return 0, tooLargef("the SVG has an element with more than the %s attributes allowed",
+					thousands(maxSVGAttributes))
+			}
+		case '&':
+			in.refs++
+		}
+	}
+	if in.refs*in.entity > maxSVGSize {
+		return 0, errSVGSize
+	}
+	return n, err
+}
+
+// charsetReader decodes ISO-8859-1. Every encoding other than that and UTF-8 is refused, because a
+// browser might read other characters than the check.
+func charsetReader(charset string, in io.Reader) (io.Reader, error) {
+	if strings.EqualFold(charset, "iso-8859-1") {
+		return &latin1{r: in}, nil
+	}
+	return nil, contentErrorf("the SVG is encoded in %s, UTF-8 is needed", shorten(charset))
+}
+
+// latin1 decodes ISO-8859-1, whose bytes are the first 256 code points.
+type latin1 struct {
+	r   io.Reader
+	buf [1024]byte
+}
+
+// Read fills at most half of p with input, since a byte becomes one or two.
+func (l *latin1) Read(p []byte) (int, error) {
+	n, err := l.r.Read(l.buf[:min(len(l.buf), len(p)/2)])
+	out := p[:0]
+	for _, b := range l.buf[:n] {
+		out = utf8.AppendRune(out, rune(b))
+	}
+	return len(out), err
+}
+
+// xmlDeclaration is matched in full, because encoding/xml reads it loosely.
+var xmlDeclaration = regexp.MustCompile(`^version=("1\.0"|'1\.0')` +
+	`(\s+encoding=("[\w.-]+"|'[\w.-]+'))?(\s+standalone=("(yes|no)"|'(yes|no)'))?\s*$`)
+
+func validDeclaration(p xml.ProcInst) bool {
+	return p.Target == "xml" && xmlDeclaration.Match(p.Inst)
+}
+
+// Declarations are matched in full, because encoding/xml reads them loosely.
+var (
+	svgDoctype = regexp.MustCompile(`^DOCTYPE\s+(?:[\w.-]+:)?svg` +
+		`(?:\s+PUBLIC\s+["']-//W3C//DTD SVG [\w. ]+//EN["'](?:\s+["']https?://www\.w3\.org/[\w./-]+["'])?)?` +
+		`\s*(?:\[((?:\s|` + plainEntity + `|` + linkPrefix + `)*)\]\s*)?$`)
+	plainEntities     = regexp.MustCompile(plainEntity)
+	entityDeclaration = regexp.MustCompile(`<!ENTITY\s+([\w.-]+)\s+(?:"([^"]*)"|'([^']*)')\s*>`)
+)
+
+// The declarations allowed in an internal subset: the prefix of links, and entities of plain text.
+// An entity may not refer to another one, begin or end a tag, or escape a letter.
+const (
+	entityText  = `[\w:/.#,;()+=~? -]{0,1000}`
+	fontsText   = `[\w:/.#,;()+=~?' -]{0,1000}` // with the quotes of font names
+	plainEntity = `<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(?:"(` + fontsText + `)"|'(` + entityText + `)')\s*>`
+	linkPrefix  = `<!ATTLIST\s+svg\s+xmlns:xlink\s+CDATA\s+#FIXED\s+["']http://www\.w3\.org/1999/xlink["']\s*>`
+)
+
+// parseDoctype returns the entities of a document type, as drawing programs write them for
+// namespaces and styles. ok reports whether the document type declares nothing else. An entity with
+// a name that HTML knows is not accepted, because it would be another character in a page.
+func parseDoctype(text string) (entities map[string]string, ok bool) {
+	parts := svgDoctype.FindStringSubmatch(text)
+	if parts == nil {
+		return nil, false
+	}
+	entities = make(map[string]string)
+	for _, m := range plainEntities.FindAllStringSubmatch(parts[1], -1) {
+		reference := "&" + m[1] + ";"
+		if _, twice := entities[m[1]]; twice || html.UnescapeString(reference) != reference {
+			return nil, false
+		}
+		entities[m[1]] = m[2] + m[3]
+	}
+	return entities, true
+}
+
+// declaredEntities returns the entities of an internal subset, so that an unchecked image parses.
+// Only the SVG namespace keeps its value. All others are empty, so that nothing grows by expansion.
+func declaredEntities(text string) map[string]string {
+	entities := make(map[string]string)
+	for _, m := range entityDeclaration.FindAllStringSubmatch(text, 1000) {
+		entities[m[1]] = ""
+		if m[2]+m[3] == svgNamespace {
+			entities[m[1]] = svgNamespace
+		}
+	}
+	return entities
+}
+
+// maxSVGCopies limits the elements that a viewer creates for use elements. Copies of copies grow
+// exponentially.
+const maxSVGCopies = 100_000
+
+// svgCopies counts the elements that the use elements of an image copy.
+type svgCopies struct {
+	open []int32          // numbers of the open elements
+	ends []int32          // of each element: the number after its last descendant
+	ids  map[string]int32 // the first element of each id
+	uses []svgUse         // by element
+}
+
+// svgUse is a reference of a use element to the element that it copies.
+type svgUse struct {
+	element int32
+	id      string
+}
+
+// start records an element.
+func (c *svgCopies) start(e xml.StartElement) {
+	element := int32(len(c.ends))
+	c.open = append(c.open, element)
+	c.ends = append(c.ends, 0)
+	isUse := e.Name == xml.Name{Space: svgNamespace, Local: "use"}
+	for _, a := range e.Attr {
+		switch {
+		case a.Name.Local == "id":
+			if c.ids == nil {
+				c.ids = make(map[string]int32)
+			}
+			if _, taken := c.ids[a.Value]; !taken {
+				c.ids[a.Value] = element
+			}
+		case isUse && strings.EqualFold(a.Name.Local, "href"):
+			use := svgUse{element, fragment(a.Value)}
+			if last := len(c.uses) - 1; last < 0 || c.uses[last] != use { // href and xlink:href often agree
+				c.uses = append(c.uses, use)
+			}
+		}
+	}
+}
+
+// end closes the last open element.
+func (c *svgCopies) end() {
+	last := len(c.open) - 1
+	c.ends[c.open[last]] = int32(len(c.ends))
+	c.open = c.open[:last]
+}
+
+// fragment returns the id in a reference within the image, or "".
+func fragment(ref string) string {
+	id := strings.TrimPrefix(trimURL(ref), "#")
+	if decoded, err := url.PathUnescape(id); err == nil {
+		return decoded
+	}
+	return id
+}
+
+// check refuses an image with too many copies.
+func (c *svgCopies) check() error {
+	copies, err := c.copied(0, int32(len(c.ends)), make(map[int32]int64))
+	if err == nil && copies > maxSVGCopies {
+		return tooLargef("the use elements of the SVG copy more than the %s elements allowed", thousands(maxSVGCopies))
+	}
+	return err
+}
+
+// copied counts the elements that those in [from, to) copy, nested copies included. It stops early
+// when over the limit. sizes caches the counts of targets; -1 marks one in progress.
+func (c *svgCopies) copied(from, to int32, sizes map[int32]int64) (total int64, err error) {
+	first := sort.Search(len(c.uses), func(i int) bool { return c.uses[i].element >= from })
+	for _, use := range c.uses[first:] {
+		if use.element >= to || total > maxSVGCopies {
+			break
+		}
+		target, ok := c.ids[use.id]
+		if !ok {
+			continue
+		}
+		size, known := sizes[target]
+		if !known {
+			sizes[target] = -1
+			if size, err = c.copied(target, c.ends[target], sizes); err != nil {
+				return 0, err
+			}
+			size += int64(c.ends[target] - target)
+			sizes[target] = size
+		}
+		if size < 0 {
+			return 0, contentErrorf("the SVG copies the element %s into itself", shorten(use.id))
+		}
+		total += size
+	}
+	return total, nil
 }

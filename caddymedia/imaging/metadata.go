@@ -3,8 +3,91 @@ package imaging
 import (
 	"bytes"
 	"encoding/binary"
+	"hash/crc32"
 	"slices"
 )
+
+// Orientation is the EXIF tag of that name: how to turn the stored pixels for viewing. Its values
+// say where the first stored row and the first stored column appear in the view:
+//
+//	1 top, left   2 top, right   3 bottom, right   4 bottom, left
+//	5 left, top   6 right, top   7 right, bottom   8 left, bottom
+type Orientation uint8
+
+// Upright is the orientation of pixels that are stored as they are viewed.
+const Upright Orientation = 1
+
+// exifPrefix begins the APP1 segment of a JPEG that holds EXIF (EXIF 2.32, section 4.7.2).
+const exifPrefix = "Exif\x00\x00"
+
+// parseOrientation reads the orientation from the first directory of a TIFF structure (TIFF 6.0,
+// section 2), the form of EXIF. Like browsers it accepts only a single SHORT.
+func parseOrientation(tiff []byte) Orientation {
+	var order binary.ByteOrder
+	switch {
+	case bytes.HasPrefix(tiff, []byte("II*\x00")):
+		order = binary.LittleEndian
+	case bytes.HasPrefix(tiff, []byte("MM\x00*")):
+		order = binary.BigEndian
+	default:
+		return Upright
+	}
+	if len(tiff) < 8 {
+		return Upright
+	}
+	start := int64(order.Uint32(tiff[4:]))
+	if start+2 > int64(len(tiff)) {
+		return Upright
+	}
+	entries := tiff[start+2:]
+	for range order.Uint16(tiff[start:]) {
+		if len(entries) < 12 {
+			break
+		}
+		tag, kind, count := order.Uint16(entries), order.Uint16(entries[2:]), order.Uint32(entries[4:])
+		if tag == 0x0112 && kind == 3 && count == 1 {
+			return inRange(order.Uint16(entries[8:]))
+		}
+		entries = entries[12:]
+	}
+	return Upright
+}
+
+func inRange(value uint16) Orientation {
+	if value < 1 || value > 8 {
+		return Upright
+	}
+	return Orientation(value)
+}
+
+// tiff returns the smallest structure that parseOrientation reads o from: a directory of one entry.
+func (o Orientation) tiff() []byte {
+	return []byte{
+		'M', 'M', 0, '*', 0, 0, 0, 8,
+		0, 1, 0x01, 0x12, 0, 3, 0, 0, 0, 1, 0, byte(o), 0, 0,
+		0, 0, 0, 0,
+	}
+}
+
+// exif returns the part of EXIF that remains, or nil.
+func (m StripMode) exif(tiff []byte, o Orientation) []byte {
+	if m == StripLocation {
+		if rest := withoutLocation(tiff); rest != nil {
+			return rest
+		}
+	}
+	if o == Upright {
+		return nil
+	}
+	return o.tiff()
+}
+
+// pngChunk returns a chunk of a PNG.
+func pngChunk(kind string, data []byte) []byte {
+	b := append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), kind...)
+	b = append(b, data...)
+	return binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[4:]))
+}
 
 // Tags of a TIFF structure (TIFF 6.0; EXIF 3.0, section 4.6).
 const (
@@ -212,4 +295,79 @@ func total(parts []span) (n int64) {
 		n += p.to - p.from
 	}
 	return n
+}
+
+// photoshopPrefix begins the APP13 segments of a JPEG that hold image resources (Adobe Photoshop
+// File Formats, "Image Resources Section").
+const photoshopPrefix = "Photoshop 3.0\x00"
+
+// Image resources that the mode [StripLocation] keeps.
+const (
+	resourceResolution = 0x03ED
+	resourceIPTC       = 0x0404
+	resourceCopyright  = 0x040A
+	resourceAddress    = 0x040B // of the copyright
+)
+
+// placeDatasets are the numbers of the datasets of IPTC record 2 that are locations or previews (IPTC
+// IIM 4.2, chapter 6): content location code and name, city, sublocation, province, country code and
+// name; the image of a caption; format, version and data of a preview.
+var placeDatasets = []byte{26, 27, 90, 92, 95, 100, 101, 125, 200, 201, 202}
+
+// withoutPlaces returns image resources as the mode [StripLocation] leaves them: b itself if all
+// remain, or nil if none does or they are damaged.
+func withoutPlaces(b []byte) []byte {
+	var out []byte
+	for rest := b; len(rest) > 0; {
+		// A signature, a number, a name padded to an even length, a size, padded data.
+		if len(rest) < 8 || string(rest[:4]) != "8BIM" {
+			return nil
+		}
+		number, name := be16(rest[4:]), 6+(int(rest[6])+2)&^1
+		if len(rest) < name+4 {
+			return nil
+		}
+		size := be32(rest[name:])
+		head, data := rest[:name], rest[name+4:]
+		if size > int64(len(data)) {
+			return nil
+		}
+		// The padding of the last one may be missing.
+		data, rest = data[:size], data[min(size+size&1, int64(len(data))):]
+		switch number {
+		case resourceIPTC:
+			data = withoutPlaceDatasets(data)
+		case resourceResolution, resourceCopyright, resourceAddress:
+		default:
+			continue
+		}
+		if len(data) == 0 {
+			continue
+		}
+		n := len(data)
+		out = append(append(out, head...), byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+		out = append(append(out, data...), make([]byte, n&1)...)
+	}
+	if bytes.Equal(out, b) {
+		return b
+	}
+	return out
+}
+
+// withoutPlaceDatasets returns datasets of IPTC (IPTC IIM 4.2, section 1.5) without those of
+// placeDatasets. It returns nil if they are damaged.
+func withoutPlaceDatasets(b []byte) []byte {
+	var out []byte
+	for len(b) > 0 {
+		// A mark, a record, a number, a size of 15 bits.
+		if len(b) < 5 || b[0] != 0x1C || b[3]&0x80 != 0 || len(b) < 5+be16(b[3:]) {
+			return nil
+		}
+		n := 5 + be16(b[3:])
+		if b[1] == 1 || b[1] == 2 && !slices.Contains(placeDatasets, b[2]) {
+			out = append(out, b[:n]...)
+		}
+		b = b[n:]
+	}
+	return out
 }
