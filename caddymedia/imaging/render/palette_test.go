@@ -1,13 +1,18 @@
-package palette_test
+package render
 
 import (
 	"bytes"
 	"image"
 	"image/color"
+	plan9 "image/color/palette"
 	"image/draw"
+	"image/jpeg"
+	"math"
+	"os"
+	"path/filepath"
 	"testing"
 
-	"github.com/caddymedia/media/caddymedia/imaging/palette"
+	"github.com/caddymedia/media/caddymedia/imaging/imagingtest"
 )
 
 // many returns an opaque image of a number of colours, at most 4,096.
@@ -61,7 +66,7 @@ func TestPaletted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got := palette.Paletted(c.img)
+			got := paletted(c.img)
 			if len(got.Palette) != c.colors {
 				t.Errorf("%d colours, want %d", len(got.Palette), c.colors)
 			}
@@ -77,7 +82,7 @@ func TestPaletted(t *testing.T) {
 					t.Fatalf("at %d, %d: %v, want %v", x, y, have, should)
 				}
 			}
-			if !bytes.Equal(palette.Paletted(c.img).Pix, got.Pix) {
+			if !bytes.Equal(paletted(c.img).Pix, got.Pix) {
 				t.Error("the second result differs")
 			}
 		})
@@ -97,7 +102,7 @@ func TestExact(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := palette.Exact(c.img)
+			got := exactPalette(c.img)
 			if got == nil || c.colors == 0 {
 				if got != nil || c.colors != 0 {
 					t.Errorf("the result is nil: %t", got == nil)
@@ -122,7 +127,7 @@ func TestGradient(t *testing.T) {
 		x, y := i/4%512, i/4/512
 		copy(img.Pix[i:], []uint8{uint8(x / 2), uint8(255 - x/2), uint8(100 + y/2 + x/8), 255})
 	}
-	got := palette.Paletted(img)
+	got := paletted(img)
 	for y := 8; y < 56; y += 8 {
 		for x := 8; x < 504; x += 8 {
 			var sums [3]int
@@ -149,7 +154,7 @@ func FuzzPaletted(f *testing.F) {
 			return
 		}
 		img := &image.NRGBA{Pix: content, Stride: 4 * width, Rect: image.Rect(0, 0, width, len(content)/4/width)}
-		got := palette.Paletted(img)
+		got := paletted(img)
 		for i, index := range got.Pix {
 			if int(index) >= len(got.Palette) {
 				t.Fatalf("pixel %d has no colour", i)
@@ -159,4 +164,100 @@ func FuzzPaletted(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestNearest compares the distances with those of a search through all colours.
+func TestNearest(t *testing.T) {
+	t.Parallel()
+	seed := uint32(1)
+	random := func() int {
+		seed = seed*1664525 + 1013904223
+		return int(seed >> 24)
+	}
+	for count := 1; count <= 256; count += 51 {
+		colors := make([]rgb, count)
+		for i := range colors {
+			colors[i] = rgb{uint8(random()), uint8(random()), uint8(random())}
+		}
+		f := newFinder(colors)
+		for range 5000 {
+			r, g, b := random(), random(), random()
+			distance := func(c rgb) int {
+				x, y, z := int(c[0])-r, int(c[1])-g, int(c[2])-b
+				return x*x + y*y + z*z
+			}
+			least := 1 << 30
+			for _, c := range colors {
+				least = min(least, distance(c))
+			}
+			if got := distance(colors[f.nearest(r, g, b)]); got != least {
+				t.Fatalf("the distance of %d, %d, %d is %d, want %d", r, g, b, got, least)
+			}
+		}
+	}
+}
+
+// TestBesidePlan9 compares photographs with those in the palette that image/gif uses by default.
+func TestBesidePlan9(t *testing.T) {
+	t.Parallel()
+	for _, path := range append(imagingtest.Files(t, "valid"), imagingtest.Files(t, "color")...) {
+		if filepath.Ext(path) != ".jpg" {
+			continue
+		}
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			t.Parallel()
+			img := photograph(t, path)
+			other := image.NewPaletted(img.Rect, plan9.Plan9)
+			draw.FloydSteinberg.Draw(other, img.Rect, img, image.Point{})
+			got := paletted(img)
+			ours, theirs := psnr(got, img, 1), psnr(other, img, 1)
+			ourMeans, theirMeans := psnr(got, img, 4), psnr(other, img, 4)
+			t.Logf("%.1f dB, Plan 9 %.1f; means of 4 by 4: %.1f, Plan 9 %.1f", ours, theirs, ourMeans, theirMeans)
+			if ours < theirs+10 || ourMeans < theirMeans+4 {
+				t.Error("it is not much better than the palette of Plan 9")
+			}
+		})
+	}
+}
+
+// photograph returns the middle of a photograph.
+func photograph(t *testing.T, path string) *image.NRGBA {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	photo, err := jpeg.Decode(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	img := image.NewNRGBA(image.Rect(0, 0, 400, 300))
+	middle := photo.Bounds().Size().Sub(img.Rect.Max).Div(2)
+	draw.Draw(img, img.Rect, photo, middle, draw.Src)
+	return img
+}
+
+// psnr returns the peak signal-to-noise ratio of opaque images in dB, of the means of squares.
+func psnr(a, b image.Image, side int) float64 {
+	sum, n := 0.0, 0.0
+	size := a.Bounds().Size().Div(side)
+	for i := range size.X * size.Y {
+		p, q := mean(a, i%size.X*side, i/size.X*side, side), mean(b, i%size.X*side, i/size.X*side, side)
+		for c := range p {
+			sum += (p[c] - q[c]) * (p[c] - q[c])
+			n++
+		}
+	}
+	return 10 * math.Log10(255*255*n/sum)
+}
+
+func mean(img image.Image, x, y, side int) (m [3]float64) {
+	for i := range side * side {
+		c := color.NRGBAModel.Convert(img.At(x+i%side, y+i/side)).(color.NRGBA)
+		for k, v := range []uint8{c.R, c.G, c.B} {
+			m[k] += float64(v) / float64(side*side)
+		}
+	}
+	return m
 }
